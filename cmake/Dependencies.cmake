@@ -1,0 +1,35 @@
+# What is found on the system; scripts/deps names the packages.
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(Boost 1.81 REQUIRED COMPONENTS json)
+pkg_check_modules(LIBFABRIC REQUIRED IMPORTED_TARGET libfabric)
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+
+find_library(LEVELDB_LIBRARY leveldb REQUIRED)
+find_path(LEVELDB_INCLUDE leveldb/db.h REQUIRED)
+add_library(sonde_leveldb INTERFACE)
+target_include_directories(sonde_leveldb SYSTEM INTERFACE ${LEVELDB_INCLUDE})
+target_link_libraries(sonde_leveldb INTERFACE ${LEVELDB_LIBRARY})
+
+find_library(PFM_LIBRARY pfm REQUIRED)
+find_path(PFM_INCLUDE perfmon/pfmlib_perf_event.h REQUIRED)
+add_library(sonde_pfm INTERFACE)
+target_include_directories(sonde_pfm SYSTEM INTERFACE ${PFM_INCLUDE})
+target_link_libraries(sonde_pfm INTERFACE ${PFM_LIBRARY})
+
+# Only slurm/spank.h and slurm/slurm_version.h: libslurm is never linked. Another release's headers
+# are chosen with -DSLURM_INCLUDE=DIR.
+find_path(SLURM_INCLUDE slurm/spank.h REQUIRED)
+
+if(SONDE_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+if(SONDE_BENCH)
+  find_package(benchmark REQUIRED)
+endif()

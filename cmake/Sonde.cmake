@@ -1,0 +1,45 @@
+# How every target of the house is compiled.
+
+add_library(sonde_flags INTERFACE)
+target_include_directories(sonde_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_definitions(sonde_flags INTERFACE _GNU_SOURCE SONDE_VERSION="${PROJECT_VERSION}")
+target_compile_options(sonde_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers)
+if(SONDE_WERROR)
+  target_compile_options(sonde_flags INTERFACE -Werror)
+endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  target_compile_options(sonde_flags INTERFACE -Wthread-safety)
+endif()
+
+# A room of the house as a static library: sonde_room(NAME SOURCES ... LINK ...).
+function(sonde_room name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC sonde_flags ${ARG_LINK})
+endfunction()
+
+# A unit test program: sonde_test(NAME SOURCES ... LINK ...). Every TEST is a test of ctest.
+function(sonde_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE sonde_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit)
+endfunction()
+
+# A fuzzer: tests/fuzz/NAME.cc defines LLVMFuzzerTestOneInput. With SONDE_FUZZ it is a libFuzzer
+# program; without, it is linked with a small driver that replays the files of its corpus folder
+# and a bounded number of seeded mutations of them, as a test.
+function(sonde_fuzzer name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${name}.cc)
+  target_link_libraries(${name} PRIVATE sonde_flags ${ARG_LINK})
+  if(SONDE_FUZZ)
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    target_sources(${name} PRIVATE replay.cc)
+    add_test(NAME fuzz.${name} COMMAND ${name} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz)
+  endif()
+endfunction()

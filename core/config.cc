@@ -1,0 +1,221 @@
+#include "core/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <sstream>
+
+namespace sonde {
+namespace {
+
+Status ParseBool(std::string_view text, bool& out) {
+  if (text == "yes" || text == "true" || text == "on" || text == "1") return out = true, Status();
+  if (text == "no" || text == "false" || text == "off" || text == "0") return out = false, Status();
+  return {Code::kInvalid, "expected yes or no"};
+}
+
+template <typename T>
+Status ParseNumber(std::string_view text, uint64_t low, uint64_t high, T& out) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high) {
+    return {Code::kInvalid, fmt::format("expected a whole number from {} to {}", low, high)};
+  }
+  out = static_cast<T>(value);
+  return {};
+}
+
+// "64M": bytes with an optional K, M or G (powers of 1024).
+Status ParseSize(std::string_view text, uint64_t low, uint64_t& out) {
+  uint64_t factor = 1;
+  if (!text.empty()) {
+    switch (text.back()) {
+      case 'K':
+        factor = 1ull << 10;
+        break;
+      case 'M':
+        factor = 1ull << 20;
+        break;
+      case 'G':
+        factor = 1ull << 30;
+        break;
+      default:
+        break;
+    }
+    if (factor != 1) text.remove_suffix(1);
+  }
+  uint64_t value = 0;
+  if (!ParseNumber(text, 0, 1ull << 33, value).ok() || value * factor < low) {
+    return {Code::kInvalid,
+            fmt::format("expected a size of at least {} bytes, such as 64M (K, M, G are powers of "
+                        "1024)",
+                        low)};
+  }
+  out = value * factor;
+  return {};
+}
+
+Status OneOf(std::string_view text, std::initializer_list<std::string_view> allowed,
+             std::string& out) {
+  if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) {
+    return out = text, Status();
+  }
+  return {Code::kInvalid, fmt::format("expected one of {}", fmt::join(allowed, ", "))};
+}
+
+Status ParseTime(std::string_view text, Nanos& out) {
+  Result<Nanos> value = ParseDuration(text);
+  if (!value.ok()) return value.status();
+  out = *value;
+  return {};
+}
+
+Status ParsePortRange(std::string_view text, std::string& out) {
+  uint16_t low = 0, high = 0;
+  const size_t dash = text.find('-');
+  if (!text.empty() &&
+      (dash == std::string_view::npos || !ParseNumber(text.substr(0, dash), 1, 65535, low).ok() ||
+       !ParseNumber(text.substr(dash + 1), low, 65535, high).ok())) {
+    return {Code::kInvalid, "expected two ports such as 60000-60100"};
+  }
+  out = text;
+  return {};
+}
+
+Status Any(std::string_view text, std::string& out) {
+  out = text;
+  return {};
+}
+
+struct Key {
+  std::string_view name;
+  std::function<Status(Config&, std::string_view)> set;
+};
+
+// The one list of keys; sonde.conf(5) is written from it.
+const std::vector<Key>& Keys() {
+  using V = std::string_view;
+  static const std::vector<Key> keys = {
+      {"monitor_steps", [](Config& c, V v) { return ParseBool(v, c.monitor_steps); }},
+      {"monitor_batch", [](Config& c, V v) { return ParseBool(v, c.monitor_batch); }},
+      {"monitor_interactive", [](Config& c, V v) { return ParseBool(v, c.monitor_interactive); }},
+      {"report",
+       [](Config& c, V v) {
+         return OneOf(v, {"full", "short", "off"}, c.report);
+       }},
+      {"fanout", [](Config& c, V v) { return ParseNumber(v, 2, 256, c.fanout); }},
+      {"provider", [](Config& c, V v) { return Any(v, c.provider); }},
+      {"interface", [](Config& c, V v) { return Any(v, c.interface); }},
+      {"fabric_after", [](Config& c, V v) { return ParseTime(v, c.fabric_after); }},
+      {"port_range", [](Config& c, V v) { return ParsePortRange(v, c.port_range); }},
+      {"http", [](Config& c, V v) { return Any(v, c.http); }},
+      {"http_port", [](Config& c, V v) { return ParseNumber(v, 0, 65535, c.http_port); }},
+      {"archive", [](Config& c, V v) { return Any(v, c.archive); }},
+      {"profile_limit", [](Config& c, V v) { return ParseSize(v, 1 << 20, c.profile_limit); }},
+      {"node_memory", [](Config& c, V v) { return ParseSize(v, 1 << 18, c.node_memory); }},
+      {"log_level",
+       [](Config& c, V v) {
+         return OneOf(v, {"debug", "info", "warning", "error"}, c.log_level);
+       }},
+  };
+  return keys;
+}
+
+std::string_view Trim(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+Status ParseLine(std::string_view line, std::set<std::string_view>& seen, Config& config) {
+  const size_t eq = line.find('=');
+  if (eq == std::string_view::npos) return {Code::kInvalid, "expected key = value"};
+  const std::string_view name = Trim(line.substr(0, eq));
+  const std::string_view value = Trim(line.substr(eq + 1));
+  for (const Key& key : Keys()) {
+    if (key.name != name) continue;
+    if (!seen.insert(key.name).second) {
+      return {Code::kInvalid, fmt::format("{} is given twice", name)};
+    }
+    return key.set(config, value).Within(fmt::format("{} = {}", name, value));
+  }
+  return {Code::kInvalid, fmt::format("unknown key '{}'", name)};
+}
+
+Status ApplyEnvironment(Config& config) {
+  for (const Key& key : Keys()) {
+    std::string name = "SONDE_";
+    for (const char c : key.name) name += static_cast<char>(std::toupper(c));
+    if (const char* value = std::getenv(name.c_str())) {
+      SONDE_RETURN_IF_ERROR(
+          key.set(config, value).Within(fmt::format("environment {}={}", name, value)));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Config> ParseConfig(std::string_view text, std::string_view name) {
+  Config config;
+  std::set<std::string_view> seen;
+  for (int number = 1; !text.empty(); ++number) {
+    const size_t eol = text.find('\n');
+    std::string_view line = text.substr(0, eol);
+    line = Trim(line.substr(0, line.find('#')));
+    if (!line.empty()) {
+      const Status status = ParseLine(line, seen, config);
+      if (!status.ok()) return status.Within(fmt::format("{}:{}", name, number));
+    }
+    if (eol == std::string_view::npos) break;
+    text.remove_prefix(eol + 1);
+  }
+  return config;
+}
+
+Result<Config> LoadConfig(const std::string& path) {
+  Config config;
+  if (std::ifstream file(path); file) {
+    std::stringstream text;
+    text << file.rdbuf();
+    Result<Config> parsed = ParseConfig(text.str(), path);
+    if (!parsed.ok()) return parsed;
+    config = *std::move(parsed);
+  }
+  SONDE_RETURN_IF_ERROR(ApplyEnvironment(config));
+  return config;
+}
+
+std::string ArchivePath(const Config& config, std::string_view user, uint32_t uid,
+                        std::string_view home) {
+  if (config.archive.empty()) return std::string(home) + "/.local/share/sonde";
+  std::string path;
+  for (size_t i = 0; i < config.archive.size(); ++i) {
+    if (config.archive[i] != '%' || i + 1 == config.archive.size()) {
+      path += config.archive[i];
+      continue;
+    }
+    switch (config.archive[++i]) {
+      case 'u':
+        path += user;
+        break;
+      case 'U':
+        path += std::to_string(uid);
+        break;
+      case 'h':
+        path += home;
+        break;
+      default:
+        path += config.archive[i];
+    }
+  }
+  return path;
+}
+
+}  // namespace sonde

@@ -1,0 +1,59 @@
+// sonde.conf: strict key = value lines.
+//
+// '#' starts a comment, blank lines are passed over. An unknown key, a key given twice and a value
+// outside its range are errors that name the file and the line. A file that does not exist is an
+// empty one. The environment overrides the file: key `http_port` is SONDE_HTTP_PORT.
+//
+// Thread safety: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+#include "core/time.h"
+
+namespace sonde {
+
+inline constexpr std::string_view kDefaultConfigPath = "/etc/sonde/sonde.conf";
+
+struct Config {
+  // What is monitored when a level is asked for.
+  bool monitor_steps = true;         // steps of srun
+  bool monitor_batch = true;         // the batch step, when sbatch got the option
+  bool monitor_interactive = false;  // the interactive step of salloc
+
+  // Report on srun's stderr: "full", "short" (one line) or "off".
+  std::string report = "full";
+
+  // Tree.
+  uint32_t fanout = 16;          // 2 to 256
+  std::string provider = "tcp";  // libfabric provider of links; "none": sockets only
+  std::string interface;         // "" : the one that reaches the head
+  Nanos fabric_after = kSecond;  // shorter steps never load the fabric
+  std::string port_range;        // "60000-60100": for the rendezvous; "": SrunPortRange
+
+  // HTTP of the head and of `sonde serve`.
+  std::string http = "loopback";  // loopback, off, or the name of an interface's address
+  uint16_t http_port = 4242;      // 0: any free one
+
+  // Archive.
+  std::string archive;                   // "" : $HOME/.local/share/sonde; %u user, %U uid, %h home
+  uint64_t profile_limit = 64ull << 20;  // bytes of blocks per profile, divided among its nodes
+  uint64_t node_memory = 8ull << 20;     // bytes of sealed blocks a node daemon keeps
+
+  std::string log_level = "info";  // debug, info, warning, error
+};
+
+// The file's text; `name` is for messages.
+Result<Config> ParseConfig(std::string_view text, std::string_view name);
+
+// The file, then the environment.
+Result<Config> LoadConfig(const std::string& path);
+
+// The archive directory of a user: SONDE_ARCHIVE, the config's pattern, or the default in `home`.
+std::string ArchivePath(const Config& config, std::string_view user, uint32_t uid,
+                        std::string_view home);
+
+}  // namespace sonde

@@ -1,0 +1,88 @@
+// What a step is, as its profile describes it.
+//
+// Thread safety: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/time.h"
+
+namespace sonde {
+
+// "123.0", "123.batch", "123" (the job as a whole; step is empty), "run-x3k9.0" (`sonde run`).
+struct JobStep {
+  std::string job;
+  std::string step;
+
+  std::string ToString() const { return step.empty() ? job : job + "." + step; }
+  // Splits at the last dot; anything is accepted, an unknown job is simply not found.
+  static JobStep Parse(std::string_view text);
+  auto operator<=>(const JobStep&) const = default;
+};
+
+// How a step ended. Written to disk as text; never rename.
+enum class EndState : uint8_t {
+  kRunning,    // not ended, or nobody saw the end yet
+  kCompleted,  // every task ended with exit code 0
+  kFailed,     // a task ended with another exit code or by a signal
+  kCancelled,  // tasks were killed by scancel, a time limit or the loss of srun
+  kLost,       // the record stops without an end: the head was killed
+};
+std::string_view ToString(EndState state);
+EndState ParseEndState(std::string_view text);  // kLost for what is not known
+
+// One node of the step. The index is given by the head in the order of registration and is what
+// frames, blocks and owners of extremes carry.
+struct NodeInfo {
+  std::string host;
+  std::string job;       // differs between the components of a het step
+  uint32_t node_id = 0;  // Slurm's, within the step's component
+  uint32_t tasks = 0;
+  Nanos joined = 0;
+  Nanos left = 0;     // 0: still there, or lost
+  bool lost = false;  // went without saying goodbye
+  std::string note;   // why something is missing, in words
+};
+
+// Samples a complete record would have and those that are in it: node ticks.
+struct Coverage {
+  uint64_t expected = 0;
+  uint64_t got = 0;
+  double Ratio() const {
+    return expected == 0 ? 1.0 : static_cast<double>(got) / static_cast<double>(expected);
+  }
+};
+
+struct JobDescription {
+  std::string cluster;
+  JobStep id;
+  std::string array_job;  // "" unless the job is an array task
+  std::string array_task;
+  std::string het_job;  // "" unless part of a het job
+  std::string name;
+  std::string user;
+  uint32_t uid = 0;
+  std::string account;
+  std::string partition;
+  std::string command;
+  std::string workdir;
+  std::string launch_host;  // where the head runs
+  uint32_t expected_nodes = 0;
+  uint32_t job_nodes = 0;  // of the allocation; more than expected_nodes for a batch step
+  uint32_t expected_tasks = 0;
+  int level = 0;
+  Nanos period = kDefaultPeriod;
+  Nanos start = 0;
+  Nanos end = 0;  // 0 while running
+  EndState state = EndState::kRunning;
+  int exit_status = 0;  // the highest wait status of its tasks
+  Coverage coverage;
+  std::vector<NodeInfo> nodes;     // by index
+  std::vector<std::string> notes;  // what a reader must know: what is missing and why
+  std::string version;             // of Sonde
+};
+
+}  // namespace sonde

@@ -1,0 +1,127 @@
+// The launch message: how the plugin, or `sonde run`, tells a sonded what it is to do.
+//
+// A daemon is started with the lifeline, one end of a SOCK_SEQPACKET socketpair, as descriptor 3
+// (kLifelineFd); the head's rendezvous socket, if there is one, is descriptor 4 (kListenFd).
+// Nothing secret stands in argv or the environment. Packets on the lifeline, launcher to daemon:
+//
+//   'L' key=value\nkey=value\n...   once, first: the launch message, keys below
+//   'T' rank=R\nlocal=L\npid=P\n    a task starts; its perf descriptors, if any, ride along as
+//                                   SCM_RIGHTS in the order of the daemon's event list
+//   'X' rank=R\nstatus=S\n          a task ended (wait status)
+//   end of file                     finish: deliver, report, leave
+//
+// and daemon to launcher:
+//
+//   'E' count u8, then count times PerfEvent   which events to open for every task
+//   'R' text                        a piece of the closing report, to be printed as it is
+//   end of file                     done
+//
+// A packet is at most kMaxPacket bytes. Values hold no newline and no zero byte. The reader ignores
+// keys it does not know, so plugin and daemon may differ by a release.
+//
+// Header-only and free of dependencies: it is compiled into spank_sonde.so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace sonde::launch {
+
+inline constexpr int kLifelineFd = 3;
+inline constexpr int kListenFd = 4;
+inline constexpr size_t kMaxPacket = 32768;
+inline constexpr size_t kMaxEvents = 24;
+
+inline constexpr char kLaunch = 'L';
+inline constexpr char kTask = 'T';
+inline constexpr char kTaskExit = 'X';
+inline constexpr char kEvents = 'E';
+inline constexpr char kReport = 'R';
+
+// One perf event as the daemon asks for it and the plugin opens it. The plugin accepts only types
+// that count the task itself (hardware, software, cache, raw) and sets every other field of
+// perf_event_attr on its own: the daemon runs as the user and must not gain by asking root.
+struct PerfEvent {
+  uint32_t type;
+  uint32_t leader;  // 1: starts a group; 0: belongs to the group before
+  uint64_t config;
+  uint64_t config1;
+  uint64_t config2;
+};
+static_assert(sizeof(PerfEvent) == 32);
+
+// Keys of the launch message. Times are decimal nanoseconds.
+namespace key {
+inline constexpr std::string_view kRole = "role";           // head | node | solo
+inline constexpr std::string_view kJob = "job";             // job id; 0 outside Slurm
+inline constexpr std::string_view kStep = "step";           // number | batch | run
+inline constexpr std::string_view kArrayJob = "array_job";  // array master, absent if none
+inline constexpr std::string_view kArrayTask = "array_task";
+inline constexpr std::string_view kHetJob = "het_job";  // het leader's job id, absent if none
+inline constexpr std::string_view kCluster = "cluster";
+inline constexpr std::string_view kJobName = "job_name";
+inline constexpr std::string_view kUser = "user";
+inline constexpr std::string_view kUid = "uid";
+inline constexpr std::string_view kAccount = "account";
+inline constexpr std::string_view kPartition = "partition";
+inline constexpr std::string_view kCommand = "command";  // blank-separated, cut at 4096 bytes
+inline constexpr std::string_view kWorkDir = "workdir";
+inline constexpr std::string_view kHome = "home";
+inline constexpr std::string_view kNodes = "nodes";         // of the step (het: of the component)
+inline constexpr std::string_view kJobNodes = "job_nodes";  // of the allocation
+inline constexpr std::string_view kTasks = "tasks";
+inline constexpr std::string_view kNodeId = "node_id";  // within the step (het: component)
+inline constexpr std::string_view kHost = "host";       // this node's name as Slurm calls it
+inline constexpr std::string_view kLevel = "level";
+inline constexpr std::string_view kPeriod = "period";
+inline constexpr std::string_view kEventList = "events";  // --telemetry-events as given
+inline constexpr std::string_view kKey = "key";           // 64 hex digits: the step key
+inline constexpr std::string_view kHeadHost = "head_host";
+inline constexpr std::string_view kHeadPort = "head_port";
+inline constexpr std::string_view kSocket = "socket";         // abstract name for the application
+inline constexpr std::string_view kConfig = "config";         // path of sonde.conf
+inline constexpr std::string_view kArchive = "archive";       // SONDE_ARCHIVE of the user, if set
+inline constexpr std::string_view kTimeLimit = "time_limit";  // absent: none
+}  // namespace key
+
+// Builds a packet of key=value lines. A value that cannot be carried (newline, zero byte) is cut
+// there; what does not fit into kMaxPacket is left out and ok() turns false.
+class Writer {
+ public:
+  explicit Writer(char kind) { text_.push_back(kind); }
+  void Add(std::string_view key, std::string_view value) {
+    value = value.substr(0, value.find_first_of(std::string_view("\n\0", 2)));
+    if (text_.size() + key.size() + value.size() + 2 > kMaxPacket) {
+      ok_ = false;
+      return;
+    }
+    text_.append(key).append("=").append(value).append("\n");
+  }
+  void Add(std::string_view key, long long value) { Add(key, std::to_string(value)); }
+  bool ok() const { return ok_; }
+  const std::string& packet() const { return text_; }
+
+ private:
+  std::string text_;
+  bool ok_ = true;
+};
+
+// Calls f(key, value) for every line of a packet's body (what follows the kind); lines without '='
+// are passed over.
+template <typename F>
+void ForEach(std::string_view body, F&& f) {
+  while (!body.empty()) {
+    const size_t eol = body.find('\n');
+    const std::string_view line = body.substr(0, eol);
+    if (const size_t eq = line.find('='); eq != std::string_view::npos) {
+      f(line.substr(0, eq), line.substr(eq + 1));
+    }
+    if (eol == std::string_view::npos) break;
+    body.remove_prefix(eol + 1);
+  }
+}
+
+}  // namespace sonde::launch

@@ -1,0 +1,43 @@
+// Logging: one line per event, to stderr or to a file.
+//
+// What happened, to what, why, what now. Lines look like
+//   2026-11-21T03:07:00.123Z sonded[4711] warning: node n3: link lost: Connection reset by peer
+//
+// Thread safety: all functions may be called from any thread.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+
+namespace sonde::log {
+
+enum class Level : unsigned char { kDebug, kInfo, kWarning, kError };
+
+// Where lines go from now on: a file that is appended to (0600), or stderr for "".
+Status Open(std::string_view program, const std::string& path, Level level);
+Result<Level> ParseLevel(std::string_view text);
+bool Enabled(Level level);
+void Write(Level level, std::string_view line);
+
+template <typename... A>
+void Debug(fmt::format_string<A...> f, A&&... a) {
+  if (Enabled(Level::kDebug)) Write(Level::kDebug, fmt::format(f, std::forward<A>(a)...));
+}
+template <typename... A>
+void Info(fmt::format_string<A...> f, A&&... a) {
+  if (Enabled(Level::kInfo)) Write(Level::kInfo, fmt::format(f, std::forward<A>(a)...));
+}
+template <typename... A>
+void Warning(fmt::format_string<A...> f, A&&... a) {
+  if (Enabled(Level::kWarning)) Write(Level::kWarning, fmt::format(f, std::forward<A>(a)...));
+}
+template <typename... A>
+void Error(fmt::format_string<A...> f, A&&... a) {
+  if (Enabled(Level::kError)) Write(Level::kError, fmt::format(f, std::forward<A>(a)...));
+}
+
+}  // namespace sonde::log

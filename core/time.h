@@ -1,0 +1,50 @@
+// Points in time and periods.
+//
+// A time is nanoseconds since the Unix epoch (CLOCK_REALTIME), a duration is nanoseconds. Ticks lie
+// at multiples of the period since the epoch, so that all nodes sample together.
+//
+// Thread safety: functions without state; a Clock may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+
+namespace sonde {
+
+using Nanos = int64_t;
+
+inline constexpr Nanos kMicrosecond = 1'000;
+inline constexpr Nanos kMillisecond = 1'000'000;
+inline constexpr Nanos kSecond = 1'000'000'000;
+
+inline constexpr Nanos kMinPeriod = 10 * kMillisecond;
+inline constexpr Nanos kMaxPeriod = 3600 * kSecond;
+inline constexpr Nanos kDefaultPeriod = kSecond;
+
+// Where the time comes from; a test injects its own.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual Nanos Now() const = 0;        // wall clock
+  virtual Nanos Monotonic() const = 0;  // for timeouts: never steps
+
+  static const Clock& System();
+};
+
+// The first multiple of `period` that lies after `now`.
+constexpr Nanos NextTick(Nanos now, Nanos period) { return (now / period + 1) * period; }
+
+// "500ms", "1s", "2m", "1h", "250us"; a bare number is seconds ("0.5"). Used by the options, the
+// config file and the endpoints. Limits are the caller's.
+Result<Nanos> ParseDuration(std::string_view text);
+
+// "1.5 s", "12 min 3 s", "2 h 5 min": for people.
+std::string FormatDuration(Nanos duration);
+
+// 2026-11-21T03:07:00Z, UTC.
+std::string FormatTime(Nanos time);
+
+}  // namespace sonde

@@ -1,0 +1,119 @@
+// The archive of one user: running steps in live/, finished ones in db/. See docs/archive.md.
+//
+// live/<cluster>.<job>.<step>.<start>/ is a small LevelDB that the head writes while the step
+// runs. db/ holds every finished step and can be opened by one process only; who finds it locked
+// leaves the step in live/, and whoever opens db/ next ingests it. A profile is in one of the two,
+// or in both and recognised as the same by its key, so it is never lost and never counted twice.
+// Directories are 0700, files 0600.
+//
+// Thread safety: LiveArchive: one thread (the head's archive thread). Archive: const methods from
+// any thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/job.h"
+#include "core/status.h"
+#include "profiles/profile.h"
+#include "series/store.h"
+
+namespace sonde {
+
+// The node index under which the reduced series of the whole step are stored.
+inline constexpr uint32_t kReducedNode = 0xffffffff;
+
+// Where a block belongs. Together with the sequence it is the block's identity: the same block
+// stored twice is stored once.
+struct BlockKey {
+  uint32_t node = 0;
+  std::string group;  // "os", "task", "app", ...
+  uint64_t sequence = 0;
+  auto operator<=>(const BlockKey&) const = default;
+};
+
+// The profile of a step that runs.
+class LiveArchive {
+ public:
+  // Makes the directories as needed. Fails clearly if the archive is read-only, full or not ours.
+  static Result<std::unique_ptr<LiveArchive>> Create(const std::string& archive,
+                                                     const JobDescription& job);
+  ~LiveArchive();
+
+  // Each returns when the data is with the operating system (it survives a kill of this process);
+  // Sync makes it survive the machine.
+  Status PutDescription(const JobDescription& job);
+  Status PutBlock(const BlockKey& key, const Schema& schema, std::string_view block);
+  Status PutProfile(const Profile& profile);
+  Status Sync();
+  // Writes the file `endpoint` (0600): where the running step is served. JSON {host, port, token,
+  // pid}. Removed by Finish.
+  Status PutEndpoint(std::string_view host, uint16_t port, std::string_view token);
+  // Seals the profile; the directory can be ingested from now on.
+  Status Finish();
+  const std::string& path() const;
+  uint64_t stored_bytes() const;
+
+ private:
+  LiveArchive();
+  struct Rep;
+  std::unique_ptr<Rep> rep_;
+};
+
+struct Endpoint {
+  std::string host;
+  uint16_t port = 0;
+  std::string token;
+  int pid = 0;
+};
+
+// One profile in a list.
+struct ProfileEntry {
+  std::string key;  // unique: cluster, job, step and start
+  JobDescription job;
+  bool live = false;     // still in live/
+  bool running = false;  // and its head holds it
+  Endpoint endpoint;     // if running and known
+};
+
+class Archive {
+ public:
+  // Opens db/ (waiting up to `wait` for whoever holds it), ingesting what lies finished or
+  // abandoned in live/. If it stays locked: still a usable archive of live/ alone, and note()
+  // says so. Progress of a long ingest goes to `progress` (done, total).
+  static Result<std::unique_ptr<Archive>> Open(
+      const std::string& archive, Nanos wait = kSecond,
+      const std::function<void(size_t, size_t)>& progress = nullptr);
+  ~Archive();
+
+  // "" or what a reader must know: locked, read-only, n steps not ingested and why.
+  const std::string& note() const;
+
+  // Newest first.
+  Result<std::vector<ProfileEntry>> List(size_t limit = SIZE_MAX) const;
+  // Every profile of a job or step: a requeued job has several. Newest first.
+  Result<std::vector<ProfileEntry>> Find(const JobStep& id) const;
+  Result<Profile> Load(const std::string& key) const;
+
+  // Points of the profile's series. Per-node series carry the tag host; reduced ones (node
+  // kReducedNode) the tag stat. `wanted` sees the tags as they come out.
+  enum class Scope { kNodes, kReduced };
+  Result<std::vector<SeriesData>> Read(const std::string& key, Scope scope,
+                                       const std::function<bool(const Series&)>& wanted,
+                                       Nanos start, Nanos end) const;
+  // Every series of the profile, each once.
+  Result<std::vector<Series>> AllSeries(const std::string& key, Scope scope) const;
+
+ private:
+  Archive();
+  struct Rep;
+  std::unique_ptr<Rep> rep_;
+};
+
+// Ingests one finished live directory into db/, if db/ can be opened; kBusy if it is locked.
+Status IngestLive(const std::string& archive, const std::string& live_path, Nanos wait);
+
+}  // namespace sonde

@@ -1,0 +1,49 @@
+// A profile: what is known of a step after it, or so far.
+//
+// Thread safety: values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/job.h"
+#include "series/reduced.h"
+#include "series/schema.h"
+
+namespace sonde {
+
+// One reduced series over the whole step.
+struct FootprintEntry {
+  Series series;
+  uint64_t ticks = 0;  // reduced points it was made from
+  double last = 0;     // the step's number (by the metric's reduction) at the end; counters: total
+  double mean = 0;     // over ticks, of the step's number; counters: total / duration, per second
+  // Extremes of what single nodes or tasks measured. Counters: of their final values.
+  double min = 0;
+  double max = 0;
+  Owner min_owner;
+  Owner max_owner;
+  bool operator==(const FootprintEntry&) const = default;
+};
+
+// What Sonde itself used, over all daemons of the step.
+struct OwnCost {
+  double cpu_seconds = 0;
+  double peak_node_memory = 0;  // bytes: the largest private memory of a node daemon
+  double bytes_sent = 0;        // over links
+  double stored_bytes = 0;      // in the profile
+};
+
+struct Profile {
+  JobDescription job;
+  std::vector<FootprintEntry> footprint;
+  OwnCost cost;
+};
+
+// JSON is the form in which both are stored and served; docs/endpoints.md describes it.
+std::string DescriptionToJson(const JobDescription& job);
+Result<JobDescription> DescriptionFromJson(std::string_view json);
+std::string ProfileToJson(const Profile& profile);
+Result<Profile> ProfileFromJson(std::string_view json);
+
+}  // namespace sonde

@@ -1,0 +1,65 @@
+// Blocks: some hundred rows of one group, compressed into one frame.
+//
+// Format, version 1, is specified in docs/format.md. A shared time column, then one column per
+// series by class (constant, integer, scaled decimal, float), delta and zigzag varints, all in one
+// zstd frame, with a checksum. Every double comes back bit for bit, NaN included.
+//
+// Thread safety: a BlockEncoder is used by one thread at a time and keeps its buffers, so that
+// sealing allocates nothing once warm; DecodeBlock may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "core/time.h"
+#include "series/schema.h"
+
+namespace sonde {
+
+inline constexpr size_t kMaxBlockRows = 1024;
+
+struct BlockInfo {
+  uint64_t schema_id = 0;
+  size_t rows = 0;
+  size_t columns = 0;
+  Nanos first = 0;
+  Nanos last = 0;
+};
+
+struct Block {
+  uint64_t schema_id = 0;
+  std::vector<Nanos> times;
+  std::vector<double> values;  // column after column: values[column * times.size() + row]
+
+  std::span<const double> Column(size_t i) const {
+    return {values.data() + i * times.size(), times.size()};
+  }
+  size_t columns() const { return times.empty() ? 0 : values.size() / times.size(); }
+};
+
+class BlockEncoder {
+ public:
+  BlockEncoder();
+  ~BlockEncoder();
+
+  // `columns` holds column after column with `stride` doubles from one to the next. Appends the
+  // block to `out`. Needs 1 to kMaxBlockRows rows and times that do not run backwards.
+  Status Encode(uint64_t schema_id, std::span<const Nanos> times, const double* columns,
+                size_t column_count, size_t stride, std::string& out);
+
+ private:
+  struct Rep;
+  std::unique_ptr<Rep> rep_;
+};
+
+// The header alone, without decompressing. kCorrupt, or kUnsupported for a newer version.
+Result<BlockInfo> ReadBlockInfo(std::string_view bytes);
+// Everything; the checksum is verified, and no length in it is trusted.
+Result<Block> DecodeBlock(std::string_view bytes);
+
+}  // namespace sonde

@@ -1,0 +1,109 @@
+// The query algebra: select series by metric and tags, downsample, rate, aggregate over groups.
+//
+// The steps and their order are OpenTSDB's: for each series downsample, then rate, then aggregation
+// over the group at the union of timestamps, a series taking part only between its own first and
+// last point, with linear interpolation between its points.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "core/time.h"
+#include "series/store.h"
+
+namespace sonde {
+
+enum class Aggregator : uint8_t { kSum, kAvg, kMin, kMax, kCount, kNone };
+
+Result<Aggregator> ParseAggregator(std::string_view name);
+std::string_view ToString(Aggregator aggregator);
+const std::vector<std::string_view>& AggregatorNames();
+
+struct Downsample {
+  Nanos interval = 0;  // 0: the whole range in one point at its start ("0all-avg")
+  Aggregator function = Aggregator::kAvg;
+  enum class Fill : uint8_t { kNone, kNull, kNan, kZero } fill = Fill::kNone;
+};
+// "1m-avg", "30s-max-nan", "0all-sum"; a trailing dash is accepted.
+Result<Downsample> ParseDownsample(std::string_view text);
+
+struct RateOptions {
+  bool counter = false;
+  double counter_max = 0;  // 0: 2^64 - 1
+  double reset_value = 0;  // a rollover rate above it becomes 0; 0: none
+  bool drop_resets = false;
+};
+
+struct TagFilter {
+  enum class Type : uint8_t {
+    kLiteralOr,
+    kNotLiteralOr,
+    kILiteralOr,
+    kNotILiteralOr,
+    kWildcard,
+    kIWildcard,
+    kRegexp
+  };
+  Type type = Type::kLiteralOr;
+  std::string key;
+  std::string pattern;
+  bool group_by = false;
+};
+
+struct QuerySpec {
+  std::string metric;
+  Aggregator aggregator = Aggregator::kSum;
+  std::optional<Downsample> downsample;
+  bool rate = false;
+  RateOptions rate_options;
+  std::vector<TagFilter> filters;
+  bool explicit_tags = false;
+  Nanos start = 0;
+  Nanos end = 0;
+};
+
+struct QueryResult {
+  std::string metric;
+  Tags tags;                                // common to all series of the group
+  std::vector<std::string> aggregate_tags;  // keys whose values differ within the group
+  std::vector<Point> points;
+  bool operator==(const QueryResult&) const = default;
+};
+
+// Whether a series belongs to the query. Fails on a pattern that does not parse.
+class SeriesFilter {
+ public:
+  static Result<SeriesFilter> Make(const QuerySpec& spec);
+  bool Matches(const Series& series) const;
+  // The same with tags that the series itself does not carry, such as host and job.
+  bool Matches(std::string_view metric, const Tags& tags) const;
+
+ private:
+  struct Rep;
+  std::shared_ptr<const Rep> rep_;
+};
+
+// The steps alone, for those who push them down.
+std::vector<Point> ApplyDownsample(const std::vector<Point>& points, const Downsample& how,
+                                   Nanos start, Nanos end);
+std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions& how);
+
+// Everything, over the series given (already filtered or not). Results are in the order of their
+// group's tag values.
+Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec,
+                                          const std::vector<SeriesData>& series);
+
+// The spec and results as bytes, for the tree. Decoding trusts nothing.
+void EncodeQuery(const QuerySpec& spec, std::string& out);
+Result<QuerySpec> DecodeQuery(std::string_view bytes);
+void EncodeSeriesData(const std::vector<SeriesData>& series, std::string& out);
+Result<std::vector<SeriesData>> DecodeSeriesData(std::string_view bytes);
+
+}  // namespace sonde

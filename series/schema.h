@@ -1,0 +1,46 @@
+// The schema of a group: which series its rows hold, in column order.
+//
+// A source describes its series once and again when they change (a device appears, a task starts).
+// Frames and blocks carry only the schema's id; the schema itself goes over a link and into a
+// profile once. The id is a hash of the encoded schema, so equal schemas of different nodes are
+// one.
+//
+// Thread safety: immutable once made.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/metric.h"
+#include "core/status.h"
+
+namespace sonde {
+
+inline constexpr size_t kMaxSeries = 65536;
+
+class Schema {
+ public:
+  using Ptr = std::shared_ptr<const Schema>;
+
+  static Ptr Make(std::vector<Series> series);
+  // Fails with kCorrupt on anything Encode could not have written.
+  static Result<Ptr> Decode(std::string_view bytes);
+
+  uint64_t id() const { return id_; }
+  size_t size() const { return series_.size(); }
+  const std::vector<Series>& series() const { return series_; }
+  const Series& operator[](size_t i) const { return series_[i]; }
+  const std::string& encoded() const { return encoded_; }
+
+ private:
+  explicit Schema(std::vector<Series> series);
+
+  std::vector<Series> series_;
+  std::string encoded_;
+  uint64_t id_ = 0;
+};
+
+}  // namespace sonde

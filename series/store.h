@@ -1,0 +1,85 @@
+// The in-memory series store of one group: an open block of rows and sealed, compressed ones.
+//
+// Rows of one group share their time. When the schema changes or the open block is full it is
+// sealed. The first blocks are short and grow (16, 32, 64, 128 rows by default), so that a step
+// that is killed early has lost little. Sealed blocks are kept until they exceed the memory limit,
+// then the oldest goes, counted in dropped_rows().
+//
+// Thread safety: none; the owner locks. Append allocates nothing between two seals.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "series/block.h"
+#include "series/schema.h"
+
+namespace sonde {
+
+struct Point {
+  Nanos time;
+  double value;
+  bool operator==(const Point&) const = default;
+};
+
+// One series' points in time order; NaN (missing) points are left out.
+struct SeriesData {
+  Series series;
+  std::vector<Point> points;
+};
+
+struct SealedBlock {
+  uint64_t sequence = 0;  // counts from 1 within the store
+  BlockInfo info;
+  Schema::Ptr schema;
+  std::shared_ptr<const std::string> bytes;
+};
+
+class GroupStore {
+ public:
+  struct Options {
+    size_t first_rows = 16;
+    size_t max_rows = 128;           // up to kMaxBlockRows
+    size_t memory_limit = 8u << 20;  // of sealed blocks, bytes
+  };
+  explicit GroupStore(Options options);
+  ~GroupStore();
+
+  // Called with each block as it is sealed.
+  void OnSeal(std::function<void(const SealedBlock&)> f);
+
+  // The columns of the rows that follow. The same schema again changes nothing.
+  void SetSchema(Schema::Ptr schema);
+  const Schema::Ptr& schema() const;
+
+  // `row` has schema()->size() values. Time must not run backwards: a row that would is dropped
+  // and counted.
+  void Append(Nanos time, std::span<const double> row);
+  void Seal();
+
+  // The points of [start, end] of every series that `wanted` accepts, a series that outlived a
+  // change of schema in one piece.
+  std::vector<SeriesData> Read(const std::function<bool(const Series&)>& wanted, Nanos start,
+                               Nanos end) const;
+  // Every series that was ever in it, each once.
+  std::vector<Series> AllSeries() const;
+  // The newest row: its time and values by schema(); time 0 if there is none.
+  Nanos last_time() const;
+  std::span<const double> last_row() const;
+
+  uint64_t rows() const;          // appended
+  uint64_t dropped_rows() const;  // out of order, or forgotten for lack of memory
+  size_t sealed_bytes() const;
+
+ private:
+  struct Rep;
+  std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace sonde

@@ -1,0 +1,177 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/bytes.h"
+#include "core/config.h"
+#include "core/job.h"
+#include "core/launch.h"
+#include "core/metric.h"
+#include "core/options.h"
+#include "core/time.h"
+
+namespace sonde {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Status, NamesWhereItCameFrom) {
+  const Status inner(Code::kIo, "no space left");
+  const Status outer = inner.Within("write block");
+  EXPECT_EQ(outer.message(), "write block: no space left");
+  EXPECT_EQ(outer.code(), Code::kIo);
+  EXPECT_TRUE(Status().Within("anything").ok());
+}
+
+TEST(Bytes, WhatIsWrittenIsRead) {
+  std::string bytes;
+  ByteWriter w(bytes);
+  w.Fixed<uint32_t>(0xdeadbeef);
+  w.Varint(UINT64_MAX);
+  w.Signed(INT64_MIN);
+  w.Text("tag");
+  ByteReader r(bytes);
+  EXPECT_EQ(r.Fixed<uint32_t>(), 0xdeadbeef);
+  EXPECT_EQ(r.Varint(), UINT64_MAX);
+  EXPECT_EQ(r.Signed(), INT64_MIN);
+  EXPECT_EQ(r.Text(16), "tag");
+  EXPECT_TRUE(r.done());
+}
+
+TEST(Bytes, AReaderNeverPassesItsEnd) {
+  for (const std::string& bytes : {std::string("\x05"
+                                               "ab",
+                                               3),
+                                   std::string(10, '\xff'), std::string()}) {
+    ByteReader r(bytes);
+    EXPECT_EQ(r.Text(100), "");
+    EXPECT_FALSE(r.ok());
+    EXPECT_EQ(r.Varint(), 0u);
+    EXPECT_EQ(r.Fixed<double>(), 0.0);
+  }
+  ByteReader limited(
+      "\x04"
+      "abcd");
+  EXPECT_EQ(limited.Text(3), "");
+  EXPECT_FALSE(limited.ok());
+}
+
+TEST(Bytes, ACountIsBoundedByWhatIsLeft) {
+  std::string bytes;
+  ByteWriter(bytes).Varint(1'000'000'000);
+  ByteReader r(bytes);
+  EXPECT_EQ(r.Count(8, SIZE_MAX), 0u);
+  EXPECT_FALSE(r.ok());
+}
+
+TEST(Options, LevelsAreOneDigit) {
+  EXPECT_EQ(ParseLevel("0"), 0);
+  EXPECT_EQ(ParseLevel("4"), 4);
+  for (const char* bad : {"", "5", "-1", "2 ", "22", "abc", "+1"})
+    EXPECT_EQ(ParseLevel(bad), -1) << bad;
+}
+
+TEST(Options, PeriodsHaveUnitsAndLimits) {
+  EXPECT_EQ(ParsePeriod("1"), kSecond);
+  EXPECT_EQ(ParsePeriod("0.5"), kSecond / 2);
+  EXPECT_EQ(ParsePeriod("10ms"), kMinPeriod);
+  EXPECT_EQ(ParsePeriod("1h"), kMaxPeriod);
+  EXPECT_EQ(ParsePeriod("1.5s"), 1'500'000'000);
+  for (const char* bad :
+       {"", "0", "9ms", "61m", "2h", "1x", "s", "1e3", "99999999999999999999", "-1"}) {
+    EXPECT_EQ(ParsePeriod(bad), -1) << bad;
+  }
+}
+
+TEST(Duration, IsParsedAndPrinted) {
+  EXPECT_EQ(*ParseDuration("500ms"), 500 * kMillisecond);
+  EXPECT_EQ(*ParseDuration("1.5h"), 5400 * kSecond);
+  for (const char* bad : {"", "1.2.3s", ".", "5 s", "1y", "999999999999999999h"}) {
+    EXPECT_FALSE(ParseDuration(bad).ok()) << bad;
+  }
+  EXPECT_EQ(FormatDuration(1'500'000'000), "1.5 s");
+  EXPECT_EQ(FormatDuration(125 * kSecond), "2 min 5 s");
+  EXPECT_EQ(FormatDuration(7500 * kSecond), "2 h 5 min");
+}
+
+TEST(Tick, LiesAfterNowOnAMultiple) {
+  EXPECT_EQ(NextTick(1'999'999'999, kSecond), 2 * kSecond);
+  EXPECT_EQ(NextTick(2 * kSecond, kSecond), 3 * kSecond);
+}
+
+TEST(Tags, AreSortedAndUnique) {
+  Tags tags{{"b", "2"}, {"a", "1"}};
+  tags.Set("b", "3");
+  EXPECT_EQ(SeriesName("m", tags), "m{a=\"1\",b=\"3\"}");
+  tags.Erase("a");
+  EXPECT_EQ(tags.Find("a"), nullptr);
+  EXPECT_EQ(*tags.Find("b"), "3");
+}
+
+TEST(Names, AreChecked) {
+  EXPECT_TRUE(CheckMetricName("node_cpu_seconds_total").ok());
+  for (const char* bad : {"", "1st", "a b", "a{b}", "\xc3\xa4"})
+    EXPECT_FALSE(CheckMetricName(bad).ok()) << bad;
+  EXPECT_FALSE(CheckMetricName(std::string(129, 'a')).ok());
+  EXPECT_TRUE(CheckTag("phase", "Wärme").ok());
+  EXPECT_FALSE(CheckTag("phase", "\xc3").ok());
+  EXPECT_FALSE(CheckTag("phase", "a\nb").ok());
+  EXPECT_FALSE(CheckTag("phase", "").ok());
+  EXPECT_FALSE(CheckTag("pha.se", "x").ok());
+}
+
+TEST(JobStep, SplitsAtTheLastDot) {
+  EXPECT_EQ(JobStep::Parse("123.4").job, "123");
+  EXPECT_EQ(JobStep::Parse("123.batch").step, "batch");
+  EXPECT_EQ(JobStep::Parse("123").step, "");
+}
+
+TEST(Launch, CarriesKeysAndCutsWhatCannotBeCarried) {
+  launch::Writer w(launch::kLaunch);
+  w.Add("job", 123);
+  w.Add("command", "a\nb=c");
+  ASSERT_TRUE(w.ok());
+  std::string seen;
+  launch::ForEach(std::string_view(w.packet()).substr(1),
+                  [&](auto k, auto v) { seen += std::string(k) + ":" + std::string(v) + ";"; });
+  EXPECT_EQ(seen, "job:123;command:a;");
+  w.Add("big", std::string(launch::kMaxPacket, 'x'));
+  EXPECT_FALSE(w.ok());
+}
+
+TEST(Config, ReadsWhatIsThere) {
+  const auto config = ParseConfig(
+      "# site\nfanout = 4\n\nreport=short # quiet\nprofile_limit = 2M\n"
+      "fabric_after = 500ms\nport_range = 60000-60010\n",
+      "sonde.conf");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->fanout, 4u);
+  EXPECT_EQ(config->report, "short");
+  EXPECT_EQ(config->profile_limit, 2u << 20);
+  EXPECT_EQ(config->fabric_after, kSecond / 2);
+}
+
+TEST(Config, AnErrorNamesFileLineAndWhatWasExpected) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"fanout = 1", "sonde.conf:1: fanout = 1: expected a whole number from 2 to 256"},
+      {"\nfan = 3", "sonde.conf:2: unknown key 'fan'"},
+      {"fanout = 3\nfanout = 4", "sonde.conf:2: fanout is given twice"},
+      {"hello", "sonde.conf:1: expected key = value"},
+      {"report = loud", "expected one of full, short, off"},
+      {"port_range = 9-3", "expected two ports"},
+  };
+  for (const auto& [text, message] : cases) {
+    const auto config = ParseConfig(text, "sonde.conf");
+    ASSERT_FALSE(config.ok()) << text;
+    EXPECT_THAT(std::string(config.status().message()), HasSubstr(message));
+  }
+}
+
+TEST(Config, TheArchivePatternNamesTheUser) {
+  Config config;
+  EXPECT_EQ(ArchivePath(config, "ada", 1000, "/home/ada"), "/home/ada/.local/share/sonde");
+  config.archive = "/scratch/%u/%U/sonde";
+  EXPECT_EQ(ArchivePath(config, "ada", 1000, "/home/ada"), "/scratch/ada/1000/sonde");
+}
+
+}  // namespace
+}  // namespace sonde

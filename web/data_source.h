@@ -1,0 +1,46 @@
+// What the web room asks for its data: the running step's head and `sonde serve` both answer, so
+// every page and endpoint works during the run and after it by the same code.
+//
+// Thread safety: methods are called from the web server's threads, several at a time; a Query's
+// callback may be called from any thread, once, and also before Query returns.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/job.h"
+#include "core/status.h"
+#include "profiles/profile.h"
+#include "series/query.h"
+
+namespace sonde::web {
+
+struct Answer {
+  std::vector<QueryResult> results;
+  // Nodes that answered and that should have; a note for people if they differ.
+  uint32_t nodes_answered = 0;
+  uint32_t nodes_expected = 0;
+};
+
+class DataSource {
+ public:
+  virtual ~DataSource() = default;
+
+  // Running and archived steps, newest first.
+  virtual Result<std::vector<JobDescription>> Jobs(size_t limit) const = 0;
+  // The profile of a step, so far or final. kNotFound for an unknown one.
+  virtual Result<Profile> GetProfile(const JobStep& id) const = 0;
+
+  // Every series that queries can name, with tags host and job; at most `limit` of them. An
+  // empty metric means all.
+  virtual Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const = 0;
+
+  // Evaluates the query over all steps, or those a filter on the tag `job` names. Tags of the
+  // per-node series: their own, host and job.
+  using Callback = std::function<void(Result<Answer>)>;
+  virtual void Query(const QuerySpec& spec, Callback callback) const = 0;
+};
+
+}  // namespace sonde::web
