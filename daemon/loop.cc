@@ -1,0 +1,141 @@
+#include "daemon/loop.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace sonde {
+
+void UniqueFd::Reset(int fd) {
+  if (fd_ >= 0) close(fd_);
+  fd_ = fd;
+}
+
+Loop::Loop()
+    : epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      timer_fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  for (const int fd : {timer_fd_.get(), wake_fd_.get()}) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+    epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+  }
+}
+
+Loop::~Loop() = default;
+
+Status Loop::Watch(int fd, uint32_t epoll_events, Ready ready) {
+  epoll_event event{.events = epoll_events, .data = {.fd = fd}};
+  const int op = watched_.contains(fd) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  if (epoll_ctl(epoll_.get(), op, fd, &event) != 0) {
+    return SystemError(fmt::format("watch descriptor {}", fd));
+  }
+  watched_[fd] = std::make_shared<Watched>(Watched{std::move(ready)});
+  return {};
+}
+
+Status Loop::ChangeEvents(int fd, uint32_t epoll_events) {
+  epoll_event event{.events = epoll_events, .data = {.fd = fd}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0) {
+    return SystemError(fmt::format("change the events of descriptor {}", fd));
+  }
+  return {};
+}
+
+void Loop::Unwatch(int fd) {
+  if (watched_.erase(fd) != 0) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+Loop::TimerId Loop::At(Nanos monotonic, Task task) {
+  const TimerId id = next_timer_++;
+  timers_.emplace(id, std::move(task));
+  heap_.push_back({monotonic, id});
+  std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+  return id;
+}
+
+void Loop::Cancel(TimerId id) { timers_.erase(id); }
+
+void Loop::Post(Task task) {
+  {
+    const std::lock_guard lock(posted_mutex_);
+    posted_.push_back(std::move(task));
+  }
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = write(wake_fd_.get(), &one, sizeof one);
+}
+
+void Loop::Stop() {
+  stop_ = true;
+  Post([] {});
+}
+
+void Loop::RunPosted() {
+  std::vector<Task> tasks;
+  {
+    const std::lock_guard lock(posted_mutex_);
+    tasks.swap(posted_);
+  }
+  for (Task& task : tasks) task();
+}
+
+void Loop::RunTimers() {
+  const Nanos now = Clock::System().Monotonic();
+  while (!heap_.empty() && heap_.front().when <= now) {
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    const TimerId id = heap_.back().id;
+    heap_.pop_back();
+    const auto at = timers_.find(id);
+    if (at == timers_.end()) continue;  // cancelled
+    const Task task = std::move(at->second);
+    timers_.erase(at);
+    task();
+  }
+}
+
+void Loop::ArmTimer() {
+  while (!heap_.empty() && !timers_.contains(heap_.front().id)) {  // cancelled ones cost no wake-up
+    std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+    heap_.pop_back();
+  }
+  const Nanos when = heap_.empty() ? 0 : std::max<Nanos>(heap_.front().when, 1);
+  if (when == armed_) return;
+  itimerspec spec{};
+  spec.it_value = {.tv_sec = when / kSecond, .tv_nsec = when % kSecond};
+  timerfd_settime(timer_fd_.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
+  armed_ = when;
+}
+
+int Loop::Sleep(epoll_event* events, int capacity) {
+  ArmTimer();
+  const bool may_sleep = !sleep_check_ || sleep_check_();
+  const int n = epoll_wait(epoll_.get(), events, capacity, may_sleep ? -1 : 0);
+  return std::max(n, 0);
+}
+
+void Loop::Run() {
+  epoll_event events[64];
+  while (!stop_) {
+    const int n = Sleep(events, 64);
+    for (int i = 0; i < n && !stop_; ++i) {
+      const int fd = events[i].data.fd;
+      if (fd == timer_fd_.get() || fd == wake_fd_.get()) {
+        uint64_t count = 0;
+        [[maybe_unused]] const ssize_t got = read(fd, &count, sizeof count);
+        if (fd == timer_fd_.get()) armed_ = 0;
+        continue;
+      }
+      // An earlier callback of this round may have removed it; and it may remove itself.
+      const auto at = watched_.find(fd);
+      if (at == watched_.end()) continue;
+      const std::shared_ptr<Watched> watched = at->second;
+      watched->ready(events[i].events);
+    }
+    RunTimers();
+    RunPosted();
+  }
+}
+
+}  // namespace sonde

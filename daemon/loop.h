@@ -1,0 +1,110 @@
+// The event loop of a daemon: descriptors, timers and calls from other threads, on one thread.
+//
+// A sleeping loop costs nothing: it wakes for a ready descriptor, the earliest timer or a Post.
+// Callbacks run on the thread that runs Run(); they may add and remove watches and timers, also
+// their own.
+//
+// Thread safety: Post and Stop from any thread; everything else from the loop's thread, or before
+// Run.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "core/time.h"
+
+namespace sonde {
+
+// A descriptor that is closed with its owner.
+class UniqueFd {
+ public:
+  explicit UniqueFd(int fd = -1) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    Reset(std::exchange(other.fd_, -1));
+    return *this;
+  }
+  ~UniqueFd() { Reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int Release() { return std::exchange(fd_, -1); }
+  void Reset(int fd = -1);
+
+ private:
+  int fd_;
+};
+
+class Loop {
+ public:
+  using Task = std::function<void()>;
+  using Ready = std::function<void(uint32_t epoll_events)>;
+  using TimerId = uint64_t;
+
+  Loop();
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  // One callback per descriptor. Watching it again changes events and callback.
+  Status Watch(int fd, uint32_t epoll_events, Ready ready);
+  Status ChangeEvents(int fd, uint32_t epoll_events);
+  void Unwatch(int fd);
+
+  // Runs `task` once at a monotonic time. 0 is never a TimerId.
+  TimerId At(Nanos monotonic, Task task);
+  TimerId After(Nanos delay, Task task) {
+    return At(Clock::System().Monotonic() + delay, std::move(task));
+  }
+  void Cancel(TimerId id);
+
+  // Called before every sleep; false: do not sleep now, there is work already. For libraries whose
+  // descriptors must be armed.
+  using SleepCheck = std::function<bool()>;
+  void SetSleepCheck(SleepCheck check) { sleep_check_ = std::move(check); }
+
+  void Post(Task task);
+
+  // Until Stop.
+  void Run();
+  void Stop();
+
+ private:
+  struct Timer {
+    Nanos when;
+    TimerId id;
+    bool operator>(const Timer& o) const { return std::pair(when, id) > std::pair(o.when, o.id); }
+  };
+  struct Watched {
+    Ready ready;
+  };
+
+  void RunPosted();
+  void RunTimers();
+  void ArmTimer();
+  int Sleep(epoll_event* events, int capacity);
+
+  UniqueFd epoll_;
+  UniqueFd timer_fd_;
+  UniqueFd wake_fd_;
+  std::unordered_map<int, std::shared_ptr<Watched>> watched_;
+  std::vector<Timer> heap_;
+  std::unordered_map<TimerId, Task> timers_;
+  TimerId next_timer_ = 1;
+  Nanos armed_ = 0;
+  SleepCheck sleep_check_;
+  std::mutex posted_mutex_;
+  std::vector<Task> posted_;
+  std::atomic<bool> stop_{false};
+};
+
+}  // namespace sonde

@@ -1,0 +1,79 @@
+// A link: messages between two daemons, in order, whatever carries them.
+//
+// Three carriers implement it: a socket (the rendezvous connection), libfabric (tree.fabric), and
+// the memory of one process (head and node in one). On the wire a message is
+//   u32 length of what follows | u8 type | payload
+// the same on all of them; a carrier moves bytes and knows nothing of the messages. Sending never
+// blocks: what the peer does not take yet is queued up to a limit. That a message was sent does
+// not mean that it arrived: whoever needs to know asks for an acknowledgement.
+//
+// Thread safety: the loop's thread only. A handler may destroy the link from within its callbacks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+
+namespace sonde::tree {
+
+// The bound on one message: a decoder never holds more. Before the peer has proved the key the
+// bound is much lower.
+inline constexpr size_t kMaxMessage = 8u << 20;
+inline constexpr size_t kMaxUnprovenMessage = 4096;
+// What may wait in a link to be sent; more is refused with kLimit.
+inline constexpr size_t kMaxQueued = 32u << 20;
+
+class Link {
+ public:
+  struct Handler {
+    std::function<void(uint8_t type, std::string_view payload)> message;
+    // Once, at the end, unless we closed it; no message comes after it.
+    std::function<void(const Status& why)> closed;
+  };
+
+  virtual ~Link() = default;
+
+  void SetHandler(Handler handler) { handler_ = std::move(handler); }
+
+  // Queues the message. kLimit if too much waits already, kUnavailable if the link is closed; the
+  // message is dropped then.
+  virtual Status Send(uint8_t type, std::string_view payload) = 0;
+  // Bytes accepted and not yet handed to the carrier.
+  virtual size_t queued() const = 0;
+  // Messages longer than this close the link. kMaxUnprovenMessage at first.
+  virtual void SetMaxMessage(size_t bytes) = 0;
+  // The peer as a person would name it: "10.0.0.7:51234", "10.0.0.7:51234 over tcp".
+  virtual std::string peer() const = 0;
+
+  uint64_t bytes_sent() const { return bytes_sent_; }
+  uint64_t bytes_received() const { return bytes_received_; }
+
+ protected:
+  Handler handler_;
+  uint64_t bytes_sent_ = 0;
+  uint64_t bytes_received_ = 0;
+};
+
+// Takes a byte stream apart into messages.
+class Deframer {
+ public:
+  void SetMaxMessage(size_t bytes) { max_message_ = bytes; }
+  // Feeds bytes and calls `f` for every whole message; `f` returns false to stop (its owner is
+  // gone, nothing of this may be touched any more). kCorrupt for a length that is zero or beyond
+  // the bound.
+  Status Feed(std::string_view bytes,
+              const std::function<bool(uint8_t type, std::string_view payload)>& f);
+
+ private:
+  std::string pending_;
+  size_t max_message_ = kMaxUnprovenMessage;
+};
+
+// The bytes of one message, appended to `out`.
+void AppendMessage(uint8_t type, std::string_view payload, std::string& out);
+
+}  // namespace sonde::tree
