@@ -1,0 +1,42 @@
+// The launch message as the daemon reads it: core/launch.h's keys, checked.
+//
+// Thread safety: values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/config.h"
+#include "core/job.h"
+#include "core/status.h"
+
+namespace sonde {
+
+using StepKey = std::array<unsigned char, 32>;
+
+enum class Role : uint8_t { kHead, kNode, kSolo };
+
+struct LaunchMessage {
+  Role role = Role::kNode;
+  JobDescription job;  // as far as the launcher knows it
+  std::string host;
+  std::string home;
+  uint32_t node_id = 0;
+  uint32_t tasks_here = 0;
+  std::string events;  // --telemetry-events as given
+  bool has_key = false;
+  StepKey key{};
+  std::string head_host;
+  uint16_t head_port = 0;
+  std::string socket;  // abstract name for the application; "": none
+  std::string config_path;
+  std::string archive;   // SONDE_ARCHIVE of the user; "": by config
+  Nanos time_limit = 0;  // 0: none
+};
+
+// The body of an 'L' packet. kInvalid names the key that is wrong and what was expected.
+Result<LaunchMessage> ParseLaunchMessage(std::string_view body);
+
+}  // namespace sonde

@@ -1,0 +1,111 @@
+#include "daemon/lifeline.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/launch.h"
+
+namespace sonde {
+
+struct Lifeline::Packet {
+  std::string bytes;
+  std::vector<UniqueFd> fds;
+  bool end = false;  // end of file, or an error that means the same
+};
+
+Lifeline::Lifeline(Loop& loop, UniqueFd fd) : loop_(loop), fd_(std::move(fd)) {}
+
+Lifeline::~Lifeline() { Close(); }
+
+// False if nothing is there to be read now.
+bool Lifeline::ReadOne(Packet& packet) {
+  std::array<char, launch::kMaxPacket> bytes;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * launch::kMaxEvents)> control;
+  iovec iov{bytes.data(), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &iov;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t n = recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  packet.end = n <= 0;
+  if (n > 0) packet.bytes.assign(bytes.data(), static_cast<size_t>(n));
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); n >= 0 && c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+      packet.fds.emplace_back(fd);
+    }
+  }
+  return true;
+}
+
+Result<std::string> Lifeline::ReadLaunch(Nanos timeout) {
+  pollfd ready{fd_.get(), POLLIN, 0};
+  if (poll(&ready, 1, static_cast<int>(timeout / kMillisecond)) <= 0) {
+    return Status(Code::kTimeout,
+                  "no launch message on descriptor 3; sonded is started by the Slurm plugin or by "
+                  "`sonde run`, not by hand");
+  }
+  Packet packet;
+  if (!ReadOne(packet) || packet.end || packet.bytes[0] != launch::kLaunch) {
+    return Status(Code::kInvalid, "descriptor 3 does not start with a launch message");
+  }
+  return packet.bytes.substr(1);
+}
+
+void Lifeline::Start(Handler handler) {
+  handler_ = std::move(handler);
+  const Status status =
+      loop_.Watch(fd_.get(), EPOLLIN | EPOLLRDHUP, [this](uint32_t events) { OnReady(events); });
+  if (!status.ok()) {
+    ended_ = true;
+    loop_.Post([this] { handler_.end(End::kLauncherGone); });
+  }
+}
+
+void Lifeline::OnReady(uint32_t events) {
+  Packet packet;
+  while (!ended_ && fd_ && ReadOne(packet)) {
+    if (packet.end) {
+      ended_ = true;
+      loop_.Unwatch(fd_.get());
+      handler_.end(events & (EPOLLHUP | EPOLLERR) ? End::kLauncherGone : End::kAsked);
+      return;
+    }
+    handler_.packet(packet.bytes[0], std::string_view(packet.bytes).substr(1),
+                    std::move(packet.fds));
+    packet = {};
+  }
+}
+
+void Lifeline::Send(char kind, std::string_view body) {
+  if (!fd_) return;
+  iovec iov[2] = {{&kind, 1}, {const_cast<char*>(body.data()), body.size()}};
+  msghdr message{};
+  message.msg_iov = iov;
+  message.msg_iovlen = 2;
+  sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void Lifeline::SendReport(std::string_view text) {
+  while (!text.empty()) {
+    const size_t n = std::min(text.size(), launch::kMaxPacket - 1);
+    Send(launch::kReport, text.substr(0, n));
+    text.remove_prefix(n);
+  }
+}
+
+void Lifeline::Close() {
+  if (!fd_) return;
+  loop_.Unwatch(fd_.get());
+  fd_.Reset();
+}
+
+}  // namespace sonde

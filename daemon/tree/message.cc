@@ -1,0 +1,162 @@
+#include "daemon/tree/message.h"
+
+#include <algorithm>
+
+#include "core/bytes.h"
+#include "core/metric.h"
+
+namespace sonde::tree {
+namespace {
+
+constexpr size_t kMaxAddress = 256;
+constexpr size_t kMaxBytes = 8u << 20;
+constexpr size_t kMaxParts = 65536;
+
+// Each message is described once, by a Fields function that a Put or a Get walks over, so that
+// what is written and what is read cannot drift apart.
+struct Put {
+  ByteWriter w;
+  void Number(const uint32_t& v) { w.Varint(v); }
+  void Number(const uint64_t& v) { w.Varint(v); }
+  void Number(const int32_t& v) { w.Signed(v); }
+  void Number(const double& v) { w.Fixed(v); }
+  void Number(const bool& v) { w.Fixed<uint8_t>(v ? 1 : 0); }
+  void Text(const std::string& v, size_t) { w.Text(v); }
+  void Texts(const std::vector<std::string>& v) {
+    w.Varint(v.size());
+    for (const std::string& text : v) w.Text(text);
+  }
+};
+
+struct Get {
+  ByteReader r;
+  void Number(uint32_t& v) {
+    const uint64_t n = r.Varint();
+    if (n > UINT32_MAX) r.Fail();
+    v = static_cast<uint32_t>(n);
+  }
+  void Number(uint64_t& v) { v = r.Varint(); }
+  void Number(int32_t& v) {
+    const int64_t n = r.Signed();
+    if (n > INT32_MAX || n < INT32_MIN) r.Fail();
+    v = static_cast<int32_t>(n);
+  }
+  void Number(double& v) { v = r.Fixed<double>(); }
+  void Number(bool& v) { v = r.Fixed<uint8_t>() != 0; }
+  void Text(std::string& v, size_t limit) { v = r.Text(limit); }
+  void Texts(std::vector<std::string>& v) {
+    v.resize(r.Count(1, kMaxParts));
+    for (std::string& text : v) text = r.Text(kMaxBytes);
+  }
+};
+
+void Fields(auto& io, auto& m, const Hello*) {
+  io.Number(m.version);
+  io.Text(m.nonce, 64);
+}
+void Fields(auto& io, auto& m, const Challenge*) {
+  io.Text(m.nonce, 64);
+  io.Text(m.proof, 64);
+}
+void Fields(auto& io, auto& m, const Registration*) {
+  io.Text(m.job, 64);
+  io.Text(m.step, 64);
+  io.Number(m.node_id);
+  io.Number(m.nodes);
+  io.Number(m.tasks);
+  io.Text(m.host, 256);
+  io.Number(m.index);
+}
+void Fields(auto& io, auto& m, const Proof*) {
+  io.Text(m.proof, 64);
+  io.Text(m.registration, 1024);
+}
+void Fields(auto& io, auto& m, const Welcome*) {
+  io.Number(m.index);
+  io.Number(m.fanout);
+}
+void Fields(auto& io, auto& m, const Listening*) {
+  io.Text(m.address, kMaxAddress);
+  io.Text(m.error, 1024);
+}
+void Fields(auto& io, auto& m, const ParentAddress*) {
+  io.Number(m.index);
+  io.Text(m.address, kMaxAddress);
+}
+void Fields(auto& io, auto& m, const Bye*) {
+  io.Number(m.exit_status);
+  io.Number(m.tasks_ended);
+  io.Number(m.tasks_killed);
+  io.Number(m.samples);
+  io.Number(m.cpu_seconds);
+  io.Number(m.memory_bytes);
+  io.Number(m.bytes_sent);
+  io.Number(m.launcher_gone);
+}
+void Fields(auto& io, auto& m, const BlockMessage*) {
+  io.Number(m.node);
+  io.Text(m.group, 32);
+  io.Number(m.sequence);
+  io.Text(m.schema, kMaxBytes);
+  io.Text(m.bytes, kMaxBytes);
+}
+void Fields(auto& io, auto& m, const BlockAck*) {
+  io.Number(m.node);
+  io.Text(m.group, 32);
+  io.Number(m.sequence);
+}
+void Fields(auto& io, auto& m, const QueryMessage*) {
+  io.Number(m.id);
+  io.Text(m.spec, 65536);
+}
+void Fields(auto& io, auto& m, const ReplyMessage*) {
+  io.Number(m.id);
+  io.Number(m.nodes);
+  io.Texts(m.parts);
+}
+
+template <typename M>
+std::string EncodeAny(const M& m) {
+  std::string bytes;
+  Put put{ByteWriter(bytes)};
+  Fields(put, m, static_cast<const M*>(nullptr));
+  return bytes;
+}
+
+template <typename M>
+Status DecodeAny(std::string_view bytes, std::string_view name, M& m) {
+  Get get{ByteReader(bytes)};
+  Fields(get, m, static_cast<const M*>(nullptr));
+  if (get.r.done()) return {};
+  return {Code::kCorrupt, std::string(name) + " message is malformed"};
+}
+
+}  // namespace
+
+std::string Encode(const Hello& m) { return EncodeAny(m); }
+std::string Encode(const Challenge& m) { return EncodeAny(m); }
+std::string Encode(const Registration& m) { return EncodeAny(m); }
+std::string Encode(const Proof& m) { return EncodeAny(m); }
+std::string Encode(const Welcome& m) { return EncodeAny(m); }
+std::string Encode(const Listening& m) { return EncodeAny(m); }
+std::string Encode(const ParentAddress& m) { return EncodeAny(m); }
+std::string Encode(const Bye& m) { return EncodeAny(m); }
+std::string Encode(const BlockMessage& m) { return EncodeAny(m); }
+std::string Encode(const BlockAck& m) { return EncodeAny(m); }
+std::string Encode(const QueryMessage& m) { return EncodeAny(m); }
+std::string Encode(const ReplyMessage& m) { return EncodeAny(m); }
+
+Status Decode(std::string_view b, Hello& m) { return DecodeAny(b, "hello", m); }
+Status Decode(std::string_view b, Challenge& m) { return DecodeAny(b, "challenge", m); }
+Status Decode(std::string_view b, Registration& m) { return DecodeAny(b, "registration", m); }
+Status Decode(std::string_view b, Proof& m) { return DecodeAny(b, "proof", m); }
+Status Decode(std::string_view b, Welcome& m) { return DecodeAny(b, "welcome", m); }
+Status Decode(std::string_view b, Listening& m) { return DecodeAny(b, "listening", m); }
+Status Decode(std::string_view b, ParentAddress& m) { return DecodeAny(b, "parent", m); }
+Status Decode(std::string_view b, Bye& m) { return DecodeAny(b, "bye", m); }
+Status Decode(std::string_view b, BlockMessage& m) { return DecodeAny(b, "block", m); }
+Status Decode(std::string_view b, BlockAck& m) { return DecodeAny(b, "block acknowledgement", m); }
+Status Decode(std::string_view b, QueryMessage& m) { return DecodeAny(b, "query", m); }
+Status Decode(std::string_view b, ReplyMessage& m) { return DecodeAny(b, "reply", m); }
+
+}  // namespace sonde::tree

@@ -1,0 +1,156 @@
+// The messages of the tree, as values and as bytes. docs/transport.md gives each its meaning.
+//
+// Decoders trust nothing: every count and length is checked, names are bounded, and what is left
+// over at the end makes a message bad.
+//
+// Thread safety: values and functions without state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "core/time.h"
+
+namespace sonde::tree {
+
+// On the wire: never reuse a number.
+enum class Type : uint8_t {
+  // Proof of the key, on every new connection.
+  kHello = 1,      // connecting side -> accepting side: version, nonce
+  kChallenge = 2,  // back: nonce, proof
+  kProof = 3,      // connecting side: proof, registration
+  kWelcome = 4,    // back: the node's index, what the tree looks like
+
+  // The tree's shape, on the control connection to the head.
+  kWantParent = 10,  // node: ready for a fabric link
+  kListen = 11,      // head -> inner node: listen for children
+  kListening = 12,   // and its answer: the address, or why not
+  kParent = 13,      // head -> node: connect there
+  kNote = 14,        // node -> head: something a reader of the profile must know
+  kBye = 15,         // node -> head: done, and how its tasks ended
+  kByeAck = 16,
+
+  // Data, on a node's way up: the link to its parent, or the control connection.
+  kSchema = 20,    // the series of the frames that follow
+  kFrame = 21,     // one tick, reduced
+  kFrameAck = 22,  // parent: the final frame is merged
+  kBlock = 23,     // a sealed block of one node
+  kBlockAck = 24,  // head: it is in the archive
+  kLeave = 25,     // parent -> child: I go, take your control connection
+
+  // Questions to nodes.
+  kQuery = 30,
+  kReply = 31,
+};
+
+inline constexpr uint32_t kProtocolVersion = 1;
+
+struct Hello {
+  uint32_t version = kProtocolVersion;
+  std::string nonce;
+};
+
+struct Challenge {
+  std::string nonce;
+  std::string proof;
+};
+
+// What a node says of itself when it registers with the head; a child that connects to its parent
+// gives its index only.
+struct Registration {
+  std::string job;
+  std::string step;
+  uint32_t node_id = 0;
+  uint32_t nodes = 0;  // in its component of the step
+  uint32_t tasks = 0;
+  std::string host;
+  uint32_t index = 0xffffffff;
+};
+
+struct Proof {
+  std::string proof;
+  std::string registration;  // encoded; part of what is proved
+};
+
+struct Welcome {
+  uint32_t index = 0;
+  uint32_t fanout = 16;
+};
+
+struct Listening {
+  std::string address;  // empty: see error
+  std::string error;
+};
+
+struct ParentAddress {
+  uint32_t index = 0;
+  std::string address;
+};
+
+// How a node's part of the step went.
+struct Bye {
+  int32_t exit_status = 0;  // the highest wait status
+  uint32_t tasks_ended = 0;
+  uint32_t tasks_killed = 0;  // of those, by a signal
+  uint64_t samples = 0;
+  double cpu_seconds = 0;  // the daemon's own
+  double memory_bytes = 0;
+  double bytes_sent = 0;
+  bool launcher_gone = false;
+};
+
+struct BlockMessage {
+  uint32_t node = 0;
+  std::string group;
+  uint64_t sequence = 0;
+  std::string schema;  // encoded
+  std::string bytes;
+};
+
+struct BlockAck {
+  uint32_t node = 0;
+  std::string group;
+  uint64_t sequence = 0;
+};
+
+struct QueryMessage {
+  uint64_t id = 0;
+  std::string spec;  // encoded QuerySpec
+};
+
+struct ReplyMessage {
+  uint64_t id = 0;
+  uint32_t nodes = 0;              // that answered
+  std::vector<std::string> parts;  // encoded SeriesData, one per node
+};
+
+std::string Encode(const Hello& m);
+std::string Encode(const Challenge& m);
+std::string Encode(const Registration& m);
+std::string Encode(const Proof& m);
+std::string Encode(const Welcome& m);
+std::string Encode(const Listening& m);
+std::string Encode(const ParentAddress& m);
+std::string Encode(const Bye& m);
+std::string Encode(const BlockMessage& m);
+std::string Encode(const BlockAck& m);
+std::string Encode(const QueryMessage& m);
+std::string Encode(const ReplyMessage& m);
+
+Status Decode(std::string_view bytes, Hello& m);
+Status Decode(std::string_view bytes, Challenge& m);
+Status Decode(std::string_view bytes, Registration& m);
+Status Decode(std::string_view bytes, Proof& m);
+Status Decode(std::string_view bytes, Welcome& m);
+Status Decode(std::string_view bytes, Listening& m);
+Status Decode(std::string_view bytes, ParentAddress& m);
+Status Decode(std::string_view bytes, Bye& m);
+Status Decode(std::string_view bytes, BlockMessage& m);
+Status Decode(std::string_view bytes, BlockAck& m);
+Status Decode(std::string_view bytes, QueryMessage& m);
+Status Decode(std::string_view bytes, ReplyMessage& m);
+
+}  // namespace sonde::tree
