@@ -13,6 +13,7 @@
 
 #include "core/status.h"
 #include "core/time.h"
+#include "daemon/tree/link.h"
 
 namespace sonde::tree {
 
@@ -47,6 +48,11 @@ enum class Type : uint8_t {
 };
 
 inline constexpr uint32_t kProtocolVersion = 1;
+
+// False if the link did not take it: closed, or too much waits in it.
+inline bool Send(Link& link, Type type, std::string_view payload) {
+  return link.Send(static_cast<uint8_t>(type), payload).ok();
+}
 
 struct Hello {
   uint32_t version = kProtocolVersion;

@@ -1,0 +1,68 @@
+#include "daemon/node/recorder.h"
+
+namespace sonde::node {
+
+Recorder::Recorder(collect::Sampler::Options options, size_t memory_limit)
+    : sampler_(std::move(options)) {
+  for (auto& store : stores_) {
+    GroupStore::Options limits;
+    limits.memory_limit = memory_limit / collect::kGroups;
+    store = std::make_unique<GroupStore>(limits);
+  }
+}
+
+void Recorder::SetOnSeal(OnSeal f) {
+  for (size_t g = 0; g < collect::kGroups; ++g) {
+    stores_[g]->OnSeal([f, g](const SealedBlock& block) { f(collect::kGroupNames[g], block); });
+  }
+}
+
+bool Recorder::Sample(Nanos time) {
+  sampler_.Sample(time);
+  ++samples_;
+  for (size_t g = 0; g < collect::kGroups; ++g) {
+    const auto group = static_cast<collect::Group>(g);
+    const Schema::Ptr& schema = sampler_.schema(group);
+    if (schema != schemas_[g]) {
+      schemas_[g] = schema;
+      stores_[g]->SetSchema(schema);
+    }
+    if (schema != nullptr && schema->size() != 0) stores_[g]->Append(time, sampler_.row(group));
+  }
+  const bool changed = reducer_.SetSchemas(schemas_);
+  reducer_.Begin();
+  for (size_t g = 0; g < collect::kGroups; ++g) {
+    if (schemas_[g] != nullptr) reducer_.Add(g, sampler_.row(static_cast<collect::Group>(g)));
+  }
+  return changed;
+}
+
+void Recorder::Seal() {
+  for (auto& store : stores_) store->Seal();
+}
+
+Result<std::vector<SeriesData>> Recorder::Answer(const QuerySpec& spec,
+                                                 const std::string& host) const {
+  const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
+  if (!filter.ok()) return filter.status();
+  const auto wanted = [&](const Series& series) {
+    if (series.metric.name != spec.metric) return false;
+    Tags tags = series.tags;
+    tags.Set("host", host);
+    return filter->Matches(series.metric.name, tags);
+  };
+  std::vector<SeriesData> answer;
+  for (const auto& store : stores_) {
+    for (SeriesData& data : store->Read(wanted, spec.start, spec.end)) {
+      data.series.tags.Set("host", host);
+      if (spec.downsample) {
+        data.points = ApplyDownsample(data.points, *spec.downsample, spec.start, spec.end);
+      }
+      if (spec.rate) data.points = ApplyRate(data.points, spec.rate_options);
+      answer.push_back(std::move(data));
+    }
+  }
+  return answer;
+}
+
+}  // namespace sonde::node

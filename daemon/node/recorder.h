@@ -1,0 +1,53 @@
+// What a node measures and keeps: sampler, series stores and the node's own reduced values.
+//
+// Thread safety: none; the daemon's loop. Allocates nothing per tick while nothing changes.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/time.h"
+#include "daemon/collect/sampler.h"
+#include "daemon/tree/own_reducer.h"
+#include "series/query.h"
+#include "series/store.h"
+
+namespace sonde::node {
+
+class Recorder {
+ public:
+  using OnSeal = std::function<void(std::string_view group, const SealedBlock& block)>;
+
+  Recorder(collect::Sampler::Options options, size_t memory_limit);
+
+  collect::Sampler& sampler() { return sampler_; }
+  void SetOnSeal(OnSeal f);
+  void SetNode(uint32_t index) { reducer_.SetNode(index); }
+
+  // Takes a sample and keeps it under `time`. True if the reduced schema changed.
+  bool Sample(Nanos time);
+  uint64_t samples() const { return samples_; }
+
+  // The newest sample, reduced.
+  const Schema::Ptr& reduced_schema() const { return reducer_.schema(); }
+  const std::vector<Reduced>& reduced() const { return reducer_.values(); }
+
+  // Seals what is open.
+  void Seal();
+
+  // The series a query needs from this node, downsampled and as rates if it asks for that, with
+  // the tag host.
+  Result<std::vector<SeriesData>> Answer(const QuerySpec& spec, const std::string& host) const;
+
+ private:
+  collect::Sampler sampler_;
+  std::array<std::unique_ptr<GroupStore>, collect::kGroups> stores_;
+  std::array<Schema::Ptr, collect::kGroups> schemas_;
+  tree::OwnReducer reducer_;
+  uint64_t samples_ = 0;
+};
+
+}  // namespace sonde::node

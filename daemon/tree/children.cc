@@ -1,0 +1,92 @@
+#include "daemon/tree/children.h"
+
+#include <fmt/format.h>
+
+#include "core/time.h"
+#include "series/schema.h"
+
+namespace sonde::tree {
+
+void Children::Add(Link& link, uint32_t index) { children_[&link].index = index; }
+
+void Children::Remove(Link& link, bool lost) {
+  const auto at = children_.find(&link);
+  if (at == children_.end()) return;
+  const TickMerger::Id contributor = at->second.contributor;
+  children_.erase(at);
+  std::erase_if(routes_, [&](const auto& route) { return route.second == &link; });
+  queries_.OnGone(link);
+  if (contributor != 0) merger_.Remove(contributor, lost);
+}
+
+Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
+  const auto at = children_.find(&link);
+  if (at == children_.end()) return {Code::kInternal, "message of an unknown child"};
+  switch (type) {
+    case Type::kSchema: return OnSchema(at->second, payload);
+    case Type::kFrame: return OnFrame(link, at->second, payload);
+    case Type::kBlock: return OnBlockMessage(link, payload);
+    case Type::kLeave: {
+      const TickMerger::Id contributor = std::exchange(at->second.contributor, 0);
+      if (contributor != 0) merger_.Remove(contributor, false);
+      return {};
+    }
+    case Type::kReply: {
+      ReplyMessage reply;
+      SONDE_RETURN_IF_ERROR(Decode(payload, reply));
+      queries_.OnReply(link, std::move(reply));
+      return {};
+    }
+    default:
+      return {Code::kCorrupt,
+              fmt::format("unexpected message of type {}", static_cast<int>(type))};
+  }
+}
+
+Status Children::OnSchema(Child& child, std::string_view payload) {
+  Result<Schema::Ptr> schema = Schema::Decode(payload);
+  if (!schema.ok()) return schema.status();
+  if (child.contributor == 0) child.contributor = merger_.AddContributor(Clock::System().Now());
+  child.decoder.Reset((*schema)->size());
+  merger_.SetSchema(child.contributor, **schema);
+  return {};
+}
+
+Status Children::OnFrame(Link& link, Child& child, std::string_view payload) {
+  if (child.contributor == 0) return {Code::kCorrupt, "frame without a schema"};
+  const Result<const Frame*> frame = child.decoder.Decode(payload);
+  if (!frame.ok()) return frame.status();
+  merger_.Add(child.contributor, **frame);
+  if ((*frame)->final) {
+    child.contributor = 0;
+    Send(link, Type::kFrameAck, "");
+  }
+  return {};
+}
+
+Status Children::OnBlockMessage(Link& link, std::string_view payload) {
+  BlockMessage block;
+  SONDE_RETURN_IF_ERROR(Decode(payload, block));
+  routes_[block.node] = &link;
+  on_block_(std::move(block));
+  return {};
+}
+
+std::vector<Link*> Children::Active() const {
+  std::vector<Link*> active;
+  for (const auto& [link, child] : children_) {
+    if (child.contributor != 0) active.push_back(link);
+  }
+  return active;
+}
+
+void Children::SendLeave() {
+  for (const auto& [link, child] : children_) Send(*link, Type::kLeave, "");
+}
+
+void Children::SendBlockAck(const BlockAck& ack) {
+  const auto at = routes_.find(ack.node);
+  if (at != routes_.end()) at->Send(*second, Type::kBlockAck, Encode(ack));
+}
+
+}  // namespace sonde::tree

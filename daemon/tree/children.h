@@ -1,0 +1,69 @@
+// The children of the head or of an inner node: what comes up from them.
+//
+// A child sends its data over one link at a time, its fabric link to here or, at the head, its
+// control connection; it becomes a contributor to the ticks with its first schema on a link and
+// ends with its final frame, when it takes its data elsewhere (kLeave), or with the link. Links
+// belong to whoever accepted them.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/status.h"
+#include "daemon/tree/frame.h"
+#include "daemon/tree/link.h"
+#include "daemon/tree/message.h"
+#include "daemon/tree/query_fanout.h"
+#include "daemon/tree/tick_merger.h"
+
+namespace sonde::tree {
+
+class Children {
+ public:
+  // A block on its way up; true: taken.
+  using OnBlock = std::function<void(BlockMessage block)>;
+
+  Children(TickMerger& merger, QueryFanout& queries, OnBlock on_block)
+      : merger_(merger), queries_(queries), on_block_(std::move(on_block)) {}
+
+  void Add(Link& link, uint32_t index);
+  // `lost`: the child is gone for good, its counters stay in the totals as it last sent them.
+  void Remove(Link& link, bool lost);
+
+  // The messages that belong here (kSchema to kReply); a failure means that the link must be
+  // closed.
+  Status OnMessage(Link& link, Type type, std::string_view payload);
+
+  // Those that contribute now: the ones to ask.
+  std::vector<Link*> Active() const;
+  bool empty() const { return children_.empty(); }
+  // Tells every child that this node leaves.
+  void SendLeave();
+  // An acknowledgement on its way down to the node a block came from.
+  void SendBlockAck(const BlockAck& ack);
+
+ private:
+  struct Child {
+    uint32_t index = 0;
+    TickMerger::Id contributor = 0;  // 0: sends nothing here now
+    FrameDecoder decoder;
+  };
+
+  Status OnSchema(Child& child, std::string_view payload);
+  Status OnFrame(Link& link, Child& child, std::string_view payload);
+  Status OnBlockMessage(Link& link, std::string_view payload);
+
+  TickMerger& merger_;
+  QueryFanout& queries_;
+  OnBlock on_block_;
+  std::unordered_map<Link*, Child> children_;
+  std::unordered_map<uint32_t, Link*> routes_;  // node -> the child it sits behind
+};
+
+}  // namespace sonde::tree

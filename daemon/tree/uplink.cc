@@ -1,0 +1,68 @@
+#include "daemon/tree/uplink.h"
+
+#include <algorithm>
+
+namespace sonde::tree {
+
+void Uplink::Use(Link* link, bool tell_former) {
+  if (link == link_) return;
+  if (link_ != nullptr && tell_former) Send(*link_, Type::kLeave, "");
+  link_ = link;
+  SendSchema();
+  for (const Kept& kept : kept_) SendKept(kept);
+}
+
+void Uplink::SetSchema(Schema::Ptr schema) {
+  schema_ = std::move(schema);
+  SendSchema();
+}
+
+void Uplink::SendSchema() {
+  if (link_ == nullptr || schema_ == nullptr) return;
+  encoder_.Reset(schema_->size());
+  Send(*link_, Type::kSchema, schema_->encoded());
+}
+
+void Uplink::SendFrame(const Frame& frame) {
+  if (link_ == nullptr || schema_ == nullptr) {
+    ++frames_dropped_;
+    return;
+  }
+  buffer_.clear();
+  encoder_.Encode(frame, buffer_);
+  if (!Send(*link_, Type::kFrame, buffer_)) {
+    ++frames_dropped_;
+    SendSchema();  // the peer missed a frame: both sides begin anew
+  }
+}
+
+void Uplink::SendBlock(uint32_t node, std::string group, const SealedBlock& block) {
+  kept_.push_back({node, std::move(group), block});
+  kept_bytes_ += block.bytes->size();
+  while (kept_bytes_ > keep_limit_ && kept_.size() > 1) {
+    kept_bytes_ -= kept_.front().block.bytes->size();
+    kept_.pop_front();
+  }
+  SendKept(kept_.back());
+}
+
+void Uplink::SendKept(const Kept& kept) {
+  if (link_ == nullptr) return;
+  PassOn({kept.node, kept.group, kept.block.sequence, kept.block.schema->encoded(),
+          *kept.block.bytes});
+}
+
+void Uplink::PassOn(const BlockMessage& block) {
+  if (link_ != nullptr) Send(*link_, Type::kBlock, Encode(block));
+}
+
+void Uplink::OnBlockAck(const BlockAck& ack) {
+  const auto at = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& k) {
+    return k.node == ack.node && k.group == ack.group && k.block.sequence == ack.sequence;
+  });
+  if (at == kept_.end()) return;
+  kept_bytes_ -= at->block.bytes->size();
+  kept_.erase(at);
+}
+
+}  // namespace sonde::tree

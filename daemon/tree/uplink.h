@@ -1,0 +1,62 @@
+// A node's way up: frames and blocks over one link at a time.
+//
+// At first that is the control connection to the head; once the fabric is up it is the link to the
+// parent; and the control connection again when that is lost. Blocks are kept until the archive
+// has acknowledged them and are sent again over a new link; the same block stored twice is stored
+// once. Frames are not: a tick lost with a link is counted as missing.
+//
+// Thread safety: the loop's thread only. Links belong to the caller.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/tree/frame.h"
+#include "daemon/tree/link.h"
+#include "daemon/tree/message.h"
+#include "series/store.h"
+
+namespace sonde::tree {
+
+class Uplink {
+ public:
+  // Takes this link from now on and tells the former one; nullptr: none for now.
+  void Use(Link* link, bool tell_former);
+  Link* link() const { return link_; }
+
+  // The series of the frames that follow.
+  void SetSchema(Schema::Ptr schema);
+  void SendFrame(const Frame& frame);
+  // `block` is kept until OnBlockAck, within `limit` bytes of kept blocks: then the oldest goes.
+  void SendBlock(uint32_t node, std::string group, const SealedBlock& block);
+  // A child's block, passed on as it is; the child keeps it.
+  void PassOn(const BlockMessage& block);
+  void OnBlockAck(const BlockAck& ack);
+  void SetKeepLimit(size_t bytes) { keep_limit_ = bytes; }
+
+  // What could not be sent for lack of a link or of room in its queue.
+  uint64_t frames_dropped() const { return frames_dropped_; }
+  size_t blocks_kept() const { return kept_.size(); }
+
+ private:
+  struct Kept {
+    uint32_t node;
+    std::string group;
+    SealedBlock block;
+  };
+  void SendSchema();
+  void SendKept(const Kept& kept);
+
+  Link* link_ = nullptr;
+  Schema::Ptr schema_;
+  FrameEncoder encoder_;
+  std::string buffer_;
+  std::deque<Kept> kept_;
+  size_t kept_bytes_ = 0;
+  size_t keep_limit_ = 8u << 20;
+  uint64_t frames_dropped_ = 0;
+};
+
+}  // namespace sonde::tree
