@@ -119,6 +119,7 @@ const std::vector<Key>& Keys() {
       {"archive", [](Config& c, V v) { return Any(v, c.archive); }},
       {"profile_limit", [](Config& c, V v) { return ParseSize(v, 1 << 20, c.profile_limit); }},
       {"node_memory", [](Config& c, V v) { return ParseSize(v, 1 << 18, c.node_memory); }},
+      {"log_dir", [](Config& c, V v) { return Any(v, c.log_dir); }},
       {"log_level",
        [](Config& c, V v) {
          return OneOf(v, {"debug", "info", "warning", "error"}, c.log_level);

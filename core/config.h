@@ -43,6 +43,7 @@ struct Config {
   uint64_t profile_limit = 64ull << 20;  // bytes of blocks per profile, divided among its nodes
   uint64_t node_memory = 8ull << 20;     // bytes of sealed blocks a node daemon keeps
 
+  std::string log_dir;             // "" : daemons log nothing to files
   std::string log_level = "info";  // debug, info, warning, error
 };
 

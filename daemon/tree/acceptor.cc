@@ -15,13 +15,15 @@ void Acceptor::Take(std::unique_ptr<Link> link) {
   if (pending_.size() >= kMaxPending) return;  // closed with its owner
   Link* raw = link.get();
   raw->SetMaxMessage(kMaxUnprovenMessage);
-  raw->SetHandler({.message = [this, raw](uint8_t type,
-                                          std::string_view payload) { OnMessage(raw, type, payload); },
-                   .closed = [this, raw](const Status& why) { Refuse(raw, why); }});
+  raw->SetHandler(
+      {.message = [this, raw](uint8_t type,
+                              std::string_view payload) { OnMessage(raw, type, payload); },
+       .closed = [this, raw](const Status& why) { Refuse(raw, why); }});
   Pending& pending =
       pending_.emplace(raw, Pending{std::move(link), AcceptingHandshake(key_)}).first->second;
-  pending.timer = loop_.After(
-      kPatience, [this, raw] { Refuse(raw, Status(Code::kTimeout, "did not prove the key in time")); });
+  pending.timer = loop_.After(kPatience, [this, raw] {
+    Refuse(raw, Status(Code::kTimeout, "did not prove the key in time"));
+  });
 }
 
 void Acceptor::OnMessage(Link* link, uint8_t type, std::string_view payload) {

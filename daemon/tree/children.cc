@@ -23,9 +23,12 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
   const auto at = children_.find(&link);
   if (at == children_.end()) return {Code::kInternal, "message of an unknown child"};
   switch (type) {
-    case Type::kSchema: return OnSchema(at->second, payload);
-    case Type::kFrame: return OnFrame(link, at->second, payload);
-    case Type::kBlock: return OnBlockMessage(link, payload);
+    case Type::kSchema:
+      return OnSchema(at->second, payload);
+    case Type::kFrame:
+      return OnFrame(link, at->second, payload);
+    case Type::kBlock:
+      return OnBlockMessage(link, payload);
     case Type::kLeave: {
       const TickMerger::Id contributor = std::exchange(at->second.contributor, 0);
       if (contributor != 0) merger_.Remove(contributor, false);
@@ -38,8 +41,7 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
       return {};
     }
     default:
-      return {Code::kCorrupt,
-              fmt::format("unexpected message of type {}", static_cast<int>(type))};
+      return {Code::kCorrupt, fmt::format("unexpected message of type {}", static_cast<int>(type))};
   }
 }
 
@@ -86,7 +88,7 @@ void Children::SendLeave() {
 
 void Children::SendBlockAck(const BlockAck& ack) {
   const auto at = routes_.find(ack.node);
-  if (at != routes_.end()) at->Send(*second, Type::kBlockAck, Encode(ack));
+  if (at != routes_.end()) Send(*at->second, Type::kBlockAck, Encode(ack));
 }
 
 }  // namespace sonde::tree

@@ -48,6 +48,8 @@ enum class Type : uint8_t {
 };
 
 inline constexpr uint32_t kProtocolVersion = 1;
+// The index of the head; nodes count from 0.
+inline constexpr uint32_t kHeadIndex = 0xffffffff;
 
 // False if the link did not take it: closed, or too much waits in it.
 inline bool Send(Link& link, Type type, std::string_view payload) {

@@ -1,0 +1,128 @@
+#include "daemon/head/archive_writer.h"
+
+#include "core/log.h"
+
+namespace sonde::head {
+
+ArchiveWriter::ArchiveWriter(Loop& loop, std::string archive, uint64_t limit)
+    : loop_(loop), archive_(std::move(archive)), limit_(limit), thread_([this] { Work(); }) {}
+
+ArchiveWriter::~ArchiveWriter() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  ready_.notify_one();
+  thread_.join();
+}
+
+void ArchiveWriter::Enqueue(Order order) {
+  {
+    const std::lock_guard lock(mutex_);
+    orders_.push_back(std::move(order));
+  }
+  ready_.notify_one();
+}
+
+void ArchiveWriter::Work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    ready_.wait(lock, [this] { return stop_ || !orders_.empty(); });
+    if (orders_.empty()) return;
+    const Order order = std::move(orders_.front());
+    orders_.pop_front();
+    lock.unlock();
+    order();
+    lock.lock();
+  }
+}
+
+void ArchiveWriter::Keep(const Status& status) {
+  if (status.ok()) return;
+  const std::lock_guard lock(mutex_);
+  if (!failure_.ok()) return;
+  log::Error("archive {}: {}", archive_, status.message());
+  failure_ = status;
+}
+
+Status ArchiveWriter::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+uint64_t ArchiveWriter::stored_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return stored_bytes_;
+}
+
+void ArchiveWriter::Create(const JobDescription& job) {
+  Enqueue([this, job] {
+    Result<std::unique_ptr<LiveArchive>> live = LiveArchive::Create(archive_, job);
+    if (!live.ok()) return Keep(live.status());
+    live_ = *std::move(live);
+    live_path_ = live_->path();
+  });
+}
+
+void ArchiveWriter::PutDescription(const JobDescription& job) {
+  Enqueue([this, job] {
+    if (live_ != nullptr) Keep(live_->PutDescription(job));
+  });
+}
+
+void ArchiveWriter::PutEndpoint(std::string host, uint16_t port, std::string token) {
+  Enqueue([this, host = std::move(host), port, token = std::move(token)] {
+    if (live_ != nullptr) Keep(live_->PutEndpoint(host, port, token));
+  });
+}
+
+Status ArchiveWriter::Reserve(size_t size) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.ok()) return failure_;
+  if (waiting_bytes_ + size > kMaxWaiting) return {Code::kLimit, "the disk is too slow"};
+  if (stored_bytes_ + size > limit_) return {Code::kLimit, "the profile's size limit is reached"};
+  waiting_bytes_ += size;
+  stored_bytes_ += size;
+  return {};
+}
+
+void ArchiveWriter::PutBlock(BlockKey key, Schema::Ptr schema,
+                             std::shared_ptr<const std::string> block, Stored stored) {
+  const size_t size = block->size();
+  if (const Status refused = Reserve(size); !refused.ok()) return stored(refused);
+  Enqueue([this, key = std::move(key), schema = std::move(schema), block = std::move(block),
+           stored = std::move(stored), size] {
+    Status status = failure();
+    if (live_ != nullptr && status.ok()) {
+      status = live_->PutBlock(key, *schema, *block);
+      Keep(status);
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_bytes_ -= size;
+    }
+    loop_.Post([stored, status] { stored(status); });
+  });
+}
+
+void ArchiveWriter::Finish(const Profile& profile, Stored done) {
+  Enqueue([this, profile, done = std::move(done)] {
+    if (live_ != nullptr) {
+      Keep(live_->PutProfile(profile));
+      Keep(live_->Finish());
+      live_.reset();
+    }
+    loop_.Post([done, status = failure()] { done(status); });
+  });
+}
+
+void ArchiveWriter::Ingest() {
+  Enqueue([this] {
+    if (live_path_.empty()) return;
+    const Status status = IngestLive(archive_, live_path_, 0);
+    // Locked is no failure: whoever opens the archive next ingests it.
+    if (!status.ok()) log::Info("profile stays in {}: {}", live_path_, status.message());
+  });
+}
+
+}  // namespace sonde::head

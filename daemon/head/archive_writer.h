@@ -1,0 +1,76 @@
+// The head's writer of the step's profile: a thread of its own, so that a slow disk delays neither
+// ticks nor answers.
+//
+// Orders are carried out in turn. When the archive cannot be written (full, read-only, not ours)
+// the first failure is kept in failure(), later blocks are dropped, and the step goes on.
+//
+// Thread safety: orders from the loop's thread; callbacks come back on it.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "core/job.h"
+#include "core/status.h"
+#include "daemon/loop.h"
+#include "profiles/archive.h"
+
+namespace sonde::head {
+
+class ArchiveWriter {
+ public:
+  // Blocks that wait for the disk: beyond this they are refused (their nodes keep them).
+  static constexpr size_t kMaxWaiting = 64u << 20;
+
+  ArchiveWriter(Loop& loop, std::string archive, uint64_t limit);
+  // Finishes what was ordered.
+  ~ArchiveWriter();
+
+  // First.
+  void Create(const JobDescription& job);
+  void PutDescription(const JobDescription& job);
+  void PutEndpoint(std::string host, uint16_t port, std::string token);
+  // Refused at once or heard of later; `stored` is called in both cases.
+  using Stored = std::function<void(const Status& status)>;
+  void PutBlock(BlockKey key, Schema::Ptr schema, std::shared_ptr<const std::string> block,
+                Stored stored);
+  // Writes the profile and seals it. `done` hears whether it is safe.
+  void Finish(const Profile& profile, Stored done);
+  // Moves the sealed profile to where finished ones are kept.
+  void Ingest();
+
+  // The first thing that went wrong; ok if nothing did.
+  Status failure() const;
+  // Bytes of blocks accepted so far.
+  uint64_t stored_bytes() const;
+
+ private:
+  using Order = std::function<void()>;
+  void Enqueue(Order order);
+  void Work();
+  Status Reserve(size_t size);
+  void Keep(const Status& status);
+
+  Loop& loop_;
+  const std::string archive_;
+  const uint64_t limit_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable ready_;
+  std::deque<Order> orders_;
+  size_t waiting_bytes_ = 0;
+  uint64_t stored_bytes_ = 0;
+  Status failure_;
+  bool stop_ = false;
+
+  std::unique_ptr<LiveArchive> live_;  // the thread's alone
+  std::string live_path_;
+  std::thread thread_;
+};
+
+}  // namespace sonde::head

@@ -1,0 +1,464 @@
+#include "daemon/head/head.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/log.h"
+#include "daemon/own_cost.h"
+#include "daemon/tree/auth.h"
+#include "profiles/report.h"
+
+namespace sonde::head {
+
+using tree::Type;
+
+namespace {
+
+constexpr std::string_view kReducedGroup = "reduced";
+constexpr size_t kMaxNotes = 32;
+
+std::string HostName() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+JobDescription Describe(const LaunchMessage& launch) {
+  JobDescription job = launch.job;
+  job.launch_host = launch.role == Role::kHead ? HostName() : launch.host;
+  job.start = Clock::System().Now();
+  job.version = SONDE_VERSION;
+  return job;
+}
+
+StepKey RandomKey() {
+  StepKey key;
+  const std::string bytes = tree::MakeNonce();
+  std::copy(bytes.begin(), bytes.end(), key.begin());
+  return key;
+}
+
+EndState StateOf(const tree::Bye& ends) {
+  const int signal = ends.exit_status & 0x7f;
+  if (signal == SIGTERM || signal == SIGKILL) return EndState::kCancelled;
+  return ends.exit_status == 0 ? EndState::kCompleted : EndState::kFailed;
+}
+
+void Merge(tree::Bye& all, const tree::Bye& one) {
+  all.exit_status = std::max(all.exit_status, one.exit_status);
+  all.tasks_ended += one.tasks_ended;
+  all.tasks_killed += one.tasks_killed;
+  all.samples += one.samples;
+  all.cpu_seconds += one.cpu_seconds;
+  all.memory_bytes = std::max(all.memory_bytes, one.memory_bytes);
+  all.bytes_sent += one.bytes_sent;
+  all.launcher_gone = all.launcher_gone || one.launcher_gone;
+}
+
+}  // namespace
+
+Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
+           std::function<void(std::string)> done)
+    : loop_(loop),
+      launch_(launch),
+      config_(config),
+      done_(std::move(done)),
+      archive_path_(launch.archive.empty()
+                        ? ArchivePath(config, launch.job.user, launch.job.uid, launch.home)
+                        : launch.archive),
+      record_(Describe(launch)),
+      queries_(loop),
+      merger_(0, [this](const tree::Frame& row, bool late) { OnRow(row, late); }),
+      children_(merger_, queries_,
+                [this](tree::BlockMessage block) { OnBlock(std::move(block)); }) {
+  if (!launch_.has_key) launch_.key = RandomKey();  // no nodes to come: for the HTTP token
+}
+
+Head::~Head() {
+  for (const Loop::TimerId timer : {expiry_timer_, serve_timer_, finish_timer_, describe_timer_}) {
+    loop_.Cancel(timer);
+  }
+}
+
+Status Head::Start(UniqueFd listen) {
+  archive_ = std::make_unique<ArchiveWriter>(loop_, archive_path_, config_.profile_limit);
+  archive_->Create(record_.Description());
+  record_.OnSeal([this](const SealedBlock& block) { StoreReduced(block); });
+  source_ = std::make_shared<LiveSource>(
+      record_, [this](std::string spec, std::function<void(tree::ReplyMessage)> reply) {
+        loop_.Post(
+            [this, spec = std::move(spec), reply = std::move(reply)] { AskNodes(spec, reply); });
+      });
+  serve_timer_ = loop_.After(kServeAfter, [this] { Serve(); });
+  if (!listen) return {};
+  acceptor_ = std::make_unique<tree::Acceptor>(
+      loop_, launch_.key, [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
+        const Result<uint32_t> index = AddNode(who, std::move(link));
+        if (!index.ok()) log::Warning("node {} refused: {}", who.host, index.status().message());
+      });
+  Result<std::unique_ptr<tree::Listener>> listener = tree::Listener::Adopt(
+      loop_, std::move(listen), [this](std::unique_ptr<tree::SocketLink> link) {
+        if (local_host_.empty()) local_host_ = tree::HostText(link->local_address());
+        acceptor_->Take(std::move(link));
+      });
+  if (!listener.ok()) return listener.status();
+  listener_ = *std::move(listener);
+  return {};
+}
+
+// --- Nodes ---
+
+Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tree::Link> control) {
+  const JobDescription job = record_.Description();
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    if (job.nodes[i].job == who.job && job.nodes[i].node_id == who.node_id) {
+      return Status(Code::kBusy, "it is registered already");
+    }
+  }
+  const auto index = static_cast<uint32_t>(nodes_.size());
+  CountExpected(who);
+  record_.Update([&](JobDescription& j) {
+    NodeInfo info;
+    info.host = who.host;
+    info.job = who.job;
+    info.node_id = who.node_id;
+    info.tasks = who.tasks;
+    info.joined = Clock::System().Now();
+    j.nodes.push_back(std::move(info));
+  });
+  control->SetHandler(
+      {.message = [this, index](
+                      uint8_t type,
+                      std::string_view payload) { OnControlMessage(index, type, payload); },
+       .closed = [this, index](const Status& why) { OnControlClosed(index, why); }});
+  control->SetMaxMessage(tree::kMaxMessage);
+  children_.Add(*control, index);
+  Send(*control, Type::kWelcome, Encode(tree::Welcome{index, config_.fanout}));
+  nodes_.emplace_back().control = std::move(control);
+  return index;
+}
+
+// Het components register with their own number of nodes; together they are the step.
+void Head::CountExpected(const tree::Registration& who) {
+  components_[who.job] = std::max(components_[who.job], who.nodes);
+  uint32_t sum = 0;
+  for (const auto& [job, nodes] : components_) sum += nodes;
+  record_.Update([&](JobDescription& j) { j.expected_nodes = std::max(j.expected_nodes, sum); });
+  if (describe_timer_ != 0 || state_ != State::kRunning) return;
+  describe_timer_ = loop_.After(kSecond, [this] {
+    describe_timer_ = 0;
+    archive_->PutDescription(record_.Description());
+  });
+}
+
+void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view payload) {
+  switch (static_cast<Type>(type)) {
+    case Type::kWantParent:
+      return OnWantParent(index);
+    case Type::kListening:
+      return OnListening(index, payload);
+    case Type::kNote:
+      return AddNote(fmt::format("{}: {}", record_.Description().nodes[index].host,
+                                 payload.substr(0, kMaxTextLength)));
+    case Type::kBye:
+      return OnBye(index, payload);
+    default:
+      break;
+  }
+  const Status status =
+      children_.OnMessage(*nodes_[index].control, static_cast<Type>(type), payload);
+  if (!status.ok()) return OnControlClosed(index, status);
+  if (state_ == State::kWaitingForNodes) CheckNodesDone();
+}
+
+void Head::OnControlClosed(uint32_t index, const Status& why) {
+  NodeState& node = nodes_[index];
+  if (node.control == nullptr) return;
+  const bool lost = !node.gone;
+  node.gone = true;
+  children_.Remove(*node.control, lost);
+  node.control->SetHandler({});
+  loop_.Post([keep = std::shared_ptr<tree::Link>(std::move(node.control))] {});
+  if (lost) {
+    std::string host;
+    record_.Update([&](JobDescription& j) {
+      NodeInfo& info = j.nodes[index];
+      info.lost = true;
+      info.left = Clock::System().Now();
+      info.note = why.message();
+      host = info.host;
+    });
+    AddNote(fmt::format("node {} was lost: {}; its values stay as it last sent them", host,
+                        why.message()));
+  }
+  if (state_ == State::kWaitingForNodes) CheckNodesDone();
+}
+
+void Head::OnBye(uint32_t index, std::string_view payload) {
+  tree::Bye bye;
+  NodeState& node = nodes_[index];
+  if (!Decode(payload, bye).ok() || node.gone) return;
+  node.gone = true;
+  ++byes_;
+  Merge(ends_, bye);
+  record_.Update([&](JobDescription& j) { j.nodes[index].left = Clock::System().Now(); });
+  Send(*node.control, Type::kByeAck, "");
+  if (state_ == State::kWaitingForNodes) CheckNodesDone();
+}
+
+void Head::AddNote(std::string text) {
+  log::Warning("{}", text);
+  record_.Update([&](JobDescription& j) {
+    if (j.notes.size() < kMaxNotes) j.notes.push_back(std::move(text));
+  });
+}
+
+// --- The tree's shape ---
+
+// The first `fanout` nodes are the head's children; node i has the children (i + 1) * fanout and
+// on. A parent always came before its children.
+uint32_t Head::ParentOf(uint32_t index) const {
+  return index < config_.fanout ? tree::kHeadIndex : index / config_.fanout - 1;
+}
+
+void Head::OnWantParent(uint32_t index) {
+  const uint32_t parent = ParentOf(index);
+  if (parent == tree::kHeadIndex) {
+    if (!fabric_address_.empty()) return SendParent(index, parent, fabric_address_);
+    fabric_waiting_.push_back(index);
+    return OpenFabric();
+  }
+  NodeState& node = nodes_[parent];
+  if (node.gone || node.control == nullptr) return;  // the control connection serves
+  if (!node.address.empty()) return SendParent(index, parent, node.address);
+  node.waiting.push_back(index);
+  if (!std::exchange(node.listen_asked, true)) Send(*node.control, Type::kListen, "");
+}
+
+void Head::OnListening(uint32_t index, std::string_view payload) {
+  tree::Listening answer;
+  if (!Decode(payload, answer).ok()) return;
+  NodeState& node = nodes_[index];
+  if (answer.address.empty()) {
+    AddNote(fmt::format("{}: cannot listen for children: {}; their connections to the head serve",
+                        record_.Description().nodes[index].host, answer.error));
+    return;
+  }
+  node.address = answer.address;
+  for (const uint32_t child : std::exchange(node.waiting, {})) {
+    SendParent(child, index, node.address);
+  }
+}
+
+void Head::SendParent(uint32_t child, uint32_t parent, const std::string& address) {
+  if (nodes_[child].control == nullptr) return;
+  Send(*nodes_[child].control, Type::kParent, Encode(tree::ParentAddress{parent, address}));
+}
+
+void Head::OpenFabric() {
+  if (!fabric_failure_.ok() || std::exchange(fabric_opening_, true)) return;
+  tree::Fabric::Options options;
+  options.provider = config_.provider;
+  options.local_address = config_.interface.empty() ? local_host_ : config_.interface;
+  fabric_acceptor_ = std::make_unique<tree::Acceptor>(
+      loop_, launch_.key, [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
+        OnFabricChild(who, std::move(link));
+      });
+  tree::Fabric::Open(loop_, options, [this](Result<std::unique_ptr<tree::Fabric>> fabric) {
+    Result<std::string> address =
+        fabric.ok() ? Result<std::string>(std::string()) : Result<std::string>(fabric.status());
+    if (fabric.ok()) {
+      fabric_ = *std::move(fabric);
+      address = fabric_->Listen(
+          [this](std::unique_ptr<tree::Link> link) { fabric_acceptor_->Take(std::move(link)); });
+    }
+    if (!address.ok()) {
+      fabric_failure_ = address.status();
+      return AddNote(std::string(
+          fabric_failure_.Within("libfabric is not used, sockets serve instead").message()));
+    }
+    fabric_address_ = *std::move(address);
+    for (const uint32_t index : std::exchange(fabric_waiting_, {})) {
+      SendParent(index, tree::kHeadIndex, fabric_address_);
+    }
+  });
+}
+
+void Head::OnFabricChild(const tree::Registration& who, std::unique_ptr<tree::Link> link) {
+  if (who.index >= nodes_.size()) return;
+  tree::Link* raw = link.get();
+  const auto drop = [this, raw, index = who.index] {
+    // If the node itself is gone these were its last words; else it goes on over another link.
+    const NodeState& node = nodes_[index];
+    children_.Remove(*raw, node.gone && node.control == nullptr);
+    const auto at = fabric_links_.find(raw);
+    if (at == fabric_links_.end()) return;
+    raw->SetHandler({});
+    loop_.Post([keep = std::shared_ptr<tree::Link>(std::move(at->second))] {});
+    fabric_links_.erase(at);
+    if (state_ == State::kWaitingForNodes) CheckNodesDone();
+  };
+  raw->SetHandler({.message =
+                       [this, raw, drop](uint8_t type, std::string_view payload) {
+                         const Status status =
+                             children_.OnMessage(*raw, static_cast<Type>(type), payload);
+                         if (!status.ok()) {
+                           log::Warning("child {}: {}", raw->peer(), status.message());
+                           return drop();
+                         }
+                         if (state_ == State::kWaitingForNodes) CheckNodesDone();
+                       },
+                   .closed = [drop](const Status&) { drop(); }});
+  children_.Add(*raw, who.index);
+  fabric_links_.emplace(raw, std::move(link));
+}
+
+// --- Ticks and blocks ---
+
+// Long enough for a late frame to come through the tree, short enough for a live view.
+Nanos Head::MergeWindow() const { return std::max(2 * launch_.job.period, kSecond); }
+
+void Head::OnRow(const tree::Frame& row, bool late) {
+  if (late) return;  // its tick is stored; it stays counted as missing
+  CountCoverage(row);
+  record_.Append(row, merger_.series());
+  ScheduleExpiry();
+}
+
+void Head::CountCoverage(const tree::Frame& row) {
+  record_.Update([&](JobDescription& j) {
+    const auto here =
+        static_cast<uint64_t>(std::count_if(j.nodes.begin(), j.nodes.end(), [&](const NodeInfo& n) {
+          return n.joined < row.tick && (n.left == 0 || n.left > row.tick || n.lost);
+        }));
+    const uint64_t absent = j.expected_nodes > j.nodes.size() && row.tick > j.start + kStartGrace
+                                ? j.expected_nodes - j.nodes.size()
+                                : 0;
+    j.coverage.expected += std::max<uint64_t>(here + absent, row.nodes);
+    j.coverage.got += row.nodes;
+  });
+}
+
+void Head::ScheduleExpiry() {
+  if (expiry_timer_ != 0 || state_ == State::kDone) return;
+  expiry_timer_ = loop_.After(MergeWindow() / 2, [this] {
+    expiry_timer_ = 0;
+    merger_.EmitUpTo(Clock::System().Now() - MergeWindow());
+    ScheduleExpiry();
+  });
+}
+
+void Head::OnBlock(tree::BlockMessage block) {
+  Result<Schema::Ptr> schema = Schema::Decode(block.schema);
+  const Result<BlockInfo> info = ReadBlockInfo(block.bytes);
+  if (!schema.ok() || !info.ok() || block.node >= nodes_.size()) {
+    log::Warning("a block of node {} is malformed and was dropped", block.node);
+    return;
+  }
+  BlockKey key{block.node, block.group, block.sequence};
+  const tree::BlockAck ack{block.node, block.group, block.sequence};
+  archive_->PutBlock(
+      std::move(key), *std::move(schema),
+      std::make_shared<const std::string>(std::move(block.bytes)),
+      [this, ack](const Status& status) {
+        if (status.ok()) return children_.SendBlockAck(ack);
+        if (block_refused_.ok()) {
+          block_refused_ = status;
+          AddNote(fmt::format("per-node series are incomplete: {}", status.message()));
+        }
+      });
+}
+
+void Head::StoreReduced(const SealedBlock& block) {
+  archive_->PutBlock({kReducedNode, std::string(kReducedGroup), block.sequence}, block.schema,
+                     block.bytes, [](const Status&) {});
+}
+
+// --- HTTP ---
+
+void Head::Serve() {
+  if (config_.http == "off" || state_ != State::kRunning) return;
+  web::Server::Options options;
+  if (config_.http != "loopback") options.address = config_.http;
+  options.port = config_.http_port;
+  options.token = tree::HttpToken(launch_.key);
+  Result<std::unique_ptr<web::Server>> server = web::Server::Start(options, source_);
+  if (!server.ok()) {
+    return AddNote(fmt::format("no web server: {}", server.status().message()));
+  }
+  server_ = *std::move(server);
+  archive_->PutEndpoint(record_.Description().launch_host, server_->port(), options.token);
+}
+
+void Head::AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> reply) {
+  constexpr Nanos kPatience = 2 * kSecond;
+  queries_.Ask({next_query_++, std::move(spec)}, children_.Active(), "", kPatience,
+               std::move(reply));
+}
+
+// --- The end ---
+
+void Head::Finish(bool launcher_gone) {
+  if (state_ != State::kRunning) return;
+  state_ = State::kWaitingForNodes;
+  finish_timer_ = loop_.After(launcher_gone ? kOrphanLimit : kFinishLimit, [this] { Seal(); });
+  CheckNodesDone();
+}
+
+void Head::CheckNodesDone() {
+  const bool all_gone =
+      std::all_of(nodes_.begin(), nodes_.end(), [](const NodeState& n) { return n.gone; });
+  if (all_gone && children_.Active().empty()) Seal();
+}
+
+void Head::Seal() {
+  if (state_ != State::kWaitingForNodes) return;
+  state_ = State::kSealing;
+  loop_.Cancel(finish_timer_);
+  server_.reset();
+  const Nanos now = Clock::System().Now();
+  merger_.EmitUpTo(now);
+  record_.Append(merger_.Final(now), merger_.series());
+  record_.Seal();
+  record_.Update([&](JobDescription& j) {
+    j.end = now;
+    j.coverage.expected += j.expected_nodes;
+    j.coverage.got += byes_;
+    j.exit_status = ends_.exit_status;
+    j.state = byes_ == 0 ? EndState::kLost : StateOf(ends_);
+    if (j.nodes.size() < j.expected_nodes) {
+      j.notes.push_back(fmt::format("{} of {} nodes never reported: is Sonde installed there?",
+                                    j.expected_nodes - j.nodes.size(), j.expected_nodes));
+    }
+  });
+  record_.UpdateCost([&](OwnCost& cost) {
+    cost.cpu_seconds = ends_.cpu_seconds;
+    if (launch_.role == Role::kHead) cost.cpu_seconds += OwnCpuSeconds();
+    cost.peak_node_memory = ends_.memory_bytes;
+    cost.bytes_sent = ends_.bytes_sent;
+    cost.stored_bytes = static_cast<double>(archive_->stored_bytes());
+  });
+  archive_->Finish(record_.Snapshot(), [this](const Status& status) { Report(status); });
+  finish_timer_ = loop_.After(kSealLimit, [this] {
+    Report({Code::kTimeout, "the profile is still being written"});
+  });
+}
+
+void Head::Report(const Status& archived) {
+  if (std::exchange(state_, State::kDone) == State::kDone) return;
+  loop_.Cancel(finish_timer_);
+  std::string text;
+  if (config_.report != "off") {
+    ReportOptions options;
+    options.short_form = config_.report == "short";
+    options.archive = archive_path_;
+    options.archived = archived;
+    text = RenderReport(record_.Snapshot(), options);
+  }
+  archive_->Ingest();
+  done_(std::move(text));
+}
+
+}  // namespace sonde::head

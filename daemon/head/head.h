@@ -1,0 +1,141 @@
+// The head role: one per step, beside srun.
+//
+// The rendezvous and the root of the tree. Node daemons connect, prove the step key, get an index
+// in the order in which they come, and a parent among those that came before; their frames become
+// the step's reduced series, their blocks go to the archive. When srun is done, and the nodes have
+// said goodbye or their time is up, the head seals the profile and hands over the closing report.
+//
+// Thread safety: the loop's thread only; the web server and the archive have threads of their own
+// behind LiveSource and ArchiveWriter.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/config.h"
+#include "daemon/head/archive_writer.h"
+#include "daemon/head/live_source.h"
+#include "daemon/head/step_record.h"
+#include "daemon/launch_message.h"
+#include "daemon/loop.h"
+#include "daemon/tree/acceptor.h"
+#include "daemon/tree/children.h"
+#include "daemon/tree/fabric.h"
+#include "daemon/tree/listener.h"
+#include "daemon/tree/query_fanout.h"
+#include "daemon/tree/tick_merger.h"
+#include "web/server.h"
+
+namespace sonde::head {
+
+class Head {
+ public:
+  // Shorter steps never open a port for HTTP.
+  static constexpr Nanos kServeAfter = 200 * kMillisecond;
+  // How long after srun's word, or its death, nodes may take to say goodbye: slurmstepd needs about
+  // 2.3 s to notice that srun is dead.
+  static constexpr Nanos kFinishLimit = kSecond;
+  static constexpr Nanos kOrphanLimit = 5 * kSecond;
+  // How long the report waits for the archive.
+  static constexpr Nanos kSealLimit = 700 * kMillisecond;
+  // From then on a node that has not registered is counted as missing.
+  static constexpr Nanos kStartGrace = 3 * kSecond;
+
+  // `done` gets the closing report, once, and may destroy the head.
+  Head(Loop& loop, const LaunchMessage& launch, const Config& config,
+       std::function<void(std::string report)> done);
+  ~Head();
+
+  // `listen`: the rendezvous socket, or none if all nodes come by AddNode.
+  Status Start(UniqueFd listen);
+  // A proven node; gives its index. kBusy if that node is there already.
+  Result<uint32_t> AddNode(const tree::Registration& who, std::unique_ptr<tree::Link> control);
+  // srun is done, or dead.
+  void Finish(bool launcher_gone);
+
+ private:
+  enum class State { kRunning, kWaitingForNodes, kSealing, kDone };
+
+  struct NodeState {
+    std::unique_ptr<tree::Link> control;
+    bool gone = false;  // said goodbye, or lost
+    bool listen_asked = false;
+    std::string address;            // where its children connect
+    std::vector<uint32_t> waiting;  // children that wait for the address
+  };
+
+  // Nodes.
+  void OnControlMessage(uint32_t index, uint8_t type, std::string_view payload);
+  void OnControlClosed(uint32_t index, const Status& why);
+  void OnBye(uint32_t index, std::string_view payload);
+  void AddNote(std::string text);
+  void CountExpected(const tree::Registration& who);
+
+  // The tree's shape.
+  uint32_t ParentOf(uint32_t index) const;
+  void OnWantParent(uint32_t index);
+  void OnListening(uint32_t index, std::string_view payload);
+  void SendParent(uint32_t child, uint32_t parent, const std::string& address);
+  void OpenFabric();
+  void OnFabricChild(const tree::Registration& who, std::unique_ptr<tree::Link> link);
+
+  // Ticks and blocks.
+  void OnRow(const tree::Frame& row, bool late);
+  Nanos MergeWindow() const;
+  void ScheduleExpiry();
+  void CountCoverage(const tree::Frame& row);
+  void OnBlock(tree::BlockMessage block);
+  void StoreReduced(const SealedBlock& block);
+
+  // HTTP.
+  void Serve();
+  void AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> reply);
+
+  // The end.
+  void CheckNodesDone();
+  void Seal();
+  void Report(const Status& archived);
+
+  Loop& loop_;
+  LaunchMessage launch_;
+  Config config_;
+  std::function<void(std::string)> done_;
+  State state_ = State::kRunning;
+  std::string archive_path_;
+
+  StepRecord record_;
+  std::unique_ptr<ArchiveWriter> archive_;
+  std::vector<NodeState> nodes_;
+  std::unordered_map<std::string, uint32_t> components_;  // job id -> nodes of that component
+  tree::QueryFanout queries_;
+  tree::TickMerger merger_;
+  tree::Children children_;
+  tree::Bye ends_;  // of all nodes together
+  uint32_t byes_ = 0;
+  uint64_t next_query_ = 1;
+  Status block_refused_;
+
+  std::unique_ptr<tree::Acceptor> acceptor_;
+  std::unique_ptr<tree::Listener> listener_;
+  std::unique_ptr<tree::Fabric> fabric_;
+  bool fabric_opening_ = false;
+  Status fabric_failure_;
+  std::string fabric_address_;
+  std::string local_host_;
+  std::vector<uint32_t> fabric_waiting_;
+  std::unique_ptr<tree::Acceptor> fabric_acceptor_;
+  std::unordered_map<tree::Link*, std::unique_ptr<tree::Link>> fabric_links_;
+
+  std::shared_ptr<LiveSource> source_;
+  std::unique_ptr<web::Server> server_;
+
+  Loop::TimerId expiry_timer_ = 0;
+  Loop::TimerId serve_timer_ = 0;
+  Loop::TimerId finish_timer_ = 0;
+  Loop::TimerId describe_timer_ = 0;
+};
+
+}  // namespace sonde::head

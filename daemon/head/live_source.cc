@@ -1,0 +1,123 @@
+#include "daemon/head/live_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sonde::head {
+namespace {
+
+// The filters on the tag `job` are answered here; the nodes and the reduced series do not have it.
+Result<bool> TakeJobFilters(QuerySpec& spec, const std::string& job) {
+  QuerySpec only = spec;
+  std::erase_if(only.filters, [](const TagFilter& f) { return f.key != "job"; });
+  if (only.filters.empty()) return true;
+  only.explicit_tags = false;
+  const Result<SeriesFilter> filter = SeriesFilter::Make(only);
+  if (!filter.ok()) return filter.status();
+  std::erase_if(spec.filters, [](const TagFilter& f) { return f.key == "job"; });
+  return filter->Matches(spec.metric, Tags{{"job", job}});
+}
+
+uint32_t Present(const JobDescription& job) {
+  return static_cast<uint32_t>(std::count_if(job.nodes.begin(), job.nodes.end(),
+                                             [](const auto& n) { return n.left == 0 && !n.lost; }));
+}
+
+Result<std::vector<SeriesData>> DecodeParts(const tree::ReplyMessage& reply,
+                                            const std::string& job) {
+  std::vector<SeriesData> all;
+  for (const std::string& part : reply.parts) {
+    Result<std::vector<SeriesData>> series = DecodeSeriesData(part);
+    if (!series.ok()) return series.status();
+    for (SeriesData& data : *series) {
+      data.series.tags.Set("job", job);
+      all.push_back(std::move(data));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<std::vector<JobDescription>> LiveSource::Jobs(size_t limit) const {
+  std::vector<JobDescription> jobs;
+  if (limit > 0) jobs.push_back(record_.Description());
+  return jobs;
+}
+
+Result<Profile> LiveSource::GetProfile(const JobStep& id) const {
+  Profile profile = record_.Snapshot();
+  const JobStep& own = profile.job.id;
+  if (id.job == own.job && (id.step.empty() || id.step == own.step)) return profile;
+  return Status(Code::kNotFound,
+                fmt::format("no step {} here, only {}; finished steps are served by "
+                            "`sonde serve`",
+                            id.ToString(), own.ToString()));
+}
+
+Result<std::vector<Series>> LiveSource::ListSeries(std::string_view metric, size_t limit) const {
+  const JobDescription job = record_.Description();
+  const std::string id = job.id.ToString();
+  std::vector<Series> list;
+  for (const Series& series : record_.AllSeries()) {
+    if (!metric.empty() && series.metric.name != metric) continue;
+    for (const NodeInfo& node : job.nodes) {
+      if (list.size() >= limit) return list;
+      Series with = series;
+      with.tags.Set("host", node.host);
+      with.tags.Set("job", id);
+      list.push_back(std::move(with));
+    }
+  }
+  return list;
+}
+
+void LiveSource::Query(const QuerySpec& spec, Callback callback) const {
+  const JobDescription job = record_.Description();
+  QuerySpec rest = spec;
+  const Result<bool> ours = TakeJobFilters(rest, job.id.ToString());
+  if (!ours.ok()) return callback(ours.status());
+  if (!*ours) return callback(web::Answer{});
+  if (AnswersFromReduced(rest)) return callback(FromReduced(rest, job));
+  FromNodes(std::move(rest), job, std::move(callback));
+}
+
+Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
+                                            const JobDescription& job) const {
+  const std::vector<SeriesData> reduced =
+      record_.Read([&](const Series& series) { return series.metric.name == spec.metric; },
+                   spec.start, spec.end);
+  Result<std::vector<QueryResult>> results = EvaluateReduced(spec, reduced);
+  if (!results.ok()) return results.status();
+  for (QueryResult& result : *results) {
+    result.tags.Set("job", job.id.ToString());
+    if (job.nodes.size() == 1) {
+      result.tags.Set("host", job.nodes.front().host);
+    } else {
+      result.aggregate_tags.emplace_back("host");
+      std::sort(result.aggregate_tags.begin(), result.aggregate_tags.end());
+    }
+  }
+  return web::Answer{*std::move(results), Present(job), Present(job)};
+}
+
+void LiveSource::FromNodes(QuerySpec spec, const JobDescription& job, Callback callback) const {
+  std::string bytes;
+  EncodeQuery(spec, bytes);
+  const std::string id = job.id.ToString();
+  ask_(std::move(bytes), [spec = std::move(spec), id, expected = Present(job),
+                          callback = std::move(callback)](const tree::ReplyMessage& reply) {
+    const Result<std::vector<SeriesData>> series = DecodeParts(reply, id);
+    if (!series.ok()) return callback(series.status());
+    // The nodes have done these two steps.
+    QuerySpec rest = spec;
+    rest.downsample.reset();
+    rest.rate = false;
+    Result<std::vector<QueryResult>> results = Evaluate(rest, *series);
+    if (!results.ok()) return callback(results.status());
+    callback(web::Answer{*std::move(results), reply.nodes, expected});
+  });
+}
+
+}  // namespace sonde::head

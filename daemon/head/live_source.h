@@ -1,0 +1,39 @@
+// The running step as a data source of the web server.
+//
+// Questions about the whole step are answered from the record's reduced series, on the web
+// server's thread; questions by host travel down the tree, on the loop's.
+//
+// Thread safety: as DataSource says.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "daemon/head/step_record.h"
+#include "daemon/tree/message.h"
+#include "web/data_source.h"
+
+namespace sonde::head {
+
+class LiveSource final : public web::DataSource {
+ public:
+  // Sends a query to the nodes; from any thread. The reply comes on the loop's thread.
+  using AskNodes = std::function<void(std::string spec, std::function<void(tree::ReplyMessage)>)>;
+
+  LiveSource(const StepRecord& record, AskNodes ask) : record_(record), ask_(std::move(ask)) {}
+
+  Result<std::vector<JobDescription>> Jobs(size_t limit) const override;
+  Result<Profile> GetProfile(const JobStep& id) const override;
+  Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
+  void Query(const QuerySpec& spec, Callback callback) const override;
+
+ private:
+  Result<web::Answer> FromReduced(const QuerySpec& spec, const JobDescription& job) const;
+  void FromNodes(QuerySpec spec, const JobDescription& job, Callback callback) const;
+
+  const StepRecord& record_;
+  AskNodes ask_;
+};
+
+}  // namespace sonde::head

@@ -1,0 +1,68 @@
+#include "daemon/head/step_record.h"
+
+namespace sonde::head {
+namespace {
+
+GroupStore::Options StoreOptions() {
+  GroupStore::Options options;
+  options.memory_limit = 32u << 20;
+  return options;
+}
+
+}  // namespace
+
+StepRecord::StepRecord(JobDescription job)
+    : job_(std::move(job)), store_(StoreOptions()), footprint_(job_.start) {}
+
+void StepRecord::OnSeal(std::function<void(const SealedBlock&)> f) { store_.OnSeal(std::move(f)); }
+
+void StepRecord::Append(const tree::Frame& row, const std::vector<Series>& series) {
+  const std::lock_guard lock(mutex_);
+  if (series.size() != series_.size()) {
+    series_ = series;
+    store_.SetSchema(ReducedSchema(series));
+    footprint_.SetSeries(series);
+  }
+  columns_.resize(series.size() * kStatColumns);
+  for (size_t i = 0; i < series.size(); ++i) ToColumns(row.values[i], &columns_[i * kStatColumns]);
+  store_.Append(row.tick, columns_);
+  footprint_.AddRow(row.tick, row.values);
+}
+
+void StepRecord::Seal() {
+  const std::lock_guard lock(mutex_);
+  store_.Seal();
+}
+
+void StepRecord::Update(const std::function<void(JobDescription&)>& change) {
+  const std::lock_guard lock(mutex_);
+  change(job_);
+}
+
+void StepRecord::UpdateCost(const std::function<void(OwnCost&)>& change) {
+  const std::lock_guard lock(mutex_);
+  change(cost_);
+}
+
+JobDescription StepRecord::Description() const {
+  const std::lock_guard lock(mutex_);
+  return job_;
+}
+
+Profile StepRecord::Snapshot() const {
+  const std::lock_guard lock(mutex_);
+  return {job_, footprint_.Entries(), cost_};
+}
+
+std::vector<SeriesData> StepRecord::Read(const std::function<bool(const Series&)>& wanted,
+                                         Nanos start, Nanos end) const {
+  const std::lock_guard lock(mutex_);
+  return store_.Read(wanted, start, end);
+}
+
+std::vector<Series> StepRecord::AllSeries() const {
+  const std::lock_guard lock(mutex_);
+  return series_;
+}
+
+}  // namespace sonde::head

@@ -1,0 +1,53 @@
+// What the head knows of its step while it runs: description, reduced series, footprint, cost.
+//
+// The loop writes, the web server's threads read: one mutex, held for short copies.
+//
+// Thread safety: every method may be called from any thread, unless it says otherwise.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/job.h"
+#include "daemon/tree/frame.h"
+#include "profiles/footprint.h"
+#include "profiles/profile.h"
+#include "series/store.h"
+
+namespace sonde::head {
+
+class StepRecord {
+ public:
+  explicit StepRecord(JobDescription job);
+
+  // The loop's thread only. Called with each block of reduced series as it is sealed, within
+  // Append and Seal.
+  void OnSeal(std::function<void(const SealedBlock&)> f);
+  // One row of the step's reduced series. Series only ever grow at the end.
+  void Append(const tree::Frame& row, const std::vector<Series>& series);
+  void Seal();
+
+  void Update(const std::function<void(JobDescription&)>& change);
+  void UpdateCost(const std::function<void(OwnCost&)>& change);
+
+  JobDescription Description() const;
+  Profile Snapshot() const;
+  // Reduced series of [start, end] with the tag stat.
+  std::vector<SeriesData> Read(const std::function<bool(const Series&)>& wanted, Nanos start,
+                               Nanos end) const;
+  // The reduced series, without the tag stat.
+  std::vector<Series> AllSeries() const;
+
+ private:
+  mutable std::mutex mutex_;
+  JobDescription job_;
+  OwnCost cost_;
+  std::vector<Series> series_;
+  GroupStore store_;
+  FootprintBuilder footprint_;
+  std::vector<double> columns_;
+};
+
+}  // namespace sonde::head

@@ -1,0 +1,433 @@
+#include "daemon/node/node.h"
+
+#include <algorithm>
+
+#include "core/log.h"
+#include "daemon/own_cost.h"
+#include "daemon/tree/socket_link.h"
+
+namespace sonde::node {
+
+using tree::Type;
+
+namespace {
+
+collect::Sampler::Options SamplerOptions(const LaunchMessage& launch) {
+  collect::Sampler::Options options;
+  options.level = launch.job.level;
+  options.events = launch.events;
+  return options;
+}
+
+// A destroyed link may be on the stack: it goes when the stack is unwound.
+void DestroyLater(Loop& loop, std::unique_ptr<tree::Link> link) {
+  if (link == nullptr) return;
+  link->SetHandler({});
+  loop.Post([keep = std::shared_ptr<tree::Link>(std::move(link))] {});
+}
+
+}  // namespace
+
+Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
+           std::function<void()> done)
+    : loop_(loop),
+      launch_(launch),
+      config_(config),
+      done_(std::move(done)),
+      recorder_(SamplerOptions(launch), config.node_memory),
+      queries_(loop),
+      merger_(0, [this](const tree::Frame& frame, bool) { OnMerged(frame); }),
+      children_(merger_, queries_,
+                [this](const tree::BlockMessage& block) { uplink_.PassOn(block); }) {
+  uplink_.SetKeepLimit(config.node_memory);
+  recorder_.SetOnSeal([this](std::string_view group, const SealedBlock& block) {
+    uplink_.SendBlock(index_, std::string(group), block);
+  });
+}
+
+Node::~Node() {
+  for (const Loop::TimerId timer :
+       {tick_timer_, expiry_timer_, fabric_timer_, finish_timer_, children_timer_}) {
+    loop_.Cancel(timer);
+  }
+}
+
+tree::Registration Node::registration() const {
+  return {.job = launch_.job.id.job,
+          .step = launch_.job.id.step,
+          .node_id = launch_.node_id,
+          .nodes = launch_.job.expected_nodes,
+          .tasks = launch_.tasks_here,
+          .host = launch_.host,
+          .index = index_};
+}
+
+// --- Time ---
+
+void Node::Start() {
+  self_ = merger_.AddContributor(0);
+  Sample(Clock::System().Now());
+  ScheduleTick();
+}
+
+void Node::Sample(Nanos time) {
+  if (recorder_.Sample(time)) schema_changed_ = true;
+}
+
+void Node::ScheduleTick() {
+  const Nanos now = Clock::System().Now();
+  next_tick_ = NextTick(now, launch_.job.period);
+  tick_timer_ = loop_.After(next_tick_ - now, [this] { Tick(); });
+}
+
+void Node::Tick() {
+  const Nanos tick = next_tick_;
+  ScheduleTick();
+  Sample(tick);
+  SendOwn(tick, false);
+  ScheduleExpiry();
+}
+
+// Parents wait for their children's part of a tick, but not so long that theirs is late too.
+Nanos Node::MergeWindow() const { return std::min(launch_.job.period / 2, 250 * kMillisecond); }
+
+void Node::ScheduleExpiry() {
+  if (merger_.oldest() == 0 || expiry_timer_ != 0) return;
+  const Nanos wait = merger_.oldest() + MergeWindow() - Clock::System().Now();
+  expiry_timer_ = loop_.After(std::max<Nanos>(wait, 0), [this] {
+    expiry_timer_ = 0;
+    merger_.EmitUpTo(Clock::System().Now() - MergeWindow());
+    ScheduleExpiry();
+  });
+}
+
+// --- Control connection ---
+
+void Node::ConnectToHead() {
+  Start();
+  Result<std::unique_ptr<tree::SocketLink>> link =
+      tree::SocketLink::Connect(loop_, launch_.head_host, launch_.head_port);
+  if (!link.ok()) return OnControlClosed(link.status());
+  control_ = *std::move(link);
+  control_->SetMaxMessage(tree::kMaxMessage);
+  control_->SetHandler(
+      {.message = [this](uint8_t type, std::string_view payload) { OnHandshake(type, payload); },
+       .closed = [this](const Status& why) { OnControlClosed(why); }});
+  handshake_ = std::make_unique<tree::ConnectingHandshake>(launch_.key, registration());
+  Send(*control_, Type::kHello, handshake_->Hello());
+}
+
+void Node::UseControl(std::unique_ptr<tree::Link> control) {
+  Start();
+  control_ = std::move(control);
+  control_->SetMaxMessage(tree::kMaxMessage);
+  control_->SetHandler(
+      {.message = [this](uint8_t type,
+                         std::string_view payload) { OnControlMessage(type, payload); },
+       .closed = [this](const Status& why) { OnControlClosed(why); }});
+}
+
+void Node::OnHandshake(uint8_t type, std::string_view payload) {
+  const Result<std::string> proof = handshake_->OnMessage(type, payload);
+  if (!proof.ok()) return OnControlClosed(proof.status());
+  Send(*control_, Type::kProof, *proof);
+  handshake_.reset();
+  control_->SetHandler(
+      {.message = [this](uint8_t t, std::string_view p) { OnControlMessage(t, p); },
+       .closed = [this](const Status& why) { OnControlClosed(why); }});
+}
+
+void Node::OnControlMessage(uint8_t type, std::string_view payload) {
+  switch (static_cast<Type>(type)) {
+    case Type::kWelcome:
+      return OnWelcome(payload);
+    case Type::kParent:
+      return OnParent(payload);
+    case Type::kListen:
+      return OnListen();
+    case Type::kByeAck:
+      bye_acked_ = true;
+      return CheckDelivered();
+    default:
+      return OnUplinkMessage(static_cast<Type>(type), payload);
+  }
+}
+
+void Node::OnWelcome(std::string_view payload) {
+  tree::Welcome welcome;
+  const Status status = Decode(payload, welcome);
+  if (!status.ok() || welcome_) return;
+  welcome_ = true;
+  index_ = welcome.index;
+  recorder_.SetNode(index_);
+  merger_.SetNode(index_);
+  uplink_.Use(control_.get(), false);
+  PrepareOwn();
+  if (state_ != State::kRunning) return Deliver();
+  const bool alone = launch_.job.expected_nodes == 1 && launch_.job.het_job.empty();
+  if (alone || launch_.role == Role::kSolo || config_.provider == "none") return;
+  fabric_timer_ = loop_.After(config_.fabric_after, [this] {
+    OpenFabric([this] { Send(*control_, Type::kWantParent, ""); });
+  });
+}
+
+void Node::OnControlClosed(const Status& why) {
+  log::Warning("no connection to the head at {}:{}: {}; this node's telemetry ends",
+               launch_.head_host, launch_.head_port, why.message());
+  uplink_.Use(nullptr, false);
+  DestroyLater(loop_, std::move(control_));
+  End();
+}
+
+void Node::Note(std::string text) {
+  log::Warning("{}", text);
+  if (control_ != nullptr && welcome_) Send(*control_, Type::kNote, text);
+}
+
+// --- The way up ---
+
+void Node::UpdateUplinkSchema() {
+  if (merger_.series().size() == uplink_series_) return;
+  uplink_series_ = merger_.series().size();
+  uplink_.SetSchema(Schema::Make(merger_.series()));
+}
+
+// The head waits for the ticks of whoever has sent a schema, so the first one goes up at once.
+void Node::PrepareOwn() {
+  if (!std::exchange(schema_changed_, false)) return;
+  merger_.SetSchema(self_, *recorder_.reduced_schema());
+  UpdateUplinkSchema();
+}
+
+void Node::SendOwn(Nanos time, bool final) {
+  if (!welcome_) return;
+  PrepareOwn();
+  own_.tick = time;
+  own_.node = index_;
+  own_.nodes = final ? 0 : 1;
+  own_.final = final;
+  own_.values = recorder_.reduced();
+  merger_.Add(self_, own_);
+}
+
+void Node::OnMerged(const tree::Frame& frame) {
+  UpdateUplinkSchema();
+  uplink_.SendFrame(frame);
+}
+
+void Node::OnUplinkMessage(Type type, std::string_view payload) {
+  switch (type) {
+    case Type::kFrameAck:
+      frame_acked_ = true;
+      return CheckDelivered();
+    case Type::kBlockAck: {
+      tree::BlockAck ack;
+      if (!Decode(payload, ack).ok()) return;
+      if (ack.node == index_) {
+        uplink_.OnBlockAck(ack);
+      } else {
+        children_.SendBlockAck(ack);
+      }
+      return;
+    }
+    case Type::kQuery:
+      return OnQuery(payload);
+    case Type::kLeave:
+      return LeaveParent();
+    default:
+      log::Debug("message of type {} ignored", static_cast<int>(type));
+  }
+}
+
+void Node::OnQuery(std::string_view payload) {
+  tree::QueryMessage query;
+  if (!Decode(payload, query).ok() || uplink_.link() == nullptr) return;
+  std::string own;
+  if (const Result<QuerySpec> spec = DecodeQuery(query.spec); spec.ok()) {
+    if (const auto answer = recorder_.Answer(*spec, launch_.host); answer.ok()) {
+      EncodeSeriesData(*answer, own);
+    }
+  }
+  constexpr Nanos kPatience = kSecond;
+  queries_.Ask(query, children_.Active(), std::move(own), kPatience,
+               [this](const tree::ReplyMessage& reply) {
+                 if (uplink_.link() != nullptr) Send(*uplink_.link(), Type::kReply, Encode(reply));
+               });
+}
+
+// --- Fabric ---
+
+void Node::OpenFabric(std::function<void()> then) {
+  if (fabric_ != nullptr) return then();
+  after_fabric_.push_back(std::move(then));
+  if (std::exchange(fabric_opening_, true)) return;
+  tree::Fabric::Options options;
+  options.provider = config_.provider;
+  options.local_address = config_.interface.empty() ? local_host_ : config_.interface;
+  tree::Fabric::Open(loop_, options, [this](Result<std::unique_ptr<tree::Fabric>> fabric) {
+    fabric_opening_ = false;
+    const auto waiting = std::exchange(after_fabric_, {});
+    if (!fabric.ok()) {
+      Note(std::string(
+          fabric.status()
+              .Within("libfabric is not used, the connection to the head serves instead")
+              .message()));
+      return;
+    }
+    fabric_ = *std::move(fabric);
+    for (const auto& next : waiting) next();
+  });
+}
+
+void Node::OnParent(std::string_view payload) {
+  tree::ParentAddress parent;
+  if (!Decode(payload, parent).ok() || fabric_ == nullptr || state_ != State::kRunning) return;
+  Result<std::unique_ptr<tree::Link>> link = fabric_->Connect(parent.address);
+  if (!link.ok()) return Note(std::string(link.status().message()));
+  parent_ = *std::move(link);
+  parent_->SetMaxMessage(tree::kMaxMessage);
+  parent_proven_ = false;
+  parent_handshake_ = std::make_unique<tree::ConnectingHandshake>(launch_.key, registration());
+  parent_->SetHandler(
+      {.message = [this](uint8_t type, std::string_view p) { OnParentMessage(type, p); },
+       .closed =
+           [this](const Status& why) {
+             log::Info("link to the parent lost: {}", why.message());
+             LeaveParent();
+           }});
+  Send(*parent_, Type::kHello, parent_handshake_->Hello());
+}
+
+void Node::OnParentMessage(uint8_t type, std::string_view payload) {
+  if (parent_proven_) return OnUplinkMessage(static_cast<Type>(type), payload);
+  const Result<std::string> proof = parent_handshake_->OnMessage(type, payload);
+  if (!proof.ok()) {
+    Note(std::string(proof.status().message()));
+    return LeaveParent();
+  }
+  Send(*parent_, Type::kProof, *proof);
+  parent_proven_ = true;
+  if (state_ == State::kRunning) uplink_.Use(parent_.get(), true);
+}
+
+// Back to the control connection, which is always there.
+void Node::LeaveParent() {
+  if (parent_ == nullptr) return;
+  const bool used = uplink_.link() == parent_.get();
+  DestroyLater(loop_, std::move(parent_));
+  if (!used) return;
+  uplink_.Use(control_.get(), false);
+  if (state_ == State::kDelivering && !frame_acked_) {
+    uplink_.SendFrame(merger_.Final(Clock::System().Now()));
+  } else if (state_ == State::kRunning && control_ != nullptr) {
+    Send(*control_, Type::kWantParent, "");
+  }
+}
+
+void Node::OnListen() {
+  OpenFabric([this] {
+    tree::Listening answer;
+    if (acceptor_ == nullptr) {
+      acceptor_ = std::make_unique<tree::Acceptor>(
+          loop_, launch_.key,
+          [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
+            OnChild(who, std::move(link));
+          });
+    }
+    const Result<std::string> address = fabric_->Listen(
+        [this](std::unique_ptr<tree::Link> link) { acceptor_->Take(std::move(link)); });
+    if (address.ok()) {
+      answer.address = *address;
+    } else {
+      answer.error = address.status().message();
+    }
+    Send(*control_, Type::kListening, Encode(answer));
+  });
+}
+
+void Node::OnChild(const tree::Registration& who, std::unique_ptr<tree::Link> link) {
+  tree::Link* raw = link.get();
+  const auto drop = [this, raw] {
+    children_.Remove(*raw, false);
+    const auto at = child_links_.find(raw);
+    if (at == child_links_.end()) return;
+    DestroyLater(loop_, std::move(at->second));
+    child_links_.erase(at);
+    if (state_ == State::kWaitingForChildren && children_.Active().empty()) Deliver();
+  };
+  raw->SetHandler({.message =
+                       [this, raw, drop](uint8_t type, std::string_view payload) {
+                         const Status status =
+                             children_.OnMessage(*raw, static_cast<Type>(type), payload);
+                         if (!status.ok()) {
+                           log::Warning("child {}: {}", raw->peer(), status.message());
+                           return drop();
+                         }
+                         if (state_ == State::kWaitingForChildren && children_.Active().empty()) {
+                           Deliver();
+                         }
+                       },
+                   .closed = [drop](const Status&) { drop(); }});
+  children_.Add(*raw, who.index);
+  child_links_.emplace(raw, std::move(link));
+}
+
+// --- The end ---
+
+void Node::OnTaskExit(int wait_status) {
+  ++bye_.tasks_ended;
+  if ((wait_status & 0x7f) != 0) ++bye_.tasks_killed;
+  bye_.exit_status = std::max(bye_.exit_status, wait_status);
+}
+
+void Node::Finish(bool launcher_gone) {
+  if (state_ != State::kRunning) return;
+  bye_.launcher_gone = launcher_gone;
+  loop_.Cancel(tick_timer_);
+  loop_.Cancel(fabric_timer_);
+  Sample(Clock::System().Now());
+  finish_timer_ = loop_.After(kFinishLimit, [this] { End(); });
+  state_ = State::kWaitingForChildren;
+  if (!welcome_) return;  // OnWelcome goes on
+  if (children_.Active().empty()) return Deliver();
+  children_timer_ = loop_.After(kChildrenLimit, [this] {
+    children_.SendLeave();
+    Deliver();
+  });
+}
+
+void Node::Deliver() {
+  if (state_ != State::kWaitingForChildren) return;
+  state_ = State::kDelivering;
+  const Nanos now = Clock::System().Now();
+  merger_.EmitUpTo(now);
+  SendOwn(now, true);
+  UpdateUplinkSchema();
+  recorder_.Seal();
+  uplink_.SendFrame(merger_.Final(now));
+  SendBye();
+}
+
+void Node::SendBye() {
+  bye_.samples = recorder_.samples();
+  bye_.cpu_seconds = OwnCpuSeconds();
+  bye_.memory_bytes = OwnPrivateBytes();
+  bye_.bytes_sent = static_cast<double>(control_->bytes_sent());
+  if (parent_ != nullptr) bye_.bytes_sent += static_cast<double>(parent_->bytes_sent());
+  Send(*control_, Type::kBye, Encode(bye_));
+}
+
+void Node::CheckDelivered() {
+  if (state_ == State::kDelivering && frame_acked_ && bye_acked_) End();
+}
+
+void Node::End() {
+  if (state_ == State::kDone) return;
+  state_ = State::kDone;
+  loop_.Cancel(tick_timer_);
+  loop_.Cancel(finish_timer_);
+  // Not from within a link's callback: `done` may destroy this.
+  loop_.Post(done_);
+}
+
+}  // namespace sonde::node

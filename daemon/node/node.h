@@ -1,0 +1,143 @@
+// The node role: one per node of the step.
+//
+// It samples at every tick, keeps the detail, sends one reduced frame up, forwards what its
+// children send, answers questions, and when its tasks are done delivers what it holds and leaves
+// within kFinishLimit. Its life:
+//
+//   Connect   to the head; the key is proved, the node gets its index
+//   ticks     over the control connection at first; once the step is older than fabric_after, over
+//             a libfabric link to its parent in the tree
+//   Finish    last sample, blocks and final frame go up; goodbye to the head; `done` is called
+//
+// Without a head there is nobody to tell: the node leaves as soon as it knows that. Nothing that
+// goes wrong here reaches the job.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "core/config.h"
+#include "daemon/launch_message.h"
+#include "daemon/loop.h"
+#include "daemon/node/recorder.h"
+#include "daemon/tree/acceptor.h"
+#include "daemon/tree/children.h"
+#include "daemon/tree/fabric.h"
+#include "daemon/tree/handshake.h"
+#include "daemon/tree/link.h"
+#include "daemon/tree/query_fanout.h"
+#include "daemon/tree/tick_merger.h"
+#include "daemon/tree/uplink.h"
+
+namespace sonde::node {
+
+class Node {
+ public:
+  // slurmstepd waits 2 s at most.
+  static constexpr Nanos kFinishLimit = 1500 * kMillisecond;
+  // How long a node that is done waits for the children that are done as well.
+  static constexpr Nanos kChildrenLimit = 300 * kMillisecond;
+
+  Node(Loop& loop, const LaunchMessage& launch, const Config& config, std::function<void()> done);
+  ~Node();
+
+  // Takes the first sample and starts ticking; registers with the head over the network, or over a
+  // control link that needs no proof (head and node in one process).
+  void ConnectToHead();
+  void UseControl(std::unique_ptr<tree::Link> control);
+
+  collect::Sampler& sampler() { return recorder_.sampler(); }
+  void OnTaskExit(int wait_status);
+  // The tasks are done, or their launcher is gone.
+  void Finish(bool launcher_gone);
+
+  tree::Registration registration() const;
+
+ private:
+  enum class State { kRunning, kWaitingForChildren, kDelivering, kDone };
+
+  // Time.
+  void Start();
+  void Sample(Nanos time);
+  void ScheduleTick();
+  void Tick();
+  Nanos MergeWindow() const;
+  void ScheduleExpiry();
+
+  // Control connection.
+  void OnControlMessage(uint8_t type, std::string_view payload);
+  void OnHandshake(uint8_t type, std::string_view payload);
+  void OnWelcome(std::string_view payload);
+  void OnControlClosed(const Status& why);
+  void Note(std::string text);
+
+  // The way up.
+  void OnUplinkMessage(tree::Type type, std::string_view payload);
+  void OnMerged(const tree::Frame& frame);
+  void PrepareOwn();
+  void SendOwn(Nanos time, bool final);
+  void UpdateUplinkSchema();
+  void OnQuery(std::string_view payload);
+
+  // Fabric.
+  void OpenFabric(std::function<void()> then);
+  void OnParent(std::string_view payload);
+  void OnParentMessage(uint8_t type, std::string_view payload);
+  void LeaveParent();
+  void OnListen();
+  void OnChild(const tree::Registration& who, std::unique_ptr<tree::Link> link);
+
+  // The end.
+  void Deliver();
+  void SendBye();
+  void CheckDelivered();
+  void End();
+
+  Loop& loop_;
+  LaunchMessage launch_;
+  Config config_;
+  std::function<void()> done_;
+  State state_ = State::kRunning;
+  uint32_t index_ = 0xffffffff;
+  bool schema_changed_ = true;
+
+  Recorder recorder_;
+  tree::QueryFanout queries_;
+  tree::TickMerger merger_;
+  tree::TickMerger::Id self_ = 0;
+  tree::Children children_;
+  tree::Uplink uplink_;
+  size_t uplink_series_ = 0;
+  tree::Frame own_;
+
+  std::unique_ptr<tree::Link> control_;
+  std::string local_host_;  // numeric: where the head sees this node
+  std::unique_ptr<tree::ConnectingHandshake> handshake_;
+  bool welcome_ = false;
+
+  bool fabric_opening_ = false;
+  std::vector<std::function<void()>> after_fabric_;
+  std::unique_ptr<tree::Fabric> fabric_;
+  std::unique_ptr<tree::Link> parent_;
+  std::unique_ptr<tree::ConnectingHandshake> parent_handshake_;
+  bool parent_proven_ = false;
+  std::unique_ptr<tree::Acceptor> acceptor_;
+  std::unordered_map<tree::Link*, std::unique_ptr<tree::Link>> child_links_;
+
+  Nanos next_tick_ = 0;
+  Loop::TimerId tick_timer_ = 0;
+  Loop::TimerId expiry_timer_ = 0;
+  Loop::TimerId fabric_timer_ = 0;
+  Loop::TimerId finish_timer_ = 0;
+  Loop::TimerId children_timer_ = 0;
+
+  tree::Bye bye_;
+  bool frame_acked_ = false;
+  bool bye_acked_ = false;
+};
+
+}  // namespace sonde::node
