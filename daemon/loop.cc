@@ -9,6 +9,17 @@
 
 namespace sonde {
 
+namespace {
+
+// An event carries the descriptor and which watch of that number it was for: within one round a
+// callback may close it and open another under the same number.
+epoll_event EventFor(int fd, uint32_t generation, uint32_t epoll_events) {
+  return {.events = epoll_events,
+          .data = {.u64 = static_cast<uint64_t>(generation) << 32 | static_cast<uint32_t>(fd)}};
+}
+
+}  // namespace
+
 void UniqueFd::Reset(int fd) {
   if (fd_ >= 0) close(fd_);
   fd_ = fd;
@@ -19,7 +30,7 @@ Loop::Loop()
       timer_fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   for (const int fd : {timer_fd_.get(), wake_fd_.get()}) {
-    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+    epoll_event event = EventFor(fd, 0, EPOLLIN);
     epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
   }
 }
@@ -27,17 +38,22 @@ Loop::Loop()
 Loop::~Loop() = default;
 
 Status Loop::Watch(int fd, uint32_t epoll_events, Ready ready) {
-  epoll_event event{.events = epoll_events, .data = {.fd = fd}};
+  const uint32_t generation = next_generation_++;
+  epoll_event event = EventFor(fd, generation, epoll_events);
   const int op = watched_.contains(fd) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
   if (epoll_ctl(epoll_.get(), op, fd, &event) != 0) {
     return SystemError(fmt::format("watch descriptor {}", fd));
   }
-  watched_[fd] = std::make_shared<Watched>(Watched{std::move(ready)});
+  watched_[fd] = std::make_shared<Watched>(Watched{std::move(ready), generation});
   return {};
 }
 
 Status Loop::ChangeEvents(int fd, uint32_t epoll_events) {
-  epoll_event event{.events = epoll_events, .data = {.fd = fd}};
+  const auto at = watched_.find(fd);
+  if (at == watched_.end()) {
+    return {Code::kInternal, fmt::format("change the events of descriptor {}: not watched", fd)};
+  }
+  epoll_event event = EventFor(fd, at->second->generation, epoll_events);
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0) {
     return SystemError(fmt::format("change the events of descriptor {}", fd));
   }
@@ -57,6 +73,12 @@ Loop::TimerId Loop::At(Nanos monotonic, Task task) {
 }
 
 void Loop::Cancel(TimerId id) { timers_.erase(id); }
+
+Loop::SleepCheckId Loop::AddSleepCheck(SleepCheck check) {
+  const SleepCheckId id = next_sleep_check_++;
+  sleep_checks_.emplace(id, std::move(check));
+  return id;
+}
 
 void Loop::Post(Task task) {
   {
@@ -110,8 +132,10 @@ void Loop::ArmTimer() {
 
 int Loop::Sleep(epoll_event* events, int capacity) {
   ArmTimer();
-  const bool may_sleep = !sleep_check_ || sleep_check_();
+  bool may_sleep = true;
+  for (auto& [id, check] : sleep_checks_) may_sleep &= check();
   const int n = epoll_wait(epoll_.get(), events, capacity, may_sleep ? -1 : 0);
+  ++wakeups_;
   return std::max(n, 0);
 }
 
@@ -120,7 +144,7 @@ void Loop::Run() {
   while (!stop_) {
     const int n = Sleep(events, 64);
     for (int i = 0; i < n && !stop_; ++i) {
-      const int fd = events[i].data.fd;
+      const int fd = static_cast<int>(events[i].data.u64 & UINT32_MAX);
       if (fd == timer_fd_.get() || fd == wake_fd_.get()) {
         uint64_t count = 0;
         [[maybe_unused]] const ssize_t got = read(fd, &count, sizeof count);
@@ -129,7 +153,7 @@ void Loop::Run() {
       }
       // An earlier callback of this round may have removed it; and it may remove itself.
       const auto at = watched_.find(fd);
-      if (at == watched_.end()) continue;
+      if (at == watched_.end() || at->second->generation != events[i].data.u64 >> 32) continue;
       const std::shared_ptr<Watched> watched = at->second;
       watched->ready(events[i].events);
     }

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -68,9 +69,13 @@ class Loop {
   void Cancel(TimerId id);
 
   // Called before every sleep; false: do not sleep now, there is work already. For libraries whose
-  // descriptors must be armed.
+  // descriptors must be armed. A check adds and removes no checks.
   using SleepCheck = std::function<bool()>;
-  void SetSleepCheck(SleepCheck check) { sleep_check_ = std::move(check); }
+  using SleepCheckId = uint64_t;
+  SleepCheckId AddSleepCheck(SleepCheck check);
+  void RemoveSleepCheck(SleepCheckId id) { sleep_checks_.erase(id); }
+  // How often the loop woke up: an idle loop's does not grow.
+  uint64_t wakeups() const { return wakeups_; }
 
   void Post(Task task);
 
@@ -86,6 +91,7 @@ class Loop {
   };
   struct Watched {
     Ready ready;
+    uint32_t generation;
   };
 
   void RunPosted();
@@ -97,11 +103,14 @@ class Loop {
   UniqueFd timer_fd_;
   UniqueFd wake_fd_;
   std::unordered_map<int, std::shared_ptr<Watched>> watched_;
+  uint32_t next_generation_ = 1;
   std::vector<Timer> heap_;
   std::unordered_map<TimerId, Task> timers_;
   TimerId next_timer_ = 1;
   Nanos armed_ = 0;
-  SleepCheck sleep_check_;
+  std::map<SleepCheckId, SleepCheck> sleep_checks_;
+  SleepCheckId next_sleep_check_ = 1;
+  uint64_t wakeups_ = 0;
   std::mutex posted_mutex_;
   std::vector<Task> posted_;
   std::atomic<bool> stop_{false};

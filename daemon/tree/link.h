@@ -10,13 +10,16 @@
 // Thread safety: the loop's thread only. A handler may destroy the link from within its callbacks.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "core/status.h"
+#include "core/time.h"
 
 namespace sonde::tree {
 
@@ -26,25 +29,38 @@ inline constexpr size_t kMaxMessage = 8u << 20;
 inline constexpr size_t kMaxUnprovenMessage = 4096;
 // What may wait in a link to be sent; more is refused with kLimit.
 inline constexpr size_t kMaxQueued = 32u << 20;
+// How long CloseWhenSent waits for the peer.
+inline constexpr Nanos kCloseTimeout = 5 * kSecond;
+// The bytes in front of a payload.
+inline constexpr size_t kFrameHeader = 5;
 
 class Link {
  public:
   struct Handler {
     std::function<void(uint8_t type, std::string_view payload)> message;
-    // Once, at the end, unless we closed it; no message comes after it.
+    // Once, at the end; no message comes after it. Not called when the link is destroyed by its
+    // owner. `why` is ok only after CloseWhenSent.
     std::function<void(const Status& why)> closed;
   };
 
+  // Closes at once: what is still queued is lost.
   virtual ~Link() = default;
 
-  void SetHandler(Handler handler) { handler_ = std::move(handler); }
+  void SetHandler(Handler handler) {
+    handler_ = std::make_shared<const Handler>(std::move(handler));
+  }
 
   // Queues the message. kLimit if too much waits already, kUnavailable if the link is closed; the
   // message is dropped then.
   virtual Status Send(uint8_t type, std::string_view payload) = 0;
+  // Says goodbye: takes no more messages in either direction, sends what is queued, and calls
+  // `closed` with an ok Status once the peer has seen the end, or with the reason why it has not,
+  // kCloseTimeout later at the latest. The link must live until then.
+  virtual void CloseWhenSent() = 0;
   // Bytes accepted and not yet handed to the carrier.
   virtual size_t queued() const = 0;
-  // Messages longer than this close the link. kMaxUnprovenMessage at first.
+  // A received message whose type and payload are longer than this closes the link.
+  // kMaxUnprovenMessage at first.
   virtual void SetMaxMessage(size_t bytes) = 0;
   // The peer as a person would name it: "10.0.0.7:51234", "10.0.0.7:51234 over tcp".
   virtual std::string peer() const = 0;
@@ -53,26 +69,35 @@ class Link {
   uint64_t bytes_received() const { return bytes_received_; }
 
  protected:
-  Handler handler_;
+  // A carrier copies the pointer for the time of a call: the handler may replace itself or destroy
+  // the link that holds it.
+  std::shared_ptr<const Handler> handler_ = std::make_shared<const Handler>();
   uint64_t bytes_sent_ = 0;
   uint64_t bytes_received_ = 0;
 };
 
-// Takes a byte stream apart into messages.
+// Takes a byte stream apart into messages. Holds at most one unfinished message.
 class Deframer {
  public:
   void SetMaxMessage(size_t bytes) { max_message_ = bytes; }
   // Feeds bytes and calls `f` for every whole message; `f` returns false to stop (its owner is
-  // gone, nothing of this may be touched any more). kCorrupt for a length that is zero or beyond
-  // the bound.
+  // gone, nothing of this may be touched any more). The payload is valid until `f` returns, even
+  // then. kCorrupt for a length that is zero or beyond the bound.
   Status Feed(std::string_view bytes,
               const std::function<bool(uint8_t type, std::string_view payload)>& f);
 
  private:
+  // The length of the message that starts here, kFrameHeader bytes of it being known.
+  Result<size_t> WholeSize(std::string_view start) const;
+
   std::string pending_;
   size_t max_message_ = kMaxUnprovenMessage;
 };
 
+// kLimit for a payload that no peer would take.
+Status CheckPayload(std::string_view payload);
+// What stands in front of a payload.
+std::array<char, kFrameHeader> FrameHeader(uint8_t type, std::string_view payload);
 // The bytes of one message, appended to `out`.
 void AppendMessage(uint8_t type, std::string_view payload, std::string& out);
 

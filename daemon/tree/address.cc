@@ -1,0 +1,75 @@
+#include "daemon/tree/address.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <cstring>
+#include <memory>
+
+namespace sonde::tree {
+namespace {
+
+template <typename Call>
+Address Ask(Call call, int fd) {
+  Address address;
+  address.length = sizeof address.storage;
+  if (call(fd, address.get(), &address.length) != 0) return {};
+  return address;
+}
+
+}  // namespace
+
+Address LocalAddress(int fd) { return Ask(getsockname, fd); }
+Address PeerAddress(int fd) { return Ask(getpeername, fd); }
+
+std::string HostPortText(const std::string& host, uint16_t port) {
+  const bool v6 = host.find(':') != std::string::npos;
+  return v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+std::string AddressText(const Address& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.storage.ss_family == AF_INET) {
+    sockaddr_in v4;
+    std::memcpy(&v4, &address.storage, sizeof v4);
+    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+    return HostPortText(text, ntohs(v4.sin_port));
+  }
+  if (address.storage.ss_family == AF_INET6) {
+    sockaddr_in6 v6;
+    std::memcpy(&v6, &address.storage, sizeof v6);
+    if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+      inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof text);
+    } else {
+      inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+    }
+    return HostPortText(text, ntohs(v6.sin6_port));
+  }
+  return "?";
+}
+
+Result<std::vector<Address>> Resolve(const std::string& host, uint16_t port, bool numeric_only) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (numeric_only ? AI_NUMERICHOST : 0);
+  addrinfo* list = nullptr;
+  const int rc = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  if (rc != 0) {
+    return Status(Code::kNotFound, fmt::format("resolve host '{}': {}", host, gai_strerror(rc)));
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, freeaddrinfo);
+  std::vector<Address> addresses;
+  for (const addrinfo* at = list; at != nullptr; at = at->ai_next) {
+    if (at->ai_addrlen > sizeof(sockaddr_storage)) continue;
+    Address address;
+    std::memcpy(&address.storage, at->ai_addr, at->ai_addrlen);
+    address.length = at->ai_addrlen;
+    addresses.push_back(address);
+  }
+  return addresses;
+}
+
+}  // namespace sonde::tree

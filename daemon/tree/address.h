@@ -1,0 +1,40 @@
+// Socket addresses: from text and to text.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+
+namespace sonde::tree {
+
+// An address with its length, as the system calls want it. Of no family when unknown.
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+
+  bool known() const { return length != 0; }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+// What a socket is bound and connected to; unknown if it is not.
+Address LocalAddress(int fd);
+Address PeerAddress(int fd);
+
+// "10.0.0.7:51234", "[fe80::1]:51234", "?" if unknown. An IPv4 address within IPv6 is written as
+// IPv4.
+std::string AddressText(const Address& address);
+std::string HostPortText(const std::string& host, uint16_t port);
+
+// The addresses of a host. A numeric address never blocks; `numeric_only` refuses anything else
+// with kNotFound. A name asks the system's resolver, which may take as long as it is configured to
+// (tens of seconds): not on a loop's thread.
+Result<std::vector<Address>> Resolve(const std::string& host, uint16_t port, bool numeric_only);
+
+}  // namespace sonde::tree

@@ -1,0 +1,49 @@
+// Accepts TCP connections and makes links of them.
+//
+// How many connections may be open before they have proved the key is the owner's to bound: a
+// connection it does not want it destroys. When the process has no descriptor left, connections
+// wait in the kernel's queue and accepting is tried again after kRetry.
+//
+// Thread safety: the loop's thread only. `accepted` may destroy the listener.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "daemon/loop.h"
+#include "daemon/tree/socket_link.h"
+
+namespace sonde::tree {
+
+class Listener {
+ public:
+  static constexpr Nanos kRetry = 100 * kMillisecond;
+  using Accepted = std::function<void(std::unique_ptr<SocketLink>)>;
+
+  // A socket that listens already, for example inherited.
+  static Result<std::unique_ptr<Listener>> Adopt(Loop& loop, UniqueFd fd, Accepted accepted);
+  // A new one. `host` is numeric; port 0 lets the kernel choose.
+  static Result<std::unique_ptr<Listener>> Open(Loop& loop, const std::string& host, uint16_t port,
+                                                Accepted accepted);
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  Address address() const { return LocalAddress(fd_.get()); }
+  uint16_t port() const;
+
+ private:
+  Listener(Loop& loop, UniqueFd fd, Accepted accepted);
+  Status StartWatching();
+  void AcceptSome();
+  void Pause(int error);
+
+  Loop& loop_;
+  UniqueFd fd_;
+  std::shared_ptr<const Accepted> accepted_;
+  Loop::TimerId retry_ = 0;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace sonde::tree
