@@ -1,0 +1,101 @@
+#include "web/auth.h"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace sonde::web {
+namespace {
+
+std::string CookieName(std::string_view token) {
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), digest);
+  return fmt::format("sonde-{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3]);
+}
+
+// The value of a cookie in a Cookie header; empty if it is not there.
+std::string_view FindCookie(std::string_view header, std::string_view name) {
+  while (!header.empty()) {
+    const size_t end = header.find(';');
+    std::string_view pair = header.substr(0, end);
+    while (!pair.empty() && pair[0] == ' ') pair.remove_prefix(1);
+    if (pair.size() > name.size() && pair.starts_with(name) && pair[name.size()] == '=') {
+      return pair.substr(name.size() + 1);
+    }
+    if (end == std::string_view::npos) break;
+    header.remove_prefix(end + 1);
+  }
+  return {};
+}
+
+std::string_view BearerToken(std::string_view header) {
+  constexpr std::string_view kScheme = "bearer ";
+  const bool bearer =
+      header.size() > kScheme.size() &&
+      std::equal(kScheme.begin(), kScheme.end(), header.begin(),
+                 [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
+  return bearer ? header.substr(kScheme.size()) : std::string_view{};
+}
+
+std::string Escape(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.') {
+      out += c;
+    } else {
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Auth::Auth(std::string token) : token_(std::move(token)), cookie_name_(CookieName(token_)) {}
+
+bool Auth::IsToken(std::string_view text) const {
+  return !token_.empty() && text.size() == token_.size() &&
+         CRYPTO_memcmp(text.data(), token_.data(), token_.size()) == 0;
+}
+
+Auth::Verdict Auth::Check(const Request& request) const {
+  if (IsToken(BearerToken(request.authorization))) return Verdict::kAllowed;
+  const bool reading = request.method == Method::kGet || request.method == Method::kHead;
+  if (const std::string* token = request.Param("token"); token != nullptr && request.path == "/") {
+    return reading && IsToken(*token) ? Verdict::kRedirect : Verdict::kRefused;
+  }
+  if (IsToken(FindCookie(request.cookie, cookie_name_))) return Verdict::kAllowed;
+  return Verdict::kRefused;
+}
+
+Response Auth::Redirect(const Request& request) const {
+  std::string location = "/";
+  char separator = '?';
+  for (const auto& [key, value] : request.params) {
+    if (key == "token") continue;
+    location += separator;
+    location += Escape(key) + "=" + Escape(value);
+    separator = '&';
+  }
+  Response response;
+  response.status = 303;
+  response.headers.emplace_back("Location", std::move(location));
+  response.headers.emplace_back(
+      "Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict", cookie_name_, token_));
+  return response;
+}
+
+Response Auth::Refuse() {
+  Response response = ErrorResponse(
+      401,
+      "this server needs its token: open the address that was printed with it, or send the header "
+      "'Authorization: Bearer TOKEN'");
+  response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
+}
+
+}  // namespace sonde::web

@@ -1,0 +1,36 @@
+// Who may ask: those who hold the step's bearer token.
+//
+// A program sends `Authorization: Bearer TOKEN`. A person opens the page once as /?token=TOKEN; the
+// answer puts the token into a cookie (HttpOnly, SameSite=Strict) and redirects to the same address
+// without it, so that it stays neither in the address bar nor in the history. The cookie's name is
+// derived from the token: cookies are shared between the ports of a host, and two steps watched
+// through two tunnels must not displace each other's.
+//
+// Thread safety: immutable once made.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "web/http.h"
+
+namespace sonde::web {
+
+class Auth {
+ public:
+  explicit Auth(std::string token);
+
+  enum class Verdict { kAllowed, kRedirect, kRefused };
+  Verdict Check(const Request& request) const;
+  // The answer to a request whose verdict was kRedirect, or kRefused.
+  Response Redirect(const Request& request) const;
+  static Response Refuse();
+
+ private:
+  bool IsToken(std::string_view text) const;
+
+  std::string token_;
+  std::string cookie_name_;
+};
+
+}  // namespace sonde::web

@@ -1,0 +1,117 @@
+#include "web/json_writer.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace sonde::web {
+namespace {
+
+bool Continues(std::string_view text, size_t at) {
+  return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
+}
+
+// Length of the UTF-8 character at the start of `text`; 0 if there is none. Overlong forms,
+// surrogates and what lies beyond U+10FFFF are not characters.
+size_t Utf8Length(std::string_view text) {
+  const auto c = static_cast<unsigned char>(text[0]);
+  const auto next = text.size() > 1 ? static_cast<unsigned char>(text[1]) : 0;
+  if (c < 0x80) return 1;
+  if (c >= 0xc2 && c <= 0xdf) return Continues(text, 1) ? 2 : 0;
+  if (c >= 0xe0 && c <= 0xef) {
+    if ((c == 0xe0 && next < 0xa0) || (c == 0xed && next > 0x9f)) return 0;
+    return Continues(text, 1) && Continues(text, 2) ? 3 : 0;
+  }
+  if (c >= 0xf0 && c <= 0xf4) {
+    if ((c == 0xf0 && next < 0x90) || (c == 0xf4 && next > 0x8f)) return 0;
+    return Continues(text, 1) && Continues(text, 2) && Continues(text, 3) ? 4 : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+JsonWriter& JsonWriter::BeginObject() {
+  Separate();
+  out_.push_back('{');
+  first_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::EndObject() {
+  out_.push_back('}');
+  first_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::BeginArray() {
+  Separate();
+  out_.push_back('[');
+  first_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::EndArray() {
+  out_.push_back(']');
+  first_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::Key(std::string_view key) {
+  Separate();
+  Quote(key);
+  out_.push_back(':');
+  first_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::Value(std::string_view text) {
+  Separate();
+  Quote(text);
+  first_ = false;
+  return *this;
+}
+
+JsonWriter& JsonWriter::Value(double number) {
+  if (!std::isfinite(number)) return Null();
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
+  return Raw({text.data(), static_cast<size_t>(end - text.data())});
+}
+
+JsonWriter& JsonWriter::Raw(std::string_view json) {
+  Separate();
+  out_.append(json);
+  first_ = false;
+  return *this;
+}
+
+void JsonWriter::Separate() {
+  if (!first_) out_.push_back(',');
+  first_ = false;
+}
+
+void JsonWriter::Quote(std::string_view text) {
+  static constexpr std::string_view kHex = "0123456789abcdef";
+  out_.push_back('"');
+  while (!text.empty()) {
+    const size_t n = Utf8Length(text);
+    const auto c = static_cast<unsigned char>(text[0]);
+    if (n == 0) {
+      out_.append("\xef\xbf\xbd");
+    } else if (c == '"' || c == '\\') {
+      out_.push_back('\\');
+      out_.push_back(text[0]);
+    } else if (c < 0x20 || c == 0x7f) {
+      out_.append("\\u00");
+      out_.push_back(kHex[c >> 4]);
+      out_.push_back(kHex[c & 15]);
+    } else {
+      out_.append(text.substr(0, n));
+    }
+    text.remove_prefix(n == 0 ? 1 : n);
+  }
+  out_.push_back('"');
+}
+
+}  // namespace sonde::web

@@ -1,0 +1,19 @@
+// The files of web/pages, compiled in: there is no file system behind the server.
+//
+// Thread safety: constants.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace sonde::web {
+
+struct Page {
+  std::string_view name;  // relative to web/pages
+  std::string_view content;
+  std::string_view etag;  // with its quotes
+};
+
+std::span<const Page> Pages();
+
+}  // namespace sonde::web

@@ -1,0 +1,64 @@
+#include "web/router.h"
+
+#include <exception>
+#include <string>
+
+#include "core/log.h"
+
+namespace sonde::web {
+namespace {
+
+const Route* FindRoute(std::string_view path) {
+  for (const auto& family : {PageRoutes(), JobRoutes(), MetricsRoutes(), ProfileRoutes(),
+                             SeriesRoutes(), OpenTsdbRoutes()}) {
+    for (const Route& route : family) {
+      if (route.path == path) return &route;
+    }
+  }
+  return nullptr;
+}
+
+bool IsJson(std::string_view content_type) {
+  const std::string_view type = content_type.substr(0, content_type.find(';'));
+  return type.empty() || type == "application/json" || type == "application/json ";
+}
+
+Response WrongMethod(const Route& route) {
+  Response response = ErrorResponse(405, "this path does not have that method");
+  std::string allowed = route.get != nullptr ? "GET, HEAD" : "";
+  if (route.post != nullptr) allowed += allowed.empty() ? "POST" : ", POST";
+  response.headers.emplace_back("Allow", allowed);
+  return response;
+}
+
+void CallEndpoint(const Context& context, const Request& request, const Reply& reply) {
+  const Route* route = FindRoute(request.path);
+  if (route == nullptr) {
+    return reply(ErrorResponse(404, "there is no such endpoint; docs/endpoints.md lists them"));
+  }
+  const bool posting = request.method == Method::kPost;
+  const Handler handler = posting                            ? route->post
+                          : request.method == Method::kOther ? nullptr
+                                                             : route->get;
+  if (handler == nullptr) return reply(WrongMethod(*route));
+  if (posting && !IsJson(request.content_type)) {
+    return reply(ErrorResponse(415, "the body must be JSON: Content-Type: application/json"));
+  }
+  if (!request.content_encoding.empty() && request.content_encoding != "identity") {
+    return reply(ErrorResponse(415, "the body must not be compressed"));
+  }
+  handler(context, request, reply);
+}
+
+}  // namespace
+
+void Dispatch(const Context& context, const Request& request, Reply reply) {
+  try {
+    CallEndpoint(context, request, reply);
+  } catch (const std::exception& e) {
+    log::Error("HTTP: answering {}: {}", request.path, e.what());
+    reply(ErrorResponse(500, "an internal error; the log of the server has its text"));
+  }
+}
+
+}  // namespace sonde::web

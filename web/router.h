@@ -1,0 +1,46 @@
+// Which function answers which path.
+//
+// Paths are compared as a whole: there is no prefix matching and no file system behind them.
+//
+// Thread safety: Dispatch from any thread.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "core/time.h"
+#include "web/data_source.h"
+#include "web/http.h"
+
+namespace sonde::web {
+
+struct Context {
+  std::shared_ptr<const DataSource> source;
+  const Clock* clock = &Clock::System();
+  // Runs a function on one of the server's threads; what lasts must not be done on the threads of
+  // the data source. Without it Post calls the function at once.
+  std::function<void(std::function<void()>)> executor;
+
+  void Post(std::function<void()> f) const { executor ? executor(std::move(f)) : f(); }
+};
+
+using Handler = void (*)(const Context& context, const Request& request, Reply reply);
+
+struct Route {
+  std::string_view path;
+  Handler get = nullptr;   // also answers HEAD
+  Handler post = nullptr;  // its body is JSON
+};
+
+// Finds the endpoint and calls it; answers 404, 405 and 415 by itself. No exception leaves it.
+void Dispatch(const Context& context, const Request& request, Reply reply);
+
+// The routes of each family, in the file of that name.
+std::span<const Route> PageRoutes();
+std::span<const Route> JobRoutes();
+std::span<const Route> MetricsRoutes();
+std::span<const Route> ProfileRoutes();
+std::span<const Route> SeriesRoutes();
+std::span<const Route> OpenTsdbRoutes();
+
+}  // namespace sonde::web

@@ -1,0 +1,260 @@
+// GET /api/v1/series: one metric of one step over time, reduced over its nodes, with the names of
+// the nodes that hold the extremes. It is what the page draws.
+//
+// Counters come as rates per second. Up to kMaxDetail nodes and tasks the series of each are read
+// and reduced here, which gives the extremes their owners; above that the tree reduces, and they
+// have none.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "web/gather.h"
+#include "web/json_writer.h"
+#include "web/opentsdb_request.h"
+#include "web/router.h"
+
+namespace sonde::web {
+namespace {
+
+constexpr uint32_t kMaxDetail = 512;
+constexpr uint64_t kDefaultPoints = 300;
+constexpr std::string_view kHost = "host", kJob = "job", kRank = "rank";
+
+struct Asked {
+  JobDescription job;
+  Metric metric;
+  std::set<std::string> tag_keys;  // of the metric's own tags
+  Nanos start = 0;
+  Nanos end = 0;
+  Nanos interval = 0;
+  bool by_host = false;
+
+  bool Detailed() const {
+    return std::max(job.nodes.size(), size_t{job.expected_tasks}) <= kMaxDetail;
+  }
+};
+
+Status AskedRange(const Context& context, const Request& request, Asked& asked) {
+  const Nanos now = context.clock->Now();
+  asked.start = asked.job.start;
+  asked.end = asked.job.end != 0 ? asked.job.end : now;
+  for (const auto& [name, out] : {std::pair("start", &asked.start), std::pair("end", &asked.end)}) {
+    const std::string* text = request.Param(name);
+    if (text == nullptr) continue;
+    const Result<Nanos> time = ParseOpenTsdbTime(*text, now);
+    if (!time.ok()) return time.status().Within(name);
+    *out = *time;
+  }
+  const Result<uint64_t> points = NumberParam(request, "points", kDefaultPoints, 2, 5000);
+  if (!points.ok()) return points.status();
+  if (asked.end <= asked.start) return {Code::kInvalid, "end must lie after start"};
+  // A whole number of periods, so that every bucket has as many samples.
+  const Nanos period = std::max(asked.job.period, kMinPeriod);
+  const Nanos wanted = (asked.end - asked.start) / static_cast<Nanos>(*points);
+  asked.interval = std::max<Nanos>((wanted + period - 1) / period, 1) * period;
+  // A bucket that starts before the range would be dropped.
+  asked.start -= asked.start % asked.interval;
+  return {};
+}
+
+Result<Asked> ParseAsked(const Context& context, const Request& request) {
+  const std::string* job = request.Param("job");
+  const std::string* metric = request.Param("metric");
+  if (job == nullptr || metric == nullptr) {
+    return Status(Code::kInvalid, "parameters job and metric are needed");
+  }
+  Result<Profile> profile = context.source->GetProfile(JobStep::Parse(*job));
+  if (!profile.ok()) return profile.status();
+  Asked asked;
+  for (const FootprintEntry& entry : profile->footprint) {
+    if (entry.series.metric.name != *metric) continue;
+    asked.metric = entry.series.metric;
+    for (const auto& [key, value] : entry.series.tags.pairs()) asked.tag_keys.insert(key);
+  }
+  if (asked.metric.name.empty()) {
+    return Status(Code::kNotFound, "step " + *job + " has no metric '" + *metric + "'");
+  }
+  asked.job = std::move(profile->job);
+  const std::string* by = request.Param("by");
+  if (by != nullptr && *by != kHost) return Status(Code::kInvalid, "by: expected host");
+  asked.by_host = by != nullptr;
+  SONDE_RETURN_IF_ERROR(AskedRange(context, request, asked));
+  if (asked.by_host && !asked.Detailed()) {
+    return Status(Code::kLimit, "by=host: the step has more than 512 nodes or tasks");
+  }
+  return asked;
+}
+
+std::vector<QuerySpec> Specs(const Asked& asked) {
+  QuerySpec spec;
+  spec.metric = asked.metric.name;
+  spec.start = asked.start;
+  spec.end = asked.end;
+  spec.rate = asked.metric.type != MetricType::kGauge;
+  // A counter's value at the end of a bucket is its largest.
+  spec.downsample = Downsample{asked.interval, spec.rate ? Aggregator::kMax : Aggregator::kAvg,
+                               Downsample::Fill::kNone};
+  spec.filters.push_back(
+      {TagFilter::Type::kLiteralOr, std::string(kJob), asked.job.id.ToString(), false});
+  if (asked.Detailed()) {
+    spec.aggregator = Aggregator::kNone;
+    return {spec};
+  }
+  for (const std::string& key : asked.tag_keys) {
+    spec.filters.push_back({TagFilter::Type::kWildcard, key, "*", true});
+  }
+  std::vector<QuerySpec> specs;
+  for (const auto aggregator :
+       {Aggregator::kAvg, Aggregator::kMin, Aggregator::kMax, Aggregator::kCount}) {
+    spec.aggregator = aggregator;
+    specs.push_back(spec);
+  }
+  return specs;
+}
+
+// One reduced point, as it is written.
+struct Column {
+  double value = 0, min = 0, max = 0, count = 0;
+  Owner min_owner, max_owner;
+};
+using Lines = std::map<Tags, std::map<Nanos, Column>>;
+
+uint32_t ParseRank(const Tags& tags) {
+  const std::string* text = tags.Find(kRank);
+  if (text == nullptr || text->empty() || text->size() > 9) return Owner::kNobody;
+  uint32_t rank = 0;
+  for (const char c : *text) {
+    if (c < '0' || c > '9') return Owner::kNobody;
+    rank = rank * 10 + static_cast<uint32_t>(c - '0');
+  }
+  return rank;
+}
+
+Lines ReduceDetail(const Asked& asked, const Answer& answer) {
+  std::map<std::string_view, uint32_t> index;
+  for (const NodeInfo& node : asked.job.nodes) {
+    index.emplace(node.host, static_cast<uint32_t>(index.size()));
+  }
+  std::map<Tags, std::map<Nanos, Reduced>> groups;
+  for (const QueryResult& result : answer.results) {
+    Owner owner;
+    if (const std::string* host = result.tags.Find(kHost)) {
+      if (const auto at = index.find(*host); at != index.end()) owner.node = at->second;
+    }
+    owner.rank = ParseRank(result.tags);
+    Tags tags = result.tags;
+    tags.Erase(kJob);
+    tags.Erase(kRank);
+    if (!asked.by_host) tags.Erase(kHost);
+    std::map<Nanos, Reduced>& group = groups[tags];
+    for (const Point& point : result.points) group[point.time].Add(point.value, owner);
+  }
+  Lines lines;
+  for (const auto& [tags, group] : groups) {
+    for (const auto& [time, r] : group) {
+      if (r.count == 0) continue;
+      lines[tags][time] = {asked.by_host ? r.Value(asked.metric.reduction) : r.Mean(),
+                           r.min,
+                           r.max,
+                           r.count,
+                           r.min_owner,
+                           r.max_owner};
+    }
+  }
+  return lines;
+}
+
+Lines JoinAggregates(const Asked& asked, const Answers& answers) {
+  constexpr double Column::*kParts[] = {&Column::value, &Column::min, &Column::max, &Column::count};
+  Lines lines;
+  for (size_t part = 0; part < answers.size(); ++part) {
+    for (const QueryResult& result : answers[part].results) {
+      Tags tags;
+      for (const std::string& key : asked.tag_keys) {
+        if (const std::string* value = result.tags.Find(key)) tags.Set(key, *value);
+      }
+      std::map<Nanos, Column>& line = lines[tags];
+      for (const Point& point : result.points) line[point.time].*kParts[part] = point.value;
+    }
+  }
+  return lines;
+}
+
+template <typename F>
+void WriteColumn(std::string_view name, const std::map<Nanos, Column>& line, JsonWriter& json,
+                 F&& value) {
+  json.Key(name).BeginArray();
+  for (const auto& [time, column] : line) value(time, column);
+  json.EndArray();
+}
+
+void WriteOwners(std::string_view name, const std::map<Nanos, Column>& line, Owner Column::*owner,
+                 JsonWriter& json) {
+  const auto index = [](uint32_t i) { return i == Owner::kNobody ? int64_t{-1} : int64_t{i}; };
+  WriteColumn(std::string(name) + "_host", line, json,
+              [&](Nanos, const Column& column) { json.Value(index((column.*owner).node)); });
+  const bool ranked = std::any_of(line.begin(), line.end(), [&](const auto& entry) {
+    return (entry.second.*owner).rank != Owner::kNobody;
+  });
+  if (!ranked) return;
+  WriteColumn(std::string(name) + "_rank", line, json,
+              [&](Nanos, const Column& column) { json.Value(index((column.*owner).rank)); });
+}
+
+void WriteLine(const Tags& tags, const std::map<Nanos, Column>& line, JsonWriter& json) {
+  json.BeginObject().Key("tags").BeginObject();
+  for (const auto& [key, value] : tags.pairs()) json.Field(key, value);
+  json.EndObject();
+  WriteColumn("time", line, json,
+              [&](Nanos time, const Column&) { json.Value(static_cast<double>(time) / kSecond); });
+  const auto numbers = [&](std::string_view name, double Column::*part) {
+    WriteColumn(name, line, json, [&](Nanos, const Column& column) { json.Value(column.*part); });
+  };
+  numbers("value", &Column::value);
+  numbers("min", &Column::min);
+  numbers("max", &Column::max);
+  numbers("count", &Column::count);
+  WriteOwners("min", line, &Column::min_owner, json);
+  WriteOwners("max", line, &Column::max_owner, json);
+  json.EndObject();
+}
+
+Response SeriesResponse(const Asked& asked, const Answers& answers) {
+  const Lines lines =
+      asked.Detailed() ? ReduceDetail(asked, answers[0]) : JoinAggregates(asked, answers);
+  const Metric& metric = asked.metric;
+  Response response;
+  JsonWriter json(response.body);
+  json.BeginObject().Field("job", asked.job.id.ToString()).Field("metric", metric.name);
+  json.Field("unit", metric.unit).Field("type", ToString(metric.type));
+  json.Field("rate", metric.type != MetricType::kGauge);
+  json.Field("reduction", ToString(metric.reduction)).Field("help", metric.help);
+  json.Field("start", static_cast<double>(asked.start) / kSecond);
+  json.Field("end", static_cast<double>(asked.end) / kSecond);
+  json.Field("interval", static_cast<double>(asked.interval) / kSecond);
+  json.Field("nodes_answered", answers[0].nodes_answered);
+  json.Field("nodes_expected", answers[0].nodes_expected);
+  json.Key("hosts").BeginArray();
+  for (const NodeInfo& node : asked.job.nodes) json.Value(node.host);
+  json.EndArray().Key("series").BeginArray();
+  for (const auto& [tags, line] : lines) WriteLine(tags, line, json);
+  json.EndArray().EndObject();
+  return response;
+}
+
+void GetSeries(const Context& context, const Request& request, Reply reply) {
+  Result<Asked> parsed = ParseAsked(context, request);
+  if (!parsed.ok()) return reply(ErrorResponse(parsed.status()));
+  const auto asked = std::make_shared<const Asked>(*std::move(parsed));
+  GatherAndReply(context, Specs(*asked), std::move(reply),
+                 [asked](const Answers& answers) { return SeriesResponse(*asked, answers); });
+}
+
+constexpr Route kRoutes[] = {{"/api/v1/series", GetSeries}};
+
+}  // namespace
+
+std::span<const Route> SeriesRoutes() { return kRoutes; }
+
+}  // namespace sonde::web

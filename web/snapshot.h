@@ -1,0 +1,19 @@
+// The JSON shapes of metric-proxy v2: what its clients read of jobs and profiles. Members that it
+// does not have follow after its own.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include "profiles/profile.h"
+#include "web/json_writer.h"
+
+namespace sonde::web {
+
+// {"jobid", "command", "size", "nodelist", "partition", "cluster", "run_dir", "start_time",
+// "end_time", ...}: times in whole seconds, end_time 0 while it runs, size in tasks.
+void WriteDescription(const JobDescription& job, JsonWriter& json);
+
+// {"desc": ..., "counters": [{"name", "doc", "ctype"}]}
+void WriteSnapshot(const Profile& profile, JsonWriter& json);
+
+}  // namespace sonde::web
