@@ -74,7 +74,7 @@ void AddNode(spank_t spank, const Environment& environment, launch::Writer& mess
   const std::string_view job_nodes = environment.First("SLURM_JOB_NUM_NODES", "SLURM_NNODES");
   message.Add(key::kJobNodes, job_nodes.empty() ? std::to_string(nodes) : job_nodes);
   message.Add(key::kHost, NodeName());
-  message.Add(key::kWorkDir, environment.First("PWD", "SLURM_SUBMIT_DIR"));
+  message.Add(key::kWorkDir, environment.First("SLURM_SUBMIT_DIR", "PWD"));
 }
 
 // Cannot be guessed: whoever knows it may still not be the job's user, which the daemon checks.
