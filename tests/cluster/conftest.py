@@ -215,11 +215,14 @@ class Cluster:
 
     def stop(self):
         for child in self._children:
-            if child.poll() is None:
-                child.kill()
-            child.communicate()
-        self._children.clear()
+            child.kill()
         subprocess.run([SCRIPT, "stop", self.dir], check=True)
+        for child in self._children:
+            child.wait()
+            for stream in (child.stdin, child.stdout, child.stderr):
+                if stream:
+                    stream.close()
+        self._children.clear()
 
 
 def sonded_processes():
