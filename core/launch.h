@@ -2,19 +2,30 @@
 //
 // A daemon is started with the lifeline, one end of a SOCK_SEQPACKET socketpair, as descriptor 3
 // (kLifelineFd); the head's rendezvous socket, if there is one, is descriptor 4 (kListenFd).
-// Nothing secret stands in argv or the environment. Packets on the lifeline, launcher to daemon:
+// Nothing secret stands in argv or the environment; argv is `sonded --head|--node|--solo JOB.STEP`,
+// for people who look at ps. Packets on the lifeline, launcher to daemon:
 //
 //   'L' key=value\nkey=value\n...   once, first: the launch message, keys below
-//   'T' rank=R\nlocal=L\npid=P\n    a task starts; its perf descriptors, if any, ride along as
-//                                   SCM_RIGHTS in the order of the daemon's event list
+//   'T' rank=R\nlocal=L\npid=P\nperf=E,E,...\n
+//                                   a task starts. perf has a number for every event of the
+//                                   daemon's list, in its order: 0 if it opened, else the errno why
+//                                   not. The descriptors of those that opened ride along as
+//                                   SCM_RIGHTS, in the same order. No perf: the list was empty or
+//                                   not there in time (200 ms before the first task).
 //   'X' rank=R\nstatus=S\n          a task ended (wait status)
 //   end of file                     finish: deliver, report, leave
 //
 // and daemon to launcher:
 //
-//   'E' count u8, then count times PerfEvent   which events to open for every task
+//   'E' count u8, then count times PerfEvent   which events to open for every task; at once when
+//   the
+//                                              daemon starts, at level 3 and above
 //   'R' text                        a piece of the closing report, to be printed as it is
 //   end of file                     done
+//
+// Perf descriptors count the task, its threads and its children from its exec on. read() gives
+// PERF_FORMAT_GROUP with both times: only the first of a group that opened is to be read, and its
+// values are those of the group's events that opened, in order.
 //
 // A packet is at most kMaxPacket bytes. Values hold no newline and no zero byte. The reader ignores
 // keys it does not know, so plugin and daemon may differ by a release.
@@ -57,7 +68,7 @@ static_assert(sizeof(PerfEvent) == 32);
 namespace key {
 inline constexpr std::string_view kRole = "role";           // head | node | solo
 inline constexpr std::string_view kJob = "job";             // job id; 0 outside Slurm
-inline constexpr std::string_view kStep = "step";           // number | batch | run
+inline constexpr std::string_view kStep = "step";           // number | batch | interactive | run
 inline constexpr std::string_view kArrayJob = "array_job";  // array master, absent if none
 inline constexpr std::string_view kArrayTask = "array_task";
 inline constexpr std::string_view kHetJob = "het_job";  // het leader's job id, absent if none
@@ -81,10 +92,17 @@ inline constexpr std::string_view kEventList = "events";  // --telemetry-events 
 inline constexpr std::string_view kKey = "key";           // 64 hex digits: the step key
 inline constexpr std::string_view kHeadHost = "head_host";
 inline constexpr std::string_view kHeadPort = "head_port";
-inline constexpr std::string_view kSocket = "socket";         // abstract name for the application
-inline constexpr std::string_view kConfig = "config";         // path of sonde.conf
-inline constexpr std::string_view kArchive = "archive";       // SONDE_ARCHIVE of the user, if set
-inline constexpr std::string_view kTimeLimit = "time_limit";  // absent: none
+inline constexpr std::string_view kSocket = "socket";    // abstract name for the application
+inline constexpr std::string_view kConfig = "config";    // path of sonde.conf
+inline constexpr std::string_view kArchive = "archive";  // SONDE_ARCHIVE of the user, if set
+inline constexpr std::string_view kTimeLimit =
+    "time_limit";  // of the job, a duration; absent: not known or none
+// Of 'T' and 'X' packets.
+inline constexpr std::string_view kRank = "rank";    // in the step
+inline constexpr std::string_view kLocal = "local";  // on the node
+inline constexpr std::string_view kPid = "pid";
+inline constexpr std::string_view kPerf = "perf";
+inline constexpr std::string_view kStatus = "status";  // as wait() gives it
 }  // namespace key
 
 // Builds a packet of key=value lines. A value that cannot be carried (newline, zero byte) is cut

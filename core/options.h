@@ -56,4 +56,24 @@ constexpr int64_t ParsePeriod(std::string_view text) {
 inline constexpr std::string_view kPeriodExpected =
     "expected a time from 10ms to 1h, such as 100ms, 1s or 1m";
 
+// A list of events for --telemetry-events: 1 to 24 names separated by commas, as libpfm4 writes
+// them (instructions, PERF_COUNT_HW_CACHE_MISSES:u, INST_RETIRED:ANY_P). Whether a processor has
+// them is found out on its node.
+constexpr bool ValidEventList(std::string_view text) {
+  size_t names = 1, length = 0;
+  for (const char c : text) {
+    if (c == ',') {
+      if (length == 0 || ++names > 24) return false;
+      length = 0;
+      continue;
+    }
+    const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!word && std::string_view("_:.=-").find(c) == std::string_view::npos) return false;
+    if (++length > 128) return false;
+  }
+  return length > 0;
+}
+inline constexpr std::string_view kEventListExpected =
+    "expected 1 to 24 names of events separated by commas, such as instructions,cache-misses";
+
 }  // namespace sonde

@@ -1,0 +1,13 @@
+// sbatch and salloc: nothing but the options.
+
+#include "spank/plugin.h"
+
+namespace sonde::spank {
+
+void AllocatorInit() {
+  SetDefaultsFromEnvironment();
+  // sbatch inside a step: what is inherited is that step's.
+  OfferRendezvous("");
+}
+
+}  // namespace sonde::spank

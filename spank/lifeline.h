@@ -1,0 +1,57 @@
+// The plugin's end of the socketpair that ties a daemon to its launcher; see core/launch.h.
+//
+// Nothing here blocks beyond the time given and nothing raises SIGPIPE: a daemon that is gone makes
+// Send fail, one that hangs makes it fail with kUnavailable once the socket's buffer is full.
+//
+// Some releases of Slurm run callbacks in a child that shares our memory and has a copy of our
+// descriptors. There close() would not end the connection: Finish() shuts it down instead, which
+// does, whoever else holds a copy.
+//
+// Thread safety: one thread at a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+#include "spank/unique_fd.h"
+
+namespace sonde::spank {
+
+// A point in time that bounds one or several waits.
+class Deadline {
+ public:
+  explicit Deadline(std::chrono::milliseconds wait);
+  int LeftMs() const;  // 0 when passed
+
+ private:
+  std::chrono::steady_clock::time_point at_;
+};
+
+class Lifeline {
+ public:
+  enum class Event { kPacket, kEnd, kTimeout };
+
+  Lifeline() = default;
+  explicit Lifeline(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  // Makes the pair: `daemon_end` is for the child.
+  static Result<Lifeline> Create(UniqueFd& daemon_end);
+
+  bool open() const { return static_cast<bool>(fd_); }
+  // One packet, with descriptors riding along (they stay the caller's).
+  Status Send(std::string_view packet, std::span<const int> fds = {});
+  // The next packet into `packet`, or why there is none. Descriptors sent to us are never received.
+  Event Receive(std::string& packet, const Deadline& deadline);
+  // Tells the daemon to finish; again has no effect.
+  void Finish();
+  void Close() { fd_.Reset(); }
+
+ private:
+  UniqueFd fd_;
+};
+
+}  // namespace sonde::spank

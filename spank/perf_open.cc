@@ -1,0 +1,105 @@
+#include "spank/perf_open.h"
+
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "spank/plugin_config.h"
+
+namespace sonde::spank {
+namespace {
+
+using launch::PerfEvent;
+
+bool CountsTheTaskItself(const PerfEvent& event) {
+  switch (event.type) {
+    case PERF_TYPE_HARDWARE:
+    case PERF_TYPE_SOFTWARE:
+    case PERF_TYPE_HW_CACHE:
+      return true;
+    case PERF_TYPE_RAW:
+#if defined(__x86_64__) || defined(__i386__)
+      // Intel's AnyThread bit: the kernel grants it to root, for whom we ask.
+      return (event.config & (1u << 21)) == 0;
+#else
+      return true;
+#endif
+    default:
+      return false;
+  }
+}
+
+perf_event_attr Attributes(const PerfEvent& event, int paranoid) {
+  perf_event_attr attr{};
+  attr.size = sizeof(attr);
+  attr.type = event.type;
+  attr.config = event.config;
+  attr.config1 = event.config1;
+  attr.config2 = event.config2;
+  attr.disabled = 1;
+  attr.enable_on_exec = 1;
+  attr.inherit = 1;
+  attr.read_format =
+      PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+  // Software events such as context switches happen in the kernel and are shown to their owner in
+  // /proc anyway.
+  if (paranoid >= 2 && event.type != PERF_TYPE_SOFTWARE) {
+    attr.exclude_kernel = 1;
+    attr.exclude_hv = 1;
+  }
+  return attr;
+}
+
+// The descriptor, or -errno.
+int Open(pid_t pid, const PerfEvent& event, int group, int paranoid) {
+  if (!CountsTheTaskItself(event)) return -EACCES;
+  perf_event_attr attr = Attributes(event, paranoid);
+  for (;;) {
+    const long fd = ::syscall(SYS_perf_event_open, &attr, pid, -1, group, PERF_FLAG_FD_CLOEXEC);
+    if (fd >= 0) return static_cast<int>(fd);
+    // A kernel older than our headers may not know the newest attributes; we use none of them.
+    if (errno != E2BIG || attr.size == PERF_ATTR_SIZE_VER1) return -errno;
+    attr.size = PERF_ATTR_SIZE_VER1;
+  }
+}
+
+}  // namespace
+
+Result<std::vector<PerfEvent>> ParseEvents(std::string_view packet) {
+  const Status bad(Code::kInvalid, "sonded sent a malformed list of events");
+  if (packet.size() < 2 || packet[0] != launch::kEvents) return bad;
+  const size_t count = static_cast<unsigned char>(packet[1]);
+  if (count > launch::kMaxEvents || packet.size() != 2 + count * sizeof(PerfEvent)) return bad;
+  std::vector<PerfEvent> events(count);
+  if (count > 0) std::memcpy(events.data(), packet.data() + 2, count * sizeof(PerfEvent));
+  return events;
+}
+
+int PerfEventParanoid() {
+  const Result<std::string> text = ReadFile("/proc/sys/kernel/perf_event_paranoid");
+  int value = 2;
+  if (text.ok()) std::from_chars(text->data(), text->data() + text->size(), value);
+  return value;
+}
+
+TaskEvents OpenEvents(pid_t pid, std::span<const PerfEvent> events, int paranoid) {
+  TaskEvents opened;
+  int leader = -1;
+  for (const PerfEvent& event : events) {
+    if (event.leader != 0) leader = -1;
+    const int fd = Open(pid, event, leader, paranoid);
+    if (fd >= 0) {
+      opened.fds.emplace_back(fd);
+      if (leader < 0) leader = fd;
+    }
+    if (!opened.results.empty()) opened.results += ',';
+    opened.results += std::to_string(fd >= 0 ? 0 : -fd);
+  }
+  return opened;
+}
+
+}  // namespace sonde::spank

@@ -1,0 +1,39 @@
+// Opening a task's perf events as root for a daemon that may not; see core/launch.h.
+//
+// The daemon runs as the user and is not believed: only types that count the task itself are
+// opened, every field of perf_event_attr but the event's own is set here, the kernel's side of
+// hardware events is left out where the system hides it from users, and nothing is opened that
+// would also count what others run on a sibling hardware thread.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <sys/types.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/launch.h"
+#include "core/status.h"
+#include "spank/unique_fd.h"
+
+namespace sonde::spank {
+
+struct TaskEvents {
+  std::vector<UniqueFd> fds;  // of those that opened, in order
+  std::string results;        // per event, comma-separated: 0 or the errno why it did not open
+};
+
+// The events of an 'E' packet.
+Result<std::vector<launch::PerfEvent>> ParseEvents(std::string_view packet);
+
+// /proc/sys/kernel/perf_event_paranoid; 2, the kernel's own default, if it cannot be read.
+int PerfEventParanoid();
+
+// Opens the events on a task that has not called exec yet: they start counting there and follow
+// its threads and children.
+TaskEvents OpenEvents(pid_t pid, std::span<const launch::PerfEvent> events, int paranoid);
+
+}  // namespace sonde::spank

@@ -1,0 +1,111 @@
+// The symbols Slurm looks for, each a switch on where the plugin is.
+//
+// Nothing that goes wrong here may harm a job: exceptions are caught, and every callback but the
+// options' validation in srun, sbatch and salloc succeeds.
+
+#include "spank/plugin.h"
+
+#include <exception>
+
+namespace sonde::spank {
+namespace {
+
+Context context;
+
+template <typename F>
+int Guarded(const char* where, F&& f) noexcept {
+  try {
+    if (context.config.enable) f();
+  } catch (const std::exception& e) {
+    slurm_error("sonde: %s: %s", where, e.what());
+  } catch (...) {
+    slurm_error("sonde: %s: unknown exception", where);
+  }
+  return 0;
+}
+
+// Non-zero, which only counts where options are given: the value is refused.
+int TakeOption(int id, const char* text, int remote) noexcept {
+  int refused = 0;
+  Guarded("option", [&] {
+    const Status status = SetOption(id, text, context.options);
+    if (status.ok()) return;
+    const std::string message(status.message());
+    if (remote == 0) {
+      slurm_error("sonde: %s", message.c_str());
+      refused = -1;
+    } else if (!context.options_invalid) {
+      // Some releases call this twice.
+      context.options_invalid = true;
+      slurm_error("sonde: %s; the step goes on without telemetry", message.c_str());
+    }
+  });
+  return refused;
+}
+
+void Init(spank_t spank, int argc, char** argv) {
+  const spank_context_t where = spank_context();
+  if (where != S_CTX_LOCAL && where != S_CTX_ALLOCATOR && where != S_CTX_REMOTE) return;
+  const Status arguments = ParseArguments(argc, argv, context.config);
+  if (!arguments.ok()) {
+    slurm_error("sonde: %s; ignored", std::string(arguments.message()).c_str());
+  }
+  if (!context.config.enable) return;
+  const Status options = RegisterOptions(spank, TakeOption);
+  if (!options.ok()) {
+    slurm_error("sonde: %s", std::string(options.message()).c_str());
+    return;
+  }
+  if (where == S_CTX_LOCAL) SrunInit(context);
+  if (where == S_CTX_ALLOCATOR) AllocatorInit();
+}
+
+}  // namespace
+}  // namespace sonde::spank
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+// Constants have internal linkage in C++ unless they were declared before.
+extern const char plugin_name[];
+extern const char plugin_type[];
+extern const unsigned int plugin_version;
+extern const unsigned int spank_plugin_version;
+SPANK_PLUGIN(sonde, 1)
+
+using namespace sonde::spank;
+
+int slurm_spank_init(spank_t spank, int argc, char** argv) {
+  return Guarded("init", [&] { Init(spank, argc, argv); });
+}
+
+int slurm_spank_init_post_opt(spank_t spank, int, char**) {
+  return Guarded("init_post_opt", [&] {
+    const spank_context_t where = spank_context();
+    if (where == S_CTX_LOCAL) SrunInitPostOpt(context);
+    if (where == S_CTX_REMOTE) StepdInitPostOpt(spank, context);
+  });
+}
+
+int slurm_spank_local_user_init(spank_t spank, int, char**) {
+  return Guarded("local_user_init", [&] { SrunLocalUserInit(spank, context); });
+}
+
+int slurm_spank_task_post_fork(spank_t spank, int, char**) {
+  return Guarded("task_post_fork", [&] { StepdTaskPostFork(spank, context); });
+}
+
+int slurm_spank_task_exit(spank_t spank, int, char**) {
+  return Guarded("task_exit", [&] { StepdTaskExit(spank, context); });
+}
+
+int slurm_spank_exit(spank_t, int, char**) {
+  return Guarded("exit", [&] {
+    const spank_context_t where = spank_context();
+    if (where == S_CTX_LOCAL) SrunExit(context);
+    if (where == S_CTX_REMOTE) StepdExit(context);
+  });
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

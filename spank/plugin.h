@@ -1,0 +1,66 @@
+// The plugin's state and what each of its contexts does in each callback.
+//
+// Slurm loads the plugin into srun, sbatch, salloc, slurmd and slurmstepd; plugin.cc finds out
+// where it is and calls one of the functions below. srun.cc starts the head, slurmstepd.cc a daemon
+// on every node, allocator.cc (sbatch, salloc) only validates options.
+//
+// There is one Context, made when the plugin is loaded. Some releases run callbacks of slurmstepd
+// in children that share its memory and copy its descriptors, so what they change in it stays
+// changed but descriptors must not be closed there: only slurm_spank_exit does that.
+//
+// Thread safety: Slurm calls the plugin from one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/launch.h"
+#include "spank/plugin_config.h"
+#include "spank/plugin_options.h"
+#include "spank/process.h"
+#include "spank/rendezvous.h"
+#include "spank/slurm_spank.h"
+
+namespace sonde::spank {
+
+// Teardown has 2 s on a node, of which a little is left for Slurm.
+inline constexpr std::chrono::milliseconds kNodeStop{1800};
+inline constexpr std::chrono::milliseconds kHeadStop{2000};
+inline constexpr std::chrono::milliseconds kEventsWait{200};
+
+struct Context {
+  PluginConfig config;
+  PluginOptions options;
+  Status config_error;           // told once telemetry is asked for
+  bool options_invalid = false;  // on a node: told once, and no telemetry
+
+  Daemon daemon;
+  bool stopped = false;  // the daemon was asked to finish and had its time
+
+  // srun
+  Listener listener;
+  std::string key;
+  Status no_head;           // why no rendezvous was offered
+  uint32_t components = 0;  // of a heterogeneous step
+
+  // slurmstepd
+  uint32_t tasks_ended = 0;
+  bool waited_for_events = false;
+  std::vector<launch::PerfEvent> events;
+  int paranoid = 2;
+  bool drop_noted = false;
+};
+
+void SrunInit(Context& context);
+void SrunInitPostOpt(Context& context);
+void SrunLocalUserInit(spank_t spank, Context& context);
+void SrunExit(Context& context);
+
+void AllocatorInit();
+
+void StepdInitPostOpt(spank_t spank, Context& context);
+void StepdTaskPostFork(spank_t spank, Context& context);
+void StepdTaskExit(spank_t spank, Context& context);
+void StepdExit(Context& context);
+
+}  // namespace sonde::spank

@@ -1,0 +1,60 @@
+// What the plugin knows from its administrator: the arguments of its line in plugstack.conf and the
+// few keys of sonde.conf that matter before a daemon runs.
+//
+//   optional spank_sonde.so sonded=/usr/sbin/sonded config=/etc/sonde/sonde.conf
+//
+// The daemon reads the whole of sonde.conf and judges it; here only these keys are read, and a
+// wrong value leaves the default in place with a message. core/config.h, which does the same for
+// the daemon, needs libraries that must not be loaded into srun.
+//
+// Thread safety: values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/status.h"
+#include "spank/environment.h"
+
+namespace sonde::spank {
+
+struct PluginConfig {
+  // Of plugstack.conf.
+  bool enable = true;           // enable=no: as if the plugin were not there
+  std::string sonded;           // path of the daemon
+  std::string sonde = "sonde";  // the command as the hint at the start names it
+  std::string path;             // config=: sonde.conf
+
+  // Of sonde.conf; see core/config.h.
+  bool monitor_steps = true;
+  bool monitor_batch = true;
+  bool monitor_interactive = false;
+  bool report = true;  // anything but "off"
+  std::string port_range;
+};
+
+using PortRange = std::pair<uint16_t, uint16_t>;
+
+// The arguments of plugstack.conf. An argument that is not known or has no valid value is an error
+// that names it; the others are taken all the same.
+Status ParseArguments(int argc, char** argv, PluginConfig& config);
+
+// sonde.conf's text, `name` for messages. As above: the first error, and all that is right.
+Status ParseSondeConf(std::string_view text, std::string_view name, PluginConfig& config);
+
+// config.path, if there is such a file, then SONDE_<KEY> in the environment.
+Status LoadSondeConf(const Environment& environment, PluginConfig& config);
+
+// "60000-60100", both from 1 to 65535 and in order.
+std::optional<PortRange> ParsePortRange(std::string_view text);
+
+// SrunPortRange of slurm.conf's text.
+std::optional<PortRange> FindSrunPortRange(std::string_view slurm_conf);
+
+// A whole file of at most 1 MiB.
+Result<std::string> ReadFile(const std::string& path);
+
+}  // namespace sonde::spank

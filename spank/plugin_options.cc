@@ -1,0 +1,109 @@
+#include "spank/plugin_options.h"
+
+#include <cstdlib>
+
+#include "core/options.h"
+
+namespace sonde::spank {
+namespace {
+
+enum Id { kLevel, kPeriod, kEvents, kRendezvous };
+
+struct Option {
+  const char* name;
+  const char* argument;
+  const char* usage;
+  // Slurm takes an option from this variable as if it stood on the command line, and carries it
+  // into the job and its steps, whatever --export says.
+  const char* variable;
+  const char* default_variable;  // the user's own; null: none
+};
+
+constexpr Option kOptions[] = {
+    {"telemetry-level", "0..4",
+     "watch the step: 0 off, 1 application, 2 system, 3 counters, GPUs and power, 4 details",
+     "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_level", "SLURM_TELEMETRY_LEVEL"},
+    {"telemetry-period", "TIME", "time between two samples, 10ms to 1h (1s unless given)",
+     "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_period", "SLURM_TELEMETRY_PERIOD"},
+    {"telemetry-events", "LIST", "hardware events to count at level 3, separated by commas",
+     "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_events", "SLURM_TELEMETRY_EVENTS"},
+    {"telemetry-rendezvous", "PORT:KEY", "set by srun for the nodes of a step; not for use by hand",
+     "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_rendezvous", nullptr},
+};
+
+Status Invalid(const Option& option, std::string_view text, std::string_view expected) {
+  std::string message = "--";
+  message.append(option.name).append("=").append(text.substr(0, 128)).append(": ");
+  message.append(expected);
+  const char* from = option.default_variable ? std::getenv(option.default_variable) : nullptr;
+  if (from != nullptr && text == from) {
+    message.append(" (from ").append(option.default_variable).append(")");
+  }
+  return {Code::kInvalid, std::move(message)};
+}
+
+}  // namespace
+
+Status RegisterOptions(spank_t spank, spank_opt_cb_f callback) {
+  for (int id = 0; id < static_cast<int>(std::size(kOptions)); ++id) {
+    const Option& option = kOptions[id];
+    // Slurm copies the texts; its struct is older than const.
+    spank_option given{const_cast<char*>(option.name),
+                       const_cast<char*>(option.argument),
+                       const_cast<char*>(option.usage),
+                       1,
+                       id,
+                       callback};
+    const spank_err_t error = spank_option_register(spank, &given);
+    if (error != ESPANK_SUCCESS) {
+      return {Code::kInternal,
+              std::string("register option --") + option.name + ": " + spank_strerror(error)};
+    }
+  }
+  return {};
+}
+
+void SetDefaultsFromEnvironment() {
+  for (const Option& option : kOptions) {
+    const char* value = option.default_variable ? std::getenv(option.default_variable) : nullptr;
+    if (value != nullptr) ::setenv(option.variable, value, 0);
+  }
+}
+
+Status SetOption(int id, const char* text, PluginOptions& options) {
+  const std::string_view value = text == nullptr ? "" : text;
+  switch (id) {
+    case kLevel: {
+      const int level = ParseLevel(value);
+      if (level < 0) return Invalid(kOptions[id], value, kLevelExpected);
+      options.level = level;
+      return {};
+    }
+    case kPeriod: {
+      const Nanos period = ParsePeriod(value);
+      if (period < 0) return Invalid(kOptions[id], value, kPeriodExpected);
+      options.period = period;
+      return {};
+    }
+    case kEvents:
+      if (!ValidEventList(value)) return Invalid(kOptions[id], value, kEventListExpected);
+      options.events = value;
+      return {};
+    case kRendezvous:
+      options.rendezvous = value;
+      return {};
+    default:
+      return {Code::kInternal, "Slurm named an option that was not registered"};
+  }
+}
+
+void OfferRendezvous(const std::string& value) {
+  // One that is inherited belongs to another step.
+  if (value.empty()) {
+    ::unsetenv(kOptions[kRendezvous].variable);
+  } else {
+    ::setenv(kOptions[kRendezvous].variable, value.c_str(), 1);
+  }
+}
+
+}  // namespace sonde::spank

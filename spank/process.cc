@@ -1,0 +1,176 @@
+#include "spank/process.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/launch.h"
+
+namespace sonde::spank {
+namespace {
+
+// A packet that only a child before exec sends: what it could not do, and errno.
+constexpr char kFailure = 'F';
+enum class Step : unsigned char { kDescriptors, kCredentials, kExec };
+
+constexpr int kIgnored[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM,
+                            SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU, SIGXFSZ};
+
+// All the child needs, made before fork: it must not allocate.
+struct Plan {
+  const char* path;
+  char* const* argv;
+  char* const* envp;
+  int lifeline;
+  int listen;
+  const Credentials* become;
+};
+
+[[noreturn]] void Fail(int fd, Step step, int error) {
+  char packet[2 + sizeof(int)] = {kFailure, static_cast<char>(step)};
+  std::memcpy(packet + 2, &error, sizeof(error));
+  ::send(fd, packet, sizeof(packet), MSG_NOSIGNAL | MSG_DONTWAIT);
+  ::_exit(127);
+}
+
+void ResetSignals() {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  for (const int signal : kIgnored) ::sigaction(signal, &action, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+void CloseFrom(int first) {
+#ifdef SYS_close_range
+  if (::syscall(SYS_close_range, first, ~0u, 0) == 0) return;
+#endif
+  // Before Linux 5.9. Slurm's own descriptors are closed on exec anyway.
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const int end = limit.rlim_cur < 65536 ? static_cast<int>(limit.rlim_cur) : 65536;
+  for (int fd = first; fd < end; ++fd) ::close(fd);
+}
+
+bool PlaceDescriptors(const Plan& plan) {
+  const int null = ::open("/dev/null", O_RDWR | O_NOCTTY);
+  if (null < 0) return false;
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (null != fd && ::dup2(null, fd) < 0) return false;
+  }
+  if (::dup2(plan.lifeline, launch::kLifelineFd) < 0) return false;
+  if (plan.listen >= 0 && ::dup2(plan.listen, launch::kListenFd) < 0) return false;
+  CloseFrom(plan.listen >= 0 ? launch::kListenFd + 1 : launch::kLifelineFd + 1);
+  return true;
+}
+
+// slurmstepd protects itself from the kernel's out-of-memory killer; a daemon of the user's may not
+// be spared at the expense of others.
+void BecomeKillable() {
+  const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  [[maybe_unused]] const ssize_t done = ::write(fd, "0", 1);
+  ::close(fd);
+}
+
+// By system calls: the C library's functions change the ids of all threads it believes in and take
+// locks a thread of the parent may hold.
+bool Become(const Credentials& to) {
+  if (::syscall(SYS_setgroups, to.groups.size(), to.groups.data()) != 0) return false;
+  if (::syscall(SYS_setresgid, to.gid, to.gid, to.gid) != 0) return false;
+  if (::syscall(SYS_setresuid, to.uid, to.uid, to.uid) != 0) return false;
+  uid_t uid[3];
+  gid_t gid[3];
+  if (::getresuid(&uid[0], &uid[1], &uid[2]) != 0 || ::getresgid(&gid[0], &gid[1], &gid[2]) != 0) {
+    return false;
+  }
+  for (int i = 0; i < 3; ++i) {
+    if (uid[i] != to.uid || gid[i] != to.gid) return errno = EPERM, false;
+  }
+  // If root could be had back, something is badly wrong.
+  if (to.uid != 0 && ::syscall(SYS_setresuid, -1, 0, -1) == 0) return errno = EPERM, false;
+  return true;
+}
+
+// Runs in the child. Everything here is async-signal-safe.
+[[noreturn]] void RunChild(const Plan& plan) {
+  ResetSignals();
+  ::setsid();
+  if (!PlaceDescriptors(plan)) Fail(plan.lifeline, Step::kDescriptors, errno);
+  if (plan.become != nullptr) {
+    BecomeKillable();
+    if (!Become(*plan.become)) Fail(launch::kLifelineFd, Step::kCredentials, errno);
+  }
+  ::umask(077);
+  [[maybe_unused]] const int moved = ::chdir("/");
+  ::execve(plan.path, plan.argv, plan.envp);
+  Fail(launch::kLifelineFd, Step::kExec, errno);
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+Result<Daemon> Start(const Process& process) {
+  UniqueFd daemon_end;
+  Result<Lifeline> lifeline = Lifeline::Create(daemon_end);
+  if (!lifeline.ok()) return lifeline.status();
+  const std::vector<char*> argv = Pointers(process.arguments);
+  const std::vector<char*> envp = Pointers(process.environment);
+  const Plan plan{process.path.c_str(), argv.data(),       envp.data(),
+                  daemon_end.get(),     process.listen_fd, process.become};
+  // No handler of Slurm's may run in the child.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = ::fork();
+  if (pid == 0) RunChild(plan);
+  const int error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) return SystemError("fork", error);
+  Daemon daemon{std::move(*lifeline), UniqueFd()};
+#ifdef SYS_pidfd_open
+  daemon.pidfd = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  daemon.pidfd.MoveUp();
+#endif
+  return daemon;
+}
+
+Status DescribeFailure(std::string_view packet, std::string_view path) {
+  int error = 0;
+  if (packet.size() != 2 + sizeof(error) || packet[0] != kFailure) return {};
+  std::memcpy(&error, packet.data() + 2, sizeof(error));
+  switch (static_cast<Step>(packet[1])) {
+    case Step::kDescriptors:
+      return SystemError("set up the descriptors of sonded", error);
+    case Step::kCredentials:
+      return SystemError("become the job's user for sonded", error);
+    case Step::kExec:
+      break;
+  }
+  return SystemError("execute " + std::string(path), error);
+}
+
+void Kill(const Daemon& daemon) {
+#ifdef SYS_pidfd_send_signal
+  if (daemon.pidfd) ::syscall(SYS_pidfd_send_signal, daemon.pidfd.get(), SIGKILL, nullptr, 0);
+#endif
+}
+
+}  // namespace sonde::spank

@@ -1,0 +1,54 @@
+// Starting a daemon from srun or slurmstepd: both have threads and descriptors of their own, and
+// slurmstepd is root.
+//
+// The child calls only async-signal-safe functions until exec. It gets a session of its own, all
+// signals unblocked, no descriptor but 0 to 2 (/dev/null), the lifeline and the listening socket,
+// directory /, umask 077 and, in slurmstepd, the user's ids and groups and nothing of root's.
+// Signals that a job's processes get and that a daemon must outlive are ignored from the start; the
+// daemon may install handlers.
+//
+// Thread safety: may be called while other threads run.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "spank/lifeline.h"
+#include "spank/unique_fd.h"
+
+namespace sonde::spank {
+
+struct Credentials {
+  uid_t uid;
+  gid_t gid;
+  std::vector<gid_t> groups;
+};
+
+struct Process {
+  std::string path;
+  std::vector<std::string> arguments;    // argv, argv[0] included
+  std::vector<std::string> environment;  // NAME=VALUE
+  int listen_fd = -1;                    // becomes launch::kListenFd; -1: none
+  const Credentials* become = nullptr;   // null: stay who we are
+};
+
+// A daemon under way. The child of ours is not waited for: slurmstepd reaps every child it has.
+struct Daemon {
+  Lifeline lifeline;
+  UniqueFd pidfd;  // none on kernels without pidfd_open
+};
+
+// Starts it. That exec failed is learnt later, by DescribeFailure of a packet on the lifeline.
+Result<Daemon> Start(const Process& process);
+
+// If `packet` says that the child did not become a daemon: why. Otherwise ok.
+Status DescribeFailure(std::string_view packet, std::string_view path);
+
+// Ends the daemon at once, if it is known which process it is.
+void Kill(const Daemon& daemon);
+
+}  // namespace sonde::spank

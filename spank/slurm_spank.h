@@ -1,0 +1,8 @@
+// Slurm's plugin interface as C++ may include it: some releases declare the callbacks outside their
+// own extern "C" block.
+#pragma once
+
+extern "C" {
+#include <slurm/slurm.h>
+#include <slurm/spank.h>
+}

@@ -1,0 +1,246 @@
+// slurmstepd: starts a daemon on the node as the job's user, tells it of every task and hands it
+// their perf events, and has it finish when the last task of the node ends.
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <optional>
+
+#include "spank/describe.h"
+#include "spank/perf_open.h"
+#include "spank/plugin.h"
+#include "spank/random.h"
+
+namespace sonde::spank {
+namespace {
+
+namespace key = launch::key;
+
+Environment JobEnvironment(spank_t spank) {
+  char** variables = nullptr;
+  if (spank_get_item(spank, S_JOB_ENV, &variables) != ESPANK_SUCCESS) return {};
+  return Environment(variables);
+}
+
+// What the daemon of this step is to be; "": there is none.
+std::string_view ChooseRole(uint32_t step, const Context& context,
+                            const std::optional<Rendezvous>& rendezvous) {
+  if (context.options.level == 0 || context.options_invalid) return "";
+  if (step == SLURM_BATCH_SCRIPT) return context.config.monitor_batch ? "solo" : "";
+  if (step == SLURM_INTERACTIVE_STEP) return context.config.monitor_interactive ? "solo" : "";
+  // Without a rendezvous there is no head: srun could not start one, or lacks the plugin.
+  return context.config.monitor_steps && rendezvous ? "node" : "";
+}
+
+std::string NodeName() {
+  const char* name = std::getenv("SLURMD_NODENAME");
+  if (name != nullptr) return name;
+  char host[256] = "";
+  ::gethostname(host, sizeof(host) - 1);
+  return host;
+}
+
+Result<Credentials> JobCredentials(spank_t spank) {
+  const std::optional<uid_t> uid = Item<uid_t>(spank, S_JOB_UID);
+  const std::optional<gid_t> gid = Item<gid_t>(spank, S_JOB_GID);
+  gid_t* groups = nullptr;
+  int count = 0;
+  if (!uid || !gid ||
+      spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &count) != ESPANK_SUCCESS) {
+    return Status(Code::kInternal, "Slurm does not tell the job's user and groups");
+  }
+  return Credentials{*uid, *gid, std::vector<gid_t>(groups, groups + std::max(count, 0))};
+}
+
+void AddRendezvous(const Environment& environment, const std::optional<Rendezvous>& rendezvous,
+                   const std::string& solo_key, launch::Writer& message) {
+  if (!solo_key.empty()) {
+    message.Add(key::kKey, solo_key);
+    return;
+  }
+  message.Add(key::kKey, rendezvous->key);
+  message.Add(key::kHeadHost, environment.First("SLURM_SRUN_COMM_HOST"));
+  message.Add(key::kHeadPort, rendezvous->port);
+}
+
+void AddNode(spank_t spank, const Environment& environment, launch::Writer& message) {
+  // A batch script has one node, whatever its allocation has; Slurm calls that 0.
+  const uint32_t nodes = Item<uint32_t>(spank, S_JOB_NNODES).value_or(0);
+  const uint32_t tasks = Item<uint32_t>(spank, S_JOB_TOTAL_TASK_COUNT).value_or(0);
+  message.Add(key::kNodes, std::max(nodes, 1u));
+  message.Add(key::kTasks, std::max(tasks, 1u));
+  message.Add(key::kNodeId, Item<uint32_t>(spank, S_JOB_NODEID).value_or(0));
+  const std::string_view job_nodes = environment.First("SLURM_JOB_NUM_NODES", "SLURM_NNODES");
+  message.Add(key::kJobNodes, job_nodes.empty() ? std::to_string(nodes) : job_nodes);
+  message.Add(key::kHost, NodeName());
+  message.Add(key::kWorkDir, environment.First("SLURM_SUBMIT_DIR", "PWD"));
+}
+
+// Cannot be guessed: whoever knows it may still not be the job's user, which the daemon checks.
+Result<std::string> SocketName(spank_t spank, uid_t uid, uint32_t step) {
+  const Result<std::string> random = RandomHex<8>();
+  if (!random.ok()) return random.status();
+  return "sonde/" + std::to_string(uid) + "/" +
+         std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0)) + "." + StepName(step) + "." +
+         std::to_string(Item<uint32_t>(spank, S_JOB_NODEID).value_or(0)) + "." + *random;
+}
+
+Status StartDaemon(spank_t spank, Context& context, uint32_t step, std::string_view role,
+                   const std::optional<Rendezvous>& rendezvous) {
+  if (::access(context.config.sonded.c_str(), X_OK) != 0) {
+    return SystemError("execute " + context.config.sonded);
+  }
+  Result<Credentials> credentials = JobCredentials(spank);
+  if (!credentials.ok()) return credentials.status();
+  const Result<std::string> socket = SocketName(spank, credentials->uid, step);
+  if (!socket.ok()) return socket.status();
+  std::string solo_key;
+  if (role == "solo") {
+    Result<std::string> random = RandomHex<kKeyDigits / 2>();
+    if (!random.ok()) return random.status();
+    solo_key = std::move(*random);
+  }
+  const Environment environment = JobEnvironment(spank);
+  launch::Writer message(launch::kLaunch);
+  message.Add(key::kRole, role);
+  message.Add(key::kUid, credentials->uid);
+  message.Add(key::kSocket, *socket);
+  AddRendezvous(environment, rendezvous, solo_key, message);
+  AddNode(spank, environment, message);
+  AddStep(spank, environment, context.options, context.config, message);
+
+  Process process;
+  process.path = context.config.sonded;
+  const std::string name =
+      std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0)) + "." + StepName(step);
+  process.arguments = {"sonded", "--" + std::string(role), name};
+  process.environment = DaemonEnvironment(environment);
+  process.become = &*credentials;
+  Result<Daemon> daemon = Start(process);
+  if (!daemon.ok()) return daemon.status();
+  context.daemon = std::move(*daemon);
+  SONDE_RETURN_IF_ERROR(context.daemon.lifeline.Send(message.packet()));
+  // Last: it may move the array that `environment` reads.
+  spank_setenv(spank, "SONDE_SOCKET", socket->c_str(), 1);
+  spank_setenv(spank, "SONDE_LEVEL", std::to_string(context.options.level).c_str(), 1);
+  return {};
+}
+
+// A program in a step that is not watched must not report to the daemon of the step around it.
+void HideOuterDaemon(spank_t spank) {
+  spank_unsetenv(spank, "SONDE_SOCKET");
+  spank_unsetenv(spank, "SONDE_LEVEL");
+}
+
+// Waits once for the daemon's list of events; later tasks take it if it has come meanwhile.
+void TakeEvents(Context& context) {
+  if (!context.events.empty() || context.options.level < 3) return;
+  const Deadline deadline(context.waited_for_events ? std::chrono::milliseconds(0) : kEventsWait);
+  context.waited_for_events = true;
+  std::string packet;
+  while (context.daemon.lifeline.Receive(packet, deadline) == Lifeline::Event::kPacket) {
+    if (packet[0] != launch::kEvents) continue;
+    Result<std::vector<launch::PerfEvent>> events = ParseEvents(packet);
+    if (events.ok()) {
+      context.events = std::move(*events);
+      context.paranoid = PerfEventParanoid();
+    } else {
+      slurm_error("sonde: %s; no counters", std::string(events.status().message()).c_str());
+    }
+    return;
+  }
+}
+
+void SendOrNote(Context& context, const launch::Writer& message, std::span<const int> fds = {}) {
+  const Status status = context.daemon.lifeline.Send(message.packet(), fds);
+  if (status.ok() || context.drop_noted) return;
+  context.drop_noted = true;
+  slurm_debug("sonde: the daemon was not told of a task: %s",
+              std::string(status.message()).c_str());
+}
+
+// Once: later calls find the daemon stopped.
+void Stop(Context& context) {
+  Lifeline& lifeline = context.daemon.lifeline;
+  if (!lifeline.open()) return;
+  lifeline.Finish();
+  if (context.stopped) return;
+  context.stopped = true;
+  const Deadline deadline(kNodeStop);
+  std::string packet;
+  for (;;) {
+    switch (lifeline.Receive(packet, deadline)) {
+      case Lifeline::Event::kEnd:
+        return;
+      case Lifeline::Event::kTimeout:
+        slurm_error("sonde: sonded has not finished after %d ms and is killed",
+                    static_cast<int>(kNodeStop.count()));
+        Kill(context.daemon);
+        return;
+      case Lifeline::Event::kPacket:
+        break;
+    }
+    const Status failure = DescribeFailure(packet, context.config.sonded);
+    if (!failure.ok()) {
+      slurm_error("sonde: no telemetry: %s", std::string(failure.message()).c_str());
+    }
+  }
+}
+
+}  // namespace
+
+void StepdInitPostOpt(spank_t spank, Context& context) {
+  const std::optional<uint32_t> step = Item<uint32_t>(spank, S_JOB_STEPID);
+  if (!step || *step == SLURM_EXTERN_CONT) return;
+  if (context.options.level > 0) {
+    context.config_error = LoadSondeConf(JobEnvironment(spank), context.config);
+    if (!context.config_error.ok()) {
+      slurm_error("sonde: %s; ignored", std::string(context.config_error.message()).c_str());
+    }
+  }
+  const std::optional<Rendezvous> rendezvous = ParseRendezvous(context.options.rendezvous);
+  const std::string_view role = ChooseRole(*step, context, rendezvous);
+  if (role.empty()) return HideOuterDaemon(spank);
+  const Status status = StartDaemon(spank, context, *step, role, rendezvous);
+  if (status.ok()) return;
+  slurm_error("sonde: no telemetry for step %s: %s", StepName(*step).c_str(),
+              std::string(status.message()).c_str());
+  HideOuterDaemon(spank);
+}
+
+void StepdTaskPostFork(spank_t spank, Context& context) {
+  if (!context.daemon.lifeline.open()) return;
+  const std::optional<pid_t> pid = Item<pid_t>(spank, S_TASK_PID);
+  const std::optional<uint32_t> rank = Item<uint32_t>(spank, S_TASK_GLOBAL_ID);
+  if (!pid || !rank) return;
+  launch::Writer message(launch::kTask);
+  message.Add(key::kRank, *rank);
+  message.Add(key::kLocal, Item<int>(spank, S_TASK_ID).value_or(0));
+  message.Add(key::kPid, *pid);
+  TakeEvents(context);
+  if (context.events.empty()) return SendOrNote(context, message);
+  const TaskEvents opened = OpenEvents(*pid, context.events, context.paranoid);
+  message.Add(key::kPerf, opened.results);
+  std::vector<int> fds;
+  for (const UniqueFd& fd : opened.fds) fds.push_back(fd.get());
+  SendOrNote(context, message, fds);
+}
+
+void StepdTaskExit(spank_t spank, Context& context) {
+  if (!context.daemon.lifeline.open()) return;
+  launch::Writer message(launch::kTaskExit);
+  message.Add(key::kRank, Item<uint32_t>(spank, S_TASK_GLOBAL_ID).value_or(0));
+  message.Add(key::kStatus, Item<int>(spank, S_TASK_EXIT_STATUS).value_or(0));
+  SendOrNote(context, message);
+  // Slurm kills what is left of the step before slurm_spank_exit, so the daemon must finish here.
+  const uint32_t tasks = Item<uint32_t>(spank, S_JOB_LOCAL_TASK_COUNT).value_or(1);
+  if (++context.tasks_ended >= tasks) Stop(context);
+}
+
+void StepdExit(Context& context) {
+  Stop(context);
+  context.daemon.lifeline.Close();
+}
+
+}  // namespace sonde::spank

@@ -1,0 +1,168 @@
+// srun: binds the socket where the step's daemons meet, starts the head beside srun and, at the
+// end, prints what the head has to say.
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "spank/describe.h"
+#include "spank/plugin.h"
+#include "spank/random.h"
+
+namespace sonde::spank {
+namespace {
+
+namespace key = launch::key;
+
+// The socket and the key, offered to the nodes. Before the level is known, so it must be cheap.
+Status Offer(Context& context) {
+  if (!context.config.monitor_steps) {
+    return {Code::kUnavailable,
+            "steps are not watched here (monitor_steps in " + context.config.path + ")"};
+  }
+  if (::access(context.config.sonded.c_str(), X_OK) != 0) {
+    return SystemError("execute " + context.config.sonded);
+  }
+  Result<std::string> random = RandomHex<kKeyDigits / 2>();
+  if (!random.ok()) return random.status();
+  Result<Listener> listener = Listen(AllowedPorts(context.config, Environment(environ)));
+  if (!listener.ok()) return listener.status();
+  context.listener = std::move(*listener);
+  context.key = std::move(*random);
+  OfferRendezvous(std::to_string(context.listener.port) + ":" + context.key);
+  return {};
+}
+
+std::string WorkingDirectory() {
+  char path[4096];
+  return ::getcwd(path, sizeof(path)) != nullptr ? path : "";
+}
+
+std::string HostName() {
+  char name[256] = "";
+  ::gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+// Slurm's items know the first component of a heterogeneous step only, srun's variables the sum.
+void AddSize(spank_t spank, const Context& context, const Environment& environment,
+             launch::Writer& message) {
+  const auto add = [&](std::string_view name, spank_item_t item, std::string_view variable) {
+    const std::string_view sum = environment.First(variable);
+    if (context.components > 1 && !sum.empty()) {
+      message.Add(name, sum);
+    } else {
+      message.Add(name, Item<uint32_t>(spank, item).value_or(0));
+    }
+  };
+  add(key::kNodes, S_JOB_NNODES, "SLURM_NNODES");
+  add(key::kTasks, S_JOB_TOTAL_TASK_COUNT, "SLURM_NTASKS");
+  message.Add(key::kJobNodes, environment.First("SLURM_JOB_NUM_NODES", "SLURM_NNODES"));
+}
+
+launch::Writer HeadMessage(spank_t spank, const Context& context, const Environment& environment) {
+  launch::Writer message(launch::kLaunch);
+  message.Add(key::kRole, "head");
+  message.Add(key::kKey, context.key);
+  // Not S_JOB_UID, which some releases get wrong in srun.
+  message.Add(key::kUid, ::getuid());
+  message.Add(key::kHost, HostName());
+  message.Add(key::kWorkDir, WorkingDirectory());
+  AddSize(spank, context, environment, message);
+  AddStep(spank, environment, context.options, context.config, message);
+  return message;
+}
+
+Status StartHead(spank_t spank, Context& context, const std::string& name) {
+  const Environment environment(environ);
+  const launch::Writer message = HeadMessage(spank, context, environment);
+  Process process;
+  process.path = context.config.sonded;
+  process.arguments = {"sonded", "--head", name};
+  process.environment = DaemonEnvironment(environment);
+  process.listen_fd = context.listener.fd.get();
+  Result<Daemon> daemon = Start(process);
+  if (!daemon.ok()) return daemon.status();
+  context.daemon = std::move(*daemon);
+  return context.daemon.lifeline.Send(message.packet());
+}
+
+// What srun's stderr takes before the deadline.
+void Print(std::string_view text, const Deadline& deadline) {
+  while (!text.empty()) {
+    pollfd waiting{STDERR_FILENO, POLLOUT, 0};
+    const int left = deadline.LeftMs();
+    const int ready = ::poll(&waiting, 1, left);
+    if (ready < 0 && errno == EINTR && left > 0) continue;
+    if (ready <= 0) return;
+    const ssize_t done = ::write(STDERR_FILENO, text.data(), text.size());
+    if (done < 0 && errno != EINTR && errno != EAGAIN) return;
+    if (done > 0) text.remove_prefix(static_cast<size_t>(done));
+  }
+}
+
+}  // namespace
+
+void SrunInit(Context& context) {
+  SetDefaultsFromEnvironment();
+  context.config_error = LoadSondeConf(Environment(environ), context.config);
+  context.no_head = Offer(context);
+  if (!context.no_head.ok()) OfferRendezvous("");
+}
+
+void SrunInitPostOpt(Context& context) { ++context.components; }
+
+void SrunLocalUserInit(spank_t spank, Context& context) {
+  const uint32_t step = Item<uint32_t>(spank, S_JOB_STEPID).value_or(SLURM_PENDING_STEP);
+  // The interactive step of salloc is its node's affair, like a batch script.
+  if (context.options.level == 0 || step == SLURM_INTERACTIVE_STEP) {
+    context.listener.fd.Reset();
+    return;
+  }
+  if (!context.config_error.ok()) {
+    slurm_error("sonde: %s; ignored", std::string(context.config_error.message()).c_str());
+  }
+  const std::string name =
+      std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0)) + "." + StepName(step);
+  Status status = context.no_head;
+  if (status.ok()) status = StartHead(spank, context, name);
+  // From here on the socket is the head's alone: when that ends, nobody accepts in its place.
+  context.listener.fd.Reset();
+  if (!status.ok()) {
+    slurm_error("sonde: no telemetry for step %s: %s", name.c_str(),
+                std::string(status.message()).c_str());
+  } else if (context.config.report) {
+    slurm_spank_log("sonde: telemetry level %d for step %s; watch it with: %s url %s",
+                    context.options.level, name.c_str(), context.config.sonde.c_str(),
+                    name.c_str());
+  }
+}
+
+void SrunExit(Context& context) {
+  Lifeline& lifeline = context.daemon.lifeline;
+  if (!lifeline.open() || context.stopped) return;
+  context.stopped = true;
+  lifeline.Finish();
+  const Deadline deadline(kHeadStop);
+  std::string packet;
+  for (;;) {
+    switch (lifeline.Receive(packet, deadline)) {
+      case Lifeline::Event::kEnd:
+        return;
+      case Lifeline::Event::kTimeout:
+        slurm_error("sonde: the head has not finished after %d ms; its report is not shown",
+                    static_cast<int>(kHeadStop.count()));
+        return;
+      case Lifeline::Event::kPacket:
+        break;
+    }
+    if (packet[0] == launch::kReport) Print(std::string_view(packet).substr(1), deadline);
+    const Status failure = DescribeFailure(packet, context.config.sonded);
+    if (!failure.ok()) {
+      slurm_error("sonde: no telemetry: %s", std::string(failure.message()).c_str());
+    }
+  }
+}
+
+}  // namespace sonde::spank

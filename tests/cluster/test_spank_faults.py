@@ -1,0 +1,146 @@
+"""Whatever happens to the daemon or the step: the job is the same, and nothing waits long."""
+
+import os
+import signal
+import time
+
+import pytest
+from plugin_alone import _daemon, cluster, daemon  # noqa: F401
+
+LEVEL = "--telemetry-level=3"
+JOB = ["bash", "-c", "echo out; echo err >&2; exit 7"]
+
+
+def run_timed(cluster, words, **options):
+    start = time.monotonic()
+    done = cluster.run(words, **options)
+    return done, time.monotonic() - start
+
+
+def without_ours(stderr):
+    return sorted(line for line in stderr.splitlines() if "sonde" not in line and "report" not in line)
+
+
+@pytest.fixture
+def plain(cluster, daemon):
+    """What the job says and returns without telemetry."""
+    done = cluster.run(["srun", "-N2", *JOB])
+    return done.returncode, sorted(done.stdout.splitlines()), without_ours(done.stderr)
+
+
+# Bounds: E packet 0.2 s, a node's stop 1.8 s, the head's 2 s, and a busy machine.
+@pytest.mark.parametrize(
+    "mode, bound", [("die", 3), ("crash", 3), ("hang", 9), ("slow", 4), ("flood", 3)]
+)
+def test_job_is_the_same_whatever_the_daemon_does(cluster, daemon, plain, mode, bound):
+    done, seconds = run_timed(cluster, ["srun", "-N2", LEVEL, *JOB], env={"SONDE_STANDIN": mode})
+    lines = done.stderr.splitlines()
+    ours = [line for line in lines if set(line) == {"x"}]
+    same = without_ours("\n".join(line for line in lines if line not in ours))
+    assert (done.returncode, sorted(done.stdout.splitlines()), same) == plain
+    assert seconds < bound
+    for record in daemon.records("head"):
+        end(record.itself["pid"])
+
+
+def end(pid):
+    """A hanging head is not the plugin's to kill: it may be writing its archive."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def test_hanging_daemon_of_a_node_is_killed(cluster, daemon):
+    cluster.run(["srun", "-N1", LEVEL, "true"], env={"SONDE_STANDIN": "hang"})
+    (node,) = daemon.records("node")
+    pid = node.itself["pid"]
+    cluster.wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the daemon's end")
+    assert "sonded has not finished" in cluster.log("n1")
+    (head,) = daemon.records("head")
+    end(head.itself["pid"])
+
+
+def test_missing_daemon_on_the_launch_host_is_one_line(cluster, daemon, plain):
+    daemon.path.unlink()
+    done = cluster.run(["srun", "-N2", LEVEL, *JOB])
+    ours = [line for line in done.stderr.splitlines() if "sonde" in line]
+    assert len(ours) == 1 and f"execute {daemon.path}: No such file or directory" in ours[0]
+    assert (done.returncode, sorted(done.stdout.splitlines()), without_ours(done.stderr)) == plain
+    assert "sonde: no telemetry" not in cluster.log("n1").rsplit("launch task", 1)[-1]
+
+
+def test_missing_daemon_of_a_batch_step_is_in_the_nodes_log(cluster, daemon):
+    daemon.path.unlink()
+    job = cluster.sbatch("echo $SONDE_SOCKET.", options=["-w", "n1", LEVEL])
+    assert cluster.wait_job(job) == "COMPLETED"
+    assert (cluster.home() / f"slurm-{job}.out").read_text() == ".\n"
+    assert f"no telemetry for step batch: execute {daemon.path}: No such file" in cluster.log("n1")
+
+
+def test_daemon_that_cannot_be_executed_is_told(cluster, daemon, plain):
+    daemon.path.write_bytes(b"\x7fELF nonsense")
+    done = cluster.run(["srun", "-N2", LEVEL, *JOB])
+    assert f"sonde: no telemetry: execute {daemon.path}: Exec format error" in done.stderr
+    assert (done.returncode, sorted(done.stdout.splitlines()), without_ours(done.stderr)) == plain
+    cluster.wait_for(lambda: "Exec format error" in cluster.log("n1"), "the node's log line")
+
+
+def test_cancelled_job_finishes_its_daemons(cluster, daemon):
+    child = cluster.popen(["srun", "-N2", LEVEL, "sleep", "60"])
+    daemon.wait_records(2, "node", kind="task")
+    cluster.slurm("scancel", daemon.records()[0].launch["job"])
+    child.wait(timeout=20)
+    daemon.wait_records(3, kind="end")
+
+
+def test_cancelled_step_finishes_its_head(cluster, daemon):
+    child = cluster.popen(["srun", "-N1", LEVEL, "sleep", "60"])
+    daemon.wait_records(1, "node", kind="task")
+    launch = daemon.records()[0].launch
+    cluster.slurm("scancel", f"{launch['job']}.{launch['step']}")
+    child.wait(timeout=20)
+    daemon.wait_records(1, "head", kind="end")
+
+
+def test_killed_srun_ends_its_head(cluster, daemon):
+    child = cluster.popen(["srun", "-N1", LEVEL, "sleep", "60"])
+    (head,) = daemon.wait_records(1, "head", kind="self")
+    daemon.wait_records(1, "node", kind="task")
+    child.kill()
+    child.wait(timeout=10)
+    daemon.wait_records(1, "head", kind="finish")
+    daemon.wait_records(1, "node", kind="end")
+    pid = head.itself["pid"]
+    cluster.wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the head's end")
+
+
+def test_interrupted_srun_still_shows_the_report(cluster, daemon):
+    child = cluster.popen(["srun", "-N1", LEVEL, "sleep", "60"])
+    daemon.wait_records(1, "node", kind="task")
+    child.send_signal(signal.SIGTERM)
+    stderr = child.communicate(timeout=20)[1]
+    assert "report of" in stderr
+    daemon.wait_records(2, kind="end")
+
+
+def test_signals_of_the_step_do_not_end_a_daemon(cluster, daemon):
+    script = "trap 'exit 0' USR1; echo ready; while :; do sleep 0.05; done"
+    child = cluster.popen(["srun", "-N1", "-n1", LEVEL, "bash", "-c", script])
+    assert child.stdout.readline() == "ready\n"
+    launch = daemon.records()[0].launch
+    cluster.slurm("scancel", "--signal=USR1", f"{launch['job']}.{launch['step']}")
+    assert child.wait(timeout=20) == 0
+    daemon.wait_records(2, kind="end")
+
+
+def test_nodes_stay_in_service(cluster, daemon):
+    """Last: after all of the above no node was drained."""
+    cluster.run(["srun", "-N4", "true"])
+    states = cluster.slurm("sinfo", "--noheader", "--Node", "--format=%N %t").split("\n")
+    assert not [state for state in states if "drain" in state or "down" in state]
+
+
+def test_a_daemon_never_delays_the_next_step(cluster, daemon):
+    done, seconds = run_timed(cluster, ["srun", "-N4", LEVEL, "true"])
+    assert done.returncode == 0 and seconds < 3
