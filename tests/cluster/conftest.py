@@ -31,7 +31,7 @@ REGISTRY = pathlib.Path("/run/sonde-clusters")
 # ctest's SKIP_RETURN_CODE for these tests: shown as skipped, never as passed.
 SKIPPED = 77
 
-PLUGSTACK = f"optional {PLUGIN} sonded={SONDED} sonde={SONDE} config=@DIR@/etc/sonde.conf\n"
+PLUGSTACK = f"optional {PLUGIN} sonded={SONDED} sonde={SONDE} config=@DIR@/sonde.conf\n"
 
 
 def pytest_sessionstart(session):
@@ -165,7 +165,7 @@ class Cluster:
 
     def conf(self, text):
         """Writes sonde.conf. Steps started from now on read it."""
-        path = self.dir / "etc" / "sonde.conf"
+        path = self.dir / "sonde.conf"
         path.write_text(text)
         return path
 

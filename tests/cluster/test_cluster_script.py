@@ -2,13 +2,12 @@
 
 import os
 import pathlib
-import pwd
 import signal
 import subprocess
 import sys
 
 import pytest
-from conftest import OTHER_USER, REGISTRY, SCRIPT, USER, Cluster, wait_for
+from conftest import OTHER_USER, SCRIPT, USER, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -146,13 +145,30 @@ def test_the_cluster_ends_with_its_owner():
     assert not directory.exists()
 
 
-def test_users_go_with_the_last_cluster(cluster):
-    assert pwd.getpwnam(USER) and pwd.getpwnam(OTHER_USER)
-    # Looked at in a process of its own: this one's module cluster keeps the users alive.
-    assert (REGISTRY / f"created.{USER}").exists() or "sonde" not in pwd.getpwnam(USER).pw_dir
+def test_users_go_with_the_last_cluster(tmp_path):
+    """On a copy of /etc and an empty /run, so that this host's other clusters do not count."""
+    script = f"""
+        set -e
+        mkdir etc && cp -a /etc/. etc && mount --bind etc /etc && mount -t tmpfs tmpfs /run
+        # The users' numbers must not be those of other clusters' users: stop ends what they run.
+        sed -i 's/^UID_MIN.*/UID_MIN 50500/; s/^GID_MIN.*/GID_MIN 50500/' /etc/login.defs
+        sed -i '/^sonde-test/d' /etc/passwd /etc/group /etc/shadow /etc/gshadow /etc/subuid
+        cp /etc/passwd before
+        first=$({SCRIPT} start --nodes 1)
+        second=$({SCRIPT} start --nodes 1)
+        {SCRIPT} run $second --user {USER} sh -c 'setsid sleep 1000 &'
+        {SCRIPT} stop $first
+        echo $(id -un {USER} {OTHER_USER})
+        {SCRIPT} stop $second
+        cmp before /etc/passwd
+        ls -A /run
+    """
+    command = ["unshare", "--mount", "bash", "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{USER} {OTHER_USER}\n"), done.stderr
 
 
-def test_failed_start_says_why_and_leaves_nothing(tmp_path):
+def test_failed_start_says_why_and_leaves_nothing():
     before = set(pathlib.Path("/tmp").glob("sonde-cluster.*"))
     start = [SCRIPT, "start", "--slurm-conf-extra", "Nonsense=1"]
     done = subprocess.run(start, capture_output=True, text=True, check=False)
