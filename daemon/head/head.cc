@@ -71,8 +71,8 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       record_(Describe(launch)),
       queries_(loop),
       merger_(0, [this](const tree::Frame& row, bool late) { OnRow(row, late); }),
-      children_(merger_, queries_,
-                [this](tree::BlockMessage block) { OnBlock(std::move(block)); }) {
+      children_(merger_, queries_, [this](tree::BlockMessage block) { OnBlock(std::move(block)); }),
+      fabric_(loop) {
   if (!launch_.has_key) launch_.key = RandomKey();  // no nodes to come: for the HTTP token
 }
 
@@ -226,9 +226,14 @@ uint32_t Head::ParentOf(uint32_t index) const {
 void Head::OnWantParent(uint32_t index) {
   const uint32_t parent = ParentOf(index);
   if (parent == tree::kHeadIndex) {
-    if (!fabric_address_.empty()) return SendParent(index, parent, fabric_address_);
-    fabric_waiting_.push_back(index);
-    return OpenFabric();
+    tree::FabricOptions options;
+    options.provider = config_.provider;
+    options.local_address = config_.interface.empty() ? local_host_ : config_.interface;
+    options.max_links = config_.fanout + 8;
+    return fabric_.With(options, [this, index, parent](const Result<tree::Fabric*>& fabric) {
+      if (fabric_address_.empty()) ListenOnFabric(fabric);
+      if (!fabric_address_.empty()) SendParent(index, parent, fabric_address_);
+    });
   }
   NodeState& node = nodes_[parent];
   if (node.gone || node.control == nullptr) return;  // the control connection serves
@@ -257,33 +262,23 @@ void Head::SendParent(uint32_t child, uint32_t parent, const std::string& addres
   Send(*nodes_[child].control, Type::kParent, Encode(tree::ParentAddress{parent, address}));
 }
 
-void Head::OpenFabric() {
-  if (!fabric_failure_.ok() || std::exchange(fabric_opening_, true)) return;
-  tree::Fabric::Options options;
-  options.provider = config_.provider;
-  options.local_address = config_.interface.empty() ? local_host_ : config_.interface;
+void Head::ListenOnFabric(const Result<tree::Fabric*>& fabric) {
+  if (fabric_acceptor_ != nullptr) return;
   fabric_acceptor_ = std::make_unique<tree::Acceptor>(
       loop_, launch_.key, [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
         OnFabricChild(who, std::move(link));
       });
-  tree::Fabric::Open(loop_, options, [this](Result<std::unique_ptr<tree::Fabric>> fabric) {
-    Result<std::string> address =
-        fabric.ok() ? Result<std::string>(std::string()) : Result<std::string>(fabric.status());
-    if (fabric.ok()) {
-      fabric_ = *std::move(fabric);
-      address = fabric_->Listen(
-          [this](std::unique_ptr<tree::Link> link) { fabric_acceptor_->Take(std::move(link)); });
-    }
-    if (!address.ok()) {
-      fabric_failure_ = address.status();
-      return AddNote(std::string(
-          fabric_failure_.Within("libfabric is not used, sockets serve instead").message()));
-    }
-    fabric_address_ = *std::move(address);
-    for (const uint32_t index : std::exchange(fabric_waiting_, {})) {
-      SendParent(index, tree::kHeadIndex, fabric_address_);
-    }
-  });
+  const Result<std::string> address =
+      fabric.ok() ? (*fabric)->Listen([this](std::unique_ptr<tree::Link> link) {
+        fabric_acceptor_->Take(std::move(link));
+      })
+                  : Result<std::string>(fabric.status());
+  if (address.ok()) {
+    fabric_address_ = *address;
+  } else {
+    AddNote(std::string(
+        address.status().Within("libfabric is not used, sockets serve instead").message()));
+  }
 }
 
 void Head::OnFabricChild(const tree::Registration& who, std::unique_ptr<tree::Link> link) {

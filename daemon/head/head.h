@@ -23,7 +23,7 @@
 #include "daemon/loop.h"
 #include "daemon/tree/acceptor.h"
 #include "daemon/tree/children.h"
-#include "daemon/tree/fabric.h"
+#include "daemon/tree/lazy_fabric.h"
 #include "daemon/tree/listener.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
@@ -79,7 +79,7 @@ class Head {
   void OnWantParent(uint32_t index);
   void OnListening(uint32_t index, std::string_view payload);
   void SendParent(uint32_t child, uint32_t parent, const std::string& address);
-  void OpenFabric();
+  void ListenOnFabric(const Result<tree::Fabric*>& fabric);
   void OnFabricChild(const tree::Registration& who, std::unique_ptr<tree::Link> link);
 
   // Ticks and blocks.
@@ -120,12 +120,9 @@ class Head {
 
   std::unique_ptr<tree::Acceptor> acceptor_;
   std::unique_ptr<tree::Listener> listener_;
-  std::unique_ptr<tree::Fabric> fabric_;
-  bool fabric_opening_ = false;
-  Status fabric_failure_;
+  tree::LazyFabric fabric_;
   std::string fabric_address_;
   std::string local_host_;
-  std::vector<uint32_t> fabric_waiting_;
   std::unique_ptr<tree::Acceptor> fabric_acceptor_;
   std::unordered_map<tree::Link*, std::unique_ptr<tree::Link>> fabric_links_;
 

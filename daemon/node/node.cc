@@ -4,7 +4,6 @@
 
 #include "core/log.h"
 #include "daemon/own_cost.h"
-#include "daemon/tree/socket_link.h"
 
 namespace sonde::node {
 
@@ -38,7 +37,8 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
       queries_(loop),
       merger_(0, [this](const tree::Frame& frame, bool) { OnMerged(frame); }),
       children_(merger_, queries_,
-                [this](const tree::BlockMessage& block) { uplink_.PassOn(block); }) {
+                [this](const tree::BlockMessage& block) { uplink_.PassOn(block); }),
+      fabric_(loop) {
   uplink_.SetKeepLimit(config.node_memory);
   recorder_.SetOnSeal([this](std::string_view group, const SealedBlock& block) {
     uplink_.SendBlock(index_, std::string(group), block);
@@ -108,6 +108,7 @@ void Node::ConnectToHead() {
   Result<std::unique_ptr<tree::SocketLink>> link =
       tree::SocketLink::Connect(loop_, launch_.head_host, launch_.head_port);
   if (!link.ok()) return OnControlClosed(link.status());
+  socket_ = link->get();
   control_ = *std::move(link);
   control_->SetMaxMessage(tree::kMaxMessage);
   control_->SetHandler(
@@ -130,6 +131,7 @@ void Node::UseControl(std::unique_ptr<tree::Link> control) {
 void Node::OnHandshake(uint8_t type, std::string_view payload) {
   const Result<std::string> proof = handshake_->OnMessage(type, payload);
   if (!proof.ok()) return OnControlClosed(proof.status());
+  local_host_ = tree::HostText(socket_->local_address());
   Send(*control_, Type::kProof, *proof);
   handshake_.reset();
   control_->SetHandler(
@@ -167,7 +169,7 @@ void Node::OnWelcome(std::string_view payload) {
   const bool alone = launch_.job.expected_nodes == 1 && launch_.job.het_job.empty();
   if (alone || launch_.role == Role::kSolo || config_.provider == "none") return;
   fabric_timer_ = loop_.After(config_.fabric_after, [this] {
-    OpenFabric([this] { Send(*control_, Type::kWantParent, ""); });
+    WithFabric([this](tree::Fabric&) { Send(*control_, Type::kWantParent, ""); });
   });
 }
 
@@ -257,32 +259,24 @@ void Node::OnQuery(std::string_view payload) {
 
 // --- Fabric ---
 
-void Node::OpenFabric(std::function<void()> then) {
-  if (fabric_ != nullptr) return then();
-  after_fabric_.push_back(std::move(then));
-  if (std::exchange(fabric_opening_, true)) return;
-  tree::Fabric::Options options;
+void Node::WithFabric(const std::function<void(tree::Fabric&)>& then) {
+  tree::FabricOptions options;
   options.provider = config_.provider;
   options.local_address = config_.interface.empty() ? local_host_ : config_.interface;
-  tree::Fabric::Open(loop_, options, [this](Result<std::unique_ptr<tree::Fabric>> fabric) {
-    fabric_opening_ = false;
-    const auto waiting = std::exchange(after_fabric_, {});
-    if (!fabric.ok()) {
-      Note(std::string(
-          fabric.status()
-              .Within("libfabric is not used, the connection to the head serves instead")
-              .message()));
-      return;
-    }
-    fabric_ = *std::move(fabric);
-    for (const auto& next : waiting) next();
+  options.max_links = config_.fanout + 8;
+  fabric_.With(options, [this, then](const Result<tree::Fabric*>& fabric) {
+    if (state_ != State::kRunning || control_ == nullptr) return;
+    if (fabric.ok()) return then(**fabric);
+    Note(std::string(
+        fabric.status().Within("libfabric is not used, sockets serve instead").message()));
   });
 }
 
 void Node::OnParent(std::string_view payload) {
   tree::ParentAddress parent;
-  if (!Decode(payload, parent).ok() || fabric_ == nullptr || state_ != State::kRunning) return;
-  Result<std::unique_ptr<tree::Link>> link = fabric_->Connect(parent.address);
+  if (!Decode(payload, parent).ok() || fabric_.get() == nullptr || state_ != State::kRunning)
+    return;
+  Result<std::unique_ptr<tree::Link>> link = fabric_.get()->Connect(parent.address);
   if (!link.ok()) return Note(std::string(link.status().message()));
   parent_ = *std::move(link);
   parent_->SetMaxMessage(tree::kMaxMessage);
@@ -325,7 +319,7 @@ void Node::LeaveParent() {
 }
 
 void Node::OnListen() {
-  OpenFabric([this] {
+  WithFabric([this](tree::Fabric& fabric) {
     tree::Listening answer;
     if (acceptor_ == nullptr) {
       acceptor_ = std::make_unique<tree::Acceptor>(
@@ -334,7 +328,7 @@ void Node::OnListen() {
             OnChild(who, std::move(link));
           });
     }
-    const Result<std::string> address = fabric_->Listen(
+    const Result<std::string> address = fabric.Listen(
         [this](std::unique_ptr<tree::Link> link) { acceptor_->Take(std::move(link)); });
     if (address.ok()) {
       answer.address = *address;

@@ -26,10 +26,11 @@
 #include "daemon/node/recorder.h"
 #include "daemon/tree/acceptor.h"
 #include "daemon/tree/children.h"
-#include "daemon/tree/fabric.h"
 #include "daemon/tree/handshake.h"
+#include "daemon/tree/lazy_fabric.h"
 #include "daemon/tree/link.h"
 #include "daemon/tree/query_fanout.h"
+#include "daemon/tree/socket_link.h"
 #include "daemon/tree/tick_merger.h"
 #include "daemon/tree/uplink.h"
 
@@ -84,7 +85,7 @@ class Node {
   void OnQuery(std::string_view payload);
 
   // Fabric.
-  void OpenFabric(std::function<void()> then);
+  void WithFabric(const std::function<void(tree::Fabric&)>& then);
   void OnParent(std::string_view payload);
   void OnParentMessage(uint8_t type, std::string_view payload);
   void LeaveParent();
@@ -115,13 +116,12 @@ class Node {
   tree::Frame own_;
 
   std::unique_ptr<tree::Link> control_;
-  std::string local_host_;  // numeric: where the head sees this node
+  const tree::SocketLink* socket_ = nullptr;  // control_, until it is proven
+  std::string local_host_;                    // numeric: where the head sees this node
   std::unique_ptr<tree::ConnectingHandshake> handshake_;
   bool welcome_ = false;
 
-  bool fabric_opening_ = false;
-  std::vector<std::function<void()>> after_fabric_;
-  std::unique_ptr<tree::Fabric> fabric_;
+  tree::LazyFabric fabric_;
   std::unique_ptr<tree::Link> parent_;
   std::unique_ptr<tree::ConnectingHandshake> parent_handshake_;
   bool parent_proven_ = false;

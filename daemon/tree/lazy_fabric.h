@@ -1,0 +1,38 @@
+// The fabric, opened when it is first needed and once: loading libfabric costs more than a short
+// step should pay.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "daemon/loop.h"
+#include "daemon/tree/fabric.h"
+
+namespace sonde::tree {
+
+class LazyFabric {
+ public:
+  using Use = std::function<void(const Result<Fabric*>& fabric)>;
+
+  explicit LazyFabric(Loop& loop) : loop_(loop) {}
+
+  // Calls `use` now if it is known whether there is a fabric, else when it is. The options count at
+  // the first call; a failure is final.
+  void With(const FabricOptions& options, Use use);
+  // nullptr if it is not open.
+  Fabric* get() const { return fabric_.get(); }
+
+ private:
+  void OnOpened(Result<std::unique_ptr<Fabric>> fabric);
+
+  Loop& loop_;
+  std::unique_ptr<BackgroundCall> opening_;
+  std::unique_ptr<Fabric> fabric_;
+  Status failure_;
+  std::vector<Use> waiting_;
+};
+
+}  // namespace sonde::tree
