@@ -29,15 +29,13 @@ std::string HostPortText(const std::string& host, uint16_t port) {
   return v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
-std::string AddressText(const Address& address) {
+std::string HostText(const Address& address) {
   char text[INET6_ADDRSTRLEN] = "";
   if (address.storage.ss_family == AF_INET) {
     sockaddr_in v4;
     std::memcpy(&v4, &address.storage, sizeof v4);
     inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
-    return HostPortText(text, ntohs(v4.sin_port));
-  }
-  if (address.storage.ss_family == AF_INET6) {
+  } else if (address.storage.ss_family == AF_INET6) {
     sockaddr_in6 v6;
     std::memcpy(&v6, &address.storage, sizeof v6);
     if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
@@ -45,9 +43,16 @@ std::string AddressText(const Address& address) {
     } else {
       inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
     }
-    return HostPortText(text, ntohs(v6.sin6_port));
   }
-  return "?";
+  return text;
+}
+
+std::string AddressText(const Address& address) {
+  // The port lies at the same place in both.
+  sockaddr_in any;
+  std::memcpy(&any, &address.storage, sizeof any);
+  const std::string host = HostText(address);
+  return host.empty() ? "?" : HostPortText(host, ntohs(any.sin_port));
 }
 
 Result<std::vector<Address>> Resolve(const std::string& host, uint16_t port, bool numeric_only) {

@@ -30,6 +30,8 @@ Address PeerAddress(int fd);
 // "10.0.0.7:51234", "[fe80::1]:51234", "?" if unknown. An IPv4 address within IPv6 is written as
 // IPv4.
 std::string AddressText(const Address& address);
+// The host alone, "" if unknown.
+std::string HostText(const Address& address);
 std::string HostPortText(const std::string& host, uint16_t port);
 
 // The addresses of a host. A numeric address never blocks; `numeric_only` refuses anything else
