@@ -26,8 +26,7 @@ class JsonWriter {
   JsonWriter& Value(const char* text) { return Value(std::string_view(text)); }
   JsonWriter& Value(double number);
   JsonWriter& Value(std::same_as<bool> auto flag) { return Raw(flag ? "true" : "false"); }
-  JsonWriter& Value(std::integral auto number)
-  requires(!std::same_as<decltype(number), bool>) {
+  JsonWriter& Value(std::integral auto number) requires(!std::same_as<decltype(number), bool>) {
     return Raw(std::to_string(number));
   }
   JsonWriter& Null() { return Raw("null"); }

@@ -22,7 +22,8 @@ constexpr size_t kMaxNotes = 4096;
 constexpr size_t kMaxEntries = size_t{1} << 20;
 constexpr size_t kMaxEntryTags = kMaxTags + 4;  // the house adds host, job and stat
 
-void WriteOwner(JsonWriter& w, std::string_view key, const Owner& owner, const JobDescription& job) {
+void WriteOwner(JsonWriter& w, std::string_view key, const Owner& owner,
+                const JobDescription& job) {
   if (owner.node == Owner::kNobody) return;
   w.Key(key).BeginObject().Field("node", owner.node);
   if (owner.node < job.nodes.size()) w.Field("host", job.nodes[owner.node].host);

@@ -1,0 +1,287 @@
+// The reading side: db/ and live/ as one list of profiles.
+//
+// Whoever can open db/ for writing does, and ingests first. Everybody else (somebody has it open,
+// it is another user's, read-only or damaged) reads a snapshot of it, taken anew for every list.
+#include "profiles/archive.h"
+
+#include <fmt/format.h>
+#include <leveldb/db.h>
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "profiles/archive_dir.h"
+#include "profiles/file_lock.h"
+#include "profiles/ingest.h"
+#include "profiles/keys.h"
+#include "profiles/leveldb_env.h"
+#include "profiles/live_steps.h"
+#include "profiles/profile_reader.h"
+
+namespace sonde {
+namespace {
+
+// db/, held for writing or seen through a snapshot. Shared by the calls that use it.
+struct OpenedDb {
+  FileLock lock;
+  std::unique_ptr<leveldb::DB> owned;
+  ReadOnlyDb snapshot;
+  leveldb::DB* get() const { return owned ? owned.get() : snapshot.db.get(); }
+};
+
+ProfileEntry EntryOf(const LiveStep& step) {
+  ProfileEntry entry;
+  entry.key = step.key;
+  entry.job = step.job;
+  entry.live = true;
+  entry.running = step.running;
+  entry.endpoint = step.endpoint;
+  return entry;
+}
+
+bool NewerFirst(const ProfileEntry& a, const ProfileEntry& b) {
+  return a.job.start != b.job.start ? a.job.start > b.job.start : a.key < b.key;
+}
+
+// A step may have several parts in live/ and be in db/ as well: each key once, running first.
+std::vector<ProfileEntry> Unite(std::vector<ProfileEntry> db, const std::vector<LiveStep>& live) {
+  for (const LiveStep& step : live) {
+    const auto same = [&](const ProfileEntry& e) { return e.key == step.key; };
+    const auto it = std::find_if(db.begin(), db.end(), same);
+    if (it == db.end()) {
+      db.push_back(EntryOf(step));
+    } else if (step.running && !it->running) {
+      *it = EntryOf(step);
+    }
+  }
+  std::sort(db.begin(), db.end(), NewerFirst);
+  return db;
+}
+
+}  // namespace
+
+struct Archive::Rep {
+  explicit Rep(const std::string& root) : paths(root) {}
+
+  ArchivePaths paths;
+  std::string note;
+  mutable std::mutex mutex;                    // of `db`
+  mutable std::shared_ptr<const OpenedDb> db;  // nullptr: there is none
+
+  void AddNote(std::string_view text) {
+    if (!note.empty()) note += "; ";
+    note += text;
+  }
+  Status OpenOwned(Nanos wait);
+  void IngestAll(const std::function<void(size_t, size_t)>& progress);
+  std::shared_ptr<const OpenedDb> Current() const;
+  std::shared_ptr<const OpenedDb> Refreshed() const;
+  Result<ProfileEntry> EntryOfKey(leveldb::DB& db, std::string_view key) const;
+  // The profiles an index names, at most `limit`.
+  Result<std::vector<ProfileEntry>> Scan(const std::string& prefix,
+                                         std::string_view (*profile_of)(std::string_view),
+                                         size_t limit) const;
+  template <typename T>
+  Result<T> WithReader(const std::string& key,
+                       const std::function<Result<T>(const ProfileReader&)>& f) const;
+};
+
+Status Archive::Rep::OpenOwned(Nanos wait) {
+  auto lock = FileLock::Acquire(paths.db_lock(), wait);
+  if (!lock.ok()) return lock.status();
+  auto opened = OpenDb(paths);
+  if (!opened.ok()) return opened.status();
+  auto owned = std::make_shared<OpenedDb>();
+  owned->lock = std::move(*lock);
+  owned->owned = *std::move(opened);
+  db = std::move(owned);
+  return {};
+}
+
+void Archive::Rep::IngestAll(const std::function<void(size_t, size_t)>& progress) {
+  std::vector<LiveStep> waiting = ScanLive(paths);
+  std::erase_if(waiting, [](const LiveStep& step) { return step.running; });
+  size_t failed = 0;
+  Status first;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    if (progress) progress(i, waiting.size());
+    const Status status = IngestStep(*db->get(), paths, waiting[i]);
+    if (status.ok() || status.code() == Code::kBusy) continue;
+    if (failed++ == 0) first = status;
+  }
+  if (progress && !waiting.empty()) progress(waiting.size(), waiting.size());
+  if (failed > 0) {
+    AddNote(fmt::format("{} of {} finished steps could not be moved into the archive: {}", failed,
+                        waiting.size(), first.message()));
+  }
+}
+
+std::shared_ptr<const OpenedDb> Archive::Rep::Current() const {
+  const std::lock_guard guard(mutex);
+  return db;
+}
+
+std::shared_ptr<const OpenedDb> Archive::Rep::Refreshed() const {
+  auto current = Current();
+  if (current && current->owned) return current;
+  auto taken = ReadOnlyDb::Open(paths.db());
+  if (!taken.ok()) return current;
+  auto fresh = std::make_shared<OpenedDb>();
+  fresh->snapshot = *std::move(taken);
+  const std::lock_guard guard(mutex);
+  db = fresh;
+  return fresh;
+}
+
+Archive::Archive() = default;
+Archive::~Archive() = default;
+
+Result<std::unique_ptr<Archive>> Archive::Open(
+    const std::string& root, Nanos wait, const std::function<void(size_t, size_t)>& progress) {
+  std::unique_ptr<Archive> archive(new Archive);
+  archive->rep_ = std::make_unique<Rep>(root);
+  Rep& rep = *archive->rep_;
+  const auto read_only = IsReadOnly(rep.paths);
+  if (!read_only.ok()) {
+    if (read_only.status().code() != Code::kNotFound) return read_only.status();
+    rep.AddNote(
+        "there is no archive at " + root +
+        " yet; it is made by the first step that is recorded (SONDE_ARCHIVE names another)");
+    return archive;
+  }
+  if (*read_only) {
+    rep.AddNote("archive " + root + " is only read: it is another user's or cannot be written");
+  } else if (!NamesIn(rep.paths.live()).empty() || !NamesIn(rep.paths.db()).empty()) {
+    const Status status = rep.OpenOwned(wait);
+    if (status.ok()) {
+      SweepLive(rep.paths);
+      rep.IngestAll(progress);
+      return archive;
+    }
+    if (status.code() == Code::kUnsupported) return status;
+    rep.AddNote(status.code() == Code::kBusy
+                    ? "another program has the archive open: steps that finished just now wait in "
+                      "live/ and are moved later"
+                    : "only reading: " + std::string(status.message()));
+  }
+  const auto snapshot = rep.Refreshed();
+  if (snapshot && !snapshot->snapshot.damage.empty()) {
+    rep.AddNote("the archive is damaged and some of it may be missing: " +
+                snapshot->snapshot.damage);
+  }
+  return archive;
+}
+
+const std::string& Archive::note() const { return rep_->note; }
+
+Result<ProfileEntry> Archive::Rep::EntryOfKey(leveldb::DB& from, std::string_view key) const {
+  ProfileEntry entry;
+  entry.key = key;
+  auto job = ProfileReader(from, entry.key).Description();
+  if (!job.ok()) {
+    // It is listed all the same: what the key tells, and why there is no more.
+    auto known = keys::DescribeKey(key);
+    if (!known) return Status(Code::kCorrupt, "list profiles: a key of the index is damaged");
+    known->state = EndState::kLost;
+    known->notes.emplace_back(job.status().message());
+    job = *std::move(known);
+  }
+  entry.job = *std::move(job);
+  return entry;
+}
+
+Result<std::vector<ProfileEntry>> Archive::Rep::Scan(
+    const std::string& prefix, std::string_view (*profile_of)(std::string_view),
+    size_t limit) const {
+  std::vector<ProfileEntry> entries;
+  const auto current = Refreshed();
+  if (!current) return entries;
+  leveldb::ReadOptions options;
+  options.verify_checksums = true;
+  const std::unique_ptr<leveldb::Iterator> it(current->get()->NewIterator(options));
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix) && entries.size() < limit;
+       it->Next()) {
+    auto entry = EntryOfKey(*current->get(), profile_of({it->key().data(), it->key().size()}));
+    if (entry.ok()) entries.push_back(*std::move(entry));
+  }
+  if (!it->status().ok()) return FromLevelDb(it->status(), "list profiles in " + paths.db());
+  return entries;
+}
+
+Result<std::vector<ProfileEntry>> Archive::List(size_t limit) const {
+  // live/ first: a step that moves meanwhile is then seen in both rather than in none.
+  const std::vector<LiveStep> live = ScanLive(rep_->paths);
+  auto entries = rep_->Scan(std::string(keys::kByTime), keys::ProfileOfTimeIndex, limit);
+  if (!entries.ok()) return entries;
+  std::vector<ProfileEntry> all = Unite(*std::move(entries), live);
+  if (all.size() > limit) all.resize(limit);
+  return all;
+}
+
+Result<std::vector<ProfileEntry>> Archive::Find(const JobStep& id) const {
+  std::vector<LiveStep> live = ScanLive(rep_->paths);
+  std::erase_if(live, [&](const LiveStep& step) {
+    return step.job.id.job != id.job || (!id.step.empty() && step.job.id.step != id.step);
+  });
+  auto entries = rep_->Scan(keys::ByJobPrefix(id), keys::ProfileOfJobIndex, SIZE_MAX);
+  if (!entries.ok()) return entries;
+  return Unite(*std::move(entries), live);
+}
+
+template <typename T>
+Result<T> Archive::Rep::WithReader(const std::string& key,
+                                   const std::function<Result<T>(const ProfileReader&)>& f) const {
+  const auto in_live = [&](const LiveStep& step) -> Result<T> {
+    const auto opened = ReadOnlyDb::Open(step.paths.blocks());
+    if (!opened.ok()) return opened.status();
+    return f(ProfileReader(*opened->db, key));
+  };
+  std::vector<LiveStep> parts = ScanLive(paths);
+  std::erase_if(parts, [&](const LiveStep& step) { return step.key != key; });
+  for (const LiveStep& step : parts) {
+    if (step.running) return in_live(step);
+  }
+  for (const auto& current : {Current(), Refreshed()}) {
+    if (!current) continue;
+    const ProfileReader reader(*current->get(), key);
+    if (reader.Description().status().code() != Code::kNotFound) return f(reader);
+  }
+  if (!parts.empty()) return in_live(parts.front());
+  return Status(Code::kNotFound, "there is no profile " + key.substr(0, 256));
+}
+
+Result<Profile> Archive::Load(const std::string& key) const {
+  return rep_->WithReader<Profile>(key, [](const ProfileReader& reader) { return reader.Load(); });
+}
+
+Result<std::vector<SeriesData>> Archive::Read(const std::string& key, Scope scope,
+                                              const std::function<bool(const Series&)>& wanted,
+                                              Nanos start, Nanos end) const {
+  using Data = std::vector<SeriesData>;
+  return rep_->WithReader<Data>(
+      key, [&](const ProfileReader& reader) { return reader.Read(scope, wanted, start, end); });
+}
+
+Result<std::vector<Series>> Archive::AllSeries(const std::string& key, Scope scope) const {
+  return rep_->WithReader<std::vector<Series>>(
+      key, [&](const ProfileReader& reader) { return reader.AllSeries(scope); });
+}
+
+Status IngestLive(const std::string& root, const std::string& live_path, Nanos wait) {
+  const ArchivePaths paths(root);
+  const std::string prefix = paths.live() + "/";
+  if (!live_path.starts_with(prefix)) {
+    return {Code::kInvalid, "ingest " + live_path + ": it is not below " + paths.live()};
+  }
+  auto lock = FileLock::Acquire(paths.db_lock(), wait);
+  if (!lock.ok()) return lock.status();
+  const auto step = ReadLive(paths, live_path.substr(prefix.size()));
+  if (!step.ok()) return step.status();
+  if (step->running) return {Code::kBusy, "ingest " + live_path + ": its step still runs"};
+  const auto db = OpenDb(paths);
+  if (!db.ok()) return db.status();
+  return IngestStep(**db, paths, *step);
+}
+
+}  // namespace sonde

@@ -1,0 +1,198 @@
+#include "profiles/archive_dir.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+namespace sonde {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// SystemError with the advice that belongs to the archive.
+Status ArchiveError(const std::string& what, int error) {
+  const Status status = SystemError(what, error);
+  return {status.code(), std::string(status.message()) + ArchiveAdvice(error)};
+}
+
+Status MakeDirectory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  return ArchiveError("make directory " + path, errno);
+}
+
+Status MakeParents(const std::string& path) {
+  struct stat info;
+  for (size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    const std::string parent = path.substr(0, slash);
+    if (::stat(parent.c_str(), &info) == 0) continue;
+    SONDE_RETURN_IF_ERROR(MakeDirectory(parent));
+  }
+  return MakeDirectory(path);
+}
+
+Status CheckDirectory(const std::string& path, const struct stat& info) {
+  if (!S_ISDIR(info.st_mode)) {
+    return {Code::kInvalid, "archive " + path + " is not a directory" + ArchiveAdvice(ENOTDIR)};
+  }
+  return {};
+}
+
+Status WriteAll(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return SystemError("write");
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string ArchiveAdvice(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "; free some space or set SONDE_ARCHIVE to a directory on another file system";
+    case EROFS:
+    case EACCES:
+    case EPERM:
+    case ENOTDIR:
+    case ELOOP:
+      return "; set SONDE_ARCHIVE to a directory that you own and can write to";
+    default:
+      return "";
+  }
+}
+
+Status PrepareArchive(const ArchivePaths& paths) {
+  if (paths.root.empty() || paths.root[0] != '/') {
+    return {Code::kInvalid, "archive '" + paths.root + "' is no absolute path"};
+  }
+  struct stat info;
+  if (::stat(paths.root.c_str(), &info) != 0) {
+    if (errno != ENOENT) return ArchiveError("look at archive " + paths.root, errno);
+    SONDE_RETURN_IF_ERROR(MakeParents(paths.root));
+    if (::stat(paths.root.c_str(), &info) != 0) {
+      return ArchiveError("look at archive " + paths.root, errno);
+    }
+  }
+  SONDE_RETURN_IF_ERROR(CheckDirectory(paths.root, info));
+  if (info.st_uid != ::geteuid()) {
+    return {Code::kPermission, "archive " + paths.root + " belongs to user " +
+                                   std::to_string(info.st_uid) + ArchiveAdvice(EPERM)};
+  }
+  return MakeDirectory(paths.live());
+}
+
+Result<bool> IsReadOnly(const ArchivePaths& paths) {
+  struct stat info;
+  if (::stat(paths.root.c_str(), &info) != 0) {
+    return SystemError("look at archive " + paths.root);
+  }
+  SONDE_RETURN_IF_ERROR(CheckDirectory(paths.root, info));
+  if (info.st_uid != ::geteuid()) return true;
+  return ::access(paths.root.c_str(), W_OK) != 0;
+}
+
+Status WriteFileAtomically(const std::string& path, std::string_view text) {
+  const std::string temporary = path + ".new";
+  {
+    const Descriptor fd(
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (fd.get() < 0) return ArchiveError("write " + path, errno);
+    const Status written = WriteAll(fd.get(), text);
+    if (!written.ok()) {
+      const int error = errno;
+      ::unlink(temporary.c_str());
+      return ArchiveError("write " + path, error);
+    }
+  }
+  if (::rename(temporary.c_str(), path.c_str()) == 0) return {};
+  const int error = errno;
+  ::unlink(temporary.c_str());
+  return ArchiveError("write " + path, error);
+}
+
+Result<std::string> ReadSmallFile(const std::string& path, size_t limit) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  if (fd.get() < 0) return SystemError("read " + path);
+  struct stat info;
+  if (::fstat(fd.get(), &info) != 0) return SystemError("read " + path);
+  if (!S_ISREG(info.st_mode)) return Status(Code::kInvalid, path + " is not a regular file");
+  if (static_cast<uint64_t>(info.st_size) > limit) {
+    return Status(Code::kLimit, path + " is longer than " + std::to_string(limit) + " bytes");
+  }
+  std::string text(static_cast<size_t>(info.st_size), '\0');
+  size_t got = 0;
+  while (got < text.size()) {
+    const ssize_t n = ::read(fd.get(), text.data() + got, text.size() - got);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return SystemError("read " + path);
+    if (n == 0) break;
+    got += static_cast<size_t>(n);
+  }
+  text.resize(got);
+  return text;
+}
+
+Status SyncPath(const std::string& path) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  // A file that LevelDB has just replaced was made durable by it before it went.
+  if (fd.get() < 0 && errno == ENOENT) return {};
+  if (fd.get() < 0 || ::fsync(fd.get()) != 0) return ArchiveError("sync " + path, errno);
+  return {};
+}
+
+Status SyncDirectory(const std::string& path) {
+  for (const std::string& name : NamesIn(path)) SONDE_RETURN_IF_ERROR(SyncPath(path + "/" + name));
+  return SyncPath(path);
+}
+
+std::vector<std::string> NamesIn(const std::string& path) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(path.c_str()), ::closedir);
+  if (!dir) return names;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Nanos NewestChange(const std::string& path) {
+  Nanos newest = 0;
+  for (const std::string& name : NamesIn(path)) {
+    struct stat info;
+    if (::stat((path + "/" + name).c_str(), &info) != 0) continue;
+    newest = std::max<Nanos>(newest, info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec);
+  }
+  return newest;
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "";
+  return name.data();
+}
+
+}  // namespace sonde

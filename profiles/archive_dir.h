@@ -1,0 +1,67 @@
+// The archive's directories and plain files; docs/archive.md says what lies where.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/job.h"
+#include "core/status.h"
+
+namespace sonde {
+
+// Paths below the archive's root.
+struct ArchivePaths {
+  explicit ArchivePaths(std::string archive) : root(std::move(archive)) {}
+  std::string root;
+  std::string live() const { return root + "/live"; }
+  std::string db() const { return root + "/db"; }
+  std::string db_lock() const { return root + "/db.lock"; }
+};
+
+// Paths of one running or not yet ingested step, below live/<name>/.
+struct LivePaths {
+  explicit LivePaths(std::string directory) : dir(std::move(directory)) {}
+  std::string dir;
+  std::string lock() const { return dir + "/lock"; }  // held by the writer; holds its host's name
+  std::string description() const { return dir + "/description.json"; }
+  std::string endpoint() const { return dir + "/endpoint.json"; }
+  std::string blocks() const { return dir + "/blocks"; }  // LevelDB
+};
+
+// Suffix of a live directory that could not be read completely: kept for people, never ingested
+// again. Names that start with kHidden are being made or being deleted.
+inline constexpr std::string_view kCorruptSuffix = ".corrupt";
+inline constexpr char kHidden = '.';
+
+// Makes the root and what is asked for below it (0700). Fails with what to do about it if the root
+// is a file, not ours, not writable or on a full file system.
+Status PrepareArchive(const ArchivePaths& paths);
+// Whether the archive at `root` can only be read by us: another user's, or a read-only mount.
+// kNotFound if there is none.
+Result<bool> IsReadOnly(const ArchivePaths& paths);
+
+// What can be done about an archive that fails with errno `error`: "; free some space or ...".
+std::string ArchiveAdvice(int error);
+
+// Replaces the file in one step (0600): a reader sees the old text or the new one.
+Status WriteFileAtomically(const std::string& path, std::string_view text);
+// At most `limit` bytes; refuses what is not a regular file.
+Result<std::string> ReadSmallFile(const std::string& path, size_t limit);
+
+// Flushes a file, or the names in a directory, to the disk.
+Status SyncPath(const std::string& path);
+// Flushes everything directly in the directory, then its names.
+Status SyncDirectory(const std::string& path);
+
+// Names in a directory, sorted; none if it does not exist.
+std::vector<std::string> NamesIn(const std::string& path);
+
+// When anything directly in the directory was last changed; 0 if unknown.
+Nanos NewestChange(const std::string& path);
+
+std::string HostName();
+
+}  // namespace sonde

@@ -1,0 +1,67 @@
+#include "profiles/file_lock.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace sonde {
+namespace {
+
+struct flock WholeFile() {
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  return range;
+}
+
+}  // namespace
+
+FileLock::FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+FileLock::~FileLock() { Release(); }
+
+void FileLock::Release() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+Result<FileLock> FileLock::Acquire(const std::string& path, Nanos wait) {
+  FileLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (lock.fd_ < 0) return SystemError("open " + path);
+  const Nanos deadline = Clock::System().Monotonic() + wait;
+  Nanos pause = kMillisecond;
+  while (true) {
+    struct flock range = WholeFile();
+    if (::fcntl(lock.fd_, F_OFD_SETLK, &range) == 0) return lock;
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN && errno != EACCES) {
+      return SystemError("lock " + path +
+                         " (does the file system support locks? if not, set SONDE_ARCHIVE to a "
+                         "directory on one that does)");
+    }
+    const Nanos left = deadline - Clock::System().Monotonic();
+    if (left <= 0) return Status(Code::kBusy, path + " is held by another process");
+    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left, pause)));
+    pause = std::min(pause * 2, 50 * kMillisecond);
+  }
+}
+
+bool FileLock::IsLocked(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  struct flock range = WholeFile();
+  const bool asked = ::fcntl(fd, F_OFD_GETLK, &range) == 0;
+  ::close(fd);
+  return asked && range.l_type != F_UNLCK;
+}
+
+}  // namespace sonde

@@ -1,0 +1,38 @@
+// An exclusive lock on a file, held by one open file description.
+//
+// LevelDB's own lock is a POSIX record lock: it belongs to the process, and any close of the file
+// in that process drops it, also the one LevelDB itself makes when it finds its database in use.
+// Open file description locks have neither trap, are seen by other hosts on file systems that
+// support record locks, and are gone when their holder is.
+//
+// Thread safety: values that can be moved, one thread at a time; IsLocked from any thread.
+#pragma once
+
+#include <string>
+
+#include "core/status.h"
+#include "core/time.h"
+
+namespace sonde {
+
+class FileLock {
+ public:
+  FileLock() = default;
+  FileLock(FileLock&& other) noexcept;
+  FileLock& operator=(FileLock&& other) noexcept;
+  ~FileLock();
+
+  // Creates the file (0600) if needed. Waits up to `wait`; kBusy if somebody else has it then.
+  static Result<FileLock> Acquire(const std::string& path, Nanos wait);
+  // Whether somebody holds it now. A file that does not exist is not locked. Disturbs nobody.
+  static bool IsLocked(const std::string& path);
+
+  bool held() const { return fd_ >= 0; }
+  void Release();
+
+ private:
+  explicit FileLock(int fd) : fd_(fd) {}
+  int fd_ = -1;
+};
+
+}  // namespace sonde

@@ -1,0 +1,112 @@
+#include "profiles/footprint.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sonde {
+namespace {
+
+void KeepMin(Reduced& kept, const Reduced& value) {
+  if (value.min < kept.min || (value.min == kept.min && value.min_owner < kept.min_owner)) {
+    kept.min = value.min;
+    kept.min_owner = value.min_owner;
+  }
+}
+
+void KeepMax(Reduced& kept, const Reduced& value) {
+  if (value.max > kept.max || (value.max == kept.max && value.max_owner < kept.max_owner)) {
+    kept.max = value.max;
+    kept.max_owner = value.max_owner;
+  }
+}
+
+bool Counts(const Metric& metric) { return metric.type != MetricType::kGauge; }
+
+}  // namespace
+
+void FootprintBuilder::SetSeries(const std::vector<Series>& series) {
+  columns_.clear();
+  columns_.reserve(series.size());
+  for (const Series& s : series) {
+    const auto [it, is_new] = index_.try_emplace(SeriesName(s.metric.name, s.tags), slots_.size());
+    if (is_new) {
+      slots_.emplace_back();
+      slots_.back().series = s;
+    }
+    columns_.push_back(it->second);
+  }
+}
+
+void FootprintBuilder::AddGauge(Slot& slot, const Reduced& value) {
+  const double number = value.Value(slot.series.metric.reduction);
+  slot.last = number;
+  slot.sum += number;
+  KeepMin(slot.extremes, value);
+  KeepMax(slot.extremes, value);
+}
+
+void FootprintBuilder::AddCounter(Slot& slot, const Reduced& value) {
+  const double before = slot.last;
+  if (slot.ticks > 0 && value.count != slot.count) {
+    slot.missing = std::max(0.0, before - value.sum);
+    // The owner of the smallest value is gone if it is absent from a smaller row; if everything is
+    // back nobody is.
+    if (value.count < slot.count && slot.row_min.min_owner != value.min_owner) {
+      KeepMin(slot.gone_min, slot.row_min);
+    }
+    if (slot.missing == 0) slot.gone_min = Reduced();
+  }
+  slot.count = value.count;
+  slot.last = std::max(before, value.sum + slot.missing);
+  slot.row_min.min = value.min;
+  slot.row_min.min_owner = value.min_owner;
+  KeepMax(slot.extremes, value);
+}
+
+void FootprintBuilder::AddRow(Nanos time, std::span<const Reduced> row) {
+  if (row.size() != columns_.size() || (rows_ > 0 && time <= last_row_)) return;
+  ++rows_;
+  last_row_ = time;
+  for (size_t i = 0; i < row.size(); ++i) {
+    const Reduced& value = row[i];
+    if (!(value.count > 0) || std::isnan(value.sum)) continue;
+    Slot& slot = slots_[columns_[i]];
+    if (Counts(slot.series.metric)) {
+      AddCounter(slot, value);
+    } else {
+      AddGauge(slot, value);
+    }
+    ++slot.ticks;
+    slot.last_time = time;
+  }
+}
+
+std::vector<FootprintEntry> FootprintBuilder::Entries() const {
+  std::vector<FootprintEntry> entries;
+  entries.reserve(slots_.size());
+  for (const Slot& slot : slots_) {
+    if (slot.ticks == 0) continue;
+    FootprintEntry entry;
+    entry.series = slot.series;
+    entry.ticks = slot.ticks;
+    entry.last = slot.last;
+    Reduced extremes = slot.extremes;
+    if (Counts(slot.series.metric)) {
+      const Nanos lived = slot.last_time - start_;
+      entry.mean = lived > 0 ? slot.last * static_cast<double>(kSecond) / static_cast<double>(lived)
+                             : std::nan("");
+      KeepMin(extremes, slot.row_min);
+      KeepMin(extremes, slot.gone_min);
+    } else {
+      entry.mean = slot.sum / static_cast<double>(slot.ticks);
+    }
+    entry.min = extremes.min;
+    entry.max = extremes.max;
+    entry.min_owner = extremes.min_owner;
+    entry.max_owner = extremes.max_owner;
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+}  // namespace sonde

@@ -1,0 +1,71 @@
+// From reduced rows to the footprint of a profile: one entry per reduced series.
+//
+// Rows come in the order of time, one per tick, as the head merges them or as they lie in reduced
+// blocks. For every series:
+//
+//   gauges    last and mean are of the step's number (by the metric's reduction), min and max what
+//             single nodes or tasks measured at any tick;
+//   counters  (and histograms, whose cells count) last is the total, mean the total per second
+//   since
+//             the step's start, min and max are over the final values of nodes or tasks.
+//
+// Counters only rise, so a sum that falls means that a node is missing from the tick: late, or gone
+// with its tasks. What was counted is kept: the missing part stays in the total until the sum has
+// risen above it again. Likewise the smallest final value may belong to a node that has left.
+//
+// Thread safety: none; one thread. AddRow allocates nothing.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/time.h"
+#include "profiles/profile.h"
+#include "series/reduced.h"
+#include "series/schema.h"
+
+namespace sonde {
+
+class FootprintBuilder {
+ public:
+  // `start` of the step: counters count from there.
+  explicit FootprintBuilder(Nanos start) : start_(start) {}
+
+  // The series of the rows that follow, one Reduced each. Series seen before go on.
+  void SetSeries(const std::vector<Series>& series);
+  // A reduced value with count 0 is missing and is passed over, as is a row of the wrong size or
+  // one that is not later than the row before.
+  void AddRow(Nanos time, std::span<const Reduced> row);
+
+  // Entries in the order in which series were first seen; those never measured are left out.
+  std::vector<FootprintEntry> Entries() const;
+  size_t rows() const { return rows_; }
+
+ private:
+  struct Slot {
+    Series series;
+    uint64_t ticks = 0;
+    Nanos last_time = 0;
+    double last = 0;
+    double sum = 0;      // gauges: of the step's number over ticks
+    double count = 0;    // counters: values in the last row
+    double missing = 0;  // counters: what absent nodes had counted
+    Reduced extremes;    // only min, max and their owners
+    Reduced row_min;     // counters: the last row's minimum
+    Reduced gone_min;    // counters: the minimum of nodes that left
+  };
+
+  static void AddGauge(Slot& slot, const Reduced& value);
+  static void AddCounter(Slot& slot, const Reduced& value);
+
+  Nanos start_;
+  std::vector<Slot> slots_;
+  std::map<std::string, size_t> index_;
+  std::vector<size_t> columns_;  // slot of each value of a row
+  size_t rows_ = 0;
+  Nanos last_row_ = 0;
+};
+
+}  // namespace sonde

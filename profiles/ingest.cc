@@ -1,0 +1,319 @@
+#include "profiles/ingest.h"
+
+#include <fmt/format.h>
+#include <leveldb/write_batch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "profiles/file_lock.h"
+#include "profiles/keys.h"
+#include "profiles/leveldb_env.h"
+#include "profiles/profile.h"
+#include "profiles/profile_reader.h"
+
+namespace sonde {
+namespace {
+
+constexpr size_t kBatch = size_t{1} << 20;
+constexpr Nanos kSweepAge = 600 * kSecond;
+// Blocks of another writer that have the same node, group and sequence get a higher sequence.
+constexpr uint64_t kPartShift = 48;
+constexpr uint64_t kMaxParts = 1024;
+
+std::string_view View(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+leveldb::ReadOptions Scan() {
+  leveldb::ReadOptions options;
+  options.verify_checksums = true;
+  options.fill_cache = false;
+  return options;
+}
+
+// One live directory on its way into db/.
+class Ingest {
+ public:
+  Ingest(leveldb::DB& db, const ArchivePaths& archive, const LiveStep& step)
+      : db_(db), archive_(archive), step_(step) {}
+
+  Status Run();
+
+ private:
+  Status OpenLive();
+  Status CopySchemas();
+  Status CopyBlocks();
+  Status CopyBlock(const BlockKey& key, std::string_view bytes);
+  Status FlushIfFull(size_t added);
+  Status Commit(const Profile& profile);
+  Status Verify();
+  Profile Incoming();
+  Profile Merge(Profile incoming);
+  std::string DamageNote() const;
+  Status PutAway();
+
+  leveldb::DB& db_;
+  const ArchivePaths& archive_;
+  const LiveStep& step_;
+  std::optional<ReadOnlyDb> live_;
+  std::string damage_;  // "" or why something of it could not be read
+  uint64_t lost_blocks_ = 0;
+  leveldb::WriteBatch batch_;
+  size_t batched_ = 0;
+  std::vector<std::pair<std::string, std::string>> copied_;  // live's key, db's key
+};
+
+Status Ingest::OpenLive() {
+  auto opened = ReadOnlyDb::Open(step_.paths.blocks());
+  if (opened.ok()) {
+    live_ = *std::move(opened);
+    damage_ = live_->damage;
+  } else if (opened.status().code() != Code::kNotFound) {
+    damage_ = opened.status().message();
+  }
+  return {};
+}
+
+Status Ingest::FlushIfFull(size_t added) {
+  batched_ += added;
+  if (batched_ < kBatch) return {};
+  const leveldb::Status status = db_.Write(leveldb::WriteOptions(), &batch_);
+  batch_.Clear();
+  batched_ = 0;
+  return FromLevelDb(status, "write to " + archive_.db());
+}
+
+Status Ingest::CopySchemas() {
+  const std::unique_ptr<leveldb::Iterator> it(live_->db->NewIterator(Scan()));
+  const std::string prefix(1, keys::kSchemaKind);
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+    const auto id = keys::ParseSchema(View(it->key()));
+    const auto schema = Schema::Decode(View(it->value()));
+    if (!id || !schema.ok() || (*schema)->id() != *id) {
+      if (damage_.empty()) damage_ = "a schema fails its checks";
+      continue;
+    }
+    batch_.Put(it->key(), it->value());
+    SONDE_RETURN_IF_ERROR(FlushIfFull(it->key().size() + it->value().size()));
+  }
+  if (!it->status().ok() && damage_.empty()) damage_ = it->status().ToString();
+  return {};
+}
+
+Status Ingest::CopyBlock(const BlockKey& key, std::string_view bytes) {
+  const std::string from = keys::Block(step_.key, key);
+  BlockKey to = key;
+  for (uint64_t part = 0; part < kMaxParts; ++part) {
+    to.sequence = key.sequence | part << kPartShift;
+    const std::string at = keys::Block(step_.key, to);
+    std::string there;
+    const leveldb::Status status = db_.Get(Scan(), at, &there);
+    if (status.ok() && there != bytes) continue;
+    if (!status.ok() && !status.IsNotFound()) {
+      return FromLevelDb(status, "read from " + archive_.db());
+    }
+    copied_.emplace_back(from, at);
+    if (status.ok()) return {};
+    batch_.Put(at, {bytes.data(), bytes.size()});
+    return FlushIfFull(at.size() + bytes.size());
+  }
+  return {Code::kLimit, "ingest " + step_.name + ": too many writers used the same blocks"};
+}
+
+Status Ingest::CopyBlocks() {
+  const std::unique_ptr<leveldb::Iterator> it(live_->db->NewIterator(Scan()));
+  const std::string prefix = keys::Blocks(step_.key);
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+    const auto key = keys::ParseBlock(step_.key, View(it->key()));
+    const auto block = key ? DecodeBlock(View(it->value())) : Status(Code::kCorrupt, "a bad key");
+    if (!block.ok()) {
+      ++lost_blocks_;
+      if (damage_.empty()) damage_ = block.status().message();
+      continue;
+    }
+    SONDE_RETURN_IF_ERROR(CopyBlock(*key, View(it->value())));
+  }
+  if (!it->status().ok() && damage_.empty()) damage_ = it->status().ToString();
+  return {};
+}
+
+std::string Ingest::DamageNote() const {
+  if (damage_.empty()) return "";
+  std::string what =
+      lost_blocks_ == 0 ? "Some of the record" : fmt::format("{} blocks", lost_blocks_);
+  return fmt::format(
+      "{} could not be read ({}); the rest is here, the damaged files are kept in {}{}.", what,
+      damage_, step_.paths.dir, kCorruptSuffix);
+}
+
+// The profile as its writer left it or, if it was killed before that, as the blocks tell.
+Profile Ingest::Incoming() {
+  Profile profile;
+  JobDescription job = step_.job;
+  std::optional<OwnCost> cost;
+  if (live_) {
+    const ProfileReader reader(*live_->db, step_.key);
+    if (auto stored = reader.StoredProfile(); stored.ok()) {
+      if (stored->job.state != EndState::kRunning) return *std::move(stored);
+      cost = stored->cost;
+    } else if (stored.status().code() != Code::kNotFound && damage_.empty()) {
+      damage_ = stored.status().message();
+    }
+    if (auto described = reader.Description(); described.ok()) job = *std::move(described);
+  }
+  if (keys::ProfileKey(job) != step_.key) job = *keys::DescribeKey(step_.key);
+  ReadTally tally;
+  profile.job = job;
+  if (live_) profile = ProfileReader(*live_->db, step_.key).Assemble(job, &tally);
+  if (cost) profile.cost = *cost;
+  if (job.state != EndState::kRunning) return profile;
+  profile.job.state = EndState::kLost;
+  profile.job.end = std::max({job.start, tally.last, job.end});
+  profile.job.notes.push_back(
+      tally.last == 0
+          ? "The head was killed before its first block was stored: nothing was measured."
+          : fmt::format("The head was killed: the record stops at {} with its last stored block; "
+                        "the end of the step is not known.",
+                        FormatTime(tally.last)));
+  return profile;
+}
+
+// What the archive shall say if it knows the step already, from another part or an earlier try.
+Profile Ingest::Merge(Profile incoming) {
+  const ProfileReader reader(db_, step_.key);
+  auto existing = reader.StoredProfile();
+  if (!existing.ok()) return incoming;
+  if (existing->job.state != EndState::kLost) return *std::move(existing);
+  if (incoming.job.state != EndState::kLost) return incoming;
+  JobDescription job = incoming.job.end >= existing->job.end ? incoming.job : existing->job;
+  job.end = 0;
+  ReadTally tally;
+  Profile merged = reader.Assemble(job, &tally);
+  merged.job.end = std::max({incoming.job.end, existing->job.end, tally.last});
+  merged.cost = incoming.cost;
+  return merged;
+}
+
+Status Ingest::Commit(const Profile& profile) {
+  const JobDescription& job = profile.job;
+  batch_.Put({keys::kFormatKey.data(), keys::kFormatKey.size()},
+             {keys::kFormat.data(), keys::kFormat.size()});
+  batch_.Put(keys::Description(step_.key), DescriptionToJson(job));
+  batch_.Put(keys::Profile(step_.key), ProfileToJson(profile));
+  batch_.Put(keys::ByTime(job), "");
+  batch_.Put(keys::ByJob(job), "");
+  leveldb::WriteOptions options;
+  options.sync = true;
+  const leveldb::Status status = db_.Write(options, &batch_);
+  batch_.Clear();
+  batched_ = 0;
+  return FromLevelDb(status, "write to " + archive_.db());
+}
+
+Status Ingest::Verify() {
+  for (const auto& [from, to] : copied_) {
+    std::string original;
+    std::string copy;
+    SONDE_RETURN_IF_ERROR(
+        FromLevelDb(live_->db->Get(Scan(), from, &original), "read " + step_.paths.blocks()));
+    SONDE_RETURN_IF_ERROR(
+        FromLevelDb(db_.Get(Scan(), to, &copy), "read back from " + archive_.db()));
+    if (copy != original) {
+      return {Code::kIo, "ingest " + step_.name + ": what was written to " + archive_.db() +
+                             " reads back differently; the original is kept"};
+    }
+  }
+  return {};
+}
+
+// Deletes the live directory, or keeps it aside if something of it could not be copied.
+Status Ingest::PutAway() {
+  std::string target = archive_.live() + "/" + kHidden + "gone-" + step_.name;
+  if (!damage_.empty()) {
+    target = step_.paths.dir + std::string(kCorruptSuffix);
+    for (int i = 2; std::filesystem::exists(target); ++i) {
+      target = fmt::format("{}-{}{}", step_.paths.dir, i, kCorruptSuffix);
+    }
+  }
+  if (std::rename(step_.paths.dir.c_str(), target.c_str()) != 0) {
+    return SystemError("put away " + step_.paths.dir);
+  }
+  std::error_code ignored;
+  if (damage_.empty()) std::filesystem::remove_all(target, ignored);
+  return {};
+}
+
+Status Ingest::Run() {
+  auto lock = FileLock::Acquire(step_.paths.lock(), 0);
+  if (!lock.ok()) return lock.status();
+  SONDE_RETURN_IF_ERROR(OpenLive());
+  if (live_) {
+    SONDE_RETURN_IF_ERROR(CopySchemas());
+    SONDE_RETURN_IF_ERROR(CopyBlocks());
+  }
+  // Assembling a merged profile needs all blocks in db.
+  SONDE_RETURN_IF_ERROR(FlushIfFull(kBatch));
+  Profile profile = Merge(Incoming());
+  if (std::string note = DamageNote();
+      !note.empty() && std::find(profile.job.notes.begin(), profile.job.notes.end(), note) ==
+                           profile.job.notes.end()) {
+    profile.job.notes.push_back(std::move(note));
+  }
+  SONDE_RETURN_IF_ERROR(Commit(profile));
+  SONDE_RETURN_IF_ERROR(Verify());
+  live_.reset();
+  return PutAway();
+}
+
+}  // namespace
+
+Status IngestStep(leveldb::DB& db, const ArchivePaths& archive, const LiveStep& step) try {
+  return Ingest(db, archive, step).Run().Within("ingest " + step.name);
+} catch (const std::exception& e) {
+  return {Code::kInternal, "ingest " + step.name + ": " + e.what()};
+}
+
+void SweepLive(const ArchivePaths& archive) {
+  for (const std::string& name : NamesIn(archive.live())) {
+    if (name[0] != kHidden) continue;
+    const LivePaths paths(archive.live() + "/" + name);
+    const bool gone = name.starts_with(std::string(1, kHidden) + "gone-");
+    const bool old = Clock::System().Now() - NewestChange(paths.dir) > kSweepAge;
+    if (!gone && (!old || FileLock::IsLocked(paths.lock()))) continue;
+    std::error_code ignored;
+    std::filesystem::remove_all(paths.dir, ignored);
+  }
+}
+
+Result<std::unique_ptr<leveldb::DB>> OpenDb(const ArchivePaths& archive) {
+  leveldb::Options options;
+  options.create_if_missing = true;
+  options.paranoid_checks = true;
+  options.info_log = NullLogger();
+  // Blocks do not compress again, schemas and descriptions do; Snappy tells quickly.
+  options.compression = leveldb::kSnappyCompression;
+  options.write_buffer_size = 4u << 20;
+  options.max_file_size = 8u << 20;
+  options.max_open_files = 256;
+  std::error_code error;
+  std::filesystem::create_directory(archive.db(), error);
+  std::filesystem::permissions(archive.db(), std::filesystem::perms::owner_all, error);
+  leveldb::DB* opened = nullptr;
+  const leveldb::Status status = leveldb::DB::Open(options, archive.db(), &opened);
+  std::unique_ptr<leveldb::DB> db(opened);
+  if (!status.ok()) return FromLevelDb(status, "open " + archive.db());
+  std::string format;
+  const leveldb::Status read =
+      db->Get(Scan(), {keys::kFormatKey.data(), keys::kFormatKey.size()}, &format);
+  if (read.ok() && format != keys::kFormat) {
+    return Status(Code::kUnsupported, "open " + archive.db() +
+                                          ": it was written by a newer Sonde (" +
+                                          format.substr(0, 64) + "); update this one");
+  }
+  if (!read.ok() && !read.IsNotFound()) return FromLevelDb(read, "read " + archive.db());
+  return db;
+}
+
+}  // namespace sonde

@@ -1,0 +1,30 @@
+// Moving a finished or abandoned step from live/ into db/.
+//
+// In this order, so that a kill at any point loses nothing and counts nothing twice: copy the
+// blocks; write description, profile and indexes with the last batch and sync; read everything back
+// and compare; only then delete the live directory, renaming it first. Done again it does the same.
+//
+// A step may have several live directories: its head's and those of acting heads. Their blocks are
+// merged. What cannot be read is named in the notes, and its directory is kept as NAME.corrupt.
+//
+// Thread safety: none; the caller holds the archive's lock.
+#pragma once
+
+#include <leveldb/db.h>
+
+#include "core/status.h"
+#include "profiles/archive_dir.h"
+#include "profiles/live_steps.h"
+
+namespace sonde {
+
+// kBusy if its writer holds it.
+Status IngestStep(leveldb::DB& db, const ArchivePaths& archive, const LiveStep& step);
+
+// Deletes what killed writers and ingests left half made or half deleted.
+void SweepLive(const ArchivePaths& archive);
+
+// Opens db/ for writing, making it if needed. kCorrupt if it is damaged.
+Result<std::unique_ptr<leveldb::DB>> OpenDb(const ArchivePaths& archive);
+
+}  // namespace sonde

@@ -1,0 +1,291 @@
+#include "profiles/leveldb_env.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "profiles/archive_dir.h"
+
+namespace sonde {
+namespace {
+
+using leveldb::Slice;
+
+class Silence : public leveldb::Logger {
+ public:
+  void Logv(const char*, std::va_list) override {}
+};
+
+class QuietFile : public leveldb::WritableFile {
+ public:
+  QuietFile(leveldb::WritableFile* file, const QuietOpenEnv& env) : file_(file), env_(env) {}
+  leveldb::Status Append(const Slice& data) override { return file_->Append(data); }
+  leveldb::Status Close() override { return file_->Close(); }
+  leveldb::Status Flush() override { return file_->Flush(); }
+  leveldb::Status Sync() override { return env_.quiet() ? file_->Flush() : file_->Sync(); }
+
+ private:
+  std::unique_ptr<leveldb::WritableFile> file_;
+  const QuietOpenEnv& env_;
+};
+
+class MemorySequential : public leveldb::SequentialFile {
+ public:
+  explicit MemorySequential(OverlayEnv::Content content) : content_(std::move(content)) {}
+  leveldb::Status Read(size_t n, Slice* result, char* scratch) override {
+    n = std::min(n, content_->size() - at_);
+    std::memcpy(scratch, content_->data() + at_, n);
+    *result = Slice(scratch, n);
+    at_ += n;
+    return leveldb::Status::OK();
+  }
+  leveldb::Status Skip(uint64_t n) override {
+    at_ += std::min<uint64_t>(n, content_->size() - at_);
+    return leveldb::Status::OK();
+  }
+
+ private:
+  OverlayEnv::Content content_;
+  size_t at_ = 0;
+};
+
+// LevelDB reads a table only after it has written and closed it.
+class MemoryRandomAccess : public leveldb::RandomAccessFile {
+ public:
+  explicit MemoryRandomAccess(OverlayEnv::Content content) : content_(std::move(content)) {}
+  leveldb::Status Read(uint64_t offset, size_t n, Slice* result, char*) const override {
+    if (offset > content_->size()) return leveldb::Status::IOError("read past the end");
+    *result = Slice(content_->data() + offset, std::min<size_t>(n, content_->size() - offset));
+    return leveldb::Status::OK();
+  }
+
+ private:
+  OverlayEnv::Content content_;
+};
+
+class MemoryWritable : public leveldb::WritableFile {
+ public:
+  explicit MemoryWritable(OverlayEnv::Content content) : content_(std::move(content)) {}
+  leveldb::Status Append(const Slice& data) override {
+    content_->append(data.data(), data.size());
+    return leveldb::Status::OK();
+  }
+  leveldb::Status Close() override { return leveldb::Status::OK(); }
+  leveldb::Status Flush() override { return leveldb::Status::OK(); }
+  leveldb::Status Sync() override { return leveldb::Status::OK(); }
+
+ private:
+  OverlayEnv::Content content_;
+};
+
+leveldb::Options ReadOnlyOptions(OverlayEnv* env) {
+  leveldb::Options options;
+  options.env = env;
+  options.info_log = NullLogger();
+  options.paranoid_checks = true;
+  options.max_open_files = 128;
+  options.write_buffer_size = 16u << 20;  // what the log holds, in one piece
+  return options;
+}
+
+leveldb::Status TryOpen(const std::string& path, bool repair, ReadOnlyDb& out) {
+  out.db.reset();
+  out.env = std::make_unique<OverlayEnv>();
+  leveldb::Options options = ReadOnlyOptions(out.env.get());
+  if (repair) {
+    const leveldb::Status repaired = leveldb::RepairDB(path, options);
+    if (!repaired.ok()) return repaired;
+    options.paranoid_checks = false;
+  }
+  leveldb::DB* db = nullptr;
+  const leveldb::Status status = leveldb::DB::Open(options, path, &db);
+  out.db.reset(db);
+  out.env->Seal();
+  return status;
+}
+
+}  // namespace
+
+Status FromLevelDb(const leveldb::Status& status, std::string_view what) {
+  if (status.ok()) return {};
+  const std::string text = status.ToString();
+  Code code = Code::kIo;
+  if (status.IsNotFound()) code = Code::kNotFound;
+  if (status.IsCorruption()) code = Code::kCorrupt;
+  int error = 0;
+  for (const int known : {ENOSPC, EDQUOT, EROFS, EACCES, EPERM}) {
+    if (text.ends_with(std::strerror(known))) error = known;
+  }
+  if (error == EACCES || error == EPERM) code = Code::kPermission;
+  return {code, std::string(what) + ": " + text + ArchiveAdvice(error)};
+}
+
+leveldb::Logger* NullLogger() {
+  static Silence silence;
+  return &silence;
+}
+
+leveldb::Status QuietOpenEnv::NewWritableFile(const std::string& name,
+                                              leveldb::WritableFile** file) {
+  leveldb::WritableFile* plain = nullptr;
+  const leveldb::Status status = target()->NewWritableFile(name, &plain);
+  *file = plain == nullptr ? nullptr : std::make_unique<QuietFile>(plain, *this).release();
+  return status;
+}
+
+leveldb::Status QuietOpenEnv::NewLogger(const std::string&, leveldb::Logger** logger) {
+  *logger = std::make_unique<Silence>().release();
+  return leveldb::Status::OK();
+}
+
+void OverlayEnv::Seal() {
+  std::vector<std::pair<void (*)(void*), void*>> scheduled;
+  {
+    const std::lock_guard lock(mutex_);
+    sealed_ = true;
+    scheduled.swap(scheduled_);
+  }
+  for (const auto& [function, argument] : scheduled) target()->Schedule(function, argument);
+}
+
+OverlayEnv::Content OverlayEnv::Find(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto it = files_.find(name);
+  return it == files_.end() ? nullptr : it->second;
+}
+
+bool OverlayEnv::Hidden(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return removed_.contains(name);
+}
+
+leveldb::Status OverlayEnv::NewSequentialFile(const std::string& name,
+                                              leveldb::SequentialFile** f) {
+  *f = nullptr;
+  if (Content content = Find(name)) {
+    *f = std::make_unique<MemorySequential>(std::move(content)).release();
+    return leveldb::Status::OK();
+  }
+  if (Hidden(name)) return leveldb::Status::NotFound(name);
+  return target()->NewSequentialFile(name, f);
+}
+
+leveldb::Status OverlayEnv::NewRandomAccessFile(const std::string& name,
+                                                leveldb::RandomAccessFile** f) {
+  *f = nullptr;
+  if (Content content = Find(name)) {
+    *f = std::make_unique<MemoryRandomAccess>(std::move(content)).release();
+    return leveldb::Status::OK();
+  }
+  if (Hidden(name)) return leveldb::Status::NotFound(name);
+  return target()->NewRandomAccessFile(name, f);
+}
+
+leveldb::Status OverlayEnv::NewWritableFile(const std::string& name, leveldb::WritableFile** f) {
+  *f = nullptr;
+  const std::lock_guard lock(mutex_);
+  if (sealed_) return leveldb::Status::IOError(name, "this view cannot be written");
+  auto content = std::make_shared<std::string>();
+  files_[name] = content;
+  removed_.erase(name);
+  *f = std::make_unique<MemoryWritable>(std::move(content)).release();
+  return leveldb::Status::OK();
+}
+
+bool OverlayEnv::FileExists(const std::string& name) {
+  return Find(name) != nullptr || (!Hidden(name) && target()->FileExists(name));
+}
+
+leveldb::Status OverlayEnv::GetChildren(const std::string& dir, std::vector<std::string>* names) {
+  std::vector<std::string> on_disk;
+  const leveldb::Status status = target()->GetChildren(dir, &on_disk);
+  const std::string prefix = dir + "/";
+  const std::lock_guard lock(mutex_);
+  std::set<std::string> all;
+  for (const std::string& name : on_disk) {
+    if (!removed_.contains(prefix + name)) all.insert(name);
+  }
+  for (const auto& [name, content] : files_) {
+    if (name.starts_with(prefix)) all.insert(name.substr(prefix.size()));
+  }
+  names->assign(all.begin(), all.end());
+  return all.empty() ? status : leveldb::Status::OK();
+}
+
+leveldb::Status OverlayEnv::RemoveFile(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  files_.erase(name);
+  removed_.insert(name);
+  return leveldb::Status::OK();
+}
+
+leveldb::Status OverlayEnv::GetFileSize(const std::string& name, uint64_t* size) {
+  if (const Content content = Find(name)) {
+    *size = content->size();
+    return leveldb::Status::OK();
+  }
+  if (Hidden(name)) return leveldb::Status::NotFound(name);
+  return target()->GetFileSize(name, size);
+}
+
+leveldb::Status OverlayEnv::RenameFile(const std::string& from, const std::string& to) {
+  Content content = Find(from);
+  if (!content) {
+    if (Hidden(from)) return leveldb::Status::NotFound(from);
+    content = std::make_shared<std::string>();
+    const leveldb::Status status = leveldb::ReadFileToString(target(), from, content.get());
+    if (!status.ok()) return status;
+  }
+  const std::lock_guard lock(mutex_);
+  files_.erase(from);
+  removed_.insert(from);
+  removed_.erase(to);
+  files_[to] = std::move(content);
+  return leveldb::Status::OK();
+}
+
+leveldb::Status OverlayEnv::LockFile(const std::string&, leveldb::FileLock** lock) {
+  *lock = std::make_unique<leveldb::FileLock>().release();
+  return leveldb::Status::OK();
+}
+
+leveldb::Status OverlayEnv::UnlockFile(leveldb::FileLock* lock) {
+  const std::unique_ptr<leveldb::FileLock> owned(lock);
+  return leveldb::Status::OK();
+}
+
+void OverlayEnv::Schedule(void (*function)(void*), void* argument) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!sealed_) {
+      scheduled_.emplace_back(function, argument);
+      return;
+    }
+  }
+  target()->Schedule(function, argument);
+}
+
+leveldb::Status OverlayEnv::NewLogger(const std::string&, leveldb::Logger** logger) {
+  *logger = std::make_unique<Silence>().release();
+  return leveldb::Status::OK();
+}
+
+Result<ReadOnlyDb> ReadOnlyDb::Open(const std::string& path) {
+  // A writer may replace files while they are being looked up; then the next try sees the new ones.
+  constexpr int kTries = 3;
+  ReadOnlyDb out;
+  if (!leveldb::Env::Default()->FileExists(path + "/CURRENT")) {
+    return Status(Code::kNotFound, path + " holds no database");
+  }
+  leveldb::Status status;
+  for (int i = 0; i < kTries; ++i) {
+    status = TryOpen(path, false, out);
+    if (status.ok()) return out;
+  }
+  out.damage = status.ToString();
+  const leveldb::Status repaired = TryOpen(path, true, out);
+  if (!repaired.ok()) return FromLevelDb(repaired, "read " + path);
+  return out;
+}
+
+}  // namespace sonde

@@ -1,0 +1,96 @@
+// What LevelDB is given by us: how it reaches files, and how its errors are told.
+//
+// QuietOpenEnv leaves out the fsyncs of creating a database. A running step's archive promises that
+// what it acknowledged survives a kill of its writer, for which the page cache is enough; several
+// fsyncs in the path of a step of a second are not. Once opened, LevelDB syncs as it always does.
+//
+// OverlayEnv shows a database as it is on disk and keeps whatever LevelDB writes to it in memory:
+// so one can be read that is another's, read-only, damaged or written by somebody else right now,
+// without changing a byte of it.
+//
+// Thread safety: as leveldb::Env, all methods from any thread.
+#pragma once
+
+#include <leveldb/db.h>
+#include <leveldb/env.h>
+#include <leveldb/status.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+
+namespace sonde {
+
+// LevelDB's status as ours; `what` was tried.
+Status FromLevelDb(const leveldb::Status& status, std::string_view what);
+
+// Drops LevelDB's own log, which would be one more file. Never deleted.
+leveldb::Logger* NullLogger();
+
+class QuietOpenEnv : public leveldb::EnvWrapper {
+ public:
+  QuietOpenEnv() : EnvWrapper(leveldb::Env::Default()) {}
+  void Opened() { quiet_ = false; }
+  bool quiet() const { return quiet_; }
+
+  leveldb::Status NewWritableFile(const std::string& name, leveldb::WritableFile** file) override;
+  leveldb::Status NewLogger(const std::string&, leveldb::Logger** logger) override;
+
+ private:
+  std::atomic<bool> quiet_ = true;
+};
+
+class OverlayEnv : public leveldb::EnvWrapper {
+ public:
+  using Content = std::shared_ptr<std::string>;
+
+  OverlayEnv() : EnvWrapper(leveldb::Env::Default()) {}
+
+  // From now on nothing more can be written, so that LevelDB does not compact into memory.
+  void Seal();
+
+  leveldb::Status NewSequentialFile(const std::string& name, leveldb::SequentialFile** f) override;
+  leveldb::Status NewRandomAccessFile(const std::string& name,
+                                      leveldb::RandomAccessFile** f) override;
+  leveldb::Status NewWritableFile(const std::string& name, leveldb::WritableFile** f) override;
+  bool FileExists(const std::string& name) override;
+  leveldb::Status GetChildren(const std::string& dir, std::vector<std::string>* names) override;
+  leveldb::Status RemoveFile(const std::string& name) override;
+  leveldb::Status CreateDir(const std::string&) override { return leveldb::Status::OK(); }
+  leveldb::Status RemoveDir(const std::string&) override { return leveldb::Status::OK(); }
+  leveldb::Status GetFileSize(const std::string& name, uint64_t* size) override;
+  leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
+  leveldb::Status LockFile(const std::string&, leveldb::FileLock** lock) override;
+  leveldb::Status UnlockFile(leveldb::FileLock* lock) override;
+  void Schedule(void (*function)(void*), void* argument) override;
+  leveldb::Status NewLogger(const std::string&, leveldb::Logger** logger) override;
+
+ private:
+  // The file in memory; nullptr if it is on disk or nowhere.
+  Content Find(const std::string& name);
+  bool Hidden(const std::string& name);
+
+  std::mutex mutex_;
+  std::map<std::string, Content> files_;
+  std::set<std::string> removed_;
+  std::vector<std::pair<void (*)(void*), void*>> scheduled_;  // until Seal
+  bool sealed_ = false;
+};
+
+// A database that is read through an overlay.
+struct ReadOnlyDb {
+  std::unique_ptr<OverlayEnv> env;
+  std::unique_ptr<leveldb::DB> db;  // goes before its environment
+  std::string damage;               // "" or what LevelDB found wrong; then some of it is missing
+
+  static Result<ReadOnlyDb> Open(const std::string& path);
+};
+
+}  // namespace sonde

@@ -1,0 +1,203 @@
+// The writing side of live/. One LevelDB a step; see docs/archive.md.
+//
+// Blocks are compressed already, so LevelDB does not try again; its write buffer is what the head
+// pays in memory. A failed write leaves LevelDB's log in a state in which what follows it could not
+// be read again, so the database is opened anew before the next one.
+#include <leveldb/db.h>
+#include <leveldb/write_batch.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+
+#include "profiles/archive.h"
+#include "profiles/archive_dir.h"
+#include "profiles/file_lock.h"
+#include "profiles/json_writer.h"
+#include "profiles/keys.h"
+#include "profiles/leveldb_env.h"
+
+namespace sonde {
+namespace {
+
+constexpr size_t kWriteBuffer = size_t{512} << 10;
+constexpr size_t kMaxKey = 200;   // a directory's name has 255 bytes, and suffixes follow
+constexpr int kMaxParts = 64;     // writers of one step: its head and acting heads
+constexpr size_t kMaxGroup = 64;  // bytes of a group's name
+
+}  // namespace
+
+struct LiveArchive::Rep {
+  LivePaths paths{""};
+  std::string parent;  // live/
+  std::string key;
+  FileLock lock;
+  QuietOpenEnv env;
+  std::unique_ptr<leveldb::DB> db;  // nullptr after a failure or Finish
+  std::set<uint64_t> schemas;       // stored ones
+  uint64_t stored_bytes = 0;
+  bool finished = false;
+
+  Status MakeDirectory(const ArchivePaths& archive, const JobDescription& job);
+  Status OpenDb();
+  Status Write(leveldb::WriteBatch& batch);
+  Status Put(const std::string& at, std::string_view value);
+};
+
+// The directory appears under its name at once with its lock held and its description in place, so
+// that nobody can take it for an abandoned one.
+Status LiveArchive::Rep::MakeDirectory(const ArchivePaths& archive, const JobDescription& job) {
+  const LivePaths hidden(archive.live() + "/" + kHidden + "new-" + std::to_string(::getpid()) +
+                         "-" + key);
+  if (::mkdir(hidden.dir.c_str(), 0700) != 0 && errno != EEXIST) {
+    const Status status = SystemError("make directory " + hidden.dir);
+    return {status.code(), std::string(status.message()) + ArchiveAdvice(errno)};
+  }
+  const auto fill = [&]() -> Status {
+    SONDE_RETURN_IF_ERROR(WriteFileAtomically(hidden.lock(), HostName()));
+    auto acquired = FileLock::Acquire(hidden.lock(), 0);
+    if (!acquired.ok()) return acquired.status();
+    lock = std::move(*acquired);
+    SONDE_RETURN_IF_ERROR(WriteFileAtomically(hidden.description(), DescriptionToJson(job)));
+    for (int part = 1; part <= kMaxParts; ++part) {
+      paths.dir = archive.live() + "/" + key + (part == 1 ? "" : "~" + std::to_string(part));
+      if (::rename(hidden.dir.c_str(), paths.dir.c_str()) == 0) return {};
+      if (errno != ENOTEMPTY && errno != EEXIST) return SystemError("make " + paths.dir);
+    }
+    return {Code::kLimit, "make " + paths.dir + ": there are too many of this step already"};
+  };
+  const Status status = fill();
+  std::error_code ignored;
+  if (!status.ok()) std::filesystem::remove_all(hidden.dir, ignored);
+  return status;
+}
+
+Status LiveArchive::Rep::OpenDb() {
+  leveldb::Options options;
+  options.env = &env;
+  options.create_if_missing = true;
+  options.info_log = NullLogger();
+  options.compression = leveldb::kNoCompression;
+  options.write_buffer_size = kWriteBuffer;
+  options.max_open_files = 64;
+  leveldb::DB* opened = nullptr;
+  const leveldb::Status status = leveldb::DB::Open(options, paths.blocks(), &opened);
+  db.reset(opened);
+  env.Opened();
+  return FromLevelDb(status, "open " + paths.blocks());
+}
+
+Status LiveArchive::Rep::Write(leveldb::WriteBatch& batch) {
+  if (finished) return {Code::kInvalid, "write to " + paths.dir + ": the profile is finished"};
+  if (!db) SONDE_RETURN_IF_ERROR(OpenDb());
+  const leveldb::Status status = db->Write(leveldb::WriteOptions(), &batch);
+  if (!status.ok()) db.reset();
+  return FromLevelDb(status, "write to " + paths.blocks());
+}
+
+Status LiveArchive::Rep::Put(const std::string& at, std::string_view value) {
+  leveldb::WriteBatch batch;
+  batch.Put(at, {value.data(), value.size()});
+  return Write(batch);
+}
+
+LiveArchive::LiveArchive() : rep_(std::make_unique<Rep>()) {}
+LiveArchive::~LiveArchive() = default;
+
+Result<std::unique_ptr<LiveArchive>> LiveArchive::Create(const std::string& archive,
+                                                         const JobDescription& job) {
+  const ArchivePaths paths(archive);
+  std::unique_ptr<LiveArchive> live(new LiveArchive);
+  Rep& rep = *live->rep_;
+  rep.key = keys::ProfileKey(job);
+  rep.parent = paths.live();
+  if (rep.key.size() > kMaxKey) {
+    return Status(Code::kInvalid, "archive step " + job.id.ToString().substr(0, 64) +
+                                      ": names of cluster, job and step are too long");
+  }
+  SONDE_RETURN_IF_ERROR(PrepareArchive(paths));
+  SONDE_RETURN_IF_ERROR(rep.MakeDirectory(paths, job));
+  Status status = rep.OpenDb();
+  if (status.ok()) {
+    leveldb::WriteBatch batch;
+    batch.Put(leveldb::Slice(keys::kFormatKey.data(), keys::kFormatKey.size()),
+              leveldb::Slice(keys::kFormat.data(), keys::kFormat.size()));
+    batch.Put(keys::Description(rep.key), DescriptionToJson(job));
+    status = rep.Write(batch);
+  }
+  if (status.ok()) return live;
+  std::error_code ignored;
+  rep.db.reset();
+  std::filesystem::remove_all(rep.paths.dir, ignored);
+  return status;
+}
+
+Status LiveArchive::PutDescription(const JobDescription& job) {
+  if (keys::ProfileKey(job) != rep_->key) {
+    return {Code::kInvalid,
+            "describe " + rep_->paths.dir + ": cluster, job, step and start may not change"};
+  }
+  const std::string json = DescriptionToJson(job);
+  SONDE_RETURN_IF_ERROR(rep_->Put(keys::Description(rep_->key), json));
+  return WriteFileAtomically(rep_->paths.description(), json);
+}
+
+Status LiveArchive::PutBlock(const BlockKey& key, const Schema& schema, std::string_view block) {
+  if (key.group.size() > kMaxGroup || key.group.find('\0') != std::string::npos) {
+    return {Code::kInvalid,
+            "archive a block: group '" + key.group.substr(0, kMaxGroup) + "' is no short name"};
+  }
+  leveldb::WriteBatch batch;
+  uint64_t bytes = block.size();
+  const bool new_schema = !rep_->schemas.contains(schema.id());
+  if (new_schema) {
+    batch.Put(keys::Schema(schema.id()), schema.encoded());
+    bytes += schema.encoded().size();
+  }
+  batch.Put(keys::Block(rep_->key, key), {block.data(), block.size()});
+  SONDE_RETURN_IF_ERROR(rep_->Write(batch));
+  if (new_schema) rep_->schemas.insert(schema.id());
+  rep_->stored_bytes += bytes;
+  return {};
+}
+
+Status LiveArchive::PutProfile(const Profile& profile) {
+  SONDE_RETURN_IF_ERROR(PutDescription(profile.job));
+  return rep_->Put(keys::Profile(rep_->key), ProfileToJson(profile));
+}
+
+Status LiveArchive::Sync() {
+  if (!rep_->db) {
+    return {Code::kIo, "sync " + rep_->paths.dir + ": it is not open"};
+  }
+  SONDE_RETURN_IF_ERROR(SyncDirectory(rep_->paths.blocks()));
+  SONDE_RETURN_IF_ERROR(SyncDirectory(rep_->paths.dir));
+  return SyncPath(rep_->parent);
+}
+
+Status LiveArchive::PutEndpoint(std::string_view host, uint16_t port, std::string_view token) {
+  std::string json;
+  JsonWriter(json)
+      .BeginObject()
+      .Field("host", host)
+      .Field("port", port)
+      .Field("token", token)
+      .Field("pid", ::getpid())
+      .EndObject();
+  return WriteFileAtomically(rep_->paths.endpoint(), json);
+}
+
+Status LiveArchive::Finish() {
+  SONDE_RETURN_IF_ERROR(rep_->Put(keys::Finished(rep_->key), ""));
+  rep_->finished = true;
+  rep_->db.reset();
+  ::unlink(rep_->paths.endpoint().c_str());
+  rep_->lock.Release();
+  return {};
+}
+
+const std::string& LiveArchive::path() const { return rep_->paths.dir; }
+uint64_t LiveArchive::stored_bytes() const { return rep_->stored_bytes; }
+
+}  // namespace sonde

@@ -1,0 +1,94 @@
+#include "profiles/live_steps.h"
+
+#include <limits>
+
+#include "profiles/file_lock.h"
+#include "profiles/json_parse.h"
+#include "profiles/keys.h"
+#include "profiles/profile.h"
+
+namespace sonde {
+namespace {
+
+namespace json = boost::json;
+
+constexpr size_t kMaxSmallFile = 64u << 10;
+// On a file system whose locks other hosts do not see, a writer elsewhere counts as alive for this
+// long after it last wrote.
+constexpr Nanos kRemoteSilence = 600 * kSecond;
+
+bool IsRunning(const LivePaths& paths) {
+  if (FileLock::IsLocked(paths.lock())) return true;
+  const auto host = ReadSmallFile(paths.lock(), kMaxSmallFile);
+  if (!host.ok() || host->empty() || *host == HostName()) return false;
+  // Finish removes the endpoint.
+  if (!ReadSmallFile(paths.endpoint(), kMaxSmallFile).ok()) return false;
+  return Clock::System().Now() - NewestChange(paths.blocks()) < kRemoteSilence;
+}
+
+std::string Text(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains(key);
+  if (value == nullptr || !value->is_string()) return "";
+  return {value->get_string().data(), value->get_string().size()};
+}
+
+template <typename T>
+T Number(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains(key);
+  json::error_code error;
+  const T number = value == nullptr ? 0 : value->to_number<T>(error);
+  return error ? 0 : number;
+}
+
+}  // namespace
+
+Result<Endpoint> EndpointFromJson(std::string_view text) {
+  const auto value = ParseJson(text, "an endpoint");
+  if (!value.ok()) return value.status();
+  const json::object* object = value->if_object();
+  if (object == nullptr) return Status(Code::kCorrupt, "read an endpoint: expected an object");
+  Endpoint endpoint;
+  endpoint.host = Text(*object, "host");
+  endpoint.port = Number<uint16_t>(*object, "port");
+  endpoint.token = Text(*object, "token");
+  endpoint.pid = Number<int>(*object, "pid");
+  if (endpoint.host.empty() || endpoint.port == 0) {
+    return Status(Code::kCorrupt, "read an endpoint: host or port is missing");
+  }
+  return endpoint;
+}
+
+Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name) {
+  LiveStep step;
+  step.name = name;
+  step.key = keys::KeyOfName(name);
+  const auto from_key = keys::DescribeKey(step.key);
+  if (name.empty() || name[0] == kHidden || name.ends_with(kCorruptSuffix) || !from_key) {
+    return Status(Code::kNotFound, "'" + name + "' is no step");
+  }
+  step.paths = LivePaths(archive.live() + "/" + name);
+  step.running = IsRunning(step.paths);
+  step.job = *from_key;
+  if (const auto text = ReadSmallFile(step.paths.description(), kMaxJsonBytes); text.ok()) {
+    auto described = DescriptionFromJson(*text);
+    if (described.ok() && keys::ProfileKey(*described) == step.key)
+      step.job = *std::move(described);
+  }
+  if (step.running) {
+    const auto text = ReadSmallFile(step.paths.endpoint(), kMaxSmallFile);
+    auto endpoint = text.ok() ? EndpointFromJson(*text) : text.status();
+    if (endpoint.ok()) step.endpoint = *std::move(endpoint);
+  }
+  return step;
+}
+
+std::vector<LiveStep> ScanLive(const ArchivePaths& archive) {
+  std::vector<LiveStep> steps;
+  for (const std::string& name : NamesIn(archive.live())) {
+    auto step = ReadLive(archive, name);
+    if (step.ok()) steps.push_back(*std::move(step));
+  }
+  return steps;
+}
+
+}  // namespace sonde

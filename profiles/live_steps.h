@@ -1,0 +1,33 @@
+// What lies in live/: steps that run, and finished or abandoned ones that wait to be ingested.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/job.h"
+#include "core/status.h"
+#include "profiles/archive.h"
+#include "profiles/archive_dir.h"
+
+namespace sonde {
+
+struct LiveStep {
+  std::string name;  // of its directory
+  std::string key;
+  LivePaths paths{""};
+  bool running = false;  // its writer holds it, or is on another host and was active just now
+  JobDescription job;    // from description.json, or what the key tells
+  Endpoint endpoint;     // if running and known
+};
+
+// In the order of their names. Directories that are being made or deleted, and damaged ones that
+// were ingested as far as they could be read, are left out.
+std::vector<LiveStep> ScanLive(const ArchivePaths& archive);
+// One of them; kNotFound for a name that is none.
+Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name);
+
+Result<Endpoint> EndpointFromJson(std::string_view json);
+
+}  // namespace sonde

@@ -1,0 +1,67 @@
+// Reads one profile out of a LevelDB that holds it: db/ or that of a live step, which use the same
+// keys. What is read is checked: a block or schema that fails is passed over and counted.
+//
+// Thread safety: const methods from any thread; the database must outlive the reader.
+#pragma once
+
+#include <leveldb/db.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profiles/archive.h"
+#include "profiles/profile.h"
+#include "series/block.h"
+#include "series/schema.h"
+#include "series/store.h"
+
+namespace sonde {
+
+// What was found while reading.
+struct ReadTally {
+  uint64_t blocks = 0;
+  uint64_t bytes = 0;
+  uint64_t unreadable = 0;  // blocks that fail their checks or whose schema is missing
+  std::string first_error;
+  Nanos last = 0;  // time of the last row
+};
+
+class ProfileReader {
+ public:
+  ProfileReader(leveldb::DB& db, std::string key) : db_(db), key_(std::move(key)) {}
+
+  const std::string& key() const { return key_; }
+  Result<JobDescription> Description() const;
+  // kNotFound if none was put.
+  Result<Profile> StoredProfile() const;
+  bool finished() const;
+  // The stored profile or, if there is none, what the blocks tell.
+  Result<Profile> Load() const;
+  // The profile made from the blocks, for a step whose end is not known: footprint and coverage
+  // from the reduced ones, up to the last of them. Of the cost only the stored bytes.
+  Profile Assemble(const JobDescription& job, ReadTally* tally = nullptr) const;
+
+  Result<std::vector<SeriesData>> Read(Archive::Scope scope,
+                                       const std::function<bool(const Series&)>& wanted,
+                                       Nanos start, Nanos end) const;
+  Result<std::vector<Series>> AllSeries(Archive::Scope scope) const;
+
+ private:
+  struct Stored {
+    BlockKey key;
+    BlockInfo info;
+    Schema::Ptr schema;
+    std::string_view bytes;  // until the next block
+  };
+  // Calls `f` for every good block in the order of keys, those of one scope or all.
+  Status ForEach(std::optional<Archive::Scope> scope, ReadTally& tally,
+                 const std::function<void(const Stored&)>& f) const;
+
+  leveldb::DB& db_;
+  std::string key_;
+};
+
+}  // namespace sonde
