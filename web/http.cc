@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "web/json_writer.h"
+#include "profiles/json_writer.h"
 
 namespace sonde::web {
 namespace {

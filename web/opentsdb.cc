@@ -3,8 +3,8 @@
 #include <cmath>
 #include <set>
 
+#include "profiles/json_writer.h"
 #include "web/gather.h"
-#include "web/json_writer.h"
 #include "web/opentsdb_request.h"
 #include "web/router.h"
 

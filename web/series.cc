@@ -9,8 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "profiles/json_writer.h"
 #include "web/gather.h"
-#include "web/json_writer.h"
 #include "web/opentsdb_request.h"
 #include "web/router.h"
 

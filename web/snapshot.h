@@ -4,8 +4,8 @@
 // Thread safety: functions without state.
 #pragma once
 
+#include "profiles/json_writer.h"
 #include "profiles/profile.h"
-#include "web/json_writer.h"
 
 namespace sonde::web {
 

@@ -1,0 +1,281 @@
+#include "tests/unit/web_fake_source.h"
+
+#include <cmath>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace sonde::web {
+namespace {
+
+constexpr int kTasksPerNode = 2;
+
+struct Shape {
+  MetricDecl decl;
+  std::string_view key;  // "" : no tag of its own
+  std::vector<std::string> values;
+  bool per_task = false;
+};
+
+std::vector<Shape> Shapes() {
+  using enum MetricType;
+  using enum Reduction;
+  const std::vector<std::string> modes = {"idle", "iowait", "system", "user"};
+  const std::vector<std::string> devices = {"eth0", "ib0"};
+  return {
+      {{"node_cpu_seconds_total", "seconds", kCounter, 2, kSum, "CPU time by mode."},
+       "mode",
+       modes},
+      {{"node_memory_MemTotal_bytes", "bytes", kGauge, 2, kSum, "Memory of the node."}, "", {}},
+      {{"node_memory_MemAvailable_bytes", "bytes", kGauge, 2, kMin, "Memory left for programs."},
+       "",
+       {}},
+      {{"node_load1", "1", kGauge, 2, kMean, "Load average over one minute."}, "", {}},
+      {{"node_pressure_cpu_waiting_seconds_total", "seconds", kCounter, 2, kSum,
+        "Time in which some task waited for a CPU."},
+       "",
+       {}},
+      {{"node_network_receive_bytes_total", "bytes", kCounter, 2, kSum, "Bytes received."},
+       "device",
+       devices},
+      {{"node_network_transmit_bytes_total", "bytes", kCounter, 2, kSum, "Bytes sent."},
+       "device",
+       devices},
+      {{"node_disk_read_bytes_total", "bytes", kCounter, 2, kSum, "Bytes read from disks."},
+       "device",
+       {"nvme0n1"}},
+      {{"node_disk_written_bytes_total", "bytes", kCounter, 2, kSum, "Bytes written to disks."},
+       "device",
+       {"nvme0n1"}},
+      {{"task_cpu_seconds_total", "seconds", kCounter, 2, kSum, "CPU time of the tasks."},
+       "mode",
+       {"system", "user"},
+       true},
+      {{"task_resident_memory_bytes", "bytes", kGauge, 2, kSum, "Resident memory of the tasks."},
+       "",
+       {},
+       true},
+      {{"task_threads", "1", kGauge, 2, kSum, "Threads of the tasks."}, "", {}, true},
+      {{"solver_iterations_total", "1", kCounter, 1, kSum, "Iterations of the solver."}, "", {}},
+      {{"solver.residual", "1", kGauge, 1, kMax, "Residual \\ norm,\nrelative."}, "", {}},
+  };
+}
+
+// A curve between 0 and 1 that differs from node to node.
+double Wave(double t, int node, double period) {
+  return 0.5 + 0.5 * std::sin(2 * M_PI * (t / period + 0.07 * node));
+}
+
+double Value(const Shape& shape, size_t value, int node, int task, double t) {
+  constexpr double kGib = 1024.0 * 1024 * 1024;
+  const std::string_view name = shape.decl.name;
+  const double slow = node == 2 ? 0.8 : 1.0;  // n3 is the slow one
+  if (name == "node_cpu_seconds_total") {
+    const double rates[] = {4 - 3.4 * slow, 0.2, 0.4, 2.8 * slow};
+    return rates[value] * t + (value == 3 ? 3 * std::sin(t / 40 + node) : 0) + 5;
+  }
+  if (name == "node_memory_MemTotal_bytes") return 64 * kGib;
+  if (name == "node_memory_MemAvailable_bytes") {
+    return (40 - 20 * Wave(t, node, 900) - 0.5 * node) * kGib;
+  }
+  if (name == "node_load1") return 4 * slow * (1 - std::exp(-t / 60)) + 0.3 * Wave(t, node, 50);
+  if (name.starts_with("node_network")) {
+    return (value == 1 ? 250e6 : 20e3) * (t + 8 * Wave(t, node, 60));
+  }
+  if (name.starts_with("node_disk")) return 5e6 * std::floor(t / 60) * (1 + node);
+  if (name.starts_with("node_pressure")) return 0.02 * t * (1 + node);
+  if (name == "task_cpu_seconds_total") return (value == 1 ? 1.4 * slow : 0.2) * t;
+  if (name == "task_resident_memory_bytes") return (6 + 4 * Wave(t, node + task, 900)) * kGib;
+  if (name == "task_threads") return 2;
+  if (name == "solver_iterations_total") return std::floor(12 * t);
+  return std::exp(-t / 100) * (1 + 0.1 * node);
+}
+
+}  // namespace
+
+struct FakeSource::Step {
+  Profile profile;
+  std::vector<SeriesData> series;
+
+  void Fill(const Shape& shape);
+  void AddSeries(const Shape& shape, size_t value, int node, int task);
+  void AddFootprint(const Shape& shape, size_t value);
+};
+
+void FakeSource::Step::AddSeries(const Shape& shape, size_t value, int node, int task) {
+  const JobDescription& job = profile.job;
+  SeriesData data;
+  data.series.metric = Metric(shape.decl);
+  data.series.tags = {{"host", job.nodes[node].host}, {"job", job.id.ToString()}};
+  if (!shape.key.empty()) data.series.tags.Set(shape.key, shape.values[value]);
+  if (shape.per_task) data.series.tags.Set("rank", std::to_string(node * kTasksPerNode + task));
+  const int64_t seconds = static_cast<int64_t>(job.coverage.expected / job.nodes.size());
+  for (int64_t t = 0; t < seconds; ++t) {
+    if (node == 2 && t >= 200 && t < 240) continue;
+    data.points.push_back(
+        {job.start + t * kSecond, Value(shape, value, node, task, static_cast<double>(t))});
+  }
+  series.push_back(std::move(data));
+}
+
+void FakeSource::Step::AddFootprint(const Shape& shape, size_t value) {
+  FootprintEntry entry;
+  entry.series.metric = Metric(shape.decl);
+  if (!shape.key.empty()) entry.series.tags.Set(shape.key, shape.values[value]);
+  Reduced last;
+  for (const SeriesData& data : series) {
+    const std::string* tag = data.series.tags.Find(shape.key);
+    if (data.series.metric.name != shape.decl.name) continue;
+    if (tag != nullptr && *tag != shape.values[value]) continue;
+    uint32_t node = 0;
+    while (profile.job.nodes[node].host != *data.series.tags.Find("host")) ++node;
+    last.Add(data.points.back().value, {node, Owner::kNobody});
+    entry.ticks = data.points.size();
+  }
+  entry.last = last.Value(shape.decl.reduction);
+  const double duration = static_cast<double>(entry.ticks);
+  entry.mean = shape.decl.type == MetricType::kCounter ? entry.last / duration : entry.last;
+  entry.min = last.min;
+  entry.max = last.max;
+  entry.min_owner = last.min_owner;
+  entry.max_owner = last.max_owner;
+  profile.footprint.push_back(std::move(entry));
+}
+
+void FakeSource::Step::Fill(const Shape& shape) {
+  const size_t values = shape.values.empty() ? 1 : shape.values.size();
+  for (size_t value = 0; value < values; ++value) {
+    for (int node = 0; node < static_cast<int>(profile.job.nodes.size()); ++node) {
+      const int tasks = shape.per_task ? kTasksPerNode : 1;
+      for (int task = 0; task < tasks; ++task) AddSeries(shape, value, node, task);
+    }
+    AddFootprint(shape, value);
+  }
+}
+
+struct FakeSource::Held {
+  std::mutex mutex;
+  std::vector<std::pair<QuerySpec, Callback>> queries;
+  std::vector<std::thread> threads;
+};
+
+namespace {
+
+JobDescription Describe(std::string_view job, int nodes, Nanos start, int64_t seconds) {
+  JobDescription d;
+  d.cluster = "balloon";
+  d.id = {std::string(job), "0"};
+  d.name = "lid-cavity";
+  d.user = "ada";
+  d.account = "fluids";
+  d.partition = "main";
+  d.command = "./cavity --grid 512";
+  d.workdir = "/home/ada/runs";
+  d.launch_host = "login1";
+  d.expected_nodes = d.job_nodes = static_cast<uint32_t>(nodes);
+  d.expected_tasks = d.expected_nodes * kTasksPerNode;
+  d.level = 2;
+  d.start = start;
+  d.coverage = {static_cast<uint64_t>(seconds * nodes), static_cast<uint64_t>(seconds * nodes)};
+  for (int i = 0; i < nodes; ++i) {
+    NodeInfo node;
+    node.host = "n" + std::to_string(i + 1);
+    node.node_id = static_cast<uint32_t>(i);
+    node.tasks = kTasksPerNode;
+    node.joined = start;
+    d.nodes.push_back(std::move(node));
+  }
+  return d;
+}
+
+}  // namespace
+
+FakeSource::FakeSource(Nanos now) : held_(std::make_unique<Held>()) {
+  now -= now % kSecond;
+  auto running = std::make_unique<Step>();
+  running->profile.job = Describe("4712", 2, now - 300 * kSecond, 300);
+  auto finished = std::make_unique<Step>();
+  JobDescription& job = finished->profile.job;
+  job = Describe("4711", 4, now - 1000 * kSecond, 600);
+  job.end = job.start + 600 * kSecond;
+  job.state = EndState::kCompleted;
+  job.coverage.got -= 40;
+  job.notes.push_back("n3: no samples for 40 s: link lost");
+  job.nodes[2].note = "link lost for 40 s";
+  finished->profile.cost = {1.9, 9.5e6, 2.1e6, 310e3};
+  for (const Shape& shape : Shapes()) {
+    running->Fill(shape);
+    finished->Fill(shape);
+  }
+  steps_.push_back(std::move(running));
+  steps_.push_back(std::move(finished));
+}
+
+FakeSource::~FakeSource() {
+  for (std::thread& thread : held_->threads) thread.join();
+}
+
+Result<std::vector<JobDescription>> FakeSource::Jobs(size_t limit) const {
+  std::vector<JobDescription> jobs;
+  for (const auto& step : steps_) {
+    if (jobs.size() < limit) jobs.push_back(step->profile.job);
+  }
+  return jobs;
+}
+
+Result<Profile> FakeSource::GetProfile(const JobStep& id) const {
+  for (const auto& step : steps_) {
+    if (step->profile.job.id == id) return step->profile;
+  }
+  return Status(Code::kNotFound, "there is no step " + id.ToString());
+}
+
+Result<std::vector<Series>> FakeSource::ListSeries(std::string_view metric, size_t limit) const {
+  std::vector<Series> list;
+  for (const auto& step : steps_) {
+    for (const SeriesData& data : step->series) {
+      if (!metric.empty() && data.series.metric.name != metric) continue;
+      if (list.size() < limit) list.push_back(data.series);
+    }
+  }
+  return list;
+}
+
+Result<Answer> FakeSource::Evaluate(const QuerySpec& spec) const {
+  if (mode_ == Mode::kFail) return Status(Code::kUnavailable, "node n2 does not answer");
+  std::vector<SeriesData> series;
+  for (const auto& step : steps_) {
+    for (const SeriesData& data : step->series) {
+      if (data.series.metric.name == spec.metric) series.push_back(data);
+    }
+  }
+  Result<std::vector<QueryResult>> results = sonde::Evaluate(spec, series);
+  if (!results.ok()) return results.status();
+  return Answer{*std::move(results), 4, 4};
+}
+
+void FakeSource::Query(const QuerySpec& spec, Callback callback) const {
+  const std::lock_guard lock(held_->mutex);
+  if (mode_ == Mode::kNever) {
+    held_->queries.emplace_back(spec, std::move(callback));
+    return;
+  }
+  held_->threads.emplace_back(
+      [this, spec, callback = std::move(callback)] { callback(Evaluate(spec)); });
+}
+
+void FakeSource::Release() {
+  std::vector<std::pair<QuerySpec, Callback>> queries;
+  {
+    const std::lock_guard lock(held_->mutex);
+    queries.swap(held_->queries);
+  }
+  for (auto& [spec, callback] : queries) callback(Evaluate(spec));
+}
+
+size_t FakeSource::held() const {
+  const std::lock_guard lock(held_->mutex);
+  return held_->queries.size();
+}
+
+}  // namespace sonde::web

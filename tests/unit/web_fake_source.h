@@ -1,0 +1,47 @@
+// A data source for tests: two steps of a small cluster with plausible curves, made by formula.
+//
+// 4711.0 ran for ten minutes on n1 to n4 with two tasks on each, completed, and n3 delivered
+// nothing between second 200 and 240. 4712.0 has been running for five minutes on n1 and n2. The
+// source answers queries on a thread of its own, or, in SetMode, never, or with an error.
+//
+// Thread safety: that of DataSource; SetMode from any thread.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "web/data_source.h"
+
+namespace sonde::web {
+
+class FakeSource : public DataSource {
+ public:
+  enum class Mode { kAnswer, kNever, kFail };
+
+  // `now` is where the running step has got to.
+  explicit FakeSource(Nanos now);
+  ~FakeSource() override;
+
+  void SetMode(Mode mode) { mode_ = mode; }
+  // Calls back what kNever held back.
+  void Release();
+  size_t held() const;
+
+  Result<std::vector<JobDescription>> Jobs(size_t limit) const override;
+  Result<Profile> GetProfile(const JobStep& id) const override;
+  Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
+  void Query(const QuerySpec& spec, Callback callback) const override;
+
+ private:
+  struct Step;
+  struct Held;
+  Result<Answer> Evaluate(const QuerySpec& spec) const;
+
+  std::vector<std::unique_ptr<Step>> steps_;  // newest first
+  std::unique_ptr<Held> held_;
+  std::atomic<Mode> mode_ = Mode::kAnswer;
+};
+
+}  // namespace sonde::web

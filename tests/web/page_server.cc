@@ -1,0 +1,25 @@
+// The web server over the tests' data source, for the browser test and for working on the page.
+// Prints its address with the token and ends when its standard input does.
+#include <cstdio>
+
+#include "core/time.h"
+#include "tests/unit/web_fake_source.h"
+#include "web/server.h"
+
+int main() {
+  using namespace sonde;
+  web::Server::Options options;
+  options.port = 0;
+  options.token = "browser-test";
+  const auto source = std::make_shared<web::FakeSource>(Clock::System().Now());
+  const auto server = web::Server::Start(options, source);
+  if (!server.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(server.status().message()).c_str());
+    return 1;
+  }
+  std::printf("http://127.0.0.1:%u/?token=%s\n", (*server)->port(), options.token.c_str());
+  std::fflush(stdout);
+  while (std::getchar() != EOF) {
+  }
+  return 0;
+}
