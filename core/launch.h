@@ -2,8 +2,10 @@
 //
 // A daemon is started with the lifeline, one end of a SOCK_SEQPACKET socketpair, as descriptor 3
 // (kLifelineFd); the head's rendezvous socket, if there is one, is descriptor 4 (kListenFd).
-// Nothing secret stands in argv or the environment; argv is `sonded --head|--node|--solo JOB.STEP`,
-// for people who look at ps. Packets on the lifeline, launcher to daemon:
+// Its parent is not the launcher, which it knows by the lifeline alone: the end of one is the end
+// of the other. Signals that a job's processes get (TERM, INT, USR1, ...) are ignored when it
+// starts. Nothing secret stands in argv or the environment; argv is `sonded --head|--node|--solo
+// JOB.STEP`, for people who look at ps. Packets on the lifeline, launcher to daemon:
 //
 //   'L' key=value\nkey=value\n...   once, first: the launch message, keys below
 //   'T' rank=R\nlocal=L\npid=P\nperf=E,E,...\n
@@ -17,9 +19,8 @@
 //
 // and daemon to launcher:
 //
-//   'E' count u8, then count times PerfEvent   which events to open for every task; at once when
-//   the
-//                                              daemon starts, at level 3 and above
+//   'E' count u8, count * PerfEvent which events to open for every task; at level 3 and above, at
+//                                   once when the daemon starts
 //   'R' text                        a piece of the closing report, to be printed as it is
 //   end of file                     done
 //

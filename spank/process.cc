@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,7 +20,7 @@ namespace {
 
 // A packet that only a child before exec sends: what it could not do, and errno.
 constexpr char kFailure = 'F';
-enum class Step : unsigned char { kDescriptors, kCredentials, kExec };
+enum class Step : unsigned char { kFork, kDescriptors, kCredentials, kExec };
 
 constexpr int kIgnored[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM,
                             SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU, SIGXFSZ};
@@ -31,8 +32,18 @@ struct Plan {
   char* const* envp;
   int lifeline;
   int listen;
+  int handoff;  // takes the daemon's pidfd to the launcher
   const Credentials* become;
 };
+
+// fork() may take locks that a thread of Slurm's holds; _Fork() takes none.
+pid_t Fork() {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+  return ::_Fork();
+#else
+  return ::fork();
+#endif
+}
 
 [[noreturn]] void Fail(int fd, Step step, int error) {
   char packet[2 + sizeof(int)] = {kFailure, static_cast<char>(step)};
@@ -103,8 +114,8 @@ bool Become(const Credentials& to) {
   return true;
 }
 
-// Runs in the child. Everything here is async-signal-safe.
-[[noreturn]] void RunChild(const Plan& plan) {
+// Runs in the grandchild. Everything here is async-signal-safe.
+[[noreturn]] void BecomeDaemon(const Plan& plan) {
   ResetSignals();
   ::setsid();
   if (!PlaceDescriptors(plan)) Fail(plan.lifeline, Step::kDescriptors, errno);
@@ -116,6 +127,56 @@ bool Become(const Credentials& to) {
   [[maybe_unused]] const int moved = ::chdir("/");
   ::execve(plan.path, plan.argv, plan.envp);
   Fail(launch::kLifelineFd, Step::kExec, errno);
+}
+
+// One descriptor over a socket. Both ends are ours, so there is nothing to check but success.
+bool SendDescriptor(int socket, int fd) {
+  char byte = 0;
+  iovec part{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
+UniqueFd ReceiveDescriptor(int socket) {
+  char byte = 0;
+  iovec part{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  int fd = -1;
+  if (::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1) {
+    const cmsghdr* header = CMSG_FIRSTHDR(&message);
+    if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
+      std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+    }
+  }
+  return UniqueFd(fd);
+}
+
+// Runs in the child: leaves the daemon to init. Everything here is async-signal-safe.
+[[noreturn]] void RunChild(const Plan& plan) {
+  const pid_t pid = Fork();
+  if (pid == 0) BecomeDaemon(plan);
+  if (pid < 0) Fail(plan.lifeline, Step::kFork, errno);
+#ifdef SYS_pidfd_open
+  // Nobody else can reap it yet, so this is the daemon and no other.
+  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (pidfd >= 0) SendDescriptor(plan.handoff, pidfd);
+#endif
+  ::_exit(0);
 }
 
 std::vector<char*> Pointers(const std::vector<std::string>& texts) {
@@ -133,22 +194,26 @@ Result<Daemon> Start(const Process& process) {
   if (!lifeline.ok()) return lifeline.status();
   const std::vector<char*> argv = Pointers(process.arguments);
   const std::vector<char*> envp = Pointers(process.environment);
-  const Plan plan{process.path.c_str(), argv.data(),       envp.data(),
-                  daemon_end.get(),     process.listen_fd, process.become};
+  int handoff[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, handoff) != 0) {
+    return SystemError("socketpair");
+  }
+  const UniqueFd ours(handoff[0]), theirs(handoff[1]);
+  const Plan plan{process.path.c_str(), argv.data(), envp.data(),   daemon_end.get(),
+                  process.listen_fd,    handoff[1],  process.become};
   // No handler of Slurm's may run in the child.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = ::fork();
+  const pid_t pid = Fork();
   if (pid == 0) RunChild(plan);
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return SystemError("fork", error);
-  Daemon daemon{std::move(*lifeline), UniqueFd()};
-#ifdef SYS_pidfd_open
-  daemon.pidfd = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  // It only forks. slurmstepd does not wait for children before it has tasks.
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+  Daemon daemon{std::move(*lifeline), ReceiveDescriptor(ours.get())};
   daemon.pidfd.MoveUp();
-#endif
   return daemon;
 }
 
@@ -157,6 +222,8 @@ Status DescribeFailure(std::string_view packet, std::string_view path) {
   if (packet.size() != 2 + sizeof(error) || packet[0] != kFailure) return {};
   std::memcpy(&error, packet.data() + 2, sizeof(error));
   switch (static_cast<Step>(packet[1])) {
+    case Step::kFork:
+      return SystemError("fork sonded", error);
     case Step::kDescriptors:
       return SystemError("set up the descriptors of sonded", error);
     case Step::kCredentials:

@@ -7,6 +7,11 @@
 // Signals that a job's processes get and that a daemon must outlive are ignored from the start; the
 // daemon may install handlers.
 //
+// It is a grandchild, left to init. As a child of slurmstepd's it would, under proctrack/linuxproc,
+// be killed with the tasks when a step is cancelled, before it could deliver what it holds; and an
+// early end of it would wake slurmstepd, which then sleeps 100 ms before it looks at its tasks
+// again. What ties it to the launcher is the lifeline.
+//
 // Thread safety: may be called while other threads run.
 #pragma once
 
@@ -36,7 +41,7 @@ struct Process {
   const Credentials* become = nullptr;   // null: stay who we are
 };
 
-// A daemon under way. The child of ours is not waited for: slurmstepd reaps every child it has.
+// A daemon under way.
 struct Daemon {
   Lifeline lifeline;
   UniqueFd pidfd;  // none on kernels without pidfd_open

@@ -39,26 +39,36 @@ def test_job_is_the_same_whatever_the_daemon_does(cluster, daemon, plain, mode, 
     same = without_ours("\n".join(line for line in lines if line not in ours))
     assert (done.returncode, sorted(done.stdout.splitlines()), same) == plain
     assert seconds < bound
-    for record in daemon.records("head"):
-        end(record.itself["pid"])
+    end_heads(daemon)
 
 
-def end(pid):
+def end_heads(daemon):
     """A hanging head is not the plugin's to kill: it may be writing its archive."""
+    for record in daemon.records("head"):
+        try:
+            handle = os.pidfd_open(record.itself["pid"])
+        except ProcessLookupError:
+            continue
+        if alive(daemon, record):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        os.close(handle)
+
+
+def alive(daemon, record):
+    """Whether that stand-in runs: its number may be another process's by now."""
     try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+        with open(f"/proc/{record.itself['pid']}/cmdline", "rb") as file:
+            return str(daemon.path).encode() in file.read()
+    except OSError:
+        return False
 
 
 def test_hanging_daemon_of_a_node_is_killed(cluster, daemon):
     cluster.run(["srun", "-N1", LEVEL, "true"], env={"SONDE_STANDIN": "hang"})
     (node,) = daemon.records("node")
-    pid = node.itself["pid"]
-    cluster.wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the daemon's end")
+    cluster.wait_for(lambda: not alive(daemon, node), "the daemon's end")
     assert "sonded has not finished" in cluster.log("n1")
-    (head,) = daemon.records("head")
-    end(head.itself["pid"])
+    end_heads(daemon)
 
 
 def test_missing_daemon_on_the_launch_host_is_one_line(cluster, daemon, plain):
@@ -94,13 +104,13 @@ def test_cancelled_job_finishes_its_daemons(cluster, daemon):
     daemon.wait_records(3, kind="end")
 
 
-def test_cancelled_step_finishes_its_head(cluster, daemon):
+def test_cancelled_step_finishes_its_daemons(cluster, daemon):
     child = cluster.popen(["srun", "-N1", LEVEL, "sleep", "60"])
     daemon.wait_records(1, "node", kind="task")
     launch = daemon.records()[0].launch
     cluster.slurm("scancel", f"{launch['job']}.{launch['step']}")
     child.wait(timeout=20)
-    daemon.wait_records(1, "head", kind="end")
+    daemon.wait_records(2, kind="end")
 
 
 def test_killed_srun_ends_its_head(cluster, daemon):
@@ -111,8 +121,7 @@ def test_killed_srun_ends_its_head(cluster, daemon):
     child.wait(timeout=10)
     daemon.wait_records(1, "head", kind="finish")
     daemon.wait_records(1, "node", kind="end")
-    pid = head.itself["pid"]
-    cluster.wait_for(lambda: not os.path.exists(f"/proc/{pid}"), "the head's end")
+    cluster.wait_for(lambda: not alive(daemon, head), "the head's end")
 
 
 def test_interrupted_srun_still_shows_the_report(cluster, daemon):

@@ -61,10 +61,11 @@ def test_options_reach_the_daemons(cluster, daemon):
 
 
 def test_environment_gives_defaults_that_an_option_overrides(cluster, daemon):
-    env = {"SLURM_TELEMETRY_LEVEL": "2", "SLURM_TELEMETRY_PERIOD": "100ms"}
-    assert cluster.run(["srun", "--telemetry-level=1", "true"], env=env).returncode == 0
+    env = "SLURM_TELEMETRY_LEVEL=2 SLURM_TELEMETRY_PERIOD=100ms SLURM_TELEMETRY_EVENTS=cycles"
+    assert cluster.run(f"{env} srun --telemetry-level=1 true").returncode == 0
     (node,) = daemon.records("node")
-    assert (node.launch["level"], node.launch["period"]) == ("1", "100000000")
+    found = (node.launch["level"], node.launch["period"], node.launch["events"])
+    assert found == ("1", "100000000", "cycles")
 
 
 def test_level_of_a_script_reaches_its_steps_and_environment_wins(cluster, daemon):

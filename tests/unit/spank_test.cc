@@ -1,0 +1,350 @@
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "core/launch.h"
+#include "core/options.h"
+#include "spank/environment.h"
+#include "spank/lifeline.h"
+#include "spank/perf_open.h"
+#include "spank/plugin_config.h"
+#include "spank/process.h"
+#include "spank/random.h"
+#include "spank/rendezvous.h"
+
+namespace sonde::spank {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+PluginConfig Parse(std::vector<std::string> arguments, Status& status) {
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  PluginConfig config;
+  status = ParseArguments(static_cast<int>(argv.size()), argv.data(), config);
+  return config;
+}
+
+TEST(PluginConfig, ArgumentsOfPlugstack) {
+  Status status;
+  const PluginConfig config =
+      Parse({"sonded=/opt/sonded", "config=/etc/s.conf", "sonde=/opt/sonde", "enable=no"}, status);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(config.sonded, "/opt/sonded");
+  EXPECT_EQ(config.path, "/etc/s.conf");
+  EXPECT_EQ(config.sonde, "/opt/sonde");
+  EXPECT_FALSE(config.enable);
+}
+
+TEST(PluginConfig, AWrongArgumentIsNamedAndTheOthersCount) {
+  for (const char* bad : {"sonded=relative", "enable=perhaps", "debug=1", "sonde="}) {
+    Status status;
+    const PluginConfig config = Parse({bad, "config=/etc/s.conf"}, status);
+    ASSERT_FALSE(status.ok()) << bad;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(std::string(bad).substr(0, std::string(bad).find('='))));
+    EXPECT_EQ(config.path, "/etc/s.conf");
+    EXPECT_TRUE(config.sonded.starts_with('/'));
+    EXPECT_TRUE(config.enable);
+  }
+}
+
+TEST(PluginConfig, KeysOfTheDaemonAreLeftToIt) {
+  PluginConfig config;
+  const Status status = ParseSondeConf(
+      "# site\nfanout = 4\nmonitor_batch = off # not here\nreport=off\nport_range = 7000-7010\n",
+      "sonde.conf", config);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_FALSE(config.monitor_batch);
+  EXPECT_TRUE(config.monitor_steps);
+  EXPECT_FALSE(config.report);
+  EXPECT_EQ(config.port_range, "7000-7010");
+}
+
+TEST(PluginConfig, AWrongValueIsNamedAndLeavesTheDefault) {
+  PluginConfig config;
+  const Status status =
+      ParseSondeConf("\nmonitor_steps = maybe\nreport = off\n", "sonde.conf", config);
+  EXPECT_EQ(status.message(), "sonde.conf:2: monitor_steps=maybe: expected yes or no");
+  EXPECT_TRUE(config.monitor_steps);
+  EXPECT_FALSE(config.report);
+}
+
+TEST(PluginConfig, TheEnvironmentOverridesTheFile) {
+  const char* const variables[] = {"SONDE_REPORT=off", "SONDE_MONITOR_INTERACTIVE=yes", nullptr};
+  PluginConfig config;
+  config.path = "/nonexistent/sonde.conf";
+  ASSERT_TRUE(LoadSondeConf(Environment(variables), config).ok());
+  EXPECT_FALSE(config.report);
+  EXPECT_TRUE(config.monitor_interactive);
+}
+
+TEST(PortRange, OfSlurmConf) {
+  EXPECT_EQ(FindSrunPortRange("ClusterName=c\nsrunportrange = 60001-63000 # fw\n"),
+            PortRange(60001, 63000));
+  EXPECT_EQ(FindSrunPortRange("#SrunPortRange=1-2\nSrunPort=3-4\n"), std::nullopt);
+  for (const char* bad : {"", "1", "5-4", "0-9", "1-70000", "1-2x", "-"}) {
+    EXPECT_EQ(ParsePortRange(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(Rendezvous, ASocketOfTheRangeIsBoundEvenWhenOthersAreTaken) {
+  Result<Listener> first = Listen(std::nullopt);
+  ASSERT_TRUE(first.ok());
+  const uint16_t taken = first->port;
+  const Result<Listener> none = Listen(PortRange(taken, taken));
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(std::string(none.status().message()), HasSubstr("no free port from"));
+  // Some port nearby is free.
+  const PortRange range(static_cast<uint16_t>(taken - 20), taken);
+  const Result<Listener> other = Listen(range);
+  ASSERT_TRUE(other.ok());
+  EXPECT_GE(other->port, range.first);
+  EXPECT_LT(other->port, taken);
+}
+
+TEST(Rendezvous, OnlyWhatSrunWroteIsTaken) {
+  const std::string key(64, 'a');
+  const auto good = ParseRendezvous("4242:" + key);
+  ASSERT_TRUE(good);
+  EXPECT_EQ(good->port, 4242);
+  EXPECT_EQ(good->key, key);
+  for (const std::string& bad :
+       {std::string(), std::string("4242"), "0:" + key, "70000:" + key, "4242:" + key + "a",
+        "4242:" + std::string(64, 'A'), "4242:" + std::string(63, 'a'), ":" + key, "x:" + key}) {
+    EXPECT_FALSE(ParseRendezvous(bad)) << bad;
+  }
+}
+
+TEST(EventList, IsCheckedAtSubmit) {
+  for (const char* good : {"cycles", "a,b:u,INST_RETIRED:ANY_P,r01c2,x.y-z=1"}) {
+    EXPECT_TRUE(ValidEventList(good)) << good;
+  }
+  std::string many = "a";
+  for (int i = 1; i < 24; ++i) many += ",a";
+  EXPECT_TRUE(ValidEventList(many));
+  for (const std::string& bad :
+       {std::string(), std::string(","), std::string("a,"), std::string("a b"), std::string("a\n"),
+        many + ",a", std::string(129, 'a'), std::string("a/b/")}) {
+    EXPECT_FALSE(ValidEventList(bad)) << bad;
+  }
+}
+
+TEST(Random, KeysDiffer) {
+  const auto a = RandomHex<32>(), b = RandomHex<32>();
+  ASSERT_TRUE(a.ok() && b.ok());
+  EXPECT_EQ(a->size(), 64u);
+  EXPECT_NE(*a, *b);
+}
+
+TEST(Lifeline, APeerThatDoesNotReadNeverBlocksTheSender) {
+  UniqueFd daemon;
+  Result<Lifeline> lifeline = Lifeline::Create(daemon);
+  ASSERT_TRUE(lifeline.ok());
+  const std::string packet(1000, 'T');
+  Status status;
+  for (int i = 0; i < 100'000 && status.ok(); ++i) status = lifeline->Send(packet);
+  EXPECT_EQ(status.code(), Code::kUnavailable);
+}
+
+TEST(Lifeline, APeerThatIsGoneIsAnErrorAndNoSignal) {
+  UniqueFd daemon;
+  Result<Lifeline> lifeline = Lifeline::Create(daemon);
+  ASSERT_TRUE(lifeline.ok());
+  daemon.Reset();
+  EXPECT_FALSE(lifeline->Send("X").ok());
+  std::string packet;
+  EXPECT_EQ(lifeline->Receive(packet, Deadline(milliseconds(5000))), Lifeline::Event::kEnd);
+}
+
+TEST(Lifeline, WaitsAreBounded) {
+  UniqueFd daemon;
+  Result<Lifeline> lifeline = Lifeline::Create(daemon);
+  ASSERT_TRUE(lifeline.ok());
+  std::string packet;
+  EXPECT_EQ(lifeline->Receive(packet, Deadline(milliseconds(0))), Lifeline::Event::kTimeout);
+  ASSERT_EQ(::send(daemon.get(), "Rtext", 5, 0), 5);
+  EXPECT_EQ(lifeline->Receive(packet, Deadline(milliseconds(0))), Lifeline::Event::kPacket);
+  EXPECT_EQ(packet, "Rtext");
+}
+
+// As in Slurm's contained callbacks, whose children have copies of our descriptors.
+TEST(Lifeline, FinishInAChildIsSeenThoughWeHoldTheDescriptor) {
+  UniqueFd daemon;
+  Result<Lifeline> lifeline = Lifeline::Create(daemon);
+  ASSERT_TRUE(lifeline.ok());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    lifeline->Finish();
+    ::_exit(0);
+  }
+  char byte;
+  EXPECT_EQ(::recv(daemon.get(), &byte, 1, 0), 0);
+  ::waitpid(child, nullptr, 0);
+}
+
+// What a program started by Start writes to its lifeline, until it ends.
+std::string Output(Lifeline& lifeline) {
+  std::string all, packet;
+  const Deadline deadline(milliseconds(10'000));
+  while (lifeline.Receive(packet, deadline) == Lifeline::Event::kPacket) all += packet;
+  return all;
+}
+
+Process Shell(const std::string& script) {
+  return {"/bin/sh", {"sh", "-c", script}, {"PATH=/usr/bin:/bin"}, -1, nullptr};
+}
+
+TEST(Start, TheDaemonHasItsOwnDescriptorsAndSession) {
+  const UniqueFd stray(::open("/etc/passwd", O_RDONLY));  // not closed on exec
+  Result<Listener> listener = Listen(std::nullopt);
+  ASSERT_TRUE(stray && listener.ok());
+  Process process = Shell("");
+  process.arguments[2] =
+      "exec /usr/bin/python3 -c \"import os, socket\n"
+      "s = socket.socket(fileno=3)\n"
+      "fds = [n for n in range(4096) if os.path.exists(f'/proc/self/fd/{n}')]\n"
+      "facts = [fds, os.readlink('/proc/self/fd/0'), os.getcwd(), os.getsid(0) == os.getpid(), "
+      "oct(os.umask(0)), socket.socket(fileno=4).getsockname()[1]]\n"
+      "s.send(repr(facts).encode())\"";
+  process.listen_fd = listener->fd.get();
+  Result<Daemon> daemon = Start(process);
+  ASSERT_TRUE(daemon.ok());
+  EXPECT_EQ(Output(daemon->lifeline), "[[0, 1, 2, 3, 4], '/dev/null', '/', True, '0o77', " +
+                                          std::to_string(listener->port) + "]");
+}
+
+TEST(Start, LowDescriptorsOfTheLauncherDoNotGetInTheWay) {
+  // With 0 to 9 closed, every descriptor that is made would land where the daemon's go.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (int fd = 0; fd < 10; ++fd) ::close(fd);
+    Process process = Shell("");
+    process.arguments[2] =
+        "exec /usr/bin/python3 -c \"import socket; socket.socket(fileno=3).send(b'here')\"";
+    Result<Daemon> daemon = Start(process);
+    ::_exit(daemon.ok() && Output(daemon->lifeline) == "here" ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Start, WhatCannotBeExecutedIsDescribed) {
+  Process process = Shell("");
+  process.path = "/nonexistent/sonded";
+  Result<Daemon> daemon = Start(process);
+  ASSERT_TRUE(daemon.ok());
+  EXPECT_EQ(DescribeFailure(Output(daemon->lifeline), process.path).message(),
+            "execute /nonexistent/sonded: No such file or directory");
+  EXPECT_TRUE(DescribeFailure("Ftext of some length", process.path).ok());
+}
+
+TEST(Start, NoChildIsLeftToTheLauncher) {
+  Result<Daemon> daemon = Start(Shell("exit 0"));
+  ASSERT_TRUE(daemon.ok());
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+TEST(Start, AHangingDaemonCanBeEnded) {
+  Result<Daemon> daemon = Start(Shell("exec sleep 1000"));
+  ASSERT_TRUE(daemon.ok());
+  if (!daemon->pidfd) GTEST_SKIP() << "this kernel has no pidfd_open";
+  pollfd ended{daemon->pidfd.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 0), 0);
+  Kill(*daemon);
+  EXPECT_EQ(::poll(&ended, 1, 10'000), 1);
+}
+
+TEST(Start, TheDaemonBecomesTheUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const Credentials nobody{65534, 65534, {65534, 4321}};
+  Process process = Shell("");
+  process.become = &nobody;
+  process.arguments[2] =
+      "exec /usr/bin/python3 -c \"import os, socket\n"
+      "facts = [os.getresuid(), os.getresgid(), sorted(os.getgroups())]\n"
+      "socket.socket(fileno=3).send(repr(facts).encode())\"";
+  Result<Daemon> daemon = Start(process);
+  ASSERT_TRUE(daemon.ok());
+  EXPECT_EQ(Output(daemon->lifeline),
+            "[(65534, 65534, 65534), (65534, 65534, 65534), [4321, 65534]]");
+}
+
+std::string EventsPacket(const std::vector<launch::PerfEvent>& events) {
+  std::string packet(1, launch::kEvents);
+  packet += static_cast<char>(events.size());
+  packet.append(reinterpret_cast<const char*>(events.data()),
+                events.size() * sizeof(launch::PerfEvent));
+  return packet;
+}
+
+TEST(PerfEvents, AMalformedListIsRefused) {
+  const std::string good = EventsPacket({{PERF_TYPE_SOFTWARE, 1, 2, 0, 0}});
+  ASSERT_TRUE(ParseEvents(good).ok());
+  EXPECT_EQ(ParseEvents(good)->at(0).config, 2u);
+  EXPECT_TRUE(ParseEvents(std::string("E\0", 2)).ok());
+  for (const std::string& bad :
+       {std::string(), std::string("E"), std::string("R\0", 2), good + "x",
+        good.substr(0, good.size() - 1), EventsPacket(std::vector<launch::PerfEvent>(25))}) {
+    EXPECT_FALSE(ParseEvents(bad).ok()) << bad.size();
+  }
+}
+
+TEST(PerfEvents, WhatWouldCountOthersIsRefused) {
+  const launch::PerfEvent events[] = {
+    {PERF_TYPE_TRACEPOINT, 1, 1, 0, 0},
+    {PERF_TYPE_BREAKPOINT, 1, 0, 0, 0},
+    {42, 1, 0, 0, 0},  // a device's own type, such as an uncore box
+#if defined(__x86_64__)
+    {PERF_TYPE_RAW, 1, 0x00c0 | 1u << 21, 0, 0},  // AnyThread
+#endif
+  };
+  const TaskEvents opened = OpenEvents(::getpid(), events, 2);
+  EXPECT_TRUE(opened.fds.empty());
+  for (const char c : opened.results) EXPECT_THAT(std::string("13,"), HasSubstr(std::string(1, c)));
+}
+
+// A child that waits for us, then execs: as a task of slurmstepd's does.
+TEST(PerfEvents, CountFromExecOnInOneGroup) {
+  int go[2];
+  ASSERT_EQ(::pipe(go), 0);
+  const pid_t task = ::fork();
+  if (task == 0) {
+    char byte;
+    ::close(go[1]);
+    [[maybe_unused]] const ssize_t got = ::read(go[0], &byte, 1);
+    ::execl("/bin/sh", "sh", "-c", "/bin/true; /bin/true", nullptr);
+    ::_exit(127);
+  }
+  const launch::PerfEvent events[] = {
+      {PERF_TYPE_TRACEPOINT, 1, 1, 0, 0},  // a leader that does not open
+      {PERF_TYPE_SOFTWARE, 0, PERF_COUNT_SW_PAGE_FAULTS, 0, 0},
+      {PERF_TYPE_SOFTWARE, 0, PERF_COUNT_SW_CONTEXT_SWITCHES, 0, 0},
+  };
+  const TaskEvents opened = OpenEvents(task, events, PerfEventParanoid());
+  ::close(go[0]);
+  ::close(go[1]);
+  ::waitpid(task, nullptr, 0);
+  if (opened.results != "13,0,0") GTEST_SKIP() << "no perf events here: " << opened.results;
+  ASSERT_EQ(opened.fds.size(), 2u);
+  uint64_t values[5] = {};
+  ASSERT_EQ(::read(opened.fds[0].get(), values, sizeof(values)), ssize_t{sizeof(values)});
+  EXPECT_EQ(values[0], 2u);
+  EXPECT_GT(values[2], 0u);
+  EXPECT_GT(values[3], 50u) << "page faults of the shell and of what it ran";
+  EXPECT_GT(values[4], 0u);
+}
+
+}  // namespace
+}  // namespace sonde::spank
