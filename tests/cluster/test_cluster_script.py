@@ -115,7 +115,7 @@ def test_clusters_can_start_at_the_same_time():
 def test_nothing_is_left_after_stop(make_cluster):
     cluster = make_cluster(plugstack="", nodes=2)
     # One leaves its session, its parent and its environment behind; the other was never in a job.
-    escape = "env -i /usr/bin/setsid --fork bash -c 'echo $$; exec sleep 1000'; sleep 1000"
+    escape = "env -i /usr/bin/setsid --fork bash -c 'echo $$; exec sleep 1000 >&- 2>&-'; sleep 1000"
     step = cluster.popen(["srun", "-N1", "bash", "-c", escape])
     escaped = int(step.stdout.readline())
     stray = cluster.popen("setsid sleep 1000 & exec sleep 1000")
