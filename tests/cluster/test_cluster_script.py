@@ -131,8 +131,8 @@ def test_stop_works_without_the_supervisor(make_cluster):
     cluster = make_cluster(plugstack="", nodes=2)
     step = cluster.popen(["srun", "-N2", "sleep", "1000"])
     cluster.wait_for(lambda: "RUNNING" in cluster.jobs().values(), "the job to run")
-    listing = subprocess.run([SCRIPT, "ps", cluster.dir], capture_output=True, text=True, check=True)
-    daemons = dict(line.split() for line in listing.stdout.splitlines())
+    listing = subprocess.check_output([SCRIPT, "ps", cluster.dir], text=True)
+    daemons = dict(line.split() for line in listing.splitlines())
     os.kill(int(daemons["supervisor"]), signal.SIGKILL)
     subprocess.run([SCRIPT, "stop", cluster.dir], check=True)
     assert step.wait(timeout=10) != 0
