@@ -22,9 +22,8 @@ sonde_setup() {
   {
     echo "== dependencies"
     "$SONDE_ROOT/scripts/deps" install "$@"
-    cd "$SONDE_ROOT"
     echo "== configure"
-    cmake --preset release
+    cmake -S "$SONDE_ROOT" --preset release
     echo "== build"
     cmake --build "$SONDE_BUILD" --parallel "$jobs"
   } >&2

@@ -101,7 +101,7 @@ class Cluster:
             pytest.fail(f"still running after {timeout} s: {shown}\n{output}")
 
     def popen(self, command, user=USER, env=None, **options):
-        """Starts a command; its pid is the command's own. Killed at the module's end if it lives."""
+        """Starts a command; its pid is the command's own. Killed when the cluster stops."""
         defaults = {
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,

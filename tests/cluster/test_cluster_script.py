@@ -5,6 +5,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from conftest import OTHER_USER, SCRIPT, USER, wait_for
@@ -113,12 +114,15 @@ def test_clusters_can_start_at_the_same_time():
 
 def test_nothing_is_left_after_stop(make_cluster):
     cluster = make_cluster(plugstack="", nodes=2)
-    step = cluster.popen(["srun", "-N2", "bash", "-c", "setsid sleep 1000 & sleep 1000"])
+    # One leaves its session, its parent and its environment behind; the other was never in a job.
+    escape = "env -i /usr/bin/setsid --fork bash -c 'echo $$; exec sleep 1000 >&- 2>&-'; sleep 1000"
+    step = cluster.popen(["srun", "-N1", "bash", "-c", escape])
+    escaped = int(step.stdout.readline())
     stray = cluster.popen("setsid sleep 1000 & exec sleep 1000")
-    cluster.wait_for(lambda: "RUNNING" in cluster.jobs().values(), "the job to run")
     cluster.stop()
     assert not cluster.dir.exists()
     assert processes_naming(cluster.dir) == []
+    assert not os.path.exists(f"/proc/{escaped}/exe")
     assert step.returncode != 0 and stray.returncode != 0
     cluster.stop()  # A second stop finds nothing to do and says nothing.
 
@@ -127,8 +131,8 @@ def test_stop_works_without_the_supervisor(make_cluster):
     cluster = make_cluster(plugstack="", nodes=2)
     step = cluster.popen(["srun", "-N2", "sleep", "1000"])
     cluster.wait_for(lambda: "RUNNING" in cluster.jobs().values(), "the job to run")
-    listing = subprocess.run([SCRIPT, "ps", cluster.dir], capture_output=True, text=True, check=True)
-    daemons = dict(line.split() for line in listing.stdout.splitlines())
+    listing = subprocess.check_output([SCRIPT, "ps", cluster.dir], text=True)
+    daemons = dict(line.split() for line in listing.splitlines())
     os.kill(int(daemons["supervisor"]), signal.SIGKILL)
     subprocess.run([SCRIPT, "stop", cluster.dir], check=True)
     assert step.wait(timeout=10) != 0
@@ -169,12 +173,13 @@ def test_users_go_with_the_last_cluster(tmp_path):
 
 
 def test_failed_start_says_why_and_leaves_nothing():
-    before = set(pathlib.Path("/tmp").glob("sonde-cluster.*"))
-    start = [SCRIPT, "start", "--slurm-conf-extra", "Nonsense=1"]
+    directory = tempfile.mkdtemp(prefix="sonde-failed.", dir="/tmp")
+    start = [SCRIPT, "start", "--dir", directory, "--slurm-conf-extra", "Nonsense=1"]
     done = subprocess.run(start, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stdout == ""
     assert "Nonsense" in done.stderr
-    assert set(pathlib.Path("/tmp").glob("sonde-cluster.*")) <= before
+    assert not os.path.exists(directory)
+    assert processes_naming(directory) == []
 
 
 def test_stop_leaves_other_directories_alone(tmp_path):
