@@ -5,38 +5,6 @@
 #include <algorithm>
 
 namespace sonde {
-namespace {
-
-bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-// The length of the UTF-8 sequence that starts at text[i], 0 if there is none.
-size_t Utf8Length(std::string_view text, size_t i) {
-  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
-  const unsigned char first = byte(i);
-  if (first < 0x80) return 1;
-  const size_t n = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
-  if (n == 0 || first > 0xf4 || i + n > text.size()) return 0;
-  for (size_t k = 1; k < n; ++k) {
-    if ((byte(i + k) & 0xc0) != 0x80) return 0;
-  }
-  if (first == 0xe0 && byte(i + 1) < 0xa0) return 0;  // overlong
-  if (first == 0xed && byte(i + 1) > 0x9f) return 0;  // surrogates
-  if (first == 0xf0 && byte(i + 1) < 0x90) return 0;  // overlong
-  if (first == 0xf4 && byte(i + 1) > 0x8f) return 0;  // beyond U+10FFFF
-  return n;
-}
-
-bool IsPlainText(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const size_t n = Utf8Length(text, i);
-    if (n == 0 || static_cast<unsigned char>(text[i]) < 0x20 || text[i] == 0x7f) return false;
-    i += n;
-  }
-  return true;
-}
-
-}  // namespace
 
 Tags::Tags(std::initializer_list<Pair> pairs) {
   for (const auto& [key, value] : pairs) Set(key, value);
@@ -83,12 +51,7 @@ std::string SeriesName(std::string_view metric, const Tags& tags) {
 }
 
 Status CheckMetricName(std::string_view name) {
-  bool good =
-      !name.empty() && name.size() <= kMaxNameLength && (IsLetter(name[0]) || name[0] == ':');
-  for (const char c : name) {
-    good = good && (IsLetter(c) || IsDigit(c) || c == ':' || c == '.' || c == '-');
-  }
-  if (good) return {};
+  if (names::IsMetricName(name)) return {};
   return {Code::kInvalid,
           fmt::format("'{}' is no metric name; expected 1 to {} letters, digits, '_', ':', '.' or "
                       "'-', the first a letter, '_' or ':'",
@@ -96,15 +59,13 @@ Status CheckMetricName(std::string_view name) {
 }
 
 Status CheckTag(std::string_view key, std::string_view value) {
-  bool good = !key.empty() && key.size() <= kMaxNameLength && IsLetter(key[0]);
-  for (const char c : key) good = good && (IsLetter(c) || IsDigit(c));
-  if (!good) {
+  if (!names::IsTagKey(key)) {
     return {Code::kInvalid,
             fmt::format("'{}' is no tag key; expected 1 to {} letters, digits or '_', the first no "
                         "digit",
                         key.substr(0, 64), kMaxNameLength)};
   }
-  if (value.empty() || value.size() > kMaxNameLength || !IsPlainText(value)) {
+  if (!names::IsTagValue(value)) {
     return {Code::kInvalid, fmt::format("the value of tag '{}' must be 1 to {} bytes of UTF-8 text "
                                         "without control characters",
                                         key, kMaxNameLength)};

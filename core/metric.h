@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/names.h"
 #include "core/status.h"
 
 namespace sonde {
@@ -97,11 +98,6 @@ struct Series {
 
 // name{key="value",...}: for people and as a key in maps.
 std::string SeriesName(std::string_view metric, const Tags& tags);
-
-// Limits on what the application and peers may send.
-inline constexpr size_t kMaxNameLength = 128;
-inline constexpr size_t kMaxTextLength = 512;  // help
-inline constexpr size_t kMaxTags = 8;
 
 // A metric's name: [a-zA-Z_:][a-zA-Z0-9_:.-]*, at most kMaxNameLength bytes.
 Status CheckMetricName(std::string_view name);
