@@ -27,7 +27,7 @@ void PrepareProcess() {
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_TRIM_THRESHOLD, 128 << 10);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGCONT}) {
-    std::signal(signal, SIG_IGN);
+    ::signal(signal, SIG_IGN);
   }
   prctl(PR_SET_DUMPABLE, 0);  // other programs of the user have no business in the key
   rlimit files{};
