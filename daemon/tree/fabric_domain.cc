@@ -59,6 +59,17 @@ bool IsSocketAddress(std::string_view bytes) {
          (family == AF_INET6 && bytes.size() == sizeof(sockaddr_in6));
 }
 
+// fi_getinfo takes any address and leaves it to the first connection to fail.
+Status CheckLocal(const std::string& host) {
+  if (host.empty()) return {};
+  const auto addresses = Resolve(host, 0, true);
+  if (!addresses.ok()) return addresses.status();
+  const Address& address = addresses->front();
+  const UniqueFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (fd && bind(fd.get(), address.get(), address.length) == 0) return {};
+  return SystemError(fmt::format("use the interface with the address '{}' for the fabric", host));
+}
+
 }  // namespace
 
 FabricDomain::FabricDomain(const FabricLibrary& library, FabricOptions options)
@@ -98,7 +109,8 @@ Status FabricDomain::OpenInfo() {
     for (fi_info* at = info->get(); at != nullptr; at = at->next) {
       if (options_.provider != at->fabric_attr->prov_name) continue;
       info_.reset(library_.dupinfo(at));
-      return info_ != nullptr ? Status() : Status(Code::kLimit, "open the fabric: out of memory");
+      if (info_ == nullptr) return {Code::kLimit, "open the fabric: out of memory"};
+      return CheckLocal(options_.local_address);
     }
   }
   const auto others = Providers(library_);
