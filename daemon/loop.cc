@@ -76,7 +76,7 @@ void Loop::Cancel(TimerId id) { timers_.erase(id); }
 
 Loop::SleepCheckId Loop::AddSleepCheck(SleepCheck check) {
   const SleepCheckId id = next_sleep_check_++;
-  sleep_checks_.emplace(id, std::move(check));
+  sleep_checks_.emplace(id, std::make_shared<SleepCheck>(std::move(check)));
   return id;
 }
 
@@ -130,10 +130,20 @@ void Loop::ArmTimer() {
   armed_ = when;
 }
 
-int Loop::Sleep(epoll_event* events, int capacity) {
-  ArmTimer();
+bool Loop::MaySleep() {
   bool may_sleep = true;
-  for (auto& [id, check] : sleep_checks_) may_sleep &= check();
+  for (auto at = sleep_checks_.begin(); at != sleep_checks_.end();) {
+    const SleepCheckId id = at->first;
+    const std::shared_ptr<SleepCheck> check = at->second;
+    may_sleep &= (*check)();
+    at = sleep_checks_.upper_bound(id);
+  }
+  return may_sleep;
+}
+
+int Loop::Sleep(epoll_event* events, int capacity) {
+  const bool may_sleep = MaySleep();
+  ArmTimer();
   const int n = epoll_wait(epoll_.get(), events, capacity, may_sleep ? -1 : 0);
   ++wakeups_;
   return std::max(n, 0);
@@ -160,6 +170,7 @@ void Loop::Run() {
     RunTimers();
     RunPosted();
   }
+  stop_ = false;
 }
 
 }  // namespace sonde

@@ -69,7 +69,7 @@ class Loop {
   void Cancel(TimerId id);
 
   // Called before every sleep; false: do not sleep now, there is work already. For libraries whose
-  // descriptors must be armed. A check adds and removes no checks.
+  // descriptors must be armed. A check may do that work itself, and remove itself.
   using SleepCheck = std::function<bool()>;
   using SleepCheckId = uint64_t;
   SleepCheckId AddSleepCheck(SleepCheck check);
@@ -79,7 +79,7 @@ class Loop {
 
   void Post(Task task);
 
-  // Until Stop.
+  // Until Stop; may be called again then.
   void Run();
   void Stop();
 
@@ -97,6 +97,7 @@ class Loop {
   void RunPosted();
   void RunTimers();
   void ArmTimer();
+  bool MaySleep();
   int Sleep(epoll_event* events, int capacity);
 
   UniqueFd epoll_;
@@ -108,7 +109,7 @@ class Loop {
   std::unordered_map<TimerId, Task> timers_;
   TimerId next_timer_ = 1;
   Nanos armed_ = 0;
-  std::map<SleepCheckId, SleepCheck> sleep_checks_;
+  std::map<SleepCheckId, std::shared_ptr<SleepCheck>> sleep_checks_;
   SleepCheckId next_sleep_check_ = 1;
   uint64_t wakeups_ = 0;
   std::mutex posted_mutex_;

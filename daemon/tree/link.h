@@ -54,8 +54,8 @@ class Link {
   // message is dropped then.
   virtual Status Send(uint8_t type, std::string_view payload) = 0;
   // Says goodbye: takes no more messages in either direction, sends what is queued, and calls
-  // `closed` with an ok Status once the peer has seen the end, or with the reason why it has not,
-  // kCloseTimeout later at the latest. The link must live until then.
+  // `closed` with an ok Status once the peer has closed in its turn, or with the reason why it has
+  // not, kCloseTimeout later at the latest. The link must live until then.
   virtual void CloseWhenSent() = 0;
   // Bytes accepted and not yet handed to the carrier.
   virtual size_t queued() const = 0;

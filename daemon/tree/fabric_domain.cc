@@ -1,0 +1,396 @@
+#include "daemon/tree/fabric_domain.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <netinet/in.h>
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/bytes.h"
+#include "core/log.h"
+#include "daemon/tree/fabric_link.h"
+
+namespace sonde::tree {
+namespace {
+
+constexpr int kRounds = 16;
+constexpr size_t kBatch = 16;
+constexpr size_t kMaxAddress = 256;
+
+FabricInfo MakeHints(const FabricLibrary& library, const std::string& provider) {
+  FabricInfo hints(library.dupinfo(nullptr), {&library});
+  if (hints == nullptr) return hints;
+  hints->caps = FI_MSG;
+  hints->ep_attr->type = FI_EP_MSG;
+  hints->domain_attr->threading = FI_THREAD_DOMAIN;
+  hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
+  hints->tx_attr->msg_order = FI_ORDER_SAS;
+  hints->rx_attr->msg_order = FI_ORDER_SAS;
+  if (!provider.empty()) hints->fabric_attr->prov_name = strdup(provider.c_str());
+  return hints;
+}
+
+Result<FabricInfo> AskInfo(const FabricLibrary& library, const std::string& provider,
+                           const std::string& local_address) {
+  const FabricInfo hints = MakeHints(library, provider);
+  if (hints == nullptr) return Status(Code::kLimit, "ask libfabric: out of memory");
+  fi_info* list = nullptr;
+  const char* node = local_address.empty() ? nullptr : local_address.c_str();
+  const uint64_t flags = node == nullptr ? 0 : FI_SOURCE | FI_NUMERICHOST;
+  const int rc = library.getinfo(kFabricVersion, node, nullptr, flags, hints.get(), &list);
+  FabricInfo info(list, {&library});
+  if (rc != 0) return library.Error(fmt::format("ask libfabric for '{}'", provider), rc);
+  return info;
+}
+
+bool IsSocketFormat(uint32_t format) {
+  return format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
+}
+
+// Whether the provider may read these bytes as a socket address.
+bool IsSocketAddress(std::string_view bytes) {
+  sa_family_t family = AF_UNSPEC;
+  if (bytes.size() < sizeof family) return false;
+  std::memcpy(&family, bytes.data(), sizeof family);
+  return (family == AF_INET && bytes.size() == sizeof(sockaddr_in)) ||
+         (family == AF_INET6 && bytes.size() == sizeof(sockaddr_in6));
+}
+
+// fi_getinfo takes any address and leaves it to the first connection to fail.
+Status CheckLocal(const std::string& host) {
+  if (host.empty()) return {};
+  const auto addresses = Resolve(host, 0, true);
+  if (!addresses.ok()) return addresses.status();
+  const Address& address = addresses->front();
+  const UniqueFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (fd && bind(fd.get(), address.get(), address.length) == 0) return {};
+  return SystemError(fmt::format("use the interface with the address '{}' for the fabric", host));
+}
+
+}  // namespace
+
+FabricDomain::FabricDomain(const FabricLibrary& library, FabricOptions options)
+    : library_(library), options_(std::move(options)), info_(nullptr, {&library}) {}
+
+FabricDomain::~FabricDomain() {
+  if (loop_ == nullptr) return;
+  loop_->RemoveSleepCheck(sleep_check_);
+  loop_->Unwatch(event_fd_);
+  loop_->Unwatch(completion_fd_);
+}
+
+Result<std::vector<std::string>> FabricDomain::Providers(const FabricLibrary& library) {
+  const auto info = AskInfo(library, "", "");
+  if (!info.ok()) return info.status();
+  std::vector<std::string> names;
+  for (const fi_info* at = info->get(); at != nullptr; at = at->next) {
+    const std::string name = at->fabric_attr->prov_name;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+Result<std::shared_ptr<FabricDomain>> FabricDomain::Open(const FabricOptions& options) {
+  const auto library = FabricLibrary::Load();
+  if (!library.ok()) return library.status();
+  std::shared_ptr<FabricDomain> domain(new FabricDomain(**library, options));
+  SONDE_RETURN_IF_ERROR(domain->OpenInfo());
+  SONDE_RETURN_IF_ERROR(domain->OpenQueues());
+  return domain;
+}
+
+Status FabricDomain::OpenInfo() {
+  auto info = AskInfo(library_, options_.provider, options_.local_address);
+  if (info.ok()) {
+    // Only the first is wanted, and of the provider's own: "tcp" also begins "tcp;ofi_rxm".
+    for (fi_info* at = info->get(); at != nullptr; at = at->next) {
+      if (options_.provider != at->fabric_attr->prov_name) continue;
+      info_.reset(library_.dupinfo(at));
+      if (info_ == nullptr) return {Code::kLimit, "open the fabric: out of memory"};
+      return CheckLocal(options_.local_address);
+    }
+  }
+  const auto others = Providers(library_);
+  const std::vector<std::string> names = others.ok() ? *others : std::vector<std::string>();
+  if (std::find(names.begin(), names.end(), options_.provider) != names.end()) {
+    return {Code::kNotFound, fmt::format("provider '{}' has no interface with the address '{}'",
+                                         options_.provider, options_.local_address)};
+  }
+  return {Code::kNotFound, fmt::format("provider '{}' not found; available: {}", options_.provider,
+                                       names.empty() ? std::string("none")
+                                                     : fmt::format("{}", fmt::join(names, ", ")))};
+}
+
+Status FabricDomain::Describe(std::string_view what, long rc) const {
+  if (rc == 0) return {};
+  return library_.Error(fmt::format("{}: {}", name(), what), rc);
+}
+
+Status FabricDomain::OpenQueues() {
+  fid_fabric* fabric = nullptr;
+  SONDE_RETURN_IF_ERROR(
+      Describe("open the fabric", library_.fabric(info_->fabric_attr, &fabric, nullptr)));
+  fabric_.reset(fabric);
+  fi_eq_attr eq_attr{};
+  eq_attr.size = 2 * options_.max_links;
+  eq_attr.wait_obj = FI_WAIT_FD;
+  fid_eq* events = nullptr;
+  SONDE_RETURN_IF_ERROR(Describe("open an event queue with a descriptor",
+                                 fi_eq_open(fabric, &eq_attr, &events, nullptr)));
+  events_.reset(events);
+  fid_domain* domain = nullptr;
+  SONDE_RETURN_IF_ERROR(
+      Describe("open a domain", fi_domain(fabric, info_.get(), &domain, nullptr)));
+  domain_.reset(domain);
+  fi_cq_attr cq_attr{};
+  cq_attr.size = options_.max_links * FabricLink::kSlots;
+  cq_attr.format = FI_CQ_FORMAT_MSG;
+  cq_attr.wait_obj = FI_WAIT_FD;
+  fid_cq* completions = nullptr;
+  SONDE_RETURN_IF_ERROR(Describe("open a completion queue with a descriptor",
+                                 fi_cq_open(domain, &cq_attr, &completions, nullptr)));
+  completions_.reset(completions);
+  SONDE_RETURN_IF_ERROR(Describe("ask for the event queue's descriptor",
+                                 fi_control(&events->fid, FI_GETWAIT, &event_fd_)));
+  return Describe("ask for the completion queue's descriptor",
+                  fi_control(&completions->fid, FI_GETWAIT, &completion_fd_));
+}
+
+// The work is done before the loop sleeps, whatever woke it; the descriptors only wake it.
+Status FabricDomain::Attach(Loop& loop) {
+  loop_ = &loop;
+  sleep_check_ = loop.AddSleepCheck([this] { return Progress(); });
+  SONDE_RETURN_IF_ERROR(loop.Watch(event_fd_, EPOLLIN, [](uint32_t) {}));
+  return loop.Watch(completion_fd_, EPOLLIN, [](uint32_t) {});
+}
+
+std::string FabricDomain::name() const {
+  Address address;
+  if (IsSocketFormat(info_->addr_format) && info_->src_addr != nullptr &&
+      info_->src_addrlen <= sizeof address.storage) {
+    std::memcpy(&address.storage, info_->src_addr, info_->src_addrlen);
+    address.length = static_cast<socklen_t>(info_->src_addrlen);
+  }
+  const std::string text = address.known() ? AddressText(address) : options_.local_address;
+  return fmt::format("{} at {} (libfabric {})", options_.provider, text.substr(0, text.rfind(':')),
+                     library_.VersionText());
+}
+
+bool FabricDomain::registers_memory() const {
+  return (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+}
+
+Result<std::string> FabricDomain::Listen(Fabric::Accepted accepted) {
+  fid_pep* listener = nullptr;
+  SONDE_RETURN_IF_ERROR(Describe("create a listening endpoint",
+                                 fi_passive_ep(fabric_.get(), info_.get(), &listener, nullptr)));
+  FidPtr<fid_pep> owner(listener);
+  SONDE_RETURN_IF_ERROR(
+      Describe("bind the listening endpoint", fi_pep_bind(listener, &events_->fid, 0)));
+  SONDE_RETURN_IF_ERROR(Describe("listen", fi_listen(listener)));
+  char bytes[kMaxAddress];
+  size_t size = sizeof bytes;
+  SONDE_RETURN_IF_ERROR(
+      Describe("ask for the listening address", fi_getname(&listener->fid, bytes, &size)));
+  listener_ = std::move(owner);
+  accepted_ = std::make_shared<const Fabric::Accepted>(std::move(accepted));
+  std::string address;
+  ByteWriter(address).Fixed<uint32_t>(info_->addr_format);
+  return address.append(bytes, std::min(size, sizeof bytes));
+}
+
+void FabricDomain::StopListening() {
+  listener_.reset();
+  accepted_.reset();
+  pending_.clear();
+}
+
+Result<FabricInfo> FabricDomain::InfoFor(std::string_view address) const {
+  ByteReader reader(address);
+  const auto format = reader.Fixed<uint32_t>();
+  const std::string_view raw = reader.Raw(reader.left());
+  const bool known = IsSocketFormat(format)
+                         ? IsSocketFormat(info_->addr_format) && IsSocketAddress(raw)
+                         : format == info_->addr_format && raw.size() == info_->src_addrlen;
+  if (!reader.ok() || !known) {
+    return Status(Code::kInvalid, fmt::format("{}: connect: {} bytes are no address of this fabric",
+                                              name(), address.size()));
+  }
+  FabricInfo info(library_.dupinfo(info_.get()), {&library_});
+  void* destination = std::malloc(raw.size());
+  if (info == nullptr || destination == nullptr) {
+    std::free(destination);
+    return Status(Code::kLimit, "connect over the fabric: out of memory");
+  }
+  std::memcpy(destination, raw.data(), raw.size());
+  std::free(std::exchange(info->dest_addr, destination));
+  info->dest_addrlen = raw.size();
+  info->addr_format = format;
+  if (options_.local_address.empty()) {  // the route decides
+    std::free(std::exchange(info->src_addr, nullptr));
+    info->src_addrlen = 0;
+  }
+  return info;
+}
+
+std::string FabricDomain::PeerText(const fi_info& info) const {
+  Address address;
+  const std::string_view raw(static_cast<const char*>(info.dest_addr), info.dest_addrlen);
+  if (IsSocketFormat(info.addr_format) && info.dest_addr != nullptr && IsSocketAddress(raw)) {
+    std::memcpy(&address.storage, raw.data(), raw.size());
+    address.length = static_cast<socklen_t>(raw.size());
+  }
+  return fmt::format("{} over {}", AddressText(address), options_.provider);
+}
+
+Result<uint64_t> FabricDomain::Add(FabricLink* link) {
+  if (links_.size() >= options_.max_links) {
+    return Status(Code::kLimit,
+                  fmt::format("{}: {} links are open, no more are taken", name(), links_.size()));
+  }
+  const uint64_t id = next_link_++;
+  links_.emplace(id, link);
+  return id;
+}
+
+void FabricDomain::Remove(uint64_t id) { links_.erase(id); }
+
+Result<FidPtr<fid_ep>> FabricDomain::NewEndpoint(fi_info* info, uint64_t link) {
+  fid_ep* endpoint = nullptr;
+  SONDE_RETURN_IF_ERROR(
+      Describe("create an endpoint", fi_endpoint(domain_.get(), info, &endpoint, nullptr)));
+  FidPtr<fid_ep> owner(endpoint);
+  SONDE_RETURN_IF_ERROR(
+      Describe("bind an endpoint to the event queue", fi_ep_bind(endpoint, &events_->fid, 0)));
+  SONDE_RETURN_IF_ERROR(Describe("bind an endpoint to the completion queue",
+                                 fi_ep_bind(endpoint, &completions_->fid, FI_TRANSMIT | FI_RECV)));
+  SONDE_RETURN_IF_ERROR(Describe("enable an endpoint", fi_enable(endpoint)));
+  endpoints_[&endpoint->fid] = link;
+  return owner;
+}
+
+void FabricDomain::ForgetEndpoint(fid_ep* endpoint) { endpoints_.erase(&endpoint->fid); }
+
+FabricLink* FabricDomain::Find(uint64_t id) const {
+  const auto at = links_.find(id);
+  return at == links_.end() ? nullptr : at->second;
+}
+
+FabricLink* FabricDomain::Find(const fid* endpoint) const {
+  const auto at = endpoints_.find(endpoint);
+  return at == endpoints_.end() ? nullptr : Find(at->second);
+}
+
+bool FabricDomain::Progress() {
+  const auto self = shared_from_this();  // a handler may let go of everything
+  for (int i = 0; i < kRounds; ++i) {
+    const bool completed = DrainCompletions();
+    const bool happened = ReadEvent();
+    if (!completed && !happened) break;
+  }
+  fid* queues[] = {&events_->fid, &completions_->fid};
+  return fi_trywait(fabric_.get(), queues, 2) != -FI_EAGAIN;
+}
+
+bool FabricDomain::DrainCompletions() {
+  bool any = false;
+  for (int i = 0; i < kRounds; ++i) {
+    fi_cq_msg_entry entries[kBatch];
+    const ssize_t n = fi_cq_read(completions_.get(), entries, kBatch);
+    if (n == -FI_EAVAIL) {
+      OnCompletionError();
+      any = true;
+      continue;
+    }
+    if (n <= 0) break;
+    any = true;
+    for (ssize_t k = 0; k < n; ++k) {
+      const auto context = reinterpret_cast<uintptr_t>(entries[k].op_context);
+      FabricLink* link = Find(context >> 8);
+      if (link != nullptr) link->OnCompletion(context & 0xff, entries[k].len);
+    }
+  }
+  return any;
+}
+
+void FabricDomain::OnCompletionError() {
+  fi_cq_err_entry error{};
+  if (fi_cq_readerr(completions_.get(), &error, 0) <= 0) return;
+  if (error.err == FI_ECANCELED) return;  // what follows a shutdown
+  const auto context = reinterpret_cast<uintptr_t>(error.op_context);
+  FabricLink* link = Find(context >> 8);
+  if (link == nullptr) return;
+  link->OnError((context & 0xff) < FabricLink::kReceives ? "receive" : "send", error.err);
+}
+
+bool FabricDomain::ReadEvent() {
+  // Room for what a peer may send along with its request; it is not looked at.
+  alignas(fi_eq_cm_entry) char bytes[sizeof(fi_eq_cm_entry) + 256];
+  uint32_t event = 0;
+  const ssize_t n = fi_eq_read(events_.get(), &event, bytes, sizeof bytes, 0);
+  if (n == -FI_EAVAIL) {
+    OnEventError();
+    return true;
+  }
+  if (n < static_cast<ssize_t>(sizeof(fi_eq_cm_entry))) return n > 0;
+  fi_eq_cm_entry entry;
+  std::memcpy(&entry, bytes, sizeof entry);
+  OnEvent(event, entry);
+  return true;
+}
+
+void FabricDomain::OnEvent(uint32_t event, const fi_eq_cm_entry& entry) {
+  if (event == FI_CONNREQ) return OnConnectRequest(FabricInfo(entry.info, {&library_}));
+  if (event == FI_SHUTDOWN) {
+    // What arrived before the end is taken before the end.
+    while (DrainCompletions()) {
+    }
+  }
+  FabricLink* link = Find(entry.fid);
+  if (link == nullptr) return;
+  if (event == FI_CONNECTED) link->OnConnected();
+  if (event == FI_SHUTDOWN) link->OnShutdown();
+}
+
+void FabricDomain::OnEventError() {
+  fi_eq_err_entry error{};
+  if (fi_eq_readerr(events_.get(), &error, 0) <= 0) return;
+  FabricLink* link = Find(error.fid);
+  if (link != nullptr) return link->OnError("connect", error.err);
+  log::Debug("{}: {}", name(), library_.strerror(error.err));
+}
+
+void FabricDomain::OnConnectRequest(FabricInfo request) {
+  if (listener_ == nullptr) return;
+  const fid_t handle = request->handle;
+  if (pending_.size() >= options_.max_pending || links_.size() >= options_.max_links) {
+    log::Debug("{}: rejects {}: {} links, {} pending", name(), PeerText(*request), links_.size(),
+               pending_.size());
+    fi_reject(listener_.get(), handle, nullptr, 0);
+    return;
+  }
+  const std::string peer = PeerText(*request);
+  auto link = FabricLink::Accept(shared_from_this(), std::move(request));
+  if (!link.ok()) {
+    log::Warning("accept {}: {}", peer, link.status().message());
+    return;
+  }
+  const uint64_t id = (*link)->id();
+  pending_.emplace(id, *std::move(link));
+}
+
+void FabricDomain::HandOver(uint64_t link) {
+  const auto at = pending_.find(link);
+  if (at == pending_.end()) return;
+  std::unique_ptr<FabricLink> connected = std::move(at->second);
+  pending_.erase(at);
+  const auto accepted = accepted_;
+  if (accepted && *accepted) (*accepted)(std::move(connected));
+}
+
+void FabricDomain::DropPending(uint64_t link) { pending_.erase(link); }
+
+}  // namespace sonde::tree

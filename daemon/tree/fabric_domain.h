@@ -1,0 +1,104 @@
+// What all FI_EP_MSG links of one fabric share: the domain, one event queue, one completion queue,
+// and the listening endpoint.
+//
+// The queues' descriptors are watched by the loop and armed (fi_trywait) before it sleeps. Every
+// completion names the link by a number, never by a pointer: one that comes after its link is gone
+// finds nothing.
+//
+// Owned by the Fabric and each of its links together. Thread safety: Open from any thread;
+// everything else from the loop's.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/loop.h"
+#include "daemon/tree/address.h"
+#include "daemon/tree/fabric.h"
+#include "daemon/tree/fabric_library.h"
+
+namespace sonde::tree {
+
+class FabricLink;
+
+class FabricDomain : public std::enable_shared_from_this<FabricDomain> {
+ public:
+  static Result<std::shared_ptr<FabricDomain>> Open(const FabricOptions& options);
+  static Result<std::vector<std::string>> Providers(const FabricLibrary& library);
+  ~FabricDomain();
+  FabricDomain(const FabricDomain&) = delete;
+  FabricDomain& operator=(const FabricDomain&) = delete;
+
+  Status Attach(Loop& loop);
+  Result<std::string> Listen(Fabric::Accepted accepted);
+  void StopListening();
+  std::string name() const;
+
+  // For the links.
+  Loop& loop() { return *loop_; }
+  const FabricLibrary& library() const { return library_; }
+  const std::string& provider() const { return options_.provider; }
+  fid_domain* domain() { return domain_.get(); }
+  bool registers_memory() const;
+  // A description of a connection to an address that Listen returned elsewhere.
+  Result<FabricInfo> InfoFor(std::string_view address) const;
+  // "10.0.0.7:51234 over tcp".
+  std::string PeerText(const fi_info& info) const;
+  // Counts a link in and gives it its number; kLimit beyond max_links.
+  Result<uint64_t> Add(FabricLink* link);
+  void Remove(uint64_t id);
+  // An endpoint bound to the shared queues and enabled.
+  Result<FidPtr<fid_ep>> NewEndpoint(fi_info* info, uint64_t link);
+  void ForgetEndpoint(fid_ep* endpoint);
+  // An accepted link is connected: it goes to its owner.
+  void HandOver(uint64_t link);
+  // A connection that was being accepted failed.
+  void DropPending(uint64_t link);
+
+ private:
+  FabricDomain(const FabricLibrary& library, FabricOptions options);
+
+  Status OpenInfo();
+  Status OpenQueues();
+  Status Describe(std::string_view what, long rc) const;
+  bool Progress();
+  // True if there was anything.
+  bool DrainCompletions();
+  bool ReadEvent();
+  void OnEvent(uint32_t event, const fi_eq_cm_entry& entry);
+  void OnEventError();
+  void OnCompletionError();
+  void OnConnectRequest(FabricInfo info);
+  FabricLink* Find(uint64_t id) const;
+  FabricLink* Find(const fid* endpoint) const;
+
+  const FabricLibrary& library_;
+  const FabricOptions options_;
+  FabricInfo info_;
+  FidPtr<fid_fabric> fabric_;
+  FidPtr<fid_eq> events_;
+  FidPtr<fid_domain> domain_;
+  FidPtr<fid_cq> completions_;
+  FidPtr<fid_pep> listener_;
+  std::shared_ptr<const Fabric::Accepted> accepted_;
+  Loop* loop_ = nullptr;
+  Loop::SleepCheckId sleep_check_ = 0;
+  int event_fd_ = -1;
+  int completion_fd_ = -1;
+  uint64_t next_link_ = 1;
+  std::unordered_map<uint64_t, FabricLink*> links_;
+  std::unordered_map<const fid*, uint64_t> endpoints_;
+  std::unordered_map<uint64_t, std::unique_ptr<FabricLink>> pending_;
+};
+
+}  // namespace sonde::tree

@@ -1,0 +1,144 @@
+// The three carriers behind one face, for tests that hold for every link.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/loop.h"
+#include "daemon/tree/fabric.h"
+#include "daemon/tree/listener.h"
+#include "daemon/tree/local_link.h"
+#include "daemon/tree/socket_link.h"
+
+namespace sonde::tree {
+
+// Runs the loop until `done`, looked at before every sleep. False after 20 s.
+inline bool RunUntil(Loop& loop, const std::function<bool()>& done) {
+  bool late = false;
+  const auto timer = loop.After(20 * kSecond, [&] { late = true; });
+  bool reached = false;
+  const auto check = loop.AddSleepCheck([&] {
+    reached = reached || done();
+    if (reached || late) loop.Stop();
+    return true;
+  });
+  loop.Run();
+  loop.RemoveSleepCheck(check);
+  loop.Cancel(timer);
+  return reached;
+}
+
+struct Message {
+  uint8_t type;
+  std::string payload;
+  bool operator==(const Message&) const = default;
+};
+
+// A link with everything that it said.
+struct End {
+  std::unique_ptr<Link> link;
+  std::vector<Message> messages;
+  int closed = 0;
+  Status why;
+
+  void Own(std::unique_ptr<Link> l) {
+    link = std::move(l);
+    link->SetMaxMessage(kMaxMessage);
+    link->SetHandler({[this](uint8_t type, std::string_view payload) {
+                        messages.push_back({type, std::string(payload)});
+                      },
+                      [this](const Status& status) {
+                        ++closed;
+                        why = status;
+                      }});
+  }
+};
+
+class SocketCarrier {
+ public:
+  using Accepted = std::function<void(std::unique_ptr<Link>)>;
+  static constexpr bool kProcesses = true;
+
+  explicit SocketCarrier(Loop& loop) : loop_(loop) {}
+  std::string Listen(Accepted accepted) {
+    auto listener = Listener::Open(loop_, "127.0.0.1", 0, std::move(accepted));
+    EXPECT_TRUE(listener.ok()) << listener.status().message();
+    listener_ = *std::move(listener);
+    return std::to_string(listener_->port());
+  }
+  std::unique_ptr<Link> Connect(const std::string& address) {
+    auto link = SocketLink::Connect(loop_, "127.0.0.1", static_cast<uint16_t>(std::stoi(address)));
+    EXPECT_TRUE(link.ok()) << link.status().message();
+    return *std::move(link);
+  }
+
+ private:
+  Loop& loop_;
+  std::unique_ptr<Listener> listener_;
+};
+
+// Opens a fabric and waits for it.
+inline Result<std::unique_ptr<Fabric>> OpenFabric(Loop& loop, FabricOptions options) {
+  Result<std::unique_ptr<Fabric>> opened(Status(Code::kTimeout, "not opened"));
+  bool done = false;
+  auto call = Fabric::Open(loop, std::move(options), [&](Result<std::unique_ptr<Fabric>> fabric) {
+    opened = std::move(fabric);
+    done = true;
+  });
+  if (!call.ok()) return call.status();
+  RunUntil(loop, [&] { return done; });
+  return opened;
+}
+
+class FabricCarrier {
+ public:
+  using Accepted = std::function<void(std::unique_ptr<Link>)>;
+  static constexpr bool kProcesses = true;
+
+  explicit FabricCarrier(Loop& loop) {
+    auto fabric = OpenFabric(loop, {.provider = "tcp", .local_address = "127.0.0.1"});
+    EXPECT_TRUE(fabric.ok()) << fabric.status().message();
+    fabric_ = *std::move(fabric);
+  }
+  std::string Listen(Accepted accepted) {
+    auto address = fabric_->Listen(std::move(accepted));
+    EXPECT_TRUE(address.ok()) << address.status().message();
+    return *address;
+  }
+  std::unique_ptr<Link> Connect(const std::string& address) {
+    auto link = fabric_->Connect(address);
+    EXPECT_TRUE(link.ok()) << link.status().message();
+    return *std::move(link);
+  }
+
+ private:
+  std::unique_ptr<Fabric> fabric_;
+};
+
+class LocalCarrier {
+ public:
+  using Accepted = std::function<void(std::unique_ptr<Link>)>;
+  static constexpr bool kProcesses = false;
+
+  explicit LocalCarrier(Loop& loop) : loop_(loop) {}
+  std::string Listen(Accepted accepted) {
+    accepted_ = std::move(accepted);
+    return "local";
+  }
+  std::unique_ptr<Link> Connect(const std::string&) {
+    auto [here, there] = LocalLink::MakePair(loop_, "client", "server");
+    accepted_(std::move(there));
+    return std::move(here);
+  }
+
+ private:
+  Loop& loop_;
+  Accepted accepted_;
+};
+
+}  // namespace sonde::tree

@@ -1,0 +1,197 @@
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "core/bytes.h"
+#include "tests/unit/links_carriers.h"
+
+namespace sonde::tree {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr FabricOptions Loopback(size_t max_links = 64, size_t max_pending = 16) {
+  return {.provider = "tcp",
+          .local_address = "127.0.0.1",
+          .max_links = max_links,
+          .max_pending = max_pending};
+}
+
+class Fabrics : public testing::Test {
+ protected:
+  void OpenOrFail(const FabricOptions& options = Loopback()) {
+    auto opened = OpenFabric(loop, options);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    fabric = *std::move(opened);
+    auto listening = fabric->Listen([this](std::unique_ptr<Link> link) {
+      accepted.emplace_back(std::make_unique<End>())->Own(std::move(link));
+    });
+    ASSERT_TRUE(listening.ok()) << listening.status().message();
+    address = *listening;
+  }
+  // The TCP address within what Listen returned.
+  sockaddr_in Tcp() const {
+    sockaddr_in v4;
+    std::memcpy(&v4, address.data() + sizeof(uint32_t), sizeof v4);
+    return v4;
+  }
+
+  Loop loop;
+  std::unique_ptr<Fabric> fabric;
+  std::string address;
+  std::vector<std::unique_ptr<End>> accepted;
+};
+
+TEST_F(Fabrics, AnUnknownProviderIsToldWithThoseThereAre) {
+  const auto opened = OpenFabric(loop, {.provider = "warp", .local_address = "127.0.0.1"});
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(std::string(opened.status().message()),
+              AllOf(HasSubstr("provider 'warp' not found; available: "), HasSubstr("tcp")));
+}
+
+TEST_F(Fabrics, AnUnknownInterfaceIsTold) {
+  for (const char* bad : {"203.0.113.9", "eth-none"}) {
+    const auto opened = OpenFabric(loop, {.provider = "tcp", .local_address = bad});
+    ASSERT_FALSE(opened.ok()) << bad;
+    EXPECT_THAT(std::string(opened.status().message()), HasSubstr(bad));
+  }
+}
+
+TEST_F(Fabrics, OpeningMayBeAbandoned) {
+  auto call = Fabric::Open(loop, Loopback(), [](auto) { FAIL() << "abandoned"; });
+  ASSERT_TRUE(call.ok());
+  call->reset();
+  bool later = false;
+  loop.After(kMillisecond, [&] { later = true; });
+  EXPECT_TRUE(RunUntil(loop, [&] { return later; }));
+}
+
+TEST_F(Fabrics, ARefusedConnectionIsToldWithItsAddress) {
+  OpenOrFail();
+  const std::string gone = address;
+  OpenOrFail();  // the first listener is closed
+  End end;
+  auto link = fabric->Connect(gone);
+  ASSERT_TRUE(link.ok()) << link.status().message();
+  end.Own(*std::move(link));
+  ASSERT_TRUE(end.link->Send(1, "waits").ok());
+  ASSERT_TRUE(RunUntil(loop, [&] { return end.closed > 0; }));
+  EXPECT_THAT(std::string(end.why.message()),
+              AllOf(HasSubstr("127.0.0.1:"), HasSubstr(" over tcp: connect: ")));
+}
+
+TEST_F(Fabrics, ABadAddressIsRefused) {
+  OpenOrFail();
+  std::string short_v6 = address;
+  const uint16_t v6 = AF_INET6;
+  std::memcpy(short_v6.data() + sizeof(uint32_t), &v6, sizeof v6);
+  for (const std::string& bad : {std::string(), std::string("abc"), address.substr(0, 10),
+                                 address + "x", short_v6, std::string(300, '\xff')}) {
+    EXPECT_EQ(fabric->Connect(bad).status().code(), Code::kInvalid);
+  }
+}
+
+TEST_F(Fabrics, ManyLinksShareTheQueues) {
+  constexpr size_t kLinks = 30;
+  OpenOrFail(Loopback(2 * kLinks, kLinks));
+  std::vector<End> ends(kLinks);
+  for (size_t i = 0; i < kLinks; ++i) {
+    auto link = fabric->Connect(address);
+    ASSERT_TRUE(link.ok()) << link.status().message();
+    ends[i].Own(*std::move(link));
+    ASSERT_TRUE(ends[i].link->Send(1, std::to_string(i)).ok());
+  }
+  ASSERT_TRUE(RunUntil(loop, [&] {
+    size_t said = 0;
+    for (const auto& end : accepted) said += end->messages.size();
+    return said == kLinks;
+  }));
+  EXPECT_EQ(fabric->Connect(address).status().code(), Code::kLimit);
+}
+
+TEST_F(Fabrics, RequestsBeyondTheBoundAreRejected) {
+  OpenOrFail(Loopback(64, 2));
+  auto other = OpenFabric(loop, Loopback());
+  ASSERT_TRUE(other.ok());
+  std::vector<End> ends(12);
+  for (End& end : ends) {
+    auto link = (*other)->Connect(address);
+    ASSERT_TRUE(link.ok());
+    end.Own(*std::move(link));
+    ASSERT_TRUE(end.link->Send(1, "x").ok());
+  }
+  const auto settled = [&] {
+    size_t said = 0;
+    size_t closed = 0;
+    for (const auto& end : accepted) said += end->messages.size();
+    for (const End& end : ends) closed += static_cast<size_t>(end.closed);
+    return said + closed == ends.size();
+  };
+  EXPECT_TRUE(RunUntil(loop, settled));
+  EXPECT_GE(accepted.size(), 2u);
+}
+
+TEST_F(Fabrics, StrangersDoNotDisturbIt) {
+  OpenOrFail();
+  const sockaddr_in to = Tcp();
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 20; ++i) {
+    UniqueFd& fd = strangers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    const std::string garbage(i % 3 == 0 ? 0 : 400, static_cast<char>(i));
+    (void)send(fd.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
+    if (i % 2 == 0) fd.Reset();
+  }
+  End end;
+  auto link = fabric->Connect(address);
+  ASSERT_TRUE(link.ok());
+  end.Own(*std::move(link));
+  ASSERT_TRUE(end.link->Send(1, "hello").ok());
+  ASSERT_TRUE(RunUntil(loop, [&] { return !accepted.empty() && !accepted[0]->messages.empty(); }));
+  bool passed = false;
+  loop.After(50 * kMillisecond, [&] { passed = true; });
+  const uint64_t before = loop.wakeups();
+  ASSERT_TRUE(RunUntil(loop, [&] { return passed; }));
+  EXPECT_LE(loop.wakeups() - before, 10u) << "silent strangers keep the loop busy";
+}
+
+TEST_F(Fabrics, LinksOutliveTheirFabric) {
+  OpenOrFail();
+  End end;
+  auto link = fabric->Connect(address);
+  ASSERT_TRUE(link.ok());
+  end.Own(*std::move(link));
+  ASSERT_TRUE(end.link->Send(1, "a").ok());
+  ASSERT_TRUE(RunUntil(loop, [&] { return !accepted.empty(); }));
+  fabric.reset();
+  ASSERT_TRUE(end.link->Send(1, "b").ok());
+  ASSERT_TRUE(RunUntil(loop, [&] { return accepted[0]->messages.size() == 2; }));
+}
+
+TEST_F(Fabrics, EverythingMayGoFromWithinAMessage) {
+  OpenOrFail();
+  End end;
+  auto link = fabric->Connect(address);
+  ASSERT_TRUE(link.ok());
+  end.Own(*std::move(link));
+  ASSERT_TRUE(end.link->Send(1, "a").ok());
+  ASSERT_TRUE(RunUntil(loop, [&] { return !accepted.empty(); }));
+  bool gone = false;
+  accepted[0]->link->SetHandler({[&](uint8_t, std::string_view) {
+                                   fabric.reset();
+                                   end.link.reset();
+                                   accepted.clear();
+                                   gone = true;
+                                 },
+                                 {}});
+  ASSERT_TRUE(end.link->Send(1, "b").ok());
+  EXPECT_TRUE(RunUntil(loop, [&] { return gone; }));
+}
+
+}  // namespace
+}  // namespace sonde::tree
