@@ -131,6 +131,16 @@ leveldb::Status QuietOpenEnv::NewWritableFile(const std::string& name,
   return status;
 }
 
+leveldb::Status QuietOpenEnv::LockFile(const std::string&, leveldb::FileLock** lock) {
+  *lock = std::make_unique<leveldb::FileLock>().release();
+  return leveldb::Status::OK();
+}
+
+leveldb::Status QuietOpenEnv::UnlockFile(leveldb::FileLock* lock) {
+  const std::unique_ptr<leveldb::FileLock> owned(lock);
+  return leveldb::Status::OK();
+}
+
 leveldb::Status QuietOpenEnv::NewLogger(const std::string&, leveldb::Logger** logger) {
   *logger = std::make_unique<Silence>().release();
   return leveldb::Status::OK();

@@ -499,7 +499,9 @@ TEST_F(MountedTest, AFullDiskIsToldAndWhatWasAcknowledgedSurvivesIt) {
               testing::AllOf(HasSubstr("No space left"), HasSubstr("free some space")));
   const uint64_t before = acknowledged;
   // Nobody new can start either, and leaves nothing behind.
-  EXPECT_FALSE(LiveArchive::Create(root(), TestJob("124")).ok());
+  const auto refused = LiveArchive::Create(root(), TestJob("124"));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("free some space"));
+  EXPECT_EQ(Live().size(), 1u);
   ASSERT_TRUE(fs::remove(root() + "/ballast"));
   while (acknowledged < before + 20) ASSERT_TRUE(put()) << status.message();
   ASSERT_TRUE(live->Finish().ok());
