@@ -9,6 +9,7 @@ find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 pkg_check_modules(LIBFABRIC REQUIRED IMPORTED_TARGET libfabric)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 
 find_library(LEVELDB_LIBRARY leveldb REQUIRED)
 find_path(LEVELDB_INCLUDE leveldb/db.h REQUIRED)

@@ -64,122 +64,82 @@ bool ReadTimes(const Header& h, ByteReader& in, std::vector<Nanos>& times) {
   return in.ok() && times.back() == h.last;
 }
 
-// Turns scaled integers back into doubles.
-class Scale {
- public:
-  // Whether the byte is a scale.
-  bool Set(uint8_t scale) {
-    if (scale > kDecimals) {
-      divisor_ = scale <= kDecimals + kMaxDecimals ? kPowers[scale - kDecimals] : 0;
-      return divisor_ != 0;
-    }
-    divisor_ = 0;
-    factor_ = std::ldexp(1.0, scale);
-    return scale <= kMaxShift;
+// Turns integers back into doubles; false if the byte is no scale.
+bool ApplyScale(uint8_t scale, std::span<const int64_t> integers, double* out) {
+  if (scale == kBits) {
+    for (size_t r = 0; r < integers.size(); ++r) out[r] = std::bit_cast<double>(integers[r]);
+    return true;
   }
-  void Apply(const int64_t* integers, size_t count, double* out) const {
-    if (divisor_ != 0) {
-      for (size_t r = 0; r < count; ++r) out[r] = static_cast<double>(integers[r]) / divisor_;
-    } else {
-      for (size_t r = 0; r < count; ++r) out[r] = static_cast<double>(integers[r]) * factor_;
-    }
+  if (scale <= kMaxShift) {
+    const double factor = std::ldexp(1.0, scale);
+    for (size_t r = 0; r < integers.size(); ++r) out[r] = static_cast<double>(integers[r]) * factor;
+    return true;
   }
+  if (scale <= kDecimals || scale > kDecimals + kMaxDecimals) return false;
+  const double power = kPowers[scale - kDecimals];
+  for (size_t r = 0; r < integers.size(); ++r) out[r] = static_cast<double>(integers[r]) / power;
+  return true;
+}
 
- private:
-  double divisor_ = 0;
-  double factor_ = 1;
-};
-
-// Reads one block's columns from its plain form.
+// Reads one block's columns, one after the other.
 class ColumnReader {
  public:
-  ColumnReader(size_t rows, std::string_view scales, std::string_view bodies)
-      : rows_(rows), scales_(scales), bodies_(bodies) {}
+  ColumnReader(size_t rows, std::string_view bodies) : rows_(rows), in_(bodies) {}
 
-  bool Read(uint8_t code, double* out) {
-    const bool gaps = (code & kGaps) != 0;
-    const auto kind = static_cast<Kind>(code & ~kGaps);
-    if (gaps && kind != Kind::kDelta && kind != Kind::kDeltaOfDelta) return false;
+  bool Read(uint8_t kind, uint8_t scale, double* out) {
     switch (kind) {
-      case Kind::kConstantBits:
-        std::fill_n(out, rows_, bodies_.Fixed<double>());
-        return bodies_.ok();
-      case Kind::kConstant:
-        return ReadConstant(out);
-      case Kind::kDelta:
-      case Kind::kDeltaOfDelta:
-        return gaps ? ReadWithGaps(kind, out) : ReadIntegers(kind, rows_, out);
-      case Kind::kFloat:
-        return ReadFloats(out);
+      case static_cast<uint8_t>(Kind::kConstant):
+        integers_[0] = in_.Signed();
+        if (!in_.ok() || !ApplyScale(scale, {integers_.data(), 1}, out)) return false;
+        std::fill_n(out, rows_, out[0]);
+        return true;
+      case static_cast<uint8_t>(Kind::kDelta):
+      case static_cast<uint8_t>(Kind::kDeltaOfDelta):
+        return ReadIntegers(kind, rows_) && ApplyScale(scale, {integers_.data(), rows_}, out);
+      case static_cast<uint8_t>(Kind::kDelta) | kGaps:
+      case static_cast<uint8_t>(Kind::kDeltaOfDelta) | kGaps:
+        return ReadWithGaps(kind & ~kGaps, scale, out);
+      default:
+        return false;
     }
-    return false;
   }
-  bool done() const { return scales_.done() && bodies_.done(); }
+  bool done() const { return in_.done(); }
 
  private:
-  bool ReadConstant(double* out) {
-    integers_[0] = bodies_.Signed();
-    if (!scale_.Set(scales_.Fixed<uint8_t>())) return false;
-    scale_.Apply(integers_.data(), 1, out);
-    std::fill_n(out, rows_, out[0]);
-    return bodies_.ok() && scales_.ok();
-  }
-
-  bool ReadIntegers(Kind kind, size_t count, double* out) {
-    if (!scale_.Set(scales_.Fixed<uint8_t>())) return false;
-    uint64_t value = static_cast<uint64_t>(bodies_.Signed());
-    integers_[0] = static_cast<int64_t>(value);
+  bool ReadIntegers(int kind, size_t count) {
+    const uint64_t keep = kind == static_cast<int>(Kind::kDeltaOfDelta) ? ~uint64_t{0} : 0;
+    auto value = static_cast<uint64_t>(in_.Signed());
     uint64_t delta = 0;
-    const uint64_t keep = kind == Kind::kDeltaOfDelta ? ~uint64_t{0} : 0;
+    integers_[0] = static_cast<int64_t>(value);
     for (size_t r = 1; r < count; ++r) {
-      delta = (delta & keep) + static_cast<uint64_t>(bodies_.Signed());
+      delta = (delta & keep) + static_cast<uint64_t>(in_.Signed());
       value += delta;
       integers_[r] = static_cast<int64_t>(value);
     }
-    scale_.Apply(integers_.data(), count, out);
-    return bodies_.ok() && scales_.ok();
+    return in_.ok();
   }
 
-  // The present values are read to the front and then moved, last first, to their rows.
-  bool ReadWithGaps(Kind kind, double* out) {
-    const std::string_view map = bodies_.Raw(GapBytes(rows_));
-    if (!bodies_.ok()) return false;
+  // The present values are put to the front and then moved, last first, to their rows.
+  bool ReadWithGaps(int kind, uint8_t scale, double* out) {
+    const std::string_view map = in_.Raw(GapBytes(rows_));
+    if (!in_.ok()) return false;
     const auto missing = [&](size_t r) { return ((map[r / 8] >> (r % 8)) & 1) != 0; };
     size_t present = 0;
     for (size_t r = 0; r < rows_; ++r) present += missing(r) ? 0 : 1;
-    if (present == 0 || !ReadIntegers(kind, present, out)) return false;
+    if (present == 0 || !ReadIntegers(kind, present) ||
+        !ApplyScale(scale, {integers_.data(), present}, out)) {
+      return false;
+    }
     for (size_t r = rows_; r-- > 0;) {
       out[r] = missing(r) ? std::bit_cast<double>(kMissing) : out[--present];
     }
     return true;
   }
 
-  bool ReadFloats(double* out) {
-    const std::string_view planes = bodies_.Raw(8 * rows_);
-    if (!bodies_.ok()) return false;
-    uint64_t bits = 0;
-    for (size_t r = 0; r < rows_; ++r) {
-      uint64_t change = 0;
-      for (size_t plane = 0; plane < 8; ++plane) {
-        change |= uint64_t{static_cast<uint8_t>(planes[plane * rows_ + r])} << (8 * plane);
-      }
-      bits ^= change;
-      out[r] = std::bit_cast<double>(bits);
-    }
-    return true;
-  }
-
   size_t rows_;
-  ByteReader scales_;
-  ByteReader bodies_;
-  Scale scale_;
+  ByteReader in_;
   std::array<int64_t, kMaxBlockRows> integers_;
 };
-
-bool HasScale(char code) {
-  const auto kind = static_cast<Kind>(static_cast<uint8_t>(code) & ~kGaps);
-  return kind != Kind::kConstantBits && kind != Kind::kFloat;
-}
 
 Result<Block> Decode(std::string_view bytes) {
   const Result<Header> header = ReadHeader(bytes);
@@ -193,14 +153,14 @@ Result<Block> Decode(std::string_view bytes) {
   ByteReader in(plain->bytes());
   if (!ReadTimes(h, in, block.times)) return Corrupt("its times are damaged");
   const std::string_view kinds = in.Raw(h.columns);
-  const std::string_view scales =
-      in.Raw(static_cast<size_t>(std::count_if(kinds.begin(), kinds.end(), HasScale)));
+  const std::string_view scales = in.Raw(h.columns);
   const std::string_view bodies = in.Raw(in.left());
   if (!in.done()) return Corrupt("its columns are damaged");
   block.values.resize(size_t{h.rows} * h.columns);
-  ColumnReader reader(h.rows, scales, bodies);
+  ColumnReader reader(h.rows, bodies);
   for (size_t c = 0; c < h.columns; ++c) {
-    if (!reader.Read(static_cast<uint8_t>(kinds[c]), block.values.data() + c * h.rows)) {
+    double* out = block.values.data() + c * h.rows;
+    if (!reader.Read(static_cast<uint8_t>(kinds[c]), static_cast<uint8_t>(scales[c]), out)) {
       return Corrupt(fmt::format("its column {} is damaged", c));
     }
   }

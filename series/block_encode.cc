@@ -20,8 +20,6 @@ using namespace block_format;
 constexpr int kZstdLevel = 1;
 constexpr double kIntegerEnd = 4611686018427387904.0;  // 2^62: integers are below it
 constexpr double kExactEnd = 9007199254740992.0;       // 2^53: decimals' integers are below it
-// Integers that take more than this are no better than floats.
-constexpr size_t kMaxIntegerBits = 44;
 
 // Bytes that grow as needed and are never cleared; the caller asks for room before it writes.
 class Scratch {
@@ -32,6 +30,10 @@ class Scratch {
   }
   void Wrote(const uint8_t* end) { size_ = static_cast<size_t>(end - data_.get()); }
   void Advance(size_t bytes) { size_ += bytes; }
+  void PutByte(uint8_t byte) {
+    *Room(1) = byte;
+    ++size_;
+  }
   void Append(const Scratch& other) {
     std::copy_n(other.data(), other.size(), Room(other.size()));
     Advance(other.size());
@@ -69,7 +71,7 @@ uint64_t Difference(int64_t a, int64_t b) {
 }
 uint64_t ZigZagOf(uint64_t difference) { return ZigZag(static_cast<int64_t>(difference)); }
 
-// One column seen as integers: the present values times `scale`, in `values`.
+// The present values of one column as integers, and how they stand for doubles.
 struct Integers {
   std::array<int64_t, kMaxBlockRows> values;
   size_t count = 0;  // present values
@@ -115,7 +117,7 @@ bool AsIntegers(std::span<const double> column, Integers& out) {
   if (out.scale > 0) {
     for (size_t r = 0; r < n; ++r) out.values[r] >>= out.scale;
   }
-  return n > 0;
+  return true;
 }
 
 // Fills `out` if every present value has the same few decimals.
@@ -139,28 +141,37 @@ bool AsDecimals(std::span<const double> column, Integers& out) {
   }
   out.count = n;
   out.scale = kDecimals + decimals;
-  return n > 0;
+  return true;
 }
 
-// Which differences of a column take fewer bits.
-struct Cost {
-  explicit Cost(const Integers& in) {
-    uint64_t before = 0;
-    for (size_t r = 1; r < in.count; ++r) {
-      const uint64_t delta = Difference(in.values[r], in.values[r - 1]);
-      first_ += Width(delta);
-      second_ += Width(delta - before);
-      before = delta;
-    }
+// Always possible. Doubles that are close have bits that are close.
+void AsBits(std::span<const double> column, Integers& out) {
+  size_t n = 0;
+  for (const double v : column) {
+    if (Bits(v) != kMissing) out.values[n++] = static_cast<int64_t>(Bits(v));
   }
-  Kind Better() const { return second_ < first_ ? Kind::kDeltaOfDelta : Kind::kDelta; }
-  size_t Bits() const { return std::min(first_, second_); }
+  out.count = n;
+  out.scale = kBits;
+}
 
- private:
-  static size_t Width(uint64_t d) { return static_cast<size_t>(std::bit_width(ZigZagOf(d))); }
-  size_t first_ = 0;
-  size_t second_ = 0;
-};
+void AsBestIntegers(std::span<const double> column, Integers& out) {
+  if (!AsIntegers(column, out) && !AsDecimals(column, out)) AsBits(column, out);
+}
+
+// Which differences take fewer bits.
+Kind BetterKind(const Integers& in) {
+  const auto width = [](uint64_t d) { return std::bit_width(ZigZagOf(d)); };
+  int64_t first = 0;
+  int64_t second = 0;
+  uint64_t before = 0;
+  for (size_t r = 1; r < in.count; ++r) {
+    const uint64_t delta = Difference(in.values[r], in.values[r - 1]);
+    first += width(delta);
+    second += width(delta - before);
+    before = delta;
+  }
+  return second < first ? Kind::kDeltaOfDelta : Kind::kDelta;
+}
 
 uint8_t* PutIntegers(uint8_t* at, const Integers& in, Kind kind) {
   at = PutVarint(at, ZigZag(in.values[0]));
@@ -182,25 +193,6 @@ uint8_t* PutGaps(uint8_t* at, std::span<const double> column) {
   return at + bytes;
 }
 
-uint8_t* PutBits(uint8_t* at, double value) {
-  std::memcpy(at, &value, sizeof(value));
-  return at + sizeof(value);
-}
-
-uint8_t* PutFloats(uint8_t* at, std::span<const double> column) {
-  const size_t rows = column.size();
-  uint64_t before = 0;
-  for (size_t r = 0; r < rows; ++r) {
-    const uint64_t bits = Bits(column[r]);
-    const uint64_t change = bits ^ before;
-    for (size_t plane = 0; plane < 8; ++plane) {
-      at[plane * rows + r] = static_cast<uint8_t>(change >> (8 * plane));
-    }
-    before = bits;
-  }
-  return at + 8 * rows;
-}
-
 struct FreeContext {
   void operator()(ZSTD_CCtx* c) const { ZSTD_freeCCtx(c); }
 };
@@ -217,7 +209,7 @@ struct BlockEncoder::Rep {
   Scratch frame;
 
   void PutTimes(std::span<const Nanos> times);
-  uint8_t PutColumn(std::span<const double> column);
+  void PutColumn(std::span<const double> column);
   Status Compress();
 };
 
@@ -240,31 +232,31 @@ void BlockEncoder::Rep::PutTimes(std::span<const Nanos> times) {
   plain.Wrote(at);
 }
 
-// Writes scale and body of one column; gives its kind.
-uint8_t BlockEncoder::Rep::PutColumn(std::span<const double> column) {
-  const size_t rows = column.size();
-  uint8_t* at = bodies.Room(GapBytes(rows) + rows * kMaxVarint);
-  const bool constant = IsConstant(column);
-  const std::span<const double> seen = constant ? column.first(1) : column;
-  if (!AsIntegers(seen, integers) && !AsDecimals(seen, integers)) {
-    bodies.Wrote(constant ? PutBits(at, column[0]) : PutFloats(at, column));
-    return static_cast<uint8_t>(constant ? Kind::kConstantBits : Kind::kFloat);
+// Writes kind, scale and body of one column, each to its stream. A column without any value is a
+// constant whose bits are those of a missing value.
+void BlockEncoder::Rep::PutColumn(std::span<const double> column) {
+  uint8_t* at = bodies.Room(GapBytes(column.size()) + column.size() * kMaxVarint);
+  auto kind = static_cast<uint8_t>(Kind::kConstant);
+  if (IsConstant(column)) {
+    AsBestIntegers(column.first(1), integers);
+    if (integers.count == 0) {
+      integers.values[0] = static_cast<int64_t>(kMissing);
+      integers.scale = kBits;
+    }
+    at = PutVarint(at, ZigZag(integers.values[0]));
+  } else {
+    AsBestIntegers(column, integers);
+    const Kind better = BetterKind(integers);
+    kind = static_cast<uint8_t>(better);
+    if (integers.count < column.size()) {
+      kind |= kGaps;
+      at = PutGaps(at, column);
+    }
+    at = PutIntegers(at, integers, better);
   }
-  const Cost cost(integers);
-  if (cost.Bits() > rows * kMaxIntegerBits) {
-    bodies.Wrote(PutFloats(at, column));
-    return static_cast<uint8_t>(Kind::kFloat);
-  }
-  *scales.Room(1) = integers.scale;
-  scales.Advance(1);
-  if (constant) {
-    bodies.Wrote(PutVarint(at, ZigZag(integers.values[0])));
-    return static_cast<uint8_t>(Kind::kConstant);
-  }
-  const bool gaps = integers.count < rows;
-  if (gaps) at = PutGaps(at, column);
-  bodies.Wrote(PutIntegers(at, integers, cost.Better()));
-  return static_cast<uint8_t>(cost.Better()) | (gaps ? kGaps : 0);
+  bodies.Wrote(at);
+  plain.PutByte(kind);
+  scales.PutByte(integers.scale);
 }
 
 Status BlockEncoder::Rep::Compress() {
@@ -300,9 +292,7 @@ Status BlockEncoder::Encode(uint64_t schema_id, std::span<const Nanos> times, co
     for (Scratch* stream : {&rep.plain, &rep.scales, &rep.bodies}) stream->Clear();
     rep.PutTimes(times);
     for (size_t c = 0; c < column_count; ++c) {
-      const uint8_t kind = rep.PutColumn({columns + c * stride, rows});
-      *rep.plain.Room(1) = kind;
-      rep.plain.Advance(1);
+      rep.PutColumn({columns + c * stride, rows});
     }
     rep.plain.Append(rep.scales);
     rep.plain.Append(rep.bodies);

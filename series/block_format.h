@@ -21,18 +21,20 @@ inline constexpr std::string_view kMagic = "Sb";
 inline constexpr uint8_t kVersion = 1;
 inline constexpr size_t kHeaderSize = 42;
 
+// How a column's integers are written.
 enum class Kind : uint8_t {
-  kConstantBits = 0,  // the eight bytes of one double
-  kConstant = 1,      // one scaled integer
-  kDelta = 2,         // scaled integers: the first, then differences
-  kDeltaOfDelta = 3,  // scaled integers: the first, then differences of differences
-  kFloat = 4,         // bits xor the bits before, in byte planes
+  kConstant = 0,      // one integer for all rows
+  kDelta = 1,         // the first, then differences
+  kDeltaOfDelta = 2,  // the first, then differences of differences
 };
-inline constexpr uint8_t kGaps =
-    0x10;  // with kDelta, kDeltaOfDelta: a bitmap of missing rows leads
-inline constexpr uint8_t kMaxShift = 61;  // scales 0 to 61: the integer shifted left by so much
-inline constexpr uint8_t kDecimals = 64;  // scales 65 to 73: the integer divided by 10^(scale - 64)
+inline constexpr uint8_t kGaps = 0x10;  // added to a kind: a bitmap of missing rows leads
+
+// How a column's integers stand for doubles.
+inline constexpr uint8_t kMaxShift = 61;  // 0 to 61: the integer shifted left by so much
+inline constexpr uint8_t kBits = 63;      // the double's own bits
+inline constexpr uint8_t kDecimals = 64;  // 65 to 73: the integer divided by 10^(scale - 64)
 inline constexpr uint8_t kMaxDecimals = 9;
+
 inline constexpr uint64_t kMissing = 0x7ff8000000000000;  // the NaN of a missing value
 
 inline constexpr size_t kMaxVarint = 10;

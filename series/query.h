@@ -69,10 +69,28 @@ struct QuerySpec {
   Nanos end = 0;
 };
 
+inline constexpr Nanos kMaxQueryTime = Nanos{1} << 61;
+inline constexpr Nanos kMaxFilledBuckets = 1'000'000;
+inline constexpr size_t kMaxFilters = 64;
+inline constexpr size_t kMaxPatternLength = 256 * 1024;  // a dashboard may list every host
+
+// Whether the query makes sense: times, downsampling, patterns. Evaluate and DecodeQuery check it.
+Status CheckQuery(const QuerySpec& spec);
+
+struct TimeRange {
+  Nanos first;
+  Nanos last;  // belongs to it
+};
+// The points that Evaluate looks at, which are more than those of [start, end]: the bucket that
+// holds `end` is filled from data past it, and without downsampling rates and interpolation use
+// the points of the whole hours of start and end, as in OpenTSDB. For a query that CheckQuery
+// accepts; others are ignored wherever they come from.
+TimeRange DataRange(const QuerySpec& spec);
+
 struct QueryResult {
   std::string metric;
   Tags tags;                                // common to all series of the group
-  std::vector<std::string> aggregate_tags;  // keys whose values differ within the group
+  std::vector<std::string> aggregate_tags;  // keys that differ, or are not everywhere, within it
   std::vector<Point> points;
   bool operator==(const QueryResult&) const = default;
 };
@@ -90,7 +108,8 @@ class SeriesFilter {
   std::shared_ptr<const Rep> rep_;
 };
 
-// The steps alone, for those who push them down.
+// The steps alone, for those who push them down. Points are in time order, one for a time; NaN is
+// a missing value. Only fills make points of NaN.
 std::vector<Point> ApplyDownsample(const std::vector<Point>& points, const Downsample& how,
                                    Nanos start, Nanos end);
 std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions& how);
@@ -99,6 +118,16 @@ std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions
 // group's tag values.
 Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec,
                                           const std::vector<SeriesData>& series);
+
+// A question about the whole step may be answered from reduced series (see series/reduced.h)
+// instead of those of every node. True when that is exact, given that every node has a value at
+// every tick: no filter is on a tag that reduction drops (host, task), and the aggregation
+// commutes with what is done to each series before it. docs/queries.md has the table.
+bool AnswersFromReduced(const QuerySpec& spec);
+// The answer, from series with the tag `stat`; needs AnswersFromReduced(spec). Tags that reduction
+// dropped are not among the results' aggregate_tags.
+Result<std::vector<QueryResult>> EvaluateReduced(const QuerySpec& spec,
+                                                 const std::vector<SeriesData>& reduced);
 
 // The spec and results as bytes, for the tree. Decoding trusts nothing.
 void EncodeQuery(const QuerySpec& spec, std::string& out);

@@ -1,0 +1,151 @@
+#include "series/query.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace sonde {
+namespace {
+
+constexpr Nanos kHour = 3600 * kSecond;
+constexpr Nanos kDay = 24 * kHour;
+
+constexpr std::array<std::pair<std::string_view, Nanos>, 8> kUnits = {{
+    {"ms", kMillisecond},
+    {"s", kSecond},
+    {"m", 60 * kSecond},
+    {"h", kHour},
+    {"d", kDay},
+    {"w", 7 * kDay},
+    {"n", 30 * kDay},
+    {"y", 365 * kDay},
+}};
+
+constexpr std::array<std::pair<std::string_view, Downsample::Fill>, 4> kFills = {{
+    {"none", Downsample::Fill::kNone},
+    {"null", Downsample::Fill::kNull},
+    {"nan", Downsample::Fill::kNan},
+    {"zero", Downsample::Fill::kZero},
+}};
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+// "30s" in nanoseconds, 0 for "0all", -1 for what is neither.
+Nanos ParseInterval(std::string_view text) {
+  const std::string lower = Lower(text);
+  if (lower == "0all") return 0;
+  Nanos amount = 0;
+  const auto [unit, error] = std::from_chars(lower.data(), lower.data() + lower.size(), amount);
+  if (error != std::errc() || amount <= 0) return -1;
+  const std::string_view name(unit, lower.data() + lower.size());
+  for (const auto& [known, nanos] : kUnits) {
+    Nanos interval = 0;
+    if (known == name && !__builtin_mul_overflow(amount, nanos, &interval) &&
+        interval <= kMaxQueryTime) {
+      return interval;
+    }
+  }
+  return -1;
+}
+
+Status BadDownsample(std::string_view text, std::string_view why) {
+  return {Code::kInvalid,
+          fmt::format("'{}' is no downsampling: {}; expected interval-function[-fill], such as "
+                      "1m-avg or 30s-max-nan",
+                      text.substr(0, 64), why)};
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& AggregatorNames() {
+  static const std::vector<std::string_view> names = {"sum", "avg", "min", "max", "count", "none"};
+  return names;
+}
+
+Result<Aggregator> ParseAggregator(std::string_view name) {
+  const auto& names = AggregatorNames();
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at == names.end()) {
+    return Status(Code::kInvalid, fmt::format("No such aggregator: '{}'; expected one of {}",
+                                              name.substr(0, 64), fmt::join(names, ", ")));
+  }
+  return static_cast<Aggregator>(at - names.begin());
+}
+
+std::string_view ToString(Aggregator aggregator) {
+  return AggregatorNames()[static_cast<size_t>(aggregator)];
+}
+
+Result<Downsample> ParseDownsample(std::string_view text) {
+  std::string_view rest = text;
+  if (rest.ends_with('-')) rest.remove_suffix(1);
+  const size_t first = rest.find('-');
+  if (first == std::string_view::npos) return BadDownsample(text, "it names no function");
+  const size_t second = rest.find('-', first + 1);
+
+  Downsample how;
+  how.interval = ParseInterval(rest.substr(0, first));
+  if (how.interval < 0) {
+    return BadDownsample(text,
+                         "the interval is a number above 0 with a unit of ms, s, m, h, d, w, "
+                         "n, y, or it is 0all");
+  }
+  const Result<Aggregator> function =
+      ParseAggregator(rest.substr(first + 1, second == rest.npos ? second : second - first - 1));
+  if (!function.ok()) return BadDownsample(text, function.status().message());
+  if (*function == Aggregator::kNone) return BadDownsample(text, "none cannot downsample");
+  how.function = *function;
+  if (second != std::string_view::npos) {
+    const std::string fill = Lower(rest.substr(second + 1));
+    const auto at =
+        std::find_if(kFills.begin(), kFills.end(), [&](const auto& f) { return f.first == fill; });
+    if (at == kFills.end()) return BadDownsample(text, "fills are none, null, nan and zero");
+    how.fill = at->second;
+  }
+  return how;
+}
+
+Status CheckQuery(const QuerySpec& spec) {
+  const auto bad = [&](std::string_view why) {
+    return Status(Code::kInvalid, fmt::format("query of '{}': {}", spec.metric.substr(0, 64), why));
+  };
+  if (spec.metric.empty() || spec.metric.size() > kMaxNameLength) return bad("a metric is needed");
+  if (spec.filters.size() > kMaxFilters) return bad("it has too many filters");
+  if (spec.start < 0 || spec.end <= spec.start || spec.end > kMaxQueryTime) {
+    return bad("its end must lie after its start");
+  }
+  if (spec.downsample) {
+    const Downsample& d = *spec.downsample;
+    if (d.interval < 0 || d.interval > kMaxQueryTime || d.function == Aggregator::kNone) {
+      return bad("its downsampling has no interval or no function");
+    }
+    if (d.fill != Downsample::Fill::kNone && d.interval > 0 &&
+        (spec.end - spec.start) / d.interval > kMaxFilledBuckets) {
+      return Status(Code::kLimit,
+                    fmt::format("query of '{}': filling gives more than {} points; choose a longer "
+                                "interval",
+                                spec.metric.substr(0, 64), kMaxFilledBuckets));
+    }
+  }
+  return SeriesFilter::Make(spec).status();
+}
+
+TimeRange DataRange(const QuerySpec& spec) {
+  const auto floor = [](Nanos time, Nanos interval) { return time - time % interval; };
+  if (!spec.downsample) return {floor(spec.start, kHour), floor(spec.end, kHour) + kHour - 1};
+  const Nanos interval = spec.downsample->interval;
+  if (interval == 0) return {spec.start, spec.end - 1};
+  return {floor(spec.start + interval - 1, interval), floor(spec.end, interval) + interval - 1};
+}
+
+}  // namespace sonde

@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include <new>
+#include <utility>
+
+#include "core/bytes.h"
+#include "series/query.h"
+#include "series/series_bytes.h"
+
+namespace sonde {
+namespace {
+
+// Both ends of a link are of one release or the next: the first byte says which.
+constexpr uint8_t kVersion = 1;
+
+constexpr size_t kMinFilterBytes = 4;
+constexpr size_t kMinPointBytes = 1 + sizeof(double);
+constexpr size_t kMaxCarriedSeries = size_t{1} << 24;
+
+bool ReadBool(ByteReader& in) {
+  const auto byte = in.Fixed<uint8_t>();
+  if (byte > 1) in.Fail();
+  return byte == 1;
+}
+
+// An enumeration's value; bad if it is beyond the last.
+template <typename E>
+E ReadEnum(ByteReader& in, E last) {
+  const auto byte = in.Fixed<uint8_t>();
+  if (byte <= static_cast<uint8_t>(last)) return static_cast<E>(byte);
+  in.Fail();
+  return E{};
+}
+
+Status CheckVersion(std::string_view what, ByteReader& in) {
+  const auto version = in.Fixed<uint8_t>();
+  if (version == kVersion) return {};
+  return {Code::kUnsupported, fmt::format("read {} from a peer: its version is {}, ours is {}; run "
+                                          "the same Sonde on all nodes",
+                                          what, version, kVersion)};
+}
+
+Status Corrupt(std::string_view what) {
+  return {Code::kCorrupt, fmt::format("read {} from a peer: the bytes are damaged", what)};
+}
+
+Result<QuerySpec> ReadQuery(std::string_view bytes) {
+  ByteReader in(bytes);
+  SONDE_RETURN_IF_ERROR(CheckVersion("a query", in));
+  QuerySpec spec;
+  spec.metric = in.Text(kMaxNameLength);
+  spec.aggregator = ReadEnum(in, Aggregator::kNone);
+  if (ReadBool(in)) {
+    Downsample& d = spec.downsample.emplace();
+    d.interval = in.Signed();
+    d.function = ReadEnum(in, Aggregator::kNone);
+    d.fill = ReadEnum(in, Downsample::Fill::kZero);
+  }
+  spec.rate = ReadBool(in);
+  spec.rate_options.counter = ReadBool(in);
+  spec.rate_options.counter_max = in.Fixed<double>();
+  spec.rate_options.reset_value = in.Fixed<double>();
+  spec.rate_options.drop_resets = ReadBool(in);
+  const size_t filters = in.Count(kMinFilterBytes, kMaxFilters);
+  for (size_t i = 0; i < filters && in.ok(); ++i) {
+    TagFilter& filter = spec.filters.emplace_back();
+    filter.type = ReadEnum(in, TagFilter::Type::kRegexp);
+    filter.key = in.Text(kMaxNameLength);
+    filter.pattern = in.Text(kMaxPatternLength);
+    filter.group_by = ReadBool(in);
+  }
+  spec.explicit_tags = ReadBool(in);
+  spec.start = in.Signed();
+  spec.end = in.Signed();
+  if (!in.done()) return Corrupt("a query");
+  SONDE_RETURN_IF_ERROR(CheckQuery(spec));
+  return spec;
+}
+
+Result<std::vector<SeriesData>> ReadSeriesData(std::string_view bytes) {
+  ByteReader in(bytes);
+  SONDE_RETURN_IF_ERROR(CheckVersion("series", in));
+  std::vector<SeriesData> series;
+  const size_t count = in.Count(kMinSeriesBytes + 1, kMaxCarriedSeries);
+  for (size_t i = 0; i < count && in.ok(); ++i) {
+    SeriesData& s = series.emplace_back();
+    s.series = ReadSeries(in);
+    const size_t points = in.Count(kMinPointBytes, SIZE_MAX);
+    s.points.reserve(points);
+    uint64_t time = 0;
+    for (size_t p = 0; p < points && in.ok(); ++p) {
+      time += static_cast<uint64_t>(in.Signed());
+      s.points.push_back({static_cast<Nanos>(time), in.Fixed<double>()});
+    }
+  }
+  if (!in.done()) return Corrupt("series");
+  return series;
+}
+
+}  // namespace
+
+void EncodeQuery(const QuerySpec& spec, std::string& out) {
+  ByteWriter w(out);
+  const auto flag = [&](bool b) { w.Fixed(static_cast<uint8_t>(b)); };
+  w.Fixed(kVersion);
+  w.Text(spec.metric);
+  w.Fixed(static_cast<uint8_t>(spec.aggregator));
+  flag(spec.downsample.has_value());
+  if (spec.downsample) {
+    w.Signed(spec.downsample->interval);
+    w.Fixed(static_cast<uint8_t>(spec.downsample->function));
+    w.Fixed(static_cast<uint8_t>(spec.downsample->fill));
+  }
+  flag(spec.rate);
+  flag(spec.rate_options.counter);
+  w.Fixed(spec.rate_options.counter_max);
+  w.Fixed(spec.rate_options.reset_value);
+  flag(spec.rate_options.drop_resets);
+  w.Varint(spec.filters.size());
+  for (const TagFilter& filter : spec.filters) {
+    w.Fixed(static_cast<uint8_t>(filter.type));
+    w.Text(filter.key);
+    w.Text(filter.pattern);
+    flag(filter.group_by);
+  }
+  flag(spec.explicit_tags);
+  w.Signed(spec.start);
+  w.Signed(spec.end);
+}
+
+Result<QuerySpec> DecodeQuery(std::string_view bytes) {
+  try {
+    return ReadQuery(bytes);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kLimit, "read a query from a peer: no memory");
+  }
+}
+
+void EncodeSeriesData(const std::vector<SeriesData>& series, std::string& out) {
+  ByteWriter w(out);
+  w.Fixed(kVersion);
+  w.Varint(series.size());
+  for (const SeriesData& s : series) {
+    WriteSeries(s.series, w);
+    w.Varint(s.points.size());
+    uint64_t before = 0;
+    for (const Point& p : s.points) {
+      const auto time = static_cast<uint64_t>(p.time);
+      w.Signed(static_cast<int64_t>(time - before));
+      w.Fixed(p.value);
+      before = time;
+    }
+  }
+}
+
+Result<std::vector<SeriesData>> DecodeSeriesData(std::string_view bytes) {
+  try {
+    return ReadSeriesData(bytes);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kLimit,
+                  fmt::format("read series of {} bytes from a peer: no memory", bytes.size()));
+  }
+}
+
+}  // namespace sonde

@@ -1,0 +1,325 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <new>
+#include <utility>
+
+#include "series/query.h"
+#include "series/query_steps.h"
+
+namespace sonde {
+namespace {
+
+constexpr double kCounterEnd = 18446744073709551615.0;  // 2^64 - 1: a counter's greatest value
+
+// Collects values and gives their aggregate. NaN is passed over; of nothing but NaN the count is 0
+// and everything else NaN.
+class Accumulator {
+ public:
+  void Add(double value) {
+    if (std::isnan(value)) return;
+    min_ = count_ == 0 ? value : std::min(min_, value);
+    max_ = count_ == 0 ? value : std::max(max_, value);
+    sum_ += value;
+    ++count_;
+  }
+  double Get(Aggregator aggregator) const {
+    const auto count = static_cast<double>(count_);
+    if (aggregator == Aggregator::kCount) return count;
+    if (count_ == 0) return std::nan("");
+    switch (aggregator) {
+      case Aggregator::kAvg:
+        return sum_ / count;
+      case Aggregator::kMin:
+        return min_;
+      case Aggregator::kMax:
+        return max_;
+      default:
+        return sum_;
+    }
+  }
+
+ private:
+  size_t count_ = 0;
+  double sum_ = 0;
+  double min_ = 0;
+  double max_ = 0;
+};
+
+double Seconds(Nanos from, Nanos to) {
+  return static_cast<double>(static_cast<uint64_t>(to) - static_cast<uint64_t>(from)) / kSecond;
+}
+
+// A series as it is walked through time.
+class Cursor {
+ public:
+  explicit Cursor(const std::vector<Point>& points) : points_(points) {}
+
+  // Adds the value at `time`, which must not go back, if the series takes part there.
+  void AddTo(Accumulator& sum, Nanos time, query_steps::Between between) {
+    while (at_ + 1 < points_.size() && points_[at_ + 1].time <= time) ++at_;
+    if (points_.empty() || time < points_.front().time || time > points_.back().time) return;
+    sum.Add(points_[at_].time == time ? points_[at_].value : Guess(time, between));
+  }
+
+ private:
+  double Guess(Nanos time, query_steps::Between between) const {
+    const Point& a = points_[at_];
+    const Point& b = points_[at_ + 1];
+    switch (between) {
+      case query_steps::Between::kZero:
+        return 0;
+      case query_steps::Between::kPrevious:
+        return a.value;
+      case query_steps::Between::kLine:
+        break;
+    }
+    return a.value + Seconds(a.time, time) * (b.value - a.value) / Seconds(a.time, b.time);
+  }
+
+  const std::vector<Point>& points_;
+  size_t at_ = 0;
+};
+
+std::vector<Nanos> UnionOfTimes(const std::vector<std::vector<Point>>& series, Nanos start,
+                                Nanos end) {
+  std::vector<Nanos> times;
+  for (const auto& points : series) {
+    const size_t middle = times.size();
+    for (const Point& p : points) {
+      if (p.time >= start && p.time <= end) times.push_back(p.time);
+    }
+    std::inplace_merge(times.begin(), times.begin() + static_cast<ptrdiff_t>(middle), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+  }
+  return times;
+}
+
+std::vector<Point> DownsampleAll(const std::vector<Point>& points, Aggregator function, Nanos start,
+                                 Nanos end) {
+  Accumulator bucket;
+  bool any = false;
+  for (const Point& p : points) {
+    if (p.time < start || p.time >= end) continue;
+    bucket.Add(p.value);
+    any = true;
+  }
+  if (!any) return {};
+  return {{start, bucket.Get(function)}};
+}
+
+}  // namespace
+
+std::vector<Point> ApplyDownsample(const std::vector<Point>& points, const Downsample& how,
+                                   Nanos start, Nanos end) {
+  if (how.interval == 0) return DownsampleAll(points, how.function, start, end);
+  const double filler = how.fill == Downsample::Fill::kZero ? 0.0 : std::nan("");
+  const bool fill = how.fill != Downsample::Fill::kNone;
+  // Buckets are aligned to the epoch; the first is the first that starts within the range.
+  const auto bucket_of = [&](Nanos time) { return time - time % how.interval; };
+  Nanos bucket = bucket_of(start + how.interval - 1);
+  auto at = std::lower_bound(points.begin(), points.end(), bucket,
+                             [](const Point& p, Nanos t) { return p.time < t; });
+  std::vector<Point> out;
+  while (true) {
+    if (!fill && at != points.end()) bucket = bucket_of(at->time);
+    if (bucket > end || (!fill && at == points.end())) return out;
+    const bool empty = at == points.end() || at->time - bucket >= how.interval;
+    Accumulator values;
+    for (; at != points.end() && at->time - bucket < how.interval; ++at) values.Add(at->value);
+    out.push_back({bucket, empty ? filler : values.Get(how.function)});
+    bucket += how.interval;
+  }
+}
+
+std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions& how) {
+  std::vector<Point> out;
+  for (size_t i = 1; i < points.size(); ++i) {
+    const Point& before = points[i - 1];
+    const Point& now = points[i];
+    const double seconds = Seconds(before.time, now.time);
+    double difference = now.value - before.value;
+    if (how.counter && difference < 0) {
+      if (how.drop_resets) continue;
+      difference = (how.counter_max > 0 ? how.counter_max : kCounterEnd) - before.value + now.value;
+      if (how.reset_value > 0 && difference / seconds > how.reset_value) difference = 0;
+    }
+    out.push_back({now.time, difference / seconds});
+  }
+  return out;
+}
+
+namespace query_steps {
+
+Between BetweenPoints(const QuerySpec& spec) {
+  if (spec.rate) return Between::kPrevious;
+  return spec.aggregator == Aggregator::kCount ? Between::kZero : Between::kLine;
+}
+
+std::vector<Point> Within(const std::vector<Point>& points, const TimeRange& range) {
+  std::vector<Point> kept;
+  for (const Point& p : points) {
+    if (p.time >= range.first && p.time <= range.last && !std::isnan(p.value)) kept.push_back(p);
+  }
+  const auto earlier = [](const Point& a, const Point& b) { return a.time < b.time; };
+  if (!std::is_sorted(kept.begin(), kept.end(), earlier)) {
+    std::stable_sort(kept.begin(), kept.end(), earlier);
+  }
+  // The last write for a time wins.
+  const auto same = [](const Point& a, const Point& b) { return a.time == b.time; };
+  kept.erase(kept.begin(), std::unique(kept.rbegin(), kept.rend(), same).base());
+  return kept;
+}
+
+std::vector<Point> Prepare(const std::vector<Point>& points, const QuerySpec& spec) {
+  std::vector<Point> prepared = Within(points, DataRange(spec));
+  if (prepared.empty()) return prepared;
+  if (spec.downsample) {
+    prepared = ApplyDownsample(prepared, *spec.downsample, spec.start, spec.end);
+  }
+  if (spec.rate) prepared = ApplyRate(prepared, spec.rate_options);
+  return prepared;
+}
+
+std::vector<Point> Aggregate(const std::vector<std::vector<Point>>& series, Aggregator aggregator,
+                             Between between, Nanos start, Nanos end) {
+  std::vector<Cursor> cursors(series.begin(), series.end());
+  std::vector<Point> out;
+  for (const Nanos time : UnionOfTimes(series, start, end)) {
+    Accumulator values;
+    for (Cursor& cursor : cursors) cursor.AddTo(values, time, between);
+    out.push_back({time, values.Get(aggregator)});
+  }
+  return out;
+}
+
+std::vector<std::string> GroupKeys(const QuerySpec& spec) {
+  std::vector<std::string> keys;
+  for (const TagFilter& filter : spec.filters) {
+    if (filter.group_by) keys.push_back(filter.key);
+  }
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  return keys;
+}
+
+std::vector<std::string> GroupOf(const Tags& tags, const std::vector<std::string>& keys) {
+  std::vector<std::string> values;
+  for (const std::string& key : keys) {
+    const std::string* value = tags.Find(key);
+    values.push_back(value == nullptr ? "" : *value);
+  }
+  return values;
+}
+
+QueryResult Describe(const QuerySpec& spec, const std::vector<const Tags*>& group) {
+  QueryResult result;
+  result.metric = spec.metric;
+  std::map<std::string, std::pair<std::string, size_t>> keys;  // key -> value, series that have it
+  for (const Tags* tags : group) {
+    for (const auto& [key, value] : tags->pairs()) {
+      auto& [first, equal] = keys.try_emplace(key, value, 0).first->second;
+      if (first == value) ++equal;
+    }
+  }
+  for (const auto& [key, value] : keys) {
+    if (value.second == group.size()) {
+      result.tags.Set(key, value.first);
+    } else {
+      result.aggregate_tags.push_back(key);
+    }
+  }
+  return result;
+}
+
+}  // namespace query_steps
+
+namespace {
+
+using namespace query_steps;
+
+// A series that takes part, after downsampling and rate.
+struct Member {
+  const Tags* tags;
+  std::vector<Point> points;
+};
+
+// A fixed order makes sums independent of the order in which series arrive.
+bool Before(const Member& a, const Member& b) {
+  if (*a.tags != *b.tags) return *a.tags < *b.tags;
+  const auto less = [](const Point& p, const Point& q) {
+    return std::pair(p.time, std::bit_cast<uint64_t>(p.value)) <
+           std::pair(q.time, std::bit_cast<uint64_t>(q.value));
+  };
+  return std::lexicographical_compare(a.points.begin(), a.points.end(), b.points.begin(),
+                                      b.points.end(), less);
+}
+
+// Points of a series alone, within the range.
+std::vector<Point> Alone(std::vector<Point> points, Nanos start, Nanos end) {
+  std::erase_if(points, [&](const Point& p) { return p.time < start || p.time > end; });
+  return points;
+}
+
+QueryResult Combine(const QuerySpec& spec, std::vector<Member> members) {
+  std::sort(members.begin(), members.end(), Before);
+  std::vector<const Tags*> tags;
+  std::vector<std::vector<Point>> series;
+  for (Member& m : members) {
+    tags.push_back(m.tags);
+    series.push_back(std::move(m.points));
+  }
+  QueryResult result = Describe(spec, tags);
+  result.points =
+      spec.aggregator == Aggregator::kNone
+          ? Alone(std::move(series.front()), spec.start, spec.end)
+          : Aggregate(series, spec.aggregator, BetweenPoints(spec), spec.start, spec.end);
+  return result;
+}
+
+std::vector<QueryResult> EvaluateChecked(const QuerySpec& spec, const SeriesFilter& filter,
+                                         const std::vector<SeriesData>& series) {
+  std::vector<Member> members;
+  for (const SeriesData& s : series) {
+    if (!filter.Matches(s.series)) continue;
+    Member m{&s.series.tags, Prepare(s.points, spec)};
+    if (!m.points.empty()) members.push_back(std::move(m));
+  }
+  std::vector<QueryResult> results;
+  const auto add = [&](std::vector<Member> group) {
+    QueryResult result = Combine(spec, std::move(group));
+    if (!result.points.empty()) results.push_back(std::move(result));
+  };
+  if (spec.aggregator == Aggregator::kNone) {
+    std::sort(members.begin(), members.end(), Before);
+    for (Member& m : members) {
+      std::vector<Member> alone;
+      alone.push_back(std::move(m));
+      add(std::move(alone));
+    }
+    return results;
+  }
+  const std::vector<std::string> keys = GroupKeys(spec);
+  std::map<std::vector<std::string>, std::vector<Member>> groups;
+  for (Member& m : members) groups[GroupOf(*m.tags, keys)].push_back(std::move(m));
+  for (auto& [values, group] : groups) add(std::move(group));
+  return results;
+}
+
+}  // namespace
+
+Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec,
+                                          const std::vector<SeriesData>& series) {
+  try {
+    SONDE_RETURN_IF_ERROR(CheckQuery(spec));
+    const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
+    if (!filter.ok()) return filter.status();
+    return EvaluateChecked(spec, *filter, series);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kLimit,
+                  "query of '" + spec.metric + "': no memory; ask for less, or downsample");
+  }
+}
+
+}  // namespace sonde
