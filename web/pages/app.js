@@ -532,7 +532,8 @@ class Chart {
       const next = i + 1 < this.axis.length ? this.axis[i + 1] - half : time + half;
       const left = Math.max(u.valToPos(time - half, 'x', true), bbox.left);
       const right = Math.min(u.valToPos(next, 'x', true), bbox.left + bbox.width);
-      ctx.fillRect(left, bbox.top + bbox.height - height, Math.max(right - left, 1), height);
+      ctx.fillRect(Math.floor(left), bbox.top + bbox.height - height,
+                   Math.ceil(right) - Math.floor(left), height);
     });
     ctx.restore();
   }

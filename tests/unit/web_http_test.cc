@@ -1,0 +1,96 @@
+// What an endpoint is given and the small writers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "web/auth.h"
+#include "web/hostlist.h"
+#include "web/http.h"
+
+namespace sonde::web {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ParseTarget, DecodesPathAndParameters) {
+  Request request;
+  ASSERT_TRUE(ParseTarget("/job/?job=4711.0&q=a+b%2Bc&flag", request).ok());
+  EXPECT_EQ(request.path, "/job/");
+  EXPECT_EQ(*request.Param("job"), "4711.0");
+  EXPECT_EQ(*request.Param("q"), "a b+c");
+  EXPECT_EQ(*request.Param("flag"), "");
+  EXPECT_EQ(request.Param("none"), nullptr);
+}
+
+TEST(ParseTarget, RefusesWhatIsNoPath) {
+  std::string many = "/?";
+  for (size_t i = 0; i <= kMaxParams; ++i) many += "a=1&";
+  for (const std::string& target :
+       {std::string(), std::string("http://host/"), std::string("*"), std::string("/%"),
+        std::string("/%zz"), std::string("/a%00b"), std::string("/?a=%4"), many}) {
+    Request request;
+    EXPECT_EQ(ParseTarget(target, request).code(), Code::kInvalid) << target;
+  }
+}
+
+TEST(ErrorResponse, IsJsonWhateverTheMessage) {
+  const Response response = ErrorResponse(404, "no \"such\"\n\xff thing");
+  EXPECT_EQ(response.status, 404);
+  EXPECT_THAT(response.body, HasSubstr(R"("code":404)"));
+  EXPECT_THAT(response.body, HasSubstr("no \\\"such\\\"\\n\xef\xbf\xbd thing"));
+}
+
+TEST(CompressHosts, WritesThemAsSlurmDoes) {
+  EXPECT_EQ(CompressHosts({}), "");
+  EXPECT_EQ(CompressHosts({"n1"}), "n1");
+  EXPECT_EQ(CompressHosts({"n3", "n1", "n2", "n7"}), "n[1-3,7]");
+  EXPECT_EQ(CompressHosts({"n008", "n009", "n010", "login"}), "n[008-010],login");
+  // Another number of digits is another family: n[08-10] would name other nodes.
+  EXPECT_EQ(CompressHosts({"n8", "n9", "n10"}), "n[8-9],n10");
+  EXPECT_EQ(CompressHosts({"n1", "n1"}), "n1");
+}
+
+Request Get(std::string_view target) {
+  Request request;
+  EXPECT_TRUE(ParseTarget(target, request).ok());
+  return request;
+}
+
+TEST(Auth, TakesOnlyTheToken) {
+  const Auth auth("secret");
+  Request request = Get("/job/list");
+  EXPECT_EQ(auth.Check(request), Auth::Verdict::kRefused);
+  for (const char* header :
+       {"Bearer wrong!", "Bearer secre", "Bearer secrets", "Bearer ", "secret", "Basic secret"}) {
+    request.authorization = header;
+    EXPECT_EQ(auth.Check(request), Auth::Verdict::kRefused) << header;
+  }
+  request.authorization = "bearer secret";
+  EXPECT_EQ(auth.Check(request), Auth::Verdict::kAllowed);
+}
+
+TEST(Auth, ThePageTradesTheTokenForACookie) {
+  const Auth auth("secret");
+  const Request first = Get("/?token=secret&job=1%262");
+  ASSERT_EQ(auth.Check(first), Auth::Verdict::kRedirect);
+  const Response redirect = auth.Redirect(first);
+  EXPECT_EQ(redirect.status, 303);
+  EXPECT_EQ(redirect.headers[0].second, "/?job=1%262");
+  const std::string cookie = redirect.headers[1].second;
+  EXPECT_THAT(cookie, HasSubstr("HttpOnly"));
+  EXPECT_THAT(cookie, HasSubstr("SameSite=Strict"));
+
+  Request second = Get("/job/list");
+  second.cookie = "other=1; " + cookie.substr(0, cookie.find(';'));
+  EXPECT_EQ(auth.Check(second), Auth::Verdict::kAllowed);
+  // Another step's cookie on the same host is not ours.
+  EXPECT_EQ(Auth("another").Check(second), Auth::Verdict::kRefused);
+}
+
+TEST(Auth, TakesNoTokenInTheAddressOfData) {
+  EXPECT_EQ(Auth("secret").Check(Get("/job/list?token=secret")), Auth::Verdict::kRefused);
+  EXPECT_EQ(Auth("secret").Check(Get("/?token=wrong")), Auth::Verdict::kRefused);
+  EXPECT_EQ(Auth("").Check(Get("/?token=")), Auth::Verdict::kRefused);
+}
+
+}  // namespace
+}  // namespace sonde::web
