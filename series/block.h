@@ -22,6 +22,8 @@
 namespace sonde {
 
 inline constexpr size_t kMaxBlockRows = 1024;
+// Rows times columns: what a block may unfold to when it is read (64 MiB).
+inline constexpr size_t kMaxBlockSamples = size_t{1} << 23;
 
 struct BlockInfo {
   uint64_t schema_id = 0;
@@ -48,9 +50,12 @@ class BlockEncoder {
   ~BlockEncoder();
 
   // `columns` holds column after column with `stride` doubles from one to the next. Appends the
-  // block to `out`. Needs 1 to kMaxBlockRows rows and times that do not run backwards.
+  // block to `out`. Needs 1 to kMaxBlockRows rows, at most kMaxBlockSamples samples and times that
+  // do not run backwards.
   Status Encode(uint64_t schema_id, std::span<const Nanos> times, const double* columns,
                 size_t column_count, size_t stride, std::string& out);
+  // What the encoder keeps between blocks, in bytes.
+  size_t MemoryUse() const;
 
  private:
   struct Rep;

@@ -1,0 +1,60 @@
+// The block format, version 1: constants and header, shared by the encoder and the decoder.
+// docs/format.md specifies it byte for byte. Never to change: values written to disk and to the
+// wire.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+#include "core/time.h"
+
+namespace sonde::block_format {
+
+inline constexpr std::string_view kMagic = "Sb";
+inline constexpr uint8_t kVersion = 1;
+inline constexpr size_t kHeaderSize = 42;
+
+enum class Kind : uint8_t {
+  kConstantBits = 0,  // the eight bytes of one double
+  kConstant = 1,      // one scaled integer
+  kDelta = 2,         // scaled integers: the first, then differences
+  kDeltaOfDelta = 3,  // scaled integers: the first, then differences of differences
+  kFloat = 4,         // bits xor the bits before, in byte planes
+};
+inline constexpr uint8_t kGaps =
+    0x10;  // with kDelta, kDeltaOfDelta: a bitmap of missing rows leads
+inline constexpr uint8_t kMaxShift = 61;  // scales 0 to 61: the integer shifted left by so much
+inline constexpr uint8_t kDecimals = 64;  // scales 65 to 73: the integer divided by 10^(scale - 64)
+inline constexpr uint8_t kMaxDecimals = 9;
+inline constexpr uint64_t kMissing = 0x7ff8000000000000;  // the NaN of a missing value
+
+inline constexpr size_t kMaxVarint = 10;
+inline constexpr std::array<double, kMaxDecimals + 1> kPowers = {1,   1e1, 1e2, 1e3, 1e4,
+                                                                 1e5, 1e6, 1e7, 1e8, 1e9};
+
+inline uint64_t Bits(double value) { return std::bit_cast<uint64_t>(value); }
+inline constexpr size_t GapBytes(size_t rows) { return (rows + 7) / 8; }
+
+struct Header {
+  uint64_t schema_id = 0;
+  uint16_t rows = 0;
+  uint32_t columns = 0;
+  Nanos first = 0;
+  Nanos last = 0;
+  uint32_t plain_size = 0;  // of what the zstd frame holds
+};
+
+void WriteHeader(const Header& header, std::string& out);
+// Checks the checksum and every bound.
+Result<Header> ReadHeader(std::string_view bytes);
+
+Status Corrupt(std::string_view why);
+
+}  // namespace sonde::block_format

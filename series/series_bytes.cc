@@ -1,0 +1,52 @@
+#include "series/series_bytes.h"
+
+namespace sonde {
+namespace {
+
+constexpr size_t kMaxUnitLength = 64;
+
+}  // namespace
+
+void WriteSeries(const Series& series, ByteWriter& out) {
+  const Metric& metric = series.metric;
+  out.Text(metric.name);
+  out.Text(metric.unit);
+  out.Text(metric.help);
+  out.Fixed(static_cast<uint8_t>(metric.type));
+  out.Fixed(metric.level);
+  out.Fixed(static_cast<uint8_t>(metric.reduction));
+  out.Varint(series.tags.pairs().size());
+  for (const auto& [key, value] : series.tags.pairs()) {
+    out.Text(key);
+    out.Text(value);
+  }
+}
+
+Series ReadSeries(ByteReader& in) {
+  Series series;
+  Metric& metric = series.metric;
+  metric.name = in.Text(kMaxNameLength);
+  metric.unit = in.Text(kMaxUnitLength);
+  metric.help = in.Text(kMaxTextLength);
+  const auto type = in.Fixed<uint8_t>();
+  metric.level = in.Fixed<uint8_t>();
+  const auto reduction = in.Fixed<uint8_t>();
+  metric.type = static_cast<MetricType>(type);
+  metric.reduction = static_cast<Reduction>(reduction);
+  bool good = CheckMetricName(metric.name).ok() &&
+              type <= static_cast<uint8_t>(MetricType::kHistogram) && metric.level <= kMaxLevel &&
+              reduction <= static_cast<uint8_t>(Reduction::kMax);
+  const size_t tags = in.Count(4, kMaxSeriesTags);
+  std::string_view previous;
+  for (size_t i = 0; i < tags && good; ++i) {
+    const std::string_view key = in.Text(kMaxNameLength);
+    const std::string_view value = in.Text(kMaxNameLength);
+    good = key > previous && CheckTag(key, value).ok();
+    if (good) series.tags.Set(key, value);
+    previous = key;
+  }
+  if (!good) in.Fail();
+  return series;
+}
+
+}  // namespace sonde

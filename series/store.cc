@@ -1,0 +1,267 @@
+#include "series/store.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "core/log.h"
+
+namespace sonde {
+namespace {
+
+// Columns start this far apart beyond their rows, so that those of a power-of-two block do not
+// fall on the same lines of the processor's cache.
+constexpr size_t kColumnPadding = 8;
+
+std::string KeyOf(const Series& series) { return SeriesName(series.metric.name, series.tags); }
+
+// Roughly: the encoded form and the strings and vectors it stands for.
+size_t MemoryOf(const Schema& schema) {
+  return schema.encoded().size() * 2 + schema.size() * (sizeof(Series) + 64);
+}
+
+// Stitches the columns of blocks with different schemas to one piece per series.
+class Stitcher {
+ public:
+  explicit Stitcher(const std::function<bool(const Series&)>& wanted) : wanted_(wanted) {}
+
+  // For each column where its points go: an index into data, or kUnwanted.
+  static constexpr size_t kUnwanted = SIZE_MAX;
+  const std::vector<size_t>& Columns(const Schema& schema) {
+    const auto [at, added] = by_schema_.try_emplace(schema.id());
+    if (added) at->second = MapColumns(schema);
+    return at->second;
+  }
+
+  void Add(size_t index, std::span<const Nanos> times, const double* values) {
+    std::vector<Point>& points = data_[index].points;
+    for (size_t row = 0; row < times.size(); ++row) {
+      if (!std::isnan(values[row])) points.push_back({times[row], values[row]});
+    }
+  }
+
+  std::vector<SeriesData> Take() {
+    std::erase_if(data_, [](const SeriesData& d) { return d.points.empty(); });
+    return std::move(data_);
+  }
+
+ private:
+  std::vector<size_t> MapColumns(const Schema& schema) {
+    std::vector<size_t> columns(schema.size(), kUnwanted);
+    std::unordered_set<size_t> used;
+    for (size_t i = 0; i < schema.size(); ++i) {
+      if (!wanted_(schema[i])) continue;
+      const auto [at, added] = by_name_.try_emplace(KeyOf(schema[i]), data_.size());
+      if (added) data_.push_back({schema[i], {}});
+      // Of a series that one schema lists twice, the first column counts.
+      if (used.insert(at->second).second) columns[i] = at->second;
+    }
+    return columns;
+  }
+
+  const std::function<bool(const Series&)>& wanted_;
+  std::vector<SeriesData> data_;
+  std::unordered_map<std::string, size_t> by_name_;
+  std::unordered_map<uint64_t, std::vector<size_t>> by_schema_;
+};
+
+// The part of non-decreasing times that lies within [start, end]: first row and number of rows.
+std::pair<size_t, size_t> RowsWithin(std::span<const Nanos> times, Nanos start, Nanos end) {
+  const auto first = std::lower_bound(times.begin(), times.end(), start);
+  const auto last = std::upper_bound(first, times.end(), end);
+  return {static_cast<size_t>(first - times.begin()), static_cast<size_t>(last - first)};
+}
+
+}  // namespace
+
+struct GroupStore::Rep {
+  Options options;
+  std::function<void(const SealedBlock&)> on_seal;
+  BlockEncoder encoder;
+
+  Schema::Ptr schema = Schema::Make({});
+  // What AllSeries lists: each schema's series that no earlier one had.
+  std::vector<Schema::Ptr> ever;
+
+  // The open block: column c lies at columns[c * stride].
+  std::vector<Nanos> times;
+  std::vector<double> columns;
+  size_t stride = 0;
+  size_t open_rows = 0;  // rows it may get
+  size_t next_rows = 0;  // rows of the block after it
+
+  std::vector<double> last_row;
+  Nanos last_time = 0;
+
+  std::deque<SealedBlock> sealed;
+  uint64_t sequence = 0;
+  size_t sealed_bytes = 0;
+  size_t schema_bytes = 0;  // what the schemas of sealed blocks take, once per run of blocks
+  uint64_t rows = 0;
+  uint64_t dropped = 0;
+
+  void OpenBlock();
+  void Remember(const Schema::Ptr& added);
+  void Keep(SealedBlock block);
+  void Forget();
+};
+
+GroupStore::GroupStore(Options options) : rep_(std::make_unique<Rep>()) {
+  options.max_rows = std::clamp<size_t>(options.max_rows, 1, kMaxBlockRows);
+  options.first_rows = std::clamp<size_t>(options.first_rows, 1, options.max_rows);
+  rep_->options = options;
+  rep_->next_rows = options.first_rows;
+}
+GroupStore::~GroupStore() = default;
+
+void GroupStore::OnSeal(std::function<void(const SealedBlock&)> f) { rep_->on_seal = std::move(f); }
+
+const Schema::Ptr& GroupStore::schema() const { return rep_->schema; }
+
+void GroupStore::SetSchema(Schema::Ptr schema) {
+  if (schema == nullptr || schema->id() == rep_->schema->id()) return;
+  Seal();
+  rep_->schema = std::move(schema);
+  rep_->last_row.clear();
+  rep_->Remember(rep_->schema);
+}
+
+void GroupStore::Rep::Remember(const Schema::Ptr& added) {
+  std::unordered_set<std::string> known;
+  for (const Schema::Ptr& s : ever) {
+    for (const Series& series : s->series()) known.insert(KeyOf(series));
+  }
+  std::vector<Series> fresh;
+  for (const Series& series : added->series()) {
+    if (known.insert(KeyOf(series)).second) fresh.push_back(series);
+  }
+  if (fresh.size() == added->size()) {
+    ever.push_back(added);
+  } else if (!fresh.empty()) {
+    ever.push_back(Schema::Make(std::move(fresh)));
+  }
+}
+
+// Makes room for the next block, within what one block may hold.
+void GroupStore::Rep::OpenBlock() {
+  const size_t most = kMaxBlockSamples / std::max<size_t>(schema->size(), 1);
+  open_rows = std::min(next_rows, most);
+  stride = open_rows + kColumnPadding;
+  times.reserve(open_rows);
+  columns.resize(schema->size() * stride);
+  last_row.resize(schema->size());
+  next_rows = std::min(next_rows * 2, options.max_rows);
+}
+
+void GroupStore::Append(Nanos time, std::span<const double> row) {
+  Rep& rep = *rep_;
+  if (row.size() != rep.schema->size() || time < rep.last_time) {
+    ++rep.dropped;
+    return;
+  }
+  if (row.empty()) return;
+  if (rep.times.empty()) rep.OpenBlock();
+  const size_t at = rep.times.size();
+  rep.times.push_back(time);
+  for (size_t c = 0; c < row.size(); ++c) rep.columns[c * rep.stride + at] = row[c];
+  std::copy(row.begin(), row.end(), rep.last_row.begin());
+  rep.last_time = time;
+  ++rep.rows;
+  if (rep.times.size() == rep.open_rows) Seal();
+}
+
+void GroupStore::Seal() {
+  Rep& rep = *rep_;
+  if (rep.times.empty()) return;
+  SealedBlock block;
+  block.info = {rep.schema->id(), rep.times.size(), rep.schema->size(), rep.times.front(),
+                rep.times.back()};
+  block.schema = rep.schema;
+  auto bytes = std::make_shared<std::string>();
+  const Status status = rep.encoder.Encode(rep.schema->id(), rep.times, rep.columns.data(),
+                                           rep.schema->size(), rep.stride, *bytes);
+  rep.times.clear();
+  if (!status.ok()) {
+    log::Error("seal a block of {} rows: {}; its rows are lost", block.info.rows, status.message());
+    rep.dropped += block.info.rows;
+    return;
+  }
+  block.sequence = ++rep.sequence;
+  block.bytes = std::move(bytes);
+  rep.Keep(block);
+  if (rep.on_seal) rep.on_seal(block);
+}
+
+void GroupStore::Rep::Keep(SealedBlock block) {
+  if (sealed.empty() || sealed.back().schema != block.schema) {
+    schema_bytes += MemoryOf(*block.schema);
+  }
+  sealed_bytes += block.bytes->size();
+  sealed.push_back(std::move(block));
+  Forget();
+}
+
+// Schemas count, or an application that registers its metrics one by one would fill the memory
+// with them.
+void GroupStore::Rep::Forget() {
+  while (sealed_bytes + schema_bytes > options.memory_limit && !sealed.empty()) {
+    const SealedBlock oldest = std::move(sealed.front());
+    sealed.pop_front();
+    sealed_bytes -= oldest.bytes->size();
+    dropped += oldest.info.rows;
+    if (sealed.empty() || sealed.front().schema != oldest.schema) {
+      schema_bytes -= MemoryOf(*oldest.schema);
+    }
+  }
+}
+
+std::vector<SeriesData> GroupStore::Read(const std::function<bool(const Series&)>& wanted,
+                                         Nanos start, Nanos end) const {
+  const Rep& rep = *rep_;
+  Stitcher stitcher(wanted);
+  const auto add = [&](const Schema& schema, std::span<const Nanos> times, const double* columns,
+                       size_t stride) {
+    const auto [first, count] = RowsWithin(times, start, end);
+    const std::vector<size_t>& target = stitcher.Columns(schema);
+    for (size_t c = 0; c < target.size(); ++c) {
+      if (target[c] == Stitcher::kUnwanted) continue;
+      stitcher.Add(target[c], times.subspan(first, count), columns + c * stride + first);
+    }
+  };
+  for (const SealedBlock& block : rep.sealed) {
+    if (block.info.last < start || block.info.first > end) continue;
+    const std::vector<size_t>& target = stitcher.Columns(*block.schema);
+    if (std::all_of(target.begin(), target.end(),
+                    [](size_t t) { return t == Stitcher::kUnwanted; })) {
+      continue;
+    }
+    const Result<Block> decoded = DecodeBlock(*block.bytes);
+    if (!decoded.ok()) {
+      log::Error("read block {}: {}; its rows are missing in the answer", block.sequence,
+                 decoded.status().message());
+      continue;
+    }
+    add(*block.schema, decoded->times, decoded->values.data(), decoded->times.size());
+  }
+  if (!rep.times.empty()) add(*rep.schema, rep.times, rep.columns.data(), rep.stride);
+  return stitcher.Take();
+}
+
+std::vector<Series> GroupStore::AllSeries() const {
+  std::vector<Series> all;
+  for (const Schema::Ptr& s : rep_->ever) {
+    all.insert(all.end(), s->series().begin(), s->series().end());
+  }
+  return all;
+}
+
+Nanos GroupStore::last_time() const { return rep_->last_row.empty() ? 0 : rep_->last_time; }
+std::span<const double> GroupStore::last_row() const { return rep_->last_row; }
+uint64_t GroupStore::rows() const { return rep_->rows; }
+uint64_t GroupStore::dropped_rows() const { return rep_->dropped; }
+size_t GroupStore::sealed_bytes() const { return rep_->sealed_bytes; }
+
+}  // namespace sonde
