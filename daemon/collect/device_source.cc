@@ -12,6 +12,15 @@ constexpr size_t kMaxDevices = 1024;
 
 }  // namespace
 
+void ReadFields(Cursor& line, std::span<const DeviceField> fields, double* values) {
+  size_t at = 0;
+  for (const DeviceField& field : fields) {
+    double value = kMissing;
+    for (; at <= field.index; ++at) value = line.Number();
+    *values++ = value * field.scale;
+  }
+}
+
 DeviceSource::DeviceSource(std::string path, int level, std::span<const DeviceField> fields,
                            ReadBuffer& buffer)
     : FileSource(std::move(path), Shape::kRecords, 4096, buffer) {
@@ -31,7 +40,7 @@ void DeviceSource::Parse(std::string_view text) {
       return;
     }
     if (devices_[device++].wanted) {
-      ReadDevice(line, column);
+      ReadFields(line, fields_, &values_[column]);
       column += fields_.size();
     }
   }
@@ -41,15 +50,6 @@ void DeviceSource::Parse(std::string_view text) {
 bool DeviceSource::IsKnown(std::string_view name) const {
   return std::any_of(devices_.begin(), devices_.end(),
                      [&](const Device& device) { return device.name == name; });
-}
-
-void DeviceSource::ReadDevice(Cursor& line, size_t column) {
-  size_t at = 0;
-  for (const DeviceField& field : fields_) {
-    double value = kMissing;
-    for (; at <= field.index; ++at) value = line.Number();
-    values_[column++] = value * field.scale;
-  }
 }
 
 void DeviceSource::Rescan(std::string_view text) {
@@ -74,7 +74,7 @@ void DeviceSource::Rescan(std::string_view text) {
     devices_.push_back({std::string(name), wanted});
     if (!wanted) continue;
     for (const DeviceField& field : fields_) AddSeries(field.decl, {{"device", std::string(name)}});
-    ReadDevice(line, values_.size() - fields_.size());
+    ReadFields(line, fields_, &values_[values_.size() - fields_.size()]);
   }
   ++generation_;
 }

@@ -24,6 +24,9 @@ struct DeviceField {
   double scale;   // to the metric's unit
 };
 
+// Takes the numbers that follow, one value for each field; what is not there is missing.
+void ReadFields(Cursor& line, std::span<const DeviceField> fields, double* values);
+
 class DeviceSource : public FileSource {
  public:
   void Parse(std::string_view text) final;
@@ -47,7 +50,6 @@ class DeviceSource : public FileSource {
   };
   bool IsKnown(std::string_view name) const;
   void Rescan(std::string_view text);
-  void ReadDevice(Cursor& line, size_t column);
 
   std::vector<DeviceField> fields_;  // of the step's level
   std::vector<Device> devices_;      // in the order of the file

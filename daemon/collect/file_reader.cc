@@ -7,6 +7,14 @@
 
 namespace sonde::collect {
 
+namespace {
+
+// A read of records ends early only when the kernel's page is full but for less than one record,
+// and no record is half a page long: a shorter text is whole.
+constexpr size_t kLeastPage = 2048;
+
+}  // namespace
+
 std::string_view ReadText(int fd, Shape shape, size_t& size, ReadBuffer& buffer, int& error) {
   size_t got = 0;
   error = 0;
@@ -19,7 +27,7 @@ std::string_view ReadText(int fd, Shape shape, size_t& size, ReadBuffer& buffer,
       return {};
     }
     got += static_cast<size_t>(n);
-    if (n == 0 || (shape == Shape::kWhole && got < size)) return {text, got};
+    if (n == 0 || (got < size && (shape == Shape::kWhole || got < kLeastPage))) return {text, got};
     if (got < size) continue;
     if (size >= kMaxFileSize) {
       error = -EFBIG;

@@ -1,5 +1,5 @@
 // The operating system's sources, one file each: cpu.cc, meminfo.cc, loadavg.cc, netdev.cc,
-// diskstats.cc, pressure.cc.
+// disks.cc, pressure.cc.
 //
 // `level` is the step's telemetry level: at 4 a source gives its details as well. `buffer` is
 // shared by all and outlives them.
@@ -28,7 +28,9 @@ std::unique_ptr<FileSource> MakeNetdevSource(const Roots& roots, int level, Read
 std::vector<MetricDecl> NetdevMetrics();
 
 std::unique_ptr<FileSource> MakeDiskstatsSource(const Roots& roots, int level, ReadBuffer& buffer);
-std::vector<MetricDecl> DiskstatsMetrics();
+// The same from /sys/block where that is cheaper.
+std::unique_ptr<Source> MakeDisksSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> DiskMetrics();
 
 // What processes wait for; each is a file of its own.
 enum class Pressure : unsigned char { kCpu, kIo, kMemory };

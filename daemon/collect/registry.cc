@@ -56,8 +56,9 @@ const std::vector<SourceMetrics>& MetricsBySource() {
       {"Network", "From `/proc/net/dev`, by interface; the loopback interface only at level 4.",
        NetdevMetrics()},
       {"Disks",
-       "From `/proc/diskstats`, by device; partitions, volumes and loop devices only at level 4.",
-       DiskstatsMetrics()},
+       "From `/sys/block` or `/proc/diskstats`, by device; partitions, volumes and loop devices "
+       "only at level 4.",
+       DiskMetrics()},
       {"Sonde itself", "What the daemon on each node costs.", SelfMetrics()},
   };
   return sources;

@@ -42,7 +42,7 @@ Sampler::Sampler(const Options& options) {
   AddSource(MakeMeminfoSource(roots, level, buffer_));
   AddSource(MakeLoadavgSource(roots, buffer_));
   AddSource(MakeNetdevSource(roots, level, buffer_));
-  AddSource(MakeDiskstatsSource(roots, level, buffer_));
+  AddSource(MakeDisksSource(roots, level, buffer_));
   for (const Pressure what : {Pressure::kCpu, Pressure::kIo, Pressure::kMemory}) {
     AddSource(MakePressureSource(roots, what, buffer_));
   }

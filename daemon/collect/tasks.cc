@@ -89,6 +89,7 @@ struct TasksSource::Process {
   uint32_t io_wait = 0;  // ticks until io is tried again
   uint32_t io_next_wait = 1;
   Nanos close_look_at = 0;
+  double faults_looked_at = 0;
 };
 
 struct TasksSource::Task {
@@ -325,15 +326,20 @@ void TasksSource::AddChildren(Task& task, size_t parent, std::string_view childr
 
 // What is too dear for every tick: the children of the other threads and the kernel's own peak.
 void TasksSource::LookClosely(Task& task, size_t index, Nanos now) {
-  task.processes[index].close_look_at = now + kCloseLook;
-  const int directory = task.processes[index].directory.get();
+  Process& process = task.processes[index];
+  process.close_look_at = now + kCloseLook;
+  const int directory = process.directory.get();
   int error = 0;
-  if (const Fd status(OpenIn(directory, "status")); status) {
-    const double peak =
-        ParsePeakResident(ReadText(status.get(), Shape::kWhole, status_size_, buffer_, error));
-    task.peak = std::fmax(task.peak, peak);
+  // A peak that no tick has seen came with page faults.
+  const double faults = process.stat.counters[kMinorFaults] + process.stat.counters[kMajorFaults];
+  if (std::exchange(process.faults_looked_at, faults) != faults) {
+    if (const Fd status(OpenIn(directory, "status")); status) {
+      const std::string_view text =
+          ReadText(status.get(), Shape::kWhole, status_size_, buffer_, error);
+      task.peak = std::fmax(task.peak, ParsePeakResident(text));
+    }
   }
-  if (task.processes[index].stat.threads < 2) return;
+  if (process.stat.threads < 2) return;
   const Fd threads(OpenIn(directory, "task", O_DIRECTORY));
   alignas(dirent64) char entries[4096];
   for (ssize_t n; threads && (n = getdents64(threads.get(), entries, sizeof(entries))) > 0;) {

@@ -1,0 +1,45 @@
+// Finding the step's daemon and handing it this process's memory.
+//
+// Thread safety: none; the caller holds the library's mutex.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sonde::client {
+
+class Connection {
+ public:
+  constexpr Connection() = default;
+
+  // Connects to the socket that SONDE_SOCKET names, makes sure that its owner is this user, and
+  // sends the hello with `segment_fd`. Returns a code of sonde.h. Waits only when the daemon's
+  // queue is full, kPatienceMs at most.
+  int Open(int segment_fd);
+
+  // The step's level, once the daemon has told it; -1 before. Never waits.
+  int Level();
+
+  // Closes the descriptor if it is still ours: applications close descriptors they did not open.
+  // Async-signal-safe.
+  void Close();
+
+ private:
+  static constexpr int kPatienceMs = 100;
+
+  int Connect(const char* name, size_t size);
+  int Greet(int segment_fd);
+
+  int fd_ = -1;
+  uint64_t inode_ = 0;
+  int level_ = -1;
+};
+
+// Whether a daemon is named at all.
+bool DaemonNamed();
+
+// This process's rank in its parallel program, -1 if no launcher has told it.
+int Rank();
+int LocalRank();
+
+}  // namespace sonde::client

@@ -1,0 +1,123 @@
+// What an application's process and the daemon of its node agree on: the memory they share and the
+// two packets they exchange.
+//
+// The process makes a memfd of kSegmentSize bytes, seals it against any change of size, so that
+// nobody can pull pages from under the daemon, and sends it with a Hello on the SOCK_SEQPACKET
+// socket whose abstract name is in SONDE_SOCKET. It writes, the daemon reads through a read-only
+// mapping; neither ever waits for the other.
+//
+// The segment is large in address space and small in memory: only pages in use exist, and they
+// are allocated (fallocate) before they are touched, so that a lack of memory is an error code and
+// never a SIGBUS. A fixed reserve was chosen over further segments because pointers into it then
+// never move, growth needs no message, and a reader checks one size once.
+//
+//   offset    what
+//   0         Header
+//   4 KiB     records: one per metric, appended, never changed; Header::records_end publishes them
+//   8 MiB     gauge cells, one cache line each
+//   9 MiB     reserved: points with a time of their own, annotations
+//   16 MiB    shards of counters: one per thread at work, kMaxMetrics doubles each
+//
+// A counter's value is the sum of its slot over all shards. A thread that ends leaves its sums in
+// its shard for the next thread to go on from, so sums only grow. The last shard is shared by the
+// threads that found no other free.
+//
+// Everything is little-endian. Any change of it is a new kVersion; the daemon refuses versions
+// that it does not know. Compiled into libsonde, hence free of dependencies.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/names.h"
+
+namespace sonde::client {
+
+inline constexpr uint64_t kMagic = 0x31505041'45444e53;  // "SNDEAPP1"
+inline constexpr uint32_t kVersion = 1;
+
+inline constexpr size_t kMaxMetrics = 16384;         // of one process
+inline constexpr size_t kMaxAppTags = kMaxTags - 1;  // the daemon adds "task"
+inline constexpr char kTaskTag[] = "task";
+
+inline constexpr size_t kCellSize = 64;
+inline constexpr size_t kShards = 256;
+inline constexpr size_t kSharedShard = kShards - 1;
+inline constexpr size_t kShardSize = kMaxMetrics * sizeof(double);
+
+inline constexpr size_t kRecordsOffset = 4096;
+inline constexpr size_t kCellsOffset = 8u << 20;
+inline constexpr size_t kEventsOffset = 9u << 20;
+inline constexpr size_t kShardsOffset = 16u << 20;
+inline constexpr size_t kSegmentSize = kShardsOffset + kShards * kShardSize;
+
+inline constexpr size_t kRecordsSize = kCellsOffset - kRecordsOffset;
+static_assert(kCellsOffset + kMaxMetrics * kCellSize <= kEventsOffset);
+
+// Fields after `reserved` change while the process runs and are read and written atomically.
+struct Header {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t reserved;
+  alignas(64) uint64_t records_end;  // bytes of records that are complete; store-release
+  uint32_t shards;                   // shards that were ever used; store-release
+  uint32_t reserved2;
+  // Slots of each shard that exist; store-release. The rest of a shard is a hole: reading it would
+  // allocate memory.
+  alignas(64) uint32_t shard_limit[kShards];
+};
+static_assert(sizeof(Header) <= kRecordsOffset);
+
+// One metric. Followed by name, unit and help, then for every tag uint8 lengths of key and value
+// and the two texts, then zeros up to `size`.
+struct Record {
+  uint32_t size;  // of all of it, a multiple of 8
+  uint8_t type;   // MetricType
+  uint8_t level;
+  uint8_t reduction;  // Reduction
+  uint8_t tag_count;
+  uint32_t slot;   // gauge: of its cell; counter: in every shard
+  uint32_t slots;  // 1; a histogram will take more
+  uint16_t name_size;
+  uint16_t unit_size;
+  uint16_t help_size;
+  uint16_t reserved;
+  uint64_t reserved2;  // place of a ring of points
+};
+static_assert(sizeof(Record) == 32);
+
+inline constexpr size_t kMaxRecordSize = sizeof(Record) + 2 * kMaxNameLength + kMaxTextLength +
+                                         kMaxAppTags * (2 + 2 * kMaxNameLength) + 8;
+
+// A gauge. sonde_set() stores `value` alone. sonde_set_at() makes `sequence` odd, stores value and
+// time and makes it even again, so a reader that sees the same even number twice has a pair.
+struct alignas(kCellSize) Cell {
+  double value;  // NaN until it is set
+  int64_t time;  // 0: none
+  uint32_t sequence;
+  uint32_t reserved;
+};
+static_assert(sizeof(Cell) == kCellSize);
+
+// From the process, with the memfd as SCM_RIGHTS; the only packet it sends.
+struct Hello {
+  uint64_t magic;
+  uint32_t version;
+  int32_t pid;         // as the process sees itself
+  int32_t rank;        // -1: unknown
+  int32_t local_rank;  // -1: unknown
+  uint64_t segment_size;
+};
+static_assert(sizeof(Hello) == 32);
+
+// The daemon's answer. The process does not wait for it: it looks whether it has come when it
+// registers a metric.
+struct Welcome {
+  uint64_t magic;
+  uint32_t version;
+  int32_t level;
+  int64_t period;
+};
+static_assert(sizeof(Welcome) == 24);
+
+}  // namespace sonde::client

@@ -1,0 +1,186 @@
+#include "libclient/registry.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include <string_view>
+
+namespace sonde::client {
+namespace {
+
+static_assert(kMaxMetrics < UINT16_MAX);
+
+std::string_view Text(const char* text) {
+  return text == nullptr ? std::string_view{} : std::string_view(text);
+}
+
+// Tags sorted by key, keys unique.
+struct SortedTags {
+  std::string_view keys[kMaxAppTags];
+  std::string_view values[kMaxAppTags];
+  size_t count = 0;
+
+  bool Insert(std::string_view key, std::string_view value) {
+    if (!names::IsTagKey(key) || !names::IsTagValue(value) || key == kTaskTag) return false;
+    size_t at = count;
+    while (at > 0 && keys[at - 1] > key) --at;
+    if (at > 0 && keys[at - 1] == key) return false;
+    for (size_t i = count; i > at; --i) {
+      keys[i] = keys[i - 1];
+      values[i] = values[i - 1];
+    }
+    keys[at] = key;
+    values[at] = value;
+    ++count;
+    return true;
+  }
+};
+
+bool SortTags(const Declaration& d, SortedTags* sorted) {
+  if (d.tag_count > kMaxAppTags || (d.tag_count > 0 && d.tags == nullptr)) return false;
+  for (size_t i = 0; i < d.tag_count; ++i) {
+    if (!sorted->Insert(Text(d.tags[i].key), Text(d.tags[i].value))) return false;
+  }
+  return true;
+}
+
+bool Check(const Declaration& d) {
+  const std::string_view unit = Text(d.unit), help = Text(d.help);
+  return names::IsMetricName(Text(d.name)) && unit.size() <= kMaxNameLength &&
+         names::IsPlainText(unit) && help.size() <= kMaxTextLength && names::IsPlainText(help) &&
+         d.level >= 0 && d.level <= 4;
+}
+
+char* Put(char* at, std::string_view text) {
+  memcpy(at, text.data(), text.size());
+  return at + text.size();
+}
+
+// Builds a record, all but its slot, in a buffer of kMaxRecordSize bytes; what was checked fits.
+void WriteRecord(char* out, const Declaration& d, const SortedTags& tags) {
+  const std::string_view name = Text(d.name), unit = Text(d.unit), help = Text(d.help);
+  char* at = Put(Put(Put(out + sizeof(Record), name), unit), help);
+  for (size_t i = 0; i < tags.count; ++i) {
+    *at++ = static_cast<char>(tags.keys[i].size());
+    *at++ = static_cast<char>(tags.values[i].size());
+    at = Put(Put(at, tags.keys[i]), tags.values[i]);
+  }
+  while ((at - out) % 8 != 0) *at++ = '\0';
+  Record record = {};
+  record.size = static_cast<uint32_t>(at - out);
+  record.type = d.type;
+  record.level = static_cast<uint8_t>(d.level == 0 ? 1 : d.level);
+  record.reduction = d.type == kTypeCounter ? kReduceSum : kReduceMean;
+  record.tag_count = static_cast<uint8_t>(tags.count);
+  record.slots = 1;
+  record.name_size = static_cast<uint16_t>(name.size());
+  record.unit_size = static_cast<uint16_t>(unit.size());
+  record.help_size = static_cast<uint16_t>(help.size());
+  memcpy(out, &record, sizeof(record));
+}
+
+// What tells one metric of a process from another: its name and its tags.
+struct Identity {
+  std::string_view name;
+  std::string_view tags;
+
+  explicit Identity(const char* record) {
+    Record r;
+    memcpy(&r, record, sizeof(r));
+    const char* text = record + sizeof(Record);
+    const size_t fixed = r.name_size + r.unit_size + r.help_size;
+    name = std::string_view(text, r.name_size);
+    size_t tags_size = 0;
+    const char* tag = text + fixed;
+    for (int i = 0; i < r.tag_count; ++i) {
+      const auto* sizes = reinterpret_cast<const unsigned char*>(tag + tags_size);
+      tags_size += 2u + sizes[0] + sizes[1];
+    }
+    tags = std::string_view(tag, tags_size);
+  }
+  bool operator==(const Identity&) const = default;
+
+  uint32_t Hash() const {  // FNV-1a
+    uint32_t hash = 2166136261u;
+    for (const std::string_view part : {name, tags}) {
+      for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+    }
+    return hash;
+  }
+};
+
+}  // namespace
+
+bool Registry::Create() {
+  const size_t size = kMaxMetrics * sizeof(Entry) + kBuckets * sizeof(uint16_t);
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  entries_ = static_cast<Entry*>(memory);
+  buckets_ = reinterpret_cast<uint16_t*>(entries_ + kMaxMetrics);
+  return true;
+}
+
+sonde_metric_t* Registry::Add(Segment& segment, const Declaration& declaration, int step_level,
+                              int* code) {
+  SortedTags tags;
+  if (!Check(declaration) || !SortTags(declaration, &tags)) {
+    *code = SONDE_INVALID;
+    return nullptr;
+  }
+  alignas(Record) char record[kMaxRecordSize];
+  WriteRecord(record, declaration, tags);
+  const Identity identity(record);
+  const uint32_t hash = identity.Hash();
+  size_t bucket = hash % kBuckets;
+  for (; buckets_[bucket] != 0; bucket = (bucket + 1) % kBuckets) {
+    Entry& entry = entries_[buckets_[bucket] - 1];
+    const char* other = segment.records() + entry.record;
+    if (entry.hash != hash || !(Identity(other) == identity)) continue;
+    const bool same = (entry.metric.cell == nullptr) == (declaration.type == kTypeCounter);
+    *code = same ? SONDE_OK : SONDE_CONFLICT;
+    return same ? &entry.metric : nullptr;
+  }
+  const int level = declaration.level == 0 ? 1 : declaration.level;
+  if (step_level >= 0 && level > step_level) {
+    *code = SONDE_LEVEL;
+    return nullptr;
+  }
+  Entry* entry = Append(segment, record, hash, code);
+  if (entry == nullptr) return nullptr;
+  buckets_[bucket] = static_cast<uint16_t>(count_);
+  return &entry->metric;
+}
+
+// Gives the record its slot and publishes it.
+Registry::Entry* Registry::Append(Segment& segment, const char* record, uint32_t hash, int* code) {
+  Record head;
+  memcpy(&head, record, sizeof(head));
+  *code = SONDE_LIMIT;
+  if (count_ == kMaxMetrics || records_end_ + head.size > kRecordsSize) return nullptr;
+  *code = SONDE_SYSTEM;
+  if (!segment.ReserveRecords(records_end_ + head.size)) return nullptr;
+  Entry& entry = entries_[count_];
+  if (head.type == kTypeGauge) {
+    if (!segment.ReserveCells((gauges_ + 1) * kCellSize)) return nullptr;
+    head.slot = static_cast<uint32_t>(gauges_++);
+    Cell* cell = segment.cell(head.slot);
+    cell->value = __builtin_nan("");
+    entry.metric = {&cell->value, UINT32_MAX, 0};
+  } else {
+    head.slot = static_cast<uint32_t>(counters_++);
+    entry.metric = {nullptr, head.slot, 0};
+  }
+  char* place = segment.records() + records_end_;
+  memcpy(place, &head, sizeof(head));
+  memcpy(place + sizeof(head), record + sizeof(head), head.size - sizeof(head));
+  entry.record = static_cast<uint32_t>(records_end_);
+  entry.hash = hash;
+  records_end_ += head.size;
+  ++count_;
+  __atomic_store_n(&segment.header()->records_end, records_end_, __ATOMIC_RELEASE);
+  *code = SONDE_OK;
+  return &entry;
+}
+
+}  // namespace sonde::client

@@ -1,0 +1,64 @@
+// The memory this process shares with its daemon: made, sealed, mapped, and taken apart in a fork.
+//
+// Thread safety: none; the caller holds the library's mutex. The mapping, once made, stays where it
+// is until the process ends, so pointers into it never dangle.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "libclient/layout.h"
+
+namespace sonde::client {
+
+class Segment {
+ public:
+  // Zero-initialised: usable before any constructor has run.
+  constexpr Segment() = default;
+
+  // Makes an empty segment. False, with errno set, if the system does not give it.
+  bool Create();
+
+  // Gives everything back; only while nothing points into it.
+  void Destroy();
+
+  // In the child of a fork: what this process writes from now on is its own and no more its
+  // parent's. Async-signal-safe.
+  void Detach();
+
+  // In such a child: makes a segment of its own with the first `records` bytes of records, `gauges`
+  // unset gauges and no sums, at the same address.
+  bool Renew(size_t records, size_t gauges);
+
+  // Makes sure that memory exists behind these bytes.
+  bool ReserveRecords(size_t end) { return Reserve(kRecordsOffset, records_, end, kRecordsSize); }
+  bool ReserveCells(size_t end) {
+    return Reserve(kCellsOffset, cells_, end, kMaxMetrics * kCellSize);
+  }
+  bool ReserveShard(size_t shard, size_t from, size_t to);
+
+  int fd() const { return fd_; }
+  // Whether fd() still is what Create() opened: applications close descriptors they did not open.
+  bool OwnsFd() const;
+
+  Header* header() const { return reinterpret_cast<Header*>(base_); }
+  char* records() const { return base_ + kRecordsOffset; }
+  Cell* cell(size_t slot) const { return reinterpret_cast<Cell*>(base_ + kCellsOffset) + slot; }
+  double* shard(size_t index) const {
+    return reinterpret_cast<double*>(base_ + kShardsOffset + index * kShardSize);
+  }
+
+ private:
+  static constexpr size_t kStep = 16384;
+
+  bool Open();
+  bool Reserve(size_t offset, size_t& have, size_t end, size_t limit);
+
+  char* base_ = nullptr;
+  int fd_ = -1;
+  uint64_t inode_ = 0;
+  size_t records_ = 0;  // bytes reserved
+  size_t cells_ = 0;
+};
+
+}  // namespace sonde::client
