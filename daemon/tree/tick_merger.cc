@@ -127,6 +127,7 @@ void TickMerger::EmitComplete() {
 
 void TickMerger::EmitUpTo(Nanos tick) {
   while (!rows_.empty() && rows_.front().tick <= tick) EmitFirst();
+  EmitComplete();
 }
 
 Frame TickMerger::Final(Nanos now) {
