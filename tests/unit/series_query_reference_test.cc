@@ -161,7 +161,7 @@ QuerySpec RandomSpec(std::mt19937_64& random) {
   spec.metric = "m";
   spec.aggregator = static_cast<Aggregator>(random() % 6);
   spec.start = static_cast<Nanos>(random() % 30) * kStep / 2;
-  spec.end = spec.start + 1 + static_cast<Nanos>(random() % 60) * kStep / 3;
+  spec.end = spec.start + static_cast<Nanos>(1 + random() % 60) * kStep / 2;
   if (random() % 3 != 0) {
     Downsample& d = spec.downsample.emplace();
     d.interval = static_cast<Nanos>(random() % 5) * kStep;
