@@ -145,7 +145,9 @@ Result<Block> Decode(std::string_view bytes) {
   const Result<Header> header = ReadHeader(bytes);
   if (!header.ok()) return header.status();
   const Header& h = *header;
-  const Result<Plain> plain = Plain::Unpack(bytes.substr(kHeaderSize), h.plain_size);
+  const std::string_view frame = bytes.substr(kHeaderSize);
+  if (Crc32c(frame) != h.frame_crc) return Corrupt("its checksum is wrong");
+  const Result<Plain> plain = Plain::Unpack(frame, h.plain_size);
   if (!plain.ok()) return plain.status();
 
   Block block;

@@ -266,7 +266,6 @@ Status BlockEncoder::Rep::Compress() {
   frame.Clear();
   uint8_t* at = frame.Room(bound);
   ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, kZstdLevel);
-  ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, 1);
   const size_t size = ZSTD_compress2(c, at, bound, plain.data(), plain.size());
   if (ZSTD_isError(size)) {
     return {Code::kInternal,
@@ -297,10 +296,12 @@ Status BlockEncoder::Encode(uint64_t schema_id, std::span<const Nanos> times, co
     rep.plain.Append(rep.scales);
     rep.plain.Append(rep.bodies);
     SONDE_RETURN_IF_ERROR(rep.Compress());
-    WriteHeader({schema_id, static_cast<uint16_t>(rows), static_cast<uint32_t>(column_count),
-                 times.front(), times.back(), static_cast<uint32_t>(rep.plain.size())},
-                out);
-    out.append(reinterpret_cast<const char*>(rep.frame.data()), rep.frame.size());
+    const std::string_view frame(reinterpret_cast<const char*>(rep.frame.data()), rep.frame.size());
+    WriteHeader(
+        {schema_id, static_cast<uint16_t>(rows), static_cast<uint32_t>(column_count), times.front(),
+         times.back(), static_cast<uint32_t>(rep.plain.size()), Crc32c(frame)},
+        out);
+    out.append(frame);
   } catch (const std::bad_alloc&) {
     return {Code::kLimit,
             fmt::format("encode a block of {} rows and {} columns: no memory", rows, column_count)};

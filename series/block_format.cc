@@ -8,6 +8,13 @@
 namespace sonde::block_format {
 namespace {
 
+// The most bytes that `rows` x `columns` samples take before compression.
+uint64_t MaxPlainSize(uint64_t rows, uint64_t columns) {
+  return rows * kMaxVarint + columns * (2 + GapBytes(rows) + rows * kMaxVarint);
+}
+
+}  // namespace
+
 uint32_t Crc32c(std::string_view bytes) {
   static constexpr auto kTable = [] {
     std::array<uint32_t, 256> table{};
@@ -22,13 +29,6 @@ uint32_t Crc32c(std::string_view bytes) {
   for (const char c : bytes) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<uint8_t>(c)) & 0xff];
   return ~crc;
 }
-
-// The most bytes that `rows` x `columns` samples take before compression.
-uint64_t MaxPlainSize(uint64_t rows, uint64_t columns) {
-  return rows * kMaxVarint + columns * (2 + GapBytes(rows) + rows * kMaxVarint);
-}
-
-}  // namespace
 
 Status Corrupt(std::string_view why) {
   return {Code::kCorrupt, fmt::format("read a block: {}", why)};
@@ -46,6 +46,7 @@ void WriteHeader(const Header& h, std::string& out) {
   w.Fixed(h.first);
   w.Fixed(h.last);
   w.Fixed(h.plain_size);
+  w.Fixed(h.frame_crc);
   w.Fixed(Crc32c(std::string_view(out).substr(start)));
 }
 
@@ -71,6 +72,7 @@ Result<Header> ReadHeader(std::string_view bytes) {
   h.first = in.Fixed<int64_t>();
   h.last = in.Fixed<int64_t>();
   h.plain_size = in.Fixed<uint32_t>();
+  h.frame_crc = in.Fixed<uint32_t>();
   if (in.Fixed<uint32_t>() != Crc32c(bytes.substr(0, kHeaderSize - 4))) {
     return Corrupt("its header's checksum is wrong");
   }

@@ -19,7 +19,7 @@ namespace sonde::block_format {
 
 inline constexpr std::string_view kMagic = "Sb";
 inline constexpr uint8_t kVersion = 1;
-inline constexpr size_t kHeaderSize = 42;
+inline constexpr size_t kHeaderSize = 46;
 
 // How a column's integers are written.
 enum class Kind : uint8_t {
@@ -51,10 +51,13 @@ struct Header {
   Nanos first = 0;
   Nanos last = 0;
   uint32_t plain_size = 0;  // of what the zstd frame holds
+  uint32_t frame_crc = 0;   // of the zstd frame
 };
 
+uint32_t Crc32c(std::string_view bytes);
+
 void WriteHeader(const Header& header, std::string& out);
-// Checks the checksum and every bound.
+// Checks the header's checksum and every bound; the frame is not looked at.
 Result<Header> ReadHeader(std::string_view bytes);
 
 Status Corrupt(std::string_view why);

@@ -1,0 +1,72 @@
+// DecodeBlock over three readings of the input: as it is, with its checksums put right, and as what
+// the frame of a block holds. What decodes must survive being encoded again.
+#include <zstd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "series/block.h"
+#include "series/block_format.h"
+
+namespace {
+
+using namespace sonde;
+
+constexpr size_t kFrameCrcAt = block_format::kHeaderSize - 8;
+constexpr size_t kHeaderCrcAt = block_format::kHeaderSize - 4;
+constexpr size_t kPlainSizeAt = block_format::kHeaderSize - 12;
+
+void Put(std::string& block, size_t at, uint32_t value) {
+  std::memcpy(block.data() + at, &value, sizeof(value));
+}
+
+void FixChecksums(std::string& block) {
+  const std::string_view all(block);
+  Put(block, kFrameCrcAt, block_format::Crc32c(all.substr(block_format::kHeaderSize)));
+  Put(block, kHeaderCrcAt, block_format::Crc32c(all.substr(0, kHeaderCrcAt)));
+}
+
+void Decode(std::string_view bytes) {
+  (void)ReadBlockInfo(bytes);
+  const Result<Block> block = DecodeBlock(bytes);
+  if (!block.ok()) return;
+  static BlockEncoder encoder;
+  std::string again;
+  const size_t rows = block->times.size();
+  if (!encoder
+           .Encode(block->schema_id, block->times, block->values.data(), block->columns(), rows,
+                   again)
+           .ok()) {
+    std::abort();
+  }
+  const Result<Block> second = DecodeBlock(again);
+  if (!second.ok() || second->times != block->times ||
+      second->values.size() != block->values.size() ||
+      (!block->values.empty() && std::memcmp(second->values.data(), block->values.data(),
+                                             block->values.size() * sizeof(double)) != 0)) {
+    std::abort();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string bytes(reinterpret_cast<const char*>(data), size);
+  Decode(bytes);
+  if (size < block_format::kHeaderSize) return 0;
+  FixChecksums(bytes);
+  Decode(bytes);
+
+  std::string block = bytes.substr(0, block_format::kHeaderSize);
+  const std::string_view plain = std::string_view(bytes).substr(block_format::kHeaderSize);
+  std::string frame(ZSTD_compressBound(plain.size()), '\0');
+  frame.resize(ZSTD_compress(frame.data(), frame.size(), plain.data(), plain.size(), 1));
+  block += frame;
+  Put(block, kPlainSizeAt, static_cast<uint32_t>(plain.size()));
+  FixChecksums(block);
+  Decode(block);
+  return 0;
+}

@@ -1,0 +1,101 @@
+// Writes the starting inputs of the series fuzzers: series_corpus tests/fuzz/corpus
+#include <zstd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/bytes.h"
+#include "series/block.h"
+#include "series/block_format.h"
+#include "series/query.h"
+
+namespace sonde {
+namespace {
+
+namespace fs = std::filesystem;
+
+void Save(const fs::path& path, const std::string& bytes) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// A block with a column of every kind and scale; also what its frame holds, uncompressed.
+void SaveBlocks(const fs::path& folder) {
+  const std::vector<Nanos> times = {0, kSecond, 2 * kSecond, 4 * kSecond};
+  const double missing = std::nan("");
+  const std::vector<double> values = {7,       7,       7,       7,       4096, 8192, 12288,   4096,
+                                      10,      20,      40,      80,      0.25, 0.5,  0.75,    1.25,
+                                      M_PI,    M_E,     M_SQRT2, M_LN2,   1,    5,    missing, 7,
+                                      missing, 0.125,   0.5,     missing, M_PI, M_PI, M_PI,    M_PI,
+                                      missing, missing, missing, missing};
+  BlockEncoder encoder;
+  std::string block;
+  if (!encoder.Encode(1, times, values.data(), values.size() / 4, 4, block).ok()) return;
+  Save(folder / "every_kind", block);
+  const std::string frame = block.substr(block_format::kHeaderSize);
+  std::string plain(block_format::ReadHeader(block)->plain_size, '\0');
+  ZSTD_decompress(plain.data(), plain.size(), frame.data(), frame.size());
+  Save(folder / "plain", block.substr(0, block_format::kHeaderSize) + plain);
+}
+
+void SaveSchemas(const fs::path& folder) {
+  Series s;
+  s.metric.name = "disk_read_bytes_total";
+  s.metric.unit = "bytes";
+  s.metric.help = "Bytes read.";
+  s.metric.type = MetricType::kCounter;
+  s.tags = {{"device", "vda"}, {"host", "n1"}};
+  Save(folder / "empty", Schema::Make({})->encoded());
+  Save(folder / "two", Schema::Make({s, Series{}})->encoded());
+  Save(folder / "one", Schema::Make({s})->encoded());
+}
+
+void SaveQueries(const fs::path& folder) {
+  QuerySpec spec;
+  spec.metric = "m";
+  spec.start = kSecond;
+  spec.end = 100 * kSecond;
+  std::vector<SeriesData> series;
+  for (const char* host : {"a", "b"}) {
+    SeriesData& data = series.emplace_back();
+    data.series.metric.name = "m";
+    data.series.tags = {{"host", host}, {"stat", "sum"}};
+    data.points = {{2 * kSecond, 1}, {5 * kSecond, 4}, {40 * kSecond, 2}};
+  }
+  const auto save = [&](const char* name) {
+    std::string query;
+    EncodeQuery(spec, query);
+    std::string bytes;
+    ByteWriter(bytes).Text(query);
+    EncodeSeriesData(series, bytes);
+    Save(folder / name, bytes);
+  };
+  save("plain");
+  spec.downsample = Downsample{10 * kSecond, Aggregator::kAvg, Downsample::Fill::kNan};
+  spec.filters = {{TagFilter::Type::kRegexp, "host", "a|b", true},
+                  {TagFilter::Type::kIWildcard, "host", "*", false},
+                  {TagFilter::Type::kNotLiteralOr, "host", "c|d", false}};
+  save("filters");
+  spec.filters.clear();
+  spec.rate = true;
+  save("rate");
+}
+
+}  // namespace
+}  // namespace sonde
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: series_corpus FOLDER\n");
+    return 2;
+  }
+  const std::filesystem::path folder = argv[1];
+  sonde::SaveBlocks(folder / "fuzz_block");
+  sonde::SaveSchemas(folder / "fuzz_schema");
+  sonde::SaveQueries(folder / "fuzz_query");
+  return 0;
+}

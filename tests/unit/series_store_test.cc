@@ -1,0 +1,227 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "series/reduced.h"
+#include "series/schema.h"
+#include "series/store.h"
+
+namespace sonde {
+namespace {
+
+using testing::ElementsAre;
+
+Series Named(const std::string& name, const Tags& tags = {}) {
+  Series s;
+  s.metric.name = name;
+  s.tags = tags;
+  return s;
+}
+
+bool Everything(const Series&) { return true; }
+
+std::vector<std::string> Names(const std::vector<Series>& series) {
+  std::vector<std::string> names;
+  for (const Series& s : series) names.push_back(SeriesName(s.metric.name, s.tags));
+  return names;
+}
+
+TEST(Schema, ComesBackAndEqualOnesHaveOneId) {
+  Series s = Named("disk_bytes_total", {{"device", "vda"}});
+  s.metric.unit = "bytes";
+  s.metric.help = "Bytes read.";
+  s.metric.type = MetricType::kCounter;
+  s.metric.level = 2;
+  s.metric.reduction = Reduction::kMax;
+  const Schema::Ptr schema = Schema::Make({s, Named("load1")});
+  const Result<Schema::Ptr> back = Schema::Decode(schema->encoded());
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ((*back)->series(), schema->series());
+  EXPECT_EQ((*back)->id(), schema->id());
+  EXPECT_NE(Schema::Make({Named("load1"), s})->id(), schema->id());
+}
+
+// Ids stand in blocks on disk: they must never change.
+TEST(Schema, TheIdIsFrozen) {
+  EXPECT_EQ(Schema::Make({Named("load1")})->id(), 16839665364891846674u);
+}
+
+TEST(Schema, DamagedBytesAreRefused) {
+  const std::string good = Schema::Make({Named("a", {{"k", "v"}, {"l", "w"}})})->encoded();
+  for (size_t n = 0; n < good.size(); ++n) {
+    EXPECT_FALSE(Schema::Decode(good.substr(0, n)).ok()) << n;
+  }
+  EXPECT_EQ(Schema::Decode(good + "x").status().code(), Code::kCorrupt);
+  std::string newer = good;
+  newer[0] = 2;
+  EXPECT_EQ(Schema::Decode(newer).status().code(), Code::kUnsupported);
+  // A count as a longer number than needed, tags out of order, a name with a blank.
+  EXPECT_FALSE(Schema::Decode(std::string("\x01\x80\x00", 3)).ok());
+  std::string swapped = good;
+  std::swap(swapped[swapped.find('k')], swapped[swapped.find('l')]);
+  EXPECT_FALSE(Schema::Decode(swapped).ok());
+  std::string blank = good;
+  blank[blank.find('a')] = ' ';
+  EXPECT_FALSE(Schema::Decode(blank).ok());
+}
+
+TEST(Reduced, OwnersPackToOneNumberAndBack) {
+  for (const Owner owner : {Owner{0, Owner::kNobody}, Owner{0, 0}, Owner{9999, 123'456},
+                            Owner{(1u << 26) - 1, (1u << 26) - 3}}) {
+    EXPECT_EQ(Owner::Unpack(owner.Pack()), owner);
+  }
+  EXPECT_TRUE(std::isnan(Owner{}.Pack()));
+  EXPECT_TRUE(std::isnan((Owner{1u << 26, 0}.Pack())));
+  EXPECT_EQ(Owner::Unpack(Owner{3, (1u << 26) - 2}.Pack()), (Owner{3, Owner::kNobody}));
+  for (const double bad : {-1.0, 0.5, 1e300, std::nan("")}) EXPECT_EQ(Owner::Unpack(bad), Owner{});
+}
+
+TEST(Reduced, ColumnsHoldEverything) {
+  Reduced value;
+  value.Add(3, {1, 5});
+  value.Add(-4, {2, 6});
+  value.Add(std::nan(""), {0, 0});
+  double columns[kStatColumns];
+  ToColumns(value, columns);
+  const Reduced back = FromColumns(columns);
+  EXPECT_EQ(back.count, 2);
+  EXPECT_EQ(back.min_owner, (Owner{2, 6}));
+  EXPECT_EQ(back.max_owner, (Owner{1, 5}));
+  EXPECT_EQ(back.Value(Reduction::kSum), -1);
+  EXPECT_EQ(back.Value(Reduction::kMean), -0.5);
+  EXPECT_EQ(back.Value(Reduction::kMin), -4);
+  EXPECT_EQ(back.Value(Reduction::kMax), 3);
+  EXPECT_EQ(back.sum_sq, 25);
+}
+
+TEST(Reduced, NothingMeasuredIsMissingNotZero) {
+  double columns[kStatColumns];
+  ToColumns(Reduced{}, columns);
+  for (const double c : columns) EXPECT_TRUE(std::isnan(c));
+  EXPECT_EQ(FromColumns(columns).count, 0);
+  EXPECT_TRUE(std::isnan(Reduced{}.Value(Reduction::kSum)));
+}
+
+TEST(Reduced, TheSchemaHasEveryStatisticOfEverySeries) {
+  const Schema::Ptr schema = ReducedSchema({Named("a", {{"device", "x"}}), Named("b")});
+  ASSERT_EQ(schema->size(), 2 * kStatColumns);
+  EXPECT_EQ(SeriesName((*schema)[1].metric.name, (*schema)[1].tags),
+            "a{device=\"x\",stat=\"sum\"}");
+  EXPECT_EQ(*(*schema)[kStatColumns].tags.Find("stat"), "count");
+}
+
+GroupStore::Options Small() { return {.first_rows = 2, .max_rows = 4, .memory_limit = 1 << 20}; }
+
+TEST(Store, BlocksStartShortAndGrow) {
+  GroupStore store(Small());
+  std::vector<size_t> sealed;
+  store.OnSeal([&](const SealedBlock& b) {
+    sealed.push_back(b.info.rows);
+    EXPECT_EQ(b.sequence, sealed.size());
+    EXPECT_EQ(b.schema->id(), b.info.schema_id);
+    EXPECT_TRUE(DecodeBlock(*b.bytes).ok());
+  });
+  store.SetSchema(Schema::Make({Named("a")}));
+  for (Nanos t = 1; t <= 15; ++t) store.Append(t, std::vector<double>{1});
+  EXPECT_THAT(sealed, ElementsAre(2, 4, 4, 4));
+  store.Seal();
+  EXPECT_THAT(sealed, ElementsAre(2, 4, 4, 4, 1));
+  store.Seal();
+  EXPECT_EQ(sealed.size(), 5u);
+  EXPECT_EQ(store.rows(), 15u);
+  EXPECT_EQ(store.dropped_rows(), 0u);
+}
+
+TEST(Store, ReadsAcrossSealedAndOpenBlocksWithinTheRange) {
+  GroupStore store(Small());
+  store.SetSchema(Schema::Make({Named("a"), Named("b")}));
+  for (Nanos t = 1; t <= 9; ++t) {
+    store.Append(t, std::vector<double>{static_cast<double>(t), t == 5 ? std::nan("") : 0.5});
+  }
+  const auto data = store.Read(Everything, 4, 8);
+  ASSERT_EQ(data.size(), 2u);
+  EXPECT_THAT(data[0].points,
+              ElementsAre(Point{4, 4}, Point{5, 5}, Point{6, 6}, Point{7, 7}, Point{8, 8}));
+  EXPECT_THAT(data[1].points,
+              ElementsAre(Point{4, 0.5}, Point{6, 0.5}, Point{7, 0.5}, Point{8, 0.5}));
+  const auto one = store.Read([](const Series& s) { return s.metric.name == "b"; }, 0, 2);
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_EQ(one[0].points.size(), 2u);
+  EXPECT_TRUE(store.Read(Everything, 10, 20).empty());
+}
+
+TEST(Store, ASeriesOutlivesAChangeOfSchemaInOnePiece) {
+  GroupStore store(Small());
+  store.SetSchema(Schema::Make({Named("a"), Named("gone")}));
+  store.Append(1, std::vector<double>{1, 10});
+  store.SetSchema(Schema::Make({Named("new"), Named("a")}));
+  EXPECT_TRUE(store.last_row().empty());
+  EXPECT_EQ(store.last_time(), 0);
+  store.Append(2, std::vector<double>{20, 2});
+  EXPECT_THAT(store.last_row(), ElementsAre(20, 2));
+  EXPECT_EQ(store.last_time(), 2);
+
+  const auto data = store.Read(Everything, 0, 10);
+  ASSERT_EQ(data.size(), 3u);
+  EXPECT_EQ(data[0].series.metric.name, "a");
+  EXPECT_THAT(data[0].points, ElementsAre(Point{1, 1}, Point{2, 2}));
+  EXPECT_THAT(Names(store.AllSeries()), ElementsAre("a", "gone", "new"));
+}
+
+TEST(Store, TheSameSchemaAgainChangesNothing) {
+  GroupStore store(Small());
+  size_t sealed = 0;
+  store.OnSeal([&](const SealedBlock&) { ++sealed; });
+  store.SetSchema(Schema::Make({Named("a")}));
+  store.Append(1, std::vector<double>{1});
+  store.SetSchema(Schema::Make({Named("a")}));
+  store.Append(2, std::vector<double>{2});
+  EXPECT_EQ(sealed, 1u);
+  EXPECT_THAT(Names(store.AllSeries()), ElementsAre("a"));
+}
+
+TEST(Store, RowsThatRunBackwardsOrDoNotFitAreCounted) {
+  GroupStore store(Small());
+  store.SetSchema(Schema::Make({Named("a")}));
+  store.Append(5, std::vector<double>{1});
+  store.Append(4, std::vector<double>{1});
+  store.Append(6, std::vector<double>{1, 2});
+  store.SetSchema(Schema::Make({Named("b")}));
+  store.Append(4, std::vector<double>{1});
+  EXPECT_EQ(store.rows(), 1u);
+  EXPECT_EQ(store.dropped_rows(), 3u);
+}
+
+TEST(Store, ForgetsTheOldestBeyondItsMemoryAndSaysSo) {
+  GroupStore::Options options = Small();
+  options.memory_limit = 2000;
+  GroupStore store(options);
+  store.SetSchema(Schema::Make({Named("a")}));
+  for (Nanos t = 1; t <= 400; ++t) store.Append(t, std::vector<double>{std::sqrt(t)});
+  EXPECT_LE(store.sealed_bytes(), options.memory_limit);
+  EXPECT_GT(store.dropped_rows(), 0u);
+  const auto data = store.Read(Everything, 0, 1000);
+  ASSERT_EQ(data.size(), 1u);
+  EXPECT_EQ(data[0].points.size() + store.dropped_rows(), 400u);
+  EXPECT_EQ(data[0].points.back().time, 400);
+}
+
+TEST(Store, SchemasCountAgainstTheMemoryToo) {
+  GroupStore::Options options = Small();
+  options.memory_limit = 100'000;
+  GroupStore store(options);
+  std::vector<Series> series;
+  for (int i = 0; i < 100; ++i) {  // an application that registers one metric at a time
+    series.push_back(Named("metric_" + std::to_string(i)));
+    store.SetSchema(Schema::Make(series));
+    store.Append(i, std::vector<double>(series.size(), 1));
+  }
+  EXPECT_GT(store.dropped_rows(), 0u);
+  EXPECT_EQ(store.AllSeries().size(), 100u);
+}
+
+}  // namespace
+}  // namespace sonde
