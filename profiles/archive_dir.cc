@@ -26,12 +26,6 @@ class Descriptor {
   int fd_;
 };
 
-// SystemError with the advice that belongs to the archive.
-Status ArchiveError(const std::string& what, int error) {
-  const Status status = SystemError(what, error);
-  return {status.code(), std::string(status.message()) + ArchiveAdvice(error)};
-}
-
 Status MakeDirectory(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
   return ArchiveError("make directory " + path, errno);
@@ -81,6 +75,11 @@ std::string ArchiveAdvice(int error) {
     default:
       return "";
   }
+}
+
+Status ArchiveError(const std::string& what, int error) {
+  const Status status = SystemError(what, error);
+  return {status.code(), std::string(status.message()) + ArchiveAdvice(error)};
 }
 
 Status PrepareArchive(const ArchivePaths& paths) {

@@ -45,6 +45,8 @@ Result<bool> IsReadOnly(const ArchivePaths& paths);
 
 // What can be done about an archive that fails with errno `error`: "; free some space or ...".
 std::string ArchiveAdvice(int error);
+// SystemError with that advice.
+Status ArchiveError(const std::string& what, int error);
 
 // Replaces the file in one step (0600): a reader sees the old text or the new one.
 Status WriteFileAtomically(const std::string& path, std::string_view text);

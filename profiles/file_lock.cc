@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "profiles/archive_dir.h"
+
 namespace sonde {
 namespace {
 
@@ -36,7 +38,7 @@ void FileLock::Release() {
 
 Result<FileLock> FileLock::Acquire(const std::string& path, Nanos wait) {
   FileLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (lock.fd_ < 0) return SystemError("open " + path);
+  if (lock.fd_ < 0) return ArchiveError("open " + path, errno);
   const Nanos deadline = Clock::System().Monotonic() + wait;
   Nanos pause = kMillisecond;
   while (true) {
@@ -53,6 +55,12 @@ Result<FileLock> FileLock::Acquire(const std::string& path, Nanos wait) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left, pause)));
     pause = std::min(pause * 2, 50 * kMillisecond);
   }
+}
+
+Status FileLock::Write(std::string_view text) {
+  const ssize_t n = ::pwrite(fd_, text.data(), text.size(), 0);
+  if (n == static_cast<ssize_t>(text.size())) return {};
+  return ArchiveError("write a lock file of the archive", n < 0 ? errno : ENOSPC);
 }
 
 bool FileLock::IsLocked(const std::string& path) {

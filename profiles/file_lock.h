@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/status.h"
 #include "core/time.h"
@@ -27,7 +28,8 @@ class FileLock {
   // Whether somebody holds it now. A file that does not exist is not locked. Disturbs nobody.
   static bool IsLocked(const std::string& path);
 
-  bool held() const { return fd_ >= 0; }
+  // What the file says to those who find it locked, such as the holder's host.
+  Status Write(std::string_view text);
   void Release();
 
  private:

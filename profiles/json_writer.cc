@@ -11,8 +11,9 @@ bool Continues(std::string_view text, size_t at) {
   return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
 }
 
-// Length of the UTF-8 character at the start of `text`; 0 if there is none. Overlong forms,
-// surrogates and what lies beyond U+10FFFF are not characters.
+}  // namespace
+
+// Overlong forms, surrogates and what lies beyond U+10FFFF are not characters.
 size_t Utf8Length(std::string_view text) {
   const auto c = static_cast<unsigned char>(text[0]);
   const auto next = text.size() > 1 ? static_cast<unsigned char>(text[1]) : 0;
@@ -28,8 +29,6 @@ size_t Utf8Length(std::string_view text) {
   }
   return 0;
 }
-
-}  // namespace
 
 JsonWriter& JsonWriter::BeginObject() {
   Separate();

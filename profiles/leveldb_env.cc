@@ -78,24 +78,22 @@ class MemoryWritable : public leveldb::WritableFile {
   OverlayEnv::Content content_;
 };
 
-leveldb::Options ReadOnlyOptions(OverlayEnv* env) {
-  leveldb::Options options;
-  options.env = env;
-  options.info_log = NullLogger();
-  options.paranoid_checks = true;
-  options.max_open_files = 128;
-  options.write_buffer_size = 16u << 20;  // what the log holds, in one piece
-  return options;
-}
+// How much is asked of a database before it is read. Leniently, LevelDB drops what fails its
+// checksums; a repair also finds tables that no manifest names, but takes records unchecked.
+enum class Strictness { kStrict, kLenient, kRepair };
 
-leveldb::Status TryOpen(const std::string& path, bool repair, ReadOnlyDb& out) {
+leveldb::Status TryOpen(const std::string& path, Strictness how, ReadOnlyDb& out) {
   out.db.reset();
   out.env = std::make_unique<OverlayEnv>();
-  leveldb::Options options = ReadOnlyOptions(out.env.get());
-  if (repair) {
+  leveldb::Options options;
+  options.env = out.env.get();
+  options.info_log = NullLogger();
+  options.paranoid_checks = how == Strictness::kStrict;
+  options.max_open_files = 128;
+  options.write_buffer_size = 16u << 20;  // what the log holds, in one piece
+  if (how == Strictness::kRepair) {
     const leveldb::Status repaired = leveldb::RepairDB(path, options);
     if (!repaired.ok()) return repaired;
-    options.paranoid_checks = false;
   }
   leveldb::DB* db = nullptr;
   const leveldb::Status status = leveldb::DB::Open(options, path, &db);
@@ -131,6 +129,16 @@ leveldb::Status QuietOpenEnv::NewWritableFile(const std::string& name,
   const leveldb::Status status = target()->NewWritableFile(name, &plain);
   *file = plain == nullptr ? nullptr : std::make_unique<QuietFile>(plain, *this).release();
   return status;
+}
+
+leveldb::Status QuietOpenEnv::LockFile(const std::string&, leveldb::FileLock** lock) {
+  *lock = std::make_unique<leveldb::FileLock>().release();
+  return leveldb::Status::OK();
+}
+
+leveldb::Status QuietOpenEnv::UnlockFile(leveldb::FileLock* lock) {
+  const std::unique_ptr<leveldb::FileLock> owned(lock);
+  return leveldb::Status::OK();
 }
 
 leveldb::Status QuietOpenEnv::NewLogger(const std::string&, leveldb::Logger** logger) {
@@ -279,11 +287,12 @@ Result<ReadOnlyDb> ReadOnlyDb::Open(const std::string& path) {
   }
   leveldb::Status status;
   for (int i = 0; i < kTries; ++i) {
-    status = TryOpen(path, false, out);
+    status = TryOpen(path, Strictness::kStrict, out);
     if (status.ok()) return out;
   }
   out.damage = status.ToString();
-  const leveldb::Status repaired = TryOpen(path, true, out);
+  if (TryOpen(path, Strictness::kLenient, out).ok()) return out;
+  const leveldb::Status repaired = TryOpen(path, Strictness::kRepair, out);
   if (!repaired.ok()) return FromLevelDb(repaired, "read " + path);
   return out;
 }

@@ -1,8 +1,9 @@
 // What LevelDB is given by us: how it reaches files, and how its errors are told.
 //
-// QuietOpenEnv leaves out the fsyncs of creating a database. A running step's archive promises that
-// what it acknowledged survives a kill of its writer, for which the page cache is enough; several
-// fsyncs in the path of a step of a second are not. Once opened, LevelDB syncs as it always does.
+// QuietOpenEnv leaves out the fsyncs and the lock file of creating a database. A running step's
+// archive promises that what it acknowledged survives a kill of its writer, for which the page
+// cache is enough; several fsyncs in the path of a step of a second are not. Once opened, LevelDB
+// syncs as it always does.
 //
 // OverlayEnv shows a database as it is on disk and keeps whatever LevelDB writes to it in memory:
 // so one can be read that is another's, read-only, damaged or written by somebody else right now,
@@ -41,6 +42,9 @@ class QuietOpenEnv : public leveldb::EnvWrapper {
   bool quiet() const { return quiet_; }
 
   leveldb::Status NewWritableFile(const std::string& name, leveldb::WritableFile** file) override;
+  // Whoever uses this environment holds a lock of its own.
+  leveldb::Status LockFile(const std::string&, leveldb::FileLock** lock) override;
+  leveldb::Status UnlockFile(leveldb::FileLock* lock) override;
   leveldb::Status NewLogger(const std::string&, leveldb::Logger** logger) override;
 
  private:

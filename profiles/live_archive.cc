@@ -51,19 +51,18 @@ Status LiveArchive::Rep::MakeDirectory(const ArchivePaths& archive, const JobDes
   const LivePaths hidden(archive.live() + "/" + kHidden + "new-" + std::to_string(::getpid()) +
                          "-" + key);
   if (::mkdir(hidden.dir.c_str(), 0700) != 0 && errno != EEXIST) {
-    const Status status = SystemError("make directory " + hidden.dir);
-    return {status.code(), std::string(status.message()) + ArchiveAdvice(errno)};
+    return ArchiveError("make directory " + hidden.dir, errno);
   }
   const auto fill = [&]() -> Status {
-    SONDE_RETURN_IF_ERROR(WriteFileAtomically(hidden.lock(), HostName()));
     auto acquired = FileLock::Acquire(hidden.lock(), 0);
     if (!acquired.ok()) return acquired.status();
     lock = std::move(*acquired);
+    SONDE_RETURN_IF_ERROR(lock.Write(HostName()));
     SONDE_RETURN_IF_ERROR(WriteFileAtomically(hidden.description(), DescriptionToJson(job)));
     for (int part = 1; part <= kMaxParts; ++part) {
       paths.dir = archive.live() + "/" + key + (part == 1 ? "" : "~" + std::to_string(part));
       if (::rename(hidden.dir.c_str(), paths.dir.c_str()) == 0) return {};
-      if (errno != ENOTEMPTY && errno != EEXIST) return SystemError("make " + paths.dir);
+      if (errno != ENOTEMPTY && errno != EEXIST) return ArchiveError("make " + paths.dir, errno);
     }
     return {Code::kLimit, "make " + paths.dir + ": there are too many of this step already"};
   };

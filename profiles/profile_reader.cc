@@ -124,9 +124,10 @@ class Assembly {
         nodes = std::max(nodes, row[i].count);
       }
       builder.AddRow(block.times[r], row);
-      // A group may count tasks rather than nodes; there are no more nodes than the step has.
+      // The group "os" has one value per node; others may have one per task, but there are no more
+      // nodes than the step has.
       nodes = std::min(nodes, static_cast<double>(job_.expected_nodes));
-      double& seen = nodes_at_[block.times[r]];
+      double& seen = (key.group == "os" ? nodes_at_ : others_at_)[block.times[r]];
       seen = std::max(seen, nodes);
     }
   }
@@ -139,7 +140,7 @@ class Assembly {
   }
   uint64_t NodeTicks() const {
     double sum = 0;
-    for (const auto& [time, nodes] : nodes_at_) sum += nodes;
+    for (const auto& [time, nodes] : nodes_at_.empty() ? others_at_ : nodes_at_) sum += nodes;
     return static_cast<uint64_t>(sum);
   }
 
@@ -147,6 +148,7 @@ class Assembly {
   const JobDescription& job_;
   std::map<std::string, FootprintBuilder> groups_;
   std::map<Nanos, double> nodes_at_;
+  std::map<Nanos, double> others_at_;
 };
 
 }  // namespace

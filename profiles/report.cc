@@ -1,0 +1,318 @@
+#include "profiles/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "profiles/text.h"
+
+namespace sonde {
+namespace {
+
+using text::Bytes;
+using text::Percent;
+using text::Printable;
+
+constexpr size_t kBarWidth = 24;
+constexpr std::string_view kIndent = "  ";
+constexpr size_t kMaxGaps = 8;  // nodes named for what is missing of them
+
+std::string Seconds(double seconds) { return text::Value(seconds, "seconds"); }
+
+std::string_view ColourOf(EndState state) {
+  switch (state) {
+    case EndState::kCompleted:
+      return "\x1b[32m";
+    case EndState::kRunning:
+      return "\x1b[36m";
+    default:
+      return "\x1b[31m";
+  }
+}
+
+// One report in the making.
+class Report {
+ public:
+  Report(const Profile& profile, const ReportOptions& options)
+      : profile_(profile),
+        job_(profile.job),
+        options_(options),
+        summary_(Summarize(profile, options.nodes, options.now)) {}
+
+  std::string Short();
+  std::string Full();
+
+ private:
+  void Header();
+  void Cpu();
+  void Memory();
+  void Nodes();
+  void Traffic();
+  void Application();
+  void Covered();
+  void Cost();
+  void Notes();
+
+  void Line(std::string_view text) { out_.append(text).append("\n"); }
+  // "Label   text": labels of all lines are as wide.
+  void Labelled(std::string_view label, std::string_view text) {
+    Line(fmt::format("{:<9}{}", label, text));
+  }
+  std::string Bar(double ratio) const { return text::Bar(ratio, kBarWidth, options_.unicode); }
+  std::string State() const {
+    const std::string name(ToString(job_.state));
+    return options_.colour ? std::string(ColourOf(job_.state)) + name + "\x1b[0m" : name;
+  }
+  std::string Tasks() const {
+    return fmt::format("{} task{}", job_.expected_tasks, job_.expected_tasks == 1 ? "" : "s");
+  }
+
+  const Profile& profile_;
+  const JobDescription& job_;
+  const ReportOptions& options_;
+  const Summary summary_;
+  std::string out_;
+};
+
+std::string Report::Short() {
+  const Summary& s = summary_;
+  out_ = fmt::format("sonde: {} {}", Printable(job_.id.ToString()), State());
+  if (!std::isnan(s.duration)) out_ += " in " + Seconds(s.duration);
+  if (!std::isnan(s.cpu_of_tasks)) out_ += ", CPU " + Percent(s.cpu_of_tasks);
+  if (!std::isnan(s.memory_peak.value)) {
+    out_ += ", memory " + Bytes(s.memory_peak.value);
+    if (!s.memory_peak.by.empty()) out_ += " on " + Printable(s.memory_peak.by);
+  }
+  if (job_.coverage.expected != 0) out_ += ", coverage " + Percent(job_.coverage.Ratio());
+  Line(fmt::format("; see: sonde show {}", Printable(job_.id.ToString())));
+  return std::move(out_);
+}
+
+void Report::Header() {
+  std::string title = fmt::format("Sonde: {}", Printable(job_.id.ToString()));
+  if (!job_.name.empty()) title += fmt::format(" ({})", Printable(job_.name));
+  if (!job_.cluster.empty()) title += " on " + Printable(job_.cluster);
+  Line(fmt::format("{}: {}{}", title, State(),
+                   job_.exit_status != 0 ? fmt::format(", wait status {}", job_.exit_status) : ""));
+  std::string who;
+  const auto add = [&](std::string_view before, std::string_view value) {
+    if (value.empty()) return;
+    if (!who.empty()) who += ", ";
+    who.append(before).append(Printable(value));
+  };
+  add("", job_.user);
+  add("account ", job_.account);
+  add("partition ", job_.partition);
+  add("", fmt::format("{} node{}, {}", job_.expected_nodes, job_.expected_nodes == 1 ? "" : "s",
+                      Tasks()));
+  add("", fmt::format("level {} every {}", job_.level, FormatDuration(job_.period)));
+  Line(std::string(kIndent) + who);
+  std::string when = FormatTime(job_.start);
+  if (job_.end != 0) when += " to " + FormatTime(job_.end);
+  if (!std::isnan(summary_.duration)) when += fmt::format(" ({})", Seconds(summary_.duration));
+  Line(std::string(kIndent) + when);
+  if (!job_.command.empty()) {
+    const size_t room = options_.width > kIndent.size() ? options_.width - kIndent.size() : 0;
+    Line(std::string(kIndent) + text::Cut(Printable(job_.command), room));
+  }
+  Line("");
+}
+
+void Report::Cpu() {
+  const Summary& s = summary_;
+  if (std::isnan(s.cpu_seconds)) return;
+  if (!std::isnan(s.cpu_of_tasks)) {
+    Labelled("CPU", fmt::format("{} {} of {} x {}", Bar(s.cpu_of_tasks), Percent(s.cpu_of_tasks),
+                                Tasks(), Seconds(s.duration)));
+  }
+  std::string used = fmt::format("{} of CPU time", Seconds(s.cpu_seconds));
+  if (s.cpu_seconds > 0 && !std::isnan(s.cpu_system)) {
+    used += fmt::format(", {} of it in the system", Percent(s.cpu_system / s.cpu_seconds));
+  }
+  if (!std::isnan(s.cpu_of_nodes)) {
+    used += fmt::format("; {} of the nodes' {} CPUs", Percent(s.cpu_of_nodes),
+                        text::Number(s.node_cpus));
+  }
+  Labelled(std::isnan(s.cpu_of_tasks) ? "CPU" : "", used);
+  if (s.least_cpu.by != s.most_cpu.by && s.least_cpu.value < s.most_cpu.value) {
+    Labelled("", fmt::format("most on {} ({}), least on {} ({})", Printable(s.most_cpu.by),
+                             Seconds(s.most_cpu.value), Printable(s.least_cpu.by),
+                             Seconds(s.least_cpu.value)));
+  }
+}
+
+void Report::Memory() {
+  const Summary& s = summary_;
+  if (std::isnan(s.memory_peak.value)) return;
+  const std::string by = s.memory_peak.by.empty() ? "" : " on " + Printable(s.memory_peak.by);
+  // A task's name says "on" itself.
+  const std::string where = s.memory_peak.by.starts_with("task ")
+                                ? " of " + Printable(s.memory_peak.by) + ", the largest"
+                                : by;
+  if (std::isnan(s.memory_of_node)) {
+    Labelled("Memory", Bytes(s.memory_peak.value) + where);
+    return;
+  }
+  Labelled("Memory",
+           fmt::format("{} {}: {}{} of {}", Bar(s.memory_of_node), Percent(s.memory_of_node),
+                       Bytes(s.memory_peak.value), where, Bytes(s.memory_total)));
+}
+
+// The node to look at first: the one whose tasks got the least CPU per task if that is far from
+// the others; in a table that is cut, rows are in the order of that.
+std::vector<size_t> WorstFirst(const std::vector<NodeRow>& rows) {
+  std::vector<size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto badness = [&](size_t i) {
+    const NodeRow& row = rows[i];
+    if (row.lost || std::isnan(row.cpu_seconds)) return -1.0;
+    return row.cpu_seconds / std::max(1u, row.tasks);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return badness(a) < badness(b); });
+  return order;
+}
+
+void Report::Nodes() {
+  const auto& rows = options_.nodes;
+  if (rows.empty()) return;
+  const std::vector<size_t> worst = WorstFirst(rows);
+  std::vector<size_t> shown(worst.begin(), worst.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                               rows.size(), options_.max_nodes)));
+  if (rows.size() <= options_.max_nodes) std::sort(shown.begin(), shown.end());
+  const bool differ = rows.size() > 1 && summary_.least_cpu.value < summary_.most_cpu.value;
+  using enum text::Table::Align;
+  text::Table table({{"", kLeft},
+                     {"node", kLeft, true},
+                     {"tasks", kRight},
+                     {"CPU", kRight},
+                     {"memory", kRight},
+                     {"received", kRight},
+                     {"sent", kRight},
+                     {"read", kRight},
+                     {"written", kRight}});
+  for (const size_t i : shown) {
+    const NodeRow& row = rows[i];
+    const double share = row.cpu_seconds / (summary_.duration * row.tasks);
+    const bool is_worst = row.lost || (differ && i == worst.front());
+    table.Row({is_worst ? "*" : "", Printable(row.host), std::to_string(row.tasks),
+               row.tasks == 0 ? Seconds(row.cpu_seconds) : Percent(share), Bytes(row.memory_peak),
+               Bytes(row.network_received), Bytes(row.network_sent), Bytes(row.disk_read),
+               Bytes(row.disk_written)});
+  }
+  Line("");
+  out_ += table.Render("", options_.width);
+  if (shown.size() < rows.size()) {
+    Line(fmt::format("{}the {} of {} nodes with the least CPU time per task; all with --json",
+                     kIndent, shown.size(), rows.size()));
+  }
+  if (differ) Line(fmt::format("{}* the least CPU time per task, or lost", kIndent));
+}
+
+void Report::Traffic() {
+  const Summary& s = summary_;
+  const auto both = [&](std::string_view label, double in, std::string_view in_name, double out,
+                        std::string_view out_name, std::string_view whose) {
+    if (std::isnan(in) && std::isnan(out)) return;
+    Labelled(label,
+             fmt::format("{} {}, {} {} ({})", Bytes(in), in_name, Bytes(out), out_name, whose));
+  };
+  Line("");
+  both("I/O", s.task_read, "read", s.task_written, "written", "the tasks, from and to storage");
+  both("Disks", s.disk_read, "read", s.disk_written, "written", "whole nodes");
+  both("Network", s.network_received, "received", s.network_sent, "sent", "whole nodes");
+}
+
+void Report::Application() {
+  const auto entries = ApplicationEntries(profile_);
+  if (entries.empty()) return;
+  using enum text::Table::Align;
+  text::Table table({{"application metric", kLeft, true},
+                     {"last", kRight},
+                     {"mean", kRight},
+                     {"min", kRight},
+                     {"max", kRight},
+                     {"max on", kLeft, true}});
+  for (const FootprintEntry* e : entries) {
+    const Metric& metric = e->series.metric;
+    const bool counts = metric.type != MetricType::kGauge;
+    table.Row({Printable(SeriesName(metric.name, e->series.tags)),
+               text::Value(e->last, metric.unit), text::Value(e->mean, metric.unit, counts),
+               text::Value(e->min, metric.unit), text::Value(e->max, metric.unit),
+               Printable(OwnerName(e->max_owner, job_))});
+  }
+  Line("");
+  out_ += table.Render("", options_.width);
+}
+
+void Report::Covered() {
+  Line("");
+  if (job_.coverage.expected == 0) {
+    Labelled("Coverage", "no samples");
+  } else {
+    Labelled("Coverage", fmt::format("{}: {} of {} node samples", Percent(job_.coverage.Ratio()),
+                                     job_.coverage.got, job_.coverage.expected));
+  }
+  if (job_.nodes.size() < job_.expected_nodes) {
+    Labelled("", fmt::format("{} of {} nodes reported", job_.nodes.size(), job_.expected_nodes));
+  }
+  size_t gaps = 0;
+  for (const NodeInfo& node : job_.nodes) {
+    if (!node.lost && node.note.empty()) continue;
+    if (++gaps > kMaxGaps) continue;
+    const std::string why = node.note.empty() ? "lost" : Printable(node.note);
+    Labelled("", fmt::format("{}: {}{}", Printable(node.host), why,
+                             node.left != 0 ? ", left " + FormatTime(node.left) : ""));
+  }
+  if (gaps > kMaxGaps) Labelled("", fmt::format("and {} nodes more", gaps - kMaxGaps));
+}
+
+void Report::Cost() {
+  const OwnCost& cost = profile_.cost;
+  std::string parts;
+  const auto add = [&](double value, const std::string& part) {
+    if (std::isnan(value)) return;
+    if (!parts.empty()) parts += ", ";
+    parts += part;
+  };
+  add(cost.cpu_seconds, Seconds(cost.cpu_seconds) + " of CPU time");
+  add(cost.peak_node_memory, Bytes(cost.peak_node_memory) + " of memory on a node at most");
+  add(cost.bytes_sent, Bytes(cost.bytes_sent) + " sent");
+  add(cost.stored_bytes, Bytes(cost.stored_bytes) + " stored");
+  if (!parts.empty()) Labelled("Own cost", parts);
+}
+
+void Report::Notes() {
+  for (const std::string& note : job_.notes) Labelled("Note", Printable(note));
+}
+
+std::string Report::Full() {
+  Header();
+  const size_t before = out_.size();
+  Cpu();
+  Memory();
+  if (out_.size() == before) {
+    Labelled("CPU", job_.level < 2 ? "not measured at this level (2 and above measure it)"
+                                   : "nothing was measured");
+  }
+  Nodes();
+  Traffic();
+  Application();
+  Covered();
+  Cost();
+  Notes();
+  // Parts that had nothing to say leave empty lines.
+  for (size_t at = 0; (at = out_.find("\n\n\n", at)) != std::string::npos;) out_.erase(at, 1);
+  return std::move(out_);
+}
+
+}  // namespace
+
+std::string RenderReport(const Profile& profile, const ReportOptions& options) {
+  Report report(profile, options);
+  return options.form == ReportOptions::Form::kShort ? report.Short() : report.Full();
+}
+
+}  // namespace sonde

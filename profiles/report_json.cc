@@ -1,0 +1,65 @@
+#include "profiles/json_writer.h"
+#include "profiles/report.h"
+
+namespace sonde {
+namespace {
+
+void WriteHeld(JsonWriter& w, std::string_view key, const Held& held) {
+  w.Key(key).BeginObject().Field("value", held.value).Field("by", held.by).EndObject();
+}
+
+void WriteSummary(JsonWriter& w, const Summary& s) {
+  w.BeginObject();
+  w.Field("duration_seconds", s.duration).Field("cpu_seconds", s.cpu_seconds);
+  w.Field("cpu_user_seconds", s.cpu_user).Field("cpu_system_seconds", s.cpu_system);
+  w.Field("cpu_of_tasks", s.cpu_of_tasks).Field("cpu_of_nodes", s.cpu_of_nodes);
+  w.Field("node_cpus", s.node_cpus);
+  WriteHeld(w, "least_cpu_seconds", s.least_cpu);
+  WriteHeld(w, "most_cpu_seconds", s.most_cpu);
+  WriteHeld(w, "memory_peak_bytes", s.memory_peak);
+  w.Field("memory_total_bytes", s.memory_total).Field("memory_of_node", s.memory_of_node);
+  w.Field("network_received_bytes", s.network_received).Field("network_sent_bytes", s.network_sent);
+  w.Field("disk_read_bytes", s.disk_read).Field("disk_written_bytes", s.disk_written);
+  w.Field("task_read_bytes", s.task_read).Field("task_written_bytes", s.task_written);
+  w.EndObject();
+}
+
+void WriteNode(JsonWriter& w, const NodeRow& row) {
+  w.BeginObject().Field("host", row.host).Field("tasks", row.tasks);
+  w.Field("cpu_seconds", row.cpu_seconds).Field("node_cpu_seconds", row.node_cpu_seconds);
+  w.Field("memory_peak_bytes", row.memory_peak).Field("memory_total_bytes", row.memory_total);
+  w.Field("network_received_bytes", row.network_received);
+  w.Field("network_sent_bytes", row.network_sent);
+  w.Field("disk_read_bytes", row.disk_read).Field("disk_written_bytes", row.disk_written);
+  w.Field("task_read_bytes", row.task_read).Field("task_written_bytes", row.task_written);
+  w.Field("lost", row.lost).Field("note", row.note);
+  w.EndObject();
+}
+
+void WriteApplication(JsonWriter& w, const FootprintEntry& e, const JobDescription& job) {
+  w.BeginObject().Field("metric", e.series.metric.name);
+  w.Key("tags").BeginObject();
+  for (const auto& [key, value] : e.series.tags.pairs()) w.Field(key, value);
+  w.EndObject();
+  w.Field("unit", e.series.metric.unit).Field("type", ToString(e.series.metric.type));
+  w.Field("last", e.last).Field("mean", e.mean).Field("min", e.min).Field("max", e.max);
+  w.Field("min_by", OwnerName(e.min_owner, job)).Field("max_by", OwnerName(e.max_owner, job));
+  w.EndObject();
+}
+
+}  // namespace
+
+std::string ReportToJson(const Profile& profile, const std::vector<NodeRow>& nodes, Nanos now) {
+  std::string out;
+  JsonWriter w(out);
+  w.BeginObject().Key("summary");
+  WriteSummary(w, Summarize(profile, nodes, now));
+  w.Key("nodes").BeginArray();
+  for (const NodeRow& row : nodes) WriteNode(w, row);
+  w.EndArray().Key("application").BeginArray();
+  for (const FootprintEntry* e : ApplicationEntries(profile)) WriteApplication(w, *e, profile.job);
+  w.EndArray().Key("profile").Raw(ProfileToJson(profile)).EndObject();
+  return out;
+}
+
+}  // namespace sonde

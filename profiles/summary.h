@@ -1,0 +1,75 @@
+// What people ask first of a profile, as numbers: the report, `sonde ls` and its JSON are made from
+// these. A number that was not measured is NaN.
+//
+// Thread safety: values and functions without state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/time.h"
+#include "profiles/archive.h"
+#include "profiles/profile.h"
+
+namespace sonde {
+
+// One node of the step. Counters are totals at its last sample.
+struct NodeRow {
+  std::string host;
+  uint32_t tasks = 0;
+  double cpu_seconds = 0;       // of its tasks
+  double node_cpu_seconds = 0;  // of all its processors in any mode, idle too: what there was
+  double memory_peak = 0;       // bytes, of its tasks together
+  double memory_total = 0;      // bytes, of the node
+  double network_received = 0;  // bytes, of the node
+  double network_sent = 0;
+  double disk_read = 0;  // bytes, of the node
+  double disk_written = 0;
+  double task_read = 0;  // bytes, of its tasks
+  double task_written = 0;
+  bool lost = false;
+  std::string note;
+};
+
+// The rows of an archived or running profile, in the order of the description's nodes. Reads the
+// per-node series.
+Result<std::vector<NodeRow>> ReadNodeRows(const Archive& archive, const std::string& key,
+                                          const JobDescription& job);
+
+// A value and who holds it, in words: "n2", "task 3 on n2"; "" if unknown.
+struct Held {
+  double value = 0;
+  std::string by;
+};
+
+struct Summary {
+  double duration = 0;     // seconds
+  double cpu_seconds = 0;  // of the tasks
+  double cpu_user = 0;
+  double cpu_system = 0;
+  double cpu_of_tasks = 0;  // ratio to duration x tasks; threads can make it more than 1
+  double cpu_of_nodes = 0;  // ratio to what the nodes' processors had
+  double node_cpus = 0;     // processors of all nodes
+  Held least_cpu;           // seconds, of a node or, without rows, a task
+  Held most_cpu;
+  Held memory_peak;             // bytes, of the worst node's tasks or, without rows, the worst task
+  double memory_of_node = 0;    // ratio of that to the node's memory
+  double memory_total = 0;      // bytes of that node
+  double network_received = 0;  // bytes, over all nodes
+  double network_sent = 0;
+  double disk_read = 0;
+  double disk_written = 0;
+  double task_read = 0;
+  double task_written = 0;
+};
+
+// `rows` may be empty: then extremes come from the footprint. `now` ends a running step.
+Summary Summarize(const Profile& profile, const std::vector<NodeRow>& rows, Nanos now);
+
+// The application's own entries of the footprint.
+std::vector<const FootprintEntry*> ApplicationEntries(const Profile& profile);
+
+// "n2", "task 3 on n2", "" for nobody.
+std::string OwnerName(const Owner& owner, const JobDescription& job);
+
+}  // namespace sonde

@@ -1,0 +1,150 @@
+#include "profiles/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "core/time.h"
+#include "profiles/json_writer.h"
+
+namespace sonde::text {
+namespace {
+
+constexpr std::string_view kNothing = "-";
+constexpr size_t kNarrowest = 6;  // a column that shrinks keeps this much
+
+bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+}  // namespace
+
+std::string Printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const size_t n = Utf8Length(text);
+    const auto first = static_cast<unsigned char>(text[0]);
+    const bool control = first < 0x20 || first == 0x7f ||
+                         (n == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
+    if (n == 0 || control) {
+      out.push_back('?');
+    } else {
+      out.append(text.substr(0, n));
+    }
+    text.remove_prefix(std::max<size_t>(n, 1));
+  }
+  return out;
+}
+
+size_t Width(std::string_view text) {
+  return text.size() - static_cast<size_t>(std::count_if(text.begin(), text.end(), Continues));
+}
+
+std::string Cut(std::string_view text, size_t width) {
+  if (Width(text) <= width) return std::string(text);
+  if (width == 0) return "";
+  size_t end = 0;
+  for (size_t left = width - 1; end < text.size(); ++end) {
+    if (!Continues(text[end]) && left-- == 0) break;
+  }
+  return std::string(text.substr(0, end)) + "~";
+}
+
+std::string Number(double value) {
+  if (std::isnan(value)) return std::string(kNothing);
+  if (std::abs(value) < 1e6 && value == std::floor(value)) return fmt::format("{:.0f}", value);
+  return fmt::format("{:.4g}", value);
+}
+
+std::string Bytes(double bytes) {
+  static constexpr std::array<std::string_view, 7> kUnits = {"B",   "KiB", "MiB", "GiB",
+                                                             "TiB", "PiB", "EiB"};
+  if (!std::isfinite(bytes)) return Number(bytes);
+  size_t unit = 0;
+  while (std::abs(bytes) >= 1024 && unit + 1 < kUnits.size()) bytes /= 1024, ++unit;
+  if (unit == 0) return fmt::format("{:.0f} B", bytes);
+  return fmt::format("{:.{}f} {}", bytes, std::abs(bytes) < 100 ? 1 : 0, kUnits[unit]);
+}
+
+std::string Percent(double ratio) {
+  if (std::isnan(ratio)) return std::string(kNothing);
+  const double percent = ratio * 100;
+  // What is not all must not look like all, nor what is something like nothing.
+  if (percent < 100 && percent >= 99.5) return fmt::format("{:.2f} %", std::min(percent, 99.99));
+  return fmt::format("{:.{}f} %", percent, percent != 0 && std::abs(percent) < 10 ? 1 : 0);
+}
+
+std::string Value(double value, std::string_view unit, bool per_second) {
+  const std::string_view rate = per_second ? "/s" : "";
+  if (std::isnan(value)) return std::string(kNothing);
+  if (unit == "bytes") return Bytes(value) + std::string(rate);
+  if (unit == "seconds" && !per_second && std::abs(value) < 9e9) {
+    return FormatDuration(static_cast<Nanos>(value * static_cast<double>(kSecond)));
+  }
+  if (unit.empty() || unit == "1") return Number(value) + std::string(rate);
+  return Number(value) + " " + Printable(unit) + std::string(rate);
+}
+
+std::string Bar(double ratio, size_t width, bool unicode) {
+  const double share = std::isfinite(ratio) ? std::clamp(ratio, 0.0, 1.0) : 0.0;
+  const auto full = static_cast<size_t>(std::lround(share * static_cast<double>(width)));
+  std::string bar;
+  for (size_t i = 0; i < width; ++i) {
+    if (unicode) {
+      bar += i < full ? "\u2588" : "\u2591";
+    } else {
+      bar += i < full ? '#' : '.';
+    }
+  }
+  return bar;
+}
+
+std::vector<size_t> Table::Widths(size_t width) const {
+  std::vector<size_t> widths(columns_.size(), 0);
+  size_t total = 0;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    bool useful = false;
+    size_t widest = Width(columns_[c].title);
+    for (const auto& row : rows_) {
+      widest = std::max(widest, Width(row[c]));
+      useful = useful || (!row[c].empty() && row[c] != kNothing);
+    }
+    if (!useful) continue;
+    widths[c] = widest;
+    total += widest + 2;
+  }
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    if (total <= width + 2 || !columns_[c].shrinks || widths[c] <= kNarrowest) continue;
+    const size_t cut = std::min(total - width - 2, widths[c] - kNarrowest);
+    widths[c] -= cut;
+    total -= cut;
+  }
+  return widths;
+}
+
+std::string Table::Render(std::string_view indent, size_t width) const {
+  const std::vector<size_t> widths =
+      Widths(width > indent.size() ? width - indent.size() : size_t{0});
+  std::string out;
+  const auto line = [&](const auto& cell_of) {
+    std::string text(indent);
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (widths[c] == 0) continue;
+      const std::string cell = Cut(cell_of(c), widths[c]);
+      const std::string blanks(widths[c] - Width(cell), ' ');
+      text += columns_[c].align == Align::kRight ? blanks + cell : cell + blanks;
+      text += "  ";
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    out += text + "\n";
+  };
+  line([&](size_t c) { return columns_[c].title; });
+  for (const auto& row : rows_) {
+    line([&](size_t c) { return row[c]; });
+  }
+  return out;
+}
+
+}  // namespace sonde::text

@@ -1,0 +1,56 @@
+// Text for terminals: numbers with units, tables, and nothing that could steer the terminal.
+//
+// Thread safety: functions without state; Table by one thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sonde::text {
+
+// Text from outside as it may be printed: control characters (also C1, with which escape sequences
+// begin) and bytes that are not UTF-8 become '?'.
+std::string Printable(std::string_view text);
+// Characters of printable text.
+size_t Width(std::string_view text);
+// Cut to `width` characters, the last of them "~" if something was cut.
+std::string Cut(std::string_view text, size_t width);
+
+// "3.1 GiB"; "-" for NaN, here and below.
+std::string Bytes(double bytes);
+// "78 %", "0.4 %".
+std::string Percent(double ratio);
+// At most four significant digits.
+std::string Number(double value);
+// A value of a metric by its unit: bytes, seconds and ratios as people write them, else the number
+// and the unit. `per_second` for rates.
+std::string Value(double value, std::string_view unit, bool per_second = false);
+
+// A bar of `width` characters, `ratio` of them full.
+std::string Bar(double ratio, size_t width, bool unicode);
+
+// Columns as wide as their widest cell, two blanks between them.
+class Table {
+ public:
+  enum class Align : unsigned char { kLeft, kRight };
+  struct Column {
+    std::string title;
+    Align align = Align::kLeft;
+    bool shrinks = false;  // is cut if the table is wider than allowed
+  };
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  void Row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  bool empty() const { return rows_.empty(); }
+  // Lines that end in a newline, each after `indent`. Columns whose cells are all empty or "-" are
+  // left out. At most `width` characters if columns that shrink allow it.
+  std::string Render(std::string_view indent, size_t width) const;
+
+ private:
+  std::vector<size_t> Widths(size_t width) const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace sonde::text
