@@ -10,14 +10,15 @@
 namespace sonde::web {
 namespace {
 
-// The queries of one request. Shared by their callbacks.
+// The queries of one request. Shared by their callbacks, so it must not hold the data source: the
+// last reference would go on a thread of its own.
 struct Open {
   std::mutex mutex;
   size_t left = 0;
   Answers answers;
   Status failure;
 
-  Context context;
+  Executor executor;
   Reply reply;
   std::function<Response(const Answers&)> make;
 
@@ -42,6 +43,10 @@ struct Open {
   }
 };
 
+void Post(const Executor& executor, std::function<void()> f) {
+  executor ? executor(std::move(f)) : f();
+}
+
 }  // namespace
 
 void GatherAndReply(const Context& context, const std::vector<QuerySpec>& specs, Reply reply,
@@ -49,13 +54,13 @@ void GatherAndReply(const Context& context, const std::vector<QuerySpec>& specs,
   const auto open = std::make_shared<Open>();
   open->left = specs.size();
   open->answers.resize(specs.size());
-  open->context = context;
+  open->executor = context.executor;
   open->reply = std::move(reply);
   open->make = std::move(make);
   for (size_t i = 0; i < specs.size(); ++i) {
     context.source->Query(specs[i], [open, i](Result<Answer> answer) {
       if (open->Put(i, std::move(answer))) {
-        open->context.Post([open] { open->Finish(); });
+        Post(open->executor, [open] { open->Finish(); });
       }
     });
   }

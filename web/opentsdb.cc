@@ -142,7 +142,10 @@ void PostQuery(const Context& context, const Request& request, Reply reply) {
   const auto query = std::make_shared<const OpenTsdbQuery>(*std::move(parsed));
   const bool arrays = Flag(request, "arrays");
   GatherAndReply(context, query->queries, std::move(reply),
-                 [source = context.source, query, arrays](const Answers& answers) {
+                 [weak = std::weak_ptr(context.source), query, arrays](const Answers& answers) {
+                   const std::shared_ptr<const DataSource> source = weak.lock();
+                   if (!source) return ErrorResponse(503, "the server is stopping");
+
                    return QueryResponse(*source, *query, arrays, answers);
                  });
 }

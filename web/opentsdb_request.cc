@@ -24,9 +24,14 @@ Status Wrong(std::string_view key, std::string_view expected) {
   return {Code::kInvalid, fmt::format("{}: expected {}", key, expected)};
 }
 
-Status ReadText(const json::value& value, std::string_view key, std::string& out) {
+constexpr size_t kMaxText = 4096;
+
+Status ReadText(const json::value& value, std::string_view key, std::string& out,
+                size_t limit = kMaxText) {
   const json::string* text = value.if_string();
-  if (text == nullptr || text->size() > 4096) return Wrong(key, "a text of at most 4096 bytes");
+  if (text == nullptr || text->size() > limit) {
+    return Wrong(key, fmt::format("a text of at most {} bytes", limit));
+  }
   out = View(*text);
   return {};
 }
@@ -112,7 +117,7 @@ Status ReadTags(const json::value& value, std::vector<TagFilter>& out) {
   if (object == nullptr || object->size() > kMaxFilters) return Wrong("tags", "an object of texts");
   for (const auto& [key, pattern] : *object) {
     std::string text;
-    SONDE_RETURN_IF_ERROR(ReadText(pattern, "tags", text));
+    SONDE_RETURN_IF_ERROR(ReadText(pattern, "tags", text, kMaxPatternLength));
     out.push_back(FilterOfTag(View(key), text));
   }
   return {};
@@ -135,7 +140,7 @@ Status ReadFilter(const json::object& object, TagFilter& filter) {
     } else if (View(key) == "tagk") {
       SONDE_RETURN_IF_ERROR(ReadText(value, "filters.tagk", filter.key));
     } else if (View(key) == "filter") {
-      SONDE_RETURN_IF_ERROR(ReadText(value, "filters.filter", filter.pattern));
+      SONDE_RETURN_IF_ERROR(ReadText(value, "filters.filter", filter.pattern, kMaxPatternLength));
     } else if (View(key) == "groupBy") {
       SONDE_RETURN_IF_ERROR(ReadBool(value, "filters.groupBy", filter.group_by));
     }
@@ -220,8 +225,6 @@ Result<QuerySpec> ReadSubQuery(const json::value& value) {
   }
   if (spec.metric.empty()) return Status(Code::kInvalid, "a query without metric");
   if (!aggregated) return Status(Code::kInvalid, "a query without aggregator");
-  const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
-  if (!filter.ok()) return filter.status();
   return spec;
 }
 
@@ -247,6 +250,7 @@ Result<OpenTsdbQuery> ReadQuery(const json::object& object, Nanos now) {
     if (!spec.ok()) return spec.status();
     spec->start = start;
     spec->end = end;
+    SONDE_RETURN_IF_ERROR(CheckQuery(*spec));
     query.queries.push_back(*std::move(spec));
   }
   return query;

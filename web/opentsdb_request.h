@@ -23,7 +23,6 @@ struct OpenTsdbQuery {
 };
 
 inline constexpr size_t kMaxSubQueries = 64;
-inline constexpr size_t kMaxFilters = 32;
 
 // The body of POST /api/query; `now` is the end where none is given and what "5m-ago" refers to.
 Result<OpenTsdbQuery> ParseOpenTsdbQuery(std::string_view body, Nanos now);

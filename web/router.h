@@ -5,6 +5,7 @@
 // Thread safety: Dispatch from any thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -14,14 +15,14 @@
 
 namespace sonde::web {
 
+// Runs a function on one of the server's threads: what lasts must not be done on the threads of the
+// data source. An empty one calls the function at once.
+using Executor = std::function<void(std::function<void()>)>;
+
 struct Context {
   std::shared_ptr<const DataSource> source;
   const Clock* clock = &Clock::System();
-  // Runs a function on one of the server's threads; what lasts must not be done on the threads of
-  // the data source. Without it Post calls the function at once.
-  std::function<void(std::function<void()>)> executor;
-
-  void Post(std::function<void()> f) const { executor ? executor(std::move(f)) : f(); }
+  Executor executor;
 };
 
 using Handler = void (*)(const Context& context, const Request& request, Reply reply);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kMaxDetail = 512;
 constexpr uint64_t kDefaultPoints = 300;
-constexpr std::string_view kHost = "host", kJob = "job", kRank = "rank";
+constexpr std::string_view kHost = "host", kJob = "job", kTask = "task";
 
 struct Asked {
   JobDescription job;
@@ -121,7 +121,7 @@ struct Column {
 using Lines = std::map<Tags, std::map<Nanos, Column>>;
 
 uint32_t ParseRank(const Tags& tags) {
-  const std::string* text = tags.Find(kRank);
+  const std::string* text = tags.Find(kTask);
   if (text == nullptr || text->empty() || text->size() > 9) return Owner::kNobody;
   uint32_t rank = 0;
   for (const char c : *text) {
@@ -145,7 +145,7 @@ Lines ReduceDetail(const Asked& asked, const Answer& answer) {
     owner.rank = ParseRank(result.tags);
     Tags tags = result.tags;
     tags.Erase(kJob);
-    tags.Erase(kRank);
+    tags.Erase(kTask);
     if (!asked.by_host) tags.Erase(kHost);
     std::map<Nanos, Reduced>& group = groups[tags];
     for (const Point& point : result.points) group[point.time].Add(point.value, owner);

@@ -247,7 +247,7 @@ TEST_F(Endpoints, QueryGroupsByTagAndTakesArraysMillisecondsAndShowQuery) {
   ASSERT_EQ(results.as_array().size(), 8u);
   for (size_t i = 0; i < 8; ++i) {
     EXPECT_EQ(results.at(i).at("query").at("index"), i / 4);
-    EXPECT_EQ(results.at(i).at("tags").at("host").as_string().substr(0, 1), "n");
+    EXPECT_EQ(results.at(i).at("tags").at("host").as_string().at(0), 'n');
   }
   const json::array& points = results.at(0).at("dps").as_array();
   EXPECT_EQ(points.at(0).at(0), 1'799'999'000'000);
@@ -319,7 +319,7 @@ TEST_F(Endpoints, SuggestCompletesNames) {
   EXPECT_THAT(Texts(Json(Get("/api/suggest?type=metrics&q=node_network"))),
               ElementsAre("node_network_receive_bytes_total", "node_network_transmit_bytes_total"));
   EXPECT_THAT(Texts(Json(Get("/api/suggest?type=tagk&q="))),
-              ElementsAre("device", "host", "job", "mode", "rank"));
+              ElementsAre("device", "host", "job", "mode", "task"));
   EXPECT_THAT(Texts(Json(Post("/api/suggest", R"({"type":"tagv","q":"n","max":3})"))),
               ElementsAre("n1", "n2", "n3"));
   EXPECT_EQ(Get("/api/suggest?q=cpu").status, 400);

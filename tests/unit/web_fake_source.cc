@@ -108,7 +108,7 @@ void FakeSource::Step::AddSeries(const Shape& shape, size_t value, int node, int
   data.series.metric = Metric(shape.decl);
   data.series.tags = {{"host", job.nodes[node].host}, {"job", job.id.ToString()}};
   if (!shape.key.empty()) data.series.tags.Set(shape.key, shape.values[value]);
-  if (shape.per_task) data.series.tags.Set("rank", std::to_string(node * kTasksPerNode + task));
+  if (shape.per_task) data.series.tags.Set("task", std::to_string(node * kTasksPerNode + task));
   const int64_t seconds = static_cast<int64_t>(job.coverage.expected / job.nodes.size());
   for (int64_t t = 0; t < seconds; ++t) {
     if (node == 2 && t >= 200 && t < 240) continue;

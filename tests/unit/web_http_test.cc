@@ -36,7 +36,7 @@ TEST(ErrorResponse, IsJsonWhateverTheMessage) {
   const Response response = ErrorResponse(404, "no \"such\"\n\xff thing");
   EXPECT_EQ(response.status, 404);
   EXPECT_THAT(response.body, HasSubstr(R"("code":404)"));
-  EXPECT_THAT(response.body, HasSubstr("no \\\"such\\\"\\n\xef\xbf\xbd thing"));
+  EXPECT_THAT(response.body, HasSubstr("no \\\"such\\\"\\u000a\xef\xbf\xbd thing"));
 }
 
 TEST(CompressHosts, WritesThemAsSlurmDoes) {
