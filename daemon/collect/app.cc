@@ -29,6 +29,15 @@ size_t TextSize(const Series& series) {
   return size;
 }
 
+// Messages may quote what a process has written.
+std::string Printable(std::string_view text) {
+  std::string printable(text);
+  for (char& c : printable) {
+    if (c < 0x20 || c == 0x7f) c = '?';
+  }
+  return printable;
+}
+
 // For one more element, so that push_back cannot fail.
 template <typename T>
 void MakeRoom(std::vector<T>& vector) {
@@ -238,7 +247,8 @@ void AppSource::Drop(Process& process, const Status& why) {
   if (complaints_ >= kMaxComplaints) return;
   const bool last = ++complaints_ == kMaxComplaints;
   log::Warning("application: process {} (rank {}) is no longer read: {}{}", process.pid,
-               process.rank, why.message(), last ? "; further such processes are not logged" : "");
+               process.rank, Printable(why.message()),
+               last ? "; further such processes are not logged" : "");
 }
 
 void AppSource::Refuse(const std::string& why) {

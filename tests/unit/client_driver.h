@@ -18,8 +18,9 @@ class ClientProcess {
  public:
   using Environment = std::map<std::string, std::string>;
 
-  // `errors`: a descriptor that becomes its standard error.
-  explicit ClientProcess(const Environment& environment, int errors = STDERR_FILENO) {
+  // `errors`: a descriptor that becomes its standard error; `uid`: the user it runs as, 0 for ours.
+  explicit ClientProcess(const Environment& environment, int errors = STDERR_FILENO,
+                         uid_t uid = 0) {
     int to[2], from[2];
     if (pipe(to) != 0 || pipe(from) != 0) abort();
     std::vector<std::string> texts;
@@ -33,6 +34,7 @@ class ClientProcess {
       dup2(from[1], STDOUT_FILENO);
       dup2(errors, STDERR_FILENO);
       for (int fd = 3; fd < 64; ++fd) close(fd);
+      if (uid != 0 && setresuid(uid, uid, uid) != 0) _exit(127);
       char* arguments[] = {const_cast<char*>(CLIENT_PROCESS), nullptr};
       execve(CLIENT_PROCESS, arguments, variables.data());
       _exit(127);
