@@ -1,0 +1,306 @@
+"""Fixtures for tests on a real Slurm: a private cluster with Sonde's plugin, removed afterwards.
+
+`cluster` is one per test module, of four nodes n1 to n4 with two CPUs each. `make_cluster` makes
+others, for tests that need different options or break a cluster for good. SONDE_BUILD names the
+build directory, build/release unless set. A cluster stops when pytest ends, however it ends.
+
+Ordinary users are USER and OTHER_USER. Nothing here sleeps for a guessed time: wait for the event
+with cluster.wait_for().
+"""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "scripts" / "cluster"
+BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).resolve()
+SONDED = BUILD / "daemon" / "sonded"
+SONDE = BUILD / "cli" / "sonde"
+PLUGIN = BUILD / "spank" / "spank_sonde.so"
+USER = "sonde-test1"
+OTHER_USER = "sonde-test2"
+REGISTRY = pathlib.Path("/run/sonde-clusters")
+# ctest's SKIP_RETURN_CODE for these tests: shown as skipped, never as passed.
+SKIPPED = 77
+
+PLUGSTACK = f"optional {PLUGIN} sonded={SONDED} sonde={SONDE} config=@DIR@/sonde.conf\n"
+
+
+def pytest_sessionstart(session):
+    if os.geteuid() != 0:
+        pytest.exit("tests on a Slurm cluster need root", returncode=SKIPPED)
+
+
+def wait_for(predicate, what, timeout=10.0):
+    """Polls until predicate() is true and returns its value; a clear failure otherwise."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = predicate()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {timeout:g} s in vain for {what}; last value: {value!r}")
+        time.sleep(0.02)
+
+
+class Cluster:
+    """A running private cluster. stop() may be called more than once."""
+
+    def __init__(self, *, plugstack=PLUGSTACK, nodes=4, cpus_per_node=2, slurm_conf=()):
+        self.dir = pathlib.Path()
+        self._children = []
+        command = [SCRIPT, "start", "--owner", str(os.getpid()), "--plugstack", "/dev/stdin"]
+        command += ["--nodes", str(nodes), "--cpus-per-node", str(cpus_per_node)]
+        for line in slurm_conf:
+            command += ["--slurm-conf-extra", line]
+        env = {**os.environ, "SONDE_BUILD": str(BUILD)}
+        done = subprocess.run(
+            command, input=plugstack, env=env, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            pytest.fail(f"scripts/cluster start failed:\n{done.stderr}", pytrace=False)
+        self.dir = pathlib.Path(done.stdout.strip())
+        self.facts = json.loads((self.dir / "etc" / "cluster.json").read_text())
+        self.nodes = list(self.facts["nodes"])
+        self.started = time.time()
+
+    # --- Commands
+
+    def command(self, command, user=USER):
+        """The words that run a command, a list or a shell line, inside the cluster."""
+        words = ["bash", "-c", command] if isinstance(command, str) else list(map(str, command))
+        as_user = ["--user", user] if user != "root" else []
+        return [str(SCRIPT), "run", str(self.dir), *as_user, "--", *words]
+
+    def run(self, command, user=USER, timeout=60, env=None, **options):
+        """Runs a command to its end: a CompletedProcess with text in stdout and stderr."""
+        try:
+            return subprocess.run(
+                self.command(command, user),
+                timeout=timeout,
+                env={**os.environ, **(env or {})},
+                stdin=None if "input" in options else subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                **options,
+            )
+        except subprocess.TimeoutExpired as error:
+            shown = command if isinstance(command, str) else shlex.join(map(str, command))
+            output = "\n".join(
+                part.decode(errors="replace") for part in (error.stdout, error.stderr) if part
+            )
+            pytest.fail(f"still running after {timeout} s: {shown}\n{output}")
+
+    def popen(self, command, user=USER, env=None, **options):
+        """Starts a command; its pid is the command's own. Killed when the cluster stops."""
+        defaults = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+            "start_new_session": True,
+        }
+        child = subprocess.Popen(
+            self.command(command, user),
+            env={**os.environ, **(env or {})},
+            **{**defaults, **options},
+        )
+        self._children.append(child)
+        return child
+
+    def slurm(self, *command, timeout=20):
+        """Runs a Slurm command as root, which must succeed; its output."""
+        done = self.run(command, user="root", timeout=timeout)
+        assert done.returncode == 0, f"{shlex.join(map(str, command))}: {done.stderr}"
+        return done.stdout
+
+    def wait_for(self, predicate, what, timeout=10.0):
+        return wait_for(predicate, what, timeout)
+
+    # --- Jobs and nodes
+
+    def jobs(self):
+        """Job number -> state of the jobs that Slurm still knows, ended ones included."""
+        output = self.slurm("squeue", "--noheader", "--states=all", "--format=%A %T")
+        return {int(job): state for job, state in map(str.split, output.splitlines())}
+
+    def sbatch(self, script, user=USER, options=()):
+        """Submits a shell script; its job number. Its output lands in the user's home."""
+        text = script if script.startswith("#!") else f"#!/bin/bash\n{script}\n"
+        done = self.run(["sbatch", "--parsable", *options], user=user, input=text)
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout.split(";")[0])
+
+    def wait_job(self, job, timeout=60):
+        """Waits until a job has ended; its final state, such as COMPLETED or TIMEOUT."""
+        unfinished = ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED")
+
+        def ended():
+            state = self.jobs().get(job)
+            return state if state not in unfinished else None
+
+        return self.wait_for(ended, f"the end of job {job}", timeout)
+
+    def expire(self, job):
+        """Makes a running job reach its time limit, enforced by Slurm within 30 s.
+
+        Slurm's time limits count in minutes and slurmctld looks at them every 30 s.
+        """
+        self.slurm("scontrol", "update", f"JobId={job}", "EndTime=now+1")
+
+    def node(self, name, action):
+        """kill (slurmd only), crash (everything of the node), start, pause or resume."""
+        subprocess.run([SCRIPT, "node", self.dir, name, action], check=True)
+
+    # --- Sonde
+
+    def conf(self, text):
+        """Writes sonde.conf. Steps started from now on read it."""
+        path = self.dir / "sonde.conf"
+        path.write_text(text)
+        return path
+
+    def home(self, user=USER):
+        return self.dir / "home" / user
+
+    def archive(self, user=USER):
+        return self.home(user) / ".local" / "share" / "sonde"
+
+    def leftovers(self):
+        """What Sonde should have taken away with its steps; empty when it did.
+
+        Daemons of this build, abstract sockets and shared memory of Sonde's. Those of other
+        clusters on this host do not count: a job number in the name tells them apart.
+        """
+        return (
+            [f"process {pid} {command}" for pid, command in sonded_processes()]
+            + [f"socket {name}" for name in abstract_sockets() if not self._foreign(name)]
+            + [f"file {path}" for path in self._shared_memory() if not self._foreign(path.name)]
+        )
+
+    def _shared_memory(self):
+        for path in pathlib.Path("/dev/shm").glob("*sonde*"):
+            try:
+                if path.stat().st_mtime >= self.started:
+                    yield path
+            except FileNotFoundError:
+                continue
+
+    def _foreign(self, name):
+        numbers = {int(digits) for digits in re.findall(r"\d+", name)}
+        mine = range(self.facts["first_job"], self.facts["last_job"] + 1)
+        if any(number in mine for number in numbers):
+            return False
+        return any(number in jobs for number in numbers for jobs in other_jobs(self.dir))
+
+    # --- Logs and end
+
+    def log(self, name):
+        """The text of a log: slurmctld, or a node's name."""
+        file = f"slurmd.{name}.log" if name in self.nodes else f"{name}.log"
+        return (self.dir / "log" / file).read_text(errors="replace")
+
+    def log_tails(self, lines=40):
+        for name in ("slurmctld", *self.nodes):
+            yield name, "\n".join(self.log(name).splitlines()[-lines:])
+
+    def stop(self):
+        for child in self._children:
+            child.kill()
+        subprocess.run([SCRIPT, "stop", self.dir], check=True)
+        for child in self._children:
+            child.wait()
+            for stream in (child.stdin, child.stdout, child.stderr):
+                if stream:
+                    stream.close()
+        self._children.clear()
+
+
+def sonded_processes():
+    """(pid, command line) of the living processes that run this build's daemon."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if os.readlink(entry / "exe").removesuffix(" (deleted)") == str(SONDED):
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+                found.append((int(entry.name), command))
+        except OSError:
+            continue
+    return found
+
+
+def abstract_sockets():
+    """Names, with their @, of the abstract Unix sockets that begin with sonde."""
+    lines = pathlib.Path("/proc/net/unix").read_text().splitlines()
+    names = {line.split(maxsplit=7)[7] for line in lines[1:] if len(line.split(maxsplit=7)) == 8}
+    return sorted(name for name in names if name.startswith("@sonde"))
+
+
+def other_jobs(own_dir):
+    """The job numbers of the other clusters on this host, as ranges."""
+    for entry in REGISTRY.glob("cluster.*"):
+        try:
+            directory = pathlib.Path(json.loads(entry.read_text())["dir"])
+            if directory != own_dir:
+                facts = json.loads((directory / "etc" / "cluster.json").read_text())
+                yield range(facts["first_job"], facts["last_job"] + 1)
+        except (OSError, ValueError):
+            continue
+
+
+@pytest.fixture(scope="module")
+def make_cluster():
+    """Starts clusters with options of one's own; all are stopped at the module's end."""
+    clusters = []
+
+    def make(**options):
+        clusters.append(Cluster(**options))
+        return clusters[-1]
+
+    yield make
+    for cluster in clusters:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(make_cluster):
+    """The module's cluster, with Sonde's plugin from SONDE_BUILD."""
+    missing = [str(path) for path in (PLUGIN, SONDED) if not path.exists()]
+    if missing:
+        pytest.fail(f"not built: {', '.join(missing)}; set SONDE_BUILD or build", pytrace=False)
+    require_reachable(SONDED)
+    running = make_cluster()
+    running.conf("")
+    return running
+
+
+def require_reachable(path):
+    """The daemon runs as the job's user, so that user must be able to reach the build."""
+    for parent in path.parents:
+        if not parent.stat().st_mode & 0o001:
+            pytest.fail(f"{parent} is closed to ordinary users, so jobs cannot run {path}")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Adds the tails of Slurm's logs to the report of a failed test."""
+    outcome = yield
+    report = outcome.get_result()
+    cluster = getattr(item, "funcargs", {}).get("cluster")
+    if report.failed and isinstance(cluster, Cluster) and cluster.dir.name:
+        try:
+            for name, tail in cluster.log_tails():
+                report.sections.append((f"log of {name}", tail))
+        except OSError as error:
+            print(f"no logs: {error}", file=sys.stderr)
