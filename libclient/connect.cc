@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "core/options.h"
 #include "libclient/layout.h"
 #include "libclient/sonde.h"
 
@@ -37,6 +38,11 @@ int FirstNumber(const char* const (&variables)[N]) {
   return -1;
 }
 
+int LevelInEnvironment() {
+  const char* level = secure_getenv("SONDE_LEVEL");
+  return level == nullptr ? -1 : ParseLevel(level);
+}
+
 }  // namespace
 
 bool DaemonNamed() {
@@ -50,7 +56,8 @@ int LocalRank() { return FirstNumber(kLocalRankVariables); }
 int Connection::Open(int segment_fd) {
   const char* name = secure_getenv(kSocketVariable);
   if (name == nullptr || *name == '\0') return SONDE_OFF;
-  level_ = -1;
+  level_ = LevelInEnvironment();
+  welcome_ = false;
   fd_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   struct stat info;
   if (fd_ < 0) return SONDE_SYSTEM;
@@ -106,7 +113,7 @@ int Connection::Greet(int segment_fd) {
 }
 
 int Connection::Level() {
-  if (level_ >= 0 || fd_ < 0) return level_;
+  if (welcome_ || fd_ < 0) return level_;
   // On a descriptor that is no more ours this would take somebody else's data.
   struct stat info;
   if (fstat(fd_, &info) != 0 || info.st_ino != inode_) return level_;
@@ -115,6 +122,7 @@ int Connection::Level() {
   if (got == static_cast<ssize_t>(sizeof(welcome)) && welcome.magic == kMagic &&
       welcome.level >= 0 && welcome.level <= 4) {
     level_ = welcome.level;
+    welcome_ = true;
   }
   return level_;
 }

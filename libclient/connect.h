@@ -17,7 +17,8 @@ class Connection {
   // queue is full, kPatienceMs at most.
   int Open(int segment_fd);
 
-  // The step's level, once the daemon has told it; -1 before. Never waits.
+  // The step's level: SONDE_LEVEL, or what the daemon said once it has; -1 while it is not known.
+  // Never waits.
   int Level();
 
   // Closes the descriptor if it is still ours: applications close descriptors they did not open.
@@ -33,6 +34,7 @@ class Connection {
   int fd_ = -1;
   uint64_t inode_ = 0;
   int level_ = -1;
+  bool welcome_ = false;
 };
 
 // Whether a daemon is named at all.

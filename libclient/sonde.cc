@@ -174,9 +174,8 @@ void SetTimed(Cell* cell, double value, int64_t time) {
                                    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
     return;
   }
-  __atomic_thread_fence(__ATOMIC_RELEASE);
-  __atomic_store(&cell->value, &value, __ATOMIC_RELAXED);
-  __atomic_store_n(&cell->time, time, __ATOMIC_RELAXED);
+  __atomic_store(&cell->value, &value, __ATOMIC_RELEASE);
+  __atomic_store_n(&cell->time, time, __ATOMIC_RELEASE);
   __atomic_store_n(&cell->sequence, sequence + 2, __ATOMIC_RELEASE);
 }
 

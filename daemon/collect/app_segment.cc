@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/bytes.h"
@@ -143,6 +144,10 @@ Status AppSegment::ReadNew(size_t limit, std::vector<AppMetric>& out) {
   return {};
 }
 
+bool AppSegment::HasNew() const {
+  return __atomic_load_n(&header()->records_end, __ATOMIC_RELAXED) != read_;
+}
+
 AppGauge AppSegment::ReadGauge(uint32_t slot) const {
   // A process that died between the two halves of sonde_set_at leaves the sequence odd for good, so
   // a few tries must do.
@@ -151,17 +156,16 @@ AppGauge AppSegment::ReadGauge(uint32_t slot) const {
   AppGauge gauge;
   for (int i = 0; i < kTries; ++i) {
     const uint32_t before = __atomic_load_n(&cell->sequence, __ATOMIC_ACQUIRE);
-    gauge.value = LoadRelaxed(&cell->value);
-    gauge.time = LoadRelaxed(&cell->time);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    __atomic_load(&cell->value, &gauge.value, __ATOMIC_ACQUIRE);
+    __atomic_load(&cell->time, &gauge.time, __ATOMIC_ACQUIRE);
     if (before % 2 == 0 && LoadRelaxed(&cell->sequence) == before) return gauge;
   }
   return gauge;
 }
 
 void AppSegment::AddCounters(std::span<double> totals) const {
-  const size_t shards = std::min<size_t>(
-      __atomic_load_n(&header()->shards, __ATOMIC_ACQUIRE), client::kShards);
+  const size_t shards =
+      std::min<size_t>(__atomic_load_n(&header()->shards, __ATOMIC_ACQUIRE), client::kShards);
   for (size_t shard = 0; shard < shards; ++shard) {
     const size_t limit = std::min<size_t>(
         __atomic_load_n(&header()->shard_limit[shard], __ATOMIC_ACQUIRE), totals.size());
@@ -185,8 +189,8 @@ Result<AppMapping> AppMapping::Make(int fd) {
   struct stat info;
   if (fstat(fd, &info) != 0) return SystemError("look at its memory");
   if (info.st_size != static_cast<off_t>(client::kSegmentSize)) {
-    return Status(Code::kInvalid, fmt::format("its memory has {} bytes instead of {}",
-                                              info.st_size, client::kSegmentSize));
+    return Status(Code::kInvalid, fmt::format("its memory has {} bytes instead of {}", info.st_size,
+                                              client::kSegmentSize));
   }
   void* base = mmap(nullptr, client::kSegmentSize, PROT_READ, MAP_SHARED, fd, 0);
   if (base == MAP_FAILED) return SystemError("map its memory");

@@ -48,6 +48,9 @@ class AppSegment {
   // After an error the process has broken the layout and must not be read further.
   Status ReadNew(size_t limit, std::vector<AppMetric>& out);
 
+  // Whether more was registered than has been read.
+  bool HasNew() const;
+
   AppGauge ReadGauge(uint32_t slot) const;
 
   // Adds every shard's counters to totals[slot]; slots at or above totals.size() are left out.

@@ -1,0 +1,224 @@
+// An application for the tests of libsonde: carries out the commands it reads from standard input,
+// one a line, and answers each with one line. See kCommands for the list.
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sonde.h"
+
+namespace {
+
+std::map<std::string, sonde_metric_t*> metrics;
+
+// Registered before main(), as a library's constructor might.
+sonde_metric_t* const early =
+    getenv("EARLY") == nullptr ? nullptr : sonde_gauge("early", nullptr, nullptr, 0, nullptr, 0);
+
+// NAME [LEVEL [KEY=VALUE...]]
+std::string Register(std::istream& in, bool counter) {
+  std::string name, word;
+  int level = 0;
+  in >> name >> level;
+  std::vector<std::pair<std::string, std::string>> texts;
+  while (in >> word)
+    texts.emplace_back(word.substr(0, word.find('=')), word.substr(word.find('=') + 1));
+  std::vector<sonde_tag_t> tags;
+  for (const auto& [key, value] : texts) tags.push_back({key.c_str(), value.c_str()});
+  sonde_metric_t* metric = (counter ? sonde_counter : sonde_gauge)(name.c_str(), "1", "help", level,
+                                                                   tags.data(), tags.size());
+  const bool same = metrics.contains(name) && metrics[name] == metric;
+  metrics[name] = metric;
+  return std::to_string(sonde_status()) + (metric == nullptr ? " null" : same ? " same" : " new");
+}
+
+// COUNT ADDS NAME: so many threads, each adding 1 so often; all are alive until all have added.
+std::string Threads(std::istream& in) {
+  int count = 0, adds = 0;
+  std::string name;
+  in >> count >> adds >> name;
+  pthread_barrier_t barrier;
+  pthread_barrier_init(&barrier, nullptr, static_cast<unsigned>(count));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < adds; ++k) sonde_add(metrics[name], 1);
+      pthread_barrier_wait(&barrier);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  pthread_barrier_destroy(&barrier);
+  return "ok";
+}
+
+// COUNTER GAUGE: a child that updates its parent's metrics, and one that attaches itself first.
+std::string Fork(std::istream& in) {
+  std::string counter, gauge;
+  in >> counter >> gauge;
+  std::string result;
+  for (const bool attach : {false, true}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const int status = attach ? sonde_init() : 0;
+      sonde_set(metrics[gauge], attach ? 7 : 1000);
+      std::thread([&] { sonde_add(metrics[counter], attach ? 5 : 1000); }).join();
+      _exit(status);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    result += std::to_string(status) + " ";
+  }
+  return result;
+}
+
+long ResidentKiB() {
+  long pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+// KIND COUNT: registers and updates them; how many could be had, the status of the last, and by how
+// many KiB the process grew.
+std::string Many(std::istream& in) {
+  std::string kind;
+  int count = 0, had = 0;
+  in >> kind >> count;
+  const long before = ResidentKiB();
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "application_metric_number_" + std::to_string(i);
+    const sonde_tag_t tag = {"phase", "main"};
+    sonde_metric_t* metric = (kind == "counter" ? sonde_counter : sonde_gauge)(
+        name.c_str(), "seconds", "Time spent in one phase of the application", 0, &tag, 1);
+    if (metric != nullptr) ++had;
+    sonde_set(metric, i);
+    sonde_add(metric, 1);
+  }
+  return std::to_string(had) + " " + std::to_string(sonde_status()) + " " +
+         std::to_string(ResidentKiB() - before);
+}
+
+// Two threads that set and register while a third forks again and again.
+std::string Stress(std::istream&) {
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; !stop; ++i) {
+        const std::string name = "stress_" + std::to_string(t) + "_" + std::to_string(i % 50);
+        sonde_set_at(sonde_gauge(name.c_str(), "1", "", 0, nullptr, 0), i, i);
+        sonde_add(sonde_counter("stress_total", "1", "", 0, nullptr, 0), 1);
+      }
+    });
+  }
+  int good = 0;
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) _exit(sonde_gauge("child", "1", "", 0, nullptr, 0) == nullptr ? 1 : 0);
+    int status = -1;
+    waitpid(child, &status, 0);
+    good += status == 0 ? 1 : 0;
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  return std::to_string(good);
+}
+
+std::string Update(std::istream& in, const std::function<void(sonde_metric_t*, double)>& update) {
+  std::string name, value;
+  in >> name >> value;
+  update(metrics[name], strtod(value.c_str(), nullptr));
+  return "ok";
+}
+
+std::string SetAt(std::istream& in) {
+  std::string name;
+  double value = 0;
+  int64_t time = 0;
+  in >> name >> value >> time;
+  sonde_set_at(metrics[name], value, time);
+  return "ok";
+}
+
+std::string Nan(std::istream& in) {
+  std::string name;
+  in >> name;
+  sonde_add(metrics[name], __builtin_nan(""));
+  sonde_add(metrics[name], -1);
+  return "ok";
+}
+
+// What a daemonizing library does to descriptors it knows nothing of.
+std::string CloseDescriptors(std::istream&) {
+  for (int fd = 3; fd < 64; ++fd) close(fd);
+  for (int fd = 3; fd < 64; ++fd) open("/dev/null", O_RDONLY | O_CLOEXEC);
+  return "ok";
+}
+
+std::string CountDescriptors(std::istream&) {
+  int count = 0;
+  for (int fd = 3; fd < 64; ++fd) count += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+  return std::to_string(count);
+}
+
+std::string LimitFiles(std::istream&) {
+  const rlimit limit = {1 << 20, 1 << 20};
+  return std::to_string(setrlimit(RLIMIT_FSIZE, &limit));
+}
+
+std::string Init(std::istream&) { return std::to_string(sonde_init()); }
+
+std::string Finalize(std::istream&) {
+  sonde_finalize();
+  return std::to_string(sonde_init());
+}
+
+std::string SetEarly(std::istream&) {
+  sonde_set(early, 42);
+  return early == nullptr ? "null" : "ok";
+}
+
+const std::map<std::string, std::function<std::string(std::istream&)>> kCommands = {
+    {"init", Init},
+    {"gauge", [](std::istream& in) { return Register(in, false); }},
+    {"counter", [](std::istream& in) { return Register(in, true); }},
+    {"set", [](std::istream& in) { return Update(in, &sonde_set); }},
+    {"add", [](std::istream& in) { return Update(in, &sonde_add); }},
+    {"set_at", SetAt},
+    {"nan", Nan},
+    {"early", SetEarly},
+    {"threads", Threads},
+    {"fork", Fork},
+    {"many", Many},
+    {"stress", Stress},
+    {"close", CloseDescriptors},
+    {"descriptors", CountDescriptors},
+    {"limit_files", LimitFiles},
+    {"finalize", Finalize},
+};
+
+}  // namespace
+
+int main() {
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    std::istringstream in(line);
+    std::string command;
+    in >> command;
+    const auto found = kCommands.find(command);
+    std::cout << (found == kCommands.end() ? "unknown command" : found->second(in)) << std::endl;
+  }
+  return 0;
+}
