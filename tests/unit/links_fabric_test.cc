@@ -34,6 +34,17 @@ class Fabrics : public testing::Test {
     ASSERT_TRUE(listening.ok()) << listening.status().message();
     address = *listening;
   }
+  // A new link works.
+  void SayHello() {
+    End end;
+    const size_t before = accepted.size();
+    auto link = fabric->Connect(address);
+    ASSERT_TRUE(link.ok());
+    end.Own(*std::move(link));
+    ASSERT_TRUE(end.link->Send(1, "hello").ok());
+    ASSERT_TRUE(RunUntil(
+        loop, [&] { return accepted.size() > before && !accepted.back()->messages.empty(); }));
+  }
   // The TCP address within what Listen returned.
   sockaddr_in Tcp() const {
     sockaddr_in v4;
@@ -147,17 +158,15 @@ TEST_F(Fabrics, StrangersDoNotDisturbIt) {
     (void)send(fd.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
     if (i % 2 == 0) fd.Reset();
   }
-  End end;
-  auto link = fabric->Connect(address);
-  ASSERT_TRUE(link.ok());
-  end.Own(*std::move(link));
-  ASSERT_TRUE(end.link->Send(1, "hello").ok());
-  ASSERT_TRUE(RunUntil(loop, [&] { return !accepted.empty() && !accepted[0]->messages.empty(); }));
+  SayHello();
   bool passed = false;
   loop.After(50 * kMillisecond, [&] { passed = true; });
   const uint64_t before = loop.wakeups();
   ASSERT_TRUE(RunUntil(loop, [&] { return passed; }));
   EXPECT_LE(loop.wakeups() - before, 10u) << "silent strangers keep the loop busy";
+  // Silent ones that are still there when the listener goes are lost memory in libfabric 1.17.
+  strangers.clear();
+  SayHello();
 }
 
 TEST_F(Fabrics, LinksOutliveTheirFabric) {
