@@ -449,10 +449,11 @@ void Head::Report(const Status& archived) {
   std::string text;
   if (config_.report != "off") {
     ReportOptions options;
-    options.short_form = config_.report == "short";
-    options.archive = archive_path_;
-    options.archived = archived;
+    if (config_.report == "short") options.form = ReportOptions::Form::kShort;
     text = RenderReport(record_.Snapshot(), options);
+    text += archived.ok() ? fmt::format("sonde: profile in {}; see it again with: sonde show {}\n",
+                                        archive_path_, launch_.job.id.ToString())
+                          : fmt::format("sonde: the profile is not stored: {}\n", archived.message());
   }
   archive_->Ingest();
   done_(std::move(text));

@@ -11,6 +11,8 @@ using tree::Type;
 
 namespace {
 
+constexpr size_t kMaxNotes = 16;  // that wait for the connection
+
 collect::Sampler::Options SamplerOptions(const LaunchMessage& launch) {
   collect::Sampler::Options options;
   options.level = launch.job.level;
@@ -66,12 +68,26 @@ tree::Registration Node::registration() const {
 
 void Node::Start() {
   self_ = merger_.AddContributor(0);
+  OpenAppSocket();
   Sample(Clock::System().Now());
   ScheduleTick();
 }
 
+void Node::OpenAppSocket() {
+  if (launch_.socket.empty()) return;
+  collect::AppSource::Options options;
+  options.socket = launch_.socket;
+  options.uid = launch_.job.uid;
+  options.level = launch_.job.level;
+  options.period = launch_.job.period;
+  Result<std::unique_ptr<collect::AppSource>> source = collect::AppSource::Open(options);
+  if (!source.ok()) return Note(std::string(source.status().message()));
+  recorder_.sampler().AddSource(*std::move(source));
+}
+
 void Node::Sample(Nanos time) {
   if (recorder_.Sample(time)) schema_changed_ = true;
+  for (std::string& note : recorder_.sampler().TakeNotes()) Note(std::move(note));
 }
 
 void Node::ScheduleTick() {
@@ -83,6 +99,8 @@ void Node::ScheduleTick() {
 void Node::Tick() {
   const Nanos tick = next_tick_;
   ScheduleTick();
+  // A machine that was suspended or far too busy: the samples in between do not exist.
+  if (next_tick_ > tick + launch_.job.period) recorder_.sampler().CountLateTick();
   Sample(tick);
   SendOwn(tick, false);
   ScheduleExpiry();
@@ -165,6 +183,7 @@ void Node::OnWelcome(std::string_view payload) {
   merger_.SetNode(index_);
   uplink_.Use(control_.get(), false);
   PrepareOwn();
+  for (std::string& note : std::exchange(notes_, {})) Note(std::move(note));
   if (state_ != State::kRunning) return Deliver();
   const bool alone = launch_.job.expected_nodes == 1 && launch_.job.het_job.empty();
   if (alone || launch_.role == Role::kSolo || config_.provider == "none") return;
@@ -183,7 +202,11 @@ void Node::OnControlClosed(const Status& why) {
 
 void Node::Note(std::string text) {
   log::Warning("{}", text);
-  if (control_ != nullptr && welcome_) Send(*control_, Type::kNote, text);
+  if (control_ != nullptr && welcome_) {
+    Send(*control_, Type::kNote, text);
+  } else if (notes_.size() < kMaxNotes) {
+    notes_.push_back(std::move(text));
+  }
 }
 
 // --- The way up ---

@@ -21,6 +21,7 @@
 #include <unordered_map>
 
 #include "core/config.h"
+#include "daemon/collect/app.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
 #include "daemon/node/recorder.h"
@@ -63,6 +64,7 @@ class Node {
 
   // Time.
   void Start();
+  void OpenAppSocket();
   void Sample(Nanos time);
   void ScheduleTick();
   void Tick();
@@ -120,6 +122,7 @@ class Node {
   std::string local_host_;                    // numeric: where the head sees this node
   std::unique_ptr<tree::ConnectingHandshake> handshake_;
   bool welcome_ = false;
+  std::vector<std::string> notes_;  // until there is somebody to tell
 
   tree::LazyFabric fabric_;
   std::unique_ptr<tree::Link> parent_;
