@@ -36,7 +36,7 @@ Result<Downsample> ParseDownsample(std::string_view text);
 
 struct RateOptions {
   bool counter = false;
-  double counter_max = 0;  // 0: 2^64 - 1
+  double counter_max = 0;  // 0: 2^63 - 1, as in OpenTSDB
   double reset_value = 0;  // a rollover rate above it becomes 0; 0: none
   bool drop_resets = false;
 };

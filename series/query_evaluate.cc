@@ -11,7 +11,7 @@
 namespace sonde {
 namespace {
 
-constexpr double kCounterEnd = 18446744073709551615.0;  // 2^64 - 1: a counter's greatest value
+constexpr double kCounterEnd = 9223372036854775807.0;  // 2^63 - 1: OpenTSDB's default
 
 // Collects values and gives their aggregate. NaN is passed over; of nothing but NaN the count is 0
 // and everything else NaN.
