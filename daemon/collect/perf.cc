@@ -178,8 +178,12 @@ void PerfSource::Arrange(std::vector<Encoded>& encoded) {
 void PerfSource::AddTask(uint32_t rank, std::span<const int> descriptors) {
   if (descriptors.size() != requests_.size()) {
     for (const int fd : descriptors) Fd(fd).Close();
-    notes_.push_back(fmt::format("task {}: no events are counted: the launcher opened {} for {}",
-                                 rank, descriptors.size(), requests_.size()));
+    if (!std::exchange(noted_mismatch_, true)) {
+      notes_.push_back(
+          fmt::format("task {}: no events are counted: the launcher opened {} for {}; other tasks "
+                      "may lack them too",
+                      rank, descriptors.size(), requests_.size()));
+    }
     return;
   }
   Task task;

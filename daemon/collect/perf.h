@@ -70,6 +70,7 @@ class PerfSource final : public Source {
   std::vector<Event> events_;  // as requests_
   std::vector<launch::PerfEvent> requests_;
   std::vector<Task> tasks_;
+  bool noted_mismatch_ = false;
 };
 
 std::vector<MetricDecl> PerfMetrics();
