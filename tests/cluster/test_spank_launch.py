@@ -277,6 +277,9 @@ def test_extern_step_has_no_daemon(make_cluster):
     assert other.wait_job(job) == "COMPLETED"
     assert f"[{job}.extern]" in other.log("n1")
     assert [r.launch["role"] for r in standin.records()] == ["head", "node", "solo"]
+    standin.forget()
+    srun(other, LEVEL, "true")
+    assert [r.launch["role"] for r in standin.records()] == ["head", "node"]
 
 
 @pytest.mark.parametrize("watched", [False, True])

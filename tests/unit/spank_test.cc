@@ -187,9 +187,9 @@ TEST(Lifeline, FinishInAChildIsSeenThoughWeHoldTheDescriptor) {
     lifeline->Finish();
     ::_exit(0);
   }
-  char byte;
-  EXPECT_EQ(::recv(daemon.get(), &byte, 1, 0), 0);
   ::waitpid(child, nullptr, 0);
+  char byte;
+  EXPECT_EQ(::recv(daemon.get(), &byte, 1, MSG_DONTWAIT), 0);
 }
 
 // What a program started by Start writes to its lifeline, until it ends.
