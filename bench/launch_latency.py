@@ -82,11 +82,13 @@ def measure(cluster, all_cases, rounds):
             spent = run_once(cluster, plugstack, level)
             if number >= 2:  # the first two warm the caches
                 times[name].append(spent)
-    base = statistics.median(times["no plugin"])
-    print(f"srun -N4 hostname, {rounds} rounds, ms: median (quartiles), difference to no plugin")
+    base = times["no plugin"]
+    print(f"srun -N4 hostname, {rounds} rounds, ms: fastest, median, and the median of the")
+    print("differences to the run without plugin of the same round")
     for name, values in times.items():
-        low, median, high = statistics.quantiles(values, n=4)
-        print(f"{name:36} {median:7.1f} ({low:.1f} to {high:.1f}) {median - base:+7.1f}")
+        differences = [value - without for value, without in zip(values, base)]
+        fastest, median = min(values), statistics.median(values)
+        print(f"{name:36} {fastest:7.1f} {median:7.1f} {statistics.median(differences):+7.1f}")
 
 
 if __name__ == "__main__":
