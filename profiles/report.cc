@@ -150,8 +150,7 @@ void Report::Cpu() {
     used += fmt::format(", {} of it in the system", Percent(s.cpu_system / s.cpu_seconds));
   }
   if (!std::isnan(s.cpu_of_nodes)) {
-    used += fmt::format("; {} of the nodes' {} CPUs", Percent(s.cpu_of_nodes),
-                        text::Number(s.node_cpus));
+    used += fmt::format("; {} of all {} CPUs", Percent(s.cpu_of_nodes), text::Number(s.node_cpus));
   }
   Labelled(std::isnan(s.cpu_of_tasks) ? "CPU" : "", used);
   if (s.least_cpu.by != s.most_cpu.by && s.least_cpu.value < s.most_cpu.value) {
