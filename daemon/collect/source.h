@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/metric.h"
@@ -45,10 +46,14 @@ class Source {
   const std::vector<Series>& series() const { return series_; }
   std::span<const double> values() const { return values_; }
   uint32_t generation() const { return generation_; }
+  // What a reader of the profile must know about this source, such as an event that could not be
+  // opened and why; each is given once.
+  std::vector<std::string> TakeNotes() { return std::exchange(notes_, {}); }
 
  protected:
   std::vector<Series> series_;
   std::vector<double> values_;
+  std::vector<std::string> notes_;
   uint32_t generation_ = 0;
 };
 

@@ -1,0 +1,52 @@
+// A source that is one text file of the kernel's.
+//
+// A derived class says what the text means; reading, and values that are missing when the file
+// cannot be read, are the same for all.
+//
+// Thread safety: none; the daemon's one thread.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "daemon/collect/file_reader.h"
+#include "daemon/collect/parse.h"
+#include "daemon/collect/source.h"
+
+namespace sonde::collect {
+
+class FileSource : public Source {
+ public:
+  // `buffer` is shared with other sources and outlives this one.
+  FileSource(std::string path, Shape shape, size_t size, ReadBuffer& buffer)
+      : reader_(std::move(path), shape, size), buffer_(buffer) {}
+
+  Group group() const override { return Group::kOs; }
+  void Sample(Nanos now) final {
+    const std::string_view text = reader_.Read(buffer_, now);
+    if (text.empty()) {
+      ClearValues();
+    } else {
+      Parse(text);
+    }
+  }
+  // Takes the values from the file's text, which may be cut short or not what it should be.
+  virtual void Parse(std::string_view text) = 0;
+
+ protected:
+  void ClearValues() { std::fill(values_.begin(), values_.end(), kMissing); }
+  // The series of a declaration; the value is missing until it is read.
+  void AddSeries(const MetricDecl& decl, Tags tags = {}) {
+    Series& s = series_.emplace_back();
+    s.metric = Metric(decl);
+    s.tags = std::move(tags);
+    values_.push_back(kMissing);
+  }
+
+ private:
+  FileReader reader_;
+  ReadBuffer& buffer_;
+};
+
+}  // namespace sonde::collect

@@ -1,0 +1,41 @@
+// The operating system's sources, one file each: cpu.cc, meminfo.cc, loadavg.cc, netdev.cc,
+// disks.cc, pressure.cc.
+//
+// `level` is the step's telemetry level: at 4 a source gives its details as well. `buffer` is
+// shared by all and outlives them.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "daemon/collect/file_source.h"
+
+namespace sonde::collect {
+
+std::unique_ptr<FileSource> MakeCpuSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> CpuMetrics();
+
+std::unique_ptr<FileSource> MakeMeminfoSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> MeminfoMetrics();
+
+std::unique_ptr<FileSource> MakeLoadavgSource(const Roots& roots, ReadBuffer& buffer);
+std::vector<MetricDecl> LoadavgMetrics();
+
+std::unique_ptr<FileSource> MakeNetdevSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> NetdevMetrics();
+
+std::unique_ptr<FileSource> MakeDiskstatsSource(const Roots& roots, int level, ReadBuffer& buffer);
+// The same from /sys/block where that is cheaper.
+std::unique_ptr<Source> MakeDisksSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> DiskMetrics();
+
+// What processes wait for; each is a file of its own.
+enum class Pressure : unsigned char { kCpu, kIo, kMemory };
+std::unique_ptr<FileSource> MakePressureSource(const Roots& roots, Pressure what,
+                                               ReadBuffer& buffer);
+std::vector<MetricDecl> PressureMetrics();
+
+}  // namespace sonde::collect

@@ -1,0 +1,105 @@
+#include "daemon/collect/registry.h"
+
+#include <fmt/format.h>
+
+#include "daemon/collect/os_sources.h"
+#include "daemon/collect/perf.h"
+#include "daemon/collect/self.h"
+#include "daemon/collect/tasks.h"
+
+namespace sonde::collect {
+namespace {
+
+constexpr std::string_view kIntroduction =
+    R"(# Metrics
+
+This page is made from the declarations in the program: `list_metrics --markdown`.
+
+A metric of level L is recorded when the step runs with `--telemetry-level` L or higher. A counter
+(`counter`) counts from the start of the step; a `gauge` is what was measured at the tick. Units are
+base units; `1` is a plain number. The last column but one says how the values of the nodes, or of
+the tasks, become the number for the whole step: their sum, their mean, their smallest or their
+largest. All other statistics are recorded as well. What could not be read is missing, never zero.
+
+Series have tags, such as the network interface; every series also has the tags of its step and of
+its node, `host`. A sum over series that count the same thing in two places (a disk and its
+partitions at level 4, a bond and its interfaces) counts it twice: choose by tag.
+
+The application's own metrics (level 1) are not listed here: it declares them itself.
+)";
+
+// The text of a JSON string; declarations hold neither control characters nor anything but ASCII.
+std::string Quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+}  // namespace
+
+const std::vector<SourceMetrics>& MetricsBySource() {
+  static const std::vector<SourceMetrics> sources = {
+      {"Tasks", "The step's own tasks with all their descendants. Tag `task`, the rank.",
+       TasksMetrics()},
+      {"Counters of tasks",
+       "Events of `--telemetry-events`, those below unless told otherwise, counted by hardware and "
+       "kernel for each task with its descendants. Tag `task`.",
+       PerfMetrics()},
+      {"Processors", "From `/proc/stat`.", CpuMetrics()},
+      {"Load", "From `/proc/loadavg`.", LoadavgMetrics()},
+      {"Memory", "From `/proc/meminfo`; kernels have only some of these.", MeminfoMetrics()},
+      {"Pressure", "From `/proc/pressure`; missing where the kernel does not record it (`psi=1`).",
+       PressureMetrics()},
+      {"Network", "From `/proc/net/dev`, by interface; the loopback interface only at level 4.",
+       NetdevMetrics()},
+      {"Disks",
+       "From `/sys/block` or `/proc/diskstats`, by device; partitions, volumes and loop devices "
+       "only at level 4.",
+       DiskMetrics()},
+      {"Sonde itself", "What the daemon on each node costs.", SelfMetrics()},
+  };
+  return sources;
+}
+
+const std::vector<MetricDecl>& AllMetrics() {
+  static const std::vector<MetricDecl> all = [] {
+    std::vector<MetricDecl> metrics;
+    for (const SourceMetrics& source : MetricsBySource()) {
+      metrics.insert(metrics.end(), source.metrics.begin(), source.metrics.end());
+    }
+    return metrics;
+  }();
+  return all;
+}
+
+std::string MetricsAsMarkdown() {
+  std::string text(kIntroduction);
+  for (const SourceMetrics& source : MetricsBySource()) {
+    text += fmt::format(
+        "\n## {}\n\n{}\n\n| name | unit | type | level | for the step | meaning |\n"
+        "|---|---|---|---|---|---|\n",
+        source.title, source.about);
+    for (const MetricDecl& m : source.metrics) {
+      text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", m.name, m.unit, ToString(m.type),
+                          m.level, ToString(m.reduction), m.help);
+    }
+  }
+  return text;
+}
+
+std::string MetricsAsJsonLines() {
+  std::string text;
+  for (const MetricDecl& m : AllMetrics()) {
+    text +=
+        fmt::format(R"({{"name":{},"unit":{},"type":"{}","level":{},"reduction":"{}","help":{}}})"
+                    "\n",
+                    Quoted(m.name), Quoted(m.unit), ToString(m.type), m.level,
+                    ToString(m.reduction), Quoted(m.help));
+  }
+  return text;
+}
+
+}  // namespace sonde::collect

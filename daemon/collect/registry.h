@@ -1,0 +1,29 @@
+// Every metric that Sonde collects itself, as declared in the sources' files; docs/metrics.md and
+// the tool list_metrics are made from it.
+//
+// Thread safety: may be called from any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/metric.h"
+
+namespace sonde::collect {
+
+struct SourceMetrics {
+  std::string_view title;
+  std::string_view about;  // one sentence
+  std::vector<MetricDecl> metrics;
+};
+
+// By source, in the order of the documentation.
+const std::vector<SourceMetrics>& MetricsBySource();
+// All of them.
+const std::vector<MetricDecl>& AllMetrics();
+
+// docs/metrics.md, and one JSON object per line.
+std::string MetricsAsMarkdown();
+std::string MetricsAsJsonLines();
+
+}  // namespace sonde::collect

@@ -1,0 +1,157 @@
+#include "daemon/collect/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "daemon/collect/os_sources.h"
+#include "daemon/collect/parse.h"
+
+namespace sonde::collect {
+
+struct Sampler::Part {
+  // What makes a counter count from the step's start.
+  struct Offset {
+    double base = kMissing;  // subtracted from what is read; missing: not read yet
+    double last = 0;         // what was read last
+  };
+  uint32_t generation = 0;
+  bool built = false;
+  bool from_boot = false;
+  const Source* source = nullptr;
+  std::vector<bool> counter;    // by column; empty unless from_boot
+  std::vector<Offset> offsets;  // by column; empty unless from_boot
+  std::vector<std::string> names;
+  std::map<std::string, Offset> gone;  // of series that are not there now, should they come back
+};
+
+Sampler::Sampler(const Options& options) {
+  const Roots& roots = options.roots;
+  const int level = options.level;
+  auto self = std::make_unique<SelfSource>(roots, buffer_);
+  self_ = self.get();
+  AddSource(std::move(self));
+  auto tasks = std::make_unique<TasksSource>(roots, buffer_);
+  tasks_ = tasks.get();
+  if (level < 2) {
+    idle_tasks_ = std::move(tasks);
+    return;
+  }
+  AddSource(MakeCpuSource(roots, level, buffer_));
+  AddSource(MakeMeminfoSource(roots, level, buffer_));
+  AddSource(MakeLoadavgSource(roots, buffer_));
+  AddSource(MakeNetdevSource(roots, level, buffer_));
+  AddSource(MakeDisksSource(roots, level, buffer_));
+  for (const Pressure what : {Pressure::kCpu, Pressure::kIo, Pressure::kMemory}) {
+    AddSource(MakePressureSource(roots, what, buffer_));
+  }
+  AddSource(std::move(tasks));
+  if (level < 3) return;
+  auto perf = std::make_unique<PerfSource>(options.events);
+  perf_ = perf.get();
+  AddSource(std::move(perf));
+}
+
+Sampler::~Sampler() = default;
+
+void Sampler::AddSource(std::unique_ptr<Source> source) {
+  Part& part = parts_.emplace_back();
+  part.source = source.get();
+  part.from_boot = source->counts_from_boot();
+  sources_.push_back(std::move(source));
+}
+
+void Sampler::Sample(Nanos now) {
+  const Nanos start = Clock::System().Monotonic();
+  for (const auto& source : sources_) source->Sample(now);
+  for (size_t g = 0; g < kGroups; ++g) {
+    const auto group = static_cast<Group>(g);
+    RebuildIfChanged(group);
+    double* to = groups_[g].values.data();
+    for (Part& part : parts_) {
+      if (part.source->group() != group) continue;
+      Copy(part, to);
+      to += part.source->values().size();
+    }
+  }
+  self_->CountSample(Clock::System().Monotonic() - start);
+}
+
+void Sampler::Copy(Part& part, double* to) {
+  const std::span<const double> values = part.source->values();
+  std::copy(values.begin(), values.end(), to);
+  if (!part.from_boot) return;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!part.counter[i] || std::isnan(values[i])) continue;
+    Part::Offset& offset = part.offsets[i];
+    if (std::isnan(offset.base)) {
+      offset.base = values[i];
+    } else if (values[i] < offset.last) {
+      offset.base -= offset.last - values[i];
+    }
+    offset.last = values[i];
+    to[i] = values[i] - offset.base;
+  }
+}
+
+void Sampler::RebuildIfChanged(Group group) {
+  GroupRow& row = groups_[static_cast<size_t>(group)];
+  bool changed = row.schema == nullptr;
+  for (Part& part : parts_) {
+    if (part.source->group() != group) continue;
+    if (part.built && part.generation == part.source->generation()) continue;
+    Rebuild(part);
+    changed = true;
+  }
+  if (!changed) return;
+  std::vector<Series> series;
+  for (const Part& part : parts_) {
+    if (part.source->group() != group) continue;
+    series.insert(series.end(), part.source->series().begin(), part.source->series().end());
+  }
+  row.values.assign(series.size(), kMissing);
+  row.schema = Schema::Make(std::move(series));
+}
+
+// The offsets of series that stay, or come back, are kept.
+void Sampler::Rebuild(Part& part) {
+  part.built = true;
+  part.generation = part.source->generation();
+  if (!part.from_boot) return;
+  for (size_t i = 0; i < part.names.size(); ++i) part.gone[part.names[i]] = part.offsets[i];
+  part.names.clear();
+  part.counter.clear();
+  part.offsets.clear();
+  for (const Series& s : part.source->series()) {
+    std::string name = SeriesName(s.metric.name, s.tags);
+    const auto known = part.gone.extract(name);
+    part.offsets.push_back(known.empty() ? Part::Offset{} : known.mapped());
+    part.counter.push_back(s.metric.type == MetricType::kCounter);
+    part.names.push_back(std::move(name));
+  }
+  if (part.gone.size() > kMaxSeries) part.gone.clear();  // of a machine that never rests
+}
+
+const Schema::Ptr& Sampler::schema(Group group) const {
+  return groups_[static_cast<size_t>(group)].schema;
+}
+
+std::span<const double> Sampler::row(Group group) const {
+  return groups_[static_cast<size_t>(group)].values;
+}
+
+void Sampler::TaskExited(uint32_t rank) {
+  tasks_->TaskExited(rank);
+  if (perf_ != nullptr) perf_->TaskExited(rank);
+}
+
+std::vector<std::string> Sampler::TakeNotes() {
+  std::vector<std::string> notes;
+  for (const auto& source : sources_) {
+    for (std::string& note : source->TakeNotes()) notes.push_back(std::move(note));
+  }
+  return notes;
+}
+
+}  // namespace sonde::collect

@@ -1,0 +1,399 @@
+#include "daemon/collect/tasks.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+
+namespace sonde::collect {
+namespace {
+
+constexpr MetricDecl Counter(std::string_view name, std::string_view unit, std::string_view help) {
+  return {name, unit, MetricType::kCounter, 2, Reduction::kSum, help};
+}
+constexpr MetricDecl Gauge(std::string_view name, std::string_view unit, std::string_view help) {
+  return {name, unit, MetricType::kGauge, 2, Reduction::kSum, help};
+}
+
+constexpr MetricDecl kCpu = Counter("task_cpu_seconds_total", "seconds",
+                                    "Processor time of the task and its descendants. Tags task, "
+                                    "mode (user, system).");
+
+struct CounterColumn {
+  TaskCounter counter;
+  MetricDecl decl;
+};
+constexpr CounterColumn kCounters[] = {
+    {kMinorFaults, Counter("task_minor_faults_total", "1", "Page faults served without I/O.")},
+    {kMajorFaults, Counter("task_major_faults_total", "1", "Page faults that needed I/O.")},
+    {kReadBytes,
+     Counter("task_read_bytes_total", "bytes", "Bytes the task caused to be read from storage.")},
+    {kWriteBytes, Counter("task_written_bytes_total", "bytes",
+                          "Bytes the task caused to be written to storage, when it dirtied their "
+                          "pages.")},
+    {kCallReadBytes, Counter("task_read_call_bytes_total", "bytes",
+                             "Bytes read by system calls, from whatever: files, pipes, caches.")},
+    {kCallWriteBytes, Counter("task_write_call_bytes_total", "bytes",
+                              "Bytes written by system calls, to whatever.")},
+    {kReadCalls, Counter("task_read_calls_total", "1", "System calls that read.")},
+    {kWriteCalls, Counter("task_write_calls_total", "1", "System calls that write.")},
+};
+constexpr MetricDecl kResident =
+    Gauge("task_resident_memory_bytes", "bytes",
+          "Resident memory of all its processes; pages that they share count for each.");
+constexpr MetricDecl kPeak =
+    Gauge("task_resident_memory_peak_bytes", "bytes",
+          "The most resident memory seen so far: at a tick for all processes together, or at any "
+          "time for one of them.");
+constexpr MetricDecl kThreads = Gauge("task_threads", "1", "Threads of all its processes.");
+constexpr MetricDecl kProcesses = Gauge("task_processes", "1", "Its processes.");
+
+// Columns of a task, in this order.
+constexpr size_t kUserColumn = 0;
+constexpr size_t kSystemColumn = 1;
+constexpr size_t kCountersColumn = 2;
+constexpr size_t kResidentColumn = kCountersColumn + std::size(kCounters);
+constexpr size_t kPeakColumn = kResidentColumn + 1;
+constexpr size_t kThreadsColumn = kResidentColumn + 2;
+constexpr size_t kProcessesColumn = kResidentColumn + 3;
+constexpr size_t kColumns = kResidentColumn + 4;
+
+constexpr size_t kMaxProcesses = 4096;  // of all tasks; more is no compute job
+constexpr Nanos kCloseLook = 10 * kSecond;
+// Processes that come and go while they are read are read again, but not for ever.
+constexpr int kMaxPasses = 8;
+constexpr uint32_t kMaxIoWait = 64;  // ticks
+
+int OpenIn(int directory, const char* name, int flags = 0) {
+  return openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
+}
+
+}  // namespace
+
+struct TasksSource::Process {
+  pid_t pid = 0;
+  Fd directory;
+  Fd stat_file;
+  Fd io_file;
+  Fd children_file;
+  TaskStat stat;             // of the last reading; stat.counters holds the I/O counters too
+  double waited_before = 0;  // stat.waited_minor_faults at the last tick
+  TaskCounters left{};       // of descendants that ended since
+  bool ended = false;
+  bool io_known = false;
+  uint32_t io_wait = 0;  // ticks until io is tried again
+  uint32_t io_next_wait = 1;
+  Nanos close_look_at = 0;
+  double faults_looked_at = 0;
+};
+
+struct TasksSource::Task {
+  uint32_t rank = 0;
+  pid_t pid = 0;
+  bool started = false;
+  bool ended = false;
+  bool io_known = false;
+  double peak = kMissing;
+  TaskCounters kept{};             // left behind by processes that handed it to nobody
+  TaskCounters shown{};            // the last values given out
+  std::vector<Process> processes;  // a parent before its children
+};
+
+TasksSource::TasksSource(const Roots& roots, ReadBuffer& buffer)
+    : proc_(roots.proc),
+      buffer_(buffer),
+      seconds_per_tick_(1.0 / static_cast<double>(sysconf(_SC_CLK_TCK))),
+      page_size_(static_cast<double>(sysconf(_SC_PAGESIZE))) {}
+
+TasksSource::~TasksSource() = default;
+
+Status TasksSource::AddTask(uint32_t rank, pid_t pid) {
+  if (pid <= 0) return {Code::kInvalid, fmt::format("task {}: {} is no pid", rank, pid)};
+  for (const Task& task : tasks_) {
+    if (task.rank == rank) {
+      return {Code::kInvalid, fmt::format("task {} was announced twice", rank)};
+    }
+  }
+  Task& task = tasks_.emplace_back();
+  task.rank = rank;
+  task.pid = pid;
+  const auto add = [&](const MetricDecl& decl, const char* mode = nullptr) {
+    Series& s = series_.emplace_back();
+    s.metric = Metric(decl);
+    s.tags.Set("task", std::to_string(rank));
+    if (mode != nullptr) s.tags.Set("mode", mode);
+    values_.push_back(kMissing);
+  };
+  add(kCpu, "user");
+  add(kCpu, "system");
+  for (const CounterColumn& column : kCounters) add(column.decl);
+  for (const MetricDecl& decl : {kResident, kPeak, kThreads, kProcesses}) add(decl);
+  ++generation_;
+  return {};
+}
+
+void TasksSource::TaskExited(uint32_t rank) {
+  for (Task& task : tasks_) {
+    if (task.rank != rank) continue;
+    if (!task.started) task.ended = true;
+    for (Process& process : task.processes) {
+      if (process.pid == task.pid) process.ended = true;
+    }
+  }
+}
+
+void TasksSource::Sample(Nanos now) {
+  double* values = values_.data();
+  for (Task& task : tasks_) {
+    if (!task.started && !task.ended) Start(task, now);
+    if (!task.ended) {
+      for (int pass = 0; pass < kMaxPasses && DropEnded(task); ++pass) {
+      }
+      KeepWhatIsLeft(task);
+      FindChildren(task, now);
+      task.ended = task.processes.empty();
+    }
+    WriteValues(task, values);
+    values += kColumns;
+  }
+}
+
+void TasksSource::Start(Task& task, Nanos now) {
+  task.started = true;
+  if (!AddProcess(task, task.pid, nullptr, now)) task.ended = true;
+}
+
+bool TasksSource::AddProcess(Task& task, pid_t pid, const Process* parent, Nanos now) {
+  if (process_count_ == kMaxProcesses) {
+    if (!std::exchange(noted_limit_, true)) {
+      notes_.push_back(fmt::format(
+          "more than {} processes on this node; those that started later are not counted",
+          kMaxProcesses));
+    }
+    return false;
+  }
+  Process process;
+  process.pid = pid;
+  process.directory = Fd(OpenIn(AT_FDCWD, fmt::format("{}/{}", proc_, pid).c_str(), O_DIRECTORY));
+  if (process.directory) process.stat_file = Fd(OpenIn(process.directory.get(), "stat"));
+  if (!process.stat_file) {
+    NoteOpenFailure(pid, parent == nullptr || errno == EMFILE || errno == ENFILE ? errno : 0);
+    return false;
+  }
+  process.children_file =
+      Fd(OpenIn(process.directory.get(), fmt::format("task/{}/children", pid).c_str()));
+  if (!ReadProcess(process)) return false;
+  // The pid may have gone to another process since it was listed.
+  if (parent != nullptr &&
+      (process.stat.parent != parent->pid || process.stat.start < parent->stat.start)) {
+    return false;
+  }
+  process.waited_before = process.stat.waited_minor_faults;
+  process.close_look_at = now + kSecond;
+  task.processes.push_back(std::move(process));
+  ++process_count_;
+  return true;
+}
+
+void TasksSource::NoteOpenFailure(pid_t pid, int error) {
+  if (error == 0) return;
+  const bool descriptors = error == EMFILE || error == ENFILE;
+  if (descriptors && std::exchange(noted_descriptors_, true)) return;
+  notes_.push_back(fmt::format("process {} is not counted: open {}/{}: {}{}", pid, proc_, pid,
+                               std::strerror(error),
+                               descriptors ? "; raise the limit of open files" : ""));
+}
+
+// Reads stat and io. False once the process is gone; text that makes no sense changes nothing.
+bool TasksSource::ReadProcess(Process& process) {
+  int error = 0;
+  const std::string_view text =
+      ReadText(process.stat_file.get(), Shape::kWhole, stat_size_, buffer_, error);
+  if (text.empty()) return false;
+  TaskStat stat;
+  if (!ParseTaskStat(text, stat)) return process.stat.start != 0;
+  if (process.stat.start != 0 && stat.start != process.stat.start) return false;
+  std::copy(process.stat.counters.begin() + kFirstIoCounter, process.stat.counters.end(),
+            stat.counters.begin() + kFirstIoCounter);
+  process.stat = stat;
+  ReadIo(process);
+  return true;
+}
+
+// A program that changed its user, or has not yet become the job's, does not let its io be read;
+// it may later.
+void TasksSource::ReadIo(Process& process) {
+  if (!process.io_file) {
+    if (process.io_wait > 0) {
+      --process.io_wait;
+      return;
+    }
+    process.io_file = Fd(OpenIn(process.directory.get(), "io"));
+    if (!process.io_file) {
+      process.io_wait = process.io_next_wait;
+      process.io_next_wait = std::min(2 * process.io_next_wait, kMaxIoWait);
+      return;
+    }
+  }
+  int error = 0;
+  const std::string_view text =
+      ReadText(process.io_file.get(), Shape::kWhole, small_size_, buffer_, error);
+  if (ParseTaskIo(text, process.stat.counters)) process.io_known = true;
+}
+
+// Reads all processes, parents first, and marks those that ended. True if there were any: their
+// parents may have been read before they waited for them, so all must be read once more.
+bool TasksSource::DropEnded(Task& task) {
+  bool any = false;
+  for (Process& process : task.processes) {
+    if (process.ended && !process.stat_file) continue;
+    if (!process.ended && ReadProcess(process)) continue;
+    process.ended = true;
+    process.stat_file.Close();
+    any = true;
+  }
+  return any;
+}
+
+// What ended processes had used is in the counters of the nearest ancestor that is still there, if
+// it waited for them. How much of it is, its minor faults tell: no process goes without any. The
+// share that is not is kept.
+void TasksSource::KeepWhatIsLeft(Task& task) {
+  const auto find = [&](pid_t pid) {
+    return std::find_if(task.processes.begin(), task.processes.end(),
+                        [&](const Process& process) { return process.pid == pid; });
+  };
+  const auto add = [](TaskCounters& to, const TaskCounters& what, double share) {
+    for (size_t i = 0; i < kTaskCounters; ++i) to[i] += share * what[i];
+  };
+  for (const Process& process : task.processes) {
+    if (!process.ended) continue;
+    task.io_known = task.io_known || process.io_known;
+    auto heir = find(process.stat.parent);
+    for (size_t depth = 0; heir != task.processes.end() && heir->ended; ++depth) {
+      heir = depth < task.processes.size() ? find(heir->stat.parent) : task.processes.end();
+    }
+    add(heir == task.processes.end() ? task.kept : heir->left, process.stat.counters, 1);
+  }
+  for (Process& process : task.processes) {
+    const double received = process.stat.waited_minor_faults - process.waited_before;
+    process.waited_before = process.stat.waited_minor_faults;
+    const double left = process.left[kMinorFaults];
+    if (left > 0) add(task.kept, process.left, std::clamp(1 - received / left, 0.0, 1.0));
+    process.left = {};
+  }
+  process_count_ -=
+      std::erase_if(task.processes, [](const Process& process) { return process.ended; });
+}
+
+void TasksSource::FindChildren(Task& task, Nanos now) {
+  for (size_t i = 0; i < task.processes.size(); ++i) {  // grows as it goes
+    Process& process = task.processes[i];
+    if (process.children_file) {
+      int error = 0;
+      const std::string_view children =
+          ReadText(process.children_file.get(), Shape::kRecords, small_size_, buffer_, error);
+      AddChildren(task, i, children, now);
+    } else if (!std::exchange(noted_children_, true)) {
+      notes_.push_back(
+          "child processes of tasks are counted only once they were waited for: the kernel has no "
+          "/proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)");
+    }
+    if (now >= task.processes[i].close_look_at) LookClosely(task, i, now);
+  }
+}
+
+void TasksSource::AddChildren(Task& task, size_t parent, std::string_view children, Nanos now) {
+  // Adding a process reads into the buffer that `children` lies in.
+  const auto known = [&](pid_t pid) {
+    return std::any_of(task.processes.begin(), task.processes.end(),
+                       [&](const Process& process) { return process.pid == pid; });
+  };
+  pid_t found[64];  // if there are more, the next tick finds them
+  size_t count = 0;
+  ForEachChild(children, [&](pid_t pid) {
+    if (count < std::size(found) && !known(pid)) found[count++] = pid;
+  });
+  for (size_t i = 0; i < count; ++i) {
+    if (!known(found[i])) AddProcess(task, found[i], &task.processes[parent], now);
+  }
+}
+
+// What is too dear for every tick: the children of the other threads and the kernel's own peak.
+void TasksSource::LookClosely(Task& task, size_t index, Nanos now) {
+  Process& process = task.processes[index];
+  process.close_look_at = now + kCloseLook;
+  const int directory = process.directory.get();
+  int error = 0;
+  // A peak that no tick has seen came with page faults.
+  const double faults = process.stat.counters[kMinorFaults] + process.stat.counters[kMajorFaults];
+  if (std::exchange(process.faults_looked_at, faults) != faults) {
+    if (const Fd status(OpenIn(directory, "status")); status) {
+      const std::string_view text =
+          ReadText(status.get(), Shape::kWhole, status_size_, buffer_, error);
+      task.peak = std::fmax(task.peak, ParsePeakResident(text));
+    }
+  }
+  if (process.stat.threads < 2) return;
+  const Fd threads(OpenIn(directory, "task", O_DIRECTORY));
+  alignas(dirent64) char entries[4096];
+  for (ssize_t n; threads && (n = getdents64(threads.get(), entries, sizeof(entries))) > 0;) {
+    for (ssize_t at = 0; at < n;) {
+      const auto* const entry = reinterpret_cast<const dirent64*>(entries + at);
+      at += entry->d_reclen;
+      char name[280];
+      if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
+      *fmt::format_to_n(name, sizeof(name) - 1, "{}/children", entry->d_name).out = '\0';
+      const Fd file(OpenIn(threads.get(), name));
+      if (!file) continue;
+      const std::string_view children =
+          ReadText(file.get(), Shape::kRecords, small_size_, buffer_, error);
+      AddChildren(task, index, children, now);
+    }
+  }
+}
+
+void TasksSource::WriteValues(Task& task, double* values) {
+  TaskCounters sums = task.kept;
+  double resident = 0;
+  double threads = 0;
+  double processes = 0;
+  for (const Process& process : task.processes) {
+    for (size_t i = 0; i < kTaskCounters; ++i) sums[i] += process.stat.counters[i];
+    task.io_known = task.io_known || process.io_known;
+    if (process.stat.state == 'Z') continue;
+    resident += static_cast<double>(process.stat.resident_pages) * page_size_;
+    threads += static_cast<double>(process.stat.threads);
+    processes += 1;
+  }
+  // The sums may fall by a few ticks where the kernel rounds; counters never do.
+  for (size_t i = 0; i < kTaskCounters; ++i) task.shown[i] = std::max(task.shown[i], sums[i]);
+  const bool here = !task.processes.empty();
+  if (here) task.peak = std::fmax(task.peak, resident);
+  const bool measured = !std::isnan(task.peak);
+  values[kUserColumn] = measured ? task.shown[kUserTicks] * seconds_per_tick_ : kMissing;
+  values[kSystemColumn] = measured ? task.shown[kSystemTicks] * seconds_per_tick_ : kMissing;
+  for (size_t i = 0; i < std::size(kCounters); ++i) {
+    const TaskCounter counter = kCounters[i].counter;
+    const bool known = counter < kFirstIoCounter ? measured : task.io_known;
+    values[kCountersColumn + i] = known ? task.shown[counter] : kMissing;
+  }
+  values[kResidentColumn] = here ? resident : kMissing;
+  values[kPeakColumn] = task.peak;
+  values[kThreadsColumn] = here ? threads : kMissing;
+  values[kProcessesColumn] = here ? processes : kMissing;
+}
+
+std::vector<MetricDecl> TasksMetrics() {
+  std::vector<MetricDecl> metrics = {kCpu};
+  for (const CounterColumn& column : kCounters) metrics.push_back(column.decl);
+  for (const MetricDecl& decl : {kResident, kPeak, kThreads, kProcesses}) metrics.push_back(decl);
+  return metrics;
+}
+
+}  // namespace sonde::collect

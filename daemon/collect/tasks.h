@@ -1,0 +1,81 @@
+// The step's own tasks: processor time, memory, I/O and faults of each, its descendants included.
+//
+// The launcher says which process is which task. Descendants are found through
+// /proc/PID/task/TID/children: those of main threads at every tick, those of the other threads
+// every 10 s. A descendant that leaves the task's tree between two ticks, unseen, is not counted
+// unless an ancestor in the tree waits for it.
+//
+// Counters never fall. The kernel adds what a child has used to its parent when the parent waits
+// for it; what a process leaves to nobody (the task itself, orphans, children of a parent that
+// ignores SIGCHLD) is kept here, as it was when it was last read. A task that ended keeps its
+// counters and its peak; what it has now (memory, threads) is missing from then on.
+//
+// A process is read through its directory's descriptor, opened once, which never shows another
+// process that got the same pid. Each takes four descriptors.
+//
+// Thread safety: none; the daemon's one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "daemon/collect/fd.h"
+#include "daemon/collect/file_reader.h"
+#include "daemon/collect/source.h"
+#include "daemon/collect/task_files.h"
+
+namespace sonde::collect {
+
+class TasksSource final : public Source {
+ public:
+  // `buffer` is shared with other sources and outlives this one.
+  TasksSource(const Roots& roots, ReadBuffer& buffer);
+  ~TasksSource() override;
+
+  // A task starts; `rank` must be new. Nothing is read before the next Sample.
+  Status AddTask(uint32_t rank, pid_t pid);
+  // Its main process has ended, so says who waited for it. Unknown ranks are passed over.
+  void TaskExited(uint32_t rank);
+
+  std::string_view name() const override { return "tasks"; }
+  Group group() const override { return Group::kTask; }
+  bool counts_from_boot() const override { return false; }
+  void Sample(Nanos now) override;
+
+ private:
+  struct Process;
+  struct Task;
+
+  bool ReadProcess(Process& process);
+  void ReadIo(Process& process);
+  // Opens /proc/`pid`; `parent` is nullptr for the task's main process.
+  bool AddProcess(Task& task, pid_t pid, const Process* parent, Nanos now);
+  void NoteOpenFailure(pid_t pid, int error);
+  void Start(Task& task, Nanos now);
+  bool DropEnded(Task& task);
+  void KeepWhatIsLeft(Task& task);
+  void FindChildren(Task& task, Nanos now);
+  void AddChildren(Task& task, size_t parent, std::string_view children, Nanos now);
+  void LookClosely(Task& task, size_t index, Nanos now);
+  void WriteValues(Task& task, double* values);
+
+  const std::string proc_;
+  ReadBuffer& buffer_;
+  const double seconds_per_tick_;
+  const double page_size_;
+  size_t stat_size_ = 1024;
+  size_t small_size_ = 512;
+  size_t status_size_ = 4096;
+  size_t process_count_ = 0;
+  bool noted_limit_ = false;
+  bool noted_descriptors_ = false;
+  bool noted_children_ = false;
+  std::vector<Task> tasks_;
+};
+
+std::vector<MetricDecl> TasksMetrics();
+
+}  // namespace sonde::collect

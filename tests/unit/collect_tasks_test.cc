@@ -1,0 +1,471 @@
+// The tasks' source: known work of real processes, and trees that no real process makes in time.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <functional>
+#include <thread>
+
+#include "daemon/collect/tasks.h"
+#include "tests/unit/collect_tree.h"
+
+namespace sonde::collect {
+namespace {
+
+using testing::IsNan;
+
+double CpuSeconds(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+// Uses that much processor time in the calling thread.
+void Spin(double seconds) {
+  for (const double start = CpuSeconds(CLOCK_THREAD_CPUTIME_ID);
+       CpuSeconds(CLOCK_THREAD_CPUTIME_ID) - start < seconds;) {
+  }
+}
+
+// A child process that does what it is told, step by step: it says when a step is done and waits
+// until it may go on. Its own children use the same channel.
+class Worker {
+ public:
+  class Channel {
+   public:
+    explicit Channel(int fd) : fd_(fd) {}
+    // Child: says so and waits.
+    void StepDone() const {
+      char c = 's';
+      if (write(fd_, &c, 1) != 1 || read(fd_, &c, 1) != 1) _exit(9);
+    }
+
+   private:
+    int fd_;
+  };
+
+  explicit Worker(const std::function<void(const Channel&)>& work) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(ends[0]);
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      work(Channel(ends[1]));
+      _exit(0);
+    }
+    close(ends[1]);
+    fd_ = ends[0];
+  }
+  ~Worker() {
+    close(fd_);
+    if (pid_ > 0) {
+      kill(pid_, SIGKILL);
+      waitpid(pid_, nullptr, 0);
+    }
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  pid_t pid() const { return pid_; }
+  // Waits for the step, calling `tick` every 10 ms meanwhile. False if the worker is gone.
+  bool Await(const std::function<void()>& tick = [] {}) const {
+    for (;;) {
+      pollfd p{fd_, POLLIN, 0};
+      if (poll(&p, 1, 10) > 0) {
+        char c = 0;
+        return read(fd_, &c, 1) == 1;
+      }
+      tick();
+    }
+  }
+  void GoOn() const {
+    const char c = 'g';
+    if (write(fd_, &c, 1) != 1) ADD_FAILURE() << "the worker is gone";
+  }
+  // Waits for its end; gives what it and its waited-for children used.
+  rusage Finish() {
+    rusage usage{};
+    wait4(pid_, nullptr, 0, &usage);
+    pid_ = -1;
+    return usage;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int fd_ = -1;
+};
+
+class Tasks : public testing::Test {
+ protected:
+  void Sample() { source_.Sample(now_ += kSecond); }
+  double Get(std::string_view name, int rank = 0) {
+    const size_t brace = name.find('{');
+    const std::string tags =
+        brace == std::string_view::npos
+            ? fmt::format("{{task=\"{}\"}}", rank)
+            : fmt::format("{},task=\"{}\"}}", name.substr(brace, name.size() - brace - 1), rank);
+    return Value(source_, std::string(name.substr(0, brace)) + tags);
+  }
+  double Cpu(int rank = 0) {
+    return Get("task_cpu_seconds_total{mode=\"user\"}", rank) +
+           Get("task_cpu_seconds_total{mode=\"system\"}", rank);
+  }
+
+  ReadBuffer buffer_;
+  TasksSource source_{Roots{}, buffer_};
+  Nanos now_ = kSecond;
+};
+
+#define EXPECT_WITHIN_2_PERCENT(actual, expected) EXPECT_NEAR(actual, expected, 0.02 * (expected))
+
+TEST_F(Tasks, KnownProcessorTimeOfThreadsAndChildrenComesOut) {
+  Worker worker([](const Worker::Channel& channel) {
+    std::thread thread([] { Spin(0.6); });
+    Spin(0.6);
+    thread.join();
+    for (int i = 0; i < 2; ++i) {
+      const pid_t child = fork();
+      if (child == 0) {
+        Spin(0.4);
+        _exit(0);
+      }
+      waitpid(child, nullptr, 0);
+    }
+    channel.StepDone();
+  });
+  ASSERT_TRUE(source_.AddTask(0, worker.pid()).ok());
+  ASSERT_TRUE(worker.Await([&] { Sample(); }));
+  Sample();
+  EXPECT_WITHIN_2_PERCENT(Cpu(), 2.0);
+}
+
+TEST_F(Tasks, CountersNeverFallWhileChildrenComeAndGo) {
+  Worker worker([](const Worker::Channel& channel) {
+    for (int i = 0; i < 60; ++i) {
+      const pid_t child = fork();
+      if (child == 0) {
+        const pid_t grandchild = fork();
+        Spin(0.005 * (1 + i % 5));
+        if (grandchild == 0) _exit(0);
+        waitpid(grandchild, nullptr, 0);
+        _exit(0);
+      }
+      waitpid(child, nullptr, 0);
+    }
+    channel.StepDone();
+  });
+  ASSERT_TRUE(source_.AddTask(0, worker.pid()).ok());
+  std::vector<double> last;
+  ASSERT_TRUE(worker.Await([&] {
+    Sample();
+    const auto values = source_.values();
+    for (size_t i = 0; i < last.size(); ++i) {
+      if (source_.series()[i].metric.type != MetricType::kCounter) continue;
+      EXPECT_GE(values[i], last[i]) << source_.series()[i].metric.name;
+    }
+    last.assign(values.begin(), values.end());
+  }));
+  Sample();
+  worker.GoOn();
+  const rusage used = worker.Finish();
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  EXPECT_WITHIN_2_PERCENT(Cpu(), seconds(used.ru_utime) + seconds(used.ru_stime));
+  EXPECT_WITHIN_2_PERCENT(Get("task_minor_faults_total"), static_cast<double>(used.ru_minflt));
+}
+
+TEST_F(Tasks, WhatAChildUsedIsKeptThoughNobodyWaitsForIt) {
+  Worker worker([](const Worker::Channel& channel) {
+    signal(SIGCHLD, SIG_IGN);  // the kernel hands the child's times to nobody
+    if (fork() == 0) {
+      Spin(0.5);
+      channel.StepDone();
+      _exit(0);
+    }
+    while (waitpid(-1, nullptr, 0) > 0) {
+    }
+    channel.StepDone();
+  });
+  ASSERT_TRUE(source_.AddTask(0, worker.pid()).ok());
+  ASSERT_TRUE(worker.Await());
+  Sample();
+  EXPECT_EQ(Get("task_processes"), 2);
+  const double before = Cpu();
+  EXPECT_WITHIN_2_PERCENT(before, 0.5);
+  worker.GoOn();
+  ASSERT_TRUE(worker.Await());
+  Sample();
+  EXPECT_EQ(Get("task_processes"), 1);
+  EXPECT_GE(Cpu(), before);
+  EXPECT_LT(Cpu(), before + 0.05);
+}
+
+TEST_F(Tasks, AnOrphanStillBelongsToItsTask) {
+  Worker worker([](const Worker::Channel& channel) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (fork() == 0) {
+        channel.StepDone();  // seen
+        while (getppid() != 1 && kill(getppid(), 0) == 0 &&
+               CpuSeconds(CLOCK_THREAD_CPUTIME_ID) < 0.5) {
+        }
+        Spin(0.3);
+        channel.StepDone();
+        pause();
+      }
+      pause();
+    }
+    channel.StepDone();
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    pause();
+  });
+  ASSERT_TRUE(source_.AddTask(0, worker.pid()).ok());
+  ASSERT_TRUE(worker.Await());
+  ASSERT_TRUE(worker.Await());
+  Sample();
+  EXPECT_EQ(Get("task_processes"), 3);
+  worker.GoOn();
+  worker.GoOn();
+  ASSERT_TRUE(worker.Await());
+  Sample();
+  EXPECT_EQ(Get("task_processes"), 2);
+  EXPECT_GT(Cpu(), 0.29);
+}
+
+TEST_F(Tasks, KnownBytesWrittenComeOut) {
+  constexpr size_t kBytes = 16u << 20;
+  Tree tree;
+  Worker worker([&](const Worker::Channel& channel) {
+    const int fd = open((tree.path() + "/data").c_str(), O_CREAT | O_WRONLY, 0600);
+    const std::string block(1u << 20, 'x');
+    for (size_t n = 0; n < kBytes; n += block.size()) {
+      if (write(fd, block.data(), block.size()) < 0) _exit(1);
+    }
+    channel.StepDone();
+  });
+  ASSERT_TRUE(source_.AddTask(0, worker.pid()).ok());
+  ASSERT_TRUE(worker.Await());
+  Sample();
+  EXPECT_WITHIN_2_PERCENT(Get("task_write_call_bytes_total"), static_cast<double>(kBytes));
+  EXPECT_NEAR(Get("task_write_calls_total"), 16, 2);
+  struct statfs fs {};
+  constexpr long kTmpfs = 0x01021994;
+  ASSERT_EQ(statfs(tree.path().c_str(), &fs), 0);
+  if (fs.f_type != kTmpfs) {
+    EXPECT_WITHIN_2_PERCENT(Get("task_written_bytes_total"), static_cast<double>(kBytes));
+  }
+}
+
+TEST_F(Tasks, KnownMemoryThreadsAndProcessesComeOut) {
+  constexpr size_t kBytes = 64u << 20;
+  Worker worker([](const Worker::Channel& channel) {
+    void* const memory =
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(memory, 1, kBytes);
+    std::thread([] { pause(); }).detach();
+    std::thread([] { pause(); }).detach();
+    if (fork() == 0) pause();
+    channel.StepDone();
+    munmap(memory, kBytes);
+    channel.StepDone();
+  });
+  ASSERT_TRUE(source_.AddTask(0, worker.pid()).ok());
+  ASSERT_TRUE(worker.Await());
+  Sample();
+  EXPECT_EQ(Get("task_threads"), 4);
+  EXPECT_EQ(Get("task_processes"), 2);
+  EXPECT_GT(Get("task_resident_memory_bytes"), kBytes);
+  EXPECT_GT(Get("task_minor_faults_total"), 0);
+  worker.GoOn();
+  ASSERT_TRUE(worker.Await());
+  Sample();
+  EXPECT_GT(Get("task_resident_memory_peak_bytes"), kBytes);
+}
+
+TEST_F(Tasks, APeakBetweenTwoTicksIsSeen) {
+  constexpr size_t kBytes = 64u << 20;
+  Worker worker([](const Worker::Channel& channel) {
+    channel.StepDone();
+    void* const memory =
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(memory, 1, kBytes);
+    munmap(memory, kBytes);
+    channel.StepDone();
+  });
+  ASSERT_TRUE(source_.AddTask(0, worker.pid()).ok());
+  ASSERT_TRUE(worker.Await());
+  Sample();
+  worker.GoOn();
+  ASSERT_TRUE(worker.Await());
+  for (int i = 0; i < 12; ++i) Sample();
+  EXPECT_LT(Get("task_resident_memory_bytes"), kBytes);
+  EXPECT_GT(Get("task_resident_memory_peak_bytes"), kBytes);
+}
+
+TEST_F(Tasks, AnEndedTaskKeepsItsCountersAndFreesItsDescriptors) {
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = descriptors();
+  {
+    Worker worker([](const Worker::Channel& channel) {
+      Spin(0.2);
+      channel.StepDone();
+    });
+    ASSERT_TRUE(source_.AddTask(7, worker.pid()).ok());
+    ASSERT_TRUE(worker.Await());
+    Sample();
+    worker.GoOn();
+    worker.Finish();
+  }
+  source_.TaskExited(7);
+  Sample();
+  Sample();
+  EXPECT_GE(Cpu(7), 0.18);
+  EXPECT_THAT(Get("task_resident_memory_bytes", 7), IsNan());
+  EXPECT_THAT(Get("task_threads", 7), IsNan());
+  EXPECT_GT(Get("task_resident_memory_peak_bytes", 7), 0);
+  EXPECT_EQ(descriptors(), before);
+}
+
+TEST_F(Tasks, AnUnknownPidIsMissingAndSaysSo) {
+  ASSERT_TRUE(source_.AddTask(1, 0x3ffffff).ok());
+  Sample();
+  EXPECT_THAT(Cpu(1), IsNan());
+  EXPECT_THAT(source_.TakeNotes(), testing::ElementsAre(testing::HasSubstr("is not counted")));
+  EXPECT_FALSE(source_.AddTask(1, 1).ok());
+  EXPECT_FALSE(source_.AddTask(2, 0).ok());
+}
+
+// Trees made of files: processes that are there for exactly as long as the test wants.
+class TaskTree : public testing::Test {
+ protected:
+  struct Fake {
+    pid_t parent = 1;
+    int start = 100;
+    int user = 0;
+    int waited_user = 0;
+    int faults = 10;
+    int waited_faults = 0;
+    std::string children = "";
+  };
+  void Write(pid_t pid, const Fake& p) const {
+    tree_.Write(
+        fmt::format("proc/{}/stat", pid),
+        fmt::format("{} (a b) S {} 1 1 0 -1 0 {} {} 0 0 {} 0 {} 0 20 0 1 0 {} 0 100 0\n", pid,
+                    p.parent, p.faults, p.waited_faults, p.user, p.waited_user, p.start));
+    tree_.Write(fmt::format("proc/{}/task/{}/children", pid, pid), p.children);
+  }
+  // As the kernel does it: what is open gives nothing more, and the name is gone.
+  void End(pid_t pid) const {
+    tree_.Write(fmt::format("proc/{}/stat", pid), "");
+    tree_.Remove(fmt::format("proc/{}", pid));
+  }
+  double User() {
+    source_.Sample(now_ += kSecond);
+    return std::round(Value(source_, "task_cpu_seconds_total{mode=\"user\",task=\"0\"}") *
+                      static_cast<double>(sysconf(_SC_CLK_TCK)));
+  }
+  double Get(const std::string& name) { return Value(source_, name + "{task=\"0\"}"); }
+
+  Tree tree_;
+  ReadBuffer buffer_;
+  TasksSource source_{tree_.roots(), buffer_};
+  Nanos now_ = kSecond;
+};
+
+TEST_F(TaskTree, WhatAParentWasGivenIsNotCountedTwice) {
+  Write(10, {.user = 5, .children = "11 "});
+  Write(11, {.parent = 10, .user = 70, .faults = 30});
+  ASSERT_TRUE(source_.AddTask(0, 10).ok());
+  EXPECT_EQ(User(), 75);
+  End(11);
+  Write(10, {.user = 5, .waited_user = 72, .waited_faults = 31});
+  EXPECT_EQ(User(), 77);
+}
+
+TEST_F(TaskTree, AWholeBranchMayEndBetweenTwoTicks) {
+  Write(10, {.user = 5, .children = "11 "});
+  Write(11, {.parent = 10, .user = 70, .faults = 30, .children = "12 "});
+  Write(12, {.parent = 11, .user = 100, .faults = 50});
+  ASSERT_TRUE(source_.AddTask(0, 10).ok());
+  EXPECT_EQ(User(), 175);
+  End(11);
+  End(12);
+  // 11 was waited for, 12 was not: its share of the branch is kept.
+  Write(10, {.user = 5, .waited_user = 70, .waited_faults = 30});
+  const double kept = User();
+  EXPECT_GE(kept, 175);
+  EXPECT_LE(kept, 185);
+}
+
+TEST_F(TaskTree, TextThatMakesNoSenseChangesNothing) {
+  Write(10, {.user = 5});
+  ASSERT_TRUE(source_.AddTask(0, 10).ok());
+  EXPECT_EQ(User(), 5);
+  tree_.Write("proc/10/stat", "10 (a b");
+  EXPECT_EQ(User(), 5);
+  EXPECT_EQ(Get("task_processes"), 1);
+  Write(10, {.user = 6});
+  EXPECT_EQ(User(), 6);
+}
+
+TEST_F(TaskTree, AnotherProcessWithTheSamePidIsAnother) {
+  Write(10, {.start = 100, .user = 5});
+  ASSERT_TRUE(source_.AddTask(0, 10).ok());
+  EXPECT_EQ(User(), 5);
+  Write(10, {.start = 900, .user = 4000});
+  EXPECT_EQ(User(), 5);
+  EXPECT_THAT(Get("task_processes"), IsNan());
+}
+
+TEST_F(TaskTree, AListedChildThatIsNoChildIsNotTaken) {
+  Write(10, {.start = 100, .user = 5, .children = "11 12 10 "});
+  Write(11, {.parent = 4, .start = 200, .user = 1000});  // the pid has gone to another's child
+  Write(12, {.parent = 10, .start = 50, .user = 1000});  // older than its parent
+  ASSERT_TRUE(source_.AddTask(0, 10).ok());
+  EXPECT_EQ(User(), 5);
+  EXPECT_EQ(Get("task_processes"), 1);
+}
+
+TEST_F(TaskTree, ChildrenOfOtherThreadsAreFoundLater) {
+  Write(10, {.user = 5});
+  tree_.Write("proc/10/stat", "10 (x) S 1 1 1 0 -1 0 10 0 0 0 5 0 0 0 20 0 2 0 100 0 100 0\n");
+  tree_.Write("proc/10/task/20/children", "11 ");
+  Write(11, {.parent = 10, .user = 7});
+  ASSERT_TRUE(source_.AddTask(0, 10).ok());
+  EXPECT_EQ(User(), 5);
+  now_ += 2 * kSecond;
+  EXPECT_EQ(User(), 12);
+}
+
+TEST_F(TaskTree, InputAndOutputThatMayNotBeReadIsMissingUntilItMay) {
+  Write(10, {.user = 5});
+  ASSERT_TRUE(source_.AddTask(0, 10).ok());
+  EXPECT_EQ(User(), 5);
+  EXPECT_THAT(Get("task_read_bytes_total"), IsNan());
+  tree_.Write("proc/10/io",
+              "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\n");
+  User();
+  User();
+  EXPECT_EQ(Get("task_read_bytes_total"), 5);
+  EXPECT_EQ(Get("task_written_bytes_total"), 6);
+}
+
+}  // namespace
+}  // namespace sonde::collect
