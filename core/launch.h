@@ -14,7 +14,10 @@
 //                                   not. The descriptors of those that opened ride along as
 //                                   SCM_RIGHTS, in the same order. No perf: the list was empty or
 //                                   not there in time (200 ms before the first task).
-//   'X' rank=R\nstatus=S\n          a task ended (wait status)
+//   'X' rank=R\nstatus=S\nuser=N\nsystem=N\nmax_rss=B\nminor_faults=C\nmajor_faults=C\n
+//                                   a task ended: its wait status, and what it and the descendants
+//                                   it waited for have used, as wait4() gives it; absent where the
+//                                   launcher cannot know
 //   end of file                     finish: deliver, report, leave
 //
 // and daemon to launcher:
@@ -85,8 +88,9 @@ inline constexpr std::string_view kHome = "home";
 inline constexpr std::string_view kNodes = "nodes";         // of the step (het: of the component)
 inline constexpr std::string_view kJobNodes = "job_nodes";  // of the allocation
 inline constexpr std::string_view kTasks = "tasks";
-inline constexpr std::string_view kNodeId = "node_id";  // within the step (het: component)
-inline constexpr std::string_view kHost = "host";       // this node's name as Slurm calls it
+inline constexpr std::string_view kLocalTasks = "local_tasks";  // of them on this node
+inline constexpr std::string_view kNodeId = "node_id";          // within the step (het: component)
+inline constexpr std::string_view kHost = "host";  // this node's name as Slurm calls it
 inline constexpr std::string_view kLevel = "level";
 inline constexpr std::string_view kPeriod = "period";
 inline constexpr std::string_view kEventList = "events";  // --telemetry-events as given
@@ -103,7 +107,12 @@ inline constexpr std::string_view kRank = "rank";    // in the step
 inline constexpr std::string_view kLocal = "local";  // on the node
 inline constexpr std::string_view kPid = "pid";
 inline constexpr std::string_view kPerf = "perf";
-inline constexpr std::string_view kStatus = "status";  // as wait() gives it
+inline constexpr std::string_view kStatus = "status";      // as wait() gives it
+inline constexpr std::string_view kUserTime = "user";      // nanoseconds
+inline constexpr std::string_view kSystemTime = "system";  // nanoseconds
+inline constexpr std::string_view kMaxRss = "max_rss";     // bytes
+inline constexpr std::string_view kMinorFaults = "minor_faults";
+inline constexpr std::string_view kMajorFaults = "major_faults";
 }  // namespace key
 
 // Builds a packet of key=value lines. A value that cannot be carried (newline, zero byte) is cut

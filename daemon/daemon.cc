@@ -20,11 +20,29 @@ struct TaskPacket {
   int pid = 0;
   int status = 0;
   std::vector<int> perf;  // errno of every event, 0: opened
+  bool has_totals = false;
+  collect::TaskTotals totals;
 };
 
 template <typename T>
 void ParseNumber(std::string_view text, T& out) {
   std::from_chars(text.data(), text.data() + text.size(), out);
+}
+
+// Nanoseconds as seconds.
+double ParseSeconds(std::string_view text) {
+  Nanos time = 0;
+  ParseNumber(text, time);
+  return static_cast<double>(time) / static_cast<double>(kSecond);
+}
+
+void ParseTotals(std::string_view key, std::string_view value, TaskPacket& task) {
+  if (key == launch::key::kUserTime) task.has_totals = true;
+  if (key == launch::key::kUserTime) task.totals.user_seconds = ParseSeconds(value);
+  if (key == launch::key::kSystemTime) task.totals.system_seconds = ParseSeconds(value);
+  if (key == launch::key::kMaxRss) ParseNumber(value, task.totals.peak_bytes);
+  if (key == launch::key::kMinorFaults) ParseNumber(value, task.totals.minor_faults);
+  if (key == launch::key::kMajorFaults) ParseNumber(value, task.totals.major_faults);
 }
 
 TaskPacket ParseTask(std::string_view body) {
@@ -33,6 +51,7 @@ TaskPacket ParseTask(std::string_view body) {
     if (key == launch::key::kRank) ParseNumber(value, task.rank);
     if (key == launch::key::kPid) ParseNumber(value, task.pid);
     if (key == launch::key::kStatus) ParseNumber(value, task.status);
+    ParseTotals(key, value, task);
     if (key != launch::key::kPerf) return;
     while (!value.empty() && task.perf.size() < launch::kMaxEvents) {
       const size_t comma = value.find(',');
@@ -112,7 +131,8 @@ void Daemon::OnPacket(char kind, std::string_view body, std::vector<UniqueFd> fd
   if (kind == launch::kTask) return OnTask(body, std::move(fds));
   if (kind != launch::kTaskExit) return;
   const TaskPacket task = ParseTask(body);
-  node_->sampler().TaskExited(task.rank);
+  node_->sampler().TaskExited(task.rank,
+                              task.has_totals ? std::optional(task.totals) : std::nullopt);
   node_->OnTaskExit(task.status);
 }
 

@@ -94,6 +94,7 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kNodes, JobNumber(&J::expected_nodes)},
       {key::kJobNodes, JobNumber(&J::job_nodes)},
       {key::kTasks, JobNumber(&J::expected_tasks)},
+      {key::kLocalTasks, Number(&M::tasks_here)},
       {key::kNodeId, Number(&M::node_id)},
       {key::kHost, Text(&M::host)},
       {key::kLevel, [](M& m, V v) { return ParseStepLevel(v, m); }},

@@ -45,6 +45,8 @@ struct Context {
 
   // slurmstepd
   uint32_t tasks_ended = 0;
+  pid_t stepd = 0;           // slurmstepd itself, not a child that runs a callback for it
+  rusage children_before{};  // what its children had used when it last waited for a task
   bool waited_for_events = false;
   std::vector<launch::PerfEvent> events;
   int paranoid = 2;

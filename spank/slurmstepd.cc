@@ -70,6 +70,7 @@ void AddNode(spank_t spank, const Environment& environment, launch::Writer& mess
   const uint32_t tasks = Item<uint32_t>(spank, S_JOB_TOTAL_TASK_COUNT).value_or(0);
   message.Add(key::kNodes, std::max(nodes, 1u));
   message.Add(key::kTasks, std::max(tasks, 1u));
+  message.Add(key::kLocalTasks, Item<uint32_t>(spank, S_JOB_LOCAL_TASK_COUNT).value_or(1));
   message.Add(key::kNodeId, Item<uint32_t>(spank, S_JOB_NODEID).value_or(0));
   const std::string_view job_nodes = environment.First("SLURM_JOB_NUM_NODES", "SLURM_NNODES");
   message.Add(key::kJobNodes, job_nodes.empty() ? std::to_string(nodes) : job_nodes);
@@ -191,6 +192,7 @@ void Stop(Context& context) {
 }  // namespace
 
 void StepdInitPostOpt(spank_t spank, Context& context) {
+  context.stepd = getpid();
   const std::optional<uint32_t> step = Item<uint32_t>(spank, S_JOB_STEPID);
   if (!step || *step == SLURM_EXTERN_CONT) return;
   if (context.options.level > 0) {
@@ -214,6 +216,8 @@ void StepdTaskPostFork(spank_t spank, Context& context) {
   const std::optional<pid_t> pid = Item<pid_t>(spank, S_TASK_PID);
   const std::optional<uint32_t> rank = Item<uint32_t>(spank, S_TASK_GLOBAL_ID);
   if (!pid || !rank) return;
+  // Tasks start together: whatever slurmstepd waited for before them is not theirs.
+  getrusage(RUSAGE_CHILDREN, &context.children_before);
   launch::Writer message(launch::kTask);
   message.Add(key::kRank, *rank);
   message.Add(key::kLocal, Item<int>(spank, S_TASK_ID).value_or(0));
@@ -227,11 +231,31 @@ void StepdTaskPostFork(spank_t spank, Context& context) {
   SendOrNote(context, message, fds);
 }
 
+// What the task used in all. slurmstepd has just waited for it and for nobody else since the last
+// one, so the difference of its children's usage is the task's, exact to the end, where the
+// daemon's last look is up to a period old. Not known in a child that runs the callback for
+// slurmstepd.
+void AddTotals(Context& context, launch::Writer& message) {
+  rusage now{};
+  if (getpid() != context.stepd || getrusage(RUSAGE_CHILDREN, &now) != 0) return;
+  const rusage before = std::exchange(context.children_before, now);
+  const auto nanos = [](const timeval& to, const timeval& from) {
+    return (to.tv_sec - from.tv_sec) * 1'000'000'000LL + (to.tv_usec - from.tv_usec) * 1'000LL;
+  };
+  message.Add(key::kUserTime, nanos(now.ru_utime, before.ru_utime));
+  message.Add(key::kSystemTime, nanos(now.ru_stime, before.ru_stime));
+  message.Add(key::kMinorFaults, now.ru_minflt - before.ru_minflt);
+  message.Add(key::kMajorFaults, now.ru_majflt - before.ru_majflt);
+  // The maximum is that of all children so far: the task's own only if it is the new one.
+  if (now.ru_maxrss > before.ru_maxrss) message.Add(key::kMaxRss, now.ru_maxrss * 1024LL);
+}
+
 void StepdTaskExit(spank_t spank, Context& context) {
   if (!context.daemon.lifeline.open()) return;
   launch::Writer message(launch::kTaskExit);
   message.Add(key::kRank, Item<uint32_t>(spank, S_TASK_GLOBAL_ID).value_or(0));
   message.Add(key::kStatus, Item<int>(spank, S_TASK_EXIT_STATUS).value_or(0));
+  AddTotals(context, message);
   SendOrNote(context, message);
   // Slurm kills what is left of the step before slurm_spank_exit, so the daemon must finish here.
   const uint32_t tasks = Item<uint32_t>(spank, S_JOB_LOCAL_TASK_COUNT).value_or(1);

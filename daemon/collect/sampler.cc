@@ -141,8 +141,8 @@ std::span<const double> Sampler::row(Group group) const {
   return groups_[static_cast<size_t>(group)].values;
 }
 
-void Sampler::TaskExited(uint32_t rank) {
-  tasks_->TaskExited(rank);
+void Sampler::TaskExited(uint32_t rank, const std::optional<TaskTotals>& totals) {
+  tasks_->TaskExited(rank, totals);
   if (perf_ != nullptr) perf_->TaskExited(rank);
 }
 

@@ -49,7 +49,7 @@ class Sampler {
   // The tasks' events; nullptr below level 3.
   PerfSource* perf() { return perf_; }
   // To both of them.
-  void TaskExited(uint32_t rank);
+  void TaskExited(uint32_t rank, const std::optional<TaskTotals>& totals);
   // The last tick came too late to be taken at its time.
   void CountLateTick() { self_->CountLateTick(); }
 

@@ -137,9 +137,10 @@ Status TasksSource::AddTask(uint32_t rank, pid_t pid) {
   return {};
 }
 
-void TasksSource::TaskExited(uint32_t rank) {
+void TasksSource::TaskExited(uint32_t rank, const std::optional<TaskTotals>& totals) {
   for (Task& task : tasks_) {
     if (task.rank != rank) continue;
+    if (totals) TakeTotals(task, *totals);
     if (!task.started) task.ended = true;
     for (Process& process : task.processes) {
       if (process.pid == task.pid) process.ended = true;
@@ -356,6 +357,17 @@ void TasksSource::LookClosely(Task& task, size_t index, Nanos now) {
       AddChildren(task, index, children, now);
     }
   }
+}
+
+void TasksSource::TakeTotals(Task& task, const TaskTotals& totals) const {
+  const auto raise = [&](TaskCounter counter, double value) {
+    task.shown[counter] = std::max(task.shown[counter], value);
+  };
+  raise(kUserTicks, totals.user_seconds / seconds_per_tick_);
+  raise(kSystemTicks, totals.system_seconds / seconds_per_tick_);
+  raise(kMinorFaults, totals.minor_faults);
+  raise(kMajorFaults, totals.major_faults);
+  task.peak = std::fmax(task.peak, totals.peak_bytes);
 }
 
 void TasksSource::WriteValues(Task& task, double* values) {

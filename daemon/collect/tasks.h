@@ -18,6 +18,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,15 @@
 
 namespace sonde::collect {
 
+// What a task and the descendants it waited for had used when it ended, as wait4() gives it.
+struct TaskTotals {
+  double user_seconds = 0;
+  double system_seconds = 0;
+  double peak_bytes = 0;  // the largest of its processes
+  double minor_faults = 0;
+  double major_faults = 0;
+};
+
 class TasksSource final : public Source {
  public:
   // `buffer` is shared with other sources and outlives this one.
@@ -37,8 +47,9 @@ class TasksSource final : public Source {
 
   // A task starts; `rank` must be new. Nothing is read before the next Sample.
   Status AddTask(uint32_t rank, pid_t pid);
-  // Its main process has ended, so says who waited for it. Unknown ranks are passed over.
-  void TaskExited(uint32_t rank);
+  // Its main process has ended, so says who waited for it, and what it used in all if he knows:
+  // the last tick is up to a period old. Unknown ranks are passed over.
+  void TaskExited(uint32_t rank, const std::optional<TaskTotals>& totals);
 
   std::string_view name() const override { return "tasks"; }
   Group group() const override { return Group::kTask; }
@@ -60,6 +71,7 @@ class TasksSource final : public Source {
   void FindChildren(Task& task, Nanos now);
   void AddChildren(Task& task, size_t parent, std::string_view children, Nanos now);
   void LookClosely(Task& task, size_t index, Nanos now);
+  void TakeTotals(Task& task, const TaskTotals& totals) const;
   void WriteValues(Task& task, double* values);
 
   const std::string proc_;

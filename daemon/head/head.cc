@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <csignal>
-
 #include <algorithm>
+#include <csignal>
 
 #include "core/log.h"
 #include "daemon/own_cost.h"
@@ -451,9 +450,10 @@ void Head::Report(const Status& archived) {
     ReportOptions options;
     if (config_.report == "short") options.form = ReportOptions::Form::kShort;
     text = RenderReport(record_.Snapshot(), options);
-    text += archived.ok() ? fmt::format("sonde: profile in {}; see it again with: sonde show {}\n",
-                                        archive_path_, launch_.job.id.ToString())
-                          : fmt::format("sonde: the profile is not stored: {}\n", archived.message());
+    text += archived.ok()
+                ? fmt::format("sonde: profile in {}; see it again with: sonde show {}\n",
+                              archive_path_, launch_.job.id.ToString())
+                : fmt::format("sonde: the profile is not stored: {}\n", archived.message());
   }
   archive_->Ingest();
   done_(std::move(text));

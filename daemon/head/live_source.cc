@@ -75,6 +75,7 @@ Result<std::vector<Series>> LiveSource::ListSeries(std::string_view metric, size
 
 void LiveSource::Query(const QuerySpec& spec, Callback callback) const {
   const JobDescription job = record_.Description();
+  if (const Status bad = CheckQuery(spec); !bad.ok()) return callback(bad);
   QuerySpec rest = spec;
   const Result<bool> ours = TakeJobFilters(rest, job.id.ToString());
   if (!ours.ok()) return callback(ours.status());
@@ -87,7 +88,7 @@ Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
                                             const JobDescription& job) const {
   const std::vector<SeriesData> reduced =
       record_.Read([&](const Series& series) { return series.metric.name == spec.metric; },
-                   spec.start, spec.end);
+                   range.first, range.last);
   Result<std::vector<QueryResult>> results = EvaluateReduced(spec, reduced);
   if (!results.ok()) return results.status();
   for (QueryResult& result : *results) {

@@ -51,9 +51,10 @@ Result<std::vector<SeriesData>> Recorder::Answer(const QuerySpec& spec,
     tags.Set("host", host);
     return filter->Matches(series.metric.name, tags);
   };
+  const TimeRange range = DataRange(spec);
   std::vector<SeriesData> answer;
   for (const auto& store : stores_) {
-    for (SeriesData& data : store->Read(wanted, spec.start, spec.end)) {
+    for (SeriesData& data : store->Read(wanted, range.first, range.last)) {
       data.series.tags.Set("host", host);
       if (spec.downsample) {
         data.points = ApplyDownsample(data.points, *spec.downsample, spec.start, spec.end);

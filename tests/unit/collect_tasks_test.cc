@@ -339,7 +339,7 @@ TEST_F(Tasks, AnEndedTaskKeepsItsCountersAndFreesItsDescriptors) {
     worker.GoOn();
     worker.Finish();
   }
-  source_.TaskExited(7);
+  source_.TaskExited(7, std::nullopt);
   Sample();
   Sample();
   EXPECT_GE(Cpu(7), 0.18);
