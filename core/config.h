@@ -45,6 +45,8 @@ struct Config {
 
   std::string log_dir;             // "" : daemons log nothing to files
   std::string log_level = "info";  // debug, info, warning, error
+
+  bool operator==(const Config&) const = default;
 };
 
 // The file's text; `name` is for messages.

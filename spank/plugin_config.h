@@ -1,7 +1,7 @@
 // What the plugin knows from its administrator: the arguments of its line in plugstack.conf and the
 // few keys of sonde.conf that matter before a daemon runs.
 //
-//   optional spank_sonde.so sonded=/usr/sbin/sonded config=/etc/sonde/sonde.conf
+//   optional spank_sonde.so sonded=/usr/libexec/sonde/sonded config=/etc/sonde/sonde.conf
 //
 // The daemon reads the whole of sonde.conf and judges it; here only these keys are read, and a
 // wrong value leaves the default in place with a message. core/config.h, which does the same for

@@ -1,0 +1,115 @@
+"""What is written about options, keys and arguments is what the programs know."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release"))
+MAN = ROOT / "packaging" / "man"
+
+
+def read(path):
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def plain(page):
+    """A manual page's text without roff: fonts, escapes, arguments in quotes."""
+    lines = []
+    for line in (MAN / f"{page}.in").read_text(encoding="utf-8").splitlines():
+        # In .BR a "b" c the arguments are set without a blank between them.
+        fonts = re.match(r"^\.(?:B|I|BR|BI|IR|RB)\s+(.*)", line)
+        if fonts:
+            parts = re.findall(r'"([^"]*)"|((?:\\.|[^\s"])+)', fonts.group(1))
+            line = "".join(quoted or bare for quoted, bare in parts)
+        lines.append(line)
+    text = "\n".join(lines)
+    return text.replace("\\-", "-").replace("\\&", "").replace("\\c\n", "")
+
+
+def keys_of_code():
+    table = read("core/config.cc").split("Keys() {", 1)[1].split("return keys;", 1)[0]
+    return re.findall(r'^ {6}\{"([a-z_]+)",', table, re.MULTILINE)
+
+
+def defaults_of_conf():
+    return dict(re.findall(r"^#([a-z_]+) =(?: (.*))?$", read("packaging/sonde.conf"), re.MULTILINE))
+
+
+def test_sonde_conf_shows_every_key_once_and_sets_none():
+    text = read("packaging/sonde.conf")
+    shown = re.findall(r"^#([a-z_]+) =", text, re.MULTILINE)
+    assert shown == keys_of_code()
+    assert [line for line in text.splitlines() if line and not line.startswith("#")] == []
+
+
+def test_the_manual_page_of_sonde_conf_has_every_key_with_its_default():
+    text = read("packaging/man/sonde.conf.5.in")
+    described = dict(re.findall(r'^\.BR ([a-z_]+) " =(?: (.+))?"$', text, re.MULTILINE))
+    assert described == defaults_of_conf()
+
+
+def test_the_manual_page_of_the_plugin_has_its_options_and_arguments():
+    text = plain("spank_sonde.8")
+    options = re.findall(r'\{"(telemetry-[a-z]+)"', read("spank/plugin_options.cc"))
+    variables = re.findall(r'"(SLURM_TELEMETRY_[A-Z]+)"', read("spank/plugin_options.cc"))
+    arguments = re.findall(r'name == "([a-z]+)"', read("spank/plugin_config.cc"))
+    assert len(options) == 4 and len(variables) == 3 and set(arguments)
+    assert re.findall(r"^--(telemetry-[a-z]+)=", text, re.MULTILINE) == options
+    assert [v for v in variables if v not in text] == []
+    assert set(re.findall(r"^([a-z]+)=", text, re.MULTILINE)) == set(arguments)
+
+
+def test_the_manual_page_of_the_daemon_has_its_options():
+    text = plain("sonded.8")
+    options = re.findall(r'== "(--[a-z-]+)"', read("daemon/main.cc"))
+    assert options and [o for o in options if o not in text] == []
+
+
+def help_of(*command):
+    return subprocess.run(
+        [BUILD / "cli" / "sonde", *command, "--help"], check=True, capture_output=True, text=True
+    ).stdout
+
+
+def options_of(text):
+    return set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", text)) - {"--help", "-h"}
+
+
+@pytest.mark.skipif(not (BUILD / "cli" / "sonde").exists(), reason="the command is not built")
+def test_the_manual_page_of_the_command_has_every_subcommand_and_option():
+    general = help_of()
+    subcommands = re.findall(r"^  ([a-z]+) +\S", general.split("Subcommands:")[1], re.MULTILINE)
+    assert subcommands
+    text = plain("sonde.1")
+    described = dict(re.findall(r"^\.SS sonde ([a-z]+).*?\n(.*?)(?=^\.S[SH])", text, re.M | re.S))
+    assert list(described) == subcommands
+    assert options_of(general.split("Subcommands:")[0]) <= options_of(text.split(".SH SUBCOMMANDS")[0])
+    for name in subcommands:
+        assert options_of(help_of(name)) == options_of(described[name]), name
+
+
+@pytest.mark.parametrize("page", sorted(p.name for p in MAN.iterdir()))
+def test_manual_pages_have_no_faults_of_form(page):
+    text = re.sub(r"@\w+@", "X", (MAN / page).read_text(encoding="utf-8"))
+    result = subprocess.run(
+        ["groff", "-man", "-ww", "-z", "-Tutf8"], input=text, capture_output=True, text=True
+    )
+    assert result.stderr == "" and result.returncode == 0
+
+
+def test_the_spec_and_cmake_agree_on_the_version():
+    cmake = re.search(r"project\(sonde VERSION (\S+)", read("CMakeLists.txt")).group(1)
+    spec = re.search(r"^Version: +(\S+)", read("packaging/rpm/sonde.spec"), re.MULTILINE).group(1)
+    assert spec == cmake
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *sorted(
+    str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))])
+def test_links_between_pages_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", read(page))
+    missing = [t for t in targets if not ((ROOT / page).parent / t).exists()]
+    assert missing == []

@@ -1,0 +1,193 @@
+"""The RPM packages: what is in them, that it runs, and that rpmlint has no complaint."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release"))
+NAMES = ["sonde", "sonde-devel", "sonde-grafana", "sonde-libs", "sonde-slurm"]
+
+
+def run(*command, **options):
+    return subprocess.run(
+        [str(c) for c in command], check=True, capture_output=True, text=True, **options
+    ).stdout
+
+
+@pytest.fixture(scope="module")
+def packages():
+    """The packages by name, without those of debug information."""
+    output = BUILD / "rpm"
+    built = subprocess.run(
+        [ROOT / "packaging" / "rpm" / "build", output], capture_output=True, text=True
+    )
+    assert built.returncode == 0, built.stderr[-4000:]
+    found = {}
+    for line in built.stdout.splitlines():
+        path = pathlib.Path(line)
+        if path.name.endswith(".src.rpm") or "-debug" in path.name:
+            continue
+        found[run("rpm", "-qp", "--queryformat", "%{NAME}", path)] = path
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(packages, tmp_path_factory):
+    """The packages' files, unpacked."""
+    root = tmp_path_factory.mktemp("root")
+    for path in packages.values():
+        unpack = f'rpm2cpio "{path}" | cpio --quiet --extract --make-directories'
+        subprocess.run(["bash", "-o", "pipefail", "-c", unpack], cwd=root, check=True)
+    yield root
+    shutil.rmtree(root)
+
+
+def files(path):
+    return run("rpm", "-qlp", path).splitlines()
+
+
+def query(path, what):
+    return run("rpm", "-qp", what, path).splitlines()
+
+
+def one(root, pattern):
+    found = list(root.glob(pattern))
+    assert len(found) == 1, f"{pattern}: {found}"
+    return found[0]
+
+
+def test_every_package_is_built(packages):
+    assert sorted(packages) == NAMES
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("sonde", "/usr/bin/sonde"),
+        ("sonde", "/usr/libexec/sonde/sonded"),
+        ("sonde", "/etc/sonde/sonde.conf"),
+        ("sonde", "/usr/share/man/man1/sonde.1.gz"),
+        ("sonde", "/usr/share/man/man5/sonde.conf.5.gz"),
+        ("sonde", "/usr/share/man/man8/sonded.8.gz"),
+        ("sonde", "/usr/share/licenses/sonde/LICENSE"),
+        ("sonde-libs", "libsonde.so.1"),
+        ("sonde-devel", "/usr/include/sonde.h"),
+        ("sonde-devel", "pkgconfig/sonde.pc"),
+        ("sonde-devel", "/libsonde.so"),
+        ("sonde-slurm", "/slurm/spank_sonde.so"),
+        ("sonde-slurm", "/usr/share/sonde/plugstack.conf.example"),
+        ("sonde-slurm", "/usr/share/man/man8/spank_sonde.8.gz"),
+        ("sonde-grafana", "/usr/share/sonde/grafana"),
+    ],
+)
+def test_a_package_has_its_files(packages, name, expected):
+    assert [f for f in files(packages[name]) if f.endswith(expected)], files(packages[name])
+
+
+def test_no_file_is_in_two_packages(packages):
+    # Folders and licences may be.
+    owners = {}
+    for name, path in packages.items():
+        for line in query(path, "--dump"):
+            file, mode = line.split()[0], line.split()[4]
+            if mode.startswith("0100") or mode.startswith("0120"):
+                owners.setdefault(file, []).append(name)
+    assert {f: names for f, names in owners.items() if len(names) > 1} == {}
+
+
+def test_an_administrator_s_settings_survive_an_update(packages):
+    flags = run(
+        "rpm", "-qp", "--queryformat", "[%{FILENAMES} %{FILEFLAGS:fflags}\n]", packages["sonde"]
+    )
+    # c: configuration, n: noreplace
+    assert dict(line.split(" ", 1) for line in flags.splitlines())["/etc/sonde/sonde.conf"] == "cn"
+
+
+def test_installing_runs_nothing_and_activates_nothing(packages):
+    for path in packages.values():
+        assert query(path, "--scripts") == []
+        assert query(path, "--triggers") == []
+        assert [f for f in files(path) if "plugstack.conf" in f and not f.endswith(".example")] == []
+        assert [f for f in files(path) if f.startswith(("/usr/lib/systemd", "/etc/init.d"))] == []
+
+
+def test_nobody_but_root_may_change_the_files_and_none_is_setuid(packages):
+    for path in packages.values():
+        for line in query(path, "--dump"):
+            fields = line.split()
+            mode = int(fields[4], 8)
+            assert fields[5:7] == ["root", "root"], line
+            if (mode & 0o170000) != 0o120000:
+                assert mode & 0o6022 == 0, line
+
+
+def test_the_plugin_is_bound_to_the_release_of_slurm_it_was_built_for(packages):
+    header = pathlib.Path("/usr/include/slurm/slurm_version.h").read_text()
+    number = int(re.search(r"SLURM_VERSION_NUMBER (0x\w+)", header).group(1), 16)
+    release = f"{number >> 16}.{number >> 8 & 255:02d}"
+    assert f".slurm{release}" in packages["sonde-slurm"].name
+    requires = "\n".join(query(packages["sonde-slurm"], "--requires"))
+    assert f">= {release}" in requires and f"< {release}.999" in requires
+
+
+def test_the_plugin_exports_only_what_slurm_looks_for(installed):
+    plugin = one(installed, "usr/lib*/slurm/spank_sonde.so")
+    symbols = [line.split()[-1] for line in run("nm", "-D", "--defined-only", plugin).splitlines()]
+    assert {"plugin_name", "plugin_type", "slurm_spank_init", "slurm_spank_exit"} <= set(symbols)
+    known = re.compile(r"^(slurm_spank_\w+|spank_plugin_version|plugin_(name|type|version))$")
+    assert [s for s in symbols if not known.match(s)] == []
+
+
+@pytest.mark.parametrize("pattern", ["usr/lib*/slurm/spank_sonde.so", "usr/lib*/libsonde.so.1.*"])
+def test_what_is_loaded_into_others_needs_the_c_library_only(installed, pattern):
+    dynamic = run("readelf", "--dynamic", one(installed, pattern))
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
+    assert needed <= {"libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"}, needed
+
+
+@pytest.mark.parametrize("program", ["usr/bin/sonde", "usr/libexec/sonde/sonded"])
+def test_the_programs_run(installed, program):
+    version = re.search(
+        r"project\(sonde VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()
+    ).group(1)
+    assert version in run(installed / program, "--version")
+
+
+def test_paths_in_the_packages_are_those_of_the_packages(installed):
+    example = (installed / "usr/share/sonde/plugstack.conf.example").read_text()
+    line = [l for l in example.splitlines() if not l.startswith("#")]
+    assert line == [
+        "optional spank_sonde.so sonded=/usr/libexec/sonde/sonded config=/etc/sonde/sonde.conf"
+    ]
+    plugin = one(installed, "usr/lib*/slurm/spank_sonde.so").read_bytes()
+    assert b"/usr/libexec/sonde/sonded\0" in plugin
+    pc = one(installed, "usr/lib*/pkgconfig/sonde.pc").read_text()
+    assert "includedir=/usr/include\n" in pc
+
+
+def test_nothing_names_the_place_of_the_build(installed):
+    place = str(BUILD).encode()
+    named = [
+        str(path.relative_to(installed))
+        for path in installed.rglob("*")
+        if path.is_file() and not path.is_symlink() and place in path.read_bytes()
+    ]
+    assert named == []
+
+
+@pytest.mark.skipif(not shutil.which("rpmlint"), reason="rpmlint is not installed")
+def test_rpmlint_has_no_errors(packages):
+    settings = ROOT / "packaging" / "rpm" / "rpmlint.toml"
+    result = subprocess.run(
+        ["rpmlint", "--config", settings, ROOT / "packaging" / "rpm" / "sonde.spec",
+         *packages.values()],
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    complaints = [l for l in result.stdout.splitlines() if re.search(r": [EW]: ", l)]
+    assert complaints == []
