@@ -44,6 +44,7 @@ Environment DetectEnvironment();
 using Run = std::function<int(const Environment&)>;
 
 void RegisterLs(CLI::App& app, Run& run);
+void RegisterServe(CLI::App& app, Run& run);
 void RegisterShow(CLI::App& app, Run& run);
 void RegisterUrl(CLI::App& app, Run& run);
 
