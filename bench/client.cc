@@ -1,11 +1,11 @@
 // What an update of an application's metric costs, and what reading them costs the daemon; beside
-// prometheus-cpp where it is installed. Every figure is the best of several rounds.
+// prometheus-cpp where it is installed. Every figure is processor time, the best of many rounds.
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,16 +21,21 @@
 
 namespace {
 
-constexpr int kRounds = 7;
-constexpr int kUpdates = 20'000'000;
+constexpr int kRounds = 50;
+constexpr int kUpdates = 1'000'000;
+
+double ProcessorSeconds() {
+  timespec used;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
 
 double Seconds(const std::function<void()>& work) {
   double best = 1e9;
   for (int i = 0; i < kRounds; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const double start = ProcessorSeconds();
     work();
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    best = std::min(best, took.count());
+    best = std::min(best, ProcessorSeconds() - start);
   }
   return best;
 }
@@ -66,7 +71,7 @@ void FigureTwoThreads(const char* name, Update update) {
     }
     for (std::thread& thread : threads) thread.join();
   });
-  Figure(name, seconds / kUpdates * 1e9, "ns");
+  Figure(name, seconds / (2 * kUpdates) * 1e9, "ns");
 }
 
 long ResidentKiB() {
@@ -85,6 +90,8 @@ void MeasureUpdates() {
   FigurePerUpdate("gauge_set", [gauge](int i) { sonde_set(gauge, i); });
   FigurePerUpdate("gauge_set_at", [gauge](int i) { sonde_set_at(gauge, i, i); });
   FigurePerUpdate("counter_add", [counter](int) { sonde_add(counter, 1); });
+  FigurePerUpdate("counter_add_any_whole", [counter](int i) { sonde_add(counter, i); });
+  FigurePerUpdate("counter_add_fraction", [counter](int) { sonde_add(counter, 0.5); });
   FigureTwoThreads("counter_add_two_threads", [counter](int) { sonde_add(counter, 1); });
   FigurePerUpdate("no_daemon_set", [&none](int i) { sonde_set(none, i); });
   FigurePerUpdate("no_daemon_add", [&none](int) { sonde_add(none, 1); });
@@ -105,7 +112,7 @@ void MeasurePeer() {
 void MeasureMany(sonde::collect::AppSource& source) {
   constexpr int kMany = 10'000;
   const long before = ResidentKiB();
-  const auto start = std::chrono::steady_clock::now();
+  const double start = ProcessorSeconds();
   for (int i = 0; i < kMany; ++i) {
     const std::string name = "application_metric_number_" + std::to_string(i);
     const sonde_tag_t tag = {"phase", "main"};
@@ -116,8 +123,7 @@ void MeasureMany(sonde::collect::AppSource& source) {
       sonde_add(sonde_counter(name.c_str(), "seconds", help, 0, &tag, 1), i);
     }
   }
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  Figure("register", took.count() / kMany * 1e9, "ns");
+  Figure("register", (ProcessorSeconds() - start) / kMany * 1e9, "ns");
   Figure("memory_of_10000", static_cast<double>(ResidentKiB() - before), "KiB");
   source.Sample(1);
   sonde::Nanos now = 2;

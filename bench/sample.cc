@@ -1,6 +1,7 @@
 // What a sample costs: CPU time per sample and per metric at levels 2 and 4, by source, and beside
 // it node_exporter's, if it is installed.
 //
+// The kernel's own part, which no reader can avoid, is measured on the same files and given apart.
 // Both are net of the wake-up: ours is the thread's CPU time over many samples in a row; the
 // exporter's is what its process used over many scrapes, HTTP included, since that is how it gives
 // its values. Runs alternate, so that both see the same machine; figures are medians, with the
@@ -24,6 +25,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -124,6 +126,43 @@ class Ours {
 
   Nanos now_ = 1'800'000'000 * sonde::kSecond;
   Sampler sampler_;
+  std::vector<double> micros_;
+};
+
+// The same files, as the sampler keeps them open, read and not looked at: what the kernel takes to
+// write them.
+class Floor {
+ public:
+  Floor() {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code error;
+      const std::string file = std::filesystem::read_symlink(entry.path(), error);
+      const int fd = atoi(entry.path().filename().c_str());
+      const bool kernels = file.starts_with("/proc/") || file.starts_with("/sys/");
+      if (!error && kernels && std::filesystem::is_regular_file(entry.path(), error)) {
+        files_.push_back(fd);
+      }
+    }
+  }
+  void Run() {
+    static char buffer[65536];
+    const double start = ThreadSeconds();
+    for (int i = 0; i < kSamples; ++i) {
+      for (const int fd : files_) {
+        if (pread(fd, buffer, sizeof(buffer), 0) < 0) abort();
+      }
+    }
+    micros_.push_back((ThreadSeconds() - start) * 1e6 / kSamples);
+  }
+  void Print() const {
+    const Spread s = Summarize(micros_);
+    fmt::print("kernel alone, level 2: {} files, {:.1f} us ({:.1f} to {:.1f})\n", files_.size(),
+               s.median, s.low, s.high);
+    fmt::print("figure sample.level2_kernel_us {:.2f} us\n", s.median);
+  }
+
+ private:
+  std::vector<int> files_;
   std::vector<double> micros_;
 };
 
@@ -235,14 +274,17 @@ int main(int argc, char** argv) {
   std::vector<std::unique_ptr<Sleeper>> tasks;
   for (int i = 0; i < count; ++i) tasks.push_back(std::make_unique<Sleeper>());
   Ours level2(2, tasks);
+  Floor floor;  // of level 2's files, before others are open
   Ours level4(4, tasks);
   const auto exporter = Exporter::Start();
   for (int round = 0; round < kRounds; ++round) {
     level2.Run();
+    floor.Run();
     level4.Run();
     if (exporter) exporter->Run();
   }
   level2.Print(2);
+  floor.Print();
   level2.PrintSources();
   level4.Print(4);
   level4.PrintSources();

@@ -3,8 +3,12 @@
  * The upper edge is held at 1, the others at 0; ranks form a grid and exchange halos each
  * iteration. Ends after a time, or when the largest change of an iteration falls below 1e-12.
  *
- *   mpicc -O2 mpi_heat.c -o mpi_heat -lm
+ *   mpicc -O2 mpi_heat.c -o mpi_heat -lm                          (or, with metrics of its own,)
+ *   mpicc -O2 -DHAVE_SONDE mpi_heat.c -o mpi_heat -lsonde -lm
  *   srun --mpi=pmi2 -N4 ./mpi_heat [-n CELLS_PER_SIDE] [-t SECONDS] [-i ITERATIONS]
+ *
+ * With HAVE_SONDE it records heat_residual and heat_iterations_total; after a run with -i N the
+ * counter of every rank is exactly N, unless the residual ended it before.
  *
  * Prints the residual, the speed, and the CPU time all ranks took by their own account
  * (getrusage), so that what a monitor shows can be compared with it.
@@ -145,16 +149,23 @@ static double relax(Part* part) {
   return change;
 }
 
-/* What the application tells Sonde about itself. */
-static void tell(long iterations, double residual) {
+/* What the application tells Sonde about itself. Without telemetry all of it does nothing. */
 #ifdef HAVE_SONDE
-  sonde_counter_set("heat.iterations", (double)iterations);
-  sonde_gauge_set("heat.residual", residual);
-#else
-  (void)iterations;
-  (void)residual;
-#endif
+static sonde_metric_t *iterations_total, *residual_gauge;
+
+static void introduce(void) {
+  iterations_total =
+      sonde_counter("heat_iterations_total", "1", "Jacobi iterations of this rank", 0, NULL, 0);
+  residual_gauge =
+      sonde_gauge("heat_residual", "1", "Largest change of a cell in an iteration", 0, NULL, 0);
 }
+static void tell_iteration(void) { sonde_add(iterations_total, 1); }
+static void tell_residual(double residual) { sonde_set(residual_gauge, residual); }
+#else
+static void introduce(void) {}
+static void tell_iteration(void) {}
+static void tell_residual(double residual) { (void)residual; }
+#endif
 
 static double seconds_of(struct timeval time) {
   return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
@@ -183,6 +194,8 @@ int main(int argc, char** argv) {
   Options options = parse(argc, argv);
   Part part = make_part(options.cells);
 
+  introduce();
+
   const double start = MPI_Wtime();
   long iterations = 0;
   double residual = 0, wall = 0;
@@ -190,6 +203,7 @@ int main(int argc, char** argv) {
     exchange_halos(&part);
     const double change = relax(&part);
     ++iterations;
+    tell_iteration();
     const int last = iterations == options.iterations;
     if (!last && iterations % CHECK_EVERY != 0) continue;
     /* The largest of both, so that all ranks come to the same decision. */
@@ -197,7 +211,7 @@ int main(int argc, char** argv) {
     MPI_Allreduce(mine, largest, 2, MPI_DOUBLE, MPI_MAX, part.comm);
     residual = largest[0];
     wall = largest[1];
-    tell(iterations, residual);
+    tell_residual(residual);
     go_on = !last && residual > 1e-12 && (options.iterations || wall < options.seconds);
   }
 

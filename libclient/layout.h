@@ -16,11 +16,11 @@
 //   4 KiB     records: one per metric, appended, never changed; Header::records_end publishes them
 //   8 MiB     gauge cells, one cache line each
 //   9 MiB     reserved: points with a time of their own, annotations
-//   16 MiB    shards of counters: one per thread at work, kMaxMetrics doubles each
+//   16 MiB    shards of counters: one per thread at work, kMaxMetrics Counts each
 //
-// A counter's value is the sum of its slot over all shards. A thread that ends leaves its sums in
-// its shard for the next thread to go on from, so sums only grow. The last shard is shared by the
-// threads that found no other free.
+// A counter's value is the sum of its slot over all shards, whole numbers and fractions together. A
+// thread that ends leaves its sums in its shard for the next thread to go on from, so sums only
+// grow. The last shard is shared by the threads that found no other free.
 //
 // Everything is little-endian. Any change of it is a new kVersion; the daemon refuses versions
 // that it does not know. Compiled into libsonde, hence free of dependencies.
@@ -43,7 +43,14 @@ inline constexpr char kTaskTag[] = "task";
 inline constexpr size_t kCellSize = 64;
 inline constexpr size_t kShards = 256;
 inline constexpr size_t kSharedShard = kShards - 1;
-inline constexpr size_t kShardSize = kMaxMetrics * sizeof(double);
+
+// A thread's part of one counter. Apart, so that whole numbers stay exact up to 2^64 and cost an
+// integer addition.
+struct Count {
+  uint64_t whole;
+  double fraction;
+};
+inline constexpr size_t kShardSize = kMaxMetrics * sizeof(Count);
 
 inline constexpr size_t kRecordsOffset = 4096;
 inline constexpr size_t kCellsOffset = 8u << 20;

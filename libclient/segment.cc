@@ -134,9 +134,9 @@ bool Segment::Renew(size_t records, size_t gauges) {
 }
 
 bool Segment::ReserveShard(size_t shard, size_t from, size_t to) {
-  const size_t offset = kShardsOffset + shard * kShardSize + from * sizeof(double);
+  const size_t offset = kShardsOffset + shard * kShardSize + from * sizeof(Count);
   return OwnsFd() && fallocate(fd_, 0, static_cast<off_t>(offset),
-                               static_cast<off_t>((to - from) * sizeof(double))) == 0;
+                               static_cast<off_t>((to - from) * sizeof(Count))) == 0;
 }
 
 // `have` bytes from `offset` exist; makes it at least `end`, in steps.

@@ -44,8 +44,8 @@ class Segment {
   Header* header() const { return reinterpret_cast<Header*>(base_); }
   char* records() const { return base_ + kRecordsOffset; }
   Cell* cell(size_t slot) const { return reinterpret_cast<Cell*>(base_ + kCellsOffset) + slot; }
-  double* shard(size_t index) const {
-    return reinterpret_cast<double*>(base_ + kShardsOffset + index * kShardSize);
+  Count* shard(size_t index) const {
+    return reinterpret_cast<Count*>(base_ + kShardsOffset + index * kShardSize);
   }
 
  private:

@@ -6,9 +6,18 @@ namespace {
 void* ToHandle(size_t shard) { return reinterpret_cast<void*>(shard + 1); }
 size_t FromHandle(void* handle) { return reinterpret_cast<size_t>(handle) - 1; }
 
+// As sonde_add() decides.
+bool IsWhole(double value) {
+  return value >= 0 && value < 9007199254740992.0 &&
+         static_cast<double>(static_cast<int64_t>(value)) == value;
+}
+
+static_assert(sizeof(sonde_count) == sizeof(Count) &&
+              offsetof(sonde_count, fraction) == offsetof(Count, fraction));
+
 }  // namespace
 
-void AddShared(double* cell, double value) {
+void AddAtomically(double* cell, double value) {
   double old, sum;
   __atomic_load(cell, &old, __ATOMIC_RELAXED);
   do {
@@ -24,7 +33,7 @@ void Shards::Prepare(Segment& segment, uint32_t slot) {
   if (thread.state == kNoShard) {
     shard = Take(segment);
     thread.state = shard == kSharedShard ? kCommonShard : kOwnShard;
-    thread.cells = segment.shard(shard);
+    thread.counts = reinterpret_cast<sonde_count*>(segment.shard(shard));
   } else if (thread.state == kOwnShard) {
     shard = FromHandle(pthread_getspecific(key_));
   }
@@ -73,9 +82,24 @@ void Shards::Reset() {
   sonde_thread_ = {};
 }
 
+void Shards::AddToOwn(uint32_t slot, double value) {
+  sonde_count& count = sonde_thread_.counts[slot];
+  if (IsWhole(value)) {
+    __atomic_store_n(&count.whole, count.whole + static_cast<uint64_t>(value), __ATOMIC_RELAXED);
+  } else {
+    const double sum = count.fraction + value;
+    __atomic_store(&count.fraction, &sum, __ATOMIC_RELAXED);
+  }
+}
+
 bool Shards::AddToCommon(Segment& segment, uint32_t slot, double value) {
   if (slot >= __atomic_load_n(&limits_[kSharedShard], __ATOMIC_ACQUIRE)) return false;
-  AddShared(segment.shard(kSharedShard) + slot, value);
+  Count& count = segment.shard(kSharedShard)[slot];
+  if (IsWhole(value)) {
+    __atomic_fetch_add(&count.whole, static_cast<uint64_t>(value), __ATOMIC_RELAXED);
+  } else {
+    AddAtomically(&count.fraction, value);
+  }
   return true;
 }
 

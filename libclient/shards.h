@@ -27,7 +27,7 @@ enum ThreadState : uint32_t {
 };
 
 // Adds to a cell that other threads write, too; NaN counts as zero.
-void AddShared(double* cell, double value);
+void AddAtomically(double* cell, double value);
 
 class Shards {
  public:
@@ -46,11 +46,14 @@ class Shards {
   // In the child of a fork, in its only thread: nobody has a shard and nothing is reserved.
   void Reset();
 
+  // The calling thread, without the mutex; Prepare came first.
+  static void AddToOwn(uint32_t slot, double value);
+
   // Any thread, without the mutex. False if Prepare must come first.
   bool AddToCommon(Segment& segment, uint32_t slot, double value);
 
  private:
-  static constexpr uint32_t kSlotsPerStep = 512;  // a page
+  static constexpr uint32_t kSlotsPerStep = 256;  // a page
 
   size_t Take(Segment& segment);
   bool Extend(Segment& segment, size_t shard, uint32_t slot);

@@ -151,6 +151,7 @@ sonde_metric_t* Register(const Declaration& declaration) {
 void AddToCounter(uint32_t slot, double value) {
   if (!__atomic_load_n(&library.counting, __ATOMIC_ACQUIRE)) return;
   const sonde_thread& thread = sonde_thread_;
+  if (slot < thread.limit) return Shards::AddToOwn(slot, value);
   if (thread.state == kDenied) return;
   if (thread.state == kCommonShard && library.shards.AddToCommon(library.segment, slot, value)) {
     return;
@@ -162,7 +163,7 @@ void AddToCounter(uint32_t slot, double value) {
   if (thread.state == kCommonShard) {
     library.shards.AddToCommon(library.segment, slot, value);
   } else if (slot < thread.limit) {
-    AddShared(thread.cells + slot, value);
+    Shards::AddToOwn(slot, value);
   }
 }
 
@@ -212,7 +213,7 @@ SONDE_EXPORT void sonde_set_at(sonde_metric_t* metric, double value, int64_t tim
 
 SONDE_EXPORT void sonde_add_slow_(sonde_metric_t* metric, double value) {
   if (metric->cell != nullptr) {
-    sonde::client::AddShared(metric->cell, value);
+    sonde::client::AddAtomically(metric->cell, value);
   } else if (value >= 0) {
     sonde::client::AddToCounter(metric->slot, value);
   }

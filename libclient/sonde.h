@@ -91,9 +91,15 @@ int sonde_status(void);
 /* That code in words; a constant string. */
 const char* sonde_strerror(int code);
 
-/* Internal to sonde_add(): the calling thread's own place for counters. */
+/* Internal to sonde_add(): the calling thread's own part of every counter. Whole numbers are added
+ * up apart from fractions: they are exact, and adding integers in memory costs a tenth of adding
+ * doubles. */
+struct sonde_count {
+  uint64_t whole;
+  double fraction;
+};
 struct sonde_thread {
-  double* cells;
+  struct sonde_count* counts;
   uint32_t limit; /* slots below may be added to */
   uint32_t state;
 };
@@ -108,20 +114,19 @@ static inline void sonde_set(sonde_metric_t* metric, double value) {
   }
 }
 
-/* Adds to a counter; what is negative or not a number is ignored. Adds to a gauge, too, then of
- * either sign and slower. Sums are doubles: whole numbers are exact up to 2^53. */
+/* Adds to a counter; what is negative or not a number is ignored. Whole numbers are cheapest. Adds
+ * to a gauge, too, then of either sign. */
 static inline void sonde_add(sonde_metric_t* metric, double value) {
-  double* cell;
-  double sum;
   if (metric == NULL) return;
-  if (__builtin_expect(metric->slot >= sonde_thread_.limit || !(value >= 0), 0)) {
-    sonde_add_slow_(metric, value);
-    return;
+  if (metric->slot < sonde_thread_.limit && value >= 0 && value < 9007199254740992.0) {
+    const uint64_t whole = (uint64_t)(int64_t)value;
+    if ((double)(int64_t)whole == value) {
+      uint64_t* const sum = &sonde_thread_.counts[metric->slot].whole;
+      __atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + whole, __ATOMIC_RELAXED);
+      return;
+    }
   }
-  cell = sonde_thread_.cells + metric->slot;
-  __atomic_load(cell, &sum, __ATOMIC_RELAXED);
-  sum += value;
-  __atomic_store(cell, &sum, __ATOMIC_RELAXED);
+  sonde_add_slow_(metric, value);
 }
 
 #ifdef __cplusplus

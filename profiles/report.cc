@@ -17,6 +17,7 @@ using text::Printable;
 
 constexpr size_t kBarWidth = 24;
 constexpr std::string_view kIndent = "  ";
+constexpr size_t kLabelWidth = 9;
 constexpr size_t kMaxGaps = 8;  // nodes named for what is missing of them
 
 std::string Seconds(double seconds) { return text::Value(seconds, "seconds"); }
@@ -56,10 +57,7 @@ class Report {
   void Notes();
 
   void Line(std::string_view text) { out_.append(text).append("\n"); }
-  // "Label   text": labels of all lines are as wide.
-  void Labelled(std::string_view label, std::string_view text) {
-    Line(fmt::format("{:<9}{}", label, text));
-  }
+  void Labelled(std::string_view label, std::string_view text);
   std::string Bar(double ratio) const { return text::Bar(ratio, kBarWidth, options_.unicode); }
   std::string State() const {
     const std::string name(ToString(job_.state));
@@ -76,6 +74,26 @@ class Report {
   std::string out_;
 };
 
+// "Label    text", as wide as the terminal: what does not fit goes on below the text.
+void Report::Labelled(std::string_view label, std::string_view text) {
+  std::string line = fmt::format("{:<{}}", label, kLabelWidth);
+  bool first = true;
+  while (!text.empty()) {
+    const size_t blank = text.find(' ');
+    const std::string_view word = text.substr(0, blank);
+    if (!first && text::Width(line) + 1 + text::Width(word) > options_.width) {
+      Line(line);
+      line.assign(kLabelWidth, ' ');
+      first = true;
+    }
+    if (!first) line += ' ';
+    line += word;
+    first = false;
+    text.remove_prefix(blank == std::string_view::npos ? text.size() : blank + 1);
+  }
+  Line(line);
+}
+
 std::string Report::Short() {
   const Summary& s = summary_;
   out_ = fmt::format("sonde: {} {}", Printable(job_.id.ToString()), State());
@@ -83,7 +101,7 @@ std::string Report::Short() {
   if (!std::isnan(s.cpu_of_tasks)) out_ += ", CPU " + Percent(s.cpu_of_tasks);
   if (!std::isnan(s.memory_peak.value)) {
     out_ += ", memory " + Bytes(s.memory_peak.value);
-    if (!s.memory_peak.by.empty()) out_ += " on " + Printable(s.memory_peak.by);
+    if (!s.memory_peak.by.empty()) out_ += fmt::format(" ({})", Printable(s.memory_peak.by));
   }
   if (job_.coverage.expected != 0) out_ += ", coverage " + Percent(job_.coverage.Ratio());
   Line(fmt::format("; see: sonde show {}", Printable(job_.id.ToString())));
@@ -132,8 +150,7 @@ void Report::Cpu() {
     used += fmt::format(", {} of it in the system", Percent(s.cpu_system / s.cpu_seconds));
   }
   if (!std::isnan(s.cpu_of_nodes)) {
-    used += fmt::format("; {} of the nodes' {} CPUs", Percent(s.cpu_of_nodes),
-                        text::Number(s.node_cpus));
+    used += fmt::format("; {} of all {} CPUs", Percent(s.cpu_of_nodes), text::Number(s.node_cpus));
   }
   Labelled(std::isnan(s.cpu_of_tasks) ? "CPU" : "", used);
   if (s.least_cpu.by != s.most_cpu.by && s.least_cpu.value < s.most_cpu.value) {
@@ -146,18 +163,16 @@ void Report::Cpu() {
 void Report::Memory() {
   const Summary& s = summary_;
   if (std::isnan(s.memory_peak.value)) return;
-  const std::string by = s.memory_peak.by.empty() ? "" : " on " + Printable(s.memory_peak.by);
-  // A task's name says "on" itself.
-  const std::string where = s.memory_peak.by.starts_with("task ")
-                                ? " of " + Printable(s.memory_peak.by) + ", the largest"
-                                : by;
+  const std::string& by = s.memory_peak.by;
+  std::string whose;
+  if (!by.empty()) whose = (by.starts_with("task ") ? " for " : " on ") + Printable(by);
   if (std::isnan(s.memory_of_node)) {
-    Labelled("Memory", Bytes(s.memory_peak.value) + where);
-    return;
+    Labelled("Memory", Bytes(s.memory_peak.value) + whose);
+  } else {
+    Labelled("Memory",
+             fmt::format("{} {}: {} of {}{}", Bar(s.memory_of_node), Percent(s.memory_of_node),
+                         Bytes(s.memory_peak.value), Bytes(s.memory_total), whose));
   }
-  Labelled("Memory",
-           fmt::format("{} {}: {}{} of {}", Bar(s.memory_of_node), Percent(s.memory_of_node),
-                       Bytes(s.memory_peak.value), where, Bytes(s.memory_total)));
 }
 
 // The node to look at first: the one whose tasks got the least CPU per task if that is far from
@@ -216,8 +231,12 @@ void Report::Traffic() {
   const auto both = [&](std::string_view label, double in, std::string_view in_name, double out,
                         std::string_view out_name, std::string_view whose) {
     if (std::isnan(in) && std::isnan(out)) return;
-    Labelled(label,
-             fmt::format("{} {}, {} {} ({})", Bytes(in), in_name, Bytes(out), out_name, whose));
+    std::string parts;
+    if (!std::isnan(in)) parts = fmt::format("{} {}", Bytes(in), in_name);
+    if (!std::isnan(out)) {
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", Bytes(out), out_name);
+    }
+    Labelled(label, fmt::format("{} ({})", parts, whose));
   };
   Line("");
   both("I/O", s.task_read, "read", s.task_written, "written", "the tasks, from and to storage");

@@ -49,6 +49,13 @@ void WriteApplication(JsonWriter& w, const FootprintEntry& e, const JobDescripti
 
 }  // namespace
 
+std::string SummaryToJson(const Summary& summary) {
+  std::string out;
+  JsonWriter w(out);
+  WriteSummary(w, summary);
+  return out;
+}
+
 std::string ReportToJson(const Profile& profile, const std::vector<NodeRow>& nodes, Nanos now) {
   std::string out;
   JsonWriter w(out);

@@ -26,9 +26,11 @@ class Environment {
   // The first of the names that is set and not empty, or "".
   template <typename... Name>
   std::string_view First(Name... name) const {
-    std::string_view found;
-    ((found = Find(name).value_or(""), !found.empty()) || ...);
-    return found;
+    for (const std::string_view candidate : {std::string_view(name)...}) {
+      const std::string_view value = Find(candidate).value_or("");
+      if (!value.empty()) return value;
+    }
+    return {};
   }
   // Calls f(entry) with every NAME=VALUE, a zero-terminated string.
   template <typename F>

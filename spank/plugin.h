@@ -11,6 +11,9 @@
 // Thread safety: Slurm calls the plugin from one thread at a time.
 #pragma once
 
+#include <sys/resource.h>
+#include <sys/types.h>
+
 #include <cstdint>
 #include <vector>
 

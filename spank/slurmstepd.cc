@@ -1,6 +1,7 @@
 // slurmstepd: starts a daemon on the node as the job's user, tells it of every task and hands it
 // their perf events, and has it finish when the last task of the node ends.
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>

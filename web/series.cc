@@ -1,7 +1,7 @@
 // GET /api/v1/series: one metric of one step over time, reduced over its nodes, with the names of
 // the nodes that hold the extremes. It is what the page draws.
 //
-// Counters come as rates per second. Up to kMaxDetail nodes and tasks the series of each are read
+// Counters come as rates per second. Up to kMaxDetail series, those of all nodes and tasks are read
 // and reduced here, which gives the extremes their owners; above that the tree reduces, and they
 // have none.
 #include <algorithm>
@@ -17,13 +17,14 @@
 namespace sonde::web {
 namespace {
 
-constexpr uint32_t kMaxDetail = 512;
+constexpr size_t kMaxDetail = 4096;
 constexpr uint64_t kDefaultPoints = 300;
 constexpr std::string_view kHost = "host", kJob = "job", kTask = "task";
 
 struct Asked {
   JobDescription job;
   Metric metric;
+  size_t width = 0;                // how many reduced series the metric has
   std::set<std::string> tag_keys;  // of the metric's own tags
   Nanos start = 0;
   Nanos end = 0;
@@ -31,7 +32,7 @@ struct Asked {
   bool by_host = false;
 
   bool Detailed() const {
-    return std::max(job.nodes.size(), size_t{job.expected_tasks}) <= kMaxDetail;
+    return width * std::max<size_t>(job.nodes.size(), job.expected_tasks) <= kMaxDetail;
   }
 };
 
@@ -70,6 +71,7 @@ Result<Asked> ParseAsked(const Context& context, const Request& request) {
   for (const FootprintEntry& entry : profile->footprint) {
     if (entry.series.metric.name != *metric) continue;
     asked.metric = entry.series.metric;
+    ++asked.width;
     for (const auto& [key, value] : entry.series.tags.pairs()) asked.tag_keys.insert(key);
   }
   if (asked.metric.name.empty()) {
@@ -81,7 +83,7 @@ Result<Asked> ParseAsked(const Context& context, const Request& request) {
   asked.by_host = by != nullptr;
   SONDE_RETURN_IF_ERROR(AskedRange(context, request, asked));
   if (asked.by_host && !asked.Detailed()) {
-    return Status(Code::kLimit, "by=host: the step has more than 512 nodes or tasks");
+    return Status(Code::kLimit, "by=host: the metric has more than 4096 series in this step");
   }
   return asked;
 }

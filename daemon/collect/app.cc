@@ -357,11 +357,14 @@ void AppSource::LeaveOut(const std::string& why) {
 }
 
 void AppSource::ReadValues(Process& process, Nanos now) {
-  totals_.assign(process.counters, 0.0);
+  totals_.assign(process.counters, {});
   process.segment->AddCounters(totals_);
   for (Link& link : process.links) {
     if (link.counter) {
-      link.last = totals_[link.slot];
+      const client::Count& total = totals_[link.slot];
+      // A counter that falls, or is no number, was written by other means than libsonde's.
+      const double sum = static_cast<double>(total.whole) + total.fraction;
+      if (std::isfinite(sum)) link.last = std::max(link.last, sum);
       continue;
     }
     const AppGauge gauge = process.segment->ReadGauge(link.slot);

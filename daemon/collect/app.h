@@ -100,7 +100,7 @@ class AppSource final : public Source {
   std::vector<std::unique_ptr<Process>> processes_;
   std::unordered_map<std::string, uint32_t> columns_;  // by SeriesName
   std::vector<double> ended_;                          // by column: what ended processes counted
-  std::vector<double> totals_;                         // of one process, by slot
+  std::vector<client::Count> totals_;                  // of one process, by slot
   std::vector<AppMetric> found_;
   size_t links_ = 0;
   size_t text_ = 0;

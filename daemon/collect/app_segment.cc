@@ -163,15 +163,18 @@ AppGauge AppSegment::ReadGauge(uint32_t slot) const {
   return gauge;
 }
 
-void AppSegment::AddCounters(std::span<double> totals) const {
+void AppSegment::AddCounters(std::span<client::Count> totals) const {
   const size_t shards =
       std::min<size_t>(__atomic_load_n(&header()->shards, __ATOMIC_ACQUIRE), client::kShards);
   for (size_t shard = 0; shard < shards; ++shard) {
     const size_t limit = std::min<size_t>(
         __atomic_load_n(&header()->shard_limit[shard], __ATOMIC_ACQUIRE), totals.size());
-    const auto* cells =
-        reinterpret_cast<const double*>(base_ + client::kShardsOffset + shard * client::kShardSize);
-    for (size_t slot = 0; slot < limit; ++slot) totals[slot] += LoadRelaxed(&cells[slot]);
+    const auto* counts = reinterpret_cast<const client::Count*>(base_ + client::kShardsOffset +
+                                                                shard * client::kShardSize);
+    for (size_t slot = 0; slot < limit; ++slot) {
+      totals[slot].whole += LoadRelaxed(&counts[slot].whole);
+      totals[slot].fraction += LoadRelaxed(&counts[slot].fraction);
+    }
   }
 }
 

@@ -54,7 +54,7 @@ class AppSegment {
   AppGauge ReadGauge(uint32_t slot) const;
 
   // Adds every shard's counters to totals[slot]; slots at or above totals.size() are left out.
-  void AddCounters(std::span<double> totals) const;
+  void AddCounters(std::span<client::Count> totals) const;
 
  private:
   const client::Header* header() const { return reinterpret_cast<const client::Header*>(base_); }

@@ -86,6 +86,7 @@ void LiveSource::Query(const QuerySpec& spec, Callback callback) const {
 
 Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
                                             const JobDescription& job) const {
+  const TimeRange range = DataRange(spec);
   const std::vector<SeriesData> reduced =
       record_.Read([&](const Series& series) { return series.metric.name == spec.metric; },
                    range.first, range.last);

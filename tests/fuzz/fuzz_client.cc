@@ -37,7 +37,7 @@ void ReadSegment(std::string_view bytes) {
   collect::AppSegment segment(base);
   std::vector<collect::AppMetric> metrics;
   const bool good = segment.ReadNew(64, metrics).ok();
-  std::vector<double> totals(64);
+  std::vector<client::Count> totals(64);
   segment.AddCounters(totals);
   for (const collect::AppMetric& metric : metrics) {
     if (!CheckMetricName(metric.series.metric.name).ok()) abort();

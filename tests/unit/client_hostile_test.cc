@@ -6,10 +6,12 @@
 #include <sys/un.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -46,6 +48,9 @@ class Attacker {
 
   Header* header() { return reinterpret_cast<Header*>(base_); }
   char* records() { return base_ + client::kRecordsOffset; }
+  client::Count* counts() {
+    return reinterpret_cast<client::Count*>(base_ + client::kShardsOffset);
+  }
   int memory() const { return memory_.get(); }
   Hello hello = {client::kMagic, client::kVersion, 1, 0, 0, kSegmentSize};
 
@@ -273,8 +278,7 @@ TEST_F(AppHostile, SeriesOfADroppedProcessKeepWhatWasReadLast) {
   attacker.Publish("n_total");
   attacker.header()->shards = UINT32_MAX;
   for (uint32_t& limit : attacker.header()->shard_limit) limit = UINT32_MAX;
-  *reinterpret_cast<double*>(attacker.records() - client::kRecordsOffset + client::kShardsOffset) =
-      12;
+  attacker.counts()[0] = {12, 0};
   attacker.Connect(options_.socket);
   attacker.SendHello();
   Tick();
@@ -285,6 +289,23 @@ TEST_F(AppHostile, SeriesOfADroppedProcessKeepWhatWasReadLast) {
   Tick();
   EXPECT_EQ(source_->processes(), 0u);
   EXPECT_EQ(source_->values()[0], 12);
+}
+
+TEST_F(AppHostile, CountersNeverFallAndAreAlwaysNumbers) {
+  Start();
+  Attacker attacker;
+  attacker.Publish("n_total");
+  attacker.header()->shards = 1;
+  attacker.header()->shard_limit[0] = 1;
+  attacker.Connect(options_.socket);
+  attacker.SendHello();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const client::Count& count :
+       {client::Count{5, 0.5}, {4, 0}, {0, nan}, {0, -1e300}, {0, HUGE_VAL}}) {
+    attacker.counts()[0] = count;
+    Tick();
+    EXPECT_EQ(source_->values()[0], 5.5);
+  }
 }
 
 TEST_F(AppHostile, TooManyMetricsAreTheEndOfAProcess) {

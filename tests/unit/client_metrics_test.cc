@@ -162,8 +162,21 @@ TEST_F(AppMetrics, SumsOfThreadsAreExact) {
     EXPECT_EQ(app.Do("threads 300 500 n_total"), "ok");
     EXPECT_EQ(Read("n_total{task=\"3\"}"), round * 150'000);
   }
+  app.Do("add n_total 0.25");
+  app.Do("add n_total 1e300");
+  EXPECT_EQ(Read("n_total{task=\"3\"}"), 1e300) << "fractions and what is huge take another way";
+}
+
+TEST_F(AppMetrics, CountersAddWholeNumbersAndFractions) {
+  Start();
+  ClientProcess app(Environment());
+  app.Do("counter n_total");
+  for (const char* value : {"300000", "0.25", "0.5", "0"}) {
+    app.Do(std::string("add n_total ") + value);
+  }
+  EXPECT_EQ(Read("n_total{task=\"3\"}"), 300'000.75);
   app.Do("nan n_total");
-  EXPECT_EQ(Read("n_total{task=\"3\"}"), 300'000) << "NaN and negative values are ignored";
+  EXPECT_EQ(Read("n_total{task=\"3\"}"), 300'000.75) << "NaN and negative values are ignored";
 }
 
 TEST_F(AppMetrics, GaugesCanBeAddedTo) {

@@ -14,11 +14,18 @@ const GROUPS = [
   ['Load and pressure', /^node_(load|pressure|procs|context|forks|intr)/],
   ['Network', /^node_(network|netstat|infiniband)_/],
   ['Disks and file systems', /^node_(disk|filesystem|nfs|lustre)_/],
-  ['Hardware', /^(node_|gpu_|perf_|power_)/],
-  ['Tasks', /^(task|cgroup)_/],
+  ['Tasks', /^(task_(?!perf_)|cgroup_)/],
+  ['Hardware', /^(task_perf_|node_|gpu_|power_)/],
   ['Sonde', /^sonde_/],
   ['Application', /./],
 ];
+
+// Of a group that has many, these are drawn at once and the others on demand.
+const MAIN = new RegExp('^(node_cpu_seconds_total|node_memory_(MemAvailable|Cached|AnonPages)_bytes|' +
+    'node_load1|node_pressure_.*_waiting_seconds_total|node_network_(receive|transmit)_bytes_total|' +
+    'node_disk_(read|written)_bytes_total|task_cpu_seconds_total|task_resident_memory_bytes|' +
+    'task_(read|written)_bytes_total|task_threads|task_perf_(cycles|instructions)_total|' +
+    'sonde_(cpu_seconds_total|memory_bytes))$');
 
 // ---- Small helpers ----
 
@@ -233,7 +240,7 @@ function tagsText(tags) {
 function ownerText(owner) {
   if (!owner) return '';
   return ' ' + (owner.host || 'node ' + owner.node) +
-         (owner.rank === undefined ? '' : ' rank ' + owner.rank);
+         (owner.rank === undefined ? '' : ' task ' + owner.rank);
 }
 
 function footprintTable(metrics) {
@@ -291,18 +298,38 @@ function buildJob(view, metrics) {
   GROUPS.forEach(([name], group) => {
     const members = metrics.filter((metric) => metric.group === group);
     if (members.length === 0) return;
-    const charts = members.map((metric) => new Chart(metric));
-    view.charts.push(...charts);
+    const main = members.filter((metric) => MAIN.test(metric.metric) || name === 'Application');
+    const rest = members.filter((metric) => !main.includes(metric));
     parts.charts.append(element('section', {'aria-label': name}, element('h2', {}, name),
-        element('div', {class: 'grid'}, ...charts.map((chart) => chart.figure))));
+        chartGrid(view, main), rest.length ? moreCharts(view, rest) : null));
   });
   view.parts = parts;
   $('view').replaceChildren(parts.head,
       element('label', {class: 'switch'}, byHost, 'One line per host'), parts.charts, parts.table);
 }
 
+function chartGrid(view, metrics) {
+  const charts = metrics.map((metric) => new Chart(metric));
+  view.charts.push(...charts);
+  return element('div', {class: 'grid'}, ...charts.map((chart) => chart.figure));
+}
+
+// Charts that are made and loaded when they are asked for.
+function moreCharts(view, metrics) {
+  const details = element('details', {class: 'more'},
+      element('summary', {}, plural(metrics.length, 'more metric')));
+  details.addEventListener('toggle', () => {
+    if (details.open && details.children.length === 1) {
+      details.append(chartGrid(view, metrics));
+      refreshNow();
+    }
+  });
+  return details;
+}
+
 async function loadCharts(view, id) {
-  const queue = [...view.charts];
+  // Only what can be seen: a closed section costs nothing.
+  const queue = view.charts.filter((chart) => chart.figure.offsetParent !== null);
   const work = async () => {
     while (queue.length && !view.stale()) {
       const chart = queue.shift();
@@ -584,7 +611,7 @@ class Chart {
       const host = line[which + '_host'] ? line[which + '_host'][i] : -1;
       const rank = line[which + '_rank'] ? line[which + '_rank'][i] : -1;
       if (host === null || host < 0) return '';
-      return ' ' + this.data.hosts[host] + (rank >= 0 ? ' rank ' + rank : '');
+      return ' ' + this.data.hosts[host] + (rank >= 0 ? ' task ' + rank : '');
     };
     const order = this.lines.filter((line) => line.value[i] !== null);
     if (this.kind === 'lines') order.sort((a, b) => b.value[i] - a.value[i]);

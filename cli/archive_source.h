@@ -1,0 +1,47 @@
+// The archive as the web server's data source: what `sonde serve` shows.
+//
+// Queries are evaluated by two worker threads of its own, in the order they come. Names of series
+// come from the newest kListedSteps steps, for an archive may hold tens of thousands.
+//
+// Thread safety: that of DataSource. The destructor ends the workers; queries that have not begun
+// are called back with kUnavailable.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "profiles/archive.h"
+#include "web/data_source.h"
+
+namespace sonde::cli {
+
+class ArchiveSource : public web::DataSource {
+ public:
+  static constexpr size_t kListedSteps = 200;
+
+  explicit ArchiveSource(std::unique_ptr<Archive> archive);
+  ~ArchiveSource() override;
+
+  Result<std::vector<JobDescription>> Jobs(size_t limit) const override;
+  Result<Profile> GetProfile(const JobStep& id) const override;
+  Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
+  void Query(const QuerySpec& spec, Callback callback) const override;
+
+ private:
+  void Work();
+  Result<web::Answer> Evaluate(const QuerySpec& spec) const;
+
+  const std::unique_ptr<Archive> archive_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable wake_;
+  mutable std::deque<std::pair<QuerySpec, Callback>> queue_;
+  bool stopping_ = false;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace sonde::cli

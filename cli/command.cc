@@ -1,0 +1,131 @@
+#include "cli/command.h"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "profiles/text.h"
+
+namespace sonde::cli {
+namespace {
+
+constexpr size_t kAnyWidth = 100'000;
+constexpr size_t kNarrowest = 40;
+
+std::string_view Get(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string_view{} : value;
+}
+
+bool IsUtf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string_view value = Get(name);
+    if (value.empty()) continue;
+    return value.find("UTF-8") != std::string_view::npos ||
+           value.find("utf8") != std::string_view::npos;
+  }
+  return false;
+}
+
+size_t TerminalWidth(bool terminal) {
+  winsize size{};
+  if (terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    return std::max<size_t>(size.ws_col, kNarrowest);
+  }
+  const long columns = std::strtol(std::string(Get("COLUMNS")).c_str(), nullptr, 10);
+  if (columns > 0) return std::max(static_cast<size_t>(columns), kNarrowest);
+  return terminal ? 80 : kAnyWidth;
+}
+
+// "123_4.0" names a task of a job array, whose steps have a job id of their own.
+bool IsArrayTask(const JobDescription& job, const JobStep& id) {
+  return !job.array_job.empty() && job.array_job + "_" + job.array_task == id.job &&
+         (id.step.empty() || id.step == job.id.step);
+}
+
+}  // namespace
+
+Environment DetectEnvironment() {
+  Environment env;
+  env.uid = ::geteuid();
+  if (const passwd* entry = ::getpwuid(env.uid)) {
+    env.user = entry->pw_name;
+    env.home = entry->pw_dir;
+  }
+  if (const std::string_view home = Get("HOME"); !home.empty()) env.home = home;
+  env.terminal = ::isatty(STDOUT_FILENO) == 1;
+  env.colour = env.terminal && Get("NO_COLOR").empty() && Get("TERM") != "dumb";
+  env.unicode = IsUtf8();
+  env.width = TerminalWidth(env.terminal);
+  return env;
+}
+
+void Note(std::string_view text) {
+  const std::string line = "sonde: " + text::Printable(text) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+int Fail(const Status& status) {
+  Note(status.message());
+  return status.code() == Code::kNotFound ? kNotFound : kFailed;
+}
+
+int Print(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EPIPE) return kDone;
+    if (n < 0) return Fail(SystemError("write to stdout"));
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return kDone;
+}
+
+Result<std::string> ArchiveDirectory(const Environment& env) {
+  std::string path = env.archive;
+  if (path.empty()) {
+    const auto config = LoadConfig(env.config_path);
+    if (!config.ok()) return config.status();
+    path = ArchivePath(*config, env.user, env.uid, env.home);
+  }
+  if (path.empty() || path[0] != '/') {
+    return Status(Code::kInvalid, "the archive '" + path + "' is no absolute path");
+  }
+  return path;
+}
+
+Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env) {
+  const auto path = ArchiveDirectory(env);
+  if (!path.ok()) return path.status();
+  const bool talk = ::isatty(STDERR_FILENO) == 1;
+  constexpr size_t kWorthTelling = 20;
+  auto archive = Archive::Open(*path, kSecond, [&](size_t done, size_t total) {
+    if (!talk || total < kWorthTelling) return;
+    fmt::print(stderr, "\rsonde: moving finished steps into the archive: {} of {}{}", done, total,
+               done == total ? "\n" : "");
+  });
+  if (archive.ok() && !(*archive)->note().empty()) Note((*archive)->note());
+  return archive;
+}
+
+Result<std::vector<ProfileEntry>> FindSteps(const Archive& archive, std::string_view text) {
+  const JobStep id = JobStep::Parse(text);
+  auto found = archive.Find(id);
+  if (!found.ok() || !found->empty()) return found;
+  if (id.job.find('_') != std::string::npos) {
+    found = archive.List();
+    if (!found.ok()) return found;
+    std::erase_if(*found, [&](const ProfileEntry& e) { return !IsArrayTask(e.job, id); });
+    if (!found->empty()) return found;
+  }
+  return Status(Code::kNotFound,
+                fmt::format("there is no profile of job {}; 'sonde ls' lists what there is, "
+                            "'sonde ls --all' everything",
+                            text));
+}
+
+}  // namespace sonde::cli

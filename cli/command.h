@@ -1,0 +1,65 @@
+// What the subcommands of `sonde` share.
+//
+// Each subcommand is a file with one Register function, which main.cc has in its table: it adds the
+// subcommand and its options to the program and gives what shall run. Exit codes are kDone to
+// kNotFound, the same for all of them.
+//
+// Thread safety: one thread, main's.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config.h"
+#include "core/status.h"
+#include "profiles/archive.h"
+
+namespace sonde::cli {
+
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;    // the archive, the network or the system failed us
+inline constexpr int kUsage = 2;     // wrong options
+inline constexpr int kNotFound = 3;  // no such job, or it is not in the state that is needed
+
+// Where the program runs and for whom.
+struct Environment {
+  std::string config_path{kDefaultConfigPath};
+  std::string archive;  // as given by --archive; "" : by config and environment
+
+  std::string user;
+  std::string home;
+  uint32_t uid = 0;
+  bool terminal = false;  // stdout is one
+  bool colour = false;    // and may be coloured
+  bool unicode = false;   // the locale is UTF-8
+  size_t width = 0;       // of the terminal, or wide enough for anything
+};
+Environment DetectEnvironment();
+
+// The subcommand that was chosen; gives the exit code.
+using Run = std::function<int(const Environment&)>;
+
+void RegisterLs(CLI::App& app, Run& run);
+void RegisterShow(CLI::App& app, Run& run);
+void RegisterUrl(CLI::App& app, Run& run);
+
+// Prints "sonde: ..." to stderr and gives the exit code for the failure.
+int Fail(const Status& status);
+// Prints "sonde: ..." to stderr.
+void Note(std::string_view text);
+// To stdout. A closed pipe (`sonde ls | head`) is no failure.
+int Print(std::string_view text);
+
+Result<std::string> ArchiveDirectory(const Environment& env);
+// Opens the archive and prints its note, if there is one.
+Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env);
+
+// The profiles that "123", "123.0", "123_4" or "123_4.0" means, newest first; kNotFound with how to
+// list if there are none.
+Result<std::vector<ProfileEntry>> FindSteps(const Archive& archive, std::string_view id);
+
+}  // namespace sonde::cli

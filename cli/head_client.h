@@ -1,0 +1,21 @@
+// Asks the head of a running step over HTTP.
+//
+// Thread safety: functions without state; they block up to their timeout.
+#pragma once
+
+#include <string>
+
+#include "core/status.h"
+#include "core/time.h"
+#include "profiles/archive.h"
+
+namespace sonde::cli {
+
+// GET of `target` with the endpoint's token; the body of a 200 answer. kTimeout, kUnavailable if
+// nobody listens, kPermission for 401, kNotFound for 404.
+Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target, Nanos timeout);
+
+// Everything but letters, digits, '-', '.', '_' and '~' as %XX.
+std::string PercentEncode(std::string_view text);
+
+}  // namespace sonde::cli

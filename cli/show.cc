@@ -1,0 +1,103 @@
+// sonde show: the report of one step, running or finished.
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/head_client.h"
+#include "profiles/report.h"
+
+namespace sonde::cli {
+namespace {
+
+constexpr Nanos kPatience = 3 * kSecond;  // with a head that does not answer
+
+struct Options {
+  std::string id;
+  size_t run = 1;
+  bool json = false;
+  bool brief = false;
+};
+
+// From the head if the step runs; from what is stored if it is over or the head cannot be reached.
+Result<Profile> LoadProfile(const Archive& archive, const ProfileEntry& entry) {
+  if (!entry.running) return archive.Load(entry.key);
+  Status status(Code::kUnavailable, "it does not say where it can be reached");
+  if (entry.endpoint.port != 0) {
+    const auto answer = AskHead(
+        entry.endpoint, "/api/v1/profile?job=" + PercentEncode(entry.job.id.ToString()), kPatience);
+    auto profile = answer.ok() ? ProfileFromJson(*answer) : answer.status();
+    if (profile.ok()) return profile;
+    status = profile.status();
+  }
+  Note(fmt::format("{} is running; this is what it has stored so far ({})", entry.job.id.ToString(),
+                   status.message()));
+  auto stored = archive.Load(entry.key);
+  if (stored.ok()) return stored;
+  Profile bare;
+  bare.job = entry.job;
+  return bare;
+}
+
+// Other steps and runs that the same id names.
+void TellOthers(const std::vector<ProfileEntry>& found, const ProfileEntry& shown) {
+  std::string others;
+  size_t runs = 0;
+  for (const ProfileEntry& entry : found) {
+    if (entry.key == shown.key) continue;
+    if (entry.job.id == shown.job.id) {
+      ++runs;
+    } else if (const std::string id = entry.job.id.ToString();
+               (others + ",").find(" " + id + ",") == std::string::npos) {
+      others += (others.empty() ? " " : ", ") + id;
+    }
+  }
+  if (!others.empty()) Note("other steps of this job:" + others);
+  if (runs > 0) {
+    Note(fmt::format("this step ran {} times (requeued); --run 2 shows the one before the newest",
+                     runs + 1));
+  }
+}
+
+int Show(const Options& options, const Environment& env) {
+  const auto archive = OpenArchive(env);
+  if (!archive.ok()) return Fail(archive.status());
+  const auto found = FindSteps(**archive, options.id);
+  if (!found.ok()) return Fail(found.status());
+  if (options.run > found->size()) {
+    return Fail({Code::kNotFound,
+                 fmt::format("there are only {} profiles of {}", found->size(), options.id)});
+  }
+  const ProfileEntry& entry = (*found)[options.run - 1];
+  const auto profile = LoadProfile(**archive, entry);
+  if (!profile.ok()) return Fail(profile.status());
+  ReportOptions report;
+  report.width = env.width;
+  report.unicode = env.unicode;
+  report.colour = env.colour;
+  report.now = Clock::System().Now();
+  if (options.brief) report.form = ReportOptions::Form::kShort;
+  auto rows = ReadNodeRows(**archive, entry.key, profile->job);
+  if (rows.ok()) {
+    report.nodes = *std::move(rows);
+  } else {
+    Note(fmt::format("there is no table of nodes: {}", rows.status().message()));
+  }
+  if (options.json) return Print(ReportToJson(*profile, report.nodes, report.now) + "\n");
+  if (options.run == 1) TellOthers(*found, entry);
+  return Print(RenderReport(*profile, report));
+}
+
+}  // namespace
+
+void RegisterShow(CLI::App& app, Run& run) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("show", "Show the report of a step");
+  sub->add_option("JOB[.STEP]", options->id, "As in 123, 123.0, 123.batch or 123_4.0")->required();
+  sub->add_option("--run", options->run, "Of several that match: 1 is the newest")
+      ->check(CLI::Range(size_t{1}, size_t{1'000'000}));
+  sub->add_flag("--json", options->json, "As JSON, with every value exactly");
+  sub->add_flag("--short", options->brief, "In one line");
+  sub->callback(
+      [options, &run] { run = [options](const Environment& env) { return Show(*options, env); }; });
+}
+
+}  // namespace sonde::cli

@@ -1,0 +1,284 @@
+// The command as its users run it: a process with an archive of its own.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/json.hpp>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "profiles/archive.h"
+#include "profiles/archive_dir.h"
+#include "tests/unit/profiles_fixture.h"
+
+namespace sonde {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+class CliTest : public testing::Test {
+ protected:
+  Outcome Sonde(const std::string& arguments, const std::string& environment = "") {
+    const std::string err = dir_.path() + "/stderr";
+    const std::string command = "env LC_ALL=C.UTF-8 TZ=UTC SONDE_ARCHIVE='" + root() + "' " +
+                                environment + " '" SONDE_BINARY "' " + arguments + " 2>'" + err +
+                                "'";
+    Outcome outcome;
+    std::FILE* pipe = ::popen(command.c_str(), "r");
+    if (pipe == nullptr) return outcome;
+    char buffer[4096];
+    for (size_t n; (n = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;) {
+      outcome.out.append(buffer, n);
+    }
+    outcome.code = WEXITSTATUS(::pclose(pipe));
+    std::ostringstream text;
+    text << std::ifstream(err).rdbuf();
+    outcome.err = text.str();
+    return outcome;
+  }
+  std::unique_ptr<LiveArchive> Start(const JobDescription& job) {
+    auto live = LiveArchive::Create(root(), job);
+    EXPECT_TRUE(live.ok()) << live.status().message();
+    return *std::move(live);
+  }
+  void Finish(const JobDescription& job) {
+    auto live = Start(job);
+    for (uint32_t node : {0u, 1u}) ASSERT_TRUE(PutNodeBlock(*live, node, 1, 0, 10).ok());
+    Profile profile;
+    profile.job = job;
+    profile.job.state = EndState::kCompleted;
+    profile.job.end = job.start + 10 * kSecond;
+    profile.job.coverage = {20, 20};
+    FootprintEntry cpu;
+    cpu.series = TaskSeries()[0];
+    cpu.ticks = 10;
+    cpu.last = 30.000000000000004;
+    profile.footprint.push_back(cpu);
+    ASSERT_TRUE(live->PutProfile(profile).ok());
+    ASSERT_TRUE(live->Finish().ok());
+  }
+  std::string root() const { return dir_.path() + "/archive"; }
+
+  TempDir dir_;
+};
+
+TEST_F(CliTest, ListsTheNewestFirst) {
+  for (int i = 0; i < 25; ++i) Finish(TestJob(std::to_string(100 + i), kTestStart + i * kSecond));
+  const Outcome some = Sonde("ls");
+  EXPECT_EQ(some.code, 0) << some.err;
+  EXPECT_EQ(std::count(some.out.begin(), some.out.end(), '\n'), 21);
+  EXPECT_LT(some.out.find("124.0"), some.out.find("123.0"));
+  EXPECT_THAT(some.out, AllOf(HasSubstr("heat"), HasSubstr("completed"), HasSubstr("75 %"),
+                              HasSubstr("100 %"), Not(HasSubstr("\x1b")), Not(HasSubstr("104.0"))));
+  EXPECT_THAT(Sonde("ls -n 2").out, Not(HasSubstr("122.0")));
+  EXPECT_THAT(Sonde("ls --all").out, HasSubstr("100.0"));
+}
+
+TEST_F(CliTest, ListsAsJson) {
+  Finish(TestJob());
+  const Outcome o = Sonde("ls --json");
+  const auto list = boost::json::parse(o.out).as_array();
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0].at("job").at("job"), "123");
+  EXPECT_EQ(list[0].at("running"), false);
+  EXPECT_EQ(list[0].at("summary").at("duration_seconds").to_number<double>(), 10);
+}
+
+TEST_F(CliTest, AnEmptyArchiveIsNoFailure) {
+  const Outcome o = Sonde("ls");
+  EXPECT_EQ(o.code, 0);
+  EXPECT_EQ(o.out, "");
+  EXPECT_THAT(o.err, AllOf(HasSubstr("no archive"), HasSubstr("--telemetry-level=2")));
+}
+
+TEST_F(CliTest, ShowsTheReportWithATableOfNodes) {
+  Finish(TestJob());
+  const Outcome o = Sonde("show 123");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("Sonde: 123.0 (heat) on frost: completed"),
+                           HasSubstr("75 % of 4 tasks"), HasSubstr("*  n1"),
+                           HasSubstr("100 %: 20 of 20 node samples")));
+}
+
+TEST_F(CliTest, ShowsExactValuesAsJson) {
+  Finish(TestJob());
+  const Outcome o = Sonde("show 123.0 --json");
+  EXPECT_THAT(o.out, HasSubstr("\"cpu_seconds\":30.000000000000004"));
+  const auto json = boost::json::parse(o.out);
+  ASSERT_EQ(json.at("nodes").as_array().size(), 2u);
+  EXPECT_EQ(json.at("nodes").at(1).at("host"), "n2");
+  EXPECT_EQ(json.at("nodes").at(1).at("cpu_seconds").to_number<double>(), TestCpu(10, 1));
+  EXPECT_TRUE(json.at("nodes").at(1).at("disk_read_bytes").is_null());
+  EXPECT_EQ(json.at("profile").at("job").at("state"), "completed");
+}
+
+TEST_F(CliTest, SaysHowToFindAJobThatItDoesNotKnow) {
+  Finish(TestJob());
+  for (const char* command : {"show 999", "show 123.7", "url 999"}) {
+    const Outcome o = Sonde(command);
+    EXPECT_EQ(o.code, 3) << command;
+    EXPECT_EQ(o.out, "");
+    EXPECT_THAT(o.err, HasSubstr("'sonde ls' lists")) << command;
+  }
+}
+
+TEST_F(CliTest, FindsTheTaskOfAnArray) {
+  JobDescription job = TestJob("130");
+  job.array_job = "120";
+  job.array_task = "7";
+  Finish(job);
+  EXPECT_THAT(Sonde("show 120_7").out, HasSubstr("Sonde: 130.0"));
+  EXPECT_THAT(Sonde("show 120_7.0").out, HasSubstr("Sonde: 130.0"));
+  EXPECT_EQ(Sonde("show 120_8").code, 3);
+}
+
+TEST_F(CliTest, OfARequeuedStepEveryRunCanBeSeen) {
+  JobDescription job = TestJob();
+  Finish(job);
+  job.name = "second";
+  job.start += 60 * kSecond;
+  Finish(job);
+  const Outcome newest = Sonde("show 123.0");
+  EXPECT_THAT(newest.out, HasSubstr("(second)"));
+  EXPECT_THAT(newest.err, HasSubstr("ran 2 times"));
+  EXPECT_THAT(Sonde("show 123.0 --run 2").out, HasSubstr("(heat)"));
+  EXPECT_EQ(Sonde("show 123.0 --run 3").code, 3);
+}
+
+TEST_F(CliTest, WrongUsageHasItsOwnExitCode) {
+  for (const char* arguments : {"", "fly", "show", "ls -n 0", "ls --what"}) {
+    EXPECT_EQ(Sonde(arguments).code, 2) << arguments;
+  }
+  EXPECT_EQ(Sonde("--help").code, 0);
+  EXPECT_THAT(Sonde("--version").out, HasSubstr("sonde "));
+}
+
+TEST_F(CliTest, AnArchiveThatIsAFileIsOneClearMessage) {
+  std::ofstream(root()) << "x";
+  const Outcome o = Sonde("ls");
+  EXPECT_EQ(o.code, 1);
+  EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("is not a directory"), HasSubstr("SONDE_ARCHIVE")));
+}
+
+// Answers one request like the head of a running step.
+class FakeHead {
+ public:
+  FakeHead(std::string token, std::string body) {
+    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(listener_, 1), 0);
+    EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this, token = std::move(token), body = std::move(body)] {
+      Answer("Authorization: Bearer " + token, body);
+    });
+  }
+  FakeHead(const FakeHead&) = delete;
+  FakeHead& operator=(const FakeHead&) = delete;
+  ~FakeHead() {
+    ::shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    ::close(listener_);
+  }
+  uint16_t port() const { return port_; }
+
+ private:
+  void Answer(const std::string& wanted, const std::string& body) const {
+    const int client = ::accept(listener_, nullptr, nullptr);
+    if (client < 0) return;
+    std::string request;
+    char buffer[4096];
+    while (request.find("\r\n\r\n") == std::string::npos) {
+      const ssize_t n = ::read(client, buffer, sizeof(buffer));
+      if (n <= 0) break;
+      request.append(buffer, static_cast<size_t>(n));
+    }
+    const bool right = request.find(wanted) != std::string::npos &&
+                       request.starts_with("GET /api/v1/profile?job=123.0 ");
+    const std::string text = right ? body : "no";
+    const std::string answer = std::string("HTTP/1.1 ") + (right ? "200 OK" : "401 Unauthorized") +
+                               "\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" +
+                               text;
+    EXPECT_EQ(::write(client, answer.data(), answer.size()), static_cast<ssize_t>(answer.size()));
+    ::close(client);
+  }
+
+  int listener_ = -1;
+  uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+TEST_F(CliTest, OfARunningStepTheHeadIsAsked) {
+  auto live = Start(TestJob());
+  Profile profile;
+  profile.job = TestJob();
+  profile.job.name = "from-the-head";
+  {
+    const FakeHead head("s3cret", ProfileToJson(profile));
+    ASSERT_TRUE(live->PutEndpoint(HostName(), head.port(), "s3cret").ok());
+    EXPECT_THAT(Sonde("show 123").out, HasSubstr("(from-the-head) on frost: running"));
+  }
+  {
+    const FakeHead head("another", ProfileToJson(profile));
+    ASSERT_TRUE(live->PutEndpoint(HostName(), head.port(), "s3cret").ok());
+    const Outcome refused = Sonde("show 123");
+    EXPECT_EQ(refused.code, 0);
+    EXPECT_THAT(refused.err, HasSubstr("refuses the token"));
+    EXPECT_THAT(refused.out, HasSubstr("(heat) on frost: running"));
+  }
+}
+
+TEST_F(CliTest, WithoutItsHeadARunningStepShowsWhatItStored) {
+  auto live = Start(TestJob());
+  ASSERT_TRUE(PutReducedBlock(*live, 1, 0, 10).ok());
+  uint16_t port = 0;
+  {
+    const FakeHead gone("", "");
+    port = gone.port();
+  }
+  ASSERT_TRUE(live->PutEndpoint(HostName(), port, "s3cret").ok());
+  const Outcome o = Sonde("show 123");
+  EXPECT_EQ(o.code, 0);
+  EXPECT_THAT(o.err, HasSubstr("stored so far"));
+  EXPECT_THAT(o.out, AllOf(HasSubstr("running"), HasSubstr("30 s of CPU time"),
+                           HasSubstr("20 of 20 node samples")));
+  EXPECT_THAT(Sonde("ls").out, HasSubstr("running"));
+}
+
+TEST_F(CliTest, SaysWhereARunningStepIsWatched) {
+  auto live = Start(TestJob());
+  const Outcome none = Sonde("url 123");
+  EXPECT_EQ(none.code, 3);
+  EXPECT_THAT(none.err, HasSubstr("serves no pages"));
+  ASSERT_TRUE(live->PutEndpoint("login1", 4243, "s3cret").ok());
+  const Outcome o = Sonde("url 123.0");
+  EXPECT_EQ(o.code, 0);
+  EXPECT_THAT(o.out, AllOf(HasSubstr("http://localhost:4243/?token=s3cret\n"),
+                           HasSubstr("ssh -NL 4243:localhost:4243 "), HasSubstr("@login1\n")));
+  live.reset();
+  const Outcome over = Sonde("url 123");
+  EXPECT_EQ(over.code, 3);
+  EXPECT_THAT(over.err, AllOf(HasSubstr("is not running any more"), HasSubstr("sonde serve")));
+}
+
+}  // namespace
+}  // namespace sonde

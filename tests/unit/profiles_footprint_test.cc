@@ -1,0 +1,131 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "profiles/footprint.h"
+#include "tests/unit/profiles_fixture.h"
+
+namespace sonde {
+namespace {
+
+Reduced Of(std::initializer_list<std::pair<uint32_t, double>> values) {
+  Reduced reduced;
+  for (const auto& [node, value] : values) reduced.Add(value, {node, Owner::kNobody});
+  return reduced;
+}
+
+class FootprintTest : public testing::Test {
+ protected:
+  void Use(MetricType type, Reduction reduction = Reduction::kSum) {
+    builder_.SetSeries({TestSeries("m", type, {}, reduction)});
+  }
+  void Row(std::initializer_list<std::pair<uint32_t, double>> values) {
+    const Reduced row[] = {Of(values)};
+    builder_.AddRow(kTestStart + ++tick_ * kSecond, row);
+  }
+  FootprintEntry Entry() const {
+    const auto entries = builder_.Entries();
+    EXPECT_EQ(entries.size(), 1u);
+    return entries.empty() ? FootprintEntry() : entries[0];
+  }
+
+  FootprintBuilder builder_{kTestStart};
+  int tick_ = 0;
+};
+
+TEST_F(FootprintTest, OfAGaugeTheStepsNumberAndSingleExtremes) {
+  Use(MetricType::kGauge);
+  Row({{0, 1}, {1, 5}});
+  Row({{0, 2}, {1, 2}});
+  const FootprintEntry e = Entry();
+  EXPECT_EQ(e.ticks, 2u);
+  EXPECT_EQ(e.last, 4);
+  EXPECT_EQ(e.mean, 5);
+  EXPECT_EQ(e.min, 1);
+  EXPECT_EQ(e.min_owner.node, 0u);
+  EXPECT_EQ(e.max, 5);
+  EXPECT_EQ(e.max_owner.node, 1u);
+}
+
+TEST_F(FootprintTest, ReducesAsTheMetricDeclares) {
+  Use(MetricType::kGauge, Reduction::kMean);
+  Row({{0, 1}, {1, 5}});
+  EXPECT_EQ(Entry().last, 3);
+}
+
+TEST_F(FootprintTest, OfACounterTotalRateAndFinalExtremes) {
+  Use(MetricType::kCounter);
+  Row({{0, 1}, {1, 3}});
+  Row({{0, 2}, {1, 6}});
+  const FootprintEntry e = Entry();
+  EXPECT_EQ(e.last, 8);
+  EXPECT_EQ(e.mean, 4);  // 8 in two seconds
+  EXPECT_EQ(e.min, 2);
+  EXPECT_EQ(e.min_owner.node, 0u);
+  EXPECT_EQ(e.max, 6);
+}
+
+TEST_F(FootprintTest, WhatANodeCountedStaysWhenItLeaves) {
+  Use(MetricType::kCounter);
+  Row({{0, 100}, {1, 90}});
+  Row({{0, 110}});
+  Row({{0, 150}});
+  const FootprintEntry e = Entry();
+  // The growth of the others in the tick of the departure cannot be told from what left.
+  EXPECT_GE(e.last, 230);
+  EXPECT_LE(e.last, 240);
+  EXPECT_EQ(e.min, 90);
+  EXPECT_EQ(e.min_owner.node, 1u);
+  EXPECT_EQ(e.max, 150);
+}
+
+TEST_F(FootprintTest, ALateNodeIsNotCountedTwice) {
+  Use(MetricType::kCounter);
+  Row({{0, 10}, {1, 10}});
+  Row({{0, 20}});
+  Row({{0, 30}, {1, 30}});
+  const FootprintEntry e = Entry();
+  EXPECT_EQ(e.last, 60);
+  EXPECT_EQ(e.min, 30);
+}
+
+TEST_F(FootprintTest, MissingValuesAreNotZero) {
+  Use(MetricType::kGauge);
+  Row({{0, 4}});
+  Row({});
+  Row({{0, 6}});
+  EXPECT_EQ(Entry().ticks, 2u);
+  EXPECT_EQ(Entry().mean, 5);
+  EXPECT_EQ(Entry().min, 4);
+}
+
+TEST_F(FootprintTest, WhatWasNeverMeasuredIsLeftOut) {
+  Use(MetricType::kGauge);
+  Row({});
+  EXPECT_TRUE(builder_.Entries().empty());
+}
+
+TEST_F(FootprintTest, ASeriesGoesOnThroughAChangeOfSchema) {
+  Use(MetricType::kCounter);
+  Row({{0, 10}});
+  builder_.SetSeries(
+      {TestSeries("other", MetricType::kGauge), TestSeries("m", MetricType::kCounter)});
+  const Reduced row[] = {Of({{0, 1}}), Of({{0, 25}})};
+  builder_.AddRow(kTestStart + 5 * kSecond, row);
+  const auto entries = builder_.Entries();
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].last, 25);
+  EXPECT_EQ(entries[0].ticks, 2u);
+  EXPECT_EQ(entries[1].series.metric.name, "other");
+}
+
+TEST_F(FootprintTest, TheSameTickTwiceCountsOnce) {
+  Use(MetricType::kGauge);
+  const Reduced row[] = {Of({{0, 4}})};
+  builder_.AddRow(kTestStart + kSecond, row);
+  builder_.AddRow(kTestStart + kSecond, row);
+  EXPECT_EQ(Entry().ticks, 1u);
+}
+
+}  // namespace
+}  // namespace sonde

@@ -1,0 +1,198 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "profiles/report.h"
+#include "profiles/text.h"
+#include "tests/unit/profiles_fixture.h"
+
+namespace sonde {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+FootprintEntry Entry(Series series, double last, double min, double max) {
+  FootprintEntry e;
+  e.series = std::move(series);
+  e.ticks = 100;
+  e.last = e.mean = last;
+  e.min = min;
+  e.max = max;
+  e.min_owner = {0, 0};
+  e.max_owner = {1, 3};
+  return e;
+}
+
+// 100 s on 2 nodes with 4 tasks and 8 CPUs, half busy.
+Profile TestProfile() {
+  Profile p;
+  p.job = TestJob();
+  p.job.end = p.job.start + 100 * kSecond;
+  p.job.state = EndState::kCompleted;
+  p.job.coverage = {200, 199};
+  p.cost = {0.5, 5 * 1024 * 1024, 1e4, 2e4};
+  const auto counter = [](std::string_view name, Tags tags) {
+    return TestSeries(name, MetricType::kCounter, std::move(tags));
+  };
+  p.footprint = {
+      Entry(counter("task_cpu_seconds_total", {{"mode", "user"}}), 190, 40, 60),
+      Entry(counter("task_cpu_seconds_total", {{"mode", "system"}}), 10, 1, 4),
+      Entry(counter("node_cpu_seconds_total", {{"mode", "idle"}}), 590, 290, 300),
+      Entry(counter("node_cpu_seconds_total", {{"mode", "user"}}), 210, 100, 110),
+      Entry(TestSeries("task_resident_memory_peak_bytes", MetricType::kGauge), 3 * kGiB, kGiB / 2,
+            kGiB),
+      Entry(TestSeries("node_memory_MemTotal_bytes", MetricType::kGauge), 8 * kGiB, 4 * kGiB,
+            4 * kGiB),
+      Entry(counter("node_network_receive_bytes_total", {{"device", "eth0"}}), 2 * kGiB, 0, 1),
+      Entry(counter("node_network_receive_bytes_total", {{"device", "lo"}}), 50 * kGiB, 0, 1),
+  };
+  return p;
+}
+
+NodeRow Row(const std::string& host, double cpu, double memory) {
+  NodeRow row;
+  row.host = host;
+  row.tasks = 2;
+  row.cpu_seconds = cpu;
+  row.memory_peak = memory;
+  row.memory_total = 4 * kGiB;
+  row.network_received = row.network_sent = row.disk_read = row.disk_written = std::nan("");
+  return row;
+}
+
+std::string Render(const Profile& p, ReportOptions options = {}) {
+  return RenderReport(p, options);
+}
+
+TEST(Report, SaysHowWellTheProcessorsWereUsed) {
+  EXPECT_THAT(
+      Render(TestProfile()),
+      AllOf(HasSubstr("Sonde: 123.0 (heat) on frost: completed"),
+            HasSubstr("############............ 50 % of 4 tasks x 1 min 40 s"),
+            HasSubstr("3 min 20 s of CPU time, 5.0 % of it in the system; 25 % of all 8 CPUs"),
+            HasSubstr("most on task 3 on n2 (1 min 0 s)")));
+}
+
+TEST(Report, NamesTheWorstNode) {
+  ReportOptions options;
+  options.nodes = {Row("n1", 150, kGiB), Row("n2", 50, 3 * kGiB)};
+  const std::string report = Render(TestProfile(), options);
+  EXPECT_THAT(report, HasSubstr("75 %: 3.0 GiB of 4.0 GiB on n2"));
+  EXPECT_THAT(report, HasSubstr("*  n2        2  25 %"));
+  EXPECT_THAT(report, HasSubstr("most on n1 (2 min 30 s), least on n2 (50 s)"));
+  // Columns of what nobody measured are left out.
+  EXPECT_THAT(report, Not(HasSubstr("written")));
+}
+
+TEST(Report, OfManyNodesTheWorstAreShown) {
+  ReportOptions options;
+  options.max_nodes = 3;
+  for (int i = 0; i < 100; ++i) {
+    options.nodes.push_back(Row("n" + std::to_string(i), 100 - i, kGiB));
+  }
+  const std::string report = Render(TestProfile(), options);
+  EXPECT_THAT(report, AllOf(HasSubstr(" n99 "), HasSubstr(" n97 "), Not(HasSubstr(" n96 ")),
+                            HasSubstr("3 of 100 nodes")));
+}
+
+TEST(Report, CountsTheNetworkWithoutTheLoopback) {
+  EXPECT_THAT(Render(TestProfile()), HasSubstr("2.0 GiB received"));
+}
+
+TEST(Report, WhatWasNotMeasuredIsNoZero) {
+  Profile p = TestProfile();
+  p.footprint.clear();
+  const std::string report = Render(p);
+  EXPECT_THAT(report, AllOf(HasSubstr("nothing was measured"), Not(HasSubstr("Memory")),
+                            Not(HasSubstr("Network"))));
+  p.job.level = 1;
+  EXPECT_THAT(Render(p), HasSubstr("not measured at this level"));
+}
+
+TEST(Report, TellsWhatIsMissingAndWhatItCost) {
+  Profile p = TestProfile();
+  p.job.expected_nodes = 3;
+  p.job.nodes[1].lost = true;
+  p.job.nodes[1].note = "link lost";
+  p.job.notes = {"The head was killed"};
+  EXPECT_THAT(Render(p), AllOf(HasSubstr("99.50 %: 199 of 200 node samples"),
+                               HasSubstr("2 of 3 nodes reported"), HasSubstr("n2: link lost"),
+                               HasSubstr("500 ms of CPU time, 5.0 MiB of memory on a node at most"),
+                               HasSubstr("The head was killed")));
+}
+
+TEST(Report, ShowsTheApplicationsMetricsWithTheirUnits) {
+  Profile p = TestProfile();
+  Series steps = TestSeries("solver_steps_total", MetricType::kCounter, {{"phase", "a"}});
+  steps.metric.unit = "steps";
+  p.footprint.push_back(Entry(steps, 1234, 1, 2));
+  ReportOptions wide;
+  wide.width = 120;
+  EXPECT_THAT(Render(p, wide),
+              AllOf(HasSubstr("solver_steps_total{phase=\"a\"}"), HasSubstr("1234 steps"),
+                    HasSubstr("1234 steps/s"), HasSubstr("task 3 on n2")));
+}
+
+TEST(Report, CannotSteerTheTerminal) {
+  Profile p = TestProfile();
+  p.job.name =
+      "\x1b[2Jgone\xc2\x9b"
+      "31m";
+  p.job.command = "a\nb\rc";
+  p.job.nodes[0].note = "\x07";
+  p.job.notes = {"\x1b]0;title\x07"};
+  ReportOptions options;
+  options.nodes = {Row("\x1b[0m", 1, 2), Row("n2", 2, 3)};
+  for (const char c : Render(p, options)) {
+    EXPECT_TRUE(static_cast<unsigned char>(c) >= 0x20 || c == '\n') << static_cast<int>(c);
+  }
+  EXPECT_THAT(Render(p, options), Not(HasSubstr("\xc2\x9b")));
+}
+
+TEST(Report, FitsTheTerminal) {
+  Profile p = TestProfile();
+  p.job.command = std::string(500, 'x');
+  p.footprint.push_back(Entry(TestSeries(std::string(100, 'm'), MetricType::kGauge), 1, 2, 3));
+  ReportOptions options;
+  options.width = 80;
+  options.unicode = true;
+  options.nodes = {Row(std::string(60, 'n'), 1, 2), Row("n2", 2, 3)};
+  std::istringstream lines(Render(p, options));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(text::Width(line), 80u) << line;
+}
+
+TEST(Report, IsOneLineIfAsked) {
+  ReportOptions options;
+  options.form = ReportOptions::Form::kShort;
+  EXPECT_EQ(Render(TestProfile(), options),
+            "sonde: 123.0 completed in 1 min 40 s, CPU 50 %, memory 1.0 GiB (task 3 on n2), "
+            "coverage 99.50 %; see: sonde show 123.0\n");
+}
+
+TEST(Report, ColoursOnlyWhenAsked) {
+  ReportOptions options;
+  EXPECT_THAT(Render(TestProfile(), options), Not(HasSubstr("\x1b")));
+  options.colour = true;
+  EXPECT_THAT(Render(TestProfile(), options), HasSubstr("\x1b[32mcompleted\x1b[0m"));
+}
+
+TEST(Text, NumbersAreReadable) {
+  EXPECT_EQ(text::Bytes(0), "0 B");
+  EXPECT_EQ(text::Bytes(1536), "1.5 KiB");
+  EXPECT_EQ(text::Percent(0.9999), "99.99 %");
+  EXPECT_EQ(text::Percent(1), "100 %");
+  EXPECT_EQ(text::Percent(0.004), "0.4 %");
+  EXPECT_EQ(text::Percent(0), "0 %");
+  EXPECT_EQ(text::Value(std::nan(""), "bytes"), "-");
+  EXPECT_EQ(text::Value(0.25, "1"), "0.25");
+  EXPECT_EQ(text::Cut("W\xc3\xa4rme", 3), "W\xc3\xa4~");
+}
+
+}  // namespace
+}  // namespace sonde
