@@ -160,7 +160,7 @@ void AsBestIntegers(std::span<const double> column, Integers& out) {
 
 // Which differences take fewer bits.
 Kind BetterKind(const Integers& in) {
-  const auto width = [](uint64_t d) { return std::bit_width(ZigZagOf(d)); };
+  const auto width = [](uint64_t d) { return static_cast<int64_t>(std::bit_width(ZigZagOf(d))); };
   int64_t first = 0;
   int64_t second = 0;
   uint64_t before = 0;

@@ -100,8 +100,8 @@ Result<Downsample> ParseDownsample(std::string_view text) {
                          "the interval is a number above 0 with a unit of ms, s, m, h, d, w, "
                          "n, y, or it is 0all");
   }
-  const Result<Aggregator> function =
-      ParseAggregator(rest.substr(first + 1, second == rest.npos ? second : second - first - 1));
+  const Result<Aggregator> function = ParseAggregator(
+      rest.substr(first + 1, second == std::string_view::npos ? second : second - first - 1));
   if (!function.ok()) return BadDownsample(text, function.status().message());
   if (*function == Aggregator::kNone) return BadDownsample(text, "none cannot downsample");
   how.function = *function;

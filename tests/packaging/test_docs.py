@@ -113,3 +113,38 @@ def test_links_between_pages_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", read(page))
     missing = [t for t in targets if not ((ROOT / page).parent / t).exists()]
     assert missing == []
+
+
+def texts_of_programs():
+    """All string literals of the programs, neighbours joined, what is filled in written as ...."""
+    rooms = ["core", "series", "libclient", "profiles", "web", "daemon", "spank", "cli"]
+    source = "\n".join(
+        path.read_text(encoding="utf-8")
+        for room in rooms
+        for path in sorted((ROOT / room).rglob("*"))
+        if path.suffix in (".cc", ".h")
+    )
+    source = re.sub(r'"\s*\n\s*"', "", source)
+    return re.sub(r"\{[^{}\s\"]*\}|%[a-z]", "...", source)
+
+
+def quoted_messages(page):
+    """The messages in tables of troubleshooting, in pieces between what differs."""
+    for line in read(page).split("stands for what differs", 1)[1].splitlines():
+        cell = line.split("|")[1].strip() if line.startswith("| ") else ""
+        # What the user sees of other programs is named with them.
+        if cell.startswith(("srun:", "Slurm:")) or "SLURM_" in cell:
+            continue
+        for message in re.findall(r"`([^`]{20,})`", cell):
+            yield from (piece for piece in message.split("...") if len(piece.strip()) > 3)
+
+
+@pytest.mark.parametrize("page", ["docs/user.md", "docs/admin.md"])
+def test_messages_are_quoted_as_the_programs_print_them(page):
+    texts = texts_of_programs()
+    # errno's texts are the C library's.
+    system = [": No such file or directory", ": Permission denied"]
+    pieces = [piece for piece in quoted_messages(page) if piece not in system]
+    missing = [piece for piece in pieces if piece.strip(": ;") not in texts]
+    assert pieces
+    assert not missing, "\n".join(missing)
