@@ -43,7 +43,10 @@ Environment DetectEnvironment();
 // The subcommand that was chosen; gives the exit code.
 using Run = std::function<int(const Environment&)>;
 
+void RegisterDoctor(CLI::App& app, Run& run);
 void RegisterLs(CLI::App& app, Run& run);
+void RegisterRun(CLI::App& app, Run& run);
+void RegisterServe(CLI::App& app, Run& run);
 void RegisterShow(CLI::App& app, Run& run);
 void RegisterUrl(CLI::App& app, Run& run);
 

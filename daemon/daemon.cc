@@ -1,6 +1,8 @@
 #include "daemon/daemon.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstdio>
@@ -62,6 +64,18 @@ TaskPacket ParseTask(std::string_view body) {
   return task;
 }
 
+// slurmstepd does not always know the user's name and home.
+void FillInUser(LaunchMessage& launch) {
+  if (launch.role == Role::kNode || (!launch.home.empty() && !launch.job.user.empty())) return;
+  std::vector<char> buffer(16384);
+  passwd entry{};
+  passwd* found = nullptr;
+  getpwuid_r(getuid(), &entry, buffer.data(), buffer.size(), &found);
+  if (found == nullptr) return;
+  if (launch.home.empty()) launch.home = found->pw_dir;
+  if (launch.job.user.empty()) launch.job.user = found->pw_name;
+}
+
 // In the order of the events: descriptors, or -errno.
 std::vector<int> PerfDescriptors(const TaskPacket& task, std::vector<UniqueFd>& fds) {
   std::vector<int> all;
@@ -79,7 +93,9 @@ std::vector<int> PerfDescriptors(const TaskPacket& task, std::vector<UniqueFd>& 
 }  // namespace
 
 Daemon::Daemon(Loop& loop, Lifeline& lifeline, const LaunchMessage& launch)
-    : loop_(loop), lifeline_(lifeline), launch_(launch) {}
+    : loop_(loop), lifeline_(lifeline), launch_(launch) {
+  FillInUser(launch_);
+}
 
 Daemon::~Daemon() = default;
 

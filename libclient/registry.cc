@@ -11,7 +11,7 @@ namespace {
 static_assert(kMaxMetrics < UINT16_MAX);
 
 std::string_view Text(const char* text) {
-  return text == nullptr ? std::string_view{} : std::string_view(text);
+  return text == nullptr ? "" : text;
 }
 
 // Tags sorted by key, keys unique.

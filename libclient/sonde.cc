@@ -34,7 +34,8 @@ struct Library {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;  // guards all but `counting`
   Phase phase = Phase::kFresh;
   int code = SONDE_OFF;
-  bool counting = false;  // counters have a place to go; read by every thread, atomically
+  bool guards_forks = false;  // set once, before main()
+  bool counting = false;      // counters have a place to go; read by every thread, atomically
   Segment segment;
   Registry registry;
   Shards shards;
@@ -86,6 +87,11 @@ void AfterForkInChild() {
   pthread_mutex_unlock(&library.mutex);
 }
 
+// At load and not with the first metric: a fork that had begun before would copy a locked mutex.
+__attribute__((constructor)) void GuardForks() {
+  library.guards_forks = pthread_atfork(&BeforeFork, &AfterForkInParent, &AfterForkInChild) == 0;
+}
+
 void OnThreadEnd(void* shard) {
   const Lock lock;
   library.shards.Release(shard);
@@ -115,10 +121,8 @@ int AttachChild() {
 int Attach() {
   switch (library.phase) {
     case Phase::kFresh:
-      library.code = library.registry.Create() &&
-                             pthread_atfork(&BeforeFork, &AfterForkInParent, &AfterForkInChild) == 0
-                         ? AttachFirst()
-                         : SONDE_SYSTEM;
+      library.code =
+          library.guards_forks && library.registry.Create() ? AttachFirst() : SONDE_SYSTEM;
       break;
     case Phase::kForked:
       library.code = AttachChild();

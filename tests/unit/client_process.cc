@@ -136,6 +136,19 @@ std::string Stress(std::istream&) {
   return std::to_string(good);
 }
 
+// COUNT NAME: so many threads, one after the other, each adding 1; by how many KiB the process
+// grew.
+std::string Sequence(std::istream& in) {
+  int count = 0;
+  std::string name;
+  in >> count >> name;
+  const auto run = [&] { std::thread([&] { sonde_add(metrics[name], 1); }).join(); };
+  run();
+  const long before = ResidentKiB();
+  for (int i = 1; i < count; ++i) run();
+  return std::to_string(ResidentKiB() - before);
+}
+
 std::string Update(std::istream& in, const std::function<void(sonde_metric_t*, double)>& update) {
   std::string name, value;
   in >> name >> value;
@@ -200,6 +213,7 @@ const std::map<std::string, std::function<std::string(std::istream&)>> kCommands
     {"nan", Nan},
     {"early", SetEarly},
     {"threads", Threads},
+    {"sequence", Sequence},
     {"fork", Fork},
     {"many", Many},
     {"stress", Stress},

@@ -1,0 +1,210 @@
+// sonde doctor: what of the installation works here, and what to do about what does not.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <linux/perf_event.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "cli/command.h"
+#include "cli/install.h"
+#include "daemon/tree/fabric.h"
+
+namespace sonde::cli {
+namespace {
+
+enum class Verdict : unsigned char { kGood, kWarning, kBad };
+
+struct Finding {
+  Verdict verdict;
+  std::string what;
+  std::string text;
+};
+
+Finding Good(std::string what, std::string text) {
+  return {Verdict::kGood, std::move(what), std::move(text)};
+}
+Finding Warning(std::string what, std::string text) {
+  return {Verdict::kWarning, std::move(what), std::move(text)};
+}
+Finding Bad(std::string what, std::string text) {
+  return {Verdict::kBad, std::move(what), std::move(text)};
+}
+
+// What a command prints on stdout; "" if it cannot be run. `command` is ours, never the user's.
+std::string OutputOf(const std::string& command) {
+  std::FILE* pipe = popen((command + " 2>/dev/null").c_str(), "re");
+  if (pipe == nullptr) return "";
+  std::string text;
+  std::array<char, 4096> part;
+  size_t n = 0;
+  while ((n = std::fread(part.data(), 1, part.size(), pipe)) > 0) text.append(part.data(), n);
+  pclose(pipe);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+Finding CheckConfig(const Environment& env) {
+  const Result<Config> config = LoadConfig(env.config_path);
+  if (!config.ok()) return Bad("configuration", std::string(config.status().message()));
+  const bool exists = std::filesystem::exists(env.config_path);
+  return Good("configuration", env.config_path + (exists ? "" : " (absent: defaults)"));
+}
+
+Finding CheckDaemon() {
+  const Result<std::string> path = SondedPath();
+  if (!path.ok()) return Bad("daemon", std::string(path.status().message()));
+  const std::string version = OutputOf("'" + *path + "' --version");
+  const std::string expected = "sonded " SONDE_VERSION;
+  if (version == expected) return Good("daemon", fmt::format("{} ({})", *path, version));
+  return Bad("daemon", fmt::format("{} says '{}', expected '{}': install one version of all parts",
+                                   *path, version, expected));
+}
+
+// 22.5.8 of Slurm is 0x160508.
+std::string SlurmVersionText(unsigned version) {
+  return fmt::format("{}.{:02}.{}", version >> 16, version >> 8 & 0xff, version & 0xff);
+}
+
+Finding CheckPlugin(const std::string& slurm) {
+  const Result<std::string> path = PluginPath();
+  if (!path.ok()) return Bad("plugin", std::string(path.status().message()));
+  void* plugin = dlopen(path->c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (plugin == nullptr) return Bad("plugin", fmt::format("cannot be loaded: {}", dlerror()));
+  const auto* version = static_cast<const unsigned*>(dlsym(plugin, "plugin_version"));
+  const std::string built = version == nullptr ? "?" : SlurmVersionText(*version);
+  dlclose(plugin);
+  const std::string release = built.substr(0, built.rfind('.'));
+  if (slurm.empty() || slurm.starts_with(release + ".")) {
+    return Good("plugin", fmt::format("{}, built for Slurm {}", *path, built));
+  }
+  return Bad("plugin", fmt::format("{} was built for Slurm {}, this is {}: Slurm will refuse it; "
+                                   "install the package for {}",
+                                   *path, built, slurm, slurm.substr(0, slurm.rfind('.'))));
+}
+
+Finding CheckActive(const std::string& slurm) {
+  if (slurm.empty())
+    return Warning("Slurm", "no srun here: `sonde run` works, srun's option does not");
+  if (OutputOf("srun --help").find("--telemetry-level") != std::string::npos) {
+    return Good("Slurm", fmt::format("{}; srun knows --telemetry-level", slurm));
+  }
+  return Warning("Slurm",
+                 fmt::format("{}; srun does not know --telemetry-level: the plugin is not in "
+                             "plugstack.conf (see the example in share/sonde)",
+                             slurm));
+}
+
+Finding CheckFabric(const Config& config) {
+  if (config.provider == "none") return Good("fabric", "switched off: sockets only");
+  const Result<std::vector<std::string>> providers = tree::Fabric::AvailableProviders();
+  if (!providers.ok()) {
+    return Warning("fabric", fmt::format("{}; sockets to the head will serve instead",
+                                         providers.status().message()));
+  }
+  const std::string all = fmt::format("{}", fmt::join(*providers, ", "));
+  for (const std::string& provider : *providers) {
+    if (provider == config.provider) {
+      return Good("fabric", fmt::format("provider {} (available: {})", provider, all));
+    }
+  }
+  return Warning("fabric",
+                 fmt::format("provider {} is not available, only {}; set `provider` in {}",
+                             config.provider, all, "sonde.conf"));
+}
+
+// 0, or the errno why this process may not count that event on itself.
+int TryEvent(uint32_t type, uint64_t event) {
+  perf_event_attr attr{};
+  attr.size = sizeof attr;
+  attr.type = type;
+  attr.config = event;
+  attr.disabled = 1;
+  attr.exclude_kernel = type == PERF_TYPE_HARDWARE;
+  const auto fd = static_cast<int>(syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0));
+  if (fd < 0) return errno;
+  close(fd);
+  return 0;
+}
+
+Finding CheckPerf() {
+  std::string paranoid = "?";
+  std::ifstream("/proc/sys/kernel/perf_event_paranoid") >> paranoid;
+  const int software = TryEvent(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK);
+  const int hardware = TryEvent(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+  const std::string setting = fmt::format("perf_event_paranoid {}", paranoid);
+  if (software != 0) {
+    return Warning("perf events", fmt::format("{}: {}; under Slurm the plugin opens them as root",
+                                              setting, std::strerror(software)));
+  }
+  if (hardware == 0) return Good("perf events", setting + ": software and hardware events");
+  const char* why =
+      hardware == ENOENT ? "this machine has none (a virtual machine?)" : std::strerror(hardware);
+  return Warning("perf events",
+                 fmt::format("{}: software events only, hardware: {}", setting, why));
+}
+
+Finding CheckArchive(const Environment& env) {
+  const Result<std::string> directory = ArchiveDirectory(env);
+  if (!directory.ok()) return Bad("archive", std::string(directory.status().message()));
+  const auto archive = Archive::Open(*directory);
+  if (!archive.ok()) return Bad("archive", std::string(archive.status().message()));
+  if (!(*archive)->note().empty()) return Warning("archive", (*archive)->note());
+  const std::string probe = *directory + "/.doctor";
+  if (!(std::ofstream(probe) << "x").flush()) {
+    return Bad("archive",
+               fmt::format("{} cannot be written: {}", *directory, std::strerror(errno)));
+  }
+  unlink(probe.c_str());
+  struct statvfs space {};
+  statvfs(directory->c_str(), &space);
+  const double free = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
+  return Good("archive", fmt::format("{}, {:.1f} GB free", *directory, free / 1e9));
+}
+
+std::string SlurmVersion() {
+  const std::string text = OutputOf("srun --version");  // "slurm-wlm 22.05.8"
+  const size_t blank = text.rfind(' ');
+  return blank == std::string::npos ? "" : text.substr(blank + 1);
+}
+
+int Doctor(const Environment& env) {
+  const std::string slurm = SlurmVersion();
+  const Result<Config> config = LoadConfig(env.config_path);
+  const std::array findings = {
+      CheckConfig(env),
+      CheckDaemon(),
+      CheckPlugin(slurm),
+      CheckActive(slurm),
+      CheckFabric(config.ok() ? *config : Config()),
+      CheckPerf(),
+      CheckArchive(env),
+  };
+  std::string text;
+  bool bad = false;
+  for (const Finding& finding : findings) {
+    constexpr std::string_view kMarks[] = {"ok     ", "warning", "FAILED "};
+    text += fmt::format("{} {:<14} {}\n", kMarks[static_cast<size_t>(finding.verdict)],
+                        finding.what, finding.text);
+    bad = bad || finding.verdict == Verdict::kBad;
+  }
+  const int printed = Print(text);
+  return bad ? kFailed : printed;
+}
+
+}  // namespace
+
+void RegisterDoctor(CLI::App& app, Run& run) {
+  CLI::App* sub =
+      app.add_subcommand("doctor", "Say what of the installation works on this machine");
+  sub->callback([&run] { run = Doctor; });
+}
+
+}  // namespace sonde::cli

@@ -1,0 +1,18 @@
+// Where the rest of the installation is, seen from this program.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <string>
+
+#include "core/status.h"
+
+namespace sonde::cli {
+
+// The daemon: $SONDE_SONDED, beside this program in a build or an installation, or where the build
+// was told to install it. kNotFound lists the places looked at.
+Result<std::string> SondedPath();
+// The plugin: $SONDE_PLUGIN, beside this program in a build, or in Slurm's plugin directory.
+Result<std::string> PluginPath();
+
+}  // namespace sonde::cli

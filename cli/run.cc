@@ -1,0 +1,289 @@
+// sonde run: one command under telemetry on this machine, without Slurm.
+//
+// Does what the plugin does on a node, with head and node in one process: starts sonded, tells it
+// of the task, runs the command, prints the report. The command's exit code is ours.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "cli/command.h"
+#include "cli/install.h"
+#include "core/launch.h"
+#include "core/options.h"
+#include "spank/lifeline.h"
+#include "spank/perf_open.h"
+#include "spank/process.h"
+#include "spank/random.h"
+
+namespace sonde::cli {
+namespace {
+
+namespace key = launch::key;
+using std::chrono::milliseconds;
+
+struct Options {
+  int level = 2;
+  int64_t period = kDefaultPeriod;
+  std::string events;
+  bool quiet = false;
+  std::vector<std::string> command;
+};
+
+std::string Base36(uint64_t number) {
+  std::string text;
+  do text.insert(text.begin(), "0123456789abcdefghijklmnopqrstuvwxyz"[number % 36]);
+  while ((number /= 36) != 0);
+  return text;
+}
+
+// Unlike any other run of this user's: the second it started in, and the process.
+std::string RunName() {
+  const Nanos now = Clock::System().Now();
+  return fmt::format("run-{}{}", Base36(static_cast<uint64_t>(now / kSecond)),
+                     Base36(static_cast<uint64_t>(getpid())));
+}
+
+std::string Joined(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, " ")).substr(0, 4096);
+}
+
+std::string HostName() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string WorkingDirectory() {
+  char path[4096] = {};
+  return getcwd(path, sizeof path) == nullptr ? "" : path;
+}
+
+std::string LaunchPacket(const Environment& env, const Options& options, const std::string& name,
+                         const std::string& socket) {
+  launch::Writer message(launch::kLaunch);
+  message.Add(key::kRole, "solo");
+  message.Add(key::kJob, name);
+  message.Add(key::kStep, "0");
+  message.Add(key::kJobName, options.command.front());
+  message.Add(key::kUser, env.user);
+  message.Add(key::kUid, env.uid);
+  message.Add(key::kHome, env.home);
+  message.Add(key::kHost, HostName());
+  message.Add(key::kWorkDir, WorkingDirectory());
+  message.Add(key::kNodes, 1);
+  message.Add(key::kJobNodes, 1);
+  message.Add(key::kTasks, 1);
+  message.Add(key::kLocalTasks, 1);
+  message.Add(key::kLevel, options.level);
+  message.Add(key::kPeriod, options.period);
+  if (!options.events.empty()) message.Add(key::kEventList, options.events);
+  message.Add(key::kSocket, socket);
+  message.Add(key::kConfig, env.config_path);
+  if (!env.archive.empty()) {
+    message.Add(key::kArchive, env.archive);
+  } else if (const char* archive = std::getenv("SONDE_ARCHIVE")) {
+    message.Add(key::kArchive, archive);
+  }
+  message.Add(key::kCommand, Joined(options.command));
+  return message.packet();
+}
+
+std::vector<std::string> CurrentEnvironment() {
+  std::vector<std::string> all;
+  for (char** at = environ; *at != nullptr; ++at) all.emplace_back(*at);
+  return all;
+}
+
+Result<spank::Daemon> StartDaemon(const Environment& env, const Options& options,
+                                  const std::string& name, const std::string& socket) {
+  const Result<std::string> path = SondedPath();
+  if (!path.ok()) return path.status();
+  spank::Process process;
+  process.path = *path;
+  process.arguments = {*path, "--solo", name};
+  process.environment = CurrentEnvironment();
+  Result<spank::Daemon> daemon = spank::Start(process);
+  if (!daemon.ok()) return daemon;
+  SONDE_RETURN_IF_ERROR(daemon->lifeline.Send(LaunchPacket(env, options, name, socket)));
+  return daemon;
+}
+
+// A child that waits for our word before it becomes the command, so that it is watched from its
+// first instruction. Its end of `word` closes with exec or tells the errno of a failed one.
+struct Child {
+  pid_t pid = -1;
+  spank::UniqueFd word;  // one byte: go
+  spank::UniqueFd failure;
+};
+
+[[noreturn]] void BecomeCommand(const std::vector<std::string>& command, int word, int failure) {
+  char go = 0;
+  std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGQUIT, SIG_DFL);
+  if (read(word, &go, 1) != 1) _exit(127);
+  std::vector<char*> argv;
+  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  const int error = errno;
+  [[maybe_unused]] const ssize_t n = write(failure, &error, sizeof error);
+  _exit(error == ENOENT ? 127 : 126);
+}
+
+Result<Child> ForkCommand(const Options& options, const std::string& socket) {
+  int word[2], failure[2];
+  if (pipe2(word, O_CLOEXEC) != 0) return SystemError("pipe");
+  Child child{-1, spank::UniqueFd(word[1]), spank::UniqueFd()};
+  const spank::UniqueFd word_end(word[0]);
+  if (pipe2(failure, O_CLOEXEC) != 0) return SystemError("pipe");
+  child.failure = spank::UniqueFd(failure[0]);
+  const spank::UniqueFd failure_end(failure[1]);
+  if (!socket.empty()) {
+    setenv("SONDE_SOCKET", socket.c_str(), 1);
+    setenv("SONDE_LEVEL", std::to_string(options.level).c_str(), 1);
+  }
+  child.pid = fork();
+  if (child.pid < 0) return SystemError("fork");
+  if (child.pid == 0) {
+    child.word.Reset();
+    BecomeCommand(options.command, word_end.get(), failure_end.get());
+  }
+  return child;
+}
+
+void SendTask(spank::Lifeline& lifeline, pid_t pid, int level) {
+  launch::Writer message(launch::kTask);
+  message.Add(key::kRank, 0);
+  message.Add(key::kLocal, 0);
+  message.Add(key::kPid, pid);
+  std::vector<int> fds;
+  spank::TaskEvents opened;
+  std::string packet;
+  const spank::Deadline deadline(milliseconds(2000));
+  if (level >= 3 && lifeline.Receive(packet, deadline) == spank::Lifeline::Event::kPacket) {
+    if (const auto events = spank::ParseEvents(packet); events.ok() && !events->empty()) {
+      opened = spank::OpenEvents(pid, *events, spank::PerfEventParanoid());
+      message.Add(key::kPerf, opened.results);
+      for (const auto& fd : opened.fds) fds.push_back(fd.get());
+    }
+  }
+  (void)lifeline.Send(message.packet(), fds);
+}
+
+void SendTaskExit(spank::Lifeline& lifeline, int status, const rusage& usage) {
+  const auto nanos = [](const timeval& t) { return t.tv_sec * kSecond + t.tv_usec * 1000LL; };
+  launch::Writer message(launch::kTaskExit);
+  message.Add(key::kRank, 0);
+  message.Add(key::kStatus, status);
+  message.Add(key::kUserTime, nanos(usage.ru_utime));
+  message.Add(key::kSystemTime, nanos(usage.ru_stime));
+  message.Add(key::kMaxRss, usage.ru_maxrss * 1024LL);
+  message.Add(key::kMinorFaults, usage.ru_minflt);
+  message.Add(key::kMajorFaults, usage.ru_majflt);
+  (void)lifeline.Send(message.packet());
+}
+
+// The daemon's report to stderr, until it closes the lifeline.
+void PrintReport(spank::Lifeline& lifeline, bool quiet) {
+  const spank::Deadline deadline(milliseconds(5000));
+  std::string packet;
+  while (lifeline.Receive(packet, deadline) == spank::Lifeline::Event::kPacket) {
+    const Status failed = spank::DescribeFailure(packet, "sonded");
+    if (!failed.ok()) return Note(failed.message());
+    if (quiet || packet.empty() || packet[0] != launch::kReport) continue;
+    std::fwrite(packet.data() + 1, 1, packet.size() - 1, stderr);
+  }
+}
+
+pid_t g_child = 0;  // for the signal handler alone
+
+void Forward(int signal) {
+  if (g_child > 0) kill(g_child, signal);
+}
+
+// Ctrl-C reaches the command by itself, through the terminal; what is sent to us alone we pass on.
+void ForwardSignals(pid_t child) {
+  g_child = child;
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGQUIT, SIG_IGN);
+  struct sigaction action {};
+  action.sa_handler = Forward;
+  action.sa_flags = SA_RESTART;
+  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) sigaction(signal, &action, nullptr);
+}
+
+int ExitCode(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int RunCommand(const Environment& env, const Options& options) {
+  const std::string name = RunName();
+  const Result<std::string> random = spank::RandomHex<8>();
+  if (!random.ok()) return Fail(random.status());
+  const std::string socket = fmt::format("sonde/{}/{}.{}", env.uid, name, *random);
+  Result<spank::Daemon> daemon = StartDaemon(env, options, name, socket);
+  // The command runs all the same.
+  if (!daemon.ok()) Note(fmt::format("no telemetry: {}", daemon.status().message()));
+  Result<Child> child = ForkCommand(options, daemon.ok() ? socket : "");
+  if (!child.ok()) return Fail(child.status());
+  ForwardSignals(child->pid);
+  if (daemon.ok()) SendTask(daemon->lifeline, child->pid, options.level);
+  const char go = 1;
+  [[maybe_unused]] const ssize_t n = write(child->word.get(), &go, 1);
+  int status = 0;
+  rusage usage{};
+  while (wait4(child->pid, &status, 0, &usage) < 0 && errno == EINTR) {
+  }
+  int exec_error = 0;
+  if (read(child->failure.get(), &exec_error, sizeof exec_error) == sizeof exec_error) {
+    Note(fmt::format("cannot run {}: {}", options.command.front(), std::strerror(exec_error)));
+  }
+  if (daemon.ok()) {
+    SendTaskExit(daemon->lifeline, status, usage);
+    daemon->lifeline.Finish();
+    PrintReport(daemon->lifeline, options.quiet);
+  }
+  return ExitCode(status);
+}
+
+}  // namespace
+
+void RegisterRun(CLI::App& app, Run& run) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("run", "Run a command under telemetry on this machine");
+  sub->add_option_function<std::string>(
+         "--level",
+         [options](const std::string& text) {
+           options->level = ParseLevel(text);
+           if (options->level < 1) throw CLI::ValidationError("--level", "expected 1 to 4");
+         },
+         "What is recorded: 1 application, 2 system (default), 3 counters, 4 details")
+      ->type_name("1..4");
+  sub->add_option_function<std::string>(
+         "--period",
+         [options](const std::string& text) {
+           options->period = ParsePeriod(text);
+           if (options->period < 0) {
+             throw CLI::ValidationError("--period", std::string(kPeriodExpected));
+           }
+         },
+         "Time between samples, 10ms to 1h (default 1s)")
+      ->type_name("TIME");
+  sub->add_option("--events", options->events, "Hardware events, at level 3 and above")
+      ->type_name("LIST");
+  sub->add_flag("-q,--quiet", options->quiet, "Print no report");
+  sub->add_option("command", options->command, "The command and its arguments")->required();
+  sub->prefix_command();
+  sub->callback([options, &run] {
+    run = [options](const Environment& env) { return RunCommand(env, *options); };
+  });
+}
+
+}  // namespace sonde::cli

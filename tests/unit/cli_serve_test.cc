@@ -1,0 +1,201 @@
+// sonde serve: the archive as a data source, and the command as its users run it.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <future>
+
+#include "cli/archive_source.h"
+#include "cli/head_client.h"
+#include "tests/unit/profiles_fixture.h"
+
+namespace sonde::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr int kTicks = 10;
+
+class ServeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Finish("123", kTestStart);
+    Finish("124", kTestStart + 3600 * kSecond);
+  }
+  void Finish(const std::string& id, Nanos start) {
+    JobDescription job = TestJob(id, start);
+    auto live = LiveArchive::Create(root(), job);
+    ASSERT_TRUE(live.ok()) << live.status().message();
+    for (uint32_t node : {0u, 1u}) ASSERT_TRUE(PutNodeBlock(**live, node, 1, 0, kTicks).ok());
+    ASSERT_TRUE(PutReducedBlock(**live, 1, 0, kTicks).ok());
+    Profile profile;
+    profile.job = job;
+    profile.job.state = EndState::kCompleted;
+    profile.job.end = start + kTicks * kSecond;
+    ASSERT_TRUE((*live)->PutProfile(profile).ok());
+    ASSERT_TRUE((*live)->Finish().ok());
+  }
+  std::unique_ptr<ArchiveSource> OpenSource() {
+    Result<std::unique_ptr<Archive>> archive = Archive::Open(root());
+    EXPECT_TRUE(archive.ok()) << archive.status().message();
+    return std::make_unique<ArchiveSource>(*std::move(archive));
+  }
+  static Result<web::Answer> Ask(const ArchiveSource& source, const QuerySpec& spec) {
+    std::promise<Result<web::Answer>> promise;
+    source.Query(spec, [&](Result<web::Answer> answer) { promise.set_value(std::move(answer)); });
+    return promise.get_future().get();
+  }
+  static QuerySpec Memory(std::string_view job) {
+    QuerySpec spec;
+    spec.metric = "task_resident_memory_bytes";
+    spec.start = kTestStart;
+    spec.end = kTestStart + kTicks * kSecond;
+    spec.filters.push_back({TagFilter::Type::kLiteralOr, "job", std::string(job), false});
+    return spec;
+  }
+  std::string root() const { return dir_.path() + "/archive"; }
+
+  TempDir dir_;
+};
+
+TEST_F(ServeTest, ListsFinishedStepsAndTheirSeries) {
+  const auto source = OpenSource();
+  const auto jobs = source->Jobs(10);
+  ASSERT_TRUE(jobs.ok());
+  ASSERT_THAT(*jobs, SizeIs(2));
+  EXPECT_EQ(jobs->at(0).id.ToString(), "124.0");
+  EXPECT_TRUE(source->GetProfile({"123", "0"}).ok());
+  EXPECT_TRUE(source->GetProfile({"123", ""}).ok());
+  EXPECT_EQ(source->GetProfile({"9", "0"}).status().code(), Code::kNotFound);
+  const auto series = source->ListSeries("task_resident_memory_bytes", 100);
+  ASSERT_TRUE(series.ok());
+  ASSERT_THAT(*series, SizeIs(4));  // two steps on two nodes
+  for (const Series& one : *series) {
+    EXPECT_NE(one.tags.Find("host"), nullptr);
+    EXPECT_NE(one.tags.Find("job"), nullptr);
+  }
+  EXPECT_THAT(*source->ListSeries("", 3), SizeIs(3));
+}
+
+TEST_F(ServeTest, AnswersQueriesAboutOneStep) {
+  const auto source = OpenSource();
+  QuerySpec spec = Memory("123.0");
+  const Result<web::Answer> sum = Ask(*source, spec);
+  ASSERT_TRUE(sum.ok()) << sum.status().message();
+  ASSERT_THAT(sum->results, SizeIs(1));
+  EXPECT_EQ(*sum->results[0].tags.Find("job"), "123.0");
+  ASSERT_THAT(sum->results[0].points, SizeIs(kTicks));
+  for (const Point& point : sum->results[0].points) {
+    EXPECT_EQ(point.value, TestMemory(0) + TestMemory(1));
+  }
+  EXPECT_EQ(sum->nodes_answered, 2u);
+  spec.aggregator = Aggregator::kNone;
+  EXPECT_THAT(Ask(*source, spec)->results, SizeIs(2));
+  EXPECT_THAT(Ask(*source, Memory("9.0"))->results, SizeIs(0));
+  spec.end = spec.start - 1;
+  EXPECT_EQ(Ask(*source, spec).status().code(), Code::kInvalid);
+}
+
+TEST_F(ServeTest, AnswersEveryQueryEvenWhenItStops) {
+  auto source = OpenSource();
+  std::atomic<int> answered = 0;
+  constexpr int kQueries = 50;
+  for (int i = 0; i < kQueries; ++i) {
+    source->Query(Memory("123.0"), [&](Result<web::Answer>) { ++answered; });
+  }
+  source.reset();
+  EXPECT_EQ(answered, kQueries);
+}
+
+// `sonde serve` with its standard output in a pipe; ended with the object.
+class Served {
+ public:
+  Served(const std::string& root, std::vector<std::string> arguments) {
+    int out[2];
+    EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
+    arguments.insert(arguments.begin(), {SONDE_BINARY, "--archive", root, "serve"});
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(out[1], STDOUT_FILENO);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    close(out[1]);
+    out_ = out[0];
+  }
+  ~Served() {
+    if (pid_ > 0) kill(pid_, SIGKILL), waitpid(pid_, nullptr, 0);
+    close(out_);
+  }
+  // What it prints up to `last`.
+  std::string ReadUntil(std::string_view last) {
+    std::string text;
+    char c;
+    while (text.find(last) == std::string::npos && read(out_, &c, 1) == 1) text += c;
+    return text;
+  }
+  // Its exit code after SIGTERM.
+  int Stop() {
+    kill(pid_, SIGTERM);
+    return Wait();
+  }
+  int Wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int out_ = -1;
+};
+
+Endpoint ParseAddress(const std::string& text) {
+  Endpoint endpoint;
+  endpoint.host = "127.0.0.1";
+  const size_t at = text.find("http://127.0.0.1:");
+  const size_t token = text.find("/?token=");
+  if (at == std::string::npos || token == std::string::npos) return endpoint;
+  endpoint.port = static_cast<uint16_t>(std::stoi(text.substr(at + 17)));
+  endpoint.token = text.substr(token + 8, text.find('\n', token) - token - 8);
+  return endpoint;
+}
+
+TEST_F(ServeTest, TheCommandServesUntilItIsTold) {
+  Served served(root(), {"--port", "0"});
+  const std::string text = served.ReadUntil("Ctrl-C");
+  EXPECT_THAT(text, HasSubstr("ssh -L "));
+  const Endpoint endpoint = ParseAddress(text);
+  const Result<std::string> list = AskHead(endpoint, "/job/list", 5 * kSecond);
+  ASSERT_TRUE(list.ok()) << list.status().message();
+  EXPECT_THAT(*list, HasSubstr("\"124.0\""));
+  Endpoint stranger = endpoint;
+  stranger.token = std::string(endpoint.token.size(), 'x');
+  EXPECT_EQ(AskHead(stranger, "/job/list", 5 * kSecond).status().code(), Code::kPermission);
+  EXPECT_EQ(served.Stop(), 0);
+}
+
+TEST_F(ServeTest, TheTokenFileMustBePrivate) {
+  const std::string path = dir_.path() + "/token";
+  std::ofstream(path) << "0123456789abcdefghij\n";
+  chmod(path.c_str(), 0644);
+  EXPECT_EQ(Served(root(), {"--port", "0", "--token-file", path}).Wait(), 1);
+  chmod(path.c_str(), 0600);
+  Served served(root(), {"--port", "0", "--token-file", path});
+  const Endpoint endpoint = ParseAddress(served.ReadUntil("Ctrl-C"));
+  EXPECT_EQ(endpoint.token, "0123456789abcdefghij");
+  EXPECT_TRUE(AskHead(endpoint, "/job/list", 5 * kSecond).ok());
+}
+
+}  // namespace
+}  // namespace sonde::cli
