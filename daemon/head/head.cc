@@ -332,7 +332,8 @@ void Head::CountCoverage(const tree::Frame& row) {
   record_.Update([&](JobDescription& j) {
     const auto here =
         static_cast<uint64_t>(std::count_if(j.nodes.begin(), j.nodes.end(), [&](const NodeInfo& n) {
-          return n.joined < row.tick && (n.left == 0 || n.left > row.tick || n.lost);
+          // A tick that fell into its registration is not expected of a node.
+          return n.joined + j.period < row.tick && (n.left == 0 || n.left > row.tick || n.lost);
         }));
     const uint64_t absent = j.expected_nodes > j.nodes.size() && row.tick > j.start + kStartGrace
                                 ? j.expected_nodes - j.nodes.size()
