@@ -409,6 +409,7 @@ void Head::AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> re
 
 void Head::Finish(bool launcher_gone) {
   if (state_ != State::kRunning) return;
+  log::Debug("asked to finish: {} of {} nodes said goodbye", byes_, nodes_.size());
   state_ = State::kWaitingForNodes;
   finish_timer_ = loop_.After(launcher_gone ? kOrphanLimit : kFinishLimit, [this] { Seal(); });
   CheckNodesDone();
@@ -423,6 +424,7 @@ void Head::CheckNodesDone() {
 void Head::Seal() {
   if (state_ != State::kWaitingForNodes) return;
   state_ = State::kSealing;
+  log::Debug("sealing the profile");
   loop_.Cancel(finish_timer_);
   server_.reset();
   const Nanos now = Clock::System().Now();
@@ -455,6 +457,7 @@ void Head::Seal() {
 
 void Head::Report(const Status& archived) {
   if (std::exchange(state_, State::kDone) == State::kDone) return;
+  log::Debug("profile sealed: {}", archived.ok() ? "ok" : archived.message());
   loop_.Cancel(finish_timer_);
   std::string text;
   if (config_.report != "off") {
