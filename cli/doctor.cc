@@ -40,7 +40,7 @@ Finding Bad(std::string what, std::string text) {
 
 // What a command prints on stdout; "" if it cannot be run. `command` is ours, never the user's.
 std::string OutputOf(const std::string& command) {
-  std::FILE* pipe = popen((command + " 2>/dev/null").c_str(), "re");
+  std::FILE* pipe = popen(("exec 2>/dev/null; " + command).c_str(), "re");
   if (pipe == nullptr) return "";
   std::string text;
   std::array<char, 4096> part;
@@ -91,8 +91,13 @@ Finding CheckPlugin(const std::string& slurm) {
 }
 
 Finding CheckActive(const std::string& slurm) {
-  if (slurm.empty())
-    return Warning("Slurm", "no srun here: `sonde run` works, srun's option does not");
+  if (slurm.empty()) {
+    const std::string error = OutputOf("srun --version 2>&1");
+    return Warning("Slurm", fmt::format("{}; `sonde run` works all the same",
+                                        error.empty() ? "there is no srun here"
+                                                      : "srun does not work: " +
+                                                            error.substr(error.rfind('\n') + 1)));
+  }
   if (OutputOf("srun --help").find("--telemetry-level") != std::string::npos) {
     return Good("Slurm", fmt::format("{}; srun knows --telemetry-level", slurm));
   }
@@ -156,6 +161,7 @@ Finding CheckArchive(const Environment& env) {
   if (!directory.ok()) return Bad("archive", std::string(directory.status().message()));
   const auto archive = Archive::Open(*directory);
   if (!archive.ok()) return Bad("archive", std::string(archive.status().message()));
+  if (!std::filesystem::exists(*directory)) return Good("archive", (*archive)->note());
   if (!(*archive)->note().empty()) return Warning("archive", (*archive)->note());
   const std::string probe = *directory + "/.doctor";
   if (!(std::ofstream(probe) << "x").flush()) {
@@ -171,8 +177,7 @@ Finding CheckArchive(const Environment& env) {
 
 std::string SlurmVersion() {
   const std::string text = OutputOf("srun --version");  // "slurm-wlm 22.05.8"
-  const size_t blank = text.rfind(' ');
-  return blank == std::string::npos ? "" : text.substr(blank + 1);
+  return text.starts_with("slurm") ? text.substr(text.rfind(' ') + 1) : "";
 }
 
 int Doctor(const Environment& env) {

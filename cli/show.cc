@@ -57,10 +57,20 @@ void TellOthers(const std::vector<ProfileEntry>& found, const ProfileEntry& show
   }
 }
 
+Result<std::vector<ProfileEntry>> Newest(const Archive& archive) {
+  auto newest = archive.List(1);
+  if (newest.ok() && newest->empty()) {
+    return Status(Code::kNotFound,
+                  "nothing is recorded yet; run something with "
+                  "srun --telemetry-level=2 or sonde run");
+  }
+  return newest;
+}
+
 int Show(const Options& options, const Environment& env) {
   const auto archive = OpenArchive(env);
   if (!archive.ok()) return Fail(archive.status());
-  const auto found = FindSteps(**archive, options.id);
+  const auto found = options.id.empty() ? Newest(**archive) : FindSteps(**archive, options.id);
   if (!found.ok()) return Fail(found.status());
   if (options.run > found->size()) {
     return Fail({Code::kNotFound,
@@ -91,7 +101,8 @@ int Show(const Options& options, const Environment& env) {
 void RegisterShow(CLI::App& app, Run& run) {
   auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("show", "Show the report of a step");
-  sub->add_option("JOB[.STEP]", options->id, "As in 123, 123.0, 123.batch or 123_4.0")->required();
+  sub->add_option("JOB[.STEP]", options->id,
+                  "As in 123, 123.0, 123.batch or 123_4.0; the newest step if left out");
   sub->add_option("--run", options->run, "Of several that match: 1 is the newest")
       ->check(CLI::Range(size_t{1}, size_t{1'000'000}));
   sub->add_flag("--json", options->json, "As JSON, with every value exactly");

@@ -4,12 +4,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "profiles/text.h"
 
 namespace sonde {
 namespace {
+
+// A wait status in words; "" for success.
+std::string HowItEnded(int wait_status) {
+  if (wait_status == 0) return "";
+  const int signal = wait_status & 0x7f;
+  if (signal == 0) return fmt::format(", exit code {}", wait_status >> 8 & 0xff);
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? fmt::format(", killed by SIG{}", name)
+                         : fmt::format(", killed by signal {}", signal);
+}
 
 using text::Bytes;
 using text::Percent;
@@ -112,8 +123,7 @@ void Report::Header() {
   std::string title = fmt::format("Sonde: {}", Printable(job_.id.ToString()));
   if (!job_.name.empty()) title += fmt::format(" ({})", Printable(job_.name));
   if (!job_.cluster.empty()) title += " on " + Printable(job_.cluster);
-  Line(fmt::format("{}: {}{}", title, State(),
-                   job_.exit_status != 0 ? fmt::format(", wait status {}", job_.exit_status) : ""));
+  Line(fmt::format("{}: {}{}", title, State(), HowItEnded(job_.exit_status)));
   std::string who;
   const auto add = [&](std::string_view before, std::string_view value) {
     if (value.empty()) return;

@@ -183,8 +183,11 @@ Summary Summarize(const Profile& profile, const std::vector<NodeRow>& rows, Nano
   const double node_cpu = Total(profile, kNodeCpu);
   s.cpu_of_tasks =
       job.expected_tasks == 0 ? kMissing : s.cpu_seconds / (s.duration * job.expected_tasks);
-  s.cpu_of_nodes = node_cpu > 0 ? s.cpu_seconds / node_cpu : kMissing;
-  s.node_cpus = std::round(node_cpu / s.duration);
+  // The kernel counts the nodes' time in steps of 10 ms per processor and mode: over less than a
+  // second that says nothing.
+  const bool long_enough = s.duration >= 1 && node_cpu > 0;
+  s.cpu_of_nodes = long_enough ? s.cpu_seconds / node_cpu : kMissing;
+  s.node_cpus = long_enough ? std::round(node_cpu / s.duration) : kMissing;
   for (const CounterField& field : kCounters) s.*field.summary = Total(profile, field.metric);
   s.least_cpu.value = s.most_cpu.value = s.memory_peak.value = s.memory_total = kMissing;
   if (rows.empty()) {

@@ -93,6 +93,11 @@ Status Head::Start(UniqueFd listen) {
             [this, spec = std::move(spec), reply = std::move(reply)] { AskNodes(spec, reply); });
       });
   serve_timer_ = loop_.After(kServeAfter, [this] { Serve(); });
+  if (launch_.role == Role::kSolo && launch_.job.job_nodes > 1) {
+    AddNote(fmt::format("only {}, 1 of the job's {} nodes, was watched: that is where the script "
+                        "runs; steps of srun are watched on all of theirs",
+                        launch_.host, launch_.job.job_nodes));
+  }
   if (!listen) return {};
   acceptor_ = std::make_unique<tree::Acceptor>(
       loop_, launch_.key, [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {

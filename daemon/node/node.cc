@@ -1,5 +1,7 @@
 #include "daemon/node/node.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/log.h"
@@ -302,6 +304,7 @@ void Node::OnParent(std::string_view payload) {
   Result<std::unique_ptr<tree::Link>> link = fabric_.get()->Connect(parent.address);
   if (!link.ok()) return Note(std::string(link.status().message()));
   parent_ = *std::move(link);
+  parent_index_ = parent.index;
   parent_->SetMaxMessage(tree::kMaxMessage);
   parent_proven_ = false;
   parent_handshake_ = std::make_unique<tree::ConnectingHandshake>(launch_.key, registration());
@@ -324,7 +327,11 @@ void Node::OnParentMessage(uint8_t type, std::string_view payload) {
   }
   Send(*parent_, Type::kProof, *proof);
   parent_proven_ = true;
-  if (state_ == State::kRunning) uplink_.Use(parent_.get(), true);
+  if (state_ != State::kRunning) return;
+  uplink_.Use(parent_.get(), true);
+  log::Info("data goes to {} at {}",
+            parent_index_ == tree::kHeadIndex ? "the head" : fmt::format("node {}", parent_index_),
+            parent_->peer());
 }
 
 // Back to the control connection, which is always there.

@@ -127,6 +127,7 @@ class Node {
   tree::LazyFabric fabric_;
   std::unique_ptr<tree::Link> parent_;
   std::unique_ptr<tree::ConnectingHandshake> parent_handshake_;
+  uint32_t parent_index_ = tree::kHeadIndex;
   bool parent_proven_ = false;
   std::unique_ptr<tree::Acceptor> acceptor_;
   std::unordered_map<tree::Link*, std::unique_ptr<tree::Link>> child_links_;

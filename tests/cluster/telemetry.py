@@ -1,0 +1,170 @@
+"""Steps with telemetry as a user meets them: what srun says, what the running head answers, the
+profile that stays.
+
+Steps sample every 100 ms unless a test says otherwise, so tests are short.
+"""
+
+import json
+import re
+import time
+import urllib.error
+import urllib.request
+
+from conftest import SONDE, USER, wait_for
+
+LEVEL = ("--telemetry-level=2", "--telemetry-period=100ms")
+# A node's stop (1.8 s), the head's (2 s), and a busy machine.
+END_BOUND = 8.0
+
+
+def ours(stderr):
+    """Sonde's lines of what srun wrote to stderr before the report."""
+    return [line for line in stderr.splitlines() if "sonde: " in line]
+
+
+def step_id(stderr):
+    found = re.search(r"sonde: telemetry level \d for step (\S+);", stderr)
+    return found.group(1) if found else None
+
+
+def report_of(stderr):
+    """The closing report: from its first line to the end."""
+    start = stderr.find("\nSonde: ")
+    return stderr[start + 1 :] if start >= 0 else ""
+
+
+def without_sonde(stderr):
+    """What srun wrote to stderr besides Sonde's lines and report."""
+    report = report_of(stderr)
+    text = stderr[: len(stderr) - len(report)] if report else stderr
+    return [line for line in text.splitlines() if "sonde: " not in line]
+
+
+def normal(text, job):
+    """Lines in one order, without the job's number: comparable between two runs."""
+    return sorted(line.replace(str(job), "JOB") for line in text)
+
+
+def show(cluster, step, user=USER):
+    """The profile of a step as `sonde show --json` prints it; None if there is none."""
+    done = cluster.run([SONDE, "show", "--json", step], user=user)
+    assert done.returncode in (0, 3), done.stderr
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def job_of(shown):
+    return shown["profile"]["job"]
+
+
+def coverage(shown):
+    """Node samples that are in the profile and that a complete one would have, as a ratio."""
+    counts = job_of(shown)["coverage"]
+    return counts["got"] / counts["expected"]
+
+
+def counter(shown, name, **tags):
+    """The entry of the footprint for one metric."""
+    for entry in shown["profile"]["footprint"]:
+        if entry["metric"] == name and tags.items() <= entry["tags"].items():
+            return entry
+    raise AssertionError(f"no {name} {tags} in the profile")
+
+
+class Live:
+    """HTTP of a running step's head."""
+
+    def __init__(self, host, port, token):
+        self.host, self.port, self.token = host, port, token
+
+    def status(self, path, token=None):
+        """The status code of a GET, with that token or none."""
+        try:
+            with self._open(path, token, None) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def get(self, path):
+        with self._open(path, self.token, None) as answer:
+            return answer.read().decode()
+
+    def query(self, metric, aggregator="sum", start="1h-ago", **more):
+        body = {"start": start, "queries": [{"metric": metric, "aggregator": aggregator, **more}]}
+        with self._open("/api/query", self.token, json.dumps(body).encode()) as answer:
+            return json.loads(answer.read())
+
+    def _open(self, path, token, body):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data=body)
+        if body is not None:
+            request.add_header("Content-Type", "application/json")
+        if token is not None:
+            request.add_header("Authorization", f"Bearer {token}")
+        return urllib.request.urlopen(request, timeout=10)
+
+
+class Step:
+    """An srun in the background; its output goes to files, so it never waits for a reader."""
+
+    count = 0
+
+    def __init__(self, cluster, words, user=USER, env=None):
+        Step.count += 1
+        self.cluster, self.user = cluster, user
+        self.files = [cluster.dir / f"step{Step.count}.{name}" for name in ("out", "err")]
+        with open(self.files[0], "w") as out, open(self.files[1], "w") as err:
+            self.process = cluster.popen(words, user=user, env=env, stdout=out, stderr=err)
+
+    @property
+    def stdout(self):
+        return self.files[0].read_text()
+
+    @property
+    def stderr(self):
+        return self.files[1].read_text()
+
+    @property
+    def id(self):
+        return wait_for(lambda: step_id(self.stderr), "srun's line with the step", 20)
+
+    @property
+    def job(self):
+        return int(self.id.split(".")[0])
+
+    def live_directory(self):
+        found = list((self.cluster.archive(self.user) / "live").glob(f"*.{self.id}.*"))
+        return found[0] if found else None
+
+    def live(self):
+        """Waits until the step's head serves."""
+
+        def endpoint():
+            directory = self.live_directory()
+            path = directory and directory / "endpoint"
+            return json.loads(path.read_text()) if path and path.exists() else None
+
+        found = wait_for(endpoint, f"the endpoint of {self.id}")
+        return Live(found["host"], found["port"], found["token"])
+
+    def wait_output(self, text, timeout=20):
+        return wait_for(lambda: text in self.stdout, f"{text!r} on stdout", timeout)
+
+    def wait_nodes(self, count):
+        """Waits until that many nodes are in a complete tick; gives the live head."""
+        live = self.live()
+
+        def there():
+            profile = json.loads(live.get(f"/api/v1/profile?job={self.id}"))
+            nodes = profile["job"]["nodes"]
+            return len(nodes) >= count and profile["job"]["coverage"]["got"] >= 2 * count
+
+        wait_for(there, f"{count} nodes of {self.id}")
+        return live
+
+    def wait(self, timeout=30):
+        """Waits for srun's end; gives its exit code and how long that took."""
+        start = time.monotonic()
+        code = self.process.wait(timeout)
+        return code, time.monotonic() - start
+
+    def profile(self):
+        return show(self.cluster, self.id, self.user)

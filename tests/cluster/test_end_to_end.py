@@ -1,0 +1,326 @@
+"""A step with telemetry, from srun's command line to the profile, on a real Slurm."""
+
+import json
+import re
+import subprocess
+
+import pytest
+from conftest import BUILD, ROOT, SONDE
+from telemetry import (
+    LEVEL,
+    Step,
+    counter,
+    coverage,
+    job_of,
+    ours,
+    report_of,
+    show,
+    step_id,
+    without_sonde,
+)
+
+BURN = ROOT / "tests" / "cluster" / "burn.py"
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(cluster):
+    """Every test starts with the defaults and leaves nothing behind."""
+    cluster.conf("")
+    yield
+    cluster.wait_for(lambda: not cluster.leftovers(), "the end of all daemons", 5)
+
+
+@pytest.fixture(scope="module")
+def burn(cluster):
+    """burn.py where the cluster's users can read it."""
+    path = cluster.dir / "burn.py"
+    path.write_text(BURN.read_text())
+    return path
+
+
+@pytest.fixture(scope="module")
+def counting(cluster):
+    """A program that adds to an application metric as often as its argument says."""
+    source = cluster.dir / "counting.c"
+    source.write_text(
+        """
+        #include <stdlib.h>
+        #include <unistd.h>
+        #include "libclient/sonde.h"
+        int main(int argc, char** argv) {
+          sonde_metric_t* done = sonde_counter("work_done_total", "1", "Work done", 1, NULL, 0);
+          for (long i = 0; i < atol(argv[1]); ++i) sonde_add(done, 1);
+          usleep(argc > 2 ? atoi(argv[2]) : 0);
+          return 0;
+        }"""
+    )
+    program = cluster.dir / "counting"
+    library = BUILD / "libclient"
+    subprocess.run(
+        ["cc", "-I", ROOT, "-o", program, source, f"-L{library}", "-lsonde", f"-Wl,-rpath,{library}"],
+        check=True,
+    )
+    return program
+
+
+# --- What srun's user gets
+
+
+def test_a_step_of_four_nodes_is_complete_and_right(cluster, burn):
+    done = cluster.run(["srun", "-N4", *LEVEL, "/usr/bin/python3", burn, "0.4"])
+    assert done.returncode == 0
+    shown = show(cluster, step_id(done.stderr))
+    job = job_of(shown)
+    assert (job["state"], job["exit_status"], job["expected_nodes"]) == ("completed", 0, 4)
+    assert sorted(node["host"] for node in job["nodes"]) == ["n1", "n2", "n3", "n4"]
+    assert not job["notes"] and coverage(shown) == 1
+    used = sum(map(float, done.stdout.split()))
+    measured = shown["summary"]["cpu_seconds"]
+    assert used * 0.97 <= measured <= used * 1.25 + 0.2, "the kernel's clock ticks are 10 ms"
+    assert {node["tasks"] for node in shown["nodes"]} == {1}
+    for node in shown["nodes"]:
+        assert node["cpu_seconds"] >= 0.4 * 0.9
+
+
+def test_report_follows_the_output_and_names_what_it_is_made_of(cluster):
+    done = cluster.run(["srun", "-N4", *LEVEL, "bash", "-c", "echo out; echo err >&2; sleep 0.3"])
+    report = report_of(done.stderr)
+    assert done.stdout == "out\n" * 4
+    assert without_sonde(done.stderr) == ["err"] * 4
+    assert re.search(r"^Coverage 100 %: (\d+) of \1 node samples$", report, re.MULTILINE), report
+    assert "4 nodes, 4 tasks, level 2 every 100 ms" in report
+    assert report.splitlines()[-1].startswith("sonde: profile in ")
+    again = cluster.run([SONDE, "show", step_id(done.stderr)])
+    assert again.stdout.splitlines()[0] == report.splitlines()[0]
+
+
+def test_job_is_the_same_with_and_without(cluster):
+    job = ["-N2", "bash", "-c", "cat; echo $SLURM_PROCID; echo err >&2; exit 3"]
+    plain = cluster.run(["srun", *job], input="in\n")
+    watched = cluster.run(["srun", *LEVEL, *job], input="in\n")
+    assert watched.returncode == plain.returncode == 3
+    assert sorted(watched.stdout.splitlines()) == sorted(plain.stdout.splitlines())
+    number = re.compile(r"\d{4,}\.\d+|\[\d+\]")
+
+    def same(stderr):
+        return sorted(number.sub("STEP", line) for line in without_sonde(stderr))
+
+    assert same(watched.stderr) == same(plain.stderr)
+    job = job_of(show(cluster, step_id(watched.stderr)))
+    assert job["state"] == "failed" and job["exit_status"] == 3 << 8
+
+
+def test_level_0_leaves_nothing(cluster):
+    before = sorted(cluster.archive().rglob("*"))
+    done = cluster.run(["srun", "-N4", "--telemetry-level=0", "env"])
+    plain = cluster.run(["srun", "-N4", "true"])
+    assert (done.returncode, done.stderr) == (0, "") == (plain.returncode, plain.stderr)
+    assert "SONDE" not in done.stdout.replace(str(cluster.dir), "").replace("SONDE_CLUSTER", "")
+    assert sorted(cluster.archive().rglob("*")) == before
+
+
+def test_level_1_has_the_application_and_no_system(cluster, counting):
+    words = ["srun", "-N2", "--telemetry-level=1", "--telemetry-period=100ms", counting, "1000"]
+    shown = show(cluster, step_id(cluster.run(words).stderr))
+    names = {entry["metric"] for entry in shown["profile"]["footprint"]}
+    assert "work_done_total" in names
+    assert all(entry["level"] <= 1 for entry in shown["profile"]["footprint"])
+    assert not any(name.startswith("node_") for name in names)
+
+
+def test_report_off_and_short(cluster):
+    cluster.conf("report = short\n")
+    short = cluster.run(["srun", "-N1", *LEVEL, "true"])
+    cluster.conf("report = off\n")
+    off = cluster.run(["srun", "-N1", *LEVEL, "true"])
+    assert off.stderr == "" and off.returncode == 0
+    lines = short.stderr.splitlines()
+    assert len(lines) == 3 and step_id(short.stderr) in lines[1]
+
+
+def test_a_step_of_a_tenth_of_a_second_has_a_profile(cluster):
+    done = cluster.run(["srun", "-N4", "--telemetry-level=2", "sleep", "0.1"])
+    shown = show(cluster, step_id(done.stderr))
+    job = job_of(shown)
+    assert job["state"] == "completed" and len(job["nodes"]) == 4 and coverage(shown) == 1
+    assert shown["summary"]["memory_total_bytes"] > 0
+
+
+def test_application_metric_has_its_exact_value(cluster, counting):
+    # The second node's program ends in less than a period.
+    script = f"[ $SLURM_PROCID = 0 ] && exec {counting} 3000001 300000; exec {counting} 41"
+    done = cluster.run(["srun", "-N2", *LEVEL, "bash", "-c", script])
+    assert done.returncode == 0
+    entry = counter(show(cluster, step_id(done.stderr)), "work_done_total")
+    assert entry["last"] == 3000042
+    assert (entry["min"], entry["max"]) == (41, 3000001)
+    assert (entry["min_owner"]["host"], entry["max_owner"]["host"]) == ("n2", "n1")
+
+
+# --- The running step
+
+
+def test_running_step_answers_over_http(cluster):
+    step = Step(cluster, ["srun", "-N4", *LEVEL, "bash", "-c", "read; exit 0"])
+    step.process.stdin = None
+    live = step.wait_nodes(4)
+    listed = json.loads(live.get("/job/list"))
+    assert any(step.id.split(".")[0] in json.dumps(job) for job in listed)
+    metrics = live.get("/metrics")
+    assert re.search(r'^sonde_samples_total\{.*\} \d', metrics, re.MULTILINE), metrics[:500]
+    (total,) = live.query("sonde_samples_total")
+    assert total["dps"] and "host" in total["aggregateTags"]
+    by_host = live.query(
+        "sonde_samples_total",
+        filters=[{"type": "wildcard", "tagk": "host", "filter": "*", "groupBy": True}],
+    )
+    assert sorted(result["tags"]["host"] for result in by_host) == ["n1", "n2", "n3", "n4"]
+    assert all(result["dps"] for result in by_host)
+
+
+def test_http_wants_the_token_and_stays_on_loopback(cluster):
+    step = Step(cluster, ["srun", "-N1", *LEVEL, "sleep", "60"])
+    live = step.live()
+    for path in ("/", "/metrics", "/job/list", "/api/version", "/no/such"):
+        assert live.status(path) == 401
+        assert live.status(path, "0" * len(live.token)) == 401
+    assert live.status("/metrics", live.token) == 200
+    listening = subprocess.run(["ss", "-Hltn", f"sport = :{live.port}"], capture_output=True, text=True)
+    assert [line.split()[3] for line in listening.stdout.splitlines()] == [f"127.0.0.1:{live.port}"]
+    cluster.slurm("scancel", step.job)
+    step.wait()
+
+
+def test_sonde_shows_a_running_step(cluster):
+    step = Step(cluster, ["srun", "-N2", *LEVEL, "sleep", "60"])
+    live = step.wait_nodes(2)
+    assert job_of(step.profile())["state"] == "running"
+    url = cluster.run([SONDE, "url", step.id])
+    assert f":{live.port}/" in url.stdout and live.token in url.stdout
+    cluster.slurm("scancel", step.job)
+    step.wait()
+    assert job_of(step.profile())["state"] == "cancelled"
+
+
+def test_longer_steps_use_libfabric(cluster):
+    log_dir = cluster.dir / "tmp" / "sonde-test1"
+    cluster.conf(f"fabric_after = 200ms\nlog_dir = {log_dir}\n")
+    step = Step(cluster, ["srun", "-N2", *LEVEL, "sleep", "60"])
+
+    def links():
+        logs = [path.read_text() for path in log_dir.glob(f"sonded.{step.id}.n*.log")]
+        return re.findall(r"data goes to the head .* over tcp", "\n".join(logs))
+
+    cluster.wait_for(lambda: len(links()) == 2, "both nodes' fabric links")
+    live = step.wait_nodes(2)
+    before = json.loads(live.get(f"/api/v1/profile?job={step.id}"))["job"]["coverage"]["got"]
+    cluster.wait_for(
+        lambda: json.loads(live.get(f"/api/v1/profile?job={step.id}"))["job"]["coverage"]["got"]
+        > before + 6,
+        "ticks over the new links",
+    )
+    cluster.slurm("scancel", step.job)
+    step.wait()
+    shown = step.profile()
+    assert not job_of(shown)["notes"]
+    assert coverage(shown) == 1, "no tick is lost with the change of links"
+
+
+# --- Steps of all kinds
+
+
+def test_steps_at_once_are_kept_apart(cluster, counting):
+    script = f"""
+      for i in 1 2 3; do
+        srun -N4 --overlap --telemetry-period=100ms {counting} $((i * 1000)) 200000 &
+      done
+      wait"""
+    job = cluster.sbatch(script, options=["-N4", "--telemetry-level=2"])
+    assert cluster.wait_job(job) == "COMPLETED"
+    values = []
+    for step in range(3):
+        shown = show(cluster, f"{job}.{step}")
+        assert job_of(shown)["state"] == "completed" and len(job_of(shown)["nodes"]) == 4
+        values.append(counter(shown, "work_done_total")["last"])
+    assert sorted(values) == [4000, 8000, 12000]
+
+
+def test_batch_step_says_that_it_saw_one_node_of_several(cluster, burn):
+    job = cluster.sbatch(f"/usr/bin/python3 {burn} 0.3", options=["-N2", *LEVEL])
+    assert cluster.wait_job(job) == "COMPLETED"
+    shown = show(cluster, f"{job}.batch")
+    found = job_of(shown)
+    assert (found["step"], found["state"], found["job_nodes"]) == ("batch", "completed", 2)
+    assert [node["host"] for node in found["nodes"]] == ["n1"]
+    assert coverage(shown) == 1
+    assert any("1 of the job's 2 nodes" in note for note in found["notes"]), found["notes"]
+    assert 0.29 <= shown["summary"]["cpu_seconds"] <= 1
+
+
+def test_batch_step_on_one_node_has_no_such_note(cluster):
+    job = cluster.sbatch("exit 5", options=["-N1", *LEVEL])
+    assert cluster.wait_job(job) == "FAILED"
+    found = job_of(show(cluster, f"{job}.batch"))
+    assert (found["state"], found["exit_status"], found["notes"]) == ("failed", 5 << 8, [])
+
+
+def test_srun_in_a_batch_script_without_environment(cluster):
+    script = f"export SLURM_CONF={cluster.dir}/etc/slurm.conf\nsrun -N2 sleep 0.2"
+    job = cluster.sbatch(script, options=["-N2", "--export=NONE", *LEVEL])
+    assert cluster.wait_job(job) == "COMPLETED"
+    shown = show(cluster, f"{job}.0")
+    assert job_of(shown)["state"] == "completed" and coverage(shown) == 1
+
+
+def test_array_tasks_are_found_by_their_array(cluster):
+    array = cluster.sbatch("srun -N1 sleep 0.1", options=["-N1", "--array=1-2", *LEVEL])
+    cluster.wait_for(lambda: show(cluster, f"{array}_1.0") and show(cluster, f"{array}_2.0"), "both", 30)
+    jobs = [job_of(show(cluster, f"{array}_{task}.0")) for task in (1, 2)]
+    assert [job["array_task"] for job in jobs] == ["1", "2"]
+    assert {job["array_job"] for job in jobs} == {str(array)}
+
+
+def test_heterogeneous_step_is_one_profile(cluster):
+    done = cluster.run(["srun", "-N1", *LEVEL, "sleep", "0.3", ":", "-N2", "sleep", "0.3"])
+    assert done.returncode == 0
+    shown = show(cluster, step_id(done.stderr))
+    job = job_of(shown)
+    assert (job["state"], job["expected_nodes"], job["expected_tasks"]) == ("completed", 3, 3)
+    assert len({node["host"] for node in job["nodes"]}) == 3
+    assert not job["notes"] and coverage(shown) == 1
+
+
+# --- A tree with inner nodes
+
+
+@pytest.fixture(scope="module")
+def eight(make_cluster):
+    return make_cluster(nodes=8, cpus_per_node=1)
+
+
+def test_inner_nodes_merge_pass_on_and_ask(eight):
+    log_dir = eight.dir / "tmp" / "sonde-test1"
+    eight.conf(f"fanout = 2\nfabric_after = 100ms\nlog_dir = {log_dir}\n")
+    words = ["srun", "-N8", "--telemetry-level=2", "--telemetry-period=500ms", "sleep", "60"]
+    step = Step(eight, words)
+
+    def links():
+        logs = "".join(path.read_text() for path in log_dir.glob(f"sonded.{step.id}.*.log"))
+        return re.findall(r"data goes to (the head|node \d+)", logs)
+
+    eight.wait_for(lambda: len(links()) == 8, "eight links")
+    assert sorted(links()) == ["node 0"] * 2 + ["node 1"] * 2 + ["node 2"] * 2 + ["the head"] * 2
+    live = step.wait_nodes(8)
+    by_host = live.query(
+        "sonde_samples_total",
+        filters=[{"type": "wildcard", "tagk": "host", "filter": "*", "groupBy": True}],
+    )
+    hosts = sorted(result["tags"]["host"] for result in by_host)
+    assert hosts == [f"n{i}" for i in range(1, 9)]
+    eight.slurm("scancel", step.job)
+    step.wait()
+    shown = step.profile()
+    assert len(job_of(shown)["nodes"]) == 8 and not job_of(shown)["notes"]
+    assert coverage(shown) == 1
+    assert {row["host"] for row in shown["nodes"] if row["memory_total_bytes"]} == set(hosts)
+    eight.wait_for(lambda: not eight.leftovers(), "the end of all daemons", 5)
