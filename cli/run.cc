@@ -108,6 +108,7 @@ Result<spank::Daemon> StartDaemon(const Environment& env, const Options& options
   process.path = *path;
   process.arguments = {*path, "--solo", name};
   process.environment = CurrentEnvironment();
+  process.application = socket;
   Result<spank::Daemon> daemon = spank::Start(process);
   if (!daemon.ok()) return daemon;
   SONDE_RETURN_IF_ERROR(daemon->lifeline.Send(LaunchPacket(env, options, name, socket)));

@@ -1,7 +1,9 @@
 // The launch message: how the plugin, or `sonde run`, tells a sonded what it is to do.
 //
 // A daemon is started with the lifeline, one end of a SOCK_SEQPACKET socketpair, as descriptor 3
-// (kLifelineFd); the head's rendezvous socket, if there is one, is descriptor 4 (kListenFd).
+// (kLifelineFd); the head's rendezvous socket, if there is one, is descriptor 4 (kListenFd), the
+// socket that the application connects to descriptor 5 (kApplicationFd): it listens before there is
+// an application, which may be quicker than the daemon.
 // Its parent is not the launcher, which it knows by the lifeline alone: the end of one is the end
 // of the other. Signals that a job's processes get (TERM, INT, USR1, ...) are ignored when it
 // starts. Nothing secret stands in argv or the environment; argv is `sonded --head|--node|--solo
@@ -47,6 +49,7 @@ namespace sonde::launch {
 
 inline constexpr int kLifelineFd = 3;
 inline constexpr int kListenFd = 4;
+inline constexpr int kApplicationFd = 5;
 inline constexpr size_t kMaxPacket = 32768;
 inline constexpr size_t kMaxEvents = 24;
 

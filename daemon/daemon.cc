@@ -99,7 +99,7 @@ Daemon::Daemon(Loop& loop, Lifeline& lifeline, const LaunchMessage& launch)
 
 Daemon::~Daemon() = default;
 
-Status Daemon::Start(UniqueFd listen) {
+Status Daemon::Start(UniqueFd listen, UniqueFd application) {
   Result<Config> config = LoadConfig(launch_.config_path);
   Config used = config.ok() ? *config : Config();
   if (const auto level = log::ParseLevel(used.log_level); level.ok() && !used.log_dir.empty()) {
@@ -116,6 +116,7 @@ Status Daemon::Start(UniqueFd listen) {
   }
   if (launch_.role != Role::kHead) {
     node_ = std::make_unique<node::Node>(loop_, launch_, used, [this] { OnNodeDone(); });
+    node_->TakeAppSocket(std::move(application));
     if (const collect::PerfSource* perf = node_->sampler().perf()) SendEvents(*perf);
   }
   lifeline_.Start(

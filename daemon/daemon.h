@@ -24,8 +24,8 @@ class Daemon {
   Daemon(Loop& loop, Lifeline& lifeline, const LaunchMessage& launch);
   ~Daemon();
 
-  // `listen`: the head's rendezvous socket.
-  Status Start(UniqueFd listen);
+  // `listen`: the head's rendezvous socket. `application`: the node's, which listens already.
+  Status Start(UniqueFd listen, UniqueFd application);
 
  private:
   void OnPacket(char kind, std::string_view body, std::vector<UniqueFd> fds);

@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "--list-metrics") return PrintMetrics();
   UniqueFd lifeline_fd = Inherit(launch::kLifelineFd);
   UniqueFd listen_fd = Inherit(launch::kListenFd);
+  UniqueFd application_fd = Inherit(launch::kApplicationFd);
   if (!lifeline_fd) {
     std::fputs("sonded is started by the Slurm plugin or by `sonde run`, not by hand\n", stderr);
     return 2;
@@ -74,7 +75,7 @@ int main(int argc, char** argv) {
   const Result<LaunchMessage> message = ParseLaunchMessage(*packet);
   if (!message.ok()) return Fail(message.status());
   Daemon daemon(loop, lifeline, *message);
-  const Status started = daemon.Start(std::move(listen_fd));
+  const Status started = daemon.Start(std::move(listen_fd), std::move(application_fd));
   if (!started.ok()) return Fail(started);
   loop.Run();
   return 0;

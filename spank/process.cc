@@ -7,10 +7,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include "core/launch.h"
@@ -20,7 +22,7 @@ namespace {
 
 // A packet that only a child before exec sends: what it could not do, and errno.
 constexpr char kFailure = 'F';
-enum class Step : unsigned char { kFork, kDescriptors, kCredentials, kExec };
+enum class Step : unsigned char { kFork, kDescriptors, kCredentials, kExec, kListen };
 
 constexpr int kIgnored[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM,
                             SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU, SIGXFSZ};
@@ -32,6 +34,7 @@ struct Plan {
   char* const* envp;
   int lifeline;
   int listen;
+  int application;
   int handoff;  // takes the daemon's pidfd to the launcher
   const Credentials* become;
 };
@@ -82,7 +85,13 @@ bool PlaceDescriptors(const Plan& plan) {
   }
   if (::dup2(plan.lifeline, launch::kLifelineFd) < 0) return false;
   if (plan.listen >= 0 && ::dup2(plan.listen, launch::kListenFd) < 0) return false;
-  CloseFrom(plan.listen >= 0 ? launch::kListenFd + 1 : launch::kLifelineFd + 1);
+  if (plan.listen < 0) ::close(launch::kListenFd);
+  if (plan.application < 0) {
+    CloseFrom(launch::kApplicationFd);
+    return true;
+  }
+  if (::dup2(plan.application, launch::kApplicationFd) < 0) return false;
+  CloseFrom(launch::kApplicationFd + 1);
   return true;
 }
 
@@ -119,10 +128,6 @@ bool Become(const Credentials& to) {
   ResetSignals();
   ::setsid();
   if (!PlaceDescriptors(plan)) Fail(plan.lifeline, Step::kDescriptors, errno);
-  if (plan.become != nullptr) {
-    BecomeKillable();
-    if (!Become(*plan.become)) Fail(launch::kLifelineFd, Step::kCredentials, errno);
-  }
   ::umask(077);
   [[maybe_unused]] const int moved = ::chdir("/");
   ::execve(plan.path, plan.argv, plan.envp);
@@ -168,6 +173,14 @@ UniqueFd ReceiveDescriptor(int socket) {
 
 // Runs in the child: leaves the daemon to init. Everything here is async-signal-safe.
 [[noreturn]] void RunChild(const Plan& plan) {
+  if (plan.become != nullptr) {
+    BecomeKillable();
+    if (!Become(*plan.become)) Fail(plan.lifeline, Step::kCredentials, errno);
+  }
+  // Whoever connects sees the ids of who listens, so the user does, and before there are tasks.
+  if (plan.application >= 0 && ::listen(plan.application, SOMAXCONN) != 0) {
+    Fail(plan.lifeline, Step::kListen, errno);
+  }
   const pid_t pid = Fork();
   if (pid == 0) BecomeDaemon(plan);
   if (pid < 0) Fail(plan.lifeline, Step::kFork, errno);
@@ -187,12 +200,35 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   return pointers;
 }
 
+// Bound to an abstract name, not listening yet.
+Result<UniqueFd> ApplicationSocket(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (name.size() + 1 > sizeof(address.sun_path)) {
+    return Status(Code::kInvalid, "'" + name + "' is too long for the name of a socket");
+  }
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
+    return SystemError("bind the application's socket @" + name);
+  }
+  fd.MoveUp();
+  return fd;
+}
+
 }  // namespace
 
 Result<Daemon> Start(const Process& process) {
   UniqueFd daemon_end;
   Result<Lifeline> lifeline = Lifeline::Create(daemon_end);
   if (!lifeline.ok()) return lifeline.status();
+  UniqueFd application;
+  if (!process.application.empty()) {
+    Result<UniqueFd> socket = ApplicationSocket(process.application);
+    if (!socket.ok()) return socket.status();
+    application = *std::move(socket);
+  }
   const std::vector<char*> argv = Pointers(process.arguments);
   const std::vector<char*> envp = Pointers(process.environment);
   int handoff[2];
@@ -200,8 +236,8 @@ Result<Daemon> Start(const Process& process) {
     return SystemError("socketpair");
   }
   const UniqueFd ours(handoff[0]), theirs(handoff[1]);
-  const Plan plan{process.path.c_str(), argv.data(), envp.data(),   daemon_end.get(),
-                  process.listen_fd,    handoff[1],  process.become};
+  const Plan plan{process.path.c_str(), argv.data(),       envp.data(), daemon_end.get(),
+                  process.listen_fd,    application.get(), handoff[1],  process.become};
   // No handler of Slurm's may run in the child.
   sigset_t all, before;
   ::sigfillset(&all);
@@ -229,6 +265,8 @@ Status DescribeFailure(std::string_view packet, std::string_view path) {
       return SystemError("set up the descriptors of sonded", error);
     case Step::kCredentials:
       return SystemError("become the job's user for sonded", error);
+    case Step::kListen:
+      return SystemError("listen for the application", error);
     case Step::kExec:
       break;
   }

@@ -2,7 +2,7 @@
 // slurmstepd is root.
 //
 // The child calls only async-signal-safe functions until exec. It gets a session of its own, all
-// signals unblocked, no descriptor but 0 to 2 (/dev/null), the lifeline and the listening socket,
+// signals unblocked, no descriptor but 0 to 2 (/dev/null), the lifeline and the listening sockets,
 // directory /, umask 077 and, in slurmstepd, the user's ids and groups and nothing of root's.
 // Signals that a job's processes get and that a daemon must outlive are ignored from the start; the
 // daemon may install handlers.
@@ -38,7 +38,8 @@ struct Process {
   std::vector<std::string> arguments;    // argv, argv[0] included
   std::vector<std::string> environment;  // NAME=VALUE
   int listen_fd = -1;                    // becomes launch::kListenFd; -1: none
-  const Credentials* become = nullptr;   // null: stay who we are
+  std::string application;  // abstract name of the socket for launch::kApplicationFd; "": none
+  const Credentials* become = nullptr;  // null: stay who we are
 };
 
 // A daemon under way.
@@ -47,7 +48,8 @@ struct Daemon {
   UniqueFd pidfd;  // none on kernels without pidfd_open
 };
 
-// Starts it. That exec failed is learnt later, by DescribeFailure of a packet on the lifeline.
+// Starts it. The application's socket listens, as the daemon's user, when this returns. That exec
+// failed is learnt later, by DescribeFailure of a packet on the lifeline.
 Result<Daemon> Start(const Process& process);
 
 // If `packet` says that the child did not become a daemon: why. Otherwise ok.

@@ -119,6 +119,7 @@ Status StartDaemon(spank_t spank, Context& context, uint32_t step, std::string_v
   process.arguments = {"sonded", "--" + std::string(role), name};
   process.environment = DaemonEnvironment(environment);
   process.become = &*credentials;
+  process.application = *socket;
   Result<Daemon> daemon = Start(process);
   if (!daemon.ok()) return daemon.status();
   context.daemon = std::move(*daemon);

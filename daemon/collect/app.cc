@@ -102,6 +102,20 @@ AppSource::AppSource(Options options) : options_(std::move(options)) {}
 AppSource::~AppSource() = default;
 
 Status AppSource::Listen() {
+  if (options_.listener >= 0) {
+    listener_ = Fd(options_.listener);
+  } else {
+    SONDE_RETURN_IF_ERROR(Bind());
+  }
+  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event = {.events = EPOLLIN, .data = {.ptr = nullptr}};
+  if (!epoll_ || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0) {
+    return SystemError("watch the socket for the application");
+  }
+  return {};
+}
+
+Status AppSource::Bind() {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   const std::string& name = options_.socket;
@@ -115,11 +129,6 @@ Status AppSource::Listen() {
   if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
       listen(listener_.get(), kQueue) != 0) {
     return SystemError(fmt::format("listen for the application at @{}", name));
-  }
-  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
-  epoll_event event = {.events = EPOLLIN, .data = {.ptr = nullptr}};
-  if (!epoll_ || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0) {
-    return SystemError("watch the socket for the application");
   }
   return {};
 }

@@ -37,6 +37,7 @@ class AppSource final : public Source {
  public:
   struct Options {
     std::string socket;  // abstract, without the leading zero byte
+    int listener = -1;   // that socket, if it listens already; owned from Open on
     uint32_t uid = 0;    // whose processes may attach
     int level = 1;       // metrics above it are left out
     Nanos period = kDefaultPeriod;
@@ -74,6 +75,7 @@ class AppSource final : public Source {
 
   explicit AppSource(Options options);
   Status Listen();
+  Status Bind();
 
   void AcceptAll(Nanos now);
   void Admit(Fd connection, Nanos now);

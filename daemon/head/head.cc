@@ -41,6 +41,9 @@ StepKey RandomKey() {
   return key;
 }
 
+// Ticks wait that long for a node that changes its link.
+Nanos HandOver(Nanos period) { return std::max(2 * period, 200 * kMillisecond); }
+
 EndState StateOf(const tree::Bye& ends) {
   const int signal = ends.exit_status & 0x7f;
   if (signal == SIGTERM || signal == SIGKILL) return EndState::kCancelled;
@@ -72,7 +75,8 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       record_(Describe(launch)),
       queries_(loop),
       merger_(0, [this](const tree::Frame& row, bool late) { OnRow(row, late); }),
-      children_(merger_, queries_, [this](tree::BlockMessage block) { OnBlock(std::move(block)); }),
+      children_(merger_, queries_, HandOver(launch.job.period),
+                [this](tree::BlockMessage block) { OnBlock(std::move(block)); }),
       fabric_(loop) {
   if (!launch_.has_key) launch_.key = RandomKey();  // no nodes to come: for the HTTP token
 }
@@ -94,9 +98,10 @@ Status Head::Start(UniqueFd listen) {
       });
   serve_timer_ = loop_.After(kServeAfter, [this] { Serve(); });
   if (launch_.role == Role::kSolo && launch_.job.job_nodes > 1) {
-    AddNote(fmt::format("only {}, 1 of the job's {} nodes, was watched: that is where the script "
-                        "runs; steps of srun are watched on all of theirs",
-                        launch_.host, launch_.job.job_nodes));
+    AddNote(
+        fmt::format("only {}, 1 of the job's {} nodes, was watched: that is where the script "
+                    "runs; steps of srun are watched on all of theirs",
+                    launch_.host, launch_.job.job_nodes));
   }
   if (!listen) return {};
   acceptor_ = std::make_unique<tree::Acceptor>(
@@ -184,7 +189,8 @@ void Head::OnControlClosed(uint32_t index, const Status& why) {
   if (node.control == nullptr) return;
   const bool lost = !node.gone;
   node.gone = true;
-  children_.Remove(*node.control, lost);
+  const bool kept = lost && children_.Lose(index);
+  children_.Remove(*node.control);
   node.control->SetHandler({});
   loop_.Post([keep = std::shared_ptr<tree::Link>(std::move(node.control))] {});
   if (lost) {
@@ -196,8 +202,9 @@ void Head::OnControlClosed(uint32_t index, const Status& why) {
       info.note = why.message();
       host = info.host;
     });
-    AddNote(fmt::format("node {} was lost: {}; its values stay as it last sent them", host,
-                        why.message()));
+    AddNote(fmt::format("node {} was lost: {}; {}", host, why.message(),
+                        kept ? "its values stay as it last sent them"
+                             : "what it counted is missing from the totals"));
   }
   if (state_ == State::kWaitingForNodes) CheckNodesDone();
 }
@@ -290,10 +297,8 @@ void Head::ListenOnFabric(const Result<tree::Fabric*>& fabric) {
 void Head::OnFabricChild(const tree::Registration& who, std::unique_ptr<tree::Link> link) {
   if (who.index >= nodes_.size()) return;
   tree::Link* raw = link.get();
-  const auto drop = [this, raw, index = who.index] {
-    // If the node itself is gone these were its last words; else it goes on over another link.
-    const NodeState& node = nodes_[index];
-    children_.Remove(*raw, node.gone && node.control == nullptr);
+  const auto drop = [this, raw] {
+    children_.Remove(*raw);
     const auto at = fabric_links_.find(raw);
     if (at == fabric_links_.end()) return;
     raw->SetHandler({});
@@ -332,7 +337,8 @@ void Head::CountCoverage(const tree::Frame& row) {
   record_.Update([&](JobDescription& j) {
     const auto here =
         static_cast<uint64_t>(std::count_if(j.nodes.begin(), j.nodes.end(), [&](const NodeInfo& n) {
-          return n.joined < row.tick && (n.left == 0 || n.left > row.tick || n.lost);
+          // A tick that fell into its registration is not expected of a node.
+          return n.joined + j.period < row.tick && (n.left == 0 || n.left > row.tick || n.lost);
         }));
     const uint64_t absent = j.expected_nodes > j.nodes.size() && row.tick > j.start + kStartGrace
                                 ? j.expected_nodes - j.nodes.size()

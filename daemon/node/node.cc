@@ -40,7 +40,7 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
       recorder_(SamplerOptions(launch), config.node_memory),
       queries_(loop),
       merger_(0, [this](const tree::Frame& frame, bool) { OnMerged(frame); }),
-      children_(merger_, queries_,
+      children_(merger_, queries_, 2 * launch.job.period,
                 [this](const tree::BlockMessage& block) { uplink_.PassOn(block); }),
       fabric_(loop) {
   uplink_.SetKeepLimit(config.node_memory);
@@ -79,6 +79,7 @@ void Node::OpenAppSocket() {
   if (launch_.socket.empty()) return;
   collect::AppSource::Options options;
   options.socket = launch_.socket;
+  options.listener = app_listener_.Release();
   options.uid = launch_.job.uid;
   options.level = launch_.job.level;
   options.period = launch_.job.period;
@@ -372,7 +373,7 @@ void Node::OnListen() {
 void Node::OnChild(const tree::Registration& who, std::unique_ptr<tree::Link> link) {
   tree::Link* raw = link.get();
   const auto drop = [this, raw] {
-    children_.Remove(*raw, false);
+    children_.Remove(*raw);
     const auto at = child_links_.find(raw);
     if (at == child_links_.end()) return;
     DestroyLater(loop_, std::move(at->second));

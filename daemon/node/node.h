@@ -47,6 +47,8 @@ class Node {
   Node(Loop& loop, const LaunchMessage& launch, const Config& config, std::function<void()> done);
   ~Node();
 
+  // The socket for the application, if the launcher has made it. First.
+  void TakeAppSocket(UniqueFd listener) { app_listener_ = std::move(listener); }
   // Takes the first sample and starts ticking; registers with the head over the network, or over a
   // control link that needs no proof (head and node in one process).
   void ConnectToHead();
@@ -108,6 +110,7 @@ class Node {
   uint32_t index_ = 0xffffffff;
   bool schema_changed_ = true;
 
+  UniqueFd app_listener_;
   Recorder recorder_;
   tree::QueryFanout queries_;
   tree::TickMerger merger_;

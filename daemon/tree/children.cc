@@ -9,14 +9,30 @@ namespace sonde::tree {
 
 void Children::Add(Link& link, uint32_t index) { children_[&link].index = index; }
 
-void Children::Remove(Link& link, bool lost) {
+void Children::Remove(Link& link) {
   const auto at = children_.find(&link);
   if (at == children_.end()) return;
-  const TickMerger::Id contributor = at->second.contributor;
+  StartHandOver(at->second);
   children_.erase(at);
   std::erase_if(routes_, [&](const auto& route) { return route.second == &link; });
   queries_.OnGone(link);
-  if (contributor != 0) merger_.Remove(contributor, lost);
+}
+
+bool Children::Lose(uint32_t index) {
+  std::vector<Link*> links;
+  for (const auto& [link, child] : children_) {
+    if (child.index == index) links.push_back(link);
+  }
+  for (Link* link : links) Remove(*link);
+  const auto left = leaving_.extract(index);
+  return !left.empty() && merger_.Remove(left.mapped(), true);
+}
+
+void Children::StartHandOver(Child& child) {
+  const TickMerger::Id contributor = std::exchange(child.contributor, 0);
+  if (contributor == 0) return;
+  merger_.Leave(contributor, Clock::System().Now() + hand_over_);
+  leaving_[child.index] = contributor;
 }
 
 Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
@@ -29,11 +45,9 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
       return OnFrame(link, at->second, payload);
     case Type::kBlock:
       return OnBlockMessage(link, payload);
-    case Type::kLeave: {
-      const TickMerger::Id contributor = std::exchange(at->second.contributor, 0);
-      if (contributor != 0) merger_.Remove(contributor, false);
+    case Type::kLeave:
+      StartHandOver(at->second);
       return {};
-    }
     case Type::kReply: {
       ReplyMessage reply;
       SONDE_RETURN_IF_ERROR(Decode(payload, reply));
@@ -48,7 +62,10 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
 Status Children::OnSchema(Child& child, std::string_view payload) {
   Result<Schema::Ptr> schema = Schema::Decode(payload);
   if (!schema.ok()) return schema.status();
-  if (child.contributor == 0) child.contributor = merger_.AddContributor(Clock::System().Now());
+  if (child.contributor == 0) {
+    child.contributor = merger_.AddContributor(Clock::System().Now());
+    if (const auto left = leaving_.extract(child.index)) merger_.Remove(left.mapped(), false);
+  }
   child.decoder.Reset((*schema)->size());
   merger_.SetSchema(child.contributor, **schema);
   return {};

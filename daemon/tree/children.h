@@ -2,8 +2,9 @@
 //
 // A child sends its data over one link at a time, its fabric link to here or, at the head, its
 // control connection; it becomes a contributor to the ticks with its first schema on a link and
-// ends with its final frame, when it takes its data elsewhere (kLeave), or with the link. Links
-// belong to whoever accepted them.
+// ends with its final frame, when it takes its data elsewhere (kLeave), or with the link. In the
+// latter cases ticks wait a little for what it sends over its next link. Links belong to whoever
+// accepted them.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -29,12 +30,16 @@ class Children {
   // A block on its way up; true: taken.
   using OnBlock = std::function<void(BlockMessage block)>;
 
-  Children(TickMerger& merger, QueryFanout& queries, OnBlock on_block)
-      : merger_(merger), queries_(queries), on_block_(std::move(on_block)) {}
+  // `hand_over`: how long ticks wait for a child that is on its way from one link to another.
+  Children(TickMerger& merger, QueryFanout& queries, Nanos hand_over, OnBlock on_block)
+      : merger_(merger), queries_(queries), hand_over_(hand_over), on_block_(std::move(on_block)) {}
 
   void Add(Link& link, uint32_t index);
-  // `lost`: the child is gone for good, its counters stay in the totals as it last sent them.
-  void Remove(Link& link, bool lost);
+  // The link is gone, the child goes on over another.
+  void Remove(Link& link);
+  // The child is gone for good. True if its counters stay in the totals as it last sent them; those
+  // of a child that has passed on others' cannot.
+  bool Lose(uint32_t index);
 
   // The messages that belong here (kSchema to kReply); a failure means that the link must be
   // closed.
@@ -55,15 +60,18 @@ class Children {
     FrameDecoder decoder;
   };
 
+  void StartHandOver(Child& child);
   Status OnSchema(Child& child, std::string_view payload);
   Status OnFrame(Link& link, Child& child, std::string_view payload);
   Status OnBlockMessage(Link& link, std::string_view payload);
 
   TickMerger& merger_;
   QueryFanout& queries_;
+  const Nanos hand_over_;
   OnBlock on_block_;
   std::unordered_map<Link*, Child> children_;
-  std::unordered_map<uint32_t, Link*> routes_;  // node -> the child it sits behind
+  std::unordered_map<uint32_t, TickMerger::Id> leaving_;  // child -> what it contributed last
+  std::unordered_map<uint32_t, Link*> routes_;            // node -> the child it sits behind
 };
 
 }  // namespace sonde::tree

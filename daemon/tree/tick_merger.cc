@@ -5,7 +5,7 @@
 namespace sonde::tree {
 
 TickMerger::Id TickMerger::AddContributor(Nanos joined) {
-  contributors_.push_back({next_id_, joined, {}, 0, {}});
+  contributors_.push_back({.id = next_id_, .joined = joined});
   return next_id_++;
 }
 
@@ -46,7 +46,8 @@ Frame& TickMerger::RowOf(Nanos tick) {
 
 bool TickMerger::Complete(const Frame& row) const {
   return std::all_of(contributors_.begin(), contributors_.end(), [&](const Contributor& c) {
-    return c.joined >= row.tick || c.last_tick >= row.tick;
+    return c.joined >= row.tick || c.last_tick >= row.tick ||
+           (c.leaves != 0 && c.leaves < row.tick);
   });
 }
 
@@ -67,6 +68,7 @@ void TickMerger::Add(Id id, const Frame& frame) {
   }
   contributor->last_tick = std::max(contributor->last_tick, frame.tick);
   contributor->last = frame.values;
+  contributor->last_nodes = frame.nodes;
   const bool late = frame.tick <= emitted_;
   if (late) {
     late_.tick = frame.tick;
@@ -89,14 +91,20 @@ void TickMerger::Depart(const Contributor& from, const std::vector<Reduced>& val
   pending_.push_back(std::move(departed));
 }
 
-void TickMerger::Remove(Id id, bool keep_counters) {
+bool TickMerger::Remove(Id id, bool keep_counters) {
   Contributor* contributor = Find(id);
-  if (contributor == nullptr) return;
-  if (keep_counters && contributor->last_tick != 0) {
+  if (contributor == nullptr) return false;
+  const bool keep = keep_counters && contributor->last_tick != 0 && contributor->last_nodes <= 1;
+  if (keep) {
     Depart(*contributor, contributor->last, contributor->last_tick + 1);
   }
   contributors_.erase(contributors_.begin() + (contributor - contributors_.data()));
   EmitComplete();
+  return keep;
+}
+
+void TickMerger::Leave(Id id, Nanos until) {
+  if (Contributor* contributor = Find(id); contributor != nullptr) contributor->leaves = until;
 }
 
 void TickMerger::FoldDeparted(Nanos tick) {
@@ -117,6 +125,8 @@ void TickMerger::EmitFirst() {
     if (series_[i].metric.type == MetricType::kCounter) row.values[i].Merge(departed_[i]);
   }
   emitted_ = row.tick;
+  std::erase_if(contributors_,
+                [this](const Contributor& c) { return c.leaves != 0 && c.leaves <= emitted_; });
   emit_(row, false);
   spare_.push_back(std::move(row));
 }

@@ -40,8 +40,12 @@ class TickMerger {
   // A final frame ends the contributor.
   void Add(Id id, const Frame& frame);
   // Ends a contributor that will add no more and sent no final frame. `keep_counters`: it was lost
-  // for good, what it last sent counts as its final frame; false: it goes on elsewhere.
-  void Remove(Id id, bool keep_counters);
+  // for good, what it last sent counts as its final frame, unless other nodes are in that too: they
+  // go on. False: it goes on elsewhere.
+  // Whether its counters stay in the totals.
+  bool Remove(Id id, bool keep_counters);
+  // It goes on elsewhere, but ticks until then still wait: its parts may come another way.
+  void Leave(Id id, Nanos until);
 
   // Emits what waits for missing parts since before `tick`.
   void EmitUpTo(Nanos tick);
@@ -58,6 +62,8 @@ class TickMerger {
     std::vector<uint32_t> columns;  // its column -> ours
     Nanos last_tick = 0;
     std::vector<Reduced> last;  // as sent last, for Remove
+    uint32_t last_nodes = 0;    // that are in it
+    Nanos leaves = 0;           // 0: stays
   };
   struct Departed {
     Nanos when;

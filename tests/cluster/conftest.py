@@ -150,6 +150,12 @@ class Cluster:
 
         return self.wait_for(ended, f"the end of job {job}", timeout)
 
+    def cancel_all(self):
+        """Ends what a failed test may have left running."""
+        for job, state in self.jobs().items():
+            if state in ("PENDING", "RUNNING"):
+                self.slurm("scancel", job)
+
     def expire(self, job):
         """Makes a running job reach its time limit, enforced by Slurm within 30 s.
 

@@ -139,7 +139,7 @@ class Step:
 
         def endpoint():
             directory = self.live_directory()
-            path = directory and directory / "endpoint"
+            path = directory and directory / "endpoint.json"
             return json.loads(path.read_text()) if path and path.exists() else None
 
         found = wait_for(endpoint, f"the endpoint of {self.id}")
