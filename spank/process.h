@@ -38,8 +38,8 @@ struct Process {
   std::vector<std::string> arguments;    // argv, argv[0] included
   std::vector<std::string> environment;  // NAME=VALUE
   int listen_fd = -1;                    // becomes launch::kListenFd; -1: none
-  std::string application;  // abstract name of the socket for launch::kApplicationFd; "": none
-  const Credentials* become = nullptr;  // null: stay who we are
+  const Credentials* become = nullptr;   // null: stay who we are
+  std::string application = "";          // abstract name of the socket for launch::kApplicationFd
 };
 
 // A daemon under way.

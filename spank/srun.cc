@@ -146,9 +146,14 @@ void SrunExit(Context& context) {
   lifeline.Finish();
   const Deadline deadline(kHeadStop);
   std::string packet;
+  bool heard = !context.config.report;  // then it has nothing to say
   for (;;) {
     switch (lifeline.Receive(packet, deadline)) {
       case Lifeline::Event::kEnd:
+        if (!heard) {
+          slurm_error("sonde: the head ended before the step; what it had stored is kept: %s ls",
+                      context.config.sonde.c_str());
+        }
         return;
       case Lifeline::Event::kTimeout:
         slurm_error("sonde: the head has not finished after %d ms; its report is not shown",
@@ -157,6 +162,7 @@ void SrunExit(Context& context) {
       case Lifeline::Event::kPacket:
         break;
     }
+    heard = true;
     if (packet[0] == launch::kReport) Print(std::string_view(packet).substr(1), deadline);
     const Status failure = DescribeFailure(packet, context.config.sonded);
     if (!failure.ok()) {

@@ -44,7 +44,11 @@ StepKey RandomKey() {
 // Ticks wait that long for a node that changes its link.
 Nanos HandOver(Nanos period) { return std::max(2 * period, 200 * kMillisecond); }
 
+// slurmstepd tells of every task's end; if it was killed, nobody knows.
+bool EndUnknown(const tree::Bye& ends) { return ends.launcher_gone && ends.exit_status == 0; }
+
 EndState StateOf(const tree::Bye& ends) {
+  if (EndUnknown(ends)) return EndState::kLost;
   const int signal = ends.exit_status & 0x7f;
   if (signal == SIGTERM || signal == SIGKILL) return EndState::kCancelled;
   return ends.exit_status == 0 ? EndState::kCompleted : EndState::kFailed;

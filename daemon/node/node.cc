@@ -188,7 +188,7 @@ void Node::OnWelcome(std::string_view payload) {
   uplink_.Use(control_.get(), false);
   PrepareOwn();
   for (std::string& note : std::exchange(notes_, {})) Note(std::move(note));
-  if (state_ != State::kRunning) return Deliver();
+  if (state_ != State::kRunning) return WaitForChildren();
   const bool alone = launch_.job.expected_nodes == 1 && launch_.job.het_job.empty();
   if (alone || launch_.role == Role::kSolo || config_.provider == "none") return;
   fabric_timer_ = loop_.After(config_.fabric_after, [this] {
@@ -262,7 +262,7 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
     case Type::kQuery:
       return OnQuery(payload);
     case Type::kLeave:
-      return LeaveParent();
+      return OnParentLeaves();
     default:
       log::Debug("message of type {} ignored", static_cast<int>(type));
   }
@@ -334,6 +334,12 @@ void Node::OnParentMessage(uint8_t type, std::string_view payload) {
   log::Info("data goes to {} at {}",
             parent_index_ == tree::kHeadIndex ? "the head" : fmt::format("node {}", parent_index_),
             parent_->peer());
+}
+
+// It waits for our word that no more comes, and closes the link. What it was already given for good
+// it delivers and acknowledges.
+void Node::OnParentLeaves() {
+  if (state_ != State::kDelivering) uplink_.Use(control_.get(), true);
 }
 
 // Back to the control connection, which is always there.
@@ -409,17 +415,21 @@ void Node::OnTaskExit(int wait_status) {
 void Node::Finish(bool launcher_gone) {
   if (state_ != State::kRunning) return;
   log::Debug("asked to finish");
-  bye_.launcher_gone = launcher_gone;
+  bye_.launcher_gone = launcher_gone && bye_.tasks_ended < launch_.tasks_here;
   loop_.Cancel(tick_timer_);
   loop_.Cancel(fabric_timer_);
   Sample(Clock::System().Now());
   finish_timer_ = loop_.After(kFinishLimit, [this] { End(); });
   state_ = State::kWaitingForChildren;
-  if (!welcome_) return;  // OnWelcome goes on
+  if (welcome_) WaitForChildren();  // else OnWelcome goes on
+}
+
+void Node::WaitForChildren() {
+  SendOwn(Clock::System().Now(), true);
   if (children_.Active().empty()) return Deliver();
   children_timer_ = loop_.After(kChildrenLimit, [this] {
     children_.SendLeave();
-    Deliver();
+    children_timer_ = loop_.After(kLeaveLimit, [this] { Deliver(); });
   });
 }
 
@@ -428,11 +438,15 @@ void Node::Deliver() {
   state_ = State::kDelivering;
   const Nanos now = Clock::System().Now();
   merger_.EmitUpTo(now);
-  SendOwn(now, true);
-  UpdateUplinkSchema();
   recorder_.Seal();
+  UpdateUplinkSchema();
   uplink_.SendFrame(merger_.Final(now));
   SendBye();
+  // Whatever a child sends now would be lost here; when its link closes it turns to the head.
+  for (auto& [raw, link] : std::exchange(child_links_, {})) {
+    children_.Remove(*raw);
+    DestroyLater(loop_, std::move(link));
+  }
 }
 
 void Node::SendBye() {

@@ -7,7 +7,8 @@
 //   Connect   to the head; the key is proved, the node gets its index
 //   ticks     over the control connection at first; once the step is older than fabric_after, over
 //             a libfabric link to its parent in the tree
-//   Finish    last sample, blocks and final frame go up; goodbye to the head; `done` is called
+//   Finish    last sample; children that are not done send their data to the head; blocks and final
+//             frame go up; goodbye to the head; `done` is called
 //
 // Without a head there is nobody to tell: the node leaves as soon as it knows that. Nothing that
 // goes wrong here reaches the job.
@@ -43,6 +44,8 @@ class Node {
   static constexpr Nanos kFinishLimit = 1500 * kMillisecond;
   // How long a node that is done waits for the children that are done as well.
   static constexpr Nanos kChildrenLimit = 300 * kMillisecond;
+  // And then for those that are not to send their data elsewhere.
+  static constexpr Nanos kLeaveLimit = 300 * kMillisecond;
 
   Node(Loop& loop, const LaunchMessage& launch, const Config& config, std::function<void()> done);
   ~Node();
@@ -97,7 +100,9 @@ class Node {
   void OnChild(const tree::Registration& who, std::unique_ptr<tree::Link> link);
 
   // The end.
+  void WaitForChildren();
   void Deliver();
+  void OnParentLeaves();
   void SendBye();
   void CheckDelivered();
   void End();

@@ -4,6 +4,7 @@
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -237,6 +238,26 @@ TEST(Start, LowDescriptorsOfTheLauncherDoNotGetInTheWay) {
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
+}
+
+TEST(Start, TheApplicationCanConnectBeforeTheDaemonRuns) {
+  const std::string name = "sonde-test/" + std::to_string(::getpid());
+  Process process = Shell(
+      "exec /usr/bin/python3 -c \"import socket\n"
+      "s = socket.socket(fileno=5)\n"
+      "s.setblocking(True)\n"
+      "socket.socket(fileno=3).send(s.accept()[0].recv(100))\"");
+  process.application = name;
+  Result<Daemon> daemon = Start(process);
+  ASSERT_TRUE(daemon.ok());
+  const UniqueFd program(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  ASSERT_EQ(::connect(program.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
+  ASSERT_EQ(::send(program.get(), "hello", 5, MSG_NOSIGNAL), 5);
+  EXPECT_EQ(Output(daemon->lifeline), "hello");
 }
 
 TEST(Start, WhatCannotBeExecutedIsDescribed) {
