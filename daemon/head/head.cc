@@ -34,6 +34,12 @@ JobDescription Describe(const LaunchMessage& launch) {
   return job;
 }
 
+// SONDE_ARCHIVE of the user is a pattern as well.
+std::string PathOf(const LaunchMessage& launch, Config config) {
+  if (!launch.archive.empty()) config.archive = launch.archive;
+  return ArchivePath(config, launch.job.user, launch.job.uid, launch.home);
+}
+
 StepKey RandomKey() {
   StepKey key;
   const std::string bytes = tree::MakeNonce();
@@ -73,9 +79,7 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       launch_(launch),
       config_(config),
       done_(std::move(done)),
-      archive_path_(launch.archive.empty()
-                        ? ArchivePath(config, launch.job.user, launch.job.uid, launch.home)
-                        : launch.archive),
+      archive_path_(PathOf(launch, config)),
       record_(Describe(launch)),
       queries_(loop),
       merger_(0, [this](const tree::Frame& row, bool late) { OnRow(row, late); }),
