@@ -39,13 +39,14 @@ struct Plan {
   const Credentials* become;
 };
 
-// fork() may take locks that a thread of Slurm's holds; _Fork() takes none.
-pid_t Fork() {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
-  return ::_Fork();
-#else
-  return ::fork();
-#endif
+// A child that runs Child. Copying the page tables of srun or slurmstepd, twice for each daemon,
+// would cost more than all else here. The child may share their memory: it only makes system calls
+// and writes to its own stack frames, and this thread waits until it has called exec or is gone.
+template <void (*Child)(const Plan&)>
+[[gnu::noinline]] pid_t Fork(const Plan& plan) {
+  const pid_t pid = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+  if (pid == 0) Child(plan);
+  return pid;
 }
 
 [[noreturn]] void Fail(int fd, Step step, int error) {
@@ -181,8 +182,7 @@ UniqueFd ReceiveDescriptor(int socket) {
   if (plan.application >= 0 && ::listen(plan.application, SOMAXCONN) != 0) {
     Fail(plan.lifeline, Step::kListen, errno);
   }
-  const pid_t pid = Fork();
-  if (pid == 0) BecomeDaemon(plan);
+  const pid_t pid = Fork<BecomeDaemon>(plan);
   if (pid < 0) Fail(plan.lifeline, Step::kFork, errno);
 #ifdef SYS_pidfd_open
   // Nobody else can reap it yet, so this is the daemon and no other.
@@ -242,8 +242,7 @@ Result<Daemon> Start(const Process& process) {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = Fork();
-  if (pid == 0) RunChild(plan);
+  const pid_t pid = Fork<RunChild>(plan);
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return SystemError("fork", error);
