@@ -200,6 +200,26 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   return pointers;
 }
 
+// If `packet` says that the child did not become a daemon: why. Otherwise ok.
+Status DescribeFailure(std::string_view packet, std::string_view path) {
+  int error = 0;
+  if (packet.size() != 2 + sizeof(error) || packet[0] != kFailure) return {};
+  std::memcpy(&error, packet.data() + 2, sizeof(error));
+  switch (static_cast<Step>(packet[1])) {
+    case Step::kFork:
+      return SystemError("fork sonded", error);
+    case Step::kDescriptors:
+      return SystemError("set up the descriptors of sonded", error);
+    case Step::kCredentials:
+      return SystemError("become the job's user for sonded", error);
+    case Step::kListen:
+      return SystemError("listen for the application", error);
+    case Step::kExec:
+      break;
+  }
+  return SystemError("execute " + std::string(path), error);
+}
+
 // Bound to an abstract name, not listening yet.
 Result<UniqueFd> ApplicationSocket(const std::string& name) {
   sockaddr_un address{};
@@ -248,28 +268,16 @@ Result<Daemon> Start(const Process& process) {
   if (pid < 0) return SystemError("fork", error);
   // It only forks. slurmstepd does not wait for children before it has tasks.
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+  // By now it has become the daemon or said why not.
+  std::string packet;
+  if (lifeline->Receive(packet, Deadline(std::chrono::milliseconds(0))) ==
+      Lifeline::Event::kPacket) {
+    const Status failed = DescribeFailure(packet, process.path);
+    if (!failed.ok()) return failed;
+  }
   Daemon daemon{std::move(*lifeline), ReceiveDescriptor(ours.get())};
   daemon.pidfd.MoveUp();
   return daemon;
-}
-
-Status DescribeFailure(std::string_view packet, std::string_view path) {
-  int error = 0;
-  if (packet.size() != 2 + sizeof(error) || packet[0] != kFailure) return {};
-  std::memcpy(&error, packet.data() + 2, sizeof(error));
-  switch (static_cast<Step>(packet[1])) {
-    case Step::kFork:
-      return SystemError("fork sonded", error);
-    case Step::kDescriptors:
-      return SystemError("set up the descriptors of sonded", error);
-    case Step::kCredentials:
-      return SystemError("become the job's user for sonded", error);
-    case Step::kListen:
-      return SystemError("listen for the application", error);
-    case Step::kExec:
-      break;
-  }
-  return SystemError("execute " + std::string(path), error);
 }
 
 void Kill(const Daemon& daemon) {

@@ -184,10 +184,6 @@ void Stop(Context& context) {
       case Lifeline::Event::kPacket:
         break;
     }
-    const Status failure = DescribeFailure(packet, context.config.sonded);
-    if (!failure.ok()) {
-      slurm_error("sonde: no telemetry: %s", std::string(failure.message()).c_str());
-    }
   }
 }
 
