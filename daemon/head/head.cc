@@ -50,7 +50,7 @@ bool EndUnknown(const tree::Bye& ends) { return ends.launcher_gone && ends.exit_
 EndState StateOf(const tree::Bye& ends) {
   if (EndUnknown(ends)) return EndState::kLost;
   const int signal = ends.exit_status & 0x7f;
-  if (signal == SIGTERM || signal == SIGKILL) return EndState::kCancelled;
+  if (signal == SIGTERM || signal == SIGKILL || signal == SIGINT) return EndState::kCancelled;
   return ends.exit_status == 0 ? EndState::kCompleted : EndState::kFailed;
 }
 

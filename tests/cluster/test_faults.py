@@ -194,8 +194,8 @@ def test_daemon_broken_everywhere(cluster, plain, sonded, text, mode, said):
         sonded.chmod(mode)
     done = run_job(cluster)
     assert outcome(done) == plain
-    (line,) = [line for line in ours(done.stderr) if "watch it with" not in line]
-    assert said.format(sonded) in line
+    lines = [line for line in ours(done.stderr) if "watch it with" not in line]
+    assert [said.format(sonded) in line for line in lines] == [True], lines
 
 
 # --- A daemon is lost
@@ -517,7 +517,7 @@ def test_srun_killed(cluster):
 
 
 def test_killed_slurmstepd(cluster):
-    step = Step(cluster, ["srun", "-N2", *LEVEL, "sleep", "5"])
+    step = Step(cluster, ["srun", "-N2", "-w", "n1,n2", *LEVEL, "sleep", "5"])
     step.wait_nodes(2)
     for pid in stepds(cluster, "n2"):
         os.kill(pid, signal.SIGKILL)
