@@ -12,6 +12,7 @@
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <exception>
+#include <utility>
 
 #include "profiles/archive_dir.h"
 #include "profiles/json_parse.h"
@@ -86,7 +87,7 @@ Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target,
   bool ended = false;
   asio::co_spawn(context, Get(host, std::to_string(endpoint.port), ask, timeout, response),
                  [&](std::exception_ptr e) {
-                   failure = e;
+                   failure = std::move(e);
                    ended = true;
                  });
   // Resolving a name has no timeout of its own.

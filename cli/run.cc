@@ -130,6 +130,7 @@ struct Child {
   std::signal(SIGQUIT, SIG_DFL);
   if (read(word, &go, 1) != 1) _exit(127);
   std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   execvp(argv[0], argv.data());

@@ -17,11 +17,7 @@ add_library(sonde_leveldb INTERFACE)
 target_include_directories(sonde_leveldb SYSTEM INTERFACE ${LEVELDB_INCLUDE})
 target_link_libraries(sonde_leveldb INTERFACE ${LEVELDB_LIBRARY})
 
-find_library(PFM_LIBRARY pfm REQUIRED)
 find_path(PFM_INCLUDE perfmon/pfmlib_perf_event.h REQUIRED)
-add_library(sonde_pfm INTERFACE)
-target_include_directories(sonde_pfm SYSTEM INTERFACE ${PFM_INCLUDE})
-target_link_libraries(sonde_pfm INTERFACE ${PFM_LIBRARY})
 
 # Only slurm/spank.h and slurm/slurm_version.h: libslurm is never linked. Another release's headers
 # are chosen with -DSLURM_INCLUDE=DIR.

@@ -109,10 +109,15 @@ Status Daemon::Start(UniqueFd listen, UniqueFd application) {
     if (!opened.ok()) log::Warning("{}", opened.message());
   }
   if (!config.ok()) log::Error("{}; defaults are used", config.status().message());
+  log::Debug("sonded " SONDE_VERSION " for step {} at level {}", launch_.job.id.ToString(),
+             launch_.job.level);
   if (launch_.role != Role::kNode) {
     head_ = std::make_unique<head::Head>(loop_, launch_, used,
                                          [this](const std::string& text) { OnReport(text); });
     SONDE_RETURN_IF_ERROR(head_->Start(std::move(listen)));
+    if (!config.ok()) {
+      head_->AddNote(fmt::format("{}; defaults were used", config.status().message()));
+    }
   }
   if (launch_.role != Role::kHead) {
     node_ = std::make_unique<node::Node>(loop_, launch_, used, [this] { OnNodeDone(); });

@@ -10,9 +10,7 @@ namespace {
 
 static_assert(kMaxMetrics < UINT16_MAX);
 
-std::string_view Text(const char* text) {
-  return text == nullptr ? "" : text;
-}
+std::string_view Text(const char* text) { return text == nullptr ? "" : text; }
 
 // Tags sorted by key, keys unique.
 struct SortedTags {

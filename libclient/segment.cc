@@ -101,7 +101,9 @@ void Segment::Detach() {
     close(fd_);
   }
   fd_ = -1;
-  mmap(base_, kSegmentSize, access, flags | MAP_ANONYMOUS, -1, 0);
+  // If this fails too, there is nothing else to try.
+  [[maybe_unused]] void* const mapped =
+      mmap(base_, kSegmentSize, access, flags | MAP_ANONYMOUS, -1, 0);
 }
 
 bool Segment::Renew(size_t records, size_t gauges) {

@@ -87,7 +87,7 @@ void Shards::AddToOwn(uint32_t slot, double value) {
   if (IsWhole(value)) {
     __atomic_store_n(&count.whole, count.whole + static_cast<uint64_t>(value), __ATOMIC_RELAXED);
   } else {
-    const double sum = count.fraction + value;
+    double sum = count.fraction + value;  // not const: Clang wants a pointer it could write to
     __atomic_store(&count.fraction, &sum, __ATOMIC_RELAXED);
   }
 }

@@ -46,12 +46,14 @@ enum {
   SONDE_FINALIZED = 9    /* sonde_finalize() was called before */
 };
 
+/* NOLINTNEXTLINE(modernize-use-using): this is C */
 typedef struct {
   const char* key;   /* [a-zA-Z_][a-zA-Z0-9_]*, not "task": that is the rank */
   const char* value; /* UTF-8 without control characters */
 } sonde_tag_t;       /* both 1 to 128 bytes */
 
 /* The fields are for the functions below alone. */
+/* NOLINTNEXTLINE(modernize-use-using): this is C */
 typedef struct sonde_metric {
   double* cell;  /* a gauge's value; NULL for a counter */
   uint32_t slot; /* a counter's place in every thread's shard; UINT32_MAX for a gauge */

@@ -39,7 +39,7 @@ struct Process {
   std::vector<std::string> environment;  // NAME=VALUE
   int listen_fd = -1;                    // becomes launch::kListenFd; -1: none
   const Credentials* become = nullptr;   // null: stay who we are
-  std::string application = "";          // abstract name of the socket for launch::kApplicationFd
+  std::string application;               // abstract name of the socket for launch::kApplicationFd
 };
 
 // A daemon under way.

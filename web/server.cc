@@ -365,6 +365,7 @@ void Server::Core::Run(int thread_count) {
 }
 
 void Server::Core::Work() {
+  pthread_setname_np(pthread_self(), "sonde-http");
   for (bool running = true; running;) {
     try {
       context.run();

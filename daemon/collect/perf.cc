@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <linux/perf_event.h>
-#include <perfmon/pfmlib_perf_event.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +11,7 @@
 #include <cstring>
 
 #include "daemon/collect/parse.h"
+#include "daemon/collect/pfm_library.h"
 
 namespace sonde::collect {
 namespace {
@@ -74,28 +74,6 @@ Metric MakeMetric(std::string_view event, bool clock) {
   return metric;
 }
 
-// libpfm4 looks at the machine when it is initialised; nothing of it is needed afterwards.
-class Pfm {
- public:
-  Pfm() : error_(pfm_initialize()) {}
-  ~Pfm() {
-    if (error_ == PFM_SUCCESS) pfm_terminate();
-  }
-  Pfm(const Pfm&) = delete;
-  Pfm& operator=(const Pfm&) = delete;
-  // PFM_SUCCESS or what pfm_strerror explains.
-  int Encode(const std::string& event, perf_event_attr& attr) const {
-    if (error_ != PFM_SUCCESS) return error_;
-    pfm_perf_encode_arg_t arg = {};
-    arg.attr = &attr;
-    arg.size = sizeof(arg);
-    return pfm_get_os_event_encoding(event.c_str(), PFM_PLM3, PFM_OS_PERF_EVENT, &arg);
-  }
-
- private:
-  const int error_;
-};
-
 std::string_view Trim(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};
@@ -110,7 +88,7 @@ struct PerfSource::Encoded {
 };
 
 PerfSource::PerfSource(std::string_view list) {
-  const Pfm pfm;
+  const PfmLibrary pfm;
   std::vector<Encoded> encoded;
   const auto add = [&](std::string_view text) {
     const std::string name(text);
@@ -119,11 +97,11 @@ PerfSource::PerfSource(std::string_view list) {
     if (name.size() > kMaxEventName) {
       notes_.push_back(fmt::format("event {}... is not counted: no event has so long a name",
                                    name.substr(0, 32)));
-    } else if (const int error = pfm.Encode(name, attr); error != PFM_SUCCESS) {
+    } else if (const Status status = pfm.Encode(name, attr); !status.ok()) {
       notes_.push_back(
           fmt::format("event {} is not counted: {}; `showevtinfo` of libpfm4 lists "
                       "the events of a machine",
-                      name, pfm_strerror(error)));
+                      name, status.message()));
     } else if (!CountsTask(attr.type)) {
       notes_.push_back(
           fmt::format("event {} is not counted: it cannot be counted for single tasks", name));

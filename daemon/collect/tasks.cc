@@ -301,7 +301,7 @@ void TasksSource::FindChildren(Task& task, Nanos now) {
           ReadText(process.children_file.get(), Shape::kRecords, small_size_, buffer_, error);
       AddChildren(task, i, children, now);
     } else if (!std::exchange(noted_children_, true)) {
-      notes_.push_back(
+      notes_.emplace_back(
           "child processes of tasks are counted only once they were waited for: the kernel has no "
           "/proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)");
     }

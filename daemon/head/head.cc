@@ -34,6 +34,12 @@ JobDescription Describe(const LaunchMessage& launch) {
   return job;
 }
 
+// SONDE_ARCHIVE of the user is a pattern as well.
+std::string PathOf(const LaunchMessage& launch, Config config) {
+  if (!launch.archive.empty()) config.archive = launch.archive;
+  return ArchivePath(config, launch.job.user, launch.job.uid, launch.home);
+}
+
 StepKey RandomKey() {
   StepKey key;
   const std::string bytes = tree::MakeNonce();
@@ -73,9 +79,7 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       launch_(launch),
       config_(config),
       done_(std::move(done)),
-      archive_path_(launch.archive.empty()
-                        ? ArchivePath(config, launch.job.user, launch.job.uid, launch.home)
-                        : launch.archive),
+      archive_path_(PathOf(launch, config)),
       record_(Describe(launch)),
       queries_(loop),
       merger_(0, [this](const tree::Frame& row, bool late) { OnRow(row, late); }),
@@ -341,7 +345,8 @@ void Head::CountCoverage(const tree::Frame& row) {
   record_.Update([&](JobDescription& j) {
     const auto here =
         static_cast<uint64_t>(std::count_if(j.nodes.begin(), j.nodes.end(), [&](const NodeInfo& n) {
-          return n.joined < row.tick && (n.left == 0 || n.left > row.tick || n.lost);
+          // A tick that fell into its registration is not expected of a node.
+          return n.joined + j.period < row.tick && (n.left == 0 || n.left > row.tick || n.lost);
         }));
     const uint64_t absent = j.expected_nodes > j.nodes.size() && row.tick > j.start + kStartGrace
                                 ? j.expected_nodes - j.nodes.size()
@@ -412,6 +417,7 @@ void Head::AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> re
 
 void Head::Finish(bool launcher_gone) {
   if (state_ != State::kRunning) return;
+  log::Debug("asked to finish: {} of {} nodes said goodbye", byes_, nodes_.size());
   state_ = State::kWaitingForNodes;
   finish_timer_ = loop_.After(launcher_gone ? kOrphanLimit : kFinishLimit, [this] { Seal(); });
   CheckNodesDone();
@@ -426,6 +432,7 @@ void Head::CheckNodesDone() {
 void Head::Seal() {
   if (state_ != State::kWaitingForNodes) return;
   state_ = State::kSealing;
+  log::Debug("sealing the profile");
   loop_.Cancel(finish_timer_);
   server_.reset();
   const Nanos now = Clock::System().Now();
@@ -458,6 +465,7 @@ void Head::Seal() {
 
 void Head::Report(const Status& archived) {
   if (std::exchange(state_, State::kDone) == State::kDone) return;
+  log::Debug("profile sealed: {}", archived.ok() ? "ok" : archived.message());
   loop_.Cancel(finish_timer_);
   std::string text;
   if (config_.report != "off") {

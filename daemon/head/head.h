@@ -53,6 +53,8 @@ class Head {
   Status Start(UniqueFd listen);
   // A proven node; gives its index. kBusy if that node is there already.
   Result<uint32_t> AddNode(const tree::Registration& who, std::unique_ptr<tree::Link> control);
+  // What a reader of the profile must know.
+  void AddNote(std::string text);
   // srun is done, or dead.
   void Finish(bool launcher_gone);
 
@@ -71,7 +73,6 @@ class Head {
   void OnControlMessage(uint32_t index, uint8_t type, std::string_view payload);
   void OnControlClosed(uint32_t index, const Status& why);
   void OnBye(uint32_t index, std::string_view payload);
-  void AddNote(std::string text);
   void CountExpected(const tree::Registration& who);
 
   // The tree's shape.

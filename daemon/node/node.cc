@@ -181,6 +181,7 @@ void Node::OnWelcome(std::string_view payload) {
   const Status status = Decode(payload, welcome);
   if (!status.ok() || welcome_) return;
   welcome_ = true;
+  log::Debug("registered as node {}", welcome.index);
   index_ = welcome.index;
   recorder_.SetNode(index_);
   merger_.SetNode(index_);
@@ -413,6 +414,7 @@ void Node::OnTaskExit(int wait_status) {
 
 void Node::Finish(bool launcher_gone) {
   if (state_ != State::kRunning) return;
+  log::Debug("asked to finish");
   bye_.launcher_gone = launcher_gone && bye_.tasks_ended < launch_.tasks_here;
   loop_.Cancel(tick_timer_);
   loop_.Cancel(fabric_timer_);
@@ -462,6 +464,8 @@ void Node::CheckDelivered() {
 
 void Node::End() {
   if (state_ == State::kDone) return;
+  log::Debug("done: frame {}, goodbye {}", frame_acked_ ? "acknowledged" : "not acknowledged",
+             bye_acked_ ? "acknowledged" : "not acknowledged");
   state_ = State::kDone;
   loop_.Cancel(tick_timer_);
   loop_.Cancel(finish_timer_);

@@ -2,8 +2,8 @@
 
 namespace sonde::node {
 
-Recorder::Recorder(collect::Sampler::Options options, size_t memory_limit)
-    : sampler_(std::move(options)) {
+Recorder::Recorder(const collect::Sampler::Options& options, size_t memory_limit)
+    : sampler_(options) {
   for (auto& store : stores_) {
     GroupStore::Options limits;
     limits.memory_limit = memory_limit / collect::kGroups;
@@ -11,7 +11,7 @@ Recorder::Recorder(collect::Sampler::Options options, size_t memory_limit)
   }
 }
 
-void Recorder::SetOnSeal(OnSeal f) {
+void Recorder::SetOnSeal(const OnSeal& f) {
   for (size_t g = 0; g < collect::kGroups; ++g) {
     stores_[g]->OnSeal([f, g](const SealedBlock& block) { f(collect::kGroupNames[g], block); });
   }

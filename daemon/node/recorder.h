@@ -21,10 +21,10 @@ class Recorder {
  public:
   using OnSeal = std::function<void(std::string_view group, const SealedBlock& block)>;
 
-  Recorder(collect::Sampler::Options options, size_t memory_limit);
+  Recorder(const collect::Sampler::Options& options, size_t memory_limit);
 
   collect::Sampler& sampler() { return sampler_; }
-  void SetOnSeal(OnSeal f);
+  void SetOnSeal(const OnSeal& f);
   void SetNode(uint32_t index) { reducer_.SetNode(index); }
 
   // Takes a sample and keeps it under `time`. True if the reduced schema changed.

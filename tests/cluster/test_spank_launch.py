@@ -42,7 +42,7 @@ def test_head_and_nodes_are_told_the_step(cluster, daemon):
         assert launch["command"] == "bash -c echo a echo b"
         assert launch["partition"] == "test" and launch["cluster"].startswith("sonde")
         assert launch["home"] == launch["workdir"] == str(cluster.home())
-        assert launch["config"] == f"{cluster.dir}/etc/sonde.conf"
+        assert launch["config"] == f"{cluster.dir}/sonde.conf"
         assert launch["key"] == head.launch["key"] and len(launch["key"]) == 64
         assert record.itself["argv"][1:] == [f"--{launch['role']}", step]
     assert [(r.launch["host"], r.launch["node_id"]) for r in (first, second)] == [
@@ -188,7 +188,7 @@ def test_steps_are_left_alone_where_configured(cluster, daemon):
 def test_wrong_value_in_sonde_conf_is_told_and_harmless(cluster, daemon):
     cluster.conf("monitor_steps = perhaps\n")
     done = srun(cluster, LEVEL, "hostname")
-    assert f"{cluster.dir}/etc/sonde.conf:1: monitor_steps=perhaps: expected yes or no" in done.stderr
+    assert f"{cluster.dir}/sonde.conf:1: monitor_steps=perhaps: expected yes or no" in done.stderr
     assert len(daemon.records()) == 2
     assert srun(cluster, "hostname").stderr == "", "a step without telemetry need not know"
 

@@ -71,22 +71,27 @@ def test_every_package_is_built(packages):
         ("sonde", "/usr/bin/sonde"),
         ("sonde", "/usr/libexec/sonde/sonded"),
         ("sonde", "/etc/sonde/sonde.conf"),
-        ("sonde", "/usr/share/man/man1/sonde.1.gz"),
-        ("sonde", "/usr/share/man/man5/sonde.conf.5.gz"),
-        ("sonde", "/usr/share/man/man8/sonded.8.gz"),
-        ("sonde", "/usr/share/licenses/sonde/LICENSE"),
-        ("sonde-libs", "libsonde.so.1"),
-        ("sonde-devel", "/usr/include/sonde.h"),
-        ("sonde-devel", "pkgconfig/sonde.pc"),
-        ("sonde-devel", "/libsonde.so"),
-        ("sonde-slurm", "/slurm/spank_sonde.so"),
+        # Enterprise Linux compresses manual pages, Debian's rpmbuild does not.
+        ("sonde", r"/usr/share/man/man1/sonde\.1(\.gz)?"),
+        ("sonde", r"/usr/share/man/man5/sonde\.conf\.5(\.gz)?"),
+        ("sonde", r"/usr/share/man/man8/sonded\.8(\.gz)?"),
+        ("sonde", r"/usr/share/licenses/sonde.*/LICENSE"),
+        ("sonde", r"/usr/share/doc/sonde/README\.md"),
+        ("sonde", r"/usr/share/doc/sonde/docs/admin\.md"),
+        ("sonde", r"/usr/share/doc/sonde/examples/mpi_heat\.c"),
+        ("sonde-libs", r"/usr/lib.*/libsonde\.so\.1"),
+        ("sonde-devel", r"/usr/include/sonde\.h"),
+        ("sonde-devel", r"/usr/lib.*/pkgconfig/sonde\.pc"),
+        ("sonde-devel", r"/usr/lib.*/libsonde\.so"),
+        ("sonde-slurm", r"/usr/lib.*/slurm/spank_sonde\.so"),
         ("sonde-slurm", "/usr/share/sonde/plugstack.conf.example"),
-        ("sonde-slurm", "/usr/share/man/man8/spank_sonde.8.gz"),
-        ("sonde-grafana", "/usr/share/sonde/grafana"),
+        ("sonde-slurm", r"/usr/share/man/man8/spank_sonde\.8(\.gz)?"),
+        ("sonde-grafana", r"/usr/share/sonde/grafana/dashboards/sonde\.json"),
+        ("sonde-grafana", r"/usr/share/sonde/grafana/provisioning/datasources/sonde\.yaml"),
     ],
 )
 def test_a_package_has_its_files(packages, name, expected):
-    assert [f for f in files(packages[name]) if f.endswith(expected)], files(packages[name])
+    assert [f for f in files(packages[name]) if re.fullmatch(expected, f)], files(packages[name])
 
 
 def test_no_file_is_in_two_packages(packages):

@@ -160,7 +160,7 @@ TEST_F(CliTest, OfARequeuedStepEveryRunCanBeSeen) {
 }
 
 TEST_F(CliTest, WrongUsageHasItsOwnExitCode) {
-  for (const char* arguments : {"", "fly", "show", "ls -n 0", "ls --what"}) {
+  for (const char* arguments : {"", "fly", "show --what", "ls -n 0", "ls --what"}) {
     EXPECT_EQ(Sonde(arguments).code, 2) << arguments;
   }
   EXPECT_EQ(Sonde("--help").code, 0);

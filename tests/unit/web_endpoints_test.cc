@@ -302,6 +302,29 @@ TEST_F(Endpoints, QueryErrorsAreThoseOfOpenTsdb) {
             "[]");
 }
 
+// Answers every query with ten points a second.
+class QuickSource : public FakeSource {
+ public:
+  QuickSource() : FakeSource(kNow) {}
+  void Query(const QuerySpec& spec, Callback callback) const override {
+    QueryResult result;
+    result.metric = spec.metric;
+    for (int i = 0; i < 20; ++i) {
+      result.points.push_back({kNow + i * 100 * kMillisecond, static_cast<double>(i)});
+    }
+    callback(web::Answer{{result}, 1, 1});
+  }
+};
+
+TEST_F(Endpoints, InSecondsTheLastPointOfEachCounts) {
+  source_ = std::make_shared<QuickSource>();
+  const std::string query = R"({"metric":"node_load1","aggregator":"none"})";
+  EXPECT_THAT(Post("/api/query", QueryBody(query)).body,
+              HasSubstr(R"("dps":{"1800000000":9,"1800000001":19})"));
+  const json::value fine = Json(Post("/api/query", QueryBody(query, R"(,"msResolution":true)")));
+  EXPECT_EQ(fine.at(0).at("dps").as_object().size(), 20u);
+}
+
 TEST_F(Endpoints, AFailingSourceIsAnError) {
   source_->SetMode(FakeSource::Mode::kFail);
   const json::value error =
