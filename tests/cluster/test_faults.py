@@ -296,10 +296,18 @@ def test_hanging_head_does_not_hold_srun(cluster):
 
 
 def test_node_whose_tasks_end_early_leaves_the_rest_complete(cluster):
-    script = "[ $SLURM_PROCID = 0 ] && exit; sleep 1.5"
+    gate = cluster.dir / "tmp" / USER / "gate5"
+    script = f"until [ -e {gate}.$SLURM_PROCID ]; do sleep 0.05; done"
     step = Step(cluster, ["srun", "-N3", *LEVEL, "bash", "-c", script])
-    cluster.wait_for(lambda: len(daemon("node", step.id)) == 3, "three daemons")
+    step.wait_nodes(3)
+    gate.with_suffix(".0").touch()
     cluster.wait_for(lambda: len(daemon("node", step.id)) == 2, "the early one's leaving", 5)
+    before = counter(step.profile(), "sonde_samples_total")["ticks"]
+    cluster.wait_for(
+        lambda: counter(step.profile(), "sonde_samples_total")["ticks"] > before + 4, "more ticks"
+    )
+    gate.with_suffix(".1").touch()
+    gate.with_suffix(".2").touch()
     code, _ = step.wait()
     shown = step.profile()
     assert code == 0 and job_of(shown)["state"] == "completed"

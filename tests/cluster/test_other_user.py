@@ -17,8 +17,8 @@ for what in (os.urandom(4096), b"\\xff\\xff\\xff\\xff\\x01", b"\\x28\\0\\0\\0\\x
     s.sendall(what)
     s.settimeout(2)
     if what[:4] != b"":
-        s.shutdown(socket.SHUT_WR)
         try:
+            s.shutdown(socket.SHUT_WR)
             answer = s.recv(4096)
         except OSError:
             answer = b""
