@@ -163,7 +163,8 @@ void SendOrNote(Context& context, const launch::Writer& message, std::span<const
               std::string(status.message()).c_str());
 }
 
-// Once: later calls find the daemon stopped.
+// Once: later calls find the daemon stopped. With tasks, slurmstepd's errors go to srun's stderr as
+// well, one of every node; what is of the administrator's interest goes to the log alone.
 void Stop(Context& context) {
   Lifeline& lifeline = context.daemon.lifeline;
   if (!lifeline.open()) return;
@@ -177,8 +178,8 @@ void Stop(Context& context) {
       case Lifeline::Event::kEnd:
         return;
       case Lifeline::Event::kTimeout:
-        slurm_error("sonde: sonded has not finished after %d ms and is killed",
-                    static_cast<int>(kNodeStop.count()));
+        slurm_info("sonde: sonded has not finished after %d ms and is killed",
+                   static_cast<int>(kNodeStop.count()));
         Kill(context.daemon);
         return;
       case Lifeline::Event::kPacket:

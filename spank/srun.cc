@@ -85,7 +85,9 @@ Status StartHead(spank_t spank, Context& context, const std::string& name) {
   Result<Daemon> daemon = Start(process);
   if (!daemon.ok()) return daemon.status();
   context.daemon = std::move(*daemon);
-  return context.daemon.lifeline.Send(message.packet());
+  // If it is gone already, the end of its lifeline tells why (SrunExit).
+  static_cast<void>(context.daemon.lifeline.Send(message.packet()));
+  return {};
 }
 
 // What srun's stderr takes before the deadline.

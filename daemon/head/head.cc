@@ -56,7 +56,7 @@ bool EndUnknown(const tree::Bye& ends) { return ends.launcher_gone && ends.exit_
 EndState StateOf(const tree::Bye& ends) {
   if (EndUnknown(ends)) return EndState::kLost;
   const int signal = ends.exit_status & 0x7f;
-  if (signal == SIGTERM || signal == SIGKILL) return EndState::kCancelled;
+  if (signal == SIGTERM || signal == SIGKILL || signal == SIGINT) return EndState::kCancelled;
   return ends.exit_status == 0 ? EndState::kCompleted : EndState::kFailed;
 }
 
@@ -224,7 +224,13 @@ void Head::OnBye(uint32_t index, std::string_view payload) {
   node.gone = true;
   ++byes_;
   Merge(ends_, bye);
-  record_.Update([&](JobDescription& j) { j.nodes[index].left = Clock::System().Now(); });
+  record_.Update([&](JobDescription& j) {
+    NodeInfo& info = j.nodes[index];
+    const Nanos now = std::max(info.joined, Clock::System().Now());
+    info.left =
+        std::clamp(static_cast<Nanos>(std::min<uint64_t>(bye.ended, INT64_MAX)), info.joined, now);
+    UncountAfter(std::max(info.left, info.joined + j.period), j);
+  });
   Send(*node.control, Type::kByeAck, "");
   if (state_ == State::kWaitingForNodes) CheckNodesDone();
 }
@@ -354,6 +360,14 @@ void Head::CountCoverage(const tree::Frame& row) {
     j.coverage.expected += std::max<uint64_t>(here + absent, row.nodes);
     j.coverage.got += row.nodes;
   });
+  last_row_ = row.tick;
+}
+
+// A node says goodbye a little after its last sample, when ticks without it may have been counted.
+void Head::UncountAfter(Nanos ended, JobDescription& job) const {
+  if (last_row_ < ended) return;
+  const auto ticks = static_cast<uint64_t>(last_row_ / job.period - ended / job.period);
+  job.coverage.expected -= std::min(ticks, job.coverage.expected - job.coverage.got);
 }
 
 void Head::ScheduleExpiry() {

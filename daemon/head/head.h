@@ -88,6 +88,7 @@ class Head {
   Nanos MergeWindow() const;
   void ScheduleExpiry();
   void CountCoverage(const tree::Frame& row);
+  void UncountAfter(Nanos ended, JobDescription& job) const;
   void OnBlock(tree::BlockMessage block);
   void StoreReduced(const SealedBlock& block);
 
@@ -116,6 +117,7 @@ class Head {
   tree::Children children_;
   tree::Bye ends_;  // of all nodes together
   uint32_t byes_ = 0;
+  Nanos last_row_ = 0;  // the newest tick that was counted
   uint64_t next_query_ = 1;
   Status block_refused_;
 

@@ -418,7 +418,9 @@ void Node::Finish(bool launcher_gone) {
   bye_.launcher_gone = launcher_gone && bye_.tasks_ended < launch_.tasks_here;
   loop_.Cancel(tick_timer_);
   loop_.Cancel(fabric_timer_);
-  Sample(Clock::System().Now());
+  const Nanos now = Clock::System().Now();
+  bye_.ended = static_cast<uint64_t>(now);
+  Sample(now);
   finish_timer_ = loop_.After(kFinishLimit, [this] { End(); });
   state_ = State::kWaitingForChildren;
   if (welcome_) WaitForChildren();  // else OnWelcome goes on

@@ -92,6 +92,7 @@ void Fields(auto& io, auto& m, const Bye*) {
   io.Number(m.memory_bytes);
   io.Number(m.bytes_sent);
   io.Number(m.launcher_gone);
+  io.Number(m.ended);
 }
 void Fields(auto& io, auto& m, const BlockMessage*) {
   io.Number(m.node);

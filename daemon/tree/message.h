@@ -108,6 +108,7 @@ struct Bye {
   double memory_bytes = 0;
   double bytes_sent = 0;
   bool launcher_gone = false;
+  uint64_t ended = 0;  // wall clock, ns: when its tasks were done: it takes no samples after that
 };
 
 struct BlockMessage {

@@ -194,8 +194,8 @@ def test_daemon_broken_everywhere(cluster, plain, sonded, text, mode, said):
         sonded.chmod(mode)
     done = run_job(cluster)
     assert outcome(done) == plain
-    (line,) = [line for line in ours(done.stderr) if "watch it with" not in line]
-    assert said.format(sonded) in line
+    lines = [line for line in ours(done.stderr) if "watch it with" not in line]
+    assert [said.format(sonded) in line for line in lines] == [True], lines
 
 
 # --- A daemon is lost
@@ -296,10 +296,18 @@ def test_hanging_head_does_not_hold_srun(cluster):
 
 
 def test_node_whose_tasks_end_early_leaves_the_rest_complete(cluster):
-    script = "[ $SLURM_PROCID = 0 ] && exit; sleep 1.5"
+    gate = cluster.dir / "tmp" / USER / "gate5"
+    script = f"until [ -e {gate}.$SLURM_PROCID ]; do sleep 0.05; done"
     step = Step(cluster, ["srun", "-N3", *LEVEL, "bash", "-c", script])
-    cluster.wait_for(lambda: len(daemon("node", step.id)) == 3, "three daemons")
+    step.wait_nodes(3)
+    gate.with_suffix(".0").touch()
     cluster.wait_for(lambda: len(daemon("node", step.id)) == 2, "the early one's leaving", 5)
+    before = counter(step.profile(), "sonde_samples_total")["ticks"]
+    cluster.wait_for(
+        lambda: counter(step.profile(), "sonde_samples_total")["ticks"] > before + 4, "more ticks"
+    )
+    gate.with_suffix(".1").touch()
+    gate.with_suffix(".2").touch()
     code, _ = step.wait()
     shown = step.profile()
     assert code == 0 and job_of(shown)["state"] == "completed"
@@ -517,7 +525,7 @@ def test_srun_killed(cluster):
 
 
 def test_killed_slurmstepd(cluster):
-    step = Step(cluster, ["srun", "-N2", *LEVEL, "sleep", "5"])
+    step = Step(cluster, ["srun", "-N2", "-w", "n1,n2", *LEVEL, "sleep", "5"])
     step.wait_nodes(2)
     for pid in stepds(cluster, "n2"):
         os.kill(pid, signal.SIGKILL)

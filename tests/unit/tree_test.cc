@@ -245,11 +245,11 @@ class Merging : public testing::Test {
     return id;
   }
   void Send(TickMerger::Id id, uint32_t node, Nanos tick, std::vector<double> values,
-            bool final = false) {
+            bool final = false, uint32_t nodes = 1) {
     Frame frame;
     frame.tick = tick;
     frame.node = node;
-    frame.nodes = final ? 0 : 1;
+    frame.nodes = final ? 0 : nodes;
     frame.final = final;
     for (const double v : values) frame.values.push_back(One(v, {node, Owner::kNobody}));
     merger.Add(id, frame);
@@ -355,6 +355,46 @@ TEST_F(Merging, ALostOneStaysAsItWasLastSeenAndOneThatMovesDoesNot) {
   Send(c, 2, 20, {200});
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[1].values["bytes_total"].sum, 201);
+}
+
+TEST_F(Merging, ALostOneThatPassedOnOthersIsNotKeptForTheyGoOn) {
+  const auto a = Child({Counter("bytes_total")});
+  const auto b = Child({Counter("bytes_total")});
+  Send(a, 0, 10, {300}, false, /*nodes=*/3);
+  Send(b, 1, 10, {1});
+  EXPECT_FALSE(merger.Remove(a, /*keep_counters=*/true));
+  Send(b, 1, 20, {2});
+  EXPECT_EQ(rows[1].values["bytes_total"].sum, 2);
+  EXPECT_TRUE(merger.Remove(b, /*keep_counters=*/true));
+}
+
+TEST_F(Merging, TicksWaitForOneThatIsOnItsWayToAnotherLink) {
+  const auto a = Child({Counter("bytes_total")});
+  const auto b = Child({Counter("bytes_total")});
+  Send(a, 0, 10, {1});
+  Send(b, 1, 10, {1});
+  merger.Leave(a, /*until=*/25);
+  Send(b, 1, 20, {2});
+  EXPECT_EQ(rows.size(), 1u);
+  const auto again = Child({Counter("bytes_total")}, 12);
+  merger.Remove(a, /*keep_counters=*/false);
+  EXPECT_EQ(rows.size(), 1u);
+  Send(again, 0, 20, {2});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1].nodes, 2u);
+}
+
+TEST_F(Merging, TicksDoNotWaitForOneThatHasGoneElsewhere) {
+  const auto a = Child({Counter("bytes_total")});
+  const auto b = Child({Counter("bytes_total")});
+  merger.Leave(a, /*until=*/15);
+  Send(b, 1, 10, {1});
+  EXPECT_TRUE(rows.empty());
+  Send(b, 1, 20, {2});
+  merger.EmitUpTo(10);
+  ASSERT_EQ(rows.size(), 2u) << "one that was waited for in vain, and what had come meanwhile";
+  Send(b, 1, 30, {3});
+  EXPECT_EQ(rows.size(), 3u);
 }
 
 TEST_F(Merging, SeriesThatAppearLaterGoToTheEnd) {
