@@ -30,7 +30,11 @@ bool Lifeline::ReadOne(Packet& packet) {
   message.msg_iovlen = 1;
   message.msg_control = control.data();
   message.msg_controllen = control.size();
-  const ssize_t n = recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  ssize_t n = 0;
+  do {
+    n = recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    // Told once, before what lies here to be read: the launcher ended with packets of ours unread.
+  } while (n < 0 && errno == ECONNRESET);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   packet.end = n <= 0;
   if (n > 0) packet.bytes.assign(bytes.data(), static_cast<size_t>(n));

@@ -140,7 +140,11 @@ Status TasksSource::AddTask(uint32_t rank, pid_t pid) {
 void TasksSource::TaskExited(uint32_t rank, const std::optional<TaskTotals>& totals) {
   for (Task& task : tasks_) {
     if (task.rank != rank) continue;
-    if (totals) TakeTotals(task, *totals);
+    if (totals) {
+      TakeTotals(task, *totals);
+    } else if (task.started && task.ended && std::isnan(task.peak)) {
+      notes_.push_back(fmt::format("task {} is not counted: it was over before it was seen", rank));
+    }
     if (!task.started) task.ended = true;
     for (Process& process : task.processes) {
       if (process.pid == task.pid) process.ended = true;
@@ -202,7 +206,8 @@ bool TasksSource::AddProcess(Task& task, pid_t pid, const Process* parent, Nanos
 }
 
 void TasksSource::NoteOpenFailure(pid_t pid, int error) {
-  if (error == 0) return;
+  // One that is over already: its totals come with its end.
+  if (error == 0 || error == ENOENT || error == ESRCH) return;
   const bool descriptors = error == EMFILE || error == ENFILE;
   if (descriptors && std::exchange(noted_descriptors_, true)) return;
   notes_.push_back(fmt::format("process {} is not counted: open {}/{}: {}{}", pid, proc_, pid,

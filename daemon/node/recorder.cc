@@ -30,11 +30,21 @@ bool Recorder::Sample(Nanos time) {
     if (schema != nullptr && schema->size() != 0) stores_[g]->Append(time, sampler_.row(group));
   }
   const bool changed = reducer_.SetSchemas(schemas_);
+  Reduce();
+  return changed;
+}
+
+void Recorder::Reduce() {
   reducer_.Begin();
   for (size_t g = 0; g < collect::kGroups; ++g) {
     if (schemas_[g] != nullptr) reducer_.Add(g, sampler_.row(static_cast<collect::Group>(g)));
   }
-  return changed;
+}
+
+// The newest sample may go up after this, and names the node.
+void Recorder::SetNode(uint32_t index) {
+  reducer_.SetNode(index);
+  Reduce();
 }
 
 void Recorder::Seal() {

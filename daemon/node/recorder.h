@@ -25,7 +25,7 @@ class Recorder {
 
   collect::Sampler& sampler() { return sampler_; }
   void SetOnSeal(const OnSeal& f);
-  void SetNode(uint32_t index) { reducer_.SetNode(index); }
+  void SetNode(uint32_t index);
 
   // Takes a sample and keeps it under `time`. True if the reduced schema changed.
   bool Sample(Nanos time);
@@ -43,6 +43,8 @@ class Recorder {
   Result<std::vector<SeriesData>> Answer(const QuerySpec& spec, const std::string& host) const;
 
  private:
+  void Reduce();
+
   collect::Sampler sampler_;
   std::array<std::unique_ptr<GroupStore>, collect::kGroups> stores_;
   std::array<Schema::Ptr, collect::kGroups> schemas_;

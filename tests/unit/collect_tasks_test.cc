@@ -349,10 +349,12 @@ TEST_F(Tasks, AnEndedTaskKeepsItsCountersAndFreesItsDescriptors) {
   EXPECT_EQ(descriptors(), before);
 }
 
-TEST_F(Tasks, AnUnknownPidIsMissingAndSaysSo) {
+TEST_F(Tasks, AnUnknownPidIsMissingAndSaysSoIfItsTotalsDoNotCome) {
   ASSERT_TRUE(source_.AddTask(1, 0x3ffffff).ok());
   Sample();
   EXPECT_THAT(Cpu(1), IsNan());
+  EXPECT_THAT(source_.TakeNotes(), testing::IsEmpty());
+  source_.TaskExited(1, std::nullopt);
   EXPECT_THAT(source_.TakeNotes(), testing::ElementsAre(testing::HasSubstr("is not counted")));
   EXPECT_FALSE(source_.AddTask(1, 1).ok());
   EXPECT_FALSE(source_.AddTask(2, 0).ok());
