@@ -183,6 +183,9 @@ void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view paylo
                                  payload.substr(0, kMaxTextLength)));
     case Type::kBye:
       return OnBye(index, payload);
+    case Type::kSchema:
+      OnFirstSchema(index);
+      break;
     default:
       break;
   }
@@ -190,6 +193,12 @@ void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view paylo
       children_.OnMessage(*nodes_[index].control, static_cast<Type>(type), payload);
   if (!status.ok()) return OnControlClosed(index, status);
   if (state_ == State::kWaitingForNodes) CheckNodesDone();
+}
+
+// With its first schema a node begins to send: from then on its samples are expected.
+void Head::OnFirstSchema(uint32_t index) {
+  if (std::exchange(nodes_[index].sends, true)) return;
+  record_.Update([&](JobDescription& j) { j.nodes[index].joined = Clock::System().Now(); });
 }
 
 void Head::OnControlClosed(uint32_t index, const Status& why) {

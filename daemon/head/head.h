@@ -63,7 +63,8 @@ class Head {
 
   struct NodeState {
     std::unique_ptr<tree::Link> control;
-    bool gone = false;  // said goodbye, or lost
+    bool sends = false;  // its first schema has come
+    bool gone = false;   // said goodbye, or lost
     bool listen_asked = false;
     std::string address;            // where its children connect
     std::vector<uint32_t> waiting;  // children that wait for the address
@@ -71,6 +72,7 @@ class Head {
 
   // Nodes.
   void OnControlMessage(uint32_t index, uint8_t type, std::string_view payload);
+  void OnFirstSchema(uint32_t index);
   void OnControlClosed(uint32_t index, const Status& why);
   void OnBye(uint32_t index, std::string_view payload);
   void CountExpected(const tree::Registration& who);

@@ -103,7 +103,10 @@ void Node::Tick() {
   const Nanos tick = next_tick_;
   ScheduleTick();
   // A machine that was suspended or far too busy: the samples in between do not exist.
-  if (next_tick_ > tick + launch_.job.period) recorder_.sampler().CountLateTick();
+  for (Nanos missed = tick + launch_.job.period; missed < next_tick_;
+       missed += launch_.job.period) {
+    recorder_.sampler().CountLateTick();
+  }
   Sample(tick);
   SendOwn(tick, false);
   ScheduleExpiry();

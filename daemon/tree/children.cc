@@ -63,8 +63,11 @@ Status Children::OnSchema(Child& child, std::string_view payload) {
   Result<Schema::Ptr> schema = Schema::Decode(payload);
   if (!schema.ok()) return schema.status();
   if (child.contributor == 0) {
-    child.contributor = merger_.AddContributor(Clock::System().Now());
-    if (const auto left = leaving_.extract(child.index)) merger_.Remove(left.mapped(), false);
+    // One that comes back over another link is the same contributor: the ticks that waited for it
+    // still do.
+    const auto left = leaving_.extract(child.index);
+    const bool back = !left.empty() && merger_.Leave(left.mapped(), 0);
+    child.contributor = back ? left.mapped() : merger_.AddContributor(Clock::System().Now());
   }
   child.decoder.Reset((*schema)->size());
   merger_.SetSchema(child.contributor, **schema);

@@ -103,8 +103,10 @@ bool TickMerger::Remove(Id id, bool keep_counters) {
   return keep;
 }
 
-void TickMerger::Leave(Id id, Nanos until) {
-  if (Contributor* contributor = Find(id); contributor != nullptr) contributor->leaves = until;
+bool TickMerger::Leave(Id id, Nanos until) {
+  Contributor* contributor = Find(id);
+  if (contributor != nullptr) contributor->leaves = until;
+  return contributor != nullptr;
 }
 
 void TickMerger::FoldDeparted(Nanos tick) {

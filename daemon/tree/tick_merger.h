@@ -44,8 +44,10 @@ class TickMerger {
   // go on. False: it goes on elsewhere.
   // Whether its counters stay in the totals.
   bool Remove(Id id, bool keep_counters);
-  // It goes on elsewhere, but ticks until then still wait: its parts may come another way.
-  void Leave(Id id, Nanos until);
+  // It goes on elsewhere, but ticks until then still wait: its parts may come another way. 0: it is
+  // back.
+  // False if it is not here (any more).
+  bool Leave(Id id, Nanos until);
 
   // Emits what waits for missing parts since before `tick`.
   void EmitUpTo(Nanos tick);

@@ -10,6 +10,7 @@ from telemetry import (
     LEVEL,
     Step,
     counter,
+    complete,
     coverage,
     job_of,
     ours,
@@ -79,7 +80,7 @@ def test_a_step_of_four_nodes_is_complete_and_right(cluster, burn):
     job = job_of(shown)
     assert (job["state"], job["exit_status"], job["expected_nodes"]) == ("completed", 0, 4)
     assert sorted(node["host"] for node in job["nodes"]) == ["n1", "n2", "n3", "n4"]
-    assert not job["notes"] and coverage(shown) == 1
+    assert not job["notes"] and complete(shown)
     used = sum(map(float, done.stdout.split()))
     measured = shown["summary"]["cpu_seconds"]
     assert used * 0.97 <= measured <= used * 1.25 + 0.2, "the kernel's clock ticks are 10 ms"
@@ -148,7 +149,7 @@ def test_a_step_of_a_tenth_of_a_second_has_a_profile(cluster):
     done = cluster.run(["srun", "-N4", "--telemetry-level=2", "sleep", "0.1"])
     shown = show(cluster, step_id(done.stderr))
     job = job_of(shown)
-    assert job["state"] == "completed" and len(job["nodes"]) == 4 and coverage(shown) == 1
+    assert job["state"] == "completed" and len(job["nodes"]) == 4 and complete(shown)
     assert shown["summary"]["memory_total_bytes"] > 0
 
 
@@ -226,7 +227,7 @@ def test_longer_steps_use_libfabric(cluster):
     end(cluster, step)
     shown = step.profile()
     assert not job_of(shown)["notes"]
-    assert coverage(shown) == 1, "no tick is lost with the change of links"
+    assert complete(shown), "no tick is lost with the change of links"
 
 
 # --- Steps of all kinds
@@ -255,7 +256,7 @@ def test_batch_step_says_that_it_saw_one_node_of_several(cluster, burn):
     found = job_of(shown)
     assert (found["step"], found["state"], found["job_nodes"]) == ("batch", "completed", 2)
     assert [node["host"] for node in found["nodes"]] == ["n1"]
-    assert coverage(shown) == 1
+    assert complete(shown)
     assert any("1 of the job's 2 nodes" in note for note in found["notes"]), found["notes"]
     assert 0.29 <= shown["summary"]["cpu_seconds"] <= 1
 
@@ -275,7 +276,7 @@ def test_srun_in_a_batch_script_without_environment(cluster):
     job = cluster.sbatch(script, options=["-N2", "--export=NONE", *LEVEL])
     assert cluster.wait_job(job) == "COMPLETED"
     shown = show(cluster, f"{job}.0")
-    assert job_of(shown)["state"] == "completed" and coverage(shown) == 1
+    assert job_of(shown)["state"] == "completed" and complete(shown)
 
 
 def test_array_tasks_are_found_by_their_array(cluster):
@@ -293,7 +294,7 @@ def test_heterogeneous_step_is_one_profile(cluster):
     job = job_of(shown)
     assert (job["state"], job["expected_nodes"], job["expected_tasks"]) == ("completed", 3, 3)
     assert len({node["host"] for node in job["nodes"]}) == 3
-    assert not job["notes"] and coverage(shown) == 1
+    assert not job["notes"] and complete(shown)
 
 
 # --- A tree with inner nodes

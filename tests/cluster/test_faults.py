@@ -12,6 +12,7 @@ from telemetry import (
     END_BOUND,
     LEVEL,
     Step,
+    complete,
     coverage,
     counter,
     job_of,
@@ -311,7 +312,7 @@ def test_node_whose_tasks_end_early_leaves_the_rest_complete(cluster):
     code, _ = step.wait()
     shown = step.profile()
     assert code == 0 and job_of(shown)["state"] == "completed"
-    assert not job_of(shown)["notes"] and coverage(shown) == 1
+    assert not job_of(shown)["notes"] and complete(shown)
 
 
 def test_inner_node_that_ends_early_hands_its_children_over(cluster):
@@ -473,7 +474,7 @@ def test_cancelled_job(cluster):
     _, seconds = step.wait()
     shown = step.profile()
     assert seconds < END_BOUND and job_of(shown)["state"] == "cancelled"
-    assert coverage(shown) == 1 and not job_of(shown)["notes"]
+    assert complete(shown) and not job_of(shown)["notes"]
 
 
 def test_cancelled_step(cluster):
@@ -567,7 +568,7 @@ def test_slurmd_killed_and_restarted(cluster):
     code, seconds = step.wait()
     assert code == 7 and seconds < END_BOUND
     shown = step.profile()
-    assert job_of(shown)["state"] == "failed" and coverage(shown) == 1
+    assert job_of(shown)["state"] == "failed" and complete(shown)
 
 
 def test_time_limit(cluster):

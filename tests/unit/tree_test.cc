@@ -407,6 +407,25 @@ TEST_F(Merging, SeriesThatAppearLaterGoToTheEnd) {
   EXPECT_EQ(rows[1].values["load"].sum, 2);
 }
 
+TEST_F(Merging, OneThatComesBackOverAnotherLinkIsWaitedForAsBefore) {
+  const auto a = Child({Gauge("load")});
+  const auto b = Child({Gauge("load")});
+  Send(a, 0, 10, {1});
+  Send(b, 1, 10, {1});
+  merger.Leave(a, 30);
+  Send(b, 1, 20, {1});
+  ASSERT_EQ(rows.size(), 1u) << "20 waits for a";
+  merger.Leave(a, 0);
+  merger.SetSchema(a, *Schema::Make({Gauge("load")}));
+  Send(b, 1, 40, {1});
+  ASSERT_EQ(rows.size(), 1u) << "20 still does, and 40 as well";
+  Send(a, 0, 20, {4});
+  Send(a, 0, 40, {5});
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1].values["load"].sum, 5);
+  EXPECT_EQ(rows[2].nodes, 2u);
+}
+
 // --- A node's own values ---
 
 TEST(OwnReducer, TasksBecomeOneWithTheRankOfTheExtremes) {
