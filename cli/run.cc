@@ -197,8 +197,6 @@ void PrintReport(spank::Lifeline& lifeline, bool quiet) {
   const spank::Deadline deadline(milliseconds(5000));
   std::string packet;
   while (lifeline.Receive(packet, deadline) == spank::Lifeline::Event::kPacket) {
-    const Status failed = spank::DescribeFailure(packet, "sonded");
-    if (!failed.ok()) return Note(failed.message());
     if (quiet || packet.empty() || packet[0] != launch::kReport) continue;
     std::fwrite(packet.data() + 1, 1, packet.size() - 1, stderr);
   }

@@ -66,6 +66,8 @@ Result<Level> ParseLevel(std::string_view text) {
 
 bool Enabled(Level level) { return spdlog::default_logger_raw()->should_log(ToSpdlog(level)); }
 
+void Flush() { spdlog::default_logger_raw()->flush(); }
+
 void Write(Level level, std::string_view line) {
   spdlog::default_logger_raw()->log(ToSpdlog(level),
                                     spdlog::string_view_t(line.data(), line.size()));

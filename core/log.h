@@ -21,6 +21,8 @@ enum class Level : unsigned char { kDebug, kInfo, kWarning, kError };
 Status Open(std::string_view program, const std::string& path, Level level);
 Result<Level> ParseLevel(std::string_view text);
 bool Enabled(Level level);
+// Before a process ends without its destructors.
+void Flush();
 void Write(Level level, std::string_view line);
 
 template <typename... A>

@@ -39,13 +39,14 @@ struct Plan {
   const Credentials* become;
 };
 
-// fork() may take locks that a thread of Slurm's holds; _Fork() takes none.
-pid_t Fork() {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
-  return ::_Fork();
-#else
-  return ::fork();
-#endif
+// A child that runs Child. Copying the page tables of srun or slurmstepd, twice for each daemon,
+// would cost more than all else here. The child may share their memory: it only makes system calls
+// and writes to its own stack frames, and this thread waits until it has called exec or is gone.
+template <void (*Child)(const Plan&)>
+[[gnu::noinline]] pid_t Fork(const Plan& plan) {
+  const pid_t pid = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+  if (pid == 0) Child(plan);
+  return pid;
 }
 
 [[noreturn]] void Fail(int fd, Step step, int error) {
@@ -181,8 +182,7 @@ UniqueFd ReceiveDescriptor(int socket) {
   if (plan.application >= 0 && ::listen(plan.application, SOMAXCONN) != 0) {
     Fail(plan.lifeline, Step::kListen, errno);
   }
-  const pid_t pid = Fork();
-  if (pid == 0) BecomeDaemon(plan);
+  const pid_t pid = Fork<BecomeDaemon>(plan);
   if (pid < 0) Fail(plan.lifeline, Step::kFork, errno);
 #ifdef SYS_pidfd_open
   // Nobody else can reap it yet, so this is the daemon and no other.
@@ -198,6 +198,26 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
   pointers.push_back(nullptr);
   return pointers;
+}
+
+// If `packet` says that the child did not become a daemon: why. Otherwise ok.
+Status DescribeFailure(std::string_view packet, std::string_view path) {
+  int error = 0;
+  if (packet.size() != 2 + sizeof(error) || packet[0] != kFailure) return {};
+  std::memcpy(&error, packet.data() + 2, sizeof(error));
+  switch (static_cast<Step>(packet[1])) {
+    case Step::kFork:
+      return SystemError("fork sonded", error);
+    case Step::kDescriptors:
+      return SystemError("set up the descriptors of sonded", error);
+    case Step::kCredentials:
+      return SystemError("become the job's user for sonded", error);
+    case Step::kListen:
+      return SystemError("listen for the application", error);
+    case Step::kExec:
+      break;
+  }
+  return SystemError("execute " + std::string(path), error);
 }
 
 // Bound to an abstract name, not listening yet.
@@ -242,35 +262,22 @@ Result<Daemon> Start(const Process& process) {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = Fork();
-  if (pid == 0) RunChild(plan);
+  const pid_t pid = Fork<RunChild>(plan);
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return SystemError("fork", error);
   // It only forks. slurmstepd does not wait for children before it has tasks.
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+  // By now it has become the daemon or said why not.
+  std::string packet;
+  if (lifeline->Receive(packet, Deadline(std::chrono::milliseconds(0))) ==
+      Lifeline::Event::kPacket) {
+    const Status failed = DescribeFailure(packet, process.path);
+    if (!failed.ok()) return failed;
+  }
   Daemon daemon{std::move(*lifeline), ReceiveDescriptor(ours.get())};
   daemon.pidfd.MoveUp();
   return daemon;
-}
-
-Status DescribeFailure(std::string_view packet, std::string_view path) {
-  int error = 0;
-  if (packet.size() != 2 + sizeof(error) || packet[0] != kFailure) return {};
-  std::memcpy(&error, packet.data() + 2, sizeof(error));
-  switch (static_cast<Step>(packet[1])) {
-    case Step::kFork:
-      return SystemError("fork sonded", error);
-    case Step::kDescriptors:
-      return SystemError("set up the descriptors of sonded", error);
-    case Step::kCredentials:
-      return SystemError("become the job's user for sonded", error);
-    case Step::kListen:
-      return SystemError("listen for the application", error);
-    case Step::kExec:
-      break;
-  }
-  return SystemError("execute " + std::string(path), error);
 }
 
 void Kill(const Daemon& daemon) {

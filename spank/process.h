@@ -52,9 +52,6 @@ struct Daemon {
 // failed is learnt later, by DescribeFailure of a packet on the lifeline.
 Result<Daemon> Start(const Process& process);
 
-// If `packet` says that the child did not become a daemon: why. Otherwise ok.
-Status DescribeFailure(std::string_view packet, std::string_view path);
-
 // Ends the daemon at once, if it is known which process it is.
 void Kill(const Daemon& daemon);
 

@@ -185,10 +185,6 @@ void Stop(Context& context) {
       case Lifeline::Event::kPacket:
         break;
     }
-    const Status failure = DescribeFailure(packet, context.config.sonded);
-    if (!failure.ok()) {
-      slurm_info("sonde: no telemetry: %s", std::string(failure.message()).c_str());
-    }
   }
 }
 

@@ -166,10 +166,6 @@ void SrunExit(Context& context) {
     }
     heard = true;
     if (packet[0] == launch::kReport) Print(std::string_view(packet).substr(1), deadline);
-    const Status failure = DescribeFailure(packet, context.config.sonded);
-    if (!failure.ok()) {
-      slurm_error("sonde: no telemetry: %s", std::string(failure.message()).c_str());
-    }
   }
 }
 

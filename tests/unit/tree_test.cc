@@ -91,6 +91,15 @@ TEST(Handshake, AnotherVersionIsNamed) {
   EXPECT_THAT(std::string(answer.status().message()), HasSubstr("install one version"));
 }
 
+TEST(Proof, IsHmacSha256) {
+  // As another implementation gives it: HMAC-SHA256 of "node", 0, "firstsecond", 0, "body".
+  const std::string proof = Prove(KeyOf(0x0b), "node", "first", "second", "body");
+  std::string hex;
+  for (const unsigned char c : proof)
+    hex += "0123456789abcdef"[c >> 4], hex += "0123456789abcdef"[c & 15];
+  EXPECT_EQ(hex, "6284ebeaaa731584f6aa66773d4951e699c570d056ef9b08c9b8bce79644d53c");
+}
+
 TEST(HttpToken, IsDerivedAndDoesNotShowTheKey) {
   EXPECT_EQ(HttpToken(KeyOf(1)).size(), 32u);
   EXPECT_EQ(HttpToken(KeyOf(1)), HttpToken(KeyOf(1)));
