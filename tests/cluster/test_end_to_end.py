@@ -12,7 +12,6 @@ from telemetry import (
     counter,
     coverage,
     job_of,
-    ours,
     report_of,
     show,
     step_id,
