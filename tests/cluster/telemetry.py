@@ -7,6 +7,8 @@ Steps sample every 100 ms unless a test says otherwise, so tests are short.
 import json
 import re
 import time
+import urllib.error
+import urllib.request
 
 from conftest import SONDE, USER, wait_for
 
