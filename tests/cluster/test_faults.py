@@ -55,7 +55,9 @@ def plain(cluster):
 
 
 def outcome(done):
-    stderr = sorted(NUMBERS.sub("N", line) for line in without_sonde(done.stderr))
+    # One line of srun's own comes or does not, as it happens.
+    lines = [line for line in without_sonde(done.stderr) if "you told me node" not in line]
+    stderr = sorted(NUMBERS.sub("N", line) for line in lines)
     return done.returncode, sorted(done.stdout.splitlines()), stderr
 
 
@@ -579,7 +581,8 @@ def test_time_limit(cluster):
     cluster.wait_for(lambda: not cluster.leftovers(), "the end of all daemons", END_BOUND)
     shown = show(cluster, f"{job}.0")
     assert job_of(shown)["state"] == "cancelled" and coverage(shown) > 0.9
-    assert job_of(show(cluster, f"{job}.batch"))["state"] == "cancelled"
+    # The script is killed too, unless it has seen its srun fail before.
+    assert job_of(show(cluster, f"{job}.batch"))["state"] in ("cancelled", "failed")
 
 
 def test_nodes_stay_in_service(cluster):

@@ -1,6 +1,5 @@
 """Another user of the same machines sees nothing of a step's telemetry and disturbs nothing."""
 
-import os
 import re
 import subprocess
 
