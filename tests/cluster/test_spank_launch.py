@@ -230,8 +230,11 @@ def test_heterogeneous_step_has_one_head(cluster, daemon):
     assert len(nodes) == 3
     assert (head.launch["nodes"], head.launch["tasks"]) == ("3", "3")
     assert {node.launch["key"] for node in nodes} == {head.launch["key"]}
-    assert {node.launch["het_job"] for node in nodes} == {head.launch["job"]}
-    assert len({node.launch["job"] for node in nodes}) == 2
+    jobs = {node.launch["job"] for node in nodes}
+    assert len(jobs) == 2
+    assert {node.launch["het_job"] for node in nodes} == {min(jobs, key=int)}
+    # srun's callback sees one of the components, mostly the first.
+    assert head.launch["job"] in jobs
 
 
 def test_array_tasks_are_named(cluster, daemon):
