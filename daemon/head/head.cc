@@ -208,8 +208,7 @@ void Head::OnControlClosed(uint32_t index, const Status& why) {
   node.gone = true;
   const bool kept = lost && children_.Lose(index);
   children_.Remove(*node.control);
-  node.control->SetHandler({});
-  loop_.Post([keep = std::shared_ptr<tree::Link>(std::move(node.control))] {});
+  tree::DestroyLater(loop_, std::move(node.control));
   if (lost) {
     std::string host;
     record_.Update([&](JobDescription& j) {
@@ -324,8 +323,7 @@ void Head::OnFabricChild(const tree::Registration& who, std::unique_ptr<tree::Li
     children_.Remove(*raw);
     const auto at = fabric_links_.find(raw);
     if (at == fabric_links_.end()) return;
-    raw->SetHandler({});
-    loop_.Post([keep = std::shared_ptr<tree::Link>(std::move(at->second))] {});
+    tree::DestroyLater(loop_, std::move(at->second));
     fabric_links_.erase(at);
     if (state_ == State::kWaitingForNodes) CheckNodesDone();
   };

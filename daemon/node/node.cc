@@ -22,13 +22,6 @@ collect::Sampler::Options SamplerOptions(const LaunchMessage& launch) {
   return options;
 }
 
-// A destroyed link may be on the stack: it goes when the stack is unwound.
-void DestroyLater(Loop& loop, std::unique_ptr<tree::Link> link) {
-  if (link == nullptr) return;
-  link->SetHandler({});
-  loop.Post([keep = std::shared_ptr<tree::Link>(std::move(link))] {});
-}
-
 }  // namespace
 
 Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
@@ -203,7 +196,7 @@ void Node::OnControlClosed(const Status& why) {
   log::Warning("no connection to the head at {}:{}: {}; this node's telemetry ends",
                launch_.head_host, launch_.head_port, why.message());
   uplink_.Use(nullptr, false);
-  DestroyLater(loop_, std::move(control_));
+  tree::DestroyLater(loop_, std::move(control_));
   End();
 }
 
@@ -349,7 +342,7 @@ void Node::OnParentLeaves() {
 void Node::LeaveParent() {
   if (parent_ == nullptr) return;
   const bool used = uplink_.link() == parent_.get();
-  DestroyLater(loop_, std::move(parent_));
+  tree::DestroyLater(loop_, std::move(parent_));
   if (!used) return;
   uplink_.Use(control_.get(), false);
   if (state_ == State::kDelivering && !frame_acked_) {
@@ -386,7 +379,7 @@ void Node::OnChild(const tree::Registration& who, std::unique_ptr<tree::Link> li
     children_.Remove(*raw);
     const auto at = child_links_.find(raw);
     if (at == child_links_.end()) return;
-    DestroyLater(loop_, std::move(at->second));
+    tree::DestroyLater(loop_, std::move(at->second));
     child_links_.erase(at);
     if (state_ == State::kWaitingForChildren && children_.Active().empty()) Deliver();
   };
@@ -450,7 +443,7 @@ void Node::Deliver() {
   // Whatever a child sends now would be lost here; when its link closes it turns to the head.
   for (auto& [raw, link] : std::exchange(child_links_, {})) {
     children_.Remove(*raw);
-    DestroyLater(loop_, std::move(link));
+    tree::DestroyLater(loop_, std::move(link));
   }
 }
 

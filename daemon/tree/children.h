@@ -47,7 +47,6 @@ class Children {
 
   // Those that contribute now: the ones to ask.
   std::vector<Link*> Active() const;
-  bool empty() const { return children_.empty(); }
   // Tells every child that this node leaves.
   void SendLeave();
   // An acknowledgement on its way down to the node a block came from.

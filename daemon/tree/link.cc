@@ -82,4 +82,10 @@ Status Deframer::Feed(std::string_view bytes,
   return {};
 }
 
+void DestroyLater(Loop& loop, std::unique_ptr<Link> link) {
+  if (link == nullptr) return;
+  link->SetHandler({});
+  loop.Post([keep = std::shared_ptr<Link>(std::move(link))] {});
+}
+
 }  // namespace sonde::tree

@@ -20,6 +20,7 @@
 
 #include "core/status.h"
 #include "core/time.h"
+#include "daemon/loop.h"
 
 namespace sonde::tree {
 
@@ -75,6 +76,9 @@ class Link {
   uint64_t bytes_sent_ = 0;
   uint64_t bytes_received_ = 0;
 };
+
+// Destroys a link that may be on the stack, once that is unwound. It calls nobody any more.
+void DestroyLater(Loop& loop, std::unique_ptr<Link> link);
 
 // Takes a byte stream apart into messages. Holds at most one unfinished message.
 class Deframer {

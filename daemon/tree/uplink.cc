@@ -24,16 +24,11 @@ void Uplink::SendSchema() {
 }
 
 void Uplink::SendFrame(const Frame& frame) {
-  if (link_ == nullptr || schema_ == nullptr) {
-    ++frames_dropped_;
-    return;
-  }
+  if (link_ == nullptr || schema_ == nullptr) return;  // the head counts it as missing
   buffer_.clear();
   encoder_.Encode(frame, buffer_);
-  if (!Send(*link_, Type::kFrame, buffer_)) {
-    ++frames_dropped_;
-    SendSchema();  // the peer missed a frame: both sides begin anew
-  }
+  // A peer that missed a frame and its encoder begin anew.
+  if (!Send(*link_, Type::kFrame, buffer_)) SendSchema();
 }
 
 void Uplink::SendBlock(uint32_t node, std::string group, const SealedBlock& block) {

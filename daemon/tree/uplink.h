@@ -36,10 +36,6 @@ class Uplink {
   void OnBlockAck(const BlockAck& ack);
   void SetKeepLimit(size_t bytes) { keep_limit_ = bytes; }
 
-  // What could not be sent for lack of a link or of room in its queue.
-  uint64_t frames_dropped() const { return frames_dropped_; }
-  size_t blocks_kept() const { return kept_.size(); }
-
  private:
   struct Kept {
     uint32_t node;
@@ -56,7 +52,6 @@ class Uplink {
   std::deque<Kept> kept_;
   size_t kept_bytes_ = 0;
   size_t keep_limit_ = 8u << 20;
-  uint64_t frames_dropped_ = 0;
 };
 
 }  // namespace sonde::tree
