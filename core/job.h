@@ -47,10 +47,12 @@ struct NodeInfo {
   std::string note;   // why something is missing, in words
 };
 
-// Samples a complete record would have and those that are in it: node ticks.
+// Samples a complete record would have and those that are in it: node ticks, and each node's last
+// word.
 struct Coverage {
   uint64_t expected = 0;
   uint64_t got = 0;
+  uint64_t skipped = 0;  // of the missing: never taken, since a daemon did not get to run in time
   double Ratio() const {
     return expected == 0 ? 1.0 : static_cast<double>(got) / static_cast<double>(expected);
   }

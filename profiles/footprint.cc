@@ -81,6 +81,30 @@ void FootprintBuilder::AddRow(Nanos time, std::span<const Reduced> row) {
   }
 }
 
+void FootprintBuilder::AmendRow(Nanos time, std::span<const Reduced> before,
+                                std::span<const Reduced> after) {
+  if (before.size() != columns_.size() || after.size() != columns_.size()) return;
+  for (size_t i = 0; i < after.size(); ++i) {
+    if (!(after[i].count > before[i].count) || std::isnan(after[i].sum)) continue;
+    Slot& slot = slots_[columns_[i]];
+    const bool fresh = !(before[i].count > 0);
+    const bool newest = time >= slot.last_time;
+    if (Counts(slot.series.metric)) {
+      // Later rows hold what was counted, if this is not the newest.
+      if (newest) AddCounter(slot, after[i]);
+    } else {
+      const Reduction reduction = slot.series.metric.reduction;
+      const double number = after[i].Value(reduction);
+      slot.sum += number - (fresh ? 0 : before[i].Value(reduction));
+      if (newest) slot.last = number;
+      KeepMin(slot.extremes, after[i]);
+      KeepMax(slot.extremes, after[i]);
+    }
+    if (fresh) ++slot.ticks;
+    if (newest) slot.last_time = time;
+  }
+}
+
 std::vector<FootprintEntry> FootprintBuilder::Entries() const {
   std::vector<FootprintEntry> entries;
   entries.reserve(slots_.size());

@@ -38,6 +38,9 @@ class FootprintBuilder {
   // A reduced value with count 0 is missing and is passed over, as is a row of the wrong size or
   // one that is not later than the row before.
   void AddRow(Nanos time, std::span<const Reduced> row);
+  // The row of `time`, which was added as `before`, has become `after`: a part of it came late.
+  // Both have the size of the rows now; what a series had not got before has count 0.
+  void AmendRow(Nanos time, std::span<const Reduced> before, std::span<const Reduced> after);
 
   // Entries in the order in which series were first seen; those never measured are left out.
   std::vector<FootprintEntry> Entries() const;

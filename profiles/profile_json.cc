@@ -34,6 +34,7 @@ void WriteOwner(JsonWriter& w, std::string_view key, const Owner& owner,
 void WriteCoverage(JsonWriter& w, const Coverage& coverage) {
   w.Key("coverage").BeginObject();
   w.Field("expected", coverage.expected).Field("got", coverage.got);
+  w.Field("skipped", coverage.skipped);
   w.EndObject();
 }
 
@@ -158,6 +159,7 @@ Coverage ReadCoverage(const json::value& value, std::string& error) {
   Coverage coverage;
   fields.Read("expected", coverage.expected);
   fields.Read("got", coverage.got);
+  fields.Read("skipped", coverage.skipped);
   return coverage;
 }
 

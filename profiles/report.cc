@@ -283,6 +283,10 @@ void Report::Covered() {
   } else {
     Labelled("Coverage", fmt::format("{}: {} of {} node samples", Percent(job_.coverage.Ratio()),
                                      job_.coverage.got, job_.coverage.expected));
+    if (job_.coverage.skipped != 0) {
+      Labelled("", fmt::format("{} never taken: a node was too busy at the time",
+                               job_.coverage.skipped));
+    }
   }
   if (job_.nodes.size() < job_.expected_nodes) {
     Labelled("", fmt::format("{} of {} nodes reported", job_.nodes.size(), job_.expected_nodes));

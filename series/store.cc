@@ -173,6 +173,19 @@ void GroupStore::Append(Nanos time, std::span<const double> row) {
   if (rep.times.size() == rep.open_rows) Seal();
 }
 
+bool GroupStore::Amend(Nanos time, const std::function<void(std::span<double> row)>& change) {
+  Rep& rep = *rep_;
+  const auto found = std::lower_bound(rep.times.begin(), rep.times.end(), time);
+  if (found == rep.times.end() || *found != time) return false;
+  const auto at = static_cast<size_t>(found - rep.times.begin());
+  std::vector<double> row(rep.schema->size());
+  for (size_t c = 0; c < row.size(); ++c) row[c] = rep.columns[c * rep.stride + at];
+  change(row);
+  for (size_t c = 0; c < row.size(); ++c) rep.columns[c * rep.stride + at] = row[c];
+  if (time == rep.last_time) rep.last_row = std::move(row);
+  return true;
+}
+
 void GroupStore::Seal() {
   Rep& rep = *rep_;
   if (rep.times.empty()) return;

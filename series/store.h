@@ -61,6 +61,9 @@ class GroupStore {
   // `row` has schema()->size() values. Time must not run backwards: a row that would is dropped
   // and counted.
   void Append(Nanos time, std::span<const double> row);
+  // Changes the row of `time` while it lies in the open block: `change` gets its values by
+  // schema(). False if there is no such row (any more).
+  bool Amend(Nanos time, const std::function<void(std::span<double> row)>& change);
   void Seal();
 
   // The points of [start, end] of every series that `wanted` accepts, a series that outlived a

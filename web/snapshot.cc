@@ -57,6 +57,7 @@ void WriteDescription(const JobDescription& job, JsonWriter& json) {
   json.Field("period", static_cast<double>(job.period) / kSecond);
   json.Field("samples_expected", job.coverage.expected);
   json.Field("samples", job.coverage.got);
+  json.Field("samples_skipped", job.coverage.skipped);
   json.EndObject();
 }
 

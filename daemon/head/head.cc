@@ -64,7 +64,6 @@ void Merge(tree::Bye& all, const tree::Bye& one) {
   all.exit_status = std::max(all.exit_status, one.exit_status);
   all.tasks_ended += one.tasks_ended;
   all.tasks_killed += one.tasks_killed;
-  all.samples += one.samples;
   all.cpu_seconds += one.cpu_seconds;
   all.memory_bytes = std::max(all.memory_bytes, one.memory_bytes);
   all.bytes_sent += one.bytes_sent;
@@ -81,6 +80,7 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       done_(std::move(done)),
       archive_path_(PathOf(launch, config)),
       record_(Describe(launch)),
+      coverage_(record_.Description().start, launch.job.period),
       queries_(loop),
       merger_(0, [this](const tree::Frame& row, bool late) { OnRow(row, late); }),
       children_(merger_, queries_, HandOver(launch.job.period),
@@ -184,7 +184,7 @@ void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view paylo
     case Type::kBye:
       return OnBye(index, payload);
     case Type::kSchema:
-      OnFirstSchema(index);
+      coverage_.OnSchema(index, Clock::System().Now());
       break;
     default:
       break;
@@ -193,12 +193,6 @@ void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view paylo
       children_.OnMessage(*nodes_[index].control, static_cast<Type>(type), payload);
   if (!status.ok()) return OnControlClosed(index, status);
   if (state_ == State::kWaitingForNodes) CheckNodesDone();
-}
-
-// With its first schema a node begins to send: from then on its samples are expected.
-void Head::OnFirstSchema(uint32_t index) {
-  if (std::exchange(nodes_[index].sends, true)) return;
-  record_.Update([&](JobDescription& j) { j.nodes[index].joined = Clock::System().Now(); });
 }
 
 void Head::OnControlClosed(uint32_t index, const Status& why) {
@@ -232,13 +226,14 @@ void Head::OnBye(uint32_t index, std::string_view payload) {
   node.gone = true;
   ++byes_;
   Merge(ends_, bye);
+  coverage_.OnBye(index, bye.ticks, bye.skipped);
   record_.Update([&](JobDescription& j) {
     NodeInfo& info = j.nodes[index];
     const Nanos now = std::max(info.joined, Clock::System().Now());
     info.left =
         std::clamp(static_cast<Nanos>(std::min<uint64_t>(bye.ended, INT64_MAX)), info.joined, now);
-    UncountAfter(std::max(info.left, info.joined + j.period), j);
   });
+  UpdateCoverage();
   Send(*node.control, Type::kByeAck, "");
   if (state_ == State::kWaitingForNodes) CheckNodesDone();
 }
@@ -348,33 +343,18 @@ void Head::OnFabricChild(const tree::Registration& who, std::unique_ptr<tree::Li
 Nanos Head::MergeWindow() const { return std::max(2 * launch_.job.period, kSecond); }
 
 void Head::OnRow(const tree::Frame& row, bool late) {
-  if (late) return;  // its tick is stored; it stays counted as missing
-  CountCoverage(row);
-  record_.Append(row, merger_.series());
-  ScheduleExpiry();
+  if (late) {
+    if (!record_.Amend(row)) return;  // too late: it stays counted as missing
+  } else {
+    record_.Append(row, merger_.series());
+    ScheduleExpiry();
+  }
+  coverage_.OnRow(row.tick, row.nodes);
+  UpdateCoverage();
 }
 
-void Head::CountCoverage(const tree::Frame& row) {
-  record_.Update([&](JobDescription& j) {
-    const auto here =
-        static_cast<uint64_t>(std::count_if(j.nodes.begin(), j.nodes.end(), [&](const NodeInfo& n) {
-          // A tick that fell into its registration is not expected of a node.
-          return n.joined + j.period < row.tick && (n.left == 0 || n.left > row.tick || n.lost);
-        }));
-    const uint64_t absent = j.expected_nodes > j.nodes.size() && row.tick > j.start + kStartGrace
-                                ? j.expected_nodes - j.nodes.size()
-                                : 0;
-    j.coverage.expected += std::max<uint64_t>(here + absent, row.nodes);
-    j.coverage.got += row.nodes;
-  });
-  last_row_ = row.tick;
-}
-
-// A node says goodbye a little after its last sample, when ticks without it may have been counted.
-void Head::UncountAfter(Nanos ended, JobDescription& job) const {
-  if (last_row_ < ended) return;
-  const auto ticks = static_cast<uint64_t>(last_row_ / job.period - ended / job.period);
-  job.coverage.expected -= std::min(ticks, job.coverage.expected - job.coverage.got);
+void Head::UpdateCoverage() {
+  record_.Update([this](JobDescription& j) { j.coverage = coverage_.Now(j.expected_nodes); });
 }
 
 void Head::ScheduleExpiry() {
@@ -462,8 +442,7 @@ void Head::Seal() {
   record_.Seal();
   record_.Update([&](JobDescription& j) {
     j.end = now;
-    j.coverage.expected += j.expected_nodes;
-    j.coverage.got += byes_;
+    j.coverage = coverage_.AtEnd(j.expected_nodes);
     j.exit_status = ends_.exit_status;
     j.state = byes_ == 0 ? EndState::kLost : StateOf(ends_);
     if (j.nodes.size() < j.expected_nodes) {

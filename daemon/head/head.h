@@ -17,6 +17,7 @@
 
 #include "core/config.h"
 #include "daemon/head/archive_writer.h"
+#include "daemon/head/coverage_count.h"
 #include "daemon/head/live_source.h"
 #include "daemon/head/step_record.h"
 #include "daemon/launch_message.h"
@@ -41,8 +42,6 @@ class Head {
   static constexpr Nanos kOrphanLimit = 5 * kSecond;
   // How long the report waits for the archive.
   static constexpr Nanos kSealLimit = 700 * kMillisecond;
-  // From then on a node that has not registered is counted as missing.
-  static constexpr Nanos kStartGrace = 3 * kSecond;
 
   // `done` gets the closing report, once, and may destroy the head.
   Head(Loop& loop, const LaunchMessage& launch, const Config& config,
@@ -63,8 +62,7 @@ class Head {
 
   struct NodeState {
     std::unique_ptr<tree::Link> control;
-    bool sends = false;  // its first schema has come
-    bool gone = false;   // said goodbye, or lost
+    bool gone = false;  // said goodbye, or lost
     bool listen_asked = false;
     std::string address;            // where its children connect
     std::vector<uint32_t> waiting;  // children that wait for the address
@@ -72,7 +70,6 @@ class Head {
 
   // Nodes.
   void OnControlMessage(uint32_t index, uint8_t type, std::string_view payload);
-  void OnFirstSchema(uint32_t index);
   void OnControlClosed(uint32_t index, const Status& why);
   void OnBye(uint32_t index, std::string_view payload);
   void CountExpected(const tree::Registration& who);
@@ -89,8 +86,7 @@ class Head {
   void OnRow(const tree::Frame& row, bool late);
   Nanos MergeWindow() const;
   void ScheduleExpiry();
-  void CountCoverage(const tree::Frame& row);
-  void UncountAfter(Nanos ended, JobDescription& job) const;
+  void UpdateCoverage();
   void OnBlock(tree::BlockMessage block);
   void StoreReduced(const SealedBlock& block);
 
@@ -111,6 +107,7 @@ class Head {
   std::string archive_path_;
 
   StepRecord record_;
+  CoverageCount coverage_;
   std::unique_ptr<ArchiveWriter> archive_;
   std::vector<NodeState> nodes_;
   std::unordered_map<std::string, uint32_t> components_;  // job id -> nodes of that component
@@ -119,7 +116,6 @@ class Head {
   tree::Children children_;
   tree::Bye ends_;  // of all nodes together
   uint32_t byes_ = 0;
-  Nanos last_row_ = 0;  // the newest tick that was counted
   uint64_t next_query_ = 1;
   Status block_refused_;
 

@@ -1,5 +1,7 @@
 #include "daemon/head/step_record.h"
 
+#include <algorithm>
+
 namespace sonde::head {
 namespace {
 
@@ -27,6 +29,24 @@ void StepRecord::Append(const tree::Frame& row, const std::vector<Series>& serie
   for (size_t i = 0; i < series.size(); ++i) ToColumns(row.values[i], &columns_[i * kStatColumns]);
   store_.Append(row.tick, columns_);
   footprint_.AddRow(row.tick, row.values);
+}
+
+bool StepRecord::Amend(const tree::Frame& late) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Reduced> before(series_.size());
+  std::vector<Reduced> after(series_.size());
+  // A series that nobody else has had yet waits for its next row.
+  const size_t known = std::min(late.values.size(), series_.size());
+  const bool amended = store_.Amend(late.tick, [&](std::span<double> row) {
+    for (size_t i = 0; i < known; ++i) {
+      before[i] = FromColumns(&row[i * kStatColumns]);
+      after[i] = before[i];
+      after[i].Merge(late.values[i]);
+      ToColumns(after[i], &row[i * kStatColumns]);
+    }
+  });
+  if (amended) footprint_.AmendRow(late.tick, before, after);
+  return amended;
 }
 
 void StepRecord::Seal() {

@@ -27,6 +27,8 @@ class StepRecord {
   void OnSeal(std::function<void(const SealedBlock&)> f);
   // One row of the step's reduced series. Series only ever grow at the end.
   void Append(const tree::Frame& row, const std::vector<Series>& series);
+  // Merges a part that came late into its row. False if that is sealed already, or never was.
+  bool Amend(const tree::Frame& late);
   void Seal();
 
   void Update(const std::function<void(JobDescription&)>& change);

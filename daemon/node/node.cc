@@ -64,7 +64,9 @@ tree::Registration Node::registration() const {
 void Node::Start() {
   self_ = merger_.AddContributor(0);
   OpenAppSocket();
-  Sample(Clock::System().Now());
+  const Nanos now = Clock::System().Now();
+  next_tick_ = NextTick(now, launch_.job.period);
+  Sample(now);
   ScheduleTick();
 }
 
@@ -87,22 +89,27 @@ void Node::Sample(Nanos time) {
 }
 
 void Node::ScheduleTick() {
-  const Nanos now = Clock::System().Now();
-  next_tick_ = NextTick(now, launch_.job.period);
-  tick_timer_ = loop_.After(next_tick_ - now, [this] { Tick(); });
+  tick_timer_ = loop_.After(std::max<Nanos>(next_tick_ - Clock::System().Now(), 0), [this] {
+    TakeDueTick(Clock::System().Now());
+    ScheduleTick();
+    ScheduleExpiry();
+  });
 }
 
-void Node::Tick() {
+// False if no tick is due.
+bool Node::TakeDueTick(Nanos now) {
   const Nanos tick = next_tick_;
-  ScheduleTick();
+  if (tick > now) return false;
+  next_tick_ = NextTick(now, launch_.job.period);
   // A machine that was suspended or far too busy: the samples in between do not exist.
-  for (Nanos missed = tick + launch_.job.period; missed < next_tick_;
-       missed += launch_.job.period) {
+  for (Nanos skipped = tick + launch_.job.period; skipped < next_tick_;
+       skipped += launch_.job.period) {
     recorder_.sampler().CountLateTick();
+    if (welcome_) ++bye_.ticks, ++bye_.skipped;
   }
   Sample(tick);
   SendOwn(tick, false);
-  ScheduleExpiry();
+  return true;
 }
 
 // Parents wait for their children's part of a tick, but not so long that theirs is late too.
@@ -232,6 +239,7 @@ void Node::SendOwn(Nanos time, bool final) {
   own_.nodes = final ? 0 : 1;
   own_.final = final;
   own_.values = recorder_.reduced();
+  if (!final) ++bye_.ticks;
   merger_.Add(self_, own_);
 }
 
@@ -416,7 +424,7 @@ void Node::Finish(bool launcher_gone) {
   loop_.Cancel(fabric_timer_);
   const Nanos now = Clock::System().Now();
   bye_.ended = static_cast<uint64_t>(now);
-  Sample(now);
+  if (!TakeDueTick(now)) Sample(now);
   finish_timer_ = loop_.After(kFinishLimit, [this] { End(); });
   state_ = State::kWaitingForChildren;
   if (welcome_) WaitForChildren();  // else OnWelcome goes on
@@ -448,7 +456,6 @@ void Node::Deliver() {
 }
 
 void Node::SendBye() {
-  bye_.samples = recorder_.samples();
   bye_.cpu_seconds = OwnCpuSeconds();
   bye_.memory_bytes = OwnPrivateBytes();
   bye_.bytes_sent = static_cast<double>(control_->bytes_sent());

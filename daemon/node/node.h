@@ -72,7 +72,7 @@ class Node {
   void OpenAppSocket();
   void Sample(Nanos time);
   void ScheduleTick();
-  void Tick();
+  bool TakeDueTick(Nanos now);
   Nanos MergeWindow() const;
   void ScheduleExpiry();
 
@@ -140,7 +140,7 @@ class Node {
   std::unique_ptr<tree::Acceptor> acceptor_;
   std::unordered_map<tree::Link*, std::unique_ptr<tree::Link>> child_links_;
 
-  Nanos next_tick_ = 0;
+  Nanos next_tick_ = INT64_MAX;
   Loop::TimerId tick_timer_ = 0;
   Loop::TimerId expiry_timer_ = 0;
   Loop::TimerId fabric_timer_ = 0;

@@ -87,7 +87,8 @@ void Fields(auto& io, auto& m, const Bye*) {
   io.Number(m.exit_status);
   io.Number(m.tasks_ended);
   io.Number(m.tasks_killed);
-  io.Number(m.samples);
+  io.Number(m.ticks);
+  io.Number(m.skipped);
   io.Number(m.cpu_seconds);
   io.Number(m.memory_bytes);
   io.Number(m.bytes_sent);

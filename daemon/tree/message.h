@@ -103,8 +103,9 @@ struct Bye {
   int32_t exit_status = 0;  // the highest wait status
   uint32_t tasks_ended = 0;
   uint32_t tasks_killed = 0;  // of those, by a signal
-  uint64_t samples = 0;
-  double cpu_seconds = 0;  // the daemon's own
+  uint64_t ticks = 0;         // that fell between its welcome and its end
+  uint64_t skipped = 0;       // of those, without a sample: the daemon did not get to run in time
+  double cpu_seconds = 0;     // the daemon's own
   double memory_bytes = 0;
   double bytes_sent = 0;
   bool launcher_gone = false;

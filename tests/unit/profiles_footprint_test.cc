@@ -23,6 +23,13 @@ class FootprintTest : public testing::Test {
     const Reduced row[] = {Of(values)};
     builder_.AddRow(kTestStart + ++tick_ * kSecond, row);
   }
+  // The row of `tick` becomes `after`.
+  void Amend(int tick, std::initializer_list<std::pair<uint32_t, double>> before,
+             std::initializer_list<std::pair<uint32_t, double>> after) {
+    const Reduced was[] = {Of(before)};
+    const Reduced is[] = {Of(after)};
+    builder_.AmendRow(kTestStart + tick * kSecond, was, is);
+  }
   FootprintEntry Entry() const {
     const auto entries = builder_.Entries();
     EXPECT_EQ(entries.size(), 1u);
@@ -63,6 +70,42 @@ TEST_F(FootprintTest, OfACounterTotalRateAndFinalExtremes) {
   EXPECT_EQ(e.min, 2);
   EXPECT_EQ(e.min_owner.node, 0u);
   EXPECT_EQ(e.max, 6);
+}
+
+// However late the parts, the entry is that of complete rows.
+TEST_F(FootprintTest, APartThatComesLateCountsAsIfInTime) {
+  for (const auto& [type, last] : {std::pair(MetricType::kGauge, 9.0), {MetricType::kCounter, 9}}) {
+    builder_ = FootprintBuilder(kTestStart);
+    tick_ = 0;
+    Use(type);
+    Row({{0, 1}});
+    Row({{0, 2}});
+    Amend(1, {{0, 1}}, {{0, 1}, {1, 5}});
+    Amend(2, {{0, 2}}, {{0, 2}, {1, 7}});
+    FootprintEntry late = Entry();
+    builder_ = FootprintBuilder(kTestStart);
+    tick_ = 0;
+    Use(type);
+    Row({{0, 1}, {1, 5}});
+    Row({{0, 2}, {1, 7}});
+    const FootprintEntry entry = Entry();
+    EXPECT_EQ(entry.last, last);
+    EXPECT_EQ(late.last, entry.last);
+    EXPECT_EQ(late.mean, entry.mean);
+    EXPECT_EQ(late.ticks, entry.ticks);
+    EXPECT_EQ(late.max, entry.max);
+    EXPECT_EQ(late.max_owner, entry.max_owner);
+    EXPECT_EQ(late.min, entry.min);
+  }
+}
+
+TEST_F(FootprintTest, ASeriesMayComeWithALatePartOnly) {
+  Use(MetricType::kGauge);
+  Row({});
+  EXPECT_TRUE(builder_.Entries().empty());
+  Amend(1, {}, {{1, 5}});
+  EXPECT_EQ(Entry().ticks, 1u);
+  EXPECT_EQ(Entry().mean, 5);
 }
 
 TEST_F(FootprintTest, WhatANodeCountedStaysWhenItLeaves) {

@@ -195,6 +195,26 @@ TEST(Store, RowsThatRunBackwardsOrDoNotFitAreCounted) {
   EXPECT_EQ(store.dropped_rows(), 3u);
 }
 
+TEST(Store, ARowMayBeAmendedWhileItsBlockIsOpen) {
+  GroupStore store({.first_rows = 3});
+  store.SetSchema(Schema::Make({Named("a"), Named("b")}));
+  store.Append(10, std::vector{1.0, 2.0});
+  store.Append(20, std::vector{3.0, 4.0});
+  const auto add = [](std::span<double> row) {
+    ASSERT_EQ(row.size(), 2u);
+    row[1] += 100;
+  };
+  EXPECT_TRUE(store.Amend(10, add));
+  EXPECT_TRUE(store.Amend(20, add));
+  EXPECT_FALSE(store.Amend(15, add)) << "no such row";
+  EXPECT_THAT(store.last_row(), ElementsAre(3, 104));
+  store.Append(30, std::vector{5.0, 6.0});
+  EXPECT_FALSE(store.Amend(30, add)) << "sealed";
+  const auto data = store.Read([](const Series& s) { return s.metric.name == "b"; }, 0, 100);
+  ASSERT_EQ(data.size(), 1u);
+  EXPECT_THAT(data[0].points, ElementsAre(Point{10, 102}, Point{20, 104}, Point{30, 6}));
+}
+
 TEST(Store, ForgetsTheOldestBeyondItsMemoryAndSaysSo) {
   GroupStore::Options options = Small();
   options.memory_limit = 2000;

@@ -122,9 +122,9 @@ TEST(Message, ATruncatedOrLongerOneIsRefused) {
 
 TEST(Message, AByeKeepsSignsAndFractions) {
   Bye bye;
-  ASSERT_TRUE(Decode(Encode(Bye{.exit_status = -1, .samples = 9, .cpu_seconds = 0.125}), bye).ok());
+  ASSERT_TRUE(Decode(Encode(Bye{.exit_status = -1, .ticks = 9, .cpu_seconds = 0.125}), bye).ok());
   EXPECT_EQ(bye.exit_status, -1);
-  EXPECT_EQ(bye.samples, 9u);
+  EXPECT_EQ(bye.ticks, 9u);
   EXPECT_EQ(bye.cpu_seconds, 0.125);
 }
 

@@ -1,0 +1,110 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "daemon/head/coverage_count.h"
+#include "daemon/head/step_record.h"
+
+namespace sonde::head {
+namespace {
+
+constexpr Nanos kStart = 100 * kSecond;
+
+Nanos At(double seconds) { return kStart + static_cast<Nanos>(seconds * kSecond); }
+
+class Coverages : public testing::Test {
+ protected:
+  void Expect(const Coverage& coverage, uint64_t got, uint64_t expected) {
+    EXPECT_EQ(coverage.got, got);
+    EXPECT_EQ(coverage.expected, expected);
+  }
+  CoverageCount count_{kStart, kSecond};
+};
+
+TEST_F(Coverages, AStepWithoutGapsIsComplete) {
+  for (const uint32_t node : {0u, 1u}) count_.OnSchema(node, At(0.2));
+  for (int tick = 1; tick <= 5; ++tick) count_.OnRow(At(tick), 2);
+  Expect(count_.Now(2), 10, 10);
+  for (const uint32_t node : {0u, 1u}) count_.OnBye(node, 5, 0);
+  Expect(count_.Now(2), 10, 10);
+  Expect(count_.AtEnd(2), 12, 12);
+}
+
+TEST_F(Coverages, ANodeThatLeavesEarlyOwesNothingAfterwards) {
+  for (const uint32_t node : {0u, 1u}) count_.OnSchema(node, At(0.2));
+  count_.OnRow(At(1), 2);
+  count_.OnRow(At(2), 1);  // before its goodbye has come
+  Expect(count_.Now(2), 3, 3);
+  count_.OnBye(1, 1, 0);
+  for (int tick = 3; tick <= 10; ++tick) count_.OnRow(At(tick), 1);
+  count_.OnBye(0, 10, 0);
+  Expect(count_.AtEnd(2), 13, 13);
+}
+
+TEST_F(Coverages, WhatALostNodeOwesIsMissingToTheEnd) {
+  for (const uint32_t node : {0u, 1u}) count_.OnSchema(node, At(0.2));
+  count_.OnRow(At(1), 2);
+  for (int tick = 2; tick <= 10; ++tick) count_.OnRow(At(tick), 1);
+  count_.OnBye(0, 10, 0);
+  Expect(count_.AtEnd(2), 12, 21);  // its first tick may have fallen into its registration
+}
+
+TEST_F(Coverages, ANodeThatNeverComesOwesEveryTickAfterTheGrace) {
+  count_.OnSchema(0, At(0.2));
+  for (int tick = 1; tick <= 10; ++tick) count_.OnRow(At(tick), 1);
+  count_.OnBye(0, 10, 0);
+  Expect(count_.AtEnd(2), 11, 10 + 7 + 2);
+}
+
+TEST_F(Coverages, LatePartsAndSkippedTicks) {
+  for (const uint32_t node : {0u, 1u}) count_.OnSchema(node, At(0.2));
+  count_.OnRow(At(1), 1);
+  count_.OnRow(At(2), 2);
+  count_.OnRow(At(1), 1);  // late
+  count_.OnRow(At(4), 2);  // 3 was skipped by both
+  for (const uint32_t node : {0u, 1u}) count_.OnBye(node, 4, 1);
+  Expect(count_.AtEnd(2), 8, 10);
+  EXPECT_EQ(count_.AtEnd(2).skipped, 2u);
+}
+
+Series Named(const char* name, MetricType type) {
+  Series series;
+  series.metric.name = name;
+  series.metric.type = type;
+  return series;
+}
+
+tree::Frame Row(Nanos tick, uint32_t node, std::vector<double> values) {
+  tree::Frame row;
+  row.tick = tick;
+  row.nodes = 1;
+  for (const double value : values) row.values.emplace_back().Add(value, {node, Owner::kNobody});
+  return row;
+}
+
+TEST(Record, ALatePartIsMergedIntoItsRow) {
+  JobDescription job;
+  job.start = kStart;
+  StepRecord record(job);
+  std::vector<Series> series = {Named("load", MetricType::kGauge),
+                                Named("bytes_total", MetricType::kCounter)};
+  record.Append(Row(At(1), 0, {1, 100}), series);
+  record.Append(Row(At(2), 0, {2, 200}), series);
+  EXPECT_TRUE(record.Amend(Row(At(1), 1, {5, 1000, /*a series nobody else has had:*/ 7})));
+  EXPECT_TRUE(record.Amend(Row(At(2), 1, {6, 2000})));
+  EXPECT_FALSE(record.Amend(Row(At(1.5), 1, {6, 2000}))) << "no such row";
+  const auto sums =
+      record.Read([](const Series& s) { return *s.tags.Find(kStatTag) == "sum"; }, 0, At(10));
+  ASSERT_EQ(sums.size(), 2u);
+  EXPECT_EQ(sums[0].points, (std::vector<Point>{{At(1), 6}, {At(2), 8}}));
+  EXPECT_EQ(sums[1].points, (std::vector<Point>{{At(1), 1100}, {At(2), 2200}}));
+  const Profile profile = record.Snapshot();
+  EXPECT_EQ(profile.footprint[0].last, 8);
+  EXPECT_EQ(profile.footprint[0].mean, 7);
+  EXPECT_EQ(profile.footprint[1].last, 2200);
+  record.Seal();
+  EXPECT_FALSE(record.Amend(Row(At(2), 1, {6, 2000}))) << "sealed";
+}
+
+}  // namespace
+}  // namespace sonde::head
