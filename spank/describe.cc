@@ -56,9 +56,25 @@ std::string StepName(uint32_t step) {
   return std::to_string(step);
 }
 
-void AddStep(spank_t spank, const Environment& environment, const PluginOptions& options,
-             const PluginConfig& config, launch::Writer& message) {
-  message.Add(key::kJob, Item<uint32_t>(spank, S_JOB_ID).value_or(0));
+// srun sets one variable for each component. They count only if this step's job is among them: a
+// script of another job may have left its own.
+std::string NamingJob(uint32_t job, const Environment& environment) {
+  std::string own = std::to_string(job);
+  for (const std::string_view prefix : {"SLURM_JOB_ID_HET_GROUP_", "SLURM_JOB_ID_PACK_GROUP_"}) {
+    std::string_view leader;
+    for (uint32_t component = 0;; ++component) {
+      const auto id = environment.Find(std::string(prefix) + std::to_string(component));
+      if (!id) break;
+      if (component == 0) leader = *id;
+      if (*id == own) return std::string(leader);
+    }
+  }
+  return own;
+}
+
+void AddStep(spank_t spank, std::string_view job, const Environment& environment,
+             const PluginOptions& options, const PluginConfig& config, launch::Writer& message) {
+  message.Add(key::kJob, job);
   message.Add(key::kStep, StepName(Item<uint32_t>(spank, S_JOB_STEPID).value_or(0)));
   AddIfAny(message, key::kArrayJob, environment.First("SLURM_ARRAY_JOB_ID"));
   AddIfAny(message, key::kArrayTask, environment.First("SLURM_ARRAY_TASK_ID"));

@@ -29,9 +29,14 @@ std::optional<T> Item(spank_t spank, spank_item_t item) {
 // "0", "batch", "interactive"
 std::string StepName(uint32_t step);
 
+// The job that gives a step its name, for srun. Of a heterogeneous job that is the leader,
+// whichever components the step runs on: its steps are numbered across components, and srun's
+// callbacks see one of them, not always the first. `job` is that one.
+std::string NamingJob(uint32_t job, const Environment& environment);
+
 // What every role is told: ids, names and the options.
-void AddStep(spank_t spank, const Environment& environment, const PluginOptions& options,
-             const PluginConfig& config, launch::Writer& message);
+void AddStep(spank_t spank, std::string_view job, const Environment& environment,
+             const PluginOptions& options, const PluginConfig& config, launch::Writer& message);
 
 // The variables a daemon gets of `environment`: those that concern itself. Nothing that makes the
 // job's program what it is (LD_PRELOAD, LD_LIBRARY_PATH, ...).

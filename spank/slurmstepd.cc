@@ -110,7 +110,8 @@ Status StartDaemon(spank_t spank, Context& context, uint32_t step, std::string_v
   message.Add(key::kSocket, *socket);
   AddRendezvous(environment, rendezvous, solo_key, message);
   AddNode(spank, environment, message);
-  AddStep(spank, environment, context.options, context.config, message);
+  AddStep(spank, std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0)), environment,
+          context.options, context.config, message);
 
   Process process;
   process.path = context.config.sonded;

@@ -61,7 +61,8 @@ void AddSize(spank_t spank, const Context& context, const Environment& environme
   message.Add(key::kJobNodes, environment.First("SLURM_JOB_NUM_NODES", "SLURM_NNODES"));
 }
 
-launch::Writer HeadMessage(spank_t spank, const Context& context, const Environment& environment) {
+launch::Writer HeadMessage(spank_t spank, std::string_view job, const Context& context,
+                           const Environment& environment) {
   launch::Writer message(launch::kLaunch);
   message.Add(key::kRole, "head");
   message.Add(key::kKey, context.key);
@@ -70,13 +71,13 @@ launch::Writer HeadMessage(spank_t spank, const Context& context, const Environm
   message.Add(key::kHost, HostName());
   message.Add(key::kWorkDir, WorkingDirectory());
   AddSize(spank, context, environment, message);
-  AddStep(spank, environment, context.options, context.config, message);
+  AddStep(spank, job, environment, context.options, context.config, message);
   return message;
 }
 
-Status StartHead(spank_t spank, Context& context, const std::string& name) {
+Status StartHead(spank_t spank, Context& context, std::string_view job, const std::string& name) {
   const Environment environment(environ);
-  const launch::Writer message = HeadMessage(spank, context, environment);
+  const launch::Writer message = HeadMessage(spank, job, context, environment);
   Process process;
   process.path = context.config.sonded;
   process.arguments = {"sonded", "--head", name};
@@ -125,10 +126,11 @@ void SrunLocalUserInit(spank_t spank, Context& context) {
   if (!context.config_error.ok()) {
     slurm_error("sonde: %s; ignored", std::string(context.config_error.message()).c_str());
   }
-  const std::string name =
-      std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0)) + "." + StepName(step);
+  const std::string job =
+      NamingJob(Item<uint32_t>(spank, S_JOB_ID).value_or(0), Environment(environ));
+  const std::string name = job + "." + StepName(step);
   Status status = context.no_head;
-  if (status.ok()) status = StartHead(spank, context, name);
+  if (status.ok()) status = StartHead(spank, context, job, name);
   // From here on the socket is the head's alone: when that ends, nobody accepts in its place.
   context.listener.fd.Reset();
   if (!status.ok()) {

@@ -291,6 +291,7 @@ def test_heterogeneous_step_is_one_profile(cluster):
     shown = show(cluster, step_id(done.stderr))
     job = job_of(shown)
     assert (job["state"], job["expected_nodes"], job["expected_tasks"]) == ("completed", 3, 3)
+    assert job["job"] == min(node["job"] for node in job["nodes"]), "the leader's"
     assert len({node["host"] for node in job["nodes"]}) == 3
     assert not job["notes"] and complete(shown)
 

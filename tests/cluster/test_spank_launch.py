@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import re
 import stat
 
 import pytest
@@ -232,9 +233,25 @@ def test_heterogeneous_step_has_one_head(cluster, daemon):
     assert {node.launch["key"] for node in nodes} == {head.launch["key"]}
     jobs = {node.launch["job"] for node in nodes}
     assert len(jobs) == 2
-    assert {node.launch["het_job"] for node in nodes} == {min(jobs, key=int)}
-    # srun's callback sees one of the components, mostly the first.
-    assert head.launch["job"] in jobs
+    leader = min(jobs, key=int)
+    assert {node.launch["het_job"] for node in nodes} == {leader}
+    assert head.launch["job"] == leader
+
+
+def test_steps_of_some_components_are_named_by_the_leader(cluster, daemon):
+    steps = "; ".join(f"srun --het-group={g} {LEVEL} true" for g in ("1", "1,2", "0"))
+    done = cluster.run(["salloc", "-N1", ":", "-N1", ":", "-N1", "bash", "-c", steps])
+    assert done.returncode == 0, done.stderr
+    leader = re.search(r"Granted job allocation (\d+)", done.stderr)[1]
+    heads = [(h.launch["job"], h.launch["step"]) for h in daemon.records("head")]
+    assert sorted(heads) == [(leader, step) for step in "012"]
+
+
+def test_what_another_job_left_in_the_environment_names_nothing(cluster, daemon):
+    srun(cluster, "-N1", LEVEL, "true", env={"SLURM_JOB_ID_HET_GROUP_0": "77"})
+    (head,) = daemon.records("head")
+    (node,) = daemon.records("node")
+    assert head.launch["job"] == node.launch["job"] != "77"
 
 
 def test_array_tasks_are_named(cluster, daemon):
