@@ -61,11 +61,17 @@ Finding CheckConfig(const Environment& env) {
 Finding CheckDaemon() {
   const Result<std::string> path = SondedPath();
   if (!path.ok()) return Bad("daemon", std::string(path.status().message()));
-  const std::string version = OutputOf("'" + *path + "' --version");
-  const std::string expected = "sonded " SONDE_VERSION;
-  if (version == expected) return Good("daemon", fmt::format("{} ({})", *path, version));
-  return Bad("daemon", fmt::format("{} says '{}', expected '{}': install one version of all parts",
-                                   *path, version, expected));
+  for (const char* suffix : {"-head", ""}) {
+    const std::string program = *path + suffix;
+    const std::string version = OutputOf("'" + program + "' --version 2>&1");
+    const std::string expected = fmt::format("sonded{} {}", suffix, SONDE_VERSION);
+    if (version != expected) {
+      return Bad("daemon",
+                 fmt::format("{} says '{}', expected '{}': install one version of all parts",
+                             program, version, expected));
+    }
+  }
+  return Good("daemon", fmt::format("{} (sonded {})", *path, SONDE_VERSION));
 }
 
 // 22.5.8 of Slurm is 0x160508.

@@ -1,67 +1,52 @@
 #include "daemon/daemon.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <pwd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <charconv>
+#include <csignal>
 #include <cstdio>
-#include <string_view>
+#include <cstdlib>
 
 #include "core/launch.h"
 #include "core/log.h"
-#include "daemon/collect/registry.h"
-#include "daemon/tree/local_link.h"
 
 namespace sonde {
 namespace {
 
-// The numbers of a 'T' or 'X' packet.
-struct TaskPacket {
-  uint32_t rank = 0;
-  int pid = 0;
-  int status = 0;
-  std::vector<int> perf;  // errno of every event, 0: opened
-  bool has_totals = false;
-  collect::TaskTotals totals;
-};
-
-template <typename T>
-void ParseNumber(std::string_view text, T& out) {
-  std::from_chars(text.data(), text.data() + text.size(), out);
+// One arena keeps the private memory small; a step's signals are not for us, its end is what the
+// lifeline says.
+void PrepareProcess() {
+  umask(077);
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_TRIM_THRESHOLD, 128 << 10);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGCONT}) {
+    ::signal(signal, SIG_IGN);
+  }
+  prctl(PR_SET_DUMPABLE, 0);  // other programs of the user have no business in the key
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
 }
 
-// Nanoseconds as seconds.
-double ParseSeconds(std::string_view text) {
-  Nanos time = 0;
-  ParseNumber(text, time);
-  return static_cast<double>(time) / static_cast<double>(kSecond);
+bool IsOpen(int fd) { return fcntl(fd, F_GETFD) != -1; }
+
+UniqueFd Inherit(int fd) {
+  if (!IsOpen(fd)) return UniqueFd();
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
+  return UniqueFd(fd);
 }
 
-void ParseTotals(std::string_view key, std::string_view value, TaskPacket& task) {
-  if (key == launch::key::kUserTime) task.has_totals = true;
-  if (key == launch::key::kUserTime) task.totals.user_seconds = ParseSeconds(value);
-  if (key == launch::key::kSystemTime) task.totals.system_seconds = ParseSeconds(value);
-  if (key == launch::key::kMaxRss) ParseNumber(value, task.totals.peak_bytes);
-  if (key == launch::key::kMinorFaults) ParseNumber(value, task.totals.minor_faults);
-  if (key == launch::key::kMajorFaults) ParseNumber(value, task.totals.major_faults);
-}
-
-TaskPacket ParseTask(std::string_view body) {
-  TaskPacket task;
-  launch::ForEach(body, [&](std::string_view key, std::string_view value) {
-    if (key == launch::key::kRank) ParseNumber(value, task.rank);
-    if (key == launch::key::kPid) ParseNumber(value, task.pid);
-    if (key == launch::key::kStatus) ParseNumber(value, task.status);
-    ParseTotals(key, value, task);
-    if (key != launch::key::kPerf) return;
-    while (!value.empty() && task.perf.size() < launch::kMaxEvents) {
-      const size_t comma = value.find(',');
-      ParseNumber(value.substr(0, comma), task.perf.emplace_back(0));
-      value.remove_prefix(comma == std::string_view::npos ? value.size() : comma + 1);
-    }
-  });
-  return task;
+int Fail(const Status& status) {
+  log::Error("{}", status.message());
+  return 1;
 }
 
 // slurmstepd does not always know the user's name and home.
@@ -76,123 +61,57 @@ void FillInUser(LaunchMessage& launch) {
   if (launch.job.user.empty()) launch.job.user = found->pw_name;
 }
 
-// In the order of the events: descriptors, or -errno.
-std::vector<int> PerfDescriptors(const TaskPacket& task, std::vector<UniqueFd>& fds) {
-  std::vector<int> all;
-  size_t next = 0;
-  for (const int error : task.perf) {
-    if (error == 0 && next < fds.size()) {
-      all.push_back(fds[next++].Release());
-    } else {
-      all.push_back(error == 0 ? -EBADF : -error);
-    }
+Config ConfigOf(const LaunchMessage& launch, Status& error) {
+  Result<Config> config = LoadConfig(launch.config_path);
+  error = config.status();
+  return config.ok() ? *std::move(config) : Config();
+}
+
+void OpenLog(const LaunchMessage& launch, const Config& config, const Status& config_error) {
+  if (const auto level = log::ParseLevel(config.log_level); level.ok() && !config.log_dir.empty()) {
+    const std::string path =
+        fmt::format("{}/sonded.{}.{}.log", config.log_dir, launch.job.id.ToString(), launch.host);
+    const Status opened = log::Open("sonded", path, *level);
+    if (!opened.ok()) log::Warning("{}", opened.message());
   }
-  return all;
+  if (!config_error.ok()) log::Error("{}; defaults are used", config_error.message());
+  log::Debug("sonded " SONDE_VERSION " for step {} at level {}", launch.job.id.ToString(),
+             launch.job.level);
 }
 
 }  // namespace
 
-Daemon::Daemon(Loop& loop, Lifeline& lifeline, const LaunchMessage& launch)
-    : loop_(loop), lifeline_(lifeline), launch_(launch) {
-  FillInUser(launch_);
-}
-
-Daemon::~Daemon() = default;
-
-Status Daemon::Start(UniqueFd listen, UniqueFd application) {
-  Result<Config> config = LoadConfig(launch_.config_path);
-  Config used = config.ok() ? *config : Config();
-  if (const auto level = log::ParseLevel(used.log_level); level.ok() && !used.log_dir.empty()) {
-    const std::string path =
-        fmt::format("{}/sonded.{}.{}.log", used.log_dir, launch_.job.id.ToString(), launch_.host);
-    const Status opened = log::Open("sonded", path, *level);
-    if (!opened.ok()) log::Warning("{}", opened.message());
+int RunDaemon(const std::function<std::unique_ptr<Daemon>(const DaemonSetup&)>& make) {
+  UniqueFd lifeline_fd = Inherit(launch::kLifelineFd);
+  UniqueFd listen_fd = Inherit(launch::kListenFd);
+  UniqueFd application_fd = Inherit(launch::kApplicationFd);
+  if (!lifeline_fd) {
+    std::fputs("sonded is started by the Slurm plugin or by `sonde run`, not by hand\n", stderr);
+    return 2;
   }
-  if (!config.ok()) log::Error("{}; defaults are used", config.status().message());
-  log::Debug("sonded " SONDE_VERSION " for step {} at level {}", launch_.job.id.ToString(),
-             launch_.job.level);
-  if (launch_.role != Role::kNode) {
-    head_ = std::make_unique<head::Head>(loop_, launch_, used,
-                                         [this](const std::string& text) { OnReport(text); });
-    SONDE_RETURN_IF_ERROR(head_->Start(std::move(listen)));
-    if (!config.ok()) {
-      head_->AddNote(fmt::format("{}; defaults were used", config.status().message()));
-    }
-  }
-  if (launch_.role != Role::kHead) {
-    node_ = std::make_unique<node::Node>(loop_, launch_, used, [this] { OnNodeDone(); });
-    node_->TakeAppSocket(std::move(application));
-    if (const collect::PerfSource* perf = node_->sampler().perf()) SendEvents(*perf);
-  }
-  lifeline_.Start(
-      {.packet = [this](char kind, std::string_view body,
-                        std::vector<UniqueFd> fds) { OnPacket(kind, body, std::move(fds)); },
-       .end = [this](Lifeline::End how) { OnEnd(how); }});
-  if (launch_.role == Role::kNode) node_->ConnectToHead();
-  if (launch_.role == Role::kSolo) ConnectSolo();
-  return {};
-}
-
-void Daemon::ConnectSolo() {
-  auto [node_end, head_end] = tree::LocalLink::MakePair(loop_, "this node", "the head");
-  const Result<uint32_t> index = head_->AddNode(node_->registration(), std::move(head_end));
-  if (!index.ok()) log::Error("{}", index.status().message());
-  node_->UseControl(std::move(node_end));
-}
-
-void Daemon::SendEvents(const collect::PerfSource& perf) {
-  const auto& events = perf.events();
-  std::string body(1, static_cast<char>(events.size()));
-  body.append(reinterpret_cast<const char*>(events.data()),
-              events.size() * sizeof(launch::PerfEvent));
-  lifeline_.Send(launch::kEvents, body);
-}
-
-void Daemon::OnPacket(char kind, std::string_view body, std::vector<UniqueFd> fds) {
-  if (node_ == nullptr) return;
-  if (kind == launch::kTask) return OnTask(body, std::move(fds));
-  if (kind != launch::kTaskExit) return;
-  const TaskPacket task = ParseTask(body);
-  node_->sampler().TaskExited(task.rank,
-                              task.has_totals ? std::optional(task.totals) : std::nullopt);
-  node_->OnTaskExit(task.status);
-}
-
-void Daemon::OnTask(std::string_view body, std::vector<UniqueFd> fds) {
-  const TaskPacket task = ParseTask(body);
-  const Status added = node_->sampler().tasks().AddTask(task.rank, task.pid);
-  if (!added.ok()) log::Warning("{}", added.message());
-  collect::PerfSource* perf = node_->sampler().perf();
-  if (perf != nullptr && !task.perf.empty()) {
-    perf->AddTask(task.rank, PerfDescriptors(task, fds));
-  }
-}
-
-void Daemon::OnEnd(Lifeline::End how) {
-  launcher_gone_ = how == Lifeline::End::kLauncherGone;
-  if (node_ != nullptr) return node_->Finish(launcher_gone_);
-  head_->Finish(launcher_gone_);
-}
-
-void Daemon::OnNodeDone() {
-  node_.reset();
-  if (head_ != nullptr) return head_->Finish(launcher_gone_);
-  lifeline_.Close();
-  loop_.Stop();
-}
-
-void Daemon::OnReport(const std::string& text) {
-  lifeline_.SendReport(text);
-  lifeline_.Close();
-  loop_.Post([this] {
-    head_.reset();  // joins the archive's thread: the profile is ingested when the process ends
-    loop_.Stop();
-  });
-}
-
-int PrintMetrics() {
-  const std::string text = collect::MetricsAsJsonLines();
-  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : 1;
+  PrepareProcess();
+  Loop loop;
+  Lifeline lifeline(loop, std::move(lifeline_fd));
+  const Result<std::string> packet = lifeline.ReadLaunch(5 * kSecond);
+  if (!packet.ok()) return Fail(packet.status());
+  Result<LaunchMessage> launch = ParseLaunchMessage(*packet);
+  if (!launch.ok()) return Fail(launch.status());
+  FillInUser(*launch);
+  Status config_error;
+  const Config config = ConfigOf(*launch, config_error);
+  OpenLog(*launch, config, config_error);
+  const std::unique_ptr<Daemon> daemon = make({loop, lifeline, *launch, config, config_error});
+  if (daemon == nullptr) return Fail({Code::kInvalid, "this program has not the role asked for"});
+  const Status started = daemon->Start(std::move(listen_fd), std::move(application_fd));
+  if (!started.ok()) return Fail(started);
+  lifeline.Start(
+      {.packet = [&](char kind, std::string_view body,
+                     std::vector<UniqueFd> fds) { daemon->OnPacket(kind, body, std::move(fds)); },
+       .end = [&](Lifeline::End how) { daemon->OnEnd(how == Lifeline::End::kLauncherGone); }});
+  loop.Run();
+  // All is delivered and closed: taking the rest apart would only cost the node time.
+  log::Flush();
+  std::_Exit(0);
 }
 
 }  // namespace sonde

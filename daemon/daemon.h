@@ -1,50 +1,47 @@
-// One sonded: the roles its launch message names, wired to its lifeline.
+// One sonded process: a role, wired to its lifeline.
 //
-//   node  tasks and their ends go to the Node; the end of the lifeline finishes it
-//   head  the end of the lifeline finishes the Head, its report goes back over the lifeline
-//   solo  both in one process over a LocalLink: the node finishes first, then the head
+// There are two programs, so that the many nodes do not load what only the one head needs: `sonded`
+// is the node role and starts `sonded-head`, beside it, for the others.
 //
 // Thread safety: the loop's thread only.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/config.h"
-#include "daemon/head/head.h"
+#include "core/status.h"
 #include "daemon/launch_message.h"
 #include "daemon/lifeline.h"
 #include "daemon/loop.h"
-#include "daemon/node/node.h"
 
 namespace sonde {
 
-class Daemon {
- public:
-  Daemon(Loop& loop, Lifeline& lifeline, const LaunchMessage& launch);
-  ~Daemon();
-
-  // `listen`: the head's rendezvous socket. `application`: the node's, which listens already.
-  Status Start(UniqueFd listen, UniqueFd application);
-
- private:
-  void OnPacket(char kind, std::string_view body, std::vector<UniqueFd> fds);
-  void OnTask(std::string_view body, std::vector<UniqueFd> fds);
-  void OnEnd(Lifeline::End how);
-  void OnNodeDone();
-  void OnReport(const std::string& text);
-  void ConnectSolo();
-  void SendEvents(const collect::PerfSource& perf);
-
-  Loop& loop_;
-  Lifeline& lifeline_;
-  LaunchMessage launch_;
-  bool launcher_gone_ = false;
-  std::unique_ptr<head::Head> head_;
-  std::unique_ptr<node::Node> node_;
+// What a role is made of.
+struct DaemonSetup {
+  Loop& loop;
+  Lifeline& lifeline;
+  const LaunchMessage& launch;
+  const Config& config;
+  Status config_error;  // why `config` holds the defaults, if it should not
 };
 
-// The metrics this build can collect, as JSON lines on standard output; the exit code.
-int PrintMetrics();
+class Daemon {
+ public:
+  virtual ~Daemon() = default;
+
+  // `listen`: the head's rendezvous socket. `application`: the node's, which listens already.
+  virtual Status Start(UniqueFd listen, UniqueFd application) = 0;
+  // What the launcher sends (core/launch.h).
+  virtual void OnPacket(char kind, std::string_view body, std::vector<UniqueFd> fds) = 0;
+  // The end of the lifeline: asked for, or the launcher is dead.
+  virtual void OnEnd(bool launcher_gone) = 0;
+};
+
+// The life of the process, from its inherited descriptors to its exit code. `make` gives null for a
+// role that is not this program's.
+int RunDaemon(const std::function<std::unique_ptr<Daemon>(const DaemonSetup&)>& make);
 
 }  // namespace sonde

@@ -1,19 +1,18 @@
 #include <fmt/format.h>
-#include <re2/re2.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "series/query.h"
+#include "series/regexp.h"
 
 namespace sonde {
 namespace {
-
-constexpr int64_t kRegexpMemory = 1 << 20;  // of one compiled expression, bytes
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
@@ -81,11 +80,9 @@ class Matcher {
         if (m.pattern_.find('*') == std::string::npos) return bad("a wildcard needs a '*'");
         break;
       case TagFilter::Type::kRegexp: {
-        RE2::Options options;
-        options.set_log_errors(false);
-        options.set_max_mem(kRegexpMemory);
-        m.regexp_ = std::make_shared<const RE2>(m.pattern_, options);
-        if (!m.regexp_->ok()) return bad(m.regexp_->error());
+        Result<Regexp> regexp = Regexp::Compile(m.pattern_);
+        if (!regexp.ok()) return bad(regexp.status().message());
+        m.regexp_ = *std::move(regexp);
         break;
       }
       default:
@@ -107,7 +104,7 @@ class Matcher {
       case TagFilter::Type::kIWildcard:
         return Glob(pattern_, value);
       case TagFilter::Type::kRegexp:
-        return RE2::PartialMatch(value, *regexp_);
+        return regexp_->Matches(value);
       case TagFilter::Type::kNotLiteralOr:
       case TagFilter::Type::kNotILiteralOr:
         return !IsLiteral(value);
@@ -129,7 +126,7 @@ class Matcher {
   std::string key_;
   std::string pattern_;
   std::vector<std::string> literals_;  // sorted
-  std::shared_ptr<const RE2> regexp_;
+  std::optional<Regexp> regexp_;
 };
 
 }  // namespace

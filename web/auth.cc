@@ -1,8 +1,8 @@
 #include "web/auth.h"
 
 #include <fmt/format.h>
-#include <openssl/crypto.h>
-#include <openssl/sha.h>
+#include <nettle/memops.h>
+#include <nettle/sha2.h>
 
 #include <algorithm>
 #include <cctype>
@@ -12,8 +12,11 @@ namespace sonde::web {
 namespace {
 
 std::string CookieName(std::string_view token) {
-  unsigned char digest[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), digest);
+  sha256_ctx state;
+  sha256_init(&state);
+  sha256_update(&state, token.size(), reinterpret_cast<const uint8_t*>(token.data()));
+  uint8_t digest[SHA256_DIGEST_SIZE];
+  sha256_digest(&state, sizeof digest, digest);
   return fmt::format("sonde-{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3]);
 }
 
@@ -59,7 +62,7 @@ Auth::Auth(std::string token) : token_(std::move(token)), cookie_name_(CookieNam
 
 bool Auth::IsToken(std::string_view text) const {
   return !token_.empty() && text.size() == token_.size() &&
-         CRYPTO_memcmp(text.data(), token_.data(), token_.size()) == 0;
+         memeql_sec(text.data(), token_.data(), token_.size()) != 0;
 }
 
 Auth::Verdict Auth::Check(const Request& request) const {

@@ -238,7 +238,8 @@ def sonded_processes():
         if not entry.name.isdigit():
             continue
         try:
-            if os.readlink(entry / "exe").removesuffix(" (deleted)") == str(SONDED):
+            program = os.readlink(entry / "exe").removesuffix(" (deleted)")
+            if program in (str(SONDED), f"{SONDED}-head"):
                 command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
                 found.append((int(entry.name), command))
         except OSError:

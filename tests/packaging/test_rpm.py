@@ -70,6 +70,7 @@ def test_every_package_is_built(packages):
     [
         ("sonde", "/usr/bin/sonde"),
         ("sonde", "/usr/libexec/sonde/sonded"),
+        ("sonde", "/usr/libexec/sonde/sonded-head"),
         ("sonde", "/etc/sonde/sonde.conf"),
         # Enterprise Linux compresses manual pages, Debian's rpmbuild does not.
         ("sonde", r"/usr/share/man/man1/sonde\.1(\.gz)?"),
@@ -155,7 +156,15 @@ def test_what_is_loaded_into_others_needs_the_c_library_only(installed, pattern)
     assert needed <= {"libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"}, needed
 
 
-@pytest.mark.parametrize("program", ["usr/bin/sonde", "usr/libexec/sonde/sonded"])
+def test_every_nodes_daemon_needs_no_library_of_cxx(installed):
+    dynamic = run("readelf", "--dynamic", installed / "usr/libexec/sonde/sonded")
+    needed = set(re.findall(r"NEEDED.*\[(.*)\.so", dynamic))
+    assert needed == {"libc", "libm", "libnettle", "libpcre2-8", "libzstd"}, needed
+
+
+@pytest.mark.parametrize(
+    "program", ["usr/bin/sonde", "usr/libexec/sonde/sonded", "usr/libexec/sonde/sonded-head"]
+)
 def test_the_programs_run(installed, program):
     version = re.search(
         r"project\(sonde VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()

@@ -62,6 +62,10 @@ TEST(Handshake, AWrongKeyIsRefusedByEitherSide) {
   EXPECT_FALSE(head.proven());
 }
 
+TEST(Handshake, TheTokenIsAnHmacOfTheKey) {
+  EXPECT_EQ(HttpToken(KeyOf(1)), "0db02060d3d6fad6672c92da77ce7f45");
+}
+
 TEST(Handshake, AProofIsGoodForOneRegistrationAndOneConnection) {
   const ConnectingHandshake node(KeyOf(1), Node3());
   AcceptingHandshake head(KeyOf(1));

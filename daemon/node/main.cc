@@ -1,0 +1,81 @@
+// sonded: the node role. Started by the Slurm plugin or by `sonde run` with a lifeline as
+// descriptor 3, never by hand; what it is to do stands in the launch message (core/launch.h). The
+// other roles are sonded-head's, beside it.
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "daemon/collect/registry.h"
+#include "daemon/daemon.h"
+#include "daemon/node/launcher_packets.h"
+#include "daemon/node/node.h"
+
+namespace sonde::node {
+namespace {
+
+class NodeDaemon : public Daemon {
+ public:
+  explicit NodeDaemon(const DaemonSetup& setup)
+      : loop_(setup.loop),
+        lifeline_(setup.lifeline),
+        node_(setup.loop, setup.launch, setup.config, [this] { OnDone(); }) {}
+
+  Status Start(UniqueFd, UniqueFd application) override {
+    node_.TakeAppSocket(std::move(application));
+    SendEvents(lifeline_, node_);
+    node_.ConnectToHead();
+    return {};
+  }
+  void OnPacket(char kind, std::string_view body, std::vector<UniqueFd> fds) override {
+    OnLauncherPacket(node_, kind, body, std::move(fds));
+  }
+  void OnEnd(bool launcher_gone) override { node_.Finish(launcher_gone); }
+
+ private:
+  void OnDone() {
+    lifeline_.Close();
+    loop_.Stop();
+  }
+
+  Loop& loop_;
+  Lifeline& lifeline_;
+  Node node_;
+};
+
+// What this build can collect, as JSON lines.
+int PrintMetrics() {
+  const std::string text = collect::MetricsAsJsonLines();
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : 1;
+}
+
+int BecomeHead(char** argv) {
+  char own[PATH_MAX] = {};  // links resolved
+  if (readlink("/proc/self/exe", own, sizeof own - 1) < 0) own[0] = '\0';
+  const std::string path = std::string(own) + "-head";
+  execv(path.c_str(), argv);
+  std::fprintf(stderr, "sonded: execute %s: %s\n", path.c_str(), std::strerror(errno));
+  return 1;
+}
+
+}  // namespace
+}  // namespace sonde::node
+
+int main(int argc, char** argv) {
+  using namespace sonde;
+  const std::string_view word = argc > 1 ? argv[1] : "";
+  if (word == "--version") {
+    std::puts("sonded " SONDE_VERSION);
+    return 0;
+  }
+  if (word == "--list-metrics") return node::PrintMetrics();
+  if (word == "--head" || word == "--solo") return node::BecomeHead(argv);
+  return RunDaemon([](const DaemonSetup& setup) -> std::unique_ptr<Daemon> {
+    if (setup.launch.role != Role::kNode) return nullptr;
+    return std::make_unique<node::NodeDaemon>(setup);
+  });
+}
