@@ -1,7 +1,8 @@
 // What a sample costs: CPU time per sample and per metric at levels 2 and 4, by source, and beside
 // it node_exporter's, if it is installed.
 //
-// The kernel's own part, which no reader can avoid, is measured on the same files and given apart.
+// The kernel's own part, which no reader can avoid, is measured on the same files and given apart;
+// what is left is Sonde's.
 // Both are net of the wake-up: ours is the thread's CPU time over many samples in a row; the
 // exporter's is what its process used over many scrapes, HTTP included, since that is how it gives
 // its values. Runs alternate, so that both see the same machine; figures are medians, with the
@@ -97,11 +98,12 @@ class Ours {
     for (int i = 0; i < kSamples; ++i) sampler_.Sample(Tick());
     micros_.push_back((ThreadSeconds() - start) * 1e6 / kSamples);
   }
+  const std::vector<double>& micros() const { return micros_; }
   void Print(int level) const {
     const Spread s = Summarize(micros_);
     const auto n = static_cast<double>(metrics());
-    fmt::print("level {}: {} metrics, {:.1f} us per sample ({:.1f} to {:.1f})\n", level, n,
-               s.median, s.low, s.high);
+    fmt::print("level {}: {} metrics, {:.1f} us per sample ({:.1f} to {:.1f}), {:.3f} per metric\n",
+               level, n, s.median, s.low, s.high, s.median / n);
     fmt::print("figure sample.level{}_metrics {} 1\n", level, n);
     fmt::print("figure sample.level{}_us {:.2f} us\n", level, s.median);
     fmt::print("figure sample.level{}_us_per_metric {:.4f} us\n", level, s.median / n);
@@ -154,11 +156,19 @@ class Floor {
     }
     micros_.push_back((ThreadSeconds() - start) * 1e6 / kSamples);
   }
-  void Print() const {
-    const Spread s = Summarize(micros_);
-    fmt::print("kernel alone, level 2: {} files, {:.1f} us ({:.1f} to {:.1f})\n", files_.size(),
-               s.median, s.low, s.high);
-    fmt::print("figure sample.level2_kernel_us {:.2f} us\n", s.median);
+  // Beside the whole samples that were taken in the same rounds.
+  void Print(const Ours& whole) const {
+    std::vector<double> own = whole.micros();
+    for (size_t i = 0; i < own.size(); ++i) own[i] -= micros_[i];
+    const Spread kernel = Summarize(micros_);
+    const Spread rest = Summarize(std::move(own));
+    const auto n = static_cast<double>(whole.metrics());
+    fmt::print("  kernel: {} files, {:.1f} us ({:.1f} to {:.1f}), {:.3f} per metric\n",
+               files_.size(), kernel.median, kernel.low, kernel.high, kernel.median / n);
+    fmt::print("  Sonde: {:.1f} us ({:.1f} to {:.1f}), {:.3f} per metric\n", rest.median, rest.low,
+               rest.high, rest.median / n);
+    fmt::print("figure sample.level2_kernel_us {:.2f} us\n", kernel.median);
+    fmt::print("figure sample.level2_own_us {:.2f} us\n", rest.median);
   }
 
  private:
@@ -284,7 +294,7 @@ int main(int argc, char** argv) {
     if (exporter) exporter->Run();
   }
   level2.Print(2);
-  floor.Print();
+  floor.Print(level2);
   level2.PrintSources();
   level4.Print(4);
   level4.PrintSources();

@@ -1,4 +1,4 @@
-// /proc/stat: what the processors did, and how busy the scheduler is.
+// /proc/stat: what the processors did, how busy the scheduler is, and what interrupts brought.
 #include <unistd.h>
 
 #include <array>
@@ -47,7 +47,20 @@ constexpr Single kSingles[] = {
      {"node_procs_blocked", "1", MetricType::kGauge, 2, Reduction::kSum,
       "Threads waiting for disk or network filesystem I/O, on the whole node."}},
 };
-constexpr size_t kCoresAt = kModeCount + std::size(kSingles);  // first column of the processors
+
+constexpr MetricDecl kSoftirqs = {"node_softirqs_total",
+                                  "1",
+                                  MetricType::kCounter,
+                                  2,
+                                  Reduction::kSum,
+                                  "Soft interrupts: work that timers, the network, disks and the "
+                                  "scheduler take from programs. Tag vector."};
+// node_exporter's names, in the kernel's order (include/linux/interrupt.h).
+constexpr std::string_view kVectors[] = {"hi",           "timer",   "net_tx", "net_rx",  "block",
+                                         "block_iopoll", "tasklet", "sched",  "hrtimer", "rcu"};
+
+constexpr size_t kSoftirqsAt = kModeCount + std::size(kSingles);
+constexpr size_t kCoresAt = kSoftirqsAt + std::size(kVectors);  // first column of the processors
 constexpr size_t kMaxCores = 4096;
 
 class CpuSource final : public FileSource {
@@ -73,6 +86,9 @@ class CpuSource final : public FileSource {
           line.Word();
           ReadModes(line, kCoresAt + kModeCount * core++);
         }
+      } else if (line.Skip("softirq ")) {
+        line.Number();  // the sum
+        for (size_t i = 0; i < std::size(kVectors); ++i) values_[kSoftirqsAt + i] = line.Number();
       } else {
         ReadSingle(line);
       }
@@ -109,6 +125,9 @@ class CpuSource final : public FileSource {
     values_.clear();
     for (const std::string_view mode : kModes) AddSeries(kCpu, {{"mode", std::string(mode)}});
     for (const Single& single : kSingles) AddSeries(single.decl);
+    for (const std::string_view vector : kVectors) {
+      AddSeries(kSoftirqs, {{"vector", std::string(vector)}});
+    }
     for (const uint64_t id : cores_) {
       for (const std::string_view mode : kModes) {
         AddSeries(kCore, {{"cpu", std::to_string(id)}, {"mode", std::string(mode)}});
@@ -131,6 +150,7 @@ std::unique_ptr<FileSource> MakeCpuSource(const Roots& roots, int level, ReadBuf
 std::vector<MetricDecl> CpuMetrics() {
   std::vector<MetricDecl> metrics = {kCpu, kCore};
   for (const Single& single : kSingles) metrics.push_back(single.decl);
+  metrics.push_back(kSoftirqs);
   return metrics;
 }
 

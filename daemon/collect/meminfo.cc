@@ -1,4 +1,8 @@
 // /proc/meminfo: what the node's memory is used for.
+//
+// Level 2 has what the memory went to, what is left, and what tells why an allocation fails or why
+// memory is slow. Level 4 adds sums of those, what hardly any node has, and how the kernel maps
+// memory.
 #include "daemon/collect/os_sources.h"
 
 namespace sonde::collect {
@@ -36,7 +40,7 @@ constexpr Field kFields[] = {
       "Page cache of files, shared memory included."}},
     {"SwapCached:",
      kKilo,
-     {"node_memory_SwapCached_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_SwapCached_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Memory that also lies in swap."}},
     {"Active:",
      kKilo,
@@ -48,27 +52,27 @@ constexpr Field kFields[] = {
       "Memory not used lately."}},
     {"Active(anon):",
      kKilo,
-     {"node_memory_Active_anon_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_Active_anon_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Anonymous memory used lately."}},
     {"Inactive(anon):",
      kKilo,
-     {"node_memory_Inactive_anon_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_Inactive_anon_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Anonymous memory not used lately."}},
     {"Active(file):",
      kKilo,
-     {"node_memory_Active_file_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_Active_file_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Page cache used lately."}},
     {"Inactive(file):",
      kKilo,
-     {"node_memory_Inactive_file_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_Inactive_file_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Page cache not used lately."}},
     {"Unevictable:",
      kKilo,
-     {"node_memory_Unevictable_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_Unevictable_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Memory that cannot be reclaimed."}},
     {"Mlocked:",
      kKilo,
-     {"node_memory_Mlocked_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_Mlocked_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Memory locked by programs."}},
     {"SwapTotal:",
      kKilo,
@@ -80,11 +84,11 @@ constexpr Field kFields[] = {
       "Swap space used for nothing."}},
     {"Zswap:",
      kKilo,
-     {"node_memory_Zswap_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_Zswap_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Memory that compressed swap occupies."}},
     {"Zswapped:",
      kKilo,
-     {"node_memory_Zswapped_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_Zswapped_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Memory that was compressed into it."}},
     {"Dirty:",
      kKilo,
@@ -132,7 +136,7 @@ constexpr Field kFields[] = {
       "Page tables."}},
     {"SecPageTables:",
      kKilo,
-     {"node_memory_SecPageTables_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_SecPageTables_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Page tables of virtual machines and IOMMUs."}},
     {"NFS_Unstable:",
      kKilo,
@@ -148,7 +152,7 @@ constexpr Field kFields[] = {
       "FUSE write-back buffers."}},
     {"CommitLimit:",
      kKilo,
-     {"node_memory_CommitLimit_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_CommitLimit_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Memory that may be promised to programs under strict overcommit."}},
     {"Committed_AS:",
      kKilo,
@@ -160,7 +164,7 @@ constexpr Field kFields[] = {
       "Address space for vmalloc."}},
     {"VmallocUsed:",
      kKilo,
-     {"node_memory_VmallocUsed_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_VmallocUsed_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Address space used by vmalloc."}},
     {"VmallocChunk:",
      kKilo,
@@ -168,11 +172,11 @@ constexpr Field kFields[] = {
       "Largest free piece of it."}},
     {"Percpu:",
      kKilo,
-     {"node_memory_Percpu_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_Percpu_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Memory of per-processor kernel data."}},
     {"HardwareCorrupted:",
      kKilo,
-     {"node_memory_HardwareCorrupted_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_HardwareCorrupted_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Memory taken out of use for hardware errors."}},
     {"AnonHugePages:",
      kKilo,
@@ -180,7 +184,7 @@ constexpr Field kFields[] = {
       "Anonymous memory in transparent huge pages."}},
     {"ShmemHugePages:",
      kKilo,
-     {"node_memory_ShmemHugePages_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_ShmemHugePages_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Shared memory in huge pages."}},
     {"ShmemPmdMapped:",
      kKilo,
@@ -188,7 +192,7 @@ constexpr Field kFields[] = {
       "Shared memory mapped by huge pages."}},
     {"FileHugePages:",
      kKilo,
-     {"node_memory_FileHugePages_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_FileHugePages_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Page cache in huge pages."}},
     {"FilePmdMapped:",
      kKilo,
@@ -208,7 +212,7 @@ constexpr Field kFields[] = {
       "Memory a confidential virtual machine has not accepted yet."}},
     {"Balloon:",
      kKilo,
-     {"node_memory_Balloon_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_Balloon_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Memory a virtual machine has given back to its host."}},
     {"HugePages_Total:",
      1,
@@ -220,19 +224,19 @@ constexpr Field kFields[] = {
       "Huge pages of the pool not in use."}},
     {"HugePages_Rsvd:",
      1,
-     {"node_memory_HugePages_Rsvd", "1", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_HugePages_Rsvd", "1", MetricType::kGauge, 2, Reduction::kSum,
       "Huge pages promised and not yet in use."}},
     {"HugePages_Surp:",
      1,
-     {"node_memory_HugePages_Surp", "1", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_HugePages_Surp", "1", MetricType::kGauge, 2, Reduction::kSum,
       "Huge pages above the pool's size."}},
     {"Hugepagesize:",
      kKilo,
-     {"node_memory_Hugepagesize_bytes", "bytes", MetricType::kGauge, 4, Reduction::kMax,
+     {"node_memory_Hugepagesize_bytes", "bytes", MetricType::kGauge, 2, Reduction::kMax,
       "Size of a default huge page."}},
     {"Hugetlb:",
      kKilo,
-     {"node_memory_Hugetlb_bytes", "bytes", MetricType::kGauge, 4, Reduction::kSum,
+     {"node_memory_Hugetlb_bytes", "bytes", MetricType::kGauge, 2, Reduction::kSum,
       "Memory of huge page pools of all sizes."}},
     {"DirectMap4k:",
      kKilo,
@@ -259,12 +263,11 @@ class MeminfoSource final : public FileSource {
     ClearValues();
     size_t i = 0;
     for (Cursor line(text); !line.AtEnd() && i < kMaxLines; line.Line(), ++i) {
-      if (i == lines_.size() || !line.Rest().starts_with(lines_[i].key)) {
+      if (i == lines_.size() || !line.Skip(lines_[i].key)) {
         Rescan(text);
         return;
       }
       if (lines_[i].column == kUnwanted) continue;
-      line.Skip(lines_[i].key);
       values_[lines_[i].column] = line.Number() * lines_[i].scale;
     }
   }

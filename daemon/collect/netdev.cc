@@ -20,9 +20,9 @@ constexpr DeviceField kFields[] = {
     {Declare("node_network_receive_drop_total", "1", 2,
              "Packets received and dropped. Tag device."),
      3, 1},
-    {Declare("node_network_receive_fifo_total", "1", 4, "Receive queue overruns. Tag device."), 4,
+    {Declare("node_network_receive_fifo_total", "1", 2, "Receive queue overruns. Tag device."), 4,
      1},
-    {Declare("node_network_receive_frame_total", "1", 4, "Framing errors. Tag device."), 5, 1},
+    {Declare("node_network_receive_frame_total", "1", 2, "Framing errors. Tag device."), 5, 1},
     {Declare("node_network_receive_multicast_total", "1", 4,
              "Multicast packets received. Tag device."),
      7, 1},
@@ -33,10 +33,10 @@ constexpr DeviceField kFields[] = {
      10, 1},
     {Declare("node_network_transmit_drop_total", "1", 2, "Packets dropped when sent. Tag device."),
      11, 1},
-    {Declare("node_network_transmit_fifo_total", "1", 4, "Transmit queue errors. Tag device."), 12,
+    {Declare("node_network_transmit_fifo_total", "1", 2, "Transmit queue errors. Tag device."), 12,
      1},
     {Declare("node_network_transmit_colls_total", "1", 4, "Collisions. Tag device."), 13, 1},
-    {Declare("node_network_transmit_carrier_total", "1", 4, "Carrier losses. Tag device."), 14, 1},
+    {Declare("node_network_transmit_carrier_total", "1", 2, "Carrier losses. Tag device."), 14, 1},
 };
 
 class NetdevSource final : public DeviceSource {

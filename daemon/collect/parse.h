@@ -48,6 +48,17 @@ class Cursor {
     while (at_ != end_ && *at_ != ' ' && *at_ != '\t' && *at_ != '\n') ++at_;
     return {start, static_cast<size_t>(at_ - start)};
   }
+  // Goes behind that many words of a line in which one blank stands before each, whatever they are.
+  // False, and at the end, if there are fewer.
+  bool SkipWords(int words) {
+    for (; words > 0; --words) {
+      if (at_ == end_) return false;
+      do {
+        ++at_;
+      } while (at_ != end_ && *at_ != ' ');
+    }
+    return true;
+  }
   // A decimal number, after any blanks. False, and `value` unchanged, if none stands here or it
   // does not fit.
   bool Unsigned(uint64_t& value) {

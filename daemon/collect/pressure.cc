@@ -51,6 +51,8 @@ constexpr File kFiles[] = {
     {"pressure_memory", "/pressure/memory", &kMemoryWaiting, &kMemoryStalled},
 };
 
+constexpr std::string_view kTotal = " total=";
+
 class PressureSource final : public FileSource {
  public:
   PressureSource(const Roots& roots, const File& file, ReadBuffer& buffer)
@@ -63,14 +65,12 @@ class PressureSource final : public FileSource {
   bool counts_from_boot() const override { return true; }
   void Parse(std::string_view text) override {
     ClearValues();
-    for (Cursor line(text); !line.AtEnd(); line.Line()) {
-      const std::string_view kind = line.Word();
-      const size_t column = kind == "some" ? 0 : kind == "full" ? 1 : values_.size();
-      if (column >= values_.size()) continue;
-      for (std::string_view word = line.Word(); !word.empty(); word = line.Word()) {
-        Cursor field(word);
-        if (field.Skip("total=")) values_[column] = field.Number() / 1e6;
-      }
+    for (Cursor at(text); !at.AtEnd();) {
+      const std::string_view line = at.Line();
+      const size_t column = line.starts_with("some ") ? 0 : line.starts_with("full ") ? 1 : 2;
+      const size_t total = line.rfind(kTotal);
+      if (column >= values_.size() || total == std::string_view::npos) continue;
+      values_[column] = Cursor(line.substr(total + kTotal.size())).Number() / 1e6;
     }
   }
 

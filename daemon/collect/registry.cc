@@ -21,6 +21,10 @@ base units; `1` is a plain number. The last column but one says how the values o
 the tasks, become the number for the whole step: their sum, their mean, their smallest or their
 largest. All other statistics are recorded as well. What could not be read is missing, never zero.
 
+What a sample costs is what the kernel takes to write its files, however little of them is kept. So
+level 2 keeps of every file it reads what tells how the step fares or explains why it does not, and
+level 4 adds what is many times as much (each processor, every partition) or hardly ever asked for.
+
 Series have tags, such as the network interface; every series also has the tags of its step and of
 its node, `host`. A sum over series that count the same thing in two places (a disk and its
 partitions at level 4, a bond and its interfaces) counts it twice: choose by tag.
@@ -57,7 +61,7 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        NetdevMetrics()},
       {"Disks",
        "From `/sys/block` or `/proc/diskstats`, by device; partitions, volumes and loop devices "
-       "only at level 4.",
+       "only at level 4. Kernels before 5.5 do not count flushes.",
        DiskMetrics()},
       {"Sonde itself", "What the daemon on each node costs.", SelfMetrics()},
   };

@@ -1,15 +1,9 @@
 #include "daemon/collect/task_files.h"
 
+#include <cstring>
+
 namespace sonde::collect {
 namespace {
-
-// A number that proc(5) gives as signed; those that count are never negative.
-bool Skip(Cursor& at, int words) {
-  for (; words > 0; --words) {
-    if (at.Word().empty()) return false;
-  }
-  return true;
-}
 
 bool Add(Cursor& at, double& sum) {
   uint64_t value = 0;
@@ -22,9 +16,9 @@ bool Add(Cursor& at, double& sum) {
 
 bool ParseTaskStat(std::string_view text, TaskStat& stat) {
   // The name ends at the last bracket: what follows has none.
-  const size_t name_end = text.rfind(')');
-  if (name_end == std::string_view::npos) return false;
-  Cursor at(text.substr(name_end + 1));
+  const void* const bracket = memrchr(text.data(), ')', text.size());
+  if (bracket == nullptr) return false;
+  Cursor at(text.substr(static_cast<size_t>(static_cast<const char*>(bracket) - text.data()) + 1));
   stat = {};
   const std::string_view state = at.Word();
   uint64_t parent = 0;
@@ -32,15 +26,18 @@ bool ParseTaskStat(std::string_view text, TaskStat& stat) {
   stat.state = state[0];
   stat.parent = static_cast<pid_t>(parent);
   TaskCounters& c = stat.counters;
-  if (!Skip(at, 5)) return false;  // pgrp session tty_nr tpgid flags
+  if (!at.SkipWords(5)) return false;  // pgrp session tty_nr tpgid flags
   if (!Add(at, c[kMinorFaults]) || !Add(at, stat.waited_minor_faults)) return false;
   if (!Add(at, c[kMajorFaults]) || !Add(at, c[kMajorFaults])) return false;
   if (!Add(at, c[kUserTicks]) || !Add(at, c[kSystemTicks])) return false;
   if (!Add(at, c[kUserTicks]) || !Add(at, c[kSystemTicks])) return false;
   c[kMinorFaults] += stat.waited_minor_faults;
-  if (!Skip(at, 2) || !at.Unsigned(stat.threads)) return false;  // priority nice
-  if (!Skip(at, 1) || !at.Unsigned(stat.start)) return false;    // itrealvalue
-  return Skip(at, 1) && at.Unsigned(stat.resident_pages);        // vsize
+  if (!at.SkipWords(2) || !at.Unsigned(stat.threads)) return false;  // priority nice
+  if (!at.SkipWords(1) || !at.Unsigned(stat.start)) return false;    // itrealvalue
+  if (!at.Unsigned(stat.virtual_bytes) || !at.Unsigned(stat.resident_pages)) return false;
+  // rsslim, five addresses, four sets of signals, wchan, nswap, cnswap, exit_signal
+  if (at.SkipWords(14)) stat.processor = at.Number();
+  return true;
 }
 
 bool ParseTaskIo(std::string_view text, TaskCounters& counters) {
@@ -48,9 +45,13 @@ bool ParseTaskIo(std::string_view text, TaskCounters& counters) {
     std::string_view name;
     TaskCounter counter;
   };
-  static constexpr Key kKeys[] = {{"rchar:", kCallReadBytes},  {"wchar:", kCallWriteBytes},
-                                  {"syscr:", kReadCalls},      {"syscw:", kWriteCalls},
-                                  {"read_bytes:", kReadBytes}, {"write_bytes:", kWriteBytes}};
+  static constexpr Key kKeys[] = {{"rchar:", kCallReadBytes},
+                                  {"wchar:", kCallWriteBytes},
+                                  {"syscr:", kReadCalls},
+                                  {"syscw:", kWriteCalls},
+                                  {"read_bytes:", kReadBytes},
+                                  {"write_bytes:", kWriteBytes},
+                                  {"cancelled_write_bytes:", kCancelledBytes}};
   TaskCounters read = counters;
   Cursor line(text);
   for (const Key& key : kKeys) {  // in the kernel's order

@@ -28,8 +28,9 @@ enum TaskCounter : uint8_t {
   kWriteCalls,      // syscw
   kReadBytes,
   kWriteBytes,
+  kCancelledBytes,  // cancelled_write_bytes
 };
-inline constexpr size_t kTaskCounters = 10;
+inline constexpr size_t kTaskCounters = 11;
 inline constexpr size_t kFirstIoCounter = kCallReadBytes;
 using TaskCounters = std::array<double, kTaskCounters>;
 
@@ -38,7 +39,9 @@ struct TaskStat {
   pid_t parent = 0;
   uint64_t start = 0;  // in ticks since boot: tells one holder of a pid from the next
   uint64_t threads = 0;
+  uint64_t virtual_bytes = 0;
   uint64_t resident_pages = 0;
+  double processor = kMissing;     // that its main thread ran on last
   double waited_minor_faults = 0;  // of children that were waited for; also in `counters`
   TaskCounters counters{};         // waited-for children included; the I/O counters stay 0
 };

@@ -36,6 +36,9 @@ constexpr CounterColumn kCounters[] = {
     {kWriteBytes, Counter("task_written_bytes_total", "bytes",
                           "Bytes the task caused to be written to storage, when it dirtied their "
                           "pages.")},
+    {kCancelledBytes, Counter("task_cancelled_write_bytes_total", "bytes",
+                              "Bytes the task kept from being written to storage, by cutting or "
+                              "deleting files first: to be taken off task_written_bytes_total.")},
     {kCallReadBytes, Counter("task_read_call_bytes_total", "bytes",
                              "Bytes read by system calls, from whatever: files, pipes, caches.")},
     {kCallWriteBytes, Counter("task_write_call_bytes_total", "bytes",
@@ -52,6 +55,34 @@ constexpr MetricDecl kPeak =
           "time for one of them.");
 constexpr MetricDecl kThreads = Gauge("task_threads", "1", "Threads of all its processes.");
 constexpr MetricDecl kProcesses = Gauge("task_processes", "1", "Its processes.");
+constexpr MetricDecl kVirtual =
+    Gauge("task_virtual_memory_bytes", "bytes", "Address space of all its processes, used or not.");
+constexpr MetricDecl kRunning =
+    Gauge("task_processes_running", "1",
+          "Its processes whose main thread was running or ready to run (state R).");
+constexpr MetricDecl kBlocked =
+    Gauge("task_processes_blocked", "1",
+          "Its processes whose main thread was waiting for disk or network filesystem I/O (state "
+          "D).");
+constexpr MetricDecl kStopped =
+    Gauge("task_processes_stopped", "1",
+          "Its processes that a signal or a debugger has stopped, as in a suspended job (states T "
+          "and t).");
+constexpr MetricDecl kZombies =
+    Gauge("task_processes_zombie", "1",
+          "Its processes that ended and were not yet waited for (state Z); task_processes does not "
+          "count them.");
+constexpr MetricDecl kProcessor = {"task_processor",
+                                   "1",
+                                   MetricType::kGauge,
+                                   2,
+                                   Reduction::kMax,
+                                   "Number of the processor that the task's main thread was on "
+                                   "last: whether tasks are bound, and share one."};
+
+constexpr const MetricDecl* kGauges[] = {&kResident, &kPeak,     &kThreads, &kProcesses,
+                                         &kVirtual,  &kRunning,  &kBlocked, &kStopped,
+                                         &kZombies,  &kProcessor};
 
 // Columns of a task, in this order.
 constexpr size_t kUserColumn = 0;
@@ -61,13 +92,45 @@ constexpr size_t kResidentColumn = kCountersColumn + std::size(kCounters);
 constexpr size_t kPeakColumn = kResidentColumn + 1;
 constexpr size_t kThreadsColumn = kResidentColumn + 2;
 constexpr size_t kProcessesColumn = kResidentColumn + 3;
-constexpr size_t kColumns = kResidentColumn + 4;
+constexpr size_t kVirtualColumn = kResidentColumn + 4;
+constexpr size_t kRunningColumn = kResidentColumn + 5;
+constexpr size_t kBlockedColumn = kResidentColumn + 6;
+constexpr size_t kStoppedColumn = kResidentColumn + 7;
+constexpr size_t kZombiesColumn = kResidentColumn + 8;
+constexpr size_t kProcessorColumn = kResidentColumn + 9;
+constexpr size_t kColumns = kResidentColumn + std::size(kGauges);
 
 constexpr size_t kMaxProcesses = 4096;  // of all tasks; more is no compute job
 constexpr Nanos kCloseLook = 10 * kSecond;
 // Processes that come and go while they are read are read again, but not for ever.
 constexpr int kMaxPasses = 8;
 constexpr uint32_t kMaxIoWait = 64;  // ticks
+
+// What the processes of a task have at a tick.
+struct Present {
+  uint64_t resident_pages = 0;
+  uint64_t virtual_bytes = 0;
+  uint64_t threads = 0;
+  int processes = 0;
+  int running = 0;
+  int blocked = 0;
+  int stopped = 0;
+  int zombies = 0;
+
+  void Count(const TaskStat& stat) {
+    if (stat.state == 'Z') {
+      ++zombies;
+      return;
+    }
+    resident_pages += stat.resident_pages;
+    virtual_bytes += stat.virtual_bytes;
+    threads += stat.threads;
+    ++processes;
+    running += stat.state == 'R' ? 1 : 0;
+    blocked += stat.state == 'D' ? 1 : 0;
+    stopped += stat.state == 'T' || stat.state == 't' ? 1 : 0;
+  }
+};
 
 int OpenIn(int directory, const char* name, int flags = 0) {
   return openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
@@ -132,7 +195,7 @@ Status TasksSource::AddTask(uint32_t rank, pid_t pid) {
   add(kCpu, "user");
   add(kCpu, "system");
   for (const CounterColumn& column : kCounters) add(column.decl);
-  for (const MetricDecl& decl : {kResident, kPeak, kThreads, kProcesses}) add(decl);
+  for (const MetricDecl* decl : kGauges) add(*decl);
   ++generation_;
   return {};
 }
@@ -377,17 +440,15 @@ void TasksSource::TakeTotals(Task& task, const TaskTotals& totals) const {
 
 void TasksSource::WriteValues(Task& task, double* values) {
   TaskCounters sums = task.kept;
-  double resident = 0;
-  double threads = 0;
-  double processes = 0;
+  Present present;
+  double processor = kMissing;
   for (const Process& process : task.processes) {
     for (size_t i = 0; i < kTaskCounters; ++i) sums[i] += process.stat.counters[i];
     task.io_known = task.io_known || process.io_known;
-    if (process.stat.state == 'Z') continue;
-    resident += static_cast<double>(process.stat.resident_pages) * page_size_;
-    threads += static_cast<double>(process.stat.threads);
-    processes += 1;
+    present.Count(process.stat);
+    if (process.pid == task.pid && process.stat.state != 'Z') processor = process.stat.processor;
   }
+  const double resident = static_cast<double>(present.resident_pages) * page_size_;
   // The sums may fall by a few ticks where the kernel rounds; counters never do.
   for (size_t i = 0; i < kTaskCounters; ++i) task.shown[i] = std::max(task.shown[i], sums[i]);
   const bool here = !task.processes.empty();
@@ -402,14 +463,20 @@ void TasksSource::WriteValues(Task& task, double* values) {
   }
   values[kResidentColumn] = here ? resident : kMissing;
   values[kPeakColumn] = task.peak;
-  values[kThreadsColumn] = here ? threads : kMissing;
-  values[kProcessesColumn] = here ? processes : kMissing;
+  values[kThreadsColumn] = here ? static_cast<double>(present.threads) : kMissing;
+  values[kProcessesColumn] = here ? present.processes : kMissing;
+  values[kVirtualColumn] = here ? static_cast<double>(present.virtual_bytes) : kMissing;
+  values[kRunningColumn] = here ? present.running : kMissing;
+  values[kBlockedColumn] = here ? present.blocked : kMissing;
+  values[kStoppedColumn] = here ? present.stopped : kMissing;
+  values[kZombiesColumn] = here ? present.zombies : kMissing;
+  values[kProcessorColumn] = processor;
 }
 
 std::vector<MetricDecl> TasksMetrics() {
   std::vector<MetricDecl> metrics = {kCpu};
   for (const CounterColumn& column : kCounters) metrics.push_back(column.decl);
-  for (const MetricDecl& decl : {kResident, kPeak, kThreads, kProcesses}) metrics.push_back(decl);
+  for (const MetricDecl* decl : kGauges) metrics.push_back(*decl);
   return metrics;
 }
 

@@ -59,6 +59,7 @@ void RunTaskFile(unsigned kind, std::string_view text) {
     case 0:
       if (ParseTaskStat(text, stat)) {
         Check(stat.parent >= 0);
+        CheckNumber(stat.processor);
         for (const double value : stat.counters) CheckNumber(value);
       }
       break;

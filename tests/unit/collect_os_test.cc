@@ -25,7 +25,7 @@ std::string StatText(const std::vector<int>& cores) {
   for (int i = 0; i < 2000; ++i) text += " 0";
   return text +
          "\nctxt 38014093\nbtime 1418183276\nprocesses 26442\nprocs_running 2\nprocs_blocked 1\n"
-         "softirq 5057579 250191 1481983\n";
+         "softirq 5057579 250191 1481983 1647 211099 186066 0 1783454 622196 12499 508444\n";
 }
 
 class OsSources : public testing::Test {
@@ -47,7 +47,19 @@ TEST_F(OsSources, ProcessorsAreTimesByMode) {
   EXPECT_EQ(Value(*cpu, "node_forks_total"), 26442);
   EXPECT_EQ(Value(*cpu, "node_procs_running"), 2);
   EXPECT_EQ(Value(*cpu, "node_procs_blocked"), 1);
-  EXPECT_EQ(cpu->series().size(), 13u);
+  EXPECT_EQ(Value(*cpu, "node_softirqs_total{vector=\"hi\"}"), 250191);
+  EXPECT_EQ(Value(*cpu, "node_softirqs_total{vector=\"net_rx\"}"), 211099);
+  EXPECT_EQ(Value(*cpu, "node_softirqs_total{vector=\"rcu\"}"), 508444);
+  EXPECT_EQ(cpu->series().size(), 23u);
+}
+
+TEST_F(OsSources, SoftInterruptsAKernelDoesNotCountAreMissing) {
+  tree_.Write("proc/stat", CpuLine("cpu", 1) + "softirq 60 10 20 30\nctxt 5\n");
+  const auto cpu = MakeCpuSource(tree_.roots(), 2, buffer_);
+  cpu->Sample(now_);
+  EXPECT_EQ(Value(*cpu, "node_softirqs_total{vector=\"net_tx\"}"), 30);
+  EXPECT_THAT(Value(*cpu, "node_softirqs_total{vector=\"net_rx\"}"), IsNan());
+  EXPECT_EQ(Value(*cpu, "node_context_switches_total"), 5);
 }
 
 TEST_F(OsSources, ProcessorsAppearOneByOneAtLevelFourAndMayGoOffline) {
@@ -68,26 +80,33 @@ TEST_F(OsSources, ProcessorsAppearOneByOneAtLevelFourAndMayGoOffline) {
 }
 
 TEST_F(OsSources, MemoryIsInBytesUnderTheNamesOfNodeExporter) {
-  tree_.Write("proc/meminfo",
-              "MemTotal:        3742148 kB\nMemFree:          225472 kB\nStrange:  5 kB\n"
-              "Active(anon):    2020004 kB\nHugePages_Total:       3\n");
+  tree_.Write(
+      "proc/meminfo",
+      "MemTotal:        3742148 kB\nMemFree:          225472 kB\nStrange:  5 kB\n"
+      "Active:           70000 kB\nActive(anon):    2020004 kB\nHardwareCorrupted:     4 kB\n"
+      "HugePages_Total:       3\nHugePages_Rsvd:        2\nHugetlb:            6144 kB\n");
   const auto two = MakeMeminfoSource(tree_.roots(), 2, buffer_);
   two->Sample(now_);
   EXPECT_EQ(Value(*two, "node_memory_MemTotal_bytes"), 3742148.0 * 1024);
   EXPECT_EQ(Value(*two, "node_memory_HugePages_Total"), 3);
-  EXPECT_EQ(two->series().size(), 3u);
+  EXPECT_EQ(Value(*two, "node_memory_Active_anon_bytes"), 2020004.0 * 1024);
+  EXPECT_EQ(Value(*two, "node_memory_HardwareCorrupted_bytes"), 4.0 * 1024);
+  EXPECT_EQ(Value(*two, "node_memory_HugePages_Rsvd"), 2);
+  EXPECT_EQ(Value(*two, "node_memory_Hugetlb_bytes"), 6144.0 * 1024);
+  EXPECT_EQ(two->series().size(), 7u);
   const auto four = MakeMeminfoSource(tree_.roots(), 4, buffer_);
   four->Sample(now_);
-  EXPECT_EQ(Value(*four, "node_memory_Active_anon_bytes"), 2020004.0 * 1024);
+  EXPECT_EQ(Value(*four, "node_memory_Active_bytes"), 70000.0 * 1024);
 }
 
-TEST_F(OsSources, LoadHasDecimals) {
+TEST_F(OsSources, LoadHasDecimalsAndTheThreadsThereAre) {
   tree_.Write("proc/loadavg", "0.20 12.18 100.02 1/80 11206\n");
   const auto load = MakeLoadavgSource(tree_.roots(), buffer_);
   load->Sample(now_);
   EXPECT_DOUBLE_EQ(Value(*load, "node_load1"), 0.20);
   EXPECT_DOUBLE_EQ(Value(*load, "node_load5"), 12.18);
   EXPECT_DOUBLE_EQ(Value(*load, "node_load15"), 100.02);
+  EXPECT_EQ(Value(*load, "node_threads"), 80);
 }
 
 constexpr std::string_view kNetHead =
@@ -108,15 +127,19 @@ TEST_F(OsSources, InterfacesComeAndGo) {
   EXPECT_EQ(Value(*net, "node_network_receive_bytes_total{device=\"eth0\"}"), 100);
   EXPECT_EQ(Value(*net, "node_network_transmit_bytes_total{device=\"ib0\"}"), 208);
   EXPECT_EQ(Value(*net, "node_network_transmit_drop_total{device=\"ib0\"}"), 211);
+  EXPECT_EQ(Value(*net, "node_network_receive_fifo_total{device=\"ib0\"}"), 204);
+  EXPECT_EQ(Value(*net, "node_network_receive_frame_total{device=\"ib0\"}"), 205);
+  EXPECT_EQ(Value(*net, "node_network_transmit_fifo_total{device=\"ib0\"}"), 212);
+  EXPECT_EQ(Value(*net, "node_network_transmit_carrier_total{device=\"ib0\"}"), 214);
   EXPECT_FALSE(Has(*net, "node_network_receive_bytes_total{device=\"lo\"}"));
-  EXPECT_EQ(net->series().size(), 16u);
+  EXPECT_EQ(net->series().size(), 24u);
   const uint32_t generation = net->generation();
 
   tree_.Write("proc/net/dev", std::string(kNetHead) + NetLine("lo", 1) + NetLine("ib0", 300));
   net->Sample(now_);
   EXPECT_NE(net->generation(), generation);
   EXPECT_EQ(Value(*net, "node_network_receive_bytes_total{device=\"ib0\"}"), 300);
-  EXPECT_EQ(net->series().size(), 8u);
+  EXPECT_EQ(net->series().size(), 12u);
 }
 
 TEST_F(OsSources, TheLoopbackInterfaceCountsAtLevelFour) {
@@ -161,13 +184,25 @@ TEST_F(OsSources, DisksAreReadFromTheirOwnFiles) {
   }
   const auto disks = MakeDisksSource(tree_.roots(), 3, buffer_);
   disks->Sample(now_);
-  EXPECT_EQ(disks->series().size(), 14u);
+  EXPECT_EQ(disks->series().size(), 26u);
   EXPECT_EQ(Value(*disks, "node_disk_written_bytes_total{device=\"vda\"}"), 22 * 512);
   EXPECT_EQ(Value(*disks, "node_disk_reads_completed_total{device=\"cciss/c0d0\"}"), 10);
   // A new disk is found within a minute.
   tree_.Write("sys/block/vdb/stat", std::string(kDiskNumbers) + "\n");
   disks->Sample(now_ += 61 * kSecond);
   EXPECT_EQ(Value(*disks, "node_disk_write_time_seconds_total{device=\"vdb\"}"), 23);
+}
+
+TEST_F(OsSources, FlushesAreCountedWhereTheKernelDoes) {
+  tree_.Write("sys/block/old/stat", std::string(kDiskNumbers) + " 31 32 33 34000\n");
+  tree_.Write("sys/block/vda/stat", std::string(kDiskNumbers) + " 31 32 33 34000 35 36000\n");
+  const auto disks = MakeDisksSource(tree_.roots(), 2, buffer_);
+  disks->Sample(now_);
+  EXPECT_EQ(Value(*disks, "node_disk_flush_requests_total{device=\"vda\"}"), 35);
+  EXPECT_EQ(Value(*disks, "node_disk_flush_requests_time_seconds_total{device=\"vda\"}"), 36);
+  EXPECT_EQ(Value(*disks, "node_disk_io_time_weighted_seconds_total{device=\"vda\"}"), 25);
+  EXPECT_EQ(Value(*disks, "node_disk_io_now{device=\"vda\"}"), 2);
+  EXPECT_THAT(Value(*disks, "node_disk_flush_requests_total{device=\"old\"}"), IsNan());
 }
 
 TEST_F(OsSources, PressureIsInSeconds) {
@@ -213,7 +248,7 @@ TEST_F(OsSources, ADeviceWithAnImpossibleNameIsPassedOver) {
                                   NetLine("eth0", 6));
   const auto net = MakeNetdevSource(tree_.roots(), 2, buffer_);
   net->Sample(now_);
-  EXPECT_EQ(net->series().size(), 8u);
+  EXPECT_EQ(net->series().size(), 12u);
   EXPECT_EQ(Value(*net, "node_network_receive_bytes_total{device=\"eth0\"}"), 5);
 }
 

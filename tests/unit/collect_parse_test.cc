@@ -31,6 +31,16 @@ TEST(Cursor, StaysWithinItsText) {
   EXPECT_FALSE(cut.Skip("3"));
 }
 
+TEST(Cursor, SkipsWordsThatOneBlankStandsBefore) {
+  Cursor at(" a -1 xyz 7");
+  EXPECT_TRUE(at.SkipWords(3));
+  EXPECT_EQ(at.Number(), 7);
+  EXPECT_FALSE(at.SkipWords(1));
+  Cursor few(" a b");
+  EXPECT_FALSE(few.SkipWords(3));
+  EXPECT_TRUE(few.AtEnd());
+}
+
 TEST(Cursor, GoesLineByLine) {
   Cursor at("a 1\n\nb 2");
   EXPECT_EQ(at.Line(), "a 1");
@@ -42,7 +52,7 @@ TEST(Cursor, GoesLineByLine) {
 
 constexpr std::string_view kStat =
     "9737 (evil) R 1 (x\n) S 9721 9721 6105 34816 -1 4194304 100 20 3 4 50 60 7 8 20 0 5 0 198871 "
-    "3133440 408 18446744073709551615 1 1\n";
+    "3133440 408 18446744073709551615 1 1 140722 0 0 0 0 4096 81922 1 0 0 17 37 0 0 0 0 0\n";
 
 TEST(TaskStat, IsReadBehindWhateverTheProcessCallsItself) {
   TaskStat stat;
@@ -51,7 +61,9 @@ TEST(TaskStat, IsReadBehindWhateverTheProcessCallsItself) {
   EXPECT_EQ(stat.parent, 9721);
   EXPECT_EQ(stat.threads, 5u);
   EXPECT_EQ(stat.start, 198871u);
+  EXPECT_EQ(stat.virtual_bytes, 3133440u);
   EXPECT_EQ(stat.resident_pages, 408u);
+  EXPECT_EQ(stat.processor, 37);
   EXPECT_EQ(stat.waited_minor_faults, 20);
   EXPECT_EQ(stat.counters[kMinorFaults], 120);
   EXPECT_EQ(stat.counters[kMajorFaults], 7);
@@ -65,12 +77,14 @@ TEST(TaskStat, CutShortIsNotTaken) {
   for (size_t length = 0; length < needed; ++length) {
     EXPECT_FALSE(ParseTaskStat(kStat.substr(0, length), stat)) << length;
   }
+  ASSERT_TRUE(ParseTaskStat(kStat.substr(0, kStat.find(" 37 ")), stat));
+  EXPECT_THAT(stat.processor, IsNan());
 }
 
 TEST(TaskIo, IsTakenWholeOrNotAtAll) {
   const std::string_view text =
       "rchar: 6976\nwchar: 5\nsyscr: 10\nsyscw: 2\nread_bytes: 4096\nwrite_bytes: 8192\n"
-      "cancelled_write_bytes: 0\n";
+      "cancelled_write_bytes: 1024\n";
   TaskCounters counters{};
   EXPECT_FALSE(ParseTaskIo(text.substr(0, 50), counters));
   EXPECT_EQ(counters[kCallReadBytes], 0);
@@ -79,6 +93,7 @@ TEST(TaskIo, IsTakenWholeOrNotAtAll) {
   EXPECT_EQ(counters[kWriteCalls], 2);
   EXPECT_EQ(counters[kReadBytes], 4096);
   EXPECT_EQ(counters[kWriteBytes], 8192);
+  EXPECT_EQ(counters[kCancelledBytes], 1024);
 }
 
 TEST(TaskChildren, AreWholePids) {

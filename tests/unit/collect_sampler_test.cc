@@ -77,7 +77,7 @@ TEST_F(SamplerTest, ADeviceThatComesBackGoesOnAndOthersAreNotDisturbed) {
   WriteNet({{"eth0", 1200}});
   Sample();
   EXPECT_EQ(Os(kReceived), 200);
-  EXPECT_EQ(sampler_.schema(Group::kOs)->size(), both->size() - 8);
+  EXPECT_EQ(sampler_.schema(Group::kOs)->size(), both->size() - 12);
   WriteNet({{"ib0", 95}, {"eth0", 1300}});
   Sample();
   EXPECT_EQ(Os(kReceived), 300);

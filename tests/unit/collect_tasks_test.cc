@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -276,6 +277,51 @@ TEST_F(Tasks, KnownBytesWrittenComeOut) {
   }
 }
 
+TEST_F(Tasks, WhatWasDeletedBeforeItWasWrittenIsCancelled) {
+  constexpr size_t kBytes = 4u << 20;
+  Tree tree;
+  struct statfs fs {};
+  constexpr long kTmpfs = 0x01021994;
+  ASSERT_EQ(statfs(tree.path().c_str(), &fs), 0);
+  if (fs.f_type == kTmpfs) GTEST_SKIP() << "nothing here is written to storage";
+  Worker worker([&](const Worker::Channel& channel) {
+    const std::string name = tree.path() + "/data";
+    const int fd = open(name.c_str(), O_CREAT | O_WRONLY, 0600);
+    const std::string block(kBytes, 'x');
+    if (write(fd, block.data(), block.size()) < 0 || ftruncate(fd, 0) != 0) _exit(1);
+    channel.StepDone();
+  });
+  ASSERT_TRUE(source_.AddTask(0, worker.pid()).ok());
+  ASSERT_TRUE(worker.Await());
+  Sample();
+  const double cancelled = Get("task_cancelled_write_bytes_total");
+  EXPECT_GT(cancelled, 0);  // the kernel may have written some of it in between
+  EXPECT_LE(cancelled, 1.02 * kBytes);
+}
+
+TEST_F(Tasks, ABoundTaskIsOnItsProcessor) {
+  Worker worker([](const Worker::Channel& channel) {
+    cpu_set_t all;
+    if (sched_getaffinity(0, sizeof(all), &all) != 0) _exit(1);
+    int last = CPU_SETSIZE - 1;
+    while (!CPU_ISSET(last, &all)) --last;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(last, &one);
+    if (sched_setaffinity(0, sizeof(one), &one) != 0) _exit(1);
+    channel.StepDone();
+  });
+  ASSERT_TRUE(source_.AddTask(0, worker.pid()).ok());
+  ASSERT_TRUE(worker.Await());
+  Sample();
+  cpu_set_t bound;
+  ASSERT_EQ(sched_getaffinity(worker.pid(), sizeof(bound), &bound), 0);
+  EXPECT_EQ(CPU_COUNT(&bound), 1);
+  const double processor = Get("task_processor");
+  ASSERT_GE(processor, 0);
+  EXPECT_TRUE(CPU_ISSET(static_cast<size_t>(processor), &bound));
+}
+
 TEST_F(Tasks, KnownMemoryThreadsAndProcessesComeOut) {
   constexpr size_t kBytes = 64u << 20;
   Worker worker([](const Worker::Channel& channel) {
@@ -295,6 +341,7 @@ TEST_F(Tasks, KnownMemoryThreadsAndProcessesComeOut) {
   EXPECT_EQ(Get("task_threads"), 4);
   EXPECT_EQ(Get("task_processes"), 2);
   EXPECT_GT(Get("task_resident_memory_bytes"), kBytes);
+  EXPECT_GT(Get("task_virtual_memory_bytes"), Get("task_resident_memory_bytes"));
   EXPECT_GT(Get("task_minor_faults_total"), 0);
   worker.GoOn();
   ASSERT_TRUE(worker.Await());
@@ -371,12 +418,17 @@ class TaskTree : public testing::Test {
     int faults = 10;
     int waited_faults = 0;
     std::string children = "";
+    char state = 'S';
+    int processor = 0;
   };
   void Write(pid_t pid, const Fake& p) const {
     tree_.Write(
         fmt::format("proc/{}/stat", pid),
-        fmt::format("{} (a b) S {} 1 1 0 -1 0 {} {} 0 0 {} 0 {} 0 20 0 1 0 {} 0 100 0\n", pid,
-                    p.parent, p.faults, p.waited_faults, p.user, p.waited_user, p.start));
+        fmt::format(
+            "{} (a b) {} {} 1 1 0 -1 0 {} {} 0 0 {} 0 {} 0 20 0 1 0 {} 5000 100 0 1 1 0 0 0 "
+            "0 0 0 0 0 0 0 17 {} 0 0\n",
+            pid, p.state, p.parent, p.faults, p.waited_faults, p.user, p.waited_user, p.start,
+            p.processor));
     tree_.Write(fmt::format("proc/{}/task/{}/children", pid, pid), p.children);
   }
   // As the kernel does it: what is open gives nothing more, and the name is gone.
@@ -462,17 +514,41 @@ TEST_F(TaskTree, ChildrenOfOtherThreadsAreFoundLater) {
   EXPECT_EQ(User(), 12);
 }
 
+TEST_F(TaskTree, StatesAndAddressSpaceAreThoseOfAllProcesses) {
+  Write(10, {.children = "11 12 13 14 15 ", .state = 'D', .processor = 5});
+  Write(11, {.parent = 10, .state = 'R', .processor = 3});
+  Write(12, {.parent = 10, .state = 'R'});
+  Write(13, {.parent = 10, .state = 'Z'});
+  Write(14, {.parent = 10, .state = 'T'});
+  Write(15, {.parent = 10, .state = 't'});
+  ASSERT_TRUE(source_.AddTask(0, 10).ok());
+  User();
+  EXPECT_EQ(Get("task_processes"), 5);
+  EXPECT_EQ(Get("task_processes_running"), 2);
+  EXPECT_EQ(Get("task_processes_blocked"), 1);
+  EXPECT_EQ(Get("task_processes_stopped"), 2);
+  EXPECT_EQ(Get("task_processes_zombie"), 1);
+  EXPECT_EQ(Get("task_virtual_memory_bytes"), 25000);
+  EXPECT_EQ(Get("task_processor"), 5);
+  End(10);
+  User();
+  EXPECT_EQ(Get("task_processes"), 4);
+  EXPECT_THAT(Get("task_processor"), IsNan());
+}
+
 TEST_F(TaskTree, InputAndOutputThatMayNotBeReadIsMissingUntilItMay) {
   Write(10, {.user = 5});
   ASSERT_TRUE(source_.AddTask(0, 10).ok());
   EXPECT_EQ(User(), 5);
   EXPECT_THAT(Get("task_read_bytes_total"), IsNan());
   tree_.Write("proc/10/io",
-              "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\n");
+              "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\n"
+              "cancelled_write_bytes: 4\n");
   User();
   User();
   EXPECT_EQ(Get("task_read_bytes_total"), 5);
   EXPECT_EQ(Get("task_written_bytes_total"), 6);
+  EXPECT_EQ(Get("task_cancelled_write_bytes_total"), 4);
 }
 
 }  // namespace
