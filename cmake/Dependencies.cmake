@@ -4,9 +4,15 @@ find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
-# Both as headers alone: the node's daemon is to load few libraries.
+# Neither as a shared library: core/fmt_instances.cc tells why.
 add_library(sonde_text INTERFACE)
-target_link_libraries(sonde_text INTERFACE fmt::fmt-header-only)
+if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
+  set(SONDE_FMT_SOURCES fmt_instances.cc)
+  target_include_directories(sonde_text SYSTEM INTERFACE
+    $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
+else()
+  target_link_libraries(sonde_text INTERFACE fmt::fmt-header-only)
+endif()
 target_include_directories(sonde_text SYSTEM INTERFACE
   $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)
 target_compile_definitions(sonde_text INTERFACE SPDLOG_FMT_EXTERNAL)
