@@ -52,4 +52,15 @@ Result<Schema::Ptr> Schema::Decode(std::string_view bytes) {
                 fmt::format("read a schema of {} bytes: it is damaged", bytes.size()));
 }
 
+Result<Schema::Ptr> SchemaCache::Decode(std::string_view bytes) {
+  for (const Schema::Ptr& known : recent_) {
+    if (known->encoded() == bytes) return known;
+  }
+  Result<Schema::Ptr> schema = Schema::Decode(bytes);
+  if (!schema.ok()) return schema;
+  if (recent_.size() == kMost) recent_.erase(recent_.begin());
+  recent_.push_back(*schema);
+  return schema;
+}
+
 }  // namespace sonde

@@ -5,7 +5,7 @@
 // profile once. The id is a hash of the encoded schema, so equal schemas of different nodes are
 // one.
 //
-// Thread safety: immutable once made.
+// Thread safety: a schema is immutable once made.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,17 @@ class Schema {
   std::vector<Series> series_;
   std::string encoded_;
   uint64_t id_ = 0;
+};
+
+// Decodes schemas, those of the last few that come again without work: the nodes of a step have the
+// same ones. Not thread-safe.
+class SchemaCache {
+ public:
+  Result<Schema::Ptr> Decode(std::string_view bytes);
+
+ private:
+  static constexpr size_t kMost = 32;
+  std::vector<Schema::Ptr> recent_;  // the newest last
 };
 
 }  // namespace sonde

@@ -83,8 +83,6 @@ struct GroupStore::Rep {
   BlockEncoder encoder;
 
   Schema::Ptr schema = Schema::Make({});
-  // What AllSeries lists: each schema's series that no earlier one had.
-  std::vector<Schema::Ptr> ever;
 
   // The open block: column c lies at columns[c * stride].
   std::vector<Nanos> times;
@@ -104,7 +102,6 @@ struct GroupStore::Rep {
   uint64_t dropped = 0;
 
   void OpenBlock();
-  void Remember(const Schema::Ptr& added);
   void Keep(SealedBlock block);
   void Forget();
 };
@@ -126,23 +123,6 @@ void GroupStore::SetSchema(Schema::Ptr schema) {
   Seal();
   rep_->schema = std::move(schema);
   rep_->last_row.clear();
-  rep_->Remember(rep_->schema);
-}
-
-void GroupStore::Rep::Remember(const Schema::Ptr& added) {
-  std::unordered_set<std::string> known;
-  for (const Schema::Ptr& s : ever) {
-    for (const Series& series : s->series()) known.insert(KeyOf(series));
-  }
-  std::vector<Series> fresh;
-  for (const Series& series : added->series()) {
-    if (known.insert(KeyOf(series)).second) fresh.push_back(series);
-  }
-  if (fresh.size() == added->size()) {
-    ever.push_back(added);
-  } else if (!fresh.empty()) {
-    ever.push_back(Schema::Make(std::move(fresh)));
-  }
 }
 
 // Makes room for the next block, within what one block may hold.
@@ -261,14 +241,6 @@ std::vector<SeriesData> GroupStore::Read(const std::function<bool(const Series&)
   }
   if (!rep.times.empty()) add(*rep.schema, rep.times, rep.columns.data(), rep.stride);
   return stitcher.Take();
-}
-
-std::vector<Series> GroupStore::AllSeries() const {
-  std::vector<Series> all;
-  for (const Schema::Ptr& s : rep_->ever) {
-    all.insert(all.end(), s->series().begin(), s->series().end());
-  }
-  return all;
 }
 
 Nanos GroupStore::last_time() const { return rep_->last_row.empty() ? 0 : rep_->last_time; }

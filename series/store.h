@@ -70,8 +70,6 @@ class GroupStore {
   // change of schema in one piece.
   std::vector<SeriesData> Read(const std::function<bool(const Series&)>& wanted, Nanos start,
                                Nanos end) const;
-  // Every series that was ever in it, each once.
-  std::vector<Series> AllSeries() const;
   // The newest row: its time and values by schema(); time 0 if there is none.
   Nanos last_time() const;
   std::span<const double> last_row() const;

@@ -367,7 +367,7 @@ void Head::ScheduleExpiry() {
 }
 
 void Head::OnBlock(tree::BlockMessage block) {
-  Result<Schema::Ptr> schema = Schema::Decode(block.schema);
+  Result<Schema::Ptr> schema = block_schemas_.Decode(block.schema);
   const Result<BlockInfo> info = ReadBlockInfo(block.bytes);
   if (!schema.ok() || !info.ok() || block.node >= nodes_.size()) {
     log::Warning("a block of node {} is malformed and was dropped", block.node);

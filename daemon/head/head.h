@@ -118,6 +118,7 @@ class Head {
   uint32_t byes_ = 0;
   uint64_t next_query_ = 1;
   Status block_refused_;
+  SchemaCache block_schemas_;
 
   std::unique_ptr<tree::Acceptor> acceptor_;
   std::unique_ptr<tree::Listener> listener_;

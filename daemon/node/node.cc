@@ -227,7 +227,7 @@ void Node::UpdateUplinkSchema() {
 // The head waits for the ticks of whoever has sent a schema, so the first one goes up at once.
 void Node::PrepareOwn() {
   if (!std::exchange(schema_changed_, false)) return;
-  merger_.SetSchema(self_, *recorder_.reduced_schema());
+  merger_.SetSchema(self_, recorder_.reduced_schema());
   UpdateUplinkSchema();
 }
 

@@ -60,7 +60,7 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
 }
 
 Status Children::OnSchema(Child& child, std::string_view payload) {
-  Result<Schema::Ptr> schema = Schema::Decode(payload);
+  const Result<Schema::Ptr> schema = schemas_.Decode(payload);
   if (!schema.ok()) return schema.status();
   if (child.contributor == 0) {
     // One that comes back over another link is the same contributor: the ticks that waited for it
@@ -70,7 +70,7 @@ Status Children::OnSchema(Child& child, std::string_view payload) {
     child.contributor = back ? left.mapped() : merger_.AddContributor(Clock::System().Now());
   }
   child.decoder.Reset((*schema)->size());
-  merger_.SetSchema(child.contributor, **schema);
+  merger_.SetSchema(child.contributor, *schema);
   return {};
 }
 

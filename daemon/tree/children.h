@@ -22,6 +22,7 @@
 #include "daemon/tree/message.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
+#include "series/schema.h"
 
 namespace sonde::tree {
 
@@ -68,6 +69,7 @@ class Children {
   QueryFanout& queries_;
   const Nanos hand_over_;
   OnBlock on_block_;
+  SchemaCache schemas_;
   std::unordered_map<Link*, Child> children_;
   std::unordered_map<uint32_t, TickMerger::Id> leaving_;  // child -> what it contributed last
   std::unordered_map<uint32_t, Link*> routes_;            // node -> the child it sits behind

@@ -15,17 +15,27 @@ TickMerger::Contributor* TickMerger::Find(Id id) {
   return at == contributors_.end() ? nullptr : &*at;
 }
 
-void TickMerger::SetSchema(Id id, const Schema& schema) {
+void TickMerger::SetSchema(Id id, Schema::Ptr schema) {
   Contributor* contributor = Find(id);
   if (contributor == nullptr) return;
-  contributor->columns.clear();
-  for (const Series& series : schema.series()) {
+  contributor->columns = ColumnsOf(schema);
+  contributor->last.assign(schema->size(), Reduced());
+  contributor->schema = std::move(schema);
+}
+
+std::vector<uint32_t> TickMerger::ColumnsOf(const Schema::Ptr& schema) {
+  for (const Contributor& other : contributors_) {
+    if (other.schema == schema) return other.columns;
+  }
+  std::vector<uint32_t> columns;
+  columns.reserve(schema->size());
+  for (const Series& series : schema->series()) {
     const auto [at, added] = index_.try_emplace(SeriesName(series.metric.name, series.tags),
                                                 static_cast<uint32_t>(series_.size()));
     if (added) series_.push_back(series);
-    contributor->columns.push_back(at->second);
+    columns.push_back(at->second);
   }
-  contributor->last.assign(schema.size(), Reduced());
+  return columns;
 }
 
 Frame& TickMerger::RowOf(Nanos tick) {

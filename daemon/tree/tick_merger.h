@@ -36,7 +36,7 @@ class TickMerger {
   // Ticks after `joined` wait for it.
   Id AddContributor(Nanos joined);
   // Its columns from now on.
-  void SetSchema(Id id, const Schema& schema);
+  void SetSchema(Id id, Schema::Ptr schema);
   // A final frame ends the contributor.
   void Add(Id id, const Frame& frame);
   // Ends a contributor that will add no more and sent no final frame. `keep_counters`: it was lost
@@ -61,6 +61,7 @@ class TickMerger {
   struct Contributor {
     Id id;
     Nanos joined;
+    Schema::Ptr schema;
     std::vector<uint32_t> columns;  // its column -> ours
     Nanos last_tick = 0;
     std::vector<Reduced> last;  // as sent last, for Remove
@@ -73,6 +74,7 @@ class TickMerger {
   };
 
   Contributor* Find(Id id);
+  std::vector<uint32_t> ColumnsOf(const Schema::Ptr& schema);
   Frame& RowOf(Nanos tick);
   bool Complete(const Frame& row) const;
   void MergeInto(std::vector<Reduced>& row, const Contributor& from,

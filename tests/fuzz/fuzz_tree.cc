@@ -30,7 +30,7 @@ void TryFrames(std::string_view bytes) {
   const TickMerger::Id id = merger.AddContributor(0);
   std::vector<Series> series(8);
   for (size_t i = 0; i < series.size(); ++i) series[i].metric.name = std::string(1, char('a' + i));
-  merger.SetSchema(id, *Schema::Make(std::move(series)));
+  merger.SetSchema(id, Schema::Make(std::move(series)));
   for (int i = 0; i < 3; ++i) {
     if (const auto frame = decoder.Decode(bytes); frame.ok()) merger.Add(id, **frame);
   }

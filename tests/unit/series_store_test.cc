@@ -23,12 +23,6 @@ Series Named(const std::string& name, const Tags& tags = {}) {
 
 bool Everything(const Series&) { return true; }
 
-std::vector<std::string> Names(const std::vector<Series>& series) {
-  std::vector<std::string> names;
-  for (const Series& s : series) names.push_back(SeriesName(s.metric.name, s.tags));
-  return names;
-}
-
 TEST(Schema, ComesBackAndEqualOnesHaveOneId) {
   Series s = Named("disk_bytes_total", {{"device", "vda"}});
   s.metric.unit = "bytes";
@@ -47,6 +41,19 @@ TEST(Schema, ComesBackAndEqualOnesHaveOneId) {
 // Ids stand in blocks on disk: they must never change.
 TEST(Schema, TheIdIsFrozen) {
   EXPECT_EQ(Schema::Make({Named("load1")})->id(), 16839665364891846674u);
+}
+
+TEST(Schema, ACacheGivesTheSameForTheSameBytes) {
+  SchemaCache cache;
+  const std::string bytes = Schema::Make({Named("a")})->encoded();
+  const Schema::Ptr first = *cache.Decode(bytes);
+  EXPECT_EQ(*cache.Decode(bytes), first);
+  EXPECT_EQ(cache.Decode("nonsense").status().code(), Code::kCorrupt);
+  for (int i = 0; i < 100; ++i) {
+    const Schema::Ptr other = Schema::Make({Named("b" + std::to_string(i))});
+    EXPECT_EQ((*cache.Decode(other->encoded()))->id(), other->id());
+  }
+  EXPECT_EQ((*cache.Decode(bytes))->id(), first->id()) << "forgotten, and decoded anew";
 }
 
 TEST(Schema, DamagedBytesAreRefused) {
@@ -168,7 +175,6 @@ TEST(Store, ASeriesOutlivesAChangeOfSchemaInOnePiece) {
   ASSERT_EQ(data.size(), 3u);
   EXPECT_EQ(data[0].series.metric.name, "a");
   EXPECT_THAT(data[0].points, ElementsAre(Point{1, 1}, Point{2, 2}));
-  EXPECT_THAT(Names(store.AllSeries()), ElementsAre("a", "gone", "new"));
 }
 
 TEST(Store, TheSameSchemaAgainChangesNothing) {
@@ -180,7 +186,6 @@ TEST(Store, TheSameSchemaAgainChangesNothing) {
   store.SetSchema(Schema::Make({Named("a")}));
   store.Append(2, std::vector<double>{2});
   EXPECT_EQ(sealed, 1u);
-  EXPECT_THAT(Names(store.AllSeries()), ElementsAre("a"));
 }
 
 TEST(Store, RowsThatRunBackwardsOrDoNotFitAreCounted) {
@@ -240,7 +245,6 @@ TEST(Store, SchemasCountAgainstTheMemoryToo) {
     store.Append(i, std::vector<double>(series.size(), 1));
   }
   EXPECT_GT(store.dropped_rows(), 0u);
-  EXPECT_EQ(store.AllSeries().size(), 100u);
 }
 
 }  // namespace

@@ -245,7 +245,7 @@ class Merging : public testing::Test {
  protected:
   TickMerger::Id Child(std::vector<Series> series, Nanos joined = 0) {
     const TickMerger::Id id = merger.AddContributor(joined);
-    merger.SetSchema(id, *Schema::Make(std::move(series)));
+    merger.SetSchema(id, Schema::Make(std::move(series)));
     return id;
   }
   void Send(TickMerger::Id id, uint32_t node, Nanos tick, std::vector<double> values,
@@ -404,7 +404,7 @@ TEST_F(Merging, TicksDoNotWaitForOneThatHasGoneElsewhere) {
 TEST_F(Merging, SeriesThatAppearLaterGoToTheEnd) {
   const auto a = Child({Gauge("load")});
   Send(a, 0, 10, {1});
-  merger.SetSchema(a, *Schema::Make({Gauge("temperature"), Gauge("load")}));
+  merger.SetSchema(a, Schema::Make({Gauge("temperature"), Gauge("load")}));
   Send(a, 0, 20, {55, 2});
   EXPECT_EQ(merger.series()[0].metric.name, "load");
   EXPECT_EQ(rows[1].values["temperature"].sum, 55);
@@ -420,7 +420,7 @@ TEST_F(Merging, OneThatComesBackOverAnotherLinkIsWaitedForAsBefore) {
   Send(b, 1, 20, {1});
   ASSERT_EQ(rows.size(), 1u) << "20 waits for a";
   merger.Leave(a, 0);
-  merger.SetSchema(a, *Schema::Make({Gauge("load")}));
+  merger.SetSchema(a, Schema::Make({Gauge("load")}));
   Send(b, 1, 40, {1});
   ASSERT_EQ(rows.size(), 1u) << "20 still does, and 40 as well";
   Send(a, 0, 20, {4});
