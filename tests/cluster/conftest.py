@@ -62,13 +62,26 @@ def wait_for(predicate, what, timeout=10.0):
 class Cluster:
     """A running private cluster. stop() may be called more than once."""
 
-    def __init__(self, *, plugstack=PLUGSTACK, nodes=4, cpus_per_node=2, slurm_conf=()):
+    def __init__(
+        self,
+        *,
+        plugstack=PLUGSTACK,
+        nodes=4,
+        cpus_per_node=2,
+        slurm_conf=(),
+        etc=(),
+        directory=None,
+    ):
         self.dir = pathlib.Path()
         self._children = []
         command = [SCRIPT, "start", "--owner", str(os.getpid()), "--plugstack", "/dev/stdin"]
         command += ["--nodes", str(nodes), "--cpus-per-node", str(cpus_per_node)]
         for line in slurm_conf:
             command += ["--slurm-conf-extra", line]
+        for file in etc:
+            command += ["--etc", file]
+        if directory:
+            command += ["--dir", directory]
         env = {**os.environ, "SONDE_BUILD": str(BUILD)}
         done = subprocess.run(
             command, input=plugstack, env=env, capture_output=True, text=True, check=False
