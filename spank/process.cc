@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -283,6 +284,14 @@ Result<Daemon> Start(const Process& process) {
   Daemon daemon{std::move(*lifeline), ReceiveDescriptor(ours.get())};
   daemon.pidfd.MoveUp();
   return daemon;
+}
+
+bool WaitForEnd(const Daemon& daemon, const Deadline& deadline) {
+  pollfd waiting{daemon.pidfd.get(), POLLIN, 0};
+  int ready = 1;
+  while (daemon.pidfd && (ready = ::poll(&waiting, 1, deadline.LeftMs())) < 0 && errno == EINTR) {
+  }
+  return ready != 0;
 }
 
 void Kill(const Daemon& daemon) {
