@@ -52,6 +52,9 @@ struct Daemon {
 // failed is learnt later, by DescribeFailure of a packet on the lifeline.
 Result<Daemon> Start(const Process& process);
 
+// True once the process is gone, or if it is not known which one it is; false at the deadline.
+bool WaitForEnd(const Daemon& daemon, const Deadline& deadline);
+
 // Ends the daemon at once, if it is known which process it is.
 void Kill(const Daemon& daemon);
 

@@ -177,7 +177,9 @@ void Stop(Context& context) {
   for (;;) {
     switch (lifeline.Receive(packet, deadline)) {
       case Lifeline::Event::kEnd:
-        return;
+        // Slurm cannot remove a cgroup that a process is still leaving, and leaves it for good.
+        if (WaitForEnd(context.daemon, deadline)) return;
+        [[fallthrough]];
       case Lifeline::Event::kTimeout:
         slurm_info("sonde: sonded has not finished after %d ms and is killed",
                    static_cast<int>(kNodeStop.count()));

@@ -2,7 +2,9 @@
 
 `cluster` is one per test module, of four nodes n1 to n4 with two CPUs each. `make_cluster` makes
 others, for tests that need different options or break a cluster for good. SONDE_BUILD names the
-build directory, build/release unless set. A cluster stops when pytest ends, however it ends.
+build directory, build/release unless set. SONDE_PROGRAMS names another one to take sonded and sonde
+from: one built with sanitizers, which cannot be loaded into Slurm. What they find in the daemons
+fails the test that is running then. A cluster stops when pytest ends, however it ends.
 
 Ordinary users are USER and OTHER_USER. Nothing here sleeps for a guessed time: wait for the event
 with cluster.wait_for().
@@ -22,9 +24,15 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "cluster"
 BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).resolve()
-SONDED = BUILD / "daemon" / "sonded"
-SONDE = BUILD / "cli" / "sonde"
 PLUGIN = BUILD / "spank" / "spank_sonde.so"
+PROGRAMS = pathlib.Path(os.environ.get("SONDE_PROGRAMS", BUILD)).resolve()
+SONDED = PROGRAMS / "daemon" / "sonded"
+SONDE = PROGRAMS / "cli" / "sonde"
+# See sanitizer_options.cc.
+REPORTS = PROGRAMS / "reports"
+if PROGRAMS != BUILD:
+    # sonde looks for the plugin beside itself.
+    os.environ["SONDE_PLUGIN"] = str(PLUGIN)
 USER = "sonde-test1"
 OTHER_USER = "sonde-test2"
 REGISTRY = pathlib.Path("/run/sonde-clusters")
@@ -54,13 +62,26 @@ def wait_for(predicate, what, timeout=10.0):
 class Cluster:
     """A running private cluster. stop() may be called more than once."""
 
-    def __init__(self, *, plugstack=PLUGSTACK, nodes=4, cpus_per_node=2, slurm_conf=()):
+    def __init__(
+        self,
+        *,
+        plugstack=PLUGSTACK,
+        nodes=4,
+        cpus_per_node=2,
+        slurm_conf=(),
+        etc=(),
+        directory=None,
+    ):
         self.dir = pathlib.Path()
         self._children = []
         command = [SCRIPT, "start", "--owner", str(os.getpid()), "--plugstack", "/dev/stdin"]
         command += ["--nodes", str(nodes), "--cpus-per-node", str(cpus_per_node)]
         for line in slurm_conf:
             command += ["--slurm-conf-extra", line]
+        for file in etc:
+            command += ["--etc", file]
+        if directory:
+            command += ["--dir", directory]
         env = {**os.environ, "SONDE_BUILD": str(BUILD)}
         done = subprocess.run(
             command, input=plugstack, env=env, capture_output=True, text=True, check=False
@@ -290,6 +311,17 @@ def cluster(make_cluster):
     running = make_cluster()
     running.conf("")
     return running
+
+
+@pytest.fixture(autouse=True)
+def sanitizers_find_nothing():
+    """Fails a test during which a daemon under sanitizers wrote a report."""
+    before = set(REPORTS.glob("sonded.*"))
+    yield
+    found = sorted(set(REPORTS.glob("sonded.*")) - before)
+    if found:
+        texts = "\n".join(f"{path}:\n{path.read_text(errors='replace')}" for path in found)
+        pytest.fail(f"what sanitizers found in sonded:\n{texts}", pytrace=False)
 
 
 def require_reachable(path):

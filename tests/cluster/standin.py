@@ -10,6 +10,7 @@ variable, says what it does:
   crash     kills itself after the launch message
   hang      reads no packet after the launch message and ends 30 s later
   slow      takes 0.5 s to finish
+  linger    on a node, says that it has finished 0.5 s before it ends
   flood     as a head, sends more report than a pipe holds
 """
 
@@ -115,6 +116,9 @@ def main():
         text = "x" * 30000 if MODE == "flood" else f"report of {launch['job']}.{launch['step']}\n"
         for _ in range(10 if MODE == "flood" else 1):
             lifeline.send(b"R" + text.encode())
+    elif MODE == "linger":
+        lifeline.close()
+        time.sleep(0.5)
     recorder.write("end")
 
 

@@ -6,11 +6,12 @@ Steps sample every 100 ms unless a test says otherwise, so tests are short.
 
 import json
 import re
+import subprocess
 import time
 import urllib.error
 import urllib.request
 
-from conftest import SONDE, USER, wait_for
+from conftest import BUILD, ROOT, SONDE, USER, wait_for
 
 LEVEL = ("--telemetry-level=2", "--telemetry-period=100ms")
 # A node's stop (1.8 s), the head's (2 s), and a busy machine.
@@ -75,6 +76,29 @@ def counter(shown, name, **tags):
         if entry["metric"] == name and tags.items() <= entry["tags"].items():
             return entry
     raise AssertionError(f"no {name} {tags} in the profile")
+
+
+def build_counting(directory):
+    """A program that adds to an application metric as often as its first argument says, then waits
+    as many microseconds as its second one does."""
+    source = directory / "counting.c"
+    source.write_text(
+        """
+        #include <stdlib.h>
+        #include <unistd.h>
+        #include "libclient/sonde.h"
+        int main(int argc, char** argv) {
+          sonde_metric_t* done = sonde_counter("work_done_total", "1", "Work done", 1, NULL, 0);
+          for (long i = 0; i < atol(argv[1]); ++i) sonde_add(done, 1);
+          usleep(argc > 2 ? atoi(argv[2]) : 0);
+          return 0;
+        }"""
+    )
+    program = directory / "counting"
+    library = BUILD / "libclient"
+    flags = ["-I", ROOT, f"-L{library}", f"-Wl,-rpath,{library}"]
+    subprocess.run(["cc", "-o", program, source, *flags, "-lsonde"], check=True)
+    return program
 
 
 class Live:

@@ -5,10 +5,11 @@ import re
 import subprocess
 
 import pytest
-from conftest import BUILD, ROOT, SONDE
+from conftest import ROOT, SONDE
 from telemetry import (
     LEVEL,
     Step,
+    build_counting,
     complete,
     counter,
     job_of,
@@ -41,26 +42,7 @@ def burn(cluster):
 @pytest.fixture(scope="module")
 def counting(cluster):
     """A program that adds to an application metric as often as its argument says."""
-    source = cluster.dir / "counting.c"
-    source.write_text(
-        """
-        #include <stdlib.h>
-        #include <unistd.h>
-        #include "libclient/sonde.h"
-        int main(int argc, char** argv) {
-          sonde_metric_t* done = sonde_counter("work_done_total", "1", "Work done", 1, NULL, 0);
-          for (long i = 0; i < atol(argv[1]); ++i) sonde_add(done, 1);
-          usleep(argc > 2 ? atoi(argv[2]) : 0);
-          return 0;
-        }"""
-    )
-    program = cluster.dir / "counting"
-    library = BUILD / "libclient"
-    subprocess.run(
-        ["cc", "-I", ROOT, "-o", program, source, f"-L{library}", "-lsonde", f"-Wl,-rpath,{library}"],
-        check=True,
-    )
-    return program
+    return build_counting(cluster.dir)
 
 
 def end(cluster, step):

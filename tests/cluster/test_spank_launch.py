@@ -140,6 +140,12 @@ def test_head_outlives_the_nodes_and_reports_after_all_output(cluster, daemon):
         assert node.all("end")[0]["at"] < head.all("finish")[0]["at"]
 
 
+def test_node_is_not_left_before_its_daemon_is_gone(cluster, daemon):
+    # Slurm could not remove the job's cgroup then.
+    srun(cluster, "-N2", LEVEL, "true", env={"SONDE_STANDIN": "linger"})
+    assert [record.has("end") for record in daemon.records("node")] == [True, True]
+
+
 def test_counters_are_opened_for_the_daemon(cluster, daemon):
     code = "import mmap; m = mmap.mmap(-1, 5000 * 4096)\nfor i in range(5000): m[i * 4096] = 1"
     program = f"import os\nif os.fork() == 0:\n exec({code!r})\nelse:\n os.wait()"

@@ -1,0 +1,89 @@
+// Writes the starting inputs of fuzz_tree: tree_corpus tests/fuzz/corpus
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "daemon/tree/frame.h"
+#include "daemon/tree/message.h"
+#include "series/query.h"
+#include "series/schema.h"
+
+namespace sonde::tree {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The first byte chooses what fuzz_tree does with the rest.
+void Save(const fs::path& folder, const char* name, int choice, const std::string& bytes) {
+  std::ofstream(folder / name, std::ios::binary) << static_cast<char>(choice) << bytes;
+}
+
+void SaveMessages(const fs::path& folder) {
+  const std::string nonce(32, 'n'), proof(32, 'p');
+  const std::string schema = Schema::Make({Series{}})->encoded();
+  const Registration registration{"4711", "0", 1, 2, 8, "n2", 1};
+  std::string query;
+  EncodeQuery(QuerySpec{}, query);
+  Save(folder, "hello", 0, Encode(Hello{kProtocolVersion, nonce}));
+  Save(folder, "challenge", 1, Encode(Challenge{nonce, proof}));
+  Save(folder, "registration", 2, Encode(registration));
+  Save(folder, "proof", 3, Encode(Proof{proof, Encode(registration)}));
+  Save(folder, "welcome", 4, Encode(Welcome{1, 16}));
+  Save(folder, "listening", 5, Encode(Listening{"tcp:127.0.0.1:60000", ""}));
+  Save(folder, "parent", 6, Encode(ParentAddress{0, "tcp:127.0.0.1:60000"}));
+  Save(folder, "bye", 7, Encode(Bye{256, 4, 1, 10, 0.5, 2e6, 4096, true, 1'800'000'000}));
+  Save(folder, "block", 8, Encode(BlockMessage{1, "system", 3, schema, "block"}));
+  Save(folder, "ack", 9, Encode(BlockAck{1, "system", 3}));
+  Save(folder, "query", 10, Encode(QueryMessage{7, query}));
+  Save(folder, "reply", 11, Encode(ReplyMessage{7, 2, {"one", "two"}}));
+  // Its upper half is the type of the message: 29 is 1, kHello, and chooses 14.
+  Save(folder, "handshake", 29, Encode(Hello{kProtocolVersion, nonce}));
+}
+
+// Values of no node, of one and of many.
+void SaveFrame(const fs::path& folder) {
+  Frame frame;
+  frame.tick = kSecond;
+  frame.node = 1;
+  frame.nodes = 3;
+  frame.values.resize(8);
+  for (uint32_t i = 1; i < frame.values.size(); ++i) {
+    for (uint32_t node = 0; node < (i < 4 ? 1u : 3u); ++node) {
+      frame.values[i].Add(i * 0.5 + node, Owner{node, i});
+    }
+  }
+  FrameEncoder encoder;
+  encoder.Reset(frame.values.size());
+  std::string bytes;
+  encoder.Encode(frame, bytes);
+  Save(folder, "frame", 12, bytes);
+  bytes.clear();
+  frame.final = true;
+  encoder.Encode(frame, bytes);
+  Save(folder, "final_frame", 12, bytes);
+}
+
+void SaveLaunch(const fs::path& folder) {
+  Save(folder, "launch", 13,
+       "role=node\nkey=" + std::string(64, 'a') +
+           "\nuid=1000\njob=4711\nstep=0\nnodes=2\ntasks=8\nlocal_tasks=4\nnode_id=1\n"
+           "job_nodes=2\nhost=n2\nhead_host=127.0.0.1\nhead_port=60000\nsocket=sonde/1000/4711.0\n"
+           "level=2\nperiod=1000000000\nevents=cycles\ncommand=./app -t 8\nconfig=/etc/s.conf\n");
+}
+
+}  // namespace
+}  // namespace sonde::tree
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: tree_corpus FOLDER\n");
+    return 2;
+  }
+  const std::filesystem::path folder = std::filesystem::path(argv[1]) / "fuzz_tree";
+  std::filesystem::create_directories(folder);
+  sonde::tree::SaveMessages(folder);
+  sonde::tree::SaveFrame(folder);
+  sonde::tree::SaveLaunch(folder);
+  return 0;
+}
