@@ -80,6 +80,7 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       done_(std::move(done)),
       archive_path_(PathOf(launch, config)),
       record_(Describe(launch)),
+      expected_nodes_(launch.job.expected_nodes),
       coverage_(record_.Description().start, launch.job.period),
       queries_(loop),
       merger_(0, [this](const tree::Frame& row, bool late) { OnRow(row, late); }),
@@ -130,11 +131,8 @@ Status Head::Start(UniqueFd listen) {
 // --- Nodes ---
 
 Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tree::Link> control) {
-  const JobDescription job = record_.Description();
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (job.nodes[i].job == who.job && job.nodes[i].node_id == who.node_id) {
-      return Status(Code::kBusy, "it is registered already");
-    }
+  if (!registered_.emplace(who.job, who.node_id).second) {
+    return Status(Code::kBusy, "it is registered already");
   }
   const auto index = static_cast<uint32_t>(nodes_.size());
   CountExpected(who);
@@ -164,7 +162,8 @@ void Head::CountExpected(const tree::Registration& who) {
   components_[who.job] = std::max(components_[who.job], who.nodes);
   uint32_t sum = 0;
   for (const auto& [job, nodes] : components_) sum += nodes;
-  record_.Update([&](JobDescription& j) { j.expected_nodes = std::max(j.expected_nodes, sum); });
+  expected_nodes_ = std::max(expected_nodes_, sum);
+  record_.Update([&](JobDescription& j) { j.expected_nodes = expected_nodes_; });
   if (describe_timer_ != 0 || state_ != State::kRunning) return;
   describe_timer_ = loop_.After(kSecond, [this] {
     describe_timer_ = 0;
@@ -192,14 +191,14 @@ void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view paylo
   const Status status =
       children_.OnMessage(*nodes_[index].control, static_cast<Type>(type), payload);
   if (!status.ok()) return OnControlClosed(index, status);
-  if (state_ == State::kWaitingForNodes) CheckNodesDone();
+  CheckNodesDone();
 }
 
 void Head::OnControlClosed(uint32_t index, const Status& why) {
   NodeState& node = nodes_[index];
   if (node.control == nullptr) return;
   const bool lost = !node.gone;
-  node.gone = true;
+  if (lost) Leaves(node);
   const bool kept = lost && children_.Lose(index);
   children_.Remove(*node.control);
   tree::DestroyLater(loop_, std::move(node.control));
@@ -216,14 +215,19 @@ void Head::OnControlClosed(uint32_t index, const Status& why) {
                         kept ? "its values stay as it last sent them"
                              : "what it counted is missing from the totals"));
   }
-  if (state_ == State::kWaitingForNodes) CheckNodesDone();
+  CheckNodesDone();
+}
+
+void Head::Leaves(NodeState& node) {
+  node.gone = true;
+  ++gone_nodes_;
 }
 
 void Head::OnBye(uint32_t index, std::string_view payload) {
   tree::Bye bye;
   NodeState& node = nodes_[index];
   if (!Decode(payload, bye).ok() || node.gone) return;
-  node.gone = true;
+  Leaves(node);
   ++byes_;
   Merge(ends_, bye);
   coverage_.OnBye(index, bye.ticks, bye.skipped);
@@ -235,7 +239,7 @@ void Head::OnBye(uint32_t index, std::string_view payload) {
   });
   UpdateCoverage();
   Send(*node.control, Type::kByeAck, "");
-  if (state_ == State::kWaitingForNodes) CheckNodesDone();
+  CheckNodesDone();
 }
 
 void Head::AddNote(std::string text) {
@@ -320,7 +324,7 @@ void Head::OnFabricChild(const tree::Registration& who, std::unique_ptr<tree::Li
     if (at == fabric_links_.end()) return;
     tree::DestroyLater(loop_, std::move(at->second));
     fabric_links_.erase(at);
-    if (state_ == State::kWaitingForNodes) CheckNodesDone();
+    CheckNodesDone();
   };
   raw->SetHandler({.message =
                        [this, raw, drop](uint8_t type, std::string_view payload) {
@@ -330,7 +334,7 @@ void Head::OnFabricChild(const tree::Registration& who, std::unique_ptr<tree::Li
                            log::Warning("child {}: {}", raw->peer(), status.message());
                            return drop();
                          }
-                         if (state_ == State::kWaitingForNodes) CheckNodesDone();
+                         CheckNodesDone();
                        },
                    .closed = [drop](const Status&) { drop(); }});
   children_.Add(*raw, who.index);
@@ -424,14 +428,16 @@ void Head::Finish(bool launcher_gone) {
   CheckNodesDone();
 }
 
+// Once every node of the step has come and gone there is nothing to wait for: the report is ready
+// when srun asks for it.
 void Head::CheckNodesDone() {
-  const bool all_gone =
-      std::all_of(nodes_.begin(), nodes_.end(), [](const NodeState& n) { return n.gone; });
-  if (all_gone && children_.Active().empty()) Seal();
+  const bool ending = state_ == State::kWaitingForNodes ||
+                      (state_ == State::kRunning && byes_ != 0 && byes_ >= expected_nodes_);
+  if (ending && gone_nodes_ == nodes_.size() && children_.Active().empty()) Seal();
 }
 
 void Head::Seal() {
-  if (state_ != State::kWaitingForNodes) return;
+  if (state_ != State::kRunning && state_ != State::kWaitingForNodes) return;
   state_ = State::kSealing;
   log::Debug("sealing the profile");
   loop_.Cancel(finish_timer_);

@@ -2,8 +2,8 @@
 //
 // The rendezvous and the root of the tree. Node daemons connect, prove the step key, get an index
 // in the order in which they come, and a parent among those that came before; their frames become
-// the step's reduced series, their blocks go to the archive. When srun is done, and the nodes have
-// said goodbye or their time is up, the head seals the profile and hands over the closing report.
+// the step's reduced series, their blocks go to the archive. When every node has said goodbye, or
+// srun is done and their time is up, the head seals the profile and hands over the closing report.
 //
 // Thread safety: the loop's thread only; the web server and the archive have threads of their own
 // behind LiveSource and ArchiveWriter.
@@ -11,8 +11,10 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/config.h"
@@ -71,6 +73,7 @@ class Head {
   // Nodes.
   void OnControlMessage(uint32_t index, uint8_t type, std::string_view payload);
   void OnControlClosed(uint32_t index, const Status& why);
+  void Leaves(NodeState& node);
   void OnBye(uint32_t index, std::string_view payload);
   void CountExpected(const tree::Registration& who);
 
@@ -107,15 +110,18 @@ class Head {
   std::string archive_path_;
 
   StepRecord record_;
+  uint32_t expected_nodes_;  // as in the record
   CoverageCount coverage_;
   std::unique_ptr<ArchiveWriter> archive_;
   std::vector<NodeState> nodes_;
-  std::unordered_map<std::string, uint32_t> components_;  // job id -> nodes of that component
+  std::set<std::pair<std::string, uint32_t>> registered_;  // component and its node
+  std::unordered_map<std::string, uint32_t> components_;   // job id -> nodes of that component
   tree::QueryFanout queries_;
   tree::TickMerger merger_;
   tree::Children children_;
   tree::Bye ends_;  // of all nodes together
   uint32_t byes_ = 0;
+  size_t gone_nodes_ = 0;  // these, and the lost
   uint64_t next_query_ = 1;
   Status block_refused_;
   SchemaCache block_schemas_;

@@ -51,13 +51,13 @@ class HeadDaemon : public Daemon {
   void OnEnd(bool launcher_gone) override {
     launcher_gone_ = launcher_gone;
     if (node_) return node_->Finish(launcher_gone);
-    head_->Finish(launcher_gone);
+    if (head_) head_->Finish(launcher_gone);
   }
 
  private:
   void OnNodeDone() {
     node_.reset();
-    head_->Finish(launcher_gone_);
+    if (head_) head_->Finish(launcher_gone_);
   }
 
   void OnReport(const std::string& report) {
