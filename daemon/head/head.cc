@@ -86,7 +86,8 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       merger_(0, [this](const tree::Frame& row, bool late) { OnRow(row, late); }),
       children_(merger_, queries_, HandOver(launch.job.period),
                 [this](tree::BlockMessage block) { OnBlock(std::move(block)); }),
-      fabric_(loop) {
+      fabric_(loop),
+      child_links_(loop, launch_.key, children_, [this] { CheckNodesDone(); }) {
   if (!launch_.has_key) launch_.key = RandomKey();  // no nodes to come: for the HTTP token
 }
 
@@ -297,48 +298,14 @@ void Head::SendParent(uint32_t child, uint32_t parent, const std::string& addres
 }
 
 void Head::ListenOnFabric(const Result<tree::Fabric*>& fabric) {
-  if (fabric_acceptor_ != nullptr) return;
-  fabric_acceptor_ = std::make_unique<tree::Acceptor>(
-      loop_, launch_.key, [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
-        OnFabricChild(who, std::move(link));
-      });
-  const Result<std::string> address =
-      fabric.ok() ? (*fabric)->Listen([this](std::unique_ptr<tree::Link> link) {
-        fabric_acceptor_->Take(std::move(link));
-      })
-                  : Result<std::string>(fabric.status());
+  if (std::exchange(fabric_asked_, true)) return;
+  const Result<std::string> address = fabric.ok() ? child_links_.Listen(**fabric) : fabric.status();
   if (address.ok()) {
     fabric_address_ = *address;
   } else {
     AddNote(std::string(
         address.status().Within("libfabric is not used, sockets serve instead").message()));
   }
-}
-
-void Head::OnFabricChild(const tree::Registration& who, std::unique_ptr<tree::Link> link) {
-  if (who.index >= nodes_.size()) return;
-  tree::Link* raw = link.get();
-  const auto drop = [this, raw] {
-    children_.Remove(*raw);
-    const auto at = fabric_links_.find(raw);
-    if (at == fabric_links_.end()) return;
-    tree::DestroyLater(loop_, std::move(at->second));
-    fabric_links_.erase(at);
-    CheckNodesDone();
-  };
-  raw->SetHandler({.message =
-                       [this, raw, drop](uint8_t type, std::string_view payload) {
-                         const Status status =
-                             children_.OnMessage(*raw, static_cast<Type>(type), payload);
-                         if (!status.ok()) {
-                           log::Warning("child {}: {}", raw->peer(), status.message());
-                           return drop();
-                         }
-                         CheckNodesDone();
-                       },
-                   .closed = [drop](const Status&) { drop(); }});
-  children_.Add(*raw, who.index);
-  fabric_links_.emplace(raw, std::move(link));
 }
 
 // --- Ticks and blocks ---

@@ -25,6 +25,7 @@
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
 #include "daemon/tree/acceptor.h"
+#include "daemon/tree/child_links.h"
 #include "daemon/tree/children.h"
 #include "daemon/tree/lazy_fabric.h"
 #include "daemon/tree/listener.h"
@@ -83,7 +84,6 @@ class Head {
   void OnListening(uint32_t index, std::string_view payload);
   void SendParent(uint32_t child, uint32_t parent, const std::string& address);
   void ListenOnFabric(const Result<tree::Fabric*>& fabric);
-  void OnFabricChild(const tree::Registration& who, std::unique_ptr<tree::Link> link);
 
   // Ticks and blocks.
   void OnRow(const tree::Frame& row, bool late);
@@ -129,10 +129,10 @@ class Head {
   std::unique_ptr<tree::Acceptor> acceptor_;
   std::unique_ptr<tree::Listener> listener_;
   tree::LazyFabric fabric_;
-  std::string fabric_address_;
+  bool fabric_asked_ = false;   // to listen; what became of it is told once
+  std::string fabric_address_;  // empty: none
   std::string local_host_;
-  std::unique_ptr<tree::Acceptor> fabric_acceptor_;
-  std::unordered_map<tree::Link*, std::unique_ptr<tree::Link>> fabric_links_;
+  tree::ChildLinks child_links_;
 
   std::shared_ptr<LiveSource> source_;
   std::unique_ptr<web::Server> server_;

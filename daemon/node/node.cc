@@ -35,7 +35,8 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
       merger_(0, [this](const tree::Frame& frame, bool) { OnMerged(frame); }),
       children_(merger_, queries_, 2 * launch.job.period,
                 [this](const tree::BlockMessage& block) { uplink_.PassOn(block); }),
-      fabric_(loop) {
+      fabric_(loop),
+      child_links_(loop, launch_.key, children_, [this] { CheckChildrenDone(); }) {
   uplink_.SetKeepLimit(config.node_memory);
   recorder_.SetOnSeal([this](std::string_view group, const SealedBlock& block) {
     uplink_.SendBlock(index_, std::string(group), block);
@@ -362,16 +363,9 @@ void Node::LeaveParent() {
 
 void Node::OnListen() {
   WithFabric([this](tree::Fabric& fabric) {
+    if (child_links_.listening()) return;
     tree::Listening answer;
-    if (acceptor_ == nullptr) {
-      acceptor_ = std::make_unique<tree::Acceptor>(
-          loop_, launch_.key,
-          [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
-            OnChild(who, std::move(link));
-          });
-    }
-    const Result<std::string> address = fabric.Listen(
-        [this](std::unique_ptr<tree::Link> link) { acceptor_->Take(std::move(link)); });
+    const Result<std::string> address = child_links_.Listen(fabric);
     if (address.ok()) {
       answer.address = *address;
     } else {
@@ -381,31 +375,8 @@ void Node::OnListen() {
   });
 }
 
-void Node::OnChild(const tree::Registration& who, std::unique_ptr<tree::Link> link) {
-  tree::Link* raw = link.get();
-  const auto drop = [this, raw] {
-    children_.Remove(*raw);
-    const auto at = child_links_.find(raw);
-    if (at == child_links_.end()) return;
-    tree::DestroyLater(loop_, std::move(at->second));
-    child_links_.erase(at);
-    if (state_ == State::kWaitingForChildren && children_.Active().empty()) Deliver();
-  };
-  raw->SetHandler({.message =
-                       [this, raw, drop](uint8_t type, std::string_view payload) {
-                         const Status status =
-                             children_.OnMessage(*raw, static_cast<Type>(type), payload);
-                         if (!status.ok()) {
-                           log::Warning("child {}: {}", raw->peer(), status.message());
-                           return drop();
-                         }
-                         if (state_ == State::kWaitingForChildren && children_.Active().empty()) {
-                           Deliver();
-                         }
-                       },
-                   .closed = [drop](const Status&) { drop(); }});
-  children_.Add(*raw, who.index);
-  child_links_.emplace(raw, std::move(link));
+void Node::CheckChildrenDone() {
+  if (state_ == State::kWaitingForChildren && children_.Active().empty()) Deliver();
 }
 
 // --- The end ---
@@ -449,10 +420,7 @@ void Node::Deliver() {
   uplink_.SendFrame(merger_.Final(now));
   SendBye();
   // Whatever a child sends now would be lost here; when its link closes it turns to the head.
-  for (auto& [raw, link] : std::exchange(child_links_, {})) {
-    children_.Remove(*raw);
-    tree::DestroyLater(loop_, std::move(link));
-  }
+  child_links_.Close();
 }
 
 void Node::SendBye() {

@@ -19,14 +19,13 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <unordered_map>
 
 #include "core/config.h"
 #include "daemon/collect/app.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
 #include "daemon/node/recorder.h"
-#include "daemon/tree/acceptor.h"
+#include "daemon/tree/child_links.h"
 #include "daemon/tree/children.h"
 #include "daemon/tree/handshake.h"
 #include "daemon/tree/lazy_fabric.h"
@@ -97,7 +96,7 @@ class Node {
   void OnParentMessage(uint8_t type, std::string_view payload);
   void LeaveParent();
   void OnListen();
-  void OnChild(const tree::Registration& who, std::unique_ptr<tree::Link> link);
+  void CheckChildrenDone();
 
   // The end.
   void WaitForChildren();
@@ -137,8 +136,7 @@ class Node {
   std::unique_ptr<tree::ConnectingHandshake> parent_handshake_;
   uint32_t parent_index_ = tree::kHeadIndex;
   bool parent_proven_ = false;
-  std::unique_ptr<tree::Acceptor> acceptor_;
-  std::unordered_map<tree::Link*, std::unique_ptr<tree::Link>> child_links_;
+  tree::ChildLinks child_links_;
 
   Nanos next_tick_ = INT64_MAX;
   Loop::TimerId tick_timer_ = 0;

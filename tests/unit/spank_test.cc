@@ -35,6 +35,15 @@ PluginConfig Parse(std::vector<std::string> arguments, Status& status) {
   return config;
 }
 
+// Beyond 63 the kernel makes a process with threads wait while it enlarges the table.
+TEST(UniqueFd, MovesUpWithinTheFirstTable) {
+  UniqueFd fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  fd.MoveUp();
+  EXPECT_GE(fd.get(), 16);
+  EXPECT_LT(fd.get(), 64);
+  EXPECT_EQ(::fcntl(fd.get(), F_GETFD), FD_CLOEXEC);
+}
+
 TEST(PluginConfig, ArgumentsOfPlugstack) {
   Status status;
   const PluginConfig config =

@@ -1,0 +1,57 @@
+#include "daemon/tree/child_links.h"
+
+#include <utility>
+
+#include "core/log.h"
+
+namespace sonde::tree {
+
+ChildLinks::ChildLinks(Loop& loop, const StepKey& key, Children& children,
+                       std::function<void()> changed)
+    : loop_(loop), key_(key), children_(children), changed_(std::move(changed)) {}
+
+ChildLinks::~ChildLinks() = default;
+
+Result<std::string> ChildLinks::Listen(Fabric& fabric) {
+  acceptor_ = std::make_unique<Acceptor>(
+      loop_, key_, [this](const Registration& who, std::unique_ptr<Link> link) {
+        OnProven(who, std::move(link));
+      });
+  return fabric.Listen([this](std::unique_ptr<Link> link) { acceptor_->Take(std::move(link)); });
+}
+
+void ChildLinks::OnProven(const Registration& who, std::unique_ptr<Link> link) {
+  Link* raw = link.get();
+  raw->SetHandler(
+      {.message = [this, raw](uint8_t type,
+                              std::string_view payload) { OnMessage(*raw, type, payload); },
+       .closed = [this, raw](const Status&) { Drop(*raw); }});
+  children_.Add(*raw, who.index);
+  links_.emplace(raw, std::move(link));
+}
+
+void ChildLinks::OnMessage(Link& link, uint8_t type, std::string_view payload) {
+  const Status status = children_.OnMessage(link, static_cast<Type>(type), payload);
+  if (!status.ok()) {
+    log::Warning("child {}: {}", link.peer(), status.message());
+    return Drop(link);
+  }
+  changed_();
+}
+
+void ChildLinks::Drop(Link& link) {
+  children_.Remove(link);
+  auto found = links_.extract(&link);
+  if (found.empty()) return;
+  DestroyLater(loop_, std::move(found.mapped()));
+  changed_();
+}
+
+void ChildLinks::Close() {
+  for (auto& [raw, link] : std::exchange(links_, {})) {
+    children_.Remove(*raw);
+    DestroyLater(loop_, std::move(link));
+  }
+}
+
+}  // namespace sonde::tree

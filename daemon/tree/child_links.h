@@ -1,0 +1,49 @@
+// The fabric links of a node's, or the head's, children: listens, lets those in that prove the key,
+// and hands what they send to Children.
+//
+// A link that fails, or sends what may not be, is closed; the child goes on over its control
+// connection.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "daemon/launch_message.h"
+#include "daemon/loop.h"
+#include "daemon/tree/acceptor.h"
+#include "daemon/tree/children.h"
+#include "daemon/tree/fabric.h"
+
+namespace sonde::tree {
+
+class ChildLinks {
+ public:
+  // `changed` is called after whatever a child has sent, and when one is gone.
+  ChildLinks(Loop& loop, const StepKey& key, Children& children, std::function<void()> changed);
+  ~ChildLinks();
+
+  // Once: the address for children, or why there is none.
+  Result<std::string> Listen(Fabric& fabric);
+  bool listening() const { return acceptor_ != nullptr; }
+
+  // Closes them all; what is on its way over them is lost.
+  void Close();
+
+ private:
+  void OnProven(const Registration& who, std::unique_ptr<Link> link);
+  void OnMessage(Link& link, uint8_t type, std::string_view payload);
+  void Drop(Link& link);
+
+  Loop& loop_;
+  const StepKey key_;
+  Children& children_;
+  std::function<void()> changed_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::unordered_map<Link*, std::unique_ptr<Link>> links_;
+};
+
+}  // namespace sonde::tree
