@@ -206,7 +206,11 @@ void Report::Nodes() {
   const std::vector<size_t> worst = WorstFirst(rows);
   std::vector<size_t> shown(worst.begin(), worst.begin() + static_cast<std::ptrdiff_t>(std::min(
                                                                rows.size(), options_.max_nodes)));
-  if (rows.size() <= options_.max_nodes) std::sort(shown.begin(), shown.end());
+  if (rows.size() <= options_.max_nodes) {  // n2 before n10
+    std::sort(shown.begin(), shown.end(), [&](size_t a, size_t b) {
+      return strverscmp(rows[a].host.c_str(), rows[b].host.c_str()) < 0;
+    });
+  }
   const bool differ = rows.size() > 1 && summary_.least_cpu.value < summary_.most_cpu.value;
   using enum text::Table::Align;
   text::Table table({{"", kLeft},

@@ -65,7 +65,7 @@ def test_the_manual_page_of_the_plugin_has_its_options_and_arguments():
 
 def test_the_manual_page_of_the_daemon_has_its_options():
     text = plain("sonded.8")
-    options = re.findall(r'== "(--[a-z-]+)"', read("daemon/main.cc"))
+    options = re.findall(r'== "(--[a-z-]+)"', read("daemon/node/main.cc"))
     assert options and [o for o in options if o not in text] == []
 
 

@@ -90,6 +90,20 @@ TEST(Report, NamesTheWorstNode) {
   EXPECT_THAT(report, Not(HasSubstr("written")));
 }
 
+TEST(Report, OfFewNodesAllAreShownInTheOrderOfTheirNames) {
+  ReportOptions options;
+  for (const char* host : {"n10", "n2", "n1"}) options.nodes.push_back(Row(host, 50, kGiB));
+  const std::string report = Render(TestProfile(), options);
+  EXPECT_LT(report.find("\nn1 "), report.find("\nn2 ")) << report;
+  EXPECT_LT(report.find("\nn2 "), report.find("\nn10 ")) << report;
+}
+
+TEST(Report, SaysHowManySamplesWereNeverTaken) {
+  Profile p = TestProfile();
+  p.job.coverage.skipped = 1;
+  EXPECT_THAT(Render(p), HasSubstr("1 never taken: a node was too busy at the time"));
+}
+
 TEST(Report, OfManyNodesTheWorstAreShown) {
   ReportOptions options;
   options.max_nodes = 3;
