@@ -500,7 +500,7 @@ class Chart {
     return {
       width: this.plot.clientWidth || 360,
       height: 170,
-      padding: [8, 10, 0, 0],
+      padding: [8, 26, 0, 0],
       legend: {show: false},
       cursor: {sync: {key: 'step'}, points: {size: 5}, drag: {x: false, y: false}},
       scales: {y: {range: (u, low, high) => this.range(low, high)}},
