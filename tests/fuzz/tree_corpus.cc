@@ -32,7 +32,7 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "welcome", 4, Encode(Welcome{1, 16}));
   Save(folder, "listening", 5, Encode(Listening{"tcp:127.0.0.1:60000", ""}));
   Save(folder, "parent", 6, Encode(ParentAddress{0, "tcp:127.0.0.1:60000"}));
-  Save(folder, "bye", 7, Encode(Bye{256, 4, 1, 10, 0.5, 2e6, 4096, true, 1'800'000'000}));
+  Save(folder, "bye", 7, Encode(Bye{256, 4, 1, 10, 2, 0.5, 2e6, 4096, true, 1'800'000'000}));
   Save(folder, "block", 8, Encode(BlockMessage{1, "system", 3, schema, "block"}));
   Save(folder, "ack", 9, Encode(BlockAck{1, "system", 3}));
   Save(folder, "query", 10, Encode(QueryMessage{7, query}));

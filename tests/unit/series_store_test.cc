@@ -48,7 +48,7 @@ TEST(Schema, ACacheGivesTheSameForTheSameBytes) {
   const std::string bytes = Schema::Make({Named("a")})->encoded();
   const Schema::Ptr first = *cache.Decode(bytes);
   EXPECT_EQ(*cache.Decode(bytes), first);
-  EXPECT_EQ(cache.Decode("nonsense").status().code(), Code::kCorrupt);
+  EXPECT_FALSE(cache.Decode("nonsense").ok());
   for (int i = 0; i < 100; ++i) {
     const Schema::Ptr other = Schema::Make({Named("b" + std::to_string(i))});
     EXPECT_EQ((*cache.Decode(other->encoded()))->id(), other->id());
