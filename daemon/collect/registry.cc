@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "daemon/collect/cgroup.h"
 #include "daemon/collect/os_sources.h"
 #include "daemon/collect/perf.h"
 #include "daemon/collect/self.h"
@@ -52,6 +53,13 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "Events of `--telemetry-events`, those below unless told otherwise, counted by hardware and "
        "kernel for each task with its descendants. Tag `task`.",
        PerfMetrics()},
+      {"Control group",
+       "What the kernel counts for the step's control group on the node and enforces there: all "
+       "its "
+       "tasks together, pages of the file cache included. From version 1 or 2, whichever has the "
+       "controller; a kernel has only some of these. Nothing where the step has no group of its "
+       "own. The group is made with the step, so its counters are given as they are.",
+       CgroupMetrics()},
       {"Processors", "From `/proc/stat`.", CpuMetrics()},
       {"Load", "From `/proc/loadavg`.", LoadavgMetrics()},
       {"Memory", "From `/proc/meminfo`; kernels have only some of these.", MeminfoMetrics()},

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "daemon/collect/cgroup.h"
 #include "daemon/collect/os_sources.h"
 #include "daemon/collect/parse.h"
 
@@ -47,6 +48,7 @@ Sampler::Sampler(const Options& options) {
     AddSource(MakePressureSource(roots, what, buffer_));
   }
   AddSource(std::move(tasks));
+  AddSource(std::make_unique<CgroupSource>(roots, *tasks_, buffer_));
   if (level < 3) return;
   auto perf = std::make_unique<PerfSource>(options.events);
   perf_ = perf.get();

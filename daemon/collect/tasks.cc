@@ -215,6 +215,18 @@ void TasksSource::TaskExited(uint32_t rank, const std::optional<TaskTotals>& tot
   }
 }
 
+size_t TasksSource::task_count() const { return tasks_.size(); }
+
+pid_t TasksSource::MainProcess(size_t task) const {
+  const Task& wanted = tasks_[task];
+  if (wanted.ended) return 0;
+  if (!wanted.started) return wanted.pid;
+  const bool runs = std::any_of(
+      wanted.processes.begin(), wanted.processes.end(),
+      [&](const Process& process) { return process.pid == wanted.pid && !process.ended; });
+  return runs ? wanted.pid : 0;
+}
+
 void TasksSource::Sample(Nanos now) {
   double* values = values_.data();
   for (Task& task : tasks_) {

@@ -51,6 +51,12 @@ class TasksSource final : public Source {
   // the last tick is up to a period old. Unknown ranks are passed over.
   void TaskExited(uint32_t rank, const std::optional<TaskTotals>& totals);
 
+  // For sources that look at the same processes: how many tasks were announced, and the main
+  // process of one of them; 0 if it has ended, so that nobody takes another that got the same pid
+  // for it.
+  size_t task_count() const;
+  pid_t MainProcess(size_t task) const;
+
   std::string_view name() const override { return "tasks"; }
   Group group() const override { return Group::kTask; }
   bool counts_from_boot() const override { return false; }

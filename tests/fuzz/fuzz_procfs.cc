@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/collect/cgroup_files.h"
 #include "daemon/collect/os_sources.h"
 #include "daemon/collect/task_files.h"
 
@@ -76,6 +77,70 @@ void RunTaskFile(unsigned kind, std::string_view text) {
   }
 }
 
+void CheckGroup(std::string_view group) {
+  Check(group.empty() || group.front() == '/');
+  const std::string_view above = GroupOfAllTasks(group);
+  Check(group.empty() || HoldsGroup(above, group));
+}
+
+void CheckDevices(const std::vector<CgroupDevice>& devices) {
+  Check(devices.size() <= kMaxCgroupDevices);
+  for (const CgroupDevice& device : devices) {
+    for (const double value :
+         {device.read_bytes, device.written_bytes, device.reads, device.writes}) {
+      CheckNumber(value);
+    }
+  }
+}
+
+void RunMembership(std::string_view text) {
+  const GroupPaths paths = ParseMembership(text);
+  for (const std::string_view a : paths) {
+    CheckGroup(a);
+    for (const std::string_view b : paths) {
+      const std::string_view common = CommonGroup(a, b);
+      Check(common.size() <= a.size());
+      Check(a.empty() || b.empty() || (HoldsGroup(common, a) && HoldsGroup(common, b)));
+    }
+  }
+}
+
+void RunCgroupNumbers(std::string_view text) {
+  constexpr CgroupKey kKeys[] = {{"user", 0, 1}, {"", 1, 1}, {"anon", 2, 1e-6}};
+  double columns[] = {kMissing, kMissing, kMissing};
+  ParseCgroupKeys(text, kKeys, columns);
+  for (const double value : columns) CheckNumber(value);
+  CheckNumber(ParseCgroupNumber(text));
+  const Stalls stalls = ParseStalls(text);
+  CheckNumber(stalls.some);
+  CheckNumber(stalls.full);
+}
+
+void RunCgroupFile(unsigned kind, std::string_view text) {
+  std::vector<CgroupDevice> devices;
+  switch (kind) {
+    case 0:
+      RunMembership(text);
+      break;
+    case 1:
+      for (const CgroupMount& mount : ParseCgroupMounts(text)) {
+        Check(mount.point.empty() == mount.root.empty());
+      }
+      break;
+    case 2:
+      RunCgroupNumbers(text);
+      break;
+    default:
+      for (int i = 0; i < 2; ++i) {
+        ParseIoStat(text, devices);
+        ParseBlkio(text, BlkioFile::kBytes, devices);
+        ParseBlkio(text, BlkioFile::kOperations, devices);
+        CheckDevices(devices);
+      }
+      break;
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -83,11 +148,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // A copy of its own, so that the sanitizer sees a read past the end.
   const std::vector<char> copy(data + 1, data + size);
   const std::string_view text(copy.data(), copy.size());
-  const unsigned kind = data[0] % 16;
+  const unsigned kind = data[0] % 20;
   if (kind < 12) {
     RunSource(kind, text);
-  } else {
+  } else if (kind < 16) {
     RunTaskFile(kind - 12, text);
+  } else {
+    RunCgroupFile(kind - 16, text);
   }
   return 0;
 }

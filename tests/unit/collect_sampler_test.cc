@@ -147,6 +147,32 @@ TEST(SamplerLive, AWarmTickAllocatesNothing) {
   EXPECT_EQ(after, before);
 }
 
+// A step with a control group, and one whose group is looked for again and again.
+TEST(SamplerLive, AWarmTickWithAControlGroupAllocatesNothing) {
+  for (const std::string_view group : {"/job_7/step_0/user/task_0", "/system.slice/x.service"}) {
+    const Tree tree;
+    tree.Write("proc/self/mountinfo", "30 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    tree.Write("proc/100/stat",
+               "100 (app) S 1 1 1 0 -1 0 1 0 0 0 1 1 0 0 20 0 1 0 100 1000 10 0 0 0 0 0 0 0 0 0 0 "
+               "0 0 0 0 17 0 0 0 0 0 0\n");
+    tree.Write("proc/100/cgroup", fmt::format("0::{}\n", group));
+    const std::string directory = "sys/fs/cgroup/job_7/step_0/user/";
+    tree.Write(directory + "memory.max", "5000\n");
+    tree.Write(directory + "memory.stat", "anon 5\nfile 6\n");
+    tree.Write(directory + "io.stat", "8:0 rbytes=1 wbytes=2 rios=3 wios=4\n");
+    Sampler sampler({.level = 2, .events = "", .roots = tree.roots()});
+    ASSERT_TRUE(sampler.tasks().AddTask(0, 100).ok());
+    Nanos now = kSecond;
+    for (int i = 0; i < 100; ++i) sampler.Sample(now += kSecond);
+    const bool found = Find(sampler.schema(Group::kOs)->series(), "cgroup_memory_anon_bytes") <
+                       sampler.schema(Group::kOs)->size();
+    EXPECT_EQ(found, group.ends_with("task_0"));
+    const size_t before = allocations;
+    for (int i = 0; i < 100; ++i) sampler.Sample(now += kSecond);
+    EXPECT_EQ(allocations, before) << group;
+  }
+}
+
 TEST(Registry, EveryMetricIsDeclaredOnceByTheConventions) {
   std::vector<std::string_view> names;
   for (const MetricDecl& m : AllMetrics()) {
