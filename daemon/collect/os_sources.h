@@ -1,5 +1,5 @@
 // The operating system's sources, one file each: cpu.cc, meminfo.cc, loadavg.cc, netdev.cc,
-// disks.cc, pressure.cc.
+// disks.cc, pressure.cc, vmstat.cc.
 //
 // `level` is the step's telemetry level: at 4 a source gives its details as well. `buffer` is
 // shared by all and outlives them.
@@ -20,6 +20,9 @@ std::vector<MetricDecl> CpuMetrics();
 
 std::unique_ptr<FileSource> MakeMeminfoSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> MeminfoMetrics();
+
+std::unique_ptr<FileSource> MakeVmstatSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> VmstatMetrics();
 
 std::unique_ptr<FileSource> MakeLoadavgSource(const Roots& roots, ReadBuffer& buffer);
 std::vector<MetricDecl> LoadavgMetrics();

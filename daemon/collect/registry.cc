@@ -55,6 +55,7 @@ const std::vector<SourceMetrics>& MetricsBySource() {
       {"Processors", "From `/proc/stat`.", CpuMetrics()},
       {"Load", "From `/proc/loadavg`.", LoadavgMetrics()},
       {"Memory", "From `/proc/meminfo`; kernels have only some of these.", MeminfoMetrics()},
+      {"Paging", "From `/proc/vmstat`; kernels have only some of these.", VmstatMetrics()},
       {"Pressure", "From `/proc/pressure`; missing where the kernel does not record it (`psi=1`).",
        PressureMetrics()},
       {"Network", "From `/proc/net/dev`, by interface; the loopback interface only at level 4.",

@@ -40,6 +40,7 @@ Sampler::Sampler(const Options& options) {
   }
   AddSource(MakeCpuSource(roots, level, buffer_));
   AddSource(MakeMeminfoSource(roots, level, buffer_));
+  AddSource(MakeVmstatSource(roots, level, buffer_));
   AddSource(MakeLoadavgSource(roots, buffer_));
   AddSource(MakeNetdevSource(roots, level, buffer_));
   AddSource(MakeDisksSource(roots, level, buffer_));
