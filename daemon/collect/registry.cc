@@ -60,6 +60,10 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        PressureMetrics()},
       {"Network", "From `/proc/net/dev`, by interface; the loopback interface only at level 4.",
        NetdevMetrics()},
+      {"TCP and UDP",
+       "From `/proc/net/snmp` and `/proc/net/netstat`, all interfaces together; kernels have only "
+       "some of these.",
+       TcpMetrics()},
       {"Disks",
        "From `/sys/block` or `/proc/diskstats`, by device; partitions, volumes and loop devices "
        "only at level 4. Kernels before 5.5 do not count flushes.",

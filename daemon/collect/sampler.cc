@@ -43,6 +43,8 @@ Sampler::Sampler(const Options& options) {
   AddSource(MakeVmstatSource(roots, level, buffer_));
   AddSource(MakeLoadavgSource(roots, buffer_));
   AddSource(MakeNetdevSource(roots, level, buffer_));
+  AddSource(MakeSnmpSource(roots, level, buffer_));
+  AddSource(MakeNetstatSource(roots, level, buffer_));
   AddSource(MakeDisksSource(roots, level, buffer_));
   for (const Pressure what : {Pressure::kCpu, Pressure::kIo, Pressure::kMemory}) {
     AddSource(MakePressureSource(roots, what, buffer_));

@@ -41,6 +41,10 @@ std::unique_ptr<FileSource> MakeSource(unsigned kind, ReadBuffer& buffer) {
       return MakeLoadavgSource(roots, buffer);
     case 8:
       return MakeVmstatSource(roots, level, buffer);
+    case 9:
+      return MakeSnmpSource(roots, level, buffer);
+    case 10:
+      return MakeNetstatSource(roots, level, buffer);
     default:
       return MakePressureSource(roots, level == 2 ? Pressure::kCpu : Pressure::kIo, buffer);
   }
@@ -76,11 +80,16 @@ void RunChanged(unsigned kind, std::string_view good, std::string_view input) {
   Check(std::equal(values.begin(), values.end(), source->values().begin(), source->values().end()));
 }
 
-constexpr std::string_view kVmstat =
+// From kind 16 on.
+constexpr std::string_view kGood[] = {
     "nr_free_pages 1751617\nnuma_hit 559583158\nnuma_miss 0\nnuma_other 9\nnr_dirty 59460\n"
     "workingset_refault_anon 3\nworkingset_refault_file 7774567\npgpgin 32493621\npswpout 8\n"
     "pgalloc_normal 576934467\nallocstall_dma32 1\nallocstall_normal 20\npgfault 582810051\n"
-    "pgmajfault 52440\npgscan_direct 96\npgscan_direct_throttle 4\noom_kill 2\nnr_unstable 0\n";
+    "pgmajfault 52440\npgscan_direct 96\npgscan_direct_throttle 4\noom_kill 2\nnr_unstable 0\n",
+    "IcmpMsg: InType3\nIcmpMsg: 2\nTcp: RtoMax MaxConn InSegs OutSegs RetransSegs\n"
+    "Tcp: 120000 -1 7508315 7504349 628\nUdp: InDatagrams RcvbufErrors\nUdp: 1336 9\n",
+    "TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPTimeouts TCPRcvQDrop\n"
+    "TcpExt: 1 40 41 115 131\nIpExt: InNoRoutes InOctets\nIpExt: 0 6286396970\n"};
 
 void RunTaskFile(unsigned kind, std::string_view text) {
   TaskStat stat;
@@ -113,14 +122,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // A copy of its own, so that the sanitizer sees a read past the end.
   const std::vector<char> copy(data + 1, data + size);
   const std::string_view text(copy.data(), copy.size());
-  const unsigned kind = data[0] % 18;
+  const unsigned kind = data[0] % 22;
   if (kind < 12) {
     RunSource(kind, text);
   } else if (kind < 16) {
     RunTaskFile(kind - 12, text);
   } else {
     RunSource(kind, text);
-    RunChanged(kind, kVmstat, text);
+    RunChanged(kind, kGood[(kind - 16) / 2], text);
   }
   return 0;
 }
