@@ -1,5 +1,5 @@
 // The operating system's sources, one file each: cpu.cc, meminfo.cc, loadavg.cc, netdev.cc,
-// disks.cc, pressure.cc, tcp.cc, vmstat.cc.
+// disks.cc, pressure.cc, infiniband.cc, tcp.cc, vmstat.cc.
 //
 // `level` is the step's telemetry level: at 4 a source gives its details as well. `buffer` is
 // shared by all and outlives them.
@@ -33,6 +33,9 @@ std::vector<MetricDecl> NetdevMetrics();
 std::unique_ptr<FileSource> MakeSnmpSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::unique_ptr<FileSource> MakeNetstatSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> TcpMetrics();  // of both
+
+std::unique_ptr<Source> MakeInfinibandSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> InfinibandMetrics();
 
 std::unique_ptr<FileSource> MakeDiskstatsSource(const Roots& roots, int level, ReadBuffer& buffer);
 // The same from /sys/block where that is cheaper.

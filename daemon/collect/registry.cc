@@ -64,6 +64,10 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "From `/proc/net/snmp` and `/proc/net/netstat`, all interfaces together; kernels have only "
        "some of these.",
        TcpMetrics()},
+      {"InfiniBand",
+       "From `/sys/class/infiniband`, by device and port, RoCE and the like included; drivers have "
+       "only some of these.",
+       InfinibandMetrics()},
       {"Disks",
        "From `/sys/block` or `/proc/diskstats`, by device; partitions, volumes and loop devices "
        "only at level 4. Kernels before 5.5 do not count flushes.",

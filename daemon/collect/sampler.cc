@@ -45,6 +45,7 @@ Sampler::Sampler(const Options& options) {
   AddSource(MakeNetdevSource(roots, level, buffer_));
   AddSource(MakeSnmpSource(roots, level, buffer_));
   AddSource(MakeNetstatSource(roots, level, buffer_));
+  AddSource(MakeInfinibandSource(roots, level, buffer_));
   AddSource(MakeDisksSource(roots, level, buffer_));
   for (const Pressure what : {Pressure::kCpu, Pressure::kIo, Pressure::kMemory}) {
     AddSource(MakePressureSource(roots, what, buffer_));
