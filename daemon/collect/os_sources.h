@@ -1,5 +1,5 @@
 // The operating system's sources, one file each: cpu.cc, meminfo.cc, loadavg.cc, netdev.cc,
-// disks.cc, pressure.cc.
+// disks.cc, pressure.cc, infiniband.cc, tcp.cc, vmstat.cc.
 //
 // `level` is the step's telemetry level: at 4 a source gives its details as well. `buffer` is
 // shared by all and outlives them.
@@ -21,11 +21,21 @@ std::vector<MetricDecl> CpuMetrics();
 std::unique_ptr<FileSource> MakeMeminfoSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> MeminfoMetrics();
 
+std::unique_ptr<FileSource> MakeVmstatSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> VmstatMetrics();
+
 std::unique_ptr<FileSource> MakeLoadavgSource(const Roots& roots, ReadBuffer& buffer);
 std::vector<MetricDecl> LoadavgMetrics();
 
 std::unique_ptr<FileSource> MakeNetdevSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> NetdevMetrics();
+
+std::unique_ptr<FileSource> MakeSnmpSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::unique_ptr<FileSource> MakeNetstatSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> TcpMetrics();  // of both
+
+std::unique_ptr<Source> MakeInfinibandSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> InfinibandMetrics();
 
 std::unique_ptr<FileSource> MakeDiskstatsSource(const Roots& roots, int level, ReadBuffer& buffer);
 // The same from /sys/block where that is cheaper.

@@ -63,10 +63,19 @@ const std::vector<SourceMetrics>& MetricsBySource() {
       {"Processors", "From `/proc/stat`.", CpuMetrics()},
       {"Load", "From `/proc/loadavg`.", LoadavgMetrics()},
       {"Memory", "From `/proc/meminfo`; kernels have only some of these.", MeminfoMetrics()},
+      {"Paging", "From `/proc/vmstat`; kernels have only some of these.", VmstatMetrics()},
       {"Pressure", "From `/proc/pressure`; missing where the kernel does not record it (`psi=1`).",
        PressureMetrics()},
       {"Network", "From `/proc/net/dev`, by interface; the loopback interface only at level 4.",
        NetdevMetrics()},
+      {"TCP and UDP",
+       "From `/proc/net/snmp` and `/proc/net/netstat`, all interfaces together; kernels have only "
+       "some of these.",
+       TcpMetrics()},
+      {"InfiniBand",
+       "From `/sys/class/infiniband`, by device and port, RoCE and the like included; drivers have "
+       "only some of these.",
+       InfinibandMetrics()},
       {"Disks",
        "From `/sys/block` or `/proc/diskstats`, by device; partitions, volumes and loop devices "
        "only at level 4. Kernels before 5.5 do not count flushes.",

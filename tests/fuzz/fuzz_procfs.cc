@@ -2,7 +2,9 @@
 // loses step between series and values, or makes up a negative number.
 //
 // The first byte chooses the parser. The text is parsed, then one half of it, then the whole again,
-// so that devices come and go.
+// so that devices come and go. Sources that remember where everything lies get a good text first,
+// and the input changes a part of it.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -38,6 +40,12 @@ std::unique_ptr<FileSource> MakeSource(unsigned kind, ReadBuffer& buffer) {
       return MakeDiskstatsSource(roots, level, buffer);
     case 4:
       return MakeLoadavgSource(roots, buffer);
+    case 8:
+      return MakeVmstatSource(roots, level, buffer);
+    case 9:
+      return MakeSnmpSource(roots, level, buffer);
+    case 10:
+      return MakeNetstatSource(roots, level, buffer);
     default:
       return MakePressureSource(roots, level == 2 ? Pressure::kCpu : Pressure::kIo, buffer);
   }
@@ -52,6 +60,37 @@ void RunSource(unsigned kind, std::string_view text) {
     for (const double value : source->values()) CheckNumber(value);
   }
 }
+
+// A good text in which the input's third byte says how many bytes, and the first two say where,
+// give way to the rest of the input; parsed behind the good one, which is parsed again in the end.
+void RunChanged(unsigned kind, std::string_view good, std::string_view input) {
+  if (input.size() < 3) return;
+  const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<uint8_t>(input[i])); };
+  std::string changed(good);
+  changed.replace((byte(0) << 8 | byte(1)) % good.size(), byte(2), input.substr(3));
+  const std::vector<char> copy(changed.begin(), changed.end());
+  ReadBuffer buffer;
+  const std::unique_ptr<FileSource> source = MakeSource(kind, buffer);
+  source->Parse(good);
+  const std::vector<double> values(source->values().begin(), source->values().end());
+  for (const std::string_view part : {std::string_view(copy.data(), copy.size()), good, good}) {
+    source->Parse(part);
+    Check(source->values().size() == source->series().size());
+    for (const double value : source->values()) CheckNumber(value);
+  }
+  Check(std::equal(values.begin(), values.end(), source->values().begin(), source->values().end()));
+}
+
+// From kind 16 on.
+constexpr std::string_view kGood[] = {
+    "nr_free_pages 1751617\nnuma_hit 559583158\nnuma_miss 0\nnuma_other 9\nnr_dirty 59460\n"
+    "workingset_refault_anon 3\nworkingset_refault_file 7774567\npgpgin 32493621\npswpout 8\n"
+    "pgalloc_normal 576934467\nallocstall_dma32 1\nallocstall_normal 20\npgfault 582810051\n"
+    "pgmajfault 52440\npgscan_direct 96\npgscan_direct_throttle 4\noom_kill 2\nnr_unstable 0\n",
+    "IcmpMsg: InType3\nIcmpMsg: 2\nTcp: RtoMax MaxConn InSegs OutSegs RetransSegs\n"
+    "Tcp: 120000 -1 7508315 7504349 628\nUdp: InDatagrams RcvbufErrors\nUdp: 1336 9\n",
+    "TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPTimeouts TCPRcvQDrop\n"
+    "TcpExt: 1 40 41 115 131\nIpExt: InNoRoutes InOctets\nIpExt: 0 6286396970\n"};
 
 void RunTaskFile(unsigned kind, std::string_view text) {
   TaskStat stat;
@@ -148,13 +187,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // A copy of its own, so that the sanitizer sees a read past the end.
   const std::vector<char> copy(data + 1, data + size);
   const std::string_view text(copy.data(), copy.size());
-  const unsigned kind = data[0] % 20;
+  const unsigned kind = data[0] % 26;
   if (kind < 12) {
     RunSource(kind, text);
   } else if (kind < 16) {
     RunTaskFile(kind - 12, text);
+  } else if (kind < 22) {
+    RunSource(kind, text);
+    RunChanged(kind, kGood[(kind - 16) / 2], text);
   } else {
-    RunCgroupFile(kind - 16, text);
+    RunCgroupFile(kind - 22, text);
   }
   return 0;
 }

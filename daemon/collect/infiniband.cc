@@ -1,0 +1,292 @@
+// /sys/class/infiniband/DEVICE/ports/PORT: traffic and errors of InfiniBand, RoCE and similar
+// ports.
+//
+// Each counter is a file of its own, in counters/ (the fabric's, the same for all drivers) or in
+// hw_counters/ (the driver's own). Many drivers ask the adapter for each file, so level 2 reads
+// only those of traffic and errors. A port has series for the files that are there and hold a
+// number; "N/A (no PMA)" is what a driver without counters writes.
+//
+// Devices are listed once a minute, and soon after a port could not be read at all.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <compare>
+#include <filesystem>
+#include <utility>
+
+#include "daemon/collect/os_sources.h"
+
+namespace sonde::collect {
+namespace {
+
+struct Field {
+  std::string_view file;  // below the port's directory
+  double scale;
+  MetricDecl decl;
+};
+
+constexpr Field Count(std::string_view file, std::string_view name, uint8_t level,
+                      std::string_view help) {
+  return {file, 1, {name, "1", MetricType::kCounter, level, Reduction::kSum, help}};
+}
+constexpr Field Bytes(std::string_view file, double scale, std::string_view name,
+                      std::string_view help) {
+  return {file, scale, {name, "bytes", MetricType::kCounter, 2, Reduction::kSum, help}};
+}
+
+// PortRcvData and PortXmitData count words of 32 bits (InfiniBand Architecture Specification,
+// volume 1, PortCounters, which also says where a counter stops: at the largest number of its 4, 8,
+// 16 or 32 bits).
+constexpr double kWordBytes = 4;
+
+// The names are node_exporter's, for the drivers' own counters the driver's.
+constexpr Field kFields[] = {
+    Bytes(
+        "counters/port_rcv_data", kWordBytes, "node_infiniband_port_data_received_bytes_total",
+        "Bytes received. Where a driver has only 32-bit counters it stops at 16 GiB. Tags device, "
+        "port."),
+    Bytes("counters/port_xmit_data", kWordBytes,
+          "node_infiniband_port_data_transmitted_bytes_total",
+          "Bytes sent. Where a driver has only 32-bit counters it stops at 16 GiB. Tags device, "
+          "port."),
+    Count("counters/port_rcv_errors", "node_infiniband_port_errors_received_total", 2,
+          "Packets received with an error; by the standard it stops at 65535. Tags device, port."),
+    Count("counters/port_xmit_discards", "node_infiniband_port_discards_transmitted_total", 2,
+          "Packets not sent because the port was down or congested; by the standard it stops at "
+          "65535. Tags device, "
+          "port."),
+    Count("counters/symbol_error", "node_infiniband_symbol_error_total", 2,
+          "Minor link errors on a lane: a cable or a plug that is bad; by the standard it stops at "
+          "65535. Tags device, "
+          "port."),
+    Count("counters/link_error_recovery", "node_infiniband_link_error_recovery_total", 2,
+          "Times the link went through error recovery and came back; by the standard it stops at "
+          "255. Tags device, "
+          "port."),
+    Count("counters/link_downed", "node_infiniband_link_downed_total", 2,
+          "Times the link did not come back and went down; by the standard it stops at 255. Tags "
+          "device, port."),
+    Count("counters/port_rcv_packets", "node_infiniband_port_packets_received_total", 4,
+          "Packets received. Where a driver has only 32-bit counters it stops at 2^32-1. Tags "
+          "device, port."),
+    Count("counters/port_xmit_packets", "node_infiniband_port_packets_transmitted_total", 4,
+          "Packets sent. Where a driver has only 32-bit counters it stops at 2^32-1. Tags device, "
+          "port."),
+    Count("counters/port_xmit_wait", "node_infiniband_port_transmit_wait_total", 4,
+          "Ticks in which the port had data to send and was not allowed to: congestion; by "
+          "the standard it stops at 2^32-1. Tags device, port."),
+    Count("counters/unicast_rcv_packets", "node_infiniband_unicast_packets_received_total", 4,
+          "Unicast packets received. Tags device, port."),
+    Count("counters/unicast_xmit_packets", "node_infiniband_unicast_packets_transmitted_total", 4,
+          "Unicast packets sent. Tags device, port."),
+    Count("counters/multicast_rcv_packets", "node_infiniband_multicast_packets_received_total", 4,
+          "Multicast packets received. Tags device, port."),
+    Count("counters/multicast_xmit_packets", "node_infiniband_multicast_packets_transmitted_total",
+          4, "Multicast packets sent. Tags device, port."),
+    Count("counters/port_rcv_constraint_errors",
+          "node_infiniband_port_constraint_errors_received_total", 4,
+          "Packets received and dropped by the port's rules, such as its partition; by the "
+          "standard it stops at 255. "
+          "Tags device, port."),
+    Count("counters/port_xmit_constraint_errors",
+          "node_infiniband_port_constraint_errors_transmitted_total", 4,
+          "Packets not sent by the port's rules; by the standard it stops at 255. Tags device, "
+          "port."),
+    Count("counters/port_rcv_remote_physical_errors",
+          "node_infiniband_port_receive_remote_physical_errors_total", 4,
+          "Packets received that another port had marked as bad; by the standard it stops at "
+          "65535. Tags device, "
+          "port."),
+    Count("counters/port_rcv_switch_relay_errors",
+          "node_infiniband_port_receive_switch_relay_errors_total", 4,
+          "Packets received that could not be passed on; by the standard it stops at 65535. Tags "
+          "device, port."),
+    Count("counters/local_link_integrity_errors",
+          "node_infiniband_local_link_integrity_errors_total", 4,
+          "Times link errors came too often; by the standard it stops at 15. Tags device, port."),
+    Count("counters/excessive_buffer_overrun_errors",
+          "node_infiniband_excessive_buffer_overrun_errors_total", 4,
+          "Times receive buffers overran too often; by the standard it stops at 15. Tags device, "
+          "port."),
+    Count("counters/VL15_dropped", "node_infiniband_vl15_dropped_total", 4,
+          "Management packets dropped for lack of buffers; by the standard it stops at 65535. Tags "
+          "device, port."),
+    // Of mlx5.
+    Count("hw_counters/out_of_buffer", "node_infiniband_hw_out_of_buffer_total", 4,
+          "Packets dropped because the program had no receive buffer posted. Tags device, port."),
+    Count("hw_counters/out_of_sequence", "node_infiniband_hw_out_of_sequence_total", 4,
+          "Packets received out of order: some were lost. Tags device, port."),
+    Count("hw_counters/packet_seq_err", "node_infiniband_hw_packet_seq_err_total", 4,
+          "Requests by the other side to send again from a lost packet. Tags device, port."),
+    Count("hw_counters/local_ack_timeout_err", "node_infiniband_hw_local_ack_timeout_err_total", 4,
+          "Times the other side did not acknowledge in time. Tags device, port."),
+    Count("hw_counters/rnr_nak_retry_err", "node_infiniband_hw_rnr_nak_retry_err_total", 4,
+          "Times the other side was still not ready to receive after all retries. Tags device, "
+          "port."),
+    Count("hw_counters/np_cnp_sent", "node_infiniband_hw_np_cnp_sent_total", 4,
+          "RoCE congestion notices sent. Tags device, port."),
+    Count("hw_counters/rp_cnp_handled", "node_infiniband_hw_rp_cnp_handled_total", 4,
+          "RoCE congestion notices received and obeyed by sending more slowly. Tags device, port."),
+    Count(
+        "hw_counters/np_ecn_marked_roce_packets",
+        "node_infiniband_hw_np_ecn_marked_roce_packets_total", 4,
+        "RoCE packets received that a switch marked as having met congestion. Tags device, port."),
+    // Of efa, which has no counters/.
+    Bytes("hw_counters/rx_bytes", 1, "node_infiniband_hw_rx_bytes_total",
+          "Bytes received, by drivers that count them so (EFA). Tags device, port."),
+    Bytes("hw_counters/tx_bytes", 1, "node_infiniband_hw_tx_bytes_total",
+          "Bytes sent, by drivers that count them so (EFA). Tags device, port."),
+    Count("hw_counters/rx_drops", "node_infiniband_hw_rx_drops_total", 2,
+          "Packets received and dropped (EFA). Tags device, port."),
+};
+
+class InfinibandSource final : public Source {
+ public:
+  InfinibandSource(const Roots& roots, int level, ReadBuffer& buffer)
+      : directory_(roots.sys + "/class/infiniband"), level_(level), buffer_(buffer) {}
+
+  std::string_view name() const override { return "infiniband"; }
+  Group group() const override { return Group::kOs; }
+  bool counts_from_boot() const override { return true; }
+  void Sample(Nanos now) override {
+    if (now >= rescan_at_) Rescan(now);
+    size_t column = 0;
+    for (Port& port : ports_) {
+      bool readable = false;
+      for (Counter& counter : port.counters) {
+        const double value = Number(counter.file.Read(buffer_, now)) * counter.scale;
+        readable = readable || !std::isnan(value);
+        values_[column++] = value;
+      }
+      if (port.readable && !readable) rescan_at_ = now;  // it may be gone
+      port.readable = readable;
+    }
+  }
+
+ private:
+  // What is there: a port and those of its files that are wanted.
+  struct Found {
+    std::string device;
+    std::string port;
+    std::vector<const Field*> fields;
+    auto operator<=>(const Found&) const = default;
+  };
+  struct Counter {
+    FileReader file;
+    double scale;
+  };
+  struct Port {
+    std::vector<Counter> counters;
+    bool readable = false;  // the last time
+  };
+
+  // A number that ends in anything but its line is not the whole number.
+  static double Number(std::string_view text) {
+    Cursor line(text);
+    const double value = line.Number();
+    return line.Skip("\n") ? value : kMissing;
+  }
+
+  void Rescan(Nanos now) {
+    rescan_at_ = now + kRescan;
+    std::vector<Found> found = ListPorts();
+    if (found == found_) return;
+    found_ = std::move(found);
+    DeclareSeries(now);
+  }
+  std::vector<Found> ListPorts() {
+    std::vector<Found> ports;
+    for (const std::string& device : List(directory_)) {
+      if (!CheckTag("device", device).ok()) continue;
+      for (const std::string& port : List(PortsOf(device))) {
+        if (CheckTag("port", port).ok()) ports.push_back({device, port, ListFields(device, port)});
+      }
+    }
+    std::sort(ports.begin(), ports.end());
+    return ports;
+  }
+  std::string PortsOf(const std::string& device) const {
+    return directory_ + "/" + device + "/ports";
+  }
+  std::string PathOf(const std::string& device, const std::string& port, const Field& field) const {
+    return PortsOf(device) + "/" + port + "/" + std::string(field.file);
+  }
+  std::vector<const Field*> ListFields(const std::string& device, const std::string& port) const {
+    std::vector<const Field*> fields;
+    std::error_code error;
+    for (const Field& field : kFields) {
+      if (field.decl.level > level_) continue;
+      if (std::filesystem::exists(PathOf(device, port, field), error)) fields.push_back(&field);
+    }
+    return fields;
+  }
+  // A directory that cannot be read is empty.
+  static std::vector<std::string> List(const std::string& directory) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (auto at = std::filesystem::directory_iterator(directory, error);
+         !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+      names.push_back(at->path().filename());
+    }
+    return names;
+  }
+
+  void DeclareSeries(Nanos now) {
+    ports_.clear();
+    series_.clear();
+    for (const Found& found : found_) {
+      if (series_.size() + found.fields.size() > kMaxFiles) {
+        NoteLimit();
+        break;
+      }
+      DeclarePort(found, now);
+    }
+    values_.assign(series_.size(), kMissing);
+    ++generation_;
+  }
+  void DeclarePort(const Found& found, Nanos now) {
+    Port& port = ports_.emplace_back();
+    for (const Field* field : found.fields) {
+      Counter counter{FileReader(PathOf(found.device, found.port, *field), Shape::kWhole, 64),
+                      field->scale};
+      const std::string_view text = counter.file.Read(buffer_, now);
+      // What cannot be read now may be later; what is no number will not become one.
+      if (!text.empty() && std::isnan(Number(text))) continue;
+      port.counters.push_back(std::move(counter));
+      Series& s = series_.emplace_back();
+      s.metric = Metric(field->decl);
+      s.tags = {{"device", found.device}, {"port", found.port}};
+    }
+  }
+  void NoteLimit() {
+    if (std::exchange(limit_noted_, true)) return;
+    notes_.push_back(
+        fmt::format("infiniband: ports are left out, only {} counters are recorded", kMaxFiles));
+  }
+
+  static constexpr Nanos kRescan = 60 * kSecond;
+  static constexpr size_t kMaxFiles = 512;  // each is a descriptor, of which there may be 1024
+
+  const std::string directory_;
+  const int level_;
+  ReadBuffer& buffer_;
+  std::vector<Found> found_;
+  std::vector<Port> ports_;  // of found_, in its order
+  Nanos rescan_at_ = 0;
+  bool limit_noted_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> MakeInfinibandSource(const Roots& roots, int level, ReadBuffer& buffer) {
+  return std::make_unique<InfinibandSource>(roots, level, buffer);
+}
+
+std::vector<MetricDecl> InfinibandMetrics() {
+  std::vector<MetricDecl> metrics;
+  for (const Field& field : kFields) metrics.push_back(field.decl);
+  return metrics;
+}
+
+}  // namespace sonde::collect
