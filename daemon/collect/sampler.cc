@@ -46,6 +46,7 @@ Sampler::Sampler(const Options& options) {
   for (const Pressure what : {Pressure::kCpu, Pressure::kIo, Pressure::kMemory}) {
     AddSource(MakePressureSource(roots, what, buffer_));
   }
+  AddSource(MakePowerSource(roots, level, buffer_));
   AddSource(std::move(tasks));
   if (level < 3) return;
   auto perf = std::make_unique<PerfSource>(options.events);

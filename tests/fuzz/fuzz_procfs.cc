@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "daemon/collect/os_sources.h"
+#include "daemon/collect/sensor.h"
 #include "daemon/collect/task_files.h"
 
 namespace {
@@ -76,6 +77,24 @@ void RunTaskFile(unsigned kind, std::string_view text) {
   }
 }
 
+void RunSensor(std::string_view text) {
+  const double value = ParseSensor(text);
+  Check(std::isnan(value) || std::isfinite(value));
+  CheckNumber(ParseQuantity(text, "J"));
+  // Each line a reading; whatever they are, the total only rises.
+  EnergyCounter counter(1'000'000);
+  double total = 0;
+  sonde::Nanos now = 0;
+  for (Cursor lines(text); !lines.AtEnd(); now += sonde::kSecond) {
+    const double reading = ParseSensor(lines.Line());
+    const double sum = counter.Add(reading < 0 ? kMissing : reading, now);
+    CheckNumber(sum);
+    if (std::isnan(sum)) continue;
+    Check(sum >= total);
+    total = sum;
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -83,11 +102,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // A copy of its own, so that the sanitizer sees a read past the end.
   const std::vector<char> copy(data + 1, data + size);
   const std::string_view text(copy.data(), copy.size());
-  const unsigned kind = data[0] % 16;
+  const unsigned kind = data[0] % 17;
   if (kind < 12) {
     RunSource(kind, text);
-  } else {
+  } else if (kind < 16) {
     RunTaskFile(kind - 12, text);
+  } else {
+    RunSensor(text);
   }
   return 0;
 }
