@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "core/metric.h"
-#include "daemon/collect/parse.h"
+#include "daemon/collect/directory.h"
 
 namespace sonde::collect {
 namespace {
@@ -17,27 +17,11 @@ namespace fs = std::filesystem;
 
 constexpr Nanos kSlow = kMillisecond;
 constexpr size_t kMaxFiles = 1024;  // of all chips together
-constexpr size_t kSensorSize = 64;
 
-std::vector<std::string> ListNames(const std::string& directory) {
-  std::vector<std::string> names;
-  std::error_code error;  // a list that cannot be read is an empty one
-  for (auto at = fs::directory_iterator(directory, error);
-       !error && at != fs::directory_iterator() && names.size() < 4 * kMaxFiles;
-       at.increment(error)) {
-    names.push_back(at->path().filename());
-  }
-  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
-    return std::tuple(a.size(), std::string_view(a)) < std::tuple(b.size(), std::string_view(b));
-  });
-  return names;
-}
-
-// The first line of a small file; empty if it cannot be read or is no fit name.
+// Empty if the file cannot be read or holds no fit name.
 std::string ReadName(const std::string& path, ReadBuffer& buffer) {
-  FileReader file(path, Shape::kWhole, kSensorSize);
-  const std::string_view line = Cursor(file.Read(buffer, 0)).Line();
-  return CheckTag("sensor", line).ok() ? std::string(line) : std::string();
+  std::string line = FirstLine(path, buffer);
+  return CheckTag("sensor", line).ok() ? line : std::string();
 }
 
 // Drivers number their chips by the order in which they were found; the device is always the same.
@@ -61,7 +45,7 @@ bool Match(std::string_view name, const HwmonKind& kind, unsigned& number) {
 void AddFiles(const std::string& directory, const HwmonFile& chip, std::span<const HwmonKind> kinds,
               ReadBuffer& buffer, std::vector<HwmonFile>& files) {
   const size_t first = files.size();
-  for (const std::string& name : ListNames(directory)) {
+  for (const std::string& name : ListDirectory(directory)) {
     for (size_t kind = 0; kind < kinds.size(); ++kind) {
       unsigned number = 0;
       if (!Match(name, kinds[kind], number) || files.size() == kMaxFiles) continue;
@@ -90,7 +74,7 @@ std::vector<HwmonFile> ListHwmon(const Roots& roots, std::span<const HwmonKind> 
   std::vector<std::string> chips;
   ReadBuffer buffer;
   const std::string all = roots.sys + "/class/hwmon";
-  for (const std::string& name : ListNames(all)) {
+  for (const std::string& name : ListDirectory(all)) {
     const std::string directory = all + "/" + name;
     HwmonFile chip;
     chip.driver = ReadName(directory + "/name", buffer);

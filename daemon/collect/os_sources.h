@@ -1,5 +1,5 @@
 // The operating system's sources, one file each: cpu.cc, meminfo.cc, loadavg.cc, netdev.cc,
-// disks.cc, pressure.cc, power.cc.
+// disks.cc, pressure.cc, power.cc, thermal.cc.
 //
 // `level` is the step's telemetry level: at 4 a source gives its details as well. `buffer` is
 // shared by all and outlives them.
@@ -42,5 +42,11 @@ std::vector<MetricDecl> PressureMetrics();
 std::unique_ptr<Source> MakePowerSource(const Roots& roots, int level, ReadBuffer& buffer,
                                         const Clock& clock = Clock::System());
 std::vector<MetricDecl> PowerMetrics();
+
+// Temperatures, throttling and, at level 4, frequencies.
+std::vector<std::unique_ptr<Source>> MakeThermalSources(const Roots& roots, int level,
+                                                        ReadBuffer& buffer,
+                                                        const Clock& clock = Clock::System());
+std::vector<MetricDecl> ThermalMetrics();
 
 }  // namespace sonde::collect

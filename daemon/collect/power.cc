@@ -12,11 +12,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <filesystem>
+#include <limits>
 #include <utility>
 
+#include "daemon/collect/directory.h"
 #include "daemon/collect/fd.h"
 #include "daemon/collect/hwmon.h"
 #include "daemon/collect/os_sources.h"
@@ -24,8 +24,6 @@
 
 namespace sonde::collect {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr MetricDecl kEnergy = {
     "node_energy_joules_total",
@@ -75,26 +73,6 @@ struct Channel {
 };
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-// Sorted, those with shorter names first: intel-rapl:2 comes before intel-rapl:10.
-std::vector<std::string> ListDirectory(const std::string& directory) {
-  std::vector<std::string> names;
-  std::error_code error;  // a list that cannot be read is an empty one
-  for (auto at = fs::directory_iterator(directory, error); !error && at != fs::directory_iterator();
-       at.increment(error)) {
-    names.push_back(at->path().filename());
-  }
-  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
-    return a.size() != b.size() ? a.size() < b.size() : a < b;
-  });
-  return names;
-}
-
-// The first line of a file; empty if it cannot be read.
-std::string FirstLine(const std::string& path, ReadBuffer& buffer) {
-  FileReader file(path, Shape::kWhole, kTextSize);
-  return std::string(Cursor(file.Read(buffer, 0)).Line());
-}
 
 // "package-0", "psys"; for a part of package-0 such as dram, "dram-0".
 std::string RaplDomain(const std::string& directory, std::string_view zone, ReadBuffer& buffer) {

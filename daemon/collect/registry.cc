@@ -71,6 +71,12 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "within minutes, so a period longer than that loses energy; a sensor of hwmon that takes "
        "more than 1 ms is left out, and the others are read at most once a second.",
        PowerMetrics()},
+      {"Temperature and frequency",
+       "From `/sys/class/hwmon` (or `/sys/class/thermal` where that has no temperatures) and "
+       "`/sys/devices/system/cpu`, at most once a second; a chip that takes more than 1 ms to be "
+       "read is left out. Frequencies are only for level 4: to read them, some kernels interrupt "
+       "every processor.",
+       ThermalMetrics()},
       {"Sonde itself", "What the daemon on each node costs.", SelfMetrics()},
   };
   return sources;

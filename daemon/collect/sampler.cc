@@ -47,6 +47,7 @@ Sampler::Sampler(const Options& options) {
     AddSource(MakePressureSource(roots, what, buffer_));
   }
   AddSource(MakePowerSource(roots, level, buffer_));
+  for (auto& source : MakeThermalSources(roots, level, buffer_)) AddSource(std::move(source));
   AddSource(std::move(tasks));
   if (level < 3) return;
   auto perf = std::make_unique<PerfSource>(options.events);
