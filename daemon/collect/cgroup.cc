@@ -8,6 +8,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "core/log.h"
+
 namespace sonde::collect {
 namespace {
 
@@ -282,7 +284,7 @@ void CgroupSource::Sample(Nanos now) {
     Declare();
   }
   // No note in the profile: on a site without control groups every node of every step had one.
-  if (const std::string note = finder_.TakeNote(); !note.empty()) log::Info("{}", note);
+  if (const std::string note = finder_.TakeNote(); !note.empty()) log::Debug("{}", note);
   if (columns_.empty()) return;
   ReadLimits(now);
   std::copy(limits_.begin(), limits_.end(), read_.begin());

@@ -80,6 +80,20 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "From `/sys/block` or `/proc/diskstats`, by device; partitions, volumes and loop devices "
        "only at level 4. Kernels before 5.5 do not count flushes.",
        DiskMetrics()},
+      {"Energy and power",
+       "From `/sys/class/powercap` (RAPL), `/sys/cray/pm_counters` and `/sys/class/hwmon`, where "
+       "they are and may be read: most systems let only root read RAPL. Domains contain one "
+       "another (node its cpu, psys its packages): choose by tag. Parts of a package or of the "
+       "node's processors (core, uncore, cpu0) only at level 4. RAPL's counters wrap around "
+       "within minutes, so a period longer than that loses energy; a sensor of hwmon that takes "
+       "more than 1 ms is left out, and the others are read at most once a second.",
+       PowerMetrics()},
+      {"Temperature and frequency",
+       "From `/sys/class/hwmon` (or `/sys/class/thermal` where that has no temperatures) and "
+       "`/sys/devices/system/cpu`, at most once a second; a chip that takes more than 1 ms to be "
+       "read is left out. Frequencies are only for level 4: to read them, some kernels interrupt "
+       "every processor.",
+       ThermalMetrics()},
       {"Sonde itself", "What the daemon on each node costs.", SelfMetrics()},
   };
   return sources;

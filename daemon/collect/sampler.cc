@@ -53,9 +53,11 @@ Sampler::Sampler(const Options& options) {
   for (const Pressure what : {Pressure::kCpu, Pressure::kIo, Pressure::kMemory}) {
     AddSource(MakePressureSource(roots, what, buffer_));
   }
+  for (auto& source : MakeThermalSources(roots, level, buffer_)) AddSource(std::move(source));
   AddSource(std::move(tasks));
   AddSource(std::make_unique<CgroupSource>(roots, *tasks_, buffer_));
   if (level < 3) return;
+  AddSource(MakePowerSource(roots, level, buffer_));
   auto perf = std::make_unique<PerfSource>(options.events);
   perf_ = perf.get();
   AddSource(std::move(perf));

@@ -15,6 +15,7 @@ bool Add(Cursor& at, double& sum) {
 }  // namespace
 
 bool ParseTaskStat(std::string_view text, TaskStat& stat) {
+  if (text.empty()) return false;
   // The name ends at the last bracket: what follows has none.
   const void* const bracket = memrchr(text.data(), ')', text.size());
   if (bracket == nullptr) return false;

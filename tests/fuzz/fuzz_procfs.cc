@@ -15,6 +15,7 @@
 
 #include "daemon/collect/cgroup_files.h"
 #include "daemon/collect/os_sources.h"
+#include "daemon/collect/sensor.h"
 #include "daemon/collect/task_files.h"
 
 namespace {
@@ -180,6 +181,24 @@ void RunCgroupFile(unsigned kind, std::string_view text) {
   }
 }
 
+void RunSensor(std::string_view text) {
+  const double value = ParseSensor(text);
+  Check(std::isnan(value) || std::isfinite(value));
+  CheckNumber(ParseQuantity(text, "J"));
+  // Each line a reading; whatever they are, the total only rises.
+  EnergyCounter counter(1'000'000);
+  double total = 0;
+  sonde::Nanos now = 0;
+  for (Cursor lines(text); !lines.AtEnd(); now += sonde::kSecond) {
+    const double reading = ParseSensor(lines.Line());
+    const double sum = counter.Add(reading < 0 ? kMissing : reading, now);
+    CheckNumber(sum);
+    if (std::isnan(sum)) continue;
+    Check(sum >= total);
+    total = sum;
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -187,7 +206,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // A copy of its own, so that the sanitizer sees a read past the end.
   const std::vector<char> copy(data + 1, data + size);
   const std::string_view text(copy.data(), copy.size());
-  const unsigned kind = data[0] % 26;
+  const unsigned kind = data[0] % 27;
   if (kind < 12) {
     RunSource(kind, text);
   } else if (kind < 16) {
@@ -195,8 +214,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } else if (kind < 22) {
     RunSource(kind, text);
     RunChanged(kind, kGood[(kind - 16) / 2], text);
-  } else {
+  } else if (kind < 26) {
     RunCgroupFile(kind - 22, text);
+  } else {
+    RunSensor(text);
   }
   return 0;
 }

@@ -125,7 +125,7 @@ TEST_F(Tcp, HostileTextGivesMissingValues) {
   EXPECT_THAT(Value(*source, "node_netstat_Tcp_OutSegs_total"), IsNan());
   EXPECT_THAT(Value(*source, "node_netstat_Tcp_RetransSegs_total"), IsNan());
   EXPECT_THAT(Value(*source, "node_netstat_Udp_RcvbufErrors_total"), IsNan());
-  EXPECT_EQ(source->series().size(), 4u);
+  EXPECT_EQ(source->series().size(), 5u);
   // Values of another protocol than the names.
   Sample(*source, "Tcp: InSegs\nUdp: 5\n");
   EXPECT_THAT(Value(*source, "node_netstat_Tcp_InSegs_total"), IsNan());
