@@ -12,7 +12,7 @@
 namespace sonde::collect {
 namespace {
 
-constexpr Nanos kLongestDelay = 64 * kSecond;
+constexpr Nanos kLongestDelay = 1024 * kSecond;
 // Slurm may take some time to move the tasks; afterwards it is worth a note.
 constexpr int kLooksBeforeNote = 3;
 // More tasks than a node has processors: their groups are no longer worth a descriptor each.

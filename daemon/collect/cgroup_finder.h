@@ -7,7 +7,7 @@
 // name is a step's: version 1 of Slurm's plugin keeps slurmstepd there with the tasks.
 //
 // A task is announced before Slurm has moved it, so a group that was not found is looked for again,
-// after 1 s, 2 s, ... 64 s.
+// after 1 s, 2 s, 4 s and so on up to 17 minutes.
 //
 // Thread safety: none; the daemon's one thread.
 #pragma once

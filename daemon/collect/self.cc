@@ -47,16 +47,20 @@ void SelfSource::CountSample(Nanos took) {
 }
 
 void SelfSource::Sample(Nanos now) {
-  // statm and not smaps_rollup, which walks all page tables: milliseconds per GiB.
+  values_[0] = ProcessorSeconds();
+  if (samples_ < kMemoryEvery || samples_ % kMemoryEvery == 0) ReadMemory(now);
+  values_[2] = static_cast<double>(samples_);
+  values_[3] = static_cast<double>(late_ticks_);
+  values_[4] = static_cast<double>(sampling_) / static_cast<double>(kSecond);
+}
+
+// statm and not smaps_rollup, which walks all page tables: milliseconds per GiB.
+void SelfSource::ReadMemory(Nanos now) {
   Cursor statm(statm_.Read(buffer_, now));
   statm.Number();  // virtual size
   const double resident = statm.Number();
   const double shared = statm.Number();
-  values_[0] = ProcessorSeconds();
   values_[1] = (resident - shared) * page_size_;
-  values_[2] = static_cast<double>(samples_);
-  values_[3] = static_cast<double>(late_ticks_);
-  values_[4] = static_cast<double>(sampling_) / static_cast<double>(kSecond);
 }
 
 std::vector<MetricDecl> SelfMetrics() { return {std::begin(kMetrics), std::end(kMetrics)}; }
