@@ -26,8 +26,9 @@ class CoverageCount {
   void OnSchema(uint32_t node, Nanos now);
   // Samples of `nodes` nodes are in the record: a tick's, or a part of one that came late.
   void OnRow(Nanos tick, uint32_t nodes);
-  // Its last word: `ticks` fell into its time, for `skipped` of them it took no sample.
-  void OnBye(uint32_t node, uint64_t ticks, uint64_t skipped);
+  // Its last word: `ticks` fell into its time, for `skipped` of them it took no sample. More than
+  // there were since the start are not believed.
+  void OnBye(uint32_t node, Nanos now, uint64_t ticks, uint64_t skipped);
 
   Coverage Now(uint32_t expected_nodes) const;
   // The same after the end, when every node should have said its last word.

@@ -231,7 +231,7 @@ void Head::OnBye(uint32_t index, std::string_view payload) {
   Leaves(node);
   ++byes_;
   Merge(ends_, bye);
-  coverage_.OnBye(index, bye.ticks, bye.skipped);
+  coverage_.OnBye(index, Clock::System().Now(), bye.ticks, bye.skipped);
   record_.Update([&](JobDescription& j) {
     NodeInfo& info = j.nodes[index];
     const Nanos now = std::max(info.joined, Clock::System().Now());

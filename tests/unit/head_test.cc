@@ -25,7 +25,7 @@ TEST_F(Coverages, AStepWithoutGapsIsComplete) {
   for (const uint32_t node : {0u, 1u}) count_.OnSchema(node, At(0.2));
   for (int tick = 1; tick <= 5; ++tick) count_.OnRow(At(tick), 2);
   Expect(count_.Now(2), 10, 10);
-  for (const uint32_t node : {0u, 1u}) count_.OnBye(node, 5, 0);
+  for (const uint32_t node : {0u, 1u}) count_.OnBye(node, At(11), 5, 0);
   Expect(count_.Now(2), 10, 10);
   Expect(count_.AtEnd(2), 12, 12);
 }
@@ -35,9 +35,9 @@ TEST_F(Coverages, ANodeThatLeavesEarlyOwesNothingAfterwards) {
   count_.OnRow(At(1), 2);
   count_.OnRow(At(2), 1);  // before its goodbye has come
   Expect(count_.Now(2), 3, 3);
-  count_.OnBye(1, 1, 0);
+  count_.OnBye(1, At(11), 1, 0);
   for (int tick = 3; tick <= 10; ++tick) count_.OnRow(At(tick), 1);
-  count_.OnBye(0, 10, 0);
+  count_.OnBye(0, At(11), 10, 0);
   Expect(count_.AtEnd(2), 13, 13);
 }
 
@@ -45,14 +45,14 @@ TEST_F(Coverages, WhatALostNodeOwesIsMissingToTheEnd) {
   for (const uint32_t node : {0u, 1u}) count_.OnSchema(node, At(0.2));
   count_.OnRow(At(1), 2);
   for (int tick = 2; tick <= 10; ++tick) count_.OnRow(At(tick), 1);
-  count_.OnBye(0, 10, 0);
+  count_.OnBye(0, At(11), 10, 0);
   Expect(count_.AtEnd(2), 12, 21);  // its first tick may have fallen into its registration
 }
 
 TEST_F(Coverages, ANodeThatNeverComesOwesEveryTickAfterTheGrace) {
   count_.OnSchema(0, At(0.2));
   for (int tick = 1; tick <= 10; ++tick) count_.OnRow(At(tick), 1);
-  count_.OnBye(0, 10, 0);
+  count_.OnBye(0, At(11), 10, 0);
   Expect(count_.AtEnd(2), 11, 10 + 7 + 2);
 }
 
@@ -62,9 +62,17 @@ TEST_F(Coverages, LatePartsAndSkippedTicks) {
   count_.OnRow(At(2), 2);
   count_.OnRow(At(1), 1);  // late
   count_.OnRow(At(4), 2);  // 3 was skipped by both
-  for (const uint32_t node : {0u, 1u}) count_.OnBye(node, 4, 1);
+  for (const uint32_t node : {0u, 1u}) count_.OnBye(node, At(11), 4, 1);
   Expect(count_.AtEnd(2), 8, 10);
   EXPECT_EQ(count_.AtEnd(2).skipped, 2u);
+}
+
+TEST_F(Coverages, MoreTicksThanThereWereAreNotBelieved) {
+  count_.OnSchema(0, At(0.2));
+  for (int tick = 1; tick <= 5; ++tick) count_.OnRow(At(tick), 1);
+  count_.OnBye(0, At(5.5), UINT64_MAX, UINT64_MAX);
+  EXPECT_EQ(count_.Now(1).expected, 7u);
+  EXPECT_EQ(count_.Now(1).skipped, 7u);
 }
 
 Series Named(const char* name, MetricType type) {
