@@ -24,7 +24,8 @@ largest. All other statistics are recorded as well. What could not be read is mi
 
 What a sample costs is what the kernel takes to write its files, however little of them is kept. So
 level 2 keeps of every file it reads what tells how the step fares or explains why it does not, and
-level 4 adds what is many times as much (each processor, every partition) or hardly ever asked for.
+level 4 adds what is many times as much (each processor, every partition), dear to read (paging, TCP)
+or hardly ever asked for.
 
 Series have tags, such as the network interface; every series also has the tags of its step and of
 its node, `host`. A sum over series that count the same thing in two places (a disk and its

@@ -1,8 +1,8 @@
 // /proc/vmstat: paging, reclaim, and where memory comes from.
 //
-// Level 2 has what tells that a step lacks memory or gets it from the wrong place: faults, swap,
-// reclaim, allocations that had to wait, huge pages that were not to be had, memory of other NUMA
-// nodes, processes killed. Level 4 adds what explains it further.
+// What tells that a step lacks memory or gets it from the wrong place: faults, swap, reclaim,
+// allocations that had to wait, huge pages that were not to be had, memory of other NUMA nodes,
+// processes killed; and what explains it. All at level 4: the kernel takes long to write the file.
 //
 // The file has some 190 lines of which few are wanted. Their places are remembered, each as the
 // bytes that lie between it and the wanted line before it, so that a sample looks at no other line.
