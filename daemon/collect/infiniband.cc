@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "daemon/collect/directory.h"
 #include "daemon/collect/os_sources.h"
 
 namespace sonde::collect {
@@ -199,9 +200,9 @@ class InfinibandSource final : public Source {
   }
   std::vector<Found> ListPorts() {
     std::vector<Found> ports;
-    for (const std::string& device : List(directory_)) {
+    for (const std::string& device : ListDirectory(directory_)) {
       if (!CheckTag("device", device).ok()) continue;
-      for (const std::string& port : List(PortsOf(device))) {
+      for (const std::string& port : ListDirectory(PortsOf(device))) {
         if (CheckTag("port", port).ok()) ports.push_back({device, port, ListFields(device, port)});
       }
     }
@@ -222,16 +223,6 @@ class InfinibandSource final : public Source {
       if (std::filesystem::exists(PathOf(device, port, field), error)) fields.push_back(&field);
     }
     return fields;
-  }
-  // A directory that cannot be read is empty.
-  static std::vector<std::string> List(const std::string& directory) {
-    std::vector<std::string> names;
-    std::error_code error;
-    for (auto at = std::filesystem::directory_iterator(directory, error);
-         !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
-      names.push_back(at->path().filename());
-    }
-    return names;
   }
 
   void DeclareSeries(Nanos now) {

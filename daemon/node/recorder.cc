@@ -19,7 +19,6 @@ void Recorder::SetOnSeal(const OnSeal& f) {
 
 bool Recorder::Sample(Nanos time) {
   sampler_.Sample(time);
-  ++samples_;
   for (size_t g = 0; g < collect::kGroups; ++g) {
     const auto group = static_cast<collect::Group>(g);
     const Schema::Ptr& schema = sampler_.schema(group);

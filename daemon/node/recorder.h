@@ -29,7 +29,6 @@ class Recorder {
 
   // Takes a sample and keeps it under `time`. True if the reduced schema changed.
   bool Sample(Nanos time);
-  uint64_t samples() const { return samples_; }
 
   // The newest sample, reduced.
   const Schema::Ptr& reduced_schema() const { return reducer_.schema(); }
@@ -49,7 +48,6 @@ class Recorder {
   std::array<std::unique_ptr<GroupStore>, collect::kGroups> stores_;
   std::array<Schema::Ptr, collect::kGroups> schemas_;
   tree::OwnReducer reducer_;
-  uint64_t samples_ = 0;
 };
 
 }  // namespace sonde::node

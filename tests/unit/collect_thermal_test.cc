@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "daemon/collect/os_sources.h"
+#include "tests/unit/collect_slow_clock.h"
 #include "tests/unit/collect_tree.h"
 
 // Counted in collect_allocations.cc.
@@ -20,17 +21,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::IsNan;
-
-// Every reading takes as long as it is told.
-class SlowClock final : public Clock {
- public:
-  Nanos Now() const override { return 0; }
-  Nanos Monotonic() const override { return time_ += step; }
-  Nanos step = 0;
-
- private:
-  mutable Nanos time_ = 0;
-};
 
 class Thermal : public testing::Test {
  protected:
