@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/collect/app.h"
+#include "daemon/collect/job/app.h"
 #include "sonde.h"
 #ifdef HAVE_PROMETHEUS
 #include <prometheus/counter.h>

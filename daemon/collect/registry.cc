@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "daemon/collect/cgroup.h"
-#include "daemon/collect/os_sources.h"
-#include "daemon/collect/perf.h"
+#include "daemon/collect/counters/perf.h"
+#include "daemon/collect/job/cgroup.h"
+#include "daemon/collect/job/tasks.h"
+#include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/self.h"
-#include "daemon/collect/tasks.h"
 
 namespace sonde::collect {
 namespace {

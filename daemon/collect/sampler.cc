@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "daemon/collect/cgroup.h"
-#include "daemon/collect/os_sources.h"
+#include "daemon/collect/job/cgroup.h"
+#include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/parse.h"
 
 namespace sonde::collect {

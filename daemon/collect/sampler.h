@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "daemon/collect/counters/perf.h"
 #include "daemon/collect/file_reader.h"
-#include "daemon/collect/perf.h"
+#include "daemon/collect/job/tasks.h"
 #include "daemon/collect/self.h"
 #include "daemon/collect/source.h"
-#include "daemon/collect/tasks.h"
 #include "series/schema.h"
 
 namespace sonde::collect {

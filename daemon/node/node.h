@@ -21,7 +21,7 @@
 #include <string>
 
 #include "core/config.h"
-#include "daemon/collect/app.h"
+#include "daemon/collect/job/app.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
 #include "daemon/node/recorder.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/collect/app_segment.h"
+#include "daemon/collect/job/app_segment.h"
 
 namespace {
 

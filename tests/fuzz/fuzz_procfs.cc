@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/collect/cgroup_files.h"
-#include "daemon/collect/os_sources.h"
-#include "daemon/collect/sensor.h"
-#include "daemon/collect/task_files.h"
+#include "daemon/collect/job/cgroup_files.h"
+#include "daemon/collect/job/task_files.h"
+#include "daemon/collect/os/os_sources.h"
+#include "daemon/collect/sensors/sensor.h"
 
 namespace {
 

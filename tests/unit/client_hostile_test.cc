@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/collect/app.h"
+#include "daemon/collect/job/app.h"
 #include "sonde.h"
 #include "tests/unit/client_driver.h"
 

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "daemon/collect/cgroup.h"
+#include "daemon/collect/job/cgroup.h"
 #include "tests/unit/collect_tree.h"
 
 namespace sonde::collect {

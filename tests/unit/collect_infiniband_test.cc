@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "daemon/collect/os_sources.h"
+#include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/sampler.h"
 #include "tests/unit/collect_tree.h"
 

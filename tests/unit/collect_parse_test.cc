@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "daemon/collect/job/task_files.h"
 #include "daemon/collect/parse.h"
-#include "daemon/collect/task_files.h"
 
 namespace sonde::collect {
 namespace {

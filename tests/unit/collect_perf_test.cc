@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "daemon/collect/perf.h"
+#include "daemon/collect/counters/perf.h"
 #include "tests/unit/collect_tree.h"
 
 namespace sonde::collect {

@@ -19,7 +19,7 @@
 #include <functional>
 #include <thread>
 
-#include "daemon/collect/tasks.h"
+#include "daemon/collect/job/tasks.h"
 #include "tests/unit/collect_tree.h"
 
 namespace sonde::collect {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "daemon/collect/os_sources.h"
+#include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/sampler.h"
 #include "tests/unit/collect_tree.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "daemon/collect/os_sources.h"
+#include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/sampler.h"
 #include "tests/unit/collect_tree.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/collect/hwmon.h"
+#include "daemon/collect/sensors/hwmon.h"
 
 #include <fmt/format.h>
 

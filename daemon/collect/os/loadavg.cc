@@ -1,6 +1,6 @@
 // /proc/loadavg: how many threads ran, were ready or waited for a disk, on average; how many there
 // are.
-#include "daemon/collect/os_sources.h"
+#include "daemon/collect/os/os_sources.h"
 
 namespace sonde::collect {
 namespace {

@@ -3,7 +3,7 @@
 // Level 2 has what the memory went to, what is left, and what tells why an allocation fails or why
 // memory is slow. Level 4 adds sums of those, what hardly any node has, and how the kernel maps
 // memory.
-#include "daemon/collect/os_sources.h"
+#include "daemon/collect/os/os_sources.h"
 
 namespace sonde::collect {
 namespace {

@@ -27,8 +27,8 @@
 #include <vector>
 
 #include "core/status.h"
-#include "daemon/collect/app_segment.h"
 #include "daemon/collect/fd.h"
+#include "daemon/collect/job/app_segment.h"
 #include "daemon/collect/source.h"
 
 namespace sonde::collect {

@@ -13,7 +13,7 @@
 #include <span>
 #include <utility>
 
-#include "daemon/collect/os_sources.h"
+#include "daemon/collect/os/os_sources.h"
 
 namespace sonde::collect {
 namespace {

@@ -16,9 +16,9 @@
 #include <utility>
 
 #include "daemon/collect/directory.h"
-#include "daemon/collect/hwmon.h"
-#include "daemon/collect/os_sources.h"
-#include "daemon/collect/sensor.h"
+#include "daemon/collect/os/os_sources.h"
+#include "daemon/collect/sensors/hwmon.h"
+#include "daemon/collect/sensors/sensor.h"
 
 namespace sonde::collect {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/collect/task_files.h"
+#include "daemon/collect/job/task_files.h"
 
 #include <cstring>
 

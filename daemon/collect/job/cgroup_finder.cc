@@ -1,4 +1,4 @@
-#include "daemon/collect/cgroup_finder.h"
+#include "daemon/collect/job/cgroup_finder.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "daemon/collect/cgroup.h"
+#include "daemon/collect/job/cgroup.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -25,8 +25,8 @@
 #include "core/status.h"
 #include "daemon/collect/fd.h"
 #include "daemon/collect/file_reader.h"
+#include "daemon/collect/job/task_files.h"
 #include "daemon/collect/source.h"
-#include "daemon/collect/task_files.h"
 
 namespace sonde::collect {
 

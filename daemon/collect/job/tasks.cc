@@ -1,4 +1,4 @@
-#include "daemon/collect/tasks.h"
+#include "daemon/collect/job/tasks.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "daemon/collect/sensor.h"
+#include "daemon/collect/sensors/sensor.h"
 
 #include <algorithm>
 #include <cmath>

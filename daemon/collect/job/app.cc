@@ -1,4 +1,4 @@
-#include "daemon/collect/app.h"
+#include "daemon/collect/job/app.h"
 
 #include <fmt/format.h>
 #include <sys/epoll.h>

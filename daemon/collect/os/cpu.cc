@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "daemon/collect/os_sources.h"
+#include "daemon/collect/os/os_sources.h"
 
 namespace sonde::collect {
 namespace {

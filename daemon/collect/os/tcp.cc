@@ -9,7 +9,7 @@
 #include <iterator>
 #include <span>
 
-#include "daemon/collect/os_sources.h"
+#include "daemon/collect/os/os_sources.h"
 
 namespace sonde::collect {
 namespace {

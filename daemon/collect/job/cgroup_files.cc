@@ -1,4 +1,4 @@
-#include "daemon/collect/cgroup_files.h"
+#include "daemon/collect/job/cgroup_files.h"
 
 #include <algorithm>
 #include <iterator>

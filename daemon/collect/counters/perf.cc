@@ -1,4 +1,4 @@
-#include "daemon/collect/perf.h"
+#include "daemon/collect/counters/perf.h"
 
 #include <fmt/format.h>
 #include <linux/perf_event.h>
@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "daemon/collect/counters/pfm_library.h"
 #include "daemon/collect/parse.h"
-#include "daemon/collect/pfm_library.h"
 
 namespace sonde::collect {
 namespace {

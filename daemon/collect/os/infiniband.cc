@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "daemon/collect/directory.h"
-#include "daemon/collect/os_sources.h"
+#include "daemon/collect/os/os_sources.h"
 
 namespace sonde::collect {
 namespace {

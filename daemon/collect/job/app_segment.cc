@@ -1,4 +1,4 @@
-#include "daemon/collect/app_segment.h"
+#include "daemon/collect/job/app_segment.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "daemon/collect/pfm_library.h"
+#include "daemon/collect/counters/pfm_library.h"
 
 #include <dlfcn.h>
 #include <perfmon/pfmlib_perf_event.h>

@@ -2,7 +2,7 @@
 //
 // "some": at least one process waited; "full": all that were not idle did. Kernels before 4.20, and
 // those booted with psi=0, do not have it: the values are missing.
-#include "daemon/collect/os_sources.h"
+#include "daemon/collect/os/os_sources.h"
 
 namespace sonde::collect {
 namespace {

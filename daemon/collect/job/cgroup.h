@@ -16,11 +16,11 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/collect/cgroup_files.h"
-#include "daemon/collect/cgroup_finder.h"
 #include "daemon/collect/file_reader.h"
+#include "daemon/collect/job/cgroup_files.h"
+#include "daemon/collect/job/cgroup_finder.h"
+#include "daemon/collect/job/tasks.h"
 #include "daemon/collect/source.h"
-#include "daemon/collect/tasks.h"
 
 namespace sonde::collect {
 
