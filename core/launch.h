@@ -51,7 +51,7 @@ inline constexpr int kLifelineFd = 3;
 inline constexpr int kListenFd = 4;
 inline constexpr int kApplicationFd = 5;
 inline constexpr size_t kMaxPacket = 32768;
-inline constexpr size_t kMaxEvents = 24;
+inline constexpr size_t kMaxEvents = 32;
 
 inline constexpr char kLaunch = 'L';
 inline constexpr char kTask = 'T';

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "daemon/collect/counters/perf.h"
+#include "daemon/collect/counters/vocabulary.h"
 #include "daemon/collect/job/cgroup.h"
 #include "daemon/collect/job/tasks.h"
 #include "daemon/collect/os/os_sources.h"
@@ -51,9 +51,11 @@ const std::vector<SourceMetrics>& MetricsBySource() {
       {"Tasks", "The step's own tasks with all their descendants. Tag `task`, the rank.",
        TasksMetrics()},
       {"Counters of tasks",
-       "Events of `--telemetry-events`, those below unless told otherwise, counted by hardware and "
-       "kernel for each task with its descendants. Tag `task`.",
-       PerfMetrics()},
+       "Events counted by hardware and kernel for each task with its descendants, and what is "
+       "derived from them: of a processor's event set those it has, or what "
+       "`--telemetry-events` asks for; docs/counters.md tells which and how. Tag `task`. For the "
+       "step a ratio is the mean of the tasks' ratios.",
+       CounterMetrics()},
       {"Control group",
        "What the kernel counts for the step's control group on the node and enforces there: all "
        "its "

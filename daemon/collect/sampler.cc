@@ -58,7 +58,8 @@ Sampler::Sampler(const Options& options) {
   AddSource(std::make_unique<CgroupSource>(roots, *tasks_, buffer_));
   if (level < 3) return;
   AddSource(MakePowerSource(roots, level, buffer_));
-  auto perf = std::make_unique<PerfSource>(options.events);
+  auto perf =
+      std::make_unique<PerfSource>(EventChoice{options.events, options.event_sets, options.roots});
   perf_ = perf.get();
   AddSource(std::move(perf));
 }

@@ -26,7 +26,8 @@ class Sampler {
  public:
   struct Options {
     int level = 2;
-    std::string events;  // as given to --telemetry-events
+    std::string events;      // as given to --telemetry-events
+    std::string event_sets;  // directory of the site's own event sets; "": none
     Roots roots = {};
   };
   explicit Sampler(const Options& options);

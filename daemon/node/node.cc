@@ -19,6 +19,10 @@ collect::Sampler::Options SamplerOptions(const LaunchMessage& launch) {
   collect::Sampler::Options options;
   options.level = launch.job.level;
   options.events = launch.events;
+  // Beside sonde.conf.
+  if (const size_t slash = launch.config_path.rfind('/'); slash != std::string::npos) {
+    options.event_sets = launch.config_path.substr(0, slash) + "/events";
+  }
   return options;
 }
 

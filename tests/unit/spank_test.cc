@@ -324,7 +324,8 @@ TEST(PerfEvents, AMalformedListIsRefused) {
   EXPECT_TRUE(ParseEvents(std::string("E\0", 2)).ok());
   for (const std::string& bad :
        {std::string(), std::string("E"), std::string("R\0", 2), good + "x",
-        good.substr(0, good.size() - 1), EventsPacket(std::vector<launch::PerfEvent>(25))}) {
+        good.substr(0, good.size() - 1),
+        EventsPacket(std::vector<launch::PerfEvent>(launch::kMaxEvents + 1))}) {
     EXPECT_FALSE(ParseEvents(bad).ok()) << bad.size();
   }
 }

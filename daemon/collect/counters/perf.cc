@@ -2,155 +2,45 @@
 
 #include <fmt/format.h>
 #include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
+#include <map>
 
-#include "daemon/collect/counters/pfm_library.h"
-#include "daemon/collect/parse.h"
+#include "daemon/collect/counters/vocabulary.h"
 
 namespace sonde::collect {
 namespace {
 
-struct DefaultEvent {
-  std::string_view event;
-  MetricDecl decl;
-};
-constexpr MetricDecl Declare(std::string_view name, std::string_view unit, std::string_view help) {
-  return {name, unit, MetricType::kCounter, 3, Reduction::kSum, help};
-}
-constexpr DefaultEvent kDefaults[] = {
-    {"task-clock", Declare("task_perf_task_clock_seconds_total", "seconds",
-                           "Processor time of the task by the scheduler's clock.")},
-    {"page-faults", Declare("task_perf_page_faults_total", "1", "Page faults.")},
-    {"context-switches", Declare("task_perf_context_switches_total", "1", "Context switches.")},
-    {"cpu-migrations",
-     Declare("task_perf_cpu_migrations_total", "1", "Moves from one processor to another.")},
-    {"cycles", Declare("task_perf_cycles_total", "1", "Processor cycles.")},
-    {"instructions", Declare("task_perf_instructions_total", "1", "Instructions completed.")},
-};
-constexpr MetricDecl kAny = Declare("task_perf_EVENT_total", "1",
-                                    "Any other event of --telemetry-events: EVENT is its name in "
-                                    "small letters, all but letters and digits as '_'.");
-
-// A group is counted only while all of it fits; processors have 4 general counters or more, of
-// which the kernel's watchdog may hold one and cycles and instructions need none.
-constexpr size_t kMaxHardwareGroup = 4;
-constexpr size_t kMaxEventName = 96;
-
-bool IsSoftware(uint32_t type) { return type == PERF_TYPE_SOFTWARE; }
-bool CountsTask(uint32_t type) {
-  return type == PERF_TYPE_HARDWARE || type == PERF_TYPE_SOFTWARE || type == PERF_TYPE_HW_CACHE ||
-         type == PERF_TYPE_RAW;
-}
-bool IsClock(uint32_t type, uint64_t config) {
-  return type == PERF_TYPE_SOFTWARE &&
-         (config == PERF_COUNT_SW_TASK_CLOCK || config == PERF_COUNT_SW_CPU_CLOCK);
-}
-
-std::string MetricName(std::string_view event, bool clock) {
-  std::string name = "task_perf_";
-  for (const char c : event) {
-    const bool upper = c >= 'A' && c <= 'Z';
-    const bool plain = upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    name += upper ? static_cast<char>(c - 'A' + 'a') : plain ? c : '_';
+std::string Reason(int error) {
+  switch (error) {
+    case ENOENT:
+    case EOPNOTSUPP:
+    case ENODEV:
+      return "this machine has no such counters, as is common in virtual machines";
+    case EACCES:
+    case EPERM:
+      return "not permitted; see kernel.perf_event_paranoid";
+    case EINVAL:
+      return "not with the others of its group, or not on this processor";
+    default:
+      return std::strerror(error);
   }
-  return name + (clock ? "_seconds_total" : "_total");
 }
 
-Metric MakeMetric(std::string_view event, bool clock) {
-  const std::string name = MetricName(event, clock);
-  for (const DefaultEvent& known : kDefaults) {
-    if (known.decl.name == name) return Metric(known.decl);
-  }
-  Metric metric(kAny);
-  metric.name = name;
-  metric.unit = clock ? "seconds" : "1";
-  metric.help = fmt::format("Event {} of libpfm4.", event);
-  return metric;
-}
-
-std::string_view Trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
+double Seconds(Nanos time) { return static_cast<double>(time) / static_cast<double>(kSecond); }
 
 }  // namespace
 
-struct PerfSource::Encoded {
-  Event event;
-  launch::PerfEvent request;
-};
-
-PerfSource::PerfSource(std::string_view list) {
-  const PfmLibrary pfm;
-  std::vector<Encoded> encoded;
-  const auto add = [&](std::string_view text) {
-    const std::string name(text);
-    perf_event_attr attr = {};
-    attr.size = sizeof(attr);
-    if (name.size() > kMaxEventName) {
-      notes_.push_back(fmt::format("event {}... is not counted: no event has so long a name",
-                                   name.substr(0, 32)));
-    } else if (const Status status = pfm.Encode(name, attr); !status.ok()) {
-      notes_.push_back(
-          fmt::format("event {} is not counted: {}; `showevtinfo` of libpfm4 lists "
-                      "the events of a machine",
-                      name, status.message()));
-    } else if (!CountsTask(attr.type)) {
-      notes_.push_back(
-          fmt::format("event {} is not counted: it cannot be counted for single tasks", name));
-    } else {
-      const bool clock = IsClock(attr.type, attr.config);
-      encoded.push_back({{name, MakeMetric(name, clock), clock ? 1e-9 : 1.0, false},
-                         {attr.type, 0, attr.config, attr.config1, attr.config2}});
-    }
-  };
-  if (Trim(list).empty()) list = "default";
-  while (!list.empty()) {
-    const size_t comma = list.find(',');
-    const std::string_view name = Trim(list.substr(0, comma));
-    list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
-    if (name == "default") {
-      for (const DefaultEvent& event : kDefaults) add(event.event);
-    } else if (!name.empty()) {
-      add(name);
-    }
-  }
-  Arrange(encoded);
-}
-
-// Drops what is there twice or too much, and makes groups: all software events together, hardware
-// events by kMaxHardwareGroup, in the order given.
-void PerfSource::Arrange(std::vector<Encoded>& encoded) {
-  std::vector<Encoded> kept;
-  for (Encoded& e : encoded) {
-    const bool twice = std::any_of(kept.begin(), kept.end(), [&](const Encoded& k) {
-      return k.event.metric.name == e.event.metric.name;
-    });
-    if (twice) continue;
-    if (kept.size() == launch::kMaxEvents) {
-      notes_.push_back(fmt::format("event {} is not counted: {} events are the most there can be",
-                                   e.event.name, launch::kMaxEvents));
-      continue;
-    }
-    kept.push_back(std::move(e));
-  }
-  std::stable_partition(kept.begin(), kept.end(),
-                        [](const Encoded& e) { return IsSoftware(e.request.type); });
-  size_t hardware = 0;
-  for (size_t i = 0; i < kept.size(); ++i) {
-    const bool leader =
-        IsSoftware(kept[i].request.type) ? i == 0 : hardware++ % kMaxHardwareGroup == 0;
-    kept[i].request.leader = leader ? 1 : 0;
-    requests_.push_back(kept[i].request);
-    events_.push_back(std::move(kept[i].event));
-  }
+PerfSource::PerfSource(const EventChoice& choice, const Clock& clock) : clock_(clock) {
+  plan_ = PlanEvents(choice, notes_);
+  for (const PlannedEvent& event : plan_.events) requests_.push_back(event.request);
+  told_.resize(requests_.size());
 }
 
 void PerfSource::AddTask(uint32_t rank, std::span<const int> descriptors) {
@@ -164,87 +54,228 @@ void PerfSource::AddTask(uint32_t rank, std::span<const int> descriptors) {
     }
     return;
   }
-  Task task;
+  NoteFailures(descriptors);
+  Task& task = tasks_.emplace_back();
   task.rank = rank;
-  for (size_t i = 0; i < descriptors.size(); ++i) {
-    if (descriptors[i] < 0) {
-      NoteFailure(events_[i], -descriptors[i]);
-      continue;
-    }
-    task.counters.push_back({Fd(descriptors[i]), i, 0});
-    Series& s = series_.emplace_back();
-    s.metric = events_[i].metric;
-    s.tags.Set("task", std::to_string(rank));
-    values_.push_back(kMissing);
+  AddCounters(task, descriptors);
+  AddDerived(task);
+  for (const uint32_t counter : task.ratios) {
+    const uint32_t group = plan_.events[task.counters[counter].event].group;
+    AddSeries(Metric(kRunningRatio), rank, plan_.groups[group]);
   }
-  tasks_.push_back(std::move(task));
+  if (task.hardware) AddSeries(Metric(kReleased), rank);
+  task.added_released = released_;
+  if (released_) Switch(task, PERF_EVENT_IOC_DISABLE);
   ++generation_;
 }
 
-void PerfSource::NoteFailure(Event& event, int error) {
-  if (std::exchange(event.noted, true)) return;
-  const char* why = std::strerror(error);
-  if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV) {
-    why = "this machine has no such counter, as is common in virtual machines";
-  } else if (error == EACCES || error == EPERM) {
-    why = "not permitted; see kernel.perf_event_paranoid";
+void PerfSource::AddCounters(Task& task, std::span<const int> descriptors) {
+  const Nanos now = clock_.Monotonic();
+  uint32_t last_group = UINT32_MAX;
+  for (uint32_t i = 0; i < descriptors.size(); ++i) {
+    if (descriptors[i] < 0) continue;
+    const PlannedEvent& event = plan_.events[i];
+    const auto index = static_cast<uint32_t>(task.counters.size());
+    task.counters.push_back({Fd(descriptors[i]), i, index});
+    task.units.emplace_back().covered_until = now;
+    AddSeries(event.metric, task.rank);
+    if (event.IsSoftware()) continue;
+    task.hardware = true;
+    if (std::exchange(last_group, event.group) != event.group) task.ratios.push_back(index);
   }
-  notes_.push_back(fmt::format("event {} is not counted: {}", event.name, why));
+}
+
+// Of the formulas for a metric the first whose events were all opened.
+void PerfSource::AddDerived(Task& task) {
+  for (uint32_t f = 0; f < plan_.formulas.size(); ++f) {
+    const PlannedFormula& formula = plan_.formulas[f];
+    const bool known = std::any_of(task.derived.begin(), task.derived.end(), [&](const Derived& d) {
+      return plan_.formulas[d.formula].metric.name == formula.metric.name;
+    });
+    Derived derived{f, {}};
+    for (const uint32_t input : formula.inputs) {
+      const auto counter = std::find_if(task.counters.begin(), task.counters.end(),
+                                        [&](const Counter& c) { return c.event == input; });
+      if (input == PlannedFormula::kSeconds) {
+        derived.inputs.push_back(input);
+      } else if (counter != task.counters.end()) {
+        derived.inputs.push_back(static_cast<uint32_t>(counter - task.counters.begin()));
+      }
+    }
+    if (known || derived.inputs.size() != formula.inputs.size()) continue;
+    task.derived.push_back(std::move(derived));
+    AddSeries(formula.metric, task.rank);
+  }
+}
+
+void PerfSource::AddSeries(const Metric& metric, uint32_t rank, std::string_view group) {
+  Series& s = series_.emplace_back();
+  s.metric = metric;
+  s.tags.Set("task", std::to_string(rank));
+  if (!group.empty()) s.tags.Set("group", group);
+  values_.push_back(kMissing);
+}
+
+// One note for each reason, with the events it kept from being counted.
+void PerfSource::NoteFailures(std::span<const int> descriptors) {
+  std::map<std::string, std::vector<std::string_view>> failures;
+  for (size_t i = 0; i < descriptors.size(); ++i) {
+    if (descriptors[i] >= 0 || told_[i]) continue;
+    told_[i] = true;
+    failures[Reason(-descriptors[i])].push_back(plan_.events[i].text);
+  }
+  for (const auto& [reason, events] : failures) {
+    notes_.push_back(fmt::format(
+        "{} {} not counted: {}", events.size() == 1 ? "event" : "events",
+        fmt::format("{} {}", fmt::join(events, ", "), events.size() == 1 ? "is" : "are"), reason));
+  }
+}
+
+bool PerfSource::HasHardware() const {
+  return std::any_of(tasks_.begin(), tasks_.end(), [](const Task& t) { return t.hardware; });
 }
 
 void PerfSource::TaskExited(uint32_t rank) {
+  const Nanos now = clock_.Monotonic();
   for (Task& task : tasks_) {
-    if (task.rank != rank) continue;
-    Read(task);
+    if (task.rank != rank || task.ended) continue;
+    Read(task, now);
     for (Counter& counter : task.counters) counter.fd.Close();
+    task.ended = true;
+  }
+}
+
+void PerfSource::SetReleased(bool released) {
+  if (std::exchange(released_, released) == released) return;
+  const Nanos now = clock_.Monotonic();
+  for (Task& task : tasks_) {
+    task.added_released = false;
+    if (task.ended) continue;
+    if (released) Read(task, now);
+    Switch(task, released ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE);
+    if (released) continue;
+    for (const Counter& counter : task.counters) {
+      if (!IsSoftware(counter)) task.units[counter.unit].covered_until = now;
+    }
+  }
+}
+
+// The kernel passes it on to the counters of threads and children.
+void PerfSource::Switch(const Task& task, unsigned long request) const {
+  for (const Counter& counter : task.counters) {
+    if (!IsSoftware(counter)) ioctl(counter.fd.get(), request, 0);
   }
 }
 
 void PerfSource::Sample(Nanos) {
-  size_t column = 0;
+  const Nanos now = clock_.Monotonic();
+  const double seconds = sampled_at_ == 0 ? kMissing : Seconds(now - sampled_at_);
+  double* to = values_.data();
   for (Task& task : tasks_) {
-    Read(task);
-    for (const Counter& counter : task.counters) {
-      values_[column++] = counter.value * events_[counter.event].scale;
+    if (!task.ended) {
+      // Its exec has switched on what was switched off before.
+      if (task.added_released) Switch(task, PERF_EVENT_IOC_DISABLE);
+      Read(task, now);
     }
+    to = WriteValues(task, seconds, to);
+    StartInterval(task);
   }
+  sampled_at_ = now;
 }
 
 // A read gives the group of its event, which is as large as the launcher could make it: a leader
-// that was not opened leaves the others on their own.
-void PerfSource::Read(Task& task) {
+// that was not opened leaves it to the next.
+void PerfSource::Read(Task& task, Nanos now) {
   for (size_t i = 0; i < task.counters.size();) {
-    if (!task.counters[i].fd) return;
     std::array<uint64_t, 3 + launch::kMaxEvents> words{};
     const ssize_t n = read(task.counters[i].fd.get(), words.data(), sizeof(words));
     const uint64_t count = words[0];
     if (n < static_cast<ssize_t>(4 * sizeof(uint64_t)) || count == 0 ||
         count > task.counters.size() - i ||
         static_cast<size_t>(n) != (3 + count) * sizeof(uint64_t)) {
-      task.counters[i++].value = kMissing;
+      task.counters[i++].good = false;
       continue;
     }
-    const auto enabled = static_cast<double>(words[1]);
-    const auto running = static_cast<double>(words[2]);
-    for (size_t k = 0; k < count; ++k) {
-      const auto value = static_cast<double>(words[3 + k]);
-      double& to = task.counters[i + k].value;
-      // Enabled and never running: it did not fit on the counters.
-      const double scaled = running > 0   ? value * (enabled / running)
-                            : enabled > 0 ? kMissing
-                                          : value;
-      to = std::fmax(to, scaled);
-      if (std::isnan(scaled) && to == 0) to = kMissing;
-    }
+    Renew(task, i, {words.data() + 1, 2 + count}, now);
     i += count;
   }
 }
 
-std::vector<MetricDecl> PerfMetrics() {
-  std::vector<MetricDecl> metrics;
-  for (const DefaultEvent& event : kDefaults) metrics.push_back(event.decl);
-  metrics.push_back(kAny);
-  return metrics;
+// `words`: time enabled, time running, values.
+void PerfSource::Renew(Task& task, size_t first, std::span<const uint64_t> words, Nanos now) {
+  Unit& unit = task.units[first];
+  const uint64_t enabled = words[0];
+  const uint64_t running = words[1];
+  const std::span<Counter> counters(task.counters.data() + first, words.size() - 2);
+  for (Counter& counter : counters) {
+    counter.unit = static_cast<uint32_t>(first);
+    counter.good = true;
+    if (enabled == 0 && std::isnan(counter.value)) counter.value = 0;
+  }
+  unit.seen_enabled = enabled;
+  unit.seen_running = running;
+  const auto ran = static_cast<double>(running) - static_cast<double>(unit.running);
+  const auto waited = static_cast<double>(enabled) - static_cast<double>(unit.enabled);
+  // Enabled and not on the counters: nothing is known of this time yet, the next read tells.
+  if (ran < 0 || waited < 0 || (ran == 0 && waited > 0)) return;
+  const double scale = ran > 0 ? waited / ran : 0;
+  for (size_t k = 0; k < counters.size(); ++k) {
+    Counter& counter = counters[k];
+    const uint64_t raw = words[2 + k];
+    if (ran > 0 && raw >= counter.raw) {
+      const double added = static_cast<double>(raw - counter.raw) * scale;
+      counter.value = (std::isnan(counter.value) ? 0 : counter.value) + added;
+      counter.added += added;
+    }
+    counter.raw = raw;
+  }
+  unit.enabled = enabled;
+  unit.running = running;
+  unit.covered += now - unit.covered_until;
+  unit.covered_until = now;
+}
+
+// What a counter has added in an interval of that length, in its metric's unit. A counter that was
+// renewed for another length, since its task started or ended in between, counts as if it had gone
+// on like that.
+double PerfSource::Increase(const Task& task, uint32_t input, double seconds) const {
+  if (input == PlannedFormula::kSeconds) return seconds;
+  const Counter& counter = task.counters[input];
+  const Unit& unit = task.units[counter.unit];
+  if (unit.covered <= 0 || !counter.good || (released_ && !IsSoftware(counter))) return kMissing;
+  return counter.added * plan_.events[counter.event].scale * (seconds / Seconds(unit.covered));
+}
+
+double* PerfSource::WriteValues(Task& task, double seconds, double* to) const {
+  for (const Counter& counter : task.counters) {
+    const bool missing = !counter.good || (released_ && !IsSoftware(counter));
+    *to++ = missing ? kMissing : counter.value * plan_.events[counter.event].scale;
+  }
+  std::array<double, Formula::kMaxSteps> inputs{};
+  for (const Derived& derived : task.derived) {
+    for (size_t i = 0; i < derived.inputs.size(); ++i) {
+      inputs[i] = Increase(task, derived.inputs[i], seconds);
+    }
+    *to++ =
+        plan_.formulas[derived.formula].formula.Evaluate({inputs.data(), derived.inputs.size()});
+  }
+  for (const uint32_t counter : task.ratios) {
+    const Unit& unit = task.units[task.counters[counter].unit];
+    const auto enabled = static_cast<double>(unit.seen_enabled - unit.sampled_enabled);
+    const auto running = static_cast<double>(unit.seen_running - unit.sampled_running);
+    *to++ = enabled > 0 && !released_ ? std::min(running / enabled, 1.0) : kMissing;
+  }
+  if (task.hardware) *to++ = task.ended ? kMissing : released_ ? 1 : 0;
+  return to;
+}
+
+void PerfSource::StartInterval(Task& task) {
+  for (Counter& counter : task.counters) counter.added = 0;
+  for (Unit& unit : task.units) {
+    unit.covered = 0;
+    unit.sampled_enabled = unit.seen_enabled;
+    unit.sampled_running = unit.seen_running;
+  }
 }
 
 }  // namespace sonde::collect

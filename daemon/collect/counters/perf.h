@@ -1,14 +1,18 @@
-// Hardware and software counters of the tasks (perf events).
+// Hardware and software counters of the tasks (perf events), and what is derived from them.
 //
-// Which events are counted is the user's choice by --telemetry-events; libpfm4 knows their names
-// on this machine. The launcher opens them for every task, so this source only asks for them
-// (events()) and reads the descriptors it is given. An event that does not exist here or cannot be
-// opened is noted once with the reason; the others are counted.
+// Which events are counted is the user's choice by --telemetry-events, or the event set of the
+// processor (event_plan.h). The launcher opens them for every task, so this source only asks for
+// them (events()) and reads the descriptors it is given. An event that does not exist here or
+// cannot be opened is noted once with the reason; the others are counted.
 //
-// Events that fit on the counters together are read as one group, in one system call. If the
-// kernel had to share the counters, a value is scaled by the time it was counted; such a value is
-// an estimate. Counters include all threads and descendants of a task and are read for the last
-// time when the task has ended.
+// Events that fit on the counters together are read as one group, in one system call. Where the
+// kernel shares the counters among groups, what was counted in an interval is scaled by the time
+// enabled over the time running in it (perf_event_open(2)); which part of the time was counted is
+// recorded beside it. Counters include all threads and descendants of a task and are read for the
+// last time when the task has ended.
+//
+// The hardware counters can be released to somebody else. Meanwhile their series are missing; they
+// go on from where they were.
 //
 // Thread safety: none; the daemon's one thread.
 #pragma once
@@ -20,16 +24,18 @@
 #include <vector>
 
 #include "core/launch.h"
+#include "core/time.h"
+#include "daemon/collect/counters/event_plan.h"
 #include "daemon/collect/fd.h"
+#include "daemon/collect/parse.h"
 #include "daemon/collect/source.h"
 
 namespace sonde::collect {
 
 class PerfSource final : public Source {
  public:
-  // `list`: libpfm4's event names between commas; "default" stands for the default events, as does
-  // an empty list.
-  explicit PerfSource(std::string_view list);
+  // `clock` measures intervals, and outlives the source.
+  explicit PerfSource(const EventChoice& choice, const Clock& clock = Clock::System());
 
   // What the launcher is to open for every task, in this order.
   const std::vector<launch::PerfEvent>& events() const { return requests_; }
@@ -40,39 +46,73 @@ class PerfSource final : public Source {
   void AddTask(uint32_t rank, std::span<const int> descriptors);
   void TaskExited(uint32_t rank);
 
+  // Leaves the processor's counters to others, or takes them back; software events stay.
+  void SetReleased(bool released);
+  bool released() const { return released_; }
+  // Whether any hardware event is counted at all.
+  bool HasHardware() const;
+
   std::string_view name() const override { return "perf"; }
   Group group() const override { return Group::kTask; }
   bool counts_from_boot() const override { return false; }
   void Sample(Nanos now) override;
 
  private:
-  struct Event {
-    std::string name;
-    Metric metric;
-    double scale = 1;
-    bool noted = false;
-  };
   struct Counter {
     Fd fd;
-    size_t event;
-    double value = 0;
+    uint32_t event;
+    uint32_t unit;  // the first of those that are read with it
+    uint64_t raw = 0;
+    double value = kMissing;  // estimate of all it would have counted
+    double added = 0;         // to it since the last sample
+    bool good = false;        // the last read made sense
+  };
+  // What belongs to a read, at the first of its counters.
+  struct Unit {
+    uint64_t seen_enabled = 0;  // read last
+    uint64_t seen_running = 0;
+    uint64_t enabled = 0;  // when the values were renewed last
+    uint64_t running = 0;
+    uint64_t sampled_enabled = 0;  // at the last sample
+    uint64_t sampled_running = 0;
+    Nanos covered_until = 0;  // when the values were renewed last
+    Nanos covered = 0;        // the time for which `added` stands
+  };
+  struct Derived {
+    uint32_t formula;
+    std::vector<uint32_t> inputs;  // counters of the task, or PlannedFormula::kSeconds
   };
   struct Task {
     uint32_t rank;
+    bool ended = false;
+    bool added_released = false;
     std::vector<Counter> counters;  // those that were opened
+    std::vector<Unit> units;        // one for each counter; those of others than firsts are unused
+    std::vector<Derived> derived;
+    std::vector<uint32_t> ratios;  // of each group of hardware events a counter
+    bool hardware = false;
   };
-  struct Encoded;
 
-  void Arrange(std::vector<Encoded>& encoded);
-  void NoteFailure(Event& event, int error);
-  static void Read(Task& task);
+  void AddCounters(Task& task, std::span<const int> descriptors);
+  void AddDerived(Task& task);
+  void AddSeries(const Metric& metric, uint32_t rank, std::string_view group = {});
+  void NoteFailures(std::span<const int> descriptors);
+  bool IsSoftware(const Counter& counter) const { return plan_.events[counter.event].IsSoftware(); }
+  void Switch(const Task& task, unsigned long request) const;
+  static void Read(Task& task, Nanos now);
+  static void Renew(Task& task, size_t first, std::span<const uint64_t> words, Nanos now);
+  double Increase(const Task& task, uint32_t input, double seconds) const;
+  double* WriteValues(Task& task, double seconds, double* to) const;
+  static void StartInterval(Task& task);
 
-  std::vector<Event> events_;  // as requests_
+  const Clock& clock_;
+  EventPlan plan_;
   std::vector<launch::PerfEvent> requests_;
+  std::vector<bool> told_;  // of events: their failure
   std::vector<Task> tasks_;
+  Nanos sampled_at_ = 0;
+  bool released_ = false;
   bool noted_mismatch_ = false;
 };
-
-std::vector<MetricDecl> PerfMetrics();
 
 }  // namespace sonde::collect

@@ -9,22 +9,27 @@
 #include <string>
 
 #include "core/status.h"
+#include "daemon/collect/source.h"
 
 namespace sonde::collect {
 
 class PfmLibrary {
  public:
   // Loads and initialises it; it looks at the machine then. What went wrong is told by Encode.
-  PfmLibrary();
+  explicit PfmLibrary(const Roots& roots = {});
   ~PfmLibrary();
   PfmLibrary(const PfmLibrary&) = delete;
   PfmLibrary& operator=(const PfmLibrary&) = delete;
 
   // The event as perf_event_open wants it, counted in user space. A failure says why in a few
-  // words.
+  // words. Events of a processor's own counters have PERF_TYPE_RAW, also where the kernel has
+  // another number for these counters, as on Arm.
   Status Encode(const std::string& event, perf_event_attr& attr) const;
 
  private:
+  bool IsProcessor(uint32_t type) const;
+
+  const std::string devices_;
   void* handle_ = nullptr;
   Status failure_;
 };
