@@ -128,4 +128,26 @@ Result<std::vector<ProfileEntry>> FindSteps(const Archive& archive, std::string_
                             text));
 }
 
+Result<ProfileEntry> FindRunning(const Archive& archive, std::string_view id) {
+  const auto found = FindSteps(archive, id);
+  if (!found.ok()) return found.status();
+  const ProfileEntry* running = nullptr;
+  for (const ProfileEntry& entry : *found) {
+    if (entry.running && (running == nullptr || running->endpoint.port == 0)) running = &entry;
+  }
+  if (running == nullptr) {
+    return Status(Code::kNotFound,
+                  fmt::format("{} is not running any more; 'sonde show {}' prints its report, "
+                              "'sonde serve' shows it in a browser",
+                              id, id));
+  }
+  if (running->endpoint.port == 0) {
+    return Status(Code::kNotFound,
+                  fmt::format("{} is running but serves nothing (http = off, or it has only just "
+                              "started)",
+                              id));
+  }
+  return *running;
+}
+
 }  // namespace sonde::cli

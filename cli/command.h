@@ -43,7 +43,9 @@ Environment DetectEnvironment();
 // The subcommand that was chosen; gives the exit code.
 using Run = std::function<int(const Environment&)>;
 
+void RegisterCounters(CLI::App& app, Run& run);
 void RegisterDoctor(CLI::App& app, Run& run);
+void RegisterEvents(CLI::App& app, Run& run);
 void RegisterLs(CLI::App& app, Run& run);
 void RegisterRun(CLI::App& app, Run& run);
 void RegisterServe(CLI::App& app, Run& run);
@@ -64,5 +66,8 @@ Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env);
 // The profiles that "123", "123.0", "123_4" or "123_4.0" means, newest first; kNotFound with how to
 // list if there are none.
 Result<std::vector<ProfileEntry>> FindSteps(const Archive& archive, std::string_view id);
+// The one of them that runs, with an endpoint if it has one by now; kNotFound says what to do
+// instead.
+Result<ProfileEntry> FindRunning(const Archive& archive, std::string_view id);
 
 }  // namespace sonde::cli

@@ -23,10 +23,11 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
+using Request = http::request<http::string_body>;
 using Response = http::response<http::string_body>;
 
-asio::awaitable<void> Get(std::string host, std::string port, http::request<http::empty_body> ask,
-                          Nanos timeout, Response& out) {
+asio::awaitable<void> Send(std::string host, std::string port, Request ask, Nanos timeout,
+                           Response& out) {
   auto resolver = asio::ip::tcp::resolver(co_await asio::this_coro::executor);
   beast::tcp_stream stream(co_await asio::this_coro::executor);
   stream.expires_after(std::chrono::nanoseconds(timeout));
@@ -40,6 +41,16 @@ asio::awaitable<void> Get(std::string host, std::string port, http::request<http
   out = parser.release();
 }
 
+// Of an error's body: {"error":{"code":N,"message":"..."}}.
+std::string MessageOf(std::string_view body) {
+  const Result<boost::json::value> value = ParseJson(body, "the head's answer");
+  if (!value.ok()) return std::string(value.status().message());
+  boost::system::error_code none;
+  const boost::json::value* message = value->find_pointer("/error/message", none);
+  if (message == nullptr || !message->is_string()) return "the head refuses it";
+  return std::string(message->get_string());
+}
+
 Status FromStatus(const Response& response, std::string_view what) {
   switch (response.result()) {
     case http::status::ok:
@@ -49,6 +60,8 @@ Status FromStatus(const Response& response, std::string_view what) {
       return {Code::kPermission, fmt::format("{}: the head refuses the token", what)};
     case http::status::not_found:
       return {Code::kNotFound, fmt::format("{}: the head does not know it", what)};
+    case http::status::bad_request:
+      return {Code::kInvalid, MessageOf(response.body())};
     default:
       return {Code::kUnavailable,
               fmt::format("{}: the head answers {}", what, response.result_int())};
@@ -71,12 +84,12 @@ std::string PercentEncode(std::string_view text) {
   return out;
 }
 
-Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target,
-                            Nanos timeout) try {
+namespace {
+
+Result<std::string> Exchange(const Endpoint& endpoint, Request ask, Nanos timeout) try {
   // The head serves its host's loopback unless it is told otherwise.
   const std::string host = endpoint.host == HostName() ? "127.0.0.1" : endpoint.host;
   const std::string what = fmt::format("ask the head at {}:{}", endpoint.host, endpoint.port);
-  http::request<http::empty_body> ask(http::verb::get, target, 11);
   ask.set(http::field::host, fmt::format("{}:{}", host, endpoint.port));
   ask.set(http::field::authorization, "Bearer " + endpoint.token);
   ask.set(http::field::user_agent, "sonde/" SONDE_VERSION);
@@ -85,7 +98,8 @@ Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target,
   Response response;
   std::exception_ptr failure;
   bool ended = false;
-  asio::co_spawn(context, Get(host, std::to_string(endpoint.port), ask, timeout, response),
+  asio::co_spawn(context,
+                 Send(host, std::to_string(endpoint.port), std::move(ask), timeout, response),
                  [&](std::exception_ptr e) {
                    failure = std::move(e);
                    ended = true;
@@ -103,6 +117,21 @@ Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target,
   return std::move(response.body());
 } catch (const std::exception& e) {
   return Status(Code::kUnavailable, std::string("ask the head: ") + e.what());
+}
+
+}  // namespace
+
+Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target, Nanos timeout) {
+  return Exchange(endpoint, Request(http::verb::get, target, 11), timeout);
+}
+
+Result<std::string> TellHead(const Endpoint& endpoint, const std::string& target,
+                             const std::string& json, Nanos timeout) {
+  Request tell(http::verb::post, target, 11);
+  tell.set(http::field::content_type, "application/json");
+  tell.body() = json;
+  tell.prepare_payload();
+  return Exchange(endpoint, std::move(tell), timeout);
 }
 
 }  // namespace sonde::cli

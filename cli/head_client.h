@@ -15,6 +15,10 @@ namespace sonde::cli {
 // nobody listens, kPermission for 401, kNotFound for 404.
 Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target, Nanos timeout);
 
+// POST of a JSON body, in the same way. A 400 is kInvalid with what the head says.
+Result<std::string> TellHead(const Endpoint& endpoint, const std::string& target,
+                             const std::string& json, Nanos timeout);
+
 // Everything but letters, digits, '-', '.', '_' and '~' as %XX.
 std::string PercentEncode(std::string_view text);
 

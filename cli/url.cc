@@ -12,24 +12,9 @@ namespace {
 int Url(const std::string& id, const Environment& env) {
   const auto archive = OpenArchive(env);
   if (!archive.ok()) return Fail(archive.status());
-  const auto found = FindSteps(**archive, id);
-  if (!found.ok()) return Fail(found.status());
-  const ProfileEntry* running = nullptr;
-  for (const ProfileEntry& entry : *found) {
-    if (entry.running && (running == nullptr || running->endpoint.port == 0)) running = &entry;
-  }
-  if (running == nullptr) {
-    return Fail({Code::kNotFound,
-                 fmt::format("{} is not running any more; 'sonde show {}' prints its report, "
-                             "'sonde serve' shows it in a browser",
-                             id, id)});
-  }
+  const auto running = FindRunning(**archive, id);
+  if (!running.ok()) return Fail(running.status());
   const Endpoint& endpoint = running->endpoint;
-  if (endpoint.port == 0) {
-    return Fail({Code::kNotFound, fmt::format("{} is running but serves no pages (http = off, or "
-                                              "it has only just started)",
-                                              id)});
-  }
   const std::string host = text::Printable(endpoint.host);
   const std::string url =
       fmt::format("http://localhost:{}/?token={}", endpoint.port, PercentEncode(endpoint.token));

@@ -41,6 +41,12 @@ class DataSource {
   // per-node series: their own, host and job.
   using Callback = std::function<void(Result<Answer>)>;
   virtual void Query(const QuerySpec& spec, Callback callback) const = 0;
+
+  // Has the nodes of a running step leave the processors' counters to other programs, or count
+  // again. kInvalid for a step that counts nothing, kNotFound for one that does not run.
+  virtual Status PauseCounters(const JobStep& id, bool /*paused*/) const {
+    return {Code::kNotFound, "step " + id.ToString() + " does not run any more"};
+  }
 };
 
 }  // namespace sonde::web

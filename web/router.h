@@ -43,5 +43,6 @@ std::span<const Route> MetricsRoutes();
 std::span<const Route> ProfileRoutes();
 std::span<const Route> SeriesRoutes();
 std::span<const Route> OpenTsdbRoutes();
+std::span<const Route> CounterRoutes();
 
 }  // namespace sonde::web

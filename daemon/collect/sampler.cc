@@ -61,6 +61,7 @@ Sampler::Sampler(const Options& options) {
   auto perf =
       std::make_unique<PerfSource>(EventChoice{options.events, options.event_sets, options.roots});
   perf_ = perf.get();
+  handover_ = std::make_unique<Handover>(roots, *tasks_, *perf_);
   AddSource(std::move(perf));
 }
 
@@ -75,6 +76,7 @@ void Sampler::AddSource(std::unique_ptr<Source> source) {
 
 void Sampler::Sample(Nanos now) {
   const Nanos start = Clock::System().Monotonic();
+  if (handover_ != nullptr) handover_->Look(now);
   for (const auto& source : sources_) source->Sample(now);
   for (size_t g = 0; g < kGroups; ++g) {
     const auto group = static_cast<Group>(g);
@@ -161,6 +163,9 @@ std::vector<std::string> Sampler::TakeNotes() {
   std::vector<std::string> notes;
   for (const auto& source : sources_) {
     for (std::string& note : source->TakeNotes()) notes.push_back(std::move(note));
+  }
+  if (handover_ != nullptr) {
+    for (std::string& note : handover_->TakeNotes()) notes.push_back(std::move(note));
   }
   return notes;
 }

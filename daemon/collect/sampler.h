@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/collect/counters/handover.h"
 #include "daemon/collect/counters/perf.h"
 #include "daemon/collect/file_reader.h"
 #include "daemon/collect/job/tasks.h"
@@ -49,6 +50,10 @@ class Sampler {
   TasksSource& tasks() { return *tasks_; }
   // The tasks' events; nullptr below level 3.
   PerfSource* perf() { return perf_; }
+  // Leaves the processor's counters to others until told otherwise.
+  void PauseCounters(bool paused) {
+    if (handover_ != nullptr) handover_->SetPaused(paused);
+  }
   // To both of them.
   void TaskExited(uint32_t rank, const std::optional<TaskTotals>& totals);
   // The last tick came too late to be taken at its time.
@@ -78,6 +83,7 @@ class Sampler {
   SelfSource* self_ = nullptr;
   TasksSource* tasks_ = nullptr;
   PerfSource* perf_ = nullptr;
+  std::unique_ptr<Handover> handover_;
 };
 
 }  // namespace sonde::collect

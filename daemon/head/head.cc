@@ -102,10 +102,12 @@ Status Head::Start(UniqueFd listen) {
   archive_->Create(record_.Description());
   record_.OnSeal([this](const SealedBlock& block) { StoreReduced(block); });
   source_ = std::make_shared<LiveSource>(
-      record_, [this](std::string spec, std::function<void(tree::ReplyMessage)> reply) {
+      record_,
+      [this](std::string spec, std::function<void(tree::ReplyMessage)> reply) {
         loop_.Post(
             [this, spec = std::move(spec), reply = std::move(reply)] { AskNodes(spec, reply); });
-      });
+      },
+      [this](bool paused) { loop_.Post([this, paused] { PauseCounters(paused); }); });
   serve_timer_ = loop_.After(kServeAfter, [this] { Serve(); });
   if (launch_.role == Role::kSolo && launch_.job.job_nodes > 1) {
     AddNote(
@@ -154,6 +156,7 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   control->SetMaxMessage(tree::kMaxMessage);
   children_.Add(*control, index);
   Send(*control, Type::kWelcome, Encode(tree::Welcome{index, config_.fanout}));
+  if (counters_paused_) Send(*control, Type::kCounters, "\1");
   nodes_.emplace_back().control = std::move(control);
   return index;
 }
@@ -377,6 +380,16 @@ void Head::Serve() {
   }
   server_ = *std::move(server);
   archive_->PutEndpoint(record_.Description().launch_host, server_->port(), options.token);
+}
+
+void Head::PauseCounters(bool paused) {
+  if (std::exchange(counters_paused_, paused) == paused) return;
+  const std::string_view word(paused ? "\1" : "\0", 1);
+  for (const NodeState& node : nodes_) {
+    if (node.control != nullptr) Send(*node.control, Type::kCounters, word);
+  }
+  AddNote(fmt::format("the processors' counters were {} at {}, as the user asked",
+                      paused ? "paused" : "resumed", FormatTime(Clock::System().Now())));
 }
 
 void Head::AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> reply) {

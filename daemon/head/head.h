@@ -96,6 +96,7 @@ class Head {
   // HTTP.
   void Serve();
   void AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> reply);
+  void PauseCounters(bool paused);
 
   // The end.
   void CheckNodesDone();
@@ -123,6 +124,7 @@ class Head {
   uint32_t byes_ = 0;
   size_t gone_nodes_ = 0;  // these, and the lost
   uint64_t next_query_ = 1;
+  bool counters_paused_ = false;
   Status block_refused_;
   SchemaCache block_schemas_;
 

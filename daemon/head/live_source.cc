@@ -84,6 +84,20 @@ void LiveSource::Query(const QuerySpec& spec, Callback callback) const {
   FromNodes(std::move(rest), job, std::move(callback));
 }
 
+Status LiveSource::PauseCounters(const JobStep& id, bool paused) const {
+  constexpr int kCountersLevel = 3;
+  const Result<Profile> profile = GetProfile(id);
+  if (!profile.ok()) return profile.status();
+  if (profile->job.level < kCountersLevel) {
+    return {Code::kInvalid,
+            fmt::format("step {} counts no events: it runs at level {}, they are counted from "
+                        "level {} on",
+                        profile->job.id.ToString(), profile->job.level, kCountersLevel)};
+  }
+  pause_(paused);
+  return {};
+}
+
 Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
                                             const JobDescription& job) const {
   const TimeRange range = DataRange(spec);

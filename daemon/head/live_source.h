@@ -21,12 +21,17 @@ class LiveSource final : public web::DataSource {
   // Sends a query to the nodes; from any thread. The reply comes on the loop's thread.
   using AskNodes = std::function<void(std::string spec, std::function<void(tree::ReplyMessage)>)>;
 
-  LiveSource(const StepRecord& record, AskNodes ask) : record_(record), ask_(std::move(ask)) {}
+  // Tells the nodes to leave the processors' counters to others, or to count; from any thread.
+  using PauseCountersOf = std::function<void(bool paused)>;
+
+  LiveSource(const StepRecord& record, AskNodes ask, PauseCountersOf pause)
+      : record_(record), ask_(std::move(ask)), pause_(std::move(pause)) {}
 
   Result<std::vector<JobDescription>> Jobs(size_t limit) const override;
   Result<Profile> GetProfile(const JobStep& id) const override;
   Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
+  Status PauseCounters(const JobStep& id, bool paused) const override;
 
  private:
   Result<web::Answer> FromReduced(const QuerySpec& spec, const JobDescription& job) const;
@@ -34,6 +39,7 @@ class LiveSource final : public web::DataSource {
 
   const StepRecord& record_;
   AskNodes ask_;
+  PauseCountersOf pause_;
 };
 
 }  // namespace sonde::head

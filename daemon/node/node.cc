@@ -176,6 +176,9 @@ void Node::OnControlMessage(uint8_t type, std::string_view payload) {
       return OnParent(payload);
     case Type::kListen:
       return OnListen();
+    case Type::kCounters:
+      if (payload.size() == 1) recorder_.sampler().PauseCounters(payload[0] != 0);
+      return;
     case Type::kByeAck:
       bye_acked_ = true;
       return CheckDelivered();

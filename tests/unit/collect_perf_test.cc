@@ -4,7 +4,6 @@
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "daemon/collect/counters/perf.h"
+#include "tests/unit/collect_feed.h"
 #include "tests/unit/collect_tree.h"
 
 namespace sonde::collect {
@@ -36,32 +36,6 @@ int Group(const std::vector<uint64_t>& words) {
   return ends[0];
 }
 int Open() { return dup(STDIN_FILENO); }
-
-// A counter whose every read gives the next of the groups it was told; ioctls on it fail.
-class Feed {
- public:
-  Feed() {
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends_) != 0) std::abort();
-  }
-  ~Feed() { close(ends_[1]); }
-  int descriptor() const { return ends_[0]; }
-  void Say(const std::vector<uint64_t>& words) const {
-    std::vector<uint64_t> group = {words.size() - 2};
-    group.insert(group.end(), words.begin(), words.end());
-    const size_t bytes = group.size() * sizeof(uint64_t);
-    if (write(ends_[1], group.data(), bytes) != static_cast<ssize_t>(bytes)) std::abort();
-  }
-
- private:
-  int ends_[2];
-};
-
-class FakeClock final : public Clock {
- public:
-  Nanos Now() const override { return time; }
-  Nanos Monotonic() const override { return time; }
-  Nanos time = kSecond;
-};
 
 // On a processor that has no event set of its own.
 class Perf {

@@ -60,6 +60,7 @@ class Planner {
       if (const std::string_view item = Trim(list.substr(0, comma)); !item.empty()) AddItem(item);
       list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
     }
+    plan_.set = set_.name;
     NoteUnknown();
     Order();
     AddFormulas();

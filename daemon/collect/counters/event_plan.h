@@ -36,6 +36,7 @@ struct PlannedFormula {
 };
 
 struct EventPlan {
+  std::string set;                   // name of the processor's event set
   std::vector<PlannedEvent> events;  // at most launch::kMaxEvents; those of a group together
   std::vector<std::string> groups;
   std::vector<PlannedFormula> formulas;  // of several for one metric the best comes first

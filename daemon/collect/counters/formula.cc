@@ -108,6 +108,7 @@ class Formula::Parser {
 
 Result<Formula> Formula::Parse(std::string_view text) {
   Formula formula;
+  formula.text_ = text;
   SONDE_RETURN_IF_ERROR(Parser(text, formula).Run());
   return formula;
 }

@@ -27,6 +27,7 @@ class Formula {
   // kInvalid says what was expected and where.
   static Result<Formula> Parse(std::string_view text);
 
+  const std::string& text() const { return text_; }
   // Each once, in the order of their first use.
   const std::vector<std::string>& names() const { return names_; }
   // The values of names(), in their order. What is missing (NaN), and what is not finite (a
@@ -42,6 +43,7 @@ class Formula {
   };
   class Parser;
 
+  std::string text_;
   std::vector<Step> steps_;  // in reverse Polish order
   std::vector<std::string> names_;
 };

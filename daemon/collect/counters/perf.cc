@@ -7,31 +7,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <map>
 
+#include "daemon/collect/counters/probe.h"
 #include "daemon/collect/counters/vocabulary.h"
 
 namespace sonde::collect {
 namespace {
-
-std::string Reason(int error) {
-  switch (error) {
-    case ENOENT:
-    case EOPNOTSUPP:
-    case ENODEV:
-      return "this machine has no such counters, as is common in virtual machines";
-    case EACCES:
-    case EPERM:
-      return "not permitted; see kernel.perf_event_paranoid";
-    case EINVAL:
-      return "not with the others of its group, or not on this processor";
-    default:
-      return std::strerror(error);
-  }
-}
 
 double Seconds(Nanos time) { return static_cast<double>(time) / static_cast<double>(kSecond); }
 
@@ -122,7 +105,7 @@ void PerfSource::NoteFailures(std::span<const int> descriptors) {
   for (size_t i = 0; i < descriptors.size(); ++i) {
     if (descriptors[i] >= 0 || told_[i]) continue;
     told_[i] = true;
-    failures[Reason(-descriptors[i])].push_back(plan_.events[i].text);
+    failures[WhyNotCounted(-descriptors[i])].push_back(plan_.events[i].text);
   }
   for (const auto& [reason, events] : failures) {
     notes_.push_back(fmt::format(

@@ -52,6 +52,38 @@ Status PfmLibrary::Encode(const std::string& event, perf_event_attr& attr) const
   return {Code::kInvalid, Find<decltype(pfm_strerror)>(handle_, "pfm_strerror")(error)};
 }
 
+Status PfmLibrary::ForEach(const std::function<void(const PfmEvent&)>& f) const {
+  if (!failure_.ok()) return failure_;
+  const auto pmu_info = Find<decltype(pfm_get_pmu_info)>(handle_, "pfm_get_pmu_info");
+  const auto event_info = Find<decltype(pfm_get_event_info)>(handle_, "pfm_get_event_info");
+  const auto next = Find<decltype(pfm_get_event_next)>(handle_, "pfm_get_event_next");
+  const auto attr_info =
+      Find<decltype(pfm_get_event_attr_info)>(handle_, "pfm_get_event_attr_info");
+  if (pmu_info == nullptr || event_info == nullptr || next == nullptr || attr_info == nullptr) {
+    return {Code::kUnsupported, std::string(kName) + " is too old to list events"};
+  }
+  const auto text = [](const char* t) { return std::string(t == nullptr ? "" : t); };
+  for (int p = PFM_PMU_NONE; p < PFM_PMU_MAX; ++p) {
+    pfm_pmu_info_t pmu = {};
+    pmu.size = sizeof(pmu);
+    if (pmu_info(static_cast<pfm_pmu_t>(p), &pmu) != PFM_SUCCESS || pmu.is_present == 0) continue;
+    for (int e = pmu.first_event; e != -1; e = next(e)) {
+      pfm_event_info_t info = {};
+      info.size = sizeof(info);
+      if (event_info(e, PFM_OS_PERF_EVENT, &info) != PFM_SUCCESS) continue;
+      PfmEvent event{text(pmu.name), text(info.name), text(info.desc), {}};
+      for (int a = 0; a < info.nattrs; ++a) {
+        pfm_event_attr_info_t mask = {};
+        mask.size = sizeof(mask);
+        if (attr_info(e, a, PFM_OS_PERF_EVENT, &mask) != PFM_SUCCESS) continue;
+        if (mask.type == PFM_ATTR_UMASK) event.masks.push_back({text(mask.name), text(mask.desc)});
+      }
+      f(event);
+    }
+  }
+  return {};
+}
+
 // The counters of processors say which of these have them; those beside the processors have a
 // `cpumask` instead.
 bool PfmLibrary::IsProcessor(uint32_t type) const {

@@ -6,12 +6,26 @@
 
 #include <linux/perf_event.h>
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "core/status.h"
 #include "daemon/collect/source.h"
 
 namespace sonde::collect {
+
+// An event as the library lists it.
+struct PfmEvent {
+  std::string pmu;  // the counters that have it, such as "perf" or "skx"
+  std::string name;
+  std::string about;
+  struct Mask {
+    std::string name;
+    std::string about;
+  };
+  std::vector<Mask> masks;  // NAME:MASK
+};
 
 class PfmLibrary {
  public:
@@ -25,6 +39,10 @@ class PfmLibrary {
   // words. Events of a processor's own counters have PERF_TYPE_RAW, also where the kernel has
   // another number for these counters, as on Arm.
   Status Encode(const std::string& event, perf_event_attr& attr) const;
+
+  // Calls f for every event of the counters that this machine has. What went wrong is told as by
+  // Encode.
+  Status ForEach(const std::function<void(const PfmEvent&)>& f) const;
 
  private:
   bool IsProcessor(uint32_t type) const;

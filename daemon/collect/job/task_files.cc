@@ -1,5 +1,6 @@
 #include "daemon/collect/job/task_files.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace sonde::collect {
@@ -19,8 +20,13 @@ bool ParseTaskStat(std::string_view text, TaskStat& stat) {
   // The name ends at the last bracket: what follows has none.
   const void* const bracket = memrchr(text.data(), ')', text.size());
   if (bracket == nullptr) return false;
-  Cursor at(text.substr(static_cast<size_t>(static_cast<const char*>(bracket) - text.data()) + 1));
+  const auto behind = static_cast<size_t>(static_cast<const char*>(bracket) - text.data());
+  Cursor at(text.substr(behind + 1));
   stat = {};
+  if (const size_t open = text.find('('); open < behind) {
+    const std::string_view name = text.substr(open + 1, behind - open - 1);
+    std::copy_n(name.begin(), std::min(name.size(), stat.name.size() - 1), stat.name.begin());
+  }
   const std::string_view state = at.Word();
   uint64_t parent = 0;
   if (state.size() != 1 || !at.Unsigned(parent) || parent > INT32_MAX) return false;

@@ -34,7 +34,11 @@ inline constexpr size_t kTaskCounters = 11;
 inline constexpr size_t kFirstIoCounter = kCallReadBytes;
 using TaskCounters = std::array<double, kTaskCounters>;
 
+// A process's name as the kernel keeps it: at most 15 bytes, whatever they are, and zeros.
+using ProcessName = std::array<char, 16>;
+
 struct TaskStat {
+  ProcessName name{};
   char state = '?';
   pid_t parent = 0;
   uint64_t start = 0;  // in ticks since boot: tells one holder of a pid from the next

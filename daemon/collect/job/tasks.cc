@@ -227,6 +227,15 @@ pid_t TasksSource::MainProcess(size_t task) const {
   return runs ? wanted.pid : 0;
 }
 
+void TasksSource::ListProcesses(std::vector<TaskProcess>& to) const {
+  for (const Task& task : tasks_) {
+    for (const Process& process : task.processes) {
+      if (process.ended || process.stat.state == 'Z') continue;
+      to.push_back({process.pid, process.stat.start, process.stat.name});
+    }
+  }
+}
+
 void TasksSource::Sample(Nanos now) {
   double* values = values_.data();
   for (Task& task : tasks_) {

@@ -39,6 +39,13 @@ struct TaskTotals {
   double major_faults = 0;
 };
 
+// A process of a task.
+struct TaskProcess {
+  pid_t pid = 0;
+  uint64_t start = 0;  // with the pid it is one process for ever
+  ProcessName name{};
+};
+
 class TasksSource final : public Source {
  public:
   // `buffer` is shared with other sources and outlives this one.
@@ -56,6 +63,8 @@ class TasksSource final : public Source {
   // for it.
   size_t task_count() const;
   pid_t MainProcess(size_t task) const;
+  // Adds the processes of the last sample that had not ended.
+  void ListProcesses(std::vector<TaskProcess>& to) const;
 
   std::string_view name() const override { return "tasks"; }
   Group group() const override { return Group::kTask; }

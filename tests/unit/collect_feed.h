@@ -1,0 +1,41 @@
+// Counters that give what a test says, and a clock that stands where it is put.
+#pragma once
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "core/time.h"
+
+namespace sonde::collect {
+
+// A counter whose every read gives the next of the groups it was told; ioctls on it fail.
+class Feed {
+ public:
+  Feed() {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends_) != 0) std::abort();
+  }
+  ~Feed() { close(ends_[1]); }
+  int descriptor() const { return ends_[0]; }
+  void Say(const std::vector<uint64_t>& words) const {
+    std::vector<uint64_t> group = {words.size() - 2};
+    group.insert(group.end(), words.begin(), words.end());
+    const size_t bytes = group.size() * sizeof(uint64_t);
+    if (write(ends_[1], group.data(), bytes) != static_cast<ssize_t>(bytes)) std::abort();
+  }
+
+ private:
+  int ends_[2];
+};
+
+class FakeClock final : public Clock {
+ public:
+  Nanos Now() const override { return time; }
+  Nanos Monotonic() const override { return time; }
+  Nanos time = kSecond;
+};
+
+}  // namespace sonde::collect

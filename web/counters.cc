@@ -1,0 +1,46 @@
+// POST /api/v1/counters: has a running step leave the processors' counters to other programs, or
+// count again.
+#include "profiles/json_parse.h"
+#include "profiles/json_writer.h"
+#include "web/router.h"
+
+namespace sonde::web {
+namespace {
+
+struct Asked {
+  std::string job;
+  bool paused = false;
+};
+
+Result<Asked> ParseAsked(std::string_view body) {
+  const Result<boost::json::value> value = ParseJson(body, "the body");
+  if (!value.ok()) return value.status();
+  const Status wrong(Code::kInvalid, R"(expected {"job": "JOB.STEP", "paused": true or false})");
+  const boost::json::object* object = value->if_object();
+  if (object == nullptr) return wrong;
+  const boost::json::value* job = object->if_contains("job");
+  const boost::json::value* paused = object->if_contains("paused");
+  if (job == nullptr || !job->is_string() || paused == nullptr || !paused->is_bool()) return wrong;
+  return Asked{std::string(job->get_string()), paused->get_bool()};
+}
+
+void PostCounters(const Context& context, const Request& request, Reply reply) {
+  const Result<Asked> asked = ParseAsked(request.body);
+  if (!asked.ok()) return reply(ErrorResponse(asked.status()));
+  const JobStep id = JobStep::Parse(asked->job);
+  if (const Status status = context.source->PauseCounters(id, asked->paused); !status.ok()) {
+    return reply(ErrorResponse(status));
+  }
+  Response response;
+  JsonWriter json(response.body);
+  json.BeginObject().Field("job", asked->job).Field("paused", asked->paused).EndObject();
+  reply(std::move(response));
+}
+
+constexpr Route kRoutes[] = {{"/api/v1/counters", nullptr, PostCounters}};
+
+}  // namespace
+
+std::span<const Route> CounterRoutes() { return kRoutes; }
+
+}  // namespace sonde::web
