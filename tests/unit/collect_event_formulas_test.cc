@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <map>
 #include <string>
@@ -77,6 +78,29 @@ TEST(EventFormulas, FlopsAreThoseOfEveryInstruction) {
     }
   }
   EXPECT_EQ(sets, Sets().size() - 3) << "only Haswell, Neoverse N1 and the generic set have none";
+}
+
+// Intel's event 0xc7: a bit for each precision and width. Every bit is counted once, and by an
+// event whose name says what it is worth.
+TEST(EventFormulas, EveryKindOfIntelsInstructionsIsCountedOnce) {
+  constexpr double kWorth[] = {1, 1, 2, 4, 4, 8, 8, 16};  // double and single, scalar to 512 bits
+  for (const EventSet& set : Sets()) {
+    uint64_t seen = 0;
+    for (const Event& e : set.events()) {
+      const uint64_t raw = Raw(e.specs.back()).value_or(0);
+      if (set.processors.empty() || set.processors[0].vendor != "GenuineIntel") continue;
+      if ((raw & 0xff) != 0xc7) continue;
+      for (size_t bit = 0; bit < 8; ++bit) {
+        if ((raw >> 8 & 1U << bit) == 0) continue;
+        EXPECT_EQ(seen >> bit & 1, 0u) << set.file << ' ' << e.name;
+        EXPECT_EQ(Flops(set, e.name), kWorth[bit]) << set.file << ' ' << e.name;
+        EXPECT_FALSE(e.name.starts_with(bit % 2 == 0 ? "single_" : "double_")) << e.name;
+        seen |= 1U << bit;
+      }
+    }
+    const bool none = FormulasOf(set, "task_flops_per_second").empty() || seen == 0;
+    EXPECT_EQ(seen, none ? 0 : set.file == "broadwell_ep" ? 0x3f : 0xff) << set.file;
+  }
 }
 
 TEST(EventFormulas, TheVectorShareIsOfWhatIsNotScalar) {
