@@ -38,6 +38,8 @@ find_path(SLURM_INCLUDE slurm/spank.h REQUIRED)
 if(SONDE_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
+  # Linked by a test alone, which compares the event sets with its tables.
+  find_library(PFM_LIBRARY pfm REQUIRED)
 endif()
 if(SONDE_BENCH)
   find_package(benchmark REQUIRED)

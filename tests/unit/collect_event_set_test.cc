@@ -131,7 +131,7 @@ TEST(EventSet, TheSitesOwnComesBeforeTheBuiltIn) {
   EXPECT_EQ(FindEventSet({"GenuineIntel", 6, 0x55}, tree.path(), notes).name, "Site");
   EXPECT_THAT(notes, ElementsAre(HasSubstr("a.events:3: expected `group NAME`")));
   notes.clear();
-  EXPECT_EQ(FindEventSet({"Unheard", 1, 1}, "", notes).name, "Generic");
+  EXPECT_EQ(FindEventSet({"Unheard", 1, 1}, "", notes).name, "Any processor");
   EXPECT_THAT(notes, IsEmpty());
 }
 

@@ -133,6 +133,17 @@ TEST_F(Endpoints, TheNativeProfileReadsBack) {
 
 // ---- What the router refuses ----
 
+TEST_F(Endpoints, CountersArePausedOnlyByAWholeRequestForARunningStep) {
+  constexpr char kPath[] = "/api/v1/counters";
+  for (const char* body : {"", "[]", "{}", R"({"job": "1.0"})", R"({"job": 1, "paused": true})",
+                           R"({"job": "1.0", "paused": "yes"})"}) {
+    EXPECT_EQ(Post(kPath, body).status, 400) << body;
+  }
+  EXPECT_THAT(Post(kPath, R"({"job": "1.0", "paused": 1})").body, HasSubstr("true or false"));
+  EXPECT_EQ(Post(kPath, R"({"job": "99.0", "paused": true})").status, 404);
+  EXPECT_EQ(Get(kPath).status, 405);
+}
+
 TEST_F(Endpoints, WrongPathsMethodsAndTypesAreRefusedAsJson) {
   EXPECT_EQ(Json(Get("/nothing"), 404).at("error").at("code"), 404);
   EXPECT_EQ(Get("/../etc/passwd").status, 404);
