@@ -143,7 +143,7 @@ Result<ProfileEntry> FindRunning(const Archive& archive, std::string_view id) {
   }
   if (running->endpoint.port == 0) {
     return Status(Code::kNotFound,
-                  fmt::format("{} is running but serves nothing (http = off, or it has only just "
+                  fmt::format("{} is running but serves no pages (http = off, or it has only just "
                               "started)",
                               id));
   }

@@ -52,8 +52,10 @@ void Add(CLI::App& app, Run& run, const char* verb, const char* help, bool pause
 
 }  // namespace
 
-void RegisterCounters(CLI::App& app, Run& run) {
+void RegisterPause(CLI::App& app, Run& run) {
   Add(app, run, "pause", "Leave the processors' counters of a running step to a profiler", true);
+}
+void RegisterResume(CLI::App& app, Run& run) {
   Add(app, run, "resume", "Count again what was paused", false);
 }
 

@@ -13,10 +13,9 @@ struct Asked {
 };
 
 Result<Asked> ParseAsked(std::string_view body) {
-  const Result<boost::json::value> value = ParseJson(body, "the body");
-  if (!value.ok()) return value.status();
   const Status wrong(Code::kInvalid, R"(expected {"job": "JOB.STEP", "paused": true or false})");
-  const boost::json::object* object = value->if_object();
+  const Result<boost::json::value> value = ParseJson(body, "the body");
+  const boost::json::object* object = value.ok() ? value->if_object() : nullptr;
   if (object == nullptr) return wrong;
   const boost::json::value* job = object->if_contains("job");
   const boost::json::value* paused = object->if_contains("paused");
