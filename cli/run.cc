@@ -11,12 +11,14 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <span>
 
 #include "cli/command.h"
 #include "cli/install.h"
 #include "core/launch.h"
 #include "core/options.h"
 #include "spank/lifeline.h"
+#include "spank/machine_open.h"
 #include "spank/perf_open.h"
 #include "spank/process.h"
 #include "spank/random.h"
@@ -170,8 +172,16 @@ void SendTask(spank::Lifeline& lifeline, pid_t pid, int level) {
   std::string packet;
   const spank::Deadline deadline(milliseconds(2000));
   if (level >= 3 && lifeline.Receive(packet, deadline) == spank::Lifeline::Event::kPacket) {
-    if (const auto events = spank::ParseEvents(packet); events.ok() && !events->empty()) {
-      opened = spank::OpenEvents(pid, *events, spank::PerfEventParanoid());
+    const auto events = spank::ParseEvents(packet);
+    if (events.ok()) {
+      // As far as the user may: on most machines only root.
+      spank::OfferMachineEvents(events->machine,
+                                [&](const launch::Writer& machine, std::span<const int> which) {
+                                  (void)lifeline.Send(machine.packet(), which);
+                                });
+    }
+    if (events.ok() && !events->task.empty()) {
+      opened = spank::OpenEvents(pid, events->task, spank::PerfEventParanoid());
       message.Add(key::kPerf, opened.results);
       for (const auto& fd : opened.fds) fds.push_back(fd.get());
     }

@@ -20,18 +20,25 @@
 //                                   a task ended: its wait status, and what it and the descendants
 //                                   it waited for have used, as wait4() gives it; absent where the
 //                                   launcher cannot know
+//   'M' first=I\nperf=E,E,...\n      the machine's events from the I-th of the daemon's list on, as
+//                                   in 'T'; several packets, as they are many. No perf: the step
+//                                   may not have them, as it shares the node or the site forbids it
 //   end of file                     finish: deliver, report, leave
 //
 // and daemon to launcher:
 //
-//   'E' count u8, count * PerfEvent which events to open for every task; at level 3 and above, at
-//                                   once when the daemon starts
+//   'E' count u8, count * PerfEvent, count u8, count * MachineEvent
+//                                   which events to open for every task, and once for the machine;
+//                                   at level 3 and above, at once when the daemon starts
 //   'R' text                        a piece of the closing report, to be printed as it is
 //   end of file                     done
 //
 // Perf descriptors count the task, its threads and its children from its exec on. read() gives
 // PERF_FORMAT_GROUP with both times: only the first of a group that opened is to be read, and its
 // values are those of the group's events that opened, in order.
+//
+// A machine event counts one device beside the processors, whoever uses it, from when it is opened:
+// read() gives its value and both times.
 //
 // A packet is at most kMaxPacket bytes. Values hold no newline and no zero byte. The reader ignores
 // keys it does not know, so plugin and daemon may differ by a release.
@@ -52,10 +59,12 @@ inline constexpr int kListenFd = 4;
 inline constexpr int kApplicationFd = 5;
 inline constexpr size_t kMaxPacket = 32768;
 inline constexpr size_t kMaxEvents = 32;
+inline constexpr size_t kMaxMachineEvents = 64;
 
 inline constexpr char kLaunch = 'L';
 inline constexpr char kTask = 'T';
 inline constexpr char kTaskExit = 'X';
+inline constexpr char kMachine = 'M';
 inline constexpr char kEvents = 'E';
 inline constexpr char kReport = 'R';
 
@@ -70,6 +79,17 @@ struct PerfEvent {
   uint64_t config2;
 };
 static_assert(sizeof(PerfEvent) == 32);
+
+// One event of a device that has counters of its own: energy meters, memory controllers. The plugin
+// opens it only for devices it knows to tell no more than that, and only on a processor that the
+// device names.
+struct MachineEvent {
+  char pmu[32];  // as in /sys/bus/event_source/devices, zero-terminated
+  uint32_t cpu;
+  uint32_t unused;
+  uint64_t config;
+};
+static_assert(sizeof(MachineEvent) == 48);
 
 // Keys of the launch message. Times are decimal nanoseconds.
 namespace key {
@@ -110,6 +130,7 @@ inline constexpr std::string_view kRank = "rank";    // in the step
 inline constexpr std::string_view kLocal = "local";  // on the node
 inline constexpr std::string_view kPid = "pid";
 inline constexpr std::string_view kPerf = "perf";
+inline constexpr std::string_view kFirst = "first";
 inline constexpr std::string_view kStatus = "status";      // as wait() gives it
 inline constexpr std::string_view kUserTime = "user";      // nanoseconds
 inline constexpr std::string_view kSystemTime = "system";  // nanoseconds

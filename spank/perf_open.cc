@@ -67,16 +67,30 @@ int Open(pid_t pid, const PerfEvent& event, int group, int paranoid) {
   }
 }
 
+// A count in one byte, and so many of T.
+template <typename T>
+bool TakeList(std::string_view& packet, size_t most, std::vector<T>& list) {
+  if (packet.empty()) return false;
+  const size_t count = static_cast<unsigned char>(packet[0]);
+  if (count > most || packet.size() < 1 + count * sizeof(T)) return false;
+  list.resize(count);
+  if (count > 0) std::memcpy(list.data(), packet.data() + 1, count * sizeof(T));
+  packet.remove_prefix(1 + count * sizeof(T));
+  return true;
+}
+
 }  // namespace
 
-Result<std::vector<PerfEvent>> ParseEvents(std::string_view packet) {
+Result<AskedEvents> ParseEvents(std::string_view packet) {
   const Status bad(Code::kInvalid, "sonded sent a malformed list of events");
-  if (packet.size() < 2 || packet[0] != launch::kEvents) return bad;
-  const size_t count = static_cast<unsigned char>(packet[1]);
-  if (count > launch::kMaxEvents || packet.size() != 2 + count * sizeof(PerfEvent)) return bad;
-  std::vector<PerfEvent> events(count);
-  if (count > 0) std::memcpy(events.data(), packet.data() + 2, count * sizeof(PerfEvent));
-  return events;
+  if (packet.empty() || packet[0] != launch::kEvents) return bad;
+  packet.remove_prefix(1);
+  AskedEvents asked;
+  if (!TakeList(packet, launch::kMaxEvents, asked.task) ||
+      !TakeList(packet, launch::kMaxMachineEvents, asked.machine) || !packet.empty()) {
+    return bad;
+  }
+  return asked;
 }
 
 int PerfEventParanoid() {

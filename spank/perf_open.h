@@ -26,8 +26,12 @@ struct TaskEvents {
   std::string results;        // per event, comma-separated: 0 or the errno why it did not open
 };
 
-// The events of an 'E' packet.
-Result<std::vector<launch::PerfEvent>> ParseEvents(std::string_view packet);
+// What an 'E' packet asks for.
+struct AskedEvents {
+  std::vector<launch::PerfEvent> task;
+  std::vector<launch::MachineEvent> machine;
+};
+Result<AskedEvents> ParseEvents(std::string_view packet);
 
 // /proc/sys/kernel/perf_event_paranoid; 2, the kernel's own default, if it cannot be read.
 int PerfEventParanoid();

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/launch.h"
+#include "spank/perf_open.h"
 #include "spank/plugin_config.h"
 #include "spank/plugin_options.h"
 #include "spank/process.h"
@@ -51,7 +52,7 @@ struct Context {
   pid_t stepd = 0;           // slurmstepd itself, not a child that runs a callback for it
   rusage children_before{};  // what its children had used when it last waited for a task
   bool waited_for_events = false;
-  std::vector<launch::PerfEvent> events;
+  AskedEvents events;
   int paranoid = 2;
   bool drop_noted = false;
 };

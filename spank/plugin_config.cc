@@ -101,6 +101,13 @@ Status SetKey(std::string_view name, std::string_view value, std::string_view wh
   return {};
 }
 
+bool SetMachine(std::string_view text, PluginConfig& config) {
+  using enum PluginConfig::Machine;
+  if (text != "exclusive" && text != "always" && text != "never") return false;
+  config.machine_counters = text == "exclusive" ? kExclusive : text == "always" ? kAlways : kNever;
+  return true;
+}
+
 Status SetArgument(std::string_view argument, PluginConfig& config) {
   constexpr std::string_view kWhere = "plugstack.conf";
   const size_t eq = argument.find('=');
@@ -117,11 +124,16 @@ Status SetArgument(std::string_view argument, PluginConfig& config) {
     config.sonde = value;
   } else if (name == "enable" && SetBool(value, config.enable)) {
     return {};
+  } else if (name == "machine_counters") {
+    if (!SetMachine(value, config)) {
+      return Expected(kWhere, name, value, "exclusive, always or never");
+    }
   } else if (name == "sonde" || name == "enable") {
     return Expected(kWhere, name, value, name == "sonde" ? "a command" : "yes or no");
   } else {
-    return {Code::kInvalid, "plugstack.conf: unknown argument '" + std::string(name) +
-                                "', expected sonded=, sonde=, config= or enable="};
+    return {Code::kInvalid,
+            "plugstack.conf: unknown argument '" + std::string(name) +
+                "', expected sonded=, sonde=, config=, machine_counters= or enable="};
   }
   return {};
 }

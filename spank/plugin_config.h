@@ -2,6 +2,7 @@
 // few keys of sonde.conf that matter before a daemon runs.
 //
 //   optional spank_sonde.so sonded=/usr/libexec/sonde/sonded config=/etc/sonde/sonde.conf
+//     machine_counters=exclusive
 //
 // The daemon reads the whole of sonde.conf and judges it; here only these keys are read, and a
 // wrong value leaves the default in place with a message. core/config.h, which does the same for
@@ -27,6 +28,10 @@ struct PluginConfig {
   std::string sonded;           // path of the daemon
   std::string sonde = "sonde";  // the command as the hint at the start names it
   std::string path;             // config=: sonde.conf
+  // machine_counters=: whether a step may read the node's energy and memory traffic, which are
+  // those of everybody on it.
+  enum class Machine : unsigned char { kExclusive, kAlways, kNever };
+  Machine machine_counters = Machine::kExclusive;
 
   // Of sonde.conf; see core/config.h.
   bool monitor_steps = true;

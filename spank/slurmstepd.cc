@@ -7,8 +7,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "spank/describe.h"
+#include "spank/machine_open.h"
 #include "spank/perf_open.h"
 #include "spank/plugin.h"
 #include "spank/random.h"
@@ -139,13 +143,13 @@ void HideOuterDaemon(spank_t spank) {
 
 // Waits once for the daemon's list of events; later tasks take it if it has come meanwhile.
 void TakeEvents(Context& context) {
-  if (!context.events.empty() || context.options.level < 3) return;
+  if (!context.events.task.empty() || context.options.level < 3) return;
   const Deadline deadline(context.waited_for_events ? std::chrono::milliseconds(0) : kEventsWait);
   context.waited_for_events = true;
   std::string packet;
   while (context.daemon.lifeline.Receive(packet, deadline) == Lifeline::Event::kPacket) {
     if (packet[0] != launch::kEvents) continue;
-    Result<std::vector<launch::PerfEvent>> events = ParseEvents(packet);
+    Result<AskedEvents> events = ParseEvents(packet);
     if (events.ok()) {
       context.events = std::move(*events);
       context.paranoid = PerfEventParanoid();
@@ -162,6 +166,19 @@ void SendOrNote(Context& context, const launch::Writer& message, std::span<const
   context.drop_noted = true;
   slurm_debug("sonde: the daemon was not told of a task: %s",
               std::string(status.message()).c_str());
+}
+
+// Once, when there is a task to count for.
+void SendMachineEvents(spank_t spank, Context& context) {
+  const std::vector<launch::MachineEvent> events = std::exchange(context.events.machine, {});
+  if (events.empty()) return;
+  if (!MayCountMachine(context.config.machine_counters, JobEnvironment(spank),
+                       ::sysconf(_SC_NPROCESSORS_ONLN))) {
+    return SendOrNote(context, launch::Writer(launch::kMachine));
+  }
+  OfferMachineEvents(events, [&](const launch::Writer& message, std::span<const int> fds) {
+    SendOrNote(context, message, fds);
+  });
 }
 
 // Once: later calls find the daemon stopped. With tasks, slurmstepd's errors go to srun's stderr as
@@ -225,8 +242,9 @@ void StepdTaskPostFork(spank_t spank, Context& context) {
   message.Add(key::kLocal, Item<int>(spank, S_TASK_ID).value_or(0));
   message.Add(key::kPid, *pid);
   TakeEvents(context);
-  if (context.events.empty()) return SendOrNote(context, message);
-  const TaskEvents opened = OpenEvents(*pid, context.events, context.paranoid);
+  SendMachineEvents(spank, context);
+  if (context.events.task.empty()) return SendOrNote(context, message);
+  const TaskEvents opened = OpenEvents(*pid, context.events.task, context.paranoid);
   message.Add(key::kPerf, opened.results);
   std::vector<int> fds;
   for (const UniqueFd& fd : opened.fds) fds.push_back(fd.get());

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "daemon/collect/counters/machine_source.h"
 #include "daemon/collect/counters/vocabulary.h"
 #include "daemon/collect/job/cgroup.h"
 #include "daemon/collect/job/tasks.h"
@@ -56,6 +57,11 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "`--telemetry-events` asks for; docs/counters.md tells which and how. Tag `task`. For the "
        "step a ratio is the mean of the tasks' ratios.",
        CounterMetrics()},
+      {"Machine counters",
+       "Memory controllers, and energy meters of processors (`node_energy_joules_total`, under "
+       "Power), "
+       "opened by the plugin for steps with the node to themselves.",
+       MachineMetrics()},
       {"Control group",
        "What the kernel counts for the step's control group on the node and enforces there: all "
        "its "

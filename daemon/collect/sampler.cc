@@ -58,6 +58,9 @@ Sampler::Sampler(const Options& options) {
   AddSource(std::make_unique<CgroupSource>(roots, *tasks_, buffer_));
   if (level < 3) return;
   AddSource(MakePowerSource(roots, level, buffer_));
+  auto machine = std::make_unique<MachineSource>(roots, level);
+  machine_ = machine.get();
+  AddSource(std::move(machine));
   auto perf =
       std::make_unique<PerfSource>(EventChoice{options.events, options.event_sets, options.roots});
   perf_ = perf.get();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "daemon/collect/counters/handover.h"
+#include "daemon/collect/counters/machine_source.h"
 #include "daemon/collect/counters/perf.h"
 #include "daemon/collect/file_reader.h"
 #include "daemon/collect/job/tasks.h"
@@ -50,6 +51,8 @@ class Sampler {
   TasksSource& tasks() { return *tasks_; }
   // The tasks' events; nullptr below level 3.
   PerfSource* perf() { return perf_; }
+  // The counters beside the processors; nullptr below level 3.
+  MachineSource* machine() { return machine_; }
   // Leaves the processor's counters to others until told otherwise.
   void PauseCounters(bool paused) {
     if (handover_ != nullptr) handover_->SetPaused(paused);
@@ -83,6 +86,7 @@ class Sampler {
   SelfSource* self_ = nullptr;
   TasksSource* tasks_ = nullptr;
   PerfSource* perf_ = nullptr;
+  MachineSource* machine_ = nullptr;
   std::unique_ptr<Handover> handover_;
 };
 

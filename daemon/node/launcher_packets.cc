@@ -12,11 +12,12 @@
 namespace sonde::node {
 namespace {
 
-// The numbers of a 'T' or 'X' packet.
+// The numbers of a 'T', 'M' or 'X' packet.
 struct TaskPacket {
   uint32_t rank = 0;
   int pid = 0;
   int status = 0;
+  uint32_t first = 0;     // of the machine's events
   std::vector<int> perf;  // errno of every event, 0: opened
   bool has_totals = false;
   collect::TaskTotals totals;
@@ -47,6 +48,7 @@ TaskPacket ParseTask(std::string_view body) {
   TaskPacket task;
   launch::ForEach(body, [&](std::string_view key, std::string_view value) {
     if (key == launch::key::kRank) ParseNumber(value, task.rank);
+    if (key == launch::key::kFirst) ParseNumber(value, task.first);
     if (key == launch::key::kPid) ParseNumber(value, task.pid);
     if (key == launch::key::kStatus) ParseNumber(value, task.status);
     ParseTotals(key, value, task);
@@ -83,6 +85,13 @@ void OnTask(Node& node, const TaskPacket& task, std::vector<UniqueFd> fds) {
   }
 }
 
+void OnMachine(Node& node, const TaskPacket& packet, std::vector<UniqueFd> fds) {
+  collect::MachineSource* machine = node.sampler().machine();
+  if (machine == nullptr) return;
+  if (packet.perf.empty()) return machine->Refuse();
+  machine->Take(packet.first, PerfDescriptors(packet, fds));
+}
+
 void OnTaskExit(Node& node, const TaskPacket& task) {
   node.sampler().TaskExited(task.rank, task.has_totals ? std::optional(task.totals) : std::nullopt);
   node.OnTaskExit(task.status);
@@ -92,16 +101,22 @@ void OnTaskExit(Node& node, const TaskPacket& task) {
 
 void SendEvents(Lifeline& lifeline, Node& node) {
   const collect::PerfSource* perf = node.sampler().perf();
-  if (perf == nullptr) return;
-  const auto& events = perf->events();
-  std::string body(1, static_cast<char>(events.size()));
-  body.append(reinterpret_cast<const char*>(events.data()),
-              events.size() * sizeof(launch::PerfEvent));
+  const collect::MachineSource* machine = node.sampler().machine();
+  if (perf == nullptr || machine == nullptr) return;
+  std::string body;
+  const auto add = [&body](const auto& events) {
+    body += static_cast<char>(events.size());
+    body.append(reinterpret_cast<const char*>(events.data()),
+                events.size() * sizeof(*events.data()));
+  };
+  add(perf->events());
+  add(machine->events());
   lifeline.Send(launch::kEvents, body);
 }
 
 void OnLauncherPacket(Node& node, char kind, std::string_view body, std::vector<UniqueFd> fds) {
   if (kind == launch::kTask) OnTask(node, ParseTask(body), std::move(fds));
+  if (kind == launch::kMachine) OnMachine(node, ParseTask(body), std::move(fds));
   if (kind == launch::kTaskExit) OnTaskExit(node, ParseTask(body));
 }
 

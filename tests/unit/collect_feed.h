@@ -20,11 +20,16 @@ class Feed {
   }
   ~Feed() { close(ends_[1]); }
   int descriptor() const { return ends_[0]; }
+  // A group's read: time enabled, time running, values.
   void Say(const std::vector<uint64_t>& words) const {
     std::vector<uint64_t> group = {words.size() - 2};
     group.insert(group.end(), words.begin(), words.end());
-    const size_t bytes = group.size() * sizeof(uint64_t);
-    if (write(ends_[1], group.data(), bytes) != static_cast<ssize_t>(bytes)) std::abort();
+    SayWords(group);
+  }
+  // A read as it is.
+  void SayWords(const std::vector<uint64_t>& words) const {
+    const size_t bytes = words.size() * sizeof(uint64_t);
+    if (write(ends_[1], words.data(), bytes) != static_cast<ssize_t>(bytes)) std::abort();
   }
 
  private:

@@ -8,6 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +18,7 @@
 #include "core/options.h"
 #include "spank/environment.h"
 #include "spank/lifeline.h"
+#include "spank/machine_open.h"
 #include "spank/perf_open.h"
 #include "spank/plugin_config.h"
 #include "spank/process.h"
@@ -309,25 +313,123 @@ TEST(Start, TheDaemonBecomesTheUser) {
             "[(65534, 65534, 65534), (65534, 65534, 65534), [4321, 65534]]");
 }
 
-std::string EventsPacket(const std::vector<launch::PerfEvent>& events) {
+std::string EventsPacket(const std::vector<launch::PerfEvent>& task,
+                         const std::vector<launch::MachineEvent>& machine = {}) {
   std::string packet(1, launch::kEvents);
-  packet += static_cast<char>(events.size());
-  packet.append(reinterpret_cast<const char*>(events.data()),
-                events.size() * sizeof(launch::PerfEvent));
+  const auto add = [&packet](const auto& events) {
+    packet += static_cast<char>(events.size());
+    packet.append(reinterpret_cast<const char*>(events.data()),
+                  events.size() * sizeof(*events.data()));
+  };
+  add(task);
+  add(machine);
   return packet;
 }
 
+launch::MachineEvent MachineEvent(std::string_view pmu, uint32_t cpu, uint64_t config) {
+  launch::MachineEvent event{};
+  pmu.copy(event.pmu, sizeof(event.pmu) - 1);
+  event.cpu = cpu;
+  event.config = config;
+  return event;
+}
+
 TEST(PerfEvents, AMalformedListIsRefused) {
-  const std::string good = EventsPacket({{PERF_TYPE_SOFTWARE, 1, 2, 0, 0}});
+  const std::string good = EventsPacket({{PERF_TYPE_SOFTWARE, 1, 2, 0, 0}},
+                                        {MachineEvent("power", 3, 7), MachineEvent("x", 0, 0)});
   ASSERT_TRUE(ParseEvents(good).ok());
-  EXPECT_EQ(ParseEvents(good)->at(0).config, 2u);
-  EXPECT_TRUE(ParseEvents(std::string("E\0", 2)).ok());
+  EXPECT_EQ(ParseEvents(good)->task.at(0).config, 2u);
+  EXPECT_EQ(ParseEvents(good)->machine.at(0).cpu, 3u);
+  EXPECT_TRUE(ParseEvents(EventsPacket({})).ok());
+  const std::vector<launch::PerfEvent> many(launch::kMaxEvents + 1);
+  const std::vector<launch::MachineEvent> machines(launch::kMaxMachineEvents + 1);
   for (const std::string& bad :
-       {std::string(), std::string("E"), std::string("R\0", 2), good + "x",
-        good.substr(0, good.size() - 1),
-        EventsPacket(std::vector<launch::PerfEvent>(launch::kMaxEvents + 1))}) {
+       {std::string(), std::string("E"), std::string("R\0\0", 3), std::string("E\0", 2), good + "x",
+        good.substr(0, good.size() - 1), EventsPacket(many), EventsPacket({}, machines)}) {
     EXPECT_FALSE(ParseEvents(bad).ok()) << bad.size();
   }
+}
+
+// Devices as the kernel lists them; "power" is the kernel's own clock of a processor, which every
+// machine has and only root may count.
+class MachineEvents : public testing::Test {
+ protected:
+  MachineEvents() {
+    std::string pattern = testing::TempDir() + "sonde-devices-XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
+    devices_ = pattern;
+    for (const char* device : {"power", "breakpoint", "uncore_imc_0"}) Add(device);
+  }
+  ~MachineEvents() override { std::filesystem::remove_all(devices_); }
+
+  void Add(const std::string& device) const {
+    std::filesystem::create_directories(devices_ + "/" + device);
+    std::ofstream(devices_ + "/" + device + "/type") << PERF_TYPE_SOFTWARE << "\n";
+    std::ofstream(devices_ + "/" + device + "/cpumask") << "0,7-9\n";
+  }
+  std::string Results(const launch::MachineEvent& event) const {
+    return OpenMachineEvents(std::span(&event, 1), devices_).results;
+  }
+
+  std::string devices_;
+};
+
+TEST_F(MachineEvents, OnlyKnownDevicesOnTheirOwnProcessorsAreOpened) {
+  const std::string denied = std::to_string(EACCES);
+  EXPECT_EQ(Results(MachineEvent("breakpoint", 0, 0)), denied);
+  EXPECT_EQ(Results(MachineEvent("../devices/power", 0, 0)), denied);
+  EXPECT_EQ(Results(MachineEvent("", 0, 0)), denied);
+  EXPECT_EQ(Results(MachineEvent("power", 1, 0)), denied);
+  EXPECT_EQ(Results(MachineEvent("power", 10, 0)), denied);
+  EXPECT_EQ(Results(MachineEvent("amd_umc_0", 0, 0)), std::to_string(ENODEV));
+  launch::MachineEvent unended{};
+  std::fill(std::begin(unended.pmu), std::end(unended.pmu), 'a');
+  EXPECT_EQ(Results(unended), denied);
+}
+
+TEST_F(MachineEvents, WhatIsOpenedCounts) {
+  const launch::MachineEvent event = MachineEvent("power", 0, PERF_COUNT_SW_CPU_CLOCK);
+  const TaskEvents opened = OpenMachineEvents(std::span(&event, 1), devices_);
+  if (opened.results != "0") GTEST_SKIP() << "not permitted here: errno " << opened.results;
+  uint64_t words[3] = {};
+  ASSERT_EQ(::read(opened.fds.at(0).get(), words, sizeof(words)), ssize_t{sizeof(words)});
+  EXPECT_GT(words[0], 0u);
+  EXPECT_EQ(words[1], words[2]);
+}
+
+TEST_F(MachineEvents, ComeInSmallPacketsWithTheirPlaces) {
+  const std::vector<launch::MachineEvent> events(20, MachineEvent("breakpoint", 0, 0));
+  std::vector<std::string> packets;
+  OfferMachineEvents(events, [&](const launch::Writer& packet, std::span<const int> fds) {
+    EXPECT_TRUE(fds.empty());
+    packets.push_back(packet.packet().substr(0, packet.packet().find('\n')));
+  });
+  EXPECT_THAT(packets, testing::ElementsAre("Mfirst=0", "Mfirst=8", "Mfirst=16"));
+}
+
+TEST(MachinePolicy, AStepMustHaveTheNodeToItselfUnlessTheSiteSaysOtherwise) {
+  using enum PluginConfig::Machine;
+  const auto may = [](PluginConfig::Machine choice, const char* cpus) {
+    const char* variables[] = {cpus, nullptr};
+    return MayCountMachine(choice, Environment(variables), 64);
+  };
+  EXPECT_TRUE(may(kExclusive, "SLURM_JOB_CPUS_PER_NODE=64"));
+  EXPECT_TRUE(may(kExclusive, "SLURM_JOB_CPUS_PER_NODE=64(x3),128"));
+  EXPECT_FALSE(may(kExclusive, "SLURM_JOB_CPUS_PER_NODE=64,32(x2)"));
+  EXPECT_FALSE(may(kExclusive, "SLURM_JOB_CPUS_PER_NODE=many"));
+  EXPECT_FALSE(may(kExclusive, "OTHER=64"));
+  EXPECT_TRUE(may(kAlways, "OTHER=64"));
+  EXPECT_FALSE(may(kNever, "SLURM_JOB_CPUS_PER_NODE=64"));
+}
+
+TEST(MachinePolicy, IsAnArgumentOfPlugstackConf) {
+  using enum PluginConfig::Machine;
+  Status status;
+  EXPECT_EQ(Parse({}, status).machine_counters, kExclusive);
+  EXPECT_EQ(Parse({"machine_counters=never"}, status).machine_counters, kNever);
+  EXPECT_TRUE(status.ok());
+  EXPECT_EQ(Parse({"machine_counters=yes"}, status).machine_counters, kExclusive);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("expected exclusive, always or never"));
 }
 
 TEST(PerfEvents, WhatWouldCountOthersIsRefused) {

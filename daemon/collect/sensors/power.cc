@@ -19,20 +19,13 @@
 #include "daemon/collect/directory.h"
 #include "daemon/collect/fd.h"
 #include "daemon/collect/os/os_sources.h"
+#include "daemon/collect/sensors/energy.h"
 #include "daemon/collect/sensors/hwmon.h"
 #include "daemon/collect/sensors/sensor.h"
 
 namespace sonde::collect {
 namespace {
 
-constexpr MetricDecl kEnergy = {
-    "node_energy_joules_total",
-    "joules",
-    MetricType::kCounter,
-    3,
-    Reduction::kSum,
-    "Energy used. Tags domain (package-0, dram-0, psys, node, cpu, memory, accel0 or "
-    "a sensor), source (rapl, cray, hwmon)."};
 constexpr MetricDecl kPower = {"node_power_watts",
                                "watts",
                                MetricType::kGauge,
@@ -134,7 +127,7 @@ class PowerSource final : public Source {
  private:
   double Read(Channel& channel, Nanos now) {
     const std::string_view text = channel.reader.Read(buffer_, now);
-    const bool energy = channel.decl == &kEnergy;
+    const bool energy = channel.decl == &kNodeEnergy;
     double value = kMissing;
     switch (channel.origin) {
       case Origin::kRapl:
@@ -170,7 +163,7 @@ class PowerSource final : public Source {
     for (const std::string& zone : ListDirectory(directory)) {
       if (!zone.starts_with("intel-rapl:")) continue;
       const std::string path = directory + "/" + zone;
-      Channel channel(Origin::kRapl, kEnergy, RaplDomain(directory, zone, buffer_),
+      Channel channel(Origin::kRapl, kNodeEnergy, RaplDomain(directory, zone, buffer_),
                       path + "/energy_uj");
       channel.counter =
           EnergyCounter(ParseSensor(FirstLine(path + "/max_energy_range_uj", buffer_)));
@@ -181,7 +174,7 @@ class PowerSource final : public Source {
     const std::string directory = roots_.sys + "/cray/pm_counters";
     for (const std::string& file : ListDirectory(directory)) {
       for (const auto& [decl, quantity] :
-           {std::pair(&kEnergy, "energy"), std::pair(&kPower, "power")}) {
+           {std::pair(&kNodeEnergy, "energy"), std::pair(&kPower, "power")}) {
         std::string domain = CrayDomain(file, quantity);
         if (domain.empty()) continue;
         Add(Channel(Origin::kCray, *decl, std::move(domain), directory + "/" + file), found);
@@ -193,7 +186,7 @@ class PowerSource final : public Source {
     static constexpr HwmonKind kKinds[] = {
         {"energy", "_input"}, {"power", "_input"}, {"power", "_average"}};
     for (const HwmonFile& file : ListHwmon(roots_, kKinds)) {
-      Channel channel(Origin::kHwmon, file.kind == 0 ? kEnergy : kPower,
+      Channel channel(Origin::kHwmon, file.kind == 0 ? kNodeEnergy : kPower,
                       file.chip + "/" + file.sensor, file.path);
       if (IsWanted(channel, found) && slow_.IsFast(file, channel.reader, buffer_, now)) {
         Add(std::move(channel), found);
@@ -264,6 +257,6 @@ std::unique_ptr<Source> MakePowerSource(const Roots& roots, int level, ReadBuffe
   return std::make_unique<PowerSource>(roots, level, buffer, clock);
 }
 
-std::vector<MetricDecl> PowerMetrics() { return {kEnergy, kPower}; }
+std::vector<MetricDecl> PowerMetrics() { return {kNodeEnergy, kPower}; }
 
 }  // namespace sonde::collect

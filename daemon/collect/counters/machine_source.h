@@ -1,0 +1,57 @@
+// The node's energy and memory traffic, as counters beside the processors tell them.
+//
+// Which there are machine_events.h finds; the launcher opens them if the step may have them, and
+// hands over the descriptors. They are read once a second at most, as each read asks a processor of
+// the node; at the ticks between their values are missing. Energy that powercap gives to anybody is
+// left to the power source.
+//
+// Thread safety: none; the daemon's one thread.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "daemon/collect/counters/machine_events.h"
+#include "daemon/collect/fd.h"
+#include "daemon/collect/source.h"
+
+namespace sonde::collect {
+
+class MachineSource final : public Source {
+ public:
+  MachineSource(const Roots& roots, int level);
+
+  // What the launcher is to open, in this order.
+  std::vector<launch::MachineEvent> events() const;
+  // What it has opened of them, from `first` on: descriptors, which belong to this source from now
+  // on, or -errno.
+  void Take(size_t first, std::span<const int> descriptors);
+  // The step may not have them.
+  void Refuse();
+
+  std::string_view name() const override { return "machine"; }
+  Group group() const override { return Group::kOs; }
+  bool counts_from_boot() const override { return false; }
+  void Sample(Nanos now) override;
+
+ private:
+  struct Opened {
+    Fd fd;
+    size_t series;
+    double scale;
+  };
+
+  size_t SeriesOf(const MachineCounter& counter);
+
+  std::vector<MachineCounter> counters_;
+  std::vector<Opened> opened_;
+  std::vector<bool> whole_;  // by series: all of its counters were opened
+  Nanos read_at_ = 0;
+  bool refused_ = false;
+};
+
+std::vector<MetricDecl> MachineMetrics();
+
+}  // namespace sonde::collect

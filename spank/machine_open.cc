@@ -1,0 +1,120 @@
+#include "spank/machine_open.h"
+
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+namespace sonde::spank {
+namespace {
+
+std::string_view Trim(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  return text;
+}
+
+bool ParseWhole(std::string_view text, uint32_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// "0,32" or "0-1": whether the processor is among them.
+bool HasProcessor(std::string_view list, uint32_t cpu) {
+  while (!list.empty()) {
+    const size_t comma = list.find(',');
+    const std::string_view range = list.substr(0, comma);
+    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
+    const size_t dash = range.find('-');
+    uint32_t first = 0, last = 0;
+    if (!ParseWhole(range.substr(0, dash), first)) continue;
+    last = first;
+    if (dash != std::string_view::npos && !ParseWhole(range.substr(dash + 1), last)) continue;
+    if (cpu >= first && cpu <= last) return true;
+  }
+  return false;
+}
+
+// Energy meters, and memory controllers of Intel, AMD and NVIDIA processors.
+bool IsKnown(std::string_view pmu) {
+  constexpr std::string_view kPrefixes[] = {"uncore_imc", "amd_umc", "nvidia_scf_pmu"};
+  if (pmu.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string_view::npos) {
+    return false;
+  }
+  return pmu == "power" || std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                                       [&](std::string_view p) { return pmu.starts_with(p); });
+}
+
+// The descriptor, or -errno.
+int Open(const launch::MachineEvent& event, const std::string& devices) {
+  const std::string_view pmu(event.pmu, ::strnlen(event.pmu, sizeof(event.pmu)));
+  if (!IsKnown(pmu)) return -EACCES;
+  const std::string device = devices + "/" + std::string(pmu);
+  const Result<std::string> mask = ReadFile(device + "/cpumask");
+  const Result<std::string> type = ReadFile(device + "/type");
+  perf_event_attr attr{};
+  if (!mask.ok() || !type.ok() || !ParseWhole(Trim(*type), attr.type)) return -ENODEV;
+  if (!HasProcessor(Trim(*mask), event.cpu)) return -EACCES;
+  attr.size = PERF_ATTR_SIZE_VER1;
+  attr.config = event.config;
+  attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+  const long fd = ::syscall(SYS_perf_event_open, &attr, -1, static_cast<int>(event.cpu), -1,
+                            PERF_FLAG_FD_CLOEXEC);
+  return fd < 0 ? -errno : static_cast<int>(fd);
+}
+
+}  // namespace
+
+long FewestProcessors(std::string_view cpus_per_node) {
+  long fewest = 0;
+  while (!cpus_per_node.empty()) {
+    const size_t comma = cpus_per_node.find(',');
+    const std::string_view part = cpus_per_node.substr(0, comma);
+    cpus_per_node.remove_prefix(comma == std::string_view::npos ? cpus_per_node.size() : comma + 1);
+    uint32_t count = 0;
+    if (!ParseWhole(part.substr(0, part.find('(')), count)) return 0;
+    fewest = fewest == 0 ? count : std::min<long>(fewest, count);
+  }
+  return fewest;
+}
+
+bool MayCountMachine(PluginConfig::Machine choice, const Environment& environment,
+                     long processors_online) {
+  if (choice != PluginConfig::Machine::kExclusive) return choice == PluginConfig::Machine::kAlways;
+  const long fewest = FewestProcessors(environment.First("SLURM_JOB_CPUS_PER_NODE"));
+  return processors_online > 0 && fewest >= processors_online;
+}
+
+TaskEvents OpenMachineEvents(std::span<const launch::MachineEvent> events,
+                             const std::string& devices) {
+  TaskEvents opened;
+  for (const launch::MachineEvent& event : events) {
+    const int fd = Open(event, devices);
+    if (fd >= 0) opened.fds.emplace_back(fd);
+    if (!opened.results.empty()) opened.results += ',';
+    opened.results += std::to_string(fd >= 0 ? 0 : -fd);
+  }
+  return opened;
+}
+
+void OfferMachineEvents(
+    std::span<const launch::MachineEvent> events,
+    const std::function<void(const launch::Writer&, std::span<const int>)>& send) {
+  constexpr size_t kBatch = 8;
+  for (size_t first = 0; first < events.size(); first += kBatch) {
+    const TaskEvents opened =
+        OpenMachineEvents(events.subspan(first, std::min(kBatch, events.size() - first)));
+    launch::Writer message(launch::kMachine);
+    message.Add(launch::key::kFirst, static_cast<long long>(first));
+    message.Add(launch::key::kPerf, opened.results);
+    std::vector<int> fds;
+    for (const UniqueFd& fd : opened.fds) fds.push_back(fd.get());
+    send(message, fds);
+  }
+}
+
+}  // namespace sonde::spank
