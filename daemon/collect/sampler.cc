@@ -38,7 +38,7 @@ Sampler::Sampler(const Options& options)
   auto self = std::make_unique<SelfSource>(roots, buffer_);
   self_ = self.get();
   AddSource(std::move(self));
-  auto tasks = std::make_unique<TasksSource>(roots, buffer_);
+  auto tasks = std::make_unique<TasksSource>(roots, buffer_, &forks_);
   tasks_ = tasks.get();
   if (level < 2) {
     idle_tasks_ = std::move(tasks);
@@ -59,7 +59,7 @@ Sampler::~Sampler() = default;
 void Sampler::AddSystemSources(const Options& options) {
   const Roots& roots = options.roots;
   const int level = options.level;
-  AddSource(MakeCpuSource(roots, level, buffer_));
+  AddSource(MakeCpuSource(roots, level, buffer_, &forks_));
   AddSource(MakeMeminfoSource(roots, level, buffer_));
   AddSource(MakeLoadavgSource(roots, buffer_));
   AddSource(MakeNetdevSource(roots, level, buffer_));
@@ -100,6 +100,7 @@ void Sampler::AddSource(std::unique_ptr<Source> source, Price price) {
 
 void Sampler::Sample(Nanos now, Extent extent) {
   const Nanos start = Clock::System().Monotonic();
+  forks_ = kMissing;
   const bool all = extent == Extent::kAll || IsSlowTick(now, period_);
   for (size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];

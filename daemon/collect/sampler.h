@@ -83,6 +83,7 @@ class Sampler {
   const Nanos period_;
   const bool times_sources_;
   ReadBuffer buffer_;
+  double forks_ = kMissing;  // processes and threads the node ever created, at this tick
   std::vector<std::unique_ptr<Source>> sources_;
   std::vector<Part> parts_;  // one for each source
   GroupRow groups_[kGroups];

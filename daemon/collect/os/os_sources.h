@@ -14,7 +14,10 @@
 
 namespace sonde::collect {
 
-std::unique_ptr<FileSource> MakeCpuSource(const Roots& roots, int level, ReadBuffer& buffer);
+// `forks`, which outlives the source, gets how many processes and threads were ever created; NaN if
+// that cannot be read.
+std::unique_ptr<FileSource> MakeCpuSource(const Roots& roots, int level, ReadBuffer& buffer,
+                                          double* forks = nullptr);
 std::vector<MetricDecl> CpuMetrics();
 
 std::unique_ptr<FileSource> MakeMeminfoSource(const Roots& roots, int level, ReadBuffer& buffer);
