@@ -120,6 +120,8 @@ void Sampler::Sample(Nanos now, Extent extent) {
   self_->CountSample(Clock::System().Monotonic() - start);
 }
 
+bool Sampler::IsDear(size_t source) const { return parts_[source].dear; }
+
 void Sampler::Read(Part& part, Source& source, Nanos now) {
   part.was_read = true;
   if (!times_sources_) return source.Sample(now);

@@ -64,6 +64,8 @@ class Sampler {
   std::vector<std::string> TakeNotes();
   // In the order they are sampled; for benchmarks and tests.
   const std::vector<std::unique_ptr<Source>>& sources() const { return sources_; }
+  // Whether that source is read at slow ticks only.
+  bool IsDear(size_t source) const;
 
  private:
   struct Part;  // a source's columns in its group's row

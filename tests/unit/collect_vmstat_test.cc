@@ -150,6 +150,21 @@ TEST_F(Vmstat, ATextCutShortGivesNoHalfNumbers) {
   }
 }
 
+TEST_F(Vmstat, LevelTwoExplainsAJobAndLevelFourHasTheRest) {
+  const auto two = Make(2);
+  const auto four = Make(4);
+  const std::string_view text =
+      "pgfault 1\npgalloc_dma 1\npgalloc_normal 2\nnr_free_pages 8\nnr_iommu_pages 6\npgreuse 9\n"
+      "oom_kill 4\n";
+  two->Parse(text);
+  four->Parse(text);
+  EXPECT_EQ(two->series().size(), 3u);
+  EXPECT_EQ(Value(*two, "node_vmstat_pgalloc_bytes_total"), 3 * kPage);
+  EXPECT_EQ(four->series().size(), 5u);
+  EXPECT_EQ(Value(*four, "node_vmstat_pgreuse_total"), 9);
+  EXPECT_EQ(Value(*four, "node_vmstat_nr_iommu_bytes"), 6 * kPage);
+}
+
 TEST_F(Vmstat, HostileTextGivesMissingValues) {
   const auto source = Make(4);
   Sample(*source,

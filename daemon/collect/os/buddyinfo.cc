@@ -42,16 +42,23 @@ class BuddyinfoSource final : public RowsSource {
     words.Skip(", zone");
     const std::string_view zone = words.Word();
     if (!CheckTag("zone", zone).ok()) return true;
-    uint64_t blocks = 0;
-    for (size_t order = 0; order < kMaxOrders && line.Unsigned(blocks); ++order) {
+    const size_t orders = Orders(line);
+    for (size_t order = 0; order < orders; ++order) {
       AddSeries(kBlocks, {{"node", std::to_string(node)},
                           {"order", std::to_string(order)},
                           {"zone", std::string(zone)}});
     }
-    return true;
+    return false;
   }
+  bool NeedsOthers(Cursor line, size_t series) const override { return Orders(line) != series; }
   void ReadRow(Cursor& line, std::span<double> values) override {
     for (double& value : values) value = line.Number();
+  }
+  static size_t Orders(Cursor line) {
+    uint64_t blocks = 0;
+    size_t orders = 0;
+    while (orders < kMaxOrders && line.Unsigned(blocks)) ++orders;
+    return orders;
   }
 };
 

@@ -68,7 +68,7 @@ class InterruptsSource final : public RowsSource {
     if (!known) AddSeries(kInterrupts, std::move(tags));
     return true;
   }
-  bool IsWorthSeries(Cursor line) const override { return Sum(line) > 0; }
+  bool NeedsOthers(Cursor line, size_t /*series*/) const override { return Sum(line) > 0; }
   void ReadRow(Cursor& line, std::span<double> values) override {
     if (!values.empty()) values[0] = Sum(line);
   }

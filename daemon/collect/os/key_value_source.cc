@@ -39,7 +39,7 @@ KeyValueSource::KeyValueSource(std::string path, Shape shape,
 void KeyValueSource::Parse(std::string_view text) {
   if (outcome_ != Outcome::kRead) Rescan(text);
   outcome_ = ReadLines(text);
-  if (outcome_ != Outcome::kChanged) return;
+  if (outcome_ == Outcome::kCutShort || (outcome_ == Outcome::kRead && settled_)) return;
   Rescan(text);
   outcome_ = ReadLines(text);
 }
@@ -82,7 +82,7 @@ void KeyValueSource::ClearFrom(size_t first) {
 }
 
 void KeyValueSource::Rescan(std::string_view text) {
-  lines_.clear();
+  const std::vector<Line> lines_before = std::exchange(lines_, {});
   last_ = LastName(text);
   const std::vector<const KeyField*> before = std::exchange(fields_, {});
   size_t start = 0;
@@ -103,6 +103,8 @@ void KeyValueSource::Rescan(std::string_view text) {
     between = 0;
     start = text.size() - line.Rest().size();
   }
+  settled_ = std::equal(lines_.begin(), lines_.end(), lines_before.begin(), lines_before.end(),
+                        [](const Line& a, const Line& b) { return a.name == b.name; });
   if (fields_ != before) DeclareSeries();
 }
 

@@ -65,6 +65,8 @@ class KeyValueSource : public FileSource {
   const std::vector<std::span<const KeyField>> tables_;
   const int level_;
   const double page_size_;
+  // Two scans in a row found the same: a line that was garbled once would else be lost for good.
+  bool settled_ = false;
   Outcome outcome_ = Outcome::kChanged;  // of the last reading
   std::vector<Line> lines_;              // the wanted ones, in the order of the file
   std::string last_;                     // name of the file's last line

@@ -11,14 +11,16 @@ constexpr size_t kMaxCpus = 4096;
 }  // namespace
 
 void RowsSource::Parse(std::string_view text) {
+  const bool cut = !text.ends_with('\n');
   text = text.substr(0, text.rfind('\n') + 1);
   const bool same_head = TakeHead(text);
-  if (scanned_ && same_head && ReadRows(text)) return;
+  if (scanned_ && same_head && ReadRows(text, cut)) return;
   Rescan(text);
-  ReadRows(text);
+  ReadRows(text, true);
 }
 
-bool RowsSource::ReadRows(std::string_view text) {
+// False if what is there is not what was there. Lines may be absent from a text that is cut short.
+bool RowsSource::ReadRows(std::string_view text, bool cut) {
   ClearValues();
   Begin();
   size_t row = 0;
@@ -29,11 +31,11 @@ bool RowsSource::ReadRows(std::string_view text) {
     if (row == kMaxRows) break;
     if (row == rows_.size() || rows_[row].name != name) return false;
     const Row& known = rows_[row++];
-    if (!known.settled && IsWorthSeries(line)) return false;
+    if (!known.settled && NeedsOthers(line, known.width)) return false;
     ReadRow(line, std::span(values_).subspan(known.column, known.width));
   }
   Finish(row == rows_.size());
-  return true;
+  return cut || row == rows_.size();
 }
 
 void RowsSource::Rescan(std::string_view text) {

@@ -3,7 +3,7 @@
 //
 // A derived class says where a line's name ends, what series a line has and how it is read. The
 // names of the last reading are remembered by line, so nothing is looked up while none comes or
-// goes. A line that is cut short is none.
+// goes. A line that is cut short is none, and the values of those behind it are missing.
 //
 // Thread safety: none; the daemon's one thread.
 #pragma once
@@ -32,10 +32,10 @@ class RowsSource : public FileSource {
   virtual void DeclareHead() {}
   // Goes behind the line's name; empty if the line is none of these.
   virtual std::string_view TakeName(Cursor& line) = 0;
-  // Adds the series of a line that is new, if it has any. False if it may have some later: from
-  // then on IsWorthSeries is asked.
+  // Adds the series of a line that is new, if it has any. False if it may need others later: then
+  // NeedsOthers is asked at each reading.
   virtual bool DeclareRow(std::string_view name, Cursor line) = 0;
-  virtual bool IsWorthSeries(Cursor /*line*/) const { return false; }
+  virtual bool NeedsOthers(Cursor /*line*/, size_t /*series*/) const { return false; }
   // Before the first line.
   virtual void Begin() {}
   // Reads a line into its values, which are missing until then.
@@ -50,7 +50,7 @@ class RowsSource : public FileSource {
     size_t width;   // how many it has
     bool settled;   // whether it will have no others
   };
-  bool ReadRows(std::string_view text);
+  bool ReadRows(std::string_view text, bool cut);
   void Rescan(std::string_view text);
 
   bool scanned_ = false;
