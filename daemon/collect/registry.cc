@@ -97,8 +97,8 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        InfinibandMetrics()},
       {"Disks",
        "From `/sys/block` or `/proc/diskstats`, by device; partitions, volumes and loop devices "
-       "only at level 4. Kernels before 4.18 do not count discards, and those before "
-       "5.5 no flushes.",
+       "only at level 4. Kernels before 4.18 do not count discards, and those before 5.5 no "
+       "flushes.",
        DiskMetrics()},
       {"Energy and power",
        "From `/sys/class/powercap` (RAPL), `/sys/cray/pm_counters` and `/sys/class/hwmon`, where "
