@@ -1,8 +1,10 @@
 // What a sample costs: CPU time per sample and per metric at levels 2 and 4, by source, and beside
 // it node_exporter's, if it is installed.
 //
-// The kernel's own part, which no reader can avoid, is measured on the same files and given apart;
-// what is left is Sonde's.
+// Ticks are 1 s apart in the time the sampler is told, and there are so many that what is read
+// every 10 s counts with a tenth: figures are means over all ticks. The kernel's own part, which no
+// reader can avoid, is measured on the same files, each as often, and given apart; what is left is
+// Sonde's.
 // Both are net of the wake-up: ours is the thread's CPU time over many samples in a row; the
 // exporter's is what its process used over many scrapes, HTTP included, since that is how it gives
 // its values. Runs alternate, so that both see the same machine; figures are medians, with the
@@ -28,6 +30,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -44,7 +47,8 @@ using sonde::collect::Sampler;
 using sonde::collect::Source;
 
 constexpr int kRounds = 15;
-constexpr int kSamples = 400;
+constexpr int kSamples = 600;        // ticks: ten minutes'
+constexpr int kSourceSamples = 200;  // of one source
 constexpr int kScrapes = 20;
 
 double ThreadSeconds() {
@@ -81,13 +85,30 @@ class Sleeper {
   const pid_t pid_;
 };
 
-// Our sampler at one level.
+// The kernel's files that are open, by descriptor.
+std::map<int, std::string> OpenFiles() {
+  std::map<int, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const std::string file = std::filesystem::read_symlink(entry.path(), error);
+    const bool kernels = file.starts_with("/proc/") || file.starts_with("/sys/");
+    if (!error && kernels && std::filesystem::is_regular_file(entry.path(), error)) {
+      files.emplace(atoi(entry.path().filename().c_str()), file);
+    }
+  }
+  return files;
+}
+
+// Our sampler at one level, and the same files, as it keeps them open, read and not looked at: what
+// the kernel takes to write them.
 class Ours {
  public:
-  Ours(int level, const std::vector<std::unique_ptr<Sleeper>>& tasks) : sampler_({level, "", {}}) {
+  Ours(int level, const std::vector<std::unique_ptr<Sleeper>>& tasks)
+      : level_(level), sampler_({level, "", {}}), tasks_(tasks.size()) {
     for (size_t rank = 0; rank < tasks.size(); ++rank) {
       if (!sampler_.tasks().AddTask(static_cast<uint32_t>(rank), tasks[rank]->pid()).ok()) abort();
     }
+    for (size_t i = 0; i < sampler_.sources().size(); ++i) FindFiles(i);
     for (int i = 0; i < 20; ++i) sampler_.Sample(Tick());
   }
   size_t metrics() const {
@@ -98,82 +119,94 @@ class Ours {
     for (int i = 0; i < kSamples; ++i) sampler_.Sample(Tick());
     micros_.push_back((ThreadSeconds() - start) * 1e6 / kSamples);
   }
-  const std::vector<double>& micros() const { return micros_; }
-  void Print(int level) const {
-    const Spread s = Summarize(micros_);
-    const auto n = static_cast<double>(metrics());
-    fmt::print("level {}: {} metrics, {:.1f} us per sample ({:.1f} to {:.1f}), {:.3f} per metric\n",
-               level, n, s.median, s.low, s.high, s.median / n);
-    fmt::print("figure sample.level{}_metrics {} 1\n", level, n);
-    fmt::print("figure sample.level{}_us {:.2f} us\n", level, s.median);
-    fmt::print("figure sample.level{}_us_per_metric {:.4f} us\n", level, s.median / n);
-  }
-  void PrintSources() {
-    fmt::print("{:<18}{:>9}{:>11}{:>15}\n", "source", "metrics", "us", "us per metric");
-    for (const auto& source : sampler_.sources()) {
-      std::vector<double> micros;
-      for (int round = 0; round < kRounds; ++round) {
-        const double start = ThreadSeconds();
-        for (int i = 0; i < kSamples; ++i) source->Sample(Tick());
-        micros.push_back((ThreadSeconds() - start) * 1e6 / kSamples);
-      }
-      const double median = Summarize(micros).median;
-      const auto n = static_cast<double>(source->values().size());
-      fmt::print("{:<18}{:>9}{:>11.2f}{:>15.3f}\n", source->name(), n, median, median / n);
-    }
-  }
-
- private:
-  Nanos Tick() { return now_ += sonde::kSecond; }
-
-  Nanos now_ = 1'800'000'000 * sonde::kSecond;
-  Sampler sampler_;
-  std::vector<double> micros_;
-};
-
-// The same files, as the sampler keeps them open, read and not looked at: what the kernel takes to
-// write them.
-class Floor {
- public:
-  Floor() {
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-      std::error_code error;
-      const std::string file = std::filesystem::read_symlink(entry.path(), error);
-      const int fd = atoi(entry.path().filename().c_str());
-      const bool kernels = file.starts_with("/proc/") || file.starts_with("/sys/");
-      if (!error && kernels && std::filesystem::is_regular_file(entry.path(), error)) {
-        files_.push_back(fd);
-      }
-    }
-  }
-  void Run() {
+  void RunFloor() {
     static char buffer[65536];
     const double start = ThreadSeconds();
     for (int i = 0; i < kSamples; ++i) {
-      for (const int fd : files_) {
-        if (pread(fd, buffer, sizeof(buffer), 0) < 0) abort();
+      for (const auto& [fd, every] : files_) {
+        if (i % every == 0 && pread(fd, buffer, sizeof(buffer), 0) < 0) abort();
       }
     }
-    micros_.push_back((ThreadSeconds() - start) * 1e6 / kSamples);
+    floor_.push_back((ThreadSeconds() - start) * 1e6 / kSamples);
+  }
+  void Print() {
+    const Spread s = Summarize(micros_);
+    const auto n = static_cast<double>(metrics());
+    fmt::print("level {}: {} metrics, {:.1f} us per sample ({:.1f} to {:.1f}), {:.3f} per metric\n",
+               level_, n, s.median, s.low, s.high, s.median / n);
+    Figure("metrics", n, "1");
+    Figure("us", s.median, "us");
+    Figure("us_per_metric", s.median / n, "us");
+    PrintFloor();
+    PrintSources();
+  }
+
+ private:
+  struct File {
+    int fd;
+    int every;  // ticks
+  };
+
+  // A tick's time, 1 s after the one before.
+  Nanos Tick() { return now_ += sonde::kSecond; }
+  int EveryTicks(size_t source) const {
+    return sampler_.IsDear(source) ? static_cast<int>(sonde::kSlowPeriod / sonde::kSecond) : 1;
+  }
+  // Those a source opens when it is read first. Lists of children are only read after forks.
+  void FindFiles(size_t source) {
+    const std::map<int, std::string> before = OpenFiles();
+    sampler_.sources()[source]->Sample(now_);
+    for (const auto& [fd, file] : OpenFiles()) {
+      if (before.contains(fd) || file.ends_with("/children")) continue;
+      files_.push_back({fd, EveryTicks(source)});
+    }
+  }
+  void Figure(std::string_view what, double value, std::string_view unit) const {
+    fmt::print("figure sample.level{}_{} {:.4g} {}\n", level_, what, value, unit);
   }
   // Beside the whole samples that were taken in the same rounds.
-  void Print(const Ours& whole) const {
-    std::vector<double> own = whole.micros();
-    for (size_t i = 0; i < own.size(); ++i) own[i] -= micros_[i];
-    const Spread kernel = Summarize(micros_);
+  void PrintFloor() const {
+    std::vector<double> own = micros_;
+    for (size_t i = 0; i < own.size(); ++i) own[i] -= floor_[i];
+    const Spread kernel = Summarize(floor_);
     const Spread rest = Summarize(std::move(own));
-    const auto n = static_cast<double>(whole.metrics());
+    const auto n = static_cast<double>(metrics());
     fmt::print("  kernel: {} files, {:.1f} us ({:.1f} to {:.1f}), {:.3f} per metric\n",
                files_.size(), kernel.median, kernel.low, kernel.high, kernel.median / n);
     fmt::print("  Sonde: {:.1f} us ({:.1f} to {:.1f}), {:.3f} per metric\n", rest.median, rest.low,
                rest.high, rest.median / n);
-    fmt::print("figure sample.level2_kernel_us {:.2f} us\n", kernel.median);
-    fmt::print("figure sample.level2_own_us {:.2f} us\n", rest.median);
+    Figure("kernel_us", kernel.median, "us");
+    Figure("own_us", rest.median, "us");
+  }
+  void PrintSources() {
+    fmt::print("{:<18}{:>9}{:>13}{:>12}{:>15}\n", "source", "metrics", "us per read", "us a tick",
+               "us per metric");
+    for (size_t i = 0; i < sampler_.sources().size(); ++i) {
+      Source& source = *sampler_.sources()[i];
+      std::vector<double> micros;
+      for (int round = 0; round < kRounds; ++round) {
+        const double start = ThreadSeconds();
+        for (int sample = 0; sample < kSourceSamples; ++sample) source.Sample(Tick());
+        micros.push_back((ThreadSeconds() - start) * 1e6 / kSourceSamples);
+      }
+      const double read = Summarize(micros).median;
+      const double tick = read / EveryTicks(i);
+      const auto n = static_cast<double>(source.values().size());
+      fmt::print("{:<18}{:>9}{:>13.2f}{:>12.2f}{:>15.3f}\n", source.name(), n, read, tick,
+                 tick / n);
+      if (source.name() == "tasks" && tasks_ > 0) {
+        Figure("us_per_task", tick / static_cast<double>(tasks_), "us");
+      }
+    }
   }
 
- private:
-  std::vector<int> files_;
+  const int level_;
+  Nanos now_ = 1'800'000'000 * sonde::kSecond;
+  Sampler sampler_;
+  const size_t tasks_;
+  std::vector<File> files_;
   std::vector<double> micros_;
+  std::vector<double> floor_;
 };
 
 // node_exporter with its default collectors on a free port of the loopback interface.
@@ -284,20 +317,17 @@ int main(int argc, char** argv) {
   std::vector<std::unique_ptr<Sleeper>> tasks;
   for (int i = 0; i < count; ++i) tasks.push_back(std::make_unique<Sleeper>());
   Ours level2(2, tasks);
-  Floor floor;  // of level 2's files, before others are open
   Ours level4(4, tasks);
   const auto exporter = Exporter::Start();
   for (int round = 0; round < kRounds; ++round) {
-    level2.Run();
-    floor.Run();
-    level4.Run();
+    for (Ours* ours : {&level2, &level4}) {
+      ours->Run();
+      ours->RunFloor();
+    }
     if (exporter) exporter->Run();
   }
-  level2.Print(2);
-  floor.Print(level2);
-  level2.PrintSources();
-  level4.Print(4);
-  level4.PrintSources();
+  level2.Print();
+  level4.Print();
   if (exporter) {
     exporter->Print();
   } else {

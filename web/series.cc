@@ -36,6 +36,16 @@ struct Asked {
   }
 };
 
+// The shortest interval not below `wanted` whose buckets have as many samples each: a whole number
+// of periods and, for what is sampled at slow ticks, a divisor or a multiple of their period.
+Nanos Interval(Nanos wanted, Nanos period) {
+  Nanos interval = std::max<Nanos>((wanted + period - 1) / period, 1) * period;
+  if (kSlowPeriod % period != 0) return interval;
+  if (interval > kSlowPeriod) return (interval + kSlowPeriod - 1) / kSlowPeriod * kSlowPeriod;
+  while (kSlowPeriod % interval != 0) interval += period;
+  return interval;
+}
+
 Status AskedRange(const Context& context, const Request& request, Asked& asked) {
   const Nanos now = context.clock->Now();
   asked.start = asked.job.start;
@@ -50,10 +60,8 @@ Status AskedRange(const Context& context, const Request& request, Asked& asked) 
   const Result<uint64_t> points = NumberParam(request, "points", kDefaultPoints, 2, 5000);
   if (!points.ok()) return points.status();
   if (asked.end <= asked.start) return {Code::kInvalid, "end must lie after start"};
-  // A whole number of periods, so that every bucket has as many samples.
   const Nanos period = std::max(asked.job.period, kMinPeriod);
-  const Nanos wanted = (asked.end - asked.start) / static_cast<Nanos>(*points);
-  asked.interval = std::max<Nanos>((wanted + period - 1) / period, 1) * period;
+  asked.interval = Interval((asked.end - asked.start) / static_cast<Nanos>(*points), period);
   // A bucket that starts before the range would be dropped.
   asked.start -= asked.start % asked.interval;
   return {};

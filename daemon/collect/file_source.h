@@ -9,12 +9,25 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "daemon/collect/file_reader.h"
 #include "daemon/collect/parse.h"
 #include "daemon/collect/source.h"
 
 namespace sonde::collect {
+
+// The declarations of tables whose entries have one each.
+template <typename... Table>
+std::vector<MetricDecl> DeclarationsOf(const Table&... tables) {
+  std::vector<MetricDecl> declarations;
+  const auto add = [&](const auto& table) {
+    for (const auto& entry : table) declarations.push_back(entry.decl);
+  };
+  (add(tables), ...);
+  return declarations;
+}
 
 class FileSource : public Source {
  public:
@@ -24,6 +37,7 @@ class FileSource : public Source {
 
   Group group() const override { return Group::kOs; }
   void Sample(Nanos now) final {
+    if (stopped_) return;
     const std::string_view text = reader_.Read(buffer_, now);
     if (text.empty()) {
       ClearValues();
@@ -36,6 +50,11 @@ class FileSource : public Source {
 
  protected:
   void ClearValues() { std::fill(values_.begin(), values_.end(), kMissing); }
+  // The file is not worth its price: it is not read again, and the values are missing.
+  void StopReading() {
+    stopped_ = true;
+    ClearValues();
+  }
   // The series of a declaration; the value is missing until it is read.
   void AddSeries(const MetricDecl& decl, Tags tags = {}) {
     Series& s = series_.emplace_back();
@@ -47,6 +66,7 @@ class FileSource : public Source {
  private:
   FileReader reader_;
   ReadBuffer& buffer_;
+  bool stopped_ = false;
 };
 
 }  // namespace sonde::collect

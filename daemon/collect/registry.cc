@@ -8,6 +8,7 @@
 #include "daemon/collect/job/tasks.h"
 #include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/self.h"
+#include "daemon/collect/sensors/step_energy.h"
 
 namespace sonde::collect {
 namespace {
@@ -25,8 +26,14 @@ largest. All other statistics are recorded as well. What could not be read is mi
 
 What a sample costs is what the kernel takes to write its files, however little of them is kept. So
 level 2 keeps of every file it reads what tells how the step fares or explains why it does not, and
-level 4 adds what is many times as much (each processor, every partition), dear to read (paging, TCP)
-or hardly ever asked for.
+level 4 adds what is many times as much (each processor, every partition) or hardly ever asked for.
+
+Files that are dear to read (paging, TCP and other protocols) are read every 10 s up to level 3, at
+the first tick of every 10 s of the clock, so that all nodes read them together; besides when the step
+begins and when it ends. In between these metrics have no values, rather than old ones: a counter that
+seemed to stand still and then to jump would show rates that never were. Rates and lines join the
+values there are. Level 4 reads them at every tick. Where series are downsampled, choose intervals that
+divide 10 s or are multiples of it, so that each holds as many values as the next.
 
 Series have tags, such as the network interface; every series also has the tags of its step and of
 its node, `host`. A sum over series that count the same thing in two places (a disk and its
@@ -70,24 +77,37 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "own. The group is made with the step, so its counters are given as they are.",
        CgroupMetrics()},
       {"Processors", "From `/proc/stat`.", CpuMetrics()},
+      {"Soft interrupts", "From `/proc/softirqs`.", SoftirqsMetrics()},
+      {"Interrupts",
+       "From `/proc/interrupts`; a kind that has never interrupted is left out, and so is all of "
+       "it "
+       "where the file is larger than 1 MiB.",
+       InterruptsMetrics()},
+      {"Scheduler", "From `/proc/schedstat`; missing where the kernel has none.",
+       SchedstatMetrics()},
       {"Load", "From `/proc/loadavg`.", LoadavgMetrics()},
       {"Memory", "From `/proc/meminfo`; kernels have only some of these.", MeminfoMetrics()},
-      {"Paging", "From `/proc/vmstat`; kernels have only some of these.", VmstatMetrics()},
+      {"Paging", "From `/proc/vmstat`; kernels have only some of these.", VmstatMetrics(), true},
+      {"Free memory by size", "From `/proc/buddyinfo`.", BuddyinfoMetrics()},
       {"Pressure", "From `/proc/pressure`; missing where the kernel does not record it (`psi=1`).",
        PressureMetrics()},
       {"Network", "From `/proc/net/dev`, by interface; the loopback interface only at level 4.",
        NetdevMetrics()},
-      {"TCP and UDP",
-       "From `/proc/net/snmp` and `/proc/net/netstat`, all interfaces together; kernels have only "
-       "some of these.",
-       TcpMetrics()},
+      {"Internet protocols", "From `/proc/net/snmp`, all interfaces together.", SnmpMetrics(),
+       true},
+      {"TCP", "From `/proc/net/netstat`, all interfaces together; kernels have only some of these.",
+       NetstatMetrics(), true},
+      {"IPv6", "From `/proc/net/snmp6`, all interfaces together.", Snmp6Metrics(), true},
+      {"Sockets", "From `/proc/net/sockstat`.", SockstatMetrics(), true},
+      {"Packets on processors", "From `/proc/net/softnet_stat`.", SoftnetMetrics(), true},
       {"InfiniBand",
        "From `/sys/class/infiniband`, by device and port, RoCE and the like included; drivers have "
        "only some of these.",
        InfinibandMetrics()},
       {"Disks",
        "From `/sys/block` or `/proc/diskstats`, by device; partitions, volumes and loop devices "
-       "only at level 4. Kernels before 5.5 do not count flushes.",
+       "only at level 4. Kernels before 4.18 do not count discards, and those before 5.5 no "
+       "flushes.",
        DiskMetrics()},
       {"Energy and power",
        "From `/sys/class/powercap` (RAPL), `/sys/cray/pm_counters` and `/sys/class/hwmon`, where "
@@ -97,6 +117,10 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "within minutes, so a period longer than that loses energy; a sensor of hwmon that takes "
        "more than 1 ms is left out, and the others are read at most once a second.",
        PowerMetrics()},
+      {"Step energy",
+       "From the node's energy, and the CPU time of step and node; docs/counters.md has the "
+       "formula.",
+       StepEnergyMetrics()},
       {"Temperature and frequency",
        "From `/sys/class/hwmon` (or `/sys/class/thermal` where that has no temperatures) and "
        "`/sys/devices/system/cpu`, at most once a second; a chip that takes more than 1 ms to be "
@@ -123,9 +147,9 @@ std::string MetricsAsMarkdown() {
   std::string text(kIntroduction);
   for (const SourceMetrics& source : MetricsBySource()) {
     text += fmt::format(
-        "\n## {}\n\n{}\n\n| name | unit | type | level | for the step | meaning |\n"
+        "\n## {}\n\n{}{}\n\n| name | unit | type | level | for the step | meaning |\n"
         "|---|---|---|---|---|---|\n",
-        source.title, source.about);
+        source.title, source.about, source.dear ? " Up to level 3 sampled every 10 s." : "");
     for (const MetricDecl& m : source.metrics) {
       text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", m.name, m.unit, ToString(m.type),
                           m.level, ToString(m.reduction), m.help);

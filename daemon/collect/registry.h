@@ -15,6 +15,7 @@ struct SourceMetrics {
   std::string_view title;
   std::string_view about;  // one sentence
   std::vector<MetricDecl> metrics;
+  bool dear = false;  // sampled every kSlowPeriod below level 4
 };
 
 // By source, in the order of the documentation.

@@ -8,6 +8,7 @@
 #include "daemon/collect/job/cgroup.h"
 #include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/parse.h"
+#include "daemon/collect/sensors/step_energy.h"
 
 namespace sonde::collect {
 
@@ -20,6 +21,10 @@ struct Sampler::Part {
   uint32_t generation = 0;
   bool built = false;
   bool from_boot = false;
+  bool dear = false;
+  bool was_read = false;  // ever
+  bool read = false;      // at the last sample
+  size_t clock = 0;       // of SelfSource
   const Source* source = nullptr;
   std::vector<bool> counter;    // by column; empty unless from_boot
   std::vector<Offset> offsets;  // by column; empty unless from_boot
@@ -27,40 +32,31 @@ struct Sampler::Part {
   std::map<std::string, Offset> gone;  // of series that are not there now, should they come back
 };
 
-Sampler::Sampler(const Options& options) {
+Sampler::Sampler(const Options& options)
+    : period_(std::max<Nanos>(options.period, 1)), times_sources_(options.level >= 4) {
   const Roots& roots = options.roots;
   const int level = options.level;
   auto self = std::make_unique<SelfSource>(roots, buffer_);
   self_ = self.get();
   AddSource(std::move(self));
-  auto tasks = std::make_unique<TasksSource>(roots, buffer_);
+  auto tasks = std::make_unique<TasksSource>(roots, buffer_, &forks_);
   tasks_ = tasks.get();
   if (level < 2) {
     idle_tasks_ = std::move(tasks);
     return;
   }
-  AddSource(MakeCpuSource(roots, level, buffer_));
-  AddSource(MakeMeminfoSource(roots, level, buffer_));
-  AddSource(MakeLoadavgSource(roots, buffer_));
-  AddSource(MakeNetdevSource(roots, level, buffer_));
-  if (level >= 4) {  // dear: 10 to 40 us each, however little of them is kept
-    AddSource(MakeVmstatSource(roots, level, buffer_));
-    AddSource(MakeSnmpSource(roots, level, buffer_));
-    AddSource(MakeNetstatSource(roots, level, buffer_));
-  }
-  AddSource(MakeInfinibandSource(roots, level, buffer_));
-  AddSource(MakeDisksSource(roots, level, buffer_));
-  for (const Pressure what : {Pressure::kCpu, Pressure::kIo, Pressure::kMemory}) {
-    AddSource(MakePressureSource(roots, what, buffer_));
-  }
-  for (auto& source : MakeThermalSources(roots, level, buffer_)) AddSource(std::move(source));
+  AddSystemSources(options);
   AddSource(std::move(tasks));
   AddSource(std::make_unique<CgroupSource>(roots, *tasks_, buffer_));
   if (level < 3) return;
-  AddSource(MakePowerSource(roots, level, buffer_));
+  auto power = MakePowerSource(roots, level, buffer_);
   auto machine = std::make_unique<MachineSource>(roots, level);
   machine_ = machine.get();
+  auto share = std::make_unique<StepEnergySource>(
+      *cpu_, *tasks_, std::vector<const Source*>{power.get(), machine_});
+  AddSource(std::move(power));
   AddSource(std::move(machine));
+  AddSource(std::move(share));
   auto perf =
       std::make_unique<PerfSource>(EventChoice{options.events, options.event_sets, options.roots});
   perf_ = perf.get();
@@ -70,17 +66,60 @@ Sampler::Sampler(const Options& options) {
 
 Sampler::~Sampler() = default;
 
+void Sampler::AddSystemSources(const Options& options) {
+  const Roots& roots = options.roots;
+  const int level = options.level;
+  auto cpu = MakeCpuSource(roots, level, buffer_, &forks_);
+  cpu_ = cpu.get();
+  AddSource(std::move(cpu));
+  AddSource(MakeMeminfoSource(roots, level, buffer_));
+  AddSource(MakeLoadavgSource(roots, buffer_));
+  AddSource(MakeNetdevSource(roots, level, buffer_));
+  // 10 to 40 us each, however little of them is kept.
+  const Price dear = level >= 4 ? Price::kCheap : Price::kDear;
+  AddSource(MakeVmstatSource(roots, level, buffer_), dear);
+  AddSource(MakeSnmpSource(roots, level, buffer_), dear);
+  AddSource(MakeNetstatSource(roots, level, buffer_), dear);
+  AddSource(MakeSnmp6Source(roots, level, buffer_), dear);
+  AddSource(MakeSockstatSource(roots, level, buffer_), dear);
+  AddSource(MakeSoftnetSource(roots, level, buffer_), dear);
+  AddSource(MakeInfinibandSource(roots, level, buffer_));
+  AddSource(MakeDisksSource(roots, level, buffer_));
+  for (const Pressure what : {Pressure::kCpu, Pressure::kIo, Pressure::kMemory}) {
+    AddSource(MakePressureSource(roots, what, buffer_));
+  }
+  for (auto& source : MakeThermalSources(roots, level, buffer_)) AddSource(std::move(source));
+  if (level < 4) return;
+  AddSource(MakeSoftirqsSource(roots, buffer_));
+  AddSource(MakeSchedstatSource(roots, buffer_));
+  // The one is as long as processors times devices, the other stops the allocator for a moment.
+  AddSource(MakeInterruptsSource(roots, buffer_), Price::kDear);
+  AddSource(MakeBuddyinfoSource(roots, buffer_), Price::kDear);
+}
+
 void Sampler::AddSource(std::unique_ptr<Source> source) {
+  AddSource(std::move(source), Price::kCheap);
+}
+
+void Sampler::AddSource(std::unique_ptr<Source> source, Price price) {
   Part& part = parts_.emplace_back();
   part.source = source.get();
   part.from_boot = source->counts_from_boot();
+  part.dear = price == Price::kDear;
+  if (times_sources_) part.clock = self_->AddSource(source->name());
   sources_.push_back(std::move(source));
 }
 
-void Sampler::Sample(Nanos now) {
+void Sampler::Sample(Nanos now, Extent extent) {
   const Nanos start = Clock::System().Monotonic();
   if (handover_ != nullptr) handover_->Look(now);
-  for (const auto& source : sources_) source->Sample(now);
+  forks_ = kMissing;
+  const bool all = extent == Extent::kAll || IsSlowTick(now, period_);
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    Part& part = parts_[i];
+    part.read = all || !part.dear || !part.was_read;
+    if (part.read) Read(part, *sources_[i], now, extent);
+  }
   for (size_t g = 0; g < kGroups; ++g) {
     const auto group = static_cast<Group>(g);
     RebuildIfChanged(group);
@@ -94,8 +133,26 @@ void Sampler::Sample(Nanos now) {
   self_->CountSample(Clock::System().Monotonic() - start);
 }
 
+bool Sampler::IsDear(size_t source) const { return parts_[source].dear; }
+
+void Sampler::Read(Part& part, Source& source, Nanos now, Extent extent) {
+  part.was_read = true;
+  const auto sample = [&] {
+    if (extent == Extent::kAll) return source.SampleLast(now);
+    source.Sample(now);
+  };
+  if (!times_sources_) return sample();
+  const Nanos start = Clock::System().Monotonic();
+  sample();
+  self_->CountSource(part.clock, Clock::System().Monotonic() - start);
+}
+
 void Sampler::Copy(Part& part, double* to) {
   const std::span<const double> values = part.source->values();
+  if (!part.read) {
+    std::fill_n(to, values.size(), kMissing);
+    return;
+  }
   std::copy(values.begin(), values.end(), to);
   if (!part.from_boot) return;
   for (size_t i = 0; i < values.size(); ++i) {

@@ -5,6 +5,9 @@
 // started before the step are given as what was added since they were first read; if one falls (a
 // device was reset), it stays where it was and goes on from there.
 //
+// Sources that are dear to read are read at slow ticks only (IsSlowTick), and whenever all are; at
+// the ticks between, their values are missing.
+//
 // Thread safety: none; the daemon's one thread.
 #pragma once
 
@@ -31,6 +34,7 @@ class Sampler {
     std::string events;      // as given to --telemetry-events
     std::string event_sets;  // directory of the site's own event sets; "": none
     Roots roots = {};
+    Nanos period = kDefaultPeriod;  // of the ticks
   };
   explicit Sampler(const Options& options);
   ~Sampler();
@@ -40,8 +44,10 @@ class Sampler {
   // Another source, such as the application's cells; sampled after those that are there.
   void AddSource(std::unique_ptr<Source> source);
 
-  // Reads all sources and renews the rows.
-  void Sample(Nanos now);
+  // Reads the sources and renews the rows. At a tick those that are dear and not due are passed
+  // over, but for those that were never read.
+  enum class Extent : unsigned char { kTick, kAll };
+  void Sample(Nanos now, Extent extent = Extent::kTick);
   // The columns of a group's row and its newest values, valid until the next Sample. A group
   // without series has a schema of size 0; before the first Sample there is none (nullptr).
   const Schema::Ptr& schema(Group group) const;
@@ -59,13 +65,16 @@ class Sampler {
   }
   // To both of them.
   void TaskExited(uint32_t rank, const std::optional<TaskTotals>& totals);
-  // The last tick came too late to be taken at its time.
+  // A tick was taken long after its time, or not at all.
   void CountLateTick() { self_->CountLateTick(); }
+  void CountSkippedTick() { self_->CountSkippedTick(); }
 
   // What the profile's reader must know; each note is given once.
   std::vector<std::string> TakeNotes();
   // In the order they are sampled; for benchmarks and tests.
   const std::vector<std::unique_ptr<Source>>& sources() const { return sources_; }
+  // Whether that source is read at slow ticks only.
+  bool IsDear(size_t source) const;
 
  private:
   struct Part;  // a source's columns in its group's row
@@ -74,11 +83,18 @@ class Sampler {
     std::vector<double> values;
   };
 
+  enum class Price : unsigned char { kCheap, kDear };
+  void AddSource(std::unique_ptr<Source> source, Price price);
+  void AddSystemSources(const Options& options);
+  void Read(Part& part, Source& source, Nanos now, Extent extent);
   void RebuildIfChanged(Group group);
   void Rebuild(Part& part);
   static void Copy(Part& part, double* to);
 
+  const Nanos period_;
+  const bool times_sources_;
   ReadBuffer buffer_;
+  double forks_ = kMissing;  // processes and threads the node ever created, at this tick
   std::vector<std::unique_ptr<Source>> sources_;
   std::vector<Part> parts_;  // one for each source
   GroupRow groups_[kGroups];
@@ -87,6 +103,7 @@ class Sampler {
   TasksSource* tasks_ = nullptr;
   PerfSource* perf_ = nullptr;
   MachineSource* machine_ = nullptr;
+  const Source* cpu_ = nullptr;
   std::unique_ptr<Handover> handover_;
 };
 

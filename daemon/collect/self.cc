@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <iterator>
 
 #include "daemon/collect/parse.h"
 
@@ -18,16 +19,27 @@ constexpr MetricDecl kMetrics[] = {
     {"sonde_samples_total", "1", MetricType::kCounter, 1, Reduction::kSum,
      "Samples taken before this one."},
     {"sonde_late_ticks_total", "1", MetricType::kCounter, 1, Reduction::kSum,
-     "Ticks that were taken too late or not at all."},
+     "Ticks that were taken more than half a period late."},
+    {"sonde_skipped_ticks_total", "1", MetricType::kCounter, 1, Reduction::kSum,
+     "Ticks that were not taken at all: the node was too busy, or suspended."},
     {"sonde_sample_seconds_total", "seconds", MetricType::kCounter, 1, Reduction::kSum,
      "Time the samples before this one took, by the wall clock."},
 };
+constexpr MetricDecl kReading = {
+    "sonde_source_seconds_total",
+    "seconds",
+    MetricType::kCounter,
+    4,
+    Reduction::kSum,
+    "Part of it that reading one source took. Tag source, as in the program's folder `collect`."};
 
 double ProcessorSeconds() {
   timespec time{};
   if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) != 0) return kMissing;
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
+
+double Seconds(Nanos time) { return static_cast<double>(time) / static_cast<double>(kSecond); }
 
 }  // namespace
 
@@ -51,7 +63,24 @@ void SelfSource::Sample(Nanos now) {
   if (samples_ < kMemoryEvery || samples_ % kMemoryEvery == 0) ReadMemory(now);
   values_[2] = static_cast<double>(samples_);
   values_[3] = static_cast<double>(late_ticks_);
-  values_[4] = static_cast<double>(sampling_) / static_cast<double>(kSecond);
+  values_[4] = static_cast<double>(skipped_ticks_);
+  values_[5] = Seconds(sampling_);
+  for (size_t i = 0; i < reading_.size(); ++i) {
+    values_[std::size(kMetrics) + i] = Seconds(reading_[i]);
+  }
+}
+
+size_t SelfSource::AddSource(std::string_view name) {
+  for (size_t i = 0; i < reading_.size(); ++i) {
+    if (*series_[std::size(kMetrics) + i].tags.Find("source") == name) return i;
+  }
+  Series& s = series_.emplace_back();
+  s.metric = Metric(kReading);
+  s.tags.Set("source", name);
+  values_.push_back(kMissing);
+  reading_.push_back(0);
+  ++generation_;
+  return reading_.size() - 1;
 }
 
 // statm and not smaps_rollup, which walks all page tables: milliseconds per GiB.
@@ -63,6 +92,10 @@ void SelfSource::ReadMemory(Nanos now) {
   values_[1] = (resident - shared) * page_size_;
 }
 
-std::vector<MetricDecl> SelfMetrics() { return {std::begin(kMetrics), std::end(kMetrics)}; }
+std::vector<MetricDecl> SelfMetrics() {
+  std::vector<MetricDecl> metrics(std::begin(kMetrics), std::end(kMetrics));
+  metrics.push_back(kReading);
+  return metrics;
+}
 
 }  // namespace sonde::collect

@@ -3,6 +3,7 @@
 // Thread safety: none; the daemon's one thread.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "daemon/collect/file_reader.h"
@@ -17,8 +18,14 @@ class SelfSource final : public Source {
 
   // One sample was taken and took this long by the wall clock.
   void CountSample(Nanos took);
-  // A tick came too late to be taken at its time.
+  // A tick was taken long after its time, or not at all.
   void CountLateTick() { ++late_ticks_; }
+  void CountSkippedTick() { ++skipped_ticks_; }
+  // What to give CountSource for a source of that name; those of one name are added up. The series
+  // of sources are only there if this was called.
+  size_t AddSource(std::string_view name);
+  // Reading it once took this long.
+  void CountSource(size_t source, Nanos took) { reading_[source] += took; }
 
   std::string_view name() const override { return "self"; }
   Group group() const override { return Group::kOs; }
@@ -36,7 +43,9 @@ class SelfSource final : public Source {
   const double page_size_;
   uint64_t samples_ = 0;
   uint64_t late_ticks_ = 0;
+  uint64_t skipped_ticks_ = 0;
   Nanos sampling_ = 0;
+  std::vector<Nanos> reading_;  // by source
 };
 
 std::vector<MetricDecl> SelfMetrics();

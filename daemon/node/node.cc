@@ -23,6 +23,7 @@ collect::Sampler::Options SamplerOptions(const LaunchMessage& launch) {
   if (const size_t slash = launch.config_path.rfind('/'); slash != std::string::npos) {
     options.event_sets = launch.config_path.substr(0, slash) + "/events";
   }
+  options.period = launch.job.period;
   return options;
 }
 
@@ -71,7 +72,7 @@ void Node::Start() {
   OpenAppSocket();
   const Nanos now = Clock::System().Now();
   next_tick_ = NextTick(now, launch_.job.period);
-  Sample(now);
+  Sample(now, Extent::kAll);
   ScheduleTick();
 }
 
@@ -88,8 +89,8 @@ void Node::OpenAppSocket() {
   recorder_.sampler().AddSource(*std::move(source));
 }
 
-void Node::Sample(Nanos time) {
-  if (recorder_.Sample(time)) schema_changed_ = true;
+void Node::Sample(Nanos time, Extent extent) {
+  if (recorder_.Sample(time, extent)) schema_changed_ = true;
   for (std::string& note : recorder_.sampler().TakeNotes()) Note(std::move(note));
 }
 
@@ -109,10 +110,11 @@ bool Node::TakeDueTick(Nanos now) {
   // A machine that was suspended or far too busy: the samples in between do not exist.
   for (Nanos skipped = tick + launch_.job.period; skipped < next_tick_;
        skipped += launch_.job.period) {
-    recorder_.sampler().CountLateTick();
+    recorder_.sampler().CountSkippedTick();
     if (welcome_) ++bye_.ticks, ++bye_.skipped;
   }
-  Sample(tick);
+  if (now - tick > launch_.job.period / 2) recorder_.sampler().CountLateTick();
+  Sample(tick, Extent::kTick);
   SendOwn(tick, false);
   return true;
 }
@@ -402,7 +404,9 @@ void Node::Finish(bool launcher_gone) {
   loop_.Cancel(fabric_timer_);
   const Nanos now = Clock::System().Now();
   bye_.ended = static_cast<uint64_t>(now);
-  if (!TakeDueTick(now)) Sample(now);
+  // The last word has everything, but not as a tick of which other nodes have less.
+  TakeDueTick(now);
+  Sample(now, Extent::kAll);
   finish_timer_ = loop_.After(kFinishLimit, [this] { End(); });
   state_ = State::kWaitingForChildren;
   if (welcome_) WaitForChildren();  // else OnWelcome goes on

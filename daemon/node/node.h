@@ -69,7 +69,8 @@ class Node {
   // Time.
   void Start();
   void OpenAppSocket();
-  void Sample(Nanos time);
+  using Extent = collect::Sampler::Extent;
+  void Sample(Nanos time, Extent extent);
   void ScheduleTick();
   bool TakeDueTick(Nanos now);
   Nanos MergeWindow() const;

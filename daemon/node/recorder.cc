@@ -17,8 +17,8 @@ void Recorder::SetOnSeal(const OnSeal& f) {
   }
 }
 
-bool Recorder::Sample(Nanos time) {
-  sampler_.Sample(time);
+bool Recorder::Sample(Nanos time, collect::Sampler::Extent extent) {
+  sampler_.Sample(time, extent);
   for (size_t g = 0; g < collect::kGroups; ++g) {
     const auto group = static_cast<collect::Group>(g);
     const Schema::Ptr& schema = sampler_.schema(group);

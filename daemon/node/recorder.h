@@ -28,7 +28,7 @@ class Recorder {
   void SetNode(uint32_t index);
 
   // Takes a sample and keeps it under `time`. True if the reduced schema changed.
-  bool Sample(Nanos time);
+  bool Sample(Nanos time, collect::Sampler::Extent extent = collect::Sampler::Extent::kTick);
 
   // The newest sample, reduced.
   const Schema::Ptr& reduced_schema() const { return reducer_.schema(); }

@@ -21,6 +21,7 @@ void TickMerger::SetSchema(Id id, Schema::Ptr schema) {
   contributor->columns = ColumnsOf(schema);
   contributor->last.assign(schema->size(), Reduced());
   contributor->schema = std::move(schema);
+  present_.clear();
 }
 
 std::vector<uint32_t> TickMerger::ColumnsOf(const Schema::Ptr& schema) {
@@ -77,7 +78,10 @@ void TickMerger::Add(Id id, const Frame& frame) {
     return;
   }
   contributor->last_tick = std::max(contributor->last_tick, frame.tick);
-  contributor->last = frame.values;
+  contributor->last.resize(frame.values.size());
+  for (size_t i = 0; i < frame.values.size(); ++i) {
+    if (frame.values[i].count > 0) contributor->last[i] = frame.values[i];
+  }
   contributor->last_nodes = frame.nodes;
   const bool late = frame.tick <= emitted_;
   if (late) {
@@ -109,6 +113,7 @@ bool TickMerger::Remove(Id id, bool keep_counters) {
     Depart(*contributor, contributor->last, contributor->last_tick + 1);
   }
   contributors_.erase(contributors_.begin() + (contributor - contributors_.data()));
+  present_.clear();
   EmitComplete();
   return keep;
 }
@@ -133,14 +138,26 @@ void TickMerger::EmitFirst() {
   rows_.erase(rows_.begin());
   row.values.resize(series_.size());
   FoldDeparted(row.tick);
+  if (!departed_.empty()) UpdatePresent();
   for (size_t i = 0; i < departed_.size(); ++i) {
-    if (series_[i].metric.type == MetricType::kCounter) row.values[i].Merge(departed_[i]);
+    if (series_[i].metric.type != MetricType::kCounter) continue;
+    if (row.values[i].count > 0 || !present_[i]) row.values[i].Merge(departed_[i]);
   }
   emitted_ = row.tick;
-  std::erase_if(contributors_,
-                [this](const Contributor& c) { return c.leaves != 0 && c.leaves <= emitted_; });
+  const size_t left = std::erase_if(contributors_, [this](const Contributor& c) {
+    return c.leaves != 0 && c.leaves <= emitted_;
+  });
+  if (left > 0) present_.clear();
   emit_(row, false);
   spare_.push_back(std::move(row));
+}
+
+void TickMerger::UpdatePresent() {
+  if (present_.size() == series_.size()) return;
+  present_.assign(series_.size(), false);
+  for (const Contributor& contributor : contributors_) {
+    for (const uint32_t column : contributor.columns) present_[column] = true;
+  }
 }
 
 void TickMerger::EmitComplete() {

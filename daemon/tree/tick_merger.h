@@ -3,8 +3,10 @@
 // Contributors (a child's link, or the node's own sampling) add frames. A tick is emitted once when
 // every contributor has added its part, or when its time is up; ticks are emitted in order. A part
 // that comes later is handed on by itself, so it is late and not lost. Counters of contributors
-// that ended stay in the totals: a final frame is kept and merged into every later tick. For each
-// metric whose counters are kept see MetricType::kCounter.
+// that ended stay in the totals: a final frame is kept and merged into every later tick, but for
+// values that those still there could have and have not: metrics that are not sampled at every tick
+// would else fall, between, to what the ended ones had. For each metric whose counters are kept see
+// MetricType::kCounter.
 //
 // Thread safety: none. Allocates nothing per frame once warm.
 #pragma once
@@ -64,7 +66,7 @@ class TickMerger {
     Schema::Ptr schema;
     std::vector<uint32_t> columns;  // its column -> ours
     Nanos last_tick = 0;
-    std::vector<Reduced> last;  // as sent last, for Remove
+    std::vector<Reduced> last;  // each as it was last there, for Remove
     uint32_t last_nodes = 0;    // that are in it
     Nanos leaves = 0;           // 0: stays
   };
@@ -83,6 +85,7 @@ class TickMerger {
   void FoldDeparted(Nanos tick);
   void EmitComplete();
   void EmitFirst();
+  void UpdatePresent();
 
   uint32_t node_;
   Emit emit_;
@@ -96,6 +99,8 @@ class TickMerger {
   Nanos emitted_ = 0;  // the newest tick that was
   std::vector<Departed> pending_;
   std::vector<Reduced> departed_;
+  // By our columns, whether a contributor has it; empty after contributors have changed.
+  std::vector<bool> present_;
 };
 
 }  // namespace sonde::tree

@@ -147,6 +147,9 @@ TEST_F(Machine, ASocketsControllersAreAddedUpAndReadOnceASecond) {
       64 * (4000 + 8000));
   source.Sample(10 * kSecond + kSecond / 10);
   EXPECT_THAT(Value(source, kRead0), IsNan());
+  for (size_t i = 0; i < 8; ++i) say(i, 1500, 15, 15);
+  source.SampleLast(10 * kSecond + kSecond / 5);
+  EXPECT_DOUBLE_EQ(Value(source, kRead0), 64 * (1500 + 1500));
   for (size_t i = 0; i < 8; ++i) say(i, 2000, 20, 10);  // half of the time
   source.Sample(11 * kSecond);
   EXPECT_DOUBLE_EQ(Value(source, kRead0), 64 * (4000 + 4000));

@@ -131,15 +131,16 @@ TEST_F(OsSources, InterfacesComeAndGo) {
   EXPECT_EQ(Value(*net, "node_network_receive_frame_total{device=\"ib0\"}"), 205);
   EXPECT_EQ(Value(*net, "node_network_transmit_fifo_total{device=\"ib0\"}"), 212);
   EXPECT_EQ(Value(*net, "node_network_transmit_carrier_total{device=\"ib0\"}"), 214);
+  EXPECT_EQ(Value(*net, "node_network_receive_multicast_total{device=\"ib0\"}"), 207);
   EXPECT_FALSE(Has(*net, "node_network_receive_bytes_total{device=\"lo\"}"));
-  EXPECT_EQ(net->series().size(), 24u);
+  EXPECT_EQ(net->series().size(), 26u);
   const uint32_t generation = net->generation();
 
   tree_.Write("proc/net/dev", std::string(kNetHead) + NetLine("lo", 1) + NetLine("ib0", 300));
   net->Sample(now_);
   EXPECT_NE(net->generation(), generation);
   EXPECT_EQ(Value(*net, "node_network_receive_bytes_total{device=\"ib0\"}"), 300);
-  EXPECT_EQ(net->series().size(), 12u);
+  EXPECT_EQ(net->series().size(), 13u);
 }
 
 TEST_F(OsSources, TheLoopbackInterfaceCountsAtLevelFour) {
@@ -148,6 +149,8 @@ TEST_F(OsSources, TheLoopbackInterfaceCountsAtLevelFour) {
   net->Sample(now_);
   EXPECT_EQ(Value(*net, "node_network_receive_bytes_total{device=\"lo\"}"), 1);
   EXPECT_EQ(Value(*net, "node_network_transmit_carrier_total{device=\"lo\"}"), 15);
+  EXPECT_EQ(Value(*net, "node_network_receive_compressed_total{device=\"lo\"}"), 7);
+  EXPECT_EQ(Value(*net, "node_network_transmit_compressed_total{device=\"lo\"}"), 16);
 }
 
 constexpr std::string_view kDiskNumbers = "10 11 12 13000 20 21 22 23000 2 24000 25000";
@@ -184,7 +187,7 @@ TEST_F(OsSources, DisksAreReadFromTheirOwnFiles) {
   }
   const auto disks = MakeDisksSource(tree_.roots(), 3, buffer_);
   disks->Sample(now_);
-  EXPECT_EQ(disks->series().size(), 26u);
+  EXPECT_EQ(disks->series().size(), 32u);
   EXPECT_EQ(Value(*disks, "node_disk_written_bytes_total{device=\"vda\"}"), 22 * 512);
   EXPECT_EQ(Value(*disks, "node_disk_reads_completed_total{device=\"cciss/c0d0\"}"), 10);
   // A new disk is found within a minute.
@@ -193,7 +196,7 @@ TEST_F(OsSources, DisksAreReadFromTheirOwnFiles) {
   EXPECT_EQ(Value(*disks, "node_disk_write_time_seconds_total{device=\"vdb\"}"), 23);
 }
 
-TEST_F(OsSources, FlushesAreCountedWhereTheKernelDoes) {
+TEST_F(OsSources, DiscardsAndFlushesAreCountedWhereTheKernelDoes) {
   tree_.Write("sys/block/old/stat", std::string(kDiskNumbers) + " 31 32 33 34000\n");
   tree_.Write("sys/block/vda/stat", std::string(kDiskNumbers) + " 31 32 33 34000 35 36000\n");
   const auto disks = MakeDisksSource(tree_.roots(), 2, buffer_);
@@ -203,6 +206,9 @@ TEST_F(OsSources, FlushesAreCountedWhereTheKernelDoes) {
   EXPECT_EQ(Value(*disks, "node_disk_io_time_weighted_seconds_total{device=\"vda\"}"), 25);
   EXPECT_EQ(Value(*disks, "node_disk_io_now{device=\"vda\"}"), 2);
   EXPECT_THAT(Value(*disks, "node_disk_flush_requests_total{device=\"old\"}"), IsNan());
+  EXPECT_EQ(Value(*disks, "node_disk_discards_completed_total{device=\"old\"}"), 31);
+  EXPECT_EQ(Value(*disks, "node_disk_discarded_bytes_total{device=\"vda\"}"), 33 * 512);
+  EXPECT_EQ(Value(*disks, "node_disk_discard_time_seconds_total{device=\"vda\"}"), 34);
 }
 
 TEST_F(OsSources, PressureIsInSeconds) {
@@ -248,7 +254,7 @@ TEST_F(OsSources, ADeviceWithAnImpossibleNameIsPassedOver) {
                                   NetLine("eth0", 6));
   const auto net = MakeNetdevSource(tree_.roots(), 2, buffer_);
   net->Sample(now_);
-  EXPECT_EQ(net->series().size(), 12u);
+  EXPECT_EQ(net->series().size(), 13u);
   EXPECT_EQ(Value(*net, "node_network_receive_bytes_total{device=\"eth0\"}"), 5);
 }
 

@@ -77,7 +77,7 @@ TEST_F(SamplerTest, ADeviceThatComesBackGoesOnAndOthersAreNotDisturbed) {
   WriteNet({{"eth0", 1200}});
   Sample();
   EXPECT_EQ(Os(kReceived), 200);
-  EXPECT_EQ(sampler_.schema(Group::kOs)->size(), both->size() - 12);
+  EXPECT_EQ(sampler_.schema(Group::kOs)->size(), both->size() - 13);
   WriteNet({{"ib0", 95}, {"eth0", 1300}});
   Sample();
   EXPECT_EQ(Os(kReceived), 300);
@@ -108,11 +108,92 @@ TEST_F(SamplerTest, SondesOwnCostIsCounted) {
   Sample();
   Sample();
   sampler_.CountLateTick();
+  sampler_.CountSkippedTick();
+  sampler_.CountSkippedTick();
   Sample();
   EXPECT_EQ(Os("sonde_samples_total"), 2);
   EXPECT_EQ(Os("sonde_late_ticks_total"), 1);
+  EXPECT_EQ(Os("sonde_skipped_ticks_total"), 2);
   EXPECT_GT(Os("sonde_sample_seconds_total"), 0);
   EXPECT_GT(Os("sonde_cpu_seconds_total"), 0);
+}
+
+class SlowSources : public testing::Test {
+ protected:
+  void Write(uint64_t faults) const {
+    tree_.Write("proc/vmstat", fmt::format("pgfault {}\npgmajfault 3\n", faults));
+    tree_.Write("proc/stat", fmt::format("cpu  1 2 3 4 5 6 7 8\nctxt {}\n", faults));
+  }
+  // The faults of each of these ticks; the text before tick t has 1000 + t.
+  std::vector<double> Faults(Sampler& sampler, const std::vector<Nanos>& ticks) const {
+    std::vector<double> faults;
+    for (const Nanos tick : ticks) {
+      Write(1000 + static_cast<uint64_t>(tick / kSecond));
+      sampler.Sample(tick);
+      faults.push_back(Get(sampler, "node_vmstat_pgfault_total"));
+      EXPECT_FALSE(std::isnan(Get(sampler, "node_context_switches_total"))) << "read at each tick";
+    }
+    return faults;
+  }
+  static double Get(const Sampler& sampler, std::string_view name) {
+    const size_t i = Find(sampler.schema(Group::kOs)->series(), name);
+    return i < sampler.row(Group::kOs).size() ? sampler.row(Group::kOs)[i] : -1;
+  }
+  static std::vector<Nanos> Seconds(const std::vector<double>& seconds) {
+    std::vector<Nanos> ticks;
+    for (const double s : seconds) ticks.push_back(static_cast<Nanos>(s * kSecond));
+    return ticks;
+  }
+
+  Tree tree_;
+};
+
+TEST_F(SlowSources, AreReadFirstAtMultiplesOfTheirPeriodAndLast) {
+  Sampler sampler({.level = 2, .events = "", .roots = tree_.roots(), .period = kSecond});
+  const std::vector<double> faults =
+      Faults(sampler, Seconds({107.3, 108, 109, 110, 111, 119, 120, 121}));
+  EXPECT_THAT(faults, testing::ElementsAre(0, IsNan(), IsNan(), 3, IsNan(), IsNan(), 13, IsNan()));
+  Write(2000);
+  sampler.Sample(static_cast<Nanos>(121.5 * kSecond), Sampler::Extent::kAll);
+  EXPECT_EQ(Get(sampler, "node_vmstat_pgfault_total"), 2000 - 1107);
+}
+
+TEST_F(SlowSources, AreReadAtTheFirstTickOfEachSpanWhateverThePeriod) {
+  Sampler odd({.level = 2, .events = "", .roots = tree_.roots(), .period = 3 * kSecond});
+  EXPECT_THAT(Faults(odd, Seconds({99, 102, 105, 108, 111, 114, 117, 120})),
+              testing::ElementsAre(0, 3, IsNan(), IsNan(), 12, IsNan(), IsNan(), 21));
+  Sampler fast({.level = 2, .events = "", .roots = tree_.roots(), .period = kSecond / 10});
+  EXPECT_THAT(Faults(fast, Seconds({109.9, 110, 110.1, 119.9, 120, 120.1})),
+              testing::ElementsAre(0, 1, IsNan(), IsNan(), 11, IsNan()));
+  Sampler rare({.level = 2, .events = "", .roots = tree_.roots(), .period = 60 * kSecond});
+  EXPECT_THAT(Faults(rare, Seconds({60, 120, 180})), testing::ElementsAre(0, 60, 120));
+}
+
+// A node that was too busy for a tick does not take the next one alone.
+TEST_F(SlowSources, ATickThatWasSkippedIsNotMadeUpFor) {
+  Sampler sampler({.level = 2, .events = "", .roots = tree_.roots(), .period = kSecond});
+  EXPECT_THAT(Faults(sampler, Seconds({108, 109, 112, 113, 120})),
+              testing::ElementsAre(0, IsNan(), IsNan(), IsNan(), 12));
+}
+
+TEST_F(SlowSources, LevelFourReadsThemAtEveryTick) {
+  Sampler sampler({.level = 4, .events = "", .roots = tree_.roots(), .period = kSecond});
+  EXPECT_THAT(Faults(sampler, Seconds({101, 102, 103})), testing::ElementsAre(0, 1, 2));
+}
+
+TEST_F(SlowSources, TheTimeOfEachSourceIsCountedAtLevelFour) {
+  Sampler sampler({.level = 4, .events = "", .roots = tree_.roots(), .period = kSecond});
+  Faults(sampler, Seconds({101, 102, 103}));
+  const double own = Get(sampler, "sonde_source_seconds_total{source=\"vmstat\"}");
+  EXPECT_GT(own, 0);
+  double sum = 0;
+  for (const auto& source : sampler.sources()) {
+    sum += Get(sampler, fmt::format("sonde_source_seconds_total{{source=\"{}\"}}", source->name()));
+  }
+  EXPECT_LE(sum, Get(sampler, "sonde_sample_seconds_total"));
+  Sampler two({.level = 2, .events = "", .roots = tree_.roots(), .period = kSecond});
+  two.Sample(kSecond);
+  EXPECT_EQ(Get(two, "sonde_source_seconds_total{source=\"vmstat\"}"), -1);
 }
 
 TEST(SamplerLevels, ALevelHasWhatItsMetricsDeclare) {

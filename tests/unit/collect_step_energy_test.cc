@@ -81,6 +81,11 @@ TEST_F(StepEnergy, IntervalsAreASecondOrMore) {
   energy_.Set(0, 5100);
   EXPECT_EQ(After(kSecond + kSecond / 2), 0);
   EXPECT_DOUBLE_EQ(After(2 * kSecond), 100);
+  cpu_.Set(0, 102);
+  tasks_.Set(0, 1.5);
+  energy_.Set(0, 5140);
+  source_.SampleLast(2 * kSecond + kSecond / 4);  // the rest of the step
+  EXPECT_DOUBLE_EQ(source_.values()[0], 120);
 }
 
 TEST_F(StepEnergy, IsMissingWhileAnythingIsMissingAndCatchesUp) {

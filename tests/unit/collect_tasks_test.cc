@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "daemon/collect/job/tasks.h"
+#include "daemon/collect/os/os_sources.h"
 #include "tests/unit/collect_tree.h"
 
 namespace sonde::collect {
@@ -117,7 +118,13 @@ class Worker {
 
 class Tasks : public testing::Test {
  protected:
-  void Sample() { source_.Sample(now_ += kSecond); }
+  Tasks() { cpu_->Sample(now_); }  // it keeps a descriptor
+  // As the sampler does it: the node's forks are read first, so that children are looked for only
+  // when there may be new ones.
+  void Sample() {
+    cpu_->Sample(now_ += kSecond);
+    source_.Sample(now_);
+  }
   double Get(std::string_view name, int rank = 0) {
     const size_t brace = name.find('{');
     const std::string tags =
@@ -132,7 +139,9 @@ class Tasks : public testing::Test {
   }
 
   ReadBuffer buffer_;
-  TasksSource source_{Roots{}, buffer_};
+  double forks_ = kMissing;
+  const std::unique_ptr<FileSource> cpu_ = MakeCpuSource(Roots{}, 2, buffer_, &forks_);
+  TasksSource source_{Roots{}, buffer_, &forks_};
   Nanos now_ = kSecond;
 };
 
@@ -420,15 +429,16 @@ class TaskTree : public testing::Test {
     std::string children = "";
     char state = 'S';
     int processor = 0;
+    int threads = 1;
   };
   void Write(pid_t pid, const Fake& p) const {
     tree_.Write(
         fmt::format("proc/{}/stat", pid),
         fmt::format(
-            "{} (a b) {} {} 1 1 0 -1 0 {} {} 0 0 {} 0 {} 0 20 0 1 0 {} 5000 100 0 1 1 0 0 0 "
+            "{} (a b) {} {} 1 1 0 -1 0 {} {} 0 0 {} 0 {} 0 20 0 {} 0 {} 5000 100 0 1 1 0 0 0 "
             "0 0 0 0 0 0 0 17 {} 0 0\n",
-            pid, p.state, p.parent, p.faults, p.waited_faults, p.user, p.waited_user, p.start,
-            p.processor));
+            pid, p.state, p.parent, p.faults, p.waited_faults, p.user, p.waited_user, p.threads,
+            p.start, p.processor));
     tree_.Write(fmt::format("proc/{}/task/{}/children", pid, pid), p.children);
   }
   // As the kernel does it: what is open gives nothing more, and the name is gone.
@@ -445,7 +455,8 @@ class TaskTree : public testing::Test {
 
   Tree tree_;
   ReadBuffer buffer_;
-  TasksSource source_{tree_.roots(), buffer_};
+  double forks_ = kMissing;
+  TasksSource source_{tree_.roots(), buffer_, &forks_};
   Nanos now_ = kSecond;
 };
 
@@ -512,6 +523,67 @@ TEST_F(TaskTree, ChildrenOfOtherThreadsAreFoundLater) {
   EXPECT_EQ(User(), 5);
   now_ += 2 * kSecond;
   EXPECT_EQ(User(), 12);
+}
+
+// Trees of files have children without forks, so one can see when they are looked for.
+TEST_F(TaskTree, ChildrenAreLookedForWhenTheNodeHasForked) {
+  forks_ = 1000;
+  Write(10, {.user = 5});
+  ASSERT_TRUE(source_.AddTask(0, 10).ok());
+  User();
+  forks_ = 1001;
+  User();
+  User();
+  Write(10, {.user = 5, .children = "11 "});
+  Write(11, {.parent = 10, .user = 70});
+  EXPECT_EQ(User(), 5);
+  forks_ = 1002;
+  EXPECT_EQ(User(), 75);
+  EXPECT_EQ(User(), 75);
+}
+
+TEST_F(TaskTree, ChildrenAreLookedForWhereTheForksAreNotKnown) {
+  Write(10, {.user = 5});
+  ASSERT_TRUE(source_.AddTask(0, 10).ok());
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(User(), 5);
+  Write(10, {.user = 5, .children = "11 "});
+  Write(11, {.parent = 10, .user = 70});
+  EXPECT_EQ(User(), 75);
+}
+
+TEST_F(TaskTree, ANumberOfForksThatNeverRisesIsNotBelieved) {
+  forks_ = 0;  // as in some sandboxes
+  Write(10, {.user = 5});
+  ASSERT_TRUE(source_.AddTask(0, 10).ok());
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(User(), 5);
+  Write(10, {.user = 5, .children = "11 "});
+  Write(11, {.parent = 10, .user = 70});
+  EXPECT_EQ(User(), 75);
+}
+
+// Without a fork, what another thread or process had becomes a child when that ends.
+TEST_F(TaskTree, ChildrenAreLookedForWhenAThreadOrAProcessEnded) {
+  for (const bool thread : {true, false}) {
+    const int rank = thread ? 0 : 1;
+    const pid_t pid = thread ? 10 : 20;
+    const auto user = [&] {
+      source_.Sample(now_ += kSecond / 100);  // before anything is looked at closely
+      const std::string name =
+          fmt::format("task_cpu_seconds_total{{mode=\"user\",task=\"{}\"}}", rank);
+      return std::round(Value(source_, name) * static_cast<double>(sysconf(_SC_CLK_TCK)));
+    };
+    forks_ = 2000;
+    Write(pid, {.user = 5, .children = thread ? "" : "22 ", .threads = 2});
+    Write(22, {.parent = 20, .user = 30});
+    ASSERT_TRUE(source_.AddTask(static_cast<uint32_t>(rank), pid).ok());
+    user();
+    forks_ = 2001;
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(user(), thread ? 5 : 35);
+    if (!thread) End(22);
+    Write(pid, {.user = 5, .children = fmt::format("{} ", pid + 1), .threads = thread ? 1 : 2});
+    Write(pid + 1, {.parent = pid, .user = 70});
+    EXPECT_EQ(user(), thread ? 75 : 105);
+  }
 }
 
 TEST_F(TaskTree, StatesAndAddressSpaceAreThoseOfAllProcesses) {

@@ -1,7 +1,9 @@
 // /proc/net/snmp and /proc/net/netstat of kernels old and new, cut short and not what they should
 // be.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/sampler.h"
@@ -141,6 +143,61 @@ TEST_F(Tcp, FilesThatAreNotThereGiveNothingUntilTheyAre) {
   EXPECT_THAT(Value(*source, "node_netstat_Tcp_InSegs_total"), IsNan());
   Sample(*source, SnmpText(kIcmp, "629"));
   EXPECT_EQ(Value(*source, "node_netstat_Tcp_RetransSegs_total"), 629);
+}
+
+TEST_F(Tcp, MemoryPressureLastsInSeconds) {
+  const auto source = MakeNetstatSource(tree_.roots(), 2, buffer_);
+  source->Parse("TcpExt: TCPMemoryPressures TCPMemoryPressuresChrono\nTcpExt: 2 1500\n");
+  EXPECT_EQ(Value(*source, "node_netstat_TcpExt_TCPMemoryPressures_total"), 2);
+  EXPECT_EQ(Value(*source, "node_netstat_TcpExt_TCPMemoryPressuresChrono_seconds_total"), 1.5);
+}
+
+TEST_F(Tcp, LevelTwoHasWhatGoesWrongAndLevelFourTheRest) {
+  const std::string_view text =
+      "TcpExt: SyncookiesSent ListenDrops TCPTimeouts TCPKeepAlive\nTcpExt: 1 2 3 4\n"
+      "IpExt: InMcastPkts InOctets\nIpExt: 5 6\n";
+  const auto two = MakeNetstatSource(tree_.roots(), 2, buffer_);
+  two->Parse(text);
+  EXPECT_EQ(two->series().size(), 3u);
+  EXPECT_EQ(Value(*two, "node_netstat_TcpExt_TCPTimeouts_total"), 3);
+  EXPECT_EQ(Value(*two, "node_netstat_IpExt_InOctets_bytes_total"), 6);
+  const auto four = MakeNetstatSource(tree_.roots(), 4, buffer_);
+  four->Parse(text);
+  EXPECT_EQ(four->series().size(), 6u);
+  EXPECT_EQ(Value(*four, "node_netstat_TcpExt_TCPKeepAlive_total"), 4);
+}
+
+TEST_F(Tcp, SocketsAreCountedAndTheirMemoryIsInBytes) {
+  const auto source = MakeSockstatSource(tree_.roots(), 2, buffer_);
+  const double page = static_cast<double>(sysconf(_SC_PAGESIZE));
+  source->Parse(
+      "sockets: used 229\nTCP: inuse 4 orphan 1 tw 5 alloc 17 mem 3\nUDP: inuse 2 mem 9\n"
+      "RAW: inuse 7\n");
+  EXPECT_EQ(Value(*source, "node_sockstat_sockets_used"), 229);
+  EXPECT_EQ(Value(*source, "node_sockstat_TCP_inuse"), 4);
+  EXPECT_EQ(Value(*source, "node_sockstat_TCP_orphan"), 1);
+  EXPECT_EQ(Value(*source, "node_sockstat_TCP_tw"), 5);
+  EXPECT_EQ(Value(*source, "node_sockstat_TCP_alloc"), 17);
+  EXPECT_EQ(Value(*source, "node_sockstat_TCP_mem_bytes"), 3 * page);
+  EXPECT_EQ(Value(*source, "node_sockstat_UDP_mem_bytes"), 9 * page);
+  EXPECT_FALSE(Has(*source, "node_sockstat_RAW_inuse"));
+  source->Parse("TCP: inuse 4 orphan\nTCP: tw -5 alloc 7x mem 99999999999999999999\nUDP: inuse 2");
+  EXPECT_EQ(Value(*source, "node_sockstat_TCP_inuse"), 4);
+  for (const std::string_view name :
+       {"TCP_orphan", "TCP_tw", "TCP_alloc", "TCP_mem_bytes", "UDP_inuse"}) {
+    EXPECT_THAT(Value(*source, fmt::format("node_sockstat_{}", name)), IsNan()) << name;
+  }
+}
+
+TEST_F(Tcp, Version6HasAFileOfItsOwn) {
+  const auto source = MakeSnmp6Source(tree_.roots(), 2, buffer_);
+  source->Parse(
+      "Ip6InReceives                   \t12\nIp6InOctets                     \t3456\n"
+      "Ip6InNoRoutes                   \t7\nUdp6InErrors                    \t8\n");
+  EXPECT_EQ(Value(*source, "node_netstat_Ip6_InReceives_total"), 12);
+  EXPECT_EQ(Value(*source, "node_netstat_Ip6_InOctets_bytes_total"), 3456);
+  EXPECT_EQ(Value(*source, "node_netstat_Udp6_InErrors_total"), 8);
+  EXPECT_EQ(source->series().size(), 3u);
 }
 
 TEST_F(Tcp, CountersCountFromTheStepsStart) {

@@ -142,6 +142,23 @@ TEST_F(FootprintTest, MissingValuesAreNotZero) {
   EXPECT_EQ(Entry().min, 4);
 }
 
+// As of metrics that are dear to read: two nodes, sampled every third tick, and the last word.
+TEST_F(FootprintTest, AMetricThatIsNotSampledAtEveryTickIsWhole) {
+  Use(MetricType::kCounter);
+  for (const double value : {1, 4}) {
+    Row({{0, value}, {1, 2 * value}});
+    Row({});
+    Row({});
+  }
+  Row({{0, 5}, {1, 30}});
+  const FootprintEntry counter = Entry();
+  EXPECT_EQ(counter.ticks, 3u);
+  EXPECT_EQ(counter.last, 35);
+  EXPECT_EQ(counter.mean, 5);  // 35 in seven seconds
+  EXPECT_EQ(counter.min, 5);
+  EXPECT_EQ(counter.max_owner.node, 1u);
+}
+
 TEST_F(FootprintTest, WhatWasNeverMeasuredIsLeftOut) {
   Use(MetricType::kGauge);
   Row({});

@@ -338,6 +338,36 @@ TEST_F(Merging, CountersOfThoseThatEndedStayInTheTotals) {
   EXPECT_EQ(last.values[1].sum, 10);
 }
 
+// A metric that is not sampled at every tick has no value between, and not that of the gone alone.
+TEST_F(Merging, CountersOfThoseThatEndedWaitForATickAtWhichTheOthersHaveThem) {
+  const double none = std::nan("");
+  const auto a = Child({Counter("faults_total"), Counter("only_a_total")});
+  const auto b = Child({Counter("faults_total")});
+  Send(a, 0, 10, {100, 1});
+  Send(b, 1, 10, {10});
+  Send(a, 0, 14, {120, 2}, /*final=*/true);
+  Send(b, 1, 20, {none});
+  Send(b, 1, 30, {15});
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1].values["faults_total"].count, 0);
+  EXPECT_EQ(rows[1].values["only_a_total"].sum, 2) << "nobody who is there has it";
+  EXPECT_EQ(rows[2].values["faults_total"].sum, 135);
+  EXPECT_EQ(rows[2].values["faults_total"].count, 2);
+}
+
+TEST_F(Merging, ALostOneKeepsWhatItHadBetweenTwoSamplesOfAMetric) {
+  const auto a = Child({Counter("faults_total")});
+  const auto b = Child({Counter("faults_total")});
+  Send(a, 0, 10, {100});
+  Send(b, 1, 10, {10});
+  Send(a, 0, 20, {std::nan("")});
+  Send(b, 1, 20, {std::nan("")});
+  merger.Remove(a, /*keep_counters=*/true);
+  Send(b, 1, 30, {11});
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[2].values["faults_total"].sum, 111);
+}
+
 TEST_F(Merging, AFinalFrameDoesNotCountTwiceInATickThatStillWaits) {
   const auto a = Child({Counter("bytes_total")});
   const auto b = Child({Counter("bytes_total")});

@@ -401,6 +401,16 @@ TEST_F(Endpoints, SeriesHasTheBandAndNamesItsEdges) {
   EXPECT_EQ(line.at("count").at(last), 4);
 }
 
+// Else a rate of what is sampled every 10 s would go up and down with the samples in a bucket.
+TEST_F(Endpoints, IntervalsDivideTheSlowPeriodOrAreMultiplesOfIt) {
+  for (const auto& [points, interval] :
+       {std::pair(600, 1), {300, 2}, {200, 5}, {90, 10}, {40, 20}}) {
+    const json::value data =
+        Json(Get("/api/v1/series?job=4711.0&metric=node_load1&points=" + std::to_string(points)));
+    EXPECT_EQ(data.at("interval"), interval) << points;
+  }
+}
+
 TEST_F(Endpoints, SeriesOfACounterIsARateByItsOwnTags) {
   const json::value data =
       Json(Get("/api/v1/series?job=4711.0&metric=node_cpu_seconds_total&points=60"));

@@ -10,9 +10,9 @@ const STACK_ORDER = ['user', 'nice', 'system', 'irq', 'softirq', 'steal', 'iowai
 
 const GROUPS = [
   ['CPU', /^node_cpu_/],
-  ['Memory', /^node_(memory|vmstat)_/],
-  ['Load and pressure', /^node_(load|pressure|procs|context|forks|intr)/],
-  ['Network', /^node_(network|netstat|infiniband)_/],
+  ['Memory', /^node_(memory|vmstat|buddyinfo)_/],
+  ['Load and pressure', /^node_(load|pressure|procs|context|forks|intr|softirqs|schedstat)/],
+  ['Network', /^node_(network|netstat|softnet|sockstat|infiniband)_/],
   ['Disks and file systems', /^node_(disk|filesystem|nfs|lustre)_/],
   ['Tasks', /^(task_(?!perf_)|cgroup_)/],
   ['Hardware', /^(task_perf_|node_|gpu_|power_)/],
@@ -348,13 +348,21 @@ async function loadCharts(view, id) {
 
 // ---- Charts ----
 
+// How far apart a metric's points lie as a rule: what is dear to measure is not sampled at every
+// tick.
+function spacing(times, interval) {
+  const steps = times.slice(1).map((time, i) => time - times[i]).sort((a, b) => a - b);
+  return Math.max(interval, steps[Math.floor(steps.length / 2)] || 0);
+}
+
 // All lines over one time axis; where samples are missing there is null, so that the line breaks.
 function align(data) {
   const times = [...new Set(data.series.flatMap((line) => line.time))].sort((a, b) => a - b);
+  const usual = spacing(times, data.interval);
   const axis = [];
   for (const time of times) {
     const last = axis[axis.length - 1];
-    if (axis.length && time - last > 1.5 * data.interval) axis.push(last + data.interval);
+    if (axis.length && time - last > 1.5 * usual) axis.push(last + usual);
     axis.push(time);
   }
   const index = new Map(axis.map((time, i) => [time, i]));

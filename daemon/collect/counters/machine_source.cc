@@ -98,9 +98,12 @@ size_t MachineSource::SeriesOf(const MachineCounter& counter) {
 }
 
 void MachineSource::Sample(Nanos now) {
-  std::fill(values_.begin(), values_.end(), kMissing);
   // By whole seconds, so that all nodes read at the same ticks.
-  if (opened_.empty() || now / kSecond == read_at_ / kSecond) return;
+  if (!opened_.empty() && now / kSecond != read_at_ / kSecond) return ReadAll(now);
+  std::fill(values_.begin(), values_.end(), kMissing);
+}
+
+void MachineSource::ReadAll(Nanos now) {
   read_at_ = now;
   for (size_t i = 0; i < values_.size(); ++i) values_[i] = whole_[i] ? 0 : kMissing;
   for (const Opened& counter : opened_) {

@@ -35,6 +35,7 @@ class MachineSource final : public Source {
   Group group() const override { return Group::kOs; }
   bool counts_from_boot() const override { return false; }
   void Sample(Nanos now) override;
+  void SampleLast(Nanos now) override { ReadAll(now); }
 
  private:
   struct Opened {
@@ -43,6 +44,7 @@ class MachineSource final : public Source {
     double scale;
   };
 
+  void ReadAll(Nanos now);
   size_t SeriesOf(const MachineCounter& counter);
 
   std::vector<MachineCounter> counters_;

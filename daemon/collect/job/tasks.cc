@@ -167,9 +167,10 @@ struct TasksSource::Task {
   std::vector<Process> processes;  // a parent before its children
 };
 
-TasksSource::TasksSource(const Roots& roots, ReadBuffer& buffer)
+TasksSource::TasksSource(const Roots& roots, ReadBuffer& buffer, const double* forks)
     : proc_(roots.proc),
       buffer_(buffer),
+      forks_(forks),
       seconds_per_tick_(1.0 / static_cast<double>(sysconf(_SC_CLK_TCK))),
       page_size_(static_cast<double>(sysconf(_SC_PAGESIZE))) {}
 
@@ -236,15 +237,30 @@ void TasksSource::ListProcesses(std::vector<TaskProcess>& to) const {
   }
 }
 
+// The kernel counts a new process in the moment in which it becomes its parent's child, so none can
+// be there that came before the number was read and is not in it. Without a fork children only
+// become another's when their parent, or the thread that made them, ends: see DropEnded and
+// ReadProcess.
+bool TasksSource::MayHaveNewChildren() {
+  const double forks = forks_ == nullptr ? kMissing : *forks_;
+  if (forks > forks_before_) forks_rise_ = true;
+  const bool same = forks == std::exchange(forks_before_, forks);
+  return std::exchange(look_again_, false) || !same || !forks_rise_;
+}
+
 void TasksSource::Sample(Nanos now) {
   double* values = values_.data();
+  bool look = MayHaveNewChildren();
   for (Task& task : tasks_) {
-    if (!task.started && !task.ended) Start(task, now);
+    if (!task.started && !task.ended) {
+      Start(task, now);
+      look_again_ = true;
+    }
     if (!task.ended) {
-      for (int pass = 0; pass < kMaxPasses && DropEnded(task); ++pass) {
-      }
+      for (int pass = 0; pass < kMaxPasses && DropEnded(task); ++pass) look_again_ = true;
       KeepWhatIsLeft(task);
-      FindChildren(task, now);
+      look = look || look_again_;
+      FindChildren(task, look, now);
       task.ended = task.processes.empty();
     }
     WriteValues(task, values);
@@ -310,6 +326,7 @@ bool TasksSource::ReadProcess(Process& process) {
   if (process.stat.start != 0 && stat.start != process.stat.start) return false;
   std::copy(process.stat.counters.begin() + kFirstIoCounter, process.stat.counters.end(),
             stat.counters.begin() + kFirstIoCounter);
+  if (stat.threads != process.stat.threads) look_again_ = true;
   process.stat = stat;
   ReadIo(process);
   return true;
@@ -381,20 +398,24 @@ void TasksSource::KeepWhatIsLeft(Task& task) {
       std::erase_if(task.processes, [](const Process& process) { return process.ended; });
 }
 
-void TasksSource::FindChildren(Task& task, Nanos now) {
+void TasksSource::FindChildren(Task& task, bool look, Nanos now) {
   for (size_t i = 0; i < task.processes.size(); ++i) {  // grows as it goes
-    Process& process = task.processes[i];
-    if (process.children_file) {
-      int error = 0;
-      const std::string_view children =
-          ReadText(process.children_file.get(), Shape::kRecords, small_size_, buffer_, error);
-      AddChildren(task, i, children, now);
-    } else if (!std::exchange(noted_children_, true)) {
-      notes_.emplace_back(
-          "child processes of tasks are counted only once they were waited for: the kernel has no "
-          "/proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)");
-    }
+    if (look) ReadChildren(task, i, now);
     if (now >= task.processes[i].close_look_at) LookClosely(task, i, now);
+  }
+}
+
+void TasksSource::ReadChildren(Task& task, size_t parent, Nanos now) {
+  const Process& process = task.processes[parent];
+  if (process.children_file) {
+    int error = 0;
+    const std::string_view children =
+        ReadText(process.children_file.get(), Shape::kRecords, small_size_, buffer_, error);
+    AddChildren(task, parent, children, now);
+  } else if (!std::exchange(noted_children_, true)) {
+    notes_.emplace_back(
+        "child processes of tasks are counted only once they were waited for: the kernel has no "
+        "/proc/PID/task/TID/children (CONFIG_PROC_CHILDREN)");
   }
 }
 
@@ -407,7 +428,9 @@ void TasksSource::AddChildren(Task& task, size_t parent, std::string_view childr
   pid_t found[64];  // if there are more, the next tick finds them
   size_t count = 0;
   ForEachChild(children, [&](pid_t pid) {
-    if (count < std::size(found) && !known(pid)) found[count++] = pid;
+    if (known(pid)) return;
+    if (count < std::size(found)) found[count++] = pid;
+    look_again_ = true;  // also for those that cannot be added now
   });
   for (size_t i = 0; i < count; ++i) {
     if (!known(found[i])) AddProcess(task, found[i], &task.processes[parent], now);

@@ -1,9 +1,10 @@
 // The step's own tasks: processor time, memory, I/O and faults of each, its descendants included.
 //
 // The launcher says which process is which task. Descendants are found through
-// /proc/PID/task/TID/children: those of main threads at every tick, those of the other threads
-// every 10 s. A descendant that leaves the task's tree between two ticks, unseen, is not counted
-// unless an ancestor in the tree waits for it.
+// /proc/PID/task/TID/children: those of main threads at every tick before which the node
+// created a process or a thread, those of the other threads every 10 s. A descendant that leaves
+// the task's tree between two ticks, unseen, is not counted unless an ancestor in the tree waits
+// for it.
 //
 // Counters never fall. The kernel adds what a child has used to its parent when the parent waits
 // for it; what a process leaves to nobody (the task itself, orphans, children of a parent that
@@ -48,8 +49,10 @@ struct TaskProcess {
 
 class TasksSource final : public Source {
  public:
-  // `buffer` is shared with other sources and outlives this one.
-  TasksSource(const Roots& roots, ReadBuffer& buffer);
+  // `buffer` is shared with other sources and outlives this one, and so does `forks`: how many
+  // processes and threads the node had ever created shortly before Sample is called, NaN if that is
+  // not known. While none is created, no children are looked for.
+  TasksSource(const Roots& roots, ReadBuffer& buffer, const double* forks = nullptr);
   ~TasksSource() override;
 
   // A task starts; `rank` must be new. Nothing is read before the next Sample.
@@ -75,6 +78,7 @@ class TasksSource final : public Source {
   struct Process;
   struct Task;
 
+  bool MayHaveNewChildren();
   bool ReadProcess(Process& process);
   void ReadIo(Process& process);
   // Opens /proc/`pid`; `parent` is nullptr for the task's main process.
@@ -83,7 +87,8 @@ class TasksSource final : public Source {
   void Start(Task& task, Nanos now);
   bool DropEnded(Task& task);
   void KeepWhatIsLeft(Task& task);
-  void FindChildren(Task& task, Nanos now);
+  void FindChildren(Task& task, bool look, Nanos now);
+  void ReadChildren(Task& task, size_t parent, Nanos now);
   void AddChildren(Task& task, size_t parent, std::string_view children, Nanos now);
   void LookClosely(Task& task, size_t index, Nanos now);
   void TakeTotals(Task& task, const TaskTotals& totals) const;
@@ -91,6 +96,10 @@ class TasksSource final : public Source {
 
   const std::string proc_;
   ReadBuffer& buffer_;
+  const double* const forks_;
+  double forks_before_ = kMissing;
+  bool forks_rise_ = false;  // the number is the kernel's, and not what a container is told
+  bool look_again_ = true;   // children may be there that were not found
   const double seconds_per_tick_;
   const double page_size_;
   size_t stat_size_ = 1024;

@@ -59,15 +59,18 @@ constexpr MetricDecl kSoftirqs = {"node_softirqs_total",
 constexpr std::string_view kVectors[] = {"hi",           "timer",   "net_tx", "net_rx",  "block",
                                          "block_iopoll", "tasklet", "sched",  "hrtimer", "rcu"};
 
+constexpr size_t kForksAt = kModeCount + 2;
+static_assert(kSingles[kForksAt - kModeCount].key == "processes");
 constexpr size_t kSoftirqsAt = kModeCount + std::size(kSingles);
 constexpr size_t kCoresAt = kSoftirqsAt + std::size(kVectors);  // first column of the processors
 constexpr size_t kMaxCores = 4096;
 
 class CpuSource final : public FileSource {
  public:
-  CpuSource(const Roots& roots, int level, ReadBuffer& buffer)
+  CpuSource(const Roots& roots, int level, ReadBuffer& buffer, double* forks)
       : FileSource(roots.proc + "/stat", Shape::kWhole, 4096, buffer),
         per_core_(level >= kCore.level),
+        forks_(forks),
         seconds_per_tick_(1.0 / static_cast<double>(sysconf(_SC_CLK_TCK))) {
     DeclareSeries();
   }
@@ -93,6 +96,7 @@ class CpuSource final : public FileSource {
         ReadSingle(line);
       }
     }
+    if (forks_ != nullptr) *forks_ = values_[kForksAt];
   }
 
  private:
@@ -137,14 +141,16 @@ class CpuSource final : public FileSource {
   }
 
   const bool per_core_;
+  double* const forks_;
   const double seconds_per_tick_;
   std::vector<uint64_t> cores_;  // in the order of the file
 };
 
 }  // namespace
 
-std::unique_ptr<FileSource> MakeCpuSource(const Roots& roots, int level, ReadBuffer& buffer) {
-  return std::make_unique<CpuSource>(roots, level, buffer);
+std::unique_ptr<FileSource> MakeCpuSource(const Roots& roots, int level, ReadBuffer& buffer,
+                                          double* forks) {
+  return std::make_unique<CpuSource>(roots, level, buffer, forks);
 }
 
 std::vector<MetricDecl> CpuMetrics() {

@@ -49,6 +49,16 @@ constexpr DeviceField kFields[] = {
     {Declare("node_disk_io_time_weighted_seconds_total", "seconds", 2,
              "Time all requests took together, those under way included. Tag device."),
      10, kMilli},
+    {Declare("node_disk_discards_completed_total", "1", 2,
+             "Discards completed, which tell a disk what it may forget. Tag device."),
+     11, 1},
+    {Declare("node_disk_discards_merged_total", "1", 4, "Discards merged with others. Tag device."),
+     12, 1},
+    {Declare("node_disk_discarded_bytes_total", "bytes", 2, "Bytes discarded. Tag device."), 13,
+     kSectorBytes},
+    {Declare("node_disk_discard_time_seconds_total", "seconds", 2,
+             "Time all discards took together. Tag device."),
+     14, kMilli},
     {Declare("node_disk_flush_requests_total", "1", 2,
              "Flushes completed, such as fsync causes. Tag device."),
      15, 1},
@@ -191,10 +201,6 @@ std::unique_ptr<Source> MakeDisksSource(const Roots& roots, int level, ReadBuffe
   return std::make_unique<WholeDisksSource>(roots, buffer);
 }
 
-std::vector<MetricDecl> DiskMetrics() {
-  std::vector<MetricDecl> metrics;
-  for (const DeviceField& field : kFields) metrics.push_back(field.decl);
-  return metrics;
-}
+std::vector<MetricDecl> DiskMetrics() { return DeclarationsOf(kFields); }
 
 }  // namespace sonde::collect

@@ -23,7 +23,10 @@ constexpr DeviceField kFields[] = {
     {Declare("node_network_receive_fifo_total", "1", 2, "Receive queue overruns. Tag device."), 4,
      1},
     {Declare("node_network_receive_frame_total", "1", 2, "Framing errors. Tag device."), 5, 1},
-    {Declare("node_network_receive_multicast_total", "1", 4,
+    {Declare("node_network_receive_compressed_total", "1", 4,
+             "Compressed packets received. Tag device."),
+     6, 1},
+    {Declare("node_network_receive_multicast_total", "1", 2,
              "Multicast packets received. Tag device."),
      7, 1},
     {Declare("node_network_transmit_bytes_total", "bytes", 2, "Bytes sent. Tag device."), 8, 1},
@@ -37,6 +40,9 @@ constexpr DeviceField kFields[] = {
      1},
     {Declare("node_network_transmit_colls_total", "1", 4, "Collisions. Tag device."), 13, 1},
     {Declare("node_network_transmit_carrier_total", "1", 2, "Carrier losses. Tag device."), 14, 1},
+    {Declare("node_network_transmit_compressed_total", "1", 4,
+             "Compressed packets sent. Tag device."),
+     15, 1},
 };
 
 class NetdevSource final : public DeviceSource {
@@ -68,10 +74,6 @@ std::unique_ptr<FileSource> MakeNetdevSource(const Roots& roots, int level, Read
   return std::make_unique<NetdevSource>(roots, level, buffer);
 }
 
-std::vector<MetricDecl> NetdevMetrics() {
-  std::vector<MetricDecl> metrics;
-  for (const DeviceField& field : kFields) metrics.push_back(field.decl);
-  return metrics;
-}
+std::vector<MetricDecl> NetdevMetrics() { return DeclarationsOf(kFields); }
 
 }  // namespace sonde::collect

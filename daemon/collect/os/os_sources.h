@@ -1,5 +1,4 @@
-// The operating system's sources, one file each: cpu.cc, meminfo.cc, loadavg.cc, netdev.cc,
-// disks.cc, pressure.cc, infiniband.cc, tcp.cc, vmstat.cc, power.cc, thermal.cc.
+// The operating system's sources, one file each.
 //
 // `level` is the step's telemetry level: at 4 a source gives its details as well. `buffer` is
 // shared by all and outlives them.
@@ -15,7 +14,10 @@
 
 namespace sonde::collect {
 
-std::unique_ptr<FileSource> MakeCpuSource(const Roots& roots, int level, ReadBuffer& buffer);
+// `forks`, which outlives the source, gets how many processes and threads were ever created; NaN if
+// that cannot be read.
+std::unique_ptr<FileSource> MakeCpuSource(const Roots& roots, int level, ReadBuffer& buffer,
+                                          double* forks = nullptr);
 std::vector<MetricDecl> CpuMetrics();
 
 std::unique_ptr<FileSource> MakeMeminfoSource(const Roots& roots, int level, ReadBuffer& buffer);
@@ -32,7 +34,27 @@ std::vector<MetricDecl> NetdevMetrics();
 
 std::unique_ptr<FileSource> MakeSnmpSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::unique_ptr<FileSource> MakeNetstatSource(const Roots& roots, int level, ReadBuffer& buffer);
-std::vector<MetricDecl> TcpMetrics();  // of both
+std::vector<MetricDecl> SnmpMetrics();
+std::vector<MetricDecl> NetstatMetrics();
+
+std::unique_ptr<FileSource> MakeSnmp6Source(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> Snmp6Metrics();
+
+std::unique_ptr<FileSource> MakeSockstatSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> SockstatMetrics();
+
+std::unique_ptr<FileSource> MakeSoftnetSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> SoftnetMetrics();
+
+// Only for level 4.
+std::unique_ptr<FileSource> MakeSoftirqsSource(const Roots& roots, ReadBuffer& buffer);
+std::vector<MetricDecl> SoftirqsMetrics();
+std::unique_ptr<FileSource> MakeInterruptsSource(const Roots& roots, ReadBuffer& buffer);
+std::vector<MetricDecl> InterruptsMetrics();
+std::unique_ptr<FileSource> MakeSchedstatSource(const Roots& roots, ReadBuffer& buffer);
+std::vector<MetricDecl> SchedstatMetrics();
+std::unique_ptr<FileSource> MakeBuddyinfoSource(const Roots& roots, ReadBuffer& buffer);
+std::vector<MetricDecl> BuddyinfoMetrics();
 
 std::unique_ptr<Source> MakeInfinibandSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> InfinibandMetrics();

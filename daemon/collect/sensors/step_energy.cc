@@ -63,7 +63,7 @@ double StepEnergySource::Sum::Value() const {
   return sum;
 }
 
-void StepEnergySource::Sample(Nanos now) {
+void StepEnergySource::Update(Nanos now, Nanos interval) {
   cpu_.Find(IsBusyTime);
   tasks_.Find(IsTaskTime);
   double energy = kMissing;
@@ -83,7 +83,7 @@ void StepEnergySource::Sample(Nanos now) {
     values_.push_back(0);
     ++generation_;
   }
-  if (now - last_ < kSecond && started_) return;
+  if (now - last_ < interval && started_) return;
   const double used = energy - last_energy_;
   const double busy = cpu - last_cpu_;
   const double own = tasks - last_tasks_;

@@ -26,9 +26,12 @@ class StepEnergySource final : public Source {
   std::string_view name() const override { return "step energy"; }
   Group group() const override { return Group::kOs; }
   bool counts_from_boot() const override { return false; }
-  void Sample(Nanos now) override;
+  void Sample(Nanos now) override { Update(now, kSecond); }
+  void SampleLast(Nanos now) override { Update(now, 0); }
 
  private:
+  void Update(Nanos now, Nanos interval);
+
   // Columns of a source that add up.
   struct Sum {
     const Source* source;
