@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "daemon/collect/counters/perf.h"
+#include "daemon/collect/gpu/gpu_metrics.h"
 #include "daemon/collect/job/cgroup.h"
 #include "daemon/collect/job/tasks.h"
 #include "daemon/collect/os/os_sources.h"
@@ -89,6 +90,11 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "within minutes, so a period longer than that loses energy; a sensor of hwmon that takes "
        "more than 1 ms is left out, and the others are read at most once a second.",
        PowerMetrics()},
+      {"GPUs",
+       "By NVML (NVIDIA), ROCm SMI (AMD) and Level Zero Sysman (Intel), whichever is installed, of "
+       "the step's own devices. Tag `gpu`, the number that Slurm and nvidia-smi give the device. "
+       "Devices have only some of these.",
+       GpuMetrics()},
       {"Temperature and frequency",
        "From `/sys/class/hwmon` (or `/sys/class/thermal` where that has no temperatures) and "
        "`/sys/devices/system/cpu`, at most once a second; a chip that takes more than 1 ms to be "

@@ -28,6 +28,7 @@ class Sampler {
     int level = 2;
     std::string events;  // as given to --telemetry-events
     Roots roots = {};
+    std::string gpus = {};  // the step's, as the launcher names them
   };
   explicit Sampler(const Options& options);
   ~Sampler();

@@ -19,6 +19,7 @@ collect::Sampler::Options SamplerOptions(const LaunchMessage& launch) {
   collect::Sampler::Options options;
   options.level = launch.job.level;
   options.events = launch.events;
+  options.gpus = launch.gpus;
   return options;
 }
 

@@ -56,6 +56,8 @@ class TasksSource final : public Source {
   // for it.
   size_t task_count() const;
   pid_t MainProcess(size_t task) const;
+  // The task that a process belongs to, by the last Sample.
+  std::optional<uint32_t> RankOf(pid_t pid) const;
 
   std::string_view name() const override { return "tasks"; }
   Group group() const override { return Group::kTask; }
