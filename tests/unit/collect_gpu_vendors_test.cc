@@ -195,6 +195,7 @@ TEST_F(IntelGpus, ValuesAreInBaseUnits) {
   EXPECT_EQ(Value(*source, "gpu_throttled{gpu=\"0\",reason=\"power\"}"), 1);
   EXPECT_EQ(Value(*source, "gpu_throttled{gpu=\"0\",reason=\"thermal\"}"), 1);
   EXPECT_EQ(Value(*source, "gpu_throttled{gpu=\"1\",reason=\"thermal\"}"), 0);
+  EXPECT_EQ(Value(*source, "gpu_throttled{gpu=\"0\",reason=\"current\"}"), 0);
   EXPECT_THAT(source->TakeNotes(), IsEmpty());
 }
 

@@ -141,7 +141,9 @@ EXPORT uint32_t zesFrequencyGetProperties(Handle domain, ze::FrequencyProperties
 EXPORT uint32_t zesFrequencyGetState(Handle domain, ze::FrequencyState* to) {
   if (to->type != ze::kFrequencyState) return ze::kInvalidArgument;
   to->actual = PartOf(domain) == 0 ? static_cast<double>(GpuOf(domain).clock) : -1;
-  to->throttle_reasons = static_cast<uint32_t>(GpuOf(domain).throttle);
+  // The memory's clock is held down by its current, whatever the GPU's does.
+  to->throttle_reasons =
+      PartOf(domain) == 0 ? static_cast<uint32_t>(GpuOf(domain).throttle) : ze::kThrottleCurrent;
   return Call(domain, gpu_standin::kClock);
 }
 // Engines 0: copying, 1 and 2: all of compute.
