@@ -22,6 +22,7 @@
 #include "spank/perf_open.h"
 #include "spank/process.h"
 #include "spank/random.h"
+#include "spank/step_gpus.h"
 
 namespace sonde::cli {
 namespace {
@@ -85,6 +86,8 @@ std::string LaunchPacket(const Environment& env, const Options& options, const s
   message.Add(key::kLevel, options.level);
   message.Add(key::kPeriod, options.period);
   if (!options.events.empty()) message.Add(key::kEventList, options.events);
+  const std::string_view gpus = spank::StepGpus(spank::Environment(environ), true);
+  if (!gpus.empty()) message.Add(key::kGpus, gpus);
   message.Add(key::kSocket, socket);
   message.Add(key::kConfig, env.config_path);
   if (!env.archive.empty()) {

@@ -117,7 +117,10 @@ inline constexpr std::string_view kHost = "host";  // this node's name as Slurm 
 inline constexpr std::string_view kLevel = "level";
 inline constexpr std::string_view kPeriod = "period";
 inline constexpr std::string_view kEventList = "events";  // --telemetry-events as given
-inline constexpr std::string_view kKey = "key";           // 64 hex digits: the step key
+// The step's GPUs on this node: numbers as Slurm counts them, or UUIDs, separated by commas; absent
+// if nobody says which they are.
+inline constexpr std::string_view kGpus = "gpus";
+inline constexpr std::string_view kKey = "key";  // 64 hex digits: the step key
 inline constexpr std::string_view kHeadHost = "head_host";
 inline constexpr std::string_view kHeadPort = "head_port";
 inline constexpr std::string_view kSocket = "socket";    // abstract name for the application

@@ -26,6 +26,7 @@ struct LaunchMessage {
   uint32_t node_id = 0;
   uint32_t tasks_here = 0;
   std::string events;  // --telemetry-events as given
+  std::string gpus;    // the step's on this node; "": all of the node's
   bool has_key = false;
   StepKey key{};
   std::string head_host;

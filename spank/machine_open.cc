@@ -82,11 +82,15 @@ long FewestProcessors(std::string_view cpus_per_node) {
   return fewest;
 }
 
+bool HasNodeAlone(const Environment& environment, long processors_online) {
+  const long fewest = FewestProcessors(environment.First("SLURM_JOB_CPUS_PER_NODE"));
+  return processors_online > 0 && fewest >= processors_online;
+}
+
 bool MayCountMachine(PluginConfig::Machine choice, const Environment& environment,
                      long processors_online) {
   if (choice != PluginConfig::Machine::kExclusive) return choice == PluginConfig::Machine::kAlways;
-  const long fewest = FewestProcessors(environment.First("SLURM_JOB_CPUS_PER_NODE"));
-  return processors_online > 0 && fewest >= processors_online;
+  return HasNodeAlone(environment, processors_online);
 }
 
 TaskEvents OpenMachineEvents(std::span<const launch::MachineEvent> events,

@@ -20,8 +20,11 @@
 
 namespace sonde::spank {
 
-// Whether the step may have them. `environment`: the step's. A job has its node to itself if it has
-// as many processors as are online, as SLURM_JOB_CPUS_PER_NODE counts them.
+// Whether the step's job has as many processors as are online, by SLURM_JOB_CPUS_PER_NODE of its
+// environment.
+bool HasNodeAlone(const Environment& environment, long processors_online);
+
+// Whether the step may have them. `environment`: the step's.
 bool MayCountMachine(PluginConfig::Machine choice, const Environment& environment,
                      long processors_online);
 

@@ -16,6 +16,7 @@
 #include "spank/perf_open.h"
 #include "spank/plugin.h"
 #include "spank/random.h"
+#include "spank/step_gpus.h"
 
 namespace sonde::spank {
 namespace {
@@ -81,6 +82,9 @@ void AddNode(spank_t spank, const Environment& environment, launch::Writer& mess
   message.Add(key::kJobNodes, job_nodes.empty() ? std::to_string(nodes) : job_nodes);
   message.Add(key::kHost, NodeName());
   message.Add(key::kWorkDir, environment.First("SLURM_SUBMIT_DIR", "PWD"));
+  const std::string_view gpus =
+      StepGpus(environment, HasNodeAlone(environment, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  if (!gpus.empty()) message.Add(key::kGpus, gpus);
 }
 
 // Cannot be guessed: whoever knows it may still not be the job's user, which the daemon checks.

@@ -4,6 +4,7 @@
 
 #include "daemon/collect/counters/machine_source.h"
 #include "daemon/collect/counters/vocabulary.h"
+#include "daemon/collect/gpu/gpu_metrics.h"
 #include "daemon/collect/job/cgroup.h"
 #include "daemon/collect/job/tasks.h"
 #include "daemon/collect/os/os_sources.h"
@@ -121,6 +122,11 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "From the node's energy, and the CPU time of step and node; docs/counters.md has the "
        "formula.",
        StepEnergyMetrics()},
+      {"GPUs",
+       "By NVML (NVIDIA), ROCm SMI (AMD) and Level Zero Sysman (Intel), whichever is installed, of "
+       "the step's own devices. Tag `gpu`, the number that Slurm and nvidia-smi give the device. "
+       "Devices have only some of these.",
+       GpuMetrics()},
       {"Temperature and frequency",
        "From `/sys/class/hwmon` (or `/sys/class/thermal` where that has no temperatures) and "
        "`/sys/devices/system/cpu`, at most once a second; a chip that takes more than 1 ms to be "

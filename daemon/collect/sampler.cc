@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "daemon/collect/gpu/gpu.h"
 #include "daemon/collect/job/cgroup.h"
 #include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/parse.h"
@@ -62,6 +63,8 @@ Sampler::Sampler(const Options& options)
   perf_ = perf.get();
   handover_ = std::make_unique<Handover>(roots, *tasks_, *perf_);
   AddSource(std::move(perf));
+  AddSource(std::make_unique<GpuSource>(
+      GpuOptions{.level = level, .roots = roots, .wanted = options.gpus}, *tasks_));
 }
 
 Sampler::~Sampler() = default;

@@ -24,6 +24,7 @@ collect::Sampler::Options SamplerOptions(const LaunchMessage& launch) {
     options.event_sets = launch.config_path.substr(0, slash) + "/events";
   }
   options.period = launch.job.period;
+  options.gpus = launch.gpus;
   return options;
 }
 

@@ -24,6 +24,7 @@
 #include "spank/process.h"
 #include "spank/random.h"
 #include "spank/rendezvous.h"
+#include "spank/step_gpus.h"
 
 namespace sonde::spank {
 namespace {
@@ -100,6 +101,24 @@ TEST(PluginConfig, TheEnvironmentOverridesTheFile) {
   ASSERT_TRUE(LoadSondeConf(Environment(variables), config).ok());
   EXPECT_FALSE(config.report);
   EXPECT_TRUE(config.monitor_interactive);
+}
+
+TEST(StepGpus, AreWhatSlurmGaveElseWhatTheProgramMaySee) {
+  const auto gpus = [](std::vector<const char*> variables, bool alone = true) {
+    variables.push_back(nullptr);
+    return std::string(StepGpus(Environment(variables.data()), alone));
+  };
+  // With devices confined by cgroups, CUDA counts from 0.
+  EXPECT_EQ(gpus({"SLURM_JOB_GPUS=0,1,2,3", "CUDA_VISIBLE_DEVICES=0", "SLURM_STEP_GPUS=2"}), "2");
+  EXPECT_EQ(gpus({"SLURM_JOB_GPUS=2,3", "ROCR_VISIBLE_DEVICES=0,1"}), "2,3");
+  EXPECT_EQ(gpus({"SLURM_STEP_GPUS=5", "CUDA_VISIBLE_DEVICES=MIG-a-b,MIG-c"}), "MIG-a-b,MIG-c");
+  EXPECT_EQ(gpus({"CUDA_VISIBLE_DEVICES=1", "GPU_DEVICE_ORDINAL=0"}), "1");
+  EXPECT_EQ(gpus({"SLURM_STEP_GPUS=", "ZE_AFFINITY_MASK=0.1"}), "0.1");
+  EXPECT_EQ(gpus({"HOME=/"}), "");
+  // On a shared node only those that Slurm gave.
+  EXPECT_EQ(gpus({"HOME=/"}, false), "none");
+  EXPECT_EQ(gpus({"CUDA_VISIBLE_DEVICES=0,1,2,3"}, false), "none");
+  EXPECT_EQ(gpus({"SLURM_STEP_GPUS=2"}, false), "2");
 }
 
 TEST(PortRange, OfSlurmConf) {

@@ -488,11 +488,13 @@ TEST(LaunchMessage, IsCheckedKeyByKey) {
       "role=node\njob=12\nstep=0\nlevel=2\nhost=n1\nhead_host=127.0.0.1\n"
       "head_port=4000\nnodes=4\nuid=1000\nkey=" +
       std::string(64, 'a') + "\n";
-  const auto message = ParseLaunchMessage(good + "something_new=1\n");
+  const auto message = ParseLaunchMessage(good + "something_new=1\ngpus=0,2-3\n");
   ASSERT_TRUE(message.ok()) << message.status().message();
   EXPECT_EQ(message->job.id.ToString(), "12.0");
   EXPECT_EQ(message->job.expected_nodes, 4u);
   EXPECT_EQ(message->key[0], 0xaa);
+  EXPECT_EQ(message->gpus, "0,2-3");
+  EXPECT_EQ(ParseLaunchMessage(good)->gpus, "") << "all of the node";
   const std::pair<const char*, const char*> bad[] = {
       {"level=7\n", "level: expected 0"},    {"key=zz\n", "64 hexadecimal"},
       {"head_port=99999\n", "whole number"}, {"period=1\n", "10ms to 1h"},

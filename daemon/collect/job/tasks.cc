@@ -228,6 +228,15 @@ pid_t TasksSource::MainProcess(size_t task) const {
   return runs ? wanted.pid : 0;
 }
 
+std::optional<uint32_t> TasksSource::RankOf(pid_t pid) const {
+  for (const Task& task : tasks_) {
+    for (const Process& process : task.processes) {
+      if (process.pid == pid && !process.ended) return task.rank;
+    }
+  }
+  return std::nullopt;
+}
+
 void TasksSource::ListProcesses(std::vector<TaskProcess>& to) const {
   for (const Task& task : tasks_) {
     for (const Process& process : task.processes) {

@@ -68,6 +68,8 @@ class TasksSource final : public Source {
   pid_t MainProcess(size_t task) const;
   // Adds the processes of the last sample that had not ended.
   void ListProcesses(std::vector<TaskProcess>& to) const;
+  // The task that a process belongs to, by the last Sample.
+  std::optional<uint32_t> RankOf(pid_t pid) const;
 
   std::string_view name() const override { return "tasks"; }
   Group group() const override { return Group::kTask; }
