@@ -7,6 +7,7 @@
 #include "daemon/collect/job/tasks.h"
 #include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/self.h"
+#include "daemon/collect/sensors/sensor_sources.h"
 
 namespace sonde::collect {
 namespace {
@@ -42,6 +43,12 @@ std::string Quoted(std::string_view text) {
     quoted += c;
   }
   return quoted + '"';
+}
+
+std::vector<MetricDecl> Joined(const std::vector<std::vector<MetricDecl>>& parts) {
+  std::vector<MetricDecl> metrics;
+  for (const auto& part : parts) metrics.insert(metrics.end(), part.begin(), part.end());
+  return metrics;
 }
 
 }  // namespace
@@ -94,7 +101,7 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "`/sys/devices/system/cpu`, at most once a second; a chip that takes more than 1 ms to be "
        "read is left out. Frequencies are only for level 4: to read them, some kernels interrupt "
        "every processor.",
-       ThermalMetrics()},
+       Joined({TemperatureMetrics(), ThrottlingMetrics(), FrequencyMetrics()})},
       {"Sonde itself", "What the daemon on each node costs.", SelfMetrics()},
   };
   return sources;

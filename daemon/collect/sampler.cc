@@ -8,6 +8,7 @@
 #include "daemon/collect/job/cgroup.h"
 #include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/parse.h"
+#include "daemon/collect/sensors/sensor_sources.h"
 
 namespace sonde::collect {
 
@@ -53,7 +54,9 @@ Sampler::Sampler(const Options& options) {
   for (const Pressure what : {Pressure::kCpu, Pressure::kIo, Pressure::kMemory}) {
     AddSource(MakePressureSource(roots, what, buffer_));
   }
-  for (auto& source : MakeThermalSources(roots, level, buffer_)) AddSource(std::move(source));
+  AddSource(MakeTemperatureSource(roots, level, buffer_));
+  AddSource(MakeThrottlingSource(roots, level, buffer_));
+  if (level >= 4) AddSource(MakeFrequencySource(roots, buffer_));
   AddSource(std::move(tasks));
   AddSource(std::make_unique<CgroupSource>(roots, *tasks_, buffer_));
   if (level < 3) return;

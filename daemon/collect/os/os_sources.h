@@ -1,5 +1,5 @@
 // The operating system's sources, one file each: cpu.cc, meminfo.cc, loadavg.cc, netdev.cc,
-// disks.cc, pressure.cc, infiniband.cc, tcp.cc, vmstat.cc, power.cc, thermal.cc.
+// disks.cc, pressure.cc, infiniband.cc, tcp.cc, vmstat.cc.
 //
 // `level` is the step's telemetry level: at 4 a source gives its details as well. `buffer` is
 // shared by all and outlives them.
@@ -47,16 +47,5 @@ enum class Pressure : unsigned char { kCpu, kIo, kMemory };
 std::unique_ptr<FileSource> MakePressureSource(const Roots& roots, Pressure what,
                                                ReadBuffer& buffer);
 std::vector<MetricDecl> PressureMetrics();
-
-// `clock` measures how long a sensor takes to be read, and outlives the source.
-std::unique_ptr<Source> MakePowerSource(const Roots& roots, int level, ReadBuffer& buffer,
-                                        const Clock& clock = Clock::System());
-std::vector<MetricDecl> PowerMetrics();
-
-// Temperatures, throttling and, at level 4, frequencies.
-std::vector<std::unique_ptr<Source>> MakeThermalSources(const Roots& roots, int level,
-                                                        ReadBuffer& buffer,
-                                                        const Clock& clock = Clock::System());
-std::vector<MetricDecl> ThermalMetrics();
 
 }  // namespace sonde::collect

@@ -18,9 +18,9 @@
 
 #include "daemon/collect/directory.h"
 #include "daemon/collect/fd.h"
-#include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/sensors/hwmon.h"
 #include "daemon/collect/sensors/sensor.h"
+#include "daemon/collect/sensors/sensor_sources.h"
 
 namespace sonde::collect {
 namespace {
