@@ -71,6 +71,10 @@ const std::vector<SourceMetrics>& MetricsBySource() {
       {"Processors", "From `/proc/stat`.", CpuMetrics()},
       {"Load", "From `/proc/loadavg`.", LoadavgMetrics()},
       {"Memory", "From `/proc/meminfo`; kernels have only some of these.", MeminfoMetrics()},
+      {"Huge pages", "From `/sys/kernel/mm/hugepages`, by size of page.", HugepagesMetrics()},
+      {"NUMA nodes",
+       "From `/sys/devices/system/node`, by NUMA node; kernels have only some of these.",
+       NumaMetrics()},
       {"Paging", "From `/proc/vmstat`; kernels have only some of these.", VmstatMetrics()},
       {"Pressure", "From `/proc/pressure`; missing where the kernel does not record it (`psi=1`).",
        PressureMetrics()},
@@ -84,6 +88,10 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "From `/sys/class/infiniband`, by device and port, RoCE and the like included; drivers have "
        "only some of these.",
        InfinibandMetrics()},
+      {"Slingshot",
+       "From `/sys/class/cxi`, by adapter; adapters have only some of these. Of MPI's traffic the "
+       "interfaces `hsn*` above know nothing.",
+       SlingshotMetrics()},
       {"Disks",
        "From `/sys/block` or `/proc/diskstats`, by device; partitions, volumes and loop devices "
        "only at level 4. Kernels before 5.5 do not count flushes.",

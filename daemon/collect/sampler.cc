@@ -49,7 +49,12 @@ Sampler::Sampler(const Options& options) {
     AddSource(MakeSnmpSource(roots, level, buffer_));
     AddSource(MakeNetstatSource(roots, level, buffer_));
   }
+  if (level >= 4) {
+    AddSource(MakeHugepagesSource(roots, level, buffer_));
+    AddSource(MakeNumaSource(roots, buffer_));
+  }
   AddSource(MakeInfinibandSource(roots, level, buffer_));
+  AddSource(MakeSlingshotSource(roots, level, buffer_));
   AddSource(MakeDisksSource(roots, level, buffer_));
   for (const Pressure what : {Pressure::kCpu, Pressure::kIo, Pressure::kMemory}) {
     AddSource(MakePressureSource(roots, what, buffer_));

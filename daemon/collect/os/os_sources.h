@@ -1,5 +1,5 @@
-// The operating system's sources, one file each: cpu.cc, meminfo.cc, loadavg.cc, netdev.cc,
-// disks.cc, pressure.cc, infiniband.cc, tcp.cc, vmstat.cc.
+// The operating system's sources, one file each: cpu.cc, meminfo.cc, hugepages.cc, numa.cc,
+// loadavg.cc, netdev.cc, disks.cc, pressure.cc, infiniband.cc, slingshot.cc, tcp.cc, vmstat.cc.
 //
 // `level` is the step's telemetry level: at 4 a source gives its details as well. `buffer` is
 // shared by all and outlives them.
@@ -21,6 +21,14 @@ std::vector<MetricDecl> CpuMetrics();
 std::unique_ptr<FileSource> MakeMeminfoSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> MeminfoMetrics();
 
+// Pools of huge pages by size; for level 4.
+std::unique_ptr<Source> MakeHugepagesSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> HugepagesMetrics();
+
+// Memory by NUMA node; for level 4.
+std::unique_ptr<Source> MakeNumaSource(const Roots& roots, ReadBuffer& buffer);
+std::vector<MetricDecl> NumaMetrics();
+
 std::unique_ptr<FileSource> MakeVmstatSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> VmstatMetrics();
 
@@ -36,6 +44,11 @@ std::vector<MetricDecl> TcpMetrics();  // of both
 
 std::unique_ptr<Source> MakeInfinibandSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> InfinibandMetrics();
+
+std::unique_ptr<Source> MakeSlingshotSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> SlingshotMetrics();
+// The number of a file of telemetry, "VALUE@TIME", or of one number; kMissing if it is neither.
+double ParseCxiNumber(std::string_view text);
 
 std::unique_ptr<FileSource> MakeDiskstatsSource(const Roots& roots, int level, ReadBuffer& buffer);
 // The same from /sys/block where that is cheaper.
