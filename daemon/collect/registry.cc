@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "daemon/collect/counters/perf.h"
+#include "daemon/collect/filesystems/filesystem_sources.h"
 #include "daemon/collect/job/cgroup.h"
 #include "daemon/collect/job/tasks.h"
 #include "daemon/collect/os/os_sources.h"
@@ -96,6 +97,21 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "From `/sys/block` or `/proc/diskstats`, by device; partitions, volumes and loop devices "
        "only at level 4. Kernels before 5.5 do not count flushes.",
        DiskMetrics()},
+      {"Filesystems",
+       "From `statvfs` every 10 s: local disks, network filesystems, tmpfs and overlays, each once "
+       "however often it is mounted, 32 at most. One whose server does not answer is missing for "
+       "that time, and the profile has a note. For IBM Storage Scale (GPFS) this is all there is: "
+       "its own counters are for root.",
+       SpaceMetrics()},
+      {"NFS",
+       "From `/proc/net/rpc/nfs` and `/proc/self/mountstats`, the latter at most once a second; "
+       "nothing where no NFS is mounted. All programs of the node together.",
+       Joined({NfsMetrics(), NfsMountsMetrics()})},
+      {"Lustre",
+       "From `llite/*/stats`, by filesystem, all programs of the node together. Since Lustre 2.12 "
+       "these files are in debugfs, which only root may read unless the site opens it: then there "
+       "is nothing.",
+       LustreMetrics()},
       {"Energy and power",
        "From `/sys/class/powercap` (RAPL), `/sys/cray/pm_counters` and `/sys/class/hwmon`, where "
        "they are and may be read: most systems let only root read RAPL. Domains contain one "

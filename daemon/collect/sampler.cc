@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "daemon/collect/filesystems/filesystem_sources.h"
 #include "daemon/collect/job/cgroup.h"
 #include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/parse.h"
@@ -56,6 +57,10 @@ Sampler::Sampler(const Options& options) {
   AddSource(MakeInfinibandSource(roots, level, buffer_));
   AddSource(MakeSlingshotSource(roots, level, buffer_));
   AddSource(MakeDisksSource(roots, level, buffer_));
+  AddSource(MakeSpaceSource(roots, buffer_));
+  AddSource(MakeNfsSource(roots, level, buffer_));
+  AddSource(MakeNfsMountsSource(roots, level, buffer_));
+  AddSource(MakeLustreSource(roots, level, buffer_));
   for (const Pressure what : {Pressure::kCpu, Pressure::kIo, Pressure::kMemory}) {
     AddSource(MakePressureSource(roots, what, buffer_));
   }

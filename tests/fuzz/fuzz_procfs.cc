@@ -9,12 +9,19 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "daemon/collect/filesystems/filesystem_sources.h"
+#include "daemon/collect/filesystems/lustre_stats.h"
+#include "daemon/collect/filesystems/mounted.h"
+#include "daemon/collect/filesystems/nfs_mountstats.h"
 #include "daemon/collect/job/cgroup_files.h"
 #include "daemon/collect/job/task_files.h"
+#include "daemon/collect/mountinfo.h"
+#include "daemon/collect/os/numa_files.h"
 #include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/sensors/sensor.h"
 
@@ -47,6 +54,9 @@ std::unique_ptr<FileSource> MakeSource(unsigned kind, ReadBuffer& buffer) {
       return MakeSnmpSource(roots, level, buffer);
     case 10:
       return MakeNetstatSource(roots, level, buffer);
+    case 13:
+    case 14:
+      return MakeNfsSource(roots, level, buffer);
     default:
       return MakePressureSource(roots, level == 2 ? Pressure::kCpu : Pressure::kIo, buffer);
   }
@@ -151,6 +161,8 @@ void RunCgroupNumbers(std::string_view text) {
   ParseCgroupKeys(text, kKeys, columns);
   for (const double value : columns) CheckNumber(value);
   CheckNumber(ParseCgroupNumber(text));
+  CheckNumber(ParseCpuMax(text));
+  CheckNumber(CountCpus(text));
   const Stalls stalls = ParseStalls(text);
   CheckNumber(stalls.some);
   CheckNumber(stalls.full);
@@ -199,6 +211,72 @@ void RunSensor(std::string_view text) {
   }
 }
 
+void RunMounted(std::string_view text) {
+  std::vector<std::string> devices;
+  for (const Filesystem& filesystem : ListFilesystems(text)) {
+    Check(filesystem.point.starts_with('/'));
+    Check(filesystem.point.size() <= text.size());
+    Check(std::find(devices.begin(), devices.end(), filesystem.device) == devices.end());
+    devices.push_back(filesystem.device);
+  }
+}
+
+void RunNfsMounts(std::string_view text) {
+  Cursor at(text);
+  size_t mounts = 0;
+  for (NfsMount mount; TakeNfsMount(at, mount); ++mounts) {
+    Check(mount.device.size() + mount.point.size() < text.size());
+    Check(Unescaped(mount.point).size() <= mount.point.size());
+    for (const double value : mount.bytes) CheckNumber(value);
+    for (const NfsCalls& calls : mount.calls) {
+      for (const double value :
+           {calls.calls, calls.sent, calls.timeouts, calls.bytes_sent, calls.bytes_received,
+            calls.queue_seconds, calls.answer_seconds, calls.total_seconds}) {
+        CheckNumber(value);
+      }
+    }
+  }
+  Check(mounts <= text.size());
+  Check(at.AtEnd());
+}
+
+void RunLustre(std::string_view text) {
+  Cursor at(text);
+  for (LustreLine line; TakeLustreLine(at, line);) {
+    CheckNumber(line.samples);
+    CheckNumber(line.sum);
+    Check(line.name.size() + line.unit.size() < text.size());
+  }
+}
+
+void RunNumbers(std::string_view text) {
+  CheckNumber(ParseCxiNumber(text));
+  static constexpr NumaKey kKeys[] = {
+      {"MemTotal:", 1024}, {"MemFree:", 1024}, {"numa_hit", 1}, {"", 1}};
+  for (const auto parse : {ParseNumaMemory, ParseNumaCounts}) {
+    double values[4] = {-1, -1, -1, -1};
+    parse(text, std::span<const NumaKey>(kKeys), values);
+    for (const double value : values) CheckNumber(value);
+  }
+}
+
+void RunFilesystemFile(unsigned kind, std::string_view text) {
+  switch (kind) {
+    case 0:
+      RunMounted(text);
+      break;
+    case 1:
+      RunNfsMounts(text);
+      break;
+    case 2:
+      RunLustre(text);
+      break;
+    default:
+      RunNumbers(text);
+      break;
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -206,7 +284,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // A copy of its own, so that the sanitizer sees a read past the end.
   const std::vector<char> copy(data + 1, data + size);
   const std::string_view text(copy.data(), copy.size());
-  const unsigned kind = data[0] % 27;
+  const unsigned kind = data[0] % 33;
   if (kind < 12) {
     RunSource(kind, text);
   } else if (kind < 16) {
@@ -216,8 +294,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     RunChanged(kind, kGood[(kind - 16) / 2], text);
   } else if (kind < 26) {
     RunCgroupFile(kind - 22, text);
-  } else {
+  } else if (kind == 26) {
     RunSensor(text);
+  } else if (kind < 29) {
+    RunSource(kind, text);
+  } else {
+    RunFilesystemFile(kind - 29, text);
   }
   return 0;
 }
