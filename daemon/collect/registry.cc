@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "daemon/collect/counters/perf.h"
 #include "daemon/collect/filesystems/filesystem_sources.h"
 #include "daemon/collect/job/cgroup.h"
@@ -52,10 +54,8 @@ std::vector<MetricDecl> Joined(const std::vector<std::vector<MetricDecl>>& parts
   return metrics;
 }
 
-}  // namespace
-
-const std::vector<SourceMetrics>& MetricsBySource() {
-  static const std::vector<SourceMetrics> sources = {
+std::vector<SourceMetrics> SourcesOfTheStep() {
+  return {
       {"Tasks", "The step's own tasks with all their descendants. Tag `task`, the rank.",
        TasksMetrics()},
       {"Counters of tasks",
@@ -69,6 +69,11 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "controller; a kernel has only some of these. Nothing where the step has no group of its "
        "own. The group is made with the step, so its counters are given as they are.",
        CgroupMetrics()},
+  };
+}
+
+std::vector<SourceMetrics> SourcesOfTheSystem() {
+  return {
       {"Processors", "From `/proc/stat`.", CpuMetrics()},
       {"Load", "From `/proc/loadavg`.", LoadavgMetrics()},
       {"Memory", "From `/proc/meminfo`; kernels have only some of these.", MeminfoMetrics()},
@@ -97,6 +102,11 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "From `/sys/block` or `/proc/diskstats`, by device; partitions, volumes and loop devices "
        "only at level 4. Kernels before 5.5 do not count flushes.",
        DiskMetrics()},
+  };
+}
+
+std::vector<SourceMetrics> SourcesOfFilesystems() {
+  return {
       {"Filesystems",
        "From `statvfs` every 10 s: local disks, network filesystems, tmpfs and overlays, each once "
        "however often it is mounted, 32 at most. One whose server does not answer is missing for "
@@ -112,6 +122,11 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "these files are in debugfs, which only root may read unless the site opens it: then there "
        "is nothing.",
        LustreMetrics()},
+  };
+}
+
+std::vector<SourceMetrics> SourcesOfSensors() {
+  return {
       {"Energy and power",
        "From `/sys/class/powercap` (RAPL), `/sys/cray/pm_counters` and `/sys/class/hwmon`, where "
        "they are and may be read: most systems let only root read RAPL. Domains contain one "
@@ -126,8 +141,21 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "read is left out. Frequencies are only for level 4: to read them, some kernels interrupt "
        "every processor.",
        Joined({TemperatureMetrics(), ThrottlingMetrics(), FrequencyMetrics()})},
-      {"Sonde itself", "What the daemon on each node costs.", SelfMetrics()},
   };
+}
+
+}  // namespace
+
+const std::vector<SourceMetrics>& MetricsBySource() {
+  static const std::vector<SourceMetrics> sources = [] {
+    std::vector<SourceMetrics> all;
+    for (const auto part :
+         {SourcesOfTheStep, SourcesOfTheSystem, SourcesOfFilesystems, SourcesOfSensors}) {
+      for (SourceMetrics& source : part()) all.push_back(std::move(source));
+    }
+    all.push_back({"Sonde itself", "What the daemon on each node costs.", SelfMetrics()});
+    return all;
+  }();
   return sources;
 }
 

@@ -37,8 +37,8 @@ constexpr CgroupKey kMemoryStat2[] = {
     {"file_dirty", kDirty, 1},
     {"file_writeback", kWriteback, 1},
     {"slab", kSlab, 1},
-    {"pgfault", kFaults, 1},
-    {"pgmajfault", kMajorFaults, 1},
+    {"pgfault", kPageFaults, 1},
+    {"pgmajfault", kMajorPageFaults, 1},
 };
 constexpr CgroupKey kMemoryEvents2[] = {{"high", kHighHits, 1},
                                         {"max", kLimitHits, 1},
@@ -59,8 +59,8 @@ constexpr CgroupKey kMemoryStat1[] = {
     {"total_dirty", kDirty, 1},
     {"total_writeback", kWriteback, 1},
     {"total_swap", kSwap, 1},
-    {"total_pgfault", kFaults, 1},
-    {"total_pgmajfault", kMajorFaults, 1},
+    {"total_pgfault", kPageFaults, 1},
+    {"total_pgmajfault", kMajorPageFaults, 1},
 };
 constexpr CgroupKey kOomControl1[] = {{"oom_kill", kOomKills, 1}};
 // One column, or two for a file of pressure: some, full.
