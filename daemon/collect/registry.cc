@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "daemon/collect/counters/machine_source.h"
 #include "daemon/collect/counters/vocabulary.h"
+#include "daemon/collect/filesystems/filesystem_sources.h"
 #include "daemon/collect/gpu/gpu_metrics.h"
 #include "daemon/collect/job/cgroup.h"
 #include "daemon/collect/job/tasks.h"
 #include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/self.h"
+#include "daemon/collect/sensors/sensor_sources.h"
 #include "daemon/collect/sensors/step_energy.h"
 
 namespace sonde::collect {
@@ -53,10 +57,14 @@ std::string Quoted(std::string_view text) {
   return quoted + '"';
 }
 
-}  // namespace
+std::vector<MetricDecl> Joined(const std::vector<std::vector<MetricDecl>>& parts) {
+  std::vector<MetricDecl> metrics;
+  for (const auto& part : parts) metrics.insert(metrics.end(), part.begin(), part.end());
+  return metrics;
+}
 
-const std::vector<SourceMetrics>& MetricsBySource() {
-  static const std::vector<SourceMetrics> sources = {
+std::vector<SourceMetrics> SourcesOfTheStep() {
+  return {
       {"Tasks", "The step's own tasks with all their descendants. Tag `task`, the rank.",
        TasksMetrics()},
       {"Counters of tasks",
@@ -77,6 +85,11 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "controller; a kernel has only some of these. Nothing where the step has no group of its "
        "own. The group is made with the step, so its counters are given as they are.",
        CgroupMetrics()},
+  };
+}
+
+std::vector<SourceMetrics> SourcesOfTheSystem() {
+  return {
       {"Processors", "From `/proc/stat`.", CpuMetrics()},
       {"Soft interrupts", "From `/proc/softirqs`.", SoftirqsMetrics()},
       {"Interrupts",
@@ -89,6 +102,10 @@ const std::vector<SourceMetrics>& MetricsBySource() {
       {"Load", "From `/proc/loadavg`.", LoadavgMetrics()},
       {"Memory", "From `/proc/meminfo`; kernels have only some of these.", MeminfoMetrics()},
       {"Paging", "From `/proc/vmstat`; kernels have only some of these.", VmstatMetrics(), true},
+      {"Huge pages", "From `/sys/kernel/mm/hugepages`, by size of page.", HugepagesMetrics()},
+      {"NUMA nodes",
+       "From `/sys/devices/system/node`, by NUMA node; kernels have only some of these.",
+       NumaMetrics()},
       {"Free memory by size", "From `/proc/buddyinfo`.", BuddyinfoMetrics()},
       {"Pressure", "From `/proc/pressure`; missing where the kernel does not record it (`psi=1`).",
        PressureMetrics()},
@@ -105,11 +122,40 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "From `/sys/class/infiniband`, by device and port, RoCE and the like included; drivers have "
        "only some of these.",
        InfinibandMetrics()},
+      {"Slingshot",
+       "From `/sys/class/cxi`, by adapter; adapters have only some of these. Of MPI's traffic the "
+       "interfaces `hsn*` above know nothing.",
+       SlingshotMetrics()},
       {"Disks",
        "From `/sys/block` or `/proc/diskstats`, by device; partitions, volumes and loop devices "
        "only at level 4. Kernels before 4.18 do not count discards, and those before 5.5 no "
        "flushes.",
        DiskMetrics()},
+  };
+}
+
+std::vector<SourceMetrics> SourcesOfFilesystems() {
+  return {
+      {"Filesystems",
+       "From `statvfs` every 10 s: local disks, network filesystems, tmpfs and overlays, each once "
+       "however often it is mounted, 32 at most. One whose server does not answer is missing for "
+       "that time, and the profile has a note. For IBM Storage Scale (GPFS) this is all there is: "
+       "its own counters are for root.",
+       SpaceMetrics()},
+      {"NFS",
+       "From `/proc/net/rpc/nfs` and `/proc/self/mountstats`, the latter at most once a second; "
+       "nothing where no NFS is mounted. All programs of the node together.",
+       Joined({NfsMetrics(), NfsMountsMetrics()})},
+      {"Lustre",
+       "From `llite/*/stats`, by filesystem, all programs of the node together. Since Lustre 2.12 "
+       "these files are in debugfs, which only root may read unless the site opens it: then there "
+       "is nothing.",
+       LustreMetrics()},
+  };
+}
+
+std::vector<SourceMetrics> SourcesOfSensors() {
+  return {
       {"Energy and power",
        "From `/sys/class/powercap` (RAPL), `/sys/cray/pm_counters` and `/sys/class/hwmon`, where "
        "they are and may be read: most systems let only root read RAPL. Domains contain one "
@@ -132,9 +178,22 @@ const std::vector<SourceMetrics>& MetricsBySource() {
        "`/sys/devices/system/cpu`, at most once a second; a chip that takes more than 1 ms to be "
        "read is left out. Frequencies are only for level 4: to read them, some kernels interrupt "
        "every processor.",
-       ThermalMetrics()},
-      {"Sonde itself", "What the daemon on each node costs.", SelfMetrics()},
+       Joined({TemperatureMetrics(), ThrottlingMetrics(), FrequencyMetrics()})},
   };
+}
+
+}  // namespace
+
+const std::vector<SourceMetrics>& MetricsBySource() {
+  static const std::vector<SourceMetrics> sources = [] {
+    std::vector<SourceMetrics> all;
+    for (const auto part :
+         {SourcesOfTheStep, SourcesOfTheSystem, SourcesOfFilesystems, SourcesOfSensors}) {
+      for (SourceMetrics& source : part()) all.push_back(std::move(source));
+    }
+    all.push_back({"Sonde itself", "What the daemon on each node costs.", SelfMetrics()});
+    return all;
+  }();
   return sources;
 }
 

@@ -5,10 +5,12 @@
 #include <map>
 #include <utility>
 
+#include "daemon/collect/filesystems/filesystem_sources.h"
 #include "daemon/collect/gpu/gpu.h"
 #include "daemon/collect/job/cgroup.h"
 #include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/parse.h"
+#include "daemon/collect/sensors/sensor_sources.h"
 #include "daemon/collect/sensors/step_energy.h"
 
 namespace sonde::collect {
@@ -87,12 +89,21 @@ void Sampler::AddSystemSources(const Options& options) {
   AddSource(MakeSockstatSource(roots, level, buffer_), dear);
   AddSource(MakeSoftnetSource(roots, level, buffer_), dear);
   AddSource(MakeInfinibandSource(roots, level, buffer_));
+  AddSource(MakeSlingshotSource(roots, level, buffer_));
   AddSource(MakeDisksSource(roots, level, buffer_));
+  AddSource(MakeSpaceSource(roots, buffer_));
+  AddSource(MakeNfsSource(roots, level, buffer_));
+  AddSource(MakeNfsMountsSource(roots, level, buffer_));
+  AddSource(MakeLustreSource(roots, level, buffer_));
   for (const Pressure what : {Pressure::kCpu, Pressure::kIo, Pressure::kMemory}) {
     AddSource(MakePressureSource(roots, what, buffer_));
   }
-  for (auto& source : MakeThermalSources(roots, level, buffer_)) AddSource(std::move(source));
+  AddSource(MakeTemperatureSource(roots, level, buffer_));
+  AddSource(MakeThrottlingSource(roots, level, buffer_));
   if (level < 4) return;
+  AddSource(MakeFrequencySource(roots, buffer_));
+  AddSource(MakeHugepagesSource(roots, level, buffer_));
+  AddSource(MakeNumaSource(roots, buffer_));
   AddSource(MakeSoftirqsSource(roots, buffer_));
   AddSource(MakeSchedstatSource(roots, buffer_));
   // The one is as long as processors times devices, the other stops the allocator for a moment.

@@ -35,7 +35,7 @@ class Sampler {
     std::string event_sets;  // directory of the site's own event sets; "": none
     Roots roots = {};
     Nanos period = kDefaultPeriod;  // of the ticks
-    std::string gpus = {};  // the step's, as the launcher names them
+    std::string gpus = {};          // the step's, as the launcher names them
   };
   explicit Sampler(const Options& options);
   ~Sampler();

@@ -9,12 +9,19 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "daemon/collect/filesystems/filesystem_sources.h"
+#include "daemon/collect/filesystems/lustre_stats.h"
+#include "daemon/collect/filesystems/mounted.h"
+#include "daemon/collect/filesystems/nfs_mountstats.h"
 #include "daemon/collect/job/cgroup_files.h"
 #include "daemon/collect/job/task_files.h"
+#include "daemon/collect/mountinfo.h"
+#include "daemon/collect/os/numa_files.h"
 #include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/sensors/sensor.h"
 
@@ -28,7 +35,9 @@ void Check(bool good) {
 void CheckNumber(double value) { Check(std::isnan(value) || value >= 0); }
 
 constexpr unsigned kLater = 27;  // kinds of files that came later begin here
-constexpr unsigned kKinds = 41;
+constexpr unsigned kNfs = 41;    // no good text to change
+constexpr unsigned kFiles = 43;  // parsers that are no sources
+constexpr unsigned kKinds = 47;
 
 std::unique_ptr<FileSource> MakeLater(unsigned kind, ReadBuffer& buffer) {
   const Roots roots;
@@ -46,8 +55,10 @@ std::unique_ptr<FileSource> MakeLater(unsigned kind, ReadBuffer& buffer) {
       return MakeInterruptsSource(roots, buffer);
     case 5:
       return MakeSchedstatSource(roots, buffer);
-    default:
+    case 6:
       return MakeBuddyinfoSource(roots, buffer);
+    default:
+      return MakeNfsSource(roots, level, buffer);
   }
 }
 
@@ -196,6 +207,8 @@ void RunCgroupNumbers(std::string_view text) {
   ParseCgroupKeys(text, kKeys, columns);
   for (const double value : columns) CheckNumber(value);
   CheckNumber(ParseCgroupNumber(text));
+  CheckNumber(ParseCpuMax(text));
+  CheckNumber(CountCpus(text));
   const Stalls stalls = ParseStalls(text);
   CheckNumber(stalls.some);
   CheckNumber(stalls.full);
@@ -244,6 +257,72 @@ void RunSensor(std::string_view text) {
   }
 }
 
+void RunMounted(std::string_view text) {
+  std::vector<std::string> devices;
+  for (const Filesystem& filesystem : ListFilesystems(text)) {
+    Check(filesystem.point.starts_with('/'));
+    Check(filesystem.point.size() <= text.size());
+    Check(std::find(devices.begin(), devices.end(), filesystem.device) == devices.end());
+    devices.push_back(filesystem.device);
+  }
+}
+
+void RunNfsMounts(std::string_view text) {
+  Cursor at(text);
+  size_t mounts = 0;
+  for (NfsMount mount; TakeNfsMount(at, mount); ++mounts) {
+    Check(mount.device.size() + mount.point.size() < text.size());
+    Check(Unescaped(mount.point).size() <= mount.point.size());
+    for (const double value : mount.bytes) CheckNumber(value);
+    for (const NfsCalls& calls : mount.calls) {
+      for (const double value :
+           {calls.calls, calls.sent, calls.timeouts, calls.bytes_sent, calls.bytes_received,
+            calls.queue_seconds, calls.answer_seconds, calls.total_seconds}) {
+        CheckNumber(value);
+      }
+    }
+  }
+  Check(mounts <= text.size());
+  Check(at.AtEnd());
+}
+
+void RunLustre(std::string_view text) {
+  Cursor at(text);
+  for (LustreLine line; TakeLustreLine(at, line);) {
+    CheckNumber(line.samples);
+    CheckNumber(line.sum);
+    Check(line.name.size() + line.unit.size() < text.size());
+  }
+}
+
+void RunNumbers(std::string_view text) {
+  CheckNumber(ParseCxiNumber(text));
+  static constexpr NumaKey kKeys[] = {
+      {"MemTotal:", 1024}, {"MemFree:", 1024}, {"numa_hit", 1}, {"", 1}};
+  for (const auto parse : {ParseNumaMemory, ParseNumaCounts}) {
+    double values[4] = {-1, -1, -1, -1};
+    parse(text, std::span<const NumaKey>(kKeys), values);
+    for (const double value : values) CheckNumber(value);
+  }
+}
+
+void RunFilesystemFile(unsigned kind, std::string_view text) {
+  switch (kind) {
+    case 0:
+      RunMounted(text);
+      break;
+    case 1:
+      RunNfsMounts(text);
+      break;
+    case 2:
+      RunLustre(text);
+      break;
+    default:
+      RunNumbers(text);
+      break;
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -263,6 +342,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     RunCgroupFile(kind - 22, text);
   } else if (kind < kLater) {
     RunSensor(text);
+  } else if (kind >= kFiles) {
+    RunFilesystemFile(kind - kFiles, text);
+  } else if (kind >= kNfs) {
+    RunSource(kind, text);
   } else {
     RunSource(kind, text);
     RunChanged(kind, kGoodLater[(kind - kLater) / 2], text);

@@ -132,6 +132,47 @@ TEST_F(CgroupTest, Version2IsReadInTheGroupAboveThoseOfTheTasks) {
   EXPECT_THAT(cgroup_.TakeNotes(), IsEmpty());
 }
 
+TEST_F(CgroupTest, Version2SaysHowManyProcessorsItMayUse) {
+  MakeVersion2();
+  WriteGroup("", kStep2, "cpu.max", "max 100000\n");
+  WriteGroup("", "/system.slice/slurmstepd.scope/job_7", "cpu.max", "250000 100000\n");
+  WriteGroup("", kScope, "cpu.max", "1600000 100000\n");
+  WriteGroup("", kStep2, "cpuset.cpus.effective", "0-3,8,64-65\n");
+  WriteGroup("", kScope, "cpuset.cpus.effective", "0-127\n");
+  Sample();
+  EXPECT_DOUBLE_EQ(Get("cgroup_cpu_quota_cpus"), 2.5);
+  EXPECT_EQ(Get("cgroup_cpuset_cpus"), 7);
+  WriteGroup("", "/system.slice/slurmstepd.scope/job_7", "cpu.max", "max 100000\n");
+  WriteGroup("", kStep2, "cpuset.cpus.effective", "\n");
+  Sample(9 * kSecond);
+  EXPECT_DOUBLE_EQ(Get("cgroup_cpu_quota_cpus"), 2.5) << "read too often";
+  Sample(kSecond);
+  EXPECT_DOUBLE_EQ(Get("cgroup_cpu_quota_cpus"), 16);
+  EXPECT_EQ(Get("cgroup_cpuset_cpus"), 128);
+}
+
+TEST_F(CgroupTest, Version1SaysHowManyProcessorsItMayUse) {
+  tree_.Write("proc/self/mountinfo",
+              "32 30 0:28 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+              "33 30 0:29 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n");
+  const auto membership = [](std::string_view group) {
+    return fmt::format("9:cpuset:{0}\n4:cpu,cpuacct:{0}\n", group);
+  };
+  AddTask(0, 100, membership(fmt::format("{}/task_0", kStep1)));
+  tree_.Write("proc/self/cgroup", membership("/system.slice/slurmd.service"));
+  WriteGroup("/cpu,cpuacct", kStep1, "cpu.cfs_quota_us", "-1\n");
+  WriteGroup("/cpu,cpuacct", kStep1, "cpu.cfs_period_us", "100000\n");
+  WriteGroup("/cpu,cpuacct", "/slurm/uid_1000/job_7", "cpu.cfs_quota_us", "150000\n");
+  WriteGroup("/cpu,cpuacct", "/slurm/uid_1000/job_7", "cpu.cfs_period_us", "50000\n");
+  WriteGroup("/cpuset", kStep1, "cpuset.effective_cpus", "2,4\n");
+  Sample();
+  EXPECT_DOUBLE_EQ(Get("cgroup_cpu_quota_cpus"), 3);
+  EXPECT_EQ(Get("cgroup_cpuset_cpus"), 2);
+  WriteGroup("/cpu,cpuacct", "/slurm/uid_1000/job_7", "cpu.cfs_period_us", "0\n");
+  Sample(10 * kSecond);
+  EXPECT_THAT(Get("cgroup_cpu_quota_cpus"), IsNan());
+}
+
 TEST_F(CgroupTest, ALimitIsTheSmallestOfTheGroupsAndOfThoseAbove) {
   MakeVersion2();
   WriteGroup("", kStep2, "memory.max", "max\n");
@@ -386,6 +427,26 @@ TEST(CgroupFiles, GroupsAreComparedByWholeNames) {
   EXPECT_EQ(GroupOfAllTasks("/s/task_12/pod/x"), "/s");
   EXPECT_EQ(GroupOfAllTasks("/s/task_x"), "/s/task_x");
   EXPECT_EQ(GroupOfAllTasks("/task_0"), "/");
+}
+
+TEST(CgroupFiles, ProcessorsAreCountedByTheirList) {
+  EXPECT_EQ(CountCpus("0\n"), 1);
+  EXPECT_EQ(CountCpus("0-3,8\n"), 5);
+  EXPECT_EQ(CountCpus("0-127\n"), 128);
+  for (const std::string_view text :
+       {"", "\n", "0", "0-3,8", "3-0\n", "0-\n", "-3\n", "0,\n", ",1\n", "0--3\n", "0 1\n", "x\n",
+        "0-99999999999999999999\n", "max\n"}) {
+    EXPECT_THAT(CountCpus(text), IsNan()) << text;
+  }
+}
+
+TEST(CgroupFiles, ProcessorTimeIsItsShareOfAPeriod) {
+  EXPECT_DOUBLE_EQ(ParseCpuMax("50000 100000\n"), 0.5);
+  for (const std::string_view text :
+       {"", "max 100000\n", "50000\n", "50000 \n", "50000 0\n", "50000 100000", "50000 x\n",
+        "-1 100000\n", "99999999999999999999 1\n", "5 99999999999999999999\n"}) {
+    EXPECT_THAT(ParseCpuMax(text), IsNan()) << text;
+  }
 }
 
 TEST(CgroupFiles, OnlySoManyDevicesAreKept) {

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <utility>
 
 #include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/sampler.h"
@@ -60,6 +62,27 @@ TEST_F(Infiniband, DataIsCountedInWordsOfFourBytes) {
   EXPECT_EQ(Value(*two, Named("port_discards_transmitted_total")), 5);
   EXPECT_EQ(Value(*two, Named("link_downed_total")), 1);
   EXPECT_EQ(two->series().size(), 5u);
+}
+
+TEST_F(Infiniband, OmniPathCountsFlitsOfEightBytes) {
+  WritePort("hfi1_0", 1000);
+  WritePort("renamed", 1000);
+  WritePort("hfi1_like", 1000);
+  const std::filesystem::path devices = tree_.path() + "/sys/class/infiniband";
+  for (const auto& [device, driver] : {std::pair("renamed", "hfi1"), {"hfi1_like", "mlx5_core"}}) {
+    std::filesystem::create_directories(devices / device / "device");
+    std::filesystem::create_symlink(std::string("../../../bus/pci/drivers/") + driver,
+                                    devices / device / "device" / "driver");
+  }
+  const auto source = Make(2);
+  Sample(*source);
+  const auto received = [&](std::string_view device) {
+    return Value(*source, Named("port_data_received_bytes_total", device));
+  };
+  EXPECT_EQ(received("hfi1_0"), 8000);
+  EXPECT_EQ(received("renamed"), 8000);
+  EXPECT_EQ(received("hfi1_like"), 4000);
+  EXPECT_EQ(Value(*source, Named("port_errors_received_total", "renamed")), 3);
 }
 
 TEST_F(Infiniband, LevelFourHasPacketsWaitsAndTheDriversOwn) {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/sensors/sensor.h"
+#include "daemon/collect/sensors/sensor_sources.h"
 #include "tests/unit/collect_slow_clock.h"
 #include "tests/unit/collect_tree.h"
 

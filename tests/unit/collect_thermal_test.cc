@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/collect/os/os_sources.h"
+#include "daemon/collect/sensors/sensor_sources.h"
 #include "tests/unit/collect_slow_clock.h"
 #include "tests/unit/collect_tree.h"
 
@@ -52,7 +52,11 @@ class Thermal : public testing::Test {
     WriteCpu(cpu, "thermal_throttle/package_throttle_total_time_ms", std::to_string(10 * package));
   }
   void Make(int level) {
-    sources_ = MakeThermalSources(tree_.roots(), level, buffer_, clock_);
+    const Roots roots = tree_.roots();
+    sources_.clear();
+    sources_.push_back(MakeTemperatureSource(roots, level, buffer_, clock_));
+    sources_.push_back(MakeThrottlingSource(roots, level, buffer_));
+    if (level >= 4) sources_.push_back(MakeFrequencySource(roots, buffer_));
     Sample();
   }
   void Sample(Nanos later = kSecond) {

@@ -1,6 +1,5 @@
 #include "daemon/collect/job/cgroup.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,136 +12,7 @@
 namespace sonde::collect {
 namespace {
 
-constexpr MetricDecl Counter(std::string_view name, std::string_view unit, std::string_view help) {
-  return {name, unit, MetricType::kCounter, 2, Reduction::kSum, help};
-}
-constexpr MetricDecl Gauge(std::string_view name, std::string_view unit, std::string_view help) {
-  return {name, unit, MetricType::kGauge, 2, Reduction::kSum, help};
-}
-constexpr MetricDecl Stalled(std::string_view name, std::string_view help) {
-  return {name, "seconds", MetricType::kCounter, 2, Reduction::kMean, help};
-}
-
-enum Column : uint8_t {
-  kCpuUser,
-  kCpuSystem,
-  kPeriods,
-  kThrottledPeriods,
-  kThrottledSeconds,
-  kCharged,
-  kPeak,
-  kLimit,
-  kHigh,
-  kAnon,
-  kFile,
-  kShmem,
-  kMapped,
-  kDirty,
-  kWriteback,
-  kSlab,
-  kKernelStack,
-  kPageTables,
-  kSock,
-  kFaults,
-  kMajorFaults,
-  kSwap,
-  kSwapLimit,
-  kHighHits,
-  kLimitHits,
-  kOomEvents,
-  kOomKills,
-  kProcesses,
-  kPidsLimit,
-  kCpuWaiting,
-  kCpuStalled,
-  kIoWaiting,
-  kIoStalled,
-  kMemoryWaiting,
-  kMemoryStalled,
-  kColumns,
-};
-
-constexpr MetricDecl kCpuSeconds =
-    Counter("cgroup_cpu_seconds_total", "seconds",
-            "Processor time of all the group's processes, those that ended included. Tag mode "
-            "(user, system).");
-// By column.
-constexpr MetricDecl kDecls[] = {
-    kCpuSeconds,
-    kCpuSeconds,
-    Counter("cgroup_cpu_periods_total", "1",
-            "Periods in which the group was runnable while its processor time was limited."),
-    Counter("cgroup_cpu_throttled_periods_total", "1",
-            "Periods in which it had used up its processor time and had to wait."),
-    Counter("cgroup_cpu_throttled_seconds_total", "seconds",
-            "Time for which it had to wait, added up over processors."),
-    Gauge("cgroup_memory_bytes", "bytes",
-          "Memory charged to the group: that of its processes, file cache and kernel objects."),
-    Gauge("cgroup_memory_peak_bytes", "bytes", "The most that was ever charged to it."),
-    Gauge("cgroup_memory_limit_bytes", "bytes",
-          "Where processes are killed if nothing can be reclaimed; missing if there is no limit."),
-    Gauge("cgroup_memory_high_bytes", "bytes",
-          "Where processes are slowed down and memory is reclaimed; missing if there is no such "
-          "limit (memory.high of version 2)."),
-    Gauge("cgroup_memory_anon_bytes", "bytes", "Of it, memory that belongs to no file."),
-    Gauge("cgroup_memory_file_bytes", "bytes",
-          "Of it, file cache, with tmpfs and shared memory; most of it can be reclaimed."),
-    Gauge("cgroup_memory_shmem_bytes", "bytes",
-          "Of it, tmpfs (/dev/shm) and shared memory, which only swapping can reclaim."),
-    Gauge("cgroup_memory_mapped_file_bytes", "bytes", "Of the file cache, what is mapped."),
-    Gauge("cgroup_memory_dirty_bytes", "bytes",
-          "Of the file cache, what is not yet written to storage."),
-    Gauge("cgroup_memory_writeback_bytes", "bytes",
-          "Of the file cache, what is being written to storage."),
-    Gauge("cgroup_memory_slab_bytes", "bytes", "Of it, the kernel's own objects, such as inodes."),
-    Gauge("cgroup_memory_kernel_stack_bytes", "bytes", "Of it, kernel stacks of threads."),
-    Gauge("cgroup_memory_page_tables_bytes", "bytes", "Of it, page tables."),
-    Gauge("cgroup_memory_sock_bytes", "bytes", "Of it, network buffers."),
-    Counter("cgroup_memory_faults_total", "1", "Page faults."),
-    Counter("cgroup_memory_major_faults_total", "1", "Page faults that needed I/O."),
-    Gauge("cgroup_swap_bytes", "bytes", "Swap space in use."),
-    Gauge("cgroup_swap_limit_bytes", "bytes",
-          "Limit of swap space; missing if there is none (version 2)."),
-    Counter("cgroup_memory_high_events_total", "1",
-            "How often processes were slowed down for exceeding cgroup_memory_high_bytes."),
-    Counter("cgroup_memory_limit_events_total", "1",
-            "How often the limit was run into; mostly, memory was reclaimed and all went on."),
-    Counter("cgroup_oom_events_total", "1",
-            "How often the limit was run into and nothing could be reclaimed (version 2)."),
-    Counter("cgroup_oom_kills_total", "1", "Processes that the kernel killed for want of memory."),
-    Gauge("cgroup_pids", "1", "Processes and threads."),
-    Gauge("cgroup_pids_limit", "1", "Limit of processes and threads; missing if there is none."),
-    Stalled("cgroup_pressure_cpu_waiting_seconds_total",
-            "Time in which some process of the group waited for a processor."),
-    Stalled("cgroup_pressure_cpu_stalled_seconds_total",
-            "Time in which all processes of the group that had work waited for a processor."),
-    Stalled("cgroup_pressure_io_waiting_seconds_total",
-            "Time in which some process of the group waited for I/O."),
-    Stalled("cgroup_pressure_io_stalled_seconds_total",
-            "Time in which no process of the group got on for waiting for I/O."),
-    Stalled("cgroup_pressure_memory_waiting_seconds_total",
-            "Time in which some process of the group waited for memory."),
-    Stalled("cgroup_pressure_memory_stalled_seconds_total",
-            "Time in which no process of the group got on for waiting for memory."),
-};
-static_assert(std::size(kDecls) == kColumns);
-
-struct DeviceField {
-  double CgroupDevice::*member;
-  MetricDecl decl;
-};
-constexpr DeviceField kDeviceFields[] = {
-    {&CgroupDevice::read_bytes,
-     Counter("cgroup_io_read_bytes_total", "bytes", "Bytes read from a device. Tag device.")},
-    {&CgroupDevice::written_bytes,
-     Counter("cgroup_io_written_bytes_total", "bytes",
-             "Bytes written to a device, those of the file cache when they get there. Tag "
-             "device.")},
-    {&CgroupDevice::reads,
-     Counter("cgroup_io_reads_total", "1", "Read requests to a device. Tag device.")},
-    {&CgroupDevice::writes,
-     Counter("cgroup_io_writes_total", "1", "Write requests to a device. Tag device.")},
-};
+using enum CgroupColumn::Index;
 
 constexpr double kMicro = 1e-6;
 constexpr double kNano = 1e-9;
@@ -167,8 +37,8 @@ constexpr CgroupKey kMemoryStat2[] = {
     {"file_dirty", kDirty, 1},
     {"file_writeback", kWriteback, 1},
     {"slab", kSlab, 1},
-    {"pgfault", kFaults, 1},
-    {"pgmajfault", kMajorFaults, 1},
+    {"pgfault", kPageFaults, 1},
+    {"pgmajfault", kMajorPageFaults, 1},
 };
 constexpr CgroupKey kMemoryEvents2[] = {{"high", kHighHits, 1},
                                         {"max", kLimitHits, 1},
@@ -189,8 +59,8 @@ constexpr CgroupKey kMemoryStat1[] = {
     {"total_dirty", kDirty, 1},
     {"total_writeback", kWriteback, 1},
     {"total_swap", kSwap, 1},
-    {"total_pgfault", kFaults, 1},
-    {"total_pgmajfault", kMajorFaults, 1},
+    {"total_pgfault", kPageFaults, 1},
+    {"total_pgmajfault", kMajorPageFaults, 1},
 };
 constexpr CgroupKey kOomControl1[] = {{"oom_kill", kOomKills, 1}};
 // One column, or two for a file of pressure: some, full.
@@ -234,20 +104,6 @@ constexpr FileSpec kFiles[] = {
     {kBlkio, kBlkio, "blkio.throttle.io_serviced_recursive", Format::kBlkioOperations, {}},
 };
 
-struct LimitSpec {
-  Hierarchy hierarchy;
-  Hierarchy controller;
-  std::string_view name;
-  Column column;
-};
-constexpr LimitSpec kLimits[] = {
-    {kUnified, kMemory, "memory.max", kLimit},
-    {kUnified, kMemory, "memory.high", kHigh},
-    {kUnified, kMemory, "memory.swap.max", kSwapLimit},
-    {kUnified, kPids, "pids.max", kPidsLimit},
-    {kPids, kPids, "pids.max", kPidsLimit},
-};
-constexpr Nanos kLimitsEvery = 10 * kSecond;
 // Version 1 writes "no limit" as the largest number of whole pages.
 constexpr double kNoLimit = 0x1p62;
 
@@ -256,11 +112,6 @@ constexpr double kNoLimit = 0x1p62;
 struct CgroupSource::File {
   const FileSpec* spec;
   FileReader reader;
-};
-
-struct CgroupSource::LimitFile {
-  uint8_t column;
-  std::string path;
 };
 
 struct CgroupSource::KillsFile {
@@ -273,8 +124,8 @@ CgroupSource::CgroupSource(const Roots& roots, const TasksSource& tasks, ReadBuf
     : devices_path_(roots.sys + "/dev/block"),
       buffer_(buffer),
       finder_(roots, tasks, buffer),
-      read_(kColumns, kMissing),
-      limits_(kColumns, kMissing) {}
+      limits_(buffer),
+      read_(kCgroupColumns, kMissing) {}
 
 CgroupSource::~CgroupSource() = default;
 
@@ -286,8 +137,8 @@ void CgroupSource::Sample(Nanos now) {
   // No note in the profile: on a site without control groups every node of every step had one.
   if (const std::string note = finder_.TakeNote(); !note.empty()) log::Debug("{}", note);
   if (columns_.empty()) return;
-  ReadLimits(now);
-  std::copy(limits_.begin(), limits_.end(), read_.begin());
+  limits_.Read(now);
+  std::copy(limits_.values().begin(), limits_.values().end(), read_.begin());
   ClearDevices();
   for (File& file : files_) ReadFile(file, now);
   if (read_[kLimit] >= kNoLimit) read_[kLimit] = kMissing;
@@ -297,38 +148,19 @@ void CgroupSource::Sample(Nanos now) {
 }
 
 void CgroupSource::OpenFiles() {
-  const auto in_use = [&](Hierarchy hierarchy, Hierarchy controller) {
-    const bool elsewhere =
-        hierarchy == kUnified && controller != kUnified && finder_.is_version_1(controller);
-    return !elsewhere && !finder_.directory(hierarchy).empty();
-  };
   files_.clear();
-  limit_files_.clear();
-  limits_at_ = 0;
+  limits_.Open(finder_);
   for (const FileSpec& spec : kFiles) {
-    if (!in_use(spec.hierarchy, spec.controller)) continue;
+    if (!finder_.HasFilesOf(spec.hierarchy, spec.controller)) continue;
     std::string path = fmt::format("{}/{}", finder_.directory(spec.hierarchy), spec.name);
     const size_t size = spec.format == Format::kNumber ? 64
                         : spec.format == Format::kKeys ? 2048
                                                        : 512;
     files_.push_back({&spec, FileReader(std::move(path), Shape::kWhole, size)});
   }
-  for (const LimitSpec& spec : kLimits) {
-    if (!in_use(spec.hierarchy, spec.controller)) continue;
-    AddLimits(finder_.directory(spec.hierarchy), finder_.depth(spec.hierarchy), spec.name,
-              spec.column);
-  }
   if (!finder_.directory(kMemory).empty()) {
     AddKillsFile(finder_.directory(kMemory));
     for (const std::string& directory : finder_.task_directories()) AddKillsFile(directory);
-  }
-}
-
-void CgroupSource::AddLimits(const std::string& directory, size_t depth, std::string_view name,
-                             uint8_t column) {
-  std::string_view group = directory;
-  for (; depth > 0; --depth, group = group.substr(0, group.rfind('/'))) {
-    limit_files_.push_back({column, fmt::format("{}/{}", group, name)});
   }
 }
 
@@ -342,11 +174,13 @@ void CgroupSource::AddKillsFile(const std::string& directory) {
 }
 
 void CgroupSource::Declare() {
-  bool wanted[kColumns] = {};
+  bool wanted[kCgroupColumns] = {};
   for (const File& file : files_) {
     for (const CgroupKey& key : file.spec->keys) wanted[key.column] = true;
   }
-  for (const LimitFile& file : limit_files_) wanted[file.column] = true;
+  for (uint8_t column = 0; column < kCgroupColumns; ++column) {
+    wanted[column] = wanted[column] || limits_.Has(column);
+  }
   if (!kills_files_.empty()) wanted[kOomKills] = true;
   columns_.clear();
   series_.clear();
@@ -355,17 +189,17 @@ void CgroupSource::Declare() {
     s.metric = Metric(decl);
     s.tags = std::move(tags);
   };
-  for (uint8_t column = 0; column < kColumns; ++column) {
+  for (uint8_t column = 0; column < kCgroupColumns; ++column) {
     if (!wanted[column]) continue;
     columns_.push_back(column);
     Tags tags;
     if (column == kCpuUser) tags.Set("mode", "user");
     if (column == kCpuSystem) tags.Set("mode", "system");
-    add(kDecls[column], std::move(tags));
+    add(CgroupDecls()[column], std::move(tags));
   }
   for (const CgroupDevice& device : devices_) {
     const std::string name = DeviceName(device);
-    for (const DeviceField& field : kDeviceFields) add(field.decl, {{"device", name}});
+    for (const CgroupDeviceField& field : CgroupDeviceFields()) add(field.decl, {{"device", name}});
   }
   devices_declared_ = devices_.size();
   values_.assign(series_.size(), kMissing);
@@ -412,23 +246,9 @@ void CgroupSource::ReadFile(File& file, Nanos now) {
   }
 }
 
-void CgroupSource::ReadLimits(Nanos now) {
-  if (now < limits_at_) return;
-  limits_at_ = now + kLimitsEvery;
-  std::fill(limits_.begin(), limits_.end(), kMissing);
-  for (const LimitFile& file : limit_files_) {
-    const Fd fd(open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-    if (!fd) continue;
-    int error = 0;
-    const double limit =
-        ParseCgroupNumber(ReadText(fd.get(), Shape::kWhole, limit_size_, buffer_, error));
-    limits_[file.column] = std::fmin(limits_[file.column], limit);
-  }
-}
-
 void CgroupSource::ReadKills(Nanos now) {
   for (KillsFile& file : kills_files_) {
-    double read[kColumns];
+    double read[kCgroupColumns];
     read[kOomKills] = kMissing;
     ParseCgroupKeys(file.reader.Read(buffer_, now), kOomControl1, read);
     file.kills = std::fmax(file.kills, read[kOomKills]);
@@ -440,7 +260,7 @@ void CgroupSource::ReadKills(Nanos now) {
 
 void CgroupSource::ClearDevices() {
   for (CgroupDevice& device : devices_) {
-    for (const DeviceField& field : kDeviceFields) device.*field.member = kMissing;
+    for (const CgroupDeviceField& field : CgroupDeviceFields()) device.*field.member = kMissing;
   }
 }
 
@@ -448,14 +268,15 @@ void CgroupSource::WriteValues() {
   double* to = values_.data();
   for (const uint8_t column : columns_) *to++ = read_[column];
   for (const CgroupDevice& device : devices_) {
-    for (const DeviceField& field : kDeviceFields) *to++ = device.*field.member;
+    for (const CgroupDeviceField& field : CgroupDeviceFields()) *to++ = device.*field.member;
   }
 }
 
 std::vector<MetricDecl> CgroupMetrics() {
-  // Both modes of kCpuSeconds are one metric.
-  std::vector<MetricDecl> metrics(std::begin(kDecls) + kCpuSystem, std::end(kDecls));
-  for (const DeviceField& field : kDeviceFields) metrics.push_back(field.decl);
+  // Both modes of the first are one metric.
+  const std::span<const MetricDecl> decls = CgroupDecls().subspan(kCpuSystem);
+  std::vector<MetricDecl> metrics(decls.begin(), decls.end());
+  for (const CgroupDeviceField& field : CgroupDeviceFields()) metrics.push_back(field.decl);
   return metrics;
 }
 

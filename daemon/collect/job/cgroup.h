@@ -4,9 +4,8 @@
 // Series are those of the controllers in which the step has a group; before it is found there are
 // none. A file that is missing, or gone with the group, leaves its values missing.
 //
-// A limit is the smallest of the group's and of those above it; they are read every 10 s, for they
-// hardly ever change. Version 1 counts a kill only in the group that the process was in, so the
-// kills of the groups of tasks are added up.
+// Version 1 counts a kill only in the group that the process was in, so the kills of the groups of
+// tasks are added up.
 //
 // Thread safety: none; the daemon's one thread.
 #pragma once
@@ -19,6 +18,7 @@
 #include "daemon/collect/file_reader.h"
 #include "daemon/collect/job/cgroup_files.h"
 #include "daemon/collect/job/cgroup_finder.h"
+#include "daemon/collect/job/cgroup_limits.h"
 #include "daemon/collect/job/tasks.h"
 #include "daemon/collect/source.h"
 
@@ -38,15 +38,12 @@ class CgroupSource final : public Source {
 
  private:
   struct File;
-  struct LimitFile;
   struct KillsFile;
 
   void OpenFiles();
-  void AddLimits(const std::string& directory, size_t depth, std::string_view name, uint8_t column);
   void AddKillsFile(const std::string& directory);
   void Declare();
   void ReadFile(File& file, Nanos now);
-  void ReadLimits(Nanos now);
   void ReadKills(Nanos now);
   void ClearDevices();
   void WriteValues();
@@ -55,16 +52,13 @@ class CgroupSource final : public Source {
   const std::string devices_path_;
   ReadBuffer& buffer_;
   CgroupFinder finder_;
+  CgroupLimits limits_;
   std::vector<File> files_;
-  std::vector<LimitFile> limit_files_;
   std::vector<KillsFile> kills_files_;
   std::vector<uint8_t> columns_;  // those that have a series, in their order
   std::vector<double> read_;      // by column
-  std::vector<double> limits_;    // by column
   std::vector<CgroupDevice> devices_;
   size_t devices_declared_ = 0;
-  size_t limit_size_ = 64;
-  Nanos limits_at_ = 0;
 };
 
 std::vector<MetricDecl> CgroupMetrics();

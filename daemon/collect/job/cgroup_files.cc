@@ -4,10 +4,13 @@
 #include <iterator>
 #include <utility>
 
+#include "daemon/collect/mountinfo.h"
+
 namespace sonde::collect {
 namespace {
 
-constexpr std::string_view kControllers[] = {"", "cpu", "cpuacct", "memory", "pids", "blkio"};
+constexpr std::string_view kControllers[] = {"",     "cpu",   "cpuacct", "memory",
+                                             "pids", "blkio", "cpuset"};
 static_assert(std::size(kControllers) == kHierarchies);
 constexpr std::string_view kDeleted = " (deleted)";
 
@@ -28,21 +31,6 @@ void ForEachController(std::string_view list, Found found) {
       if (name == kControllers[i]) found(i);
     }
   }
-}
-
-// mountinfo writes blanks and backslashes as three octal digits.
-std::string Unescaped(std::string_view text) {
-  std::string plain;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto digit = [&](size_t k) { return static_cast<unsigned>(text[i + k]) - '0'; };
-    if (text[i] == '\\' && i + 3 < text.size() && digit(1) <= 3 && digit(2) <= 7 && digit(3) <= 7) {
-      plain += static_cast<char>(digit(1) * 64 + digit(2) * 8 + digit(3));
-      i += 3;
-    } else {
-      plain += text[i];
-    }
-  }
-  return plain;
 }
 
 // A number whose line ends behind it.
@@ -108,25 +96,13 @@ GroupPaths ParseMembership(std::string_view text) {
 std::array<CgroupMount, kHierarchies> ParseCgroupMounts(std::string_view text) {
   std::array<CgroupMount, kHierarchies> mounts;
   while (!text.empty()) {
-    const std::string_view line = Take(text, '\n');
-    // number parent major:minor ROOT POINT options [tags] - TYPE source SUPER_OPTIONS
-    constexpr std::string_view kSeparator = " - ";
-    const size_t separator = line.find(kSeparator);
-    if (separator == std::string_view::npos) continue;
-    Cursor at(line.substr(0, separator));
-    Cursor behind(line.substr(separator + kSeparator.size()));
-    const std::string_view type = behind.Word();
-    if (!type.starts_with("cgroup")) continue;
-    for (int i = 0; i < 3; ++i) at.Word();
-    const std::string_view root = at.Word();
-    const std::string_view point = at.Word();
-    if (!root.starts_with('/') || !point.starts_with('/')) continue;
+    MountLine mount;
+    if (!ParseMountLine(Take(text, '\n'), mount) || !mount.type.starts_with("cgroup")) continue;
     const auto add = [&](size_t i) {
-      if (mounts[i].point.empty()) mounts[i] = {Unescaped(point), Unescaped(root)};
+      if (mounts[i].point.empty()) mounts[i] = {Unescaped(mount.point), Unescaped(mount.root)};
     };
-    behind.Word();
-    if (type == "cgroup2") add(0);
-    if (type == "cgroup") ForEachController(behind.Word(), add);
+    if (mount.type == "cgroup2") add(0);
+    if (mount.type == "cgroup") ForEachController(mount.super_options, add);
   }
   return mounts;
 }
@@ -160,6 +136,27 @@ double ParseCgroupNumber(std::string_view text) {
   Cursor at(text);
   uint64_t value = 0;
   return LastOfLine(at, value) ? static_cast<double>(value) : kMissing;
+}
+
+double ParseCpuMax(std::string_view text) {
+  Cursor at(text);
+  const double quota = at.Number();
+  uint64_t period = 0;
+  return at.Skip(" ") && LastOfLine(at, period) && period > 0 ? quota / static_cast<double>(period)
+                                                              : kMissing;
+}
+
+double CountCpus(std::string_view text) {
+  Cursor at(text);
+  double count = 0;
+  do {
+    uint64_t first = 0;
+    if (!at.Unsigned(first)) return kMissing;
+    uint64_t last = first;
+    if (at.Skip("-") && (!at.Unsigned(last) || last < first)) return kMissing;
+    count += static_cast<double>(last - first) + 1;
+  } while (at.Skip(","));
+  return at.Rest() == "\n" ? count : kMissing;
 }
 
 void ParseCgroupKeys(std::string_view text, std::span<const CgroupKey> keys, double* columns) {

@@ -20,8 +20,8 @@ namespace sonde::collect {
 
 // The trees of groups that are of use here: that of version 2, and one for each controller of
 // version 1. Some of the latter may be the same tree.
-enum class Hierarchy : uint8_t { kUnified, kCpu, kCpuacct, kMemory, kPids, kBlkio };
-inline constexpr size_t kHierarchies = 6;
+enum class Hierarchy : uint8_t { kUnified, kCpu, kCpuacct, kMemory, kPids, kBlkio, kCpuset };
+inline constexpr size_t kHierarchies = 7;
 
 // By hierarchy, the group a process is in: a path from the hierarchy's root. Empty: it is in none.
 using GroupPaths = std::array<std::string_view, kHierarchies>;
@@ -45,6 +45,12 @@ std::string_view GroupOfAllTasks(std::string_view path);
 
 // A file of one number.
 double ParseCgroupNumber(std::string_view text);
+
+// How many processors' worth of time "QUOTA PERIOD" of cpu.max is; missing for "max".
+double ParseCpuMax(std::string_view text);
+
+// How many processors a list names, such as "0-3,8"; missing if it names none or is not one.
+double CountCpus(std::string_view text);
 
 // A number of a file with lines "key number".
 struct CgroupKey {

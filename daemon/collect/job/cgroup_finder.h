@@ -43,6 +43,13 @@ class CgroupFinder {
   size_t depth(Hierarchy hierarchy) const { return At(hierarchy).depth; }
   // Version 1 has this controller, so version 2 has not.
   bool is_version_1(Hierarchy controller) const { return At(controller).listed; }
+  // Whether the group has the files of a controller in this hierarchy, either that of version 2 or
+  // the controller's own. kUnified as a controller: files that need none.
+  bool HasFilesOf(Hierarchy hierarchy, Hierarchy controller) const {
+    const bool elsewhere = hierarchy == Hierarchy::kUnified && controller != Hierarchy::kUnified &&
+                           is_version_1(controller);
+    return !elsewhere && !directory(hierarchy).empty();
+  }
   // Directories of the groups below the step's in which tasks are, of the memory controller of
   // version 1.
   const std::vector<std::string>& task_directories() const { return task_directories_; }

@@ -5,35 +5,21 @@
 // hw_counters/ (the driver's own). Many drivers ask the adapter for each file, so level 2 reads
 // only those of traffic and errors. A port has series for the files that are there and hold a
 // number; "N/A (no PMA)" is what a driver without counters writes.
-//
-// Devices are listed once a minute, and soon after a port could not be read at all.
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cmath>
-#include <compare>
 #include <filesystem>
-#include <utility>
 
 #include "daemon/collect/directory.h"
+#include "daemon/collect/number_files_source.h"
 #include "daemon/collect/os/os_sources.h"
 
 namespace sonde::collect {
 namespace {
 
-struct Field {
-  std::string_view file;  // below the port's directory
-  double scale;
-  MetricDecl decl;
-};
-
-constexpr Field Count(std::string_view file, std::string_view name, uint8_t level,
-                      std::string_view help) {
+constexpr NumberField Count(std::string_view file, std::string_view name, uint8_t level,
+                            std::string_view help) {
   return {file, 1, {name, "1", MetricType::kCounter, level, Reduction::kSum, help}};
 }
-constexpr Field Bytes(std::string_view file, double scale, std::string_view name,
-                      std::string_view help) {
+constexpr NumberField Bytes(std::string_view file, double scale, std::string_view name,
+                            std::string_view help) {
   return {file, scale, {name, "bytes", MetricType::kCounter, 2, Reduction::kSum, help}};
 }
 
@@ -41,9 +27,13 @@ constexpr Field Bytes(std::string_view file, double scale, std::string_view name
 // volume 1, PortCounters, which also says where a counter stops: at the largest number of its 4, 8,
 // 16 or 32 bits).
 constexpr double kWordBytes = 4;
+// hfi1, of Omni-Path, puts into them what its hardware counts: flits of 64 bits
+// (pma_get_ib_portcounters_ext and C_DC_XMIT_FLITS in the kernel's hfi1/mad.c and chip.h).
+constexpr std::string_view kFlitDriver = "hfi1";
+constexpr double kFlitWords = 2;
 
 // The names are node_exporter's, for the drivers' own counters the driver's.
-constexpr Field kFields[] = {
+constexpr NumberField kFields[] = {
     Bytes(
         "counters/port_rcv_data", kWordBytes, "node_infiniband_port_data_received_bytes_total",
         "Bytes received. Where a driver has only 32-bit counters it stops at 16 GiB. Tags device, "
@@ -143,131 +133,36 @@ constexpr Field kFields[] = {
           "Packets received and dropped (EFA). Tags device, port."),
 };
 
-class InfinibandSource final : public Source {
+class InfinibandSource final : public NumberFilesSource {
  public:
   InfinibandSource(const Roots& roots, int level, ReadBuffer& buffer)
-      : directory_(roots.sys + "/class/infiniband"), level_(level), buffer_(buffer) {}
+      : NumberFilesSource(roots.sys + "/class/infiniband", level, kFields, buffer) {}
 
   std::string_view name() const override { return "infiniband"; }
-  Group group() const override { return Group::kOs; }
   bool counts_from_boot() const override { return true; }
-  void Sample(Nanos now) override {
-    if (now >= rescan_at_) Rescan(now);
-    size_t column = 0;
-    for (Port& port : ports_) {
-      bool readable = false;
-      for (Counter& counter : port.counters) {
-        const double value = Number(counter.file.Read(buffer_, now)) * counter.scale;
-        readable = readable || !std::isnan(value);
-        values_[column++] = value;
-      }
-      if (port.readable && !readable) rescan_at_ = now;  // it may be gone
-      port.readable = readable;
-    }
-  }
 
  private:
-  // What is there: a port and those of its files that are wanted.
-  struct Found {
-    std::string device;
-    std::string port;
-    std::vector<const Field*> fields;
-    auto operator<=>(const Found&) const = default;
-  };
-  struct Counter {
-    FileReader file;
-    double scale;
-  };
-  struct Port {
-    std::vector<Counter> counters;
-    bool readable = false;  // the last time
-  };
-
-  // A number that ends in anything but its line is not the whole number.
-  static double Number(std::string_view text) {
-    Cursor line(text);
-    const double value = line.Number();
-    return line.Skip("\n") ? value : kMissing;
-  }
-
-  void Rescan(Nanos now) {
-    rescan_at_ = now + kRescan;
-    if (found_.empty() && access(directory_.c_str(), F_OK) != 0) return;  // most machines
-    std::vector<Found> found = ListPorts();
-    if (found == found_) return;
-    found_ = std::move(found);
-    DeclareSeries(now);
-  }
-  std::vector<Found> ListPorts() {
-    std::vector<Found> ports;
-    for (const std::string& device : ListDirectory(directory_)) {
+  std::vector<Device> ListDevices() const override {
+    std::vector<Device> ports;
+    for (const std::string& device : ListDirectory(root())) {
       if (!CheckTag("device", device).ok()) continue;
-      for (const std::string& port : ListDirectory(PortsOf(device))) {
-        if (CheckTag("port", port).ok()) ports.push_back({device, port, ListFields(device, port)});
+      const std::string directory = root() + "/" + device;
+      const double scale = CountsFlits(directory, device) ? kFlitWords : 1;
+      for (const std::string& port : ListDirectory(directory + "/ports")) {
+        if (!CheckTag("port", port).ok()) continue;
+        ports.push_back(
+            {{{"device", device}, {"port", port}}, directory + "/ports/" + port, scale});
       }
     }
-    std::sort(ports.begin(), ports.end());
     return ports;
   }
-  std::string PortsOf(const std::string& device) const {
-    return directory_ + "/" + device + "/ports";
-  }
-  std::string PathOf(const std::string& device, const std::string& port, const Field& field) const {
-    return PortsOf(device) + "/" + port + "/" + std::string(field.file);
-  }
-  std::vector<const Field*> ListFields(const std::string& device, const std::string& port) const {
-    std::vector<const Field*> fields;
+  // By its driver, for devices may be renamed; by its name if there is no telling.
+  static bool CountsFlits(const std::string& directory, std::string_view device) {
     std::error_code error;
-    for (const Field& field : kFields) {
-      if (field.decl.level > level_) continue;
-      if (std::filesystem::exists(PathOf(device, port, field), error)) fields.push_back(&field);
-    }
-    return fields;
+    const std::filesystem::path driver =
+        std::filesystem::read_symlink(directory + "/device/driver", error);
+    return error ? device.starts_with(kFlitDriver) : driver.filename() == kFlitDriver;
   }
-
-  void DeclareSeries(Nanos now) {
-    ports_.clear();
-    series_.clear();
-    for (const Found& found : found_) {
-      if (series_.size() + found.fields.size() > kMaxFiles) {
-        NoteLimit();
-        break;
-      }
-      DeclarePort(found, now);
-    }
-    values_.assign(series_.size(), kMissing);
-    ++generation_;
-  }
-  void DeclarePort(const Found& found, Nanos now) {
-    Port& port = ports_.emplace_back();
-    for (const Field* field : found.fields) {
-      Counter counter{FileReader(PathOf(found.device, found.port, *field), Shape::kWhole, 64),
-                      field->scale};
-      const std::string_view text = counter.file.Read(buffer_, now);
-      // What cannot be read now may be later; what is no number will not become one.
-      if (!text.empty() && std::isnan(Number(text))) continue;
-      port.counters.push_back(std::move(counter));
-      Series& s = series_.emplace_back();
-      s.metric = Metric(field->decl);
-      s.tags = {{"device", found.device}, {"port", found.port}};
-    }
-  }
-  void NoteLimit() {
-    if (std::exchange(limit_noted_, true)) return;
-    notes_.push_back(
-        fmt::format("infiniband: ports are left out, only {} counters are recorded", kMaxFiles));
-  }
-
-  static constexpr Nanos kRescan = 60 * kSecond;
-  static constexpr size_t kMaxFiles = 512;  // each is a descriptor, of which there may be 1024
-
-  const std::string directory_;
-  const int level_;
-  ReadBuffer& buffer_;
-  std::vector<Found> found_;
-  std::vector<Port> ports_;  // of found_, in its order
-  Nanos rescan_at_ = 0;
-  bool limit_noted_ = false;
 };
 
 }  // namespace
@@ -278,7 +173,7 @@ std::unique_ptr<Source> MakeInfinibandSource(const Roots& roots, int level, Read
 
 std::vector<MetricDecl> InfinibandMetrics() {
   std::vector<MetricDecl> metrics;
-  for (const Field& field : kFields) metrics.push_back(field.decl);
+  for (const NumberField& field : kFields) metrics.push_back(field.decl);
   return metrics;
 }
 

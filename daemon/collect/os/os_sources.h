@@ -23,6 +23,14 @@ std::vector<MetricDecl> CpuMetrics();
 std::unique_ptr<FileSource> MakeMeminfoSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> MeminfoMetrics();
 
+// Pools of huge pages by size; for level 4.
+std::unique_ptr<Source> MakeHugepagesSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> HugepagesMetrics();
+
+// Memory by NUMA node; for level 4.
+std::unique_ptr<Source> MakeNumaSource(const Roots& roots, ReadBuffer& buffer);
+std::vector<MetricDecl> NumaMetrics();
+
 std::unique_ptr<FileSource> MakeVmstatSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> VmstatMetrics();
 
@@ -59,6 +67,11 @@ std::vector<MetricDecl> BuddyinfoMetrics();
 std::unique_ptr<Source> MakeInfinibandSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> InfinibandMetrics();
 
+std::unique_ptr<Source> MakeSlingshotSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> SlingshotMetrics();
+// The number of a file of telemetry, "VALUE@TIME", or of one number; kMissing if it is neither.
+double ParseCxiNumber(std::string_view text);
+
 std::unique_ptr<FileSource> MakeDiskstatsSource(const Roots& roots, int level, ReadBuffer& buffer);
 // The same from /sys/block where that is cheaper.
 std::unique_ptr<Source> MakeDisksSource(const Roots& roots, int level, ReadBuffer& buffer);
@@ -69,16 +82,5 @@ enum class Pressure : unsigned char { kCpu, kIo, kMemory };
 std::unique_ptr<FileSource> MakePressureSource(const Roots& roots, Pressure what,
                                                ReadBuffer& buffer);
 std::vector<MetricDecl> PressureMetrics();
-
-// `clock` measures how long a sensor takes to be read, and outlives the source.
-std::unique_ptr<Source> MakePowerSource(const Roots& roots, int level, ReadBuffer& buffer,
-                                        const Clock& clock = Clock::System());
-std::vector<MetricDecl> PowerMetrics();
-
-// Temperatures, throttling and, at level 4, frequencies.
-std::vector<std::unique_ptr<Source>> MakeThermalSources(const Roots& roots, int level,
-                                                        ReadBuffer& buffer,
-                                                        const Clock& clock = Clock::System());
-std::vector<MetricDecl> ThermalMetrics();
 
 }  // namespace sonde::collect

@@ -18,10 +18,10 @@
 
 #include "daemon/collect/directory.h"
 #include "daemon/collect/fd.h"
-#include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/sensors/energy.h"
 #include "daemon/collect/sensors/hwmon.h"
 #include "daemon/collect/sensors/sensor.h"
+#include "daemon/collect/sensors/sensor_sources.h"
 
 namespace sonde::collect {
 namespace {

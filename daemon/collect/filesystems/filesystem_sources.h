@@ -1,0 +1,38 @@
+// The sources of filesystems, a file each: space.cc, nfs.cc, nfs_mounts.cc, lustre.cc.
+//
+// `level` is the step's telemetry level: at 4 a source gives its details as well. `buffer` is
+// shared by all and outlives them. A filesystem that is not there costs next to nothing: it is
+// looked for once a minute.
+//
+// IBM Storage Scale (GPFS) has no source of its own: mmpmon, which has its counters, is for root
+// alone. Its space is known as every filesystem's, and what tasks read and wrote is known of them.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <sys/statvfs.h>
+
+#include <memory>
+#include <vector>
+
+#include "daemon/collect/file_source.h"
+#include "daemon/collect/filesystems/remote_space.h"
+
+namespace sonde::collect {
+
+// Space of the mounted filesystems. `call` is made from several threads.
+std::unique_ptr<Source> MakeSpaceSource(const Roots& roots, ReadBuffer& buffer,
+                                        StatvfsCall call = ::statvfs);
+std::vector<MetricDecl> SpaceMetrics();
+
+// The NFS client: all mounts together, by procedure at level 4.
+std::unique_ptr<FileSource> MakeNfsSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> NfsMetrics();
+// Its traffic: all mounts together, by mount at level 4.
+std::unique_ptr<Source> MakeNfsMountsSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> NfsMountsMetrics();
+
+std::unique_ptr<Source> MakeLustreSource(const Roots& roots, int level, ReadBuffer& buffer);
+std::vector<MetricDecl> LustreMetrics();
+
+}  // namespace sonde::collect
