@@ -152,12 +152,15 @@ class Ours {
   int EveryTicks(size_t source) const {
     return sampler_.IsDear(source) ? static_cast<int>(sonde::kSlowPeriod / sonde::kSecond) : 1;
   }
-  // Those a source opens when it is read first. Lists of children are only read after forks.
+  // Those a source opens when it is read first. Lists of children are only read after forks, those
+  // of mounts when one comes or goes.
   void FindFiles(size_t source) {
     const std::map<int, std::string> before = OpenFiles();
     sampler_.sources()[source]->Sample(now_);
     for (const auto& [fd, file] : OpenFiles()) {
-      if (before.contains(fd) || file.ends_with("/children")) continue;
+      if (before.contains(fd) || file.ends_with("/children") ||
+          file.find("/mount") != std::string::npos)
+        continue;
       files_.push_back({fd, EveryTicks(source)});
     }
   }

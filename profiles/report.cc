@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "profiles/hardware.h"
 #include "profiles/text.h"
 
 namespace sonde {
@@ -62,6 +63,7 @@ class Report {
   void Memory();
   void Nodes();
   void Traffic();
+  void Hardware();
   void Application();
   void Covered();
   void Cost();
@@ -258,6 +260,12 @@ void Report::Traffic() {
   both("Network", s.network_received, "received", s.network_sent, "sent", "whole nodes");
 }
 
+void Report::Hardware() {
+  const auto lines = HardwareLines(SummarizeHardware(profile_));
+  if (!lines.empty()) Line("");
+  for (const auto& [label, text] : lines) Labelled(label, text);
+}
+
 void Report::Application() {
   const auto entries = ApplicationEntries(profile_);
   if (entries.empty()) return;
@@ -336,6 +344,7 @@ std::string Report::Full() {
   }
   Nodes();
   Traffic();
+  Hardware();
   Application();
   Covered();
   Cost();

@@ -76,12 +76,41 @@ std::string Percent(double ratio) {
   return fmt::format("{:.{}f} %", percent, percent != 0 && std::abs(percent) < 10 ? 1 : 0);
 }
 
+namespace {
+
+// Units that take a prefix of the SI, and how people write them.
+struct Scaled {
+  std::string_view unit;
+  std::string_view symbol;
+};
+constexpr Scaled kScaled[] = {
+    {"hertz", "Hz"}, {"flops_per_second", "FLOP/s"}, {"joules", "J"}, {"watts", "W"}};
+
+std::string WithPrefix(double value, std::string_view symbol) {
+  constexpr std::string_view kPrefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  size_t i = 0;
+  while (std::abs(value) >= 1000 && i + 1 < std::size(kPrefixes)) {
+    value /= 1000;
+    ++i;
+  }
+  return fmt::format("{} {}{}", Number(value), kPrefixes[i], symbol);
+}
+
+}  // namespace
+
 std::string Value(double value, std::string_view unit, bool per_second) {
   const std::string_view rate = per_second ? "/s" : "";
   if (std::isnan(value)) return std::string(kNothing);
   if (unit == "bytes") return Bytes(value) + std::string(rate);
   if (unit == "seconds" && !per_second && std::abs(value) < 9e9) {
     return FormatDuration(static_cast<Nanos>(value * static_cast<double>(kSecond)));
+  }
+  if (unit == "bytes_per_second") return Bytes(value) + "/s";
+  if (unit == "ratio" && !per_second) return Percent(value);
+  // What energy is used in a second is power.
+  if (unit == "joules" && per_second) return WithPrefix(value, "W");
+  for (const Scaled& known : kScaled) {
+    if (unit == known.unit) return WithPrefix(value, known.symbol) + std::string(rate);
   }
   if (unit.empty() || unit == "1") return Number(value) + std::string(rate);
   return Number(value) + " " + Printable(unit) + std::string(rate);

@@ -94,6 +94,9 @@ function scaled(value, base, prefixes) {
 const bytes = (v) => scaled(v, 1024, [' B', ' KiB', ' MiB', ' GiB', ' TiB', ' PiB', ' EiB']);
 const count = (v) => (Math.abs(v) < 1e3 ? trim(v) : scaled(v, 1e3, ['', ' k', ' M', ' G', ' T']));
 
+const prefixed = (v, symbol) =>
+  scaled(v, 1e3, [' ', ' k', ' M', ' G', ' T', ' P'].map((prefix) => prefix + symbol));
+
 function seconds(v) {
   const size = Math.abs(v);
   if (size === 0) return '0 s';
@@ -113,7 +116,11 @@ function formatter(metric, unit, rate) {
     return /cpu_seconds/.test(metric) ? (v) => trim(v) + (v === 1 ? ' core' : ' cores')
                                       : (v) => trim(v * 100) + ' %';
   }
-  if (unit === 'joules' && rate) return (v) => count(v) + ' W';
+  if (unit === 'joules' && rate) return (v) => prefixed(v, 'W');
+  if (unit === 'bytes_per_second') return (v) => bytes(v) + '/s';
+  const symbol = {hertz: 'Hz', flops_per_second: 'FLOP/s', joules: 'J', watts: 'W'}[unit];
+  if (symbol) return (v) => prefixed(v, symbol) + (rate ? '/s' : '');
+  if (unit === 'celsius') return (v) => trim(v) + ' °C';
   if (unit === 'ratio') return (v) => trim(v * 100) + ' %';
   const name = unit === '1' || unit === '' ? '' : ' ' + unit;
   return (v) => count(v) + name + (rate ? '/s' : '');

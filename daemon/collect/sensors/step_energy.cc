@@ -10,7 +10,7 @@ namespace sonde::collect {
 namespace {
 
 constexpr MetricDecl kStepEnergy = {
-    "step_energy_joules_total",
+    "node_step_energy_joules_total",
     "joules",
     MetricType::kCounter,
     3,
