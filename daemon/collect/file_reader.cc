@@ -42,7 +42,7 @@ std::string_view FileReader::Read(ReadBuffer& buffer, Nanos now) {
     if (now < retry_at_) return {};
     fd_ = Fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
     if (!fd_) {
-      Fail(now);
+      Fail(errno, now);
       return {};
     }
   }
@@ -50,14 +50,16 @@ std::string_view FileReader::Read(ReadBuffer& buffer, Nanos now) {
   const std::string_view text = ReadText(fd_.get(), shape_, size_, buffer, error);
   if (error != 0) {
     fd_.Close();
-    Fail(now);
+    Fail(-error, now);
   } else {
+    was_read_ = true;
     delay_ = 0;
   }
   return text;
 }
 
-void FileReader::Fail(Nanos now) {
+void FileReader::Fail(int error, Nanos now) {
+  if (std::exchange(was_read_, false)) failure_ = error;
   retry_at_ = now + delay_;
   delay_ = delay_ == 0 ? kSecond : std::min(2 * delay_, 64 * kSecond);
 }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/time.h"
@@ -51,8 +52,13 @@ class FileReader {
   // The file's text; empty if it cannot be read now.
   std::string_view Read(ReadBuffer& buffer, Nanos now);
 
+  const std::string& path() const { return path_; }
+  // The errno of the last failure, of a file that could be read before; 0 if there is none. Given
+  // once for each time it fails.
+  int TakeFailure() { return std::exchange(failure_, 0); }
+
  private:
-  void Fail(Nanos now);
+  void Fail(int error, Nanos now);
 
   std::string path_;
   Shape shape_;
@@ -60,6 +66,8 @@ class FileReader {
   Fd fd_;
   Nanos retry_at_ = 0;
   Nanos delay_ = 0;
+  bool was_read_ = false;  // since it failed
+  int failure_ = 0;
 };
 
 }  // namespace sonde::collect

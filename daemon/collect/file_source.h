@@ -41,6 +41,7 @@ class FileSource : public Source {
     const std::string_view text = reader_.Read(buffer_, now);
     if (text.empty()) {
       ClearValues();
+      if (const int error = reader_.TakeFailure(); error != 0) NoteFailure(error, now);
     } else {
       Parse(text);
     }
@@ -64,7 +65,11 @@ class FileSource : public Source {
   }
 
  private:
+  // A file that could be read and cannot any more; the first times it is told.
+  void NoteFailure(int error, Nanos now);
+
   FileReader reader_;
+  int failures_ = 0;
   ReadBuffer& buffer_;
   bool stopped_ = false;
 };

@@ -39,7 +39,7 @@ Sampler::Sampler(const Options& options)
     : period_(std::max<Nanos>(options.period, 1)), times_sources_(options.level >= 4) {
   const Roots& roots = options.roots;
   const int level = options.level;
-  auto self = std::make_unique<SelfSource>(roots, buffer_);
+  auto self = std::make_unique<SelfSource>(roots, level, buffer_);
   self_ = self.get();
   AddSource(std::move(self));
   auto tasks = std::make_unique<TasksSource>(roots, buffer_, &forks_);

@@ -70,6 +70,9 @@ class Sampler {
   void CountLateTick() { self_->CountLateTick(); }
   void CountSkippedTick() { self_->CountSkippedTick(); }
 
+  // What the daemon's links and stores have to tell, for the samples that follow.
+  void SetDaemon(const DaemonState& state) { self_->SetDaemon(state); }
+
   // What the profile's reader must know; each note is given once.
   std::vector<std::string> TakeNotes();
   // In the order they are sampled; for benchmarks and tests.

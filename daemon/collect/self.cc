@@ -24,6 +24,16 @@ constexpr MetricDecl kMetrics[] = {
      "Ticks that were not taken at all: the node was too busy, or suspended."},
     {"sonde_sample_seconds_total", "seconds", MetricType::kCounter, 1, Reduction::kSum,
      "Time the samples before this one took, by the wall clock."},
+    {"sonde_sent_bytes_total", "bytes", MetricType::kCounter, 1, Reduction::kSum,
+     "Bytes the daemon sent over its links before this sample, of others' frames too."},
+    {"sonde_db_bytes", "bytes", MetricType::kGauge, 1, Reduction::kSum,
+     "Compressed blocks of the node's series so far: what they take in the archive."},
+    {"sonde_queued_bytes", "bytes", MetricType::kGauge, 4, Reduction::kMax,
+     "Bytes that waited for the link upwards to take them."},
+    {"sonde_unacknowledged_bytes", "bytes", MetricType::kGauge, 4, Reduction::kMax,
+     "Blocks on their way that were not known to be in the archive yet."},
+    {"sonde_dropped_samples_total", "1", MetricType::kCounter, 4, Reduction::kSum,
+     "Samples of a group that no block holds: out of order, or forgotten for lack of memory."},
 };
 constexpr MetricDecl kReading = {
     "sonde_source_seconds_total",
@@ -43,14 +53,16 @@ double Seconds(Nanos time) { return static_cast<double>(time) / static_cast<doub
 
 }  // namespace
 
-SelfSource::SelfSource(const Roots& roots, ReadBuffer& buffer)
+SelfSource::SelfSource(const Roots& roots, int level, ReadBuffer& buffer)
     : statm_(roots.proc + "/self/statm", Shape::kWhole, 128),
       buffer_(buffer),
       page_size_(static_cast<double>(sysconf(_SC_PAGESIZE))) {
   for (const MetricDecl& decl : kMetrics) {
+    if (decl.level > level) continue;
     series_.emplace_back().metric = Metric(decl);
     values_.push_back(kMissing);
   }
+  own_ = series_.size();
 }
 
 void SelfSource::CountSample(Nanos took) {
@@ -65,14 +77,21 @@ void SelfSource::Sample(Nanos now) {
   values_[3] = static_cast<double>(late_ticks_);
   values_[4] = static_cast<double>(skipped_ticks_);
   values_[5] = Seconds(sampling_);
+  values_[6] = daemon_.sent_bytes;
+  values_[7] = daemon_.stored_bytes;
+  if (own_ == std::size(kMetrics)) {
+    values_[8] = daemon_.queued_bytes;
+    values_[9] = daemon_.unacknowledged_bytes;
+    values_[10] = daemon_.dropped_rows;
+  }
   for (size_t i = 0; i < reading_.size(); ++i) {
-    values_[std::size(kMetrics) + i] = Seconds(reading_[i]);
+    values_[own_ + i] = Seconds(reading_[i]);
   }
 }
 
 size_t SelfSource::AddSource(std::string_view name) {
   for (size_t i = 0; i < reading_.size(); ++i) {
-    if (*series_[std::size(kMetrics) + i].tags.Find("source") == name) return i;
+    if (*series_[own_ + i].tags.Find("source") == name) return i;
   }
   Series& s = series_.emplace_back();
   s.metric = Metric(kReading);

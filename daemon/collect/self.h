@@ -11,16 +11,26 @@
 
 namespace sonde::collect {
 
+// What the daemon knows of itself beside its sampling.
+struct DaemonState {
+  double sent_bytes = 0;            // over all links
+  double queued_bytes = 0;          // that wait for the link upwards to take them
+  double stored_bytes = 0;          // compressed blocks of the node's own series, so far
+  double unacknowledged_bytes = 0;  // of these, not known to be in the archive yet
+  double dropped_rows = 0;          // that no block holds, out of order or for lack of memory
+};
+
 class SelfSource final : public Source {
  public:
   // `buffer` is shared with other sources and outlives this one.
-  SelfSource(const Roots& roots, ReadBuffer& buffer);
+  SelfSource(const Roots& roots, int level, ReadBuffer& buffer);
 
   // One sample was taken and took this long by the wall clock.
   void CountSample(Nanos took);
   // A tick was taken long after its time, or not at all.
   void CountLateTick() { ++late_ticks_; }
   void CountSkippedTick() { ++skipped_ticks_; }
+  void SetDaemon(const DaemonState& state) { daemon_ = state; }
   // What to give CountSource for a source of that name; those of one name are added up. The series
   // of sources are only there if this was called.
   size_t AddSource(std::string_view name);
@@ -45,6 +55,8 @@ class SelfSource final : public Source {
   uint64_t late_ticks_ = 0;
   uint64_t skipped_ticks_ = 0;
   Nanos sampling_ = 0;
+  DaemonState daemon_;
+  size_t own_ = 0;              // columns before those of sources
   std::vector<Nanos> reading_;  // by source
 };
 

@@ -90,7 +90,26 @@ void Node::OpenAppSocket() {
   recorder_.sampler().AddSource(*std::move(source));
 }
 
+collect::DaemonState Node::DescribeDaemon() const {
+  collect::DaemonState state;
+  state.sent_bytes = SentBytes();
+  state.queued_bytes =
+      uplink_.link() == nullptr ? 0 : static_cast<double>(uplink_.link()->queued());
+  state.stored_bytes = static_cast<double>(recorder_.sealed_bytes());
+  state.unacknowledged_bytes = static_cast<double>(uplink_.kept_bytes());
+  state.dropped_rows = static_cast<double>(recorder_.dropped_rows());
+  return state;
+}
+
+double Node::SentBytes() const {
+  uint64_t sent = sent_before_;
+  if (control_ != nullptr) sent += control_->bytes_sent();
+  if (parent_ != nullptr) sent += parent_->bytes_sent();
+  return static_cast<double>(sent);
+}
+
 void Node::Sample(Nanos time, Extent extent) {
+  recorder_.sampler().SetDaemon(DescribeDaemon());
   if (recorder_.Sample(time, extent)) schema_changed_ = true;
   for (std::string& note : recorder_.sampler().TakeNotes()) Note(std::move(note));
 }
@@ -361,6 +380,7 @@ void Node::OnParentLeaves() {
 void Node::LeaveParent() {
   if (parent_ == nullptr) return;
   const bool used = uplink_.link() == parent_.get();
+  sent_before_ += parent_->bytes_sent();
   tree::DestroyLater(loop_, std::move(parent_));
   if (!used) return;
   uplink_.Use(control_.get(), false);
@@ -438,8 +458,7 @@ void Node::Deliver() {
 void Node::SendBye() {
   bye_.cpu_seconds = OwnCpuSeconds();
   bye_.memory_bytes = OwnPrivateBytes();
-  bye_.bytes_sent = static_cast<double>(control_->bytes_sent());
-  if (parent_ != nullptr) bye_.bytes_sent += static_cast<double>(parent_->bytes_sent());
+  bye_.bytes_sent = SentBytes();
   Send(*control_, Type::kBye, Encode(bye_));
 }
 

@@ -71,6 +71,8 @@ class Node {
   void OpenAppSocket();
   using Extent = collect::Sampler::Extent;
   void Sample(Nanos time, Extent extent);
+  collect::DaemonState DescribeDaemon() const;
+  double SentBytes() const;
   void ScheduleTick();
   bool TakeDueTick(Nanos now);
   Nanos MergeWindow() const;
@@ -137,6 +139,7 @@ class Node {
   std::unique_ptr<tree::ConnectingHandshake> parent_handshake_;
   uint32_t parent_index_ = tree::kHeadIndex;
   bool parent_proven_ = false;
+  uint64_t sent_before_ = 0;  // over links to parents that are gone
   tree::ChildLinks child_links_;
 
   Nanos next_tick_ = INT64_MAX;

@@ -13,7 +13,10 @@ Recorder::Recorder(const collect::Sampler::Options& options, size_t memory_limit
 
 void Recorder::SetOnSeal(const OnSeal& f) {
   for (size_t g = 0; g < collect::kGroups; ++g) {
-    stores_[g]->OnSeal([f, g](const SealedBlock& block) { f(collect::kGroupNames[g], block); });
+    stores_[g]->OnSeal([this, f, g](const SealedBlock& block) {
+      sealed_bytes_ += block.bytes->size();
+      f(collect::kGroupNames[g], block);
+    });
   }
 }
 
@@ -44,6 +47,12 @@ void Recorder::Reduce() {
 void Recorder::SetNode(uint32_t index) {
   reducer_.SetNode(index);
   Reduce();
+}
+
+uint64_t Recorder::dropped_rows() const {
+  uint64_t rows = 0;
+  for (const auto& store : stores_) rows += store->dropped_rows();
+  return rows;
 }
 
 void Recorder::Seal() {

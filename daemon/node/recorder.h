@@ -34,6 +34,10 @@ class Recorder {
   const Schema::Ptr& reduced_schema() const { return reducer_.schema(); }
   const std::vector<Reduced>& reduced() const { return reducer_.values(); }
 
+  // Bytes of all blocks sealed so far, and rows that none of them holds.
+  uint64_t sealed_bytes() const { return sealed_bytes_; }
+  uint64_t dropped_rows() const;
+
   // Seals what is open.
   void Seal();
 
@@ -47,6 +51,7 @@ class Recorder {
   collect::Sampler sampler_;
   std::array<std::unique_ptr<GroupStore>, collect::kGroups> stores_;
   std::array<Schema::Ptr, collect::kGroups> schemas_;
+  uint64_t sealed_bytes_ = 0;
   tree::OwnReducer reducer_;
 };
 

@@ -34,6 +34,8 @@ class Uplink {
   // A child's block, passed on as it is; the child keeps it.
   void PassOn(const BlockMessage& block);
   void OnBlockAck(const BlockAck& ack);
+  // Of the blocks that are kept.
+  size_t kept_bytes() const { return kept_bytes_; }
   void SetKeepLimit(size_t bytes) { keep_limit_ = bytes; }
 
  private:

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/registry.h"
@@ -238,6 +241,36 @@ TEST_F(OsSources, WhatCannotBeReadIsMissingAndReadAgainLater) {
   tree_.Write("proc/loadavg", "5.00 6.00 7.00 1/80 11206\n");
   load->Sample(now_ += kSecond);
   EXPECT_EQ(Value(*load, "node_load15"), 7);
+}
+
+// The numbers of a process that ends stand in for a kernel's file that fails.
+TEST_F(OsSources, AFileThatFailsIsToldOnceAndTriedAgain) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  tree_.Write("proc/other", "");
+  std::filesystem::create_symlink(fmt::format("/proc/{}/statm", child),
+                                  tree_.path() + "/proc/loadavg");
+  const auto load = MakeLoadavgSource(tree_.roots(), buffer_);
+  load->Sample(now_);
+  EXPECT_GT(Value(*load, "node_load1"), 0);
+  EXPECT_THAT(load->TakeNotes(), testing::IsEmpty());
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  load->Sample(now_ += kSecond);
+  EXPECT_THAT(Value(*load, "node_load1"), IsNan());
+  EXPECT_THAT(load->TakeNotes(),
+              testing::ElementsAre(testing::AllOf(
+                  testing::HasSubstr("proc/loadavg could not be read at 1970-01-01T00:00:02Z"),
+                  testing::HasSubstr("No such process"))));
+  load->Sample(now_ += kSecond);
+  EXPECT_THAT(load->TakeNotes(), testing::IsEmpty());
+  tree_.Remove("proc/loadavg");
+  tree_.Write("proc/loadavg", "1.00 2.00 3.00 1/80 11206\n");
+  load->Sample(now_ += 3 * kSecond);
+  EXPECT_EQ(Value(*load, "node_load1"), 1);
 }
 
 TEST_F(OsSources, AFileLargerThanTheBufferIsReadWhole) {

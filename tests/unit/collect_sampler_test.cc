@@ -104,6 +104,33 @@ TEST_F(SamplerTest, WhatCannotBeReadIsMissingNotZero) {
   EXPECT_THAT(Os("node_forks_total"), IsNan());
 }
 
+TEST_F(SamplerTest, WhatTheDaemonSentAndKeepsIsTold) {
+  const auto value = [&](Sampler& sampler, std::string_view name) {
+    for (const auto& source : sampler.sources()) {
+      if (Has(*source, name)) return Value(*source, name);
+    }
+    return kMissing;
+  };
+  for (const int level : {1, 4}) {
+    Sampler sampler({.level = level, .events = "", .roots = tree_.roots()});
+    sampler.SetDaemon({.sent_bytes = 1,
+                       .queued_bytes = 2,
+                       .stored_bytes = 3,
+                       .unacknowledged_bytes = 4,
+                       .dropped_rows = 5});
+    sampler.Sample(kSecond);
+    EXPECT_EQ(value(sampler, "sonde_sent_bytes_total"), 1);
+    EXPECT_EQ(value(sampler, "sonde_db_bytes"), 3);
+    if (level < 4) {
+      EXPECT_THAT(value(sampler, "sonde_queued_bytes"), IsNan());
+      continue;
+    }
+    EXPECT_EQ(value(sampler, "sonde_queued_bytes"), 2);
+    EXPECT_EQ(value(sampler, "sonde_unacknowledged_bytes"), 4);
+    EXPECT_EQ(value(sampler, "sonde_dropped_samples_total"), 5);
+  }
+}
+
 TEST_F(SamplerTest, SondesOwnCostIsCounted) {
   Sample();
   Sample();
