@@ -162,8 +162,8 @@ TEST(PerfEvents, WhatFailsForTheSameReasonIsOneNote) {
   perf->AddTask(0, std::vector<int>{Open(), Open(), Open(), Open(), -ENOENT, -ENOENT, -ENOENT,
                                     -ENOENT, -ENOENT, -ENOENT, -ENOENT, -ENOENT});
   EXPECT_THAT(perf->TakeNotes(),
-              ElementsAre("events cycles, instructions, branches, branch-misses, cache-references, "
-                          "cache-misses, stalled-cycles-frontend, stalled-cycles-backend are not "
+              ElementsAre("events cycles, instructions, branches, branch_misses, cache_references, "
+                          "cache_misses, stalled_cycles_frontend, stalled_cycles_backend are not "
                           "counted: this machine has no such counters, as is common in virtual "
                           "machines"));
   EXPECT_FALSE(perf->HasHardware());

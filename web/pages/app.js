@@ -10,12 +10,16 @@ const STACK_ORDER = ['user', 'nice', 'system', 'irq', 'softirq', 'steal', 'iowai
 
 const GROUPS = [
   ['CPU', /^node_cpu_/],
-  ['Memory', /^node_(memory|vmstat|buddyinfo)_/],
-  ['Load and pressure', /^node_(load|pressure|procs|context|forks|intr|softirqs|schedstat)/],
-  ['Network', /^node_(network|netstat|softnet|sockstat|infiniband)_/],
-  ['Disks and file systems', /^node_(disk|filesystem|nfs|lustre)_/],
-  ['Tasks', /^(task_(?!perf_)|cgroup_)/],
-  ['Hardware', /^(task_perf_|node_|gpu_|power_)/],
+  ['Counters', new RegExp('^(task_(perf|instructions|frequency|branch|cache|frontend|backend|flops|' +
+      'vector|arithmetic|counters|memory_(stall|bytes))_|node_memory_traffic_)')],
+  ['GPUs', /^gpu_/],
+  ['Memory', /^node_(memory|vmstat|buddyinfo|hugepages|numa)_/],
+  ['Load and pressure', new RegExp('^node_(load|pressure|procs|threads|context|forks|intr|softirqs|' +
+      'interrupts|schedstat)')],
+  ['Network', /^node_(network|netstat|softnet|sockstat|infiniband|slingshot)_/],
+  ['Disks and file systems', /^node_(disk|filesystem|nfs|mountstats|lustre)_/],
+  ['Tasks', /^(task_|cgroup_)/],
+  ['Energy and temperature', /^(node_|power_)/],
   ['Sonde', /^sonde_/],
   ['Application', /./],
 ];
@@ -25,7 +29,9 @@ const MAIN = new RegExp('^(node_cpu_seconds_total|node_memory_(MemAvailable|Cach
     'node_load1|node_pressure_.*_waiting_seconds_total|node_network_(receive|transmit)_bytes_total|' +
     'node_disk_(read|written)_bytes_total|task_cpu_seconds_total|task_resident_memory_bytes|' +
     'task_(read|written)_bytes_total|task_threads|task_perf_(cycles|instructions)_total|' +
-    'sonde_(cpu_seconds_total|memory_bytes))$');
+    'task_instructions_per_cycle|task_(flops|memory_bytes)_per_second|node_memory_traffic_bytes_total|' +
+    'gpu_utilization_ratio|gpu_memory_used_bytes|gpu_power_watts|node_(step_)?energy_joules_total|' +
+    'node_temperature_celsius|sonde_(cpu_seconds_total|memory_bytes))$');
 
 // ---- Small helpers ----
 

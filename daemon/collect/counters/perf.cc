@@ -105,7 +105,7 @@ void PerfSource::NoteFailures(std::span<const int> descriptors) {
   for (size_t i = 0; i < descriptors.size(); ++i) {
     if (descriptors[i] >= 0 || told_[i]) continue;
     told_[i] = true;
-    failures[WhyNotCounted(-descriptors[i])].push_back(plan_.events[i].text);
+    failures[WhyNotCounted(-descriptors[i])].push_back(plan_.events[i].name);
   }
   for (const auto& [reason, events] : failures) {
     notes_.push_back(fmt::format(
