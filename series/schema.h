@@ -43,15 +43,23 @@ class Schema {
   uint64_t id_ = 0;
 };
 
-// Decodes schemas, those of the last few that come again without work: the nodes of a step have the
-// same ones. Not thread-safe.
+// A schema as it goes over a link: encoded and compressed, to a fifth or so, as help texts and
+// names are much alike.
+std::string PackSchema(const Schema& schema);
+
+// Unpacks and decodes schemas, those of the last few that come again without work: the nodes of a
+// step have the same ones. Not thread-safe.
 class SchemaCache {
  public:
-  Result<Schema::Ptr> Decode(std::string_view bytes);
+  Result<Schema::Ptr> Decode(std::string_view packed);
 
  private:
   static constexpr size_t kMost = 32;
-  std::vector<Schema::Ptr> recent_;  // the newest last
+  struct Known {
+    std::string packed;
+    Schema::Ptr schema;
+  };
+  std::vector<Known> recent_;  // the newest last
 };
 
 }  // namespace sonde

@@ -36,7 +36,7 @@ enum class Type : uint8_t {
   kCounters = 17,  // head -> node: one byte, 1: leave the processor's counters to others, 0: count
 
   // Data, on a node's way up: the link to its parent, or the control connection.
-  kSchema = 20,    // the series of the frames that follow
+  kSchema = 20,    // the series of the frames that follow, packed
   kFrame = 21,     // one tick, reduced
   kFrameAck = 22,  // parent: the final frame is merged
   kBlock = 23,     // a sealed block of one node
@@ -117,7 +117,7 @@ struct BlockMessage {
   uint32_t node = 0;
   std::string group;
   uint64_t sequence = 0;
-  std::string schema;  // encoded
+  std::string schema;  // packed
   std::string bytes;
 };
 

@@ -20,7 +20,7 @@ void Uplink::SetSchema(Schema::Ptr schema) {
 void Uplink::SendSchema() {
   if (link_ == nullptr || schema_ == nullptr) return;
   encoder_.Reset(schema_->size());
-  Send(*link_, Type::kSchema, schema_->encoded());
+  Send(*link_, Type::kSchema, PackSchema(*schema_));
 }
 
 void Uplink::SendFrame(const Frame& frame) {
@@ -43,8 +43,18 @@ void Uplink::SendBlock(uint32_t node, std::string group, const SealedBlock& bloc
 
 void Uplink::SendKept(const Kept& kept) {
   if (link_ == nullptr) return;
-  PassOn({kept.node, kept.group, kept.block.sequence, kept.block.schema->encoded(),
-          *kept.block.bytes});
+  PassOn(
+      {kept.node, kept.group, kept.block.sequence, Packed(kept.block.schema), *kept.block.bytes});
+}
+
+// A group's blocks have the same schema one after the other.
+const std::string& Uplink::Packed(const Schema::Ptr& schema) {
+  constexpr size_t kMost = 4;
+  for (const auto& [known, packed] : packed_) {
+    if (known == schema) return packed;
+  }
+  if (packed_.size() == kMost) packed_.pop_front();
+  return packed_.emplace_back(schema, PackSchema(*schema)).second;
 }
 
 void Uplink::PassOn(const BlockMessage& block) {

@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/tree/frame.h"
@@ -46,12 +47,14 @@ class Uplink {
   };
   void SendSchema();
   void SendKept(const Kept& kept);
+  const std::string& Packed(const Schema::Ptr& schema);
 
   Link* link_ = nullptr;
   Schema::Ptr schema_;
   FrameEncoder encoder_;
   std::string buffer_;
   std::deque<Kept> kept_;
+  std::deque<std::pair<Schema::Ptr, std::string>> packed_;
   size_t kept_bytes_ = 0;
   size_t keep_limit_ = 8u << 20;
 };

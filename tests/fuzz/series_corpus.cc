@@ -52,6 +52,7 @@ void SaveSchemas(const fs::path& folder) {
   Save(folder / "empty", Schema::Make({})->encoded());
   Save(folder / "two", Schema::Make({s, Series{}})->encoded());
   Save(folder / "one", Schema::Make({s})->encoded());
+  Save(folder / "packed", PackSchema(*Schema::Make({s})));
 }
 
 void SaveQueries(const fs::path& folder) {

@@ -45,15 +45,41 @@ TEST(Schema, TheIdIsFrozen) {
 
 TEST(Schema, ACacheGivesTheSameForTheSameBytes) {
   SchemaCache cache;
-  const std::string bytes = Schema::Make({Named("a")})->encoded();
+  const std::string bytes = PackSchema(*Schema::Make({Named("a")}));
   const Schema::Ptr first = *cache.Decode(bytes);
   EXPECT_EQ(*cache.Decode(bytes), first);
   EXPECT_FALSE(cache.Decode("nonsense").ok());
   for (int i = 0; i < 100; ++i) {
     const Schema::Ptr other = Schema::Make({Named("b" + std::to_string(i))});
-    EXPECT_EQ((*cache.Decode(other->encoded()))->id(), other->id());
+    EXPECT_EQ((*cache.Decode(PackSchema(*other)))->id(), other->id());
   }
   EXPECT_EQ((*cache.Decode(bytes))->id(), first->id()) << "forgotten, and decoded anew";
+}
+
+TEST(Schema, PackedItIsAFractionAndComesBack) {
+  std::vector<Series> series;
+  for (int i = 0; i < 400; ++i) {
+    series.push_back(Named("metric_" + std::to_string(i)));
+    series.back().metric.help = "What the metric means, in a sentence that has some length.";
+  }
+  const Schema::Ptr schema = Schema::Make(series);
+  const std::string packed = PackSchema(*schema);
+  EXPECT_LT(packed.size(), schema->encoded().size() / 5);
+  EXPECT_EQ((*SchemaCache().Decode(packed))->series(), series);
+}
+
+TEST(Schema, APackedOneThatIsDamagedIsRefused) {
+  const std::string good = PackSchema(*Schema::Make({Named("a"), Named("b")}));
+  for (size_t n = 0; n < good.size(); ++n) {
+    EXPECT_FALSE(SchemaCache().Decode(good.substr(0, n)).ok()) << n;
+    std::string damaged = good;
+    damaged[n] = static_cast<char>(~damaged[n]);
+    SchemaCache().Decode(damaged);  // whatever it is: no harm
+  }
+  EXPECT_FALSE(SchemaCache().Decode(good + good).ok());
+  // A frame that claims to hold much more than any schema: 2^40 bytes.
+  const std::string huge("\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\1\0\0\1\0\0", 16);
+  EXPECT_FALSE(SchemaCache().Decode(huge).ok());
 }
 
 TEST(Schema, DamagedBytesAreRefused) {
