@@ -7,10 +7,11 @@ the node's value, and this within what the test read before and after the step.
 
 import json
 import pathlib
+import statistics
 import subprocess
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, USER
 from telemetry import Step, counter
 
 LEVEL = ("--telemetry-level=2", "--telemetry-period=100ms")
@@ -186,7 +187,7 @@ def test_a_child_that_nobody_waits_for_counts_as_it_was_last_seen(cluster, work,
 # --- Nodes
 
 
-def statistics(path, line, column):
+def reading(path, line, column):
     for text in pathlib.Path(path).read_text().splitlines():
         words = text.replace(":", " ").split()
         if words[0] == line:
@@ -204,11 +205,11 @@ NODE = {
 
 
 def test_counters_of_a_node_lie_between_two_readings(cluster, work):
-    before = {metric: statistics(*where) for metric, where in NODE.items()}
+    before = {metric: reading(*where) for metric, where in NODE.items()}
     words = ["loopback=4000000", "spin=grandchildren:0.1", "touch=main:4000"]
     found, shown = run(cluster, "-N1", "--telemetry-level=4", work, *words)
     own = found[0]
-    after = {metric: statistics(*where) for metric, where in NODE.items()}
+    after = {metric: reading(*where) for metric, where in NODE.items()}
     inside = {metric: own["end"][metric] - own["start"][metric] for metric in NODE}
     assert inside["node_network_receive_bytes_total"] >= 4_000_000
     assert inside["node_vmstat_pgfault_total"] >= 4000 and inside["node_forks_total"] >= 2
@@ -221,5 +222,37 @@ def test_counters_of_a_node_lie_between_two_readings(cluster, work):
 def test_facts_of_a_node(cluster):
     step = Step(cluster, ["srun", "-N1", *LEVEL, "true"])
     assert step.wait()[0] == 0
-    total = statistics("/proc/meminfo", "MemTotal", 1) * 1024
+    total = reading("/proc/meminfo", "MemTotal", 1) * 1024
     assert last(step.profile(), "node_memory_MemTotal_bytes") == total
+
+
+# --- The names that Dragon's dashboard asks by
+
+
+def test_other_names_have_the_values_of_their_metrics(cluster):
+    step = Step(cluster, ["srun", "-N2", "-n4", *LEVEL, "sleep", "60"])
+    live = step.wait_nodes(2)
+    metrics = (
+        "load_average node_load1 used_RAM node_memory_MemAvailable_bytes "
+        "node_memory_MemTotal_bytes cpu_percent num_running_processes"
+    ).split()
+    hosts = [{"type": "wildcard", "tagk": "host", "filter": "*", "groupBy": True}]
+    queries = [{"metric": name, "aggregator": "avg", "filters": hosts} for name in metrics]
+    # A node may have sampled once more between two of them, so only common times are compared.
+    found = {}
+    for result in live.queries(queries, start="1h-ago", msResolution=True):
+        found[result["metric"], result["tags"]["host"]] = result["dps"]
+    assert set(found) == {(metric, host) for metric in metrics for host in ("n1", "n2")}
+    for host in ("n1", "n2"):
+        load, node_load, used, free, total, cpu, processes = (found[m, host] for m in metrics)
+        both = load.keys() & node_load.keys()
+        assert both and all(load[when] == node_load[when] for when in both)
+        both = used.keys() & free.keys() & total.keys()
+        assert both and all(
+            used[when] == pytest.approx(100 * (1 - free[when] / total[when])) for when in both
+        )
+        # Of single samples it may be more: the kernel's clock ticks are 10 ms, of 100.
+        assert cpu and -10 <= statistics.fmean(cpu.values()) <= 110
+        assert max(processes.values()) >= 2, "two tasks on each node"
+    cluster.run(["scancel", f"{step.job}"], user=USER)
+    step.wait()
