@@ -202,6 +202,8 @@ void SendTaskExit(spank::Lifeline& lifeline, int status, const rusage& usage) {
   message.Add(key::kMaxRss, usage.ru_maxrss * 1024LL);
   message.Add(key::kMinorFaults, usage.ru_minflt);
   message.Add(key::kMajorFaults, usage.ru_majflt);
+  message.Add(key::kReadBytes, usage.ru_inblock * 512LL);  // as in spank/slurmstepd.cc
+  message.Add(key::kWrittenBytes, usage.ru_oublock * 512LL);
   (void)lifeline.Send(message.packet());
 }
 

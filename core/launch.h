@@ -17,6 +17,7 @@
 //                                   SCM_RIGHTS, in the same order. No perf: the list was empty or
 //                                   not there in time (200 ms before the first task).
 //   'X' rank=R\nstatus=S\nuser=N\nsystem=N\nmax_rss=B\nminor_faults=C\nmajor_faults=C\n
+//       read_bytes=B\nwritten_bytes=B\n
 //                                   a task ended: its wait status, and what it and the descendants
 //                                   it waited for have used, as wait4() gives it; absent where the
 //                                   launcher cannot know
@@ -140,6 +141,8 @@ inline constexpr std::string_view kSystemTime = "system";  // nanoseconds
 inline constexpr std::string_view kMaxRss = "max_rss";     // bytes
 inline constexpr std::string_view kMinorFaults = "minor_faults";
 inline constexpr std::string_view kMajorFaults = "major_faults";
+inline constexpr std::string_view kReadBytes = "read_bytes";        // from storage
+inline constexpr std::string_view kWrittenBytes = "written_bytes";  // to storage
 }  // namespace key
 
 // Builds a packet of key=value lines. A value that cannot be carried (newline, zero byte) is cut

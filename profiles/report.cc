@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <numeric>
+#include <unordered_set>
+#include <utility>
 
+#include "core/hostlist.h"
 #include "profiles/hardware.h"
 #include "profiles/text.h"
 
@@ -329,8 +333,28 @@ void Report::Cost() {
   if (!parts.empty()) Labelled("Own cost", parts);
 }
 
+// What several nodes tell alike, "n1: ..." and "n2: ...", is told once.
 void Report::Notes() {
-  for (const std::string& note : job_.notes) Labelled("Note", Printable(note));
+  std::unordered_set<std::string_view> names;
+  for (const NodeInfo& node : job_.nodes) names.insert(node.host);
+  struct Group {
+    std::vector<std::string> hosts;
+    std::string_view text;
+  };
+  std::vector<Group> groups;
+  std::map<std::pair<bool, std::string_view>, size_t> index;  // of a node, text
+  for (const std::string_view note : job_.notes) {
+    const size_t colon = note.find(": ");
+    const bool of_node = colon != std::string_view::npos && names.contains(note.substr(0, colon));
+    const std::string_view text = of_node ? note.substr(colon + 2) : note;
+    const auto [at, added] = index.try_emplace({of_node, text}, groups.size());
+    if (added) groups.push_back({{}, text});
+    if (of_node) groups[at->second].hosts.emplace_back(note.substr(0, colon));
+  }
+  for (const Group& group : groups) {
+    const std::string who = group.hosts.empty() ? "" : NameHosts(group.hosts) + ": ";
+    Labelled("Note", Printable(who + std::string(group.text)));
+  }
 }
 
 std::string Report::Full() {

@@ -270,6 +270,10 @@ void AddTotals(Context& context, launch::Writer& message) {
   message.Add(key::kSystemTime, nanos(now.ru_stime, before.ru_stime));
   message.Add(key::kMinorFaults, now.ru_minflt - before.ru_minflt);
   message.Add(key::kMajorFaults, now.ru_majflt - before.ru_majflt);
+  // In units of 512 bytes, whatever the size of a block (task_io_get_inblock() in the kernel):
+  // nothing is lost, for storage is read and written in whole sectors.
+  message.Add(key::kReadBytes, (now.ru_inblock - before.ru_inblock) * 512LL);
+  message.Add(key::kWrittenBytes, (now.ru_oublock - before.ru_oublock) * 512LL);
   // The maximum is that of all children so far: the task's own only if it is the new one.
   if (now.ru_maxrss > before.ru_maxrss) message.Add(key::kMaxRss, now.ru_maxrss * 1024LL);
 }

@@ -5,6 +5,7 @@
 
 #include "profiles/json_writer.h"
 #include "web/gather.h"
+#include "web/opentsdb_aliases.h"
 #include "web/opentsdb_request.h"
 #include "web/router.h"
 
@@ -85,7 +86,7 @@ void WriteResult(const QueryResult& result, JsonWriter& json) {
 
 // Why a query has no answer: a name that does not exist is an error, no data in the range is not.
 Status CheckNames(const DataSource& source, const QuerySpec& spec) {
-  const Result<std::vector<Series>> series = source.ListSeries(spec.metric, kMaxListed);
+  const Result<std::vector<Series>> series = ListSeriesAndAliases(source, spec.metric, kMaxListed);
   if (!series.ok()) return series.status();
   if (series->empty()) {
     return {Code::kInvalid, "No such name for 'metrics': '" + spec.metric + "'"};
@@ -141,13 +142,16 @@ void PostQuery(const Context& context, const Request& request, Reply reply) {
   if (!parsed.ok()) return reply(ErrorResponse(parsed.status()));
   const auto query = std::make_shared<const OpenTsdbQuery>(*std::move(parsed));
   const bool arrays = Flag(request, "arrays");
-  GatherAndReply(context, query->queries, std::move(reply),
-                 [weak = std::weak_ptr(context.source), query, arrays](const Answers& answers) {
-                   const std::shared_ptr<const DataSource> source = weak.lock();
-                   if (!source) return ErrorResponse(503, "the server is stopping");
-
-                   return QueryResponse(*source, *query, arrays, answers);
-                 });
+  const auto plan = std::make_shared<const OpenTsdbPlan>(*context.source, query->queries);
+  GatherAndReply(
+      context, plan->specs(), std::move(reply),
+      [weak = std::weak_ptr(context.source), query, plan, arrays](const Answers& answers) {
+        const std::shared_ptr<const DataSource> source = weak.lock();
+        if (!source) return ErrorResponse(503, "the server is stopping");
+        const Result<Answers> folded = plan->Fold(answers);
+        if (!folded.ok()) return ErrorResponse(folded.status());
+        return QueryResponse(*source, *query, arrays, *folded);
+      });
 }
 
 void WriteNames(const std::set<std::string>& names, const OpenTsdbSuggest& suggest,
@@ -166,7 +170,7 @@ void Suggest(const Context& context, const OpenTsdbSuggest& suggest, const Reply
   if (!metrics && !keys && suggest.type != "tagv") {
     return reply(ErrorResponse(400, "type: expected metrics, tagk or tagv"));
   }
-  const Result<std::vector<Series>> series = context.source->ListSeries("", kMaxListed);
+  const Result<std::vector<Series>> series = ListSeriesAndAliases(*context.source, "", kMaxListed);
   if (!series.ok()) return reply(ErrorResponse(series.status()));
   std::set<std::string> names;
   for (const Series& one : *series) {
@@ -235,7 +239,8 @@ void WriteLookup(const OpenTsdbLookup& lookup, const std::vector<Series>& series
 
 void Lookup(const Context& context, const OpenTsdbLookup& lookup, const Reply& reply) {
   const std::string metric = lookup.metric == "*" ? "" : lookup.metric;
-  const Result<std::vector<Series>> series = context.source->ListSeries(metric, kMaxListed);
+  const Result<std::vector<Series>> series =
+      ListSeriesAndAliases(*context.source, metric, kMaxListed);
   if (!series.ok()) return reply(ErrorResponse(series.status()));
   if (series->empty() && !metric.empty()) {
     return reply(ErrorResponse(404, "No such name for 'metrics': '" + metric + "'"));

@@ -1,6 +1,6 @@
 #include "web/snapshot.h"
 
-#include "web/hostlist.h"
+#include "core/hostlist.h"
 
 namespace sonde::web {
 namespace {

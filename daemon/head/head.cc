@@ -18,7 +18,6 @@ using tree::Type;
 namespace {
 
 constexpr std::string_view kReducedGroup = "reduced";
-constexpr size_t kMaxNotes = 32;
 
 std::string HostName() {
   char name[256] = {};
@@ -182,8 +181,7 @@ void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view paylo
     case Type::kListening:
       return OnListening(index, payload);
     case Type::kNote:
-      return AddNote(fmt::format("{}: {}", record_.Description().nodes[index].host,
-                                 payload.substr(0, kMaxTextLength)));
+      return AddNodeNote(index, payload.substr(0, kMaxTextLength));
     case Type::kBye:
       return OnBye(index, payload);
     case Type::kSchema:
@@ -215,9 +213,14 @@ void Head::OnControlClosed(uint32_t index, const Status& why) {
       info.note = why.message();
       host = info.host;
     });
-    AddNote(fmt::format("node {} was lost: {}; {}", host, why.message(),
-                        kept ? "its values stay as it last sent them"
-                             : "what it counted is missing from the totals"));
+    std::string alone = fmt::format("node {} was lost: {}; {}", host, why.message(),
+                                    kept ? "its values stay as it last sent them"
+                                         : "what it counted is missing from the totals");
+    log::Warning("{}", alone);
+    record_.AddNoteOfNode(index, std::move(alone),
+                          fmt::format(" were lost: {}; {}", why.message(),
+                                      kept ? "their values stay as they last sent them"
+                                           : "what they counted is missing from the totals"));
   }
   CheckNodesDone();
 }
@@ -248,9 +251,14 @@ void Head::OnBye(uint32_t index, std::string_view payload) {
 
 void Head::AddNote(std::string text) {
   log::Warning("{}", text);
-  record_.Update([&](JobDescription& j) {
-    if (j.notes.size() < kMaxNotes) j.notes.push_back(std::move(text));
-  });
+  record_.AddNote(std::move(text));
+}
+
+// What a node tells of itself.
+void Head::AddNodeNote(uint32_t index, std::string_view text) {
+  std::string alone = fmt::format("{}: {}", record_.Host(index), text);
+  log::Warning("{}", alone);
+  record_.AddNoteOfNode(index, std::move(alone), fmt::format(": {}", text));
 }
 
 // --- The tree's shape ---
@@ -285,9 +293,9 @@ void Head::OnListening(uint32_t index, std::string_view payload) {
   if (!Decode(payload, answer).ok()) return;
   NodeState& node = nodes_[index];
   if (answer.address.empty()) {
-    AddNote(fmt::format("{}: cannot listen for children: {}; their connections to the head serve",
-                        record_.Description().nodes[index].host, answer.error));
-    return;
+    return AddNodeNote(index, fmt::format("cannot listen for children: {}; their connections to "
+                                          "the head serve",
+                                          answer.error));
   }
   node.address = answer.address;
   for (const uint32_t child : std::exchange(node.waiting, {})) {
@@ -431,11 +439,11 @@ void Head::Seal() {
     j.coverage = coverage_.AtEnd(j.expected_nodes);
     j.exit_status = ends_.exit_status;
     j.state = byes_ == 0 ? EndState::kLost : StateOf(ends_);
-    if (j.nodes.size() < j.expected_nodes) {
-      j.notes.push_back(fmt::format("{} of {} nodes never reported: is Sonde installed there?",
-                                    j.expected_nodes - j.nodes.size(), j.expected_nodes));
-    }
   });
+  if (nodes_.size() < expected_nodes_) {
+    AddNote(fmt::format("{} of {} nodes never reported: is Sonde installed there?",
+                        expected_nodes_ - nodes_.size(), expected_nodes_));
+  }
   record_.UpdateCost([&](OwnCost& cost) {
     cost.cpu_seconds = ends_.cpu_seconds;
     if (launch_.role == Role::kHead) cost.cpu_seconds += OwnCpuSeconds();

@@ -72,6 +72,7 @@ class Head {
   };
 
   // Nodes.
+  void AddNodeNote(uint32_t index, std::string_view text);
   void OnControlMessage(uint32_t index, uint8_t type, std::string_view payload);
   void OnControlClosed(uint32_t index, const Status& why);
   void Leaves(NodeState& node);

@@ -1,6 +1,7 @@
 #include "daemon/head/step_record.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sonde::head {
 namespace {
@@ -59,19 +60,40 @@ void StepRecord::Update(const std::function<void(JobDescription&)>& change) {
   change(job_);
 }
 
+void StepRecord::AddNote(std::string text) {
+  const std::lock_guard lock(mutex_);
+  notes_.Add(std::move(text));
+}
+
+void StepRecord::AddNoteOfNode(uint32_t node, std::string alone, std::string rest) {
+  const std::lock_guard lock(mutex_);
+  notes_.AddOfNode(node, std::move(alone), std::move(rest));
+}
+
 void StepRecord::UpdateCost(const std::function<void(OwnCost&)>& change) {
   const std::lock_guard lock(mutex_);
   change(cost_);
 }
 
+JobDescription StepRecord::Described() const {
+  JobDescription job = job_;
+  for (std::string& note : notes_.Texts(job.nodes)) job.notes.push_back(std::move(note));
+  return job;
+}
+
 JobDescription StepRecord::Description() const {
   const std::lock_guard lock(mutex_);
-  return job_;
+  return Described();
+}
+
+std::string StepRecord::Host(uint32_t node) const {
+  const std::lock_guard lock(mutex_);
+  return node < job_.nodes.size() ? job_.nodes[node].host : std::string();
 }
 
 Profile StepRecord::Snapshot() const {
   const std::lock_guard lock(mutex_);
-  return {job_, footprint_.Entries(), cost_};
+  return {Described(), footprint_.Entries(), cost_};
 }
 
 std::vector<SeriesData> StepRecord::Read(const std::function<bool(const Series&)>& wanted,

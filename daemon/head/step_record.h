@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/job.h"
+#include "daemon/head/step_notes.h"
 #include "daemon/tree/frame.h"
 #include "profiles/footprint.h"
 #include "profiles/profile.h"
@@ -32,9 +33,13 @@ class StepRecord {
   void Seal();
 
   void Update(const std::function<void(JobDescription&)>& change);
+  // See StepNotes.
+  void AddNote(std::string text);
+  void AddNoteOfNode(uint32_t node, std::string alone, std::string rest);
   void UpdateCost(const std::function<void(OwnCost&)>& change);
 
   JobDescription Description() const;
+  std::string Host(uint32_t node) const;
   Profile Snapshot() const;
   // Reduced series of [start, end] with the tag stat.
   std::vector<SeriesData> Read(const std::function<bool(const Series&)>& wanted, Nanos start,
@@ -43,8 +48,11 @@ class StepRecord {
   std::vector<Series> AllSeries() const;
 
  private:
+  JobDescription Described() const;  // with the mutex held
+
   mutable std::mutex mutex_;
-  JobDescription job_;
+  JobDescription job_;  // without those of notes_
+  StepNotes notes_;
   OwnCost cost_;
   std::vector<Series> series_;
   GroupStore store_;

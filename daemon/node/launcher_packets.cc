@@ -42,6 +42,8 @@ void ParseTotals(std::string_view key, std::string_view value, TaskPacket& task)
   if (key == launch::key::kMaxRss) ParseNumber(value, task.totals.peak_bytes);
   if (key == launch::key::kMinorFaults) ParseNumber(value, task.totals.minor_faults);
   if (key == launch::key::kMajorFaults) ParseNumber(value, task.totals.major_faults);
+  if (key == launch::key::kReadBytes) ParseNumber(value, task.totals.read_bytes);
+  if (key == launch::key::kWrittenBytes) ParseNumber(value, task.totals.written_bytes);
 }
 
 TaskPacket ParseTask(std::string_view body) {

@@ -122,7 +122,10 @@ class Live:
             return answer.read().decode()
 
     def query(self, metric, aggregator="sum", start="1h-ago", **more):
-        body = {"start": start, "queries": [{"metric": metric, "aggregator": aggregator, **more}]}
+        return self.queries([{"metric": metric, "aggregator": aggregator, **more}], start=start)
+
+    def queries(self, queries, **more):
+        body = {"queries": queries, **more}
         with self._open("/api/query", self.token, json.dumps(body).encode()) as answer:
             return json.loads(answer.read())
 

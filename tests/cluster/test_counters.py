@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from conftest import SONDE, USER
-from telemetry import Step
+from telemetry import Step, report_of
 
 LEVEL = ("--telemetry-level=3", "--telemetry-period=100ms")
 
@@ -99,6 +99,15 @@ def test_a_list_of_events_is_counted_instead_and_a_wrong_name_told(cluster, faul
     assert total(shown, "task_perf_page_faults_total") == pytest.approx(int(step.stdout), rel=0.01)
     assert total(shown, "task_perf_task_clock_seconds_total") == 0
     assert any("no-such-event is not counted" in note for note in shown["profile"]["job"]["notes"])
+
+
+def test_what_all_nodes_tell_is_told_once(cluster):
+    step = Step(cluster, ["srun", "-N4", *LEVEL, "--telemetry-events=no-such-event", "sleep", "0.3"])
+    assert step.wait()[0] == 0
+    notes = step.profile()["profile"]["job"]["notes"]
+    told = [note for note in notes if "no-such-event" in note]
+    assert len(told) == 1 and told[0].startswith("n[1-4]: "), notes
+    assert report_of(step.stderr).count("no-such-event") == 1
 
 
 def pause(cluster, verb, step):

@@ -451,7 +451,9 @@ class TaskTree : public testing::Test {
     return std::round(Value(source_, "task_cpu_seconds_total{mode=\"user\",task=\"0\"}") *
                       static_cast<double>(sysconf(_SC_CLK_TCK)));
   }
-  double Get(const std::string& name) { return Value(source_, name + "{task=\"0\"}"); }
+  double Get(const std::string& name, int rank = 0) {
+    return Value(source_, fmt::format("{}{{task=\"{}\"}}", name, rank));
+  }
 
   Tree tree_;
   ReadBuffer buffer_;
@@ -621,6 +623,42 @@ TEST_F(TaskTree, InputAndOutputThatMayNotBeReadIsMissingUntilItMay) {
   EXPECT_EQ(Get("task_read_bytes_total"), 5);
   EXPECT_EQ(Get("task_written_bytes_total"), 6);
   EXPECT_EQ(Get("task_cancelled_write_bytes_total"), 4);
+}
+
+TEST_F(TaskTree, TheTotalsOfATaskReachBeyondTheLastTick) {
+  Write(10, {.user = 5, .faults = 10});
+  tree_.Write("proc/10/io",
+              "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 512\nwrite_bytes: 8192\n"
+              "cancelled_write_bytes: 0\n");
+  ASSERT_TRUE(source_.AddTask(0, 10).ok());
+  EXPECT_EQ(User(), 5);
+  TaskTotals totals;
+  totals.minor_faults = 12;
+  totals.read_bytes = 1024;
+  totals.written_bytes = 4096;  // a counter never falls
+  source_.TaskExited(0, totals);
+  User();
+  EXPECT_EQ(Get("task_minor_faults_total"), 12);
+  EXPECT_EQ(Get("task_read_bytes_total"), 1024);
+  EXPECT_EQ(Get("task_written_bytes_total"), 8192);
+  EXPECT_EQ(Get("task_read_calls_total"), 3);
+}
+
+TEST_F(TaskTree, ATaskThatNoTickSawHasItsTotalsAndNothingElse) {
+  ASSERT_TRUE(source_.AddTask(0, 10).ok());
+  ASSERT_TRUE(source_.AddTask(1, 11).ok());
+  User();
+  TaskTotals totals;
+  totals.minor_faults = 12;
+  totals.peak_bytes = 4096;
+  source_.TaskExited(1, totals);  // a launcher that does not tell of storage
+  totals.read_bytes = totals.written_bytes = 4096;
+  source_.TaskExited(0, totals);
+  User();
+  EXPECT_EQ(Get("task_minor_faults_total"), 12);
+  EXPECT_EQ(Get("task_written_bytes_total"), 4096);
+  EXPECT_THAT(Get("task_write_call_bytes_total"), IsNan());
+  EXPECT_THAT(Get("task_written_bytes_total", 1), IsNan());
 }
 
 }  // namespace

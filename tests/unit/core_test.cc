@@ -3,6 +3,7 @@
 
 #include "core/bytes.h"
 #include "core/config.h"
+#include "core/hostlist.h"
 #include "core/job.h"
 #include "core/launch.h"
 #include "core/metric.h"
@@ -171,6 +172,26 @@ TEST(Config, TheArchivePatternNamesTheUser) {
   EXPECT_EQ(ArchivePath(config, "ada", 1000, "/home/ada"), "/home/ada/.local/share/sonde");
   config.archive = "/scratch/%u/%U/sonde";
   EXPECT_EQ(ArchivePath(config, "ada", 1000, "/home/ada"), "/scratch/ada/1000/sonde");
+}
+
+TEST(CompressHosts, WritesThemAsSlurmDoes) {
+  EXPECT_EQ(CompressHosts({}), "");
+  EXPECT_EQ(CompressHosts({"n1"}), "n1");
+  EXPECT_EQ(CompressHosts({"n3", "n1", "n2", "n7"}), "n[1-3,7]");
+  EXPECT_EQ(CompressHosts({"n008", "n009", "n010", "login"}), "n[008-010],login");
+  // Another number of digits is another family: n[08-10] would name other nodes.
+  EXPECT_EQ(CompressHosts({"n8", "n9", "n10"}), "n[8-9],n10");
+  EXPECT_EQ(CompressHosts({"n1", "n1"}), "n1");
+}
+
+TEST(NameHosts, CountsThoseThatWouldFillALine) {
+  EXPECT_EQ(NameHosts({"n1"}), "n1");
+  EXPECT_EQ(NameHosts({"n1", "n2", "n3"}), "n[1-3]");
+  std::vector<std::string> odd;
+  for (int i = 0; i < 100; ++i) odd.push_back("n" + std::to_string(2 * i));
+  EXPECT_EQ(NameHosts(odd), "100 nodes");
+  const std::string one(100, 'x');
+  EXPECT_EQ(NameHosts({one}), one);
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "daemon/head/coverage_count.h"
+#include "daemon/head/step_notes.h"
 #include "daemon/head/step_record.h"
 
 namespace sonde::head {
@@ -112,6 +115,64 @@ TEST(Record, ALatePartIsMergedIntoItsRow) {
   EXPECT_EQ(profile.footprint[1].last, 2200);
   record.Seal();
   EXPECT_FALSE(record.Amend(Row(At(2), 1, {6, 2000}))) << "sealed";
+}
+
+std::vector<NodeInfo> Nodes(uint32_t count) {
+  std::vector<NodeInfo> nodes(count);
+  for (uint32_t i = 0; i < count; ++i) nodes[i].host = "n" + std::to_string(i + 1);
+  return nodes;
+}
+
+void Tell(StepNotes& notes, uint32_t node, const std::string& text) {
+  notes.AddOfNode(node, "n" + std::to_string(node + 1) + ": " + text, ": " + text);
+}
+
+TEST(StepNotes, WhatNodesTellAlikeIsOneNoteInTheOrderOfTheFirst) {
+  StepNotes notes;
+  Tell(notes, 1, "no events");
+  notes.Add("no web server");
+  Tell(notes, 0, "no events");
+  Tell(notes, 2, "no room");
+  Tell(notes, 1, "no events");
+  notes.Add("no web server");
+  EXPECT_THAT(notes.Texts(Nodes(3)),
+              testing::ElementsAre("n[1-2]: no events", "no web server", "n3: no room"));
+}
+
+TEST(StepNotes, ThousandsOfNodesDoNotCrowdOthersOut) {
+  constexpr uint32_t kNodes = 10'000;
+  StepNotes notes;
+  for (uint32_t i = 0; i < kNodes; ++i) {
+    Tell(notes, i, "no cycles");
+    if (i % 2 == 0) Tell(notes, i, "no instructions");
+  }
+  notes.AddOfNode(7, "node n8 was lost: link; its values stay", " were lost: link");
+  EXPECT_THAT(notes.Texts(Nodes(kNodes)),
+              testing::ElementsAre("10000 nodes: no cycles", "5000 nodes: no instructions",
+                                   "node n8 was lost: link; its values stay"));
+  notes.AddOfNode(8, "node n9 was lost: link; its values stay", " were lost: link");
+  EXPECT_EQ(notes.Texts(Nodes(kNodes)).back(), "n[8-9] were lost: link");
+}
+
+TEST(StepNotes, ThereIsALimitAndItTells) {
+  StepNotes notes;
+  for (uint32_t i = 0; i < StepNotes::kMaxNotes + 2; ++i) Tell(notes, i, std::to_string(i));
+  Tell(notes, 5, "0");
+  const std::vector<std::string> texts = notes.Texts(Nodes(100));
+  ASSERT_EQ(texts.size(), StepNotes::kMaxNotes + 1);
+  EXPECT_EQ(texts.front(), "n[1,6]: 0");
+  EXPECT_THAT(texts.back(), testing::StartsWith("2 more notes were not kept"));
+}
+
+TEST(StepRecord, HasItsNotesWhereverItIsDescribed) {
+  JobDescription job;
+  job.nodes = Nodes(2);
+  StepRecord record(job);
+  for (const uint32_t node : {0u, 1u}) record.AddNoteOfNode(node, "n: late", ": late");
+  record.AddNote("over");
+  EXPECT_THAT(record.Description().notes, testing::ElementsAre("n[1-2]: late", "over"));
+  EXPECT_THAT(record.Snapshot().job.notes, testing::ElementsAre("n[1-2]: late", "over"));
+  EXPECT_EQ(record.Host(1), "n2");
 }
 
 }  // namespace

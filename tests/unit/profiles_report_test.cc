@@ -153,6 +153,20 @@ TEST(Report, ShowsTheApplicationsMetricsWithTheirUnits) {
                     HasSubstr("1234 steps/s"), HasSubstr("task 3 on n2")));
 }
 
+TEST(Report, TellsOnceWhatSeveralNodesTell) {
+  Profile p = TestProfile();
+  p.job.notes = {"n2: no cycles: not here", "late",     "n1: no cycles: not here",
+                 "n3: no cycles: not here", "n1: late", "late"};
+  ASSERT_EQ(p.job.nodes.size(), 2u);  // n3 is none of them
+  const std::string report = Render(p);
+  const std::string notes = report.substr(report.find("Note "));
+  EXPECT_EQ(notes,
+            "Note     n[1-2]: no cycles: not here\n"
+            "Note     late\n"
+            "Note     n3: no cycles: not here\n"
+            "Note     n1: late\n");
+}
+
 TEST(Report, CannotSteerTheTerminal) {
   Profile p = TestProfile();
   p.job.name =

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "web/auth.h"
-#include "web/hostlist.h"
 #include "web/http.h"
 
 namespace sonde::web {
@@ -37,16 +36,6 @@ TEST(ErrorResponse, IsJsonWhateverTheMessage) {
   EXPECT_EQ(response.status, 404);
   EXPECT_THAT(response.body, HasSubstr(R"("code":404)"));
   EXPECT_THAT(response.body, HasSubstr("no \\\"such\\\"\\u000a\xef\xbf\xbd thing"));
-}
-
-TEST(CompressHosts, WritesThemAsSlurmDoes) {
-  EXPECT_EQ(CompressHosts({}), "");
-  EXPECT_EQ(CompressHosts({"n1"}), "n1");
-  EXPECT_EQ(CompressHosts({"n3", "n1", "n2", "n7"}), "n[1-3,7]");
-  EXPECT_EQ(CompressHosts({"n008", "n009", "n010", "login"}), "n[008-010],login");
-  // Another number of digits is another family: n[08-10] would name other nodes.
-  EXPECT_EQ(CompressHosts({"n8", "n9", "n10"}), "n[8-9],n10");
-  EXPECT_EQ(CompressHosts({"n1", "n1"}), "n1");
 }
 
 Request Get(std::string_view target) {

@@ -161,6 +161,7 @@ struct TasksSource::Task {
   bool started = false;
   bool ended = false;
   bool io_known = false;
+  bool storage_known = false;  // read and written bytes, which also come with its end
   double peak = kMissing;
   TaskCounters kept{};             // left behind by processes that handed it to nobody
   TaskCounters shown{};            // the last values given out
@@ -488,6 +489,11 @@ void TasksSource::TakeTotals(Task& task, const TaskTotals& totals) const {
   raise(kSystemTicks, totals.system_seconds / seconds_per_tick_);
   raise(kMinorFaults, totals.minor_faults);
   raise(kMajorFaults, totals.major_faults);
+  if (!std::isnan(totals.read_bytes) && !std::isnan(totals.written_bytes)) {
+    raise(kReadBytes, totals.read_bytes);
+    raise(kWriteBytes, totals.written_bytes);
+    task.storage_known = true;
+  }
   task.peak = std::fmax(task.peak, totals.peak_bytes);
 }
 
@@ -511,7 +517,8 @@ void TasksSource::WriteValues(Task& task, double* values) {
   values[kSystemColumn] = measured ? task.shown[kSystemTicks] * seconds_per_tick_ : kMissing;
   for (size_t i = 0; i < std::size(kCounters); ++i) {
     const TaskCounter counter = kCounters[i].counter;
-    const bool known = counter < kFirstIoCounter ? measured : task.io_known;
+    const bool told = task.storage_known && (counter == kReadBytes || counter == kWriteBytes);
+    const bool known = counter < kFirstIoCounter ? measured : task.io_known || told;
     values[kCountersColumn + i] = known ? task.shown[counter] : kMissing;
   }
   values[kResidentColumn] = here ? resident : kMissing;

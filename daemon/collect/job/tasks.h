@@ -14,6 +14,9 @@
 // A process is read through its directory's descriptor, opened once, which never shows another
 // process that got the same pid. Each takes four descriptors.
 //
+// When a task ends, whoever waited for it tells what it used in all. What bytes and calls
+// it read and wrote with nobody is told: these counters are those of the last tick before.
+//
 // Thread safety: none; the daemon's one thread.
 #pragma once
 
@@ -38,6 +41,9 @@ struct TaskTotals {
   double peak_bytes = 0;  // the largest of its processes
   double minor_faults = 0;
   double major_faults = 0;
+  // From and to storage; kMissing from a launcher that does not tell.
+  double read_bytes = kMissing;
+  double written_bytes = kMissing;
 };
 
 // A process of a task.

@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
-namespace sonde::web {
+namespace sonde {
 
 // Names that end in digits and share what stands before them and the number of digits are put
 // together; the order of the prefixes' first appearance is kept.
 std::string CompressHosts(const std::vector<std::string>& hosts);
 
-}  // namespace sonde::web
+// For the beginning of a line: that list if it is short, else their number, "12 nodes".
+std::string NameHosts(const std::vector<std::string>& hosts);
+
+}  // namespace sonde

@@ -1,4 +1,4 @@
-#include "web/hostlist.h"
+#include "core/hostlist.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,11 @@
 #include <map>
 #include <string_view>
 
-namespace sonde::web {
+namespace sonde {
 namespace {
 
 constexpr size_t kMaxDigits = 9;
+constexpr size_t kShortList = 40;  // bytes: half a line of a terminal
 
 struct Family {
   std::string_view prefix;
@@ -74,4 +75,10 @@ std::string CompressHosts(const std::vector<std::string>& hosts) {
   return out;
 }
 
-}  // namespace sonde::web
+std::string NameHosts(const std::vector<std::string>& hosts) {
+  std::string list = CompressHosts(hosts);
+  return hosts.size() < 2 || list.size() <= kShortList ? list
+                                                       : fmt::format("{} nodes", hosts.size());
+}
+
+}  // namespace sonde
