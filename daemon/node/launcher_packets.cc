@@ -117,9 +117,16 @@ void SendEvents(Lifeline& lifeline, Node& node) {
 }
 
 void OnLauncherPacket(Node& node, char kind, std::string_view body, std::vector<UniqueFd> fds) {
-  if (kind == launch::kTask) OnTask(node, ParseTask(body), std::move(fds));
-  if (kind == launch::kMachine) OnMachine(node, ParseTask(body), std::move(fds));
-  if (kind == launch::kTaskExit) OnTaskExit(node, ParseTask(body));
+  switch (kind) {
+    case launch::kTask:
+      return OnTask(node, ParseTask(body), std::move(fds));
+    case launch::kMachine:
+      return OnMachine(node, ParseTask(body), std::move(fds));
+    case launch::kTaskExit:
+      return OnTaskExit(node, ParseTask(body));
+    default:
+      break;  // of a newer launcher
+  }
 }
 
 }  // namespace sonde::node

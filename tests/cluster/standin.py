@@ -95,7 +95,7 @@ def main():
         return
     if int(launch["level"]) >= 3 and launch["role"] != "head":
         packed = b"".join(struct.pack("=IIQQQ", *event) for event in EVENTS)
-        lifeline.send(b"E" + bytes([len(EVENTS)]) + packed)
+        lifeline.send(b"E" + bytes([len(EVENTS)]) + packed + bytes([0]))
     perf = {}
     while True:
         packet, fds, _, _ = socket.recv_fds(lifeline, 32768, 24)

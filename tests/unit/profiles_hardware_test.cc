@@ -80,11 +80,12 @@ TEST_F(HardwareTest, GpusAreAveragedAndTheirPowerAddedUp) {
   memory.max_owner = {1, Owner::kNobody};
   Add("gpu_energy_joules_total", 5000, 0, {{"gpu", "0"}});
   Add("node_step_energy_joules_total", 1500, 0);
-  EXPECT_THAT(HardwareLines(SummarizeHardware(profile_)),
-              ElementsAre(Pair("GPUs", "70 % busy, at most 40.0 GiB of memory on GPU 1 of n2, 500 W"),
-                          Pair("Energy",
-                               "1.5 kJ of processors and memory (the step's share), 5 kJ "
-                               "of GPUs")));
+  EXPECT_THAT(
+      HardwareLines(SummarizeHardware(profile_)),
+      ElementsAre(Pair("GPUs", "70 % busy, at most 40.0 GiB of memory on GPU 1 of n2, 500 W"),
+                  Pair("Energy",
+                       "1.5 kJ of processors and memory (the step's share), 5 kJ "
+                       "of GPUs")));
 }
 
 TEST_F(HardwareTest, TheReportHasIt) {

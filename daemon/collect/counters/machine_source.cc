@@ -53,7 +53,7 @@ std::vector<launch::MachineEvent> MachineSource::events() const {
 
 void MachineSource::Refuse() {
   if (counters_.empty() || std::exchange(refused_, true)) return;
-  notes_.push_back(
+  notes_.emplace_back(
       "the node's energy and memory traffic are not read: the step shares the node, or the site "
       "forbids it (machine_counters in plugstack.conf)");
 }

@@ -42,7 +42,7 @@ bool IsNodeEnergy(const Series& series) {
 }  // namespace
 
 StepEnergySource::StepEnergySource(const Source& cpu, const Source& tasks,
-                                   std::vector<const Source*> energy)
+                                   const std::vector<const Source*>& energy)
     : cpu_{&cpu, {}}, tasks_{&tasks, {}} {
   for (const Source* source : energy) energy_.push_back({source, {}});
 }

@@ -21,7 +21,8 @@ namespace sonde::collect {
 class StepEnergySource final : public Source {
  public:
   // The sources outlive this one, which is sampled after them.
-  StepEnergySource(const Source& cpu, const Source& tasks, std::vector<const Source*> energy);
+  StepEnergySource(const Source& cpu, const Source& tasks,
+                   const std::vector<const Source*>& energy);
 
   std::string_view name() const override { return "step energy"; }
   Group group() const override { return Group::kOs; }
