@@ -14,7 +14,7 @@ namespace {
 // Never to change: the first byte of an encoded schema.
 constexpr uint8_t kVersion = 1;
 
-constexpr int kCompression = 3;
+constexpr int kCompression = 1;
 // What comes over a link is not believed to be larger; kMaxSeries of the usual length are 8 MB.
 constexpr size_t kMaxPlain = size_t{32} << 20;
 
