@@ -42,7 +42,8 @@ class Source {
   virtual bool counts_from_boot() const = 0;
   // Reads everything once.
   virtual void Sample(Nanos now) = 0;
-  // The same when the step ends, also by a source that else does not read at every tick.
+  // The same at the beginning and the end of the step, also by a source that else does not read at
+  // every tick.
   virtual void SampleLast(Nanos now) { Sample(now); }
 
   const std::vector<Series>& series() const { return series_; }
