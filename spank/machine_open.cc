@@ -69,28 +69,31 @@ int Open(const launch::MachineEvent& event, const std::string& devices) {
 
 }  // namespace
 
-long FewestProcessors(std::string_view cpus_per_node) {
-  long fewest = 0;
-  while (!cpus_per_node.empty()) {
-    const size_t comma = cpus_per_node.find(',');
-    const std::string_view part = cpus_per_node.substr(0, comma);
-    cpus_per_node.remove_prefix(comma == std::string_view::npos ? cpus_per_node.size() : comma + 1);
-    uint32_t count = 0;
-    if (!ParseWhole(part.substr(0, part.find('(')), count)) return 0;
-    fewest = fewest == 0 ? count : std::min<long>(fewest, count);
+long CountListed(std::string_view list) {
+  long count = 0;
+  while (!list.empty()) {
+    const size_t comma = list.find(',');
+    const std::string_view range = list.substr(0, comma);
+    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
+    const size_t dash = range.find('-');
+    uint32_t first = 0;
+    if (!ParseWhole(range.substr(0, dash), first)) return 0;
+    uint32_t last = first;
+    if (dash != std::string_view::npos && !ParseWhole(range.substr(dash + 1), last)) return 0;
+    if (last < first) return 0;
+    count += static_cast<long>(last) - static_cast<long>(first) + 1;
   }
-  return fewest;
+  return count;
 }
 
-bool HasNodeAlone(const Environment& environment, long processors_online) {
-  const long fewest = FewestProcessors(environment.First("SLURM_JOB_CPUS_PER_NODE"));
-  return processors_online > 0 && fewest >= processors_online;
+bool HasNodeAlone(std::string_view cores, uint32_t cpus, long processors_online) {
+  return processors_online > 0 &&
+         (CountListed(cores) >= processors_online || static_cast<long>(cpus) >= processors_online);
 }
 
-bool MayCountMachine(PluginConfig::Machine choice, const Environment& environment,
-                     long processors_online) {
-  if (choice != PluginConfig::Machine::kExclusive) return choice == PluginConfig::Machine::kAlways;
-  return HasNodeAlone(environment, processors_online);
+bool MayCountMachine(PluginConfig::Machine choice, bool alone) {
+  using enum PluginConfig::Machine;
+  return choice == kAlways || (choice == kExclusive && alone);
 }
 
 TaskEvents OpenMachineEvents(std::span<const launch::MachineEvent> events,

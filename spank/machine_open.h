@@ -8,25 +8,26 @@
 // Thread safety: functions without state.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "core/launch.h"
-#include "spank/environment.h"
 #include "spank/perf_open.h"
 #include "spank/plugin_config.h"
 
 namespace sonde::spank {
 
-// Whether the step's job has as many processors as are online, by SLURM_JOB_CPUS_PER_NODE of its
-// environment.
-bool HasNodeAlone(const Environment& environment, long processors_online);
+// Whether a job has a node to itself: whether Slurm gave it there as many cores, or the step as
+// many CPUs, as processors are online. `cores` is S_JOB_ALLOC_CORES, `cpus` S_JOB_NCPUS, both from
+// the credential that slurmctld signed; the environment is the user's to write. A step that leaves
+// hardware threads idle counts as one that shares the node.
+bool HasNodeAlone(std::string_view cores, uint32_t cpus, long processors_online);
 
-// Whether the step may have them. `environment`: the step's.
-bool MayCountMachine(PluginConfig::Machine choice, const Environment& environment,
-                     long processors_online);
+// Whether a step may have them.
+bool MayCountMachine(PluginConfig::Machine choice, bool alone);
 
 // `devices`: where the kernel lists them; a test injects its own.
 TaskEvents OpenMachineEvents(std::span<const launch::MachineEvent> events,
@@ -39,7 +40,7 @@ void OfferMachineEvents(
     std::span<const launch::MachineEvent> events,
     const std::function<void(const launch::Writer&, std::span<const int>)>& send);
 
-// The fewest processors on a node, of a value such as "64(x2),32"; 0 if it is none.
-long FewestProcessors(std::string_view cpus_per_node);
+// How many a list such as "0-3,8" names; 0 if it is none.
+long CountListed(std::string_view list);
 
 }  // namespace sonde::spank

@@ -59,6 +59,14 @@ Result<Credentials> JobCredentials(spank_t spank) {
   return Credentials{*uid, *gid, std::vector<gid_t>(groups, groups + std::max(count, 0))};
 }
 
+// Whether nobody else has a job on the node.
+bool IsAlone(spank_t spank) {
+  char* cores = nullptr;
+  if (spank_get_item(spank, S_JOB_ALLOC_CORES, &cores) != ESPANK_SUCCESS) cores = nullptr;
+  return HasNodeAlone(cores == nullptr ? "" : cores, Item<uint16_t>(spank, S_JOB_NCPUS).value_or(0),
+                      ::sysconf(_SC_NPROCESSORS_ONLN));
+}
+
 void AddRendezvous(const Environment& environment, const std::optional<Rendezvous>& rendezvous,
                    const std::string& solo_key, launch::Writer& message) {
   if (!solo_key.empty()) {
@@ -82,8 +90,7 @@ void AddNode(spank_t spank, const Environment& environment, launch::Writer& mess
   message.Add(key::kJobNodes, job_nodes.empty() ? std::to_string(nodes) : job_nodes);
   message.Add(key::kHost, NodeName());
   message.Add(key::kWorkDir, environment.First("SLURM_SUBMIT_DIR", "PWD"));
-  const std::string_view gpus =
-      StepGpus(environment, HasNodeAlone(environment, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  const std::string_view gpus = StepGpus(environment, IsAlone(spank));
   if (!gpus.empty()) message.Add(key::kGpus, gpus);
 }
 
@@ -176,8 +183,7 @@ void SendOrNote(Context& context, const launch::Writer& message, std::span<const
 void SendMachineEvents(spank_t spank, Context& context) {
   const std::vector<launch::MachineEvent> events = std::exchange(context.events.machine, {});
   if (events.empty()) return;
-  if (!MayCountMachine(context.config.machine_counters, JobEnvironment(spank),
-                       ::sysconf(_SC_NPROCESSORS_ONLN))) {
+  if (!MayCountMachine(context.config.machine_counters, IsAlone(spank))) {
     return SendOrNote(context, launch::Writer(launch::kMachine));
   }
   OfferMachineEvents(events, [&](const launch::Writer& message, std::span<const int> fds) {

@@ -428,17 +428,23 @@ TEST_F(MachineEvents, ComeInSmallPacketsWithTheirPlaces) {
 
 TEST(MachinePolicy, AStepMustHaveTheNodeToItselfUnlessTheSiteSaysOtherwise) {
   using enum PluginConfig::Machine;
-  const auto may = [](PluginConfig::Machine choice, const char* cpus) {
-    const char* variables[] = {cpus, nullptr};
-    return MayCountMachine(choice, Environment(variables), 64);
-  };
-  EXPECT_TRUE(may(kExclusive, "SLURM_JOB_CPUS_PER_NODE=64"));
-  EXPECT_TRUE(may(kExclusive, "SLURM_JOB_CPUS_PER_NODE=64(x3),128"));
-  EXPECT_FALSE(may(kExclusive, "SLURM_JOB_CPUS_PER_NODE=64,32(x2)"));
-  EXPECT_FALSE(may(kExclusive, "SLURM_JOB_CPUS_PER_NODE=many"));
-  EXPECT_FALSE(may(kExclusive, "OTHER=64"));
-  EXPECT_TRUE(may(kAlways, "OTHER=64"));
-  EXPECT_FALSE(may(kNever, "SLURM_JOB_CPUS_PER_NODE=64"));
+  EXPECT_TRUE(MayCountMachine(kExclusive, true));
+  EXPECT_FALSE(MayCountMachine(kExclusive, false));
+  EXPECT_TRUE(MayCountMachine(kAlways, false));
+  EXPECT_FALSE(MayCountMachine(kNever, true));
+}
+
+TEST(MachinePolicy, AJobIsAloneWithAllCoresOrAllThreads) {
+  EXPECT_TRUE(HasNodeAlone("0-63", 1, 64));
+  EXPECT_TRUE(HasNodeAlone("0-31,32-63", 1, 64));
+  EXPECT_FALSE(HasNodeAlone("0-30,32-63", 63, 64));
+  EXPECT_TRUE(HasNodeAlone("0-31", 64, 64));  // two threads a core
+  EXPECT_FALSE(HasNodeAlone("", 1, 64));
+  EXPECT_FALSE(HasNodeAlone("", 0, -1));
+  EXPECT_EQ(CountListed("0-3,8"), 5);
+  for (const char* bad : {"x", "3-1", "0-3,", "1--2", "-"}) {
+    EXPECT_LT(CountListed(bad), 5) << bad;
+  }
 }
 
 TEST(MachinePolicy, IsAnArgumentOfPlugstackConf) {
