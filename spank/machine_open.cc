@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <optional>
 
 namespace sonde::spank {
 namespace {
@@ -23,20 +22,29 @@ bool ParseWhole(std::string_view text, uint32_t& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// "0,32" or "0-1": whether the processor is among them.
-bool HasProcessor(std::string_view list, uint32_t cpu) {
+// Calls f(first, last) for each range of a list such as "0-3,8". False at what is no range.
+template <typename F>
+bool ForEachRange(std::string_view list, F&& f) {
   while (!list.empty()) {
     const size_t comma = list.find(',');
     const std::string_view range = list.substr(0, comma);
     list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
     const size_t dash = range.find('-');
     uint32_t first = 0, last = 0;
-    if (!ParseWhole(range.substr(0, dash), first)) continue;
+    if (!ParseWhole(range.substr(0, dash), first)) return false;
     last = first;
-    if (dash != std::string_view::npos && !ParseWhole(range.substr(dash + 1), last)) continue;
-    if (cpu >= first && cpu <= last) return true;
+    if (dash != std::string_view::npos && !ParseWhole(range.substr(dash + 1), last)) return false;
+    if (last < first) return false;
+    f(first, last);
   }
-  return false;
+  return true;
+}
+
+bool HasProcessor(std::string_view list, uint32_t cpu) {
+  bool has = false;
+  const bool good = ForEachRange(
+      list, [&](uint32_t first, uint32_t last) { has = has || (cpu >= first && cpu <= last); });
+  return good && has;
 }
 
 // Energy meters, and memory controllers of Intel, AMD and NVIDIA processors.
@@ -71,19 +79,10 @@ int Open(const launch::MachineEvent& event, const std::string& devices) {
 
 long CountListed(std::string_view list) {
   long count = 0;
-  while (!list.empty()) {
-    const size_t comma = list.find(',');
-    const std::string_view range = list.substr(0, comma);
-    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
-    const size_t dash = range.find('-');
-    uint32_t first = 0;
-    if (!ParseWhole(range.substr(0, dash), first)) return 0;
-    uint32_t last = first;
-    if (dash != std::string_view::npos && !ParseWhole(range.substr(dash + 1), last)) return 0;
-    if (last < first) return 0;
+  const bool good = ForEachRange(list, [&](uint32_t first, uint32_t last) {
     count += static_cast<long>(last) - static_cast<long>(first) + 1;
-  }
-  return count;
+  });
+  return good ? count : 0;
 }
 
 bool HasNodeAlone(std::string_view cores, uint32_t cpus, long processors_online) {

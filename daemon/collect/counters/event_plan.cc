@@ -12,6 +12,7 @@
 #include "daemon/collect/counters/event_set.h"
 #include "daemon/collect/counters/pfm_library.h"
 #include "daemon/collect/counters/vocabulary.h"
+#include "daemon/collect/counters/words.h"
 #include "daemon/collect/fd.h"
 
 namespace sonde::collect {
@@ -26,12 +27,6 @@ constexpr std::string_view kHint = "`sonde events` lists those of a machine";
 bool CountsTask(uint32_t type) {
   return type == PERF_TYPE_HARDWARE || type == PERF_TYPE_SOFTWARE || type == PERF_TYPE_HW_CACHE ||
          type == PERF_TYPE_RAW;
-}
-
-std::string_view Trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
 // The first processor's part is enough: writing all of the file takes the kernel milliseconds on a
@@ -56,9 +51,7 @@ class Planner {
     std::string_view list = choice_.list;
     if (Trim(list).empty()) list = "default";
     while (!list.empty()) {
-      const size_t comma = list.find(',');
-      if (const std::string_view item = Trim(list.substr(0, comma)); !item.empty()) AddItem(item);
-      list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
+      if (const std::string_view item = TakeUntil(list, ','); !item.empty()) AddItem(item);
     }
     plan_.set = set_.name;
     NoteUnknown();

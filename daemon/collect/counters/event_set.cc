@@ -3,41 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <unordered_set>
 
 #include "core/launch.h"
 #include "daemon/collect/counters/vocabulary.h"
+#include "daemon/collect/counters/words.h"
 #include "daemon/collect/parse.h"
 
 namespace sonde::collect {
 namespace {
-
-std::string_view Trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
-// The text before `separator`, which is taken off with it.
-std::string_view TakeUntil(std::string_view& text, char separator) {
-  const size_t at = text.find(separator);
-  const std::string_view part = Trim(text.substr(0, at));
-  text = at == std::string_view::npos ? std::string_view{} : text.substr(at + 1);
-  return part;
-}
-
-// Decimal, or hexadecimal behind 0x.
-std::optional<uint32_t> ParseId(std::string_view text) {
-  const bool hex = text.starts_with("0x");
-  if (hex) text.remove_prefix(2);
-  uint32_t value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 bool IsName(std::string_view text) {
   return !text.empty() && text.size() <= 64 && text[0] >= 'a' && text[0] <= 'z' &&
@@ -53,7 +28,7 @@ class Reader {
     } else if (keyword == "processor") {
       return Processor(rest);
     } else if (keyword == "counters") {
-      if (!ParseId(rest)) return "a number behind `counters`";
+      if (!ParseWhole<uint32_t>(rest)) return "a number behind `counters`";
     } else if (keyword == "group") {
       if (!IsName(rest)) return "a name in small letters behind `group`";
       set_.groups.push_back({std::string(rest), {}});
@@ -72,13 +47,13 @@ class Reader {
   std::string Processor(std::string_view rest) {
     EventSet::Processors& p = set_.processors.emplace_back();
     p.vendor = TakeUntil(rest, ' ');
-    const std::optional<uint32_t> family = ParseId(TakeUntil(rest, ' '));
+    const std::optional<uint32_t> family = ParseWhole<uint32_t>(TakeUntil(rest, ' '));
     if (!family) return "`processor VENDOR FAMILY MODEL...`";
     p.family = *family;
     while (!(rest = Trim(rest)).empty()) {
       std::string_view range = TakeUntil(rest, ' ');
-      const std::optional<uint32_t> first = ParseId(TakeUntil(range, '-'));
-      const std::optional<uint32_t> last = range.empty() ? first : ParseId(range);
+      const std::optional<uint32_t> first = ParseWhole<uint32_t>(TakeUntil(range, '-'));
+      const std::optional<uint32_t> last = range.empty() ? first : ParseWhole<uint32_t>(range);
       if (!first || !last || *last < *first) return "models as 0x55 or 0x10-0x1f";
       p.models.emplace_back(*first, *last);
     }
@@ -129,10 +104,10 @@ ProcessorId ParseProcessor(std::string_view cpuinfo) {
     const std::string_view key = TakeUntil(value, ':');
     value = Trim(value);
     if (key == "vendor_id") id.vendor = value;
-    if (key == "cpu family") id.family = ParseId(value).value_or(0);
-    if (key == "model") id.model = ParseId(value).value_or(0);
-    if (key == "CPU implementer") id = {"arm", ParseId(value).value_or(0), id.model};
-    if (key == "CPU part") id.model = ParseId(value).value_or(0);
+    if (key == "cpu family") id.family = ParseWhole<uint32_t>(value).value_or(0);
+    if (key == "model") id.model = ParseWhole<uint32_t>(value).value_or(0);
+    if (key == "CPU implementer") id = {"arm", ParseWhole<uint32_t>(value).value_or(0), id.model};
+    if (key == "CPU part") id.model = ParseWhole<uint32_t>(value).value_or(0);
   }
   return id;
 }

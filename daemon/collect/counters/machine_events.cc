@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "daemon/collect/counters/words.h"
 #include "daemon/collect/directory.h"
 #include "daemon/collect/file_reader.h"
 #include "daemon/collect/parse.h"
@@ -42,30 +43,13 @@ constexpr KnownEvent kKnown[] = {
 constexpr size_t kMaxTerms = 8;
 constexpr size_t kMaxProcessors = 64;  // of one device
 
-std::string_view TakeUntil(std::string_view& text, char separator) {
-  const size_t at = text.find(separator);
-  const std::string_view part = text.substr(0, at);
-  text = at == std::string_view::npos ? std::string_view{} : text.substr(at + 1);
-  return part;
-}
-
-std::optional<uint64_t> ParseNumber(std::string_view text) {
-  const bool hex = text.starts_with("0x");
-  if (hex) text.remove_prefix(2);
-  uint64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // Puts the lowest bits of `value` into the places, "0-7,21", in their order. False if bits are left
 // or the places make no sense.
 bool Deposit(std::string_view places, uint64_t value, uint64_t& config) {
   while (!places.empty()) {
     std::string_view range = TakeUntil(places, ',');
-    const std::optional<uint64_t> first = ParseNumber(TakeUntil(range, '-'));
-    const std::optional<uint64_t> last = range.empty() ? first : ParseNumber(range);
+    const std::optional<uint64_t> first = ParseWhole<uint64_t>(TakeUntil(range, '-'));
+    const std::optional<uint64_t> last = range.empty() ? first : ParseWhole<uint64_t>(range);
     if (!first || !last || *last < *first || *last > 63) return false;
     for (uint64_t bit = *first; bit <= *last; ++bit, value >>= 1) {
       if ((value & 1) != 0) config |= uint64_t{1} << bit;
@@ -79,8 +63,8 @@ std::vector<uint32_t> Processors(std::string_view list) {
   std::vector<uint32_t> processors;
   while (!list.empty()) {
     std::string_view range = TakeUntil(list, ',');
-    const std::optional<uint64_t> first = ParseNumber(TakeUntil(range, '-'));
-    const std::optional<uint64_t> last = range.empty() ? first : ParseNumber(range);
+    const std::optional<uint64_t> first = ParseWhole<uint64_t>(TakeUntil(range, '-'));
+    const std::optional<uint64_t> last = range.empty() ? first : ParseWhole<uint64_t>(range);
     if (!first || !last || *last > UINT16_MAX) break;
     for (uint64_t p = *first; p <= *last && processors.size() < kMaxProcessors; ++p) {
       processors.push_back(static_cast<uint32_t>(p));
@@ -148,7 +132,7 @@ class Finder {
     const std::string id = FirstLine(
         fmt::format("{}/devices/system/cpu/cpu{}/topology/physical_package_id", roots_.sys, cpu),
         buffer_);
-    return ParseNumber(id) ? id : "0";
+    return ParseWhole<uint64_t>(id) ? id : "0";
   }
 
   const Roots& roots_;
@@ -166,7 +150,7 @@ Result<uint64_t> EncodeTerms(std::string_view terms, const std::string& format) 
   for (size_t i = 0; !terms.empty(); ++i) {
     std::string_view value = TakeUntil(terms, ',');
     const std::string_view name = TakeUntil(value, '=');
-    const std::optional<uint64_t> number = value.empty() ? 1 : ParseNumber(value);
+    const std::optional<uint64_t> number = value.empty() ? 1 : ParseWhole<uint64_t>(value);
     const bool plain =
         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
     if (i == kMaxTerms || name.empty() || !plain || !number) {
