@@ -1,4 +1,4 @@
-// The messages of the tree, as values and as bytes. docs/transport.md gives each its meaning.
+// The messages of the tree, as values and as bytes. Type says what each is for.
 //
 // Decoders trust nothing: every count and length is checked, names are bounded, and what is left
 // over at the end makes a message bad.
