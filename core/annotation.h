@@ -1,0 +1,55 @@
+// What happens in a step at a moment rather than over time, as its processes tell it: a remark, the
+// begin or end of a phase, a figure of merit.
+//
+// Ranks tend to say the same together. What several say alike within one tick is one Annotation
+// with the first and the last moment and their number; so its cost does not grow with the step.
+//
+// Thread safety: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/time.h"
+
+namespace sonde {
+
+// Values written to disk and to the wire: never change them.
+enum class AnnotationKind : uint8_t {
+  kRemark = 0,
+  kPhaseBegin = 1,
+  kPhaseEnd = 2,
+  kFigure = 3,  // of merit: the last value said stands
+};
+
+struct Annotation {
+  AnnotationKind kind = AnnotationKind::kRemark;
+  std::string
+      text;  // remark, or name of the phase or figure; plain text of 1 to kMaxTextLength bytes
+  std::string unit;  // of a figure
+  double value = 0;  // of a figure: said last; finite
+  Nanos first = 0;   // wall clock, when it was first said and last
+  Nanos last = 0;
+  uint64_t count = 1;  // how often it was said
+  uint32_t node = 0;   // who said it first: index in the step's list, and rank
+  uint32_t task = 0;
+  bool operator==(const Annotation&) const = default;
+
+  // Whether both can be one.
+  bool SameAs(const Annotation& other) const {
+    return kind == other.kind && text == other.text && unit == other.unit;
+  }
+  // Takes in one that is the same.
+  void Merge(const Annotation& other) {
+    if (other.last >= last) value = other.value;
+    if (other.first < first) {
+      first = other.first;
+      node = other.node;
+      task = other.task;
+    }
+    if (other.last > last) last = other.last;
+    count += other.count;
+  }
+};
+
+}  // namespace sonde

@@ -1,0 +1,54 @@
+// A histogram as a value: how often each bucket (core/histogram_buckets.h) was hit, with the exact
+// sum, minimum and maximum. Those of threads, ranks, nodes and ticks add up without loss.
+//
+// Thread safety: values, like std::vector.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/bytes.h"
+#include "core/status.h"
+
+namespace sonde {
+
+class Sketch {
+ public:
+  using Bucket = std::pair<uint32_t, uint64_t>;  // index, count above 0
+
+  bool empty() const { return count_ == 0; }
+  uint64_t count() const { return count_; }
+  double sum() const { return sum_; }
+  double min() const { return min_; }  // of an empty one: 0
+  double max() const { return max_; }
+  // Sorted by index.
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+
+  // `count` values that fell into `bucket`; their sum and extremes come by AddSum.
+  void Add(uint32_t bucket, uint64_t count);
+  void AddSum(double sum, double min, double max);
+  void Merge(const Sketch& other);
+
+  // The value below which a share `q` (0 to 1) of all lies: the middle of the bucket that holds it,
+  // within [min, max], so within 1/64 of the exact one where the bucket is a regular one. NaN for
+  // an empty one.
+  double Quantile(double q) const;
+
+  // Varints of index gaps and counts; kCorrupt for bytes that Encode cannot have written.
+  void Encode(ByteWriter& out) const;
+  static Result<Sketch> Decode(ByteReader& in);
+
+  bool operator==(const Sketch&) const = default;
+
+ private:
+  uint64_t count_ = 0;
+  double sum_ = 0;
+  double min_ = 0;
+  double max_ = 0;
+  std::vector<Bucket> buckets_;
+};
+
+}  // namespace sonde
