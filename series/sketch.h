@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/bytes.h"
+#include "core/metric.h"
 #include "core/status.h"
 
 namespace sonde {
@@ -49,6 +50,13 @@ class Sketch {
   double min_ = 0;
   double max_ = 0;
   std::vector<Bucket> buckets_;
+};
+
+// The histogram of a metric. In what goes up the tree the series has no tags task and host, and the
+// sketch is what came since the last tick.
+struct NamedSketch {
+  Series series;
+  Sketch sketch;
 };
 
 }  // namespace sonde
