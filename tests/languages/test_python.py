@@ -524,7 +524,9 @@ def mypy():
     program = place / "bin" / "mypy"
     if not program.exists():
         subprocess.run([PYTHON, "-m", "venv", place], check=False, capture_output=True)
-        pip = [place / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", "mypy"]
+        pip = [place / "bin" / "python", "-m", "pip", "install", "--quiet", "mypy"]
+        if not pip[0].exists():
+            pytest.skip("there is no module venv for mypy's environment")
         done = subprocess.run(pip, check=False, capture_output=True, text=True)
         if done.returncode != 0:
             pytest.skip(f"mypy cannot be had: {done.stderr.splitlines()[-1:]}")
