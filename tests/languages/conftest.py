@@ -46,6 +46,25 @@ class Watched:
     def last(self, metric, **tags):
         return self.entry(metric, **tags)["last"]
 
+    def distribution(self, metric):
+        """What a histogram came to."""
+        (found,) = [d for d in self.profile["moments"]["distributions"] if d["metric"] == metric]
+        return found
+
+    def figures(self):
+        return {f["name"]: (f["value"], f["unit"]) for f in self.profile["job"]["figures"]}
+
+    def remarks(self):
+        return [remark["text"] for remark in self.profile["moments"]["remarks"]]
+
+    def phases(self):
+        """How often each began and ended."""
+        counts = {}
+        for phase in self.profile["moments"]["phases"]:
+            began, ended = counts.get(phase["name"], (0, 0))
+            counts[phase["name"]] = (began + phase["began"], ended + phase["ended"])
+        return counts
+
 
 class Watch:
     def __init__(self, archive):

@@ -32,6 +32,12 @@ def test_the_header(watch, tmp_path, compiler, flags):
     assert (done.last("app_early"), done.last("app_timed")) == (2, 4)
     assert done.last("app_total") == 40000.5
     assert 0.01 <= done.last("app_seconds_total") < 5
+    values = done.distribution("app_values")
+    assert (values["count"], values["sum"], values["min"], values["max"]) == (100, 5050, 1, 100)
+    times = done.distribution("app_times")
+    assert times["count"] == 1 and 0.01 <= times["min"] < 5
+    assert done.phases() == {"a phase": (1, 1)} and done.remarks() == ["a remark"]
+    assert done.figures() == {"app_speed": (2.5, "1")}
     assert run(program, "without").returncode == 0
 
 

@@ -39,5 +39,9 @@ def test_the_module(watch, program):
     assert done.entry("app_gauge", part="1")["unit"] == "seconds"
     assert done.last("app_total", a="1", b="2") == 3110.75
     assert done.last("app_timed") == 4
+    values = done.distribution("app_values")
+    assert (values["count"], values["sum"], values["min"], values["max"]) == (4, 11, 1.5, 4)
+    assert done.phases() == {"a phase": (1, 1)} and done.remarks() == ["a remark"]
+    assert done.figures() == {"app_speed": (3.5, "1"), "app_cells": (5, "1")}
     without = run(program, "without")
     assert (without.returncode, without.stdout) == (0, ""), without.stdout + without.stderr

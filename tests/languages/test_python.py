@@ -110,6 +110,8 @@ for thread in threads: thread.join()
 """
     )
     assert (done.last("app_total"), done.last("app_own_total")) == (100_000, 200_000)
+    values = done.distribution("app_values")
+    assert (values["count"], values["sum"]) == (100_000, 100_000)
 
 
 def test_a_forked_child_is_recorded_with_its_first_update(watch):
@@ -117,19 +119,25 @@ def test_a_forked_child_is_recorded_with_its_first_update(watch):
         """
 import os, sonde
 counter, gauge = sonde.counter("app_total"), sonde.gauge("app_gauge")
+values = sonde.histogram("app_values")
 counter.add(1)
+values.observe(1)
 for i in range(3):
     child = os.fork()
     if child == 0:
+        if i == 0: values.observe(2)
         counter.add(10)
         counter.add(10)
         gauge.set(i)
+        sonde.annotate(f"child {i}")
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 counter.add(1)
 """
     )
     assert (done.last("app_total"), done.last("app_gauge")) == (62, 2)
+    assert done.distribution("app_values")["count"] == 2
+    assert done.remarks() == ["child 0", "child 1", "child 2"]
 
 
 def test_a_child_that_uses_no_metric_does_not_attach(watch):
@@ -260,9 +268,12 @@ assert sonde.histogram("app_wait_seconds", tags={"kind": "async"}).unit == "seco
 """
     )
     assert 0.05 <= done.last("app_seconds_total") < 5
+    counts = {"app_wait_seconds": 1, "app_depth_seconds": 5, "app_failed_seconds": 1}
+    assert {name: done.distribution(name)["count"] for name in counts} == counts
+    assert 0.01 <= done.distribution("app_wait_seconds")["min"] < 5
 
 
-def test_phases_as_block_and_decorator(watch):
+def test_moments(watch):
     done = watch.python(
         """
 import sonde
@@ -270,10 +281,20 @@ import sonde
 def read(n):
     with sonde.phase("parse"):
         return n + 1
-assert read(1) == 2
+assert read(1) == 2 and read.__name__ == "read"
+sonde.phase_begin("open")
+sonde.annotate("two\\nlines")
+sonde.annotate("x" * 500)
+sonde.annotate("  ")
+sonde.figure("app_speed", 1)
+sonde.figure("app_speed", 2.5, unit="1")
+sonde.figure("app_error", float("nan"))
 """
     )
-    assert done.returncode == 0
+    assert done.phases() == {"read": (1, 1), "parse": (1, 1), "open": (1, 0)}
+    assert done.remarks() == ["two lines", "x" * 189 + "..."]
+    assert done.figures() == {"app_speed": (2.5, "1")}
+    assert done.last("phase_seconds_total", phase="read") > 0
 
 
 # --- Dragon's interface

@@ -42,6 +42,27 @@ def test_processes_at_once_add_up(watch):
     assert done.last("app_total") == 80
 
 
+def test_moments_of_many_processes(watch):
+    done = script(
+        watch,
+        """
+        for i in 1 2; do
+          sonde phase begin "read input"
+          sonde annotate --strict "input $i   is" "there"
+          sonde phase end "read input"
+        done
+        sonde phase begin --strict solve
+        sonde figure --unit seconds time=3
+        sonde figure --strict --unit seconds time=2.5
+        """,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.phases() == {"read input": (2, 2), "solve": (1, 0)}
+    assert done.remarks() == ["input 1   is there", "input 2   is there"]
+    assert done.figures() == {"time": (2.5, "seconds")}
+    assert done.entries("phase_seconds_total") == []
+
+
 NOTHING = ["put x=1", "put --add x=1 y=2", "annotate what happens", "phase begin solve"]
 NOTHING += ["phase end solve", "figure --unit 1 speed=2.5"]
 
