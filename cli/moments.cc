@@ -82,8 +82,9 @@ void RegisterFigure(CLI::App& app, Run& run) {
   AddChecked(*sub, "FIGURE", "The figure of merit",
              [options](const std::string& text) {
                auto figure = ParseAssignment(text);
-               if (figure.ok()) options->figure = *std::move(figure);
-               return figure.ok() ? Status() : figure.status();
+               if (!figure.ok()) return figure.status();
+               options->figure = *std::move(figure);
+               return Status();
              })
       ->required()
       ->type_name("NAME=VALUE");
