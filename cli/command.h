@@ -47,6 +47,7 @@ void RegisterAnnotate(CLI::App& app, Run& run);
 void RegisterDoctor(CLI::App& app, Run& run);
 void RegisterEvents(CLI::App& app, Run& run);
 void RegisterFigure(CLI::App& app, Run& run);
+void RegisterJoin(CLI::App& app, Run& run);
 void RegisterLs(CLI::App& app, Run& run);
 void RegisterPause(CLI::App& app, Run& run);
 void RegisterPhase(CLI::App& app, Run& run);
