@@ -21,7 +21,7 @@ struct Telling {
   uint8_t kind;
   std::string_view text;
   double value = 0;
-  std::string_view unit = "";
+  std::string_view unit = {};
 };
 
 void Write(uint64_t ticket, const Telling& told) {
