@@ -296,12 +296,7 @@ void Report::Moments() {
 
 void Report::Application() {
   auto entries = ApplicationEntries(profile_);
-  std::unordered_set<std::string_view> phases;  // their table has the seconds
-  for (const Phase& phase : profile_.moments.phases) phases.insert(phase.name);
-  std::erase_if(entries, [&](const FootprintEntry* e) {
-    const std::string* phase = e->series.tags.Find("phase");
-    return e->series.metric.name == kPhaseSeconds && phase != nullptr && phases.contains(*phase);
-  });
+  std::erase_if(entries, [this](const FootprintEntry* e) { return IsToldAbove(profile_, *e); });
   if (entries.empty()) return;
   using enum text::Table::Align;
   text::Table table({{"application metric", kLeft, true},

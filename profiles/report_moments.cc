@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "profiles/summary.h"
@@ -15,6 +16,8 @@ using text::Printable;
 using enum text::Table::Align;
 
 constexpr size_t kMaxRows = 16;
+// A rank's histogram is recorded as series of these names, too.
+constexpr std::array<std::string_view, 5> kParts = {"_count", "_sum", "_p50", "_p99", "_max"};
 constexpr std::string_view kIndent = "  ";
 
 const FootprintEntry* SecondsOf(const Profile& profile, const std::string& phase) {
@@ -52,6 +55,26 @@ std::string FigureValue(const Figure& figure) {
   const std::string number = fmt::format("{:.6g}", figure.value);
   if (figure.unit.empty() || figure.unit == "1") return number;
   return number + " " + Printable(figure.unit);
+}
+
+bool IsToldAbove(const Profile& profile, const FootprintEntry& entry) {
+  const auto& [metric, tags] = entry.series;
+  if (metric.name == kPhaseSeconds) {
+    const std::string* name = tags.Find("phase");
+    const auto& phases = profile.moments.phases;
+    return name != nullptr && std::any_of(phases.begin(), phases.end(),
+                                          [&](const Phase& phase) { return phase.name == *name; });
+  }
+  const size_t end = metric.name.rfind('_');
+  if (end == std::string::npos) return false;
+  const std::string_view part = std::string_view(metric.name).substr(end);
+  if (std::find(kParts.begin(), kParts.end(), part) == kParts.end()) return false;
+  const auto& all = profile.moments.distributions;
+  return std::any_of(all.begin(), all.end(), [&](const NamedSketch& one) {
+    return one.series.tags == tags &&
+           metric.name.size() == one.series.metric.name.size() + part.size() &&
+           metric.name.starts_with(one.series.metric.name);
+  });
 }
 
 std::string PhaseTable(const Profile& profile, Nanos end, double duration, size_t width) {

@@ -19,6 +19,9 @@ inline constexpr std::string_view kPhaseSeconds = "phase_seconds_total";
 // "245.1 cells/s": as many digits as one needs to compare runs.
 std::string FigureValue(const Figure& figure);
 
+// Whether the tables below have what this entry says: a phase's seconds, the parts of a histogram.
+bool IsToldAbove(const Profile& profile, const FootprintEntry& entry);
+
 // Tables with a line for each, or "". `end` of the step, or now, and `duration` in seconds.
 std::string PhaseTable(const Profile& profile, Nanos end, double duration, size_t width);
 std::string DistributionTable(const StepMoments& moments, size_t width);

@@ -57,7 +57,7 @@ void StepRecord::Seal() {
 
 void StepRecord::AddMoments(const collect::Moments& moments) {
   const std::lock_guard lock(mutex_);
-  moments_.Add(moments.annotations);
+  for (const Annotation& annotation : moments.annotations) moments_.Add(annotation);
   for (const NamedSketch& sketch : moments.sketches) moments_.Add(sketch);
   moments_.AddLost(moments.lost);
 }

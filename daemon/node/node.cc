@@ -89,6 +89,7 @@ void Node::OpenAppSocket() {
   options.period = launch_.job.period;
   Result<std::unique_ptr<collect::AppSource>> source = collect::AppSource::Open(options);
   if (!source.ok()) return Note(std::string(source.status().message()));
+  take_moments_ = [app = source->get()] { return app->TakeMoments(); };
   recorder_.sampler().AddSource(*std::move(source));
 }
 

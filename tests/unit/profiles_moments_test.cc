@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,10 @@ Annotation At(AnnotationKind kind, const std::string& text, double first, double
   return a;
 }
 
+void Add(MomentsBuilder& builder, const std::vector<Annotation>& all) {
+  for (const Annotation& a : all) builder.Add(a);
+}
+
 // "name begin-end began/ended", an end that is not known being "..".
 std::vector<std::string> Phases(const MomentsBuilder& builder) {
   std::vector<std::string> texts;
@@ -46,52 +52,87 @@ std::vector<std::string> Phases(const MomentsBuilder& builder) {
 
 TEST(MomentsBuilder, APhaseLastsFromTheFirstBeginToTheLastEnd) {
   MomentsBuilder builder;
-  builder.Add({At(kPhaseBegin, "solve", 1.1, 1.3, 4), At(kPhaseBegin, "io", 1.5)});
+  Add(builder, {At(kPhaseBegin, "solve", 1.1, 1.3, 4), At(kPhaseBegin, "io", 1.5)});
   EXPECT_THAT(Phases(builder), ElementsAre("solve 1.1-.. 4/0", "io 1.5-.. 1/0"));
-  builder.Add({At(kPhaseEnd, "solve", 2.5, 2.75, 3)});
-  builder.Add({At(kPhaseEnd, "solve", 3.5)});
+  Add(builder, {At(kPhaseEnd, "solve", 2.5, 2.75, 3)});
+  Add(builder, {At(kPhaseEnd, "solve", 3.5)});
   EXPECT_THAT(Phases(builder), ElementsAre("solve 1.1-3.5 4/4", "io 1.5-.. 1/0"));
 }
 
 TEST(MomentsBuilder, APhaseThatRepeatsHasSeveralIntervals) {
   MomentsBuilder builder;
-  builder.Add({At(kPhaseBegin, "step", 0.5, 0.5, 2)});
+  Add(builder, {At(kPhaseBegin, "step", 0.5, 0.5, 2)});
   // As merged at a tick: the kinds in their order, not the times.
-  builder.Add({At(kPhaseBegin, "step", 1.5, 1.6, 2), At(kPhaseEnd, "step", 1.25, 1.25, 2)});
-  builder.Add({At(kPhaseEnd, "step", 2.25, 2.25, 2)});
+  Add(builder, {At(kPhaseBegin, "step", 1.5, 1.6, 2), At(kPhaseEnd, "step", 1.25, 1.25, 2)});
+  Add(builder, {At(kPhaseEnd, "step", 2.25, 2.25, 2)});
   EXPECT_THAT(Phases(builder), ElementsAre("step 0.5-1.25 2/2", "step 1.5-2.25 2/2"));
 }
 
 TEST(MomentsBuilder, ShortPhasesOfOneTickAreOneInterval) {
   MomentsBuilder builder;
-  builder.Add({At(kPhaseBegin, "step", 0.25, 0.75, 10), At(kPhaseEnd, "step", 0.5, 0.875, 9)});
-  builder.Add({At(kPhaseBegin, "step", 1.25, 1.5, 10), At(kPhaseEnd, "step", 1.125, 1.75, 11)});
+  Add(builder, {At(kPhaseBegin, "step", 0.25, 0.75, 10), At(kPhaseEnd, "step", 0.5, 0.875, 9)});
+  Add(builder, {At(kPhaseBegin, "step", 1.25, 1.5, 10), At(kPhaseEnd, "step", 1.125, 1.75, 11)});
   EXPECT_THAT(Phases(builder), ElementsAre("step 0.25-1.75 20/20"));
 }
 
-TEST(MomentsBuilder, WhatComesLateFindsItsInterval) {
+TEST(MomentsBuilder, TheOrderOfArrivalDoesNotMatter) {
+  // Three nodes, each in step with itself, tick by tick.
+  std::vector<Annotation> all;
+  for (int step = 0; step < 6; ++step) {
+    for (const double node : {0.0, 0.0625, 0.125}) {
+      all.push_back(At(kPhaseBegin, "solve", step + node, step + node + 0.03125, 2));
+      all.push_back(At(kPhaseEnd, "solve", step + node + 0.5, step + node + 0.5625, 2));
+    }
+  }
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    MomentsBuilder builder;
+    Add(builder, all);
+    ASSERT_THAT(Phases(builder),
+                ElementsAre("solve 0.-0.6875 6/6", "solve 1.-1.6875 6/6", "solve 2.-2.6875 6/6",
+                            "solve 3.-3.6875 6/6", "solve 4.-4.6875 6/6", "solve 5.-5.6875 6/6"));
+    std::shuffle(all.begin(), all.end(), random);
+  }
+}
+
+TEST(MomentsBuilder, AnEndWithoutItsBeginIsNoPhase) {
   MomentsBuilder builder;
-  builder.Add({At(kPhaseEnd, "solve", 2)});  // its begin is on its way
+  Add(builder, {At(kPhaseEnd, "solve", 2)});
   EXPECT_TRUE(builder.Moments().phases.empty());
-  builder.Add({At(kPhaseBegin, "solve", 5), At(kPhaseEnd, "solve", 6)});
-  builder.Add({At(kPhaseBegin, "solve", 1)});
+  Add(builder, {At(kPhaseBegin, "solve", 5), At(kPhaseEnd, "solve", 6)});
+  Add(builder, {At(kPhaseBegin, "solve", 1)});  // it was only late
   EXPECT_THAT(Phases(builder), ElementsAre("solve 1.-2. 1/1", "solve 5.-6. 1/1"));
-  // Of another node: it began before those that are known, and ended within.
-  builder.Add({At(kPhaseBegin, "solve", 5.5), At(kPhaseEnd, "solve", 7)});
-  builder.Add({At(kPhaseBegin, "solve", 1.5), At(kPhaseEnd, "solve", 1.75)});
-  EXPECT_THAT(Phases(builder), ElementsAre("solve 1.-2. 2/2", "solve 5.-7. 2/2"));
+}
+
+TEST(MomentsBuilder, WhatComesVeryLateStillCounts) {
+  MomentsBuilder builder;
+  Add(builder, {At(kPhaseBegin, "solve", 1)});
+  constexpr int kMore = 3 * static_cast<int>(PhaseTrack::kMaxPending);
+  for (int i = 0; i < kMore; ++i) {
+    Add(builder, {At(kPhaseBegin, "solve", 10 + i), At(kPhaseEnd, "solve", 10.5 + i)});
+  }
+  EXPECT_EQ(builder.Moments().phases.size(), 1u) << "one has not ended";
+  Add(builder, {At(kPhaseEnd, "solve", 2)});
+  const auto phases = builder.Moments().phases;
+  ASSERT_GT(phases.size(), 1u);
+  uint64_t began = 0;
+  uint64_t ended = 0;
+  for (const Phase& phase : phases) began += phase.began, ended += phase.ended;
+  EXPECT_EQ(began, uint64_t{kMore} + 1);
+  EXPECT_EQ(ended, uint64_t{kMore} + 1);
+  EXPECT_EQ(phases.back().end, static_cast<Nanos>((kMore + 9.5) * kSecond));
 }
 
 TEST(MomentsBuilder, TooManyIntervalsArePutTogetherAndNoTimeIsLostFromSight) {
   MomentsBuilder builder;
-  builder.Add({At(kPhaseBegin, "whole", 0.5)});
+  Add(builder, {At(kPhaseBegin, "whole", 0.5)});
   constexpr int kSteps = 10'000;
   for (int i = 1; i <= kSteps; ++i) {
-    builder.Add({At(kPhaseBegin, "step", i), At(kPhaseEnd, "step", i + 0.25)});
+    Add(builder, {At(kPhaseBegin, "step", i), At(kPhaseEnd, "step", i + 0.25)});
   }
-  builder.Add({At(kPhaseEnd, "whole", kSteps + 1)});
+  Add(builder, {At(kPhaseEnd, "whole", kSteps + 1)});
   const StepMoments moments = builder.Moments();
-  EXPECT_LE(moments.phases.size(), MomentsBuilder::kMaxIntervals);
+  EXPECT_LE(moments.phases.size(), MomentsBuilder::kMaxIntervals + PhaseTrack::kMaxPending);
   EXPECT_GE(moments.phases.size(), MomentsBuilder::kMaxIntervals / 2);
   EXPECT_EQ(moments.left_out, 0u);
   const auto totals = PhaseTotals(moments, 0, false);
@@ -101,21 +142,25 @@ TEST(MomentsBuilder, TooManyIntervalsArePutTogetherAndNoTimeIsLostFromSight) {
   EXPECT_EQ(totals[1].seconds, kSteps * 0.25);
   EXPECT_EQ(totals[1].began, uint64_t{kSteps});
   EXPECT_EQ(totals[1].ended, uint64_t{kSteps});
+  Profile profile;
+  profile.moments = moments;
+  EXPECT_TRUE(ProfileFromJson(ProfileToJson(profile)).ok());
 }
 
 TEST(MomentsBuilder, ThereIsALimitToNamesAndItTells) {
   MomentsBuilder builder;
-  for (size_t i = 0; i < MomentsBuilder::kMaxIntervals + 5; ++i) {
-    builder.Add({At(kPhaseBegin, "p" + std::to_string(i), static_cast<double>(i)),
-                 At(kRemark, "r" + std::to_string(i), static_cast<double>(i)),
-                 At(kFigure, "f" + std::to_string(i), static_cast<double>(i))});
+  constexpr size_t kMany = MomentsBuilder::kMaxRemarks + 5;
+  for (size_t i = 0; i < kMany; ++i) {
+    Add(builder, {At(kPhaseBegin, "p" + std::to_string(i), static_cast<double>(i)),
+                  At(kRemark, "r" + std::to_string(i), static_cast<double>(i)),
+                  At(kFigure, "f" + std::to_string(i), static_cast<double>(i))});
   }
   const StepMoments moments = builder.Moments();
-  EXPECT_EQ(moments.phases.size(), MomentsBuilder::kMaxIntervals);
+  EXPECT_EQ(moments.phases.size(), MomentsBuilder::kMaxPhases);
   EXPECT_EQ(moments.remarks.size(), MomentsBuilder::kMaxRemarks);
   EXPECT_EQ(builder.figures().size(), MomentsBuilder::kMaxFigures);
-  EXPECT_EQ(moments.left_out,
-            5 + 5 + MomentsBuilder::kMaxIntervals + 5 - MomentsBuilder::kMaxFigures);
+  EXPECT_EQ(moments.left_out, 3 * kMany - MomentsBuilder::kMaxPhases - MomentsBuilder::kMaxRemarks -
+                                  MomentsBuilder::kMaxFigures);
   EXPECT_EQ(MissingMoments(0, 0), "");
   EXPECT_THAT(MissingMoments(3, moments.left_out), HasSubstr("3 remarks, phases"));
 }
@@ -125,9 +170,9 @@ TEST(MomentsBuilder, RemarksTogetherAreOneAndOthersAreNot) {
   Annotation first = At(kRemark, "checkpoint", 1.98, 1.99, 3);
   first.node = 2;
   first.task = 5;
-  builder.Add({At(kRemark, "checkpoint", 2.01), At(kRemark, "restart", 2.01)});
-  builder.Add({first});
-  builder.Add({At(kRemark, "checkpoint", 2.5)});
+  Add(builder, {At(kRemark, "checkpoint", 2.01), At(kRemark, "restart", 2.01)});
+  builder.Add(first);
+  Add(builder, {At(kRemark, "checkpoint", 2.5)});
   const auto remarks = builder.Moments().remarks;
   ASSERT_EQ(remarks.size(), 3u);
   EXPECT_EQ(remarks[0].text, "checkpoint");
@@ -145,8 +190,8 @@ TEST(MomentsBuilder, OfAFigureTheLastWordStands) {
   speed.unit = "cells/s";
   Annotation earlier = At(kFigure, "speed", 1);
   earlier.value = 9;
-  builder.Add({At(kFigure, "error", 1), speed});
-  builder.Add({earlier});  // late
+  Add(builder, {At(kFigure, "error", 1), speed});
+  builder.Add(earlier);  // late
   ASSERT_EQ(builder.figures().size(), 2u);
   EXPECT_EQ(builder.figures()[1].value, 7);
   EXPECT_EQ(builder.figures()[1].unit, "cells/s");

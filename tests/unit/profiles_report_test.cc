@@ -167,6 +167,10 @@ Profile ToldProfile() {
       TestSeries("phase_seconds_total", MetricType::kCounter, {{"phase", "solve"}}), 200, 40, 58));
   p.footprint.push_back(Entry(
       TestSeries("phase_seconds_total", MetricType::kCounter, {{"phase", "other"}}), 7, 1, 2));
+  const Tags recv = {{"call", "recv"}};
+  for (const char* name : {"wait_seconds_count", "wait_seconds_p99", "wait_seconds_more"}) {
+    p.footprint.push_back(Entry(TestSeries(name, MetricType::kGauge, recv), 1, 1, 1));
+  }
   NamedSketch wait;
   wait.series = TestSeries("wait_seconds", MetricType::kHistogram, {{"call", "recv"}});
   for (int i = 1; i <= 100; ++i) {
@@ -192,6 +196,9 @@ TEST(Report, ShowsPhasesFiguresAndHistograms) {
   EXPECT_THAT(text, HasSubstr("phase_seconds_total{phase=\"other\"}"))
       << "what no table of phases has stays a metric";
   EXPECT_THAT(text, Not(HasSubstr("phase_seconds_total{phase=\"solve\"}")));
+  EXPECT_THAT(text, HasSubstr("wait_seconds_more"));
+  EXPECT_THAT(text, Not(HasSubstr("wait_seconds_count")));
+  EXPECT_THAT(text, Not(HasSubstr("wait_seconds_p99")));
   ReportOptions options;
   options.form = ReportOptions::Form::kShort;
   EXPECT_THAT(Render(ToldProfile(), options),

@@ -77,6 +77,23 @@ TEST(Moments, WhatNodesSayAlikeIsOneWithTheFirstToSayIt) {
   EXPECT_EQ(merged.lost, 2u);
 }
 
+TEST(Moments, OfAFigureTheLastWordStandsWithWhoSaidIt) {
+  Annotation early = Of(AnnotationKind::kFigure, "speed", 10);
+  early.value = 1;
+  early.task = 3;
+  Annotation late = Of(AnnotationKind::kFigure, "speed", 20);
+  late.value = 2;
+  late.task = 5;
+  for (const auto& both : {std::vector{early, late}, std::vector{late, early}}) {
+    const Moments merged = Merged({{both, {}, 0}});
+    ASSERT_EQ(merged.annotations.size(), 1u);
+    EXPECT_EQ(merged.annotations[0].value, 2);
+    EXPECT_EQ(merged.annotations[0].task, 5u);
+    EXPECT_EQ(merged.annotations[0].count, 2u);
+    EXPECT_EQ(merged.annotations[0].first, 10);
+  }
+}
+
 TEST(Moments, HistogramsOfOneSeriesAddUpAndOthersStayApart) {
   NamedSketch tagged = Histogram("wait", 2);
   tagged.series.tags = {{"call", "recv"}};
