@@ -11,6 +11,7 @@
 #include "daemon/tree/message.h"
 #include "daemon/tree/moments_delivery.h"
 #include "daemon/tree/moments_message.h"
+#include "daemon/tree/uplink.h"
 
 namespace sonde::tree {
 namespace {
@@ -279,6 +280,43 @@ TEST(MomentsSender, SendsAgainWhatWasUnderWayOnALostLink) {
   EXPECT_FALSE(sender.delivered());
   sender.OnAck({5});
   EXPECT_TRUE(sender.delivered());
+}
+
+std::vector<Type> Types(const FakeLink& link) {
+  std::vector<Type> types;
+  for (const auto& [type, payload] : link.sent) types.push_back(type);
+  return types;
+}
+
+TEST(Uplink, MomentsGoBeforeTheFrameAndAgainOverTheNextLink) {
+  Uplink uplink;
+  FakeLink control;
+  FakeLink parent;
+  uplink.AddMoments({{Remark("a", 1)}, {}, 0});
+  uplink.SetSchema(Schema::Make({}));
+  uplink.SendFrame(Frame());  // to nobody
+  uplink.Use(&control, false);
+  EXPECT_THAT(Types(control), ElementsAre(Type::kSchema, Type::kMoments));
+  uplink.AddMoments({{Remark("b", 1)}, {}, 0});
+  uplink.SendFrame(Frame());
+  EXPECT_THAT(Types(control),
+              ElementsAre(Type::kSchema, Type::kMoments, Type::kMoments, Type::kFrame));
+  uplink.OnMomentsAck(Encode(MomentsAck{1}));
+
+  uplink.Use(&parent, true);
+  EXPECT_THAT(Types(parent), ElementsAre(Type::kSchema)) << "the former link still delivers";
+  uplink.Forget(&control);
+  EXPECT_THAT(Types(parent), ElementsAre(Type::kSchema, Type::kMoments));
+  EXPECT_EQ(Decoded(parent.sent[1].second).sequence, 2u);
+  EXPECT_FALSE(uplink.moments_delivered());
+  uplink.OnMomentsAck(Encode(MomentsAck{2}));
+  EXPECT_TRUE(uplink.moments_delivered());
+  uplink.AddMoments({{Remark("c", 1)}, {}, 0});
+  uplink.SendFrame(Frame());
+  uplink.Forget(&parent);  // the only one there is
+  EXPECT_EQ(parent.sent.size(), 4u);
+  uplink.Use(&control, false);
+  EXPECT_EQ(Types(control).back(), Type::kMoments);
 }
 
 TEST(PartsSeen, TakesEachOnceInAnyOrder) {
