@@ -45,6 +45,7 @@ using Run = std::function<int(const Environment&)>;
 
 void RegisterDoctor(CLI::App& app, Run& run);
 void RegisterEvents(CLI::App& app, Run& run);
+void RegisterJoin(CLI::App& app, Run& run);
 void RegisterLs(CLI::App& app, Run& run);
 void RegisterPause(CLI::App& app, Run& run);
 void RegisterResume(CLI::App& app, Run& run);

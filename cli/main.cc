@@ -10,9 +10,9 @@ namespace sonde::cli {
 namespace {
 
 using Register = void (*)(CLI::App& app, Run& run);
-constexpr Register kSubcommands[] = {RegisterDoctor, RegisterEvents, RegisterLs,
-                                     RegisterPause,  RegisterResume, RegisterRun,
-                                     RegisterServe,  RegisterShow,   RegisterUrl};
+constexpr Register kSubcommands[] = {RegisterDoctor, RegisterEvents, RegisterJoin, RegisterLs,
+                                     RegisterPause,  RegisterResume, RegisterRun,  RegisterServe,
+                                     RegisterShow,   RegisterUrl};
 
 int Main(int argc, char** argv) {
   // What the archive writes is its user's alone. A reader that goes away is seen by write().

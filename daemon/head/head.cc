@@ -109,7 +109,11 @@ Status Head::Start(UniqueFd listen) {
         loop_.Post(
             [this, spec = std::move(spec), reply = std::move(reply)] { AskNodes(spec, reply); });
       },
-      [this](bool paused) { loop_.Post([this, paused] { PauseCounters(paused); }); });
+      [this](bool paused) { loop_.Post([this, paused] { PauseCounters(paused); }); },
+      [this](std::vector<uint32_t> nodes, std::string url) {
+        loop_.Post(
+            [this, nodes = std::move(nodes), url = std::move(url)] { JoinExporter(nodes, url); });
+      });
   serve_timer_ = loop_.After(kServeAfter, [this] { Serve(); });
   if (launch_.role == Role::kSolo && launch_.job.job_nodes > 1) {
     AddNote(
@@ -414,6 +418,13 @@ void Head::PauseCounters(bool paused) {
   }
   AddNote(fmt::format("the processors' counters were {} at {}, as the user asked",
                       paused ? "paused" : "resumed", FormatTime(Clock::System().Now())));
+}
+
+void Head::JoinExporter(const std::vector<uint32_t>& nodes, const std::string& url) {
+  for (const uint32_t index : nodes) {
+    const NodeState& node = nodes_[index];
+    if (node.control != nullptr) Send(*node.control, Type::kJoin, url);
+  }
 }
 
 void Head::AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> reply) {
