@@ -18,7 +18,7 @@ namespace sonde {
 
 class PhaseTrack {
  public:
-  static constexpr size_t kMaxPending = 128;
+  static constexpr size_t kMaxPending = 256;
 
   // kPhaseBegin or kPhaseEnd. Of several merged begins the first counts, of ends the last: between
   // them at least one task may have been in the phase.

@@ -9,13 +9,24 @@ const MAX_LANES = 3;   // above a chart; the timeline shows all
 const FEW_REMARKS = 40;  // of more, only ticks are drawn
 const MAX_TOLD = 6;    // lines in a tip
 
+// Whether two phases are ever at the same time; the intervals of each are in order and apart.
+function overlap(one, other) {
+  let i = 0, j = 0;
+  while (i < one.length && j < other.length) {
+    if (one[i].begin < other[j].end && other[j].begin < one[i].end) return true;
+    if (one[i].end <= other[j].end) ++i;
+    else ++j;
+  }
+  return false;
+}
+
 // Which lane each phase is in: the first in which nothing else is at any of its times, so that
 // phases that lie in each other stand below each other.
 function giveLanes(byName) {
   const lanes = [];
   for (const phase of byName) {
-    const free = lanes.findIndex((lane) => !lane.some((other) => phase.intervals.some((a) =>
-      other.intervals.some((b) => a.begin < b.end && b.begin < a.end))));
+    const free = lanes.findIndex((lane) =>
+      !lane.some((other) => overlap(phase.intervals, other.intervals)));
     phase.lane = free < 0 ? lanes.length : free;
     if (free < 0) lanes.push([phase]);
     else lanes[free].push(phase);
