@@ -57,7 +57,11 @@ void StepRecord::Seal() {
 
 void StepRecord::AddMoments(const collect::Moments& moments) {
   const std::lock_guard lock(mutex_);
-  for (const Annotation& annotation : moments.annotations) moments_.Add(annotation);
+  // In the order in which things were said, in which figures are then listed.
+  std::vector<Annotation> annotations = moments.annotations;
+  std::stable_sort(annotations.begin(), annotations.end(),
+                   [](const Annotation& a, const Annotation& b) { return a.first < b.first; });
+  for (const Annotation& annotation : annotations) moments_.Add(annotation);
   for (const NamedSketch& sketch : moments.sketches) moments_.Add(sketch);
   moments_.AddLost(moments.lost);
 }

@@ -122,6 +122,7 @@ TEST(Record, WhatTheApplicationTellsIsInItsProfile) {
   job.start = kStart;
   StepRecord record(job);
   collect::Moments moments;
+  moments.annotations.reserve(3);
   Annotation& begin = moments.annotations.emplace_back();
   begin.kind = AnnotationKind::kPhaseBegin;
   begin.text = "solve";
@@ -130,6 +131,10 @@ TEST(Record, WhatTheApplicationTellsIsInItsProfile) {
   figure.kind = AnnotationKind::kFigure;
   figure.text = "speed";
   figure.value = 7;
+  figure.first = figure.last = At(2);
+  Annotation& earlier = moments.annotations.emplace_back(figure);
+  earlier.text = "zeal";
+  earlier.first = earlier.last = At(1);
   NamedSketch& sketch = moments.sketches.emplace_back();
   sketch.series = Named("wait", MetricType::kHistogram);
   sketch.sketch.Add(100, 5);
@@ -140,8 +145,9 @@ TEST(Record, WhatTheApplicationTellsIsInItsProfile) {
   EXPECT_EQ(profile.moments.phases[0].begin, At(1));
   ASSERT_EQ(profile.moments.distributions.size(), 1u);
   EXPECT_EQ(profile.moments.distributions[0].sketch.count(), 10u);
-  ASSERT_EQ(profile.job.figures.size(), 1u);
-  EXPECT_EQ(profile.job.figures[0].value, 7);
+  ASSERT_EQ(profile.job.figures.size(), 2u);
+  EXPECT_EQ(profile.job.figures[0].name, "zeal") << "said first";
+  EXPECT_EQ(profile.job.figures[1].value, 7);
   EXPECT_EQ(record.Description().figures, profile.job.figures) << "in lists of jobs, too";
   ASSERT_EQ(profile.job.notes.size(), 1u);
   EXPECT_THAT(profile.job.notes[0], testing::StartsWith("2 remarks, phases, figures"));
