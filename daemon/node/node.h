@@ -22,6 +22,7 @@
 
 #include "core/config.h"
 #include "daemon/collect/job/app.h"
+#include "daemon/collect/job/moments.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
 #include "daemon/node/joiner.h"
@@ -91,6 +92,7 @@ class Node {
   void OnMerged(const tree::Frame& frame);
   void PrepareOwn();
   void SendOwn(Nanos time, bool final);
+  void AddOwnMoments();
   void UpdateUplinkSchema();
   void OnQuery(std::string_view payload);
 
@@ -119,6 +121,8 @@ class Node {
   bool schema_changed_ = true;
 
   UniqueFd app_listener_;
+  // What the application told since the last call; empty without a socket for it.
+  std::function<collect::Moments()> take_moments_;
   Recorder recorder_;
   tree::QueryFanout queries_;
   tree::TickMerger merger_;
