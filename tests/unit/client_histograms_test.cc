@@ -225,12 +225,12 @@ TEST_F(AppHistogram, ThreadsShareWhenAllDistributionsAreTaken) {
     EXPECT_EQ(sketch.min(), 1) << name;
     EXPECT_EQ(sketch.max(), 128) << name;
   }
-  app.Do("observe h0 0.25");
-  app.Do("observe h0 1000");
-  Read("");
+  app.Do("histogram shared");
+  for (const char* value : {"1", "0.25", "1000"}) app.Do(std::string("observe shared ") + value);
+  EXPECT_EQ(Read("shared_count{task=\"3\"}"), 3);
   Take();
-  EXPECT_EQ(came_["h0"].min(), 0.25);
-  EXPECT_EQ(came_["h0"].max(), 1000);
+  EXPECT_EQ(came_["shared"].min(), 0.25);
+  EXPECT_EQ(came_["shared"].max(), 1000);
 }
 
 TEST_F(AppHistogram, IsTakenOnceWhileItIsWritten) {
