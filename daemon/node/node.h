@@ -24,6 +24,7 @@
 #include "daemon/collect/job/app.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
+#include "daemon/node/ask_desk.h"
 #include "daemon/node/recorder.h"
 #include "daemon/tree/child_links.h"
 #include "daemon/tree/children.h"
@@ -69,6 +70,7 @@ class Node {
   // Time.
   void Start();
   void OpenAppSocket();
+  void OpenAskDesk();
   using Extent = collect::Sampler::Extent;
   void Sample(Nanos time, Extent extent);
   collect::DaemonState DescribeDaemon() const;
@@ -92,6 +94,7 @@ class Node {
   void SendOwn(Nanos time, bool final);
   void UpdateUplinkSchema();
   void OnQuery(std::string_view payload);
+  void OnAnswer(std::string_view payload);
 
   // Fabric.
   void WithFabric(const std::function<void(tree::Fabric&)>& then);
@@ -118,6 +121,7 @@ class Node {
   bool schema_changed_ = true;
 
   UniqueFd app_listener_;
+  std::unique_ptr<AskDesk> desk_;  // nullptr: nobody can ask
   Recorder recorder_;
   tree::QueryFanout queries_;
   tree::TickMerger merger_;
