@@ -1,0 +1,119 @@
+"""Programs of a step that ask about the step they are part of, on a real Slurm."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+from conftest import BUILD, OTHER_USER, ROOT, sonded_processes
+from telemetry import Step
+
+LEVEL_1 = ("--telemetry-level=1", "--telemetry-period=100ms")
+HEADERS = ("sonde.h", "sonde_query.h", "sonde_query.hpp")
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(cluster):
+    cluster.conf("")
+    yield
+    cluster.cancel_all()
+    cluster.wait_for(lambda: not cluster.leftovers(), "the end of all daemons", 8)
+
+
+@pytest.fixture(scope="module")
+def programs(cluster):
+    """Where the cluster's users find the programs, with the library beside them."""
+    directory = cluster.dir / "ask"
+    directory.mkdir()
+    directory.chmod(0o777)
+    shutil.copy(BUILD / "libclient" / "libsonde.so.1", directory)
+    flags = ["-I", ROOT, f"-L{BUILD / 'libclient'}", "-Wl,-rpath,$ORIGIN"]
+    source = ROOT / "tests" / "cluster" / "ask.c"
+    subprocess.run(["cc", "-Wall", "-o", directory / "ask", source, *flags, "-lsonde"], check=True)
+    return directory
+
+
+class Asking(Step):
+    """A step of four nodes, of which the first asks."""
+
+    def __init__(self, cluster, programs, *words, options=()):
+        self.done = programs / f"done.{Step.count}"
+        super().__init__(
+            cluster, ["srun", "-N4", *LEVEL_1, *options, *words, self.done], env={"PYTHONPATH": programs}
+        )
+
+    def lines(self):
+        code, _ = self.wait(60)
+        assert code == 0, self.stdout + self.stderr
+        return self.stdout.splitlines()
+
+
+VALUES = [
+    "metric ask_value bytes gauge 1 'What is asked for' 1 kind=test",
+    "sum nodes 4/4: all=100",
+    "max nodes 4/4: all=40",
+    "by_host nodes 4/4: n1=10 n2=20 n3=30 n4=40",
+    "by_task nodes 4/4: 0=10 1=20 2=30 3=40",
+    "filtered nodes 4/4: all=50",
+    "without_n1 nodes 4/4: all=90",
+    "total nodes 4/4: all=1000",
+    "rate nodes 4/4: all=0",
+]
+
+
+def test_a_program_in_c_gets_exactly_what_was_set(cluster, programs):
+    assert Asking(cluster, programs, programs / "ask", "values").lines() == VALUES
+
+
+def test_a_watch_calls_once_each_time(cluster, programs):
+    lines = Asking(cluster, programs, programs / "ask", "watch").lines()
+    assert lines[:4] == ["true 7", "over 2", "true 7", "over 2"]
+    assert "expected a comparison" in lines[4] and len(lines) == 5
+
+
+def test_wrong_questions_are_told_what_was_expected(cluster, programs):
+    lines = Asking(cluster, programs, programs / "ask", "wrong").lines()
+    assert lines[0] == "34 the step has no metric 'no_such_metric' so far"
+    expected = ["metric", "expected one of sum, avg", "1m-avg", "expected literal_or", "end must lie"]
+    for line, words in zip(lines[1:6], expected, strict=True):
+        assert line.startswith("4 ") and words in line
+    assert lines[6] == "still nodes 4/4: all=10"
+
+
+def test_a_question_ends_in_time_when_the_head_is_killed(cluster, programs):
+    step = Asking(cluster, programs, programs / "ask", "lost")
+    step.wait_output("ready")
+    (head,) = [
+        pid for pid, command in sonded_processes() if "--head" in command and command.endswith(step.id)
+    ]
+    os.kill(head, signal.SIGKILL)
+    (line,) = [line for line in step.lines() if line != "ready"]
+    assert re.fullmatch(r"code 33 in time 1: .*(head|daemon).*", line), line
+
+
+STRANGER = """
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect("\\0" + sys.argv[1])
+s.settimeout(10)
+try:
+    s.send(b"\\0" * 8 + b"\\1" + b"\\0" * 7 + b"SNDEASK1" + b"\\1" + b"\\0" * 7)
+    print(repr(s.recv(100)))
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+def test_another_user_is_refused(cluster, programs):
+    step = Asking(cluster, programs, programs / "ask", "lost")
+    step.wait_output("ready")
+    lines = open("/proc/net/unix", encoding="ascii").read()
+    names = set(re.findall(rf"@(sonde/\S*/{re.escape(step.id)}\.\S+\.ask)", lines))
+    assert len(names) == 4
+    words = ["/usr/bin/python3", "-c", STRANGER, next(iter(names))]
+    done = cluster.run(words, user=OTHER_USER)
+    assert done.stdout.strip() in ("b''", "ConnectionResetError", "BrokenPipeError"), done
+    # The step's own user is let in: it is refused for who it is, not for what it says.
+    assert b"SNDEASK1" in eval(cluster.run(words).stdout)
