@@ -4,6 +4,7 @@
  * does what the first argument says and prints what it learns, and the others wait for the file that
  * the second one names.
  *
+ *   set     nothing more, and rank 0 ends
  *   values  what is measured, and its values job-wide, by host and by task
  *   watch   sets ask_pulse above its bound twice and prints every call of a watch
  *   lost    prints "ready" and asks until the head is gone; then how the question ended
@@ -63,6 +64,20 @@ static void print_answer(const char* name, const sonde_question_t* question, con
   sonde_result_free(result);
 }
 
+static int began, ended;
+
+static void tell(void* data, const sonde_event_t* event) {
+  (void)data;
+  ++*(event->is_true ? &began : &ended);
+  printf("%s %g\n", event->is_true ? "true" : "over", event->value);
+}
+
+static void wait_until(const int* count, int wanted) {
+  while (*count < wanted) {
+    if (sonde_query_poll(query, PATIENCE_MS) <= 0) fail("poll");
+  }
+}
+
 static void values(void) {
   sonde_list_t* list;
   if (sonde_query_list(query, "ask_value", PATIENCE_MS, &list) != SONDE_OK) fail("list");
@@ -94,23 +109,14 @@ static void values(void) {
   question = (sonde_question_t){
       .metric = "ask_total", .aggregator = "sum", .downsample = "0all-max", .last_seconds = 60};
   print_answer("total", &question, NULL);
-  question = (sonde_question_t){
-      .metric = "ask_total", .aggregator = "sum", .flags = SONDE_RATE, .last_seconds = 2};
-  print_answer("rate", &question, NULL);
-}
-
-static int began, ended;
-
-static void tell(void* data, const sonde_event_t* event) {
-  (void)data;
-  ++*(event->is_true ? &began : &ended);
-  printf("%s %g\n", event->is_true ? "true" : "over", event->value);
-}
-
-static void wait_until(const int* count, int wanted) {
-  while (*count < wanted) {
-    if (sonde_query_poll(query, PATIENCE_MS) <= 0) fail("poll");
+  /* Nobody adds any more, at every tick from some on. */
+  if (sonde_query_watch(query, "ask_total sum rate == 0 for 200ms", 0, &tell, NULL) == 0) {
+    fail("watch");
   }
+  wait_until(&began, 1);
+  question = (sonde_question_t){
+      .metric = "ask_total", .aggregator = "sum", .flags = SONDE_RATE, .last_seconds = 0.2};
+  print_answer("rate", &question, NULL);
 }
 
 /* More ticks than the condition needs, of which none may call back. */
@@ -183,6 +189,7 @@ int main(int argc, char** argv) {
     while (stat(argv[2], &info) != 0) usleep(20000);
     return 0;
   }
+  if (strcmp(argv[1], "set") == 0) return 0;
   int code;
   query = sonde_query_open(10000, &code);
   if (query == NULL) {

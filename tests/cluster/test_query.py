@@ -1,5 +1,6 @@
 """Programs of a step that ask about the step they are part of, on a real Slurm."""
 
+import ast
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ from conftest import BUILD, OTHER_USER, ROOT, sonded_processes
 from telemetry import Step
 
 LEVEL_1 = ("--telemetry-level=1", "--telemetry-period=100ms")
-HEADERS = ("sonde.h", "sonde_query.h", "sonde_query.hpp")
+PYTHON = "/usr/bin/python3"
 
 
 @pytest.fixture(autouse=True)
@@ -32,17 +33,18 @@ def programs(cluster):
     flags = ["-I", ROOT, f"-L{BUILD / 'libclient'}", "-Wl,-rpath,$ORIGIN"]
     source = ROOT / "tests" / "cluster" / "ask.c"
     subprocess.run(["cc", "-Wall", "-o", directory / "ask", source, *flags, "-lsonde"], check=True)
+    shutil.copytree(ROOT / "libclient" / "python" / "sonde", directory / "sonde")
+    shutil.copy(ROOT / "tests" / "cluster" / "ask.py", directory)
     return directory
 
 
 class Asking(Step):
     """A step of four nodes, of which the first asks."""
 
-    def __init__(self, cluster, programs, *words, options=()):
+    def __init__(self, cluster, programs, *words):
         self.done = programs / f"done.{Step.count}"
-        super().__init__(
-            cluster, ["srun", "-N4", *LEVEL_1, *options, *words, self.done], env={"PYTHONPATH": programs}
-        )
+        environment = {"PYTHONPATH": str(programs), "LD_LIBRARY_PATH": str(programs)}
+        super().__init__(cluster, ["srun", "-N4", *LEVEL_1, *words, self.done], env=environment)
 
     def lines(self):
         code, _ = self.wait(60)
@@ -59,12 +61,45 @@ VALUES = [
     "filtered nodes 4/4: all=50",
     "without_n1 nodes 4/4: all=90",
     "total nodes 4/4: all=1000",
+    "true 0",
     "rate nodes 4/4: all=0",
 ]
 
 
 def test_a_program_in_c_gets_exactly_what_was_set(cluster, programs):
     assert Asking(cluster, programs, programs / "ask", "values").lines() == VALUES
+
+
+def python_on_the_first(programs, what):
+    """Rank 0 sets its values as the others do, and goes on as ask.py."""
+    asks = f"[ $SLURM_PROCID = 0 ] && exec {PYTHON} {programs}/ask.py {what} $0"
+    return ["bash", "-c", f"{programs}/ask set $0; {asks}; true"]
+
+
+def test_a_program_in_python_gets_exactly_what_was_set(cluster, programs):
+    lines = Asking(cluster, programs, *python_on_the_first(programs, "VALUES")).lines()
+    assert lines == [
+        "ask_value bytes What is asked for gauge 1 {'kind': 'test'}",
+        "sum all=100",
+        "by_host n1=10 n2=20 n3=30 n4=40",
+        "by_task 0=10 1=20 2=30 3=40",
+        "filtered all=50",
+        "wildcard all=10",
+        "total all=1000",
+        "True the step has no metric 'no_such_metric' so far",
+        lines[8],
+    ]
+    assert lines[8].startswith("True 'not a name' is no metric name")
+
+
+def test_python_calls_back_from_a_thread(cluster, programs):
+    step = Asking(cluster, programs, *python_on_the_first(programs, "BACKGROUND"))
+    lines = step.lines()
+    assert lines == [
+        "('n3', 30.0, 'sonde-query') ('n4', 40.0, 'sonde-query')",
+        "said the callback",
+    ]
+    assert step.stderr.count("RuntimeError: said the callback") == 2
 
 
 def test_a_watch_calls_once_each_time(cluster, programs):
@@ -116,4 +151,4 @@ def test_another_user_is_refused(cluster, programs):
     done = cluster.run(words, user=OTHER_USER)
     assert done.stdout.strip() in ("b''", "ConnectionResetError", "BrokenPipeError"), done
     # The step's own user is let in: it is refused for who it is, not for what it says.
-    assert b"SNDEASK1" in eval(cluster.run(words).stdout)
+    assert b"SNDEASK1" in ast.literal_eval(cluster.run(words).stdout)

@@ -20,6 +20,7 @@ opens a Query of its own.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import select
@@ -406,12 +407,14 @@ class Query:
 
     def poll(self, timeout: Optional[float] = 0.0) -> int:
         """Waits so long for news (None: for ever) and calls back; how many calls that were. What a
-        callback raises comes out here."""
+        callback raises comes out here; of several, the first, and the others are printed."""
         with self._lock:
             calls = self._lib.sonde_query_poll(self._handle, _milliseconds(timeout)) if self else 0
             if self._raised:
-                raised, self._raised = self._raised[0], []
-                raise raised
+                raised, self._raised = self._raised, []
+                for one in raised[1:]:
+                    traceback.print_exception(type(one), one, one.__traceback__)
+                raise raised[0]
             if calls < 0:
                 self._check(-calls)
             return calls
@@ -425,6 +428,7 @@ class Query:
             if self._thread is not None or not self:
                 return
             self._wake = os.pipe()
+            os.set_blocking(self._wake[1], False)
             self._thread = threading.Thread(
                 target=self._run, args=(self._wake[0],), name="sonde-query", daemon=True
             )
@@ -453,16 +457,17 @@ class Query:
             os.close(wake)
 
     def _poll_in_background(self) -> bool:
-        try:
-            while self.poll(0) > 0:
-                pass
-        except QueryError as error:
-            if error.code == LOST:
-                return False
-            traceback.print_exc(file=sys.stderr)
-        except Exception:  # of a callback
-            traceback.print_exc(file=sys.stderr)
-        return True
+        """Until there is no more to call; False if there never will be."""
+        while True:
+            try:
+                if self.poll(0) == 0:
+                    return True
+            except QueryError as error:
+                traceback.print_exc(file=sys.stderr)
+                if error.code == LOST:
+                    return False
+            except Exception:  # of a callback
+                traceback.print_exc(file=sys.stderr)
 
     # --- Parts of the above
 
@@ -498,7 +503,8 @@ class _Held:
     def __exit__(self, *_: object) -> None:
         wake = self._query._wake
         if wake is not None and threading.current_thread() is not self._query._thread:
-            os.write(wake[1], b"x")
+            with contextlib.suppress(BlockingIOError):  # it is full: the thread will wake up
+                os.write(wake[1], b"x")
         self._query._lock.release()
 
 
