@@ -196,7 +196,7 @@ typedef void (*sonde_watch_fn)(void* data, const sonde_event_t* event);
  *   METRIC[{tag=value,...}] [AGGREGATOR] [rate] [by KEY,...] COMPARISON NUMBER [for TIME]
  *
  *   heat_residual max > 10 for 3s
- *   node_memory_available_bytes by host < 1e9
+ *   node_memory_MemAvailable_bytes by host < 1e9
  *   phase_seconds_total{phase=io} sum rate by host,task >= 0.5 for 1m
  *
  * A tag's value may be a|b, or a pattern with *; "!=" leaves values out. COMPARISON: > >= < <= ==

@@ -1,8 +1,8 @@
 /* A task of a step that asks about the step it is part of: for test_query.py.
  *
  * Every rank sets ask_value to 10 * (rank + 1) and adds 100 * (rank + 1) to ask_total; rank 0 then
- * does what the first argument says and prints what it learns, and the others wait for the file that
- * the second one names.
+ * does what the first argument says and prints what it learns, and the others wait for the file
+ * that the second one names.
  *
  *   set     nothing more, and rank 0 ends
  *   values  what is measured, and its values job-wide, by host and by task
