@@ -41,7 +41,7 @@ void TryFrames(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 15) {
+  switch (data[0] % 17) {
     case 0:
       TryDecode<Hello>(bytes);
       break;
@@ -80,6 +80,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 12:
       TryFrames(bytes);
+      break;
+    case 15:
+      TryDecode<AskMessage>(bytes);
+      break;
+    case 16:
+      TryDecode<AnswerMessage>(bytes);
       break;
     case 13:
       (void)ParseLaunchMessage(bytes).ok();

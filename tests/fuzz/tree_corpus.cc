@@ -37,8 +37,10 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "ack", 9, Encode(BlockAck{1, "system", 3}));
   Save(folder, "query", 10, Encode(QueryMessage{7, query}));
   Save(folder, "reply", 11, Encode(ReplyMessage{7, 2, {"one", "two"}}));
-  // Its upper half is the type of the message: 29 is 1, kHello, and chooses 14.
-  Save(folder, "handshake", 29, Encode(Hello{kProtocolVersion, nonce}));
+  Save(folder, "ask", 15, Encode(AskMessage{9, 3, query}));
+  Save(folder, "answer", 16, Encode(AnswerMessage{9, 66, "body"}));
+  // Its upper half is the type of the message: 31 is 1, kHello, and chooses 14.
+  Save(folder, "handshake", 31, Encode(Hello{kProtocolVersion, nonce}));
 }
 
 // Values of no node, of one and of many.
