@@ -10,9 +10,10 @@ namespace sonde::cli {
 namespace {
 
 using Register = void (*)(CLI::App& app, Run& run);
-constexpr Register kSubcommands[] = {RegisterDoctor, RegisterEvents, RegisterLs,
-                                     RegisterPause,  RegisterResume, RegisterRun,
-                                     RegisterServe,  RegisterShow,   RegisterUrl};
+constexpr Register kSubcommands[] = {
+    RegisterAnnotate, RegisterDoctor, RegisterEvents, RegisterFigure, RegisterJoin,
+    RegisterLs,       RegisterPause,  RegisterPhase,  RegisterPut,    RegisterResume,
+    RegisterRun,      RegisterServe,  RegisterShow,   RegisterUrl};
 
 int Main(int argc, char** argv) {
   // What the archive writes is its user's alone. A reader that goes away is seen by write().

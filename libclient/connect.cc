@@ -1,6 +1,7 @@
 #include "libclient/connect.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,14 @@ int Connection::Level() {
     welcome_ = true;
   }
   return level_;
+}
+
+bool Connection::Alive() const {
+  struct stat info;
+  if (fd_ < 0 || fstat(fd_, &info) != 0 || info.st_ino != inode_) return false;
+  // Its answer may still lie there unread, so only the end tells.
+  pollfd end = {fd_, 0, 0};
+  return poll(&end, 1, 0) == 0;
 }
 
 void Connection::Close() {

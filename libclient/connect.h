@@ -24,6 +24,9 @@ class Connection {
   // Never waits.
   int Level();
 
+  // Whether the daemon is still at the other end. Never waits.
+  bool Alive() const;
+
   // Closes the descriptor if it is still ours: applications close descriptors they did not open.
   // Async-signal-safe.
   void Close();

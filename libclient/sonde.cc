@@ -108,6 +108,11 @@ SONDE_EXPORT void sonde_finalize(void) {
   sonde::client::Finish(SONDE_OK, "sonde_finalize");
 }
 
+SONDE_EXPORT int sonde_attached(void) {
+  const sonde::client::Lock lock;
+  return sonde::client::Recording() && sonde::client::library.connection.Alive() ? 1 : 0;
+}
+
 SONDE_EXPORT int sonde_status(void) { return sonde::client::ThreadStatus(); }
 
 SONDE_EXPORT const char* sonde_error(void) {

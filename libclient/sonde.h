@@ -118,6 +118,11 @@ int sonde_figure(const char* name, double value, const char* unit);
  * nowhere. */
 void sonde_finalize(void);
 
+/* 1 while this process is attached to a daemon that lives, else 0: before the first registration,
+ * without telemetry, and once the step's daemon has gone. For programs that run on beside a step.
+ */
+int sonde_attached(void);
+
 /* How the calling thread's last sonde_init, registration, moment or sonde_finalize went. */
 int sonde_status(void);
 

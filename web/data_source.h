@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "profiles/profile.h"
 #include "series/query.h"
+#include "web/scrape_target.h"
 
 namespace sonde::web {
 
@@ -46,6 +47,15 @@ class DataSource {
   // again. kInvalid for a step that counts nothing, kNotFound for one that does not run.
   virtual Status PauseCounters(const JobStep& id, bool /*paused*/) const {
     return {Code::kNotFound, "step " + id.ToString() + " does not run any more"};
+  }
+
+  // Has nodes of a running step scrape an exporter until the step ends: the one named, all ("*"),
+  // or for "" the one that the target's host names, else the first. Gives their names; that they
+  // could reach it is told by the metric join_up. kNotFound as above, or for a node the step has
+  // not.
+  virtual Result<std::string> Join(const JobStep& id, const ScrapeTarget& /*target*/,
+                                   const std::string& /*node*/) const {
+    return Status(Code::kNotFound, "step " + id.ToString() + " does not run any more");
   }
 };
 

@@ -44,5 +44,6 @@ std::span<const Route> ProfileRoutes();
 std::span<const Route> SeriesRoutes();
 std::span<const Route> OpenTsdbRoutes();
 std::span<const Route> CounterRoutes();
+std::span<const Route> JoinRoutes();
 
 }  // namespace sonde::web

@@ -7,9 +7,11 @@
 #include <csignal>
 
 #include "core/log.h"
+#include "daemon/head/end_state.h"
 #include "daemon/own_cost.h"
 #include "daemon/tree/auth.h"
 #include "profiles/report.h"
+#include "profiles/summary.h"
 
 namespace sonde::head {
 
@@ -48,16 +50,6 @@ StepKey RandomKey() {
 
 // Ticks wait that long for a node that changes its link.
 Nanos HandOver(Nanos period) { return std::max(2 * period, 200 * kMillisecond); }
-
-// slurmstepd tells of every task's end; if it was killed, nobody knows.
-bool EndUnknown(const tree::Bye& ends) { return ends.launcher_gone && ends.exit_status == 0; }
-
-EndState StateOf(const tree::Bye& ends) {
-  if (EndUnknown(ends)) return EndState::kLost;
-  const int signal = ends.exit_status & 0x7f;
-  if (signal == SIGTERM || signal == SIGKILL || signal == SIGINT) return EndState::kCancelled;
-  return ends.exit_status == 0 ? EndState::kCompleted : EndState::kFailed;
-}
 
 void Merge(tree::Bye& all, const tree::Bye& one) {
   all.exit_status = std::max(all.exit_status, one.exit_status);
@@ -106,7 +98,11 @@ Status Head::Start(UniqueFd listen) {
         loop_.Post(
             [this, spec = std::move(spec), reply = std::move(reply)] { AskNodes(spec, reply); });
       },
-      [this](bool paused) { loop_.Post([this, paused] { PauseCounters(paused); }); });
+      [this](bool paused) { loop_.Post([this, paused] { PauseCounters(paused); }); },
+      [this](std::vector<uint32_t> nodes, std::string url) {
+        loop_.Post(
+            [this, nodes = std::move(nodes), url = std::move(url)] { JoinExporter(nodes, url); });
+      });
   questions_ =
       std::make_unique<Questions>(loop_, source_, record_, launch_.job.period,
                                   [this](uint32_t node, const tree::AnswerMessage& answer) {
@@ -421,6 +417,13 @@ void Head::PauseCounters(bool paused) {
                       paused ? "paused" : "resumed", FormatTime(Clock::System().Now())));
 }
 
+void Head::JoinExporter(const std::vector<uint32_t>& nodes, const std::string& url) {
+  for (const uint32_t index : nodes) {
+    const NodeState& node = nodes_[index];
+    if (node.control != nullptr) Send(*node.control, Type::kJoin, url);
+  }
+}
+
 void Head::AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> reply) {
   constexpr Nanos kPatience = 2 * kSecond;
   queries_.Ask({next_query_++, std::move(spec)}, children_.Active(), "", kPatience,
@@ -456,11 +459,12 @@ void Head::Seal() {
   merger_.EmitUpTo(now);
   record_.Append(merger_.Final(now), merger_.series());
   record_.Seal();
+  const double kills = OutOfMemoryKills(record_.Snapshot());
   record_.Update([&](JobDescription& j) {
     j.end = now;
     j.coverage = coverage_.AtEnd(j.expected_nodes);
     j.exit_status = ends_.exit_status;
-    j.state = byes_ == 0 ? EndState::kLost : StateOf(ends_);
+    j.state = byes_ == 0 ? EndState::kLost : StateOf(ends_, kills);
   });
   if (nodes_.size() < expected_nodes_) {
     AddNote(fmt::format("{} of {} nodes never reported: is Sonde installed there?",

@@ -100,6 +100,7 @@ class Head {
   void Serve();
   void AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> reply);
   void PauseCounters(bool paused);
+  void JoinExporter(const std::vector<uint32_t>& nodes, const std::string& url);
 
   // The end.
   void CheckNodesDone();

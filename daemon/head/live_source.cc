@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/hostlist.h"
+
 namespace sonde::head {
 namespace {
 
@@ -96,6 +98,31 @@ Status LiveSource::PauseCounters(const JobStep& id, bool paused) const {
   }
   pause_(paused);
   return {};
+}
+
+Result<std::string> LiveSource::Join(const JobStep& id, const web::ScrapeTarget& target,
+                                     const std::string& node) const {
+  const Result<Profile> profile = GetProfile(id);
+  if (!profile.ok()) return profile.status();
+  const std::vector<NodeInfo>& nodes = profile->job.nodes;
+  const std::string& wanted = node.empty() ? target.host : node;
+  std::vector<uint32_t> chosen;
+  std::vector<std::string> hosts;
+  for (uint32_t i = 0; i < nodes.size(); ++i) {
+    if (node != "*" && nodes[i].host != wanted) continue;
+    chosen.push_back(i);
+    hosts.push_back(nodes[i].host);
+  }
+  if (chosen.empty() && node.empty() && !nodes.empty()) {
+    chosen = {0};
+    hosts = {nodes[0].host};
+  }
+  if (chosen.empty()) {
+    return Status(Code::kNotFound,
+                  fmt::format("step {} has no node '{}'", profile->job.id.ToString(), node));
+  }
+  join_(std::move(chosen), target.Url());
+  return CompressHosts(hosts);
 }
 
 Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,

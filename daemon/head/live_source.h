@@ -24,14 +24,19 @@ class LiveSource final : public web::DataSource {
   // Tells the nodes to leave the processors' counters to others, or to count; from any thread.
   using PauseCountersOf = std::function<void(bool paused)>;
 
-  LiveSource(const StepRecord& record, AskNodes ask, PauseCountersOf pause)
-      : record_(record), ask_(std::move(ask)), pause_(std::move(pause)) {}
+  // Has the nodes of these indexes scrape an exporter; from any thread.
+  using JoinOn = std::function<void(std::vector<uint32_t> nodes, std::string url)>;
+
+  LiveSource(const StepRecord& record, AskNodes ask, PauseCountersOf pause, JoinOn join)
+      : record_(record), ask_(std::move(ask)), pause_(std::move(pause)), join_(std::move(join)) {}
 
   Result<std::vector<JobDescription>> Jobs(size_t limit) const override;
   Result<Profile> GetProfile(const JobStep& id) const override;
   Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
   Status PauseCounters(const JobStep& id, bool paused) const override;
+  Result<std::string> Join(const JobStep& id, const web::ScrapeTarget& target,
+                           const std::string& node) const override;
 
  private:
   Result<web::Answer> FromReduced(const QuerySpec& spec, const JobDescription& job) const;
@@ -40,6 +45,7 @@ class LiveSource final : public web::DataSource {
   const StepRecord& record_;
   AskNodes ask_;
   PauseCountersOf pause_;
+  JoinOn join_;
 };
 
 }  // namespace sonde::head

@@ -42,7 +42,9 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
       children_(merger_, queries_, 2 * launch.job.period,
                 [this](const tree::BlockMessage& block) { uplink_.PassOn(block); }),
       fabric_(loop),
-      child_links_(loop, launch_.key, children_, [this] { CheckChildrenDone(); }) {
+      child_links_(loop, launch_.key, children_, [this] { CheckChildrenDone(); }),
+      joiner_(loop, launch_.socket, launch_.job.level,
+              [this](std::string note) { Note(std::move(note)); }) {
   uplink_.SetKeepLimit(config.node_memory);
   recorder_.SetOnSeal([this](std::string_view group, const SealedBlock& block) {
     uplink_.SendBlock(index_, std::string(group), block);
@@ -218,6 +220,8 @@ void Node::OnControlMessage(uint8_t type, std::string_view payload) {
     case Type::kCounters:
       if (payload.size() == 1) recorder_.sampler().PauseCounters(payload[0] != 0);
       return;
+    case Type::kJoin:
+      return joiner_.Start(std::string(payload));
     case Type::kByeAck:
       bye_acked_ = true;
       return CheckDelivered();

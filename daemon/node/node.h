@@ -25,6 +25,7 @@
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
 #include "daemon/node/ask_desk.h"
+#include "daemon/node/joiner.h"
 #include "daemon/node/recorder.h"
 #include "daemon/tree/child_links.h"
 #include "daemon/tree/children.h"
@@ -145,6 +146,7 @@ class Node {
   bool parent_proven_ = false;
   uint64_t sent_before_ = 0;  // over links to parents that are gone
   tree::ChildLinks child_links_;
+  Joiner joiner_;
 
   Nanos next_tick_ = INT64_MAX;
   Loop::TimerId tick_timer_ = 0;

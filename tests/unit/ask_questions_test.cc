@@ -44,7 +44,7 @@ class Asked : public testing::Test {
             if (answer_nodes_) reply(tree::ReplyMessage{0, 2, {PartOf("n1", 1), PartOf("n2", 2)}});
           });
         },
-        [](bool) {});
+        [](bool) {}, [](const std::vector<uint32_t>&, const std::string&) {});
     questions_ =
         std::make_unique<Questions>(loop_, source_, *record_, kSecond,
                                     [this](uint32_t node, const tree::AnswerMessage& answer) {

@@ -1,0 +1,196 @@
+// sonde join: scrapes a Prometheus or OpenMetrics exporter into the metrics of the step.
+//
+// A process of the step like any other that uses libsonde: it registers what the exporter serves
+// and sets it after every scrape. It ends with the step.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+
+#include "cli/command.h"
+#include "cli/join/joined.h"
+#include "cli/join/scrape.h"
+#include "cli/join/step.h"
+#include "core/options.h"
+#include "libclient/sonde.h"
+
+namespace sonde::cli {
+namespace {
+
+struct Options {
+  std::string target;
+  std::string every = "1";
+  std::string wait = "10";
+  int level = 1;
+  size_t max_series = 10000;
+  size_t max_megabytes = 16;
+  bool foreground = false;
+};
+
+constexpr Nanos kTimeoutLimit = 10 * kSecond;
+
+volatile std::sig_atomic_t stopped = 0;
+
+void OnSignal(int /*signal*/) { stopped = 1; }
+
+// SIGTERM and SIGINT end the waiting below; what was scraped is recorded by then.
+void HandleSignals() {
+  struct sigaction action = {};
+  action.sa_handler = &OnSignal;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+void SleepUntil(Nanos time) {
+  const timespec until = {time / kSecond, time % kSecond};
+  while (stopped == 0 && clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+  }
+}
+
+class Scraper {
+ public:
+  Scraper(const Options& options, web::ScrapeTarget target, Nanos period)
+      : target_(std::move(target)),
+        period_(period),
+        max_bytes_(options.max_megabytes << 20),
+        joined_({.instance = target_.Instance(),
+                 .level = options.level,
+                 .max_series = options.max_series,
+                 .step_start = join::StepStart()},
+                sink_) {}
+
+  // What one scrape came to.
+  Status Once() {
+    const Nanos start = Clock::System().Now();
+    const Result<std::string> text =
+        join::Scrape(target_, std::min(period_, kTimeoutLimit), max_bytes_);
+    if (!text.ok()) {
+      joined_.Lose();
+      return text.status();
+    }
+    const double seconds = static_cast<double>(Clock::System().Now() - start) / kSecond;
+    return joined_.Take(*text, seconds).Within("scrape " + target_.Url());
+  }
+
+  // Until the step ends. Says when scrapes begin to fail and when they work again.
+  void Run() {
+    bool failing = false;
+    while (stopped == 0 && sonde_attached() != 0) {
+      const Status status = Once();
+      if (status.ok() == failing) {
+        Note(status.ok() ? fmt::format("{} answers again", target_.Url())
+                         : std::string(status.message()));
+      }
+      failing = !status.ok();
+      SleepUntil((Clock::System().Now() / period_ + 1) * period_);
+    }
+  }
+
+ private:
+  web::ScrapeTarget target_;
+  Nanos period_;
+  size_t max_bytes_;
+  join::StepSink sink_;
+  join::Joined joined_;
+};
+
+class NullSink final : public join::Sink {
+ public:
+  void* Register(const Series& /*series*/) override { return this; }
+  void Set(void* /*handle*/, double /*value*/) override {}
+  void Add(void* /*handle*/, double /*value*/) override {}
+};
+
+// Scrapes once without recording, so that mistakes show while somebody looks. An exporter that is
+// only being started may take a while to answer.
+Status TryOut(const Options& options, const web::ScrapeTarget& target, Nanos period, Nanos wait) {
+  const Nanos deadline = Clock::System().Now() + wait;
+  Result<std::string> text = Status(Code::kInternal, "not tried");
+  for (;;) {
+    text = join::Scrape(target, std::min(period, kTimeoutLimit), options.max_megabytes << 20);
+    const Nanos now = Clock::System().Now();
+    if (text.ok() || text.status().code() == Code::kLimit || now >= deadline || stopped != 0) break;
+    SleepUntil(now + kSecond / 5);
+  }
+  if (!text.ok()) return text.status();
+  NullSink sink;
+  join::Joined joined({.instance = target.Instance(), .max_series = options.max_series}, sink);
+  SONDE_RETURN_IF_ERROR(joined.Take(*text, 0).Within("scrape " + target.Url()));
+  if (joined.series() == 0) return {Code::kCorrupt, target.Url() + " serves no metrics"};
+  Note(
+      fmt::format("{}: {} series every {}", target.Url(), joined.series(), FormatDuration(period)));
+  if (joined.left_out() > 0) {
+    Note(fmt::format("{} series are not recorded, such as {}", joined.left_out(),
+                     joined.first_left_out()));
+  }
+  return {};
+}
+
+// Goes on as a process of its own, away from the terminal's signals and from pipes that others read
+// to their end.
+bool GoToBackground() {
+  const pid_t pid = fork();
+  if (pid < 0) return false;
+  if (pid > 0) _exit(kDone);
+  setsid();
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int fd = 0; fd <= 2; ++fd) dup2(null, fd);
+  if (null > 2) close(null);
+  return true;
+}
+
+int Join(const Options& options) {
+  const Result<web::ScrapeTarget> target = web::ParseScrapeTarget(options.target);
+  const Nanos period = ParsePeriod(options.every),
+              wait = options.wait == "0" ? 0 : ParsePeriod(options.wait);
+  if (!target.ok() || period < kSecond / 10 || wait < 0) {
+    Note(!target.ok()
+             ? std::string(target.status().message())
+             : "--every and --wait take a time such as 500ms or 10s, --every at least 100ms");
+    return kUsage;
+  }
+  // Before anything is shared with the daemon: a forked child would have to start over.
+  if (sonde_init() != SONDE_OK) {
+    Note(fmt::format("{}; run it in a step with --telemetry-level=1 or more, or under 'sonde run'",
+                     sonde_strerror(sonde_status())));
+    return kFailed;
+  }
+  HandleSignals();
+  if (const Status status = TryOut(options, *target, period, wait); !status.ok()) {
+    return Fail(status);
+  }
+  if (!options.foreground && !GoToBackground()) return Fail(SystemError("fork"));
+  std::make_unique<Scraper>(options, *target, period)->Run();
+  return kDone;
+}
+
+}  // namespace
+
+void RegisterJoin(CLI::App& app, Run& run) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand(
+      "join", "Record what a Prometheus or OpenMetrics exporter serves with the step's metrics");
+  sub->add_option("HOST:PORT[/path]", options->target, "The exporter; the path is /metrics")
+      ->required();
+  sub->add_option("--every", options->every, "Time between scrapes")->capture_default_str();
+  sub->add_option("--wait", options->wait, "How long it may take until it answers first")
+      ->capture_default_str();
+  sub->add_option("--level", options->level, "The telemetry level from which it is recorded")
+      ->check(CLI::Range(1, 4))
+      ->capture_default_str();
+  sub->add_option("--max-series", options->max_series, "More are left out")
+      ->check(CLI::Range(1, 16000))
+      ->capture_default_str();
+  sub->add_option("--max-megabytes", options->max_megabytes, "Of one answer")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  sub->add_flag("--foreground", options->foreground, "Do not go to the background");
+  sub->callback(
+      [options, &run] { run = [options](const Environment& /*env*/) { return Join(*options); }; });
+}
+
+}  // namespace sonde::cli

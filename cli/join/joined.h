@@ -1,0 +1,87 @@
+// Turns what one exporter serves, scrape by scrape, into metrics of the step.
+//
+// Gauges are set; a series that the exporter serves no more is missing from then on. Counters count
+// from the start of the step, as all of Sonde's do: of an exporter that ran before, what it had
+// counted until the first scrape is left out; what it says of itself (process_start_time_seconds)
+// decides. One that starts over goes on from where it was. Buckets, counts and sums of histograms
+// and summaries are counters under the names that they have there.
+//
+// Tags are the exporter's labels and `instance`, the target. Labels that mean something else here
+// (task, host, job, instance) get the prefix exported_, as Prometheus does it, and so do metrics
+// whose names begin like Sonde's own (node_, task_, cgroup_, gpu_, sonde_). What does not fit (too
+// many labels, too many series) is left out, counted, and said once.
+//
+// Thread safety: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "cli/join/exposition.h"
+#include "core/metric.h"
+#include "core/status.h"
+
+namespace sonde::join {
+
+// Where the values go: libsonde, or a test.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  // A handle for the functions below, nullptr if it is not recorded.
+  virtual void* Register(const Series& series) = 0;
+  virtual void Set(void* handle, double value) = 0;
+  virtual void Add(void* handle, double value) = 0;
+};
+
+class Joined {
+ public:
+  struct Options {
+    std::string instance;  // HOST:PORT
+    int level = 1;
+    size_t max_series = 10000;
+    double step_start =
+        0;  // seconds since 1970; exporters that started later are counted from zero
+  };
+
+  Joined(Options options, Sink& sink);
+
+  // One scrape, and how long it took. An error names the line; what came before it counts.
+  Status Take(std::string_view exposition, double seconds);
+  // The exporter could not be scraped: nothing is known of its gauges.
+  void Lose();
+
+  size_t series() const { return series_.size() - left_out_; }
+  size_t left_out() const { return left_out_; }
+  // The first series that was left out and why; empty: none.
+  const std::string& first_left_out() const { return first_left_out_; }
+
+ private:
+  struct Entry {
+    void* handle = nullptr;  // nullptr: not recorded
+    MetricType type = MetricType::kGauge;
+    double last = 0;      // of a counter
+    uint64_t scrape = 0;  // in which it was last seen
+  };
+
+  Result<Series> ToSeries(Meaning meaning) const;
+  Entry Enlist(const Exposition& exposition, const Sample& sample);
+  void Put(Entry& entry, double value);
+  void MarkMissing();
+  void SetOwn(double up, double seconds, double samples);
+
+  Options options_;
+  Sink& sink_;
+  std::unordered_map<std::string, Entry> series_;
+  uint64_t scrape_ = 0;
+  bool from_zero_ = false;
+  size_t left_out_ = 0;
+  std::string first_left_out_;
+  void* up_;
+  void* seconds_;
+  void* samples_;
+};
+
+}  // namespace sonde::join

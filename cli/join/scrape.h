@@ -1,0 +1,19 @@
+// One scrape of an exporter.
+//
+// Thread safety: a function without state.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "core/status.h"
+#include "core/time.h"
+#include "web/scrape_target.h"
+
+namespace sonde::join {
+
+// What the target serves, in either format. kTimeout, kUnavailable, kLimit for more than
+// `max_bytes`, or kCorrupt for what is no HTTP.
+Result<std::string> Scrape(const web::ScrapeTarget& target, Nanos timeout, size_t max_bytes);
+
+}  // namespace sonde::join

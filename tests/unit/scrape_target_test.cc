@@ -1,0 +1,34 @@
+// What `sonde join` and /join may be pointed at.
+#include "web/scrape_target.h"
+
+#include <gtest/gtest.h>
+
+namespace sonde::web {
+namespace {
+
+TEST(ScrapeTarget, FillsInWhatIsUsual) {
+  const auto url = [](std::string_view text) { return ParseScrapeTarget(text).value().Url(); };
+  EXPECT_EQ(url("localhost:9100"), "http://localhost:9100/metrics");
+  EXPECT_EQ(url("http://n1"), "http://n1:80/metrics");
+  EXPECT_EQ(url("http://n1/"), "http://n1:80/");
+  EXPECT_EQ(url("n1:1/a?b=c:d"), "http://n1:1/a?b=c:d");
+  EXPECT_EQ(url("[::1]:9100"), "http://[::1]:9100/metrics");
+  EXPECT_EQ(url("http://[fe80::1%25eth0]/x"), "http://[fe80::1%25eth0]:80/x");
+  EXPECT_EQ(ParseScrapeTarget("[::1]:9100").value().Instance(), "[::1]:9100");
+}
+
+TEST(ScrapeTarget, SaysWhatWasExpected) {
+  for (const char* wrong :
+       {"", "localhost", ":9100", "localhost:", "localhost:0", "localhost:65536",
+        "localhost:99999999", "localhost:9x", "a b:1", "a:1/with blank", "::1:9100", "[::1",
+        "[::1]9100", "[]:1", "a\n:1", "user@host:1"}) {
+    const auto target = ParseScrapeTarget(wrong);
+    ASSERT_FALSE(target.ok()) << wrong;
+    EXPECT_EQ(target.status().code(), Code::kInvalid) << wrong;
+    EXPECT_NE(target.status().message().find("HOST:PORT"), std::string::npos) << wrong;
+  }
+  EXPECT_EQ(ParseScrapeTarget("https://a:1").status().code(), Code::kUnsupported);
+}
+
+}  // namespace
+}  // namespace sonde::web

@@ -1,0 +1,27 @@
+// An exporter that a step is to scrape: [http://]HOST[:PORT][/path].
+//
+// Thread safety: values and functions without state.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+
+namespace sonde::web {
+
+struct ScrapeTarget {
+  std::string host;  // a name or an address; IPv6 without its brackets
+  std::string port;
+  std::string path;  // begins with '/'; with a query, if there is one
+
+  // HOST:PORT, as Prometheus labels it.
+  std::string Instance() const;
+  std::string Url() const;
+};
+
+// The port is 80 with http:// and must be named without; the path is /metrics unless one is named.
+// kInvalid says what was expected.
+Result<ScrapeTarget> ParseScrapeTarget(std::string_view text);
+
+}  // namespace sonde::web
