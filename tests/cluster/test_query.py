@@ -31,9 +31,11 @@ def programs(cluster):
     directory.chmod(0o777)
     shutil.copy(BUILD / "libclient" / "libsonde.so.1", directory)
     flags = ["-I", ROOT, f"-L{BUILD / 'libclient'}", "-Wl,-rpath,$ORIGIN"]
-    source = ROOT / "tests" / "cluster" / "ask.c"
-    subprocess.run(["cc", "-Wall", "-o", directory / "ask", source, *flags, "-lsonde"], check=True)
-    shutil.copytree(ROOT / "libclient" / "python" / "sonde", directory / "sonde")
+    for compiler, source, name in (("cc", "ask.c", "ask"), ("c++", "ask.cc", "ask_cxx")):
+        words = [compiler, "-Wall", "-Wextra", "-o", directory / name]
+        subprocess.run([*words, ROOT / "tests" / "cluster" / source, *flags, "-lsonde"], check=True)
+    shutil.copytree(BUILD / "libclient" / "python" / "sonde", directory / "sonde")
+    shutil.copy(ROOT / "libclient" / "examples" / "straggler.py", directory)
     shutil.copy(ROOT / "tests" / "cluster" / "ask.py", directory)
     return directory
 
@@ -70,14 +72,18 @@ def test_a_program_in_c_gets_exactly_what_was_set(cluster, programs):
     assert Asking(cluster, programs, programs / "ask", "values").lines() == VALUES
 
 
-def python_on_the_first(programs, what):
-    """Rank 0 sets its values as the others do, and goes on as ask.py."""
-    asks = f"[ $SLURM_PROCID = 0 ] && exec {PYTHON} {programs}/ask.py {what} $0"
+def goes_on(programs, program):
+    """Rank 0 sets its values as the others do, and goes on as another program."""
+    asks = f"[ $SLURM_PROCID = 0 ] && exec {program} $0"
     return ["bash", "-c", f"{programs}/ask set $0; {asks}; true"]
 
 
+def python(programs, what):
+    return goes_on(programs, f"{PYTHON} {programs}/ask.py {what}")
+
+
 def test_a_program_in_python_gets_exactly_what_was_set(cluster, programs):
-    lines = Asking(cluster, programs, *python_on_the_first(programs, "VALUES")).lines()
+    lines = Asking(cluster, programs, *python(programs, "VALUES")).lines()
     assert lines == [
         "ask_value bytes What is asked for gauge 1 {'kind': 'test'}",
         "sum all=100",
@@ -92,8 +98,32 @@ def test_a_program_in_python_gets_exactly_what_was_set(cluster, programs):
     assert lines[8].startswith("True 'not a name' is no metric name")
 
 
+def test_a_program_in_cxx_gets_exactly_what_was_set(cluster, programs):
+    lines = Asking(cluster, programs, *goes_on(programs, f"{programs}/ask_cxx")).lines()
+    assert lines[:3] == [
+        "metric ask_value in bytes",
+        "by_host nodes 4/4: n1=10 n2=20 n3=30 n4=40",
+        "true on n4: 40",
+    ]
+    assert lines[3].startswith("4 condition: expected a comparison")
+    assert lines[4] == "0 34 the step has no metric 'no_such_metric' so far"
+
+
+def test_the_example_finds_the_straggler_and_it_works_less(cluster, programs):
+    scratch = programs / "straggler"
+    scratch.mkdir()
+    scratch.chmod(0o777)
+    words = ["srun", "-N4", *LEVEL_1, PYTHON, programs / "straggler.py", scratch, "2"]
+    environment = {"PYTHONPATH": str(programs), "LD_LIBRARY_PATH": str(programs)}
+    done = cluster.run(words, env=environment)
+    assert done.returncode == 0, done.stderr
+    found, reacted = sorted(done.stdout.splitlines(), reverse=True)
+    assert re.match(r"straggler: rank 2 on n3 is [3-9]\.\d times as slow as the median; ", found), found
+    assert reacted == "rank 2: works less from now on"
+
+
 def test_python_calls_back_from_a_thread(cluster, programs):
-    step = Asking(cluster, programs, *python_on_the_first(programs, "BACKGROUND"))
+    step = Asking(cluster, programs, *python(programs, "BACKGROUND"))
     lines = step.lines()
     assert lines == [
         "('n3', 30.0, 'sonde-query') ('n4', 40.0, 'sonde-query')",
