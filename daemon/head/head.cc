@@ -106,6 +106,13 @@ Status Head::Start(UniqueFd listen) {
         loop_.Post(
             [this, nodes = std::move(nodes), url = std::move(url)] { JoinExporter(nodes, url); });
       });
+  questions_ =
+      std::make_unique<Questions>(loop_, source_, record_, launch_.job.period,
+                                  [this](uint32_t node, const tree::AnswerMessage& answer) {
+                                    if (nodes_[node].control != nullptr) {
+                                      Send(*nodes_[node].control, Type::kAnswer, Encode(answer));
+                                    }
+                                  });
   serve_timer_ = loop_.After(kServeAfter, [this] { Serve(); });
   if (launch_.role == Role::kSolo && launch_.job.job_nodes > 1) {
     AddNote(
@@ -183,6 +190,11 @@ void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view paylo
       return AddNodeNote(index, payload.substr(0, kMaxTextLength));
     case Type::kBye:
       return OnBye(index, payload);
+    case Type::kAsk: {
+      const Status status = OnAsk(index, payload);
+      if (!status.ok()) OnControlClosed(index, status);
+      return;
+    }
     case Type::kSchema:
       coverage_.OnSchema(index, Clock::System().Now());
       break;
@@ -227,6 +239,7 @@ void Head::OnControlClosed(uint32_t index, const Status& why) {
 void Head::Leaves(NodeState& node) {
   node.gone = true;
   ++gone_nodes_;
+  if (questions_ != nullptr) questions_->OnGone(static_cast<uint32_t>(&node - nodes_.data()));
 }
 
 void Head::OnBye(uint32_t index, std::string_view payload) {
@@ -246,6 +259,13 @@ void Head::OnBye(uint32_t index, std::string_view payload) {
   UpdateCoverage();
   Send(*node.control, Type::kByeAck, "");
   CheckNodesDone();
+}
+
+Status Head::OnAsk(uint32_t index, std::string_view payload) {
+  tree::AskMessage ask;
+  SONDE_RETURN_IF_ERROR(Decode(payload, ask));
+  if (questions_ == nullptr) return {};  // the step is over
+  return questions_->OnAsk(index, ask);
 }
 
 void Head::AddNote(std::string text) {
@@ -332,6 +352,7 @@ void Head::OnRow(const tree::Frame& row, bool late) {
   }
   coverage_.OnRow(row.tick, row.nodes);
   UpdateCoverage();
+  if (questions_ != nullptr) questions_->OnRow(row.tick, late);
 }
 
 // Phases and remarks are no blocks that could be stored by and by; a head that is killed leaves
@@ -449,6 +470,7 @@ void Head::Seal() {
   log::Debug("sealing the profile");
   loop_.Cancel(finish_timer_);
   server_.reset();
+  questions_.reset();
   const Nanos now = Clock::System().Now();
   merger_.EmitUpTo(now);
   record_.Append(merger_.Final(now), merger_.series());
