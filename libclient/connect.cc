@@ -53,7 +53,7 @@ bool DaemonNamed() {
 int Rank() { return FirstNumber(kRankVariables); }
 int LocalRank() { return FirstNumber(kLocalRankVariables); }
 
-int Connection::Open(int segment_fd) {
+int Connection::Open(int segment_fd, Patience patience) {
   const char* name = secure_getenv(kSocketVariable);
   if (name == nullptr || *name == '\0') return SONDE_OFF;
   level_ = LevelInEnvironment();
@@ -63,7 +63,7 @@ int Connection::Open(int segment_fd) {
   if (fd_ < 0) return SONDE_SYSTEM;
   int code = fstat(fd_, &info) == 0 ? SONDE_OK : SONDE_SYSTEM;
   inode_ = info.st_ino;
-  if (code == SONDE_OK) code = Connect(name, strlen(name));
+  if (code == SONDE_OK) code = Connect(name, strlen(name), patience);
   if (code == SONDE_OK) code = Greet(segment_fd);
   if (code != SONDE_OK) {
     const int error = errno;
@@ -73,7 +73,7 @@ int Connection::Open(int segment_fd) {
   return code;
 }
 
-int Connection::Connect(const char* name, size_t size) {
+int Connection::Connect(const char* name, size_t size, Patience patience) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (size + 1 > sizeof(address.sun_path)) {
@@ -81,9 +81,9 @@ int Connection::Connect(const char* name, size_t size) {
     return SONDE_UNREACHABLE;
   }
   memcpy(address.sun_path + 1, name, size);
-  // connect() to a full queue waits as long as a send may.
-  const timeval patience = {0, kPatienceMs * 1000};
-  setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+  // connect() to a full queue waits as long as a send may. No time would mean for ever.
+  const timeval wait = {0, patience == Patience::kNone ? 1 : kPatienceMs * 1000};
+  setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
   if (connect(fd_, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     return SONDE_UNREACHABLE;

@@ -8,14 +8,17 @@
 
 namespace sonde::client {
 
+// Whether Open waits where the daemon's queue is full.
+enum class Patience : unsigned char { kNone, kSome };
+
 class Connection {
  public:
   constexpr Connection() = default;
 
   // Connects to the socket that SONDE_SOCKET names, makes sure that its owner is this user, and
-  // sends the hello with `segment_fd`. Returns a code of sonde.h. Waits only when the daemon's
-  // queue is full, kPatienceMs at most.
-  int Open(int segment_fd);
+  // sends the hello with `segment_fd`. Returns a code of sonde.h, with errno set where the system
+  // said no. Waits only when the daemon's queue is full, kPatienceMs at most.
+  int Open(int segment_fd, Patience patience);
 
   // The step's level: SONDE_LEVEL, or what the daemon said once it has; -1 while it is not known.
   // Never waits.
@@ -28,7 +31,7 @@ class Connection {
  private:
   static constexpr int kPatienceMs = 100;
 
-  int Connect(const char* name, size_t size);
+  int Connect(const char* name, size_t size, Patience patience);
   int Greet(int segment_fd);
 
   int fd_ = -1;

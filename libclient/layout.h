@@ -15,12 +15,25 @@
 //   0         Header
 //   4 KiB     records: one per metric, appended, never changed; Header::records_end publishes them
 //   8 MiB     gauge cells, one cache line each
-//   9 MiB     reserved: points with a time of their own, annotations
+//   9 MiB     ring of moments, kMoments of them
+//   10 MiB    owners: for every distribution the number of its histogram
 //   16 MiB    shards of counters: one per thread at work, kMaxMetrics Counts each
+//   80 MiB    distributions: the parts of histograms, kDistributionSize bytes each
 //
 // A counter's value is the sum of its slot over all shards, whole numbers and fractions together. A
 // thread that ends leaves its sums in its shard for the next thread to go on from, so sums only
 // grow. The last shard is shared by the threads that found no other free.
+//
+// A histogram is the sum of the distributions that it owns: one for each shard whose threads have
+// observed, and one that is shared by those that found no other free. They are handed out one after
+// the other and never taken back, so Header::distributions publishes them and nothing of them is
+// ever moved; what is in them only grows. An observation's count is written last, with release: who
+// sees it sees the sum, minimum and maximum that belong to it.
+//
+// A moment's writer draws a ticket, Header::moments, and writes the ring's entry at ticket %
+// kMoments. It makes the entry's sequence 2 * ticket + 1, writes, and makes it 2 * ticket + 2.
+// Where another writer is still at work on that entry it gives up: nobody ever waits. So the reader
+// counts what it missed by the tickets.
 //
 // Everything is little-endian. Any change of it is a new kVersion; the daemon refuses versions
 // that it does not know. Compiled into libsonde, hence free of dependencies.
@@ -29,16 +42,19 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/histogram_buckets.h"
 #include "core/names.h"
 
 namespace sonde::client {
 
 inline constexpr uint64_t kMagic = 0x31505041'45444e53;  // "SNDEAPP1"
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 
 inline constexpr size_t kMaxMetrics = 16384;         // of one process
 inline constexpr size_t kMaxAppTags = kMaxTags - 1;  // the daemon adds "task"
 inline constexpr char kTaskTag[] = "task";
+// A histogram is recorded as series whose names have an ending of up to 6 bytes, as "_count".
+inline constexpr size_t kMaxHistogramName = kMaxNameLength - 6;
 
 inline constexpr size_t kCellSize = 64;
 inline constexpr size_t kShards = 256;
@@ -52,26 +68,70 @@ struct Count {
 };
 inline constexpr size_t kShardSize = kMaxMetrics * sizeof(Count);
 
+// A part of a histogram: struct sonde_distribution of sonde.h.
+struct Distribution {
+  double sum;
+  double min;  // the largest double before the first value
+  double max;  // its negative
+  uint64_t reserved[5];
+  uint64_t counts[histogram::kBuckets];
+};
+inline constexpr size_t kMaxHistograms = 512;  // of one process
+// Every histogram can have its shared one when threads have taken all others.
+inline constexpr size_t kOwnDistributions = 2048;
+inline constexpr size_t kDistributions = kOwnDistributions + kMaxHistograms;
+inline constexpr size_t kDistributionSize = 5 * 4096;
+static_assert(sizeof(Distribution) <= kDistributionSize);
+
+// A moment: what sonde_annotate and its kin tell.
+inline constexpr size_t kMaxRemark = 192;  // bytes; names have kMaxNameLength
+inline constexpr size_t kMaxMomentText = 2 * kMaxNameLength;
+inline constexpr uint8_t kMomentRemark = 0;  // AnnotationKind of core/annotation.h
+inline constexpr uint8_t kMomentPhaseBegin = 1;
+inline constexpr uint8_t kMomentPhaseEnd = 2;
+inline constexpr uint8_t kMomentFigure = 3;
+struct Moment {
+  uint64_t sequence;
+  int64_t time;  // nanoseconds since 1970 UTC
+  double value;  // of a figure
+  uint8_t kind;
+  uint8_t reserved;
+  uint16_t text_size;
+  uint16_t unit_size;  // of a figure; its unit follows the text
+  uint16_t reserved2;
+  char text[kMaxMomentText];
+};
+inline constexpr size_t kMoments = 1024;
+static_assert(sizeof(Moment) == 32 + kMaxMomentText && kMaxRemark <= kMaxMomentText);
+
 inline constexpr size_t kRecordsOffset = 4096;
 inline constexpr size_t kCellsOffset = 8u << 20;
-inline constexpr size_t kEventsOffset = 9u << 20;
+inline constexpr size_t kMomentsOffset = 9u << 20;
+inline constexpr size_t kOwnersOffset = 10u << 20;
 inline constexpr size_t kShardsOffset = 16u << 20;
-inline constexpr size_t kSegmentSize = kShardsOffset + kShards * kShardSize;
+inline constexpr size_t kDistributionsOffset = kShardsOffset + kShards * kShardSize;
+inline constexpr size_t kSegmentSize = kDistributionsOffset + kDistributions * kDistributionSize;
 
 inline constexpr size_t kRecordsSize = kCellsOffset - kRecordsOffset;
-static_assert(kCellsOffset + kMaxMetrics * kCellSize <= kEventsOffset);
+inline constexpr size_t kOwnersSize = kDistributions * sizeof(uint16_t);
+static_assert(kCellsOffset + kMaxMetrics * kCellSize <= kMomentsOffset);
+static_assert(kMomentsOffset + kMoments * sizeof(Moment) <= kOwnersOffset);
+static_assert(kOwnersOffset + kOwnersSize <= kShardsOffset);
 
-// Fields after `reserved` change while the process runs and are read and written atomically.
+// Fields after `reserved` change while the process runs and are read and written atomically. What
+// they say does not exist is a hole: reading it would allocate memory.
 struct Header {
   uint64_t magic;
   uint32_t version;
   uint32_t reserved;
   alignas(64) uint64_t records_end;  // bytes of records that are complete; store-release
   uint32_t shards;                   // shards that were ever used; store-release
+  uint32_t distributions;            // that were handed out; store-release
+  uint32_t moments_limit;            // entries of the ring that exist; store-release
   uint32_t reserved2;
-  // Slots of each shard that exist; store-release. The rest of a shard is a hole: reading it would
-  // allocate memory.
+  // Slots of each shard that exist; store-release.
   alignas(64) uint32_t shard_limit[kShards];
+  alignas(64) uint64_t moments;  // tickets drawn; many threads add to it
 };
 static_assert(sizeof(Header) <= kRecordsOffset);
 
@@ -83,13 +143,13 @@ struct Record {
   uint8_t level;
   uint8_t reduction;  // Reduction
   uint8_t tag_count;
-  uint32_t slot;   // gauge: of its cell; counter: in every shard
-  uint32_t slots;  // 1; a histogram will take more
+  uint32_t slot;   // gauge: of its cell; counter: in every shard; histogram: its number
+  uint32_t slots;  // 1
   uint16_t name_size;
   uint16_t unit_size;
   uint16_t help_size;
   uint16_t reserved;
-  uint64_t reserved2;  // place of a ring of points
+  uint64_t reserved2;
 };
 static_assert(sizeof(Record) == 32);
 

@@ -5,49 +5,12 @@
 
 #include <string_view>
 
+#include "libclient/error.h"
+
 namespace sonde::client {
 namespace {
 
 static_assert(kMaxMetrics < UINT16_MAX);
-
-std::string_view Text(const char* text) { return text == nullptr ? "" : text; }
-
-// Tags sorted by key, keys unique.
-struct SortedTags {
-  std::string_view keys[kMaxAppTags];
-  std::string_view values[kMaxAppTags];
-  size_t count = 0;
-
-  bool Insert(std::string_view key, std::string_view value) {
-    if (!names::IsTagKey(key) || !names::IsTagValue(value) || key == kTaskTag) return false;
-    size_t at = count;
-    while (at > 0 && keys[at - 1] > key) --at;
-    if (at > 0 && keys[at - 1] == key) return false;
-    for (size_t i = count; i > at; --i) {
-      keys[i] = keys[i - 1];
-      values[i] = values[i - 1];
-    }
-    keys[at] = key;
-    values[at] = value;
-    ++count;
-    return true;
-  }
-};
-
-bool SortTags(const Declaration& d, SortedTags* sorted) {
-  if (d.tag_count > kMaxAppTags || (d.tag_count > 0 && d.tags == nullptr)) return false;
-  for (size_t i = 0; i < d.tag_count; ++i) {
-    if (!sorted->Insert(Text(d.tags[i].key), Text(d.tags[i].value))) return false;
-  }
-  return true;
-}
-
-bool Check(const Declaration& d) {
-  const std::string_view unit = Text(d.unit), help = Text(d.help);
-  return names::IsMetricName(Text(d.name)) && unit.size() <= kMaxNameLength &&
-         names::IsPlainText(unit) && help.size() <= kMaxTextLength && names::IsPlainText(help) &&
-         d.level >= 0 && d.level <= 4;
-}
 
 char* Put(char* at, std::string_view text) {
   memcpy(at, text.data(), text.size());
@@ -68,7 +31,7 @@ void WriteRecord(char* out, const Declaration& d, const SortedTags& tags) {
   record.size = static_cast<uint32_t>(at - out);
   record.type = d.type;
   record.level = static_cast<uint8_t>(d.level == 0 ? 1 : d.level);
-  record.reduction = d.type == kTypeCounter ? kReduceSum : kReduceMean;
+  record.reduction = d.type == kTypeGauge ? kReduceMean : kReduceSum;
   record.tag_count = static_cast<uint8_t>(tags.count);
   record.slots = 1;
   record.name_size = static_cast<uint16_t>(name.size());
@@ -110,6 +73,7 @@ struct Identity {
 }  // namespace
 
 bool Registry::Create() {
+  if (entries_ != nullptr) return true;
   const size_t size = kMaxMetrics * sizeof(Entry) + kBuckets * sizeof(uint16_t);
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -122,10 +86,9 @@ bool Registry::Create() {
 sonde_metric_t* Registry::Add(Segment& segment, const Declaration& declaration, int step_level,
                               int* code) {
   SortedTags tags;
-  if (!Check(declaration) || !SortTags(declaration, &tags)) {
-    *code = SONDE_INVALID;
-    return nullptr;
-  }
+  *code = CheckDeclaration(declaration);
+  if (*code == SONDE_OK) *code = SortTags(declaration, &tags);
+  if (*code != SONDE_OK) return nullptr;
   alignas(Record) char record[kMaxRecordSize];
   WriteRecord(record, declaration, tags);
   const Identity identity(record);
@@ -135,13 +98,16 @@ sonde_metric_t* Registry::Add(Segment& segment, const Declaration& declaration, 
     Entry& entry = entries_[buckets_[bucket] - 1];
     const char* other = segment.records() + entry.record;
     if (entry.hash != hash || !(Identity(other) == identity)) continue;
-    const bool same = (entry.metric.cell == nullptr) == (declaration.type == kTypeCounter);
-    *code = same ? SONDE_OK : SONDE_CONFLICT;
-    return same ? &entry.metric : nullptr;
+    if (entry.type() == declaration.type) return &entry.metric;
+    *code =
+        Fail(SONDE_CONFLICT, "'%s' with these tags is a %s already and cannot be a %s",
+             Quoted(declaration.name).c_str(), TypeName(entry.type()), TypeName(declaration.type));
+    return nullptr;
   }
   const int level = declaration.level == 0 ? 1 : declaration.level;
   if (step_level >= 0 && level > step_level) {
-    *code = SONDE_LEVEL;
+    *code = Fail(SONDE_LEVEL, "the metric '%s' is of level %d and the step's telemetry level is %d",
+                 Quoted(declaration.name).c_str(), level, step_level);
     return nullptr;
   }
   Entry* entry = Append(segment, record, hash, code);
@@ -150,25 +116,42 @@ sonde_metric_t* Registry::Add(Segment& segment, const Declaration& declaration, 
   return &entry->metric;
 }
 
-// Gives the record its slot and publishes it.
+// Gives the metric its place in memory and the record its number.
+int Registry::Place(Segment& segment, Record* head, sonde_metric_t* metric) {
+  *metric = {nullptr, UINT32_MAX, UINT32_MAX};
+  if (head->type == kTypeCounter) {
+    metric->slot = head->slot = static_cast<uint32_t>(counters_++);
+    return SONDE_OK;
+  }
+  if (head->type == kTypeHistogram) {
+    if (histograms_ == kMaxHistograms) {
+      return Fail(SONDE_LIMIT, "this process has %zu histograms already; no more are recorded",
+                  histograms_);
+    }
+    metric->histogram = head->slot = static_cast<uint32_t>(histograms_++);
+    return SONDE_OK;
+  }
+  if (!segment.ReserveCells((gauges_ + 1) * kCellSize)) return SONDE_SYSTEM;
+  head->slot = static_cast<uint32_t>(gauges_++);
+  Cell* cell = segment.cell(head->slot);
+  cell->value = __builtin_nan("");
+  metric->cell = &cell->value;
+  return SONDE_OK;
+}
+
+// Places the record and publishes it.
 Registry::Entry* Registry::Append(Segment& segment, const char* record, uint32_t hash, int* code) {
   Record head;
   memcpy(&head, record, sizeof(head));
-  *code = SONDE_LIMIT;
-  if (count_ == kMaxMetrics || records_end_ + head.size > kRecordsSize) return nullptr;
+  if (count_ == kMaxMetrics || records_end_ + head.size > kRecordsSize) {
+    *code = Fail(SONDE_LIMIT, "this process has %zu metrics already; no more are recorded", count_);
+    return nullptr;
+  }
   *code = SONDE_SYSTEM;
   if (!segment.ReserveRecords(records_end_ + head.size)) return nullptr;
   Entry& entry = entries_[count_];
-  if (head.type == kTypeGauge) {
-    if (!segment.ReserveCells((gauges_ + 1) * kCellSize)) return nullptr;
-    head.slot = static_cast<uint32_t>(gauges_++);
-    Cell* cell = segment.cell(head.slot);
-    cell->value = __builtin_nan("");
-    entry.metric = {&cell->value, UINT32_MAX, 0};
-  } else {
-    head.slot = static_cast<uint32_t>(counters_++);
-    entry.metric = {nullptr, head.slot, 0};
-  }
+  *code = Place(segment, &head, &entry.metric);
+  if (*code != SONDE_OK) return nullptr;
   char* place = segment.records() + records_end_;
   memcpy(place, &head, sizeof(head));
   memcpy(place + sizeof(head), record + sizeof(head), head.size - sizeof(head));
@@ -177,7 +160,6 @@ Registry::Entry* Registry::Append(Segment& segment, const char* record, uint32_t
   records_end_ += head.size;
   ++count_;
   __atomic_store_n(&segment.header()->records_end, records_end_, __ATOMIC_RELEASE);
-  *code = SONDE_OK;
   return &entry;
 }
 

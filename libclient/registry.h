@@ -9,38 +9,23 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "libclient/declaration.h"
 #include "libclient/layout.h"
 #include "libclient/segment.h"
 #include "libclient/sonde.h"
 
 namespace sonde::client {
 
-// MetricType and Reduction of core/metric.h as they stand in a record.
-inline constexpr uint8_t kTypeGauge = 0;
-inline constexpr uint8_t kTypeCounter = 1;
-inline constexpr uint8_t kReduceSum = 0;
-inline constexpr uint8_t kReduceMean = 1;
-
-// What an application registers, as it gave it.
-struct Declaration {
-  uint8_t type;
-  const char* name;
-  const char* unit;
-  const char* help;
-  int level;
-  const sonde_tag_t* tags;
-  size_t tag_count;
-};
-
 class Registry {
  public:
   constexpr Registry() = default;
 
-  // Gets memory for the entries. False, with errno set, if there is none.
+  // Gets memory for the entries, once. False, with errno set, if there is none.
   bool Create();
 
-  // The metric's entry, made now or found. nullptr with a code of sonde.h in `code` if it cannot be
-  // had; `step_level` is -1 while the step's level is not known.
+  // The metric's entry, made now or found. nullptr with a code of sonde.h in `code` and why in
+  // words (libclient/error.h) if it cannot be had; `step_level` is -1 while the step's level is not
+  // known.
   sonde_metric_t* Add(Segment& segment, const Declaration& declaration, int step_level, int* code);
 
   size_t records_end() const { return records_end_; }
@@ -51,9 +36,16 @@ class Registry {
     sonde_metric_t metric;
     uint32_t record;  // offset among the records
     uint32_t hash;    // of name and tags
+
+    uint8_t type() const {
+      return metric.cell != nullptr              ? kTypeGauge
+             : metric.histogram < kMaxHistograms ? kTypeHistogram
+                                                 : kTypeCounter;
+    }
   };
   static constexpr size_t kBuckets = 2 * kMaxMetrics;
 
+  int Place(Segment& segment, Record* head, sonde_metric_t* metric);
   Entry* Append(Segment& segment, const char* record, uint32_t hash, int* code);
 
   Entry* entries_ = nullptr;
@@ -61,6 +53,7 @@ class Registry {
   size_t count_ = 0;
   size_t gauges_ = 0;
   size_t counters_ = 0;
+  size_t histograms_ = 0;
   size_t records_end_ = 0;
 };
 

@@ -56,7 +56,7 @@ bool Segment::Open() {
   fd_ = MakeMemfd();
   if (fd_ < 0) return false;
   struct stat info;
-  records_ = cells_ = 0;
+  records_ = cells_ = moments_ = owners_ = 0;
   if (ftruncate(fd_, static_cast<off_t>(kSegmentSize)) == 0 &&
       fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
       fstat(fd_, &info) == 0 && fallocate(fd_, 0, 0, kRecordsOffset) == 0) {
@@ -136,9 +136,12 @@ bool Segment::Renew(size_t records, size_t gauges) {
 }
 
 bool Segment::ReserveShard(size_t shard, size_t from, size_t to) {
-  const size_t offset = kShardsOffset + shard * kShardSize + from * sizeof(Count);
-  return OwnsFd() && fallocate(fd_, 0, static_cast<off_t>(offset),
-                               static_cast<off_t>((to - from) * sizeof(Count))) == 0;
+  return Allocate(kShardsOffset + shard * kShardSize + from * sizeof(Count),
+                  (to - from) * sizeof(Count));
+}
+
+bool Segment::ReserveDistribution(size_t index) {
+  return Allocate(kDistributionsOffset + index * kDistributionSize, kDistributionSize);
 }
 
 // `have` bytes from `offset` exist; makes it at least `end`, in steps.
@@ -150,15 +153,17 @@ bool Segment::Reserve(size_t offset, size_t& have, size_t end, size_t limit) {
     errno = ENOSPC;
     return false;
   }
+  if (!Allocate(offset + have, want - have)) return false;
+  have = want;
+  return true;
+}
+
+bool Segment::Allocate(size_t offset, size_t size) {
   if (!OwnsFd()) {
     errno = EBADF;
     return false;
   }
-  if (fallocate(fd_, 0, static_cast<off_t>(offset + have), static_cast<off_t>(want - have)) != 0) {
-    return false;
-  }
-  have = want;
-  return true;
+  return fallocate(fd_, 0, static_cast<off_t>(offset), static_cast<off_t>(size)) == 0;
 }
 
 bool Segment::OwnsFd() const {

@@ -35,7 +35,13 @@ class Segment {
   bool ReserveCells(size_t end) {
     return Reserve(kCellsOffset, cells_, end, kMaxMetrics * kCellSize);
   }
+  bool ReserveMoments(size_t end) {
+    return Reserve(kMomentsOffset, moments_, end, kMoments * sizeof(Moment));
+  }
+  size_t moments() const { return moments_ / sizeof(Moment); }  // that have memory
+  bool ReserveOwners() { return Reserve(kOwnersOffset, owners_, kOwnersSize, kOwnersSize); }
   bool ReserveShard(size_t shard, size_t from, size_t to);
+  bool ReserveDistribution(size_t index);
 
   int fd() const { return fd_; }
   // Whether fd() still is what Create() opened: applications close descriptors they did not open.
@@ -44,8 +50,16 @@ class Segment {
   Header* header() const { return reinterpret_cast<Header*>(base_); }
   char* records() const { return base_ + kRecordsOffset; }
   Cell* cell(size_t slot) const { return reinterpret_cast<Cell*>(base_ + kCellsOffset) + slot; }
+  Moment* moment(size_t index) const {
+    return reinterpret_cast<Moment*>(base_ + kMomentsOffset) + index;
+  }
+  uint16_t* owners() const { return reinterpret_cast<uint16_t*>(base_ + kOwnersOffset); }
   Count* shard(size_t index) const {
     return reinterpret_cast<Count*>(base_ + kShardsOffset + index * kShardSize);
+  }
+  Distribution* distribution(size_t index) const {
+    return reinterpret_cast<Distribution*>(base_ + kDistributionsOffset +
+                                           index * kDistributionSize);
   }
 
  private:
@@ -53,12 +67,15 @@ class Segment {
 
   bool Open();
   bool Reserve(size_t offset, size_t& have, size_t end, size_t limit);
+  bool Allocate(size_t offset, size_t size);
 
   char* base_ = nullptr;
   int fd_ = -1;
   uint64_t inode_ = 0;
   size_t records_ = 0;  // bytes reserved
   size_t cells_ = 0;
+  size_t moments_ = 0;
+  size_t owners_ = 0;
 };
 
 }  // namespace sonde::client

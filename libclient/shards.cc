@@ -27,16 +27,20 @@ void AddAtomically(double* cell, double value) {
 
 void Shards::Create(void (*release)(void*)) { has_key_ = pthread_key_create(&key_, release) == 0; }
 
-void Shards::Prepare(Segment& segment, uint32_t slot) {
+size_t Shards::Enter(Segment& segment) {
   sonde_thread& thread = sonde_thread_;
-  size_t shard = kSharedShard;
   if (thread.state == kNoShard) {
-    shard = Take(segment);
+    const size_t shard = Take(segment);
     thread.state = shard == kSharedShard ? kCommonShard : kOwnShard;
     thread.counts = reinterpret_cast<sonde_count*>(segment.shard(shard));
-  } else if (thread.state == kOwnShard) {
-    shard = FromHandle(pthread_getspecific(key_));
+    return shard;
   }
+  return thread.state == kOwnShard ? FromHandle(pthread_getspecific(key_)) : kSharedShard;
+}
+
+void Shards::Prepare(Segment& segment, uint32_t slot) {
+  sonde_thread& thread = sonde_thread_;
+  const size_t shard = Enter(segment);
   if (slot >= limits_[shard] && !Extend(segment, shard, slot)) {
     thread.state = kDenied;
     return;

@@ -18,7 +18,7 @@
 
 namespace sonde::client {
 
-// Values of sonde_thread::state.
+// Values of sonde_thread::state. A thread observes into its shard's distributions, too.
 enum ThreadState : uint32_t {
   kNoShard = 0,
   kOwnShard = 1,
@@ -36,6 +36,9 @@ class Shards {
   // Called once; `release` runs when a thread with a shard of its own ends, with what Release
   // wants.
   void Create(void (*release)(void*));
+
+  // Mutex held: the calling thread's shard, taken now if it has none; kSharedShard if it shares.
+  size_t Enter(Segment& segment);
 
   // Mutex held: gets the calling thread ready to add to `slot`.
   void Prepare(Segment& segment, uint32_t slot);

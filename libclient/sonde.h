@@ -20,7 +20,8 @@
  * and never waits longer than 0.1 s in total, once, for a daemon that is too busy to answer.
  *
  * fork(): the child's updates of its parent's metrics go nowhere until the child calls sonde_init()
- * or registers a metric; from then on it is recorded as a process of its own, counting from zero.
+ * or registers a metric or tells a moment; from then on it is recorded as a process of its own,
+ * counting from zero.
  *
  * docs/client.md says what becomes of the values.
  */
@@ -62,21 +63,25 @@ typedef struct sonde_metric {
   uint32_t histogram; /* a histogram's number; UINT32_MAX for others */
 } sonde_metric_t;
 
-/* Attaches this process to the step's daemon. Optional: the first metric does it. Repeated calls
- * return what the first one came to; in a forked child the first call attaches the child. */
+/* Attaches this process to the step's daemon. Optional: the first metric or moment does it.
+ * Repeated calls return what the first one came to, but that a daemon that was not there
+ * (SONDE_UNREACHABLE) is looked for again, at most once a second; in a forked child the first call
+ * attaches the child. */
 int sonde_init(void);
 
 /* A counter: starts at 0, only grows. A gauge: has no value until it is set. A histogram: counts
  * the values it is given in buckets of a fixed relative width, so that any quantile is known within
  * 1.6 %, over time, ranks and nodes; at most 512 of them in a process.
  *
- * name   [a-zA-Z_:][a-zA-Z0-9_:.-]*, at most 128 bytes; by convention a counter ends in _total
+ * name   [a-zA-Z_:][a-zA-Z0-9_:.-]*, at most 128 bytes, a histogram's 122; by convention a counter
+ *        ends in _total
  * unit   "seconds", "bytes", "1" for a count or ratio; NULL for none; at most 128 bytes
  * help   one line for people; NULL for none; at most 512 bytes
  * level  the telemetry level from which it is recorded, 1 to 4; 0 for the usual, 1
  * tags   tag_count of them, at most 7, keys unique; the order does not matter
  *
- * Returns NULL if it is not recorded; sonde_status() tells why. All texts are copied. */
+ * Returns NULL if it is not recorded; sonde_status() and sonde_error() tell why. All texts are
+ * copied. */
 sonde_metric_t* sonde_counter(const char* name, const char* unit, const char* help, int level,
                               const sonde_tag_t* tags, size_t tag_count);
 sonde_metric_t* sonde_gauge(const char* name, const char* unit, const char* help, int level,
@@ -119,6 +124,10 @@ int sonde_status(void);
 /* That code in words; a constant string. */
 const char* sonde_strerror(int code);
 
+/* How it went in words that name what is wrong with which metric, tag or text, and what is allowed;
+ * the words of the code where there is no more to say. Stays until the thread's next such call. */
+const char* sonde_error(void);
+
 /* Internal to sonde_add(): the calling thread's own part of every counter. Whole numbers are added
  * up apart from fractions: they are exact, and adding integers in memory costs a tenth of adding
  * doubles. */
@@ -136,19 +145,23 @@ struct sonde_thread {
   uint32_t reserved;
 };
 /* The calling thread's own part of a histogram. */
-enum { SONDE_HISTOGRAM_BUCKETS = 2530 };
+enum {
+  SONDE_HISTOGRAM_BUCKETS = 2530, /* too small; 32 for each power of two; too large */
+  SONDE_HISTOGRAM_SHIFT = 47,     /* of a value's bits, which leaves the bucket's number */
+  SONDE_HISTOGRAM_FIRST = 31744   /* that number in the first bucket, from 2^-31 */
+};
 struct sonde_distribution {
   double sum;
   double min;
   double max;
   uint64_t reserved[5];
-  uint64_t counts[SONDE_HISTOGRAM_BUCKETS]; /* none; 32 for each power of two; more */
+  uint64_t counts[SONDE_HISTOGRAM_BUCKETS];
 };
 extern __thread struct sonde_thread sonde_thread_ __attribute__((tls_model("initial-exec")));
 void sonde_add_slow_(sonde_metric_t* metric, double value);
 void sonde_observe_slow_(sonde_metric_t* metric, double value);
 
-/* Sets a gauge. Nothing happens for NULL or a counter. A value that is not finite is recorded as
+/* Sets a gauge. Nothing happens for NULL or another type. A value that is not finite is recorded as
  * missing. */
 static inline void sonde_set(sonde_metric_t* metric, double value) {
   if (metric != NULL && metric->cell != NULL) {
@@ -157,7 +170,7 @@ static inline void sonde_set(sonde_metric_t* metric, double value) {
 }
 
 /* Adds to a counter; what is negative or not a number is ignored. Whole numbers are cheapest. Adds
- * to a gauge, too, then of either sign. */
+ * to a gauge, too, then of either sign. Nothing happens for NULL or a histogram. */
 static inline void sonde_add(sonde_metric_t* metric, double value) {
   if (metric == NULL) return;
   if (metric->slot < sonde_thread_.limit && value >= 0 && value < 9007199254740992.0) {
@@ -171,27 +184,25 @@ static inline void sonde_add(sonde_metric_t* metric, double value) {
   sonde_add_slow_(metric, value);
 }
 
-/* Gives a histogram a value. Nothing happens for NULL, another type or NaN. Values from 4.7e-10 to
- * 2.8e14 are told apart; what is smaller (zero and negative values, too) or larger is counted as
- * such, and sum, minimum and maximum are exact all the same. */
+/* Gives a histogram a value. Nothing happens for NULL, another type, or what is not finite. Values
+ * from 4.7e-10 to 2.8e14 are told apart; what is smaller (zero and negative values, too) or larger
+ * is counted as such, and sum, minimum and maximum are exact all the same. */
 static inline void sonde_observe(sonde_metric_t* metric, double value) {
   if (metric == NULL) return;
-  if (metric->histogram < sonde_thread_.distributions_limit && value == value) {
+  if (metric->histogram < sonde_thread_.distributions_limit) {
     struct sonde_distribution* const own = sonde_thread_.distributions[metric->histogram];
-    if (own != NULL) {
-      uint64_t place, count;
-      double sum;
-      __builtin_memcpy(&place, &value, sizeof(place));
-      place = (place >> 47) - (992u << 5); /* from 2^-31; a negative value wraps to a large one */
-      place = place < SONDE_HISTOGRAM_BUCKETS - 2 ? place + 1
-              : value >= 1                        ? SONDE_HISTOGRAM_BUCKETS - 1
-                                                  : 0;
-      count = __atomic_load_n(&own->counts[place], __ATOMIC_RELAXED) + 1;
-      __atomic_store_n(&own->counts[place], count, __ATOMIC_RELAXED);
-      sum = own->sum + value;
+    uint64_t place;
+    __builtin_memcpy(&place, &value, sizeof(place));
+    /* What is negative, infinite or not a number comes out too large. */
+    place = (place >> SONDE_HISTOGRAM_SHIFT) - SONDE_HISTOGRAM_FIRST;
+    if (own != NULL && place < SONDE_HISTOGRAM_BUCKETS - 2) {
+      uint64_t* const count = &own->counts[place + 1];
+      double sum = own->sum + value;
       __atomic_store(&own->sum, &sum, __ATOMIC_RELAXED);
       if (value < own->min) __atomic_store(&own->min, &value, __ATOMIC_RELAXED);
       if (value > own->max) __atomic_store(&own->max, &value, __ATOMIC_RELAXED);
+      /* Last: whoever sees the count sees the rest. */
+      __atomic_store_n(count, __atomic_load_n(count, __ATOMIC_RELAXED) + 1, __ATOMIC_RELEASE);
       return;
     }
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,22 +24,28 @@ class Sketch {
   bool empty() const { return count_ == 0; }
   uint64_t count() const { return count_; }
   double sum() const { return sum_; }
-  double min() const { return min_; }  // of an empty one: 0
-  double max() const { return max_; }
+  bool knows_extremes() const { return min_ <= max_; }
+  // 0 while none is known.
+  double min() const { return knows_extremes() ? min_ : 0; }
+  double max() const { return knows_extremes() ? max_ : 0; }
   // Sorted by index.
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
-  // `count` values that fell into `bucket`; their sum and extremes come by AddSum.
+  // `count` values that fell into `bucket`, one of histogram::kBuckets; their sum and extremes come
+  // by AddSum. Counts stay at the largest number there is instead of starting anew.
   void Add(uint32_t bucket, uint64_t count);
+  // What is not finite is left out, and both extremes if `min` is above `max`; so everything in a
+  // sketch is finite.
   void AddSum(double sum, double min, double max);
   void Merge(const Sketch& other);
 
   // The value below which a share `q` (0 to 1) of all lies: the middle of the bucket that holds it,
-  // within [min, max], so within 1/64 of the exact one where the bucket is a regular one. NaN for
-  // an empty one.
+  // within [min, max], so within 1/64 of the exact one where the bucket is a regular one. Of 0 and
+  // 1 the minimum and the maximum; NaN for an empty one.
   double Quantile(double q) const;
 
-  // Varints of index gaps and counts; kCorrupt for bytes that Encode cannot have written.
+  // Never to change: docs/format.md. The reader is bad, too, after kCorrupt, which stands for bytes
+  // that Encode cannot have written.
   void Encode(ByteWriter& out) const;
   static Result<Sketch> Decode(ByteReader& in);
 
@@ -47,8 +54,8 @@ class Sketch {
  private:
   uint64_t count_ = 0;
   double sum_ = 0;
-  double min_ = 0;
-  double max_ = 0;
+  double min_ = std::numeric_limits<double>::infinity();
+  double max_ = -std::numeric_limits<double>::infinity();
   std::vector<Bucket> buckets_;
 };
 

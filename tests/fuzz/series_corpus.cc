@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "core/bytes.h"
+#include "core/histogram_buckets.h"
 #include "series/block.h"
 #include "series/block_format.h"
 #include "series/query.h"
+#include "series/sketch.h"
 
 namespace sonde {
 namespace {
@@ -86,6 +88,25 @@ void SaveQueries(const fs::path& folder) {
   save("rate");
 }
 
+// Every kind of bucket, and none.
+void SaveSketches(const fs::path& folder) {
+  Sketch sketch;
+  const auto save = [&](const char* name) {
+    std::string bytes;
+    ByteWriter out(bytes);
+    sketch.Encode(out);
+    Save(folder / name, bytes);
+  };
+  save("empty");
+  sketch.Add(histogram::BucketOf(0.25), 3);
+  save("no_extremes");
+  sketch.Add(histogram::kUnderflow, 1);
+  sketch.Add(histogram::BucketOf(1000), 70'000);
+  sketch.Add(histogram::kOverflow, 2);
+  sketch.AddSum(1e15, -0.5, 4e14);
+  save("every_kind");
+}
+
 }  // namespace
 }  // namespace sonde
 
@@ -98,5 +119,6 @@ int main(int argc, char** argv) {
   sonde::SaveBlocks(folder / "fuzz_block");
   sonde::SaveSchemas(folder / "fuzz_schema");
   sonde::SaveQueries(folder / "fuzz_query");
+  sonde::SaveSketches(folder / "fuzz_sketch");
   return 0;
 }

@@ -152,7 +152,7 @@ TEST_F(AppHostile, BadHellosAreDropped) {
   Start();
   const std::pair<const char*, std::function<void(Attacker&)>> cases[] = {
       {"magic", [](Attacker& a) { a.hello.magic = 0, a.SendHello(); }},
-      {"version", [](Attacker& a) { a.hello.version = 2, a.SendHello(); }},
+      {"version", [](Attacker& a) { a.hello.version = client::kVersion + 1, a.SendHello(); }},
       {"size", [](Attacker& a) { a.hello.segment_size = 1, a.SendHello(); }},
       {"rank", [](Attacker& a) { a.hello.rank = -2, a.SendHello(); }},
       {"short", [](Attacker& a) { a.Send("hello", {a.memory()}); }},
@@ -233,7 +233,7 @@ TEST_F(AppHostile, BadRecordsEndTheReadingOfTheirProcessAlone) {
       {"odd size", [](Record& r) { r.size += 1; }},
       {"beyond the end", [](Record& r) { r.size += 8; }},
       {"huge", [](Record& r) { r.size = UINT32_MAX - 7; }},
-      {"type", [](Record& r) { r.type = 2; }},
+      {"type", [](Record& r) { r.type = 3; }},
       {"level 0", [](Record& r) { r.level = 0; }},
       {"level 5", [](Record& r) { r.level = 5; }},
       {"reduction", [](Record& r) { r.reduction = 4; }},

@@ -318,6 +318,7 @@ Status AppSource::FindNew(Process& process) {
 
 void AppSource::Enlist(Process& process, AppMetric metric) {
   if (metric.series.metric.level > options_.level) return;
+  if (metric.series.metric.type == MetricType::kHistogram) return;
   const bool counter = metric.series.metric.type == MetricType::kCounter;
   metric.series.tags.Set(client::kTaskTag, std::to_string(process.rank));
   const std::optional<uint32_t> column = Column(std::move(metric.series));

@@ -45,8 +45,7 @@ Status ReadTags(ByteReader& in, size_t count, Tags& tags) {
 }
 
 Status CheckKind(const Record& record) {
-  if (record.type != static_cast<uint8_t>(MetricType::kGauge) &&
-      record.type != static_cast<uint8_t>(MetricType::kCounter)) {
+  if (record.type > static_cast<uint8_t>(MetricType::kHistogram)) {
     return Corrupt(fmt::format("a metric of unknown type {}", record.type));
   }
   if (record.reduction > static_cast<uint8_t>(Reduction::kMax)) {
@@ -55,8 +54,12 @@ Status CheckKind(const Record& record) {
   if (record.level < 1 || record.level > kMaxLevel) {
     return Corrupt(fmt::format("a metric of level {}", record.level));
   }
-  if (record.slot >= kMaxMetrics || record.slots != 1) {
+  const bool histogram = record.type == static_cast<uint8_t>(MetricType::kHistogram);
+  if (record.slot >= (histogram ? client::kMaxHistograms : kMaxMetrics) || record.slots != 1) {
     return Corrupt(fmt::format("a metric with {} slots from {}", record.slots, record.slot));
+  }
+  if (histogram && record.name_size > client::kMaxHistogramName) {
+    return Corrupt(fmt::format("a histogram with a name of {} bytes", record.name_size));
   }
   if (record.tag_count > kMaxAppTags) {
     return Corrupt(fmt::format("a metric with {} tags", record.tag_count));
