@@ -33,10 +33,11 @@ class KeepErrno {
   int value_;
 };
 
-// By the system call: the library's function is interposed.
-bool Stat(int dirfd, const char* path, int flags, struct stat* info) {
-  return syscall(SYS_newfstatat, dirfd, path, info, flags) == 0;
+// By the system calls: the library's functions are interposed.
+bool Stat(const char* path, struct stat* info) {
+  return syscall(SYS_newfstatat, AT_FDCWD, path, info, 0) == 0;
 }
+bool Stat(int fd, struct stat* info) { return syscall(SYS_fstat, fd, info) == 0; }
 
 bool HasFiles(const struct stat& info) { return S_ISREG(info.st_mode) || S_ISDIR(info.st_mode); }
 
@@ -85,7 +86,7 @@ Filesystem* LookUp(const char* path, size_t length, uint64_t& place, uint64_t ha
     directory[length] = '\0';
   }
   struct stat info;
-  if (!Stat(AT_FDCWD, directory, 0, &info)) return nullptr;
+  if (!Stat(directory, &info)) return nullptr;
   Filesystem* found = OfDevice(info.st_dev, AT_FDCWD, directory);
   __atomic_store_n(&place, (hash & ~uint64_t{0xff}) | KindOf(found), __ATOMIC_RELAXED);
   return found;
@@ -113,7 +114,7 @@ Filesystem* OfDevice(uint64_t device, int dirfd, const char* path) {
 Filesystem* Classify(int fd) {
   const KeepErrno keep;
   struct stat info;
-  if (!Stat(fd, "", AT_EMPTY_PATH, &info)) return nullptr;
+  if (!Stat(fd, &info)) return nullptr;
   Filesystem* found = HasFiles(info) ? OfDevice(info.st_dev, fd, "") : nullptr;
   __atomic_store_n(&descriptors[fd], KindOf(found), __ATOMIC_RELAXED);
   return found;
