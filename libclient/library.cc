@@ -23,10 +23,12 @@ void SetRecording(bool recording) {
   __atomic_store_n(&library.recording, recording, __ATOMIC_RELEASE);
 }
 
-int64_t Seconds() {
+constexpr int64_t kTryAgainAfter = 1'000'000'000;  // ns
+
+int64_t MonotonicNow() {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec;
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
 void BeforeFork() { pthread_mutex_lock(&library.mutex); }
@@ -97,7 +99,9 @@ int AttachAgain() {
              : library.connection.Open(library.segment.fd(), Patience::kNone);
 }
 
-bool MayTryAgain() { return library.code == SONDE_UNREACHABLE && Seconds() - library.tried >= 1; }
+bool MayTryAgain() {
+  return library.code == SONDE_UNREACHABLE && MonotonicNow() - library.tried >= kTryAgainAfter;
+}
 
 int Explain(int code) {
   const char* const socket = DaemonNamed() ? secure_getenv("SONDE_SOCKET") : "";
@@ -115,7 +119,7 @@ int Explain(int code) {
 void Settle(int code) {
   library.error = errno;
   library.code = code;
-  library.tried = Seconds();
+  library.tried = MonotonicNow();
   library.state = State::kSettled;
   SetRecording(code == SONDE_OK);
 }

@@ -36,7 +36,7 @@ struct Library {
   State state = State::kFresh;
   int code = SONDE_OFF;
   int error = 0;              // errno that belongs to it
-  int64_t tried = 0;          // when, in seconds of CLOCK_MONOTONIC
+  int64_t tried = 0;          // when, by CLOCK_MONOTONIC
   bool guards_forks = false;  // set once, before main()
   bool talks = false;         // set once, before main(): SONDE_DEBUG=1
   bool has_shards = false;    // Shards::Create was called

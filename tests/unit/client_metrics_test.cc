@@ -14,6 +14,7 @@
 #include "daemon/collect/job/app.h"
 #include "sonde.h"
 #include "tests/unit/client_driver.h"
+#include "tests/unit/client_fixture.h"
 
 // The sanitizers' own memory says nothing about libsonde's.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -26,39 +27,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const std::string kOk = std::to_string(SONDE_OK);
-
-class AppMetrics : public testing::Test {
- protected:
-  AppMetrics() {
-    options_.socket = "sonde-test-" + std::to_string(getpid());
-    options_.uid = geteuid();
-  }
-
-  void Start() {
-    auto source = AppSource::Open(options_);
-    ASSERT_TRUE(source.ok()) << source.status().message();
-    source_ = std::move(source).value();
-  }
-  ClientProcess::Environment Environment(int rank = 3) {
-    return {{"SONDE_SOCKET", options_.socket}, {"SLURM_PROCID", std::to_string(rank)}};
-  }
-  // The value of a series after a tick; -1 if there is none, NaN if it is missing.
-  double Read(const std::string& name) {
-    now_ += kSecond;
-    source_->Sample(now_);
-    EXPECT_EQ(source_->series().size(), source_->values().size());
-    for (size_t i = 0; i < source_->series().size(); ++i) {
-      const Series& series = source_->series()[i];
-      if (SeriesName(series.metric.name, series.tags) == name) return source_->values()[i];
-    }
-    return -1;
-  }
-
-  AppSource::Options options_;
-  std::unique_ptr<AppSource> source_;
-  Nanos now_ = 1'000 * kSecond;
-};
+class AppMetrics : public ClientTest {};
 
 TEST_F(AppMetrics, AreRecordedWithTheirRank) {
   Start();

@@ -28,8 +28,11 @@ std::map<std::string, sonde_metric_t*> metrics;
 sonde_metric_t* const early =
     getenv("EARLY") == nullptr ? nullptr : sonde_gauge("early", nullptr, nullptr, 0, nullptr, 0);
 
+using Registering = sonde_metric_t* (*)(const char*, const char*, const char*, int,
+                                        const sonde_tag_t*, size_t);
+
 // NAME [LEVEL [KEY=VALUE...]]
-std::string Register(std::istream& in, bool counter) {
+std::string Register(std::istream& in, Registering function) {
   std::string name, word;
   int level = 0;
   in >> name >> level;
@@ -38,43 +41,121 @@ std::string Register(std::istream& in, bool counter) {
     texts.emplace_back(word.substr(0, word.find('=')), word.substr(word.find('=') + 1));
   std::vector<sonde_tag_t> tags;
   for (const auto& [key, value] : texts) tags.push_back({key.c_str(), value.c_str()});
-  sonde_metric_t* metric = (counter ? sonde_counter : sonde_gauge)(name.c_str(), "1", "help", level,
-                                                                   tags.data(), tags.size());
+  sonde_metric_t* metric = function(name.c_str(), "1", "help", level, tags.data(), tags.size());
   const bool same = metrics.contains(name) && metrics[name] == metric;
   metrics[name] = metric;
   return std::to_string(sonde_status()) + (metric == nullptr ? " null" : same ? " same" : " new");
 }
 
-// COUNT ADDS NAME: so many threads, each adding 1 so often; all are alive until all have added.
-std::string Threads(std::istream& in) {
-  int count = 0, adds = 0;
-  std::string name;
-  in >> count >> adds >> name;
+// So many threads, all alive until all have done their work.
+void RunTogether(int count, const std::function<void(int thread)>& work) {
   pthread_barrier_t barrier;
   pthread_barrier_init(&barrier, nullptr, static_cast<unsigned>(count));
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i) {
-    threads.emplace_back([&] {
-      for (int k = 0; k < adds; ++k) sonde_add(metrics[name], 1);
+    threads.emplace_back([&, i] {
+      work(i);
       pthread_barrier_wait(&barrier);
     });
   }
   for (std::thread& thread : threads) thread.join();
   pthread_barrier_destroy(&barrier);
+}
+
+// COUNT ADDS NAME: so many threads, each adding 1 so often.
+std::string Threads(std::istream& in) {
+  int count = 0, adds = 0;
+  std::string name;
+  in >> count >> adds >> name;
+  RunTogether(count, [&](int) {
+    for (int k = 0; k < adds; ++k) sonde_add(metrics[name], 1);
+  });
   return "ok";
 }
 
-// COUNTER GAUGE: a child that updates its parent's metrics, and one that attaches itself first.
+// COUNT OBSERVATIONS NAME...: so many threads, thread i observing 2^(i % 8) so often.
+std::string Observers(std::istream& in) {
+  int count = 0, observations = 0;
+  in >> count >> observations;
+  std::vector<sonde_metric_t*> all;
+  for (std::string name; in >> name;) all.push_back(metrics[name]);
+  RunTogether(count, [&](int i) {
+    for (int k = 0; k < observations; ++k) {
+      for (sonde_metric_t* metric : all) sonde_observe(metric, 1 << i % 8);
+    }
+  });
+  return "ok";
+}
+
+// COUNT TIMES: so many threads, each telling a remark of its own, a figure and a phase so often;
+// how many calls went well.
+std::string Tellers(std::istream& in) {
+  int count = 0, times = 0;
+  in >> count >> times;
+  std::atomic<int> good = 0;
+  RunTogether(count, [&](int i) {
+    const std::string remark = "remark of thread " + std::to_string(i);
+    for (int k = 0; k < times; ++k) {
+      good += sonde_annotate(remark.c_str()) == SONDE_OK ? 1 : 0;
+      good += sonde_phase_begin("together") == SONDE_OK ? 1 : 0;
+      good += sonde_figure("figure", k, "1") == SONDE_OK ? 1 : 0;
+      good += sonde_phase_end("together") == SONDE_OK ? 1 : 0;
+    }
+  });
+  return std::to_string(good);
+}
+
+// What a moment came to: its code, and why.
+std::string Told(int code) { return std::to_string(code) + " " + sonde_error(); }
+
+std::string Rest(std::istream& in) {
+  std::string text;
+  std::getline(in >> std::ws, text);
+  return text;
+}
+
+std::string Remark(std::istream& in) { return Told(sonde_annotate(Rest(in).c_str())); }
+std::string PhaseBegin(std::istream& in) { return Told(sonde_phase_begin(Rest(in).c_str())); }
+std::string PhaseEnd(std::istream& in) { return Told(sonde_phase_end(Rest(in).c_str())); }
+
+// NAME VALUE UNIT
+std::string Figure(std::istream& in) {
+  std::string name, value;
+  in >> name >> value;
+  return Told(sonde_figure(name.c_str(), strtod(value.c_str(), nullptr), Rest(in).c_str()));
+}
+
+// A child that inherits an open phase and tells a remark; 0 if its end of that phase was refused.
+std::string ForkMoments(std::istream&) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool good =
+        sonde_annotate("child") == SONDE_OK && sonde_phase_end("outer") == SONDE_INVALID;
+    _exit(good ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return std::to_string(status);
+}
+
+std::string LastError(std::istream&) { return sonde_error(); }
+
+// COUNTER GAUGE [HISTOGRAM]: a child that updates its parent's metrics, and one that attaches
+// itself first.
 std::string Fork(std::istream& in) {
-  std::string counter, gauge;
-  in >> counter >> gauge;
+  std::string counter, gauge, histogram;
+  in >> counter >> gauge >> histogram;
   std::string result;
   for (const bool attach : {false, true}) {
     const pid_t child = fork();
     if (child == 0) {
       const int status = attach ? sonde_init() : 0;
       sonde_set(metrics[gauge], attach ? 7 : 1000);
-      std::thread([&] { sonde_add(metrics[counter], attach ? 5 : 1000); }).join();
+      sonde_observe(metrics[histogram], attach ? 7 : 1000);
+      std::thread([&] {
+        sonde_add(metrics[counter], attach ? 5 : 1000);
+        sonde_observe(metrics[histogram], attach ? 7 : 1000);
+      }).join();
       _exit(status);
     }
     int status = -1;
@@ -100,11 +181,15 @@ std::string Many(std::istream& in) {
   for (int i = 0; i < count; ++i) {
     const std::string name = "application_metric_number_" + std::to_string(i);
     const sonde_tag_t tag = {"phase", "main"};
-    sonde_metric_t* metric = (kind == "counter" ? sonde_counter : sonde_gauge)(
-        name.c_str(), "seconds", "Time spent in one phase of the application", 0, &tag, 1);
+    const Registering function = kind == "counter"     ? &sonde_counter
+                                 : kind == "histogram" ? &sonde_histogram
+                                                       : &sonde_gauge;
+    sonde_metric_t* metric =
+        function(name.c_str(), "seconds", "Time spent in one phase of the application", 0, &tag, 1);
     if (metric != nullptr) ++had;
     sonde_set(metric, i);
     sonde_add(metric, 1);
+    sonde_observe(metric, i);
   }
   return std::to_string(had) + " " + std::to_string(sonde_status()) + " " +
          std::to_string(ResidentKiB() - before);
@@ -136,13 +221,19 @@ std::string Stress(std::istream&) {
   return std::to_string(good);
 }
 
-// COUNT NAME: so many threads, one after the other, each adding 1; by how many KiB the process
-// grew.
+// COUNT NAME: so many threads, one after the other, each adding 1 to a counter or observing it; by
+// how many KiB the process grew.
 std::string Sequence(std::istream& in) {
   int count = 0;
   std::string name;
   in >> count >> name;
-  const auto run = [&] { std::thread([&] { sonde_add(metrics[name], 1); }).join(); };
+  sonde_metric_t* const metric = metrics[name];
+  const auto run = [&] {
+    std::thread([&] {
+      sonde_add(metric, 1);
+      sonde_observe(metric, 1);
+    }).join();
+  };
   run();
   const long before = ResidentKiB();
   for (int i = 1; i < count; ++i) run();
@@ -205,8 +296,18 @@ std::string SetEarly(std::istream&) {
 
 const std::map<std::string, std::function<std::string(std::istream&)>> kCommands = {
     {"init", Init},
-    {"gauge", [](std::istream& in) { return Register(in, false); }},
-    {"counter", [](std::istream& in) { return Register(in, true); }},
+    {"gauge", [](std::istream& in) { return Register(in, &sonde_gauge); }},
+    {"counter", [](std::istream& in) { return Register(in, &sonde_counter); }},
+    {"histogram", [](std::istream& in) { return Register(in, &sonde_histogram); }},
+    {"observe", [](std::istream& in) { return Update(in, &sonde_observe); }},
+    {"observers", Observers},
+    {"remark", Remark},
+    {"begin", PhaseBegin},
+    {"end", PhaseEnd},
+    {"figure", Figure},
+    {"tellers", Tellers},
+    {"fork_moments", ForkMoments},
+    {"error", LastError},
     {"set", [](std::istream& in) { return Update(in, &sonde_set); }},
     {"add", [](std::istream& in) { return Update(in, &sonde_add); }},
     {"set_at", SetAt},

@@ -1,23 +1,23 @@
 // The application's own metrics: group kApp.
 //
-// Owns the socket that SONDE_SOCKET names, and the mappings of the processes that have attached to
-// it (libclient/layout.h). Sampling takes everything that is there: it accepts, reads hellos, finds
-// new metrics, copies the values and notices who has gone. A process may therefore attach, set a
-// metric and exit between two ticks: its memory waits in the socket's queue, and the last Sample
-// before the daemon ends finds it. Nothing has to be watched in between; where ticks are far apart,
-// fd() turns readable when Poll() has something to do.
+// Sampling takes everything that is there: it accepts processes at the socket that SONDE_SOCKET
+// names (app_door.h), finds new metrics, copies the values and notices who has gone. A process may
+// therefore attach, set a metric and exit between two ticks: its memory waits in the socket's
+// queue, and the last Sample before the daemon ends finds it. Nothing has to be watched in between;
+// where ticks are far apart, fd() turns readable when Poll() has something to do.
 //
 // Every series gets the tag `task`, the rank of its process. Processes of one rank share a series:
 // their counters add up, the sums of those that have ended stay in, and of their gauges the one
-// that changed last counts. Series stay until the end of the step with their last values.
+// that changed last counts. Histograms are recorded as several series (app_histograms.h). Series
+// stay until the end of the step with their last values.
+//
+// Beside values there are moments, which TakeMoments() hands over.
 //
 // Processes are not trusted. One that breaks the layout is dropped with one log line and its values
 // stay as they were last read; the limits below hold for all processes together.
 //
 // Thread safety: none; the daemon's one thread.
 #pragma once
-
-#include <sys/types.h>
 
 #include <cstdint>
 #include <memory>
@@ -27,24 +27,22 @@
 #include <vector>
 
 #include "core/status.h"
-#include "daemon/collect/fd.h"
+#include "daemon/collect/job/app_annotations.h"
+#include "daemon/collect/job/app_door.h"
+#include "daemon/collect/job/app_histograms.h"
+#include "daemon/collect/job/app_process.h"
 #include "daemon/collect/job/app_segment.h"
+#include "daemon/collect/job/moments.h"
 #include "daemon/collect/source.h"
 
 namespace sonde::collect {
 
 class AppSource final : public Source {
  public:
-  struct Options {
-    std::string socket;  // abstract, without the leading zero byte
-    int listener = -1;   // that socket, if it listens already; owned from Open on
-    uint32_t uid = 0;    // whose processes may attach
-    int level = 1;       // metrics above it are left out
-    Nanos period = kDefaultPeriod;
-    size_t max_processes = 512;        // attached at a time
+  struct Options : AppDoor::Options {  // metrics above its level are left out
     size_t max_metrics = 65536;        // registered at a time, and series
     size_t max_text = 16u << 20;       // bytes of the series' names, units, helps and tags
-    Nanos hello_within = 5 * kSecond;  // of attaching
+    size_t max_histograms = 8192;      // registered at a time; each takes up to 20 KiB
   };
 
   // What became of those that came, for tests and the source of Sonde's own metrics.
@@ -63,52 +61,47 @@ class AppSource final : public Source {
   bool counts_from_boot() const override { return false; }
   void Sample(Nanos now) override;
 
-  int fd() const { return epoll_.get(); }
+  // What was told and observed since the last call, up to the last Sample; each once.
+  Moments TakeMoments();
+
+  int fd() const { return door_.fd(); }
   void Poll(Nanos now);
 
-  size_t processes() const { return processes_.size(); }
-  const Counts& counts() const { return counts_; }
+  size_t processes() const { return door_.processes().size(); }
+  Counts counts() const;
 
  private:
-  struct Link;
-  struct Process;
-
   explicit AppSource(Options options);
-  Status Listen();
-  Status Bind();
 
-  void AcceptAll(Nanos now);
-  void Admit(Fd connection, Nanos now);
-  void Receive(Process& process);
-  void OnPacket(Process& process, const char* packet, size_t size, Fd memory);
-  Status Greet(Process& process, std::string_view packet, const Fd& memory);
-  void SendWelcome(const Process& process);
-  void Drop(Process& process, const Status& why);
-  void Refuse(const std::string& why);
-  void DropSilent(Nanos now);
-
-  void ReadProcess(Process& process, Nanos now);
-  Status FindNew(Process& process);
-  void Enlist(Process& process, AppMetric metric);
-  std::optional<uint32_t> Column(Series series);
-  void LeaveOut(const std::string& why);
-  void ReadValues(Process& process, Nanos now);
-  void AddUp();
+  void ReadProcess(AppProcess& process, Nanos now);
+  Status FindNew(AppProcess& process);
+  void Enlist(AppProcess& process, AppMetric metric);
+  Status EnlistHistogram(AppProcess& process, AppMetric metric);
+  void ReadValues(AppProcess& process, Nanos now);
+  Status ReadHistograms(AppProcess& process);
+  void ReadMoments(AppProcess& process, Nanos now);
   void Reap(Nanos now);
 
+  std::optional<uint32_t> Column(Series series);
+  std::optional<uint32_t> AddColumn(std::string name, Series series, bool derived);
+  std::optional<uint32_t> HistogramOf(const Series& histogram);
+  void LeaveOut(const std::string& why);
+  void AddUp();
+
   Options options_;
-  Fd listener_;
-  Fd epoll_;
-  std::vector<std::unique_ptr<Process>> processes_;
+  AppDoor door_;
+  AppHistograms histograms_;
+  AppAnnotations annotations_;
   std::unordered_map<std::string, uint32_t> columns_;  // by SeriesName
   std::vector<double> ended_;                          // by column: what ended processes counted
+  std::vector<char> derived_;                          // by column: part of a histogram
   std::vector<client::Count> totals_;                  // of one process, by slot
   std::vector<AppMetric> found_;
   size_t links_ = 0;
+  size_t process_histograms_ = 0;
   size_t text_ = 0;
-  Counts counts_;
-  int complaints_ = 0;
-  bool said_refused_ = false;
+  Nanos began_ = 0;  // the first time that is known
+  uint64_t left_out_ = 0;
   bool said_left_out_ = false;
 };
 

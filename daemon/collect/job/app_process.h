@@ -1,0 +1,61 @@
+// A process of the application that has attached, as the daemon knows it.
+//
+// Thread safety: none; the daemon's one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/time.h"
+#include "daemon/collect/fd.h"
+#include "daemon/collect/job/app_distributions.h"
+#include "daemon/collect/job/app_ring.h"
+#include "daemon/collect/job/app_segment.h"
+
+namespace sonde::collect {
+
+struct AppProcess {
+  enum class State : uint8_t {
+    kSilent,  // no hello yet
+    kLive,
+    kEnded,    // gone; to be read once more
+    kDropped,  // not to be read any more
+  };
+
+  // What it adds to a series of its rank.
+  struct Link {
+    enum class From : uint8_t { kGauge, kCounter, kHistogram };
+    From from;
+    uint32_t column;
+    uint32_t slot;
+    double last;  // as read; a gauge's counts when it changes
+    bool adds() const { return from != From::kGauge; }
+  };
+
+  // One of its histograms; its count and its sum are links.
+  struct Histogram {
+    uint32_t number;  // in AppHistograms
+    size_t count;     // of the links
+    size_t sum;
+  };
+
+  Fd connection;
+  pid_t pid = 0;
+  Nanos since = 0;
+  State state = State::kSilent;
+  int rank = 0;
+  size_t registered = 0;
+  uint32_t counters = 0;  // highest slot + 1
+  std::optional<AppMapping> mapping;
+  std::optional<AppSegment> segment;
+  std::vector<Link> links;
+  std::vector<Histogram> histograms;  // by its own number; those that are not wanted are empty
+  AppDistributions distributions;
+  AppRing ring;
+};
+
+}  // namespace sonde::collect
