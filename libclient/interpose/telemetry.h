@@ -15,20 +15,24 @@
 #pragma weak sonde_add_slow_
 #pragma weak sonde_observe_slow_
 #pragma weak sonde_thread_
+#pragma weak sonde_inside_
 
 #include "libclient/interpose/ticks.h"
 #include "libclient/sonde.h"
+
+// Of libclient/library.h.
+extern "C" __thread int sonde_inside_ __attribute__((tls_model("initial-exec")));
 
 #define SONDE_INTERPOSED extern "C" __attribute__((visibility("default")))
 
 namespace sonde::interpose {
 
-// This thread is within libsonde on our behalf.
+// This thread is within libsonde on our behalf. Whether it is there on its own behalf, libsonde says.
 inline __thread int within __attribute__((tls_model("initial-exec"))) = 0;
 
 class Visit {
  public:
-  Visit() : good_(within == 0) { ++within; }
+  Visit() : good_(within == 0 && sonde_inside_ == 0) { ++within; }
   ~Visit() { --within; }
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;

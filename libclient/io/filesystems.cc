@@ -176,6 +176,11 @@ bool Register(Filesystem& filesystem, Api api, Operation operation) {
   counters.seconds =
       sonde_counter("io_seconds_total", "seconds",
                     "Time spent in them. Tags api, fstype, mountpoint, operation.", 0, tags, 4);
+  if (counters.calls == nullptr && sonde_init() != SONDE_OK) {
+    // No daemon: from now on calls are passed on at once.
+    __atomic_store_n(&state, State::kOff, __ATOMIC_RELEASE);
+    return false;
+  }
   if (operation == kRead || operation == kWrite) {
     const bool read = operation == kRead;
     counters.bytes = sonde_counter(read ? "io_read_bytes_total" : "io_written_bytes_total", "bytes",

@@ -51,6 +51,9 @@ void* FindNext(const char* symbol) {
   return dlsym(handle, symbol);
 }
 
-void* FindAny(const char* symbol) { return dlsym(RTLD_DEFAULT, symbol); }
+void* FindAny(const char* symbol) {
+  void* found = dlsym(RTLD_DEFAULT, symbol);
+  return found != nullptr ? found : FindNext(symbol);
+}
 
 }  // namespace sonde::mpi
