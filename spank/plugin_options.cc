@@ -54,9 +54,9 @@ Status Invalid(const Option& option, std::string_view text, std::string_view exp
   return {Code::kInvalid, std::move(message)};
 }
 
-// Without an argument, "yes".
+// Without an argument "yes"; Slurm carries none into a job's steps as "(null)".
 bool SetSwitch(std::string_view text, std::optional<bool>& value) {
-  if (!text.empty() && text != "yes" && text != "no") return false;
+  if (!text.empty() && text != "(null)" && text != "yes" && text != "no") return false;
   value = text != "no";
   return true;
 }
