@@ -9,13 +9,14 @@
 #include <string.h>
 
 enum { P2P, WAIT, COLLECTIVE, ONE_SIDED, IO, OTHER, CLASSES };
-static const char* const kNames[CLASSES] = {"p2p", "wait", "collective", "one_sided", "io", "other"};
+static const char* const kNames[CLASSES] = {"p2p",       "wait", "collective",
+                                            "one_sided", "io",   "other"};
 
 static long calls[CLASSES], sent[CLASSES], received[CLASSES];
 static int rank, ranks;
 
 // Before each call: its class, and what the documentation says it sends and receives.
-#define DID(CLASS, SENT, RECEIVED) \
+#define DID(CLASS, SENT, RECEIVED)                                                       \
   (__atomic_fetch_add(&calls[CLASS], 1, 0), __atomic_fetch_add(&sent[CLASS], (SENT), 0), \
    __atomic_fetch_add(&received[CLASS], (RECEIVED), 0))
 

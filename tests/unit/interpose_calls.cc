@@ -1,5 +1,6 @@
-// A module with calls of MPI, linked with the stand-in: an application's part that interpose_process
-// loads as Python would, privately, or for all. Each function answers with what it got.
+// A module with calls of MPI, linked with the stand-in: an application's part that
+// interpose_process loads as Python would, privately, or for all. Each function answers with what
+// it got.
 #include <cstdint>
 
 extern "C" {

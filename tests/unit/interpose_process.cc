@@ -22,7 +22,6 @@
 #include <thread>
 #include <vector>
 
-
 namespace {
 
 void* module = nullptr;
@@ -200,7 +199,8 @@ void OnAlarm(int) {
   errno = error;
 }
 
-// A signal handler writes while the program registers metrics and forks, which hold libsonde's mutex.
+// A signal handler writes while the program registers metrics and forks, which hold libsonde's
+// mutex.
 std::string Handler(std::istream&) {
   handler_fd = OpenData(O_TRUNC | O_APPEND);
   struct sigaction action {};
@@ -223,15 +223,12 @@ std::string Handler(std::istream&) {
   return "ok";
 }
 
-std::string Metric(std::istream&) {
-  return Register("own_total") ? "ok" : "null";
-}
+std::string Metric(std::istream&) { return Register("own_total") ? "ok" : "null"; }
 
 const std::map<std::string, std::string (*)(std::istream&)> kCommands = {
-    {"load", Load},         {"call", Call},   {"posix", Posix},
-    {"stdio", Stdio},       {"fork", Fork},   {"metadata", Metadata},
-    {"no_files", NoFiles},  {"vfork", Vfork}, {"reuse", Reuse},
-    {"handler", Handler},   {"metric", Metric},
+    {"load", Load},   {"call", Call},         {"posix", Posix},      {"stdio", Stdio},
+    {"fork", Fork},   {"metadata", Metadata}, {"no_files", NoFiles}, {"vfork", Vfork},
+    {"reuse", Reuse}, {"handler", Handler},   {"metric", Metric},
 };
 
 }  // namespace

@@ -34,8 +34,10 @@ class Interposed : public testing::Test {
   void SetUp() override { ASSERT_NE(source_, nullptr); }
 
   ClientProcess::Environment Environment(const std::string& preload, int level = 1) const {
-    return {{"SONDE_SOCKET", options_.socket}, {"SONDE_LEVEL", std::to_string(level)},
-            {"LD_PRELOAD", preload},           {"DIRECTORY", directory_},
+    return {{"SONDE_SOCKET", options_.socket},
+            {"SONDE_LEVEL", std::to_string(level)},
+            {"LD_PRELOAD", preload},
+            {"DIRECTORY", directory_},
             {"PATH", "/usr/bin:/bin"}};
   }
   static std::string Mpi() { return LIBSONDE ":" LIBSONDE_MPI; }
