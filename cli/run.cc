@@ -315,7 +315,6 @@ void RegisterRun(CLI::App& app, Run& run) {
   sub->add_flag("--io", options->io, "Count and time calls for files, as level 4 does");
   sub->add_flag("-q,--quiet", options->quiet, "Print no report");
   sub->add_option("command", options->command, "The command and its arguments")->required();
-  sub->prefix_command();
   sub->callback([options, &run] {
     if (options->level >= 4) options->mpi = options->io = true;
     run = [options](const Environment& env) { return RunCommand(env, *options); };

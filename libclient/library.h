@@ -22,8 +22,8 @@
 
 #define SONDE_EXPORT extern "C" __attribute__((visibility("default")))
 
-// How often the calling thread is within the library, perhaps with its mutex: the interposers, which
-// run in signal handlers, leave out what would take it again.
+// How often the calling thread is within the library, perhaps with its mutex: the interposers,
+// which run in signal handlers, leave out what would take it again.
 extern "C" __thread int sonde_inside_ __attribute__((tls_model("initial-exec")));
 
 namespace sonde::client {
