@@ -96,6 +96,13 @@ def any_mpi(shown):
     return [e["metric"] for e in shown["profile"]["footprint"] if e["metric"].startswith("mpi_")]
 
 
+def test_every_function_has_the_arguments_that_mpi_h_says(mpi):
+    source = ROOT / "tests" / "cluster" / "mpi_arity.cc"
+    command = [f"mpicxx.{mpi}", "-std=c++17", "-fsyntax-only", "-I", ROOT, source]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("where", [("-N1",), ("-N2",)])
 def test_calls_and_bytes_are_those_of_the_program(cluster, mpi, work, room, where):
     if mpi == "openmpi" and where == ("-N2",):
