@@ -43,11 +43,15 @@ Environment DetectEnvironment();
 // The subcommand that was chosen; gives the exit code.
 using Run = std::function<int(const Environment&)>;
 
+void RegisterAnnotate(CLI::App& app, Run& run);
 void RegisterDoctor(CLI::App& app, Run& run);
 void RegisterEvents(CLI::App& app, Run& run);
+void RegisterFigure(CLI::App& app, Run& run);
 void RegisterJoin(CLI::App& app, Run& run);
 void RegisterLs(CLI::App& app, Run& run);
 void RegisterPause(CLI::App& app, Run& run);
+void RegisterPhase(CLI::App& app, Run& run);
+void RegisterPut(CLI::App& app, Run& run);
 void RegisterResume(CLI::App& app, Run& run);
 void RegisterRun(CLI::App& app, Run& run);
 void RegisterServe(CLI::App& app, Run& run);

@@ -100,6 +100,17 @@ class ByteReader {
     return 0;
   }
   int64_t Signed() { return UnZigZag(Varint()); }
+  // Passes over `n` varints without looking at them: eight bytes at a time while all that end
+  // within are wanted.
+  void SkipVarints(size_t n) {
+    constexpr uint64_t kLast = 0x8080808080808080;  // clear in a varint's last byte
+    for (uint64_t eight; n >= 8 && left() >= sizeof eight; at_ += sizeof eight) {
+      std::memcpy(&eight, at_, sizeof eight);
+      n -= static_cast<size_t>((((~eight & kLast) >> 7) * 0x0101010101010101) >> 56);
+    }
+    for (; n > 0 && at_ != end_; ++at_) n -= static_cast<unsigned char>(*at_) < 0x80 ? 1 : 0;
+    if (n > 0) Fail();
+  }
   // A count of things of at least `min_size` bytes each; bad if that many cannot be left.
   size_t Count(size_t min_size, size_t limit) {
     const uint64_t n = Varint();

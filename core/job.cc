@@ -6,10 +6,11 @@
 namespace sonde {
 namespace {
 
-constexpr std::array<std::pair<EndState, std::string_view>, 5> kStates = {{
+constexpr std::array<std::pair<EndState, std::string_view>, 6> kStates = {{
     {EndState::kRunning, "running"},
     {EndState::kCompleted, "completed"},
     {EndState::kFailed, "failed"},
+    {EndState::kOutOfMemory, "out_of_memory"},
     {EndState::kCancelled, "cancelled"},
     {EndState::kLost, "lost"},
 }};

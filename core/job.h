@@ -25,11 +25,12 @@ struct JobStep {
 
 // How a step ended. Written to disk as text; never rename.
 enum class EndState : uint8_t {
-  kRunning,    // not ended, or nobody saw the end yet
-  kCompleted,  // every task ended with exit code 0
-  kFailed,     // a task ended with another exit code or by a signal
-  kCancelled,  // tasks were killed by scancel, a time limit or the loss of srun
-  kLost,       // the record stops without an end: the head was killed
+  kRunning,      // not ended, or nobody saw the end yet
+  kCompleted,    // every task ended with exit code 0
+  kFailed,       // a task ended with another exit code or by a signal
+  kOutOfMemory,  // a task was killed, and the kernel killed in its control group for want of memory
+  kCancelled,    // tasks were killed by scancel, a time limit or the loss of srun
+  kLost,         // the record stops without an end: the head was killed
 };
 std::string_view ToString(EndState state);
 EndState ParseEndState(std::string_view text);  // kLost for what is not known

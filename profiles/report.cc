@@ -195,6 +195,11 @@ void Report::Memory() {
              fmt::format("{} {}: {} of {}{}", Bar(s.memory_of_node), Percent(s.memory_of_node),
                          Bytes(s.memory_peak.value), Bytes(s.memory_total), whose));
   }
+  const double kills = OutOfMemoryKills(profile_);
+  if (kills > 0) {
+    Labelled("", fmt::format("the kernel killed {:.0f} process{} for want of memory", kills,
+                             kills == 1 ? "" : "es"));
+  }
 }
 
 // The node to look at first: the one whose tasks got the least CPU per task if that is far from

@@ -172,6 +172,8 @@ Result<std::vector<NodeRow>> ReadNodeRows(const Archive& archive, const std::str
   return rows;
 }
 
+double OutOfMemoryKills(const Profile& profile) { return Total(profile, "cgroup_oom_kills_total"); }
+
 Summary Summarize(const Profile& profile, const std::vector<NodeRow>& rows, Nanos now) {
   const JobDescription& job = profile.job;
   Summary s;

@@ -63,6 +63,10 @@ struct Summary {
   double task_written = 0;
 };
 
+// Processes that the kernel killed in the step's control groups for want of memory; NaN where that
+// is not known.
+double OutOfMemoryKills(const Profile& profile);
+
 // `rows` may be empty: then extremes come from the footprint. `now` ends a running step.
 Summary Summarize(const Profile& profile, const std::vector<NodeRow>& rows, Nanos now);
 

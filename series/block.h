@@ -66,5 +66,8 @@ class BlockEncoder {
 Result<BlockInfo> ReadBlockInfo(std::string_view bytes);
 // Everything; the checksum is verified, and no length in it is trusted.
 Result<Block> DecodeBlock(std::string_view bytes);
+// Only the columns that `wanted` is true for, which are the only ones of the result, in their
+// order; the others cost little. `wanted` has an entry for every column, or kInvalid.
+Result<Block> DecodeColumns(std::string_view bytes, const std::vector<bool>& wanted);
 
 }  // namespace sonde

@@ -103,6 +103,16 @@ class ColumnReader {
         return false;
     }
   }
+  // Passes over the column without reading it.
+  bool Skip(uint8_t kind) {
+    size_t count = kind == static_cast<uint8_t>(Kind::kConstant) ? 1 : rows_;
+    if ((kind & kGaps) != 0) {
+      const std::string_view map = in_.Raw(GapBytes(rows_));
+      for (size_t r = 0; r < rows_ && in_.ok(); ++r) count -= (map[r / 8] >> (r % 8)) & 1;
+    }
+    in_.SkipVarints(count);
+    return in_.ok();
+  }
   bool done() const { return in_.done(); }
 
  private:
@@ -141,7 +151,8 @@ class ColumnReader {
   std::array<int64_t, kMaxBlockRows> integers_;
 };
 
-Result<Block> Decode(std::string_view bytes) {
+// `wanted`: nullptr for all columns.
+Result<Block> Decode(std::string_view bytes, const std::vector<bool>* wanted) {
   const Result<Header> header = ReadHeader(bytes);
   if (!header.ok()) return header.status();
   const Header& h = *header;
@@ -158,13 +169,27 @@ Result<Block> Decode(std::string_view bytes) {
   const std::string_view scales = in.Raw(h.columns);
   const std::string_view bodies = in.Raw(in.left());
   if (!in.done()) return Corrupt("its columns are damaged");
-  block.values.resize(size_t{h.rows} * h.columns);
+  if (wanted != nullptr && wanted->size() != h.columns) {
+    return Status(Code::kInvalid, fmt::format("read a block: it has {} columns, asked for are {}",
+                                              h.columns, wanted->size()));
+  }
+  const size_t columns =
+      wanted == nullptr ? h.columns
+                        : static_cast<size_t>(std::count(wanted->begin(), wanted->end(), true));
+  block.values.resize(size_t{h.rows} * columns);
   ColumnReader reader(h.rows, bodies);
+  double* out = block.values.data();
   for (size_t c = 0; c < h.columns; ++c) {
-    double* out = block.values.data() + c * h.rows;
+    if (wanted != nullptr && !(*wanted)[c]) {
+      if (!reader.Skip(static_cast<uint8_t>(kinds[c]))) {
+        return Corrupt(fmt::format("its column {} is damaged", c));
+      }
+      continue;
+    }
     if (!reader.Read(static_cast<uint8_t>(kinds[c]), static_cast<uint8_t>(scales[c]), out)) {
       return Corrupt(fmt::format("its column {} is damaged", c));
     }
+    out += h.rows;
   }
   if (!reader.done()) return Corrupt("something follows its last column");
   return block;
@@ -180,7 +205,15 @@ Result<BlockInfo> ReadBlockInfo(std::string_view bytes) {
 
 Result<Block> DecodeBlock(std::string_view bytes) {
   try {
-    return Decode(bytes);
+    return Decode(bytes, nullptr);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kLimit, fmt::format("read a block of {} bytes: no memory", bytes.size()));
+  }
+}
+
+Result<Block> DecodeColumns(std::string_view bytes, const std::vector<bool>& wanted) {
+  try {
+    return Decode(bytes, &wanted);
   } catch (const std::bad_alloc&) {
     return Status(Code::kLimit, fmt::format("read a block of {} bytes: no memory", bytes.size()));
   }

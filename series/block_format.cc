@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cstring>
+
 #include "core/bytes.h"
 #include "series/block.h"
 
@@ -15,18 +18,33 @@ uint64_t MaxPlainSize(uint64_t rows, uint64_t columns) {
 
 }  // namespace
 
+// Eight bytes at a time, by eight tables (slicing-by-8): reading a block takes no longer for its
+// checksum than for anything else.
 uint32_t Crc32c(std::string_view bytes) {
-  static constexpr auto kTable = [] {
-    std::array<uint32_t, 256> table{};
+  static constexpr auto kTables = [] {
+    std::array<std::array<uint32_t, 256>, 8> tables{};
     for (uint32_t i = 0; i < 256; ++i) {
       uint32_t value = i;
       for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) ? 0x82f63b78 : 0);
-      table[i] = value;
+      tables[0][i] = value;
     }
-    return table;
+    for (size_t t = 1; t < tables.size(); ++t) {
+      for (size_t i = 0; i < 256; ++i) {
+        const uint32_t before = tables[t - 1][i];
+        tables[t][i] = (before >> 8) ^ tables[0][before & 0xff];
+      }
+    }
+    return tables;
   }();
   uint32_t crc = 0xffffffff;
-  for (const char c : bytes) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<uint8_t>(c)) & 0xff];
+  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
+    uint64_t eight;
+    std::memcpy(&eight, bytes.data(), sizeof eight);
+    eight ^= crc;
+    crc = 0;
+    for (size_t i = 0; i < 8; ++i) crc ^= kTables[7 - i][(eight >> (8 * i)) & 0xff];
+  }
+  for (const char c : bytes) crc = (crc >> 8) ^ kTables[0][(crc ^ static_cast<uint8_t>(c)) & 0xff];
   return ~crc;
 }
 

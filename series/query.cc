@@ -32,6 +32,16 @@ constexpr std::array<std::pair<std::string_view, Downsample::Fill>, 4> kFills = 
     {"zero", Downsample::Fill::kZero},
 }};
 
+constexpr std::array<std::pair<std::string_view, TagFilter::Type>, 7> kFilterTypes = {{
+    {"literal_or", TagFilter::Type::kLiteralOr},
+    {"not_literal_or", TagFilter::Type::kNotLiteralOr},
+    {"iliteral_or", TagFilter::Type::kILiteralOr},
+    {"not_iliteral_or", TagFilter::Type::kNotILiteralOr},
+    {"wildcard", TagFilter::Type::kWildcard},
+    {"iwildcard", TagFilter::Type::kIWildcard},
+    {"regexp", TagFilter::Type::kRegexp},
+}};
+
 std::string Lower(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) {
@@ -113,6 +123,16 @@ Result<Downsample> ParseDownsample(std::string_view text) {
     how.fill = at->second;
   }
   return how;
+}
+
+Result<TagFilter::Type> ParseFilterType(std::string_view name) {
+  for (const auto& [known, type] : kFilterTypes) {
+    if (known == name) return type;
+  }
+  return Status(Code::kInvalid,
+                fmt::format("No such filter: '{}'; expected literal_or, not_literal_or, "
+                            "iliteral_or, not_iliteral_or, wildcard, iwildcard or regexp",
+                            name.substr(0, 64)));
 }
 
 Status CheckQuery(const QuerySpec& spec) {

@@ -57,6 +57,9 @@ struct TagFilter {
   bool group_by = false;
 };
 
+// By the name it has in OpenTSDB: "literal_or", "wildcard" and so on.
+Result<TagFilter::Type> ParseFilterType(std::string_view name);
+
 struct QuerySpec {
   std::string metric;
   Aggregator aggregator = Aggregator::kSum;

@@ -215,31 +215,39 @@ std::vector<SeriesData> GroupStore::Read(const std::function<bool(const Series&)
                                          Nanos start, Nanos end) const {
   const Rep& rep = *rep_;
   Stitcher stitcher(wanted);
-  const auto add = [&](const Schema& schema, std::span<const Nanos> times, const double* columns,
-                       size_t stride) {
+  // The rows of the range of every wanted column; `column(c, n)`: where column c starts, the n-th
+  // of those that are wanted.
+  const auto add = [&](const std::vector<size_t>& target, std::span<const Nanos> times,
+                       const auto& column) {
     const auto [first, count] = RowsWithin(times, start, end);
-    const std::vector<size_t>& target = stitcher.Columns(schema);
-    for (size_t c = 0; c < target.size(); ++c) {
+    for (size_t c = 0, taken = 0; c < target.size(); ++c) {
       if (target[c] == Stitcher::kUnwanted) continue;
-      stitcher.Add(target[c], times.subspan(first, count), columns + c * stride + first);
+      stitcher.Add(target[c], times.subspan(first, count), column(c, taken++) + first);
     }
   };
   for (const SealedBlock& block : rep.sealed) {
     if (block.info.last < start || block.info.first > end) continue;
     const std::vector<size_t>& target = stitcher.Columns(*block.schema);
-    if (std::all_of(target.begin(), target.end(),
-                    [](size_t t) { return t == Stitcher::kUnwanted; })) {
-      continue;
+    std::vector<bool> columns(target.size());
+    bool any = false;
+    for (size_t c = 0; c < target.size(); ++c) {
+      columns[c] = target[c] != Stitcher::kUnwanted;
+      any = any || columns[c];
     }
-    const Result<Block> decoded = DecodeBlock(*block.bytes);
+    if (!any) continue;
+    const Result<Block> decoded = DecodeColumns(*block.bytes, columns);
     if (!decoded.ok()) {
       log::Error("read block {}: {}; its rows are missing in the answer", block.sequence,
                  decoded.status().message());
       continue;
     }
-    add(*block.schema, decoded->times, decoded->values.data(), decoded->times.size());
+    add(target, decoded->times,
+        [&](size_t, size_t taken) { return decoded->Column(taken).data(); });
   }
-  if (!rep.times.empty()) add(*rep.schema, rep.times, rep.columns.data(), rep.stride);
+  if (!rep.times.empty()) {
+    add(stitcher.Columns(*rep.schema), rep.times,
+        [&](size_t column, size_t) { return rep.columns.data() + column * rep.stride; });
+  }
   return stitcher.Take();
 }
 

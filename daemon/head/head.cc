@@ -7,9 +7,11 @@
 #include <csignal>
 
 #include "core/log.h"
+#include "daemon/head/end_state.h"
 #include "daemon/own_cost.h"
 #include "daemon/tree/auth.h"
 #include "profiles/report.h"
+#include "profiles/summary.h"
 
 namespace sonde::head {
 
@@ -48,16 +50,6 @@ StepKey RandomKey() {
 
 // Ticks wait that long for a node that changes its link.
 Nanos HandOver(Nanos period) { return std::max(2 * period, 200 * kMillisecond); }
-
-// slurmstepd tells of every task's end; if it was killed, nobody knows.
-bool EndUnknown(const tree::Bye& ends) { return ends.launcher_gone && ends.exit_status == 0; }
-
-EndState StateOf(const tree::Bye& ends) {
-  if (EndUnknown(ends)) return EndState::kLost;
-  const int signal = ends.exit_status & 0x7f;
-  if (signal == SIGTERM || signal == SIGKILL || signal == SIGINT) return EndState::kCancelled;
-  return ends.exit_status == 0 ? EndState::kCompleted : EndState::kFailed;
-}
 
 void Merge(tree::Bye& all, const tree::Bye& one) {
   all.exit_status = std::max(all.exit_status, one.exit_status);
@@ -114,6 +106,13 @@ Status Head::Start(UniqueFd listen) {
         loop_.Post(
             [this, nodes = std::move(nodes), url = std::move(url)] { JoinExporter(nodes, url); });
       });
+  questions_ =
+      std::make_unique<Questions>(loop_, source_, record_, launch_.job.period,
+                                  [this](uint32_t node, const tree::AnswerMessage& answer) {
+                                    if (nodes_[node].control != nullptr) {
+                                      Send(*nodes_[node].control, Type::kAnswer, Encode(answer));
+                                    }
+                                  });
   serve_timer_ = loop_.After(kServeAfter, [this] { Serve(); });
   if (launch_.role == Role::kSolo && launch_.job.job_nodes > 1) {
     AddNote(
@@ -191,6 +190,11 @@ void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view paylo
       return AddNodeNote(index, payload.substr(0, kMaxTextLength));
     case Type::kBye:
       return OnBye(index, payload);
+    case Type::kAsk: {
+      const Status status = OnAsk(index, payload);
+      if (!status.ok()) OnControlClosed(index, status);
+      return;
+    }
     case Type::kSchema:
       coverage_.OnSchema(index, Clock::System().Now());
       break;
@@ -235,6 +239,7 @@ void Head::OnControlClosed(uint32_t index, const Status& why) {
 void Head::Leaves(NodeState& node) {
   node.gone = true;
   ++gone_nodes_;
+  if (questions_ != nullptr) questions_->OnGone(static_cast<uint32_t>(&node - nodes_.data()));
 }
 
 void Head::OnBye(uint32_t index, std::string_view payload) {
@@ -254,6 +259,13 @@ void Head::OnBye(uint32_t index, std::string_view payload) {
   UpdateCoverage();
   Send(*node.control, Type::kByeAck, "");
   CheckNodesDone();
+}
+
+Status Head::OnAsk(uint32_t index, std::string_view payload) {
+  tree::AskMessage ask;
+  SONDE_RETURN_IF_ERROR(Decode(payload, ask));
+  if (questions_ == nullptr) return {};  // the step is over
+  return questions_->OnAsk(index, ask);
 }
 
 void Head::AddNote(std::string text) {
@@ -340,6 +352,7 @@ void Head::OnRow(const tree::Frame& row, bool late) {
   }
   coverage_.OnRow(row.tick, row.nodes);
   UpdateCoverage();
+  if (questions_ != nullptr) questions_->OnRow(row.tick, late);
 }
 
 // Phases and remarks are no blocks that could be stored by and by; a head that is killed leaves
@@ -457,15 +470,17 @@ void Head::Seal() {
   log::Debug("sealing the profile");
   loop_.Cancel(finish_timer_);
   server_.reset();
+  questions_.reset();
   const Nanos now = Clock::System().Now();
   merger_.EmitUpTo(now);
   record_.Append(merger_.Final(now), merger_.series());
   record_.Seal();
+  const double kills = OutOfMemoryKills(record_.Snapshot());
   record_.Update([&](JobDescription& j) {
     j.end = now;
     j.coverage = coverage_.AtEnd(j.expected_nodes);
     j.exit_status = ends_.exit_status;
-    j.state = byes_ == 0 ? EndState::kLost : StateOf(ends_);
+    j.state = byes_ == 0 ? EndState::kLost : StateOf(ends_, kills);
   });
   if (nodes_.size() < expected_nodes_) {
     AddNote(fmt::format("{} of {} nodes never reported: is Sonde installed there?",

@@ -21,6 +21,7 @@
 #include "daemon/head/archive_writer.h"
 #include "daemon/head/coverage_count.h"
 #include "daemon/head/live_source.h"
+#include "daemon/head/questions.h"
 #include "daemon/head/step_record.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
@@ -79,6 +80,7 @@ class Head {
   void OnControlClosed(uint32_t index, const Status& why);
   void Leaves(NodeState& node);
   void OnBye(uint32_t index, std::string_view payload);
+  Status OnAsk(uint32_t index, std::string_view payload);
   void CountExpected(const tree::Registration& who);
 
   // The tree's shape.
@@ -143,6 +145,7 @@ class Head {
 
   std::shared_ptr<LiveSource> source_;
   std::unique_ptr<web::Server> server_;
+  std::unique_ptr<Questions> questions_;
 
   Loop::TimerId expiry_timer_ = 0;
   Loop::TimerId serve_timer_ = 0;

@@ -75,6 +75,7 @@ tree::Registration Node::registration() const {
 void Node::Start() {
   self_ = merger_.AddContributor(0);
   OpenAppSocket();
+  OpenAskDesk();
   const Nanos now = Clock::System().Now();
   next_tick_ = NextTick(now, launch_.job.period);
   Sample(now, Extent::kAll);
@@ -93,6 +94,22 @@ void Node::OpenAppSocket() {
   if (!source.ok()) return Note(std::string(source.status().message()));
   take_moments_ = [app = source->get()] { return app->TakeMoments(); };
   recorder_.sampler().AddSource(*std::move(source));
+}
+
+// Without it the step goes on, and its processes are told that nobody answers.
+void Node::OpenAskDesk() {
+  if (launch_.socket.empty()) return;
+  AskDesk::Options options;
+  options.socket = launch_.socket;
+  options.uid = launch_.job.uid;
+  options.level = launch_.job.level;
+  options.period = launch_.job.period;
+  Result<std::unique_ptr<AskDesk>> desk =
+      AskDesk::Open(loop_, options, [this](const tree::AskMessage& ask) {
+        return control_ != nullptr && welcome_ && Send(*control_, Type::kAsk, Encode(ask));
+      });
+  if (!desk.ok()) return Note(std::string(desk.status().message()));
+  desk_ = *std::move(desk);
 }
 
 collect::DaemonState Node::DescribeDaemon() const {
@@ -211,6 +228,8 @@ void Node::OnControlMessage(uint8_t type, std::string_view payload) {
     case Type::kByeAck:
       bye_acked_ = true;
       return CheckDelivered();
+    case Type::kAnswer:
+      return OnAnswer(payload);
     default:
       return OnUplinkMessage(static_cast<Type>(type), payload);
   }
@@ -228,6 +247,7 @@ void Node::OnWelcome(std::string_view payload) {
   uplink_.Use(control_.get(), false);
   PrepareOwn();
   for (std::string& note : std::exchange(notes_, {})) Note(std::move(note));
+  if (desk_ != nullptr) desk_->Connected();
   if (state_ != State::kRunning) return WaitForChildren();
   const bool alone = launch_.job.expected_nodes == 1 && launch_.job.het_job.empty();
   if (alone || launch_.role == Role::kSolo || config_.provider == "none") return;
@@ -239,6 +259,9 @@ void Node::OnWelcome(std::string_view payload) {
 void Node::OnControlClosed(const Status& why) {
   log::Warning("no connection to the head at {}:{}: {}; this node's telemetry ends",
                launch_.head_host, launch_.head_port, why.message());
+  if (desk_ != nullptr) {
+    desk_->Disconnected(fmt::format("no connection to the head of the step: {}", why.message()));
+  }
   uplink_.Use(nullptr, false);
   tree::DestroyLater(loop_, std::move(control_));
   End();
@@ -334,6 +357,11 @@ void Node::OnQuery(std::string_view payload) {
                [this](const tree::ReplyMessage& reply) {
                  if (uplink_.link() != nullptr) Send(*uplink_.link(), Type::kReply, Encode(reply));
                });
+}
+
+void Node::OnAnswer(std::string_view payload) {
+  tree::AnswerMessage answer;
+  if (desk_ != nullptr && Decode(payload, answer).ok()) desk_->OnAnswer(answer);
 }
 
 // --- Fabric ---

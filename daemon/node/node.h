@@ -25,6 +25,7 @@
 #include "daemon/collect/job/moments.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
+#include "daemon/node/ask_desk.h"
 #include "daemon/node/joiner.h"
 #include "daemon/node/recorder.h"
 #include "daemon/tree/child_links.h"
@@ -71,6 +72,7 @@ class Node {
   // Time.
   void Start();
   void OpenAppSocket();
+  void OpenAskDesk();
   using Extent = collect::Sampler::Extent;
   void Sample(Nanos time, Extent extent);
   collect::DaemonState DescribeDaemon() const;
@@ -95,6 +97,7 @@ class Node {
   void AddOwnMoments();
   void UpdateUplinkSchema();
   void OnQuery(std::string_view payload);
+  void OnAnswer(std::string_view payload);
 
   // Fabric.
   void WithFabric(const std::function<void(tree::Fabric&)>& then);
@@ -123,6 +126,7 @@ class Node {
   UniqueFd app_listener_;
   // What the application told since the last call; empty without a socket for it.
   std::function<collect::Moments()> take_moments_;
+  std::unique_ptr<AskDesk> desk_;  // nullptr: nobody can ask
   Recorder recorder_;
   tree::QueryFanout queries_;
   tree::TickMerger merger_;

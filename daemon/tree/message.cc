@@ -117,6 +117,17 @@ void Fields(auto& io, auto& m, const ReplyMessage*) {
   io.Texts(m.parts);
 }
 
+void Fields(auto& io, auto& m, const AskMessage*) {
+  io.Number(m.id);
+  io.Number(m.kind);
+  io.Text(m.body, 65536);
+}
+void Fields(auto& io, auto& m, const AnswerMessage*) {
+  io.Number(m.id);
+  io.Number(m.kind);
+  io.Text(m.body, kMaxBytes);
+}
+
 template <typename M>
 std::string EncodeAny(const M& m) {
   std::string bytes;
@@ -147,6 +158,8 @@ std::string Encode(const BlockMessage& m) { return EncodeAny(m); }
 std::string Encode(const BlockAck& m) { return EncodeAny(m); }
 std::string Encode(const QueryMessage& m) { return EncodeAny(m); }
 std::string Encode(const ReplyMessage& m) { return EncodeAny(m); }
+std::string Encode(const AskMessage& m) { return EncodeAny(m); }
+std::string Encode(const AnswerMessage& m) { return EncodeAny(m); }
 
 Status Decode(std::string_view b, Hello& m) { return DecodeAny(b, "hello", m); }
 Status Decode(std::string_view b, Challenge& m) { return DecodeAny(b, "challenge", m); }
@@ -160,5 +173,7 @@ Status Decode(std::string_view b, BlockMessage& m) { return DecodeAny(b, "block"
 Status Decode(std::string_view b, BlockAck& m) { return DecodeAny(b, "block acknowledgement", m); }
 Status Decode(std::string_view b, QueryMessage& m) { return DecodeAny(b, "query", m); }
 Status Decode(std::string_view b, ReplyMessage& m) { return DecodeAny(b, "reply", m); }
+Status Decode(std::string_view b, AskMessage& m) { return DecodeAny(b, "question", m); }
+Status Decode(std::string_view b, AnswerMessage& m) { return DecodeAny(b, "answer", m); }
 
 }  // namespace sonde::tree

@@ -49,6 +49,10 @@ enum class Type : uint8_t {
   // Questions to nodes.
   kQuery = 30,
   kReply = 31,
+
+  // What the step's own processes ask, on the control connection (libclient/ask_layout.h).
+  kAsk = 40,     // node -> head
+  kAnswer = 41,  // head -> node: the answer, or the values of a subscription
 };
 
 inline constexpr uint32_t kProtocolVersion = 1;
@@ -141,6 +145,23 @@ struct ReplyMessage {
   std::vector<std::string> parts;  // encoded SeriesData, one per node
 };
 
+// A question of a process of the node, by the node's own number; `kind` is a client::AskKind.
+//   kList        body: the metric's name, empty for all
+//   kQuery, kSubscribe  body: encoded QuerySpec
+//   kCancel      nothing
+struct AskMessage {
+  uint64_t id = 0;
+  uint32_t kind = 0;
+  std::string body;
+};
+
+// As it goes on to the process.
+struct AnswerMessage {
+  uint64_t id = 0;
+  uint32_t kind = 0;
+  std::string body;
+};
+
 std::string Encode(const Hello& m);
 std::string Encode(const Challenge& m);
 std::string Encode(const Registration& m);
@@ -153,6 +174,8 @@ std::string Encode(const BlockMessage& m);
 std::string Encode(const BlockAck& m);
 std::string Encode(const QueryMessage& m);
 std::string Encode(const ReplyMessage& m);
+std::string Encode(const AskMessage& m);
+std::string Encode(const AnswerMessage& m);
 
 Status Decode(std::string_view bytes, Hello& m);
 Status Decode(std::string_view bytes, Challenge& m);
@@ -166,5 +189,7 @@ Status Decode(std::string_view bytes, BlockMessage& m);
 Status Decode(std::string_view bytes, BlockAck& m);
 Status Decode(std::string_view bytes, QueryMessage& m);
 Status Decode(std::string_view bytes, ReplyMessage& m);
+Status Decode(std::string_view bytes, AskMessage& m);
+Status Decode(std::string_view bytes, AnswerMessage& m);
 
 }  // namespace sonde::tree

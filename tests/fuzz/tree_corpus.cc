@@ -38,8 +38,10 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "ack", 9, Encode(BlockAck{1, "system", 3}));
   Save(folder, "query", 10, Encode(QueryMessage{7, query}));
   Save(folder, "reply", 11, Encode(ReplyMessage{7, 2, {"one", "two"}}));
-  // Its upper half is the type of the message: 16 is 1, kHello, and chooses 16.
-  Save(folder, "handshake", 16, Encode(Hello{kProtocolVersion, nonce}));
+  Save(folder, "ask", 16, Encode(AskMessage{9, 3, query}));
+  Save(folder, "answer", 17, Encode(AnswerMessage{9, 66, "body"}));
+  // Its upper half is the type of the message: 18 is 1, kHello, and chooses 18.
+  Save(folder, "handshake", 18, Encode(Hello{kProtocolVersion, nonce}));
 }
 
 // Values of no node, of one and of many.

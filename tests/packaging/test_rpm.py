@@ -10,7 +10,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release"))
-NAMES = ["sonde", "sonde-devel", "sonde-grafana", "sonde-libs", "sonde-slurm"]
+NAMES = ["python3-sonde", "sonde", "sonde-devel", "sonde-fortran-devel", "sonde-grafana", "sonde-libs"]
+NAMES += ["sonde-slurm"]
 
 
 def run(*command, **options):
@@ -80,10 +81,21 @@ def test_every_package_is_built(packages):
         ("sonde", r"/usr/share/doc/sonde/README\.md"),
         ("sonde", r"/usr/share/doc/sonde/docs/admin\.md"),
         ("sonde", r"/usr/share/doc/sonde/examples/mpi_heat\.c"),
+        ("sonde", r"/usr/share/doc/sonde/examples/example\.(c|cc|f90|py|sh)"),
         ("sonde-libs", r"/usr/lib.*/libsonde\.so\.1"),
+        ("sonde-libs", r"/usr/lib.*/sonde/libsonde-mpi\.so"),
+        ("sonde-libs", r"/usr/lib.*/sonde/libsonde-io\.so"),
         ("sonde-devel", r"/usr/include/sonde\.h"),
+        ("sonde-devel", r"/usr/include/sonde\.hpp"),
         ("sonde-devel", r"/usr/lib.*/pkgconfig/sonde\.pc"),
         ("sonde-devel", r"/usr/lib.*/libsonde\.so"),
+        ("sonde-fortran-devel", r"/usr/lib.*/libsonde_fortran\.a"),
+        ("sonde-fortran-devel", r"/usr/lib.*/gfortran/modules/sonde\.mod"),
+        ("sonde-fortran-devel", r"/usr/lib.*/pkgconfig/sonde-fortran\.pc"),
+        ("sonde-fortran-devel", r"/usr/share/sonde/fortran/sonde\.f90"),
+        ("python3-sonde", r"/usr/lib.*/sonde/python/sonde/_sonde\.abi3\.so"),
+        ("python3-sonde", r"/usr/lib.*/sonde/python/sonde/(_sonde\.pyi|py\.typed)"),
+        ("python3-sonde", r"/usr/lib.*/(site|dist)-packages/sonde"),
         ("sonde-slurm", r"/usr/lib.*/slurm/spank_sonde\.so"),
         ("sonde-slurm", "/usr/share/sonde/plugstack.conf.example"),
         ("sonde-slurm", r"/usr/share/man/man8/spank_sonde\.8(\.gz)?"),
@@ -149,11 +161,48 @@ def test_the_plugin_exports_only_what_slurm_looks_for(installed):
     assert [s for s in symbols if not known.match(s)] == []
 
 
-@pytest.mark.parametrize("pattern", ["usr/lib*/slurm/spank_sonde.so", "usr/lib*/libsonde.so.1.*"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "usr/lib*/slurm/spank_sonde.so",
+        "usr/lib*/libsonde.so.1.*",
+        "usr/lib*/sonde/libsonde-mpi.so",
+        "usr/lib*/sonde/libsonde-io.so",
+    ],
+)
 def test_what_is_loaded_into_others_needs_the_c_library_only(installed, pattern):
     dynamic = run("readelf", "--dynamic", one(installed, pattern))
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
     assert needed <= {"libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"}, needed
+
+
+def test_the_python_package_is_found_by_its_link_and_by_its_folder(installed):
+    link = one(installed, "usr/lib*/python3*/*-packages/sonde")
+    assert link.is_symlink() and not os.path.isabs(os.readlink(link))
+    extension = one(installed, "usr/lib*/sonde/python/sonde/_sonde.abi3.so")
+    dynamic = run("readelf", "--dynamic", extension)
+    assert set(re.findall(r"NEEDED.*\[(.*)\]", dynamic)) <= {"libsonde.so.1", "libc.so.6"}
+    assert "RUNPATH" not in dynamic and "RPATH" not in dynamic
+    libraries = {"LD_LIBRARY_PATH": str(one(installed, "usr/lib*/libsonde.so.1").parent)}
+    for folder in (link.parent, extension.parent.parent):
+        env = {**os.environ, **libraries, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        program = "import sonde; print(sonde.gauge('x').recorded, sonde.__version__)"
+        version = re.search(r"sonde VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+        assert run("python3", "-c", program, env=env) == f"False {version}\n"
+
+
+def test_programs_are_built_by_what_pkg_config_says(installed, tmp_path):
+    pkgconfig = one(installed, "usr/lib*/pkgconfig")
+    env = {**os.environ, "PKG_CONFIG_SYSROOT_DIR": str(installed), "PKG_CONFIG_PATH": str(pkgconfig)}
+    examples = installed / "usr/share/doc/sonde/examples"
+    compilers = {"cc": ("example.c", "sonde"), "c++": ("example.cc", "sonde")}
+    compilers["gfortran"] = ("example.f90", "sonde-fortran")
+    for compiler, (source, package) in compilers.items():
+        flags = run("pkg-config", "--cflags", "--libs", package, env=env).split()
+        run(compiler, examples / source, "-o", tmp_path / compiler, *flags, "-lm")
+        libraries = {"LD_LIBRARY_PATH": str(pkgconfig.parent)}
+        done = run(tmp_path / compiler, "1", env={**os.environ, **libraries})
+        assert done.endswith("pi is about 3.141582654\n")
 
 
 def test_every_nodes_daemon_needs_no_library_of_cxx(installed):

@@ -8,6 +8,7 @@
 #include "core/launch.h"
 #include "core/metric.h"
 #include "core/options.h"
+#include "core/remark.h"
 #include "core/time.h"
 
 namespace sonde {
@@ -118,6 +119,33 @@ TEST(Names, AreChecked) {
   EXPECT_FALSE(CheckTag("phase", "a\nb").ok());
   EXPECT_FALSE(CheckTag("phase", "").ok());
   EXPECT_FALSE(CheckTag("pha.se", "x").ok());
+}
+
+std::string Remark(std::string_view text) {
+  char out[kMaxRemarkLength + 1];
+  const size_t size = MakeRemark(text, out);
+  EXPECT_EQ(out[size], '\0');
+  EXPECT_TRUE(names::IsPlainText(std::string_view(out, size)));
+  return {out, size};
+}
+
+TEST(Remark, AnyTextBecomesOneThatIsShown) {
+  EXPECT_EQ(Remark("  two\nlines\tand a \x01 \n"), "two lines and a");
+  EXPECT_EQ(Remark("f\xc3\xbcr \xff\xfe"), "f\xc3\xbcr ??");
+  EXPECT_EQ(Remark(std::string_view("a\0b", 3)), "a b");
+  EXPECT_EQ(Remark(" \n "), "");
+}
+
+TEST(Remark, WhatIsTooLongIsCutBetweenTwoCharacters) {
+  const std::string longest(192, 'x');
+  EXPECT_EQ(Remark(longest), longest);
+  EXPECT_EQ(Remark(longest + "x"), std::string(189, 'x') + "...");
+  // Of two bytes each, from an odd place on.
+  std::string text = "x";
+  for (int i = 0; i < 200; ++i) text += "\xc3\xbc";
+  EXPECT_EQ(Remark(text), text.substr(0, 189) + "...");
+  text.insert(0, "x");
+  EXPECT_EQ(Remark(text), text.substr(0, 188) + "...");
 }
 
 TEST(JobStep, SplitsAtTheLastDot) {

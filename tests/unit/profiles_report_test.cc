@@ -71,6 +71,15 @@ std::string Render(const Profile& p, ReportOptions options = {}) {
   return RenderReport(p, options);
 }
 
+TEST(Report, SaysThatTheKernelKilledForWantOfMemory) {
+  Profile p = TestProfile();
+  EXPECT_THAT(Render(p), Not(HasSubstr("want of memory")));
+  p.job.state = EndState::kOutOfMemory;
+  p.footprint.push_back(Entry(TestSeries("cgroup_oom_kills_total", MetricType::kCounter), 2, 0, 2));
+  EXPECT_THAT(Render(p), AllOf(HasSubstr("(heat) on frost: out_of_memory"),
+                               HasSubstr("the kernel killed 2 processes for want of memory")));
+}
+
 TEST(Report, SaysHowWellTheProcessorsWereUsed) {
   EXPECT_THAT(
       Render(TestProfile()),

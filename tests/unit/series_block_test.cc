@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <string>
@@ -43,6 +44,23 @@ void ExpectComesBack(const std::vector<Nanos>& times, const std::vector<double>&
   }
 }
 
+// Every column by itself is what it is among all.
+void ExpectColumnsComeAlone(const std::vector<Nanos>& times, const std::vector<double>& values) {
+  const std::string bytes = Encode(times, values);
+  const size_t columns = values.size() / times.size();
+  for (size_t c = 0; c < columns; ++c) {
+    std::vector<bool> wanted(columns);
+    wanted[c] = true;
+    const Result<Block> block = DecodeColumns(bytes, wanted);
+    ASSERT_TRUE(block.ok()) << block.status().message();
+    ASSERT_EQ(block->values.size(), times.size());
+    EXPECT_EQ(
+        std::memcmp(block->values.data(), &values[c * times.size()], times.size() * sizeof(double)),
+        0)
+        << "column " << c;
+  }
+}
+
 TEST(Block, ExtremeValuesComeBackBitForBit) {
   using Limits = std::numeric_limits<double>;
   const std::vector<double> values = {0.0,
@@ -65,6 +83,7 @@ TEST(Block, ExtremeValuesComeBackBitForBit) {
                                       0.1,
                                       -0.001};
   ExpectComesBack(Ticks(values.size()), values);
+  ExpectColumnsComeAlone(Ticks(1), values);
   // Each alone in a column, and each as the odd one out among integers and among decimals.
   for (const double odd : values) {
     ExpectComesBack(Ticks(3), {odd, odd, odd, 1, odd, 3, 0.25, 0.5, odd, odd, 1e9, 2e9});
@@ -215,7 +234,36 @@ TEST(Block, ANewerVersionIsNamedAsSuch) {
   EXPECT_EQ(ReadBlockInfo(bytes).status().code(), Code::kUnsupported);
 }
 
-TEST(Block, TheChecksumIsCrc32c) { EXPECT_EQ(block_format::Crc32c("123456789"), 0xe3069283u); }
+TEST(Block, ColumnsComeAloneWhateverStandsBefore) {
+  const double missing = std::nan("");
+  std::vector<double> values;
+  std::mt19937_64 random(5);
+  constexpr size_t kRows = 21, kColumns = 60;
+  for (size_t c = 0; c < kColumns; ++c) {
+    for (size_t r = 0; r < kRows; ++r) {
+      const auto noise = static_cast<double>(random() % 100'000'007);
+      const double kinds[] = {42, static_cast<double>(r * c), noise * M_PI, noise / 1000,
+                              r % 3 == 0 ? missing : noise};
+      values.push_back(kinds[c % std::size(kinds)]);
+    }
+  }
+  ExpectColumnsComeAlone(Ticks(kRows), values);
+  const std::string bytes = Encode(Ticks(kRows), values);
+  EXPECT_EQ(DecodeColumns(bytes, std::vector<bool>(kColumns))->values.size(), 0u);
+  EXPECT_EQ(DecodeColumns(bytes, std::vector<bool>(kColumns, true))->values.size(), values.size());
+  EXPECT_EQ(DecodeColumns(bytes, std::vector<bool>(kColumns + 1)).status().code(), Code::kInvalid);
+}
+
+TEST(Block, TheChecksumIsCrc32c) {
+  EXPECT_EQ(block_format::Crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(block_format::Crc32c(""), 0u);
+  // RFC 3720, B.4: 32 bytes of zeros, of ones, and rising.
+  std::string rising;
+  for (char c = 0; c < 32; ++c) rising.push_back(c);
+  EXPECT_EQ(block_format::Crc32c(std::string(32, '\0')), 0x8a9136aau);
+  EXPECT_EQ(block_format::Crc32c(std::string(32, '\xff')), 0x62a8ab43u);
+  EXPECT_EQ(block_format::Crc32c(rising), 0x46dd794eu);
+}
 
 // A header whose checksum is right but that promises the impossible.
 TEST(Block, LengthsAreNotTrusted) {

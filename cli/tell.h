@@ -1,0 +1,42 @@
+// What the subcommands share that tell the running step something, as an application does by
+// libsonde: put, annotate, phase, figure.
+//
+// Like libsonde they do nothing where there is no telemetry, and succeed: a script needs no test.
+// With --strict they say so and fail. Wrong usage is an error either way.
+//
+// Thread safety: one thread, main's.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/status.h"
+
+namespace sonde::cli {
+
+inline constexpr std::string_view kStrictHelp = "Fail, and say why, if it is not recorded";
+
+// NAME=VALUE, the value a finite number.
+Result<std::pair<std::string, double>> ParseAssignment(std::string_view text);
+// KEY=VALUE.
+Result<std::pair<std::string, std::string>> ParseTag(std::string_view text);
+Status CheckUnit(std::string_view unit);
+
+// The exit code for what libsonde said of `what`, a code of sonde.h.
+int Told(std::string_view what, int code, bool strict);
+
+// Gives CLI11 a check that may fail: `set` takes the text into the options.
+template <typename Set>
+CLI::Option* AddChecked(CLI::App& app, const std::string& name, const std::string& help, Set set) {
+  return app.add_option_function<std::string>(
+      name,
+      [name, set](const std::string& text) {
+        const Status status = set(text);
+        if (!status.ok()) throw CLI::ValidationError(name, std::string(status.message()));
+      },
+      help);
+}
+
+}  // namespace sonde::cli

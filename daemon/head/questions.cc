@@ -1,0 +1,288 @@
+#include "daemon/head/questions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "core/log.h"
+#include "daemon/head/answer_bytes.h"
+#include "libclient/ask_layout.h"
+
+namespace sonde::head {
+
+using client::AskKind;
+
+namespace {
+
+// The one whose downsample keeps the question answerable from reduced series.
+Aggregator OfOneValue(Aggregator aggregator) {
+  return aggregator == Aggregator::kMin || aggregator == Aggregator::kMax ? aggregator
+                                                                          : Aggregator::kAvg;
+}
+
+void DropBefore(web::Answer& answer, Nanos start) {
+  for (QueryResult& result : answer.results) {
+    std::erase_if(result.points, [&](const Point& p) { return p.time < start; });
+  }
+  std::erase_if(answer.results, [](const QueryResult& r) { return r.points.empty(); });
+}
+
+bool HasMetric(const StepRecord& record, const std::string& metric) {
+  const std::vector<Series> all = record.AllSeries();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Series& s) { return s.metric.name == metric; });
+}
+
+}  // namespace
+
+QuerySpec AtTicks(QuerySpec spec, Nanos period) {
+  if (spec.downsample) return spec;
+  spec.downsample = Downsample{period, OfOneValue(spec.aggregator), Downsample::Fill::kNone};
+  if (spec.rate) spec.start = std::max<Nanos>(spec.start - kSlowPeriod - period, 0);
+  return spec;
+}
+
+// One thread that does one job after the other.
+class Questions::Worker {
+ public:
+  Worker() : thread_([this] { Run(); }) {}
+  ~Worker() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+      jobs_.clear();
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void Do(std::function<void()> job) {
+    {
+      const std::lock_guard lock(mutex_);
+      jobs_.push_back(std::move(job));
+    }
+    wake_.notify_one();
+  }
+
+ private:
+  void Run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
+      if (stop_) return;
+      const std::function<void()> job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      job();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> jobs_;
+  bool stop_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+Questions::Questions(Loop& loop, std::shared_ptr<const LiveSource> source, const StepRecord& record,
+                     Nanos period, Send send)
+    : loop_(loop),
+      source_(std::move(source)),
+      record_(record),
+      period_(period),
+      send_(std::move(send)) {}
+
+Questions::~Questions() = default;
+
+void Questions::Work(std::function<void()> job) {
+  if (worker_ == nullptr) worker_ = std::make_unique<Worker>();
+  worker_->Do(std::move(job));
+}
+
+void Questions::Answer(uint32_t node, uint64_t id, AskKind kind, std::string body) {
+  if (body.size() > client::kMaxAnswer) {
+    kind = AskKind::kFailed;
+    body = EncodeFailure(
+        {Code::kLimit, fmt::format("the answer has {} bytes, more than {}; ask for a shorter "
+                                   "range, fewer series or a downsample",
+                                   body.size(), client::kMaxAnswer)});
+  }
+  send_(node, {id, static_cast<uint32_t>(kind), std::move(body)});
+}
+
+void Questions::Fail(uint32_t node, uint64_t id, const Status& why) {
+  Answer(node, id, AskKind::kFailed, EncodeFailure(why));
+}
+
+// --- Questions ---
+
+Status Questions::OnAsk(uint32_t node, const tree::AskMessage& ask) {
+  const auto kind = static_cast<AskKind>(ask.kind);
+  if (kind == AskKind::kCancel) {
+    OnCancel({node, ask.id});
+    return {};
+  }
+  if (kind == AskKind::kList) {
+    if (waiting_ >= kMaxWaiting) {
+      Fail(node, ask.id, {Code::kLimit, "too many questions wait for an answer"});
+      return {};
+    }
+    OnList(node, ask.id, ask.body);
+    return {};
+  }
+  if (kind != AskKind::kQuery && kind != AskKind::kSubscribe) {
+    return {Code::kCorrupt, fmt::format("a question of kind {}", ask.kind)};
+  }
+  Result<QuerySpec> spec = DecodeQuery(ask.body);
+  if (!spec.ok()) return spec.status();
+  if (kind == AskKind::kQuery) {
+    OnQuery(node, ask.id, *std::move(spec));
+  } else {
+    OnSubscribe(node, ask, *std::move(spec));
+  }
+  return {};
+}
+
+std::function<void(std::function<void()>)> Questions::Poster() {
+  return [weak = std::weak_ptr(alive_), &loop = loop_](std::function<void()> task) {
+    loop.Post([weak, task = std::move(task)] {
+      if (!weak.expired()) task();
+    });
+  };
+}
+
+void Questions::Query(const QuerySpec& spec, Make make, std::function<void(const Body&)> done) {
+  ++waiting_;
+  Work([this, spec, make = std::move(make), done = std::move(done), source = source_,
+        post = Poster()] {
+    source->Query(spec, [this, make, done, post](Result<web::Answer> answer) {
+      // On the worker or on the loop: only the loop knows whether this still is.
+      post([this, done, body = make(std::move(answer))] {
+        --waiting_;
+        done(body);
+      });
+    });
+  });
+}
+
+void Questions::OnQuery(uint32_t node, uint64_t id, QuerySpec spec) {
+  if (waiting_ >= kMaxWaiting) {
+    return Fail(node, id, {Code::kLimit, "too many questions wait for an answer"});
+  }
+  auto make = [start = spec.start, metric = spec.metric,
+               &record = record_](Result<web::Answer> answer) -> Body {
+    if (!answer.ok()) return {AskKind::kFailed, EncodeFailure(answer.status())};
+    DropBefore(*answer, start);
+    if (!answer->results.empty() || HasMetric(record, metric)) {
+      return {AskKind::kAnswer, EncodeAnswer(*answer, false)};
+    }
+    return {AskKind::kFailed,
+            EncodeFailure(
+                {Code::kNotFound, fmt::format("the step has no metric '{}' so far", metric)})};
+  };
+  Query(AtTicks(std::move(spec), period_), std::move(make),
+        [this, node, id](const Body& body) { Answer(node, id, body.kind, body.bytes); });
+}
+
+void Questions::OnList(uint32_t node, uint64_t id, const std::string& metric) {
+  Work([this, node, id, metric, &record = record_, post = Poster()] {
+    std::vector<Series> series = record.AllSeries();
+    if (!metric.empty()) {
+      std::erase_if(series, [&](const Series& s) { return s.metric.name != metric; });
+    }
+    post([this, node, id, body = EncodeListing(series)] {
+      Answer(node, id, AskKind::kListing, body);
+    });
+  });
+}
+
+// --- Subscriptions ---
+
+void Questions::OnSubscribe(uint32_t node, const tree::AskMessage& ask, QuerySpec spec) {
+  const Subscriber who{node, ask.id};
+  const bool known = subscriptions_.contains(ask.body);
+  if (subscribers_.contains(who) || subscribers_.size() >= kMaxSubscribers ||
+      (!known && subscriptions_.size() >= kMaxSubscriptions)) {
+    return Fail(
+        node, ask.id,
+        {Code::kLimit, fmt::format("the step has {} subscriptions already", subscribers_.size())});
+  }
+  Subscription& subscription = subscriptions_[ask.body];
+  if (!known) {
+    subscription.spec = std::move(spec);
+    subscription.serial = next_serial_++;
+  }
+  subscription.subscribers.push_back(who);
+  subscribers_[who] = ask.body;
+  Answer(node, ask.id, AskKind::kAccepted, "");
+}
+
+void Questions::OnCancel(const Subscriber& who) {
+  const auto at = subscribers_.find(who);
+  if (at == subscribers_.end()) return;
+  const auto subscription = subscriptions_.find(at->second);
+  std::erase(subscription->second.subscribers, who);
+  if (subscription->second.subscribers.empty()) subscriptions_.erase(subscription);
+  subscribers_.erase(at);
+}
+
+void Questions::OnGone(uint32_t node) {
+  for (auto at = subscribers_.lower_bound({node, 0}); at != subscribers_.end();) {
+    if (at->first.first != node) return;
+    const Subscriber who = (at++)->first;
+    OnCancel(who);
+  }
+}
+
+void Questions::OnRow(Nanos tick, bool late) {
+  if (tick % period_ != 0) return;  // what nodes had when they ended
+  for (auto& [key, subscription] : subscriptions_) {
+    subscription.pending.emplace_back(tick, late);
+    if (subscription.pending.size() > kMaxPending) subscription.pending.pop_front();
+    if (!subscription.asked) AskNext(key, subscription);
+  }
+}
+
+void Questions::AskNext(const std::string& key, Subscription& subscription) {
+  if (subscription.pending.empty()) return;
+  const auto [tick, late] = subscription.pending.front();
+  subscription.pending.pop_front();
+  subscription.asked = true;
+  QuerySpec spec = subscription.spec;
+  spec.start = tick;
+  spec.end = tick + period_ - 1;  // the bucket of this tick alone
+  auto make = [tick = tick, late = late](Result<web::Answer> answer) -> Body {
+    if (!answer.ok()) {
+      log::Debug("subscription: {}", answer.status().message());
+      return {};
+    }
+    DropBefore(*answer, tick);
+    if (answer->results.empty()) return {};
+    return {AskKind::kPoints, EncodeAnswer(*answer, late)};
+  };
+  Query(
+      AtTicks(std::move(spec), period_), std::move(make),
+      [this, key, serial = subscription.serial](const Body& body) { OnValues(key, serial, body); });
+}
+
+void Questions::OnValues(const std::string& key, uint64_t serial, const Body& body) {
+  const auto at = subscriptions_.find(key);
+  if (at == subscriptions_.end() || at->second.serial != serial) return;  // cancelled meanwhile
+  Subscription& subscription = at->second;
+  subscription.asked = false;
+  if (body.bytes.size() <= client::kMaxAnswer && !body.bytes.empty()) {
+    for (const auto& [node, id] : subscription.subscribers) {
+      Answer(node, id, body.kind, body.bytes);
+    }
+  }
+  AskNext(key, subscription);
+}
+
+}  // namespace sonde::head

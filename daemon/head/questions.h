@@ -1,0 +1,107 @@
+// What the step's own processes ask, answered by its head.
+//
+// Every question becomes a query of LiveSource, on a thread of its own, so that none holds the loop
+// up; the thread starts with the first question, for most steps ask none. A question without a
+// downsample is for the values of the ticks: it is asked with the period as the interval, which
+// changes no value and keeps the head from reading whole hours around the range.
+//
+// A subscription is a question asked again at every tick that is finished, or finished anew by a
+// part that came late; equal ones of several nodes are asked once. Ticks wait for the answer to the
+// one before, kMaxPending of them; then the oldest is left out.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/time.h"
+#include "daemon/head/live_source.h"
+#include "daemon/loop.h"
+#include "daemon/tree/message.h"
+#include "libclient/ask_layout.h"
+
+namespace sonde::head {
+
+class Questions {
+ public:
+  static constexpr size_t kMaxSubscriptions = 1024;  // different ones, of the whole step
+  static constexpr size_t kMaxSubscribers = 65536;
+  static constexpr size_t kMaxWaiting = 4096;  // questions that are not answered yet
+  static constexpr size_t kMaxPending = 16;
+
+  // Sends to a node; one that is gone is passed over.
+  using Send = std::function<void(uint32_t node, const tree::AnswerMessage& answer)>;
+
+  Questions(Loop& loop, std::shared_ptr<const LiveSource> source, const StepRecord& record,
+            Nanos period, Send send);
+  // Waits for the question that is being answered.
+  ~Questions();
+  Questions(const Questions&) = delete;
+  Questions& operator=(const Questions&) = delete;
+
+  // A failure means that the node broke the protocol.
+  Status OnAsk(uint32_t node, const tree::AskMessage& ask);
+  // A row is in the record: a new one, or again one of before.
+  void OnRow(Nanos tick, bool late);
+  // Its processes ask no more.
+  void OnGone(uint32_t node);
+
+  size_t subscriptions() const { return subscriptions_.size(); }
+
+ private:
+  class Worker;
+  using Subscriber = std::pair<uint32_t, uint64_t>;  // node, and its number
+  struct Subscription {
+    QuerySpec spec;
+    std::vector<Subscriber> subscribers;
+    uint64_t serial = 0;
+    bool asked = false;                          // the answer for a tick is awaited
+    std::deque<std::pair<Nanos, bool>> pending;  // ticks that came meanwhile, and whether late
+  };
+  struct Body {
+    client::AskKind kind = client::AskKind::kFailed;
+    std::string bytes;  // empty: there is nothing to send
+  };
+  // Makes what is sent of what was found; on any thread.
+  using Make = std::function<Body(Result<web::Answer>)>;
+
+  void OnQuery(uint32_t node, uint64_t id, QuerySpec spec);
+  void OnList(uint32_t node, uint64_t id, const std::string& metric);
+  void OnSubscribe(uint32_t node, const tree::AskMessage& ask, QuerySpec spec);
+  void OnCancel(const Subscriber& who);
+  void AskNext(const std::string& key, Subscription& subscription);
+  void OnValues(const std::string& key, uint64_t serial, const Body& body);
+  void Answer(uint32_t node, uint64_t id, client::AskKind kind, std::string body);
+  void Fail(uint32_t node, uint64_t id, const Status& why);
+  // Asks on the worker; `done` comes on the loop, unless this is gone by then.
+  void Query(const QuerySpec& spec, Make make, std::function<void(const Body&)> done);
+  void Work(std::function<void()> job);
+  // To the loop, from any thread, for as long as this is there.
+  std::function<void(std::function<void()>)> Poster();
+
+  Loop& loop_;
+  const std::shared_ptr<const LiveSource> source_;
+  const StepRecord& record_;
+  const Nanos period_;
+  const Send send_;
+  std::unique_ptr<Worker> worker_;
+  std::map<std::string, Subscription> subscriptions_;  // by the encoded spec
+  std::map<Subscriber, std::string> subscribers_;      // and what they subscribed to
+  uint64_t next_serial_ = 1;
+  size_t waiting_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// A question without a downsample as one for the values of the ticks; with a rate, from far enough
+// before `start` that its first point in the range has one. Others stay as they are.
+QuerySpec AtTicks(QuerySpec spec, Nanos period);
+
+}  // namespace sonde::head

@@ -1,0 +1,110 @@
+// What Python code hands to the module: checked by the rules of core/names.h, and turned into the
+// C strings that libsonde takes.
+//
+// The checks do not depend on whether there is telemetry, so that a program that runs without it
+// runs with it. Where one fails, a Python exception is set that says what was expected: TypeError
+// for another type, ValueError for a text that is not allowed.
+//
+// Thread safety: the caller holds the interpreter's lock.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "libclient/layout.h"
+#include "libclient/python/python.h"
+#include "libclient/sonde.h"
+
+namespace sonde::python {
+
+// Owns a reference.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(PyObject* owned) : object_(owned) {}
+  ~Ref() { Py_XDECREF(object_); }
+  Ref(Ref&& other) noexcept : object_(other.Release()) {}
+  Ref& operator=(Ref&& other) noexcept {
+    PyObject* const old = object_;
+    object_ = other.Release();
+    Py_XDECREF(old);
+    return *this;
+  }
+  Ref(const Ref&) = delete;
+  Ref& operator=(const Ref&) = delete;
+
+  PyObject* get() const { return object_; }
+  PyObject* Release() {
+    PyObject* const object = object_;
+    object_ = nullptr;
+    return object;
+  }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+Ref NewRef(PyObject* object);
+
+// Lets other threads run Python while this one waits.
+class Unlocked {
+ public:
+  Unlocked() : state_(PyEval_SaveThread()) {}
+  ~Unlocked() { PyEval_RestoreThread(state_); }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  PyThreadState* const state_;
+};
+
+// A str as UTF-8.
+class Text {
+ public:
+  // False, with an exception, if it is no str. `what` begins the message: "the unit".
+  bool Take(PyObject* object, const char* what);
+  // As Take, but what UTF-8 cannot express, as in names of files, becomes a '?'.
+  bool TakeAny(PyObject* object, const char* what);
+  // As Take, but None stays empty.
+  bool TakeOptional(PyObject* object, const char* what);
+  std::string_view view() const { return view_; }
+  const char* c_str() const { return view_.data(); }  // nullptr if empty
+
+ private:
+  bool View();
+
+  Ref bytes_;
+  std::string_view view_;
+};
+
+// `limit` in bytes.
+bool TakeName(PyObject* object, const char* what, size_t limit, Text* name);
+bool TakeUnit(PyObject* object, Text* unit);
+bool TakeHelp(PyObject* object, Text* help);
+bool TakePhase(PyObject* object, Text* name);
+bool TakeLevel(PyObject* object, int* level);
+bool TakeNumber(PyObject* object, const char* what, double* number);
+bool TakeTime(PyObject* object, int64_t* time_ns);
+
+// The tags of a metric.
+class Tags {
+ public:
+  // From a mapping or None.
+  bool Take(PyObject* mapping);
+  const sonde_tag_t* raw() const { return raw_; }
+  size_t size() const { return size_; }
+  // ((key, value), ...), sorted: a key of dictionaries.
+  PyObject* pairs() const { return pairs_.get(); }
+
+ private:
+  bool TakePair(PyObject* pair, size_t i);
+
+  Text keys_[client::kMaxAppTags];
+  Text values_[client::kMaxAppTags];
+  sonde_tag_t raw_[client::kMaxAppTags] = {};
+  size_t size_ = 0;
+  Ref pairs_;
+};
+
+}  // namespace sonde::python

@@ -1,0 +1,60 @@
+"""An application's own metrics in the record of its job step.
+
+    import sonde
+
+    loss = sonde.gauge("train_loss", help="Cross entropy of the last batch")
+    steps = sonde.counter("train_steps_total")
+    for batch in batches:
+        with sonde.phase("train"):
+            loss.set(train(batch))
+        steps.add()
+    sonde.figure("accuracy", accuracy)
+
+Nothing has to be opened or closed. Without telemetry, all of it does nothing. Threads and forked
+processes, such as those of multiprocessing, may use what they inherit. A name, tag or level that is
+not allowed raises ValueError or TypeError, with telemetry and without; a value never does, unless
+it is no number.
+"""
+
+from __future__ import annotations
+
+from ._sonde import (
+    Counter,
+    Gauge,
+    Histogram,
+    annotate,
+    counter,
+    figure,
+    finalize,
+    gauge,
+    histogram,
+    init,
+    phase_begin,
+    phase_end,
+    status,
+)
+from ._spans import Phase, Timer, phase, timer
+from ._telemetry import Telemetry
+
+__version__ = "@PROJECT_VERSION@"
+
+__all__ = [
+    "Counter",
+    "Gauge",
+    "Histogram",
+    "Phase",
+    "Telemetry",
+    "Timer",
+    "annotate",
+    "counter",
+    "figure",
+    "finalize",
+    "gauge",
+    "histogram",
+    "init",
+    "phase",
+    "phase_begin",
+    "phase_end",
+    "status",
+    "timer",
+]

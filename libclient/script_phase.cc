@@ -1,0 +1,24 @@
+#include "libclient/script_phase.h"
+
+#include "libclient/error.h"
+#include "libclient/library.h"
+
+namespace sonde::client {
+
+int TellScriptPhase(uint8_t kind, const char* name) {
+  ClearError();
+  const Lock lock;
+  int code = Attach();
+  if (code == SONDE_OK) code = CheckText("phase", Text(name), kMaxNameLength);
+  if (code == SONDE_OK) {
+    const uint64_t ticket = Ring::Draw(library.segment);
+    if (library.ring.HasPlace(ticket) || library.ring.Extend(library.segment, ticket)) {
+      Ring::Write(library.segment, ticket, kind, Text(name), 0, {});
+    } else {
+      code = SONDE_SYSTEM;
+    }
+  }
+  return Finish(code, name);
+}
+
+}  // namespace sonde::client

@@ -1,0 +1,17 @@
+// Phases of scripts, whose begin and end are told by two processes: `sonde phase begin` and
+// `sonde phase end`. sonde_phase_end() knows the phases of its own process only.
+//
+// They are bands on plots like others, but nobody counts their seconds: the process that could has
+// ended. Part of the command `sonde`, not of libsonde.
+//
+// Thread safety: any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace sonde::client {
+
+// `kind` is kMomentPhaseBegin or kMomentPhaseEnd. Returns a code of sonde.h.
+int TellScriptPhase(uint8_t kind, const char* name);
+
+}  // namespace sonde::client

@@ -1,0 +1,291 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/head/questions.h"
+#include "libclient/ask_answer.h"
+#include "libclient/ask_layout.h"
+
+namespace sonde::head {
+namespace {
+
+using client::AskKind;
+
+constexpr Nanos kStart = 1'000'000 * kSecond;
+
+Nanos At(int tick) { return kStart + tick * kSecond; }
+
+struct Free {
+  void operator()(void* memory) const { free(memory); }
+};
+using Values = std::unique_ptr<sonde_result_t, Free>;
+
+// A head's record of two nodes, 0 and 1, and what it sends to them.
+class Asked : public testing::Test {
+ protected:
+  Asked() {
+    JobDescription job;
+    job.start = kStart;
+    job.id = {"7", "0"};
+    job.nodes.resize(2);
+    job.nodes[0].host = "n1";
+    job.nodes[1].host = "n2";
+    record_ = std::make_unique<StepRecord>(job);
+    source_ = std::make_shared<LiveSource>(
+        *record_,
+        [this](std::string spec, std::function<void(tree::ReplyMessage)> reply) {
+          loop_.Post([this, spec = std::move(spec), reply = std::move(reply)] {
+            asked_nodes_.push_back(spec);
+            if (answer_nodes_) reply(tree::ReplyMessage{0, 2, {PartOf("n1", 1), PartOf("n2", 2)}});
+          });
+        },
+        [](bool) {}, [](const std::vector<uint32_t>&, const std::string&) {});
+    questions_ =
+        std::make_unique<Questions>(loop_, source_, *record_, kSecond,
+                                    [this](uint32_t node, const tree::AnswerMessage& answer) {
+                                      sent_.push_back({node, answer});
+                                    });
+    Series residual;
+    residual.metric.name = "residual";
+    residual.metric.unit = "1";
+    series_.push_back(residual);
+  }
+
+  static std::string PartOf(const char* host, double value) {
+    SeriesData data;
+    data.series.metric.name = "residual";
+    data.series.tags = {{"host", host}};
+    data.points = {{At(5), value}};
+    std::string bytes;
+    EncodeSeriesData({data}, bytes);
+    return bytes;
+  }
+  void Append(int tick, double first, double second) {
+    record_->Append(Row(tick, {first, second}), series_);
+    questions_->OnRow(At(tick), false);
+  }
+  static tree::Frame Row(int tick, const std::vector<double>& values) {
+    tree::Frame row;
+    row.tick = At(tick);
+    row.nodes = static_cast<uint32_t>(values.size());
+    Reduced& reduced = row.values.emplace_back();
+    for (uint32_t node = 0; node < values.size(); ++node) {
+      reduced.Add(values[node], {node, Owner::kNobody});
+    }
+    return row;
+  }
+
+  static QuerySpec Spec(Aggregator aggregator, Nanos start, Nanos end) {
+    QuerySpec spec;
+    spec.metric = "residual";
+    spec.aggregator = aggregator;
+    spec.start = start;
+    spec.end = end;
+    return spec;
+  }
+  Status Ask(uint32_t node, uint64_t id, AskKind kind, const QuerySpec& spec) {
+    std::string bytes;
+    EncodeQuery(spec, bytes);
+    return questions_->OnAsk(node, {id, static_cast<uint32_t>(kind), bytes});
+  }
+  void Subscribe(uint32_t node, uint64_t id, const QuerySpec& spec) {
+    EXPECT_TRUE(Ask(node, id, AskKind::kSubscribe, spec).ok());
+    EXPECT_EQ(KindOf(Next()), AskKind::kAccepted);
+  }
+
+  // The next message to a node, in order.
+  std::pair<uint32_t, tree::AnswerMessage> Next() {
+    Until([this] { return taken_ < sent_.size(); });
+    return taken_ < sent_.size() ? sent_[taken_++] : sent_.emplace_back();
+  }
+  void Until(const std::function<bool()>& so) {
+    bool in_time = true;
+    const Loop::TimerId guard = loop_.After(10 * kSecond, [&] {
+      in_time = false;
+      loop_.Stop();
+    });
+    std::function<void()> look = [&] {
+      so() ? loop_.Stop() : (void)loop_.After(kMillisecond, look);
+    };
+    loop_.Post(look);
+    loop_.Run();
+    loop_.Cancel(guard);
+    ASSERT_TRUE(in_time);
+  }
+  static AskKind KindOf(const std::pair<uint32_t, tree::AnswerMessage>& sent) {
+    return static_cast<AskKind>(sent.second.kind);
+  }
+  static Values ValuesOf(const std::pair<uint32_t, tree::AnswerMessage>& sent) {
+    Values values(client::DecodeResult(sent.second.body));
+    EXPECT_NE(values, nullptr);
+    return values;
+  }
+  static std::vector<double> Numbers(const Values& values) {
+    std::vector<double> numbers;
+    for (size_t s = 0; values != nullptr && s < values->series_count; ++s) {
+      const sonde_series_t& series = values->series[s];
+      for (size_t p = 0; p < series.point_count; ++p) numbers.push_back(series.points[p].value);
+    }
+    return numbers;
+  }
+
+  Loop loop_;
+  std::unique_ptr<StepRecord> record_;
+  std::vector<Series> series_;
+  std::shared_ptr<LiveSource> source_;
+  bool answer_nodes_ = true;
+  std::vector<std::string> asked_nodes_;
+  std::vector<std::pair<uint32_t, tree::AnswerMessage>> sent_;
+  size_t taken_ = 0;
+  std::unique_ptr<Questions> questions_;
+};
+
+TEST_F(Asked, AQuestionGetsTheValuesOfTheTicksInItsRange) {
+  for (int tick = 1; tick <= 5; ++tick) Append(tick, tick, 10 * tick);
+  ASSERT_TRUE(Ask(1, 42, AskKind::kQuery, Spec(Aggregator::kSum, At(2) - 1, At(4) + 1)).ok());
+  const auto sent = Next();
+  EXPECT_EQ(sent.first, 1u);
+  EXPECT_EQ(sent.second.id, 42u);
+  ASSERT_EQ(KindOf(sent), AskKind::kAnswer);
+  EXPECT_EQ(Numbers(ValuesOf(sent)), (std::vector<double>{22, 33, 44}));
+  ASSERT_TRUE(Ask(0, 43, AskKind::kQuery, Spec(Aggregator::kMax, At(5), At(9))).ok());
+  EXPECT_EQ(Numbers(ValuesOf(Next())), (std::vector<double>{50}));
+  EXPECT_TRUE(asked_nodes_.empty()) << "the record has it";
+}
+
+TEST_F(Asked, ARateHasItsFirstPointFromBeforeTheRange) {
+  for (int tick = 1; tick <= 5; ++tick) Append(tick, tick * tick, 0);
+  QuerySpec spec = Spec(Aggregator::kSum, At(4), At(5));
+  spec.rate = true;
+  ASSERT_TRUE(Ask(0, 1, AskKind::kQuery, spec).ok());
+  EXPECT_EQ(Numbers(ValuesOf(Next())), (std::vector<double>{7, 9}));
+}
+
+TEST_F(Asked, AQuestionByHostGoesToTheNodes) {
+  Append(5, 1, 2);
+  QuerySpec spec = Spec(Aggregator::kAvg, At(1), At(5));
+  spec.filters = {{TagFilter::Type::kWildcard, "host", "*", true}};
+  ASSERT_TRUE(Ask(0, 1, AskKind::kQuery, spec).ok());
+  const Values values = ValuesOf(Next());
+  ASSERT_EQ(values->series_count, 2u);
+  EXPECT_STREQ(sonde_series_tag(&values->series[1], "host"), "n2");
+  EXPECT_EQ(Numbers(values), (std::vector<double>{1, 2}));
+  EXPECT_EQ(values->nodes_answered, 2u);
+}
+
+TEST_F(Asked, AMetricThatIsNotThereIsNamed) {
+  Append(1, 1, 2);
+  QuerySpec spec = Spec(Aggregator::kSum, At(0), At(1));
+  spec.metric = "resid";
+  ASSERT_TRUE(Ask(0, 1, AskKind::kQuery, spec).ok());
+  const auto sent = Next();
+  EXPECT_EQ(KindOf(sent), AskKind::kFailed);
+  EXPECT_EQ(sent.second.body[0], SONDE_NOT_FOUND);
+  EXPECT_THAT(sent.second.body, testing::HasSubstr("no metric 'resid'"));
+  // One that is there and has no value then is none of that.
+  ASSERT_TRUE(Ask(0, 2, AskKind::kQuery, Spec(Aggregator::kSum, At(7), At(9))).ok());
+  EXPECT_EQ(KindOf(Next()), AskKind::kAnswer);
+}
+
+TEST_F(Asked, ListsWhatIsMeasured) {
+  Append(1, 1, 2);
+  for (const char* metric : {"", "residual", "other"}) {
+    ASSERT_TRUE(questions_->OnAsk(0, {1, static_cast<uint32_t>(AskKind::kList), metric}).ok());
+    const auto sent = Next();
+    EXPECT_EQ(KindOf(sent), AskKind::kListing);
+    const std::unique_ptr<sonde_list_t, Free> list(client::DecodeList(sent.second.body));
+    ASSERT_NE(list, nullptr);
+    EXPECT_EQ(list->metric_count, std::string(metric) == "other" ? 0u : 1u);
+  }
+}
+
+TEST_F(Asked, ASubscriptionGetsEveryTickOnce) {
+  Append(1, 1, 1);
+  Subscribe(0, 5, Spec(Aggregator::kSum, 0, 1));
+  Subscribe(1, 6, Spec(Aggregator::kSum, 0, 1));
+  EXPECT_EQ(questions_->subscriptions(), 1u) << "equal ones are one";
+  for (int tick = 2; tick <= 4; ++tick) Append(tick, tick, tick);
+  for (int tick = 2; tick <= 4; ++tick) {
+    for (const auto& [node, id] : {std::pair(0u, 5u), {1u, 6u}}) {
+      const auto sent = Next();
+      ASSERT_EQ(KindOf(sent), AskKind::kPoints);
+      EXPECT_EQ(sent.first, node);
+      EXPECT_EQ(sent.second.id, id);
+      const Values values = ValuesOf(sent);
+      EXPECT_EQ(Numbers(values), (std::vector<double>{2.0 * tick}));
+      EXPECT_EQ(values->series[0].points[0].time_ns, At(tick));
+      EXPECT_EQ(values->late, 0);
+    }
+  }
+  EXPECT_EQ(taken_, sent_.size());
+}
+
+TEST_F(Asked, ALatePartIsSentAgainAndSaidSo) {
+  Subscribe(0, 5, Spec(Aggregator::kSum, 0, 1));
+  record_->Append(Row(1, {3}), series_);
+  questions_->OnRow(At(1), false);
+  EXPECT_EQ(Numbers(ValuesOf(Next())), (std::vector<double>{3}));
+  ASSERT_TRUE(record_->Amend(Row(1, {4})));
+  questions_->OnRow(At(1), true);
+  const Values values = ValuesOf(Next());
+  EXPECT_EQ(Numbers(values), (std::vector<double>{7}));
+  EXPECT_EQ(values->late, 1);
+}
+
+TEST_F(Asked, TicksWithoutAValueAreNotSent) {
+  Subscribe(0, 5, Spec(Aggregator::kSum, 0, 1));
+  Append(1, std::nan(""), std::nan(""));
+  Append(2, 1, 2);
+  EXPECT_EQ(ValuesOf(Next())->series[0].points[0].time_ns, At(2));
+}
+
+TEST_F(Asked, CancelledAndGoneSubscribersGetNothingMore) {
+  Subscribe(0, 5, Spec(Aggregator::kSum, 0, 1));
+  Subscribe(0, 6, Spec(Aggregator::kMax, 0, 1));
+  Subscribe(1, 7, Spec(Aggregator::kMax, 0, 1));
+  ASSERT_TRUE(questions_->OnAsk(0, {5, static_cast<uint32_t>(AskKind::kCancel), ""}).ok());
+  EXPECT_EQ(questions_->subscriptions(), 1u);
+  questions_->OnGone(0);
+  Append(1, 1, 2);
+  const auto sent = Next();
+  EXPECT_EQ(sent.first, 1u);
+  EXPECT_EQ(sent.second.id, 7u);
+  questions_->OnGone(1);
+  EXPECT_EQ(questions_->subscriptions(), 0u);
+}
+
+TEST_F(Asked, TicksWaitForNodesThatAreSlow) {
+  QuerySpec spec = Spec(Aggregator::kAvg, 0, 1);
+  spec.filters = {{TagFilter::Type::kWildcard, "host", "*", true}};
+  answer_nodes_ = false;
+  Subscribe(0, 5, spec);
+  for (int tick = 1; tick <= 40; ++tick) Append(tick, 1, 2);
+  Until([this] { return asked_nodes_.size() == 1; });
+  EXPECT_EQ(sent_.size(), 1u) << "the acceptance alone";
+}
+
+TEST_F(Asked, WhatNoNodeSendsIsAFailure) {
+  EXPECT_FALSE(questions_->OnAsk(0, {1, static_cast<uint32_t>(AskKind::kQuery), "x"}).ok());
+  EXPECT_FALSE(questions_->OnAsk(0, {1, 99, ""}).ok());
+}
+
+TEST_F(Asked, AnswersThatComeAfterItsEndAreDropped) {
+  Append(1, 1, 2);
+  answer_nodes_ = true;
+  QuerySpec spec = Spec(Aggregator::kAvg, At(1), At(5));
+  spec.filters = {{TagFilter::Type::kWildcard, "host", "*", true}};
+  ASSERT_TRUE(Ask(0, 1, AskKind::kQuery, spec).ok());
+  ASSERT_TRUE(Ask(0, 2, AskKind::kQuery, Spec(Aggregator::kSum, At(0), At(1))).ok());
+  questions_.reset();
+  loop_.Post([this] { loop_.Post([this] { loop_.Stop(); }); });
+  loop_.Run();
+  EXPECT_TRUE(sent_.empty());
+}
+
+}  // namespace
+}  // namespace sonde::head
