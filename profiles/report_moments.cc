@@ -58,7 +58,8 @@ std::string FigureValue(const Figure& figure) {
 }
 
 bool IsToldAbove(const Profile& profile, const FootprintEntry& entry) {
-  const auto& [metric, tags] = entry.series;
+  const Metric& metric = entry.series.metric;
+  const Tags& tags = entry.series.tags;
   if (metric.name == kPhaseSeconds) {
     const std::string* name = tags.Find("phase");
     const auto& phases = profile.moments.phases;
@@ -111,7 +112,8 @@ std::string DistributionTable(const StepMoments& moments, size_t width) {
                      {"max", kRight}});
   const size_t shown = std::min(all.size(), kMaxRows);
   for (size_t i = 0; i < shown; ++i) {
-    const auto& [series, sketch] = all[i];
+    const Series& series = all[i].series;
+    const Sketch& sketch = all[i].sketch;
     const auto value = [&](double v) { return text::Value(v, series.metric.unit); };
     table.Row({Printable(SeriesName(series.metric.name, series.tags)),
                std::to_string(sketch.count()), value(Mean(sketch)), value(sketch.Quantile(0.5)),

@@ -106,20 +106,22 @@ TEST(MomentsBuilder, AnEndWithoutItsBeginIsNoPhase) {
 
 TEST(MomentsBuilder, WhatComesVeryLateStillCounts) {
   MomentsBuilder builder;
-  Add(builder, {At(kPhaseBegin, "solve", 1)});
+  Add(builder, {At(kPhaseBegin, "solve", 1), At(kPhaseBegin, "solve", 1.25)});
   constexpr int kMore = 3 * static_cast<int>(PhaseTrack::kMaxPending);
   for (int i = 0; i < kMore; ++i) {
     Add(builder, {At(kPhaseBegin, "solve", 10 + i), At(kPhaseEnd, "solve", 10.5 + i)});
   }
-  EXPECT_EQ(builder.Moments().phases.size(), 1u) << "one has not ended";
-  Add(builder, {At(kPhaseEnd, "solve", 2)});
+  EXPECT_EQ(builder.Moments().phases.size(), 1u) << "two have not ended";
+  Add(builder, {At(kPhaseEnd, "solve", 2), At(kPhaseEnd, "solve", 2.25)});
   const auto phases = builder.Moments().phases;
   ASSERT_GT(phases.size(), 1u);
+  EXPECT_GT(phases[0].began, 100u);
+  EXPECT_GT(phases[0].end, 100 * kSecond) << "what others have done since is not undone";
   uint64_t began = 0;
   uint64_t ended = 0;
   for (const Phase& phase : phases) began += phase.began, ended += phase.ended;
-  EXPECT_EQ(began, uint64_t{kMore} + 1);
-  EXPECT_EQ(ended, uint64_t{kMore} + 1);
+  EXPECT_EQ(began, uint64_t{kMore} + 2);
+  EXPECT_EQ(ended, uint64_t{kMore} + 2);
   EXPECT_EQ(phases.back().end, static_cast<Nanos>((kMore + 9.5) * kSecond));
 }
 
