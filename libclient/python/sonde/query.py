@@ -271,12 +271,12 @@ class Query:
 
     def fileno(self) -> int:
         """For select: readable when poll() has something to do."""
-        return self._lib.sonde_query_fd(self._handle)
+        return int(self._lib.sonde_query_fd(self._handle))
 
     @property
     def period(self) -> float:
         """Of the step's ticks, in seconds: new values come that often."""
-        return self._lib.sonde_query_period(self._handle)
+        return float(self._lib.sonde_query_period(self._handle))
 
     # --- Questions
 
