@@ -94,7 +94,7 @@ class AppSource final : public Source {
   AppAnnotations annotations_;
   std::unordered_map<std::string, uint32_t> columns_;  // by SeriesName
   std::vector<double> ended_;                          // by column: what ended processes counted
-  std::vector<char> derived_;                          // by column: part of a histogram
+  std::vector<bool> derived_;                          // by column: part of a histogram
   std::vector<client::Count> totals_;                  // of one process, by slot
   std::vector<AppMetric> found_;
   size_t links_ = 0;
