@@ -142,7 +142,12 @@ struct Child {
   argv.reserve(command.size() + 1);
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  if (!preload.empty()) setenv(preload::kVariable, preload.c_str(), 1);
+  if (!preload.empty()) {
+    const char* options = std::getenv(preload::kSanitizerVariable);
+    setenv(preload::kSanitizerVariable,
+           preload::SanitizerOptions(options == nullptr ? "" : options).c_str(), 1);
+    setenv(preload::kVariable, preload.c_str(), 1);
+  }
   execvp(argv[0], argv.data());
   const int error = errno;
   [[maybe_unused]] const ssize_t n = write(failure, &error, sizeof error);

@@ -60,4 +60,15 @@ inline std::string With(std::string_view value, const std::string& directory, bo
   return client + added + (kept.empty() ? "" : ":") + kept;
 }
 
+// A program built with GCC's address sanitizer ends at once where its run-time library is not the
+// first to be loaded, unless this variable says otherwise: its value with that.
+inline constexpr char kSanitizerVariable[] = "ASAN_OPTIONS";
+inline std::string SanitizerOptions(std::string_view value) {
+  constexpr std::string_view kOption = "verify_asan_link_order";
+  if (value.find(kOption) != std::string_view::npos) return std::string(value);
+  std::string all = std::string(kOption) + "=0";
+  if (!value.empty()) all.append(":").append(value);
+  return all;
+}
+
 }  // namespace sonde::preload

@@ -104,15 +104,10 @@ Result<std::string> SocketName(spank_t spank, uid_t uid, uint32_t step) {
          std::to_string(Item<uint32_t>(spank, S_JOB_NODEID).value_or(0)) + "." + *random;
 }
 
-// An empty variable stays, if it is there: it says the same as none.
-void SetPreload(spank_t spank, std::string_view old, const std::string& value) {
-  if (value != old) spank_setenv(spank, preload::kVariable, value.c_str(), 1);
-}
-
-// What the plugin itself put there for the step around this one must not stay either.
 void Preload(spank_t spank, const Context& context) {
   const std::string old(JobEnvironment(spank).First(preload::kVariable));
   const bool mpi = WatchesMpi(context.options), io = WatchesIo(context.options);
+  if (!mpi && !io && old.find(preload::kClient) == std::string::npos) return;
   const std::string value = preload::With(old, context.config.libraries, mpi, io);
   if ((mpi && value.find(preload::kMpi) == std::string::npos) ||
       (io && value.find(preload::kIo) == std::string::npos)) {
@@ -120,7 +115,12 @@ void Preload(spank_t spank, const Context& context) {
         "sonde: calls of MPI or for files are not counted: not all of the libraries are in %s",
         context.config.libraries.c_str());
   }
-  SetPreload(spank, old, value);
+  if (value == old) return;
+  const std::string options =
+      preload::SanitizerOptions(JobEnvironment(spank).First(preload::kSanitizerVariable));
+  // Each of these may move the array that a JobEnvironment reads.
+  spank_setenv(spank, preload::kSanitizerVariable, options.c_str(), 1);
+  spank_setenv(spank, preload::kVariable, value.c_str(), 1);
 }
 
 Status StartDaemon(spank_t spank, Context& context, uint32_t step, std::string_view role,
@@ -167,12 +167,15 @@ Status StartDaemon(spank_t spank, Context& context, uint32_t step, std::string_v
   return {};
 }
 
-// A program in a step that is not watched must not report to the daemon of the step around it.
+// A program in a step that is not watched must not report to the daemon of the step around it, nor
+// have the libraries that were loaded for that one.
 void HideOuterDaemon(spank_t spank, const Context& context) {
   spank_unsetenv(spank, "SONDE_SOCKET");
   spank_unsetenv(spank, "SONDE_LEVEL");
   const std::string old(JobEnvironment(spank).First(preload::kVariable));
-  SetPreload(spank, old, preload::Without(old, context.config.libraries));
+  const std::string value = preload::Without(old, context.config.libraries);
+  // An empty variable says the same as none.
+  if (value != old) spank_setenv(spank, preload::kVariable, value.c_str(), 1);
 }
 
 // Waits once for the daemon's list of events; later tasks take it if it has come meanwhile.

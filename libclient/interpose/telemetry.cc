@@ -16,10 +16,7 @@ void Say(const char* library, const char* text) {
   char line[160];
   size_t size = 0;
   for (const char* part : {library, ": ", text, "\n"}) {
-    const size_t length = strlen(part);
-    if (size + length > sizeof(line)) return;
-    memcpy(line + size, part, length);
-    size += length;
+    while (*part != '\0' && size < sizeof(line)) line[size++] = *part++;
   }
   [[maybe_unused]] const ssize_t n = write(STDERR_FILENO, line, size);
 }

@@ -27,7 +27,8 @@ extern "C" __thread int sonde_inside_ __attribute__((tls_model("initial-exec")))
 
 namespace sonde::interpose {
 
-// This thread is within libsonde on our behalf. Whether it is there on its own behalf, libsonde says.
+// This thread is within libsonde on our behalf. Whether it is there on its own behalf, libsonde
+// says.
 inline __thread int within __attribute__((tls_model("initial-exec"))) = 0;
 
 class Visit {

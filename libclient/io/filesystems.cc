@@ -17,8 +17,8 @@ constinit uint8_t descriptors[kDescriptors] = {};
 
 namespace {
 
-// Filesystem::state.
-constexpr uint8_t kLooking = 0, kCounted = 1, kIgnored = 2;
+// Filesystem::state; 0 while it is looked up.
+constexpr uint8_t kCounted = 1, kIgnored = 2;
 
 using interpose::Visit;
 

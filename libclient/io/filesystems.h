@@ -36,7 +36,7 @@ struct Filesystem {
   Counters counters[kApis][kOperations];
 };
 
-enum class State : uint8_t {
+enum State : uint8_t {
   kOff,     // everything is passed on
   kOn,      // counted
   kForked,  // the child of a process that counts: counts again with the first data it moves

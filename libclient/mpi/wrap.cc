@@ -186,12 +186,14 @@ Result Ending(Site& site, const char* symbol, Word* a) {
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a type
 #define SONDE_EDGE(NAME, SYMBOL, RESULT, HOW, N) \
   SONDE_INTERPOSED RESULT SYMBOL(SONDE_P##N) {   \
     SONDE_SITE(NAME, Other, None);               \
     Word a[] = {SONDE_A##N};                     \
     return HOW<RESULT, N>(site, #SYMBOL, a);     \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 
 SONDE_EDGE(Init, MPI_Init, int, Starting, 2)
 SONDE_EDGE(Init, mpi_init_, void, Starting, 1)

@@ -138,6 +138,13 @@ def test_a_static_program_runs_as_ever(cluster, memory):
     assert without_sonde(step.stderr) == []
 
 
+def test_a_program_under_the_address_sanitizer_runs_and_is_counted(cluster, memory):
+    program = build(cluster, "io_work.c", "io_work_asan", "-fsanitize=address")
+    step = srun(cluster, "-N1", *ASKED, program, memory, env={"ASAN_OPTIONS": "detect_leaks=0"})
+    written = value(step.profile(), "io_written_bytes_total", mountpoint="/dev/shm", api="posix")
+    assert written == json.loads(step.stdout)["posix write"][1]
+
+
 def test_a_privileged_program_runs_as_ever(cluster):
     step = srun(cluster, "-N1", *ASKED, "passwd", "--help")
     assert without_sonde(step.stderr) == [] and "Usage" in step.stdout

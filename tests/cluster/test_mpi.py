@@ -112,6 +112,8 @@ def test_calls_and_bytes_are_those_of_the_program(cluster, mpi, work, room, wher
     own, shown = results(step), step.profile()
     assert len(own) == 2
     check_counts(shown, own)
+    for kind in ("p2p", "collective", "one_sided"):
+        assert value(shown, "mpi_message_bytes_sum", **{"class": kind}) == summed(own, kind)[1]
     # Ranks are told apart: the extremes are those of one rank.
     sent = counter(shown, "mpi_sent_bytes_total", **{"class": "collective"})
     assert (sent["min"], sent["max"]) == (own[0]["collective"][1], own[1]["collective"][1])

@@ -107,6 +107,8 @@ TEST_P(InterposedMpi, CallsAndBytesOfC) {
   Sample();
   EXPECT_EQ(Sum("mpi_calls_total", {{"class", "p2p"}}), 17);
   EXPECT_EQ(Sum("mpi_sent_bytes_total", {{"class", "p2p"}}), 10 * 24);
+  EXPECT_EQ(Sum("mpi_message_bytes_count", {{"class", "p2p"}}), 10);
+  EXPECT_EQ(Sum("mpi_message_bytes_max", {{"class", "p2p"}}), 24);
   // Half of the room was filled.
   EXPECT_EQ(Sum("mpi_received_bytes_total", {{"class", "p2p"}}), 5 * 80);
   EXPECT_EQ(Sum("mpi_calls_total", {{"class", "collective"}}), 4);
@@ -208,6 +210,8 @@ TEST_F(InterposedIo, DescriptorsInFull) {
   EXPECT_EQ(Calls("posix", "close"), 1);
   EXPECT_EQ(Sum("io_written_bytes_total", {{"api", "posix"}}), 1000 + 10 + 50);
   EXPECT_EQ(Sum("io_read_bytes_total", {{"api", "posix"}}), 750 + 20 + 50);
+  EXPECT_EQ(Sum("io_size_bytes_count", {{"operation", "write"}}), 12);
+  EXPECT_EQ(Sum("io_size_bytes_sum", {{"operation", "read"}}), 820);
   EXPECT_GT(Sum("io_seconds_total", {{"operation", "write"}}), 0);
   EXPECT_FALSE(AnySeries("io_calls_total{api=\"stdio\""));
 }

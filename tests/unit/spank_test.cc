@@ -16,6 +16,7 @@
 
 #include "core/launch.h"
 #include "core/options.h"
+#include "core/preload.h"
 #include "spank/environment.h"
 #include "spank/lifeline.h"
 #include "spank/machine_open.h"
@@ -101,6 +102,30 @@ TEST(PluginConfig, TheEnvironmentOverridesTheFile) {
   ASSERT_TRUE(LoadSondeConf(Environment(variables), config).ok());
   EXPECT_FALSE(config.report);
   EXPECT_TRUE(config.monitor_interactive);
+}
+
+TEST(Preload, LibrariesThatAreThereComeBeforeTheUsersOwn) {
+  char made[] = "/tmp/sonde-preload-XXXXXX";
+  const std::string at = ::mkdtemp(made);
+  const auto touch = [&](const std::string& name) { std::ofstream(at + "/" + name) << ""; };
+  std::filesystem::create_directory(at + "/sonde");
+  touch("sonde/libsonde-mpi.so");
+  EXPECT_EQ(preload::With("own.so", at, true, true), "own.so") << "without libsonde";
+  touch("libsonde.so.1");
+  const std::string mpi = at + "/libsonde.so.1:" + at + "/sonde/libsonde-mpi.so";
+  EXPECT_EQ(preload::With("", at, true, true), mpi) << "the other one is not there";
+  EXPECT_EQ(preload::With("own.so other.so", at, true, false), mpi + ":own.so:other.so");
+  EXPECT_EQ(preload::With(mpi + ":own.so", at, true, false), mpi + ":own.so");
+  EXPECT_EQ(preload::With(mpi + ":own.so", at, false, false), "own.so");
+  EXPECT_EQ(preload::Without(mpi, at), "");
+  EXPECT_EQ(preload::With("own.so", at + ":x", true, false), "own.so") << "cannot be written";
+  std::filesystem::remove_all(at);
+}
+
+TEST(Preload, TheUsersWordOnTheSanitizersOrderStays) {
+  EXPECT_EQ(preload::SanitizerOptions(""), "verify_asan_link_order=0");
+  EXPECT_EQ(preload::SanitizerOptions("a=1"), "verify_asan_link_order=0:a=1");
+  EXPECT_EQ(preload::SanitizerOptions("verify_asan_link_order=1"), "verify_asan_link_order=1");
 }
 
 TEST(StepGpus, AreWhatSlurmGaveElseWhatTheProgramMaySee) {
