@@ -1,5 +1,6 @@
-// What an update of an application's metric costs, and what reading them costs the daemon; beside
-// prometheus-cpp where it is installed. Every figure is processor time, the best of many rounds.
+// What an update of a metric of an application and a moment cost, and what reading them costs the
+// daemon; beside prometheus-cpp where it is installed. Every figure is processor time, the best of
+// many rounds.
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #ifdef HAVE_PROMETHEUS
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
 #endif
 
 namespace {
@@ -97,8 +99,48 @@ void MeasureUpdates() {
   FigurePerUpdate("no_daemon_add", [&none](int) { sonde_add(none, 1); });
 }
 
+// Values over five powers of ten, as durations are.
+std::vector<double> Durations() {
+  std::vector<double> values(1024);
+  double value = 1e-6;
+  for (double& v : values) {
+    v = value;
+    value = value > 0.1 ? 1e-6 : value * 1.37;
+  }
+  return values;
+}
+
+void MeasureHistograms() {
+  sonde_metric_t* const histogram = sonde_histogram("bench_seconds", "seconds", "", 0, nullptr, 0);
+  sonde_metric_t* volatile none = nullptr;
+  const std::vector<double> values = Durations();
+  const auto observe = [&](int i) { sonde_observe(histogram, values[i & 1023]); };
+  FigurePerUpdate("histogram_observe", observe);
+  FigurePerUpdate("histogram_observe_one_value", [=](int) { sonde_observe(histogram, 0.5); });
+  FigurePerUpdate("histogram_observe_zero", [=](int) { sonde_observe(histogram, 0); });
+  FigureTwoThreads("histogram_observe_two_threads", observe);
+  FigurePerUpdate("no_daemon_observe", [&](int i) { sonde_observe(none, i); });
+}
+
+void MeasureMoments() {
+  FigurePerUpdate("annotate", [](int) { sonde_annotate("the mesh was refined"); });
+  FigureTwoThreads("annotate_two_threads", [](int) { sonde_annotate("the mesh was refined"); });
+  FigurePerUpdate("figure", [](int i) { sonde_figure("speed", i, "m/s"); });
+  FigurePerUpdate("phase_begin_and_end", [](int) {
+    sonde_phase_begin("solve");
+    sonde_phase_end("solve");
+  });
+}
+
 void MeasurePeer() {
 #ifdef HAVE_PROMETHEUS
+  prometheus::Histogram::BucketBoundaries bounds;
+  for (double bound = 1e-6; bound < 1; bound *= 2) bounds.push_back(bound);
+  prometheus::Histogram histogram(bounds);
+  const std::vector<double> values = Durations();
+  const auto observe = [&](int i) { histogram.Observe(values[i & 1023]); };
+  FigurePerUpdate("prometheus_cpp_histogram_observe", observe);
+  FigureTwoThreads("prometheus_cpp_histogram_observe_two_threads", observe);
   prometheus::Gauge gauge;
   prometheus::Counter counter;
   FigurePerUpdate("prometheus_cpp_gauge_set", [&gauge](int i) { gauge.Set(i); });
@@ -131,6 +173,40 @@ void MeasureMany(sonde::collect::AppSource& source) {
   Figure("daemon_tick_of_10000", tick * 1e6, "us");
 }
 
+// A hundred histograms in one thread: memory of the application, and what a tick costs the daemon
+// where nothing and where something came to each.
+void MeasureManyHistograms(sonde::collect::AppSource& source) {
+  constexpr int kMany = 100;
+  const std::vector<double> values = Durations();
+  const long before = ResidentKiB();
+  std::vector<sonde_metric_t*> all;
+  for (int i = 0; i < kMany; ++i) {
+    const std::string name = "application_histogram_number_" + std::to_string(i);
+    all.push_back(sonde_histogram(name.c_str(), "seconds", "Time of a call", 0, nullptr, 0));
+    sonde_observe(all.back(), 1);
+  }
+  Figure("memory_of_100_histograms", static_cast<double>(ResidentKiB() - before), "KiB");
+  sonde::Nanos now = 1'000'000;
+  const auto tick = [&] {
+    source.Sample(now++);
+    source.TakeMoments();
+  };
+  tick();
+  tick();
+  tick();
+  Figure("daemon_tick_of_10000_and_100_idle_histograms", Seconds(tick) * 1e6, "us");
+  double best = 1e9;
+  for (int round = 0; round < kRounds; ++round) {
+    for (sonde_metric_t* histogram : all) {
+      for (const double value : values) sonde_observe(histogram, value);
+    }
+    const double start = ProcessorSeconds();
+    tick();
+    best = std::min(best, ProcessorSeconds() - start);
+  }
+  Figure("daemon_tick_of_10000_and_100_busy_histograms", best * 1e6, "us");
+}
+
 }  // namespace
 
 int main() {
@@ -148,7 +224,10 @@ int main() {
     return 1;
   }
   MeasureUpdates();
+  MeasureHistograms();
+  MeasureMoments();
   MeasurePeer();
   MeasureMany(**source);
+  MeasureManyHistograms(**source);
   return 0;
 }

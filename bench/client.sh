@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# What an update of an application's metric costs, beside prometheus-cpp where it is installed
+# What an application's updates and moments cost, beside prometheus-cpp where it is installed
 set -euo pipefail
 exec "$SONDE_BUILD/bench/bench_client"

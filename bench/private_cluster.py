@@ -35,7 +35,7 @@ def cluster(plugstack, conf="", nodes=4):
 
 
 def our_plugstack(sonded=SONDED):
-    return f"optional {PLUGIN} sonded={sonded} config=@DIR@/sonde.conf\n"
+    return f"optional {PLUGIN} sonded={sonded} config=@DIR@/sonde.conf libraries={BUILD / 'libclient'}\n"
 
 
 def environment(directory):

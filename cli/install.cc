@@ -42,4 +42,16 @@ Result<std::string> PluginPath() {
                  {Prefix() / "spank/spank_sonde.so", SONDE_PLUGIN_PATH});
 }
 
+Result<std::string> LibraryPath() {
+  std::vector<std::string> places = {Prefix() / "libclient", Prefix() / SONDE_LIBRARY_DIR,
+                                     SONDE_LIBRARY_PATH};
+  if (const char* given = std::getenv("SONDE_LIBRARIES")) places = {given};
+  for (const std::string& place : places) {
+    if (access((place + "/libsonde.so.1").c_str(), R_OK) == 0) return place;
+  }
+  return Status(Code::kNotFound, fmt::format("no libsonde.so.1 in {}; install it or set "
+                                             "SONDE_LIBRARIES to the directory where it is",
+                                             fmt::join(places, ", ")));
+}
+
 }  // namespace sonde::cli

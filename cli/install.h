@@ -14,5 +14,8 @@ namespace sonde::cli {
 Result<std::string> SondedPath();
 // The plugin: $SONDE_PLUGIN, beside this program in a build, or in Slurm's plugin directory.
 Result<std::string> PluginPath();
+// The directory of libsonde.so.1 and of the libraries to be preloaded: $SONDE_LIBRARIES, beside
+// this program, or where the build was told to install them.
+Result<std::string> LibraryPath();
 
 }  // namespace sonde::cli

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "profiles/json_writer.h"
 #include "profiles/report.h"
+#include "profiles/report_moments.h"
 #include "profiles/text.h"
 
 namespace sonde::cli {
@@ -36,6 +37,12 @@ std::string LocalTime(Nanos time) {
   return fmt::format("{:%Y-%m-%d %H:%M}", local);
 }
 
+std::string FirstFigure(const JobDescription& job) {
+  if (job.figures.empty()) return "";
+  const Figure& figure = job.figures.front();
+  return fmt::format("{} {}", text::Printable(figure.name), FigureValue(figure));
+}
+
 std::string AsTable(const Archive& archive, const std::vector<ProfileEntry>& entries,
                     const Environment& env, Nanos now) {
   using text::Printable;
@@ -50,7 +57,8 @@ std::string AsTable(const Archive& archive, const std::vector<ProfileEntry>& ent
                      {"duration", kRight},
                      {"CPU", kRight},
                      {"memory", kRight},
-                     {"coverage", kRight}});
+                     {"coverage", kRight},
+                     {"figure", kLeft, true}});
   for (const ProfileEntry& entry : entries) {
     const JobDescription& job = entry.job;
     const Summary s = SummaryOf(archive, entry, now);
@@ -58,7 +66,8 @@ std::string AsTable(const Archive& archive, const std::vector<ProfileEntry>& ent
                std::string(ToString(job.state)), std::to_string(job.expected_nodes),
                std::to_string(job.level), LocalTime(job.start), text::Value(s.duration, "seconds"),
                text::Percent(s.cpu_of_tasks), text::Bytes(s.memory_peak.value),
-               job.coverage.expected == 0 ? "-" : text::Percent(job.coverage.Ratio())});
+               job.coverage.expected == 0 ? "-" : text::Percent(job.coverage.Ratio()),
+               FirstFigure(job)});
   }
   return table.Render("", env.width);
 }

@@ -1,8 +1,12 @@
 // The command `sonde`: a table of subcommands, each in a file of its own.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/command.h"
 
@@ -14,6 +18,28 @@ constexpr Register kSubcommands[] = {
     RegisterAnnotate, RegisterDoctor, RegisterEvents, RegisterFigure, RegisterJoin,
     RegisterLs,       RegisterPause,  RegisterPhase,  RegisterPut,    RegisterResume,
     RegisterRun,      RegisterServe,  RegisterShow,   RegisterUrl};
+
+// The first word that is neither an option of `app` nor the value of one.
+size_t SkipOptions(const CLI::App& app, const std::vector<std::string>& words, size_t at) {
+  while (at < words.size() && words[at].starts_with('-') && words[at] != "--") {
+    const CLI::Option* option = app.get_option_no_throw(words[at]);
+    at += option != nullptr && option->get_items_expected_min() > 0 ? 2 : 1;
+  }
+  return at;
+}
+
+// From the command of `sonde run` on, options are those of the command: the parser takes "--" for
+// that.
+std::vector<std::string> Words(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  size_t at = SkipOptions(app, words, 0);
+  if (at >= words.size() || words[at] != "run") return words;
+  at = SkipOptions(*app.get_subcommand("run"), words, at + 1);
+  if (at < words.size() && words[at] != "--") {
+    words.insert(words.begin() + static_cast<ptrdiff_t>(at), "--");
+  }
+  return words;
+}
 
 int Main(int argc, char** argv) {
   // What the archive writes is its user's alone. A reader that goes away is seen by write().
@@ -31,7 +57,9 @@ int Main(int argc, char** argv) {
   Run run;
   for (const Register add : kSubcommands) add(app, run);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = Words(app, argc, argv);
+    std::reverse(words.begin(), words.end());  // as the parser wants them
+    app.parse(std::move(words));
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kDone : kUsage;
   }

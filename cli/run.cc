@@ -17,6 +17,7 @@
 #include "cli/install.h"
 #include "core/launch.h"
 #include "core/options.h"
+#include "core/preload.h"
 #include "spank/lifeline.h"
 #include "spank/machine_open.h"
 #include "spank/perf_open.h"
@@ -34,6 +35,8 @@ struct Options {
   int level = 2;
   int64_t period = kDefaultPeriod;
   std::string events;
+  bool mpi = false;
+  bool io = false;
   bool quiet = false;
   std::vector<std::string> command;
 };
@@ -128,7 +131,8 @@ struct Child {
   spank::UniqueFd failure;
 };
 
-[[noreturn]] void BecomeCommand(const std::vector<std::string>& command, int word, int failure) {
+[[noreturn]] void BecomeCommand(const std::vector<std::string>& command, const std::string& preload,
+                                int word, int failure) {
   char go = 0;
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGINT, SIG_DFL);
@@ -138,10 +142,23 @@ struct Child {
   argv.reserve(command.size() + 1);
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  if (!preload.empty()) setenv(preload::kVariable, preload.c_str(), 1);
   execvp(argv[0], argv.data());
   const int error = errno;
   [[maybe_unused]] const ssize_t n = write(failure, &error, sizeof error);
   _exit(error == ENOENT ? 127 : 126);
+}
+
+// The command's LD_PRELOAD, "" if it stays as it is. A command runs without what cannot be found.
+std::string Preload(const Options& options) {
+  if (!options.mpi && !options.io) return "";
+  const Result<std::string> path = LibraryPath();
+  if (!path.ok()) {
+    Note(fmt::format("calls are not counted: {}", path.status().message()));
+    return "";
+  }
+  const char* old = std::getenv(preload::kVariable);
+  return preload::With(old == nullptr ? "" : old, *path, options.mpi, options.io);
 }
 
 Result<Child> ForkCommand(const Options& options, const std::string& socket) {
@@ -156,11 +173,12 @@ Result<Child> ForkCommand(const Options& options, const std::string& socket) {
     setenv("SONDE_SOCKET", socket.c_str(), 1);
     setenv("SONDE_LEVEL", std::to_string(options.level).c_str(), 1);
   }
+  const std::string preload = socket.empty() ? "" : Preload(options);
   child.pid = fork();
   if (child.pid < 0) return SystemError("fork");
   if (child.pid == 0) {
     child.word.Reset();
-    BecomeCommand(options.command, word_end.get(), failure_end.get());
+    BecomeCommand(options.command, preload, word_end.get(), failure_end.get());
   }
   return child;
 }
@@ -293,10 +311,12 @@ void RegisterRun(CLI::App& app, Run& run) {
       ->type_name("TIME");
   sub->add_option("--events", options->events, "Hardware events, at level 3 and above")
       ->type_name("LIST");
+  sub->add_flag("--mpi", options->mpi, "Count and time MPI calls, as level 4 does");
+  sub->add_flag("--io", options->io, "Count and time calls for files, as level 4 does");
   sub->add_flag("-q,--quiet", options->quiet, "Print no report");
   sub->add_option("command", options->command, "The command and its arguments")->required();
-  sub->prefix_command();
   sub->callback([options, &run] {
+    if (options->level >= 4) options->mpi = options->io = true;
     run = [options](const Environment& env) { return RunCommand(env, *options); };
   });
 }

@@ -46,3 +46,18 @@ function(sonde_fuzzer name)
     set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz)
   endif()
 endfunction()
+
+# A library to be preloaded into applications: sonde_interposer(TARGET NAME). It exports what NAME.map
+# says, brings nothing of the C++ runtime, and is never unloaded.
+function(sonde_interposer target name)
+  set(map ${CMAKE_CURRENT_SOURCE_DIR}/${name}.map)
+  target_link_libraries(${target} PRIVATE sonde_flags Threads::Threads ${CMAKE_DL_LIBS})
+  target_compile_options(${target} PRIVATE
+    -fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-builtin -ftls-model=initial-exec)
+  target_link_options(${target} PRIVATE
+    -Wl,--version-script=${map} -Wl,-z,nodelete -Wl,-z,relro)
+  set_target_properties(${target} PROPERTIES
+    PREFIX "" OUTPUT_NAME ${name} LINKER_LANGUAGE C LINK_DEPENDS ${map}
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/libclient/sonde)
+  install(TARGETS ${target} LIBRARY DESTINATION ${SONDE_INTERPOSER_DIR})
+endfunction()

@@ -31,7 +31,7 @@ struct Annotation {
   Nanos first = 0;   // wall clock, when it was first said and last
   Nanos last = 0;
   uint64_t count = 1;  // how often it was said
-  uint32_t node = 0;   // who said it first: index in the step's list, and rank
+  uint32_t node = 0;   // who said it first, of a figure last: index in the step's list, and rank
   uint32_t task = 0;
   bool operator==(const Annotation&) const = default;
 
@@ -41,12 +41,13 @@ struct Annotation {
   }
   // Takes in one that is the same.
   void Merge(const Annotation& other) {
-    if (other.last >= last) value = other.value;
-    if (other.first < first) {
-      first = other.first;
+    const bool figure = kind == AnnotationKind::kFigure;
+    if (figure ? other.last >= last : other.first < first) {
       node = other.node;
       task = other.task;
+      value = other.value;
     }
+    if (other.first < first) first = other.first;
     if (other.last > last) last = other.last;
     count += other.count;
   }

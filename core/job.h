@@ -59,6 +59,18 @@ struct Coverage {
   }
 };
 
+// A figure of merit: what the run is judged by, as the application said it last.
+struct Figure {
+  std::string name;  // like a metric's
+  std::string unit;
+  double value = 0;
+  uint64_t count = 0;  // how often it was said
+  Nanos time = 0;      // when it was said last
+  uint32_t node = 0xffffffff;
+  uint32_t task = 0xffffffff;
+  bool operator==(const Figure&) const = default;
+};
+
 struct JobDescription {
   std::string cluster;
   JobStep id;
@@ -85,6 +97,7 @@ struct JobDescription {
   Coverage coverage;
   std::vector<NodeInfo> nodes;     // by index
   std::vector<std::string> notes;  // what a reader must know: what is missing and why
+  std::vector<Figure> figures;     // in the order in which they were first said
   std::string version;             // of Sonde
 };
 

@@ -20,23 +20,32 @@ namespace {
 
 constexpr char kSocketVariable[] = "SONDE_SOCKET";
 
-// The launcher closest to the process comes first: where mpirun starts its own processes inside a
-// step, SLURM_PROCID is the rank of mpirun's helper and the same for all of a node.
-constexpr const char* kRankVariables[] = {"PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                          "SLURM_PROCID"};
-constexpr const char* kLocalRankVariables[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
-                                               "SLURM_LOCALID"};
+// Of srun, then of launchers that may run inside its step, where each variable that they do not set
+// is still that of srun.
+constexpr const char* kRankVariables[] = {"SLURM_PROCID", "PMIX_RANK", "OMPI_COMM_WORLD_RANK",
+                                          "PMI_RANK"};
+constexpr const char* kLocalRankVariables[] = {"SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                               "MPI_LOCALRANKID"};
 
+int Number(const char* variable) {
+  const char* text = getenv(variable);
+  if (text == nullptr || *text < '0' || *text > '9') return -1;
+  char* end = nullptr;
+  const long value = strtol(text, &end, 10);
+  return *end == '\0' && value <= INT32_MAX ? static_cast<int>(value) : -1;
+}
+
+// The launcher closest to the process counts: where mpirun or mpiexec starts its own processes
+// inside a step, SLURM_PROCID is the rank of its helper and the same for all of a node. So it is
+// the first number that is not srun's; where there is none, theirs is the same.
 template <size_t N>
-int FirstNumber(const char* const (&variables)[N]) {
-  for (const char* variable : variables) {
-    const char* text = getenv(variable);
-    if (text == nullptr || *text < '0' || *text > '9') continue;
-    char* end = nullptr;
-    const long value = strtol(text, &end, 10);
-    if (*end == '\0' && value <= INT32_MAX) return static_cast<int>(value);
+int Innermost(const char* const (&variables)[N]) {
+  const int outer = Number(variables[0]);
+  for (size_t i = 1; i < N; ++i) {
+    const int inner = Number(variables[i]);
+    if (inner >= 0 && inner != outer) return inner;
   }
-  return -1;
+  return outer;
 }
 
 int LevelInEnvironment() {
@@ -51,8 +60,8 @@ bool DaemonNamed() {
   return name != nullptr && *name != '\0';
 }
 
-int Rank() { return FirstNumber(kRankVariables); }
-int LocalRank() { return FirstNumber(kLocalRankVariables); }
+int Rank() { return Innermost(kRankVariables); }
+int LocalRank() { return Innermost(kLocalRankVariables); }
 
 int Connection::Open(int segment_fd, Patience patience) {
   const char* name = secure_getenv(kSocketVariable);

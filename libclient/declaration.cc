@@ -10,12 +10,12 @@ bool InName(char c) {
 }
 
 int CheckTagKey(std::string_view metric, std::string_view key) {
-  const Quoted in(metric), quoted(key);
   if (key == kTaskTag) {
     return Fail(SONDE_INVALID, "the tag 'task' of metric '%s' is taken: it is the rank",
-                in.c_str());
+                Quoted(metric).c_str());
   }
   if (names::IsTagKey(key)) return SONDE_OK;
+  const Quoted in(metric), quoted(key);
   if (key.size() > kMaxNameLength) {
     return Fail(SONDE_INVALID, "the tag '%s' of metric '%s' has %zu bytes; %zu are allowed",
                 quoted.c_str(), in.c_str(), key.size(), kMaxNameLength);
@@ -43,13 +43,12 @@ int CheckTagValue(std::string_view metric, std::string_view key, std::string_vie
 
 // Plain text that may be empty.
 int CheckOptional(const char* what, std::string_view metric, std::string_view text, size_t limit) {
-  const Quoted in(metric);
+  if (text.size() <= limit && names::IsPlainText(text)) return SONDE_OK;
+  const Quoted in(metric), quoted(text);
   if (text.size() > limit) {
     return Fail(SONDE_INVALID, "the %s of '%s' has %zu bytes; %zu are allowed", what, in.c_str(),
                 text.size(), limit);
   }
-  if (names::IsPlainText(text)) return SONDE_OK;
-  const Quoted quoted(text);
   return Fail(SONDE_INVALID, "the %s '%s' of '%s' is not UTF-8 without control characters", what,
               quoted.c_str(), in.c_str());
 }
@@ -81,12 +80,12 @@ int SortedTags::Insert(std::string_view metric, std::string_view key, std::strin
 
 int CheckName(const char* what, std::string_view name, size_t limit) {
   if (name.empty()) return Fail(SONDE_INVALID, "a %s without a name", what);
+  if (name.size() <= limit && names::IsMetricName(name)) return SONDE_OK;
   const Quoted quoted(name);
   if (name.size() > limit) {
     return Fail(SONDE_INVALID, "the name '%s' of a %s has %zu bytes; %zu are allowed",
                 quoted.c_str(), what, name.size(), limit);
   }
-  if (names::IsMetricName(name)) return SONDE_OK;
   size_t bad = 0;
   while (bad < name.size() && InName(name[bad])) ++bad;
   if (bad == name.size()) {

@@ -1,16 +1,44 @@
 #include "libclient/error.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "core/names.h"
 
 namespace sonde::client {
 namespace {
 
-// Not in the static block as sonde_thread_ is: that has little room for libraries that are loaded
-// while the program runs.
-__attribute__((tls_model("global-dynamic"))) __thread char last_error[320];
+// Thread-local memory of this library comes from a block that has little room where it is loaded
+// while the program runs, so it has a pointer there and a page of its own for the words: not from
+// malloc, which may be the application's and call the library again.
+constexpr size_t kRoom = 4096;
+__thread char* last_error = nullptr;
+pthread_key_t key;
+bool has_key = false;
+
+void Free(void* words) {
+  munmap(words, kRoom);
+  last_error = nullptr;
+}
+
+__attribute__((constructor)) void MakeKey() { has_key = pthread_key_create(&key, &Free) == 0; }
+
+bool HasRoom() {
+  if (last_error != nullptr) return true;
+  if (!has_key) return false;
+  void* const words =
+      mmap(nullptr, kRoom, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (words == MAP_FAILED) return false;
+  if (pthread_setspecific(key, words) != 0) {
+    munmap(words, kRoom);
+    return false;
+  }
+  last_error = static_cast<char*>(words);
+  return true;
+}
 
 }  // namespace
 
@@ -32,15 +60,19 @@ Quoted::Quoted(std::string_view text) {
 }
 
 int Fail(int code, const char* format, ...) {
+  const int error = errno;
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(last_error, sizeof(last_error), format, arguments);
+  if (HasRoom()) vsnprintf(last_error, kRoom, format, arguments);
   va_end(arguments);
+  errno = error;
   return code;
 }
 
-void ClearError() { last_error[0] = '\0'; }
+void ClearError() {
+  if (last_error != nullptr) *last_error = '\0';
+}
 
-const char* LastError() { return last_error; }
+const char* LastError() { return last_error == nullptr ? "" : last_error; }
 
 }  // namespace sonde::client

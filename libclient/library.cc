@@ -10,6 +10,7 @@
 #include "libclient/error.h"
 
 __attribute__((visibility("default"))) __thread struct sonde_thread sonde_thread_ = {};
+__attribute__((visibility("default"))) __thread int sonde_inside_ = 0;
 
 namespace sonde::client {
 
@@ -31,8 +32,8 @@ int64_t MonotonicNow() {
   return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-void BeforeFork() { pthread_mutex_lock(&library.mutex); }
-void AfterForkInParent() { pthread_mutex_unlock(&library.mutex); }
+void BeforeFork() { Acquire(); }
+void AfterForkInParent() { Release(); }
 
 // What the parent's threads had is not the child's.
 void Disown() {
@@ -52,7 +53,7 @@ void AfterForkInChild() {
     Disown();
     if (library.state == State::kSettled) library.state = State::kForked;
   }
-  pthread_mutex_unlock(&library.mutex);
+  Release();
 }
 
 // At load and not with the first metric: a fork that had begun before would copy a locked mutex.

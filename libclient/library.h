@@ -22,6 +22,10 @@
 
 #define SONDE_EXPORT extern "C" __attribute__((visibility("default")))
 
+// How often the calling thread is within the library, perhaps with its mutex: the interposers,
+// which run in signal handlers, leave out what would take it again.
+extern "C" __thread int sonde_inside_ __attribute__((tls_model("initial-exec")));
+
 namespace sonde::client {
 
 enum class State : unsigned char {
@@ -51,10 +55,23 @@ struct Library {
 };
 extern Library library;
 
+// sonde_inside_ is raised before the mutex is taken and lowered after it is given back, so that a
+// signal handler between finds it raised.
+inline void Acquire() {
+  ++sonde_inside_;
+  asm volatile("" ::: "memory");
+  pthread_mutex_lock(&library.mutex);
+}
+inline void Release() {
+  pthread_mutex_unlock(&library.mutex);
+  asm volatile("" ::: "memory");
+  --sonde_inside_;
+}
+
 class Lock {
  public:
-  Lock() { pthread_mutex_lock(&library.mutex); }
-  ~Lock() { pthread_mutex_unlock(&library.mutex); }
+  Lock() { Acquire(); }
+  ~Lock() { Release(); }
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 };

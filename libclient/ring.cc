@@ -43,8 +43,8 @@ void Ring::Write(Segment& segment, uint64_t ticket, uint8_t kind, std::string_vi
   made.reserved2 = 0;
   made.text_size = static_cast<uint16_t>(text.size());
   made.unit_size = static_cast<uint16_t>(unit.size());
-  memcpy(made.text, text.data(), text.size());
-  memcpy(made.text + text.size(), unit.data(), unit.size());
+  if (!text.empty()) memcpy(made.text, text.data(), text.size());
+  if (!unit.empty()) memcpy(made.text + text.size(), unit.data(), unit.size());
   const size_t size = offsetof(Moment, text) + text.size() + unit.size();
   // Each with release: the daemon must not see any of it under the old sequence.
   for (size_t at = sizeof(made.sequence); at < size; at += sizeof(uint64_t)) {

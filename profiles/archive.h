@@ -47,6 +47,8 @@ class LiveArchive {
   // Sync makes it survive the machine.
   Status PutDescription(const JobDescription& job);
   Status PutBlock(const BlockKey& key, const Schema& schema, std::string_view block);
+  // The description has the figures of merit; it is put as well.
+  Status PutMoments(const JobDescription& job, const StepMoments& moments);
   Status PutProfile(const Profile& profile);
   Status Sync();
   // Writes the file `endpoint` (0600): where the running step is served. JSON {host, port, token,

@@ -193,6 +193,8 @@ Profile Ingest::Merge(Profile incoming) {
   Profile merged = reader.Assemble(job, &tally);
   merged.job.end = std::max({incoming.job.end, existing->job.end, tally.last});
   merged.cost = incoming.cost;
+  // Parts of one step know the same of these, the later one more.
+  merged.moments = incoming.moments.empty() ? existing->moments : incoming.moments;
   return merged;
 }
 

@@ -103,6 +103,7 @@ std::optional<JobDescription> DescribeKey(std::string_view profile) {
 
 std::string Description(std::string_view profile) { return Of('d', profile); }
 std::string Profile(std::string_view profile) { return Of('p', profile); }
+std::string Moments(std::string_view profile) { return Of('m', profile); }
 std::string Finished(std::string_view profile) { return Of('z', profile); }
 
 std::string Schema(uint64_t id) {

@@ -29,6 +29,7 @@ std::optional<JobDescription> DescribeKey(std::string_view profile);
 
 std::string Description(std::string_view profile);
 std::string Profile(std::string_view profile);
+std::string Moments(std::string_view profile);
 std::string Finished(std::string_view profile);
 std::string Schema(uint64_t id);
 inline constexpr char kSchemaKind = 's';

@@ -161,6 +161,11 @@ Status LiveArchive::PutBlock(const BlockKey& key, const Schema& schema, std::str
   return {};
 }
 
+Status LiveArchive::PutMoments(const JobDescription& job, const StepMoments& moments) {
+  SONDE_RETURN_IF_ERROR(PutDescription(job));
+  return rep_->Put(keys::Moments(rep_->key), MomentsToJson(moments, job));
+}
+
 Status LiveArchive::PutProfile(const Profile& profile) {
   SONDE_RETURN_IF_ERROR(PutDescription(profile.job));
   return rep_->Put(keys::Profile(rep_->key), ProfileToJson(profile));

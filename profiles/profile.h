@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/job.h"
+#include "profiles/moments.h"
 #include "series/reduced.h"
 #include "series/schema.h"
 
@@ -38,12 +39,15 @@ struct Profile {
   JobDescription job;
   std::vector<FootprintEntry> footprint;
   OwnCost cost;
+  StepMoments moments;
 };
 
-// JSON is the form in which both are stored and served; docs/endpoints.md describes it.
+// JSON is the form in which all of them are stored and served; docs/archive.md describes it.
 std::string DescriptionToJson(const JobDescription& job);
 Result<JobDescription> DescriptionFromJson(std::string_view json);
 std::string ProfileToJson(const Profile& profile);
 Result<Profile> ProfileFromJson(std::string_view json);
+std::string MomentsToJson(const StepMoments& moments, const JobDescription& job);
+Result<StepMoments> MomentsFromJson(std::string_view json);
 
 }  // namespace sonde

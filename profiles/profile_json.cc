@@ -1,35 +1,26 @@
 // Profiles as JSON. What is read comes from a file or a socket and is not trusted: sizes, depths,
 // counts, ranges and names are checked, and a field that is there has the right type or the whole
-// text is refused. Fields that are not known are passed over, so that versions may differ.
+// text is refused. JsonFields that are not known are passed over, so that versions may differ.
 #include <boost/json/monotonic_resource.hpp>
 #include <boost/json/value.hpp>
-#include <cmath>
-#include <limits>
 #include <new>
 
+#include "profiles/json_fields.h"
 #include "profiles/json_parse.h"
 #include "profiles/json_writer.h"
+#include "profiles/moments_json.h"
 #include "profiles/profile.h"
+#include "profiles/series_json.h"
 
 namespace sonde {
 namespace {
 
 namespace json = boost::json;
 
-constexpr size_t kMaxString = 65536;
 constexpr size_t kMaxNodes = size_t{1} << 20;
 constexpr size_t kMaxNotes = 4096;
 constexpr size_t kMaxEntries = size_t{1} << 20;
-constexpr size_t kMaxEntryTags = kMaxTags + 4;  // the house adds host, job and stat
-
-void WriteOwner(JsonWriter& w, std::string_view key, const Owner& owner,
-                const JobDescription& job) {
-  if (owner.node == Owner::kNobody) return;
-  w.Key(key).BeginObject().Field("node", owner.node);
-  if (owner.node < job.nodes.size()) w.Field("host", job.nodes[owner.node].host);
-  if (owner.rank != Owner::kNobody) w.Field("rank", owner.rank);
-  w.EndObject();
-}
+constexpr size_t kMaxFigures = 4096;
 
 void WriteCoverage(JsonWriter& w, const Coverage& coverage) {
   w.Key("coverage").BeginObject();
@@ -49,6 +40,13 @@ void WriteNodes(JsonWriter& w, const std::vector<NodeInfo>& nodes) {
   w.EndArray();
 }
 
+void WriteFigure(JsonWriter& w, const Figure& figure, const JobDescription& job) {
+  w.BeginObject().Field("name", figure.name).Field("unit", figure.unit);
+  w.Field("value", figure.value).Field("count", figure.count).Field("time", figure.time);
+  WriteOwner(w, "by", {figure.node, figure.task}, job);
+  w.EndObject();
+}
+
 void WriteDescription(JsonWriter& w, const JobDescription& job) {
   w.BeginObject();
   w.Field("cluster", job.cluster).Field("job", job.id.job).Field("step", job.id.step);
@@ -66,18 +64,16 @@ void WriteDescription(JsonWriter& w, const JobDescription& job) {
   w.Key("notes").BeginArray();
   for (const std::string& note : job.notes) w.Value(note);
   w.EndArray();
+  w.Key("figures").BeginArray();
+  for (const Figure& figure : job.figures) WriteFigure(w, figure, job);
+  w.EndArray();
   w.Field("version", job.version);
   w.EndObject();
 }
 
 void WriteEntry(JsonWriter& w, const FootprintEntry& e, const JobDescription& job) {
-  const Metric& metric = e.series.metric;
-  w.BeginObject().Field("metric", metric.name);
-  w.Key("tags").BeginObject();
-  for (const auto& [key, value] : e.series.tags.pairs()) w.Field(key, value);
-  w.EndObject();
-  w.Field("unit", metric.unit).Field("help", metric.help).Field("type", ToString(metric.type));
-  w.Field("level", metric.level).Field("reduction", ToString(metric.reduction));
+  w.BeginObject();
+  WriteSeriesFields(w, e.series);
   w.Field("ticks", e.ticks).Field("last", e.last).Field("mean", e.mean);
   w.Field("min", e.min).Field("max", e.max);
   WriteOwner(w, "min_owner", e.min_owner, job);
@@ -85,77 +81,8 @@ void WriteEntry(JsonWriter& w, const FootprintEntry& e, const JobDescription& jo
   w.EndObject();
 }
 
-// The fields of one object. The first that is wrong is remembered and named; a field that is absent
-// leaves what was there.
-class Fields {
- public:
-  Fields(const json::value& value, std::string& error, std::string_view where) : error_(error) {
-    object_ = value.if_object();
-    if (object_ == nullptr) Wrong(where, "an object");
-  }
-
-  const json::value* Find(std::string_view key) const {
-    return object_ == nullptr ? nullptr : object_->if_contains(key);
-  }
-  void Read(std::string_view key, std::string& out, size_t limit = kMaxString) {
-    const json::value* value = Find(key);
-    if (value == nullptr) return;
-    const json::string* text = value->if_string();
-    if (text == nullptr || text->size() > limit) return Wrong(key, "a text that is not too long");
-    out.assign(text->data(), text->size());
-  }
-  template <typename T>
-  requires std::is_integral_v<T>
-  void Read(std::string_view key, T& out, T low = std::numeric_limits<T>::min(),
-            T high = std::numeric_limits<T>::max()) {
-    const json::value* value = Find(key);
-    if (value == nullptr) return;
-    json::error_code error;
-    const T number = value->to_number<T>(error);
-    if (error || value->is_double() || number < low || number > high) {
-      return Wrong(key, "a whole number in its range");
-    }
-    out = number;
-  }
-  void Read(std::string_view key, bool& out) {
-    const json::value* value = Find(key);
-    if (value == nullptr) return;
-    if (!value->is_bool()) return Wrong(key, "true or false");
-    out = value->get_bool();
-  }
-  // null is NaN: a value that is not known.
-  void Read(std::string_view key, double& out) {
-    const json::value* value = Find(key);
-    if (value == nullptr) return;
-    if (value->is_null()) {
-      out = std::nan("");
-    } else if (value->is_number()) {
-      out = value->to_number<double>();
-    } else {
-      Wrong(key, "a number or null");
-    }
-  }
-  // nullptr if absent or wrong.
-  const json::array* Array(std::string_view key, size_t limit) {
-    const json::value* value = Find(key);
-    if (value == nullptr) return nullptr;
-    const json::array* array = value->if_array();
-    if (array != nullptr && array->size() <= limit) return array;
-    Wrong(key, "a list that is not too long");
-    return nullptr;
-  }
-  void Wrong(std::string_view key, std::string_view expected) {
-    if (!error_.empty()) return;
-    error_.append(key).append(": expected ").append(expected);
-  }
-
- private:
-  const json::object* object_;
-  std::string& error_;
-};
-
 Coverage ReadCoverage(const json::value& value, std::string& error) {
-  Fields fields(value, error, "coverage");
+  JsonFields fields(value, error, "coverage");
   Coverage coverage;
   fields.Read("expected", coverage.expected);
   fields.Read("got", coverage.got);
@@ -164,7 +91,7 @@ Coverage ReadCoverage(const json::value& value, std::string& error) {
 }
 
 NodeInfo ReadNode(const json::value& value, std::string& error) {
-  Fields fields(value, error, "nodes");
+  JsonFields fields(value, error, "nodes");
   NodeInfo node;
   fields.Read("host", node.host, 256);
   fields.Read("job", node.job, 256);
@@ -177,7 +104,22 @@ NodeInfo ReadNode(const json::value& value, std::string& error) {
   return node;
 }
 
-void ReadIdentity(Fields& fields, JobDescription& job) {
+Figure ReadFigure(const json::value& value, std::string& error) {
+  JsonFields fields(value, error, "figures");
+  Figure figure;
+  fields.Read("name", figure.name, kMaxNameLength);
+  if (!CheckMetricName(figure.name).ok()) fields.Wrong("figures", "names like those of metrics");
+  fields.Read("unit", figure.unit, kMaxNameLength);
+  fields.Read("value", figure.value);
+  fields.Read("count", figure.count);
+  fields.Read("time", figure.time, Nanos{0});
+  const Owner by = ReadOwner(fields.Find("by"), error);
+  figure.node = by.node;
+  figure.task = by.rank;
+  return figure;
+}
+
+void ReadIdentity(JsonFields& fields, JobDescription& job) {
   fields.Read("cluster", job.cluster, 256);
   fields.Read("job", job.id.job, 256);
   fields.Read("step", job.id.step, 256);
@@ -196,7 +138,7 @@ void ReadIdentity(Fields& fields, JobDescription& job) {
 }
 
 JobDescription ReadDescription(const json::value& value, std::string& error) {
-  Fields fields(value, error, "description");
+  JsonFields fields(value, error, "description");
   JobDescription job;
   ReadIdentity(fields, job);
   fields.Read("expected_nodes", job.expected_nodes);
@@ -219,68 +161,23 @@ JobDescription ReadDescription(const json::value& value, std::string& error) {
   }
   if (const json::array* notes = fields.Array("notes", kMaxNotes)) {
     for (const json::value& note : *notes) {
-      if (!note.is_string() || note.get_string().size() > kMaxString) {
+      if (!note.is_string() || note.get_string().size() > kMaxJsonString) {
         fields.Wrong("notes", "texts that are not too long");
         break;
       }
       job.notes.emplace_back(note.get_string().data(), note.get_string().size());
     }
   }
+  if (const json::array* figures = fields.Array("figures", kMaxFigures)) {
+    for (const json::value& figure : *figures) job.figures.push_back(ReadFigure(figure, error));
+  }
   return job;
 }
 
-Owner ReadOwner(const json::value* value, std::string& error) {
-  Owner owner;
-  if (value == nullptr) return owner;
-  Fields fields(*value, error, "owner");
-  fields.Read("node", owner.node);
-  fields.Read("rank", owner.rank);
-  return owner;
-}
-
-void ReadTags(Fields& fields, Tags& tags) {
-  const json::value* value = fields.Find("tags");
-  if (value == nullptr) return;
-  const json::object* object = value->if_object();
-  if (object == nullptr || object->size() > kMaxEntryTags) {
-    return fields.Wrong("tags", "an object of a few texts");
-  }
-  for (const auto& [key, tag] : *object) {
-    const std::string_view name(key.data(), key.size());
-    if (!tag.is_string()) return fields.Wrong("tags", "an object of a few texts");
-    const std::string_view text(tag.get_string().data(), tag.get_string().size());
-    if (!CheckTag(name, text).ok()) return fields.Wrong("tags", "names and values of tags");
-    tags.Set(name, text);
-  }
-}
-
-void ReadMetric(Fields& fields, Metric& metric) {
-  fields.Read("metric", metric.name, kMaxNameLength);
-  if (!CheckMetricName(metric.name).ok()) fields.Wrong("metric", "the name of a metric");
-  fields.Read("unit", metric.unit, kMaxNameLength);
-  fields.Read("help", metric.help, kMaxTextLength);
-  fields.Read("level", metric.level, uint8_t{kMinLevel}, uint8_t{kMaxLevel});
-  std::string type(ToString(metric.type));
-  std::string reduction(ToString(metric.reduction));
-  fields.Read("type", type, 64);
-  fields.Read("reduction", reduction, 64);
-  bool known = false;
-  for (const auto t : {MetricType::kGauge, MetricType::kCounter, MetricType::kHistogram}) {
-    if (ToString(t) == type) metric.type = t, known = true;
-  }
-  if (!known) fields.Wrong("type", "gauge, counter or histogram");
-  known = false;
-  for (const auto r : {Reduction::kSum, Reduction::kMean, Reduction::kMin, Reduction::kMax}) {
-    if (ToString(r) == reduction) metric.reduction = r, known = true;
-  }
-  if (!known) fields.Wrong("reduction", "sum, mean, min or max");
-}
-
 FootprintEntry ReadEntry(const json::value& value, std::string& error) {
-  Fields fields(value, error, "footprint");
+  JsonFields fields(value, error, "footprint");
   FootprintEntry entry;
-  ReadMetric(fields, entry.series.metric);
-  ReadTags(fields, entry.series.tags);
+  ReadSeriesFields(fields, entry.series);
   fields.Read("ticks", entry.ticks);
   fields.Read("last", entry.last);
   fields.Read("mean", entry.mean);
@@ -292,7 +189,7 @@ FootprintEntry ReadEntry(const json::value& value, std::string& error) {
 }
 
 OwnCost ReadCost(const json::value& value, std::string& error) {
-  Fields fields(value, error, "cost");
+  JsonFields fields(value, error, "cost");
   OwnCost cost;
   fields.Read("cpu_seconds", cost.cpu_seconds);
   fields.Read("peak_node_memory", cost.peak_node_memory);
@@ -302,7 +199,7 @@ OwnCost ReadCost(const json::value& value, std::string& error) {
 }
 
 Profile ReadProfile(const json::value& value, std::string& error) {
-  Fields fields(value, error, "profile");
+  JsonFields fields(value, error, "profile");
   Profile profile;
   const json::value* job = fields.Find("job");
   if (job == nullptr) {
@@ -315,6 +212,9 @@ Profile ReadProfile(const json::value& value, std::string& error) {
     for (const json::value& entry : *entries) profile.footprint.push_back(ReadEntry(entry, error));
   }
   if (const json::value* cost = fields.Find("cost")) profile.cost = ReadCost(*cost, error);
+  if (const json::value* moments = fields.Find("moments")) {
+    profile.moments = ReadMoments(*moments, error);
+  }
   return profile;
 }
 
@@ -337,6 +237,17 @@ Result<T> Parse(std::string_view text, std::string_view what,
 }
 
 }  // namespace
+
+std::string MomentsToJson(const StepMoments& moments, const JobDescription& job) {
+  std::string out;
+  JsonWriter w(out);
+  WriteMoments(w, moments, job);
+  return out;
+}
+
+Result<StepMoments> MomentsFromJson(std::string_view text) {
+  return Parse<StepMoments>(text, "the moments of a step", ReadMoments);
+}
 
 std::string DescriptionToJson(const JobDescription& job) {
   std::string out;
@@ -362,7 +273,9 @@ std::string ProfileToJson(const Profile& profile) {
   w.Field("peak_node_memory", profile.cost.peak_node_memory);
   w.Field("bytes_sent", profile.cost.bytes_sent);
   w.Field("stored_bytes", profile.cost.stored_bytes);
-  w.EndObject().EndObject();
+  w.EndObject().Key("moments");
+  WriteMoments(w, profile.moments, profile.job);
+  w.EndObject();
   return out;
 }
 

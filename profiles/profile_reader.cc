@@ -165,6 +165,13 @@ Result<Profile> ProfileReader::StoredProfile() const {
   return ProfileFromJson(*json);
 }
 
+Result<StepMoments> ProfileReader::StoredMoments() const {
+  const auto json = Get(db_, keys::Moments(key_), "read the moments of " + key_);
+  if (!json.ok() && json.status().code() == Code::kNotFound) return StepMoments();
+  if (!json.ok()) return json.status();
+  return MomentsFromJson(*json);
+}
+
 bool ProfileReader::finished() const { return Get(db_, keys::Finished(key_), "").ok(); }
 
 Result<Profile> ProfileReader::Load() const {
@@ -189,6 +196,12 @@ Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out)
     }
   });
   if (!status.ok() && tally.first_error.empty()) tally.first_error = status.message();
+  auto moments = StoredMoments();
+  if (moments.ok()) {
+    profile.moments = *std::move(moments);
+  } else if (tally.first_error.empty()) {
+    tally.first_error = moments.status().message();
+  }
   profile.footprint = assembly.Footprint();
   profile.cost.cpu_seconds = std::nan("");
   profile.cost.peak_node_memory = std::nan("");

@@ -37,11 +37,14 @@ class ProfileReader {
   Result<JobDescription> Description() const;
   // kNotFound if none was put.
   Result<Profile> StoredProfile() const;
+  // What was told so far, of a step without a stored profile; empty if there is none.
+  Result<StepMoments> StoredMoments() const;
   bool finished() const;
   // The stored profile or, if there is none, what the blocks tell.
   Result<Profile> Load() const;
   // The profile made from the blocks, for a step whose end is not known: footprint and coverage
-  // from the reduced ones, up to the last of them. Of the cost only the stored bytes.
+  // from the reduced ones, up to the last of them, and the moments that were stored by then. Of the
+  // cost only the stored bytes.
   Profile Assemble(const JobDescription& job, ReadTally* tally = nullptr) const;
 
   Result<std::vector<SeriesData>> Read(Archive::Scope scope,

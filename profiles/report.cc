@@ -12,6 +12,7 @@
 
 #include "core/hostlist.h"
 #include "profiles/hardware.h"
+#include "profiles/report_moments.h"
 #include "profiles/text.h"
 
 namespace sonde {
@@ -68,6 +69,8 @@ class Report {
   void Nodes();
   void Traffic();
   void Hardware();
+  void Figures();
+  void Moments();
   void Application();
   void Covered();
   void Cost();
@@ -119,6 +122,9 @@ std::string Report::Short() {
   if (!std::isnan(s.memory_peak.value)) {
     out_ += ", memory " + Bytes(s.memory_peak.value);
     if (!s.memory_peak.by.empty()) out_ += fmt::format(" ({})", Printable(s.memory_peak.by));
+  }
+  for (size_t i = 0; i < std::min<size_t>(job_.figures.size(), 2); ++i) {
+    out_ += fmt::format(", {} {}", job_.figures[i].name, FigureValue(job_.figures[i]));
   }
   if (job_.coverage.expected != 0) out_ += ", coverage " + Percent(job_.coverage.Ratio());
   Line(fmt::format("; see: sonde show {}", Printable(job_.id.ToString())));
@@ -275,8 +281,27 @@ void Report::Hardware() {
   for (const auto& [label, text] : lines) Labelled(label, text);
 }
 
+// What a run is judged by stands first.
+void Report::Figures() {
+  std::string_view label = "Figures";
+  for (const Figure& figure : job_.figures) {
+    Labelled(label, fmt::format("{} {}", Printable(figure.name), FigureValue(figure)));
+    label = "";
+  }
+  if (!job_.figures.empty()) Line("");
+}
+
+void Report::Moments() {
+  const Nanos end = job_.end != 0 ? job_.end : options_.now;
+  Line("");
+  out_ += PhaseTable(profile_, end, summary_.duration, options_.width);
+  Line("");
+  out_ += DistributionTable(profile_.moments, options_.width);
+}
+
 void Report::Application() {
-  const auto entries = ApplicationEntries(profile_);
+  auto entries = ApplicationEntries(profile_);
+  std::erase_if(entries, [this](const FootprintEntry* e) { return IsToldAbove(profile_, *e); });
   if (entries.empty()) return;
   using enum text::Table::Align;
   text::Table table({{"application metric", kLeft, true},
@@ -364,6 +389,7 @@ void Report::Notes() {
 
 std::string Report::Full() {
   Header();
+  Figures();
   const size_t before = out_.size();
   Cpu();
   Memory();
@@ -374,6 +400,7 @@ std::string Report::Full() {
   Nodes();
   Traffic();
   Hardware();
+  Moments();
   Application();
   Covered();
   Cost();

@@ -1,5 +1,6 @@
 #include "profiles/json_writer.h"
 #include "profiles/report.h"
+#include "profiles/report_moments.h"
 
 namespace sonde {
 namespace {
@@ -59,13 +60,17 @@ std::string SummaryToJson(const Summary& summary) {
 std::string ReportToJson(const Profile& profile, const std::vector<NodeRow>& nodes, Nanos now) {
   std::string out;
   JsonWriter w(out);
+  const Summary summary = Summarize(profile, nodes, now);
   w.BeginObject().Key("summary");
-  WriteSummary(w, Summarize(profile, nodes, now));
+  WriteSummary(w, summary);
   w.Key("nodes").BeginArray();
   for (const NodeRow& row : nodes) WriteNode(w, row);
   w.EndArray().Key("application").BeginArray();
   for (const FootprintEntry* e : ApplicationEntries(profile)) WriteApplication(w, *e, profile.job);
-  w.EndArray().Key("profile").Raw(ProfileToJson(profile)).EndObject();
+  w.EndArray();
+  const Nanos end = profile.job.end != 0 ? profile.job.end : now;
+  WriteMomentsReport(w, profile, end, summary.duration);
+  w.Key("profile").Raw(ProfileToJson(profile)).EndObject();
   return out;
 }
 

@@ -114,12 +114,14 @@ Status SetArgument(std::string_view argument, PluginConfig& config) {
   const std::string_view name = argument.substr(0, eq);
   const std::string_view value =
       eq == std::string_view::npos ? std::string_view{} : argument.substr(eq + 1);
-  const bool is_path = name == "sonded" || name == "config";
+  const bool is_path = name == "sonded" || name == "config" || name == "libraries";
   if (is_path && !value.starts_with('/')) return Expected(kWhere, name, value, "an absolute path");
   if (name == "sonded") {
     config.sonded = value;
   } else if (name == "config") {
     config.path = value;
+  } else if (name == "libraries") {
+    config.libraries = value;
   } else if (name == "sonde" && !value.empty()) {
     config.sonde = value;
   } else if (name == "enable" && SetBool(value, config.enable)) {
@@ -133,7 +135,7 @@ Status SetArgument(std::string_view argument, PluginConfig& config) {
   } else {
     return {Code::kInvalid,
             "plugstack.conf: unknown argument '" + std::string(name) +
-                "', expected sonded=, sonde=, config=, machine_counters= or enable="};
+                "', expected sonded=, sonde=, config=, libraries=, machine_counters= or enable="};
   }
   return {};
 }
@@ -143,6 +145,7 @@ Status SetArgument(std::string_view argument, PluginConfig& config) {
 Status ParseArguments(int argc, char** argv, PluginConfig& config) {
   config.sonded = SONDE_SONDED_PATH;
   config.path = kDefaultConfigPath;
+  config.libraries = SONDE_LIBRARY_PATH;
   Status status;
   for (int i = 0; i < argc; ++i) KeepFirst(status, SetArgument(argv[i], config));
   return status;

@@ -28,6 +28,7 @@ struct PluginConfig {
   std::string sonded;           // path of the daemon
   std::string sonde = "sonde";  // the command as the hint at the start names it
   std::string path;             // config=: sonde.conf
+  std::string libraries;        // the directory of libsonde.so.1, with sonde/ in it
   // machine_counters=: whether a step may read the node's energy and memory traffic, which are
   // those of everybody on it.
   enum class Machine : unsigned char { kExclusive, kAlways, kNever };

@@ -7,11 +7,15 @@
 namespace sonde::spank {
 namespace {
 
-enum Id { kLevel, kPeriod, kEvents, kRendezvous };
+enum Id { kLevel, kPeriod, kEvents, kMpi, kIo, kRendezvous };
+
+// As SPANK counts: an argument must be there, or may be.
+enum Argument { kRequired = 1, kOptional = 2 };
 
 struct Option {
   const char* name;
   const char* argument;
+  Argument has_argument;
   const char* usage;
   // Slurm takes an option from this variable as if it stood on the command line, and carries it
   // into the job and its steps, whatever --export says.
@@ -20,14 +24,22 @@ struct Option {
 };
 
 constexpr Option kOptions[] = {
-    {"telemetry-level", "0..4",
+    {"telemetry-level", "0..4", kRequired,
      "watch the step: 0 off, 1 application, 2 system, 3 counters, GPUs and power, 4 details",
      "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_level", "SLURM_TELEMETRY_LEVEL"},
-    {"telemetry-period", "TIME", "time between two samples, 10ms to 1h (1s unless given)",
+    {"telemetry-period", "TIME", kRequired,
+     "time between two samples, 10ms to 1h (1s unless given)",
      "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_period", "SLURM_TELEMETRY_PERIOD"},
-    {"telemetry-events", "LIST", "hardware events to count at level 3, separated by commas",
+    {"telemetry-events", "LIST", kRequired,
+     "hardware events to count at level 3, separated by commas",
      "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_events", "SLURM_TELEMETRY_EVENTS"},
-    {"telemetry-rendezvous", "PORT:KEY", "set by srun for the nodes of a step; not for use by hand",
+    {"telemetry-mpi", "yes|no", kOptional, "count and time MPI calls; level 4 does unless told no",
+     "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_mpi", "SLURM_TELEMETRY_MPI"},
+    {"telemetry-io", "yes|no", kOptional,
+     "count and time calls for files; level 4 does unless told no",
+     "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_io", "SLURM_TELEMETRY_IO"},
+    {"telemetry-rendezvous", "PORT:KEY", kRequired,
+     "set by srun for the nodes of a step; not for use by hand",
      "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_rendezvous", nullptr},
 };
 
@@ -42,6 +54,13 @@ Status Invalid(const Option& option, std::string_view text, std::string_view exp
   return {Code::kInvalid, std::move(message)};
 }
 
+// Without an argument "yes"; Slurm carries none into a job's steps as "(null)".
+bool SetSwitch(std::string_view text, std::optional<bool>& value) {
+  if (!text.empty() && text != "(null)" && text != "yes" && text != "no") return false;
+  value = text != "no";
+  return true;
+}
+
 }  // namespace
 
 Status RegisterOptions(spank_t spank, spank_opt_cb_f callback) {
@@ -51,7 +70,7 @@ Status RegisterOptions(spank_t spank, spank_opt_cb_f callback) {
     spank_option given{const_cast<char*>(option.name),
                        const_cast<char*>(option.argument),
                        const_cast<char*>(option.usage),
-                       1,
+                       option.has_argument,
                        id,
                        callback};
     const spank_err_t error = spank_option_register(spank, &given);
@@ -89,6 +108,10 @@ Status SetOption(int id, const char* text, PluginOptions& options) {
       if (!ValidEventList(value)) return Invalid(kOptions[id], value, kEventListExpected);
       options.events = value;
       return {};
+    case kMpi:
+    case kIo:
+      if (SetSwitch(value, id == kMpi ? options.mpi : options.io)) return {};
+      return Invalid(kOptions[id], value, "expected yes or no");
     case kRendezvous:
       options.rendezvous = value;
       return {};

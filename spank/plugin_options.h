@@ -1,5 +1,6 @@
 // The options of srun, sbatch and salloc: --telemetry-level, --telemetry-period,
-// --telemetry-events, and the one that srun itself fills in to tell the nodes where to meet.
+// --telemetry-events, --telemetry-mpi, --telemetry-io, and the one that srun itself fills in to
+// tell the nodes where to meet.
 //
 // They are validated where they are given, so that a mistake is told at submit, and again on the
 // nodes, since the variables in which Slurm carries them can be set by hand.
@@ -8,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,14 +22,24 @@ namespace sonde::spank {
 struct PluginOptions {
   int level = 0;
   Nanos period = kDefaultPeriod;
-  std::string events;      // as given
+  std::string events;  // as given
+  std::optional<bool> mpi;
+  std::optional<bool> io;
   std::string rendezvous;  // as given
 };
+
+// Whether calls of MPI and for files are counted: if asked for, and at level 4 unless declined.
+inline bool WatchesMpi(const PluginOptions& options) {
+  return options.mpi.value_or(options.level >= 4);
+}
+inline bool WatchesIo(const PluginOptions& options) {
+  return options.io.value_or(options.level >= 4);
+}
 
 // Gives Slurm the options; `callback` gets their values. To be called in every slurm_spank_init.
 Status RegisterOptions(spank_t spank, spank_opt_cb_f callback);
 
-// In srun, sbatch and salloc: SLURM_TELEMETRY_LEVEL, _PERIOD and _EVENTS become options, unless
+// In srun, sbatch and salloc: SLURM_TELEMETRY_LEVEL and its kin become options, unless
 // the job already has them.
 void SetDefaultsFromEnvironment();
 

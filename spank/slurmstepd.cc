@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/preload.h"
 #include "spank/describe.h"
 #include "spank/machine_open.h"
 #include "spank/perf_open.h"
@@ -103,6 +104,25 @@ Result<std::string> SocketName(spank_t spank, uid_t uid, uint32_t step) {
          std::to_string(Item<uint32_t>(spank, S_JOB_NODEID).value_or(0)) + "." + *random;
 }
 
+// An empty variable stays, if it is there: it says the same as none.
+void SetPreload(spank_t spank, std::string_view old, const std::string& value) {
+  if (value != old) spank_setenv(spank, preload::kVariable, value.c_str(), 1);
+}
+
+// What the plugin itself put there for the step around this one must not stay either.
+void Preload(spank_t spank, const Context& context) {
+  const std::string old(JobEnvironment(spank).First(preload::kVariable));
+  const bool mpi = WatchesMpi(context.options), io = WatchesIo(context.options);
+  const std::string value = preload::With(old, context.config.libraries, mpi, io);
+  if ((mpi && value.find(preload::kMpi) == std::string::npos) ||
+      (io && value.find(preload::kIo) == std::string::npos)) {
+    slurm_info(
+        "sonde: calls of MPI or for files are not counted: not all of the libraries are in %s",
+        context.config.libraries.c_str());
+  }
+  SetPreload(spank, old, value);
+}
+
 Status StartDaemon(spank_t spank, Context& context, uint32_t step, std::string_view role,
                    const std::optional<Rendezvous>& rendezvous) {
   if (::access(context.config.sonded.c_str(), X_OK) != 0) {
@@ -143,13 +163,16 @@ Status StartDaemon(spank_t spank, Context& context, uint32_t step, std::string_v
   // Last: it may move the array that `environment` reads.
   spank_setenv(spank, "SONDE_SOCKET", socket->c_str(), 1);
   spank_setenv(spank, "SONDE_LEVEL", std::to_string(context.options.level).c_str(), 1);
+  Preload(spank, context);
   return {};
 }
 
 // A program in a step that is not watched must not report to the daemon of the step around it.
-void HideOuterDaemon(spank_t spank) {
+void HideOuterDaemon(spank_t spank, const Context& context) {
   spank_unsetenv(spank, "SONDE_SOCKET");
   spank_unsetenv(spank, "SONDE_LEVEL");
+  const std::string old(JobEnvironment(spank).First(preload::kVariable));
+  SetPreload(spank, old, preload::Without(old, context.config.libraries));
 }
 
 // Waits once for the daemon's list of events; later tasks take it if it has come meanwhile.
@@ -232,12 +255,12 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
   }
   const std::optional<Rendezvous> rendezvous = ParseRendezvous(context.options.rendezvous);
   const std::string_view role = ChooseRole(*step, context, rendezvous);
-  if (role.empty()) return HideOuterDaemon(spank);
+  if (role.empty()) return HideOuterDaemon(spank, context);
   const Status status = StartDaemon(spank, context, *step, role, rendezvous);
   if (status.ok()) return;
   slurm_error("sonde: no telemetry for step %s: %s", StepName(*step).c_str(),
               std::string(status.message()).c_str());
-  HideOuterDaemon(spank);
+  HideOuterDaemon(spank, context);
 }
 
 void StepdTaskPostFork(spank_t spank, Context& context) {

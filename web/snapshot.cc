@@ -58,7 +58,12 @@ void WriteDescription(const JobDescription& job, JsonWriter& json) {
   json.Field("samples_expected", job.coverage.expected);
   json.Field("samples", job.coverage.got);
   json.Field("samples_skipped", job.coverage.skipped);
-  json.EndObject();
+  json.Key("figures").BeginArray();
+  for (const Figure& figure : job.figures) {
+    json.BeginObject().Field("name", figure.name).Field("value", figure.value);
+    json.Field("unit", figure.unit).EndObject();
+  }
+  json.EndArray().EndObject();
 }
 
 void WriteSnapshot(const Profile& profile, JsonWriter& json) {

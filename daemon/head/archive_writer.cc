@@ -70,6 +70,12 @@ void ArchiveWriter::PutDescription(const JobDescription& job) {
   });
 }
 
+void ArchiveWriter::PutMoments(const JobDescription& job, StepMoments moments) {
+  Enqueue([this, job, moments = std::move(moments)] {
+    if (live_ != nullptr) Keep(live_->PutMoments(job, moments));
+  });
+}
+
 void ArchiveWriter::PutEndpoint(std::string host, uint16_t port, std::string token) {
   Enqueue([this, host = std::move(host), port, token = std::move(token)] {
     if (live_ != nullptr) Keep(live_->PutEndpoint(host, port, token));

@@ -34,6 +34,7 @@ class ArchiveWriter {
   // First.
   void Create(const JobDescription& job);
   void PutDescription(const JobDescription& job);
+  void PutMoments(const JobDescription& job, StepMoments moments);
   void PutEndpoint(std::string host, uint16_t port, std::string token);
   // Refused at once or heard of later; `stored` is called in both cases.
   using Stored = std::function<void(const Status& status)>;

@@ -75,15 +75,18 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       coverage_(record_.Description().start, launch.job.period),
       queries_(loop),
       merger_(0, [this](const tree::Frame& row, bool late) { OnRow(row, late); }),
-      children_(merger_, queries_, HandOver(launch.job.period),
-                [this](tree::BlockMessage block) { OnBlock(std::move(block)); }),
+      children_(
+          merger_, queries_, HandOver(launch.job.period),
+          [this](tree::BlockMessage block) { OnBlock(std::move(block)); },
+          [this](const collect::Moments& moments) { OnMoments(moments); }),
       fabric_(loop),
       child_links_(loop, launch_.key, children_, [this] { CheckNodesDone(); }) {
   if (!launch_.has_key) launch_.key = RandomKey();  // no nodes to come: for the HTTP token
 }
 
 Head::~Head() {
-  for (const Loop::TimerId timer : {expiry_timer_, serve_timer_, finish_timer_, describe_timer_}) {
+  for (const Loop::TimerId timer :
+       {expiry_timer_, serve_timer_, finish_timer_, describe_timer_, moments_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -350,6 +353,19 @@ void Head::OnRow(const tree::Frame& row, bool late) {
   coverage_.OnRow(row.tick, row.nodes);
   UpdateCoverage();
   if (questions_ != nullptr) questions_->OnRow(row.tick, late);
+}
+
+// Phases and remarks are no blocks that could be stored by and by; a head that is killed leaves
+// what was known some seconds before.
+void Head::OnMoments(const collect::Moments& moments) {
+  record_.AddMoments(moments);
+  if (moments_timer_ != 0 || state_ != State::kRunning) return;
+  moments_timer_ = loop_.After(kStoreMomentsAfter, [this] {
+    moments_timer_ = 0;
+    if (state_ == State::kRunning) {
+      archive_->PutMoments(record_.Description(), record_.Moments());
+    }
+  });
 }
 
 void Head::UpdateCoverage() {

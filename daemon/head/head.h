@@ -44,6 +44,8 @@ class Head {
   // 2.3 s to notice that srun is dead.
   static constexpr Nanos kFinishLimit = kSecond;
   static constexpr Nanos kOrphanLimit = 5 * kSecond;
+  // How often what the application told is stored while it goes on telling.
+  static constexpr Nanos kStoreMomentsAfter = 5 * kSecond;
   // How long the report waits for the archive.
   static constexpr Nanos kSealLimit = 700 * kMillisecond;
 
@@ -90,6 +92,7 @@ class Head {
 
   // Ticks and blocks.
   void OnRow(const tree::Frame& row, bool late);
+  void OnMoments(const collect::Moments& moments);
   Nanos MergeWindow() const;
   void ScheduleExpiry();
   void UpdateCoverage();
@@ -148,6 +151,7 @@ class Head {
   Loop::TimerId serve_timer_ = 0;
   Loop::TimerId finish_timer_ = 0;
   Loop::TimerId describe_timer_ = 0;
+  Loop::TimerId moments_timer_ = 0;
 };
 
 }  // namespace sonde::head

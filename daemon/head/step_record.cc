@@ -55,6 +55,17 @@ void StepRecord::Seal() {
   store_.Seal();
 }
 
+void StepRecord::AddMoments(const collect::Moments& moments) {
+  const std::lock_guard lock(mutex_);
+  // In the order in which things were said, in which figures are then listed.
+  std::vector<Annotation> annotations = moments.annotations;
+  std::stable_sort(annotations.begin(), annotations.end(),
+                   [](const Annotation& a, const Annotation& b) { return a.first < b.first; });
+  for (const Annotation& annotation : annotations) moments_.Add(annotation);
+  for (const NamedSketch& sketch : moments.sketches) moments_.Add(sketch);
+  moments_.AddLost(moments.lost);
+}
+
 void StepRecord::Update(const std::function<void(JobDescription&)>& change) {
   const std::lock_guard lock(mutex_);
   change(job_);
@@ -78,6 +89,9 @@ void StepRecord::UpdateCost(const std::function<void(OwnCost&)>& change) {
 JobDescription StepRecord::Described() const {
   JobDescription job = job_;
   for (std::string& note : notes_.Texts(job.nodes)) job.notes.push_back(std::move(note));
+  std::string missing = MissingMoments(moments_.lost(), moments_.left_out());
+  if (!missing.empty()) job.notes.push_back(std::move(missing));
+  job.figures = moments_.figures();
   return job;
 }
 
@@ -93,7 +107,12 @@ std::string StepRecord::Host(uint32_t node) const {
 
 Profile StepRecord::Snapshot() const {
   const std::lock_guard lock(mutex_);
-  return {Described(), footprint_.Entries(), cost_};
+  return {Described(), footprint_.Entries(), cost_, moments_.Moments()};
+}
+
+StepMoments StepRecord::Moments() const {
+  const std::lock_guard lock(mutex_);
+  return moments_.Moments();
 }
 
 std::vector<SeriesData> StepRecord::Read(const std::function<bool(const Series&)>& wanted,

@@ -1,4 +1,5 @@
-// What the head knows of its step while it runs: description, reduced series, footprint, cost.
+// What the head knows of its step while it runs: description, reduced series, footprint, moments,
+// cost.
 //
 // The loop writes, the web server's threads read: one mutex, held for short copies.
 //
@@ -11,9 +12,11 @@
 #include <vector>
 
 #include "core/job.h"
+#include "daemon/collect/job/moments.h"
 #include "daemon/head/step_notes.h"
 #include "daemon/tree/frame.h"
 #include "profiles/footprint.h"
+#include "profiles/moments_builder.h"
 #include "profiles/profile.h"
 #include "series/store.h"
 
@@ -31,6 +34,8 @@ class StepRecord {
   // Merges a part that came late into its row. False if that is sealed already, or never was.
   bool Amend(const tree::Frame& late);
   void Seal();
+  // What the application told on some nodes at some tick; each once.
+  void AddMoments(const collect::Moments& moments);
 
   void Update(const std::function<void(JobDescription&)>& change);
   // See StepNotes.
@@ -41,6 +46,7 @@ class StepRecord {
   JobDescription Description() const;
   std::string Host(uint32_t node) const;
   Profile Snapshot() const;
+  StepMoments Moments() const;
   // Reduced series of [start, end] with the tag stat.
   std::vector<SeriesData> Read(const std::function<bool(const Series&)>& wanted, Nanos start,
                                Nanos end) const;
@@ -51,12 +57,13 @@ class StepRecord {
   JobDescription Described() const;  // with the mutex held
 
   mutable std::mutex mutex_;
-  JobDescription job_;  // without those of notes_
+  JobDescription job_;  // without those of notes_ and without figures
   StepNotes notes_;
   OwnCost cost_;
   std::vector<Series> series_;
   GroupStore store_;
   FootprintBuilder footprint_;
+  MomentsBuilder moments_;
   std::vector<double> columns_;
 };
 

@@ -39,8 +39,10 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
       recorder_(SamplerOptions(launch), config.node_memory),
       queries_(loop),
       merger_(0, [this](const tree::Frame& frame, bool) { OnMerged(frame); }),
-      children_(merger_, queries_, 2 * launch.job.period,
-                [this](const tree::BlockMessage& block) { uplink_.PassOn(block); }),
+      children_(
+          merger_, queries_, 2 * launch.job.period,
+          [this](const tree::BlockMessage& block) { uplink_.PassOn(block); },
+          [this](collect::Moments moments) { uplink_.AddMoments(std::move(moments)); }),
       fabric_(loop),
       child_links_(loop, launch_.key, children_, [this] { CheckChildrenDone(); }),
       joiner_(loop, launch_.socket, launch_.job.level,
@@ -90,6 +92,7 @@ void Node::OpenAppSocket() {
   options.period = launch_.job.period;
   Result<std::unique_ptr<collect::AppSource>> source = collect::AppSource::Open(options);
   if (!source.ok()) return Note(std::string(source.status().message()));
+  take_moments_ = [app = source->get()] { return app->TakeMoments(); };
   recorder_.sampler().AddSource(*std::move(source));
 }
 
@@ -297,7 +300,15 @@ void Node::SendOwn(Nanos time, bool final) {
   own_.final = final;
   own_.values = recorder_.reduced();
   if (!final) ++bye_.ticks;
+  AddOwnMoments();
   merger_.Add(self_, own_);
+}
+
+void Node::AddOwnMoments() {
+  if (!take_moments_) return;
+  collect::Moments moments = take_moments_();
+  for (Annotation& annotation : moments.annotations) annotation.node = index_;
+  if (!moments.empty()) uplink_.AddMoments(std::move(moments));
 }
 
 void Node::OnMerged(const tree::Frame& frame) {
@@ -309,6 +320,9 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
   switch (type) {
     case Type::kFrameAck:
       frame_acked_ = true;
+      return CheckDelivered();
+    case Type::kMomentsAck:
+      uplink_.OnMomentsAck(payload);
       return CheckDelivered();
     case Type::kBlockAck: {
       tree::BlockAck ack;
@@ -412,6 +426,7 @@ void Node::OnParentLeaves() {
 void Node::LeaveParent() {
   if (parent_ == nullptr) return;
   const bool used = uplink_.link() == parent_.get();
+  uplink_.Forget(parent_.get());
   sent_before_ += parent_->bytes_sent();
   tree::DestroyLater(loop_, std::move(parent_));
   if (!used) return;
@@ -495,7 +510,8 @@ void Node::SendBye() {
 }
 
 void Node::CheckDelivered() {
-  if (state_ == State::kDelivering && frame_acked_ && bye_acked_) End();
+  const bool delivered = frame_acked_ && bye_acked_ && uplink_.moments_delivered();
+  if (state_ == State::kDelivering && delivered) End();
 }
 
 void Node::End() {

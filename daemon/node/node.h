@@ -22,6 +22,7 @@
 
 #include "core/config.h"
 #include "daemon/collect/job/app.h"
+#include "daemon/collect/job/moments.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
 #include "daemon/node/ask_desk.h"
@@ -93,6 +94,7 @@ class Node {
   void OnMerged(const tree::Frame& frame);
   void PrepareOwn();
   void SendOwn(Nanos time, bool final);
+  void AddOwnMoments();
   void UpdateUplinkSchema();
   void OnQuery(std::string_view payload);
   void OnAnswer(std::string_view payload);
@@ -122,6 +124,8 @@ class Node {
   bool schema_changed_ = true;
 
   UniqueFd app_listener_;
+  // What the application told since the last call; empty without a socket for it.
+  std::function<collect::Moments()> take_moments_;
   std::unique_ptr<AskDesk> desk_;  // nullptr: nobody can ask
   Recorder recorder_;
   tree::QueryFanout queries_;

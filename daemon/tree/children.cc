@@ -45,6 +45,8 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
       return OnFrame(link, at->second, payload);
     case Type::kBlock:
       return OnBlockMessage(link, payload);
+    case Type::kMoments:
+      return OnMomentsMessage(link, at->second.index, payload);
     case Type::kLeave:
       StartHandOver(at->second);
       return {};
@@ -91,6 +93,14 @@ Status Children::OnBlockMessage(Link& link, std::string_view payload) {
   SONDE_RETURN_IF_ERROR(Decode(payload, block));
   routes_[block.node] = &link;
   on_block_(std::move(block));
+  return {};
+}
+
+Status Children::OnMomentsMessage(Link& link, uint32_t index, std::string_view payload) {
+  MomentsMessage message;
+  SONDE_RETURN_IF_ERROR(Decode(payload, message));
+  if (seen_[index].Add(message.sequence)) on_moments_(std::move(message.moments));
+  Send(link, Type::kMomentsAck, Encode(MomentsAck{message.sequence}));
   return {};
 }
 

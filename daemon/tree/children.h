@@ -20,6 +20,7 @@
 #include "daemon/tree/frame.h"
 #include "daemon/tree/link.h"
 #include "daemon/tree/message.h"
+#include "daemon/tree/moments_delivery.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
 #include "series/schema.h"
@@ -31,9 +32,17 @@ class Children {
   // A block on its way up; true: taken.
   using OnBlock = std::function<void(BlockMessage block)>;
 
+  // Moments of the child and of those below it, each once.
+  using OnMoments = std::function<void(collect::Moments moments)>;
+
   // `hand_over`: how long ticks wait for a child that is on its way from one link to another.
-  Children(TickMerger& merger, QueryFanout& queries, Nanos hand_over, OnBlock on_block)
-      : merger_(merger), queries_(queries), hand_over_(hand_over), on_block_(std::move(on_block)) {}
+  Children(TickMerger& merger, QueryFanout& queries, Nanos hand_over, OnBlock on_block,
+           OnMoments on_moments)
+      : merger_(merger),
+        queries_(queries),
+        hand_over_(hand_over),
+        on_block_(std::move(on_block)),
+        on_moments_(std::move(on_moments)) {}
 
   void Add(Link& link, uint32_t index);
   // The link is gone, the child goes on over another.
@@ -42,8 +51,8 @@ class Children {
   // of a child that has passed on others' cannot.
   bool Lose(uint32_t index);
 
-  // The messages that belong here (kSchema to kReply); a failure means that the link must be
-  // closed.
+  // The messages that belong here (kSchema to kMoments, kReply); a failure means that the link must
+  // be closed.
   Status OnMessage(Link& link, Type type, std::string_view payload);
 
   // Those that contribute now: the ones to ask.
@@ -64,14 +73,17 @@ class Children {
   Status OnSchema(Child& child, std::string_view payload);
   Status OnFrame(Link& link, Child& child, std::string_view payload);
   Status OnBlockMessage(Link& link, std::string_view payload);
+  Status OnMomentsMessage(Link& link, uint32_t index, std::string_view payload);
 
   TickMerger& merger_;
   QueryFanout& queries_;
   const Nanos hand_over_;
   OnBlock on_block_;
+  OnMoments on_moments_;
   SchemaCache schemas_;
   std::unordered_map<Link*, Child> children_;
   std::unordered_map<uint32_t, TickMerger::Id> leaving_;  // child -> what it contributed last
+  std::unordered_map<uint32_t, PartsSeen> seen_;          // child -> its parts of moments
   std::unordered_map<uint32_t, Link*> routes_;            // node -> the child it sits behind
 };
 

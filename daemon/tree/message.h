@@ -43,6 +43,8 @@ enum class Type : uint8_t {
   kBlock = 23,     // a sealed block of one node
   kBlockAck = 24,  // head: it is in the archive
   kLeave = 25,     // parent -> child: I go, take your control connection
+  kMoments = 26,   // annotations and histograms of a tick: moments_message.h
+  kMomentsAck = 27,
 
   // Questions to nodes.
   kQuery = 30,

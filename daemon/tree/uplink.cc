@@ -9,7 +9,18 @@ void Uplink::Use(Link* link, bool tell_former) {
   if (link_ != nullptr && tell_former) Send(*link_, Type::kLeave, "");
   link_ = link;
   SendSchema();
+  moments_.Flush(link_);
   for (const Kept& kept : kept_) SendKept(kept);
+}
+
+void Uplink::Forget(const Link* link) {
+  moments_.OnLost(link);
+  if (link_ != link) moments_.Flush(link_);
+}
+
+void Uplink::OnMomentsAck(std::string_view payload) {
+  MomentsAck ack;
+  if (Decode(payload, ack).ok()) moments_.OnAck(ack);
 }
 
 void Uplink::SetSchema(Schema::Ptr schema) {
@@ -24,6 +35,7 @@ void Uplink::SendSchema() {
 }
 
 void Uplink::SendFrame(const Frame& frame) {
+  moments_.Flush(link_);
   if (link_ == nullptr || schema_ == nullptr) return;  // the head counts it as missing
   buffer_.clear();
   encoder_.Encode(frame, buffer_);

@@ -26,6 +26,7 @@ SCRIPT = ROOT / "scripts" / "cluster"
 BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).resolve()
 PLUGIN = BUILD / "spank" / "spank_sonde.so"
 PROGRAMS = pathlib.Path(os.environ.get("SONDE_PROGRAMS", BUILD)).resolve()
+LIBRARIES = BUILD / "libclient"
 SONDED = PROGRAMS / "daemon" / "sonded"
 SONDE = PROGRAMS / "cli" / "sonde"
 # See sanitizer_options.cc.
@@ -39,7 +40,7 @@ REGISTRY = pathlib.Path("/run/sonde-clusters")
 # ctest's SKIP_RETURN_CODE for these tests: shown as skipped, never as passed.
 SKIPPED = 77
 
-PLUGSTACK = f"optional {PLUGIN} sonded={SONDED} sonde={SONDE} config=@DIR@/sonde.conf\n"
+PLUGSTACK = f"optional {PLUGIN} sonded={SONDED} sonde={SONDE} config=@DIR@/sonde.conf libraries={LIBRARIES}\n"
 
 
 def pytest_sessionstart(session):

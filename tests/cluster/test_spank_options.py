@@ -10,6 +10,8 @@ INVALID = [
     ("level", "", "expected 0 (off)"),
     ("period", "1ms", "expected a time from 10ms to 1h"),
     ("events", "a,,b", "expected 1 to 24 names of events"),
+    ("mpi", "maybe", "expected yes or no"),
+    ("io", "1", "expected yes or no"),
 ]
 
 
@@ -90,5 +92,11 @@ def test_salloc_passes_the_level_to_its_steps(cluster, daemon):
 
 def test_options_are_explained(cluster, daemon):
     done = cluster.run(["srun", "--help"])
-    for option in ("--telemetry-level=0..4", "--telemetry-period=TIME", "--telemetry-events=LIST"):
+    for option in (
+        "--telemetry-level=0..4",
+        "--telemetry-period=TIME",
+        "--telemetry-events=LIST",
+        "--telemetry-mpi",
+        "--telemetry-io",
+    ):
         assert option in done.stdout

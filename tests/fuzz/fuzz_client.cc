@@ -1,14 +1,21 @@
 // The daemon's reader of what an application sends and of the memory it shares. The first byte
-// chooses: a hello packet, a record, or a segment of which the rest gives header and records.
+// chooses: a hello packet, a record, a segment of which the rest gives header and records, or one
+// whose distributions or whose ring of moments the rest writes and reads in turn.
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <vector>
 
+#include "core/bytes.h"
+#include "daemon/collect/job/app_annotations.h"
+#include "daemon/collect/job/app_histograms.h"
+#include "daemon/collect/job/app_ring.h"
 #include "daemon/collect/job/app_segment.h"
 
 namespace {
@@ -47,20 +54,143 @@ void ReadSegment(std::string_view bytes) {
   if (good && metrics.size() < 64 && segment.HasNew()) abort();
 }
 
+constexpr size_t kParts = 4;  // distributions that are written
+
+client::Distribution& PartAt(char* base, size_t part) {
+  return *reinterpret_cast<client::Distribution*>(base + client::kDistributionsOffset +
+                                                  part % kParts * client::kDistributionSize);
+}
+
+void CheckSketches(collect::AppHistograms& histograms) {
+  std::array<double, collect::AppHistograms::kSeries> values = {};
+  histograms.Fill(values);
+  collect::Moments moments;
+  histograms.Take(moments);
+  for (const NamedSketch& named : moments.sketches) {
+    const Sketch& sketch = named.sketch;
+    if (sketch.empty() || !std::isfinite(sketch.sum()) || sketch.min() > sketch.max()) abort();
+    if (!std::isfinite(sketch.min()) || !std::isfinite(sketch.max())) abort();
+    for (const auto i : {collect::AppHistograms::kMedian, collect::AppHistograms::kMax}) {
+      if (values[i] < sketch.min() || values[i] > sketch.max()) abort();
+    }
+  }
+}
+
+// Each step: a byte that says what, and what it needs.
+void ReadDistributions(std::string_view bytes) {
+  char* base = Segment();
+  auto* header = reinterpret_cast<client::Header*>(base);
+  auto* owners = reinterpret_cast<uint16_t*>(base + client::kOwnersOffset);
+  std::memset(header, 0, sizeof(*header));
+  std::memset(owners, 0, kParts * sizeof(*owners));
+  for (size_t i = 0; i < kParts; ++i) std::memset(&PartAt(base, i), 0, sizeof(PartAt(base, i)));
+  collect::AppDistributions reader;
+  reader.Want(0);
+  reader.Want(3);
+  collect::AppHistograms histograms;
+  Series series;
+  series.metric.name = "h";
+  histograms.Add("h", series, {0, 1, 2, 3, 4});
+  uint64_t before[4] = {};
+  const auto take = [&](uint32_t number, const collect::AppObservations& came) {
+    if (!reader.Wants(number) || came.count == 0) abort();
+    if (came.low + came.counts->size() > histogram::kBuckets) abort();
+    if (came.total_count < before[number] || !std::isfinite(came.total_sum)) abort();
+    before[number] = came.total_count;
+    histograms.Observe(0, came);
+  };
+  for (ByteReader in(bytes); in.left() > 0;) {
+    const uint8_t what = in.Fixed<uint8_t>(), part = in.Fixed<uint8_t>();
+    switch (what % 8) {
+      case 0:
+        header->distributions = in.Fixed<uint16_t>();
+        break;
+      case 1:
+        owners[part % kParts] = in.Fixed<uint16_t>();
+        break;
+      case 2:
+        PartAt(base, part).sum = in.Fixed<double>();
+        break;
+      case 3:
+        PartAt(base, part).min = in.Fixed<double>();
+        break;
+      case 4:
+        PartAt(base, part).max = in.Fixed<double>();
+        break;
+      case 5: {
+        const uint16_t bucket = in.Fixed<uint16_t>();
+        PartAt(base, part).counts[bucket % histogram::kBuckets] = in.Fixed<uint64_t>();
+        break;
+      }
+      default: {
+        using Extent = collect::AppDistributions::Extent;
+        const Extent extent = what % 8 == 6 ? Extent::kChanged : Extent::kAll;
+        if (!reader.Read(base, extent, take).ok()) return;
+        CheckSketches(histograms);
+      }
+    }
+  }
+}
+
+void ReadMoments(std::string_view bytes) {
+  char* base = Segment();
+  auto* header = reinterpret_cast<client::Header*>(base);
+  auto* moments = reinterpret_cast<client::Moment*>(base + client::kMomentsOffset);
+  std::memset(header, 0, sizeof(*header));
+  std::memset(moments, 0, 256 * sizeof(*moments));
+  collect::AppRing reader;
+  collect::AppAnnotations annotations;
+  for (ByteReader in(bytes); in.left() > 0;) {
+    const uint8_t what = in.Fixed<uint8_t>();
+    switch (what % 4) {
+      case 0:
+        header->moments = in.Fixed<uint64_t>();
+        header->moments_limit = in.Fixed<uint16_t>();
+        break;
+      case 1:
+        header->moments += in.Fixed<uint8_t>();
+        break;
+      case 2: {
+        client::Moment& moment = moments[in.Fixed<uint8_t>()];
+        const std::string_view raw = in.Raw(std::min(in.left(), sizeof(moment)));
+        std::memcpy(&moment, raw.data(), raw.size());
+        break;
+      }
+      default:
+        annotations.Lose(reader.Read(base, what % 8 == 7, [&](Annotation annotation) {
+          if (annotation.text.empty() || annotation.text.size() > client::kMaxRemark ||
+              !names::IsPlainText(annotation.text) || !std::isfinite(annotation.value)) {
+            abort();
+          }
+          annotations.Add(std::move(annotation));
+        }));
+    }
+  }
+  collect::Moments out;
+  annotations.Take(out);
+  if (out.annotations.size() > collect::AppAnnotations::kMax) abort();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 3) {
+  switch (data[0] % 5) {
     case 0:
       (void)collect::ParseHello(bytes);
       break;
     case 1:
       (void)collect::ParseRecord(bytes);
       break;
-    default:
+    case 2:
       ReadSegment(bytes);
+      break;
+    case 3:
+      ReadDistributions(bytes);
+      break;
+    default:
+      ReadMoments(bytes);
   }
   return 0;
 }

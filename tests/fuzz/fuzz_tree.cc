@@ -7,6 +7,7 @@
 #include "daemon/tree/frame.h"
 #include "daemon/tree/handshake.h"
 #include "daemon/tree/message.h"
+#include "daemon/tree/moments_message.h"
 #include "daemon/tree/tick_merger.h"
 
 namespace {
@@ -36,12 +37,24 @@ void TryFrames(std::string_view bytes) {
   }
 }
 
+// What a parent makes of two parts can be sent again.
+void TryMerge(std::string_view bytes) {
+  MomentsMessage message;
+  if (!Decode(bytes, message).ok()) return;
+  collect::Moments merged;
+  Merge(message.moments, merged);
+  Merge(message.moments, merged);
+  MomentsMessage again;
+  if (!Decode(Encode(MomentsMessage{1, merged}), again).ok()) __builtin_trap();
+  if (again.moments.annotations.size() != message.moments.annotations.size()) __builtin_trap();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 17) {
+  switch (data[0] % 19) {
     case 0:
       TryDecode<Hello>(bytes);
       break;
@@ -81,14 +94,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 12:
       TryFrames(bytes);
       break;
-    case 15:
-      TryDecode<AskMessage>(bytes);
-      break;
-    case 16:
-      TryDecode<AnswerMessage>(bytes);
-      break;
     case 13:
       (void)ParseLaunchMessage(bytes).ok();
+      break;
+    case 14:
+      TryDecode<MomentsMessage>(bytes);
+      TryMerge(bytes);
+      break;
+    case 15:
+      TryDecode<MomentsAck>(bytes);
+      break;
+    case 16:
+      TryDecode<AskMessage>(bytes);
+      break;
+    case 17:
+      TryDecode<AnswerMessage>(bytes);
       break;
     default: {
       static const StepKey key{};

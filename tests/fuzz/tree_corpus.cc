@@ -6,6 +6,7 @@
 
 #include "daemon/tree/frame.h"
 #include "daemon/tree/message.h"
+#include "daemon/tree/moments_message.h"
 #include "series/query.h"
 #include "series/schema.h"
 
@@ -37,10 +38,10 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "ack", 9, Encode(BlockAck{1, "system", 3}));
   Save(folder, "query", 10, Encode(QueryMessage{7, query}));
   Save(folder, "reply", 11, Encode(ReplyMessage{7, 2, {"one", "two"}}));
-  Save(folder, "ask", 15, Encode(AskMessage{9, 3, query}));
-  Save(folder, "answer", 16, Encode(AnswerMessage{9, 66, "body"}));
-  // Its upper half is the type of the message: 31 is 1, kHello, and chooses 14.
-  Save(folder, "handshake", 31, Encode(Hello{kProtocolVersion, nonce}));
+  Save(folder, "ask", 16, Encode(AskMessage{9, 3, query}));
+  Save(folder, "answer", 17, Encode(AnswerMessage{9, 66, "body"}));
+  // Its upper half is the type of the message: 18 is 1, kHello, and chooses 18.
+  Save(folder, "handshake", 18, Encode(Hello{kProtocolVersion, nonce}));
 }
 
 // Values of no node, of one and of many.
@@ -66,6 +67,37 @@ void SaveFrame(const fs::path& folder) {
   Save(folder, "final_frame", 12, bytes);
 }
 
+// Every kind of annotation, and histograms with tags and without.
+void SaveMoments(const fs::path& folder) {
+  collect::Moments moments;
+  for (const auto kind : {AnnotationKind::kRemark, AnnotationKind::kPhaseBegin,
+                          AnnotationKind::kPhaseEnd, AnnotationKind::kFigure}) {
+    Annotation a;
+    a.kind = kind;
+    a.text = "solve";
+    a.unit = "cells/s";
+    a.value = 0.5;
+    a.first = 1'800'000'000 * kSecond;
+    a.last = a.first + 1000;
+    a.count = 4;
+    moments.annotations.push_back(std::move(a));
+  }
+  for (const char* call : {"", "recv"}) {
+    NamedSketch& one = moments.sketches.emplace_back();
+    one.series.metric.name = "wait_seconds";
+    one.series.metric.unit = "seconds";
+    one.series.metric.type = MetricType::kHistogram;
+    if (*call != 0) one.series.tags = {{"call", call}};
+    one.sketch.Add(700, 3);
+    one.sketch.Add(900, 500);
+    one.sketch.AddSum(1.5, 0.001, 0.5);
+  }
+  MomentsMessage message{7, {}};
+  Merge(moments, message.moments);
+  Save(folder, "moments", 14, Encode(message));
+  Save(folder, "moments_ack", 15, Encode(MomentsAck{300}));
+}
+
 void SaveLaunch(const fs::path& folder) {
   Save(folder, "launch", 13,
        "role=node\nkey=" + std::string(64, 'a') +
@@ -86,6 +118,7 @@ int main(int argc, char** argv) {
   std::filesystem::create_directories(folder);
   sonde::tree::SaveMessages(folder);
   sonde::tree::SaveFrame(folder);
+  sonde::tree::SaveMoments(folder);
   sonde::tree::SaveLaunch(folder);
   return 0;
 }

@@ -83,6 +83,8 @@ def test_every_package_is_built(packages):
         ("sonde", r"/usr/share/doc/sonde/examples/mpi_heat\.c"),
         ("sonde", r"/usr/share/doc/sonde/examples/example\.(c|cc|f90|py|sh)"),
         ("sonde-libs", r"/usr/lib.*/libsonde\.so\.1"),
+        ("sonde-libs", r"/usr/lib.*/sonde/libsonde-mpi\.so"),
+        ("sonde-libs", r"/usr/lib.*/sonde/libsonde-io\.so"),
         ("sonde-devel", r"/usr/include/sonde\.h"),
         ("sonde-devel", r"/usr/include/sonde\.hpp"),
         ("sonde-devel", r"/usr/lib.*/pkgconfig/sonde\.pc"),
@@ -159,7 +161,15 @@ def test_the_plugin_exports_only_what_slurm_looks_for(installed):
     assert [s for s in symbols if not known.match(s)] == []
 
 
-@pytest.mark.parametrize("pattern", ["usr/lib*/slurm/spank_sonde.so", "usr/lib*/libsonde.so.1.*"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "usr/lib*/slurm/spank_sonde.so",
+        "usr/lib*/libsonde.so.1.*",
+        "usr/lib*/sonde/libsonde-mpi.so",
+        "usr/lib*/sonde/libsonde-io.so",
+    ],
+)
 def test_what_is_loaded_into_others_needs_the_c_library_only(installed, pattern):
     dynamic = run("readelf", "--dynamic", one(installed, pattern))
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))

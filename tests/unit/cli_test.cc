@@ -10,6 +10,7 @@
 #include <boost/json.hpp>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -278,6 +279,24 @@ TEST_F(CliTest, SaysWhereARunningStepIsWatched) {
   const Outcome over = Sonde("url 123");
   EXPECT_EQ(over.code, 3);
   EXPECT_THAT(over.err, AllOf(HasSubstr("is not running any more"), HasSubstr("sonde serve")));
+}
+
+TEST_F(CliTest, RunLeavesTheCommandItsOptions) {
+  // Without a daemon the command runs all the same.
+  const std::string alone = "SONDE_SONDED=/nonexistent";
+  const std::map<std::string, std::string> expected = {
+      {"run -q echo -n 2 --level 7 -- x", "2 --level 7 -- x"},
+      {"run --level 1 --io --period=1s echo -q", "-q\n"},
+      {"run -q -- echo -q", "-q\n"},
+      {"--archive run run printf %s --help", "--help"},
+  };
+  for (const auto& [arguments, output] : expected) {
+    const Outcome outcome = Sonde(arguments, alone);
+    EXPECT_EQ(outcome.code, 0) << arguments;
+    EXPECT_EQ(outcome.out, output) << arguments;
+  }
+  EXPECT_EQ(Sonde("run -q", alone).code, 2);
+  EXPECT_EQ(Sonde("run --bogus echo", alone).code, 2);
 }
 
 }  // namespace

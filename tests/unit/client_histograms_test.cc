@@ -164,6 +164,20 @@ TEST_F(AppHistogram, OfProcessesThatEndedBetweenTwoTicksIsNotLost) {
   EXPECT_EQ(came_["h"].sum(), 3 * (100 * (1 + 2 + 4 + 8) + 64));
 }
 
+TEST_F(AppHistogram, WhatDoesNotChangeTheSumIsFoundAtTheLatestWhenItsProcessEnds) {
+  Start();
+  ClientProcess app(Environment());
+  app.Do("histogram h");
+  app.Do("observe h 1e17");
+  for (int i = 0; i < 3; ++i) Read("");
+  app.Do("observe h 1");
+  app.End();
+  EXPECT_EQ(Read("h_count{task=\"3\"}"), 2);
+  Take();
+  EXPECT_EQ(came_["h"].count(), 2u);
+  EXPECT_EQ(came_["h"].min(), 1);
+}
+
 TEST_F(AppHistogram, CountsOfThreadsAreExact) {
   Start();
   ClientProcess app(Environment());
@@ -198,17 +212,25 @@ TEST_F(AppHistogram, ThreadsShareWhenAllDistributionsAreTaken) {
     app.Do("histogram " + name);
     names += " " + name;
   }
-  // 60 threads x 40 histograms are more than 2,048.
+  // 70 threads x 40 histograms are more than there are, with and without those that are shared.
   for (int round = 1; round <= 2; ++round) {
-    EXPECT_EQ(app.Do("observers 60 50" + names), "ok");
+    EXPECT_EQ(app.Do("observers 70 50" + names), "ok");
     Read("");
   }
   Take();
   EXPECT_EQ(came_.size(), 40u);
   for (const auto& [name, sketch] : came_) {
-    EXPECT_EQ(sketch.count(), 2u * 60 * 50) << name;
-    EXPECT_EQ(sketch.sum(), 2 * 50 * (7 * 255 + 15)) << name;
+    EXPECT_EQ(sketch.count(), 2u * 70 * 50) << name;
+    EXPECT_EQ(sketch.sum(), 2 * 50 * (8 * 255 + 63)) << name;
+    EXPECT_EQ(sketch.min(), 1) << name;
+    EXPECT_EQ(sketch.max(), 128) << name;
   }
+  app.Do("histogram shared");
+  for (const char* value : {"1", "0.25", "1000"}) app.Do(std::string("observe shared ") + value);
+  EXPECT_EQ(Read("shared_count{task=\"3\"}"), 3);
+  Take();
+  EXPECT_EQ(came_["shared"].min(), 0.25);
+  EXPECT_EQ(came_["shared"].max(), 1000);
 }
 
 TEST_F(AppHistogram, IsTakenOnceWhileItIsWritten) {
@@ -251,10 +273,10 @@ TEST_F(AppHistogram, OfAForkedChildBeginsAnew) {
   app.Do("observe h 1");
   Read("");
   EXPECT_EQ(app.Do("fork n_total g h"), "0 0 ");
-  EXPECT_EQ(Read("h_count{task=\"3\"}"), 3) << "the parent's and the attached child's two";
-  EXPECT_EQ(Read("h_sum{task=\"3\"}"), 15);
+  EXPECT_EQ(Read("h_count{task=\"3\"}"), 2) << "the parent's and the attached child's";
+  EXPECT_EQ(Read("h_sum{task=\"3\"}"), 8);
   app.Do("observe h 1");
-  EXPECT_EQ(Read("h_count{task=\"3\"}"), 4);
+  EXPECT_EQ(Read("h_count{task=\"3\"}"), 3);
 }
 
 TEST_F(AppHistogram, NothingIsObservedIntoOtherTypesNorOthersIntoIt) {

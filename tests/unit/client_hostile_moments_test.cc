@@ -129,16 +129,17 @@ TEST_F(AppHostileMoments, CountsNeverFallAndSumsAreAlwaysNumbers) {
   *count = UINT64_MAX;
   Tick();
   EXPECT_EQ(Value("h_count"), 5) << "more than can be counted";
-  *count = 6;
+  *count = 5;
   for (const double sum : {kNan, kInfinity, -kInfinity}) {
+    ++*count;
     distribution.sum = sum;
     Tick();
-    EXPECT_EQ(Value("h_count"), 6);
+    EXPECT_EQ(Value("h_count"), static_cast<double>(*count));
     EXPECT_EQ(Value("h_sum"), 5);
   }
   const Moments moments = source_->TakeMoments();
   ASSERT_EQ(moments.sketches.size(), 1u);
-  EXPECT_EQ(moments.sketches[0].sketch.count(), 6u);
+  EXPECT_EQ(moments.sketches[0].sketch.count(), 8u);
   EXPECT_EQ(moments.sketches[0].sketch.sum(), 5);
 }
 
@@ -205,7 +206,7 @@ TEST_F(AppHostileMoments, TicketsThatJumpDoNotHoldTheDaemon) {
   Attacker attacker;
   Attach(attacker, options_.socket);
   Tell(attacker, 0, "first");
-  for (const uint64_t tickets : {uint64_t{5000}, uint64_t{1} << 60, UINT64_MAX}) {
+  for (const uint64_t tickets : {uint64_t{5000}, uint64_t{1} << 60}) {
     attacker.header()->moments = tickets;
     Tick();
     Tick();
@@ -214,6 +215,9 @@ TEST_F(AppHostileMoments, TicketsThatJumpDoNotHoldTheDaemon) {
   attacker.header()->moments = 3;
   Tick();
   EXPECT_TRUE(source_->TakeMoments().empty()) << "tickets that go back";
+  attacker.header()->moments = UINT64_MAX;
+  Tick();
+  EXPECT_GE(source_->TakeMoments().lost, 4000u);
 }
 
 TEST_F(AppHostileMoments, AWriterThatNeverFinishesHoldsNobodyUpForLong) {

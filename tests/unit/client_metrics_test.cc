@@ -118,13 +118,27 @@ TEST_F(AppMetrics, RanksStayApartAndProcessesOfOneRankTogether) {
 
 TEST_F(AppMetrics, TheInnermostLauncherGivesTheRank) {
   Start();
-  ClientProcess::Environment environment = Environment(0);
-  environment["PMI_RANK"] = "12";
-  ClientProcess app(environment), alone({{"SONDE_SOCKET", options_.socket}});
-  app.Do("counter n_total");
-  alone.Do("counter n_total");
-  EXPECT_EQ(Read("n_total{task=\"12\"}"), 0);
-  EXPECT_EQ(Read("n_total{task=\"0\"}"), 0);
+  const struct {
+    ClientProcess::Environment environment;
+    int rank;
+  } cases[] = {
+      {{}, 0},
+      {{{"SLURM_PROCID", "1"}}, 1},
+      {{{"PMI_RANK", "2"}}, 2},
+      {{{"OMPI_COMM_WORLD_RANK", "3"}, {"PMIX_RANK", "3"}}, 3},
+      {{{"SLURM_PROCID", "4"}, {"PMI_RANK", "4"}}, 4},
+      {{{"SLURM_PROCID", "0"}, {"PMI_RANK", "5"}}, 5},
+      // mpiexec of MPICH inside srun --mpi=pmix, and mpirun of Open MPI inside srun --mpi=pmi2
+      {{{"SLURM_PROCID", "0"}, {"PMIX_RANK", "0"}, {"PMI_RANK", "6"}}, 6},
+      {{{"SLURM_PROCID", "9"}, {"PMI_RANK", "9"}, {"PMIX_RANK", "7"}}, 7},
+      {{{"SLURM_PROCID", "8"}, {"PMI_RANK", "no"}, {"PMIX_RANK", ""}}, 8},
+  };
+  for (auto [environment, rank] : cases) {
+    environment["SONDE_SOCKET"] = options_.socket;
+    ClientProcess app(environment);
+    app.Do("counter n_total");
+    EXPECT_EQ(Read("n_total{task=\"" + std::to_string(rank) + "\"}"), 0) << rank;
+  }
 }
 
 TEST_F(AppMetrics, SumsOfThreadsAreExact) {

@@ -108,10 +108,12 @@ TEST_F(AppMoments, PhasesLieInEachOtherAndOverlap) {
     EXPECT_EQ(app.Do(command), "0 done") << command;
   }
   EXPECT_THAT(app.Do("end a"), HasSubstr("'a' ends and has not begun"));
+  const std::vector<Annotation> said = Tick();
   EXPECT_THAT(
-      Tick(),
+      said,
       ElementsAre(Says(AnnotationKind::kPhaseBegin, "a"), Says(AnnotationKind::kPhaseBegin, "b"),
                   Says(AnnotationKind::kPhaseEnd, "a"), Says(AnnotationKind::kPhaseEnd, "b")));
+  for (const Annotation& annotation : said) EXPECT_EQ(annotation.count, 1u) << annotation.text;
   app.Do("begin a");
   EXPECT_THAT(Tick(), ElementsAre(Says(AnnotationKind::kPhaseBegin, "a")));
 }

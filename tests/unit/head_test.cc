@@ -117,6 +117,42 @@ TEST(Record, ALatePartIsMergedIntoItsRow) {
   EXPECT_FALSE(record.Amend(Row(At(2), 1, {6, 2000}))) << "sealed";
 }
 
+TEST(Record, WhatTheApplicationTellsIsInItsProfile) {
+  JobDescription job;
+  job.start = kStart;
+  StepRecord record(job);
+  collect::Moments moments;
+  moments.annotations.reserve(3);
+  Annotation& begin = moments.annotations.emplace_back();
+  begin.kind = AnnotationKind::kPhaseBegin;
+  begin.text = "solve";
+  begin.first = begin.last = At(1);
+  Annotation& figure = moments.annotations.emplace_back();
+  figure.kind = AnnotationKind::kFigure;
+  figure.text = "speed";
+  figure.value = 7;
+  figure.first = figure.last = At(2);
+  Annotation& earlier = moments.annotations.emplace_back(figure);
+  earlier.text = "zeal";
+  earlier.first = earlier.last = At(1);
+  NamedSketch& sketch = moments.sketches.emplace_back();
+  sketch.series = Named("wait", MetricType::kHistogram);
+  sketch.sketch.Add(100, 5);
+  record.AddMoments(moments);
+  record.AddMoments({{}, moments.sketches, 2});
+  const Profile profile = record.Snapshot();
+  ASSERT_EQ(profile.moments.phases.size(), 1u);
+  EXPECT_EQ(profile.moments.phases[0].begin, At(1));
+  ASSERT_EQ(profile.moments.distributions.size(), 1u);
+  EXPECT_EQ(profile.moments.distributions[0].sketch.count(), 10u);
+  ASSERT_EQ(profile.job.figures.size(), 2u);
+  EXPECT_EQ(profile.job.figures[0].name, "zeal") << "said first";
+  EXPECT_EQ(profile.job.figures[1].value, 7);
+  EXPECT_EQ(record.Description().figures, profile.job.figures) << "in lists of jobs, too";
+  ASSERT_EQ(profile.job.notes.size(), 1u);
+  EXPECT_THAT(profile.job.notes[0], testing::StartsWith("2 remarks, phases, figures"));
+}
+
 std::vector<NodeInfo> Nodes(uint32_t count) {
   std::vector<NodeInfo> nodes(count);
   for (uint32_t i = 0; i < count; ++i) nodes[i].host = "n" + std::to_string(i + 1);

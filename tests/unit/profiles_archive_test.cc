@@ -203,6 +203,33 @@ TEST_F(ArchiveTest, AnAbandonedStepBecomesALostOneWithWhatItStored) {
   EXPECT_EQ(profile.footprint[1].max, TestMemory(1));
 }
 
+TEST_F(ArchiveTest, AnAbandonedStepKeepsWhatTheApplicationHadTold) {
+  StepMoments moments;
+  moments.phases = {{"solve", kTestStart + kSecond, 0, 0, 4, 0, {1, 3}}};
+  moments.remarks = {{"half way", kTestStart + 2 * kSecond, kTestStart + 2 * kSecond, 4, {}}};
+  {
+    auto live = Create();
+    ASSERT_TRUE(live->PutMoments(TestJob(), moments).ok());
+    moments.phases[0].end = kTestStart + 3 * kSecond;
+    moments.phases[0].ended = 4;
+    JobDescription job = TestJob();
+    job.figures = {{"speed", "cells/s", 7, 1, kTestStart, 0, 0}};
+    ASSERT_TRUE(live->PutMoments(job, moments).ok());
+    ASSERT_TRUE(PutReducedBlock(*live, 1, 0, 6).ok());
+    const auto archive = Open();
+    EXPECT_EQ(Load(*archive, List(*archive).at(0).key).moments.phases, moments.phases) << "running";
+  }
+  const auto archive = Open();
+  const auto list = List(*archive);
+  ASSERT_EQ(list.size(), 1u);
+  const Profile profile = Load(*archive, list[0].key);
+  EXPECT_EQ(profile.job.state, EndState::kLost);
+  EXPECT_EQ(profile.moments.phases, moments.phases);
+  EXPECT_EQ(profile.moments.remarks, moments.remarks);
+  ASSERT_EQ(profile.job.figures.size(), 1u);
+  EXPECT_EQ(profile.job.figures[0].value, 7);
+}
+
 TEST_F(ArchiveTest, CoverageOfAnAbandonedStepNamesWhatIsMissing) {
   {
     auto live = Create();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "core/histogram_buckets.h"
 #include "profiles/report.h"
 #include "profiles/text.h"
 #include "tests/unit/profiles_fixture.h"
@@ -160,6 +161,79 @@ TEST(Report, ShowsTheApplicationsMetricsWithTheirUnits) {
   EXPECT_THAT(Render(p, wide),
               AllOf(HasSubstr("solver_steps_total{phase=\"a\"}"), HasSubstr("1234 steps"),
                     HasSubstr("1234 steps/s"), HasSubstr("task 3 on n2")));
+}
+
+// TestProfile with two phases, of which libsonde has counted one by task, and a histogram.
+Profile ToldProfile() {
+  Profile p = TestProfile();
+  const Nanos start = p.job.start;
+  p.job.figures = {{"speed", "Mcells/s", 245.0517, 4, start, 0, 0},
+                   {"residual", "1", 1.25e-7, 1, 0}};
+  p.moments.phases = {{"setup", start, start + 10 * kSecond, 0, 4, 4, {0, 0}},
+                      {"solve", start + 10 * kSecond, start + 40 * kSecond, 0, 4, 4, {0, 0}},
+                      {"solve", start + 60 * kSecond, start + 90 * kSecond, 0, 4, 4, {0, 0}}};
+  p.footprint.push_back(Entry(
+      TestSeries("phase_seconds_total", MetricType::kCounter, {{"phase", "solve"}}), 200, 40, 58));
+  p.footprint.push_back(Entry(
+      TestSeries("phase_seconds_total", MetricType::kCounter, {{"phase", "other"}}), 7, 1, 2));
+  const Tags recv = {{"call", "recv"}};
+  for (const char* name : {"wait_seconds_count", "wait_seconds_p99", "wait_seconds_more"}) {
+    p.footprint.push_back(Entry(TestSeries(name, MetricType::kGauge, recv), 1, 1, 1));
+  }
+  NamedSketch wait;
+  wait.series = TestSeries("wait_seconds", MetricType::kHistogram, {{"call", "recv"}});
+  for (int i = 1; i <= 100; ++i) {
+    const double value = i * 0.01;
+    wait.sketch.Add(histogram::BucketOf(value), 1);
+    wait.sketch.AddSum(value, value, value);
+  }
+  p.moments.distributions = {wait};
+  return p;
+}
+
+TEST(Report, ShowsPhasesFiguresAndHistograms) {
+  const std::string text = Render(ToldProfile());
+  EXPECT_THAT(text, HasSubstr("\n\nFigures  speed 245.052 Mcells/s\n"
+                              "         residual 1.25e-07\n\nCPU "));
+  EXPECT_THAT(text, HasSubstr("phase  times  seconds  share  shortest  longest  longest on\n"
+                              "solve      8    60.00   60 %      40 s     58 s  task 3 on n2\n"
+                              "setup      4    10.00   10 %\n"));
+  EXPECT_THAT(text,
+              HasSubstr("histogram                  count    mean     p50     p90     p99  max\n"
+                        "wait_seconds{call=\"recv\"}    100  505 ms  508 ms  898 ms  992 ms  "
+                        "1 s\n"));
+  EXPECT_THAT(text, HasSubstr("phase_seconds_total{phase=\"other\"}"))
+      << "what no table of phases has stays a metric";
+  EXPECT_THAT(text, Not(HasSubstr("phase_seconds_total{phase=\"solve\"}")));
+  EXPECT_THAT(text, HasSubstr("wait_seconds_more"));
+  EXPECT_THAT(text, Not(HasSubstr("wait_seconds_count")));
+  EXPECT_THAT(text, Not(HasSubstr("wait_seconds_p99")));
+  ReportOptions options;
+  options.form = ReportOptions::Form::kShort;
+  EXPECT_THAT(Render(ToldProfile(), options),
+              HasSubstr(", speed 245.052 Mcells/s, residual 1.25e-07, coverage"));
+}
+
+TEST(Report, AsJsonHasPhasesFiguresAndHistograms) {
+  const std::string json = ReportToJson(ToldProfile(), {}, 0);
+  EXPECT_THAT(json, HasSubstr(R"("figures":[{"name":"speed","value":245.0517,"unit":"Mcells/s"})"));
+  EXPECT_THAT(json, HasSubstr(R"("phases":[{"name":"solve","seconds":60,"share":0.6,"began":8,)"
+                              R"("ended":8,"least_seconds":40,"most_seconds":58,)"
+                              R"("least_by":"task 0 on n1","most_by":"task 3 on n2"},)"
+                              R"({"name":"setup","seconds":10,"share":0.1,"began":4,"ended":4}])"));
+  EXPECT_THAT(json, HasSubstr(R"("metric":"wait_seconds","tags":{"call":"recv"},"unit":"seconds",)"
+                              R"("count":100)"));
+}
+
+TEST(Report, APhaseThatNobodyEndedLastsToTheEnd) {
+  Profile p = TestProfile();
+  p.moments.phases = {{"solve", p.job.start + 60 * kSecond, 0, 0, 4, 0, {0, 0}}};
+  EXPECT_THAT(Render(p), HasSubstr("solve      4    40.00   40 %\n"));
+  p.moments.phases[0].end = p.job.start + 70 * kSecond;
+  p.moments.phases[0].ended = 3;
+  EXPECT_THAT(Render(p), HasSubstr("solve      4    10.00   10 %\n"));
+  p.job.state = EndState::kRunning;  // the fourth is still in it
+  EXPECT_THAT(Render(p), HasSubstr("solve      4    40.00   40 %\n"));
 }
 
 TEST(Report, TellsOnceWhatSeveralNodesTell) {

@@ -1,9 +1,12 @@
 #include "tests/unit/web_fake_source.h"
 
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 #include <thread>
 #include <utility>
+
+#include "core/histogram_buckets.h"
 
 namespace sonde::web {
 namespace {
@@ -188,9 +191,79 @@ JobDescription Describe(std::string_view job, int nodes, Nanos start, int64_t se
   return d;
 }
 
+Phase PhaseOf(const JobDescription& job, const std::string& name, double begin, double end) {
+  const auto at = [&](double t) { return job.start + static_cast<Nanos>(t * kSecond); };
+  const uint64_t tasks = job.expected_tasks;
+  return {name, at(begin), end == 0 ? 0 : at(end), 0, tasks, end == 0 ? 0 : tasks, {1, 3}};
+}
+
+Remark RemarkOf(const JobDescription& job, const std::string& text, double time, uint64_t count) {
+  const Nanos at = job.start + static_cast<Nanos>(time * kSecond);
+  return {text, at, at + 2 * kMillisecond, count, {0, 1}};
+}
+
+NamedSketch WaitTimes() {
+  NamedSketch wait;
+  wait.series.metric = Metric({"halo_wait_seconds", "seconds", MetricType::kHistogram, 1,
+                               Reduction::kSum, "Time waited for halos."});
+  for (int i = 0; i < 20'000; ++i) {
+    // Two humps, and a few that are slow.
+    const double x = std::fmod(i * 0.618034, 1.0);
+    const double value =
+        (i % 4 == 0 ? 4e-3 : 5e-4) * std::exp(2.5 * (x - 0.5) * (x - 0.5) * (x - 0.5) * 8);
+    wait.sketch.Add(histogram::BucketOf(value), 1);
+    wait.sketch.AddSum(value, value, value);
+  }
+  wait.sketch.Add(histogram::kUnderflow, 40);
+  wait.sketch.AddSum(0, 0, 0);
+  return wait;
+}
+
+// Phases that repeat and lie in each other, remarks, figures of merit, a histogram.
+void AddMoments(Profile& profile, double seconds) {
+  const JobDescription& job = profile.job;
+  StepMoments& moments = profile.moments;
+  moments.phases.push_back(PhaseOf(job, "setup", 2, 24));
+  moments.phases.push_back(PhaseOf(job, "time loop", 24, job.end == 0 ? 0 : seconds - 30));
+  for (double t = 60; t + 45 < seconds - 30; t += 120) {
+    moments.phases.push_back(PhaseOf(job, "implicit solve", t, t + 45));
+  }
+  if (job.end != 0) moments.phases.push_back(PhaseOf(job, "output", seconds - 30, seconds - 4));
+  std::stable_sort(moments.phases.begin(), moments.phases.end(),
+                   [](const Phase& a, const Phase& b) { return a.begin < b.begin; });
+  moments.remarks.push_back(RemarkOf(job, "mesh read: 512 x 512", 11, 1));
+  moments.remarks.push_back(RemarkOf(job, "checkpoint 1", 150, job.expected_tasks));
+  if (job.end != 0) moments.remarks.push_back(RemarkOf(job, "checkpoint 2", 300, 8));
+  moments.distributions.push_back(WaitTimes());
+}
+
+// As an application might that says whatever comes to its mind.
+void Crowd(Profile& profile, double seconds) {
+  StepMoments& moments = profile.moments;
+  moments.phases.clear();
+  moments.remarks.clear();
+  for (int i = 0; i < 30; ++i) {
+    const double begin = seconds * (i * 0.618034 - std::floor(i * 0.618034)) * 0.9;
+    for (int k = 0; k < 1 + i % 4; ++k) {
+      const double at = std::min(begin + 20 * k, seconds - 2);
+      moments.phases.push_back(PhaseOf(
+          profile.job,
+          "phase number " + std::to_string(i + 1) + (i % 7 == 0 ? " with quite a long name" : ""),
+          at, std::min(at + 3 + i % 17, seconds - 1)));
+    }
+  }
+  std::stable_sort(moments.phases.begin(), moments.phases.end(),
+                   [](const Phase& a, const Phase& b) { return a.begin < b.begin; });
+  for (int i = 0; i < 200; ++i) {
+    moments.remarks.push_back(RemarkOf(
+        profile.job, "residual check " + std::to_string(i + 1) + ": still not below the tolerance",
+        seconds * (i + 0.5) / 200, 8));
+  }
+}
+
 }  // namespace
 
-FakeSource::FakeSource(Nanos now) : held_(std::make_unique<Held>()) {
+FakeSource::FakeSource(Nanos now, bool crowded) : held_(std::make_unique<Held>()) {
   now -= now % kSecond;
   auto running = std::make_unique<Step>();
   running->profile.job = Describe("4712", 2, now - 300 * kSecond, 300);
@@ -203,6 +276,11 @@ FakeSource::FakeSource(Nanos now) : held_(std::make_unique<Held>()) {
   job.notes.push_back("n3: no samples for 40 s: link lost");
   job.nodes[2].note = "link lost for 40 s";
   finished->profile.cost = {1.9, 9.5e6, 2.1e6, 310e3};
+  job.figures = {{"cell_updates", "Mcells/s", 245.0517, 8, job.end, 0, 0},
+                 {"residual", "1", 1.28698e-4, 8, job.end, 0, 0}};
+  AddMoments(running->profile, 300);
+  AddMoments(finished->profile, 600);
+  if (crowded) Crowd(finished->profile, 600);
   for (const Shape& shape : Shapes()) {
     running->Fill(shape);
     finished->Fill(shape);

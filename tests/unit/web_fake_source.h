@@ -1,7 +1,8 @@
 // A data source for tests: two steps of a small cluster with plausible curves, made by formula.
 //
 // 4711.0 ran for ten minutes on n1 to n4 with two tasks on each, completed, and n3 delivered
-// nothing between second 200 and 240. 4712.0 has been running for five minutes on n1 and n2. The
+// nothing between second 200 and 240; its phases, remarks, figures of merit and a histogram are
+// there. 4712.0 has been running for five minutes on n1 and n2. The
 // source answers queries on a thread of its own, or, in SetMode, never, or with an error.
 //
 // Thread safety: that of DataSource; SetMode from any thread.
@@ -20,8 +21,9 @@ class FakeSource : public DataSource {
  public:
   enum class Mode { kAnswer, kNever, kFail };
 
-  // `now` is where the running step has got to.
-  explicit FakeSource(Nanos now);
+  // `now` is where the running step has got to. `crowded`: the finished one had 30 phases and made
+  // 200 remarks.
+  explicit FakeSource(Nanos now, bool crowded = false);
   ~FakeSource() override;
 
   void SetMode(Mode mode) { mode_ = mode; }

@@ -1,17 +1,20 @@
 // The web server over the tests' data source, for the browser test and for working on the page.
-// Prints its address with the token and ends when its standard input does.
+// Prints its address with the token and ends when its standard input does. --crowded: a step with
+// very many phases and remarks.
 #include <cstdio>
+#include <string_view>
 
 #include "core/time.h"
 #include "tests/unit/web_fake_source.h"
 #include "web/server.h"
 
-int main() {
+int main(int argc, char** argv) {
   using namespace sonde;
   web::Server::Options options;
   options.port = 0;
   options.token = "browser-test";
-  const auto source = std::make_shared<web::FakeSource>(Clock::System().Now());
+  const bool crowded = argc > 1 && std::string_view(argv[1]) == "--crowded";
+  const auto source = std::make_shared<web::FakeSource>(Clock::System().Now(), crowded);
   const auto server = web::Server::Start(options, source);
   if (!server.ok()) {
     std::fprintf(stderr, "%s\n", std::string(server.status().message()).c_str());

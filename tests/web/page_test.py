@@ -30,11 +30,13 @@ def start_browser(profile):
     return webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
 
 
-class PageTest(unittest.TestCase):
+class Page(unittest.TestCase):
+    ARGUMENTS = []
+
     @classmethod
     def setUpClass(cls):
-        cls.server = subprocess.Popen([SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      text=True)
+        cls.server = subprocess.Popen([SERVER, *cls.ARGUMENTS], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, text=True)
         cls.address = cls.server.stdout.readline().strip()
         cls.profile = tempfile.TemporaryDirectory(prefix="sonde-page-", ignore_cleanup_errors=True)
         cls.browser = start_browser(cls.profile.name)
@@ -88,6 +90,16 @@ class PageTest(unittest.TestCase):
         if SHOTS:
             self.browser.save_screenshot(f"{SHOTS}/{name}.png")
 
+    def hover(self, figure, share):
+        plot = figure.find_element(By.CSS_SELECTOR, ".u-over")
+        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
+        offset = int(plot.size["width"] * (share - 0.5))
+        ActionChains(self.browser).move_to_element_with_offset(plot, offset, 0).perform()
+        self.until(lambda: self.find("#tip").is_displayed())
+        return self.find("#tip").text
+
+
+class PageTest(Page):
     def test_the_token_leaves_the_address(self):
         self.assertNotIn("token", self.browser.current_url)
         self.assertEqual(self.browser.execute_script("return document.cookie"), "")  # HttpOnly
@@ -113,8 +125,8 @@ class PageTest(unittest.TestCase):
     def test_every_group_of_metrics_is_drawn_with_its_unit(self):
         self.open_job()
         groups = [head.text for head in self.find_all("h2")]
-        self.assertEqual(groups, ["CPU", "Memory", "Load and pressure", "Network",
-                                  "Disks and file systems", "Tasks", "Application"])
+        self.assertEqual(groups, ["Phases and remarks", "CPU", "Memory", "Load and pressure", "Network",
+                                  "Disks and file systems", "Tasks", "Application", "Histograms"])
         for metric, unit in (("node_cpu_seconds_total", r"[\d.]+ cores"),
                              ("node_memory_MemAvailable_bytes", r"[\d.]+ GiB"),
                              ("node_disk_read_bytes_total", r"MiB/s|B/s"),
@@ -124,17 +136,56 @@ class PageTest(unittest.TestCase):
 
     def test_the_tip_names_the_nodes_at_the_edges(self):
         self.open_job()
-        self.hover("node_load1", 0.6)
-        self.assertRegex(self.find("#tip").text, r"mean [\d.]+ least [\d.]+ n3 most [\d.]+ n[124]")
-        self.hover("task_resident_memory_bytes", 0.6)
-        self.assertRegex(self.find("#tip").text, r"GiB n\d task \d")
+        self.assertRegex(self.hover(self.figure("node_load1"), 0.6),
+                         r"mean [\d.]+ least [\d.]+ n3 most [\d.]+ n[124]")
+        self.assertRegex(self.hover(self.figure("task_resident_memory_bytes"), 0.6),
+                         r"GiB n\d task \d")
 
-    def hover(self, metric, share):
-        plot = self.figure(metric).find_element(By.CSS_SELECTOR, ".u-over")
-        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
-        offset = int(plot.size["width"] * (share - 0.5))
-        ActionChains(self.browser).move_to_element_with_offset(plot, offset, 0).perform()
-        self.until(lambda: self.find("#tip").is_displayed())
+    def test_figures_of_merit_are_in_the_list_and_above_the_step(self):
+        self.assertIn("cell_updates 245.052 Mcells/s, residual 0.000128698",
+                      self.find(".jobs tbody tr:nth-child(2)").text)
+        self.open_job()
+        self.assertEqual(self.find(".figures").text,
+                         "cell_updates\n245.052 Mcells/s\nresidual\n0.000128698")
+
+    def test_phases_and_remarks_stand_in_a_timeline(self):
+        self.open_job()
+        lanes = [lane.text.split("\n") for lane in self.find_all(".lane:not(.axis)")]
+        self.assertEqual(lanes, [["setup", "8 times, 22 s, 3.7 %"],
+                                 ["time loop", "8 times, 9 min 6 s, 91.0 %"],
+                                 ["implicit solve", "32 times, 3 min 0 s, 30.0 %"],
+                                 ["output", "8 times, 26 s, 4.3 %"], ["Remarks", "3 remarks"]])
+        self.assertEqual(len(self.find_all(".lane:nth-child(3) .track i")), 4)
+        remarks = [row.text for row in self.find_all(".remarks tbody tr")]
+        self.assertEqual(remarks, ["11 s mesh read: 512 x 512 1 n1 task 1",
+                                   "2 min 30 s checkpoint 1 8 n1 task 1",
+                                   "5 min 0 s checkpoint 2 8 n1 task 1"])
+
+    def test_phases_and_remarks_are_on_every_plot(self):
+        self.open_job()
+        # Where the strip of the phases is, above what the lines are drawn in.
+        for figure in self.find_all("figure[data-metric]"):
+            strip = self.browser.execute_script("""
+                const canvas = arguments[0].querySelector('canvas');
+                return canvas.getContext('2d').getImageData(canvas.width / 2, 13, 1, 1).data[3];""",
+                figure)
+            self.assertGreater(strip, 0, figure.get_attribute("data-metric"))
+        tip = self.hover(self.figure("node_load1"), 0.5)
+        self.assertIn("time loop: 9 min 6 s", tip)
+        self.assertIn("checkpoint 2 (8 times)", tip)
+        self.assertNotIn("setup", tip)
+
+    def test_a_phase_that_is_not_over_lasts_until_now(self):
+        self.open_job("4712.0")
+        self.assertRegex(self.find(".lane:nth-child(2)").text, r"time loop\n4 times, 4 min \d+ s")
+        self.assertIn("time loop: for 4 min", self.hover(self.figure("node_load1"), 0.5))
+
+    def test_a_histogram_is_drawn_and_said_in_words(self):
+        self.open_job()
+        figure = self.find('figure[data-histogram="halo_wait_seconds"]')
+        self.assertRegex(figure.text, "Half of them up to 542 µs, 90 % up to 4.33 ms, "
+                                      "99 % up to 28.1 ms; mean 2.19 ms, from 0 s to 48.6 ms")
+        self.assertRegex(self.hover(figure, 0.3), r"244 µs to 305 µs\n580 values, 2.9 %")
 
     def test_everything_is_reached_by_keyboard(self):
         body = self.find("body")
@@ -196,6 +247,26 @@ class PageTest(unittest.TestCase):
         self.until(lambda: all(figure.find_elements(By.CSS_SELECTOR, "canvas")
                                for figure in self.shown_figures()))
         self.shot("dark")
+
+
+class CrowdedTest(Page):
+    ARGUMENTS = ["--crowded"]
+
+    def test_very_many_phases_and_remarks_leave_the_page_readable(self):
+        self.open_job()
+        self.assertEqual(len(self.find_all(".lane:not(.axis)")), 31)
+        self.assertEqual(self.find("details.more summary").text, "200 remarks")
+        self.assertFalse(self.find(".remarks").is_displayed())
+        self.assertLess(self.find(".timeline").size["height"], 500)
+        tip = self.hover(self.figure("node_load1"), 0.5)
+        self.assertIn("residual check", tip)
+        self.assertLess(self.find("#tip").size["height"], 250)
+        self.shot("crowded")
+        self.screen(390, 844)
+        self.until(lambda: all(f.size["width"] <= 390 for f in self.shown_figures()))
+        width = self.browser.execute_script("return document.documentElement.scrollWidth")
+        self.assertLessEqual(width, 390)
+        self.shot("crowded-phone")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,63 @@
+// LD_PRELOAD of an application whose MPI or I/O is watched: libsonde and the interposers before
+// what the user has there.
+//
+// Used by the plugin on each node and by `sonde run`. Header-only and free of dependencies: it is
+// compiled into spank_sonde.so.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <unistd.h>
+
+#include <string>
+#include <string_view>
+
+namespace sonde::preload {
+
+inline constexpr char kVariable[] = "LD_PRELOAD";
+
+// In the directory of libraries. libsonde comes first: the interposers do nothing without it.
+inline constexpr std::string_view kClient = "libsonde.so.1";
+inline constexpr std::string_view kMpi = "sonde/libsonde-mpi.so";
+inline constexpr std::string_view kIo = "sonde/libsonde-io.so";
+
+// Calls f(entry) with every library of a LD_PRELOAD: colons and blanks stand between them.
+template <typename F>
+void ForEach(std::string_view value, F&& f) {
+  while (!value.empty()) {
+    const size_t end = value.find_first_of(": ");
+    if (end != 0) f(value.substr(0, end));
+    if (end == std::string_view::npos) return;
+    value.remove_prefix(end + 1);
+  }
+}
+
+// Without those of ours.
+inline std::string Without(std::string_view value, const std::string& directory) {
+  std::string kept;
+  ForEach(value, [&](std::string_view entry) {
+    for (const std::string_view ours : {kClient, kMpi, kIo}) {
+      if (entry == directory + "/" + std::string(ours)) return;
+    }
+    if (!kept.empty()) kept += ':';
+    kept += entry;
+  });
+  return kept;
+}
+
+// With those asked for. What is not there is left out, for the dynamic linker would complain of it
+// in every process; without libsonde nothing is added.
+inline std::string With(std::string_view value, const std::string& directory, bool mpi, bool io) {
+  std::string kept = Without(value, directory);
+  if (directory.find_first_of(": ") != std::string::npos) return kept;
+  std::string added;
+  for (const std::string_view ours : {kMpi, kIo}) {
+    const std::string path = directory + "/" + std::string(ours);
+    if ((ours == kMpi ? mpi : io) && ::access(path.c_str(), R_OK) == 0) added += ":" + path;
+  }
+  const std::string client = directory + "/" + std::string(kClient);
+  if (added.empty() || ::access(client.c_str(), R_OK) != 0) return kept;
+  return client + added + (kept.empty() ? "" : ":") + kept;
+}
+
+}  // namespace sonde::preload

@@ -1,0 +1,88 @@
+// Reading an object of JSON that is not trusted, field by field: what is there has the right type
+// and range or is named as wrong; what is absent leaves what was there.
+//
+// Thread safety: values; one thread at a time.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace sonde {
+
+inline constexpr size_t kMaxJsonString = 65536;
+
+// The fields of one object. The first that is wrong, of all that share `error`, is remembered.
+class JsonFields {
+ public:
+  JsonFields(const boost::json::value& value, std::string& error, std::string_view where)
+      : error_(error) {
+    object_ = value.if_object();
+    if (object_ == nullptr) Wrong(where, "an object");
+  }
+
+  const boost::json::value* Find(std::string_view key) const {
+    return object_ == nullptr ? nullptr : object_->if_contains(key);
+  }
+  void Read(std::string_view key, std::string& out, size_t limit = kMaxJsonString) {
+    const boost::json::value* value = Find(key);
+    if (value == nullptr) return;
+    const boost::json::string* text = value->if_string();
+    if (text == nullptr || text->size() > limit) return Wrong(key, "a text that is not too long");
+    out.assign(text->data(), text->size());
+  }
+  template <typename T>
+  requires std::is_integral_v<T>
+  void Read(std::string_view key, T& out, T low = std::numeric_limits<T>::min(),
+            T high = std::numeric_limits<T>::max()) {
+    const boost::json::value* value = Find(key);
+    if (value == nullptr) return;
+    boost::json::error_code error;
+    const T number = value->to_number<T>(error);
+    if (error || value->is_double() || number < low || number > high) {
+      return Wrong(key, "a whole number in its range");
+    }
+    out = number;
+  }
+  void Read(std::string_view key, bool& out) {
+    const boost::json::value* value = Find(key);
+    if (value == nullptr) return;
+    if (!value->is_bool()) return Wrong(key, "true or false");
+    out = value->get_bool();
+  }
+  // null is NaN: a value that is not known.
+  void Read(std::string_view key, double& out) {
+    const boost::json::value* value = Find(key);
+    if (value == nullptr) return;
+    if (value->is_null()) {
+      out = std::nan("");
+    } else if (value->is_number()) {
+      out = value->to_number<double>();
+    } else {
+      Wrong(key, "a number or null");
+    }
+  }
+  // nullptr if absent or wrong.
+  const boost::json::array* Array(std::string_view key, size_t limit) {
+    const boost::json::value* value = Find(key);
+    if (value == nullptr) return nullptr;
+    const boost::json::array* array = value->if_array();
+    if (array != nullptr && array->size() <= limit) return array;
+    Wrong(key, "a list that is not too long");
+    return nullptr;
+  }
+  void Wrong(std::string_view key, std::string_view expected) {
+    if (!error_.empty()) return;
+    error_.append(key).append(": expected ").append(expected);
+  }
+
+ private:
+  const boost::json::object* object_;
+  std::string& error_;
+};
+
+}  // namespace sonde

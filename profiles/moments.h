@@ -1,0 +1,67 @@
+// What a step's application told beside values: when its phases were, what it remarked, how its
+// histograms came out. Its figures of merit are in the description (core/job.h).
+//
+// Thread safety: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/time.h"
+#include "series/reduced.h"
+#include "series/sketch.h"
+
+namespace sonde {
+
+// A time in which at least one task was in a phase. A phase that repeats has several of them; when
+// there are too many, neighbours are put together.
+struct Phase {
+  std::string name;
+  Nanos begin = 0;   // the first begin
+  Nanos end = 0;     // the last end so far; 0: none yet
+  Nanos pauses = 0;  // in between, in which no task was in it: of several put together
+  uint64_t began = 0;
+  uint64_t ended = 0;
+  Owner by;  // who began first
+  bool operator==(const Phase&) const = default;
+};
+
+// What tasks said alike, each within 0.1 s of another.
+struct Remark {
+  std::string text;
+  Nanos first = 0;
+  Nanos last = 0;
+  uint64_t count = 0;
+  Owner by;  // who said it first
+  bool operator==(const Remark&) const = default;
+};
+
+struct StepMoments {
+  std::vector<Phase> phases;               // by begin
+  std::vector<Remark> remarks;             // by time
+  std::vector<NamedSketch> distributions;  // of all tasks; without the tags host and task
+  uint64_t lost = 0;                       // told faster than they could be taken, on some node
+  uint64_t left_out = 0;                   // for which there was no room in the profile
+
+  bool empty() const {
+    return phases.empty() && remarks.empty() && distributions.empty() && lost == 0 && left_out == 0;
+  }
+};
+
+// A phase over the whole step.
+struct PhaseTotal {
+  std::string name;
+  double seconds = 0;  // in which at least one task was in it
+  uint64_t began = 0;
+  uint64_t ended = 0;
+};
+
+// The longest first. `end`, of the step, is where a phase ends that nobody has ended. Of a step
+// that is `running` it is now, and a phase lasts until then while a task is in it.
+std::vector<PhaseTotal> PhaseTotals(const StepMoments& moments, Nanos end, bool running);
+
+// "" or a sentence for people about what is missing.
+std::string MissingMoments(uint64_t lost, uint64_t left_out);
+
+}  // namespace sonde

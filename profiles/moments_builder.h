@@ -1,0 +1,61 @@
+// From annotations and histograms, as they come from the nodes tick by tick, to what a profile
+// keeps of them.
+//
+//   phases    of each, the intervals in which at least one task is in it (phase_track.h)
+//   remarks   equal ones at most kTogether apart are one.
+//   figures   the last one said of each name.
+//   sketches  of each series, the sum of what came.
+//
+// Everything is bounded, however long the step is: when there are too many intervals, neighbours of
+// the phase that has most are put together, so that no time is lost from sight; of what else finds
+// no room the number is kept.
+//
+// Thread safety: none; StepRecord guards it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/annotation.h"
+#include "core/job.h"
+#include "profiles/moments.h"
+#include "profiles/phase_track.h"
+
+namespace sonde {
+
+class MomentsBuilder {
+ public:
+  static constexpr size_t kMaxPhases = 256;
+  static constexpr size_t kMaxIntervals = 1024;  // of all phases, but for the newest of each
+  static constexpr size_t kMaxRemarks = 1024;
+  static constexpr size_t kMaxFigures = 64;
+  static constexpr size_t kMaxDistributions = 512;
+  static constexpr Nanos kTogether = 100 * kMillisecond;
+
+  // In any order: each is put where its time belongs.
+  void Add(const Annotation& a);
+  void Add(const NamedSketch& sketch);
+  void AddLost(uint64_t count) { lost_ += count; }
+
+  StepMoments Moments() const;
+  const std::vector<Figure>& figures() const { return figures_; }
+  uint64_t lost() const { return lost_; }
+  uint64_t left_out() const { return left_out_; }
+
+ private:
+  void AddPhase(const Annotation& a);
+  void AddRemark(const Annotation& a);
+  void AddFigure(const Annotation& a);
+  void MakeRoom();
+
+  std::map<std::string, PhaseTrack> phases_;
+  size_t intervals_ = 0;  // settled ones, of all phases
+  std::vector<Remark> remarks_;
+  std::vector<Figure> figures_;
+  std::map<std::string, NamedSketch> distributions_;  // by name and tags
+  uint64_t lost_ = 0;
+  uint64_t left_out_ = 0;
+};
+
+}  // namespace sonde

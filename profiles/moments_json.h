@@ -1,0 +1,21 @@
+// Moments as JSON, as they stand in a profile and, while the step runs, by themselves.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <string>
+#include <string_view>
+
+#include "core/job.h"
+#include "profiles/json_writer.h"
+#include "profiles/moments.h"
+
+namespace sonde {
+
+// `job` has the nodes' names. docs/archive.md describes the form.
+void WriteMoments(JsonWriter& w, const StepMoments& moments, const JobDescription& job);
+// Names in `error` what is wrong.
+StepMoments ReadMoments(const boost::json::value& value, std::string& error);
+
+}  // namespace sonde

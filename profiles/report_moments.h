@@ -1,0 +1,32 @@
+// The parts of the report that are made of what the application told beside values: its figures of
+// merit, phases and histograms.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/job.h"
+#include "profiles/json_writer.h"
+#include "profiles/profile.h"
+
+namespace sonde {
+
+// The counter that libsonde keeps of each phase, by the tag `phase`: seconds of all tasks together.
+inline constexpr std::string_view kPhaseSeconds = "phase_seconds_total";
+
+// "245.1 cells/s": as many digits as one needs to compare runs.
+std::string FigureValue(const Figure& figure);
+
+// Whether the tables below have what this entry says: a phase's seconds, the parts of a histogram.
+bool IsToldAbove(const Profile& profile, const FootprintEntry& entry);
+
+// Tables with a line for each, or "". `end` of the step, or now, and `duration` in seconds.
+std::string PhaseTable(const Profile& profile, Nanos end, double duration, size_t width);
+std::string DistributionTable(const StepMoments& moments, size_t width);
+
+// Members of the report's JSON: figures, phases, distributions.
+void WriteMomentsReport(JsonWriter& w, const Profile& profile, Nanos end, double duration);
+
+}  // namespace sonde

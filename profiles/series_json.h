@@ -1,0 +1,27 @@
+// Series and owners as members of objects of JSON, in footprints and distributions alike.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <string>
+#include <string_view>
+
+#include "core/job.h"
+#include "core/metric.h"
+#include "profiles/json_fields.h"
+#include "profiles/json_writer.h"
+#include "series/reduced.h"
+
+namespace sonde {
+
+// metric, tags, unit, help, type, level, reduction.
+void WriteSeriesFields(JsonWriter& w, const Series& series);
+void ReadSeriesFields(JsonFields& fields, Series& series);
+
+// {"node", "host", "rank"}; nothing at all for nobody.
+void WriteOwner(JsonWriter& w, std::string_view key, const Owner& owner, const JobDescription& job);
+// nullptr: nobody.
+Owner ReadOwner(const boost::json::value* value, std::string& error);
+
+}  // namespace sonde

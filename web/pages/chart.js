@@ -1,0 +1,260 @@
+// One metric over time, with the phases and remarks of the step.
+
+import {color, css, element, plural, sum} from './dom.js';
+import {align, perHost, stack} from './lines.js';
+import {tagsText} from './metrics.js';
+import {clock, formatter, times} from './numbers.js';
+import {hideTip, showTip} from './tip.js';
+
+const HEIGHT = 170;
+
+export class Chart {
+  constructor(metric) {
+    this.metric = metric;
+    this.plot = element('div', {class: 'plot'}, element('p', {}, 'Loading'));
+    this.now = element('span');
+    this.legend = element('ul', {class: 'legend'});
+    this.figure = element('figure', {tabindex: '0', 'data-metric': metric.metric},
+        element('figcaption', {}, element('b', {title: `${metric.metric}\n${metric.help}`},
+                                          metric.metric), this.now),
+        this.plot, this.legend);
+    this.figure.addEventListener('keydown', (event) => this.onKey(event));
+    this.figure.addEventListener('blur', () => hideTip(this));
+    this.observer = new ResizeObserver(() => this.resize());
+    this.observer.observe(this.plot);
+  }
+
+  destroy() {
+    this.observer.disconnect();
+    if (this.chart) this.chart.destroy();
+    this.chart = null;
+  }
+
+  fail(text) {
+    if (this.chart) return;  // what is drawn stays; the page says what is wrong
+    this.plot.replaceChildren(element('p', {}, text));
+  }
+
+  resize() {
+    if (this.chart) this.chart.setSize({width: this.plot.clientWidth, height: this.height});
+  }
+
+  draw(data, byHost, moments) {
+    this.data = data;
+    this.moments = moments;
+    this.height = HEIGHT + moments.stripHeight();
+    this.plot.style.height = this.height + 'px';
+    this.format = formatter(data.metric, data.unit, data.rate);
+    const {axis, lines} = align(data);
+    if (axis.length === 0) {
+      this.destroyPlot();
+      this.plot.replaceChildren(element('p', {}, 'No samples'));
+      return;
+    }
+    this.kind = byHost ? 'lines' : lines.every((line) => line.tags.mode) ? 'stack'
+                : lines.length === 1 ? 'band' : 'lines';
+    this.lines = byHost ? perHost(lines) : this.kind === 'stack' ? stack(lines) : lines;
+    this.lines.forEach((line, i) => {
+      line.label = line.label || tagsText(line.tags) || (this.reduces() ? 'mean' : 'step');
+      line.color = color(i);
+    });
+    this.axis = axis;
+    this.render();
+    this.caption();
+  }
+
+  // Whether more than one node or task is behind a point.
+  reduces() {
+    return this.lines.some((line) => line.count && Math.max(...line.count) > 1);
+  }
+
+  destroyPlot() {
+    if (this.chart) this.chart.destroy();
+    this.chart = null;
+  }
+
+  columns() {
+    if (this.kind === 'band') {
+      const [line] = this.lines;
+      return [this.axis, line.max, line.min, line.value];
+    }
+    return [this.axis, ...this.lines.map((line) => line.top || line.value)];
+  }
+
+  render() {
+    const columns = this.columns();
+    const shape = this.height + this.kind + this.lines.map((line) => line.label).join('\n');
+    if (this.chart && this.shape === shape) {
+      this.chart.setData(columns);
+      return;
+    }
+    this.destroyPlot();
+    this.shape = shape;
+    this.plot.replaceChildren();
+    this.chart = new uPlot(this.options(), columns, this.plot);
+  }
+
+  options() {
+    const soft = css('--soft'), grid = css('--grid');
+    const axis = {stroke: soft, grid: {stroke: grid, width: 1}, ticks: {show: false},
+                  font: '11px system-ui, sans-serif'};
+    const values = (u, splits) => splits.map((value) => this.format(value));
+    const binary = Array.from({length: 60}, (_, i) => 2 ** i);
+    return {
+      width: this.plot.clientWidth || 360,
+      height: this.height,
+      padding: [8 + this.moments.stripHeight(), 26, 0, 0],
+      legend: {show: false},
+      cursor: {sync: {key: 'step'}, points: {size: 5}, drag: {x: false, y: false}},
+      scales: {y: {range: (u, low, high) => this.range(low, high)}},
+      axes: [
+        {...axis, size: 24, space: 70, values: (u, splits, i, space, step) => times(splits, step)},
+        {...axis, size: 76, space: 32, values, ...(this.data.unit === 'bytes' ? {incrs: binary} : {})},
+      ],
+      series: [{}, ...this.seriesOptions()],
+      bands: this.bands(),
+      hooks: {drawClear: [(u) => this.moments.drawPhases(u)],
+              draw: [(u) => this.drawGaps(u), (u) => this.moments.drawRemarks(u)],
+              setCursor: [(u) => this.onCursor(u)]},
+    };
+  }
+
+  range(low, high) {
+    if (low === null || high === null || !Number.isFinite(high)) return [0, 1];
+    if (low >= 0) return [0, high > 0 ? high * 1.08 : 1];
+    const room = (high - low || 1) * 0.08;
+    return [low - room, Math.max(high + room, 0)];
+  }
+
+  seriesOptions() {
+    const line = (stroke, more = {}) => ({stroke, width: 1.5, points: {show: false}, ...more});
+    if (this.kind === 'band') {
+      const edge = {width: 0.5};
+      return [line(this.lines[0].color + '80', edge), line(this.lines[0].color + '80', edge),
+              line(this.lines[0].color, {width: 2})];
+    }
+    return this.lines.map((one, i) => line(one.color, {
+      fill: this.kind === 'stack' && i === 0 ? one.color + '59' : undefined,
+      width: this.lines.length > 16 ? 1 : 1.5,
+    }));
+  }
+
+  bands() {
+    if (this.kind === 'band') return [{series: [1, 2], fill: this.lines[0].color + '33'}];
+    if (this.kind !== 'stack') return [];
+    return this.lines.slice(1).map((one, i) => ({series: [i + 2, i + 1], fill: one.color + '59'}));
+  }
+
+  // Whether fewer nodes than usual are in a point; `null` where there is none at all.
+  missing(i) {
+    return this.lines.some((line) => line.count && line.count[i] !== null &&
+                                     line.count[i] < Math.max(...line.count)) ||
+           this.lines.every((line) => line.value[i] === null);
+  }
+
+  // A strip along the bottom where samples are missing.
+  drawGaps(u) {
+    const {ctx, bbox} = u;
+    const half = this.data.interval / 2;
+    ctx.save();
+    ctx.fillStyle = css('--warn');
+    const height = 3 * devicePixelRatio;
+    this.axis.forEach((time, i) => {
+      if (!this.missing(i)) return;
+      const next = i + 1 < this.axis.length ? this.axis[i + 1] - half : time + half;
+      const left = Math.max(u.valToPos(time - half, 'x', true), bbox.left);
+      const right = Math.min(u.valToPos(next, 'x', true), bbox.left + bbox.width);
+      ctx.fillRect(Math.floor(left), bbox.top + bbox.height - height,
+                   Math.ceil(right) - Math.floor(left), height);
+    });
+    ctx.restore();
+  }
+
+  caption() {
+    const last = (line) => line.value.findLast((value) => value !== null);
+    const values = this.lines.map(last).filter((value) => value !== undefined);
+    const stacked = this.kind === 'stack';
+    const text = values.length === 0 ? '' : this.format(stacked ? sum(values) : values[0]);
+    this.now.textContent = stacked || this.lines.length === 1 ? text : '';
+    const items = this.lines.length > 12 ? [] : this.lines.map((line) => this.legendItem(line));
+    if (this.kind === 'band' && this.reduces()) items.push(element('li', {}, 'band: least to most'));
+    if (this.lines.length > 12) items.push(element('li', {}, plural(this.lines.length, 'line')));
+    if (this.axis.some((time, i) => this.missing(i))) {
+      items.push(element('li', {class: 'gap'}, 'samples missing'));
+    }
+    if (this.data.nodes_answered < this.data.nodes_expected) {
+      items.push(element('li', {class: 'gap'},
+          `${this.data.nodes_answered} of ${plural(this.data.nodes_expected, 'node')} answered`));
+    }
+    this.legend.replaceChildren(...items);
+    this.figure.setAttribute('aria-label', `${this.metric.metric}: ${this.metric.help} Now ` +
+        this.lines.slice(0, 8).map((line) => {
+          const value = last(line);
+          return `${line.label} ${value === undefined ? 'unknown' : this.format(value)}`;
+        }).join(', '));
+  }
+
+  legendItem(line) {
+    const mark = element('i');
+    mark.style.background = line.color;
+    return element('li', {}, mark, line.label);
+  }
+
+  onCursor(u) {
+    const i = u.cursor.idx;
+    const here = u.cursor.left >= 0 && (u.over.matches(':hover') || this.figure === document.activeElement);
+    if (!here || i === null || i === undefined) {
+      hideTip(this);
+      return;
+    }
+    const box = u.over.getBoundingClientRect();
+    showTip(this, this.tipContent(i, this.momentsAt(u)), box.left + u.cursor.left, box.top + Math.max(u.cursor.top, 0));
+  }
+
+  // What was told where the pointer is.
+  momentsAt(u) {
+    const time = u.posToVal(u.cursor.left, 'x');
+    return this.moments.at(time, Math.abs(u.posToVal(u.cursor.left + 4, 'x') - time));
+  }
+
+  tipContent(i, told) {
+    const owner = (line, which) => {
+      const host = line[which + '_host'] ? line[which + '_host'][i] : -1;
+      const rank = line[which + '_rank'] ? line[which + '_rank'][i] : -1;
+      if (host === null || host < 0) return '';
+      return ' ' + this.data.hosts[host] + (rank >= 0 ? ' task ' + rank : '');
+    };
+    const order = this.lines.filter((line) => line.value[i] !== null);
+    if (this.kind === 'lines') order.sort((a, b) => b.value[i] - a.value[i]);
+    if (this.kind === 'stack') order.reverse();
+    const rows = order.slice(0, 10).map((line) => {
+      const mark = element('i');
+      mark.style.background = line.color;
+      const cells = [element('td', {}, mark, line.label), element('td', {}, this.format(line.value[i]))];
+      if (line.min && line.count[i] > 1) {
+        cells.push(element('td', {}, `least ${this.format(line.min[i])}${owner(line, 'min')}`),
+                   element('td', {}, `most ${this.format(line.max[i])}${owner(line, 'max')}`));
+      }
+      return element('tr', {}, ...cells);
+    });
+    const counts = order.filter((line) => line.count).map((line) => line.count[i]);
+    const most = Math.max(...this.lines.map((line) => (line.count ? Math.max(...line.count) : 0)));
+    const note = rows.length === 0 ? 'no samples'
+        : Math.min(...counts) < most ? `from ${Math.min(...counts)} of ${most}` : '';
+    return element('div', {}, element('div', {}, clock(this.axis[i]),
+                                      note ? element('span', {class: 'gap'}, ' · ' + note) : ''),
+                   told.length ? element('ul', {}, ...told) : null,
+                   element('table', {}, element('tbody', {}, ...rows)));
+  }
+
+  onKey(event) {
+    const step = {ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity}[event.key];
+    if (event.key === 'Escape') hideTip();
+    if (step === undefined || !this.chart) return;
+    event.preventDefault();
+    const last = this.axis.length - 1;
+    const from = this.chart.cursor.idx ?? last;
+    const i = Math.min(Math.max(from + step, 0), last);
+    this.chart.setCursor({left: this.chart.valToPos(this.axis[i], 'x'), top: 10});
+  }
+}

@@ -1,0 +1,46 @@
+// The list of steps (#/), from /job/list.
+
+import {$, element, plural} from './dom.js';
+import {clock, figureValue, seconds} from './numbers.js';
+import {getJson} from './server.js';
+import {coverageOf, stateOf} from './states.js';
+
+const COLUMNS = [
+  ['Step', ''], ['State', 'state-cell'], ['Name', ''], ['User', ''], ['Nodes', 'number'],
+  ['Tasks', 'number'], ['Start', ''], ['Duration', 'number'], ['Coverage', 'number'],
+];
+const FIGURE = ['Figure of merit', ''];  // where a step has one
+
+function jobRow(job, columns) {
+  const end = job.end_time || Date.now() / 1000;
+  const cells = [
+    element('a', {href: '#/job/' + encodeURIComponent(job.jobid)}, job.jobid),
+    stateOf(job.state), job.name, job.user, String(job.nodes), String(job.size),
+    clock(job.start_time), seconds(Math.max(end - job.start_time, 0)),
+    coverageOf(job.samples, job.samples_expected),
+    job.figures.slice(0, 2).map((figure) => `${figure.name} ${figureValue(figure)}`).join(', '),
+  ];
+  const named = ['Nodes', 'Tasks', 'Coverage'];
+  return element('tr', {}, ...columns.map(([name, kind], i) => element('td', {
+    class: kind || undefined,
+    'data-name': named.includes(name) ? name : undefined,
+  }, cells[i])));
+}
+
+export async function showList(view) {
+  const jobs = await getJson('/job/list');
+  if (view.stale()) return;
+  $('crumb').textContent = plural(jobs.length, 'step');
+  document.title = 'Sonde';
+  if (jobs.length === 0) {
+    $('view').replaceChildren(element('div', {class: 'frame empty'}, 'No step yet. Start one with ',
+                                      element('code', {}, 'srun --telemetry-level=2 ./app')));
+  } else {
+    const columns = jobs.some((job) => job.figures.length) ? [...COLUMNS, FIGURE] : COLUMNS;
+    const head = columns.map(([name, kind]) => element('th', {scope: 'col', class: kind}, name));
+    $('view').replaceChildren(element('div', {class: 'frame'},
+        element('table', {class: 'jobs'}, element('thead', {}, element('tr', {}, ...head)),
+                element('tbody', {}, ...jobs.map((job) => jobRow(job, columns))))));
+  }
+  view.running = true;  // a new step may appear
+}
