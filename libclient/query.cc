@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <new>
@@ -18,6 +17,7 @@
 #include "libclient/ask_condition.h"
 #include "libclient/ask_connection.h"
 #include "libclient/ask_layout.h"
+#include "libclient/ask_question.h"
 #include "libclient/sonde_query.h"
 
 #define SONDE_EXPORT extern "C" __attribute__((visibility("default")))
@@ -29,9 +29,6 @@ constexpr int kRequestMs = 5000;          // for requests that have no timeout o
 constexpr size_t kMaxWaiting = 1u << 20;  // bytes of values that wait for sonde_query_poll()
 constexpr size_t kMaxGroups = 4096;       // of one watch
 constexpr int kMaxCalls = 1024;           // within one sonde_query_poll()
-constexpr uint8_t kOnWire = kRate | kRateCounter | kRateDrop | kExplicitTags;
-static_assert(SONDE_RATE == kRate && SONDE_RATE_COUNTER == kRateCounter &&
-              SONDE_RATE_DROP == kRateDrop && SONDE_EXPLICIT_TAGS == kExplicitTags);
 
 // What came and has not been dispatched yet.
 struct Waiting {
@@ -106,46 +103,6 @@ int Check(sonde_query_t* query) {
     return Fail(query, SONDE_INVALID, "this query was opened by the parent process; open another");
   }
   return SONDE_OK;
-}
-
-std::string_view TextOf(const char* text, const char* otherwise) {
-  return text == nullptr ? otherwise : text;
-}
-
-int64_t Now() {
-  timespec now = {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-
-void EncodeFilter(const char* type, std::string_view key, std::string_view value, bool group_by,
-                  Bytes& out) {
-  out.Text(TextOf(type, "literal_or"));
-  out.Text(key);
-  out.Text(value);
-  out.Fixed(static_cast<uint8_t>(group_by ? 1 : 0));
-}
-
-// kQuery and kSubscribe.
-void EncodeQuestion(const sonde_question_t& q, Bytes& out) {
-  const bool by_host = (q.flags & SONDE_BY_HOST) != 0, by_task = (q.flags & SONDE_BY_TASK) != 0;
-  out.Text(TextOf(q.metric, ""));
-  out.Text(TextOf(q.aggregator, "avg"));
-  out.Text(TextOf(q.downsample, ""));
-  out.Fixed(static_cast<uint8_t>(q.flags & kOnWire));
-  out.Varint(q.filter_count + (by_host ? 1 : 0) + (by_task ? 1 : 0));
-  for (size_t i = 0; i < q.filter_count; ++i) {
-    const sonde_filter_t& f = q.filters[i];
-    EncodeFilter(f.type, TextOf(f.key, ""), TextOf(f.value, ""), f.group_by != 0, out);
-  }
-  if (by_host) EncodeFilter("wildcard", "host", "*", true, out);
-  if (by_task) EncodeFilter("wildcard", "task", "*", true, out);
-  const int64_t now = Now();
-  const double last = q.last_seconds * 1e9;
-  int64_t start = q.start_ns;
-  if (last > 0) start = last < static_cast<double>(now) ? now - static_cast<int64_t>(last) : 0;
-  out.Signed(start);
-  out.Signed(last > 0 || q.end_ns == 0 ? now : q.end_ns);
 }
 
 // What a kFailed says, as the query's error.
@@ -420,7 +377,7 @@ SONDE_EXPORT int sonde_query_list(sonde_query_t* query, const char* metric, int 
   int code = Check(query);
   if (code != SONDE_OK) return code;
   Bytes body;
-  body.Text(TextOf(metric, ""));
+  body.Text(metric == nullptr ? "" : metric);
   AskMessage answer = {};
   code = Ask(query, AskKind::kList, query->next_id++, body, timeout_ms, AskKind::kListing, &answer);
   return code == SONDE_OK ? TakeAnswer(query, answer, &DecodeList, list) : code;

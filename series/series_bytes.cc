@@ -3,7 +3,7 @@
 namespace sonde {
 namespace {
 
-constexpr size_t kMaxUnitLength = 64;
+constexpr size_t kMaxUnitLength = kMaxNameLength;  // as an application may register it
 
 }  // namespace
 

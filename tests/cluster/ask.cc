@@ -1,8 +1,8 @@
 // ask.c in C++, by sonde_query.hpp: for test_query.py. Rank 0 of four; ask.c has set the values.
-#include "libclient/sonde_query.hpp"
-
 #include <cstdio>
 #include <fstream>
+
+#include "libclient/sonde_query.hpp"
 
 namespace {
 

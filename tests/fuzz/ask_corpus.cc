@@ -46,7 +46,9 @@ void SaveAnswers(const fs::path& folder) {
   web::Answer answer;
   answer.nodes_answered = answer.nodes_expected = 4;
   for (const char* host : {"n1", "n2"}) {
-    answer.results.push_back({"heat_residual", Tags{{"host", host}, {"job", "7.0"}}, {"task"},
+    answer.results.push_back({"heat_residual",
+                              Tags{{"host", host}, {"job", "7.0"}},
+                              {"task"},
                               {{kSecond, 1.5}, {2 * kSecond, 2.5}, {4 * kSecond, -1}}});
   }
   Save(folder, "answer", 4, head::EncodeAnswer(answer, false));
@@ -61,8 +63,9 @@ void SaveAnswers(const fs::path& folder) {
 
 void SaveConditions(const fs::path& folder) {
   Save(folder, "condition", 6, "heat_residual max > 10 for 3s");
-  Save(folder, "long_condition", 6,
-       "io_bytes_total{phase=read|write,device!=sda,fs=/s*} sum rate by host,task <= -2.5e3 for 1m");
+  Save(
+      folder, "long_condition", 6,
+      "io_bytes_total{phase=read|write,device!=sda,fs=/s*} sum rate by host,task <= -2.5e3 for 1m");
 }
 
 }  // namespace

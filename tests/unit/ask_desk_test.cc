@@ -225,7 +225,8 @@ TEST_F(Desk, AnotherUserIsRefused) {
   options_.uid = geteuid() + 1;
   Open();
   const Process process(options_.socket);
-  ExpectClosed(process);
+  process.Hello();
+  ExpectClosed(process);  // and no welcome
   EXPECT_EQ(desk_->connections(), 0u);
 }
 

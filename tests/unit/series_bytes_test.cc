@@ -100,6 +100,18 @@ TEST(QueryBytes, SeriesComeBackBitForBit) {
   }
 }
 
+// What libsonde takes must be what every peer and reader takes: a node whose schema is refused is
+// lost to the step.
+TEST(SchemaBytes, AUnitMayBeAsLongAsAnApplicationMayRegisterIt) {
+  Series series;
+  series.metric.name = "m";
+  series.metric.unit = std::string(kMaxNameLength, 'u');
+  const Schema::Ptr schema = Schema::Make({series});
+  const Result<Schema::Ptr> decoded = Schema::Decode(schema->encoded());
+  ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+  EXPECT_EQ((**decoded)[0].metric.unit, series.metric.unit);
+}
+
 TEST(QueryBytes, ACountOfPointsIsNotTrusted) {
   std::string bytes;
   EncodeSeriesData(

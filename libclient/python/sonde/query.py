@@ -24,11 +24,12 @@ import contextlib
 import ctypes
 import os
 import select
-import struct
 import sys
 import threading
 import traceback
 from typing import Any, Callable, Iterable, Iterator, NamedTuple, Optional, Union
+
+from . import _query_c as c
 
 __all__ = ["Event", "Metric", "News", "Point", "Query", "QueryError", "Series"]
 
@@ -95,114 +96,6 @@ class Event(NamedTuple):
     tags: dict[str, str]
 
 
-class _Tag(ctypes.Structure):
-    _fields_ = [("key", ctypes.c_char_p), ("value", ctypes.c_char_p)]
-
-
-class _MetricInfo(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("unit", ctypes.c_char_p),
-        ("help", ctypes.c_char_p),
-        ("type", ctypes.c_char_p),
-        ("level", ctypes.c_int),
-        ("tags", ctypes.POINTER(_Tag)),
-        ("tag_count", ctypes.c_size_t),
-    ]
-
-
-class _List(ctypes.Structure):
-    _fields_ = [("metrics", ctypes.POINTER(_MetricInfo)), ("metric_count", ctypes.c_size_t)]
-
-
-class _Filter(ctypes.Structure):
-    _fields_ = [
-        ("type", ctypes.c_char_p),
-        ("key", ctypes.c_char_p),
-        ("value", ctypes.c_char_p),
-        ("group_by", ctypes.c_int),
-    ]
-
-
-class _Question(ctypes.Structure):
-    _fields_ = [
-        ("metric", ctypes.c_char_p),
-        ("aggregator", ctypes.c_char_p),
-        ("downsample", ctypes.c_char_p),
-        ("filters", ctypes.POINTER(_Filter)),
-        ("filter_count", ctypes.c_size_t),
-        ("flags", ctypes.c_int),
-        ("last_seconds", ctypes.c_double),
-        ("start_ns", ctypes.c_int64),
-        ("end_ns", ctypes.c_int64),
-    ]
-
-
-class _Series(ctypes.Structure):
-    _fields_ = [
-        ("metric", ctypes.c_char_p),
-        ("tags", ctypes.POINTER(_Tag)),
-        ("tag_count", ctypes.c_size_t),
-        ("aggregated", ctypes.POINTER(ctypes.c_char_p)),
-        ("aggregated_count", ctypes.c_size_t),
-        ("points", ctypes.c_void_p),
-        ("point_count", ctypes.c_size_t),
-    ]
-
-
-class _Result(ctypes.Structure):
-    _fields_ = [
-        ("series", ctypes.POINTER(_Series)),
-        ("series_count", ctypes.c_size_t),
-        ("nodes_answered", ctypes.c_uint32),
-        ("nodes_expected", ctypes.c_uint32),
-        ("late", ctypes.c_int),
-        ("missed", ctypes.c_uint32),
-    ]
-
-
-class _Event(ctypes.Structure):
-    _fields_ = [
-        ("id", ctypes.c_uint64),
-        ("is_true", ctypes.c_int),
-        ("time_ns", ctypes.c_int64),
-        ("value", ctypes.c_double),
-        ("series", ctypes.POINTER(_Series)),
-    ]
-
-
-_POINT = struct.Struct("=qd")
-_PointsFn = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Result))
-_WatchFn = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Event))
-
-
-def _load() -> Any:
-    """libsonde.so.1: the one that the package's extension has loaded, else the system's."""
-    lib = ctypes.CDLL("libsonde.so.1")
-    handle, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
-    question, pointer = ctypes.POINTER(_Question), ctypes.POINTER
-    signatures = {
-        "sonde_strerror": (text, [number]),
-        "sonde_query_open": (handle, [number, pointer(number)]),
-        "sonde_query_close": (None, [handle]),
-        "sonde_query_fd": (number, [handle]),
-        "sonde_query_error": (text, [handle]),
-        "sonde_query_period": (ctypes.c_double, [handle]),
-        "sonde_query_list": (number, [handle, text, number, pointer(pointer(_List))]),
-        "sonde_list_free": (None, [pointer(_List)]),
-        "sonde_query_get": (number, [handle, question, number, pointer(pointer(_Result))]),
-        "sonde_result_free": (None, [pointer(_Result)]),
-        "sonde_query_subscribe": (ctypes.c_uint64, [handle, question, _PointsFn, handle]),
-        "sonde_query_cancel": (number, [handle, ctypes.c_uint64]),
-        "sonde_query_watch": (ctypes.c_uint64, [handle, text, number, _WatchFn, handle]),
-        "sonde_query_poll": (number, [handle, number]),
-    }
-    for name, (result, arguments) in signatures.items():
-        function = getattr(lib, name)
-        function.restype, function.argtypes = result, arguments
-    return lib
-
-
 def _text(raw: Optional[bytes]) -> str:
     return "" if raw is None else raw.decode("utf-8", "replace")
 
@@ -211,14 +104,14 @@ def _tags(one: Any) -> dict[str, str]:
     return {_text(one.tags[i].key): _text(one.tags[i].value) for i in range(one.tag_count)}
 
 
-def _series(one: _Series) -> Series:
-    raw = ctypes.string_at(one.points, one.point_count * _POINT.size) if one.point_count else b""
-    points = [Point(time * 1e-9, value) for time, value in _POINT.iter_unpack(raw)]
+def _series(one: c.Series) -> Series:
+    raw = ctypes.string_at(one.points, one.point_count * c.POINT.size) if one.point_count else b""
+    points = [Point(time * 1e-9, value) for time, value in c.POINT.iter_unpack(raw)]
     aggregated = tuple(_text(one.aggregated[i]) for i in range(one.aggregated_count))
     return Series(_text(one.metric), _tags(one), aggregated, points)
 
 
-def _all_series(result: _Result) -> list[Series]:
+def _all_series(result: c.Result) -> list[Series]:
     return [_series(result.series[i]) for i in range(result.series_count)]
 
 
@@ -245,7 +138,7 @@ class Query:
         self._thread: Optional[threading.Thread] = None
         self._wake: Optional[tuple[int, int]] = None
         self._handle: Any = None
-        self._lib = _load()
+        self._lib = c.load()
         code = ctypes.c_int(OFF)
         self._handle = self._lib.sonde_query_open(_milliseconds(timeout), ctypes.byref(code))
         self.code = code.value
@@ -282,7 +175,7 @@ class Query:
 
     def metrics(self, name: str = "", timeout: float = 5.0) -> list[Metric]:
         """What is measured in the step so far: one metric, or all; each for all nodes and tasks."""
-        found = ctypes.POINTER(_List)()
+        found = ctypes.POINTER(c.List)()
         with self._locked():
             if not self:
                 return []
@@ -324,7 +217,7 @@ class Query:
         OpenTSDB has them. rate: change per second; "counter" or "drop" where a counter may start
         again. downsample: such as "10s-avg"; else there is a value for each tick.
         """
-        result = ctypes.POINTER(_Result)()
+        result = ctypes.POINTER(c.Result)()
         question = _ask(
             metric, aggregator, downsample, rate, tags, filters, by, explicit_tags, last, start, end
         )
@@ -365,7 +258,7 @@ class Query:
                 News(_all_series(r), bool(r.late), r.missed, r.nodes_answered, r.nodes_expected),
             )
 
-        kept = _PointsFn(news)
+        kept = c.PointsFn(news)
         with self._locked():
             if not self:
                 return 0
@@ -388,7 +281,7 @@ class Query:
                 Event(e.id, bool(e.is_true), e.time_ns * 1e-9, e.value, _text(one.metric), _tags(one)),
             )
 
-        kept = _WatchFn(tell)
+        kept = c.WatchFn(tell)
         with self._locked():
             if not self:
                 return 0
@@ -520,16 +413,16 @@ def _ask(
     last: Optional[float] = None,
     start: Optional[float] = None,
     end: Optional[float] = None,
-) -> _Question:
+) -> c.Question:
     rates = {False: 0, True: _RATE, "counter": _RATE | _RATE_COUNTER, "drop": _RATE | _RATE_DROP}
     if rate not in rates:
         raise ValueError('rate: expected True, False, "counter" or "drop"')
     all_filters = list(_filters(tags or {}, filters, (by,) if isinstance(by, str) else by))
-    question = _Question(
+    question = c.Question(
         metric=metric.encode(),
         aggregator=aggregator.encode(),
         downsample=downsample.encode() or None,
-        filters=(_Filter * len(all_filters))(*all_filters),
+        filters=(c.Filter * len(all_filters))(*all_filters),
         filter_count=len(all_filters),
         flags=rates[rate] | (_EXPLICIT_TAGS if explicit_tags else 0),
         last_seconds=0 if last is None else last,
@@ -541,10 +434,10 @@ def _ask(
 
 def _filters(
     tags: dict[str, str], filters: Iterable[tuple[str, str, str]], by: Iterable[str]
-) -> Iterator[_Filter]:
+) -> Iterator[c.Filter]:
     for key, value in tags.items():
-        yield _Filter(b"literal_or", key.encode(), value.encode(), 0)
+        yield c.Filter(b"literal_or", key.encode(), value.encode(), 0)
     for type, key, pattern in filters:
-        yield _Filter(type.encode(), key.encode(), pattern.encode(), 0)
+        yield c.Filter(type.encode(), key.encode(), pattern.encode(), 0)
     for key in by:
-        yield _Filter(b"wildcard", key.encode(), b"*", 1)
+        yield c.Filter(b"wildcard", key.encode(), b"*", 1)

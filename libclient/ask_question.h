@@ -1,0 +1,14 @@
+// A question of a program as the body of a request, see kQuery in ask_layout.h.
+//
+// Thread safety: a function without state.
+#pragma once
+
+#include "libclient/ask_bytes.h"
+#include "libclient/sonde_query.h"
+
+namespace sonde::client {
+
+// For kQuery and kSubscribe. "The last seconds" end now.
+void EncodeQuestion(const sonde_question_t& question, Bytes& out);
+
+}  // namespace sonde::client
