@@ -33,8 +33,8 @@ enum class Type : uint8_t {
   kNote = 14,        // node -> head: something a reader of the profile must know
   kBye = 15,         // node -> head: done, and how its tasks ended
   kByeAck = 16,
-  kJoin = 18,      // head -> node: scrape this exporter, [http://]HOST:PORT[/path]
   kCounters = 17,  // head -> node: one byte, 1: leave the processor's counters to others, 0: count
+  kJoin = 18,      // head -> node: scrape this exporter, [http://]HOST:PORT[/path]
 
   // Data, on a node's way up: the link to its parent, or the control connection.
   kSchema = 20,    // the series of the frames that follow, packed

@@ -144,7 +144,7 @@ TEST(Moments, WhatIsNotFitToBeSentStaysBehind) {
   NamedSketch gauge = Histogram("g", 1);
   gauge.series.metric.type = MetricType::kGauge;
   NamedSketch unit = Histogram("u", 1);
-  unit.series.metric.unit = std::string(65, 'x');  // more than a schema may have
+  unit.series.metric.unit = std::string(129, 'x');  // more than a schema may have
   const Moments merged =
       Merged({{{Remark("", 1), Remark("a\nb", 1), Remark(std::string(513, 'x'), 1),
                 Remark("\xff", 1), Remark("before 1970", -1), figure,
