@@ -100,7 +100,7 @@ void Joined::MarkMissing() {
   }
 }
 
-Result<Series> Joined::ToSeries(Meaning meaning) const {
+Result<Series> Joined::ToSeries(const Meaning& meaning) const {
   Series series;
   series.metric.name = (IsOwnName(meaning.name) ? "exported_" : "") + std::string(meaning.name);
   SONDE_RETURN_IF_ERROR(CheckMetricName(series.metric.name));
@@ -110,7 +110,7 @@ Result<Series> Joined::ToSeries(Meaning meaning) const {
   if (!names::IsPlainText(series.metric.help)) series.metric.help.clear();  // cut within a letter
   series.metric.level = static_cast<uint8_t>(options_.level);
   series.tags.Set("instance", options_.instance);
-  for (auto& [key, value] : meaning.labels) {
+  for (const auto& [key, value] : meaning.labels) {
     if (value.empty()) continue;  // to Prometheus the same as no label
     const std::string tag = IsTaken(key) ? "exported_" + key : key;
     if (series.tags.Find(tag) != nullptr) {
@@ -137,9 +137,9 @@ Joined::Entry Joined::Enlist(const Exposition& exposition, const Sample& sample)
   if (series() >= options_.max_series) {
     return leave_out(fmt::format("more than {} series", options_.max_series));
   }
-  Result<Meaning> meaning = exposition.Explain(sample);
+  const Result<Meaning> meaning = exposition.Explain(sample);
   if (!meaning.ok()) return leave_out(meaning.status().message());
-  const Result<Series> series = ToSeries(std::move(meaning).value());
+  const Result<Series> series = ToSeries(*meaning);
   if (!series.ok()) return leave_out(series.status().message());
   entry.type = series->metric.type;
   entry.handle = sink_.Register(*series);

@@ -66,7 +66,7 @@ class Joined {
     uint64_t scrape = 0;  // in which it was last seen
   };
 
-  Result<Series> ToSeries(Meaning meaning) const;
+  Result<Series> ToSeries(const Meaning& meaning) const;
   Entry Enlist(const Exposition& exposition, const Sample& sample);
   void Put(Entry& entry, double value);
   void MarkMissing();

@@ -55,6 +55,7 @@ Status Joiner::Spawn(const std::string& url) {
   }
   const auto pointers = [](std::vector<std::string>& texts) {
     std::vector<char*> out;
+    out.reserve(texts.size() + 1);
     for (std::string& text : texts) out.push_back(text.data());
     out.push_back(nullptr);
     return out;
