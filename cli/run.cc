@@ -207,7 +207,8 @@ void SendTask(spank::Lifeline& lifeline, pid_t pid, int level) {
                                 });
     }
     if (events.ok() && !events->task.empty()) {
-      opened = spank::OpenEvents(pid, events->task, spank::PerfEventParanoid());
+      opened = spank::OpenEvents(pid, events->task, spank::PerfEventParanoid(),
+                                 spank::SyscallsTracepoint(geteuid() == 0));
       message.Add(key::kPerf, opened.results);
       for (const auto& fd : opened.fds) fds.push_back(fd.get());
     }

@@ -72,6 +72,10 @@ inline constexpr char kReport = 'R';
 // One perf event as the daemon asks for it and the plugin opens it. The plugin accepts only types
 // that count the task itself (hardware, software, cache, raw) and sets every other field of
 // perf_event_attr on its own: the daemon runs as the user and must not gain by asking root.
+//
+// Of tracepoints there is one, entries into system calls: PERF_TYPE_TRACEPOINT with kSyscalls, in
+// whose place the plugin puts the kernel's number for it, which only root can read.
+inline constexpr uint64_t kSyscalls = 0x73797363616c6c73;
 struct PerfEvent {
   uint32_t type;
   uint32_t leader;  // 1: starts a group; 0: belongs to the group before

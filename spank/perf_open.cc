@@ -45,6 +45,8 @@ perf_event_attr Attributes(const PerfEvent& event, int paranoid) {
   attr.inherit = 1;
   attr.read_format =
       PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+  // System calls are made by the task, wherever the kernel counts them.
+  if (event.type == PERF_TYPE_TRACEPOINT) return attr;
   // Software events such as context switches happen in the kernel and are shown to their owner in
   // /proc anyway.
   if (paranoid >= 2 && event.type != PERF_TYPE_SOFTWARE) {
@@ -55,9 +57,13 @@ perf_event_attr Attributes(const PerfEvent& event, int paranoid) {
 }
 
 // The descriptor, or -errno.
-int Open(pid_t pid, const PerfEvent& event, int group, int paranoid) {
-  if (!CountsTheTaskItself(event)) return -EACCES;
+int Open(pid_t pid, const PerfEvent& event, int group, int paranoid, int64_t syscalls) {
+  const bool counts_syscalls =
+      event.type == PERF_TYPE_TRACEPOINT && event.config == launch::kSyscalls;
+  if (!counts_syscalls && !CountsTheTaskItself(event)) return -EACCES;
+  if (counts_syscalls && syscalls < 0) return static_cast<int>(syscalls);
   perf_event_attr attr = Attributes(event, paranoid);
+  if (counts_syscalls) attr.config = static_cast<uint64_t>(syscalls);
   for (;;) {
     const long fd = ::syscall(SYS_perf_event_open, &attr, pid, -1, group, PERF_FLAG_FD_CLOEXEC);
     if (fd >= 0) return static_cast<int>(fd);
@@ -100,12 +106,28 @@ int PerfEventParanoid() {
   return value;
 }
 
-TaskEvents OpenEvents(pid_t pid, std::span<const PerfEvent> events, int paranoid) {
+int64_t SyscallsTracepoint(bool may, const std::string& kernel) {
+  if (!may) return -EPERM;
+  for (const char* tracing : {"/tracing", "/debug/tracing"}) {
+    const Result<std::string> text =
+        ReadFile(kernel + tracing + "/events/raw_syscalls/sys_enter/id");
+    int64_t id = 0;
+    if (text.ok() &&
+        std::from_chars(text->data(), text->data() + text->size(), id).ec == std::errc() &&
+        id > 0) {
+      return id;
+    }
+  }
+  return -ENOENT;
+}
+
+TaskEvents OpenEvents(pid_t pid, std::span<const PerfEvent> events, int paranoid,
+                      int64_t syscalls) {
   TaskEvents opened;
   int leader = -1;
   for (const PerfEvent& event : events) {
     if (event.leader != 0) leader = -1;
-    const int fd = Open(pid, event, leader, paranoid);
+    const int fd = Open(pid, event, leader, paranoid, syscalls);
     if (fd >= 0) {
       opened.fds.emplace_back(fd);
       if (leader < 0) leader = fd;

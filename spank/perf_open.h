@@ -10,6 +10,8 @@
 
 #include <sys/types.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,8 +38,15 @@ Result<AskedEvents> ParseEvents(std::string_view packet);
 // /proc/sys/kernel/perf_event_paranoid; 2, the kernel's own default, if it cannot be read.
 int PerfEventParanoid();
 
+// The kernel's number for entries into system calls, or -errno: EPERM if the step may not count
+// them, ENOENT where there is no tracing. While one process has them counted, every system call of
+// every process of the machine takes longer, by some 30 ns; so only a step that has its node to
+// itself may. `kernel`: /sys/kernel, or a test's.
+int64_t SyscallsTracepoint(bool may, const std::string& kernel = "/sys/kernel");
+
 // Opens the events on a task that has not called exec yet: they start counting there and follow
-// its threads and children.
-TaskEvents OpenEvents(pid_t pid, std::span<const launch::PerfEvent> events, int paranoid);
+// its threads and children. `syscalls` as SyscallsTracepoint gives it.
+TaskEvents OpenEvents(pid_t pid, std::span<const launch::PerfEvent> events, int paranoid,
+                      int64_t syscalls = -EPERM);
 
 }  // namespace sonde::spank

@@ -54,6 +54,7 @@ struct Context {
   bool waited_for_events = false;
   AskedEvents events;
   int paranoid = 2;
+  int64_t syscalls = -EPERM;  // as SyscallsTracepoint gives it
   bool drop_noted = false;
 };
 

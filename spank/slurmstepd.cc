@@ -179,7 +179,7 @@ void HideOuterDaemon(spank_t spank, const Context& context) {
 }
 
 // Waits once for the daemon's list of events; later tasks take it if it has come meanwhile.
-void TakeEvents(Context& context) {
+void TakeEvents(spank_t spank, Context& context) {
   if (!context.events.task.empty() || context.options.level < 3) return;
   const Deadline deadline(context.waited_for_events ? std::chrono::milliseconds(0) : kEventsWait);
   context.waited_for_events = true;
@@ -190,6 +190,8 @@ void TakeEvents(Context& context) {
     if (events.ok()) {
       context.events = std::move(*events);
       context.paranoid = PerfEventParanoid();
+      context.syscalls =
+          SyscallsTracepoint(MayCountMachine(context.config.machine_counters, IsAlone(spank)));
     } else {
       slurm_error("sonde: %s; no counters", std::string(events.status().message()).c_str());
     }
@@ -277,10 +279,11 @@ void StepdTaskPostFork(spank_t spank, Context& context) {
   message.Add(key::kRank, *rank);
   message.Add(key::kLocal, Item<int>(spank, S_TASK_ID).value_or(0));
   message.Add(key::kPid, *pid);
-  TakeEvents(context);
+  TakeEvents(spank, context);
   SendMachineEvents(spank, context);
   if (context.events.task.empty()) return SendOrNote(context, message);
-  const TaskEvents opened = OpenEvents(*pid, context.events.task, context.paranoid);
+  const TaskEvents opened =
+      OpenEvents(*pid, context.events.task, context.paranoid, context.syscalls);
   message.Add(key::kPerf, opened.results);
   std::vector<int> fds;
   for (const UniqueFd& fd : opened.fds) fds.push_back(fd.get());

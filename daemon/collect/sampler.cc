@@ -60,8 +60,8 @@ Sampler::Sampler(const Options& options)
   AddSource(std::move(power));
   AddSource(std::move(machine));
   AddSource(std::move(share));
-  auto perf =
-      std::make_unique<PerfSource>(EventChoice{options.events, options.event_sets, options.roots});
+  auto perf = std::make_unique<PerfSource>(
+      EventChoice{options.events, options.event_sets, options.roots, level >= 4});
   perf_ = perf.get();
   handover_ = std::make_unique<Handover>(roots, *tasks_, *perf_);
   AddSource(std::move(perf));

@@ -10,6 +10,7 @@ Ordinary users are USER and OTHER_USER. Nothing here sleeps for a guessed time: 
 with cluster.wait_for().
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -93,6 +94,18 @@ class Cluster:
         self.facts = json.loads((self.dir / "etc" / "cluster.json").read_text())
         self.nodes = list(self.facts["nodes"])
         self.started = time.time()
+
+    @contextlib.contextmanager
+    def plugstack_argument(self, argument):
+        """Steps that start meanwhile have one more argument of the plugin's: srun and slurmstepd read
+        the file anew for every step."""
+        file = self.dir / "etc" / "plugstack.conf"
+        before = file.read_text()
+        file.write_text(before.replace(" sonded=", f" {argument} sonded=", 1))
+        try:
+            yield
+        finally:
+            file.write_text(before)
 
     # --- Commands
 

@@ -138,3 +138,64 @@ def test_a_step_that_counts_nothing_has_nothing_to_pause(cluster):
     assert f"step {step.id} counts no events: it runs at level 2" in done.stderr
     cluster.run(["scancel", f"{step.job}"], user=USER)
     step.wait()
+
+
+SYSCALLS = r"""
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+enum { kCalls = 200000 };
+static void* Call(void* unused) {
+  for (int i = 0; i < kCalls; ++i) syscall(SYS_getppid);
+  return unused;
+}
+int main(void) {
+  pthread_t thread;
+  Call(NULL);
+  if (pthread_create(&thread, NULL, Call, NULL) != 0) return 1;
+  pthread_join(thread, NULL);
+  if (fork() == 0) {
+    Call(NULL);
+    _exit(0);
+  }
+  wait(NULL);
+  return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def calling(cluster):
+    source = cluster.dir / "calling.c"
+    source.write_text(SYSCALLS)
+    program = cluster.dir / "calling"
+    subprocess.run(["cc", "-O1", "-pthread", "-o", program, source], check=True)
+    return program
+
+
+def counted_syscalls(cluster, plugstack_argument, program):
+    """The count, or None and the notes that say why there is none."""
+    with cluster.plugstack_argument(plugstack_argument):
+        step = Step(cluster, ["srun", "--telemetry-level=4", "--telemetry-period=100ms",
+                              "--telemetry-mpi=no", "--telemetry-io=no", program])
+        assert step.wait()[0] == 0
+    profile = step.profile()["profile"]
+    for entry in profile["footprint"]:
+        if entry["metric"] == "task_perf_syscalls_total":
+            return entry["last"], profile["job"]["notes"]
+    return None, profile["job"]["notes"]
+
+
+def test_system_calls_are_counted_for_a_step_that_may_slow_down_its_node(cluster, calling):
+    count, notes = counted_syscalls(cluster, "machine_counters=always", calling)
+    if count is None and any("no tracing" in note for note in notes):
+        pytest.skip("the kernel's tracing is not mounted here")
+    # The loader's and the library's own are some hundred.
+    assert 600_000 <= count <= 601_000
+
+
+def test_system_calls_are_not_counted_where_others_would_pay(cluster, calling):
+    count, notes = counted_syscalls(cluster, "machine_counters=never", calling)
+    assert count is None
+    assert any("slows down all of a node" in note for note in notes)

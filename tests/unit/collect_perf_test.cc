@@ -60,6 +60,30 @@ class Perf {
   PerfSource source;
 };
 
+TEST(PerfEvents, SystemCallsArePartOfTheDefaultWhereAskedFor) {
+  const Tree tree;
+  tree.Write("proc/cpuinfo", "vendor_id : Unheard\ncpu family : 1\nmodel : 1\n");
+  const auto count = [&](const std::string& list, bool syscalls) {
+    const PerfSource source({list, "", tree.roots(), syscalls});
+    const auto events = source.events();
+    return std::count_if(events.begin(), events.end(), [](const launch::PerfEvent& e) {
+      return e.type == PERF_TYPE_TRACEPOINT && e.config == launch::kSyscalls && e.leader == 1;
+    });
+  };
+  EXPECT_EQ(count("", false), 0);
+  EXPECT_EQ(count("", true), 1);
+  EXPECT_EQ(count("page-faults", true), 0);
+  EXPECT_EQ(count("syscalls", false), 1);
+}
+
+TEST(PerfEvents, SystemCallsSayWhyTheyAreNotCounted) {
+  Perf perf("syscalls");
+  const int opened[] = {-EPERM};
+  perf->AddTask(0, opened);
+  EXPECT_THAT(perf->TakeNotes(),
+              testing::ElementsAre(testing::HasSubstr("slows down all of a node")));
+}
+
 TEST(PerfEvents, TheDefaultIsSoftwareAndThenTheProcessorsGroups) {
   Perf perf("");
   std::string kinds;

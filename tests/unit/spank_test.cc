@@ -496,6 +496,23 @@ TEST(PerfEvents, WhatWouldCountOthersIsRefused) {
   for (const char c : opened.results) EXPECT_THAT(std::string("13,"), HasSubstr(std::string(1, c)));
 }
 
+TEST(PerfEvents, SystemCallsAreForStepsAlone) {
+  std::string kernel = testing::TempDir() + "sonde-kernel-XXXXXX";
+  ASSERT_NE(::mkdtemp(kernel.data()), nullptr);
+  EXPECT_EQ(SyscallsTracepoint(false, kernel), -EPERM);
+  EXPECT_EQ(SyscallsTracepoint(true, kernel), -ENOENT);
+  const std::string folder = kernel + "/debug/tracing/events/raw_syscalls/sys_enter";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/id") << "no number\n";
+  EXPECT_EQ(SyscallsTracepoint(true, kernel), -ENOENT);
+  std::ofstream(folder + "/id") << "443\n";
+  EXPECT_EQ(SyscallsTracepoint(true, kernel), 443);
+  std::filesystem::remove_all(kernel);
+  const launch::PerfEvent events[] = {{PERF_TYPE_TRACEPOINT, 1, launch::kSyscalls, 0, 0}};
+  EXPECT_EQ(OpenEvents(::getpid(), events, 2).results, "1") << "not allowed: EPERM";
+  EXPECT_EQ(OpenEvents(::getpid(), events, 2, -ENOENT).results, "2");
+}
+
 // A child that waits for us, then execs: as a task of slurmstepd's does.
 TEST(PerfEvents, CountFromExecOnInOneGroup) {
   int go[2];

@@ -22,6 +22,7 @@ namespace {
 // asked for, of which the kernel's watchdog may hold one.
 constexpr size_t kMaxChosenGroup = 3;
 constexpr size_t kMaxEventName = 96;
+constexpr std::string_view kSyscalls = "syscalls";
 constexpr std::string_view kHint = "`sonde events` lists those of a machine";
 
 bool CountsTask(uint32_t type) {
@@ -66,8 +67,10 @@ class Planner {
       for (const EventSet* set : {&software_, &set_}) {
         for (const EventSet::Group& group : set->groups) AddGroup(group);
       }
+      if (choice_.syscalls) AddSyscalls();
       return;
     }
+    if (item == kSyscalls) return AddSyscalls();
     std::string name(item);
     std::replace(name.begin(), name.end(), '-', '_');  // as the kernel's names have it
     for (const EventSet* set : {&software_, &set_}) {
@@ -79,6 +82,14 @@ class Planner {
       }
     }
     AddChosen(std::string(item));
+  }
+
+  // Not libpfm4's: the launcher has the kernel's number for it.
+  void AddSyscalls() {
+    perf_event_attr attr = {};
+    attr.type = PERF_TYPE_TRACEPOINT;
+    attr.config = launch::kSyscalls;
+    Add(std::string(kSyscalls), std::string(kSyscalls), attr, std::string(kSyscalls));
   }
 
   void AddGroup(const EventSet::Group& group) {
@@ -207,7 +218,9 @@ class Planner {
 
 }  // namespace
 
-bool PlannedEvent::IsSoftware() const { return request.type == PERF_TYPE_SOFTWARE; }
+bool PlannedEvent::IsSoftware() const {
+  return request.type == PERF_TYPE_SOFTWARE || request.type == PERF_TYPE_TRACEPOINT;
+}
 
 EventPlan PlanEvents(const EventChoice& choice, std::vector<std::string>& notes) {
   return Planner(choice, notes).Run();

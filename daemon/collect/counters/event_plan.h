@@ -48,6 +48,7 @@ struct EventChoice {
   std::string list;
   std::string site_sets;  // directory of the site's own event sets; "": none
   Roots roots = {};
+  bool syscalls = false;  // part of the default
 };
 
 // What cannot be counted is told of in `notes`; the rest is planned.

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <map>
 
 #include "daemon/collect/counters/probe.h"
@@ -15,6 +17,19 @@
 
 namespace sonde::collect {
 namespace {
+
+std::string WhyNoSyscalls(int error) {
+  switch (error) {
+    case EPERM:
+      return "counting them slows down all of a node, so only root may, for a step that has its "
+             "node "
+             "to itself (plugstack.conf: machine_counters)";
+    case ENOENT:
+      return "the kernel offers no tracing";
+    default:
+      return std::strerror(error);
+  }
+}
 
 double Seconds(Nanos time) { return static_cast<double>(time) / static_cast<double>(kSecond); }
 
@@ -105,7 +120,10 @@ void PerfSource::NoteFailures(std::span<const int> descriptors) {
   for (size_t i = 0; i < descriptors.size(); ++i) {
     if (descriptors[i] >= 0 || told_[i]) continue;
     told_[i] = true;
-    failures[WhyNotCounted(-descriptors[i])].push_back(plan_.events[i].name);
+    const bool syscalls = requests_[i].type == PERF_TYPE_TRACEPOINT;
+    const std::string why =
+        syscalls ? WhyNoSyscalls(-descriptors[i]) : WhyNotCounted(-descriptors[i]);
+    failures[why].push_back(plan_.events[i].name);
   }
   for (const auto& [reason, events] : failures) {
     notes_.push_back(fmt::format(

@@ -23,6 +23,8 @@ constexpr EventWord kEvents[] = {
     {"context_switches", Count("task_perf_context_switches_total", "Context switches.")},
     {"cpu_migrations",
      Count("task_perf_cpu_migrations_total", "Moves from one processor to another.")},
+    {"syscalls", Count("task_perf_syscalls_total",
+                       "System calls; at level 4, of steps that have their nodes to themselves.")},
     {"cycles", Count("task_perf_cycles_total", "Processor cycles, at the frequency it ran with.")},
     {"instructions", Count("task_perf_instructions_total", "Instructions completed.")},
     {"reference_cycles", Count("task_perf_reference_cycles_total",
