@@ -411,9 +411,10 @@ contains
     type(c_ptr), intent(in) :: text
     character(len=:), allocatable :: converted
     character(kind=c_char), pointer :: bytes(:)
-    integer :: i
+    integer :: i, error
     call c_f_pointer(text, bytes, [c_strlen(text)])
-    allocate(character(len=size(bytes)) :: converted)
+    allocate(character(len=size(bytes)) :: converted, stat=error)
+    if (error /= 0) return
     do i = 1, size(bytes)
       converted(i:i) = bytes(i)
     end do
@@ -437,16 +438,20 @@ contains
   end function
 
   ! The tags as C has them, pointing into `texts`. One more than are allowed is enough for libsonde
-  ! to refuse them all.
+  ! to refuse them all; so it does for want of memory.
   subroutine convert_tags(tags, texts, raw, count)
     type(sonde_tag_t), intent(in), optional :: tags(:)
     character(len=:), allocatable, target, intent(out) :: texts
     type(c_tag), intent(out) :: raw(:)
     integer(c_size_t), intent(out) :: count
-    integer :: i, at
+    integer :: i, at, error
     count = 0
     if (present(tags)) count = min(size(tags), size(raw))
-    allocate(character(len=2 * (TEXT + 1) * int(count)) :: texts)
+    allocate(character(len=2 * (TEXT + 1) * int(count)) :: texts, stat=error)
+    if (error /= 0) then
+      count = size(raw)
+      return
+    end if
     at = 1
     do i = 1, int(count)
       call put(tags(i)%key, raw(i)%key)
