@@ -73,6 +73,7 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       record_(Describe(launch)),
       expected_nodes_(launch.job.expected_nodes),
       coverage_(record_.Description().start, launch.job.period),
+      placement_(config.fanout, expected_nodes_),
       queries_(loop),
       merger_(0, [this](const tree::Frame& row, bool late) { OnRow(row, late); }),
       children_(
@@ -163,6 +164,7 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   Send(*control, Type::kWelcome, Encode(tree::Welcome{index, config_.fanout}));
   if (counters_paused_) Send(*control, Type::kCounters, "\1");
   nodes_.emplace_back().control = std::move(control);
+  placement_.Add(who.switches);
   return index;
 }
 
@@ -172,6 +174,7 @@ void Head::CountExpected(const tree::Registration& who) {
   uint32_t sum = 0;
   for (const auto& [job, nodes] : components_) sum += nodes;
   expected_nodes_ = std::max(expected_nodes_, sum);
+  placement_.Expect(expected_nodes_);
   record_.Update([&](JobDescription& j) { j.expected_nodes = expected_nodes_; });
   if (describe_timer_ != 0 || state_ != State::kRunning) return;
   describe_timer_ = loop_.After(kSecond, [this] {
@@ -282,14 +285,8 @@ void Head::AddNodeNote(uint32_t index, std::string_view text) {
 
 // --- The tree's shape ---
 
-// The first `fanout` nodes are the head's children; node i has the children (i + 1) * fanout and
-// on. A parent always came before its children.
-uint32_t Head::ParentOf(uint32_t index) const {
-  return index < config_.fanout ? tree::kHeadIndex : index / config_.fanout - 1;
-}
-
 void Head::OnWantParent(uint32_t index) {
-  const uint32_t parent = ParentOf(index);
+  const uint32_t parent = placement_.Parent(index);
   if (parent == tree::kHeadIndex) {
     tree::FabricOptions options;
     options.provider = config_.provider;

@@ -30,6 +30,7 @@
 #include "daemon/tree/children.h"
 #include "daemon/tree/lazy_fabric.h"
 #include "daemon/tree/listener.h"
+#include "daemon/tree/placement.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
 #include "web/server.h"
@@ -84,7 +85,6 @@ class Head {
   void CountExpected(const tree::Registration& who);
 
   // The tree's shape.
-  uint32_t ParentOf(uint32_t index) const;
   void OnWantParent(uint32_t index);
   void OnListening(uint32_t index, std::string_view payload);
   void SendParent(uint32_t child, uint32_t parent, const std::string& address);
@@ -122,6 +122,7 @@ class Head {
   CoverageCount coverage_;
   std::unique_ptr<ArchiveWriter> archive_;
   std::vector<NodeState> nodes_;
+  tree::Placement placement_;                              // of the same nodes
   std::set<std::pair<std::string, uint32_t>> registered_;  // component and its node
   std::unordered_map<std::string, uint32_t> components_;   // job id -> nodes of that component
   tree::QueryFanout queries_;

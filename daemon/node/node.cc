@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "daemon/own_cost.h"
+#include "daemon/tree/placement.h"
 
 namespace sonde::node {
 
@@ -67,6 +68,7 @@ tree::Registration Node::registration() const {
           .nodes = launch_.job.expected_nodes,
           .tasks = launch_.tasks_here,
           .host = launch_.host,
+          .switches = tree::SwitchesOf(launch_.topology, launch_.topology_pattern),
           .index = index_};
 }
 
