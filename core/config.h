@@ -28,9 +28,11 @@ struct Config {
   std::string report = "full";
 
   // Tree.
-  uint32_t fanout = 16;          // 2 to 256
-  std::string provider = "tcp";  // libfabric provider of links; "none": sockets only
-  std::string interface;         // "" : the one that reaches the head
+  uint32_t fanout = 16;  // 2 to 256
+  // libfabric providers of the links between nodes, the preferred first, separated by commas;
+  // "auto": what the machine has, the fastest first; "none": sockets only.
+  std::string provider = "tcp";
+  std::string interface;         // an address, "ib0", "cxi0"; "": the one that reaches the head
   Nanos fabric_after = kSecond;  // shorter steps never load the fabric
   std::string port_range;        // "60000-60100": for the rendezvous; "": SrunPortRange
 

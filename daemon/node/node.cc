@@ -371,7 +371,8 @@ void Node::OnAnswer(std::string_view payload) {
 void Node::WithFabric(const std::function<void(tree::Fabric&)>& then) {
   tree::FabricOptions options;
   options.provider = config_.provider;
-  options.local_address = config_.interface.empty() ? local_host_ : config_.interface;
+  options.interface = config_.interface;
+  options.local_address = local_host_;
   options.max_links = config_.fanout + 8;
   fabric_.With(options, [this, then](const Result<tree::Fabric*>& fabric) {
     if (state_ != State::kRunning || control_ == nullptr) return;
@@ -386,6 +387,10 @@ void Node::OnParent(std::string_view payload) {
   if (!Decode(payload, parent).ok() || fabric_.get() == nullptr || state_ != State::kRunning)
     return;
   Result<std::unique_ptr<tree::Link>> link = fabric_.get()->Connect(parent.address);
+  if (!link.ok() && link.status().code() == Code::kUnsupported) {
+    // The head's host often lacks the nodes' fabric.
+    return log::Info("no link to the parent: {}", link.status().message());
+  }
   if (!link.ok()) return Note(std::string(link.status().message()));
   parent_ = *std::move(link);
   parent_index_ = parent.index;

@@ -96,12 +96,11 @@ std::string Names(const std::vector<ProviderOffer>& offers) {
 Result<Domains> OpenFirst(const FabricOptions& options) {
   const auto library = FabricLibrary::Load();
   if (!library.ok()) return library.status();
-  const Result<std::vector<std::string>> wanted = Preference(options.provider);
-  if (!wanted.ok()) return wanted.status();
+  const std::vector<std::string> wanted = Preference(options.provider);
   const std::vector<ProviderOffer> offers = OfferedProviders(**library);
   std::vector<std::string> reasons;
   bool missing = false;
-  for (const std::string& provider : *wanted) {
+  for (const std::string& provider : wanted) {
     Result<Domains> domains = OpenProvider(**library, provider, offers, options);
     if (domains.ok()) return domains;
     reasons.emplace_back(domains.status().message());
@@ -142,12 +141,11 @@ Result<std::unique_ptr<BackgroundCall>> Fabric::Open(Loop& loop, FabricOptions o
 Result<FabricFindings> Fabric::Examine(const FabricOptions& options) {
   const auto library = FabricLibrary::Load();
   if (!library.ok()) return library.status();
-  const Result<std::vector<std::string>> wanted = Preference(options.provider);
-  if (!wanted.ok()) return wanted.status();
+  const std::vector<std::string> wanted = Preference(options.provider);
   const std::vector<ProviderOffer> offers = OfferedProviders(**library);
   FabricFindings findings{.library = "libfabric " + (*library)->VersionText(), .providers = {}};
   std::string chosen;
-  for (const std::string& provider : *wanted) {
+  for (const std::string& provider : wanted) {
     ProviderFinding& finding = findings.providers.emplace_back();
     finding.provider = provider;
     if (!chosen.empty()) {
@@ -165,7 +163,7 @@ Result<FabricFindings> Fabric::Examine(const FabricOptions& options) {
     }
   }
   for (const ProviderOffer& offer : offers) {
-    if (std::find(wanted->begin(), wanted->end(), offer.name) != wanted->end()) continue;
+    if (std::find(wanted.begin(), wanted.end(), offer.name) != wanted.end()) continue;
     findings.providers.push_back({.provider = offer.name, .text = "available, not asked for"});
   }
   return findings;

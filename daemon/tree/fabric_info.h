@@ -22,8 +22,8 @@ inline constexpr size_t kMaxFabricAddress = 256;
 std::string_view ToString(Endpoint type);
 
 // The providers in the order in which they are tried: options.provider's list, or what `auto`
-// means. kInvalid for a name that is empty or none.
-Result<std::vector<std::string>> Preference(const std::string& provider);
+// means.
+std::vector<std::string> Preference(const std::string& provider);
 
 struct ProviderOffer {
   std::string name;
