@@ -41,15 +41,15 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
       merger_(0, [this](const tree::Frame& frame, bool) { OnMerged(frame); }),
       children_(
           merger_, queries_, 2 * launch.job.period,
-          [this](const tree::BlockMessage& block) { uplink_.PassOn(block); },
+          [this](const tree::BlockMessage& block) { blocks_.PassOn(block); },
           [this](collect::Moments moments) { uplink_.AddMoments(std::move(moments)); }),
       fabric_(loop),
       child_links_(loop, launch_.key, children_, [this] { CheckChildrenDone(); }),
       joiner_(loop, launch_.socket, launch_.job.level,
               [this](std::string note) { Note(std::move(note)); }) {
-  uplink_.SetKeepLimit(config.node_memory);
+  blocks_.SetKeepLimit(config.node_memory);
   recorder_.SetOnSeal([this](std::string_view group, const SealedBlock& block) {
-    uplink_.SendBlock(index_, std::string(group), block);
+    blocks_.Add(index_, std::string(group), block);
   });
 }
 
@@ -118,7 +118,7 @@ collect::DaemonState Node::DescribeDaemon() const {
   state.queued_bytes =
       uplink_.link() == nullptr ? 0 : static_cast<double>(uplink_.link()->queued());
   state.stored_bytes = static_cast<double>(recorder_.sealed_bytes());
-  state.unacknowledged_bytes = static_cast<double>(uplink_.kept_bytes());
+  state.unacknowledged_bytes = static_cast<double>(blocks_.kept_bytes());
   state.dropped_rows = static_cast<double>(recorder_.dropped_rows());
   return state;
 }
@@ -244,7 +244,7 @@ void Node::OnWelcome(std::string_view payload) {
   index_ = welcome.index;
   recorder_.SetNode(index_);
   merger_.SetNode(index_);
-  uplink_.Use(control_.get(), false);
+  UseLink(control_.get(), false);
   PrepareOwn();
   for (std::string& note : std::exchange(notes_, {})) Note(std::move(note));
   if (desk_ != nullptr) desk_->Connected();
@@ -262,7 +262,7 @@ void Node::OnControlClosed(const Status& why) {
   if (desk_ != nullptr) {
     desk_->Disconnected(fmt::format("no connection to the head of the step: {}", why.message()));
   }
-  uplink_.Use(nullptr, false);
+  UseLink(nullptr, false);
   tree::DestroyLater(loop_, std::move(control_));
   End();
 }
@@ -277,6 +277,11 @@ void Node::Note(std::string text) {
 }
 
 // --- The way up ---
+
+void Node::UseLink(tree::Link* link, bool tell_former) {
+  uplink_.Use(link, tell_former);
+  blocks_.Use(link);
+}
 
 void Node::UpdateUplinkSchema() {
   if (merger_.series().size() == uplink_series_) return;
@@ -328,7 +333,7 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
       tree::BlockAck ack;
       if (!Decode(payload, ack).ok()) return;
       if (ack.node == index_) {
-        uplink_.OnBlockAck(ack);
+        blocks_.OnAck(ack);
       } else {
         children_.SendBlockAck(ack);
       }
@@ -410,7 +415,7 @@ void Node::OnParentMessage(uint8_t type, std::string_view payload) {
   Send(*parent_, Type::kProof, *proof);
   parent_proven_ = true;
   if (state_ != State::kRunning) return;
-  uplink_.Use(parent_.get(), true);
+  UseLink(parent_.get(), true);
   log::Info("data goes to {} at {}",
             parent_index_ == tree::kHeadIndex ? "the head" : fmt::format("node {}", parent_index_),
             parent_->peer());
@@ -419,7 +424,7 @@ void Node::OnParentMessage(uint8_t type, std::string_view payload) {
 // It waits for our word that no more comes, and closes the link. What it was already given for good
 // it delivers and acknowledges.
 void Node::OnParentLeaves() {
-  if (state_ != State::kDelivering) uplink_.Use(control_.get(), true);
+  if (state_ != State::kDelivering) UseLink(control_.get(), true);
 }
 
 // Back to the control connection, which is always there.
@@ -430,7 +435,7 @@ void Node::LeaveParent() {
   sent_before_ += parent_->bytes_sent();
   tree::DestroyLater(loop_, std::move(parent_));
   if (!used) return;
-  uplink_.Use(control_.get(), false);
+  UseLink(control_.get(), false);
   if (state_ == State::kDelivering && !frame_acked_) {
     uplink_.SendFrame(merger_.Final(Clock::System().Now()));
   } else if (state_ == State::kRunning && control_ != nullptr) {

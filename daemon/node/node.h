@@ -28,6 +28,7 @@
 #include "daemon/node/ask_desk.h"
 #include "daemon/node/joiner.h"
 #include "daemon/node/recorder.h"
+#include "daemon/tree/block_sender.h"
 #include "daemon/tree/child_links.h"
 #include "daemon/tree/children.h"
 #include "daemon/tree/handshake.h"
@@ -90,6 +91,7 @@ class Node {
   void Note(std::string text);
 
   // The way up.
+  void UseLink(tree::Link* link, bool tell_former);
   void OnUplinkMessage(tree::Type type, std::string_view payload);
   void OnMerged(const tree::Frame& frame);
   void PrepareOwn();
@@ -133,6 +135,7 @@ class Node {
   tree::TickMerger::Id self_ = 0;
   tree::Children children_;
   tree::Uplink uplink_;
+  tree::BlockSender blocks_;
   size_t uplink_series_ = 0;
   tree::Frame own_;
 
