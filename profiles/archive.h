@@ -47,6 +47,11 @@ class LiveArchive {
   // Sync makes it survive the machine.
   Status PutDescription(const JobDescription& job);
   Status PutBlock(const BlockKey& key, const Schema& schema, std::string_view block);
+  // A block that stands for those of its node and group with the sequences `first` to its own: what
+  // there is of them goes, in one piece; `replaced` becomes its bytes. `schema`: nullptr if it was
+  // stored before; kNotFound if it was not.
+  Status ReplaceBlocks(const BlockKey& key, uint64_t first, uint64_t schema_id,
+                       const Schema* schema, std::string_view block, uint64_t& replaced);
   // The description has the figures of merit; it is put as well.
   Status PutMoments(const JobDescription& job, const StepMoments& moments);
   Status PutProfile(const Profile& profile);
@@ -103,9 +108,12 @@ class Archive {
   // Points of the profile's series. Per-node series carry the tag host; reduced ones (node
   // kReducedNode) the tag stat. `wanted` sees the tags as they come out.
   enum class Scope { kNodes, kReduced };
+  // Where rows were thinned (series/thin.h): which of a gauge's values.
+  enum class Thinned { kMean, kMin, kMax };
   Result<std::vector<SeriesData>> Read(const std::string& key, Scope scope,
                                        const std::function<bool(const Series&)>& wanted,
-                                       Nanos start, Nanos end) const;
+                                       Nanos start, Nanos end,
+                                       Thinned thinned = Thinned::kMean) const;
   // Every series of the profile, each once.
   Result<std::vector<Series>> AllSeries(const std::string& key, Scope scope) const;
 

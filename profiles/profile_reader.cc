@@ -7,6 +7,7 @@
 #include "profiles/footprint.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
+#include "series/thin.h"
 
 namespace sonde {
 namespace {
@@ -86,6 +87,32 @@ Series Shown(const Series& series, uint32_t node, const JobDescription& job) {
                              ? job.nodes[node].host
                              : "node" + std::to_string(node));
   return shown;
+}
+
+// Where the columns of a schema go. An extreme of a thinned gauge goes, if it is the one asked for,
+// to where the mean would have gone.
+std::vector<size_t> TargetsOf(const Schema& schema, uint32_t node, const JobDescription& job,
+                              Archive::Thinned thinned, SeriesCollector& collector) {
+  std::vector<size_t> targets;
+  const std::string_view which = thinned == Archive::Thinned::kMin   ? "min"
+                                 : thinned == Archive::Thinned::kMax ? "max"
+                                                                     : "";
+  for (const Series& series : schema.series()) {
+    const std::string* extreme = series.tags.Find(kThinnedTag);
+    if (node == kReducedNode || extreme == nullptr) {
+      targets.push_back(collector.Find(Shown(series, node, job)));
+      continue;
+    }
+    size_t target = SeriesCollector::kUnwanted;
+    if (*extreme == which) {
+      Series mean = series;
+      mean.tags.Erase(kThinnedTag);
+      target = collector.Find(Shown(mean, node, job));
+      std::replace(targets.begin(), targets.end(), target, SeriesCollector::kUnwanted);
+    }
+    targets.push_back(target);
+  }
+  return targets;
 }
 
 // The series whose reduction a schema holds; empty if the schema is none of ReducedSchema.
@@ -258,8 +285,8 @@ Status ProfileReader::ForEach(std::optional<Archive::Scope> scope, ReadTally& ta
 }
 
 Result<std::vector<SeriesData>> ProfileReader::Read(
-    Archive::Scope scope, const std::function<bool(const Series&)>& wanted, Nanos start,
-    Nanos end) const {
+    Archive::Scope scope, const std::function<bool(const Series&)>& wanted, Nanos start, Nanos end,
+    Archive::Thinned thinned) const {
   const auto job = Description();
   if (!job.ok()) return job.status();
   SeriesCollector collector(wanted);
@@ -270,11 +297,7 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
     if (stored.info.last < start || stored.info.first > end) return;
     const auto [it, is_new] = targets.try_emplace({stored.key.node, stored.info.schema_id});
     std::vector<size_t>& target = it->second;
-    if (is_new) {
-      for (const Series& series : stored.schema->series()) {
-        target.push_back(collector.Find(Shown(series, stored.key.node, *job)));
-      }
-    }
+    if (is_new) target = TargetsOf(*stored.schema, stored.key.node, *job, thinned, collector);
     const auto wanted_column = [](size_t t) { return t != SeriesCollector::kUnwanted; };
     if (std::none_of(target.begin(), target.end(), wanted_column)) return;
     const auto block = DecodeBlock(stored.bytes);
@@ -297,6 +320,7 @@ Result<std::vector<Series>> ProfileReader::AllSeries(Archive::Scope scope) const
   SONDE_RETURN_IF_ERROR(ForEach(scope, tally, [&](const Stored& stored) {
     if (!seen.try_emplace({stored.key.node, stored.info.schema_id}).second) return;
     for (const Series& series : stored.schema->series()) {
+      if (stored.key.node != kReducedNode && IsExtreme(series)) continue;
       collector.Find(Shown(series, stored.key.node, *job));
     }
   }));

@@ -49,7 +49,8 @@ class ProfileReader {
 
   Result<std::vector<SeriesData>> Read(Archive::Scope scope,
                                        const std::function<bool(const Series&)>& wanted,
-                                       Nanos start, Nanos end) const;
+                                       Nanos start, Nanos end,
+                                       Archive::Thinned thinned = Archive::Thinned::kMean) const;
   Result<std::vector<Series>> AllSeries(Archive::Scope scope) const;
 
  private:

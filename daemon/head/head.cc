@@ -74,10 +74,14 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       expected_nodes_(launch.job.expected_nodes),
       coverage_(record_.Description().start, launch.job.period),
       queries_(loop),
+      intake_(config.profile_limit,
+              [this](const tree::BlockAck& ack) { children_.SendBlockAck(ack); }),
       merger_(0, [this](const tree::Frame& row, bool late) { OnRow(row, late); }),
       children_(
           merger_, queries_, HandOver(launch.job.period),
-          [this](tree::BlockMessage block) { OnBlock(std::move(block)); },
+          [this](tree::BlockMessage block) {
+            intake_.Take(std::move(block), nodes_.size(), *archive_);
+          },
           [this](const collect::Moments& moments) { OnMoments(moments); }),
       fabric_(loop),
       child_links_(loop, launch_.key, children_, [this] { CheckNodesDone(); }) {
@@ -161,6 +165,7 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   control->SetMaxMessage(tree::kMaxMessage);
   children_.Add(*control, index);
   Send(*control, Type::kWelcome, Encode(tree::Welcome{index, config_.fanout}));
+  Send(*control, Type::kBudget, Encode(intake_.Budget(expected_nodes_)));
   if (counters_paused_) Send(*control, Type::kCounters, "\1");
   nodes_.emplace_back().control = std::move(control);
   return index;
@@ -171,7 +176,10 @@ void Head::CountExpected(const tree::Registration& who) {
   components_[who.job] = std::max(components_[who.job], who.nodes);
   uint32_t sum = 0;
   for (const auto& [job, nodes] : components_) sum += nodes;
-  expected_nodes_ = std::max(expected_nodes_, sum);
+  if (sum > expected_nodes_) {
+    expected_nodes_ = sum;
+    SendBudgets();
+  }
   record_.Update([&](JobDescription& j) { j.expected_nodes = expected_nodes_; });
   if (describe_timer_ != 0 || state_ != State::kRunning) return;
   describe_timer_ = loop_.After(kSecond, [this] {
@@ -381,25 +389,11 @@ void Head::ScheduleExpiry() {
   });
 }
 
-void Head::OnBlock(tree::BlockMessage block) {
-  Result<Schema::Ptr> schema = block_schemas_.Decode(block.schema);
-  const Result<BlockInfo> info = ReadBlockInfo(block.bytes);
-  if (!schema.ok() || !info.ok() || block.node >= nodes_.size()) {
-    log::Warning("a block of node {} is malformed and was dropped", block.node);
-    return;
+void Head::SendBudgets() {
+  const std::string budget = Encode(intake_.Budget(expected_nodes_));
+  for (const NodeState& node : nodes_) {
+    if (node.control != nullptr) Send(*node.control, Type::kBudget, budget);
   }
-  BlockKey key{block.node, block.group, block.sequence};
-  const tree::BlockAck ack{block.node, block.group, block.sequence};
-  archive_->PutBlock(
-      std::move(key), *std::move(schema),
-      std::make_shared<const std::string>(std::move(block.bytes)),
-      [this, ack](const Status& status) {
-        if (status.ok()) return children_.SendBlockAck(ack);
-        if (block_refused_.ok()) {
-          block_refused_ = status;
-          AddNote(fmt::format("per-node series are incomplete: {}", status.message()));
-        }
-      });
 }
 
 void Head::StoreReduced(const SealedBlock& block) {
@@ -482,6 +476,7 @@ void Head::Seal() {
     j.exit_status = ends_.exit_status;
     j.state = byes_ == 0 ? EndState::kLost : StateOf(ends_, kills);
   });
+  for (std::string& note : intake_.Notes(record_.Description().nodes)) AddNote(std::move(note));
   if (nodes_.size() < expected_nodes_) {
     AddNote(fmt::format("{} of {} nodes never reported: is Sonde installed there?",
                         expected_nodes_ - nodes_.size(), expected_nodes_));

@@ -19,6 +19,7 @@
 
 #include "core/config.h"
 #include "daemon/head/archive_writer.h"
+#include "daemon/head/block_intake.h"
 #include "daemon/head/coverage_count.h"
 #include "daemon/head/live_source.h"
 #include "daemon/head/questions.h"
@@ -96,7 +97,7 @@ class Head {
   Nanos MergeWindow() const;
   void ScheduleExpiry();
   void UpdateCoverage();
-  void OnBlock(tree::BlockMessage block);
+  void SendBudgets();
   void StoreReduced(const SealedBlock& block);
 
   // HTTP.
@@ -125,6 +126,7 @@ class Head {
   std::set<std::pair<std::string, uint32_t>> registered_;  // component and its node
   std::unordered_map<std::string, uint32_t> components_;   // job id -> nodes of that component
   tree::QueryFanout queries_;
+  BlockIntake intake_;
   tree::TickMerger merger_;
   tree::Children children_;
   tree::Bye ends_;  // of all nodes together
@@ -132,8 +134,6 @@ class Head {
   size_t gone_nodes_ = 0;  // these, and the lost
   uint64_t next_query_ = 1;
   bool counters_paused_ = false;
-  Status block_refused_;
-  SchemaCache block_schemas_;
 
   std::unique_ptr<tree::Acceptor> acceptor_;
   std::unique_ptr<tree::Listener> listener_;

@@ -36,26 +36,31 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
       launch_(launch),
       config_(config),
       done_(std::move(done)),
-      recorder_(SamplerOptions(launch), config.node_memory),
+      recorder_(SamplerOptions(launch), config.node_memory,
+                static_cast<double>(launch.node_id) / std::max(launch.job.expected_nodes, 1u)),
       queries_(loop),
       merger_(0, [this](const tree::Frame& frame, bool) { OnMerged(frame); }),
       children_(
           merger_, queries_, 2 * launch.job.period,
-          [this](const tree::BlockMessage& block) { blocks_.PassOn(block); },
+          [this](tree::BlockMessage block) {
+            blocks_.PassOn(std::move(block));
+            RunBlocks();
+          },
           [this](collect::Moments moments) { uplink_.AddMoments(std::move(moments)); }),
       fabric_(loop),
       child_links_(loop, launch_.key, children_, [this] { CheckChildrenDone(); }),
       joiner_(loop, launch_.socket, launch_.job.level,
               [this](std::string note) { Note(std::move(note)); }) {
-  blocks_.SetKeepLimit(config.node_memory);
+  blocks_.SetMemory(config.node_memory);
   recorder_.SetOnSeal([this](std::string_view group, const SealedBlock& block) {
-    blocks_.Add(index_, std::string(group), block);
+    blocks_.Add(std::string(group), block);
+    RunBlocks();
   });
 }
 
 Node::~Node() {
-  for (const Loop::TimerId timer :
-       {tick_timer_, expiry_timer_, fabric_timer_, finish_timer_, children_timer_}) {
+  for (const Loop::TimerId timer : {tick_timer_, expiry_timer_, fabric_timer_, finish_timer_,
+                                    children_timer_, blocks_timer_, blocks_limit_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -119,7 +124,7 @@ collect::DaemonState Node::DescribeDaemon() const {
       uplink_.link() == nullptr ? 0 : static_cast<double>(uplink_.link()->queued());
   state.stored_bytes = static_cast<double>(recorder_.sealed_bytes());
   state.unacknowledged_bytes = static_cast<double>(blocks_.kept_bytes());
-  state.dropped_rows = static_cast<double>(recorder_.dropped_rows());
+  state.dropped_rows = static_cast<double>(recorder_.dropped_rows() + blocks_.dropped_samples());
   return state;
 }
 
@@ -225,6 +230,11 @@ void Node::OnControlMessage(uint8_t type, std::string_view payload) {
       return;
     case Type::kJoin:
       return joiner_.Start(std::string(payload));
+    case Type::kBudget: {
+      tree::BlockBudget budget;
+      if (Decode(payload, budget).ok()) blocks_.SetBudget(budget);
+      return;
+    }
     case Type::kByeAck:
       bye_acked_ = true;
       return CheckDelivered();
@@ -243,6 +253,7 @@ void Node::OnWelcome(std::string_view payload) {
   log::Debug("registered as node {}", welcome.index);
   index_ = welcome.index;
   recorder_.SetNode(index_);
+  blocks_.SetNode(index_);
   merger_.SetNode(index_);
   UseLink(control_.get(), false);
   PrepareOwn();
@@ -281,6 +292,20 @@ void Node::Note(std::string text) {
 void Node::UseLink(tree::Link* link, bool tell_former) {
   uplink_.Use(link, tell_former);
   blocks_.Use(link);
+  RunBlocks();
+}
+
+// Sends what blocks may go now, and comes again when there is more to do.
+void Node::RunBlocks() {
+  const Nanos now = Clock::System().Monotonic();
+  const Nanos next = blocks_.Run(now);
+  loop_.Cancel(std::exchange(blocks_timer_, 0));
+  if (next != tree::BlockSender::kNever) {
+    blocks_timer_ = loop_.At(next, [this] {
+      blocks_timer_ = 0;
+      RunBlocks();
+    });
+  }
 }
 
 void Node::UpdateUplinkSchema() {
@@ -335,9 +360,11 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
       if (ack.node == index_) {
         blocks_.OnAck(ack);
       } else {
+        blocks_.OnChildAck(ack);
         children_.SendBlockAck(ack);
       }
-      return;
+      RunBlocks();
+      return CheckDelivered();
     }
     case Type::kQuery:
       return OnQuery(payload);
@@ -436,7 +463,7 @@ void Node::LeaveParent() {
   tree::DestroyLater(loop_, std::move(parent_));
   if (!used) return;
   UseLink(control_.get(), false);
-  if (state_ == State::kDelivering && !frame_acked_) {
+  if (last_word_ && !frame_acked_) {
     uplink_.SendFrame(merger_.Final(Clock::System().Now()));
   } else if (state_ == State::kRunning && control_ != nullptr) {
     Send(*control_, Type::kWantParent, "");
@@ -477,6 +504,7 @@ void Node::Finish(bool launcher_gone) {
   loop_.Cancel(fabric_timer_);
   const Nanos now = Clock::System().Now();
   bye_.ended = static_cast<uint64_t>(now);
+  finish_began_ = Clock::System().Monotonic();
   // The last word has everything, but not as a tick of which other nodes have less.
   TakeDueTick(now);
   Sample(now, Extent::kAll);
@@ -497,9 +525,20 @@ void Node::WaitForChildren() {
 void Node::Deliver() {
   if (state_ != State::kWaitingForChildren) return;
   state_ = State::kDelivering;
+  const Nanos now = Clock::System().Monotonic();
+  const Nanos deadline = std::max(finish_began_ + kBlocksLimit, now);
+  recorder_.Seal();
+  blocks_.Finish(now, deadline);
+  blocks_limit_timer_ = loop_.At(deadline, [this] { SendLastWord(); });
+  RunBlocks();
+  CheckDelivered();
+}
+
+// The head seals the profile when all have said it: blocks come first.
+void Node::SendLastWord() {
+  if (std::exchange(last_word_, true)) return;
   const Nanos now = Clock::System().Now();
   merger_.EmitUpTo(now);
-  recorder_.Seal();
   UpdateUplinkSchema();
   uplink_.SendFrame(merger_.Final(now));
   SendBye();
@@ -515,8 +554,9 @@ void Node::SendBye() {
 }
 
 void Node::CheckDelivered() {
-  const bool delivered = frame_acked_ && bye_acked_ && uplink_.moments_delivered();
-  if (state_ == State::kDelivering && delivered) End();
+  if (state_ != State::kDelivering) return;
+  if (blocks_.delivered()) SendLastWord();
+  if (frame_acked_ && bye_acked_ && uplink_.moments_delivered()) End();
 }
 
 void Node::End() {

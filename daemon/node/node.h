@@ -45,6 +45,8 @@ class Node {
  public:
   // slurmstepd waits 2 s at most.
   static constexpr Nanos kFinishLimit = 1500 * kMillisecond;
+  // Until then its blocks are in the archive, or thinned so that they are, or given up.
+  static constexpr Nanos kBlocksLimit = 1100 * kMillisecond;
   // How long a node that is done waits for the children that are done as well.
   static constexpr Nanos kChildrenLimit = 300 * kMillisecond;
   // And then for those that are not to send their data elsewhere.
@@ -92,6 +94,7 @@ class Node {
 
   // The way up.
   void UseLink(tree::Link* link, bool tell_former);
+  void RunBlocks();
   void OnUplinkMessage(tree::Type type, std::string_view payload);
   void OnMerged(const tree::Frame& frame);
   void PrepareOwn();
@@ -112,6 +115,7 @@ class Node {
   // The end.
   void WaitForChildren();
   void Deliver();
+  void SendLastWord();
   void OnParentLeaves();
   void SendBye();
   void CheckDelivered();
@@ -161,8 +165,12 @@ class Node {
   Loop::TimerId fabric_timer_ = 0;
   Loop::TimerId finish_timer_ = 0;
   Loop::TimerId children_timer_ = 0;
+  Loop::TimerId blocks_timer_ = 0;
+  Loop::TimerId blocks_limit_timer_ = 0;
 
   tree::Bye bye_;
+  Nanos finish_began_ = 0;  // monotonic
+  bool last_word_ = false;  // final frame and goodbye are sent
   bool frame_acked_ = false;
   bool bye_acked_ = false;
 };

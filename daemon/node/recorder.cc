@@ -1,11 +1,16 @@
 #include "daemon/node/recorder.h"
 
+#include <algorithm>
+
 namespace sonde::node {
 
-Recorder::Recorder(const collect::Sampler::Options& options, size_t memory_limit)
+Recorder::Recorder(const collect::Sampler::Options& options, size_t memory_limit, double phase)
     : sampler_(options) {
   for (auto& store : stores_) {
     GroupStore::Options limits;
+    // Blocks double up to the most, so what the first is longer all later ones end later.
+    limits.first_rows +=
+        static_cast<size_t>(std::clamp(phase, 0.0, 1.0) * static_cast<double>(limits.first_rows));
     limits.memory_limit = memory_limit / collect::kGroups;
     store = std::make_unique<GroupStore>(limits);
   }

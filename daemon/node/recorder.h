@@ -21,7 +21,9 @@ class Recorder {
  public:
   using OnSeal = std::function<void(std::string_view group, const SealedBlock& block)>;
 
-  Recorder(const collect::Sampler::Options& options, size_t memory_limit);
+  // `phase`, 0 to 1: where the node stands among all, so that they do not seal their blocks in the
+  // same tick.
+  Recorder(const collect::Sampler::Options& options, size_t memory_limit, double phase);
 
   collect::Sampler& sampler() { return sampler_; }
   void SetOnSeal(const OnSeal& f);

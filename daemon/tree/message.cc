@@ -99,13 +99,23 @@ void Fields(auto& io, auto& m, const BlockMessage*) {
   io.Number(m.node);
   io.Text(m.group, 32);
   io.Number(m.sequence);
+  io.Number(m.first);
+  io.Number(m.samples);
+  io.Number(m.reasons);
+  io.Number(m.stored);
   io.Text(m.schema, kMaxBytes);
   io.Text(m.bytes, kMaxBytes);
+}
+void Fields(auto& io, auto& m, const BlockBudget*) {
+  io.Number(m.share);
+  io.Number(m.rate);
+  io.Number(m.end_rate);
 }
 void Fields(auto& io, auto& m, const BlockAck*) {
   io.Number(m.node);
   io.Text(m.group, 32);
   io.Number(m.sequence);
+  io.Number(m.result);
 }
 void Fields(auto& io, auto& m, const QueryMessage*) {
   io.Number(m.id);
@@ -156,6 +166,7 @@ std::string Encode(const ParentAddress& m) { return EncodeAny(m); }
 std::string Encode(const Bye& m) { return EncodeAny(m); }
 std::string Encode(const BlockMessage& m) { return EncodeAny(m); }
 std::string Encode(const BlockAck& m) { return EncodeAny(m); }
+std::string Encode(const BlockBudget& m) { return EncodeAny(m); }
 std::string Encode(const QueryMessage& m) { return EncodeAny(m); }
 std::string Encode(const ReplyMessage& m) { return EncodeAny(m); }
 std::string Encode(const AskMessage& m) { return EncodeAny(m); }
@@ -171,6 +182,7 @@ Status Decode(std::string_view b, ParentAddress& m) { return DecodeAny(b, "paren
 Status Decode(std::string_view b, Bye& m) { return DecodeAny(b, "bye", m); }
 Status Decode(std::string_view b, BlockMessage& m) { return DecodeAny(b, "block", m); }
 Status Decode(std::string_view b, BlockAck& m) { return DecodeAny(b, "block acknowledgement", m); }
+Status Decode(std::string_view b, BlockBudget& m) { return DecodeAny(b, "block budget", m); }
 Status Decode(std::string_view b, QueryMessage& m) { return DecodeAny(b, "query", m); }
 Status Decode(std::string_view b, ReplyMessage& m) { return DecodeAny(b, "reply", m); }
 Status Decode(std::string_view b, AskMessage& m) { return DecodeAny(b, "question", m); }

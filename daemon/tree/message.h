@@ -35,13 +35,14 @@ enum class Type : uint8_t {
   kByeAck = 16,
   kCounters = 17,  // head -> node: one byte, 1: leave the processor's counters to others, 0: count
   kJoin = 18,      // head -> node: scrape this exporter, [http://]HOST:PORT[/path]
+  kBudget = 19,    // head -> node: what its blocks may take: of the profile, of time
 
   // Data, on a node's way up: the link to its parent, or the control connection.
   kSchema = 20,    // the series of the frames that follow, packed
   kFrame = 21,     // one tick, reduced
   kFrameAck = 22,  // parent: the final frame is merged
-  kBlock = 23,     // a sealed block of one node
-  kBlockAck = 24,  // head: it is in the archive
+  kBlock = 23,     // sealed blocks of one node, as one
+  kBlockAck = 24,  // head: it is in the archive, or why not
   kLeave = 25,     // parent -> child: I go, take your control connection
   kMoments = 26,   // annotations and histograms of a tick: moments_message.h
   kMomentsAck = 27,
@@ -120,18 +121,35 @@ struct Bye {
   uint64_t ended = 0;  // wall clock, ns: when its tasks were done: it takes no samples after that
 };
 
+// A block in the form it has now. It may stand for several that were sealed one after the other,
+// and replaces those of them that the archive has.
 struct BlockMessage {
   uint32_t node = 0;
   std::string group;
-  uint64_t sequence = 0;
-  std::string schema;  // packed
+  uint64_t sequence = 0;  // of the last of them
+  uint64_t first = 0;     // and of the first
+  uint64_t samples = 0;   // that its rows are made of
+  uint32_t reasons = 0;   // why these are more than the rows: ThinReason
+  uint64_t stored = 0;    // bytes of this node in the archive, once it has this one
+  std::string schema;     // packed; empty: it went over this link before
   std::string bytes;
 };
 
 struct BlockAck {
+  static constexpr uint32_t kStored = 0;
+  static constexpr uint32_t kUnknownSchema = 1;  // send it again, with its schema
+  static constexpr uint32_t kRefused = 2;        // there is no room now
   uint32_t node = 0;
   std::string group;
   uint64_t sequence = 0;
+  uint32_t result = kStored;
+};
+
+// What a node's blocks may take.
+struct BlockBudget {
+  uint64_t share = 48u << 20;     // bytes of the profile
+  uint64_t rate = 1u << 20;       // bytes a second while the step runs
+  uint64_t end_rate = 16u << 20;  // and when it has ended
 };
 
 struct QueryMessage {
@@ -172,6 +190,7 @@ std::string Encode(const ParentAddress& m);
 std::string Encode(const Bye& m);
 std::string Encode(const BlockMessage& m);
 std::string Encode(const BlockAck& m);
+std::string Encode(const BlockBudget& m);
 std::string Encode(const QueryMessage& m);
 std::string Encode(const ReplyMessage& m);
 std::string Encode(const AskMessage& m);
@@ -187,6 +206,7 @@ Status Decode(std::string_view bytes, ParentAddress& m);
 Status Decode(std::string_view bytes, Bye& m);
 Status Decode(std::string_view bytes, BlockMessage& m);
 Status Decode(std::string_view bytes, BlockAck& m);
+Status Decode(std::string_view bytes, BlockBudget& m);
 Status Decode(std::string_view bytes, QueryMessage& m);
 Status Decode(std::string_view bytes, ReplyMessage& m);
 Status Decode(std::string_view bytes, AskMessage& m);

@@ -34,13 +34,14 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "listening", 5, Encode(Listening{"tcp:127.0.0.1:60000", ""}));
   Save(folder, "parent", 6, Encode(ParentAddress{0, "tcp:127.0.0.1:60000"}));
   Save(folder, "bye", 7, Encode(Bye{256, 4, 1, 10, 2, 0.5, 2e6, 4096, true, 1'800'000'000}));
-  Save(folder, "block", 8, Encode(BlockMessage{1, "system", 3, schema, "block"}));
-  Save(folder, "ack", 9, Encode(BlockAck{1, "system", 3}));
+  Save(folder, "block", 8, Encode(BlockMessage{1, "os", 3, 2, 128, 1, 4096, schema, "block"}));
+  Save(folder, "ack", 9, Encode(BlockAck{1, "os", 3, BlockAck::kRefused}));
+  Save(folder, "budget", 19, Encode(BlockBudget{6400, 400, 3200}));
   Save(folder, "query", 10, Encode(QueryMessage{7, query}));
   Save(folder, "reply", 11, Encode(ReplyMessage{7, 2, {"one", "two"}}));
   Save(folder, "ask", 16, Encode(AskMessage{9, 3, query}));
   Save(folder, "answer", 17, Encode(AnswerMessage{9, 66, "body"}));
-  // Its upper half is the type of the message: 18 is 1, kHello, and chooses 18.
+  // Its upper half is the type of the message: 18 is 1, kHello, and chooses 18 of 20.
   Save(folder, "handshake", 18, Encode(Hello{kProtocolVersion, nonce}));
 }
 
