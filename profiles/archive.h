@@ -41,6 +41,16 @@ class LiveArchive {
   // Makes the directories as needed. Fails clearly if the archive is read-only, full or not ours.
   static Result<std::unique_ptr<LiveArchive>> Create(const std::string& archive,
                                                      const JobDescription& job);
+  // The part of an acting head, which goes on where the step's head was killed. `job` is the head's
+  // own description, as the acting head last heard of it: cluster, job, step and start make it a
+  // part of that profile, and the nodes' indices mean the same. From here on it is used like the
+  // head's: its own nodes, notes, moments, cost and coverage from the moment it took over;
+  // PutProfile with how the step ended; Finish. Blocks that the head had acknowledged need not come
+  // again; those that come again, under their keys and with the same bytes, are stored once. The
+  // archive may be another directory on another host: the parts find each other when they are
+  // ingested into one.
+  static Result<std::unique_ptr<LiveArchive>> Continue(const std::string& archive,
+                                                       const JobDescription& job);
   ~LiveArchive();
 
   // Each returns when the data is with the operating system (it survives a kill of this process);
@@ -66,6 +76,8 @@ class LiveArchive {
 
  private:
   LiveArchive();
+  static Result<std::unique_ptr<LiveArchive>> Open(const std::string& archive,
+                                                   const JobDescription& job, bool acting);
   struct Rep;
   std::unique_ptr<Rep> rep_;
 };

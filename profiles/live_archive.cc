@@ -19,6 +19,7 @@
 #include "profiles/json_writer.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
+#include "profiles/parts.h"
 
 namespace sonde {
 namespace {
@@ -132,6 +133,16 @@ LiveArchive::~LiveArchive() = default;
 
 Result<std::unique_ptr<LiveArchive>> LiveArchive::Create(const std::string& archive,
                                                          const JobDescription& job) {
+  return Open(archive, job, false);
+}
+
+Result<std::unique_ptr<LiveArchive>> LiveArchive::Continue(const std::string& archive,
+                                                           const JobDescription& job) {
+  return Open(archive, job, true);
+}
+
+Result<std::unique_ptr<LiveArchive>> LiveArchive::Open(const std::string& archive,
+                                                       const JobDescription& job, bool acting) {
   const ArchivePaths paths(archive);
   std::unique_ptr<LiveArchive> live(new LiveArchive);
   Rep& rep = *live->rep_;
@@ -149,6 +160,7 @@ Result<std::unique_ptr<LiveArchive>> LiveArchive::Create(const std::string& arch
     batch.Put(leveldb::Slice(keys::kFormatKey.data(), keys::kFormatKey.size()),
               leveldb::Slice(keys::kFormat.data(), keys::kFormat.size()));
     batch.Put(keys::Description(rep.key), DescriptionToJson(job));
+    batch.Put(keys::Writer(rep.key), PartId::Make(acting).text);
     status = rep.Write(batch);
   }
   if (status.ok()) return live;
