@@ -43,8 +43,8 @@ PERIOD = 0.1
 HEALS_WITHIN = 2.0
 BLACK_HOLE_HEALS_WITHIN = 3.0
 COUNTED = "work_done_total"
-# One for each node in every row.
-PRESENT = "sonde_samples_total"
+# One for each node in every row; a gauge, for the counters of the dead stay.
+PRESENT = "sonde_memory_bytes"
 
 
 def wait_for(predicate, what, timeout=10.0):
@@ -178,7 +178,10 @@ class Step:
         self.space = Space(HEAD)
         self.address = HEAD
         self.nodes = [Node(self, i, (skews or {}).get(i, 0)) for i in range(nodes)]
-        self.wires = Wires([self.space, *(node.space for node in self.nodes)], seed)
+        # Where those who have no business here come from.
+        self.outside = Space("10.0.0.250")
+        spaces = [self.space, self.outside, *(node.space for node in self.nodes)]
+        self.wires = Wires(spaces, seed)
         self._by_index = []
 
     def __enter__(self):
@@ -212,20 +215,26 @@ class Step:
             self.space, "head", self.launch("head"), {listener: LISTEN}, self.environment()
         )
 
-    def start(self):
-        """Starts everything and waits until the tree is built and a tick has all nodes."""
+    def start(self, count=None):
+        """Starts head and nodes, the first `count` or all, and waits until the tree is built and a tick
+        has them all."""
         self.start_head()
-        for node in self.nodes:
+        nodes = self.nodes[:count]
+        for node in nodes:
             node.start()
-        for node in self.nodes:
+        for node in nodes:
             node.application.wait_ready()
-        wait_for(lambda: len(self.profile()["nodes"]) == self.size, "all nodes", 20)
-        self._learn_order()
+        self.wait_registered(nodes)
         wait_for(self.built, "the tree", 20)
         self.wait_whole()
-        self.started = self.now()
 
-    def _learn_order(self):
+    def wait_registered(self, nodes, timeout=20):
+        """Waits until the head knows these nodes."""
+        hosts = {node.host for node in nodes}
+        wait_for(
+            lambda: hosts <= {info["host"] for info in self.profile()["nodes"]},
+            f"{len(hosts)} nodes at the head", timeout,
+        )  # fmt: skip
         by_host = {node.host: node for node in self.nodes}
         self._by_index = [by_host[info["host"]] for info in self.profile()["nodes"]]
 
@@ -292,6 +301,14 @@ class Step:
         for path in (self.archive / "live").glob("*/endpoint.json"):
             return json.loads(path.read_text())
         return None
+
+    @property
+    def web_port(self):
+        return wait_for(self._endpoint, "the head's endpoint")["port"]
+
+    def log_of(self, host):
+        """The lines of a daemon's log; the head's is that of "head"."""
+        return (self.directory / "log" / f"sonded.{self.name}.{host}.log").read_text().splitlines()
 
     def profile(self):
         """The running step's description: nodes, coverage, notes."""
@@ -413,3 +430,4 @@ class Step:
             self.head.close()
         self.wires.close()
         self.space.close()
+        self.outside.close()
