@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from daemons import BUILD, PROGRAMS, ROOT, SONDE, SONDED
-from spaces import missing
+from spaces import Network, missing
 from step import Step
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -44,15 +44,23 @@ def programs(tmp_path_factory):
     return made
 
 
+@pytest.fixture(scope="session")
+def network():
+    made = Network()
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def make_step(programs, tmp_path):
-    """Makes steps that are taken away at the test's end."""
+def make_step(programs, network, tmp_path):
+    """Makes a step that is taken away at the test's end."""
     steps = []
 
     def make(**options):
-        directory = tmp_path / f"step{len(steps)}"
+        directory = tmp_path / "step"
         directory.mkdir()
-        steps.append(Step(programs, directory, **options))
+        assert not steps, "a network holds one step at a time"
+        steps.append(Step(programs, network, directory, **options))
         return steps[-1]
 
     yield make

@@ -97,12 +97,12 @@ class Space:
 
 
 class Wires:
-    """The wires between spaces, all of them good at first. `seed` decides which packets are lost."""
+    """The wires between spaces, all of them good at first."""
 
-    def __init__(self, spaces, seed=0):
+    def __init__(self, spaces):
         fds = {space.address: space.wire for space in spaces}
         self._process = subprocess.Popen(
-            [sys.executable, HERE / "wire.py", json.dumps(fds), str(seed)],
+            [sys.executable, HERE / "wire.py", json.dumps(fds)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -114,7 +114,14 @@ class Wires:
         dropped, how many seconds the others take and up to how many more, and the share that comes
         twice. With nothing given the wire is good again."""
         words = {"drop": drop, "delay": delay, "jitter": jitter, "twice": twice}
-        self._process.stdin.write(json.dumps([source, destination, words]) + "\n")
+        self._tell([source, destination, words])
+
+    def reset(self, seed=0):
+        """All wires are good. `seed` decides from now on which packets are lost."""
+        self._tell(seed)
+
+    def _tell(self, words):
+        self._process.stdin.write(json.dumps(words) + "\n")
         self._process.stdin.flush()
         assert self._process.stdout.readline() == "done\n", "wire.py has ended"
 
@@ -122,3 +129,21 @@ class Wires:
         self._process.stdin.close()
         self._process.wait(5)
         self._process.stdout.close()
+
+
+class Network:
+    """The spaces of one step after the other, for making them takes longer than some tests: of the
+    head, of a stranger and of nodes."""
+
+    NODES = 20
+
+    def __init__(self):
+        addresses = ["10.0.0.1", "10.0.0.250", *(f"10.0.0.{2 + i}" for i in range(self.NODES))]
+        self._spaces = [Space(address) for address in addresses]
+        self.head, self.outside, *self.nodes = self._spaces
+        self.wires = Wires(self._spaces)
+
+    def close(self):
+        self.wires.close()
+        for space in self._spaces:
+            space.close()

@@ -1,15 +1,15 @@
 """A whole step without Slurm: one head and any number of nodes, each in a network namespace.
 
-    with Step(directory, nodes=6) as step:     # fanout 2: 0 and 1 below the head, 2 and 3 below 0, ...
-        step.start()
-        step.at(3).add(10)                     # its application counts 10
-        step.wait_total()                      # the head's total is what was counted
-        fault = step.now()
-        step.at(0).kill()
-        step.check_whole_since(fault)          # every later tick has all living nodes
-        step.finish()
-        step.check_profile()                   # gaps and notes of the archived profile
-        step.check_stored_total()
+    step = make_step(nodes=6)              # fanout 2: 0 and 1 below the head, 2 and 3 below 0, ...
+    step.start()
+    step.at(3).add(10)                     # its application counts 10
+    step.wait_total()                      # the head's total is what was counted
+    fault = step.now()
+    step.at(0).kill()
+    step.check_whole_since(fault)          # every later tick has all living nodes
+    step.finish()
+    step.check_profile()                   # gaps and notes of the archived profile
+    step.check_stored_total()
 
 What the daemons do not keep of what is promised stands in NOT_YET; tests that meet it are expected
 failures. Take an entry out, and they fail.
@@ -29,7 +29,6 @@ import time
 
 import pytest
 from daemons import APPLICATION, LISTEN, SONDE, Application, Daemon
-from spaces import Space, Wires
 
 # Promises that the daemons do not keep yet: name -> what is missing.
 NOT_YET = {
@@ -79,10 +78,10 @@ def story(rows, fault):
 class Node:
     """A node of the step: its space, its daemon and its application."""
 
-    def __init__(self, step, node_id, skew):
+    def __init__(self, step, node_id, space, skew):
         self.id = node_id
         self.host = f"n{node_id}"
-        self.space = Space(f"10.0.0.{2 + node_id}")
+        self.space = space
         self.address = self.space.address
         self.daemon = self.application = None
         self.lost = False  # killed, or cut off for good
@@ -149,16 +148,15 @@ class Node:
         if self.daemon is not None:
             self.daemon.close()
             self.application.close()
-        self.space.close()
 
 
 class Step:
-    """`programs`: conftest's. `skews`: node id -> seconds its wall clock is ahead. `conf`: more lines
+    """`programs`, `network`: conftest's. `skews`: node id -> seconds its wall clock is ahead. `conf`: more lines
     of sonde.conf."""
 
     number = 0
 
-    def __init__(self, programs, directory, *, nodes, fanout=2, skews=None, seed=0, conf=()):
+    def __init__(self, programs, network, directory, *, nodes, fanout=2, skews=None, seed=0, conf=()):
         Step.number += 1
         self.name = f"{os.getpid()}{Step.number:04d}.0"
         self.size, self.fanout = nodes, fanout
@@ -175,20 +173,15 @@ class Step:
         lines = [f"fanout = {fanout}", f"http = {HEAD}", "http_port = 0", "fabric_after = 50ms"]
         lines += [f"log_dir = {directory / 'log'}", "log_level = debug", *conf]
         self.conf.write_text("\n".join(lines) + "\n")
-        self.space = Space(HEAD)
-        self.address = HEAD
-        self.nodes = [Node(self, i, (skews or {}).get(i, 0)) for i in range(nodes)]
+        self.space, self.address = network.head, network.head.address
         # Where those who have no business here come from.
-        self.outside = Space("10.0.0.250")
-        spaces = [self.space, self.outside, *(node.space for node in self.nodes)]
-        self.wires = Wires(spaces, seed)
+        self.outside = network.outside
+        self.nodes = [
+            Node(self, i, network.nodes[i], (skews or {}).get(i, 0)) for i in range(nodes)
+        ]
+        self.wires = network.wires
+        self.wires.reset(seed)
         self._by_index = []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
 
     # --- Starting
 
@@ -428,6 +421,4 @@ class Step:
             node.close()
         if self.head is not None:
             self.head.close()
-        self.wires.close()
-        self.space.close()
-        self.outside.close()
+        self.wires.reset()

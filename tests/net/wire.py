@@ -1,10 +1,11 @@
 """Carries packets between TUN devices: the process behind spaces.Wires.
 
-    wire.py '{"10.0.0.1": 5, ...}' SEED
+    wire.py '{"10.0.0.1": 5, ...}'
 
-The first argument maps addresses to descriptors of devices. Rules come on stdin, one JSON list a line,
+The argument maps addresses to descriptors of devices. Rules come on stdin, one JSON list a line,
 [from, to, {"drop": .., "delay": .., "jitter": .., "twice": ..}], each answered with "done" once it
-holds. Packets that are delayed keep their order unless there is jitter. Ends with stdin.
+holds; a number instead does away with all rules and seeds what is random. Packets that are delayed keep
+their order unless there is jitter. Ends with stdin.
 """
 
 import heapq
@@ -20,10 +21,10 @@ BATCH = 64
 
 
 class Wires:
-    def __init__(self, devices, seed):
+    def __init__(self, devices):
         self.by_address = {packed(address): fd for address, fd in devices.items()}
         self.rules = {}
-        self.random = random.Random(seed)
+        self.random = random.Random(0)
         self.late = []  # (when, number, fd, packet)
         self.count = 0
         self.control = b""
@@ -68,13 +69,24 @@ class Wires:
         more = os.read(0, 65536)
         *lines, self.control = (self.control + more).split(b"\n")
         for line in lines:
-            source, destination, rule = json.loads(line)
-            key = packed(source), packed(destination)
-            self.rules.pop(key, None)
-            if any(rule.values()):
-                self.rules[key] = rule
+            words = json.loads(line)
+            if isinstance(words, int):
+                self.reset(words)
+            else:
+                self.rule(*words)
             os.write(1, b"done\n")
         return bool(more)
+
+    def reset(self, seed):
+        self.rules.clear()
+        self.late.clear()
+        self.random = random.Random(seed)
+
+    def rule(self, source, destination, rule):
+        key = packed(source), packed(destination)
+        self.rules.pop(key, None)
+        if any(rule.values()):
+            self.rules[key] = rule
 
     def run(self):
         selector = selectors.DefaultSelector()
@@ -103,4 +115,4 @@ def put(fd, packet):
 
 
 if __name__ == "__main__":
-    Wires(json.loads(sys.argv[1]), int(sys.argv[2])).run()
+    Wires(json.loads(sys.argv[1])).run()
