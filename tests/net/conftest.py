@@ -53,13 +53,13 @@ def network():
 
 @pytest.fixture
 def make_step(programs, network, tmp_path):
-    """Makes a step that is taken away at the test's end."""
+    """Makes a step, another when that is closed; all are taken away at the test's end."""
     steps = []
 
     def make(**options):
-        directory = tmp_path / "step"
+        directory = tmp_path / f"step{len(steps)}"
         directory.mkdir()
-        assert not steps, "a network holds one step at a time"
+        assert all(step.closed for step in steps), "a network holds one step at a time"
         steps.append(Step(programs, network, directory, **options))
         return steps[-1]
 

@@ -5,6 +5,7 @@ their lifelines end. The programs are those of SONDE_PROGRAMS, else of SONDE_BUI
 tests/cluster. Not thread-safe.
 """
 
+import contextlib
 import fcntl
 import os
 import pathlib
@@ -19,6 +20,7 @@ BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).
 PROGRAMS = pathlib.Path(os.environ.get("SONDE_PROGRAMS", BUILD)).resolve()
 SONDED = PROGRAMS / "daemon" / "sonded"
 SONDE = PROGRAMS / "cli" / "sonde"
+SANITIZED = (PROGRAMS / "reports").exists()
 LIFELINE, LISTEN, APPLICATION = 3, 4, 5
 PACKET = 32768
 
@@ -53,7 +55,9 @@ class Daemon:
         self.send("L", launch)
 
     def send(self, kind, values):
-        self.lifeline.send(packet(kind, values))
+        """As the plugin does: what a daemon that has ended does not take is dropped."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.lifeline.send(packet(kind, values))
 
     def kill(self):
         """As a node's death does: at once, nothing is delivered."""
@@ -72,7 +76,8 @@ class Daemon:
 
     def finish(self):
         """Asks the daemon to deliver and leave; does not wait."""
-        self.lifeline.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):
+            self.lifeline.shutdown(socket.SHUT_WR)
 
     def poll(self):
         """Whether the process has ended."""

@@ -34,6 +34,12 @@ from daemons import APPLICATION, LISTEN, SONDE, Application, Daemon
 NOT_YET = {
     "lost counters": "what a node counted that died without goodbye falls out of the totals, unless it "
     "was the head's child without children: parents do not keep a child's last counters",
+    "black holes": "a parent that hears nothing, or is not heard, is not noticed",
+    "stopped nodes": "a parent that stands still is not noticed",
+    "skewed clocks": "samples of nodes whose clocks differ by seconds are lost to rows that are stored "
+    "already, and the last words of some are counted twice",
+    "death of the head": "the telemetry ends with the head",
+    "restarts": "a node that comes again is refused: it is registered already",
 }
 
 HEAD = "10.0.0.1"
@@ -47,13 +53,16 @@ PRESENT = "sonde_memory_bytes"
 
 
 def wait_for(predicate, what, timeout=10.0):
-    """Polls until predicate() is true and gives its value; a clear failure otherwise."""
+    """Polls until predicate() is true and gives its value; a clear failure otherwise. `what`: text, or
+    what makes it then."""
     deadline = time.monotonic() + timeout
     while True:
         value = predicate()
         if value:
             return value
-        assert time.monotonic() < deadline, f"waited {timeout:g} s in vain for {what}"
+        if time.monotonic() > deadline:
+            text = what if isinstance(what, str) else what()
+            raise AssertionError(f"waited {timeout:g} s in vain for {text}")
         time.sleep(0.02)
 
 
@@ -163,6 +172,7 @@ class Step:
         self.program, self.skew_library = programs.application, programs.skew
         self.library = programs.library
         self.directory = directory
+        self.closed = False
         self.injected = 0  # what all applications have counted so far
         self.key = secrets.token_hex(32)
         self.head = None
@@ -211,6 +221,12 @@ class Step:
     def start(self, count=None):
         """Starts head and nodes, the first `count` or all, and waits until the tree is built and a tick
         has them all."""
+        self.start_nodes(count)
+        wait_for(self.built, "the tree", 20)
+        self.wait_whole()
+
+    def start_nodes(self, count=None):
+        """Starts head and nodes, and waits until the head knows these."""
         self.start_head()
         nodes = self.nodes[:count]
         for node in nodes:
@@ -218,8 +234,6 @@ class Step:
         for node in nodes:
             node.application.wait_ready()
         self.wait_registered(nodes)
-        wait_for(self.built, "the tree", 20)
-        self.wait_whole()
 
     def wait_registered(self, nodes, timeout=20):
         """Waits until the head knows these nodes."""
@@ -324,11 +338,14 @@ class Step:
 
     def wait_total(self, timeout=10.0):
         """Waits until the head's newest total is what the applications have counted."""
-        wait_for(
-            lambda: (rows := self.rows()) and rows[-1][2] == self.injected,
-            f"a total of {self.injected}; the last rows: {self.rows()[-5:]}",
-            timeout,
-        )
+        start = self.now()
+        rows = []
+
+        def there():
+            rows[:] = self.rows()
+            return rows and rows[-1][2] == self.injected
+
+        wait_for(there, lambda: f"a total of {self.injected}: {story(rows, start)}", timeout)
 
     def wait_whole(self, timeout=10.0):
         """Waits until the newest ticks have all living nodes."""
@@ -344,19 +361,19 @@ class Step:
         """Ticks that have all living nodes begin within `bound` of the fault and go on; gives the rows.
         """
         alive = len(self.alive())
-        enough = 10
+        enough = 5
         rows = []
 
         def settled():
             rows[:] = self.rows()
-            return len(rows) > enough and all(count == alive for _, count, _ in rows[-enough:])
+            last = rows[-enough:]
+            return last and last[0][0] > fault and all(count == alive for _, count, _ in last)
 
-        try:
-            wait_for(settled, "", bound + 2 * enough * PERIOD + 2.0)
-        except AssertionError:
-            raise AssertionError(
-                f"no {enough} ticks with {alive} nodes: {story(rows, fault)}"
-            ) from None
+        wait_for(
+            settled,
+            lambda: f"{enough} ticks with {alive} nodes: {story(rows, fault)}",
+            bound + 2 * enough * PERIOD + 2.0,
+        )
         bad = [at for at, count, _ in rows if at > fault and count != alive]
         after = max(bad, default=fault) + PERIOD - fault
         assert after <= bound + PERIOD, f"whole after {after:.2f} s: {story(rows, fault)}"
@@ -406,15 +423,23 @@ class Step:
         if len(lost) == 1:  # of several the note says how many
             assert lost.pop() in notes, notes
         assert coverage["got"] + coverage["skipped"] <= coverage["expected"], coverage
-        missing = sum(len(self.nodes) - count for _, count, _ in rows)
+        all_there = next((i for i, row in enumerate(rows) if row[1] == self.size), len(rows))
+        missing = sum(self.size - count for _, count, _ in rows[all_there:])
         told = coverage["expected"] - coverage["got"] - coverage["skipped"]
         assert told > 0 or missing == 0, (coverage, missing)
         return job
 
+    def stored_total(self):
+        """What the archived profile says was counted; None if nothing."""
+        for entry in self.stored()["footprint"]:
+            if entry["metric"] == COUNTED:
+                return entry["last"]
+        return None
+
     def check_stored_total(self, gap=None):
         """The archived profile has what was counted."""
-        totals = [e["last"] for e in self.stored()["footprint"] if e["metric"] == COUNTED]
-        promise(totals == [self.injected], gap, f"{totals} is stored, {self.injected} was counted")
+        total = self.stored_total()
+        promise(total == self.injected, gap, f"{total} is stored, {self.injected} was counted")
 
     def close(self):
         for node in self.nodes:
@@ -422,3 +447,4 @@ class Step:
         if self.head is not None:
             self.head.close()
         self.wires.reset()
+        self.closed = True

@@ -1,11 +1,16 @@
 """Nodes whose tasks are done leave, in any order: nothing is lost and no tick has a gap for it."""
 
 import itertools
+import os
 
 import pytest
 from step import HEALS_WITHIN, promise, story, wait_for
 
+# All 24 with SONDE_NET_ALL=1; else those of 0 and its children, with 1 the first or the last to go.
 ORDERS = list(itertools.permutations(range(4)))
+if not os.environ.get("SONDE_NET_ALL"):
+    FAMILY = itertools.permutations((0, 2, 3))
+    ORDERS = [(1, *order) if i % 2 else (*order, 1) for i, order in enumerate(FAMILY)]
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=["".join(map(str, order)) for order in ORDERS])
