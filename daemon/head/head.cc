@@ -328,7 +328,7 @@ void Head::OnWantParent(uint32_t index, std::string_view payload) {
     tree::FabricOptions options;
     options.provider = config_.provider;
     options.local_address = config_.interface.empty() ? local_host_ : config_.interface;
-    options.max_links = config_.fanout + 8;
+    options.max_links = tree::ChildLinks::LinksFor(config_.fanout);
     return fabric_.With(options, [this, index, parent](const Result<tree::Fabric*>& fabric) {
       if (fabric_address_.empty()) ListenOnFabric(fabric);
       if (!fabric_address_.empty()) SendParent(index, parent, fabric_address_);

@@ -369,7 +369,7 @@ void Node::WithFabric(const std::function<void(tree::Fabric&)>& then) {
   tree::FabricOptions options;
   options.provider = config_.provider;
   options.local_address = config_.interface.empty() ? local_host_ : config_.interface;
-  options.max_links = config_.fanout + 8;
+  options.max_links = tree::ChildLinks::LinksFor(config_.fanout);
   fabric_.With(options, [this, then](const Result<tree::Fabric*>& fabric) {
     if (state_ != State::kRunning || control_ == nullptr) return;
     if (fabric.ok()) return then(**fabric);

@@ -14,9 +14,11 @@ ChildLinks::~ChildLinks() = default;
 
 Result<std::string> ChildLinks::Listen(Fabric& fabric) {
   acceptor_ = std::make_unique<Acceptor>(
-      loop_, key_, [this](const Registration& who, std::unique_ptr<Link> link) {
+      loop_, key_,
+      [this](const Registration& who, std::unique_ptr<Link> link) {
         OnProven(who, std::move(link));
-      });
+      },
+      kMaxUnproven);
   return fabric.Listen([this](std::unique_ptr<Link> link) { acceptor_->Take(std::move(link)); });
 }
 

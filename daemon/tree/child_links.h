@@ -22,6 +22,14 @@ namespace sonde::tree {
 
 class ChildLinks {
  public:
+  // Links that have not proved the key yet.
+  static constexpr size_t kMaxUnproven = 16;
+  // How many links a fabric must take so that `children` get in however many strangers there are:
+  // those that are being accepted, those that have not proved the key, one to the parent.
+  static constexpr size_t LinksFor(size_t children) {
+    return children + 8 + kMaxUnproven + FabricOptions().max_pending;
+  }
+
   // `changed` is called after whatever a child has sent, and when one is gone.
   ChildLinks(Loop& loop, const StepKey& key, Children& children, std::function<void()> changed);
   ~ChildLinks();
