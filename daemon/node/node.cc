@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/bytes.h"
 #include "core/log.h"
 #include "daemon/own_cost.h"
 
@@ -39,16 +40,15 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
       recorder_(SamplerOptions(launch), config.node_memory,
                 static_cast<double>(launch.node_id) / std::max(launch.job.expected_nodes, 1u)),
       queries_(loop),
-      merger_(0, [this](const tree::Frame& frame, bool) { OnMerged(frame); }),
-      children_(
-          merger_, queries_, 2 * launch.job.period,
-          [this](tree::BlockMessage block) {
-            blocks_.PassOn(std::move(block));
-            RunBlocks();
-          },
-          [this](collect::Moments moments) { uplink_.AddMoments(std::move(moments)); }),
+      relay_(loop, queries_, launch.job.period,
+             [this](tree::BlockMessage block) {
+               blocks_.PassOn(std::move(block));
+               RunBlocks();
+             }),
+      children_(relay_.children()),
+      uplink_(relay_.uplink()),
       fabric_(loop),
-      child_links_(loop, launch_.key, children_, [this] { CheckChildrenDone(); }),
+      child_links_(loop, launch_.key, children_, [this] { OnChildrenChanged(); }),
       joiner_(loop, launch_.socket, launch_.job.level,
               [this](std::string note) { Note(std::move(note)); }) {
   blocks_.SetMemory(config.node_memory);
@@ -59,8 +59,8 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
 }
 
 Node::~Node() {
-  for (const Loop::TimerId timer : {tick_timer_, expiry_timer_, fabric_timer_, finish_timer_,
-                                    children_timer_, blocks_timer_, blocks_limit_timer_}) {
+  for (const Loop::TimerId timer : {tick_timer_, fabric_timer_, finish_timer_, children_timer_,
+                                    pulse_timer_, blocks_timer_, blocks_limit_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -78,7 +78,6 @@ tree::Registration Node::registration() const {
 // --- Time ---
 
 void Node::Start() {
-  self_ = merger_.AddContributor(0);
   OpenAppSocket();
   OpenAskDesk();
   const Nanos now = Clock::System().Now();
@@ -145,7 +144,6 @@ void Node::ScheduleTick() {
   tick_timer_ = loop_.After(std::max<Nanos>(next_tick_ - Clock::System().Now(), 0), [this] {
     TakeDueTick(Clock::System().Now());
     ScheduleTick();
-    ScheduleExpiry();
   });
 }
 
@@ -162,21 +160,9 @@ bool Node::TakeDueTick(Nanos now) {
   }
   if (now - tick > launch_.job.period / 2) recorder_.sampler().CountLateTick();
   Sample(tick, Extent::kTick);
-  SendOwn(tick, false);
+  CheckParent();
+  SendOwn(tick);
   return true;
-}
-
-// Parents wait for their children's part of a tick, but not so long that theirs is late too.
-Nanos Node::MergeWindow() const { return std::min(launch_.job.period / 2, 250 * kMillisecond); }
-
-void Node::ScheduleExpiry() {
-  if (merger_.oldest() == 0 || expiry_timer_ != 0) return;
-  const Nanos wait = merger_.oldest() + MergeWindow() - Clock::System().Now();
-  expiry_timer_ = loop_.After(std::max<Nanos>(wait, 0), [this] {
-    expiry_timer_ = 0;
-    merger_.EmitUpTo(Clock::System().Now() - MergeWindow());
-    ScheduleExpiry();
-  });
 }
 
 // --- Control connection ---
@@ -230,6 +216,12 @@ void Node::OnControlMessage(uint8_t type, std::string_view payload) {
       return;
     case Type::kJoin:
       return joiner_.Start(std::string(payload));
+    case Type::kLost: {
+      ByteReader r(payload);
+      const uint64_t child = r.Varint();
+      if (r.done() && child < tree::kHeadIndex) children_.Lost(static_cast<uint32_t>(child));
+      return;
+    }
     case Type::kBudget: {
       tree::BlockBudget budget;
       if (Decode(payload, budget).ok()) blocks_.SetBudget(budget);
@@ -253,8 +245,8 @@ void Node::OnWelcome(std::string_view payload) {
   log::Debug("registered as node {}", welcome.index);
   index_ = welcome.index;
   recorder_.SetNode(index_);
+  relay_.SetNode(index_);
   blocks_.SetNode(index_);
-  merger_.SetNode(index_);
   UseLink(control_.get(), false);
   PrepareOwn();
   for (std::string& note : std::exchange(notes_, {})) Note(std::move(note));
@@ -262,9 +254,8 @@ void Node::OnWelcome(std::string_view payload) {
   if (state_ != State::kRunning) return WaitForChildren();
   const bool alone = launch_.job.expected_nodes == 1 && launch_.job.het_job.empty();
   if (alone || launch_.role == Role::kSolo || config_.provider == "none") return;
-  fabric_timer_ = loop_.After(config_.fabric_after, [this] {
-    WithFabric([this](tree::Fabric&) { Send(*control_, Type::kWantParent, ""); });
-  });
+  fabric_timer_ = loop_.After(config_.fabric_after,
+                              [this] { WithFabric([this](tree::Fabric&) { WantParent(); }); });
 }
 
 void Node::OnControlClosed(const Status& why) {
@@ -297,41 +288,27 @@ void Node::UseLink(tree::Link* link, bool tell_former) {
 
 // Sends what blocks may go now, and comes again when there is more to do.
 void Node::RunBlocks() {
-  const Nanos now = Clock::System().Monotonic();
-  const Nanos next = blocks_.Run(now);
+  const Nanos next = blocks_.Run(Clock::System().Monotonic());
   loop_.Cancel(std::exchange(blocks_timer_, 0));
-  if (next != tree::BlockSender::kNever) {
-    blocks_timer_ = loop_.At(next, [this] {
-      blocks_timer_ = 0;
-      RunBlocks();
-    });
-  }
+  if (next == tree::BlockSender::kNever) return;
+  blocks_timer_ = loop_.At(next, [this] {
+    blocks_timer_ = 0;
+    RunBlocks();
+    CheckDelivered();
+  });
 }
 
-void Node::UpdateUplinkSchema() {
-  if (merger_.series().size() == uplink_series_) return;
-  uplink_series_ = merger_.series().size();
-  uplink_.SetSchema(Schema::Make(merger_.series()));
-}
-
-// The head waits for the ticks of whoever has sent a schema, so the first one goes up at once.
+// Whoever is above waits for the ticks of those that have sent a schema, so it goes at once.
 void Node::PrepareOwn() {
-  if (!std::exchange(schema_changed_, false)) return;
-  merger_.SetSchema(self_, recorder_.reduced_schema());
-  UpdateUplinkSchema();
+  if (std::exchange(schema_changed_, false)) relay_.Announce(recorder_.reduced_schema());
 }
 
-void Node::SendOwn(Nanos time, bool final) {
+void Node::SendOwn(Nanos time) {
   if (!welcome_) return;
-  PrepareOwn();
-  own_.tick = time;
-  own_.node = index_;
-  own_.nodes = final ? 0 : 1;
-  own_.final = final;
-  own_.values = recorder_.reduced();
-  if (!final) ++bye_.ticks;
+  ++bye_.ticks;
   AddOwnMoments();
-  merger_.Add(self_, own_);
+  PrepareOwn();
+  relay_.SendOwn(time, recorder_.reduced_schema(), recorder_.reduced());
 }
 
 void Node::AddOwnMoments() {
@@ -341,16 +318,37 @@ void Node::AddOwnMoments() {
   if (!moments.empty()) uplink_.AddMoments(std::move(moments));
 }
 
-void Node::OnMerged(const tree::Frame& frame) {
-  UpdateUplinkSchema();
-  uplink_.SendFrame(frame);
+// Nobody tells of a peer that is there no more when what is sent to it vanishes.
+void Node::CheckParent() {
+  if (const uint64_t lost = uplink_.lost_frames(); lost != told_lost_frames_) {
+    if (told_lost_frames_ == 0) {
+      Note("ticks are left out: what is above takes them too slowly, or not at all");
+    }
+    told_lost_frames_ = lost;
+  }
+  if (parent_ == nullptr || uplink_.link() != parent_.get()) return;
+  if (Clock::System().Monotonic() - heard_ < kSilence) return;
+  log::Info("nothing was heard from the parent for {} s", kSilence / kSecond);
+  LeaveParent();
 }
 
 void Node::OnUplinkMessage(Type type, std::string_view payload) {
   switch (type) {
-    case Type::kFrameAck:
-      frame_acked_ = true;
+    case Type::kAck: {
+      ByteReader r(payload);
+      const uint64_t number = r.Varint();
+      if (!r.done()) return;
+      relay_.OnAck(number);
+      CheckChildrenDone();
       return CheckDelivered();
+    }
+    case Type::kRefused: {
+      ByteReader r(payload);
+      const uint64_t number = r.Varint();
+      if (!r.done()) return;
+      for (tree::Link* link : relay_.OnRefused(number)) child_links_.Drop(*link);
+      return;
+    }
     case Type::kMomentsAck:
       uplink_.OnMomentsAck(payload);
       return CheckDelivered();
@@ -402,7 +400,7 @@ void Node::WithFabric(const std::function<void(tree::Fabric&)>& then) {
   tree::FabricOptions options;
   options.provider = config_.provider;
   options.local_address = config_.interface.empty() ? local_host_ : config_.interface;
-  options.max_links = config_.fanout + 8;
+  options.max_links = tree::ChildLinks::LinksFor(config_.fanout);
   fabric_.With(options, [this, then](const Result<tree::Fabric*>& fabric) {
     if (state_ != State::kRunning || control_ == nullptr) return;
     if (fabric.ok()) return then(**fabric);
@@ -433,6 +431,7 @@ void Node::OnParent(std::string_view payload) {
 }
 
 void Node::OnParentMessage(uint8_t type, std::string_view payload) {
+  heard_ = Clock::System().Monotonic();
   if (parent_proven_) return OnUplinkMessage(static_cast<Type>(type), payload);
   const Result<std::string> proof = parent_handshake_->OnMessage(type, payload);
   if (!proof.ok()) {
@@ -451,7 +450,9 @@ void Node::OnParentMessage(uint8_t type, std::string_view payload) {
 // It waits for our word that no more comes, and closes the link. What it was already given for good
 // it delivers and acknowledges.
 void Node::OnParentLeaves() {
-  if (state_ != State::kDelivering) UseLink(control_.get(), true);
+  if (state_ == State::kDelivering || control_ == nullptr) return;
+  UseLink(control_.get(), true);
+  WantParent();
 }
 
 // Back to the control connection, which is always there.
@@ -463,11 +464,15 @@ void Node::LeaveParent() {
   tree::DestroyLater(loop_, std::move(parent_));
   if (!used) return;
   UseLink(control_.get(), false);
-  if (last_word_ && !frame_acked_) {
-    uplink_.SendFrame(merger_.Final(Clock::System().Now()));
-  } else if (state_ == State::kRunning && control_ != nullptr) {
-    Send(*control_, Type::kWantParent, "");
-  }
+  WantParent();
+}
+
+// Another one than the last, if there was one.
+void Node::WantParent() {
+  if (state_ != State::kRunning || control_ == nullptr) return;
+  std::string payload;
+  if (parent_index_ != tree::kHeadIndex) ByteWriter(payload).Varint(parent_index_);
+  Send(*control_, Type::kWantParent, payload);
 }
 
 void Node::OnListen() {
@@ -484,8 +489,25 @@ void Node::OnListen() {
   });
 }
 
+void Node::OnChildrenChanged() {
+  relay_.OnChildrenChanged();
+  if (pulse_timer_ == 0) SchedulePulse();
+  CheckChildrenDone();
+}
+
+void Node::SchedulePulse() {
+  if (relay_.alone()) return;
+  pulse_timer_ = loop_.After(kPulse, [this] {
+    pulse_timer_ = 0;
+    children_.Pulse();
+    const Nanos limit = std::max(kChildSilence, 5 * launch_.job.period / 2);
+    child_links_.DropSilent(Clock::System().Monotonic() - limit);
+    SchedulePulse();
+  });
+}
+
 void Node::CheckChildrenDone() {
-  if (state_ == State::kWaitingForChildren && children_.Active().empty()) Deliver();
+  if (state_ == State::kWaitingForChildren && relay_.children_done()) Deliver();
 }
 
 // --- The end ---
@@ -514,8 +536,9 @@ void Node::Finish(bool launcher_gone) {
 }
 
 void Node::WaitForChildren() {
-  SendOwn(Clock::System().Now(), true);
-  if (children_.Active().empty()) return Deliver();
+  AddOwnMoments();
+  relay_.SendOwnEnd(Clock::System().Now(), recorder_.reduced_schema(), recorder_.reduced());
+  if (relay_.children_done()) return Deliver();
   children_timer_ = loop_.After(kChildrenLimit, [this] {
     children_.SendLeave();
     children_timer_ = loop_.After(kLeaveLimit, [this] { Deliver(); });
@@ -537,10 +560,7 @@ void Node::Deliver() {
 // The head seals the profile when all have said it: blocks come first.
 void Node::SendLastWord() {
   if (std::exchange(last_word_, true)) return;
-  const Nanos now = Clock::System().Now();
-  merger_.EmitUpTo(now);
-  UpdateUplinkSchema();
-  uplink_.SendFrame(merger_.Final(now));
+  relay_.SendRest();
   SendBye();
   // Whatever a child sends now would be lost here; when its link closes it turns to the head.
   child_links_.Close();
@@ -556,12 +576,13 @@ void Node::SendBye() {
 void Node::CheckDelivered() {
   if (state_ != State::kDelivering) return;
   if (blocks_.delivered()) SendLastWord();
-  if (frame_acked_ && bye_acked_ && uplink_.moments_delivered()) End();
+  if (bye_acked_ && uplink_.frames_delivered() && uplink_.moments_delivered()) End();
 }
 
 void Node::End() {
   if (state_ == State::kDone) return;
-  log::Debug("done: frame {}, goodbye {}", frame_acked_ ? "acknowledged" : "not acknowledged",
+  log::Debug("done: frames {}, goodbye {}",
+             uplink_.frames_delivered() ? "acknowledged" : "not acknowledged",
              bye_acked_ ? "acknowledged" : "not acknowledged");
   state_ = State::kDone;
   loop_.Cancel(tick_timer_);
