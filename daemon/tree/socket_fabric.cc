@@ -43,11 +43,10 @@ Result<Target> ParseTarget(std::string_view address) {
 }  // namespace
 
 Result<std::string> SocketFabric::Listen(Accepted accepted) {
-  auto listener =
-      Listener::Open(loop_, local_address_, 0,
-                     [accepted = std::move(accepted)](std::unique_ptr<SocketLink> link) {
-                       accepted(std::move(link));
-                     });
+  auto listener = Listener::Open(
+      loop_, local_address_, 0, [accepted = std::move(accepted)](std::unique_ptr<SocketLink> link) {
+        accepted(std::move(link));
+      });
   if (!listener.ok()) return listener.status();
   listener_ = *std::move(listener);
   return fmt::format("{}{}:{}", kFormat, local_address_, listener_->port());

@@ -3,8 +3,8 @@
 // For networks on which libfabric would do no more than that: opening its tcp provider costs a
 // process 90 ms of CPU time, 0.8 MB of memory and 7 descriptors, this nothing (docs/transport.md).
 // The links are SocketLinks, so a peer whose machine is gone is noticed after about 10 s. How many
-// may be open is not bounded here: the Acceptor bounds those that have not proved the key, and there
-// are no more others than nodes.
+// may be open is not bounded here: the Acceptor bounds those that have not proved the key, and
+// there are no more others than nodes.
 //
 // Thread safety: the loop's thread only. Links may outlive the fabric; the loop outlives both.
 #pragma once
