@@ -1,83 +1,42 @@
 #!/usr/bin/env python3
 # What a step of N nodes costs, its daemons all on this machine: CPU, memory, coverage, start
 
-"""Real daemons over loopback, fanout 16, level 2, one sample a second. Arguments in the environment:
-NODES ("16 64 256 1024"), WINDOW (60 s)."""
+"""Real daemons over loopback, fanout 16, level 2, one sample a second.
+
+Environment: NODES ("16 64 256 1024"), WINDOW (60, seconds), CONF (lines for sonde.conf).
+"""
 
 import json
 import os
 import signal
-import statistics
-import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 
+from daemon_costs import (
+    cpu_by_thread,
+    descriptors,
+    listening_ports,
+    mean,
+    median,
+    private_bytes,
+    received_bytes,
+    spent,
+    switches,
+    user_and_system,
+)
 from private_cluster import figure
 from step_of_daemons import JOB, STEP, Step
 
 NODES = [int(word) for word in os.environ.get("NODES", "16 64 256 1024").split()]
-SECONDS = int(os.environ.get("WINDOW", "60"))
+WINDOW_S = int(os.environ.get("WINDOW", "60"))
+CONF = os.environ.get("CONF", "")
 FANOUT = 16
 METRIC = "node_load1"  # every node has one at every tick
 UP_WITHIN_S = 300
-
-
-def cpu_seconds(daemon):
-    """By thread, from schedstat: nanoseconds, where stat counts in ticks of 10 ms."""
-    return {
-        task.name: int((task / "schedstat").read_text().split()[0]) / 1e9
-        for task in (daemon.proc / "task").iterdir()
-    }
-
-
-def spent(daemon, before):
-    """Since then, by threads that still live: what a thread that ended spent is not told."""
-    return sum(now - before.get(task, 0) for task, now in cpu_seconds(daemon).items())
-
-
-def user_and_system(daemon):
-    """CPU seconds so far, in ticks of 10 ms: good for many daemons together only."""
-    fields = (daemon.proc / "stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) / 100, int(fields[12]) / 100
-
-
-def all_cpu(daemons):
-    return [sum(user_and_system(daemon)) for daemon in daemons]
-
-
-def system_share(daemons):
-    both = [user_and_system(daemon) for daemon in daemons]
-    system = sum(system for _, system in both)
-    return system / max(system + sum(user for user, _ in both), 1e-9)
-
-
-def switches(daemon):
-    status = (daemon.proc / "status").read_text()
-    return sum(int(line.split()[1]) for line in status.splitlines() if "ctxt_switches" in line)
-
-
-def private_bytes(daemon):
-    rollup = (daemon.proc / "smaps_rollup").read_text()
-    lines = [line for line in rollup.splitlines() if line.startswith("Private_")]
-    return 1024 * sum(int(line.split()[1]) for line in lines)
-
-
-def descriptors(daemon):
-    return len(list((daemon.proc / "fd").iterdir()))
-
-
-def received_bytes(daemon):
-    """Over all TCP connections that it has."""
-    command = ["ss", "-tinpH", "state", "established"]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    total = 0
-    for line, details in zip(lines[::2], lines[1::2]):
-        if f"pid={daemon.pid}," in line:
-            words = [w for w in details.split() if w.startswith("bytes_received:")]
-            total += sum(int(word.partition(":")[2]) for word in words)
-    return total
+SETTLE_S = 4  # from when all are up: by then they have their parents
+ROW_OPEN_S = 4  # rows of the last ticks may still change
 
 
 class Live:
@@ -100,7 +59,7 @@ class Live:
 
     def counts(self, since):
         """Second -> how many nodes are in its row."""
-        query = f"job={JOB}.{STEP}&metric={METRIC}&points=5000&start={int(since) - 1}"
+        query = f"job={JOB}.{STEP}&metric={METRIC}&points=5000&start={int(since)}"
         try:
             series = self.get(f"/api/v1/series?{query}")["series"]
         except urllib.error.HTTPError as error:
@@ -110,80 +69,88 @@ class Live:
         return dict(zip(series[0]["time"], series[0]["count"])) if series else {}
 
 
-def wait_until_up(step, live, nodes):
-    """Until a tick has all nodes; gives the seconds since the first daemon was started."""
-    began = time.time()
-    deadline = time.monotonic() + UP_WITHIN_S
-    while time.monotonic() < deadline:
+def wait_until_up(step, live):
+    """Until a tick has all nodes; gives the seconds from the start of the first daemon to it."""
+    began = time.time() - (time.monotonic() - step.started)
+    while time.monotonic() - step.started < UP_WITHIN_S:
         if step.endpoint() is not None:
-            full = [t for t, count in live.counts(began - 60).items() if count >= nodes]
+            counts = live.counts(began - 1)
+            full = [t for t, count in counts.items() if count >= step.nodes_wanted]
             if full:
-                return min(full) - began
+                return max(0, min(full) - began)
         time.sleep(0.5)
-    raise SystemExit(f"bench tree: {nodes} daemons were not up within {UP_WITHIN_S} s")
+    raise SystemExit(f"bench tree: {step.nodes_wanted} daemons were not up within {UP_WITHIN_S} s")
 
 
 def roles(step, live):
-    """Inner nodes and leaves."""
+    """Inner nodes and leaves: node i has the children (i + 1) * fanout and on."""
     by_host = {f"n{i}": daemon for i, daemon in enumerate(step.nodes)}
     order = [by_host[host] for host in live.hosts()]
-    inner = max(0, min(len(order), (len(order) - 1) // FANOUT))
+    inner = (len(order) - 1) // FANOUT
     return order[:inner], order[inner:]
 
 
-def median(values):
-    return statistics.median(values) if values else 0.0
-
-
 class Window:
-    """What daemons spend between two moments."""
+    """What daemons spend in WINDOW_S seconds; of head and inner nodes, in every single one."""
 
-    def __init__(self, daemons, head):
-        self.daemons, self.head = daemons, head
-        self.cpu = [cpu_seconds(d) for d in daemons]
-        self.switches = [switches(d) for d in daemons]
-        self.received = received_bytes(head)
-        self.began = time.time()
-        self.start = time.monotonic()
+    def __init__(self, head, inner, leaves):
+        self.head, self.inner = head, inner
+        self.ports = listening_ports(head)
+        self.daemons = [head, *inner, *leaves]
+        before = self._whole()
+        self.switched = [switches(d) for d in leaves]
+        self.start, self.began = time.monotonic(), time.time()
+        self.head_ticks, self.inner_ticks, self.byte_ticks = [], [], []
+        self._watch()
+        self.wall, self.ended = time.monotonic() - self.start, time.time()
+        after = self._whole()
+        self.cores = {d: spent(before[d], after[d]) / self.wall for d in self.daemons}
+        self.switched = [(switches(d) - n) / self.wall for d, n in zip(leaves, self.switched)]
 
-    def close(self):
-        self.wall = time.monotonic() - self.start
-        self.ended = time.time()
-        self.received = received_bytes(self.head) - self.received
-        self.cores = {
-            d: spent(d, before) / self.wall for d, before in zip(self.daemons, self.cpu)
-        }
-        self.wakes = {
-            d: (switches(d) - s) / self.wall for d, s in zip(self.daemons, self.switches)
-        }
+    def _whole(self):
+        return {d: cpu_by_thread(d) for d in self.daemons}
+
+    def _tick(self):
+        inner = [cpu_by_thread(d) for d in self.inner[:8]]
+        return cpu_by_thread(self.head), inner, received_bytes(self.ports)
+
+    def _watch(self):
+        """Between ticks, which are at whole seconds."""
+        last = None
+        while time.time() - self.began < WINDOW_S:
+            time.sleep(1.7 - time.time() % 1 if time.time() % 1 > 0.7 else 0.7 - time.time() % 1)
+            now = self._tick()
+            if last is not None:
+                self.head_ticks.append(spent(last[0], now[0]))
+                self.inner_ticks.append(mean([spent(a, b) for a, b in zip(last[1], now[1])]))
+                self.byte_ticks.append(now[2] - last[2])
+            last = now
 
 
 def tell_coverage(name, live, window, nodes):
     counts = live.counts(window.began)
-    # Rows stay open for a while; the last ones of the window are complete only later.
-    ticks = range(int(window.began) + 2, int(window.ended) - 3)
-    full = sum(counts.get(tick, 0) >= nodes for tick in ticks)
-    got = sum(min(counts.get(tick, 0), nodes) for tick in ticks)
-    figure(f"{name}.complete_ticks", 100 * full / len(ticks), "percent", 1)
-    figure(f"{name}.coverage", 100 * got / (nodes * len(ticks)), "percent", 3)
+    ticks = range(int(window.began) + 1, int(window.ended))
+    got = [min(counts.get(tick, 0), nodes) for tick in ticks]
+    figure(f"{name}.complete_ticks", 100 * got.count(nodes) / len(got), "percent", 1)
+    figure(f"{name}.coverage", 100 * sum(got) / (nodes * len(got)), "percent", 3)
 
 
 def tell_cpu(name, window, head, inner, leaves):
-    head_cpu = window.cores[head]
-    inner_cpu = [window.cores[d] for d in inner]
-    leaf_cpu = [window.cores[d] for d in leaves]
-    leaf = statistics.mean(leaf_cpu)
-    total = head_cpu + sum(inner_cpu) + sum(leaf_cpu)
-    figure(f"{name}.cpu_total", total, "cores", 4)
-    figure(f"{name}.cpu_head", 1e6 * head_cpu, "us_per_tick", 0)
-    figure(f"{name}.cpu_inner", 1e6 * (statistics.mean(inner_cpu) if inner else 0), "us_per_tick", 0)
-    figure(f"{name}.cpu_leaf", 1e6 * leaf, "us_per_tick", 0)
-    own = leaf * (len(inner) + len(leaves))
-    figure(f"{name}.cpu_share_own", own, "cores", 4)
-    figure(f"{name}.cpu_share_merging", sum(c - leaf for c in inner_cpu), "cores", 4)
-    figure(f"{name}.cpu_share_head", head_cpu, "cores", 4)
-    figure(f"{name}.cpu_system", 100 * system_share(leaves), "percent_of_a_leaf's", 0)
-    figure(f"{name}.switches_leaf", median([window.wakes[d] for d in leaves]), "per_second", 2)
+    leaf = mean([window.cores[d] for d in leaves])
+    above = [window.cores[d] for d in inner]
+    figure(f"{name}.cpu_total", sum(window.cores.values()), "cores", 4)
+    figure(f"{name}.cpu_own", leaf * (len(inner) + len(leaves)), "cores", 4)
+    figure(f"{name}.cpu_merging", sum(c - leaf for c in above), "cores", 4)
+    figure(f"{name}.cpu_head", window.cores[head], "cores", 4)
+    figure(f"{name}.leaf", 1e6 * leaf, "us_per_tick", 0)
+    figure(f"{name}.inner", 1e6 * mean(above), "us_per_tick", 0)
+    figure(f"{name}.head", 1e6 * window.cores[head], "us_per_tick", 0)
+    # Blocks come to the head now and then; the median tick has none.
+    figure(f"{name}.inner_median", 1e6 * median(window.inner_ticks), "us_per_tick", 0)
+    figure(f"{name}.head_median", 1e6 * median(window.head_ticks), "us_per_tick", 0)
+    figure(f"{name}.head_bytes_median", median(window.byte_ticks), "bytes_per_tick", 0)
+    figure(f"{name}.head_bytes", mean(window.byte_ticks), "bytes_per_tick", 0)
+    figure(f"{name}.leaf_switches", median(window.switched), "per_second", 2)
 
 
 def tell_memory(name, head, inner, leaves):
@@ -197,29 +164,21 @@ def tell_memory(name, head, inner, leaves):
 
 def measure(nodes):
     name = f"tree.{nodes}"
-    with Step(nodes, conf=f"fanout = {FANOUT}\n" + os.environ.get("TREE_CONF", "").replace(";", "\n")) as step:
+    with Step(nodes, conf=f"fanout = {FANOUT}\n{CONF}\n") as step:
         live = Live(step)
-        began = time.time() - (time.monotonic() - step.started)
-        wait_until_up(step, live, nodes)
-        full = min(t for t, count in live.counts(began - 1).items() if count >= nodes)
-        figure(f"{name}.all_up", full - began, "s", 1)
-        time.sleep(float(os.environ.get("TREE_SETTLE", "5")))
-        figure(f"{name}.cpu_start", 1000 * statistics.mean(all_cpu(step.nodes)), "ms", 1)
-        window = Window([step.head, *step.nodes], step.head)
-        time.sleep(SECONDS)
-        window.close()
+        figure(f"{name}.all_up", wait_until_up(step, live), "s", 1)
+        time.sleep(SETTLE_S)
+        start = sum(sum(user_and_system(d)) for d in step.nodes)
+        figure(f"{name}.cpu_until_up", 1000 * start / nodes, "ms_of_a_node", 1)
         inner, leaves = roles(step, live)
-        time.sleep(4)
+        window = Window(step.head, inner, leaves)
+        time.sleep(ROW_OPEN_S)
         tell_coverage(name, live, window, nodes)
         tell_cpu(name, window, step.head, inner, leaves)
         tell_memory(name, step.head, inner, leaves)
-        figure(f"{name}.head_bytes", window.received / window.wall, "bytes_per_tick", 0)
-        if command := os.environ.get("TREE_EXEC"):
-            leaf, node = leaves[-1].pid, (inner or leaves)[0].pid
-            env = {**os.environ, "LEAF": str(leaf), "INNER": str(node), "HEAD": str(step.head.pid)}
-            subprocess.run(command, shell=True, env=env, check=False)
         report = step.finish()
-    print("".join(f"  {line}\n" for line in report.splitlines() if "ost" in line or "overage" in line))
+    told = [line for line in report.splitlines() if line.startswith(("Coverage", "Own cost"))]
+    print("".join(f"  {line}\n" for line in told), end="", flush=True)
 
 
 def interrupted(number, _):

@@ -132,6 +132,7 @@ class Head {
   size_t gone_nodes_ = 0;  // these, and the lost
   uint64_t next_query_ = 1;
   bool counters_paused_ = false;
+  bool told_descriptors_ = false;
   Status block_refused_;
   SchemaCache block_schemas_;
 
