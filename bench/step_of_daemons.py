@@ -62,15 +62,16 @@ class Daemon:
         return text.decode()
 
     def end(self, patience):
-        """Waits for it, kills it when patience is at its end; True if that was not needed."""
+        """Waits for it, kills it when patience is at its end. Gives what it has used in all."""
         deadline = time.monotonic() + patience
-        while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
+        while (ended := os.wait4(self.pid, os.WNOHANG))[0] == 0:
             if time.monotonic() > deadline:
                 os.kill(self.pid, signal.SIGKILL)
-                os.waitpid(self.pid, 0)
-                return False
+                ended = os.wait4(self.pid, 0)
+                break
             time.sleep(0.005)
-        return True
+        self.used = ended[2]
+        return self.used
 
 
 def keep_low_descriptors_free():
@@ -164,7 +165,7 @@ class Step:
             report = head.report()
             head.end(END_PATIENCE_S)
             return report
-        head.end(0)
+        head.end(0)  # it did not end by itself
         return ""
 
     def endpoint(self):

@@ -215,6 +215,15 @@ def test_longer_steps_use_links_between_nodes(cluster, provider, peer):
 # --- Steps of all kinds
 
 
+def test_a_step_that_is_started_from_outside_its_job(cluster):
+    allocated = cluster.run(["salloc", "-N2", "--no-shell"])
+    job = re.search(r"job allocation (\d+)", allocated.stderr).group(1)
+    done = cluster.run(["srun", f"--jobid={job}", "-N2", *LEVEL, "true"])
+    cluster.slurm("scancel", job)
+    assert done.returncode == 0, done.stderr
+    assert "2 nodes" in report_of(done.stderr)
+
+
 def test_steps_at_once_are_kept_apart(cluster, counting):
     script = f"""
       for i in 1 2 3; do
