@@ -10,14 +10,14 @@ import sys
 import time
 
 from daemon_costs import descriptors, mean, private_bytes
-from private_cluster import SCRIPT, cluster, environment, figure, our_plugstack
+from private_cluster import SCRIPT, SONDED, cluster, environment, figure, our_plugstack
 from step_of_daemons import Step
 
 ROUNDS = int(os.environ.get("ROUNDS", "20"))
 STEPS = int(os.environ.get("STEPS", "1000"))
 NODES = 4
 WARM_UP = 100  # steps, until caches and arenas have their size
-BETWEEN = 5  # looks at the daemons
+PARTS = 5  # with a look at the daemons after each
 
 
 def cpu_ms(daemon):
@@ -52,7 +52,7 @@ class SlurmDaemon:
 def slurm_daemons(directory):
     done = subprocess.run([SCRIPT, "ps", directory], check=True, capture_output=True, text=True)
     found = [SlurmDaemon(line) for line in done.stdout.splitlines()]
-    return [daemon for daemon in found if daemon.name != "munged"]
+    return [daemon for daemon in found if daemon.name.startswith(("slurmctld", "slurmd"))]
 
 
 def left_behind():
@@ -60,7 +60,7 @@ def left_behind():
     daemons = 0
     for exe in pathlib.Path("/proc").glob("[0-9]*/exe"):
         try:
-            daemons += exe.readlink().name in ("sonded", "sonded-head")
+            daemons += exe.readlink().parent == SONDED.parent
         except OSError:
             continue
     unix = pathlib.Path("/proc/net/unix").read_text().count("@sonde")
@@ -75,46 +75,46 @@ def allocate(env):
     return number
 
 
-def run_steps(env, job, count):
-    command = ["srun", f"--jobid={job}", f"-N{NODES}", "--telemetry-level=2", "true"]
+def run_steps(env, job, options, count):
+    command = ["srun", f"--jobid={job}", f"-N{NODES}", *options, "true"]
     failed = 0
     for _ in range(count):
         failed += subprocess.run(command, env=env, capture_output=True, check=False).returncode != 0
     return failed
 
 
-def many_steps():
-    # Their profiles stay, which is wanted; here they would only fill the disk.
-    with cluster(our_plugstack(), "report = off\n") as directory:
+def many_steps(name, plugstack, options):
+    """What grows in Slurm's daemons; compare with the same number of steps without telemetry."""
+    with cluster(plugstack, "report = off\n") as directory:
         env = environment(directory)
         job = allocate(env)
         before = left_behind()
-        failed = run_steps(env, job, WARM_UP)
+        failed = run_steps(env, job, options, WARM_UP)
         daemons = slurm_daemons(directory)
         states = [[daemon.state() for daemon in daemons]]
         start = time.monotonic()
-        for _ in range(BETWEEN):
-            failed += run_steps(env, job, STEPS // BETWEEN)
+        for _ in range(PARTS):
+            failed += run_steps(env, job, options, STEPS // PARTS)
             states.append([daemon.state() for daemon in daemons])
         wall = time.monotonic() - start
         subprocess.run(["scancel", job], env=env, check=True)
         after = left_behind()
-    figure("short_steps.failed", failed, "1", 0)
-    figure("short_steps.wall", 1000 * wall / (STEPS // BETWEEN * BETWEEN), "ms_per_step", 1)
+    figure(f"{name}.failed", failed, "1", 0)
+    figure(f"{name}.wall", 1000 * wall / (STEPS // PARTS * PARTS), "ms_per_step", 1)
     for index, daemon in enumerate(daemons):
         memory = [state[index][0] for state in states]
         files = [state[index][1] for state in states]
-        name = f"short_steps.{daemon.name.replace('@', '_')}"
-        figure(f"{name}_memory_growth", memory[-1] - memory[0], "MB")
-        figure(f"{name}_descriptors_growth", files[-1] - files[0], "1", 0)
+        figure(f"{name}.{daemon.name}_memory_growth", memory[-1] - memory[0], "MB")
+        figure(f"{name}.{daemon.name}_descriptors_growth", files[-1] - files[0], "1", 0)
         print("  private MB after every part: " + " ".join(f"{m:.3f}" for m in memory))
     for what, number in after.items():
-        figure(f"short_steps.left_{what}", number - before[what], "1", 0)
+        figure(f"{name}.left_{what}", number - before[what], "1", 0)
 
 
 def main():
     one_second_steps()
-    many_steps()
+    many_steps("short_steps.level2", our_plugstack(), ["--telemetry-level=2"])
+    many_steps("short_steps.without", "", [])
     return 0
 
 
