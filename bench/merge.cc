@@ -1,5 +1,5 @@
 // What it costs an inner node to take one child's frame of 300 metrics: receiving it over a socket,
-// decoding, merging, and emitting the merged tick.
+// decoding, merging, emitting the merged tick, and acknowledging.
 //
 // A process sends as 16 children do, over 16 connections; the parent measures itself. Two kinds of
 // children: leaves, whose values are of one node, and inner nodes, whose values are of 17.
@@ -24,6 +24,7 @@
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/socket_link.h"
 #include "daemon/tree/tick_merger.h"
+#include "daemon/tree/uplink.h"
 #include "series/schema.h"
 
 namespace sonde::tree {
@@ -65,15 +66,16 @@ Schema::Ptr MakeSchema() {
 // What child `child` sends at `tick`: the values of `nodes` nodes.
 void Fill(uint32_t child, int tick, uint32_t nodes, Frame& frame) {
   frame.tick = kFirstTick + tick * kPeriod;
-  frame.node = child;
-  frame.nodes = nodes;
+  frame.stream = nodes == 1 ? Stream::kOwn : Stream::kChildren;
+  frame.nodes.Clear();
   frame.values.assign(kMetrics, Reduced());
+  for (uint32_t n = 0; n < nodes; ++n) frame.nodes.Add(NodeSet(child + kChildren * n));
   for (size_t i = 0; i < kMetrics; ++i) {
     const bool changes = i % 100 < kChanging;
     for (uint32_t n = 0; n < nodes; ++n) {
-      const double base = static_cast<double>(1000 * i + 7 * child + n);
-      frame.values[i].Add(changes ? base + tick * (1.0 + n) : base,
-                          {child + 16 * n, Owner::kNobody});
+      const double base = static_cast<double>(1000 * i + 7 * child + n) + 0.5;
+      frame.values[i].Add(changes ? base * (1 + tick * (1.0 + n)) : base,
+                          {child + kChildren * n, Owner::kNobody});
     }
   }
 }
@@ -83,25 +85,26 @@ void Fill(uint32_t child, int tick, uint32_t nodes, Frame& frame) {
   Loop loop;
   const Schema::Ptr schema = MakeSchema();
   std::vector<std::unique_ptr<SocketLink>> links;
-  std::vector<FrameEncoder> encoders(kChildren);
+  std::vector<Uplink> uplinks(kChildren);
   for (uint32_t child = 0; child < kChildren; ++child) {
     auto link = SocketLink::Connect(loop, "127.0.0.1", port);
     Die(link.status());
     (*link)->SetHandler({.message = {}, .closed = [](const Status&) { _exit(0); }});
-    Send(**link, Type::kSchema, PackSchema(*schema));
-    encoders[child].Reset(kMetrics);
+    uplinks[child].Use(link->get(), false);
+    uplinks[child].Announce(nodes == 1 ? Stream::kOwn : Stream::kChildren, schema);
     links.push_back(*std::move(link));
   }
   int tick = 0;
+  Frame frame;
   Die(loop.Watch(go, EPOLLIN, [&](uint32_t) {
     char byte = 0;
     if (read(go, &byte, 1) != 1) _exit(0);
     for (uint32_t child = 0; child < kChildren; ++child) {
-      Frame frame;
       Fill(child, tick, nodes, frame);
-      std::string bytes;
-      encoders[child].Encode(frame, bytes);
-      Send(*links[child], Type::kFrame, bytes);
+      Uplink& uplink = uplinks[child];
+      uplink.AddFrame(frame, schema, frame.values);
+      uplink.Flush();
+      uplink.OnAck(uplink.last_number() - 1);
     }
     ++tick;
   }));
@@ -114,10 +117,8 @@ class Parent {
   explicit Parent(int go)
       : go_(go),
         queries_(loop_),
-        merger_(0, [this](const Frame& frame, bool) { OnMerged(frame); }),
-        children_(
-            merger_, queries_, kSecond, [](const BlockMessage&) {},
-            [](const collect::Moments&) {}) {}
+        merger_(60, [this](const TickMerger::Row& row, bool) { OnMerged(row); }),
+        children_(merger_, queries_, kSecond, {}) {}
 
   uint16_t Listen() {
     auto listener = Listener::Open(loop_, "127.0.0.1", 0, [this](std::unique_ptr<SocketLink> link) {
@@ -157,10 +158,14 @@ class Parent {
     links_.push_back(std::move(link));
   }
 
-  // Every child's part is in it: the merged tick is there once, as it would go up.
-  void OnMerged(const Frame& frame) {
-    if (frame.values.size() != kMetrics || frame.values[0].count < kChildren)
+  // Every child's part is in it: the merged tick is there once, as it would go up. The children
+  // are told that it has arrived, as once a second.
+  void OnMerged(const TickMerger::Row& row) {
+    if (row.values.size() != kMetrics || row.values[0].count < kChildren) {
       Die({Code::kInternal, "a tick without all children"});
+    }
+    children_.Forwarded(row.sources, 0);
+    children_.Pulse();
     if (--left_ == ticks_) start_ = CpuTime();
     if (left_ == 0) return loop_.Stop();
     Next();

@@ -32,6 +32,8 @@ Address PeerAddress(int fd);
 std::string AddressText(const Address& address);
 // The host alone, "" if unknown.
 std::string HostText(const Address& address);
+// 0 if unknown.
+uint16_t PortOf(const Address& address);
 std::string HostPortText(const std::string& host, uint16_t port);
 
 // The addresses of a host. A numeric address never blocks; `numeric_only` refuses anything else
