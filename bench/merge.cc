@@ -2,13 +2,15 @@
 // decoding, merging, emitting the merged tick, and acknowledging.
 //
 // A process sends as 16 children do, over 16 connections; the parent measures itself. Two kinds of
-// children: leaves, whose values are of one node, and inner nodes, whose values are of 17.
-// usage: bench_merge [TICKS]
+// children: leaves, whose values are of one node, and inner nodes, whose values are of 17. Two ways
+// to come: all frames of a tick are there when the parent wakes up, or it wakes up for each. usage:
+// bench_merge [TICKS]
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -81,7 +83,7 @@ void Fill(uint32_t child, int tick, uint32_t nodes, Frame& frame) {
 }
 
 // One process that is all the children: at every byte from the parent it sends a tick.
-[[noreturn]] void SendTicks(uint16_t port, int go, uint32_t nodes) {
+[[noreturn]] void SendTicks(uint16_t port, int go, int sent, uint32_t nodes) {
   Loop loop;
   const Schema::Ptr schema = MakeSchema();
   std::vector<std::unique_ptr<SocketLink>> links;
@@ -107,6 +109,7 @@ void Fill(uint32_t child, int tick, uint32_t nodes, Frame& frame) {
       uplink.OnAck(uplink.last_number() - 1);
     }
     ++tick;
+    if (sent >= 0 && write(sent, "s", 1) != 1) _exit(0);
   }));
   loop.Run();
   _exit(0);
@@ -114,8 +117,10 @@ void Fill(uint32_t child, int tick, uint32_t nodes, Frame& frame) {
 
 class Parent {
  public:
-  explicit Parent(int go)
+  // `sent`: where the children tell that all have sent; -1 not to wait for that.
+  Parent(int go, int sent)
       : go_(go),
+        sent_(sent),
         queries_(loop_),
         merger_(60, [this](const TickMerger::Row& row, bool) { OnMerged(row); }),
         children_(merger_, queries_, kSecond, {}) {}
@@ -171,10 +176,13 @@ class Parent {
     Next();
   }
   void Next() {
-    if (write(go_, "t", 1) != 1) Die(SystemError("write to the children"));
+    char byte = 't';
+    if (write(go_, &byte, 1) != 1) Die(SystemError("write to the children"));
+    if (sent_ >= 0 && read(sent_, &byte, 1) != 1) Die(SystemError("read from the children"));
   }
 
   const int go_;
+  const int sent_;
   Loop loop_;
   QueryFanout queries_;
   TickMerger merger_;
@@ -187,22 +195,27 @@ class Parent {
   Nanos start_ = 0;
 };
 
-void Measure(const char* name, uint32_t nodes, int ticks) {
-  int fds[2];
-  if (pipe(fds) != 0) Die(SystemError("pipe"));
-  Parent parent(fds[1]);
+void Measure(const char* name, uint32_t nodes, bool together, int ticks) {
+  int go[2];
+  int sent[2];
+  if (pipe(go) != 0 || pipe(sent) != 0) Die(SystemError("pipe"));
+  Parent parent(go[1], together ? sent[0] : -1);
   const uint16_t port = parent.Listen();
   std::fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
-    close(fds[1]);
-    SendTicks(port, fds[0], nodes);
+    close(go[1]);
+    SendTicks(port, go[0], together ? sent[1] : -1, nodes);
   }
-  close(fds[0]);
+  close(go[0]);
   const double spent = parent.Run(ticks);
-  std::printf("figure merge.%s_frame %.2f us\n", name, spent);
-  std::printf("figure merge.%s_frame_bytes %.0f bytes\n", name, parent.bytes_per_frame());
-  close(fds[1]);
+  std::printf("figure merge.%s_frame%s %.2f us\n", name, together ? "" : "_alone", spent);
+  if (together) {
+    std::printf("figure merge.%s_frame_bytes %.0f bytes\n", name, parent.bytes_per_frame());
+  }
+  close(go[1]);
+  close(sent[0]);
+  close(sent[1]);
   waitpid(child, nullptr, 0);
 }
 
@@ -211,7 +224,10 @@ void Measure(const char* name, uint32_t nodes, int ticks) {
 
 int main(int argc, char** argv) {
   const int ticks = argc > 1 ? std::atoi(argv[1]) : 5000;
-  sonde::tree::Measure("leaf", 1, ticks);
-  sonde::tree::Measure("inner", 17, ticks);
+  std::signal(SIGPIPE, SIG_IGN);
+  for (const bool together : {true, false}) {
+    sonde::tree::Measure("leaf", 1, together, ticks);
+    sonde::tree::Measure("inner", 17, together, ticks);
+  }
   return 0;
 }
