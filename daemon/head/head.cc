@@ -8,6 +8,7 @@
 
 #include "core/bytes.h"
 #include "core/log.h"
+#include "daemon/head/descriptors.h"
 #include "daemon/head/end_state.h"
 #include "daemon/own_cost.h"
 #include "daemon/tree/auth.h"
@@ -179,6 +180,7 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   Send(*control, Type::kBudget, Encode(intake_.Budget(expected_nodes_)));
   if (counters_paused_) Send(*control, Type::kCounters, "\1");
   nodes_.emplace_back().control = std::move(control);
+  ScheduleExpiry();  // even the first tick does not wait for ever
   return index;
 }
 
@@ -192,6 +194,8 @@ void Head::CountExpected(const tree::Registration& who) {
     SendBudgets();
   }
   record_.Update([&](JobDescription& j) { j.expected_nodes = expected_nodes_; });
+  std::string too_few = TooFewDescriptors(expected_nodes_, config_.fanout, DescriptorLimit());
+  if (!too_few.empty() && !std::exchange(told_descriptors_, true)) AddNote(std::move(too_few));
   if (describe_timer_ != 0 || state_ != State::kRunning) return;
   describe_timer_ = loop_.After(kSecond, [this] {
     describe_timer_ = 0;

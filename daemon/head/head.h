@@ -151,6 +151,7 @@ class Head {
   uint64_t refused_samples_ = 0;  // that came too late, or with others' that were there
   uint64_t next_query_ = 1;
   bool counters_paused_ = false;
+  bool told_descriptors_ = false;
 
   std::unique_ptr<tree::Acceptor> acceptor_;
   std::unique_ptr<tree::Listener> listener_;
