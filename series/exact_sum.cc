@@ -123,8 +123,7 @@ double BigSum::Value() const {
     for (size_t i = 0; i < shift - 1 && !above_half; ++i) above_half = bit(i) != 0;
     if (above_half) ++mantissa;
   }
-  return sign *
-         std::ldexp(static_cast<double>(mantissa), static_cast<int>(shift) + kUnitExponent);
+  return sign * std::ldexp(static_cast<double>(mantissa), static_cast<int>(shift) + kUnitExponent);
 }
 
 void BigSum::Encode(ByteWriter& out) const {

@@ -203,7 +203,8 @@ GroupValues GroupValues::Read(Aggregator aggregator, size_t times, ByteReader& i
   if (aggregator == Aggregator::kCount || !in.ok()) return values;
   values.ReadValues(in);
   for (size_t i = 0; i < values.lows_.size() && in.ok(); ++i) {
-    if (!std::isfinite(values.lows_[i]) || std::fabs(values.lows_[i]) > std::fabs(values.values_[i]))
+    if (!std::isfinite(values.lows_[i]) ||
+        std::fabs(values.lows_[i]) > std::fabs(values.values_[i]))
       in.Fail();
   }
   if (values.Sums() && in.ok()) values.ReadBigs(in);

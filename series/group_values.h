@@ -1,6 +1,6 @@
 // What the series of a group come to at each of some times, in a form to which more can be added in
-// any order and grouping: how many had a value, and their exact sum, their minimum or their maximum,
-// whichever the aggregator needs.
+// any order and grouping: how many had a value, and their exact sum, their minimum or their
+// maximum, whichever the aggregator needs.
 //
 // Thread safety: values.
 #pragma once
@@ -50,10 +50,10 @@ class GroupValues {
   void ReadBigs(ByteReader& in);
 
   Aggregator aggregator_;
-  std::vector<uint32_t> counts_;  // 0 or 1 where only whether there is a value matters
-  std::vector<double> values_;    // the rounded sum or the extreme; not for kCount
-  std::vector<double> lows_;      // what the sums leave out; empty while that is nothing
-  std::map<size_t, BigSum> bigs_; // the sums that the two above do not hold
+  std::vector<uint32_t> counts_;   // 0 or 1 where only whether there is a value matters
+  std::vector<double> values_;     // the rounded sum or the extreme; not for kCount
+  std::vector<double> lows_;       // what the sums leave out; empty while that is nothing
+  std::map<size_t, BigSum> bigs_;  // the sums that the two above do not hold
 };
 
 }  // namespace sonde

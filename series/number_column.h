@@ -1,7 +1,7 @@
 // Doubles as bytes, each back bit for bit: one value, whole numbers or decimals of up to three
 // places as the varints of their differences, or as they are, whichever is the least. What a node's
-// counters and gauges are takes one to three bytes a value so, at some 3 ns each; a block's codec is
-// denser, but takes ten times as long.
+// counters and gauges are takes one to three bytes a value so, at some 3 ns each; a block's codec
+// is denser, but takes ten times as long.
 //
 // Thread safety: functions without state.
 #pragma once

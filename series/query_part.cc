@@ -23,10 +23,11 @@ struct Member {
 };
 
 Status TooLarge(const QuerySpec& spec, std::string_view what, size_t limit) {
-  return {Code::kLimit,
-          fmt::format("query of '{}': the answer of the nodes would have more than {} {}; ask for a "
-                      "shorter range, a downsample, or fewer series",
-                      spec.metric.substr(0, 64), limit, what)};
+  return {
+      Code::kLimit,
+      fmt::format("query of '{}': the answer of the nodes would have more than {} {}; ask for a "
+                  "shorter range, a downsample, or fewer series",
+                  spec.metric.substr(0, 64), limit, what)};
 }
 
 Status TooManyPoints(const QuerySpec& spec) { return TooLarge(spec, "points", kMaxPartPoints); }
@@ -309,8 +310,7 @@ Status MergePart(const QuerySpec& spec, QueryPart others, QueryPart& part) {
   auto mine = part.groups.begin();
   for (GroupPart& group : others.groups) {
     int order = -1;
-    while (mine != part.groups.end() &&
-           (order = Compare(spec, part, mine->tags, group.tags)) < 0) {
+    while (mine != part.groups.end() && (order = Compare(spec, part, mine->tags, group.tags)) < 0) {
       merged.push_back(std::move(*mine++));
     }
     if (mine != part.groups.end() && order == 0 && spec.aggregator != Aggregator::kNone) {

@@ -36,8 +36,8 @@ namespace sonde {
 inline constexpr size_t kMaxPartBytes = 6u << 20;
 inline constexpr size_t kMaxPartPoints = 1u << 20;
 inline constexpr size_t kMaxPartGroups = 1u << 16;
-inline constexpr size_t kMaxGroupKeys = 1024;   // keys of tags among the series of a group
-inline constexpr size_t kMaxGridTimes = 8192;   // beside the ticks
+inline constexpr size_t kMaxGroupKeys = 1024;  // keys of tags among the series of a group
+inline constexpr size_t kMaxGridTimes = 8192;  // beside the ticks
 
 // Times at which every node gives its values, beside those of its own points.
 struct QueryGrid {
@@ -49,10 +49,10 @@ struct QueryGrid {
 
 // One group, of the series that some nodes have of it.
 struct GroupPart {
-  Tags tags;                             // common to all series
-  std::vector<std::string> other_keys;   // that differ or are not everywhere; ascending
-  std::vector<Nanos> times;              // ascending
-  std::vector<bool> points;              // whether a series has a point there
+  Tags tags;                            // common to all series
+  std::vector<std::string> other_keys;  // that differ or are not everywhere; ascending
+  std::vector<Nanos> times;             // ascending
+  std::vector<bool> points;             // whether a series has a point there
   GroupValues values{Aggregator::kNone};
   std::string encoded;  // these bytes are the same group; empty: it has to be encoded
 };
@@ -67,9 +67,9 @@ struct QueryPart {
 // Whether parts of one group may come from several nodes. A host is one node.
 bool GroupsSpanNodes(const QuerySpec& spec);
 
-// The part of `series`, which all match the query; that is one that CheckQuery accepts. kLimit if it
-// would be larger than the bounds above. Without a grid it is that of all series there are, alone
-// and without bounds.
+// The part of `series`, which all match the query; that is one that CheckQuery accepts. kLimit if
+// it would be larger than the bounds above. Without a grid it is that of all series there are,
+// alone and without bounds.
 Result<QueryPart> EvaluatePart(const QuerySpec& spec, std::vector<SeriesData> series,
                                const QueryGrid* grid);
 // A part of nothing.

@@ -42,7 +42,8 @@ double RandomValue(std::mt19937_64& random) {
     case 4:
       return kMax * (random() % 2 == 0 ? 1 : -1);
     default:
-      return std::ldexp(static_cast<double>(random() >> 11) - 0x1p52, static_cast<int>(random() % 60));
+      return std::ldexp(static_cast<double>(random() >> 11) - 0x1p52,
+                        static_cast<int>(random() % 60));
   }
 }
 
@@ -74,8 +75,8 @@ TEST(BigSum, AgreesWithIntegers) {
     BigSum sum;
     int64_t exact = 0;
     for (uint64_t n = random() % 40; n > 0; --n) {
-      const auto units = static_cast<int64_t>(random() >> (11 + random() % 40)) *
-                         (random() % 2 == 0 ? 1 : -1);
+      const auto units =
+          static_cast<int64_t>(random() >> (11 + random() % 40)) * (random() % 2 == 0 ? 1 : -1);
       exact += units;
       sum.Add(std::ldexp(static_cast<double>(units), -20));
     }

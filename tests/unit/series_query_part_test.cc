@@ -117,7 +117,8 @@ QuerySpec RandomSpec(Random& random) {
 // --- The tree ---
 
 // What one node has to say, as its parent gets it.
-std::string Leaf(const QuerySpec& spec, const QueryGrid& grid, const std::vector<SeriesData>& node) {
+std::string Leaf(const QuerySpec& spec, const QueryGrid& grid,
+                 const std::vector<SeriesData>& node) {
   const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
   const TimeRange range = DataRange(spec);
   std::vector<SeriesData> matching;
@@ -243,7 +244,8 @@ SeriesData Line(const std::string& host, size_t points, Nanos step, double value
   data.series.metric.name = "m";
   data.series.tags = {{"host", host}};
   for (size_t i = 0; i < points; ++i) {
-    data.points.push_back({static_cast<Nanos>(i) * step, std::sqrt(value + static_cast<double>(i))});
+    data.points.push_back(
+        {static_cast<Nanos>(i) * step, std::sqrt(value + static_cast<double>(i))});
   }
   return data;
 }
