@@ -113,9 +113,10 @@ Status Head::Start(UniqueFd listen) {
   record_.OnSeal([this](const SealedBlock& block) { StoreReduced(block); });
   source_ = std::make_shared<LiveSource>(
       record_,
-      [this](std::string spec, std::function<void(tree::ReplyMessage)> reply) {
-        loop_.Post(
-            [this, spec = std::move(spec), reply = std::move(reply)] { AskNodes(spec, reply); });
+      [this](QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
+        loop_.Post([this, spec = std::move(spec), grid = std::move(grid), done = std::move(done)] {
+          AskNodes(spec, grid, done);
+        });
       },
       [this](bool paused) { loop_.Post([this, paused] { PauseCounters(paused); }); },
       [this](std::vector<uint32_t> nodes, std::string url) {
@@ -503,10 +504,10 @@ void Head::JoinExporter(const std::vector<uint32_t>& nodes, const std::string& u
   }
 }
 
-void Head::AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> reply) {
+void Head::AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
   constexpr Nanos kPatience = 2 * kSecond;
-  queries_.Ask({next_query_++, std::move(spec)}, children_.Active(), "", kPatience,
-               std::move(reply));
+  queries_.Ask({next_query_++, std::move(spec), std::move(grid), kPatience}, children_.Active(), {},
+               std::move(done));
 }
 
 // --- The end ---
