@@ -29,11 +29,11 @@ struct Config {
 
   // Tree.
   uint32_t fanout = 16;  // 2 to 256
-  // libfabric providers of the links between nodes, the preferred first, separated by commas;
-  // "auto": what the machine has, the fastest first; "none": sockets only.
-  std::string provider = "tcp";
+  // Links between nodes: "sockets", providers of libfabric, or several of these, the preferred first,
+  // separated by commas; "auto": the fastest there is; "none": all go to the head.
+  std::string provider = "sockets";
   std::string interface;         // an address, "ib0", "cxi0"; "": the one that reaches the head
-  Nanos fabric_after = kSecond;  // shorter steps never load the fabric
+  Nanos fabric_after = kSecond;  // shorter steps have no links between nodes
   std::string port_range;        // "60000-60100": for the rendezvous; "": SrunPortRange
 
   // HTTP of the head and of `sonde serve`.

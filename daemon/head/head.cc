@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <csignal>
 
+#include "core/bytes.h"
 #include "core/log.h"
+#include "daemon/head/descriptors.h"
 #include "daemon/head/end_state.h"
 #include "daemon/own_cost.h"
 #include "daemon/tree/auth.h"
@@ -18,6 +20,9 @@ namespace sonde::head {
 using tree::Type;
 
 namespace {
+
+// Of so many ticks the head knows which nodes are in them.
+constexpr size_t kRemember = 1024;
 
 constexpr std::string_view kReducedGroup = "reduced";
 
@@ -75,19 +80,30 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       coverage_(record_.Description().start, launch.job.period),
       placement_(config.fanout, expected_nodes_),
       queries_(loop),
-      merger_(0, [this](const tree::Frame& row, bool late) { OnRow(row, late); }),
-      children_(
-          merger_, queries_, HandOver(launch.job.period),
-          [this](tree::BlockMessage block) { OnBlock(std::move(block)); },
-          [this](const collect::Moments& moments) { OnMoments(moments); }),
+      intake_(config.profile_limit,
+              [this](const tree::BlockAck& ack) { children_.SendBlockAck(ack); }),
+      merger_(kRemember, [this](const tree::TickMerger::Row& row, bool late) { OnRow(row, late); }),
+      children_(merger_, queries_, HandOver(launch.job.period),
+                {.block =
+                     [this](tree::BlockMessage block) {
+                       intake_.Take(std::move(block), nodes_.size(), *archive_);
+                     },
+                 .moments = [this](const collect::Moments& moments) { OnMoments(moments); },
+                 .ended = [this](const auto& info, const auto& schema, auto values,
+                                 auto source) { OnEnded(info, schema, values, source); },
+                 .refused = [this](auto fate, const auto& frame,
+                                   auto source) { OnRefused(fate, frame, source); }}),
       fabric_(loop),
-      child_links_(loop, launch_.key, children_, [this] { CheckNodesDone(); }) {
+      child_links_(loop, launch_.key, children_, [this] {
+        SchedulePulse();
+        CheckNodesDone();
+      }) {
   if (!launch_.has_key) launch_.key = RandomKey();  // no nodes to come: for the HTTP token
 }
 
 Head::~Head() {
-  for (const Loop::TimerId timer :
-       {expiry_timer_, serve_timer_, finish_timer_, describe_timer_, moments_timer_}) {
+  for (const Loop::TimerId timer : {expiry_timer_, pulse_timer_, serve_timer_, finish_timer_,
+                                    describe_timer_, moments_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -98,9 +114,10 @@ Status Head::Start(UniqueFd listen) {
   record_.OnSeal([this](const SealedBlock& block) { StoreReduced(block); });
   source_ = std::make_shared<LiveSource>(
       record_,
-      [this](std::string spec, std::function<void(tree::ReplyMessage)> reply) {
-        loop_.Post(
-            [this, spec = std::move(spec), reply = std::move(reply)] { AskNodes(spec, reply); });
+      [this](QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
+        loop_.Post([this, spec = std::move(spec), grid = std::move(grid), done = std::move(done)] {
+          AskNodes(spec, grid, done);
+        });
       },
       [this](bool paused) { loop_.Post([this, paused] { PauseCounters(paused); }); },
       [this](std::vector<uint32_t> nodes, std::string url) {
@@ -162,9 +179,11 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   control->SetMaxMessage(tree::kMaxMessage);
   children_.Add(*control, index);
   Send(*control, Type::kWelcome, Encode(tree::Welcome{index, config_.fanout}));
+  Send(*control, Type::kBudget, Encode(intake_.Budget(expected_nodes_)));
   if (counters_paused_) Send(*control, Type::kCounters, "\1");
   nodes_.emplace_back().control = std::move(control);
   placement_.Add(who.switches);
+  ScheduleExpiry();  // even the first tick does not wait for ever
   return index;
 }
 
@@ -173,9 +192,14 @@ void Head::CountExpected(const tree::Registration& who) {
   components_[who.job] = std::max(components_[who.job], who.nodes);
   uint32_t sum = 0;
   for (const auto& [job, nodes] : components_) sum += nodes;
-  expected_nodes_ = std::max(expected_nodes_, sum);
-  placement_.Expect(expected_nodes_);
+  if (sum > expected_nodes_) {
+    expected_nodes_ = sum;
+    placement_.Expect(expected_nodes_);
+    SendBudgets();
+  }
   record_.Update([&](JobDescription& j) { j.expected_nodes = expected_nodes_; });
+  std::string too_few = TooFewDescriptors(expected_nodes_, config_.fanout, DescriptorLimit());
+  if (!too_few.empty() && !std::exchange(told_descriptors_, true)) AddNote(std::move(too_few));
   if (describe_timer_ != 0 || state_ != State::kRunning) return;
   describe_timer_ = loop_.After(kSecond, [this] {
     describe_timer_ = 0;
@@ -186,7 +210,7 @@ void Head::CountExpected(const tree::Registration& who) {
 void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view payload) {
   switch (static_cast<Type>(type)) {
     case Type::kWantParent:
-      return OnWantParent(index);
+      return OnWantParent(index, payload);
     case Type::kListening:
       return OnListening(index, payload);
     case Type::kNote:
@@ -207,6 +231,7 @@ void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view paylo
   const Status status =
       children_.OnMessage(*nodes_[index].control, static_cast<Type>(type), payload);
   if (!status.ok()) return OnControlClosed(index, status);
+  SchedulePulse();
   CheckNodesDone();
 }
 
@@ -215,7 +240,7 @@ void Head::OnControlClosed(uint32_t index, const Status& why) {
   if (node.control == nullptr) return;
   const bool lost = !node.gone;
   if (lost) Leaves(node);
-  const bool kept = lost && children_.Lose(index);
+  const bool kept = lost && KeepLastOf(index);
   children_.Remove(*node.control);
   tree::DestroyLater(loop_, std::move(node.control));
   if (lost) {
@@ -237,6 +262,16 @@ void Head::OnControlClosed(uint32_t index, const Status& why) {
                                            : "what they counted is missing from the totals"));
   }
   CheckNodesDone();
+}
+
+// What it last sent of itself is here, or with its parent.
+bool Head::KeepLastOf(uint32_t index) {
+  if (children_.Lost(index)) return true;
+  const uint32_t parent = nodes_[index].parent;
+  if (parent == tree::kHeadIndex || nodes_[parent].control == nullptr) return false;
+  std::string payload;
+  ByteWriter(payload).Varint(index);
+  return Send(*nodes_[parent].control, Type::kLost, payload);
 }
 
 void Head::Leaves(NodeState& node) {
@@ -285,21 +320,33 @@ void Head::AddNodeNote(uint32_t index, std::string_view text) {
 
 // --- The tree's shape ---
 
-void Head::OnWantParent(uint32_t index) {
-  const uint32_t parent = placement_.Parent(index);
+// One that lives: its place's, or that one's parent, and so on up to the head.
+uint32_t Head::ParentFor(uint32_t index, uint32_t failed) const {
+  uint32_t parent = placement_.Parent(index);
+  while (parent != tree::kHeadIndex &&
+         (parent == failed || nodes_[parent].gone || nodes_[parent].control == nullptr)) {
+    parent = placement_.Parent(parent);
+  }
+  return parent;
+}
+
+void Head::OnWantParent(uint32_t index, std::string_view payload) {
+  ByteReader r(payload);
+  const uint64_t failed = payload.empty() ? tree::kHeadIndex : r.Varint();
+  if (failed > tree::kHeadIndex) return;
+  const uint32_t parent = ParentFor(index, static_cast<uint32_t>(failed));
   if (parent == tree::kHeadIndex) {
     tree::FabricOptions options;
     options.provider = config_.provider;
     options.interface = config_.interface;
     options.local_address = local_host_;
-    options.max_links = config_.fanout + 8;
+    options.max_links = tree::ChildLinks::LinksFor(config_.fanout);
     return fabric_.With(options, [this, index, parent](const Result<tree::Fabric*>& fabric) {
       if (fabric_address_.empty()) ListenOnFabric(fabric);
       if (!fabric_address_.empty()) SendParent(index, parent, fabric_address_);
     });
   }
   NodeState& node = nodes_[parent];
-  if (node.gone || node.control == nullptr) return;  // the control connection serves
   if (!node.address.empty()) return SendParent(index, parent, node.address);
   node.waiting.push_back(index);
   if (!std::exchange(node.listen_asked, true)) Send(*node.control, Type::kListen, "");
@@ -322,6 +369,7 @@ void Head::OnListening(uint32_t index, std::string_view payload) {
 
 void Head::SendParent(uint32_t child, uint32_t parent, const std::string& address) {
   if (nodes_[child].control == nullptr) return;
+  nodes_[child].parent = parent;
   Send(*nodes_[child].control, Type::kParent, Encode(tree::ParentAddress{parent, address}));
 }
 
@@ -341,16 +389,46 @@ void Head::ListenOnFabric(const Result<tree::Fabric*>& fabric) {
 // Long enough for a late frame to come through the tree, short enough for a live view.
 Nanos Head::MergeWindow() const { return std::max(2 * launch_.job.period, kSecond); }
 
-void Head::OnRow(const tree::Frame& row, bool late) {
+void Head::OnRow(const tree::TickMerger::Row& row, bool late) {
+  children_.Forwarded(row.sources, 0);
   if (late) {
-    if (!record_.Amend(row)) return;  // too late: it stays counted as missing
+    if (!record_.Amend(row.tick, row.values)) return;  // too late: it stays counted as missing
   } else {
-    record_.Append(row, merger_.series());
+    whole_.tick = row.tick;
+    whole_.nodes = row.nodes;
+    whole_.values = row.values;
+    ended_.AddTo(whole_, merger_.series(), merger_.Present());
+    record_.Append(row.tick, whole_.values, merger_.series());
     ScheduleExpiry();
   }
-  coverage_.OnRow(row.tick, row.nodes);
+  coverage_.OnRow(row.tick, static_cast<uint32_t>(row.nodes.size()));
   UpdateCoverage();
   if (questions_ != nullptr) questions_->OnRow(row.tick, late);
+}
+
+void Head::OnRefused(tree::TickMerger::Fate fate, const tree::Frame& frame,
+                     tree::TickMerger::Source source) {
+  children_.Forwarded({&source, 1}, 0);
+  if (fate != tree::TickMerger::Fate::kRepeated) refused_samples_ += frame.nodes.size();
+}
+
+void Head::OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
+                   std::span<const Reduced> values, tree::TickMerger::Source source) {
+  const auto fate = ended_.Add(info, merger_.ColumnsOf(*schema), values);
+  if (fate == tree::EndedNodes::Fate::kOverlaps) return children_.Refuse(source);
+  children_.Forwarded({&source, 1}, 0);
+}
+
+// Children know by it that the head is there, and what they need to keep no more.
+void Head::SchedulePulse() {
+  if (pulse_timer_ != 0 || merger_.idle()) return;
+  pulse_timer_ = loop_.After(kPulse, [this] {
+    pulse_timer_ = 0;
+    children_.Pulse();
+    const Nanos limit = std::max(kChildSilence, 5 * launch_.job.period / 2);
+    child_links_.DropSilent(Clock::System().Monotonic() - limit);
+    SchedulePulse();
+  });
 }
 
 // Phases and remarks are no blocks that could be stored by and by; a head that is killed leaves
@@ -379,25 +457,11 @@ void Head::ScheduleExpiry() {
   });
 }
 
-void Head::OnBlock(tree::BlockMessage block) {
-  Result<Schema::Ptr> schema = block_schemas_.Decode(block.schema);
-  const Result<BlockInfo> info = ReadBlockInfo(block.bytes);
-  if (!schema.ok() || !info.ok() || block.node >= nodes_.size()) {
-    log::Warning("a block of node {} is malformed and was dropped", block.node);
-    return;
+void Head::SendBudgets() {
+  const std::string budget = Encode(intake_.Budget(expected_nodes_));
+  for (const NodeState& node : nodes_) {
+    if (node.control != nullptr) Send(*node.control, Type::kBudget, budget);
   }
-  BlockKey key{block.node, block.group, block.sequence};
-  const tree::BlockAck ack{block.node, block.group, block.sequence};
-  archive_->PutBlock(
-      std::move(key), *std::move(schema),
-      std::make_shared<const std::string>(std::move(block.bytes)),
-      [this, ack](const Status& status) {
-        if (status.ok()) return children_.SendBlockAck(ack);
-        if (block_refused_.ok()) {
-          block_refused_ = status;
-          AddNote(fmt::format("per-node series are incomplete: {}", status.message()));
-        }
-      });
 }
 
 void Head::StoreReduced(const SealedBlock& block) {
@@ -438,10 +502,10 @@ void Head::JoinExporter(const std::vector<uint32_t>& nodes, const std::string& u
   }
 }
 
-void Head::AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> reply) {
+void Head::AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
   constexpr Nanos kPatience = 2 * kSecond;
-  queries_.Ask({next_query_++, std::move(spec)}, children_.Active(), "", kPatience,
-               std::move(reply));
+  queries_.Ask({next_query_++, std::move(spec), std::move(grid), kPatience}, children_.Active(), {},
+               std::move(done));
 }
 
 // --- The end ---
@@ -459,7 +523,7 @@ void Head::Finish(bool launcher_gone) {
 void Head::CheckNodesDone() {
   const bool ending = state_ == State::kWaitingForNodes ||
                       (state_ == State::kRunning && byes_ != 0 && byes_ >= expected_nodes_);
-  if (ending && gone_nodes_ == nodes_.size() && children_.Active().empty()) Seal();
+  if (ending && gone_nodes_ == nodes_.size() && children_.done()) Seal();
 }
 
 void Head::Seal() {
@@ -471,7 +535,7 @@ void Head::Seal() {
   questions_.reset();
   const Nanos now = Clock::System().Now();
   merger_.EmitUpTo(now);
-  record_.Append(merger_.Final(now), merger_.series());
+  record_.Append(now, ended_.Final(merger_.series().size()), merger_.series());
   record_.Seal();
   const double kills = OutOfMemoryKills(record_.Snapshot());
   record_.Update([&](JobDescription& j) {
@@ -480,6 +544,8 @@ void Head::Seal() {
     j.exit_status = ends_.exit_status;
     j.state = byes_ == 0 ? EndState::kLost : StateOf(ends_, kills);
   });
+  NoteMissing();
+  for (std::string& note : intake_.Notes(record_.Description().nodes)) AddNote(std::move(note));
   if (nodes_.size() < expected_nodes_) {
     AddNote(fmt::format("{} of {} nodes never reported: is Sonde installed there?",
                         expected_nodes_ - nodes_.size(), expected_nodes_));
@@ -495,6 +561,18 @@ void Head::Seal() {
   finish_timer_ = loop_.After(kSealLimit, [this] {
     Report({Code::kTimeout, "the profile is still being written"});
   });
+}
+
+void Head::NoteMissing() {
+  if (refused_samples_ > 0) {
+    AddNote(fmt::format("{} samples came too late to be merged", refused_samples_));
+  }
+  size_t unknown = 0;
+  for (uint32_t i = 0; i < nodes_.size(); ++i) unknown += ended_.Has(i) ? 0 : 1;
+  if (unknown > 0) {
+    AddNote(fmt::format("what {} of {} nodes counted is missing from the totals", unknown,
+                        nodes_.size()));
+  }
 }
 
 void Head::Report(const Status& archived) {

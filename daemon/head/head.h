@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,6 +20,7 @@
 
 #include "core/config.h"
 #include "daemon/head/archive_writer.h"
+#include "daemon/head/block_intake.h"
 #include "daemon/head/coverage_count.h"
 #include "daemon/head/live_source.h"
 #include "daemon/head/questions.h"
@@ -28,6 +30,7 @@
 #include "daemon/tree/acceptor.h"
 #include "daemon/tree/child_links.h"
 #include "daemon/tree/children.h"
+#include "daemon/tree/ended_nodes.h"
 #include "daemon/tree/lazy_fabric.h"
 #include "daemon/tree/listener.h"
 #include "daemon/tree/placement.h"
@@ -45,6 +48,9 @@ class Head {
   // 2.3 s to notice that srun is dead.
   static constexpr Nanos kFinishLimit = kSecond;
   static constexpr Nanos kOrphanLimit = 5 * kSecond;
+  // As a node's.
+  static constexpr Nanos kPulse = kSecond;
+  static constexpr Nanos kChildSilence = 3 * kSecond;
   // How often what the application told is stored while it goes on telling.
   static constexpr Nanos kStoreMomentsAfter = 5 * kSecond;
   // How long the report waits for the archive.
@@ -71,43 +77,52 @@ class Head {
     std::unique_ptr<tree::Link> control;
     bool gone = false;  // said goodbye, or lost
     bool listen_asked = false;
-    std::string address;            // where its children connect
-    std::vector<uint32_t> waiting;  // children that wait for the address
+    uint32_t parent = tree::kHeadIndex;  // it was told last
+    std::string address;                 // where its children connect
+    std::vector<uint32_t> waiting;       // children that wait for the address
   };
 
   // Nodes.
   void AddNodeNote(uint32_t index, std::string_view text);
   void OnControlMessage(uint32_t index, uint8_t type, std::string_view payload);
   void OnControlClosed(uint32_t index, const Status& why);
+  bool KeepLastOf(uint32_t index);
   void Leaves(NodeState& node);
   void OnBye(uint32_t index, std::string_view payload);
   Status OnAsk(uint32_t index, std::string_view payload);
   void CountExpected(const tree::Registration& who);
 
   // The tree's shape.
-  void OnWantParent(uint32_t index);
+  uint32_t ParentFor(uint32_t index, uint32_t failed) const;
+  void OnWantParent(uint32_t index, std::string_view payload);
   void OnListening(uint32_t index, std::string_view payload);
   void SendParent(uint32_t child, uint32_t parent, const std::string& address);
   void ListenOnFabric(const Result<tree::Fabric*>& fabric);
 
   // Ticks and blocks.
-  void OnRow(const tree::Frame& row, bool late);
+  void OnRow(const tree::TickMerger::Row& row, bool late);
+  void OnRefused(tree::TickMerger::Fate fate, const tree::Frame& frame,
+                 tree::TickMerger::Source source);
+  void OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
+               std::span<const Reduced> values, tree::TickMerger::Source source);
+  void SchedulePulse();
   void OnMoments(const collect::Moments& moments);
   Nanos MergeWindow() const;
   void ScheduleExpiry();
   void UpdateCoverage();
-  void OnBlock(tree::BlockMessage block);
+  void SendBudgets();
   void StoreReduced(const SealedBlock& block);
 
   // HTTP.
   void Serve();
-  void AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> reply);
+  void AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done);
   void PauseCounters(bool paused);
   void JoinExporter(const std::vector<uint32_t>& nodes, const std::string& url);
 
   // The end.
   void CheckNodesDone();
   void Seal();
+  void NoteMissing();
   void Report(const Status& archived);
 
   Loop& loop_;
@@ -126,15 +141,19 @@ class Head {
   std::set<std::pair<std::string, uint32_t>> registered_;  // component and its node
   std::unordered_map<std::string, uint32_t> components_;   // job id -> nodes of that component
   tree::QueryFanout queries_;
+  BlockIntake intake_;
   tree::TickMerger merger_;
+  tree::EndedNodes ended_;
+  tree::TickMerger::Row whole_;  // a row and what has ended
   tree::Children children_;
   tree::Bye ends_;  // of all nodes together
   uint32_t byes_ = 0;
-  size_t gone_nodes_ = 0;  // these, and the lost
-  uint64_t next_query_ = 1;
+  size_t gone_nodes_ = 0;         // these, and the lost
+  uint64_t refused_samples_ = 0;  // that came too late, or with others' that were there
+  // Nodes answer a number once, and another head of this step may have asked before.
+  uint64_t next_query_ = static_cast<uint64_t>(Clock::System().Now());
   bool counters_paused_ = false;
-  Status block_refused_;
-  SchemaCache block_schemas_;
+  bool told_descriptors_ = false;
 
   std::unique_ptr<tree::Acceptor> acceptor_;
   std::unique_ptr<tree::Listener> listener_;
@@ -149,6 +168,7 @@ class Head {
   std::unique_ptr<Questions> questions_;
 
   Loop::TimerId expiry_timer_ = 0;
+  Loop::TimerId pulse_timer_ = 0;
   Loop::TimerId serve_timer_ = 0;
   Loop::TimerId finish_timer_ = 0;
   Loop::TimerId describe_timer_ = 0;

@@ -1,29 +1,46 @@
 #include "daemon/tree/acceptor.h"
 
+#include <algorithm>
+
 #include "core/log.h"
 
 namespace sonde::tree {
+namespace {
 
-Acceptor::Acceptor(Loop& loop, const StepKey& key, Proven proven)
-    : loop_(loop), key_(key), proven_(std::move(proven)) {}
+// Of a link's peer, "10.0.0.7:51234 over tcp".
+std::string HostOf(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
+
+}  // namespace
+
+Acceptor::Acceptor(Loop& loop, const StepKey& key, Proven proven, size_t max_pending)
+    : loop_(loop), key_(key), proven_(std::move(proven)), max_pending_(max_pending) {}
 
 Acceptor::~Acceptor() {
   for (const auto& [link, pending] : pending_) loop_.Cancel(pending.timer);
 }
 
 void Acceptor::Take(std::unique_ptr<Link> link) {
-  if (pending_.size() >= kMaxPending) return;  // closed with its owner
+  if (pending_.size() >= max_pending_) MakeRoom();
   Link* raw = link.get();
   raw->SetMaxMessage(kMaxUnprovenMessage);
   raw->SetHandler(
       {.message = [this, raw](uint8_t type,
                               std::string_view payload) { OnMessage(raw, type, payload); },
        .closed = [this, raw](const Status& why) { Refuse(raw, why); }});
-  Pending& pending =
-      pending_.emplace(raw, Pending{std::move(link), AcceptingHandshake(key_)}).first->second;
-  pending.timer = loop_.After(kPatience, [this, raw] {
+  const std::string host = HostOf(raw->peer());
+  Crowd& crowd = crowds_[host];
+  const auto place = crowd.insert(crowd.end(), raw);
+  const Loop::TimerId timer = loop_.After(kPatience, [this, raw] {
     Refuse(raw, Status(Code::kTimeout, "did not prove the key in time"));
   });
+  pending_.emplace(raw, Pending{std::move(link), AcceptingHandshake(key_), host, place, timer});
+}
+
+void Acceptor::MakeRoom() {
+  const auto largest = std::max_element(
+      crowds_.begin(), crowds_.end(),
+      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  Refuse(largest->second.front(), Status(Code::kLimit, "too many have not proved the key yet"));
 }
 
 void Acceptor::OnMessage(Link* link, uint8_t type, std::string_view payload) {
@@ -35,9 +52,7 @@ void Acceptor::OnMessage(Link* link, uint8_t type, std::string_view payload) {
     Send(*link, Type::kChallenge, *answer);
     return;
   }
-  Pending pending = std::move(at->second);
-  pending_.erase(at);
-  loop_.Cancel(pending.timer);
+  Pending pending = Extract(at);
   link->SetMaxMessage(kMaxMessage);
   link->SetHandler({});
   proven_(pending.handshake.registration(), std::move(pending.link));
@@ -47,15 +62,21 @@ void Acceptor::Refuse(Link* link, const Status& why) {
   const auto at = pending_.find(link);
   if (at == pending_.end()) return;
   ++refused_;
-  const Nanos now = Clock::System().Monotonic();
-  if (now - last_log_ >= kSecond) {
-    last_log_ = now;
+  if (log_limit_.Take()) {
     log::Info("connection from {} refused: {} ({} so far)", link->peer(), why.message(), refused_);
   }
-  loop_.Cancel(at->second.timer);
   // Not from within the link's own callback.
-  loop_.Post([keep = std::shared_ptr<Link>(std::move(at->second.link))] {});
+  DestroyLater(loop_, Extract(at).link);
+}
+
+Acceptor::Pending Acceptor::Extract(Entry at) {
+  Pending pending = std::move(at->second);
   pending_.erase(at);
+  loop_.Cancel(pending.timer);
+  const auto crowd = crowds_.find(pending.host);
+  crowd->second.erase(pending.place);
+  if (crowd->second.empty()) crowds_.erase(crowd);
+  return pending;
 }
 
 }  // namespace sonde::tree

@@ -1,13 +1,16 @@
 // Accepted connections on their way to be trusted.
 //
 // Holds a bounded number of connections that have not proved the key yet, each for a bounded time,
-// and hands over those that have. What fails is closed; the log gets one line a second at most, so
-// a port scanner costs neither memory, descriptors nor log.
+// and hands over those that have. When there is no room for another, the oldest of the address that
+// has most of them goes, so that a crowd of strangers keeps out nobody but itself. What fails is
+// closed; the log gets one line a second at most, so a port scanner costs neither memory,
+// descriptors nor log.
 //
 // Thread safety: the loop's thread only.
 #pragma once
 
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -16,6 +19,7 @@
 #include "daemon/loop.h"
 #include "daemon/tree/handshake.h"
 #include "daemon/tree/link.h"
+#include "daemon/tree/log_limit.h"
 
 namespace sonde::tree {
 
@@ -23,29 +27,41 @@ class Acceptor {
  public:
   using Proven = std::function<void(const Registration& who, std::unique_ptr<Link> link)>;
 
-  Acceptor(Loop& loop, const StepKey& key, Proven proven);
+  // All nodes of a step may come at once, and from one address where one machine has them all.
+  static constexpr size_t kMaxPending = 1024;
+  static constexpr Nanos kPatience = 5 * kSecond;
+
+  Acceptor(Loop& loop, const StepKey& key, Proven proven, size_t max_pending = kMaxPending);
   ~Acceptor();
 
   void Take(std::unique_ptr<Link> link);
-
-  static constexpr size_t kMaxPending = 256;
-  static constexpr Nanos kPatience = 5 * kSecond;
+  size_t pending() const { return pending_.size(); }
 
  private:
+  using Crowd = std::list<Link*>;  // of one address, by age
   struct Pending {
     std::unique_ptr<Link> link;
     AcceptingHandshake handshake;
+    std::string host;
+    Crowd::iterator place;
     Loop::TimerId timer = 0;
   };
+  using Entry = std::unordered_map<Link*, Pending>::iterator;
+
+  void MakeRoom();
   void OnMessage(Link* link, uint8_t type, std::string_view payload);
   void Refuse(Link* link, const Status& why);
+  // Takes it out of all that is kept here.
+  Pending Extract(Entry at);
 
   Loop& loop_;
   StepKey key_;
   Proven proven_;
+  size_t max_pending_;
   std::unordered_map<Link*, Pending> pending_;
+  std::unordered_map<std::string, Crowd> crowds_;  // by host; none is empty
   uint64_t refused_ = 0;
-  Nanos last_log_ = 0;
+  LogLimit log_limit_;
 };
 
 }  // namespace sonde::tree

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 
@@ -27,6 +28,15 @@ Address PeerAddress(int fd) { return Ask(getpeername, fd); }
 std::string HostPortText(const std::string& host, uint16_t port) {
   const bool v6 = host.find(':') != std::string::npos;
   return v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+uint16_t PortOf(const Address& address) {
+  // It lies at the same place in both families.
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  sockaddr_in v4;
+  std::memcpy(&v4, &address.storage, sizeof v4);
+  const bool known = v4.sin_family == AF_INET || v4.sin_family == AF_INET6;
+  return known ? ntohs(v4.sin_port) : 0;
 }
 
 std::string HostText(const Address& address) {
@@ -75,6 +85,25 @@ Result<std::vector<Address>> Resolve(const std::string& host, uint16_t port, boo
     addresses.push_back(address);
   }
   return addresses;
+}
+
+std::vector<std::string> InterfaceAddresses(const std::string& interface) {
+  std::vector<std::string> v4;
+  std::vector<std::string> v6;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return v4;
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
+  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
+    if (interface != at->ifa_name || at->ifa_addr == nullptr) continue;
+    const sa_family_t family = at->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    Address address;
+    address.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    std::memcpy(&address.storage, at->ifa_addr, address.length);
+    (family == AF_INET ? v4 : v6).push_back(HostText(address));
+  }
+  v4.insert(v4.end(), v6.begin(), v6.end());
+  return v4;
 }
 
 }  // namespace sonde::tree

@@ -32,11 +32,16 @@ Address PeerAddress(int fd);
 std::string AddressText(const Address& address);
 // The host alone, "" if unknown.
 std::string HostText(const Address& address);
+// 0 if unknown.
+uint16_t PortOf(const Address& address);
 std::string HostPortText(const std::string& host, uint16_t port);
 
 // The addresses of a host. A numeric address never blocks; `numeric_only` refuses anything else
 // with kNotFound. A name asks the system's resolver, which may take as long as it is configured to
 // (tens of seconds): not on a loop's thread.
 Result<std::vector<Address>> Resolve(const std::string& host, uint16_t port, bool numeric_only);
+
+// The numeric addresses of a network interface of this host, IPv4 first.
+std::vector<std::string> InterfaceAddresses(const std::string& interface);
 
 }  // namespace sonde::tree

@@ -14,9 +14,11 @@ ChildLinks::~ChildLinks() = default;
 
 Result<std::string> ChildLinks::Listen(Fabric& fabric) {
   acceptor_ = std::make_unique<Acceptor>(
-      loop_, key_, [this](const Registration& who, std::unique_ptr<Link> link) {
+      loop_, key_,
+      [this](const Registration& who, std::unique_ptr<Link> link) {
         OnProven(who, std::move(link));
-      });
+      },
+      kMaxUnproven);
   return fabric.Listen([this](std::unique_ptr<Link> link) { acceptor_->Take(std::move(link)); });
 }
 
@@ -45,6 +47,14 @@ void ChildLinks::Drop(Link& link) {
   if (found.empty()) return;
   DestroyLater(loop_, std::move(found.mapped()));
   changed_();
+}
+
+void ChildLinks::DropSilent(Nanos since) {
+  for (Link* link : children_.SilentSince(since)) {
+    if (!links_.contains(link)) continue;  // another's
+    log::Info("child {}: nothing was heard of it", link->peer());
+    Drop(*link);
+  }
 }
 
 void ChildLinks::Close() {

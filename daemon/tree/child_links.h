@@ -22,6 +22,14 @@ namespace sonde::tree {
 
 class ChildLinks {
  public:
+  // Links that have not proved the key yet.
+  static constexpr size_t kMaxUnproven = 16;
+  // How many links a fabric must take so that `children` get in however many strangers there are:
+  // those that are being accepted, those that have not proved the key, one to the parent.
+  static constexpr size_t LinksFor(size_t children) {
+    return children + 8 + kMaxUnproven + FabricOptions().max_pending;
+  }
+
   // `changed` is called after whatever a child has sent, and when one is gone.
   ChildLinks(Loop& loop, const StepKey& key, Children& children, std::function<void()> changed);
   ~ChildLinks();
@@ -30,13 +38,16 @@ class ChildLinks {
   Result<std::string> Listen(Fabric& fabric);
   bool listening() const { return acceptor_ != nullptr; }
 
+  // Closes those of children that contribute and were not heard since then (monotonic).
+  void DropSilent(Nanos since);
+  // Closes this one, if it is one of them.
+  void Drop(Link& link);
   // Closes them all; what is on its way over them is lost.
   void Close();
 
  private:
   void OnProven(const Registration& who, std::unique_ptr<Link> link);
   void OnMessage(Link& link, uint8_t type, std::string_view payload);
-  void Drop(Link& link);
 
   Loop& loop_;
   const StepKey key_;

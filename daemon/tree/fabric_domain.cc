@@ -9,6 +9,7 @@
 
 #include "core/bytes.h"
 #include "core/log.h"
+#include "daemon/tree/address.h"
 #include "daemon/tree/fabric_info.h"
 #include "daemon/tree/fabric_link.h"
 
@@ -107,13 +108,20 @@ Result<std::string> FabricDomain::Listen(Fabric::Accepted accepted) {
       Describe("ask for the listening address", fi_getname(&listener->fid, bytes, &size)));
   listener_ = std::move(owner);
   accepted_ = std::make_shared<const Fabric::Accepted>(std::move(accepted));
+  const std::string_view raw(bytes, std::min(size, sizeof bytes));
+  if (IsSocketFormat(info_->addr_format) && IsAddressFor(*info_, info_->addr_format, raw)) {
+    Address bound;
+    std::memcpy(&bound.storage, raw.data(), raw.size());
+    silent_.emplace(PortOf(bound));
+  }
   std::string address;
   ByteWriter(address).Fixed<uint32_t>(info_->addr_format);
-  return address.append(bytes, std::min(size, sizeof bytes));
+  return address.append(raw);
 }
 
 void FabricDomain::StopListening() {
   listener_.reset();
+  silent_.reset();
   accepted_.reset();
   pending_.clear();
 }
@@ -197,6 +205,7 @@ bool FabricDomain::Progress() {
     const bool happened = ReadEvent();
     if (!completed && !happened) break;
   }
+  if (silent_) silent_->Look();
   fid* queues[] = {&events_->fid, &completions_->fid};
   return fi_trywait(fabric_.get(), queues, 2) != -FI_EAGAIN;
 }
@@ -281,7 +290,7 @@ void FabricDomain::OnConnectRequest(FabricInfo request) {
   const std::string peer = PeerText(*request);
   auto link = FabricLink::Accept(shared_from_this(), std::move(request));
   if (!link.ok()) {
-    log::Warning("accept {}: {}", peer, link.status().message());
+    if (accept_log_limit_.Take()) log::Warning("accept {}: {}", peer, link.status().message());
     return;
   }
   const uint64_t id = (*link)->id();

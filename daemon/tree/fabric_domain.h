@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -25,6 +26,8 @@
 #include "daemon/loop.h"
 #include "daemon/tree/fabric.h"
 #include "daemon/tree/fabric_library.h"
+#include "daemon/tree/log_limit.h"
+#include "daemon/tree/silent_connections.h"
 
 namespace sonde::tree {
 
@@ -90,6 +93,8 @@ class FabricDomain : public std::enable_shared_from_this<FabricDomain> {
   FidPtr<fid_domain> domain_;
   FidPtr<fid_cq> completions_;
   FidPtr<fid_pep> listener_;
+  std::optional<SilentConnections> silent_;  // at the port of listener_, if it has one
+  LogLimit accept_log_limit_;
   std::shared_ptr<const Fabric::Accepted> accepted_;
   Loop* loop_ = nullptr;
   Loop::SleepCheckId sleep_check_ = 0;

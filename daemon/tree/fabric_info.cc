@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -19,9 +18,6 @@
 namespace sonde::tree {
 namespace {
 
-// Fabrics of their own first. Before opx and psm3, whose endpoints take one of the adapter's few
-// contexts each, which MPI needs, stands verbs, which works on the same adapters.
-constexpr std::string_view kAuto[] = {"cxi", "efa", "verbs", "opx", "psm3", "tcp"};
 // Receives that wait and sends under way at least.
 constexpr size_t kRdmQueue = 64;
 
@@ -83,26 +79,6 @@ bool IsLocal(const std::string& host) {
   return fd && bind(fd.get(), address.get(), address.length) == 0;
 }
 
-// The numeric addresses of a network interface, IPv4 first.
-std::vector<std::string> AddressesOf(const std::string& interface) {
-  std::vector<std::string> v4;
-  std::vector<std::string> v6;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return v4;
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
-  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
-    if (interface != at->ifa_name || at->ifa_addr == nullptr) continue;
-    const sa_family_t family = at->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    Address address;
-    address.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    std::memcpy(&address.storage, at->ifa_addr, address.length);
-    (family == AF_INET ? v4 : v6).push_back(HostText(address));
-  }
-  v4.insert(v4.end(), v6.begin(), v6.end());
-  return v4;
-}
-
 // "mlx5_0" is the domain mlx5_0, and also rdmap0s6 is rdmap0s6-rdm.
 bool IsDomain(const fi_info& info, const std::string& name) {
   const std::string_view domain = info.domain_attr->name == nullptr ? "" : info.domain_attr->name;
@@ -123,17 +99,6 @@ std::string DomainsOf(const FabricInfo& list, const std::string& provider) {
 }  // namespace
 
 std::string_view ToString(Endpoint type) { return type == Endpoint::kRdm ? "RDM" : "MSG"; }
-
-std::vector<std::string> Preference(const std::string& provider) {
-  if (provider == "auto") return {std::begin(kAuto), std::end(kAuto)};
-  std::vector<std::string> names;
-  for (size_t at = 0; at <= provider.size();) {
-    const size_t comma = std::min(provider.find(',', at), provider.size());
-    names.push_back(provider.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return names;
-}
 
 std::vector<ProviderOffer> OfferedProviders(const FabricLibrary& library) {
   std::vector<ProviderOffer> offers;
@@ -173,7 +138,7 @@ Result<FabricInfo> ChooseInfo(const FabricLibrary& library, Endpoint type,
                                                  : FabricInfo(nullptr, {&library});
     if (here != nullptr) return here;
   }
-  for (const std::string& address : AddressesOf(options.interface)) {
+  for (const std::string& address : InterfaceAddresses(options.interface)) {
     FabricInfo here = at_address(address);
     if (here != nullptr) return here;
   }

@@ -1,6 +1,5 @@
 #include "daemon/tree/listener.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -64,14 +63,7 @@ Result<std::unique_ptr<Listener>> Listener::Open(Loop& loop, const std::string& 
   return Adopt(loop, std::move(fd), std::move(accepted));
 }
 
-uint16_t Listener::port() const {
-  const Address bound = address();
-  // The port lies at the same place in both families.
-  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
-  sockaddr_in v4;
-  std::memcpy(&v4, &bound.storage, sizeof v4);
-  return ntohs(v4.sin_port);
-}
+uint16_t Listener::port() const { return PortOf(address()); }
 
 Status Listener::StartWatching() {
   return loop_.Watch(fd_.get(), EPOLLIN, [this](uint32_t) { AcceptSome(); });
@@ -93,7 +85,10 @@ void Listener::AcceptSome() {
 }
 
 void Listener::Pause(int error) {
-  log::Warning("accept on {}: {}; connections wait", AddressText(address()), std::strerror(error));
+  if (log_limit_.Take()) {
+    log::Warning("accept on {}: {}; connections wait", AddressText(address()),
+                 std::strerror(error));
+  }
   loop_.Unwatch(fd_.get());
   retry_ = loop_.After(kRetry, [this] {
     retry_ = 0;

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "daemon/loop.h"
+#include "daemon/tree/log_limit.h"
 #include "daemon/tree/socket_link.h"
 
 namespace sonde::tree {
@@ -43,6 +44,7 @@ class Listener {
   UniqueFd fd_;
   std::shared_ptr<const Accepted> accepted_;
   Loop::TimerId retry_ = 0;
+  LogLimit log_limit_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 

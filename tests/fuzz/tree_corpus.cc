@@ -7,7 +7,7 @@
 #include "daemon/tree/frame.h"
 #include "daemon/tree/message.h"
 #include "daemon/tree/moments_message.h"
-#include "series/query.h"
+#include "series/query_part.h"
 #include "series/schema.h"
 
 namespace sonde::tree {
@@ -26,6 +26,8 @@ void SaveMessages(const fs::path& folder) {
   const Registration registration{"4711", "0", 1, 2, 8, "n2", "s0.s4", 1};
   std::string query;
   EncodeQuery(QuerySpec{}, query);
+  std::string grid;
+  EncodeGrid({kSecond, {1, 2, 3}}, grid);
   Save(folder, "hello", 0, Encode(Hello{kProtocolVersion, nonce}));
   Save(folder, "challenge", 1, Encode(Challenge{nonce, proof}));
   Save(folder, "registration", 2, Encode(registration));
@@ -34,37 +36,56 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "listening", 5, Encode(Listening{"tcp:127.0.0.1:60000", ""}));
   Save(folder, "parent", 6, Encode(ParentAddress{0, "tcp:127.0.0.1:60000"}));
   Save(folder, "bye", 7, Encode(Bye{256, 4, 1, 10, 2, 0.5, 2e6, 4096, true, 1'800'000'000}));
-  Save(folder, "block", 8, Encode(BlockMessage{1, "system", 3, schema, "block"}));
-  Save(folder, "ack", 9, Encode(BlockAck{1, "system", 3}));
-  Save(folder, "query", 10, Encode(QueryMessage{7, query}));
-  Save(folder, "reply", 11, Encode(ReplyMessage{7, 2, {"one", "two"}}));
+  Save(folder, "block", 8, Encode(BlockMessage{1, "os", 3, 2, 128, 1, 4096, schema, "block"}));
+  Save(folder, "ack", 9, Encode(BlockAck{1, "os", 3, BlockAck::kRefused}));
+  Save(folder, "budget", 19, Encode(BlockBudget{6400, 400, 3200}));
+  Save(folder, "query", 10, Encode(QueryMessage{7, query, grid, 1500}));
+  Save(folder, "reply", 11, Encode(ReplyMessage{7, 2, 0, "", "part"}));
+  Save(folder, "refusal", 11, Encode(ReplyMessage{7, 2, 7, "too many points", ""}));
   Save(folder, "ask", 16, Encode(AskMessage{9, 3, query}));
   Save(folder, "answer", 17, Encode(AnswerMessage{9, 66, "body"}));
-  // Its upper half is the type of the message: 18 is 1, kHello, and chooses 18.
+  // Its upper half is the type of the message: 18 is 1, kHello, and chooses 18 of 20.
   Save(folder, "handshake", 18, Encode(Hello{kProtocolVersion, nonce}));
 }
 
-// Values of no node, of one and of many.
-void SaveFrame(const fs::path& folder) {
+// Values of no node, of one and of many, and what changes from one frame to the next.
+void SaveFrames(const fs::path& folder) {
   Frame frame;
+  frame.number = 1;
   frame.tick = kSecond;
-  frame.node = 1;
-  frame.nodes = 3;
+  frame.stream = Stream::kChildren;
+  for (const uint32_t node : {0u, 1u, 2u, 9u}) frame.nodes.Add(NodeSet(node));
   frame.values.resize(8);
   for (uint32_t i = 1; i < frame.values.size(); ++i) {
     for (uint32_t node = 0; node < (i < 4 ? 1u : 3u); ++node) {
       frame.values[i].Add(i * 0.5 + node, Owner{node, i});
     }
   }
+  const auto save = [&](const char* name, FrameEncoder& encoder) {
+    std::string bytes;
+    encoder.Encode(frame, frame.values, bytes);
+    Save(folder, name, 12, bytes);
+  };
   FrameEncoder encoder;
   encoder.Reset(frame.values.size());
-  std::string bytes;
-  encoder.Encode(frame, bytes);
-  Save(folder, "frame", 12, bytes);
-  bytes.clear();
-  frame.final = true;
-  encoder.Encode(frame, bytes);
-  Save(folder, "final_frame", 12, bytes);
+  save("frame", encoder);
+  for (Reduced& v : frame.values) v.Merge(v);
+  save("frame_merged", encoder);
+  for (Reduced& v : frame.values) v.Merge(v);
+  save("frame_grown", encoder);
+  frame.stream = Stream::kEnded;
+  frame.lost = true;
+  frame.nodes = NodeSet(7);
+  encoder.Reset(frame.values.size());
+  save("frame_lost", encoder);
+  frame.stream = Stream::kOwn;
+  frame.lost = false;
+  for (uint32_t i = 0; i < frame.values.size(); ++i) {
+    frame.values[i] = Reduced();
+    frame.values[i].Add(i * 1000.0, Owner{7, Owner::kNobody});
+  }
+  encoder.Reset(frame.values.size());
+  save("frame_own", encoder);
 }
 
 // Every kind of annotation, and histograms with tags and without.
@@ -117,7 +138,7 @@ int main(int argc, char** argv) {
   const std::filesystem::path folder = std::filesystem::path(argv[1]) / "fuzz_tree";
   std::filesystem::create_directories(folder);
   sonde::tree::SaveMessages(folder);
-  sonde::tree::SaveFrame(folder);
+  sonde::tree::SaveFrames(folder);
   sonde::tree::SaveMoments(folder);
   sonde::tree::SaveLaunch(folder);
   return 0;

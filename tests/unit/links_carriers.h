@@ -14,6 +14,7 @@
 #include "daemon/tree/fabric.h"
 #include "daemon/tree/listener.h"
 #include "daemon/tree/local_link.h"
+#include "daemon/tree/socket_fabric.h"
 #include "daemon/tree/socket_link.h"
 
 namespace sonde::tree {
@@ -156,6 +157,28 @@ class FabricCarrier {
 
  private:
   std::unique_ptr<Fabric> fabric_;
+};
+
+class SocketFabricCarrier {
+ public:
+  using Accepted = std::function<void(std::unique_ptr<Link>)>;
+  static constexpr bool kProcesses = true;
+  static constexpr uint64_t kIdleWakeups = 4;
+
+  explicit SocketFabricCarrier(Loop& loop) : fabric_(loop, "127.0.0.1") {}
+  std::string Listen(Accepted accepted) {
+    auto address = fabric_.Listen(std::move(accepted));
+    EXPECT_TRUE(address.ok()) << address.status().message();
+    return *address;
+  }
+  std::unique_ptr<Link> Connect(const std::string& address) {
+    auto link = fabric_.Connect(address);
+    EXPECT_TRUE(link.ok()) << link.status().message();
+    return *std::move(link);
+  }
+
+ private:
+  SocketFabric fabric_;
 };
 
 class LocalCarrier {

@@ -4,7 +4,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "core/bytes.h"
 #include "tests/unit/links_carriers.h"
@@ -166,6 +168,35 @@ TEST_F(Fabrics, StrangersDoNotDisturbIt) {
   EXPECT_LE(loop.wakeups() - before, 10u) << "silent strangers keep the loop busy";
   // Silent ones that are still there when the listener goes are lost memory in libfabric 1.17.
   strangers.clear();
+  SayHello();
+}
+
+// The provider itself would keep them, a descriptor each.
+TEST_F(Fabrics, TheSilentAreShutOut) {
+  OpenOrFail();
+  End end;
+  auto link = fabric->Connect(address);
+  ASSERT_TRUE(link.ok());
+  end.Own(*std::move(link));
+  ASSERT_TRUE(end.link->Send(1, "hello").ok());
+  ASSERT_TRUE(RunUntil(loop, [&] { return !accepted.empty(); }));
+  const sockaddr_in to = Tcp();
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 200; ++i) {
+    UniqueFd& fd = strangers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  }
+  const auto out = [&] {
+    char byte = 0;
+    return std::all_of(strangers.begin(), strangers.end(), [&](const UniqueFd& fd) {
+      return recv(fd.get(), &byte, 1, MSG_DONTWAIT) == 0;
+    });
+  };
+  // A daemon wakes up at every tick.
+  std::function<void()> tick = [&] { loop.After(100 * kMillisecond, tick); };
+  tick();
+  ASSERT_TRUE(RunUntil(loop, out));
+  EXPECT_EQ(end.closed, 0);
   SayHello();
 }
 

@@ -1,0 +1,205 @@
+"""Strangers at the ports of a step: refused, at a bounded cost, while the step goes on.
+
+Each siege is of all kinds of strangers at once, so that its end is waited for once.
+"""
+
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+from daemons import SANITIZED
+from step import wait_for
+from strangers import FABRIC_REQUEST, Crowd, fabric_message, hello, proof_with_a_wrong_key
+
+# As in daemon/tree/acceptor.h and silent_connections.h, with something for a busy machine.
+PATIENCE = 5.0
+HEAD_PENDING = 1024
+NODE_PENDING = 256 + 64 + 32
+MEMORY = 8 << 20
+LINES_A_SECOND = 3
+
+# What a stranger says after it has connected to a socket of ours.
+NONSENSE = {
+    "a scanner": b"GET / HTTP/1.0\r\n\r\n",
+    "zeros": bytes(4096),
+    "a message of 4 GiB": b"\xff\xff\xff\xff\x01" + bytes(1000),
+    "a message of 8 MiB before the proof": b"\x00\x00\x80\x00\x01" + bytes(1000),
+    "a message of no length": b"\x00\x00\x00\x00",
+    "a wrong key": hello() + proof_with_a_wrong_key(),
+    "a frame before the proof": b"\x05\x00\x00\x00\x15abcd",
+}
+HALF_OPEN = {"nothing": b"", "a hello": hello(), "half a length": b"\x30\x00"}
+
+
+class Cost:
+    """What a daemon takes while strangers are there: descriptors, memory, lines of log."""
+
+    def __init__(self, step, daemon, host):
+        self._step, self._daemon, self._host = step, daemon, host
+        self._descriptors = daemon.descriptors()
+        self._memory = daemon.memory()
+        self._lines = len(step.log_of(host))
+        self._start = time.monotonic()
+        self.worst = 0
+
+    def check(self, descriptors):
+        more = self._daemon.descriptors() - self._descriptors
+        self.worst = max(self.worst, more)
+        assert more <= descriptors
+        # Sanitizers keep what is freed for a while.
+        assert SANITIZED or self._daemon.memory() - self._memory <= MEMORY
+        lines = len(self._step.log_of(self._host)) - self._lines
+        assert lines <= LINES_A_SECOND * (time.monotonic() - self._start + 2)
+
+    def over(self, more=4):
+        """Whether there is no trace of strangers. `more`: descriptors that nodes took meanwhile."""
+        return self._daemon.descriptors() <= self._descriptors + more
+
+
+class Flood:
+    """A thread that connects to an address again and again and goes, until it is closed."""
+
+    def __init__(self, space, address, words=b"x"):
+        self._space, self._address, self._words = space, address, words
+        self._ending = False
+        self.connected = 0
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        with self._space.inside():  # this thread only
+            while not self._ending:
+                with contextlib.suppress(OSError), socket.socket() as one:
+                    one.settimeout(1)
+                    one.connect(self._address)
+                    one.send(self._words)
+                    self.connected += 1
+
+    def close(self):
+        self._ending = True
+        self._thread.join()
+
+
+@pytest.fixture
+def besiege(request):
+    """Makes crowds and floods that are gone at the test's end."""
+    with contextlib.ExitStack() as stack:
+
+        def make(kind, *arguments):
+            made = kind(*arguments)
+            stack.callback(made.close)
+            return made
+
+        yield make
+
+
+def test_the_heads_port(make_step, besiege):
+    step = make_step(nodes=4)
+    step.start(3)
+    cost = Cost(step, step.head, "head")
+    head = (step.address, step.port)
+    talkers = [besiege(Crowd, step.outside, head, 30, words) for words in NONSENSE.values()]
+    waiting = [besiege(Crowd, step.outside, head, 600, words) for words in HALF_OPEN.values()]
+    cost.check(HEAD_PENDING + 64)
+    assert cost.worst > 200, "the siege is none"
+
+    # A node comes all the same, and the others are not disturbed.
+    late = step.nodes[3]
+    late.start()
+    late.application.wait_ready()
+    step.wait_registered(step.nodes, 3)
+    late.add(5)
+    step.wait_total()
+    step.wait_whole()
+
+    assert all(crowd.refused() == 30 for crowd in talkers)
+    start = time.monotonic()
+    while not cost.over():
+        for crowd in waiting:  # a byte at a time buys no time
+            crowd.say(b"\x00")
+        cost.check(HEAD_PENDING + 64)
+        assert time.monotonic() - start < PATIENCE + 2
+        time.sleep(0.2)
+    assert all(crowd.refused() == 600 for crowd in waiting)
+    step.finish()
+    step.check_profile()
+    step.check_stored_total()
+
+
+def test_a_nodes_port(make_step, besiege):
+    step = make_step(nodes=7)
+    step.start(6)
+    inner = step.at(0)
+    assert step.children(0) == [2, 3]
+    port = listening_port(inner)
+    cost = Cost(step, inner.daemon, inner.host)
+    here = (inner.address, port)
+    talkers = [besiege(Crowd, step.outside, here, 30, words) for words in NONSENSE.values()]
+    for words in (hello() + proof_with_a_wrong_key(), b"\xff\xff\xff\xff\x01", bytes(5)):
+        talkers.append(
+            besiege(Crowd, step.outside, here, 30, FABRIC_REQUEST + fabric_message(words))
+        )
+    oversized = FABRIC_REQUEST + fabric_message(bytes(100), 1 << 40)
+    talkers.append(besiege(Crowd, step.outside, here, 30, oversized))
+    silent = besiege(Crowd, step.outside, here, 1500)
+    half = besiege(Crowd, step.outside, here, 100, FABRIC_REQUEST + fabric_message(hello()))
+    wait_for(lambda: step.wait_whole() or silent.refused() > 1400, "the silent to be shut out", 5)
+    cost.check(NODE_PENDING)
+
+    # Its children stay, and whoever wants to be one comes in.
+    fault = step.now()
+    step.wait_whole()
+    step.check_whole_since(fault, 0)
+    start = time.monotonic()
+    while any(crowd.refused() < 30 for crowd in talkers) or half.refused() < 100:
+        half.say(b"\x00")
+        cost.check(NODE_PENDING)
+        assert time.monotonic() - start < PATIENCE + 2
+        time.sleep(0.2)
+    assert [inner.address in step.links_up(step.at(i)) for i in (2, 3)] == [True, True]
+    step.finish()
+    step.check_stored_total()
+
+
+def listening_port(node):
+    _, listening = node.daemon.connections()
+    assert len(listening) == 1
+    return listening.pop()
+
+
+def test_a_child_comes_to_a_besieged_node(make_step, besiege):
+    # Nobody listens before there is a child: the third node is the first, the fourth finds the crowd.
+    step = make_step(nodes=4)
+    step.start(3)
+    parent = step.at(0)
+    here = (parent.address, listening_port(parent))
+    besiege(Crowd, step.outside, here, 100, FABRIC_REQUEST + fabric_message(hello()))
+    besiege(Crowd, step.outside, here, 300)
+    besiege(Flood, step.outside, here)
+    last = step.nodes[3]
+    last.start()
+    last.application.wait_ready()
+    step.wait_registered(step.nodes)
+    wait_for(step.built, "the fourth node at its parent", 8)
+    step.wait_whole()
+
+
+@pytest.mark.parametrize("words", [b"", b"GET / HTTP/1.1\r\n\r\n"], ids=["silent", "without_token"])
+def test_the_web_port(make_step, besiege, words):
+    step = make_step(nodes=2)
+    step.start()
+    cost = Cost(step, step.head, "head")
+    web = (step.address, step.web_port)
+    slow = besiege(Crowd, step.outside, web, 200, b"GET /api/v1/profile?")
+    besiege(Flood, step.outside, web, words)
+    failed = 0
+    for _ in range(100):
+        slow.say(b"x")
+        try:
+            step.profile()
+        except OSError:
+            failed += 1
+        cost.check(64 + 16)
+    assert failed == 0

@@ -1,0 +1,150 @@
+"""Links that lose, delay and repeat packets, or carry nothing at all one way, processes that stand
+still, and clocks that differ. The daemons still live, so nothing of what was counted may be missing at
+the end."""
+
+import pytest
+from step import BLACK_HOLE_HEALS_WITHIN, promise, story, wait_for
+
+UP, DOWN = "up", "down"
+
+
+@pytest.fixture
+def counted(make_step):
+    """A step of eight nodes (2 is the child of 0 and has 6 and 7) that is whole and has counted."""
+    step = make_step(nodes=8, seed=1)
+    step.start()
+    for node in step.nodes:
+        node.add(10 + node.id)
+    step.wait_total()
+    return step
+
+
+def above_of(step, index):
+    """The parent, the step for the head."""
+    return step if step.parent(index) is None else step.at(step.parent(index))
+
+
+def ends(step):
+    """The step ends with all that was counted."""
+    for node in step.alive():
+        node.add(1)
+    step.wait_total()
+    step.finish()
+    step.check_profile()
+    step.check_stored_total()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [{"drop": 0.1}, {"delay": 0.05, "jitter": 0.05}, {"twice": 0.5}],
+    ids=["lossy", "late_and_out_of_order", "repeated"],
+)
+def test_bad_wires(counted, rule):
+    """TCP makes good for them; ticks may come late but whole, since parts that come late are merged
+    into their rows."""
+    step = counted
+    for index in range(8):
+        node, above = step.at(index), above_of(step, index)
+        step.wires.rule(node.address, above.address, **rule)
+        if index % 2 == 0:
+            step.wires.rule(above.address, node.address, **rule)
+    start = step.now()
+    for _ in range(5):
+        for node in step.nodes:
+            node.add(1)
+        step.wait_total(5)
+    step.wires.reset()
+    rows = step.check_whole_since(step.now())
+    assert max(count for at, count, _ in rows if at > start) == 8, story(rows, start)
+    ends(step)
+
+
+@pytest.mark.parametrize("direction", [UP, DOWN])
+@pytest.mark.parametrize("child", [2, 0], ids=["inner", "top"])
+def test_a_black_hole_below_the_head(counted, child, direction):
+    """Nothing from a node reaches its parent, or nothing from the parent the node; the node's way to
+    the head is another wire, but where the head is its parent."""
+    step = counted
+    node = step.at(child)
+    above = above_of(step, child)
+    source, destination = (node, above) if direction == UP else (above, node)
+    fault = step.now()
+    step.wires.rule(source.address, destination.address, drop=1.0)
+    if above is step:
+        return healed(step, fault)
+    whole_again(step, fault, BLACK_HOLE_HEALS_WITHIN, "black holes")
+    step.wires.reset()
+    step.wait_whole()
+    ends(step)
+
+
+def healed(step, fault):
+    """Nothing heals before the wire does; a node that the head does not reach for a second is back
+    then."""
+    wait_for(lambda: step.now() > fault + 1.0, "a second")
+    step.wires.reset()
+    mended = step.now()
+    whole_again(step, mended, BLACK_HOLE_HEALS_WITHIN, None)
+    ends(step)
+
+
+def whole_again(step, fault, bound, gap):
+    try:
+        step.check_whole_since(fault, bound)
+    except AssertionError as error:
+        promise(False, gap, str(error))
+
+
+def test_a_node_is_cut_off_from_all(counted):
+    """Both ways, from everybody: the head calls it lost, and its children go elsewhere."""
+    step = counted
+    node = step.at(2)
+    for other in [step, *step.nodes]:
+        if other is not node:
+            step.wires.rule(node.address, other.address, drop=1.0)
+            step.wires.rule(other.address, node.address, drop=1.0)
+    fault = step.now()
+    node.lost = True
+    whole_again(step, fault, BLACK_HOLE_HEALS_WITHIN, "black holes")
+    wait_for(lambda: any(i["lost"] for i in step.profile()["nodes"]), "the head's verdict", 15)
+    step.finish()
+    step.check_profile()
+    step.check_stored_total("lost counters")
+
+
+@pytest.mark.parametrize("index", [7, 2, 0], ids=["leaf", "inner", "top"])
+def test_stopped_and_continued(counted, index):
+    """A process that stands still for longer than anybody waits, and then goes on."""
+    step = counted
+    node = step.at(index)
+    fault = step.now()
+    node.daemon.stop()
+    node.lost = True  # for the time being
+    whole_again(step, fault, BLACK_HOLE_HEALS_WITHIN, "stopped nodes")
+    node.lost = False
+    node.daemon.go_on()
+    went_on = step.now()
+    whole_again(step, went_on, BLACK_HOLE_HEALS_WITHIN, None)
+    ends(step)
+
+
+def test_clocks_that_differ(make_step):
+    """Nodes whose clocks are seconds ahead or behind: their samples belong to other ticks, so a row
+    may have fewer nodes, but nothing is lost or counted twice, and the profile says what is missing."""
+    step = make_step(nodes=6, skews={1: 3.0, 3: -3.0, 4: 0.03})
+    step.start_nodes()
+    wait_for(step.built, "the tree", 20)
+    for node in step.nodes:
+        node.add(10 + node.id)
+    start = step.now()
+    wait_for(lambda: step.rows()[-1][0] > start + 3, "the next rows")
+    for node in step.nodes:
+        node.add(1)
+    rows = step.rows()
+    assert max(count for _, count, _ in rows) <= 6, story(rows, start)
+    assert max(total for _, _, total in rows) <= step.injected, story(rows, start)
+    step.finish()
+    job = step.check_profile()
+    step.check_stored_total("skewed clocks")
+    coverage = job["coverage"]
+    promise(coverage["got"] > 0.9 * coverage["expected"], "skewed clocks", f"{coverage}")
