@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "core/bytes.h"
 #include "core/log.h"
 #include "daemon/head/end_state.h"
 #include "daemon/own_cost.h"
@@ -18,6 +19,9 @@ namespace sonde::head {
 using tree::Type;
 
 namespace {
+
+// Of so many ticks the head knows which nodes are in them.
+constexpr size_t kRemember = 1024;
 
 constexpr std::string_view kReducedGroup = "reduced";
 
@@ -74,19 +78,25 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       expected_nodes_(launch.job.expected_nodes),
       coverage_(record_.Description().start, launch.job.period),
       queries_(loop),
-      merger_(0, [this](const tree::Frame& row, bool late) { OnRow(row, late); }),
-      children_(
-          merger_, queries_, HandOver(launch.job.period),
-          [this](tree::BlockMessage block) { OnBlock(std::move(block)); },
-          [this](const collect::Moments& moments) { OnMoments(moments); }),
+      merger_(kRemember, [this](const tree::TickMerger::Row& row, bool late) { OnRow(row, late); }),
+      children_(merger_, queries_, HandOver(launch.job.period),
+                {.block = [this](tree::BlockMessage block) { OnBlock(std::move(block)); },
+                 .moments = [this](const collect::Moments& moments) { OnMoments(moments); },
+                 .ended = [this](const auto& info, const auto& schema, auto values,
+                                 auto source) { OnEnded(info, schema, values, source); },
+                 .refused = [this](auto fate, const auto& frame,
+                                   auto source) { OnRefused(fate, frame, source); }}),
       fabric_(loop),
-      child_links_(loop, launch_.key, children_, [this] { CheckNodesDone(); }) {
+      child_links_(loop, launch_.key, children_, [this] {
+        SchedulePulse();
+        CheckNodesDone();
+      }) {
   if (!launch_.has_key) launch_.key = RandomKey();  // no nodes to come: for the HTTP token
 }
 
 Head::~Head() {
-  for (const Loop::TimerId timer :
-       {expiry_timer_, serve_timer_, finish_timer_, describe_timer_, moments_timer_}) {
+  for (const Loop::TimerId timer : {expiry_timer_, pulse_timer_, serve_timer_, finish_timer_,
+                                    describe_timer_, moments_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -183,7 +193,7 @@ void Head::CountExpected(const tree::Registration& who) {
 void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view payload) {
   switch (static_cast<Type>(type)) {
     case Type::kWantParent:
-      return OnWantParent(index);
+      return OnWantParent(index, payload);
     case Type::kListening:
       return OnListening(index, payload);
     case Type::kNote:
@@ -204,6 +214,7 @@ void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view paylo
   const Status status =
       children_.OnMessage(*nodes_[index].control, static_cast<Type>(type), payload);
   if (!status.ok()) return OnControlClosed(index, status);
+  SchedulePulse();
   CheckNodesDone();
 }
 
@@ -212,7 +223,7 @@ void Head::OnControlClosed(uint32_t index, const Status& why) {
   if (node.control == nullptr) return;
   const bool lost = !node.gone;
   if (lost) Leaves(node);
-  const bool kept = lost && children_.Lose(index);
+  const bool kept = lost && KeepLastOf(index);
   children_.Remove(*node.control);
   tree::DestroyLater(loop_, std::move(node.control));
   if (lost) {
@@ -234,6 +245,16 @@ void Head::OnControlClosed(uint32_t index, const Status& why) {
                                            : "what they counted is missing from the totals"));
   }
   CheckNodesDone();
+}
+
+// What it last sent of itself is here, or with its parent.
+bool Head::KeepLastOf(uint32_t index) {
+  if (children_.Lost(index)) return true;
+  const uint32_t parent = nodes_[index].parent;
+  if (parent == tree::kHeadIndex || nodes_[parent].control == nullptr) return false;
+  std::string payload;
+  ByteWriter(payload).Varint(index);
+  return Send(*nodes_[parent].control, Type::kLost, payload);
 }
 
 void Head::Leaves(NodeState& node) {
@@ -288,8 +309,21 @@ uint32_t Head::ParentOf(uint32_t index) const {
   return index < config_.fanout ? tree::kHeadIndex : index / config_.fanout - 1;
 }
 
-void Head::OnWantParent(uint32_t index) {
-  const uint32_t parent = ParentOf(index);
+// One that lives: its place's, or that one's parent, and so on up to the head.
+uint32_t Head::ParentFor(uint32_t index, uint32_t failed) const {
+  uint32_t parent = ParentOf(index);
+  while (parent != tree::kHeadIndex &&
+         (parent == failed || nodes_[parent].gone || nodes_[parent].control == nullptr)) {
+    parent = ParentOf(parent);
+  }
+  return parent;
+}
+
+void Head::OnWantParent(uint32_t index, std::string_view payload) {
+  ByteReader r(payload);
+  const uint64_t failed = payload.empty() ? tree::kHeadIndex : r.Varint();
+  if (failed > tree::kHeadIndex) return;
+  const uint32_t parent = ParentFor(index, static_cast<uint32_t>(failed));
   if (parent == tree::kHeadIndex) {
     tree::FabricOptions options;
     options.provider = config_.provider;
@@ -301,7 +335,6 @@ void Head::OnWantParent(uint32_t index) {
     });
   }
   NodeState& node = nodes_[parent];
-  if (node.gone || node.control == nullptr) return;  // the control connection serves
   if (!node.address.empty()) return SendParent(index, parent, node.address);
   node.waiting.push_back(index);
   if (!std::exchange(node.listen_asked, true)) Send(*node.control, Type::kListen, "");
@@ -324,6 +357,7 @@ void Head::OnListening(uint32_t index, std::string_view payload) {
 
 void Head::SendParent(uint32_t child, uint32_t parent, const std::string& address) {
   if (nodes_[child].control == nullptr) return;
+  nodes_[child].parent = parent;
   Send(*nodes_[child].control, Type::kParent, Encode(tree::ParentAddress{parent, address}));
 }
 
@@ -343,16 +377,46 @@ void Head::ListenOnFabric(const Result<tree::Fabric*>& fabric) {
 // Long enough for a late frame to come through the tree, short enough for a live view.
 Nanos Head::MergeWindow() const { return std::max(2 * launch_.job.period, kSecond); }
 
-void Head::OnRow(const tree::Frame& row, bool late) {
+void Head::OnRow(const tree::TickMerger::Row& row, bool late) {
+  children_.Forwarded(row.sources, 0);
   if (late) {
-    if (!record_.Amend(row)) return;  // too late: it stays counted as missing
+    if (!record_.Amend(row.tick, row.values)) return;  // too late: it stays counted as missing
   } else {
-    record_.Append(row, merger_.series());
+    whole_.tick = row.tick;
+    whole_.nodes = row.nodes;
+    whole_.values = row.values;
+    ended_.AddTo(whole_, merger_.series(), merger_.Present());
+    record_.Append(row.tick, whole_.values, merger_.series());
     ScheduleExpiry();
   }
-  coverage_.OnRow(row.tick, row.nodes);
+  coverage_.OnRow(row.tick, static_cast<uint32_t>(row.nodes.size()));
   UpdateCoverage();
   if (questions_ != nullptr) questions_->OnRow(row.tick, late);
+}
+
+void Head::OnRefused(tree::TickMerger::Fate fate, const tree::Frame& frame,
+                     tree::TickMerger::Source source) {
+  children_.Forwarded({&source, 1}, 0);
+  if (fate != tree::TickMerger::Fate::kRepeated) refused_samples_ += frame.nodes.size();
+}
+
+void Head::OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
+                   std::span<const Reduced> values, tree::TickMerger::Source source) {
+  const auto fate = ended_.Add(info, merger_.ColumnsOf(*schema), values);
+  if (fate == tree::EndedNodes::Fate::kOverlaps) return children_.Refuse(source);
+  children_.Forwarded({&source, 1}, 0);
+}
+
+// Children know by it that the head is there, and what they need to keep no more.
+void Head::SchedulePulse() {
+  if (pulse_timer_ != 0 || merger_.idle()) return;
+  pulse_timer_ = loop_.After(kPulse, [this] {
+    pulse_timer_ = 0;
+    children_.Pulse();
+    const Nanos limit = std::max(kChildSilence, 5 * launch_.job.period / 2);
+    child_links_.DropSilent(Clock::System().Monotonic() - limit);
+    SchedulePulse();
+  });
 }
 
 // Phases and remarks are no blocks that could be stored by and by; a head that is killed leaves
@@ -461,7 +525,7 @@ void Head::Finish(bool launcher_gone) {
 void Head::CheckNodesDone() {
   const bool ending = state_ == State::kWaitingForNodes ||
                       (state_ == State::kRunning && byes_ != 0 && byes_ >= expected_nodes_);
-  if (ending && gone_nodes_ == nodes_.size() && children_.Active().empty()) Seal();
+  if (ending && gone_nodes_ == nodes_.size() && children_.done()) Seal();
 }
 
 void Head::Seal() {
@@ -473,7 +537,7 @@ void Head::Seal() {
   questions_.reset();
   const Nanos now = Clock::System().Now();
   merger_.EmitUpTo(now);
-  record_.Append(merger_.Final(now), merger_.series());
+  record_.Append(now, ended_.Final(merger_.series().size()), merger_.series());
   record_.Seal();
   const double kills = OutOfMemoryKills(record_.Snapshot());
   record_.Update([&](JobDescription& j) {
@@ -482,6 +546,7 @@ void Head::Seal() {
     j.exit_status = ends_.exit_status;
     j.state = byes_ == 0 ? EndState::kLost : StateOf(ends_, kills);
   });
+  NoteMissing();
   if (nodes_.size() < expected_nodes_) {
     AddNote(fmt::format("{} of {} nodes never reported: is Sonde installed there?",
                         expected_nodes_ - nodes_.size(), expected_nodes_));
@@ -497,6 +562,18 @@ void Head::Seal() {
   finish_timer_ = loop_.After(kSealLimit, [this] {
     Report({Code::kTimeout, "the profile is still being written"});
   });
+}
+
+void Head::NoteMissing() {
+  if (refused_samples_ > 0) {
+    AddNote(fmt::format("{} samples came too late to be merged", refused_samples_));
+  }
+  size_t unknown = 0;
+  for (uint32_t i = 0; i < nodes_.size(); ++i) unknown += ended_.Has(i) ? 0 : 1;
+  if (unknown > 0) {
+    AddNote(fmt::format("what {} of {} nodes counted is missing from the totals", unknown,
+                        nodes_.size()));
+  }
 }
 
 void Head::Report(const Status& archived) {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -28,6 +29,7 @@
 #include "daemon/tree/acceptor.h"
 #include "daemon/tree/child_links.h"
 #include "daemon/tree/children.h"
+#include "daemon/tree/ended_nodes.h"
 #include "daemon/tree/lazy_fabric.h"
 #include "daemon/tree/listener.h"
 #include "daemon/tree/query_fanout.h"
@@ -44,6 +46,9 @@ class Head {
   // 2.3 s to notice that srun is dead.
   static constexpr Nanos kFinishLimit = kSecond;
   static constexpr Nanos kOrphanLimit = 5 * kSecond;
+  // As a node's.
+  static constexpr Nanos kPulse = kSecond;
+  static constexpr Nanos kChildSilence = 3 * kSecond;
   // How often what the application told is stored while it goes on telling.
   static constexpr Nanos kStoreMomentsAfter = 5 * kSecond;
   // How long the report waits for the archive.
@@ -70,14 +75,16 @@ class Head {
     std::unique_ptr<tree::Link> control;
     bool gone = false;  // said goodbye, or lost
     bool listen_asked = false;
-    std::string address;            // where its children connect
-    std::vector<uint32_t> waiting;  // children that wait for the address
+    uint32_t parent = tree::kHeadIndex;  // it was told last
+    std::string address;                 // where its children connect
+    std::vector<uint32_t> waiting;       // children that wait for the address
   };
 
   // Nodes.
   void AddNodeNote(uint32_t index, std::string_view text);
   void OnControlMessage(uint32_t index, uint8_t type, std::string_view payload);
   void OnControlClosed(uint32_t index, const Status& why);
+  bool KeepLastOf(uint32_t index);
   void Leaves(NodeState& node);
   void OnBye(uint32_t index, std::string_view payload);
   Status OnAsk(uint32_t index, std::string_view payload);
@@ -85,13 +92,19 @@ class Head {
 
   // The tree's shape.
   uint32_t ParentOf(uint32_t index) const;
-  void OnWantParent(uint32_t index);
+  uint32_t ParentFor(uint32_t index, uint32_t failed) const;
+  void OnWantParent(uint32_t index, std::string_view payload);
   void OnListening(uint32_t index, std::string_view payload);
   void SendParent(uint32_t child, uint32_t parent, const std::string& address);
   void ListenOnFabric(const Result<tree::Fabric*>& fabric);
 
   // Ticks and blocks.
-  void OnRow(const tree::Frame& row, bool late);
+  void OnRow(const tree::TickMerger::Row& row, bool late);
+  void OnRefused(tree::TickMerger::Fate fate, const tree::Frame& frame,
+                 tree::TickMerger::Source source);
+  void OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
+               std::span<const Reduced> values, tree::TickMerger::Source source);
+  void SchedulePulse();
   void OnMoments(const collect::Moments& moments);
   Nanos MergeWindow() const;
   void ScheduleExpiry();
@@ -108,6 +121,7 @@ class Head {
   // The end.
   void CheckNodesDone();
   void Seal();
+  void NoteMissing();
   void Report(const Status& archived);
 
   Loop& loop_;
@@ -126,10 +140,13 @@ class Head {
   std::unordered_map<std::string, uint32_t> components_;   // job id -> nodes of that component
   tree::QueryFanout queries_;
   tree::TickMerger merger_;
+  tree::EndedNodes ended_;
+  tree::TickMerger::Row whole_;  // a row and what has ended
   tree::Children children_;
   tree::Bye ends_;  // of all nodes together
   uint32_t byes_ = 0;
-  size_t gone_nodes_ = 0;  // these, and the lost
+  size_t gone_nodes_ = 0;         // these, and the lost
+  uint64_t refused_samples_ = 0;  // that came too late, or with others' that were there
   uint64_t next_query_ = 1;
   bool counters_paused_ = false;
   Status block_refused_;
@@ -148,6 +165,7 @@ class Head {
   std::unique_ptr<Questions> questions_;
 
   Loop::TimerId expiry_timer_ = 0;
+  Loop::TimerId pulse_timer_ = 0;
   Loop::TimerId serve_timer_ = 0;
   Loop::TimerId finish_timer_ = 0;
   Loop::TimerId describe_timer_ = 0;

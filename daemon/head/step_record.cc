@@ -19,7 +19,8 @@ StepRecord::StepRecord(JobDescription job)
 
 void StepRecord::OnSeal(std::function<void(const SealedBlock&)> f) { store_.OnSeal(std::move(f)); }
 
-void StepRecord::Append(const tree::Frame& row, const std::vector<Series>& series) {
+void StepRecord::Append(Nanos tick, const std::vector<Reduced>& values,
+                        const std::vector<Series>& series) {
   const std::lock_guard lock(mutex_);
   if (series.size() != series_.size()) {
     series_ = series;
@@ -27,26 +28,26 @@ void StepRecord::Append(const tree::Frame& row, const std::vector<Series>& serie
     footprint_.SetSeries(series);
   }
   columns_.resize(series.size() * kStatColumns);
-  for (size_t i = 0; i < series.size(); ++i) ToColumns(row.values[i], &columns_[i * kStatColumns]);
-  store_.Append(row.tick, columns_);
-  footprint_.AddRow(row.tick, row.values);
+  for (size_t i = 0; i < series.size(); ++i) ToColumns(values[i], &columns_[i * kStatColumns]);
+  store_.Append(tick, columns_);
+  footprint_.AddRow(tick, values);
 }
 
-bool StepRecord::Amend(const tree::Frame& late) {
+bool StepRecord::Amend(Nanos tick, const std::vector<Reduced>& late) {
   const std::lock_guard lock(mutex_);
   std::vector<Reduced> before(series_.size());
   std::vector<Reduced> after(series_.size());
   // A series that nobody else has had yet waits for its next row.
-  const size_t known = std::min(late.values.size(), series_.size());
-  const bool amended = store_.Amend(late.tick, [&](std::span<double> row) {
+  const size_t known = std::min(late.size(), series_.size());
+  const bool amended = store_.Amend(tick, [&](std::span<double> row) {
     for (size_t i = 0; i < known; ++i) {
       before[i] = FromColumns(&row[i * kStatColumns]);
       after[i] = before[i];
-      after[i].Merge(late.values[i]);
+      after[i].Merge(late[i]);
       ToColumns(after[i], &row[i * kStatColumns]);
     }
   });
-  if (amended) footprint_.AmendRow(late.tick, before, after);
+  if (amended) footprint_.AmendRow(tick, before, after);
   return amended;
 }
 

@@ -14,10 +14,10 @@
 #include "core/job.h"
 #include "daemon/collect/job/moments.h"
 #include "daemon/head/step_notes.h"
-#include "daemon/tree/frame.h"
 #include "profiles/footprint.h"
 #include "profiles/moments_builder.h"
 #include "profiles/profile.h"
+#include "series/reduced.h"
 #include "series/store.h"
 
 namespace sonde::head {
@@ -30,9 +30,9 @@ class StepRecord {
   // Append and Seal.
   void OnSeal(std::function<void(const SealedBlock&)> f);
   // One row of the step's reduced series. Series only ever grow at the end.
-  void Append(const tree::Frame& row, const std::vector<Series>& series);
+  void Append(Nanos tick, const std::vector<Reduced>& values, const std::vector<Series>& series);
   // Merges a part that came late into its row. False if that is sealed already, or never was.
-  bool Amend(const tree::Frame& late);
+  bool Amend(Nanos tick, const std::vector<Reduced>& late);
   void Seal();
   // What the application told on some nodes at some tick; each once.
   void AddMoments(const collect::Moments& moments);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/bytes.h"
 #include "core/log.h"
 #include "daemon/own_cost.h"
 
@@ -38,13 +39,12 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
       done_(std::move(done)),
       recorder_(SamplerOptions(launch), config.node_memory),
       queries_(loop),
-      merger_(0, [this](const tree::Frame& frame, bool) { OnMerged(frame); }),
-      children_(
-          merger_, queries_, 2 * launch.job.period,
-          [this](const tree::BlockMessage& block) { uplink_.PassOn(block); },
-          [this](collect::Moments moments) { uplink_.AddMoments(std::move(moments)); }),
+      relay_(loop, queries_, launch.job.period,
+             [this](const tree::BlockMessage& block) { uplink_.PassOn(block); }),
+      children_(relay_.children()),
+      uplink_(relay_.uplink()),
       fabric_(loop),
-      child_links_(loop, launch_.key, children_, [this] { CheckChildrenDone(); }),
+      child_links_(loop, launch_.key, children_, [this] { OnChildrenChanged(); }),
       joiner_(loop, launch_.socket, launch_.job.level,
               [this](std::string note) { Note(std::move(note)); }) {
   uplink_.SetKeepLimit(config.node_memory);
@@ -55,7 +55,7 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
 
 Node::~Node() {
   for (const Loop::TimerId timer :
-       {tick_timer_, expiry_timer_, fabric_timer_, finish_timer_, children_timer_}) {
+       {tick_timer_, fabric_timer_, finish_timer_, children_timer_, pulse_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -73,7 +73,6 @@ tree::Registration Node::registration() const {
 // --- Time ---
 
 void Node::Start() {
-  self_ = merger_.AddContributor(0);
   OpenAppSocket();
   OpenAskDesk();
   const Nanos now = Clock::System().Now();
@@ -140,7 +139,6 @@ void Node::ScheduleTick() {
   tick_timer_ = loop_.After(std::max<Nanos>(next_tick_ - Clock::System().Now(), 0), [this] {
     TakeDueTick(Clock::System().Now());
     ScheduleTick();
-    ScheduleExpiry();
   });
 }
 
@@ -157,21 +155,9 @@ bool Node::TakeDueTick(Nanos now) {
   }
   if (now - tick > launch_.job.period / 2) recorder_.sampler().CountLateTick();
   Sample(tick, Extent::kTick);
-  SendOwn(tick, false);
+  CheckParent();
+  SendOwn(tick);
   return true;
-}
-
-// Parents wait for their children's part of a tick, but not so long that theirs is late too.
-Nanos Node::MergeWindow() const { return std::min(launch_.job.period / 2, 250 * kMillisecond); }
-
-void Node::ScheduleExpiry() {
-  if (merger_.oldest() == 0 || expiry_timer_ != 0) return;
-  const Nanos wait = merger_.oldest() + MergeWindow() - Clock::System().Now();
-  expiry_timer_ = loop_.After(std::max<Nanos>(wait, 0), [this] {
-    expiry_timer_ = 0;
-    merger_.EmitUpTo(Clock::System().Now() - MergeWindow());
-    ScheduleExpiry();
-  });
 }
 
 // --- Control connection ---
@@ -225,6 +211,12 @@ void Node::OnControlMessage(uint8_t type, std::string_view payload) {
       return;
     case Type::kJoin:
       return joiner_.Start(std::string(payload));
+    case Type::kLost: {
+      ByteReader r(payload);
+      const uint64_t child = r.Varint();
+      if (r.done() && child < tree::kHeadIndex) children_.Lost(static_cast<uint32_t>(child));
+      return;
+    }
     case Type::kByeAck:
       bye_acked_ = true;
       return CheckDelivered();
@@ -243,7 +235,7 @@ void Node::OnWelcome(std::string_view payload) {
   log::Debug("registered as node {}", welcome.index);
   index_ = welcome.index;
   recorder_.SetNode(index_);
-  merger_.SetNode(index_);
+  relay_.SetNode(index_);
   uplink_.Use(control_.get(), false);
   PrepareOwn();
   for (std::string& note : std::exchange(notes_, {})) Note(std::move(note));
@@ -251,9 +243,8 @@ void Node::OnWelcome(std::string_view payload) {
   if (state_ != State::kRunning) return WaitForChildren();
   const bool alone = launch_.job.expected_nodes == 1 && launch_.job.het_job.empty();
   if (alone || launch_.role == Role::kSolo || config_.provider == "none") return;
-  fabric_timer_ = loop_.After(config_.fabric_after, [this] {
-    WithFabric([this](tree::Fabric&) { Send(*control_, Type::kWantParent, ""); });
-  });
+  fabric_timer_ = loop_.After(config_.fabric_after,
+                              [this] { WithFabric([this](tree::Fabric&) { WantParent(); }); });
 }
 
 void Node::OnControlClosed(const Status& why) {
@@ -278,30 +269,17 @@ void Node::Note(std::string text) {
 
 // --- The way up ---
 
-void Node::UpdateUplinkSchema() {
-  if (merger_.series().size() == uplink_series_) return;
-  uplink_series_ = merger_.series().size();
-  uplink_.SetSchema(Schema::Make(merger_.series()));
-}
-
-// The head waits for the ticks of whoever has sent a schema, so the first one goes up at once.
+// Whoever is above waits for the ticks of those that have sent a schema, so it goes at once.
 void Node::PrepareOwn() {
-  if (!std::exchange(schema_changed_, false)) return;
-  merger_.SetSchema(self_, recorder_.reduced_schema());
-  UpdateUplinkSchema();
+  if (std::exchange(schema_changed_, false)) relay_.Announce(recorder_.reduced_schema());
 }
 
-void Node::SendOwn(Nanos time, bool final) {
+void Node::SendOwn(Nanos time) {
   if (!welcome_) return;
-  PrepareOwn();
-  own_.tick = time;
-  own_.node = index_;
-  own_.nodes = final ? 0 : 1;
-  own_.final = final;
-  own_.values = recorder_.reduced();
-  if (!final) ++bye_.ticks;
+  ++bye_.ticks;
   AddOwnMoments();
-  merger_.Add(self_, own_);
+  PrepareOwn();
+  relay_.SendOwn(time, recorder_.reduced_schema(), recorder_.reduced());
 }
 
 void Node::AddOwnMoments() {
@@ -311,16 +289,37 @@ void Node::AddOwnMoments() {
   if (!moments.empty()) uplink_.AddMoments(std::move(moments));
 }
 
-void Node::OnMerged(const tree::Frame& frame) {
-  UpdateUplinkSchema();
-  uplink_.SendFrame(frame);
+// Nobody tells of a peer that is there no more when what is sent to it vanishes.
+void Node::CheckParent() {
+  if (const uint64_t lost = uplink_.lost_frames(); lost != told_lost_frames_) {
+    if (told_lost_frames_ == 0) {
+      Note("ticks are left out: what is above takes them too slowly, or not at all");
+    }
+    told_lost_frames_ = lost;
+  }
+  if (parent_ == nullptr || uplink_.link() != parent_.get()) return;
+  if (Clock::System().Monotonic() - heard_ < kSilence) return;
+  log::Info("nothing was heard from the parent for {} s", kSilence / kSecond);
+  LeaveParent();
 }
 
 void Node::OnUplinkMessage(Type type, std::string_view payload) {
   switch (type) {
-    case Type::kFrameAck:
-      frame_acked_ = true;
+    case Type::kAck: {
+      ByteReader r(payload);
+      const uint64_t number = r.Varint();
+      if (!r.done()) return;
+      relay_.OnAck(number);
+      CheckChildrenDone();
       return CheckDelivered();
+    }
+    case Type::kRefused: {
+      ByteReader r(payload);
+      const uint64_t number = r.Varint();
+      if (!r.done()) return;
+      for (tree::Link* link : relay_.OnRefused(number)) child_links_.Drop(*link);
+      return;
+    }
     case Type::kMomentsAck:
       uplink_.OnMomentsAck(payload);
       return CheckDelivered();
@@ -401,6 +400,7 @@ void Node::OnParent(std::string_view payload) {
 }
 
 void Node::OnParentMessage(uint8_t type, std::string_view payload) {
+  heard_ = Clock::System().Monotonic();
   if (parent_proven_) return OnUplinkMessage(static_cast<Type>(type), payload);
   const Result<std::string> proof = parent_handshake_->OnMessage(type, payload);
   if (!proof.ok()) {
@@ -419,7 +419,9 @@ void Node::OnParentMessage(uint8_t type, std::string_view payload) {
 // It waits for our word that no more comes, and closes the link. What it was already given for good
 // it delivers and acknowledges.
 void Node::OnParentLeaves() {
-  if (state_ != State::kDelivering) uplink_.Use(control_.get(), true);
+  if (state_ == State::kDelivering || control_ == nullptr) return;
+  uplink_.Use(control_.get(), true);
+  WantParent();
 }
 
 // Back to the control connection, which is always there.
@@ -431,11 +433,15 @@ void Node::LeaveParent() {
   tree::DestroyLater(loop_, std::move(parent_));
   if (!used) return;
   uplink_.Use(control_.get(), false);
-  if (state_ == State::kDelivering && !frame_acked_) {
-    uplink_.SendFrame(merger_.Final(Clock::System().Now()));
-  } else if (state_ == State::kRunning && control_ != nullptr) {
-    Send(*control_, Type::kWantParent, "");
-  }
+  WantParent();
+}
+
+// Another one than the last, if there was one.
+void Node::WantParent() {
+  if (state_ != State::kRunning || control_ == nullptr) return;
+  std::string payload;
+  if (parent_index_ != tree::kHeadIndex) ByteWriter(payload).Varint(parent_index_);
+  Send(*control_, Type::kWantParent, payload);
 }
 
 void Node::OnListen() {
@@ -452,8 +458,25 @@ void Node::OnListen() {
   });
 }
 
+void Node::OnChildrenChanged() {
+  relay_.OnChildrenChanged();
+  if (pulse_timer_ == 0) SchedulePulse();
+  CheckChildrenDone();
+}
+
+void Node::SchedulePulse() {
+  if (relay_.alone()) return;
+  pulse_timer_ = loop_.After(kPulse, [this] {
+    pulse_timer_ = 0;
+    children_.Pulse();
+    const Nanos limit = std::max(kChildSilence, 5 * launch_.job.period / 2);
+    child_links_.DropSilent(Clock::System().Monotonic() - limit);
+    SchedulePulse();
+  });
+}
+
 void Node::CheckChildrenDone() {
-  if (state_ == State::kWaitingForChildren && children_.Active().empty()) Deliver();
+  if (state_ == State::kWaitingForChildren && relay_.children_done()) Deliver();
 }
 
 // --- The end ---
@@ -481,8 +504,9 @@ void Node::Finish(bool launcher_gone) {
 }
 
 void Node::WaitForChildren() {
-  SendOwn(Clock::System().Now(), true);
-  if (children_.Active().empty()) return Deliver();
+  AddOwnMoments();
+  relay_.SendOwnEnd(Clock::System().Now(), recorder_.reduced_schema(), recorder_.reduced());
+  if (relay_.children_done()) return Deliver();
   children_timer_ = loop_.After(kChildrenLimit, [this] {
     children_.SendLeave();
     children_timer_ = loop_.After(kLeaveLimit, [this] { Deliver(); });
@@ -492,11 +516,8 @@ void Node::WaitForChildren() {
 void Node::Deliver() {
   if (state_ != State::kWaitingForChildren) return;
   state_ = State::kDelivering;
-  const Nanos now = Clock::System().Now();
-  merger_.EmitUpTo(now);
   recorder_.Seal();
-  UpdateUplinkSchema();
-  uplink_.SendFrame(merger_.Final(now));
+  relay_.SendRest();
   SendBye();
   // Whatever a child sends now would be lost here; when its link closes it turns to the head.
   child_links_.Close();
@@ -510,13 +531,14 @@ void Node::SendBye() {
 }
 
 void Node::CheckDelivered() {
-  const bool delivered = frame_acked_ && bye_acked_ && uplink_.moments_delivered();
+  const bool delivered = bye_acked_ && uplink_.frames_delivered() && uplink_.moments_delivered();
   if (state_ == State::kDelivering && delivered) End();
 }
 
 void Node::End() {
   if (state_ == State::kDone) return;
-  log::Debug("done: frame {}, goodbye {}", frame_acked_ ? "acknowledged" : "not acknowledged",
+  log::Debug("done: frames {}, goodbye {}",
+             uplink_.frames_delivered() ? "acknowledged" : "not acknowledged",
              bye_acked_ ? "acknowledged" : "not acknowledged");
   state_ = State::kDone;
   loop_.Cancel(tick_timer_);

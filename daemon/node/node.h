@@ -29,14 +29,12 @@
 #include "daemon/node/joiner.h"
 #include "daemon/node/recorder.h"
 #include "daemon/tree/child_links.h"
-#include "daemon/tree/children.h"
 #include "daemon/tree/handshake.h"
 #include "daemon/tree/lazy_fabric.h"
 #include "daemon/tree/link.h"
 #include "daemon/tree/query_fanout.h"
+#include "daemon/tree/relay.h"
 #include "daemon/tree/socket_link.h"
-#include "daemon/tree/tick_merger.h"
-#include "daemon/tree/uplink.h"
 
 namespace sonde::node {
 
@@ -44,6 +42,12 @@ class Node {
  public:
   // slurmstepd waits 2 s at most.
   static constexpr Nanos kFinishLimit = 1500 * kMillisecond;
+  // How often children are told what has arrived, and after how much silence the parent is gone: it
+  // has left out two words then.
+  static constexpr Nanos kPulse = kSecond;
+  static constexpr Nanos kSilence = 2 * kSecond;
+  // The children's, longer: they are heard at each of their ticks.
+  static constexpr Nanos kChildSilence = 3 * kSecond;
   // How long a node that is done waits for the children that are done as well.
   static constexpr Nanos kChildrenLimit = 300 * kMillisecond;
   // And then for those that are not to send their data elsewhere.
@@ -79,8 +83,6 @@ class Node {
   double SentBytes() const;
   void ScheduleTick();
   bool TakeDueTick(Nanos now);
-  Nanos MergeWindow() const;
-  void ScheduleExpiry();
 
   // Control connection.
   void OnControlMessage(uint8_t type, std::string_view payload);
@@ -91,11 +93,10 @@ class Node {
 
   // The way up.
   void OnUplinkMessage(tree::Type type, std::string_view payload);
-  void OnMerged(const tree::Frame& frame);
   void PrepareOwn();
-  void SendOwn(Nanos time, bool final);
+  void SendOwn(Nanos time);
   void AddOwnMoments();
-  void UpdateUplinkSchema();
+  void CheckParent();
   void OnQuery(std::string_view payload);
   void OnAnswer(std::string_view payload);
 
@@ -104,7 +105,10 @@ class Node {
   void OnParent(std::string_view payload);
   void OnParentMessage(uint8_t type, std::string_view payload);
   void LeaveParent();
+  void WantParent();
   void OnListen();
+  void OnChildrenChanged();
+  void SchedulePulse();
   void CheckChildrenDone();
 
   // The end.
@@ -129,12 +133,10 @@ class Node {
   std::unique_ptr<AskDesk> desk_;  // nullptr: nobody can ask
   Recorder recorder_;
   tree::QueryFanout queries_;
-  tree::TickMerger merger_;
-  tree::TickMerger::Id self_ = 0;
-  tree::Children children_;
-  tree::Uplink uplink_;
-  size_t uplink_series_ = 0;
-  tree::Frame own_;
+  tree::Relay relay_;
+  tree::Children& children_;
+  tree::Uplink& uplink_;
+  uint64_t told_lost_frames_ = 0;
 
   std::unique_ptr<tree::Link> control_;
   const tree::SocketLink* socket_ = nullptr;  // control_, until it is proven
@@ -147,6 +149,7 @@ class Node {
   std::unique_ptr<tree::Link> parent_;
   std::unique_ptr<tree::ConnectingHandshake> parent_handshake_;
   uint32_t parent_index_ = tree::kHeadIndex;
+  Nanos heard_ = 0;  // from the link that is used, monotonic
   bool parent_proven_ = false;
   uint64_t sent_before_ = 0;  // over links to parents that are gone
   tree::ChildLinks child_links_;
@@ -154,13 +157,12 @@ class Node {
 
   Nanos next_tick_ = INT64_MAX;
   Loop::TimerId tick_timer_ = 0;
-  Loop::TimerId expiry_timer_ = 0;
   Loop::TimerId fabric_timer_ = 0;
   Loop::TimerId finish_timer_ = 0;
   Loop::TimerId children_timer_ = 0;
+  Loop::TimerId pulse_timer_ = 0;
 
   tree::Bye bye_;
-  bool frame_acked_ = false;
   bool bye_acked_ = false;
 };
 

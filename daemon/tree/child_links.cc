@@ -49,6 +49,14 @@ void ChildLinks::Drop(Link& link) {
   changed_();
 }
 
+void ChildLinks::DropSilent(Nanos since) {
+  for (Link* link : children_.SilentSince(since)) {
+    if (!links_.contains(link)) continue;  // another's
+    log::Info("child {}: nothing was heard of it", link->peer());
+    Drop(*link);
+  }
+}
+
 void ChildLinks::Close() {
   for (auto& [raw, link] : std::exchange(links_, {})) {
     children_.Remove(*raw);

@@ -38,13 +38,16 @@ class ChildLinks {
   Result<std::string> Listen(Fabric& fabric);
   bool listening() const { return acceptor_ != nullptr; }
 
+  // Closes those of children that contribute and were not heard since then (monotonic).
+  void DropSilent(Nanos since);
+  // Closes this one, if it is one of them.
+  void Drop(Link& link);
   // Closes them all; what is on its way over them is lost.
   void Close();
 
  private:
   void OnProven(const Registration& who, std::unique_ptr<Link> link);
   void OnMessage(Link& link, uint8_t type, std::string_view payload);
-  void Drop(Link& link);
 
   Loop& loop_;
   const StepKey key_;

@@ -2,53 +2,116 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "core/bytes.h"
 #include "core/time.h"
 #include "series/schema.h"
 
 namespace sonde::tree {
+namespace {
 
-void Children::Add(Link& link, uint32_t index) { children_[&link].index = index; }
+uint64_t KeyOf(uint32_t child, size_t stream) { return uint64_t{child} * kStreams + stream; }
+
+}  // namespace
+
+void Children::Add(Link& link, uint32_t index) {
+  Child& child = children_[&link];
+  child.index = index;
+  child.heard = Clock::System().Monotonic();
+}
 
 void Children::Remove(Link& link) {
   const auto at = children_.find(&link);
   if (at == children_.end()) return;
+  KeepLastOwn(at->second);
   StartHandOver(at->second);
   children_.erase(at);
   std::erase_if(routes_, [&](const auto& route) { return route.second == &link; });
   queries_.OnGone(link);
 }
 
-bool Children::Lose(uint32_t index) {
+// To ticks; last values may come for those that do not any more.
+bool Children::Contributes(const Child& child) {
+  const auto has = [&](Stream s) { return child.streams[static_cast<size_t>(s)].contributor != 0; };
+  return has(Stream::kOwn) || has(Stream::kChildren);
+}
+
+void Children::KeepLastOwn(const Child& child) {
+  const StreamState& own = child.streams[static_cast<size_t>(Stream::kOwn)];
+  if (own.contributor == 0 || child.own_tick == 0 || child.ended) return;
+  if (last_own_.size() >= kMaxLastOwn) last_own_.erase(last_own_.begin());
+  last_own_[child.index] = {own.schema, child.own_tick, own.decoder.LastKnown()};
+}
+
+bool Children::Lost(uint32_t index) {
   std::vector<Link*> links;
   for (const auto& [link, child] : children_) {
     if (child.index == index) links.push_back(link);
   }
   for (Link* link : links) Remove(*link);
-  const auto left = leaving_.extract(index);
-  return !left.empty() && merger_.Remove(left.mapped(), true);
+  const auto kept = last_own_.extract(index);
+  for (size_t s = 0; s < kStreams; ++s) {
+    if (const auto left = leaving_.extract(KeyOf(index, s)); !left.empty()) {
+      merger_.Remove(left.mapped());
+    }
+  }
+  if (kept.empty()) return false;
+  const LastOwn& last = kept.mapped();
+  FrameInfo header;
+  header.tick = last.tick + 1;
+  header.stream = Stream::kEnded;
+  header.lost = true;
+  header.nodes = NodeSet(index);
+  handlers_.ended(header, last.schema, last.values, {0, 0});
+  return true;
+}
+
+void Children::EndStream(Child& child, Stream stream) {
+  StreamState& state = child.streams[static_cast<size_t>(stream)];
+  const TickMerger::Id contributor = std::exchange(state.contributor, 0);
+  if (contributor == 0) return;
+  contributors_.erase(contributor);
+  merger_.Remove(contributor);
 }
 
 void Children::StartHandOver(Child& child) {
-  const TickMerger::Id contributor = std::exchange(child.contributor, 0);
-  if (contributor == 0) return;
-  merger_.Leave(contributor, Clock::System().Now() + hand_over_);
-  leaving_[child.index] = contributor;
+  for (size_t s = 0; s < kStreams; ++s) {
+    const TickMerger::Id contributor = std::exchange(child.streams[s].contributor, 0);
+    if (contributor == 0) continue;
+    contributors_.erase(contributor);
+    if (static_cast<Stream>(s) == Stream::kEnded) {
+      merger_.Remove(contributor);
+    } else {
+      merger_.Leave(contributor, Clock::System().Now() + hand_over_);
+      leaving_[KeyOf(child.index, s)] = contributor;
+    }
+  }
+  child.pending.clear();  // they come again over the next link
 }
 
 Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
   const auto at = children_.find(&link);
   if (at == children_.end()) return {Code::kInternal, "message of an unknown child"};
+  Child& child = at->second;
+  child.heard = Clock::System().Monotonic();
   switch (type) {
     case Type::kSchema:
-      return OnSchema(at->second, payload);
+      return OnSchema(link, child, payload);
     case Type::kFrame:
-      return OnFrame(link, at->second, payload);
+      return OnFrames(link, child, payload);
+    case Type::kStreamEnd:
+      if (payload.size() != 1 || static_cast<uint8_t>(payload[0]) >= kStreams) {
+        return {Code::kCorrupt, "end of no stream"};
+      }
+      EndStream(child, static_cast<Stream>(payload[0]));
+      return {};
     case Type::kBlock:
       return OnBlockMessage(link, payload);
     case Type::kMoments:
-      return OnMomentsMessage(link, at->second.index, payload);
+      return OnMomentsMessage(link, child.index, payload);
     case Type::kLeave:
-      StartHandOver(at->second);
+      StartHandOver(child);
       return {};
     case Type::kReply: {
       ReplyMessage reply;
@@ -61,30 +124,71 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
   }
 }
 
-Status Children::OnSchema(Child& child, std::string_view payload) {
-  const Result<Schema::Ptr> schema = schemas_.Decode(payload);
-  if (!schema.ok()) return schema.status();
-  if (child.contributor == 0) {
-    // One that comes back over another link is the same contributor: the ticks that waited for it
-    // still do.
-    const auto left = leaving_.extract(child.index);
-    const bool back = !left.empty() && merger_.Leave(left.mapped(), 0);
-    child.contributor = back ? left.mapped() : merger_.AddContributor(Clock::System().Now());
+Status Children::OnSchema(Link& link, Child& child, std::string_view payload) {
+  const Result<Stream> stream = StreamOf(payload);
+  if (!stream.ok() || static_cast<uint8_t>(payload[0]) >= kStreams) {
+    return {Code::kCorrupt, "schema of no stream"};
   }
-  child.decoder.Reset((*schema)->size());
-  merger_.SetSchema(child.contributor, *schema);
+  const Result<Schema::Ptr> schema = schemas_.Decode(payload.substr(1));
+  if (!schema.ok()) return schema.status();
+  StreamState& state = child.streams[static_cast<size_t>(*stream)];
+  state.schema = *schema;
+  state.decoder.Reset((*schema)->size());
+  if (state.contributor == 0) {
+    // One that comes back over another link is the same contributor: the ticks that waited for it
+    // still do. Nobody waits for those that end.
+    const auto left = leaving_.extract(KeyOf(child.index, static_cast<size_t>(*stream)));
+    const bool back = !left.empty() && merger_.Leave(left.mapped(), 0);
+    const Nanos joined = *stream == Stream::kEnded ? INT64_MAX : Clock::System().Now();
+    state.contributor = back ? left.mapped() : merger_.AddContributor(joined);
+    contributors_[state.contributor] = &link;
+  }
+  if (*stream != Stream::kEnded) merger_.SetSchema(state.contributor, *schema);
+  if (*stream == Stream::kOwn) last_own_.erase(child.index);
   return {};
 }
 
-Status Children::OnFrame(Link& link, Child& child, std::string_view payload) {
-  if (child.contributor == 0) return {Code::kCorrupt, "frame without a schema"};
-  const Result<const Frame*> frame = child.decoder.Decode(payload);
-  if (!frame.ok()) return frame.status();
-  merger_.Add(child.contributor, **frame);
-  if ((*frame)->final) {
-    child.contributor = 0;
-    Send(link, Type::kFrameAck, "");
+// Several frames may come in one message.
+Status Children::OnFrames(Link& link, Child& child, std::string_view payload) {
+  ByteReader r(payload);
+  while (r.left() > 0) {
+    const std::string_view bytes = r.Text(payload.size());
+    if (!r.ok()) return {Code::kCorrupt, "message of frames is malformed"};
+    SONDE_RETURN_IF_ERROR(OnFrame(child, bytes));
   }
+  Settle(link, child, false);
+  return {};
+}
+
+Status Children::OnFrame(Child& child, std::string_view bytes) {
+  const Result<Stream> stream = StreamOf(bytes);
+  if (!stream.ok()) return stream.status();
+  StreamState& state = child.streams[static_cast<size_t>(*stream)];
+  if (state.contributor == 0) return {Code::kCorrupt, "frame without a schema"};
+  const Result<const Frame*> decoded = state.decoder.Decode(bytes);
+  if (!decoded.ok()) return decoded.status();
+  const Frame& frame = **decoded;
+  if (*stream == Stream::kOwn && frame.nodes != NodeSet(child.index)) {
+    return {Code::kCorrupt, "a node's own frame is of another node"};
+  }
+  // Those that were under way over the former link come again over this one.
+  if (!child.pending.empty() && frame.number <= child.pending.back().number) {
+    child.pending.clear();
+  }
+  if (child.pending.size() >= kMaxPending) return {Code::kLimit, "too many frames under way"};
+  child.pending.push_back({.number = frame.number, .ended = *stream == Stream::kEnded});
+  const TickMerger::Source source{state.contributor, frame.number};
+  if (*stream == Stream::kEnded) {
+    if (frame.nodes.Has(child.index) && !frame.lost) {
+      child.ended = true;
+      EndStream(child, Stream::kOwn);
+    }
+    handlers_.ended(frame, state.schema, frame.values, source);
+    return {};
+  }
+  if (*stream == Stream::kOwn) child.own_tick = std::max(child.own_tick, frame.tick);
+  const TickMerger::Fate fate = merger_.Add(state.contributor, frame);
+  if (fate != TickMerger::Fate::kMerged) handlers_.refused(fate, frame, source);
   return {};
 }
 
@@ -92,14 +196,14 @@ Status Children::OnBlockMessage(Link& link, std::string_view payload) {
   BlockMessage block;
   SONDE_RETURN_IF_ERROR(Decode(payload, block));
   routes_[block.node] = &link;
-  on_block_(std::move(block));
+  handlers_.block(std::move(block));
   return {};
 }
 
 Status Children::OnMomentsMessage(Link& link, uint32_t index, std::string_view payload) {
   MomentsMessage message;
   SONDE_RETURN_IF_ERROR(Decode(payload, message));
-  if (seen_[index].Add(message.sequence)) on_moments_(std::move(message.moments));
+  if (seen_[index].Add(message.sequence)) handlers_.moments(std::move(message.moments));
   Send(link, Type::kMomentsAck, Encode(MomentsAck{message.sequence}));
   return {};
 }
@@ -107,9 +211,15 @@ Status Children::OnMomentsMessage(Link& link, uint32_t index, std::string_view p
 std::vector<Link*> Children::Active() const {
   std::vector<Link*> active;
   for (const auto& [link, child] : children_) {
-    if (child.contributor != 0) active.push_back(link);
+    if (Contributes(child)) active.push_back(link);
   }
   return active;
+}
+
+bool Children::done() const {
+  return std::none_of(children_.begin(), children_.end(), [](const auto& entry) {
+    return Contributes(entry.second) || !entry.second.pending.empty();
+  });
 }
 
 void Children::SendLeave() {
@@ -119,6 +229,75 @@ void Children::SendLeave() {
 void Children::SendBlockAck(const BlockAck& ack) {
   const auto at = routes_.find(ack.node);
   if (at != routes_.end()) Send(*at->second, Type::kBlockAck, Encode(ack));
+}
+
+// --- Acknowledgement ---
+
+void Children::Forwarded(std::span<const TickMerger::Source> sources, uint64_t number) {
+  for (const TickMerger::Source& source : sources) {
+    const auto at = contributors_.find(source.contributor);
+    if (at == contributors_.end()) continue;
+    std::deque<Pending>& pending = children_.at(at->second).pending;
+    const auto frame = std::lower_bound(pending.begin(), pending.end(), source.number,
+                                        [](const Pending& p, uint64_t n) { return p.number < n; });
+    if (frame == pending.end() || frame->number != source.number) continue;
+    frame->sent_as = number;
+    frame->sent = true;
+  }
+}
+
+void Children::Refuse(TickMerger::Source source) {
+  const auto at = contributors_.find(source.contributor);
+  if (at == contributors_.end()) return;
+  std::string payload;
+  ByteWriter(payload).Varint(source.number);
+  Send(*at->second, Type::kRefused, payload);
+  Forwarded({&source, 1}, 0);
+}
+
+std::vector<Link*> Children::BroughtIn(uint64_t number) const {
+  std::vector<Link*> links;
+  for (const auto& [link, child] : children_) {
+    const auto& pending = child.pending;
+    const bool has = std::any_of(pending.begin(), pending.end(),
+                                 [&](const Pending& p) { return p.sent && p.sent_as == number; });
+    if (has) links.push_back(link);
+  }
+  return links;
+}
+
+// Takes off what has arrived. A child that waits for word of its last values is told at once.
+void Children::Settle(Link& link, Child& child, bool tell) {
+  while (!child.pending.empty()) {
+    const Pending& first = child.pending.front();
+    if (!first.sent || first.sent_as > acknowledged_) break;
+    child.acked = first.number;
+    tell = tell || first.ended;
+    child.pending.pop_front();
+  }
+  if (!tell) return;
+  std::string payload;
+  ByteWriter(payload).Varint(child.acked);
+  Send(link, Type::kAck, payload);
+}
+
+void Children::Acknowledged(uint64_t number) {
+  acknowledged_ = std::max(acknowledged_, number);
+  for (auto& [link, child] : children_) Settle(*link, child, false);
+}
+
+void Children::Pulse() {
+  for (auto& [link, child] : children_) {
+    if (Contributes(child)) Settle(*link, child, true);
+  }
+}
+
+std::vector<Link*> Children::SilentSince(Nanos since) const {
+  std::vector<Link*> silent;
+  for (const auto& [link, child] : children_) {
+    if (Contributes(child) && child.heard < since) silent.push_back(link);
+  }
+  return silent;
 }
 
 }  // namespace sonde::tree

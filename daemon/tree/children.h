@@ -1,17 +1,24 @@
-// The children of the head or of an inner node: what comes up from them.
+// The children of the head or of an inner node: what comes up from them, and what they are told.
 //
 // A child sends its data over one link at a time, its fabric link to here or, at the head, its
-// control connection; it becomes a contributor to the ticks with its first schema on a link and
-// ends with its final frame, when it takes its data elsewhere (kLeave), or with the link. In the
-// latter cases ticks wait a little for what it sends over its next link. Links belong to whoever
-// accepted them.
+// control connection; each stream of its frames becomes a contributor to the ticks with its first
+// schema on a link and ends when it takes its data elsewhere (kLeave), or with the link. Ticks then
+// wait a little for what it sends over its next link. Links belong to whoever accepted them.
+//
+// Acknowledgement is from end to end: a child is told that a frame has arrived (kAck) when the head
+// has what it became part of. Frames go up under a number of this daemon's (Forwarded), the head
+// acknowledges those (Acknowledged), and what that means for each child goes down with the pulse
+// about once a second, which is how a child knows that its parent is there.
 //
 // Thread safety: the loop's thread only.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -29,27 +36,30 @@ namespace sonde::tree {
 
 class Children {
  public:
-  // A block on its way up; true: taken.
-  using OnBlock = std::function<void(BlockMessage block)>;
-
-  // Moments of the child and of those below it, each once.
-  using OnMoments = std::function<void(collect::Moments moments)>;
+  struct Handlers {
+    // A block on its way up.
+    std::function<void(BlockMessage block)> block;
+    // Moments of the child and of those below it, each once.
+    std::function<void(collect::Moments moments)> moments;
+    // Last values of nodes that have ended, by `schema`. To be Forwarded like a row.
+    std::function<void(const FrameInfo& header, const Schema::Ptr& schema,
+                       std::span<const Reduced> values, TickMerger::Source source)>
+        ended;
+    // A part of a tick that was not merged: its nodes were there already, or it is too late.
+    std::function<void(TickMerger::Fate fate, const Frame& frame, TickMerger::Source source)>
+        refused;
+  };
 
   // `hand_over`: how long ticks wait for a child that is on its way from one link to another.
-  Children(TickMerger& merger, QueryFanout& queries, Nanos hand_over, OnBlock on_block,
-           OnMoments on_moments)
-      : merger_(merger),
-        queries_(queries),
-        hand_over_(hand_over),
-        on_block_(std::move(on_block)),
-        on_moments_(std::move(on_moments)) {}
+  Children(TickMerger& merger, QueryFanout& queries, Nanos hand_over, Handlers handlers)
+      : merger_(merger), queries_(queries), hand_over_(hand_over), handlers_(std::move(handlers)) {}
 
   void Add(Link& link, uint32_t index);
-  // The link is gone, the child goes on over another.
+  // The link is gone, the child goes on over another, or is lost.
   void Remove(Link& link);
-  // The child is gone for good. True if its counters stay in the totals as it last sent them; those
-  // of a child that has passed on others' cannot.
-  bool Lose(uint32_t index);
+  // The child is gone for good: what it last sent of itself is handed on as its last values. True
+  // if there was something.
+  bool Lost(uint32_t index);
 
   // The messages that belong here (kSchema to kMoments, kReply); a failure means that the link must
   // be closed.
@@ -57,34 +67,83 @@ class Children {
 
   // Those that contribute now: the ones to ask.
   std::vector<Link*> Active() const;
+  // Nobody contributes, and nobody waits for word that its last frames have arrived.
+  bool done() const;
   // Tells every child that this node leaves.
   void SendLeave();
   // An acknowledgement on its way down to the node a block came from.
   void SendBlockAck(const BlockAck& ack);
 
+  // These frames went up under `number`; at the head, which needs nobody's word, 0.
+  void Forwarded(std::span<const TickMerger::Source> sources, uint64_t number);
+  // The head has all numbers up to this one.
+  void Acknowledged(uint64_t number);
+  // The head does not take this frame of last values as it is: its child has to take it apart.
+  void Refuse(TickMerger::Source source);
+  // What went up under `number` was refused: these links brought it. When they are closed their
+  // children send it again, each by itself.
+  std::vector<Link*> BroughtIn(uint64_t number) const;
+  // Tells each child that contributes how far it is. About once a second.
+  void Pulse();
+  // Those that contribute and of which nothing was heard since `since` (monotonic).
+  std::vector<Link*> SilentSince(Nanos since) const;
+
  private:
+  struct StreamState {
+    Schema::Ptr schema;
+    FrameDecoder decoder;
+    TickMerger::Id contributor = 0;  // 0: sends nothing here now
+  };
+  struct Pending {
+    uint64_t number;       // the child's
+    uint64_t sent_as = 0;  // ours, once `sent`
+    bool sent = false;
+    bool ended = false;  // the child waits for word of it
+  };
   struct Child {
     uint32_t index = 0;
-    TickMerger::Id contributor = 0;  // 0: sends nothing here now
-    FrameDecoder decoder;
+    Nanos heard = 0;  // monotonic
+    std::array<StreamState, kStreams> streams;
+    Nanos own_tick = 0;  // its newest sample
+    bool ended = false;  // its last values have come
+    std::deque<Pending> pending;
+    uint64_t acked = 0;
   };
+  // What a child whose link is gone last sent of itself.
+  struct LastOwn {
+    Schema::Ptr schema;
+    Nanos tick;
+    std::vector<Reduced> values;
+  };
+  // Of so many.
+  static constexpr size_t kMaxLastOwn = 256;
+  // A child keeps fewer frames.
+  static constexpr size_t kMaxPending = 4096;
 
+  static bool Contributes(const Child& child);
   void StartHandOver(Child& child);
-  Status OnSchema(Child& child, std::string_view payload);
-  Status OnFrame(Link& link, Child& child, std::string_view payload);
+  void EndStream(Child& child, Stream stream);
+  void KeepLastOwn(const Child& child);
+  Status OnSchema(Link& link, Child& child, std::string_view payload);
+  Status OnFrames(Link& link, Child& child, std::string_view payload);
+  Status OnFrame(Child& child, std::string_view bytes);
   Status OnBlockMessage(Link& link, std::string_view payload);
   Status OnMomentsMessage(Link& link, uint32_t index, std::string_view payload);
+  void Settle(Link& link, Child& child, bool tell);
 
   TickMerger& merger_;
   QueryFanout& queries_;
   const Nanos hand_over_;
-  OnBlock on_block_;
-  OnMoments on_moments_;
+  Handlers handlers_;
   SchemaCache schemas_;
+  uint64_t acknowledged_ = 0;
   std::unordered_map<Link*, Child> children_;
-  std::unordered_map<uint32_t, TickMerger::Id> leaving_;  // child -> what it contributed last
-  std::unordered_map<uint32_t, PartsSeen> seen_;          // child -> its parts of moments
-  std::unordered_map<uint32_t, Link*> routes_;            // node -> the child it sits behind
+  std::unordered_map<TickMerger::Id, Link*> contributors_;
+  // Child and stream -> its contributor, when it is between two links.
+  std::unordered_map<uint64_t, TickMerger::Id> leaving_;
+  std::unordered_map<uint32_t, LastOwn> last_own_;
+  std::unordered_map<uint32_t, PartsSeen> seen_;  // child -> its parts of moments
+  std::unordered_map<uint32_t, Link*> routes_;    // node -> the child it sits behind
 };
 
 }  // namespace sonde::tree

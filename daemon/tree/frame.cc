@@ -1,22 +1,59 @@
 #include "daemon/tree/frame.h"
 
+#include <cmath>
+
 #include "core/bytes.h"
 
 namespace sonde::tree {
 namespace {
 
-// What follows for one series, or for a run of them. On the wire: never reuse a number.
-enum Tag : uint8_t {
-  kSame = 0,    // varint n: the next n values are those of the frame before
-  kOwn = 1,     // one value of the sending node itself: f64
-  kSingle = 2,  // one value: f64, owner
-  kMerged = 3,  // varint count, f64 sum, min, max, sum_sq, two owners
-  kEmpty = 4,   // nothing was measured
+// What stands before a value, or in place of some.
+enum Kind : uint8_t {
+  kSame = 0,         // varint n: the next n values are as they were
+  kEmpty = 1,        // nothing was measured
+  kOwn = 2,          // f64: one value, of the frame's only node
+  kSingle = 3,       // f64, owner: one value
+  kGrown = 4,        // signed: one value and owner as before, by so much more
+  kMerged = 5,       // count, sum, min, max, sum_sq, owners
+  kMergedGrown = 6,  // byte of Change: as before but for these
 };
+
+// Which parts of a merged value follow; the others are as they were.
+enum Change : uint8_t {
+  kCount = 1,
+  kMinOwner = 2,
+  kMaxOwner = 4,
+  kSum = 8,  // as a difference, like the extremes
+  kMin = 16,
+  kMax = 32,
+  kSumSq = 64,  // f64
+};
+
+constexpr double kWhole = 9007199254740992;  // 2^53: whole numbers up to it are exact
 
 bool SameValue(const Reduced& a, const Reduced& b) {
   return a.count == b.count && a.sum == b.sum && a.min == b.min && a.max == b.max &&
          a.sum_sq == b.sum_sq && a.min_owner == b.min_owner && a.max_owner == b.max_owner;
+}
+
+bool IsWhole(double v) {
+  return std::abs(v) <= kWhole && static_cast<double>(static_cast<int64_t>(v)) == v;
+}
+
+bool BothWhole(double a, double b) { return IsWhole(a) && IsWhole(b); }
+
+void PutDifference(ByteWriter& w, double from, double to) {
+  w.Signed(static_cast<int64_t>(to) - static_cast<int64_t>(from));
+}
+
+double GetDifference(ByteReader& r, double from) {
+  const int64_t difference = r.Signed();
+  constexpr auto kMost = static_cast<int64_t>(2 * kWhole);
+  if (!IsWhole(from) || difference > kMost || difference < -kMost) {
+    r.Fail();
+    return 0;
+  }
+  return static_cast<double>(static_cast<int64_t>(from) + difference);
 }
 
 void PutOwner(ByteWriter& w, Owner owner) {
@@ -32,15 +69,21 @@ Owner GetOwner(ByteReader& r) {
           rank == 0 ? Owner::kNobody : static_cast<uint32_t>(rank - 1)};
 }
 
-void PutValue(ByteWriter& w, const Reduced& v, uint32_t self) {
-  if (v.count == 0) {
-    w.Fixed<uint8_t>(kEmpty);
-  } else if (v.count == 1) {
-    const bool own = v.min_owner == Owner{self, Owner::kNobody};
-    w.Fixed<uint8_t>(own ? kOwn : kSingle);
-    w.Fixed(v.sum);
-    if (!own) PutOwner(w, v.min_owner);
-  } else {
+void PutSingle(ByteWriter& w, const Reduced& v, const Reduced& last, uint32_t self) {
+  if (last.count == 1 && v.min_owner == last.min_owner && BothWhole(v.sum, last.sum)) {
+    w.Fixed<uint8_t>(kGrown);
+    return PutDifference(w, last.sum, v.sum);
+  }
+  const bool own = v.min_owner == Owner{self, Owner::kNobody};
+  w.Fixed<uint8_t>(own ? kOwn : kSingle);
+  w.Fixed(v.sum);
+  if (!own) PutOwner(w, v.min_owner);
+}
+
+void PutMerged(ByteWriter& w, const Reduced& v, const Reduced& last) {
+  const bool grown = last.count > 1 && BothWhole(v.sum, last.sum) && BothWhole(v.min, last.min) &&
+                     BothWhole(v.max, last.max);
+  if (!grown) {
     w.Fixed<uint8_t>(kMerged);
     w.Varint(static_cast<uint64_t>(v.count));
     w.Fixed(v.sum);
@@ -48,8 +91,25 @@ void PutValue(ByteWriter& w, const Reduced& v, uint32_t self) {
     w.Fixed(v.max);
     w.Fixed(v.sum_sq);
     PutOwner(w, v.min_owner);
-    PutOwner(w, v.max_owner);
+    return PutOwner(w, v.max_owner);
   }
+  unsigned changed = 0;
+  if (v.count != last.count) changed |= kCount;
+  if (v.min_owner != last.min_owner) changed |= kMinOwner;
+  if (v.max_owner != last.max_owner) changed |= kMaxOwner;
+  if (v.sum != last.sum) changed |= kSum;
+  if (v.min != last.min) changed |= kMin;
+  if (v.max != last.max) changed |= kMax;
+  if (v.sum_sq != last.sum_sq) changed |= kSumSq;
+  w.Fixed<uint8_t>(kMergedGrown);
+  w.Fixed<uint8_t>(static_cast<uint8_t>(changed));
+  if (changed & kCount) w.Varint(static_cast<uint64_t>(v.count));
+  if (changed & kMinOwner) PutOwner(w, v.min_owner);
+  if (changed & kMaxOwner) PutOwner(w, v.max_owner);
+  if (changed & kSum) PutDifference(w, last.sum, v.sum);
+  if (changed & kMin) PutDifference(w, last.min, v.min);
+  if (changed & kMax) PutDifference(w, last.max, v.max);
+  if (changed & kSumSq) w.Fixed(v.sum_sq);
 }
 
 Reduced One(double value, Owner owner) {
@@ -58,54 +118,115 @@ Reduced One(double value, Owner owner) {
   return v;
 }
 
+double GetCount(ByteReader& r) {
+  const uint64_t count = r.Varint();
+  if (count == 0) r.Fail();
+  return static_cast<double>(count);
+}
+
 Reduced GetMerged(ByteReader& r) {
   Reduced v;
-  v.count = static_cast<double>(r.Varint());
+  v.count = GetCount(r);
   v.sum = r.Fixed<double>();
   v.min = r.Fixed<double>();
   v.max = r.Fixed<double>();
   v.sum_sq = r.Fixed<double>();
   v.min_owner = GetOwner(r);
   v.max_owner = GetOwner(r);
-  if (v.count == 0) r.Fail();
   return v;
 }
 
+void GetMergedGrown(ByteReader& r, Reduced& v) {
+  const auto changed = r.Fixed<uint8_t>();
+  if (v.count == 0 || changed > 127) return r.Fail();
+  if (changed & kCount) v.count = GetCount(r);
+  if (changed & kMinOwner) v.min_owner = GetOwner(r);
+  if (changed & kMaxOwner) v.max_owner = GetOwner(r);
+  if (changed & kSum) v.sum = GetDifference(r, v.sum);
+  if (changed & kMin) v.min = GetDifference(r, v.min);
+  if (changed & kMax) v.max = GetDifference(r, v.max);
+  if (changed & kSumSq) v.sum_sq = r.Fixed<double>();
+}
+
+// The first byte of a frame.
+constexpr uint8_t kStreamBits = 3;
+constexpr uint8_t kLost = 4;
+constexpr uint8_t kSameNodes = 8;
+
 }  // namespace
 
-void FrameEncoder::Reset(size_t series) { last_.assign(series, Reduced()); }
+void FrameEncoder::Reset(size_t series) {
+  last_.assign(series, Reduced());
+  nodes_.Clear();
+}
 
-void FrameEncoder::Encode(const Frame& frame, std::string& out) {
+void FrameEncoder::Encode(const FrameInfo& header, std::span<const Reduced> values,
+                          std::string& out) {
   ByteWriter w(out);
-  w.Signed(frame.tick);
-  w.Varint(frame.node);
-  w.Varint(frame.nodes);
-  w.Fixed<uint8_t>(frame.final ? 1 : 0);
+  const bool same_nodes = header.nodes == nodes_;
+  w.Fixed<uint8_t>(static_cast<uint8_t>(static_cast<uint8_t>(header.stream) |
+                                        (header.lost ? kLost : 0) | (same_nodes ? kSameNodes : 0)));
+  w.Varint(header.number);
+  w.Signed(header.tick);
+  if (!same_nodes) {
+    header.nodes.Encode(w);
+    nodes_ = header.nodes;
+  }
+  const uint32_t self = header.nodes.first();
   const size_t n = last_.size();
   for (size_t i = 0; i < n;) {
     size_t run = i;
-    while (run < n && SameValue(frame.values[run], last_[run])) ++run;
+    while (run < n && SameValue(values[run], last_[run])) ++run;
     if (run > i) {
       w.Fixed<uint8_t>(kSame);
       w.Varint(run - i);
       i = run;
       continue;
     }
-    PutValue(w, frame.values[i], frame.node);
-    last_[i] = frame.values[i];
-    ++i;
+    const Reduced& v = values[i];
+    if (v.count == 0) {
+      w.Fixed<uint8_t>(kEmpty);
+    } else if (v.count == 1) {
+      PutSingle(w, v, last_[i], self);
+    } else {
+      PutMerged(w, v, last_[i]);
+    }
+    last_[i++] = v;
   }
 }
 
-void FrameDecoder::Reset(size_t series) { last_.values.assign(series, Reduced()); }
+Result<Stream> StreamOf(std::string_view bytes) {
+  const unsigned stream = bytes.empty() ? kStreams : static_cast<uint8_t>(bytes[0]) & kStreamBits;
+  if (stream >= kStreams) return Status(Code::kCorrupt, "frame of no stream");
+  return static_cast<Stream>(stream);
+}
 
-Result<const Frame*> FrameDecoder::Decode(std::string_view payload) {
-  ByteReader r(payload);
-  last_.tick = r.Signed();
-  last_.node = static_cast<uint32_t>(r.Varint());
-  last_.nodes = static_cast<uint32_t>(r.Varint());
-  last_.final = r.Fixed<uint8_t>() != 0;
-  std::vector<Reduced>& values = last_.values;
+void FrameDecoder::Reset(size_t series) {
+  frame_.values.assign(series, Reduced());
+  frame_.nodes.Clear();
+  kept_.clear();
+}
+
+Result<const Frame*> FrameDecoder::Decode(std::string_view bytes) {
+  ByteReader r(bytes);
+  const auto first = r.Fixed<uint8_t>();
+  const unsigned stream = first & kStreamBits;
+  if (stream >= kStreams || first > (kStreamBits | kLost | kSameNodes)) r.Fail();
+  frame_.stream = static_cast<Stream>(stream);
+  frame_.lost = (first & kLost) != 0;
+  frame_.number = r.Varint();
+  frame_.tick = r.Signed();
+  if ((first & kSameNodes) == 0) frame_.nodes.Decode(r);
+  if (frame_.nodes.empty()) r.Fail();
+  if (frame_.lost && (frame_.stream != Stream::kEnded || frame_.nodes.size() != 1)) r.Fail();
+  GetValues(r);
+  if (!r.done()) return Status(Code::kCorrupt, "frame is malformed");
+  return &frame_;
+}
+
+void FrameDecoder::GetValues(ByteReader& r) {
+  std::vector<Reduced>& values = frame_.values;
+  const Owner self{frame_.nodes.first(), Owner::kNobody};
   for (size_t i = 0; i < values.size() && r.ok();) {
     switch (r.Fixed<uint8_t>()) {
       case kSame: {
@@ -114,26 +235,49 @@ Result<const Frame*> FrameDecoder::Decode(std::string_view payload) {
         i += run;
         break;
       }
+      case kEmpty:
+        Keep(i);
+        values[i++] = Reduced();
+        break;
       case kOwn:
-        values[i++] = One(r.Fixed<double>(), {last_.node, Owner::kNobody});
+        values[i++] = One(r.Fixed<double>(), self);
         break;
       case kSingle: {
         const double value = r.Fixed<double>();
         values[i++] = One(value, GetOwner(r));
         break;
       }
+      case kGrown: {
+        const Owner owner = values[i].min_owner;
+        if (values[i].count == 0) r.Fail();
+        values[i] = One(GetDifference(r, values[i].sum), owner);
+        ++i;
+        break;
+      }
       case kMerged:
         values[i++] = GetMerged(r);
         break;
-      case kEmpty:
-        values[i++] = Reduced();
+      case kMergedGrown:
+        GetMergedGrown(r, values[i++]);
         break;
       default:
         r.Fail();
     }
   }
-  if (!r.done()) return Status(Code::kCorrupt, "frame is malformed");
-  return &last_;
+}
+
+void FrameDecoder::Keep(size_t i) {
+  if (frame_.values[i].count == 0) return;
+  kept_.resize(frame_.values.size());
+  kept_[i] = frame_.values[i];
+}
+
+std::vector<Reduced> FrameDecoder::LastKnown() const {
+  std::vector<Reduced> known = frame_.values;
+  for (size_t i = 0; i < kept_.size(); ++i) {
+    if (known[i].count == 0) known[i] = kept_[i];
+  }
+  return known;
 }
 
 }  // namespace sonde::tree

@@ -26,25 +26,30 @@ enum class Type : uint8_t {
   kWelcome = 4,    // back: the node's index, what the tree looks like
 
   // The tree's shape, on the control connection to the head.
-  kWantParent = 10,  // node: ready for a fabric link
-  kListen = 11,      // head -> inner node: listen for children
-  kListening = 12,   // and its answer: the address, or why not
-  kParent = 13,      // head -> node: connect there
-  kNote = 14,        // node -> head: something a reader of the profile must know
-  kBye = 15,         // node -> head: done, and how its tasks ended
+  kWantParent =
+      10,           // node: ready for a fabric link; payload: the parent that failed it, or nothing
+  kListen = 11,     // head -> inner node: listen for children
+  kListening = 12,  // and its answer: the address, or why not
+  kParent = 13,     // head -> node: connect there
+  kNote = 14,       // node -> head: something a reader of the profile must know
+  kBye = 15,        // node -> head: done, and how its tasks ended
   kByeAck = 16,
   kCounters = 17,  // head -> node: one byte, 1: leave the processor's counters to others, 0: count
   kJoin = 18,      // head -> node: scrape this exporter, [http://]HOST:PORT[/path]
+  kLost = 19,      // head -> node: this child of yours is gone for good; payload: its index
 
   // Data, on a node's way up: the link to its parent, or the control connection.
-  kSchema = 20,    // the series of the frames that follow, packed
-  kFrame = 21,     // one tick, reduced
-  kFrameAck = 22,  // parent: the final frame is merged
+  kSchema = 20,    // a stream of frame.h, and the series of its frames that follow, packed
+  kFrame = 21,     // frames, each behind its length
+  kAck = 22,       // parent: the head has your frames up to this number; about once a second
   kBlock = 23,     // a sealed block of one node
   kBlockAck = 24,  // head: it is in the archive
   kLeave = 25,     // parent -> child: I go, take your control connection
   kMoments = 26,   // annotations and histograms of a tick: moments_message.h
   kMomentsAck = 27,
+  kStreamEnd = 28,  // of this stream comes nothing more
+  kRefused = 29,  // parent: the last values in your frame of this number overlap with others' that
+                  // came before; they have to come each by itself
 
   // Questions to nodes.
   kQuery = 30,
@@ -55,7 +60,7 @@ enum class Type : uint8_t {
   kAnswer = 41,  // head -> node: the answer, or the values of a subscription
 };
 
-inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kProtocolVersion = 2;
 // The index of the head; nodes count from 0.
 inline constexpr uint32_t kHeadIndex = 0xffffffff;
 

@@ -2,14 +2,19 @@
 
 #include <algorithm>
 
+#include "core/bytes.h"
+
 namespace sonde::tree {
 
 void Uplink::Use(Link* link, bool tell_former) {
   if (link == link_) return;
   if (link_ != nullptr && tell_former) Send(*link_, Type::kLeave, "");
   link_ = link;
-  SendSchema();
-  moments_.Flush(link_);
+  Forget();
+  Flush();
+  for (size_t s = 0; s < kStreams; ++s) {
+    if (streams_[s].schema != nullptr) Tell(static_cast<Stream>(s), streams_[s].schema);
+  }
   for (const Kept& kept : kept_) SendKept(kept);
 }
 
@@ -18,30 +23,99 @@ void Uplink::Forget(const Link* link) {
   if (link_ != link) moments_.Flush(link_);
 }
 
+// The link knows nothing.
+void Uplink::Forget() {
+  for (StreamState& stream : streams_) stream.told = nullptr;
+  encoded_ = 0;
+  out_.clear();
+}
+
+// --- Frames ---
+
+void Uplink::Announce(Stream stream, const Schema::Ptr& schema) {
+  Of(stream).schema = schema;
+  if (!slow()) Tell(stream, schema);
+}
+
+void Uplink::End(Stream stream) {
+  Of(stream).schema = nullptr;
+  EndStreams();
+}
+
+// Once the link has all of their frames.
+void Uplink::EndStreams() {
+  if (link_ == nullptr || encoded_ != number_) return;
+  for (size_t s = 0; s < kStreams; ++s) {
+    if (streams_[s].schema != nullptr || streams_[s].told == nullptr) continue;
+    SendOut();
+    streams_[s].told = nullptr;
+    const char which = static_cast<char>(s);
+    Send(*link_, Type::kStreamEnd, std::string_view(&which, 1));
+  }
+}
+
+void Uplink::Tell(Stream stream, const Schema::Ptr& schema) {
+  StreamState& state = Of(stream);
+  if (link_ == nullptr || state.told == schema) return;
+  SendOut();
+  state.told = schema;
+  state.encoder.Reset(schema->size());
+  one_.assign(1, static_cast<char>(stream));
+  one_ += PackSchema(*schema);
+  Send(*link_, Type::kSchema, one_);
+}
+
+uint64_t Uplink::AddFrame(FrameInfo info, const Schema::Ptr& schema,
+                          std::span<const Reduced> values) {
+  info.number = ++number_;
+  Of(info.stream).schema = schema;
+  window_.Add(info, schema, values);
+  if (!slow() && encoded_ + 1 == number_) Append(info, schema, values);
+  if (window_.CountAfter(encoded_) > kMaxHeldBack) window_.Thin(encoded_);
+  return number_;
+}
+
+void Uplink::Append(const FrameInfo& info, const Schema::Ptr& schema,
+                    std::span<const Reduced> values) {
+  Tell(info.stream, schema);
+  one_.clear();
+  Of(info.stream).encoder.Encode(info, values, one_);
+  ByteWriter(out_).Text(one_);
+  encoded_ = info.number;
+}
+
+// A link that refuses a message for its size, which is slow long before, begins anew.
+void Uplink::SendOut() {
+  if (out_.empty() || link_ == nullptr) return;
+  const bool sent = Send(*link_, Type::kFrame, out_);
+  out_.clear();
+  if (!sent) Forget();
+}
+
+void Uplink::CatchUp() {
+  if (encoded_ == number_) return;
+  window_.Replay(encoded_ + 1, [this](const Frame& frame, const Schema::Ptr& schema) {
+    constexpr size_t kMessage = 256u << 10;
+    if (slow()) return false;
+    Append(frame, schema, frame.values);
+    if (out_.size() > kMessage) SendOut();
+    return true;
+  });
+}
+
+void Uplink::Flush() {
+  moments_.Flush(link_);
+  CatchUp();
+  SendOut();
+  EndStreams();
+}
+
 void Uplink::OnMomentsAck(std::string_view payload) {
   MomentsAck ack;
   if (Decode(payload, ack).ok()) moments_.OnAck(ack);
 }
 
-void Uplink::SetSchema(Schema::Ptr schema) {
-  schema_ = std::move(schema);
-  SendSchema();
-}
-
-void Uplink::SendSchema() {
-  if (link_ == nullptr || schema_ == nullptr) return;
-  encoder_.Reset(schema_->size());
-  Send(*link_, Type::kSchema, PackSchema(*schema_));
-}
-
-void Uplink::SendFrame(const Frame& frame) {
-  moments_.Flush(link_);
-  if (link_ == nullptr || schema_ == nullptr) return;  // the head counts it as missing
-  buffer_.clear();
-  encoder_.Encode(frame, buffer_);
-  // A peer that missed a frame and its encoder begin anew.
-  if (!Send(*link_, Type::kFrame, buffer_)) SendSchema();
-}
+// --- Blocks ---
 
 void Uplink::SendBlock(uint32_t node, std::string group, const SealedBlock& block) {
   kept_.push_back({node, std::move(group), block});

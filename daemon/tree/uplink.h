@@ -1,21 +1,27 @@
 // A node's way up: frames, moments and blocks over one link at a time.
 //
 // At first that is the control connection to the head; once the fabric is up it is the link to the
-// parent; and the control connection again when that is lost. Blocks are kept until the archive
-// has acknowledged them and are sent again over a new link; the same block stored twice is stored
-// once. Frames are not: a tick lost with a link is counted as missing.
+// parent; and the control connection again when that is lost. What the head has not acknowledged is
+// kept and is sent again over a new link: frames, of which a receiver drops those that have come
+// before, moments and blocks.
+//
+// Nothing here waits. While the link does not take more, frames stay where they are kept; of those
+// that become too many every second one is left out, and counted: a slow parent gets less detail.
 //
 // Thread safety: the loop's thread only. Links belong to the caller.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "daemon/tree/frame.h"
+#include "daemon/tree/frame_window.h"
 #include "daemon/tree/link.h"
 #include "daemon/tree/message.h"
 #include "daemon/tree/moments_delivery.h"
@@ -25,19 +31,41 @@ namespace sonde::tree {
 
 class Uplink {
  public:
+  // With more than this waiting in the link, frames are held back.
+  static constexpr size_t kSlowLink = 1u << 20;
+  // So many of them; then every second one goes.
+  static constexpr size_t kMaxHeldBack = 32;
+
   // Takes this link from now on and tells the former one; nullptr: none for now.
   void Use(Link* link, bool tell_former);
   Link* link() const { return link_; }
   // Before the owner destroys a link that was once used.
   void Forget(const Link* link);
 
-  // The series of the frames that follow.
-  void SetSchema(Schema::Ptr schema);
-  void SendFrame(const Frame& frame);
+  // The receiver waits for the frames of a stream from its schema on, so it may go before the
+  // first.
+  void Announce(Stream stream, const Schema::Ptr& schema);
+  // Of this stream comes nothing more.
+  void End(Stream stream);
+  // Takes a frame, to go with the next Flush; gives it a number and returns that.
+  uint64_t AddFrame(FrameInfo info, const Schema::Ptr& schema, std::span<const Reduced> values);
+  // Sends moments, then frames.
+  void Flush();
+  // The number of the last frame.
+  uint64_t last_number() const { return number_; }
+  void OnAck(uint64_t number) { window_.Drop(number); }
+  // Its parts come by themselves.
+  void OnRefused(uint64_t number) { window_.Remove(number); }
+  // The head has all frames.
+  bool frames_delivered() const { return window_.empty(); }
+  // That were left out, or had to make room before the head had them.
+  uint64_t lost_frames() const { return window_.lost(); }
+
   // They go up before the next frame.
   void AddMoments(collect::Moments moments) { moments_.Add(std::move(moments)); }
   void OnMomentsAck(std::string_view payload);
   bool moments_delivered() const { return moments_.delivered(); }
+
   // `block` is kept until OnBlockAck, within `limit` bytes of kept blocks: then the oldest goes.
   void SendBlock(uint32_t node, std::string group, const SealedBlock& block);
   // A child's block, passed on as it is; the child keeps it.
@@ -48,20 +76,36 @@ class Uplink {
   void SetKeepLimit(size_t bytes) { keep_limit_ = bytes; }
 
  private:
+  struct StreamState {
+    Schema::Ptr schema;  // newest announced
+    Schema::Ptr told;    // what the link knows; nullptr: nothing
+    FrameEncoder encoder;
+  };
   struct Kept {
     uint32_t node;
     std::string group;
     SealedBlock block;
   };
-  void SendSchema();
+
+  StreamState& Of(Stream stream) { return streams_[static_cast<size_t>(stream)]; }
+  bool slow() const { return link_ == nullptr || link_->queued() > kSlowLink; }
+  void Tell(Stream stream, const Schema::Ptr& schema);
+  void Append(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values);
+  void EndStreams();
+  void SendOut();
+  void Forget();
+  void CatchUp();
   void SendKept(const Kept& kept);
   const std::string& Packed(const Schema::Ptr& schema);
 
   Link* link_ = nullptr;
-  Schema::Ptr schema_;
-  FrameEncoder encoder_;
+  std::array<StreamState, kStreams> streams_;
+  FrameWindow window_;
+  uint64_t number_ = 0;
+  uint64_t encoded_ = 0;  // of these the link was given, or `out_` has, those up to it
+  std::string out_;       // frames for the link, each behind its length
+  std::string one_;
   MomentsSender moments_;
-  std::string buffer_;
   std::deque<Kept> kept_;
   std::deque<std::pair<Schema::Ptr, std::string>> packed_;
   size_t kept_bytes_ = 0;

@@ -8,7 +8,7 @@
 #include "daemon/tree/handshake.h"
 #include "daemon/tree/message.h"
 #include "daemon/tree/moments_message.h"
-#include "daemon/tree/tick_merger.h"
+#include "daemon/tree/relay.h"
 
 namespace {
 
@@ -24,17 +24,41 @@ void TryDecode(std::string_view bytes) {
   if (!Decode(Encode(message), again).ok() || Encode(again) != Encode(message)) __builtin_trap();
 }
 
+class NoLink : public Link {
+ public:
+  Status Send(uint8_t, std::string_view) override { return {}; }
+  void CloseWhenSent() override {}
+  size_t queued() const override { return 0; }
+  void SetMaxMessage(size_t) override {}
+  std::string peer() const override { return "peer"; }
+};
+
+// A frame, by itself and through what a parent does with it; what it makes of it can be sent on.
 void TryFrames(std::string_view bytes) {
-  FrameDecoder decoder;
-  decoder.Reset(8);
-  TickMerger merger(0, [](const Frame&, bool) {});
-  const TickMerger::Id id = merger.AddContributor(0);
+  static Loop loop;
+  QueryFanout queries(loop);
+  Relay relay(loop, queries, kSecond, [](const BlockMessage&) {});
+  relay.SetNode(1);
+  NoLink link;
+  relay.children().Add(link, 7);
   std::vector<Series> series(8);
   for (size_t i = 0; i < series.size(); ++i) series[i].metric.name = std::string(1, char('a' + i));
-  merger.SetSchema(id, Schema::Make(std::move(series)));
-  for (int i = 0; i < 3; ++i) {
-    if (const auto frame = decoder.Decode(bytes); frame.ok()) merger.Add(id, **frame);
+  const std::string schema = PackSchema(*Schema::Make(std::move(series)));
+  for (char stream = 0; stream < static_cast<char>(kStreams); ++stream) {
+    if (!relay.children().OnMessage(link, Type::kSchema, stream + schema).ok()) __builtin_trap();
   }
+  std::string message;
+  ByteWriter(message).Text(bytes);
+  for (int i = 0; i < 3; ++i) {
+    if (!relay.children().OnMessage(link, Type::kFrame, message).ok()) break;
+    relay.OnChildrenChanged();
+  }
+  (void)relay.children().Lost(7);
+  relay.SendRest();
+  NoLink up;
+  relay.uplink().Use(&up, false);
+  relay.OnAck(relay.uplink().last_number());
+  if (!relay.uplink().frames_delivered()) __builtin_trap();
 }
 
 // What a parent makes of two parts can be sent again.

@@ -44,27 +44,44 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "handshake", 18, Encode(Hello{kProtocolVersion, nonce}));
 }
 
-// Values of no node, of one and of many.
-void SaveFrame(const fs::path& folder) {
+// Values of no node, of one and of many, and what changes from one frame to the next.
+void SaveFrames(const fs::path& folder) {
   Frame frame;
+  frame.number = 1;
   frame.tick = kSecond;
-  frame.node = 1;
-  frame.nodes = 3;
+  frame.stream = Stream::kChildren;
+  for (const uint32_t node : {0u, 1u, 2u, 9u}) frame.nodes.Add(NodeSet(node));
   frame.values.resize(8);
   for (uint32_t i = 1; i < frame.values.size(); ++i) {
     for (uint32_t node = 0; node < (i < 4 ? 1u : 3u); ++node) {
       frame.values[i].Add(i * 0.5 + node, Owner{node, i});
     }
   }
+  const auto save = [&](const char* name, FrameEncoder& encoder) {
+    std::string bytes;
+    encoder.Encode(frame, frame.values, bytes);
+    Save(folder, name, 12, bytes);
+  };
   FrameEncoder encoder;
   encoder.Reset(frame.values.size());
-  std::string bytes;
-  encoder.Encode(frame, bytes);
-  Save(folder, "frame", 12, bytes);
-  bytes.clear();
-  frame.final = true;
-  encoder.Encode(frame, bytes);
-  Save(folder, "final_frame", 12, bytes);
+  save("frame", encoder);
+  for (Reduced& v : frame.values) v.Merge(v);
+  save("frame_merged", encoder);
+  for (Reduced& v : frame.values) v.Merge(v);
+  save("frame_grown", encoder);
+  frame.stream = Stream::kEnded;
+  frame.lost = true;
+  frame.nodes = NodeSet(7);
+  encoder.Reset(frame.values.size());
+  save("frame_lost", encoder);
+  frame.stream = Stream::kOwn;
+  frame.lost = false;
+  for (uint32_t i = 0; i < frame.values.size(); ++i) {
+    frame.values[i] = Reduced();
+    frame.values[i].Add(i * 1000.0, Owner{7, Owner::kNobody});
+  }
+  encoder.Reset(frame.values.size());
+  save("frame_own", encoder);
 }
 
 // Every kind of annotation, and histograms with tags and without.
@@ -117,7 +134,7 @@ int main(int argc, char** argv) {
   const std::filesystem::path folder = std::filesystem::path(argv[1]) / "fuzz_tree";
   std::filesystem::create_directories(folder);
   sonde::tree::SaveMessages(folder);
-  sonde::tree::SaveFrame(folder);
+  sonde::tree::SaveFrames(folder);
   sonde::tree::SaveMoments(folder);
   sonde::tree::SaveLaunch(folder);
   return 0;

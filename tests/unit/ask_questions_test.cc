@@ -66,16 +66,13 @@ class Asked : public testing::Test {
     return bytes;
   }
   void Append(int tick, double first, double second) {
-    record_->Append(Row(tick, {first, second}), series_);
+    record_->Append(At(tick), Row({first, second}), series_);
     questions_->OnRow(At(tick), false);
   }
-  static tree::Frame Row(int tick, const std::vector<double>& values) {
-    tree::Frame row;
-    row.tick = At(tick);
-    row.nodes = static_cast<uint32_t>(values.size());
-    Reduced& reduced = row.values.emplace_back();
+  static std::vector<Reduced> Row(const std::vector<double>& values) {
+    std::vector<Reduced> row(1);
     for (uint32_t node = 0; node < values.size(); ++node) {
-      reduced.Add(values[node], {node, Owner::kNobody});
+      row[0].Add(values[node], {node, Owner::kNobody});
     }
     return row;
   }
@@ -227,10 +224,10 @@ TEST_F(Asked, ASubscriptionGetsEveryTickOnce) {
 
 TEST_F(Asked, ALatePartIsSentAgainAndSaidSo) {
   Subscribe(0, 5, Spec(Aggregator::kSum, 0, 1));
-  record_->Append(Row(1, {3}), series_);
+  record_->Append(At(1), Row({3}), series_);
   questions_->OnRow(At(1), false);
   EXPECT_EQ(Numbers(ValuesOf(Next())), (std::vector<double>{3}));
-  ASSERT_TRUE(record_->Amend(Row(1, {4})));
+  ASSERT_TRUE(record_->Amend(At(1), Row({4})));
   questions_->OnRow(At(1), true);
   const Values values = ValuesOf(Next());
   EXPECT_EQ(Numbers(values), (std::vector<double>{7}));

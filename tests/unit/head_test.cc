@@ -85,11 +85,9 @@ Series Named(const char* name, MetricType type) {
   return series;
 }
 
-tree::Frame Row(Nanos tick, uint32_t node, std::vector<double> values) {
-  tree::Frame row;
-  row.tick = tick;
-  row.nodes = 1;
-  for (const double value : values) row.values.emplace_back().Add(value, {node, Owner::kNobody});
+std::vector<Reduced> Row(uint32_t node, std::vector<double> values) {
+  std::vector<Reduced> row;
+  for (const double value : values) row.emplace_back().Add(value, {node, Owner::kNobody});
   return row;
 }
 
@@ -99,11 +97,11 @@ TEST(Record, ALatePartIsMergedIntoItsRow) {
   StepRecord record(job);
   std::vector<Series> series = {Named("load", MetricType::kGauge),
                                 Named("bytes_total", MetricType::kCounter)};
-  record.Append(Row(At(1), 0, {1, 100}), series);
-  record.Append(Row(At(2), 0, {2, 200}), series);
-  EXPECT_TRUE(record.Amend(Row(At(1), 1, {5, 1000, /*a series nobody else has had:*/ 7})));
-  EXPECT_TRUE(record.Amend(Row(At(2), 1, {6, 2000})));
-  EXPECT_FALSE(record.Amend(Row(At(1.5), 1, {6, 2000}))) << "no such row";
+  record.Append(At(1), Row(0, {1, 100}), series);
+  record.Append(At(2), Row(0, {2, 200}), series);
+  EXPECT_TRUE(record.Amend(At(1), Row(1, {5, 1000, /*a series nobody else has had:*/ 7})));
+  EXPECT_TRUE(record.Amend(At(2), Row(1, {6, 2000})));
+  EXPECT_FALSE(record.Amend(At(1.5), Row(1, {6, 2000}))) << "no such row";
   const auto sums =
       record.Read([](const Series& s) { return *s.tags.Find(kStatTag) == "sum"; }, 0, At(10));
   ASSERT_EQ(sums.size(), 2u);
@@ -114,7 +112,7 @@ TEST(Record, ALatePartIsMergedIntoItsRow) {
   EXPECT_EQ(profile.footprint[0].mean, 7);
   EXPECT_EQ(profile.footprint[1].last, 2200);
   record.Seal();
-  EXPECT_FALSE(record.Amend(Row(At(2), 1, {6, 2000}))) << "sealed";
+  EXPECT_FALSE(record.Amend(At(2), Row(1, {6, 2000}))) << "sealed";
 }
 
 TEST(Record, WhatTheApplicationTellsIsInItsProfile) {

@@ -288,35 +288,61 @@ std::vector<Type> Types(const FakeLink& link) {
   return types;
 }
 
+void AddFrame(Uplink& uplink) {
+  FrameInfo info;
+  info.nodes = NodeSet(0);
+  static const Schema::Ptr schema = Schema::Make({});
+  uplink.AddFrame(info, schema, {});
+  uplink.Flush();
+}
+
 TEST(Uplink, MomentsGoBeforeTheFrameAndAgainOverTheNextLink) {
   Uplink uplink;
   FakeLink control;
   FakeLink parent;
   uplink.AddMoments({{Remark("a", 1)}, {}, 0});
-  uplink.SetSchema(Schema::Make({}));
-  uplink.SendFrame(Frame());  // to nobody
+  AddFrame(uplink);  // to nobody
   uplink.Use(&control, false);
-  EXPECT_THAT(Types(control), ElementsAre(Type::kSchema, Type::kMoments));
+  EXPECT_THAT(Types(control), ElementsAre(Type::kMoments, Type::kSchema, Type::kFrame));
   uplink.AddMoments({{Remark("b", 1)}, {}, 0});
-  uplink.SendFrame(Frame());
-  EXPECT_THAT(Types(control),
-              ElementsAre(Type::kSchema, Type::kMoments, Type::kMoments, Type::kFrame));
+  AddFrame(uplink);
+  EXPECT_THAT(Types(control), ElementsAre(Type::kMoments, Type::kSchema, Type::kFrame,
+                                          Type::kMoments, Type::kFrame));
   uplink.OnMomentsAck(Encode(MomentsAck{1}));
+  uplink.OnAck(1);
 
   uplink.Use(&parent, true);
-  EXPECT_THAT(Types(parent), ElementsAre(Type::kSchema)) << "the former link still delivers";
+  EXPECT_EQ(Types(control).back(), Type::kLeave);
+  EXPECT_THAT(Types(parent), ElementsAre(Type::kSchema, Type::kFrame))
+      << "the former link still delivers moments; frames are known when they come again";
   uplink.Forget(&control);
-  EXPECT_THAT(Types(parent), ElementsAre(Type::kSchema, Type::kMoments));
-  EXPECT_EQ(Decoded(parent.sent[1].second).sequence, 2u);
+  EXPECT_THAT(Types(parent), ElementsAre(Type::kSchema, Type::kFrame, Type::kMoments));
+  EXPECT_EQ(Decoded(parent.sent[2].second).sequence, 2u);
   EXPECT_FALSE(uplink.moments_delivered());
   uplink.OnMomentsAck(Encode(MomentsAck{2}));
   EXPECT_TRUE(uplink.moments_delivered());
+  EXPECT_FALSE(uplink.frames_delivered());
+  uplink.OnAck(2);
+  EXPECT_TRUE(uplink.frames_delivered());
   uplink.AddMoments({{Remark("c", 1)}, {}, 0});
-  uplink.SendFrame(Frame());
+  AddFrame(uplink);
   uplink.Forget(&parent);  // the only one there is
-  EXPECT_EQ(parent.sent.size(), 4u);
+  EXPECT_EQ(parent.sent.size(), 5u);
   uplink.Use(&control, false);
-  EXPECT_EQ(Types(control).back(), Type::kMoments);
+  EXPECT_EQ(Types(control).back(), Type::kFrame);
+  EXPECT_EQ(Types(control)[Types(control).size() - 3], Type::kMoments);
+}
+
+TEST(Uplink, AStreamThatHasEndedIsEndedOnEveryLinkAfterItsLastFrame) {
+  Uplink uplink;
+  FakeLink first;
+  FakeLink second;
+  uplink.Use(&first, false);
+  AddFrame(uplink);
+  uplink.End(Stream::kOwn);
+  EXPECT_THAT(Types(first), ElementsAre(Type::kSchema, Type::kFrame, Type::kStreamEnd));
+  uplink.Use(&second, false);
+  EXPECT_THAT(Types(second), ElementsAre(Type::kSchema, Type::kFrame, Type::kStreamEnd));
 }
 
 TEST(PartsSeen, TakesEachOnceInAnyOrder) {
@@ -332,11 +358,11 @@ TEST(PartsSeen, TakesEachOnceInAnyOrder) {
 TEST(Children, APartThatComesOverTwoLinksIsTakenOnceAndAcknowledgedTwice) {
   Loop loop;
   QueryFanout queries(loop);
-  TickMerger merger(0, [](const Frame&, bool) {});
+  TickMerger merger(1, [](const TickMerger::Row&, bool) {});
   std::vector<Moments> taken;
-  Children children(
-      merger, queries, kSecond, [](BlockMessage) {},
-      [&](Moments moments) { taken.push_back(std::move(moments)); });
+  Children::Handlers handlers;
+  handlers.moments = [&](Moments moments) { taken.push_back(std::move(moments)); };
+  Children children(merger, queries, kSecond, handlers);
   FakeLink control;
   FakeLink fabric;
   FakeLink other;

@@ -1,0 +1,74 @@
+#include "daemon/tree/ended_nodes.h"
+
+#include <algorithm>
+
+namespace sonde::tree {
+
+EndedNodes::Fate EndedNodes::Add(const FrameInfo& info, std::span<const uint32_t> columns,
+                                 std::span<const Reduced> values) {
+  if (ended_.Intersects(info.nodes)) {
+    return ended_.HasAll(info.nodes) ? Fate::kRepeated : Fate::kOverlaps;
+  }
+  Part part{info.tick, {columns.begin(), columns.end()}, {values.begin(), values.end()}};
+  if (info.lost) {
+    lost_[info.nodes.first()] = std::move(part);
+    return Fate::kAdded;
+  }
+  OnBack(info.nodes);
+  ended_.Add(info.nodes);
+  waiting_.push_back(std::move(part));
+  return Fate::kAdded;
+}
+
+void EndedNodes::Merge(const Part& part, std::vector<Reduced>& into) {
+  const size_t n = std::min(part.columns.size(), part.values.size());
+  for (size_t i = 0; i < n; ++i) {
+    if (part.columns[i] >= into.size()) into.resize(part.columns[i] + 1);
+    into[part.columns[i]].Merge(part.values[i]);
+  }
+}
+
+void EndedNodes::Settle(Nanos tick) {
+  std::erase_if(waiting_, [&](const Part& part) {
+    if (part.when > tick) return false;
+    Merge(part, settled_);
+    return true;
+  });
+}
+
+void EndedNodes::OnBack(const NodeSet& nodes) {
+  std::erase_if(lost_, [&](const auto& lost) { return nodes.Has(lost.first); });
+}
+
+void EndedNodes::AddTo(TickMerger::Row& row, const std::vector<Series>& series,
+                       const std::vector<bool>& present) {
+  Settle(row.tick);
+  const auto add = [&](size_t column, const Reduced& value) {
+    if (series[column].metric.type != MetricType::kCounter) return;
+    if (row.values[column].count > 0 || !present[column]) row.values[column].Merge(value);
+  };
+  const size_t n = std::min(settled_.size(), row.values.size());
+  for (size_t i = 0; i < n; ++i) add(i, settled_[i]);
+  if (lost_.empty()) return;
+  // One that is in a later row than its loss is back.
+  std::erase_if(lost_, [&](const auto& lost) {
+    return lost.second.when <= row.tick && row.nodes.Has(lost.first);
+  });
+  for (const auto& [node, part] : lost_) {
+    if (part.when > row.tick || row.nodes.Has(node)) continue;
+    const size_t count = std::min(part.columns.size(), part.values.size());
+    for (size_t i = 0; i < count; ++i) {
+      if (part.columns[i] < row.values.size()) add(part.columns[i], part.values[i]);
+    }
+  }
+}
+
+std::vector<Reduced> EndedNodes::Final(size_t series) {
+  Settle(INT64_MAX);
+  std::vector<Reduced> all = settled_;
+  all.resize(series);
+  for (const auto& [node, part] : lost_) Merge(part, all);
+  return all;
+}
+
+}  // namespace sonde::tree

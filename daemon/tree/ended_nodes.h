@@ -1,0 +1,58 @@
+// What nodes that have ended leave in the step's totals: their counters as they were at the end.
+//
+// Of a node that was lost that is what last arrived; should it come back, its own word counts
+// again.
+//
+// Thread safety: none. Allocates nothing per row while nobody ends.
+#pragma once
+
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/tree/frame.h"
+#include "daemon/tree/tick_merger.h"
+#include "series/schema.h"
+
+namespace sonde::tree {
+
+class EndedNodes {
+ public:
+  enum class Fate {
+    kAdded,
+    kRepeated,  // all of the nodes had said theirs before
+    kOverlaps,  // some had; nothing was added
+  };
+  // Last values, by the columns of the step's series.
+  Fate Add(const FrameInfo& info, std::span<const uint32_t> columns,
+           std::span<const Reduced> values);
+  // Whether anything is known of its end.
+  bool Has(uint32_t node) const { return ended_.Has(node) || lost_.contains(node); }
+
+  // Adds the counters of those that had ended by this row's tick and are not in it themselves. A
+  // column that somebody who is still there could have (`present`) and has not this time gets none:
+  // metrics that are not sampled at every tick would else fall, between, to what the ended ones
+  // had.
+  void AddTo(TickMerger::Row& row, const std::vector<Series>& series,
+             const std::vector<bool>& present);
+  // All of them, as the whole step's last values.
+  std::vector<Reduced> Final(size_t series);
+
+ private:
+  struct Part {
+    Nanos when;
+    std::vector<uint32_t> columns;
+    std::vector<Reduced> values;
+  };
+  static void Merge(const Part& part, std::vector<Reduced>& into);
+  void Settle(Nanos tick);
+  void OnBack(const NodeSet& nodes);
+
+  NodeSet ended_;                            // that said so themselves
+  std::vector<Part> waiting_;                // of ticks still to come
+  std::vector<Reduced> settled_;             // of ticks before
+  std::unordered_map<uint32_t, Part> lost_;  // by node
+};
+
+}  // namespace sonde::tree

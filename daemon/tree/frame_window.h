@@ -1,0 +1,60 @@
+// The frames that a daemon has sent and of which it does not know yet that the head has them.
+//
+// They are kept as bytes, each by itself, and can be read again to be sent over another link.
+//
+// Thread safety: none. Warm, it allocates nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "daemon/tree/frame.h"
+#include "series/schema.h"
+
+namespace sonde::tree {
+
+class FrameWindow {
+ public:
+  static constexpr size_t kMaxFrames = 256;
+  static constexpr size_t kMaxBytes = 1u << 20;
+
+  // `info.number` is one more than that of the frame before.
+  void Add(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values);
+  // The head has those up to this number.
+  void Drop(uint64_t number);
+  // This one alone is not to be sent again.
+  void Remove(uint64_t number);
+  // Leaves out every second one after `number` of those that are no last values.
+  void Thin(uint64_t number);
+  size_t CountAfter(uint64_t number) const;
+  bool empty() const { return frames_.empty(); }
+  size_t bytes() const { return bytes_; }
+  // Frames that had to go before the head had them.
+  uint64_t lost() const { return lost_; }
+
+  // Those from `number` on, in order, until `f` returns false.
+  void Replay(uint64_t number,
+              const std::function<bool(const Frame& frame, const Schema::Ptr& schema)>& f);
+
+ private:
+  struct Kept {
+    uint64_t number;
+    Stream stream;
+    Schema::Ptr schema;
+    std::string bytes;
+  };
+  void PopFront();
+
+  std::deque<Kept> frames_;
+  std::vector<std::string> spare_;
+  size_t bytes_ = 0;
+  uint64_t lost_ = 0;
+  FrameEncoder encoder_;
+};
+
+}  // namespace sonde::tree

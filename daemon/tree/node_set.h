@@ -1,0 +1,54 @@
+// A set of a step's nodes: whose samples a part of a tick has.
+//
+// Nodes are numbered from 0 in the order in which they came, and a subtree's numbers lie close
+// together, so a set is a few ranges whatever its size.
+//
+// Thread safety: values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/bytes.h"
+
+namespace sonde::tree {
+
+class NodeSet {
+ public:
+  // Nodes of a step are fewer.
+  static constexpr uint32_t kMaxNodes = 1u << 24;
+  static constexpr size_t kMaxRanges = 1u << 16;
+
+  NodeSet() = default;
+  explicit NodeSet(uint32_t node) : ranges_{{node, node}} {}
+
+  bool empty() const { return ranges_.empty(); }
+  size_t size() const;
+  // The first one; of an empty set kMaxNodes.
+  uint32_t first() const { return ranges_.empty() ? kMaxNodes : ranges_.front().first; }
+  bool Has(uint32_t node) const;
+  bool HasAll(const NodeSet& other) const;
+  bool Intersects(const NodeSet& other) const;
+
+  void Clear() { ranges_.clear(); }
+  void Add(const NodeSet& other);
+
+  // The ranges as gaps and lengths.
+  void Encode(ByteWriter& w) const;
+  // Makes the reader bad if that is not what Encode writes.
+  void Decode(ByteReader& r);
+
+  bool operator==(const NodeSet&) const = default;
+
+ private:
+  struct Range {
+    uint32_t first;
+    uint32_t last;
+    bool operator==(const Range&) const = default;
+  };
+  // Ascending, with at least one node between two.
+  std::vector<Range> ranges_;
+};
+
+}  // namespace sonde::tree

@@ -1,0 +1,146 @@
+#include "daemon/tree/relay.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sonde::tree {
+namespace {
+
+// Ticks whose nodes an inner node remembers. What is older it leaves out; so would the head.
+constexpr size_t kRemember = 256;
+
+}  // namespace
+
+Relay::Relay(Loop& loop, QueryFanout& queries, Nanos period,
+             std::function<void(BlockMessage block)> on_block)
+    : loop_(loop),
+      period_(period),
+      merger_(kRemember, [this](const TickMerger::Row& row, bool) { OnRow(row); }),
+      children_(merger_, queries, 2 * period,
+                {.block = std::move(on_block),
+                 .moments = [this](collect::Moments m) { uplink_.AddMoments(std::move(m)); },
+                 .ended = [this](const auto& info, const auto& schema, auto values,
+                                 auto source) { OnEnded(info, schema, values, source); },
+                 .refused = [this](auto, const auto&, auto source) { OnNotMerged(source); }}) {}
+
+Relay::~Relay() {
+  for (const Loop::TimerId timer : {expiry_timer_, flush_timer_, soon_timer_, ended_timer_}) {
+    loop_.Cancel(timer);
+  }
+}
+
+// Parents wait for their children's part of a tick, but not so long that theirs is late too.
+Nanos Relay::MergeWindow() const {
+  const Nanos batch = period_ < kBatch ? kBatch : 0;
+  return std::min(period_ / 2, 250 * kMillisecond) + batch;
+}
+
+void Relay::SendOwn(Nanos tick, const Schema::Ptr& schema, std::span<const Reduced> values) {
+  FrameInfo info;
+  info.tick = tick;
+  info.stream = Stream::kOwn;
+  info.nodes = NodeSet(index_);
+  uplink_.AddFrame(std::move(info), schema, values);
+  const bool batch_is_full = period_ >= kBatch || tick % kBatch == 0;
+  if (!batch_is_full) return;
+  if (alone()) return uplink_.Flush();
+  // With the children's row of this tick, unless that does not come.
+  if (flush_timer_ != 0) return;
+  flush_timer_ = loop_.After(MergeWindow(), [this] {
+    flush_timer_ = 0;
+    uplink_.Flush();
+  });
+}
+
+void Relay::SendOwnEnd(Nanos when, const Schema::Ptr& schema, std::span<const Reduced> values) {
+  SendEnded();  // apart from this node's own
+  FrameInfo info;
+  info.tick = when;
+  info.stream = Stream::kEnded;
+  info.nodes = NodeSet(index_);
+  ended_.Add(info, *schema, values, {0, 0});
+  SendEnded();
+  uplink_.End(Stream::kOwn);
+}
+
+void Relay::SendRest() {
+  merger_.EmitUpTo(INT64_MAX);
+  SendEnded();
+  uplink_.Flush();
+}
+
+void Relay::OnRow(const TickMerger::Row& row) {
+  FrameInfo info;
+  info.tick = row.tick;
+  info.stream = Stream::kChildren;
+  info.nodes = row.nodes;
+  children_.Forwarded(row.sources, uplink_.AddFrame(std::move(info), merger_.schema(), row.values));
+  FlushSoon();
+}
+
+// It came before; what became of it then is under way with all that was sent so far.
+void Relay::OnNotMerged(TickMerger::Source source) {
+  children_.Forwarded({&source, 1}, uplink_.last_number());
+}
+
+void Relay::OnEnded(const FrameInfo& info, const Schema::Ptr& schema,
+                    std::span<const Reduced> values, TickMerger::Source source) {
+  if (info.lost) {
+    children_.Forwarded({&source, 1}, uplink_.AddFrame(info, schema, values));
+    return FlushSoon();
+  }
+  if (!ended_.Add(info, *schema, values, source)) {
+    SendEnded();
+    ended_.Add(info, *schema, values, source);
+  }
+  if (ended_timer_ != 0) return;
+  ended_timer_ = loop_.After(kEndedDelay, [this] {
+    ended_timer_ = 0;
+    SendEnded();
+  });
+}
+
+void Relay::SendEnded() {
+  if (ended_.empty()) return;
+  EndedParts::Part part = ended_.Take();
+  children_.Forwarded(part.sources,
+                      uplink_.AddFrame(std::move(part.info), part.schema, part.values));
+  uplink_.Flush();
+}
+
+// Once for all that becomes complete by what has just arrived.
+void Relay::FlushSoon() {
+  if (soon_timer_ != 0) return;
+  soon_timer_ = loop_.After(0, [this] {
+    soon_timer_ = 0;
+    loop_.Cancel(std::exchange(flush_timer_, 0));
+    uplink_.Flush();
+  });
+}
+
+void Relay::OnChildrenChanged() {
+  if (alone()) uplink_.End(Stream::kChildren);
+  ScheduleExpiry();
+}
+
+void Relay::OnAck(uint64_t number) {
+  uplink_.OnAck(number);
+  children_.Acknowledged(number);
+}
+
+std::vector<Link*> Relay::OnRefused(uint64_t number) {
+  uplink_.OnRefused(number);
+  return children_.BroughtIn(number);
+}
+
+void Relay::ScheduleExpiry() {
+  if (merger_.oldest() == 0 || expiry_timer_ != 0) return;
+  const Nanos wait = merger_.oldest() + MergeWindow() - Clock::System().Now();
+  expiry_timer_ = loop_.After(std::max<Nanos>(wait, 0), [this] {
+    expiry_timer_ = 0;
+    merger_.EmitUpTo(Clock::System().Now() - MergeWindow());
+    ScheduleExpiry();
+  });
+}
+
+}  // namespace sonde::tree

@@ -1,0 +1,82 @@
+// What passes through a node on its way up: its own frames, its children's merged, the last values
+// of those that ended, and the acknowledgements that come back down.
+//
+// An inner node sends two frames a tick, its own and its children's, so that whoever is above still
+// knows what it counted itself when it dies. A node without children sends the one. Frames of ticks
+// shorter than kBatch are gathered and go up together.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "core/time.h"
+#include "daemon/loop.h"
+#include "daemon/tree/children.h"
+#include "daemon/tree/ended_parts.h"
+#include "daemon/tree/query_fanout.h"
+#include "daemon/tree/tick_merger.h"
+#include "daemon/tree/uplink.h"
+
+namespace sonde::tree {
+
+class Relay {
+ public:
+  // Last values of nodes below that come within it go up as one.
+  static constexpr Nanos kEndedDelay = 20 * kMillisecond;
+  static constexpr Nanos kBatch = 500 * kMillisecond;
+
+  // `on_block`: a child's block, on its way up.
+  Relay(Loop& loop, QueryFanout& queries, Nanos period,
+        std::function<void(BlockMessage block)> on_block);
+  ~Relay();
+
+  Children& children() { return children_; }
+  Uplink& uplink() { return uplink_; }
+  const Uplink& uplink() const { return uplink_; }
+  void SetNode(uint32_t index) { index_ = index; }
+  // No child contributes.
+  bool alone() const { return merger_.idle(); }
+
+  // The series of the node's own frames; the receiver waits for those from now on.
+  void Announce(const Schema::Ptr& schema) { uplink_.Announce(Stream::kOwn, schema); }
+  void SendOwn(Nanos tick, const Schema::Ptr& schema, std::span<const Reduced> values);
+  // The node's last values. Its own frames end with them.
+  void SendOwnEnd(Nanos when, const Schema::Ptr& schema, std::span<const Reduced> values);
+  // Whatever still waits for other parts goes as it is.
+  void SendRest();
+
+  // After whatever children have sent, and when one is gone.
+  void OnChildrenChanged();
+  // The head has our frames up to `number`.
+  void OnAck(uint64_t number);
+  // It does not take that frame: the links to be closed, so that what is in it comes over others.
+  std::vector<Link*> OnRefused(uint64_t number);
+  // No child has anything under way through here.
+  bool children_done() const { return children_.done() && ended_.empty(); }
+
+ private:
+  void OnRow(const TickMerger::Row& row);
+  void OnNotMerged(TickMerger::Source source);
+  void OnEnded(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values,
+               TickMerger::Source source);
+  void SendEnded();
+  void FlushSoon();
+  Nanos MergeWindow() const;
+  void ScheduleExpiry();
+
+  Loop& loop_;
+  const Nanos period_;
+  uint32_t index_ = Owner::kNobody;
+  Uplink uplink_;
+  TickMerger merger_;  // of the children's frames
+  EndedParts ended_;
+  Children children_;
+  Loop::TimerId expiry_timer_ = 0;
+  Loop::TimerId flush_timer_ = 0;  // at the latest
+  Loop::TimerId soon_timer_ = 0;
+  Loop::TimerId ended_timer_ = 0;
+};
+
+}  // namespace sonde::tree

@@ -1,0 +1,283 @@
+// Frames as bytes, the sets of nodes they are of, and the window of those under way.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "daemon/tree/frame.h"
+#include "daemon/tree/frame_window.h"
+#include "daemon/tree/node_set.h"
+
+namespace sonde::tree {
+namespace {
+
+using testing::ElementsAre;
+
+Reduced One(double value, Owner owner) {
+  Reduced r;
+  r.Add(value, owner);
+  return r;
+}
+
+bool Same(const Reduced& a, const Reduced& b) {
+  return a.count == b.count && a.sum == b.sum && a.min == b.min && a.max == b.max &&
+         a.sum_sq == b.sum_sq && a.min_owner == b.min_owner && a.max_owner == b.max_owner;
+}
+
+NodeSet SetOf(const std::set<uint32_t>& nodes) {
+  NodeSet set;
+  for (const uint32_t node : nodes) set.Add(NodeSet(node));
+  return set;
+}
+
+// --- NodeSet ---
+
+TEST(NodeSet, BehavesAsASetOfNumbers) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 500; ++round) {
+    std::set<uint32_t> a, b;
+    for (unsigned i = random() % 12; i > 0; --i) a.insert(random() % 20);
+    for (unsigned i = random() % 6; i > 0; --i) b.insert(random() % 20);
+    NodeSet set = SetOf(a);
+    const NodeSet other = SetOf(b);
+    EXPECT_EQ(set.size(), a.size());
+    EXPECT_EQ(set.empty(), a.empty());
+    EXPECT_EQ(set.first(), a.empty() ? NodeSet::kMaxNodes : *a.begin());
+    EXPECT_EQ(set.HasAll(other), std::includes(a.begin(), a.end(), b.begin(), b.end()));
+    std::vector<uint32_t> common;
+    std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(common));
+    EXPECT_EQ(set.Intersects(other), !common.empty());
+    set.Add(other);
+    a.merge(b);
+    for (uint32_t n = 0; n < 21; ++n) EXPECT_EQ(set.Has(n), a.contains(n)) << n;
+    EXPECT_EQ(set, SetOf(a)) << "the same set has one form";
+    std::string bytes;
+    ByteWriter w(bytes);
+    set.Encode(w);
+    NodeSet again;
+    ByteReader r(bytes);
+    again.Decode(r);
+    EXPECT_TRUE(r.done());
+    EXPECT_EQ(again, set);
+  }
+}
+
+TEST(NodeSet, ASubtreeIsAFewBytes) {
+  NodeSet all;
+  for (uint32_t n = 0; n < 10'000; ++n) all.Add(NodeSet(n));
+  std::string bytes;
+  ByteWriter w(bytes);
+  all.Encode(w);
+  EXPECT_LE(bytes.size(), 4u);
+}
+
+TEST(NodeSet, NodesBeyondTheLimitAreRefused) {
+  for (const uint64_t first : {uint64_t{NodeSet::kMaxNodes}, UINT64_MAX}) {
+    std::string bytes;
+    ByteWriter w(bytes);
+    w.Varint(1);
+    w.Varint(first);
+    w.Varint(0);
+    NodeSet set;
+    ByteReader r(bytes);
+    set.Decode(r);
+    EXPECT_FALSE(r.ok());
+    EXPECT_TRUE(set.empty());
+  }
+}
+
+// --- Frames ---
+
+TEST(Frame, EveryValueComesBackThroughManyTicks) {
+  std::mt19937_64 random(1);
+  FrameEncoder encoder;
+  FrameDecoder decoder;
+  constexpr size_t kSeries = 60;
+  encoder.Reset(kSeries);
+  decoder.Reset(kSeries);
+  Frame frame;
+  frame.nodes = NodeSet(5);
+  frame.values.resize(kSeries);
+  for (int tick = 1; tick < 300; ++tick) {
+    frame.tick = tick * kSecond;
+    frame.number = static_cast<uint64_t>(tick);
+    if (random() % 4 == 0) frame.nodes.Add(NodeSet(static_cast<uint32_t>(random() % 100)));
+    for (Reduced& v : frame.values) {
+      switch (random() % 8) {
+        case 0:
+          v = Reduced();
+          break;
+        case 1:
+          v = One(static_cast<double>(random()), {5, Owner::kNobody});
+          break;
+        case 2:
+          v = One(0.1, {2, static_cast<uint32_t>(random() % 9)});
+          break;
+        case 3:
+          v.Merge(One(static_cast<double>(random() % 100), {7, 1}));
+          break;
+        case 4:  // a counter
+          v = One(std::floor(v.sum) + static_cast<double>(random() % 5000), v.min_owner);
+          break;
+        case 5:
+          v = One(-static_cast<double>(random() % 1000), {5, Owner::kNobody});
+          break;
+        case 6:
+          v = One(std::pow(-2.0, static_cast<double>(random() % 60)), {5, Owner::kNobody});
+          break;
+        default:
+          break;  // as it was
+      }
+    }
+    std::string bytes;
+    encoder.Encode(frame, frame.values, bytes);
+    const auto decoded = decoder.Decode(bytes);
+    ASSERT_TRUE(decoded.ok());
+    EXPECT_EQ((*decoded)->tick, frame.tick);
+    EXPECT_EQ((*decoded)->number, frame.number);
+    EXPECT_EQ((*decoded)->nodes, frame.nodes);
+    for (size_t i = 0; i < kSeries; ++i) {
+      ASSERT_TRUE(Same((*decoded)->values[i], frame.values[i])) << tick << " " << i;
+    }
+  }
+}
+
+TEST(Frame, OnlyWhatChangedTakesRoom) {
+  FrameEncoder encoder;
+  encoder.Reset(400);
+  Frame frame;
+  frame.nodes = NodeSet(0);
+  frame.tick = kSecond;
+  frame.values.assign(400, One(1'000'000, {0, Owner::kNobody}));
+  std::string first, second, third;
+  encoder.Encode(frame, frame.values, first);
+  frame.tick = 2 * kSecond;
+  encoder.Encode(frame, frame.values, second);
+  EXPECT_GT(first.size(), 400u * 9);
+  EXPECT_LT(second.size(), 20u);
+  for (Reduced& v : frame.values) v = One(v.sum + 50, v.min_owner);
+  encoder.Encode(frame, frame.values, third);
+  EXPECT_LT(third.size(), 400u * 2 + 20) << "counters that grew";
+}
+
+TEST(Frame, ATruncatedOneIsRefused) {
+  FrameEncoder encoder;
+  encoder.Reset(3);
+  Frame frame;
+  frame.nodes = NodeSet(3);
+  frame.values = {One(1, {0, 1}), Reduced(), One(2, {3, Owner::kNobody})};
+  std::string bytes;
+  encoder.Encode(frame, frame.values, bytes);
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    FrameDecoder decoder;
+    decoder.Reset(3);
+    EXPECT_FALSE(decoder.Decode(std::string_view(bytes).substr(0, n)).ok()) << n;
+  }
+  FrameDecoder other;
+  other.Reset(2);
+  EXPECT_FALSE(other.Decode(bytes).ok());  // more values than series
+}
+
+TEST(Frame, OneOfNoNodesOrLostOnesThatAreManyIsRefused) {
+  FrameDecoder decoder;
+  decoder.Reset(0);
+  FrameEncoder encoder;
+  encoder.Reset(0);
+  std::string bytes;
+  encoder.Encode(FrameInfo{}, {}, bytes);
+  EXPECT_FALSE(decoder.Decode(bytes).ok());
+  FrameInfo info;
+  info.stream = Stream::kEnded;
+  info.lost = true;
+  info.nodes = SetOf({1});
+  bytes.clear();
+  encoder.Encode(info, {}, bytes);
+  EXPECT_TRUE(decoder.Decode(bytes).ok());
+  info.nodes = SetOf({1, 2});
+  bytes.clear();
+  encoder.Encode(info, {}, bytes);
+  EXPECT_FALSE(decoder.Decode(bytes).ok());
+}
+
+TEST(Frame, WhatWasThereLastIsKnownThoughItIsNotThereNow) {
+  FrameEncoder encoder;
+  FrameDecoder decoder;
+  encoder.Reset(2);
+  decoder.Reset(2);
+  FrameInfo info;
+  info.nodes = NodeSet(1);
+  const Owner self{1, Owner::kNobody};
+  const std::vector<std::vector<Reduced>> ticks = {
+      {One(5, self), One(1, self)}, {Reduced(), One(2, self)}, {Reduced(), One(3, self)}};
+  for (const auto& values : ticks) {
+    std::string bytes;
+    encoder.Encode(info, values, bytes);
+    ASSERT_TRUE(decoder.Decode(bytes).ok());
+  }
+  EXPECT_EQ(decoder.LastKnown()[0].sum, 5);
+  EXPECT_EQ(decoder.LastKnown()[1].sum, 3);
+}
+
+// --- The window ---
+
+class Window : public testing::Test {
+ protected:
+  void Add(uint64_t number, Stream stream = Stream::kOwn, size_t series = 1) {
+    FrameInfo info;
+    info.number = number;
+    info.stream = stream;
+    info.nodes = NodeSet(0);
+    const std::vector<Reduced> values(series, One(static_cast<double>(number) + 0.5, {}));
+    if (schema_->size() != series) schema_ = Schema::Make(std::vector<Series>(series));
+    window_.Add(info, schema_, values);
+  }
+  std::vector<uint64_t> Numbers(uint64_t from = 0) {
+    std::vector<uint64_t> numbers;
+    window_.Replay(from, [&](const Frame& frame, const Schema::Ptr& schema) {
+      EXPECT_EQ(frame.values.size(), schema->size());
+      EXPECT_EQ(frame.values[0].sum, static_cast<double>(frame.number) + 0.5);
+      numbers.push_back(frame.number);
+      return true;
+    });
+    return numbers;
+  }
+
+  Schema::Ptr schema_ = Schema::Make(std::vector<Series>(1));
+  FrameWindow window_;
+};
+
+TEST_F(Window, KeepsWhatTheHeadHasNot) {
+  for (uint64_t n = 1; n <= 5; ++n) Add(n);
+  window_.Drop(2);
+  EXPECT_THAT(Numbers(), ElementsAre(3, 4, 5));
+  EXPECT_THAT(Numbers(5), ElementsAre(5));
+  window_.Drop(5);
+  EXPECT_TRUE(window_.empty());
+  EXPECT_EQ(window_.bytes(), 0u);
+  EXPECT_EQ(window_.lost(), 0u);
+}
+
+TEST_F(Window, IsBounded) {
+  for (uint64_t n = 1; n <= FrameWindow::kMaxFrames + 10; ++n) Add(n);
+  EXPECT_EQ(window_.lost(), 10u);
+  EXPECT_EQ(Numbers().front(), 11u);
+  for (uint64_t n = 1000; n < 1100; ++n) Add(n, Stream::kOwn, 3000);
+  EXPECT_LE(window_.bytes(), FrameWindow::kMaxBytes);
+  EXPECT_EQ(Numbers().back(), 1099u);
+}
+
+TEST_F(Window, LeavesOutEverySecondOfEachStreamButNoLastValues) {
+  for (uint64_t n = 1; n <= 4; ++n) Add(n);
+  for (uint64_t n = 5; n <= 8; ++n) Add(n, Stream::kChildren);
+  Add(9, Stream::kEnded);
+  Add(10, Stream::kEnded);
+  window_.Thin(1);
+  EXPECT_THAT(Numbers(), ElementsAre(1, 2, 4, 5, 7, 9, 10));
+  EXPECT_EQ(window_.lost(), 3u);
+  EXPECT_EQ(window_.CountAfter(4), 4u);
+}
+
+}  // namespace
+}  // namespace sonde::tree

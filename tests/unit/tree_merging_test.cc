@@ -1,0 +1,346 @@
+// Merging frames by tick, and what nodes that have ended leave in the totals.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "daemon/tree/ended_nodes.h"
+#include "daemon/tree/ended_parts.h"
+#include "daemon/tree/tick_merger.h"
+
+namespace sonde::tree {
+namespace {
+
+Reduced One(double value, Owner owner) {
+  Reduced r;
+  r.Add(value, owner);
+  return r;
+}
+
+NodeSet SetOf(std::initializer_list<uint32_t> nodes) {
+  NodeSet set;
+  for (const uint32_t node : nodes) set.Add(NodeSet(node));
+  return set;
+}
+
+// --- Merging ---
+
+Series Gauge(std::string name) {
+  Series s;
+  s.metric.name = std::move(name);
+  return s;
+}
+
+Series Counter(std::string name) {
+  Series s = Gauge(std::move(name));
+  s.metric.type = MetricType::kCounter;
+  return s;
+}
+
+struct Row {
+  Nanos tick;
+  uint32_t nodes;
+  bool late;
+  std::map<std::string, Reduced> values;
+  std::vector<uint64_t> numbers;
+};
+
+class Merging : public testing::Test {
+ protected:
+  TickMerger::Id Child(std::vector<Series> series, Nanos joined = 0) {
+    const TickMerger::Id id = merger.AddContributor(joined);
+    merger.SetSchema(id, Schema::Make(std::move(series)));
+    return id;
+  }
+  TickMerger::Fate Send(TickMerger::Id id, uint32_t node, Nanos tick, std::vector<double> values) {
+    return Send(id, NodeSet(node), tick, std::move(values));
+  }
+  TickMerger::Fate Send(TickMerger::Id id, const NodeSet& nodes, Nanos tick,
+                        std::vector<double> values) {
+    Frame frame;
+    frame.number = ++number;
+    frame.tick = tick;
+    frame.nodes = nodes;
+    for (const double v : values) frame.values.push_back(One(v, {nodes.first(), Owner::kNobody}));
+    return merger.Add(id, frame);
+  }
+
+  // What `node` had when it ended.
+  EndedNodes::Fate Ended(uint32_t node, Nanos when, std::vector<Series> series,
+                         std::vector<double> values, bool lost = false) {
+    FrameInfo info;
+    info.stream = Stream::kEnded;
+    info.tick = when;
+    info.lost = lost;
+    info.nodes = NodeSet(node);
+    std::vector<Reduced> last;
+    for (const double v : values) last.push_back(One(v, {node, Owner::kNobody}));
+    return ended.Add(info, merger.ColumnsOf(*Schema::Make(std::move(series))), last);
+  }
+
+  // As the head does it.
+  void OnRow(const TickMerger::Row& merged, bool late) {
+    TickMerger::Row whole = merged;
+    if (!late) ended.AddTo(whole, merger.series(), merger.Present());
+    Row row{whole.tick, static_cast<uint32_t>(whole.nodes.size()), late, {}, {}};
+    for (size_t i = 0; i < whole.values.size(); ++i) {
+      row.values[merger.series()[i].metric.name] = whole.values[i];
+    }
+    for (const TickMerger::Source& source : whole.sources) row.numbers.push_back(source.number);
+    rows.push_back(std::move(row));
+  }
+
+  uint64_t number = 0;
+  std::vector<Row> rows;
+  EndedNodes ended;
+  TickMerger merger{4, [this](const TickMerger::Row& row, bool late) { OnRow(row, late); }};
+};
+
+TEST_F(Merging, ATickIsCompleteWhenAllHaveSentTheirs) {
+  const auto a = Child({Gauge("load"), Gauge("memory")});
+  const auto b = Child({Gauge("memory"), Gauge("load")});  // another order
+  Send(a, 0, 10, {1.0, 100});
+  EXPECT_TRUE(rows.empty());
+  Send(b, 1, 10, {300, 3.0});
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].nodes, 2u);
+  EXPECT_EQ(rows[0].values["load"].sum, 4.0);
+  EXPECT_EQ(rows[0].values["memory"].max, 300);
+  EXPECT_EQ(rows[0].values["memory"].max_owner.node, 1u);
+  EXPECT_EQ(rows[0].values["load"].min_owner.node, 0u);
+}
+
+TEST_F(Merging, AMissingPartDoesNotHoldTheTickForEverAndIsNotLostWhenItComes) {
+  const auto a = Child({Gauge("load")});
+  const auto b = Child({Gauge("load")});
+  Send(a, 0, 10, {1});
+  EXPECT_EQ(merger.oldest(), 10);
+  merger.EmitUpTo(10);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].nodes, 1u);
+  Send(b, 1, 10, {5});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_TRUE(rows[1].late);
+  EXPECT_EQ(rows[1].values["load"].sum, 5);
+}
+
+TEST_F(Merging, TicksAreEmittedInOrderAndOneThatWasLeftOutIsNotWaitedFor) {
+  const auto a = Child({Gauge("load")});
+  const auto b = Child({Gauge("load")});
+  Send(a, 0, 10, {1});
+  Send(a, 0, 20, {1});
+  EXPECT_TRUE(rows.empty());
+  Send(b, 1, 20, {1});  // links keep their order: its 10 will not come
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].tick, 10);
+  EXPECT_EQ(rows[0].nodes, 1u);
+  EXPECT_EQ(rows[1].tick, 20);
+  EXPECT_EQ(rows[1].nodes, 2u);
+}
+
+TEST_F(Merging, ANewcomerIsNotWaitedForInTicksBeforeIt) {
+  const auto a = Child({Gauge("load")});
+  Send(a, 0, 10, {1});
+  Child({Gauge("load")}, /*joined=*/15);
+  ASSERT_EQ(rows.size(), 1u);
+  Send(a, 0, 20, {1});
+  EXPECT_EQ(rows.size(), 1u) << "20 waits for the newcomer";
+}
+
+TEST_F(Merging, TicksWaitForOneThatIsOnItsWayToAnotherLink) {
+  const auto a = Child({Counter("bytes_total")});
+  const auto b = Child({Counter("bytes_total")});
+  Send(a, 0, 10, {1});
+  Send(b, 1, 10, {1});
+  merger.Leave(a, /*until=*/25);
+  Send(b, 1, 20, {2});
+  EXPECT_EQ(rows.size(), 1u);
+  const auto again = Child({Counter("bytes_total")}, 12);
+  merger.Remove(a);
+  EXPECT_EQ(rows.size(), 1u);
+  Send(again, 0, 20, {2});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1].nodes, 2u);
+}
+
+TEST_F(Merging, TicksDoNotWaitForOneThatHasGoneElsewhere) {
+  const auto a = Child({Counter("bytes_total")});
+  const auto b = Child({Counter("bytes_total")});
+  merger.Leave(a, /*until=*/15);
+  Send(b, 1, 10, {1});
+  EXPECT_TRUE(rows.empty());
+  Send(b, 1, 20, {2});
+  merger.EmitUpTo(10);
+  ASSERT_EQ(rows.size(), 2u) << "one that was waited for in vain, and what had come meanwhile";
+  Send(b, 1, 30, {3});
+  EXPECT_EQ(rows.size(), 3u);
+}
+
+TEST_F(Merging, SeriesThatAppearLaterGoToTheEnd) {
+  const auto a = Child({Gauge("load")});
+  Send(a, 0, 10, {1});
+  merger.SetSchema(a, Schema::Make({Gauge("temperature"), Gauge("load")}));
+  Send(a, 0, 20, {55, 2});
+  EXPECT_EQ(merger.series()[0].metric.name, "load");
+  EXPECT_EQ(rows[1].values["temperature"].sum, 55);
+  EXPECT_EQ(rows[1].values["load"].sum, 2);
+}
+
+TEST_F(Merging, OneThatComesBackOverAnotherLinkIsWaitedForAsBefore) {
+  const auto a = Child({Gauge("load")});
+  const auto b = Child({Gauge("load")});
+  Send(a, 0, 10, {1});
+  Send(b, 1, 10, {1});
+  merger.Leave(a, 30);
+  Send(b, 1, 20, {1});
+  ASSERT_EQ(rows.size(), 1u) << "20 waits for a";
+  merger.Leave(a, 0);
+  merger.SetSchema(a, Schema::Make({Gauge("load")}));
+  Send(b, 1, 40, {1});
+  ASSERT_EQ(rows.size(), 1u) << "20 still does, and 40 as well";
+  Send(a, 0, 20, {4});
+  Send(a, 0, 40, {5});
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1].values["load"].sum, 5);
+  EXPECT_EQ(rows[2].nodes, 2u);
+}
+
+TEST_F(Merging, WhatComesASecondTimeIsDropped) {
+  const auto a = Child({Gauge("load")});
+  const auto b = Child({Gauge("load")});
+  EXPECT_EQ(Send(a, SetOf({0, 1}), 10, {1}), TickMerger::Fate::kMerged);
+  EXPECT_EQ(Send(b, 1, 10, {1}), TickMerger::Fate::kRepeated) << "by itself, of those merged above";
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].values["load"].count, 1);
+  EXPECT_EQ(rows[0].nodes, 2u);
+  EXPECT_THAT(rows[0].numbers, testing::ElementsAre(1, 2)) << "it has arrived with the other";
+  EXPECT_EQ(Send(b, 0, 10, {1}), TickMerger::Fate::kRepeated) << "when the tick is over as well";
+  EXPECT_EQ(Send(b, 7, 10, {1}), TickMerger::Fate::kMerged);
+  EXPECT_EQ(Send(b, 7, 10, {1}), TickMerger::Fate::kRepeated) << "and of what came late";
+  EXPECT_EQ(rows.size(), 2u);
+}
+
+TEST_F(Merging, APartOfWhichSomeNodesAreThereIsDroppedAndTold) {
+  const auto a = Child({Gauge("load")});
+  const auto b = Child({Gauge("load")});
+  Send(a, 0, 10, {1});
+  EXPECT_EQ(Send(b, SetOf({0, 1}), 10, {9}), TickMerger::Fate::kOverlaps);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].values["load"].sum, 1);
+  EXPECT_EQ(Send(b, SetOf({0, 1}), 10, {9}), TickMerger::Fate::kOverlaps);
+}
+
+TEST_F(Merging, ATickThatIsForgottenTakesNoMore) {
+  const auto a = Child({Gauge("load")});
+  for (Nanos tick = 10; tick <= 60; tick += 10) Send(a, 0, tick, {1});
+  EXPECT_EQ(Send(a, 1, 20, {1}), TickMerger::Fate::kTooLate);
+  EXPECT_EQ(Send(a, 1, 30, {1}), TickMerger::Fate::kMerged);
+  EXPECT_EQ(Send(a, 1, 35, {1}), TickMerger::Fate::kMerged) << "of which nobody had anything";
+}
+
+// --- Nodes that have ended ---
+
+TEST_F(Merging, CountersOfThoseThatEndedStayInTheTotals) {
+  const std::vector<Series> series = {Counter("bytes_total"), Gauge("load")};
+  const auto a = Child(series);
+  const auto b = Child(series);
+  Send(a, 0, 10, {100, 1});
+  Send(b, 1, 10, {10, 2});
+  EXPECT_EQ(Ended(0, 14, series, {120, 7}), EndedNodes::Fate::kAdded);
+  merger.Remove(a);
+  Send(b, 1, 20, {30, 2});
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].values["bytes_total"].sum, 110);
+  EXPECT_EQ(rows[1].values["bytes_total"].sum, 150);
+  EXPECT_EQ(rows[1].nodes, 1u);
+  EXPECT_EQ(rows[1].values["load"].sum, 2) << "gauges of the gone are gone";
+  EXPECT_EQ(Ended(0, 14, series, {120, 7}), EndedNodes::Fate::kRepeated) << "a second time";
+  EXPECT_EQ(Ended(1, 25, series, {40, 3}), EndedNodes::Fate::kAdded);
+  const std::vector<Reduced> last = ended.Final(2);
+  EXPECT_EQ(last[0].sum, 160);
+  EXPECT_EQ(last[1].sum, 10);
+}
+
+// A metric that is not sampled at every tick has no value between, and not that of the gone alone.
+TEST_F(Merging, CountersOfThoseThatEndedWaitForATickAtWhichTheOthersHaveThem) {
+  const double none = std::nan("");
+  const auto a = Child({Counter("faults_total"), Counter("only_a_total")});
+  const auto b = Child({Counter("faults_total")});
+  Send(a, 0, 10, {100, 1});
+  Send(b, 1, 10, {10});
+  Ended(0, 14, {Counter("faults_total"), Counter("only_a_total")}, {120, 2});
+  merger.Remove(a);
+  Send(b, 1, 20, {none});
+  Send(b, 1, 30, {15});
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1].values["faults_total"].count, 0);
+  EXPECT_EQ(rows[1].values["only_a_total"].sum, 2) << "nobody who is there has it";
+  EXPECT_EQ(rows[2].values["faults_total"].sum, 135);
+  EXPECT_EQ(rows[2].values["faults_total"].count, 2);
+}
+
+TEST_F(Merging, LastValuesDoNotCountTwiceInATickThatStillWaits) {
+  const auto a = Child({Counter("bytes_total")});
+  const auto b = Child({Counter("bytes_total")});
+  Send(a, 0, 10, {100});
+  Ended(0, 14, {Counter("bytes_total")}, {120});
+  merger.Remove(a);
+  Send(b, 1, 10, {1});
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].values["bytes_total"].sum, 101);
+}
+
+TEST_F(Merging, ALostOneCountsAsItWasLastSeenUntilItIsBackOrSpeaksForItself) {
+  const std::vector<Series> series = {Counter("bytes_total")};
+  const auto a = Child(series);
+  const auto b = Child(series);
+  Send(a, 0, 10, {100});
+  Send(b, 1, 10, {1});
+  EXPECT_EQ(Ended(0, 11, series, {100}, /*lost=*/true), EndedNodes::Fate::kAdded);
+  EXPECT_TRUE(ended.Has(0));
+  merger.Remove(a);
+  Send(b, 1, 20, {2});
+  EXPECT_EQ(rows[1].values["bytes_total"].sum, 102);
+  const auto again = Child(series, 25);
+  Send(b, 1, 30, {3});
+  Send(again, 0, 30, {300});
+  EXPECT_EQ(rows[2].values["bytes_total"].sum, 303) << "it is back";
+  EXPECT_FALSE(ended.Has(0));
+  Ended(0, 31, series, {300}, /*lost=*/true);
+  Ended(0, 32, series, {310});
+  EXPECT_EQ(ended.Final(1)[0].sum, 310);
+  EXPECT_EQ(Ended(0, 33, series, {300}, /*lost=*/true), EndedNodes::Fate::kRepeated)
+      << "it has said so itself";
+}
+
+TEST(EndedParts, BecomeOneFrameAndEachNodeIsInItOnce) {
+  EndedParts parts;
+  EXPECT_TRUE(parts.empty());
+  const auto info = [](NodeSet nodes, Nanos tick) {
+    FrameInfo i;
+    i.stream = Stream::kEnded;
+    i.tick = tick;
+    i.nodes = std::move(nodes);
+    return i;
+  };
+  const Schema::Ptr one = Schema::Make({Counter("a_total")});
+  const Schema::Ptr two = Schema::Make({Counter("b_total"), Counter("a_total")});
+  EXPECT_TRUE(parts.Add(info(NodeSet(1), 30), *one, {{One(5, {1, 0})}}, {7, 1}));
+  EXPECT_TRUE(parts.Add(info(SetOf({2, 3}), 20), *two, {{One(1, {2, 0}), One(2, {2, 0})}}, {8, 4}));
+  EXPECT_FALSE(parts.Add(info(NodeSet(3), 20), *one, {{One(9, {3, 0})}}, {9, 1}));
+  const EndedParts::Part part = parts.Take();
+  EXPECT_EQ(part.info.tick, 30);
+  EXPECT_EQ(part.info.nodes, SetOf({1, 2, 3}));
+  ASSERT_EQ(part.schema->size(), 2u);
+  EXPECT_EQ(part.values[0].sum, 7);
+  EXPECT_EQ(part.values[1].sum, 1);
+  EXPECT_EQ(part.sources.size(), 2u);
+  EXPECT_TRUE(parts.empty());
+  EXPECT_TRUE(parts.Add(info(NodeSet(3), 40), *one, {{One(9, {3, 0})}}, {9, 1}));
+  EXPECT_EQ(parts.Take().values[0].sum, 9);
+}
+
+}  // namespace
+}  // namespace sonde::tree
