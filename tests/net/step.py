@@ -32,12 +32,7 @@ from daemons import APPLICATION, LISTEN, SONDE, Application, Daemon
 
 # Promises that the daemons do not keep yet: name -> what is missing.
 NOT_YET = {
-    "lost counters": "what a node counted that died without goodbye falls out of the totals, unless it "
-    "was the head's child without children: parents do not keep a child's last counters",
-    "black holes": "a parent that hears nothing, or is not heard, is not noticed",
-    "stopped nodes": "a parent that stands still is not noticed",
-    "skewed clocks": "samples of nodes whose clocks differ by seconds are lost to rows that are stored "
-    "already, and the last words of some are counted twice",
+    "skewed clocks": "the stored total lacks what nodes counted whose clocks differ by seconds",
     "death of the head": "the telemetry ends with the head",
     "restarts": "a node that comes again is refused: it is registered already",
 }
