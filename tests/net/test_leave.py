@@ -30,19 +30,19 @@ def test_leaving_one_after_the_other(make_step, order):
             step.wait_total()
             rows = step.rows()
     step.finish()
-    check_counts_fall(rows)
-    job = step.check_profile()
+    coverage = step.check_profile()["coverage"]
     step.check_stored_total()
-    coverage = job["coverage"]
+    # A machine that is too busy skips ticks, and the profile says for how many.
+    assert gaps(rows) <= coverage["skipped"], story(rows, rows[0][0])
     missing = coverage["expected"] - coverage["got"] - coverage["skipped"]
     assert missing == 0, coverage
 
 
-def check_counts_fall(rows):
-    """Since all were there, every row has as many nodes as the one before, or as they left fewer."""
+def gaps(rows):
+    """How many nodes are missing in rows, since all were there, that are in a later one."""
     counts = [count for _, count, _ in rows]
     counts = counts[counts.index(4) :]
-    assert counts == sorted(counts, reverse=True), story(rows, rows[0][0])
+    return sum(max(counts[i:]) - count for i, count in enumerate(counts))
 
 
 def test_all_at_once(make_step):
