@@ -32,7 +32,6 @@ from daemons import APPLICATION, LISTEN, SONDE, Application, Daemon
 
 # Promises that the daemons do not keep yet: name -> what is missing.
 NOT_YET = {
-    "skewed clocks": "the stored total lacks what nodes counted whose clocks differ by seconds",
     "death of the head": "the telemetry ends with the head",
     "restarts": "a node that comes again is refused: it is registered already",
 }

@@ -3,7 +3,7 @@ still, and clocks that differ. The daemons still live, so nothing of what was co
 the end."""
 
 import pytest
-from step import BLACK_HOLE_HEALS_WITHIN, promise, story, wait_for
+from step import BLACK_HOLE_HEALS_WITHIN, story, wait_for
 
 UP, DOWN = "up", "down"
 
@@ -138,6 +138,7 @@ def test_clocks_that_differ(make_step):
     assert max(total for _, _, total in rows) <= step.injected, story(rows, start)
     step.finish()
     job = step.check_profile()
-    step.check_stored_total("skewed clocks")
+    step.check_stored_total()
+    # Of the first seconds some ticks lie before the record, or before the others had any.
     coverage = job["coverage"]
-    promise(coverage["got"] > 0.9 * coverage["expected"], "skewed clocks", f"{coverage}")
+    assert coverage["got"] > 0.7 * coverage["expected"], coverage
