@@ -280,6 +280,7 @@ class Step:
         return time.time()
 
     def _request(self, path, body=None):
+        """The answer; None if it asks for a name that there is not."""
         if self._live is None:
             self._live = wait_for(self._endpoint, "the head's endpoint")
         with self.space.inside():
@@ -293,6 +294,8 @@ class Step:
             connection.request("GET" if body is None else "POST", path, body, headers)
             answer = connection.getresponse()
             text = answer.read()
+            if b"No such name" in text:
+                return None
             assert answer.status == 200, f"{path}: {answer.status} {text[:500]}"
             return json.loads(text)
         finally:
@@ -323,7 +326,8 @@ class Step:
         ]
         body = {"start": int((time.time() - 3600) * 1000), "msResolution": True, "queries": queries}
         counts, totals = {}, {}
-        for answer in self._request("/api/query", body):
+        # A metric that is in no tick yet is not known at all.
+        for answer in self._request("/api/query", body) or []:
             into = counts if answer["metric"] == PRESENT else totals
             into.update({int(at) / 1000: value for at, value in answer["dps"].items()})
         return [(at, round(counts[at]), totals.get(at, 0.0)) for at in sorted(counts)]
