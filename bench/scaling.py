@@ -38,7 +38,7 @@ def tell_ticks(nodes):
         figure(f"{level}_bytes", size, "bytes_per_tick", 0)
         figure(f"{level}_links", links, "1", 0)
     figure(f"{name}.head_memory", (c.HEAD_MEMORY + nodes * c.HEAD_MEMORY_PER_NODE) / c.MB, "MB", 0)
-    figure(f"{name}.registration", nodes * c.HEAD_REGISTER, "s_of_the_head", 2)
+    figure(f"{name}.registration", nodes * c.REGISTER, "s_of_the_head", 2)
     return ticks.latency
 
 
