@@ -31,6 +31,18 @@ Result<std::vector<ProfileEntry>> SelectSteps(const Archive& archive, const Quer
   return entries;
 }
 
+// A question for the largest or the smallest is answered from the extremes of thinned rows.
+Archive::Thinned ThinnedFor(const QuerySpec& spec) {
+  switch (spec.downsample ? spec.downsample->function : spec.aggregator) {
+    case Aggregator::kMin:
+      return Archive::Thinned::kMin;
+    case Aggregator::kMax:
+      return Archive::Thinned::kMax;
+    default:
+      return Archive::Thinned::kMean;
+  }
+}
+
 // The series of one step that the query's filters accept, with the tag `job`.
 Status ReadStep(const Archive& archive, const ProfileEntry& entry, Archive::Scope scope,
                 const QuerySpec& spec, const SeriesFilter& filter, std::vector<SeriesData>& out) {
@@ -43,7 +55,7 @@ Status ReadStep(const Archive& archive, const ProfileEntry& entry, Archive::Scop
   };
   const TimeRange range = DataRange(spec);
   Result<std::vector<SeriesData>> read =
-      archive.Read(entry.key, scope, wanted, range.first, range.last);
+      archive.Read(entry.key, scope, wanted, range.first, range.last, ThinnedFor(spec));
   if (!read.ok()) return read.status();
   for (SeriesData& data : *read) {
     data.series.tags.Set(kJobTag, job);

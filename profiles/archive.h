@@ -41,12 +41,27 @@ class LiveArchive {
   // Makes the directories as needed. Fails clearly if the archive is read-only, full or not ours.
   static Result<std::unique_ptr<LiveArchive>> Create(const std::string& archive,
                                                      const JobDescription& job);
+  // The part of an acting head, which goes on where the step's head was killed. `job` is the head's
+  // own description, as the acting head last heard of it: cluster, job, step and start make it a
+  // part of that profile, and the nodes' indices mean the same. From here on it is used like the
+  // head's: its own nodes, notes, moments, cost and coverage from the moment it took over;
+  // PutProfile with how the step ended; Finish. Blocks that the head had acknowledged need not come
+  // again; those that come again, under their keys and with the same bytes, are stored once. The
+  // archive may be another directory on another host: the parts find each other when they are
+  // ingested into one.
+  static Result<std::unique_ptr<LiveArchive>> Continue(const std::string& archive,
+                                                       const JobDescription& job);
   ~LiveArchive();
 
   // Each returns when the data is with the operating system (it survives a kill of this process);
   // Sync makes it survive the machine.
   Status PutDescription(const JobDescription& job);
   Status PutBlock(const BlockKey& key, const Schema& schema, std::string_view block);
+  // A block that stands for those of its node and group with the sequences `first` to its own: what
+  // there is of them goes, in one piece; `replaced` becomes its bytes. `schema`: nullptr if it was
+  // stored before; kNotFound if it was not.
+  Status ReplaceBlocks(const BlockKey& key, uint64_t first, uint64_t schema_id,
+                       const Schema* schema, std::string_view block, uint64_t& replaced);
   // The description has the figures of merit; it is put as well.
   Status PutMoments(const JobDescription& job, const StepMoments& moments);
   Status PutProfile(const Profile& profile);
@@ -61,6 +76,8 @@ class LiveArchive {
 
  private:
   LiveArchive();
+  static Result<std::unique_ptr<LiveArchive>> Open(const std::string& archive,
+                                                   const JobDescription& job, bool acting);
   struct Rep;
   std::unique_ptr<Rep> rep_;
 };
@@ -103,9 +120,12 @@ class Archive {
   // Points of the profile's series. Per-node series carry the tag host; reduced ones (node
   // kReducedNode) the tag stat. `wanted` sees the tags as they come out.
   enum class Scope { kNodes, kReduced };
+  // Where rows were thinned (series/thin.h): which of a gauge's values.
+  enum class Thinned { kMean, kMin, kMax };
   Result<std::vector<SeriesData>> Read(const std::string& key, Scope scope,
                                        const std::function<bool(const Series&)>& wanted,
-                                       Nanos start, Nanos end) const;
+                                       Nanos start, Nanos end,
+                                       Thinned thinned = Thinned::kMean) const;
   // Every series of the profile, each once.
   Result<std::vector<Series>> AllSeries(const std::string& key, Scope scope) const;
 

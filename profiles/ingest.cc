@@ -12,6 +12,7 @@
 #include "profiles/file_lock.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
+#include "profiles/parts.h"
 #include "profiles/profile.h"
 #include "profiles/profile_reader.h"
 
@@ -47,10 +48,12 @@ class Ingest {
   Status CopyBlocks();
   Status CopyBlock(const BlockKey& key, std::string_view bytes);
   Status FlushIfFull(size_t added);
-  Status Commit(const Profile& profile);
+  Status Commit(const Part& part, const Profile& profile);
   Status Verify();
-  Profile Incoming();
-  Profile Merge(Profile incoming);
+  Part Incoming();
+  Result<std::vector<Part>> KnownParts() const;
+  Profile Whole(const Part& incoming, std::vector<Part> others);
+  Profile Killed(const Profile& profile) const;
   std::string DamageNote() const;
   Status PutAway();
 
@@ -148,15 +151,20 @@ std::string Ingest::DamageNote() const {
       damage_, step_.paths.dir, kCorruptSuffix);
 }
 
-// The profile as its writer left it or, if it was killed before that, as the blocks tell.
-Profile Ingest::Incoming() {
-  Profile profile;
+// The part as its writer left it or, if that was killed, as the blocks tell.
+Part Ingest::Incoming() {
+  Part part;
+  part.id = PartId::Parse(step_.name);
   JobDescription job = step_.job;
   std::optional<OwnCost> cost;
   if (live_) {
     const ProfileReader reader(*live_->db, step_.key);
+    if (const auto id = reader.Writer(); id.ok()) part.id = PartId::Parse(*id);
     if (auto stored = reader.StoredProfile(); stored.ok()) {
-      if (stored->job.state != EndState::kRunning) return *std::move(stored);
+      if (stored->job.state != EndState::kRunning) {
+        part.profile = *std::move(stored);
+        return part;
+      }
       cost = stored->cost;
     } else if (stored.status().code() != Code::kNotFound && damage_.empty()) {
       damage_ = stored.status().message();
@@ -165,45 +173,68 @@ Profile Ingest::Incoming() {
   }
   if (keys::ProfileKey(job) != step_.key) job = *keys::DescribeKey(step_.key);
   ReadTally tally;
-  profile.job = job;
-  if (live_) profile = ProfileReader(*live_->db, step_.key).Assemble(job, &tally);
-  if (cost) profile.cost = *cost;
-  if (job.state != EndState::kRunning) return profile;
-  profile.job.state = EndState::kLost;
-  profile.job.end = std::max({job.start, tally.last, job.end});
-  profile.job.notes.push_back(
-      tally.last == 0
+  part.profile.job = job;
+  if (live_) part.profile = ProfileReader(*live_->db, step_.key).Assemble(job, &tally);
+  if (cost) part.profile.cost = *cost;
+  if (job.state == EndState::kRunning) {
+    part.profile.job.end = std::max({job.start, tally.last, job.end});
+  }
+  return part;
+}
+
+// What is known of a step whose only writer was killed.
+Profile Ingest::Killed(const Profile& profile) const {
+  Profile killed = profile;
+  killed.job.state = EndState::kLost;
+  killed.job.notes.push_back(
+      profile.job.end <= profile.job.start
           ? "The head was killed before its first block was stored: nothing was measured."
           : fmt::format("The head was killed: the record stops at {} with its last stored block; "
                         "the end of the step is not known.",
-                        FormatTime(tally.last)));
-  return profile;
+                        FormatTime(profile.job.end)));
+  return killed;
 }
 
-// What the archive shall say if it knows the step already, from another part or an earlier try.
-Profile Ingest::Merge(Profile incoming) {
-  const ProfileReader reader(db_, step_.key);
-  auto existing = reader.StoredProfile();
-  if (!existing.ok()) return incoming;
-  if (existing->job.state != EndState::kLost) return *std::move(existing);
-  if (incoming.job.state != EndState::kLost) return incoming;
-  JobDescription job = incoming.job.end >= existing->job.end ? incoming.job : existing->job;
-  job.end = 0;
+Result<std::vector<Part>> Ingest::KnownParts() const {
+  std::vector<Part> parts;
+  const std::string prefix = keys::Parts(step_.key);
+  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(Scan()));
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+    auto profile = ProfileFromJson(View(it->value()));
+    if (!profile.ok()) return profile.status();
+    Part part;
+    part.id = PartId::Parse(View(it->key()).substr(prefix.size()));
+    part.profile = *std::move(profile);
+    parts.push_back(std::move(part));
+  }
+  if (!it->status().ok()) return FromLevelDb(it->status(), "read from " + archive_.db());
+  return parts;
+}
+
+// What the archive shall say, now that it has this part as well. All blocks are in db.
+Profile Ingest::Whole(const Part& incoming, std::vector<Part> others) {
+  std::erase_if(others, [&](const Part& part) { return part.id.text == incoming.id.text; });
+  if (others.empty()) {
+    return incoming.finished() ? incoming.profile : Killed(incoming.profile);
+  }
+  others.push_back(incoming);
+  Profile whole = MergeParts(std::move(others));
   ReadTally tally;
-  Profile merged = reader.Assemble(job, &tally);
-  merged.job.end = std::max({incoming.job.end, existing->job.end, tally.last});
-  merged.cost = incoming.cost;
-  // Parts of one step know the same of these, the later one more.
-  merged.moments = incoming.moments.empty() ? existing->moments : incoming.moments;
-  return merged;
+  Profile assembled = ProfileReader(db_, step_.key).Assemble(whole.job, &tally);
+  whole.footprint = std::move(assembled.footprint);
+  whole.cost.stored_bytes = assembled.cost.stored_bytes;
+  whole.job.end = std::max(whole.job.end, tally.last);
+  whole.job.coverage = CoverageOf(whole.job, tally.node_ticks);
+  return whole;
 }
 
-Status Ingest::Commit(const Profile& profile) {
+Status Ingest::Commit(const Part& part, const Profile& profile) {
   const JobDescription& job = profile.job;
   batch_.Put({keys::kFormatKey.data(), keys::kFormatKey.size()},
              {keys::kFormat.data(), keys::kFormat.size()});
   batch_.Put(keys::Description(step_.key), DescriptionToJson(job));
   batch_.Put(keys::Profile(step_.key), ProfileToJson(profile));
+  batch_.Put(keys::Part(step_.key, part.id.text), ProfileToJson(part.profile));
   batch_.Put(keys::ByTime(job), "");
   batch_.Put(keys::ByJob(job), "");
   leveldb::WriteOptions options;
@@ -257,13 +288,18 @@ Status Ingest::Run() {
   }
   // Assembling a merged profile needs all blocks in db.
   SONDE_RETURN_IF_ERROR(FlushIfFull(kBatch));
-  Profile profile = Merge(Incoming());
-  if (std::string note = DamageNote();
-      !note.empty() && std::find(profile.job.notes.begin(), profile.job.notes.end(), note) ==
-                           profile.job.notes.end()) {
-    profile.job.notes.push_back(std::move(note));
+  Part part = Incoming();
+  auto others = KnownParts();
+  if (!others.ok()) return others.status();
+  Profile profile = Whole(part, *std::move(others));
+  if (const std::string note = DamageNote(); !note.empty()) {
+    part.profile.job.notes.push_back(note);
+    if (std::find(profile.job.notes.begin(), profile.job.notes.end(), note) ==
+        profile.job.notes.end()) {
+      profile.job.notes.push_back(note);
+    }
   }
-  SONDE_RETURN_IF_ERROR(Commit(profile));
+  SONDE_RETURN_IF_ERROR(Commit(part, profile));
   SONDE_RETURN_IF_ERROR(Verify());
   live_.reset();
   return PutAway();

@@ -4,8 +4,10 @@
 // blocks; write description, profile and indexes with the last batch and sync; read everything back
 // and compare; only then delete the live directory, renaming it first. Done again it does the same.
 //
-// A step may have several live directories: its head's and those of acting heads. Their blocks are
-// merged. What cannot be read is named in the notes, and its directory is kept as NAME.corrupt.
+// A step may have several live directories: its head's and those of acting heads (parts.h). Each
+// part's own record stays in db, and the profile is made anew from all of them whenever one comes,
+// so that the order does not matter. What cannot be read is named in the notes, and its directory
+// is kept as NAME.corrupt.
 //
 // Thread safety: none; the caller holds the archive's lock.
 #pragma once

@@ -106,6 +106,12 @@ std::string Profile(std::string_view profile) { return Of('p', profile); }
 std::string Moments(std::string_view profile) { return Of('m', profile); }
 std::string Finished(std::string_view profile) { return Of('z', profile); }
 
+std::string Writer(std::string_view profile) { return Of('w', profile); }
+std::string Parts(std::string_view profile) { return Of('q', profile); }
+std::string Part(std::string_view profile, std::string_view id) {
+  return Parts(profile).append(id);
+}
+
 std::string Schema(uint64_t id) {
   std::string key(1, kSchemaKind);
   Append(key, id);

@@ -31,6 +31,10 @@ std::string Description(std::string_view profile);
 std::string Profile(std::string_view profile);
 std::string Moments(std::string_view profile);
 std::string Finished(std::string_view profile);
+// In live/: who writes it, a PartId. In db/: what each part says, its id after the prefix.
+std::string Writer(std::string_view profile);
+std::string Parts(std::string_view profile);
+std::string Part(std::string_view profile, std::string_view id);
 std::string Schema(uint64_t id);
 inline constexpr char kSchemaKind = 's';
 std::optional<uint64_t> ParseSchema(std::string_view key);

@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "profiles/archive.h"
@@ -17,6 +19,7 @@
 #include "profiles/json_writer.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
+#include "profiles/parts.h"
 
 namespace sonde {
 namespace {
@@ -36,12 +39,15 @@ struct LiveArchive::Rep {
   QuietOpenEnv env;
   std::unique_ptr<leveldb::DB> db;  // nullptr after a failure or Finish
   std::set<uint64_t> schemas;       // stored ones
+  std::map<std::pair<uint32_t, std::string>, uint64_t> sequences;  // of a node's group, the highest
   uint64_t stored_bytes = 0;
   bool finished = false;
 
   Status MakeDirectory(const ArchivePaths& archive, const JobDescription& job);
   Status OpenDb();
   Status Write(leveldb::WriteBatch& batch);
+  Status DeleteBlocks(const BlockKey& last, uint64_t first, leveldb::WriteBatch& batch,
+                      uint64_t& bytes);
   Status Put(const std::string& at, std::string_view value);
 };
 
@@ -95,6 +101,27 @@ Status LiveArchive::Rep::Write(leveldb::WriteBatch& batch) {
   return FromLevelDb(status, "write to " + paths.blocks());
 }
 
+// What there is of the blocks from `first` to `last`. Most blocks are new and alone: then nothing
+// is read.
+Status LiveArchive::Rep::DeleteBlocks(const BlockKey& last, uint64_t first,
+                                      leveldb::WriteBatch& batch, uint64_t& bytes) {
+  bytes = 0;
+  uint64_t& newest = sequences[{last.node, last.group}];
+  const bool is_new = first > newest;
+  newest = std::max(newest, last.sequence);
+  if (is_new) return {};
+  if (!db) SONDE_RETURN_IF_ERROR(OpenDb());
+  BlockKey at = last;
+  at.sequence = first;
+  const std::string end = keys::Block(key, last);
+  const std::unique_ptr<leveldb::Iterator> it(db->NewIterator(leveldb::ReadOptions()));
+  for (it->Seek(keys::Block(key, at)); it->Valid() && it->key().compare(end) <= 0; it->Next()) {
+    bytes += it->value().size();
+    batch.Delete(it->key());
+  }
+  return FromLevelDb(it->status(), "read " + paths.blocks());
+}
+
 Status LiveArchive::Rep::Put(const std::string& at, std::string_view value) {
   leveldb::WriteBatch batch;
   batch.Put(at, {value.data(), value.size()});
@@ -106,6 +133,16 @@ LiveArchive::~LiveArchive() = default;
 
 Result<std::unique_ptr<LiveArchive>> LiveArchive::Create(const std::string& archive,
                                                          const JobDescription& job) {
+  return Open(archive, job, false);
+}
+
+Result<std::unique_ptr<LiveArchive>> LiveArchive::Continue(const std::string& archive,
+                                                           const JobDescription& job) {
+  return Open(archive, job, true);
+}
+
+Result<std::unique_ptr<LiveArchive>> LiveArchive::Open(const std::string& archive,
+                                                       const JobDescription& job, bool acting) {
   const ArchivePaths paths(archive);
   std::unique_ptr<LiveArchive> live(new LiveArchive);
   Rep& rep = *live->rep_;
@@ -123,6 +160,7 @@ Result<std::unique_ptr<LiveArchive>> LiveArchive::Create(const std::string& arch
     batch.Put(leveldb::Slice(keys::kFormatKey.data(), keys::kFormatKey.size()),
               leveldb::Slice(keys::kFormat.data(), keys::kFormat.size()));
     batch.Put(keys::Description(rep.key), DescriptionToJson(job));
+    batch.Put(keys::Writer(rep.key), PartId::Make(acting).text);
     status = rep.Write(batch);
   }
   if (status.ok()) return live;
@@ -143,21 +181,32 @@ Status LiveArchive::PutDescription(const JobDescription& job) {
 }
 
 Status LiveArchive::PutBlock(const BlockKey& key, const Schema& schema, std::string_view block) {
+  uint64_t replaced = 0;
+  return ReplaceBlocks(key, key.sequence, schema.id(), &schema, block, replaced);
+}
+
+Status LiveArchive::ReplaceBlocks(const BlockKey& key, uint64_t first, uint64_t schema_id,
+                                  const Schema* schema, std::string_view block,
+                                  uint64_t& replaced) {
   if (key.group.size() > kMaxGroup || key.group.find('\0') != std::string::npos) {
     return {Code::kInvalid,
             "archive a block: group '" + key.group.substr(0, kMaxGroup) + "' is no short name"};
   }
   leveldb::WriteBatch batch;
   uint64_t bytes = block.size();
-  const bool new_schema = !rep_->schemas.contains(schema.id());
-  if (new_schema) {
-    batch.Put(keys::Schema(schema.id()), schema.encoded());
-    bytes += schema.encoded().size();
+  const bool new_schema = !rep_->schemas.contains(schema_id);
+  if (new_schema && schema == nullptr) {
+    return {Code::kNotFound, "archive a block: its schema is not stored"};
   }
+  if (new_schema) {
+    batch.Put(keys::Schema(schema_id), schema->encoded());
+    bytes += schema->encoded().size();
+  }
+  SONDE_RETURN_IF_ERROR(rep_->DeleteBlocks(key, first, batch, replaced));
   batch.Put(keys::Block(rep_->key, key), {block.data(), block.size()});
   SONDE_RETURN_IF_ERROR(rep_->Write(batch));
-  if (new_schema) rep_->schemas.insert(schema.id());
-  rep_->stored_bytes += bytes;
+  if (new_schema) rep_->schemas.insert(schema_id);
+  rep_->stored_bytes += bytes - std::min(bytes, replaced);
   return {};
 }
 

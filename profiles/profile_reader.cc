@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "profiles/footprint.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
+#include "series/thin.h"
 
 namespace sonde {
 namespace {
@@ -48,14 +50,11 @@ class SeriesCollector {
     }
     return it->second;
   }
-  void Add(size_t index, const Block& block, size_t column, Nanos start, Nanos end) {
-    const auto values = block.Column(column);
-    std::vector<Point>& points = data_[index].points;
-    for (size_t row = 0; row < block.times.size(); ++row) {
-      const Nanos time = block.times[row];
-      if (time >= start && time <= end && !std::isnan(values[row])) {
-        points.push_back({time, values[row]});
-      }
+  void Add(size_t index, const Block& block, size_t column, size_t row, Nanos start, Nanos end) {
+    const Nanos time = block.times[row];
+    const double value = block.Column(column)[row];
+    if (time >= start && time <= end && !std::isnan(value)) {
+      data_[index].points.push_back({time, value});
     }
   }
   // Points in time order, each time once: parts of two writers may overlap.
@@ -88,6 +87,32 @@ Series Shown(const Series& series, uint32_t node, const JobDescription& job) {
   return shown;
 }
 
+// Where the columns of a schema go. An extreme of a thinned gauge goes, if it is the one asked for,
+// to where the mean would have gone.
+std::vector<size_t> TargetsOf(const Schema& schema, uint32_t node, const JobDescription& job,
+                              Archive::Thinned thinned, SeriesCollector& collector) {
+  std::vector<size_t> targets;
+  const std::string_view which = thinned == Archive::Thinned::kMin   ? "min"
+                                 : thinned == Archive::Thinned::kMax ? "max"
+                                                                     : "";
+  for (const Series& series : schema.series()) {
+    const std::string* extreme = series.tags.Find(kThinnedTag);
+    if (node == kReducedNode || extreme == nullptr) {
+      targets.push_back(collector.Find(Shown(series, node, job)));
+      continue;
+    }
+    size_t target = SeriesCollector::kUnwanted;
+    if (*extreme == which) {
+      Series mean = series;
+      mean.tags.Erase(kThinnedTag);
+      target = collector.Find(Shown(mean, node, job));
+      std::replace(targets.begin(), targets.end(), target, SeriesCollector::kUnwanted);
+    }
+    targets.push_back(target);
+  }
+  return targets;
+}
+
 // The series whose reduction a schema holds; empty if the schema is none of ReducedSchema.
 std::vector<Series> BaseSeries(const Schema& schema) {
   std::vector<Series> base;
@@ -108,28 +133,30 @@ class Assembly {
  public:
   explicit Assembly(const JobDescription& job) : job_(job) {}
 
-  void Add(const BlockKey& key, const Schema& schema, const Block& block) {
-    const std::vector<Series> base = BaseSeries(schema);
-    if (base.empty()) return;
-    FootprintBuilder& builder = groups_.try_emplace(key.group, job_.start).first->second;
-    builder.SetSeries(base);
-    std::vector<Reduced> row(base.size());
-    double columns[kStatColumns];
-    for (size_t r = 0; r < block.times.size(); ++r) {
-      double nodes = 0;
-      for (size_t i = 0; i < base.size(); ++i) {
-        for (size_t k = 0; k < kStatColumns; ++k)
-          columns[k] = block.Column(i * kStatColumns + k)[r];
-        row[i] = FromColumns(columns);
-        nodes = std::max(nodes, row[i].count);
-      }
-      builder.AddRow(block.times[r], row);
-      // The group "os" has one value per node; others may have one per task, but there are no more
-      // nodes than the step has.
-      nodes = std::min(nodes, static_cast<double>(job_.expected_nodes));
-      double& seen = (key.group == "os" ? nodes_at_ : others_at_)[block.times[r]];
-      seen = std::max(seen, nodes);
+  void AddRow(const BlockKey& key, const Schema::Ptr& schema, const Block& block, size_t r) {
+    if (schema != schema_) {
+      schema_ = schema;
+      base_ = BaseSeries(*schema);
+      builder_ = &groups_.try_emplace(key.group, job_.start).first->second;
+      if (!base_.empty()) builder_->SetSeries(base_);
+      row_.resize(base_.size());
     }
+    if (base_.empty()) return;
+    double columns[kStatColumns];
+    double nodes = 0;
+    for (size_t i = 0; i < base_.size(); ++i) {
+      for (size_t k = 0; k < kStatColumns; ++k) {
+        columns[k] = block.Column(i * kStatColumns + k)[r];
+      }
+      row_[i] = FromColumns(columns);
+      nodes = std::max(nodes, row_[i].count);
+    }
+    builder_->AddRow(block.times[r], row_);
+    // The group "os" has one value per node; others may have one per task, but there are no more
+    // nodes than the step has.
+    nodes = std::min(nodes, static_cast<double>(job_.expected_nodes));
+    double& seen = (key.group == "os" ? nodes_at_ : others_at_)[block.times[r]];
+    seen = std::max(seen, nodes);
   }
   std::vector<FootprintEntry> Footprint() const {
     std::vector<FootprintEntry> all;
@@ -149,6 +176,10 @@ class Assembly {
   std::map<std::string, FootprintBuilder> groups_;
   std::map<Nanos, double> nodes_at_;
   std::map<Nanos, double> others_at_;
+  Schema::Ptr schema_;  // of the row before
+  std::vector<Series> base_;
+  FootprintBuilder* builder_ = nullptr;
+  std::vector<Reduced> row_;
 };
 
 }  // namespace
@@ -172,6 +203,10 @@ Result<StepMoments> ProfileReader::StoredMoments() const {
   return MomentsFromJson(*json);
 }
 
+Result<std::string> ProfileReader::Writer() const {
+  return Get(db_, keys::Writer(key_), "read the writer of " + key_);
+}
+
 bool ProfileReader::finished() const { return Get(db_, keys::Finished(key_), "").ok(); }
 
 Result<Profile> ProfileReader::Load() const {
@@ -187,14 +222,16 @@ Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out)
   profile.job = job;
   Assembly assembly(job);
   ReadTally tally;
-  const Status status = ForEach(std::nullopt, tally, [&](const Stored& stored) {
+  Status status = ForEach(std::nullopt, tally, [&](const Stored& stored) {
     tally.last = std::max(tally.last, stored.info.last);
-    if (stored.key.node != kReducedNode) return;
-    const auto block = DecodeBlock(stored.bytes);
-    if (block.ok() && block->columns() == stored.schema->size()) {
-      assembly.Add(stored.key, *stored.schema, *block);
-    }
   });
+  ReadTally rows;
+  if (status.ok()) {
+    status = ForEachReducedRow(0, std::numeric_limits<Nanos>::max(), rows,
+                               [&](const Stored& stored, const Block& block, size_t row) {
+                                 assembly.AddRow(stored.key, stored.schema, block, row);
+                               });
+  }
   if (!status.ok() && tally.first_error.empty()) tally.first_error = status.message();
   auto moments = StoredMoments();
   if (moments.ok()) {
@@ -203,6 +240,7 @@ Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out)
     tally.first_error = moments.status().message();
   }
   profile.footprint = assembly.Footprint();
+  tally.node_ticks = assembly.NodeTicks();
   profile.cost.cpu_seconds = std::nan("");
   profile.cost.peak_node_memory = std::nan("");
   profile.cost.bytes_sent = std::nan("");
@@ -210,7 +248,7 @@ Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out)
   if (job.end == 0 && tally.last > job.start) {
     const auto ticks = static_cast<uint64_t>(tally.last / job.period - job.start / job.period);
     Coverage& coverage = profile.job.coverage;
-    coverage.got = assembly.NodeTicks();
+    coverage.got = tally.node_ticks;
     coverage.expected = std::max<uint64_t>(coverage.got, ticks * job.expected_nodes);
   }
   if (tally_out != nullptr) *tally_out = tally;
@@ -257,33 +295,123 @@ Status ProfileReader::ForEach(std::optional<Archive::Scope> scope, ReadTally& ta
   return FromLevelDb(it->status(), "read the blocks of " + key_);
 }
 
+namespace {
+
+// A reduced block among others: where it is, and how long.
+struct ReducedBlock {
+  BlockKey key;
+  BlockInfo info;
+  Schema::Ptr schema;
+  std::string at;  // its key in the database
+};
+
+// The nodes that a reduced row is of.
+double NodesOf(const Block& block, size_t row) {
+  double nodes = 0;
+  for (size_t c = 0; c < block.columns(); c += kStatColumns) {
+    nodes = std::fmax(nodes, block.Column(c)[row]);
+  }
+  return nodes;
+}
+
+// Group by group, in the order of time.
+bool Earlier(const ReducedBlock& a, const ReducedBlock& b) {
+  return std::tie(a.key.group, a.info.first, a.key) < std::tie(b.key.group, b.info.first, b.key);
+}
+
+}  // namespace
+
+Status ProfileReader::ForEachReducedRow(Nanos start, Nanos end_time, ReadTally& tally,
+                                        const OnRow& f) const {
+  std::vector<ReducedBlock> blocks;
+  SONDE_RETURN_IF_ERROR(ForEach(Archive::Scope::kReduced, tally, [&](const Stored& stored) {
+    if (stored.info.last < start || stored.info.first > end_time) return;
+    blocks.push_back({stored.key, stored.info, stored.schema, keys::Block(key_, stored.key)});
+  }));
+  std::stable_sort(blocks.begin(), blocks.end(), Earlier);
+  struct Row {
+    Nanos time;
+    double nodes;
+    size_t block;
+    size_t row;
+  };
+  for (size_t begin = 0, end = 0; begin < blocks.size(); begin = end) {
+    // Those that overlap, which are read together; of one writer each is alone.
+    Nanos last = blocks[begin].info.last;
+    for (end = begin + 1; end < blocks.size() && blocks[end].key.group == blocks[begin].key.group &&
+                          blocks[end].info.first <= last;
+         ++end) {
+      last = std::max(last, blocks[end].info.last);
+    }
+    std::vector<std::string> bytes;
+    std::vector<Block> decoded;
+    std::vector<Row> rows;
+    for (size_t b = begin; b < end; ++b) {
+      auto read = Get(db_, blocks[b].at, "read a block");
+      if (!read.ok()) return read.status();
+      auto block = DecodeBlock(*read);
+      const bool good = block.ok() && block->columns() == blocks[b].schema->size();
+      decoded.push_back(good ? *std::move(block) : Block());
+      bytes.push_back(*std::move(read));
+      for (size_t r = 0; r < decoded.back().times.size(); ++r) {
+        const double nodes = end - begin == 1 ? 0 : NodesOf(decoded.back(), r);
+        rows.push_back({decoded.back().times[r], nodes, b - begin, r});
+      }
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+      return a.time != b.time ? a.time < b.time : a.nodes > b.nodes;
+    });
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (end - begin > 1 && i > 0 && rows[i].time == rows[i - 1].time) continue;
+      const ReducedBlock& block = blocks[begin + rows[i].block];
+      f({block.key, block.info, block.schema, bytes[rows[i].block]}, decoded[rows[i].block],
+        rows[i].row);
+    }
+  }
+  return {};
+}
+
 Result<std::vector<SeriesData>> ProfileReader::Read(
-    Archive::Scope scope, const std::function<bool(const Series&)>& wanted, Nanos start,
-    Nanos end) const {
+    Archive::Scope scope, const std::function<bool(const Series&)>& wanted, Nanos start, Nanos end,
+    Archive::Thinned thinned) const {
   const auto job = Description();
   if (!job.ok()) return job.status();
   SeriesCollector collector(wanted);
-  // Which column of a schema goes to which series: the same for all blocks of a node.
-  std::map<std::pair<uint32_t, uint64_t>, std::vector<size_t>> targets;
-  ReadTally tally;
-  const Status status = ForEach(scope, tally, [&](const Stored& stored) {
-    if (stored.info.last < start || stored.info.first > end) return;
+  // Which columns of a schema are wanted and where they go: the same for all blocks of a node.
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<std::pair<size_t, size_t>>> targets;
+  const auto targets_of = [&](const Stored& stored) {
     const auto [it, is_new] = targets.try_emplace({stored.key.node, stored.info.schema_id});
-    std::vector<size_t>& target = it->second;
-    if (is_new) {
-      for (const Series& series : stored.schema->series()) {
-        target.push_back(collector.Find(Shown(series, stored.key.node, *job)));
+    if (!is_new) return &it->second;
+    size_t column = 0;
+    for (const size_t target :
+         TargetsOf(*stored.schema, stored.key.node, *job, thinned, collector)) {
+      if (target != SeriesCollector::kUnwanted) it->second.emplace_back(column, target);
+      ++column;
+    }
+    return &it->second;
+  };
+  ReadTally tally;
+  if (scope == Archive::Scope::kReduced) {
+    SONDE_RETURN_IF_ERROR(ForEachReducedRow(
+        start, end, tally, [&](const Stored& stored, const Block& block, size_t row) {
+          for (const auto [column, target] : *targets_of(stored)) {
+            collector.Add(target, block, column, row, start, end);
+          }
+        }));
+    return collector.Take();
+  }
+  SONDE_RETURN_IF_ERROR(ForEach(scope, tally, [&](const Stored& stored) {
+    if (stored.info.last < start || stored.info.first > end) return;
+    const auto& wanted_columns = *targets_of(stored);
+    if (wanted_columns.empty()) return;
+    const auto block = DecodeBlock(stored.bytes);
+    if (!block.ok() || block->columns() != stored.schema->size()) return;
+    for (const auto [column, target] : wanted_columns) {
+      for (size_t row = 0; row < block->times.size(); ++row) {
+        collector.Add(target, *block, column, row, start, end);
       }
     }
-    const auto wanted_column = [](size_t t) { return t != SeriesCollector::kUnwanted; };
-    if (std::none_of(target.begin(), target.end(), wanted_column)) return;
-    const auto block = DecodeBlock(stored.bytes);
-    if (!block.ok() || block->columns() != target.size()) return;
-    for (size_t i = 0; i < target.size(); ++i) {
-      if (wanted_column(target[i])) collector.Add(target[i], *block, i, start, end);
-    }
-  });
-  if (!status.ok()) return status;
+  }));
   return collector.Take();
 }
 
@@ -297,6 +425,7 @@ Result<std::vector<Series>> ProfileReader::AllSeries(Archive::Scope scope) const
   SONDE_RETURN_IF_ERROR(ForEach(scope, tally, [&](const Stored& stored) {
     if (!seen.try_emplace({stored.key.node, stored.info.schema_id}).second) return;
     for (const Series& series : stored.schema->series()) {
+      if (stored.key.node != kReducedNode && IsExtreme(series)) continue;
       collector.Find(Shown(series, stored.key.node, *job));
     }
   }));

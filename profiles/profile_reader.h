@@ -26,7 +26,8 @@ struct ReadTally {
   uint64_t bytes = 0;
   uint64_t unreadable = 0;  // blocks that fail their checks or whose schema is missing
   std::string first_error;
-  Nanos last = 0;  // time of the last row
+  Nanos last = 0;           // time of the last row
+  uint64_t node_ticks = 0;  // nodes in the reduced rows, added up
 };
 
 class ProfileReader {
@@ -40,6 +41,8 @@ class ProfileReader {
   // What was told so far, of a step without a stored profile; empty if there is none.
   Result<StepMoments> StoredMoments() const;
   bool finished() const;
+  // Who wrote it, of a live directory.
+  Result<std::string> Writer() const;
   // The stored profile or, if there is none, what the blocks tell.
   Result<Profile> Load() const;
   // The profile made from the blocks, for a step whose end is not known: footprint and coverage
@@ -49,7 +52,8 @@ class ProfileReader {
 
   Result<std::vector<SeriesData>> Read(Archive::Scope scope,
                                        const std::function<bool(const Series&)>& wanted,
-                                       Nanos start, Nanos end) const;
+                                       Nanos start, Nanos end,
+                                       Archive::Thinned thinned = Archive::Thinned::kMean) const;
   Result<std::vector<Series>> AllSeries(Archive::Scope scope) const;
 
  private:
@@ -59,6 +63,11 @@ class ProfileReader {
     Schema::Ptr schema;
     std::string_view bytes;  // until the next block
   };
+  // Calls `f` for every reduced row of the blocks that reach into the time, in its order, each tick
+  // of a group once: where parts of two writers overlap, that of more nodes. `row` is an index into
+  // `block`.
+  using OnRow = std::function<void(const Stored& stored, const Block& block, size_t row)>;
+  Status ForEachReducedRow(Nanos start, Nanos end, ReadTally& tally, const OnRow& f) const;
   // Calls `f` for every good block in the order of keys, those of one scope or all.
   Status ForEach(std::optional<Archive::Scope> scope, ReadTally& tally,
                  const std::function<void(const Stored&)>& f) const;

@@ -150,7 +150,7 @@ std::string OwnerName(const Owner& owner, const JobDescription& job) {
 Result<std::vector<NodeRow>> ReadNodeRows(const Archive& archive, const std::string& key,
                                           const JobDescription& job) {
   const auto data = archive.Read(key, Archive::Scope::kNodes, WantedForRows, 0,
-                                 std::numeric_limits<Nanos>::max());
+                                 std::numeric_limits<Nanos>::max(), Archive::Thinned::kMax);
   if (!data.ok()) return data.status();
   std::vector<NodeRow> rows;
   std::map<std::string, size_t> index;

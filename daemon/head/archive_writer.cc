@@ -1,5 +1,7 @@
 #include "daemon/head/archive_writer.h"
 
+#include <algorithm>
+
 #include "core/log.h"
 
 namespace sonde::head {
@@ -82,11 +84,11 @@ void ArchiveWriter::PutEndpoint(std::string host, uint16_t port, std::string tok
   });
 }
 
-Status ArchiveWriter::Reserve(size_t size) {
+Status ArchiveWriter::Reserve(size_t size, uint64_t limit) {
   const std::lock_guard lock(mutex_);
   if (!failure_.ok()) return failure_;
   if (waiting_bytes_ + size > kMaxWaiting) return {Code::kLimit, "the disk is too slow"};
-  if (stored_bytes_ + size > limit_) return {Code::kLimit, "the profile's size limit is reached"};
+  if (stored_bytes_ + size > limit) return {Code::kLimit, "the profile's size limit is reached"};
   waiting_bytes_ += size;
   stored_bytes_ += size;
   return {};
@@ -95,7 +97,7 @@ Status ArchiveWriter::Reserve(size_t size) {
 void ArchiveWriter::PutBlock(BlockKey key, Schema::Ptr schema,
                              std::shared_ptr<const std::string> block, Stored stored) {
   const size_t size = block->size();
-  if (const Status refused = Reserve(size); !refused.ok()) return stored(refused);
+  if (const Status refused = Reserve(size, limit_); !refused.ok()) return stored(refused);
   Enqueue([this, key = std::move(key), schema = std::move(schema), block = std::move(block),
            stored = std::move(stored), size] {
     Status status = failure();
@@ -109,6 +111,28 @@ void ArchiveWriter::PutBlock(BlockKey key, Schema::Ptr schema,
     }
     loop_.Post([stored, status] { stored(status); });
   });
+}
+
+Status ArchiveWriter::PutNodeBlock(NodeBlock block, Stored stored) {
+  const size_t size =
+      block.bytes->size() + (block.schema == nullptr ? 0 : block.schema->encoded().size());
+  SONDE_RETURN_IF_ERROR(Reserve(size, block.limit));
+  Enqueue([this, block = std::move(block), stored = std::move(stored), size] {
+    Status status = failure();
+    uint64_t replaced = 0;
+    if (live_ != nullptr && status.ok()) {
+      status = live_->ReplaceBlocks(block.key, block.first, block.schema_id, block.schema.get(),
+                                    *block.bytes, replaced);
+      if (status.code() != Code::kNotFound) Keep(status);
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_bytes_ -= size;
+      stored_bytes_ -= std::min(stored_bytes_, status.ok() ? replaced : size);
+    }
+    loop_.Post([stored, status] { stored(status); });
+  });
+  return {};
 }
 
 void ArchiveWriter::Finish(const Profile& profile, Stored done) {

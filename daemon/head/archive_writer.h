@@ -25,7 +25,7 @@ namespace sonde::head {
 class ArchiveWriter {
  public:
   // Blocks that wait for the disk: beyond this they are refused (their nodes keep them).
-  static constexpr size_t kMaxWaiting = 64u << 20;
+  static constexpr size_t kMaxWaiting = 32u << 20;
 
   ArchiveWriter(Loop& loop, std::string archive, uint64_t limit);
   // Finishes what was ordered.
@@ -40,6 +40,18 @@ class ArchiveWriter {
   using Stored = std::function<void(const Status& status)>;
   void PutBlock(BlockKey key, Schema::Ptr schema, std::shared_ptr<const std::string> block,
                 Stored stored);
+  // A block of a node, which replaces those of its group from `first` on. `schema`: nullptr if the
+  // archive was given it before; `stored` hears kNotFound if it has not got it. An error at once:
+  // refused, `stored` is not called.
+  struct NodeBlock {
+    BlockKey key;
+    uint64_t first = 0;
+    uint64_t schema_id = 0;
+    Schema::Ptr schema;
+    std::shared_ptr<const std::string> bytes;
+    uint64_t limit = 0;  // of all blocks that were accepted
+  };
+  Status PutNodeBlock(NodeBlock block, Stored stored);
   // Writes the profile and seals it. `done` hears whether it is safe.
   void Finish(const Profile& profile, Stored done);
   // Moves the sealed profile to where finished ones are kept.
@@ -54,7 +66,7 @@ class ArchiveWriter {
   using Order = std::function<void()>;
   void Enqueue(Order order);
   void Work();
-  Status Reserve(size_t size);
+  Status Reserve(size_t size, uint64_t limit);
   void Keep(const Status& status);
 
   Loop& loop_;

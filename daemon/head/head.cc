@@ -79,9 +79,14 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       expected_nodes_(launch.job.expected_nodes),
       coverage_(record_.Description().start, launch.job.period),
       queries_(loop),
+      intake_(config.profile_limit,
+              [this](const tree::BlockAck& ack) { children_.SendBlockAck(ack); }),
       merger_(kRemember, [this](const tree::TickMerger::Row& row, bool late) { OnRow(row, late); }),
       children_(merger_, queries_, HandOver(launch.job.period),
-                {.block = [this](tree::BlockMessage block) { OnBlock(std::move(block)); },
+                {.block =
+                     [this](tree::BlockMessage block) {
+                       intake_.Take(std::move(block), nodes_.size(), *archive_);
+                     },
                  .moments = [this](const collect::Moments& moments) { OnMoments(moments); },
                  .ended = [this](const auto& info, const auto& schema, auto values,
                                  auto source) { OnEnded(info, schema, values, source); },
@@ -108,9 +113,10 @@ Status Head::Start(UniqueFd listen) {
   record_.OnSeal([this](const SealedBlock& block) { StoreReduced(block); });
   source_ = std::make_shared<LiveSource>(
       record_,
-      [this](std::string spec, std::function<void(tree::ReplyMessage)> reply) {
-        loop_.Post(
-            [this, spec = std::move(spec), reply = std::move(reply)] { AskNodes(spec, reply); });
+      [this](QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
+        loop_.Post([this, spec = std::move(spec), grid = std::move(grid), done = std::move(done)] {
+          AskNodes(spec, grid, done);
+        });
       },
       [this](bool paused) { loop_.Post([this, paused] { PauseCounters(paused); }); },
       [this](std::vector<uint32_t> nodes, std::string url) {
@@ -172,6 +178,7 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   control->SetMaxMessage(tree::kMaxMessage);
   children_.Add(*control, index);
   Send(*control, Type::kWelcome, Encode(tree::Welcome{index, config_.fanout}));
+  Send(*control, Type::kBudget, Encode(intake_.Budget(expected_nodes_)));
   if (counters_paused_) Send(*control, Type::kCounters, "\1");
   nodes_.emplace_back().control = std::move(control);
   ScheduleExpiry();  // even the first tick does not wait for ever
@@ -183,7 +190,10 @@ void Head::CountExpected(const tree::Registration& who) {
   components_[who.job] = std::max(components_[who.job], who.nodes);
   uint32_t sum = 0;
   for (const auto& [job, nodes] : components_) sum += nodes;
-  expected_nodes_ = std::max(expected_nodes_, sum);
+  if (sum > expected_nodes_) {
+    expected_nodes_ = sum;
+    SendBudgets();
+  }
   record_.Update([&](JobDescription& j) { j.expected_nodes = expected_nodes_; });
   std::string too_few = TooFewDescriptors(expected_nodes_, config_.fanout, DescriptorLimit());
   if (!too_few.empty() && !std::exchange(told_descriptors_, true)) AddNote(std::move(too_few));
@@ -449,25 +459,11 @@ void Head::ScheduleExpiry() {
   });
 }
 
-void Head::OnBlock(tree::BlockMessage block) {
-  Result<Schema::Ptr> schema = block_schemas_.Decode(block.schema);
-  const Result<BlockInfo> info = ReadBlockInfo(block.bytes);
-  if (!schema.ok() || !info.ok() || block.node >= nodes_.size()) {
-    log::Warning("a block of node {} is malformed and was dropped", block.node);
-    return;
+void Head::SendBudgets() {
+  const std::string budget = Encode(intake_.Budget(expected_nodes_));
+  for (const NodeState& node : nodes_) {
+    if (node.control != nullptr) Send(*node.control, Type::kBudget, budget);
   }
-  BlockKey key{block.node, block.group, block.sequence};
-  const tree::BlockAck ack{block.node, block.group, block.sequence};
-  archive_->PutBlock(
-      std::move(key), *std::move(schema),
-      std::make_shared<const std::string>(std::move(block.bytes)),
-      [this, ack](const Status& status) {
-        if (status.ok()) return children_.SendBlockAck(ack);
-        if (block_refused_.ok()) {
-          block_refused_ = status;
-          AddNote(fmt::format("per-node series are incomplete: {}", status.message()));
-        }
-      });
 }
 
 void Head::StoreReduced(const SealedBlock& block) {
@@ -508,10 +504,10 @@ void Head::JoinExporter(const std::vector<uint32_t>& nodes, const std::string& u
   }
 }
 
-void Head::AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> reply) {
+void Head::AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
   constexpr Nanos kPatience = 2 * kSecond;
-  queries_.Ask({next_query_++, std::move(spec)}, children_.Active(), "", kPatience,
-               std::move(reply));
+  queries_.Ask({next_query_++, std::move(spec), std::move(grid), kPatience}, children_.Active(), {},
+               std::move(done));
 }
 
 // --- The end ---
@@ -551,6 +547,7 @@ void Head::Seal() {
     j.state = byes_ == 0 ? EndState::kLost : StateOf(ends_, kills);
   });
   NoteMissing();
+  for (std::string& note : intake_.Notes(record_.Description().nodes)) AddNote(std::move(note));
   if (nodes_.size() < expected_nodes_) {
     AddNote(fmt::format("{} of {} nodes never reported: is Sonde installed there?",
                         expected_nodes_ - nodes_.size(), expected_nodes_));

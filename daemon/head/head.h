@@ -20,6 +20,7 @@
 
 #include "core/config.h"
 #include "daemon/head/archive_writer.h"
+#include "daemon/head/block_intake.h"
 #include "daemon/head/coverage_count.h"
 #include "daemon/head/live_source.h"
 #include "daemon/head/questions.h"
@@ -109,12 +110,12 @@ class Head {
   Nanos MergeWindow() const;
   void ScheduleExpiry();
   void UpdateCoverage();
-  void OnBlock(tree::BlockMessage block);
+  void SendBudgets();
   void StoreReduced(const SealedBlock& block);
 
   // HTTP.
   void Serve();
-  void AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> reply);
+  void AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done);
   void PauseCounters(bool paused);
   void JoinExporter(const std::vector<uint32_t>& nodes, const std::string& url);
 
@@ -139,6 +140,7 @@ class Head {
   std::set<std::pair<std::string, uint32_t>> registered_;  // component and its node
   std::unordered_map<std::string, uint32_t> components_;   // job id -> nodes of that component
   tree::QueryFanout queries_;
+  BlockIntake intake_;
   tree::TickMerger merger_;
   tree::EndedNodes ended_;
   tree::TickMerger::Row whole_;  // a row and what has ended
@@ -147,11 +149,10 @@ class Head {
   uint32_t byes_ = 0;
   size_t gone_nodes_ = 0;         // these, and the lost
   uint64_t refused_samples_ = 0;  // that came too late, or with others' that were there
-  uint64_t next_query_ = 1;
+  // Nodes answer a number once, and another head of this step may have asked before.
+  uint64_t next_query_ = static_cast<uint64_t>(Clock::System().Now());
   bool counters_paused_ = false;
   bool told_descriptors_ = false;
-  Status block_refused_;
-  SchemaCache block_schemas_;
 
   std::unique_ptr<tree::Acceptor> acceptor_;
   std::unique_ptr<tree::Listener> listener_;

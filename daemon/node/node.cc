@@ -37,25 +37,30 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
       launch_(launch),
       config_(config),
       done_(std::move(done)),
-      recorder_(SamplerOptions(launch), config.node_memory),
+      recorder_(SamplerOptions(launch), config.node_memory,
+                static_cast<double>(launch.node_id) / std::max(launch.job.expected_nodes, 1u)),
       queries_(loop),
       relay_(loop, queries_, launch.job.period,
-             [this](const tree::BlockMessage& block) { uplink_.PassOn(block); }),
+             [this](tree::BlockMessage block) {
+               blocks_.PassOn(std::move(block));
+               RunBlocks();
+             }),
       children_(relay_.children()),
       uplink_(relay_.uplink()),
       fabric_(loop),
       child_links_(loop, launch_.key, children_, [this] { OnChildrenChanged(); }),
       joiner_(loop, launch_.socket, launch_.job.level,
               [this](std::string note) { Note(std::move(note)); }) {
-  uplink_.SetKeepLimit(config.node_memory);
+  blocks_.SetMemory(config.node_memory);
   recorder_.SetOnSeal([this](std::string_view group, const SealedBlock& block) {
-    uplink_.SendBlock(index_, std::string(group), block);
+    blocks_.Add(std::string(group), block);
+    RunBlocks();
   });
 }
 
 Node::~Node() {
-  for (const Loop::TimerId timer :
-       {tick_timer_, fabric_timer_, finish_timer_, children_timer_, pulse_timer_}) {
+  for (const Loop::TimerId timer : {tick_timer_, fabric_timer_, finish_timer_, children_timer_,
+                                    pulse_timer_, blocks_timer_, blocks_limit_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -117,8 +122,8 @@ collect::DaemonState Node::DescribeDaemon() const {
   state.queued_bytes =
       uplink_.link() == nullptr ? 0 : static_cast<double>(uplink_.link()->queued());
   state.stored_bytes = static_cast<double>(recorder_.sealed_bytes());
-  state.unacknowledged_bytes = static_cast<double>(uplink_.kept_bytes());
-  state.dropped_rows = static_cast<double>(recorder_.dropped_rows());
+  state.unacknowledged_bytes = static_cast<double>(blocks_.kept_bytes());
+  state.dropped_rows = static_cast<double>(recorder_.dropped_rows() + blocks_.dropped_samples());
   return state;
 }
 
@@ -217,6 +222,11 @@ void Node::OnControlMessage(uint8_t type, std::string_view payload) {
       if (r.done() && child < tree::kHeadIndex) children_.Lost(static_cast<uint32_t>(child));
       return;
     }
+    case Type::kBudget: {
+      tree::BlockBudget budget;
+      if (Decode(payload, budget).ok()) blocks_.SetBudget(budget);
+      return;
+    }
     case Type::kByeAck:
       bye_acked_ = true;
       return CheckDelivered();
@@ -236,7 +246,8 @@ void Node::OnWelcome(std::string_view payload) {
   index_ = welcome.index;
   recorder_.SetNode(index_);
   relay_.SetNode(index_);
-  uplink_.Use(control_.get(), false);
+  blocks_.SetNode(index_);
+  UseLink(control_.get(), false);
   PrepareOwn();
   for (std::string& note : std::exchange(notes_, {})) Note(std::move(note));
   if (desk_ != nullptr) desk_->Connected();
@@ -253,7 +264,7 @@ void Node::OnControlClosed(const Status& why) {
   if (desk_ != nullptr) {
     desk_->Disconnected(fmt::format("no connection to the head of the step: {}", why.message()));
   }
-  uplink_.Use(nullptr, false);
+  UseLink(nullptr, false);
   tree::DestroyLater(loop_, std::move(control_));
   End();
 }
@@ -268,6 +279,24 @@ void Node::Note(std::string text) {
 }
 
 // --- The way up ---
+
+void Node::UseLink(tree::Link* link, bool tell_former) {
+  uplink_.Use(link, tell_former);
+  blocks_.Use(link);
+  RunBlocks();
+}
+
+// Sends what blocks may go now, and comes again when there is more to do.
+void Node::RunBlocks() {
+  const Nanos next = blocks_.Run(Clock::System().Monotonic());
+  loop_.Cancel(std::exchange(blocks_timer_, 0));
+  if (next == tree::BlockSender::kNever) return;
+  blocks_timer_ = loop_.At(next, [this] {
+    blocks_timer_ = 0;
+    RunBlocks();
+    CheckDelivered();
+  });
+}
 
 // Whoever is above waits for the ticks of those that have sent a schema, so it goes at once.
 void Node::PrepareOwn() {
@@ -327,11 +356,13 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
       tree::BlockAck ack;
       if (!Decode(payload, ack).ok()) return;
       if (ack.node == index_) {
-        uplink_.OnBlockAck(ack);
+        blocks_.OnAck(ack);
       } else {
+        blocks_.OnChildAck(ack);
         children_.SendBlockAck(ack);
       }
-      return;
+      RunBlocks();
+      return CheckDelivered();
     }
     case Type::kQuery:
       return OnQuery(payload);
@@ -343,18 +374,15 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
 }
 
 void Node::OnQuery(std::string_view payload) {
-  tree::QueryMessage query;
-  if (!Decode(payload, query).ok() || uplink_.link() == nullptr) return;
-  std::string own;
-  if (const Result<QuerySpec> spec = DecodeQuery(query.spec); spec.ok()) {
-    if (const auto answer = recorder_.Answer(*spec, launch_.host); answer.ok()) {
-      EncodeSeriesData(*answer, own);
-    }
+  tree::Question question;
+  if (const Status bad = Decode(payload, question); !bad.ok()) {
+    return log::Warning("question of the parent: {}", bad.message());
   }
-  constexpr Nanos kPatience = kSecond;
-  queries_.Ask(query, children_.Active(), std::move(own), kPatience,
-               [this](const tree::ReplyMessage& reply) {
-                 if (uplink_.link() != nullptr) Send(*uplink_.link(), Type::kReply, Encode(reply));
+  Result<QueryPart> own = recorder_.Answer(question.spec, question.grid, launch_.host);
+  queries_.Ask(std::move(question), children_.Active(), std::move(own),
+               [this](const tree::Gathered& answer) {
+                 if (uplink_.link() == nullptr) return;
+                 Send(*uplink_.link(), Type::kReply, Encode(ToReply(answer)));
                });
 }
 
@@ -410,7 +438,7 @@ void Node::OnParentMessage(uint8_t type, std::string_view payload) {
   Send(*parent_, Type::kProof, *proof);
   parent_proven_ = true;
   if (state_ != State::kRunning) return;
-  uplink_.Use(parent_.get(), true);
+  UseLink(parent_.get(), true);
   log::Info("data goes to {} at {}",
             parent_index_ == tree::kHeadIndex ? "the head" : fmt::format("node {}", parent_index_),
             parent_->peer());
@@ -420,7 +448,7 @@ void Node::OnParentMessage(uint8_t type, std::string_view payload) {
 // it delivers and acknowledges.
 void Node::OnParentLeaves() {
   if (state_ == State::kDelivering || control_ == nullptr) return;
-  uplink_.Use(control_.get(), true);
+  UseLink(control_.get(), true);
   WantParent();
 }
 
@@ -432,7 +460,7 @@ void Node::LeaveParent() {
   sent_before_ += parent_->bytes_sent();
   tree::DestroyLater(loop_, std::move(parent_));
   if (!used) return;
-  uplink_.Use(control_.get(), false);
+  UseLink(control_.get(), false);
   WantParent();
 }
 
@@ -495,6 +523,7 @@ void Node::Finish(bool launcher_gone) {
   loop_.Cancel(fabric_timer_);
   const Nanos now = Clock::System().Now();
   bye_.ended = static_cast<uint64_t>(now);
+  finish_began_ = Clock::System().Monotonic();
   // The last word has everything, but not as a tick of which other nodes have less.
   TakeDueTick(now);
   Sample(now, Extent::kAll);
@@ -516,7 +545,18 @@ void Node::WaitForChildren() {
 void Node::Deliver() {
   if (state_ != State::kWaitingForChildren) return;
   state_ = State::kDelivering;
+  const Nanos now = Clock::System().Monotonic();
+  const Nanos deadline = std::max(finish_began_ + kBlocksLimit, now);
   recorder_.Seal();
+  blocks_.Finish(now, deadline);
+  blocks_limit_timer_ = loop_.At(deadline, [this] { SendLastWord(); });
+  RunBlocks();
+  CheckDelivered();
+}
+
+// The head seals the profile when all have said it: blocks come first.
+void Node::SendLastWord() {
+  if (std::exchange(last_word_, true)) return;
   relay_.SendRest();
   SendBye();
   // Whatever a child sends now would be lost here; when its link closes it turns to the head.
@@ -531,8 +571,9 @@ void Node::SendBye() {
 }
 
 void Node::CheckDelivered() {
-  const bool delivered = bye_acked_ && uplink_.frames_delivered() && uplink_.moments_delivered();
-  if (state_ == State::kDelivering && delivered) End();
+  if (state_ != State::kDelivering) return;
+  if (blocks_.delivered()) SendLastWord();
+  if (bye_acked_ && uplink_.frames_delivered() && uplink_.moments_delivered()) End();
 }
 
 void Node::End() {

@@ -28,6 +28,7 @@
 #include "daemon/node/ask_desk.h"
 #include "daemon/node/joiner.h"
 #include "daemon/node/recorder.h"
+#include "daemon/tree/block_sender.h"
 #include "daemon/tree/child_links.h"
 #include "daemon/tree/handshake.h"
 #include "daemon/tree/lazy_fabric.h"
@@ -42,6 +43,8 @@ class Node {
  public:
   // slurmstepd waits 2 s at most.
   static constexpr Nanos kFinishLimit = 1500 * kMillisecond;
+  // Until then its blocks are in the archive, or thinned so that they are, or given up.
+  static constexpr Nanos kBlocksLimit = 1100 * kMillisecond;
   // How often children are told what has arrived, and after how much silence the parent is gone: it
   // has left out two words then.
   static constexpr Nanos kPulse = kSecond;
@@ -92,6 +95,8 @@ class Node {
   void Note(std::string text);
 
   // The way up.
+  void UseLink(tree::Link* link, bool tell_former);
+  void RunBlocks();
   void OnUplinkMessage(tree::Type type, std::string_view payload);
   void PrepareOwn();
   void SendOwn(Nanos time);
@@ -114,6 +119,7 @@ class Node {
   // The end.
   void WaitForChildren();
   void Deliver();
+  void SendLastWord();
   void OnParentLeaves();
   void SendBye();
   void CheckDelivered();
@@ -136,6 +142,7 @@ class Node {
   tree::Relay relay_;
   tree::Children& children_;
   tree::Uplink& uplink_;
+  tree::BlockSender blocks_;
   uint64_t told_lost_frames_ = 0;
 
   std::unique_ptr<tree::Link> control_;
@@ -161,8 +168,12 @@ class Node {
   Loop::TimerId finish_timer_ = 0;
   Loop::TimerId children_timer_ = 0;
   Loop::TimerId pulse_timer_ = 0;
+  Loop::TimerId blocks_timer_ = 0;
+  Loop::TimerId blocks_limit_timer_ = 0;
 
   tree::Bye bye_;
+  Nanos finish_began_ = 0;  // monotonic
+  bool last_word_ = false;  // the rest of the frames and the goodbye are sent
   bool bye_acked_ = false;
 };
 

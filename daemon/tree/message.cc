@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMaxAddress = 256;
 constexpr size_t kMaxBytes = 8u << 20;
-constexpr size_t kMaxParts = 65536;
+constexpr size_t kMaxFailure = 1024;
 
 // Each message is described once, by a Fields function that a Put or a Get walks over, so that
 // what is written and what is read cannot drift apart.
@@ -22,10 +22,6 @@ struct Put {
   void Number(const double& v) { w.Fixed(v); }
   void Number(const bool& v) { w.Fixed<uint8_t>(v ? 1 : 0); }
   void Text(const std::string& v, size_t) { w.Text(v); }
-  void Texts(const std::vector<std::string>& v) {
-    w.Varint(v.size());
-    for (const std::string& text : v) w.Text(text);
-  }
 };
 
 struct Get {
@@ -44,10 +40,6 @@ struct Get {
   void Number(double& v) { v = r.Fixed<double>(); }
   void Number(bool& v) { v = r.Fixed<uint8_t>() != 0; }
   void Text(std::string& v, size_t limit) { v = r.Text(limit); }
-  void Texts(std::vector<std::string>& v) {
-    v.resize(r.Count(1, kMaxParts));
-    for (std::string& text : v) text = r.Text(kMaxBytes);
-  }
 };
 
 void Fields(auto& io, auto& m, const Hello*) {
@@ -99,22 +91,36 @@ void Fields(auto& io, auto& m, const BlockMessage*) {
   io.Number(m.node);
   io.Text(m.group, 32);
   io.Number(m.sequence);
+  io.Number(m.first);
+  io.Number(m.samples);
+  io.Number(m.reasons);
+  io.Number(m.stored);
   io.Text(m.schema, kMaxBytes);
   io.Text(m.bytes, kMaxBytes);
+}
+void Fields(auto& io, auto& m, const BlockBudget*) {
+  io.Number(m.share);
+  io.Number(m.rate);
+  io.Number(m.end_rate);
 }
 void Fields(auto& io, auto& m, const BlockAck*) {
   io.Number(m.node);
   io.Text(m.group, 32);
   io.Number(m.sequence);
+  io.Number(m.result);
 }
 void Fields(auto& io, auto& m, const QueryMessage*) {
   io.Number(m.id);
-  io.Text(m.spec, 65536);
+  io.Text(m.spec, kMaxQueryBytes);
+  io.Text(m.grid, kMaxQueryBytes);
+  io.Number(m.patience_ms);
 }
 void Fields(auto& io, auto& m, const ReplyMessage*) {
   io.Number(m.id);
   io.Number(m.nodes);
-  io.Texts(m.parts);
+  io.Number(m.code);
+  io.Text(m.failure, kMaxFailure);
+  io.Text(m.part, kMaxBytes);
 }
 
 void Fields(auto& io, auto& m, const AskMessage*) {
@@ -156,6 +162,7 @@ std::string Encode(const ParentAddress& m) { return EncodeAny(m); }
 std::string Encode(const Bye& m) { return EncodeAny(m); }
 std::string Encode(const BlockMessage& m) { return EncodeAny(m); }
 std::string Encode(const BlockAck& m) { return EncodeAny(m); }
+std::string Encode(const BlockBudget& m) { return EncodeAny(m); }
 std::string Encode(const QueryMessage& m) { return EncodeAny(m); }
 std::string Encode(const ReplyMessage& m) { return EncodeAny(m); }
 std::string Encode(const AskMessage& m) { return EncodeAny(m); }
@@ -171,6 +178,7 @@ Status Decode(std::string_view b, ParentAddress& m) { return DecodeAny(b, "paren
 Status Decode(std::string_view b, Bye& m) { return DecodeAny(b, "bye", m); }
 Status Decode(std::string_view b, BlockMessage& m) { return DecodeAny(b, "block", m); }
 Status Decode(std::string_view b, BlockAck& m) { return DecodeAny(b, "block acknowledgement", m); }
+Status Decode(std::string_view b, BlockBudget& m) { return DecodeAny(b, "block budget", m); }
 Status Decode(std::string_view b, QueryMessage& m) { return DecodeAny(b, "query", m); }
 Status Decode(std::string_view b, ReplyMessage& m) { return DecodeAny(b, "reply", m); }
 Status Decode(std::string_view b, AskMessage& m) { return DecodeAny(b, "question", m); }

@@ -42,14 +42,16 @@ enum class Type : uint8_t {
   kSchema = 20,    // a stream of frame.h, and the series of its frames that follow, packed
   kFrame = 21,     // frames, each behind its length
   kAck = 22,       // parent: the head has your frames up to this number; about once a second
-  kBlock = 23,     // a sealed block of one node
-  kBlockAck = 24,  // head: it is in the archive
+  kBlock = 23,     // sealed blocks of one node, as one
+  kBlockAck = 24,  // head: it is in the archive, or why not
   kLeave = 25,     // parent -> child: I go, take your control connection
   kMoments = 26,   // annotations and histograms of a tick: moments_message.h
   kMomentsAck = 27,
   kStreamEnd = 28,  // of this stream comes nothing more
   kRefused = 29,  // parent: the last values in your frame of this number overlap with others' that
                   // came before; they have to come each by itself
+
+  kBudget = 32,  // head -> node: what its blocks may take: of the profile, of time
 
   // Questions to nodes.
   kQuery = 30,
@@ -125,29 +127,52 @@ struct Bye {
   uint64_t ended = 0;  // wall clock, ns: when its tasks were done: it takes no samples after that
 };
 
+// A block in the form it has now. It may stand for several that were sealed one after the other,
+// and replaces those of them that the archive has.
 struct BlockMessage {
   uint32_t node = 0;
   std::string group;
-  uint64_t sequence = 0;
-  std::string schema;  // packed
+  uint64_t sequence = 0;  // of the last of them
+  uint64_t first = 0;     // and of the first
+  uint64_t samples = 0;   // that its rows are made of
+  uint32_t reasons = 0;   // why these are more than the rows: ThinReason
+  uint64_t stored = 0;    // bytes of this node in the archive, once it has this one
+  std::string schema;     // packed; empty: it went over this link before
   std::string bytes;
 };
 
 struct BlockAck {
+  static constexpr uint32_t kStored = 0;
+  static constexpr uint32_t kUnknownSchema = 1;  // send it again, with its schema
+  static constexpr uint32_t kRefused = 2;        // there is no room now
   uint32_t node = 0;
   std::string group;
   uint64_t sequence = 0;
+  uint32_t result = kStored;
 };
 
+// What a node's blocks may take.
+struct BlockBudget {
+  uint64_t share = 48u << 20;     // bytes of the profile
+  uint64_t rate = 1u << 20;       // bytes a second while the step runs
+  uint64_t end_rate = 16u << 20;  // and when it has ended
+};
+
+// A question: series/query_part.h says how it is answered.
 struct QueryMessage {
   uint64_t id = 0;
-  std::string spec;  // encoded QuerySpec
+  std::string spec;          // encoded QuerySpec
+  std::string grid;          // encoded QueryGrid
+  uint32_t patience_ms = 0;  // how long its receiver may wait for its own children
 };
+inline constexpr size_t kMaxQueryBytes = 1u << 20;
 
 struct ReplyMessage {
   uint64_t id = 0;
-  uint32_t nodes = 0;              // that answered
-  std::vector<std::string> parts;  // encoded SeriesData, one per node
+  uint32_t nodes = 0;  // that answered
+  uint32_t code = 0;   // a Code: why there is no answer, or 0
+  std::string failure;
+  std::string part;  // encoded QueryPart of these nodes
 };
 
 // A question of a process of the node, by the node's own number; `kind` is a client::AskKind.
@@ -177,6 +202,7 @@ std::string Encode(const ParentAddress& m);
 std::string Encode(const Bye& m);
 std::string Encode(const BlockMessage& m);
 std::string Encode(const BlockAck& m);
+std::string Encode(const BlockBudget& m);
 std::string Encode(const QueryMessage& m);
 std::string Encode(const ReplyMessage& m);
 std::string Encode(const AskMessage& m);
@@ -192,6 +218,7 @@ Status Decode(std::string_view bytes, ParentAddress& m);
 Status Decode(std::string_view bytes, Bye& m);
 Status Decode(std::string_view bytes, BlockMessage& m);
 Status Decode(std::string_view bytes, BlockAck& m);
+Status Decode(std::string_view bytes, BlockBudget& m);
 Status Decode(std::string_view bytes, QueryMessage& m);
 Status Decode(std::string_view bytes, ReplyMessage& m);
 Status Decode(std::string_view bytes, AskMessage& m);

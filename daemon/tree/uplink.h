@@ -1,9 +1,9 @@
-// A node's way up: frames, moments and blocks over one link at a time.
+// A node's way up: frames and moments over one link at a time. Blocks go by BlockSender.
 //
 // At first that is the control connection to the head; once the fabric is up it is the link to the
 // parent; and the control connection again when that is lost. What the head has not acknowledged is
 // kept and is sent again over a new link: frames, of which a receiver drops those that have come
-// before, moments and blocks.
+// before, and moments.
 //
 // Nothing here waits. While the link does not take more, frames stay where they are kept; of those
 // that become too many every second one is left out, and counted: a slow parent gets less detail.
@@ -12,20 +12,17 @@
 #pragma once
 
 #include <array>
-#include <deque>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "daemon/tree/frame.h"
 #include "daemon/tree/frame_window.h"
 #include "daemon/tree/link.h"
 #include "daemon/tree/message.h"
 #include "daemon/tree/moments_delivery.h"
-#include "series/store.h"
+#include "series/schema.h"
 
 namespace sonde::tree {
 
@@ -66,25 +63,11 @@ class Uplink {
   void OnMomentsAck(std::string_view payload);
   bool moments_delivered() const { return moments_.delivered(); }
 
-  // `block` is kept until OnBlockAck, within `limit` bytes of kept blocks: then the oldest goes.
-  void SendBlock(uint32_t node, std::string group, const SealedBlock& block);
-  // A child's block, passed on as it is; the child keeps it.
-  void PassOn(const BlockMessage& block);
-  void OnBlockAck(const BlockAck& ack);
-  // Of the blocks that are kept.
-  size_t kept_bytes() const { return kept_bytes_; }
-  void SetKeepLimit(size_t bytes) { keep_limit_ = bytes; }
-
  private:
   struct StreamState {
     Schema::Ptr schema;  // newest announced
     Schema::Ptr told;    // what the link knows; nullptr: nothing
     FrameEncoder encoder;
-  };
-  struct Kept {
-    uint32_t node;
-    std::string group;
-    SealedBlock block;
   };
 
   StreamState& Of(Stream stream) { return streams_[static_cast<size_t>(stream)]; }
@@ -95,8 +78,6 @@ class Uplink {
   void SendOut();
   void Forget();
   void CatchUp();
-  void SendKept(const Kept& kept);
-  const std::string& Packed(const Schema::Ptr& schema);
 
   Link* link_ = nullptr;
   std::array<StreamState, kStreams> streams_;
@@ -106,10 +87,6 @@ class Uplink {
   std::string out_;       // frames for the link, each behind its length
   std::string one_;
   MomentsSender moments_;
-  std::deque<Kept> kept_;
-  std::deque<std::pair<Schema::Ptr, std::string>> packed_;
-  size_t kept_bytes_ = 0;
-  size_t keep_limit_ = 8u << 20;
 };
 
 }  // namespace sonde::tree

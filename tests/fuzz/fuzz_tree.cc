@@ -78,7 +78,7 @@ void TryMerge(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 19) {
+  switch (data[0] % 20) {
     case 0:
       TryDecode<Hello>(bytes);
       break;
@@ -133,6 +133,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 17:
       TryDecode<AnswerMessage>(bytes);
+      break;
+    case 19:
+      TryDecode<BlockBudget>(bytes);
       break;
     default: {
       static const StepKey key{};

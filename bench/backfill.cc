@@ -1,0 +1,360 @@
+// The end of a large step: what its nodes still have to store, until the archive has acknowledged
+// it.
+//
+//   bench_backfill NODES SECONDS ARCHIVE
+//
+// NODES senders, as they are in the daemons, with rows that a sampler took on this machine at level
+// 2, after a step of SECONDS; the head's intake and archive, as they are, on ARCHIVE, best a tmpfs.
+// Time is simulated: a message needs 0.2 ms on its way, the head's network takes 1 Gbit/s, a node
+// is ready when it has thinned its blocks (its CPU time, measured), and the head takes one block
+// after the other, each in the CPU time it is measured to need, the archive's thread included. All
+// nodes end in the same moment, and each has a connection to the head, as the tree's inner nodes
+// leave as well.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <queue>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "daemon/collect/sampler.h"
+#include "daemon/head/archive_writer.h"
+#include "daemon/head/block_intake.h"
+#include "daemon/loop.h"
+#include "daemon/tree/block_sender.h"
+#include "series/store.h"
+
+namespace sonde {
+namespace {
+
+constexpr Nanos kStart = 1'790'000'000 * kSecond;
+constexpr Nanos kLatency = 200 * kMicrosecond;
+constexpr double kNetwork = 125e6;                // bytes a second
+constexpr Nanos kDeadline = 1100 * kMillisecond;  // Node::kBlocksLimit
+constexpr size_t kPhases = 16;
+constexpr uint64_t kProfileLimit = 64u << 20;
+
+Nanos ProcessCpu() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return time.tv_sec * kSecond + time.tv_nsec;
+}
+
+size_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  size_t pages = 0;
+  size_t resident = 0;
+  file >> pages >> resident;
+  return resident * 4096;
+}
+
+// Keeps what is sent until the simulation has brought it to the head.
+class QueueLink : public tree::Link {
+ public:
+  Status Send(uint8_t, std::string_view payload) override {
+    sent.emplace_back(payload);
+    return {};
+  }
+  void CloseWhenSent() override {}
+  size_t queued() const override { return 0; }
+  void SetMaxMessage(size_t) override {}
+  std::string peer() const override { return "head"; }
+  std::vector<std::string> sent;
+};
+
+// A node's group: its sealed blocks over a step, and what is open at the end. Rows are real ones,
+// over and over.
+class Recording {
+ public:
+  explicit Recording(size_t rows) {
+    collect::Sampler::Options options;
+    collect::Sampler sampler(options);
+    for (size_t i = 0; i < rows; ++i) {
+      sampler.Sample(kStart + static_cast<Nanos>(i) * kSecond);
+      const auto row = sampler.row(collect::Group::kOs);
+      schema_ = sampler.schema(collect::Group::kOs);
+      if (!rows_.empty() && rows_.back().size() != row.size()) rows_.clear();
+      rows_.emplace_back(row.begin(), row.end());
+    }
+  }
+  const Schema::Ptr& schema() const { return schema_; }
+  // What a store with this phase seals in that many seconds, each with the second it is sealed in.
+  std::vector<std::pair<Nanos, SealedBlock>> Blocks(double phase, int seconds,
+                                                    const Schema::Ptr& schema) const {
+    GroupStore::Options options;
+    options.first_rows += static_cast<size_t>(phase * 16);
+    GroupStore store(options);
+    std::vector<std::pair<Nanos, SealedBlock>> blocks;
+    Nanos now = kStart;
+    store.OnSeal([&](const SealedBlock& block) { blocks.emplace_back(now, block); });
+    store.SetSchema(schema);
+    for (int i = 1; i <= seconds; ++i) {
+      now = kStart + i * kSecond;
+      const auto& row = rows_[static_cast<size_t>(i) % rows_.size()];
+      store.Append(now, {row.data(), schema->size()});
+    }
+    store.Seal();
+    return blocks;
+  }
+
+ private:
+  Schema::Ptr schema_;
+  std::vector<std::vector<double>> rows_;
+};
+
+// Its tasks' series are a node's own: their ranks are in the tags.
+Schema::Ptr TaskSchema(const Schema& like, uint32_t node) {
+  std::vector<Series> series;
+  for (uint32_t task = 0; task < 4; ++task) {
+    for (size_t i = 0; i < 12 && i < like.size(); ++i) {
+      series.push_back(like[i]);
+      series.back().tags.Set("task", std::to_string(4 * node + task));
+    }
+  }
+  return Schema::Make(std::move(series));
+}
+
+struct Event {
+  Nanos time;
+  uint32_t node;
+  std::string message;  // at the head; else an acknowledgement, or nothing, at the node
+  tree::BlockAck ack;
+  enum class Kind : uint8_t { kRun, kMessage, kAck } kind;
+  uint64_t number;
+  bool operator>(const Event& o) const {
+    return std::tie(time, number) > std::tie(o.time, o.number);
+  }
+};
+
+struct Node {
+  tree::BlockSender sender;
+  QueueLink link;
+  Nanos done = 0;
+};
+
+class Simulation {
+ public:
+  Simulation(uint32_t nodes, const std::string& archive)
+      : writer_(loop_, archive, kProfileLimit),
+        intake_(kProfileLimit, [this](const tree::BlockAck& ack) { acks_.push_back(ack); }),
+        budget_(intake_.Budget(nodes)) {
+    JobDescription job;
+    job.cluster = "bench";
+    job.id = {"1", "0"};
+    job.start = kStart;
+    job.expected_nodes = nodes;
+    writer_.Create(job);
+    nodes_ = std::vector<Node>(nodes);
+  }
+
+  void Prepare(int seconds);
+  void End();
+  void Report() const;
+
+ private:
+  void Add(Event event) {
+    event.number = ++number_;
+    events_.push(std::move(event));
+  }
+  tree::BlockSender Prototype(size_t phase, int seconds);
+  void RunNode(uint32_t node, Nanos now);
+  void TakeMessage(const Event& event);
+
+  Loop loop_;
+  head::ArchiveWriter writer_;
+  head::BlockIntake intake_;
+  const tree::BlockBudget budget_;
+  std::vector<tree::BlockAck> acks_;
+  std::vector<Node> nodes_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::map<std::pair<uint32_t, std::string>, uint64_t> samples_;
+  uint64_t number_ = 0;
+  Nanos end_ = 0;
+  Nanos network_free_ = 0;
+  Nanos head_free_ = 0;
+  Nanos head_cpu_ = 0;
+  Nanos node_cpu_ = 0;
+  size_t waiting_ = 0;
+  size_t most_waiting_ = 0;
+  size_t bytes_ = 0;
+  size_t messages_ = 0;
+  size_t before_ = 0;  // bytes a node had stored before the end
+  size_t resident_ = 0;
+};
+
+// A step until its end, of one node: everything it sends is stored at once.
+tree::BlockSender Simulation::Prototype(size_t phase, int seconds) {
+  static const Recording recording(128);
+  tree::BlockSender sender;
+  sender.SetBudget(budget_);
+  sender.SetMemory(8u << 20);
+  sender.SetNode(static_cast<uint32_t>(phase));
+  QueueLink link;
+  sender.Use(&link);
+  const double at = static_cast<double>(phase) / kPhases;
+  auto os = recording.Blocks(at, seconds, recording.schema());
+  auto task = recording.Blocks(at, seconds, TaskSchema(*recording.schema(), 0));
+  std::vector<std::tuple<Nanos, std::string, SealedBlock>> all;
+  for (auto& [time, block] : os) all.emplace_back(time, "os", block);
+  for (auto& [time, block] : task) all.emplace_back(time, "task", block);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return std::get<0>(a) < std::get<0>(b); });
+  Nanos now = kStart;
+  const auto run_until = [&](Nanos until) {
+    while (true) {
+      const Nanos next = sender.Run(now);
+      for (const std::string& bytes : std::exchange(link.sent, {})) {
+        tree::BlockMessage block;
+        if (Decode(bytes, block).ok()) sender.OnAck({block.node, block.group, block.sequence, 0});
+      }
+      if (next > until) break;
+      now = std::max(next, now + kMillisecond);
+    }
+    now = until;
+  };
+  for (const auto& [time, group, block] : all) {
+    run_until(time);
+    sender.Add(group, block);
+  }
+  sender.Use(nullptr);
+  return sender;
+}
+
+void Simulation::Prepare(int seconds) {
+  std::vector<tree::BlockSender> prototypes;
+  for (size_t p = 0; p < kPhases; ++p) prototypes.push_back(Prototype(p, seconds));
+  end_ = kStart + seconds * kSecond;
+  before_ = prototypes[0].shelf().stored_bytes();
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    nodes_[i].sender = prototypes[i % kPhases];
+    nodes_[i].sender.SetNode(i);
+    nodes_[i].sender.Use(&nodes_[i].link);
+  }
+}
+
+void Simulation::RunNode(uint32_t index, Nanos now) {
+  Node& node = nodes_[index];
+  const Nanos next = node.sender.Run(now);
+  for (std::string& bytes : std::exchange(node.link.sent, {})) {
+    bytes_ += bytes.size();
+    ++messages_;
+    network_free_ = std::max(network_free_, now + kLatency) +
+                    static_cast<Nanos>(static_cast<double>(bytes.size() + 60) / kNetwork * 1e9);
+    Add({.time = network_free_,
+         .node = index,
+         .message = std::move(bytes),
+         .kind = Event::Kind::kMessage});
+  }
+  if (node.done == 0 && node.sender.delivered()) node.done = now;
+  if (node.done == 0 && next != tree::BlockSender::kNever) {
+    Add({.time = next, .node = index, .kind = Event::Kind::kRun});
+  }
+}
+
+// All that the head does for it, until its acknowledgement is on its way.
+void Simulation::TakeMessage(const Event& event) {
+  const Nanos began = ProcessCpu();
+  tree::BlockMessage block;
+  if (Decode(event.message, block).ok()) {
+    samples_[{block.node, block.group}] += block.samples;
+    intake_.Take(std::move(block), nodes_.size(), writer_);
+    // The archive's thread posts; the loop stops when it has been heard.
+    while (acks_.empty()) {
+      loop_.After(50 * kMicrosecond, [this] { loop_.Stop(); });
+      loop_.Run();
+    }
+  }
+  const Nanos cpu = ProcessCpu() - began;
+  head_cpu_ += cpu;
+  head_free_ = std::max(head_free_, event.time) + cpu;
+  for (const tree::BlockAck& ack : std::exchange(acks_, {})) {
+    Add({.time = head_free_ + kLatency, .node = ack.node, .ack = ack, .kind = Event::Kind::kAck});
+  }
+}
+
+void Simulation::End() {
+  resident_ = ResidentBytes();
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    const Nanos began = ProcessCpu();
+    nodes_[i].sender.Finish(end_, end_ + kDeadline);
+    const Nanos cpu = ProcessCpu() - began;
+    node_cpu_ += cpu;
+    Add({.time = end_ + cpu, .node = i, .kind = Event::Kind::kRun});
+  }
+  std::map<Nanos, size_t> arrived;
+  while (!events_.empty() && events_.top().time < end_ + 3 * kSecond) {
+    const Event event = events_.top();
+    events_.pop();
+    switch (event.kind) {
+      case Event::Kind::kRun:
+        RunNode(event.node, event.time);
+        break;
+      case Event::Kind::kMessage: {
+        TakeMessage(event);
+        // Until the head had time for it, it lay there.
+        arrived[head_free_] += event.message.size();
+        waiting_ += event.message.size();
+        while (!arrived.empty() && arrived.begin()->first <= event.time) {
+          waiting_ -= arrived.begin()->second;
+          arrived.erase(arrived.begin());
+        }
+        most_waiting_ = std::max(most_waiting_, waiting_);
+        break;
+      }
+      case Event::Kind::kAck:
+        nodes_[event.node].sender.OnAck(event.ack);
+        RunNode(event.node, event.time);
+        break;
+    }
+  }
+}
+
+void Simulation::Report() const {
+  std::vector<double> done;
+  size_t late = 0;
+  for (const Node& node : nodes_) {
+    late += node.done == 0 || node.done > end_ + kDeadline ? 1 : 0;
+    if (node.done != 0) done.push_back(static_cast<double>(node.done - end_) / 1e9);
+  }
+  std::sort(done.begin(), done.end());
+  const auto at = [&](double share) {
+    return done.empty() ? 0
+                        : done[static_cast<size_t>(share * static_cast<double>(done.size() - 1))];
+  };
+  const auto n = static_cast<double>(nodes_.size());
+  std::printf("figure nodes %zu 1\n", nodes_.size());
+  std::printf("figure share_per_node %.0f bytes\n", static_cast<double>(budget_.share));
+  std::printf("figure stored_before_per_node %zu bytes\n", before_);
+  std::printf("figure sent_at_end_per_node %.0f bytes\n", static_cast<double>(bytes_) / n);
+  std::printf("figure messages_at_end %zu 1\n", messages_);
+  std::printf("figure stored_half %.3f s\n", at(0.5));
+  std::printf("figure stored_99_percent %.3f s\n", at(0.99));
+  std::printf("figure stored_all %.3f s\n", at(1));
+  std::printf("figure not_in_time %zu nodes\n", late);
+  std::printf("figure node_cpu %.2f ms\n", static_cast<double>(node_cpu_) / n / 1e6);
+  std::printf("figure head_cpu %.3f s\n", static_cast<double>(head_cpu_) / 1e9);
+  std::printf("figure head_waiting_at_most %.2f MB\n", static_cast<double>(most_waiting_) / 1e6);
+  std::printf("figure process_grew %.1f MB\n",
+              (static_cast<double>(ResidentBytes()) - static_cast<double>(resident_)) / 1e6);
+}
+
+}  // namespace
+}  // namespace sonde
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: bench_backfill NODES SECONDS ARCHIVE\n");
+    return 2;
+  }
+  sonde::Simulation simulation(static_cast<uint32_t>(std::atoi(argv[1])), argv[3]);
+  simulation.Prepare(std::atoi(argv[2]));
+  simulation.End();
+  simulation.Report();
+  return 0;
+}

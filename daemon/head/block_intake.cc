@@ -1,0 +1,135 @@
+#include "daemon/head/block_intake.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/hostlist.h"
+#include "core/log.h"
+#include "daemon/tree/block_shelf.h"
+#include "series/block.h"
+
+namespace sonde::head {
+
+using tree::BlockAck;
+
+namespace {
+
+constexpr size_t kMaxSchemas = size_t{1} << 20;
+
+std::string Reasons(uint32_t reasons, uint64_t limit) {
+  std::vector<std::string> all;
+  if ((reasons & tree::kThinnedForShare) != 0) {
+    all.push_back(fmt::format("to stay within profile_limit ({} MiB)", limit >> 20));
+  }
+  if ((reasons & tree::kThinnedForSlow) != 0) {
+    all.emplace_back("since the archive was slow to take them");
+  }
+  if ((reasons & tree::kThinnedForEnd) != 0) {
+    all.emplace_back("since the end of the step left no time for more");
+  }
+  return fmt::format("{}", fmt::join(all, "; "));
+}
+
+}  // namespace
+
+tree::BlockBudget BlockIntake::Budget(uint32_t nodes) const {
+  const uint64_t n = std::max<uint32_t>(nodes, 1);
+  return {.share = limit_ / 4 * 3 / n,
+          .rate = std::max<uint64_t>(kRate / n, 1),
+          .end_rate = std::max<uint64_t>(kEndRate / n, 1)};
+}
+
+// nullptr: the archive has it.
+Result<Schema::Ptr> BlockIntake::SchemaOf(const tree::BlockMessage& block, const BlockInfo& info) {
+  const auto known = columns_.find(info.schema_id);
+  if (known != columns_.end()) {
+    if (known->second == info.columns) return Schema::Ptr();
+    return Status(Code::kCorrupt, "its schema has another number of columns");
+  }
+  if (block.schema.empty()) return Status(Code::kNotFound, "its schema is not known");
+  Result<Schema::Ptr> schema = SchemaCache().Decode(block.schema);
+  if (!schema.ok()) return schema.status();
+  if ((*schema)->id() != info.schema_id || (*schema)->size() != info.columns) {
+    return Status(Code::kCorrupt, "it came with another schema than its own");
+  }
+  if (columns_.size() == kMaxSchemas) return Status(Code::kLimit, "the step has too many schemas");
+  return schema;
+}
+
+void BlockIntake::Take(tree::BlockMessage block, size_t nodes, ArchiveWriter& archive) {
+  BlockAck ack{block.node, block.group, block.sequence, BlockAck::kStored};
+  const Result<BlockInfo> info = ReadBlockInfo(block.bytes);
+  Result<Schema::Ptr> schema = info.ok() ? SchemaOf(block, *info) : info.status();
+  if (schema.status().code() == Code::kNotFound) {
+    ack.result = BlockAck::kUnknownSchema;
+    return ack_(ack);
+  }
+  if (!schema.ok() || block.node >= nodes || block.first > block.sequence) {
+    log::Warning("a block of node {} is malformed and was dropped: {}", block.node,
+                 schema.status().message());
+    return;
+  }
+  const uint64_t id = info->schema_id;
+  const auto refuse = [this](BlockAck no, const Status& why) {
+    if (refused_.ok()) refused_ = why;
+    no.result = BlockAck::kRefused;
+    ack_(no);
+  };
+  ArchiveWriter::NodeBlock order;
+  order.key = {block.node, block.group, block.sequence};
+  order.first = block.first;
+  order.schema_id = id;
+  order.schema = *schema;
+  order.bytes = std::make_shared<const std::string>(std::move(block.bytes));
+  order.limit = 2 * limit_;
+  const Status queued =
+      archive.PutNodeBlock(std::move(order), [this, ack, id, refuse](const Status& status) {
+        if (status.ok()) return ack_(ack);
+        if (status.code() != Code::kNotFound) return refuse(ack, status);
+        // The block that came with it could not be written.
+        columns_.erase(id);
+        BlockAck again = ack;
+        again.result = BlockAck::kUnknownSchema;
+        ack_(again);
+      });
+  if (!queued.ok()) return refuse(ack, queued);
+  columns_[id] = static_cast<uint32_t>(info->columns);
+  Count(block, *info);
+}
+
+void BlockIntake::Count(const tree::BlockMessage& block, const BlockInfo& info) {
+  if (nodes_.size() <= block.node) nodes_.resize(block.node + size_t{1});
+  NodeBlocks& node = nodes_[block.node];
+  node.stored = block.stored;
+  if (block.reasons == 0) return;
+  node.reasons |= block.reasons;
+  node.samples = std::max(node.samples, (block.samples + info.rows - 1) / info.rows);
+}
+
+std::vector<std::string> BlockIntake::Notes(const std::vector<NodeInfo>& nodes) const {
+  std::vector<std::string> notes;
+  std::vector<std::string> hosts;
+  uint64_t samples = 0;
+  uint32_t reasons = 0;
+  for (size_t i = 0; i < nodes_.size() && i < nodes.size(); ++i) {
+    if (nodes_[i].reasons == 0) continue;
+    hosts.push_back(nodes[i].host);
+    samples = std::max(samples, nodes_[i].samples);
+    reasons |= nodes_[i].reasons;
+  }
+  if (!hosts.empty()) {
+    notes.push_back(
+        fmt::format("{}: per-node series are thinned, at most to 1 row for {} samples, with means, "
+                    "minima and maxima: {}",
+                    NameHosts(hosts), samples, Reasons(reasons, limit_)));
+  }
+  if (!refused_.ok()) {
+    notes.push_back(fmt::format("per-node series are incomplete: {}", refused_.message()));
+  }
+  return notes;
+}
+
+}  // namespace sonde::head

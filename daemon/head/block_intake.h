@@ -1,0 +1,60 @@
+// The head's end of the nodes' blocks: what each may send, what goes into the archive, what is
+// acknowledged, and what the profile's reader must know of it.
+//
+// A schema is decoded when it is new and then known by its number; so it comes once from each child
+// and is stored once. How much a node has in the archive it says itself with each block; the
+// archive refuses what would make the profile larger than twice its limit, whatever nodes say.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/job.h"
+#include "core/status.h"
+#include "daemon/head/archive_writer.h"
+#include "daemon/tree/message.h"
+
+namespace sonde::head {
+
+class BlockIntake {
+ public:
+  // What the archive takes of all nodes together, bytes a second: while the step runs, which must
+  // not trouble the host of srun, and at its end, when srun waits.
+  static constexpr uint64_t kRate = 4u << 20;
+  static constexpr uint64_t kEndRate = 32u << 20;
+
+  using Ack = std::function<void(const tree::BlockAck& ack)>;
+  // `limit`: bytes of the profile.
+  BlockIntake(uint64_t limit, Ack ack) : limit_(limit), ack_(std::move(ack)) {}
+
+  // Each of that many nodes. A quarter of the profile is left for the step's reduced series.
+  tree::BlockBudget Budget(uint32_t nodes) const;
+
+  // `nodes`: how many are known; a block of another is dropped.
+  void Take(tree::BlockMessage block, size_t nodes, ArchiveWriter& archive);
+
+  // What the reader must know: which nodes' series were thinned, and why; what could not be stored.
+  std::vector<std::string> Notes(const std::vector<NodeInfo>& nodes) const;
+
+ private:
+  struct NodeBlocks {
+    uint64_t stored = 0;   // bytes, as it says
+    uint64_t samples = 0;  // the most that a row of it is made of
+    uint32_t reasons = 0;
+  };
+  Result<Schema::Ptr> SchemaOf(const tree::BlockMessage& block, const BlockInfo& info);
+  void Count(const tree::BlockMessage& block, const BlockInfo& info);
+
+  const uint64_t limit_;
+  const Ack ack_;
+  std::unordered_map<uint64_t, uint32_t> columns_;  // of the schemas that the archive has
+  std::vector<NodeBlocks> nodes_;
+  Status refused_;  // the first time
+};
+
+}  // namespace sonde::head

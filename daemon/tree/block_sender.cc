@@ -1,0 +1,188 @@
+#include "daemon/tree/block_sender.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "series/block.h"
+
+namespace sonde::tree {
+namespace {
+
+constexpr size_t kMaxKnown = 8192;
+// A node that was silent for long may send that much at once.
+constexpr double kBurst = 16384;
+
+// Spreads the nodes evenly over 0 to 1, however many there are.
+double PhaseOf(uint32_t index) {
+  constexpr double kGolden = 0.6180339887498949;
+  const double turns = index * kGolden;
+  return turns - std::floor(turns);
+}
+
+}  // namespace
+
+void BlockSender::Use(Link* link) {
+  if (link == link_) return;
+  link_ = link;
+  known_.clear();
+  shelf_.Resend();
+}
+
+void BlockSender::SetBudget(const BlockBudget& budget) {
+  budget_ = budget;
+  limits_.share = budget.share;
+  shelf_.SetLimits(limits_);
+}
+
+void BlockSender::SetMemory(size_t bytes) {
+  limits_.memory = bytes;
+  shelf_.SetLimits(limits_);
+}
+
+void BlockSender::PassOn(BlockMessage block) {
+  if (relayed_bytes_ + block.bytes.size() > kMaxRelayed && !relayed_.empty()) return;
+  relayed_bytes_ += block.bytes.size();
+  relayed_.push_back(std::move(block));
+}
+
+void BlockSender::OnAck(const BlockAck& ack) {
+  BlockShelf::Item* item = shelf_.Sent(ack.group, ack.sequence);
+  switch (ack.result) {
+    case BlockAck::kStored:
+      refused_ = false;
+      patience_ = kPatience;
+      if (item == nullptr) return;
+      item->state = BlockShelf::State::kStored;
+      item->archived = 0;
+      return;
+    case BlockAck::kUnknownSchema:
+      known_.clear();
+      if (item != nullptr) item->due = 0;
+      return;
+    default:
+      // It may have room for a thinner one, or for this one later.
+      refused_ = true;
+      hold_until_ = refilled_ + patience_;
+      patience_ = std::min(patience_ * 2, kMostPatience);
+      if (item != nullptr) item->state = BlockShelf::State::kWaiting;
+  }
+}
+
+void BlockSender::OnChildAck(const BlockAck& ack) {
+  if (ack.result == BlockAck::kUnknownSchema) known_.clear();
+}
+
+void BlockSender::Finish(Nanos now, Nanos deadline) {
+  finishing_ = true;
+  hold_until_ = 0;
+  shelf_.Hurry(now + kEndPatience);
+  const double seconds = static_cast<double>(std::max<Nanos>(deadline - now, 0)) / 1e9;
+  const double rate = std::max<double>(static_cast<double>(budget_.end_rate), 1);
+  // Half the time to begin, each at its own moment, half to arrive.
+  const auto in_time = static_cast<size_t>(rate * seconds / 2);
+  const size_t stored = shelf_.stored_bytes();
+  const size_t left = limits_.share > stored ? limits_.share - stored : 0;
+  shelf_.ThinFresh(std::max(left, limits_.share / 8), kThinnedForShare);
+  shelf_.ThinFresh(in_time, kThinnedForEnd);
+  const double spread = std::min(seconds / 2, static_cast<double>(shelf_.fresh_bytes()) / rate);
+  start_at_ = now + static_cast<Nanos>(PhaseOf(node_) * spread * 1e9);
+}
+
+bool BlockSender::delivered() const {
+  return relayed_.empty() && (refused_ || shelf_.fresh_bytes() == 0);
+}
+
+BlockSender::Pressure BlockSender::pressure(Nanos now) const {
+  Pressure pressure;
+  if (link_ != nullptr) pressure.queued = link_->queued();
+  const Nanos sent = shelf_.oldest_sent();
+  if (sent != 0) pressure.unacknowledged = now - sent;
+  pressure.waiting = shelf_.fresh_bytes();
+  return pressure;
+}
+
+void BlockSender::Refill(Nanos now) {
+  if (refilled_ != 0 && now > refilled_) {
+    const double seconds = static_cast<double>(now - refilled_) / 1e9;
+    tokens_ = std::min(tokens_ + seconds * static_cast<double>(budget_.rate), kBurst);
+  }
+  refilled_ = now;
+}
+
+bool BlockSender::LinkIsFull() const {
+  return turn_bytes_ >= kLinkWindow || link_->queued() >= kLinkWindow;
+}
+
+Nanos BlockSender::Run(Nanos now) {
+  Refill(now);
+  if (link_ == nullptr) return kNever;
+  turn_bytes_ = 0;
+  while (!relayed_.empty()) {
+    if (LinkIsFull() || !Pass(relayed_.front())) return now + kTurn;
+    relayed_bytes_ -= relayed_.front().bytes.size();
+    relayed_.pop_front();
+  }
+  return RunOwn(now);
+}
+
+Nanos BlockSender::RunOwn(Nanos now) {
+  if (hold_until_ > now) return hold_until_;
+  if (finishing_ && start_at_ > now) return start_at_;
+  while (true) {
+    const BlockShelf::Next next = shelf_.NextToSend(now);
+    if (next.item == nullptr) return shelf_.next_due();
+    // At the end a finer block stays where it is.
+    if (finishing_ && !next.item->fresh()) return shelf_.next_due();
+    if (next.item->state == BlockShelf::State::kWaiting) {
+      const size_t on_way = shelf_.sent_bytes();
+      if (on_way > 0 && on_way + next.item->bytes->size() > kWindow) return shelf_.next_due();
+    }
+    if (!finishing_ && tokens_ < 0) {
+      const double rate = std::max<double>(static_cast<double>(budget_.rate), 1);
+      return now + static_cast<Nanos>(std::min(-tokens_ / rate, 3600.0) * 1e9) + kMillisecond;
+    }
+    if (LinkIsFull() || !SendOwn(next, now)) return now + kTurn;
+  }
+}
+
+bool BlockSender::SendOwn(const BlockShelf::Next& next, Nanos now) {
+  BlockShelf::Item& item = *next.item;
+  BlockMessage block;
+  block.node = node_;
+  block.group = *next.group;
+  block.sequence = item.last;
+  block.first = item.first;
+  block.samples = item.samples;
+  block.reasons = item.reasons;
+  block.stored = shelf_.StoredWith(item);
+  if (!known_.contains(item.schema->id())) block.schema = PackSchema(*item.schema);
+  block.bytes = *item.bytes;
+  if (!Pass(block)) return false;
+  tokens_ -= static_cast<double>(item.bytes->size());
+  const bool again = item.state == BlockShelf::State::kSent;
+  if (!again) item.sent_at = now;
+  item.patience =
+      finishing_ ? kEndPatience : (again ? std::min(item.patience * 2, kMostPatience) : kPatience);
+  item.due = now + item.patience;
+  item.state = BlockShelf::State::kSent;
+  return true;
+}
+
+// With its schema only the first time.
+bool BlockSender::Pass(BlockMessage& block) {
+  uint64_t schema = 0;
+  if (!block.schema.empty()) {
+    if (const auto info = ReadBlockInfo(block.bytes); info.ok()) schema = info->schema_id;
+    if (known_.contains(schema)) block.schema.clear();
+  }
+  const std::string bytes = Encode(block);
+  if (!Send(*link_, Type::kBlock, bytes)) return false;
+  turn_bytes_ += bytes.size();
+  if (block.schema.empty()) return true;
+  if (known_.size() == kMaxKnown) known_.clear();
+  known_.insert(schema);
+  return true;
+}
+
+}  // namespace sonde::tree

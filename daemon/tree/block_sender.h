@@ -1,0 +1,113 @@
+// A node's blocks on their way up to the archive, its own and its children's.
+//
+// Own blocks go up at the rate that the head allows, no more than kWindow bytes of them on their
+// way at once, and are kept until the archive has acknowledged them (BlockShelf); so what is lost
+// with a link or an inner node is sent again, and what cannot be sent in time is thinned, never
+// waited for. A child's blocks are passed on as they are; the child keeps them. Whatever waits in
+// here waits so that frames need not: the link gets no more at a time than kLinkWindow. A schema
+// goes over each link once; the archive says if it does not know it.
+//
+// At the end of the step a node has until a deadline. It thins what is left to what can be stored
+// until then, and starts at a moment of its own, so that the nodes of a large step do not all send
+// at once.
+//
+// Nothing here looks at the clock: Run gets the time, monotonic, and says when it wants to be
+// called again.
+//
+// Thread safety: the loop's thread only. Links belong to the caller.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <string>
+#include <unordered_set>
+
+#include "core/time.h"
+#include "daemon/tree/block_shelf.h"
+#include "daemon/tree/link.h"
+#include "daemon/tree/message.h"
+#include "series/store.h"
+
+namespace sonde::tree {
+
+class BlockSender {
+ public:
+  static constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
+  // Own bytes that may be on their way to the archive; one block in any case.
+  static constexpr size_t kWindow = 64u << 10;
+  // What may wait in the link with frames behind it, and what one turn adds at most.
+  static constexpr size_t kLinkWindow = 256u << 10;
+  static constexpr Nanos kTurn = 10 * kMillisecond;
+  // Children's blocks that wait here; more are left to the children, who send them again.
+  static constexpr size_t kMaxRelayed = 4u << 20;
+  // When what is not acknowledged is sent again: first, at most, and at the end of the step.
+  static constexpr Nanos kPatience = 5 * kSecond;
+  static constexpr Nanos kMostPatience = 60 * kSecond;
+  static constexpr Nanos kEndPatience = 400 * kMillisecond;
+
+  // How the way up does: a parent that is slow, or an archive.
+  struct Pressure {
+    size_t queued = 0;         // bytes in the link
+    Nanos unacknowledged = 0;  // how long the oldest block has been on its way
+    size_t waiting = 0;        // bytes here that the archive has not got
+    bool slow() const { return queued >= kLinkWindow || unacknowledged > 2 * kSecond; }
+  };
+
+  // Takes this link from now on; nullptr: none for now.
+  void Use(Link* link);
+  // Blocks sent so far belong to an archive that is no more (its head died).
+  void NewArchive() { shelf_.NewArchive(); }
+  void SetBudget(const BlockBudget& budget);
+  // Of the blocks here, bytes.
+  void SetMemory(size_t bytes);
+
+  // The node whose blocks these are, once it has an index.
+  void SetNode(uint32_t node) { node_ = node; }
+
+  void Add(const std::string& group, const SealedBlock& block) { shelf_.Add(group, block); }
+  void PassOn(BlockMessage block);
+  // Of an own block, or of a child's on its way down.
+  void OnAck(const BlockAck& ack);
+  void OnChildAck(const BlockAck& ack);
+
+  // No block comes after this; what there is must be stored at `deadline`.
+  void Finish(Nanos now, Nanos deadline);
+  // Nothing is left that Run might still get into the archive.
+  bool delivered() const;
+
+  // Sends what may go now. When to call again; sooner when anything else was called.
+  Nanos Run(Nanos now);
+
+  Pressure pressure(Nanos now) const;
+  size_t kept_bytes() const { return shelf_.kept_bytes(); }
+  uint64_t dropped_samples() const { return shelf_.dropped_samples(); }
+  const BlockShelf& shelf() const { return shelf_; }
+
+ private:
+  bool Pass(BlockMessage& block);
+  Nanos RunOwn(Nanos now);
+  bool SendOwn(const BlockShelf::Next& next, Nanos now);
+  bool LinkIsFull() const;
+  void Refill(Nanos now);
+
+  Link* link_ = nullptr;
+  BlockShelf shelf_;
+  BlockShelf::Limits limits_;
+  BlockBudget budget_;
+  uint32_t node_ = 0;
+  std::deque<BlockMessage> relayed_;
+  size_t relayed_bytes_ = 0;
+  std::unordered_set<uint64_t> known_;  // schemas that went over the link
+  size_t turn_bytes_ = 0;
+  double tokens_ = 0;  // bytes that may go; a block may borrow
+  Nanos refilled_ = 0;
+  Nanos hold_until_ = 0;  // the archive takes nothing for now
+  Nanos patience_ = kPatience;
+  bool refused_ = false;
+  bool finishing_ = false;
+  Nanos start_at_ = 0;  // of the end's sending
+};
+
+}  // namespace sonde::tree

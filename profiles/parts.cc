@@ -1,0 +1,232 @@
+#include "profiles/parts.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "core/time.h"
+#include "profiles/archive_dir.h"
+
+namespace sonde {
+namespace {
+
+constexpr std::string_view kHead = "head";
+constexpr std::string_view kActing = "acting";
+
+void AddOnce(std::vector<std::string>& notes, const std::string& note) {
+  if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+}
+
+// The head's before acting ones', a finished one's before a killed one's, the later end's before.
+bool Before(const Part& a, const Part& b) {
+  if (a.finished() != b.finished()) return a.finished();
+  if (a.id.acting != b.id.acting) return b.id.acting;
+  if (a.profile.job.end != b.profile.job.end) return a.profile.job.end > b.profile.job.end;
+  return a.id.text < b.id.text;
+}
+
+void MergeNode(const NodeInfo& from, NodeInfo& into) {
+  if (into.host.empty()) {
+    into = from;
+    return;
+  }
+  if (from.joined != 0)
+    into.joined = into.joined == 0 ? from.joined : std::min(into.joined, from.joined);
+  const bool said_goodbye = from.left != 0 && !from.lost;
+  const bool known = into.left != 0 && !into.lost;
+  if (said_goodbye && known) {
+    into.left = std::max(into.left, from.left);
+  } else if (said_goodbye || (!known && from.left > into.left)) {
+    into.left = from.left;
+    into.lost = from.lost;
+    into.note = from.note;
+  }
+}
+
+void MergeNodes(const std::vector<NodeInfo>& from, std::vector<NodeInfo>& into) {
+  if (into.size() < from.size()) into.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) MergeNode(from[i], into[i]);
+}
+
+// The one said last; of equal times the larger name, so that order does not matter.
+void MergeFigures(const std::vector<Figure>& from, std::vector<Figure>& into) {
+  for (const Figure& figure : from) {
+    const auto same = [&](const Figure& f) { return f.name == figure.name; };
+    const auto at = std::find_if(into.begin(), into.end(), same);
+    if (at == into.end()) {
+      into.push_back(figure);
+      continue;
+    }
+    const uint64_t count = at->count + figure.count;
+    if (std::tie(figure.time, figure.value) > std::tie(at->time, at->value)) *at = figure;
+    at->count = count;
+  }
+}
+
+// One that some task has not left reaches as far as may be.
+Nanos EndOf(const Phase& phase) {
+  return phase.began > phase.ended ? std::numeric_limits<Nanos>::max() : phase.end;
+}
+
+// By begin; those of one name that overlap become one.
+std::vector<Phase> MergePhases(std::vector<Phase> all) {
+  std::stable_sort(all.begin(), all.end(), [](const Phase& a, const Phase& b) {
+    return std::tie(a.name, a.begin, a.end) < std::tie(b.name, b.begin, b.end);
+  });
+  std::vector<Phase> merged;
+  for (const Phase& phase : all) {
+    Phase* last = merged.empty() ? nullptr : &merged.back();
+    if (last == nullptr || last->name != phase.name || EndOf(*last) < phase.begin) {
+      merged.push_back(phase);
+      continue;
+    }
+    if (*last == phase) continue;
+    last->end = std::max(last->end, phase.end);
+    last->began += phase.began;
+    last->ended += phase.ended;
+    last->pauses = std::min(last->pauses, phase.pauses);
+  }
+  std::stable_sort(merged.begin(), merged.end(), [](const Phase& a, const Phase& b) {
+    return std::tie(a.begin, a.name) < std::tie(b.begin, b.name);
+  });
+  return merged;
+}
+
+std::vector<Remark> MergeRemarks(std::vector<Remark> all) {
+  std::stable_sort(all.begin(), all.end(), [](const Remark& a, const Remark& b) {
+    return std::tie(a.first, a.text, a.last, a.count) < std::tie(b.first, b.text, b.last, b.count);
+  });
+  std::vector<Remark> merged;
+  for (Remark& remark : all) {
+    const auto same = [&](const Remark& r) {
+      return r.text == remark.text && r.first == remark.first;
+    };
+    const auto at = std::find_if(merged.begin(), merged.end(), same);
+    if (at == merged.end()) {
+      merged.push_back(std::move(remark));
+    } else {
+      at->last = std::max(at->last, remark.last);
+      at->count = std::max(at->count, remark.count);
+    }
+  }
+  return merged;
+}
+
+StepMoments MergeMoments(const std::vector<Part>& parts) {
+  StepMoments merged;
+  std::map<std::string, NamedSketch> sketches;
+  for (const Part& part : parts) {
+    const StepMoments& one = part.profile.moments;
+    merged.phases.insert(merged.phases.end(), one.phases.begin(), one.phases.end());
+    merged.remarks.insert(merged.remarks.end(), one.remarks.begin(), one.remarks.end());
+    for (const NamedSketch& sketch : one.distributions) {
+      std::string name = SeriesName(sketch.series.metric.name, sketch.series.tags);
+      const auto [at, added] = sketches.try_emplace(std::move(name), sketch);
+      if (!added) at->second.sketch.Merge(sketch.sketch);
+    }
+    merged.lost += one.lost;
+    merged.left_out += one.left_out;
+  }
+  merged.phases = MergePhases(std::move(merged.phases));
+  merged.remarks = MergeRemarks(std::move(merged.remarks));
+  for (auto& [name, sketch] : sketches) merged.distributions.push_back(std::move(sketch));
+  return merged;
+}
+
+// Of what nobody knows the sum is not known either.
+double Sum(double a, double b) { return std::isnan(a) ? b : (std::isnan(b) ? a : a + b); }
+
+OwnCost MergeCost(const std::vector<Part>& parts) {
+  OwnCost cost{std::nan(""), std::nan(""), std::nan(""), 0};
+  for (const Part& part : parts) {
+    cost.cpu_seconds = Sum(cost.cpu_seconds, part.profile.cost.cpu_seconds);
+    cost.bytes_sent = Sum(cost.bytes_sent, part.profile.cost.bytes_sent);
+    cost.peak_node_memory = std::fmax(cost.peak_node_memory, part.profile.cost.peak_node_memory);
+  }
+  return cost;
+}
+
+std::string KilledNote(const Part& part) {
+  const std::string who = part.id.acting ? "The acting head on " + part.id.host : "The head";
+  if (part.profile.job.end <= part.profile.job.start) {
+    return who + " was killed before its first block was stored.";
+  }
+  return fmt::format("{} was killed: its record stops at {} with its last stored block.", who,
+                     FormatTime(part.profile.job.end));
+}
+
+}  // namespace
+
+PartId PartId::Make(bool acting) {
+  PartId id;
+  id.acting = acting;
+  id.host = HostName();
+  id.text = fmt::format("{} {} {} {}", acting ? kActing : kHead, id.host, ::getpid(),
+                        Clock::System().Now());
+  return id;
+}
+
+PartId PartId::Parse(std::string_view text) {
+  PartId id;
+  id.text = text.substr(0, kMaxPartId);
+  const size_t blank = text.find(' ');
+  if (blank == std::string_view::npos) return id;
+  id.acting = text.substr(0, blank) == kActing;
+  const std::string_view rest = text.substr(blank + 1);
+  id.host = rest.substr(0, std::min(rest.find(' '), size_t{256}));
+  return id;
+}
+
+Profile MergeParts(std::vector<Part> parts) {
+  std::sort(parts.begin(), parts.end(), Before);
+  Profile merged;
+  merged.job = parts.front().profile.job;
+  JobDescription& job = merged.job;
+  if (!parts.front().finished()) job.state = EndState::kLost;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const JobDescription& one = parts[i].profile.job;
+    job.end = std::max(job.end, one.end);
+    if (!parts.front().finished()) job.exit_status = std::max(job.exit_status, one.exit_status);
+    job.expected_nodes = std::max(job.expected_nodes, one.expected_nodes);
+    job.coverage.skipped += one.coverage.skipped;
+    MergeNodes(one.nodes, job.nodes);
+    MergeFigures(one.figures, job.figures);
+    for (const std::string& note : one.notes) AddOnce(job.notes, note);
+  }
+  for (const Part& part : parts) {
+    if (part.id.acting && part.finished()) {
+      AddOnce(job.notes, "The daemon on " + part.id.host + " went on as acting head.");
+    }
+    if (!part.finished()) AddOnce(job.notes, KilledNote(part));
+  }
+  if (job.state == EndState::kLost) AddOnce(job.notes, "The end of the step is not known.");
+  merged.moments = MergeMoments(parts);
+  merged.cost = MergeCost(parts);
+  return merged;
+}
+
+Coverage CoverageOf(const JobDescription& job, uint64_t got) {
+  const auto ticks = [&](Nanos from, Nanos to) {
+    return to <= from ? 0 : static_cast<uint64_t>(to / job.period - from / job.period);
+  };
+  Coverage coverage;
+  coverage.got = got;
+  coverage.skipped = job.coverage.skipped;
+  for (const NodeInfo& node : job.nodes) {
+    const Nanos left = node.left == 0 || node.lost ? job.end : node.left;
+    coverage.expected += ticks(std::max(job.start, node.joined), left);
+  }
+  if (job.expected_nodes > job.nodes.size()) {
+    coverage.expected += (job.expected_nodes - job.nodes.size()) * ticks(job.start, job.end);
+  }
+  coverage.expected = std::max(coverage.expected, got);
+  return coverage;
+}
+
+}  // namespace sonde
