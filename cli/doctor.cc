@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/install.h"
 #include "daemon/tree/fabric.h"
+#include "daemon/tree/socket_fabric.h"
 
 namespace sonde::cli {
 namespace {
@@ -114,7 +115,11 @@ Finding CheckActive(const std::string& slurm) {
 }
 
 Finding CheckFabric(const Config& config) {
-  if (config.provider == "none") return Good("fabric", "switched off: sockets only");
+  if (config.provider == "none")
+    return Good("fabric", "switched off: every node sends to the head");
+  if (config.provider == tree::SocketFabric::kProvider) {
+    return Good("fabric", "none: plain sockets between nodes");
+  }
   const Result<std::vector<std::string>> providers = tree::Fabric::AvailableProviders();
   if (!providers.ok()) {
     return Warning("fabric", fmt::format("{}; sockets to the head will serve instead",

@@ -28,10 +28,11 @@ struct Config {
   std::string report = "full";
 
   // Tree.
-  uint32_t fanout = 16;          // 2 to 256
-  std::string provider = "tcp";  // libfabric provider of links; "none": sockets only
+  uint32_t fanout = 16;  // 2 to 256
+  // Links between nodes: "sockets", a provider of libfabric, or "none": all go to the head.
+  std::string provider = "sockets";
   std::string interface;         // "" : the one that reaches the head
-  Nanos fabric_after = kSecond;  // shorter steps never load the fabric
+  Nanos fabric_after = kSecond;  // shorter steps have no links between nodes
   std::string port_range;        // "60000-60100": for the rendezvous; "": SrunPortRange
 
   // HTTP of the head and of `sonde serve`.

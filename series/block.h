@@ -70,4 +70,29 @@ Result<Block> DecodeBlock(std::string_view bytes);
 // order; the others cost little. `wanted` has an entry for every column, or kInvalid.
 Result<Block> DecodeColumns(std::string_view bytes, const std::vector<bool>& wanted);
 
+// A block decompressed, of which any column can be read by itself: for questions that come again
+// and again, at some three times the memory of the block.
+//
+// Thread safety: immutable.
+class PlainBlock {
+ public:
+  // Verifies what DecodeBlock does.
+  static Result<std::shared_ptr<const PlainBlock>> Unpack(std::string_view bytes);
+  ~PlainBlock();
+  PlainBlock(const PlainBlock&) = delete;
+  PlainBlock& operator=(const PlainBlock&) = delete;
+
+  std::span<const Nanos> times() const;
+  size_t columns() const;
+  // Column `i`, which there is, into as many values as there are times.
+  Status Read(size_t i, std::span<double> values) const;
+  // Bytes that it holds.
+  size_t MemoryUse() const;
+
+ private:
+  struct Rep;
+  explicit PlainBlock(std::unique_ptr<Rep> rep);
+  std::unique_ptr<Rep> rep_;
+};
+
 }  // namespace sonde

@@ -114,6 +114,7 @@ class ColumnReader {
     return in_.ok();
   }
   bool done() const { return in_.done(); }
+  size_t left() const { return in_.left(); }
 
  private:
   bool ReadIntegers(int kind, size_t count) {
@@ -151,14 +152,19 @@ class ColumnReader {
   std::array<int64_t, kMaxBlockRows> integers_;
 };
 
+// What DecodeBlock and PlainBlock have in common: header, checksum, frame.
+Result<Plain> UnpackFrame(std::string_view bytes, const Header& h) {
+  const std::string_view frame = bytes.substr(kHeaderSize);
+  if (Crc32c(frame) != h.frame_crc) return Corrupt("its checksum is wrong");
+  return Plain::Unpack(frame, h.plain_size);
+}
+
 // `wanted`: nullptr for all columns.
 Result<Block> Decode(std::string_view bytes, const std::vector<bool>* wanted) {
   const Result<Header> header = ReadHeader(bytes);
   if (!header.ok()) return header.status();
   const Header& h = *header;
-  const std::string_view frame = bytes.substr(kHeaderSize);
-  if (Crc32c(frame) != h.frame_crc) return Corrupt("its checksum is wrong");
-  const Result<Plain> plain = Plain::Unpack(frame, h.plain_size);
+  const Result<Plain> plain = UnpackFrame(bytes, h);
   if (!plain.ok()) return plain.status();
 
   Block block;
@@ -214,6 +220,69 @@ Result<Block> DecodeBlock(std::string_view bytes) {
 Result<Block> DecodeColumns(std::string_view bytes, const std::vector<bool>& wanted) {
   try {
     return Decode(bytes, &wanted);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kLimit, fmt::format("read a block of {} bytes: no memory", bytes.size()));
+  }
+}
+
+// --- PlainBlock ---
+
+struct PlainBlock::Rep {
+  Plain plain;
+  std::vector<Nanos> times;
+  std::string_view kinds, scales, bodies;  // in plain
+  std::vector<uint32_t> starts;            // of each column's body, and their end
+};
+
+PlainBlock::PlainBlock(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
+PlainBlock::~PlainBlock() = default;
+
+std::span<const Nanos> PlainBlock::times() const { return rep_->times; }
+size_t PlainBlock::columns() const { return rep_->kinds.size(); }
+
+size_t PlainBlock::MemoryUse() const {
+  return rep_->plain.bytes().size() + rep_->times.size() * sizeof(Nanos) +
+         rep_->starts.size() * sizeof(uint32_t);
+}
+
+Status PlainBlock::Read(size_t i, std::span<double> values) const {
+  const Rep& rep = *rep_;
+  const std::string_view body = rep.bodies.substr(rep.starts[i], rep.starts[i + 1] - rep.starts[i]);
+  ColumnReader reader(rep.times.size(), body);
+  if (reader.Read(static_cast<uint8_t>(rep.kinds[i]), static_cast<uint8_t>(rep.scales[i]),
+                  values.data()) &&
+      reader.done()) {
+    return {};
+  }
+  return Corrupt(fmt::format("its column {} is damaged", i));
+}
+
+Result<std::shared_ptr<const PlainBlock>> PlainBlock::Unpack(std::string_view bytes) {
+  const Result<Header> header = ReadHeader(bytes);
+  if (!header.ok()) return header.status();
+  const Header& h = *header;
+  try {
+    auto rep = std::make_unique<Rep>();
+    Result<Plain> plain = UnpackFrame(bytes, h);
+    if (!plain.ok()) return plain.status();
+    rep->plain = *std::move(plain);
+    ByteReader in(rep->plain.bytes());
+    if (!ReadTimes(h, in, rep->times)) return Corrupt("its times are damaged");
+    rep->kinds = in.Raw(h.columns);
+    rep->scales = in.Raw(h.columns);
+    rep->bodies = in.Raw(in.left());
+    if (!in.done()) return Corrupt("its columns are damaged");
+    ColumnReader reader(h.rows, rep->bodies);
+    rep->starts.reserve(h.columns + size_t{1});
+    for (size_t c = 0; c < h.columns; ++c) {
+      rep->starts.push_back(static_cast<uint32_t>(rep->bodies.size() - reader.left()));
+      if (!reader.Skip(static_cast<uint8_t>(rep->kinds[c]))) {
+        return Corrupt(fmt::format("its column {} is damaged", c));
+      }
+    }
+    if (!reader.done()) return Corrupt("something follows its last column");
+    rep->starts.push_back(static_cast<uint32_t>(rep->bodies.size()));
+    return std::shared_ptr<const PlainBlock>(new PlainBlock(std::move(rep)));
   } catch (const std::bad_alloc&) {
     return Status(Code::kLimit, fmt::format("read a block of {} bytes: no memory", bytes.size()));
   }

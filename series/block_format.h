@@ -55,6 +55,8 @@ struct Header {
 };
 
 uint32_t Crc32c(std::string_view bytes);
+// The same on processors without an instruction for it.
+uint32_t Crc32cByTables(std::string_view bytes);
 
 void WriteHeader(const Header& header, std::string& out);
 // Checks the header's checksum and every bound; the frame is not looked at.

@@ -127,15 +127,15 @@ Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec,
 // every tick: no filter is on a tag that reduction drops (host, task), and the aggregation
 // commutes with what is done to each series before it. docs/queries.md has the table.
 bool AnswersFromReduced(const QuerySpec& spec);
+// Whether its answer depends on a series with the tag `stat`.
+bool ReducedNeeds(const QuerySpec& spec, const Series& reduced);
 // The answer, from series with the tag `stat`; needs AnswersFromReduced(spec). Tags that reduction
 // dropped are not among the results' aggregate_tags.
 Result<std::vector<QueryResult>> EvaluateReduced(const QuerySpec& spec,
                                                  const std::vector<SeriesData>& reduced);
 
-// The spec and results as bytes, for the tree. Decoding trusts nothing.
+// The spec as bytes, for the tree. Decoding trusts nothing.
 void EncodeQuery(const QuerySpec& spec, std::string& out);
 Result<QuerySpec> DecodeQuery(std::string_view bytes);
-void EncodeSeriesData(const std::vector<SeriesData>& series, std::string& out);
-Result<std::vector<SeriesData>> DecodeSeriesData(std::string_view bytes);
 
 }  // namespace sonde

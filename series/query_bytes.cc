@@ -5,7 +5,6 @@
 
 #include "core/bytes.h"
 #include "series/query.h"
-#include "series/series_bytes.h"
 
 namespace sonde {
 namespace {
@@ -14,8 +13,6 @@ namespace {
 constexpr uint8_t kVersion = 1;
 
 constexpr size_t kMinFilterBytes = 4;
-constexpr size_t kMinPointBytes = 1 + sizeof(double);
-constexpr size_t kMaxCarriedSeries = size_t{1} << 24;
 
 bool ReadBool(ByteReader& in) {
   const auto byte = in.Fixed<uint8_t>();
@@ -77,26 +74,6 @@ Result<QuerySpec> ReadQuery(std::string_view bytes) {
   return spec;
 }
 
-Result<std::vector<SeriesData>> ReadSeriesData(std::string_view bytes) {
-  ByteReader in(bytes);
-  SONDE_RETURN_IF_ERROR(CheckVersion("series", in));
-  std::vector<SeriesData> series;
-  const size_t count = in.Count(kMinSeriesBytes + 1, kMaxCarriedSeries);
-  for (size_t i = 0; i < count && in.ok(); ++i) {
-    SeriesData& s = series.emplace_back();
-    s.series = ReadSeries(in);
-    const size_t points = in.Count(kMinPointBytes, SIZE_MAX);
-    s.points.reserve(points);
-    uint64_t time = 0;
-    for (size_t p = 0; p < points && in.ok(); ++p) {
-      time += static_cast<uint64_t>(in.Signed());
-      s.points.push_back({static_cast<Nanos>(time), in.Fixed<double>()});
-    }
-  }
-  if (!in.done()) return Corrupt("series");
-  return series;
-}
-
 }  // namespace
 
 void EncodeQuery(const QuerySpec& spec, std::string& out) {
@@ -133,32 +110,6 @@ Result<QuerySpec> DecodeQuery(std::string_view bytes) {
     return ReadQuery(bytes);
   } catch (const std::bad_alloc&) {
     return Status(Code::kLimit, "read a query from a peer: no memory");
-  }
-}
-
-void EncodeSeriesData(const std::vector<SeriesData>& series, std::string& out) {
-  ByteWriter w(out);
-  w.Fixed(kVersion);
-  w.Varint(series.size());
-  for (const SeriesData& s : series) {
-    WriteSeries(s.series, w);
-    w.Varint(s.points.size());
-    uint64_t before = 0;
-    for (const Point& p : s.points) {
-      const auto time = static_cast<uint64_t>(p.time);
-      w.Signed(static_cast<int64_t>(time - before));
-      w.Fixed(p.value);
-      before = time;
-    }
-  }
-}
-
-Result<std::vector<SeriesData>> DecodeSeriesData(std::string_view bytes) {
-  try {
-    return ReadSeriesData(bytes);
-  } catch (const std::bad_alloc&) {
-    return Status(Code::kLimit,
-                  fmt::format("read series of {} bytes from a peer: no memory", bytes.size()));
   }
 }
 

@@ -1,11 +1,12 @@
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <new>
 #include <utility>
 
+#include "series/group_values.h"
 #include "series/query.h"
+#include "series/query_part.h"
 #include "series/query_steps.h"
 
 namespace sonde {
@@ -50,37 +51,6 @@ class Accumulator {
 double Seconds(Nanos from, Nanos to) {
   return static_cast<double>(static_cast<uint64_t>(to) - static_cast<uint64_t>(from)) / kSecond;
 }
-
-// A series as it is walked through time.
-class Cursor {
- public:
-  explicit Cursor(const std::vector<Point>& points) : points_(points) {}
-
-  // Adds the value at `time`, which must not go back, if the series takes part there.
-  void AddTo(Accumulator& sum, Nanos time, query_steps::Between between) {
-    while (at_ + 1 < points_.size() && points_[at_ + 1].time <= time) ++at_;
-    if (points_.empty() || time < points_.front().time || time > points_.back().time) return;
-    sum.Add(points_[at_].time == time ? points_[at_].value : Guess(time, between));
-  }
-
- private:
-  double Guess(Nanos time, query_steps::Between between) const {
-    const Point& a = points_[at_];
-    const Point& b = points_[at_ + 1];
-    switch (between) {
-      case query_steps::Between::kZero:
-        return 0;
-      case query_steps::Between::kPrevious:
-        return a.value;
-      case query_steps::Between::kLine:
-        break;
-    }
-    return a.value + Seconds(a.time, time) * (b.value - a.value) / Seconds(a.time, b.time);
-  }
-
-  const std::vector<Point>& points_;
-  size_t at_ = 0;
-};
 
 std::vector<Nanos> UnionOfTimes(const std::vector<std::vector<Point>>& series, Nanos start,
                                 Nanos end) {
@@ -152,28 +122,49 @@ std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions
 
 namespace query_steps {
 
+bool Cursor::MoveTo(Nanos time) {
+  if (points_.empty() || time < points_.front().time || time > points_.back().time) return false;
+  while (at_ + 1 < points_.size() && points_[at_ + 1].time <= time) ++at_;
+  at_point_ = points_[at_].time == time;
+  value_ = at_point_ ? points_[at_].value : Guess(time);
+  return true;
+}
+
+double Cursor::Guess(Nanos time) const {
+  const Point& a = points_[at_];
+  const Point& b = points_[at_ + 1];
+  switch (between_) {
+    case Between::kZero:
+      return 0;
+    case Between::kPrevious:
+      return a.value;
+    case Between::kLine:
+      break;
+  }
+  return a.value + Seconds(a.time, time) * (b.value - a.value) / Seconds(a.time, b.time);
+}
+
 Between BetweenPoints(const QuerySpec& spec) {
   if (spec.rate) return Between::kPrevious;
   return spec.aggregator == Aggregator::kCount ? Between::kZero : Between::kLine;
 }
 
-std::vector<Point> Within(const std::vector<Point>& points, const TimeRange& range) {
-  std::vector<Point> kept;
-  for (const Point& p : points) {
-    if (p.time >= range.first && p.time <= range.last && !std::isnan(p.value)) kept.push_back(p);
-  }
+std::vector<Point> Within(std::vector<Point> points, const TimeRange& range) {
+  std::erase_if(points, [&](const Point& p) {
+    return p.time < range.first || p.time > range.last || std::isnan(p.value);
+  });
   const auto earlier = [](const Point& a, const Point& b) { return a.time < b.time; };
-  if (!std::is_sorted(kept.begin(), kept.end(), earlier)) {
-    std::stable_sort(kept.begin(), kept.end(), earlier);
+  if (!std::is_sorted(points.begin(), points.end(), earlier)) {
+    std::stable_sort(points.begin(), points.end(), earlier);
   }
   // The last write for a time wins.
   const auto same = [](const Point& a, const Point& b) { return a.time == b.time; };
-  kept.erase(kept.begin(), std::unique(kept.rbegin(), kept.rend(), same).base());
-  return kept;
+  points.erase(points.begin(), std::unique(points.rbegin(), points.rend(), same).base());
+  return points;
 }
 
-std::vector<Point> Prepare(const std::vector<Point>& points, const QuerySpec& spec) {
-  std::vector<Point> prepared = Within(points, DataRange(spec));
+std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec) {
+  std::vector<Point> prepared = Within(std::move(points), DataRange(spec));
   if (prepared.empty()) return prepared;
   if (spec.downsample) {
     prepared = ApplyDownsample(prepared, *spec.downsample, spec.start, spec.end);
@@ -184,13 +175,17 @@ std::vector<Point> Prepare(const std::vector<Point>& points, const QuerySpec& sp
 
 std::vector<Point> Aggregate(const std::vector<std::vector<Point>>& series, Aggregator aggregator,
                              Between between, Nanos start, Nanos end) {
-  std::vector<Cursor> cursors(series.begin(), series.end());
-  std::vector<Point> out;
-  for (const Nanos time : UnionOfTimes(series, start, end)) {
-    Accumulator values;
-    for (Cursor& cursor : cursors) cursor.AddTo(values, time, between);
-    out.push_back({time, values.Get(aggregator)});
+  const std::vector<Nanos> times = UnionOfTimes(series, start, end);
+  GroupValues values(aggregator, times.size());
+  for (const std::vector<Point>& points : series) {
+    Cursor cursor(points, between);
+    for (size_t i = 0; i < times.size(); ++i) {
+      if (cursor.MoveTo(times[i])) values.Add(i, cursor.value());
+    }
   }
+  std::vector<Point> out;
+  out.reserve(times.size());
+  for (size_t i = 0; i < times.size(); ++i) out.push_back({times[i], values.Get(i)});
   return out;
 }
 
@@ -235,87 +230,19 @@ QueryResult Describe(const QuerySpec& spec, const std::vector<const Tags*>& grou
 
 }  // namespace query_steps
 
-namespace {
-
-using namespace query_steps;
-
-// A series that takes part, after downsampling and rate.
-struct Member {
-  const Tags* tags;
-  std::vector<Point> points;
-};
-
-// A fixed order makes sums independent of the order in which series arrive.
-bool Before(const Member& a, const Member& b) {
-  if (*a.tags != *b.tags) return *a.tags < *b.tags;
-  const auto less = [](const Point& p, const Point& q) {
-    return std::pair(p.time, std::bit_cast<uint64_t>(p.value)) <
-           std::pair(q.time, std::bit_cast<uint64_t>(q.value));
-  };
-  return std::lexicographical_compare(a.points.begin(), a.points.end(), b.points.begin(),
-                                      b.points.end(), less);
-}
-
-// Points of a series alone, within the range.
-std::vector<Point> Alone(std::vector<Point> points, Nanos start, Nanos end) {
-  std::erase_if(points, [&](const Point& p) { return p.time < start || p.time > end; });
-  return points;
-}
-
-QueryResult Combine(const QuerySpec& spec, std::vector<Member> members) {
-  std::sort(members.begin(), members.end(), Before);
-  std::vector<const Tags*> tags;
-  std::vector<std::vector<Point>> series;
-  for (Member& m : members) {
-    tags.push_back(m.tags);
-    series.push_back(std::move(m.points));
-  }
-  QueryResult result = Describe(spec, tags);
-  result.points =
-      spec.aggregator == Aggregator::kNone
-          ? Alone(std::move(series.front()), spec.start, spec.end)
-          : Aggregate(series, spec.aggregator, BetweenPoints(spec), spec.start, spec.end);
-  return result;
-}
-
-std::vector<QueryResult> EvaluateChecked(const QuerySpec& spec, const SeriesFilter& filter,
-                                         const std::vector<SeriesData>& series) {
-  std::vector<Member> members;
-  for (const SeriesData& s : series) {
-    if (!filter.Matches(s.series)) continue;
-    Member m{&s.series.tags, Prepare(s.points, spec)};
-    if (!m.points.empty()) members.push_back(std::move(m));
-  }
-  std::vector<QueryResult> results;
-  const auto add = [&](std::vector<Member> group) {
-    QueryResult result = Combine(spec, std::move(group));
-    if (!result.points.empty()) results.push_back(std::move(result));
-  };
-  if (spec.aggregator == Aggregator::kNone) {
-    std::sort(members.begin(), members.end(), Before);
-    for (Member& m : members) {
-      std::vector<Member> alone;
-      alone.push_back(std::move(m));
-      add(std::move(alone));
-    }
-    return results;
-  }
-  const std::vector<std::string> keys = GroupKeys(spec);
-  std::map<std::vector<std::string>, std::vector<Member>> groups;
-  for (Member& m : members) groups[GroupOf(*m.tags, keys)].push_back(std::move(m));
-  for (auto& [values, group] : groups) add(std::move(group));
-  return results;
-}
-
-}  // namespace
-
 Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec,
                                           const std::vector<SeriesData>& series) {
   try {
     SONDE_RETURN_IF_ERROR(CheckQuery(spec));
     const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
     if (!filter.ok()) return filter.status();
-    return EvaluateChecked(spec, *filter, series);
+    std::vector<SeriesData> matching;
+    for (const SeriesData& s : series) {
+      if (filter->Matches(s.series)) matching.push_back(s);
+    }
+    const Result<QueryPart> part = EvaluatePart(spec, std::move(matching), nullptr);
+    if (!part.ok()) return part.status();
+    return FinishPart(spec, *part);
   } catch (const std::bad_alloc&) {
     return Status(Code::kLimit,
                   "query of '" + spec.metric + "': no memory; ask for less, or downsample");

@@ -146,6 +146,14 @@ bool AnswersFromReduced(const QuerySpec& spec) {
   return false;
 }
 
+bool ReducedNeeds(const QuerySpec& spec, const Series& reduced) {
+  if (reduced.metric.name != spec.metric) return false;
+  const std::string* stat = reduced.tags.Find(kStatTag);
+  if (stat == nullptr) return false;
+  return *stat == StatOf(spec.aggregator) ||
+         (spec.aggregator == Aggregator::kAvg && *stat == "count");
+}
+
 Result<std::vector<QueryResult>> EvaluateReduced(const QuerySpec& spec,
                                                  const std::vector<SeriesData>& reduced) {
   if (!AnswersFromReduced(spec)) {

@@ -15,10 +15,32 @@ namespace sonde::query_steps {
 enum class Between { kLine, kZero, kPrevious };
 Between BetweenPoints(const QuerySpec& spec);
 
+// A series as it is walked through time, after downsampling and rate. Keeps a reference to the
+// points.
+class Cursor {
+ public:
+  Cursor(const std::vector<Point>& points, Between between) : points_(points), between_(between) {}
+
+  // To a time that is not before the last one given. False if the series takes no part there.
+  bool MoveTo(Nanos time);
+  // There: whether the series has a point, and what it counts for.
+  bool at_point() const { return at_point_; }
+  double value() const { return value_; }
+
+ private:
+  double Guess(Nanos time) const;
+
+  const std::vector<Point>& points_;
+  const Between between_;
+  size_t at_ = 0;
+  bool at_point_ = false;
+  double value_ = 0;
+};
+
 // A series within the query's data range: in time order, the last of equal times, no NaN.
-std::vector<Point> Within(const std::vector<Point>& points, const TimeRange& range);
+std::vector<Point> Within(std::vector<Point> points, const TimeRange& range);
 // Downsampling and rate.
-std::vector<Point> Prepare(const std::vector<Point>& points, const QuerySpec& spec);
+std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec);
 // One value for each time in [start, end] at which any of the series has a point.
 std::vector<Point> Aggregate(const std::vector<std::vector<Point>>& series, Aggregator aggregator,
                              Between between, Nanos start, Nanos end);

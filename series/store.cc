@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -95,6 +96,9 @@ struct GroupStore::Rep {
   Nanos last_time = 0;
 
   std::deque<SealedBlock> sealed;
+  // Those that are decompressed, by sequence.
+  mutable std::map<uint64_t, std::shared_ptr<const PlainBlock>> plain;
+  mutable size_t plain_bytes = 0;
   uint64_t sequence = 0;
   size_t sealed_bytes = 0;
   size_t schema_bytes = 0;  // what the schemas of sealed blocks take, once per run of blocks
@@ -104,6 +108,8 @@ struct GroupStore::Rep {
   void OpenBlock();
   void Keep(SealedBlock block);
   void Forget();
+  void ForgetPlain(uint64_t block) const;  // its sequence
+  std::shared_ptr<const PlainBlock> PlainOf(const SealedBlock& block) const;
 };
 
 GroupStore::GroupStore(Options options) : rep_(std::make_unique<Rep>()) {
@@ -203,12 +209,39 @@ void GroupStore::Rep::Forget() {
   while (sealed_bytes + schema_bytes > options.memory_limit && !sealed.empty()) {
     const SealedBlock oldest = std::move(sealed.front());
     sealed.pop_front();
+    ForgetPlain(oldest.sequence);
     sealed_bytes -= oldest.bytes->size();
     dropped += oldest.info.rows;
     if (sealed.empty() || sealed.front().schema != oldest.schema) {
       schema_bytes -= MemoryOf(*oldest.schema);
     }
   }
+}
+
+void GroupStore::Rep::ForgetPlain(uint64_t block) const {
+  const auto at = plain.find(block);
+  if (at == plain.end()) return;
+  plain_bytes -= at->second->MemoryUse();
+  plain.erase(at);
+}
+
+// The block decompressed, kept unless newer ones take the room; nullptr if it cannot be read so.
+std::shared_ptr<const PlainBlock> GroupStore::Rep::PlainOf(const SealedBlock& block) const {
+  if (options.plain_limit == 0) return nullptr;
+  if (const auto at = plain.find(block.sequence); at != plain.end()) return at->second;
+  size_t newer = 0;
+  for (auto at = plain.upper_bound(block.sequence); at != plain.end(); ++at) {
+    newer += at->second->MemoryUse();
+  }
+  if (newer + block.bytes->size() > options.plain_limit) return nullptr;
+  Result<std::shared_ptr<const PlainBlock>> unpacked = PlainBlock::Unpack(*block.bytes);
+  if (!unpacked.ok()) return nullptr;
+  if (newer + (*unpacked)->MemoryUse() <= options.plain_limit) {
+    plain[block.sequence] = *unpacked;
+    plain_bytes += (*unpacked)->MemoryUse();
+    while (plain_bytes > options.plain_limit) ForgetPlain(plain.begin()->first);
+  }
+  return *std::move(unpacked);
 }
 
 std::vector<SeriesData> GroupStore::Read(const std::function<bool(const Series&)>& wanted,
@@ -225,6 +258,7 @@ std::vector<SeriesData> GroupStore::Read(const std::function<bool(const Series&)
       stitcher.Add(target[c], times.subspan(first, count), column(c, taken++) + first);
     }
   };
+  std::vector<double> values;
   for (const SealedBlock& block : rep.sealed) {
     if (block.info.last < start || block.info.first > end) continue;
     const std::vector<size_t>& target = stitcher.Columns(*block.schema);
@@ -235,6 +269,15 @@ std::vector<SeriesData> GroupStore::Read(const std::function<bool(const Series&)
       any = any || columns[c];
     }
     if (!any) continue;
+    if (const auto plain = rep.PlainOf(block); plain != nullptr) {
+      values.resize(plain->times().size());
+      add(target, plain->times(), [&](size_t column, size_t) {
+        if (!plain->Read(column, values).ok())
+          std::fill(values.begin(), values.end(), std::nan(""));
+        return values.data();
+      });
+      continue;
+    }
     const Result<Block> decoded = DecodeColumns(*block.bytes, columns);
     if (!decoded.ok()) {
       log::Error("read block {}: {}; its rows are missing in the answer", block.sequence,

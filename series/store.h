@@ -5,7 +5,8 @@
 // that is killed early has lost little. Sealed blocks are kept until they exceed the memory limit,
 // then the oldest goes, counted in dropped_rows().
 //
-// Thread safety: none; the owner locks. Append allocates nothing between two seals.
+// Thread safety: none, nor of two Reads; the owner locks. Append allocates nothing between two
+// seals.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +48,9 @@ class GroupStore {
     size_t first_rows = 16;
     size_t max_rows = 128;           // up to kMaxBlockRows
     size_t memory_limit = 8u << 20;  // of sealed blocks, bytes
+    // Of the newest sealed blocks, once they were read, decompressed beside the sealed ones: for a
+    // store that is asked about the same time again and again.
+    size_t plain_limit = 0;
   };
   explicit GroupStore(Options options);
   ~GroupStore();

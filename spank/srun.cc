@@ -58,7 +58,9 @@ void AddSize(spank_t spank, const Context& context, const Environment& environme
   };
   add(key::kNodes, S_JOB_NNODES, "SLURM_NNODES");
   add(key::kTasks, S_JOB_TOTAL_TASK_COUNT, "SLURM_NTASKS");
-  message.Add(key::kJobNodes, environment.First("SLURM_JOB_NUM_NODES", "SLURM_NNODES"));
+  // Absent in a srun that was given the job's number from outside of it.
+  const std::string_view job_nodes = environment.First("SLURM_JOB_NUM_NODES", "SLURM_NNODES");
+  if (!job_nodes.empty()) message.Add(key::kJobNodes, job_nodes);
 }
 
 launch::Writer HeadMessage(spank_t spank, std::string_view job, const Context& context,

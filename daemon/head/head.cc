@@ -8,6 +8,7 @@
 
 #include "core/bytes.h"
 #include "core/log.h"
+#include "daemon/head/descriptors.h"
 #include "daemon/head/end_state.h"
 #include "daemon/own_cost.h"
 #include "daemon/tree/auth.h"
@@ -112,9 +113,10 @@ Status Head::Start(UniqueFd listen) {
   record_.OnSeal([this](const SealedBlock& block) { StoreReduced(block); });
   source_ = std::make_shared<LiveSource>(
       record_,
-      [this](std::string spec, std::function<void(tree::ReplyMessage)> reply) {
-        loop_.Post(
-            [this, spec = std::move(spec), reply = std::move(reply)] { AskNodes(spec, reply); });
+      [this](QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
+        loop_.Post([this, spec = std::move(spec), grid = std::move(grid), done = std::move(done)] {
+          AskNodes(spec, grid, done);
+        });
       },
       [this](bool paused) { loop_.Post([this, paused] { PauseCounters(paused); }); },
       [this](std::vector<uint32_t> nodes, std::string url) {
@@ -179,6 +181,7 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   Send(*control, Type::kBudget, Encode(intake_.Budget(expected_nodes_)));
   if (counters_paused_) Send(*control, Type::kCounters, "\1");
   nodes_.emplace_back().control = std::move(control);
+  ScheduleExpiry();  // even the first tick does not wait for ever
   return index;
 }
 
@@ -192,6 +195,8 @@ void Head::CountExpected(const tree::Registration& who) {
     SendBudgets();
   }
   record_.Update([&](JobDescription& j) { j.expected_nodes = expected_nodes_; });
+  std::string too_few = TooFewDescriptors(expected_nodes_, config_.fanout, DescriptorLimit());
+  if (!too_few.empty() && !std::exchange(told_descriptors_, true)) AddNote(std::move(too_few));
   if (describe_timer_ != 0 || state_ != State::kRunning) return;
   describe_timer_ = loop_.After(kSecond, [this] {
     describe_timer_ = 0;
@@ -499,10 +504,10 @@ void Head::JoinExporter(const std::vector<uint32_t>& nodes, const std::string& u
   }
 }
 
-void Head::AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> reply) {
+void Head::AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
   constexpr Nanos kPatience = 2 * kSecond;
-  queries_.Ask({next_query_++, std::move(spec)}, children_.Active(), "", kPatience,
-               std::move(reply));
+  queries_.Ask({next_query_++, std::move(spec), std::move(grid), kPatience}, children_.Active(), {},
+               std::move(done));
 }
 
 // --- The end ---

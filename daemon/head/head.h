@@ -115,7 +115,7 @@ class Head {
 
   // HTTP.
   void Serve();
-  void AskNodes(std::string spec, std::function<void(tree::ReplyMessage)> reply);
+  void AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done);
   void PauseCounters(bool paused);
   void JoinExporter(const std::vector<uint32_t>& nodes, const std::string& url);
 
@@ -149,8 +149,10 @@ class Head {
   uint32_t byes_ = 0;
   size_t gone_nodes_ = 0;         // these, and the lost
   uint64_t refused_samples_ = 0;  // that came too late, or with others' that were there
-  uint64_t next_query_ = 1;
+  // Nodes answer a number once, and another head of this step may have asked before.
+  uint64_t next_query_ = static_cast<uint64_t>(Clock::System().Now());
   bool counters_paused_ = false;
+  bool told_descriptors_ = false;
 
   std::unique_ptr<tree::Acceptor> acceptor_;
   std::unique_ptr<tree::Listener> listener_;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "core/hostlist.h"
 
@@ -12,12 +14,17 @@ namespace {
 // The filters on the tag `job` are answered here; the nodes and the reduced series do not have it.
 Result<bool> TakeJobFilters(QuerySpec& spec, const std::string& job) {
   QuerySpec only = spec;
-  std::erase_if(only.filters, [](const TagFilter& f) { return f.key != "job"; });
+  // Every series has the tag job: one that no filter names is one too many.
+  const auto of_job = [](const TagFilter& f) { return f.key == "job"; };
+  if (spec.explicit_tags && std::none_of(spec.filters.begin(), spec.filters.end(), of_job)) {
+    return false;
+  }
+  std::erase_if(only.filters, [&](const TagFilter& f) { return !of_job(f); });
   if (only.filters.empty()) return true;
   only.explicit_tags = false;
   const Result<SeriesFilter> filter = SeriesFilter::Make(only);
   if (!filter.ok()) return filter.status();
-  std::erase_if(spec.filters, [](const TagFilter& f) { return f.key == "job"; });
+  std::erase_if(spec.filters, of_job);
   return filter->Matches(spec.metric, Tags{{"job", job}});
 }
 
@@ -26,18 +33,56 @@ uint32_t Present(const JobDescription& job) {
                                              [](const auto& n) { return n.left == 0 && !n.lost; }));
 }
 
-Result<std::vector<SeriesData>> DecodeParts(const tree::ReplyMessage& reply,
-                                            const std::string& job) {
-  std::vector<SeriesData> all;
-  for (const std::string& part : reply.parts) {
-    Result<std::vector<SeriesData>> series = DecodeSeriesData(part);
-    if (!series.ok()) return series.status();
-    for (SeriesData& data : *series) {
-      data.series.tags.Set("job", job);
-      all.push_back(std::move(data));
+// A question on its way to the nodes, and back, and perhaps once more.
+struct Asked {
+  LiveSource::AskNodes ask;
+  QuerySpec spec;
+  QueryGrid grid;
+  std::string job;
+  uint32_t expected = 0;  // nodes
+  int rounds = 0;
+  web::DataSource::Callback callback;
+};
+
+void AskRound(const std::shared_ptr<Asked>& asked);
+
+// Adds the times at which some nodes have points and others gave no value.
+Status AddTimes(const QuerySpec& spec, const std::vector<Nanos>& odd, QueryGrid& grid) {
+  const size_t middle = grid.times.size();
+  grid.times.insert(grid.times.end(), odd.begin(), odd.end());
+  std::inplace_merge(grid.times.begin(), grid.times.begin() + static_cast<ptrdiff_t>(middle),
+                     grid.times.end());
+  if (grid.times.size() <= kMaxGridTimes) return {};
+  return {Code::kLimit, fmt::format("query of '{}': the nodes have points at more than {} times "
+                                    "beside the ticks; ask with a downsample",
+                                    spec.metric, kMaxGridTimes)};
+}
+
+void OnGathered(const std::shared_ptr<Asked>& asked, const tree::Gathered& answer) {
+  if (!answer.failure.ok()) return asked->callback(answer.failure);
+  std::vector<Nanos> odd;
+  if (answer.nodes > 1) odd = OddTimes(asked->spec, answer.part, asked->grid);
+  if (!odd.empty()) {
+    constexpr int kMaxRounds = 3;  // a node that ends meanwhile has one more
+    if (asked->rounds >= kMaxRounds) {
+      return asked->callback(Status(Code::kUnavailable,
+                                    "the times of the nodes' points changed with each question; "
+                                    "ask again, or with a downsample"));
     }
+    if (const Status full = AddTimes(asked->spec, odd, asked->grid); !full.ok()) {
+      return asked->callback(full);
+    }
+    return AskRound(asked);
   }
-  return all;
+  std::vector<QueryResult> results = FinishPart(asked->spec, answer.part);
+  for (QueryResult& result : results) result.tags.Set("job", asked->job);
+  asked->callback(web::Answer{std::move(results), answer.nodes, asked->expected});
+}
+
+void AskRound(const std::shared_ptr<Asked>& asked) {
+  ++asked->rounds;
+  asked->ask(asked->spec, asked->grid,
+             [asked](const tree::Gathered& answer) { OnGathered(asked, answer); });
 }
 
 }  // namespace
@@ -128,9 +173,8 @@ Result<std::string> LiveSource::Join(const JobStep& id, const web::ScrapeTarget&
 Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
                                             const JobDescription& job) const {
   const TimeRange range = DataRange(spec);
-  const std::vector<SeriesData> reduced =
-      record_.Read([&](const Series& series) { return series.metric.name == spec.metric; },
-                   range.first, range.last);
+  const std::vector<SeriesData> reduced = record_.Read(
+      [&](const Series& series) { return ReducedNeeds(spec, series); }, range.first, range.last);
   Result<std::vector<QueryResult>> results = EvaluateReduced(spec, reduced);
   if (!results.ok()) return results.status();
   for (QueryResult& result : *results) {
@@ -148,19 +192,19 @@ Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
 void LiveSource::FromNodes(QuerySpec spec, const JobDescription& job, Callback callback) const {
   std::string bytes;
   EncodeQuery(spec, bytes);
-  const std::string id = job.id.ToString();
-  ask_(std::move(bytes), [spec = std::move(spec), id, expected = Present(job),
-                          callback = std::move(callback)](const tree::ReplyMessage& reply) {
-    const Result<std::vector<SeriesData>> series = DecodeParts(reply, id);
-    if (!series.ok()) return callback(series.status());
-    // The nodes have done these two steps.
-    QuerySpec rest = spec;
-    rest.downsample.reset();
-    rest.rate = false;
-    Result<std::vector<QueryResult>> results = Evaluate(rest, *series);
-    if (!results.ok()) return callback(results.status());
-    callback(web::Answer{*std::move(results), reply.nodes, expected});
-  });
+  if (bytes.size() > tree::kMaxQueryBytes) {
+    return callback(Status(Code::kLimit, fmt::format("query of '{}': its filters have more than {} "
+                                                     "bytes",
+                                                     spec.metric, tree::kMaxQueryBytes)));
+  }
+  const auto asked = std::make_shared<Asked>();
+  asked->ask = ask_;
+  asked->spec = std::move(spec);
+  asked->grid.step = job.period;
+  asked->job = job.id.ToString();
+  asked->expected = Present(job);
+  asked->callback = std::move(callback);
+  AskRound(asked);
 }
 
 }  // namespace sonde::head

@@ -11,15 +11,16 @@
 #include <vector>
 
 #include "daemon/head/step_record.h"
-#include "daemon/tree/message.h"
+#include "daemon/tree/query_fanout.h"
 #include "web/data_source.h"
 
 namespace sonde::head {
 
 class LiveSource final : public web::DataSource {
  public:
-  // Sends a query to the nodes; from any thread. The reply comes on the loop's thread.
-  using AskNodes = std::function<void(std::string spec, std::function<void(tree::ReplyMessage)>)>;
+  // Sends a query to the nodes; from any thread. The answer comes on the loop's thread.
+  using AskNodes =
+      std::function<void(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done)>;
 
   // Tells the nodes to leave the processors' counters to others, or to count; from any thread.
   using PauseCountersOf = std::function<void(bool paused)>;

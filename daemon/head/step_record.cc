@@ -9,6 +9,7 @@ namespace {
 GroupStore::Options StoreOptions() {
   GroupStore::Options options;
   options.memory_limit = 32u << 20;
+  options.plain_limit = 12u << 20;  // half an hour at 1 Hz of 300 metrics
   return options;
 }
 

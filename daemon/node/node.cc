@@ -373,18 +373,15 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
 }
 
 void Node::OnQuery(std::string_view payload) {
-  tree::QueryMessage query;
-  if (!Decode(payload, query).ok() || uplink_.link() == nullptr) return;
-  std::string own;
-  if (const Result<QuerySpec> spec = DecodeQuery(query.spec); spec.ok()) {
-    if (const auto answer = recorder_.Answer(*spec, launch_.host); answer.ok()) {
-      EncodeSeriesData(*answer, own);
-    }
+  tree::Question question;
+  if (const Status bad = Decode(payload, question); !bad.ok()) {
+    return log::Warning("question of the parent: {}", bad.message());
   }
-  constexpr Nanos kPatience = kSecond;
-  queries_.Ask(query, children_.Active(), std::move(own), kPatience,
-               [this](const tree::ReplyMessage& reply) {
-                 if (uplink_.link() != nullptr) Send(*uplink_.link(), Type::kReply, Encode(reply));
+  Result<QueryPart> own = recorder_.Answer(question.spec, question.grid, launch_.host);
+  queries_.Ask(std::move(question), children_.Active(), std::move(own),
+               [this](const tree::Gathered& answer) {
+                 if (uplink_.link() == nullptr) return;
+                 Send(*uplink_.link(), Type::kReply, Encode(ToReply(answer)));
                });
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "daemon/node/answer.h"
+
 namespace sonde::node {
 
 Recorder::Recorder(const collect::Sampler::Options& options, size_t memory_limit, double phase)
@@ -64,29 +66,11 @@ void Recorder::Seal() {
   for (auto& store : stores_) store->Seal();
 }
 
-Result<std::vector<SeriesData>> Recorder::Answer(const QuerySpec& spec,
-                                                 const std::string& host) const {
-  const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
-  if (!filter.ok()) return filter.status();
-  const auto wanted = [&](const Series& series) {
-    if (series.metric.name != spec.metric) return false;
-    Tags tags = series.tags;
-    tags.Set("host", host);
-    return filter->Matches(series.metric.name, tags);
-  };
-  const TimeRange range = DataRange(spec);
-  std::vector<SeriesData> answer;
-  for (const auto& store : stores_) {
-    for (SeriesData& data : store->Read(wanted, range.first, range.last)) {
-      data.series.tags.Set("host", host);
-      if (spec.downsample) {
-        data.points = ApplyDownsample(data.points, *spec.downsample, spec.start, spec.end);
-      }
-      if (spec.rate) data.points = ApplyRate(data.points, spec.rate_options);
-      answer.push_back(std::move(data));
-    }
-  }
-  return answer;
+Result<QueryPart> Recorder::Answer(const QuerySpec& spec, const QueryGrid& grid,
+                                   const std::string& host) const {
+  std::vector<const GroupStore*> stores;
+  for (const auto& store : stores_) stores.push_back(store.get());
+  return AnswerFrom(stores, spec, grid, host);
 }
 
 }  // namespace sonde::node

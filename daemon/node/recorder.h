@@ -12,7 +12,7 @@
 #include "core/time.h"
 #include "daemon/collect/sampler.h"
 #include "daemon/tree/own_reducer.h"
-#include "series/query.h"
+#include "series/query_part.h"
 #include "series/store.h"
 
 namespace sonde::node {
@@ -43,9 +43,9 @@ class Recorder {
   // Seals what is open.
   void Seal();
 
-  // The series a query needs from this node, downsampled and as rates if it asks for that, with
-  // the tag host.
-  Result<std::vector<SeriesData>> Answer(const QuerySpec& spec, const std::string& host) const;
+  // This node's part of an answer: its series have the tag host.
+  Result<QueryPart> Answer(const QuerySpec& spec, const QueryGrid& grid,
+                           const std::string& host) const;
 
  private:
   void Reduce();

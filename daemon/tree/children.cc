@@ -116,7 +116,7 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
     case Type::kReply: {
       ReplyMessage reply;
       SONDE_RETURN_IF_ERROR(Decode(payload, reply));
-      queries_.OnReply(link, std::move(reply));
+      queries_.OnReply(link, reply);
       return {};
     }
     default:

@@ -2,11 +2,17 @@
 
 #include <utility>
 
+#include "daemon/tree/socket_fabric.h"
+
 namespace sonde::tree {
 
 void LazyFabric::With(const FabricOptions& options, Use use) {
   if (fabric_ != nullptr) return use(fabric_.get());
   if (!failure_.ok()) return use(failure_);
+  if (options.provider == SocketFabric::kProvider) {
+    fabric_ = std::make_unique<SocketFabric>(loop_, options.local_address);
+    return use(fabric_.get());
+  }
   waiting_.push_back(std::move(use));
   if (opening_ != nullptr) return;
   Result<std::unique_ptr<BackgroundCall>> call =

@@ -1,5 +1,5 @@
 // The fabric, opened when it is first needed and once: loading libfabric costs more than a short
-// step should pay.
+// step should pay. With the provider `sockets` it is a SocketFabric, which is there at once.
 //
 // Thread safety: the loop's thread only.
 #pragma once

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMaxAddress = 256;
 constexpr size_t kMaxBytes = 8u << 20;
-constexpr size_t kMaxParts = 65536;
+constexpr size_t kMaxFailure = 1024;
 
 // Each message is described once, by a Fields function that a Put or a Get walks over, so that
 // what is written and what is read cannot drift apart.
@@ -22,10 +22,6 @@ struct Put {
   void Number(const double& v) { w.Fixed(v); }
   void Number(const bool& v) { w.Fixed<uint8_t>(v ? 1 : 0); }
   void Text(const std::string& v, size_t) { w.Text(v); }
-  void Texts(const std::vector<std::string>& v) {
-    w.Varint(v.size());
-    for (const std::string& text : v) w.Text(text);
-  }
 };
 
 struct Get {
@@ -44,10 +40,6 @@ struct Get {
   void Number(double& v) { v = r.Fixed<double>(); }
   void Number(bool& v) { v = r.Fixed<uint8_t>() != 0; }
   void Text(std::string& v, size_t limit) { v = r.Text(limit); }
-  void Texts(std::vector<std::string>& v) {
-    v.resize(r.Count(1, kMaxParts));
-    for (std::string& text : v) text = r.Text(kMaxBytes);
-  }
 };
 
 void Fields(auto& io, auto& m, const Hello*) {
@@ -119,12 +111,16 @@ void Fields(auto& io, auto& m, const BlockAck*) {
 }
 void Fields(auto& io, auto& m, const QueryMessage*) {
   io.Number(m.id);
-  io.Text(m.spec, 65536);
+  io.Text(m.spec, kMaxQueryBytes);
+  io.Text(m.grid, kMaxQueryBytes);
+  io.Number(m.patience_ms);
 }
 void Fields(auto& io, auto& m, const ReplyMessage*) {
   io.Number(m.id);
   io.Number(m.nodes);
-  io.Texts(m.parts);
+  io.Number(m.code);
+  io.Text(m.failure, kMaxFailure);
+  io.Text(m.part, kMaxBytes);
 }
 
 void Fields(auto& io, auto& m, const AskMessage*) {

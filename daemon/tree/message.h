@@ -158,15 +158,21 @@ struct BlockBudget {
   uint64_t end_rate = 16u << 20;  // and when it has ended
 };
 
+// A question: series/query_part.h says how it is answered.
 struct QueryMessage {
   uint64_t id = 0;
-  std::string spec;  // encoded QuerySpec
+  std::string spec;          // encoded QuerySpec
+  std::string grid;          // encoded QueryGrid
+  uint32_t patience_ms = 0;  // how long its receiver may wait for its own children
 };
+inline constexpr size_t kMaxQueryBytes = 1u << 20;
 
 struct ReplyMessage {
   uint64_t id = 0;
-  uint32_t nodes = 0;              // that answered
-  std::vector<std::string> parts;  // encoded SeriesData, one per node
+  uint32_t nodes = 0;  // that answered
+  uint32_t code = 0;   // a Code: why there is no answer, or 0
+  std::string failure;
+  std::string part;  // encoded QueryPart of these nodes
 };
 
 // A question of a process of the node, by the node's own number; `kind` is a client::AskKind.

@@ -1,42 +1,141 @@
 #include "daemon/tree/query_fanout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <iterator>
+#include <utility>
+
+#include "core/log.h"
 
 namespace sonde::tree {
+namespace {
+
+constexpr size_t kRecent = 256;
+constexpr uint32_t kMinPatienceMs = 1;
+constexpr uint32_t kMaxPatienceMs = 60'000;
+
+// A child's answer has to be here, merged from its own children's, before its parent's time is up.
+Nanos PatienceOfChildren(Nanos own) { return own - own / 4; }
+
+// As a reply of a peer says it.
+Status FailureOf(const ReplyMessage& reply) {
+  const bool known = reply.code <= static_cast<uint32_t>(Code::kInternal);
+  return {known ? static_cast<Code>(reply.code) : Code::kInternal, reply.failure};
+}
+
+}  // namespace
+
+std::string Encode(const Question& question) {
+  QueryMessage message;
+  message.id = question.id;
+  EncodeQuery(question.spec, message.spec);
+  EncodeGrid(question.grid, message.grid);
+  message.patience_ms = static_cast<uint32_t>(question.patience / kMillisecond);
+  return Encode(message);
+}
+
+Status Decode(std::string_view bytes, Question& question) {
+  QueryMessage message;
+  SONDE_RETURN_IF_ERROR(Decode(bytes, message));
+  question.id = message.id;
+  Result<QuerySpec> spec = DecodeQuery(message.spec);
+  if (!spec.ok()) return spec.status();
+  question.spec = *std::move(spec);
+  Result<QueryGrid> grid = DecodeGrid(message.grid);
+  if (!grid.ok()) return grid.status();
+  question.grid = *std::move(grid);
+  question.patience =
+      std::clamp(message.patience_ms, kMinPatienceMs, kMaxPatienceMs) * kMillisecond;
+  return {};
+}
+
+ReplyMessage ToReply(const Gathered& gathered) {
+  ReplyMessage reply;
+  reply.id = gathered.id;
+  reply.nodes = gathered.nodes;
+  Status failure = gathered.failure;
+  if (failure.ok()) {
+    Result<std::string> bytes = EncodePart(gathered.part);
+    if (bytes.ok()) {
+      reply.part = *std::move(bytes);
+    } else {
+      failure = bytes.status();
+    }
+  }
+  reply.code = static_cast<uint32_t>(failure.code());
+  reply.failure = failure.message().substr(0, 512);
+  return reply;
+}
 
 QueryFanout::~QueryFanout() {
   for (const auto& [id, open] : open_) loop_.Cancel(open.timer);
 }
 
-void QueryFanout::Ask(const QueryMessage& query, const std::vector<Link*>& children,
-                      std::string own, Nanos timeout, Done done) {
-  if (open_.size() >= kMaxOpen || open_.contains(query.id)) {
-    done(ReplyMessage{query.id, 0, {}});
-    return;
-  }
-  Open& open = open_[query.id];
-  open.reply.id = query.id;
-  open.done = std::move(done);
-  if (!own.empty()) {
-    open.reply.nodes = 1;
-    open.reply.parts.push_back(std::move(own));
-  }
-  const std::string bytes = Encode(query);
-  for (Link* child : children) {
-    if (Send(*child, Type::kQuery, bytes)) open.waiting.push_back(child);
-  }
-  if (open.waiting.empty()) return Finish(query.id);
-  open.timer = loop_.After(timeout, [this, id = query.id] { Finish(id); });
+bool QueryFanout::Remember(uint64_t id) {
+  if (std::find(recent_.begin(), recent_.end(), id) != recent_.end()) return false;
+  recent_.push_back(id);
+  if (recent_.size() > kRecent) recent_.pop_front();
+  return true;
 }
 
-void QueryFanout::OnReply(const Link& from, ReplyMessage reply) {
+void QueryFanout::Ask(Question question, const std::vector<Link*>& children,
+                      std::optional<Result<QueryPart>> own, Done done) {
+  if (!Remember(question.id)) return done({question.id, 0, {}, EmptyPart(question.spec)});
+  if (open_.size() >= kMaxOpen) {
+    const Status full(Code::kLimit, fmt::format("{} questions to the nodes are open; ask again "
+                                                "when they are answered",
+                                                kMaxOpen));
+    return done({question.id, 0, full, EmptyPart(question.spec)});
+  }
+  Open& open = open_[question.id];
+  open.answer.id = question.id;
+  open.answer.part = EmptyPart(question.spec);
+  open.spec = question.spec;
+  open.done = std::move(done);
+  if (own && own->ok()) {
+    Merge(open, 1, *std::move(*own));
+  } else if (own) {
+    open.answer.failure = own->status();
+  }
+  const Nanos patience = question.patience;
+  question.patience = PatienceOfChildren(patience);
+  const std::string bytes = Encode(question);
+  for (Link* child : children) {
+    if (!open.answer.failure.ok()) break;
+    if (Send(*child, Type::kQuery, bytes)) open.waiting.push_back(child);
+  }
+  if (open.waiting.empty()) return Finish(question.id);
+  open.timer = loop_.After(patience, [this, id = question.id] { Finish(id); });
+}
+
+void QueryFanout::OnReply(const Link& from, const ReplyMessage& reply) {
   const auto at = open_.find(reply.id);
   if (at == open_.end() || std::erase(at->second.waiting, &from) == 0) return;
-  ReplyMessage& all = at->second.reply;
-  all.nodes += reply.nodes;
-  std::move(reply.parts.begin(), reply.parts.end(), std::back_inserter(all.parts));
-  if (at->second.waiting.empty()) Finish(reply.id);
+  Open& open = at->second;
+  if (reply.code != 0) {
+    open.answer.failure = FailureOf(reply);
+  } else if (Result<QueryPart> part = DecodePart(open.spec, reply.part); part.ok()) {
+    Merge(open, reply.nodes, *std::move(part));
+  } else if (!std::exchange(warned_, true)) {
+    log::Warning("answer of {}: {}; it is left out, and further ones are not logged", from.peer(),
+                 part.status().message());
+  }
+  if (open.waiting.empty() || !open.answer.failure.ok()) Finish(reply.id);
+}
+
+void QueryFanout::Merge(Open& open, uint32_t nodes, QueryPart part) {
+  Gathered& answer = open.answer;
+  answer.failure = MergePart(open.spec, std::move(part), answer.part);
+  if (__builtin_add_overflow(answer.nodes, nodes, &answer.nodes)) answer.nodes = UINT32_MAX;
+  held_points_ -= open.points;
+  open.points = answer.part.Points();
+  held_points_ += open.points;
+  if (answer.failure.ok() && held_points_ > kMaxHeldPoints) {
+    answer.failure = {Code::kLimit,
+                      fmt::format("the questions asked at present have answers of more than {} "
+                                  "points; ask again, or for less",
+                                  kMaxHeldPoints)};
+  }
 }
 
 void QueryFanout::OnGone(const Link& child) {
@@ -52,8 +151,10 @@ void QueryFanout::Finish(uint64_t id) {
   if (at == open_.end()) return;
   Open open = std::move(at->second);
   open_.erase(at);
+  held_points_ -= open.points;
   loop_.Cancel(open.timer);
-  open.done(std::move(open.reply));
+  if (!open.answer.failure.ok()) open.answer.part = EmptyPart(open.spec);
+  open.done(std::move(open.answer));
 }
 
 }  // namespace sonde::tree

@@ -63,7 +63,7 @@ def test_doctor_finds_the_installation_whole(cluster):
     assert done.returncode == 0 and "FAILED" not in done.stdout
     assert str(SONDED) in done.stdout
     assert "srun knows --telemetry-level" in done.stdout
-    assert "provider tcp" in done.stdout
+    assert "plain sockets between nodes" in done.stdout
 
 
 def test_doctor_names_what_is_wrong(cluster):

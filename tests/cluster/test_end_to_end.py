@@ -188,16 +188,17 @@ def test_sonde_shows_a_running_step(cluster):
     assert job_of(step.profile())["state"] == "cancelled"
 
 
-def test_longer_steps_use_libfabric(cluster):
+@pytest.mark.parametrize(("provider", "peer"), [("sockets", r"[\d.]+:\d+$"), ("tcp", "over tcp")])
+def test_longer_steps_use_links_between_nodes(cluster, provider, peer):
     log_dir = cluster.dir / "tmp" / "sonde-test1"
-    cluster.conf(f"fabric_after = 200ms\nlog_dir = {log_dir}\n")
+    cluster.conf(f"provider = {provider}\nfabric_after = 200ms\nlog_dir = {log_dir}\n")
     step = Step(cluster, ["srun", "-N2", *LEVEL, "sleep", "60"])
 
     def links():
         logs = [path.read_text() for path in log_dir.glob(f"sonded.{step.id}.n*.log")]
-        return re.findall(r"data goes to the head .* over tcp", "\n".join(logs))
+        return re.findall(rf"data goes to the head at .*{peer}", "\n".join(logs), re.MULTILINE)
 
-    cluster.wait_for(lambda: len(links()) == 2, "both nodes' fabric links")
+    cluster.wait_for(lambda: len(links()) == 2, "both nodes' links")
     live = step.wait_nodes(2)
     before = json.loads(live.get(f"/api/v1/profile?job={step.id}"))["job"]["coverage"]["got"]
     cluster.wait_for(
@@ -212,6 +213,15 @@ def test_longer_steps_use_libfabric(cluster):
 
 
 # --- Steps of all kinds
+
+
+def test_a_step_that_is_started_from_outside_its_job(cluster):
+    allocated = cluster.run(["salloc", "-N2", "--no-shell"])
+    job = re.search(r"job allocation (\d+)", allocated.stderr).group(1)
+    done = cluster.run(["srun", f"--jobid={job}", "-N2", *LEVEL, "true"])
+    cluster.slurm("scancel", job)
+    assert done.returncode == 0, done.stderr
+    assert "2 nodes" in report_of(done.stderr)
 
 
 def test_steps_at_once_are_kept_apart(cluster, counting):

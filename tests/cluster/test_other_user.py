@@ -44,7 +44,7 @@ except OSError as error:
 def step(cluster):
     """A step of two nodes, over libfabric."""
     log_dir = cluster.dir / "tmp" / "sonde-test1"
-    cluster.conf(f"fabric_after = 50ms\nlog_dir = {log_dir}\nlog_level = debug\n")
+    cluster.conf(f"provider = tcp\nfabric_after = 50ms\nlog_dir = {log_dir}\nlog_level = debug\n")
     running = Step(cluster, ["srun", "-N2", *LEVEL, "sleep", "120"])
     running.wait_nodes(2)
     yield running

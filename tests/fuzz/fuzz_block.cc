@@ -33,7 +33,10 @@ void FixChecksums(std::string& block) {
 void Decode(std::string_view bytes) {
   (void)ReadBlockInfo(bytes);
   const Result<Block> block = DecodeBlock(bytes);
-  if (!block.ok()) return;
+  if (!block.ok()) {
+    (void)PlainBlock::Unpack(bytes);
+    return;
+  }
   std::vector<bool> odd(block->columns());
   for (size_t c = 1; c < odd.size(); c += 2) odd[c] = true;
   const Result<Block> some = DecodeColumns(bytes, odd);
@@ -41,6 +44,16 @@ void Decode(std::string_view bytes) {
   for (size_t c = 0; c < some->columns(); ++c) {
     const auto whole = block->Column(2 * c + 1);
     if (std::memcmp(some->Column(c).data(), whole.data(), whole.size_bytes()) != 0) std::abort();
+  }
+  const auto plain = PlainBlock::Unpack(bytes);
+  if (!plain.ok() || (*plain)->columns() != block->columns()) std::abort();
+  std::vector<double> column(block->times.size());
+  for (size_t c = block->columns(); c-- > 0;) {
+    const auto whole = block->Column(c);
+    if (!(*plain)->Read(c, column).ok() ||
+        std::memcmp(column.data(), whole.data(), whole.size_bytes()) != 0) {
+      std::abort();
+    }
   }
   static BlockEncoder encoder;
   std::string again;

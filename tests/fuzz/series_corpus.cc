@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/bytes.h"
@@ -13,6 +14,7 @@
 #include "series/block.h"
 #include "series/block_format.h"
 #include "series/query.h"
+#include "series/query_part.h"
 #include "series/sketch.h"
 
 namespace sonde {
@@ -57,27 +59,56 @@ void SaveSchemas(const fs::path& folder) {
   Save(folder / "packed", PackSchema(*Schema::Make({s})));
 }
 
+// What two hosts have, as fuzz_query reads it: which tags and how many points, then these.
+std::string SeriesBytes() {
+  std::string bytes;
+  ByteWriter out(bytes);
+  for (const uint8_t shape : {0x31, 0x33, 0x35}) {
+    out.Fixed(shape);
+    for (const auto& [time, value] : {std::pair{2, 0.1}, {5, 1e300}, {40, 2.0}}) {
+      out.Signed(time * kSecond + (shape == 0x35 ? 1 : 0));
+      out.Fixed(value);
+    }
+  }
+  return bytes;
+}
+
+// The sum of numbers that a double cannot hold, of hosts with other times.
+QueryPart PartOf(const QuerySpec& spec, const QueryGrid& grid) {
+  std::vector<SeriesData> series;
+  for (const char* host : {"a", "b"}) {
+    SeriesData& data = series.emplace_back();
+    data.series.metric.name = "m";
+    data.series.tags = {{"host", host}, {"device", host}};
+    data.points = {{2 * kSecond, 0.1}, {5 * kSecond, 1e300}, {40 * kSecond + *host, 2.25}};
+  }
+  return *EvaluatePart(spec, std::move(series), &grid);
+}
+
 void SaveQueries(const fs::path& folder) {
   QuerySpec spec;
   spec.metric = "m";
   spec.start = kSecond;
   spec.end = 100 * kSecond;
-  std::vector<SeriesData> series;
-  for (const char* host : {"a", "b"}) {
-    SeriesData& data = series.emplace_back();
-    data.series.metric.name = "m";
-    data.series.tags = {{"host", host}, {"stat", "sum"}};
-    data.points = {{2 * kSecond, 1}, {5 * kSecond, 4}, {40 * kSecond, 2}};
-  }
-  const auto save = [&](const char* name) {
+  const QueryGrid grid{10 * kSecond, {3 * kSecond, 41 * kSecond}};
+  const auto save = [&](const std::string& name) {
     std::string query;
     EncodeQuery(spec, query);
+    std::string times;
+    EncodeGrid(grid, times);
     std::string bytes;
-    ByteWriter(bytes).Text(query);
-    EncodeSeriesData(series, bytes);
+    ByteWriter out(bytes);
+    out.Text(query);
+    out.Text(times);
+    out.Text(*EncodePart(PartOf(spec, grid)));
+    out.Raw(SeriesBytes());
     Save(folder / name, bytes);
   };
-  save("plain");
+  for (const std::string_view name : AggregatorNames()) {
+    spec.aggregator = *ParseAggregator(name);
+    save(std::string(name));
+  }
+  spec.aggregator = Aggregator::kSum;
   spec.downsample = Downsample{10 * kSecond, Aggregator::kAvg, Downsample::Fill::kNan};
   spec.filters = {{TagFilter::Type::kRegexp, "host", "a|b", true},
                   {TagFilter::Type::kIWildcard, "host", "*", false},

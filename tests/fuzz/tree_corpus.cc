@@ -7,7 +7,7 @@
 #include "daemon/tree/frame.h"
 #include "daemon/tree/message.h"
 #include "daemon/tree/moments_message.h"
-#include "series/query.h"
+#include "series/query_part.h"
 #include "series/schema.h"
 
 namespace sonde::tree {
@@ -26,6 +26,8 @@ void SaveMessages(const fs::path& folder) {
   const Registration registration{"4711", "0", 1, 2, 8, "n2", 1};
   std::string query;
   EncodeQuery(QuerySpec{}, query);
+  std::string grid;
+  EncodeGrid({kSecond, {1, 2, 3}}, grid);
   Save(folder, "hello", 0, Encode(Hello{kProtocolVersion, nonce}));
   Save(folder, "challenge", 1, Encode(Challenge{nonce, proof}));
   Save(folder, "registration", 2, Encode(registration));
@@ -37,8 +39,9 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "block", 8, Encode(BlockMessage{1, "os", 3, 2, 128, 1, 4096, schema, "block"}));
   Save(folder, "ack", 9, Encode(BlockAck{1, "os", 3, BlockAck::kRefused}));
   Save(folder, "budget", 19, Encode(BlockBudget{6400, 400, 3200}));
-  Save(folder, "query", 10, Encode(QueryMessage{7, query}));
-  Save(folder, "reply", 11, Encode(ReplyMessage{7, 2, {"one", "two"}}));
+  Save(folder, "query", 10, Encode(QueryMessage{7, query, grid, 1500}));
+  Save(folder, "reply", 11, Encode(ReplyMessage{7, 2, 0, "", "part"}));
+  Save(folder, "refusal", 11, Encode(ReplyMessage{7, 2, 7, "too many points", ""}));
   Save(folder, "ask", 16, Encode(AskMessage{9, 3, query}));
   Save(folder, "answer", 17, Encode(AnswerMessage{9, 66, "body"}));
   // Its upper half is the type of the message: 18 is 1, kHello, and chooses 18 of 20.

@@ -38,10 +38,10 @@ class Asked : public testing::Test {
     record_ = std::make_unique<StepRecord>(job);
     source_ = std::make_shared<LiveSource>(
         *record_,
-        [this](std::string spec, std::function<void(tree::ReplyMessage)> reply) {
-          loop_.Post([this, spec = std::move(spec), reply = std::move(reply)] {
-            asked_nodes_.push_back(spec);
-            if (answer_nodes_) reply(tree::ReplyMessage{0, 2, {PartOf("n1", 1), PartOf("n2", 2)}});
+        [this](const QuerySpec& spec, const QueryGrid& grid, tree::QueryFanout::Done done) {
+          loop_.Post([this, spec, grid, done = std::move(done)] {
+            asked_nodes_.push_back(grid);
+            if (answer_nodes_) done(AnswerOfTwo(spec, grid));
           });
         },
         [](bool) {}, [](const std::vector<uint32_t>&, const std::string&) {});
@@ -56,14 +56,18 @@ class Asked : public testing::Test {
     series_.push_back(residual);
   }
 
-  static std::string PartOf(const char* host, double value) {
-    SeriesData data;
-    data.series.metric.name = "residual";
-    data.series.tags = {{"host", host}};
-    data.points = {{At(5), value}};
-    std::string bytes;
-    EncodeSeriesData({data}, bytes);
-    return bytes;
+  tree::Gathered AnswerOfTwo(const QuerySpec& spec, const QueryGrid& grid) const {
+    tree::Gathered answer;
+    answer.part = EmptyPart(spec);
+    for (const auto& [host, points] : points_) {
+      SeriesData data;
+      data.series.metric.name = "residual";
+      data.series.tags = {{"host", host}};
+      data.points = points;
+      EXPECT_TRUE(MergePart(spec, *EvaluatePart(spec, {data}, &grid), answer.part).ok());
+      ++answer.nodes;
+    }
+    return answer;
   }
   void Append(int tick, double first, double second) {
     record_->Append(At(tick), Row({first, second}), series_);
@@ -136,7 +140,9 @@ class Asked : public testing::Test {
   std::vector<Series> series_;
   std::shared_ptr<LiveSource> source_;
   bool answer_nodes_ = true;
-  std::vector<std::string> asked_nodes_;
+  std::vector<QueryGrid> asked_nodes_;
+  std::vector<std::pair<const char*, std::vector<Point>>> points_ = {{"n1", {{At(5), 1}}},
+                                                                     {"n2", {{At(5), 2}}}};
   std::vector<std::pair<uint32_t, tree::AnswerMessage>> sent_;
   size_t taken_ = 0;
   std::unique_ptr<Questions> questions_;
@@ -173,6 +179,53 @@ TEST_F(Asked, AQuestionByHostGoesToTheNodes) {
   EXPECT_STREQ(sonde_series_tag(&values->series[1], "host"), "n2");
   EXPECT_EQ(Numbers(values), (std::vector<double>{1, 2}));
   EXPECT_EQ(values->nodes_answered, 2u);
+}
+
+// Questions of processes have a downsample, the web's need not.
+TEST_F(Asked, TimesBesideTheTicksAreAskedForASecondTime) {
+  points_ = {{"n1", {{At(1), 1}, {At(3), 3}}}, {"n2", {{At(1), 10}, {At(2) + 7, 40}, {At(3), 30}}}};
+  QuerySpec spec = Spec(Aggregator::kMax, At(1), At(4));
+  spec.filters = {{TagFilter::Type::kWildcard, "host", "*", false}};
+  std::vector<QueryResult> results;
+  source_->Query(spec, [&](Result<web::Answer> answer) {
+    ASSERT_TRUE(answer.ok()) << answer.status().message();
+    EXPECT_EQ(answer->nodes_answered, 2u);
+    EXPECT_EQ(answer->nodes_expected, 2u);
+    results = answer->results;
+  });
+  Until([&] { return !results.empty(); });
+  EXPECT_THAT(results[0].points,
+              testing::ElementsAre(Point{At(1), 10}, Point{At(2) + 7, 40}, Point{At(3), 30}));
+  EXPECT_EQ(*results[0].tags.Find("job"), "7.0");
+  EXPECT_THAT(results[0].aggregate_tags, testing::ElementsAre("host"));
+  ASSERT_EQ(asked_nodes_.size(), 2u);
+  EXPECT_TRUE(asked_nodes_[0].times.empty());
+  EXPECT_THAT(asked_nodes_[1].times, testing::ElementsAre(At(2) + 7));
+  // Every host by itself needs no times of others.
+  spec.filters[0].group_by = true;
+  results.clear();
+  source_->Query(spec, [&](Result<web::Answer> answer) { results = answer->results; });
+  Until([&] { return !results.empty(); });
+  EXPECT_EQ(results.size(), 2u);
+  EXPECT_EQ(asked_nodes_.size(), 3u);
+}
+
+TEST_F(Asked, ExplicitTagsCountTheJobAsOne) {
+  QuerySpec spec = Spec(Aggregator::kSum, At(1), At(6));
+  spec.explicit_tags = true;
+  spec.filters = {{TagFilter::Type::kWildcard, "host", "*", false}};
+  int answers = 0;
+  const auto count_results = [&](size_t expected) {
+    return [&answers, expected](const Result<web::Answer>& answer) {
+      ASSERT_TRUE(answer.ok());
+      EXPECT_EQ(answer->results.size(), expected);
+      ++answers;
+    };
+  };
+  source_->Query(spec, count_results(0));
+  spec.filters.push_back({TagFilter::Type::kLiteralOr, "job", "7.0", false});
+  source_->Query(spec, count_results(1));
+  Until([&] { return answers == 2; });
 }
 
 TEST_F(Asked, AMetricThatIsNotThereIsNamed) {

@@ -1,4 +1,4 @@
-// The three carriers behind one face, for tests that hold for every link.
+// The carriers behind one face, for tests that hold for every link.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,6 +13,7 @@
 #include "daemon/tree/fabric.h"
 #include "daemon/tree/listener.h"
 #include "daemon/tree/local_link.h"
+#include "daemon/tree/socket_fabric.h"
 #include "daemon/tree/socket_link.h"
 
 namespace sonde::tree {
@@ -118,6 +119,27 @@ class FabricCarrier {
 
  private:
   std::unique_ptr<Fabric> fabric_;
+};
+
+class SocketFabricCarrier {
+ public:
+  using Accepted = std::function<void(std::unique_ptr<Link>)>;
+  static constexpr bool kProcesses = true;
+
+  explicit SocketFabricCarrier(Loop& loop) : fabric_(loop, "127.0.0.1") {}
+  std::string Listen(Accepted accepted) {
+    auto address = fabric_.Listen(std::move(accepted));
+    EXPECT_TRUE(address.ok()) << address.status().message();
+    return *address;
+  }
+  std::unique_ptr<Link> Connect(const std::string& address) {
+    auto link = fabric_.Connect(address);
+    EXPECT_TRUE(link.ok()) << link.status().message();
+    return *std::move(link);
+  }
+
+ private:
+  SocketFabric fabric_;
 };
 
 class LocalCarrier {

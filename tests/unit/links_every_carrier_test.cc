@@ -33,7 +33,7 @@ class EveryCarrier : public testing::Test {
   End server;
 };
 
-using Carriers = testing::Types<SocketCarrier, LocalCarrier, FabricCarrier>;
+using Carriers = testing::Types<SocketCarrier, LocalCarrier, FabricCarrier, SocketFabricCarrier>;
 TYPED_TEST_SUITE(EveryCarrier, Carriers);
 
 std::string Pattern(size_t size) {

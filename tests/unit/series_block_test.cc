@@ -59,6 +59,16 @@ void ExpectColumnsComeAlone(const std::vector<Nanos>& times, const std::vector<d
         0)
         << "column " << c;
   }
+  const auto plain = PlainBlock::Unpack(bytes);
+  ASSERT_TRUE(plain.ok()) << plain.status().message();
+  ASSERT_EQ((*plain)->columns(), columns);
+  std::vector<double> column(times.size());
+  for (size_t c = columns; c-- > 0;) {
+    ASSERT_TRUE((*plain)->Read(c, column).ok());
+    EXPECT_EQ(std::memcmp(column.data(), &values[c * times.size()], times.size() * sizeof(double)),
+              0)
+        << "column " << c;
+  }
 }
 
 TEST(Block, ExtremeValuesComeBackBitForBit) {
@@ -256,6 +266,7 @@ TEST(Block, ColumnsComeAloneWhateverStandsBefore) {
 
 TEST(Block, TheChecksumIsCrc32c) {
   EXPECT_EQ(block_format::Crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(block_format::Crc32cByTables("123456789"), 0xe3069283u);
   EXPECT_EQ(block_format::Crc32c(""), 0u);
   // RFC 3720, B.4: 32 bytes of zeros, of ones, and rising.
   std::string rising;

@@ -1,13 +1,12 @@
-// Queries and series as they travel through the tree.
+// Queries and schemas as they travel through the tree.
 #include <gtest/gtest.h>
 
-#include <bit>
-#include <cmath>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "series/query.h"
+#include "series/schema.h"
 
 namespace sonde {
 namespace {
@@ -66,40 +65,6 @@ TEST(QueryBytes, AQueryThatMakesNoSenseIsRefused) {
   EXPECT_EQ(DecodeQuery(bytes).status().code(), Code::kUnsupported);
 }
 
-TEST(QueryBytes, SeriesComeBackBitForBit) {
-  std::mt19937_64 random(23);
-  for (int round = 0; round < 300; ++round) {
-    std::vector<SeriesData> series;
-    for (uint64_t n = random() % 5; n > 0; --n) {
-      SeriesData& s = series.emplace_back();
-      s.series.metric.name = "m" + std::to_string(n);
-      s.series.metric.unit = "seconds";
-      s.series.metric.type = static_cast<MetricType>(random() % 3);
-      s.series.tags = {{"host", "n" + std::to_string(n)}, {"device", "ä"}};
-      for (uint64_t p = random() % 20; p > 0; --p) {
-        s.points.push_back({static_cast<Nanos>(random()), std::bit_cast<double>(random())});
-      }
-    }
-    std::string bytes;
-    EncodeSeriesData(series, bytes);
-    const auto back = DecodeSeriesData(bytes);
-    ASSERT_TRUE(back.ok()) << back.status().message();
-    ASSERT_EQ(back->size(), series.size());
-    for (size_t i = 0; i < series.size(); ++i) {
-      ASSERT_EQ((*back)[i].series, series[i].series);
-      ASSERT_EQ((*back)[i].points.size(), series[i].points.size());
-      for (size_t p = 0; p < series[i].points.size(); ++p) {
-        ASSERT_EQ((*back)[i].points[p].time, series[i].points[p].time);
-        ASSERT_EQ(std::bit_cast<uint64_t>((*back)[i].points[p].value),
-                  std::bit_cast<uint64_t>(series[i].points[p].value));
-      }
-    }
-    for (size_t n = 0; n < bytes.size(); ++n) {
-      ASSERT_FALSE(DecodeSeriesData(bytes.substr(0, n)).ok()) << n;
-    }
-  }
-}
-
 // What libsonde takes must be what every peer and reader takes: a node whose schema is refused is
 // lost to the step.
 TEST(SchemaBytes, AUnitMayBeAsLongAsAnApplicationMayRegisterIt) {
@@ -110,17 +75,6 @@ TEST(SchemaBytes, AUnitMayBeAsLongAsAnApplicationMayRegisterIt) {
   const Result<Schema::Ptr> decoded = Schema::Decode(schema->encoded());
   ASSERT_TRUE(decoded.ok()) << decoded.status().message();
   EXPECT_EQ((**decoded)[0].metric.unit, series.metric.unit);
-}
-
-TEST(QueryBytes, ACountOfPointsIsNotTrusted) {
-  std::string bytes;
-  EncodeSeriesData(
-      {SeriesData{{Metric(MetricDecl{"m", "", MetricType::kGauge, 1, Reduction::kSum, ""}), {}},
-                  {}}},
-      bytes);
-  bytes.pop_back();                     // the count of no points
-  bytes += "\xff\xff\xff\xff\xff\x7f";  // and one of very many
-  EXPECT_EQ(DecodeSeriesData(bytes).status().code(), Code::kCorrupt);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "series/reduced.h"
@@ -184,6 +185,40 @@ TEST(Store, ReadsAcrossSealedAndOpenBlocksWithinTheRange) {
   ASSERT_EQ(one.size(), 1u);
   EXPECT_EQ(one[0].points.size(), 2u);
   EXPECT_TRUE(store.Read(Everything, 10, 20).empty());
+}
+
+// However many of them fit, and also when what was asked first goes.
+TEST(Store, WhatIsKeptDecompressedReadsTheSame) {
+  GroupStore sealed(Small());
+  const auto fill = [](GroupStore& store) {
+    for (int change = 0; change < 3; ++change) {
+      const Schema::Ptr schema =
+          Schema::Make({Named("a"), Named("b" + std::to_string(change)), Named("c")});
+      store.SetSchema(schema);
+      for (Nanos t = 1; t <= 50; ++t) {
+        const auto value = static_cast<double>(t * t % 17);
+        store.Append(t + 100 * change,
+                     std::vector<double>{value, t % 3 == 0 ? std::nan("") : value / 8, 7});
+      }
+    }
+  };
+  fill(sealed);
+  for (const size_t limit : {1, 300, 1500, 1 << 20}) {
+    GroupStore::Options options = Small();
+    options.plain_limit = limit;
+    GroupStore store(options);
+    fill(store);
+    for (const auto& [start, end] :
+         {std::pair<Nanos, Nanos>{0, 400}, {20, 30}, {140, 260}, {0, 400}}) {
+      const auto got = store.Read(Everything, start, end);
+      const auto expected = sealed.Read(Everything, start, end);
+      ASSERT_EQ(got.size(), expected.size());
+      for (size_t i = 0; i < got.size(); ++i) {
+        EXPECT_EQ(got[i].series, expected[i].series);
+        EXPECT_EQ(got[i].points, expected[i].points) << limit;
+      }
+    }
+  }
 }
 
 TEST(Store, ASeriesOutlivesAChangeOfSchemaInOnePiece) {

@@ -1,0 +1,233 @@
+// What it costs an inner node to take one child's frame of 300 metrics: receiving it over a socket,
+// decoding, merging, emitting the merged tick, and acknowledging.
+//
+// A process sends as 16 children do, over 16 connections; the parent measures itself. Two kinds of
+// children: leaves, whose values are of one node, and inner nodes, whose values are of 17. Two ways
+// to come: all frames of a tick are there when the parent wakes up, or it wakes up for each. usage:
+// bench_merge [TICKS]
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/loop.h"
+#include "daemon/tree/children.h"
+#include "daemon/tree/frame.h"
+#include "daemon/tree/listener.h"
+#include "daemon/tree/message.h"
+#include "daemon/tree/query_fanout.h"
+#include "daemon/tree/socket_link.h"
+#include "daemon/tree/tick_merger.h"
+#include "daemon/tree/uplink.h"
+#include "series/schema.h"
+
+namespace sonde::tree {
+namespace {
+
+constexpr uint32_t kChildren = 16;
+constexpr size_t kMetrics = 300;
+constexpr int kWarmUp = 50;
+constexpr Nanos kPeriod = kSecond;
+constexpr Nanos kFirstTick = 4'000'000'000 * kSecond;  // after the children have joined
+// Of a leaf's values at level 2, that many in a hundred change from one second to the next.
+constexpr size_t kChanging = 40;
+
+void Die(const Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "bench_merge: %.*s\n", static_cast<int>(status.message().size()),
+               status.message().data());
+  std::exit(1);
+}
+
+Nanos CpuTime() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return time.tv_sec * kSecond + time.tv_nsec;
+}
+
+Schema::Ptr MakeSchema() {
+  std::vector<Series> series(kMetrics);
+  for (size_t i = 0; i < kMetrics; ++i) {
+    Metric& metric = series[i].metric;
+    metric.name = fmt::format("bench_metric_{}_total", i);
+    metric.unit = "bytes";
+    metric.help = "A metric of the benchmark.";
+    metric.type = i % 3 == 0 ? MetricType::kGauge : MetricType::kCounter;
+  }
+  return Schema::Make(std::move(series));
+}
+
+// What child `child` sends at `tick`: the values of `nodes` nodes.
+void Fill(uint32_t child, int tick, uint32_t nodes, Frame& frame) {
+  frame.tick = kFirstTick + tick * kPeriod;
+  frame.stream = nodes == 1 ? Stream::kOwn : Stream::kChildren;
+  frame.nodes.Clear();
+  frame.values.assign(kMetrics, Reduced());
+  for (uint32_t n = 0; n < nodes; ++n) frame.nodes.Add(NodeSet(child + kChildren * n));
+  for (size_t i = 0; i < kMetrics; ++i) {
+    const bool changes = i % 100 < kChanging;
+    for (uint32_t n = 0; n < nodes; ++n) {
+      const double base = static_cast<double>(1000 * i + 7 * child + n) + 0.5;
+      frame.values[i].Add(changes ? base * (1 + tick * (1.0 + n)) : base,
+                          {child + kChildren * n, Owner::kNobody});
+    }
+  }
+}
+
+// One process that is all the children: at every byte from the parent it sends a tick.
+[[noreturn]] void SendTicks(uint16_t port, int go, int sent, uint32_t nodes) {
+  Loop loop;
+  const Schema::Ptr schema = MakeSchema();
+  std::vector<std::unique_ptr<SocketLink>> links;
+  std::vector<Uplink> uplinks(kChildren);
+  for (uint32_t child = 0; child < kChildren; ++child) {
+    auto link = SocketLink::Connect(loop, "127.0.0.1", port);
+    Die(link.status());
+    (*link)->SetHandler({.message = {}, .closed = [](const Status&) { _exit(0); }});
+    uplinks[child].Use(link->get(), false);
+    uplinks[child].Announce(nodes == 1 ? Stream::kOwn : Stream::kChildren, schema);
+    links.push_back(*std::move(link));
+  }
+  int tick = 0;
+  Frame frame;
+  Die(loop.Watch(go, EPOLLIN, [&](uint32_t) {
+    char byte = 0;
+    if (read(go, &byte, 1) != 1) _exit(0);
+    for (uint32_t child = 0; child < kChildren; ++child) {
+      Fill(child, tick, nodes, frame);
+      Uplink& uplink = uplinks[child];
+      uplink.AddFrame(frame, schema, frame.values);
+      uplink.Flush();
+      uplink.OnAck(uplink.last_number() - 1);
+    }
+    ++tick;
+    if (sent >= 0 && write(sent, "s", 1) != 1) _exit(0);
+  }));
+  loop.Run();
+  _exit(0);
+}
+
+class Parent {
+ public:
+  // `sent`: where the children tell that all have sent; -1 not to wait for that.
+  Parent(int go, int sent)
+      : go_(go),
+        sent_(sent),
+        queries_(loop_),
+        merger_(60, [this](const TickMerger::Row& row, bool) { OnMerged(row); }),
+        children_(merger_, queries_, kSecond, {}) {}
+
+  uint16_t Listen() {
+    auto listener = Listener::Open(loop_, "127.0.0.1", 0, [this](std::unique_ptr<SocketLink> link) {
+      Accept(std::move(link));
+    });
+    Die(listener.status());
+    listener_ = *std::move(listener);
+    return listener_->port();
+  }
+
+  // CPU time of one child's frame.
+  double Run(int ticks) {
+    left_ = ticks + kWarmUp;
+    ticks_ = ticks;
+    loop_.Run();
+    return static_cast<double>(CpuTime() - start_) / ticks / kChildren / kMicrosecond;
+  }
+  double bytes_per_frame() const {
+    uint64_t bytes = 0;
+    for (const auto& link : links_) bytes += link->bytes_received();
+    return static_cast<double>(bytes) / kChildren / (ticks_ + kWarmUp);
+  }
+
+ private:
+  void Accept(std::unique_ptr<SocketLink> link) {
+    SocketLink* raw = link.get();
+    raw->SetMaxMessage(kMaxMessage);
+    raw->SetHandler({.message =
+                         [this, raw](uint8_t type, std::string_view payload) {
+                           Die(children_.OnMessage(*raw, static_cast<Type>(type), payload));
+                           if (static_cast<Type>(type) == Type::kSchema && ++ready_ == kChildren) {
+                             Next();
+                           }
+                         },
+                     .closed = Die});
+    children_.Add(*raw, static_cast<uint32_t>(links_.size()));
+    links_.push_back(std::move(link));
+  }
+
+  // Every child's part is in it: the merged tick is there once, as it would go up. The children
+  // are told that it has arrived, as once a second.
+  void OnMerged(const TickMerger::Row& row) {
+    if (row.values.size() != kMetrics || row.values[0].count < kChildren) {
+      Die({Code::kInternal, "a tick without all children"});
+    }
+    children_.Forwarded(row.sources, 0);
+    children_.Pulse();
+    if (--left_ == ticks_) start_ = CpuTime();
+    if (left_ == 0) return loop_.Stop();
+    Next();
+  }
+  void Next() {
+    char byte = 't';
+    if (write(go_, &byte, 1) != 1) Die(SystemError("write to the children"));
+    if (sent_ >= 0 && read(sent_, &byte, 1) != 1) Die(SystemError("read from the children"));
+  }
+
+  const int go_;
+  const int sent_;
+  Loop loop_;
+  QueryFanout queries_;
+  TickMerger merger_;
+  Children children_;
+  std::unique_ptr<Listener> listener_;
+  std::vector<std::unique_ptr<SocketLink>> links_;
+  uint32_t ready_ = 0;
+  int left_ = 0;
+  int ticks_ = 0;
+  Nanos start_ = 0;
+};
+
+void Measure(const char* name, uint32_t nodes, bool together, int ticks) {
+  int go[2];
+  int sent[2];
+  if (pipe(go) != 0 || pipe(sent) != 0) Die(SystemError("pipe"));
+  Parent parent(go[1], together ? sent[0] : -1);
+  const uint16_t port = parent.Listen();
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(go[1]);
+    SendTicks(port, go[0], together ? sent[1] : -1, nodes);
+  }
+  close(go[0]);
+  const double spent = parent.Run(ticks);
+  std::printf("figure merge.%s_frame%s %.2f us\n", name, together ? "" : "_alone", spent);
+  if (together) {
+    std::printf("figure merge.%s_frame_bytes %.0f bytes\n", name, parent.bytes_per_frame());
+  }
+  close(go[1]);
+  close(sent[0]);
+  close(sent[1]);
+  waitpid(child, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace sonde::tree
+
+int main(int argc, char** argv) {
+  const int ticks = argc > 1 ? std::atoi(argv[1]) : 5000;
+  std::signal(SIGPIPE, SIG_IGN);
+  for (const bool together : {true, false}) {
+    sonde::tree::Measure("leaf", 1, together, ticks);
+    sonde::tree::Measure("inner", 17, together, ticks);
+  }
+  return 0;
+}

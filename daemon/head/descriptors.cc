@@ -1,0 +1,38 @@
+#include "daemon/head/descriptors.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace sonde::head {
+namespace {
+
+constexpr uint64_t kWeb = 64;      // web::Server's bound
+constexpr uint64_t kArchive = 32;  // LevelDB's log, manifest and tables, and the profile's files
+constexpr uint64_t kOwn = 32;
+
+}  // namespace
+
+uint64_t DescriptorsFor(uint64_t nodes, uint64_t fanout) {
+  return nodes + std::min(nodes, fanout) + kWeb + kArchive + kOwn;
+}
+
+std::string TooFewDescriptors(uint64_t nodes, uint64_t fanout, uint64_t limit) {
+  const uint64_t needed = DescriptorsFor(nodes, fanout);
+  if (limit >= needed) return "";
+  return fmt::format(
+      "the host of srun lets a process have {} open files, and the head of {} nodes needs {}: "
+      "nodes "
+      "may be missing; raise the hard limit there (ulimit -Hn)",
+      limit, nodes, needed);
+}
+
+uint64_t DescriptorLimit() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return std::numeric_limits<uint64_t>::max();
+  return files.rlim_cur;
+}
+
+}  // namespace sonde::head

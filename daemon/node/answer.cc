@@ -1,0 +1,34 @@
+#include "daemon/node/answer.h"
+
+#include <iterator>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace sonde::node {
+
+Result<QueryPart> AnswerFrom(std::span<const GroupStore* const> stores, const QuerySpec& spec,
+                             const QueryGrid& grid, const std::string& host) {
+  const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
+  if (!filter.ok()) return filter.status();
+  const auto wanted = [&](const Series& series) {
+    if (series.metric.name != spec.metric) return false;
+    Tags tags = series.tags;
+    tags.Set("host", host);
+    return filter->Matches(series.metric.name, tags);
+  };
+  const TimeRange range = DataRange(spec);
+  try {
+    std::vector<SeriesData> series;
+    for (const GroupStore* store : stores) {
+      std::vector<SeriesData> found = store->Read(wanted, range.first, range.last);
+      std::move(found.begin(), found.end(), std::back_inserter(series));
+    }
+    for (SeriesData& data : series) data.series.tags.Set("host", host);
+    return EvaluatePart(spec, std::move(series), &grid);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kLimit, "query of '" + spec.metric + "': a node has no memory for it");
+  }
+}
+
+}  // namespace sonde::node

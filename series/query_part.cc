@@ -1,0 +1,355 @@
+#include "series/query_part.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "series/query_steps.h"
+
+namespace sonde {
+
+using namespace query_steps;
+
+namespace {
+
+// A series that takes part, after downsampling and rate.
+struct Member {
+  Tags tags;
+  std::vector<Point> points;
+};
+
+Status TooLarge(const QuerySpec& spec, std::string_view what, size_t limit) {
+  return {
+      Code::kLimit,
+      fmt::format("query of '{}': the answer of the nodes would have more than {} {}; ask for a "
+                  "shorter range, a downsample, or fewer series",
+                  spec.metric.substr(0, 64), limit, what)};
+}
+
+Status TooManyPoints(const QuerySpec& spec) { return TooLarge(spec, "points", kMaxPartPoints); }
+
+// Of groups of which all but the last are within them.
+Status CheckBounds(const QuerySpec& spec, const std::vector<GroupPart>& groups, size_t points) {
+  if (points > kMaxPartPoints) return TooManyPoints(spec);
+  if (groups.size() > kMaxPartGroups) return TooLarge(spec, "groups", kMaxPartGroups);
+  if (!groups.empty() && groups.back().other_keys.size() > kMaxGroupKeys) {
+    return TooLarge(spec, "keys of tags in a group", kMaxGroupKeys);
+  }
+  return {};
+}
+
+// Where the group stands among the others.
+std::vector<std::string> Place(const QuerySpec& spec, const QueryPart& part, const Tags& tags) {
+  if (spec.aggregator != Aggregator::kNone) return GroupOf(tags, part.keys);
+  std::vector<std::string> place;
+  for (const auto& [key, value] : tags.pairs()) {
+    place.push_back(key);
+    place.push_back(value);
+  }
+  return place;
+}
+
+int Compare(const QuerySpec& spec, const QueryPart& part, const Tags& a, const Tags& b) {
+  if (spec.aggregator == Aggregator::kNone) return a < b ? -1 : b < a ? 1 : 0;
+  for (const std::string& key : part.keys) {
+    const std::string* x = a.Find(key);
+    const std::string* y = b.Find(key);
+    const int order = (x == nullptr ? "" : *x).compare(y == nullptr ? "" : *y);
+    if (order != 0) return order;
+  }
+  return 0;
+}
+
+// The tags and keys of two sets of series, as those of both.
+void MergeTags(const Tags& tags, const std::vector<std::string>& other_keys, GroupPart& group) {
+  if (group.tags == tags && group.other_keys == other_keys) return;
+  std::vector<std::string> keys;
+  std::set_union(group.other_keys.begin(), group.other_keys.end(), other_keys.begin(),
+                 other_keys.end(), std::back_inserter(keys));
+  const size_t sorted = keys.size();
+  Tags common;
+  for (const auto& [key, value] : group.tags.pairs()) {
+    const std::string* other = tags.Find(key);
+    if (other != nullptr && *other == value) {
+      common.Set(key, value);
+    } else {
+      keys.push_back(key);
+    }
+  }
+  for (const auto& [key, value] : tags.pairs()) {
+    if (group.tags.Find(key) == nullptr) keys.push_back(key);
+  }
+  std::sort(keys.begin() + static_cast<ptrdiff_t>(sorted), keys.end());
+  std::inplace_merge(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(sorted), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  group.tags = std::move(common);
+  group.other_keys = std::move(keys);
+}
+
+// --- The times of a group ---
+
+using Times = std::vector<Nanos>;
+
+// Sorts what follows the first `middle` times in among them; each time stays once.
+void MergeTimes(Times& times, size_t middle) {
+  if (middle != 0 && middle != times.size() && times[middle - 1] >= times[middle]) {
+    std::inplace_merge(times.begin(), times.begin() + static_cast<ptrdiff_t>(middle), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+  }
+}
+
+// The points' times within the range.
+Times TimesOfPoints(const std::vector<Member>& members, const QuerySpec& spec) {
+  Times times;
+  for (const Member& m : members) {
+    const size_t middle = times.size();
+    for (const Point& p : m.points) {
+      if (p.time >= spec.start && p.time <= spec.end) times.push_back(p.time);
+    }
+    // Series of one node mostly have the same times.
+    const size_t added = times.size() - middle;
+    if (added == middle && std::equal(times.begin(), times.begin() + static_cast<ptrdiff_t>(middle),
+                                      times.begin() + static_cast<ptrdiff_t>(middle))) {
+      times.resize(middle);
+    } else {
+      MergeTimes(times, middle);
+    }
+  }
+  return times;
+}
+
+// The times of the grid at which the group may have a value.
+Status AddGrid(const std::vector<Member>& members, const QuerySpec& spec, const QueryGrid& grid,
+               Times& times) {
+  Nanos first = spec.end;
+  Nanos last = spec.start;
+  for (const Member& m : members) {
+    first = std::min(first, m.points.front().time);
+    last = std::max(last, m.points.back().time);
+  }
+  first = std::max(first, spec.start);
+  last = std::min(last, spec.end);
+  if (first > last) return {};
+  size_t middle = times.size();
+  if (grid.step > 0) {
+    if (static_cast<size_t>((last - first) / grid.step) >= kMaxPartPoints) {
+      return TooManyPoints(spec);
+    }
+    for (Nanos t = first + (grid.step - first % grid.step) % grid.step; t <= last; t += grid.step) {
+      times.push_back(t);
+    }
+    MergeTimes(times, middle);
+    middle = times.size();
+  }
+  const auto from = std::lower_bound(grid.times.begin(), grid.times.end(), first);
+  times.insert(times.end(), from, std::upper_bound(from, grid.times.end(), last));
+  MergeTimes(times, middle);
+  return {};
+}
+
+// --- One group ---
+
+void AddMember(const Member& member, Between between, GroupPart& group) {
+  Cursor cursor(member.points, between);
+  for (size_t i = 0; i < group.times.size(); ++i) {
+    if (!cursor.MoveTo(group.times[i])) continue;
+    if (cursor.at_point()) group.points[i] = true;
+    group.values.Add(i, cursor.value());
+  }
+}
+
+// Times of the grid at which nobody took part say nothing.
+void DropEmpty(const QuerySpec& spec, GroupPart& group) {
+  Times times;
+  std::vector<bool> points;
+  std::vector<size_t> kept;
+  for (size_t i = 0; i < group.times.size(); ++i) {
+    if (!group.points[i] && !group.values.Any(i)) continue;
+    times.push_back(group.times[i]);
+    points.push_back(group.points[i]);
+    kept.push_back(i);
+  }
+  if (kept.size() == group.times.size()) return;
+  GroupValues values(spec.aggregator, kept.size());
+  for (size_t i = 0; i < kept.size(); ++i) values.Merge(i, group.values, kept[i]);
+  group.times = std::move(times);
+  group.points = std::move(points);
+  group.values = std::move(values);
+}
+
+Result<GroupPart> Combine(const QuerySpec& spec, std::vector<Member> members,
+                          const QueryGrid* grid) {
+  GroupPart group;
+  group.tags = std::move(members.front().tags);
+  for (size_t i = 1; i < members.size(); ++i) MergeTags(members[i].tags, {}, group);
+  group.times = TimesOfPoints(members, spec);
+  if (grid != nullptr) SONDE_RETURN_IF_ERROR(AddGrid(members, spec, *grid, group.times));
+  group.points.resize(group.times.size());
+  group.values = GroupValues(spec.aggregator, group.times.size());
+  for (const Member& m : members) AddMember(m, BetweenPoints(spec), group);
+  if (grid != nullptr) DropEmpty(spec, group);
+  return group;
+}
+
+// --- Merging ---
+
+void MergeGroup(const QuerySpec& spec, const GroupPart& others, GroupPart& group) {
+  MergeTags(others.tags, others.other_keys, group);
+  group.encoded.clear();
+  if (group.times == others.times) {
+    for (size_t i = 0; i < group.times.size(); ++i) {
+      group.points[i] = group.points[i] || others.points[i];
+      group.values.Merge(i, others.values, i);
+    }
+    return;
+  }
+  Times times;
+  std::set_union(group.times.begin(), group.times.end(), others.times.begin(), others.times.end(),
+                 std::back_inserter(times));
+  std::vector<bool> points(times.size());
+  GroupValues values(spec.aggregator, times.size());
+  for (const GroupPart* from : std::initializer_list<const GroupPart*>{&group, &others}) {
+    for (size_t i = 0, at = 0; i < from->times.size(); ++i) {
+      while (times[at] != from->times[i]) ++at;
+      if (from->points[i]) points[at] = true;
+      values.Merge(at, from->values, i);
+    }
+  }
+  group.times = std::move(times);
+  group.points = std::move(points);
+  group.values = std::move(values);
+}
+
+std::vector<Point> PointsOf(const GroupPart& group) {
+  std::vector<Point> points;
+  points.reserve(group.times.size());
+  for (size_t i = 0; i < group.times.size(); ++i) {
+    if (group.points[i]) points.push_back({group.times[i], group.values.Get(i)});
+  }
+  return points;
+}
+
+// Of series with equal tags, the order of which must not depend on the tree.
+bool Before(const QueryResult& a, const QueryResult& b) {
+  if (a.tags != b.tags) return a.tags < b.tags;
+  const auto less = [](const Point& p, const Point& q) {
+    return std::pair(p.time, std::bit_cast<uint64_t>(p.value)) <
+           std::pair(q.time, std::bit_cast<uint64_t>(q.value));
+  };
+  return std::lexicographical_compare(a.points.begin(), a.points.end(), b.points.begin(),
+                                      b.points.end(), less);
+}
+
+}  // namespace
+
+bool QueryGrid::Has(Nanos time) const {
+  return (step > 0 && time % step == 0) || std::binary_search(times.begin(), times.end(), time);
+}
+
+size_t QueryPart::Points() const {
+  size_t points = 0;
+  for (const GroupPart& group : groups) points += group.times.size();
+  return points;
+}
+
+bool GroupsSpanNodes(const QuerySpec& spec) {
+  return spec.aggregator != Aggregator::kNone &&
+         std::none_of(spec.filters.begin(), spec.filters.end(),
+                      [](const TagFilter& f) { return f.group_by && f.key == "host"; });
+}
+
+QueryPart EmptyPart(const QuerySpec& spec) {
+  QueryPart part;
+  part.keys = GroupKeys(spec);
+  return part;
+}
+
+Result<QueryPart> EvaluatePart(const QuerySpec& spec, std::vector<SeriesData> series,
+                               const QueryGrid* grid) {
+  QueryPart part = EmptyPart(spec);
+  std::map<std::vector<std::string>, std::vector<Member>> groups;
+  for (SeriesData& s : series) {
+    Member m{std::move(s.series.tags), Prepare(std::move(s.points), spec)};
+    if (m.points.empty()) continue;
+    std::vector<std::string> place = Place(spec, part, m.tags);
+    groups[std::move(place)].push_back(std::move(m));
+  }
+  // Buckets are a grid of their own.
+  const QueryGrid buckets{spec.downsample ? spec.downsample->interval : 0, {}};
+  if (grid != nullptr && spec.downsample) grid = &buckets;
+  const QueryGrid* times = GroupsSpanNodes(spec) ? grid : nullptr;
+  size_t points = 0;
+  const auto add = [&](std::vector<Member> members) -> Status {
+    Result<GroupPart> group = Combine(spec, std::move(members), times);
+    if (!group.ok()) return group.status();
+    points += group->times.size();
+    part.groups.push_back(*std::move(group));
+    return grid == nullptr ? Status() : CheckBounds(spec, part.groups, points);
+  };
+  for (auto& [place, members] : groups) {
+    if (spec.aggregator != Aggregator::kNone) {
+      SONDE_RETURN_IF_ERROR(add(std::move(members)));
+      continue;
+    }
+    for (Member& m : members) {
+      std::vector<Member> alone;
+      alone.push_back(std::move(m));
+      SONDE_RETURN_IF_ERROR(add(std::move(alone)));
+    }
+  }
+  return part;
+}
+
+Status MergePart(const QuerySpec& spec, QueryPart others, QueryPart& part) {
+  std::vector<GroupPart> merged;
+  merged.reserve(part.groups.size() + others.groups.size());
+  auto mine = part.groups.begin();
+  for (GroupPart& group : others.groups) {
+    int order = -1;
+    while (mine != part.groups.end() && (order = Compare(spec, part, mine->tags, group.tags)) < 0) {
+      merged.push_back(std::move(*mine++));
+    }
+    if (mine != part.groups.end() && order == 0 && spec.aggregator != Aggregator::kNone) {
+      MergeGroup(spec, group, *mine);
+      if (mine->other_keys.size() > kMaxGroupKeys) {
+        return TooLarge(spec, "keys of tags in a group", kMaxGroupKeys);
+      }
+    } else {
+      merged.push_back(std::move(group));
+    }
+  }
+  std::move(mine, part.groups.end(), std::back_inserter(merged));
+  part.groups = std::move(merged);
+  return CheckBounds(spec, part.groups, part.Points());
+}
+
+std::vector<Nanos> OddTimes(const QuerySpec& spec, const QueryPart& part, const QueryGrid& grid) {
+  Times odd;
+  if (spec.downsample || !GroupsSpanNodes(spec)) return odd;
+  for (const GroupPart& group : part.groups) {
+    for (size_t i = 0; i < group.times.size(); ++i) {
+      if (group.points[i] && !grid.Has(group.times[i])) odd.push_back(group.times[i]);
+    }
+  }
+  std::sort(odd.begin(), odd.end());
+  odd.erase(std::unique(odd.begin(), odd.end()), odd.end());
+  return odd;
+}
+
+std::vector<QueryResult> FinishPart(const QuerySpec& spec, const QueryPart& part) {
+  std::vector<QueryResult> results;
+  results.reserve(part.groups.size());
+  for (const GroupPart& group : part.groups) {
+    std::vector<Point> points = PointsOf(group);
+    if (points.empty()) continue;
+    results.push_back({spec.metric, group.tags, group.other_keys, std::move(points)});
+  }
+  if (spec.aggregator == Aggregator::kNone) std::sort(results.begin(), results.end(), Before);
+  return results;
+}
+
+}  // namespace sonde
