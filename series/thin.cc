@@ -30,10 +30,10 @@ struct SourceRow {
 using Window = std::span<const SourceRow>;
 
 double LastOf(Window window, size_t column) {
-  for (auto row = window.rbegin(); row != window.rend(); ++row) {
-    if (const double value = row->At(column); !std::isnan(value)) return value;
-  }
-  return kNothing;
+  const auto last = std::find_if(window.rbegin(), window.rend(), [column](const SourceRow& row) {
+    return !std::isnan(row.At(column));
+  });
+  return last == window.rend() ? kNothing : last->At(column);
 }
 
 double MeanOf(Window window, size_t column) {
