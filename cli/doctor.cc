@@ -121,8 +121,13 @@ Finding CheckActive(const std::string& slurm) {
 
 // What would be used, and why the others would not.
 std::vector<Finding> CheckFabric(const Config& config) {
-  if (config.provider == "none")
+  if (config.provider == "none") {
     return {Good("fabric", "switched off: every node sends to the head")};
+  }
+  if (config.provider == tree::SocketFabric::kProvider) {
+    return {
+        Good("fabric", "provider = sockets: plain sockets between nodes, libfabric is not loaded")};
+  }
   tree::FabricOptions options;
   options.provider = config.provider;
   options.interface = config.interface;

@@ -277,7 +277,13 @@ bool Head::KeepLastOf(uint32_t index) {
 void Head::Leaves(NodeState& node) {
   node.gone = true;
   ++gone_nodes_;
-  if (questions_ != nullptr) questions_->OnGone(static_cast<uint32_t>(&node - nodes_.data()));
+  const auto index = static_cast<uint32_t>(&node - nodes_.data());
+  if (questions_ != nullptr) questions_->OnGone(index);
+  // Its children ask by themselves; others that take its place, or theirs, are told.
+  for (const uint32_t moved : placement_.Remove(index)) {
+    if (nodes_[moved].wants_parent && nodes_[moved].parent != index) OnWantParent(moved, "");
+  }
+  for (const uint32_t child : std::exchange(node.waiting, {})) OnWantParent(child, "");
 }
 
 void Head::OnBye(uint32_t index, std::string_view payload) {
@@ -320,21 +326,16 @@ void Head::AddNodeNote(uint32_t index, std::string_view text) {
 
 // --- The tree's shape ---
 
-// One that lives: its place's, or that one's parent, and so on up to the head.
-uint32_t Head::ParentFor(uint32_t index, uint32_t failed) const {
-  uint32_t parent = placement_.Parent(index);
-  while (parent != tree::kHeadIndex &&
-         (parent == failed || nodes_[parent].gone || nodes_[parent].control == nullptr)) {
-    parent = placement_.Parent(parent);
-  }
-  return parent;
-}
-
 void Head::OnWantParent(uint32_t index, std::string_view payload) {
   ByteReader r(payload);
   const uint64_t failed = payload.empty() ? tree::kHeadIndex : r.Varint();
   if (failed > tree::kHeadIndex) return;
-  const uint32_t parent = ParentFor(index, static_cast<uint32_t>(failed));
+  nodes_[index].wants_parent = true;
+  uint32_t parent = placement_.Parent(index);
+  if (failed != tree::kHeadIndex && parent == failed) {
+    const uint32_t avoid[] = {parent};
+    parent = placement_.Move(index, avoid);
+  }
   if (parent == tree::kHeadIndex) {
     tree::FabricOptions options;
     options.provider = config_.provider;
@@ -534,8 +535,10 @@ void Head::Seal() {
   server_.reset();
   questions_.reset();
   const Nanos now = Clock::System().Now();
-  merger_.EmitUpTo(now);
-  record_.Append(now, ended_.Final(merger_.series().size()), merger_.series());
+  // Also ticks of nodes whose clocks are ahead of ours: the last row comes after them all.
+  merger_.EmitUpTo(INT64_MAX);
+  record_.Append(std::max(now, whole_.tick + 1), ended_.Final(merger_.series().size()),
+                 merger_.series());
   record_.Seal();
   const double kills = OutOfMemoryKills(record_.Snapshot());
   record_.Update([&](JobDescription& j) {

@@ -77,6 +77,7 @@ class Head {
     std::unique_ptr<tree::Link> control;
     bool gone = false;  // said goodbye, or lost
     bool listen_asked = false;
+    bool wants_parent = false;  // has asked for one
     uint32_t parent = tree::kHeadIndex;  // it was told last
     std::string address;                 // where its children connect
     std::vector<uint32_t> waiting;       // children that wait for the address
@@ -93,7 +94,6 @@ class Head {
   void CountExpected(const tree::Registration& who);
 
   // The tree's shape.
-  uint32_t ParentFor(uint32_t index, uint32_t failed) const;
   void OnWantParent(uint32_t index, std::string_view payload);
   void OnListening(uint32_t index, std::string_view payload);
   void SendParent(uint32_t child, uint32_t parent, const std::string& address);

@@ -9,6 +9,7 @@
 // Thread safety: the loop's thread only. Links may outlive the fabric; the loop outlives both.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,6 +31,12 @@ class SocketFabric final : public Fabric {
 
   // The address of the interface that the options ask for, else their local_address.
   static std::string AddressOn(const FabricOptions& options);
+  // What a peer says is the address of one, taken apart: a numeric host and a port.
+  struct Target {
+    std::string host;
+    uint16_t port = 0;
+  };
+  static Result<Target> Parse(std::string_view address);
 
   Result<std::string> Listen(Accepted accepted) override;
   Result<std::unique_ptr<Link>> Connect(std::string_view address) override;
