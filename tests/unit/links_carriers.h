@@ -115,8 +115,8 @@ struct OverPolledRdm {
             .endpoints = {Endpoint::kRdm},
             .silence = kSecond};
   }
-  // Until it is found out, and then ever more seldom.
-  static constexpr uint64_t kIdleWakeups = 64;
+  // 50 until it is found out, and then 15 in 50 ms, ever more seldom.
+  static constexpr uint64_t kIdleWakeups = 80;
 };
 
 // Reliable datagrams of a provider with one. Its queues are for thousands of peers by default.
