@@ -90,6 +90,7 @@ struct Registration {
   uint32_t nodes = 0;  // in its component of the step
   uint32_t tasks = 0;
   std::string host;
+  std::string switches;  // above it, from the top down (placement.h); "": not known
   uint32_t index = 0xffffffff;
 };
 
