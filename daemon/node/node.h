@@ -158,11 +158,11 @@ class Node {
   std::unique_ptr<tree::Link> parent_;
   std::unique_ptr<tree::ConnectingHandshake> parent_handshake_;
   uint32_t parent_index_ = tree::kHeadIndex;
-  Nanos heard_ = 0;  // from the link that is used, monotonic
+  Nanos heard_ = 0;            // from the link that is used, monotonic
   bool parent_asked_ = false;  // for one, and no answer yet
   bool parent_proven_ = false;
   uint32_t failed_parents_ = 0;  // in a row, that were never reached
-  uint64_t sent_before_ = 0;  // over links to parents that are gone
+  uint64_t sent_before_ = 0;     // over links to parents that are gone
   tree::ChildLinks child_links_;
   Joiner joiner_;
 
