@@ -535,8 +535,10 @@ void Head::Seal() {
   server_.reset();
   questions_.reset();
   const Nanos now = Clock::System().Now();
-  merger_.EmitUpTo(now);
-  record_.Append(now, ended_.Final(merger_.series().size()), merger_.series());
+  // Also ticks of nodes whose clocks are ahead of ours: the last row comes after them all.
+  merger_.EmitUpTo(INT64_MAX);
+  record_.Append(std::max(now, whole_.tick + 1), ended_.Final(merger_.series().size()),
+                 merger_.series());
   record_.Seal();
   const double kills = OutOfMemoryKills(record_.Snapshot());
   record_.Update([&](JobDescription& j) {

@@ -360,7 +360,6 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
       if (ack.node == index_) {
         blocks_.OnAck(ack);
       } else {
-        blocks_.OnChildAck(ack);
         children_.SendBlockAck(ack);
       }
       RunBlocks();

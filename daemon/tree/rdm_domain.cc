@@ -23,6 +23,8 @@ constexpr uint32_t kRdmAddress = 1u << 31;
 // every time for longer.
 constexpr uint32_t kBarrenLimit = 50;
 constexpr Nanos kBarrenTime = 100 * kMillisecond;
+// Polls before they become half as frequent: an answer often takes more than one.
+constexpr uint32_t kPollsEach = 4;
 constexpr Nanos kRestMin = 100 * kMillisecond;
 constexpr Nanos kRestMax = 30 * kSecond;
 
@@ -427,7 +429,8 @@ bool RdmDomain::Progress() {
 void RdmDomain::Poll(bool found) {
   if (found) {
     poll_wait_ = kPollMin;
-  } else if (std::exchange(polled_, false)) {
+    polls_ = 0;
+  } else if (std::exchange(polled_, false) && ++polls_ % kPollsEach == 0) {
     poll_wait_ = std::min(2 * poll_wait_, kPollMax);
   }
   const bool needed = accepted_ != nullptr || !links_.empty() || !peers_.empty();

@@ -144,6 +144,7 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
   Nanos poll_due_ = 0;
   Nanos poll_wait_ = kPollMin;
   bool polled_ = false;
+  uint32_t polls_ = 0;  // for nothing, since there was something
   Nanos barren_since_ = 0;
   uint32_t barren_ = 0;
   Nanos rest_ = 0;  // without the descriptor

@@ -62,7 +62,8 @@ class Space:
             self.wire = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
             flags = struct.pack("16sH22x", b"wire0", IFF_TUN | IFF_NO_PI)
             fcntl.ioctl(self.wire, TUNSETIFF, flags)
-            commands = f"link set lo up\naddr add {address}/24 dev wire0\nlink set wire0 up\n"
+            commands = f"link set lo up\naddr add {address}/24 dev wire0\n"
+            commands += "link set wire0 txqueuelen 10000 up\n"
             subprocess.run(
                 ["ip", "-batch", "-"], input=commands, text=True, capture_output=True, check=True
             )

@@ -5,13 +5,21 @@ A Crowd is a number of connections from one space that all do the same. Its owne
 
 import errno
 import os
+import re
 import resource
 import selectors
 import socket
 import struct
 
+from daemons import ROOT
+
 HELLO, CHALLENGE, PROOF = 1, 2, 3
-VERSION = 1
+# Of the protocol: strangers speak it well.
+VERSION = int(
+    re.search(
+        r"kProtocolVersion = (\d+);", (ROOT / "daemon" / "tree" / "message.h").read_text()
+    ).group(1)
+)
 # The request that libfabric's provider tcp makes a connection with, and its header of a message.
 FABRIC_REQUEST = bytes([3]) + bytes(23) + bytes([1]) + bytes(7)
 

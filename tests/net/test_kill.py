@@ -43,8 +43,8 @@ def test_killed(make_step, victims):
     rows = step.check_whole_since(fault)
     step.finish()
     step.check_profile(rows)
-    step.check_totals(rows, fault, "lost counters")
-    step.check_stored_total("lost counters")
+    step.check_totals(rows, fault)
+    step.check_stored_total()
 
 
 def test_counting_goes_on_after_a_death(make_step):

@@ -4,7 +4,7 @@ import itertools
 import os
 
 import pytest
-from step import HEALS_WITHIN, promise, story, wait_for
+from step import HEALS_WITHIN, story, wait_for
 
 # All 24 with SONDE_NET_ALL=1; else those of 0 and its children, with 1 the first or the last to go.
 ORDERS = list(itertools.permutations(range(4)))
@@ -30,19 +30,19 @@ def test_leaving_one_after_the_other(make_step, order):
             step.wait_total()
             rows = step.rows()
     step.finish()
-    check_counts_fall(rows)
-    job = step.check_profile()
+    coverage = step.check_profile()["coverage"]
     step.check_stored_total()
-    coverage = job["coverage"]
+    # A machine that is too busy skips ticks, and the profile says for how many.
+    assert gaps(rows) <= coverage["skipped"], story(rows, rows[0][0])
     missing = coverage["expected"] - coverage["got"] - coverage["skipped"]
-    promise(missing == 0, "gaps when leaving", f"{missing} samples of {coverage} are missing")
+    assert missing == 0, coverage
 
 
-def check_counts_fall(rows):
-    """Since all were there, every row has as many nodes as the one before, or as they left fewer."""
+def gaps(rows):
+    """How many nodes are missing in rows, since all were there, that are in a later one."""
     counts = [count for _, count, _ in rows]
     counts = counts[counts.index(4) :]
-    assert counts == sorted(counts, reverse=True), story(rows, rows[0][0])
+    return sum(max(counts[i:]) - count for i, count in enumerate(counts))
 
 
 def test_all_at_once(make_step):
@@ -94,4 +94,4 @@ def test_a_node_leaves_while_its_parent_dies(make_step):
     wait_for(lambda: step.rows()[-1][2] >= step.injected - 1, "the child's last word")
     step.finish()
     step.check_profile()
-    step.check_stored_total("lost counters")
+    step.check_stored_total()

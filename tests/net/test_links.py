@@ -3,7 +3,7 @@ still, and clocks that differ. The daemons still live, so nothing of what was co
 the end."""
 
 import pytest
-from step import BLACK_HOLE_HEALS_WITHIN, promise, story, wait_for
+from step import BLACK_HOLE_HEALS_WITHIN, story, wait_for
 
 UP, DOWN = "up", "down"
 
@@ -72,7 +72,7 @@ def test_a_black_hole_below_the_head(counted, child, direction):
     step.wires.rule(source.address, destination.address, drop=1.0)
     if above is step:
         return healed(step, fault)
-    whole_again(step, fault, BLACK_HOLE_HEALS_WITHIN, "black holes")
+    step.check_whole_since(fault, BLACK_HOLE_HEALS_WITHIN)
     step.wires.reset()
     step.wait_whole()
     ends(step)
@@ -84,15 +84,8 @@ def healed(step, fault):
     wait_for(lambda: step.now() > fault + 1.0, "a second")
     step.wires.reset()
     mended = step.now()
-    whole_again(step, mended, BLACK_HOLE_HEALS_WITHIN, None)
+    step.check_whole_since(mended, BLACK_HOLE_HEALS_WITHIN)
     ends(step)
-
-
-def whole_again(step, fault, bound, gap):
-    try:
-        step.check_whole_since(fault, bound)
-    except AssertionError as error:
-        promise(False, gap, str(error))
 
 
 def test_a_node_is_cut_off_from_all(counted):
@@ -105,11 +98,11 @@ def test_a_node_is_cut_off_from_all(counted):
             step.wires.rule(other.address, node.address, drop=1.0)
     fault = step.now()
     node.lost = True
-    whole_again(step, fault, BLACK_HOLE_HEALS_WITHIN, "black holes")
+    step.check_whole_since(fault, BLACK_HOLE_HEALS_WITHIN)
     wait_for(lambda: any(i["lost"] for i in step.profile()["nodes"]), "the head's verdict", 15)
     step.finish()
     step.check_profile()
-    step.check_stored_total("lost counters")
+    step.check_stored_total()
 
 
 @pytest.mark.parametrize("index", [7, 2, 0], ids=["leaf", "inner", "top"])
@@ -120,11 +113,11 @@ def test_stopped_and_continued(counted, index):
     fault = step.now()
     node.daemon.stop()
     node.lost = True  # for the time being
-    whole_again(step, fault, BLACK_HOLE_HEALS_WITHIN, "stopped nodes")
+    step.check_whole_since(fault, BLACK_HOLE_HEALS_WITHIN)
     node.lost = False
     node.daemon.go_on()
     went_on = step.now()
-    whole_again(step, went_on, BLACK_HOLE_HEALS_WITHIN, None)
+    step.check_whole_since(went_on, BLACK_HOLE_HEALS_WITHIN)
     ends(step)
 
 
@@ -145,6 +138,7 @@ def test_clocks_that_differ(make_step):
     assert max(total for _, _, total in rows) <= step.injected, story(rows, start)
     step.finish()
     job = step.check_profile()
-    step.check_stored_total("skewed clocks")
+    step.check_stored_total()
+    # Of the first seconds some ticks lie before the record, or before the others had any.
     coverage = job["coverage"]
-    promise(coverage["got"] > 0.9 * coverage["expected"], "skewed clocks", f"{coverage}")
+    assert coverage["got"] > 0.7 * coverage["expected"], coverage

@@ -104,6 +104,18 @@ TEST_F(Rdm, NothingSpinsAndIdleLinksWakeSeldom) {
   }
 }
 
+TEST_F(Rdm, AnIdleLinkStays) {
+  const auto here = Open();
+  const auto there = Open();
+  End end;
+  end.Own(*here->Connect(Listen(*there)));
+  ASSERT_TRUE(end.link->Send(1, "hello").ok());
+  Wait(2 * kSecond);  // twice what a silent peer gets
+  EXPECT_EQ(end.closed, 0) << end.why.message();
+  ASSERT_EQ(accepted.size(), 1u);
+  EXPECT_EQ(accepted[0]->closed, 0);
+}
+
 TEST_F(Rdm, AProviderWithoutADescriptorIsPolled) {
   FabricOptions options = OverPolledRdm::Options();
   options.provider = "udp;ofi_rxd";
@@ -152,7 +164,7 @@ TEST_F(Rdm, StrangersThatOnlyGreetAreBounded) {
   ASSERT_TRUE(target.ok());
   size_t sent = 0;
   ASSERT_TRUE(Until([&] {
-    for (; sent < 100; ++sent) {
+    for (; sent < 20; ++sent) {
       const RdmPacket hello{RdmKind::kHello, target->number, sent + 1, 0, 0, {}};
       const auto taken = stranger->Send(target->peer, hello, stranger->own_address());
       if (!taken.ok() || !*taken) return false;
@@ -213,6 +225,7 @@ TEST_F(RdmPackets, ArePutInOrderAndTakenOnce) {
   Say(RdmKind::kData, 0, Bytes("a"));
   Say(RdmKind::kData, 2, Bytes("c"));
   EXPECT_EQ(Heard(), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(end.closed, 0);
 }
 
 TEST_F(RdmPackets, MayOvertakeTheWelcome) {
