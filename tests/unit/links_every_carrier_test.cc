@@ -38,8 +38,9 @@ class EveryCarrier : public testing::Test {
   End server;
 };
 
-using Carriers = testing::Types<SocketCarrier, LocalCarrier, FabricCarrier<OverMsg>,
-                                FabricCarrier<OverRdm>, FabricCarrier<OverPolledRdm>, SocketFabricCarrier>;
+using Carriers =
+    testing::Types<SocketCarrier, LocalCarrier, FabricCarrier<OverMsg>, FabricCarrier<OverRdm>,
+                   FabricCarrier<OverPolledRdm>, SocketFabricCarrier>;
 TYPED_TEST_SUITE(EveryCarrier, Carriers);
 
 std::string Pattern(size_t size) {
