@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -81,26 +80,6 @@ bool IsLocal(const std::string& host) {
   const Address& address = addresses->front();
   const UniqueFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return fd && bind(fd.get(), address.get(), address.length) == 0;
-}
-
-// The numeric addresses of a network interface, IPv4 first.
-std::vector<std::string> AddressesOf(const std::string& interface) {
-  std::vector<std::string> v4;
-  std::vector<std::string> v6;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return v4;
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
-  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
-    if (interface != at->ifa_name || at->ifa_addr == nullptr) continue;
-    const sa_family_t family = at->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    Address address;
-    address.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    std::memcpy(&address.storage, at->ifa_addr, address.length);
-    (family == AF_INET ? v4 : v6).push_back(HostText(address));
-  }
-  v4.insert(v4.end(), v6.begin(), v6.end());
-  return v4;
 }
 
 // "mlx5_0" is the domain mlx5_0, and also rdmap0s6 is rdmap0s6-rdm.

@@ -39,6 +39,10 @@ Result<SocketFabric::Target> SocketFabric::Parse(std::string_view address) {
 }
 
 Result<std::string> SocketFabric::Listen(Accepted accepted) {
+  // "ib0" as well as an address.
+  if (const auto of_interface = AddressesOf(local_address_); !of_interface.empty()) {
+    local_address_ = of_interface.front();
+  }
   auto listener = Listener::Open(
       loop_, local_address_, 0, [accepted = std::move(accepted)](std::unique_ptr<SocketLink> link) {
         accepted(std::move(link));

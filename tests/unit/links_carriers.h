@@ -163,6 +163,7 @@ class SocketFabricCarrier {
  public:
   using Accepted = std::function<void(std::unique_ptr<Link>)>;
   static constexpr bool kProcesses = true;
+  static constexpr uint64_t kIdleWakeups = 4;
 
   explicit SocketFabricCarrier(Loop& loop) : fabric_(loop, "127.0.0.1") {}
   std::string Listen(Accepted accepted) {
