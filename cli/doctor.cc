@@ -125,26 +125,34 @@ std::vector<Finding> CheckFabric(const Config& config) {
     return {Good("fabric", "switched off: every node sends to the head")};
   }
   if (config.provider == tree::SocketFabric::kProvider) {
-    return {Good("fabric", "provider = sockets: plain TCP between nodes, libfabric is not loaded")};
+    return {
+        Good("fabric", "provider = sockets: plain sockets between nodes, libfabric is not loaded")};
   }
   tree::FabricOptions options;
   options.provider = config.provider;
   options.interface = config.interface;
   const Result<tree::FabricFindings> findings = tree::Fabric::Examine(options);
   if (!findings.ok()) {
-    return {Warning("fabric", fmt::format("{}; sockets to the head will serve instead",
-                                          findings.status().message()))};
+    return {Warning("fabric",
+                    fmt::format("{}; every node sends to the head", findings.status().message()))};
   }
   std::vector<Finding> told;
-  std::string setting = fmt::format("{}, provider = {}", findings->library, config.provider);
+  std::string setting = "provider = " + config.provider;
   if (!config.interface.empty()) setting += ", interface = " + config.interface;
-  told.push_back(Warning("fabric", setting + ": none can be used, sockets to the head will serve"));
+  const std::string library =
+      findings->library.empty() ? "" : fmt::format(" ({})", findings->library);
+  told.push_back(
+      Warning("fabric", setting + ": none can be used, every node sends to the head" + library));
   for (const tree::ProviderFinding& one : findings->providers) {
     told.push_back(Detail(one.chosen ? "> " + one.provider : "  " + one.provider, one.text));
     if (!one.chosen) continue;
     const std::string_view where =
         config.interface.empty() ? ", preferably where the head is reached" : "";
-    told.front() = Good("fabric", fmt::format("{}: provider {}{}", setting, one.provider, where));
+    const bool sockets = one.provider == tree::SocketFabric::kProvider;
+    told.front() =
+        Good("fabric", fmt::format("{}: {}{}{}", setting,
+                                   sockets ? "plain sockets between nodes" : one.provider,
+                                   sockets ? "" : where, sockets ? "" : library));
   }
   return told;
 }

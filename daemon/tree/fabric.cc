@@ -13,12 +13,18 @@
 #include "daemon/tree/fabric_link.h"
 #include "daemon/tree/rdm_domain.h"
 #include "daemon/tree/rdm_link.h"
+#include "daemon/tree/socket_fabric.h"
 
 namespace sonde::tree {
 namespace {
 
 // libfabric's constructors and fi_getinfo must not be under way when the process exits.
 constexpr Nanos kOpenPatience = kSecond;
+
+// Fabrics of their own first. Before opx and psm3, whose endpoints take one of the adapter's few
+// contexts each, which MPI needs, stands verbs, which works on the same adapters.
+constexpr std::string_view kAuto[] = {"cxi", "efa",  "verbs",
+                                      "opx", "psm3", SocketFabric::kProvider};
 
 // A kind of endpoints behind the neutral interface.
 template <typename Domain, typename DomainLink>
@@ -96,11 +102,12 @@ std::string Names(const std::vector<ProviderOffer>& offers) {
 Result<Domains> OpenFirst(const FabricOptions& options) {
   const auto library = FabricLibrary::Load();
   if (!library.ok()) return library.status();
-  const std::vector<std::string> wanted = Preference(options.provider);
+  const std::vector<std::string> wanted = Fabric::Preference(options.provider);
   const std::vector<ProviderOffer> offers = OfferedProviders(**library);
   std::vector<std::string> reasons;
   bool missing = false;
   for (const std::string& provider : wanted) {
+    if (provider == SocketFabric::kProvider) break;  // what LazyFabric falls back on
     Result<Domains> domains = OpenProvider(**library, provider, offers, options);
     if (domains.ok()) return domains;
     reasons.emplace_back(domains.status().message());
@@ -120,7 +127,31 @@ std::string KindOf(const Domains& domains) {
              : "reliable datagrams (FI_EP_RDM)";
 }
 
+void Try(const FabricLibrary& library, const std::string& provider,
+         const std::vector<ProviderOffer>& offers, const FabricOptions& options,
+         ProviderFinding& finding) {
+  const Result<Domains> domains = OpenProvider(library, provider, offers, options);
+  finding.chosen = domains.ok();
+  if (domains.ok()) {
+    const auto where = std::visit([](const auto& domain) { return domain->where(); }, *domains);
+    finding.text = fmt::format("at {}, {}", where, KindOf(*domains));
+  } else {
+    finding.text = domains.status().message();
+  }
+}
+
 }  // namespace
+
+std::vector<std::string> Fabric::Preference(const std::string& provider) {
+  if (provider == "auto") return {std::begin(kAuto), std::end(kAuto)};
+  std::vector<std::string> names;
+  for (size_t at = 0; at <= provider.size();) {
+    const size_t comma = std::min(provider.find(',', at), provider.size());
+    names.push_back(provider.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return names;
+}
 
 Result<std::unique_ptr<BackgroundCall>> Fabric::Open(Loop& loop, FabricOptions options,
                                                      Opened opened) {
@@ -139,30 +170,38 @@ Result<std::unique_ptr<BackgroundCall>> Fabric::Open(Loop& loop, FabricOptions o
 }
 
 Result<FabricFindings> Fabric::Examine(const FabricOptions& options) {
-  const auto library = FabricLibrary::Load();
-  if (!library.ok()) return library.status();
   const std::vector<std::string> wanted = Preference(options.provider);
-  const std::vector<ProviderOffer> offers = OfferedProviders(**library);
-  FabricFindings findings{.library = "libfabric " + (*library)->VersionText(), .providers = {}};
+  const auto library = FabricLibrary::Load();
+  const bool sockets_wanted =
+      std::find(wanted.begin(), wanted.end(), SocketFabric::kProvider) != wanted.end();
+  if (!library.ok() && !sockets_wanted) return library.status();
+  FabricFindings findings;
+  std::vector<ProviderOffer> offers;
+  if (library.ok()) {
+    findings.library = "libfabric " + (*library)->VersionText();
+    offers = OfferedProviders(**library);
+  }
   std::string chosen;
   for (const std::string& provider : wanted) {
     ProviderFinding& finding = findings.providers.emplace_back();
     finding.provider = provider;
+    const bool sockets = provider == SocketFabric::kProvider;
     if (!chosen.empty()) {
       finding.text = fmt::format("not needed: {} is preferred", chosen);
-      continue;
-    }
-    const Result<Domains> domains = OpenProvider(**library, provider, offers, options);
-    finding.chosen = domains.ok();
-    if (domains.ok()) {
-      chosen = provider;
-      const auto where = std::visit([](const auto& domain) { return domain->where(); }, *domains);
-      finding.text = fmt::format("at {}, {}", where, KindOf(*domains));
+    } else if (sockets) {
+      finding.chosen = true;
+      finding.text = "plain TCP, without libfabric";
+      const std::string at = SocketFabric::AddressOn(options);
+      if (!at.empty()) finding.text = fmt::format("at {}, {}", at, finding.text);
+    } else if (!library.ok()) {
+      finding.text = library.status().message();
     } else {
-      finding.text = domains.status().message();
+      Try(**library, provider, offers, options, finding);
     }
+    if (finding.chosen) chosen = provider;
   }
   for (const ProviderOffer& offer : offers) {
+    if (offer.name == SocketFabric::kProvider) continue;  // libfabric's, which is not used
     if (std::find(wanted.begin(), wanted.end(), offer.name) != wanted.end()) continue;
     findings.providers.push_back({.provider = offer.name, .text = "available, not asked for"});
   }

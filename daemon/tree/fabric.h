@@ -50,7 +50,7 @@ struct ProviderFinding {
   std::string text;  // where and how it would be used, or why not
 };
 struct FabricFindings {
-  std::string library;  // "libfabric 1.17"
+  std::string library;  // "libfabric 1.17"; "": there is none
   std::vector<ProviderFinding> providers;
 };
 
@@ -67,8 +67,11 @@ class Fabric {
   // and what there is instead.
   static Result<std::unique_ptr<BackgroundCall>> Open(Loop& loop, FabricOptions options,
                                                       Opened opened);
-  // Tries what Open would, and tells of every provider that is asked for or there. Blocks, and
-  // needs no loop: for commands.
+  // The providers of FabricOptions::provider, or what `auto` means, in the order in which they are
+  // tried. Open leaves out `sockets`, which is none of libfabric's, and what follows it.
+  static std::vector<std::string> Preference(const std::string& provider);
+  // Tries what would be done in a daemon, and tells of every provider that is asked for or there.
+  // Blocks, and needs no loop: for commands.
   static Result<FabricFindings> Examine(const FabricOptions& options);
 
   virtual ~Fabric() = default;

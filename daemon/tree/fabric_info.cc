@@ -18,9 +18,6 @@
 namespace sonde::tree {
 namespace {
 
-// Fabrics of their own first. Before opx and psm3, whose endpoints take one of the adapter's few
-// contexts each, which MPI needs, stands verbs, which works on the same adapters.
-constexpr std::string_view kAuto[] = {"cxi", "efa", "verbs", "opx", "psm3", "tcp"};
 // Receives that wait and sends under way at least.
 constexpr size_t kRdmQueue = 64;
 
@@ -103,17 +100,6 @@ std::string DomainsOf(const FabricInfo& list, const std::string& provider) {
 
 std::string_view ToString(Endpoint type) { return type == Endpoint::kRdm ? "RDM" : "MSG"; }
 
-std::vector<std::string> Preference(const std::string& provider) {
-  if (provider == "auto") return {std::begin(kAuto), std::end(kAuto)};
-  std::vector<std::string> names;
-  for (size_t at = 0; at <= provider.size();) {
-    const size_t comma = std::min(provider.find(',', at), provider.size());
-    names.push_back(provider.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return names;
-}
-
 std::vector<ProviderOffer> OfferedProviders(const FabricLibrary& library) {
   std::vector<ProviderOffer> offers;
   for (const Endpoint type : {Endpoint::kMsg, Endpoint::kRdm}) {
@@ -152,7 +138,7 @@ Result<FabricInfo> ChooseInfo(const FabricLibrary& library, Endpoint type,
                                                  : FabricInfo(nullptr, {&library});
     if (here != nullptr) return here;
   }
-  for (const std::string& address : AddressesOf(options.interface)) {
+  for (const std::string& address : InterfaceAddresses(options.interface)) {
     FabricInfo here = at_address(address);
     if (here != nullptr) return here;
   }

@@ -21,10 +21,6 @@ inline constexpr size_t kMaxFabricAddress = 256;
 // "MSG": connected endpoints; "RDM": reliable datagrams.
 std::string_view ToString(Endpoint type);
 
-// The providers in the order in which they are tried: options.provider's list, or what `auto`
-// means.
-std::vector<std::string> Preference(const std::string& provider);
-
 struct ProviderOffer {
   std::string name;
   bool msg = false;

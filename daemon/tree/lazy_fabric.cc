@@ -1,7 +1,9 @@
 #include "daemon/tree/lazy_fabric.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "core/log.h"
 #include "daemon/tree/socket_fabric.h"
 
 namespace sonde::tree {
@@ -9,10 +11,16 @@ namespace sonde::tree {
 void LazyFabric::With(const FabricOptions& options, Use use) {
   if (fabric_ != nullptr) return use(fabric_.get());
   if (!failure_.ok()) return use(failure_);
-  if (options.provider == SocketFabric::kProvider) {
-    fabric_ = std::make_unique<SocketFabric>(
-        loop_, options.interface.empty() ? options.local_address : options.interface);
-    return use(fabric_.get());
+  if (opening_ == nullptr) {
+    const std::vector<std::string> wanted = Fabric::Preference(options.provider);
+    const auto sockets = std::find(wanted.begin(), wanted.end(), SocketFabric::kProvider);
+    if (sockets != wanted.end()) {
+      sockets_ = std::make_unique<SocketFabric>(loop_, SocketFabric::AddressOn(options));
+    }
+    if (sockets == wanted.begin()) {
+      fabric_ = std::move(sockets_);
+      return use(fabric_.get());
+    }
   }
   waiting_.push_back(std::move(use));
   if (opening_ != nullptr) return;
@@ -26,6 +34,9 @@ void LazyFabric::With(const FabricOptions& options, Use use) {
 void LazyFabric::OnOpened(Result<std::unique_ptr<Fabric>> fabric) {
   if (fabric.ok()) {
     fabric_ = *std::move(fabric);
+  } else if (sockets_ != nullptr) {
+    log::Info("{}; sockets are used", fabric.status().message());
+    fabric_ = std::move(sockets_);
   } else {
     failure_ = fabric.status();
   }

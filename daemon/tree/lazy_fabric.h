@@ -1,5 +1,6 @@
 // The fabric, opened when it is first needed and once: loading libfabric costs more than a short
-// step should pay. With the provider `sockets` it is a SocketFabric, which is there at once.
+// step should pay. With the provider `sockets` it is a SocketFabric, which is there at once; with
+// one of libfabric's and then `sockets`, a SocketFabric if that cannot be opened.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -31,6 +32,7 @@ class LazyFabric {
   Loop& loop_;
   std::unique_ptr<BackgroundCall> opening_;
   std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<Fabric> sockets_;  // to fall back on
   Status failure_;
   std::vector<Use> waiting_;
 };

@@ -361,7 +361,10 @@ void RdmDomain::OnHello(const RdmPacket& packet) {
     return Retire(*peer, RdmPacket{RdmKind::kGone, packet.from, 0, 0, 0, {}});
   }
   auto link = RdmLink::Accept(shared_from_this(), std::move(who), packet.from);
-  if (!link.ok()) return log::Warning("accept: {}", link.status().message());
+  if (!link.ok()) {
+    if (accept_log_limit_.Take()) log::Warning("accept: {}", link.status().message());
+    return;
+  }
   const uint64_t number = (*link)->number();
   pending_.emplace(number, *std::move(link));
 }

@@ -32,6 +32,7 @@
 #include "daemon/loop.h"
 #include "daemon/tree/fabric.h"
 #include "daemon/tree/fabric_library.h"
+#include "daemon/tree/log_limit.h"
 #include "daemon/tree/rdm_packet.h"
 #include "daemon/tree/rdm_slots.h"
 
@@ -151,6 +152,7 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
   Nanos rest_until_ = 0;
 
   uint64_t listen_number_ = 0;
+  LogLimit accept_log_limit_;
   std::shared_ptr<const Fabric::Accepted> accepted_;
   uint32_t next_peer_ = 1;
   std::unordered_map<uint32_t, Peer> peers_;

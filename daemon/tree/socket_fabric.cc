@@ -38,6 +38,13 @@ Result<SocketFabric::Target> SocketFabric::Parse(std::string_view address) {
   return target;
 }
 
+std::string SocketFabric::AddressOn(const FabricOptions& options) {
+  if (options.interface.empty()) return options.local_address;
+  if (Resolve(options.interface, 0, true).ok()) return options.interface;
+  const std::vector<std::string> addresses = InterfaceAddresses(options.interface);
+  return addresses.empty() ? options.local_address : addresses.front();
+}
+
 Result<std::string> SocketFabric::Listen(Accepted accepted) {
   // "ib0" as well as an address.
   if (const auto of_interface = AddressesOf(local_address_); !of_interface.empty()) {

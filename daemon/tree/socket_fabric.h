@@ -30,6 +30,8 @@ class SocketFabric final : public Fabric {
   SocketFabric(Loop& loop, std::string local_address)
       : loop_(loop), local_address_(std::move(local_address)) {}
 
+  // The address of the interface that the options ask for, else their local_address.
+  static std::string AddressOn(const FabricOptions& options);
   // What a peer says is the address of one, taken apart: a numeric host and a port.
   struct Target {
     std::string host;

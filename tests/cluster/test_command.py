@@ -75,12 +75,15 @@ def test_doctor_tells_which_fabric_is_used_and_why(cluster):
         return done.stdout
 
     text = doctor("provider = warp, tcp, sockets\ninterface = lo\n")
-    assert re.search(r"ok +fabric +libfabric [0-9.]+, .* interface = lo: provider tcp", text)
+    assert re.search(r"ok +fabric .* interface = lo: tcp \(libfabric [0-9.]+\)", text)
     assert re.search(r"> tcp +at 127.0.0.1, connected endpoints", text)
     assert "not found" in text and "not needed: tcp is preferred" in text
     text = doctor("provider = tcp\ninterface = ib7\n")
-    assert re.search(r"warning +fabric .*sockets to the head will serve", text)
+    assert re.search(r"warning +fabric .*every node sends to the head", text)
     assert "provider 'tcp' has no interface 'ib7', only " in text
+    text = doctor("provider = warp,sockets\ninterface = lo\n")
+    assert re.search(r"ok +fabric .*: plain sockets between nodes", text)
+    assert re.search(r"> sockets +at 127.0.0.1, plain TCP", text)
     text = doctor("provider = none\n")
     assert re.search(r"ok +fabric +switched off", text)
     text = doctor("provider = udp;ofi_rxd\n")

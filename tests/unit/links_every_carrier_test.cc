@@ -228,6 +228,7 @@ const bool kEchoed = [] {
     address += static_cast<char>(std::stoi(text.substr(2 * address.size(), 2), nullptr, 16));
   }
   if (over == CarrierName<SocketCarrier>()) Echo<SocketCarrier>(address);
+  if (over == CarrierName<SocketFabricCarrier>()) Echo<SocketFabricCarrier>(address);
   if (over == CarrierName<FabricCarrier<OverMsg>>()) Echo<FabricCarrier<OverMsg>>(address);
   if (over == CarrierName<FabricCarrier<OverRdm>>()) Echo<FabricCarrier<OverRdm>>(address);
   Echo<FabricCarrier<OverPolledRdm>>(address);
