@@ -10,15 +10,16 @@
 // after the other, each in the CPU time it is measured to need, the archive's thread included. All
 // nodes end in the same moment, and each has a connection to the head, as the tree's inner nodes
 // leave as well.
-#include <sys/resource.h>
+#include <malloc.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
-#include <map>
+#include <deque>
 #include <queue>
+#include <random>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -38,6 +39,7 @@ constexpr Nanos kLatency = 200 * kMicrosecond;
 constexpr double kNetwork = 125e6;                // bytes a second
 constexpr Nanos kDeadline = 1100 * kMillisecond;  // Node::kBlocksLimit
 constexpr size_t kPhases = 16;
+constexpr size_t kBatch = 64;  // messages that the head's loop finds ready at once
 constexpr uint64_t kProfileLimit = 64u << 20;
 
 Nanos ProcessCpu() {
@@ -46,12 +48,10 @@ Nanos ProcessCpu() {
   return time.tv_sec * kSecond + time.tv_nsec;
 }
 
-size_t ResidentBytes() {
-  std::ifstream file("/proc/self/statm");
-  size_t pages = 0;
-  size_t resident = 0;
-  file >> pages >> resident;
-  return resident * 4096;
+// What is allocated now; of all threads, for there is one arena.
+double HeapBytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<double>(info.uordblks) + static_cast<double>(info.hblkhd);
 }
 
 // Keeps what is sent until the simulation has brought it to the head.
@@ -68,19 +68,27 @@ class QueueLink : public tree::Link {
   std::vector<std::string> sent;
 };
 
-// A node's group: its sealed blocks over a step, and what is open at the end. Rows are real ones,
-// over and over.
+// A node's groups. The series are those of a sampler on this machine; half of them stay as they
+// are, as most devices of most nodes do, the others move at every tick: counters by whole steps,
+// gauges by a few percent.
 class Recording {
  public:
   explicit Recording(size_t rows) {
-    collect::Sampler::Options options;
-    collect::Sampler sampler(options);
+    collect::Sampler sampler(collect::Sampler::Options{});
+    sampler.Sample(kStart);
+    schema_ = sampler.schema(collect::Group::kOs);
+    const auto first = sampler.row(collect::Group::kOs);
+    std::vector<double> row(first.begin(), first.end());
+    std::mt19937 random(7);
+    std::uniform_real_distribution<double> share(0, 1);
     for (size_t i = 0; i < rows; ++i) {
-      sampler.Sample(kStart + static_cast<Nanos>(i) * kSecond);
-      const auto row = sampler.row(collect::Group::kOs);
-      schema_ = sampler.schema(collect::Group::kOs);
-      if (!rows_.empty() && rows_.back().size() != row.size()) rows_.clear();
-      rows_.emplace_back(row.begin(), row.end());
+      for (size_t c = 0; c < row.size(); c += 2) {
+        const bool counter = (*schema_)[c].metric.type == MetricType::kCounter;
+        const double step = std::floor(share(random) * 1000);
+        row[c] =
+            counter ? row[c] + step : std::floor(row[c] * (1 + (share(random) - 0.5) / 20)) + step;
+      }
+      rows_.push_back(row);
     }
   }
   const Schema::Ptr& schema() const { return schema_; }
@@ -125,7 +133,7 @@ struct Event {
   uint32_t node;
   std::string message;  // at the head; else an acknowledgement, or nothing, at the node
   tree::BlockAck ack;
-  enum class Kind : uint8_t { kRun, kMessage, kAck } kind;
+  enum class Kind : uint8_t { kRun, kMessage, kHead, kAck } kind;
   uint64_t number;
   bool operator>(const Event& o) const {
     return std::tie(time, number) > std::tie(o.time, o.number);
@@ -162,9 +170,9 @@ class Simulation {
     event.number = ++number_;
     events_.push(std::move(event));
   }
-  tree::BlockSender Prototype(size_t phase, int seconds);
+  tree::BlockSender Prototype(size_t phase, int seconds, uint32_t node);
   void RunNode(uint32_t node, Nanos now);
-  void TakeMessage(const Event& event);
+  void RunHead(Nanos now);
 
   Loop loop_;
   head::ArchiveWriter writer_;
@@ -173,7 +181,8 @@ class Simulation {
   std::vector<tree::BlockAck> acks_;
   std::vector<Node> nodes_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::map<std::pair<uint32_t, std::string>, uint64_t> samples_;
+  std::deque<std::string> arrived_;
+  size_t refused_ = 0;
   uint64_t number_ = 0;
   Nanos end_ = 0;
   Nanos network_free_ = 0;
@@ -185,12 +194,15 @@ class Simulation {
   size_t bytes_ = 0;
   size_t messages_ = 0;
   size_t before_ = 0;  // bytes a node had stored before the end
-  size_t resident_ = 0;
+  double head_heap_ = 0;
+  double head_heap_most_ = 0;
+  size_t series_ = 0;
 };
 
 // A step until its end, of one node: everything it sends is stored at once.
-tree::BlockSender Simulation::Prototype(size_t phase, int seconds) {
+tree::BlockSender Simulation::Prototype(size_t phase, int seconds, uint32_t node) {
   static const Recording recording(128);
+  series_ = recording.schema()->size() + TaskSchema(*recording.schema(), 0)->size();
   tree::BlockSender sender;
   sender.SetBudget(budget_);
   sender.SetMemory(8u << 20);
@@ -199,7 +211,7 @@ tree::BlockSender Simulation::Prototype(size_t phase, int seconds) {
   sender.Use(&link);
   const double at = static_cast<double>(phase) / kPhases;
   auto os = recording.Blocks(at, seconds, recording.schema());
-  auto task = recording.Blocks(at, seconds, TaskSchema(*recording.schema(), 0));
+  auto task = recording.Blocks(at, seconds, TaskSchema(*recording.schema(), node));
   std::vector<std::tuple<Nanos, std::string, SealedBlock>> all;
   for (auto& [time, block] : os) all.emplace_back(time, "os", block);
   for (auto& [time, block] : task) all.emplace_back(time, "task", block);
@@ -219,7 +231,7 @@ tree::BlockSender Simulation::Prototype(size_t phase, int seconds) {
     now = until;
   };
   for (const auto& [time, group, block] : all) {
-    run_until(time);
+    if (time - kMillisecond > now) run_until(time - kMillisecond);
     sender.Add(group, block);
   }
   sender.Use(nullptr);
@@ -228,11 +240,12 @@ tree::BlockSender Simulation::Prototype(size_t phase, int seconds) {
 
 void Simulation::Prepare(int seconds) {
   std::vector<tree::BlockSender> prototypes;
-  for (size_t p = 0; p < kPhases; ++p) prototypes.push_back(Prototype(p, seconds));
+  for (size_t p = 0; p < kPhases; ++p) prototypes.push_back(Prototype(p, seconds, 0));
   end_ = kStart + seconds * kSecond;
   before_ = prototypes[0].shelf().stored_bytes();
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
-    nodes_[i].sender = prototypes[i % kPhases];
+    // In a step that has not sealed a block yet every node's own schema comes at the end.
+    nodes_[i].sender = seconds < 16 ? Prototype(i % kPhases, seconds, i) : prototypes[i % kPhases];
     nodes_[i].sender.SetNode(i);
     nodes_[i].sender.Use(&nodes_[i].link);
   }
@@ -257,29 +270,39 @@ void Simulation::RunNode(uint32_t index, Nanos now) {
   }
 }
 
-// All that the head does for it, until its acknowledgement is on its way.
-void Simulation::TakeMessage(const Event& event) {
+// All that the head does for what lies there, until the acknowledgements are on their way.
+void Simulation::RunHead(Nanos now) {
+  if (arrived_.empty() || head_free_ > now) return;
+  const double heap = HeapBytes();
   const Nanos began = ProcessCpu();
-  tree::BlockMessage block;
-  if (Decode(event.message, block).ok()) {
-    samples_[{block.node, block.group}] += block.samples;
+  size_t taken = 0;
+  for (; taken < kBatch && !arrived_.empty(); ++taken) {
+    tree::BlockMessage block;
+    if (!Decode(arrived_.front(), block).ok()) std::abort();
+    waiting_ -= arrived_.front().size();
+    arrived_.pop_front();
     intake_.Take(std::move(block), nodes_.size(), writer_);
-    // The archive's thread posts; the loop stops when it has been heard.
-    while (acks_.empty()) {
-      loop_.After(50 * kMicrosecond, [this] { loop_.Stop(); });
-      loop_.Run();
-    }
   }
+  head_heap_most_ = std::max(head_heap_most_, head_heap_ + HeapBytes() - heap);
+  // The archive's thread posts what it has stored; those that wait for a schema are heard later.
+  bool idle = false;
+  writer_.WhenIdle([&] { idle = true; });
+  while (!idle) {
+    loop_.After(100 * kMicrosecond, [this] { loop_.Stop(); });
+    loop_.Run();
+  }
+  head_heap_ += HeapBytes() - heap;
   const Nanos cpu = ProcessCpu() - began;
   head_cpu_ += cpu;
-  head_free_ = std::max(head_free_, event.time) + cpu;
+  head_free_ = now + cpu;
   for (const tree::BlockAck& ack : std::exchange(acks_, {})) {
+    if (ack.result == tree::BlockAck::kRefused) ++refused_;
     Add({.time = head_free_ + kLatency, .node = ack.node, .ack = ack, .kind = Event::Kind::kAck});
   }
+  if (!arrived_.empty()) Add({.time = head_free_, .kind = Event::Kind::kHead});
 }
 
 void Simulation::End() {
-  resident_ = ResidentBytes();
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     const Nanos began = ProcessCpu();
     nodes_[i].sender.Finish(end_, end_ + kDeadline);
@@ -287,7 +310,6 @@ void Simulation::End() {
     node_cpu_ += cpu;
     Add({.time = end_ + cpu, .node = i, .kind = Event::Kind::kRun});
   }
-  std::map<Nanos, size_t> arrived;
   while (!events_.empty() && events_.top().time < end_ + 3 * kSecond) {
     const Event event = events_.top();
     events_.pop();
@@ -295,18 +317,17 @@ void Simulation::End() {
       case Event::Kind::kRun:
         RunNode(event.node, event.time);
         break;
-      case Event::Kind::kMessage: {
-        TakeMessage(event);
-        // Until the head had time for it, it lay there.
-        arrived[head_free_] += event.message.size();
+      case Event::Kind::kMessage:
         waiting_ += event.message.size();
-        while (!arrived.empty() && arrived.begin()->first <= event.time) {
-          waiting_ -= arrived.begin()->second;
-          arrived.erase(arrived.begin());
-        }
         most_waiting_ = std::max(most_waiting_, waiting_);
+        if (arrived_.empty()) {
+          Add({.time = std::max(event.time, head_free_), .kind = Event::Kind::kHead});
+        }
+        arrived_.push_back(event.message);
         break;
-      }
+      case Event::Kind::kHead:
+        RunHead(event.time);
+        break;
       case Event::Kind::kAck:
         nodes_[event.node].sender.OnAck(event.ack);
         RunNode(event.node, event.time);
@@ -329,6 +350,7 @@ void Simulation::Report() const {
   };
   const auto n = static_cast<double>(nodes_.size());
   std::printf("figure nodes %zu 1\n", nodes_.size());
+  std::printf("figure series_of_a_node %zu 1\n", series_);
   std::printf("figure share_per_node %.0f bytes\n", static_cast<double>(budget_.share));
   std::printf("figure stored_before_per_node %zu bytes\n", before_);
   std::printf("figure sent_at_end_per_node %.0f bytes\n", static_cast<double>(bytes_) / n);
@@ -337,17 +359,18 @@ void Simulation::Report() const {
   std::printf("figure stored_99_percent %.3f s\n", at(0.99));
   std::printf("figure stored_all %.3f s\n", at(1));
   std::printf("figure not_in_time %zu nodes\n", late);
+  std::printf("figure refused %zu 1\n", refused_);
   std::printf("figure node_cpu %.2f ms\n", static_cast<double>(node_cpu_) / n / 1e6);
   std::printf("figure head_cpu %.3f s\n", static_cast<double>(head_cpu_) / 1e9);
   std::printf("figure head_waiting_at_most %.2f MB\n", static_cast<double>(most_waiting_) / 1e6);
-  std::printf("figure process_grew %.1f MB\n",
-              (static_cast<double>(ResidentBytes()) - static_cast<double>(resident_)) / 1e6);
+  std::printf("figure head_heap %.1f MB\n", head_heap_most_ / 1e6);
 }
 
 }  // namespace
 }  // namespace sonde
 
 int main(int argc, char** argv) {
+  mallopt(M_ARENA_MAX, 1);  // as in the daemons
   if (argc != 4) {
     std::fprintf(stderr, "usage: bench_backfill NODES SECONDS ARCHIVE\n");
     return 2;

@@ -20,12 +20,6 @@ def spent(before, after):
     return sum(now - before.get(task, 0) for task, now in after.items())
 
 
-def user_and_system(daemon):
-    """CPU seconds so far, in ticks of 10 ms: good for many daemons together only."""
-    fields = (daemon.proc / "stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) / 100, int(fields[12]) / 100
-
-
 def switches(daemon):
     status = (daemon.proc / "status").read_text()
     return sum(int(line.split()[1]) for line in status.splitlines() if "ctxt_switches" in line)

@@ -1,6 +1,8 @@
 // What the links cost: round trip, CPU per message, and what the fabric adds to a process.
 //
 // Two processes over loopback; the parent measures itself. usage: bench_links [ROUNDS]
+// `fabric` has connected endpoints; `rdm` reliable datagrams of a provider with a descriptor to
+// wait on; `polled_rdm` those of one without, in effect, which libfabric 1.17 calls net.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/loop.h"
@@ -50,9 +53,16 @@ double AnonymousKib() {
   return kib;
 }
 
-std::unique_ptr<Fabric> OpenFabric(Loop& loop) {
+FabricOptions OptionsOf(const std::string& carrier) {
+  FabricOptions options{.provider = "tcp", .local_address = "127.0.0.1"};
+  if (carrier == "rdm") options.provider = "tcp;ofi_rxm";
+  if (carrier == "polled_rdm") options.provider = "net,tcp";
+  if (carrier != "fabric") options.endpoints = {Endpoint::kRdm};
+  return options;
+}
+
+std::unique_ptr<Fabric> OpenFabric(Loop& loop, const FabricOptions& options) {
   std::unique_ptr<Fabric> fabric;
-  const FabricOptions options{.provider = "tcp", .local_address = "127.0.0.1"};
   auto call = Fabric::Open(loop, options, [&](Result<std::unique_ptr<Fabric>> opened) {
     Die(opened.status());
     fabric = *std::move(opened);
@@ -64,13 +74,14 @@ std::unique_ptr<Fabric> OpenFabric(Loop& loop) {
 }
 
 // The child: connects kLinks links and sends back what it is asked to, until they close.
-[[noreturn]] void Peer(int pipe_fd, bool over_fabric) {
+[[noreturn]] void Peer(int pipe_fd, const std::string& carrier) {
+  const bool over_fabric = carrier != "socket";
   char address[256];
   const ssize_t n = read(pipe_fd, address, sizeof address);
   if (n <= 0) _exit(1);
   const std::string to(address, static_cast<size_t>(n));
   Loop loop;
-  std::unique_ptr<Fabric> fabric = over_fabric ? OpenFabric(loop) : nullptr;
+  std::unique_ptr<Fabric> fabric = over_fabric ? OpenFabric(loop, OptionsOf(carrier)) : nullptr;
   std::vector<std::unique_ptr<Link>> links;
   for (int i = 0; i < kLinks; ++i) {
     if (over_fabric) {
@@ -105,7 +116,7 @@ class Bench {
     const pid_t child = fork();
     if (child == 0) {
       close(fds[1]);
-      Peer(fds[0], carrier_ == "fabric");
+      Peer(fds[0], carrier_);
     }
     close(fds[0]);
     const std::string address = Open();
@@ -114,6 +125,7 @@ class Bench {
     close(fds[1]);
     loop_.Run();  // until all links have said hello
     Figure("memory_per_link", (AnonymousKib() - before) / kLinks, "KiB");
+    Idle();
     RoundTrip();
     Stream();
     links_.clear();
@@ -136,7 +148,7 @@ class Bench {
     const double memory = AnonymousKib();
     const Nanos cpu = CpuTime();
     const Nanos start = Clock::System().Monotonic();
-    fabric_ = OpenFabric(loop_);
+    fabric_ = OpenFabric(loop_, OptionsOf(carrier_));
     const Nanos wall = Clock::System().Monotonic() - start;
     Figure("open_cpu", static_cast<double>(CpuTime() - cpu) / kMillisecond, "ms");
     Figure("open_wall", static_cast<double>(wall) / kMillisecond, "ms");
@@ -158,6 +170,19 @@ class Bench {
   void OnAnswer(std::function<void()> answer) {
     links_[0]->SetHandler(
         {[answer = std::move(answer)](uint8_t, std::string_view) { answer(); }, {}});
+  }
+
+  // The first second is for what there may be to settle.
+  void Idle() {
+    constexpr Nanos kTime = 4 * kSecond;
+    loop_.After(kSecond, [this] { loop_.Stop(); });
+    loop_.Run();
+    const Nanos cpu = CpuTime();
+    const uint64_t wakeups = loop_.wakeups();
+    loop_.After(kTime, [this] { loop_.Stop(); });
+    loop_.Run();
+    Figure("idle_cpu", 100.0 * static_cast<double>(CpuTime() - cpu) / kTime, "%");
+    Figure("idle_wakeups", static_cast<double>(loop_.wakeups() - wakeups) * kSecond / kTime, "1/s");
   }
 
   void RoundTrip() {
@@ -207,7 +232,20 @@ class Bench {
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 20'000;
-  sonde::tree::Bench("socket", rounds).Run();
-  sonde::tree::Bench("fabric", rounds).Run();
+  // The queues of ofi_rxm are for thousands of peers unless told otherwise.
+  setenv("FI_OFI_RXM_MSG_RX_SIZE", "16", 0);
+  setenv("FI_OFI_RXM_MSG_TX_SIZE", "16", 0);
+  // Each with a process of its own: what libfabric needs is counted for each.
+  for (const char* carrier : {"socket", "fabric", "rdm", "polled_rdm"}) {
+    const bool polled = std::string_view(carrier) == "polled_rdm";
+    std::fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+      sonde::tree::Bench(carrier, polled ? rounds / 20 : rounds).Run();
+      std::fflush(stdout);
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+  }
   return 0;
 }

@@ -206,17 +206,16 @@ class Step {
       values.emplace_back(n);
       nodes_[n]->store.SetSchema(schema);
     }
-    tree::Frame row;
-    row.nodes = static_cast<uint32_t>(nodes_.size());
+    std::vector<Reduced> row;
     for (size_t r = 0; r < kRows; ++r) {
-      row.tick = kBegin + static_cast<Nanos>(r) * kSecond;
-      row.values.assign(kSeries, {});
+      const Nanos tick = kBegin + static_cast<Nanos>(r) * kSecond;
+      row.assign(kSeries, {});
       for (uint32_t n = 0; n < nodes_.size(); ++n) {
         const std::vector<double>& now = values[n].Next();
-        nodes_[n]->store.Append(row.tick, now);
-        for (size_t i = 0; i < kSeries; ++i) row.values[i].Add(now[i], {n, Owner::kNobody});
+        nodes_[n]->store.Append(tick, now);
+        for (size_t i = 0; i < kSeries; ++i) row[i].Add(now[i], {n, Owner::kNobody});
       }
-      record_->Append(row, series);
+      record_->Append(tick, row, series);
     }
   }
 

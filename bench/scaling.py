@@ -19,7 +19,7 @@ from ticks import Ticks
 
 NODES = [int(word) for word in os.environ.get("NODES", "1024 10000 100000").split()]
 SAMPLES = 100_000  # ticks times nodes at least
-STEP_S = 3600
+UNSENT_S = c.LAST_BLOCK_ROWS  # the open block; what was sealed before has gone up already
 
 
 def tell_ticks(nodes):
@@ -38,17 +38,20 @@ def tell_ticks(nodes):
         figure(f"{level}_bytes", size, "bytes_per_tick", 0)
         figure(f"{level}_links", links, "1", 0)
     figure(f"{name}.head_memory", (c.HEAD_MEMORY + nodes * c.HEAD_MEMORY_PER_NODE) / c.MB, "MB", 0)
-    figure(f"{name}.registration", nodes * c.HEAD_REGISTER, "s_of_the_head", 2)
+    figure(f"{name}.registration", nodes * c.REGISTER, "s_of_the_head", 2)
+    # Until nodes have parents all send to the head.
+    flat = nodes * c.TAKE_LEAF_FRAME + c.HEAD_ROW
+    figure(f"{name}.first_ticks", 1e3 * flat, "ms_of_the_head_per_tick", 1)
     return ticks.latency
 
 
 def tell_end(nodes):
-    ways = {"all_at_end": (1, False), "last_tenth": (0.1, False), "last_tenth_batched": (0.1, True)}
-    for way, (left, batched) in ways.items():
-        seconds, size, in_time = StepEnd(nodes, STEP_S, left, batched).run().figures()
-        name = f"scaling.{nodes}.end_{way}"
+    for way, batched in (("end", False), ("end_batched", True)):
+        seconds, size, share, in_time = StepEnd(nodes, UNSENT_S, batched).run().figures()
+        name = f"scaling.{nodes}.{way}"
         figure(name, seconds, "s", 2)
         figure(f"{name}_bytes", size / c.MB, "MB", 1)
+        figure(f"{name}_share", 100 * share, "percent_of_what_is_held", 1)
         figure(f"{name}_in_time", 100 * in_time, "percent_of_blocks", 1)
 
 

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/install.h"
@@ -21,7 +22,7 @@
 namespace sonde::cli {
 namespace {
 
-enum class Verdict : unsigned char { kGood, kWarning, kBad };
+enum class Verdict : unsigned char { kGood, kWarning, kBad, kDetail };
 
 struct Finding {
   Verdict verdict;
@@ -37,6 +38,10 @@ Finding Warning(std::string what, std::string text) {
 }
 Finding Bad(std::string what, std::string text) {
   return {Verdict::kBad, std::move(what), std::move(text)};
+}
+// Belongs to the finding above.
+Finding Detail(std::string what, std::string text) {
+  return {Verdict::kDetail, std::move(what), std::move(text)};
 }
 
 // What a command prints on stdout; "" if it cannot be run. `command` is ours, never the user's.
@@ -114,26 +119,34 @@ Finding CheckActive(const std::string& slurm) {
                              slurm));
 }
 
-Finding CheckFabric(const Config& config) {
-  if (config.provider == "none")
-    return Good("fabric", "switched off: every node sends to the head");
+// What would be used, and why the others would not.
+std::vector<Finding> CheckFabric(const Config& config) {
+  if (config.provider == "none") {
+    return {Good("fabric", "switched off: every node sends to the head")};
+  }
   if (config.provider == tree::SocketFabric::kProvider) {
-    return Good("fabric", "none: plain sockets between nodes");
+    return {Good("fabric", "provider = sockets: plain TCP between nodes, libfabric is not loaded")};
   }
-  const Result<std::vector<std::string>> providers = tree::Fabric::AvailableProviders();
-  if (!providers.ok()) {
-    return Warning("fabric", fmt::format("{}; sockets to the head will serve instead",
-                                         providers.status().message()));
+  tree::FabricOptions options;
+  options.provider = config.provider;
+  options.interface = config.interface;
+  const Result<tree::FabricFindings> findings = tree::Fabric::Examine(options);
+  if (!findings.ok()) {
+    return {Warning("fabric", fmt::format("{}; sockets to the head will serve instead",
+                                          findings.status().message()))};
   }
-  const std::string all = fmt::format("{}", fmt::join(*providers, ", "));
-  for (const std::string& provider : *providers) {
-    if (provider == config.provider) {
-      return Good("fabric", fmt::format("provider {} (available: {})", provider, all));
-    }
+  std::vector<Finding> told;
+  std::string setting = fmt::format("{}, provider = {}", findings->library, config.provider);
+  if (!config.interface.empty()) setting += ", interface = " + config.interface;
+  told.push_back(Warning("fabric", setting + ": none can be used, sockets to the head will serve"));
+  for (const tree::ProviderFinding& one : findings->providers) {
+    told.push_back(Detail(one.chosen ? "> " + one.provider : "  " + one.provider, one.text));
+    if (!one.chosen) continue;
+    const std::string_view where =
+        config.interface.empty() ? ", preferably where the head is reached" : "";
+    told.front() = Good("fabric", fmt::format("{}: provider {}{}", setting, one.provider, where));
   }
-  return Warning("fabric",
-                 fmt::format("provider {} is not available, only {}; set `provider` in {}",
-                             config.provider, all, "sonde.conf"));
+  return told;
 }
 
 // 0, or the errno why this process may not count that event on itself.
@@ -194,19 +207,17 @@ std::string SlurmVersion() {
 int Doctor(const Environment& env) {
   const std::string slurm = SlurmVersion();
   const Result<Config> config = LoadConfig(env.config_path);
-  const std::array findings = {
-      CheckConfig(env),
-      CheckDaemon(),
-      CheckPlugin(slurm),
-      CheckActive(slurm),
-      CheckFabric(config.ok() ? *config : Config()),
-      CheckPerf(),
-      CheckArchive(env),
-  };
+  std::vector<Finding> findings = {CheckConfig(env), CheckDaemon(), CheckPlugin(slurm),
+                                   CheckActive(slurm)};
+  for (Finding& finding : CheckFabric(config.ok() ? *config : Config())) {
+    findings.push_back(std::move(finding));
+  }
+  findings.push_back(CheckPerf());
+  findings.push_back(CheckArchive(env));
   std::string text;
   bool bad = false;
   for (const Finding& finding : findings) {
-    constexpr std::string_view kMarks[] = {"ok     ", "warning", "FAILED "};
+    constexpr std::string_view kMarks[] = {"ok     ", "warning", "FAILED ", "       "};
     text += fmt::format("{} {:<14} {}\n", kMarks[static_cast<size_t>(finding.verdict)],
                         finding.what, finding.text);
     bad = bad || finding.verdict == Verdict::kBad;

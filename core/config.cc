@@ -88,6 +88,33 @@ Status ParsePortRange(std::string_view text, std::string& out) {
   return {};
 }
 
+std::string_view Trim(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+// "auto", "none", or names such as "cxi,verbs,tcp"; blanks around them are dropped.
+Status ParseProviders(std::string_view text, std::string& out) {
+  std::string names;
+  while (true) {
+    const size_t comma = text.find(',');
+    const std::string_view name = Trim(text.substr(0, comma));
+    const bool alone = names.empty() && comma == std::string_view::npos;
+    if (name.empty() || ((name == "auto" || name == "none") && !alone)) {
+      return {Code::kInvalid,
+              "expected auto, none, or names of libfabric's providers such as cxi,verbs,tcp, the "
+              "preferred first"};
+    }
+    if (!names.empty()) names += ',';
+    names += name;
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  out = std::move(names);
+  return {};
+}
+
 Status Any(std::string_view text, std::string& out) {
   out = text;
   return {};
@@ -110,7 +137,7 @@ const std::vector<Key>& Keys() {
          return OneOf(v, {"full", "short", "off"}, c.report);
        }},
       {"fanout", [](Config& c, V v) { return ParseNumber(v, 2, 256, c.fanout); }},
-      {"provider", [](Config& c, V v) { return Any(v, c.provider); }},
+      {"provider", [](Config& c, V v) { return ParseProviders(v, c.provider); }},
       {"interface", [](Config& c, V v) { return Any(v, c.interface); }},
       {"fabric_after", [](Config& c, V v) { return ParseTime(v, c.fabric_after); }},
       {"port_range", [](Config& c, V v) { return ParsePortRange(v, c.port_range); }},
@@ -126,12 +153,6 @@ const std::vector<Key>& Keys() {
        }},
   };
   return keys;
-}
-
-std::string_view Trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
 Status ParseLine(std::string_view line, std::set<std::string_view>& seen, Config& config) {

@@ -29,9 +29,10 @@ struct Config {
 
   // Tree.
   uint32_t fanout = 16;  // 2 to 256
-  // Links between nodes: "sockets", a provider of libfabric, or "none": all go to the head.
+  // Links between nodes: "sockets"; libfabric providers, the preferred first, separated by commas;
+  // "auto": what of them the machine has, the fastest first; "none": all nodes send to the head.
   std::string provider = "sockets";
-  std::string interface;         // "" : the one that reaches the head
+  std::string interface;         // an address, "ib0", "cxi0"; "": the one that reaches the head
   Nanos fabric_after = kSecond;  // shorter steps have no links between nodes
   std::string port_range;        // "60000-60100": for the rendezvous; "": SrunPortRange
 

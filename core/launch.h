@@ -119,6 +119,10 @@ inline constexpr std::string_view kTasks = "tasks";
 inline constexpr std::string_view kLocalTasks = "local_tasks";  // of them on this node
 inline constexpr std::string_view kNodeId = "node_id";          // within the step (het: component)
 inline constexpr std::string_view kHost = "host";  // this node's name as Slurm calls it
+// Where the node is in the network, as Slurm tells it: SLURM_TOPOLOGY_ADDR and ..._PATTERN; absent
+// if it does not.
+inline constexpr std::string_view kTopology = "topology";
+inline constexpr std::string_view kTopologyPattern = "topology_pattern";
 inline constexpr std::string_view kLevel = "level";
 inline constexpr std::string_view kPeriod = "period";
 inline constexpr std::string_view kEventList = "events";  // --telemetry-events as given

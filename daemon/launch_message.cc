@@ -97,6 +97,8 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kLocalTasks, Number(&M::tasks_here)},
       {key::kNodeId, Number(&M::node_id)},
       {key::kHost, Text(&M::host)},
+      {key::kTopology, Text(&M::topology)},
+      {key::kTopologyPattern, Text(&M::topology_pattern)},
       {key::kLevel, [](M& m, V v) { return ParseStepLevel(v, m); }},
       {key::kPeriod, [](M& m, V v) { return CheckPeriod(v, m); }},
       {key::kEventList, Text(&M::events)},

@@ -24,6 +24,8 @@ struct LaunchMessage {
   std::string host;
   std::string home;
   uint32_t node_id = 0;
+  std::string topology;  // the node's place in the network and what its parts are, as Slurm says
+  std::string topology_pattern;
   uint32_t tasks_here = 0;
   std::string events;  // --telemetry-events as given
   std::string gpus;    // the step's on this node; "": all of the node's

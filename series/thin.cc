@@ -30,10 +30,10 @@ struct SourceRow {
 using Window = std::span<const SourceRow>;
 
 double LastOf(Window window, size_t column) {
-  for (auto row = window.rbegin(); row != window.rend(); ++row) {
-    if (const double value = row->At(column); !std::isnan(value)) return value;
-  }
-  return kNothing;
+  const auto last = std::find_if(window.rbegin(), window.rend(), [column](const SourceRow& row) {
+    return !std::isnan(row.At(column));
+  });
+  return last == window.rend() ? kNothing : last->At(column);
 }
 
 double MeanOf(Window window, size_t column) {
@@ -62,11 +62,11 @@ double ExtremeOf(Window window, size_t column, size_t extreme, Better better) {
 // The rows of the sources, put together.
 class Windows {
  public:
-  Status Add(const ThinSource& source, const Schema& base, const Schema& thinned) {
+  Status Add(const ThinSource& source, const Schema& base, const ThinnedShape& thinned) {
     Result<Block> block = DecodeBlock(source.bytes);
     if (!block.ok()) return block.status();
     const bool is_thinned = !source.weights.empty();
-    const size_t columns = is_thinned ? thinned.size() : base.size();
+    const size_t columns = is_thinned ? thinned.columns : base.size();
     if (block->columns() != columns ||
         (is_thinned && source.weights.size() != block->times.size())) {
       return {Code::kInvalid, fmt::format("thin a block: it has {} columns, expected {}",
@@ -107,16 +107,17 @@ class Windows {
   std::vector<size_t> ends_;
 };
 
-std::vector<double> Columns(const Windows& windows, const Schema& base, const Schema& thinned) {
+std::vector<double> Columns(const Windows& windows, const Schema& base,
+                            const ThinnedShape& thinned) {
   const size_t rows = windows.size();
-  std::vector<double> out(rows * thinned.size());
+  std::vector<double> out(rows * thinned.columns);
   size_t extreme = base.size();
   for (size_t c = 0; c < base.size(); ++c) {
     const bool gauge = IsGauge(base[c]);
     for (size_t r = 0; r < rows; ++r) {
       out[c * rows + r] = gauge ? MeanOf(windows[r], c) : LastOf(windows[r], c);
     }
-    if (!gauge || extreme == thinned.size()) continue;
+    if (!gauge || extreme == thinned.columns) continue;
     for (size_t r = 0; r < rows; ++r) {
       out[extreme * rows + r] = ExtremeOf(windows[r], c, extreme, std::less<>());
       out[(extreme + 1) * rows + r] = ExtremeOf(windows[r], c, extreme + 1, std::greater<>());
@@ -143,7 +144,7 @@ Schema::Ptr ThinnedSchema(const Schema& base) {
   return Schema::Make(std::move(series));
 }
 
-Result<ThinnedBlock> Thin(const Schema& base, const Schema& thinned,
+Result<ThinnedBlock> Thin(const Schema& base, const ThinnedShape& thinned,
                           std::span<const ThinSource> blocks, uint32_t samples,
                           BlockEncoder& encoder) {
   Windows windows;
@@ -158,10 +159,10 @@ Result<ThinnedBlock> Thin(const Schema& base, const Schema& thinned,
   }
   const std::vector<double> columns = Columns(windows, base, thinned);
   auto bytes = std::make_shared<std::string>();
-  SONDE_RETURN_IF_ERROR(encoder.Encode(thinned.id(), windows.times, columns.data(), thinned.size(),
+  SONDE_RETURN_IF_ERROR(encoder.Encode(thinned.id, windows.times, columns.data(), thinned.columns,
                                        windows.size(), *bytes));
   ThinnedBlock out;
-  out.info = {thinned.id(), windows.size(), thinned.size(), windows.times.front(),
+  out.info = {thinned.id, windows.size(), thinned.columns, windows.times.front(),
               windows.times.back()};
   out.bytes = std::move(bytes);
   out.weights = std::move(windows.weights);

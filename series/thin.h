@@ -33,6 +33,13 @@ inline constexpr uint32_t kLeastThinning = 4;
 Schema::Ptr ThinnedSchema(const Schema& base);
 bool IsExtreme(const Series& series);
 
+// What must be known of a thinned schema to write its blocks; it is much smaller.
+struct ThinnedShape {
+  explicit ThinnedShape(const Schema& thinned) : id(thinned.id()), columns(thinned.size()) {}
+  uint64_t id;
+  size_t columns;
+};
+
 // A block to be thinned. `weights`: how many samples each of its rows is made of; empty: they are
 // samples, and its columns are those of the base schema, else of the thinned one.
 struct ThinSource {
@@ -49,7 +56,7 @@ struct ThinnedBlock {
 // One block, by `thinned`, of blocks of the base schema in the order of time. Rows are put together
 // until they are made of at least `samples` samples. kLimit if the result has more than
 // kMaxBlockRows rows.
-Result<ThinnedBlock> Thin(const Schema& base, const Schema& thinned,
+Result<ThinnedBlock> Thin(const Schema& base, const ThinnedShape& thinned,
                           std::span<const ThinSource> blocks, uint32_t samples,
                           BlockEncoder& encoder);
 

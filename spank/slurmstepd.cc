@@ -90,6 +90,10 @@ void AddNode(spank_t spank, const Environment& environment, launch::Writer& mess
   const std::string_view job_nodes = environment.First("SLURM_JOB_NUM_NODES", "SLURM_NNODES");
   message.Add(key::kJobNodes, job_nodes.empty() ? std::to_string(nodes) : job_nodes);
   message.Add(key::kHost, NodeName());
+  if (const std::string_view at = environment.First("SLURM_TOPOLOGY_ADDR"); !at.empty()) {
+    message.Add(key::kTopology, at);
+    message.Add(key::kTopologyPattern, environment.First("SLURM_TOPOLOGY_ADDR_PATTERN"));
+  }
   message.Add(key::kWorkDir, environment.First("SLURM_SUBMIT_DIR", "PWD"));
   const std::string_view gpus = StepGpus(environment, IsAlone(spank));
   if (!gpus.empty()) message.Add(key::kGpus, gpus);

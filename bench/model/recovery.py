@@ -1,10 +1,13 @@
 """One node in a hundred is lost at a moment: their children find other parents.
 
-A killed process is noticed at once, since its connections close; a machine that vanished when
-nothing was heard for HEARTBEAT_LOST. A child then asks the head over its control connection, sends
-what was not acknowledged to the head meanwhile, connects to the parent it is told, the nearest
-ancestor that lives, proves the key, and goes on there.
+A killed process is noticed at once, since its connections close; a machine that vanished at the
+first tick at which nothing was heard for SILENCE. A child then asks the head over its control
+connection, sends what was not acknowledged to the head meanwhile, connects to the parent it is told,
+the nearest ancestor that lives, proves the key, and goes on there. One of the lost is a child of the
+head, the worst that can be lost.
 """
+
+import math
 
 import constants as c
 from tree import HEAD, Tree, parent_of
@@ -22,7 +25,9 @@ class Recovery:
 
     def run(self):
         tree = self.tree
-        lost = tree.random.sample(range(tree.nodes), max(1, round(c.SHARE_LOST * tree.nodes)))
+        number = max(1, round(c.SHARE_LOST * tree.nodes)) - 1
+        lost = [0, *tree.random.sample(range(1, tree.nodes), number)]
+        tick = tree.random.uniform(0, c.PERIOD)  # the first one after the loss
         for index in lost:
             tree.daemons[index].alive = False
         for daemon in tree.daemons[:-1]:
@@ -30,9 +35,10 @@ class Recovery:
             if not daemon.alive or parent.alive:
                 continue
             self.orphans += 1
-            heard = tree.random.uniform(0, c.PERIOD)
-            after = c.HEARTBEAT_LOST - heard if self.vanish else c.LATENCY
-            tree.sim.at(after, self.notice, daemon)
+            silent = c.SILENCE - tree.random.uniform(0, c.PULSE)  # until it has lasted that long
+            ticks = max(0, math.ceil((silent - tick) / c.PERIOD))
+            noticed = tick + ticks * c.PERIOD + daemon.skew + tree.wake_up()
+            tree.sim.at(noticed if self.vanish else c.LATENCY, self.notice, daemon)
         tree.sim.run()
         return self
 
@@ -60,9 +66,9 @@ class Recovery:
         self.tree.sim.after(2 * ROUND_TRIPS * c.LATENCY, self.prove, orphan)
 
     def prove(self, orphan):
-        orphan.loop.work(c.HANDSHAKE)
+        orphan.loop.work(c.REGISTER)
         parent = self.tree.daemons[orphan.parent]
-        done = max(parent.loop.work(c.HANDSHAKE), orphan.loop.free)
+        done = max(parent.loop.work(c.REGISTER), orphan.loop.free)
         parent.children += 1
         self.tree.sim.at(done, self.adopted)
 

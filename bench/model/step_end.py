@@ -1,53 +1,54 @@
 """The end of a step: what blocks nodes still hold goes up the tree to the archive.
 
-Each node holds its share of the profile's limit at most. `left` is how much of that was not sent
-before: 1 where nothing goes up while the step runs; else the last block alone.
+Nodes have BLOCKS_LIMIT; they thin what they hold to their share of END_RATE for half of that time,
+and start at moments of their own in the other half. Each block costs every daemon on its way some CPU, however small it is.
 """
 
 import constants as c
 from tree import HEAD, Tree
 
-# Tasks of a step do not end at the same moment.
-SPREAD = 0.05
 BLOCKS = 2  # of a node: its group of the system and that of the tasks
 
 
 class StepEnd:
-    def __init__(self, nodes, seconds, left, batched=False, seed=1):
-        """`batched`: inner nodes put their children's blocks into one message."""
+    def __init__(self, nodes, seconds, batched=False, seed=1):
+        """`seconds` of series are not sent yet. `batched`: inner nodes put what their children's
+        blocks say into one block, which is not so today."""
         self.tree = Tree(nodes, seed)
         self.batched = batched
-        held = min(seconds * c.BLOCK_BYTES_PER_SECOND, c.PROFILE_LIMIT / nodes)
-        last = min(held, c.LAST_BLOCK_ROWS * c.BLOCK_BYTES_PER_SECOND)
-        self.size = held if left >= 1 else min(last, left * held)
+        share = min(0.75 * c.PROFILE_LIMIT, c.END_RATE * c.BLOCKS_LIMIT / 2) / nodes
+        self.held = seconds * c.BLOCK_BYTES_PER_SECOND
+        self.size = min(self.held, share)
+        self.spread = min(c.BLOCKS_LIMIT / 2, self.size * nodes / c.END_RATE)
         self.stored = []
         self.in_time = 0
         self.disk_free = 0.0
 
     def run(self):
         for daemon in self.tree.daemons[:-1]:
-            began = self.tree.random.uniform(0, SPREAD)
+            began = self.tree.random.uniform(0, self.spread)
             for _ in range(BLOCKS):
-                self.tree.sim.at(began, self.pass_on, daemon, self.size / BLOCKS, began)
+                self.tree.sim.at(began, self.pass_on, daemon, self.size / BLOCKS)
         self.tree.sim.run()
         return self
 
-    def pass_on(self, daemon, size, began):
+    def pass_on(self, daemon, size):
         spent = c.PASS_BLOCK / (c.FANOUT if self.batched else 1)
-        self.tree.sim.at(daemon.loop.work(spent), self.send, daemon, size, began)
+        self.tree.sim.at(daemon.loop.work(spent), self.send, daemon, size)
 
-    def send(self, daemon, size, began):
+    def send(self, daemon, size):
         arrived = self.store if daemon.parent == HEAD else self.pass_on
-        self.tree.send(daemon.parent, size + c.SMALL_BYTES, arrived, size, began)
+        self.tree.send(daemon.parent, size + c.SMALL_BYTES, arrived, size)
 
-    def store(self, head, size, began):
-        spent = c.HEAD_BLOCK / (c.FANOUT if self.batched else 1)
-        done = head.loop.work(spent)
+    def store(self, head, size):
+        done = head.loop.work(c.HEAD_BLOCK / (c.FANOUT if self.batched else 1))
         self.disk_free = max(self.disk_free, done) + size / c.ARCHIVE_RATE
         self.stored.append(self.disk_free)
-        self.in_time += self.disk_free - began <= c.FINISH_LIMIT
+        self.in_time += self.disk_free <= c.BLOCKS_LIMIT
 
     def figures(self):
-        """Seconds until all is stored, bytes in all, share of blocks that made it in time."""
+        """Seconds until all is stored, bytes in all, share of a node's series that these hold, share
+        of blocks that made it in time."""
         total = BLOCKS * self.tree.nodes
-        return max(self.stored), self.size * self.tree.nodes, self.in_time / total
+        share = self.size / self.held
+        return max(self.stored), self.size * self.tree.nodes, share, self.in_time / total

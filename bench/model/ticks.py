@@ -55,7 +55,9 @@ class Ticks:
         return self.gathers[key]
 
     def sample(self, daemon, tick):
-        self.tree.sim.at(daemon.loop.work(c.LEAF_TICK), self.send, daemon, tick, 1, False)
+        # The rest of the second's work is done later, on acknowledgements and the like.
+        daemon.loop.busy += c.LEAF_TICK - c.SAMPLE + (c.INNER_EXTRA if daemon.children else 0)
+        self.tree.sim.at(daemon.loop.work(c.SAMPLE), self.send, daemon, tick, 1, False)
 
     def send(self, daemon, tick, nodes, merged):
         size = c.INNER_FRAME_BYTES if merged else c.LEAF_FRAME_BYTES

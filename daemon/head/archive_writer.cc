@@ -58,12 +58,17 @@ uint64_t ArchiveWriter::stored_bytes() const {
 }
 
 void ArchiveWriter::Create(const JobDescription& job) {
-  Enqueue([this, job] {
-    Result<std::unique_ptr<LiveArchive>> live = LiveArchive::Create(archive_, job);
-    if (!live.ok()) return Keep(live.status());
-    live_ = *std::move(live);
-    live_path_ = live_->path();
-  });
+  Enqueue([this, job] { Open(LiveArchive::Create(archive_, job)); });
+}
+
+void ArchiveWriter::Continue(const JobDescription& job) {
+  Enqueue([this, job] { Open(LiveArchive::Continue(archive_, job)); });
+}
+
+void ArchiveWriter::Open(Result<std::unique_ptr<LiveArchive>> live) {
+  if (!live.ok()) return Keep(live.status());
+  live_ = *std::move(live);
+  live_path_ = live_->path();
 }
 
 void ArchiveWriter::PutDescription(const JobDescription& job) {
@@ -144,6 +149,10 @@ void ArchiveWriter::Finish(const Profile& profile, Stored done) {
     }
     loop_.Post([done, status = failure()] { done(status); });
   });
+}
+
+void ArchiveWriter::WhenIdle(std::function<void()> then) {
+  Enqueue([this, then = std::move(then)] { loop_.Post(then); });
 }
 
 void ArchiveWriter::Ingest() {

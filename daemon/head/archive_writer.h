@@ -31,8 +31,9 @@ class ArchiveWriter {
   // Finishes what was ordered.
   ~ArchiveWriter();
 
-  // First.
+  // First: a new profile, or the part of one that an acting head goes on with.
   void Create(const JobDescription& job);
+  void Continue(const JobDescription& job);
   void PutDescription(const JobDescription& job);
   void PutMoments(const JobDescription& job, StepMoments moments);
   void PutEndpoint(std::string host, uint16_t port, std::string token);
@@ -54,6 +55,8 @@ class ArchiveWriter {
   Status PutNodeBlock(NodeBlock block, Stored stored);
   // Writes the profile and seals it. `done` hears whether it is safe.
   void Finish(const Profile& profile, Stored done);
+  // `then` is called once what was ordered so far is done and has been heard of.
+  void WhenIdle(std::function<void()> then);
   // Moves the sealed profile to where finished ones are kept.
   void Ingest();
 
@@ -65,6 +68,7 @@ class ArchiveWriter {
  private:
   using Order = std::function<void()>;
   void Enqueue(Order order);
+  void Open(Result<std::unique_ptr<LiveArchive>> live);
   void Work();
   Status Reserve(size_t size, uint64_t limit);
   void Keep(const Status& status);

@@ -59,13 +59,29 @@ Result<Schema::Ptr> BlockIntake::SchemaOf(const tree::BlockMessage& block, const
   return schema;
 }
 
+void BlockIntake::Refuse(const tree::BlockMessage& block) {
+  ack_({block.node, block.group, block.sequence, BlockAck::kRefused});
+}
+
+// Of many that come with the same schema at the same time only one is asked for it.
+void BlockIntake::AskOrWait(tree::BlockMessage block, uint64_t schema) {
+  Waiting& waiting = waiting_[schema];
+  const Nanos now = Clock::System().Monotonic();
+  if (waiting.asked == 0 || now - waiting.asked > kAskAgain) {
+    waiting.asked = now;
+    return ack_({block.node, block.group, block.sequence, BlockAck::kUnknownSchema});
+  }
+  if (waiting_bytes_ + block.bytes.size() > kMaxWaiting) return Refuse(block);
+  waiting_bytes_ += block.bytes.size();
+  waiting.blocks.push_back(std::move(block));
+}
+
 void BlockIntake::Take(tree::BlockMessage block, size_t nodes, ArchiveWriter& archive) {
   BlockAck ack{block.node, block.group, block.sequence, BlockAck::kStored};
   const Result<BlockInfo> info = ReadBlockInfo(block.bytes);
   Result<Schema::Ptr> schema = info.ok() ? SchemaOf(block, *info) : info.status();
-  if (schema.status().code() == Code::kNotFound) {
-    ack.result = BlockAck::kUnknownSchema;
-    return ack_(ack);
+  if (schema.status().code() == Code::kNotFound && block.node < nodes) {
+    return AskOrWait(std::move(block), info->schema_id);
   }
   if (!schema.ok() || block.node >= nodes || block.first > block.sequence) {
     log::Warning("a block of node {} is malformed and was dropped: {}", block.node,
@@ -98,6 +114,12 @@ void BlockIntake::Take(tree::BlockMessage block, size_t nodes, ArchiveWriter& ar
   if (!queued.ok()) return refuse(ack, queued);
   columns_[id] = static_cast<uint32_t>(info->columns);
   Count(block, *info);
+  auto waited = waiting_.extract(id);
+  if (waited.empty()) return;
+  for (tree::BlockMessage& one : waited.mapped().blocks) {
+    waiting_bytes_ -= one.bytes.size();
+    Take(std::move(one), nodes, archive);
+  }
 }
 
 void BlockIntake::Count(const tree::BlockMessage& block, const BlockInfo& info) {

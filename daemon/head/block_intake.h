@@ -1,8 +1,9 @@
 // The head's end of the nodes' blocks: what each may send, what goes into the archive, what is
 // acknowledged, and what the profile's reader must know of it.
 //
-// A schema is decoded when it is new and then known by its number; so it comes once from each child
-// and is stored once. How much a node has in the archive it says itself with each block; the
+// Blocks come without their schema. Of the first with one that the archive has not got the sender
+// is asked for it; others with the same one wait meanwhile. So a schema that all nodes share comes
+// once. How much a node has in the archive it says itself with each block; the
 // archive refuses what would make the profile larger than twice its limit, whatever nodes say.
 //
 // Thread safety: the loop's thread only.
@@ -16,6 +17,7 @@
 
 #include "core/job.h"
 #include "core/status.h"
+#include "core/time.h"
 #include "daemon/head/archive_writer.h"
 #include "daemon/tree/message.h"
 
@@ -42,17 +44,29 @@ class BlockIntake {
   std::vector<std::string> Notes(const std::vector<NodeInfo>& nodes) const;
 
  private:
+  // Blocks that wait for their schema. When it does not come, another node is asked.
+  struct Waiting {
+    Nanos asked = 0;
+    std::vector<tree::BlockMessage> blocks;
+  };
+  static constexpr size_t kMaxWaiting = 8u << 20;
+  static constexpr Nanos kAskAgain = 200 * kMillisecond;
+
   struct NodeBlocks {
     uint64_t stored = 0;   // bytes, as it says
     uint64_t samples = 0;  // the most that a row of it is made of
     uint32_t reasons = 0;
   };
   Result<Schema::Ptr> SchemaOf(const tree::BlockMessage& block, const BlockInfo& info);
+  void AskOrWait(tree::BlockMessage block, uint64_t schema);
+  void Refuse(const tree::BlockMessage& block);
   void Count(const tree::BlockMessage& block, const BlockInfo& info);
 
   const uint64_t limit_;
   const Ack ack_;
   std::unordered_map<uint64_t, uint32_t> columns_;  // of the schemas that the archive has
+  std::unordered_map<uint64_t, Waiting> waiting_;   // by schema
+  size_t waiting_bytes_ = 0;
   std::vector<NodeBlocks> nodes_;
   Status refused_;  // the first time
 };

@@ -78,6 +78,7 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       record_(Describe(launch)),
       expected_nodes_(launch.job.expected_nodes),
       coverage_(record_.Description().start, launch.job.period),
+      placement_(config.fanout, expected_nodes_),
       queries_(loop),
       intake_(config.profile_limit,
               [this](const tree::BlockAck& ack) { children_.SendBlockAck(ack); }),
@@ -181,6 +182,7 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   Send(*control, Type::kBudget, Encode(intake_.Budget(expected_nodes_)));
   if (counters_paused_) Send(*control, Type::kCounters, "\1");
   nodes_.emplace_back().control = std::move(control);
+  placement_.Add(who.switches);
   ScheduleExpiry();  // even the first tick does not wait for ever
   return index;
 }
@@ -192,6 +194,7 @@ void Head::CountExpected(const tree::Registration& who) {
   for (const auto& [job, nodes] : components_) sum += nodes;
   if (sum > expected_nodes_) {
     expected_nodes_ = sum;
+    placement_.Expect(expected_nodes_);
     SendBudgets();
   }
   record_.Update([&](JobDescription& j) { j.expected_nodes = expected_nodes_; });
@@ -274,7 +277,13 @@ bool Head::KeepLastOf(uint32_t index) {
 void Head::Leaves(NodeState& node) {
   node.gone = true;
   ++gone_nodes_;
-  if (questions_ != nullptr) questions_->OnGone(static_cast<uint32_t>(&node - nodes_.data()));
+  const auto index = static_cast<uint32_t>(&node - nodes_.data());
+  if (questions_ != nullptr) questions_->OnGone(index);
+  // Its children ask by themselves; others that take its place, or theirs, are told.
+  for (const uint32_t moved : placement_.Remove(index)) {
+    if (nodes_[moved].wants_parent && nodes_[moved].parent != index) OnWantParent(moved, "");
+  }
+  for (const uint32_t child : std::exchange(node.waiting, {})) OnWantParent(child, "");
 }
 
 void Head::OnBye(uint32_t index, std::string_view payload) {
@@ -317,31 +326,21 @@ void Head::AddNodeNote(uint32_t index, std::string_view text) {
 
 // --- The tree's shape ---
 
-// The first `fanout` nodes are the head's children; node i has the children (i + 1) * fanout and
-// on. A parent always came before its children.
-uint32_t Head::ParentOf(uint32_t index) const {
-  return index < config_.fanout ? tree::kHeadIndex : index / config_.fanout - 1;
-}
-
-// One that lives: its place's, or that one's parent, and so on up to the head.
-uint32_t Head::ParentFor(uint32_t index, uint32_t failed) const {
-  uint32_t parent = ParentOf(index);
-  while (parent != tree::kHeadIndex &&
-         (parent == failed || nodes_[parent].gone || nodes_[parent].control == nullptr)) {
-    parent = ParentOf(parent);
-  }
-  return parent;
-}
-
 void Head::OnWantParent(uint32_t index, std::string_view payload) {
   ByteReader r(payload);
   const uint64_t failed = payload.empty() ? tree::kHeadIndex : r.Varint();
   if (failed > tree::kHeadIndex) return;
-  const uint32_t parent = ParentFor(index, static_cast<uint32_t>(failed));
+  nodes_[index].wants_parent = true;
+  uint32_t parent = placement_.Parent(index);
+  if (failed != tree::kHeadIndex && parent == failed) {
+    const uint32_t avoid[] = {parent};
+    parent = placement_.Move(index, avoid);
+  }
   if (parent == tree::kHeadIndex) {
     tree::FabricOptions options;
     options.provider = config_.provider;
-    options.local_address = config_.interface.empty() ? local_host_ : config_.interface;
+    options.interface = config_.interface;
+    options.local_address = local_host_;
     options.max_links = tree::ChildLinks::LinksFor(config_.fanout);
     return fabric_.With(options, [this, index, parent](const Result<tree::Fabric*>& fabric) {
       if (fabric_address_.empty()) ListenOnFabric(fabric);
@@ -381,8 +380,8 @@ void Head::ListenOnFabric(const Result<tree::Fabric*>& fabric) {
   if (address.ok()) {
     fabric_address_ = *address;
   } else {
-    AddNote(std::string(
-        address.status().Within("libfabric is not used, sockets serve instead").message()));
+    // Hosts where srun runs often lack the nodes' fabric: the nodes' connections to the head serve.
+    log::Info("no links over libfabric to the head: {}", address.status().message());
   }
 }
 

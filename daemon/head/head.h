@@ -33,6 +33,7 @@
 #include "daemon/tree/ended_nodes.h"
 #include "daemon/tree/lazy_fabric.h"
 #include "daemon/tree/listener.h"
+#include "daemon/tree/placement.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
 #include "web/server.h"
@@ -76,6 +77,7 @@ class Head {
     std::unique_ptr<tree::Link> control;
     bool gone = false;  // said goodbye, or lost
     bool listen_asked = false;
+    bool wants_parent = false;  // has asked for one
     uint32_t parent = tree::kHeadIndex;  // it was told last
     std::string address;                 // where its children connect
     std::vector<uint32_t> waiting;       // children that wait for the address
@@ -92,8 +94,6 @@ class Head {
   void CountExpected(const tree::Registration& who);
 
   // The tree's shape.
-  uint32_t ParentOf(uint32_t index) const;
-  uint32_t ParentFor(uint32_t index, uint32_t failed) const;
   void OnWantParent(uint32_t index, std::string_view payload);
   void OnListening(uint32_t index, std::string_view payload);
   void SendParent(uint32_t child, uint32_t parent, const std::string& address);
@@ -137,6 +137,7 @@ class Head {
   CoverageCount coverage_;
   std::unique_ptr<ArchiveWriter> archive_;
   std::vector<NodeState> nodes_;
+  tree::Placement placement_;                              // of the same nodes
   std::set<std::pair<std::string, uint32_t>> registered_;  // component and its node
   std::unordered_map<std::string, uint32_t> components_;   // job id -> nodes of that component
   tree::QueryFanout queries_;

@@ -7,6 +7,7 @@
 #include "core/bytes.h"
 #include "core/log.h"
 #include "daemon/own_cost.h"
+#include "daemon/tree/placement.h"
 
 namespace sonde::node {
 
@@ -72,6 +73,7 @@ tree::Registration Node::registration() const {
           .nodes = launch_.job.expected_nodes,
           .tasks = launch_.tasks_here,
           .host = launch_.host,
+          .switches = tree::SwitchesOf(launch_.topology, launch_.topology_pattern),
           .index = index_};
 }
 
@@ -358,7 +360,6 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
       if (ack.node == index_) {
         blocks_.OnAck(ack);
       } else {
-        blocks_.OnChildAck(ack);
         children_.SendBlockAck(ack);
       }
       RunBlocks();
@@ -396,7 +397,8 @@ void Node::OnAnswer(std::string_view payload) {
 void Node::WithFabric(const std::function<void(tree::Fabric&)>& then) {
   tree::FabricOptions options;
   options.provider = config_.provider;
-  options.local_address = config_.interface.empty() ? local_host_ : config_.interface;
+  options.interface = config_.interface;
+  options.local_address = local_host_;
   options.max_links = tree::ChildLinks::LinksFor(config_.fanout);
   fabric_.With(options, [this, then](const Result<tree::Fabric*>& fabric) {
     if (state_ != State::kRunning || control_ == nullptr) return;
@@ -410,7 +412,13 @@ void Node::OnParent(std::string_view payload) {
   tree::ParentAddress parent;
   if (!Decode(payload, parent).ok() || fabric_.get() == nullptr || state_ != State::kRunning)
     return;
+  parent_asked_ = false;
+  if (parent_ != nullptr) LetGoOfParent();  // it is told to take another
   Result<std::unique_ptr<tree::Link>> link = fabric_.get()->Connect(parent.address);
+  if (!link.ok() && link.status().code() == Code::kUnsupported) {
+    // The head's host often lacks the nodes' fabric.
+    return log::Info("no link to the parent: {}", link.status().message());
+  }
   if (!link.ok()) return Note(std::string(link.status().message()));
   parent_ = *std::move(link);
   parent_index_ = parent.index;
@@ -452,21 +460,28 @@ void Node::OnParentLeaves() {
   WantParent();
 }
 
-// Back to the control connection, which is always there.
+// Back to the control connection.
 void Node::LeaveParent() {
   if (parent_ == nullptr) return;
+  // One after the other that cannot be reached: the control connection serves.
+  failed_parents_ = LetGoOfParent() ? 0 : failed_parents_ + 1;
+  if (failed_parents_ <= kMaxFailedParents) WantParent();
+}
+
+// Whether it was used.
+bool Node::LetGoOfParent() {
   const bool used = uplink_.link() == parent_.get();
   uplink_.Forget(parent_.get());
   sent_before_ += parent_->bytes_sent();
   tree::DestroyLater(loop_, std::move(parent_));
-  if (!used) return;
-  UseLink(control_.get(), false);
-  WantParent();
+  if (used) UseLink(control_.get(), false);
+  return used;
 }
 
 // Another one than the last, if there was one.
 void Node::WantParent() {
   if (state_ != State::kRunning || control_ == nullptr) return;
+  if (std::exchange(parent_asked_, true)) return;
   std::string payload;
   if (parent_index_ != tree::kHeadIndex) ByteWriter(payload).Varint(parent_index_);
   Send(*control_, Type::kWantParent, payload);

@@ -51,6 +51,7 @@ class Node {
   static constexpr Nanos kSilence = 2 * kSecond;
   // The children's, longer: they are heard at each of their ticks.
   static constexpr Nanos kChildSilence = 3 * kSecond;
+  static constexpr uint32_t kMaxFailedParents = 3;
   // How long a node that is done waits for the children that are done as well.
   static constexpr Nanos kChildrenLimit = 300 * kMillisecond;
   // And then for those that are not to send their data elsewhere.
@@ -110,6 +111,7 @@ class Node {
   void OnParent(std::string_view payload);
   void OnParentMessage(uint8_t type, std::string_view payload);
   void LeaveParent();
+  bool LetGoOfParent();
   void WantParent();
   void OnListen();
   void OnChildrenChanged();
@@ -157,7 +159,9 @@ class Node {
   std::unique_ptr<tree::ConnectingHandshake> parent_handshake_;
   uint32_t parent_index_ = tree::kHeadIndex;
   Nanos heard_ = 0;  // from the link that is used, monotonic
+  bool parent_asked_ = false;  // for one, and no answer yet
   bool parent_proven_ = false;
+  uint32_t failed_parents_ = 0;  // in a row, that were never reached
   uint64_t sent_before_ = 0;  // over links to parents that are gone
   tree::ChildLinks child_links_;
   Joiner joiner_;

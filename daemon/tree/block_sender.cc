@@ -4,12 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "series/block.h"
-
 namespace sonde::tree {
 namespace {
 
-constexpr size_t kMaxKnown = 8192;
 // A node that was silent for long may send that much at once.
 constexpr double kBurst = 16384;
 
@@ -25,7 +22,6 @@ double PhaseOf(uint32_t index) {
 void BlockSender::Use(Link* link) {
   if (link == link_) return;
   link_ = link;
-  known_.clear();
   shelf_.Resend();
 }
 
@@ -57,8 +53,9 @@ void BlockSender::OnAck(const BlockAck& ack) {
       item->archived = 0;
       return;
     case BlockAck::kUnknownSchema:
-      known_.clear();
-      if (item != nullptr) item->due = 0;
+      if (item == nullptr) return;
+      item->schema_wanted = true;
+      item->due = 0;
       return;
     default:
       // It may have room for a thinner one, or for this one later.
@@ -69,14 +66,9 @@ void BlockSender::OnAck(const BlockAck& ack) {
   }
 }
 
-void BlockSender::OnChildAck(const BlockAck& ack) {
-  if (ack.result == BlockAck::kUnknownSchema) known_.clear();
-}
-
 void BlockSender::Finish(Nanos now, Nanos deadline) {
   finishing_ = true;
   hold_until_ = 0;
-  shelf_.Hurry(now + kEndPatience);
   const double seconds = static_cast<double>(std::max<Nanos>(deadline - now, 0)) / 1e9;
   const double rate = std::max<double>(static_cast<double>(budget_.end_rate), 1);
   // Half the time to begin, each at its own moment, half to arrive.
@@ -130,10 +122,8 @@ Nanos BlockSender::RunOwn(Nanos now) {
   if (hold_until_ > now) return hold_until_;
   if (finishing_ && start_at_ > now) return start_at_;
   while (true) {
-    const BlockShelf::Next next = shelf_.NextToSend(now);
+    const BlockShelf::Next next = shelf_.NextToSend(now, finishing_);
     if (next.item == nullptr) return shelf_.next_due();
-    // At the end a finer block stays where it is.
-    if (finishing_ && !next.item->fresh()) return shelf_.next_due();
     if (next.item->state == BlockShelf::State::kWaiting) {
       const size_t on_way = shelf_.sent_bytes();
       if (on_way > 0 && on_way + next.item->bytes->size() > kWindow) return shelf_.next_due();
@@ -156,32 +146,22 @@ bool BlockSender::SendOwn(const BlockShelf::Next& next, Nanos now) {
   block.samples = item.samples;
   block.reasons = item.reasons;
   block.stored = shelf_.StoredWith(item);
-  if (!known_.contains(item.schema->id())) block.schema = PackSchema(*item.schema);
+  if (item.schema_wanted) block.schema = PackSchema(*item.schema());
   block.bytes = *item.bytes;
   if (!Pass(block)) return false;
   tokens_ -= static_cast<double>(item.bytes->size());
   const bool again = item.state == BlockShelf::State::kSent;
   if (!again) item.sent_at = now;
-  item.patience =
-      finishing_ ? kEndPatience : (again ? std::min(item.patience * 2, kMostPatience) : kPatience);
+  item.patience = again ? std::min(item.patience * 2, kMostPatience) : kPatience;
   item.due = now + item.patience;
   item.state = BlockShelf::State::kSent;
   return true;
 }
 
-// With its schema only the first time.
-bool BlockSender::Pass(BlockMessage& block) {
-  uint64_t schema = 0;
-  if (!block.schema.empty()) {
-    if (const auto info = ReadBlockInfo(block.bytes); info.ok()) schema = info->schema_id;
-    if (known_.contains(schema)) block.schema.clear();
-  }
+bool BlockSender::Pass(const BlockMessage& block) {
   const std::string bytes = Encode(block);
   if (!Send(*link_, Type::kBlock, bytes)) return false;
   turn_bytes_ += bytes.size();
-  if (block.schema.empty()) return true;
-  if (known_.size() == kMaxKnown) known_.clear();
-  known_.insert(schema);
   return true;
 }
 

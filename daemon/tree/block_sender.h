@@ -5,7 +5,7 @@
 // with a link or an inner node is sent again, and what cannot be sent in time is thinned, never
 // waited for. A child's blocks are passed on as they are; the child keeps them. Whatever waits in
 // here waits so that frames need not: the link gets no more at a time than kLinkWindow. A schema
-// goes over each link once; the archive says if it does not know it.
+// goes up when the archive asks for it, and most nodes have the same.
 //
 // At the end of the step a node has until a deadline. It thins what is left to what can be stored
 // until then, and starts at a moment of its own, so that the nodes of a large step do not all send
@@ -22,7 +22,6 @@
 #include <deque>
 #include <limits>
 #include <string>
-#include <unordered_set>
 
 #include "core/time.h"
 #include "daemon/tree/block_shelf.h"
@@ -42,10 +41,11 @@ class BlockSender {
   static constexpr Nanos kTurn = 10 * kMillisecond;
   // Children's blocks that wait here; more are left to the children, who send them again.
   static constexpr size_t kMaxRelayed = 4u << 20;
-  // When what is not acknowledged is sent again: first, at most, and at the end of the step.
+  // When what is not acknowledged is sent again over the same link: first, and at most. It is not
+  // lost there but with an inner node further up, or late; so there is no hurry, and at the end no
+  // time.
   static constexpr Nanos kPatience = 5 * kSecond;
   static constexpr Nanos kMostPatience = 60 * kSecond;
-  static constexpr Nanos kEndPatience = 400 * kMillisecond;
 
   // How the way up does: a parent that is slow, or an archive.
   struct Pressure {
@@ -68,9 +68,8 @@ class BlockSender {
 
   void Add(const std::string& group, const SealedBlock& block) { shelf_.Add(group, block); }
   void PassOn(BlockMessage block);
-  // Of an own block, or of a child's on its way down.
+  // Of an own block.
   void OnAck(const BlockAck& ack);
-  void OnChildAck(const BlockAck& ack);
 
   // No block comes after this; what there is must be stored at `deadline`.
   void Finish(Nanos now, Nanos deadline);
@@ -86,7 +85,7 @@ class BlockSender {
   const BlockShelf& shelf() const { return shelf_; }
 
  private:
-  bool Pass(BlockMessage& block);
+  bool Pass(const BlockMessage& block);
   Nanos RunOwn(Nanos now);
   bool SendOwn(const BlockShelf::Next& next, Nanos now);
   bool LinkIsFull() const;
@@ -99,7 +98,6 @@ class BlockSender {
   uint32_t node_ = 0;
   std::deque<BlockMessage> relayed_;
   size_t relayed_bytes_ = 0;
-  std::unordered_set<uint64_t> known_;  // schemas that went over the link
   size_t turn_bytes_ = 0;
   double tokens_ = 0;  // bytes that may go; a block may borrow
   Nanos refilled_ = 0;

@@ -108,7 +108,7 @@ void BlockShelf::Add(const std::string& name, const SealedBlock& block) {
   Group& group = groups_[name];
   Item item;
   item.first = item.last = block.sequence;
-  item.base = item.schema = block.schema;
+  item.base = block.schema;
   item.bytes = block.bytes;
   item.samples = block.info.rows;
   group.items.push_back(std::move(item));
@@ -119,17 +119,19 @@ void BlockShelf::Add(const std::string& name, const SealedBlock& block) {
   Fit();
 }
 
-BlockShelf::Next BlockShelf::NextToSend(Nanos now) {
+BlockShelf::Next BlockShelf::NextToSend(Nanos now, bool last) {
   Next fresh;
   Next replacing;
   for (auto& [name, group] : groups_) {
     for (Item& item : group.items) {
+      if (last && !item.fresh()) continue;
       if (item.state == State::kSent && item.due <= now) return {&name, &item};
       if (item.state != State::kWaiting) continue;
       Next& next = item.fresh() ? fresh : replacing;
       if (next.item == nullptr) next = {&name, &item};
     }
   }
+  if (last) return fresh;
   if (fresh.item == nullptr) return replacing;
   const bool fits = StoredWith(*fresh.item) <= limits_.share;
   return fits || replacing.item == nullptr ? fresh : replacing;
@@ -144,9 +146,9 @@ Item* BlockShelf::Sent(const std::string& name, uint64_t sequence) {
   return nullptr;
 }
 
-void BlockShelf::Hurry(Nanos due) {
+void BlockShelf::Resend() {
   for (auto& [name, group] : groups_) {
-    for (Item& item : group.items) item.due = std::min(item.due, due);
+    for (Item& item : group.items) item.due = 0;
   }
 }
 
@@ -268,7 +270,6 @@ bool BlockShelf::Replace(Group& group, size_t at, size_t count, uint32_t factor,
   whole.first = begin->first;
   whole.last = (end - 1)->last;
   whole.base = begin->base;
-  whole.schema = ThinnedOf(whole.base);
   whole.factor = factor;
   whole.reasons = reason;
   std::vector<ThinSource> sources;
@@ -279,7 +280,7 @@ bool BlockShelf::Replace(Group& group, size_t at, size_t count, uint32_t factor,
     whole.samples += item->samples;
     whole.archived += item->state == State::kStored ? item->bytes->size() : item->archived;
   }
-  auto thinned = Thin(*whole.base, *whole.schema, sources, whole.factor, encoder);
+  auto thinned = Thin(*whole.base, ShapeOf(*whole.base), sources, whole.factor, encoder);
   if (!thinned.ok()) {
     log::Error("{}; the blocks stay as they are", thinned.status().message());
     return false;
@@ -291,13 +292,13 @@ bool BlockShelf::Replace(Group& group, size_t at, size_t count, uint32_t factor,
   return true;
 }
 
-const Schema::Ptr& BlockShelf::ThinnedOf(const Schema::Ptr& base) {
-  constexpr size_t kMost = 4;
-  for (const auto& [known, thinned] : thinned_) {
-    if (known->id() == base->id()) return thinned;
+ThinnedShape BlockShelf::ShapeOf(const Schema& base) {
+  constexpr size_t kMost = 8;
+  for (const auto& [id, shape] : shapes_) {
+    if (id == base.id()) return shape;
   }
-  if (thinned_.size() == kMost) thinned_.pop_front();
-  return thinned_.emplace_back(base, ThinnedSchema(*base)).second;
+  if (shapes_.size() == kMost) shapes_.pop_front();
+  return shapes_.emplace_back(base.id(), ThinnedShape(*ThinnedSchema(base))).second;
 }
 
 }  // namespace sonde::tree

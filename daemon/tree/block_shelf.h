@@ -51,8 +51,7 @@ class BlockShelf {
   struct Item {
     uint64_t first = 0;  // sequences it stands for
     uint64_t last = 0;   // and the one it has
-    Schema::Ptr base;
-    Schema::Ptr schema;  // of the bytes
+    Schema::Ptr base;    // of the samples
     std::shared_ptr<const std::string> bytes;
     std::vector<uint32_t> weights;  // of its rows; empty: they are samples
     uint32_t factor = 1;            // samples a row is made of
@@ -63,6 +62,9 @@ class BlockShelf {
     Nanos due = 0;        // when it is sent again
     Nanos patience = 0;   // how long after that
     Nanos sent_at = 0;
+    bool schema_wanted = false;  // the archive has not got it
+    // Of the bytes, made anew: it is seldom asked for.
+    Schema::Ptr schema() const { return weights.empty() ? base : ThinnedSchema(*base); }
     // The archive has nothing yet of this time.
     bool fresh() const { return state != State::kStored && archived == 0; }
   };
@@ -75,13 +77,13 @@ class BlockShelf {
   const Limits& limits() const { return limits_; }
 
   void Add(const std::string& group, const SealedBlock& block);
-  // What to send: what is due again, what waits, the oldest first, then what replaces finer blocks.
-  Next NextToSend(Nanos now);
+  // What to send: what is due again, what waits, the oldest first, then what replaces finer blocks;
+  // these go first where there is no room for more. `last`: there will be no time to replace.
+  Next NextToSend(Nanos now, bool last = false);
   // The item of that group and sequence, if it was sent.
   Item* Sent(const std::string& group, uint64_t sequence);
-  // Everything that is on its way is due again; or no later than `due`.
-  void Resend() { Hurry(0); }
-  void Hurry(Nanos due);
+  // Everything that is on its way is due again.
+  void Resend();
   // Another archive begins: what the former one has stored is no longer ours to replace.
   void NewArchive();
   // Thins what the archive has nothing of yet to `bytes`, as far as that goes.
@@ -112,7 +114,7 @@ class BlockShelf {
                BlockEncoder& encoder);
   bool Replace(Group& group, size_t at, size_t count, uint32_t factor, ThinReason reason,
                BlockEncoder& encoder);
-  const Schema::Ptr& ThinnedOf(const Schema::Ptr& base);
+  ThinnedShape ShapeOf(const Schema& base);
   void Settle();
   bool Forget();
   template <typename F>
@@ -120,8 +122,8 @@ class BlockShelf {
 
   Limits limits_;
   std::map<std::string, Group> groups_;
-  std::deque<std::pair<Schema::Ptr, Schema::Ptr>> thinned_;  // base and its thinned form
-  size_t settled_bytes_ = 0;                                 // in the archive, and forgotten here
+  std::deque<std::pair<uint64_t, ThinnedShape>> shapes_;  // by the base's id
+  size_t settled_bytes_ = 0;                              // in the archive, and forgotten here
   uint64_t dropped_samples_ = 0;
 };
 

@@ -4,10 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
+#include <variant>
 
 #include "daemon/tree/fabric_domain.h"
+#include "daemon/tree/fabric_info.h"
 #include "daemon/tree/fabric_library.h"
 #include "daemon/tree/fabric_link.h"
+#include "daemon/tree/rdm_domain.h"
+#include "daemon/tree/rdm_link.h"
 
 namespace sonde::tree {
 namespace {
@@ -15,25 +20,105 @@ namespace {
 // libfabric's constructors and fi_getinfo must not be under way when the process exits.
 constexpr Nanos kOpenPatience = kSecond;
 
-// FI_EP_MSG behind the neutral interface.
-class MsgFabric final : public Fabric {
+// A kind of endpoints behind the neutral interface.
+template <typename Domain, typename DomainLink>
+class FabricOf final : public Fabric {
  public:
-  explicit MsgFabric(std::shared_ptr<FabricDomain> domain) : domain_(std::move(domain)) {}
-  ~MsgFabric() override { domain_->StopListening(); }
+  explicit FabricOf(std::shared_ptr<Domain> domain) : domain_(std::move(domain)) {}
+  ~FabricOf() override { domain_->StopListening(); }
 
   Result<std::string> Listen(Accepted accepted) override {
     return domain_->Listen(std::move(accepted));
   }
   Result<std::unique_ptr<Link>> Connect(std::string_view address) override {
-    auto link = FabricLink::Connect(domain_, address);
+    auto link = DomainLink::Connect(domain_, address);
     if (!link.ok()) return link.status();
     return std::unique_ptr<Link>(*std::move(link));
   }
   std::string name() const override { return domain_->name(); }
 
  private:
-  std::shared_ptr<FabricDomain> domain_;
+  std::shared_ptr<Domain> domain_;
 };
+
+using Domains = std::variant<std::shared_ptr<FabricDomain>, std::shared_ptr<RdmDomain>>;
+
+std::unique_ptr<Fabric> FabricWith(std::shared_ptr<FabricDomain> domain) {
+  return std::make_unique<FabricOf<FabricDomain, FabricLink>>(std::move(domain));
+}
+std::unique_ptr<Fabric> FabricWith(std::shared_ptr<RdmDomain> domain) {
+  return std::make_unique<FabricOf<RdmDomain, RdmLink>>(std::move(domain));
+}
+
+Result<Domains> OpenEndpoints(const FabricLibrary& library, Endpoint type,
+                              const std::string& provider, const FabricOptions& options) {
+  Result<FabricInfo> info = ChooseInfo(library, type, provider, options);
+  if (!info.ok()) return info.status();
+  if (type == Endpoint::kMsg) {
+    auto domain = FabricDomain::Open(library, options, *std::move(info));
+    if (!domain.ok()) return domain.status();
+    return Domains(*std::move(domain));
+  }
+  auto domain = RdmDomain::Open(library, options, *std::move(info));
+  if (!domain.ok()) return domain.status();
+  return Domains(*std::move(domain));
+}
+
+// With the first kind of endpoints that works; the reasons of all others if none does.
+Result<Domains> OpenProvider(const FabricLibrary& library, const std::string& provider,
+                             const std::vector<ProviderOffer>& offers,
+                             const FabricOptions& options) {
+  const auto offer = std::find_if(offers.begin(), offers.end(),
+                                  [&](const ProviderOffer& one) { return one.name == provider; });
+  if (offer == offers.end()) {
+    return Status(Code::kNotFound, fmt::format("provider '{}' not found", provider));
+  }
+  Status why(Code::kUnsupported, fmt::format("provider '{}' has no endpoints of a kind that can be "
+                                             "used",
+                                             provider));
+  bool tried = false;
+  for (const Endpoint type : options.endpoints) {
+    if (!(type == Endpoint::kRdm ? offer->rdm : offer->msg)) continue;
+    Result<Domains> domains = OpenEndpoints(library, type, provider, options);
+    if (domains.ok()) return domains;
+    if (!std::exchange(tried, true)) why = domains.status();
+  }
+  return why;
+}
+
+std::string Names(const std::vector<ProviderOffer>& offers) {
+  std::vector<std::string> names;
+  for (const ProviderOffer& offer : offers) names.push_back(offer.name);
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+// Of the preferred providers the first that works.
+Result<Domains> OpenFirst(const FabricOptions& options) {
+  const auto library = FabricLibrary::Load();
+  if (!library.ok()) return library.status();
+  const std::vector<std::string> wanted = Preference(options.provider);
+  const std::vector<ProviderOffer> offers = OfferedProviders(**library);
+  std::vector<std::string> reasons;
+  bool missing = false;
+  for (const std::string& provider : wanted) {
+    Result<Domains> domains = OpenProvider(**library, provider, offers, options);
+    if (domains.ok()) return domains;
+    reasons.emplace_back(domains.status().message());
+    missing = missing || reasons.back().ends_with("not found");
+  }
+  std::string text = fmt::format("{}", fmt::join(reasons, "; "));
+  if (missing) text += fmt::format("; available: {}", Names(offers));
+  return Status(Code::kNotFound, std::move(text));
+}
+
+std::string KindOf(const Domains& domains) {
+  if (std::holds_alternative<std::shared_ptr<FabricDomain>>(domains)) {
+    return "connected endpoints (FI_EP_MSG)";
+  }
+  return std::get<std::shared_ptr<RdmDomain>>(domains)->polls()
+             ? "reliable datagrams (FI_EP_RDM), polled: it has no descriptor to wait on"
+             : "reliable datagrams (FI_EP_RDM)";
+}
 
 }  // namespace
 
@@ -41,21 +126,47 @@ Result<std::unique_ptr<BackgroundCall>> Fabric::Open(Loop& loop, FabricOptions o
                                                      Opened opened) {
   const auto open = [&loop, options = std::move(options),
                      opened = std::move(opened)]() -> Loop::Task {
-    auto domain = FabricDomain::Open(options);
-    return [&loop, opened, domain = std::move(domain)]() {
-      if (!domain.ok()) return opened(domain.status());
-      const Status attached = (*domain)->Attach(loop);
+    Result<Domains> domains = OpenFirst(options);
+    return [&loop, opened, domains = std::move(domains)]() {
+      if (!domains.ok()) return opened(domains.status());
+      const Status attached =
+          std::visit([&](const auto& domain) { return domain->Attach(loop); }, *domains);
       if (!attached.ok()) return opened(attached);
-      opened(std::unique_ptr<Fabric>(std::make_unique<MsgFabric>(*domain)));
+      opened(std::visit([](const auto& domain) { return FabricWith(domain); }, *domains));
     };
   };
   return BackgroundCall::Start(loop, open, kOpenPatience);
 }
 
-Result<std::vector<std::string>> Fabric::AvailableProviders() {
+Result<FabricFindings> Fabric::Examine(const FabricOptions& options) {
   const auto library = FabricLibrary::Load();
   if (!library.ok()) return library.status();
-  return FabricDomain::Providers(**library);
+  const std::vector<std::string> wanted = Preference(options.provider);
+  const std::vector<ProviderOffer> offers = OfferedProviders(**library);
+  FabricFindings findings{.library = "libfabric " + (*library)->VersionText(), .providers = {}};
+  std::string chosen;
+  for (const std::string& provider : wanted) {
+    ProviderFinding& finding = findings.providers.emplace_back();
+    finding.provider = provider;
+    if (!chosen.empty()) {
+      finding.text = fmt::format("not needed: {} is preferred", chosen);
+      continue;
+    }
+    const Result<Domains> domains = OpenProvider(**library, provider, offers, options);
+    finding.chosen = domains.ok();
+    if (domains.ok()) {
+      chosen = provider;
+      const auto where = std::visit([](const auto& domain) { return domain->where(); }, *domains);
+      finding.text = fmt::format("at {}, {}", where, KindOf(*domains));
+    } else {
+      finding.text = domains.status().message();
+    }
+  }
+  for (const ProviderOffer& offer : offers) {
+    if (std::find(wanted.begin(), wanted.end(), offer.name) != wanted.end()) continue;
+    findings.providers.push_back({.provider = offer.name, .text = "available, not asked for"});
+  }
+  return findings;
 }
 
 }  // namespace sonde::tree

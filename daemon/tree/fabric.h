@@ -1,13 +1,15 @@
 // The fabric between the nodes, through libfabric: links that a node's daemon accepts from its
 // children and makes to its parent.
 //
-// Nothing here names an endpoint type: today's implementation is FI_EP_MSG (tcp, verbs), where a
-// dead peer is reported at once. Neither reports black-holed packets, and that a message was sent
-// does not mean it arrived: heartbeats and acknowledgements are the tree's.
+// Two kinds of endpoints serve, with one face: FI_EP_MSG (tcp, verbs), where a dead peer is
+// reported at once, and FI_EP_RDM (cxi, opx, psm3, efa), where nothing is reported and the link
+// watches the clock. Neither reports black-holed packets, and that a message was sent does not mean
+// it arrived: heartbeats and acknowledgements are the tree's.
 //
 // Thread safety: the loop's thread only. A fabric's links may outlive it; the loop outlives both.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,14 +22,36 @@
 
 namespace sonde::tree {
 
+// The kinds of libfabric's endpoints that can be used.
+enum class Endpoint : uint8_t { kMsg, kRdm };
+
 struct FabricOptions {
+  // A libfabric provider, several separated by commas, the preferred first, or `auto`.
   std::string provider = "tcp";
-  // A numeric address of the interface to use; "" for the one the provider puts first.
-  std::string local_address;
+  // Where links are to be: a numeric address, a network interface ("ib0"), or a domain of the
+  // provider's ("mlx5_0", "cxi0"). "": where local_address is, if the provider is there, else where
+  // the provider chooses.
+  std::string interface;
+  std::string local_address;  // numeric, one of this host's; "": none preferred
+  // The first of these that works.
+  std::vector<Endpoint> endpoints = {Endpoint::kMsg, Endpoint::kRdm};
   // Links open at the same time; more are refused. The completion queue is sized by it.
   size_t max_links = 64;
   // Of these, connections that are being accepted and have not been handed over.
   size_t max_pending = 16;
+  // Over RDM: a peer of whom nothing is heard for so long is gone.
+  Nanos silence = 10 * kSecond;
+};
+
+// What became of a provider, for people.
+struct ProviderFinding {
+  std::string provider;
+  bool chosen = false;
+  std::string text;  // where and how it would be used, or why not
+};
+struct FabricFindings {
+  std::string library;  // "libfabric 1.17"
+  std::vector<ProviderFinding> providers;
 };
 
 class Fabric {
@@ -43,8 +67,9 @@ class Fabric {
   // and what there is instead.
   static Result<std::unique_ptr<BackgroundCall>> Open(Loop& loop, FabricOptions options,
                                                       Opened opened);
-  // The providers of this machine that a fabric can be opened on, for people. Blocks: for commands.
-  static Result<std::vector<std::string>> AvailableProviders();
+  // Tries what Open would, and tells of every provider that is asked for or there. Blocks, and
+  // needs no loop: for commands.
+  static Result<FabricFindings> Examine(const FabricOptions& options);
 
   virtual ~Fabric() = default;
 
@@ -52,7 +77,7 @@ class Fabric {
   // that only a fabric of the same provider understands.
   virtual Result<std::string> Listen(Accepted accepted) = 0;
   // A link that is being connected; messages wait in it meanwhile. The address is checked: it came
-  // from another daemon.
+  // from another daemon. kUnsupported if it is that of another kind of fabric.
   virtual Result<std::unique_ptr<Link>> Connect(std::string_view address) = 0;
   // "tcp at 10.0.0.7 (libfabric 1.17)", for the log.
   virtual std::string name() const = 0;

@@ -1,8 +1,6 @@
 #include "daemon/tree/fabric_domain.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <netinet/in.h>
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
@@ -11,6 +9,8 @@
 
 #include "core/bytes.h"
 #include "core/log.h"
+#include "daemon/tree/address.h"
+#include "daemon/tree/fabric_info.h"
 #include "daemon/tree/fabric_link.h"
 
 namespace sonde::tree {
@@ -18,62 +18,13 @@ namespace {
 
 constexpr int kRounds = 16;
 constexpr size_t kBatch = 16;
-constexpr size_t kMaxAddress = 256;
-
-FabricInfo MakeHints(const FabricLibrary& library, const std::string& provider) {
-  FabricInfo hints(library.dupinfo(nullptr), {&library});
-  if (hints == nullptr) return hints;
-  hints->caps = FI_MSG;
-  hints->ep_attr->type = FI_EP_MSG;
-  hints->domain_attr->threading = FI_THREAD_DOMAIN;
-  hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
-  hints->tx_attr->msg_order = FI_ORDER_SAS;
-  hints->rx_attr->msg_order = FI_ORDER_SAS;
-  if (!provider.empty()) hints->fabric_attr->prov_name = strdup(provider.c_str());
-  return hints;
-}
-
-Result<FabricInfo> AskInfo(const FabricLibrary& library, const std::string& provider,
-                           const std::string& local_address) {
-  const FabricInfo hints = MakeHints(library, provider);
-  if (hints == nullptr) return Status(Code::kLimit, "ask libfabric: out of memory");
-  fi_info* list = nullptr;
-  const char* node = local_address.empty() ? nullptr : local_address.c_str();
-  const uint64_t flags = node == nullptr ? 0 : FI_SOURCE | FI_NUMERICHOST;
-  const int rc = library.getinfo(kFabricVersion, node, nullptr, flags, hints.get(), &list);
-  FabricInfo info(list, {&library});
-  if (rc != 0) return library.Error(fmt::format("ask libfabric for '{}'", provider), rc);
-  return info;
-}
-
-bool IsSocketFormat(uint32_t format) {
-  return format == FI_SOCKADDR || format == FI_SOCKADDR_IN || format == FI_SOCKADDR_IN6;
-}
-
-// Whether the provider may read these bytes as a socket address.
-bool IsSocketAddress(std::string_view bytes) {
-  sa_family_t family = AF_UNSPEC;
-  if (bytes.size() < sizeof family) return false;
-  std::memcpy(&family, bytes.data(), sizeof family);
-  return (family == AF_INET && bytes.size() == sizeof(sockaddr_in)) ||
-         (family == AF_INET6 && bytes.size() == sizeof(sockaddr_in6));
-}
-
-// fi_getinfo takes any address and leaves it to the first connection to fail.
-Status CheckLocal(const std::string& host) {
-  if (host.empty()) return {};
-  const auto addresses = Resolve(host, 0, true);
-  if (!addresses.ok()) return addresses.status();
-  const Address& address = addresses->front();
-  const UniqueFd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (fd && bind(fd.get(), address.get(), address.length) == 0) return {};
-  return SystemError(fmt::format("use the interface with the address '{}' for the fabric", host));
-}
-
 }  // namespace
 
-FabricDomain::FabricDomain(const FabricLibrary& library, FabricOptions options)
-    : library_(library), options_(std::move(options)), info_(nullptr, {&library}) {}
+FabricDomain::FabricDomain(const FabricLibrary& library, FabricOptions options, FabricInfo info)
+    : library_(library),
+      options_(std::move(options)),
+      provider_(info->fabric_attr->prov_name),
+      info_(std::move(info)) {}
 
 FabricDomain::~FabricDomain() {
   if (loop_ == nullptr) return;
@@ -82,46 +33,12 @@ FabricDomain::~FabricDomain() {
   loop_->Unwatch(completion_fd_);
 }
 
-Result<std::vector<std::string>> FabricDomain::Providers(const FabricLibrary& library) {
-  const auto info = AskInfo(library, "", "");
-  if (!info.ok()) return info.status();
-  std::vector<std::string> names;
-  for (const fi_info* at = info->get(); at != nullptr; at = at->next) {
-    const std::string name = at->fabric_attr->prov_name;
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  }
-  return names;
-}
-
-Result<std::shared_ptr<FabricDomain>> FabricDomain::Open(const FabricOptions& options) {
-  const auto library = FabricLibrary::Load();
-  if (!library.ok()) return library.status();
-  std::shared_ptr<FabricDomain> domain(new FabricDomain(**library, options));
-  SONDE_RETURN_IF_ERROR(domain->OpenInfo());
+Result<std::shared_ptr<FabricDomain>> FabricDomain::Open(const FabricLibrary& library,
+                                                         FabricOptions options, FabricInfo info) {
+  std::shared_ptr<FabricDomain> domain(
+      new FabricDomain(library, std::move(options), std::move(info)));
   SONDE_RETURN_IF_ERROR(domain->OpenQueues());
   return domain;
-}
-
-Status FabricDomain::OpenInfo() {
-  auto info = AskInfo(library_, options_.provider, options_.local_address);
-  if (info.ok()) {
-    // Only the first is wanted, and of the provider's own: "tcp" also begins "tcp;ofi_rxm".
-    for (fi_info* at = info->get(); at != nullptr; at = at->next) {
-      if (options_.provider != at->fabric_attr->prov_name) continue;
-      info_.reset(library_.dupinfo(at));
-      if (info_ == nullptr) return {Code::kLimit, "open the fabric: out of memory"};
-      return CheckLocal(options_.local_address);
-    }
-  }
-  const auto others = Providers(library_);
-  const std::vector<std::string> names = others.ok() ? *others : std::vector<std::string>();
-  if (std::find(names.begin(), names.end(), options_.provider) != names.end()) {
-    return {Code::kNotFound, fmt::format("provider '{}' has no interface with the address '{}'",
-                                         options_.provider, options_.local_address)};
-  }
-  return {Code::kNotFound, fmt::format("provider '{}' not found; available: {}", options_.provider,
-                                       names.empty() ? std::string("none")
-                                                     : fmt::format("{}", fmt::join(names, ", ")))};
 }
 
 Status FabricDomain::Describe(std::string_view what, long rc) const {
@@ -168,16 +85,10 @@ Status FabricDomain::Attach(Loop& loop) {
 }
 
 std::string FabricDomain::name() const {
-  Address address;
-  if (IsSocketFormat(info_->addr_format) && info_->src_addr != nullptr &&
-      info_->src_addrlen <= sizeof address.storage) {
-    std::memcpy(&address.storage, info_->src_addr, info_->src_addrlen);
-    address.length = static_cast<socklen_t>(info_->src_addrlen);
-  }
-  const std::string text = address.known() ? AddressText(address) : options_.local_address;
-  return fmt::format("{} at {} (libfabric {})", options_.provider, text.substr(0, text.rfind(':')),
-                     library_.VersionText());
+  return fmt::format("{} at {} (libfabric {})", provider_, where(), library_.VersionText());
 }
+
+std::string FabricDomain::where() const { return InterfaceText(*info_); }
 
 bool FabricDomain::registers_memory() const {
   return (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
@@ -191,14 +102,14 @@ Result<std::string> FabricDomain::Listen(Fabric::Accepted accepted) {
   SONDE_RETURN_IF_ERROR(
       Describe("bind the listening endpoint", fi_pep_bind(listener, &events_->fid, 0)));
   SONDE_RETURN_IF_ERROR(Describe("listen", fi_listen(listener)));
-  char bytes[kMaxAddress];
+  char bytes[kMaxFabricAddress];
   size_t size = sizeof bytes;
   SONDE_RETURN_IF_ERROR(
       Describe("ask for the listening address", fi_getname(&listener->fid, bytes, &size)));
   listener_ = std::move(owner);
   accepted_ = std::make_shared<const Fabric::Accepted>(std::move(accepted));
   const std::string_view raw(bytes, std::min(size, sizeof bytes));
-  if (IsSocketFormat(info_->addr_format) && IsSocketAddress(raw)) {
+  if (IsSocketFormat(info_->addr_format) && IsAddressFor(*info_, info_->addr_format, raw)) {
     Address bound;
     std::memcpy(&bound.storage, raw.data(), raw.size());
     silent_.emplace(PortOf(bound));
@@ -219,12 +130,10 @@ Result<FabricInfo> FabricDomain::InfoFor(std::string_view address) const {
   ByteReader reader(address);
   const auto format = reader.Fixed<uint32_t>();
   const std::string_view raw = reader.Raw(reader.left());
-  const bool known = IsSocketFormat(format)
-                         ? IsSocketFormat(info_->addr_format) && IsSocketAddress(raw)
-                         : format == info_->addr_format && raw.size() == info_->src_addrlen;
-  if (!reader.ok() || !known) {
-    return Status(Code::kInvalid, fmt::format("{}: connect: {} bytes are no address of this fabric",
-                                              name(), address.size()));
+  if (!reader.ok() || !IsAddressFor(*info_, format, raw)) {
+    return Status(Code::kUnsupported, fmt::format("{}: connect: {} bytes are no address of this "
+                                                  "fabric",
+                                                  name(), address.size()));
   }
   FabricInfo info(library_.dupinfo(info_.get()), {&library_});
   void* destination = std::malloc(raw.size());
@@ -236,7 +145,7 @@ Result<FabricInfo> FabricDomain::InfoFor(std::string_view address) const {
   std::free(std::exchange(info->dest_addr, destination));
   info->dest_addrlen = raw.size();
   info->addr_format = format;
-  if (options_.local_address.empty()) {  // the route decides
+  if (options_.local_address.empty() && options_.interface.empty()) {  // the route decides
     std::free(std::exchange(info->src_addr, nullptr));
     info->src_addrlen = 0;
   }
@@ -244,13 +153,11 @@ Result<FabricInfo> FabricDomain::InfoFor(std::string_view address) const {
 }
 
 std::string FabricDomain::PeerText(const fi_info& info) const {
-  Address address;
-  const std::string_view raw(static_cast<const char*>(info.dest_addr), info.dest_addrlen);
-  if (IsSocketFormat(info.addr_format) && info.dest_addr != nullptr && IsSocketAddress(raw)) {
-    std::memcpy(&address.storage, raw.data(), raw.size());
-    address.length = static_cast<socklen_t>(raw.size());
-  }
-  return fmt::format("{} over {}", AddressText(address), options_.provider);
+  const std::string_view raw(static_cast<const char*>(info.dest_addr),
+                             info.dest_addr == nullptr ? 0 : info.dest_addrlen);
+  const std::string text =
+      IsAddressFor(info, info.addr_format, raw) ? SocketText(info.addr_format, raw) : "";
+  return fmt::format("{} over {}", text.empty() ? "?" : text, provider_);
 }
 
 Result<uint64_t> FabricDomain::Add(FabricLink* link) {

@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "daemon/loop.h"
-#include "daemon/tree/address.h"
 #include "daemon/tree/fabric.h"
 #include "daemon/tree/fabric_library.h"
 #include "daemon/tree/log_limit.h"
@@ -36,8 +35,8 @@ class FabricLink;
 
 class FabricDomain : public std::enable_shared_from_this<FabricDomain> {
  public:
-  static Result<std::shared_ptr<FabricDomain>> Open(const FabricOptions& options);
-  static Result<std::vector<std::string>> Providers(const FabricLibrary& library);
+  static Result<std::shared_ptr<FabricDomain>> Open(const FabricLibrary& library,
+                                                    FabricOptions options, FabricInfo info);
   ~FabricDomain();
   FabricDomain(const FabricDomain&) = delete;
   FabricDomain& operator=(const FabricDomain&) = delete;
@@ -46,11 +45,12 @@ class FabricDomain : public std::enable_shared_from_this<FabricDomain> {
   Result<std::string> Listen(Fabric::Accepted accepted);
   void StopListening();
   std::string name() const;
+  // "10.0.0.7", "mlx5_0": the interface.
+  std::string where() const;
 
   // For the links.
   Loop& loop() { return *loop_; }
   const FabricLibrary& library() const { return library_; }
-  const std::string& provider() const { return options_.provider; }
   fid_domain* domain() { return domain_.get(); }
   bool registers_memory() const;
   // A description of a connection to an address that Listen returned elsewhere.
@@ -69,9 +69,8 @@ class FabricDomain : public std::enable_shared_from_this<FabricDomain> {
   void DropPending(uint64_t link);
 
  private:
-  FabricDomain(const FabricLibrary& library, FabricOptions options);
+  FabricDomain(const FabricLibrary& library, FabricOptions options, FabricInfo info);
 
-  Status OpenInfo();
   Status OpenQueues();
   Status Describe(std::string_view what, long rc) const;
   bool Progress();
@@ -87,6 +86,7 @@ class FabricDomain : public std::enable_shared_from_this<FabricDomain> {
 
   const FabricLibrary& library_;
   const FabricOptions options_;
+  const std::string provider_;
   FabricInfo info_;
   FidPtr<fid_fabric> fabric_;
   FidPtr<fid_eq> events_;

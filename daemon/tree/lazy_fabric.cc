@@ -10,7 +10,8 @@ void LazyFabric::With(const FabricOptions& options, Use use) {
   if (fabric_ != nullptr) return use(fabric_.get());
   if (!failure_.ok()) return use(failure_);
   if (options.provider == SocketFabric::kProvider) {
-    fabric_ = std::make_unique<SocketFabric>(loop_, options.local_address);
+    fabric_ = std::make_unique<SocketFabric>(
+        loop_, options.interface.empty() ? options.local_address : options.interface);
     return use(fabric_.get());
   }
   waiting_.push_back(std::move(use));

@@ -57,6 +57,7 @@ void Fields(auto& io, auto& m, const Registration*) {
   io.Number(m.nodes);
   io.Number(m.tasks);
   io.Text(m.host, 256);
+  io.Text(m.switches, 256);
   io.Number(m.index);
 }
 void Fields(auto& io, auto& m, const Proof*) {

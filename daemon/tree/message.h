@@ -90,6 +90,7 @@ struct Registration {
   uint32_t nodes = 0;  // in its component of the step
   uint32_t tasks = 0;
   std::string host;
+  std::string switches;  // above it, from the top down (placement.h); "": not known
   uint32_t index = 0xffffffff;
 };
 
@@ -137,7 +138,7 @@ struct BlockMessage {
   uint64_t samples = 0;   // that its rows are made of
   uint32_t reasons = 0;   // why these are more than the rows: ThinReason
   uint64_t stored = 0;    // bytes of this node in the archive, once it has this one
-  std::string schema;     // packed; empty: it went over this link before
+  std::string schema;     // packed, if the archive has asked for it
   std::string bytes;
 };
 

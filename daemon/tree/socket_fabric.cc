@@ -16,18 +16,16 @@ namespace {
 constexpr std::string_view kFormat = "tcp:";
 constexpr size_t kMaxAddress = 128;
 
-struct Target {
-  std::string host;
-  uint16_t port = 0;
-};
+}  // namespace
 
 // "tcp:10.0.0.7:51234" or "tcp:fe80::1:51234": the port stands behind the last colon.
-Result<Target> ParseTarget(std::string_view address) {
+Result<SocketFabric::Target> SocketFabric::Parse(std::string_view address) {
   const Status bad(Code::kInvalid,
                    "connect to the parent: its address is not one of plain sockets; is `provider` "
                    "the same on all nodes?");
   const size_t colon = address.rfind(':');
-  if (address.size() > kMaxAddress || !address.starts_with(kFormat) || colon < kFormat.size()) {
+  if (address.size() > kMaxAddress || !address.starts_with(kFormat) || colon < kFormat.size() ||
+      address.find('\0') != std::string_view::npos) {
     return bad;
   }
   Target target;
@@ -40,8 +38,6 @@ Result<Target> ParseTarget(std::string_view address) {
   return target;
 }
 
-}  // namespace
-
 Result<std::string> SocketFabric::Listen(Accepted accepted) {
   auto listener = Listener::Open(
       loop_, local_address_, 0, [accepted = std::move(accepted)](std::unique_ptr<SocketLink> link) {
@@ -53,7 +49,7 @@ Result<std::string> SocketFabric::Listen(Accepted accepted) {
 }
 
 Result<std::unique_ptr<Link>> SocketFabric::Connect(std::string_view address) {
-  const Result<Target> target = ParseTarget(address);
+  const Result<Target> target = Parse(address);
   if (!target.ok()) return target.status();
   auto link = SocketLink::Connect(loop_, target->host, target->port);
   if (!link.ok()) return link.status();

@@ -9,6 +9,7 @@
 // Thread safety: the loop's thread only. Links may outlive the fabric; the loop outlives both.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,6 +28,13 @@ class SocketFabric final : public Fabric {
   // `local_address`: numeric, where it listens and what it tells its children.
   SocketFabric(Loop& loop, std::string local_address)
       : loop_(loop), local_address_(std::move(local_address)) {}
+
+  // What a peer says is the address of one, taken apart: a numeric host and a port.
+  struct Target {
+    std::string host;
+    uint16_t port = 0;
+  };
+  static Result<Target> Parse(std::string_view address);
 
   Result<std::string> Listen(Accepted accepted) override;
   Result<std::unique_ptr<Link>> Connect(std::string_view address) override;

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 
 from conftest import SONDE, SONDED, USER
@@ -64,6 +65,26 @@ def test_doctor_finds_the_installation_whole(cluster):
     assert str(SONDED) in done.stdout
     assert "srun knows --telemetry-level" in done.stdout
     assert "plain sockets between nodes" in done.stdout
+
+
+def test_doctor_tells_which_fabric_is_used_and_why(cluster):
+    def doctor(conf):
+        cluster.conf(conf)
+        done = cluster.run([SONDE, "--config", cluster.dir / "sonde.conf", "doctor"], user=USER)
+        cluster.conf("")
+        return done.stdout
+
+    text = doctor("provider = warp, tcp, sockets\ninterface = lo\n")
+    assert re.search(r"ok +fabric +libfabric [0-9.]+, .* interface = lo: provider tcp", text)
+    assert re.search(r"> tcp +at 127.0.0.1, connected endpoints", text)
+    assert "not found" in text and "not needed: tcp is preferred" in text
+    text = doctor("provider = tcp\ninterface = ib7\n")
+    assert re.search(r"warning +fabric .*sockets to the head will serve", text)
+    assert "provider 'tcp' has no interface 'ib7', only " in text
+    text = doctor("provider = none\n")
+    assert re.search(r"ok +fabric +switched off", text)
+    text = doctor("provider = udp;ofi_rxd\n")
+    assert re.search(r"> udp;ofi_rxd +at .*, reliable datagrams \(FI_EP_RDM\), polled", text)
 
 
 def test_doctor_names_what_is_wrong(cluster):

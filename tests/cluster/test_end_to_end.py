@@ -212,6 +212,52 @@ def test_longer_steps_use_links_between_nodes(cluster, provider, peer):
     assert complete(shown), "no tick is lost with the change of links"
 
 
+@pytest.mark.parametrize("provider", ["tcp;ofi_rxm", "udp;ofi_rxd"])
+def test_a_tree_over_reliable_datagrams(cluster, provider):
+    """With a descriptor to wait on, and without one. Head and nodes are a tree of three levels."""
+    log_dir = cluster.dir / "tmp" / "sonde-test1"
+    cluster.conf(
+        f"fanout = 2\nfabric_after = 100ms\nlog_dir = {log_dir}\nprovider = {provider}\n"
+    )
+    step = Step(cluster, ["srun", "-N4", *LEVEL, "sleep", "60"])
+
+    def links():
+        logs = [path.read_text() for path in log_dir.glob(f"sonded.{step.id}.n*.log")]
+        return re.findall(rf"data goes to .* over {provider}", "\n".join(logs))
+
+    cluster.wait_for(lambda: len(links()) == 4, "all nodes' fabric links", 20)
+    live = step.wait_nodes(4)
+    before = json.loads(live.get(f"/api/v1/profile?job={step.id}"))["job"]["coverage"]["got"]
+    cluster.wait_for(
+        lambda: json.loads(live.get(f"/api/v1/profile?job={step.id}"))["job"]["coverage"]["got"]
+        > before + 40,
+        "ticks over the new links",
+    )
+    end(cluster, step)
+    shown = step.profile()
+    assert not job_of(shown)["notes"]
+    assert complete(shown), "no tick is lost with the change of links"
+
+
+def test_nodes_keep_their_fabric_where_the_head_has_another(cluster):
+    """As on hosts of srun that lack the nodes' fabric: its children use sockets."""
+    log_dir = cluster.dir / "tmp" / "sonde-test1"
+    cluster.conf(f"fanout = 2\nfabric_after = 100ms\nlog_dir = {log_dir}\nprovider = tcp\n")
+    env = {"SONDE_PROVIDER": "warp"}
+    step = Step(cluster, ["srun", "--export=PATH", "-N4", *LEVEL, "sleep", "60"], env=env)
+
+    def links():
+        logs = [path.read_text() for path in log_dir.glob(f"sonded.{step.id}.n*.log")]
+        return re.findall(r"data goes to (.*) at .* over tcp", "\n".join(logs))
+
+    cluster.wait_for(lambda: len(links()) == 2, "the links of the two that are no children of it")
+    end(cluster, step)
+    shown = step.profile()
+    assert all(parent.startswith("node ") for parent in links())
+    assert not job_of(shown)["notes"]
+    assert complete(shown)
+
+
 # --- Steps of all kinds
 
 

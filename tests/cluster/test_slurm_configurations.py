@@ -3,9 +3,11 @@ mount namespaces, without MPI."""
 
 import contextlib
 import pathlib
+import re
 import tempfile
 
 import pytest
+from conftest import USER
 from telemetry import (
     END_BOUND,
     LEVEL,
@@ -130,3 +132,46 @@ def test_cancelled_step_in_cgroups_keeps_its_profile(cgroups):
     assert job_of(shown)["state"] == "cancelled" and coverage(shown) > 0.9
     cgroups.wait_for(lambda: not of_job(step.job), "the end of its cgroups")
     ended(cgroups)
+
+
+# --- Switches
+
+
+@pytest.fixture(scope="module")
+def switched(make_cluster):
+    """Four nodes under two switches, alternately."""
+    return make_cluster(
+        nodes=4,
+        slurm_conf=["TopologyPlugin=topology/tree"],
+        etc=[
+            "topology.conf=SwitchName=left Nodes=n1,n3\nSwitchName=right Nodes=n2,n4\n"
+            "SwitchName=top Switches=left,right"
+        ],
+    )
+
+
+def test_nodes_under_one_switch_hang_under_one_of_them(switched):
+    log_dir = switched.dir / "tmp" / USER
+    switched.conf(f"fanout = 2\nfabric_after = 50ms\nlog_dir = {log_dir}\nlog_level = debug\n")
+    step = Step(switched, ["srun", "-N4", *LEVEL, "sleep", "60"])
+
+    def parents():
+        """Host -> the host of its parent, or "head", once all have one."""
+        logs = {name: log_dir / f"sonded.{step.id}.{name}.log" for name in ("n1", "n2", "n3", "n4")}
+        texts = {name: path.read_text() for name, path in logs.items() if path.exists()}
+        hosts, found = {}, {}
+        for name, text in texts.items():
+            if mine := re.search(r"registered as node (\d+)", text):
+                hosts[mine.group(1)] = name
+        for name, text in texts.items():
+            if parent := re.search(r"data goes to (?:the (head)|node (\d+))", text):
+                found[name] = parent.group(1) or hosts.get(parent.group(2))
+        return found if len(found) == 4 and all(found.values()) else None
+
+    tree = switched.wait_for(parents, "the tree of four nodes", 20)
+    switched.slurm("scancel", step.job)
+    step.wait()
+    for pair in (("n1", "n3"), ("n2", "n4")):
+        places = {tree[pair[0]], tree[pair[1]]}
+        assert "head" in places and places & set(pair), tree
+    ended(switched)

@@ -9,6 +9,7 @@
 #include "daemon/tree/message.h"
 #include "daemon/tree/moments_message.h"
 #include "daemon/tree/relay.h"
+#include "daemon/tree/socket_fabric.h"
 
 namespace {
 
@@ -61,6 +62,14 @@ void TryFrames(std::string_view bytes) {
   if (!relay.uplink().frames_delivered()) __builtin_trap();
 }
 
+// Where a child of plain sockets is told to connect.
+void TryAddress(std::string_view bytes) {
+  ParentAddress parent;
+  if (!Decode(bytes, parent).ok()) return;
+  const auto target = SocketFabric::Parse(parent.address);
+  if (target.ok() && (target->port == 0 || target->host.empty())) __builtin_trap();
+}
+
 // What a parent makes of two parts can be sent again.
 void TryMerge(std::string_view bytes) {
   MomentsMessage message;
@@ -99,6 +108,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 6:
       TryDecode<ParentAddress>(bytes);
+      TryAddress(bytes);
       break;
     case 7:
       TryDecode<Bye>(bytes);

@@ -13,6 +13,7 @@
 #include "core/histogram_buckets.h"
 #include "series/block.h"
 #include "series/block_format.h"
+#include "series/quantile_sketch.h"
 #include "series/query.h"
 #include "series/query_part.h"
 #include "series/sketch.h"
@@ -138,6 +139,22 @@ void SaveSketches(const fs::path& folder) {
   save("every_kind");
 }
 
+// None, both signs at full resolution, and what needs coarse buckets.
+void SaveQuantileSketches(const fs::path& folder) {
+  QuantileSketch sketch;
+  const auto save = [&](const char* name) {
+    std::string bytes;
+    ByteWriter out(bytes);
+    sketch.Encode(out);
+    Save(folder / name, bytes);
+  };
+  save("empty");
+  for (const double value : {-3.5, 0.0, 1.0, 1.0, 1e6}) sketch.Add(value, 70);
+  save("fine");
+  for (int i = -1000; i < 1000; ++i) sketch.Add(std::ldexp(i % 2 == 0 ? 1.1 : -1.7, i));
+  save("coarse");
+}
+
 }  // namespace
 }  // namespace sonde
 
@@ -151,5 +168,6 @@ int main(int argc, char** argv) {
   sonde::SaveSchemas(folder / "fuzz_schema");
   sonde::SaveQueries(folder / "fuzz_query");
   sonde::SaveSketches(folder / "fuzz_sketch");
+  sonde::SaveQuantileSketches(folder / "fuzz_quantile_sketch");
   return 0;
 }

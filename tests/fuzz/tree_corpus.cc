@@ -23,7 +23,7 @@ void Save(const fs::path& folder, const char* name, int choice, const std::strin
 void SaveMessages(const fs::path& folder) {
   const std::string nonce(32, 'n'), proof(32, 'p');
   const std::string schema = PackSchema(*Schema::Make({Series{}}));
-  const Registration registration{"4711", "0", 1, 2, 8, "n2", 1};
+  const Registration registration{"4711", "0", 1, 2, 8, "n2", "s0.s4", 1};
   std::string query;
   EncodeQuery(QuerySpec{}, query);
   std::string grid;

@@ -170,13 +170,14 @@ TEST(Launch, CarriesKeysAndCutsWhatCannotBeCarried) {
 TEST(Config, ReadsWhatIsThere) {
   const auto config = ParseConfig(
       "# site\nfanout = 4\n\nreport=short # quiet\nprofile_limit = 2M\n"
-      "fabric_after = 500ms\nport_range = 60000-60010\n",
+      "fabric_after = 500ms\nport_range = 60000-60010\nprovider = cxi , tcp;ofi_rxm,verbs\n",
       "sonde.conf");
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config->fanout, 4u);
   EXPECT_EQ(config->report, "short");
   EXPECT_EQ(config->profile_limit, 2u << 20);
   EXPECT_EQ(config->fabric_after, kSecond / 2);
+  EXPECT_EQ(config->provider, "cxi,tcp;ofi_rxm,verbs");
 }
 
 TEST(Config, AnErrorNamesFileLineAndWhatWasExpected) {
@@ -187,6 +188,9 @@ TEST(Config, AnErrorNamesFileLineAndWhatWasExpected) {
       {"hello", "sonde.conf:1: expected key = value"},
       {"report = loud", "expected one of full, short, off"},
       {"port_range = 9-3", "expected two ports"},
+      {"provider =", "expected auto, none, or names of libfabric's providers"},
+      {"provider = cxi,,tcp", "expected auto, none, or names"},
+      {"provider = cxi,none", "expected auto, none, or names"},
   };
   for (const auto& [text, message] : cases) {
     const auto config = ParseConfig(text, "sonde.conf");

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -64,6 +65,7 @@ class SocketCarrier {
  public:
   using Accepted = std::function<void(std::unique_ptr<Link>)>;
   static constexpr bool kProcesses = true;
+  static constexpr uint64_t kIdleWakeups = 4;
 
   explicit SocketCarrier(Loop& loop) : loop_(loop) {}
   std::string Listen(Accepted accepted) {
@@ -96,13 +98,49 @@ inline Result<std::unique_ptr<Fabric>> OpenFabric(Loop& loop, FabricOptions opti
   return opened;
 }
 
+// Connected endpoints.
+struct OverMsg {
+  static FabricOptions Options() {
+    return {.provider = "tcp", .local_address = "127.0.0.1", .endpoints = {Endpoint::kMsg}};
+  }
+  static constexpr uint64_t kIdleWakeups = 4;
+};
+
+// Reliable datagrams of a provider without a descriptor that can be waited on. From libfabric 1.18
+// on `net` is a part of `tcp`, with a descriptor.
+struct OverPolledRdm {
+  static FabricOptions Options() {
+    return {.provider = "net,tcp",
+            .local_address = "127.0.0.1",
+            .endpoints = {Endpoint::kRdm},
+            .silence = kSecond};
+  }
+  // Until it is found out, and then ever more seldom.
+  static constexpr uint64_t kIdleWakeups = 64;
+};
+
+// Reliable datagrams of a provider with one. Its queues are for thousands of peers by default.
+struct OverRdm {
+  static FabricOptions Options() {
+    setenv("FI_OFI_RXM_MSG_RX_SIZE", "16", 0);
+    setenv("FI_OFI_RXM_MSG_TX_SIZE", "16", 0);
+    return {.provider = "tcp;ofi_rxm",
+            .local_address = "127.0.0.1",
+            .endpoints = {Endpoint::kRdm},
+            .silence = kSecond};
+  }
+  static constexpr uint64_t kIdleWakeups = 8;
+};
+
+template <typename Over>
 class FabricCarrier {
  public:
   using Accepted = std::function<void(std::unique_ptr<Link>)>;
   static constexpr bool kProcesses = true;
+  static constexpr uint64_t kIdleWakeups = Over::kIdleWakeups;
 
   explicit FabricCarrier(Loop& loop) {
-    auto fabric = OpenFabric(loop, {.provider = "tcp", .local_address = "127.0.0.1"});
+    auto fabric = OpenFabric(loop, Over::Options());
     EXPECT_TRUE(fabric.ok()) << fabric.status().message();
     fabric_ = *std::move(fabric);
   }
@@ -146,6 +184,7 @@ class LocalCarrier {
  public:
   using Accepted = std::function<void(std::unique_ptr<Link>)>;
   static constexpr bool kProcesses = false;
+  static constexpr uint64_t kIdleWakeups = 4;
 
   explicit LocalCarrier(Loop& loop) : loop_(loop) {}
   std::string Listen(Accepted accepted) {

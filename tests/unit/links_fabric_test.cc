@@ -69,7 +69,7 @@ TEST_F(Fabrics, AnUnknownProviderIsToldWithThoseThereAre) {
 
 TEST_F(Fabrics, AnUnknownInterfaceIsTold) {
   for (const char* bad : {"203.0.113.9", "eth-none"}) {
-    const auto opened = OpenFabric(loop, {.provider = "tcp", .local_address = bad});
+    const auto opened = OpenFabric(loop, {.provider = "tcp", .interface = bad});
     ASSERT_FALSE(opened.ok()) << bad;
     EXPECT_THAT(std::string(opened.status().message()), HasSubstr(bad));
   }
@@ -105,7 +105,7 @@ TEST_F(Fabrics, ABadAddressIsRefused) {
   std::memcpy(short_v6.data() + sizeof(uint32_t), &v6, sizeof v6);
   for (const std::string& bad : {std::string(), std::string("abc"), address.substr(0, 10),
                                  address + "x", short_v6, std::string(300, '\xff')}) {
-    EXPECT_EQ(fabric->Connect(bad).status().code(), Code::kInvalid);
+    EXPECT_EQ(fabric->Connect(bad).status().code(), Code::kUnsupported);
   }
 }
 

@@ -28,6 +28,7 @@ TEST_F(SocketFabrics, RefuseWhatIsNoAddressOfTheirs) {
     EXPECT_THAT(std::string(link.status().message()), HasSubstr("provider"));
   }
   EXPECT_FALSE(fabric.Connect("tcp:" + std::string(4096, '1') + ":80").ok());
+  EXPECT_FALSE(fabric.Connect(std::string("tcp:127.0.0.1\0.example.org:80", 29)).ok());
 }
 
 TEST_F(SocketFabrics, CarryIpv6) {

@@ -44,7 +44,7 @@ std::string Rows(const Schema& schema, Nanos first, std::vector<double> counter,
 class ThinTest : public testing::Test {
  protected:
   ThinnedBlock Thinned(std::vector<ThinSource> sources, uint32_t samples) {
-    auto out = Thin(*base_, *thinned_, sources, samples, encoder_);
+    auto out = Thin(*base_, ThinnedShape(*thinned_), sources, samples, encoder_);
     EXPECT_TRUE(out.ok()) << out.status().message();
     return out.ok() ? *std::move(out) : ThinnedBlock();
   }
@@ -126,11 +126,13 @@ TEST_F(ThinTest, AgainAndTogetherGivesTheSameAsAtOnce) {
 TEST_F(ThinTest, RefusesWhatDoesNotFit) {
   const std::string rows = Rows(*base_, 1, {1, 2}, {1, 2});
   const std::vector<uint32_t> weights = {4, 4};
-  EXPECT_EQ(Thin(*base_, *thinned_, {}, 4, encoder_).status().code(), Code::kInvalid);
+  EXPECT_EQ(Thin(*base_, ThinnedShape(*thinned_), {}, 4, encoder_).status().code(), Code::kInvalid);
   const std::vector<ThinSource> wrong = {{rows, weights}};
-  EXPECT_EQ(Thin(*base_, *thinned_, wrong, 4, encoder_).status().code(), Code::kInvalid);
+  EXPECT_EQ(Thin(*base_, ThinnedShape(*thinned_), wrong, 4, encoder_).status().code(),
+            Code::kInvalid);
   const std::vector<ThinSource> damaged = {{std::string_view(rows).substr(1), {}}};
-  EXPECT_EQ(Thin(*base_, *thinned_, damaged, 4, encoder_).status().code(), Code::kCorrupt);
+  EXPECT_EQ(Thin(*base_, ThinnedShape(*thinned_), damaged, 4, encoder_).status().code(),
+            Code::kCorrupt);
 }
 
 }  // namespace

@@ -256,13 +256,12 @@ class BlockSenderTest : public testing::Test {
   Nanos now_ = 1000 * kSecond;
 };
 
-TEST_F(BlockSenderTest, SendsAtItsRateAndASchemaOnce) {
+TEST_F(BlockSenderTest, SendsAtItsRateAndNoSchemaUnasked) {
   for (int i = 0; i < 20; ++i) sender_.Add("os", detail_.Block(16));
   RunUntil(now_ + 10 * kSecond, true);
   const size_t block = detail_.Block(16).bytes->size();
   EXPECT_THAT(Sent(), AllOf(Ge(10'000u), Le(10'000 + 2 * block)));
-  EXPECT_FALSE(link_.blocks[0].schema.empty());
-  for (size_t i = 1; i < link_.blocks.size(); ++i) EXPECT_TRUE(link_.blocks[i].schema.empty()) << i;
+  for (const BlockMessage& sent : link_.blocks) EXPECT_TRUE(sent.schema.empty());
   EXPECT_EQ(link_.blocks[0].node, 7u);
   EXPECT_FALSE(sender_.delivered());
   RunUntil(now_ + 100 * kSecond, true);
@@ -289,7 +288,7 @@ TEST_F(BlockSenderTest, NoMoreThanAWindowIsOnItsWayAndNothingIsSentTwiceInHaste)
   EXPECT_EQ(archive_.samples(), 20u * 16);
 }
 
-TEST_F(BlockSenderTest, WhatWasOnALostLinkGoesOverTheNextOneWithItsSchemaAndInItsPace) {
+TEST_F(BlockSenderTest, WhatWasOnALostLinkGoesOverTheNextOneAndInItsPace) {
   for (int i = 0; i < 20; ++i) sender_.Add("os", detail_.Block(16));
   RunUntil(now_ + 10 * kSecond, false);
   const size_t lost = link_.blocks.size();
@@ -303,7 +302,6 @@ TEST_F(BlockSenderTest, WhatWasOnALostLinkGoesOverTheNextOneWithItsSchemaAndInIt
   RunUntil(now_ + 10 * kSecond, true);
   ASSERT_FALSE(link_.blocks.empty());
   EXPECT_EQ(link_.blocks[0].sequence, 1u);
-  EXPECT_FALSE(link_.blocks[0].schema.empty());
   EXPECT_LE(Sent(), 10'000 + 2 * detail_.Block(16).bytes->size());
   EXPECT_THAT(other.blocks, SizeIs(0));
 }
@@ -320,7 +318,7 @@ TEST_F(BlockSenderTest, AnArchiveThatDoesNotKnowTheSchemaGetsIt) {
   sender_.OnAck(AckOf(link_.blocks[2], BlockAck::kUnknownSchema));
   RunUntil(now_ + 4 * kSecond, true);
   ASSERT_EQ(link_.blocks.size(), 4u);
-  EXPECT_FALSE(link_.blocks[3].schema.empty());
+  EXPECT_EQ(link_.blocks[3].schema, PackSchema(*detail_.schema()));
   EXPECT_TRUE(sender_.delivered());
 }
 
@@ -364,30 +362,6 @@ TEST_F(BlockSenderTest, ChildrensBlocksWaitHereAndNotInTheLink) {
                             Le(BlockSender::kMaxRelayed)));
 }
 
-TEST_F(BlockSenderTest, ASchemaOfManyChildrenGoesUpOnce) {
-  Detail shared;
-  for (uint32_t node = 10; node < 14; ++node) {
-    BlockMessage child;
-    child.node = node;
-    child.group = "os";
-    child.sequence = child.first = 1;
-    child.schema = PackSchema(*shared.schema());
-    child.bytes = *shared.Block(16).bytes;
-    sender_.PassOn(child);
-  }
-  sender_.Run(now_);
-  ASSERT_EQ(link_.blocks.size(), 4u);
-  EXPECT_FALSE(link_.blocks[0].schema.empty());
-  EXPECT_TRUE(link_.blocks[3].schema.empty());
-  // The archive has not got it after all.
-  sender_.OnChildAck(AckOf(link_.blocks[3], BlockAck::kUnknownSchema));
-  BlockMessage again = link_.blocks[3];
-  again.schema = PackSchema(*shared.schema());
-  sender_.PassOn(again);
-  sender_.Run(now_);
-  EXPECT_FALSE(link_.blocks[4].schema.empty());
-}
-
 TEST_F(BlockSenderTest, TheEndIsThinnedToItsTimeAndNothingOfItIsCut) {
   sender_.SetBudget({.share = 48u << 20, .rate = 1, .end_rate = 20'000});
   for (int i = 0; i < 30; ++i) sender_.Add("os", detail_.Block(128));
@@ -405,6 +379,22 @@ TEST_F(BlockSenderTest, TheEndIsThinnedToItsTimeAndNothingOfItIsCut) {
   EXPECT_EQ(archive_.samples(), 30u * 128);
   EXPECT_EQ(archive_.Times("os").back(), 30 * 128 * kSecond);
   EXPECT_EQ(link_.blocks.back().reasons, kThinnedForEnd);
+}
+
+// Finer blocks are still to be replaced, and the share is used up: what the archive has nothing of
+// goes all the same.
+TEST_F(BlockSenderTest, AtTheEndNothingWaitsForRoom) {
+  sender_.SetBudget({.share = 20'000, .rate = 100'000, .end_rate = 1u << 20});
+  for (int i = 0; i < 30; ++i) {
+    sender_.Add("os", detail_.Block(128));
+    RunUntil(now_ + 10 * kSecond, true);
+  }
+  sender_.SetBudget({.share = 8'000, .rate = 1, .end_rate = 1u << 20});
+  sender_.Add("os", detail_.Block(128));
+  sender_.Finish(now_, now_ + kSecond);
+  RunUntil(now_ + kSecond, true);
+  EXPECT_TRUE(sender_.delivered());
+  EXPECT_EQ(archive_.Times("os").back(), 31 * 128 * kSecond);
 }
 
 TEST(BlockSender, NodesDoNotAllStartAtOnceAtTheEnd) {

@@ -1,0 +1,468 @@
+#include "daemon/tree/rdm_domain.h"
+
+#include <fmt/format.h>
+#include <rdma/fi_errno.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/bytes.h"
+#include "core/log.h"
+#include "daemon/tree/fabric_info.h"
+#include "daemon/tree/rdm_link.h"
+
+namespace sonde::tree {
+namespace {
+
+constexpr int kRounds = 16;
+constexpr size_t kBatch = 16;
+// Marks a listener's address as that of an RDM endpoint; the lower bits are the address format.
+constexpr uint32_t kRdmAddress = 1u << 31;
+// A descriptor that woke us so often within that time, and for nothing, is left alone for a while,
+// every time for longer.
+constexpr uint32_t kBarrenLimit = 50;
+constexpr Nanos kBarrenTime = 100 * kMillisecond;
+// Polls before they become half as frequent: an answer often takes more than one.
+constexpr uint32_t kPollsEach = 4;
+constexpr Nanos kRestMin = 100 * kMillisecond;
+constexpr Nanos kRestMax = 30 * kSecond;
+
+Nanos Now() { return Clock::System().Monotonic(); }
+
+uint64_t RandomNumber() {
+  uint64_t number = 0;
+  while (number == 0) {
+    if (getrandom(&number, sizeof number, 0) != sizeof number) number = 0;
+  }
+  return number;
+}
+
+}  // namespace
+
+RdmDomain::RdmDomain(const FabricLibrary& library, FabricOptions options, FabricInfo info)
+    : library_(library),
+      options_(std::move(options)),
+      provider_(info->fabric_attr->prov_name),
+      info_(std::move(info)) {}
+
+RdmDomain::~RdmDomain() {
+  if (loop_ == nullptr) return;
+  loop_->RemoveSleepCheck(sleep_check_);
+  for (const Loop::TimerId timer : {poll_timer_, tidy_timer_}) {
+    if (timer != 0) loop_->Cancel(timer);
+  }
+  if (watching_) loop_->Unwatch(wait_fd_);
+}
+
+// --- Opening ---
+
+Result<std::shared_ptr<RdmDomain>> RdmDomain::Open(const FabricLibrary& library,
+                                                   FabricOptions options, FabricInfo info) {
+  std::shared_ptr<RdmDomain> domain(new RdmDomain(library, std::move(options), std::move(info)));
+  SONDE_RETURN_IF_ERROR(domain->OpenQueue());
+  SONDE_RETURN_IF_ERROR(domain->OpenEndpoint());
+  SONDE_RETURN_IF_ERROR(domain->OpenReceives());
+  return domain;
+}
+
+Status RdmDomain::Describe(std::string_view what, long rc) const {
+  if (rc == 0) return {};
+  return library_.Error(fmt::format("{}: {}", name(), what), rc);
+}
+
+Status RdmDomain::OpenQueue() {
+  if (info_->ep_attr->max_msg_size < kRdmPacket) {
+    return {Code::kUnsupported,
+            fmt::format("{} sends no messages of {} bytes", name(), kRdmPacket)};
+  }
+  fid_fabric* fabric = nullptr;
+  SONDE_RETURN_IF_ERROR(
+      Describe("open the fabric", library_.fabric(info_->fabric_attr, &fabric, nullptr)));
+  fabric_.reset(fabric);
+  fid_domain* domain = nullptr;
+  SONDE_RETURN_IF_ERROR(
+      Describe("open a domain", fi_domain(fabric, info_.get(), &domain, nullptr)));
+  domain_.reset(domain);
+  fi_cq_attr attr{};
+  attr.size = kReceives + 2 * kSendsPerLink * options_.max_links;
+  attr.format = FI_CQ_FORMAT_MSG;
+  attr.wait_obj = FI_WAIT_FD;
+  fid_cq* completions = nullptr;
+  if (fi_cq_open(domain, &attr, &completions, nullptr) != 0) {
+    attr.wait_obj = FI_WAIT_NONE;
+    SONDE_RETURN_IF_ERROR(
+        Describe("open a completion queue", fi_cq_open(domain, &attr, &completions, nullptr)));
+  }
+  completions_.reset(completions);
+  if (attr.wait_obj == FI_WAIT_FD && fi_control(&completions->fid, FI_GETWAIT, &wait_fd_) != 0) {
+    wait_fd_ = -1;
+  }
+  return {};
+}
+
+Status RdmDomain::OpenEndpoint() {
+  fi_av_attr attr{};
+  attr.type = info_->domain_attr->av_type == FI_AV_MAP ? FI_AV_MAP : FI_AV_TABLE;
+  attr.count = options_.max_links;
+  fid_av* addresses = nullptr;
+  SONDE_RETURN_IF_ERROR(
+      Describe("open an address vector", fi_av_open(domain_.get(), &attr, &addresses, nullptr)));
+  addresses_.reset(addresses);
+  fid_ep* endpoint = nullptr;
+  SONDE_RETURN_IF_ERROR(
+      Describe("create an endpoint", fi_endpoint(domain_.get(), info_.get(), &endpoint, nullptr)));
+  endpoint_.reset(endpoint);
+  SONDE_RETURN_IF_ERROR(Describe("bind an endpoint to the completion queue",
+                                 fi_ep_bind(endpoint, &completions_->fid, FI_TRANSMIT | FI_RECV)));
+  SONDE_RETURN_IF_ERROR(
+      Describe("bind an endpoint to the address vector", fi_ep_bind(endpoint, &addresses->fid, 0)));
+  SONDE_RETURN_IF_ERROR(Describe("enable an endpoint", fi_enable(endpoint)));
+  char bytes[kMaxFabricAddress];
+  size_t size = sizeof bytes;
+  SONDE_RETURN_IF_ERROR(
+      Describe("ask for the endpoint's address", fi_getname(&endpoint->fid, bytes, &size)));
+  ByteWriter(own_address_).Fixed<uint32_t>(info_->addr_format);
+  own_address_.append(bytes, std::min(size, sizeof bytes));
+  return {};
+}
+
+Status RdmDomain::OpenReceives() {
+  const size_t sends = 2 * kSendsPerLink * options_.max_links;
+  slots_ = std::make_unique<RdmSlots>(library_, *info_, domain_.get(), endpoint_.get(),
+                                      kReceives + sends);
+  for (size_t i = 0; i < kReceives; ++i) {
+    const auto slot = slots_->Take();
+    if (!slot.ok()) return slot.status();
+    (*slot)->receive = true;
+    if (!Post(*slot)) return {Code::kIo, fmt::format("{}: takes no receive buffers", name())};
+  }
+  return {};
+}
+
+// False if the provider does not take it now; it is tried again.
+bool RdmDomain::Post(RdmSlot* slot) {
+  const ssize_t rc = fi_recv(endpoint_.get(), slot->bytes, kRdmPacket, slot->description,
+                             FI_ADDR_UNSPEC, &slot->context);
+  if (rc == 0) return true;
+  unposted_.push_back(slot);
+  return false;
+}
+
+Status RdmDomain::Attach(Loop& loop) {
+  loop_ = &loop;
+  sleep_check_ = loop.AddSleepCheck([this] { return Progress(); });
+  return polls() ? Status() : Watch();
+}
+
+Status RdmDomain::Watch() {
+  barren_ = 0;
+  watching_ = true;
+  return loop_->Watch(wait_fd_, EPOLLIN, [this](uint32_t) { woken_ = true; });
+}
+
+std::string RdmDomain::name() const {
+  return fmt::format("{} at {} (libfabric {})", provider_, where(), library_.VersionText());
+}
+
+std::string RdmDomain::where() const { return InterfaceText(*info_); }
+
+// --- Addresses ---
+
+Result<std::string> RdmDomain::Listen(Fabric::Accepted accepted) {
+  listen_number_ = RandomNumber();
+  accepted_ = std::make_shared<const Fabric::Accepted>(std::move(accepted));
+  std::string address;
+  ByteWriter writer(address);
+  writer.Fixed<uint32_t>(info_->addr_format | kRdmAddress);
+  writer.Fixed<uint64_t>(listen_number_);
+  return address.append(std::string_view(own_address_).substr(sizeof(uint32_t)));
+}
+
+void RdmDomain::StopListening() {
+  accepted_.reset();
+  listen_number_ = 0;
+  const auto pending = std::exchange(pending_, {});
+}
+
+Result<RdmDomain::Target> RdmDomain::TargetOf(std::string_view address) {
+  ByteReader reader(address);
+  const auto format = reader.Fixed<uint32_t>();
+  const auto number = reader.Fixed<uint64_t>();
+  const std::string_view raw = reader.Raw(reader.left());
+  if (!reader.ok() || (format & kRdmAddress) == 0 || number == 0 ||
+      !IsAddressFor(*info_, format & ~kRdmAddress, raw)) {
+    return Status(Code::kUnsupported, fmt::format("{}: connect: {} bytes are no address of this "
+                                                  "fabric",
+                                                  name(), address.size()));
+  }
+  std::string hello_address;
+  ByteWriter(hello_address).Fixed<uint32_t>(format & ~kRdmAddress);
+  hello_address += raw;
+  const Result<uint32_t> peer = AddPeer(hello_address);
+  if (!peer.ok()) return peer.status();
+  return Target{*peer, number, PeerText(hello_address)};
+}
+
+std::string RdmDomain::PeerText(std::string_view address) const {
+  ByteReader reader(address);
+  const auto format = reader.Fixed<uint32_t>();
+  const std::string_view raw = reader.Raw(reader.left());
+  std::string text = SocketText(format, raw);
+  if (text.empty()) {
+    char bytes[256] = {};
+    size_t size = sizeof bytes - 1;
+    if (fi_av_straddr(addresses_.get(), raw.data(), bytes, &size) != nullptr) text = bytes;
+  }
+  return fmt::format("{} over {}", text.empty() ? "?" : text, provider_);
+}
+
+// `address` as in a hello.
+Result<uint32_t> RdmDomain::AddPeer(std::string_view address) {
+  ByteReader reader(address);
+  const auto format = reader.Fixed<uint32_t>();
+  const std::string_view raw = reader.Raw(reader.left());
+  if (!reader.ok() || raw.size() > kMaxFabricAddress || !IsAddressFor(*info_, format, raw)) {
+    return Status(Code::kInvalid, "no address of this fabric");
+  }
+  if (peers_.size() >= options_.max_links + 2 * options_.max_pending) {
+    return Status(Code::kLimit, fmt::format("{}: too many peers", name()));
+  }
+  Peer peer;
+  // Providers read as much as their own addresses have.
+  const int added = fi_av_insert(addresses_.get(), raw.data(), 1, &peer.address, 0, nullptr);
+  if (added != 1) return Status(Code::kIo, fmt::format("{}: takes no such address", name()));
+  const uint32_t id = next_peer_++;
+  peers_.emplace(id, peer);
+  return id;
+}
+
+void RdmDomain::Retire(uint32_t id, const std::optional<RdmPacket>& last) {
+  const auto at = peers_.find(id);
+  if (at == peers_.end()) return;
+  at->second.retired = true;
+  at->second.last = last;
+  at->second.until = Now() + kFarewellLimit;
+  tidy_wait_ = kPollMin;
+  Tidy();
+}
+
+// Lets go of retired peers whose packets are sent, or will never be.
+void RdmDomain::Tidy() {
+  bool wait = false;
+  for (auto at = peers_.begin(); at != peers_.end();) {
+    Peer& peer = at->second;
+    if (peer.retired && peer.last) {
+      const RdmPacket last = *peer.last;
+      const Result<bool> sent = Send(at->first, last);
+      if (!sent.ok() || *sent) peer.last.reset();
+    }
+    const bool done = !peer.last && peer.under_way == 0;
+    if (peer.retired && (done || Now() > peer.until)) {
+      fi_av_remove(addresses_.get(), &peer.address, 1, 0);
+      at = peers_.erase(at);
+      continue;
+    }
+    wait = wait || peer.retired;
+    ++at;
+  }
+  if (!wait || tidy_timer_ != 0 || loop_ == nullptr) return;
+  tidy_wait_ = std::min(2 * tidy_wait_, kPollMax);
+  tidy_timer_ = loop_->After(tidy_wait_, [this] {
+    tidy_timer_ = 0;
+    Tidy();
+  });
+}
+
+// --- Links ---
+
+Result<uint64_t> RdmDomain::Add(RdmLink* link) {
+  if (links_.size() >= options_.max_links) {
+    return Status(Code::kLimit,
+                  fmt::format("{}: {} links are open, no more are taken", name(), links_.size()));
+  }
+  uint64_t number = RandomNumber();
+  while (!links_.emplace(number, link).second) number = RandomNumber();
+  return number;
+}
+
+void RdmDomain::Remove(uint64_t number) { links_.erase(number); }
+
+void RdmDomain::HandOver(uint64_t number) {
+  const auto at = pending_.find(number);
+  if (at == pending_.end()) return;
+  std::unique_ptr<RdmLink> link = std::move(at->second);
+  pending_.erase(at);
+  const auto accepted = accepted_;
+  if (accepted && *accepted) (*accepted)(std::move(link));
+}
+
+void RdmDomain::DropPending(uint64_t number) { pending_.erase(number); }
+
+// --- Packets ---
+
+Result<bool> RdmDomain::Send(uint32_t id, const RdmPacket& packet, std::string_view first,
+                             std::string_view second) {
+  const auto at = peers_.find(id);
+  if (at == peers_.end()) return Status(Code::kInternal, "send to an unknown peer");
+  const Result<RdmSlot*> taken = slots_->Take();
+  if (!taken.ok()) return false;
+  RdmSlot* slot = *taken;
+  slot->receive = false;
+  EncodeHeader(packet, slot->bytes);
+  char* to = slot->bytes + kRdmHeader;
+  if (!first.empty()) std::memcpy(to, first.data(), first.size());
+  if (!second.empty()) std::memcpy(to + first.size(), second.data(), second.size());
+  const size_t size = kRdmHeader + first.size() + second.size();
+  const ssize_t rc = fi_send(endpoint_.get(), slot->bytes, size, slot->description,
+                             at->second.address, &slot->context);
+  poll_wait_ = kPollMin;
+  if (rc != 0) {
+    slots_->Give(slot);
+    if (rc == -FI_EAGAIN) return false;
+    return library_.Error("send", rc);
+  }
+  slot->peer = id;
+  slot->link = packet.from;
+  ++at->second.under_way;
+  return true;
+}
+
+void RdmDomain::OnSent(RdmSlot* slot, int error) {
+  const uint64_t number = slot->link;
+  if (const auto peer = peers_.find(slot->peer); peer != peers_.end()) {
+    --peer->second.under_way;
+    if (peer->second.retired) Tidy();
+  }
+  slots_->Give(slot);
+  const auto at = links_.find(number);
+  if (at != links_.end()) at->second->OnSent(error);
+}
+
+void RdmDomain::OnReceived(const RdmSlot& slot, size_t length) {
+  const auto packet = DecodeRdmPacket({slot.bytes, std::min(length, kRdmPacket)});
+  if (!packet) return;
+  if (packet->kind == RdmKind::kHello) return OnHello(*packet);
+  const auto at = links_.find(packet->to);
+  if (at != links_.end()) at->second->OnPacket(*packet);
+}
+
+void RdmDomain::OnHello(const RdmPacket& packet) {
+  for (const auto& [number, link] : links_) {
+    if (link->peer_number() == packet.from) return;  // we know
+  }
+  const Result<uint32_t> peer = AddPeer(packet.payload);
+  if (!peer.ok()) return;
+  Target who{*peer, packet.from, PeerText(packet.payload)};
+  const bool ours = accepted_ != nullptr && packet.to == listen_number_;
+  if (!ours || pending_.size() >= options_.max_pending || links_.size() >= options_.max_links) {
+    log::Debug("{}: refuses {}: {} links, {} pending", name(), who.text, links_.size(),
+               pending_.size());
+    return Retire(*peer, RdmPacket{RdmKind::kGone, packet.from, 0, 0, 0, {}});
+  }
+  auto link = RdmLink::Accept(shared_from_this(), std::move(who), packet.from);
+  if (!link.ok()) return log::Warning("accept: {}", link.status().message());
+  const uint64_t number = (*link)->number();
+  pending_.emplace(number, *std::move(link));
+}
+
+// --- Waking up ---
+
+void RdmDomain::Drain() {
+  if (busy_) return;
+  const auto self = shared_from_this();  // a handler may let go of everything
+  busy_ = true;
+  for (int i = 0; i < kRounds && ReadCompletions(); ++i) {
+  }
+  std::vector<RdmSlot*> unposted = std::exchange(unposted_, {});
+  for (RdmSlot* slot : unposted) Post(slot);
+  busy_ = false;
+}
+
+// True if there was anything.
+bool RdmDomain::ReadCompletions() {
+  fi_cq_msg_entry entries[kBatch];
+  const ssize_t n = fi_cq_read(completions_.get(), entries, kBatch);
+  if (n == -FI_EAVAIL) {
+    OnError();
+    return true;
+  }
+  for (ssize_t i = 0; i < n; ++i) {
+    auto* slot = static_cast<RdmSlot*>(entries[i].op_context);
+    if (slot->receive) {
+      OnReceived(*slot, entries[i].len);
+      Post(slot);
+    } else {
+      OnSent(slot, 0);
+    }
+  }
+  found_ = found_ || n > 0;
+  return n > 0;
+}
+
+void RdmDomain::OnError() {
+  fi_cq_err_entry error{};
+  if (fi_cq_readerr(completions_.get(), &error, 0) <= 0 || error.op_context == nullptr) return;
+  auto* slot = static_cast<RdmSlot*>(error.op_context);
+  if (!slot->receive) return OnSent(slot, error.err);
+  if (error.err != FI_ECANCELED) Post(slot);  // too long, or damaged: nobody's
+}
+
+bool RdmDomain::Progress() {
+  const auto self = shared_from_this();
+  found_ = false;
+  Drain();
+  const bool found = std::exchange(found_, false);
+  bool may_sleep = true;
+  if (watching_) {
+    fid* queue = &completions_->fid;
+    may_sleep = fi_trywait(fabric_.get(), &queue, 1) != -FI_EAGAIN;
+    const bool woken = std::exchange(woken_, false);
+    CountBarren(found || (may_sleep && !woken));
+  }
+  if (watching_) return may_sleep;
+  Poll(found);
+  return true;
+}
+
+// The timer has to run for somebody who may send at any time.
+void RdmDomain::Poll(bool found) {
+  if (found) {
+    poll_wait_ = kPollMin;
+    polls_ = 0;
+  } else if (std::exchange(polled_, false) && ++polls_ % kPollsEach == 0) {
+    poll_wait_ = std::min(2 * poll_wait_, kPollMax);
+  }
+  const bool needed = accepted_ != nullptr || !links_.empty() || !peers_.empty();
+  const Nanos due = Now() + poll_wait_;
+  if (poll_timer_ != 0 && (!needed || poll_due_ > due)) {
+    loop_->Cancel(std::exchange(poll_timer_, 0));
+  }
+  if (poll_timer_ != 0 || !needed) return;
+  poll_due_ = due;
+  poll_timer_ = loop_->At(due, [this] {
+    poll_timer_ = 0;
+    polled_ = true;
+    // It watches again, or polls on.
+    if (!polls() && Now() >= rest_until_ && !Watch().ok()) rest_until_ = INT64_MAX;
+  });
+}
+
+// A descriptor that is always ready would keep the loop busy for ever.
+void RdmDomain::CountBarren(bool useful) {
+  const Nanos now = Now();
+  if (useful || now - barren_since_ > kBarrenTime) {
+    barren_ = 0;
+    barren_since_ = now;
+    return;
+  }
+  if (++barren_ < kBarrenLimit) return;
+  loop_->Unwatch(wait_fd_);
+  watching_ = false;
+  rest_ = std::clamp(2 * rest_, kRestMin, kRestMax);
+  rest_until_ = now + rest_;
+  log::Debug("{}: its descriptor is ready for nothing; polled for {} ms", name(),
+             rest_ / kMillisecond);
+}
+
+}  // namespace sonde::tree

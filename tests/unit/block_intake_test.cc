@@ -1,0 +1,143 @@
+// The head's end of the nodes' blocks: schemas asked for once, blocks replaced, notes for the
+// reader.
+#include "daemon/head/block_intake.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+
+#include "daemon/loop.h"
+#include "daemon/tree/block_shelf.h"
+#include "series/thin.h"
+#include "tests/unit/profiles_fixture.h"
+
+namespace sonde::head {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+using tree::BlockAck;
+using tree::BlockMessage;
+
+class BlockIntakeTest : public testing::Test {
+ protected:
+  BlockIntakeTest() { writer_.Create(TestJob()); }
+
+  BlockMessage Block(uint32_t node, uint64_t sequence, int first, int rows) const {
+    BlockMessage block;
+    block.node = node;
+    block.group = "task";
+    block.sequence = block.first = sequence;
+    block.samples = static_cast<uint64_t>(rows);
+    std::vector<double> columns;
+    for (int i = 1; i <= rows; ++i) columns.push_back(TestCpu(first + i, node));
+    for (int i = 1; i <= rows; ++i) columns.push_back(100.0 * i);
+    block.bytes = MakeBlock(*base_, TestTimes(first, rows), columns);
+    return block;
+  }
+  // The results of what was taken since the last call, once all is written.
+  std::vector<uint32_t> Results() {
+    writer_.WhenIdle([this] { loop_.Stop(); });
+    loop_.Run();
+    std::vector<uint32_t> results;
+    for (const BlockAck& ack : std::exchange(acks_, {})) results.push_back(ack.result);
+    return results;
+  }
+  void Take(BlockMessage block) { intake_.Take(std::move(block), 2, writer_); }
+  std::vector<SeriesData> Stored(Archive::Thinned thinned = Archive::Thinned::kMean) {
+    const auto archive = *Archive::Open(root(), 0);
+    const auto read = archive->Read(archive->List()->at(0).key, Archive::Scope::kNodes, nullptr, 0,
+                                    std::numeric_limits<Nanos>::max(), thinned);
+    EXPECT_TRUE(read.ok());
+    return read.ok() ? *read : std::vector<SeriesData>();
+  }
+  std::string root() const { return dir_.path() + "/archive"; }
+
+  TempDir dir_;
+  Loop loop_;
+  ArchiveWriter writer_{loop_, root(), 64u << 20};
+  std::vector<BlockAck> acks_;
+  BlockIntake intake_{64u << 20, [this](const BlockAck& ack) { acks_.push_back(ack); }};
+  const Schema::Ptr base_ = Schema::Make(TaskSeries());
+};
+
+TEST_F(BlockIntakeTest, OfManyWithANewSchemaOneIsAskedAndTheOthersWait) {
+  Take(Block(0, 1, 0, 4));
+  Take(Block(1, 1, 0, 4));
+  EXPECT_THAT(Results(), ElementsAre(BlockAck::kUnknownSchema));
+  BlockMessage again = Block(0, 1, 0, 4);
+  again.schema = PackSchema(*base_);
+  Take(again);
+  EXPECT_THAT(Results(), ElementsAre(BlockAck::kStored, BlockAck::kStored));
+  Take(Block(1, 2, 4, 4));
+  EXPECT_THAT(Results(), ElementsAre(BlockAck::kStored));
+  EXPECT_THAT(Stored(), SizeIs(4));
+}
+
+TEST_F(BlockIntakeTest, ABlockWithAnothersSchemaOrOfNoNodeIsDropped) {
+  BlockMessage wrong = Block(0, 1, 0, 4);
+  wrong.schema = PackSchema(*ThinnedSchema(*base_));
+  Take(wrong);
+  BlockMessage nobody = Block(7, 1, 0, 4);
+  nobody.schema = PackSchema(*base_);
+  Take(nobody);
+  BlockMessage damaged = Block(0, 1, 0, 4);
+  damaged.bytes[10] = static_cast<char>(damaged.bytes[10] ^ 1);
+  Take(damaged);
+  EXPECT_THAT(Results(), SizeIs(0));
+}
+
+TEST_F(BlockIntakeTest, AThinnedBlockReplacesTheFinerOnesAndHasTheirExtremes) {
+  BlockMessage first = Block(0, 1, 0, 4);
+  first.schema = PackSchema(*base_);
+  Take(first);
+  Take(Block(0, 2, 4, 4));
+  Take(Block(0, 3, 8, 4));
+  Results();
+  EXPECT_EQ(Stored()[0].points.size(), 12u);
+
+  const Schema::Ptr thinned = ThinnedSchema(*base_);
+  const std::string one = Block(0, 1, 0, 4).bytes;
+  const std::string two = Block(0, 2, 4, 4).bytes;
+  const std::vector<ThinSource> sources = {{one, {}}, {two, {}}};
+  BlockEncoder encoder;
+  const auto thin = Thin(*base_, ThinnedShape(*thinned), sources, 4, encoder);
+  ASSERT_TRUE(thin.ok());
+  BlockMessage block = Block(0, 2, 0, 8);
+  block.first = 1;
+  block.reasons = tree::kThinnedForShare;
+  block.schema = PackSchema(*thinned);
+  block.bytes = *thin->bytes;
+  Take(block);
+  EXPECT_THAT(Results(), ElementsAre(BlockAck::kStored));
+
+  const auto means = Stored();
+  ASSERT_EQ(means.size(), 2u) << "extremes are no series of their own";
+  EXPECT_EQ(means[0].points.size(), 6u);
+  EXPECT_EQ(means[1].points.size(), 6u);
+  const Nanos fourth = kTestStart + 4 * kSecond;
+  EXPECT_EQ(means[0].points[0], (Point{fourth, TestCpu(4, 0)}));
+  EXPECT_EQ(means[1].points[0], (Point{fourth, 250}));
+  EXPECT_EQ(Stored(Archive::Thinned::kMin)[1].points[0], (Point{fourth, 100}));
+  EXPECT_EQ(Stored(Archive::Thinned::kMax)[1].points[0], (Point{fourth, 400}));
+  EXPECT_EQ(Stored(Archive::Thinned::kMax)[0].points[0], (Point{fourth, TestCpu(4, 0)}));
+
+  const auto notes = intake_.Notes(TestJob().nodes);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0], testing::AllOf(HasSubstr("n1: per-node series are thinned"),
+                                       HasSubstr("1 row for 4 samples"),
+                                       HasSubstr("profile_limit (64 MiB)")));
+}
+
+TEST_F(BlockIntakeTest, SharesOfAllNodesFitTheProfile) {
+  const tree::BlockBudget budget = intake_.Budget(10'000);
+  EXPECT_EQ(budget.share, (48u << 20) / 10'000);
+  EXPECT_LE(budget.rate * 10'000, BlockIntake::kRate);
+  EXPECT_EQ(intake_.Budget(0).share, 48u << 20);
+}
+
+}  // namespace
+}  // namespace sonde::head
