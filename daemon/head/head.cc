@@ -178,7 +178,8 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
        .closed = [this, index](const Status& why) { OnControlClosed(index, why); }});
   control->SetMaxMessage(tree::kMaxMessage);
   children_.Add(*control, index);
-  Send(*control, Type::kWelcome, Encode(tree::Welcome{index, config_.fanout}));
+  Send(*control, Type::kWelcome,
+       Encode(tree::Welcome{index, config_.fanout, static_cast<uint64_t>(Clock::System().Now())}));
   Send(*control, Type::kBudget, Encode(intake_.Budget(expected_nodes_)));
   if (counters_paused_) Send(*control, Type::kCounters, "\1");
   nodes_.emplace_back().control = std::move(control);

@@ -77,7 +77,7 @@ class Head {
     std::unique_ptr<tree::Link> control;
     bool gone = false;  // said goodbye, or lost
     bool listen_asked = false;
-    bool wants_parent = false;  // has asked for one
+    bool wants_parent = false;           // has asked for one
     uint32_t parent = tree::kHeadIndex;  // it was told last
     std::string address;                 // where its children connect
     std::vector<uint32_t> waiting;       // children that wait for the address

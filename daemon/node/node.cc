@@ -167,6 +167,29 @@ bool Node::TakeDueTick(Nanos now) {
   return true;
 }
 
+// Nodes whose clocks are set belong to the same ticks as they are. One whose clock is not goes by
+// the head's where it meets the others: in the step's rows and what the application tells.
+void Node::CompareClocks(Nanos heads) {
+  constexpr Nanos kTolerance = 200 * kMillisecond;
+  if (heads == 0 || proof_sent_ == 0) return;
+  const Nanos waited = Clock::System().Monotonic() - proof_sent_;
+  const Nanos ahead = Clock::System().Now() - waited / 2 - heads;
+  if (std::abs(ahead) <= kTolerance + waited / 2) return;
+  clock_offset_ = -ahead;
+  relay_.SetClockOffset(clock_offset_);
+  Note(fmt::format(
+      "the clock is {:.1f} s {} that of the head's host; series of this node alone are "
+      "by its own",
+      static_cast<double>(std::abs(ahead)) / kSecond, ahead > 0 ? "ahead of" : "behind"));
+}
+
+// A tick of ours as the head counts them.
+Nanos Node::HeadTime(Nanos local) const {
+  if (clock_offset_ == 0) return local;
+  const Nanos period = launch_.job.period;
+  return (local + clock_offset_ + period / 2) / period * period;
+}
+
 // --- Control connection ---
 
 void Node::ConnectToHead() {
@@ -199,6 +222,7 @@ void Node::OnHandshake(uint8_t type, std::string_view payload) {
   if (!proof.ok()) return OnControlClosed(proof.status());
   local_host_ = tree::HostText(socket_->local_address());
   Send(*control_, Type::kProof, *proof);
+  proof_sent_ = Clock::System().Monotonic();
   handshake_.reset();
   control_->SetHandler(
       {.message = [this](uint8_t t, std::string_view p) { OnControlMessage(t, p); },
@@ -244,6 +268,7 @@ void Node::OnWelcome(std::string_view payload) {
   const Status status = Decode(payload, welcome);
   if (!status.ok() || welcome_) return;
   welcome_ = true;
+  CompareClocks(static_cast<Nanos>(std::min<uint64_t>(welcome.now, INT64_MAX)));
   log::Debug("registered as node {}", welcome.index);
   index_ = welcome.index;
   recorder_.SetNode(index_);
@@ -310,13 +335,17 @@ void Node::SendOwn(Nanos time) {
   ++bye_.ticks;
   AddOwnMoments();
   PrepareOwn();
-  relay_.SendOwn(time, recorder_.reduced_schema(), recorder_.reduced());
+  relay_.SendOwn(HeadTime(time), recorder_.reduced_schema(), recorder_.reduced());
 }
 
 void Node::AddOwnMoments() {
   if (!take_moments_) return;
   collect::Moments moments = take_moments_();
-  for (Annotation& annotation : moments.annotations) annotation.node = index_;
+  for (Annotation& annotation : moments.annotations) {
+    annotation.node = index_;
+    annotation.first += clock_offset_;
+    annotation.last += clock_offset_;
+  }
   if (!moments.empty()) uplink_.AddMoments(std::move(moments));
 }
 
@@ -537,7 +566,7 @@ void Node::Finish(bool launcher_gone) {
   loop_.Cancel(tick_timer_);
   loop_.Cancel(fabric_timer_);
   const Nanos now = Clock::System().Now();
-  bye_.ended = static_cast<uint64_t>(now);
+  bye_.ended = static_cast<uint64_t>(now + clock_offset_);
   finish_began_ = Clock::System().Monotonic();
   // The last word has everything, but not as a tick of which other nodes have less.
   TakeDueTick(now);
@@ -549,7 +578,8 @@ void Node::Finish(bool launcher_gone) {
 
 void Node::WaitForChildren() {
   AddOwnMoments();
-  relay_.SendOwnEnd(Clock::System().Now(), recorder_.reduced_schema(), recorder_.reduced());
+  relay_.SendOwnEnd(Clock::System().Now() + clock_offset_, recorder_.reduced_schema(),
+                    recorder_.reduced());
   if (relay_.children_done()) return Deliver();
   children_timer_ = loop_.After(kChildrenLimit, [this] {
     children_.SendLeave();

@@ -87,6 +87,8 @@ class Node {
   double SentBytes() const;
   void ScheduleTick();
   bool TakeDueTick(Nanos now);
+  void CompareClocks(Nanos heads);
+  Nanos HeadTime(Nanos local) const;
 
   // Control connection.
   void OnControlMessage(uint8_t type, std::string_view payload);
@@ -152,17 +154,19 @@ class Node {
   std::string local_host_;                    // numeric: where the head sees this node
   std::unique_ptr<tree::ConnectingHandshake> handshake_;
   bool welcome_ = false;
+  Nanos proof_sent_ = 0;            // monotonic
+  Nanos clock_offset_ = 0;          // the head's clock less ours, if they differ
   std::vector<std::string> notes_;  // until there is somebody to tell
 
   tree::LazyFabric fabric_;
   std::unique_ptr<tree::Link> parent_;
   std::unique_ptr<tree::ConnectingHandshake> parent_handshake_;
   uint32_t parent_index_ = tree::kHeadIndex;
-  Nanos heard_ = 0;  // from the link that is used, monotonic
+  Nanos heard_ = 0;            // from the link that is used, monotonic
   bool parent_asked_ = false;  // for one, and no answer yet
   bool parent_proven_ = false;
   uint32_t failed_parents_ = 0;  // in a row, that were never reached
-  uint64_t sent_before_ = 0;  // over links to parents that are gone
+  uint64_t sent_before_ = 0;     // over links to parents that are gone
   tree::ChildLinks child_links_;
   Joiner joiner_;
 

@@ -36,6 +36,10 @@ std::string HostText(const Address& address);
 uint16_t PortOf(const Address& address);
 std::string HostPortText(const std::string& host, uint16_t port);
 
+// The numeric addresses of a network interface of this machine, IPv4 first; none if there is no
+// such.
+std::vector<std::string> AddressesOf(const std::string& interface);
+
 // The addresses of a host. A numeric address never blocks; `numeric_only` refuses anything else
 // with kNotFound. A name asks the system's resolver, which may take as long as it is configured to
 // (tens of seconds): not on a loop's thread.

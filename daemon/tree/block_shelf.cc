@@ -131,7 +131,6 @@ BlockShelf::Next BlockShelf::NextToSend(Nanos now, bool last) {
       if (next.item == nullptr) next = {&name, &item};
     }
   }
-  if (last) return fresh;
   if (fresh.item == nullptr) return replacing;
   const bool fits = StoredWith(*fresh.item) <= limits_.share;
   return fits || replacing.item == nullptr ? fresh : replacing;

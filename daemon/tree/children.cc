@@ -83,7 +83,7 @@ void Children::StartHandOver(Child& child) {
     if (static_cast<Stream>(s) == Stream::kEnded) {
       merger_.Remove(contributor);
     } else {
-      merger_.Leave(contributor, Clock::System().Now() + hand_over_);
+      merger_.Leave(contributor, Clock::System().Now() + clock_offset_ + hand_over_);
       leaving_[KeyOf(child.index, s)] = contributor;
     }
   }
@@ -139,7 +139,8 @@ Status Children::OnSchema(Link& link, Child& child, std::string_view payload) {
     // still do. Nobody waits for those that end.
     const auto left = leaving_.extract(KeyOf(child.index, static_cast<size_t>(*stream)));
     const bool back = !left.empty() && merger_.Leave(left.mapped(), 0);
-    const Nanos joined = *stream == Stream::kEnded ? INT64_MAX : Clock::System().Now();
+    const Nanos joined =
+        *stream == Stream::kEnded ? INT64_MAX : Clock::System().Now() + clock_offset_;
     state.contributor = back ? left.mapped() : merger_.AddContributor(joined);
     contributors_[state.contributor] = &link;
   }

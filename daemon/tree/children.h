@@ -54,6 +54,9 @@ class Children {
   Children(TickMerger& merger, QueryFanout& queries, Nanos hand_over, Handlers handlers)
       : merger_(merger), queries_(queries), hand_over_(hand_over), handlers_(std::move(handlers)) {}
 
+  // What the clock of the ticks is ahead of this machine's.
+  void SetClockOffset(Nanos offset) { clock_offset_ = offset; }
+
   void Add(Link& link, uint32_t index);
   // The link is gone, the child goes on over another, or is lost.
   void Remove(Link& link);
@@ -137,6 +140,7 @@ class Children {
   Handlers handlers_;
   SchemaCache schemas_;
   uint64_t acknowledged_ = 0;
+  Nanos clock_offset_ = 0;
   std::unordered_map<Link*, Child> children_;
   std::unordered_map<TickMerger::Id, Link*> contributors_;
   // Child and stream -> its contributor, when it is between two links.

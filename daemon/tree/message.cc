@@ -67,6 +67,7 @@ void Fields(auto& io, auto& m, const Proof*) {
 void Fields(auto& io, auto& m, const Welcome*) {
   io.Number(m.index);
   io.Number(m.fanout);
+  io.Number(m.now);
 }
 void Fields(auto& io, auto& m, const Listening*) {
   io.Text(m.address, kMaxAddress);

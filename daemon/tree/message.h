@@ -102,6 +102,7 @@ struct Proof {
 struct Welcome {
   uint32_t index = 0;
   uint32_t fanout = 16;
+  uint64_t now = 0;  // the head's clock, ns
 };
 
 struct Listening {

@@ -29,6 +29,11 @@ Relay::~Relay() {
   }
 }
 
+void Relay::SetClockOffset(Nanos offset) {
+  clock_offset_ = offset;
+  children_.SetClockOffset(offset);
+}
+
 // Parents wait for their children's part of a tick, but not so long that theirs is late too.
 Nanos Relay::MergeWindow() const {
   const Nanos batch = period_ < kBatch ? kBatch : 0;
@@ -135,10 +140,10 @@ std::vector<Link*> Relay::OnRefused(uint64_t number) {
 
 void Relay::ScheduleExpiry() {
   if (merger_.oldest() == 0 || expiry_timer_ != 0) return;
-  const Nanos wait = merger_.oldest() + MergeWindow() - Clock::System().Now();
+  const Nanos wait = merger_.oldest() + MergeWindow() - Clock::System().Now() - clock_offset_;
   expiry_timer_ = loop_.After(std::max<Nanos>(wait, 0), [this] {
     expiry_timer_ = 0;
-    merger_.EmitUpTo(Clock::System().Now() - MergeWindow());
+    merger_.EmitUpTo(Clock::System().Now() + clock_offset_ - MergeWindow());
     ScheduleExpiry();
   });
 }

@@ -36,6 +36,8 @@ class Relay {
   Uplink& uplink() { return uplink_; }
   const Uplink& uplink() const { return uplink_; }
   void SetNode(uint32_t index) { index_ = index; }
+  // What the clock of the ticks is ahead of this machine's.
+  void SetClockOffset(Nanos offset);
   // No child contributes.
   bool alone() const { return merger_.idle(); }
 
@@ -69,6 +71,7 @@ class Relay {
   Loop& loop_;
   const Nanos period_;
   uint32_t index_ = Owner::kNobody;
+  Nanos clock_offset_ = 0;
   Uplink uplink_;
   TickMerger merger_;  // of the children's frames
   EndedParts ended_;

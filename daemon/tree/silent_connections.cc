@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -50,11 +51,16 @@ void SilentConnections::Look() {
   const Nanos now = Clock::System().Monotonic();
   if (now < next_) return;
   next_ = now + kInterval;
+  // The lowest number that is free: what was shut down has left holes below the others.
   const int below = NextDescriptor();
-  if (below >= worth_looking_) ShutDown(below);
+  if (below < worth_looking_ && look_below_ == 0) return;
+  look_below_ = std::max(look_below_, below);
+  if (ShutDown(look_below_)) return;
+  look_below_ = 0;
+  worth_looking_ = below + kMore;
 }
 
-void SilentConnections::ShutDown(int below) {
+bool SilentConnections::ShutDown(int below) {
   struct Silent {
     int fd;
     Nanos since;
@@ -72,11 +78,10 @@ void SilentConnections::ShutDown(int below) {
     shutdown(one.fd, SHUT_RDWR);
     ++shut_;
   }
-  // Those that were too young are looked at again.
-  if (silent.empty()) worth_looking_ = below + kMore;
   if (shut_ > before && log_limit_.Take()) {
     log::Info("connections to port {} that said nothing were shut down, {} so far", port_, shut_);
   }
+  return !silent.empty();
 }
 
 }  // namespace sonde::tree

@@ -33,10 +33,12 @@ class SilentConnections {
   void Look();
 
  private:
-  void ShutDown(int below);
+  // Looks at the descriptors below this one; whether there are silent ones left that may speak yet.
+  bool ShutDown(int below);
 
   uint16_t port_;
-  int worth_looking_;  // from this number of a new descriptor on
+  int worth_looking_;   // from this number of a new descriptor on
+  int look_below_ = 0;  // the highest such number since there were none; 0: there are none
   Nanos next_ = 0;
   uint64_t shut_ = 0;
   LogLimit log_limit_;

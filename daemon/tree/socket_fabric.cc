@@ -46,6 +46,10 @@ std::string SocketFabric::AddressOn(const FabricOptions& options) {
 }
 
 Result<std::string> SocketFabric::Listen(Accepted accepted) {
+  // "ib0" as well as an address.
+  if (const auto of_interface = AddressesOf(local_address_); !of_interface.empty()) {
+    local_address_ = of_interface.front();
+  }
   auto listener = Listener::Open(
       loop_, local_address_, 0, [accepted = std::move(accepted)](std::unique_ptr<SocketLink> link) {
         accepted(std::move(link));

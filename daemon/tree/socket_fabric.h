@@ -25,7 +25,8 @@ class SocketFabric final : public Fabric {
   // `provider` of sonde.conf for this; none of libfabric's.
   static constexpr std::string_view kProvider = "sockets";
 
-  // `local_address`: numeric, where it listens and what it tells its children.
+  // `local_address`: numeric, or the name of a network interface: where it listens and what it
+  // tells its children.
   SocketFabric(Loop& loop, std::string local_address)
       : loop_(loop), local_address_(std::move(local_address)) {}
 
@@ -44,7 +45,7 @@ class SocketFabric final : public Fabric {
 
  private:
   Loop& loop_;
-  const std::string local_address_;
+  std::string local_address_;
   std::unique_ptr<Listener> listener_;
 };
 

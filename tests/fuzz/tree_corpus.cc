@@ -32,7 +32,7 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "challenge", 1, Encode(Challenge{nonce, proof}));
   Save(folder, "registration", 2, Encode(registration));
   Save(folder, "proof", 3, Encode(Proof{proof, Encode(registration)}));
-  Save(folder, "welcome", 4, Encode(Welcome{1, 16}));
+  Save(folder, "welcome", 4, Encode(Welcome{1, 16, 1'800'000'000'000'000'000}));
   Save(folder, "listening", 5, Encode(Listening{"tcp:127.0.0.1:60000", ""}));
   Save(folder, "parent", 6, Encode(ParentAddress{0, "tcp:127.0.0.1:60000"}));
   Save(folder, "bye", 7, Encode(Bye{256, 4, 1, 10, 2, 0.5, 2e6, 4096, true, 1'800'000'000}));

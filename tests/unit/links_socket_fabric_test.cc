@@ -42,6 +42,13 @@ TEST_F(SocketFabrics, CarryIpv6) {
   EXPECT_TRUE(RunUntil(loop, [&] { return !server.messages.empty(); }));
 }
 
+TEST_F(SocketFabrics, ListenOnAnInterfaceByItsName) {
+  SocketFabric loopback(loop, "lo");
+  const auto address = loopback.Listen([](std::unique_ptr<Link>) {});
+  ASSERT_TRUE(address.ok()) << address.status().message();
+  EXPECT_THAT(*address, StartsWith("tcp:127.0.0.1:"));
+}
+
 TEST_F(SocketFabrics, SayWhyTheyCannotListen) {
   SocketFabric elsewhere(loop, "192.0.2.1");  // an address for documentation
   const auto address = elsewhere.Listen([](std::unique_ptr<Link>) {});

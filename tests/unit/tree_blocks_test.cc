@@ -391,10 +391,13 @@ TEST_F(BlockSenderTest, AtTheEndNothingWaitsForRoom) {
   }
   sender_.SetBudget({.share = 8'000, .rate = 1, .end_rate = 1u << 20});
   sender_.Add("os", detail_.Block(128));
+  const size_t before = link_.blocks.size();
   sender_.Finish(now_, now_ + kSecond);
   RunUntil(now_ + kSecond, true);
   EXPECT_TRUE(sender_.delivered());
   EXPECT_EQ(archive_.Times("os").back(), 31 * 128 * kSecond);
+  ASSERT_EQ(link_.blocks.size(), before + 1);
+  EXPECT_EQ(link_.blocks[before].first, 31u);
 }
 
 TEST(BlockSender, NodesDoNotAllStartAtOnceAtTheEnd) {
