@@ -94,6 +94,7 @@ Result<Domains> OpenProvider(const FabricLibrary& library, const std::string& pr
 
 std::string Names(const std::vector<ProviderOffer>& offers) {
   std::vector<std::string> names;
+  names.reserve(offers.size());
   for (const ProviderOffer& offer : offers) names.push_back(offer.name);
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
