@@ -115,12 +115,12 @@ class Step:
     def _start(self):
         path = pathlib.Path(self.directory.name)
         (path / "sonde.conf").write_text("http_port = 0\n" + self.conf)
-        self.task = subprocess.Popen(["sleep", "infinity"], env={})
+        self.task = subprocess.Popen(["cat"], env={}, stdin=subprocess.PIPE)  # ends with us
         listen = socket.create_server(("127.0.0.1", 0), backlog=4096)
         self.port = listen.getsockname()[1]
         common = {
             "cluster": "bench", "job_name": "tree", "user": "bench", "uid": os.getuid(),
-            "command": "sleep infinity", "home": path, "archive": path / "archive",
+            "command": "cat", "home": path, "archive": path / "archive",
             "host": "head", "nodes": self.nodes_wanted, "tasks": self.nodes_wanted, "level": self.level,
             "period": self.period_ns, "key": secrets.token_hex(32), "config": path / "sonde.conf",
         }  # fmt: skip
