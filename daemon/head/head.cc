@@ -327,6 +327,15 @@ void Head::AddNodeNote(uint32_t index, std::string_view text) {
 
 // --- The tree's shape ---
 
+// Whether `node` sends to `other`, or to one that does, as far as they were told.
+bool Head::SendsTo(uint32_t node, uint32_t other) const {
+  for (size_t steps = 0; node != tree::kHeadIndex && steps < nodes_.size(); ++steps) {
+    if (node == other) return true;
+    node = nodes_[node].parent;
+  }
+  return false;
+}
+
 void Head::OnWantParent(uint32_t index, std::string_view payload) {
   ByteReader r(payload);
   const uint64_t failed = payload.empty() ? tree::kHeadIndex : r.Varint();
@@ -337,6 +346,8 @@ void Head::OnWantParent(uint32_t index, std::string_view payload) {
     const uint32_t avoid[] = {parent};
     parent = placement_.Move(index, avoid);
   }
+  // One that comes up from below it may not have left it yet: they would send to each other.
+  if (parent != tree::kHeadIndex && SendsTo(parent, index)) parent = tree::kHeadIndex;
   if (parent == tree::kHeadIndex) {
     tree::FabricOptions options;
     options.provider = config_.provider;

@@ -94,6 +94,7 @@ class Head {
   void CountExpected(const tree::Registration& who);
 
   // The tree's shape.
+  bool SendsTo(uint32_t node, uint32_t other) const;
   void OnWantParent(uint32_t index, std::string_view payload);
   void OnListening(uint32_t index, std::string_view payload);
   void SendParent(uint32_t child, uint32_t parent, const std::string& address);

@@ -62,7 +62,7 @@ class Daemon:
             and f"{record.launch['job']}.{record.launch['step']}".startswith(step)
         ]
 
-    def wait_records(self, count, role="", step="", kind="launch"):
+    def wait_records(self, count, role="", step="", kind="self"):
         """Waits for `count` records that hold `kind`."""
 
         def there():

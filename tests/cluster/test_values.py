@@ -178,6 +178,7 @@ def test_a_child_that_nobody_waits_for_counts_as_it_was_last_seen(cluster, work,
     def cpu(shown):
         return sum(last(shown, "task_cpu_seconds_total", mode=mode) for mode in ("user", "system"))
 
+    cluster.wait_for(lambda: live(step)["profile"]["footprint"], "the first tick")
     cluster.wait_for(lambda: cpu(live(step)) >= used - 2 * TICK, "the child's time")
     (room / "release").touch()
     assert step.wait()[0] == 0
