@@ -63,8 +63,8 @@ void Relay::SendOwnEnd(Nanos when, const Schema::Ptr& schema, std::span<const Re
   info.tick = when;
   info.stream = Stream::kEnded;
   info.nodes = NodeSet(index_);
-  ended_.Add(info, *schema, values, {0, 0});
-  SendEnded();
+  uplink_.AddFrame(std::move(info), schema, values);
+  uplink_.Flush();
   uplink_.End(Stream::kOwn);
 }
 

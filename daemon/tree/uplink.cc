@@ -1,5 +1,7 @@
 #include "daemon/tree/uplink.h"
 
+#include <utility>
+
 #include "core/bytes.h"
 
 namespace sonde::tree {
@@ -57,8 +59,10 @@ void Uplink::Tell(Stream stream, const Schema::Ptr& schema) {
   SendOut();
   state.told = schema;
   state.encoder.Reset(schema->size());
+  // A node's last values have the series of its own frames.
+  if (std::exchange(packed_, schema) != schema) packed_bytes_ = PackSchema(*schema);
   one_.assign(1, static_cast<char>(stream));
-  one_ += PackSchema(*schema);
+  one_ += packed_bytes_;
   Send(*link_, Type::kSchema, one_);
 }
 

@@ -86,6 +86,8 @@ class Uplink {
   uint64_t encoded_ = 0;  // of these the link was given, or `out_` has, those up to it
   std::string out_;       // frames for the link, each behind its length
   std::string one_;
+  Schema::Ptr packed_;  // the last one told, and as it goes over a link
+  std::string packed_bytes_;
   MomentsSender moments_;
 };
 
