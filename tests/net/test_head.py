@@ -51,10 +51,10 @@ def test_a_node_comes_again(counted):
     node = step.at(2)
     node.kill()
     node.start()
-    node.application.wait_ready()
     fault = step.now()
-    node.add(3)
     try:
+        node.application.wait_ready()
+        node.add(3)
         step.check_whole_since(fault)
     except AssertionError as error:
         promise(False, "restarts", str(error))
