@@ -87,7 +87,7 @@ void Children::StartHandOver(Child& child) {
       leaving_[KeyOf(child.index, s)] = contributor;
     }
   }
-  child.pending.clear();  // they come again over the next link
+  child.pending.Clear();  // they come again over the next link
 }
 
 Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
@@ -169,15 +169,15 @@ Status Children::OnFrame(Child& child, std::string_view bytes) {
   const Result<const Frame*> decoded = state.decoder.Decode(bytes);
   if (!decoded.ok()) return decoded.status();
   const Frame& frame = **decoded;
-  if (*stream == Stream::kOwn && frame.nodes != NodeSet(child.index)) {
+  if (*stream == Stream::kOwn && !frame.nodes.Is(child.index)) {
     return {Code::kCorrupt, "a node's own frame is of another node"};
   }
   // Those that were under way over the former link come again over this one.
   if (!child.pending.empty() && frame.number <= child.pending.back().number) {
-    child.pending.clear();
+    child.pending.Clear();
   }
   if (child.pending.size() >= kMaxPending) return {Code::kLimit, "too many frames under way"};
-  child.pending.push_back({.number = frame.number, .ended = *stream == Stream::kEnded});
+  child.pending.Push() = {.number = frame.number, .ended = *stream == Stream::kEnded};
   const TickMerger::Source source{state.contributor, frame.number};
   if (*stream == Stream::kEnded) {
     if (frame.nodes.Has(child.index) && !frame.lost) {
@@ -238,12 +238,12 @@ void Children::Forwarded(std::span<const TickMerger::Source> sources, uint64_t n
   for (const TickMerger::Source& source : sources) {
     const auto at = contributors_.find(source.contributor);
     if (at == contributors_.end()) continue;
-    std::deque<Pending>& pending = children_.at(at->second).pending;
-    const auto frame = std::lower_bound(pending.begin(), pending.end(), source.number,
-                                        [](const Pending& p, uint64_t n) { return p.number < n; });
-    if (frame == pending.end() || frame->number != source.number) continue;
-    frame->sent_as = number;
-    frame->sent = true;
+    Ring<Pending>& pending = children_.at(at->second).pending;
+    const size_t before =
+        pending.CountWhile([&](const Pending& p) { return p.number < source.number; });
+    if (before == pending.size() || pending[before].number != source.number) continue;
+    pending[before].sent_as = number;
+    pending[before].sent = true;
   }
 }
 
@@ -259,9 +259,11 @@ void Children::Refuse(TickMerger::Source source) {
 std::vector<Link*> Children::BroughtIn(uint64_t number) const {
   std::vector<Link*> links;
   for (const auto& [link, child] : children_) {
-    const auto& pending = child.pending;
-    const bool has = std::any_of(pending.begin(), pending.end(),
-                                 [&](const Pending& p) { return p.sent && p.sent_as == number; });
+    bool has = false;
+    for (size_t i = 0; i < child.pending.size(); ++i) {
+      const Pending& one = child.pending[i];
+      has = has || (one.sent && one.sent_as == number);
+    }
     if (has) links.push_back(link);
   }
   return links;
@@ -274,9 +276,10 @@ void Children::Settle(Link& link, Child& child, bool tell) {
     if (!first.sent || first.sent_as > acknowledged_) break;
     child.acked = first.number;
     tell = tell || first.ended;
-    child.pending.pop_front();
+    child.pending.PopFront();
   }
-  if (!tell) return;
+  if (!tell && child.acked < child.told + kMaxUntold) return;
+  child.told = child.acked;
   std::string payload;
   ByteWriter(payload).Varint(child.acked);
   Send(link, Type::kAck, payload);

@@ -15,7 +15,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -23,6 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/ring.h"
 #include "core/status.h"
 #include "daemon/tree/frame.h"
 #include "daemon/tree/link.h"
@@ -98,7 +98,7 @@ class Children {
     TickMerger::Id contributor = 0;  // 0: sends nothing here now
   };
   struct Pending {
-    uint64_t number;       // the child's
+    uint64_t number = 0;   // the child's
     uint64_t sent_as = 0;  // ours, once `sent`
     bool sent = false;
     bool ended = false;  // the child waits for word of it
@@ -109,8 +109,9 @@ class Children {
     std::array<StreamState, kStreams> streams;
     Nanos own_tick = 0;  // its newest sample
     bool ended = false;  // its last values have come
-    std::deque<Pending> pending;
+    Ring<Pending> pending;
     uint64_t acked = 0;
+    uint64_t told = 0;  // of these
   };
   // What a child whose link is gone last sent of itself.
   struct LastOwn {
@@ -122,6 +123,9 @@ class Children {
   static constexpr size_t kMaxLastOwn = 256;
   // A child keeps fewer frames.
   static constexpr size_t kMaxPending = 4096;
+  // So many frames are acknowledged at once and not with the next pulse: at short ticks a child
+  // would have to keep too many.
+  static constexpr uint64_t kMaxUntold = 64;
 
   static bool Contributes(const Child& child);
   void StartHandOver(Child& child);

@@ -66,11 +66,11 @@ void Uplink::Tell(Stream stream, const Schema::Ptr& schema) {
   Send(*link_, Type::kSchema, one_);
 }
 
-uint64_t Uplink::AddFrame(FrameInfo info, const Schema::Ptr& schema,
+uint64_t Uplink::AddFrame(FrameInfo& info, const Schema::Ptr& schema,
                           std::span<const Reduced> values) {
   info.number = ++number_;
   Of(info.stream).schema = schema;
-  window_.Add(info, schema, values);
+  window_.Add(info, schema, values, encoded_);
   if (!slow() && encoded_ + 1 == number_) Append(info, schema, values);
   if (window_.CountAfter(encoded_) > kMaxHeldBack) window_.Thin(encoded_);
   return number_;

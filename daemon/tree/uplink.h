@@ -44,8 +44,8 @@ class Uplink {
   void Announce(Stream stream, const Schema::Ptr& schema);
   // Of this stream comes nothing more.
   void End(Stream stream);
-  // Takes a frame, to go with the next Flush; gives it a number and returns that.
-  uint64_t AddFrame(FrameInfo info, const Schema::Ptr& schema, std::span<const Reduced> values);
+  // Takes a frame, to go with the next Flush; gives it a number, in `info`, and returns that.
+  uint64_t AddFrame(FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values);
   // Sends moments, then frames.
   void Flush();
   // The number of the last frame.
@@ -55,7 +55,7 @@ class Uplink {
   void OnRefused(uint64_t number) { window_.Remove(number); }
   // The head has all frames.
   bool frames_delivered() const { return window_.empty(); }
-  // That were left out, or had to make room before the head had them.
+  // That were left out, or had to make room before they were sent.
   uint64_t lost_frames() const { return window_.lost(); }
 
   // They go up before the next frame.
