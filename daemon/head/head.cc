@@ -110,6 +110,7 @@ Head::~Head() {
 
 Status Head::Start(UniqueFd listen) {
   archive_ = std::make_unique<ArchiveWriter>(loop_, archive_path_, config_.profile_limit);
+  archive_->OnStored([this] { children_.FlushBlockAcks(); });
   archive_->Create(record_.Description());
   record_.OnSeal([this](const SealedBlock& block) { StoreReduced(block); });
   source_ = std::make_shared<LiveSource>(

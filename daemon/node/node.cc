@@ -384,13 +384,11 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
       uplink_.OnMomentsAck(payload);
       return CheckDelivered();
     case Type::kBlockAck: {
-      tree::BlockAck ack;
-      if (!Decode(payload, ack).ok()) return;
-      if (ack.node == index_) {
-        blocks_.OnAck(ack);
-      } else {
-        children_.SendBlockAck(ack);
-      }
+      const Status status = tree::DecodeEach<tree::BlockAck>(payload, [this](tree::BlockAck ack) {
+        ack.node == index_ ? blocks_.OnAck(ack) : children_.SendBlockAck(ack);
+      });
+      children_.FlushBlockAcks();
+      if (!status.ok()) return;
       RunBlocks();
       return CheckDelivered();
     }

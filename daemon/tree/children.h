@@ -74,8 +74,10 @@ class Children {
   bool done() const;
   // Tells every child that this node leaves.
   void SendLeave();
-  // An acknowledgement on its way down to the node a block came from.
+  // An acknowledgement on its way down to the node a block came from: it goes with the others for
+  // the same child when FlushBlockAcks is called, here after each message of blocks.
   void SendBlockAck(const BlockAck& ack);
+  void FlushBlockAcks();
 
   // These frames went up under `number`; at the head, which needs nobody's word, 0.
   void Forwarded(std::span<const TickMerger::Source> sources, uint64_t number);
@@ -94,7 +96,7 @@ class Children {
  private:
   struct StreamState {
     Schema::Ptr schema;
-    FrameDecoder decoder;
+    FrameDecoder decoder;            // has its memory from the first frame on
     TickMerger::Id contributor = 0;  // 0: sends nothing here now
   };
   struct Pending {
@@ -104,14 +106,17 @@ class Children {
     bool ended = false;  // the child waits for word of it
   };
   struct Child {
+    Link* link = nullptr;
     uint32_t index = 0;
-    Nanos heard = 0;  // monotonic
+    bool active = false;  // is in `active_`
+    Nanos heard = 0;      // monotonic
     std::array<StreamState, kStreams> streams;
     Nanos own_tick = 0;  // its newest sample
     bool ended = false;  // its last values have come
     Ring<Pending> pending;
     uint64_t acked = 0;
     uint64_t told = 0;  // of these
+    std::string block_acks;
   };
   // What a child whose link is gone last sent of itself.
   struct LastOwn {
@@ -128,6 +133,7 @@ class Children {
   static constexpr uint64_t kMaxUntold = 64;
 
   static bool Contributes(const Child& child);
+  void UpdateActive(Child& child);
   void StartHandOver(Child& child);
   void EndStream(Child& child, Stream stream);
   void KeepLastOwn(const Child& child);
@@ -146,6 +152,9 @@ class Children {
   uint64_t acknowledged_ = 0;
   Nanos clock_offset_ = 0;
   std::unordered_map<Link*, Child> children_;
+  // Those that contribute: at the head of a large step all others have connections, too.
+  std::vector<Child*> active_;
+  std::vector<Child*> with_block_acks_;
   std::unordered_map<TickMerger::Id, Link*> contributors_;
   // Child and stream -> its contributor, when it is between two links.
   std::unordered_map<uint64_t, TickMerger::Id> leaving_;

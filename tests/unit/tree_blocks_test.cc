@@ -28,9 +28,10 @@ class TestLink : public Link {
   Status Send(uint8_t type, std::string_view payload) override {
     if (full) return {Code::kLimit, "full"};
     EXPECT_EQ(type, static_cast<uint8_t>(Type::kBlock));
-    BlockMessage block;
-    EXPECT_TRUE(Decode(payload, block).ok());
-    blocks.push_back(std::move(block));
+    ++messages;
+    EXPECT_TRUE(DecodeEach<BlockMessage>(payload, [this](BlockMessage block) {
+                  blocks.push_back(std::move(block));
+                }).ok());
     return {};
   }
   void CloseWhenSent() override {}
@@ -40,6 +41,7 @@ class TestLink : public Link {
 
   bool full = false;
   size_t backlog = 0;
+  int messages = 0;
   std::vector<BlockMessage> blocks;
 };
 
@@ -346,6 +348,8 @@ TEST_F(BlockSenderTest, ChildrensBlocksWaitHereAndNotInTheLink) {
     child.sequence = i;
     sender_.PassOn(child);
   }
+  EXPECT_EQ(sender_.Run(now_), now_ + BlockSender::kGather);
+  now_ += BlockSender::kGather;
   EXPECT_EQ(sender_.Run(now_), now_ + BlockSender::kTurn);
   EXPECT_THAT(Sent(), AllOf(Ge(BlockSender::kLinkWindow - child.bytes.size()),
                             Le(BlockSender::kLinkWindow + child.bytes.size())));
@@ -360,6 +364,23 @@ TEST_F(BlockSenderTest, ChildrensBlocksWaitHereAndNotInTheLink) {
   // What found no room is the child's to send again.
   EXPECT_THAT(Sent(), AllOf(Ge(BlockSender::kMaxRelayed - child.bytes.size()),
                             Le(BlockSender::kMaxRelayed)));
+}
+
+// Whoever is above wakes up once for what was sealed at one tick.
+TEST_F(BlockSenderTest, BlocksThatComeTogetherGoUpInOneMessage) {
+  BlockMessage child;
+  child.group = "os";
+  child.bytes = *Detail(20).Block(16).bytes;
+  for (child.node = 1; child.node <= 8; ++child.node) {
+    sender_.PassOn(child);
+    EXPECT_EQ(sender_.Run(now_ + child.node * kMillisecond),
+              now_ + kMillisecond + BlockSender::kGather);
+  }
+  sender_.Add("os", detail_.Block(16));
+  now_ += kMillisecond + BlockSender::kGather;
+  sender_.Run(now_);
+  EXPECT_EQ(link_.blocks.size(), 9u);
+  EXPECT_EQ(link_.messages, 1);
 }
 
 TEST_F(BlockSenderTest, TheEndIsThinnedToItsTimeAndNothingOfItIsCut) {
