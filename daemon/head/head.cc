@@ -343,6 +343,9 @@ void Head::OnWantParent(uint32_t index, std::string_view payload) {
   if (failed > tree::kHeadIndex) return;
   nodes_[index].wants_parent = true;
   uint32_t parent = placement_.Parent(index);
+  if (failed != tree::kHeadIndex) {
+    homecoming_.OnFailed(static_cast<uint32_t>(failed), Clock::System().Monotonic());
+  }
   if (failed != tree::kHeadIndex && parent == failed) {
     const uint32_t avoid[] = {parent};
     parent = placement_.Move(index, avoid);
@@ -441,6 +444,7 @@ void Head::SchedulePulse() {
     children_.Pulse();
     const Nanos limit = std::max(kChildSilence, 5 * launch_.job.period / 2);
     child_links_.DropSilent(Clock::System().Monotonic() - limit);
+    for (const uint32_t node : homecoming_.Due(Clock::System().Monotonic())) OnWantParent(node, "");
     SchedulePulse();
   });
 }

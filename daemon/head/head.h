@@ -31,6 +31,7 @@
 #include "daemon/tree/child_links.h"
 #include "daemon/tree/children.h"
 #include "daemon/tree/ended_nodes.h"
+#include "daemon/tree/homecoming.h"
 #include "daemon/tree/lazy_fabric.h"
 #include "daemon/tree/listener.h"
 #include "daemon/tree/placement.h"
@@ -138,7 +139,8 @@ class Head {
   CoverageCount coverage_;
   std::unique_ptr<ArchiveWriter> archive_;
   std::vector<NodeState> nodes_;
-  tree::Placement placement_;                              // of the same nodes
+  tree::Placement placement_;  // of the same nodes
+  tree::Homecoming homecoming_{placement_};
   std::set<std::pair<std::string, uint32_t>> registered_;  // component and its node
   std::unordered_map<std::string, uint32_t> components_;   // job id -> nodes of that component
   tree::QueryFanout queries_;

@@ -162,7 +162,7 @@ bool Node::TakeDueTick(Nanos now) {
   }
   if (now - tick > launch_.job.period / 2) recorder_.sampler().CountLateTick();
   Sample(tick, Extent::kTick);
-  CheckParent();
+  CheckParent(now - tick);
   SendOwn(tick);
   return true;
 }
@@ -281,7 +281,9 @@ void Node::OnWelcome(std::string_view payload) {
   if (state_ != State::kRunning) return WaitForChildren();
   const bool alone = launch_.job.expected_nodes == 1 && launch_.job.het_job.empty();
   if (alone || launch_.role == Role::kSolo || config_.provider == "none") return;
-  fabric_timer_ = loop_.After(config_.fabric_after,
+  // Sockets cost nothing to open, and the head could not take the ticks of all nodes for long.
+  const bool at_once = config_.provider == "sockets" && launch_.job.expected_nodes > welcome.fanout;
+  fabric_timer_ = loop_.After(at_once ? 0 : config_.fabric_after,
                               [this] { WithFabric([this](tree::Fabric&) { WantParent(); }); });
 }
 
@@ -349,8 +351,9 @@ void Node::AddOwnMoments() {
   if (!moments.empty()) uplink_.AddMoments(std::move(moments));
 }
 
-// Nobody tells of a peer that is there no more when what is sent to it vanishes.
-void Node::CheckParent() {
+// Nobody tells of a peer that is there no more when what is sent to it vanishes. A machine with too
+// much to do, where ticks come `late`, does not hold that against its parent.
+void Node::CheckParent(Nanos late) {
   if (const uint64_t lost = uplink_.lost_frames(); lost != told_lost_frames_) {
     if (told_lost_frames_ == 0) {
       Note("ticks are left out: what is above takes them too slowly, or not at all");
@@ -358,7 +361,7 @@ void Node::CheckParent() {
     told_lost_frames_ = lost;
   }
   if (parent_ == nullptr || uplink_.link() != parent_.get()) return;
-  if (Clock::System().Monotonic() - heard_ < kSilence) return;
+  if (Clock::System().Monotonic() - heard_ < kSilence + std::min(late, kSilence)) return;
   log::Info("nothing was heard from the parent for {} s", kSilence / kSecond);
   LeaveParent();
 }
