@@ -355,10 +355,13 @@ void Node::AddOwnMoments() {
 // much to do, where ticks come `late`, does not hold that against its parent.
 void Node::CheckParent(Nanos late) {
   if (const uint64_t lost = uplink_.lost_frames(); lost != told_lost_frames_) {
-    if (told_lost_frames_ == 0) {
+    if (!std::exchange(leaves_out_, true)) {
       Note("ticks are left out: what is above takes them too slowly, or not at all");
     }
     told_lost_frames_ = lost;
+  } else if (leaves_out_ && !uplink_.slow()) {
+    leaves_out_ = false;
+    Note("no ticks are left out any more");
   }
   if (parent_ == nullptr || uplink_.link() != parent_.get()) return;
   if (Clock::System().Monotonic() - heard_ < kSilence + std::min(late, kSilence)) return;

@@ -149,6 +149,7 @@ class Node {
   tree::Uplink& uplink_;
   tree::BlockSender blocks_;
   uint64_t told_lost_frames_ = 0;
+  bool leaves_out_ = false;
 
   std::unique_ptr<tree::Link> control_;
   const tree::SocketLink* socket_ = nullptr;  // control_, until it is proven

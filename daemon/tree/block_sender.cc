@@ -49,6 +49,7 @@ void BlockSender::OnAck(const BlockAck& ack) {
       refused_ = false;
       patience_ = kPatience;
       if (item == nullptr) return;
+      taken_ += item->bytes->size();
       item->state = BlockShelf::State::kStored;
       item->archived = 0;
       return;
@@ -110,6 +111,35 @@ bool BlockSender::LinkIsFull() const {
 Nanos BlockSender::Run(Nanos now) {
   Refill(now);
   if (link_ == nullptr) return kNever;
+  const Nanos next = RunAll(now);
+  return std::min(next, MindPressure(now));
+}
+
+// A slow parent, or archive, gets less detail of what comes now; what comes when the way is free
+// again has all of it.
+Nanos BlockSender::MindPressure(Nanos now) {
+  if (!pressure(now).slow()) {
+    slow_since_ = 0;
+    return kNever;
+  }
+  if (slow_since_ == 0) {
+    slow_since_ = now;
+    thin_at_ = now + kSlowAfter;
+    taken_ = 0;
+  }
+  if (now < thin_at_) return thin_at_;
+  thin_at_ = now + kThinEvery;
+  const size_t on_way = shelf_.sent_bytes();
+  const size_t fresh = shelf_.fresh_bytes();
+  const size_t waiting = fresh - std::min(fresh, on_way);
+  const size_t may_wait = std::max(kMayWait, 2 * std::exchange(taken_, 0));
+  if (waiting > may_wait) {
+    shelf_.ThinFresh(on_way + std::max(may_wait, waiting / 2), kThinnedForSlow);
+  }
+  return thin_at_;
+}
+
+Nanos BlockSender::RunAll(Nanos now) {
   if (relayed_.empty()) {
     gather_until_ = 0;
   } else if (gather_until_ == 0) {

@@ -10,8 +10,8 @@ void Homecoming::OnFailed(uint32_t parent, Nanos now) {
   // All children that a parent has complain at about the same time: that is one trouble.
   const Nanos since = now - trouble.last;
   if (!first && since > trouble.quiet) {
-    trouble.quiet = since > trouble.quiet + kForgiven ? kQuiet
-                                                      : std::min(2 * trouble.quiet, kMostQuiet);
+    trouble.quiet =
+        since > trouble.quiet + kForgiven ? kQuiet : std::min(2 * trouble.quiet, kMostQuiet);
   }
   trouble.last = now;
 }

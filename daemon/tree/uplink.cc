@@ -10,6 +10,7 @@ void Uplink::Use(Link* link, bool tell_former) {
   if (link == link_) return;
   if (link_ != nullptr && tell_former) Send(*link_, Type::kLeave, "");
   link_ = link;
+  backlogs_ = 0;
   Forget();
   Flush();
   for (size_t s = 0; s < kStreams; ++s) {
@@ -105,6 +106,8 @@ void Uplink::CatchUp() {
 }
 
 void Uplink::Flush() {
+  const bool backlog = link_ != nullptr && link_->queued() >= kBacklog;
+  backlogs_ = backlog ? backlogs_ + 1 : 0;
   moments_.Flush(link_);
   CatchUp();
   SendOut();

@@ -30,6 +30,9 @@ class Uplink {
  public:
   // With more than this waiting in the link, frames are held back.
   static constexpr size_t kSlowLink = 1u << 20;
+  // Or with this, as often as Flush finds it in a row: it takes less than comes.
+  static constexpr size_t kBacklog = 16u << 10;
+  static constexpr int kSlowFlushes = 3;
   // So many of them; then every second one goes.
   static constexpr size_t kMaxHeldBack = 32;
 
@@ -58,6 +61,11 @@ class Uplink {
   // That were left out, or had to make room before they were sent.
   uint64_t lost_frames() const { return window_.lost(); }
 
+  // Frames are held back.
+  bool slow() const {
+    return link_ == nullptr || link_->queued() > kSlowLink || backlogs_ >= kSlowFlushes;
+  }
+
   // They go up before the next frame.
   void AddMoments(collect::Moments moments) { moments_.Add(std::move(moments)); }
   void OnMomentsAck(std::string_view payload);
@@ -71,7 +79,6 @@ class Uplink {
   };
 
   StreamState& Of(Stream stream) { return streams_[static_cast<size_t>(stream)]; }
-  bool slow() const { return link_ == nullptr || link_->queued() > kSlowLink; }
   void Tell(Stream stream, const Schema::Ptr& schema);
   void Append(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values);
   void EndStreams();
@@ -82,6 +89,7 @@ class Uplink {
   Link* link_ = nullptr;
   std::array<StreamState, kStreams> streams_;
   FrameWindow window_;
+  int backlogs_ = 0;  // flushes in a row
   uint64_t number_ = 0;
   uint64_t encoded_ = 0;  // of these the link was given, or `out_` has, those up to it
   std::string out_;       // frames for the link, each behind its length
