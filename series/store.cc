@@ -106,6 +106,7 @@ struct GroupStore::Rep {
   uint64_t dropped = 0;
 
   void OpenBlock();
+  Status Encode(SealedBlock& block, size_t count);
   void SealFirst(size_t count);
   void Keep(SealedBlock block);
   void Forget();
@@ -137,7 +138,7 @@ void GroupStore::SetSchema(Schema::Ptr schema) {
 void GroupStore::Rep::OpenBlock() {
   const size_t most = kMaxBlockSamples / std::max<size_t>(schema->size(), 1);
   const size_t before = stride;
-  open_rows = std::min(next_rows, most);
+  open_rows = std::min(next_rows, most > options.late_rows ? most - options.late_rows : 1);
   stride = open_rows + options.late_rows + kColumnPadding;
   times.reserve(open_rows + options.late_rows);
   if (times.empty()) {
@@ -185,6 +186,18 @@ bool GroupStore::Amend(Nanos time, const std::function<void(std::span<double> ro
   return true;
 }
 
+// The first of the open rows.
+Status GroupStore::Rep::Encode(SealedBlock& block, size_t count) {
+  block.info = {schema->id(), count, schema->size(), times.front(), times[count - 1]};
+  block.schema = schema;
+  block.sequence = sequence + 1;
+  auto bytes = std::make_shared<std::string>();
+  SONDE_RETURN_IF_ERROR(encoder.Encode(schema->id(), std::span(times).first(count), columns.data(),
+                                       schema->size(), stride, *bytes));
+  block.bytes = std::move(bytes);
+  return {};
+}
+
 void GroupStore::Seal() {
   Rep& rep = *rep_;
   while (!rep.times.empty()) rep.SealFirst(std::min(rep.times.size(), rep.open_rows));
@@ -193,11 +206,7 @@ void GroupStore::Seal() {
 // Those after them stay open.
 void GroupStore::Rep::SealFirst(size_t count) {
   SealedBlock block;
-  block.info = {schema->id(), count, schema->size(), times.front(), times[count - 1]};
-  block.schema = schema;
-  auto bytes = std::make_shared<std::string>();
-  const Status status = encoder.Encode(schema->id(), std::span(times).first(count), columns.data(),
-                                       schema->size(), stride, *bytes);
+  const Status status = Encode(block, count);
   times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(count));
   for (size_t c = 0; c < schema->size() && !times.empty(); ++c) {
     std::copy_n(&columns[c * stride + count], times.size(), &columns[c * stride]);
@@ -207,10 +216,15 @@ void GroupStore::Rep::SealFirst(size_t count) {
     dropped += count;
     return;
   }
-  block.sequence = ++sequence;
-  block.bytes = std::move(bytes);
+  sequence = block.sequence;
   Keep(block);
   if (on_seal) on_seal(block);
+}
+
+SealedBlock GroupStore::Open() const {
+  SealedBlock block;
+  if (rep_->times.empty() || !rep_->Encode(block, rep_->times.size()).ok()) return {};
+  return block;
 }
 
 void GroupStore::Rep::Keep(SealedBlock block) {

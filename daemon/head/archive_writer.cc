@@ -14,8 +14,8 @@ size_t BytesOf(const B& block) {
 
 }  // namespace
 
-ArchiveWriter::ArchiveWriter(Loop& loop, std::string archive, uint64_t limit)
-    : loop_(loop), archive_(std::move(archive)), limit_(limit), thread_([this] { Work(); }) {}
+ArchiveWriter::ArchiveWriter(Loop& loop, std::string archive)
+    : loop_(loop), archive_(std::move(archive)), thread_([this] { Work(); }) {}
 
 ArchiveWriter::~ArchiveWriter() {
   EnqueueGathered();
@@ -108,26 +108,7 @@ Status ArchiveWriter::Reserve(size_t size, uint64_t limit) {
   return {};
 }
 
-void ArchiveWriter::PutBlock(BlockKey key, Schema::Ptr schema,
-                             std::shared_ptr<const std::string> block, Stored stored) {
-  const size_t size = block->size();
-  if (const Status refused = Reserve(size, limit_); !refused.ok()) return stored(refused);
-  Enqueue([this, key = std::move(key), schema = std::move(schema), block = std::move(block),
-           stored = std::move(stored), size] {
-    Status status = failure();
-    if (live_ != nullptr && status.ok()) {
-      status = live_->PutBlock(key, *schema, *block);
-      Keep(status);
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_bytes_ -= size;
-    }
-    loop_.Post([stored, status] { stored(status); });
-  });
-}
-
-Status ArchiveWriter::PutNodeBlock(NodeBlock block, Stored stored) {
+Status ArchiveWriter::PutBlock(Block block, Stored stored) {
   const size_t size = BytesOf(block);
   SONDE_RETURN_IF_ERROR(Reserve(size, block.limit));
   gathered_bytes_ += size;
@@ -163,7 +144,7 @@ void ArchiveWriter::Write(Batch& batch) {
   if (live_ != nullptr && before.ok()) {
     writes.reserve(batch.size());
     for (const Gathered& one : batch) {
-      const NodeBlock& block = one.block;
+      const Block& block = one.block;
       writes.push_back(
           {block.key, block.first, block.schema_id, block.schema.get(), *block.bytes, 0, Status()});
     }
@@ -187,6 +168,18 @@ void ArchiveWriter::Write(Batch& batch) {
   const std::lock_guard lock(mutex_);
   waiting_bytes_ -= waited;
   stored_bytes_ -= std::min(stored_bytes_, freed);
+}
+
+void ArchiveWriter::PutState(std::string state, Stored stored) {
+  EnqueueGathered();
+  Enqueue([this, state = std::move(state), stored = std::move(stored)] {
+    Status status = failure();
+    if (live_ != nullptr && status.ok()) {
+      status = live_->PutState(state);
+      Keep(status);
+    }
+    loop_.Post([stored, status] { stored(status); });
+  });
 }
 
 void ArchiveWriter::Finish(const Profile& profile, Stored done) {

@@ -63,17 +63,32 @@ uint32_t Placement::Add(std::string_view switches) {
   const auto index = static_cast<uint32_t>(nodes_.size());
   const uint32_t group = GroupOf(switches);
   ++present_;
-  uint32_t parent = Choose({.group = group});
-  if (!away_.empty() && Of(parent).depth >= Height() + kSlack) {
-    // Kept places would make the tree too high.
-    for (const uint32_t other : std::set<uint32_t>(away_)) Settle(other, nodes_[other].parent);
-    parent = Choose({.group = group});
-  }
+  const uint32_t parent = ChooseForNew(group);
   nodes_.emplace_back().group = group;
   nodes_[index].home = parent;
   Attach(index, parent);
   SetDepths(index, Of(parent).depth + 1);
   return index;
+}
+
+// Places that are kept do not make the tree too high.
+uint32_t Placement::ChooseForNew(uint32_t group) {
+  const uint32_t parent = Choose({.group = group});
+  if (away_.empty() || Of(parent).depth < Height() + kSlack) return parent;
+  for (const uint32_t other : std::set<uint32_t>(away_)) Settle(other, nodes_[other].parent);
+  return Choose({.group = group});
+}
+
+void Placement::Return(uint32_t index, std::string_view switches) {
+  if (nodes_[index].present) return;
+  const uint32_t group = GroupOf(switches);
+  ++present_;
+  const uint32_t parent = ChooseForNew(group);
+  nodes_[index].present = true;
+  nodes_[index].group = group;
+  nodes_[index].home = parent;
+  Attach(index, parent);
+  SetDepths(index, Of(parent).depth + 1);
 }
 
 std::vector<uint32_t> Placement::Remove(uint32_t index) {
@@ -119,7 +134,7 @@ void Placement::Settle(uint32_t index, uint32_t home) {
   node.home = home;
 }
 
-bool Placement::Return(uint32_t index) {
+bool Placement::GoHome(uint32_t index) {
   Node& node = nodes_[index];
   if (!away_.contains(index) || IsUnder(node.home, index)) return false;
   Detach(index);
@@ -146,19 +161,6 @@ uint32_t Placement::Move(uint32_t index, std::span<const uint32_t> avoid) {
   Attach(index, parent);
   SetDepths(index, Of(parent).depth + 1);
   return parent;
-}
-
-std::vector<uint32_t> Placement::Candidates(uint32_t index) const {
-  std::vector<uint32_t> candidates;
-  const uint32_t parent = nodes_[index].parent;
-  for (uint32_t at = parent; at != kHeadIndex; at = nodes_[at].parent) {
-    if (nodes_[at].present) candidates.push_back(at);
-  }
-  for (const uint32_t sibling : Of(parent).children) {
-    if (sibling < index) candidates.push_back(sibling);
-  }
-  candidates.push_back(kHeadIndex);
-  return candidates;
 }
 
 // --- Choice ---

@@ -59,7 +59,8 @@ struct Daemon {
   }
   void Hear(Type type, std::string_view payload) {
     ASSERT_EQ(type, Type::kAck);
-    relay.OnAck(ByteReader(payload).Varint());
+    const uint64_t number = ByteReader(payload).Varint();
+    relay.OnAck(number, number);
   }
 
   QueryFanout queries;
@@ -147,7 +148,7 @@ class Tree {
   uint64_t rows_ = 0;
   QueryFanout queries_{loop_};
   TickMerger head_{64, [this](const TickMerger::Row& row, bool) { OnRow(row); }};
-  Children head_children_{head_, queries_, kSecond, {}};
+  Children head_children_{head_, queries_, kSecond, Children::Keep::kUntilArrived, {}};
   std::vector<std::unique_ptr<Daemon>> daemons_;
 
   static Schema::Ptr MakeSchema() {
