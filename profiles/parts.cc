@@ -220,10 +220,10 @@ Coverage CoverageOf(const JobDescription& job, uint64_t got) {
   coverage.skipped = job.coverage.skipped;
   for (const NodeInfo& node : job.nodes) {
     const Nanos left = node.left == 0 || node.lost ? job.end : node.left;
-    coverage.expected += ticks(std::max(job.start, node.joined), left);
+    coverage.expected += ticks(std::max(job.start, node.joined), left) + 1;  // and its last word
   }
   if (job.expected_nodes > job.nodes.size()) {
-    coverage.expected += (job.expected_nodes - job.nodes.size()) * ticks(job.start, job.end);
+    coverage.expected += (job.expected_nodes - job.nodes.size()) * (ticks(job.start, job.end) + 1);
   }
   coverage.expected = std::max(coverage.expected, got);
   return coverage;

@@ -619,6 +619,9 @@ void Head::StoreState() {
   state.schema = merger_.schema();
   state.ended = ended_.Save(merger_.series().size());
   children_.ForEachOwn([&](uint32_t index, Nanos tick, const Schema& own, auto values) {
+    // Newer than what is there of the time before it came back.
+    std::erase_if(state.ended,
+                  [&](const tree::Frame& f) { return f.lost && f.nodes.first() == index; });
     tree::Frame& frame = state.ended.emplace_back();
     frame.number = state.ended.size();
     frame.tick = tick + 1;
