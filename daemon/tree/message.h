@@ -38,6 +38,8 @@ enum class Type : uint8_t {
   kJoin = 18,      // head -> node: scrape this exporter, [http://]HOST:PORT[/path]
   kLost = 19,      // head -> node: this child of yours is gone for good; payload: its index
 
+  kDerive = 33,  // head -> node: series to make for alarms, besides those it has: alarm_rule.h
+
   // Data, on a node's way up: the link to its parent, or the control connection.
   kSchema = 20,    // a stream of frame.h, and the series of its frames that follow, packed
   kFrame = 21,     // frames, each behind its length
