@@ -31,7 +31,7 @@ std::vector<Series> MakeSeries() {
   std::vector<Series> all(kSeries);
   for (size_t i = 0; i < kSeries; ++i) {
     Metric& metric = all[i].metric;
-    metric.name = fmt::format("{}m{}", i % 10 == 9 ? "rate:" : "", i);
+    metric.name = fmt::format("{}m{}", i % 10 == 9 ? "alarm:rate:" : "", i);
     metric.type = i % 2 == 0 ? MetricType::kCounter : MetricType::kGauge;
     if (i % 3 == 0) all[i].tags.Set("device", "d0");
   }

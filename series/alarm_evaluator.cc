@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "series/alarm_text.h"
+
 namespace sonde::alarms {
 namespace {
 
@@ -15,11 +17,11 @@ bool HasTags(const Tags& tags, const Tags& wanted) {
   });
 }
 
-// Keys that both have, they have with the same value.
-bool Agree(const Tags& a, const Tags& b) {
+// Keys that both have, they have with the same value; but for those that were asked for.
+bool Agree(const Tags& a, const Tags& b, const Tags& asked) {
   return std::all_of(a.pairs().begin(), a.pairs().end(), [&](const Tags::Pair& one) {
     const std::string* other = b.Find(one.first);
-    return other == nullptr || *other == one.second;
+    return other == nullptr || *other == one.second || asked.Find(one.first) != nullptr;
   });
 }
 
@@ -74,6 +76,13 @@ Status Evaluator::Add(Rule rule) {
 
 bool Evaluator::Remove(std::string_view name) {
   return std::erase_if(rules_, [&](const auto& state) { return state->rule.name == name; }) > 0;
+}
+
+const Rule* Evaluator::Find(std::string_view name) const {
+  for (const auto& state : rules_) {
+    if (state->rule.name == name) return &state->rule;
+  }
+  return nullptr;
 }
 
 std::vector<Derived> Evaluator::Needs() const {
@@ -151,7 +160,7 @@ void Evaluator::ResolveOperand(Operand& operand, const std::string& metric, cons
   if (at == columns_.end()) return;
   for (const uint32_t column : at->second) {
     const Series& series = series_[column];
-    if (!HasTags(series.tags, tags) || !Agree(series.tags, alike)) continue;
+    if (!HasTags(series.tags, tags) || !Agree(series.tags, alike, tags)) continue;
     operand.column = column;
     operand.counter = series.metric.type != MetricType::kGauge;
     operand.reduction = series.metric.reduction;
@@ -262,6 +271,11 @@ void Evaluator::Turn(const RuleState& state, Instance& instance, bool raised, Na
     const double seconds = std::max(0.0, (c.bound - term.value) / *slope);
     if (seconds < 1e6) event.left = static_cast<Nanos>(seconds * 1e9);
   }
+  if (raised) {
+    instance.raised_at = time;
+    instance.text = Describe(state.rule, event);
+  }
+  event.text = instance.text;
 }
 
 void Evaluator::Step(const RuleState& state, Instance& instance, const Row& row,
@@ -316,9 +330,17 @@ std::vector<Evaluator::State> Evaluator::States() const {
       one.rule = state->rule;
       one.tags = instance.tags;
       one.raised = instance.raised;
+      if (instance.raised) {
+        one.since = instance.raised_at;
+        one.text = instance.text;
+      }
       one.value = instance.terms.front().value;
       one.owner = instance.terms.front().owner;
       one.unit = instance.unit;
+      const uint32_t column = instance.terms.front().of.column;
+      if (column == kNoColumn) continue;
+      one.help = series_[column].metric.help;
+      one.counter = series_[column].metric.type != MetricType::kGauge;
     }
   }
   return all;

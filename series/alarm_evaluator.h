@@ -1,7 +1,8 @@
 // Looks at a step's reduced series, tick by tick, for what its alarm rules describe.
 //
 // A rule is looked at for every series of its first condition's metric that has its tags, such as
-// each filesystem, each by itself; the other conditions then mean the series with the same tags. A
+// each filesystem, each by itself; the other conditions then mean the series with the same tags, as
+// far as they ask for no others. A
 // value that is missing changes nothing, but after kForget without one it is as if nothing had been
 // seen. docs/alarms.md has the semantics in full.
 //
@@ -33,8 +34,9 @@ struct Event {
   bool raised = true;  // else it is over
   std::string rule;
   Severity severity = Severity::kWarning;
-  Tags tags;    // of the series
-  Owner owner;  // whose value it is, if it is anybody's
+  Tags tags;         // of the series
+  std::string text;  // the message, or the rule
+  Owner owner;       // whose value it is, if it is anybody's
   Nanos time = 0;
   double value = 0;           // of the first condition; NaN if nothing is there
   std::optional<Nanos> left;  // until the first condition with 'in' comes true as things go
@@ -58,10 +60,13 @@ class Evaluator {
     Rule rule;
     Tags tags;
     bool raised = false;
-    Nanos since = 0;
+    Nanos since = 0;  // while it is raised, when and what it said then
+    std::string text;
     double value = std::nan("");
     Owner owner;
     std::string unit;
+    std::string help;  // of the metric
+    bool counter = false;
   };
 
   explicit Evaluator(Nanos period);
@@ -70,7 +75,8 @@ class Evaluator {
   Status Add(Rule rule);
   // False if there is none. What it had raised is over, without an event.
   bool Remove(std::string_view name);
-  size_t size() const { return rules_.size(); }
+  // nullptr if there is none; valid until the next Add or Remove.
+  const Rule* Find(std::string_view name) const;
 
   // The next row: `series` are its values' and only ever grow at the end. A row that is not newer
   // than the last one changes nothing.
@@ -111,7 +117,9 @@ class Evaluator {
     bool raised = false;
     Nanos since = 0;  // not raised: it holds; raised: it does not; 0: neither
     Nanos seen = 0;   // last, with values
-    Owner held_by;    // of lags and leads: the same all the time
+    Nanos raised_at = 0;
+    std::string text;  // as it was raised
+    Owner held_by;     // of lags and leads: the same all the time
   };
   struct RuleState {
     Rule rule;

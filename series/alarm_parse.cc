@@ -238,7 +238,7 @@ bool Parser::CheckCondition(const Condition& c) {
   }
   const std::optional<Derived> need = NeedOf(c);
   if (need && DerivedName(*need).size() > kMaxNameLength) {
-    return Fail(fmt::format("shorter names of metrics, {} bytes together,", kMaxNameLength - 15));
+    return Fail(fmt::format("shorter names of metrics, {} bytes together,", kMaxNameLength - 21));
   }
   return true;
 }

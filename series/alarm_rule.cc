@@ -71,16 +71,11 @@ bool Compares(Test test, double value, double bound) {
 }
 
 std::string DerivedName(const Derived& derived) {
-  std::string name = derived.per_node ? "node:" : "";
+  std::string name = derived.per_node ? "alarm:node:" : "alarm:";
   if (derived.rate) name += "rate:";
   name += derived.metric;
   if (!derived.over.empty()) name += ":per:" + derived.over;
   return name;
-}
-
-bool IsDerivedName(std::string_view metric) {
-  return metric.starts_with("rate:") || metric.starts_with("node:") ||
-         metric.find(":per:") != std::string_view::npos;
 }
 
 std::optional<Derived> NeedOf(const Condition& c) {

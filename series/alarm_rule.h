@@ -97,10 +97,10 @@ struct Derived {
   bool rate = false;
   bool operator==(const Derived&) const = default;
 };
-// "rate:task_cpu_seconds_total", "node:rate:X", "X:per:Y".
+// "alarm:rate:task_cpu_seconds_total", "alarm:node:rate:X", "alarm:X:per:Y".
 std::string DerivedName(const Derived& derived);
-// How their names begin or what they hold, so that others can leave them out.
-bool IsDerivedName(std::string_view metric);
+// Such series are for rules alone: no record has them.
+inline bool IsDerivedName(std::string_view metric) { return metric.starts_with("alarm:"); }
 // What a condition needs of the nodes; nothing if the reduced series have it.
 std::optional<Derived> NeedOf(const Condition& condition);
 

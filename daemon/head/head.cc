@@ -131,6 +131,7 @@ Status Head::Start(UniqueFd listen) {
                                       Send(*nodes_[node].control, Type::kAnswer, Encode(answer));
                                     }
                                   });
+  StartAlarms();
   serve_timer_ = loop_.After(kServeAfter, [this] { Serve(); });
   if (launch_.role == Role::kSolo && launch_.job.job_nodes > 1) {
     AddNote(
@@ -182,6 +183,9 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
        Encode(tree::Welcome{index, config_.fanout, static_cast<uint64_t>(Clock::System().Now())}));
   Send(*control, Type::kBudget, Encode(intake_.Budget(expected_nodes_)));
   if (counters_paused_) Send(*control, Type::kCounters, "\1");
+  if (const std::string needs = alarms_->OnNode(index); !needs.empty()) {
+    Send(*control, Type::kDerive, needs);
+  }
   nodes_.emplace_back().control = std::move(control);
   placement_.Add(who.switches);
   ScheduleExpiry();  // even the first tick does not wait for ever
@@ -280,6 +284,7 @@ void Head::Leaves(NodeState& node) {
   ++gone_nodes_;
   const auto index = static_cast<uint32_t>(&node - nodes_.data());
   if (questions_ != nullptr) questions_->OnGone(index);
+  alarms_->OnGone(index);
   // Its children ask by themselves; others that take its place, or theirs, are told.
   for (const uint32_t moved : placement_.Remove(index)) {
     if (nodes_[moved].wants_parent && nodes_[moved].parent != index) OnWantParent(moved, "");
@@ -412,6 +417,7 @@ void Head::OnRow(const tree::TickMerger::Row& row, bool late) {
     whole_.values = row.values;
     ended_.AddTo(whole_, merger_.series(), merger_.Present());
     record_.Append(row.tick, whole_.values, merger_.series());
+    alarms_->OnRow(whole_, merger_.series());
     ScheduleExpiry();
   }
   coverage_.OnRow(row.tick, static_cast<uint32_t>(row.nodes.size()));
@@ -508,6 +514,19 @@ void Head::PauseCounters(bool paused) {
                       paused ? "paused" : "resumed", FormatTime(Clock::System().Now())));
 }
 
+void Head::StartAlarms() {
+  const auto derive = [this](const std::string& needs) {
+    for (const NodeState& node : nodes_) {
+      if (node.control != nullptr) Send(*node.control, Type::kDerive, needs);
+    }
+  };
+  alarms_ = std::make_unique<Alarms>(
+      loop_, record_, launch_, config_,
+      Alarms::Callbacks{derive, [this](const collect::Moments& moments) { OnMoments(moments); },
+                        [this](std::string note) { AddNote(std::move(note)); }});
+  source_->UseAlarms(alarms_.get());
+}
+
 void Head::JoinExporter(const std::vector<uint32_t>& nodes, const std::string& url) {
   for (const uint32_t index : nodes) {
     const NodeState& node = nodes_[index];
@@ -546,6 +565,7 @@ void Head::Seal() {
   loop_.Cancel(finish_timer_);
   server_.reset();
   questions_.reset();
+  alarms_->Finish();
   const Nanos now = Clock::System().Now();
   // Also ticks of nodes whose clocks are ahead of ours: the last row comes after them all.
   merger_.EmitUpTo(INT64_MAX);

@@ -24,7 +24,7 @@ void Try(const alarms::Rule& rule) {
   std::vector<Series> series(2);
   series[0].metric.name = rule.conditions[0].metric;
   series[0].tags = rule.conditions[0].tags;
-  series[1].metric.name = "node:rate:x";
+  series[1].metric.name = "alarm:node:rate:x";
   std::vector<alarms::Event> events;
   for (int tick = 1; tick < 5; ++tick) {
     std::vector<Reduced> row(series.size());

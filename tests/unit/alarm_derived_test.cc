@@ -58,7 +58,7 @@ TEST_F(DerivedSeriesTest, RatesOfTasks) {
        {Make("cpu", {{"task", "3"}}, MetricType::kCounter, "seconds"),
         Make("cpu", {{"task", "4"}}, MetricType::kCounter, "seconds")});
   ASSERT_EQ(derived_.schema()->size(), 2u);
-  EXPECT_EQ(Name(1), "rate:cpu{task=\"4\"}");
+  EXPECT_EQ(Name(1), "alarm:rate:cpu{task=\"4\"}");
   EXPECT_EQ((*derived_.schema())[0].metric.unit, "seconds/s");
   EXPECT_TRUE(std::isnan(Sample({10, 20})[0]));
   EXPECT_EQ(Sample({12, 20}), (std::vector<double>{2, 0}));
@@ -80,7 +80,7 @@ TEST_F(DerivedSeriesTest, TasksThatEndedHaveNoRate) {
         Make("cpu", {{"task", "1"}}, MetricType::kCounter),
         Make("task_processes", {{"task", "1"}})});
   ASSERT_EQ(derived_.schema()->size(), 3u);
-  EXPECT_EQ(Name(2), "node:rate:cpu");
+  EXPECT_EQ(Name(2), "alarm:node:rate:cpu");
   Sample({0, 1, 0, 1});
   EXPECT_EQ(Sample({1, 1, 2, 1}), (std::vector<double>{1, 2, 3}));
   const std::vector<double> one = Sample({2, 1, 2, kNone});
@@ -108,7 +108,7 @@ TEST_F(DerivedSeriesTest, OnlyWithTheTagsThatAreWanted) {
        {Make("cpu", {{"mode", "user"}}, MetricType::kCounter),
         Make("cpu", {{"mode", "idle"}}, MetricType::kCounter)});
   ASSERT_EQ(derived_.schema()->size(), 1u);
-  EXPECT_EQ(Name(0), "rate:cpu{mode=\"idle\"}");
+  EXPECT_EQ(Name(0), "alarm:rate:cpu{mode=\"idle\"}");
 }
 
 TEST_F(DerivedSeriesTest, ANewSchemaInterruptsNoRate) {

@@ -158,6 +158,13 @@ TEST_F(AlarmEvaluatorTest, AllConditionsHaveToHold) {
   EXPECT_EQ(Tick({Of({2}), Of({2}), Of({5}), Of({2}), Of({7})}), "-r");
 }
 
+TEST_F(AlarmEvaluatorTest, AnotherConditionMayAskForOtherTags) {
+  series_ = {MakeSeries("cpu", {{"mode", "user"}}), MakeSeries("cpu", {{"mode", "system"}})};
+  Add("cpu{mode=user} < 1 and cpu{mode=system} < 1");
+  EXPECT_EQ(Tick({Of({0}), Of({5})}), "");
+  EXPECT_EQ(Tick({Of({0}), Of({0})}), "+r");
+}
+
 TEST_F(AlarmEvaluatorTest, ASeriesIsAbsent) {
   series_ = {MakeSeries("x", {{"dev", "a"}}), MakeSeries("x", {{"dev", "b"}})};
   Add("x absent for 2s", "x");
@@ -210,7 +217,7 @@ TEST_F(AlarmEvaluatorTest, RatiosOfTheStep) {
 }
 
 TEST_F(AlarmEvaluatorTest, WhatNodesDeriveIsLookedAtUnderItsName) {
-  series_ = {MakeSeries("x", {}, MetricType::kCounter), MakeSeries("rate:x")};
+  series_ = {MakeSeries("x", {}, MetricType::kCounter), MakeSeries("alarm:rate:x")};
   Add("x any rate < 1");
   EXPECT_EQ(Tick({Of({5, 5}), Of({1, 1})}), "");
   EXPECT_EQ(Tick({Of({6, 5}), Of({1, 0})}), "+r");

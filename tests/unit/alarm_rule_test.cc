@@ -61,11 +61,11 @@ TEST(AlarmRuleTest, WhatNodesHaveToDerive) {
   EXPECT_FALSE(need("x_total rate > 1"));
   EXPECT_FALSE(need("x / y > 1"));
   EXPECT_FALSE(need("x any > 1"));
-  EXPECT_EQ(DerivedName(*need("x_total any rate > 1")), "rate:x_total");
-  EXPECT_EQ(DerivedName(*need("x_total any node rate < 1")), "node:rate:x_total");
-  EXPECT_EQ(DerivedName(*need("x / y all > 1")), "x:per:y");
-  EXPECT_EQ(DerivedName(*need("x rate lags 3")), "rate:x");
-  EXPECT_TRUE(IsDerivedName("x:per:y"));
+  EXPECT_EQ(DerivedName(*need("x_total any rate > 1")), "alarm:rate:x_total");
+  EXPECT_EQ(DerivedName(*need("x_total any node rate < 1")), "alarm:node:rate:x_total");
+  EXPECT_EQ(DerivedName(*need("x / y all > 1")), "alarm:x:per:y");
+  EXPECT_EQ(DerivedName(*need("x rate lags 3")), "alarm:rate:x");
+  EXPECT_TRUE(IsDerivedName("alarm:x:per:y"));
   EXPECT_FALSE(IsDerivedName("node_load1"));
 }
 
