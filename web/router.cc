@@ -9,8 +9,9 @@ namespace sonde::web {
 namespace {
 
 const Route* FindRoute(std::string_view path) {
-  for (const auto& family : {PageRoutes(), JobRoutes(), MetricsRoutes(), ProfileRoutes(),
-                             SeriesRoutes(), OpenTsdbRoutes(), CounterRoutes(), JoinRoutes(), AlarmRoutes()}) {
+  for (const auto& family :
+       {PageRoutes(), JobRoutes(), MetricsRoutes(), ProfileRoutes(), SeriesRoutes(),
+        OpenTsdbRoutes(), CounterRoutes(), JoinRoutes(), AlarmRoutes()}) {
     for (const Route& route : family) {
       if (route.path == path) return &route;
     }
