@@ -182,17 +182,6 @@ int Check(const Options& options) {
   return Print(options.json ? out + "\n" : out);
 }
 
-CLI::App* Verb(CLI::App& app, const char* name, const char* help,
-               const std::shared_ptr<Options>& options, bool of_step) {
-  CLI::App* sub = app.add_subcommand(name, help);
-  sub->add_flag("--json", options->json, "As JSON");
-  if (of_step) {
-    sub->add_option("--step", options->step,
-                    "JOB[.STEP], as in 123 or 123.0; in a job the default is its own step");
-  }
-  return sub;
-}
-
 template <typename F>
 void On(CLI::App* sub, Run& run, F f) {
   sub->callback([&run, f] { run = f; });
@@ -204,25 +193,29 @@ void RegisterAlarms(CLI::App& app, Run& run) {
   const auto options = std::make_shared<Options>();
   CLI::App* alarms = app.add_subcommand("alarms", "Rules that raise alarms, and what they raised");
   alarms->require_subcommand(1);
-  CLI::App* list = Verb(*alarms, "list", "A running step's rules, or what a finished one raised",
-                        options, false);
+  alarms->fallthrough();  // what follows is taken behind the word as well
+  alarms->add_flag("--json", options->json, "As JSON");
+  alarms->add_flag("--active", options->active, "Of a running step only what is raised now");
+  alarms->add_option("--step", options->step,
+                     "JOB[.STEP], as in 123 or 123.0; in a job the default is its own step");
+  CLI::App* list =
+      alarms->add_subcommand("list", "A running step's rules, or what a finished one raised");
   list->add_option("JOB[.STEP]", options->step, "In a job the default is its own step");
-  list->add_flag("--active", options->active, "Of a running step only what is raised now");
   On(list, run, [options](const Environment& env) { return List(*options, env); });
-  CLI::App* add = Verb(*alarms, "add", "Have a running step watch another rule", options, true);
+  CLI::App* add = alarms->add_subcommand("add", "Have a running step watch another rule");
   add->add_option("NAME", options->name, "What it is called")->required();
   add->add_option("RULE", options->words, "As in 'heat_residual max > 10 for 3s'")->required();
   On(add, run, [options](const Environment& env) { return Add(*options, env); });
-  CLI::App* del = Verb(*alarms, "del", "Have a running step forget a rule", options, true);
+  CLI::App* del = alarms->add_subcommand("del", "Have a running step forget a rule");
   del->add_option("NAME", options->name, "The rule's name")->required();
   On(del, run, [options](const Environment& env) { return Delete(*options, env); });
   CLI::App* check =
-      Verb(*alarms, "check", "Read a file of rules and print them, or its first mistake", options,
-           false);
+      alarms->add_subcommand("check", "Read a file of rules and print them, or its first mistake");
   check->add_option("FILE", options->name, "The file")->required();
   On(check, run, [options](const Environment&) { return Check(*options); });
   CLI::App* defaults = alarms->add_subcommand("defaults", "Print the rules that are built in");
   On(defaults, run, [](const Environment&) { return Print(sonde::alarms::DefaultRulesText()); });
+  for (CLI::App* sub : {list, add, del, check, defaults}) sub->fallthrough();
 }
 
 }  // namespace sonde::cli

@@ -75,6 +75,7 @@ class Evaluator {
   Status Add(Rule rule);
   // False if there is none. What it had raised is over, without an event.
   bool Remove(std::string_view name);
+
   // nullptr if there is none; valid until the next Add or Remove.
   const Rule* Find(std::string_view name) const;
 

@@ -105,6 +105,10 @@ Status Alarms::Add(alarms::Rule rule) {
   }
   {
     const std::lock_guard lock(mutex_);
+    if (const alarms::Rule* known = evaluator_.Find(rule.name);
+        known != nullptr && *known == rule) {
+      return {};  // as when every task of a step adds it
+    }
     SONDE_RETURN_IF_ERROR(evaluator_.Add(std::move(rule)));
   }
   loop_.Post([this, alive = std::weak_ptr<bool>(alive_)] {

@@ -50,6 +50,7 @@ class Alarms {
   void Finish();
 
   std::vector<alarms::Evaluator::State> List() const;
+  // The same rule may be added again. kBusy for another one under a name that is taken.
   Status Add(alarms::Rule rule);
   Status Remove(std::string_view name);
 

@@ -4,12 +4,13 @@ import http.server
 import json
 import pathlib
 import shutil
+import subprocess
 import threading
 import urllib.error
 import urllib.parse
 
 import pytest
-from conftest import BUILD, SONDE, USER, wait_for
+from conftest import BUILD, ROOT, SONDE, USER, wait_for
 from telemetry import LEVEL, Step, report_of
 
 PYTHON = shutil.which("python3", path="/usr/bin:/bin")
@@ -221,6 +222,49 @@ def test_rules_come_and_go_over_http_and_by_the_command(cluster, room):
     assert share["over"] > share["raised"], "a rule that is taken away raises nothing any more"
     code, text = command("list", working.step.id)
     assert code == 0 and "share" in text
+
+
+def test_a_program_adds_rules_by_itself(cluster, room):
+    source = room / "alarm.c"
+    source.write_text(
+        """
+        #include <stdio.h>
+        #include <unistd.h>
+        #include "libclient/sonde_query.h"
+        int main(int argc, char** argv) {
+          sonde_metric_t* x = sonde_gauge("x", "1", "A value", 1, NULL, 0);
+          sonde_query_t* query = sonde_query_open(5000, NULL);
+          int first = sonde_query_alarm(query, "mine", "x any > 3 message \"x is {value}\"", 5000);
+          int again = sonde_query_alarm(query, "mine", "x any > 3 message \"x is {value}\"", 5000);
+          int taken = sonde_query_alarm(query, "mine", "x any > 4", 5000);
+          printf("%d %d %d %s\n", first, again, taken, sonde_query_error(query));
+          int wrong = sonde_query_alarm(query, "other", "x >", 5000);
+          printf("%d %s\n", wrong, sonde_query_error(query));
+          fflush(stdout);
+          sonde_set(x, 7);
+          while (access(argv[argc - 1], F_OK) != 0) usleep(20000);
+          sonde_query_close(query);
+          return 0;
+        }"""
+    )
+    program = room / "alarm"
+    shutil.copy(BUILD / "libclient" / "libsonde.so.1", room)
+    flags = ["-I", ROOT, f"-L{BUILD / 'libclient'}", "-Wl,-rpath,$ORIGIN"]
+    subprocess.run(["cc", "-o", program, source, *flags, "-lsonde"], check=True)
+    step = Step(cluster, ["srun", "-N2", "-l", *LEVEL, str(program), str(room / "stop")])
+    live = step.live()
+
+    def raised():
+        alarms = json.loads(live.get("/alarms"))["main"]
+        return [alarm["text"] for alarm in alarms if alarm["name"] == "mine"]
+
+    assert wait_for(raised, "the program's alarm", 20) == ["x is 7"]
+    (room / "stop").touch()
+    assert step.wait()[0] == 0, step.stderr
+    for task in (0, 1):
+        said = [line[3:] for line in step.stdout.splitlines() if line.startswith(f"{task}: ")]
+        assert said[0].startswith("0 0 ") and said[0].endswith("there is an alarm 'mine' already")
+        assert said[1].endswith("alarm other: expected a number at the end")
 
 
 def test_built_in_rules_are_tuned_and_switched_off(cluster, room):
