@@ -5,6 +5,7 @@ import json
 import pathlib
 import shutil
 import subprocess
+import tempfile
 import threading
 import urllib.error
 import urllib.parse
@@ -65,8 +66,7 @@ def webhook():
 @pytest.fixture
 def room(cluster):
     """A directory of the user's."""
-    directory = cluster.home(USER) / f"alarms{Step.count}"
-    directory.mkdir(mode=0o777)
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="alarms", dir=cluster.home(USER)))
     directory.chmod(0o777)
     return directory
 
@@ -227,7 +227,7 @@ def test_rules_come_and_go_over_http_and_by_the_command(cluster, room):
 def test_a_program_adds_rules_by_itself(cluster, room):
     source = room / "alarm.c"
     source.write_text(
-        """
+        r"""
         #include <stdio.h>
         #include <unistd.h>
         #include "libclient/sonde_query.h"
