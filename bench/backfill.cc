@@ -149,7 +149,7 @@ struct Node {
 class Simulation {
  public:
   Simulation(uint32_t nodes, const std::string& archive)
-      : writer_(loop_, archive, kProfileLimit),
+      : writer_(loop_, archive),
         intake_(kProfileLimit, [this](const tree::BlockAck& ack) { acks_.push_back(ack); }),
         budget_(intake_.Budget(nodes)) {
     JobDescription job;

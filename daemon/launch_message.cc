@@ -111,6 +111,7 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kArchive, Text(&M::archive)},
       {key::kAlarms, Text(&M::alarms)},
       {key::kTimeLimit, Number(&M::time_limit)},
+      {key::kStart, [](M& m, V v) { return m.acting = true, ParseInto(v, m.job.start); }},
   };
 }
 
@@ -139,6 +140,7 @@ Result<LaunchMessage> ParseLaunchMessage(std::string_view body) {
   });
   if (failed.ok()) failed = CheckComplete(message);
   if (!failed.ok()) return failed;
+  message.text = body;
   return message;
 }
 

@@ -69,6 +69,8 @@ class LiveArchive {
   // Writes the file `endpoint` (0600): where the running step is served. JSON {host, port, token,
   // pid}. Removed by Finish.
   Status PutEndpoint(std::string_view host, uint16_t port, std::string_view token);
+  // What another writer needs to go on with the step, in its own words; ReadHeritage gives it.
+  Status PutState(std::string_view state);
   // Seals the profile; the directory can be ingested from now on.
   Status Finish();
   const std::string& path() const;

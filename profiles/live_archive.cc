@@ -241,11 +241,16 @@ Status LiveArchive::PutEndpoint(std::string_view host, uint16_t port, std::strin
   return WriteFileAtomically(rep_->paths.endpoint(), json);
 }
 
+Status LiveArchive::PutState(std::string_view state) {
+  return WriteFileAtomically(rep_->paths.state(), state);
+}
+
 Status LiveArchive::Finish() {
   SONDE_RETURN_IF_ERROR(rep_->Put(keys::Finished(rep_->key), ""));
   rep_->finished = true;
   rep_->db.reset();
   ::unlink(rep_->paths.endpoint().c_str());
+  ::unlink(rep_->paths.state().c_str());
   rep_->lock.Release();
   return {};
 }

@@ -106,6 +106,7 @@ struct GroupStore::Rep {
   uint64_t dropped = 0;
 
   void OpenBlock();
+  Status Encode(SealedBlock& block);
   void Keep(SealedBlock block);
   void Forget();
   void ForgetPlain(uint64_t block) const;  // its sequence
@@ -172,26 +173,37 @@ bool GroupStore::Amend(Nanos time, const std::function<void(std::span<double> ro
   return true;
 }
 
+Status GroupStore::Rep::Encode(SealedBlock& block) {
+  block.info = {schema->id(), times.size(), schema->size(), times.front(), times.back()};
+  block.schema = schema;
+  block.sequence = sequence + 1;
+  auto bytes = std::make_shared<std::string>();
+  SONDE_RETURN_IF_ERROR(
+      encoder.Encode(schema->id(), times, columns.data(), schema->size(), stride, *bytes));
+  block.bytes = std::move(bytes);
+  return {};
+}
+
 void GroupStore::Seal() {
   Rep& rep = *rep_;
   if (rep.times.empty()) return;
   SealedBlock block;
-  block.info = {rep.schema->id(), rep.times.size(), rep.schema->size(), rep.times.front(),
-                rep.times.back()};
-  block.schema = rep.schema;
-  auto bytes = std::make_shared<std::string>();
-  const Status status = rep.encoder.Encode(rep.schema->id(), rep.times, rep.columns.data(),
-                                           rep.schema->size(), rep.stride, *bytes);
+  const Status status = rep.Encode(block);
   rep.times.clear();
   if (!status.ok()) {
     log::Error("seal a block of {} rows: {}; its rows are lost", block.info.rows, status.message());
     rep.dropped += block.info.rows;
     return;
   }
-  block.sequence = ++rep.sequence;
-  block.bytes = std::move(bytes);
+  rep.sequence = block.sequence;
   rep.Keep(block);
   if (rep.on_seal) rep.on_seal(block);
+}
+
+SealedBlock GroupStore::Open() const {
+  SealedBlock block;
+  if (rep_->times.empty() || !rep_->Encode(block).ok()) return {};
+  return block;
 }
 
 void GroupStore::Rep::Keep(SealedBlock block) {

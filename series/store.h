@@ -69,6 +69,9 @@ class GroupStore {
   // schema(). False if there is no such row (any more).
   bool Amend(Nanos time, const std::function<void(std::span<double> row)>& change);
   void Seal();
+  // The open block as it would be sealed now; empty `bytes` if it has no rows. It will come once
+  // more under this sequence, with more rows.
+  SealedBlock Open() const;
 
   // The points of [start, end] of every series that `wanted` accepts, a series that outlived a
   // change of schema in one piece.

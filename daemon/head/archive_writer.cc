@@ -6,8 +6,8 @@
 
 namespace sonde::head {
 
-ArchiveWriter::ArchiveWriter(Loop& loop, std::string archive, uint64_t limit)
-    : loop_(loop), archive_(std::move(archive)), limit_(limit), thread_([this] { Work(); }) {}
+ArchiveWriter::ArchiveWriter(Loop& loop, std::string archive)
+    : loop_(loop), archive_(std::move(archive)), thread_([this] { Work(); }) {}
 
 ArchiveWriter::~ArchiveWriter() {
   {
@@ -99,26 +99,7 @@ Status ArchiveWriter::Reserve(size_t size, uint64_t limit) {
   return {};
 }
 
-void ArchiveWriter::PutBlock(BlockKey key, Schema::Ptr schema,
-                             std::shared_ptr<const std::string> block, Stored stored) {
-  const size_t size = block->size();
-  if (const Status refused = Reserve(size, limit_); !refused.ok()) return stored(refused);
-  Enqueue([this, key = std::move(key), schema = std::move(schema), block = std::move(block),
-           stored = std::move(stored), size] {
-    Status status = failure();
-    if (live_ != nullptr && status.ok()) {
-      status = live_->PutBlock(key, *schema, *block);
-      Keep(status);
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_bytes_ -= size;
-    }
-    loop_.Post([stored, status] { stored(status); });
-  });
-}
-
-Status ArchiveWriter::PutNodeBlock(NodeBlock block, Stored stored) {
+Status ArchiveWriter::PutBlock(Block block, Stored stored) {
   const size_t size =
       block.bytes->size() + (block.schema == nullptr ? 0 : block.schema->encoded().size());
   SONDE_RETURN_IF_ERROR(Reserve(size, block.limit));
@@ -138,6 +119,17 @@ Status ArchiveWriter::PutNodeBlock(NodeBlock block, Stored stored) {
     loop_.Post([stored, status] { stored(status); });
   });
   return {};
+}
+
+void ArchiveWriter::PutState(std::string state, Stored stored) {
+  Enqueue([this, state = std::move(state), stored = std::move(stored)] {
+    Status status = failure();
+    if (live_ != nullptr && status.ok()) {
+      status = live_->PutState(state);
+      Keep(status);
+    }
+    loop_.Post([stored, status] { stored(status); });
+  });
 }
 
 void ArchiveWriter::Finish(const Profile& profile, Stored done) {

@@ -27,7 +27,7 @@ class ArchiveWriter {
   // Blocks that wait for the disk: beyond this they are refused (their nodes keep them).
   static constexpr size_t kMaxWaiting = 32u << 20;
 
-  ArchiveWriter(Loop& loop, std::string archive, uint64_t limit);
+  ArchiveWriter(Loop& loop, std::string archive);
   // Finishes what was ordered.
   ~ArchiveWriter();
 
@@ -37,14 +37,12 @@ class ArchiveWriter {
   void PutDescription(const JobDescription& job);
   void PutMoments(const JobDescription& job, StepMoments moments);
   void PutEndpoint(std::string host, uint16_t port, std::string token);
-  // Refused at once or heard of later; `stored` is called in both cases.
   using Stored = std::function<void(const Status& status)>;
-  void PutBlock(BlockKey key, Schema::Ptr schema, std::shared_ptr<const std::string> block,
-                Stored stored);
-  // A block of a node, which replaces those of its group from `first` on. `schema`: nullptr if the
+  // A block of a node, or of the whole step, which replaces those of its group from `first` on.
+  // `schema`: nullptr if the
   // archive was given it before; `stored` hears kNotFound if it has not got it. An error at once:
   // refused, `stored` is not called.
-  struct NodeBlock {
+  struct Block {
     BlockKey key;
     uint64_t first = 0;
     uint64_t schema_id = 0;
@@ -52,7 +50,9 @@ class ArchiveWriter {
     std::shared_ptr<const std::string> bytes;
     uint64_t limit = 0;  // of all blocks that were accepted
   };
-  Status PutNodeBlock(NodeBlock block, Stored stored);
+  Status PutBlock(Block block, Stored stored);
+  // `stored` hears when all that was ordered before it is stored as well.
+  void PutState(std::string state, Stored stored);
   // Writes the profile and seals it. `done` hears whether it is safe.
   void Finish(const Profile& profile, Stored done);
   // `then` is called once what was ordered so far is done and has been heard of.
@@ -75,7 +75,6 @@ class ArchiveWriter {
 
   Loop& loop_;
   const std::string archive_;
-  const uint64_t limit_;
 
   mutable std::mutex mutex_;
   std::condition_variable ready_;

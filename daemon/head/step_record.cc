@@ -73,6 +73,11 @@ void StepRecord::Seal() {
   store_.Seal();
 }
 
+SealedBlock StepRecord::OpenRows() const {
+  const std::lock_guard lock(mutex_);
+  return store_.Open();
+}
+
 void StepRecord::AddMoments(const collect::Moments& moments) {
   const std::lock_guard lock(mutex_);
   // In the order in which things were said, in which figures are then listed.

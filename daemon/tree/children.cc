@@ -41,30 +41,42 @@ void Children::KeepLastOwn(const Child& child) {
   const StreamState& own = child.streams[static_cast<size_t>(Stream::kOwn)];
   if (own.contributor == 0 || child.own_tick == 0 || child.ended) return;
   if (last_own_.size() >= kMaxLastOwn) last_own_.erase(last_own_.begin());
-  last_own_[child.index] = {own.schema, child.own_tick, own.decoder.LastKnown()};
+  last_own_[child.index] = {own.schema, child.own_tick,
+                            Clock::System().Now() + clock_offset_ + hand_over_,
+                            own.decoder.LastKnown()};
 }
 
-bool Children::Lost(uint32_t index) {
-  std::vector<Link*> links;
-  for (const auto& [link, child] : children_) {
-    if (child.index == index) links.push_back(link);
-  }
-  for (Link* link : links) Remove(*link);
-  const auto kept = last_own_.extract(index);
-  for (size_t s = 0; s < kStreams; ++s) {
-    if (const auto left = leaving_.extract(KeyOf(index, s)); !left.empty()) {
-      merger_.Remove(left.mapped());
+void Children::HandOnLost(Nanos row, const NodeSet& nodes) {
+  HandOnLostIf(
+      [&](uint32_t index, const LastOwn& last) { return last.tick < row && !nodes.Has(index); });
+}
+
+void Children::HandOnLost(Nanos now) {
+  HandOnLostIf([&](uint32_t, const LastOwn& last) { return last.until < now; });
+}
+
+void Children::HandOnLostIf(const std::function<bool(uint32_t index, const LastOwn& last)>& is) {
+  for (auto at = last_own_.begin(); at != last_own_.end();) {
+    if (!is(at->first, at->second)) {
+      ++at;
+      continue;
     }
+    FrameInfo header;
+    header.tick = at->second.tick + 1;
+    header.stream = Stream::kEnded;
+    header.lost = true;
+    header.nodes = NodeSet(at->first);
+    const LastOwn last = std::move(at->second);
+    at = last_own_.erase(at);
+    handlers_.ended(header, last.schema, last.values, {0, 0});
   }
-  if (kept.empty()) return false;
-  const LastOwn& last = kept.mapped();
-  FrameInfo header;
-  header.tick = last.tick + 1;
-  header.stream = Stream::kEnded;
-  header.lost = true;
-  header.nodes = NodeSet(index);
-  handlers_.ended(header, last.schema, last.values, {0, 0});
-  return true;
+}
+
+Nanos Children::next_lost() const {
+  Nanos next = 0;
+  for (const auto& [index, last] : last_own_)
+    next = next == 0 ? last.until : std::min(next, last.until);
+  return next;
 }
 
 void Children::EndStream(Child& child, Stream stream) {
@@ -209,6 +221,15 @@ Status Children::OnMomentsMessage(Link& link, uint32_t index, std::string_view p
   return {};
 }
 
+void Children::ForEachOwn(
+    const std::function<void(uint32_t, Nanos, const Schema&, std::span<const Reduced>)>& f) const {
+  for (const auto& [link, child] : children_) {
+    const StreamState& own = child.streams[static_cast<size_t>(Stream::kOwn)];
+    if (own.contributor == 0 || child.own_tick == 0 || child.ended) continue;
+    f(child.index, child.own_tick, *own.schema, own.decoder.LastKnown());
+  }
+}
+
 std::vector<Link*> Children::Active() const {
   std::vector<Link*> active;
   for (const auto& [link, child] : children_) {
@@ -276,10 +297,23 @@ void Children::Settle(Link& link, Child& child, bool tell) {
     tell = tell || first.ended;
     child.pending.pop_front();
   }
-  if (!tell) return;
+  if (tell) Tell(link, child);
+}
+
+void Children::Tell(Link& link, const Child& child) const {
   std::string payload;
-  ByteWriter(payload).Varint(child.acked);
+  ByteWriter w(payload);
+  w.Varint(child.acked);
+  if (keep_ == Keep::kUntilSafe) w.Varint(child.safe);
   Send(link, Type::kAck, payload);
+}
+
+void Children::BeginSafe() {
+  for (auto& [link, child] : children_) child.marked = child.acked;
+}
+
+void Children::EndSafe() {
+  for (auto& [link, child] : children_) child.safe = child.marked;
 }
 
 void Children::Acknowledged(uint64_t number) {

@@ -36,14 +36,12 @@ enum class Type : uint8_t {
   kByeAck = 16,
   kCounters = 17,  // head -> node: one byte, 1: leave the processor's counters to others, 0: count
   kJoin = 18,      // head -> node: scrape this exporter, [http://]HOST:PORT[/path]
-  kLost = 19,      // head -> node: this child of yours is gone for good; payload: its index
-
-  kDerive = 33,  // head -> node: series to make for alarms, besides those it has: alarm_rule.h
 
   // Data, on a node's way up: the link to its parent, or the control connection.
   kSchema = 20,    // a stream of frame.h, and the series of its frames that follow, packed
   kFrame = 21,     // frames, each behind its length
-  kAck = 22,       // parent: the head has your frames up to this number; about once a second
+  kAck = 22,       // parent: the head has your frames up to this number; about once a second. The
+                   // head's own children: and up to which they are safe
   kBlock = 23,     // sealed blocks of one node, as one
   kBlockAck = 24,  // head: it is in the archive, or why not
   kLeave = 25,     // parent -> child: I go, take your control connection
@@ -55,6 +53,12 @@ enum class Type : uint8_t {
 
   kBudget = 32,  // head -> node: what its blocks may take: of the profile, of time
 
+  // For the case that the head dies.
+  kOver = 33,        // head -> node: nothing more of it is taken, and nobody is to go on
+  kStandby = 34,     // head -> node: listen for the others
+  kStandingBy = 35,  // and its answer: the port
+  kSuccessors = 36,  // head -> node: who stands by, in the order in which they go on
+
   // Questions to nodes.
   kQuery = 30,
   kReply = 31,
@@ -62,9 +66,11 @@ enum class Type : uint8_t {
   // What the step's own processes ask, on the control connection (libclient/ask_layout.h).
   kAsk = 40,     // node -> head
   kAnswer = 41,  // head -> node: the answer, or the values of a subscription
+
+  kDerive = 42,  // head -> node: series to make for alarms, besides those it has: alarm_rule.h
 };
 
-inline constexpr uint32_t kProtocolVersion = 2;
+inline constexpr uint32_t kProtocolVersion = 3;
 // The index of the head; nodes count from 0.
 inline constexpr uint32_t kHeadIndex = 0xffffffff;
 
@@ -83,8 +89,8 @@ struct Challenge {
   std::string proof;
 };
 
-// What a node says of itself when it registers with the head; a child that connects to its parent
-// gives its index only.
+// What a node says of itself when it registers with the head, or comes back to it; a child that
+// connects to its parent gives its index only.
 struct Registration {
   std::string job;
   std::string step;
@@ -92,8 +98,9 @@ struct Registration {
   uint32_t nodes = 0;  // in its component of the step
   uint32_t tasks = 0;
   std::string host;
-  std::string switches;  // above it, from the top down (placement.h); "": not known
-  uint32_t index = 0xffffffff;
+  std::string switches;          // above it, from the top down (placement.h); "": not known
+  uint32_t index = 0xffffffff;   // that it has already; none: it comes for the first time
+  uint32_t parent = kHeadIndex;  // whom it sends to
 };
 
 struct Proof {
@@ -104,7 +111,24 @@ struct Proof {
 struct Welcome {
   uint32_t index = 0;
   uint32_t fanout = 16;
-  uint64_t now = 0;  // the head's clock, ns
+  uint64_t now = 0;    // the head's clock, ns
+  uint64_t start = 0;  // of the step, by the head's clock: the profile is known by it
+  uint64_t head = 0;   // which head this is: another number, another head
+};
+
+// Where a node listens that goes on in case the head dies.
+struct Place {
+  uint32_t index = 0;
+  std::string host;  // numeric
+  uint16_t port = 0;
+};
+struct Successors {
+  std::vector<Place> places;
+};
+inline constexpr size_t kMaxSuccessors = 8;
+struct StandingBy {
+  std::string host;   // numeric: where the node sees itself
+  uint16_t port = 0;  // 0: it cannot listen
 };
 
 struct Listening {
@@ -201,6 +225,8 @@ std::string Encode(const Challenge& m);
 std::string Encode(const Registration& m);
 std::string Encode(const Proof& m);
 std::string Encode(const Welcome& m);
+std::string Encode(const Successors& m);
+std::string Encode(const StandingBy& m);
 std::string Encode(const Listening& m);
 std::string Encode(const ParentAddress& m);
 std::string Encode(const Bye& m);
@@ -217,6 +243,8 @@ Status Decode(std::string_view bytes, Challenge& m);
 Status Decode(std::string_view bytes, Registration& m);
 Status Decode(std::string_view bytes, Proof& m);
 Status Decode(std::string_view bytes, Welcome& m);
+Status Decode(std::string_view bytes, Successors& m);
+Status Decode(std::string_view bytes, StandingBy& m);
 Status Decode(std::string_view bytes, Listening& m);
 Status Decode(std::string_view bytes, ParentAddress& m);
 Status Decode(std::string_view bytes, Bye& m);

@@ -70,6 +70,17 @@ uint32_t Placement::Add(std::string_view switches) {
   return index;
 }
 
+void Placement::Return(uint32_t index, std::string_view switches) {
+  if (nodes_[index].present) return;
+  const uint32_t group = GroupOf(switches);
+  ++present_;
+  const uint32_t parent = Choose({.group = group});
+  nodes_[index].present = true;
+  nodes_[index].group = group;
+  Attach(index, parent);
+  SetDepths(index, Of(parent).depth + 1);
+}
+
 std::vector<uint32_t> Placement::Remove(uint32_t index) {
   Node& node = nodes_[index];
   if (!node.present) return {};
@@ -105,19 +116,6 @@ uint32_t Placement::Move(uint32_t index, std::span<const uint32_t> avoid) {
   Attach(index, parent);
   SetDepths(index, Of(parent).depth + 1);
   return parent;
-}
-
-std::vector<uint32_t> Placement::Candidates(uint32_t index) const {
-  std::vector<uint32_t> candidates;
-  const uint32_t parent = nodes_[index].parent;
-  for (uint32_t at = parent; at != kHeadIndex; at = nodes_[at].parent) {
-    if (nodes_[at].present) candidates.push_back(at);
-  }
-  for (const uint32_t sibling : Of(parent).children) {
-    if (sibling < index) candidates.push_back(sibling);
-  }
-  candidates.push_back(kHeadIndex);
-  return candidates;
 }
 
 // --- Choice ---

@@ -48,6 +48,9 @@ class Placement {
   void Expect(uint32_t nodes) { expected_ = nodes; }
   // A node comes; `switches` as SwitchesOf gives them. Returns its index: 0, 1, 2, ...
   uint32_t Add(std::string_view switches);
+  // One that was removed is back and gets a place as a new one does. Nothing happens if it is
+  // there.
+  void Return(uint32_t index, std::string_view switches);
   // A node leaves or is lost: it takes no more children. Those it had, and at most one node more,
   // get other parents; returned are the nodes whose Parent is another now, parents before their
   // children. One of its children, or a node without children from below it, takes its place with
@@ -61,10 +64,6 @@ class Placement {
   // kHeadIndex or a node that came before, unless it took somebody's place.
   uint32_t Parent(uint32_t index) const { return nodes_[index].parent; }
   std::span<const uint32_t> Children(uint32_t index) const { return Of(index).children; }
-  // Whom a node may send to when its parent is lost, in the order to try: parent, grandparent, and
-  // up; then siblings, only those with a lower index, lest two take each other for parents; the
-  // head last. Free places are not looked at: it is for the time until it has another parent.
-  std::vector<uint32_t> Candidates(uint32_t index) const;
   // 1 for the head's children.
   uint32_t Depth(uint32_t index) const { return Of(index).depth; }
   bool Present(uint32_t index) const { return index == kHeadIndex || nodes_[index].present; }

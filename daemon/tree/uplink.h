@@ -3,7 +3,8 @@
 // At first that is the control connection to the head; once the fabric is up it is the link to the
 // parent; and the control connection again when that is lost. What the head has not acknowledged is
 // kept and is sent again over a new link: frames, of which a receiver drops those that have come
-// before, and moments.
+// before, and moments. Frames that it has are kept, if it says so, until they are safe as well, and
+// are sent again to another head.
 //
 // Nothing here waits. While the link does not take more, frames stay where they are kept; of those
 // that become too many every second one is left out, and counted: a slow parent gets less detail.
@@ -50,11 +51,13 @@ class Uplink {
   void Flush();
   // The number of the last frame.
   uint64_t last_number() const { return number_; }
-  void OnAck(uint64_t number) { window_.Drop(number); }
+  void OnAck(uint64_t number, uint64_t safe);
+  // The head is another one, which has only what was safe. Before Use.
+  void OnNewHead() { acked_ = 0; }
   // Its parts come by themselves.
   void OnRefused(uint64_t number) { window_.Remove(number); }
   // The head has all frames.
-  bool frames_delivered() const { return window_.empty(); }
+  bool frames_delivered() const { return window_.CountAfter(acked_) == 0; }
   // That were left out, or had to make room before the head had them.
   uint64_t lost_frames() const { return window_.lost(); }
 
@@ -76,7 +79,7 @@ class Uplink {
   void Append(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values);
   void EndStreams();
   void SendOut();
-  void Forget();
+  void StartOver();
   void CatchUp();
 
   Link* link_ = nullptr;
@@ -84,6 +87,7 @@ class Uplink {
   FrameWindow window_;
   uint64_t number_ = 0;
   uint64_t encoded_ = 0;  // of these the link was given, or `out_` has, those up to it
+  uint64_t acked_ = 0;    // and the head has these
   std::string out_;       // frames for the link, each behind its length
   std::string one_;
   Schema::Ptr packed_;  // the last one told, and as it goes over a link

@@ -58,7 +58,7 @@ class BlockIntakeTest : public testing::Test {
 
   TempDir dir_;
   Loop loop_;
-  ArchiveWriter writer_{loop_, root(), 64u << 20};
+  ArchiveWriter writer_{loop_, root()};
   std::vector<BlockAck> acks_;
   BlockIntake intake_{64u << 20, [this](const BlockAck& ack) { acks_.push_back(ack); }};
   const Schema::Ptr base_ = Schema::Make(TaskSeries());

@@ -149,6 +149,20 @@ TEST(Placement, NoMoreMoveThanHaveTo) {
   CheckShape(tree, 3);
 }
 
+TEST(Placement, OneThatIsBackGetsAPlaceAsANewOneDoes) {
+  Placement tree(2, 14);
+  for (int i = 0; i < 14; ++i) tree.Add("");
+  tree.Remove(0);
+  tree.Return(0, "");
+  CheckShape(tree, 2);
+  EXPECT_TRUE(tree.Present(0));
+  EXPECT_EQ(tree.present(), 14u);
+  EXPECT_THAT(tree.Children(0), IsEmpty()) << "its former ones stay where they are";
+  const uint32_t parent = tree.Parent(5);
+  tree.Return(5, "");
+  EXPECT_EQ(tree.Parent(5), parent) << "it was there";
+}
+
 TEST(Placement, WhereAllChildrenHaveChildrenALeafComesFromBelow) {
   Placement tree(2, 14);
   for (int i = 0; i < 14; ++i) tree.Add("");  // full to a depth of three
@@ -159,15 +173,6 @@ TEST(Placement, WhereAllChildrenHaveChildrenALeafComesFromBelow) {
   EXPECT_EQ(tree.Parent(3), moved[0]);
   CheckShape(tree, 2);
   for (uint32_t i = 1; i < 14; ++i) EXPECT_LE(tree.Depth(i), 3u);
-}
-
-TEST(Placement, CandidatesAreParentAncestorsElderSiblingsAndTheHead) {
-  Placement tree(2, 14);
-  for (int i = 0; i < 14; ++i) tree.Add("");
-  EXPECT_THAT(tree.Candidates(13), ElementsAre(5, 1, 12, kHeadIndex));
-  EXPECT_THAT(tree.Candidates(12), ElementsAre(5, 1, kHeadIndex));
-  EXPECT_THAT(tree.Candidates(1), ElementsAre(0, kHeadIndex));
-  EXPECT_THAT(tree.Candidates(0), ElementsAre(kHeadIndex));
 }
 
 TEST(Placement, ANodeThatCannotReachItsParentGetsAnother) {
