@@ -33,6 +33,9 @@ struct Point {
 struct SeriesData {
   Series series;
   std::vector<Point> points;
+  // Which points are whole numbers for which OpenTSDB has arithmetic of its own; empty: none. What
+  // nodes measure are none.
+  std::vector<bool> integers = {};
 };
 
 struct SealedBlock {
@@ -47,6 +50,7 @@ class GroupStore {
   struct Options {
     size_t first_rows = 16;
     size_t max_rows = 128;           // up to kMaxBlockRows
+    size_t late_rows = 0;            // of the newest, that stay open when a block is full: to Amend
     size_t memory_limit = 8u << 20;  // of sealed blocks, bytes
     // Of the newest sealed blocks, once they were read, decompressed beside the sealed ones: for a
     // store that is asked about the same time again and again.
@@ -65,13 +69,13 @@ class GroupStore {
   // `row` has schema()->size() values. Time must not run backwards: a row that would is dropped
   // and counted.
   void Append(Nanos time, std::span<const double> row);
-  // Changes the row of `time` while it lies in the open block: `change` gets its values by
+  // Changes the row of `time` while it is one of the open ones: `change` gets its values by
   // schema(). False if there is no such row (any more).
   bool Amend(Nanos time, const std::function<void(std::span<double> row)>& change);
   void Seal();
-  // The open block as it would be sealed now; empty `bytes` if it has no rows. It will come once
-  // more under this sequence, with more rows.
-  SealedBlock Open() const;
+  // The open rows as the blocks that they would be sealed as now. They come once more under these
+  // sequences, the last one with more rows.
+  std::vector<SealedBlock> Open() const;
 
   // The points of [start, end] of every series that `wanted` accepts, a series that outlived a
   // change of schema in one piece.

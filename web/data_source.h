@@ -15,6 +15,7 @@
 #include "profiles/profile.h"
 #include "series/alarm_evaluator.h"
 #include "series/query.h"
+#include "web/notes.h"
 #include "web/scrape_target.h"
 
 namespace sonde::web {
@@ -31,6 +32,8 @@ struct AlarmState {
   alarms::Evaluator::State state;
   std::string host;  // whose value it is; "": nobody's
 };
+
+class PointSink;
 
 class DataSource {
  public:
@@ -49,6 +52,13 @@ class DataSource {
   // per-node series: their own, host and job.
   using Callback = std::function<void(Result<Answer>)>;
   virtual void Query(const QuerySpec& spec, Callback callback) const = 0;
+
+  // What happened in the steps from `first` to `last`, by start; at most kMaxNotes, and of few
+  // steps if there are many.
+  virtual std::vector<Note> Notes(Nanos /*first*/, Nanos /*last*/) const { return {}; }
+
+  // Where points that are put over HTTP go (web/point_sink.h); nullptr if none are taken.
+  virtual PointSink* sink() const { return nullptr; }
 
   // Has the nodes of a running step leave the processors' counters to other programs, or count
   // again. kInvalid for a step that counts nothing, kNotFound for one that does not run.

@@ -112,6 +112,7 @@ Head::~Head() {
 
 Status Head::Start(UniqueFd listen) {
   archive_ = std::make_unique<ArchiveWriter>(loop_, archive_path_);
+  archive_->OnStored([this] { children_.FlushBlockAcks(); });
   if (launch_.acting) Inherit();
   if (launch_.acting) {
     archive_->Continue(record_.Description());
@@ -615,7 +616,7 @@ void Head::StoreState() {
   rows_to_store_ = 0;
   loop_.Cancel(std::exchange(store_timer_, 0));
   children_.BeginSafe();
-  if (const SealedBlock rows = record_.OpenRows(); rows.bytes != nullptr) StoreReduced(rows);
+  for (const SealedBlock& rows : record_.OpenRows()) StoreReduced(rows);
   if (std::exchange(nodes_changed_, false)) archive_->PutDescription(record_.Description());
   HeadState state;
   state.row = whole_.tick;

@@ -16,6 +16,7 @@
 #include "core/config.h"
 #include "daemon/loop.h"
 #include "daemon/tree/child_links.h"
+#include "daemon/tree/homecoming.h"
 #include "daemon/tree/lazy_fabric.h"
 #include "daemon/tree/message.h"
 #include "daemon/tree/placement.h"
@@ -33,6 +34,7 @@ class Parents {
 
   // `links`: of the head's own children.
   Parents(Loop& loop, const Config& config, uint32_t expected, tree::ChildLinks& links, Ways ways);
+  ~Parents();
 
   // Where the head is reached, numeric.
   void SetLocalHost(std::string host) { local_host_ = std::move(host); }
@@ -66,11 +68,15 @@ class Parents {
   void AssignHead(uint32_t child);
   void Tell(uint32_t child, uint32_t parent, const std::string& address);
   void Listen(const Result<tree::Fabric*>& fabric);
+  void BringHome();
 
+  Loop& loop_;
   const Config config_;
   tree::ChildLinks& links_;
   Ways ways_;
   tree::Placement placement_;
+  tree::Homecoming homecoming_{placement_};
+  Loop::TimerId home_timer_ = 0;
   tree::LazyFabric fabric_;
   bool fabric_asked_ = false;   // to listen; what became of it is told once
   std::string fabric_address_;  // empty: none

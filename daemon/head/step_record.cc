@@ -11,6 +11,7 @@ namespace {
 GroupStore::Options StoreOptions() {
   GroupStore::Options options;
   options.memory_limit = 32u << 20;
+  options.late_rows = 8;            // parts of ticks that come late still find their row
   options.plain_limit = 12u << 20;  // half an hour at 1 Hz of 300 metrics
   return options;
 }
@@ -73,7 +74,7 @@ void StepRecord::Seal() {
   store_.Seal();
 }
 
-SealedBlock StepRecord::OpenRows() const {
+std::vector<SealedBlock> StepRecord::OpenRows() const {
   const std::lock_guard lock(mutex_);
   return store_.Open();
 }

@@ -163,7 +163,7 @@ bool Node::TakeDueTick(Nanos now) {
   }
   if (now - tick > launch_.job.period / 2) recorder_.sampler().CountLateTick();
   Sample(tick, Extent::kTick);
-  CheckWayUp();
+  CheckWayUp(now - tick);
   SendOwn(tick);
   return true;
 }
@@ -284,7 +284,9 @@ void Node::OnRegistered(const tree::Welcome& welcome, Nanos waited) {
   if (state_ != State::kRunning) return WaitForChildren();
   const bool alone = launch_.job.expected_nodes == 1 && launch_.job.het_job.empty();
   if (alone || launch_.role == Role::kSolo || config_.provider == "none") return;
-  fabric_timer_ = loop_.After(config_.fabric_after, [this] {
+  // Sockets cost nothing to open, and the head could not take the ticks of all nodes for long.
+  const bool at_once = config_.provider == "sockets" && launch_.job.expected_nodes > welcome.fanout;
+  fabric_timer_ = loop_.After(at_once ? 0 : config_.fabric_after, [this] {
     WithFabric([this](tree::Fabric&) {
       started_fabric_ = true;
       parent_.Ask();
@@ -377,14 +379,17 @@ void Node::AddOwnMoments() {
   if (!moments.empty()) uplink_.AddMoments(std::move(moments));
 }
 
-void Node::CheckWayUp() {
+void Node::CheckWayUp(Nanos late) {
   if (const uint64_t lost = uplink_.lost_frames(); lost != told_lost_frames_) {
-    if (told_lost_frames_ == 0) {
+    if (!std::exchange(leaves_out_, true)) {
       Note("ticks are left out: what is above takes them too slowly, or not at all");
     }
     told_lost_frames_ = lost;
+  } else if (leaves_out_ && !uplink_.slow()) {
+    leaves_out_ = false;
+    Note("no ticks are left out any more");
   }
-  if (uplink_.link() != nullptr && uplink_.link() == parent_.link()) parent_.Check();
+  if (uplink_.link() != nullptr && uplink_.link() == parent_.link()) parent_.Check(late);
 }
 
 void Node::OnUplinkMessage(Type type, std::string_view payload) {
@@ -409,13 +414,11 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
       uplink_.OnMomentsAck(payload);
       return CheckDelivered();
     case Type::kBlockAck: {
-      tree::BlockAck ack;
-      if (!Decode(payload, ack).ok()) return;
-      if (ack.node == index_) {
-        blocks_.OnAck(ack);
-      } else {
-        children_.SendBlockAck(ack);
-      }
+      const Status status = tree::DecodeEach<tree::BlockAck>(payload, [this](tree::BlockAck ack) {
+        ack.node == index_ ? blocks_.OnAck(ack) : children_.SendBlockAck(ack);
+      });
+      children_.FlushBlockAcks();
+      if (!status.ok()) return;
       RunBlocks();
       return CheckDelivered();
     }

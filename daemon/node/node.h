@@ -5,8 +5,9 @@
 // within kFinishLimit. Its life:
 //
 //   Connect   to the head; the key is proved, the node gets its index
-//   ticks     over the control connection at first; once the step is older than fabric_after, over
-//             a libfabric link to its parent in the tree
+//   ticks     over the control connection at first; once the step is older than fabric_after, and
+//             at once in a step of more nodes than the head has places, over a link to its parent
+//             in the tree
 //   Finish    last sample; children that are not done send their data to the head; blocks and final
 //             frame go up; goodbye to the head; `done` is called
 //
@@ -105,7 +106,7 @@ class Node {
   void PrepareOwn();
   void SendOwn(Nanos time);
   void AddOwnMoments();
-  void CheckWayUp();
+  void CheckWayUp(Nanos late);
   void OnQuery(std::string_view payload);
   void OnAnswer(std::string_view payload);
 
@@ -145,6 +146,7 @@ class Node {
   tree::Uplink& uplink_;
   tree::BlockSender blocks_;
   uint64_t told_lost_frames_ = 0;
+  bool leaves_out_ = false;
 
   HeadLink head_;
   uint64_t head_number_ = 0;

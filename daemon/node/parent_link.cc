@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/log.h"
@@ -53,9 +54,9 @@ void ParentLink::Ask() {
 }
 
 // Nobody tells of a peer that is there no more when what is sent to it vanishes.
-void ParentLink::Check() {
+void ParentLink::Check(Nanos late) {
   if (link_ == nullptr || handshake_ != nullptr) return;
-  if (Clock::System().Monotonic() - heard_ < kSilence) return;
+  if (Clock::System().Monotonic() - heard_ < kSilence + std::min(late, kSilence)) return;
   log::Info("nothing was heard from the parent for {} s", kSilence / kSecond);
   Leave();
 }

@@ -16,7 +16,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -24,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/ring.h"
 #include "core/status.h"
 #include "daemon/tree/frame.h"
 #include "daemon/tree/link.h"
@@ -88,8 +88,10 @@ class Children {
   bool done() const;
   // Tells every child that this node leaves.
   void SendLeave();
-  // An acknowledgement on its way down to the node a block came from.
+  // An acknowledgement on its way down to the node a block came from: it goes with the others for
+  // the same child when FlushBlockAcks is called, here after each message of blocks.
   void SendBlockAck(const BlockAck& ack);
+  void FlushBlockAcks();
 
   // These frames went up under `number`; at the head, which needs nobody's word, 0.
   void Forwarded(std::span<const TickMerger::Source> sources, uint64_t number);
@@ -113,25 +115,29 @@ class Children {
  private:
   struct StreamState {
     Schema::Ptr schema;
-    FrameDecoder decoder;
+    FrameDecoder decoder;            // has its memory from the first frame on
     TickMerger::Id contributor = 0;  // 0: sends nothing here now
   };
   struct Pending {
-    uint64_t number;       // the child's
+    uint64_t number = 0;   // the child's
     uint64_t sent_as = 0;  // ours, once `sent`
     bool sent = false;
     bool ended = false;  // the child waits for word of it
   };
   struct Child {
+    Link* link = nullptr;
     uint32_t index = 0;
-    Nanos heard = 0;  // monotonic
+    bool active = false;  // is in `active_`
+    Nanos heard = 0;      // monotonic
     std::array<StreamState, kStreams> streams;
     Nanos own_tick = 0;  // its newest sample
     bool ended = false;  // its last values have come
-    std::deque<Pending> pending;
+    Ring<Pending> pending;
     uint64_t acked = 0;
     uint64_t marked = 0;  // acked when BeginSafe was called
     uint64_t safe = 0;
+    uint64_t told = 0;  // of these
+    std::string block_acks;
   };
   // What a child whose link is gone last sent of itself.
   struct LastOwn {
@@ -144,8 +150,12 @@ class Children {
   static constexpr size_t kMaxLastOwn = 256;
   // A child keeps fewer frames.
   static constexpr size_t kMaxPending = 4096;
+  // So many frames are acknowledged at once and not with the next pulse: at short ticks a child
+  // would have to keep too many.
+  static constexpr uint64_t kMaxUntold = 64;
 
   static bool Contributes(const Child& child);
+  void UpdateActive(Child& child);
   void StartHandOver(Child& child);
   void EndStream(Child& child, Stream stream);
   void KeepLastOwn(const Child& child);
@@ -156,7 +166,7 @@ class Children {
   Status OnBlockMessage(Link& link, std::string_view payload);
   Status OnMomentsMessage(Link& link, uint32_t index, std::string_view payload);
   void Settle(Link& link, Child& child, bool tell);
-  void Tell(Link& link, const Child& child) const;
+  void Tell(Link& link, Child& child) const;
 
   TickMerger& merger_;
   QueryFanout& queries_;
@@ -167,6 +177,9 @@ class Children {
   uint64_t acknowledged_ = 0;
   Nanos clock_offset_ = 0;
   std::unordered_map<Link*, Child> children_;
+  // Those that contribute: at the head of a large step all others have connections, too.
+  std::vector<Child*> active_;
+  std::vector<Child*> with_block_acks_;
   std::unordered_map<TickMerger::Id, Link*> contributors_;
   // Child and stream -> its contributor, when it is between two links.
   std::unordered_map<uint64_t, TickMerger::Id> leaving_;

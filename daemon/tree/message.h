@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "core/bytes.h"
 #include "core/status.h"
 #include "core/time.h"
 #include "daemon/tree/link.h"
@@ -42,8 +44,8 @@ enum class Type : uint8_t {
   kFrame = 21,     // frames, each behind its length
   kAck = 22,       // parent: the head has your frames up to this number; about once a second. The
                    // head's own children: and up to which they are safe
-  kBlock = 23,     // sealed blocks of one node, as one
-  kBlockAck = 24,  // head: it is in the archive, or why not
+  kBlock = 23,     // blocks, each behind its length
+  kBlockAck = 24,  // head: they are in the archive, or why not; each behind its length
   kLeave = 25,     // parent -> child: I go, take your control connection
   kMoments = 26,   // annotations and histograms of a tick: moments_message.h
   kMomentsAck = 27,
@@ -255,5 +257,24 @@ Status Decode(std::string_view bytes, QueryMessage& m);
 Status Decode(std::string_view bytes, ReplyMessage& m);
 Status Decode(std::string_view bytes, AskMessage& m);
 Status Decode(std::string_view bytes, AnswerMessage& m);
+
+// Several in one message (blocks and their acknowledgements), each behind its length.
+template <typename M>
+void AppendTo(std::string& payload, const M& m) {
+  ByteWriter(payload).Text(Encode(m));
+}
+// Calls `f` with each, until one is malformed.
+template <typename M, typename F>
+Status DecodeEach(std::string_view payload, F f) {
+  ByteReader r(payload);
+  while (r.left() > 0) {
+    const std::string_view bytes = r.Text(payload.size());
+    if (!r.ok()) return {Code::kCorrupt, "a list of messages is malformed"};
+    M m;
+    SONDE_RETURN_IF_ERROR(Decode(bytes, m));
+    f(std::move(m));
+  }
+  return {};
+}
 
 }  // namespace sonde::tree

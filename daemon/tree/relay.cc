@@ -42,11 +42,10 @@ Nanos Relay::MergeWindow() const {
 }
 
 void Relay::SendOwn(Nanos tick, const Schema::Ptr& schema, std::span<const Reduced> values) {
-  FrameInfo info;
-  info.tick = tick;
-  info.stream = Stream::kOwn;
-  info.nodes = NodeSet(index_);
-  uplink_.AddFrame(std::move(info), schema, values);
+  own_info_.tick = tick;
+  own_info_.stream = Stream::kOwn;
+  own_info_.nodes.Set(index_);
+  uplink_.AddFrame(own_info_, schema, values);
   const bool batch_is_full = period_ >= kBatch || tick % kBatch == 0;
   if (!batch_is_full) return;
   if (children_.idle()) return uplink_.Flush();
@@ -64,7 +63,7 @@ void Relay::SendOwnEnd(Nanos when, const Schema::Ptr& schema, std::span<const Re
   info.tick = when;
   info.stream = Stream::kEnded;
   info.nodes = NodeSet(index_);
-  uplink_.AddFrame(std::move(info), schema, values);
+  uplink_.AddFrame(info, schema, values);
   uplink_.Flush();
   uplink_.End(Stream::kOwn);
 }
@@ -78,11 +77,10 @@ void Relay::SendRest() {
 
 void Relay::OnRow(const TickMerger::Row& row) {
   children_.HandOnLost(row.tick, row.nodes);
-  FrameInfo info;
-  info.tick = row.tick;
-  info.stream = Stream::kChildren;
-  info.nodes = row.nodes;
-  children_.Forwarded(row.sources, uplink_.AddFrame(std::move(info), merger_.schema(), row.values));
+  row_info_.tick = row.tick;
+  row_info_.stream = Stream::kChildren;
+  row_info_.nodes = row.nodes;
+  children_.Forwarded(row.sources, uplink_.AddFrame(row_info_, merger_.schema(), row.values));
   FlushSoon();
 }
 
@@ -94,7 +92,8 @@ void Relay::OnNotMerged(TickMerger::Source source) {
 void Relay::OnEnded(const FrameInfo& info, const Schema::Ptr& schema,
                     std::span<const Reduced> values, TickMerger::Source source) {
   if (info.lost) {
-    children_.Forwarded({&source, 1}, uplink_.AddFrame(info, schema, values));
+    FrameInfo numbered = info;
+    children_.Forwarded({&source, 1}, uplink_.AddFrame(numbered, schema, values));
     return FlushSoon();
   }
   if (!ended_.Add(info, *schema, values, source)) {
@@ -111,8 +110,7 @@ void Relay::OnEnded(const FrameInfo& info, const Schema::Ptr& schema,
 void Relay::SendEnded() {
   if (ended_.empty()) return;
   EndedParts::Part part = ended_.Take();
-  children_.Forwarded(part.sources,
-                      uplink_.AddFrame(std::move(part.info), part.schema, part.values));
+  children_.Forwarded(part.sources, uplink_.AddFrame(part.info, part.schema, part.values));
   uplink_.Flush();
 }
 

@@ -74,6 +74,8 @@ class Relay {
   Uplink uplink_;
   TickMerger merger_;  // of the children's frames
   EndedParts ended_;
+  FrameInfo own_info_;  // kept for their buffers
+  FrameInfo row_info_;
   Children children_;
   Loop::TimerId expiry_timer_ = 0;
   Loop::TimerId flush_timer_ = 0;  // at the latest

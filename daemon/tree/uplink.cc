@@ -11,6 +11,7 @@ void Uplink::Use(Link* link, bool tell_former) {
   if (link == link_) return;
   if (link_ != nullptr && tell_former) Send(*link_, Type::kLeave, "");
   link_ = link;
+  backlogs_ = 0;
   StartOver();
   Flush();
   for (size_t s = 0; s < kStreams; ++s) {
@@ -72,11 +73,11 @@ void Uplink::Tell(Stream stream, const Schema::Ptr& schema) {
   Send(*link_, Type::kSchema, one_);
 }
 
-uint64_t Uplink::AddFrame(FrameInfo info, const Schema::Ptr& schema,
+uint64_t Uplink::AddFrame(FrameInfo& info, const Schema::Ptr& schema,
                           std::span<const Reduced> values) {
   info.number = ++number_;
   Of(info.stream).schema = schema;
-  window_.Add(info, schema, values);
+  window_.Add(info, schema, values, encoded_);
   if (!slow() && encoded_ + 1 == number_) Append(info, schema, values);
   if (link_ != nullptr && window_.CountAfter(encoded_) > kMaxHeldBack) window_.Thin(encoded_);
   return number_;
@@ -111,6 +112,8 @@ void Uplink::CatchUp() {
 }
 
 void Uplink::Flush() {
+  const bool backlog = link_ != nullptr && link_->queued() >= kBacklog;
+  backlogs_ = backlog ? backlogs_ + 1 : 0;
   moments_.Flush(link_);
   CatchUp();
   SendOut();

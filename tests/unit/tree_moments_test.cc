@@ -217,7 +217,7 @@ class FakeLink : public Link {
     return {};
   }
   void CloseWhenSent() override {}
-  size_t queued() const override { return 0; }
+  size_t queued() const override { return backlog; }
   void SetMaxMessage(size_t) override {}
   std::string peer() const override { return "peer"; }
 
@@ -233,6 +233,7 @@ class FakeLink : public Link {
   }
 
   bool full = false;
+  size_t backlog = 0;
   std::vector<std::pair<Type, std::string>> sent;
 };
 
@@ -359,6 +360,30 @@ TEST(Uplink, WhatIsNotSafeGoesAgainToAnotherHeadOnly) {
   EXPECT_THAT(numbers, ElementsAre(2, 3));
   uplink.OnAck(3, 3);
   EXPECT_TRUE(uplink.frames_delivered());
+}
+
+// Less than a link's bound may be minutes of frames: what counts is that it does not get less.
+TEST(Uplink, FramesWaitHereWhenTheLinkDoesNotGetEmpty) {
+  Uplink uplink;
+  FakeLink link;
+  uplink.Use(&link, false);
+  AddFrame(uplink);
+  link.backlog = Uplink::kBacklog;
+  for (int i = 0; i < Uplink::kSlowFlushes; ++i) {
+    EXPECT_FALSE(uplink.slow());
+    AddFrame(uplink);
+  }
+  EXPECT_TRUE(uplink.slow());
+  const size_t before = link.sent.size();
+  for (size_t i = 0; i < Uplink::kMaxHeldBack; ++i) AddFrame(uplink);
+  EXPECT_EQ(link.sent.size(), before);
+  EXPECT_EQ(uplink.lost_frames(), 0u);
+  AddFrame(uplink);
+  EXPECT_GT(uplink.lost_frames(), 0u) << "every second one";
+  link.backlog = 0;
+  AddFrame(uplink);
+  EXPECT_FALSE(uplink.slow());
+  EXPECT_EQ(link.sent.size(), before + 1) << "what was held back, in one message";
 }
 
 TEST(Uplink, AStreamThatHasEndedIsEndedOnEveryLinkAfterItsLastFrame) {
