@@ -12,8 +12,9 @@ namespace {
 constexpr size_t kMaxUnpacked = 8u << 20;
 
 const Route* FindRoute(std::string_view path) {
-  for (const auto& family : {PageRoutes(), JobRoutes(), MetricsRoutes(), ProfileRoutes(),
-                             SeriesRoutes(), OpenTsdbRoutes(), CounterRoutes(), JoinRoutes()}) {
+  for (const auto& family :
+       {PageRoutes(), JobRoutes(), MetricsRoutes(), ProfileRoutes(), SeriesRoutes(),
+        OpenTsdbRoutes(), CounterRoutes(), JoinRoutes(), AlarmRoutes()}) {
     for (const Route& route : family) {
       if (route.path == path) return &route;
     }

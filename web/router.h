@@ -46,5 +46,6 @@ std::span<const Route> SeriesRoutes();
 std::span<const Route> OpenTsdbRoutes();
 std::span<const Route> CounterRoutes();
 std::span<const Route> JoinRoutes();
+std::span<const Route> AlarmRoutes();
 
 }  // namespace sonde::web

@@ -137,6 +137,7 @@ Status Head::Start(UniqueFd listen) {
                                   [this](uint32_t node, const tree::AnswerMessage& answer) {
                                     SendTo(node, Type::kAnswer, Encode(answer));
                                   });
+  StartAlarms();
   serve_timer_ = loop_.After(kServeAfter, [this] { Serve(); });
   if (launch_.role == Role::kSolo && launch_.job.job_nodes > 1) {
     AddNote(
@@ -194,6 +195,9 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
                             static_cast<uint64_t>(record_.Description().start), number_}));
   Send(*control, Type::kBudget, Encode(intake_.Budget(expected_nodes_)));
   if (counters_paused_) Send(*control, Type::kCounters, "\1");
+  if (const std::string needs = alarms_->OnNode(index); !needs.empty()) {
+    Send(*control, Type::kDerive, needs);
+  }
   nodes_[index].control = std::move(control);
   if (succession_ != nullptr) succession_->Add(index);
   ScheduleExpiry();  // even the first tick does not wait for ever
@@ -415,6 +419,7 @@ void Head::Leaves(uint32_t index) {
   nodes_changed_ = true;
   ++gone_nodes_;
   if (questions_ != nullptr) questions_->OnGone(index);
+  if (alarms_ != nullptr) alarms_->OnGone(index);
   parents_.Remove(index);
 }
 
@@ -482,6 +487,7 @@ void Head::OnRow(const tree::TickMerger::Row& row, bool late) {
     whole_.values = row.values;
     ended_.AddTo(whole_, merger_.series(), merger_.Present());
     record_.Append(row.tick, whole_.values, merger_.series());
+    alarms_->OnRow(whole_, merger_.series());
     ScheduleExpiry();
   }
   StoreWithin(rows_to_store_ >= kStoreAfterRows ? 0 : kStoreAfter);
@@ -666,6 +672,15 @@ void Head::PauseCounters(bool paused) {
                       paused ? "paused" : "resumed", FormatTime(Clock::System().Now())));
 }
 
+void Head::StartAlarms() {
+  alarms_ = std::make_unique<Alarms>(
+      loop_, record_, launch_, config_,
+      Alarms::Callbacks{[this](const std::string& needs) { SendToAll(Type::kDerive, needs); },
+                        [this](const collect::Moments& moments) { OnMoments(moments); },
+                        [this](std::string note) { AddNote(std::move(note)); }});
+  source_->UseAlarms(alarms_.get());
+}
+
 void Head::JoinExporter(const std::vector<uint32_t>& nodes, const std::string& url) {
   for (const uint32_t index : nodes) SendTo(index, Type::kJoin, url);
 }
@@ -704,6 +719,7 @@ void Head::Seal() {
   loop_.Cancel(finish_timer_);
   server_.reset();
   questions_.reset();
+  alarms_->Finish();
   // Those that have not said goodbye need not look for another head.
   SendToAll(Type::kOver, "");
   const Nanos now = Clock::System().Now();
