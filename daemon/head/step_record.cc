@@ -10,6 +10,7 @@ GroupStore::Options StoreOptions() {
   GroupStore::Options options;
   options.memory_limit = 32u << 20;
   options.plain_limit = 12u << 20;  // half an hour at 1 Hz of 300 metrics
+  options.column_limit = 8u << 20;  // 300 columns of an hour at 1 Hz
   return options;
 }
 
