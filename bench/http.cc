@@ -33,7 +33,8 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/head/live_source.h"
+#include "series/reduced.h"
+#include "series/store.h"
 #include "web/point_sink.h"
 #include "web/put_store.h"
 #include "web/server.h"
@@ -167,27 +168,53 @@ void Put(const web::DataSource& store, const std::string& metric, int hosts, int
   }
 }
 
-std::unique_ptr<head::StepRecord> MakeRecord() {
-  constexpr size_t kSeries = 300;
-  JobDescription job;
-  job.id = JobStep::Parse("4711.0");
-  job.start = kBegin;
-  job.period = kSecond;
-  job.nodes.resize(256);
-  auto record = std::make_unique<head::StepRecord>(job);
-  std::vector<Series> series(kSeries);
-  for (size_t i = 0; i < kSeries; ++i) series[i].metric.name = "m" + std::to_string(i);
-  std::mt19937_64 random(7);
-  std::vector<Reduced> row(kSeries);
-  for (int i = 0; i < 3600; ++i) {
-    for (Reduced& value : row) {
-      value = Reduced();
-      for (uint32_t node = 0; node < 4; ++node) value.Add(Noise(random), {node, Owner::kNobody});
+// The reduced series of a step, in a store like the head's.
+class ReducedSource final : public web::DataSource {
+ public:
+  ReducedSource() : store_(Options()) {
+    constexpr size_t kSeries = 300;
+    std::vector<Series> series(kSeries);
+    for (size_t i = 0; i < kSeries; ++i) series[i].metric.name = "m" + std::to_string(i);
+    store_.SetSchema(ReducedSchema(series));
+    std::mt19937_64 random(7);
+    std::vector<double> row(kSeries * kStatColumns);
+    for (int i = 0; i < 3600; ++i) {
+      for (size_t m = 0; m < kSeries; ++m) {
+        Reduced value;
+        for (uint32_t node = 0; node < 4; ++node) value.Add(Noise(random), {node, Owner::kNobody});
+        ToColumns(value, &row[m * kStatColumns]);
+      }
+      store_.Append(kBegin + i * kSecond, row);
     }
-    record->Append(kBegin + i * kSecond, row, series);
   }
-  return record;
-}
+  Result<std::vector<JobDescription>> Jobs(size_t) const override {
+    return std::vector<JobDescription>();
+  }
+  Result<Profile> GetProfile(const JobStep&) const override {
+    return Status(Code::kNotFound, "none");
+  }
+  Result<std::vector<Series>> ListSeries(std::string_view, size_t) const override {
+    return std::vector<Series>();
+  }
+  void Query(const QuerySpec& spec, Callback callback) const override {
+    const TimeRange range = DataRange(spec);
+    Result<std::vector<QueryResult>> results = EvaluateReduced(
+        spec, store_.Read([&](const Series& one) { return ReducedNeeds(spec, one); }, range.first,
+                          range.last));
+    if (!results.ok()) return callback(results.status());
+    callback(web::Answer{*std::move(results), 1, 1});
+  }
+
+ private:
+  static GroupStore::Options Options() {
+    GroupStore::Options options;
+    options.memory_limit = 32u << 20;
+    options.plain_limit = 12u << 20;
+    options.column_limit = 8u << 20;
+    return options;
+  }
+  GroupStore store_;
+};
 
 std::string Body(const std::string& metric, int seconds, const std::string& rest) {
   return fmt::format(R"({{"start":{},"end":{},"queries":[{{"metric":"{}",{}}}]}})", kFirst,
@@ -301,9 +328,7 @@ void Run(double seconds) {
       Body("wide", 3600, R"("aggregator":"sum","downsample":"10s-avg","tags":{"host":"n1"})"),
       seconds);
 
-  const std::unique_ptr<head::StepRecord> record = MakeRecord();
-  const auto live = std::make_shared<head::LiveSource>(*record, nullptr, nullptr, nullptr);
-  const auto head = Serve(live, 1);
+  const auto head = Serve(std::make_shared<ReducedSource>(), 1);
   Time("job", head->port(), Body("m7", 3600, R"("aggregator":"avg")"));
   Time("job_10s", head->port(), Body("m7", 3600, R"("aggregator":"avg","downsample":"10s-avg")"));
 }
