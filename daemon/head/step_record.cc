@@ -9,6 +9,7 @@ namespace {
 GroupStore::Options StoreOptions() {
   GroupStore::Options options;
   options.memory_limit = 32u << 20;
+  options.late_rows = 8;            // parts of ticks that come late still find their row
   options.plain_limit = 12u << 20;  // half an hour at 1 Hz of 300 metrics
   options.column_limit = 8u << 20;  // 300 columns of an hour at 1 Hz
   return options;
@@ -56,6 +57,11 @@ bool StepRecord::Amend(Nanos tick, const std::vector<Reduced>& late) {
 void StepRecord::Seal() {
   const std::lock_guard lock(mutex_);
   store_.Seal();
+}
+
+std::vector<SealedBlock> StepRecord::OpenRows() const {
+  const std::lock_guard lock(mutex_);
+  return store_.Open();
 }
 
 void StepRecord::AddMoments(const collect::Moments& moments) {
