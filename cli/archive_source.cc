@@ -197,7 +197,7 @@ Result<web::Answer> ArchiveSource::Evaluate(const QuerySpec& spec) const {
     if (!read.ok() && steps->size() == 1) return read;
   }
   Result<std::vector<QueryResult>> results =
-      reduced ? EvaluateReduced(spec, series) : sonde::Evaluate(spec, series);
+      reduced ? EvaluateReduced(spec, series) : sonde::Evaluate(spec, std::move(series));
   if (!results.ok()) return results.status();
   answer.results = *std::move(results);
   return answer;

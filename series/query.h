@@ -158,8 +158,7 @@ std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions
 
 // Everything, over the series given (already filtered or not). Results are in the order of their
 // group's tag values.
-Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec,
-                                          const std::vector<SeriesData>& series);
+Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec, std::vector<SeriesData> series);
 
 // A question about the whole step may be answered from reduced series (see series/reduced.h)
 // instead of those of every node. True when that is exact, given that every node has a value at

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -127,10 +128,18 @@ Between BetweenPoints(const QuerySpec& spec) {
 }
 
 std::vector<Point> Within(std::vector<Point> points, const TimeRange& range) {
+  const auto earlier = [](const Point& a, const Point& b) { return a.time < b.time; };
+  // What stores give needs nothing done.
+  bool good = true;
+  Nanos before = range.first - 1;
+  for (const Point& p : points) {
+    good = good && p.time > before && p.time <= range.last && !std::isnan(p.value);
+    before = p.time;
+  }
+  if (good) return points;
   std::erase_if(points, [&](const Point& p) {
     return p.time < range.first || p.time > range.last || std::isnan(p.value);
   });
-  const auto earlier = [](const Point& a, const Point& b) { return a.time < b.time; };
   if (!std::is_sorted(points.begin(), points.end(), earlier)) {
     std::stable_sort(points.begin(), points.end(), earlier);
   }
@@ -221,23 +230,47 @@ QueryResult Describe(const QuerySpec& spec, const std::vector<const Tags*>& grou
   return result;
 }
 
+bool Before(const QueryResult& a, const QueryResult& b) {
+  if (a.tags != b.tags) return a.tags < b.tags;
+  const auto less = [](const Point& p, const Point& q) {
+    return std::pair(p.time, std::bit_cast<uint64_t>(p.value)) <
+           std::pair(q.time, std::bit_cast<uint64_t>(q.value));
+  };
+  return std::lexicographical_compare(a.points.begin(), a.points.end(), b.points.begin(),
+                                      b.points.end(), less);
+}
+
+std::vector<QueryResult> EvaluateAlone(const QuerySpec& spec, std::vector<SeriesData> series) {
+  std::vector<QueryResult> results;
+  for (SeriesData& s : series) {
+    std::vector<Point> points = Prepare(std::move(s.points), spec);
+    const auto earlier = [](const Point& p, Nanos t) { return p.time < t; };
+    points.erase(std::lower_bound(points.begin(), points.end(), spec.end + 1, earlier),
+                 points.end());
+    points.erase(points.begin(),
+                 std::lower_bound(points.begin(), points.end(), spec.start, earlier));
+    if (!points.empty()) {
+      results.push_back({spec.metric, std::move(s.series.tags), {}, std::move(points)});
+    }
+  }
+  std::sort(results.begin(), results.end(), Before);
+  return results;
+}
+
 }  // namespace query_steps
 
-Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec,
-                                          const std::vector<SeriesData>& series) {
+Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec, std::vector<SeriesData> series) {
   try {
     SONDE_RETURN_IF_ERROR(CheckQuery(spec));
     const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
     if (!filter.ok()) return filter.status();
-    std::vector<SeriesData> matching;
-    for (const SeriesData& s : series) {
-      if (filter->Matches(s.series)) matching.push_back(s);
-    }
+    std::erase_if(series, [&](const SeriesData& s) { return !filter->Matches(s.series); });
     const bool integers = !spec.downsample && !spec.rate && spec.aggregator != Aggregator::kNone &&
-                          std::any_of(matching.begin(), matching.end(),
+                          std::any_of(series.begin(), series.end(),
                                       [](const auto& s) { return !s.integers.empty(); });
-    if (integers) return EvaluateIntegers(spec, std::move(matching));
-    const Result<QueryPart> part = EvaluatePart(spec, std::move(matching), nullptr);
+    if (integers) return EvaluateIntegers(spec, std::move(series));
+    if (spec.aggregator == Aggregator::kNone) return EvaluateAlone(spec, std::move(series));
+    const Result<QueryPart> part = EvaluatePart(spec, std::move(series), nullptr);
     if (!part.ok()) return part.status();
     return FinishPart(spec, *part);
   } catch (const std::bad_alloc&) {

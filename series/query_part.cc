@@ -246,26 +246,15 @@ std::vector<Point> PointsOf(const GroupPart& group) {
   return points;
 }
 
-// Of series with equal tags, the order of which must not depend on the tree. Of QueryResult and
-// Member.
-template <typename Alone>
-bool Before(const Alone& a, const Alone& b) {
-  if (a.tags != b.tags) return a.tags < b.tags;
-  const auto less = [](const Point& p, const Point& q) {
-    return std::pair(p.time, std::bit_cast<uint64_t>(p.value)) <
-           std::pair(q.time, std::bit_cast<uint64_t>(q.value));
-  };
-  return std::lexicographical_compare(a.points.begin(), a.points.end(), b.points.begin(),
-                                      b.points.end(), less);
-}
-
 // The groups of a part that kept every series by itself.
 std::vector<QueryResult> FinishWhole(const QuerySpec& spec, const QueryPart& part) {
-  std::vector<Member> series;
-  for (const GroupPart& group : part.groups) series.push_back({group.tags, PointsOf(group)});
-  std::sort(series.begin(), series.end(), Before<Member>);
+  std::vector<QueryResult> series;
+  for (const GroupPart& group : part.groups) {
+    series.push_back({spec.metric, group.tags, {}, PointsOf(group)});
+  }
+  std::sort(series.begin(), series.end(), Before);
   std::map<std::vector<std::string>, WholeGroup> groups;
-  for (Member& one : series) {
+  for (QueryResult& one : series) {
     WholeGroup& group = groups[GroupOf(one.tags, part.keys)];
     group.tags.push_back(&one.tags);
     group.points.push_back(std::move(one.points));
@@ -387,7 +376,7 @@ std::vector<QueryResult> FinishPart(const QuerySpec& spec, const QueryPart& part
     if (points.empty()) continue;
     results.push_back({spec.metric, group.tags, group.other_keys, std::move(points)});
   }
-  if (KeepsSeries(spec)) std::sort(results.begin(), results.end(), Before<QueryResult>);
+  if (KeepsSeries(spec)) std::sort(results.begin(), results.end(), Before);
   return results;
 }
 

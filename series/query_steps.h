@@ -52,6 +52,12 @@ std::vector<Point> Aggregate(const std::vector<std::vector<Point>>& series, Aggr
 std::vector<Nanos> UnionOfTimes(const std::vector<std::vector<Point>>& series, Nanos start,
                                 Nanos end);
 
+// The answer of `none` in one place.
+std::vector<QueryResult> EvaluateAlone(const QuerySpec& spec, std::vector<SeriesData> series);
+// The order of series that are not aggregated: by tags and, of equal ones, by their points, for it
+// must not depend on where they came from.
+bool Before(const QueryResult& a, const QueryResult& b);
+
 // --- Where a part cannot be aggregated ---
 
 // Whether every series has to be kept by itself until all are there: of `none` for ever, of an

@@ -99,6 +99,13 @@ struct GroupStore::Rep {
   // Those that are decompressed, by sequence.
   mutable std::map<uint64_t, std::shared_ptr<const PlainBlock>> plain;
   mutable size_t plain_bytes = 0;
+  // Columns of sealed blocks, by sequence; all go when they are too many.
+  struct Columns {
+    std::vector<Nanos> times;
+    std::map<size_t, std::vector<double>> values;
+  };
+  mutable std::map<uint64_t, Columns> columns_read;
+  mutable size_t column_bytes = 0;
   uint64_t sequence = 0;
   size_t sealed_bytes = 0;
   size_t schema_bytes = 0;  // what the schemas of sealed blocks take, once per run of blocks
@@ -111,7 +118,9 @@ struct GroupStore::Rep {
   void Keep(SealedBlock block);
   void Forget();
   void ForgetPlain(uint64_t block) const;  // its sequence
+  void ForgetColumns(uint64_t block);
   std::shared_ptr<const PlainBlock> PlainOf(const SealedBlock& block) const;
+  const Columns* ColumnsOf(const SealedBlock& block, const std::vector<bool>& wanted) const;
 };
 
 GroupStore::GroupStore(Options options) : rep_(std::make_unique<Rep>()) {
@@ -249,12 +258,22 @@ void GroupStore::Rep::Forget() {
     const SealedBlock oldest = std::move(sealed.front());
     sealed.pop_front();
     ForgetPlain(oldest.sequence);
+    ForgetColumns(oldest.sequence);
     sealed_bytes -= oldest.bytes->size();
     dropped += oldest.info.rows;
     if (sealed.empty() || sealed.front().schema != oldest.schema) {
       schema_bytes -= MemoryOf(*oldest.schema);
     }
   }
+}
+
+void GroupStore::Rep::ForgetColumns(uint64_t block) {
+  const auto at = columns_read.find(block);
+  if (at == columns_read.end()) return;
+  for (const auto& column : at->second.values) {
+    column_bytes -= column.second.size() * sizeof(double);
+  }
+  columns_read.erase(at);
 }
 
 void GroupStore::Rep::ForgetPlain(uint64_t block) const {
@@ -281,6 +300,34 @@ std::shared_ptr<const PlainBlock> GroupStore::Rep::PlainOf(const SealedBlock& bl
     while (plain_bytes > options.plain_limit) ForgetPlain(plain.begin()->first);
   }
   return *std::move(unpacked);
+}
+
+// The columns wanted of a block, kept; nullptr if they are not to be kept or cannot be read.
+const GroupStore::Rep::Columns* GroupStore::Rep::ColumnsOf(const SealedBlock& block,
+                                                           const std::vector<bool>& wanted) const {
+  if (options.column_limit == 0) return nullptr;
+  Columns& known = columns_read[block.sequence];
+  std::vector<bool> missing = wanted;
+  for (const auto& column : known.values) missing[column.first] = false;
+  const auto count = static_cast<size_t>(std::count(missing.begin(), missing.end(), true));
+  if (count == 0) return &known;
+  const size_t bytes = count * block.info.rows * sizeof(double);
+  if (column_bytes + bytes > options.column_limit) {
+    columns_read.clear();
+    column_bytes = 0;
+    if (bytes > options.column_limit) return nullptr;
+    return ColumnsOf(block, wanted);
+  }
+  const Result<Block> decoded = DecodeColumns(*block.bytes, missing);
+  if (!decoded.ok()) return nullptr;
+  known.times = decoded->times;
+  for (size_t c = 0, taken = 0; c < missing.size(); ++c) {
+    if (!missing[c]) continue;
+    const auto column = decoded->Column(taken++);
+    known.values[c].assign(column.begin(), column.end());
+  }
+  column_bytes += bytes;
+  return &known;
 }
 
 std::vector<SeriesData> GroupStore::Read(const std::function<bool(const Series&)>& wanted,
@@ -315,6 +362,11 @@ std::vector<SeriesData> GroupStore::Read(const std::function<bool(const Series&)
           std::fill(values.begin(), values.end(), std::nan(""));
         return values.data();
       });
+      continue;
+    }
+    if (const Rep::Columns* kept = rep.ColumnsOf(block, columns); kept != nullptr) {
+      add(target, kept->times,
+          [&](size_t column, size_t) { return kept->values.at(column).data(); });
       continue;
     }
     const Result<Block> decoded = DecodeColumns(*block.bytes, columns);

@@ -55,6 +55,9 @@ class GroupStore {
     // Of the newest sealed blocks, once they were read, decompressed beside the sealed ones: for a
     // store that is asked about the same time again and again.
     size_t plain_limit = 0;
+    // Of the columns that were read of others, decoded: what is asked again of a longer time is a
+    // few columns of many.
+    size_t column_limit = 0;
   };
   explicit GroupStore(Options options);
   ~GroupStore();

@@ -19,7 +19,27 @@ int64_t TimeKey(Nanos time, bool milliseconds) {
 // Room for a time, a number and what stands around them.
 constexpr size_t kPointBytes = 80;
 
-// Numbers are mostly small and whole, which the general way takes long for.
+// A number of up to six decimals and fifteen digits, of which there is no shorter form; nullptr for
+// others.
+char* WriteDecimal(double value, char* at) {
+  constexpr double kScale = 1e6;
+  constexpr double kExact = 1e15;
+  const double scaled = std::nearbyint(std::fabs(value) * kScale);
+  if (!(scaled < kExact) || scaled / kScale != std::fabs(value)) return nullptr;
+  const auto digits = static_cast<uint64_t>(scaled);
+  if (std::signbit(value)) *at++ = '-';
+  at = std::to_chars(at, at + 24, digits / 1'000'000).ptr;
+  uint64_t rest = digits % 1'000'000;
+  if (rest == 0) return at;
+  *at++ = '.';
+  for (uint64_t unit = 100'000; rest != 0; unit /= 10) {
+    *at++ = static_cast<char>('0' + rest / unit);
+    rest %= unit;
+  }
+  return at;
+}
+
+// Most are whole or have few decimals, for which the general way takes long.
 char* WriteNumber(double value, bool null, char* at) {
   constexpr double kExact = 1e15;
   if (std::fabs(value) < kExact) {
@@ -28,6 +48,7 @@ char* WriteNumber(double value, bool null, char* at) {
       return std::to_chars(at, at + 24, whole).ptr;
     }
   }
+  if (char* end = WriteDecimal(value, at); end != nullptr) return end;
   if (std::isfinite(value)) return std::to_chars(at, at + 32, value).ptr;
   const char* text = null && std::isnan(value) ? "null"
                      : std::isnan(value)       ? "\"NaN\""

@@ -13,6 +13,7 @@ GroupStore::Options StoreOptions() {
   options.memory_limit = 32u << 20;
   options.late_rows = 8;            // parts of ticks that come late still find their row
   options.plain_limit = 12u << 20;  // half an hour at 1 Hz of 300 metrics
+  options.column_limit = 8u << 20;  // 300 columns of an hour at 1 Hz
   return options;
 }
 
