@@ -85,6 +85,13 @@ int Print(std::string_view text) {
   return kDone;
 }
 
+std::string OwnStep() {
+  const char* job = std::getenv("SLURM_JOB_ID");
+  const char* step = std::getenv("SLURM_STEP_ID");
+  if (job == nullptr) return {};
+  return step == nullptr ? job : fmt::format("{}.{}", job, step);
+}
+
 Result<std::string> ArchiveDirectory(const Environment& env) {
   std::string path = env.archive;
   if (path.empty()) {

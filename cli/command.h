@@ -43,6 +43,7 @@ Environment DetectEnvironment();
 // The subcommand that was chosen; gives the exit code.
 using Run = std::function<int(const Environment&)>;
 
+void RegisterAlarms(CLI::App& app, Run& run);
 void RegisterAnnotate(CLI::App& app, Run& run);
 void RegisterDoctor(CLI::App& app, Run& run);
 void RegisterEvents(CLI::App& app, Run& run);
@@ -64,6 +65,9 @@ int Fail(const Status& status);
 void Note(std::string_view text);
 // To stdout. A closed pipe (`sonde ls | head`) is no failure.
 int Print(std::string_view text);
+
+// The step that the command runs in, as Slurm's environment says; "": none.
+std::string OwnStep();
 
 Result<std::string> ArchiveDirectory(const Environment& env);
 // Opens the archive and prints its note, if there is one.

@@ -11,14 +11,6 @@ namespace {
 
 constexpr Nanos kTimeout = 5 * kSecond;
 
-// The step the command runs in, if none is named.
-std::string OwnStep() {
-  const char* job = std::getenv("SLURM_JOB_ID");
-  const char* step = std::getenv("SLURM_STEP_ID");
-  if (job == nullptr) return {};
-  return step == nullptr ? job : fmt::format("{}.{}", job, step);
-}
-
 int Pause(std::string id, bool paused, const Environment& env) {
   if (id.empty()) id = OwnStep();
   if (id.empty()) {

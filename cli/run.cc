@@ -35,6 +35,7 @@ struct Options {
   int level = 2;
   int64_t period = kDefaultPeriod;
   std::string events;
+  std::string alarms;
   bool mpi = false;
   bool io = false;
   bool quiet = false;
@@ -89,6 +90,7 @@ std::string LaunchPacket(const Environment& env, const Options& options, const s
   message.Add(key::kLevel, options.level);
   message.Add(key::kPeriod, options.period);
   if (!options.events.empty()) message.Add(key::kEventList, options.events);
+  if (!options.alarms.empty()) message.Add(key::kAlarms, options.alarms);
   const std::string_view gpus = spank::StepGpus(spank::Environment(environ), true);
   if (!gpus.empty()) message.Add(key::kGpus, gpus);
   message.Add(key::kSocket, socket);
@@ -317,6 +319,9 @@ void RegisterRun(CLI::App& app, Run& run) {
       ->type_name("TIME");
   sub->add_option("--events", options->events, "Hardware events, at level 3 and above")
       ->type_name("LIST");
+  sub->add_option("--alarms", options->alarms, "A file of rules of alarms to raise")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
   sub->add_flag("--mpi", options->mpi, "Count and time MPI calls, as level 4 does");
   sub->add_flag("--io", options->io, "Count and time calls for files, as level 4 does");
   sub->add_flag("-q,--quiet", options->quiet, "Print no report");

@@ -120,6 +120,15 @@ Status Any(std::string_view text, std::string& out) {
   return {};
 }
 
+Status ParseUrl(std::string_view text, std::string& out) {
+  const bool plain =
+      std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+  if (plain && (text.empty() || text.starts_with("http://") || text.starts_with("https://"))) {
+    return out = text, Status();
+  }
+  return {Code::kInvalid, "expected a URL that begins with http:// or https://"};
+}
+
 struct Key {
   std::string_view name;
   std::function<Status(Config&, std::string_view)> set;
@@ -146,6 +155,10 @@ const std::vector<Key>& Keys() {
       {"archive", [](Config& c, V v) { return Any(v, c.archive); }},
       {"profile_limit", [](Config& c, V v) { return ParseSize(v, 1 << 20, c.profile_limit); }},
       {"node_memory", [](Config& c, V v) { return ParseSize(v, 1 << 18, c.node_memory); }},
+      {"alarms", [](Config& c, V v) { return ParseBool(v, c.alarms); }},
+      {"alarm_rules", [](Config& c, V v) { return Any(v, c.alarm_rules); }},
+      {"alarm_command", [](Config& c, V v) { return Any(v, c.alarm_command); }},
+      {"alarm_webhook", [](Config& c, V v) { return ParseUrl(v, c.alarm_webhook); }},
       {"log_dir", [](Config& c, V v) { return Any(v, c.log_dir); }},
       {"log_level",
        [](Config& c, V v) {
@@ -160,6 +173,14 @@ Status ParseLine(std::string_view line, std::set<std::string_view>& seen, Config
   if (eq == std::string_view::npos) return {Code::kInvalid, "expected key = value"};
   const std::string_view name = Trim(line.substr(0, eq));
   const std::string_view value = Trim(line.substr(eq + 1));
+  constexpr std::string_view kAlarm = "alarm.";
+  if (name.starts_with(kAlarm)) {
+    if (!seen.insert(name).second) {
+      return {Code::kInvalid, fmt::format("{} is given twice", name)};
+    }
+    config.alarm_lines.emplace_back(name.substr(kAlarm.size()), value);
+    return {};
+  }
   for (const Key& key : Keys()) {
     if (key.name != name) continue;
     if (!seen.insert(key.name).second) {

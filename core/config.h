@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/status.h"
 #include "core/time.h"
@@ -44,6 +46,14 @@ struct Config {
   std::string archive;                   // "" : $HOME/.local/share/sonde; %u user, %U uid, %h home
   uint64_t profile_limit = 64ull << 20;  // bytes of blocks per profile, divided among its nodes
   uint64_t node_memory = 8ull << 20;     // bytes of sealed blocks a node daemon keeps
+
+  // Alarms (series/alarm_rule.h).
+  bool alarms = true;         // rules are looked at, those that are built in among them
+  std::string alarm_rules;    // a file of rules
+  std::string alarm_command;  // run when one is raised or over: a program and its arguments
+  std::string alarm_webhook;  // told by POST: an http or https URL
+  // alarm.NAME = RULE, or off; as they stand there.
+  std::vector<std::pair<std::string, std::string>> alarm_lines;
 
   std::string log_dir;             // "" : daemons log nothing to files
   std::string log_level = "info";  // debug, info, warning, error

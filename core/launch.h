@@ -135,6 +135,7 @@ inline constexpr std::string_view kHeadPort = "head_port";
 inline constexpr std::string_view kSocket = "socket";    // abstract name for the application
 inline constexpr std::string_view kConfig = "config";    // path of sonde.conf
 inline constexpr std::string_view kArchive = "archive";  // SONDE_ARCHIVE of the user, if set
+inline constexpr std::string_view kAlarms = "alarms";    // file of the user's alarm rules
 inline constexpr std::string_view kTimeLimit =
     "time_limit";  // of the job, a duration; absent: not known or none
 // Of an acting head alone, which a node's daemon starts when the head has died: when the step

@@ -109,6 +109,7 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kSocket, Text(&M::socket)},
       {key::kConfig, Text(&M::config_path)},
       {key::kArchive, Text(&M::archive)},
+      {key::kAlarms, Text(&M::alarms)},
       {key::kTimeLimit, Number(&M::time_limit)},
       {key::kStart, [](M& m, V v) { return m.acting = true, ParseInto(v, m.job.start); }},
   };

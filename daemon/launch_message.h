@@ -36,6 +36,7 @@ struct LaunchMessage {
   std::string socket;  // abstract name for the application; "": none
   std::string config_path;
   std::string archive;   // SONDE_ARCHIVE of the user; "": by config
+  std::string alarms;    // the user's file of alarm rules; "": none
   Nanos time_limit = 0;  // 0: none
   bool acting = false;   // a head that goes on where another one died
   std::string text;      // as it came: an acting head gets it with a few more lines

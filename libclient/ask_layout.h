@@ -21,6 +21,8 @@
 //               signed start, signed end            nanoseconds since 1970 UTC
 //   kSubscribe  the same; downsample and times are ignored
 //   kCancel     nothing; the id is that of the subscription; no answer
+//   kAlarm      text name, text rule                an alarm rule, as docs/alarms.md has them; the
+//                                               answer is a kAnswer without a body
 //   kListing    u8 kBodyVersion, varint n, n x series as in series/series_bytes.h
 //   kAnswer     u8 kBodyVersion, varint nodes that answered, varint nodes that should have, u8
 //   late, kPoints     varint n, n x (text metric, varint t, t x (text key, text value), varint a,
@@ -49,6 +51,8 @@ inline constexpr size_t kMaxAnswer = 4u << 20;  // of one body
 inline constexpr size_t kMaxAskFilters = 64;
 inline constexpr size_t kMaxAskText = 48u << 10;  // of one pattern
 inline constexpr size_t kMaxWhy = 1024;
+inline constexpr size_t kMaxAlarmName = 256;  // as long as a wrong one may be, to be quoted
+inline constexpr size_t kMaxAlarmRule = 4096;
 
 // Of either side. On the wire: never reuse a number.
 enum class AskKind : uint8_t {
@@ -57,6 +61,7 @@ enum class AskKind : uint8_t {
   kQuery = 3,
   kSubscribe = 4,
   kCancel = 5,
+  kAlarm = 6,
   kWelcome = 64,
   kListing = 65,
   kAnswer = 66,

@@ -398,6 +398,19 @@ SONDE_EXPORT int sonde_query_get(sonde_query_t* query, const sonde_question_t* q
   return code == SONDE_OK ? TakeAnswer(query, answer, &DecodeResult, result) : code;
 }
 
+SONDE_EXPORT int sonde_query_alarm(sonde_query_t* query, const char* name, const char* rule,
+                                   int timeout_ms) {
+  int code = Check(query);
+  if (code != SONDE_OK) return code;
+  Bytes body;
+  body.Text(name == nullptr ? "" : name);
+  body.Text(rule == nullptr ? "" : rule);
+  AskMessage answer = {};
+  code = Ask(query, AskKind::kAlarm, query->next_id++, body, timeout_ms, AskKind::kAnswer, &answer);
+  if (code == SONDE_OK) free(answer.body);
+  return code;
+}
+
 SONDE_EXPORT void sonde_result_free(sonde_result_t* result) { free(result); }
 
 SONDE_EXPORT const char* sonde_series_tag(const sonde_series_t* series, const char* key) {

@@ -207,6 +207,18 @@ uint64_t sonde_query_watch(sonde_query_t* query, const char* condition, int tell
 uint64_t sonde_query_watch_if(sonde_query_t* query, const sonde_condition_t* condition,
                               int tell_end, sonde_watch_fn callback, void* data);
 
+/* --- Alarms --- */
+
+/* Has the step's head raise an alarm, from now on until the step ends, when a rule holds: it is in
+ * the profile and the report, on the plots, and told as the user wants alarms told. docs/alarms.md
+ * has the rules, such as
+ *
+ *   heat_residual max > 1e6 for 3s critical message "residual is {value}"
+ *
+ * Every rank may say the same. A rule that is wrong, or another one under a name that is taken, is
+ * SONDE_INVALID, and sonde_query_error() has the words. */
+int sonde_query_alarm(sonde_query_t* query, const char* name, const char* rule, int timeout_ms);
+
 /* Waits for news, at most `timeout_ms` (-1: for ever), and calls back for all that are there.
  * Returns how many calls that were, or the negative of a code: -SONDE_LOST once the daemon is gone.
  * A subscription that the step's head had to end is told as the negative of its code, once. */

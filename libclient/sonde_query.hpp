@@ -169,6 +169,12 @@ class Query {
     return Listing(list);
   }
 
+  // Has the step raise an alarm when the rule holds; false if it failed.
+  bool Alarm(const std::string& name, const std::string& rule, int timeout_ms = 5000) {
+    code_ = sonde_query_alarm(query_, name.c_str(), rule.c_str(), timeout_ms);
+    return code_ == SONDE_OK;
+  }
+
   // Both give an id for Cancel, 0 if it failed.
   uint64_t Subscribe(const Question& question, OnValues callback) {
     std::vector<sonde_filter_t> filters;

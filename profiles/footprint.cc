@@ -48,7 +48,13 @@ void FootprintBuilder::AddGauge(Slot& slot, const Reduced& value) {
 void FootprintBuilder::AddCounter(Slot& slot, const Reduced& value) {
   const double before = slot.last;
   if (slot.ticks > 0 && value.count != slot.count) {
-    slot.missing = std::max(0.0, before - value.sum);
+    const double less = std::max(0.0, before - value.sum);
+    if (value.count >= slot.most) {
+      slot.missing = 0;  // all that ever were are in it
+    } else {
+      // One that comes back may be as it was some time ago, and brings no less than it had.
+      slot.missing = value.count < slot.count ? less : std::min(slot.missing, less);
+    }
     // The owner of the smallest value is gone if it is absent from a smaller row; if everything is
     // back nobody is.
     if (value.count < slot.count && slot.row_min.min_owner != value.min_owner) {
@@ -57,7 +63,9 @@ void FootprintBuilder::AddCounter(Slot& slot, const Reduced& value) {
     if (slot.missing == 0) slot.gone_min = Reduced();
   }
   slot.count = value.count;
-  slot.last = std::max(before, value.sum + slot.missing);
+  slot.most = std::max(slot.most, value.count);
+  slot.counted = std::max(slot.counted, value.sum);
+  slot.last = slot.missing > 0 ? std::max(before, value.sum + slot.missing) : slot.counted;
   slot.row_min.min = value.min;
   slot.row_min.min_owner = value.min_owner;
   KeepMax(slot.extremes, value);

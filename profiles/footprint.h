@@ -54,6 +54,8 @@ class FootprintBuilder {
     double last = 0;
     double sum = 0;      // gauges: of the step's number over ticks
     double count = 0;    // counters: values in the last row
+    double most = 0;     // counters: values in the largest row
+    double counted = 0;  // counters: the largest sum of a row
     double missing = 0;  // counters: what absent nodes had counted
     Reduced extremes;    // only min, max and their owners
     Reduced row_min;     // counters: the last row's minimum

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/job.h"
+#include "core/metric.h"
 #include "core/time.h"
 #include "series/reduced.h"
 #include "series/sketch.h"
@@ -37,15 +39,30 @@ struct Remark {
   bool operator==(const Remark&) const = default;
 };
 
+// What an alarm rule found (series/alarm_rule.h), from when it was raised until it was over.
+struct RaisedAlarm {
+  std::string rule;
+  std::string severity;  // info, warning, critical
+  std::string text;      // in words, as it was raised
+  Tags tags;             // of the series
+  Nanos raised = 0;
+  Nanos over = 0;    // 0: not yet, or not before the step was
+  double value = 0;  // as it was raised; NaN: none
+  Owner by;          // whose value it was
+  bool operator==(const RaisedAlarm&) const = default;
+};
+
 struct StepMoments {
   std::vector<Phase> phases;               // by begin
   std::vector<Remark> remarks;             // by time
   std::vector<NamedSketch> distributions;  // of all tasks; without the tags host and task
+  std::vector<RaisedAlarm> alarms;         // by time
   uint64_t lost = 0;                       // told faster than they could be taken, on some node
   uint64_t left_out = 0;                   // for which there was no room in the profile
 
   bool empty() const {
-    return phases.empty() && remarks.empty() && distributions.empty() && lost == 0 && left_out == 0;
+    return phases.empty() && remarks.empty() && distributions.empty() && alarms.empty() &&
+           lost == 0 && left_out == 0;
   }
 };
 
@@ -60,6 +77,13 @@ struct PhaseTotal {
 // The longest first. `end`, of the step, is where a phase ends that nobody has ended. Of a step
 // that is `running` it is now, and a phase lasts until then while a task is in it.
 std::vector<PhaseTotal> PhaseTotals(const StepMoments& moments, Nanos end, bool running);
+
+// Raised alarms as notes of a profile, alike ones as one: "alarm memory (critical), n3: ...;
+// raised 2026-11-21T12:00:03Z, over after 12 s". At most kMaxAlarmNotes, the last of which
+// may be how many more there were.
+inline constexpr size_t kMaxAlarmNotes = 16;
+std::vector<std::string> AlarmNotes(const std::vector<RaisedAlarm>& alarms,
+                                    const JobDescription& job);
 
 // "" or a sentence for people about what is missing.
 std::string MissingMoments(uint64_t lost, uint64_t left_out);

@@ -87,6 +87,28 @@ void MomentsBuilder::AddFigure(const Annotation& a) {
   at->task = a.task;
 }
 
+void MomentsBuilder::AddAlarm(RaisedAlarm alarm) {
+  if (alarms_.size() == kMaxAlarms) {
+    ++left_out_;
+    return;
+  }
+  alarms_.push_back(std::move(alarm));
+}
+
+void MomentsBuilder::EndAlarm(std::string_view rule, const Tags& tags, Nanos time) {
+  for (auto at = alarms_.rbegin(); at != alarms_.rend(); ++at) {
+    if (at->rule != rule || at->tags != tags) continue;
+    if (at->over == 0) at->over = std::max(time, at->raised);
+    return;
+  }
+}
+
+void MomentsBuilder::EndAlarms(std::string_view rule, Nanos time) {
+  for (RaisedAlarm& alarm : alarms_) {
+    if (alarm.rule == rule && alarm.over == 0) alarm.over = std::max(time, alarm.raised);
+  }
+}
+
 void MomentsBuilder::Add(const NamedSketch& sketch) {
   std::string name = SeriesName(sketch.series.metric.name, sketch.series.tags);
   const auto at = distributions_.find(name);
@@ -114,6 +136,7 @@ StepMoments MomentsBuilder::Moments() const {
                    [](const Remark& a, const Remark& b) { return a.first < b.first; });
   moments.distributions.reserve(distributions_.size());
   for (const auto& [name, sketch] : distributions_) moments.distributions.push_back(sketch);
+  moments.alarms = alarms_;
   moments.lost = lost_;
   moments.left_out = left_out_;
   return moments;

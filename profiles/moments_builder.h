@@ -15,6 +15,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/annotation.h"
@@ -31,14 +32,21 @@ class MomentsBuilder {
   static constexpr size_t kMaxRemarks = 1024;
   static constexpr size_t kMaxFigures = 64;
   static constexpr size_t kMaxDistributions = 512;
+  static constexpr size_t kMaxAlarms = 512;
   static constexpr Nanos kTogether = 100 * kMillisecond;
 
   // In any order: each is put where its time belongs.
   void Add(const Annotation& a);
   void Add(const NamedSketch& sketch);
+  // An alarm that is raised; EndAlarm says that the last one of that rule and series is over.
+  void AddAlarm(RaisedAlarm alarm);
+  void EndAlarm(std::string_view rule, const Tags& tags, Nanos time);
+  // All of a rule, which is no more.
+  void EndAlarms(std::string_view rule, Nanos time);
   void AddLost(uint64_t count) { lost_ += count; }
 
   StepMoments Moments() const;
+  const std::vector<RaisedAlarm>& alarms() const { return alarms_; }
   const std::vector<Figure>& figures() const { return figures_; }
   uint64_t lost() const { return lost_; }
   uint64_t left_out() const { return left_out_; }
@@ -53,6 +61,7 @@ class MomentsBuilder {
   size_t intervals_ = 0;  // settled ones, of all phases
   std::vector<Remark> remarks_;
   std::vector<Figure> figures_;
+  std::vector<RaisedAlarm> alarms_;
   std::map<std::string, NamedSketch> distributions_;  // by name and tags
   uint64_t lost_ = 0;
   uint64_t left_out_ = 0;

@@ -48,6 +48,16 @@ void WriteDistribution(JsonWriter& w, const NamedSketch& distribution) {
   w.EndArray().EndObject();
 }
 
+void WriteAlarm(JsonWriter& w, const RaisedAlarm& alarm, const JobDescription& job) {
+  w.BeginObject().Field("rule", alarm.rule).Field("severity", alarm.severity);
+  w.Field("text", alarm.text).Key("tags").BeginObject();
+  for (const auto& [key, value] : alarm.tags.pairs()) w.Field(key, value);
+  w.EndObject().Field("raised", alarm.raised).Field("over", alarm.over);
+  w.Field("value", alarm.value);
+  WriteOwner(w, "by", alarm.by, job);
+  w.EndObject();
+}
+
 void ReadText(JsonFields& fields, std::string_view key, std::string& text) {
   fields.Read(key, text, kMaxTextLength);
   if (text.empty() || !names::IsPlainText(text)) fields.Wrong(key, "a plain text");
@@ -80,6 +90,32 @@ Remark ReadRemark(const json::value& value, std::string& error) {
   remark.by = ReadOwner(fields.Find("by"), error);
   if (remark.last < remark.first) fields.Wrong("remarks", "a last time after the first");
   return remark;
+}
+
+RaisedAlarm ReadAlarm(const json::value& value, std::string& error) {
+  JsonFields fields(value, error, "alarms");
+  RaisedAlarm alarm;
+  ReadText(fields, "rule", alarm.rule);
+  ReadText(fields, "severity", alarm.severity);
+  ReadText(fields, "text", alarm.text);
+  const json::value* tags = fields.Find("tags");
+  if (const json::object* object = tags == nullptr ? nullptr : tags->if_object()) {
+    for (const auto& [key, tag] : *object) {
+      const json::string* text = tag.if_string();
+      if (text == nullptr || alarm.tags.pairs().size() == kMaxTags || !CheckTag(key, *text).ok()) {
+        fields.Wrong("tags", "tags");
+        break;
+      }
+      alarm.tags.Set(key, *text);
+    }
+  }
+  fields.Read("raised", alarm.raised, Nanos{0});
+  fields.Read("over", alarm.over, Nanos{0});
+  alarm.value = std::nan("");
+  fields.Read("value", alarm.value);
+  alarm.by = ReadOwner(fields.Find("by"), error);
+  if (alarm.over != 0 && alarm.over < alarm.raised) fields.Wrong("over", "an end after the begin");
+  return alarm;
 }
 
 bool ReadBucket(const json::value& value, uint64_t& next, Sketch& sketch) {
@@ -138,6 +174,8 @@ void WriteMoments(JsonWriter& w, const StepMoments& moments, const JobDescriptio
   for (const Remark& remark : moments.remarks) WriteRemark(w, remark, job);
   w.EndArray().Key("distributions").BeginArray();
   for (const NamedSketch& one : moments.distributions) WriteDistribution(w, one);
+  w.EndArray().Key("alarms").BeginArray();
+  for (const RaisedAlarm& alarm : moments.alarms) WriteAlarm(w, alarm, job);
   w.EndArray().Field("lost", moments.lost).Field("left_out", moments.left_out).EndObject();
 }
 
@@ -147,6 +185,7 @@ StepMoments ReadMoments(const json::value& value, std::string& error) {
   ReadList(fields, "phases", moments.phases, error, ReadPhase);
   ReadList(fields, "remarks", moments.remarks, error, ReadRemark);
   ReadList(fields, "distributions", moments.distributions, error, ReadDistribution);
+  ReadList(fields, "alarms", moments.alarms, error, ReadAlarm);
   fields.Read("lost", moments.lost);
   fields.Read("left_out", moments.left_out);
   return moments;

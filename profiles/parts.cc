@@ -130,11 +130,14 @@ StepMoments MergeMoments(const std::vector<Part>& parts) {
       const auto [at, added] = sketches.try_emplace(std::move(name), sketch);
       if (!added) at->second.sketch.Merge(sketch.sketch);
     }
+    merged.alarms.insert(merged.alarms.end(), one.alarms.begin(), one.alarms.end());
     merged.lost += one.lost;
     merged.left_out += one.left_out;
   }
   merged.phases = MergePhases(std::move(merged.phases));
   merged.remarks = MergeRemarks(std::move(merged.remarks));
+  std::stable_sort(merged.alarms.begin(), merged.alarms.end(),
+                   [](const RaisedAlarm& a, const RaisedAlarm& b) { return a.raised < b.raised; });
   for (auto& [name, sketch] : sketches) merged.distributions.push_back(std::move(sketch));
   return merged;
 }
@@ -220,10 +223,10 @@ Coverage CoverageOf(const JobDescription& job, uint64_t got) {
   coverage.skipped = job.coverage.skipped;
   for (const NodeInfo& node : job.nodes) {
     const Nanos left = node.left == 0 || node.lost ? job.end : node.left;
-    coverage.expected += ticks(std::max(job.start, node.joined), left);
+    coverage.expected += ticks(std::max(job.start, node.joined), left) + 1;  // and its last word
   }
   if (job.expected_nodes > job.nodes.size()) {
-    coverage.expected += (job.expected_nodes - job.nodes.size()) * ticks(job.start, job.end);
+    coverage.expected += (job.expected_nodes - job.nodes.size()) * (ticks(job.start, job.end) + 1);
   }
   coverage.expected = std::max(coverage.expected, got);
   return coverage;

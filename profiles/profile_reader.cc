@@ -128,6 +128,9 @@ std::vector<Series> BaseSeries(const Schema& schema) {
   return base;
 }
 
+// A gauge of which every node has one value at every tick.
+constexpr std::string_view kOneOfEachNode = "sonde_memory_bytes";
+
 // Rows of reduced blocks, group by group, into a footprint and a coverage.
 class Assembly {
  public:
@@ -144,17 +147,20 @@ class Assembly {
     if (base_.empty()) return;
     double columns[kStatColumns];
     double nodes = 0;
+    double one_each = 0;
     for (size_t i = 0; i < base_.size(); ++i) {
       for (size_t k = 0; k < kStatColumns; ++k) {
         columns[k] = block.Column(i * kStatColumns + k)[r];
       }
       row_[i] = FromColumns(columns);
       nodes = std::max(nodes, row_[i].count);
+      if (base_[i].metric.name == kOneOfEachNode) one_each = row_[i].count;
     }
     builder_->AddRow(block.times[r], row_);
-    // The group "os" has one value per node; others may have one per task, but there are no more
+    // Others may have one value per task, or those of nodes that have ended, but there are no more
     // nodes than the step has.
     nodes = std::min(nodes, static_cast<double>(job_.expected_nodes));
+    if (one_each > 0) nodes = one_each;
     double& seen = (key.group == "os" ? nodes_at_ : others_at_)[block.times[r]];
     seen = std::max(seen, nodes);
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "series/aggregate.h"
 #include "series/number_column.h"
 
 namespace sonde {
@@ -15,14 +16,14 @@ bool Below(double a, double b) { return a < b || (a == b && std::signbit(a) && !
 }  // namespace
 
 GroupValues::GroupValues(Aggregator aggregator, size_t times)
-    : aggregator_(aggregator), counts_(times) {
+    : aggregator_(Basis(aggregator)), counts_(times) {
   if (aggregator != Aggregator::kCount) values_.resize(times);
 }
 
 void GroupValues::Add(size_t at, double value) {
   if (std::isnan(value)) return;
   if (Sums()) {
-    AddSum(at, value, 0);
+    AddSum(at, aggregator_ == Aggregator::kSquareSum ? value * value : value, 0);
   } else if (aggregator_ != Aggregator::kCount) {
     AddExtreme(at, value);
   }

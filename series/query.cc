@@ -78,7 +78,11 @@ Status BadDownsample(std::string_view text, std::string_view why) {
 }  // namespace
 
 const std::vector<std::string_view>& AggregatorNames() {
-  static const std::vector<std::string_view> names = {"sum", "avg", "min", "max", "count", "none"};
+  static const std::vector<std::string_view> names = {
+      "sum",    "avg",       "min",    "max",    "count",  "none",   "zimsum", "pfsum",  "mimmin",
+      "mimmax", "squareSum", "dev",    "median", "mult",   "diff",   "first",  "last",   "p50",
+      "p75",    "p90",       "p95",    "p99",    "p999",   "ep50r3", "ep75r3", "ep90r3", "ep95r3",
+      "ep99r3", "ep999r3",   "ep50r7", "ep75r7", "ep90r7", "ep95r7", "ep99r7", "ep999r7"};
   return names;
 }
 
@@ -149,8 +153,9 @@ Status CheckQuery(const QuerySpec& spec) {
     if (d.interval < 0 || d.interval > kMaxQueryTime || d.function == Aggregator::kNone) {
       return bad("its downsampling has no interval or no function");
     }
+    const TimeRange range = DataRange(spec);
     if (d.fill != Downsample::Fill::kNone && d.interval > 0 &&
-        (spec.end - spec.start) / d.interval > kMaxFilledBuckets) {
+        (range.last - range.first) / d.interval > kMaxFilledBuckets) {
       return Status(Code::kLimit,
                     fmt::format("query of '{}': filling gives more than {} points; choose a longer "
                                 "interval",
@@ -165,7 +170,9 @@ TimeRange DataRange(const QuerySpec& spec) {
   if (!spec.downsample) return {floor(spec.start, kHour), floor(spec.end, kHour) + kHour - 1};
   const Nanos interval = spec.downsample->interval;
   if (interval == 0) return {spec.start, spec.end - 1};
-  return {floor(spec.start + interval - 1, interval), floor(spec.end, interval) + interval - 1};
+  // Whole hours around whole buckets.
+  const Nanos end = floor(spec.end, interval) + interval;
+  return {floor(floor(spec.start, interval), kHour), floor(end + kHour - 1, kHour) - 1};
 }
 
 }  // namespace sonde

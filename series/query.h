@@ -2,7 +2,7 @@
 //
 // The steps and their order are OpenTSDB's: for each series downsample, then rate, then aggregation
 // over the group at the union of timestamps, a series taking part only between its own first and
-// last point, with linear interpolation between its points.
+// last point, with interpolation between its points.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -20,7 +20,47 @@
 
 namespace sonde {
 
-enum class Aggregator : uint8_t { kSum, kAvg, kMin, kMax, kCount, kNone };
+// OpenTSDB's aggregators. Values go over links: new ones come last.
+enum class Aggregator : uint8_t {
+  kSum,
+  kAvg,
+  kMin,
+  kMax,
+  kCount,
+  kNone,
+  // The sum, the minimum and the maximum again, for which a series counts as something else
+  // between its points.
+  kZimsum,
+  kPfsum,
+  kMimmin,
+  kMimmax,
+  kSquareSum,
+  kDev,  // standard deviation of the values given, not of what they may be a sample of
+  kMedian,
+  kMult,
+  kDiff,  // the last series less the first, by tags; in a bucket by time
+  kFirst,
+  kLast,
+  kP50,
+  kP75,
+  kP90,
+  kP95,
+  kP99,
+  kP999,
+  kEp50R3,  // percentiles of whole numbers by other definitions
+  kEp75R3,
+  kEp90R3,
+  kEp95R3,
+  kEp99R3,
+  kEp999R3,
+  kEp50R7,
+  kEp75R7,
+  kEp90R7,
+  kEp95R7,
+  kEp99R7,
+  kEp999R7,
+};
+inline constexpr Aggregator kLastAggregator = Aggregator::kEp999R7;
 
 Result<Aggregator> ParseAggregator(std::string_view name);
 std::string_view ToString(Aggregator aggregator);
@@ -84,10 +124,9 @@ struct TimeRange {
   Nanos first;
   Nanos last;  // belongs to it
 };
-// The points that Evaluate looks at, which are more than those of [start, end]: the bucket that
-// holds `end` is filled from data past it, and without downsampling rates and interpolation use
-// the points of the whole hours of start and end, as in OpenTSDB. For a query that CheckQuery
-// accepts; others are ignored wherever they come from.
+// The points that Evaluate looks at, which are more than those of [start, end]: rates and
+// interpolation use the points, or the buckets, of the whole hours of start and end, as in
+// OpenTSDB. For a query that CheckQuery accepts; others are ignored wherever they come from.
 TimeRange DataRange(const QuerySpec& spec);
 
 struct QueryResult {
@@ -112,15 +151,14 @@ class SeriesFilter {
 };
 
 // The steps alone, for those who push them down. Points are in time order, one for a time; NaN is
-// a missing value. Only fills make points of NaN.
+// a missing value. Only fills make points of NaN. Buckets are those that begin in [start, end].
 std::vector<Point> ApplyDownsample(const std::vector<Point>& points, const Downsample& how,
                                    Nanos start, Nanos end);
 std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions& how);
 
 // Everything, over the series given (already filtered or not). Results are in the order of their
 // group's tag values.
-Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec,
-                                          const std::vector<SeriesData>& series);
+Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec, std::vector<SeriesData> series);
 
 // A question about the whole step may be answered from reduced series (see series/reduced.h)
 // instead of those of every node. True when that is exact, given that every node has a value at

@@ -1,74 +1,32 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <new>
 #include <utility>
 
+#include "series/aggregate.h"
 #include "series/group_values.h"
 #include "series/query.h"
 #include "series/query_part.h"
 #include "series/query_steps.h"
 
 namespace sonde {
+
+using namespace query_steps;
+
 namespace {
 
 constexpr double kCounterEnd = 9223372036854775807.0;  // 2^63 - 1: OpenTSDB's default
-
-// Collects values and gives their aggregate. NaN is passed over; of nothing but NaN the count is 0
-// and everything else NaN.
-class Accumulator {
- public:
-  void Add(double value) {
-    if (std::isnan(value)) return;
-    min_ = count_ == 0 ? value : std::min(min_, value);
-    max_ = count_ == 0 ? value : std::max(max_, value);
-    sum_ += value;
-    ++count_;
-  }
-  double Get(Aggregator aggregator) const {
-    const auto count = static_cast<double>(count_);
-    if (aggregator == Aggregator::kCount) return count;
-    if (count_ == 0) return std::nan("");
-    switch (aggregator) {
-      case Aggregator::kAvg:
-        return sum_ / count;
-      case Aggregator::kMin:
-        return min_;
-      case Aggregator::kMax:
-        return max_;
-      default:
-        return sum_;
-    }
-  }
-
- private:
-  size_t count_ = 0;
-  double sum_ = 0;
-  double min_ = 0;
-  double max_ = 0;
-};
 
 double Seconds(Nanos from, Nanos to) {
   return static_cast<double>(static_cast<uint64_t>(to) - static_cast<uint64_t>(from)) / kSecond;
 }
 
-std::vector<Nanos> UnionOfTimes(const std::vector<std::vector<Point>>& series, Nanos start,
-                                Nanos end) {
-  std::vector<Nanos> times;
-  for (const auto& points : series) {
-    const size_t middle = times.size();
-    for (const Point& p : points) {
-      if (p.time >= start && p.time <= end) times.push_back(p.time);
-    }
-    std::inplace_merge(times.begin(), times.begin() + static_cast<ptrdiff_t>(middle), times.end());
-    times.erase(std::unique(times.begin(), times.end()), times.end());
-  }
-  return times;
-}
-
 std::vector<Point> DownsampleAll(const std::vector<Point>& points, Aggregator function, Nanos start,
                                  Nanos end) {
-  Accumulator bucket;
+  Accumulator bucket(function);
   bool any = false;
   for (const Point& p : points) {
     if (p.time < start || p.time >= end) continue;
@@ -76,7 +34,7 @@ std::vector<Point> DownsampleAll(const std::vector<Point>& points, Aggregator fu
     any = true;
   }
   if (!any) return {};
-  return {{start, bucket.Get(function)}};
+  return {{start, bucket.Get()}};
 }
 
 }  // namespace
@@ -92,13 +50,14 @@ std::vector<Point> ApplyDownsample(const std::vector<Point>& points, const Downs
   auto at = std::lower_bound(points.begin(), points.end(), bucket,
                              [](const Point& p, Nanos t) { return p.time < t; });
   std::vector<Point> out;
+  Accumulator values(how.function);
   while (true) {
     if (!fill && at != points.end()) bucket = bucket_of(at->time);
     if (bucket > end || (!fill && at == points.end())) return out;
     const bool empty = at == points.end() || at->time - bucket >= how.interval;
-    Accumulator values;
+    values.Clear();
     for (; at != points.end() && at->time - bucket < how.interval; ++at) values.Add(at->value);
-    out.push_back({bucket, empty ? filler : values.Get(how.function)});
+    out.push_back({bucket, empty ? filler : values.Get()});
     bucket += how.interval;
   }
 }
@@ -138,6 +97,10 @@ double Cursor::Guess(Nanos time) const {
       return 0;
     case Between::kPrevious:
       return a.value;
+    case Between::kLargest:
+      return std::numeric_limits<double>::max();
+    case Between::kSmallest:
+      return std::numeric_limits<double>::lowest();
     case Between::kLine:
       break;
   }
@@ -146,14 +109,37 @@ double Cursor::Guess(Nanos time) const {
 
 Between BetweenPoints(const QuerySpec& spec) {
   if (spec.rate) return Between::kPrevious;
-  return spec.aggregator == Aggregator::kCount ? Between::kZero : Between::kLine;
+  switch (spec.aggregator) {
+    case Aggregator::kCount:
+    case Aggregator::kZimsum:
+    case Aggregator::kSquareSum:
+    case Aggregator::kFirst:
+    case Aggregator::kLast:
+      return Between::kZero;
+    case Aggregator::kMimmin:
+      return Between::kLargest;
+    case Aggregator::kMimmax:
+      return Between::kSmallest;
+    case Aggregator::kPfsum:
+      return Between::kPrevious;
+    default:
+      return Between::kLine;
+  }
 }
 
 std::vector<Point> Within(std::vector<Point> points, const TimeRange& range) {
+  const auto earlier = [](const Point& a, const Point& b) { return a.time < b.time; };
+  // What stores give needs nothing done.
+  bool good = true;
+  Nanos before = range.first - 1;
+  for (const Point& p : points) {
+    good = good && p.time > before && p.time <= range.last && !std::isnan(p.value);
+    before = p.time;
+  }
+  if (good) return points;
   std::erase_if(points, [&](const Point& p) {
     return p.time < range.first || p.time > range.last || std::isnan(p.value);
   });
-  const auto earlier = [](const Point& a, const Point& b) { return a.time < b.time; };
   if (!std::is_sorted(points.begin(), points.end(), earlier)) {
     std::stable_sort(points.begin(), points.end(), earlier);
   }
@@ -167,10 +153,26 @@ std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec) {
   std::vector<Point> prepared = Within(std::move(points), DataRange(spec));
   if (prepared.empty()) return prepared;
   if (spec.downsample) {
-    prepared = ApplyDownsample(prepared, *spec.downsample, spec.start, spec.end);
+    const bool all = spec.downsample->interval == 0;
+    const TimeRange range = all ? TimeRange{spec.start, spec.end} : DataRange(spec);
+    prepared = ApplyDownsample(prepared, *spec.downsample, range.first, range.last);
   }
   if (spec.rate) prepared = ApplyRate(prepared, spec.rate_options);
   return prepared;
+}
+
+std::vector<Nanos> UnionOfTimes(const std::vector<std::vector<Point>>& series, Nanos start,
+                                Nanos end) {
+  std::vector<Nanos> times;
+  for (const auto& points : series) {
+    const size_t middle = times.size();
+    for (const Point& p : points) {
+      if (p.time >= start && p.time <= end) times.push_back(p.time);
+    }
+    std::inplace_merge(times.begin(), times.begin() + static_cast<ptrdiff_t>(middle), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+  }
+  return times;
 }
 
 std::vector<Point> Aggregate(const std::vector<std::vector<Point>>& series, Aggregator aggregator,
@@ -228,19 +230,47 @@ QueryResult Describe(const QuerySpec& spec, const std::vector<const Tags*>& grou
   return result;
 }
 
+bool Before(const QueryResult& a, const QueryResult& b) {
+  if (a.tags != b.tags) return a.tags < b.tags;
+  const auto less = [](const Point& p, const Point& q) {
+    return std::pair(p.time, std::bit_cast<uint64_t>(p.value)) <
+           std::pair(q.time, std::bit_cast<uint64_t>(q.value));
+  };
+  return std::lexicographical_compare(a.points.begin(), a.points.end(), b.points.begin(),
+                                      b.points.end(), less);
+}
+
+std::vector<QueryResult> EvaluateAlone(const QuerySpec& spec, std::vector<SeriesData> series) {
+  std::vector<QueryResult> results;
+  for (SeriesData& s : series) {
+    std::vector<Point> points = Prepare(std::move(s.points), spec);
+    const auto earlier = [](const Point& p, Nanos t) { return p.time < t; };
+    points.erase(std::lower_bound(points.begin(), points.end(), spec.end + 1, earlier),
+                 points.end());
+    points.erase(points.begin(),
+                 std::lower_bound(points.begin(), points.end(), spec.start, earlier));
+    if (!points.empty()) {
+      results.push_back({spec.metric, std::move(s.series.tags), {}, std::move(points)});
+    }
+  }
+  std::sort(results.begin(), results.end(), Before);
+  return results;
+}
+
 }  // namespace query_steps
 
-Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec,
-                                          const std::vector<SeriesData>& series) {
+Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec, std::vector<SeriesData> series) {
   try {
     SONDE_RETURN_IF_ERROR(CheckQuery(spec));
     const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
     if (!filter.ok()) return filter.status();
-    std::vector<SeriesData> matching;
-    for (const SeriesData& s : series) {
-      if (filter->Matches(s.series)) matching.push_back(s);
-    }
-    const Result<QueryPart> part = EvaluatePart(spec, std::move(matching), nullptr);
+    std::erase_if(series, [&](const SeriesData& s) { return !filter->Matches(s.series); });
+    const bool integers = !spec.downsample && !spec.rate && spec.aggregator != Aggregator::kNone &&
+                          std::any_of(series.begin(), series.end(),
+                                      [](const auto& s) { return !s.integers.empty(); });
+    if (integers) return EvaluateIntegers(spec, std::move(series));
+    if (spec.aggregator == Aggregator::kNone) return EvaluateAlone(spec, std::move(series));
+    const Result<QueryPart> part = EvaluatePart(spec, std::move(series), nullptr);
     if (!part.ok()) return part.status();
     return FinishPart(spec, *part);
   } catch (const std::bad_alloc&) {

@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "series/aggregate.h"
 #include "series/query.h"
 #include "series/query_steps.h"
 #include "series/reduced.h"
@@ -22,7 +23,7 @@ bool DropsTag(const TagFilter& filter) {
 
 // The statistic that the aggregator combines.
 std::string_view StatOf(Aggregator aggregator) {
-  switch (aggregator) {
+  switch (Basis(aggregator)) {
     case Aggregator::kMin:
       return "min";
     case Aggregator::kMax:
@@ -128,7 +129,7 @@ bool AnswersFromReduced(const QuerySpec& spec) {
     return !spec.downsample || std::find(functions.begin(), functions.end(),
                                          spec.downsample->function) != functions.end();
   };
-  switch (spec.aggregator) {
+  switch (Basis(spec.aggregator)) {
     case Aggregator::kSum:
       return downsampled_by({Aggregator::kAvg, Aggregator::kSum});
     case Aggregator::kAvg:
@@ -140,10 +141,9 @@ bool AnswersFromReduced(const QuerySpec& spec) {
       return downsampled_by({Aggregator::kMax}) && !spec.rate;
     case Aggregator::kCount:
       return !zeros;
-    case Aggregator::kNone:
+    default:
       return false;
   }
-  return false;
 }
 
 bool ReducedNeeds(const QuerySpec& spec, const Series& reduced) {

@@ -81,7 +81,7 @@ std::pair<size_t, size_t> RowsWithin(std::span<const Nanos> times, Nanos start, 
 struct GroupStore::Rep {
   Options options;
   std::function<void(const SealedBlock&)> on_seal;
-  BlockEncoder encoder;
+  mutable BlockEncoder encoder;
 
   Schema::Ptr schema = Schema::Make({});
 
@@ -99,6 +99,13 @@ struct GroupStore::Rep {
   // Those that are decompressed, by sequence.
   mutable std::map<uint64_t, std::shared_ptr<const PlainBlock>> plain;
   mutable size_t plain_bytes = 0;
+  // Columns of sealed blocks, by sequence; all go when they are too many.
+  struct Columns {
+    std::vector<Nanos> times;
+    std::map<size_t, std::vector<double>> values;
+  };
+  mutable std::map<uint64_t, Columns> columns_read;
+  mutable size_t column_bytes = 0;
   uint64_t sequence = 0;
   size_t sealed_bytes = 0;
   size_t schema_bytes = 0;  // what the schemas of sealed blocks take, once per run of blocks
@@ -106,12 +113,14 @@ struct GroupStore::Rep {
   uint64_t dropped = 0;
 
   void OpenBlock();
-  Status Encode(SealedBlock& block, size_t count);
+  Status Encode(size_t first, size_t count, SealedBlock& block) const;
   void SealFirst(size_t count);
   void Keep(SealedBlock block);
   void Forget();
   void ForgetPlain(uint64_t block) const;  // its sequence
+  void ForgetColumns(uint64_t block);
   std::shared_ptr<const PlainBlock> PlainOf(const SealedBlock& block) const;
+  const Columns* ColumnsOf(const SealedBlock& block, const std::vector<bool>& wanted) const;
 };
 
 GroupStore::GroupStore(Options options) : rep_(std::make_unique<Rep>()) {
@@ -138,7 +147,7 @@ void GroupStore::SetSchema(Schema::Ptr schema) {
 void GroupStore::Rep::OpenBlock() {
   const size_t most = kMaxBlockSamples / std::max<size_t>(schema->size(), 1);
   const size_t before = stride;
-  open_rows = std::min(next_rows, most > options.late_rows ? most - options.late_rows : 1);
+  open_rows = std::min(next_rows, most);
   stride = open_rows + options.late_rows + kColumnPadding;
   times.reserve(open_rows + options.late_rows);
   if (times.empty()) {
@@ -186,14 +195,13 @@ bool GroupStore::Amend(Nanos time, const std::function<void(std::span<double> ro
   return true;
 }
 
-// The first of the open rows.
-Status GroupStore::Rep::Encode(SealedBlock& block, size_t count) {
-  block.info = {schema->id(), count, schema->size(), times.front(), times[count - 1]};
+// The sequence is the caller's.
+Status GroupStore::Rep::Encode(size_t first, size_t count, SealedBlock& block) const {
+  block.info = {schema->id(), count, schema->size(), times[first], times[first + count - 1]};
   block.schema = schema;
-  block.sequence = sequence + 1;
   auto bytes = std::make_shared<std::string>();
-  SONDE_RETURN_IF_ERROR(encoder.Encode(schema->id(), std::span(times).first(count), columns.data(),
-                                       schema->size(), stride, *bytes));
+  SONDE_RETURN_IF_ERROR(encoder.Encode(schema->id(), std::span(times).subspan(first, count),
+                                       columns.data() + first, schema->size(), stride, *bytes));
   block.bytes = std::move(bytes);
   return {};
 }
@@ -206,7 +214,7 @@ void GroupStore::Seal() {
 // Those after them stay open.
 void GroupStore::Rep::SealFirst(size_t count) {
   SealedBlock block;
-  const Status status = Encode(block, count);
+  const Status status = Encode(0, count, block);
   times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(count));
   for (size_t c = 0; c < schema->size() && !times.empty(); ++c) {
     std::copy_n(&columns[c * stride + count], times.size(), &columns[c * stride]);
@@ -216,15 +224,22 @@ void GroupStore::Rep::SealFirst(size_t count) {
     dropped += count;
     return;
   }
-  sequence = block.sequence;
+  block.sequence = ++sequence;
   Keep(block);
   if (on_seal) on_seal(block);
 }
 
-SealedBlock GroupStore::Open() const {
-  SealedBlock block;
-  if (rep_->times.empty() || !rep_->Encode(block, rep_->times.size()).ok()) return {};
-  return block;
+std::vector<SealedBlock> GroupStore::Open() const {
+  const Rep& rep = *rep_;
+  std::vector<SealedBlock> blocks;
+  for (size_t first = 0; first < rep.times.size(); first += rep.open_rows) {
+    SealedBlock block;
+    const size_t count = std::min(rep.open_rows, rep.times.size() - first);
+    if (!rep.Encode(first, count, block).ok()) break;
+    block.sequence = rep.sequence + 1 + blocks.size();
+    blocks.push_back(std::move(block));
+  }
+  return blocks;
 }
 
 void GroupStore::Rep::Keep(SealedBlock block) {
@@ -243,12 +258,22 @@ void GroupStore::Rep::Forget() {
     const SealedBlock oldest = std::move(sealed.front());
     sealed.pop_front();
     ForgetPlain(oldest.sequence);
+    ForgetColumns(oldest.sequence);
     sealed_bytes -= oldest.bytes->size();
     dropped += oldest.info.rows;
     if (sealed.empty() || sealed.front().schema != oldest.schema) {
       schema_bytes -= MemoryOf(*oldest.schema);
     }
   }
+}
+
+void GroupStore::Rep::ForgetColumns(uint64_t block) {
+  const auto at = columns_read.find(block);
+  if (at == columns_read.end()) return;
+  for (const auto& column : at->second.values) {
+    column_bytes -= column.second.size() * sizeof(double);
+  }
+  columns_read.erase(at);
 }
 
 void GroupStore::Rep::ForgetPlain(uint64_t block) const {
@@ -275,6 +300,34 @@ std::shared_ptr<const PlainBlock> GroupStore::Rep::PlainOf(const SealedBlock& bl
     while (plain_bytes > options.plain_limit) ForgetPlain(plain.begin()->first);
   }
   return *std::move(unpacked);
+}
+
+// The columns wanted of a block, kept; nullptr if they are not to be kept or cannot be read.
+const GroupStore::Rep::Columns* GroupStore::Rep::ColumnsOf(const SealedBlock& block,
+                                                           const std::vector<bool>& wanted) const {
+  if (options.column_limit == 0) return nullptr;
+  Columns& known = columns_read[block.sequence];
+  std::vector<bool> missing = wanted;
+  for (const auto& column : known.values) missing[column.first] = false;
+  const auto count = static_cast<size_t>(std::count(missing.begin(), missing.end(), true));
+  if (count == 0) return &known;
+  const size_t bytes = count * block.info.rows * sizeof(double);
+  if (column_bytes + bytes > options.column_limit) {
+    columns_read.clear();
+    column_bytes = 0;
+    if (bytes > options.column_limit) return nullptr;
+    return ColumnsOf(block, wanted);
+  }
+  const Result<Block> decoded = DecodeColumns(*block.bytes, missing);
+  if (!decoded.ok()) return nullptr;
+  known.times = decoded->times;
+  for (size_t c = 0, taken = 0; c < missing.size(); ++c) {
+    if (!missing[c]) continue;
+    const auto column = decoded->Column(taken++);
+    known.values[c].assign(column.begin(), column.end());
+  }
+  column_bytes += bytes;
+  return &known;
 }
 
 std::vector<SeriesData> GroupStore::Read(const std::function<bool(const Series&)>& wanted,
@@ -309,6 +362,11 @@ std::vector<SeriesData> GroupStore::Read(const std::function<bool(const Series&)
           std::fill(values.begin(), values.end(), std::nan(""));
         return values.data();
       });
+      continue;
+    }
+    if (const Rep::Columns* kept = rep.ColumnsOf(block, columns); kept != nullptr) {
+      add(target, kept->times,
+          [&](size_t column, size_t) { return kept->values.at(column).data(); });
       continue;
     }
     const Result<Block> decoded = DecodeColumns(*block.bytes, columns);

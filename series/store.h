@@ -33,6 +33,9 @@ struct Point {
 struct SeriesData {
   Series series;
   std::vector<Point> points;
+  // Which points are whole numbers for which OpenTSDB has arithmetic of its own; empty: none. What
+  // nodes measure are none.
+  std::vector<bool> integers = {};
 };
 
 struct SealedBlock {
@@ -52,6 +55,9 @@ class GroupStore {
     // Of the newest sealed blocks, once they were read, decompressed beside the sealed ones: for a
     // store that is asked about the same time again and again.
     size_t plain_limit = 0;
+    // Of the columns that were read of others, decoded: what is asked again of a longer time is a
+    // few columns of many.
+    size_t column_limit = 0;
   };
   explicit GroupStore(Options options);
   ~GroupStore();
@@ -70,9 +76,9 @@ class GroupStore {
   // schema(). False if there is no such row (any more).
   bool Amend(Nanos time, const std::function<void(std::span<double> row)>& change);
   void Seal();
-  // The open block as it would be sealed now; empty `bytes` if it has no rows. It will come once
-  // more under this sequence, with more rows.
-  SealedBlock Open() const;
+  // The open rows as the blocks that they would be sealed as now. They come once more under these
+  // sequences, the last one with more rows.
+  std::vector<SealedBlock> Open() const;
 
   // The points of [start, end] of every series that `wanted` accepts, a series that outlived a
   // change of schema in one piece.

@@ -93,6 +93,7 @@ void AddStep(spank_t spank, std::string_view job, const Environment& environment
   message.Add(key::kLevel, options.level);
   message.Add(key::kPeriod, options.period);
   AddIfAny(message, key::kEventList, options.events);
+  AddIfAny(message, key::kAlarms, options.alarms);
   message.Add(key::kConfig, config.path);
 }
 

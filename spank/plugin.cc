@@ -28,7 +28,9 @@ int Guarded(const char* where, F&& f) noexcept {
 int TakeOption(int id, const char* text, int remote) noexcept {
   int refused = 0;
   Guarded("option", [&] {
-    const Status status = SetOption(id, text, context.options);
+    Status status = SetOption(id, text, context.options);
+    // Where the option is given the file is there, on the nodes it need not be.
+    if (status.ok() && remote == 0) status = CheckAlarms(context.options);
     if (status.ok()) return;
     const std::string message(status.message());
     if (remote == 0) {

@@ -1,5 +1,7 @@
 #include "spank/plugin_options.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "core/options.h"
@@ -7,7 +9,7 @@
 namespace sonde::spank {
 namespace {
 
-enum Id { kLevel, kPeriod, kEvents, kMpi, kIo, kRendezvous };
+enum Id { kLevel, kPeriod, kEvents, kMpi, kIo, kAlarms, kRendezvous };
 
 // As SPANK counts: an argument must be there, or may be.
 enum Argument { kRequired = 1, kOptional = 2 };
@@ -38,6 +40,8 @@ constexpr Option kOptions[] = {
     {"telemetry-io", "yes|no", kOptional,
      "count and time calls for files; level 4 does unless told no",
      "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_io", "SLURM_TELEMETRY_IO"},
+    {"telemetry-alarms", "FILE", kRequired, "rules of alarms to raise besides those built in",
+     "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_alarms", "SLURM_TELEMETRY_ALARMS"},
     {"telemetry-rendezvous", "PORT:KEY", kRequired,
      "set by srun for the nodes of a step; not for use by hand",
      "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_rendezvous", nullptr},
@@ -112,12 +116,22 @@ Status SetOption(int id, const char* text, PluginOptions& options) {
     case kIo:
       if (SetSwitch(value, id == kMpi ? options.mpi : options.io)) return {};
       return Invalid(kOptions[id], value, "expected yes or no");
+    case kAlarms:
+      options.alarms = value;
+      return {};
     case kRendezvous:
       options.rendezvous = value;
       return {};
     default:
       return {Code::kInternal, "Slurm named an option that was not registered"};
   }
+}
+
+Status CheckAlarms(const PluginOptions& options) {
+  if (options.alarms.empty() || ::access(options.alarms.c_str(), R_OK) == 0) return {};
+  const Status failed = SystemError("read the file");
+  return Invalid(kOptions[kAlarms], options.alarms,
+                 "expected a file of alarm rules: " + std::string(failed.message()));
 }
 
 void OfferRendezvous(const std::string& value) {

@@ -1,6 +1,6 @@
 // The options of srun, sbatch and salloc: --telemetry-level, --telemetry-period,
-// --telemetry-events, --telemetry-mpi, --telemetry-io, and the one that srun itself fills in to
-// tell the nodes where to meet.
+// --telemetry-events, --telemetry-mpi, --telemetry-io, --telemetry-alarms, and the one that srun
+// itself fills in to tell the nodes where to meet.
 //
 // They are validated where they are given, so that a mistake is told at submit, and again on the
 // nodes, since the variables in which Slurm carries them can be set by hand.
@@ -23,6 +23,7 @@ struct PluginOptions {
   int level = 0;
   Nanos period = kDefaultPeriod;
   std::string events;  // as given
+  std::string alarms;  // a file of rules, as given
   std::optional<bool> mpi;
   std::optional<bool> io;
   std::string rendezvous;  // as given
@@ -45,6 +46,9 @@ void SetDefaultsFromEnvironment();
 
 // The value of the option that was registered with `id`.
 Status SetOption(int id, const char* text, PluginOptions& options);
+
+// Whether the file of alarm rules, if there is one, can be read.
+Status CheckAlarms(const PluginOptions& options);
 
 // What the nodes get as rendezvous; "": nothing.
 void OfferRendezvous(const std::string& value);

@@ -13,7 +13,9 @@
 #include "core/job.h"
 #include "core/status.h"
 #include "profiles/profile.h"
+#include "series/alarm_evaluator.h"
 #include "series/query.h"
+#include "web/notes.h"
 #include "web/scrape_target.h"
 
 namespace sonde::web {
@@ -24,6 +26,14 @@ struct Answer {
   uint32_t nodes_answered = 0;
   uint32_t nodes_expected = 0;
 };
+
+// A rule of a running step for one of its series.
+struct AlarmState {
+  alarms::Evaluator::State state;
+  std::string host;  // whose value it is; "": nobody's
+};
+
+class PointSink;
 
 class DataSource {
  public:
@@ -43,9 +53,28 @@ class DataSource {
   using Callback = std::function<void(Result<Answer>)>;
   virtual void Query(const QuerySpec& spec, Callback callback) const = 0;
 
+  // What happened in the steps from `first` to `last`, by start; at most kMaxNotes, and of few
+  // steps if there are many.
+  virtual std::vector<Note> Notes(Nanos /*first*/, Nanos /*last*/) const { return {}; }
+
+  // Where points that are put over HTTP go (web/point_sink.h); nullptr if none are taken.
+  virtual PointSink* sink() const { return nullptr; }
+
   // Has the nodes of a running step leave the processors' counters to other programs, or count
   // again. kInvalid for a step that counts nothing, kNotFound for one that does not run.
   virtual Status PauseCounters(const JobStep& id, bool /*paused*/) const {
+    return {Code::kNotFound, "step " + id.ToString() + " does not run any more"};
+  }
+
+  // The alarm rules of a running step, more of them, and fewer. kNotFound for a step that does not
+  // run, and for a rule that is not there; kBusy for a name that is taken.
+  virtual Result<std::vector<AlarmState>> Alarms(const JobStep& id) const {
+    return Status(Code::kNotFound, "step " + id.ToString() + " does not run any more");
+  }
+  virtual Status AddAlarm(const JobStep& id, const alarms::Rule& /*rule*/) const {
+    return {Code::kNotFound, "step " + id.ToString() + " does not run any more"};
+  }
+  virtual Status RemoveAlarm(const JobStep& id, const std::string& /*name*/) const {
     return {Code::kNotFound, "step " + id.ToString() + " does not run any more"};
   }
 

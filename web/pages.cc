@@ -34,6 +34,7 @@ void GetPage(const Context&, const Request& request, Reply reply) {
 
 constexpr Route kRoutes[] = {
     {"/", GetPage},
+    {"/alarms.js", GetPage},
     {"/app.js", GetPage},
     {"/chart.js", GetPage},
     {"/dom.js", GetPage},

@@ -8,22 +8,22 @@ benchmark here can tell; docs/scaling.md discusses them.
 
 US, MS, KB, MB = 1e-6, 1e-3, 1e3, 1e6
 
-# --- Measured or derived: CPU time of a daemon, in seconds -------------------------------------------------
+# --- Measured or derived: CPU time of a daemon, in seconds --------------------------------------
 
 # scripts/bench tree, 1024 daemons, `leaf`: all of a second's work of a node without children.
 LEAF_TICK = 190 * US
 # Derived. Of LEAF_TICK, what comes before the frame is sent; the rest are acknowledgements and the
 # like, later in the second.
 SAMPLE = 150 * US
-# Derived from scripts/bench tree, `head_quiet` of 64 and of 256 daemons: 13 leaves and 3 inner nodes as children,
-# 19 frames, take 651 us, 16 inner nodes, 32 frames, 836 us.
+# Derived from scripts/bench tree, `head_quiet` of 64 and of 256 daemons: 13 leaves and 3 inner nodes
+# as children, 19 frames, take 651 us, 16 inner nodes, 32 frames, 836 us.
 TAKE_LEAF_FRAME = 14 * US
 # scripts/bench merge: `inner_frame` costs 1.36 times what `leaf_frame` does.
 TAKE_INNER_FRAME = 19 * US
 # Derived. The rest of these 651 us: the row for store, footprint and live view, acknowledgements.
 HEAD_ROW = 400 * US
-# Derived. scripts/bench tree, 1024 daemons, `inner_quiet`, less LEAF_TICK and 16 frames of leaves: its second
-# frame, 16 acknowledgements. Over loopback these pay for the receiver's side, too.
+# Derived. scripts/bench tree, 1024 daemons, `inner_quiet`, less LEAF_TICK and 16 frames of leaves:
+# its second frame, 16 acknowledgements. Over loopback these pay for the receiver's side, too.
 INNER_EXTRA = 230 * US
 # scripts/bench tree, 1024 daemons: (`head` - `head_quiet`) over the blocks of that time: take a block
 # of one node, check it, write it into LevelDB, acknowledge it.
@@ -37,9 +37,10 @@ REGISTER = 250 * US
 # scripts/bench links, `socket.cpu_per_4k_message`: any small message.
 SMALL_MESSAGE = 4 * US
 
-# --- Measured or derived: bytes ----------------------------------------------------------------------------
+# --- Measured or derived: bytes -----------------------------------------------------------------
 
-# Derived from scripts/bench tree, `head_bytes_quiet`: 16 leaves send 5.2 kB a tick, 16 inner nodes 27.4 kB.
+# Derived from scripts/bench tree, `head_bytes_quiet`: 16 leaves send 5.2 kB a tick, 16 inner nodes
+# 27.4 kB.
 LEAF_FRAME_BYTES = 330
 INNER_FRAME_BYTES = 1400
 # scripts/bench tree, 1024 daemons: (`head_bytes` - `head_bytes_quiet`) over nodes: a second of a
@@ -52,7 +53,7 @@ SMALL_BYTES = 120
 
 # scripts/bench tree: private memory of the head of 16 nodes; of 1024 less that, over nodes.
 HEAD_MEMORY = 9.9 * MB
-HEAD_MEMORY_PER_NODE = 27 * KB
+HEAD_MEMORY_PER_NODE = 11 * KB
 
 # --- Decided: the tree's own rules --------------------------------------------------------------
 

@@ -124,6 +124,18 @@ Status ArchiveWriter::PutBlock(Block block, Stored stored) {
   return {};
 }
 
+void ArchiveWriter::PutState(std::string state, Stored stored) {
+  EnqueueGathered();
+  Enqueue([this, state = std::move(state), stored = std::move(stored)] {
+    Status status = failure();
+    if (live_ != nullptr && status.ok()) {
+      status = live_->PutState(state);
+      Keep(status);
+    }
+    loop_.Post([stored, status] { stored(status); });
+  });
+}
+
 void ArchiveWriter::EnqueueGathered() {
   loop_.Cancel(std::exchange(gather_timer_, 0));
   if (gathered_.empty()) return;
@@ -168,18 +180,6 @@ void ArchiveWriter::Write(Batch& batch) {
   const std::lock_guard lock(mutex_);
   waiting_bytes_ -= waited;
   stored_bytes_ -= std::min(stored_bytes_, freed);
-}
-
-void ArchiveWriter::PutState(std::string state, Stored stored) {
-  EnqueueGathered();
-  Enqueue([this, state = std::move(state), stored = std::move(stored)] {
-    Status status = failure();
-    if (live_ != nullptr && status.ok()) {
-      status = live_->PutState(state);
-      Keep(status);
-    }
-    loop_.Post([stored, status] { stored(status); });
-  });
 }
 
 void ArchiveWriter::Finish(const Profile& profile, Stored done) {

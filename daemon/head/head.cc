@@ -105,7 +105,7 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
 
 Head::~Head() {
   for (const Loop::TimerId timer : {expiry_timer_, serve_timer_, finish_timer_, describe_timer_,
-                                    moments_timer_, away_timer_, store_timer_, rows_timer_}) {
+                                    moments_timer_, away_timer_, store_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -119,15 +119,7 @@ Status Head::Start(UniqueFd listen) {
   } else {
     archive_->Create(record_.Description());
   }
-  record_.OnSeal([this](const SealedBlock& block) {
-    StoreReduced(block);
-    // It replaces what was stored of it and of the rows that are still open: these go with it.
-    loop_.Cancel(std::exchange(rows_timer_, 0));
-    rows_timer_ = loop_.After(0, [this] {
-      rows_timer_ = 0;
-      if (const SealedBlock rows = record_.OpenRows(); rows.bytes != nullptr) StoreReduced(rows);
-    });
-  });
+  record_.OnSeal([this](const SealedBlock& block) { StoreReduced(block); });
   source_ = std::make_shared<LiveSource>(
       record_,
       [this](QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
@@ -145,6 +137,7 @@ Status Head::Start(UniqueFd listen) {
                                   [this](uint32_t node, const tree::AnswerMessage& answer) {
                                     SendTo(node, Type::kAnswer, Encode(answer));
                                   });
+  StartAlarms();
   serve_timer_ = loop_.After(kServeAfter, [this] { Serve(); });
   if (launch_.role == Role::kSolo && launch_.job.job_nodes > 1) {
     AddNote(
@@ -202,6 +195,9 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
                             static_cast<uint64_t>(record_.Description().start), number_}));
   Send(*control, Type::kBudget, Encode(intake_.Budget(expected_nodes_)));
   if (counters_paused_) Send(*control, Type::kCounters, "\1");
+  if (const std::string needs = alarms_->OnNode(index); !needs.empty()) {
+    Send(*control, Type::kDerive, needs);
+  }
   nodes_[index].control = std::move(control);
   if (succession_ != nullptr) succession_->Add(index);
   ScheduleExpiry();  // even the first tick does not wait for ever
@@ -423,6 +419,7 @@ void Head::Leaves(uint32_t index) {
   nodes_changed_ = true;
   ++gone_nodes_;
   if (questions_ != nullptr) questions_->OnGone(index);
+  if (alarms_ != nullptr) alarms_->OnGone(index);
   parents_.Remove(index);
 }
 
@@ -490,6 +487,7 @@ void Head::OnRow(const tree::TickMerger::Row& row, bool late) {
     whole_.values = row.values;
     ended_.AddTo(whole_, merger_.series(), merger_.Present());
     record_.Append(row.tick, whole_.values, merger_.series());
+    alarms_->OnRow(whole_, merger_.series());
     ScheduleExpiry();
   }
   StoreWithin(rows_to_store_ >= kStoreAfterRows ? 0 : kStoreAfter);
@@ -535,7 +533,6 @@ void Head::ScheduleExpiry() {
     expiry_timer_ = 0;
     children_.HandOnLost(Clock::System().Now());
     merger_.EmitUpTo(Clock::System().Now() - MergeWindow());
-    parents_.BringHome();
     ScheduleExpiry();
   });
 }
@@ -619,7 +616,7 @@ void Head::StoreState() {
   rows_to_store_ = 0;
   loop_.Cancel(std::exchange(store_timer_, 0));
   children_.BeginSafe();
-  if (const SealedBlock rows = record_.OpenRows(); rows.bytes != nullptr) StoreReduced(rows);
+  for (const SealedBlock& rows : record_.OpenRows()) StoreReduced(rows);
   if (std::exchange(nodes_changed_, false)) archive_->PutDescription(record_.Description());
   HeadState state;
   state.row = whole_.tick;
@@ -628,6 +625,9 @@ void Head::StoreState() {
   state.schema = merger_.schema();
   state.ended = ended_.Save(merger_.series().size());
   children_.ForEachOwn([&](uint32_t index, Nanos tick, const Schema& own, auto values) {
+    // Newer than what is there of the time before it came back.
+    std::erase_if(state.ended,
+                  [&](const tree::Frame& f) { return f.lost && f.nodes.first() == index; });
     tree::Frame& frame = state.ended.emplace_back();
     frame.number = state.ended.size();
     frame.tick = tick + 1;
@@ -672,6 +672,15 @@ void Head::PauseCounters(bool paused) {
                       paused ? "paused" : "resumed", FormatTime(Clock::System().Now())));
 }
 
+void Head::StartAlarms() {
+  alarms_ = std::make_unique<Alarms>(
+      loop_, record_, launch_, config_,
+      Alarms::Callbacks{[this](const std::string& needs) { SendToAll(Type::kDerive, needs); },
+                        [this](const collect::Moments& moments) { OnMoments(moments); },
+                        [this](std::string note) { AddNote(std::move(note)); }});
+  source_->UseAlarms(alarms_.get());
+}
+
 void Head::JoinExporter(const std::vector<uint32_t>& nodes, const std::string& url) {
   for (const uint32_t index : nodes) SendTo(index, Type::kJoin, url);
 }
@@ -710,6 +719,7 @@ void Head::Seal() {
   loop_.Cancel(finish_timer_);
   server_.reset();
   questions_.reset();
+  alarms_->Finish();
   // Those that have not said goodbye need not look for another head.
   SendToAll(Type::kOver, "");
   const Nanos now = Clock::System().Now();

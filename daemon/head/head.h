@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "daemon/head/alarms.h"
 #include "daemon/head/archive_writer.h"
 #include "daemon/head/block_intake.h"
 #include "daemon/head/coverage_count.h"
@@ -135,6 +136,7 @@ class Head {
   void Serve();
   void AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done);
   void PauseCounters(bool paused);
+  void StartAlarms();
   void JoinExporter(const std::vector<uint32_t>& nodes, const std::string& url);
 
   // The end.
@@ -185,6 +187,7 @@ class Head {
   tree::ChildLinks child_links_;
   Parents parents_;
 
+  std::unique_ptr<Alarms> alarms_;  // outlives those that ask it
   std::shared_ptr<LiveSource> source_;
   std::unique_ptr<web::Server> server_;
   std::unique_ptr<Questions> questions_;
@@ -196,7 +199,6 @@ class Head {
   Loop::TimerId moments_timer_ = 0;
   Loop::TimerId away_timer_ = 0;
   Loop::TimerId store_timer_ = 0;
-  Loop::TimerId rows_timer_ = 0;
   Nanos store_at_ = 0;  // monotonic
 };
 

@@ -131,6 +131,10 @@ void LiveSource::Query(const QuerySpec& spec, Callback callback) const {
   FromNodes(std::move(rest), job, std::move(callback));
 }
 
+std::vector<web::Note> LiveSource::Notes(Nanos first, Nanos last) const {
+  return web::NotesOf(record_.Description(), record_.Moments(), first, last);
+}
+
 Status LiveSource::PauseCounters(const JobStep& id, bool paused) const {
   constexpr int kCountersLevel = 3;
   const Result<Profile> profile = GetProfile(id);
@@ -143,6 +147,32 @@ Status LiveSource::PauseCounters(const JobStep& id, bool paused) const {
   }
   pause_(paused);
   return {};
+}
+
+Result<std::vector<web::AlarmState>> LiveSource::Alarms(const JobStep& id) const {
+  SONDE_RETURN_IF_ERROR(CheckOurs(id));
+  std::vector<web::AlarmState> all;
+  for (alarms::Evaluator::State& state : alarms_->List()) {
+    std::string host = record_.Host(state.owner.node);
+    all.push_back({std::move(state), std::move(host)});
+  }
+  return all;
+}
+
+Status LiveSource::AddAlarm(const JobStep& id, const alarms::Rule& rule) const {
+  SONDE_RETURN_IF_ERROR(CheckOurs(id));
+  return alarms_->Add(rule);
+}
+
+Status LiveSource::RemoveAlarm(const JobStep& id, const std::string& name) const {
+  SONDE_RETURN_IF_ERROR(CheckOurs(id));
+  return alarms_->Remove(name);
+}
+
+Status LiveSource::CheckOurs(const JobStep& id) const {
+  if (alarms_ == nullptr) return {Code::kUnsupported, "there are no alarms here"};
+  const Result<Profile> profile = GetProfile(id);
+  return profile.ok() ? Status() : profile.status();
 }
 
 Result<std::string> LiveSource::Join(const JobStep& id, const web::ScrapeTarget& target,

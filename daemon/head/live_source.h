@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/head/alarms.h"
 #include "daemon/head/step_record.h"
 #include "daemon/tree/query_fanout.h"
 #include "web/data_source.h"
@@ -31,15 +32,23 @@ class LiveSource final : public web::DataSource {
   LiveSource(const StepRecord& record, AskNodes ask, PauseCountersOf pause, JoinOn join)
       : record_(record), ask_(std::move(ask)), pause_(std::move(pause)), join_(std::move(join)) {}
 
+  // Before anything is asked; they outlive the askers.
+  void UseAlarms(head::Alarms* alarms) { alarms_ = alarms; }
+
   Result<std::vector<JobDescription>> Jobs(size_t limit) const override;
   Result<Profile> GetProfile(const JobStep& id) const override;
   Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
+  std::vector<web::Note> Notes(Nanos first, Nanos last) const override;
   Status PauseCounters(const JobStep& id, bool paused) const override;
+  Result<std::vector<web::AlarmState>> Alarms(const JobStep& id) const override;
+  Status AddAlarm(const JobStep& id, const alarms::Rule& rule) const override;
+  Status RemoveAlarm(const JobStep& id, const std::string& name) const override;
   Result<std::string> Join(const JobStep& id, const web::ScrapeTarget& target,
                            const std::string& node) const override;
 
  private:
+  Status CheckOurs(const JobStep& id) const;
   Result<web::Answer> FromReduced(const QuerySpec& spec, const JobDescription& job) const;
   void FromNodes(QuerySpec spec, const JobDescription& job, Callback callback) const;
 
@@ -47,6 +56,7 @@ class LiveSource final : public web::DataSource {
   AskNodes ask_;
   PauseCountersOf pause_;
   JoinOn join_;
+  head::Alarms* alarms_ = nullptr;
 };
 
 }  // namespace sonde::head

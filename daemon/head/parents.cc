@@ -14,11 +14,14 @@ using tree::Type;
 
 Parents::Parents(Loop& loop, const Config& config, uint32_t expected, tree::ChildLinks& links,
                  Ways ways)
-    : config_(config),
+    : loop_(loop),
+      config_(config),
       links_(links),
       ways_(std::move(ways)),
       placement_(config.fanout, expected),
       fabric_(loop) {}
+
+Parents::~Parents() { loop_.Cancel(home_timer_); }
 
 void Parents::Add(std::string_view switches) {
   placement_.Add(switches);
@@ -26,7 +29,7 @@ void Parents::Add(std::string_view switches) {
 }
 
 void Parents::OnBack(uint32_t index, std::string_view switches, uint32_t parent) {
-  placement_.Return(index, switches);
+  placement_.AddAgain(index, switches);
   Node& node = nodes_[index];
   node.parent = parent < nodes_.size() ? parent : kHeadIndex;
   node.asks = node.asks || node.parent != kHeadIndex;
@@ -67,14 +70,20 @@ void Parents::OnWantParent(uint32_t index, std::string_view payload) {
   if (failed != kHeadIndex && parent == failed) {
     const uint32_t avoid[] = {parent};
     parent = placement_.Move(index, avoid);
+    BringHome();
   }
   Assign(index, parent);
 }
 
 void Parents::BringHome() {
-  for (const uint32_t node : homecoming_.Due(Clock::System().Monotonic())) {
-    Assign(node, placement_.Parent(node));
-  }
+  if (home_timer_ != 0 || placement_.away().empty()) return;
+  home_timer_ = loop_.After(kSecond, [this] {
+    home_timer_ = 0;
+    for (const uint32_t node : homecoming_.Due(Clock::System().Monotonic())) {
+      Assign(node, placement_.Parent(node));
+    }
+    BringHome();
+  });
 }
 
 void Parents::Assign(uint32_t child, uint32_t parent) {

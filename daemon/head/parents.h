@@ -34,6 +34,7 @@ class Parents {
 
   // `links`: of the head's own children.
   Parents(Loop& loop, const Config& config, uint32_t expected, tree::ChildLinks& links, Ways ways);
+  ~Parents();
 
   // Where the head is reached, numeric.
   void SetLocalHost(std::string host) { local_host_ = std::move(host); }
@@ -49,9 +50,6 @@ class Parents {
   // kWantParent and kListening.
   void OnWantParent(uint32_t index, std::string_view payload);
   void OnListening(uint32_t index, std::string_view payload);
-
-  // Once a second or so: nodes that have left their parents go back to them.
-  void BringHome();
 
   // Whom it was told last; the head, if nobody.
   uint32_t Of(uint32_t index) const { return nodes_[index].parent; }
@@ -70,12 +68,15 @@ class Parents {
   void AssignHead(uint32_t child);
   void Tell(uint32_t child, uint32_t parent, const std::string& address);
   void Listen(const Result<tree::Fabric*>& fabric);
+  void BringHome();
 
+  Loop& loop_;
   const Config config_;
   tree::ChildLinks& links_;
   Ways ways_;
   tree::Placement placement_;
   tree::Homecoming homecoming_{placement_};
+  Loop::TimerId home_timer_ = 0;
   tree::LazyFabric fabric_;
   bool fabric_asked_ = false;   // to listen; what became of it is told once
   std::string fabric_address_;  // empty: none

@@ -8,9 +8,11 @@
 #include <mutex>
 #include <thread>
 
+#include "core/bytes.h"
 #include "core/log.h"
 #include "daemon/head/answer_bytes.h"
 #include "libclient/ask_layout.h"
+#include "series/alarm_rule.h"
 
 namespace sonde::head {
 
@@ -137,6 +139,10 @@ Status Questions::OnAsk(uint32_t node, const tree::AskMessage& ask) {
     OnList(node, ask.id, ask.body);
     return {};
   }
+  if (kind == AskKind::kAlarm) {
+    OnAlarm(node, ask.id, ask.body);
+    return {};
+  }
   if (kind != AskKind::kQuery && kind != AskKind::kSubscribe) {
     return {Code::kCorrupt, fmt::format("a question of kind {}", ask.kind)};
   }
@@ -201,6 +207,22 @@ void Questions::OnList(uint32_t node, uint64_t id, const std::string& metric) {
       Answer(node, id, AskKind::kListing, body);
     });
   });
+}
+
+void Questions::OnAlarm(uint32_t node, uint64_t id, std::string_view body) {
+  ByteReader in(body);
+  const std::string_view name = in.Text(client::kMaxAlarmName);
+  const std::string_view text = in.Text(client::kMaxAlarmRule);
+  const Result<alarms::Rule> rule =
+      in.done() ? alarms::ParseRule(name, text) : Status(Code::kCorrupt, "an alarm is damaged");
+  const Status status =
+      rule.ok() ? source_->AddAlarm(record_.Description().id, *rule) : rule.status();
+  // Nothing that would go by itself.
+  if (status.code() == Code::kBusy) {
+    return Fail(node, id, {Code::kInvalid, std::string(status.message())});
+  }
+  if (!status.ok()) return Fail(node, id, status);
+  Answer(node, id, AskKind::kAnswer, "");
 }
 
 // --- Subscriptions ---

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -75,6 +76,7 @@ class Questions {
 
   void OnQuery(uint32_t node, uint64_t id, QuerySpec spec);
   void OnList(uint32_t node, uint64_t id, const std::string& metric);
+  void OnAlarm(uint32_t node, uint64_t id, std::string_view body);
   void OnSubscribe(uint32_t node, const tree::AskMessage& ask, QuerySpec spec);
   void OnCancel(const Subscriber& who);
   void AskNext(const std::string& key, Subscription& subscription);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "series/alarm_rule.h"
+
 namespace sonde::head {
 namespace {
 
@@ -11,6 +13,7 @@ GroupStore::Options StoreOptions() {
   options.memory_limit = 32u << 20;
   options.late_rows = 8;            // parts of ticks that come late still find their row
   options.plain_limit = 12u << 20;  // half an hour at 1 Hz of 300 metrics
+  options.column_limit = 8u << 20;  // 300 columns of an hour at 1 Hz
   return options;
 }
 
@@ -24,15 +27,28 @@ void StepRecord::OnSeal(std::function<void(const SealedBlock&)> f) { store_.OnSe
 void StepRecord::Append(Nanos tick, const std::vector<Reduced>& values,
                         const std::vector<Series>& series) {
   const std::lock_guard lock(mutex_);
-  if (series.size() != series_.size()) {
-    series_ = series;
-    store_.SetSchema(ReducedSchema(series));
-    footprint_.SetSeries(series);
+  if (series.size() != row_size_) SetSeries(series);
+  row_.resize(series_.size());
+  columns_.resize(series_.size() * kStatColumns);
+  for (size_t i = 0; i < series_.size(); ++i) {
+    row_[i] = values[places_[i]];
+    ToColumns(row_[i], &columns_[i * kStatColumns]);
   }
-  columns_.resize(series.size() * kStatColumns);
-  for (size_t i = 0; i < series.size(); ++i) ToColumns(values[i], &columns_[i * kStatColumns]);
   store_.Append(tick, columns_);
-  footprint_.AddRow(tick, values);
+  footprint_.AddRow(tick, row_);
+}
+
+void StepRecord::SetSeries(const std::vector<Series>& series) {
+  const size_t before = series_.size();
+  for (size_t i = row_size_; i < series.size(); ++i) {
+    if (alarms::IsDerivedName(series[i].metric.name)) continue;
+    series_.push_back(series[i]);
+    places_.push_back(i);
+  }
+  row_size_ = series.size();
+  if (series_.size() == before) return;
+  store_.SetSchema(ReducedSchema(series_));
+  footprint_.SetSeries(series_);
 }
 
 bool StepRecord::Amend(Nanos tick, const std::vector<Reduced>& late) {
@@ -40,12 +56,13 @@ bool StepRecord::Amend(Nanos tick, const std::vector<Reduced>& late) {
   std::vector<Reduced> before(series_.size());
   std::vector<Reduced> after(series_.size());
   // A series that nobody else has had yet waits for its next row.
-  const size_t known = std::min(late.size(), series_.size());
+  size_t known = series_.size();
+  while (known > 0 && places_[known - 1] >= late.size()) --known;
   const bool amended = store_.Amend(tick, [&](std::span<double> row) {
     for (size_t i = 0; i < known; ++i) {
       before[i] = FromColumns(&row[i * kStatColumns]);
       after[i] = before[i];
-      after[i].Merge(late[i]);
+      after[i].Merge(late[places_[i]]);
       ToColumns(after[i], &row[i * kStatColumns]);
     }
   });
@@ -58,7 +75,7 @@ void StepRecord::Seal() {
   store_.Seal();
 }
 
-SealedBlock StepRecord::OpenRows() const {
+std::vector<SealedBlock> StepRecord::OpenRows() const {
   const std::lock_guard lock(mutex_);
   return store_.Open();
 }
@@ -72,6 +89,21 @@ void StepRecord::AddMoments(const collect::Moments& moments) {
   for (const Annotation& annotation : annotations) moments_.Add(annotation);
   for (const NamedSketch& sketch : moments.sketches) moments_.Add(sketch);
   moments_.AddLost(moments.lost);
+}
+
+void StepRecord::AddAlarm(RaisedAlarm alarm) {
+  const std::lock_guard lock(mutex_);
+  moments_.AddAlarm(std::move(alarm));
+}
+
+void StepRecord::EndAlarm(std::string_view rule, const Tags& tags, Nanos time) {
+  const std::lock_guard lock(mutex_);
+  moments_.EndAlarm(rule, tags, time);
+}
+
+void StepRecord::EndAlarms(std::string_view rule, Nanos time) {
+  const std::lock_guard lock(mutex_);
+  moments_.EndAlarms(rule, time);
 }
 
 void StepRecord::Update(const std::function<void(JobDescription&)>& change) {
@@ -97,6 +129,9 @@ void StepRecord::UpdateCost(const std::function<void(OwnCost&)>& change) {
 JobDescription StepRecord::Described() const {
   JobDescription job = job_;
   for (std::string& note : notes_.Texts(job.nodes)) job.notes.push_back(std::move(note));
+  for (std::string& note : AlarmNotes(moments_.alarms(), job)) {
+    job.notes.push_back(std::move(note));
+  }
   std::string missing = MissingMoments(moments_.lost(), moments_.left_out());
   if (!missing.empty()) job.notes.push_back(std::move(missing));
   job.figures = moments_.figures();

@@ -9,6 +9,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/job.h"
@@ -29,15 +30,21 @@ class StepRecord {
   // The loop's thread only. Called with each block of reduced series as it is sealed, within
   // Append and Seal.
   void OnSeal(std::function<void(const SealedBlock&)> f);
-  // One row of the step's reduced series. Series only ever grow at the end.
+  // One row of the step's reduced series. Series only ever grow at the end. Those that are for
+  // alarms alone are passed over.
   void Append(Nanos tick, const std::vector<Reduced>& values, const std::vector<Series>& series);
   // Merges a part that came late into its row. False if that is sealed already, or never was.
   bool Amend(Nanos tick, const std::vector<Reduced>& late);
   void Seal();
-  // The rows that are not in a sealed block yet, as one; no bytes if there are none.
-  SealedBlock OpenRows() const;
+  // The rows that are not in a sealed block yet.
+  std::vector<SealedBlock> OpenRows() const;
   // What the application told on some nodes at some tick; each once.
   void AddMoments(const collect::Moments& moments);
+
+  // See MomentsBuilder.
+  void AddAlarm(RaisedAlarm alarm);
+  void EndAlarm(std::string_view rule, const Tags& tags, Nanos time);
+  void EndAlarms(std::string_view rule, Nanos time);
 
   void Update(const std::function<void(JobDescription&)>& change);
   // See StepNotes.
@@ -56,16 +63,20 @@ class StepRecord {
   std::vector<Series> AllSeries() const;
 
  private:
-  JobDescription Described() const;  // with the mutex held
+  void SetSeries(const std::vector<Series>& series);  // with the mutex held
+  JobDescription Described() const;                   // with the mutex held
 
   mutable std::mutex mutex_;
   JobDescription job_;  // without those of notes_ and without figures
   StepNotes notes_;
   OwnCost cost_;
   std::vector<Series> series_;
+  std::vector<size_t> places_;  // of series_ in the rows that come
+  size_t row_size_ = 0;         // when they were last looked at
   GroupStore store_;
   FootprintBuilder footprint_;
   MomentsBuilder moments_;
+  std::vector<Reduced> row_;
   std::vector<double> columns_;
 };
 

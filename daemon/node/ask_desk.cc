@@ -212,6 +212,11 @@ Status AskDesk::OnRequest(Connection& connection, const Packet& head, std::strin
     metric.ok() ? Ask(connection, head.id, kind, *std::move(metric)) : refuse(metric.status());
     return {};
   }
+  if (kind == AskKind::kAlarm) {
+    const Status alarm = CheckAskAlarm(body);
+    alarm.ok() ? Ask(connection, head.id, kind, std::string(body)) : refuse(alarm);
+    return {};
+  }
   if (kind != AskKind::kQuery && kind != AskKind::kSubscribe) {
     return {Code::kCorrupt, fmt::format("a packet of kind {}", head.kind)};
   }

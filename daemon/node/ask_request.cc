@@ -112,6 +112,17 @@ Result<QuerySpec> DecodeAskSubscription(std::string_view body) {
   }
 }
 
+Status CheckAskAlarm(std::string_view body) {
+  ByteReader in(body);
+  in.Text(client::kMaxAlarmName);
+  in.Text(client::kMaxAlarmRule);
+  if (in.done()) return {};
+  return {Code::kInvalid,
+          fmt::format("expected an alarm's name of at most {} bytes and a rule of at "
+                      "most {}",
+                      client::kMaxAlarmName, client::kMaxAlarmRule)};
+}
+
 Result<std::string> DecodeAskList(std::string_view body) {
   ByteReader in(body);
   const std::string_view metric = in.Text(kMaxNameLength);

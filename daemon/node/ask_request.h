@@ -20,6 +20,8 @@ Status CheckAskHello(std::string_view body);
 Result<QuerySpec> DecodeAskQuery(std::string_view body);
 // kSubscribe: without downsampling and with a range that means nothing.
 Result<QuerySpec> DecodeAskSubscription(std::string_view body);
+// kAlarm: how long the texts are; the head judges what they say.
+Status CheckAskAlarm(std::string_view body);
 // kList: the metric, "" for all.
 Result<std::string> DecodeAskList(std::string_view body);
 

@@ -229,6 +229,11 @@ void Node::OnHeadMessage(Type type, std::string_view payload) {
     case Type::kCounters:
       if (payload.size() == 1) recorder_.sampler().PauseCounters(payload[0] != 0);
       return;
+    case Type::kDerive:
+      if (auto wanted = alarms::DecodeDerived(payload); wanted.ok()) {
+        recorder_.Derive(*std::move(wanted));
+      }
+      return;
     case Type::kJoin:
       return joiner_.Start(std::string(payload));
     case Type::kBudget: {

@@ -49,7 +49,8 @@ class ParentLink {
   void Ask();
   // What was asked is not answered any more: the head is another, or was away.
   void Forget() { asked_ = false; }
-  // Lets it go if it is silent. While data goes over it, at every tick.
+  // Lets it go if it is silent. While data goes over it, at every tick: a machine with too much to
+  // do, where that is `late`, does not hold that against its parent.
   void Check(Nanos late);
   // Lets it go, if there is one, and asks for another.
   void Leave();

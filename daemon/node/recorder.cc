@@ -38,9 +38,23 @@ bool Recorder::Sample(Nanos time, collect::Sampler::Extent extent) {
     }
     if (schema != nullptr && schema->size() != 0) stores_[g]->Append(time, sampler_.row(group));
   }
-  const bool changed = reducer_.SetSchemas(schemas_);
+  const bool changed = DeriveFrom(time);
   Reduce();
   return changed;
+}
+
+// True if the reduced schema changed.
+bool Recorder::DeriveFrom(Nanos time) {
+  std::array<std::span<const double>, collect::kGroups> rows;
+  for (size_t g = 0; g < collect::kGroups; ++g) {
+    if (schemas_[g] != nullptr) rows[g] = sampler_.row(static_cast<collect::Group>(g));
+  }
+  derived_.SetSchemas(schemas_);
+  derived_.Update(time, rows);
+  std::array<Schema::Ptr, collect::kGroups + 1> all;
+  std::copy(schemas_.begin(), schemas_.end(), all.begin());
+  all.back() = derived_.schema();
+  return reducer_.SetSchemas(all);
 }
 
 void Recorder::Reduce() {
@@ -48,6 +62,7 @@ void Recorder::Reduce() {
   for (size_t g = 0; g < collect::kGroups; ++g) {
     if (schemas_[g] != nullptr) reducer_.Add(g, sampler_.row(static_cast<collect::Group>(g)));
   }
+  if (derived_.schema() != nullptr) reducer_.Add(collect::kGroups, derived_.row());
 }
 
 // The newest sample may go up after this, and names the node.

@@ -11,6 +11,7 @@
 
 #include "core/time.h"
 #include "daemon/collect/sampler.h"
+#include "daemon/node/derived_series.h"
 #include "daemon/tree/own_reducer.h"
 #include "series/query_part.h"
 #include "series/store.h"
@@ -28,6 +29,9 @@ class Recorder {
   collect::Sampler& sampler() { return sampler_; }
   void SetOnSeal(const OnSeal& f);
   void SetNode(uint32_t index);
+
+  // What alarms need reduced besides what is measured, from the next sample on.
+  void Derive(std::vector<alarms::Derived> wanted) { derived_.SetWanted(std::move(wanted)); }
 
   // Takes a sample and keeps it under `time`. True if the reduced schema changed.
   bool Sample(Nanos time, collect::Sampler::Extent extent = collect::Sampler::Extent::kTick);
@@ -48,13 +52,15 @@ class Recorder {
                            const std::string& host) const;
 
  private:
+  bool DeriveFrom(Nanos time);
   void Reduce();
 
   collect::Sampler sampler_;
   std::array<std::unique_ptr<GroupStore>, collect::kGroups> stores_;
   std::array<Schema::Ptr, collect::kGroups> schemas_;
   uint64_t sealed_bytes_ = 0;
-  tree::OwnReducer reducer_;
+  DerivedSeries derived_;
+  tree::OwnReducer reducer_;  // of the groups and, as one more, what is derived
 };
 
 }  // namespace sonde::node

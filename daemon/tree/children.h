@@ -134,10 +134,10 @@ class Children {
     bool ended = false;  // its last values have come
     Ring<Pending> pending;
     uint64_t acked = 0;
-    uint64_t told = 0;  // of these
-    std::string block_acks;
     uint64_t marked = 0;  // acked when BeginSafe was called
     uint64_t safe = 0;
+    uint64_t told = 0;  // of these
+    std::string block_acks;
   };
   // What a child whose link is gone last sent of itself.
   struct LastOwn {

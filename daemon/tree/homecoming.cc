@@ -27,7 +27,7 @@ std::vector<uint32_t> Homecoming::Due(Nanos now) {
     if (trouble != troubles_.end() && now - trouble->second.last <= trouble->second.quiet) continue;
     if (to[home]++ < kOfOne) due.push_back(node);
   }
-  std::erase_if(due, [this](uint32_t node) { return !placement_.GoHome(node); });
+  std::erase_if(due, [this](uint32_t node) { return !placement_.Return(node); });
   std::erase_if(troubles_, [&](const auto& one) {
     return now - one.second.last > one.second.quiet + kForgiven;
   });

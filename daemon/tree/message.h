@@ -68,6 +68,8 @@ enum class Type : uint8_t {
   // What the step's own processes ask, on the control connection (libclient/ask_layout.h).
   kAsk = 40,     // node -> head
   kAnswer = 41,  // head -> node: the answer, or the values of a subscription
+
+  kDerive = 42,  // head -> node: series to make for alarms, besides those it has: alarm_rule.h
 };
 
 inline constexpr uint32_t kProtocolVersion = 3;

@@ -61,30 +61,26 @@ Placement::Placement(uint32_t fanout, uint32_t expected)
 
 uint32_t Placement::Add(std::string_view switches) {
   const auto index = static_cast<uint32_t>(nodes_.size());
-  const uint32_t group = GroupOf(switches);
-  ++present_;
-  const uint32_t parent = ChooseForNew(group);
-  nodes_.emplace_back().group = group;
-  nodes_[index].home = parent;
-  Attach(index, parent);
-  SetDepths(index, Of(parent).depth + 1);
+  nodes_.emplace_back();
+  Place(index, switches);
   return index;
 }
 
-// Places that are kept do not make the tree too high.
-uint32_t Placement::ChooseForNew(uint32_t group) {
-  const uint32_t parent = Choose({.group = group});
-  if (away_.empty() || Of(parent).depth < Height() + kSlack) return parent;
-  for (const uint32_t other : std::set<uint32_t>(away_)) Settle(other, nodes_[other].parent);
-  return Choose({.group = group});
+void Placement::AddAgain(uint32_t index, std::string_view switches) {
+  if (nodes_[index].present) return;
+  nodes_[index].present = true;
+  Place(index, switches);
 }
 
-void Placement::Return(uint32_t index, std::string_view switches) {
-  if (nodes_[index].present) return;
+void Placement::Place(uint32_t index, std::string_view switches) {
   const uint32_t group = GroupOf(switches);
   ++present_;
-  const uint32_t parent = ChooseForNew(group);
-  nodes_[index].present = true;
+  uint32_t parent = Choose({.group = group});
+  if (!away_.empty() && Of(parent).depth >= Height() + kSlack) {
+    // Kept places would make the tree too high.
+    for (const uint32_t other : std::set<uint32_t>(away_)) Settle(other, nodes_[other].parent);
+    parent = Choose({.group = group});
+  }
   nodes_[index].group = group;
   nodes_[index].home = parent;
   Attach(index, parent);
@@ -134,7 +130,7 @@ void Placement::Settle(uint32_t index, uint32_t home) {
   node.home = home;
 }
 
-bool Placement::GoHome(uint32_t index) {
+bool Placement::Return(uint32_t index) {
   Node& node = nodes_[index];
   if (!away_.contains(index) || IsUnder(node.home, index)) return false;
   Detach(index);

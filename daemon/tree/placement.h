@@ -14,7 +14,7 @@
 //     (so many: those that are present, or those that are expected if these are more);
 //   - Remove makes no node deeper.
 //
-// A node that could not reach its parent is away from home until GoHome: its place there is kept
+// A node that could not reach its parent is away from home until Return: its place there is kept
 // for it, so that a tree which many have left for a while gets its shape back.
 //
 // Add and Remove take microseconds with 100,000 nodes; memory is about 150 bytes a node and level
@@ -53,7 +53,7 @@ class Placement {
   uint32_t Add(std::string_view switches);
   // One that was removed is back and gets a place as a new one does. Nothing happens if it is
   // there.
-  void Return(uint32_t index, std::string_view switches);
+  void AddAgain(uint32_t index, std::string_view switches);
   // A node leaves or is lost: it takes no more children. Those it had, and at most one node more,
   // get other parents; returned are the nodes whose Parent is another now, parents before their
   // children. One of its children, or a node without children from below it, takes its place with
@@ -67,7 +67,7 @@ class Placement {
   const std::set<uint32_t>& away() const { return away_; }
   uint32_t Home(uint32_t index) const { return nodes_[index].home; }
   // It goes home. False, and nothing happens, if its home is below it now.
-  bool GoHome(uint32_t index);
+  bool Return(uint32_t index);
 
   // kHeadIndex or a node that came before, unless it took somebody's place.
   uint32_t Parent(uint32_t index) const { return nodes_[index].parent; }
@@ -102,13 +102,13 @@ class Placement {
   bool IsUnder(uint32_t index, uint32_t ancestor) const;
   uint32_t Height() const;
   bool Fits(uint32_t index, const Wanted& wanted) const;
-  uint32_t ChooseForNew(uint32_t group);
   uint32_t Choose(const Wanted& wanted) const;
   uint32_t FirstIn(uint32_t group, const Wanted& wanted, uint32_t deepest) const;
   uint32_t LeastUsedIn(uint32_t group, const Wanted& wanted, uint32_t deepest) const;
   uint32_t Successor(uint32_t index) const;
   void SetFree(uint32_t index, bool free);
   void UpdateFree(uint32_t index);
+  void Place(uint32_t index, std::string_view switches);
   void Settle(uint32_t index, uint32_t home);
   void Attach(uint32_t index, uint32_t parent);
   void Detach(uint32_t index);

@@ -98,5 +98,6 @@ def test_options_are_explained(cluster, daemon):
         "--telemetry-events=LIST",
         "--telemetry-mpi",
         "--telemetry-io",
+        "--telemetry-alarms=FILE",
     ):
         assert option in done.stdout

@@ -173,6 +173,7 @@ class Step:
         self.key = secrets.token_hex(32)
         self.head = None
         self._live = None
+        self._killed = []  # process ids of heads
         (directory / "log").mkdir()
         self.archive = directory / "archive"
         self.conf = directory / "sonde.conf"
@@ -340,7 +341,7 @@ class Step:
 
         def acts():
             self._live = self._endpoint()
-            if self._live is None or self._live["pid"] in (self.head.pid, *but):
+            if self._live is None or self._live["pid"] in (self.head.pid, *self._killed, *but):
                 return None
             return self.acting()
 
@@ -378,15 +379,29 @@ class Step:
             into.update({int(at) / 1000: value for at, value in answer["dps"].items()})
         return [(at, round(counts[at]), totals.get(at, 0.0)) for at in sorted(counts)]
 
-    def wait_successors(self):
-        """Waits until every node knows who goes on when the head it has now dies."""
+    def successors_known(self):
+        """Whether every node knows who goes on when the head it has now dies."""
         standing = f"{min(3, len(self.alive()))} nodes stand by"
+        texts = ["\n".join(self.log_of(node.host)) for node in self.alive()]
+        return all(standing in text.rsplit("back at another head")[-1] for text in texts)
 
-        def told():
-            texts = ["\n".join(self.log_of(node.host)) for node in self.alive()]
-            return all(standing in text.rsplit("back at another head")[-1] for text in texts)
+    def wait_successors(self):
+        wait_for(self.successors_known, "successors that are known")
 
-        wait_for(told, "successors that are known")
+    def kill_head(self):
+        """Whichever there is now."""
+        pid = self._endpoint()["pid"]
+        self._killed.append(pid)
+        self._live = None
+        if pid == self.head.pid:
+            self.head.kill()
+        else:
+            os.kill(pid, signal.SIGKILL)
+
+    def reset_head_connections(self, node):
+        """As by a firewall that forgot them."""
+        acting = self.acting() if self._live else None
+        node.space.reset_connections((acting.space if acting else self.space).address)
 
     def wait_stored(self):
         """Waits until the head has stored what it has now, for another one to go on from."""
@@ -474,6 +489,9 @@ class Step:
         for node in self.nodes:
             if node.daemon is not None and not node.lost:
                 node.daemon.wait_exit()
+        if self.head.exited:
+            wait_for(lambda: not self.heads(), "the end of the acting head")
+            return ""
         self.head.finish()
         report = self.head.report()
         self.head.wait_exit()

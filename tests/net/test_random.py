@@ -6,8 +6,8 @@ unless set: the seed of a failure stands in its message. By hand, for ten minute
     SONDE_NET_SECONDS=600 python3 -m pytest -q -s tests/net/test_random.py
 
 A round is some faults at once, which last for up to 1.5 s; then links and processes are well again, and
-the ticks have to be whole. When a third of its nodes is gone, a step ends, its profile is checked, and
-another one begins.
+the ticks have to be whole. The head may die as well, and the acting heads after it. When a third of its
+nodes is gone, a step ends, its profile is checked, and another one begins.
 """
 
 import os
@@ -29,12 +29,14 @@ class Round:
     def __init__(self, step, chance, tell):
         self.step, self.chance, self.tell = step, chance, tell
         self.stopped, self.crowds = [], []
+        self.headless = False
         self.spared = list(step.alive())  # those that may still be hurt
         chance.shuffle(self.spared)
 
     def run(self):
         faults = [self.kill, self.leave, self.stop, self.black_hole, self.bad_wire, self.strangers]
-        weights = [1, 1, 2, 2, 3, 1]
+        faults += [self.come_again, self.kill_head, self.reset]
+        weights = [1, 1, 2, 2, 3, 1, 1, 1, 1]
         for fault in self.chance.choices(faults, weights, k=self.chance.randint(1, 3)):
             fault()
         end = time.monotonic() + self.chance.uniform(0.2, 1.5)
@@ -56,6 +58,27 @@ class Round:
         if node := self.take():
             self.tell(f"kill {node.host}")
             node.kill()
+
+    def come_again(self):
+        """A daemon that is started anew knows srun's host only."""
+        if self.step.head.exited or self.headless:
+            return
+        if node := self.take():
+            self.tell(f"{node.host} dies and comes again")
+            node.kill()
+            node.start()
+            node.application.wait_ready()
+
+    def kill_head(self):
+        if not self.headless and self.step.successors_known():
+            self.tell("kill the head")
+            self.headless = True
+            self.step.kill_head()
+
+    def reset(self):
+        node = self.chance.choice(self.step.alive())
+        self.tell(f"the connections of {node.host} are reset")
+        self.step.reset_head_connections(node)
 
     def leave(self):
         if node := self.take():
@@ -89,6 +112,8 @@ class Round:
         self.step.wires.rule(source.address, destination.address, **rule)
 
     def strangers(self):
+        if self.step.head.exited:
+            return
         self.tell("strangers at the head")
         words = self.chance.choice([b"", hello(), b"GET / HTTP/1.0\r\n\r\n"])
         head = (self.step.address, self.step.port)
@@ -100,6 +125,8 @@ class Round:
         self.step.wires.reset(self.chance.randrange(1 << 30))
         for crowd in self.crowds:
             crowd.close()
+        if self.headless:
+            self.step.wait_acting()
 
 
 def run_step(step, chance, deadline, tell):

@@ -132,6 +132,17 @@ TEST_F(FootprintTest, ALateNodeIsNotCountedTwice) {
   EXPECT_EQ(e.min, 30);
 }
 
+// As after the death of the head, which knew newer ones.
+TEST_F(FootprintTest, ANodeThatComesBackWithOldValuesIsNotCountedTwice) {
+  Use(MetricType::kCounter);
+  Row({{0, 10}, {1, 10}});
+  Row({{0, 11}});
+  EXPECT_EQ(Entry().last, 21);
+  Row({{0, 12}, {1, 4}});
+  Row({{0, 13}, {1, 10}});
+  EXPECT_EQ(Entry().last, 23);
+}
+
 TEST_F(FootprintTest, MissingValuesAreNotZero) {
   Use(MetricType::kGauge);
   Row({{0, 4}});

@@ -159,7 +159,7 @@ TEST_F(PartsTest, AHeadThatWasKilledAndAnActingOneMakeOneProfile) {
   EXPECT_EQ(whole.job.state, EndState::kCompleted);
   EXPECT_EQ(whole.job.exit_status, 0x100);
   EXPECT_EQ(whole.job.end, At(20));
-  EXPECT_EQ(whole.job.coverage.expected, 40u);
+  EXPECT_EQ(whole.job.coverage.expected, 42u);
   EXPECT_EQ(whole.job.coverage.got, 39u) << "of tick 10 only one node is known";
   ASSERT_EQ(whole.job.nodes.size(), 2u);
   EXPECT_EQ(whole.job.nodes[1].joined, kTestStart);

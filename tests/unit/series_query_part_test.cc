@@ -20,6 +20,8 @@ namespace {
 constexpr Nanos kPeriod = 10 * kSecond;
 constexpr Nanos kBegin = 3500 * kSecond;  // an hour of the epoch ends among the data
 
+constexpr uint64_t kAggregators = static_cast<uint64_t>(kLastAggregator) + 1;
+
 using Random = std::mt19937_64;
 using Nodes = std::vector<std::vector<SeriesData>>;
 
@@ -74,6 +76,11 @@ std::vector<SeriesData> RandomNode(Random& random, size_t index) {
   return all;
 }
 
+Aggregator RandomFunction(Random& random) {
+  const auto function = static_cast<Aggregator>(random() % kAggregators);
+  return function == Aggregator::kNone ? Aggregator::kAvg : function;
+}
+
 TagFilter RandomFilter(Random& random) {
   static const std::vector<std::pair<std::string, std::string>> kLiterals = {
       {"host", "n1|n2|n5"}, {"device", "d0|d1"}, {"task", "0|1|2"}};
@@ -94,15 +101,15 @@ TagFilter RandomFilter(Random& random) {
 QuerySpec RandomSpec(Random& random) {
   QuerySpec spec;
   spec.metric = "m";
-  spec.aggregator = static_cast<Aggregator>(random() % 6);
+  spec.aggregator = static_cast<Aggregator>(random() % kAggregators);
   spec.start = kBegin - 3 * kPeriod + static_cast<Nanos>(random() % 400) * kSecond;
   spec.end = spec.start + static_cast<Nanos>(1 + random() % 500) * kSecond;
   if (random() % 2 == 0) {
     static constexpr Nanos kIntervals[] = {0, 7 * kSecond, 10 * kSecond, 30 * kSecond,
                                            60 * kSecond};
-    spec.downsample = Downsample{kIntervals[random() % std::size(kIntervals)],
-                                 static_cast<Aggregator>(random() % 5),
-                                 static_cast<Downsample::Fill>(random() % 4)};
+    spec.downsample =
+        Downsample{kIntervals[random() % std::size(kIntervals)], RandomFunction(random),
+                   static_cast<Downsample::Fill>(random() % 4)};
   }
   spec.rate = random() % 3 == 0;
   spec.rate_options.counter = random() % 2 == 0;

@@ -334,30 +334,6 @@ TEST(Uplink, MomentsGoBeforeTheFrameAndAgainOverTheNextLink) {
   EXPECT_EQ(Types(control)[Types(control).size() - 3], Type::kMoments);
 }
 
-// Less than a link's bound may be minutes of frames: what counts is that it does not get less.
-TEST(Uplink, FramesWaitHereWhenTheLinkDoesNotGetEmpty) {
-  Uplink uplink;
-  FakeLink link;
-  uplink.Use(&link, false);
-  AddFrame(uplink);
-  link.backlog = Uplink::kBacklog;
-  for (int i = 0; i < Uplink::kSlowFlushes; ++i) {
-    EXPECT_FALSE(uplink.slow());
-    AddFrame(uplink);
-  }
-  EXPECT_TRUE(uplink.slow());
-  const size_t before = link.sent.size();
-  for (size_t i = 0; i < Uplink::kMaxHeldBack; ++i) AddFrame(uplink);
-  EXPECT_EQ(link.sent.size(), before);
-  EXPECT_EQ(uplink.lost_frames(), 0u);
-  AddFrame(uplink);
-  EXPECT_GT(uplink.lost_frames(), 0u) << "every second one";
-  link.backlog = 0;
-  AddFrame(uplink);
-  EXPECT_FALSE(uplink.slow());
-  EXPECT_EQ(link.sent.size(), before + 1) << "what was held back, in one message";
-}
-
 TEST(Uplink, WhatIsNotSafeGoesAgainToAnotherHeadOnly) {
   Uplink uplink;
   FakeLink first;
@@ -384,6 +360,30 @@ TEST(Uplink, WhatIsNotSafeGoesAgainToAnotherHeadOnly) {
   EXPECT_THAT(numbers, ElementsAre(2, 3));
   uplink.OnAck(3, 3);
   EXPECT_TRUE(uplink.frames_delivered());
+}
+
+// Less than a link's bound may be minutes of frames: what counts is that it does not get less.
+TEST(Uplink, FramesWaitHereWhenTheLinkDoesNotGetEmpty) {
+  Uplink uplink;
+  FakeLink link;
+  uplink.Use(&link, false);
+  AddFrame(uplink);
+  link.backlog = Uplink::kBacklog;
+  for (int i = 0; i < Uplink::kSlowFlushes; ++i) {
+    EXPECT_FALSE(uplink.slow());
+    AddFrame(uplink);
+  }
+  EXPECT_TRUE(uplink.slow());
+  const size_t before = link.sent.size();
+  for (size_t i = 0; i < Uplink::kMaxHeldBack; ++i) AddFrame(uplink);
+  EXPECT_EQ(link.sent.size(), before);
+  EXPECT_EQ(uplink.lost_frames(), 0u);
+  AddFrame(uplink);
+  EXPECT_GT(uplink.lost_frames(), 0u) << "every second one";
+  link.backlog = 0;
+  AddFrame(uplink);
+  EXPECT_FALSE(uplink.slow());
+  EXPECT_EQ(link.sent.size(), before + 1) << "what was held back, in one message";
 }
 
 TEST(Uplink, AStreamThatHasEndedIsEndedOnEveryLinkAfterItsLastFrame) {

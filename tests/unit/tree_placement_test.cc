@@ -154,13 +154,13 @@ TEST(Placement, OneThatIsBackGetsAPlaceAsANewOneDoes) {
   Placement tree(2, 14);
   for (int i = 0; i < 14; ++i) tree.Add("");
   tree.Remove(0);
-  tree.Return(0, "");
+  tree.AddAgain(0, "");
   CheckShape(tree, 2);
   EXPECT_TRUE(tree.Present(0));
   EXPECT_EQ(tree.present(), 14u);
   EXPECT_THAT(tree.Children(0), IsEmpty()) << "its former ones stay where they are";
   const uint32_t parent = tree.Parent(5);
-  tree.Return(5, "");
+  tree.AddAgain(5, "");
   EXPECT_EQ(tree.Parent(5), parent) << "it was there";
 }
 
@@ -244,7 +244,7 @@ TEST(Placement, KeepsItsPromisesWhateverHappens) {
         if (random() % 2 == 0 || tree.away().empty()) continue;
         const uint32_t away = *tree.away().begin();
         const uint32_t home = tree.Home(away);
-        if (tree.GoHome(away)) {
+        if (tree.Return(away)) {
           EXPECT_EQ(tree.Parent(away), home);
         }
       }

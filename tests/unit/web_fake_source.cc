@@ -235,6 +235,23 @@ void AddMoments(Profile& profile, double seconds) {
   moments.remarks.push_back(RemarkOf(job, "checkpoint 1", 150, job.expected_tasks));
   if (job.end != 0) moments.remarks.push_back(RemarkOf(job, "checkpoint 2", 300, 8));
   moments.distributions.push_back(WaitTimes());
+  const auto at = [&](double t) { return job.start + static_cast<Nanos>(t * kSecond); };
+  moments.alarms.push_back({"memory_soon",
+                            "critical",
+                            "memory runs out in 42 s if this goes on: 12 % of the node's is left",
+                            {},
+                            at(40),
+                            at(52),
+                            0.12,
+                            {2, Owner::kNobody}});
+  moments.alarms.push_back({"straggler",
+                            "info",
+                            "it computes far less than the others: 0.31 s/s",
+                            {{"mode", "user"}},
+                            at(90),
+                            0,
+                            0.31,
+                            {1, 3}});
 }
 
 // As an application might that says whatever comes to its mind.
@@ -299,6 +316,16 @@ Result<std::vector<JobDescription>> FakeSource::Jobs(size_t limit) const {
     if (jobs.size() < limit) jobs.push_back(step->profile.job);
   }
   return jobs;
+}
+
+std::vector<Note> FakeSource::Notes(Nanos first, Nanos last) const {
+  std::vector<Note> notes;
+  for (const auto& step : steps_) {
+    for (Note& note : NotesOf(step->profile.job, step->profile.moments, first, last)) {
+      notes.push_back(std::move(note));
+    }
+  }
+  return notes;
 }
 
 Result<Profile> FakeSource::GetProfile(const JobStep& id) const {

@@ -161,6 +161,20 @@ class PageTest(Page):
                                    "2 min 30 s checkpoint 1 8 n1 task 1",
                                    "5 min 0 s checkpoint 2 8 n1 task 1"])
 
+    def test_alarms_name_node_and_task(self):
+        self.open_job()
+        rows = [row.text for row in self.find_all(".alarms tbody tr")]
+        self.assertEqual(len(rows), 2)
+        self.assertRegex(rows[0], r"^straggler it computes far less than the others: 0.31 s/s "
+                                  r"task 3 on n2 .*, until the end$")
+        self.assertRegex(rows[1], r"^memory_soon memory runs out .* is left n3 .* 12 s$")
+        self.assertEqual(self.find_all(".alarms tr.active"), [])
+        self.shot("alarms")
+
+    def test_an_alarm_that_is_raised_now_stands_first(self):
+        self.open_job("4712.0")
+        self.assertRegex(self.find(".alarms tr.active").text, r"^straggler .* so far$")
+
     def test_phases_and_remarks_are_on_every_plot(self):
         self.open_job()
         # Where the strip of the phases is, above what the lines are drawn in.

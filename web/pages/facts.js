@@ -1,5 +1,6 @@
 // The head of a step: what it is, what it came to, what is missing.
 
+import {isAlarmNote} from './alarms.js';
 import {element} from './dom.js';
 import {bytes, clock, figureValue, seconds} from './numbers.js';
 import {coverageOf, stateOf} from './states.js';
@@ -27,7 +28,7 @@ export function describe(job, cost) {
     facts.push(fact('Cost of Sonde', `${seconds(cost.cpu_seconds)} CPU, ` +
                     `${bytes(cost.peak_node_memory)} on a node`));
   }
-  const notes = [...job.notes, ...job.nodes.filter((node) => node.note)
+  const notes = [...job.notes.filter((note) => !isAlarmNote(note)), ...job.nodes.filter((node) => node.note)
       .map((node) => `${node.host}: ${node.note}`)];
   const figures = job.figures.map((figure) => fact(figure.name, figureValue(figure)));
   return element('section', {'aria-label': 'Step'},

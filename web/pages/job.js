@@ -1,5 +1,6 @@
 // One step (#/job/ID) with its charts, from /api/v1/profile and /api/v1/series.
 
+import {alarmTable} from './alarms.js';
 import {Chart} from './chart.js';
 import {$, element, plural} from './dom.js';
 import {describe} from './facts.js';
@@ -25,7 +26,7 @@ export async function showJob(view, id) {
   view.key = key;
   view.moments = new Moments(profile);
   view.parts.timeline.draw(view.moments);
-  view.parts.head.replaceChildren(describe(profile.job, profile.cost));
+  view.parts.head.replaceChildren(describe(profile.job, profile.cost), alarmTable(profile) ?? '');
   const open = view.parts.table.querySelector('details[open]') !== null;
   view.parts.table.replaceChildren(footprintTable(metrics));
   view.parts.table.firstChild.open = open;

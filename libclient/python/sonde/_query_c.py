@@ -104,6 +104,7 @@ def load() -> Any:
         "sonde_list_free": (None, [pointer(List)]),
         "sonde_query_get": (number, [handle, question, number, pointer(pointer(Result))]),
         "sonde_result_free": (None, [pointer(Result)]),
+        "sonde_query_alarm": (number, [handle, text, text, number]),
         "sonde_query_subscribe": (ctypes.c_uint64, [handle, question, PointsFn, handle]),
         "sonde_query_cancel": (number, [handle, ctypes.c_uint64]),
         "sonde_query_watch": (ctypes.c_uint64, [handle, text, number, WatchFn, handle]),

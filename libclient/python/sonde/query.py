@@ -234,6 +234,19 @@ class Query:
         finally:
             self._lib.sonde_result_free(result)
 
+    def alarm(self, name: str, rule: str, timeout: float = 5.0) -> None:
+        """Has the step raise an alarm, until it ends, when a rule such as 'heat_residual max > 10 for 3s'
+        holds: told in the profile, on the plots, and as the user wants alarms told. Every rank may say
+        the same."""
+        with self._locked():
+            if not self:
+                return
+            self._check(
+                self._lib.sonde_query_alarm(
+                    self._handle, name.encode(), rule.encode(), _milliseconds(timeout)
+                )
+            )
+
     # --- What stands
 
     def subscribe(

@@ -1,0 +1,281 @@
+#include "daemon/head/alarms.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "core/log.h"
+#include "core/remark.h"
+#include "profiles/json_writer.h"
+#include "profiles/summary.h"
+#include "series/alarm_defaults.h"
+
+namespace sonde::head {
+namespace {
+
+// As long without a row there is something to say, and how often that is looked at.
+Nanos RowPatience(Nanos period) { return std::max(3 * period, 3 * kSecond); }
+Nanos WatchEvery(Nanos period) { return std::max(period, 2 * kSecond); }
+
+Series MissingSeries() {
+  Series series;
+  series.metric.name = alarms::kNodeMissing;
+  series.metric.unit = "1";
+  series.metric.reduction = Reduction::kSum;
+  series.metric.help = "1 for each node whose sample is missing.";
+  return series;
+}
+
+Result<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return SystemError("open " + path);
+  std::string text(alarms::kMaxFile + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > alarms::kMaxFile) {
+    return Status(Code::kLimit,
+                  fmt::format("{}: rules have at most {} bytes", path, alarms::kMaxFile));
+  }
+  return text;
+}
+
+}  // namespace
+
+Alarms::Alarms(Loop& loop, StepRecord& record, const LaunchMessage& launch, const Config& config,
+               Callbacks callbacks)
+    : loop_(loop),
+      record_(record),
+      callbacks_(std::move(callbacks)),
+      id_(launch.job.id),
+      period_(launch.job.period),
+      enabled_(config.alarms),
+      actions_(loop, config.alarm_command, config.alarm_webhook, callbacks_.note),
+      series_{MissingSeries()},
+      evaluator_(launch.job.period) {
+  if (enabled_) Load(launch, config);
+  alarms::EncodeDerived(evaluator_.Needs(), needs_);
+}
+
+Alarms::~Alarms() { loop_.Cancel(watch_timer_); }
+
+// --- Rules ---
+
+void Alarms::Load(const LaunchMessage& launch, const Config& config) {
+  std::vector<alarms::Rule> rules = alarms::DefaultRules();
+  if (!config.alarm_rules.empty()) TakeFile(config.alarm_rules, rules);
+  for (const auto& [name, text] : config.alarm_lines) {
+    const Result<alarms::RuleLine> line = alarms::ParseRuleLine(name, text);
+    if (line.ok()) {
+      alarms::Apply({*line}, rules);
+    } else {
+      callbacks_.note(
+          fmt::format("sonde.conf: {}; this alarm is left out", line.status().message()));
+    }
+  }
+  if (!launch.alarms.empty()) {
+    const bool absolute = launch.alarms.front() == '/';
+    TakeFile(absolute ? launch.alarms : launch.job.workdir + "/" + launch.alarms, rules);
+  }
+  for (alarms::Rule& rule : rules) {
+    if (const Status status = evaluator_.Add(std::move(rule)); !status.ok()) {
+      callbacks_.note(std::string(status.message()));
+    }
+  }
+}
+
+void Alarms::TakeFile(const std::string& path, std::vector<alarms::Rule>& rules) {
+  const Result<std::string> text = ReadFile(path);
+  const Result<std::vector<alarms::RuleLine>> lines =
+      text.ok() ? alarms::ParseRules(*text, path) : text.status();
+  if (lines.ok()) return alarms::Apply(*lines, rules);
+  callbacks_.note(fmt::format("{}; no alarm of this file is watched", lines.status().message()));
+}
+
+std::vector<alarms::Evaluator::State> Alarms::List() const {
+  const std::lock_guard lock(mutex_);
+  return evaluator_.States();
+}
+
+Status Alarms::Add(alarms::Rule rule) {
+  if (!enabled_) {
+    return {Code::kUnsupported, "alarms are switched off here (alarms = no in sonde.conf)"};
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (const alarms::Rule* known = evaluator_.Find(rule.name);
+        known != nullptr && *known == rule) {
+      return {};  // as when every task of a step adds it
+    }
+    SONDE_RETURN_IF_ERROR(evaluator_.Add(std::move(rule)));
+  }
+  loop_.Post([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) TellNeeds();
+  });
+  return {};
+}
+
+Status Alarms::Remove(std::string_view name) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!evaluator_.Remove(name)) {
+      return {Code::kNotFound, fmt::format("there is no alarm '{}'", name)};
+    }
+  }
+  loop_.Post([this, alive = std::weak_ptr<bool>(alive_), rule = std::string(name)] {
+    if (alive.expired()) return;
+    record_.EndAlarms(rule, Clock::System().Now());
+    TellNeeds();
+  });
+  return {};
+}
+
+void Alarms::TellNeeds() {
+  std::string needs;
+  {
+    const std::lock_guard lock(mutex_);
+    alarms::EncodeDerived(evaluator_.Needs(), needs);
+  }
+  if (needs == needs_) return;
+  needs_ = std::move(needs);
+  callbacks_.derive(needs_);
+}
+
+// --- Nodes and rows ---
+
+std::string Alarms::OnNode(uint32_t index) {
+  if (joined_.size() <= index) joined_.resize(index + size_t{1}, 0);
+  if (joined_[index] == 0) ++present_;
+  joined_[index] = Clock::System().Now();
+  last_row_ = Clock::System().Monotonic();
+  if (enabled_ && watch_timer_ == 0 && !finished_) ScheduleWatch();
+  return enabled_ ? needs_ : std::string();
+}
+
+void Alarms::OnGone(uint32_t index) {
+  if (index < joined_.size() && std::exchange(joined_[index], 0) != 0) --present_;
+}
+
+// Rows may stop altogether: then nobody would say that they are missing.
+void Alarms::ScheduleWatch() {
+  watch_timer_ = loop_.After(WatchEvery(period_), [this] {
+    watch_timer_ = 0;
+    if (finished_) return;
+    if (present_ == 0) return;  // until another node comes
+    const Nanos now = Clock::System().Monotonic();
+    if (now - last_row_ > RowPatience(period_)) {
+      values_.assign(series_.size(), Reduced());
+      const Nanos tick = Clock::System().Now();
+      bool complete = false;
+      CountMissing(tick, nullptr, values_.front(), complete);
+      Evaluate(tick, false);
+    }
+    ScheduleWatch();
+  });
+}
+
+// A node that has only just come need not be in the row yet.
+void Alarms::CountMissing(Nanos tick, const tree::NodeSet* nodes, Reduced& missing,
+                          bool& complete) const {
+  missing = Reduced();
+  if (nodes != nullptr && nodes->size() >= present_) {  // as ever
+    missing.count = static_cast<double>(present_);
+    missing.sum = missing.sum_sq = missing.min = missing.max = 0;
+    complete = true;
+    return;
+  }
+  for (uint32_t i = 0; i < joined_.size(); ++i) {
+    if (joined_[i] == 0 || joined_[i] > tick - 2 * period_) continue;
+    const bool there = nodes != nullptr && nodes->Has(i);
+    missing.Add(there ? 0 : 1, {i, Owner::kNobody});
+  }
+  complete = !(missing.max > 0);
+}
+
+void Alarms::OnRow(const tree::TickMerger::Row& row, const std::vector<Series>& series) {
+  if (!enabled_ || finished_) return;
+  last_row_ = Clock::System().Monotonic();
+  for (size_t i = series_.size() - 1; i < series.size(); ++i) series_.push_back(series[i]);
+  values_.resize(1);
+  values_.insert(values_.end(), row.values.begin(), row.values.end());
+  bool complete = true;
+  CountMissing(row.tick, &row.nodes, values_.front(), complete);
+  Evaluate(row.tick, complete);
+}
+
+void Alarms::Evaluate(Nanos tick, bool complete) {
+  std::vector<alarms::Event> events;
+  {
+    const std::lock_guard lock(mutex_);
+    evaluator_.Evaluate(series_, {tick, &values_, complete}, events);
+  }
+  for (const alarms::Event& event : events) OnEvent(event);
+}
+
+void Alarms::Finish() {
+  finished_ = true;
+  loop_.Cancel(std::exchange(watch_timer_, 0));
+}
+
+// --- Whom to tell ---
+
+void Alarms::OnEvent(const alarms::Event& event) {
+  if (event.raised) {
+    record_.AddAlarm({event.rule, std::string(ToString(event.severity)), event.text, event.tags,
+                      event.time, 0, event.value, event.owner});
+  } else {
+    record_.EndAlarm(event.rule, event.tags, event.time);
+  }
+  log::Warning("alarm {} {}: {}", event.rule, event.raised ? "raised" : "over", event.text);
+  Remark(event);
+  Act(event);
+}
+
+// On every plot, at its time, between what the application remarked.
+void Alarms::Remark(const alarms::Event& event) {
+  std::string said = fmt::format("alarm {}", event.rule);
+  if (event.owner.node != Owner::kNobody) {
+    said += ", " + OwnerName(event.owner, record_.Description());
+  }
+  said += event.raised ? ": " + event.text : std::string(" is over");
+  char plain[kMaxRemarkLength + 1];
+  collect::Moments moments;
+  Annotation& annotation = moments.annotations.emplace_back();
+  annotation.text.assign(plain, MakeRemark(said, plain));
+  annotation.first = annotation.last = event.time;
+  annotation.node = event.owner.node == Owner::kNobody ? 0 : event.owner.node;
+  annotation.task = event.owner.rank == Owner::kNobody ? 0 : event.owner.rank;
+  callbacks_.remark(moments);
+}
+
+void Alarms::Act(const alarms::Event& event) {
+  const std::string host = record_.Host(event.owner.node);
+  const std::string rank =
+      event.owner.rank == Owner::kNobody ? "" : std::to_string(event.owner.rank);
+  const std::string_view state = event.raised ? "raised" : "over";
+  AlarmActions::Message message;
+  JsonWriter json(message.json);
+  json.BeginObject().Field("alarm", event.rule).Field("state", state);
+  json.Field("severity", ToString(event.severity)).Field("job", id_.ToString());
+  json.Field("text", event.text).Field("value", event.value).Field("unit", event.unit);
+  json.Field("time", FormatTime(event.time)).Key("tags").BeginObject();
+  for (const auto& [key, value] : event.tags.pairs()) json.Field(key, value);
+  json.EndObject();
+  if (!host.empty()) json.Field("node", host);
+  if (!rank.empty()) json.Field("rank", event.owner.rank);
+  json.EndObject();
+  message.variables = {{"SONDE_ALARM", event.rule},
+                       {"SONDE_ALARM_STATE", std::string(state)},
+                       {"SONDE_ALARM_SEVERITY", std::string(ToString(event.severity))},
+                       {"SONDE_ALARM_TEXT", event.text},
+                       {"SONDE_ALARM_VALUE", fmt::format("{}", event.value)},
+                       {"SONDE_ALARM_NODE", host},
+                       {"SONDE_ALARM_RANK", rank},
+                       {"SONDE_ALARM_TIME", FormatTime(event.time)},
+                       {"SONDE_ALARM_JOB", id_.ToString()}};
+  actions_.Tell(message);
+}
+
+}  // namespace sonde::head

@@ -1,0 +1,90 @@
+// The alarms of a running step: its rules, what became of them, and whom to tell.
+//
+// Rules come from those that are built in, sonde.conf, its file, the user's file, and HTTP; later
+// ones take the place of earlier ones with the same name. They are looked at in every new row of
+// the step's reduced series, together with `sonde_node_missing`, 1 for each node whose sample is
+// not in the row; where no rows come, one without values takes their place. Late parts do not
+// count.
+//
+// What is raised, or over, goes to the record (notes, alarms), to the application's remarks, and to
+// the user's command and webhook.
+//
+// Thread safety: List, Add and Remove from any thread; everything else the loop's thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "daemon/head/alarm_actions.h"
+#include "daemon/head/step_record.h"
+#include "daemon/launch_message.h"
+#include "daemon/loop.h"
+#include "daemon/tree/tick_merger.h"
+#include "series/alarm_evaluator.h"
+
+namespace sonde::head {
+
+class Alarms {
+ public:
+  struct Callbacks {
+    std::function<void(const std::string& payload)> derive;  // to all nodes: kDerive
+    std::function<void(const collect::Moments&)> remark;
+    std::function<void(std::string)> note;
+  };
+
+  Alarms(Loop& loop, StepRecord& record, const LaunchMessage& launch, const Config& config,
+         Callbacks callbacks);
+  ~Alarms();
+  Alarms(const Alarms&) = delete;
+  Alarms& operator=(const Alarms&) = delete;
+
+  // What a new node has to derive; "": nothing. Its samples are missing from now on where they are.
+  std::string OnNode(uint32_t index);
+  void OnGone(uint32_t index);
+  void OnRow(const tree::TickMerger::Row& row, const std::vector<Series>& series);
+  // The step ends: nothing is raised any more.
+  void Finish();
+
+  std::vector<alarms::Evaluator::State> List() const;
+  // The same rule may be added again. kBusy for another one under a name that is taken.
+  Status Add(alarms::Rule rule);
+  Status Remove(std::string_view name);
+
+ private:
+  void Load(const LaunchMessage& launch, const Config& config);
+  void TakeFile(const std::string& path, std::vector<alarms::Rule>& rules);
+  void CountMissing(Nanos tick, const tree::NodeSet* nodes, Reduced& missing, bool& complete) const;
+  void Evaluate(Nanos tick, bool complete);
+  void OnEvent(const alarms::Event& event);
+  void Remark(const alarms::Event& event);
+  void Act(const alarms::Event& event);
+  void ScheduleWatch();
+  void TellNeeds();
+
+  Loop& loop_;
+  StepRecord& record_;
+  const Callbacks callbacks_;
+  const JobStep id_;
+  const Nanos period_;
+  const bool enabled_;
+  AlarmActions actions_;
+
+  std::vector<Nanos> joined_;    // by node; 0: gone
+  size_t present_ = 0;           // that are not
+  std::vector<Series> series_;   // ours, then those of the rows
+  std::vector<Reduced> values_;  // the same
+  Nanos last_row_ = 0;           // monotonic
+  Loop::TimerId watch_timer_ = 0;
+  std::string needs_;  // what the nodes were told last
+
+  mutable std::mutex mutex_;  // evaluator_
+  alarms::Evaluator evaluator_;
+  bool finished_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace sonde::head

@@ -1,0 +1,23 @@
+// The rules that every step has unless they are switched off (alarm.NAME = off in sonde.conf) or
+// replaced by others of the same name.
+//
+// Bounds are such that a step in which nothing is wrong raises none of them; docs/alarms.md tells
+// what each is about.
+//
+// Thread safety: a function without state.
+#pragma once
+
+#include <vector>
+
+#include "series/alarm_rule.h"
+
+namespace sonde::alarms {
+
+// 1 for each node whose sample a row lacks; the head's own series, not recorded.
+inline constexpr std::string_view kNodeMissing = "sonde_node_missing";
+
+std::vector<Rule> DefaultRules();
+// The same as text, "NAME: RULE" on a line each.
+std::string_view DefaultRulesText();
+
+}  // namespace sonde::alarms

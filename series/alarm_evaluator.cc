@@ -1,0 +1,349 @@
+#include "series/alarm_evaluator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "series/alarm_text.h"
+
+namespace sonde::alarms {
+namespace {
+
+bool HasTags(const Tags& tags, const Tags& wanted) {
+  return std::all_of(wanted.pairs().begin(), wanted.pairs().end(), [&](const Tags::Pair& want) {
+    const std::string* have = tags.Find(want.first);
+    return have != nullptr && *have == want.second;
+  });
+}
+
+// Keys that both have, they have with the same value; but for those that were asked for.
+bool Agree(const Tags& a, const Tags& b, const Tags& asked) {
+  return std::all_of(a.pairs().begin(), a.pairs().end(), [&](const Tags::Pair& one) {
+    const std::string* other = b.Find(one.first);
+    return other == nullptr || *other == one.second || asked.Find(one.first) != nullptr;
+  });
+}
+
+bool Rises(Test test) { return test == Test::kGreater || test == Test::kGreaterEqual; }
+
+// Which of a reduced value's statistics the test is about, and who has it.
+Who Statistic(const Condition& c, const Reduced& r) {
+  const bool any = c.who == Who::kAny;
+  if (!any && c.who != Who::kAll) return c.who;
+  switch (c.test) {
+    case Test::kGreater:
+    case Test::kGreaterEqual:
+      return any ? Who::kMax : Who::kMin;
+    case Test::kLess:
+    case Test::kLessEqual:
+      return any ? Who::kMin : Who::kMax;
+    default:  // any != and all =: the one that differs, if one does
+      return r.max != c.bound ? Who::kMax : Who::kMin;
+  }
+}
+
+Owner OwnerOf(Who who, const Reduced& r) {
+  if (who == Who::kMin) return r.min_owner;
+  if (who == Who::kMax) return r.max_owner;
+  return r.count == 1 ? r.min_owner : Owner();
+}
+
+}  // namespace
+
+Evaluator::Evaluator(Nanos period) : forget_(std::max(kForget, 5 * period)) {}
+
+Status Evaluator::Add(Rule rule) {
+  if (rules_.size() == kMaxRules) {
+    return {Code::kLimit,
+            fmt::format("alarm {}: the step has {} rules already", rule.name, kMaxRules)};
+  }
+  for (const auto& state : rules_) {
+    if (state->rule.name == rule.name) {
+      return {Code::kBusy, fmt::format("there is an alarm '{}' already", rule.name)};
+    }
+  }
+  auto state = std::make_unique<RuleState>();
+  state->rule = std::move(rule);
+  for (const Condition& c : state->rule.conditions) {
+    const std::optional<Derived> need = NeedOf(c);
+    state->sources.push_back(need ? DerivedName(*need) : c.metric);
+  }
+  Resolve(*state);
+  rules_.push_back(std::move(state));
+  return {};
+}
+
+bool Evaluator::Remove(std::string_view name) {
+  return std::erase_if(rules_, [&](const auto& state) { return state->rule.name == name; }) > 0;
+}
+
+const Rule* Evaluator::Find(std::string_view name) const {
+  for (const auto& state : rules_) {
+    if (state->rule.name == name) return &state->rule;
+  }
+  return nullptr;
+}
+
+std::vector<Derived> Evaluator::Needs() const {
+  std::vector<Derived> all;
+  for (const auto& state : rules_) {
+    for (const Condition& c : state->rule.conditions) {
+      std::optional<Derived> need = NeedOf(c);
+      if (need && all.size() < kMaxDerived && std::find(all.begin(), all.end(), *need) == all.end())
+        all.push_back(*std::move(need));
+    }
+  }
+  return all;
+}
+
+// --- Series ---
+
+void Evaluator::Learn(const std::vector<Series>& series) {
+  if (series.size() == series_.size()) return;
+  for (size_t i = series_.size(); i < series.size(); ++i) {
+    columns_[series[i].metric.name].push_back(static_cast<uint32_t>(i));
+    series_.push_back(series[i]);
+  }
+  for (const auto& state : rules_) Resolve(*state);
+}
+
+void Evaluator::Resolve(RuleState& state) {
+  const Condition& first = state.rule.conditions.front();
+  if (first.test == Test::kAbsent) {
+    if (state.instances.empty()) state.instances.emplace_back();
+  } else if (const auto at = columns_.find(state.sources.front()); at != columns_.end()) {
+    for (; state.looked_at < at->second.size(); ++state.looked_at) {
+      const Series& series = series_[at->second[state.looked_at]];
+      if (!HasTags(series.tags, first.tags) || state.instances.size() == kMaxInstances) continue;
+      state.instances.emplace_back().tags = series.tags;
+    }
+  }
+  for (Instance& instance : state.instances) ResolveInstance(state, instance);
+}
+
+void Evaluator::ResolveInstance(const RuleState& state, Instance& instance) {
+  instance.terms.resize(state.rule.conditions.size());
+  for (size_t i = 0; i < instance.terms.size(); ++i) {
+    const Condition& c = state.rule.conditions[i];
+    Term& term = instance.terms[i];
+    if (c.test == Test::kAbsent) {
+      term.watched.clear();
+      const auto at = columns_.find(c.metric);
+      if (at == columns_.end()) continue;
+      for (const uint32_t column : at->second) {
+        if (HasTags(series_[column].tags, c.tags)) term.watched.push_back(column);
+      }
+      continue;
+    }
+    const bool derived = NeedOf(c).has_value();
+    ResolveOperand(term.of, state.sources[i], c.tags, instance.tags);
+    term.of.rate = c.rate && !derived && (term.of.counter || c.over.empty());
+    if (!c.over.empty() && !derived) {
+      ResolveOperand(term.over, c.over, {}, instance.tags);
+      term.over.rate = c.rate && term.over.counter;
+    }
+    if (c.in != 0 && term.trend == nullptr) term.trend = std::make_unique<Trend>();
+    if (i != 0 || term.of.column == kNoColumn) continue;
+    instance.unit = series_[term.of.column].metric.unit;
+    if (derived) continue;
+    if (!c.over.empty()) instance.unit = "ratio";
+    if (c.rate && c.over.empty()) instance.unit += "/s";
+    if (c.who == Who::kCount) instance.unit = "1";
+  }
+}
+
+void Evaluator::ResolveOperand(Operand& operand, const std::string& metric, const Tags& tags,
+                               const Tags& alike) const {
+  if (operand.column != kNoColumn) return;
+  const auto at = columns_.find(metric);
+  if (at == columns_.end()) return;
+  for (const uint32_t column : at->second) {
+    const Series& series = series_[column];
+    if (!HasTags(series.tags, tags) || !Agree(series.tags, alike, tags)) continue;
+    operand.column = column;
+    operand.counter = series.metric.type != MetricType::kGauge;
+    operand.reduction = series.metric.reduction;
+    return;
+  }
+}
+
+// --- Values ---
+
+// NaN if there is none at this tick, or no two that can be compared.
+double Evaluator::Take(Operand& operand, Who who, const Row& row) {
+  if (operand.column >= row.values->size()) return std::nan("");
+  const Reduced& r = (*row.values)[operand.column];
+  if (!(r.count > 0)) return std::nan("");
+  double value = r.Value(operand.reduction);
+  if (who == Who::kSum) value = r.sum;
+  if (who == Who::kAvg) value = r.Mean();
+  if (who == Who::kMin) value = r.min;
+  if (who == Who::kMax) value = r.max;
+  if (who == Who::kCount) value = r.count;
+  if (!operand.rate) {
+    // An amount of which a part is missing tells nothing.
+    const bool amount = who == Who::kSum || who == Who::kCount ||
+                        (who == Who::kStep && operand.reduction == Reduction::kSum);
+    return amount && !row.complete ? std::nan("") : value;
+  }
+  const double change = value - std::exchange(operand.before, value);
+  const double count = std::exchange(operand.before_count, r.count);
+  const Nanos time = row.time - std::exchange(operand.before_time, row.time);
+  // Other nodes, or a counter that began anew: this one is the next one's begin.
+  if (count != r.count || (operand.counter && change < 0)) return std::nan("");
+  return change / (static_cast<double>(time) * 1e-9);
+}
+
+// Deviations of the others: its own would hide it, in a step of few tasks for good.
+Evaluator::Holds Evaluator::Deviates(const Condition& c, Term& term, const Reduced& r) {
+  if (!(r.count >= 3)) return Holds::kUnknown;
+  const bool lags = c.test == Test::kLags;
+  const double it = lags ? r.min : r.max;
+  const double others = r.count - 1;
+  const double mean = (r.sum - it) / others;
+  const double variance = (r.sum_sq - it * it) / others - mean * mean;
+  const double distance = lags ? mean - it : it - mean;
+  term.value = it;
+  term.owner = lags ? r.min_owner : r.max_owner;
+  const bool far =
+      distance > c.bound * std::sqrt(std::max(0.0, variance)) && distance > c.by * std::abs(mean);
+  return far ? Holds::kYes : Holds::kNo;
+}
+
+Evaluator::Holds Evaluator::Look(const Condition& c, Term& term, const Row& row) const {
+  const std::vector<Reduced>& values = *row.values;
+  if (c.test == Test::kAbsent) {
+    const bool there = std::any_of(term.watched.begin(), term.watched.end(), [&](uint32_t column) {
+      return column < values.size() && values[column].count > 0;
+    });
+    return there ? Holds::kNo : Holds::kYes;
+  }
+  term.value = std::nan("");
+  if (term.of.column >= values.size() || !(values[term.of.column].count > 0))
+    return Holds::kUnknown;
+  const Reduced& r = values[term.of.column];
+  if (c.test == Test::kLags || c.test == Test::kLeads) return Deviates(c, term, r);
+  const Who who = Statistic(c, r);
+  double value = Take(term.of, who, row);
+  if (term.over.column != kNoColumn) value /= Take(term.over, who, row);
+  if (!std::isfinite(value)) return Holds::kUnknown;
+  term.value = value;
+  term.owner = OwnerOf(who, r);
+  if (term.trend != nullptr) {
+    term.trend->Add(row.time, value, term.owner);
+    const std::optional<double> slope = term.trend->Slope();
+    if (!slope) return Holds::kUnknown;
+    value += *slope * static_cast<double>(c.in) * 1e-9;
+  }
+  return Compares(c.test, value, c.bound) ? Holds::kYes : Holds::kNo;
+}
+
+// --- What becomes of it ---
+
+// With hysteresis a rule that is raised is over when its first condition does not hold with the
+// other bound.
+bool Evaluator::IsCalm(const RuleState& state, const Instance& instance, bool holds) {
+  if (holds) return false;
+  if (!state.rule.clear) return true;
+  const Condition& first = state.rule.conditions.front();
+  return !Compares(first.test, instance.terms.front().value, *state.rule.clear);
+}
+
+void Evaluator::Turn(const RuleState& state, Instance& instance, bool raised, Nanos time,
+                     std::vector<Event>& events) {
+  instance.raised = raised;
+  instance.since = 0;
+  Event& event = events.emplace_back();
+  event.raised = raised;
+  event.rule = state.rule.name;
+  event.severity = state.rule.severity;
+  event.tags = instance.tags;
+  event.owner = instance.terms.front().owner;
+  event.time = time;
+  event.value = instance.terms.front().value;
+  event.unit = instance.unit;
+  for (size_t i = 0; i < instance.terms.size() && !event.left; ++i) {
+    const Condition& c = state.rule.conditions[i];
+    const Term& term = instance.terms[i];
+    const std::optional<double> slope = term.trend ? term.trend->Slope() : std::nullopt;
+    if (!slope || *slope == 0 || Rises(c.test) != (*slope > 0)) continue;
+    const double seconds = std::max(0.0, (c.bound - term.value) / *slope);
+    if (seconds < 1e6) event.left = static_cast<Nanos>(seconds * 1e9);
+  }
+  if (raised) {
+    instance.raised_at = time;
+    instance.text = Describe(state.rule, event);
+  }
+  event.text = instance.text;
+}
+
+void Evaluator::Step(const RuleState& state, Instance& instance, const Row& row,
+                     std::vector<Event>& events) const {
+  bool no = false, unknown = false;
+  for (size_t i = 0; i < instance.terms.size(); ++i) {  // all of them: rates and trends go on
+    const Holds holds = Look(state.rule.conditions[i], instance.terms[i], row);
+    no = no || holds == Holds::kNo;
+    unknown = unknown || holds == Holds::kUnknown;
+  }
+  if (unknown && !no) {
+    if (instance.seen == 0 || row.time - instance.seen <= forget_) return;
+    instance.since = 0;
+    if (instance.raised) Turn(state, instance, false, row.time, events);
+    return;
+  }
+  if (instance.seen != 0 && row.time - instance.seen > forget_) instance.since = 0;
+  instance.seen = row.time;
+  const Condition& first = state.rule.conditions.front();
+  const bool same_one = first.test == Test::kLags || first.test == Test::kLeads;
+  const bool holds = !no;
+  const bool other = same_one && holds && instance.terms.front().owner != instance.held_by;
+  if (other) instance.held_by = instance.terms.front().owner;
+  const bool towards = instance.raised ? IsCalm(state, instance, holds) : holds;
+  if (!towards) {
+    instance.since = 0;
+    return;
+  }
+  if (instance.since == 0 || (other && !instance.raised)) instance.since = row.time;
+  const Nanos wanted = instance.raised ? state.rule.Calm() : state.rule.hold;
+  if (row.time - instance.since >= wanted) {
+    Turn(state, instance, !instance.raised, row.time, events);
+  }
+}
+
+void Evaluator::Evaluate(const std::vector<Series>& series, const Row& row,
+                         std::vector<Event>& events) {
+  if (row.time <= last_) return;
+  last_ = row.time;
+  Learn(series);
+  for (const auto& state : rules_) {
+    for (Instance& instance : state->instances) Step(*state, instance, row, events);
+  }
+}
+
+std::vector<Evaluator::State> Evaluator::States() const {
+  std::vector<State> all;
+  for (const auto& state : rules_) {
+    if (state->instances.empty()) all.emplace_back().rule = state->rule;
+    for (const Instance& instance : state->instances) {
+      State& one = all.emplace_back();
+      one.rule = state->rule;
+      one.tags = instance.tags;
+      one.raised = instance.raised;
+      if (instance.raised) {
+        one.since = instance.raised_at;
+        one.text = instance.text;
+      }
+      one.value = instance.terms.front().value;
+      one.owner = instance.terms.front().owner;
+      one.unit = instance.unit;
+      const uint32_t column = instance.terms.front().of.column;
+      if (column == kNoColumn) continue;
+      one.help = series_[column].metric.help;
+      one.counter = series_[column].metric.type != MetricType::kGauge;
+    }
+  }
+  return all;
+}
+
+}  // namespace sonde::alarms

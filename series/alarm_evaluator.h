@@ -1,0 +1,154 @@
+// Looks at a step's reduced series, tick by tick, for what its alarm rules describe.
+//
+// A rule is looked at for every series of its first condition's metric that has its tags, such as
+// each filesystem, each by itself; the other conditions then mean the series with the same tags, as
+// far as they ask for no others. A
+// value that is missing changes nothing, but after kForget without one it is as if nothing had been
+// seen. docs/alarms.md has the semantics in full.
+//
+// Takes less than a microsecond for a rule. Allocates nothing per tick while series stay and
+// nothing is raised.
+//
+// Thread safety: none; daemon/head/alarms.h guards it.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/status.h"
+#include "series/alarm_rule.h"
+#include "series/alarm_trend.h"
+#include "series/reduced.h"
+#include "series/schema.h"
+
+namespace sonde::alarms {
+
+// What became of a rule for one series.
+struct Event {
+  bool raised = true;  // else it is over
+  std::string rule;
+  Severity severity = Severity::kWarning;
+  Tags tags;         // of the series
+  std::string text;  // the message, or the rule
+  Owner owner;       // whose value it is, if it is anybody's
+  Nanos time = 0;
+  double value = 0;           // of the first condition; NaN if nothing is there
+  std::optional<Nanos> left;  // until the first condition with 'in' comes true as things go
+  std::string unit;           // of the value
+};
+
+class Evaluator {
+ public:
+  static constexpr size_t kMaxInstances = 256;  // series of a rule
+  static constexpr Nanos kForget = 30 * kSecond;
+
+  // A row of the step's reduced series.
+  struct Row {
+    Nanos time = 0;
+    const std::vector<Reduced>* values = nullptr;  // by the series; there may be fewer
+    bool complete = true;                          // every node is in it
+  };
+
+  // What a rule's series are like now.
+  struct State {
+    Rule rule;
+    Tags tags;
+    bool raised = false;
+    Nanos since = 0;  // while it is raised, when and what it said then
+    std::string text;
+    double value = std::nan("");
+    Owner owner;
+    std::string unit;
+    std::string help;  // of the metric
+    bool counter = false;
+  };
+
+  explicit Evaluator(Nanos period);
+
+  // kBusy if there is one of that name, kLimit if there are too many.
+  Status Add(Rule rule);
+  // False if there is none. What it had raised is over, without an event.
+  bool Remove(std::string_view name);
+
+  // nullptr if there is none; valid until the next Add or Remove.
+  const Rule* Find(std::string_view name) const;
+
+  // The next row: `series` are its values' and only ever grow at the end. A row that is not newer
+  // than the last one changes nothing.
+  void Evaluate(const std::vector<Series>& series, const Row& row, std::vector<Event>& events);
+
+  // One of each rule and series, in the order in which rules were added; a rule without a series
+  // has one without tags.
+  std::vector<State> States() const;
+  // What nodes have to derive for the rules there are, each once.
+  std::vector<Derived> Needs() const;
+
+ private:
+  static constexpr uint32_t kNoColumn = 0xffffffff;
+
+  // The rate of a column, or its value if it has none.
+  struct Operand {
+    uint32_t column = kNoColumn;
+    bool counter = false;
+    bool rate = false;
+    Reduction reduction = Reduction::kSum;
+    double before = std::nan("");
+    double before_count = 0;
+    Nanos before_time = 0;
+  };
+  // A condition, of one series.
+  struct Term {
+    Operand of;
+    Operand over;
+    std::vector<uint32_t> watched;  // of `absent`: every series that would do
+    std::unique_ptr<Trend> trend;   // of `in`
+    double value = std::nan("");
+    Owner owner;
+  };
+  struct Instance {
+    Tags tags;
+    std::string unit;
+    std::vector<Term> terms;  // by condition
+    bool raised = false;
+    Nanos since = 0;  // not raised: it holds; raised: it does not; 0: neither
+    Nanos seen = 0;   // last, with values
+    Nanos raised_at = 0;
+    std::string text;  // as it was raised
+    Owner held_by;     // of lags and leads: the same all the time
+  };
+  struct RuleState {
+    Rule rule;
+    std::vector<std::string> sources;  // by condition: the series that is looked at
+    std::vector<Instance> instances;
+    size_t looked_at = 0;  // columns of the first source
+  };
+  enum class Holds : uint8_t { kNo, kYes, kUnknown };
+
+  void Learn(const std::vector<Series>& series);
+  void Resolve(RuleState& state);
+  void ResolveInstance(const RuleState& state, Instance& instance);
+  void ResolveOperand(Operand& operand, const std::string& metric, const Tags& tags,
+                      const Tags& alike) const;
+  static double Take(Operand& operand, Who who, const Row& row);
+  Holds Look(const Condition& c, Term& term, const Row& row) const;
+  static Holds Deviates(const Condition& c, Term& term, const Reduced& r);
+  static bool IsCalm(const RuleState& state, const Instance& instance, bool holds);
+  void Step(const RuleState& state, Instance& instance, const Row& row,
+            std::vector<Event>& events) const;
+  static void Turn(const RuleState& state, Instance& instance, bool raised, Nanos time,
+                   std::vector<Event>& events);
+
+  Nanos forget_;
+  std::vector<std::unique_ptr<RuleState>> rules_;
+  std::unordered_map<std::string, std::vector<uint32_t>> columns_;  // by metric
+  std::vector<Series> series_;                                      // learnt so far
+  Nanos last_ = 0;
+};
+
+}  // namespace sonde::alarms

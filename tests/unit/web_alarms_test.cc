@@ -1,0 +1,164 @@
+// /alarms and its kin, as metric-proxy's clients use them.
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <future>
+
+#include "tests/unit/web_fake_source.h"
+#include "web/router.h"
+
+namespace sonde::web {
+namespace {
+
+namespace json = boost::json;
+
+constexpr Nanos kNow = 1'800'000'000 * kSecond;
+
+// The running step has one series, whose value each test chooses.
+class AlarmSource : public FakeSource {
+ public:
+  AlarmSource() : FakeSource(kNow) {
+    series_[0].metric.name = "node_load1";
+    series_[0].metric.help = "Load average over one minute.";
+    series_[0].metric.reduction = Reduction::kMean;
+    series_[0].tags.Set("zone", "a");
+  }
+  void Tick(double value) {
+    std::vector<Reduced> row(1);
+    row[0].Add(value, {1, 7});
+    row[0].Add(value / 2, {0, 3});
+    std::vector<alarms::Event> events;
+    evaluator_.Evaluate(series_, {time_ += kSecond, &row, true}, events);
+  }
+  Result<std::vector<AlarmState>> Alarms(const JobStep& id) const override {
+    if (id.ToString() != "4712.0") return FakeSource::Alarms(id);
+    std::vector<AlarmState> all;
+    for (auto& state : evaluator_.States()) {
+      std::string host = state.owner.node == 1 ? "n2" : "";
+      all.push_back({std::move(state), std::move(host)});
+    }
+    return all;
+  }
+  Status AddAlarm(const JobStep& id, const alarms::Rule& rule) const override {
+    return id.ToString() == "4712.0" ? evaluator_.Add(rule) : FakeSource::AddAlarm(id, rule);
+  }
+  Status RemoveAlarm(const JobStep& id, const std::string& name) const override {
+    if (id.ToString() != "4712.0") return FakeSource::RemoveAlarm(id, name);
+    return evaluator_.Remove(name) ? Status() : Status(Code::kNotFound, "none of that name");
+  }
+
+ private:
+  mutable alarms::Evaluator evaluator_{kSecond};
+  std::vector<Series> series_ = std::vector<Series>(1);
+  Nanos time_ = kNow;
+};
+
+class WebAlarms : public testing::Test {
+ protected:
+  Response Call(std::string_view target, const char* body = nullptr) {
+    Request request;
+    EXPECT_TRUE(ParseTarget(target, request).ok());
+    if (body != nullptr) {
+      request.method = Method::kPost;
+      request.content_type = "application/json";
+      request.body = body;
+    }
+    std::promise<Response> promise;
+    Dispatch({source_, &Clock::System(), nullptr}, request,
+             [&](Response response) { promise.set_value(std::move(response)); });
+    return promise.get_future().get();
+  }
+  json::value Json(std::string_view target, const char* body = nullptr, int status = 200) {
+    const Response response = Call(target, body);
+    EXPECT_EQ(response.status, status) << response.body;
+    return json::parse(response.body);
+  }
+  std::string Error(std::string_view target, const char* body, int status) {
+    return std::string(Json(target, body, status).at("error").at("message").as_string());
+  }
+
+  std::shared_ptr<AlarmSource> source_ = std::make_shared<AlarmSource>();
+};
+
+TEST_F(WebAlarms, AddedAsMetricProxysDocumentSays) {
+  const json::value added = Json(
+      "/alarms/add",
+      R"({"name": "My Alarm", "target": "main", "metric": "node_load1", "operation": ">", "value": 33})");
+  EXPECT_EQ(added.at("success"), true);
+  EXPECT_EQ(added.at("job"), "4712.0");
+  Json(
+      "/alarms/add",
+      R"({"name": "My Other Alarm", "target": "main", "metric": "node_load1", "operation": "<", "value": 33})");
+  source_->Tick(60);
+  const json::value list = Json("/alarms/list");
+  ASSERT_EQ(list.at("main").as_array().size(), 2u);
+  const json::object& first = list.at("main").at(0).as_object();
+  EXPECT_EQ(first.at("name"), "My Alarm");
+  EXPECT_EQ(first.at("metric"), "node_load1{zone=\"a\"}");
+  EXPECT_EQ(first.at("operator"), json::parse(R"({"More": 33})"));
+  EXPECT_EQ(first.at("current"), 45);
+  EXPECT_EQ(first.at("active"), true);
+  EXPECT_EQ(first.at("pretty"),
+            "My Alarm : node_load1 (Load average over one minute.) = 45 GAUGE > 33");
+  EXPECT_EQ(list.at("main").at(1).at("operator"), json::parse(R"({"Less": 33})"));
+  const json::value active = Json("/alarms");
+  ASSERT_EQ(active.at("main").as_array().size(), 1u);
+  EXPECT_EQ(active.at("main").at(0).at("name"), "My Alarm");
+}
+
+TEST_F(WebAlarms, WhoseValueItIs) {
+  Json("/alarms/add",
+       R"({"name": "any", "rule": "node_load1 any > 1 critical message \"at {value}\""})");
+  source_->Tick(60);
+  const json::value alarm = Json("/alarms?job=4712.0").at("4712.0").at(0);
+  EXPECT_EQ(alarm.at("node"), "n2");
+  EXPECT_EQ(alarm.at("rank"), 7);
+  EXPECT_EQ(alarm.at("severity"), "critical");
+  EXPECT_EQ(alarm.at("text"), "at 60");
+  EXPECT_EQ(alarm.at("rule"), "node_load1 any > 1 critical message \"at {value}\"");
+  EXPECT_EQ(alarm.at("since"), kNow + kSecond);
+}
+
+TEST_F(WebAlarms, AddedByParametersAndDeletedBothWays) {
+  Json("/alarms/add?name=a&metric=node_load1%7Bzone%3D%22a%22%7D&operation=%3D&value=4.5");
+  Json("/alarms/add?name=b&rule=node_load1+%3E+1");
+  source_->Tick(1);
+  EXPECT_EQ(Json("/alarms/list").at("main").at(0).at("operator"), json::parse(R"({"Equal": 4.5})"));
+  EXPECT_EQ(Json("/alarms/del?targetjob=main&name=a").at("success"), true);
+  EXPECT_EQ(Json("/alarms/del", R"({"target": "main", "name": "b"})").at("name"), "b");
+  EXPECT_TRUE(Json("/alarms/list").at("main").as_array().empty());
+}
+
+TEST_F(WebAlarms, ARuleWithoutASeriesIsListed) {
+  Json("/alarms/add", R"({"name": "a", "rule": "nothing > 1"})");
+  const json::value alarm = Json("/alarms/list").at("main").at(0);
+  EXPECT_EQ(alarm.at("active"), false);
+  EXPECT_TRUE(alarm.at("current").is_null());
+}
+
+TEST_F(WebAlarms, MistakesAreNamed) {
+  EXPECT_NE(Error("/alarms/add", "{}", 400).find("expected {\"name\""), std::string::npos);
+  EXPECT_NE(Error("/alarms/add", "[]", 400).find("expected an object"), std::string::npos);
+  EXPECT_NE(Error("/alarms/add", R"({"name": [], "rule": "x > 1"})", 400).find("name: expected"),
+            std::string::npos);
+  EXPECT_NE(Error("/alarms/add", R"({"name": "a:b", "rule": "x > 1"})", 400).find("is no name"),
+            std::string::npos);
+  EXPECT_EQ(
+      Error("/alarms/add", R"({"name": "a", "metric": "x", "operation": "~", "value": 1})", 400)
+          .find("alarm a: expected a comparison"),
+      0u);
+  Json("/alarms/add", R"({"name": "a", "rule": "x > 1"})");
+  EXPECT_EQ(Error("/alarms/add", R"({"name": "a", "rule": "x > 1"})", 400),
+            "there is an alarm 'a' already");
+  Error("/alarms/del", R"({"name": "b"})", 404);
+  Error("/alarms/del", R"({})", 400);
+}
+
+TEST_F(WebAlarms, StepsThatDoNotRunHaveNone) {
+  Error("/alarms?job=4711.0", nullptr, 404);
+  Error("/alarms/add", R"({"name": "a", "target": "4711.0", "rule": "x > 1"})", 404);
+  Error("/alarms/del", R"({"name": "a", "target": "4711.0"})", 404);
+}
+
+}  // namespace
+}  // namespace sonde::web
