@@ -78,8 +78,30 @@ Status BadDownsample(std::string_view text, std::string_view why) {
 }  // namespace
 
 const std::vector<std::string_view>& AggregatorNames() {
-  static const std::vector<std::string_view> names = {"sum", "avg", "min", "max", "count", "none"};
+  static const std::vector<std::string_view> names = {
+      "sum", "avg", "min", "max", "count", "none", "p5", "p50", "p75", "p90", "p95", "p99", "p999"};
   return names;
+}
+
+double PercentileOf(Aggregator aggregator) {
+  switch (aggregator) {
+    case Aggregator::kP5:
+      return 0.05;
+    case Aggregator::kP50:
+      return 0.5;
+    case Aggregator::kP75:
+      return 0.75;
+    case Aggregator::kP90:
+      return 0.9;
+    case Aggregator::kP95:
+      return 0.95;
+    case Aggregator::kP99:
+      return 0.99;
+    case Aggregator::kP999:
+      return 0.999;
+    default:
+      return 0;
+  }
 }
 
 Result<Aggregator> ParseAggregator(std::string_view name) {

@@ -18,18 +18,26 @@ constexpr double kCounterEnd = 9223372036854775807.0;  // 2^63 - 1: OpenTSDB's d
 // and everything else NaN.
 class Accumulator {
  public:
+  explicit Accumulator(Aggregator aggregator)
+      : aggregator_(aggregator), share_(PercentileOf(aggregator)) {}
+
   void Add(double value) {
     if (std::isnan(value)) return;
+    if (share_ > 0) values_.push_back(value);
     min_ = count_ == 0 ? value : std::min(min_, value);
     max_ = count_ == 0 ? value : std::max(max_, value);
     sum_ += value;
     ++count_;
   }
-  double Get(Aggregator aggregator) const {
+  double Get() {
     const auto count = static_cast<double>(count_);
-    if (aggregator == Aggregator::kCount) return count;
+    if (aggregator_ == Aggregator::kCount) return count;
     if (count_ == 0) return std::nan("");
-    switch (aggregator) {
+    if (share_ > 0) {
+      std::sort(values_.begin(), values_.end());
+      return Percentile(values_, share_);
+    }
+    switch (aggregator_) {
       case Aggregator::kAvg:
         return sum_ / count;
       case Aggregator::kMin:
@@ -42,6 +50,9 @@ class Accumulator {
   }
 
  private:
+  Aggregator aggregator_;
+  double share_;
+  std::vector<double> values_;  // for percentiles
   size_t count_ = 0;
   double sum_ = 0;
   double min_ = 0;
@@ -68,7 +79,7 @@ std::vector<Nanos> UnionOfTimes(const std::vector<std::vector<Point>>& series, N
 
 std::vector<Point> DownsampleAll(const std::vector<Point>& points, Aggregator function, Nanos start,
                                  Nanos end) {
-  Accumulator bucket;
+  Accumulator bucket(function);
   bool any = false;
   for (const Point& p : points) {
     if (p.time < start || p.time >= end) continue;
@@ -76,7 +87,7 @@ std::vector<Point> DownsampleAll(const std::vector<Point>& points, Aggregator fu
     any = true;
   }
   if (!any) return {};
-  return {{start, bucket.Get(function)}};
+  return {{start, bucket.Get()}};
 }
 
 }  // namespace
@@ -96,9 +107,9 @@ std::vector<Point> ApplyDownsample(const std::vector<Point>& points, const Downs
     if (!fill && at != points.end()) bucket = bucket_of(at->time);
     if (bucket > end || (!fill && at == points.end())) return out;
     const bool empty = at == points.end() || at->time - bucket >= how.interval;
-    Accumulator values;
+    Accumulator values(how.function);
     for (; at != points.end() && at->time - bucket < how.interval; ++at) values.Add(at->value);
-    out.push_back({bucket, empty ? filler : values.Get(how.function)});
+    out.push_back({bucket, empty ? filler : values.Get()});
     bucket += how.interval;
   }
 }

@@ -405,13 +405,14 @@ Nanos Head::MergeWindow() const { return std::max(2 * launch_.job.period, kSecon
 void Head::OnRow(const tree::TickMerger::Row& row, bool late) {
   children_.Forwarded(row.sources, 0);
   if (late) {
-    if (!record_.Amend(row.tick, row.values)) return;  // too late: it stays counted as missing
+    // Too late: it stays counted as missing.
+    if (!record_.Amend(row.tick, {row.values, row.spreads})) return;
   } else {
     whole_.tick = row.tick;
     whole_.nodes = row.nodes;
     whole_.values = row.values;
     ended_.AddTo(whole_, merger_.series(), merger_.Present());
-    record_.Append(row.tick, whole_.values, merger_.series());
+    record_.Append(row.tick, {whole_.values, row.spreads}, merger_.series());
     ScheduleExpiry();
   }
   coverage_.OnRow(row.tick, static_cast<uint32_t>(row.nodes.size()));

@@ -18,37 +18,50 @@ GroupStore::Options StoreOptions() {
 StepRecord::StepRecord(JobDescription job)
     : job_(std::move(job)), store_(StoreOptions()), footprint_(job_.start) {}
 
-void StepRecord::OnSeal(std::function<void(const SealedBlock&)> f) { store_.OnSeal(std::move(f)); }
-
-void StepRecord::Append(Nanos tick, const std::vector<Reduced>& values,
-                        const std::vector<Series>& series) {
-  const std::lock_guard lock(mutex_);
-  if (series.size() != series_.size()) {
-    series_ = series;
-    store_.SetSchema(ReducedSchema(series));
-    footprint_.SetSeries(series);
-  }
-  columns_.resize(series.size() * kStatColumns);
-  for (size_t i = 0; i < series.size(); ++i) ToColumns(values[i], &columns_[i * kStatColumns]);
-  store_.Append(tick, columns_);
-  footprint_.AddRow(tick, values);
+void StepRecord::OnSeal(std::function<void(const SealedBlock&)> f) {
+  store_.OnSeal([this, f = std::move(f)](const SealedBlock& block) {
+    open_.Clear();
+    f(block);
+  });
 }
 
-bool StepRecord::Amend(Nanos tick, const std::vector<Reduced>& late) {
+void StepRecord::SetSeries(const std::vector<Series>& series) {
+  series_ = series;
+  const Schema::Ptr schema = ReducedSchema(series);
+  store_.SetSchema(schema);
+  columns_.resize(schema->size());
+  footprint_.SetSeries(series);
+}
+
+void StepRecord::Append(Nanos tick, const tree::FrameValues& row,
+                        const std::vector<Series>& series) {
   const std::lock_guard lock(mutex_);
-  std::vector<Reduced> before(series_.size());
-  std::vector<Reduced> after(series_.size());
-  // A series that nobody else has had yet waits for its next row.
-  const size_t known = std::min(late.size(), series_.size());
+  if (series.size() != series_.size()) SetSeries(series);
+  spreads_.clear();
+  for (const QuantileSketch& spread : row.spreads) spreads_.push_back(SpreadOf(spread));
+  ToColumns(series_, row.values, spreads_, columns_);
+  open_.Add(tick, row.spreads);
+  store_.Append(tick, columns_);
+  footprint_.AddRow(tick, row.values, spreads_);
+}
+
+bool StepRecord::Amend(Nanos tick, const tree::FrameValues& late) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Reduced> before;
+  std::vector<Reduced> after;
+  std::vector<Spread> spreads_before;
+  std::vector<Spread> spreads;
   const bool amended = store_.Amend(tick, [&](std::span<double> row) {
-    for (size_t i = 0; i < known; ++i) {
-      before[i] = FromColumns(&row[i * kStatColumns]);
-      after[i] = before[i];
-      after[i].Merge(late[i]);
-      ToColumns(after[i], &row[i * kStatColumns]);
-    }
+    FromColumns(series_, row, before, spreads_before);
+    after = before;
+    spreads = spreads_before;
+    // A series that nobody else has had yet waits for its next row.
+    const size_t known = std::min(late.values.size(), after.size());
+    for (size_t i = 0; i < known; ++i) after[i].Merge(late.values[i]);
+    open_.Merge(tick, late.spreads, spreads);
+    ToColumns(series_, after, spreads, row);
   });
-  if (amended) footprint_.AmendRow(tick, before, after);
+  if (amended) footprint_.AmendRow(tick, {before, spreads_before}, {after, spreads});
   return amended;
 }
 

@@ -13,7 +13,9 @@
 
 #include "core/job.h"
 #include "daemon/collect/job/moments.h"
+#include "daemon/head/open_spreads.h"
 #include "daemon/head/step_notes.h"
+#include "daemon/tree/frame.h"
 #include "profiles/footprint.h"
 #include "profiles/moments_builder.h"
 #include "profiles/profile.h"
@@ -30,9 +32,9 @@ class StepRecord {
   // Append and Seal.
   void OnSeal(std::function<void(const SealedBlock&)> f);
   // One row of the step's reduced series. Series only ever grow at the end.
-  void Append(Nanos tick, const std::vector<Reduced>& values, const std::vector<Series>& series);
+  void Append(Nanos tick, const tree::FrameValues& row, const std::vector<Series>& series);
   // Merges a part that came late into its row. False if that is sealed already, or never was.
-  bool Amend(Nanos tick, const std::vector<Reduced>& late);
+  bool Amend(Nanos tick, const tree::FrameValues& late);
   void Seal();
   // What the application told on some nodes at some tick; each once.
   void AddMoments(const collect::Moments& moments);
@@ -55,6 +57,7 @@ class StepRecord {
 
  private:
   JobDescription Described() const;  // with the mutex held
+  void SetSeries(const std::vector<Series>& series);
 
   mutable std::mutex mutex_;
   JobDescription job_;  // without those of notes_ and without figures
@@ -65,6 +68,8 @@ class StepRecord {
   FootprintBuilder footprint_;
   MomentsBuilder moments_;
   std::vector<double> columns_;
+  std::vector<Spread> spreads_;  // of the row that is appended
+  OpenSpreads open_;             // the sketches of rows that can be amended
 };
 
 }  // namespace sonde::head

@@ -133,7 +133,7 @@ Status Children::OnSchema(Link& link, Child& child, std::string_view payload) {
   if (!schema.ok()) return schema.status();
   StreamState& state = child.streams[static_cast<size_t>(*stream)];
   state.schema = *schema;
-  state.decoder.Reset((*schema)->size());
+  state.decoder.Reset(**schema);
   if (state.contributor == 0) {
     // One that comes back over another link is the same contributor: the ticks that waited for it
     // still do. Nobody waits for those that end.

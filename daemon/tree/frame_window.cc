@@ -4,14 +4,13 @@
 
 namespace sonde::tree {
 
-void FrameWindow::Add(const FrameInfo& info, const Schema::Ptr& schema,
-                      std::span<const Reduced> values) {
+void FrameWindow::Add(const FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values) {
   Kept kept{info.number, info.stream, schema, {}};
   if (!spare_.empty()) {
     kept.bytes = std::move(spare_.back());
     spare_.pop_back();
   }
-  encoder_.Reset(values.size());
+  encoder_.Reset(*schema);
   encoder_.Encode(info, values, kept.bytes);
   bytes_ += kept.bytes.size();
   frames_.push_back(std::move(kept));
@@ -68,7 +67,7 @@ void FrameWindow::Replay(
   FrameDecoder decoder;
   for (const Kept& kept : frames_) {
     if (kept.number < number) continue;
-    decoder.Reset(kept.schema->size());
+    decoder.Reset(*kept.schema);
     const Result<const Frame*> frame = decoder.Decode(kept.bytes);
     if (frame.ok() && !f(**frame, kept.schema)) return;
   }

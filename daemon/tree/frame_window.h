@@ -24,7 +24,7 @@ class FrameWindow {
   static constexpr size_t kMaxBytes = 1u << 20;
 
   // `info.number` is one more than that of the frame before.
-  void Add(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values);
+  void Add(const FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values);
   // The head has those up to this number.
   void Drop(uint64_t number);
   // This one alone is not to be sent again.

@@ -40,7 +40,7 @@ Nanos Relay::MergeWindow() const {
   return std::min(period_ / 2, 250 * kMillisecond) + batch;
 }
 
-void Relay::SendOwn(Nanos tick, const Schema::Ptr& schema, std::span<const Reduced> values) {
+void Relay::SendOwn(Nanos tick, const Schema::Ptr& schema, const FrameValues& values) {
   FrameInfo info;
   info.tick = tick;
   info.stream = Stream::kOwn;
@@ -79,7 +79,8 @@ void Relay::OnRow(const TickMerger::Row& row) {
   info.tick = row.tick;
   info.stream = Stream::kChildren;
   info.nodes = row.nodes;
-  children_.Forwarded(row.sources, uplink_.AddFrame(std::move(info), merger_.schema(), row.values));
+  children_.Forwarded(
+      row.sources, uplink_.AddFrame(std::move(info), merger_.schema(), {row.values, row.spreads}));
   FlushSoon();
 }
 

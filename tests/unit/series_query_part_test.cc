@@ -91,18 +91,24 @@ TagFilter RandomFilter(Random& random) {
   }
 }
 
+// Any but none.
+Aggregator RandomFunction(std::mt19937_64& random) {
+  const auto function = static_cast<Aggregator>(random() % (AggregatorNames().size() - 1));
+  return function == Aggregator::kNone ? Aggregator::kP999 : function;
+}
+
 QuerySpec RandomSpec(Random& random) {
   QuerySpec spec;
   spec.metric = "m";
-  spec.aggregator = static_cast<Aggregator>(random() % 6);
+  spec.aggregator = static_cast<Aggregator>(random() % AggregatorNames().size());
   spec.start = kBegin - 3 * kPeriod + static_cast<Nanos>(random() % 400) * kSecond;
   spec.end = spec.start + static_cast<Nanos>(1 + random() % 500) * kSecond;
   if (random() % 2 == 0) {
     static constexpr Nanos kIntervals[] = {0, 7 * kSecond, 10 * kSecond, 30 * kSecond,
                                            60 * kSecond};
-    spec.downsample = Downsample{kIntervals[random() % std::size(kIntervals)],
-                                 static_cast<Aggregator>(random() % 5),
-                                 static_cast<Downsample::Fill>(random() % 4)};
+    spec.downsample =
+        Downsample{kIntervals[random() % std::size(kIntervals)], RandomFunction(random),
+                   static_cast<Downsample::Fill>(random() % 4)};
   }
   spec.rate = random() % 3 == 0;
   spec.rate_options.counter = random() % 2 == 0;

@@ -292,7 +292,7 @@ void AddFrame(Uplink& uplink) {
   FrameInfo info;
   info.nodes = NodeSet(0);
   static const Schema::Ptr schema = Schema::Make({});
-  uplink.AddFrame(info, schema, {});
+  uplink.AddFrame(info, schema, std::vector<Reduced>());
   uplink.Flush();
 }
 
