@@ -191,6 +191,7 @@ void GroupStore::Seal() {
   block.sequence = ++rep.sequence;
   block.bytes = std::move(bytes);
   rep.Keep(block);
+  (void)rep.PlainOf(block);
   if (rep.on_seal) rep.on_seal(block);
 }
 
