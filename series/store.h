@@ -48,8 +48,9 @@ class GroupStore {
     size_t first_rows = 16;
     size_t max_rows = 128;           // up to kMaxBlockRows
     size_t memory_limit = 8u << 20;  // of sealed blocks, bytes
-    // Of the newest blocks, decompressed beside the sealed ones: for a store that is asked about the
-    // same time again and again. It costs 1 ms a MB as a block is sealed, and no question waits.
+    // Of the newest blocks, decompressed beside the sealed ones: for a store that is asked about
+    // the same time again and again. It costs 1 ms a MB as a block is sealed, and no question
+    // waits.
     size_t plain_limit = 0;
   };
   explicit GroupStore(Options options);

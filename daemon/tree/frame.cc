@@ -174,7 +174,8 @@ SpreadColumns::SpreadColumns(const Schema& schema) {
 
 void FrameEncoder::Reset(const Schema& schema) {
   last_.assign(schema.size(), Reduced());
-  columns_ = SpreadColumns(schema);
+  if (schema.id() != schema_) columns_ = SpreadColumns(schema);
+  schema_ = schema.id();
   last_spreads_.resize(columns_.size());
   for (QuantileSketch& spread : last_spreads_) spread.Clear();
   nodes_.Clear();

@@ -97,6 +97,7 @@ class FrameEncoder {
   void PutSpreads(const FrameValues& frame, std::string& out);
 
   std::vector<Reduced> last_;
+  uint64_t schema_ = 0;  // whose columns_ they are
   SpreadColumns columns_;
   std::vector<QuantileSketch> last_spreads_;
   NodeSet nodes_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <random>
@@ -11,7 +12,11 @@
 
 #include "daemon/tree/ended_nodes.h"
 #include "daemon/tree/ended_parts.h"
+#include "daemon/tree/frame_window.h"
+#include "daemon/tree/own_reducer.h"
 #include "daemon/tree/tick_merger.h"
+
+extern std::atomic<size_t> allocations;  // counted in collect_allocations.cc
 
 namespace sonde::tree {
 namespace {
@@ -200,6 +205,54 @@ TEST(Spreads, InAnyTreeTheyAreThoseOfAllValuesAtOnce) {
     }
     EXPECT_EQ(next, whole.frame.spreads.size());
   }
+}
+
+// What a node does at every tick: reduce its tasks, keep and send the frame; and its parent.
+TEST(Spreads, AWarmTickAllocatesNextToNothing) {
+  constexpr size_t kTasks = 12;
+  std::vector<Series> series(2 * kTasks);
+  for (size_t i = 0; i < series.size(); ++i) {
+    series[i] = i < kTasks ? Gauge("rss") : Counter("cpu_total");
+    series[i].metric.spread = true;
+    series[i].tags.Set("task", std::to_string(i % kTasks));
+  }
+  const Schema::Ptr groups[] = {Schema::Make(series)};
+  OwnReducer reducer;
+  reducer.SetSchemas(groups);
+  FrameEncoder encoder;
+  FrameDecoder decoder;
+  encoder.Reset(*reducer.schema());
+  decoder.Reset(*reducer.schema());
+  FrameWindow window;
+  size_t rows = 0;
+  TickMerger merger(60, [&](const TickMerger::Row& row, bool) { rows += row.spreads.size(); });
+  const TickMerger::Id id = merger.AddContributor(0);
+  merger.SetSchema(id, reducer.schema());
+  std::vector<double> row(series.size());
+  std::string bytes;
+  FrameInfo info;
+  info.nodes = NodeSet(1);
+  const auto tick = [&] {
+    ++info.number;
+    info.tick += kSecond;
+    for (size_t i = 0; i < row.size(); ++i) {
+      row[i] += static_cast<double>((info.number + i) % 8) * (i < kTasks ? 0.0 : 1.0) + 1;
+    }
+    reducer.Begin(info.tick);
+    reducer.Add(0, row);
+    bytes.clear();
+    encoder.Encode(info, reducer.frame(), bytes);
+    window.Add(info, reducer.schema(), reducer.frame());
+    window.Drop(info.number - 1);
+    const auto frame = decoder.Decode(bytes);
+    ASSERT_TRUE(frame.ok());
+    ASSERT_EQ(merger.Add(id, **frame), TickMerger::Fate::kMerged);
+  };
+  for (int i = 0; i < 200; ++i) tick();
+  const size_t before = allocations;
+  for (int i = 0; i < 200; ++i) tick();
+  EXPECT_LE(allocations - before, 50u) << "chunks of the queues that remember ticks and frames";
+  EXPECT_EQ(rows, 2u * 400);
 }
 
 TEST_F(Merging, ATickIsCompleteWhenAllHaveSentTheirs) {
