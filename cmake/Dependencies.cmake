@@ -20,7 +20,6 @@ find_package(CLI11 REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 pkg_check_modules(LIBFABRIC REQUIRED IMPORTED_TARGET libfabric)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
-pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle)
 
 find_library(LEVELDB_LIBRARY leveldb REQUIRED)
@@ -28,6 +27,13 @@ find_path(LEVELDB_INCLUDE leveldb/db.h REQUIRED)
 add_library(sonde_leveldb INTERFACE)
 target_include_directories(sonde_leveldb SYSTEM INTERFACE ${LEVELDB_INCLUDE})
 target_link_libraries(sonde_leveldb INTERFACE ${LEVELDB_LIBRARY})
+
+# Better not a shared library: sonded, which every node starts, has no C++ library of the system.
+find_library(RE2_LIBRARY NAMES libre2.a re2 REQUIRED)
+find_path(RE2_INCLUDE re2/re2.h REQUIRED)
+add_library(sonde_re2 INTERFACE)
+target_include_directories(sonde_re2 SYSTEM INTERFACE ${RE2_INCLUDE})
+target_link_libraries(sonde_re2 INTERFACE ${RE2_LIBRARY} Threads::Threads)
 
 find_path(PFM_INCLUDE perfmon/pfmlib_perf_event.h REQUIRED)
 

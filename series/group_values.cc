@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "series/aggregate.h"
 #include "series/number_column.h"
 
 namespace sonde {
@@ -15,7 +16,7 @@ bool Below(double a, double b) { return a < b || (a == b && std::signbit(a) && !
 }  // namespace
 
 GroupValues::GroupValues(Aggregator aggregator, size_t times)
-    : aggregator_(aggregator), counts_(times) {
+    : aggregator_(Basis(aggregator)), counts_(times) {
   if (Numbers()) values_.resize(times);
   if (Percentiles()) sets_.resize(times);
 }
@@ -23,7 +24,7 @@ GroupValues::GroupValues(Aggregator aggregator, size_t times)
 void GroupValues::Add(size_t at, double value) {
   if (std::isnan(value)) return;
   if (Sums()) {
-    AddSum(at, value, 0);
+    AddSum(at, aggregator_ == Aggregator::kSquareSum ? value * value : value, 0);
   } else if (Percentiles()) {
     sets_[at].Add(value);
   } else if (Numbers()) {

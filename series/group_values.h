@@ -20,7 +20,8 @@ namespace sonde {
 
 class GroupValues {
  public:
-  // Nothing at `times` times. With kNone the last value given for a time stands.
+  // Nothing at `times` times. With kNone the last value given for a time stands. Not for an
+  // aggregator that NeedsAllValues (series/aggregate.h).
   explicit GroupValues(Aggregator aggregator, size_t times = 0);
 
   size_t size() const { return counts_.size(); }
@@ -38,7 +39,10 @@ class GroupValues {
   static GroupValues Read(Aggregator aggregator, size_t times, ByteReader& in);
 
  private:
-  bool Sums() const { return aggregator_ == Aggregator::kSum || aggregator_ == Aggregator::kAvg; }
+  bool Sums() const {
+    return aggregator_ == Aggregator::kSum || aggregator_ == Aggregator::kAvg ||
+           aggregator_ == Aggregator::kSquareSum;
+  }
   bool Counts() const {
     return aggregator_ == Aggregator::kCount || aggregator_ == Aggregator::kAvg;
   }
@@ -54,7 +58,7 @@ class GroupValues {
   void ReadValues(ByteReader& in);
   void ReadBigs(ByteReader& in);
 
-  Aggregator aggregator_;
+  Aggregator aggregator_;          // its Basis
   std::vector<uint32_t> counts_;   // 0 or 1 where only whether there is a value matters
   std::vector<double> values_;     // the rounded sum or the extreme
   std::vector<double> lows_;       // what the sums leave out; empty while that is nothing

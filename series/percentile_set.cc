@@ -7,7 +7,7 @@
 
 namespace sonde {
 
-double Percentile(std::span<const double> sorted, double share) {
+double PercentileAt(std::span<const double> sorted, double share) {
   const auto count = static_cast<double>(sorted.size());
   const double position = share * (count + 1);
   if (position < 1) return sorted.front();
@@ -52,7 +52,7 @@ void PercentileSet::Merge(const PercentileSet& other) {
 double PercentileSet::Get(double share) const {
   if (sketch_ != nullptr) return sketch_->Percentile(share);
   if (values_.empty()) return std::numeric_limits<double>::quiet_NaN();
-  return Percentile(values_, share);
+  return PercentileAt(values_, share);
 }
 
 // The number of values, and they; or one more than there can be, and the sketch.

@@ -20,7 +20,7 @@ namespace sonde {
 
 // As OpenTSDB estimates a percentile: between the values at both sides of share * (n + 1), if that
 // is not before the first or after the last. `sorted` is not empty.
-double Percentile(std::span<const double> sorted, double share);
+double PercentileAt(std::span<const double> sorted, double share);
 
 class PercentileSet {
  public:

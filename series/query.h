@@ -2,7 +2,7 @@
 //
 // The steps and their order are OpenTSDB's: for each series downsample, then rate, then aggregation
 // over the group at the union of timestamps, a series taking part only between its own first and
-// last point, with linear interpolation between its points.
+// last point, with interpolation between its points.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace sonde {
 
-// Values that travel between daemons.
+// OpenTSDB's aggregators. Values go over links: new ones come last.
 enum class Aggregator : uint8_t {
   kSum,
   kAvg,
@@ -28,19 +28,45 @@ enum class Aggregator : uint8_t {
   kMax,
   kCount,
   kNone,
-  kP5,
+  // The sum, the minimum and the maximum again, for which a series counts as something else
+  // between its points.
+  kZimsum,
+  kPfsum,
+  kMimmin,
+  kMimmax,
+  kSquareSum,
+  kDev,  // standard deviation of the values given, not of what they may be a sample of
+  kMedian,
+  kMult,
+  kDiff,  // the last series less the first, by tags; in a bucket by time
+  kFirst,
+  kLast,
   kP50,
   kP75,
   kP90,
   kP95,
   kP99,
   kP999,
+  kEp50R3,  // percentiles of whole numbers by other definitions
+  kEp75R3,
+  kEp90R3,
+  kEp95R3,
+  kEp99R3,
+  kEp999R3,
+  kEp50R7,
+  kEp75R7,
+  kEp90R7,
+  kEp95R7,
+  kEp99R7,
+  kEp999R7,
+  kP5,  // Sonde's own
 };
+inline constexpr Aggregator kLastAggregator = Aggregator::kP5;
 
 Result<Aggregator> ParseAggregator(std::string_view name);
 std::string_view ToString(Aggregator aggregator);
 const std::vector<std::string_view>& AggregatorNames();
-// Of p5 to p999 the share of values that lies below; 0 of the others.
+// Of p5 to p999, which merge, the share of values that lies below; 0 of the others.
 double PercentileOf(Aggregator aggregator);
 
 struct Downsample {

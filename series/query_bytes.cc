@@ -46,11 +46,11 @@ Result<QuerySpec> ReadQuery(std::string_view bytes) {
   SONDE_RETURN_IF_ERROR(CheckVersion("a query", in));
   QuerySpec spec;
   spec.metric = in.Text(kMaxNameLength);
-  spec.aggregator = ReadEnum(in, Aggregator::kP999);
+  spec.aggregator = ReadEnum(in, kLastAggregator);
   if (ReadBool(in)) {
     Downsample& d = spec.downsample.emplace();
     d.interval = in.Signed();
-    d.function = ReadEnum(in, Aggregator::kP999);
+    d.function = ReadEnum(in, kLastAggregator);
     d.fill = ReadEnum(in, Downsample::Fill::kZero);
   }
   spec.rate = ReadBool(in);

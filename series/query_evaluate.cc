@@ -1,80 +1,26 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <new>
 #include <utility>
 
+#include "series/aggregate.h"
 #include "series/group_values.h"
 #include "series/query.h"
 #include "series/query_part.h"
 #include "series/query_steps.h"
 
 namespace sonde {
+
+using namespace query_steps;
+
 namespace {
 
 constexpr double kCounterEnd = 9223372036854775807.0;  // 2^63 - 1: OpenTSDB's default
 
-// Collects values and gives their aggregate. NaN is passed over; of nothing but NaN the count is 0
-// and everything else NaN.
-class Accumulator {
- public:
-  explicit Accumulator(Aggregator aggregator)
-      : aggregator_(aggregator), share_(PercentileOf(aggregator)) {}
-
-  void Add(double value) {
-    if (std::isnan(value)) return;
-    if (share_ > 0) values_.push_back(value);
-    min_ = count_ == 0 ? value : std::min(min_, value);
-    max_ = count_ == 0 ? value : std::max(max_, value);
-    sum_ += value;
-    ++count_;
-  }
-  double Get() {
-    const auto count = static_cast<double>(count_);
-    if (aggregator_ == Aggregator::kCount) return count;
-    if (count_ == 0) return std::nan("");
-    if (share_ > 0) {
-      std::sort(values_.begin(), values_.end());
-      return Percentile(values_, share_);
-    }
-    switch (aggregator_) {
-      case Aggregator::kAvg:
-        return sum_ / count;
-      case Aggregator::kMin:
-        return min_;
-      case Aggregator::kMax:
-        return max_;
-      default:
-        return sum_;
-    }
-  }
-
- private:
-  Aggregator aggregator_;
-  double share_;
-  std::vector<double> values_;  // for percentiles
-  size_t count_ = 0;
-  double sum_ = 0;
-  double min_ = 0;
-  double max_ = 0;
-};
-
 double Seconds(Nanos from, Nanos to) {
   return static_cast<double>(static_cast<uint64_t>(to) - static_cast<uint64_t>(from)) / kSecond;
-}
-
-std::vector<Nanos> UnionOfTimes(const std::vector<std::vector<Point>>& series, Nanos start,
-                                Nanos end) {
-  std::vector<Nanos> times;
-  for (const auto& points : series) {
-    const size_t middle = times.size();
-    for (const Point& p : points) {
-      if (p.time >= start && p.time <= end) times.push_back(p.time);
-    }
-    std::inplace_merge(times.begin(), times.begin() + static_cast<ptrdiff_t>(middle), times.end());
-    times.erase(std::unique(times.begin(), times.end()), times.end());
-  }
-  return times;
 }
 
 std::vector<Point> DownsampleAll(const std::vector<Point>& points, Aggregator function, Nanos start,
@@ -103,11 +49,12 @@ std::vector<Point> ApplyDownsample(const std::vector<Point>& points, const Downs
   auto at = std::lower_bound(points.begin(), points.end(), bucket,
                              [](const Point& p, Nanos t) { return p.time < t; });
   std::vector<Point> out;
+  Accumulator values(how.function);
   while (true) {
     if (!fill && at != points.end()) bucket = bucket_of(at->time);
     if (bucket > end || (!fill && at == points.end())) return out;
     const bool empty = at == points.end() || at->time - bucket >= how.interval;
-    Accumulator values(how.function);
+    values.Clear();
     for (; at != points.end() && at->time - bucket < how.interval; ++at) values.Add(at->value);
     out.push_back({bucket, empty ? filler : values.Get()});
     bucket += how.interval;
@@ -149,6 +96,10 @@ double Cursor::Guess(Nanos time) const {
       return 0;
     case Between::kPrevious:
       return a.value;
+    case Between::kLargest:
+      return std::numeric_limits<double>::max();
+    case Between::kSmallest:
+      return std::numeric_limits<double>::lowest();
     case Between::kLine:
       break;
   }
@@ -157,7 +108,22 @@ double Cursor::Guess(Nanos time) const {
 
 Between BetweenPoints(const QuerySpec& spec) {
   if (spec.rate) return Between::kPrevious;
-  return spec.aggregator == Aggregator::kCount ? Between::kZero : Between::kLine;
+  switch (spec.aggregator) {
+    case Aggregator::kCount:
+    case Aggregator::kZimsum:
+    case Aggregator::kSquareSum:
+    case Aggregator::kFirst:
+    case Aggregator::kLast:
+      return Between::kZero;
+    case Aggregator::kMimmin:
+      return Between::kLargest;
+    case Aggregator::kMimmax:
+      return Between::kSmallest;
+    case Aggregator::kPfsum:
+      return Between::kPrevious;
+    default:
+      return Between::kLine;
+  }
 }
 
 std::vector<Point> Within(std::vector<Point> points, const TimeRange& range) {
@@ -182,6 +148,20 @@ std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec) {
   }
   if (spec.rate) prepared = ApplyRate(prepared, spec.rate_options);
   return prepared;
+}
+
+std::vector<Nanos> UnionOfTimes(const std::vector<std::vector<Point>>& series, Nanos start,
+                                Nanos end) {
+  std::vector<Nanos> times;
+  for (const auto& points : series) {
+    const size_t middle = times.size();
+    for (const Point& p : points) {
+      if (p.time >= start && p.time <= end) times.push_back(p.time);
+    }
+    std::inplace_merge(times.begin(), times.begin() + static_cast<ptrdiff_t>(middle), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+  }
+  return times;
 }
 
 std::vector<Point> Aggregate(const std::vector<std::vector<Point>>& series, Aggregator aggregator,
@@ -251,6 +231,10 @@ Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec,
     for (const SeriesData& s : series) {
       if (filter->Matches(s.series)) matching.push_back(s);
     }
+    const bool integers = !spec.downsample && !spec.rate && spec.aggregator != Aggregator::kNone &&
+                          std::any_of(matching.begin(), matching.end(),
+                                      [](const auto& s) { return !s.integers.empty(); });
+    if (integers) return EvaluateIntegers(spec, std::move(matching));
     const Result<QueryPart> part = EvaluatePart(spec, std::move(matching), nullptr);
     if (!part.ok()) return part.status();
     return FinishPart(spec, *part);

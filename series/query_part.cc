@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "series/aggregate.h"
 #include "series/query_steps.h"
 
 namespace sonde {
@@ -44,7 +45,7 @@ Status CheckBounds(const QuerySpec& spec, const std::vector<GroupPart>& groups, 
 
 // Where the group stands among the others.
 std::vector<std::string> Place(const QuerySpec& spec, const QueryPart& part, const Tags& tags) {
-  if (spec.aggregator != Aggregator::kNone) return GroupOf(tags, part.keys);
+  if (!KeepsSeries(spec)) return GroupOf(tags, part.keys);
   std::vector<std::string> place;
   for (const auto& [key, value] : tags.pairs()) {
     place.push_back(key);
@@ -54,7 +55,7 @@ std::vector<std::string> Place(const QuerySpec& spec, const QueryPart& part, con
 }
 
 int Compare(const QuerySpec& spec, const QueryPart& part, const Tags& a, const Tags& b) {
-  if (spec.aggregator == Aggregator::kNone) return a < b ? -1 : b < a ? 1 : 0;
+  if (KeepsSeries(spec)) return a < b ? -1 : b < a ? 1 : 0;
   for (const std::string& key : part.keys) {
     const std::string* x = a.Find(key);
     const std::string* y = b.Find(key);
@@ -122,6 +123,17 @@ Times TimesOfPoints(const std::vector<Member>& members, const QuerySpec& spec) {
   return times;
 }
 
+// Of a series that is kept by itself: also those next to the range, to which its values lead.
+Times TimesAround(const std::vector<Point>& points, const QuerySpec& spec) {
+  Times times;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const bool leads = i + 1 < points.size() && points[i + 1].time < spec.start;
+    const bool follows = i > 0 && points[i - 1].time > spec.end;
+    if (!leads && !follows) times.push_back(points[i].time);
+  }
+  return times;
+}
+
 // The times of the grid at which the group may have a value.
 Status AddGrid(const std::vector<Member>& members, const QuerySpec& spec, const QueryGrid& grid,
                Times& times) {
@@ -174,7 +186,7 @@ void DropEmpty(const QuerySpec& spec, GroupPart& group) {
     kept.push_back(i);
   }
   if (kept.size() == group.times.size()) return;
-  GroupValues values(spec.aggregator, kept.size());
+  GroupValues values(ValuesOf(spec), kept.size());
   for (size_t i = 0; i < kept.size(); ++i) values.Merge(i, group.values, kept[i]);
   group.times = std::move(times);
   group.points = std::move(points);
@@ -186,10 +198,11 @@ Result<GroupPart> Combine(const QuerySpec& spec, std::vector<Member> members,
   GroupPart group;
   group.tags = std::move(members.front().tags);
   for (size_t i = 1; i < members.size(); ++i) MergeTags(members[i].tags, {}, group);
-  group.times = TimesOfPoints(members, spec);
+  group.times = NeedsAllValues(spec.aggregator) ? TimesAround(members.front().points, spec)
+                                                : TimesOfPoints(members, spec);
   if (grid != nullptr) SONDE_RETURN_IF_ERROR(AddGrid(members, spec, *grid, group.times));
   group.points.resize(group.times.size());
-  group.values = GroupValues(spec.aggregator, group.times.size());
+  group.values = GroupValues(ValuesOf(spec), group.times.size());
   for (const Member& m : members) AddMember(m, BetweenPoints(spec), group);
   if (grid != nullptr) DropEmpty(spec, group);
   return group;
@@ -211,7 +224,7 @@ void MergeGroup(const QuerySpec& spec, const GroupPart& others, GroupPart& group
   std::set_union(group.times.begin(), group.times.end(), others.times.begin(), others.times.end(),
                  std::back_inserter(times));
   std::vector<bool> points(times.size());
-  GroupValues values(spec.aggregator, times.size());
+  GroupValues values(ValuesOf(spec), times.size());
   for (const GroupPart* from : std::initializer_list<const GroupPart*>{&group, &others}) {
     for (size_t i = 0, at = 0; i < from->times.size(); ++i) {
       while (times[at] != from->times[i]) ++at;
@@ -233,8 +246,10 @@ std::vector<Point> PointsOf(const GroupPart& group) {
   return points;
 }
 
-// Of series with equal tags, the order of which must not depend on the tree.
-bool Before(const QueryResult& a, const QueryResult& b) {
+// Of series with equal tags, the order of which must not depend on the tree. Of QueryResult and
+// Member.
+template <typename Alone>
+bool Before(const Alone& a, const Alone& b) {
   if (a.tags != b.tags) return a.tags < b.tags;
   const auto less = [](const Point& p, const Point& q) {
     return std::pair(p.time, std::bit_cast<uint64_t>(p.value)) <
@@ -242,6 +257,25 @@ bool Before(const QueryResult& a, const QueryResult& b) {
   };
   return std::lexicographical_compare(a.points.begin(), a.points.end(), b.points.begin(),
                                       b.points.end(), less);
+}
+
+// The groups of a part that kept every series by itself.
+std::vector<QueryResult> FinishWhole(const QuerySpec& spec, const QueryPart& part) {
+  std::vector<Member> series;
+  for (const GroupPart& group : part.groups) series.push_back({group.tags, PointsOf(group)});
+  std::sort(series.begin(), series.end(), Before<Member>);
+  std::map<std::vector<std::string>, WholeGroup> groups;
+  for (Member& one : series) {
+    WholeGroup& group = groups[GroupOf(one.tags, part.keys)];
+    group.tags.push_back(&one.tags);
+    group.points.push_back(std::move(one.points));
+  }
+  std::vector<QueryResult> results;
+  for (const auto& [place, group] : groups) {
+    QueryResult result = AggregateWhole(spec, group);
+    if (!result.points.empty()) results.push_back(std::move(result));
+  }
+  return results;
 }
 
 }  // namespace
@@ -256,8 +290,12 @@ size_t QueryPart::Points() const {
   return points;
 }
 
+Aggregator ValuesOf(const QuerySpec& spec) {
+  return KeepsSeries(spec) ? Aggregator::kNone : spec.aggregator;
+}
+
 bool GroupsSpanNodes(const QuerySpec& spec) {
-  return spec.aggregator != Aggregator::kNone &&
+  return !KeepsSeries(spec) &&
          std::none_of(spec.filters.begin(), spec.filters.end(),
                       [](const TagFilter& f) { return f.group_by && f.key == "host"; });
 }
@@ -291,7 +329,7 @@ Result<QueryPart> EvaluatePart(const QuerySpec& spec, std::vector<SeriesData> se
     return grid == nullptr ? Status() : CheckBounds(spec, part.groups, points);
   };
   for (auto& [place, members] : groups) {
-    if (spec.aggregator != Aggregator::kNone) {
+    if (!KeepsSeries(spec)) {
       SONDE_RETURN_IF_ERROR(add(std::move(members)));
       continue;
     }
@@ -313,7 +351,7 @@ Status MergePart(const QuerySpec& spec, QueryPart others, QueryPart& part) {
     while (mine != part.groups.end() && (order = Compare(spec, part, mine->tags, group.tags)) < 0) {
       merged.push_back(std::move(*mine++));
     }
-    if (mine != part.groups.end() && order == 0 && spec.aggregator != Aggregator::kNone) {
+    if (mine != part.groups.end() && order == 0 && !KeepsSeries(spec)) {
       MergeGroup(spec, group, *mine);
       if (mine->other_keys.size() > kMaxGroupKeys) {
         return TooLarge(spec, "keys of tags in a group", kMaxGroupKeys);
@@ -341,6 +379,7 @@ std::vector<Nanos> OddTimes(const QuerySpec& spec, const QueryPart& part, const 
 }
 
 std::vector<QueryResult> FinishPart(const QuerySpec& spec, const QueryPart& part) {
+  if (NeedsAllValues(spec.aggregator)) return FinishWhole(spec, part);
   std::vector<QueryResult> results;
   results.reserve(part.groups.size());
   for (const GroupPart& group : part.groups) {
@@ -348,7 +387,7 @@ std::vector<QueryResult> FinishPart(const QuerySpec& spec, const QueryPart& part
     if (points.empty()) continue;
     results.push_back({spec.metric, group.tags, group.other_keys, std::move(points)});
   }
-  if (spec.aggregator == Aggregator::kNone) std::sort(results.begin(), results.end(), Before);
+  if (KeepsSeries(spec)) std::sort(results.begin(), results.end(), Before<QueryResult>);
   return results;
 }
 

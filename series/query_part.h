@@ -14,7 +14,9 @@
 // any, the question is asked again with those times in the grid.
 //
 // A group that only one node can have, one per host or one per series (`none`), needs no grid and
-// is passed on as it came.
+// is passed on as it came. So is every series of a query whose aggregator needs all values at once,
+// such as the median: with the points next to the range, for the values that lead into it. The
+// groups are then made at the end.
 //
 // Thread safety: values, and functions without state.
 #pragma once
@@ -59,11 +61,14 @@ struct GroupPart {
 
 struct QueryPart {
   std::vector<std::string> keys;  // that the query groups by
-  std::vector<GroupPart> groups;  // in the order of their tags' values of those, or all, of `none`
+  // In the order of their tags' values of those, or of all where every series is kept.
+  std::vector<GroupPart> groups;
 
   size_t Points() const;
 };
 
+// What the values of its parts are: the aggregator, or kNone where every series is kept.
+Aggregator ValuesOf(const QuerySpec& spec);
 // Whether parts of one group may come from several nodes. A host is one node.
 bool GroupsSpanNodes(const QuerySpec& spec);
 

@@ -6,7 +6,9 @@
 
 #include "core/bytes.h"
 #include "core/names.h"
+#include "series/aggregate.h"
 #include "series/query_part.h"
+#include "series/query_steps.h"
 #include "series/series_bytes.h"
 
 namespace sonde {
@@ -133,12 +135,15 @@ GroupPart ReadGroup(const QuerySpec& spec, const std::vector<std::string>& keys,
   for (const std::string& key : keys) good = good && group.tags.Find(key) != nullptr;
   if (good) group.times = ReadTimes(in, max_points);
   if (good && in.ok() && !group.times.empty()) {
-    good = group.times.front() >= spec.start && group.times.back() <= spec.end;
+    const TimeRange range = NeedsAllValues(spec.aggregator) && !spec.downsample
+                                ? DataRange(spec)
+                                : TimeRange{spec.start, spec.end};
+    good = group.times.front() >= range.first && group.times.back() <= range.last;
   }
   if (!good) in.Fail();
   if (!in.ok()) return group;
   group.points = ReadPoints(in, group.times.size());
-  if (in.ok()) group.values = GroupValues::Read(spec.aggregator, group.times.size(), in);
+  if (in.ok()) group.values = GroupValues::Read(ValuesOf(spec), group.times.size(), in);
   return group;
 }
 
@@ -147,7 +152,7 @@ Status Corrupt() { return {Code::kCorrupt, "read a part of an answer: the bytes 
 // Whether groups stand in their order, each once unless the query wants every series alone.
 bool InOrder(const QuerySpec& spec, const std::vector<std::string>& keys, const Tags& a,
              const Tags& b) {
-  if (spec.aggregator == Aggregator::kNone) return !(b < a);
+  if (query_steps::KeepsSeries(spec)) return !(b < a);
   for (const std::string& key : keys) {
     const int order = a.Find(key)->compare(*b.Find(key));
     if (order != 0) return order < 0;

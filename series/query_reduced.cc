@@ -4,6 +4,7 @@
 #include <new>
 #include <utility>
 
+#include "series/aggregate.h"
 #include "series/query.h"
 #include "series/query_steps.h"
 #include "series/reduced.h"
@@ -22,12 +23,18 @@ bool DropsTag(const TagFilter& filter) {
 
 bool IsPercentile(Aggregator aggregator) { return PercentileOf(aggregator) > 0; }
 
+// Whether of a bucket of one value it gives that.
+bool KeepsOneValue(Aggregator function) {
+  return function != Aggregator::kCount && function != Aggregator::kSquareSum &&
+         function != Aggregator::kDev && function != Aggregator::kDiff;
+}
+
 // The statistic that the aggregator combines; of percentiles it is already the answer.
 std::string StatOf(const QuerySpec& spec) {
   if (IsPercentile(spec.aggregator)) {
     return std::string(spec.rate ? kRateStat : "").append(ToString(spec.aggregator));
   }
-  switch (spec.aggregator) {
+  switch (Basis(spec.aggregator)) {
     case Aggregator::kMin:
       return "min";
     case Aggregator::kMax:
@@ -150,7 +157,7 @@ bool AnswersFromReduced(const QuerySpec& spec) {
     return !spec.downsample || std::find(functions.begin(), functions.end(),
                                          spec.downsample->function) != functions.end();
   };
-  switch (spec.aggregator) {
+  switch (Basis(spec.aggregator)) {
     case Aggregator::kSum:
       return downsampled_by({Aggregator::kAvg, Aggregator::kSum});
     case Aggregator::kAvg:
@@ -173,9 +180,8 @@ bool SpreadAnswers(const QuerySpec& spec, Nanos period) {
   }
   if (spec.rate && spec.rate_options.counter) return false;
   if (spec.downsample) {
-    // Of one tick every function but the number of values is the value.
     const Downsample& how = *spec.downsample;
-    if (how.interval <= 0 || how.interval > period || how.function == Aggregator::kCount ||
+    if (how.interval <= 0 || how.interval > period || !KeepsOneValue(how.function) ||
         how.fill == Downsample::Fill::kZero) {
       return false;
     }

@@ -11,8 +11,9 @@
 
 namespace sonde::query_steps {
 
-// What a series counts for between two of its points.
-enum class Between { kLine, kZero, kPrevious };
+// What a series counts for between two of its points: kLargest and kSmallest are the largest and
+// the smallest finite number.
+enum class Between { kLine, kZero, kPrevious, kLargest, kSmallest };
 Between BetweenPoints(const QuerySpec& spec);
 
 // A series as it is walked through time, after downsampling and rate. Keeps a reference to the
@@ -26,6 +27,8 @@ class Cursor {
   // There: whether the series has a point, and what it counts for.
   bool at_point() const { return at_point_; }
   double value() const { return value_; }
+  // The last point that is not after that time.
+  size_t at() const { return at_; }
 
  private:
   double Guess(Nanos time) const;
@@ -44,6 +47,26 @@ std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec);
 // One value for each time in [start, end] at which any of the series has a point.
 std::vector<Point> Aggregate(const std::vector<std::vector<Point>>& series, Aggregator aggregator,
                              Between between, Nanos start, Nanos end);
+
+// The times in [start, end] at which any of the series has a point.
+std::vector<Nanos> UnionOfTimes(const std::vector<std::vector<Point>>& series, Nanos start,
+                                Nanos end);
+
+// --- Where a part cannot be aggregated ---
+
+// Whether every series has to be kept by itself until all are there: of `none` for ever, of an
+// aggregator that needs all values at once until then.
+bool KeepsSeries(const QuerySpec& spec);
+// Series of one group, after downsampling and rate, in the order of their tags. `integers` are
+// those of SeriesData, or empty.
+struct WholeGroup {
+  std::vector<const Tags*> tags;
+  std::vector<std::vector<Point>> points;
+  std::vector<std::vector<bool>> integers;
+};
+QueryResult AggregateWhole(const QuerySpec& spec, const WholeGroup& group);
+// The answer for series of which some are whole numbers, to a query without downsampling and rate.
+std::vector<QueryResult> EvaluateIntegers(const QuerySpec& spec, std::vector<SeriesData> series);
 
 // The keys to group by, sorted, each once.
 std::vector<std::string> GroupKeys(const QuerySpec& spec);

@@ -1,33 +1,31 @@
-// Regular expressions of queries: Perl's, of which Java's, and so OpenTSDB's, are close relatives.
-//
-// One that backtracks without end is stopped: a text for which it takes more than kMatchLimit steps
-// (some milliseconds) does not match.
+// Regular expressions of queries: RE2's, which take time linear in the text whatever the pattern.
+// Java's, and so OpenTSDB's, are the same but for what would need backtracking: lookaround and
+// references to groups, which are refused.
 //
 // Thread safety: a compiled expression may be used by several threads.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string_view>
 
 #include "core/status.h"
 
-struct pcre2_real_code_8;
+namespace re2 {
+class RE2;
+}
 
 namespace sonde {
 
 class Regexp {
  public:
-  static constexpr uint32_t kMatchLimit = 100'000;
-
-  // kInvalid says what is wrong with the pattern, and where.
+  // kInvalid says what is wrong with the pattern; also for one that needs too much memory.
   static Result<Regexp> Compile(std::string_view pattern);
 
-  // Whether it matches somewhere in `text`.
+  // Whether it matches somewhere in `text`, which is UTF-8.
   bool Matches(std::string_view text) const;
 
  private:
-  std::shared_ptr<const pcre2_real_code_8> code_;
+  std::shared_ptr<const re2::RE2> code_;
 };
 
 }  // namespace sonde

@@ -33,6 +33,9 @@ struct Point {
 struct SeriesData {
   Series series;
   std::vector<Point> points;
+  // Which points are whole numbers for which OpenTSDB has arithmetic of its own; empty: none. What
+  // nodes measure are none.
+  std::vector<bool> integers = {};
 };
 
 struct SealedBlock {

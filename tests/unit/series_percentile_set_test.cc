@@ -52,7 +52,7 @@ TEST(PercentileSet, ManyAreWithinOnePercent) {
     const PercentileSet set = Of(values);
     std::sort(values.begin(), values.end());
     for (const double share : kShares) {
-      const double exact = Percentile(values, share);
+      const double exact = PercentileAt(values, share);
       const double allowed = n <= PercentileSet::kMaxExact ? 0 : 0.01 * exact;
       EXPECT_NEAR(set.Get(share), exact, allowed) << n << ", " << share;
     }

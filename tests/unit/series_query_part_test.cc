@@ -20,6 +20,8 @@ namespace {
 constexpr Nanos kPeriod = 10 * kSecond;
 constexpr Nanos kBegin = 3500 * kSecond;  // an hour of the epoch ends among the data
 
+constexpr uint64_t kAggregators = static_cast<uint64_t>(kLastAggregator) + 1;
+
 using Random = std::mt19937_64;
 using Nodes = std::vector<std::vector<SeriesData>>;
 
@@ -74,6 +76,11 @@ std::vector<SeriesData> RandomNode(Random& random, size_t index) {
   return all;
 }
 
+Aggregator RandomFunction(Random& random) {
+  const auto function = static_cast<Aggregator>(random() % kAggregators);
+  return function == Aggregator::kNone ? Aggregator::kAvg : function;
+}
+
 TagFilter RandomFilter(Random& random) {
   static const std::vector<std::pair<std::string, std::string>> kLiterals = {
       {"host", "n1|n2|n5"}, {"device", "d0|d1"}, {"task", "0|1|2"}};
@@ -91,16 +98,10 @@ TagFilter RandomFilter(Random& random) {
   }
 }
 
-// Any but none.
-Aggregator RandomFunction(std::mt19937_64& random) {
-  const auto function = static_cast<Aggregator>(random() % (AggregatorNames().size() - 1));
-  return function == Aggregator::kNone ? Aggregator::kP999 : function;
-}
-
 QuerySpec RandomSpec(Random& random) {
   QuerySpec spec;
   spec.metric = "m";
-  spec.aggregator = static_cast<Aggregator>(random() % AggregatorNames().size());
+  spec.aggregator = static_cast<Aggregator>(random() % kAggregators);
   spec.start = kBegin - 3 * kPeriod + static_cast<Nanos>(random() % 400) * kSecond;
   spec.end = spec.start + static_cast<Nanos>(1 + random() % 500) * kSecond;
   if (random() % 2 == 0) {

@@ -165,16 +165,23 @@ std::vector<SeriesData> RandomSeries(std::mt19937_64& random) {
   return all;
 }
 
+Aggregator RandomAggregator(std::mt19937_64& random) {
+  static constexpr Aggregator kKnown[] = {
+      Aggregator::kSum,  Aggregator::kAvg, Aggregator::kMin, Aggregator::kMax, Aggregator::kCount,
+      Aggregator::kNone, Aggregator::kP5,  Aggregator::kP50, Aggregator::kP95, Aggregator::kP999};
+  return kKnown[random() % std::size(kKnown)];
+}
+
 // Any but none.
 Aggregator RandomFunction(std::mt19937_64& random) {
-  const auto function = static_cast<Aggregator>(random() % (AggregatorNames().size() - 1));
-  return function == Aggregator::kNone ? Aggregator::kP999 : function;
+  const Aggregator function = RandomAggregator(random);
+  return function == Aggregator::kNone ? Aggregator::kP75 : function;
 }
 
 QuerySpec RandomSpec(std::mt19937_64& random) {
   QuerySpec spec;
   spec.metric = "m";
-  spec.aggregator = static_cast<Aggregator>(random() % AggregatorNames().size());
+  spec.aggregator = RandomAggregator(random);
   spec.start = static_cast<Nanos>(random() % 30) * kStep / 2;
   spec.end = spec.start + static_cast<Nanos>(1 + random() % 60) * kStep / 2;
   if (random() % 3 != 0) {

@@ -190,7 +190,6 @@ TEST(Filter, EveryTypeDoesWhatItsNameSays) {
       {T::kIWildcard, "WEB*", "web01", "xweb01"},
       {T::kRegexp, "eb[0-9]", "web01", "web"},
       {T::kRegexp, "^n(1|2)$", "n2", "n21"},
-      {T::kRegexp, "^(?!web)", "db1", "web1"},
       {T::kRegexp, "^.1$", "\u00fc1", "\u00fc\u00fc1"},
       {T::kRegexp, "x$", "\xff\xfex", "\xff\xfe"},
       {T::kRegexp, "(a+)+$", "aaa", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"},
@@ -221,11 +220,12 @@ TEST(Filter, EveryFilterNeedsItsKeyAndAllMustAgree) {
 
 TEST(Filter, APatternThatDoesNotParseIsNamed) {
   using T = TagFilter::Type;
-  for (const auto& [type, pattern] : std::vector<std::pair<T, std::string>>{{T::kRegexp, "web("},
-                                                                            {T::kRegexp, "\\C"},
-                                                                            {T::kWildcard, "web"},
-                                                                            {T::kLiteralOr, "|"},
-                                                                            {T::kLiteralOr, ""}}) {
+  for (const auto& [type, pattern] :
+       std::vector<std::pair<T, std::string>>{{T::kRegexp, "web("},
+                                              {T::kRegexp, "^(?!web)"},
+                                              {T::kWildcard, "web"},
+                                              {T::kLiteralOr, "|"},
+                                              {T::kLiteralOr, ""}}) {
     QuerySpec spec = Spec(Aggregator::kSum, 0, 1);
     spec.filters = {{type, "host", pattern, false}};
     const auto results = Evaluate(spec, {});

@@ -1,0 +1,50 @@
+// What several values come to: OpenTSDB's aggregators over the values of a bucket or of the series
+// of a group at one time.
+//
+// NaN is passed over; of nothing but NaN the count is 0 and everything else NaN.
+//
+// Thread safety: functions without state, and values.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "series/query.h"
+
+namespace sonde {
+
+// The sum, minimum, maximum, mean or count that an aggregator takes: those of OpenTSDB that differ
+// only in what a series counts for between its points have the same one. Others are themselves.
+Aggregator Basis(Aggregator aggregator);
+
+// Whether it needs all values at once: parts of a group do not merge (series/group_values.h), and
+// every series has to be there.
+bool NeedsAllValues(Aggregator aggregator);
+
+// Values are added in the order of time, or of their series. Collects no more than the aggregator
+// needs.
+class Accumulator {
+ public:
+  explicit Accumulator(Aggregator aggregator) : aggregator_(Basis(aggregator)) {}
+
+  void Add(double value);
+  double Get();
+  void Clear();
+
+ private:
+  Aggregator aggregator_;
+  size_t count_ = 0;
+  double first_ = 0;
+  double last_ = 0;
+  double value_ = 0;    // the sum, the extreme or the product so far; the mean, for dev
+  double squares_ = 0;  // of the distances from the mean
+  std::vector<double> values_;
+};
+
+// Of values that are whole numbers, at least one, with OpenTSDB's arithmetic for these: what is no
+// whole number is cut off towards zero, and products keep their lowest 64 bits.
+double FoldIntegers(Aggregator aggregator, std::vector<double>& values);
+// Any values, in the order of their series; those may be sorted.
+double Fold(Aggregator aggregator, std::vector<double>& values);
+
+}  // namespace sonde
