@@ -149,7 +149,7 @@ struct Node {
 class Simulation {
  public:
   Simulation(uint32_t nodes, const std::string& archive)
-      : writer_(loop_, archive, kProfileLimit),
+      : writer_(loop_, archive),
         intake_(kProfileLimit, [this](const tree::BlockAck& ack) { acks_.push_back(ack); }),
         budget_(intake_.Budget(nodes)) {
     JobDescription job;
@@ -222,8 +222,10 @@ tree::BlockSender Simulation::Prototype(size_t phase, int seconds, uint32_t node
     while (true) {
       const Nanos next = sender.Run(now);
       for (const std::string& bytes : std::exchange(link.sent, {})) {
-        tree::BlockMessage block;
-        if (Decode(bytes, block).ok()) sender.OnAck({block.node, block.group, block.sequence, 0});
+        const Status status = tree::DecodeEach<tree::BlockMessage>(bytes, [&](const auto& block) {
+          sender.OnAck({block.node, block.group, block.sequence, 0});
+        });
+        if (!status.ok()) std::abort();
       }
       if (next > until) break;
       now = std::max(next, now + kMillisecond);
@@ -277,11 +279,12 @@ void Simulation::RunHead(Nanos now) {
   const Nanos began = ProcessCpu();
   size_t taken = 0;
   for (; taken < kBatch && !arrived_.empty(); ++taken) {
-    tree::BlockMessage block;
-    if (!Decode(arrived_.front(), block).ok()) std::abort();
     waiting_ -= arrived_.front().size();
+    const Status status = tree::DecodeEach<tree::BlockMessage>(
+        arrived_.front(),
+        [&](tree::BlockMessage block) { intake_.Take(std::move(block), nodes_.size(), writer_); });
+    if (!status.ok()) std::abort();
     arrived_.pop_front();
-    intake_.Take(std::move(block), nodes_.size(), writer_);
   }
   head_heap_most_ = std::max(head_heap_most_, head_heap_ + HeapBytes() - heap);
   // The archive's thread posts what it has stored; those that wait for a schema are heard later.

@@ -131,7 +131,7 @@ void Fill(uint32_t child, int tick, uint32_t nodes, Frame& frame) {
       Uplink& uplink = uplinks[child];
       uplink.AddFrame(frame, schema, {frame.values, frame.spreads});
       uplink.Flush();
-      uplink.OnAck(uplink.last_number() - 1);
+      uplink.OnAck(uplink.last_number() - 1, uplink.last_number() - 1);
     }
     ++tick;
     if (sent >= 0 && write(sent, "s", 1) != 1) _exit(0);
@@ -148,7 +148,7 @@ class Parent {
         sent_(sent),
         queries_(loop_),
         merger_(60, [this](const TickMerger::Row& row, bool) { OnMerged(row); }),
-        children_(merger_, queries_, kSecond, {}) {}
+        children_(merger_, queries_, kSecond, tree::Children::Keep::kUntilSafe, {}) {}
 
   uint16_t Listen() {
     auto listener = Listener::Open(loop_, "127.0.0.1", 0, [this](std::unique_ptr<SocketLink> link) {

@@ -1,6 +1,8 @@
 #include "cli/archive_source.h"
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
 
 namespace sonde::cli {
 namespace {
@@ -125,6 +127,40 @@ void ArchiveSource::Query(const QuerySpec& spec, Callback callback) const {
     queue_.emplace_back(spec, std::move(callback));
   }
   wake_.notify_one();
+}
+
+std::vector<web::Note> ArchiveSource::Notes(Nanos first, Nanos last) const {
+  std::vector<web::Note> notes;
+  Result<std::vector<ProfileEntry>> entries = archive_->List(kListedSteps);
+  if (!entries.ok()) return notes;
+  std::erase_if(*entries, [&](const ProfileEntry& entry) {
+    return entry.job.start > last || (entry.job.end != 0 && entry.job.end < first);
+  });
+  if (entries->size() > kNotedSteps) entries->resize(kNotedSteps);
+  for (const ProfileEntry& entry : *entries) {
+    std::vector<web::Note> more = web::NotesOf(entry.job, MomentsOf(entry), first, last);
+    std::move(more.begin(), more.end(), std::back_inserter(notes));
+  }
+  std::stable_sort(notes.begin(), notes.end(),
+                   [](const web::Note& a, const web::Note& b) { return a.start < b.start; });
+  if (notes.size() > web::kMaxNotes) notes.resize(web::kMaxNotes);
+  return notes;
+}
+
+StepMoments ArchiveSource::MomentsOf(const ProfileEntry& entry) const {
+  constexpr size_t kMaxKept = 256;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = moments_.find(entry.key);
+    if (known != moments_.end()) return known->second;
+  }
+  Result<Profile> profile = archive_->Load(entry.key);
+  if (!profile.ok()) return {};
+  profile->moments.distributions.clear();
+  if (entry.live) return profile->moments;
+  const std::lock_guard lock(mutex_);
+  if (moments_.size() >= kMaxKept) moments_.clear();
+  return moments_[entry.key] = std::move(profile->moments);
 }
 
 void ArchiveSource::Work() {

@@ -9,8 +9,10 @@
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,6 +25,7 @@ namespace sonde::cli {
 class ArchiveSource : public web::DataSource {
  public:
   static constexpr size_t kListedSteps = 200;
+  static constexpr size_t kNotedSteps = 32;
 
   explicit ArchiveSource(std::unique_ptr<Archive> archive);
   ~ArchiveSource() override;
@@ -31,17 +34,22 @@ class ArchiveSource : public web::DataSource {
   Result<Profile> GetProfile(const JobStep& id) const override;
   Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
+  // Of the newest kNotedSteps steps in the range.
+  std::vector<web::Note> Notes(Nanos first, Nanos last) const override;
 
  private:
   void Work();
   Result<web::Answer> Evaluate(const QuerySpec& spec) const;
   Result<web::Answer> Evaluate(const QuerySpec& spec, const std::vector<ProfileEntry>& steps,
                                const SeriesFilter& filter, Archive::Scope scope) const;
+  StepMoments MomentsOf(const ProfileEntry& entry) const;
 
   const std::unique_ptr<Archive> archive_;
   mutable std::mutex mutex_;
   mutable std::condition_variable wake_;
   mutable std::deque<std::pair<QuerySpec, Callback>> queue_;
+  // Moments of finished steps, which do not change; by their keys.
+  mutable std::map<std::string, StepMoments> moments_;
   bool stopping_ = false;
   std::vector<std::thread> workers_;
 };

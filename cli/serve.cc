@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <utility>
 
 #include "cli/archive_source.h"
 #include "cli/command.h"
+#include "web/put_store.h"
 #include "web/server.h"
 
 namespace sonde::cli {
@@ -24,6 +26,9 @@ struct ServeOptions {
   bool port_given = false;
   std::string listen = "127.0.0.1";
   std::string token_file;
+  std::string token;
+  bool ephemeral = false;
+  bool nan_null = false;
 };
 
 Result<std::string> RandomToken() {
@@ -34,6 +39,15 @@ Result<std::string> RandomToken() {
   std::string token;
   for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
   return token;
+}
+
+Status CheckToken(std::string_view what, const std::string& token, size_t least) {
+  const bool plain = token.find_first_not_of(
+                         "0123456789abcdefghijklmnopqrstuvwxyz"
+                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._~") == std::string::npos;
+  if (token.size() >= least && token.size() <= kMaxTokenLength && plain) return {};
+  return {Code::kInvalid,
+          fmt::format("{} must be {} to {} letters, digits or -._~", what, least, kMaxTokenLength)};
 }
 
 // The first line of a file that only its user may read.
@@ -52,16 +66,48 @@ Result<std::string> ReadToken(const std::string& path) {
   }
   std::string token(text, static_cast<size_t>(n));
   token.resize(std::min(token.find('\n'), token.size()));
-  const bool plain = token.find_first_not_of(
-                         "0123456789abcdefghijklmnopqrstuvwxyz"
-                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._~") == std::string::npos;
-  if (token.size() < kMinTokenLength || token.size() > kMaxTokenLength || !plain) {
-    return Status(Code::kInvalid,
-                  fmt::format("token file {}: its first line must be {} to {} letters, digits or "
-                              "-._~",
-                              path, kMinTokenLength, kMaxTokenLength));
-  }
+  SONDE_RETURN_IF_ERROR(
+      CheckToken(fmt::format("token file {}: its first line", path), token, kMinTokenLength));
   return token;
+}
+
+// One that stands in a command line can be read by every user of the machine: good enough for a
+// store that was empty when it began.
+Result<std::string> ChooseToken(const ServeOptions& options) {
+  if (!options.token_file.empty()) return ReadToken(options.token_file);
+  if (options.token.empty()) return RandomToken();
+  if (!options.ephemeral) {
+    return Status(Code::kInvalid,
+                  "--token is for --ephemeral alone, for others can read it; use --token-file");
+  }
+  SONDE_RETURN_IF_ERROR(CheckToken("--token", options.token, 1));
+  return options.token;
+}
+
+// "127.0.0.1:4242" and "[::1]:4242" have the port with them.
+Status SplitListen(ServeOptions& options) {
+  std::string& listen = options.listen;
+  const size_t colon = listen.rfind(':');
+  const bool bracket = listen.starts_with('[') && colon != 0 && listen[colon - 1] == ']';
+  const bool one = colon != std::string::npos && listen.find(':') == colon;
+  if (!one && !bracket) return {};
+  const char* end = listen.data() + listen.size();
+  const auto [read, error] = std::from_chars(listen.data() + colon + 1, end, options.port);
+  if (error != std::errc() || read != end) {
+    return {Code::kInvalid,
+            fmt::format("--listen {}: expected an address, or ADDRESS:PORT", listen)};
+  }
+  options.port_given = true;
+  listen = bracket ? listen.substr(1, colon - 2) : listen.substr(0, colon);
+  return {};
+}
+
+Result<std::shared_ptr<const web::DataSource>> OpenSource(const Environment& env,
+                                                          const ServeOptions& options) {
+  if (options.ephemeral) return {std::make_shared<web::PutStore>()};
+  Result<std::unique_ptr<Archive>> archive = OpenArchive(env);
+  if (!archive.ok()) return archive.status();
+  return {std::make_shared<ArchiveSource>(*std::move(archive))};
 }
 
 std::string Address(const ServeOptions& options, uint16_t port) {
@@ -82,26 +128,27 @@ void PrintWhere(const Environment& env, const ServeOptions& options, uint16_t po
   Print(text);
 }
 
-int Serve(const Environment& env, const ServeOptions& options) {
+int Serve(const Environment& env, ServeOptions options) {
   // Before any thread starts, so that only sigwait takes them.
   sigset_t stop;
   sigemptyset(&stop);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stop, signal);
   pthread_sigmask(SIG_BLOCK, &stop, nullptr);
 
-  const Result<std::string> token =
-      options.token_file.empty() ? RandomToken() : ReadToken(options.token_file);
+  if (const Status split = SplitListen(options); !split.ok()) return Fail(split);
+  const Result<std::string> token = ChooseToken(options);
   if (!token.ok()) return Fail(token.status());
-  Result<std::unique_ptr<Archive>> archive = OpenArchive(env);
-  if (!archive.ok()) return Fail(archive.status());
+  Result<std::shared_ptr<const web::DataSource>> source = OpenSource(env, options);
+  if (!source.ok()) return Fail(source.status());
 
   web::Server::Options server_options;
   server_options.address = options.listen;
   server_options.port = options.port;
   server_options.port_if_taken_any = !options.port_given;
   server_options.token = *token;
+  server_options.nan_null = options.nan_null;
   const Result<std::unique_ptr<web::Server>> server =
-      web::Server::Start(server_options, std::make_shared<ArchiveSource>(*std::move(archive)));
+      web::Server::Start(server_options, *std::move(source));
   if (!server.ok()) return Fail(server.status());
   PrintWhere(env, options, (*server)->port(), *token);
   int signal = 0;
@@ -116,10 +163,15 @@ void RegisterServe(CLI::App& app, Run& run) {
   const auto options = std::make_shared<ServeOptions>();
   CLI::Option* port = serve->add_option("--port", options->port,
                                         "Port; without it 4242, or any free one if that is taken");
-  serve->add_option("--listen", options->listen, "Numeric address to listen on")
+  serve->add_option("--listen", options->listen, "Numeric address to listen on, or ADDRESS:PORT")
       ->capture_default_str();
   serve->add_option("--token-file", options->token_file,
                     "File (mode 0600) with the token, instead of a random one");
+  serve->add_flag("--ephemeral", options->ephemeral,
+                  "An empty store in memory that takes points, instead of the archive");
+  serve->add_option("--token", options->token, "Token, for --ephemeral only");
+  serve->add_flag("--nan-null", options->nan_null,
+                  "OpenTSDB's answers have null for NaN, not the text \"NaN\"");
   serve->callback([options, port, &run] {
     options->port_given = port->count() > 0;
     run = [options](const Environment& env) { return Serve(env, *options); };

@@ -137,6 +137,9 @@ inline constexpr std::string_view kConfig = "config";    // path of sonde.conf
 inline constexpr std::string_view kArchive = "archive";  // SONDE_ARCHIVE of the user, if set
 inline constexpr std::string_view kTimeLimit =
     "time_limit";  // of the job, a duration; absent: not known or none
+// Of an acting head alone, which a node's daemon starts when the head has died: when the step
+// began.
+inline constexpr std::string_view kStart = "start";
 // Of 'T' and 'X' packets.
 inline constexpr std::string_view kRank = "rank";    // in the step
 inline constexpr std::string_view kLocal = "local";  // on the node

@@ -110,6 +110,7 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kConfig, Text(&M::config_path)},
       {key::kArchive, Text(&M::archive)},
       {key::kTimeLimit, Number(&M::time_limit)},
+      {key::kStart, [](M& m, V v) { return m.acting = true, ParseInto(v, m.job.start); }},
   };
 }
 
@@ -138,6 +139,7 @@ Result<LaunchMessage> ParseLaunchMessage(std::string_view body) {
   });
   if (failed.ok()) failed = CheckComplete(message);
   if (!failed.ok()) return failed;
+  message.text = body;
   return message;
 }
 

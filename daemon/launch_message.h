@@ -37,6 +37,8 @@ struct LaunchMessage {
   std::string config_path;
   std::string archive;   // SONDE_ARCHIVE of the user; "": by config
   Nanos time_limit = 0;  // 0: none
+  bool acting = false;   // a head that goes on where another one died
+  std::string text;      // as it came: an acting head gets it with a few more lines
 };
 
 // The body of an 'L' packet. kInvalid names the key that is wrong and what was expected.

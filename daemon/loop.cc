@@ -64,15 +64,45 @@ void Loop::Unwatch(int fd) {
   if (watched_.erase(fd) != 0) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
+// Cancelled timers stay in the heap until their time; not more of them than of the others.
+void Loop::DropCancelled() {
+  constexpr size_t kFew = 32;
+  if (heap_.size() < kFew + 2 * (slots_.size() - free_slots_.size())) return;
+  std::erase_if(heap_, [this](const Timer& timer) { return SlotOf(timer.id) == nullptr; });
+  std::make_heap(heap_.begin(), heap_.end(), std::greater<>());
+}
+
 Loop::TimerId Loop::At(Nanos monotonic, Task task) {
-  const TimerId id = next_timer_++;
-  timers_.emplace(id, std::move(task));
+  DropCancelled();
+  if (free_slots_.empty()) {
+    free_slots_.push_back(static_cast<uint32_t>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const uint32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  const TimerId id = next_timer_++ * kSlots + slot;
+  slots_[slot].id = id;
+  slots_[slot].task = std::move(task);
   heap_.push_back({monotonic, id});
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
   return id;
 }
 
-void Loop::Cancel(TimerId id) { timers_.erase(id); }
+// nullptr: it has run, or was cancelled.
+Loop::Slot* Loop::SlotOf(TimerId id) {
+  const size_t slot = id % kSlots;
+  return id != 0 && slot < slots_.size() && slots_[slot].id == id ? &slots_[slot] : nullptr;
+}
+
+Loop::Task Loop::TakeTimer(TimerId id) {
+  Slot* slot = SlotOf(id);
+  if (slot == nullptr) return {};
+  slot->id = 0;
+  free_slots_.push_back(static_cast<uint32_t>(slot - slots_.data()));
+  return std::exchange(slot->task, nullptr);
+}
+
+void Loop::Cancel(TimerId id) { TakeTimer(id); }
 
 Loop::SleepCheckId Loop::AddSleepCheck(SleepCheck check) {
   const SleepCheckId id = next_sleep_check_++;
@@ -109,16 +139,13 @@ void Loop::RunTimers() {
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     const TimerId id = heap_.back().id;
     heap_.pop_back();
-    const auto at = timers_.find(id);
-    if (at == timers_.end()) continue;  // cancelled
-    const Task task = std::move(at->second);
-    timers_.erase(at);
-    task();
+    const Task task = TakeTimer(id);
+    if (task) task();  // else it was cancelled
   }
 }
 
 void Loop::ArmTimer() {
-  while (!heap_.empty() && !timers_.contains(heap_.front().id)) {  // cancelled ones cost no wake-up
+  while (!heap_.empty() && SlotOf(heap_.front().id) == nullptr) {  // cancelled ones cost no wake-up
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     heap_.pop_back();
   }

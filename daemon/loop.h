@@ -61,7 +61,8 @@ class Loop {
   Status ChangeEvents(int fd, uint32_t epoll_events);
   void Unwatch(int fd);
 
-  // Runs `task` once at a monotonic time. 0 is never a TimerId.
+  // Runs `task` once at a monotonic time. 0 is never a TimerId. Allocates nothing once as many
+  // timers were there before, and what `task` captures is no more than two pointers.
   TimerId At(Nanos monotonic, Task task);
   TimerId After(Nanos delay, Task task) {
     return At(Clock::System().Monotonic() + delay, std::move(task));
@@ -86,15 +87,23 @@ class Loop {
  private:
   struct Timer {
     Nanos when;
-    TimerId id;
+    TimerId id;  // in the order in which they were made; the slot of its task below
     bool operator>(const Timer& o) const { return std::pair(when, id) > std::pair(o.when, o.id); }
   };
+  struct Slot {
+    TimerId id = 0;  // 0: free
+    Task task;
+  };
+  static constexpr TimerId kSlots = 1u << 24;
   struct Watched {
     Ready ready;
     uint32_t generation;
   };
 
   void RunPosted();
+  Slot* SlotOf(TimerId id);
+  Task TakeTimer(TimerId id);
+  void DropCancelled();
   void RunTimers();
   void ArmTimer();
   bool MaySleep();
@@ -106,7 +115,8 @@ class Loop {
   std::unordered_map<int, std::shared_ptr<Watched>> watched_;
   uint32_t next_generation_ = 1;
   std::vector<Timer> heap_;
-  std::unordered_map<TimerId, Task> timers_;
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_slots_;
   TimerId next_timer_ = 1;
   Nanos armed_ = 0;
   std::map<SleepCheckId, std::shared_ptr<SleepCheck>> sleep_checks_;

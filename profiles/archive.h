@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,9 +60,18 @@ class LiveArchive {
   Status PutBlock(const BlockKey& key, const Schema& schema, std::string_view block);
   // A block that stands for those of its node and group with the sequences `first` to its own: what
   // there is of them goes, in one piece; `replaced` becomes its bytes. `schema`: nullptr if it was
-  // stored before; kNotFound if it was not.
-  Status ReplaceBlocks(const BlockKey& key, uint64_t first, uint64_t schema_id,
-                       const Schema* schema, std::string_view block, uint64_t& replaced);
+  // stored before; kNotFound if it was not. Several are written at once, and each is told what
+  // became of it.
+  struct BlockWrite {
+    BlockKey key;
+    uint64_t first = 0;
+    uint64_t schema_id = 0;
+    const Schema* schema = nullptr;
+    std::string_view block;
+    uint64_t replaced = 0;
+    Status status;
+  };
+  void ReplaceBlocks(std::span<BlockWrite> writes);
   // The description has the figures of merit; it is put as well.
   Status PutMoments(const JobDescription& job, const StepMoments& moments);
   Status PutProfile(const Profile& profile);
@@ -69,6 +79,8 @@ class LiveArchive {
   // Writes the file `endpoint` (0600): where the running step is served. JSON {host, port, token,
   // pid}. Removed by Finish.
   Status PutEndpoint(std::string_view host, uint16_t port, std::string_view token);
+  // What another writer needs to go on with the step, in its own words; ReadHeritage gives it.
+  Status PutState(std::string_view state);
   // Seals the profile; the directory can be ingested from now on.
   Status Finish();
   const std::string& path() const;

@@ -28,6 +28,7 @@ struct LivePaths {
   std::string lock() const { return dir + "/lock"; }  // held by the writer; holds its host's name
   std::string description() const { return dir + "/description.json"; }
   std::string endpoint() const { return dir + "/endpoint.json"; }
+  std::string state() const { return dir + "/state"; }    // for whoever goes on with the step
   std::string blocks() const { return dir + "/blocks"; }  // LevelDB
 };
 

@@ -24,7 +24,9 @@
 namespace sonde {
 namespace {
 
-constexpr size_t kWriteBuffer = size_t{512} << 10;
+// As it fills; a smaller one is merged into larger files so often, and all of these with each
+// other, that a large step's blocks cost more for that than for all the rest.
+constexpr size_t kWriteBuffer = size_t{4} << 20;
 constexpr size_t kMaxKey = 200;   // a directory's name has 255 bytes, and suffixes follow
 constexpr int kMaxParts = 64;     // writers of one step: its head and acting heads
 constexpr size_t kMaxGroup = 64;  // bytes of a group's name
@@ -48,6 +50,14 @@ struct LiveArchive::Rep {
   Status Write(leveldb::WriteBatch& batch);
   Status DeleteBlocks(const BlockKey& last, uint64_t first, leveldb::WriteBatch& batch,
                       uint64_t& bytes);
+  struct Batch {
+    leveldb::WriteBatch batch;
+    std::vector<uint64_t> schemas;  // that it brings
+    uint64_t bytes = 0;
+    uint64_t replaced = 0;
+  };
+  Status Prepare(BlockWrite& write, Batch& into);
+  size_t WriteSome(std::span<BlockWrite> writes);
   Status Put(const std::string& at, std::string_view value);
 };
 
@@ -181,33 +191,59 @@ Status LiveArchive::PutDescription(const JobDescription& job) {
 }
 
 Status LiveArchive::PutBlock(const BlockKey& key, const Schema& schema, std::string_view block) {
-  uint64_t replaced = 0;
-  return ReplaceBlocks(key, key.sequence, schema.id(), &schema, block, replaced);
+  BlockWrite write{key, key.sequence, schema.id(), &schema, block, 0, {}};
+  ReplaceBlocks({&write, 1});
+  return write.status;
 }
 
-Status LiveArchive::ReplaceBlocks(const BlockKey& key, uint64_t first, uint64_t schema_id,
-                                  const Schema* schema, std::string_view block,
-                                  uint64_t& replaced) {
-  if (key.group.size() > kMaxGroup || key.group.find('\0') != std::string::npos) {
+// Adds one to a batch.
+Status LiveArchive::Rep::Prepare(BlockWrite& write, Batch& into) {
+  const std::string& group = write.key.group;
+  if (group.size() > kMaxGroup || group.find('\0') != std::string::npos) {
     return {Code::kInvalid,
-            "archive a block: group '" + key.group.substr(0, kMaxGroup) + "' is no short name"};
+            "archive a block: group '" + group.substr(0, kMaxGroup) + "' is no short name"};
   }
-  leveldb::WriteBatch batch;
-  uint64_t bytes = block.size();
-  const bool new_schema = !rep_->schemas.contains(schema_id);
-  if (new_schema && schema == nullptr) {
+  const bool new_schema =
+      !schemas.contains(write.schema_id) &&
+      std::find(into.schemas.begin(), into.schemas.end(), write.schema_id) == into.schemas.end();
+  if (new_schema && write.schema == nullptr) {
     return {Code::kNotFound, "archive a block: its schema is not stored"};
   }
+  SONDE_RETURN_IF_ERROR(DeleteBlocks(write.key, write.first, into.batch, write.replaced));
   if (new_schema) {
-    batch.Put(keys::Schema(schema_id), schema->encoded());
-    bytes += schema->encoded().size();
+    into.batch.Put(keys::Schema(write.schema_id), write.schema->encoded());
+    into.schemas.push_back(write.schema_id);
+    into.bytes += write.schema->encoded().size();
   }
-  SONDE_RETURN_IF_ERROR(rep_->DeleteBlocks(key, first, batch, replaced));
-  batch.Put(keys::Block(rep_->key, key), {block.data(), block.size()});
-  SONDE_RETURN_IF_ERROR(rep_->Write(batch));
-  if (new_schema) rep_->schemas.insert(schema_id);
-  rep_->stored_bytes += bytes - std::min(bytes, replaced);
+  into.batch.Put(keys::Block(key, write.key), {write.block.data(), write.block.size()});
+  into.bytes += write.block.size();
+  into.replaced += write.replaced;
   return {};
+}
+
+// Until one replaces a block of the same batch, which the database does not have yet.
+size_t LiveArchive::Rep::WriteSome(std::span<BlockWrite> writes) {
+  Batch batch;
+  size_t count = 0;
+  for (BlockWrite& write : writes) {
+    const auto newest = sequences.find({write.key.node, write.key.group});
+    const bool replaces = newest != sequences.end() && write.first <= newest->second;
+    if (replaces && count > 0) break;
+    write.status = Prepare(write, batch);
+    ++count;
+  }
+  const Status status = Write(batch.batch);
+  for (BlockWrite& write : writes.first(count)) {
+    if (write.status.ok()) write.status = status;
+  }
+  if (!status.ok()) return count;
+  schemas.insert(batch.schemas.begin(), batch.schemas.end());
+  stored_bytes += batch.bytes - std::min(batch.bytes, batch.replaced);
+  return count;
+}
+
+void LiveArchive::ReplaceBlocks(std::span<BlockWrite> writes) {
+  while (!writes.empty()) writes = writes.subspan(rep_->WriteSome(writes));
 }
 
 Status LiveArchive::PutMoments(const JobDescription& job, const StepMoments& moments) {
@@ -241,11 +277,16 @@ Status LiveArchive::PutEndpoint(std::string_view host, uint16_t port, std::strin
   return WriteFileAtomically(rep_->paths.endpoint(), json);
 }
 
+Status LiveArchive::PutState(std::string_view state) {
+  return WriteFileAtomically(rep_->paths.state(), state);
+}
+
 Status LiveArchive::Finish() {
   SONDE_RETURN_IF_ERROR(rep_->Put(keys::Finished(rep_->key), ""));
   rep_->finished = true;
   rep_->db.reset();
   ::unlink(rep_->paths.endpoint().c_str());
+  ::unlink(rep_->paths.state().c_str());
   rep_->lock.Release();
   return {};
 }

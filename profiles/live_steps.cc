@@ -13,6 +13,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr size_t kMaxSmallFile = 64u << 10;
+constexpr size_t kMaxState = 64u << 20;
 // On a file system whose locks other hosts do not see, a writer elsewhere counts as alive for this
 // long after it last wrote.
 constexpr Nanos kRemoteSilence = 600 * kSecond;
@@ -89,6 +90,21 @@ std::vector<LiveStep> ScanLive(const ArchivePaths& archive) {
     if (step.ok()) steps.push_back(*std::move(step));
   }
   return steps;
+}
+
+Result<Heritage> ReadHeritage(const std::string& archive, const JobDescription& job) {
+  const std::string key = keys::ProfileKey(job);
+  Result<Heritage> newest = Status(Code::kNotFound, "nothing of this step is in " + archive);
+  Nanos newest_change = -1;
+  for (LiveStep& step : ScanLive(ArchivePaths(archive))) {
+    if (step.key != key) continue;
+    const auto state = ReadSmallFile(step.paths.state(), kMaxState);
+    const Nanos change = state.ok() ? NewestChange(step.paths.dir) : 0;
+    if (change <= newest_change) continue;
+    newest_change = change;
+    newest = Heritage{std::move(step.job), state.ok() ? *state : ""};
+  }
+  return newest;
 }
 
 }  // namespace sonde

@@ -28,6 +28,14 @@ std::vector<LiveStep> ScanLive(const ArchivePaths& archive);
 // One of them; kNotFound for a name that is none.
 Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name);
 
+// What the writers of a step have left of themselves for another that goes on with it.
+struct Heritage {
+  JobDescription job;
+  std::string state;  // the newest, as LiveArchive::PutState was given it
+};
+// kNotFound if this archive has nothing of the step.
+Result<Heritage> ReadHeritage(const std::string& archive, const JobDescription& job);
+
 Result<Endpoint> EndpointFromJson(std::string_view json);
 
 }  // namespace sonde

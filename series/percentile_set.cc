@@ -9,11 +9,12 @@ namespace sonde {
 
 double PercentileAt(std::span<const double> sorted, double share) {
   const auto count = static_cast<double>(sorted.size());
-  const double position = share * (count + 1);
+  const double position = share * 100 * (count + 1) / 100;
   if (position < 1) return sorted.front();
   if (position >= count) return sorted.back();
   const auto rank = static_cast<size_t>(position);
-  return std::lerp(sorted[rank - 1], sorted[rank], position - static_cast<double>(rank));
+  const double part = position - static_cast<double>(rank);
+  return sorted[rank - 1] + part * (sorted[rank] - sorted[rank - 1]);
 }
 
 PercentileSet::PercentileSet(const PercentileSet& other)

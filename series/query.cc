@@ -174,8 +174,9 @@ Status CheckQuery(const QuerySpec& spec) {
     if (d.interval < 0 || d.interval > kMaxQueryTime || d.function == Aggregator::kNone) {
       return bad("its downsampling has no interval or no function");
     }
+    const TimeRange range = DataRange(spec);
     if (d.fill != Downsample::Fill::kNone && d.interval > 0 &&
-        (spec.end - spec.start) / d.interval > kMaxFilledBuckets) {
+        (range.last - range.first) / d.interval > kMaxFilledBuckets) {
       return Status(Code::kLimit,
                     fmt::format("query of '{}': filling gives more than {} points; choose a longer "
                                 "interval",
@@ -190,7 +191,9 @@ TimeRange DataRange(const QuerySpec& spec) {
   if (!spec.downsample) return {floor(spec.start, kHour), floor(spec.end, kHour) + kHour - 1};
   const Nanos interval = spec.downsample->interval;
   if (interval == 0) return {spec.start, spec.end - 1};
-  return {floor(spec.start + interval - 1, interval), floor(spec.end, interval) + interval - 1};
+  // Whole hours around whole buckets.
+  const Nanos end = floor(spec.end, interval) + interval;
+  return {floor(floor(spec.start, interval), kHour), floor(end + kHour - 1, kHour) - 1};
 }
 
 }  // namespace sonde

@@ -127,10 +127,9 @@ struct TimeRange {
   Nanos first;
   Nanos last;  // belongs to it
 };
-// The points that Evaluate looks at, which are more than those of [start, end]: the bucket that
-// holds `end` is filled from data past it, and without downsampling rates and interpolation use
-// the points of the whole hours of start and end, as in OpenTSDB. For a query that CheckQuery
-// accepts; others are ignored wherever they come from.
+// The points that Evaluate looks at, which are more than those of [start, end]: rates and
+// interpolation use the points, or the buckets, of the whole hours of start and end, as in
+// OpenTSDB. For a query that CheckQuery accepts; others are ignored wherever they come from.
 TimeRange DataRange(const QuerySpec& spec);
 
 struct QueryResult {
@@ -155,7 +154,7 @@ class SeriesFilter {
 };
 
 // The steps alone, for those who push them down. Points are in time order, one for a time; NaN is
-// a missing value. Only fills make points of NaN.
+// a missing value. Only fills make points of NaN. Buckets are those that begin in [start, end].
 std::vector<Point> ApplyDownsample(const std::vector<Point>& points, const Downsample& how,
                                    Nanos start, Nanos end);
 std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions& how);

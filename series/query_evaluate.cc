@@ -144,7 +144,9 @@ std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec) {
   std::vector<Point> prepared = Within(std::move(points), DataRange(spec));
   if (prepared.empty()) return prepared;
   if (spec.downsample) {
-    prepared = ApplyDownsample(prepared, *spec.downsample, spec.start, spec.end);
+    const bool all = spec.downsample->interval == 0;
+    const TimeRange range = all ? TimeRange{spec.start, spec.end} : DataRange(spec);
+    prepared = ApplyDownsample(prepared, *spec.downsample, range.first, range.last);
   }
   if (spec.rate) prepared = ApplyRate(prepared, spec.rate_options);
   return prepared;

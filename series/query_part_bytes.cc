@@ -135,9 +135,8 @@ GroupPart ReadGroup(const QuerySpec& spec, const std::vector<std::string>& keys,
   for (const std::string& key : keys) good = good && group.tags.Find(key) != nullptr;
   if (good) group.times = ReadTimes(in, max_points);
   if (good && in.ok() && !group.times.empty()) {
-    const TimeRange range = NeedsAllValues(spec.aggregator) && !spec.downsample
-                                ? DataRange(spec)
-                                : TimeRange{spec.start, spec.end};
+    const TimeRange range =
+        NeedsAllValues(spec.aggregator) ? DataRange(spec) : TimeRange{spec.start, spec.end};
     good = group.times.front() >= range.first && group.times.back() <= range.last;
   }
   if (!good) in.Fail();

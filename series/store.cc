@@ -81,7 +81,7 @@ std::pair<size_t, size_t> RowsWithin(std::span<const Nanos> times, Nanos start, 
 struct GroupStore::Rep {
   Options options;
   std::function<void(const SealedBlock&)> on_seal;
-  BlockEncoder encoder;
+  mutable BlockEncoder encoder;
 
   Schema::Ptr schema = Schema::Make({});
 
@@ -106,6 +106,8 @@ struct GroupStore::Rep {
   uint64_t dropped = 0;
 
   void OpenBlock();
+  Status Encode(size_t first, size_t count, SealedBlock& block) const;
+  void SealFirst(size_t count);
   void Keep(SealedBlock block);
   void Forget();
   void ForgetPlain(uint64_t block) const;  // its sequence
@@ -131,13 +133,23 @@ void GroupStore::SetSchema(Schema::Ptr schema) {
   rep_->last_row.clear();
 }
 
-// Makes room for the next block, within what one block may hold.
+// Makes room for the next block, within what one block may hold, and takes over the rows that are
+// still open.
 void GroupStore::Rep::OpenBlock() {
   const size_t most = kMaxBlockSamples / std::max<size_t>(schema->size(), 1);
+  const size_t before = stride;
   open_rows = std::min(next_rows, most);
-  stride = open_rows + kColumnPadding;
-  times.reserve(open_rows);
-  columns.resize(schema->size() * stride);
+  stride = open_rows + options.late_rows + kColumnPadding;
+  times.reserve(open_rows + options.late_rows);
+  if (times.empty()) {
+    columns.resize(schema->size() * stride);
+  } else if (stride != before) {
+    std::vector<double> wider(schema->size() * stride);
+    for (size_t c = 0; c < schema->size(); ++c) {
+      std::copy_n(&columns[c * before], times.size(), &wider[c * stride]);
+    }
+    columns = std::move(wider);
+  }
   last_row.resize(schema->size());
   next_rows = std::min(next_rows * 2, options.max_rows);
 }
@@ -156,7 +168,9 @@ void GroupStore::Append(Nanos time, std::span<const double> row) {
   std::copy(row.begin(), row.end(), rep.last_row.begin());
   rep.last_time = time;
   ++rep.rows;
-  if (rep.times.size() == rep.open_rows) Seal();
+  if (rep.times.size() < rep.open_rows + rep.options.late_rows) return;
+  rep.SealFirst(rep.open_rows);
+  if (!rep.times.empty()) rep.OpenBlock();
 }
 
 bool GroupStore::Amend(Nanos time, const std::function<void(std::span<double> row)>& change) {
@@ -172,27 +186,52 @@ bool GroupStore::Amend(Nanos time, const std::function<void(std::span<double> ro
   return true;
 }
 
+// The sequence is the caller's.
+Status GroupStore::Rep::Encode(size_t first, size_t count, SealedBlock& block) const {
+  block.info = {schema->id(), count, schema->size(), times[first], times[first + count - 1]};
+  block.schema = schema;
+  auto bytes = std::make_shared<std::string>();
+  SONDE_RETURN_IF_ERROR(encoder.Encode(schema->id(), std::span(times).subspan(first, count),
+                                       columns.data() + first, schema->size(), stride, *bytes));
+  block.bytes = std::move(bytes);
+  return {};
+}
+
 void GroupStore::Seal() {
   Rep& rep = *rep_;
-  if (rep.times.empty()) return;
+  while (!rep.times.empty()) rep.SealFirst(std::min(rep.times.size(), rep.open_rows));
+}
+
+// Those after them stay open.
+void GroupStore::Rep::SealFirst(size_t count) {
   SealedBlock block;
-  block.info = {rep.schema->id(), rep.times.size(), rep.schema->size(), rep.times.front(),
-                rep.times.back()};
-  block.schema = rep.schema;
-  auto bytes = std::make_shared<std::string>();
-  const Status status = rep.encoder.Encode(rep.schema->id(), rep.times, rep.columns.data(),
-                                           rep.schema->size(), rep.stride, *bytes);
-  rep.times.clear();
+  const Status status = Encode(0, count, block);
+  times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(count));
+  for (size_t c = 0; c < schema->size() && !times.empty(); ++c) {
+    std::copy_n(&columns[c * stride + count], times.size(), &columns[c * stride]);
+  }
   if (!status.ok()) {
-    log::Error("seal a block of {} rows: {}; its rows are lost", block.info.rows, status.message());
-    rep.dropped += block.info.rows;
+    log::Error("seal a block of {} rows: {}; its rows are lost", count, status.message());
+    dropped += count;
     return;
   }
-  block.sequence = ++rep.sequence;
-  block.bytes = std::move(bytes);
-  rep.Keep(block);
-  (void)rep.PlainOf(block);
-  if (rep.on_seal) rep.on_seal(block);
+  block.sequence = ++sequence;
+  Keep(block);
+  (void)PlainOf(block);
+  if (on_seal) on_seal(block);
+}
+
+std::vector<SealedBlock> GroupStore::Open() const {
+  const Rep& rep = *rep_;
+  std::vector<SealedBlock> blocks;
+  for (size_t first = 0; first < rep.times.size(); first += rep.open_rows) {
+    SealedBlock block;
+    const size_t count = std::min(rep.open_rows, rep.times.size() - first);
+    if (!rep.Encode(first, count, block).ok()) break;
+    block.sequence = rep.sequence + 1 + blocks.size();
+    blocks.push_back(std::move(block));
+  }
+  return blocks;
 }
 
 void GroupStore::Rep::Keep(SealedBlock block) {

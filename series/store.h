@@ -50,6 +50,7 @@ class GroupStore {
   struct Options {
     size_t first_rows = 16;
     size_t max_rows = 128;           // up to kMaxBlockRows
+    size_t late_rows = 0;            // of the newest, that stay open when a block is full: to Amend
     size_t memory_limit = 8u << 20;  // of sealed blocks, bytes
     // Of the newest blocks, decompressed beside the sealed ones: for a store that is asked about
     // the same time again and again. It costs 1 ms a MB as a block is sealed, and no question
@@ -69,10 +70,13 @@ class GroupStore {
   // `row` has schema()->size() values. Time must not run backwards: a row that would is dropped
   // and counted.
   void Append(Nanos time, std::span<const double> row);
-  // Changes the row of `time` while it lies in the open block: `change` gets its values by
+  // Changes the row of `time` while it is one of the open ones: `change` gets its values by
   // schema(). False if there is no such row (any more).
   bool Amend(Nanos time, const std::function<void(std::span<double> row)>& change);
   void Seal();
+  // The open rows as the blocks that they would be sealed as now. They come once more under these
+  // sequences, the last one with more rows.
+  std::vector<SealedBlock> Open() const;
 
   // The points of [start, end] of every series that `wanted` accepts, a series that outlived a
   // change of schema in one piece.

@@ -157,7 +157,7 @@ void SrunExit(Context& context) {
     switch (lifeline.Receive(packet, deadline)) {
       case Lifeline::Event::kEnd:
         if (!heard) {
-          slurm_error("sonde: the head ended before the step; what it had stored is kept: %s ls",
+          slurm_error("sonde: the head ended before the step; what was measured is kept: %s ls",
                       context.config.sonde.c_str());
         }
         return;

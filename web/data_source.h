@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "profiles/profile.h"
 #include "series/query.h"
+#include "web/notes.h"
 #include "web/scrape_target.h"
 
 namespace sonde::web {
@@ -24,6 +25,8 @@ struct Answer {
   uint32_t nodes_answered = 0;
   uint32_t nodes_expected = 0;
 };
+
+class PointSink;
 
 class DataSource {
  public:
@@ -42,6 +45,13 @@ class DataSource {
   // per-node series: their own, host and job.
   using Callback = std::function<void(Result<Answer>)>;
   virtual void Query(const QuerySpec& spec, Callback callback) const = 0;
+
+  // What happened in the steps from `first` to `last`, by start; at most kMaxNotes, and of few
+  // steps if there are many.
+  virtual std::vector<Note> Notes(Nanos /*first*/, Nanos /*last*/) const { return {}; }
+
+  // Where points that are put over HTTP go (web/point_sink.h); nullptr if none are taken.
+  virtual PointSink* sink() const { return nullptr; }
 
   // Has the nodes of a running step leave the processors' counters to other programs, or count
   // again. kInvalid for a step that counts nothing, kNotFound for one that does not run.

@@ -20,7 +20,7 @@ struct Open {
 
   Executor executor;
   Reply reply;
-  std::function<Response(const Answers&)> make;
+  std::function<Response(Answers)> make;
 
   // Whether it was the last.
   bool Put(size_t i, Result<Answer> answer) {
@@ -33,9 +33,9 @@ struct Open {
     return --left == 0;
   }
 
-  void Finish() const {
+  void Finish() {
     try {
-      reply(failure.ok() ? make(answers) : ErrorResponse(failure));
+      reply(failure.ok() ? make(std::move(answers)) : ErrorResponse(failure));
     } catch (const std::exception& e) {
       log::Error("HTTP: writing an answer: {}", e.what());
       reply(ErrorResponse(500, "an internal error; the log of the server has its text"));
@@ -50,7 +50,7 @@ void Post(const Executor& executor, std::function<void()> f) {
 }  // namespace
 
 void GatherAndReply(const Context& context, const std::vector<QuerySpec>& specs, Reply reply,
-                    std::function<Response(const Answers&)> make) {
+                    std::function<Response(Answers)> make) {
   const auto open = std::make_shared<Open>();
   open->left = specs.size();
   open->answers.resize(specs.size());

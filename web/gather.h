@@ -16,6 +16,6 @@ using Answers = std::vector<Answer>;
 // and never on the data source's, with the answers in the order of the specs; what it returns is
 // the reply. If a query failed, that is the reply. `make` must not own the data source.
 void GatherAndReply(const Context& context, const std::vector<QuerySpec>& specs, Reply reply,
-                    std::function<Response(const Answers&)> make);
+                    std::function<Response(Answers)> make);
 
 }  // namespace sonde::web

@@ -96,12 +96,13 @@ Status ParseTarget(std::string_view target, Request& request) {
   return {};
 }
 
-Response ErrorResponse(int status, std::string_view message) {
+Response ErrorResponse(int status, std::string_view message, std::string_view details) {
   Response response;
   response.status = status;
   JsonWriter json(response.body);
   json.BeginObject().Key("error").BeginObject();
   json.Field("code", status).Field("message", message);
+  if (!details.empty()) json.Field("details", details);
   json.EndObject().EndObject();
   return response;
 }

@@ -39,6 +39,9 @@ struct Response {
   std::string body;
   std::string etag;  // pages only: they may be cached and revalidated
   std::vector<std::pair<std::string, std::string>> headers;
+  // Of a large answer: appends the next part of the body, and says whether another follows. The
+  // body is then empty.
+  std::function<bool(std::string& out)> next;
 };
 
 // How an endpoint answers: once, from any thread.
@@ -50,8 +53,8 @@ inline constexpr size_t kMaxParams = 64;
 // an escape is wrong or there are too many parameters.
 Status ParseTarget(std::string_view target, Request& request);
 
-// {"error":{"code":N,"message":"..."}}
-Response ErrorResponse(int status, std::string_view message);
+// {"error":{"code":N,"message":"..."}}, and "details" if there are any.
+Response ErrorResponse(int status, std::string_view message, std::string_view details = {});
 // The same for what a room below reports.
 Response ErrorResponse(const Status& status);
 

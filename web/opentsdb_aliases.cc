@@ -185,14 +185,14 @@ OpenTsdbPlan::OpenTsdbPlan(const DataSource& source, const std::vector<QuerySpec
   }
 }
 
-Result<Answers> OpenTsdbPlan::Fold(const Answers& answers) const {
+Result<Answers> OpenTsdbPlan::Fold(Answers answers) const {
   Answers folded;
   for (const Part& part : parts_) {
-    const Answer& values = answers[part.first];
+    Answer& values = answers[part.first];
     if (part.alias == nullptr) {
-      folded.push_back(values);
+      folded.push_back(std::move(values));
     } else if (IsDirect(*part.alias)) {
-      folded.push_back(Rename(*part.alias, part.query, values));
+      folded.push_back(Rename(*part.alias, part.query, std::move(values)));
     } else {
       const Answer* over = part.alias->over.empty() ? nullptr : &answers[part.first + 1];
       // The whole query again: a bucket that a node made the mean of has one point now.

@@ -29,7 +29,7 @@ class OpenTsdbPlan {
 
   const std::vector<QuerySpec>& specs() const { return specs_; }
   // The answers to specs() as answers to the queries.
-  Result<Answers> Fold(const Answers& answers) const;
+  Result<Answers> Fold(Answers answers) const;
 
  private:
   struct Part {

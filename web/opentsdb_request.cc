@@ -2,113 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <boost/json.hpp>
-#include <charconv>
 #include <cmath>
-#include <ctime>
-#include <exception>
-#include <new>
+#include <set>
+#include <utility>
+
+#include "web/json_input.h"
 
 namespace sonde::web {
 namespace {
 
 namespace json = boost::json;
-
-constexpr Nanos kMaxTime = Nanos{9'000'000'000} * kSecond;  // a Nanos holds it
-
-std::string_view View(const json::string& text) { return {text.data(), text.size()}; }
-std::string_view View(json::string_view text) { return {text.data(), text.size()}; }
-
-Status Wrong(std::string_view key, std::string_view expected) {
-  return {Code::kInvalid, fmt::format("{}: expected {}", key, expected)};
-}
-
-constexpr size_t kMaxText = 4096;
-
-Status ReadText(const json::value& value, std::string_view key, std::string& out,
-                size_t limit = kMaxText) {
-  const json::string* text = value.if_string();
-  if (text == nullptr || text->size() > limit) {
-    return Wrong(key, fmt::format("a text of at most {} bytes", limit));
-  }
-  out = View(*text);
-  return {};
-}
-
-Status ReadBool(const json::value& value, std::string_view key, bool& out) {
-  if (!value.is_bool()) return Wrong(key, "true or false");
-  out = value.get_bool();
-  return {};
-}
-
-// Numbers arrive as texts from some versions of Grafana.
-Status ReadNumber(const json::value& value, std::string_view key, double& out) {
-  if (const json::string* text = value.if_string()) {
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), out);
-    if (error == std::errc() && end == text->data() + text->size() && std::isfinite(out)) return {};
-  } else if (value.is_number()) {
-    out = value.to_number<double>();
-    return {};
-  }
-  return Wrong(key, "a number");
-}
-
-Status ReadCount(const json::value& value, std::string_view key, uint64_t& out) {
-  json::error_code error;
-  out = value.is_int64() || value.is_uint64() ? value.to_number<uint64_t>(error) : 0;
-  if (error || !(value.is_int64() || value.is_uint64())) return Wrong(key, "a whole number");
-  return {};
-}
-
-Status ReadTime(const json::value& value, std::string_view key, Nanos now, Nanos& out) {
-  std::string text;
-  if (value.is_int64() || value.is_uint64()) {
-    text = std::to_string(value.to_number<int64_t>());
-  } else if (value.is_double()) {
-    // Seconds with decimals, or milliseconds that went through a float.
-    const double number = value.get_double();
-    if (!(number >= 0 && number < 1e15)) return Wrong(key, "a time");
-    out = number < 1e10 ? static_cast<Nanos>(std::llround(number * 1e3)) * kMillisecond
-                        : static_cast<Nanos>(number) * kMillisecond;
-    return {};
-  } else {
-    SONDE_RETURN_IF_ERROR(ReadText(value, key, text));
-  }
-  const Result<Nanos> time = ParseOpenTsdbTime(text, now);
-  if (!time.ok()) return time.status().Within(key);
-  out = *time;
-  return {};
-}
-
-const FilterName* FindFilter(std::string_view name) {
-  for (const FilterName& filter : FilterNames()) {
-    if (filter.name == name) return &filter;
-  }
-  return nullptr;
-}
-
-// `tags` is the older form: "*", "web*", "a|b", or a filter's name with its pattern in brackets.
-TagFilter FilterOfTag(std::string_view key, std::string_view value) {
-  TagFilter filter;
-  filter.key = key;
-  filter.group_by = true;
-  filter.pattern = value;
-  const size_t bracket = value.find('(');
-  if (bracket != std::string_view::npos && value.back() == ')') {
-    if (const FilterName* named = FindFilter(value.substr(0, bracket))) {
-      filter.type = named->type;
-      filter.pattern = value.substr(bracket + 1, value.size() - bracket - 2);
-      return filter;
-    }
-  }
-  if (value == "*") {
-    filter.type = TagFilter::Type::kWildcard;
-  } else if (value.find('*') != std::string_view::npos) {
-    filter.type = TagFilter::Type::kIWildcard;
-  }
-  return filter;
-}
 
 Status ReadTags(const json::value& value, std::vector<TagFilter>& out) {
   out.clear();
@@ -213,6 +116,31 @@ Status ReadField(std::string_view key, const json::value& value, QuerySpec& spec
   return {};
 }
 
+Status NoDeleting() {
+  return {Code::kInvalid, "deleting data is not enabled: nothing is deleted by a query"};
+}
+
+// What holds for a query in either form.
+Status FinishQuery(OpenTsdbQuery& query) {
+  if (query.end <= query.start) {
+    return {Code::kInvalid, fmt::format("end time {} must be greater than the start time {} (ms)",
+                                        query.end / kMillisecond, query.start / kMillisecond)};
+  }
+  // Of queries that are the same one is asked.
+  std::set<std::string> known;
+  std::vector<QuerySpec> queries;
+  for (QuerySpec& spec : query.queries) {
+    spec.start = query.start;
+    spec.end = query.end;
+    SONDE_RETURN_IF_ERROR(CheckQuery(spec));
+    std::string bytes;
+    EncodeQuery(spec, bytes);
+    if (known.insert(std::move(bytes)).second) queries.push_back(std::move(spec));
+  }
+  query.queries = std::move(queries);
+  return {};
+}
+
 Result<QuerySpec> ReadSubQuery(const json::value& value) {
   const json::object* object = value.if_object();
   if (object == nullptr) return Wrong("queries", "objects");
@@ -228,31 +156,52 @@ Result<QuerySpec> ReadSubQuery(const json::value& value) {
   return spec;
 }
 
-Result<OpenTsdbQuery> ReadQuery(const json::object& object, Nanos now) {
-  OpenTsdbQuery query;
-  Nanos start = -1, end = now;
-  const json::array* list = nullptr;
+// The fields beside `queries`; unknown ones are passed over.
+Status ReadOptions(const json::object& object, Nanos now, OpenTsdbQuery& query) {
+  bool started = false;
+  query.end = now;
+  bool remove = false;
   for (const auto& [name, value] : object) {
     const std::string_view key = View(name);
-    if (key == "start") SONDE_RETURN_IF_ERROR(ReadTime(value, key, now, start));
-    if (key == "end" && !value.is_null()) SONDE_RETURN_IF_ERROR(ReadTime(value, key, now, end));
-    if (key == "msResolution") SONDE_RETURN_IF_ERROR(ReadBool(value, key, query.milliseconds));
-    if (key == "showQuery") SONDE_RETURN_IF_ERROR(ReadBool(value, key, query.show_query));
-    if (key == "queries") list = value.if_array();
+    if (value.is_null()) continue;
+    Status read;
+    if (key == "start") {
+      started = true;
+      read = ReadTime(value, key, now, query.start);
+    } else if (key == "end") {
+      const json::string* text = value.if_string();
+      if (text == nullptr || !text->empty()) read = ReadTime(value, key, now, query.end);
+    } else if (key == "msResolution") {
+      read = ReadBool(value, key, query.milliseconds);
+    } else if (key == "showQuery") {
+      read = ReadBool(value, key, query.show_query);
+    } else if (key == "noAnnotations") {
+      read = ReadBool(value, key, query.no_annotations);
+    } else if (key == "globalAnnotations") {
+      read = ReadBool(value, key, query.global_annotations);
+    } else if (key == "delete") {
+      read = ReadBool(value, key, remove);
+    }
+    if (!read.ok()) return read;
   }
-  if (start < 0) return Status(Code::kInvalid, "start is missing");
-  if (end <= start) return Status(Code::kInvalid, "end must lie after start");
+  if (remove) return NoDeleting();
+  return started ? Status() : Status(Code::kInvalid, "start is missing");
+}
+
+Result<OpenTsdbQuery> ReadQuery(const json::object& object, Nanos now) {
+  OpenTsdbQuery query;
+  SONDE_RETURN_IF_ERROR(ReadOptions(object, now, query));
+  const json::value* queries = object.if_contains("queries");
+  const json::array* list = queries == nullptr ? nullptr : queries->if_array();
   if (list == nullptr || list->empty() || list->size() > kMaxSubQueries) {
     return Wrong("queries", fmt::format("a list of 1 to {}", kMaxSubQueries));
   }
   for (const json::value& item : *list) {
     Result<QuerySpec> spec = ReadSubQuery(item);
     if (!spec.ok()) return spec.status();
-    spec->start = start;
-    spec->end = end;
-    SONDE_RETURN_IF_ERROR(CheckQuery(*spec));
     query.queries.push_back(*std::move(spec));
   }
+  if (const Status bad = FinishQuery(query); !bad.ok()) return bad;
   return query;
 }
 
@@ -289,107 +238,47 @@ Result<OpenTsdbSuggest> ReadSuggest(const json::object& object) {
   return suggest;
 }
 
-// Parses a body that must be an object and hands it on; no exception leaves it.
-template <typename T, typename Read>
-Result<T> WithObject(std::string_view body, Read read) try {
-  json::error_code error;
-  json::monotonic_resource arena;
-  const json::value value = json::parse({body.data(), body.size()}, error, &arena);
-  if (error) return Status(Code::kInvalid, "the body is no JSON: " + error.message());
-  const json::object* object = value.if_object();
-  if (object == nullptr) return Status(Code::kInvalid, "the body must be a JSON object");
-  return read(*object);
-} catch (const std::bad_alloc&) {
-  return Status(Code::kLimit, "read the body: out of memory");
-} catch (const std::exception& e) {
-  return Status(Code::kInvalid, std::string("read the body: ") + e.what());
-}
-
-bool AllDigits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-Result<Nanos> BadTime(std::string_view text) {
-  return Status(Code::kInvalid,
-                fmt::format("'{}' is no time; expected seconds or milliseconds since 1970, now, "
-                            "5m-ago or 2026/01/31-10:00:30",
-                            text));
-}
-
-// The unit of a relative time as OpenTSDB has it: a year is 365 days, a month 30.
-Nanos UnitOf(std::string_view unit) {
-  constexpr Nanos kDay = 86400 * kSecond;
-  if (unit == "ms") return kMillisecond;
-  if (unit == "s") return kSecond;
-  if (unit == "m") return 60 * kSecond;
-  if (unit == "h") return 3600 * kSecond;
-  if (unit == "d") return kDay;
-  if (unit == "w") return 7 * kDay;
-  if (unit == "n") return 30 * kDay;
-  if (unit == "y") return 365 * kDay;
-  return 0;
-}
-
-Result<Nanos> ParseAgo(std::string_view text, Nanos now) {
-  const std::string_view span = text.substr(0, text.size() - 4);  // without "-ago"
-  int64_t count = 0;
-  const auto [end, error] = std::from_chars(span.data(), span.data() + span.size(), count);
-  const Nanos unit = UnitOf(span.substr(static_cast<size_t>(end - span.data())));
-  if (error != std::errc() || count < 0 || unit == 0) return BadTime(text);
-  if (count > now / unit) return Nanos{0};
-  return now - count * unit;
-}
-
-Result<Nanos> ParseDate(std::string_view text) {
-  std::string copy(text);
-  std::replace(copy.begin(), copy.end(), '-', ' ');
-  for (const char* format : {"%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d"}) {
-    std::tm parts{};
-    const char* end = strptime(copy.c_str(), format, &parts);
-    if (end == nullptr || *end != '\0') continue;
-    const int64_t seconds = timegm(&parts);
-    if (seconds < 0 || seconds > kMaxTime / kSecond) break;
-    return seconds * kSecond;
-  }
-  return BadTime(text);
-}
-
-Result<Nanos> ParseNumericTime(std::string_view digits, std::string_view text, bool milliseconds) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc()) return BadTime(text);
-  const Nanos unit = milliseconds || digits.size() > 10 ? kMillisecond : kSecond;
-  if (value > kMaxTime / unit) return BadTime(text);
-  return value * unit;
-}
-
 }  // namespace
-
-Result<Nanos> ParseOpenTsdbTime(std::string_view text, Nanos now) {
-  if (text == "now") return now;
-  if (text.ends_with("-ago")) return ParseAgo(text, now);
-  if (text.find('/') != std::string_view::npos) return ParseDate(text);
-  if (text.ends_with("ms") && AllDigits(text.substr(0, text.size() - 2))) {
-    return ParseNumericTime(text.substr(0, text.size() - 2), text, true);
-  }
-  if (AllDigits(text)) return ParseNumericTime(text, text, false);
-  // "1700000000.123"
-  const size_t dot = text.find('.');
-  if (dot == std::string_view::npos) return BadTime(text);
-  const std::string_view decimals = text.substr(dot + 1);
-  if (dot > 10 || decimals.size() > 3 || !AllDigits(text.substr(0, dot)) || !AllDigits(decimals)) {
-    return BadTime(text);
-  }
-  std::string thousandths(decimals);
-  thousandths.resize(3, '0');
-  const Result<Nanos> whole = ParseNumericTime(text.substr(0, dot), text, false);
-  if (!whole.ok()) return whole;
-  return *whole + std::stoll(thousandths) * kMillisecond;
-}
 
 Result<OpenTsdbQuery> ParseOpenTsdbQuery(std::string_view body, Nanos now) {
   return WithObject<OpenTsdbQuery>(
       body, [now](const json::object& object) { return ReadQuery(object, now); });
+}
+
+Result<OpenTsdbQuery> ParseOpenTsdbQuery(const Request& request, Nanos now) {
+  const auto flag = [&](std::string_view name) {
+    const std::string* text = request.Param(name);
+    return text != nullptr && *text != "false";
+  };
+  if (flag("delete")) return NoDeleting();
+  OpenTsdbQuery query;
+  const std::string* start = request.Param("start");
+  if (start == nullptr) return Status(Code::kInvalid, "start is missing");
+  const Result<Nanos> first = ParseOpenTsdbTime(*start, now);
+  if (!first.ok()) return first.status().Within("start");
+  query.start = *first;
+  query.end = now;
+  if (const std::string* end = request.Param("end"); end != nullptr && !end->empty()) {
+    const Result<Nanos> last = ParseOpenTsdbTime(*end, now);
+    if (!last.ok()) return last.status().Within("end");
+    query.end = *last;
+  }
+  query.milliseconds = flag("ms");
+  query.show_query = flag("show_query");
+  query.no_annotations = flag("no_annotations");
+  query.global_annotations = flag("global_annotations");
+  for (const auto& [name, m] : request.params) {
+    if (name != "m") continue;
+    if (query.queries.size() == kMaxSubQueries) {
+      return Status(Code::kInvalid, fmt::format("more than {} parameters m", kMaxSubQueries));
+    }
+    Result<QuerySpec> spec = ParseQueryExpression(m);
+    if (!spec.ok()) return spec.status();
+    query.queries.push_back(*std::move(spec));
+  }
+  if (query.queries.empty()) return Status(Code::kInvalid, "parameter m is missing");
+  if (const Status bad = FinishQuery(query); !bad.ok()) return bad;
+  return query;
 }
 
 Result<OpenTsdbLookup> ParseLookupBody(std::string_view body) {
@@ -398,47 +287,6 @@ Result<OpenTsdbLookup> ParseLookupBody(std::string_view body) {
 
 Result<OpenTsdbSuggest> ParseSuggestBody(std::string_view body) {
   return WithObject<OpenTsdbSuggest>(body, ReadSuggest);
-}
-
-Result<OpenTsdbLookup> ParseLookupExpression(std::string_view text) {
-  OpenTsdbLookup lookup;
-  const size_t brace = text.find('{');
-  lookup.metric = text.substr(0, brace);
-  if (brace == std::string_view::npos) return lookup;
-  if (text.back() != '}') return Status(Code::kInvalid, "m: a '}' is missing at the end");
-  std::string_view list = text.substr(brace + 1, text.size() - brace - 2);
-  while (!list.empty()) {
-    const size_t end = list.find(',');
-    const std::string_view pair = list.substr(0, end);
-    const size_t eq = pair.find('=');
-    if (eq == std::string_view::npos || lookup.tags.size() == kMaxFilters) {
-      return Status(Code::kInvalid, fmt::format("m: '{}' is not key=value, or there are more than "
-                                                "{}",
-                                                pair, kMaxFilters));
-    }
-    lookup.tags.emplace_back(pair.substr(0, eq), pair.substr(eq + 1));
-    if (end == std::string_view::npos) break;
-    list.remove_prefix(end + 1);
-  }
-  return lookup;
-}
-
-const std::vector<FilterName>& FilterNames() {
-  using Type = TagFilter::Type;
-  static const std::vector<FilterName> names = {
-      {"literal_or", Type::kLiteralOr, "host=literal_or(n1|n2)", "One of these values exactly."},
-      {"iliteral_or", Type::kILiteralOr, "host=iliteral_or(N1|n2)",
-       "One of these values, whatever the case."},
-      {"not_literal_or", Type::kNotLiteralOr, "host=not_literal_or(n1)", "None of these values."},
-      {"not_iliteral_or", Type::kNotILiteralOr, "host=not_iliteral_or(N1)",
-       "None of these values, whatever the case."},
-      {"wildcard", Type::kWildcard, "host=wildcard(n*)", "A pattern where * is any text."},
-      {"iwildcard", Type::kIWildcard, "host=iwildcard(N*)",
-       "A pattern where * is any text, whatever the case."},
-      {"regexp", Type::kRegexp, "host=regexp(n[1-4])",
-       "A regular expression that matches anywhere in the value."},
-  };
-  return names;
 }
 
 }  // namespace sonde::web

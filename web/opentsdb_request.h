@@ -4,6 +4,7 @@
 // Thread safety: functions without state.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,23 +14,52 @@
 #include "core/status.h"
 #include "core/time.h"
 #include "series/query.h"
+#include "web/http.h"
+#include "web/notes.h"
+#include "web/point_sink.h"
 
 namespace sonde::web {
 
 struct OpenTsdbQuery {
-  std::vector<QuerySpec> queries;
+  std::vector<QuerySpec> queries;  // no two alike
+  Nanos start = 0;
+  Nanos end = 0;
   bool milliseconds = false;  // keys of dps
   bool show_query = false;
+  bool no_annotations = false;
+  bool global_annotations = false;
 };
 
 inline constexpr size_t kMaxSubQueries = 64;
 
 // The body of POST /api/query; `now` is the end where none is given and what "5m-ago" refers to.
 Result<OpenTsdbQuery> ParseOpenTsdbQuery(std::string_view body, Nanos now);
+// The same from the parameters of GET /api/query.
+Result<OpenTsdbQuery> ParseOpenTsdbQuery(const Request& request, Nanos now);
+// One of its m: "sum:rate{counter}:1m-avg:explicit_tags:metric{host=*}{task=regexp(1.)}"; without
+// times.
+Result<QuerySpec> ParseQueryExpression(std::string_view m);
 
 // A time: seconds (up to 10 digits) or milliseconds, "now", "5m-ago", "2026/01/31-10:00:30" (UTC;
 // the time of day may be shorter or absent).
 Result<Nanos> ParseOpenTsdbTime(std::string_view text, Nanos now);
+
+// Reads the points of a body of /api/put, an object or a list, and puts each, also those that stand
+// after a wrong one. Fails only if the body as a whole is wrong.
+struct PutError {
+  std::string datapoint;  // JSON
+  std::string message;
+};
+struct PutSummary {
+  size_t success = 0;
+  size_t failed = 0;
+  std::vector<PutError> errors;  // with `details` only
+};
+Result<PutSummary> PutBody(std::string_view body, bool details,
+                           const std::function<Status(PutPoint)>& put);
+
+// The body of POST /api/annotation.
+Result<Note> ParseAnnotationBody(std::string_view body, Nanos now);
 
 struct OpenTsdbLookup {
   std::string metric;                                     // "" : any
@@ -55,5 +85,9 @@ struct FilterName {
   std::string_view description;
 };
 const std::vector<FilterName>& FilterNames();
+const FilterName* FindFilter(std::string_view name);
+// The older form of a filter, which groups: "*", "web*", "a|b", or a filter's name with its pattern
+// in brackets.
+TagFilter FilterOfTag(std::string_view key, std::string_view value);
 
 }  // namespace sonde::web

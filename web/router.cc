@@ -4,9 +4,12 @@
 #include <string>
 
 #include "core/log.h"
+#include "web/gzip.h"
 
 namespace sonde::web {
 namespace {
+
+constexpr size_t kMaxUnpacked = 8u << 20;
 
 const Route* FindRoute(std::string_view path) {
   for (const auto& family : {PageRoutes(), JobRoutes(), MetricsRoutes(), ProfileRoutes(),
@@ -24,7 +27,8 @@ bool IsJson(std::string_view content_type) {
 }
 
 Response WrongMethod(const Route& route) {
-  Response response = ErrorResponse(405, "this path does not have that method");
+  Response response = ErrorResponse(405, "Method not allowed",
+                                    "the HTTP method is not permitted for this endpoint");
   std::string allowed = route.get != nullptr ? "GET, HEAD" : "";
   if (route.post != nullptr) allowed += allowed.empty() ? "POST" : ", POST";
   response.headers.emplace_back("Allow", allowed);
@@ -44,10 +48,17 @@ void CallEndpoint(const Context& context, const Request& request, const Reply& r
   if (posting && !IsJson(request.content_type)) {
     return reply(ErrorResponse(415, "the body must be JSON: Content-Type: application/json"));
   }
-  if (!request.content_encoding.empty() && request.content_encoding != "identity") {
-    return reply(ErrorResponse(415, "the body must not be compressed"));
+  if (request.content_encoding.empty() || request.content_encoding == "identity") {
+    return handler(context, request, reply);
   }
-  handler(context, request, reply);
+  if (request.content_encoding != "gzip") {
+    return reply(ErrorResponse(415, "the body must not be compressed but by gzip"));
+  }
+  Result<std::string> body = Gunzip(request.body, kMaxUnpacked);
+  if (!body.ok()) return reply(ErrorResponse(body.status()));
+  Request unpacked = request;
+  unpacked.body = *std::move(body);
+  handler(context, unpacked, reply);
 }
 
 }  // namespace

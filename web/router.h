@@ -23,6 +23,7 @@ struct Context {
   std::shared_ptr<const DataSource> source;
   const Clock* clock = &Clock::System();
   Executor executor;
+  bool nan_null = false;  // OpenTSDB's answers have null for NaN, unless the request says otherwise
 };
 
 using Handler = void (*)(const Context& context, const Request& request, Reply reply);

@@ -86,7 +86,7 @@ struct Shared {
   Shared(const Server::Options& options, std::shared_ptr<const DataSource> source)
       : limits(options.limits),
         auth(options.token),
-        context{std::move(source), &Clock::System(), nullptr} {}
+        context{std::move(source), &Clock::System(), nullptr, options.nan_null} {}
 
   Server::Limits limits;
   Auth auth;
@@ -262,6 +262,7 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
   void Send(Response response, bool keep_alive, bool head) {
+    if (response.next && (head || parser_->get().version() < 11)) Collect(response);
     message_.emplace(static_cast<http::status>(response.status), 11);
     message_->set(http::field::server, "sonde");
     message_->set("X-Content-Type-Options", "nosniff");
@@ -273,13 +274,57 @@ class Session : public std::enable_shared_from_this<Session> {
       message_->set(http::field::cache_control, "no-cache");
       message_->set(http::field::etag, response.etag);
     }
-    if (!response.body.empty()) message_->set(http::field::content_type, response.content_type);
+    if (!response.body.empty() || response.next)
+      message_->set(http::field::content_type, response.content_type);
     message_->keep_alive(keep_alive);
-    if (response.status != 304) message_->content_length(response.body.size());
+    if (response.next) {
+      message_->chunked(true);
+    } else if (response.status != 304) {
+      message_->content_length(response.body.size());
+    }
     if (!head) message_->body() = std::move(response.body);
     serializer_.emplace(*message_);
     stream_.expires_after(ToChrono(shared_.limits.write_timeout));
+    if (response.next) return Stream(std::move(response.next), keep_alive);
     http::async_write(stream_, *serializer_,
+                      [self = shared_from_this(), keep_alive](const error_code& error, size_t) {
+                        if (error) return;
+                        keep_alive ? self->ReadHeader() : self->Drain(kDrainTime);
+                      });
+  }
+
+  // For those who do not know chunks.
+  static void Collect(Response& response) {
+    while (response.next(response.body)) {
+    }
+    response.next = nullptr;
+  }
+
+  void Stream(std::function<bool(std::string&)> next, bool keep_alive) {
+    next_ = std::move(next);
+    http::async_write_header(
+        stream_, *serializer_,
+        [self = shared_from_this(), keep_alive](const error_code& error, size_t) {
+          if (!error) self->SendChunk(keep_alive);
+        });
+  }
+
+  void SendChunk(bool keep_alive) {
+    chunk_.clear();
+    const bool more = next_(chunk_);
+    if (!more) next_ = nullptr;
+    stream_.expires_after(ToChrono(shared_.limits.write_timeout));
+    asio::async_write(
+        stream_, http::make_chunk(asio::buffer(chunk_)),
+        [self = shared_from_this(), keep_alive, more](const error_code& error, size_t) {
+          if (error) return;
+          more ? self->SendChunk(keep_alive) : self->SendLastChunk(keep_alive);
+        });
+  }
+
+  void SendLastChunk(bool keep_alive) {
+    std::string().swap(chunk_);
+    asio::async_write(stream_, http::make_chunk_last(),
                       [self = shared_from_this(), keep_alive](const error_code& error, size_t) {
                         if (error) return;
                         keep_alive ? self->ReadHeader() : self->Drain(kDrainTime);
@@ -312,6 +357,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Request request_;
   std::optional<http::response<http::string_body>> message_;
   std::optional<http::response_serializer<http::string_body>> serializer_;
+  std::function<bool(std::string&)> next_;  // the rest of an answer that is sent in chunks
+  std::string chunk_;
   std::array<char, 4096> trash_;
   uint64_t id_ = 0;
   uint64_t request_number_ = 0;

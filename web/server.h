@@ -35,6 +35,7 @@ class Server {
     bool port_if_taken_any = true;
     std::string token;  // must not be empty
     int threads = 2;
+    bool nan_null = false;  // OpenTSDB's answers have null for NaN, not the text "NaN"
     Limits limits;
   };
 

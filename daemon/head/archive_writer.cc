@@ -5,11 +5,20 @@
 #include "core/log.h"
 
 namespace sonde::head {
+namespace {
 
-ArchiveWriter::ArchiveWriter(Loop& loop, std::string archive, uint64_t limit)
-    : loop_(loop), archive_(std::move(archive)), limit_(limit), thread_([this] { Work(); }) {}
+template <typename B>
+size_t BytesOf(const B& block) {
+  return block.bytes->size() + (block.schema == nullptr ? 0 : block.schema->encoded().size());
+}
+
+}  // namespace
+
+ArchiveWriter::ArchiveWriter(Loop& loop, std::string archive)
+    : loop_(loop), archive_(std::move(archive)), thread_([this] { Work(); }) {}
 
 ArchiveWriter::~ArchiveWriter() {
+  EnqueueGathered();
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -99,48 +108,82 @@ Status ArchiveWriter::Reserve(size_t size, uint64_t limit) {
   return {};
 }
 
-void ArchiveWriter::PutBlock(BlockKey key, Schema::Ptr schema,
-                             std::shared_ptr<const std::string> block, Stored stored) {
-  const size_t size = block->size();
-  if (const Status refused = Reserve(size, limit_); !refused.ok()) return stored(refused);
-  Enqueue([this, key = std::move(key), schema = std::move(schema), block = std::move(block),
-           stored = std::move(stored), size] {
-    Status status = failure();
-    if (live_ != nullptr && status.ok()) {
-      status = live_->PutBlock(key, *schema, *block);
-      Keep(status);
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_bytes_ -= size;
-    }
-    loop_.Post([stored, status] { stored(status); });
-  });
-}
-
-Status ArchiveWriter::PutNodeBlock(NodeBlock block, Stored stored) {
-  const size_t size =
-      block.bytes->size() + (block.schema == nullptr ? 0 : block.schema->encoded().size());
+Status ArchiveWriter::PutBlock(Block block, Stored stored) {
+  const size_t size = BytesOf(block);
   SONDE_RETURN_IF_ERROR(Reserve(size, block.limit));
-  Enqueue([this, block = std::move(block), stored = std::move(stored), size] {
-    Status status = failure();
-    uint64_t replaced = 0;
-    if (live_ != nullptr && status.ok()) {
-      status = live_->ReplaceBlocks(block.key, block.first, block.schema_id, block.schema.get(),
-                                    *block.bytes, replaced);
-      if (status.code() != Code::kNotFound) Keep(status);
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      waiting_bytes_ -= size;
-      stored_bytes_ -= std::min(stored_bytes_, status.ok() ? replaced : size);
-    }
-    loop_.Post([stored, status] { stored(status); });
-  });
+  gathered_bytes_ += size;
+  gathered_.push_back({std::move(block), std::move(stored), {}});
+  if (gathered_bytes_ >= kMaxGathered) {
+    EnqueueGathered();
+  } else if (gather_timer_ == 0) {
+    gather_timer_ = loop_.After(kGather, [this] {
+      gather_timer_ = 0;
+      EnqueueGathered();
+    });
+  }
   return {};
 }
 
+void ArchiveWriter::PutState(std::string state, Stored stored) {
+  EnqueueGathered();
+  Enqueue([this, state = std::move(state), stored = std::move(stored)] {
+    Status status = failure();
+    if (live_ != nullptr && status.ok()) {
+      status = live_->PutState(state);
+      Keep(status);
+    }
+    loop_.Post([stored, status] { stored(status); });
+  });
+}
+
+void ArchiveWriter::EnqueueGathered() {
+  loop_.Cancel(std::exchange(gather_timer_, 0));
+  if (gathered_.empty()) return;
+  gathered_bytes_ = 0;
+  auto batch = std::make_shared<Batch>(std::exchange(gathered_, {}));
+  Enqueue([this, batch] {
+    Write(*batch);
+    loop_.Post([batch, on_stored = on_stored_] {
+      for (const Gathered& one : *batch) one.stored(one.status);
+      if (on_stored) on_stored();
+    });
+  });
+}
+
+void ArchiveWriter::Write(Batch& batch) {
+  Status before = failure();
+  std::vector<LiveArchive::BlockWrite> writes;
+  if (live_ != nullptr && before.ok()) {
+    writes.reserve(batch.size());
+    for (const Gathered& one : batch) {
+      const Block& block = one.block;
+      writes.push_back(
+          {block.key, block.first, block.schema_id, block.schema.get(), *block.bytes, 0, Status()});
+    }
+    live_->ReplaceBlocks(writes);
+  } else if (before.ok()) {
+    before = {Code::kUnavailable, "the profile is sealed"};
+  }
+  uint64_t waited = 0;
+  uint64_t freed = 0;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    Gathered& one = batch[i];
+    one.status = writes.empty() ? before : writes[i].status;
+    if (!writes.empty() && one.status.code() != Code::kNotFound) Keep(one.status);
+    waited += BytesOf(one.block);
+    if (!one.status.ok()) {
+      freed += BytesOf(one.block);
+    } else if (!writes.empty()) {
+      freed += writes[i].replaced;
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  waiting_bytes_ -= waited;
+  stored_bytes_ -= std::min(stored_bytes_, freed);
+}
+
 void ArchiveWriter::Finish(const Profile& profile, Stored done) {
+  EnqueueGathered();
   Enqueue([this, profile, done = std::move(done)] {
     if (live_ != nullptr) {
       Keep(live_->PutProfile(profile));
@@ -152,6 +195,7 @@ void ArchiveWriter::Finish(const Profile& profile, Stored done) {
 }
 
 void ArchiveWriter::WhenIdle(std::function<void()> then) {
+  EnqueueGathered();
   Enqueue([this, then = std::move(then)] { loop_.Post(then); });
 }
 

@@ -14,6 +14,8 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/job.h"
 #include "core/status.h"
@@ -27,7 +29,7 @@ class ArchiveWriter {
   // Blocks that wait for the disk: beyond this they are refused (their nodes keep them).
   static constexpr size_t kMaxWaiting = 32u << 20;
 
-  ArchiveWriter(Loop& loop, std::string archive, uint64_t limit);
+  ArchiveWriter(Loop& loop, std::string archive);
   // Finishes what was ordered.
   ~ArchiveWriter();
 
@@ -37,14 +39,13 @@ class ArchiveWriter {
   void PutDescription(const JobDescription& job);
   void PutMoments(const JobDescription& job, StepMoments moments);
   void PutEndpoint(std::string host, uint16_t port, std::string token);
-  // Refused at once or heard of later; `stored` is called in both cases.
   using Stored = std::function<void(const Status& status)>;
-  void PutBlock(BlockKey key, Schema::Ptr schema, std::shared_ptr<const std::string> block,
-                Stored stored);
-  // A block of a node, which replaces those of its group from `first` on. `schema`: nullptr if the
+  // A block of a node, or of the whole step, which replaces those of its group from `first` on.
+  // `schema`: nullptr if the
   // archive was given it before; `stored` hears kNotFound if it has not got it. An error at once:
-  // refused, `stored` is not called.
-  struct NodeBlock {
+  // refused, `stored` is not called. Those that come within kGather are written together, since
+  // each write wakes two threads up; `OnStored` is called when all of them have heard.
+  struct Block {
     BlockKey key;
     uint64_t first = 0;
     uint64_t schema_id = 0;
@@ -52,7 +53,12 @@ class ArchiveWriter {
     std::shared_ptr<const std::string> bytes;
     uint64_t limit = 0;  // of all blocks that were accepted
   };
-  Status PutNodeBlock(NodeBlock block, Stored stored);
+  static constexpr Nanos kGather = 50 * kMillisecond;
+  static constexpr size_t kMaxGathered = 1u << 20;
+  Status PutBlock(Block block, Stored stored);
+  void OnStored(std::function<void()> f) { on_stored_ = std::move(f); }
+  // `stored` hears when all that was ordered before it is stored as well.
+  void PutState(std::string state, Stored stored);
   // Writes the profile and seals it. `done` hears whether it is safe.
   void Finish(const Profile& profile, Stored done);
   // `then` is called once what was ordered so far is done and has been heard of.
@@ -67,7 +73,15 @@ class ArchiveWriter {
 
  private:
   using Order = std::function<void()>;
+  struct Gathered {
+    Block block;
+    Stored stored;
+    Status status;
+  };
+  using Batch = std::vector<Gathered>;
   void Enqueue(Order order);
+  void EnqueueGathered();
+  void Write(Batch& batch);
   void Open(Result<std::unique_ptr<LiveArchive>> live);
   void Work();
   Status Reserve(size_t size, uint64_t limit);
@@ -75,7 +89,6 @@ class ArchiveWriter {
 
   Loop& loop_;
   const std::string archive_;
-  const uint64_t limit_;
 
   mutable std::mutex mutex_;
   std::condition_variable ready_;
@@ -84,6 +97,11 @@ class ArchiveWriter {
   uint64_t stored_bytes_ = 0;
   Status failure_;
   bool stop_ = false;
+
+  std::function<void()> on_stored_;
+  Batch gathered_;  // the loop's alone
+  size_t gathered_bytes_ = 0;
+  Loop::TimerId gather_timer_ = 0;
 
   std::unique_ptr<LiveArchive> live_;  // the thread's alone
   std::string live_path_;

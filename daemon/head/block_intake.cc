@@ -94,7 +94,7 @@ void BlockIntake::Take(tree::BlockMessage block, size_t nodes, ArchiveWriter& ar
     no.result = BlockAck::kRefused;
     ack_(no);
   };
-  ArchiveWriter::NodeBlock order;
+  ArchiveWriter::Block order;
   order.key = {block.node, block.group, block.sequence};
   order.first = block.first;
   order.schema_id = id;
@@ -102,7 +102,7 @@ void BlockIntake::Take(tree::BlockMessage block, size_t nodes, ArchiveWriter& ar
   order.bytes = std::make_shared<const std::string>(std::move(block.bytes));
   order.limit = 2 * limit_;
   const Status queued =
-      archive.PutNodeBlock(std::move(order), [this, ack, id, refuse](const Status& status) {
+      archive.PutBlock(std::move(order), [this, ack, id, refuse](const Status& status) {
         if (status.ok()) return ack_(ack);
         if (status.code() != Code::kNotFound) return refuse(ack, status);
         // The block that came with it could not be written.

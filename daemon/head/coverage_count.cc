@@ -29,18 +29,25 @@ void CoverageCount::OnBye(uint32_t node, Nanos now, uint64_t ticks, uint64_t ski
   told_.skipped += std::min(skipped, ticks);
 }
 
-uint64_t CoverageCount::TicksAfter(Nanos time) const {
-  return newest_ <= time ? 0 : static_cast<uint64_t>(newest_ / period_ - time / period_);
+void CoverageCount::OnReplaced(uint32_t node, Nanos now) {
+  Node& n = Of(node);
+  if (n.gone) return;
+  n.gone = true;
+  if (n.since != 0) told_.expected += Ticks(n.since + period_, now);
+}
+
+uint64_t CoverageCount::Ticks(Nanos after, Nanos to) const {
+  return to <= after ? 0 : static_cast<uint64_t>(to / period_ - after / period_);
 }
 
 Coverage CoverageCount::Now(uint32_t expected_nodes) const {
   Coverage now = told_;
   for (const Node& node : nodes_) {
     // A tick that fell into its registration is not expected of a node.
-    if (!node.gone && node.since != 0) now.expected += TicksAfter(node.since + period_);
+    if (!node.gone && node.since != 0) now.expected += Ticks(node.since + period_, newest_);
   }
   if (nodes_.size() < expected_nodes) {
-    now.expected += (expected_nodes - nodes_.size()) * TicksAfter(start_ + kStartGrace);
+    now.expected += (expected_nodes - nodes_.size()) * Ticks(start_ + kStartGrace, newest_);
   }
   now.expected = std::max(now.expected, now.got);
   return now;

@@ -30,6 +30,9 @@ class CoverageCount {
   // there were since the start are not believed.
   void OnBye(uint32_t node, Nanos now, uint64_t ticks, uint64_t skipped);
 
+  // It will not come back: another daemon samples its host from now on.
+  void OnReplaced(uint32_t node, Nanos now);
+
   Coverage Now(uint32_t expected_nodes) const;
   // The same after the end, when every node should have said its last word.
   Coverage AtEnd(uint32_t expected_nodes) const;
@@ -40,7 +43,7 @@ class CoverageCount {
     bool gone = false;
   };
   Node& Of(uint32_t node);
-  uint64_t TicksAfter(Nanos time) const;
+  uint64_t Ticks(Nanos after, Nanos to) const;
 
   Nanos start_;
   Nanos period_;

@@ -10,8 +10,10 @@
 #include "core/log.h"
 #include "daemon/head/descriptors.h"
 #include "daemon/head/end_state.h"
+#include "daemon/head/head_state.h"
 #include "daemon/own_cost.h"
 #include "daemon/tree/auth.h"
+#include "profiles/live_steps.h"
 #include "profiles/report.h"
 #include "profiles/summary.h"
 
@@ -35,7 +37,7 @@ std::string HostName() {
 JobDescription Describe(const LaunchMessage& launch) {
   JobDescription job = launch.job;
   job.launch_host = launch.role == Role::kHead ? HostName() : launch.host;
-  job.start = Clock::System().Now();
+  if (!launch.acting) job.start = Clock::System().Now();
   job.version = SONDE_VERSION;
   return job;
 }
@@ -78,12 +80,11 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       record_(Describe(launch)),
       expected_nodes_(launch.job.expected_nodes),
       coverage_(record_.Description().start, launch.job.period),
-      placement_(config.fanout, expected_nodes_),
       queries_(loop),
       intake_(config.profile_limit,
               [this](const tree::BlockAck& ack) { children_.SendBlockAck(ack); }),
       merger_(kRemember, [this](const tree::TickMerger::Row& row, bool late) { OnRow(row, late); }),
-      children_(merger_, queries_, HandOver(launch.job.period),
+      children_(merger_, queries_, HandOver(launch.job.period), tree::Children::Keep::kUntilSafe,
                 {.block =
                      [this](tree::BlockMessage block) {
                        intake_.Take(std::move(block), nodes_.size(), *archive_);
@@ -93,24 +94,31 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
                                  auto source) { OnEnded(info, schema, values, source); },
                  .refused = [this](auto fate, const auto& frame,
                                    auto source) { OnRefused(fate, frame, source); }}),
-      fabric_(loop),
-      child_links_(loop, launch_.key, children_, [this] {
-        SchedulePulse();
-        CheckNodesDone();
-      }) {
+      child_links_(loop, launch_.key, launch.job.period, children_, [this] { CheckNodesDone(); }),
+      parents_(
+          loop, config, expected_nodes_, child_links_,
+          {.send = [this](uint32_t node, Type type,
+                          std::string_view payload) { return SendTo(node, type, payload); },
+           .note = [this](uint32_t node, std::string_view text) { AddNodeNote(node, text); }}) {
   if (!launch_.has_key) launch_.key = RandomKey();  // no nodes to come: for the HTTP token
 }
 
 Head::~Head() {
-  for (const Loop::TimerId timer : {expiry_timer_, pulse_timer_, serve_timer_, finish_timer_,
-                                    describe_timer_, moments_timer_}) {
+  for (const Loop::TimerId timer : {expiry_timer_, serve_timer_, finish_timer_, describe_timer_,
+                                    moments_timer_, away_timer_, store_timer_}) {
     loop_.Cancel(timer);
   }
 }
 
 Status Head::Start(UniqueFd listen) {
-  archive_ = std::make_unique<ArchiveWriter>(loop_, archive_path_, config_.profile_limit);
-  archive_->Create(record_.Description());
+  archive_ = std::make_unique<ArchiveWriter>(loop_, archive_path_);
+  archive_->OnStored([this] { children_.FlushBlockAcks(); });
+  if (launch_.acting) Inherit();
+  if (launch_.acting) {
+    archive_->Continue(record_.Description());
+  } else {
+    archive_->Create(record_.Description());
+  }
   record_.OnSeal([this](const SealedBlock& block) { StoreReduced(block); });
   source_ = std::make_shared<LiveSource>(
       record_,
@@ -127,9 +135,7 @@ Status Head::Start(UniqueFd listen) {
   questions_ =
       std::make_unique<Questions>(loop_, source_, record_, launch_.job.period,
                                   [this](uint32_t node, const tree::AnswerMessage& answer) {
-                                    if (nodes_[node].control != nullptr) {
-                                      Send(*nodes_[node].control, Type::kAnswer, Encode(answer));
-                                    }
+                                    SendTo(node, Type::kAnswer, Encode(answer));
                                   });
   serve_timer_ = loop_.After(kServeAfter, [this] { Serve(); });
   if (launch_.role == Role::kSolo && launch_.job.job_nodes > 1) {
@@ -139,6 +145,10 @@ Status Head::Start(UniqueFd listen) {
                     launch_.host, launch_.job.job_nodes));
   }
   if (!listen) return {};
+  succession_ = std::make_unique<Succession>(
+      loop_, config_.fabric_after, [this](uint32_t node, Type type, std::string_view payload) {
+        return SendTo(node, type, payload);
+      });
   acceptor_ = std::make_unique<tree::Acceptor>(
       loop_, launch_.key, [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
         const Result<uint32_t> index = AddNode(who, std::move(link));
@@ -146,21 +156,69 @@ Status Head::Start(UniqueFd listen) {
       });
   Result<std::unique_ptr<tree::Listener>> listener = tree::Listener::Adopt(
       loop_, std::move(listen), [this](std::unique_ptr<tree::SocketLink> link) {
-        if (local_host_.empty()) local_host_ = tree::HostText(link->local_address());
+        if (!std::exchange(local_host_known_, true)) {
+          parents_.SetLocalHost(tree::HostText(link->local_address()));
+        }
         acceptor_->Take(std::move(link));
       });
   if (!listener.ok()) return listener.status();
   listener_ = *std::move(listener);
+  if (launch_.acting) {
+    finish_timer_ = loop_.After(kTakeoverLimit, [this] {
+      finish_timer_ = 0;
+      CheckNodesDone();
+    });
+  }
   return {};
 }
 
 // --- Nodes ---
 
 Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tree::Link> control) {
-  if (!registered_.emplace(who.job, who.node_id).second) {
-    return Status(Code::kBusy, "it is registered already");
+  if (const Status bad = CheckNode(who); !bad.ok()) {
+    Send(*control, Type::kOver, "");
+    return bad;
   }
+  const bool back = who.index != tree::kHeadIndex;
+  const uint32_t index = back ? who.index : NewNode(who);
+  if (back) ComesBack(who);
+  control->SetHandler(
+      {.message = [this, index](
+                      uint8_t type,
+                      std::string_view payload) { OnControlMessage(index, type, payload); },
+       .closed = [this, index](const Status& why) { OnControlClosed(index, why); }});
+  control->SetMaxMessage(tree::kMaxMessage);
+  children_.Add(*control, index);
+  Send(*control, Type::kWelcome,
+       Encode(tree::Welcome{index, config_.fanout, static_cast<uint64_t>(Clock::System().Now()),
+                            static_cast<uint64_t>(record_.Description().start), number_}));
+  Send(*control, Type::kBudget, Encode(intake_.Budget(expected_nodes_)));
+  if (counters_paused_) Send(*control, Type::kCounters, "\1");
+  nodes_[index].control = std::move(control);
+  if (succession_ != nullptr) succession_->Add(index);
+  ScheduleExpiry();  // even the first tick does not wait for ever
+  return index;
+}
+
+Status Head::CheckNode(const tree::Registration& who) const {
+  if (state_ != State::kRunning && state_ != State::kWaitingForNodes) {
+    return {Code::kUnavailable, "the step is over"};
+  }
+  if (who.index != tree::kHeadIndex) {
+    const auto known = registered_.find({who.job, who.node_id});
+    if (known != registered_.end() && known->second == who.index) return {};
+    return {Code::kInvalid, fmt::format("it is not node {} of this head", who.index)};
+  }
+  if (nodes_.size() > size_t{4} * expected_nodes_ + 64) {
+    return {Code::kLimit, "daemons were started anew too often"};
+  }
+  return {};
+}
+
+uint32_t Head::NewNode(const tree::Registration& who) {
   const auto index = static_cast<uint32_t>(nodes_.size());
+  const auto [known, added] = registered_.try_emplace({who.job, who.node_id}, index);
+  if (!added) Replace(std::exchange(known->second, index));
   CountExpected(who);
   record_.Update([&](JobDescription& j) {
     NodeInfo info;
@@ -171,21 +229,52 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
     info.joined = Clock::System().Now();
     j.nodes.push_back(std::move(info));
   });
-  control->SetHandler(
-      {.message = [this, index](
-                      uint8_t type,
-                      std::string_view payload) { OnControlMessage(index, type, payload); },
-       .closed = [this, index](const Status& why) { OnControlClosed(index, why); }});
-  control->SetMaxMessage(tree::kMaxMessage);
-  children_.Add(*control, index);
-  Send(*control, Type::kWelcome,
-       Encode(tree::Welcome{index, config_.fanout, static_cast<uint64_t>(Clock::System().Now())}));
-  Send(*control, Type::kBudget, Encode(intake_.Budget(expected_nodes_)));
-  if (counters_paused_) Send(*control, Type::kCounters, "\1");
-  nodes_.emplace_back().control = std::move(control);
-  placement_.Add(who.switches);
-  ScheduleExpiry();  // even the first tick does not wait for ever
+  nodes_.emplace_back();
+  parents_.Add(who.switches);
   return index;
+}
+
+// The daemon of this node was started anew and is another node from now on.
+void Head::Replace(uint32_t index) {
+  NodeState& node = nodes_[index];
+  if (node.control != nullptr) {
+    Send(*node.control, Type::kOver, "");
+    children_.Remove(*node.control);
+    tree::DestroyLater(loop_, std::move(node.control));
+  }
+  const Nanos now = Clock::System().Now();
+  if (!node.gone) Leaves(index);
+  coverage_.OnReplaced(index, now);
+  record_.Update([&](JobDescription& j) {
+    NodeInfo& info = j.nodes[index];
+    info.left = now;
+    info.lost = false;
+    info.note = "its daemon was started anew";
+  });
+  AddNodeNote(index, "its daemon was started anew; between the two nothing was measured");
+}
+
+// Under the index that it has.
+void Head::ComesBack(const tree::Registration& who) {
+  NodeState& node = nodes_[who.index];
+  if (node.control != nullptr) {  // which we have not noticed to be broken
+    children_.Remove(*node.control);
+    tree::DestroyLater(loop_, std::move(node.control));
+  }
+  node.away_until = 0;
+  bool was_lost = false;
+  record_.Update([&](JobDescription& j) {
+    NodeInfo& info = j.nodes[who.index];
+    was_lost = std::exchange(info.lost, false);
+    if (!was_lost) return;
+    info.left = 0;
+    info.note.clear();
+  });
+  parents_.OnBack(who.index, who.switches, who.parent);
+  if (!was_lost) return;
+  node.gone = false;
+  --gone_nodes_;
+  AddNodeNote(who.index, "is back");
 }
 
 // Het components register with their own number of nodes; together they are the step.
@@ -195,7 +284,7 @@ void Head::CountExpected(const tree::Registration& who) {
   for (const auto& [job, nodes] : components_) sum += nodes;
   if (sum > expected_nodes_) {
     expected_nodes_ = sum;
-    placement_.Expect(expected_nodes_);
+    parents_.Expect(expected_nodes_);
     SendBudgets();
   }
   record_.Update([&](JobDescription& j) { j.expected_nodes = expected_nodes_; });
@@ -204,16 +293,30 @@ void Head::CountExpected(const tree::Registration& who) {
   if (describe_timer_ != 0 || state_ != State::kRunning) return;
   describe_timer_ = loop_.After(kSecond, [this] {
     describe_timer_ = 0;
+    nodes_changed_ = false;
     archive_->PutDescription(record_.Description());
   });
+}
+
+// False if it has no connection.
+bool Head::SendTo(uint32_t index, Type type, std::string_view payload) {
+  tree::Link* control = nodes_[index].control.get();
+  return control != nullptr && Send(*control, type, payload);
+}
+
+void Head::SendToAll(Type type, std::string_view payload) {
+  for (uint32_t i = 0; i < nodes_.size(); ++i) SendTo(i, type, payload);
 }
 
 void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view payload) {
   switch (static_cast<Type>(type)) {
     case Type::kWantParent:
-      return OnWantParent(index, payload);
+      return parents_.OnWantParent(index, payload);
     case Type::kListening:
-      return OnListening(index, payload);
+      return parents_.OnListening(index, payload);
+    case Type::kStandingBy:
+      if (succession_ != nullptr) succession_->OnStandingBy(index, payload);
+      return;
     case Type::kNote:
       return AddNodeNote(index, payload.substr(0, kMaxTextLength));
     case Type::kBye:
@@ -232,67 +335,103 @@ void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view paylo
   const Status status =
       children_.OnMessage(*nodes_[index].control, static_cast<Type>(type), payload);
   if (!status.ok()) return OnControlClosed(index, status);
-  SchedulePulse();
+  child_links_.Watch();
   CheckNodesDone();
 }
 
 void Head::OnControlClosed(uint32_t index, const Status& why) {
   NodeState& node = nodes_[index];
   if (node.control == nullptr) return;
-  const bool lost = !node.gone;
-  if (lost) Leaves(node);
-  const bool kept = lost && KeepLastOf(index);
   children_.Remove(*node.control);
   tree::DestroyLater(loop_, std::move(node.control));
-  if (lost) {
-    std::string host;
-    record_.Update([&](JobDescription& j) {
-      NodeInfo& info = j.nodes[index];
-      info.lost = true;
-      info.left = Clock::System().Now();
-      info.note = why.message();
-      host = info.host;
-    });
-    std::string alone = fmt::format("node {} was lost: {}; {}", host, why.message(),
-                                    kept ? "its values stay as it last sent them"
-                                         : "what it counted is missing from the totals");
-    log::Warning("{}", alone);
-    record_.AddNoteOfNode(index, std::move(alone),
-                          fmt::format(" were lost: {}; {}", why.message(),
-                                      kept ? "their values stay as they last sent them"
-                                           : "what they counted is missing from the totals"));
+  if (succession_ != nullptr) succession_->Remove(index);
+  if (!node.gone) {
+    log::Info("the connection of node {} is lost: {}", index, why.message());
+    Away(index, std::string(why.message()),
+         state_ == State::kRunning ? kAwayLimit : kAwayAtEndLimit);
   }
   CheckNodesDone();
 }
 
-// What it last sent of itself is here, or with its parent.
-bool Head::KeepLastOf(uint32_t index) {
-  if (children_.Lost(index)) return true;
-  const uint32_t parent = nodes_[index].parent;
-  if (parent == tree::kHeadIndex || nodes_[parent].control == nullptr) return false;
-  std::string payload;
-  ByteWriter(payload).Varint(index);
-  return Send(*nodes_[parent].control, Type::kLost, payload);
+void Head::Away(uint32_t index, std::string why, Nanos limit) {
+  nodes_[index].away_until = Clock::System().Monotonic() + limit;
+  nodes_[index].away_note = std::move(why);
+  ScheduleAway();
 }
 
-void Head::Leaves(NodeState& node) {
-  node.gone = true;
-  ++gone_nodes_;
-  const auto index = static_cast<uint32_t>(&node - nodes_.data());
-  if (questions_ != nullptr) questions_->OnGone(index);
-  // Its children ask by themselves; others that take its place, or theirs, are told.
-  for (const uint32_t moved : placement_.Remove(index)) {
-    if (nodes_[moved].wants_parent && nodes_[moved].parent != index) OnWantParent(moved, "");
+void Head::HurryAway(Nanos limit) {
+  const Nanos until = Clock::System().Monotonic() + limit;
+  for (NodeState& node : nodes_) {
+    if (node.away_until != 0) node.away_until = std::min(node.away_until, until);
   }
-  for (const uint32_t child : std::exchange(node.waiting, {})) OnWantParent(child, "");
+  ScheduleAway();
+}
+
+void Head::ScheduleAway() {
+  loop_.Cancel(std::exchange(away_timer_, 0));
+  Nanos next = INT64_MAX;
+  for (const NodeState& node : nodes_) {
+    if (node.away_until != 0) next = std::min(next, node.away_until);
+  }
+  if (next == INT64_MAX) return;
+  away_timer_ = loop_.At(next, [this] {
+    away_timer_ = 0;
+    const Nanos now = Clock::System().Monotonic();
+    for (uint32_t i = 0; i < nodes_.size(); ++i) {
+      if (nodes_[i].away_until != 0 && nodes_[i].away_until <= now) IsLost(i);
+    }
+    ScheduleAway();
+    CheckNodesDone();
+  });
+}
+
+void Head::IsLost(uint32_t index) {
+  NodeState& node = nodes_[index];
+  node.away_until = 0;
+  Leaves(index);
+  const std::string why = std::exchange(node.away_note, "");
+  std::string host;
+  record_.Update([&](JobDescription& j) {
+    NodeInfo& info = j.nodes[index];
+    info.lost = true;
+    info.left = Clock::System().Now();
+    info.note = why;
+    host = info.host;
+  });
+  const bool kept = ended_.Has(index);
+  std::string alone = fmt::format(
+      "node {} was lost: {}; {}", host, why,
+      kept ? "its values stay as it last sent them" : "what it counted is missing from the totals");
+  log::Warning("{}", alone);
+  record_.AddNoteOfNode(index, std::move(alone),
+                        fmt::format(" were lost: {}; {}", why,
+                                    kept ? "their values stay as they last sent them"
+                                         : "what they counted is missing from the totals"));
+}
+
+void Head::Leaves(uint32_t index) {
+  nodes_[index].gone = true;
+  nodes_[index].away_until = 0;
+  nodes_changed_ = true;
+  ++gone_nodes_;
+  if (questions_ != nullptr) questions_->OnGone(index);
+  parents_.Remove(index);
 }
 
 void Head::OnBye(uint32_t index, std::string_view payload) {
   tree::Bye bye;
   NodeState& node = nodes_[index];
-  if (!Decode(payload, bye).ok() || node.gone) return;
-  Leaves(node);
+  if (!Decode(payload, bye).ok()) return;
+  if (node.gone) {  // the answer was lost
+    Send(*node.control, Type::kByeAck, "");
+    return;
+  }
+  Leaves(index);
   ++byes_;
+  const auto stays = [](const NodeState& n) { return n.control != nullptr && !n.gone; };
+  if (launch_.acting && std::none_of(nodes_.begin(), nodes_.end(), stays)) {
+    HurryAway(kTakeoverAtEndLimit);
+  }
   Merge(ends_, bye);
   coverage_.OnBye(index, Clock::System().Now(), bye.ticks, bye.skipped);
   record_.Update([&](JobDescription& j) {
@@ -325,85 +464,16 @@ void Head::AddNodeNote(uint32_t index, std::string_view text) {
   record_.AddNoteOfNode(index, std::move(alone), fmt::format(": {}", text));
 }
 
-// --- The tree's shape ---
-
-// Whether `node` sends to `other`, or to one that does, as far as they were told.
-bool Head::SendsTo(uint32_t node, uint32_t other) const {
-  for (size_t steps = 0; node != tree::kHeadIndex && steps < nodes_.size(); ++steps) {
-    if (node == other) return true;
-    node = nodes_[node].parent;
-  }
-  return false;
-}
-
-void Head::OnWantParent(uint32_t index, std::string_view payload) {
-  ByteReader r(payload);
-  const uint64_t failed = payload.empty() ? tree::kHeadIndex : r.Varint();
-  if (failed > tree::kHeadIndex) return;
-  nodes_[index].wants_parent = true;
-  uint32_t parent = placement_.Parent(index);
-  if (failed != tree::kHeadIndex && parent == failed) {
-    const uint32_t avoid[] = {parent};
-    parent = placement_.Move(index, avoid);
-  }
-  // One that comes up from below it may not have left it yet: they would send to each other.
-  if (parent != tree::kHeadIndex && SendsTo(parent, index)) parent = tree::kHeadIndex;
-  if (parent == tree::kHeadIndex) {
-    tree::FabricOptions options;
-    options.provider = config_.provider;
-    options.interface = config_.interface;
-    options.local_address = local_host_;
-    options.max_links = tree::ChildLinks::LinksFor(config_.fanout);
-    return fabric_.With(options, [this, index, parent](const Result<tree::Fabric*>& fabric) {
-      if (fabric_address_.empty()) ListenOnFabric(fabric);
-      if (!fabric_address_.empty()) SendParent(index, parent, fabric_address_);
-    });
-  }
-  NodeState& node = nodes_[parent];
-  if (!node.address.empty()) return SendParent(index, parent, node.address);
-  node.waiting.push_back(index);
-  if (!std::exchange(node.listen_asked, true)) Send(*node.control, Type::kListen, "");
-}
-
-void Head::OnListening(uint32_t index, std::string_view payload) {
-  tree::Listening answer;
-  if (!Decode(payload, answer).ok()) return;
-  NodeState& node = nodes_[index];
-  if (answer.address.empty()) {
-    return AddNodeNote(index, fmt::format("cannot listen for children: {}; their connections to "
-                                          "the head serve",
-                                          answer.error));
-  }
-  node.address = answer.address;
-  for (const uint32_t child : std::exchange(node.waiting, {})) {
-    SendParent(child, index, node.address);
-  }
-}
-
-void Head::SendParent(uint32_t child, uint32_t parent, const std::string& address) {
-  if (nodes_[child].control == nullptr) return;
-  nodes_[child].parent = parent;
-  Send(*nodes_[child].control, Type::kParent, Encode(tree::ParentAddress{parent, address}));
-}
-
-void Head::ListenOnFabric(const Result<tree::Fabric*>& fabric) {
-  if (std::exchange(fabric_asked_, true)) return;
-  const Result<std::string> address = fabric.ok() ? child_links_.Listen(**fabric) : fabric.status();
-  if (address.ok()) {
-    fabric_address_ = *address;
-  } else {
-    // Hosts where srun runs often lack the nodes' fabric: the nodes' connections to the head serve.
-    log::Info("no links over libfabric to the head: {}", address.status().message());
-  }
-}
-
 // --- Ticks and blocks ---
 
 // Long enough for a late frame to come through the tree, short enough for a live view.
 Nanos Head::MergeWindow() const { return std::max(2 * launch_.job.period, kSecond); }
 
 void Head::OnRow(const tree::TickMerger::Row& row, bool late) {
+  children_.HandOnLost(row.tick, row.nodes);
   children_.Forwarded(row.sources, 0);
+  if (row.tick <= inherited_) return;  // the head before had it
+  ++rows_to_store_;
   if (late) {
     // Too late: it stays counted as missing.
     if (!record_.Amend(row.tick, {row.values, row.spreads})) return;
@@ -415,6 +485,7 @@ void Head::OnRow(const tree::TickMerger::Row& row, bool late) {
     record_.Append(row.tick, {whole_.values, row.spreads}, merger_.series());
     ScheduleExpiry();
   }
+  StoreWithin(rows_to_store_ >= kStoreAfterRows ? 0 : kStoreAfter);
   coverage_.OnRow(row.tick, static_cast<uint32_t>(row.nodes.size()));
   UpdateCoverage();
   if (questions_ != nullptr) questions_->OnRow(row.tick, late);
@@ -431,18 +502,7 @@ void Head::OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
   const auto fate = ended_.Add(info, merger_.ColumnsOf(*schema), values);
   if (fate == tree::EndedNodes::Fate::kOverlaps) return children_.Refuse(source);
   children_.Forwarded({&source, 1}, 0);
-}
-
-// Children know by it that the head is there, and what they need to keep no more.
-void Head::SchedulePulse() {
-  if (pulse_timer_ != 0 || merger_.idle()) return;
-  pulse_timer_ = loop_.After(kPulse, [this] {
-    pulse_timer_ = 0;
-    children_.Pulse();
-    const Nanos limit = std::max(kChildSilence, 5 * launch_.job.period / 2);
-    child_links_.DropSilent(Clock::System().Monotonic() - limit);
-    SchedulePulse();
-  });
+  StoreWithin(kStoreEndedAfter);
 }
 
 // Phases and remarks are no blocks that could be stored by and by; a head that is killed leaves
@@ -466,21 +526,118 @@ void Head::ScheduleExpiry() {
   if (expiry_timer_ != 0 || state_ == State::kDone) return;
   expiry_timer_ = loop_.After(MergeWindow() / 2, [this] {
     expiry_timer_ = 0;
+    children_.HandOnLost(Clock::System().Now());
     merger_.EmitUpTo(Clock::System().Now() - MergeWindow());
     ScheduleExpiry();
   });
 }
 
-void Head::SendBudgets() {
-  const std::string budget = Encode(intake_.Budget(expected_nodes_));
-  for (const NodeState& node : nodes_) {
-    if (node.control != nullptr) Send(*node.control, Type::kBudget, budget);
-  }
-}
+void Head::SendBudgets() { SendToAll(Type::kBudget, Encode(intake_.Budget(expected_nodes_))); }
 
 void Head::StoreReduced(const SealedBlock& block) {
-  archive_->PutBlock({kReducedNode, std::string(kReducedGroup), block.sequence}, block.schema,
-                     block.bytes, [](const Status&) {});
+  const Status refused =
+      archive_->PutBlock({.key = {kReducedNode, std::string(kReducedGroup), block.sequence},
+                          .first = block.sequence,
+                          .schema_id = block.schema->id(),
+                          .schema = block.schema,
+                          .bytes = block.bytes,
+                          .limit = config_.profile_limit},
+                         [](const Status&) {});
+  if (!refused.ok()) log::Warning("rows are not stored: {}", refused.message());
+}
+
+// --- From one head to the next ---
+
+// What the head before has left: its nodes, which are on their way here, and what those had counted
+// that have ended.
+void Head::Inherit() {
+  Result<Heritage> heritage = ReadHeritage(archive_path_, record_.Description());
+  if (!heritage.ok()) {
+    return AddNote(fmt::format("an acting head knows only the nodes that have come to it: {}",
+                               heritage.status().message()));
+  }
+  HeadState state;
+  const Status read = heritage->state.empty() ? Status() : Decode(heritage->state, state);
+  if (!read.ok()) {
+    AddNote(std::string(read.message()));
+    state = {};
+  }
+  inherited_ = state.row;
+  ends_ = state.ends;
+  byes_ = state.byes;
+  for (const tree::Frame& frame : state.ended) {
+    if (!ended_.Has(frame.nodes.first())) {
+      ended_.Add(frame, merger_.ColumnsOf(*state.schema), frame.values);
+    }
+  }
+  JobDescription& job = heritage->job;
+  job.notes.clear();
+  job.figures.clear();
+  job.launch_host = HostName();
+  job.coverage = {};
+  expected_nodes_ = job.expected_nodes;
+  parents_.Expect(expected_nodes_);
+  for (uint32_t i = 0; i < job.nodes.size(); ++i) {
+    const NodeInfo& info = job.nodes[i];
+    nodes_.emplace_back();
+    parents_.Add("");
+    registered_[{info.job, info.node_id}] = i;
+    if (info.left == 0) {
+      Away(i, "it did not come to the acting head", kTakeoverLimit);
+    } else {
+      Leaves(i);
+      coverage_.OnReplaced(i, inherited_);  // what it owed the head before has counted
+    }
+  }
+  record_.Update([&](JobDescription& j) { j = job; });
+}
+
+void Head::StoreWithin(Nanos time) {
+  const Nanos at = Clock::System().Monotonic() + time;
+  if (store_timer_ != 0 && store_at_ <= at) return;
+  loop_.Cancel(store_timer_);
+  store_at_ = at;
+  store_timer_ = loop_.At(at, [this] {
+    store_timer_ = 0;
+    StoreState();
+  });
+}
+
+// From then on the nodes need not keep it for another head.
+void Head::StoreState() {
+  if (state_ != State::kRunning || succession_ == nullptr) return;
+  if (storing_) return StoreWithin(kSecond);
+  storing_ = true;
+  rows_to_store_ = 0;
+  loop_.Cancel(std::exchange(store_timer_, 0));
+  children_.BeginSafe();
+  for (const SealedBlock& rows : record_.OpenRows()) StoreReduced(rows);
+  if (std::exchange(nodes_changed_, false)) archive_->PutDescription(record_.Description());
+  HeadState state;
+  state.row = whole_.tick;
+  state.byes = byes_;
+  state.ends = ends_;
+  state.schema = merger_.schema();
+  state.ended = ended_.Save(merger_.series().size());
+  children_.ForEachOwn([&](uint32_t index, Nanos tick, const Schema& own, auto values) {
+    tree::Frame& frame = state.ended.emplace_back();
+    frame.number = state.ended.size();
+    frame.tick = tick + 1;
+    frame.stream = tree::Stream::kEnded;
+    frame.lost = true;
+    frame.nodes = tree::NodeSet(index);
+    frame.values.resize(merger_.series().size());
+    const std::vector<uint32_t> columns = merger_.ColumnsOf(own);
+    for (size_t i = 0; i < columns.size() && i < values.size(); ++i) {
+      if (columns[i] < frame.values.size()) frame.values[columns[i]] = values[i];
+    }
+  });
+  archive_->PutState(Encode(state), [this](const Status& stored) {
+    storing_ = false;
+    log::Debug("the head's state is stored: {}", stored.ok() ? "ok" : stored.message());
+    // Without an archive nobody will go on from it.
+    children_.EndSafe();
+  });
 }
 
 // --- HTTP ---
@@ -502,18 +659,13 @@ void Head::Serve() {
 void Head::PauseCounters(bool paused) {
   if (std::exchange(counters_paused_, paused) == paused) return;
   const std::string_view word(paused ? "\1" : "\0", 1);
-  for (const NodeState& node : nodes_) {
-    if (node.control != nullptr) Send(*node.control, Type::kCounters, word);
-  }
+  SendToAll(Type::kCounters, word);
   AddNote(fmt::format("the processors' counters were {} at {}, as the user asked",
                       paused ? "paused" : "resumed", FormatTime(Clock::System().Now())));
 }
 
 void Head::JoinExporter(const std::vector<uint32_t>& nodes, const std::string& url) {
-  for (const uint32_t index : nodes) {
-    const NodeState& node = nodes_[index];
-    if (node.control != nullptr) Send(*node.control, Type::kJoin, url);
-  }
+  for (const uint32_t index : nodes) SendTo(index, Type::kJoin, url);
 }
 
 void Head::AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
@@ -525,9 +677,11 @@ void Head::AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done
 // --- The end ---
 
 void Head::Finish(bool launcher_gone) {
-  if (state_ != State::kRunning) return;
+  // Whoever started an acting head goes before the other nodes; that stays until they are gone.
+  if (state_ != State::kRunning || launch_.acting) return;
   log::Debug("asked to finish: {} of {} nodes said goodbye", byes_, nodes_.size());
   state_ = State::kWaitingForNodes;
+  HurryAway(kAwayAtEndLimit);
   finish_timer_ = loop_.After(launcher_gone ? kOrphanLimit : kFinishLimit, [this] { Seal(); });
   CheckNodesDone();
 }
@@ -536,7 +690,8 @@ void Head::Finish(bool launcher_gone) {
 // when srun asks for it.
 void Head::CheckNodesDone() {
   const bool ending = state_ == State::kWaitingForNodes ||
-                      (state_ == State::kRunning && byes_ != 0 && byes_ >= expected_nodes_);
+                      (state_ == State::kRunning && byes_ != 0 && byes_ >= expected_nodes_) ||
+                      (launch_.acting && (byes_ != 0 || finish_timer_ == 0));
   if (ending && gone_nodes_ == nodes_.size() && children_.done()) Seal();
 }
 
@@ -547,7 +702,10 @@ void Head::Seal() {
   loop_.Cancel(finish_timer_);
   server_.reset();
   questions_.reset();
+  // Those that have not said goodbye need not look for another head.
+  SendToAll(Type::kOver, "");
   const Nanos now = Clock::System().Now();
+  children_.HandOnLost(INT64_MAX);
   // Also ticks of nodes whose clocks are ahead of ours: the last row comes after them all.
   merger_.EmitUpTo(INT64_MAX);
   record_.Append(std::max(now, whole_.tick + 1), ended_.Final(merger_.series().size()),
@@ -562,9 +720,9 @@ void Head::Seal() {
   });
   NoteMissing();
   for (std::string& note : intake_.Notes(record_.Description().nodes)) AddNote(std::move(note));
-  if (nodes_.size() < expected_nodes_) {
+  if (registered_.size() < expected_nodes_) {
     AddNote(fmt::format("{} of {} nodes never reported: is Sonde installed there?",
-                        expected_nodes_ - nodes_.size(), expected_nodes_));
+                        expected_nodes_ - registered_.size(), expected_nodes_));
   }
   record_.UpdateCost([&](OwnCost& cost) {
     cost.cpu_seconds = ends_.cpu_seconds;

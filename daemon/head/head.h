@@ -5,13 +5,18 @@
 // the step's reduced series, their blocks go to the archive. When every node has said goodbye, or
 // srun is done and their time is up, the head seals the profile and hands over the closing report.
 //
+// A node whose connection is lost has a while to come back under its index; a daemon that was
+// started anew on a node gets an index of its own. When this head dies, a node that stands by
+// starts another (launch.acting): that goes on with a part of its own of the same profile, from
+// what this one has stored, and the nodes come back to it.
+//
 // Thread safety: the loop's thread only; the web server and the archive have threads of their own
 // behind LiveSource and ArchiveWriter.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -23,17 +28,17 @@
 #include "daemon/head/block_intake.h"
 #include "daemon/head/coverage_count.h"
 #include "daemon/head/live_source.h"
+#include "daemon/head/parents.h"
 #include "daemon/head/questions.h"
 #include "daemon/head/step_record.h"
+#include "daemon/head/succession.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
 #include "daemon/tree/acceptor.h"
 #include "daemon/tree/child_links.h"
 #include "daemon/tree/children.h"
 #include "daemon/tree/ended_nodes.h"
-#include "daemon/tree/lazy_fabric.h"
 #include "daemon/tree/listener.h"
-#include "daemon/tree/placement.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
 #include "web/server.h"
@@ -48,9 +53,18 @@ class Head {
   // 2.3 s to notice that srun is dead.
   static constexpr Nanos kFinishLimit = kSecond;
   static constexpr Nanos kOrphanLimit = 5 * kSecond;
-  // As a node's.
-  static constexpr Nanos kPulse = kSecond;
-  static constexpr Nanos kChildSilence = 3 * kSecond;
+  // How long a node may stay away before it is lost: while the step runs, at its end, when all have
+  // to find an acting head first, and when those that have found it are gone again.
+  static constexpr Nanos kAwayLimit = 3 * kSecond;
+  static constexpr Nanos kAwayAtEndLimit = 300 * kMillisecond;
+  static constexpr Nanos kTakeoverLimit = 15 * kSecond;
+  static constexpr Nanos kTakeoverAtEndLimit = 1500 * kMillisecond;
+  // After so long, or so many rows, what there is of the step's rows is stored. Nodes keep half of
+  // FrameWindow::kMaxFrames of them.
+  // Last values of a node that has ended are the one thing that nobody else has: those are soon.
+  static constexpr Nanos kStoreAfter = 10 * kSecond;
+  static constexpr Nanos kStoreEndedAfter = kSecond;
+  static constexpr uint32_t kStoreAfterRows = 96;
   // How often what the application told is stored while it goes on telling.
   static constexpr Nanos kStoreMomentsAfter = 5 * kSecond;
   // How long the report waits for the archive.
@@ -63,7 +77,7 @@ class Head {
 
   // `listen`: the rendezvous socket, or none if all nodes come by AddNode.
   Status Start(UniqueFd listen);
-  // A proven node; gives its index. kBusy if that node is there already.
+  // A proven node; gives its index. One that is refused is told so.
   Result<uint32_t> AddNode(const tree::Registration& who, std::unique_ptr<tree::Link> control);
   // What a reader of the profile must know.
   void AddNote(std::string text);
@@ -75,30 +89,34 @@ class Head {
 
   struct NodeState {
     std::unique_ptr<tree::Link> control;
-    bool gone = false;  // said goodbye, or lost
-    bool listen_asked = false;
-    bool wants_parent = false;           // has asked for one
-    uint32_t parent = tree::kHeadIndex;  // it was told last
-    std::string address;                 // where its children connect
-    std::vector<uint32_t> waiting;       // children that wait for the address
+    bool gone = false;      // said goodbye, or lost
+    Nanos away_until = 0;   // monotonic: then it is lost; 0: it is there, or gone
+    std::string away_note;  // why
   };
 
   // Nodes.
   void AddNodeNote(uint32_t index, std::string_view text);
+  bool SendTo(uint32_t index, tree::Type type, std::string_view payload);
+  void SendToAll(tree::Type type, std::string_view payload);
   void OnControlMessage(uint32_t index, uint8_t type, std::string_view payload);
   void OnControlClosed(uint32_t index, const Status& why);
-  bool KeepLastOf(uint32_t index);
-  void Leaves(NodeState& node);
+  Status CheckNode(const tree::Registration& who) const;
+  uint32_t NewNode(const tree::Registration& who);
+  void ComesBack(const tree::Registration& who);
+  void Replace(uint32_t index);
+  void Away(uint32_t index, std::string why, Nanos limit);
+  void HurryAway(Nanos limit);
+  void ScheduleAway();
+  void IsLost(uint32_t index);
+  void Leaves(uint32_t index);
   void OnBye(uint32_t index, std::string_view payload);
   Status OnAsk(uint32_t index, std::string_view payload);
   void CountExpected(const tree::Registration& who);
 
-  // The tree's shape.
-  bool SendsTo(uint32_t node, uint32_t other) const;
-  void OnWantParent(uint32_t index, std::string_view payload);
-  void OnListening(uint32_t index, std::string_view payload);
-  void SendParent(uint32_t child, uint32_t parent, const std::string& address);
-  void ListenOnFabric(const Result<tree::Fabric*>& fabric);
+  // From one head to the next.
+  void Inherit();
+  void StoreWithin(Nanos time);
+  void StoreState();
 
   // Ticks and blocks.
   void OnRow(const tree::TickMerger::Row& row, bool late);
@@ -106,7 +124,6 @@ class Head {
                  tree::TickMerger::Source source);
   void OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
                std::span<const Reduced> values, tree::TickMerger::Source source);
-  void SchedulePulse();
   void OnMoments(const collect::Moments& moments);
   Nanos MergeWindow() const;
   void ScheduleExpiry();
@@ -138,9 +155,9 @@ class Head {
   CoverageCount coverage_;
   std::unique_ptr<ArchiveWriter> archive_;
   std::vector<NodeState> nodes_;
-  tree::Placement placement_;                              // of the same nodes
-  std::set<std::pair<std::string, uint32_t>> registered_;  // component and its node
-  std::unordered_map<std::string, uint32_t> components_;   // job id -> nodes of that component
+  // Component and its node; if that came several times, the last.
+  std::map<std::pair<std::string, uint32_t>, uint32_t> registered_;
+  std::unordered_map<std::string, uint32_t> components_;  // job id -> nodes of that component
   tree::QueryFanout queries_;
   BlockIntake intake_;
   tree::TickMerger merger_;
@@ -158,22 +175,28 @@ class Head {
 
   std::unique_ptr<tree::Acceptor> acceptor_;
   std::unique_ptr<tree::Listener> listener_;
-  tree::LazyFabric fabric_;
-  bool fabric_asked_ = false;   // to listen; what became of it is told once
-  std::string fabric_address_;  // empty: none
-  std::string local_host_;
+  bool local_host_known_ = false;
+  std::unique_ptr<Succession> succession_;  // nullptr: there is no other host to go on
+  const uint64_t number_ = static_cast<uint64_t>(Clock::System().Now());  // no other head's
+  Nanos inherited_ = 0;  // rows up to it another head has stored
+  uint32_t rows_to_store_ = 0;
+  bool nodes_changed_ = false;  // since the description was stored
+  bool storing_ = false;
   tree::ChildLinks child_links_;
+  Parents parents_;
 
   std::shared_ptr<LiveSource> source_;
   std::unique_ptr<web::Server> server_;
   std::unique_ptr<Questions> questions_;
 
   Loop::TimerId expiry_timer_ = 0;
-  Loop::TimerId pulse_timer_ = 0;
   Loop::TimerId serve_timer_ = 0;
   Loop::TimerId finish_timer_ = 0;
   Loop::TimerId describe_timer_ = 0;
   Loop::TimerId moments_timer_ = 0;
+  Loop::TimerId away_timer_ = 0;
+  Loop::TimerId store_timer_ = 0;
+  Nanos store_at_ = 0;  // monotonic
 };
 
 }  // namespace sonde::head

@@ -135,6 +135,10 @@ void LiveSource::Query(const QuerySpec& spec, Callback callback) const {
   FromNodes(std::move(rest), job, std::move(callback));
 }
 
+std::vector<web::Note> LiveSource::Notes(Nanos first, Nanos last) const {
+  return web::NotesOf(record_.Description(), record_.Moments(), first, last);
+}
+
 Status LiveSource::PauseCounters(const JobStep& id, bool paused) const {
   constexpr int kCountersLevel = 3;
   const Result<Profile> profile = GetProfile(id);

@@ -35,6 +35,7 @@ class LiveSource final : public web::DataSource {
   Result<Profile> GetProfile(const JobStep& id) const override;
   Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
+  std::vector<web::Note> Notes(Nanos first, Nanos last) const override;
   Status PauseCounters(const JobStep& id, bool paused) const override;
   Result<std::string> Join(const JobStep& id, const web::ScrapeTarget& target,
                            const std::string& node) const override;

@@ -40,9 +40,13 @@ void OpenSpreads::Merge(Nanos tick, std::span<const QuantileSketch> late,
   row->bytes.swap(merged_);
 }
 
-void OpenSpreads::Clear() {
-  used_ = 0;
-  bytes_ = 0;
+void OpenSpreads::Drop(Nanos until) {
+  const auto end = ticks_.begin() + static_cast<ptrdiff_t>(used_);
+  const auto kept = std::upper_bound(ticks_.begin(), end, until,
+                                     [](Nanos t, const Tick& row) { return t < row.tick; });
+  for (auto row = ticks_.begin(); row != kept; ++row) bytes_ -= row->bytes.size();
+  used_ = static_cast<size_t>(end - kept);
+  std::rotate(ticks_.begin(), kept, end);
 }
 
 }  // namespace sonde::head

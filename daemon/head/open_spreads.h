@@ -26,8 +26,8 @@ class OpenSpreads {
   // Merges into those of the tick, and sets the percentiles of what has changed. `spreads`: of all
   // series that have them.
   void Merge(Nanos tick, std::span<const QuantileSketch> late, std::vector<Spread>& spreads);
-  // The rows are sealed.
-  void Clear();
+  // The rows up to this tick are sealed.
+  void Drop(Nanos until);
 
  private:
   struct Tick {

@@ -9,6 +9,7 @@ namespace {
 GroupStore::Options StoreOptions() {
   GroupStore::Options options;
   options.memory_limit = 32u << 20;
+  options.late_rows = 8;            // parts of ticks that come late still find their row
   options.plain_limit = 12u << 20;  // half an hour at 1 Hz of 300 metrics
   return options;
 }
@@ -20,7 +21,7 @@ StepRecord::StepRecord(JobDescription job)
 
 void StepRecord::OnSeal(std::function<void(const SealedBlock&)> f) {
   store_.OnSeal([this, f = std::move(f)](const SealedBlock& block) {
-    open_.Clear();
+    open_.Drop(block.info.last);
     f(block);
   });
 }
@@ -68,6 +69,11 @@ bool StepRecord::Amend(Nanos tick, const tree::FrameValues& late) {
 void StepRecord::Seal() {
   const std::lock_guard lock(mutex_);
   store_.Seal();
+}
+
+std::vector<SealedBlock> StepRecord::OpenRows() const {
+  const std::lock_guard lock(mutex_);
+  return store_.Open();
 }
 
 void StepRecord::AddMoments(const collect::Moments& moments) {

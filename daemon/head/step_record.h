@@ -36,6 +36,8 @@ class StepRecord {
   // Merges a part that came late into its row. False if that is sealed already, or never was.
   bool Amend(Nanos tick, const tree::FrameValues& late);
   void Seal();
+  // The rows that are not in a sealed block yet.
+  std::vector<SealedBlock> OpenRows() const;
   // What the application told on some nodes at some tick; each once.
   void AddMoments(const collect::Moments& moments);
 

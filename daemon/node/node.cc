@@ -48,8 +48,12 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
              }),
       children_(relay_.children()),
       uplink_(relay_.uplink()),
+      head_(loop, launch_.key, HeadWays()),
+      standby_(loop, launch_, config.port_range),
       fabric_(loop),
-      child_links_(loop, launch_.key, children_, [this] { OnChildrenChanged(); }),
+      parent_(loop, launch_.key, ParentWays()),
+      child_links_(loop, launch_.key, launch_.job.period, children_,
+                   [this] { OnChildrenChanged(); }),
       joiner_(loop, launch_.socket, launch_.job.level,
               [this](std::string note) { Note(std::move(note)); }) {
   blocks_.SetMemory(config.node_memory);
@@ -61,7 +65,7 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
 
 Node::~Node() {
   for (const Loop::TimerId timer : {tick_timer_, fabric_timer_, finish_timer_, children_timer_,
-                                    pulse_timer_, blocks_timer_, blocks_limit_timer_}) {
+                                    blocks_timer_, blocks_limit_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -74,7 +78,8 @@ tree::Registration Node::registration() const {
           .tasks = launch_.tasks_here,
           .host = launch_.host,
           .switches = tree::SwitchesOf(launch_.topology, launch_.topology_pattern),
-          .index = index_};
+          .index = index_,
+          .parent = parent_.index()};
 }
 
 // --- Time ---
@@ -110,10 +115,9 @@ void Node::OpenAskDesk() {
   options.uid = launch_.job.uid;
   options.level = launch_.job.level;
   options.period = launch_.job.period;
-  Result<std::unique_ptr<AskDesk>> desk =
-      AskDesk::Open(loop_, options, [this](const tree::AskMessage& ask) {
-        return control_ != nullptr && welcome_ && Send(*control_, Type::kAsk, Encode(ask));
-      });
+  Result<std::unique_ptr<AskDesk>> desk = AskDesk::Open(
+      loop_, options,
+      [this](const tree::AskMessage& ask) { return head_.Send(Type::kAsk, Encode(ask)); });
   if (!desk.ok()) return Note(std::string(desk.status().message()));
   desk_ = *std::move(desk);
 }
@@ -130,10 +134,7 @@ collect::DaemonState Node::DescribeDaemon() const {
 }
 
 double Node::SentBytes() const {
-  uint64_t sent = sent_before_;
-  if (control_ != nullptr) sent += control_->bytes_sent();
-  if (parent_ != nullptr) sent += parent_->bytes_sent();
-  return static_cast<double>(sent);
+  return static_cast<double>(head_.bytes_sent() + parent_.bytes_sent());
 }
 
 void Node::Sample(Nanos time, Extent extent) {
@@ -158,21 +159,20 @@ bool Node::TakeDueTick(Nanos now) {
   for (Nanos skipped = tick + launch_.job.period; skipped < next_tick_;
        skipped += launch_.job.period) {
     recorder_.sampler().CountSkippedTick();
-    if (welcome_) ++bye_.ticks, ++bye_.skipped;
+    if (registered()) ++bye_.ticks, ++bye_.skipped;
   }
   if (now - tick > launch_.job.period / 2) recorder_.sampler().CountLateTick();
   Sample(tick, Extent::kTick);
-  CheckParent();
+  CheckWayUp(now - tick);
   SendOwn(tick);
   return true;
 }
 
 // Nodes whose clocks are set belong to the same ticks as they are. One whose clock is not goes by
 // the head's where it meets the others: in the step's rows and what the application tells.
-void Node::CompareClocks(Nanos heads) {
+void Node::CompareClocks(Nanos heads, Nanos waited) {
   constexpr Nanos kTolerance = 200 * kMillisecond;
-  if (heads == 0 || proof_sent_ == 0) return;
-  const Nanos waited = Clock::System().Monotonic() - proof_sent_;
+  if (heads == 0 || waited == 0) return;
   const Nanos ahead = Clock::System().Now() - waited / 2 - heads;
   if (std::abs(ahead) <= kTolerance + waited / 2) return;
   clock_offset_ = -ahead;
@@ -190,64 +190,47 @@ Nanos Node::HeadTime(Nanos local) const {
   return (local + clock_offset_ + period / 2) / period * period;
 }
 
-// --- Control connection ---
+// --- The head ---
 
 void Node::ConnectToHead() {
   Start();
-  Result<std::unique_ptr<tree::SocketLink>> link =
-      tree::SocketLink::Connect(loop_, launch_.head_host, launch_.head_port);
-  if (!link.ok()) return OnControlClosed(link.status());
-  socket_ = link->get();
-  control_ = *std::move(link);
-  control_->SetMaxMessage(tree::kMaxMessage);
-  control_->SetHandler(
-      {.message = [this](uint8_t type, std::string_view payload) { OnHandshake(type, payload); },
-       .closed = [this](const Status& why) { OnControlClosed(why); }});
-  handshake_ = std::make_unique<tree::ConnectingHandshake>(launch_.key, registration());
-  Send(*control_, Type::kHello, handshake_->Hello());
+  head_.Connect(launch_.head_host, launch_.head_port);
 }
 
 void Node::UseControl(std::unique_ptr<tree::Link> control) {
   Start();
-  control_ = std::move(control);
-  control_->SetMaxMessage(tree::kMaxMessage);
-  control_->SetHandler(
-      {.message = [this](uint8_t type,
-                         std::string_view payload) { OnControlMessage(type, payload); },
-       .closed = [this](const Status& why) { OnControlClosed(why); }});
+  head_.Use(std::move(control));
 }
 
-void Node::OnHandshake(uint8_t type, std::string_view payload) {
-  const Result<std::string> proof = handshake_->OnMessage(type, payload);
-  if (!proof.ok()) return OnControlClosed(proof.status());
-  local_host_ = tree::HostText(socket_->local_address());
-  Send(*control_, Type::kProof, *proof);
-  proof_sent_ = Clock::System().Monotonic();
-  handshake_.reset();
-  control_->SetHandler(
-      {.message = [this](uint8_t t, std::string_view p) { OnControlMessage(t, p); },
-       .closed = [this](const Status& why) { OnControlClosed(why); }});
+HeadLink::Ways Node::HeadWays() {
+  return {
+      .registration = [this] { return registration(); },
+      .welcome = [this](const tree::Welcome& welcome, Nanos waited) { OnWelcome(welcome, waited); },
+      .message = [this](Type type, std::string_view payload) { OnHeadMessage(type, payload); },
+      .lost = [this](tree::Link& link, const Status& why) { OnHeadLost(link, why); },
+      .ended = [this](const Status& why) { OnNoHead(why); },
+      .act = [this] { return BecomeHead(); },
+  };
 }
 
-void Node::OnControlMessage(uint8_t type, std::string_view payload) {
-  switch (static_cast<Type>(type)) {
-    case Type::kWelcome:
-      return OnWelcome(payload);
+void Node::OnHeadMessage(Type type, std::string_view payload) {
+  switch (type) {
     case Type::kParent:
       return OnParent(payload);
     case Type::kListen:
       return OnListen();
+    case Type::kStandby:
+      return OnStandby();
+    case Type::kSuccessors: {
+      tree::Successors list;
+      if (Decode(payload, list).ok()) head_.SetSuccessors(std::move(list.places), index_);
+      return;
+    }
     case Type::kCounters:
       if (payload.size() == 1) recorder_.sampler().PauseCounters(payload[0] != 0);
       return;
     case Type::kJoin:
       return joiner_.Start(std::string(payload));
-    case Type::kLost: {
-      ByteReader r(payload);
-      const uint64_t child = r.Varint();
-      if (r.done() && child < tree::kHeadIndex) children_.Lost(static_cast<uint32_t>(child));
-      return;
-    }
     case Type::kBudget: {
       tree::BlockBudget budget;
       if (Decode(payload, budget).ok()) blocks_.SetBudget(budget);
@@ -259,48 +242,90 @@ void Node::OnControlMessage(uint8_t type, std::string_view payload) {
     case Type::kAnswer:
       return OnAnswer(payload);
     default:
-      return OnUplinkMessage(static_cast<Type>(type), payload);
+      return OnUplinkMessage(type, payload);
   }
 }
 
-void Node::OnWelcome(std::string_view payload) {
-  tree::Welcome welcome;
-  const Status status = Decode(payload, welcome);
-  if (!status.ok() || welcome_) return;
-  welcome_ = true;
-  CompareClocks(static_cast<Nanos>(std::min<uint64_t>(welcome.now, INT64_MAX)));
+void Node::OnWelcome(const tree::Welcome& welcome, Nanos waited) {
+  const bool known = registered();
+  const bool another = known && welcome.head != head_number_;
+  head_number_ = welcome.head;
+  step_start_ = static_cast<Nanos>(std::min<uint64_t>(welcome.start, INT64_MAX));
+  if (desk_ != nullptr) desk_->Connected();
+  if (!known) return OnRegistered(welcome, waited);
+  log::Info("back at {}", another ? "another head" : "the head");
+  if (another) {
+    uplink_.OnNewHead();
+    blocks_.NewArchive();
+  }
+  for (std::string& note : std::exchange(notes_, {})) Note(std::move(note));
+  if (uplink_.link() == nullptr) UseLink(head_.link(), false);
+  parent_.Forget();
+  if (parent_.link() == nullptr && started_fabric_) parent_.Ask();
+  if (last_word_) SendBye();
+  CheckDelivered();
+}
+
+void Node::OnRegistered(const tree::Welcome& welcome, Nanos waited) {
+  CompareClocks(static_cast<Nanos>(std::min<uint64_t>(welcome.now, INT64_MAX)), waited);
   log::Debug("registered as node {}", welcome.index);
   index_ = welcome.index;
   recorder_.SetNode(index_);
   relay_.SetNode(index_);
   blocks_.SetNode(index_);
-  UseLink(control_.get(), false);
+  UseLink(head_.link(), false);
   PrepareOwn();
   for (std::string& note : std::exchange(notes_, {})) Note(std::move(note));
-  if (desk_ != nullptr) desk_->Connected();
   if (state_ != State::kRunning) return WaitForChildren();
   const bool alone = launch_.job.expected_nodes == 1 && launch_.job.het_job.empty();
   if (alone || launch_.role == Role::kSolo || config_.provider == "none") return;
-  fabric_timer_ = loop_.After(config_.fabric_after,
-                              [this] { WithFabric([this](tree::Fabric&) { WantParent(); }); });
+  // Sockets cost nothing to open, and the head could not take the ticks of all nodes for long.
+  const bool at_once = config_.provider == "sockets" && launch_.job.expected_nodes > welcome.fanout;
+  fabric_timer_ = loop_.After(at_once ? 0 : config_.fabric_after, [this] {
+    WithFabric([this](tree::Fabric&) {
+      started_fabric_ = true;
+      parent_.Ask();
+    });
+  });
 }
 
-void Node::OnControlClosed(const Status& why) {
+// What goes over a parent's link still goes there.
+void Node::OnHeadLost(tree::Link& link, const Status& why) {
+  if (desk_ != nullptr) {
+    desk_->Disconnected(fmt::format("no connection to the head of the step: {}", why.message()));
+  }
+  uplink_.Forget(&link);
+  if (uplink_.link() == &link) UseLink(nullptr, false);
+}
+
+void Node::OnNoHead(const Status& why) {
   log::Warning("no connection to the head at {}:{}: {}; this node's telemetry ends",
                launch_.head_host, launch_.head_port, why.message());
   if (desk_ != nullptr) {
     desk_->Disconnected(fmt::format("no connection to the head of the step: {}", why.message()));
   }
   UseLink(nullptr, false);
-  tree::DestroyLater(loop_, std::move(control_));
   End();
+}
+
+void Node::OnStandby() {
+  const Result<uint16_t> port = standby_.Listen(head_.local_host());
+  if (!port.ok()) log::Warning("cannot stand by: {}", port.status().message());
+  head_.Send(Type::kStandingBy,
+             Encode(tree::StandingBy{head_.local_host(), port.ok() ? *port : uint16_t{0}}));
+}
+
+// Unless somebody above still takes our data: then the head is there for others.
+bool Node::BecomeHead() {
+  if (uplink_.link() != nullptr || state_ == State::kDone) return false;
+  const Status started = standby_.Act(step_start_);
+  if (!started.ok()) log::Warning("cannot be acting head: {}", started.message());
+  return started.ok();
 }
 
 void Node::Note(std::string text) {
   log::Warning("{}", text);
-  if (control_ != nullptr && welcome_) {
-    Send(*control_, Type::kNote, text);
-  } else if (notes_.size() < kMaxNotes) {
+  if (!head_.Send(Type::kNote, text) && notes_.size() < kMaxNotes) {
     notes_.push_back(std::move(text));
   }
 }
@@ -331,7 +356,7 @@ void Node::PrepareOwn() {
 }
 
 void Node::SendOwn(Nanos time) {
-  if (!welcome_) return;
+  if (!registered()) return;
   ++bye_.ticks;
   AddOwnMoments();
   PrepareOwn();
@@ -349,18 +374,17 @@ void Node::AddOwnMoments() {
   if (!moments.empty()) uplink_.AddMoments(std::move(moments));
 }
 
-// Nobody tells of a peer that is there no more when what is sent to it vanishes.
-void Node::CheckParent() {
+void Node::CheckWayUp(Nanos late) {
   if (const uint64_t lost = uplink_.lost_frames(); lost != told_lost_frames_) {
-    if (told_lost_frames_ == 0) {
+    if (!std::exchange(leaves_out_, true)) {
       Note("ticks are left out: what is above takes them too slowly, or not at all");
     }
     told_lost_frames_ = lost;
+  } else if (leaves_out_ && !uplink_.slow()) {
+    leaves_out_ = false;
+    Note("no ticks are left out any more");
   }
-  if (parent_ == nullptr || uplink_.link() != parent_.get()) return;
-  if (Clock::System().Monotonic() - heard_ < kSilence) return;
-  log::Info("nothing was heard from the parent for {} s", kSilence / kSecond);
-  LeaveParent();
+  if (uplink_.link() != nullptr && uplink_.link() == parent_.link()) parent_.Check(late);
 }
 
 void Node::OnUplinkMessage(Type type, std::string_view payload) {
@@ -368,8 +392,9 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
     case Type::kAck: {
       ByteReader r(payload);
       const uint64_t number = r.Varint();
+      const uint64_t safe = r.left() > 0 ? r.Varint() : number;
       if (!r.done()) return;
-      relay_.OnAck(number);
+      relay_.OnAck(number, safe);
       CheckChildrenDone();
       return CheckDelivered();
     }
@@ -384,13 +409,11 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
       uplink_.OnMomentsAck(payload);
       return CheckDelivered();
     case Type::kBlockAck: {
-      tree::BlockAck ack;
-      if (!Decode(payload, ack).ok()) return;
-      if (ack.node == index_) {
-        blocks_.OnAck(ack);
-      } else {
-        children_.SendBlockAck(ack);
-      }
+      const Status status = tree::DecodeEach<tree::BlockAck>(payload, [this](tree::BlockAck ack) {
+        ack.node == index_ ? blocks_.OnAck(ack) : children_.SendBlockAck(ack);
+      });
+      children_.FlushBlockAcks();
+      if (!status.ok()) return;
       RunBlocks();
       return CheckDelivered();
     }
@@ -427,98 +450,59 @@ void Node::WithFabric(const std::function<void(tree::Fabric&)>& then) {
   tree::FabricOptions options;
   options.provider = config_.provider;
   options.interface = config_.interface;
-  options.local_address = local_host_;
+  options.local_address = head_.local_host();
   options.max_links = tree::ChildLinks::LinksFor(config_.fanout);
   fabric_.With(options, [this, then](const Result<tree::Fabric*>& fabric) {
-    if (state_ != State::kRunning || control_ == nullptr) return;
+    if (state_ != State::kRunning || head_.link() == nullptr) return;
     if (fabric.ok()) return then(**fabric);
     Note(std::string(
         fabric.status().Within("libfabric is not used, sockets serve instead").message()));
   });
 }
 
+ParentLink::Ways Node::ParentWays() {
+  return {
+      .registration = [this] { return registration(); },
+      .ask =
+          [this](uint32_t failed) {
+            if (state_ != State::kRunning) return false;
+            std::string payload;
+            if (failed != tree::kHeadIndex) ByteWriter(payload).Varint(failed);
+            return head_.Send(Type::kWantParent, payload);
+          },
+      .proven =
+          [this](tree::Link& link) {
+            if (state_ == State::kRunning) UseLink(&link, true);
+          },
+      .lost =
+          [this](tree::Link& link) {
+            const bool used = uplink_.link() == &link;
+            uplink_.Forget(&link);
+            if (used) UseLink(head_.link(), false);
+            return used;
+          },
+      .message = [this](Type type, std::string_view payload) { OnUplinkMessage(type, payload); },
+      .note = [this](std::string text) { Note(std::move(text)); },
+  };
+}
+
 void Node::OnParent(std::string_view payload) {
   tree::ParentAddress parent;
   if (!Decode(payload, parent).ok() || fabric_.get() == nullptr || state_ != State::kRunning)
     return;
-  parent_asked_ = false;
-  if (parent_ != nullptr) LetGoOfParent();  // it is told to take another
-  Result<std::unique_ptr<tree::Link>> link = fabric_.get()->Connect(parent.address);
-  if (!link.ok() && link.status().code() == Code::kUnsupported) {
-    // The head's host often lacks the nodes' fabric.
-    return log::Info("no link to the parent: {}", link.status().message());
-  }
-  if (!link.ok()) return Note(std::string(link.status().message()));
-  parent_ = *std::move(link);
-  parent_index_ = parent.index;
-  parent_->SetMaxMessage(tree::kMaxMessage);
-  parent_proven_ = false;
-  parent_handshake_ = std::make_unique<tree::ConnectingHandshake>(launch_.key, registration());
-  parent_->SetHandler(
-      {.message = [this](uint8_t type, std::string_view p) { OnParentMessage(type, p); },
-       .closed =
-           [this](const Status& why) {
-             log::Info("link to the parent lost: {}", why.message());
-             LeaveParent();
-           }});
-  Send(*parent_, Type::kHello, parent_handshake_->Hello());
-}
-
-void Node::OnParentMessage(uint8_t type, std::string_view payload) {
-  heard_ = Clock::System().Monotonic();
-  if (parent_proven_) return OnUplinkMessage(static_cast<Type>(type), payload);
-  const Result<std::string> proof = parent_handshake_->OnMessage(type, payload);
-  if (!proof.ok()) {
-    Note(std::string(proof.status().message()));
-    return LeaveParent();
-  }
-  Send(*parent_, Type::kProof, *proof);
-  parent_proven_ = true;
-  if (state_ != State::kRunning) return;
-  UseLink(parent_.get(), true);
-  log::Info("data goes to {} at {}",
-            parent_index_ == tree::kHeadIndex ? "the head" : fmt::format("node {}", parent_index_),
-            parent_->peer());
+  parent_.Connect(*fabric_.get(), parent);
 }
 
 // It waits for our word that no more comes, and closes the link. What it was already given for good
 // it delivers and acknowledges.
 void Node::OnParentLeaves() {
-  if (state_ == State::kDelivering || control_ == nullptr) return;
-  UseLink(control_.get(), true);
-  WantParent();
-}
-
-// Back to the control connection.
-void Node::LeaveParent() {
-  if (parent_ == nullptr) return;
-  // One after the other that cannot be reached: the control connection serves.
-  failed_parents_ = LetGoOfParent() ? 0 : failed_parents_ + 1;
-  if (failed_parents_ <= kMaxFailedParents) WantParent();
-}
-
-// Whether it was used.
-bool Node::LetGoOfParent() {
-  const bool used = uplink_.link() == parent_.get();
-  uplink_.Forget(parent_.get());
-  sent_before_ += parent_->bytes_sent();
-  tree::DestroyLater(loop_, std::move(parent_));
-  if (used) UseLink(control_.get(), false);
-  return used;
-}
-
-// Another one than the last, if there was one.
-void Node::WantParent() {
-  if (state_ != State::kRunning || control_ == nullptr) return;
-  if (std::exchange(parent_asked_, true)) return;
-  std::string payload;
-  if (parent_index_ != tree::kHeadIndex) ByteWriter(payload).Varint(parent_index_);
-  Send(*control_, Type::kWantParent, payload);
+  if (state_ == State::kDelivering || head_.link() == nullptr) return;
+  UseLink(head_.link(), true);
+  parent_.Ask();
 }
 
 void Node::OnListen() {
   WithFabric([this](tree::Fabric& fabric) {
-    if (child_links_.listening()) return;
     tree::Listening answer;
     const Result<std::string> address = child_links_.Listen(fabric);
     if (address.ok()) {
@@ -526,25 +510,13 @@ void Node::OnListen() {
     } else {
       answer.error = address.status().message();
     }
-    Send(*control_, Type::kListening, Encode(answer));
+    head_.Send(Type::kListening, Encode(answer));
   });
 }
 
 void Node::OnChildrenChanged() {
   relay_.OnChildrenChanged();
-  if (pulse_timer_ == 0) SchedulePulse();
   CheckChildrenDone();
-}
-
-void Node::SchedulePulse() {
-  if (relay_.alone()) return;
-  pulse_timer_ = loop_.After(kPulse, [this] {
-    pulse_timer_ = 0;
-    children_.Pulse();
-    const Nanos limit = std::max(kChildSilence, 5 * launch_.job.period / 2);
-    child_links_.DropSilent(Clock::System().Monotonic() - limit);
-    SchedulePulse();
-  });
 }
 
 void Node::CheckChildrenDone() {
@@ -573,7 +545,7 @@ void Node::Finish(bool launcher_gone) {
   Sample(now, Extent::kAll);
   finish_timer_ = loop_.After(kFinishLimit, [this] { End(); });
   state_ = State::kWaitingForChildren;
-  if (welcome_) WaitForChildren();  // else OnWelcome goes on
+  if (registered()) WaitForChildren();  // else OnRegistered goes on
 }
 
 void Node::WaitForChildren() {
@@ -612,7 +584,7 @@ void Node::SendBye() {
   bye_.cpu_seconds = OwnCpuSeconds();
   bye_.memory_bytes = OwnPrivateBytes();
   bye_.bytes_sent = SentBytes();
-  Send(*control_, Type::kBye, Encode(bye_));
+  head_.Send(Type::kBye, Encode(bye_));  // or when it is there again
 }
 
 void Node::CheckDelivered() {

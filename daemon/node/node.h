@@ -5,13 +5,16 @@
 // within kFinishLimit. Its life:
 //
 //   Connect   to the head; the key is proved, the node gets its index
-//   ticks     over the control connection at first; once the step is older than fabric_after, over
-//             a libfabric link to its parent in the tree
+//   ticks     over the control connection at first; once the step is older than fabric_after, and
+//             at once in a step of more nodes than the head has places, over a link to its parent
+//             in the tree
 //   Finish    last sample; children that are not done send their data to the head; blocks and final
 //             frame go up; goodbye to the head; `done` is called
 //
-// Without a head there is nobody to tell: the node leaves as soon as it knows that. Nothing that
-// goes wrong here reaches the job.
+// When the connection to the head is lost, the node goes on sampling and looks for it, or for the
+// acting one that goes on in its place (HeadLink); some nodes stand by to become that (Standby).
+// Without any there is nobody to tell: the node leaves as soon as it knows that. Nothing that goes
+// wrong here reaches the job.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -26,16 +29,17 @@
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
 #include "daemon/node/ask_desk.h"
+#include "daemon/node/head_link.h"
 #include "daemon/node/joiner.h"
+#include "daemon/node/parent_link.h"
 #include "daemon/node/recorder.h"
+#include "daemon/node/standby.h"
 #include "daemon/tree/block_sender.h"
 #include "daemon/tree/child_links.h"
-#include "daemon/tree/handshake.h"
 #include "daemon/tree/lazy_fabric.h"
 #include "daemon/tree/link.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/relay.h"
-#include "daemon/tree/socket_link.h"
 
 namespace sonde::node {
 
@@ -45,13 +49,6 @@ class Node {
   static constexpr Nanos kFinishLimit = 1500 * kMillisecond;
   // Until then its blocks are in the archive, or thinned so that they are, or given up.
   static constexpr Nanos kBlocksLimit = 1100 * kMillisecond;
-  // How often children are told what has arrived, and after how much silence the parent is gone: it
-  // has left out two words then.
-  static constexpr Nanos kPulse = kSecond;
-  static constexpr Nanos kSilence = 2 * kSecond;
-  // The children's, longer: they are heard at each of their ticks.
-  static constexpr Nanos kChildSilence = 3 * kSecond;
-  static constexpr uint32_t kMaxFailedParents = 3;
   // How long a node that is done waits for the children that are done as well.
   static constexpr Nanos kChildrenLimit = 300 * kMillisecond;
   // And then for those that are not to send their data elsewhere.
@@ -87,14 +84,19 @@ class Node {
   double SentBytes() const;
   void ScheduleTick();
   bool TakeDueTick(Nanos now);
-  void CompareClocks(Nanos heads);
+  void CompareClocks(Nanos heads, Nanos waited);
   Nanos HeadTime(Nanos local) const;
 
-  // Control connection.
-  void OnControlMessage(uint8_t type, std::string_view payload);
-  void OnHandshake(uint8_t type, std::string_view payload);
-  void OnWelcome(std::string_view payload);
-  void OnControlClosed(const Status& why);
+  // The head.
+  HeadLink::Ways HeadWays();
+  bool registered() const { return index_ != tree::kHeadIndex; }
+  void OnHeadMessage(tree::Type type, std::string_view payload);
+  void OnWelcome(const tree::Welcome& welcome, Nanos waited);
+  void OnRegistered(const tree::Welcome& welcome, Nanos waited);
+  void OnHeadLost(tree::Link& link, const Status& why);
+  void OnNoHead(const Status& why);
+  void OnStandby();
+  bool BecomeHead();
   void Note(std::string text);
 
   // The way up.
@@ -104,20 +106,16 @@ class Node {
   void PrepareOwn();
   void SendOwn(Nanos time);
   void AddOwnMoments();
-  void CheckParent();
+  void CheckWayUp(Nanos late);
   void OnQuery(std::string_view payload);
   void OnAnswer(std::string_view payload);
 
   // Fabric.
   void WithFabric(const std::function<void(tree::Fabric&)>& then);
+  ParentLink::Ways ParentWays();
   void OnParent(std::string_view payload);
-  void OnParentMessage(uint8_t type, std::string_view payload);
-  void LeaveParent();
-  bool LetGoOfParent();
-  void WantParent();
   void OnListen();
   void OnChildrenChanged();
-  void SchedulePulse();
   void CheckChildrenDone();
 
   // The end.
@@ -134,7 +132,7 @@ class Node {
   Config config_;
   std::function<void()> done_;
   State state_ = State::kRunning;
-  uint32_t index_ = 0xffffffff;
+  uint32_t index_ = tree::kHeadIndex;  // until it is registered
   bool schema_changed_ = true;
 
   UniqueFd app_listener_;
@@ -148,25 +146,18 @@ class Node {
   tree::Uplink& uplink_;
   tree::BlockSender blocks_;
   uint64_t told_lost_frames_ = 0;
+  bool leaves_out_ = false;
 
-  std::unique_ptr<tree::Link> control_;
-  const tree::SocketLink* socket_ = nullptr;  // control_, until it is proven
-  std::string local_host_;                    // numeric: where the head sees this node
-  std::unique_ptr<tree::ConnectingHandshake> handshake_;
-  bool welcome_ = false;
-  Nanos proof_sent_ = 0;            // monotonic
+  HeadLink head_;
+  uint64_t head_number_ = 0;
+  Nanos step_start_ = 0;  // by the head's clock
+  Standby standby_;
+  bool started_fabric_ = false;     // a parent was asked for
   Nanos clock_offset_ = 0;          // the head's clock less ours, if they differ
   std::vector<std::string> notes_;  // until there is somebody to tell
 
   tree::LazyFabric fabric_;
-  std::unique_ptr<tree::Link> parent_;
-  std::unique_ptr<tree::ConnectingHandshake> parent_handshake_;
-  uint32_t parent_index_ = tree::kHeadIndex;
-  Nanos heard_ = 0;            // from the link that is used, monotonic
-  bool parent_asked_ = false;  // for one, and no answer yet
-  bool parent_proven_ = false;
-  uint32_t failed_parents_ = 0;  // in a row, that were never reached
-  uint64_t sent_before_ = 0;     // over links to parents that are gone
+  ParentLink parent_;
   tree::ChildLinks child_links_;
   Joiner joiner_;
 
@@ -175,7 +166,6 @@ class Node {
   Loop::TimerId fabric_timer_ = 0;
   Loop::TimerId finish_timer_ = 0;
   Loop::TimerId children_timer_ = 0;
-  Loop::TimerId pulse_timer_ = 0;
   Loop::TimerId blocks_timer_ = 0;
   Loop::TimerId blocks_limit_timer_ = 0;
 

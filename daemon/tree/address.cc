@@ -106,23 +106,4 @@ Result<std::vector<Address>> Resolve(const std::string& host, uint16_t port, boo
   return addresses;
 }
 
-std::vector<std::string> InterfaceAddresses(const std::string& interface) {
-  std::vector<std::string> v4;
-  std::vector<std::string> v6;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return v4;
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
-  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
-    if (interface != at->ifa_name || at->ifa_addr == nullptr) continue;
-    const sa_family_t family = at->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    Address address;
-    address.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    std::memcpy(&address.storage, at->ifa_addr, address.length);
-    (family == AF_INET ? v4 : v6).push_back(HostText(address));
-  }
-  v4.insert(v4.end(), v6.begin(), v6.end());
-  return v4;
-}
-
 }  // namespace sonde::tree

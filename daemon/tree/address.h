@@ -45,7 +45,4 @@ std::vector<std::string> AddressesOf(const std::string& interface);
 // (tens of seconds): not on a loop's thread.
 Result<std::vector<Address>> Resolve(const std::string& host, uint16_t port, bool numeric_only);
 
-// The numeric addresses of a network interface of this host, IPv4 first.
-std::vector<std::string> InterfaceAddresses(const std::string& interface);
-
 }  // namespace sonde::tree

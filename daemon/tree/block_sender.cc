@@ -49,6 +49,7 @@ void BlockSender::OnAck(const BlockAck& ack) {
       refused_ = false;
       patience_ = kPatience;
       if (item == nullptr) return;
+      taken_ += item->bytes->size();
       item->state = BlockShelf::State::kStored;
       item->archived = 0;
       return;
@@ -103,19 +104,65 @@ void BlockSender::Refill(Nanos now) {
 }
 
 bool BlockSender::LinkIsFull() const {
-  return turn_bytes_ >= kLinkWindow || link_->queued() >= kLinkWindow;
+  const size_t turn = turn_bytes_ + out_.size();
+  return turn >= kLinkWindow || link_->queued() + out_.size() >= kLinkWindow;
 }
 
 Nanos BlockSender::Run(Nanos now) {
   Refill(now);
   if (link_ == nullptr) return kNever;
+  const Nanos next = RunAll(now);
+  return std::min(next, MindPressure(now));
+}
+
+// A slow parent, or archive, gets less detail of what comes now; what comes when the way is free
+// again has all of it.
+Nanos BlockSender::MindPressure(Nanos now) {
+  if (!pressure(now).slow()) {
+    slow_since_ = 0;
+    return kNever;
+  }
+  if (slow_since_ == 0) {
+    slow_since_ = now;
+    thin_at_ = now + kSlowAfter;
+    taken_ = 0;
+  }
+  if (now < thin_at_) return thin_at_;
+  thin_at_ = now + kThinEvery;
+  const size_t on_way = shelf_.sent_bytes();
+  const size_t fresh = shelf_.fresh_bytes();
+  const size_t waiting = fresh - std::min(fresh, on_way);
+  const size_t may_wait = std::max(kMayWait, 2 * std::exchange(taken_, 0));
+  if (waiting > may_wait) {
+    shelf_.ThinFresh(on_way + std::max(may_wait, waiting / 2), kThinnedForSlow);
+  }
+  return thin_at_;
+}
+
+Nanos BlockSender::RunAll(Nanos now) {
+  if (relayed_.empty()) {
+    gather_until_ = 0;
+  } else if (gather_until_ == 0) {
+    gather_until_ = now + kGather;
+  }
+  if (gather_until_ > now && !finishing_) return gather_until_;
   turn_bytes_ = 0;
+  const Nanos again = RunRelayed(now);
+  const Nanos next = again != kNever ? again : RunOwn(now);
+  SendOut();
+  return next;
+}
+
+// kNever: all went.
+Nanos BlockSender::RunRelayed(Nanos now) {
   while (!relayed_.empty()) {
-    if (LinkIsFull() || !Pass(relayed_.front())) return now + kTurn;
+    if (LinkIsFull()) return now + kTurn;
+    Pass(relayed_.front());
     relayed_bytes_ -= relayed_.front().bytes.size();
     relayed_.pop_front();
   }
-  return RunOwn(now);
+  gather_until_ = 0;
+  return kNever;
 }
 
 Nanos BlockSender::RunOwn(Nanos now) {
@@ -132,11 +179,12 @@ Nanos BlockSender::RunOwn(Nanos now) {
       const double rate = std::max<double>(static_cast<double>(budget_.rate), 1);
       return now + static_cast<Nanos>(std::min(-tokens_ / rate, 3600.0) * 1e9) + kMillisecond;
     }
-    if (LinkIsFull() || !SendOwn(next, now)) return now + kTurn;
+    if (LinkIsFull()) return now + kTurn;
+    SendOwn(next, now);
   }
 }
 
-bool BlockSender::SendOwn(const BlockShelf::Next& next, Nanos now) {
+void BlockSender::SendOwn(const BlockShelf::Next& next, Nanos now) {
   BlockShelf::Item& item = *next.item;
   BlockMessage block;
   block.node = node_;
@@ -148,21 +196,27 @@ bool BlockSender::SendOwn(const BlockShelf::Next& next, Nanos now) {
   block.stored = shelf_.StoredWith(item);
   if (item.schema_wanted) block.schema = PackSchema(*item.schema());
   block.bytes = *item.bytes;
-  if (!Pass(block)) return false;
+  Pass(block);
   tokens_ -= static_cast<double>(item.bytes->size());
   const bool again = item.state == BlockShelf::State::kSent;
   if (!again) item.sent_at = now;
   item.patience = again ? std::min(item.patience * 2, kMostPatience) : kPatience;
   item.due = now + item.patience;
   item.state = BlockShelf::State::kSent;
-  return true;
 }
 
-bool BlockSender::Pass(const BlockMessage& block) {
-  const std::string bytes = Encode(block);
-  if (!Send(*link_, Type::kBlock, bytes)) return false;
-  turn_bytes_ += bytes.size();
-  return true;
+void BlockSender::Pass(const BlockMessage& block) {
+  AppendTo(out_, block);
+  if (out_.size() >= kMessage) SendOut();
+}
+
+// A link that takes nothing is being closed: own blocks go again over the next one, children send
+// theirs again.
+void BlockSender::SendOut() {
+  if (out_.empty()) return;
+  Send(*link_, Type::kBlock, out_);
+  turn_bytes_ += out_.size();
+  out_.clear();
 }
 
 }  // namespace sonde::tree

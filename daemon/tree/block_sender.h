@@ -37,8 +37,17 @@ class BlockSender {
   // Own bytes that may be on their way to the archive; one block in any case.
   static constexpr size_t kWindow = 64u << 10;
   // What may wait in the link with frames behind it, and what one turn adds at most.
-  static constexpr size_t kLinkWindow = 256u << 10;
+  static constexpr size_t kLinkWindow = 64u << 10;
   static constexpr Nanos kTurn = 10 * kMillisecond;
+  // Children's blocks wait that long for others, and go up together: whoever is above then wakes up
+  // once for all that were sealed at a tick. A message has so many bytes, and one block more.
+  static constexpr Nanos kGather = 100 * kMillisecond;
+  static constexpr size_t kMessage = 32u << 10;
+  // When the way up has been slow for so long, what waits is thinned; and again after so long, to
+  // half each time, until it is twice what the archive has taken meanwhile, or this.
+  static constexpr Nanos kSlowAfter = 2 * kSecond;
+  static constexpr Nanos kThinEvery = 5 * kSecond;
+  static constexpr size_t kMayWait = 16u << 10;
   // Children's blocks that wait here; more are left to the children, who send them again.
   static constexpr size_t kMaxRelayed = 4u << 20;
   // When what is not acknowledged is sent again over the same link: first, and at most. It is not
@@ -85,9 +94,13 @@ class BlockSender {
   const BlockShelf& shelf() const { return shelf_; }
 
  private:
-  bool Pass(const BlockMessage& block);
+  Nanos RunAll(Nanos now);
+  Nanos MindPressure(Nanos now);
+  void Pass(const BlockMessage& block);
+  void SendOut();
+  Nanos RunRelayed(Nanos now);
   Nanos RunOwn(Nanos now);
-  bool SendOwn(const BlockShelf::Next& next, Nanos now);
+  void SendOwn(const BlockShelf::Next& next, Nanos now);
   bool LinkIsFull() const;
   void Refill(Nanos now);
 
@@ -98,11 +111,16 @@ class BlockSender {
   uint32_t node_ = 0;
   std::deque<BlockMessage> relayed_;
   size_t relayed_bytes_ = 0;
+  Nanos gather_until_ = 0;  // 0: nothing is relayed
+  std::string out_;         // the next message
   size_t turn_bytes_ = 0;
   double tokens_ = 0;  // bytes that may go; a block may borrow
   Nanos refilled_ = 0;
   Nanos hold_until_ = 0;  // the archive takes nothing for now
   Nanos patience_ = kPatience;
+  Nanos slow_since_ = 0;  // 0: it is not
+  Nanos thin_at_ = 0;
+  size_t taken_ = 0;  // bytes that were acknowledged since the last thinning
   bool refused_ = false;
   bool finishing_ = false;
   Nanos start_at_ = 0;  // of the end's sending

@@ -1,25 +1,33 @@
 #include "daemon/tree/child_links.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/log.h"
 
 namespace sonde::tree {
 
-ChildLinks::ChildLinks(Loop& loop, const StepKey& key, Children& children,
+ChildLinks::ChildLinks(Loop& loop, const StepKey& key, Nanos period, Children& children,
                        std::function<void()> changed)
-    : loop_(loop), key_(key), children_(children), changed_(std::move(changed)) {}
+    : loop_(loop),
+      key_(key),
+      silence_(std::max(kSilence, 5 * period / 2)),
+      children_(children),
+      changed_(std::move(changed)) {}
 
-ChildLinks::~ChildLinks() = default;
+ChildLinks::~ChildLinks() { loop_.Cancel(pulse_timer_); }
 
 Result<std::string> ChildLinks::Listen(Fabric& fabric) {
+  if (acceptor_ != nullptr) return address_;
   acceptor_ = std::make_unique<Acceptor>(
       loop_, key_,
       [this](const Registration& who, std::unique_ptr<Link> link) {
         OnProven(who, std::move(link));
       },
       kMaxUnproven);
-  return fabric.Listen([this](std::unique_ptr<Link> link) { acceptor_->Take(std::move(link)); });
+  address_ =
+      fabric.Listen([this](std::unique_ptr<Link> link) { acceptor_->Take(std::move(link)); });
+  return address_;
 }
 
 void ChildLinks::OnProven(const Registration& who, std::unique_ptr<Link> link) {
@@ -38,6 +46,7 @@ void ChildLinks::OnMessage(Link& link, uint8_t type, std::string_view payload) {
     log::Warning("child {}: {}", link.peer(), status.message());
     return Drop(link);
   }
+  Watch();
   changed_();
 }
 
@@ -47,6 +56,16 @@ void ChildLinks::Drop(Link& link) {
   if (found.empty()) return;
   DestroyLater(loop_, std::move(found.mapped()));
   changed_();
+}
+
+void ChildLinks::Watch() {
+  if (pulse_timer_ != 0 || children_.idle()) return;
+  pulse_timer_ = loop_.After(kPulse, [this] {
+    pulse_timer_ = 0;
+    children_.Pulse();
+    DropSilent(Clock::System().Monotonic() - silence_);
+    Watch();
+  });
 }
 
 void ChildLinks::DropSilent(Nanos since) {

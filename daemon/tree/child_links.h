@@ -1,8 +1,8 @@
 // The fabric links of a node's, or the head's, children: listens, lets those in that prove the key,
 // and hands what they send to Children.
 //
-// A link that fails, or sends what may not be, is closed; the child goes on over its control
-// connection.
+// A link that fails, is silent, or sends what may not be, is closed; the child goes on over its
+// control connection. While children contribute, they are told once a second what has arrived.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -30,16 +30,20 @@ class ChildLinks {
     return children + 8 + kMaxUnproven + FabricOptions().max_pending;
   }
 
+  static constexpr Nanos kPulse = kSecond;
+  // Longer than a parent's: children are heard at each of their ticks.
+  static constexpr Nanos kSilence = 3 * kSecond;
+
   // `changed` is called after whatever a child has sent, and when one is gone.
-  ChildLinks(Loop& loop, const StepKey& key, Children& children, std::function<void()> changed);
+  ChildLinks(Loop& loop, const StepKey& key, Nanos period, Children& children,
+             std::function<void()> changed);
   ~ChildLinks();
 
-  // Once: the address for children, or why there is none.
+  // The address for children, or why there is none; the same again when called again.
   Result<std::string> Listen(Fabric& fabric);
-  bool listening() const { return acceptor_ != nullptr; }
 
-  // Closes those of children that contribute and were not heard since then (monotonic).
-  void DropSilent(Nanos since);
+  // After what a child has sent over a link that is not one of these.
+  void Watch();
   // Closes this one, if it is one of them.
   void Drop(Link& link);
   // Closes them all; what is on its way over them is lost.
@@ -48,13 +52,17 @@ class ChildLinks {
  private:
   void OnProven(const Registration& who, std::unique_ptr<Link> link);
   void OnMessage(Link& link, uint8_t type, std::string_view payload);
+  void DropSilent(Nanos since);
 
   Loop& loop_;
   const StepKey key_;
+  const Nanos silence_;
   Children& children_;
   std::function<void()> changed_;
   std::unique_ptr<Acceptor> acceptor_;
+  Result<std::string> address_ = Status(Code::kUnavailable, "not listening");
   std::unordered_map<Link*, std::unique_ptr<Link>> links_;
+  Loop::TimerId pulse_timer_ = 0;
 };
 
 }  // namespace sonde::tree

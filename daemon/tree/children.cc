@@ -17,6 +17,7 @@ uint64_t KeyOf(uint32_t child, size_t stream) { return uint64_t{child} * kStream
 
 void Children::Add(Link& link, uint32_t index) {
   Child& child = children_[&link];
+  child.link = &link;
   child.index = index;
   child.heard = Clock::System().Monotonic();
 }
@@ -26,6 +27,7 @@ void Children::Remove(Link& link) {
   if (at == children_.end()) return;
   KeepLastOwn(at->second);
   StartHandOver(at->second);
+  std::erase(with_block_acks_, &at->second);
   children_.erase(at);
   std::erase_if(routes_, [&](const auto& route) { return route.second == &link; });
   queries_.OnGone(link);
@@ -37,34 +39,57 @@ bool Children::Contributes(const Child& child) {
   return has(Stream::kOwn) || has(Stream::kChildren);
 }
 
+void Children::UpdateActive(Child& child) {
+  const bool active = Contributes(child);
+  if (std::exchange(child.active, active) == active) return;
+  if (active) {
+    active_.push_back(&child);
+  } else {
+    std::erase(active_, &child);
+  }
+}
+
 void Children::KeepLastOwn(const Child& child) {
   const StreamState& own = child.streams[static_cast<size_t>(Stream::kOwn)];
   if (own.contributor == 0 || child.own_tick == 0 || child.ended) return;
+  if (own.decoder.series() != own.schema->size()) return;  // new series, and no values yet
   if (last_own_.size() >= kMaxLastOwn) last_own_.erase(last_own_.begin());
-  last_own_[child.index] = {own.schema, child.own_tick, own.decoder.LastKnown()};
+  last_own_[child.index] = {own.schema, child.own_tick,
+                            Clock::System().Now() + clock_offset_ + hand_over_,
+                            own.decoder.LastKnown()};
 }
 
-bool Children::Lost(uint32_t index) {
-  std::vector<Link*> links;
-  for (const auto& [link, child] : children_) {
-    if (child.index == index) links.push_back(link);
-  }
-  for (Link* link : links) Remove(*link);
-  const auto kept = last_own_.extract(index);
-  for (size_t s = 0; s < kStreams; ++s) {
-    if (const auto left = leaving_.extract(KeyOf(index, s)); !left.empty()) {
-      merger_.Remove(left.mapped());
+void Children::HandOnLost(Nanos row, const NodeSet& nodes) {
+  HandOnLostIf(
+      [&](uint32_t index, const LastOwn& last) { return last.tick < row && !nodes.Has(index); });
+}
+
+void Children::HandOnLost(Nanos now) {
+  HandOnLostIf([&](uint32_t, const LastOwn& last) { return last.until < now; });
+}
+
+void Children::HandOnLostIf(const std::function<bool(uint32_t index, const LastOwn& last)>& is) {
+  for (auto at = last_own_.begin(); at != last_own_.end();) {
+    if (!is(at->first, at->second)) {
+      ++at;
+      continue;
     }
+    FrameInfo header;
+    header.tick = at->second.tick + 1;
+    header.stream = Stream::kEnded;
+    header.lost = true;
+    header.nodes = NodeSet(at->first);
+    const LastOwn last = std::move(at->second);
+    at = last_own_.erase(at);
+    handlers_.ended(header, last.schema, last.values, {0, 0});
   }
-  if (kept.empty()) return false;
-  const LastOwn& last = kept.mapped();
-  FrameInfo header;
-  header.tick = last.tick + 1;
-  header.stream = Stream::kEnded;
-  header.lost = true;
-  header.nodes = NodeSet(index);
-  handlers_.ended(header, last.schema, last.values, {0, 0});
-  return true;
+}
+
+Nanos Children::next_lost() const {
+  Nanos next = 0;
+  for (const auto& [index, last] : last_own_)
+    next = next == 0 ? last.until : std::min(next, last.until);
+  return next;
 }
 
 void Children::EndStream(Child& child, Stream stream) {
@@ -73,6 +98,8 @@ void Children::EndStream(Child& child, Stream stream) {
   if (contributor == 0) return;
   contributors_.erase(contributor);
   merger_.Remove(contributor);
+  state.decoder = {};
+  UpdateActive(child);
 }
 
 void Children::StartHandOver(Child& child) {
@@ -80,6 +107,7 @@ void Children::StartHandOver(Child& child) {
     const TickMerger::Id contributor = std::exchange(child.streams[s].contributor, 0);
     if (contributor == 0) continue;
     contributors_.erase(contributor);
+    child.streams[s].decoder = {};  // at the head that is a lot of memory for all that move on
     if (static_cast<Stream>(s) == Stream::kEnded) {
       merger_.Remove(contributor);
     } else {
@@ -87,7 +115,8 @@ void Children::StartHandOver(Child& child) {
       leaving_[KeyOf(child.index, s)] = contributor;
     }
   }
-  child.pending.clear();  // they come again over the next link
+  child.pending.Clear();  // they come again over the next link
+  UpdateActive(child);
 }
 
 Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
@@ -133,7 +162,7 @@ Status Children::OnSchema(Link& link, Child& child, std::string_view payload) {
   if (!schema.ok()) return schema.status();
   StreamState& state = child.streams[static_cast<size_t>(*stream)];
   state.schema = *schema;
-  state.decoder.Reset(**schema);
+  state.decoder = {};
   if (state.contributor == 0) {
     // One that comes back over another link is the same contributor: the ticks that waited for it
     // still do. Nobody waits for those that end.
@@ -143,6 +172,7 @@ Status Children::OnSchema(Link& link, Child& child, std::string_view payload) {
         *stream == Stream::kEnded ? INT64_MAX : Clock::System().Now() + clock_offset_;
     state.contributor = back ? left.mapped() : merger_.AddContributor(joined);
     contributors_[state.contributor] = &link;
+    UpdateActive(child);
   }
   if (*stream != Stream::kEnded) merger_.SetSchema(state.contributor, *schema);
   if (*stream == Stream::kOwn) last_own_.erase(child.index);
@@ -166,18 +196,19 @@ Status Children::OnFrame(Child& child, std::string_view bytes) {
   if (!stream.ok()) return stream.status();
   StreamState& state = child.streams[static_cast<size_t>(*stream)];
   if (state.contributor == 0) return {Code::kCorrupt, "frame without a schema"};
+  if (state.decoder.series() != state.schema->size()) state.decoder.Reset(*state.schema);
   const Result<const Frame*> decoded = state.decoder.Decode(bytes);
   if (!decoded.ok()) return decoded.status();
   const Frame& frame = **decoded;
-  if (*stream == Stream::kOwn && frame.nodes != NodeSet(child.index)) {
+  if (*stream == Stream::kOwn && !frame.nodes.Is(child.index)) {
     return {Code::kCorrupt, "a node's own frame is of another node"};
   }
   // Those that were under way over the former link come again over this one.
   if (!child.pending.empty() && frame.number <= child.pending.back().number) {
-    child.pending.clear();
+    child.pending.Clear();
   }
   if (child.pending.size() >= kMaxPending) return {Code::kLimit, "too many frames under way"};
-  child.pending.push_back({.number = frame.number, .ended = *stream == Stream::kEnded});
+  child.pending.Push() = {.number = frame.number, .ended = *stream == Stream::kEnded};
   const TickMerger::Source source{state.contributor, frame.number};
   if (*stream == Stream::kEnded) {
     if (frame.nodes.Has(child.index) && !frame.lost) {
@@ -194,11 +225,12 @@ Status Children::OnFrame(Child& child, std::string_view bytes) {
 }
 
 Status Children::OnBlockMessage(Link& link, std::string_view payload) {
-  BlockMessage block;
-  SONDE_RETURN_IF_ERROR(Decode(payload, block));
-  routes_[block.node] = &link;
-  handlers_.block(std::move(block));
-  return {};
+  const Status status = DecodeEach<BlockMessage>(payload, [&](BlockMessage block) {
+    routes_[block.node] = &link;
+    handlers_.block(std::move(block));
+  });
+  FlushBlockAcks();  // what was answered at once
+  return status;
 }
 
 Status Children::OnMomentsMessage(Link& link, uint32_t index, std::string_view payload) {
@@ -209,11 +241,19 @@ Status Children::OnMomentsMessage(Link& link, uint32_t index, std::string_view p
   return {};
 }
 
+void Children::ForEachOwn(
+    const std::function<void(uint32_t, Nanos, const Schema&, std::span<const Reduced>)>& f) const {
+  for (const auto& [link, child] : children_) {
+    const StreamState& own = child.streams[static_cast<size_t>(Stream::kOwn)];
+    if (own.contributor == 0 || child.own_tick == 0 || child.ended) continue;
+    f(child.index, child.own_tick, *own.schema, own.decoder.LastKnown());
+  }
+}
+
 std::vector<Link*> Children::Active() const {
   std::vector<Link*> active;
-  for (const auto& [link, child] : children_) {
-    if (Contributes(child)) active.push_back(link);
-  }
+  active.reserve(active_.size());
+  for (const Child* child : active_) active.push_back(child->link);
   return active;
 }
 
@@ -228,8 +268,20 @@ void Children::SendLeave() {
 }
 
 void Children::SendBlockAck(const BlockAck& ack) {
-  const auto at = routes_.find(ack.node);
-  if (at != routes_.end()) Send(*at->second, Type::kBlockAck, Encode(ack));
+  const auto route = routes_.find(ack.node);
+  if (route == routes_.end()) return;
+  const auto at = children_.find(route->second);
+  if (at == children_.end()) return;
+  if (at->second.block_acks.empty()) with_block_acks_.push_back(&at->second);
+  AppendTo(at->second.block_acks, ack);
+}
+
+void Children::FlushBlockAcks() {
+  for (Child* child : with_block_acks_) {
+    Send(*child->link, Type::kBlockAck, child->block_acks);
+    child->block_acks.clear();
+  }
+  with_block_acks_.clear();
 }
 
 // --- Acknowledgement ---
@@ -238,12 +290,12 @@ void Children::Forwarded(std::span<const TickMerger::Source> sources, uint64_t n
   for (const TickMerger::Source& source : sources) {
     const auto at = contributors_.find(source.contributor);
     if (at == contributors_.end()) continue;
-    std::deque<Pending>& pending = children_.at(at->second).pending;
-    const auto frame = std::lower_bound(pending.begin(), pending.end(), source.number,
-                                        [](const Pending& p, uint64_t n) { return p.number < n; });
-    if (frame == pending.end() || frame->number != source.number) continue;
-    frame->sent_as = number;
-    frame->sent = true;
+    Ring<Pending>& pending = children_.at(at->second).pending;
+    const size_t before =
+        pending.CountWhile([&](const Pending& p) { return p.number < source.number; });
+    if (before == pending.size() || pending[before].number != source.number) continue;
+    pending[before].sent_as = number;
+    pending[before].sent = true;
   }
 }
 
@@ -259,9 +311,11 @@ void Children::Refuse(TickMerger::Source source) {
 std::vector<Link*> Children::BroughtIn(uint64_t number) const {
   std::vector<Link*> links;
   for (const auto& [link, child] : children_) {
-    const auto& pending = child.pending;
-    const bool has = std::any_of(pending.begin(), pending.end(),
-                                 [&](const Pending& p) { return p.sent && p.sent_as == number; });
+    bool has = false;
+    for (size_t i = 0; i < child.pending.size(); ++i) {
+      const Pending& one = child.pending[i];
+      has = has || (one.sent && one.sent_as == number);
+    }
     if (has) links.push_back(link);
   }
   return links;
@@ -274,12 +328,26 @@ void Children::Settle(Link& link, Child& child, bool tell) {
     if (!first.sent || first.sent_as > acknowledged_) break;
     child.acked = first.number;
     tell = tell || first.ended;
-    child.pending.pop_front();
+    child.pending.PopFront();
   }
-  if (!tell) return;
+  if (tell || child.acked >= child.told + kMaxUntold) Tell(link, child);
+}
+
+void Children::Tell(Link& link, Child& child) const {
+  child.told = child.acked;
   std::string payload;
-  ByteWriter(payload).Varint(child.acked);
+  ByteWriter w(payload);
+  w.Varint(child.acked);
+  if (keep_ == Keep::kUntilSafe) w.Varint(child.safe);
   Send(link, Type::kAck, payload);
+}
+
+void Children::BeginSafe() {
+  for (auto& [link, child] : children_) child.marked = child.acked;
+}
+
+void Children::EndSafe() {
+  for (auto& [link, child] : children_) child.safe = child.marked;
 }
 
 void Children::Acknowledged(uint64_t number) {
@@ -288,15 +356,13 @@ void Children::Acknowledged(uint64_t number) {
 }
 
 void Children::Pulse() {
-  for (auto& [link, child] : children_) {
-    if (Contributes(child)) Settle(*link, child, true);
-  }
+  for (Child* child : active_) Settle(*child->link, *child, true);
 }
 
 std::vector<Link*> Children::SilentSince(Nanos since) const {
   std::vector<Link*> silent;
-  for (const auto& [link, child] : children_) {
-    if (Contributes(child) && child.heard < since) silent.push_back(link);
+  for (const Child* child : active_) {
+    if (child->heard < since) silent.push_back(child->link);
   }
   return silent;
 }

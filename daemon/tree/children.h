@@ -8,14 +8,14 @@
 // Acknowledgement is from end to end: a child is told that a frame has arrived (kAck) when the head
 // has what it became part of. Frames go up under a number of this daemon's (Forwarded), the head
 // acknowledges those (Acknowledged), and what that means for each child goes down with the pulse
-// about once a second, which is how a child knows that its parent is there.
+// about once a second, which is how a child knows that its parent is there. The head's own children
+// hear in addition up to where it is safe: in the archive, where another head would find it.
 //
 // Thread safety: the loop's thread only.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -23,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/ring.h"
 #include "core/status.h"
 #include "daemon/tree/frame.h"
 #include "daemon/tree/link.h"
@@ -50,9 +51,14 @@ class Children {
         refused;
   };
 
+  enum class Keep { kUntilArrived, kUntilSafe };
   // `hand_over`: how long ticks wait for a child that is on its way from one link to another.
-  Children(TickMerger& merger, QueryFanout& queries, Nanos hand_over, Handlers handlers)
-      : merger_(merger), queries_(queries), hand_over_(hand_over), handlers_(std::move(handlers)) {}
+  Children(TickMerger& merger, QueryFanout& queries, Nanos hand_over, Keep keep, Handlers handlers)
+      : merger_(merger),
+        queries_(queries),
+        hand_over_(hand_over),
+        keep_(keep),
+        handlers_(std::move(handlers)) {}
 
   // What the clock of the ticks is ahead of this machine's.
   void SetClockOffset(Nanos offset) { clock_offset_ = offset; }
@@ -60,22 +66,32 @@ class Children {
   void Add(Link& link, uint32_t index);
   // The link is gone, the child goes on over another, or is lost.
   void Remove(Link& link);
-  // The child is gone for good: what it last sent of itself is handed on as its last values. True
-  // if there was something.
-  bool Lost(uint32_t index);
+  // What a child whose link broke last sent of itself is handed on as its last values, which count
+  // until it is heard of again: before a row that goes without it, or when it does not come back in
+  // time (`now` by the ticks' clock), the latest time of which is next_lost(); 0: there is none.
+  void HandOnLost(Nanos row, const NodeSet& nodes);
+  void HandOnLost(Nanos now);
+  Nanos next_lost() const;
 
   // The messages that belong here (kSchema to kMoments, kReply); a failure means that the link must
   // be closed.
   Status OnMessage(Link& link, Type type, std::string_view payload);
 
+  // What each that contributes last sent of itself.
+  void ForEachOwn(const std::function<void(uint32_t index, Nanos tick, const Schema& schema,
+                                           std::span<const Reduced> values)>& f) const;
   // Those that contribute now: the ones to ask.
   std::vector<Link*> Active() const;
+  // Nobody contributes.
+  bool idle() const { return merger_.idle(); }
   // Nobody contributes, and nobody waits for word that its last frames have arrived.
   bool done() const;
   // Tells every child that this node leaves.
   void SendLeave();
-  // An acknowledgement on its way down to the node a block came from.
+  // An acknowledgement on its way down to the node a block came from: it goes with the others for
+  // the same child when FlushBlockAcks is called, here after each message of blocks.
   void SendBlockAck(const BlockAck& ack);
+  void FlushBlockAcks();
 
   // These frames went up under `number`; at the head, which needs nobody's word, 0.
   void Forwarded(std::span<const TickMerger::Source> sources, uint64_t number);
@@ -88,60 +104,82 @@ class Children {
   std::vector<Link*> BroughtIn(uint64_t number) const;
   // Tells each child that contributes how far it is. About once a second.
   void Pulse();
+
+  // At the head: children keep what has arrived until it is safe as well, in case another head
+  // goes on. What has arrived up to BeginSafe is, with EndSafe.
+  void BeginSafe();
+  void EndSafe();
   // Those that contribute and of which nothing was heard since `since` (monotonic).
   std::vector<Link*> SilentSince(Nanos since) const;
 
  private:
   struct StreamState {
     Schema::Ptr schema;
-    FrameDecoder decoder;
+    FrameDecoder decoder;            // has its memory from the first frame on
     TickMerger::Id contributor = 0;  // 0: sends nothing here now
   };
   struct Pending {
-    uint64_t number;       // the child's
+    uint64_t number = 0;   // the child's
     uint64_t sent_as = 0;  // ours, once `sent`
     bool sent = false;
     bool ended = false;  // the child waits for word of it
   };
   struct Child {
+    Link* link = nullptr;
     uint32_t index = 0;
-    Nanos heard = 0;  // monotonic
+    bool active = false;  // is in `active_`
+    Nanos heard = 0;      // monotonic
     std::array<StreamState, kStreams> streams;
     Nanos own_tick = 0;  // its newest sample
     bool ended = false;  // its last values have come
-    std::deque<Pending> pending;
+    Ring<Pending> pending;
     uint64_t acked = 0;
+    uint64_t marked = 0;  // acked when BeginSafe was called
+    uint64_t safe = 0;
+    uint64_t told = 0;  // of these
+    std::string block_acks;
   };
   // What a child whose link is gone last sent of itself.
   struct LastOwn {
     Schema::Ptr schema;
     Nanos tick;
+    Nanos until;  // so long it may come back
     std::vector<Reduced> values;
   };
   // Of so many.
   static constexpr size_t kMaxLastOwn = 256;
   // A child keeps fewer frames.
   static constexpr size_t kMaxPending = 4096;
+  // So many frames are acknowledged at once and not with the next pulse: at short ticks a child
+  // would have to keep too many.
+  static constexpr uint64_t kMaxUntold = 64;
 
   static bool Contributes(const Child& child);
+  void UpdateActive(Child& child);
   void StartHandOver(Child& child);
   void EndStream(Child& child, Stream stream);
   void KeepLastOwn(const Child& child);
+  void HandOnLostIf(const std::function<bool(uint32_t index, const LastOwn& last)>& is);
   Status OnSchema(Link& link, Child& child, std::string_view payload);
   Status OnFrames(Link& link, Child& child, std::string_view payload);
   Status OnFrame(Child& child, std::string_view bytes);
   Status OnBlockMessage(Link& link, std::string_view payload);
   Status OnMomentsMessage(Link& link, uint32_t index, std::string_view payload);
   void Settle(Link& link, Child& child, bool tell);
+  void Tell(Link& link, Child& child) const;
 
   TickMerger& merger_;
   QueryFanout& queries_;
   const Nanos hand_over_;
+  const Keep keep_;
   Handlers handlers_;
   SchemaCache schemas_;
   uint64_t acknowledged_ = 0;
   Nanos clock_offset_ = 0;
   std::unordered_map<Link*, Child> children_;
+  // Those that contribute: at the head of a large step all others have connections, too.
+  std::vector<Child*> active_;
+  std::vector<Child*> with_block_acks_;
   std::unordered_map<TickMerger::Id, Link*> contributors_;
   // Child and stream -> its contributor, when it is between two links.
   std::unordered_map<uint64_t, TickMerger::Id> leaving_;

@@ -63,6 +63,33 @@ void EndedNodes::AddTo(TickMerger::Row& row, const std::vector<Series>& series,
   }
 }
 
+std::vector<Frame> EndedNodes::Save(size_t series) const {
+  std::vector<Frame> frames;
+  if (!ended_.empty()) {
+    Frame& frame = frames.emplace_back();
+    frame.number = frames.size();
+    frame.stream = Stream::kEnded;
+    frame.nodes = ended_;
+    frame.values = settled_;
+    for (const Part& part : waiting_) {
+      frame.tick = std::max(frame.tick, part.when);
+      Merge(part, frame.values);
+    }
+    frame.values.resize(series);
+  }
+  for (const auto& [node, part] : lost_) {
+    Frame& frame = frames.emplace_back();
+    frame.number = frames.size();
+    frame.tick = part.when;
+    frame.stream = Stream::kEnded;
+    frame.lost = true;
+    frame.nodes = NodeSet(node);
+    Merge(part, frame.values);
+    frame.values.resize(series);
+  }
+  return frames;
+}
+
 std::vector<Reduced> EndedNodes::Final(size_t series) {
   Settle(INT64_MAX);
   std::vector<Reduced> all = settled_;

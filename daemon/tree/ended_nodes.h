@@ -36,6 +36,8 @@ class EndedNodes {
   // had.
   void AddTo(TickMerger::Row& row, const std::vector<Series>& series,
              const std::vector<bool>& present);
+  // What another one has to Add to know the same, by the columns of the step's series.
+  std::vector<Frame> Save(size_t series) const;
   // All of them, as the whole step's last values.
   std::vector<Reduced> Final(size_t series);
 

@@ -138,7 +138,7 @@ Result<FabricInfo> ChooseInfo(const FabricLibrary& library, Endpoint type,
                                                  : FabricInfo(nullptr, {&library});
     if (here != nullptr) return here;
   }
-  for (const std::string& address : InterfaceAddresses(options.interface)) {
+  for (const std::string& address : AddressesOf(options.interface)) {
     FabricInfo here = at_address(address);
     if (here != nullptr) return here;
   }

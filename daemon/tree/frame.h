@@ -109,6 +109,7 @@ Result<Stream> StreamOf(std::string_view bytes);
 class FrameDecoder {
  public:
   void Reset(const Schema& schema);
+  size_t series() const { return frame_.values.size(); }
   // kCorrupt for anything an encoder could not have written; the link is to be closed then, since
   // the state is lost. The frame is valid until the next call.
   Result<const Frame*> Decode(std::string_view bytes);

@@ -7,12 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <span>
 #include <string>
-#include <vector>
 
+#include "core/ring.h"
 #include "daemon/tree/frame.h"
 #include "series/schema.h"
 
@@ -20,11 +19,14 @@ namespace sonde::tree {
 
 class FrameWindow {
  public:
-  static constexpr size_t kMaxFrames = 256;
+  // Two a tick until the acknowledgement has come through a deep tree: with ticks of 10 ms seconds.
+  static constexpr size_t kMaxFrames = 1024;
   static constexpr size_t kMaxBytes = 1u << 20;
 
-  // `info.number` is one more than that of the frame before.
-  void Add(const FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values);
+  // `info.number` is one more than that of the frame before. Where there is no room the oldest
+  // goes; of these, those up to `sent` are under way and cannot be sent again, the others are lost.
+  void Add(const FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values,
+           uint64_t sent);
   // The head has those up to this number.
   void Drop(uint64_t number);
   // This one alone is not to be sent again.
@@ -34,7 +36,7 @@ class FrameWindow {
   size_t CountAfter(uint64_t number) const;
   bool empty() const { return frames_.empty(); }
   size_t bytes() const { return bytes_; }
-  // Frames that had to go before the head had them.
+  // Frames that had to go before they were ever sent.
   uint64_t lost() const { return lost_; }
 
   // Those from `number` on, in order, until `f` returns false.
@@ -43,15 +45,14 @@ class FrameWindow {
 
  private:
   struct Kept {
-    uint64_t number;
-    Stream stream;
+    uint64_t number = 0;
+    Stream stream = Stream::kOwn;
     Schema::Ptr schema;
     std::string bytes;
   };
   void PopFront();
 
-  std::deque<Kept> frames_;
-  std::vector<std::string> spare_;
+  Ring<Kept> frames_;
   size_t bytes_ = 0;
   uint64_t lost_ = 0;
   FrameEncoder encoder_;

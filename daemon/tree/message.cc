@@ -16,16 +16,27 @@ constexpr size_t kMaxFailure = 1024;
 // what is written and what is read cannot drift apart.
 struct Put {
   ByteWriter w;
+  void Number(const uint16_t& v) { w.Varint(v); }
   void Number(const uint32_t& v) { w.Varint(v); }
   void Number(const uint64_t& v) { w.Varint(v); }
   void Number(const int32_t& v) { w.Signed(v); }
   void Number(const double& v) { w.Fixed(v); }
   void Number(const bool& v) { w.Fixed<uint8_t>(v ? 1 : 0); }
   void Text(const std::string& v, size_t) { w.Text(v); }
+  template <typename M>
+  void List(const std::vector<M>& v, size_t) {
+    w.Varint(v.size());
+    for (const M& m : v) Fields(*this, m, &m);
+  }
 };
 
 struct Get {
   ByteReader r;
+  void Number(uint16_t& v) {
+    const uint64_t n = r.Varint();
+    if (n > UINT16_MAX) r.Fail();
+    v = static_cast<uint16_t>(n);
+  }
   void Number(uint32_t& v) {
     const uint64_t n = r.Varint();
     if (n > UINT32_MAX) r.Fail();
@@ -40,6 +51,13 @@ struct Get {
   void Number(double& v) { v = r.Fixed<double>(); }
   void Number(bool& v) { v = r.Fixed<uint8_t>() != 0; }
   void Text(std::string& v, size_t limit) { v = r.Text(limit); }
+  template <typename M>
+  void List(std::vector<M>& v, size_t limit) {
+    const uint64_t n = r.Varint();
+    if (n > limit) return r.Fail();
+    v.resize(n);
+    for (M& m : v) Fields(*this, m, &m);
+  }
 };
 
 void Fields(auto& io, auto& m, const Hello*) {
@@ -59,6 +77,7 @@ void Fields(auto& io, auto& m, const Registration*) {
   io.Text(m.host, 256);
   io.Text(m.switches, 256);
   io.Number(m.index);
+  io.Number(m.parent);
 }
 void Fields(auto& io, auto& m, const Proof*) {
   io.Text(m.proof, 64);
@@ -68,6 +87,18 @@ void Fields(auto& io, auto& m, const Welcome*) {
   io.Number(m.index);
   io.Number(m.fanout);
   io.Number(m.now);
+  io.Number(m.start);
+  io.Number(m.head);
+}
+void Fields(auto& io, auto& m, const Place*) {
+  io.Number(m.index);
+  io.Text(m.host, 64);
+  io.Number(m.port);
+}
+void Fields(auto& io, auto& m, const Successors*) { io.List(m.places, kMaxSuccessors); }
+void Fields(auto& io, auto& m, const StandingBy*) {
+  io.Text(m.host, 64);
+  io.Number(m.port);
 }
 void Fields(auto& io, auto& m, const Listening*) {
   io.Text(m.address, kMaxAddress);
@@ -160,6 +191,8 @@ std::string Encode(const Registration& m) { return EncodeAny(m); }
 std::string Encode(const Proof& m) { return EncodeAny(m); }
 std::string Encode(const Welcome& m) { return EncodeAny(m); }
 std::string Encode(const Listening& m) { return EncodeAny(m); }
+std::string Encode(const Successors& m) { return EncodeAny(m); }
+std::string Encode(const StandingBy& m) { return EncodeAny(m); }
 std::string Encode(const ParentAddress& m) { return EncodeAny(m); }
 std::string Encode(const Bye& m) { return EncodeAny(m); }
 std::string Encode(const BlockMessage& m) { return EncodeAny(m); }
@@ -176,6 +209,8 @@ Status Decode(std::string_view b, Registration& m) { return DecodeAny(b, "regist
 Status Decode(std::string_view b, Proof& m) { return DecodeAny(b, "proof", m); }
 Status Decode(std::string_view b, Welcome& m) { return DecodeAny(b, "welcome", m); }
 Status Decode(std::string_view b, Listening& m) { return DecodeAny(b, "listening", m); }
+Status Decode(std::string_view b, Successors& m) { return DecodeAny(b, "successors", m); }
+Status Decode(std::string_view b, StandingBy& m) { return DecodeAny(b, "stand-by", m); }
 Status Decode(std::string_view b, ParentAddress& m) { return DecodeAny(b, "parent", m); }
 Status Decode(std::string_view b, Bye& m) { return DecodeAny(b, "bye", m); }
 Status Decode(std::string_view b, BlockMessage& m) { return DecodeAny(b, "block", m); }

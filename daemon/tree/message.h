@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "core/bytes.h"
 #include "core/status.h"
 #include "core/time.h"
 #include "daemon/tree/link.h"
@@ -36,14 +38,14 @@ enum class Type : uint8_t {
   kByeAck = 16,
   kCounters = 17,  // head -> node: one byte, 1: leave the processor's counters to others, 0: count
   kJoin = 18,      // head -> node: scrape this exporter, [http://]HOST:PORT[/path]
-  kLost = 19,      // head -> node: this child of yours is gone for good; payload: its index
 
   // Data, on a node's way up: the link to its parent, or the control connection.
   kSchema = 20,    // a stream of frame.h, and the series of its frames that follow, packed
   kFrame = 21,     // frames, each behind its length
-  kAck = 22,       // parent: the head has your frames up to this number; about once a second
-  kBlock = 23,     // sealed blocks of one node, as one
-  kBlockAck = 24,  // head: it is in the archive, or why not
+  kAck = 22,       // parent: the head has your frames up to this number; about once a second. The
+                   // head's own children: and up to which they are safe
+  kBlock = 23,     // blocks, each behind its length
+  kBlockAck = 24,  // head: they are in the archive, or why not; each behind its length
   kLeave = 25,     // parent -> child: I go, take your control connection
   kMoments = 26,   // annotations and histograms of a tick: moments_message.h
   kMomentsAck = 27,
@@ -52,6 +54,12 @@ enum class Type : uint8_t {
                   // came before; they have to come each by itself
 
   kBudget = 32,  // head -> node: what its blocks may take: of the profile, of time
+
+  // For the case that the head dies.
+  kOver = 33,        // head -> node: nothing more of it is taken, and nobody is to go on
+  kStandby = 34,     // head -> node: listen for the others
+  kStandingBy = 35,  // and its answer: the port
+  kSuccessors = 36,  // head -> node: who stands by, in the order in which they go on
 
   // Questions to nodes.
   kQuery = 30,
@@ -62,7 +70,7 @@ enum class Type : uint8_t {
   kAnswer = 41,  // head -> node: the answer, or the values of a subscription
 };
 
-inline constexpr uint32_t kProtocolVersion = 2;
+inline constexpr uint32_t kProtocolVersion = 3;
 // The index of the head; nodes count from 0.
 inline constexpr uint32_t kHeadIndex = 0xffffffff;
 
@@ -81,8 +89,8 @@ struct Challenge {
   std::string proof;
 };
 
-// What a node says of itself when it registers with the head; a child that connects to its parent
-// gives its index only.
+// What a node says of itself when it registers with the head, or comes back to it; a child that
+// connects to its parent gives its index only.
 struct Registration {
   std::string job;
   std::string step;
@@ -90,8 +98,9 @@ struct Registration {
   uint32_t nodes = 0;  // in its component of the step
   uint32_t tasks = 0;
   std::string host;
-  std::string switches;  // above it, from the top down (placement.h); "": not known
-  uint32_t index = 0xffffffff;
+  std::string switches;          // above it, from the top down (placement.h); "": not known
+  uint32_t index = 0xffffffff;   // that it has already; none: it comes for the first time
+  uint32_t parent = kHeadIndex;  // whom it sends to
 };
 
 struct Proof {
@@ -102,7 +111,24 @@ struct Proof {
 struct Welcome {
   uint32_t index = 0;
   uint32_t fanout = 16;
-  uint64_t now = 0;  // the head's clock, ns
+  uint64_t now = 0;    // the head's clock, ns
+  uint64_t start = 0;  // of the step, by the head's clock: the profile is known by it
+  uint64_t head = 0;   // which head this is: another number, another head
+};
+
+// Where a node listens that goes on in case the head dies.
+struct Place {
+  uint32_t index = 0;
+  std::string host;  // numeric
+  uint16_t port = 0;
+};
+struct Successors {
+  std::vector<Place> places;
+};
+inline constexpr size_t kMaxSuccessors = 8;
+struct StandingBy {
+  std::string host;   // numeric: where the node sees itself
+  uint16_t port = 0;  // 0: it cannot listen
 };
 
 struct Listening {
@@ -199,6 +225,8 @@ std::string Encode(const Challenge& m);
 std::string Encode(const Registration& m);
 std::string Encode(const Proof& m);
 std::string Encode(const Welcome& m);
+std::string Encode(const Successors& m);
+std::string Encode(const StandingBy& m);
 std::string Encode(const Listening& m);
 std::string Encode(const ParentAddress& m);
 std::string Encode(const Bye& m);
@@ -215,6 +243,8 @@ Status Decode(std::string_view bytes, Challenge& m);
 Status Decode(std::string_view bytes, Registration& m);
 Status Decode(std::string_view bytes, Proof& m);
 Status Decode(std::string_view bytes, Welcome& m);
+Status Decode(std::string_view bytes, Successors& m);
+Status Decode(std::string_view bytes, StandingBy& m);
 Status Decode(std::string_view bytes, Listening& m);
 Status Decode(std::string_view bytes, ParentAddress& m);
 Status Decode(std::string_view bytes, Bye& m);
@@ -225,5 +255,24 @@ Status Decode(std::string_view bytes, QueryMessage& m);
 Status Decode(std::string_view bytes, ReplyMessage& m);
 Status Decode(std::string_view bytes, AskMessage& m);
 Status Decode(std::string_view bytes, AnswerMessage& m);
+
+// Several in one message (blocks and their acknowledgements), each behind its length.
+template <typename M>
+void AppendTo(std::string& payload, const M& m) {
+  ByteWriter(payload).Text(Encode(m));
+}
+// Calls `f` with each, until one is malformed.
+template <typename M, typename F>
+Status DecodeEach(std::string_view payload, F f) {
+  ByteReader r(payload);
+  while (r.left() > 0) {
+    const std::string_view bytes = r.Text(payload.size());
+    if (!r.ok()) return {Code::kCorrupt, "a list of messages is malformed"};
+    M m;
+    SONDE_RETURN_IF_ERROR(Decode(bytes, m));
+    f(std::move(m));
+  }
+  return {};
+}
 
 }  // namespace sonde::tree

@@ -28,10 +28,15 @@ class NodeSet {
   // The first one; of an empty set kMaxNodes.
   uint32_t first() const { return ranges_.empty() ? kMaxNodes : ranges_.front().first; }
   bool Has(uint32_t node) const;
+  // Nothing but this one.
+  bool Is(uint32_t node) const {
+    return ranges_.size() == 1 && ranges_[0].first == node && ranges_[0].last == node;
+  }
   bool HasAll(const NodeSet& other) const;
   bool Intersects(const NodeSet& other) const;
 
   void Clear() { ranges_.clear(); }
+  void Set(uint32_t node) { ranges_.assign(1, {node, node}); }
   void Add(const NodeSet& other);
 
   // The ranges as gaps and lengths.

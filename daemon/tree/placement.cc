@@ -61,13 +61,30 @@ Placement::Placement(uint32_t fanout, uint32_t expected)
 
 uint32_t Placement::Add(std::string_view switches) {
   const auto index = static_cast<uint32_t>(nodes_.size());
+  nodes_.emplace_back();
+  Place(index, switches);
+  return index;
+}
+
+void Placement::AddAgain(uint32_t index, std::string_view switches) {
+  if (nodes_[index].present) return;
+  nodes_[index].present = true;
+  Place(index, switches);
+}
+
+void Placement::Place(uint32_t index, std::string_view switches) {
   const uint32_t group = GroupOf(switches);
   ++present_;
-  const uint32_t parent = Choose({.group = group});
-  nodes_.emplace_back().group = group;
+  uint32_t parent = Choose({.group = group});
+  if (!away_.empty() && Of(parent).depth >= Height() + kSlack) {
+    // Kept places would make the tree too high.
+    for (const uint32_t other : std::set<uint32_t>(away_)) Settle(other, nodes_[other].parent);
+    parent = Choose({.group = group});
+  }
+  nodes_[index].group = group;
+  nodes_[index].home = parent;
   Attach(index, parent);
   SetDepths(index, Of(parent).depth + 1);
-  return index;
 }
 
 std::vector<uint32_t> Placement::Remove(uint32_t index) {
@@ -79,19 +96,48 @@ std::vector<uint32_t> Placement::Remove(uint32_t index) {
   node.present = false;
   --present_;
   Detach(index);
+  Settle(index, parent);
   std::vector<uint32_t> moved;
-  if (successor == kNobody) return moved;
-  // It has no children, so it takes all of them, and nobody's depth changes but its own.
-  Detach(successor);
-  Attach(successor, parent);
-  SetDepths(successor, node.depth);
-  moved.push_back(successor);
-  for (const uint32_t child : std::vector<uint32_t>(node.children)) {
-    Detach(child);
-    Attach(child, successor);
-    moved.push_back(child);
+  if (successor != kNobody) {
+    // It has no children, so it takes all of them, and nobody's depth changes but its own.
+    Detach(successor);
+    Attach(successor, parent);
+    SetDepths(successor, node.depth);
+    Settle(successor, parent);
+    moved.push_back(successor);
+    for (const uint32_t child : std::vector<uint32_t>(node.children)) {
+      Detach(child);
+      Attach(child, successor);
+      if (!away_.contains(child)) nodes_[child].home = successor;
+      moved.push_back(child);
+    }
+  }
+  // Those that belonged here belong where they are; and there is no more room below the successor.
+  for (const uint32_t other : std::vector<uint32_t>(away_.begin(), away_.end())) {
+    const uint32_t home = nodes_[other].home;
+    if (home == index || home == successor) Settle(other, nodes_[other].parent);
   }
   return moved;
+}
+
+// It belongs there from now on; that is where it is.
+void Placement::Settle(uint32_t index, uint32_t home) {
+  Node& node = nodes_[index];
+  if (away_.erase(index) != 0) {
+    --Of(node.home).kept;
+    UpdateFree(node.home);
+  }
+  node.home = home;
+}
+
+bool Placement::Return(uint32_t index) {
+  Node& node = nodes_[index];
+  if (!away_.contains(index) || IsUnder(node.home, index)) return false;
+  Detach(index);
+  Settle(index, node.home);
+  Attach(index, node.home);
+  SetDepths(index, Of(node.home).depth + 1);
+  return true;
 }
 
 uint32_t Placement::Move(uint32_t index, std::span<const uint32_t> avoid) {
@@ -102,22 +148,15 @@ uint32_t Placement::Move(uint32_t index, std::span<const uint32_t> avoid) {
   const uint32_t parent = Choose({.group = node.group, .moving = index, .avoid = shunned});
   if (parent == kNobody) return node.parent;
   Detach(index);
+  if (parent == node.home) {
+    Settle(index, parent);
+  } else if (away_.insert(index).second) {
+    ++Of(node.home).kept;
+    UpdateFree(node.home);
+  }
   Attach(index, parent);
   SetDepths(index, Of(parent).depth + 1);
   return parent;
-}
-
-std::vector<uint32_t> Placement::Candidates(uint32_t index) const {
-  std::vector<uint32_t> candidates;
-  const uint32_t parent = nodes_[index].parent;
-  for (uint32_t at = parent; at != kHeadIndex; at = nodes_[at].parent) {
-    if (nodes_[at].present) candidates.push_back(at);
-  }
-  for (const uint32_t sibling : Of(parent).children) {
-    if (sibling < index) candidates.push_back(sibling);
-  }
-  candidates.push_back(kHeadIndex);
-  return candidates;
 }
 
 // --- Choice ---
@@ -189,7 +228,7 @@ uint32_t Placement::Choose(const Wanted& wanted) const {
   const auto among_own_switch = [&] {
     if (const uint32_t own = FirstIn(wanted.group, wanted, height); own != kNobody) return own;
     // Another one of that switch, or the first, beside the head.
-    if (head_.children.size() < fanout_ && Fits(kHeadIndex, wanted)) return kHeadIndex;
+    if (head_.children.size() + head_.kept < fanout_ && Fits(kHeadIndex, wanted)) return kHeadIndex;
     if (const uint32_t own = FirstIn(wanted.group, wanted, height + kSlack); own != kNobody) {
       return own;
     }
@@ -237,11 +276,16 @@ void Placement::SetFree(uint32_t index, bool free) {
   }
 }
 
+// Whether it has a place for anybody.
+void Placement::UpdateFree(uint32_t index) {
+  const Node& node = Of(index);
+  SetFree(index, Present(index) && node.children.size() + node.kept < fanout_);
+}
+
 void Placement::Attach(uint32_t index, uint32_t parent) {
-  std::vector<uint32_t>& children = Of(parent).children;
   nodes_[index].parent = parent;
-  children.push_back(index);
-  if (children.size() == fanout_) SetFree(parent, false);
+  Of(parent).children.push_back(index);
+  UpdateFree(parent);
 }
 
 // Its parent is still what it was.
@@ -249,14 +293,14 @@ void Placement::Detach(uint32_t index) {
   const uint32_t parent = nodes_[index].parent;
   std::vector<uint32_t>& children = Of(parent).children;
   children.erase(std::find(children.begin(), children.end(), index));
-  if (children.size() + 1 == fanout_ && Present(parent)) SetFree(parent, true);
+  UpdateFree(parent);
 }
 
 void Placement::SetDepths(uint32_t index, uint32_t depth) {
   Node& node = nodes_[index];
   SetFree(index, false);
   node.depth = depth;
-  if (node.children.size() < fanout_) SetFree(index, true);
+  UpdateFree(index);
   for (const uint32_t child : node.children) SetDepths(child, depth + 1);
 }
 

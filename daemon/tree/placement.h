@@ -14,6 +14,9 @@
 //     (so many: those that are present, or those that are expected if these are more);
 //   - Remove makes no node deeper.
 //
+// A node that could not reach its parent is away from home until Return: its place there is kept
+// for it, so that a tree which many have left for a while gets its shape back.
+//
 // Add and Remove take microseconds with 100,000 nodes; memory is about 150 bytes a node and level
 // of switches.
 //
@@ -48,6 +51,9 @@ class Placement {
   void Expect(uint32_t nodes) { expected_ = nodes; }
   // A node comes; `switches` as SwitchesOf gives them. Returns its index: 0, 1, 2, ...
   uint32_t Add(std::string_view switches);
+  // One that was removed is back and gets a place as a new one does. Nothing happens if it is
+  // there.
+  void AddAgain(uint32_t index, std::string_view switches);
   // A node leaves or is lost: it takes no more children. Those it had, and at most one node more,
   // get other parents; returned are the nodes whose Parent is another now, parents before their
   // children. One of its children, or a node without children from below it, takes its place with
@@ -57,14 +63,15 @@ class Placement {
   // A node cannot reach its parent, or any of `avoid`, though they are there: another parent, which
   // is returned. If there is none its parent remains.
   uint32_t Move(uint32_t index, std::span<const uint32_t> avoid);
+  // Those that Move has placed elsewhere, and where each belongs.
+  const std::set<uint32_t>& away() const { return away_; }
+  uint32_t Home(uint32_t index) const { return nodes_[index].home; }
+  // It goes home. False, and nothing happens, if its home is below it now.
+  bool Return(uint32_t index);
 
   // kHeadIndex or a node that came before, unless it took somebody's place.
   uint32_t Parent(uint32_t index) const { return nodes_[index].parent; }
   std::span<const uint32_t> Children(uint32_t index) const { return Of(index).children; }
-  // Whom a node may send to when its parent is lost, in the order to try: parent, grandparent, and
-  // up; then siblings, only those with a lower index, lest two take each other for parents; the
-  // head last. Free places are not looked at: it is for the time until it has another parent.
-  std::vector<uint32_t> Candidates(uint32_t index) const;
   // 1 for the head's children.
   uint32_t Depth(uint32_t index) const { return Of(index).depth; }
   bool Present(uint32_t index) const { return index == kHeadIndex || nodes_[index].present; }
@@ -80,6 +87,8 @@ class Placement {
   };
   struct Node {
     uint32_t parent = kHeadIndex;
+    uint32_t home = kHeadIndex;  // the parent, unless it is away
+    uint32_t kept = 0;           // places for children that are away
     uint32_t depth = 0;
     uint32_t group = 0;  // of its lowest switch
     bool present = true;
@@ -98,6 +107,9 @@ class Placement {
   uint32_t LeastUsedIn(uint32_t group, const Wanted& wanted, uint32_t deepest) const;
   uint32_t Successor(uint32_t index) const;
   void SetFree(uint32_t index, bool free);
+  void UpdateFree(uint32_t index);
+  void Place(uint32_t index, std::string_view switches);
+  void Settle(uint32_t index, uint32_t home);
   void Attach(uint32_t index, uint32_t parent);
   void Detach(uint32_t index);
   void SetDepths(uint32_t index, uint32_t depth);
@@ -107,6 +119,7 @@ class Placement {
   size_t present_ = 0;
   Node head_;
   std::vector<Node> nodes_;
+  std::set<uint32_t> away_;
   std::vector<Group> groups_;
   std::unordered_map<std::string, uint32_t> group_of_;
 };

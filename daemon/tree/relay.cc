@@ -16,7 +16,7 @@ Relay::Relay(Loop& loop, QueryFanout& queries, Nanos period,
     : loop_(loop),
       period_(period),
       merger_(kRemember, [this](const TickMerger::Row& row, bool) { OnRow(row); }),
-      children_(merger_, queries, 2 * period,
+      children_(merger_, queries, 2 * period, Children::Keep::kUntilArrived,
                 {.block = std::move(on_block),
                  .moments = [this](collect::Moments m) { uplink_.AddMoments(std::move(m)); },
                  .ended = [this](const auto& info, const auto& schema, auto values,
@@ -24,7 +24,8 @@ Relay::Relay(Loop& loop, QueryFanout& queries, Nanos period,
                  .refused = [this](auto, const auto&, auto source) { OnNotMerged(source); }}) {}
 
 Relay::~Relay() {
-  for (const Loop::TimerId timer : {expiry_timer_, flush_timer_, soon_timer_, ended_timer_}) {
+  for (const Loop::TimerId timer :
+       {expiry_timer_, flush_timer_, soon_timer_, ended_timer_, lost_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -41,14 +42,13 @@ Nanos Relay::MergeWindow() const {
 }
 
 void Relay::SendOwn(Nanos tick, const Schema::Ptr& schema, const FrameValues& values) {
-  FrameInfo info;
-  info.tick = tick;
-  info.stream = Stream::kOwn;
-  info.nodes = NodeSet(index_);
-  uplink_.AddFrame(std::move(info), schema, values);
+  own_info_.tick = tick;
+  own_info_.stream = Stream::kOwn;
+  own_info_.nodes.Set(index_);
+  uplink_.AddFrame(own_info_, schema, values);
   const bool batch_is_full = period_ >= kBatch || tick % kBatch == 0;
   if (!batch_is_full) return;
-  if (alone()) return uplink_.Flush();
+  if (children_.idle()) return uplink_.Flush();
   // With the children's row of this tick, unless that does not come.
   if (flush_timer_ != 0) return;
   flush_timer_ = loop_.After(MergeWindow(), [this] {
@@ -63,24 +63,25 @@ void Relay::SendOwnEnd(Nanos when, const Schema::Ptr& schema, std::span<const Re
   info.tick = when;
   info.stream = Stream::kEnded;
   info.nodes = NodeSet(index_);
-  uplink_.AddFrame(std::move(info), schema, values);
+  uplink_.AddFrame(info, schema, values);
   uplink_.Flush();
   uplink_.End(Stream::kOwn);
 }
 
 void Relay::SendRest() {
+  children_.HandOnLost(INT64_MAX);
   merger_.EmitUpTo(INT64_MAX);
   SendEnded();
   uplink_.Flush();
 }
 
 void Relay::OnRow(const TickMerger::Row& row) {
-  FrameInfo info;
-  info.tick = row.tick;
-  info.stream = Stream::kChildren;
-  info.nodes = row.nodes;
-  children_.Forwarded(
-      row.sources, uplink_.AddFrame(std::move(info), merger_.schema(), {row.values, row.spreads}));
+  children_.HandOnLost(row.tick, row.nodes);
+  row_info_.tick = row.tick;
+  row_info_.stream = Stream::kChildren;
+  row_info_.nodes = row.nodes;
+  children_.Forwarded(row.sources,
+                      uplink_.AddFrame(row_info_, merger_.schema(), {row.values, row.spreads}));
   FlushSoon();
 }
 
@@ -92,7 +93,8 @@ void Relay::OnNotMerged(TickMerger::Source source) {
 void Relay::OnEnded(const FrameInfo& info, const Schema::Ptr& schema,
                     std::span<const Reduced> values, TickMerger::Source source) {
   if (info.lost) {
-    children_.Forwarded({&source, 1}, uplink_.AddFrame(info, schema, values));
+    FrameInfo numbered = info;
+    children_.Forwarded({&source, 1}, uplink_.AddFrame(numbered, schema, values));
     return FlushSoon();
   }
   if (!ended_.Add(info, *schema, values, source)) {
@@ -109,8 +111,7 @@ void Relay::OnEnded(const FrameInfo& info, const Schema::Ptr& schema,
 void Relay::SendEnded() {
   if (ended_.empty()) return;
   EndedParts::Part part = ended_.Take();
-  children_.Forwarded(part.sources,
-                      uplink_.AddFrame(std::move(part.info), part.schema, part.values));
+  children_.Forwarded(part.sources, uplink_.AddFrame(part.info, part.schema, part.values));
   uplink_.Flush();
 }
 
@@ -125,12 +126,25 @@ void Relay::FlushSoon() {
 }
 
 void Relay::OnChildrenChanged() {
-  if (alone()) uplink_.End(Stream::kChildren);
+  if (children_.idle()) uplink_.End(Stream::kChildren);
   ScheduleExpiry();
+  ScheduleLost();
 }
 
-void Relay::OnAck(uint64_t number) {
-  uplink_.OnAck(number);
+// Where there are no rows any more.
+void Relay::ScheduleLost() {
+  const Nanos next = children_.next_lost();
+  if (next == 0 || lost_timer_ != 0) return;
+  const Nanos wait = next + 1 - Clock::System().Now() - clock_offset_;
+  lost_timer_ = loop_.After(std::max<Nanos>(wait, 0), [this] {
+    lost_timer_ = 0;
+    children_.HandOnLost(Clock::System().Now() + clock_offset_);
+    ScheduleLost();
+  });
+}
+
+void Relay::OnAck(uint64_t number, uint64_t safe) {
+  uplink_.OnAck(number, safe);
   children_.Acknowledged(number);
 }
 

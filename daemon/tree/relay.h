@@ -38,8 +38,6 @@ class Relay {
   void SetNode(uint32_t index) { index_ = index; }
   // What the clock of the ticks is ahead of this machine's.
   void SetClockOffset(Nanos offset);
-  // No child contributes.
-  bool alone() const { return merger_.idle(); }
 
   // The series of the node's own frames; the receiver waits for those from now on.
   void Announce(const Schema::Ptr& schema) { uplink_.Announce(Stream::kOwn, schema); }
@@ -51,8 +49,8 @@ class Relay {
 
   // After whatever children have sent, and when one is gone.
   void OnChildrenChanged();
-  // The head has our frames up to `number`.
-  void OnAck(uint64_t number);
+  // The head has our frames up to `number`; those up to `safe` no other head would need.
+  void OnAck(uint64_t number, uint64_t safe);
   // It does not take that frame: the links to be closed, so that what is in it comes over others.
   std::vector<Link*> OnRefused(uint64_t number);
   // No child has anything under way through here.
@@ -67,6 +65,7 @@ class Relay {
   void FlushSoon();
   Nanos MergeWindow() const;
   void ScheduleExpiry();
+  void ScheduleLost();
 
   Loop& loop_;
   const Nanos period_;
@@ -75,11 +74,14 @@ class Relay {
   Uplink uplink_;
   TickMerger merger_;  // of the children's frames
   EndedParts ended_;
+  FrameInfo own_info_;  // kept for their buffers
+  FrameInfo row_info_;
   Children children_;
   Loop::TimerId expiry_timer_ = 0;
   Loop::TimerId flush_timer_ = 0;  // at the latest
   Loop::TimerId soon_timer_ = 0;
   Loop::TimerId ended_timer_ = 0;
+  Loop::TimerId lost_timer_ = 0;
 };
 
 }  // namespace sonde::tree

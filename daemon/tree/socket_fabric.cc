@@ -41,7 +41,7 @@ Result<SocketFabric::Target> SocketFabric::Parse(std::string_view address) {
 std::string SocketFabric::AddressOn(const FabricOptions& options) {
   if (options.interface.empty()) return options.local_address;
   if (Resolve(options.interface, 0, true).ok()) return options.interface;
-  const std::vector<std::string> addresses = InterfaceAddresses(options.interface);
+  const std::vector<std::string> addresses = AddressesOf(options.interface);
   return addresses.empty() ? options.local_address : addresses.front();
 }
 

@@ -15,6 +15,8 @@ constexpr size_t kReadSize = 64u << 10;
 // So that one peer cannot keep the loop from the others.
 constexpr int kReadsPerRound = 16;
 constexpr int kPeerTimeoutMs = 10'000;
+// What the kernel keeps that was not sent yet: more waits in the link, where its owner sees it.
+constexpr int kUnsent = 64 << 10;
 
 void SetOption(int fd, int level, int name, int value) {
   // Refused only by something that is not TCP, which then has no need of it.
@@ -23,6 +25,7 @@ void SetOption(int fd, int level, int name, int value) {
 
 void SetOptions(int fd) {
   SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  SetOption(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsent);
   SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, 5);
   SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);

@@ -98,22 +98,19 @@ TickMerger::Fate TickMerger::Add(Id id, const Frame& frame) {
 }
 
 TickMerger::Fate TickMerger::AddLate(const Contributor& from, const Frame& frame) {
-  auto at = std::lower_bound(history_.begin(), history_.end(), frame.tick,
-                             [](const auto& h, Nanos t) { return h.first < t; });
-  const bool forgotten = at == history_.begin() && history_.size() >= remember_ &&
-                         (at == history_.end() || at->first != frame.tick);
-  if (forgotten) return Fate::kTooLate;
-  if (at == history_.end() || at->first != frame.tick) {
-    // A tick of which nobody had anything.
-    at = history_.emplace(at, frame.tick, std::make_shared<const NodeSet>());
+  const size_t at = history_.CountWhile([&](const Emitted& e) { return e.tick < frame.tick; });
+  const bool known = at < history_.size() && history_[at].tick == frame.tick;
+  if (!known && at == 0 && history_.size() >= remember_) return Fate::kTooLate;
+  // Else a tick of which nobody had anything.
+  if (!known) history_.Insert(at) = {frame.tick, std::make_shared<const NodeSet>()};
+  SharedNodes& nodes = history_[at].nodes;
+  if (nodes->Intersects(frame.nodes)) {
+    return nodes->HasAll(frame.nodes) ? Fate::kRepeated : Fate::kOverlaps;
   }
-  if (at->second->Intersects(frame.nodes)) {
-    return at->second->HasAll(frame.nodes) ? Fate::kRepeated : Fate::kOverlaps;
-  }
-  NodeSet all = *at->second;
+  NodeSet all = *nodes;
   all.Add(frame.nodes);
-  at->second = std::make_shared<const NodeSet>(std::move(all));
-  if (history_.size() > remember_) history_.pop_front();
+  nodes = std::make_shared<const NodeSet>(std::move(all));
+  if (history_.size() > remember_) history_.PopFront();
   Start(late_, frame.tick);
   MergeInto(late_, from, frame);
   emit_(late_, true);
@@ -121,10 +118,10 @@ TickMerger::Fate TickMerger::AddLate(const Contributor& from, const Frame& frame
 }
 
 void TickMerger::Remember(Nanos tick, const NodeSet& nodes) {
-  const bool same = !history_.empty() && *history_.back().second == nodes;
-  SharedNodes shared = same ? history_.back().second : std::make_shared<const NodeSet>(nodes);
-  history_.emplace_back(tick, std::move(shared));
-  if (history_.size() > remember_) history_.pop_front();
+  const bool same = !history_.empty() && *history_.back().nodes == nodes;
+  SharedNodes shared = same ? history_.back().nodes : std::make_shared<const NodeSet>(nodes);
+  history_.Push() = {tick, std::move(shared)};
+  if (history_.size() > remember_) history_.PopFront();
 }
 
 void TickMerger::Remove(Id id) {
@@ -159,7 +156,7 @@ void TickMerger::EmitFirst() {
   });
   if (left > 0) present_.clear();
   emit_(row, false);
-  spare_.push_back(std::move(row));
+  if (spare_.size() < kMaxSpare) spare_.push_back(std::move(row));
 }
 
 const std::vector<bool>& TickMerger::Present() {

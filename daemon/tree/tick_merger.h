@@ -9,12 +9,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "core/ring.h"
 #include "core/time.h"
 #include "daemon/tree/frame.h"
 #include "daemon/tree/series_union.h"
@@ -90,6 +90,12 @@ class TickMerger {
     Nanos leaves = 0;  // 0: stays
   };
   using SharedNodes = std::shared_ptr<const NodeSet>;
+  struct Emitted {
+    Nanos tick = 0;
+    SharedNodes nodes;
+  };
+  // Rows whose buffers are kept; at short ticks as many wait at a time.
+  static constexpr size_t kMaxSpare = 64;
 
   Contributor* Find(Id id);
   Row& RowOf(Nanos tick);
@@ -109,9 +115,8 @@ class TickMerger {
   std::vector<Row> rows_;   // by tick
   std::vector<Row> spare_;  // with their buffers
   Row late_;
-  Nanos emitted_ = 0;  // the newest tick that was
-  std::deque<std::pair<Nanos, SharedNodes>>
-      history_;                // emitted ticks, ascending; equal sets are one
+  Nanos emitted_ = 0;          // the newest tick that was
+  Ring<Emitted> history_;      // ascending; equal sets are one
   std::vector<bool> present_;  // empty after contributors have changed
 };
 

@@ -1,5 +1,6 @@
 #include "daemon/tree/uplink.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/bytes.h"
@@ -10,7 +11,8 @@ void Uplink::Use(Link* link, bool tell_former) {
   if (link == link_) return;
   if (link_ != nullptr && tell_former) Send(*link_, Type::kLeave, "");
   link_ = link;
-  Forget();
+  backlogs_ = 0;
+  StartOver();
   Flush();
   for (size_t s = 0; s < kStreams; ++s) {
     if (streams_[s].schema != nullptr) Tell(static_cast<Stream>(s), streams_[s].schema);
@@ -23,13 +25,18 @@ void Uplink::Forget(const Link* link) {
 }
 
 // The link knows nothing.
-void Uplink::Forget() {
+void Uplink::StartOver() {
   for (StreamState& stream : streams_) stream.told = nullptr;
-  encoded_ = 0;
+  encoded_ = acked_;
   out_.clear();
 }
 
 // --- Frames ---
+
+void Uplink::OnAck(uint64_t number, uint64_t safe) {
+  acked_ = std::max(acked_, std::min(number, number_));
+  window_.Drop(std::min(safe, acked_));
+}
 
 void Uplink::Announce(Stream stream, const Schema::Ptr& schema) {
   Of(stream).schema = schema;
@@ -66,12 +73,12 @@ void Uplink::Tell(Stream stream, const Schema::Ptr& schema) {
   Send(*link_, Type::kSchema, one_);
 }
 
-uint64_t Uplink::AddFrame(FrameInfo info, const Schema::Ptr& schema, const FrameValues& values) {
+uint64_t Uplink::AddFrame(FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values) {
   info.number = ++number_;
   Of(info.stream).schema = schema;
-  window_.Add(info, schema, values);
+  window_.Add(info, schema, values, encoded_);
   if (!slow() && encoded_ + 1 == number_) Append(info, schema, values);
-  if (window_.CountAfter(encoded_) > kMaxHeldBack) window_.Thin(encoded_);
+  if (link_ != nullptr && window_.CountAfter(encoded_) > kMaxHeldBack) window_.Thin(encoded_);
   return number_;
 }
 
@@ -88,7 +95,7 @@ void Uplink::SendOut() {
   if (out_.empty() || link_ == nullptr) return;
   const bool sent = Send(*link_, Type::kFrame, out_);
   out_.clear();
-  if (!sent) Forget();
+  if (!sent) StartOver();
 }
 
 void Uplink::CatchUp() {
@@ -103,6 +110,8 @@ void Uplink::CatchUp() {
 }
 
 void Uplink::Flush() {
+  const bool backlog = link_ != nullptr && link_->queued() >= kBacklog;
+  backlogs_ = backlog ? backlogs_ + 1 : 0;
   moments_.Flush(link_);
   CatchUp();
   SendOut();

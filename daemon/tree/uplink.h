@@ -3,7 +3,8 @@
 // At first that is the control connection to the head; once the fabric is up it is the link to the
 // parent; and the control connection again when that is lost. What the head has not acknowledged is
 // kept and is sent again over a new link: frames, of which a receiver drops those that have come
-// before, and moments.
+// before, and moments. Frames that it has are kept, if it says so, until they are safe as well, and
+// are sent again to another head.
 //
 // Nothing here waits. While the link does not take more, frames stay where they are kept; of those
 // that become too many every second one is left out, and counted: a slow parent gets less detail.
@@ -30,6 +31,9 @@ class Uplink {
  public:
   // With more than this waiting in the link, frames are held back.
   static constexpr size_t kSlowLink = 1u << 20;
+  // Or with this, as often as Flush finds it in a row: it takes less than comes.
+  static constexpr size_t kBacklog = 16u << 10;
+  static constexpr int kSlowFlushes = 3;
   // So many of them; then every second one goes.
   static constexpr size_t kMaxHeldBack = 32;
 
@@ -44,19 +48,26 @@ class Uplink {
   void Announce(Stream stream, const Schema::Ptr& schema);
   // Of this stream comes nothing more.
   void End(Stream stream);
-  // Takes a frame, to go with the next Flush; gives it a number and returns that.
-  uint64_t AddFrame(FrameInfo info, const Schema::Ptr& schema, const FrameValues& values);
+  // Takes a frame, to go with the next Flush; gives it a number, in `info`, and returns that.
+  uint64_t AddFrame(FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values);
   // Sends moments, then frames.
   void Flush();
   // The number of the last frame.
   uint64_t last_number() const { return number_; }
-  void OnAck(uint64_t number) { window_.Drop(number); }
+  void OnAck(uint64_t number, uint64_t safe);
+  // The head is another one, which has only what was safe. Before Use.
+  void OnNewHead() { acked_ = 0; }
   // Its parts come by themselves.
   void OnRefused(uint64_t number) { window_.Remove(number); }
   // The head has all frames.
-  bool frames_delivered() const { return window_.empty(); }
-  // That were left out, or had to make room before the head had them.
+  bool frames_delivered() const { return window_.CountAfter(acked_) == 0; }
+  // That were left out, or had to make room before they were sent.
   uint64_t lost_frames() const { return window_.lost(); }
+
+  // Frames are held back.
+  bool slow() const {
+    return link_ == nullptr || link_->queued() > kSlowLink || backlogs_ >= kSlowFlushes;
+  }
 
   // They go up before the next frame.
   void AddMoments(collect::Moments moments) { moments_.Add(std::move(moments)); }
@@ -71,19 +82,20 @@ class Uplink {
   };
 
   StreamState& Of(Stream stream) { return streams_[static_cast<size_t>(stream)]; }
-  bool slow() const { return link_ == nullptr || link_->queued() > kSlowLink; }
   void Tell(Stream stream, const Schema::Ptr& schema);
   void Append(const FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values);
   void EndStreams();
   void SendOut();
-  void Forget();
+  void StartOver();
   void CatchUp();
 
   Link* link_ = nullptr;
   std::array<StreamState, kStreams> streams_;
   FrameWindow window_;
+  int backlogs_ = 0;  // flushes in a row
   uint64_t number_ = 0;
   uint64_t encoded_ = 0;  // of these the link was given, or `out_` has, those up to it
+  uint64_t acked_ = 0;    // and the head has these
   std::string out_;       // frames for the link, each behind its length
   std::string one_;
   Schema::Ptr packed_;  // the last one told, and as it goes over a link

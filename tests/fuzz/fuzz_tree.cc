@@ -58,11 +58,11 @@ void TryFrames(std::string_view bytes) {
     if (!relay.children().OnMessage(link, Type::kFrame, message).ok()) break;
     relay.OnChildrenChanged();
   }
-  (void)relay.children().Lost(7);
+  relay.children().HandOnLost(INT64_MAX);
   relay.SendRest();
   NoLink up;
   relay.uplink().Use(&up, false);
-  relay.OnAck(relay.uplink().last_number());
+  relay.OnAck(relay.uplink().last_number(), 0);
   if (!relay.uplink().frames_delivered()) __builtin_trap();
 }
 
@@ -109,6 +109,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 5:
       TryDecode<Listening>(bytes);
+      TryDecode<Successors>(bytes);
+      TryDecode<StandingBy>(bytes);
       break;
     case 6:
       TryDecode<ParentAddress>(bytes);

@@ -1,9 +1,10 @@
-// Writes the starting inputs of fuzz_tree: tree_corpus tests/fuzz/corpus
+// Writes the starting inputs of fuzz_tree and fuzz_head_state: tree_corpus tests/fuzz/corpus
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "daemon/head/head_state.h"
 #include "daemon/tree/frame.h"
 #include "daemon/tree/message.h"
 #include "daemon/tree/moments_message.h"
@@ -33,6 +34,8 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "registration", 2, Encode(registration));
   Save(folder, "proof", 3, Encode(Proof{proof, Encode(registration)}));
   Save(folder, "welcome", 4, Encode(Welcome{1, 16, 1'800'000'000'000'000'000}));
+  Save(folder, "successors", 5,
+       Encode(Successors{{{0, "10.0.0.2", 40000}, {7, "fe80::1", 40001}}}));
   Save(folder, "listening", 5, Encode(Listening{"tcp:127.0.0.1:60000", ""}));
   Save(folder, "parent", 6, Encode(ParentAddress{0, "tcp:127.0.0.1:60000"}));
   Save(folder, "bye", 7, Encode(Bye{256, 4, 1, 10, 2, 0.5, 2e6, 4096, true, 1'800'000'000}));
@@ -137,6 +140,21 @@ void SaveLaunch(const fs::path& folder) {
            "level=2\nperiod=1000000000\nevents=cycles\ncommand=./app -t 8\nconfig=/etc/s.conf\n");
 }
 
+void SaveHeadState(const fs::path& folder) {
+  head::HeadState state;
+  state.row = 1'800'000'000 * kSecond;
+  state.byes = 1;
+  state.schema = Schema::Make({Series{}});
+  Frame& frame = state.ended.emplace_back();
+  frame.number = 1;
+  frame.tick = state.row;
+  frame.stream = Stream::kEnded;
+  frame.nodes = NodeSet(3);
+  frame.values.resize(1);
+  frame.values[0].Add(7, {3, 1});
+  std::ofstream(folder / "state", std::ios::binary) << Encode(state);
+}
+
 }  // namespace
 }  // namespace sonde::tree
 
@@ -146,7 +164,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::filesystem::path folder = std::filesystem::path(argv[1]) / "fuzz_tree";
+  const std::filesystem::path states = std::filesystem::path(argv[1]) / "fuzz_head_state";
   std::filesystem::create_directories(folder);
+  std::filesystem::create_directories(states);
+  sonde::tree::SaveHeadState(states);
   sonde::tree::SaveMessages(folder);
   sonde::tree::SaveFrames(folder);
   sonde::tree::SaveMoments(folder);

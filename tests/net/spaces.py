@@ -90,6 +90,15 @@ class Space:
             check(LIBC.setns(before, CLONE_NEWNET), "return from a network namespace")
             os.close(before)
 
+    def is_net(self, link):
+        """Whether a process is in here, by its /proc/PID/ns/net."""
+        return link == f"net:[{os.fstat(self._namespace).st_ino}]"
+
+    def reset_connections(self, address):
+        """Those of processes in here with an address are broken, as by a firewall that forgot them."""
+        with self.inside():
+            subprocess.run(["ss", "-K", "-t", "dst", address], capture_output=True, check=True)
+
     def close(self):
         for fd in (self.wire, self._namespace):
             if fd >= 0:

@@ -19,10 +19,15 @@ sample every 100 ms at level 1, so that a sample is little more than the applica
 Not thread-safe.
 """
 
+import contextlib
 import http.client
+import itertools
 import json
 import os
+import pathlib
+import re
 import secrets
+import signal
 import socket
 import subprocess
 import time
@@ -31,10 +36,7 @@ import pytest
 from daemons import APPLICATION, LISTEN, SONDE, Application, Daemon
 
 # Promises that the daemons do not keep yet: name -> what is missing.
-NOT_YET = {
-    "death of the head": "the telemetry ends with the head",
-    "restarts": "a node that comes again is refused: it is registered already",
-}
+NOT_YET = {}
 
 HEAD = "10.0.0.1"
 PERIOD = 0.1
@@ -174,7 +176,7 @@ class Step:
         (directory / "log").mkdir()
         self.archive = directory / "archive"
         self.conf = directory / "sonde.conf"
-        lines = [f"fanout = {fanout}", f"http = {HEAD}", "http_port = 0", "fabric_after = 50ms"]
+        lines = [f"fanout = {fanout}", "http = 0.0.0.0", "http_port = 0", "fabric_after = 50ms"]
         lines += [f"log_dir = {directory / 'log'}", "log_level = debug", *conf]
         self.conf.write_text("\n".join(lines) + "\n")
         self.space, self.address = network.head, network.head.address
@@ -279,12 +281,13 @@ class Step:
     def now():
         return time.time()
 
-    def _request(self, path, body=None):
-        """The answer; None if it asks for a name that there is not."""
+    def _request(self, path, body=None, space=None):
+        """The answer; None if it asks for a name that there is not. `space`: to ask from, not the
+        head's."""
         if self._live is None:
             self._live = wait_for(self._endpoint, "the head's endpoint")
-        with self.space.inside():
-            connection = http.client.HTTPConnection(HEAD, self._live["port"], timeout=10)
+        with space or self._head_space().inside():
+            connection = http.client.HTTPConnection("127.0.0.1", self._live["port"], timeout=10)
             connection.connect()
         try:
             headers = {"Authorization": f"Bearer {self._live['token']}"}
@@ -302,9 +305,47 @@ class Step:
             connection.close()
 
     def _endpoint(self):
+        """Of a head that lives."""
         for path in (self.archive / "live").glob("*/endpoint.json"):
-            return json.loads(path.read_text())
+            endpoint = json.loads(path.read_text())
+            if pathlib.Path(f"/proc/{endpoint['pid']}/fd").exists():
+                return endpoint
         return None
+
+    def _head_space(self):
+        """Where the head is that serves: srun's, or a node's."""
+        acting = self.acting()
+        return self.space if acting is None else acting.space
+
+    def acting(self):
+        """The node that is acting head; None if the head itself serves."""
+        net = os.readlink(f"/proc/{self._live['pid']}/ns/net")
+        for node in self.nodes:
+            if node.daemon is not None and node.space.is_net(net):
+                return node
+        return None
+
+    def heads(self):
+        """Process ids of all heads of this step, acting ones as well."""
+        found = []
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = path.read_bytes().split(b"\0")
+                if b"--head" in words and self.name.encode() in words:
+                    found.append(int(path.parent.name))
+        return found
+
+    def wait_acting(self, but=()):
+        """Waits until a node is acting head and serves; gives the node and its head's process id."""
+
+        def acts():
+            self._live = self._endpoint()
+            if self._live is None or self._live["pid"] in (self.head.pid, *but):
+                return None
+            return self.acting()
+
+        node = wait_for(acts, "an acting head")
+        return node, self._live["pid"]
 
     @property
     def web_port(self):
@@ -320,17 +361,42 @@ class Step:
 
     def rows(self):
         """[(time, nodes in it, total counted)] of the ticks so far."""
+        return self._rows()
+
+    def _rows(self, space=None, tags=None):
         queries = [
             {"metric": PRESENT, "aggregator": "count"},
             {"metric": COUNTED, "aggregator": "sum"},
         ]
+        for query in queries:
+            query["tags"] = tags or {}
         body = {"start": int((time.time() - 3600) * 1000), "msResolution": True, "queries": queries}
         counts, totals = {}, {}
         # A metric that is in no tick yet is not known at all.
-        for answer in self._request("/api/query", body) or []:
+        for answer in self._request("/api/query", body, space) or []:
             into = counts if answer["metric"] == PRESENT else totals
             into.update({int(at) / 1000: value for at, value in answer["dps"].items()})
         return [(at, round(counts[at]), totals.get(at, 0.0)) for at in sorted(counts)]
+
+    def wait_successors(self):
+        """Waits until every node knows who goes on when the head it has now dies."""
+        standing = f"{min(3, len(self.alive()))} nodes stand by"
+
+        def told():
+            texts = ["\n".join(self.log_of(node.host)) for node in self.alive()]
+            return all(standing in text.rsplit("back at another head")[-1] for text in texts)
+
+        wait_for(told, "successors that are known")
+
+    def wait_stored(self):
+        """Waits until the head has stored what it has now, for another one to go on from."""
+
+        def newest():
+            paths = (self.archive / "live").glob("*/state")
+            return max((path.stat().st_mtime_ns for path in paths), default=0)
+
+        before = newest()
+        wait_for(lambda: newest() > before, "the head's state", 15)
 
     # --- Waiting
 
@@ -340,7 +406,8 @@ class Step:
         doubtful = 0
         for index, node in enumerate(self._by_index):
             parent = self.parent(index)
-            if node.lost and parent is not None and self.at(parent).lost:
+            alone = self.head.exited if parent is None else self.at(parent).lost
+            if node.lost and alone:
                 doubtful += node.application.added
         return total is not None and self.injected - doubtful <= total <= self.injected
 
@@ -437,6 +504,36 @@ class Step:
         assert told > 0 or missing == 0, (coverage, missing)
         return job
 
+    def stored_rows(self):
+        """As rows(), of the archived profile."""
+        token = self.directory / "token"
+        token.write_text(secrets.token_hex(16))
+        token.chmod(0o600)
+        with subprocess.Popen(
+            [SONDE, "--archive", self.archive, "serve", "--port", "0", "--token-file", token],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        ) as server:  # fmt: skip
+            line = server.stdout.readline()
+            try:
+                port = re.search(r"http://[^/]*:([0-9]+)/", line)
+                assert port, line
+                self._live = {"port": int(port[1]), "token": token.read_text(), "pid": os.getpid()}
+                return self._rows(contextlib.nullcontext(), {"job": self.name})
+            finally:
+                self._live = None
+                server.terminate()
+
+    @staticmethod
+    def check_no_gap(rows):
+        """From the first row that has most nodes on there is one for each tick, and none has fewer than
+        one that comes later."""
+        most = max(count for _, count, _ in rows)
+        first = next(i for i, row in enumerate(rows) if row[1] == most)
+        rows = rows[first:]
+        for before, after in itertools.pairwise(rows):
+            assert after[0] - before[0] < 1.5 * PERIOD, story(rows, after[0])
+            assert after[1] <= before[1], story(rows, after[0])
+
     def stored_total(self):
         """What the archived profile says was counted; None if nothing."""
         for entry in self.stored()["footprint"]:
@@ -454,5 +551,8 @@ class Step:
             node.close()
         if self.head is not None:
             self.head.close()
+        for pid in self.heads():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.wires.reset()
         self.closed = True

@@ -58,7 +58,7 @@ class BlockIntakeTest : public testing::Test {
 
   TempDir dir_;
   Loop loop_;
-  ArchiveWriter writer_{loop_, root(), 64u << 20};
+  ArchiveWriter writer_{loop_, root()};
   std::vector<BlockAck> acks_;
   BlockIntake intake_{64u << 20, [this](const BlockAck& ack) { acks_.push_back(ack); }};
   const Schema::Ptr base_ = Schema::Make(TaskSeries());
@@ -90,14 +90,21 @@ TEST_F(BlockIntakeTest, ABlockWithAnothersSchemaOrOfNoNodeIsDropped) {
   EXPECT_THAT(Results(), SizeIs(0));
 }
 
-TEST_F(BlockIntakeTest, AThinnedBlockReplacesTheFinerOnesAndHasTheirExtremes) {
+// Whether they are written in turn, or wait for the disk together.
+class Replacing : public BlockIntakeTest, public testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(InTurnOrTogether, Replacing, testing::Bool());
+
+TEST_P(Replacing, AThinnedBlockReplacesTheFinerOnesAndHasTheirExtremes) {
+  const bool together = GetParam();
   BlockMessage first = Block(0, 1, 0, 4);
   first.schema = PackSchema(*base_);
   Take(first);
   Take(Block(0, 2, 4, 4));
   Take(Block(0, 3, 8, 4));
-  Results();
-  EXPECT_EQ(Stored()[0].points.size(), 12u);
+  if (!together) {
+    Results();
+    EXPECT_EQ(Stored()[0].points.size(), 12u);
+  }
 
   const Schema::Ptr thinned = ThinnedSchema(*base_);
   const std::string one = Block(0, 1, 0, 4).bytes;
@@ -112,7 +119,7 @@ TEST_F(BlockIntakeTest, AThinnedBlockReplacesTheFinerOnesAndHasTheirExtremes) {
   block.schema = PackSchema(*thinned);
   block.bytes = *thin->bytes;
   Take(block);
-  EXPECT_THAT(Results(), ElementsAre(BlockAck::kStored));
+  EXPECT_THAT(Results(), together ? SizeIs(4) : SizeIs(1));
 
   const auto means = Stored();
   ASSERT_EQ(means.size(), 2u) << "extremes are no series of their own";

@@ -22,6 +22,15 @@ constexpr Nanos kHour = 6 * kStep;
 
 using Line = std::map<Nanos, double>;
 
+// The whole hours that OpenTSDB reads for a range, and a last bucket that is not cut off.
+TimeRange Read(const QuerySpec& spec) {
+  if (!spec.downsample) return {spec.start / kHour * kHour, (spec.end / kHour + 1) * kHour - 1};
+  const Nanos interval = spec.downsample->interval;
+  if (interval == 0) return {spec.start, spec.end};
+  const Nanos end = (spec.end / interval + 1) * interval;
+  return {spec.start / interval * interval / kHour * kHour, (end + kHour - 1) / kHour * kHour - 1};
+}
+
 double Fold(Aggregator aggregator, std::vector<double> values) {
   std::erase_if(values, [](double v) { return std::isnan(v); });
   if (aggregator == Aggregator::kCount) return static_cast<double>(values.size());
@@ -63,11 +72,9 @@ Line ReferenceDownsample(const Line& line, const Downsample& how, Nanos start, N
     if (!values.empty()) out[start] = Fold(how.function, values);
     return out;
   }
-  bool any = false;
   for (Nanos bucket = 0; bucket <= end; bucket += how.interval) {
     if (bucket < start) continue;
     const auto values = values_in(bucket, bucket + how.interval);
-    any = any || !values.empty();
     if (!values.empty())
       out[bucket] = Fold(how.function, values);
     else if (how.fill == Downsample::Fill::kZero)
@@ -75,7 +82,7 @@ Line ReferenceDownsample(const Line& line, const Downsample& how, Nanos start, N
     else if (how.fill != Downsample::Fill::kNone)
       out[bucket] = std::nan("");
   }
-  return any ? out : Line{};
+  return line.empty() ? Line{} : out;
 }
 
 Line ReferenceRate(const Line& line, const RateOptions& how) {
@@ -116,11 +123,12 @@ Answers Reference(const QuerySpec& spec, const std::vector<SeriesData>& series) 
   for (const SeriesData& s : series) {
     Line line;
     for (const Point& p : s.points) {
-      const bool near = spec.downsample || (p.time >= spec.start / kHour * kHour &&
-                                            p.time < (spec.end / kHour + 1) * kHour);
+      const bool near = p.time >= Read(spec).first && p.time <= Read(spec).last;
       if (near && !std::isnan(p.value)) line[p.time] = p.value;
     }
-    if (spec.downsample) line = ReferenceDownsample(line, *spec.downsample, spec.start, spec.end);
+    if (spec.downsample) {
+      line = ReferenceDownsample(line, *spec.downsample, Read(spec).first, Read(spec).last);
+    }
     if (spec.rate) line = ReferenceRate(line, spec.rate_options);
     std::string group = spec.filters.empty() ? "" : *s.series.tags.Find("group");
     if (spec.aggregator == Aggregator::kNone) group = SeriesName("", s.series.tags);

@@ -342,6 +342,29 @@ TEST(Store, ARowMayBeAmendedWhileItsBlockIsOpen) {
   EXPECT_THAT(data[0].points, ElementsAre(Point{10, 102}, Point{20, 104}, Point{30, 6}));
 }
 
+TEST(Store, TheNewestRowsStayOpenForWhatComesLate) {
+  GroupStore store({.first_rows = 4, .max_rows = 8, .late_rows = 3});
+  std::vector<size_t> sealed;
+  store.OnSeal([&](const SealedBlock& block) { sealed.push_back(block.info.rows); });
+  store.SetSchema(Schema::Make({Named("a"), Named("b")}));
+  for (Nanos t = 1; t <= 40; ++t) {
+    store.Append(t, std::vector{static_cast<double>(t), 2.0 * static_cast<double>(t)});
+    const Nanos late = std::max<Nanos>(t - 2, 1);
+    EXPECT_TRUE(store.Amend(late, [](std::span<double> row) { row[1] += 1000; })) << t;
+  }
+  EXPECT_THAT(sealed, ElementsAre(4, 8, 8, 8, 8));
+  store.Seal();
+  EXPECT_THAT(sealed, ElementsAre(4, 8, 8, 8, 8, 4));
+  const auto data = store.Read(Everything, 0, 100);
+  ASSERT_EQ(data.size(), 2u);
+  ASSERT_EQ(data[1].points.size(), 40u);
+  for (Nanos t = 2; t <= 38; ++t) {
+    const auto at = static_cast<size_t>(t - 1);
+    EXPECT_EQ(data[0].points[at], (Point{t, static_cast<double>(t)}));
+    EXPECT_EQ(data[1].points[at], (Point{t, 2.0 * static_cast<double>(t) + 1000}));
+  }
+}
+
 TEST(Store, ForgetsTheOldestBeyondItsMemoryAndSaysSo) {
   GroupStore::Options options = Small();
   options.memory_limit = 2000;

@@ -98,7 +98,7 @@ class Step {
     node.relay.SendRest();
   }
 
-  // Killed: its links end, its children go elsewhere, the head tells its parent.
+  // Killed: its links end, its children go elsewhere.
   void Kill(uint32_t index) {
     Node& node = *nodes_[index];
     node.running = false;
@@ -107,11 +107,6 @@ class Step {
     const uint32_t parent = Living(index);
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
       if (nodes_[i]->link != nullptr && nodes_[i]->link->parent == index) Connect(i, parent);
-    }
-    if (node.told == kHead) {
-      head_children_.Lost(index);
-    } else if (nodes_[node.told]->here()) {
-      nodes_[node.told]->relay.children().Lost(index);
     }
   }
 
@@ -170,6 +165,7 @@ class Step {
       while (Deliver()) quiet = 0;
       for (uint32_t i = 0; i < nodes_.size(); ++i) Expire(i);
       head_.EmitUpTo(INT64_MAX);
+      head_children_.HandOnLost(INT64_MAX);
       Pulse();
     }
   }
@@ -214,7 +210,6 @@ class Step {
     QueryFanout queries;
     Relay relay;
     std::unique_ptr<Connection> link;
-    uint32_t told = kHead;  // its parent, as the head knows it
     bool running = true;
     bool ended = false;
     bool killed = false;
@@ -257,7 +252,6 @@ class Step {
     Unlink(index);
     Node& node = *nodes_[index];
     node.link = std::make_unique<Connection>(parent);
-    node.told = parent;
     Children& children = parent == kHead ? head_children_ : nodes_[parent]->relay.children();
     children.Add(node.link->parent_end, index);
     node.relay.uplink().Use(&node.link->child_end, false);
@@ -267,7 +261,7 @@ class Step {
     ByteReader r(payload);
     const uint64_t number = r.Varint();
     EXPECT_TRUE(r.done());
-    if (type == Type::kAck) nodes_[index]->relay.OnAck(number);
+    if (type == Type::kAck) nodes_[index]->relay.OnAck(number, number);
     if (type != Type::kRefused) return;
     for (Link* link : nodes_[index]->relay.OnRefused(number)) {
       for (uint32_t i = 0; i < nodes_.size(); ++i) {
@@ -277,6 +271,7 @@ class Step {
   }
 
   void OnRow(const TickMerger::Row& row, bool late) {
+    head_children_.HandOnLost(row.tick, row.nodes);
     head_children_.Forwarded(row.sources, 0);
     double nodes = 0;
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
@@ -316,6 +311,7 @@ class Step {
   Children head_children_{head_,
                           queries_,
                           kSecond,
+                          Children::Keep::kUntilArrived,
                           {.block = [](const BlockMessage&) {},
                            .moments = [](const collect::Moments&) {},
                            .ended = [this](const auto& info, const auto& schema, auto values,

@@ -242,7 +242,7 @@ TEST(Spreads, AWarmTickAllocatesNextToNothing) {
     reducer.Add(0, row);
     bytes.clear();
     encoder.Encode(info, reducer.frame(), bytes);
-    window.Add(info, reducer.schema(), reducer.frame());
+    window.Add(info, reducer.schema(), reducer.frame(), info.number);
     window.Drop(info.number - 1);
     const auto frame = decoder.Decode(bytes);
     ASSERT_TRUE(frame.ok());

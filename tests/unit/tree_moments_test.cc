@@ -217,7 +217,7 @@ class FakeLink : public Link {
     return {};
   }
   void CloseWhenSent() override {}
-  size_t queued() const override { return 0; }
+  size_t queued() const override { return backlog; }
   void SetMaxMessage(size_t) override {}
   std::string peer() const override { return "peer"; }
 
@@ -233,6 +233,7 @@ class FakeLink : public Link {
   }
 
   bool full = false;
+  size_t backlog = 0;
   std::vector<std::pair<Type, std::string>> sent;
 };
 
@@ -309,7 +310,7 @@ TEST(Uplink, MomentsGoBeforeTheFrameAndAgainOverTheNextLink) {
   EXPECT_THAT(Types(control), ElementsAre(Type::kMoments, Type::kSchema, Type::kFrame,
                                           Type::kMoments, Type::kFrame));
   uplink.OnMomentsAck(Encode(MomentsAck{1}));
-  uplink.OnAck(1);
+  uplink.OnAck(1, 1);
 
   uplink.Use(&parent, true);
   EXPECT_EQ(Types(control).back(), Type::kLeave);
@@ -322,7 +323,7 @@ TEST(Uplink, MomentsGoBeforeTheFrameAndAgainOverTheNextLink) {
   uplink.OnMomentsAck(Encode(MomentsAck{2}));
   EXPECT_TRUE(uplink.moments_delivered());
   EXPECT_FALSE(uplink.frames_delivered());
-  uplink.OnAck(2);
+  uplink.OnAck(2, 2);
   EXPECT_TRUE(uplink.frames_delivered());
   uplink.AddMoments({{Remark("c", 1)}, {}, 0});
   AddFrame(uplink);
@@ -331,6 +332,58 @@ TEST(Uplink, MomentsGoBeforeTheFrameAndAgainOverTheNextLink) {
   uplink.Use(&control, false);
   EXPECT_EQ(Types(control).back(), Type::kFrame);
   EXPECT_EQ(Types(control)[Types(control).size() - 3], Type::kMoments);
+}
+
+TEST(Uplink, WhatIsNotSafeGoesAgainToAnotherHeadOnly) {
+  Uplink uplink;
+  FakeLink first;
+  FakeLink second;
+  FakeLink third;
+  uplink.Use(&first, false);
+  for (int i = 0; i < 3; ++i) AddFrame(uplink);
+  uplink.OnAck(3, 1);
+  EXPECT_TRUE(uplink.frames_delivered());
+  uplink.Use(&second, false);
+  EXPECT_THAT(Types(second), ElementsAre(Type::kSchema)) << "this head has them";
+  uplink.OnNewHead();
+  EXPECT_FALSE(uplink.frames_delivered());
+  uplink.Use(&third, false);
+  ASSERT_THAT(Types(third), ElementsAre(Type::kSchema, Type::kFrame));
+  FrameDecoder decoder;
+  decoder.Reset(*Schema::Make({}));
+  std::vector<uint64_t> numbers;
+  for (ByteReader r(third.sent[1].second); r.left() > 0;) {
+    const auto frame = decoder.Decode(r.Text(1 << 20));
+    ASSERT_TRUE(frame.ok());
+    numbers.push_back((*frame)->number);
+  }
+  EXPECT_THAT(numbers, ElementsAre(2, 3));
+  uplink.OnAck(3, 3);
+  EXPECT_TRUE(uplink.frames_delivered());
+}
+
+// Less than a link's bound may be minutes of frames: what counts is that it does not get less.
+TEST(Uplink, FramesWaitHereWhenTheLinkDoesNotGetEmpty) {
+  Uplink uplink;
+  FakeLink link;
+  uplink.Use(&link, false);
+  AddFrame(uplink);
+  link.backlog = Uplink::kBacklog;
+  for (int i = 0; i < Uplink::kSlowFlushes; ++i) {
+    EXPECT_FALSE(uplink.slow());
+    AddFrame(uplink);
+  }
+  EXPECT_TRUE(uplink.slow());
+  const size_t before = link.sent.size();
+  for (size_t i = 0; i < Uplink::kMaxHeldBack; ++i) AddFrame(uplink);
+  EXPECT_EQ(link.sent.size(), before);
+  EXPECT_EQ(uplink.lost_frames(), 0u);
+  AddFrame(uplink);
+  EXPECT_GT(uplink.lost_frames(), 0u) << "every second one";
+  link.backlog = 0;
+  AddFrame(uplink);
+  EXPECT_FALSE(uplink.slow());
+  EXPECT_EQ(link.sent.size(), before + 1) << "what was held back, in one message";
 }
 
 TEST(Uplink, AStreamThatHasEndedIsEndedOnEveryLinkAfterItsLastFrame) {
@@ -362,7 +415,7 @@ TEST(Children, APartThatComesOverTwoLinksIsTakenOnceAndAcknowledgedTwice) {
   std::vector<Moments> taken;
   Children::Handlers handlers;
   handlers.moments = [&](Moments moments) { taken.push_back(std::move(moments)); };
-  Children children(merger, queries, kSecond, handlers);
+  Children children(merger, queries, kSecond, Children::Keep::kUntilArrived, handlers);
   FakeLink control;
   FakeLink fabric;
   FakeLink other;

@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "daemon/tree/homecoming.h"
 #include "daemon/tree/placement.h"
 
 namespace sonde::tree {
@@ -149,6 +150,20 @@ TEST(Placement, NoMoreMoveThanHaveTo) {
   CheckShape(tree, 3);
 }
 
+TEST(Placement, OneThatIsBackGetsAPlaceAsANewOneDoes) {
+  Placement tree(2, 14);
+  for (int i = 0; i < 14; ++i) tree.Add("");
+  tree.Remove(0);
+  tree.AddAgain(0, "");
+  CheckShape(tree, 2);
+  EXPECT_TRUE(tree.Present(0));
+  EXPECT_EQ(tree.present(), 14u);
+  EXPECT_THAT(tree.Children(0), IsEmpty()) << "its former ones stay where they are";
+  const uint32_t parent = tree.Parent(5);
+  tree.AddAgain(5, "");
+  EXPECT_EQ(tree.Parent(5), parent) << "it was there";
+}
+
 TEST(Placement, WhereAllChildrenHaveChildrenALeafComesFromBelow) {
   Placement tree(2, 14);
   for (int i = 0; i < 14; ++i) tree.Add("");  // full to a depth of three
@@ -159,15 +174,6 @@ TEST(Placement, WhereAllChildrenHaveChildrenALeafComesFromBelow) {
   EXPECT_EQ(tree.Parent(3), moved[0]);
   CheckShape(tree, 2);
   for (uint32_t i = 1; i < 14; ++i) EXPECT_LE(tree.Depth(i), 3u);
-}
-
-TEST(Placement, CandidatesAreParentAncestorsElderSiblingsAndTheHead) {
-  Placement tree(2, 14);
-  for (int i = 0; i < 14; ++i) tree.Add("");
-  EXPECT_THAT(tree.Candidates(13), ElementsAre(5, 1, 12, kHeadIndex));
-  EXPECT_THAT(tree.Candidates(12), ElementsAre(5, 1, kHeadIndex));
-  EXPECT_THAT(tree.Candidates(1), ElementsAre(0, kHeadIndex));
-  EXPECT_THAT(tree.Candidates(0), ElementsAre(kHeadIndex));
 }
 
 TEST(Placement, ANodeThatCannotReachItsParentGetsAnother) {
@@ -235,10 +241,100 @@ TEST(Placement, KeepsItsPromisesWhateverHappens) {
         const uint32_t index = there[random() % there.size()];
         const uint32_t parent = tree.Move(index, {});
         EXPECT_EQ(tree.Parent(index), parent);
+        if (random() % 2 == 0 || tree.away().empty()) continue;
+        const uint32_t away = *tree.away().begin();
+        const uint32_t home = tree.Home(away);
+        if (tree.Return(away)) {
+          EXPECT_EQ(tree.Parent(away), home);
+        }
       }
       CheckShape(tree, fanout);
     }
   }
+}
+
+// --- Going home ---
+
+class GoingHome : public testing::Test {
+ protected:
+  GoingHome() {
+    for (int i = 0; i < 1024; ++i) tree_.Add("");
+    for (uint32_t i = 0; i < 1024; ++i) before_.push_back(tree_.Parent(i));
+  }
+  // Its children find nothing of it any more.
+  void Fail(uint32_t parent) {
+    const auto children = tree_.Children(parent);
+    for (const uint32_t child : std::vector<uint32_t>(children.begin(), children.end())) {
+      tree_.Move(child, {});
+      homecoming_.OnFailed(parent, now_);
+    }
+  }
+  // A second later; how many went home.
+  size_t Second() {
+    now_ += kSecond;
+    const std::vector<uint32_t> due = homecoming_.Due(now_);
+    for (const uint32_t node : due) EXPECT_EQ(tree_.Parent(node), before_[node]);
+    return due.size();
+  }
+  // Seconds until the first goes home.
+  int Wait() {
+    for (int seconds = 1; seconds < 1000; ++seconds) {
+      if (Second() > 0) return seconds;
+    }
+    return 1000;
+  }
+
+  Placement tree_{16, 1024};
+  Homecoming homecoming_{tree_};
+  std::vector<uint32_t> before_;
+  Nanos now_ = 100 * kSecond;
+};
+
+TEST_F(GoingHome, AfterAnOverloadTheTreeHasItsShapeAgainLittleByLittle) {
+  for (uint32_t parent = 0; parent < 40; ++parent) Fail(parent);
+  EXPECT_GT(tree_.away().size(), 500u);
+  CheckShape(tree_, 16);
+  for (int second = 1; second <= 5; ++second) EXPECT_EQ(Second(), 0u);
+  for (int second = 0; !tree_.away().empty() && second < 200; ++second) {
+    EXPECT_LE(Second(), 8u);
+  }
+  for (uint32_t i = 0; i < 1024; ++i) EXPECT_EQ(tree_.Parent(i), before_[i]);
+  CheckShape(tree_, 16);
+}
+
+TEST_F(GoingHome, WhoseParentFailsAgainWaitsTwiceAsLong) {
+  Fail(3);
+  EXPECT_EQ(Wait(), 6);
+  Fail(3);
+  EXPECT_EQ(Wait(), 11);
+  Fail(3);
+  EXPECT_EQ(Wait(), 21);
+  for (int i = 0; i < 6; ++i) {
+    Fail(3);
+    Wait();
+  }
+  Fail(3);
+  EXPECT_EQ(Wait(), 301);
+  while (!tree_.away().empty()) Second();
+  for (int second = 0; second < 400; ++second) Second();
+  Fail(3);
+  EXPECT_EQ(Wait(), 6) << "that is forgotten";
+}
+
+// A parent that is gone for good: its children belong where they are then.
+TEST_F(GoingHome, NobodyWaitsForAParentThatIsGone) {
+  Fail(3);
+  EXPECT_EQ(tree_.away().size(), 16u);
+  tree_.Remove(3);
+  EXPECT_TRUE(tree_.away().empty());
+  EXPECT_EQ(Wait(), 1000);
+  CheckShape(tree_, 16);
+}
+
+// Others do not take the places of those that are away.
+TEST_F(GoingHome, PlacesAreKept) {
+  Fail(3);
+  for (int i = 0; i < 100; ++i) EXPECT_NE(tree_.Parent(tree_.Add("")), 3u);
 }
 
 TEST(Placement, IsQuickForManyNodes) {

@@ -305,6 +305,16 @@ Result<std::vector<JobDescription>> FakeSource::Jobs(size_t limit) const {
   return jobs;
 }
 
+std::vector<Note> FakeSource::Notes(Nanos first, Nanos last) const {
+  std::vector<Note> notes;
+  for (const auto& step : steps_) {
+    for (Note& note : NotesOf(step->profile.job, step->profile.moments, first, last)) {
+      notes.push_back(std::move(note));
+    }
+  }
+  return notes;
+}
+
 Result<Profile> FakeSource::GetProfile(const JobStep& id) const {
   for (const auto& step : steps_) {
     if (step->profile.job.id == id) return step->profile;

@@ -35,6 +35,7 @@ class FakeSource : public DataSource {
   Result<Profile> GetProfile(const JobStep& id) const override;
   Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
+  std::vector<Note> Notes(Nanos first, Nanos last) const override;
 
  private:
   struct Step;

@@ -245,8 +245,8 @@ TEST_F(Aliases, AMetricOfThatNameGoesBefore) {
 TEST_F(Aliases, NamesWithoutAMetricDoNotExist) {
   for (const auto& [query, text] :
        {std::pair(ByHost("DeviceUtilization"), "No such name for 'metrics': 'DeviceUtilization'"),
-        std::pair(std::string(R"({"metric":"cpu_percent","aggregator":"sum","tags":{"mode":"*"}})"),
-                  "No such name for 'tagk': 'mode'")}) {
+        std::pair(std::string(R"({"metric":"cpu_percent","aggregator":"sum","tags":{"mod":"*"}})"),
+                  "No such name for 'tagk': 'mod'")}) {
     const Response response = Query(query);
     EXPECT_EQ(response.status, 400);
     EXPECT_THAT(response.body, HasSubstr(text));

@@ -160,7 +160,7 @@ TEST_F(ServerTest, KeepsTheConnectionAndAnswersPipelinedRequestsInOrder) {
   Client client(server_->port());
   client.Send(Get("/api/version") + Post("/api/query", kQuery) + Get("/nothing") +
               Get("/api/aggregators"));
-  EXPECT_THAT(client.Receive(), HasSubstr("2.3.0"));
+  EXPECT_THAT(client.Receive(), HasSubstr("2.4.1"));
   EXPECT_THAT(client.Receive(), HasSubstr("dps"));
   EXPECT_THAT(client.Receive(), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(client.Receive(), HasSubstr("none"));
@@ -175,7 +175,7 @@ TEST_F(ServerTest, HeadHasTheLengthAndNoBody) {
   const std::string head = client.Receive(true);
   EXPECT_THAT(head, StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(head, Not(HasSubstr("Content-Length: 0\r\n")));
-  EXPECT_THAT(client.Receive(), HasSubstr("2.3.0"));
+  EXPECT_THAT(client.Receive(), HasSubstr("2.4.1"));
 }
 
 TEST_F(ServerTest, APageThatDidNotChangeIsNotSentAgain) {

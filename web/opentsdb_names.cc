@@ -1,158 +1,16 @@
-// OpenTSDB's HTTP API as Grafana uses it: query, suggest, lookup and what they need.
-#include <charconv>
-#include <cmath>
+// What OpenTSDB's HTTP API tells beside data: names, series, aggregators, filters, its version; and
+// the paths of the whole API.
 #include <set>
 
-#include "profiles/json_writer.h"
-#include "web/gather.h"
 #include "web/opentsdb_aliases.h"
+#include "web/opentsdb_handlers.h"
 #include "web/opentsdb_request.h"
 #include "web/router.h"
 
 namespace sonde::web {
 namespace {
 
-constexpr size_t kMaxListed = 1u << 20;   // series looked through for names
-constexpr size_t kMaxPoints = 4'000'000;  // in one response: some 100 MB of JSON
 constexpr uint64_t kMaxSuggestions = 100'000;
-
-// The key of a point as it stands in the answer.
-int64_t TimeKey(Nanos time, bool milliseconds) {
-  return milliseconds ? time / kMillisecond : time / kSecond;
-}
-
-// A missing point of a downsample that fills: null is a gap, NaN the text that OpenTSDB writes.
-void WriteNumber(double value, bool null, JsonWriter& json) {
-  if (std::isfinite(value)) {
-    json.Value(value);
-  } else if (null) {
-    json.Null();
-  } else {
-    json.Value(std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
-  }
-}
-
-void WritePoints(const QueryResult& result, const QuerySpec& spec, bool milliseconds, bool arrays,
-                 JsonWriter& json) {
-  const bool null = spec.downsample && spec.downsample->fill == Downsample::Fill::kNull;
-  const std::vector<Point>& points = result.points;
-  arrays ? json.BeginArray() : json.BeginObject();
-  for (size_t i = 0; i < points.size(); ++i) {
-    const int64_t key = TimeKey(points[i].time, milliseconds);
-    // Of several points within one second the last counts: a key must not stand twice.
-    if (i + 1 < points.size() && TimeKey(points[i + 1].time, milliseconds) == key) continue;
-    if (arrays) {
-      json.BeginArray().Value(key);
-      WriteNumber(points[i].value, null, json);
-      json.EndArray();
-    } else {
-      char text[24];
-      const auto [end, error] = std::to_chars(text, text + sizeof(text), key);
-      json.Key({text, static_cast<size_t>(end - text)});
-      WriteNumber(points[i].value, null, json);
-    }
-  }
-  arrays ? json.EndArray() : json.EndObject();
-}
-
-std::string_view FilterTypeName(TagFilter::Type type) {
-  for (const FilterName& filter : FilterNames()) {
-    if (filter.type == type) return filter.name;
-  }
-  return "";
-}
-
-void WriteQuery(const QuerySpec& spec, size_t index, JsonWriter& json) {
-  json.Key("query").BeginObject();
-  json.Field("aggregator", ToString(spec.aggregator)).Field("metric", spec.metric);
-  json.Field("rate", spec.rate).Field("index", index);
-  json.Key("filters").BeginArray();
-  for (const TagFilter& filter : spec.filters) {
-    json.BeginObject().Field("tagk", filter.key).Field("filter", filter.pattern);
-    json.Field("type", FilterTypeName(filter.type)).Field("group_by", filter.group_by).EndObject();
-  }
-  json.EndArray().EndObject();
-}
-
-void WriteResult(const QueryResult& result, JsonWriter& json) {
-  json.Field("metric", result.metric);
-  json.Key("tags").BeginObject();
-  for (const auto& [key, value] : result.tags.pairs()) json.Field(key, value);
-  json.EndObject();
-  json.Key("aggregateTags").BeginArray();
-  for (const std::string& key : result.aggregate_tags) json.Value(key);
-  json.EndArray();
-}
-
-// Why a query has no answer: a name that does not exist is an error, no data in the range is not.
-Status CheckNames(const DataSource& source, const QuerySpec& spec) {
-  const Result<std::vector<Series>> series = ListSeriesAndAliases(source, spec.metric, kMaxListed);
-  if (!series.ok()) return series.status();
-  if (series->empty()) {
-    return {Code::kInvalid, "No such name for 'metrics': '" + spec.metric + "'"};
-  }
-  for (const TagFilter& filter : spec.filters) {
-    bool found = false;
-    for (const Series& one : *series) found = found || one.tags.Find(filter.key) != nullptr;
-    if (!found) return {Code::kInvalid, "No such name for 'tagk': '" + filter.key + "'"};
-  }
-  return {};
-}
-
-Response QueryResponse(const DataSource& source, const OpenTsdbQuery& query, bool arrays,
-                       const Answers& answers) {
-  size_t points = 0;
-  for (const Answer& answer : answers) {
-    for (const QueryResult& result : answer.results) points += result.points.size();
-  }
-  if (points > kMaxPoints) {
-    return ErrorResponse(413, "the answer has " + std::to_string(points) +
-                                  " points; ask for a downsample or a shorter range");
-  }
-  Response response;
-  JsonWriter json(response.body);
-  json.BeginArray();
-  for (size_t i = 0; i < answers.size(); ++i) {
-    if (answers[i].results.empty()) {
-      if (const Status named = CheckNames(source, query.queries[i]); !named.ok()) {
-        return ErrorResponse(named);
-      }
-    }
-    for (const QueryResult& result : answers[i].results) {
-      if (result.points.empty()) continue;
-      json.BeginObject();
-      WriteResult(result, json);
-      if (query.show_query) WriteQuery(query.queries[i], i, json);
-      json.Key("dps");
-      WritePoints(result, query.queries[i], query.milliseconds, arrays, json);
-      json.EndObject();
-    }
-  }
-  json.EndArray();
-  return response;
-}
-
-bool Flag(const Request& request, std::string_view name) {
-  const std::string* text = request.Param(name);
-  return text != nullptr && *text != "false";
-}
-
-void PostQuery(const Context& context, const Request& request, Reply reply) {
-  Result<OpenTsdbQuery> parsed = ParseOpenTsdbQuery(request.body, context.clock->Now());
-  if (!parsed.ok()) return reply(ErrorResponse(parsed.status()));
-  const auto query = std::make_shared<const OpenTsdbQuery>(*std::move(parsed));
-  const bool arrays = Flag(request, "arrays");
-  const auto plan = std::make_shared<const OpenTsdbPlan>(*context.source, query->queries);
-  GatherAndReply(
-      context, plan->specs(), std::move(reply),
-      [weak = std::weak_ptr(context.source), query, plan, arrays](const Answers& answers) {
-        const std::shared_ptr<const DataSource> source = weak.lock();
-        if (!source) return ErrorResponse(503, "the server is stopping");
-        const Result<Answers> folded = plan->Fold(answers);
-        if (!folded.ok()) return ErrorResponse(folded.status());
-        return QueryResponse(*source, *query, arrays, *folded);
-      });
-}
 
 void WriteNames(const std::set<std::string>& names, const OpenTsdbSuggest& suggest,
                 JsonWriter& json) {
@@ -293,12 +151,15 @@ void GetVersion(const Context&, const Request&, Reply reply) {
   Response response;
   JsonWriter json(response.body);
   // The version of the API that is spoken, and by whom.
-  json.BeginObject().Field("version", "2.3.0").Field("repo", "sonde " SONDE_VERSION).EndObject();
+  json.BeginObject().Field("version", "2.4.1").Field("repo", "sonde " SONDE_VERSION).EndObject();
   reply(std::move(response));
 }
 
 constexpr Route kRoutes[] = {
-    {"/api/query", nullptr, PostQuery},
+    {"/api/query", GetQuery, PostQuery},
+    {"/api/put", nullptr, PostPut},
+    {"/api/annotation", GetAnnotation, PostAnnotation},
+    {"/api/annotations", GetAnnotations},
     {"/api/suggest", GetSuggest, PostSuggest},
     {"/api/search/lookup", GetLookup, PostLookup},
     {"/api/aggregators", GetAggregators},

@@ -1,0 +1,140 @@
+#include "daemon/head/parents.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/bytes.h"
+#include "core/log.h"
+
+namespace sonde::head {
+
+using tree::kHeadIndex;
+using tree::Type;
+
+Parents::Parents(Loop& loop, const Config& config, uint32_t expected, tree::ChildLinks& links,
+                 Ways ways)
+    : loop_(loop),
+      config_(config),
+      links_(links),
+      ways_(std::move(ways)),
+      placement_(config.fanout, expected),
+      fabric_(loop) {}
+
+Parents::~Parents() { loop_.Cancel(home_timer_); }
+
+void Parents::Add(std::string_view switches) {
+  placement_.Add(switches);
+  nodes_.emplace_back();
+}
+
+void Parents::OnBack(uint32_t index, std::string_view switches, uint32_t parent) {
+  placement_.AddAgain(index, switches);
+  Node& node = nodes_[index];
+  node.parent = parent < nodes_.size() ? parent : kHeadIndex;
+  node.asks = node.asks || node.parent != kHeadIndex;
+  // The answer may have been lost.
+  node.listen_asked = !node.waiting.empty() && ways_.send(index, Type::kListen, "");
+}
+
+void Parents::Remove(uint32_t index) {
+  // Its children ask by themselves; others that take its place, or theirs, are told.
+  for (const uint32_t moved : placement_.Remove(index)) {
+    if (nodes_[moved].asks && nodes_[moved].parent != index) {
+      Assign(moved, placement_.Parent(moved));
+    }
+  }
+  for (const uint32_t child : std::exchange(nodes_[index].waiting, {})) {
+    Assign(child, placement_.Parent(child));
+  }
+}
+
+// Whether `node` sends to `other`, or to one that does, as far as they were told.
+bool Parents::SendsTo(uint32_t node, uint32_t other) const {
+  for (size_t steps = 0; node != kHeadIndex && steps < nodes_.size(); ++steps) {
+    if (node == other) return true;
+    node = nodes_[node].parent;
+  }
+  return false;
+}
+
+void Parents::OnWantParent(uint32_t index, std::string_view payload) {
+  ByteReader r(payload);
+  const uint64_t failed = payload.empty() ? kHeadIndex : r.Varint();
+  if (failed > kHeadIndex) return;
+  nodes_[index].asks = true;
+  uint32_t parent = placement_.Parent(index);
+  if (failed != kHeadIndex) {
+    homecoming_.OnFailed(static_cast<uint32_t>(failed), Clock::System().Monotonic());
+  }
+  if (failed != kHeadIndex && parent == failed) {
+    const uint32_t avoid[] = {parent};
+    parent = placement_.Move(index, avoid);
+    BringHome();
+  }
+  Assign(index, parent);
+}
+
+void Parents::BringHome() {
+  if (home_timer_ != 0 || placement_.away().empty()) return;
+  home_timer_ = loop_.After(kSecond, [this] {
+    home_timer_ = 0;
+    for (const uint32_t node : homecoming_.Due(Clock::System().Monotonic())) {
+      Assign(node, placement_.Parent(node));
+    }
+    BringHome();
+  });
+}
+
+void Parents::Assign(uint32_t child, uint32_t parent) {
+  // One that comes up from below it may not have left it yet: they would send to each other.
+  if (parent == kHeadIndex || SendsTo(parent, child)) return AssignHead(child);
+  Node& node = nodes_[parent];
+  if (!node.address.empty()) return Tell(child, parent, node.address);
+  node.waiting.push_back(child);
+  if (!std::exchange(node.listen_asked, true)) ways_.send(parent, Type::kListen, "");
+}
+
+void Parents::AssignHead(uint32_t child) {
+  tree::FabricOptions options;
+  options.provider = config_.provider;
+  options.interface = config_.interface;
+  options.local_address = local_host_;
+  options.max_links = tree::ChildLinks::LinksFor(config_.fanout);
+  fabric_.With(options, [this, child](const Result<tree::Fabric*>& fabric) {
+    Listen(fabric);
+    if (!fabric_address_.empty()) Tell(child, kHeadIndex, fabric_address_);
+  });
+}
+
+void Parents::OnListening(uint32_t index, std::string_view payload) {
+  tree::Listening answer;
+  if (!Decode(payload, answer).ok()) return;
+  Node& node = nodes_[index];
+  if (answer.address.empty()) {
+    return ways_.note(index, fmt::format("cannot listen for children: {}; their connections to "
+                                         "the head serve",
+                                         answer.error));
+  }
+  node.address = answer.address;
+  for (const uint32_t child : std::exchange(node.waiting, {})) Tell(child, index, node.address);
+}
+
+void Parents::Tell(uint32_t child, uint32_t parent, const std::string& address) {
+  if (ways_.send(child, Type::kParent, Encode(tree::ParentAddress{parent, address}))) {
+    nodes_[child].parent = parent;
+  }
+}
+
+void Parents::Listen(const Result<tree::Fabric*>& fabric) {
+  if (std::exchange(fabric_asked_, true)) return;
+  const Result<std::string> address = fabric.ok() ? links_.Listen(**fabric) : fabric.status();
+  if (address.ok()) {
+    fabric_address_ = *address;
+  } else {
+    // Hosts where srun runs often lack the nodes' fabric: the nodes' connections to the head serve.
+    log::Info("no links over libfabric to the head: {}", address.status().message());
+  }
+}
+
+}  // namespace sonde::head

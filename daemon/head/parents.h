@@ -1,0 +1,87 @@
+// The tree's shape as its nodes are told it: who sends to whom, and where.
+//
+// A node asks for a parent over its control connection. It gets the one of its place (Placement),
+// as soon as that one has said where its children are to connect; until then, and where there is
+// none, its control connection serves. When a node goes, those that move for it are told.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config.h"
+#include "daemon/loop.h"
+#include "daemon/tree/child_links.h"
+#include "daemon/tree/homecoming.h"
+#include "daemon/tree/lazy_fabric.h"
+#include "daemon/tree/message.h"
+#include "daemon/tree/placement.h"
+
+namespace sonde::head {
+
+class Parents {
+ public:
+  struct Ways {
+    // A message over a node's control connection, if there is one.
+    std::function<bool(uint32_t node, tree::Type type, std::string_view payload)> send;
+    // What a reader of the profile must know of a node.
+    std::function<void(uint32_t node, std::string_view text)> note;
+  };
+
+  // `links`: of the head's own children.
+  Parents(Loop& loop, const Config& config, uint32_t expected, tree::ChildLinks& links, Ways ways);
+  ~Parents();
+
+  // Where the head is reached, numeric.
+  void SetLocalHost(std::string host) { local_host_ = std::move(host); }
+  // Nodes of the step, as far as known.
+  void Expect(uint32_t nodes) { placement_.Expect(nodes); }
+  // Nodes come by index, 0 first; `switches` as Slurm tells them.
+  void Add(std::string_view switches);
+  // There again, under its index: it sends to `parent`.
+  void OnBack(uint32_t index, std::string_view switches, uint32_t parent);
+  // Gone or lost. It may still be sent to for what it has to deliver.
+  void Remove(uint32_t index);
+
+  // kWantParent and kListening.
+  void OnWantParent(uint32_t index, std::string_view payload);
+  void OnListening(uint32_t index, std::string_view payload);
+
+  // Whom it was told last; the head, if nobody.
+  uint32_t Of(uint32_t index) const { return nodes_[index].parent; }
+
+ private:
+  struct Node {
+    bool asks = false;                   // has asked for a parent
+    uint32_t parent = tree::kHeadIndex;  // it was told last
+    bool listen_asked = false;
+    std::string address;            // where its children connect
+    std::vector<uint32_t> waiting;  // children that wait for the address
+  };
+
+  bool SendsTo(uint32_t node, uint32_t other) const;
+  void Assign(uint32_t child, uint32_t parent);
+  void AssignHead(uint32_t child);
+  void Tell(uint32_t child, uint32_t parent, const std::string& address);
+  void Listen(const Result<tree::Fabric*>& fabric);
+  void BringHome();
+
+  Loop& loop_;
+  const Config config_;
+  tree::ChildLinks& links_;
+  Ways ways_;
+  tree::Placement placement_;
+  tree::Homecoming homecoming_{placement_};
+  Loop::TimerId home_timer_ = 0;
+  tree::LazyFabric fabric_;
+  bool fabric_asked_ = false;   // to listen; what became of it is told once
+  std::string fabric_address_;  // empty: none
+  std::string local_host_;
+  std::vector<Node> nodes_;
+};
+
+}  // namespace sonde::head

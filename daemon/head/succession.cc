@@ -1,0 +1,72 @@
+#include "daemon/head/succession.h"
+
+#include <string>
+#include <utility>
+
+namespace sonde::head {
+
+using tree::Type;
+
+Succession::Succession(Loop& loop, Nanos after, Send send) : loop_(loop), send_(std::move(send)) {
+  begin_timer_ = loop_.After(after, [this] {
+    begin_timer_ = 0;
+    begun_ = true;
+    Choose();
+  });
+}
+
+Succession::~Succession() {
+  loop_.Cancel(begin_timer_);
+  loop_.Cancel(tell_timer_);
+}
+
+void Succession::Add(uint32_t node) {
+  there_.insert(node);
+  asked_.erase(node);  // whatever it was asked before it went away
+  if (!begun_) return;
+  if (!told_.empty()) send_(node, Type::kSuccessors, told_);
+  Choose();
+}
+
+void Succession::Remove(uint32_t node) {
+  there_.erase(node);
+  asked_.erase(node);
+  if (standing_.erase(node) > 0) TellSoon();
+  if (begun_) Choose();
+}
+
+void Succession::Choose() {
+  size_t chosen = 0;
+  for (const uint32_t node : there_) {
+    if (chosen++ == kSuccessors) break;
+    if (asked_.insert(node).second) send_(node, Type::kStandby, "");
+  }
+}
+
+void Succession::OnStandingBy(uint32_t node, std::string_view payload) {
+  tree::StandingBy answer;
+  if (!Decode(payload, answer).ok() || !asked_.contains(node) || answer.port == 0) return;
+  standing_[node] = {node, answer.host, answer.port};
+  TellSoon();
+}
+
+std::string Succession::List() const {
+  tree::Successors list;
+  for (const auto& [node, place] : standing_) {
+    if (list.places.size() < kSuccessors) list.places.push_back(place);
+  }
+  return Encode(list);
+}
+
+void Succession::TellSoon() {
+  if (tell_timer_ != 0) return;
+  tell_timer_ = loop_.After(kDelay, [this] {
+    tell_timer_ = 0;
+    if (std::string list = List(); list != told_) {
+      told_ = std::move(list);
+      for (const uint32_t node : there_) send_(node, Type::kSuccessors, told_);
+    }
+  });
+}
+
+}  // namespace sonde::head

@@ -1,0 +1,55 @@
+// Who goes on when this head dies: some nodes that listen for that case, and that all nodes know.
+//
+// The first kSuccessors nodes that are there stand by, in the order of their indices. It begins
+// when the step has run for a while: what short steps are too short for.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "daemon/loop.h"
+#include "daemon/tree/message.h"
+
+namespace sonde::head {
+
+class Succession {
+ public:
+  static constexpr size_t kSuccessors = 3;
+  // Changes within it are told as one.
+  static constexpr Nanos kDelay = 50 * kMillisecond;
+  static_assert(kSuccessors <= tree::kMaxSuccessors);
+
+  // Over a node's control connection; false if there is none.
+  using Send = std::function<bool(uint32_t node, tree::Type type, std::string_view payload)>;
+  Succession(Loop& loop, Nanos after, Send send);
+  ~Succession();
+
+  // A node is there, or there again.
+  void Add(uint32_t node);
+  // Its connection is gone.
+  void Remove(uint32_t node);
+  // kStandingBy.
+  void OnStandingBy(uint32_t node, std::string_view payload);
+
+ private:
+  void Choose();
+  void TellSoon();
+  std::string List() const;
+
+  Loop& loop_;
+  Send send_;
+  bool begun_ = false;
+  std::set<uint32_t> there_;
+  std::set<uint32_t> asked_;
+  std::map<uint32_t, tree::Place> standing_;
+  std::string told_;
+  Loop::TimerId begin_timer_ = 0;
+  Loop::TimerId tell_timer_ = 0;
+};
+
+}  // namespace sonde::head

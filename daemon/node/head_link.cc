@@ -1,0 +1,140 @@
+#include "daemon/node/head_link.h"
+
+#include <utility>
+
+#include "core/log.h"
+
+namespace sonde::node {
+
+using tree::Type;
+
+HeadLink::HeadLink(Loop& loop, const StepKey& key, Ways ways)
+    : loop_(loop), key_(key), ways_(std::move(ways)) {}
+
+HeadLink::~HeadLink() { loop_.Cancel(timer_); }
+
+bool HeadLink::Send(Type type, std::string_view payload) {
+  return link() != nullptr && tree::Send(*link_, type, payload);
+}
+
+void HeadLink::SetSuccessors(std::vector<tree::Place> places, uint32_t own) {
+  successors_ = std::move(places);
+  own_ = own;
+  log::Info("{} nodes stand by to be head", successors_.size());
+}
+
+void HeadLink::Connect(const std::string& host, uint16_t port) {
+  head_ = {tree::kHeadIndex, host, port};
+  if (const Status opened = Open(head_); !opened.ok()) ways_.ended(opened);
+}
+
+void HeadLink::Use(std::unique_ptr<tree::Link> link) {
+  link_ = std::move(link);
+  link_->SetMaxMessage(tree::kMaxMessage);
+  link_->SetHandler(
+      {.message = [this](uint8_t type, std::string_view payload) { OnMessage(type, payload); },
+       .closed = [this](const Status& why) { OnClosed(why); }});
+}
+
+Status HeadLink::Open(const tree::Place& place) {
+  Result<std::unique_ptr<tree::SocketLink>> link =
+      tree::SocketLink::Connect(loop_, place.host, place.port);
+  if (!link.ok()) return link.status();
+  socket_ = link->get();
+  link_ = *std::move(link);
+  link_->SetMaxMessage(tree::kMaxMessage);
+  link_->SetHandler(
+      {.message = [this](uint8_t type, std::string_view payload) { OnHandshake(type, payload); },
+       .closed = [this](const Status& why) { OnClosed(why); }});
+  handshake_ = std::make_unique<tree::ConnectingHandshake>(key_, ways_.registration());
+  tree::Send(*link_, Type::kHello, handshake_->Hello());
+  return {};
+}
+
+void HeadLink::OnHandshake(uint8_t type, std::string_view payload) {
+  const Result<std::string> proof = handshake_->OnMessage(type, payload);
+  if (!proof.ok()) return OnClosed(proof.status());
+  local_host_ = tree::HostText(socket_->local_address());
+  tree::Send(*link_, Type::kProof, *proof);
+  proof_sent_ = Clock::System().Monotonic();
+  handshake_.reset();
+  link_->SetHandler({.message = [this](uint8_t t, std::string_view p) { OnMessage(t, p); },
+                     .closed = [this](const Status& why) { OnClosed(why); }});
+}
+
+void HeadLink::OnMessage(uint8_t type, std::string_view payload) {
+  if (static_cast<Type>(type) == Type::kOver) {
+    welcome_ = false;
+    Drop();
+    return ways_.ended({Code::kUnavailable, "the step is over"});
+  }
+  if (static_cast<Type>(type) != Type::kWelcome) {
+    if (welcome_) ways_.message(static_cast<Type>(type), payload);
+    return;
+  }
+  tree::Welcome welcome;
+  if (welcome_ || !Decode(payload, welcome).ok()) return;
+  loop_.Cancel(std::exchange(timer_, 0));
+  if (known_ && next_ > 0) head_ = successors_[next_ - 1];
+  welcome_ = known_ = true;
+  const Nanos waited = proof_sent_ == 0 ? 0 : Clock::System().Monotonic() - proof_sent_;
+  ways_.welcome(welcome, waited);
+}
+
+void HeadLink::Drop() {
+  loop_.Cancel(std::exchange(timer_, 0));
+  if (link_ != nullptr) sent_before_ += link_->bytes_sent();
+  handshake_.reset();
+  tree::DestroyLater(loop_, std::move(link_));
+}
+
+// --- Looking for it ---
+
+void HeadLink::OnClosed(const Status& why) {
+  const bool was_welcome = std::exchange(welcome_, false);
+  // The link goes when whoever has data on it has let it go.
+  if (!known_ || socket_ == nullptr) {
+    Drop();
+    return ways_.ended(why);
+  }
+  if (!was_welcome) return Again(why);
+  lost_at_ = Clock::System().Monotonic();
+  next_ = 0;
+  log::Warning("the connection to the head is lost: {}", why.message());
+  ways_.lost(*link_, why);
+  Drop();
+  Try();
+}
+
+void HeadLink::Try() {
+  const tree::Place place = next_ == 0 ? head_ : successors_[next_ - 1];
+  if (next_ > 0 && place.index == own_) {
+    log::Warning("this node goes on as acting head");
+    if (!ways_.act()) return Again({Code::kUnavailable, "cannot be acting head"});
+  }
+  timer_ = loop_.After(kAnswer, [this] {
+    timer_ = 0;
+    Again({Code::kTimeout, "no answer"});
+  });
+  if (const Status opened = Open(place); !opened.ok()) Again(opened);
+}
+
+// One that could not be had.
+void HeadLink::Again(const Status& why) {
+  Drop();
+  const Nanos waited = Clock::System().Monotonic() - lost_at_;
+  if (waited > kGiveUp) return ways_.ended(why);
+  const bool refused = why.code() == Code::kUnavailable;
+  const bool end = next_ >= successors_.size();
+  if (!end && (refused || waited > kPatience)) {
+    ++next_;
+    return Try();
+  }
+  next_ = 0;
+  timer_ = loop_.After(kPause, [this] {
+    timer_ = 0;
+    Try();
+  });
+}
+
+}  // namespace sonde::node

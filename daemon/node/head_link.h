@@ -1,0 +1,100 @@
+// A node's connection to the head of its step: finds it, proves the key, and when the connection is
+// lost, finds the head again or whoever goes on in its place.
+//
+// The head names its successors beforehand: nodes that listen for that case (Place). When the
+// connection is lost, these are tried in turn:
+//   the head      one that is still there takes the node back under its index
+//   successors    in their order; one that has found the head dead becomes acting head and takes
+//                 the others in; one that comes to itself in the list becomes it
+// One that refuses is dead. One that does not answer may only be slow, or not know yet: nobody goes
+// past it before kPatience. While it is looked for the node goes on sampling, and whatever has a
+// way up without the head goes there. After kGiveUp the telemetry of this node ends.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/launch_message.h"
+#include "daemon/loop.h"
+#include "daemon/tree/handshake.h"
+#include "daemon/tree/link.h"
+#include "daemon/tree/message.h"
+#include "daemon/tree/socket_link.h"
+
+namespace sonde::node {
+
+class HeadLink {
+ public:
+  // For an answer of one of them.
+  static constexpr Nanos kAnswer = 2 * kSecond;
+  static constexpr Nanos kPatience = 6 * kSecond;
+  static constexpr Nanos kPause = 100 * kMillisecond;
+  static constexpr Nanos kGiveUp = 60 * kSecond;
+
+  struct Ways {
+    std::function<tree::Registration()> registration;
+    // The head has it; again each time that it was lost. `waited`: since our proof was sent.
+    std::function<void(const tree::Welcome& welcome, Nanos waited)> welcome;
+    std::function<void(tree::Type type, std::string_view payload)> message;
+    // The connection is lost and looked for; link() is null, `link` goes.
+    std::function<void(tree::Link& link, const Status& why)> lost;
+    // There is none, and none is looked for any more.
+    std::function<void(const Status& why)> ended;
+    // Be acting head; false if that cannot be.
+    std::function<bool()> act;
+  };
+  HeadLink(Loop& loop, const StepKey& key, Ways ways);
+  ~HeadLink();
+
+  // Over the network.
+  void Connect(const std::string& host, uint16_t port);
+  // In the same process; it needs no proof.
+  void Use(std::unique_ptr<tree::Link> link);
+  // `own`: this node's index.
+  void SetSuccessors(std::vector<tree::Place> places, uint32_t own);
+
+  // nullptr while there is none that has welcomed us.
+  tree::Link* link() const { return welcome_ ? link_.get() : nullptr; }
+  // False if there is none, or it does not take it.
+  bool Send(tree::Type type, std::string_view payload);
+  // Numeric: where the head sees this node. "" until then.
+  const std::string& local_host() const { return local_host_; }
+  // Over all connections there were.
+  uint64_t bytes_sent() const { return sent_before_ + (link_ ? link_->bytes_sent() : 0); }
+
+ private:
+  void Try();
+  void Again(const Status& why);
+  Status Open(const tree::Place& place);
+  void OnHandshake(uint8_t type, std::string_view payload);
+  void OnMessage(uint8_t type, std::string_view payload);
+  void OnClosed(const Status& why);
+  void Drop();
+
+  Loop& loop_;
+  const StepKey key_;
+  Ways ways_;
+  std::unique_ptr<tree::Link> link_;
+  const tree::SocketLink* socket_ = nullptr;  // link_, until it is proven
+  std::unique_ptr<tree::ConnectingHandshake> handshake_;
+  Nanos proof_sent_ = 0;  // monotonic
+  std::string local_host_;
+  uint64_t sent_before_ = 0;
+  bool welcome_ = false;
+  bool known_ = false;  // was ever welcome
+
+  tree::Place head_;  // where we are, or were last
+  std::vector<tree::Place> successors_;
+  uint32_t own_ = tree::kHeadIndex;
+  size_t next_ = 0;    // 0: head_, else of successors_ the one before
+  Nanos lost_at_ = 0;  // monotonic
+  Loop::TimerId timer_ = 0;
+};
+
+}  // namespace sonde::node

@@ -1,0 +1,81 @@
+#include "daemon/node/parent_link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/log.h"
+
+namespace sonde::node {
+
+using tree::Type;
+
+void ParentLink::Connect(tree::Fabric& fabric, const tree::ParentAddress& parent) {
+  asked_ = false;
+  LetGo();  // it is told to take another
+  Result<std::unique_ptr<tree::Link>> link = fabric.Connect(parent.address);
+  if (!link.ok() && link.status().code() == Code::kUnsupported) {
+    // The head's host often lacks the nodes' fabric.
+    return log::Info("no link to the parent: {}", link.status().message());
+  }
+  if (!link.ok()) return ways_.note(std::string(link.status().message()));
+  link_ = *std::move(link);
+  index_ = parent.index;
+  link_->SetMaxMessage(tree::kMaxMessage);
+  handshake_ = std::make_unique<tree::ConnectingHandshake>(key_, ways_.registration());
+  link_->SetHandler({.message = [this](uint8_t type, std::string_view p) { OnMessage(type, p); },
+                     .closed =
+                         [this](const Status& why) {
+                           log::Info("link to the parent lost: {}", why.message());
+                           Leave();
+                         }});
+  Send(*link_, Type::kHello, handshake_->Hello());
+}
+
+void ParentLink::OnMessage(uint8_t type, std::string_view payload) {
+  heard_ = Clock::System().Monotonic();
+  if (handshake_ == nullptr) return ways_.message(static_cast<Type>(type), payload);
+  const Result<std::string> proof = handshake_->OnMessage(type, payload);
+  if (!proof.ok()) {
+    ways_.note(std::string(proof.status().message()));
+    return Leave();
+  }
+  Send(*link_, Type::kProof, *proof);
+  handshake_.reset();
+  log::Info("data goes to {} at {}",
+            index_ == tree::kHeadIndex ? "the head" : fmt::format("node {}", index_),
+            link_->peer());
+  ways_.proven(*link_);
+}
+
+void ParentLink::Ask() {
+  if (!asked_) asked_ = ways_.ask(index_);
+}
+
+// Nobody tells of a peer that is there no more when what is sent to it vanishes.
+void ParentLink::Check(Nanos late) {
+  if (link_ == nullptr || handshake_ != nullptr) return;
+  if (Clock::System().Monotonic() - heard_ < kSilence + std::min(late, kSilence)) return;
+  log::Info("nothing was heard from the parent for {} s", kSilence / kSecond);
+  Leave();
+}
+
+void ParentLink::Leave() {
+  if (link_ == nullptr) return;
+  // One after the other that cannot be reached: the control connection serves.
+  failed_ = LetGo() ? 0 : failed_ + 1;
+  if (failed_ <= kMaxFailed) Ask();
+}
+
+// Whether it was used.
+bool ParentLink::LetGo() {
+  if (link_ == nullptr) return false;
+  const bool used = ways_.lost(*link_);
+  sent_before_ += link_->bytes_sent();
+  handshake_.reset();
+  tree::DestroyLater(loop_, std::move(link_));
+  return used;
+}
+
+}  // namespace sonde::node

@@ -1,0 +1,81 @@
+// A node's link to its parent in the tree, over the fabric: connects to the one that the head
+// names, proves the key, notices when nothing is heard of it any more, and asks for another.
+//
+// Until it is proven, and when it is lost, the control connection serves.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "daemon/launch_message.h"
+#include "daemon/loop.h"
+#include "daemon/tree/fabric.h"
+#include "daemon/tree/handshake.h"
+#include "daemon/tree/link.h"
+#include "daemon/tree/message.h"
+
+namespace sonde::node {
+
+class ParentLink {
+ public:
+  // After so much silence it is gone: it has left out two words then.
+  static constexpr Nanos kSilence = 2 * kSecond;
+  // In a row, that were never reached.
+  static constexpr uint32_t kMaxFailed = 3;
+
+  struct Ways {
+    std::function<tree::Registration()> registration;
+    // Asks the head for a parent, other than `failed` (kHeadIndex: none has); false if it cannot be
+    // asked now.
+    std::function<bool(uint32_t failed)> ask;
+    // It is proven: data may go over it.
+    std::function<void(tree::Link& link)> proven;
+    // It goes away. Whether data went over it.
+    std::function<bool(tree::Link& link)> lost;
+    std::function<void(tree::Type type, std::string_view payload)> message;
+    std::function<void(std::string text)> note;
+  };
+  ParentLink(Loop& loop, const StepKey& key, Ways ways)
+      : loop_(loop), key_(key), ways_(std::move(ways)) {}
+
+  // The head has named it.
+  void Connect(tree::Fabric& fabric, const tree::ParentAddress& parent);
+  // Asks for one, other than the last.
+  void Ask();
+  // What was asked is not answered any more: the head is another, or was away.
+  void Forget() { asked_ = false; }
+  // Lets it go if it is silent. While data goes over it, at every tick: a machine with too much to
+  // do, where that is `late`, does not hold that against its parent.
+  void Check(Nanos late);
+  // Lets it go, if there is one, and asks for another.
+  void Leave();
+
+  // nullptr: none.
+  const tree::Link* link() const { return link_.get(); }
+  // Whose data go; kHeadIndex: the head's, or nobody's.
+  uint32_t index() const { return link_ == nullptr ? tree::kHeadIndex : index_; }
+  // Over all links there were.
+  uint64_t bytes_sent() const { return sent_before_ + (link_ ? link_->bytes_sent() : 0); }
+
+ private:
+  void OnMessage(uint8_t type, std::string_view payload);
+  bool LetGo();
+
+  Loop& loop_;
+  const StepKey key_;
+  Ways ways_;
+  std::unique_ptr<tree::Link> link_;
+  std::unique_ptr<tree::ConnectingHandshake> handshake_;  // until it is proven
+  uint32_t index_ = tree::kHeadIndex;                     // of the last one
+  Nanos heard_ = 0;                                       // monotonic
+  bool asked_ = false;                                    // and no answer yet
+  uint32_t failed_ = 0;
+  uint64_t sent_before_ = 0;
+};
+
+}  // namespace sonde::node

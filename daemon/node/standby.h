@@ -1,0 +1,50 @@
+// What a node needs to be acting head: a socket that listens beforehand, so that the other nodes
+// know where, and sonded-head, which is started with it when the head has died.
+//
+// Until then nobody is let in: who connects waits in the socket's backlog.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "core/status.h"
+#include "core/time.h"
+#include "daemon/launch_message.h"
+#include "daemon/loop.h"
+
+namespace sonde::node {
+
+class Standby {
+ public:
+  // `ports`: as port_range of sonde.conf; "": any.
+  Standby(Loop& loop, const LaunchMessage& launch, std::string ports)
+      : loop_(loop), launch_(launch), ports_(std::move(ports)) {}
+  // An acting head goes on.
+  ~Standby();
+
+  // On this address of the node, numeric; the port. The same again while it listens.
+  Result<uint16_t> Listen(const std::string& host);
+  // Starts the acting head of a step that began at `start`. Once for each Listen.
+  Status Act(Nanos start);
+
+ private:
+  Status Watch(pid_t pid);
+  void OnExit();
+
+  Loop& loop_;
+  const LaunchMessage& launch_;
+  const std::string ports_;
+  UniqueFd listener_;
+  uint16_t port_ = 0;
+  // Of the acting head.
+  UniqueFd lifeline_;
+  UniqueFd pidfd_;
+  pid_t pid_ = 0;
+};
+
+}  // namespace sonde::node

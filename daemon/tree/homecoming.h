@@ -1,0 +1,50 @@
+// When nodes that have left their parent go back to it.
+//
+// A parent that was silent, since its machine had too much to do, is left by its children, which
+// makes the tree uneven and dear. Once nobody has complained of it for a while they go home, few at
+// a time. Whose parent fails again after that waits twice as long, so that nothing flaps.
+//
+// Nothing here looks at the clock: times are monotonic.
+//
+// Thread safety: none; the loop's thread only.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "core/time.h"
+#include "daemon/tree/placement.h"
+
+namespace sonde::tree {
+
+class Homecoming {
+ public:
+  // Without complaints for so long a parent is well: at first, and at most. When a complaint is
+  // older than kForgiven by then it is forgotten.
+  static constexpr Nanos kQuiet = 5 * kSecond;
+  static constexpr Nanos kMostQuiet = 5 * 60 * kSecond;
+  static constexpr Nanos kForgiven = 60 * kSecond;
+  // At a time go home: to one parent, and in all; of large steps one node of kShare.
+  static constexpr size_t kOfOne = 2;
+  static constexpr size_t kAtOnce = 8;
+  static constexpr size_t kShare = 128;
+
+  explicit Homecoming(Placement& placement) : placement_(placement) {}
+
+  // A node could not reach `parent`, or heard nothing of it.
+  void OnFailed(uint32_t parent, Nanos now);
+  // Once a second or so: the nodes that go home now. Their parents in the placement are that
+  // already, and the nodes are to be told.
+  std::vector<uint32_t> Due(Nanos now);
+
+ private:
+  struct Trouble {
+    Nanos last = 0;
+    Nanos quiet = kQuiet;
+  };
+  Placement& placement_;
+  std::unordered_map<uint32_t, Trouble> troubles_;  // of those with children that are away
+};
+
+}  // namespace sonde::tree

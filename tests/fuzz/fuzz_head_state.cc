@@ -1,0 +1,17 @@
+// The state that a head leaves to another one: whatever the file holds is one, which is then
+// written as it was read, or an error.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "daemon/head/head_state.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace sonde::head;
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  HeadState state;
+  if (!Decode(bytes, state).ok()) return 0;
+  HeadState again;
+  if (!Decode(Encode(state), again).ok() || again.ended.size() != state.ended.size()) std::abort();
+  return 0;
+}

@@ -1,0 +1,170 @@
+// What is put, how it is refused, and what a store that takes nothing says.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "tests/unit/opentsdb_fixture.h"
+#include "tests/unit/web_fake_source.h"
+
+namespace sonde::web {
+namespace {
+
+namespace json = boost::json;
+using testing::HasSubstr;
+
+constexpr std::string_view kPoint =
+    R"({"metric":"cpu","timestamp":1700000000,"value":42,"tags":{"host":"n1"}})";
+
+class Put : public OpenTsdbTest {
+ protected:
+  std::string Stored() {
+    return Post(
+               "/api/query",
+               R"({"start":1,"queries":[{"metric":"cpu","aggregator":"none"}],"msResolution":true})")
+        .body;
+  }
+};
+
+TEST_F(Put, AnObjectOrAListIsAnsweredByNothing) {
+  const Response one = Post("/api/put", std::string(kPoint));
+  EXPECT_EQ(one.status, 204);
+  EXPECT_EQ(one.body, "");
+  EXPECT_EQ(Post("/api/put", R"([{"metric":"cpu","timestamp":"1700000001500","value":"1.5",)"
+                             R"("tags":{"host":"n1"},"extra":1},)"
+                             R"({"metric":"cpu","timestamp":1700000002,"value":1e3,)"
+                             R"("tags":{"host":"n1"}}])")
+                .status,
+            204);
+  EXPECT_THAT(Stored(), HasSubstr(R"("dps":{"1700000000000":42,"1700000001500":1.5,)"
+                                  R"("1700000002000":1000})"));
+}
+
+TEST_F(Put, TheLastValueForATimeStands) {
+  for (const char* value : {"1", "2.5", "3"}) {
+    std::string point(kPoint);
+    point.replace(point.find("42"), 2, value);
+    ASSERT_EQ(Post("/api/put", point).status, 204);
+  }
+  EXPECT_THAT(Stored(), HasSubstr(R"("dps":{"1700000000000":3}})"));
+}
+
+TEST_F(Put, GoodPointsStayWhenOthersAreRefused) {
+  const std::string body = "[" + std::string(kPoint) +
+                           R"(,{"metric":"cpu","timestamp":0,"value":1,"tags":{"host":"n1"}}])";
+  EXPECT_EQ(Message(Post("/api/put", body)), "One or more data points had errors");
+  EXPECT_THAT(Stored(), HasSubstr(R"({"1700000000000":42})"));
+  const json::value summary = Json(Post("/api/put?summary", body), 400);
+  EXPECT_EQ(json::serialize(summary), R"({"success":1,"failed":1})");
+  EXPECT_EQ(json::serialize(Json(Post("/api/put?summary", std::string(kPoint)))),
+            R"({"success":1,"failed":0})");
+}
+
+TEST_F(Put, DetailsNameThePointAndWhatIsWrong) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"metric":"","timestamp":1,"value":1,"tags":{"a":"b"}})", "Metric name was empty"},
+      {R"({"timestamp":1,"value":1,"tags":{"a":"b"}})", "Metric name was empty"},
+      {R"({"metric":"m","timestamp":-1,"value":1,"tags":{"a":"b"}})", "Invalid timestamp"},
+      {R"({"metric":"m","timestamp":"x","value":1,"tags":{"a":"b"}})", "Invalid timestamp"},
+      {R"({"metric":"m","timestamp":99999999999999999,"value":1,"tags":{"a":"b"}})",
+       "Invalid timestamp"},
+      {R"({"metric":"m","timestamp":1,"tags":{"a":"b"}})", "Empty value"},
+      {R"({"metric":"m","timestamp":1,"value":"","tags":{"a":"b"}})", "Empty value"},
+      {R"({"metric":"m","timestamp":1,"value":"x","tags":{"a":"b"}})", "parse value to a number"},
+      {R"({"metric":"m","timestamp":1,"value":true,"tags":{"a":"b"}})", "parse value to a number"},
+      {R"({"metric":"m","timestamp":1,"value":"9223372036854775808","tags":{"a":"b"}})",
+       "parse value to a number"},
+      {R"({"metric":"m","timestamp":1,"value":"NaN","tags":{"a":"b"}})", "NaN or Infinite"},
+      {R"({"metric":"m","timestamp":1,"value":1e999,"tags":{"a":"b"}})", "NaN or Infinite"},
+      {R"({"metric":"m","timestamp":1,"value":1})", "Missing tags"},
+      {R"({"metric":"m","timestamp":1,"value":1,"tags":{}})", "Missing tags"},
+      {R"({"metric":"m m","timestamp":1,"value":1,"tags":{"a":"b"}})", "illegal character"},
+      {R"({"metric":"m","timestamp":1,"value":1,"tags":{"a":"b c"}})", "Invalid tag value"},
+      {R"({"metric":"m","timestamp":1,"value":1,"tags":{"":"b"}})", "Invalid tag name"},
+      {R"({"metric":"m","timestamp":1,"value":1,"tags":{"a":"1","b":"1","c":"1","d":"1","e":"1",)"
+       R"("f":"1","g":"1","h":"1","i":"1"}})",
+       "Too many tags: 9"},
+      {"[null]", "Unexpected null datapoint"},
+  };
+  for (const auto& [body, text] : cases) {
+    const Response response = Post("/api/put?details", body);
+    SCOPED_TRACE(body + std::string(" -> ") + response.body);
+    const json::value answer = Json(response, 400);
+    EXPECT_EQ(answer.at("failed"), 1) << body;
+    const json::value& error = answer.at("errors").at(0);
+    EXPECT_THAT(std::string(error.at("error").as_string()), HasSubstr(text)) << body;
+    EXPECT_TRUE(error.as_object().contains("datapoint"));
+  }
+}
+
+TEST_F(Put, WhatIsNoPointIsRefusedAsAWhole) {
+  for (const char* body : {"", "[]", "{", "7", "\"x\"", "[1,"}) {
+    EXPECT_NE(Message(Post("/api/put", body)), "") << body;
+  }
+  EXPECT_EQ(Message(Get("/api/put"), 405), "Method not allowed");
+}
+
+std::string Gzip(const std::string& text) {
+  FILE* file = std::tmpfile();
+  std::fwrite(text.data(), 1, text.size(), file);
+  std::fflush(file);
+  const std::string command =
+      "gzip -c < /proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fileno(file));
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string out;
+  char bytes[4096];
+  while (const size_t n = std::fread(bytes, 1, sizeof(bytes), pipe)) out.append(bytes, n);
+  EXPECT_EQ(pclose(pipe), 0);
+  std::fclose(file);
+  return out;
+}
+
+TEST_F(Put, ABodyMayBePacked) {
+  std::string body = "[" + std::string(kPoint);
+  for (int i = 1; i < 2'000; ++i) {
+    body += R"(,{"metric":"cpu","timestamp":)" + std::to_string(1700000000 + i) +
+            R"(,"value":1,"tags":{"host":"n1"}})";
+  }
+  const std::string packed = Gzip(body + "]");
+  ASSERT_LT(packed.size() * 5, body.size());
+  EXPECT_EQ(json::serialize(Json(Post("/api/put?summary", packed, "gzip"))),
+            R"({"success":2000,"failed":0})");
+  for (const size_t cut : {size_t{0}, size_t{5}, packed.size() / 2, packed.size() - 1}) {
+    const int status = Post("/api/put", packed.substr(0, cut), "gzip").status;
+    EXPECT_TRUE(status == 400 || status == 413) << cut;
+  }
+  std::string damaged = packed;
+  damaged[packed.size() - 6] ^= 1;  // the checksum
+  EXPECT_EQ(Post("/api/put", damaged, "gzip").status, 400);
+  EXPECT_EQ(Post("/api/put", Gzip(std::string(9 << 20, ' ')), "gzip").status, 413);
+}
+
+TEST_F(Put, AnnotationsAreKeptAndShown) {
+  ASSERT_EQ(Post("/api/put", std::string(kPoint)).status, 204);
+  const std::string note =
+      R"({"startTime":1700000000,"description":"restart","custom":{"who":"ada"}})";
+  EXPECT_EQ(Json(Post("/api/annotation", note)).at("startTime"), 1700000000);
+  EXPECT_EQ(Json(Get("/api/annotation?start_time=1700000000")).at("description"), "restart");
+  EXPECT_EQ(Json(Get("/api/annotations?start_time=1699999999&end_time=1700000001"))
+                .at(0)
+                .at("custom")
+                .at("who"),
+            "ada");
+  Message(Get("/api/annotation?start_time=1700000001"), 404);
+  Message(Get("/api/annotation"));
+  Message(Post("/api/annotation", "{}"));
+  const std::string query = R"({"start":1699999000,"globalAnnotations":true,"queries":[)"
+                            R"({"metric":"cpu","aggregator":"sum"}]})";
+  const json::value results = Json(Post("/api/query", query));
+  EXPECT_EQ(results.at(0).at("globalAnnotations").at(0).at("description"), "restart");
+  EXPECT_FALSE(results.at(0).as_object().contains("annotations"));
+}
+
+// What a running step and the archive are: they show, and nobody puts.
+TEST_F(Put, OthersTakeNothing) {
+  source_ = std::make_shared<FakeSource>(kNow);
+  EXPECT_THAT(Message(Post("/api/put", std::string(kPoint)), 403), HasSubstr("--ephemeral"));
+  Message(Post("/api/annotation", R"({"startTime":1700000000})"), 403);
+}
+
+}  // namespace
+}  // namespace sonde::web

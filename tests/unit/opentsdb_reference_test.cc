@@ -1,0 +1,341 @@
+// Thousands of random requests to /api/put and /api/query, in both of its forms, against the
+// reference in opentsdb_reference.h.
+#include "tests/unit/opentsdb_reference.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <random>
+
+#include "tests/unit/opentsdb_fixture.h"
+
+namespace sonde::web {
+namespace {
+
+namespace json = boost::json;
+namespace ref = opentsdb_reference;
+using Random = std::mt19937_64;
+
+constexpr int64_t kBegin = 1'700'002'000'000;  // 2 min 40 s before a full hour
+constexpr int64_t kSpan = 1'600'000;
+
+const std::vector<std::string> kAggregators = {
+    "sum",    "avg",       "min",    "max",    "count",  "none",   "zimsum", "pfsum",  "mimmin",
+    "mimmax", "squareSum", "dev",    "median", "mult",   "diff",   "first",  "last",   "p50",
+    "p75",    "p90",       "p95",    "p99",    "p999",   "ep50r3", "ep75r3", "ep90r3", "ep95r3",
+    "ep99r3", "ep999r3",   "ep50r7", "ep75r7", "ep90r7", "ep95r7", "ep99r7", "ep999r7"};
+
+template <typename T>
+const T& Pick(Random& random, const std::vector<T>& from) {
+  return from[random() % from.size()];
+}
+
+// --- Data ---
+
+enum class Kind { kWhole, kReal, kMixed, kCounter };
+
+ref::Value RandomValue(Random& random, Kind kind, int64_t& counter) {
+  if (kind == Kind::kCounter) {
+    counter = random() % 9 == 0 ? static_cast<int64_t>(random() % 5)
+                                : counter + static_cast<int64_t>(random() % 900);
+    return {true, counter, 0};
+  }
+  const bool whole = kind == Kind::kWhole || (kind == Kind::kMixed && random() % 4 != 0);
+  if (whole) return {true, static_cast<int64_t>(random() % 300) - 60, 0};
+  return {false, 0, (static_cast<double>(random() % 4000) + 1) / 16 - 60};
+}
+
+ref::Series RandomSeries(Random& random) {
+  static const std::vector<std::string> kHosts = {"web01", "web02", "db1", "DB2", "lga-x"};
+  static const std::vector<std::string> kSites = {"lga", "SJC", "fra|x"};
+  ref::Series series;
+  series.metric = Pick<std::string>(random, {"cpu", "cpu", "net.in"});
+  series.tags["host"] = Pick(random, kHosts);
+  if (random() % 3 != 0) series.tags["dc"] = random() % 2 == 0 ? "lga" : "SJC";
+  if (random() % 4 == 0) series.tags["rack"] = "r1";
+  const auto kind = static_cast<Kind>(random() % 4);
+  int64_t counter = 0;
+  const int64_t step = Pick<int64_t>(random, {10'000, 60'000, 7'000, 500});
+  int64_t time = kBegin + static_cast<int64_t>(random() % 60) * 10'000;
+  const uint64_t missing = random() % 2 == 0 ? 3 : 20;
+  for (uint64_t n = random() % 25; n > 0 && time < kBegin + kSpan; --n, time += step) {
+    if (random() % missing == 0) continue;
+    series.line[time] = RandomValue(random, kind, counter);
+  }
+  return series;
+}
+
+std::vector<ref::Series> RandomData(Random& random) {
+  std::map<std::string, ref::Series> data;
+  for (uint64_t n = 1 + random() % 7; n > 0; --n) {
+    ref::Series series = RandomSeries(random);
+    std::string name = series.metric;
+    for (const auto& tag : series.tags) name += "," + tag.first + "=" + tag.second;
+    if (!series.line.empty()) data[name] = series;
+  }
+  std::vector<ref::Series> list;
+  for (auto& entry : data) list.push_back(entry.second);
+  return list;
+}
+
+std::string PointOf(Random& random, const ref::Series& series, int64_t time, const ref::Value& v) {
+  json::object tags;
+  for (const auto& tag : series.tags) tags[tag.first] = tag.second;
+  std::string value = v.whole ? std::to_string(v.integer) : fmt::format("{:.6f}", v.real);
+  if (random() % 5 == 0) value = "\"" + value + "\"";
+  const bool seconds = time % 1000 == 0 && random() % 2 == 0;
+  std::string at = std::to_string(seconds ? time / 1000 : time);
+  if (random() % 7 == 0) at = "\"" + at + "\"";
+  return fmt::format(R"({{"metric":"{}","timestamp":{},"value":{},"tags":{}}})", series.metric, at,
+                     value, json::serialize(tags));
+}
+
+// --- Queries ---
+
+ref::Filter RandomFilter(Random& random) {
+  ref::Filter f;
+  f.key = Pick<std::string>(random, {"host", "host", "dc", "rack"});
+  f.group_by = random() % 2 == 0;
+  f.type = Pick<std::string>(random, {"literal_or", "iliteral_or", "not_literal_or",
+                                      "not_iliteral_or", "wildcard", "iwildcard", "regexp"});
+  if (f.type == "wildcard" || f.type == "iwildcard") {
+    f.pattern = Pick<std::string>(random, {"*", "web*", "*1", "d*2", "WEB*", "*b*"});
+  } else if (f.type == "regexp") {
+    f.pattern = Pick<std::string>(random, {"web", "^(web|db)[0-9]+$", "[A-Z]", ".*", "0{1}1"});
+  } else {
+    // One that is not there is an error wherever it shows: by itself, or where it would group.
+    f.pattern =
+        Pick<std::string>(random, {"web01", "web01|db1", "DB2|db1", "lga", "lga|SJC", "r1"});
+    if (f.type == "literal_or" && !f.group_by) f.pattern = f.pattern.substr(0, f.pattern.find('|'));
+  }
+  return f;
+}
+
+ref::Downsample RandomDownsample(Random& random) {
+  ref::Downsample d;
+  d.interval = Pick<int64_t>(random, {0, 10'000, 60'000, 45'000, 3'600'000, 700, 420'000});
+  do {
+    d.function = Pick(random, kAggregators);
+  } while (d.function == "none");
+  d.fill = Pick<std::string>(random, {"", "", "none", "nan", "null", "zero"});
+  return d;
+}
+
+ref::Query RandomQuery(Random& random) {
+  ref::Query q;
+  q.start = kBegin - 60'000 + static_cast<int64_t>(random() % 1'000) * 1'000;
+  q.end = q.start + 1 + static_cast<int64_t>(random() % 1'500'000);
+  if (random() % 2 == 0) q.end = q.end / 1000 * 1000 + 1000;
+  q.metric = random() % 40 == 0 ? "gpu" : random() % 3 == 0 ? "net.in" : "cpu";
+  q.aggregator = Pick(random, kAggregators);
+  if (random() % 2 == 0) q.downsample = RandomDownsample(random);
+  q.rate = random() % 3 == 0;
+  q.counter = random() % 2 == 0;
+  q.drop_resets = random() % 3 == 0;
+  if (random() % 2 == 0) q.counter_max = 5000;
+  if (random() % 2 == 0) q.reset_value = 100;
+  for (uint64_t n = random() % 3; n > 0; --n) q.filters.push_back(RandomFilter(random));
+  q.explicit_tags = random() % 5 == 0;
+  return q;
+}
+
+std::string Interval(Random& random, int64_t interval) {
+  if (interval == 0) return "0all";
+  if (interval % 3'600'000 == 0) return fmt::format("{}h", interval / 3'600'000);
+  if (interval % 60'000 == 0 && random() % 2 == 0) return fmt::format("{}M", interval / 60'000);
+  if (interval % 1000 == 0) return fmt::format("{}s", interval / 1000);
+  return fmt::format("{}ms", interval);
+}
+
+std::string DownsampleText(Random& random, const ref::Downsample& d) {
+  std::string text = Interval(random, d.interval) + "-" + d.function;
+  if (!d.fill.empty()) text += "-" + d.fill;
+  if (d.fill.empty() && random() % 6 == 0) text += "-";
+  return text;
+}
+
+json::object FiltersField(const ref::Query& q) {
+  json::array list;
+  for (const ref::Filter& f : q.filters) {
+    list.push_back(
+        {{"type", f.type}, {"tagk", f.key}, {"filter", f.pattern}, {"groupBy", f.group_by}});
+  }
+  return {{"filters", list}};
+}
+
+std::string PostBody(Random& random, const ref::Query& q) {
+  json::object sub = {{"metric", q.metric}, {"aggregator", q.aggregator}};
+  if (q.downsample) sub["downsample"] = DownsampleText(random, *q.downsample);
+  if (q.rate) {
+    sub["rate"] = true;
+    json::object options = {{"counter", q.counter}, {"dropResets", q.drop_resets}};
+    if (q.counter_max > 0) options["counterMax"] = static_cast<int64_t>(q.counter_max);
+    if (q.reset_value > 0) options["resetValue"] = "100";
+    sub["rateOptions"] = options;
+  }
+  sub["explicitTags"] = q.explicit_tags;
+  // Of both forms the later one counts.
+  if (random() % 4 == 0) sub["tags"] = {{"host", "nobody"}};
+  for (auto& field : FiltersField(q)) sub[field.key()] = field.value();
+  json::object body = {{"start", q.start}, {"end", std::to_string(q.end)}, {"msResolution", true}};
+  body["queries"] = json::array{sub};
+  return json::serialize(body);
+}
+
+std::string Escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  return out;
+}
+
+// Without what only the other form can say.
+std::string GetTarget(Random& random, const ref::Query& q) {
+  std::string m = q.aggregator + ":";
+  if (q.rate) {
+    m += "rate";
+    if (q.counter) {
+      m += std::string("{") + (q.drop_resets ? "dropcounter" : "counter");
+      m += q.counter_max > 0 || q.reset_value > 0 ? "," : "";
+      if (q.counter_max > 0) m += "5000";
+      if (q.reset_value > 0) m += ",100";
+      m += "}";
+    }
+    m += ":";
+  }
+  if (q.downsample) m += DownsampleText(random, *q.downsample) + ":";
+  if (q.explicit_tags) m += "explicit_tags:";
+  m += q.metric;
+  for (const bool group_by : {true, false}) {
+    std::string list;
+    for (const ref::Filter& f : q.filters) {
+      if (f.group_by != group_by) continue;
+      list += (list.empty() ? "" : ",") + f.key + "=" + f.type + "(" + f.pattern + ")";
+    }
+    m += "{" + list + "}";
+  }
+  return fmt::format("/api/query?start={}ms&end={}&ms&m={}", q.start, q.end, Escaped(m));
+}
+
+// --- Comparison ---
+
+using Points = std::map<int64_t, double>;
+
+double Number(const json::value& value) {
+  if (value.is_null() || (value.is_string() && value.as_string() == "NaN")) return std::nan("");
+  if (value.is_string()) return value.as_string() == "Infinity" ? HUGE_VAL : -HUGE_VAL;
+  return value.to_number<double>();
+}
+
+Points PointsOf(const json::value& dps) {
+  Points points;
+  if (const json::object* object = dps.if_object()) {
+    for (const auto& point : *object)
+      points[std::stoll(std::string(point.key()))] = Number(point.value());
+  } else {
+    for (const json::value& point : dps.as_array()) {
+      points[point.at(0).to_number<int64_t>()] = Number(point.at(1));
+    }
+  }
+  return points;
+}
+
+bool Near(double a, double b, double scale) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  if (std::isinf(a) || std::isinf(b))
+    return a == b || (std::fabs(a) > 1e308 && std::fabs(b) > 1e308);
+  return std::fabs(a - b) <= 1e-9 * (scale + std::fabs(a));
+}
+
+void ExpectSame(const json::value& got, const std::vector<ref::Result>& expected) {
+  ASSERT_EQ(got.as_array().size(), expected.size());
+  std::map<std::string, const json::value*> by_tags;
+  for (const json::value& result : got.as_array()) {
+    std::map<std::string, std::string> tags;
+    for (const auto& tag : result.at("tags").as_object()) {
+      tags[std::string(tag.key())] = std::string(tag.value().as_string());
+    }
+    by_tags[testing::PrintToString(tags)] = &result;
+  }
+  for (const ref::Result& one : expected) {
+    const std::string tags = testing::PrintToString(one.tags);
+    ASSERT_TRUE(by_tags.count(tags) == 1) << tags;
+    std::set<std::string> others;
+    for (const json::value& key : by_tags[tags]->at("aggregateTags").as_array()) {
+      others.emplace(key.as_string());
+    }
+    ASSERT_EQ(others, one.aggregate_tags);
+    const Points points = PointsOf(by_tags[tags]->at("dps"));
+    ASSERT_EQ(points.size(), one.points.size()) << tags;
+    for (const auto& point : one.points) {
+      ASSERT_EQ(points.count(point.first), 1u) << tags << " at " << point.first;
+      ASSERT_TRUE(Near(points.at(point.first), point.second, 1e3))
+          << tags << " at " << point.first << ": " << points.at(point.first) << ", expected "
+          << point.second;
+    }
+  }
+}
+
+class Reference : public OpenTsdbTest {
+ protected:
+  void Fill(Random& random, const std::vector<ref::Series>& data) {
+    source_ = std::make_shared<PutStore>();
+    std::vector<std::string> points;
+    for (const ref::Series& series : data) {
+      for (const auto& point : series.line) {
+        // What is put before is put over.
+        if (random() % 10 == 0)
+          points.push_back(PointOf(random, series, point.first, {true, 7, 0}));
+        points.push_back(PointOf(random, series, point.first, point.second));
+      }
+    }
+    for (size_t at = 0; at < points.size();) {
+      std::string body = points[at++];
+      for (uint64_t n = random() % 30; n > 0 && at < points.size(); --n) body += "," + points[at++];
+      if (body.find("},{") != std::string::npos || random() % 2 == 0) body = "[" + body + "]";
+      ASSERT_EQ(Post("/api/put", body).status, 204) << body;
+    }
+  }
+
+  void ExpectAnswer(const Response& response, const std::string& error,
+                    const std::vector<ref::Result>& expected) {
+    if (!error.empty()) {
+      // Of several unknown names either may be told.
+      const std::string message = Message(response);
+      ASSERT_EQ(message.substr(0, 18), error.substr(0, 18));
+    } else {
+      ExpectSame(Json(response), expected);
+    }
+  }
+};
+
+TEST_F(Reference, RandomRequestsAgree) {
+  Random random(11);
+  std::map<std::string, int> answered;
+  int refused = 0;
+  for (int round = 0; round < 1'500; ++round) {
+    const std::vector<ref::Series> data = RandomData(random);
+    Fill(random, data);
+    for (int i = 0; i < 8; ++i) {
+      const ref::Query query = RandomQuery(random);
+      const std::string error = ref::UnknownName(data, query);
+      const std::vector<ref::Result> expected =
+          error.empty() ? ref::Answer(data, query) : std::vector<ref::Result>();
+      const std::string body = PostBody(random, query);
+      ExpectAnswer(Post(random() % 2 == 0 ? "/api/query" : "/api/query?arrays=true", body), error,
+                   expected);
+      ASSERT_FALSE(HasFatalFailure()) << "round " << round << ": " << body;
+      const std::string target = GetTarget(random, query);
+      ExpectAnswer(Get(target), error, expected);
+      ASSERT_FALSE(HasFatalFailure()) << "round " << round << ": " << body << "\n" << target;
+      refused += error.empty() ? 0 : 1;
+      if (!expected.empty()) ++answered[query.aggregator];
+    }
+  }
+  EXPECT_EQ(answered.size(), kAggregators.size());
+  for (const auto& count : answered) EXPECT_GT(count.second, 50) << count.first;
+  EXPECT_GT(refused, 200);
+}
+
+}  // namespace
+}  // namespace sonde::web

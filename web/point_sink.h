@@ -1,0 +1,35 @@
+// Where /api/put writes: a store that takes points over HTTP, which the archive and a running step
+// are not.
+//
+// Thread safety: from any thread.
+#pragma once
+
+#include <string>
+
+#include "core/metric.h"
+#include "core/status.h"
+#include "core/time.h"
+#include "web/notes.h"
+
+namespace sonde::web {
+
+struct PutPoint {
+  std::string metric;
+  Tags tags;
+  Nanos time = 0;
+  double value = 0;
+  bool integer = false;  // written without a fraction, which OpenTSDB tells apart
+};
+
+class PointSink {
+ public:
+  virtual ~PointSink() = default;
+
+  // The last value for a time stands. kInvalid for names that OpenTSDB does not take, kLimit if the
+  // store is full.
+  virtual Status Put(PutPoint point) = 0;
+  // Replaces the one of the same start and series.
+  virtual Status PutNote(Note note) = 0;
+};
+
+}  // namespace sonde::web

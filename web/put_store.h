@@ -1,0 +1,39 @@
+// An empty store in memory that takes points over HTTP: what `sonde serve --ephemeral` serves, for
+// tests and trials. Queries are evaluated by the same code as everywhere, on the thread that asks.
+//
+// It holds at most kMaxSeries series, kMaxPoints points and kMaxNotes notes; what would exceed that
+// is refused.
+//
+// Thread safety: that of DataSource and PointSink; one mutex.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "web/data_source.h"
+#include "web/point_sink.h"
+
+namespace sonde::web {
+
+class PutStore final : public DataSource {
+ public:
+  static constexpr size_t kMaxSeries = 65'536;
+  static constexpr size_t kMaxPoints = 16'777'216;  // 16 bytes each
+
+  PutStore();
+  ~PutStore() override;
+
+  Result<std::vector<JobDescription>> Jobs(size_t limit) const override;
+  Result<Profile> GetProfile(const JobStep& id) const override;
+  Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
+  void Query(const QuerySpec& spec, Callback callback) const override;
+  std::vector<Note> Notes(Nanos first, Nanos last) const override;
+  PointSink* sink() const override;
+
+ private:
+  class Held;
+  const std::unique_ptr<Held> held_;
+};
+
+}  // namespace sonde::web
