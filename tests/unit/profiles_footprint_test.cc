@@ -28,7 +28,7 @@ class FootprintTest : public testing::Test {
              std::initializer_list<std::pair<uint32_t, double>> after) {
     const Reduced was[] = {Of(before)};
     const Reduced is[] = {Of(after)};
-    builder_.AmendRow(kTestStart + tick * kSecond, was, is);
+    builder_.AmendRow(kTestStart + tick * kSecond, {was}, {is});
   }
   FootprintEntry Entry() const {
     const auto entries = builder_.Entries();
