@@ -480,8 +480,14 @@ void Head::OnRow(const tree::TickMerger::Row& row, bool late) {
   if (row.tick <= inherited_) return;  // the head before had it
   ++rows_to_store_;
   if (late) {
+    late_ = row.values;
+    if (ended_.StoodIn(row.tick, row.nodes)) {
+      for (size_t i = 0; i < late_.size(); ++i) {
+        if (merger_.series()[i].metric.type == MetricType::kCounter) late_[i] = Reduced();
+      }
+    }
     // Too late: it stays counted as missing.
-    if (!record_.Amend(row.tick, {row.values, row.spreads})) return;
+    if (!record_.Amend(row.tick, {late_, row.spreads})) return;
   } else {
     whole_.tick = row.tick;
     whole_.nodes = row.nodes;
