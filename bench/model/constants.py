@@ -1,32 +1,35 @@
 """What the model of the tree is made of: every number with where it comes from.
 
 Measured: with the benchmarks of this repository, on a virtual machine with 2 cores (EPYC), over
-loopback, level 2, one sample a second, 430 series. Assumed: properties of the cluster, which no
+loopback, level 2, one sample a second, 430 series. Derived: how a measured sum is split among its
+parts, by reasoning and not by measurement. Assumed: properties of the cluster, which no
 benchmark here can tell; docs/scaling.md discusses them.
 """
 
 US, MS, KB, MB = 1e-6, 1e-3, 1e3, 1e6
 
-# --- Measured: CPU time of a daemon, in seconds -------------------------------------------------
+# --- Measured or derived: CPU time of a daemon, in seconds --------------------------------------
 
 # scripts/bench tree, 1024 daemons, `leaf`: all of a second's work of a node without children.
 LEAF_TICK = 190 * US
-# The same before there were acknowledgements: sampling, one wake-up, the frame sent.
+# Derived. Of LEAF_TICK, what comes before the frame is sent; the rest are acknowledgements and the
+# like, later in the second.
 SAMPLE = 150 * US
-# scripts/bench tree, `head_quiet` of 64 and of 256 daemons: 13 leaves and 3 inner nodes as children,
-# 19 frames, take 651 us, 16 inner nodes, 32 frames, 836 us.
+# Derived from scripts/bench tree, `head_quiet` of 64 and of 256 daemons: 13 leaves and 3 inner nodes
+# as children, 19 frames, take 651 us, 16 inner nodes, 32 frames, 836 us.
 TAKE_LEAF_FRAME = 14 * US
 # scripts/bench merge: `inner_frame` costs 1.36 times what `leaf_frame` does.
 TAKE_INNER_FRAME = 19 * US
-# The rest of these 651 us: the row for store, footprint and live view, acknowledgements.
+# Derived. The rest of these 651 us: the row for store, footprint and live view, acknowledgements.
 HEAD_ROW = 400 * US
-# scripts/bench tree, 1024 daemons, `inner_quiet`, less LEAF_TICK and 16 frames of leaves: its second
-# frame, 16 acknowledgements. Over loopback these pay for the receiver's side, too.
+# Derived. scripts/bench tree, 1024 daemons, `inner_quiet`, less LEAF_TICK and 16 frames of leaves:
+# its second frame, 16 acknowledgements. Over loopback these pay for the receiver's side, too.
 INNER_EXTRA = 230 * US
 # scripts/bench tree, 1024 daemons: (`head` - `head_quiet`) over the blocks of that time: take a block
 # of one node, check it, write it into LevelDB, acknowledge it.
 HEAD_BLOCK = 36 * US
-# The same difference for inner nodes: a child's block is passed on, and its acknowledgement.
+# Derived. The same difference for inner nodes: a child's block is passed on, and its
+# acknowledgement.
 PASS_BLOCK = 12 * US
 # scripts/bench tree, 1024 daemons, `head_cpu_until_up`: a connection, handshake, registration,
 # schema; taken for the handshake with any parent, too.
@@ -34,9 +37,10 @@ REGISTER = 250 * US
 # scripts/bench links, `socket.cpu_per_4k_message`: any small message.
 SMALL_MESSAGE = 4 * US
 
-# --- Measured: bytes ----------------------------------------------------------------------------
+# --- Measured or derived: bytes -----------------------------------------------------------------
 
-# scripts/bench tree, `head_bytes_quiet`: 16 leaves send 5.2 kB a tick, 16 inner nodes 27.4 kB.
+# Derived from scripts/bench tree, `head_bytes_quiet`: 16 leaves send 5.2 kB a tick, 16 inner nodes
+# 27.4 kB.
 LEAF_FRAME_BYTES = 330
 INNER_FRAME_BYTES = 1400
 # scripts/bench tree, 1024 daemons: (`head_bytes` - `head_bytes_quiet`) over nodes: a second of a
@@ -44,14 +48,12 @@ INNER_FRAME_BYTES = 1400
 BLOCK_BYTES_PER_SECOND = 460
 # An acknowledgement, a heartbeat, a request for a parent with its answer: with headers of TCP/IP.
 SMALL_BYTES = 120
-# Of libc's sync of a LevelDB: docs/archive.md; what it takes from one thread, bytes a second.
-ARCHIVE_RATE = 200 * MB
 
 # --- Measured: memory, in bytes -----------------------------------------------------------------
 
 # scripts/bench tree: private memory of the head of 16 nodes; of 1024 less that, over nodes.
 HEAD_MEMORY = 9.9 * MB
-HEAD_MEMORY_PER_NODE = 27 * KB
+HEAD_MEMORY_PER_NODE = 11 * KB
 
 # --- Decided: the tree's own rules --------------------------------------------------------------
 
@@ -67,6 +69,9 @@ LAST_BLOCK_ROWS = 128
 
 # --- Assumed ------------------------------------------------------------------------------------
 
+# What the archive's thread and its disk take, bytes a second. No benchmark tells it: it is far
+# more than END_RATE lets come.
+ARCHIVE_RATE = 200 * MB
 LATENCY = 30 * US  # one way, through the switches of a cluster, over TCP
 NODE_BANDWIDTH = 10e9 / 8  # of a compute node
 HEAD_BANDWIDTH = 1e9 / 8  # of the host where srun runs
