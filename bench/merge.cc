@@ -1,5 +1,6 @@
 // What it costs an inner node to take one child's frame of 300 metrics: receiving it over a socket,
-// decoding, merging, emitting the merged tick, and acknowledging.
+// decoding, merging, emitting the merged tick, and acknowledging; and what it costs if 10 of them
+// have their spread, of 4 tasks on each node, half of them of rates.
 //
 // A process sends as 16 children do, over 16 connections; the parent measures itself. Two kinds of
 // children: leaves, whose values are of one node, and inner nodes, whose values are of 17. Two ways
@@ -53,7 +54,14 @@ Nanos CpuTime() {
   return time.tv_sec * kSecond + time.tv_nsec;
 }
 
-Schema::Ptr MakeSchema() {
+// Of these every one has its spread, gauges and counters by turns.
+constexpr size_t kSpreadEvery = 30;
+constexpr uint32_t kTasks = 4;
+
+bool HasSpread(size_t metric) { return metric % kSpreadEvery == 0; }
+bool IsRate(size_t metric) { return metric / kSpreadEvery % 2 == 1; }
+
+Schema::Ptr MakeSchema(bool spread) {
   std::vector<Series> series(kMetrics);
   for (size_t i = 0; i < kMetrics; ++i) {
     Metric& metric = series[i].metric;
@@ -61,8 +69,24 @@ Schema::Ptr MakeSchema() {
     metric.unit = "bytes";
     metric.help = "A metric of the benchmark.";
     metric.type = i % 3 == 0 ? MetricType::kGauge : MetricType::kCounter;
+    if (!spread || !HasSpread(i)) continue;
+    metric.spread = true;
+    metric.type = IsRate(i) ? MetricType::kCounter : MetricType::kGauge;
   }
   return Schema::Make(std::move(series));
+}
+
+// Values of tasks that do about the same, and some less.
+void FillSpreads(uint32_t child, int tick, uint32_t nodes, Frame& frame) {
+  frame.spreads.resize(kMetrics / kSpreadEvery);
+  for (size_t i = 0; i < frame.spreads.size(); ++i) {
+    frame.spreads[i].Clear();
+    for (uint32_t t = 0; t < kTasks * nodes; ++t) {
+      const uint32_t mixed = (t + 1) * 2654435761u + static_cast<uint32_t>(tick * 97 + i) + child;
+      const double slow = mixed % 16 == 0 ? 0.5 : 1;
+      frame.spreads[i].Add(slow * (1 + static_cast<double>(mixed % 1000) / 5000));
+    }
+  }
 }
 
 // What child `child` sends at `tick`: the values of `nodes` nodes.
@@ -83,9 +107,9 @@ void Fill(uint32_t child, int tick, uint32_t nodes, Frame& frame) {
 }
 
 // One process that is all the children: at every byte from the parent it sends a tick.
-[[noreturn]] void SendTicks(uint16_t port, int go, int sent, uint32_t nodes) {
+[[noreturn]] void SendTicks(uint16_t port, int go, int sent, uint32_t nodes, bool spread) {
   Loop loop;
-  const Schema::Ptr schema = MakeSchema();
+  const Schema::Ptr schema = MakeSchema(spread);
   std::vector<std::unique_ptr<SocketLink>> links;
   std::vector<Uplink> uplinks(kChildren);
   for (uint32_t child = 0; child < kChildren; ++child) {
@@ -103,8 +127,9 @@ void Fill(uint32_t child, int tick, uint32_t nodes, Frame& frame) {
     if (read(go, &byte, 1) != 1) _exit(0);
     for (uint32_t child = 0; child < kChildren; ++child) {
       Fill(child, tick, nodes, frame);
+      if (spread) FillSpreads(child, tick, nodes, frame);
       Uplink& uplink = uplinks[child];
-      uplink.AddFrame(frame, schema, frame.values);
+      uplink.AddFrame(frame, schema, {frame.values, frame.spreads});
       uplink.Flush();
       uplink.OnAck(uplink.last_number() - 1, uplink.last_number() - 1);
     }
@@ -195,7 +220,7 @@ class Parent {
   Nanos start_ = 0;
 };
 
-void Measure(const char* name, uint32_t nodes, bool together, int ticks) {
+void Measure(const char* name, uint32_t nodes, bool spread, bool together, int ticks) {
   int go[2];
   int sent[2];
   if (pipe(go) != 0 || pipe(sent) != 0) Die(SystemError("pipe"));
@@ -205,7 +230,7 @@ void Measure(const char* name, uint32_t nodes, bool together, int ticks) {
   const pid_t child = fork();
   if (child == 0) {
     close(go[1]);
-    SendTicks(port, go[0], together ? sent[1] : -1, nodes);
+    SendTicks(port, go[0], together ? sent[1] : -1, nodes, spread);
   }
   close(go[0]);
   const double spent = parent.Run(ticks);
@@ -226,8 +251,11 @@ int main(int argc, char** argv) {
   const int ticks = argc > 1 ? std::atoi(argv[1]) : 5000;
   std::signal(SIGPIPE, SIG_IGN);
   for (const bool together : {true, false}) {
-    sonde::tree::Measure("leaf", 1, together, ticks);
-    sonde::tree::Measure("inner", 17, together, ticks);
+    sonde::tree::Measure("leaf", 1, false, together, ticks);
+    sonde::tree::Measure("inner", 17, false, together, ticks);
+    if (!together) continue;
+    sonde::tree::Measure("leaf_spread", 1, true, together, ticks);
+    sonde::tree::Measure("inner_spread", 17, true, together, ticks);
   }
   return 0;
 }

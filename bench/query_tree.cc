@@ -310,7 +310,7 @@ int main(int argc, char** argv) {
       {"job_rate", "counter", "sum", "", true, "", {}},
       {"job_noise_10s", "noise", "max", "10s-max", false, "", {}},
   };
-  // The first one decompresses the head's blocks, which stay so.
+  // Blocks are decompressed since they were sealed.
   const double first = step.Ask(BodyOf(questions[6])).head;
   std::printf("figure query_tree.job_first_cpu_head %.3f ms  # measured once\n", first);
   for (int round = -1; round < rounds; ++round) {

@@ -185,16 +185,28 @@ Result<web::Answer> ArchiveSource::Evaluate(const QuerySpec& spec) const {
   if (!filter.ok()) return filter.status();
   const Result<std::vector<ProfileEntry>> steps = SelectSteps(*archive_, spec);
   if (!steps.ok()) return steps.status();
-  const bool reduced = steps->size() == 1 && steps->front().job.nodes.size() > kReadNodesUpTo &&
-                       AnswersFromReduced(spec);
-  const auto scope = reduced ? Archive::Scope::kReduced : Archive::Scope::kNodes;
+  const bool large = steps->size() == 1 && steps->front().job.nodes.size() > kReadNodesUpTo;
+  if (large && SpreadAnswers(spec, steps->front().job.period)) {
+    Result<web::Answer> recorded = Evaluate(spec, *steps, *filter, Archive::Scope::kReduced);
+    if (recorded.ok() && !recorded->results.empty()) return recorded;
+  }
+  const bool reduced = large && AnswersFromReduced(spec);
+  return Evaluate(spec, *steps, *filter,
+                  reduced ? Archive::Scope::kReduced : Archive::Scope::kNodes);
+}
+
+Result<web::Answer> ArchiveSource::Evaluate(const QuerySpec& spec,
+                                            const std::vector<ProfileEntry>& steps,
+                                            const SeriesFilter& filter,
+                                            Archive::Scope scope) const {
+  const bool reduced = scope == Archive::Scope::kReduced;
   web::Answer answer;
   std::vector<SeriesData> series;
-  for (const ProfileEntry& step : *steps) {
-    const Status read = ReadStep(*archive_, step, scope, spec, *filter, series);
+  for (const ProfileEntry& step : steps) {
+    const Status read = ReadStep(*archive_, step, scope, spec, filter, series);
     answer.nodes_expected += step.job.expected_nodes;
     if (read.ok()) answer.nodes_answered += static_cast<uint32_t>(step.job.nodes.size());
-    if (!read.ok() && steps->size() == 1) return read;
+    if (!read.ok() && steps.size() == 1) return read;
   }
   Result<std::vector<QueryResult>> results =
       reduced ? EvaluateReduced(spec, series) : sonde::Evaluate(spec, std::move(series));

@@ -40,6 +40,8 @@ class ArchiveSource : public web::DataSource {
  private:
   void Work();
   Result<web::Answer> Evaluate(const QuerySpec& spec) const;
+  Result<web::Answer> Evaluate(const QuerySpec& spec, const std::vector<ProfileEntry>& steps,
+                               const SeriesFilter& filter, Archive::Scope scope) const;
   StepMoments MomentsOf(const ProfileEntry& entry) const;
 
   const std::unique_ptr<Archive> archive_;

@@ -47,7 +47,14 @@ struct MetricDecl {
   uint8_t level;
   Reduction reduction;
   std::string_view help;
+  bool spread = false;
 };
+
+// The same, with its spread.
+constexpr MetricDecl WithSpread(MetricDecl decl) {
+  decl.spread = true;
+  return decl;
+}
 
 // A metric at run time; the application's own are made from what it registers.
 struct Metric {
@@ -57,6 +64,10 @@ struct Metric {
   MetricType type = MetricType::kGauge;
   uint8_t level = 1;
   Reduction reduction = Reduction::kSum;
+  // Whether its percentiles over nodes and tasks are recorded at every tick: of a gauge's values,
+  // of a counter's rates. It costs memory and bytes for each series, so only those have it of which
+  // the distribution says what mean and extremes do not.
+  bool spread = false;
 
   Metric() = default;
   explicit Metric(const MetricDecl& d)
@@ -65,7 +76,8 @@ struct Metric {
         help(d.help),
         type(d.type),
         level(d.level),
-        reduction(d.reduction) {}
+        reduction(d.reduction),
+        spread(d.spread) {}
   bool operator==(const Metric&) const = default;
 };
 

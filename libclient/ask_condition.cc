@@ -13,7 +13,8 @@
 namespace sonde::client {
 namespace {
 
-constexpr const char* kAggregators[] = {"sum", "avg", "min", "max", "count"};
+constexpr const char* kAggregators[] = {"sum", "avg", "min", "max", "count", "p5",
+                                        "p50", "p75", "p90", "p95", "p99",   "p999"};
 
 struct Comparison {
   const char* text;

@@ -102,7 +102,8 @@ enum {
 /* Fields that are 0 or NULL say nothing. */
 typedef struct {
   const char* metric;
-  const char* aggregator; /* sum, avg, min, max, count or none; NULL: avg */
+  const char* aggregator; /* sum, avg, min, max, count, none, p5, p50, p75, p90, p95, p99 or p999;
+                             NULL: avg */
   const char* downsample; /* such as "10s-avg"; NULL: the value of every tick */
   const sonde_filter_t* filters;
   size_t filter_count; /* at most 62 */

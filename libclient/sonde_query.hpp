@@ -32,7 +32,7 @@ class Question {
  public:
   explicit Question(std::string metric) : metric_(std::move(metric)) {}
 
-  // sum, avg, min, max, count or none.
+  // sum, avg, min, max, count, none, p5, p50, p75, p90, p95, p99 or p999.
   Question& Aggregator(std::string name) { return Set(aggregator_, std::move(name)); }
   // "10s-avg".
   Question& Downsample(std::string text) { return Set(downsample_, std::move(text)); }

@@ -27,6 +27,7 @@ bool Counts(const Metric& metric) { return metric.type != MetricType::kGauge; }
 void FootprintBuilder::SetSeries(const std::vector<Series>& series) {
   columns_.clear();
   columns_.reserve(series.size());
+  spreads_.clear();
   for (const Series& s : series) {
     const auto [it, is_new] = index_.try_emplace(SeriesName(s.metric.name, s.tags), slots_.size());
     if (is_new) {
@@ -34,6 +35,7 @@ void FootprintBuilder::SetSeries(const std::vector<Series>& series) {
       slots_.back().series = s;
     }
     columns_.push_back(it->second);
+    if (s.metric.spread) spreads_.push_back(it->second);
   }
 }
 
@@ -71,7 +73,38 @@ void FootprintBuilder::AddCounter(Slot& slot, const Reduced& value) {
   KeepMax(slot.extremes, value);
 }
 
-void FootprintBuilder::AddRow(Nanos time, std::span<const Reduced> row) {
+void FootprintBuilder::AddSpread(Slot& slot, Nanos time, const Spread& spread) {
+  ++slot.spreads;
+  for (size_t i = 0; i < kSpreadColumns; ++i) slot.spread_sum[i] += spread[i];
+  if (time < slot.spread_time) return;
+  slot.last_spread = spread;
+  slot.spread_time = time;
+}
+
+// The first percentile is there if any is.
+void FootprintBuilder::AddSpreads(Nanos time, std::span<const Spread> spreads) {
+  const size_t n = std::min(spreads.size(), spreads_.size());
+  for (size_t i = 0; i < n; ++i) {
+    if (!std::isnan(spreads[i][0])) AddSpread(slots_[spreads_[i]], time, spreads[i]);
+  }
+}
+
+void FootprintBuilder::AmendSpreads(Nanos time, std::span<const Spread> before,
+                                    std::span<const Spread> after) {
+  const size_t n = std::min({before.size(), after.size(), spreads_.size()});
+  for (size_t i = 0; i < n; ++i) {
+    if (std::isnan(after[i][0])) continue;
+    Slot& slot = slots_[spreads_[i]];
+    if (!std::isnan(before[i][0])) {
+      --slot.spreads;
+      for (size_t k = 0; k < kSpreadColumns; ++k) slot.spread_sum[k] -= before[i][k];
+    }
+    AddSpread(slot, time, after[i]);
+  }
+}
+
+void FootprintBuilder::AddRow(Nanos time, std::span<const Reduced> row,
+                              std::span<const Spread> spreads) {
   if (row.size() != columns_.size() || (rows_ > 0 && time <= last_row_)) return;
   ++rows_;
   last_row_ = time;
@@ -87,10 +120,12 @@ void FootprintBuilder::AddRow(Nanos time, std::span<const Reduced> row) {
     ++slot.ticks;
     slot.last_time = time;
   }
+  AddSpreads(time, spreads);
 }
 
-void FootprintBuilder::AmendRow(Nanos time, std::span<const Reduced> before,
-                                std::span<const Reduced> after) {
+void FootprintBuilder::AmendRow(Nanos time, const Row& row_before, const Row& row_after) {
+  const std::span<const Reduced> before = row_before.values;
+  const std::span<const Reduced> after = row_after.values;
   if (before.size() != columns_.size() || after.size() != columns_.size()) return;
   for (size_t i = 0; i < after.size(); ++i) {
     if (!(after[i].count > before[i].count) || std::isnan(after[i].sum)) continue;
@@ -111,6 +146,7 @@ void FootprintBuilder::AmendRow(Nanos time, std::span<const Reduced> before,
     if (fresh) ++slot.ticks;
     if (newest) slot.last_time = time;
   }
+  AmendSpreads(time, row_before.spreads, row_after.spreads);
 }
 
 std::vector<FootprintEntry> FootprintBuilder::Entries() const {
@@ -136,6 +172,10 @@ std::vector<FootprintEntry> FootprintBuilder::Entries() const {
     entry.max = extremes.max;
     entry.min_owner = extremes.min_owner;
     entry.max_owner = extremes.max_owner;
+    if (slot.spreads > 0) {
+      entry.spread = {slot.last_spread, slot.spread_sum};
+      for (double& mean : entry.spread->mean) mean /= static_cast<double>(slot.spreads);
+    }
     entries.push_back(std::move(entry));
   }
   return entries;

@@ -7,7 +7,8 @@
 //             single nodes or tasks measured at any tick;
 //   counters  (and histograms, whose cells count) last is the total, mean the total per second
 //   since
-//             the step's start, min and max are over the final values of nodes or tasks.
+//             the step's start, min and max are over the final values of nodes or tasks;
+//   spread    the percentiles of the last tick that had any, and their means over all that had.
 //
 // Counters only rise, so a sum that falls means that a node is missing from the tick: late, or gone
 // with its tasks. What was counted is kept: the missing part stays in the total until the sum has
@@ -37,10 +38,15 @@ class FootprintBuilder {
   void SetSeries(const std::vector<Series>& series);
   // A reduced value with count 0 is missing and is passed over, as is a row of the wrong size or
   // one that is not later than the row before.
-  void AddRow(Nanos time, std::span<const Reduced> row);
+  // `spreads`: of the series that have it, in their order; those that are not there are missing.
+  void AddRow(Nanos time, std::span<const Reduced> row, std::span<const Spread> spreads = {});
   // The row of `time`, which was added as `before`, has become `after`: a part of it came late.
   // Both have the size of the rows now; what a series had not got before has count 0.
-  void AmendRow(Nanos time, std::span<const Reduced> before, std::span<const Reduced> after);
+  struct Row {
+    std::span<const Reduced> values;
+    std::span<const Spread> spreads = {};
+  };
+  void AmendRow(Nanos time, const Row& before, const Row& after);
 
   // Entries in the order in which series were first seen; those never measured are left out.
   std::vector<FootprintEntry> Entries() const;
@@ -60,15 +66,23 @@ class FootprintBuilder {
     Reduced extremes;    // only min, max and their owners
     Reduced row_min;     // counters: the last row's minimum
     Reduced gone_min;    // counters: the minimum of nodes that left
+    uint64_t spreads = 0;
+    Nanos spread_time = 0;
+    Spread last_spread{};
+    Spread spread_sum{};
   };
 
   static void AddGauge(Slot& slot, const Reduced& value);
   static void AddCounter(Slot& slot, const Reduced& value);
+  static void AddSpread(Slot& slot, Nanos time, const Spread& spread);
+  void AddSpreads(Nanos time, std::span<const Spread> spreads);
+  void AmendSpreads(Nanos time, std::span<const Spread> before, std::span<const Spread> after);
 
   Nanos start_;
   std::vector<Slot> slots_;
   std::map<std::string, size_t> index_;
   std::vector<size_t> columns_;  // slot of each value of a row
+  std::vector<size_t> spreads_;  // of each spread
   size_t rows_ = 0;
   Nanos last_row_ = 0;
 };

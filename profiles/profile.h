@@ -3,6 +3,7 @@
 // Thread safety: values.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,14 @@
 #include "series/schema.h"
 
 namespace sonde {
+
+// Percentiles over nodes and tasks of a metric that declares its spread: of a gauge's values, of a
+// counter's rates per second.
+struct SpreadOverTime {
+  Spread last{};  // of the last tick that had any
+  Spread mean{};  // over ticks
+  bool operator==(const SpreadOverTime&) const = default;
+};
 
 // One reduced series over the whole step.
 struct FootprintEntry {
@@ -24,6 +33,7 @@ struct FootprintEntry {
   double max = 0;
   Owner min_owner;
   Owner max_owner;
+  std::optional<SpreadOverTime> spread;
   bool operator==(const FootprintEntry&) const = default;
 };
 

@@ -71,6 +71,12 @@ void WriteDescription(JsonWriter& w, const JobDescription& job) {
   w.EndObject();
 }
 
+void WriteSpread(JsonWriter& w, std::string_view key, const Spread& spread) {
+  w.Key(key).BeginObject();
+  for (size_t i = 0; i < kSpreadColumns; ++i) w.Field(kSpreadNames[i], spread[i]);
+  w.EndObject();
+}
+
 void WriteEntry(JsonWriter& w, const FootprintEntry& e, const JobDescription& job) {
   w.BeginObject();
   WriteSeriesFields(w, e.series);
@@ -78,6 +84,12 @@ void WriteEntry(JsonWriter& w, const FootprintEntry& e, const JobDescription& jo
   w.Field("min", e.min).Field("max", e.max);
   WriteOwner(w, "min_owner", e.min_owner, job);
   WriteOwner(w, "max_owner", e.max_owner, job);
+  if (e.spread) {
+    w.Key("spread").BeginObject();
+    WriteSpread(w, "last", e.spread->last);
+    WriteSpread(w, "mean", e.spread->mean);
+    w.EndObject();
+  }
   w.EndObject();
 }
 
@@ -174,6 +186,14 @@ JobDescription ReadDescription(const json::value& value, std::string& error) {
   return job;
 }
 
+Spread ReadSpread(const json::value* value, std::string& error) {
+  Spread spread{};
+  if (value == nullptr) return spread;
+  JsonFields fields(*value, error, "spread");
+  for (size_t i = 0; i < kSpreadColumns; ++i) fields.Read(kSpreadNames[i], spread[i]);
+  return spread;
+}
+
 FootprintEntry ReadEntry(const json::value& value, std::string& error) {
   JsonFields fields(value, error, "footprint");
   FootprintEntry entry;
@@ -185,6 +205,11 @@ FootprintEntry ReadEntry(const json::value& value, std::string& error) {
   fields.Read("max", entry.max);
   entry.min_owner = ReadOwner(fields.Find("min_owner"), error);
   entry.max_owner = ReadOwner(fields.Find("max_owner"), error);
+  if (const json::value* spread = fields.Find("spread")) {
+    JsonFields both(*spread, error, "spread");
+    entry.spread = {ReadSpread(both.Find("last"), error), ReadSpread(both.Find("mean"), error)};
+    entry.series.metric.spread = true;
+  }
   return entry;
 }
 

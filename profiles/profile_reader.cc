@@ -113,21 +113,6 @@ std::vector<size_t> TargetsOf(const Schema& schema, uint32_t node, const JobDesc
   return targets;
 }
 
-// The series whose reduction a schema holds; empty if the schema is none of ReducedSchema.
-std::vector<Series> BaseSeries(const Schema& schema) {
-  std::vector<Series> base;
-  if (schema.size() % kStatColumns != 0) return {};
-  for (size_t i = 0; i < schema.size(); ++i) {
-    const std::string* stat = schema[i].tags.Find(kStatTag);
-    if (stat == nullptr || *stat != kStatNames[i % kStatColumns]) return {};
-    if (i % kStatColumns != 0) continue;
-    base.push_back(schema[i]);
-    base.back().tags.Erase(kStatTag);
-  }
-  // Statistics of a series are gauges to whoever reads them; their sum has the series' own type.
-  return base;
-}
-
 // A gauge of which every node has one value at every tick.
 constexpr std::string_view kOneOfEachNode = "sonde_memory_bytes";
 
@@ -142,21 +127,18 @@ class Assembly {
       base_ = BaseSeries(*schema);
       builder_ = &groups_.try_emplace(key.group, job_.start).first->second;
       if (!base_.empty()) builder_->SetSeries(base_);
-      row_.resize(base_.size());
     }
     if (base_.empty()) return;
-    double columns[kStatColumns];
+    columns_.resize(block.columns());
+    for (size_t c = 0; c < columns_.size(); ++c) columns_[c] = block.Column(c)[r];
+    FromColumns(base_, columns_, row_, spreads_);
     double nodes = 0;
     double one_each = 0;
     for (size_t i = 0; i < base_.size(); ++i) {
-      for (size_t k = 0; k < kStatColumns; ++k) {
-        columns[k] = block.Column(i * kStatColumns + k)[r];
-      }
-      row_[i] = FromColumns(columns);
       nodes = std::max(nodes, row_[i].count);
       if (base_[i].metric.name == kOneOfEachNode) one_each = row_[i].count;
     }
-    builder_->AddRow(block.times[r], row_);
+    builder_->AddRow(block.times[r], row_, spreads_);
     // Others may have one value per task, or those of nodes that have ended, but there are no more
     // nodes than the step has.
     nodes = std::min(nodes, static_cast<double>(job_.expected_nodes));
@@ -185,7 +167,9 @@ class Assembly {
   Schema::Ptr schema_;  // of the row before
   std::vector<Series> base_;
   FootprintBuilder* builder_ = nullptr;
+  std::vector<double> columns_;
   std::vector<Reduced> row_;
+  std::vector<Spread> spreads_;
 };
 
 }  // namespace
@@ -312,9 +296,9 @@ struct ReducedBlock {
 };
 
 // The nodes that a reduced row is of.
-double NodesOf(const Block& block, size_t row) {
+double NodesOf(const Schema& schema, const Block& block, size_t row) {
   double nodes = 0;
-  for (size_t c = 0; c < block.columns(); c += kStatColumns) {
+  for (size_t c = 0; c < block.columns(); c += ReducedColumns(schema[c].metric)) {
     nodes = std::fmax(nodes, block.Column(c)[row]);
   }
   return nodes;
@@ -360,7 +344,7 @@ Status ProfileReader::ForEachReducedRow(Nanos start, Nanos end_time, ReadTally& 
       decoded.push_back(good ? *std::move(block) : Block());
       bytes.push_back(*std::move(read));
       for (size_t r = 0; r < decoded.back().times.size(); ++r) {
-        const double nodes = end - begin == 1 ? 0 : NodesOf(decoded.back(), r);
+        const double nodes = end - begin == 1 ? 0 : NodesOf(*blocks[b].schema, decoded.back(), r);
         rows.push_back({decoded.back().times[r], nodes, b - begin, r});
       }
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <unordered_set>
@@ -66,6 +67,8 @@ class Report {
   void Header();
   void Cpu();
   void Memory();
+  void Spread(std::string_view metric, std::string_view mode,
+              const std::function<std::string(double)>& text, std::string_view what);
   void Nodes();
   void Traffic();
   void Hardware();
@@ -180,6 +183,23 @@ void Report::Cpu() {
                              Seconds(s.most_cpu.value), Printable(s.least_cpu.by),
                              Seconds(s.least_cpu.value)));
   }
+  Spread("task_cpu_seconds_total", "user", Percent, "of a CPU in user mode, ");
+}
+
+// Where most of the tasks are, which the two at the ends do not say.
+void Report::Spread(std::string_view metric, std::string_view mode,
+                    const std::function<std::string(double)>& text, std::string_view what) {
+  constexpr uint32_t kFewTasks = 8;
+  if (job_.expected_tasks < kFewTasks) return;
+  for (const FootprintEntry& entry : profile_.footprint) {
+    const std::string* of = entry.series.tags.Find("mode");
+    if (entry.series.metric.name != metric || !entry.spread || (of == nullptr ? "" : *of) != mode) {
+      continue;
+    }
+    const auto& [p5, p50, p95, p99] = entry.spread->mean;
+    Labelled("", fmt::format("5, 50 and 95 % of the tasks below {}, {} and {} ({}mean over time)",
+                             text(p5), text(p50), text(p95), what));
+  }
 }
 
 void Report::Memory() {
@@ -195,6 +215,7 @@ void Report::Memory() {
              fmt::format("{} {}: {} of {}{}", Bar(s.memory_of_node), Percent(s.memory_of_node),
                          Bytes(s.memory_peak.value), Bytes(s.memory_total), whose));
   }
+  Spread("task_resident_memory_bytes", "", Bytes, "");
   const double kills = OutOfMemoryKills(profile_);
   if (kills > 0) {
     Labelled("", fmt::format("the kernel killed {:.0f} process{} for want of memory", kills,

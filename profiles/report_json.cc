@@ -44,6 +44,9 @@ void WriteApplication(JsonWriter& w, const FootprintEntry& e, const JobDescripti
   w.EndObject();
   w.Field("unit", e.series.metric.unit).Field("type", ToString(e.series.metric.type));
   w.Field("last", e.last).Field("mean", e.mean).Field("min", e.min).Field("max", e.max);
+  for (size_t i = 0; e.spread && i < kSpreadColumns; ++i) {
+    w.Field(kSpreadNames[i], e.spread->mean[i]);
+  }
   w.Field("min_by", OwnerName(e.min_owner, job)).Field("max_by", OwnerName(e.max_owner, job));
   w.EndObject();
 }

@@ -23,24 +23,16 @@ struct Percentile {
   Estimate estimate;
 };
 
-constexpr std::array<Percentile, 18> kPercentiles = {{
-    {Aggregator::kP50, 50, Estimate::kLegacy},
-    {Aggregator::kP75, 75, Estimate::kLegacy},
-    {Aggregator::kP90, 90, Estimate::kLegacy},
-    {Aggregator::kP95, 95, Estimate::kLegacy},
-    {Aggregator::kP99, 99, Estimate::kLegacy},
-    {Aggregator::kP999, 99.9, Estimate::kLegacy},
-    {Aggregator::kEp50R3, 50, Estimate::kR3},
-    {Aggregator::kEp75R3, 75, Estimate::kR3},
-    {Aggregator::kEp90R3, 90, Estimate::kR3},
-    {Aggregator::kEp95R3, 95, Estimate::kR3},
-    {Aggregator::kEp99R3, 99, Estimate::kR3},
-    {Aggregator::kEp999R3, 99.9, Estimate::kR3},
-    {Aggregator::kEp50R7, 50, Estimate::kR7},
-    {Aggregator::kEp75R7, 75, Estimate::kR7},
-    {Aggregator::kEp90R7, 90, Estimate::kR7},
-    {Aggregator::kEp95R7, 95, Estimate::kR7},
-    {Aggregator::kEp99R7, 99, Estimate::kR7},
+constexpr std::array<Percentile, 19> kPercentiles = {{
+    {Aggregator::kP5, 5, Estimate::kLegacy},      {Aggregator::kP50, 50, Estimate::kLegacy},
+    {Aggregator::kP75, 75, Estimate::kLegacy},    {Aggregator::kP90, 90, Estimate::kLegacy},
+    {Aggregator::kP95, 95, Estimate::kLegacy},    {Aggregator::kP99, 99, Estimate::kLegacy},
+    {Aggregator::kP999, 99.9, Estimate::kLegacy}, {Aggregator::kEp50R3, 50, Estimate::kR3},
+    {Aggregator::kEp75R3, 75, Estimate::kR3},     {Aggregator::kEp90R3, 90, Estimate::kR3},
+    {Aggregator::kEp95R3, 95, Estimate::kR3},     {Aggregator::kEp99R3, 99, Estimate::kR3},
+    {Aggregator::kEp999R3, 99.9, Estimate::kR3},  {Aggregator::kEp50R7, 50, Estimate::kR7},
+    {Aggregator::kEp75R7, 75, Estimate::kR7},     {Aggregator::kEp90R7, 90, Estimate::kR7},
+    {Aggregator::kEp95R7, 95, Estimate::kR7},     {Aggregator::kEp99R7, 99, Estimate::kR7},
     {Aggregator::kEp999R7, 99.9, Estimate::kR7},
 }};
 
@@ -103,6 +95,7 @@ Aggregator Basis(Aggregator aggregator) {
 }
 
 bool NeedsAllValues(Aggregator aggregator) {
+  if (PercentileOf(aggregator) > 0) return false;
   switch (Basis(aggregator)) {
     case Aggregator::kSum:
     case Aggregator::kAvg:

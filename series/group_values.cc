@@ -17,14 +17,17 @@ bool Below(double a, double b) { return a < b || (a == b && std::signbit(a) && !
 
 GroupValues::GroupValues(Aggregator aggregator, size_t times)
     : aggregator_(Basis(aggregator)), counts_(times) {
-  if (aggregator != Aggregator::kCount) values_.resize(times);
+  if (Numbers()) values_.resize(times);
+  if (Percentiles()) sets_.resize(times);
 }
 
 void GroupValues::Add(size_t at, double value) {
   if (std::isnan(value)) return;
   if (Sums()) {
     AddSum(at, aggregator_ == Aggregator::kSquareSum ? value * value : value, 0);
-  } else if (aggregator_ != Aggregator::kCount) {
+  } else if (Percentiles()) {
+    sets_[at].Add(value);
+  } else if (Numbers()) {
     AddExtreme(at, value);
   }
   AddCount(at, 1);
@@ -39,7 +42,9 @@ void GroupValues::Merge(size_t at, const GroupValues& others, size_t from) {
     } else if (std::isfinite(values_[at])) {
       Big(at).Add(big->second);
     }
-  } else if (aggregator_ != Aggregator::kCount) {
+  } else if (Percentiles()) {
+    sets_[at].Merge(others.sets_[from]);
+  } else if (Numbers()) {
     AddExtreme(at, others.values_[from]);
   }
   AddCount(at, others.counts_[from]);
@@ -108,6 +113,7 @@ BigSum& GroupValues::Big(size_t at) {
 double GroupValues::Get(size_t at) const {
   if (aggregator_ == Aggregator::kCount) return counts_[at];
   if (!Any(at)) return std::numeric_limits<double>::quiet_NaN();
+  if (Percentiles()) return sets_[at].Get(PercentileOf(aggregator_));
   double value = values_[at];
   if (!bigs_.empty()) {
     if (const auto big = bigs_.find(at); big != bigs_.end()) value = big->second.Value();
@@ -142,6 +148,12 @@ bool GroupValues::ReadCounts(ByteReader& in) {
 void GroupValues::Write(ByteWriter& out) const {
   WriteCounts(out);
   if (aggregator_ == Aggregator::kCount) return;
+  if (Percentiles()) {
+    for (size_t i = 0; i < size(); ++i) {
+      if (Any(i)) sets_[i].Write(out);
+    }
+    return;
+  }
   std::vector<double> present;
   present.reserve(size());
   for (size_t i = 0; i < size(); ++i) {
@@ -202,6 +214,12 @@ GroupValues GroupValues::Read(Aggregator aggregator, size_t times, ByteReader& i
   GroupValues values(aggregator, times);
   if (!values.ReadCounts(in)) in.Fail();
   if (aggregator == Aggregator::kCount || !in.ok()) return values;
+  if (values.Percentiles()) {
+    for (size_t i = 0; i < times && in.ok(); ++i) {
+      if (values.Any(i)) values.sets_[i] = PercentileSet::Read(in);
+    }
+    return values;
+  }
   values.ReadValues(in);
   for (size_t i = 0; i < values.lows_.size() && in.ok(); ++i) {
     if (!std::isfinite(values.lows_[i]) ||

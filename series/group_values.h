@@ -1,6 +1,7 @@
 // What the series of a group come to at each of some times, in a form to which more can be added in
 // any order and grouping: how many had a value, and their exact sum, their minimum or their
-// maximum, whichever the aggregator needs.
+// maximum, or a set of which percentiles can be told (series/percentile_set.h), whichever the
+// aggregator needs.
 //
 // Thread safety: values.
 #pragma once
@@ -12,6 +13,7 @@
 
 #include "core/bytes.h"
 #include "series/exact_sum.h"
+#include "series/percentile_set.h"
 #include "series/query.h"
 
 namespace sonde {
@@ -44,6 +46,9 @@ class GroupValues {
   bool Counts() const {
     return aggregator_ == Aggregator::kCount || aggregator_ == Aggregator::kAvg;
   }
+  bool Percentiles() const { return PercentileOf(aggregator_) > 0; }
+  // Whether values_ are in use.
+  bool Numbers() const { return aggregator_ != Aggregator::kCount && !Percentiles(); }
   void AddCount(size_t at, uint32_t count);
   void AddSum(size_t at, double high, double low);
   void AddExtreme(size_t at, double value);
@@ -55,9 +60,10 @@ class GroupValues {
 
   Aggregator aggregator_;          // its Basis
   std::vector<uint32_t> counts_;   // 0 or 1 where only whether there is a value matters
-  std::vector<double> values_;     // the rounded sum or the extreme; not for kCount
+  std::vector<double> values_;     // the rounded sum or the extreme
   std::vector<double> lows_;       // what the sums leave out; empty while that is nothing
   std::map<size_t, BigSum> bigs_;  // the sums that the two above do not hold
+  std::vector<PercentileSet> sets_;
 };
 
 }  // namespace sonde

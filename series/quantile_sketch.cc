@@ -120,13 +120,30 @@ double QuantileSketch::Quantile(double q) const {
   if (empty() || std::isnan(q)) return std::nan("");
   if (q <= 0) return min_;
   if (q >= 1) return max_;
-  const double rank = q * static_cast<double>(count_);
+  return At(q * static_cast<double>(count_));
+}
+
+// The value that is so many-th from below, 1 to count.
+double QuantileSketch::At(double rank) const {
+  if (rank <= 1) return min_;
   uint64_t below = 0;
   for (const auto& [index, count] : buckets_) {
     below = Plus(below, count);
     if (static_cast<double>(below) >= rank) return std::clamp(Middle(index, level_), min_, max_);
   }
   return max_;
+}
+
+double QuantileSketch::Percentile(double share) const {
+  if (empty() || std::isnan(share)) return std::nan("");
+  const auto count = static_cast<double>(count_);
+  const double position = share * (count + 1);
+  if (position < 1) return min_;
+  if (position >= count) return max_;
+  const double rank = std::floor(position);
+  const double lower = At(rank);
+  const double upper = rank + 1 >= count ? max_ : At(rank + 1);
+  return std::lerp(lower, upper, position - rank);
 }
 
 double QuantileSketch::Error() const { return std::ldexp(1.0, level_ - kSubBits - 1); }

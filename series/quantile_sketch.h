@@ -49,6 +49,9 @@ class QuantileSketch {
   // The value of which a share `q` (0 to 1) of all is not larger, within Error(); of 0 and 1 the
   // minimum and the maximum. NaN for an empty one.
   double Quantile(double q) const;
+  // As OpenTSDB estimates a percentile: between the values at both sides of share * (count + 1), if
+  // that is not before the first or after the last. The median of two is between them.
+  double Percentile(double share) const;
   // The largest relative error of a quantile: 1/128, unless the values' range is too wide.
   double Error() const;
 
@@ -61,6 +64,7 @@ class QuantileSketch {
 
  private:
   void Coarsen(uint8_t level);
+  double At(double rank) const;
   bool ReadBuckets(ByteReader& in);
 
   std::vector<Bucket> buckets_;  // by index, which is in the order of values; 0 is the bucket of 0

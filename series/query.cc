@@ -79,11 +79,32 @@ Status BadDownsample(std::string_view text, std::string_view why) {
 
 const std::vector<std::string_view>& AggregatorNames() {
   static const std::vector<std::string_view> names = {
-      "sum",    "avg",       "min",    "max",    "count",  "none",   "zimsum", "pfsum",  "mimmin",
-      "mimmax", "squareSum", "dev",    "median", "mult",   "diff",   "first",  "last",   "p50",
-      "p75",    "p90",       "p95",    "p99",    "p999",   "ep50r3", "ep75r3", "ep90r3", "ep95r3",
-      "ep99r3", "ep999r3",   "ep50r7", "ep75r7", "ep90r7", "ep95r7", "ep99r7", "ep999r7"};
+      "sum",    "avg",       "min",    "max",    "count",  "none",   "zimsum", "pfsum",   "mimmin",
+      "mimmax", "squareSum", "dev",    "median", "mult",   "diff",   "first",  "last",    "p50",
+      "p75",    "p90",       "p95",    "p99",    "p999",   "ep50r3", "ep75r3", "ep90r3",  "ep95r3",
+      "ep99r3", "ep999r3",   "ep50r7", "ep75r7", "ep90r7", "ep95r7", "ep99r7", "ep999r7", "p5"};
   return names;
+}
+
+double PercentileOf(Aggregator aggregator) {
+  switch (aggregator) {
+    case Aggregator::kP5:
+      return 0.05;
+    case Aggregator::kP50:
+      return 0.5;
+    case Aggregator::kP75:
+      return 0.75;
+    case Aggregator::kP90:
+      return 0.9;
+    case Aggregator::kP95:
+      return 0.95;
+    case Aggregator::kP99:
+      return 0.99;
+    case Aggregator::kP999:
+      return 0.999;
+    default:
+      return 0;
+  }
 }
 
 Result<Aggregator> ParseAggregator(std::string_view name) {

@@ -59,12 +59,15 @@ enum class Aggregator : uint8_t {
   kEp95R7,
   kEp99R7,
   kEp999R7,
+  kP5,  // Sonde's own
 };
-inline constexpr Aggregator kLastAggregator = Aggregator::kEp999R7;
+inline constexpr Aggregator kLastAggregator = Aggregator::kP5;
 
 Result<Aggregator> ParseAggregator(std::string_view name);
 std::string_view ToString(Aggregator aggregator);
 const std::vector<std::string_view>& AggregatorNames();
+// Of p5 to p999, which merge, the share of values that lies below; 0 of the others.
+double PercentileOf(Aggregator aggregator);
 
 struct Downsample {
   Nanos interval = 0;  // 0: the whole range in one point at its start ("0all-avg")
@@ -165,10 +168,15 @@ Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec, std::vector<Ser
 // every tick: no filter is on a tag that reduction drops (host, task), and the aggregation
 // commutes with what is done to each series before it. docs/queries.md has the table.
 bool AnswersFromReduced(const QuerySpec& spec);
+// Whether the percentiles that are recorded of each tick (series/reduced.h) may answer, in a step
+// that samples every `period`. They do, within 1 %, if the metric has its spread and each group is
+// one series; else the nodes have to be asked.
+bool SpreadAnswers(const QuerySpec& spec, Nanos period);
 // Whether its answer depends on a series with the tag `stat`.
 bool ReducedNeeds(const QuerySpec& spec, const Series& reduced);
-// The answer, from series with the tag `stat`; needs AnswersFromReduced(spec). Tags that reduction
-// dropped are not among the results' aggregate_tags.
+// The answer, from series with the tag `stat`; needs AnswersFromReduced or SpreadAnswers. Tags that
+// reduction dropped are not among the results' aggregate_tags. Of percentiles: nothing if none are
+// recorded, kUnsupported if a group is more than one series.
 Result<std::vector<QueryResult>> EvaluateReduced(const QuerySpec& spec,
                                                  const std::vector<SeriesData>& reduced);
 

@@ -21,9 +21,20 @@ bool DropsTag(const TagFilter& filter) {
   return filter.key == "host" || filter.key == "task" || filter.key == kStatTag;
 }
 
-// The statistic that the aggregator combines.
-std::string_view StatOf(Aggregator aggregator) {
-  switch (Basis(aggregator)) {
+bool IsPercentile(Aggregator aggregator) { return PercentileOf(aggregator) > 0; }
+
+// Whether of a bucket of one value it gives that.
+bool KeepsOneValue(Aggregator function) {
+  return function != Aggregator::kCount && function != Aggregator::kSquareSum &&
+         function != Aggregator::kDev && function != Aggregator::kDiff;
+}
+
+// The statistic that the aggregator combines; of percentiles it is already the answer.
+std::string StatOf(const QuerySpec& spec) {
+  if (IsPercentile(spec.aggregator)) {
+    return std::string(spec.rate ? kRateStat : "").append(ToString(spec.aggregator));
+  }
+  switch (Basis(spec.aggregator)) {
     case Aggregator::kMin:
       return "min";
     case Aggregator::kMax:
@@ -59,6 +70,15 @@ std::vector<Point> Weights(const std::vector<Point>& values, const std::vector<P
   return weights;
 }
 
+// The points of a group of one: rates are recorded as such.
+std::vector<Point> Recorded(QuerySpec spec, const Stats& stats) {
+  std::string stat = StatOf(spec);
+  spec.rate = false;
+  std::vector<Point> points = Prepare(Find(stats, stat), spec);
+  std::erase_if(points, [&](const Point& p) { return p.time < spec.start || p.time > spec.end; });
+  return points;
+}
+
 // The points of one group, from the reduced series in it.
 std::vector<Point> Combine(const QuerySpec& spec, const std::vector<const Stats*>& group) {
   const bool weighted =
@@ -66,7 +86,7 @@ std::vector<Point> Combine(const QuerySpec& spec, const std::vector<const Stats*
   std::vector<std::vector<Point>> values;
   std::vector<std::vector<Point>> weights;
   for (const Stats* stats : group) {
-    values.push_back(Prepare(Find(*stats, StatOf(spec.aggregator)), spec));
+    values.push_back(Prepare(Find(*stats, StatOf(spec)), spec));
     if (weighted) weights.push_back(Weights(values.back(), Find(*stats, "count"), spec));
   }
   if (!weighted) {
@@ -85,8 +105,14 @@ std::vector<Point> Combine(const QuerySpec& spec, const std::vector<const Stats*
   return sums;
 }
 
-std::vector<QueryResult> EvaluateChecked(const QuerySpec& spec, const SeriesFilter& filter,
-                                         const std::vector<SeriesData>& reduced) {
+Status ManySeries(const QuerySpec& spec) {
+  return {Code::kUnsupported, "query of '" + spec.metric +
+                                  "': its percentiles are recorded for each series, and this "
+                                  "asks for those of several together; ask the nodes"};
+}
+
+Result<std::vector<QueryResult>> EvaluateChecked(const QuerySpec& spec, const SeriesFilter& filter,
+                                                 const std::vector<SeriesData>& reduced) {
   std::map<Tags, Stats> series;
   for (const SeriesData& s : reduced) {
     const std::string* stat = s.series.tags.Find(kStatTag);
@@ -98,7 +124,7 @@ std::vector<QueryResult> EvaluateChecked(const QuerySpec& spec, const SeriesFilt
   const std::vector<std::string> keys = GroupKeys(spec);
   std::map<std::vector<std::string>, std::vector<std::pair<const Tags*, const Stats*>>> groups;
   for (const auto& [tags, stats] : series) {
-    if (Within(Find(stats, StatOf(spec.aggregator)), DataRange(spec)).empty()) continue;
+    if (Within(Find(stats, StatOf(spec)), DataRange(spec)).empty()) continue;
     groups[GroupOf(tags, keys)].emplace_back(&tags, &stats);
   }
   std::vector<QueryResult> results;
@@ -109,8 +135,10 @@ std::vector<QueryResult> EvaluateChecked(const QuerySpec& spec, const SeriesFilt
       tags.push_back(t);
       stats.push_back(s);
     }
+    const bool recorded = IsPercentile(spec.aggregator);
+    if (recorded && stats.size() > 1) return ManySeries(spec);
     QueryResult result = Describe(spec, tags);
-    result.points = Combine(spec, stats);
+    result.points = recorded ? Recorded(spec, *stats.front()) : Combine(spec, stats);
     if (!result.points.empty()) results.push_back(std::move(result));
   }
   return results;
@@ -146,17 +174,32 @@ bool AnswersFromReduced(const QuerySpec& spec) {
   }
 }
 
+bool SpreadAnswers(const QuerySpec& spec, Nanos period) {
+  if (spec.explicit_tags || std::any_of(spec.filters.begin(), spec.filters.end(), DropsTag)) {
+    return false;
+  }
+  if (spec.rate && spec.rate_options.counter) return false;
+  if (spec.downsample) {
+    const Downsample& how = *spec.downsample;
+    if (how.interval <= 0 || how.interval > period || !KeepsOneValue(how.function) ||
+        how.fill == Downsample::Fill::kZero) {
+      return false;
+    }
+  }
+  return std::find(kSpreadNames.begin(), kSpreadNames.end(), ToString(spec.aggregator)) !=
+         kSpreadNames.end();
+}
+
 bool ReducedNeeds(const QuerySpec& spec, const Series& reduced) {
   if (reduced.metric.name != spec.metric) return false;
   const std::string* stat = reduced.tags.Find(kStatTag);
   if (stat == nullptr) return false;
-  return *stat == StatOf(spec.aggregator) ||
-         (spec.aggregator == Aggregator::kAvg && *stat == "count");
+  return *stat == StatOf(spec) || (spec.aggregator == Aggregator::kAvg && *stat == "count");
 }
 
 Result<std::vector<QueryResult>> EvaluateReduced(const QuerySpec& spec,
                                                  const std::vector<SeriesData>& reduced) {
-  if (!AnswersFromReduced(spec)) {
+  if (!AnswersFromReduced(spec) && !SpreadAnswers(spec, kMaxQueryTime)) {
     return Status(Code::kInvalid,
                   "query of '" + spec.metric + "': reduced series do not answer it; ask the nodes");
   }

@@ -1,6 +1,7 @@
 #include "series/reduced.h"
 
 #include <algorithm>
+#include <string>
 
 namespace sonde {
 namespace {
@@ -9,6 +10,20 @@ namespace {
 constexpr uint64_t kRankBits = 26;
 constexpr uint64_t kRankField = uint64_t{1} << kRankBits;
 constexpr double kPackedEnd = static_cast<double>(kRankField * kRankField);
+
+// The statistics of a series, by their column.
+std::string StatName(const Metric& metric, size_t column) {
+  if (column < kStatColumns) return std::string(kStatNames[column]);
+  const std::string_view name = kSpreadNames[column - kStatColumns];
+  if (metric.type == MetricType::kGauge) return std::string(name);
+  return std::string(kRateStat).append(name);
+}
+
+constexpr Spread Nothing() {
+  Spread spread{};
+  spread.fill(std::numeric_limits<double>::quiet_NaN());
+  return spread;
+}
 
 }  // namespace
 
@@ -47,12 +62,34 @@ Schema::Ptr ReducedSchema(const std::vector<Series>& series) {
   std::vector<Series> reduced;
   reduced.reserve(series.size() * kStatColumns);
   for (const Series& s : series) {
-    for (const std::string_view stat : kStatNames) {
+    for (size_t column = 0; column < ReducedColumns(s.metric); ++column) {
       reduced.push_back(s);
-      reduced.back().tags.Set(kStatTag, stat);
+      reduced.back().tags.Set(kStatTag, StatName(s.metric, column));
     }
   }
   return Schema::Make(std::move(reduced));
+}
+
+std::vector<Series> BaseSeries(const Schema& reduced) {
+  std::vector<Series> base;
+  for (size_t i = 0; i < reduced.size();) {
+    const size_t columns = ReducedColumns(reduced[i].metric);
+    if (columns > reduced.size() - i) return {};
+    for (size_t c = 0; c < columns; ++c) {
+      const std::string* stat = reduced[i + c].tags.Find(kStatTag);
+      if (stat == nullptr || *stat != StatName(reduced[i].metric, c)) return {};
+    }
+    base.push_back(reduced[i]);
+    base.back().tags.Erase(kStatTag);
+    i += columns;
+  }
+  return base;
+}
+
+Spread SpreadOf(const QuantileSketch& sketch) {
+  Spread spread{};
+  for (size_t i = 0; i < kSpreadColumns; ++i) spread[i] = sketch.Percentile(kSpreadShares[i]);
+  return spread;
 }
 
 void ToColumns(const Reduced& value, double* columns) {
@@ -80,6 +117,34 @@ Reduced FromColumns(const double* columns) {
   value.min_owner = Owner::Unpack(columns[5]);
   value.max_owner = Owner::Unpack(columns[6]);
   return value;
+}
+
+void ToColumns(const std::vector<Series>& series, std::span<const Reduced> values,
+               std::span<const Spread> spreads, std::span<double> columns) {
+  double* to = columns.data();
+  size_t next = 0;
+  for (size_t i = 0; i < series.size(); ++i) {
+    ToColumns(i < values.size() ? values[i] : Reduced(), to);
+    to += kStatColumns;
+    if (!series[i].metric.spread) continue;
+    const Spread spread = next < spreads.size() ? spreads[next] : Nothing();
+    to = std::copy(spread.begin(), spread.end(), to);
+    ++next;
+  }
+}
+
+void FromColumns(const std::vector<Series>& series, std::span<const double> columns,
+                 std::vector<Reduced>& values, std::vector<Spread>& spreads) {
+  const double* from = columns.data();
+  values.clear();
+  spreads.clear();
+  for (const Series& s : series) {
+    values.push_back(FromColumns(from));
+    from += kStatColumns;
+    if (!s.metric.spread) continue;
+    std::copy_n(from, kSpreadColumns, spreads.emplace_back().begin());
+    from += kSpreadColumns;
+  }
 }
 
 }  // namespace sonde

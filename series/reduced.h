@@ -7,7 +7,9 @@
 //   mean = sum / count;  population variance = sum_sq / count - mean^2
 //
 // In a store and in the archive a reduced series is seven plain series with the tag `stat`, so the
-// same blocks, store and queries serve both.
+// same blocks, store and queries serve both. Of a metric that declares its spread there are
+// percentiles besides: of a gauge's values, of a counter's rates per second since the point before.
+// They come from sketches (series/quantile_sketch.h), within 1 %.
 //
 // Thread safety: values.
 #pragma once
@@ -16,9 +18,11 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "series/quantile_sketch.h"
 #include "series/schema.h"
 
 namespace sonde {
@@ -75,10 +79,33 @@ inline constexpr std::array<std::string_view, kStatColumns> kStatNames = {
     "count", "sum", "min", "max", "sum_sq", "min_owner", "max_owner"};
 inline constexpr std::string_view kStatTag = "stat";
 
-// The schema of the store that holds `series` reduced: kStatColumns columns for each.
+// The percentiles that are recorded; with the tag `stat` of these names, those of rates behind
+// kRateStat.
+inline constexpr size_t kSpreadColumns = 4;
+inline constexpr std::array<std::string_view, kSpreadColumns> kSpreadNames = {"p5", "p50", "p95",
+                                                                              "p99"};
+inline constexpr std::array<double, kSpreadColumns> kSpreadShares = {0.05, 0.50, 0.95, 0.99};
+inline constexpr std::string_view kRateStat = "rate_";
+// By kSpreadNames; all NaN where nothing was measured.
+using Spread = std::array<double, kSpreadColumns>;
+Spread SpreadOf(const QuantileSketch& sketch);
+
+// How many columns a series has, reduced.
+constexpr size_t ReducedColumns(const Metric& metric) {
+  return kStatColumns + (metric.spread ? kSpreadColumns : 0);
+}
+// The schema of the store that holds `series` reduced.
 Schema::Ptr ReducedSchema(const std::vector<Series>& series);
+// What it was made from; empty if it is none of ReducedSchema.
+std::vector<Series> BaseSeries(const Schema& reduced);
 // One reduced value as kStatColumns columns and back; a value of count 0 is all NaN.
 void ToColumns(const Reduced& value, double* columns);
 Reduced FromColumns(const double* columns);
+// A whole row by ReducedSchema(series) and back. `spreads`: of those that have it, in their order;
+// one that is not there is missing.
+void ToColumns(const std::vector<Series>& series, std::span<const Reduced> values,
+               std::span<const Spread> spreads, std::span<double> columns);
+void FromColumns(const std::vector<Series>& series, std::span<const double> columns,
+                 std::vector<Reduced>& values, std::vector<Spread>& spreads);
 
 }  // namespace sonde

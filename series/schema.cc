@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <new>
 
 #include "core/bytes.h"
@@ -11,8 +12,14 @@
 namespace sonde {
 namespace {
 
-// Never to change: the first byte of an encoded schema.
-constexpr uint8_t kVersion = 1;
+// Never to change: the first byte of an encoded schema. 1 is written where no metric has its
+// spread, which is what 2 added, so what has none keeps its id.
+constexpr uint8_t kPlain = 1;
+constexpr uint8_t kVersion = 2;
+
+bool AnySpread(const std::vector<Series>& series) {
+  return std::any_of(series.begin(), series.end(), [](const Series& s) { return s.metric.spread; });
+}
 
 constexpr int kCompression = 1;
 // What comes over a link is not believed to be larger; kMaxSeries of the usual length are 8 MB.
@@ -29,7 +36,7 @@ uint64_t Hash(std::string_view bytes) {
 
 Schema::Schema(std::vector<Series> series) : series_(std::move(series)) {
   ByteWriter out(encoded_);
-  out.Fixed(kVersion);
+  out.Fixed(AnySpread(series_) ? kVersion : kPlain);
   out.Varint(series_.size());
   for (const Series& s : series_) WriteSeries(s, out);
   encoded_.shrink_to_fit();
@@ -50,9 +57,10 @@ Result<Schema::Ptr> Schema::Decode(std::string_view bytes) {
   std::vector<Series> series;
   const size_t count = in.Count(kMinSeriesBytes, kMaxSeries);
   for (size_t i = 0; i < count && in.ok(); ++i) series.push_back(ReadSeries(in));
-  if (version == kVersion && in.done()) {
+  if (in.done()) {
     Ptr schema = Make(std::move(series));
-    // Numbers have more than one encoding; only ours gives the id by which blocks know the schema.
+    // Numbers have more than one encoding; only ours, which tells the version too, gives the id by
+    // which blocks know the schema.
     if (schema->encoded() == bytes) return schema;
   }
   return Status(Code::kCorrupt,

@@ -5,6 +5,9 @@ namespace {
 
 constexpr size_t kMaxUnitLength = kMaxNameLength;  // as an application may register it
 
+// Never to change: stands beside the reduction, in its byte, where a metric has its spread.
+constexpr uint8_t kSpread = 16;
+
 }  // namespace
 
 void WriteSeries(const Series& series, ByteWriter& out) {
@@ -14,7 +17,8 @@ void WriteSeries(const Series& series, ByteWriter& out) {
   out.Text(metric.help);
   out.Fixed(static_cast<uint8_t>(metric.type));
   out.Fixed(metric.level);
-  out.Fixed(static_cast<uint8_t>(metric.reduction));
+  out.Fixed(
+      static_cast<uint8_t>(static_cast<uint8_t>(metric.reduction) | (metric.spread ? kSpread : 0)));
   out.Varint(series.tags.pairs().size());
   for (const auto& [key, value] : series.tags.pairs()) {
     out.Text(key);
@@ -30,7 +34,9 @@ Series ReadSeries(ByteReader& in) {
   metric.help = in.Text(kMaxTextLength);
   const auto type = in.Fixed<uint8_t>();
   metric.level = in.Fixed<uint8_t>();
-  const auto reduction = in.Fixed<uint8_t>();
+  const auto how = in.Fixed<uint8_t>();
+  const auto reduction = static_cast<uint8_t>(how & ~kSpread);
+  metric.spread = (how & kSpread) != 0;
   metric.type = static_cast<MetricType>(type);
   metric.reduction = static_cast<Reduction>(reduction);
   bool good = CheckMetricName(metric.name).ok() &&

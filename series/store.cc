@@ -226,6 +226,7 @@ void GroupStore::Rep::SealFirst(size_t count) {
   }
   block.sequence = ++sequence;
   Keep(block);
+  (void)PlainOf(block);
   if (on_seal) on_seal(block);
 }
 

@@ -52,8 +52,9 @@ class GroupStore {
     size_t max_rows = 128;           // up to kMaxBlockRows
     size_t late_rows = 0;            // of the newest, that stay open when a block is full: to Amend
     size_t memory_limit = 8u << 20;  // of sealed blocks, bytes
-    // Of the newest sealed blocks, once they were read, decompressed beside the sealed ones: for a
-    // store that is asked about the same time again and again.
+    // Of the newest blocks, decompressed beside the sealed ones: for a store that is asked about
+    // the same time again and again. It costs 1 ms a MB as a block is sealed, and no question
+    // waits.
     size_t plain_limit = 0;
     // Of the columns that were read of others, decoded: what is asked again of a longer time is a
     // few columns of many.

@@ -1,7 +1,10 @@
 // GET /metrics: the present numbers of running steps as Prometheus text, format 0.0.4.
 //
 // One sample per reduced series: the step's number by the metric's reduction, with the series' own
-// tags and `job` as labels. Detail by host is not served here: a scrape must not ask 10,000 nodes.
+// tags and `job` as labels. What declares its spread has percentiles besides, as NAME_spread with
+// the label `percentile`. Detail by host is not served here: a scrape must not ask 10,000 nodes.
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -83,10 +86,25 @@ void Add(const Metric& metric, Tags tags, const std::string& job, double value, 
   family.samples.emplace(Labels(tags), value);
 }
 
+// In a family of their own, so that a sum over the metric's samples stays one.
+void AddSpread(const FootprintEntry& entry, const std::string& job, Families& out) {
+  Metric spread;
+  const bool counts = entry.series.metric.type != MetricType::kGauge;
+  spread.name = entry.series.metric.name + (counts ? "_rate_spread" : "_spread");
+  spread.help = fmt::format("Percentiles over nodes or tasks of {}{}.", entry.series.metric.name,
+                            counts ? ", of its rate per second" : "");
+  for (size_t i = 0; i < kSpreadColumns; ++i) {
+    Tags tags = entry.series.tags;
+    tags.Set("percentile", kSpreadNames[i].substr(1));
+    Add(spread, std::move(tags), job, entry.spread->last[i], out);
+  }
+}
+
 void AddProfile(const Profile& profile, Families& out) {
   const std::string job = profile.job.id.ToString();
   for (const FootprintEntry& entry : profile.footprint) {
     Add(entry.series.metric, entry.series.tags, job, entry.last, out);
+    if (entry.spread) AddSpread(entry, job, out);
   }
   Metric coverage;
   coverage.name = "sonde_coverage_ratio";

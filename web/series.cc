@@ -3,13 +3,14 @@
 //
 // Counters come as rates per second. Up to kMaxDetail series, those of all nodes and tasks are read
 // and reduced here, which gives the extremes their owners; above that the tree reduces, and they
-// have none.
+// have none. Of a metric that declares its spread there are percentiles besides.
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "profiles/json_writer.h"
+#include "series/percentile_set.h"
 #include "web/gather.h"
 #include "web/opentsdb_request.h"
 #include "web/router.h"
@@ -96,6 +97,31 @@ Result<Asked> ParseAsked(const Context& context, const Request& request) {
   return asked;
 }
 
+// One reduced point, as it is written.
+struct Column {
+  double value = 0, min = 0, max = 0, count = 0;
+  double p5 = 0, p50 = 0, p95 = 0;
+  Owner min_owner, max_owner;
+};
+using Lines = std::map<Tags, std::map<Nanos, Column>>;
+
+// What each part of it is called, and how the tree reduces it; those of the spread come last.
+struct Part {
+  std::string_view name;
+  double Column::*value;
+  Aggregator aggregator;
+  bool spread;
+};
+constexpr Part kParts[] = {
+    {"value", &Column::value, Aggregator::kAvg, false},
+    {"min", &Column::min, Aggregator::kMin, false},
+    {"max", &Column::max, Aggregator::kMax, false},
+    {"count", &Column::count, Aggregator::kCount, false},
+    {"p5", &Column::p5, Aggregator::kP5, true},
+    {"p50", &Column::p50, Aggregator::kP50, true},
+    {"p95", &Column::p95, Aggregator::kP95, true},
+};
+
 std::vector<QuerySpec> Specs(const Asked& asked) {
   QuerySpec spec;
   spec.metric = asked.metric.name;
@@ -115,20 +141,13 @@ std::vector<QuerySpec> Specs(const Asked& asked) {
     spec.filters.push_back({TagFilter::Type::kWildcard, key, "*", true});
   }
   std::vector<QuerySpec> specs;
-  for (const auto aggregator :
-       {Aggregator::kAvg, Aggregator::kMin, Aggregator::kMax, Aggregator::kCount}) {
-    spec.aggregator = aggregator;
+  for (const Part& part : kParts) {
+    if (part.spread && !asked.metric.spread) break;
+    spec.aggregator = part.aggregator;
     specs.push_back(spec);
   }
   return specs;
 }
-
-// One reduced point, as it is written.
-struct Column {
-  double value = 0, min = 0, max = 0, count = 0;
-  Owner min_owner, max_owner;
-};
-using Lines = std::map<Tags, std::map<Nanos, Column>>;
 
 uint32_t ParseRank(const Tags& tags) {
   const std::string* text = tags.Find(kTask);
@@ -146,7 +165,11 @@ Lines ReduceDetail(const Asked& asked, const Answer& answer) {
   for (const NodeInfo& node : asked.job.nodes) {
     index.emplace(node.host, static_cast<uint32_t>(index.size()));
   }
-  std::map<Tags, std::map<Nanos, Reduced>> groups;
+  struct Point {
+    Reduced reduced;
+    PercentileSet values;
+  };
+  std::map<Tags, std::map<Nanos, Point>> groups;
   for (const QueryResult& result : answer.results) {
     Owner owner;
     if (const std::string* host = result.tags.Find(kHost)) {
@@ -157,17 +180,25 @@ Lines ReduceDetail(const Asked& asked, const Answer& answer) {
     tags.Erase(kJob);
     tags.Erase(kTask);
     if (!asked.by_host) tags.Erase(kHost);
-    std::map<Nanos, Reduced>& group = groups[tags];
-    for (const Point& point : result.points) group[point.time].Add(point.value, owner);
+    std::map<Nanos, Point>& group = groups[tags];
+    for (const auto& [time, value] : result.points) {
+      Point& point = group[time];
+      point.reduced.Add(value, owner);
+      if (asked.metric.spread) point.values.Add(value);
+    }
   }
   Lines lines;
   for (const auto& [tags, group] : groups) {
-    for (const auto& [time, r] : group) {
+    for (const auto& [time, point] : group) {
+      const Reduced& r = point.reduced;
       if (r.count == 0) continue;
       lines[tags][time] = {asked.by_host ? r.Value(asked.metric.reduction) : r.Mean(),
                            r.min,
                            r.max,
                            r.count,
+                           point.values.Get(PercentileOf(Aggregator::kP5)),
+                           point.values.Get(PercentileOf(Aggregator::kP50)),
+                           point.values.Get(PercentileOf(Aggregator::kP95)),
                            r.min_owner,
                            r.max_owner};
     }
@@ -176,7 +207,6 @@ Lines ReduceDetail(const Asked& asked, const Answer& answer) {
 }
 
 Lines JoinAggregates(const Asked& asked, const Answers& answers) {
-  constexpr double Column::*kParts[] = {&Column::value, &Column::min, &Column::max, &Column::count};
   Lines lines;
   for (size_t part = 0; part < answers.size(); ++part) {
     for (const QueryResult& result : answers[part].results) {
@@ -185,7 +215,7 @@ Lines JoinAggregates(const Asked& asked, const Answers& answers) {
         if (const std::string* value = result.tags.Find(key)) tags.Set(key, *value);
       }
       std::map<Nanos, Column>& line = lines[tags];
-      for (const Point& point : result.points) line[point.time].*kParts[part] = point.value;
+      for (const Point& point : result.points) line[point.time].*kParts[part].value = point.value;
     }
   }
   return lines;
@@ -212,19 +242,18 @@ void WriteOwners(std::string_view name, const std::map<Nanos, Column>& line, Own
               [&](Nanos, const Column& column) { json.Value(index((column.*owner).rank)); });
 }
 
-void WriteLine(const Tags& tags, const std::map<Nanos, Column>& line, JsonWriter& json) {
+void WriteLine(const Tags& tags, const std::map<Nanos, Column>& line, bool spread,
+               JsonWriter& json) {
   json.BeginObject().Key("tags").BeginObject();
   for (const auto& [key, value] : tags.pairs()) json.Field(key, value);
   json.EndObject();
   WriteColumn("time", line, json,
               [&](Nanos time, const Column&) { json.Value(static_cast<double>(time) / kSecond); });
-  const auto numbers = [&](std::string_view name, double Column::*part) {
-    WriteColumn(name, line, json, [&](Nanos, const Column& column) { json.Value(column.*part); });
-  };
-  numbers("value", &Column::value);
-  numbers("min", &Column::min);
-  numbers("max", &Column::max);
-  numbers("count", &Column::count);
+  for (const Part& part : kParts) {
+    if (part.spread && !spread) break;
+    WriteColumn(part.name, line, json,
+                [&](Nanos, const Column& column) { json.Value(column.*part.value); });
+  }
   WriteOwners("min", line, &Column::min_owner, json);
   WriteOwners("max", line, &Column::max_owner, json);
   json.EndObject();
@@ -248,7 +277,7 @@ Response SeriesResponse(const Asked& asked, const Answers& answers) {
   json.Key("hosts").BeginArray();
   for (const NodeInfo& node : asked.job.nodes) json.Value(node.host);
   json.EndArray().Key("series").BeginArray();
-  for (const auto& [tags, line] : lines) WriteLine(tags, line, json);
+  for (const auto& [tags, line] : lines) WriteLine(tags, line, metric.spread, json);
   json.EndArray().EndObject();
   return response;
 }

@@ -27,7 +27,9 @@ A metric of level L is recorded when the step runs with `--telemetry-level` L or
 (`counter`) counts from the start of the step; a `gauge` is what was measured at the tick. Units are
 base units; `1` is a plain number. The last column but one says how the values of the nodes, or of
 the tasks, become the number for the whole step: their sum, their mean, their smallest or their
-largest. All other statistics are recorded as well. What could not be read is missing, never zero.
+largest. All other statistics are recorded as well; where it says `spread`, so are percentiles
+(5, 50, 95 and 99 %) over the nodes or tasks at every tick, within 1 %: of a gauge's values, of a
+counter's rates per second. What could not be read is missing, never zero.
 
 What a sample costs is what the kernel takes to write its files, however little of them is kept. So
 level 2 keeps of every file it reads what tells how the step fares or explains why it does not, and
@@ -216,8 +218,8 @@ std::string MetricsAsMarkdown() {
         "|---|---|---|---|---|---|\n",
         source.title, source.about, source.dear ? " Up to level 3 sampled every 10 s." : "");
     for (const MetricDecl& m : source.metrics) {
-      text += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", m.name, m.unit, ToString(m.type),
-                          m.level, ToString(m.reduction), m.help);
+      text += fmt::format("| `{}` | {} | {} | {} | {}{} | {} |\n", m.name, m.unit, ToString(m.type),
+                          m.level, ToString(m.reduction), m.spread ? ", spread" : "", m.help);
     }
   }
   return text;
@@ -226,11 +228,11 @@ std::string MetricsAsMarkdown() {
 std::string MetricsAsJsonLines() {
   std::string text;
   for (const MetricDecl& m : AllMetrics()) {
-    text +=
-        fmt::format(R"({{"name":{},"unit":{},"type":"{}","level":{},"reduction":"{}","help":{}}})"
-                    "\n",
-                    Quoted(m.name), Quoted(m.unit), ToString(m.type), m.level,
-                    ToString(m.reduction), Quoted(m.help));
+    text += fmt::format(
+        R"({{"name":{},"unit":{},"type":"{}","level":{},"reduction":"{}","spread":{},"help":{}}})"
+        "\n",
+        Quoted(m.name), Quoted(m.unit), ToString(m.type), m.level, ToString(m.reduction), m.spread,
+        Quoted(m.help));
   }
   return text;
 }

@@ -480,13 +480,20 @@ void Head::OnRow(const tree::TickMerger::Row& row, bool late) {
   if (row.tick <= inherited_) return;  // the head before had it
   ++rows_to_store_;
   if (late) {
-    if (!record_.Amend(row.tick, row.values)) return;  // too late: it stays counted as missing
+    late_ = row.values;
+    if (ended_.StoodIn(row.tick, row.nodes)) {
+      for (size_t i = 0; i < late_.size(); ++i) {
+        if (merger_.series()[i].metric.type == MetricType::kCounter) late_[i] = Reduced();
+      }
+    }
+    // Too late: it stays counted as missing.
+    if (!record_.Amend(row.tick, {late_, row.spreads})) return;
   } else {
     whole_.tick = row.tick;
     whole_.nodes = row.nodes;
     whole_.values = row.values;
     ended_.AddTo(whole_, merger_.series(), merger_.Present());
-    record_.Append(row.tick, whole_.values, merger_.series());
+    record_.Append(row.tick, {whole_.values, row.spreads}, merger_.series());
     alarms_->OnRow(whole_, merger_.series());
     ScheduleExpiry();
   }

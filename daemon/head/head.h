@@ -165,6 +165,7 @@ class Head {
   tree::TickMerger merger_;
   tree::EndedNodes ended_;
   tree::TickMerger::Row whole_;  // a row and what has ended
+  std::vector<Reduced> late_;    // what comes late to one
   tree::Children children_;
   tree::Bye ends_;  // of all nodes together
   uint32_t byes_ = 0;

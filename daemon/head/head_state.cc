@@ -26,7 +26,7 @@ std::string Encode(const HeadState& state) {
   std::string one;
   for (const tree::Frame& frame : state.ended) {
     tree::FrameEncoder encoder;
-    encoder.Reset(frame.values.size());
+    encoder.Reset(*state.schema);
     one.clear();
     encoder.Encode(frame, frame.values, one);
     w.Text(one);
@@ -53,7 +53,7 @@ Status Decode(std::string_view bytes, HeadState& state) {
   }
   for (uint64_t i = 0; i < frames; ++i) {
     tree::FrameDecoder decoder;
-    decoder.Reset(state.schema->size());
+    decoder.Reset(*state.schema);
     const Result<const tree::Frame*> frame = decoder.Decode(r.Text(kMaxBytes));
     if (!r.ok() || !frame.ok() || (*frame)->stream != tree::Stream::kEnded) return Corrupt();
     state.ended.push_back(**frame);

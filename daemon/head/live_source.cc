@@ -128,6 +128,10 @@ void LiveSource::Query(const QuerySpec& spec, Callback callback) const {
   if (!ours.ok()) return callback(ours.status());
   if (!*ours) return callback(web::Answer{});
   if (AnswersFromReduced(rest)) return callback(FromReduced(rest, job));
+  if (SpreadAnswers(rest, job.period)) {
+    Result<web::Answer> recorded = FromReduced(rest, job);
+    if (recorded.ok() && !recorded->results.empty()) return callback(std::move(recorded));
+  }
   FromNodes(std::move(rest), job, std::move(callback));
 }
 

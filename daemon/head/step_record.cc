@@ -22,22 +22,14 @@ GroupStore::Options StoreOptions() {
 StepRecord::StepRecord(JobDescription job)
     : job_(std::move(job)), store_(StoreOptions()), footprint_(job_.start) {}
 
-void StepRecord::OnSeal(std::function<void(const SealedBlock&)> f) { store_.OnSeal(std::move(f)); }
-
-void StepRecord::Append(Nanos tick, const std::vector<Reduced>& values,
-                        const std::vector<Series>& series) {
-  const std::lock_guard lock(mutex_);
-  if (series.size() != row_size_) SetSeries(series);
-  row_.resize(series_.size());
-  columns_.resize(series_.size() * kStatColumns);
-  for (size_t i = 0; i < series_.size(); ++i) {
-    row_[i] = values[places_[i]];
-    ToColumns(row_[i], &columns_[i * kStatColumns]);
-  }
-  store_.Append(tick, columns_);
-  footprint_.AddRow(tick, row_);
+void StepRecord::OnSeal(std::function<void(const SealedBlock&)> f) {
+  store_.OnSeal([this, f = std::move(f)](const SealedBlock& block) {
+    open_.Drop(block.info.last);
+    f(block);
+  });
 }
 
+// Series for alarms have no spread, so spreads come as the others do.
 void StepRecord::SetSeries(const std::vector<Series>& series) {
   const size_t before = series_.size();
   for (size_t i = row_size_; i < series.size(); ++i) {
@@ -47,26 +39,44 @@ void StepRecord::SetSeries(const std::vector<Series>& series) {
   }
   row_size_ = series.size();
   if (series_.size() == before) return;
-  store_.SetSchema(ReducedSchema(series_));
+  const Schema::Ptr schema = ReducedSchema(series_);
+  store_.SetSchema(schema);
+  columns_.resize(schema->size());
   footprint_.SetSeries(series_);
 }
 
-bool StepRecord::Amend(Nanos tick, const std::vector<Reduced>& late) {
+void StepRecord::Append(Nanos tick, const tree::FrameValues& row,
+                        const std::vector<Series>& series) {
   const std::lock_guard lock(mutex_);
-  std::vector<Reduced> before(series_.size());
-  std::vector<Reduced> after(series_.size());
+  if (series.size() != row_size_) SetSeries(series);
+  row_.resize(series_.size());
+  for (size_t i = 0; i < series_.size(); ++i) row_[i] = row.values[places_[i]];
+  spreads_.clear();
+  for (const QuantileSketch& spread : row.spreads) spreads_.push_back(SpreadOf(spread));
+  ToColumns(series_, row_, spreads_, columns_);
+  open_.Add(tick, row.spreads);
+  store_.Append(tick, columns_);
+  footprint_.AddRow(tick, row_, spreads_);
+}
+
+bool StepRecord::Amend(Nanos tick, const tree::FrameValues& late) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Reduced> before;
+  std::vector<Reduced> after;
+  std::vector<Spread> spreads_before;
+  std::vector<Spread> spreads;
   // A series that nobody else has had yet waits for its next row.
   size_t known = series_.size();
-  while (known > 0 && places_[known - 1] >= late.size()) --known;
+  while (known > 0 && places_[known - 1] >= late.values.size()) --known;
   const bool amended = store_.Amend(tick, [&](std::span<double> row) {
-    for (size_t i = 0; i < known; ++i) {
-      before[i] = FromColumns(&row[i * kStatColumns]);
-      after[i] = before[i];
-      after[i].Merge(late[places_[i]]);
-      ToColumns(after[i], &row[i * kStatColumns]);
-    }
+    FromColumns(series_, row, before, spreads_before);
+    after = before;
+    spreads = spreads_before;
+    for (size_t i = 0; i < known; ++i) after[i].Merge(late.values[places_[i]]);
+    open_.Merge(tick, late.spreads, spreads);
+    ToColumns(series_, after, spreads, row);
   });
-  if (amended) footprint_.AmendRow(tick, before, after);
+  if (amended) footprint_.AmendRow(tick, {before, spreads_before}, {after, spreads});
   return amended;
 }
 

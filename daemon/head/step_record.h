@@ -14,7 +14,9 @@
 
 #include "core/job.h"
 #include "daemon/collect/job/moments.h"
+#include "daemon/head/open_spreads.h"
 #include "daemon/head/step_notes.h"
+#include "daemon/tree/frame.h"
 #include "profiles/footprint.h"
 #include "profiles/moments_builder.h"
 #include "profiles/profile.h"
@@ -32,9 +34,9 @@ class StepRecord {
   void OnSeal(std::function<void(const SealedBlock&)> f);
   // One row of the step's reduced series. Series only ever grow at the end. Those that are for
   // alarms alone are passed over.
-  void Append(Nanos tick, const std::vector<Reduced>& values, const std::vector<Series>& series);
+  void Append(Nanos tick, const tree::FrameValues& row, const std::vector<Series>& series);
   // Merges a part that came late into its row. False if that is sealed already, or never was.
-  bool Amend(Nanos tick, const std::vector<Reduced>& late);
+  bool Amend(Nanos tick, const tree::FrameValues& late);
   void Seal();
   // The rows that are not in a sealed block yet.
   std::vector<SealedBlock> OpenRows() const;
@@ -78,6 +80,8 @@ class StepRecord {
   MomentsBuilder moments_;
   std::vector<Reduced> row_;
   std::vector<double> columns_;
+  std::vector<Spread> spreads_;  // of the row that is appended
+  OpenSpreads open_;             // the sketches of rows that can be amended
 };
 
 }  // namespace sonde::head

@@ -365,7 +365,7 @@ void Node::SendOwn(Nanos time) {
   ++bye_.ticks;
   AddOwnMoments();
   PrepareOwn();
-  relay_.SendOwn(HeadTime(time), recorder_.reduced_schema(), recorder_.reduced());
+  relay_.SendOwn(HeadTime(time), recorder_.reduced_schema(), recorder_.reduced_frame());
 }
 
 void Node::AddOwnMoments() {

@@ -29,6 +29,7 @@ void Recorder::SetOnSeal(const OnSeal& f) {
 
 bool Recorder::Sample(Nanos time, collect::Sampler::Extent extent) {
   sampler_.Sample(time, extent);
+  time_ = time;
   for (size_t g = 0; g < collect::kGroups; ++g) {
     const auto group = static_cast<collect::Group>(g);
     const Schema::Ptr& schema = sampler_.schema(group);
@@ -58,7 +59,7 @@ bool Recorder::DeriveFrom(Nanos time) {
 }
 
 void Recorder::Reduce() {
-  reducer_.Begin();
+  reducer_.Begin(time_);
   for (size_t g = 0; g < collect::kGroups; ++g) {
     if (schemas_[g] != nullptr) reducer_.Add(g, sampler_.row(static_cast<collect::Group>(g)));
   }

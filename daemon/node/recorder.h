@@ -39,6 +39,7 @@ class Recorder {
   // The newest sample, reduced.
   const Schema::Ptr& reduced_schema() const { return reducer_.schema(); }
   const std::vector<Reduced>& reduced() const { return reducer_.values(); }
+  tree::FrameValues reduced_frame() const { return reducer_.frame(); }
 
   // Bytes of all blocks sealed so far, and rows that none of them holds.
   uint64_t sealed_bytes() const { return sealed_bytes_; }
@@ -58,6 +59,7 @@ class Recorder {
   collect::Sampler sampler_;
   std::array<std::unique_ptr<GroupStore>, collect::kGroups> stores_;
   std::array<Schema::Ptr, collect::kGroups> schemas_;
+  Nanos time_ = 0;  // of the newest sample
   uint64_t sealed_bytes_ = 0;
   DerivedSeries derived_;
   tree::OwnReducer reducer_;  // of the groups and, as one more, what is derived

@@ -196,7 +196,7 @@ Status Children::OnFrame(Child& child, std::string_view bytes) {
   if (!stream.ok()) return stream.status();
   StreamState& state = child.streams[static_cast<size_t>(*stream)];
   if (state.contributor == 0) return {Code::kCorrupt, "frame without a schema"};
-  if (state.decoder.series() != state.schema->size()) state.decoder.Reset(state.schema->size());
+  if (state.decoder.series() != state.schema->size()) state.decoder.Reset(*state.schema);
   const Result<const Frame*> decoded = state.decoder.Decode(bytes);
   if (!decoded.ok()) return decoded.status();
   const Frame& frame = **decoded;

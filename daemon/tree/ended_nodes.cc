@@ -56,11 +56,18 @@ void EndedNodes::AddTo(TickMerger::Row& row, const std::vector<Series>& series,
   });
   for (const auto& [node, part] : lost_) {
     if (part.when > row.tick || row.nodes.Has(node)) continue;
+    stood_in_[row.tick].Add(NodeSet(node));
     const size_t count = std::min(part.columns.size(), part.values.size());
     for (size_t i = 0; i < count; ++i) {
       if (part.columns[i] < row.values.size()) add(part.columns[i], part.values[i]);
     }
   }
+  while (stood_in_.size() > kRows) stood_in_.erase(stood_in_.begin());
+}
+
+bool EndedNodes::StoodIn(Nanos tick, const NodeSet& nodes) const {
+  const auto row = stood_in_.find(tick);
+  return row != stood_in_.end() && row->second.Intersects(nodes);
 }
 
 std::vector<Frame> EndedNodes::Save(size_t series) const {

@@ -6,6 +6,7 @@
 // Thread safety: none. Allocates nothing per row while nobody ends.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -36,6 +37,9 @@ class EndedNodes {
   // had.
   void AddTo(TickMerger::Row& row, const std::vector<Series>& series,
              const std::vector<bool>& present);
+  // Whether a row of that tick got values of some of these as of lost ones: a part of it that comes
+  // late then brings nothing to its counters.
+  bool StoodIn(Nanos tick, const NodeSet& nodes) const;
   // What another one has to Add to know the same, by the columns of the step's series.
   std::vector<Frame> Save(size_t series) const;
   // All of them, as the whole step's last values.
@@ -55,6 +59,9 @@ class EndedNodes {
   std::vector<Part> waiting_;                // of ticks still to come
   std::vector<Reduced> settled_;             // of ticks before
   std::unordered_map<uint32_t, Part> lost_;  // by node
+  // Rows that got values of lost nodes, and of which; the newest kRows of them.
+  static constexpr size_t kRows = 1024;
+  std::map<Nanos, NodeSet> stood_in_;
 };
 
 }  // namespace sonde::tree

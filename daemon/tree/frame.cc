@@ -1,5 +1,6 @@
 #include "daemon/tree/frame.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/bytes.h"
@@ -16,6 +17,15 @@ enum Kind : uint8_t {
   kGrown = 4,        // signed: one value and owner as before, by so much more
   kMerged = 5,       // count, sum, min, max, sum_sq, owners
   kMergedGrown = 6,  // byte of Change: as before but for these
+};
+
+// What stands before a sketch, or in place of some.
+enum SpreadKind : uint8_t {
+  kSameSpread = 0,  // varint n: the next n are as they were
+  kTold = 1,        // varint n: the next n are of one or two values of a gauge, or none: see there
+  kNoSpread = 2,
+  kOneValue = 3,  // f64
+  kSketch = 4,    // as it encodes itself
 };
 
 // Which parts of a merged value follow; the others are as they were.
@@ -155,13 +165,23 @@ constexpr uint8_t kSameNodes = 8;
 
 }  // namespace
 
-void FrameEncoder::Reset(size_t series) {
-  last_.assign(series, Reduced());
+SpreadColumns::SpreadColumns(const Schema& schema) {
+  for (size_t i = 0; i < schema.size() && columns_.size() < kMax; ++i) {
+    const Metric& metric = schema[i].metric;
+    if (metric.spread) columns_.emplace_back(i, metric.type == MetricType::kGauge);
+  }
+}
+
+void FrameEncoder::Reset(const Schema& schema) {
+  last_.assign(schema.size(), Reduced());
+  if (schema.id() != schema_) columns_ = SpreadColumns(schema);
+  schema_ = schema.id();
+  last_spreads_.resize(columns_.size());
+  for (QuantileSketch& spread : last_spreads_) spread.Clear();
   nodes_.Clear();
 }
 
-void FrameEncoder::Encode(const FrameInfo& header, std::span<const Reduced> values,
-                          std::string& out) {
+void FrameEncoder::Encode(const FrameInfo& header, const FrameValues& frame, std::string& out) {
   ByteWriter w(out);
   const bool same_nodes = header.nodes == nodes_;
   w.Fixed<uint8_t>(static_cast<uint8_t>(static_cast<uint8_t>(header.stream) |
@@ -172,6 +192,12 @@ void FrameEncoder::Encode(const FrameInfo& header, std::span<const Reduced> valu
     header.nodes.Encode(w);
     nodes_ = header.nodes;
   }
+  PutValues(header, frame.values, w);
+  if (header.stream != Stream::kEnded) PutSpreads(frame, out);
+}
+
+void FrameEncoder::PutValues(const FrameInfo& header, std::span<const Reduced> values,
+                             ByteWriter& w) {
   const uint32_t self = header.nodes.first();
   const size_t n = last_.size();
   for (size_t i = 0; i < n;) {
@@ -195,14 +221,50 @@ void FrameEncoder::Encode(const FrameInfo& header, std::span<const Reduced> valu
   }
 }
 
+void FrameEncoder::PutSpreads(const FrameValues& frame, std::string& out) {
+  static const QuantileSketch kNothing;
+  ByteWriter w(out);
+  const size_t n = columns_.size();
+  const auto spread = [&](size_t i) -> const QuantileSketch& {
+    return i < frame.spreads.size() ? frame.spreads[i] : kNothing;
+  };
+  for (size_t i = 0; i < n;) {
+    size_t told = i;
+    while (told < n && columns_.IsTold(told, frame.values[columns_[told]])) ++told;
+    size_t same = i;
+    while (same < n && spread(same) == last_spreads_[same]) ++same;
+    const size_t end = std::max(told, same);
+    if (end > i) {
+      w.Fixed<uint8_t>(told >= same ? kTold : kSameSpread);
+      w.Varint(end - i);
+      for (; i < end; ++i) last_spreads_[i] = spread(i);
+      continue;
+    }
+    const QuantileSketch& s = spread(i);
+    if (s.empty()) {
+      w.Fixed<uint8_t>(kNoSpread);
+    } else if (s.count() == 1) {
+      w.Fixed<uint8_t>(kOneValue);
+      w.Fixed(s.min());
+    } else {
+      w.Fixed<uint8_t>(kSketch);
+      s.Encode(w);
+    }
+    last_spreads_[i++] = s;
+  }
+}
+
 Result<Stream> StreamOf(std::string_view bytes) {
   const unsigned stream = bytes.empty() ? kStreams : static_cast<uint8_t>(bytes[0]) & kStreamBits;
   if (stream >= kStreams) return Status(Code::kCorrupt, "frame of no stream");
   return static_cast<Stream>(stream);
 }
 
-void FrameDecoder::Reset(size_t series) {
-  frame_.values.assign(series, Reduced());
+void FrameDecoder::Reset(const Schema& schema) {
+  frame_.values.assign(schema.size(), Reduced());
+  columns_ = SpreadColumns(schema);
+  frame_.spreads.resize(columns_.size());
+  for (QuantileSketch& spread : frame_.spreads) spread.Clear();
   frame_.nodes.Clear();
   kept_.clear();
 }
@@ -220,6 +282,7 @@ Result<const Frame*> FrameDecoder::Decode(std::string_view bytes) {
   if (frame_.nodes.empty()) r.Fail();
   if (frame_.lost && (frame_.stream != Stream::kEnded || frame_.nodes.size() != 1)) r.Fail();
   GetValues(r);
+  if (frame_.stream != Stream::kEnded) GetSpreads(r);
   if (!r.done()) return Status(Code::kCorrupt, "frame is malformed");
   return &frame_;
 }
@@ -264,6 +327,39 @@ void FrameDecoder::GetValues(ByteReader& r) {
         r.Fail();
     }
   }
+}
+
+void FrameDecoder::GetSpreads(ByteReader& r) {
+  const size_t n = columns_.size();
+  for (size_t i = 0; i < n && r.ok();) {
+    QuantileSketch& spread = frame_.spreads[i];
+    const auto kind = r.Fixed<uint8_t>();
+    if (kind == kSameSpread || kind == kTold) {
+      const uint64_t run = r.Varint();
+      if (run == 0 || run > n - i) return r.Fail();
+      for (const size_t end = i + run; i < end; ++i) {
+        if (kind == kTold) Tell(i);
+      }
+      continue;
+    }
+    spread.Clear();
+    if (kind == kOneValue) {
+      spread.Add(r.Fixed<double>());
+    } else if (kind == kSketch) {
+      if (!spread.Decode(r).ok()) return;
+    } else if (kind != kNoSpread) {
+      return r.Fail();
+    }
+    ++i;
+  }
+}
+
+// From what the value says.
+void FrameDecoder::Tell(size_t i) {
+  const Reduced& value = frame_.values[columns_[i]];
+  frame_.spreads[i].Clear();
+  if (value.count >= 1) frame_.spreads[i].Add(value.min);
+  if (value.count >= 2) frame_.spreads[i].Add(value.max);
 }
 
 void FrameDecoder::Keep(size_t i) {

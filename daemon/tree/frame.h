@@ -9,6 +9,10 @@
 // one that grew by a whole number 2 to 4, any other one 9 (of one node) or about 40 (merged). A
 // general compressor saves a third of that and costs twenty times the CPU: it does not pay.
 //
+// Behind the values stand the sketches of those series that declare their spread, but in frames of
+// last values, where they are empty. That of one or two values of a gauge costs nothing, since it
+// is told by them.
+//
 // Thread safety: none. Encoder and decoder keep state and buffers; warm, they allocate nothing.
 #pragma once
 
@@ -16,12 +20,16 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "core/bytes.h"
 #include "core/status.h"
 #include "core/time.h"
 #include "daemon/tree/node_set.h"
+#include "series/quantile_sketch.h"
 #include "series/reduced.h"
+#include "series/schema.h"
 
 namespace sonde::tree {
 
@@ -43,18 +51,55 @@ struct FrameInfo {
 
 struct Frame : FrameInfo {
   std::vector<Reduced> values;
+  std::vector<QuantileSketch> spreads;  // of the series that have it, in their order
+};
+
+// What a frame is to hold, by a schema. Of the spreads all or none.
+struct FrameValues {
+  FrameValues(std::span<const Reduced> v) : values(v) {}     // NOLINT(google-explicit-constructor)
+  FrameValues(const std::vector<Reduced>& v) : values(v) {}  // NOLINT(google-explicit-constructor)
+  FrameValues(std::span<const Reduced> v, std::span<const QuantileSketch> s)
+      : values(v), spreads(s) {}
+
+  std::span<const Reduced> values;
+  std::span<const QuantileSketch> spreads;
+};
+
+// The series of a schema that have their spread; of more than kMax the first.
+class SpreadColumns {
+ public:
+  static constexpr size_t kMax = 256;
+
+  SpreadColumns() = default;
+  explicit SpreadColumns(const Schema& schema);
+
+  size_t size() const { return columns_.size(); }
+  size_t operator[](size_t i) const { return columns_[i].first; }
+  // The sketch of the i-th is told by its value.
+  bool IsTold(size_t i, const Reduced& value) const {
+    return columns_[i].second && value.count <= 2;
+  }
+
+ private:
+  std::vector<std::pair<size_t, bool>> columns_;  // column, is a gauge
 };
 
 // Of one stream.
 class FrameEncoder {
  public:
   // After kSchema was sent: forget what came before.
-  void Reset(size_t series);
-  // Appends the frame. `values`: as many as there are series.
-  void Encode(const FrameInfo& header, std::span<const Reduced> values, std::string& out);
+  void Reset(const Schema& schema);
+  // Appends the frame. `frame`: as many values as there are series.
+  void Encode(const FrameInfo& header, const FrameValues& frame, std::string& out);
 
  private:
+  void PutValues(const FrameInfo& header, std::span<const Reduced> values, ByteWriter& w);
+  void PutSpreads(const FrameValues& frame, std::string& out);
+
   std::vector<Reduced> last_;
+  uint64_t schema_ = 0;  // whose columns_ they are
+  SpreadColumns columns_;
+  std::vector<QuantileSketch> last_spreads_;
   NodeSet nodes_;
 };
 
@@ -63,7 +108,7 @@ Result<Stream> StreamOf(std::string_view bytes);
 
 class FrameDecoder {
  public:
-  void Reset(size_t series);
+  void Reset(const Schema& schema);
   size_t series() const { return frame_.values.size(); }
   // kCorrupt for anything an encoder could not have written; the link is to be closed then, since
   // the state is lost. The frame is valid until the next call.
@@ -73,9 +118,12 @@ class FrameDecoder {
 
  private:
   void GetValues(ByteReader& r);
+  void GetSpreads(ByteReader& r);
+  void Tell(size_t i);
   void Keep(size_t i);
 
   Frame frame_;
+  SpreadColumns columns_;
   std::vector<Reduced> kept_;  // of those that are not there now; empty until one was not
 };
 

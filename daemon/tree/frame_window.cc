@@ -4,14 +4,14 @@
 
 namespace sonde::tree {
 
-void FrameWindow::Add(const FrameInfo& info, const Schema::Ptr& schema,
-                      std::span<const Reduced> values, uint64_t sent) {
+void FrameWindow::Add(const FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values,
+                      uint64_t sent) {
   Kept& kept = frames_.Push();
   kept.number = info.number;
   kept.stream = info.stream;
   kept.schema = schema;
   kept.bytes.clear();
-  encoder_.Reset(values.size());
+  encoder_.Reset(*schema);
   encoder_.Encode(info, values, kept.bytes);
   bytes_ += kept.bytes.size();
   while (frames_.size() > kMaxFrames || (bytes_ > kMaxBytes && frames_.size() > 1)) {
@@ -61,7 +61,7 @@ void FrameWindow::Replay(
   const size_t first = frames_.CountWhile([&](const Kept& kept) { return kept.number < number; });
   for (size_t i = first; i < frames_.size(); ++i) {
     const Kept& kept = frames_[i];
-    decoder.Reset(kept.schema->size());
+    decoder.Reset(*kept.schema);
     const Result<const Frame*> frame = decoder.Decode(kept.bytes);
     if (frame.ok() && !f(**frame, kept.schema)) return;
   }

@@ -25,7 +25,7 @@ class FrameWindow {
 
   // `info.number` is one more than that of the frame before. Where there is no room the oldest
   // goes; of these, those up to `sent` are under way and cannot be sent again, the others are lost.
-  void Add(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values,
+  void Add(const FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values,
            uint64_t sent);
   // The head has those up to this number.
   void Drop(uint64_t number);

@@ -3,6 +3,9 @@
 // Series that differ only in the tag `task` become one, owned by node and rank; everything else
 // keeps its tags and is owned by the node.
 //
+// A series that declares its spread has a sketch besides: of a gauge's values, of a counter's rates
+// per second since the point before. A counter's first point has none.
+//
 // Thread safety: none. Allocates nothing per tick while the schemas stay.
 #pragma once
 
@@ -10,6 +13,9 @@
 #include <span>
 #include <vector>
 
+#include "core/time.h"
+#include "daemon/tree/frame.h"
+#include "series/quantile_sketch.h"
 #include "series/reduced.h"
 #include "series/schema.h"
 
@@ -23,20 +29,40 @@ class OwnReducer {
   const Schema::Ptr& schema() const { return schema_; }
   void SetNode(uint32_t node);
 
-  void Begin();
+  // Of a sample at `time`; of the same one again gives the same.
+  void Begin(Nanos time);
   // The values of group `i`, by its schema.
   void Add(size_t group, std::span<const double> row);
   const std::vector<Reduced>& values() const { return values_; }
+  // Of those that have it, in their order.
+  const std::vector<QuantileSketch>& spreads() const { return spreads_; }
+  FrameValues frame() const { return {values_, spreads_}; }
 
  private:
   struct Column {
     uint32_t reduced;
     Owner owner;
   };
+  // A series with a spread, by its column in its group.
+  struct SpreadColumn {
+    uint32_t column;
+    uint32_t spread;
+    bool rate;
+    Nanos time = 0;  // of a counter: its last point, and that before
+    double value = 0;
+    Nanos time_before = 0;
+    double value_before = 0;
+  };
+  void AddRate(SpreadColumn& column, double value);
+  void SetSpreads(std::span<const Schema::Ptr> groups, const Schema& reduced);
+
   std::vector<Schema::Ptr> groups_;
   std::vector<std::vector<Column>> columns_;  // by group
   Schema::Ptr schema_;
   std::vector<Reduced> values_;
+  std::vector<std::vector<SpreadColumn>> spread_columns_;  // by group
+  std::vector<QuantileSketch> spreads_;
+  Nanos time_ = 0;
   uint32_t node_ = 0;
 };
 

@@ -41,7 +41,7 @@ Nanos Relay::MergeWindow() const {
   return std::min(period_ / 2, 250 * kMillisecond) + batch;
 }
 
-void Relay::SendOwn(Nanos tick, const Schema::Ptr& schema, std::span<const Reduced> values) {
+void Relay::SendOwn(Nanos tick, const Schema::Ptr& schema, const FrameValues& values) {
   own_info_.tick = tick;
   own_info_.stream = Stream::kOwn;
   own_info_.nodes.Set(index_);
@@ -80,7 +80,8 @@ void Relay::OnRow(const TickMerger::Row& row) {
   row_info_.tick = row.tick;
   row_info_.stream = Stream::kChildren;
   row_info_.nodes = row.nodes;
-  children_.Forwarded(row.sources, uplink_.AddFrame(row_info_, merger_.schema(), row.values));
+  children_.Forwarded(row.sources,
+                      uplink_.AddFrame(row_info_, merger_.schema(), {row.values, row.spreads}));
   FlushSoon();
 }
 

@@ -41,7 +41,7 @@ class Relay {
 
   // The series of the node's own frames; the receiver waits for those from now on.
   void Announce(const Schema::Ptr& schema) { uplink_.Announce(Stream::kOwn, schema); }
-  void SendOwn(Nanos tick, const Schema::Ptr& schema, std::span<const Reduced> values);
+  void SendOwn(Nanos tick, const Schema::Ptr& schema, const FrameValues& values);
   // The node's last values. Its own frames end with them.
   void SendOwnEnd(Nanos when, const Schema::Ptr& schema, std::span<const Reduced> values);
   // Whatever still waits for other parts goes as it is.

@@ -20,7 +20,13 @@ void TickMerger::SetSchema(Id id, Schema::Ptr schema) {
   if (contributor == nullptr) return;
   const auto same = std::find_if(contributors_.begin(), contributors_.end(),
                                  [&](const Contributor& c) { return c.schema == schema; });
-  contributor->columns = same != contributors_.end() ? same->columns : union_.ColumnsOf(*schema);
+  if (same != contributors_.end()) {
+    contributor->columns = same->columns;
+    contributor->spreads = same->spreads;
+  } else {
+    contributor->columns = union_.ColumnsOf(*schema);
+    contributor->spreads = union_.SpreadsOf(*schema, contributor->columns);
+  }
   contributor->schema = std::move(schema);
   present_.clear();
 }
@@ -34,11 +40,17 @@ TickMerger::Row& TickMerger::RowOf(Nanos tick) {
     row = std::move(spare_.back());
     spare_.pop_back();
   }
+  Start(row, tick);
+  return *rows_.insert(at, std::move(row));
+}
+
+void TickMerger::Start(Row& row, Nanos tick) const {
   row.tick = tick;
   row.nodes.Clear();
   row.sources.clear();
   row.values.assign(union_.size(), Reduced());
-  return *rows_.insert(at, std::move(row));
+  for (QuantileSketch& spread : row.spreads) spread.Clear();
+  row.spreads.resize(union_.spreads());
 }
 
 bool TickMerger::Complete(const Row& row) const {
@@ -52,6 +64,13 @@ void TickMerger::MergeInto(Row& row, const Contributor& from, const Frame& frame
   row.values.resize(union_.size());
   const size_t n = std::min(frame.values.size(), from.columns.size());
   for (size_t i = 0; i < n; ++i) row.values[from.columns[i]].Merge(frame.values[i]);
+  row.spreads.resize(union_.spreads());
+  const size_t spreads = std::min(frame.spreads.size(), from.spreads.size());
+  for (size_t i = 0; i < spreads; ++i) {
+    if (from.spreads[i] != SeriesUnion::kNoSpread) {
+      row.spreads[from.spreads[i]].Merge(frame.spreads[i]);
+    }
+  }
   row.nodes.Add(frame.nodes);
   row.sources.push_back({from.id, frame.number});
 }
@@ -92,10 +111,7 @@ TickMerger::Fate TickMerger::AddLate(const Contributor& from, const Frame& frame
   all.Add(frame.nodes);
   nodes = std::make_shared<const NodeSet>(std::move(all));
   if (history_.size() > remember_) history_.PopFront();
-  late_.tick = frame.tick;
-  late_.nodes.Clear();
-  late_.sources.clear();
-  late_.values.assign(union_.size(), Reduced());
+  Start(late_, frame.tick);
   MergeInto(late_, from, frame);
   emit_(late_, true);
   return Fate::kMerged;
@@ -132,6 +148,7 @@ void TickMerger::EmitFirst() {
   Row row = std::move(rows_.front());
   rows_.erase(rows_.begin());
   row.values.resize(union_.size());
+  row.spreads.resize(union_.spreads());
   emitted_ = row.tick;
   Remember(row.tick, row.nodes);
   const size_t left = std::erase_if(contributors_, [this](const Contributor& c) {

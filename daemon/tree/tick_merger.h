@@ -33,7 +33,8 @@ class TickMerger {
   struct Row {
     Nanos tick = 0;
     NodeSet nodes;
-    std::vector<Reduced> values;  // by series()
+    std::vector<Reduced> values;          // by series()
+    std::vector<QuantileSketch> spreads;  // of those that have it
     std::vector<Source> sources;
   };
   // What became of a frame.
@@ -84,6 +85,7 @@ class TickMerger {
     Nanos joined;
     Schema::Ptr schema;
     std::vector<uint32_t> columns;  // its column -> ours
+    std::vector<uint32_t> spreads;  // the same of those that have their spread
     Nanos last_tick = 0;
     Nanos leaves = 0;  // 0: stays
   };
@@ -97,6 +99,7 @@ class TickMerger {
 
   Contributor* Find(Id id);
   Row& RowOf(Nanos tick);
+  void Start(Row& row, Nanos tick) const;
   bool Complete(const Row& row) const;
   void MergeInto(Row& row, const Contributor& from, const Frame& frame);
   Fate AddLate(const Contributor& from, const Frame& frame);

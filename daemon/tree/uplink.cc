@@ -65,7 +65,7 @@ void Uplink::Tell(Stream stream, const Schema::Ptr& schema) {
   if (link_ == nullptr || state.told == schema) return;
   SendOut();
   state.told = schema;
-  state.encoder.Reset(schema->size());
+  state.encoder.Reset(*schema);
   // A node's last values have the series of its own frames.
   if (std::exchange(packed_, schema) != schema) packed_bytes_ = PackSchema(*schema);
   one_.assign(1, static_cast<char>(stream));
@@ -73,8 +73,7 @@ void Uplink::Tell(Stream stream, const Schema::Ptr& schema) {
   Send(*link_, Type::kSchema, one_);
 }
 
-uint64_t Uplink::AddFrame(FrameInfo& info, const Schema::Ptr& schema,
-                          std::span<const Reduced> values) {
+uint64_t Uplink::AddFrame(FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values) {
   info.number = ++number_;
   Of(info.stream).schema = schema;
   window_.Add(info, schema, values, encoded_);
@@ -83,8 +82,7 @@ uint64_t Uplink::AddFrame(FrameInfo& info, const Schema::Ptr& schema,
   return number_;
 }
 
-void Uplink::Append(const FrameInfo& info, const Schema::Ptr& schema,
-                    std::span<const Reduced> values) {
+void Uplink::Append(const FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values) {
   Tell(info.stream, schema);
   one_.clear();
   Of(info.stream).encoder.Encode(info, values, one_);
@@ -105,7 +103,7 @@ void Uplink::CatchUp() {
   window_.Replay(encoded_ + 1, [this](const Frame& frame, const Schema::Ptr& schema) {
     constexpr size_t kMessage = 256u << 10;
     if (slow()) return false;
-    Append(frame, schema, frame.values);
+    Append(frame, schema, {frame.values, frame.spreads});
     if (out_.size() > kMessage) SendOut();
     return true;
   });

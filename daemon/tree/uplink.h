@@ -49,7 +49,7 @@ class Uplink {
   // Of this stream comes nothing more.
   void End(Stream stream);
   // Takes a frame, to go with the next Flush; gives it a number, in `info`, and returns that.
-  uint64_t AddFrame(FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values);
+  uint64_t AddFrame(FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values);
   // Sends moments, then frames.
   void Flush();
   // The number of the last frame.
@@ -83,7 +83,7 @@ class Uplink {
 
   StreamState& Of(Stream stream) { return streams_[static_cast<size_t>(stream)]; }
   void Tell(Stream stream, const Schema::Ptr& schema);
-  void Append(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values);
+  void Append(const FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values);
   void EndStreams();
   void SendOut();
   void StartOver();

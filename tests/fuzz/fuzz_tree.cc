@@ -43,7 +43,11 @@ void TryFrames(std::string_view bytes) {
   NoLink link;
   relay.children().Add(link, 7);
   std::vector<Series> series(8);
-  for (size_t i = 0; i < series.size(); ++i) series[i].metric.name = std::string(1, char('a' + i));
+  for (size_t i = 0; i < series.size(); ++i) {
+    series[i].metric.name = std::string(1, char('a' + i));
+    series[i].metric.spread = i % 2 == 1;
+    if (i > 4) series[i].metric.type = MetricType::kCounter;
+  }
   const std::string schema = PackSchema(*Schema::Make(std::move(series)));
   for (char stream = 0; stream < static_cast<char>(kStreams); ++stream) {
     if (!relay.children().OnMessage(link, Type::kSchema, stream + schema).ok()) __builtin_trap();

@@ -66,11 +66,21 @@ void SaveFrames(const fs::path& folder) {
   }
   const auto save = [&](const char* name, FrameEncoder& encoder) {
     std::string bytes;
-    encoder.Encode(frame, frame.values, bytes);
+    encoder.Encode(frame, {frame.values, frame.spreads}, bytes);
     Save(folder, name, 12, bytes);
   };
+  // As the fuzzer's: every second one has its spread, and the last three are counters.
+  std::vector<Series> series(frame.values.size());
+  for (size_t i = 0; i < series.size(); ++i) {
+    series[i].metric.spread = i % 2 == 1;
+    if (i > 4) series[i].metric.type = MetricType::kCounter;
+  }
+  const Schema::Ptr schema = Schema::Make(std::move(series));
+  frame.spreads.resize(4);
+  frame.spreads[2].Add(0.25);
+  for (int i = 0; i < 9; ++i) frame.spreads[3].Add(1.5 * i);
   FrameEncoder encoder;
-  encoder.Reset(frame.values.size());
+  encoder.Reset(*schema);
   save("frame", encoder);
   for (Reduced& v : frame.values) v.Merge(v);
   save("frame_merged", encoder);
@@ -79,7 +89,7 @@ void SaveFrames(const fs::path& folder) {
   frame.stream = Stream::kEnded;
   frame.lost = true;
   frame.nodes = NodeSet(7);
-  encoder.Reset(frame.values.size());
+  encoder.Reset(*schema);
   save("frame_lost", encoder);
   frame.stream = Stream::kOwn;
   frame.lost = false;
@@ -87,7 +97,7 @@ void SaveFrames(const fs::path& folder) {
     frame.values[i] = Reduced();
     frame.values[i].Add(i * 1000.0, Owner{7, Owner::kNobody});
   }
-  encoder.Reset(frame.values.size());
+  encoder.Reset(*schema);
   save("frame_own", encoder);
 }
 

@@ -153,7 +153,7 @@ TEST(AskRequest, WhatIsWrongIsNamed) {
     return std::string(spec.status().message());
   };
   EXPECT_THAT(why({.metric = "no name"}), HasSubstr("'no name' is no metric name"));
-  EXPECT_THAT(why({.aggregator = "median"}), HasSubstr("expected one of sum, avg"));
+  EXPECT_THAT(why({.aggregator = "mean"}), HasSubstr("expected one of sum, avg"));
   EXPECT_THAT(why({.downsample = "often"}), HasSubstr("such as 1m-avg"));
   EXPECT_THAT(why({.type = "like"}), HasSubstr("expected literal_or"));
   EXPECT_THAT(why({.key = "a b"}), HasSubstr("'a b' is no tag"));

@@ -7,6 +7,7 @@
 #include "daemon/head/coverage_count.h"
 #include "daemon/head/step_notes.h"
 #include "daemon/head/step_record.h"
+#include "series/query.h"
 
 namespace sonde::head {
 namespace {
@@ -113,6 +114,51 @@ TEST(Record, ALatePartIsMergedIntoItsRow) {
   EXPECT_EQ(profile.footprint[1].last, 2200);
   record.Seal();
   EXPECT_FALSE(record.Amend(At(2), Row(1, {6, 2000}))) << "sealed";
+}
+
+TEST(Record, ALatePartIsInThePercentilesOfItsRow) {
+  JobDescription job;
+  job.start = kStart;
+  StepRecord record(job);
+  std::vector<Series> series = {Named("load", MetricType::kGauge),
+                                Named("cpu_total", MetricType::kCounter)};
+  series[1].metric.spread = true;
+  const auto spread = [](std::initializer_list<double> values) {
+    std::vector<QuantileSketch> all(1);
+    for (const double value : values) all[0].Add(value);
+    return all;
+  };
+  const std::vector<Reduced> values = Row(0, {1, 100});
+  const auto first = spread({1, 2});
+  const auto second = spread({4, 4, 4});
+  record.Append(At(1), {values, first}, series);
+  record.Append(At(2), {values, second}, series);
+  const auto late = spread({3});
+  EXPECT_TRUE(record.Amend(At(1), {values, late}));
+  EXPECT_TRUE(record.Amend(At(1), {values, late}));
+  QuerySpec median;
+  median.metric = "cpu_total";
+  median.aggregator = Aggregator::kP50;
+  median.rate = true;
+  median.start = At(0);
+  median.end = At(10);
+  const auto answer = EvaluateReduced(
+      median, record.Read([&](const Series& s) { return ReducedNeeds(median, s); }, 0, At(10)));
+  ASSERT_TRUE(answer.ok());
+  ASSERT_EQ(answer->size(), 1u);
+  EXPECT_EQ((*answer)[0].points[0].time, At(1));
+  EXPECT_NEAR((*answer)[0].points[0].value, 2.5, 0.025) << "of 1, 2, 3, 3";
+  EXPECT_EQ((*answer)[0].points[1], (Point{At(2), 4}));
+  const Profile profile = record.Snapshot();
+  EXPECT_FALSE(profile.footprint[0].spread);
+  ASSERT_TRUE(profile.footprint[1].spread);
+  EXPECT_EQ(profile.footprint[1].spread->last[1], 4);
+  EXPECT_NEAR(profile.footprint[1].spread->mean[1], 3.25, 0.0325);
+  // What is sealed stays, and the next block begins anew.
+  record.Seal();
+  EXPECT_FALSE(record.Amend(At(1), {values, late}));
+  record.Append(At(3), {values, second}, series);
+  EXPECT_TRUE(record.Amend(At(3), {values, late}));
 }
 
 TEST(Record, WhatTheApplicationTellsIsInItsProfile) {

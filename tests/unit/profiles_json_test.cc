@@ -38,6 +38,10 @@ Profile FullProfile() {
   e.min_owner = {1, 7};
   e.max_owner = {0, Owner::kNobody};
   p.footprint.push_back(e);
+  e.series.metric.name = "load";
+  e.series.metric.spread = true;
+  e.spread = {{1, 2, 3, 4.5}, {0.1, 0.2, 0.3, 0.4}};
+  p.footprint.push_back(e);
   p.cost = {0.25, 5e6, 1e5, 2e5};
   return p;
 }

@@ -89,6 +89,23 @@ TEST(Report, SaysHowWellTheProcessorsWereUsed) {
             HasSubstr("most on task 3 on n2 (1 min 0 s)")));
 }
 
+TEST(Report, OfManyTasksItSaysWhereMostAre) {
+  Profile p = TestProfile();
+  p.footprint[0].spread = {{}, {0.841, 0.912, 0.99, 1}};
+  p.footprint.push_back(
+      Entry(TestSeries("task_resident_memory_bytes", MetricType::kGauge), 3 * kGiB, 0, kGiB));
+  p.footprint.back().spread = {{}, {kGiB, 1.5 * kGiB, 2 * kGiB, 3 * kGiB}};
+  EXPECT_THAT(Render(p), Not(HasSubstr("of the tasks below"))) << "the two ends say it all";
+  p.job.expected_tasks = 64;
+  ReportOptions options;
+  options.width = 200;
+  EXPECT_THAT(Render(p, options),
+              AllOf(HasSubstr("5, 50 and 95 % of the tasks below 84 %, 91 % and 99 % (of a CPU in "
+                              "user mode, mean over time)"),
+                    HasSubstr("5, 50 and 95 % of the tasks below 1.0 GiB, 1.5 GiB and 2.0 GiB "
+                              "(mean over time)")));
+}
+
 TEST(Report, NamesTheWorstNode) {
   ReportOptions options;
   options.nodes = {Row("n1", 150, kGiB), Row("n2", 50, 3 * kGiB)};

@@ -11,14 +11,20 @@
 namespace sonde {
 namespace {
 
+// Any but none.
+Aggregator RandomFunction(std::mt19937_64& random) {
+  const auto function = static_cast<Aggregator>(random() % (AggregatorNames().size() - 1));
+  return function == Aggregator::kNone ? Aggregator::kP999 : function;
+}
+
 QuerySpec RandomSpec(std::mt19937_64& random) {
   QuerySpec spec;
   spec.metric = "metric_" + std::to_string(random() % 10);
-  spec.aggregator = static_cast<Aggregator>(random() % 6);
+  spec.aggregator = static_cast<Aggregator>(random() % AggregatorNames().size());
   if (random() % 2 == 0) {
-    spec.downsample = Downsample{static_cast<Nanos>(1 + random() % 100) * kSecond,
-                                 static_cast<Aggregator>(random() % 5),
-                                 static_cast<Downsample::Fill>(random() % 4)};
+    spec.downsample =
+        Downsample{static_cast<Nanos>(1 + random() % 100) * kSecond, RandomFunction(random),
+                   static_cast<Downsample::Fill>(random() % 4)};
   }
   spec.rate = random() % 2 == 0;
   spec.rate_options = {random() % 2 == 0, static_cast<double>(random()), 0.25, random() % 2 == 0};

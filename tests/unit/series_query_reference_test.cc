@@ -35,6 +35,15 @@ double Fold(Aggregator aggregator, std::vector<double> values) {
   std::erase_if(values, [](double v) { return std::isnan(v); });
   if (aggregator == Aggregator::kCount) return static_cast<double>(values.size());
   if (values.empty()) return std::nan("");
+  if (const double share = PercentileOf(aggregator); share > 0) {
+    std::sort(values.begin(), values.end());
+    const double n = static_cast<double>(values.size());
+    const double position = std::clamp(share * (n + 1), 1.0, n);
+    const auto below = static_cast<size_t>(position) - 1;
+    const size_t above = std::min(below + 1, values.size() - 1);
+    const double part = position - std::floor(position);
+    return values[below] * (1 - part) + values[above] * part;
+  }
   double sum = 0;
   for (const double v : values) sum += v;
   switch (aggregator) {
@@ -164,16 +173,29 @@ std::vector<SeriesData> RandomSeries(std::mt19937_64& random) {
   return all;
 }
 
+Aggregator RandomAggregator(std::mt19937_64& random) {
+  static constexpr Aggregator kKnown[] = {
+      Aggregator::kSum,  Aggregator::kAvg, Aggregator::kMin, Aggregator::kMax, Aggregator::kCount,
+      Aggregator::kNone, Aggregator::kP5,  Aggregator::kP50, Aggregator::kP95, Aggregator::kP999};
+  return kKnown[random() % std::size(kKnown)];
+}
+
+// Any but none.
+Aggregator RandomFunction(std::mt19937_64& random) {
+  const Aggregator function = RandomAggregator(random);
+  return function == Aggregator::kNone ? Aggregator::kP75 : function;
+}
+
 QuerySpec RandomSpec(std::mt19937_64& random) {
   QuerySpec spec;
   spec.metric = "m";
-  spec.aggregator = static_cast<Aggregator>(random() % 6);
+  spec.aggregator = RandomAggregator(random);
   spec.start = static_cast<Nanos>(random() % 30) * kStep / 2;
   spec.end = spec.start + static_cast<Nanos>(1 + random() % 60) * kStep / 2;
   if (random() % 3 != 0) {
     Downsample& d = spec.downsample.emplace();
     d.interval = static_cast<Nanos>(random() % 5) * kStep;
-    d.function = static_cast<Aggregator>(random() % 5);
+    d.function = RandomFunction(random);
     d.fill = static_cast<Downsample::Fill>(random() % 4);
   }
   spec.rate = random() % 3 == 0;

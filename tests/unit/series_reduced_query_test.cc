@@ -185,5 +185,114 @@ TEST(ReducedQuery, WhatNeedsTheNodesIsLeftToThem) {
   EXPECT_FALSE(AnswersFromReduced(exact));
 }
 
+// --- Percentiles that are recorded ---
+
+// A gauge and a counter of many tasks, as each has them and as they are recorded.
+Step SpreadStep(std::mt19937_64& random, bool counter, size_t tasks) {
+  Step step;
+  Series base;
+  base.metric.name = "m";
+  base.metric.spread = true;
+  if (counter) base.metric.type = MetricType::kCounter;
+  const Schema::Ptr schema = ReducedSchema({base});
+  for (const Series& series : schema->series()) step.reduced.push_back({series, {}});
+  for (size_t t = 0; t < tasks; ++t) {
+    Series series = base;
+    series.tags.Set("task", std::to_string(t));
+    step.raw.push_back({series, {}});
+  }
+  std::vector<double> row(schema->size());
+  for (Nanos second = 10; second < 90; ++second) {
+    if (random() % 5 == 0) continue;
+    Reduced reduced;
+    QuantileSketch sketch;
+    for (SeriesData& task : step.raw) {
+      double value = std::exp(static_cast<double>(random() % 1000) / 200);
+      if (counter && !task.points.empty()) {
+        const Point& before = task.points.back();
+        const double seconds = static_cast<double>(second * kSecond - before.time) / kSecond;
+        sketch.Add(value / seconds);
+        value += before.value;
+      } else if (!counter) {
+        sketch.Add(value);
+      }
+      task.points.push_back({second * kSecond, value});
+      reduced.Add(value, {});
+    }
+    ToColumns({base}, std::vector<Reduced>{reduced}, std::vector<Spread>{SpreadOf(sketch)}, row);
+    for (size_t c = 0; c < row.size(); ++c) {
+      if (!std::isnan(row[c])) step.reduced[c].points.push_back({second * kSecond, row[c]});
+    }
+  }
+  return step;
+}
+
+QuerySpec AskSpread(const std::string& aggregator, bool counter, bool downsampled) {
+  QuerySpec spec = Ask(aggregator, downsampled ? "1s-avg" : "", counter);
+  spec.start = 15 * kSecond;
+  spec.end = 83 * kSecond;
+  return spec;
+}
+
+TEST(ReducedQuery, RecordedPercentilesAreThoseOfTheNodesWithinOnePercent) {
+  std::mt19937_64 random(5);
+  for (const bool counter : {false, true}) {
+    for (const size_t tasks : {1u, 3u, 40u, 500u}) {
+      const Step step = SpreadStep(random, counter, tasks);
+      for (const char* aggregator : {"p5", "p50", "p95", "p99"}) {
+        for (const bool downsampled : {false, true}) {
+          const QuerySpec spec = AskSpread(aggregator, counter, downsampled);
+          ASSERT_TRUE(SpreadAnswers(spec, kSecond));
+          std::vector<SeriesData> needed;
+          for (const SeriesData& data : step.reduced) {
+            if (ReducedNeeds(spec, data.series)) needed.push_back(data);
+          }
+          EXPECT_EQ(needed.size(), 1u);
+          const auto got = EvaluateReduced(spec, needed);
+          const auto expected = Evaluate(spec, step.raw);
+          ASSERT_TRUE(got.ok()) << got.status().message();
+          ASSERT_EQ(got->size(), 1u);
+          const std::vector<Point>& points = got->front().points;
+          ASSERT_EQ(points.size(), expected->front().points.size());
+          EXPECT_GT(points.size(), 30u);
+          for (size_t i = 0; i < points.size(); ++i) {
+            const Point& is = points[i];
+            const Point& should = expected->front().points[i];
+            ASSERT_EQ(is.time, should.time);
+            // Both may be a sketch's.
+            ASSERT_NEAR(is.value, should.value, 0.0157 * should.value) << aggregator;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(ReducedQuery, OfPercentilesOnlyWhatIsRecordedIsAnsweredAtTheHead) {
+  EXPECT_TRUE(SpreadAnswers(Ask("p95", ""), kSecond));
+  EXPECT_TRUE(SpreadAnswers(Ask("p95", "1s-avg"), kSecond));
+  EXPECT_FALSE(SpreadAnswers(Ask("p95", "2s-avg"), kSecond)) << "not of one tick";
+  EXPECT_FALSE(SpreadAnswers(Ask("p95", "1s-count"), kSecond));
+  EXPECT_FALSE(SpreadAnswers(Ask("p95", "0all-avg"), kSecond));
+  EXPECT_FALSE(SpreadAnswers(Ask("p75", ""), kSecond));
+  EXPECT_FALSE(SpreadAnswers(Ask("sum", ""), kSecond));
+  QuerySpec by_host = Ask("p95", "");
+  by_host.filters = {{TagFilter::Type::kWildcard, "host", "*", true}};
+  EXPECT_FALSE(SpreadAnswers(by_host, kSecond));
+  // A counter's values are not recorded, nor a gauge's rates.
+  std::mt19937_64 random(6);
+  const auto nothing =
+      EvaluateReduced(AskSpread("p95", false, false), SpreadStep(random, true, 3).reduced);
+  EXPECT_TRUE(nothing.ok() && nothing->empty());
+  // Percentiles of two series say nothing of both together.
+  Step two = SpreadStep(random, false, 3);
+  for (SeriesData data : std::vector<SeriesData>(two.reduced)) {
+    data.series.tags.Set("device", "x");
+    two.reduced.push_back(data);
+  }
+  EXPECT_EQ(EvaluateReduced(AskSpread("p95", false, false), two.reduced).status().code(),
+            Code::kUnsupported);
+}
+
 }  // namespace
 }  // namespace sonde

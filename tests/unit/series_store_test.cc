@@ -90,7 +90,7 @@ TEST(Schema, DamagedBytesAreRefused) {
   }
   EXPECT_EQ(Schema::Decode(good + "x").status().code(), Code::kCorrupt);
   std::string newer = good;
-  newer[0] = 2;
+  newer[0] = 3;
   EXPECT_EQ(Schema::Decode(newer).status().code(), Code::kUnsupported);
   // A count as a longer number than needed, tags out of order, a name with a blank.
   EXPECT_FALSE(Schema::Decode(std::string("\x01\x80\x00", 3)).ok());
@@ -145,6 +145,67 @@ TEST(Reduced, TheSchemaHasEveryStatisticOfEverySeries) {
   EXPECT_EQ(SeriesName((*schema)[1].metric.name, (*schema)[1].tags),
             "a{device=\"x\",stat=\"sum\"}");
   EXPECT_EQ(*(*schema)[kStatColumns].tags.Find("stat"), "count");
+}
+
+Series Spreading(const char* name, MetricType type) {
+  Series series = Named(name);
+  series.metric.type = type;
+  series.metric.spread = true;
+  return series;
+}
+
+TEST(Reduced, WhatHasASpreadHasItsPercentilesBesides) {
+  const std::vector<Series> base = {Named("a"), Spreading("b", MetricType::kGauge), Named("c"),
+                                    Spreading("d_total", MetricType::kCounter)};
+  const Schema::Ptr schema = ReducedSchema(base);
+  ASSERT_EQ(schema->size(), 4 * kStatColumns + 2 * kSpreadColumns);
+  EXPECT_EQ(*(*schema)[2 * kStatColumns].tags.Find("stat"), "p5");
+  EXPECT_EQ(*(*schema)[2 * kStatColumns + 2].tags.Find("stat"), "p95");
+  EXPECT_EQ(*(*schema)[schema->size() - 1].tags.Find("stat"), "rate_p99");
+  EXPECT_EQ(BaseSeries(*schema), base);
+  EXPECT_TRUE(BaseSeries(*Schema::Make(base)).empty());
+
+  std::vector<Reduced> values(4);
+  for (size_t i = 0; i < 4; ++i) values[i].Add(static_cast<double>(i), {1, 2});
+  QuantileSketch sketch;
+  for (int i = 1; i <= 100; ++i) sketch.Add(i);
+  std::vector<double> row(schema->size());
+  ToColumns(base, values, std::vector<Spread>{SpreadOf(sketch)}, row);
+  std::vector<Reduced> back;
+  std::vector<Spread> spreads;
+  FromColumns(base, row, back, spreads);
+  ASSERT_EQ(back.size(), 4u);
+  EXPECT_EQ(back[3].sum, 3);
+  ASSERT_EQ(spreads.size(), 2u);
+  EXPECT_NEAR(spreads[0][1], 50.5, 0.5);
+  EXPECT_NEAR(spreads[0][2], 95.95, 0.96);
+  EXPECT_TRUE(std::isnan(spreads[1][0])) << "not measured";
+}
+
+// Profiles of before there were spreads: version 1, seven statistics, the same ids.
+TEST(Schema, WithoutASpreadItIsWhatItAlwaysWas) {
+  const Schema::Ptr plain = Schema::Make({Named("a")});
+  EXPECT_EQ(plain->encoded()[0], 1);
+  EXPECT_EQ(plain->encoded(), std::string("\x01\x01\x01"
+                                          "a\0\0\0\x01\0\0",
+                                          10));
+  EXPECT_EQ(BaseSeries(*ReducedSchema({Named("a")})).size(), 1u);
+
+  const Schema::Ptr spread = Schema::Make({Spreading("a", MetricType::kGauge)});
+  EXPECT_EQ(spread->encoded()[0], 2);
+  const auto back = Schema::Decode(spread->encoded());
+  ASSERT_TRUE(back.ok());
+  EXPECT_TRUE((**back)[0].metric.spread);
+  EXPECT_EQ((*back)->id(), spread->id());
+  // Neither version says what is the other's.
+  for (const Schema::Ptr& schema : {plain, spread}) {
+    std::string other = schema->encoded();
+    other[0] = static_cast<char>(3 - other[0]);
+    EXPECT_EQ(Schema::Decode(other).status().code(), Code::kCorrupt);
+  }
+  std::string later = plain->encoded();
+  later[0] = 3;
+  EXPECT_EQ(Schema::Decode(later).status().code(), Code::kUnsupported);
 }
 
 GroupStore::Options Small() { return {.first_rows = 2, .max_rows = 4, .memory_limit = 1 << 20}; }

@@ -26,6 +26,8 @@ bool Same(const Reduced& a, const Reduced& b) {
          a.sum_sq == b.sum_sq && a.min_owner == b.min_owner && a.max_owner == b.max_owner;
 }
 
+Schema::Ptr SchemaOf(size_t series) { return Schema::Make(std::vector<Series>(series)); }
+
 NodeSet SetOf(const std::set<uint32_t>& nodes) {
   NodeSet set;
   for (const uint32_t node : nodes) set.Add(NodeSet(node));
@@ -95,8 +97,8 @@ TEST(Frame, EveryValueComesBackThroughManyTicks) {
   FrameEncoder encoder;
   FrameDecoder decoder;
   constexpr size_t kSeries = 60;
-  encoder.Reset(kSeries);
-  decoder.Reset(kSeries);
+  encoder.Reset(*SchemaOf(kSeries));
+  decoder.Reset(*SchemaOf(kSeries));
   Frame frame;
   frame.nodes = NodeSet(5);
   frame.values.resize(kSeries);
@@ -146,7 +148,7 @@ TEST(Frame, EveryValueComesBackThroughManyTicks) {
 
 TEST(Frame, OnlyWhatChangedTakesRoom) {
   FrameEncoder encoder;
-  encoder.Reset(400);
+  encoder.Reset(*SchemaOf(400));
   Frame frame;
   frame.nodes = NodeSet(0);
   frame.tick = kSecond;
@@ -162,9 +164,92 @@ TEST(Frame, OnlyWhatChangedTakesRoom) {
   EXPECT_LT(third.size(), 400u * 2 + 20) << "counters that grew";
 }
 
+Schema::Ptr SpreadSchema() {
+  std::vector<Series> series(6);
+  for (size_t i = 0; i < series.size(); ++i) {
+    series[i].metric.name = std::string(1, static_cast<char>('a' + i));
+    series[i].metric.spread = i % 3 != 0;
+    if (i % 2 == 1) series[i].metric.type = MetricType::kCounter;
+  }
+  return Schema::Make(std::move(series));
+}
+
+// Of a gauge the sketch is of the same values; of a counter of anything.
+void FillSpreads(const Schema& schema, std::mt19937_64& random, Frame& frame) {
+  frame.spreads.clear();
+  for (size_t i = 0; i < schema.size(); ++i) {
+    frame.values[i] = Reduced();
+    QuantileSketch spread;
+    const size_t count = random() % 3 == 0 ? random() % 40 : random() % 3;
+    for (size_t n = 0; n < count; ++n) {
+      const double value = std::round(static_cast<double>(random() % 9000)) - 100;
+      frame.values[i].Add(value, {static_cast<uint32_t>(n), Owner::kNobody});
+      spread.Add(schema[i].metric.type == MetricType::kGauge ? value : value / 8);
+    }
+    if (schema[i].metric.spread) frame.spreads.push_back(spread);
+  }
+}
+
+TEST(Frame, SpreadsComeBackThroughManyTicks) {
+  std::mt19937_64 random(3);
+  const Schema::Ptr schema = SpreadSchema();
+  FrameEncoder encoder;
+  FrameDecoder decoder;
+  encoder.Reset(*schema);
+  decoder.Reset(*schema);
+  Frame frame;
+  frame.nodes = NodeSet(5);
+  frame.values.resize(schema->size());
+  for (int tick = 1; tick < 500; ++tick) {
+    frame.tick = tick * kSecond;
+    if (random() % 4 != 0) FillSpreads(*schema, random, frame);
+    std::string bytes;
+    encoder.Encode(frame, {frame.values, frame.spreads}, bytes);
+    const auto decoded = decoder.Decode(bytes);
+    ASSERT_TRUE(decoded.ok());
+    for (size_t i = 0; i < frame.values.size(); ++i) {
+      ASSERT_TRUE(Same((*decoded)->values[i], frame.values[i])) << tick << " " << i;
+    }
+    ASSERT_EQ((*decoded)->spreads, frame.spreads) << tick;
+    for (size_t n = 0; tick % 50 == 0 && n < bytes.size(); ++n) {
+      FrameDecoder other;
+      other.Reset(*schema);
+      EXPECT_FALSE(other.Decode(std::string_view(bytes).substr(0, n)).ok()) << n;
+    }
+  }
+}
+
+// What one task on a node measures costs no more with its spread than without; last values have
+// none.
+TEST(Frame, ASpreadThatAValueTellsTakesNoRoom) {
+  const auto size = [](bool spread, Stream stream) {
+    std::vector<Series> series(20);
+    for (size_t i = 0; i < series.size(); ++i) series[i].metric.name = std::string(i + 1, 'a');
+    if (spread) {
+      for (Series& s : series) s.metric.spread = true;
+    }
+    const Schema::Ptr schema = Schema::Make(std::move(series));
+    FrameEncoder encoder;
+    encoder.Reset(*schema);
+    Frame frame;
+    frame.stream = stream;
+    frame.nodes = NodeSet(5);
+    frame.values.assign(20, One(1.5, {5, Owner::kNobody}));
+    if (spread) {
+      frame.spreads.resize(20);
+      for (QuantileSketch& s : frame.spreads) s.Add(1.5);
+    }
+    std::string bytes;
+    encoder.Encode(frame, {frame.values, frame.spreads}, bytes);
+    return bytes.size();
+  };
+  EXPECT_LE(size(true, Stream::kOwn), size(false, Stream::kOwn) + 2);
+  EXPECT_EQ(size(true, Stream::kEnded), size(false, Stream::kEnded));
+}
+
 TEST(Frame, ATruncatedOneIsRefused) {
   FrameEncoder encoder;
-  encoder.Reset(3);
+  encoder.Reset(*SchemaOf(3));
   Frame frame;
   frame.nodes = NodeSet(3);
   frame.values = {One(1, {0, 1}), Reduced(), One(2, {3, Owner::kNobody})};
@@ -172,40 +257,40 @@ TEST(Frame, ATruncatedOneIsRefused) {
   encoder.Encode(frame, frame.values, bytes);
   for (size_t n = 0; n < bytes.size(); ++n) {
     FrameDecoder decoder;
-    decoder.Reset(3);
+    decoder.Reset(*SchemaOf(3));
     EXPECT_FALSE(decoder.Decode(std::string_view(bytes).substr(0, n)).ok()) << n;
   }
   FrameDecoder other;
-  other.Reset(2);
+  other.Reset(*SchemaOf(2));
   EXPECT_FALSE(other.Decode(bytes).ok());  // more values than series
 }
 
 TEST(Frame, OneOfNoNodesOrLostOnesThatAreManyIsRefused) {
   FrameDecoder decoder;
-  decoder.Reset(0);
+  decoder.Reset(*SchemaOf(0));
   FrameEncoder encoder;
-  encoder.Reset(0);
+  encoder.Reset(*SchemaOf(0));
   std::string bytes;
-  encoder.Encode(FrameInfo{}, {}, bytes);
+  encoder.Encode(FrameInfo{}, std::vector<Reduced>(), bytes);
   EXPECT_FALSE(decoder.Decode(bytes).ok());
   FrameInfo info;
   info.stream = Stream::kEnded;
   info.lost = true;
   info.nodes = SetOf({1});
   bytes.clear();
-  encoder.Encode(info, {}, bytes);
+  encoder.Encode(info, std::vector<Reduced>(), bytes);
   EXPECT_TRUE(decoder.Decode(bytes).ok());
   info.nodes = SetOf({1, 2});
   bytes.clear();
-  encoder.Encode(info, {}, bytes);
+  encoder.Encode(info, std::vector<Reduced>(), bytes);
   EXPECT_FALSE(decoder.Decode(bytes).ok());
 }
 
 TEST(Frame, WhatWasThereLastIsKnownThoughItIsNotThereNow) {
   FrameEncoder encoder;
   FrameDecoder decoder;
-  encoder.Reset(2);
-  decoder.Reset(2);
+  encoder.Reset(*SchemaOf(2));
+  decoder.Reset(*SchemaOf(2));
   FrameInfo info;
   info.nodes = NodeSet(1);
   const Owner self{1, Owner::kNobody};

@@ -293,7 +293,7 @@ void AddFrame(Uplink& uplink) {
   FrameInfo info;
   info.nodes = NodeSet(0);
   static const Schema::Ptr schema = Schema::Make({});
-  uplink.AddFrame(info, schema, {});
+  uplink.AddFrame(info, schema, std::vector<Reduced>());
   uplink.Flush();
 }
 
@@ -350,7 +350,7 @@ TEST(Uplink, WhatIsNotSafeGoesAgainToAnotherHeadOnly) {
   uplink.Use(&third, false);
   ASSERT_THAT(Types(third), ElementsAre(Type::kSchema, Type::kFrame));
   FrameDecoder decoder;
-  decoder.Reset(0);
+  decoder.Reset(*Schema::Make({}));
   std::vector<uint64_t> numbers;
   for (ByteReader r(third.sent[1].second); r.left() > 0;) {
     const auto frame = decoder.Decode(r.Text(1 << 20));

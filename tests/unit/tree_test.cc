@@ -144,7 +144,7 @@ TEST(OwnReducer, TasksBecomeOneWithTheRankOfTheExtremes) {
   EXPECT_TRUE(reducer.SetSchemas(groups));
   EXPECT_FALSE(reducer.SetSchemas(groups));
   reducer.SetNode(3);
-  reducer.Begin();
+  reducer.Begin(kSecond);
   reducer.Add(0, std::vector<double>{0.5});
   reducer.Add(1, std::vector<double>{100, 400});
   ASSERT_EQ(reducer.schema()->size(), 2u);
@@ -152,6 +152,50 @@ TEST(OwnReducer, TasksBecomeOneWithTheRankOfTheExtremes) {
   EXPECT_EQ(reducer.values()[1].sum, 500);
   EXPECT_EQ(reducer.values()[1].max_owner, (Owner{3, 7}));
   EXPECT_EQ(reducer.values()[0].max_owner, (Owner{3, Owner::kNobody}));
+}
+
+Series OfTask(const char* name, int task, MetricType type) {
+  Series series = Gauge(name);
+  series.metric.type = type;
+  series.metric.spread = true;
+  series.tags.Set("task", std::to_string(task));
+  return series;
+}
+
+TEST(OwnReducer, ASpreadIsOfAGaugesValuesAndOfACountersRates) {
+  std::vector<Series> columns;
+  for (int task = 0; task < 3; ++task) {
+    columns.push_back(OfTask("rss", task, MetricType::kGauge));
+    columns.push_back(OfTask("cpu_total", task, MetricType::kCounter));
+  }
+  const Schema::Ptr tasks = Schema::Make(columns);
+  const Schema::Ptr groups[] = {tasks};
+  OwnReducer reducer;
+  reducer.SetSchemas(groups);
+  reducer.Begin(2 * kSecond);
+  reducer.Add(0, std::vector<double>{10, 100, 20, 100, 30, std::nan("")});
+  ASSERT_EQ(reducer.spreads().size(), 2u);
+  EXPECT_EQ(reducer.spreads()[0].count(), 3u);
+  EXPECT_NEAR(reducer.spreads()[0].Percentile(0.5), 20, 0.2);
+  EXPECT_TRUE(reducer.spreads()[1].empty()) << "a counter's first point has no rate";
+  // Twice the same sample, as when the node learns its number.
+  for (int again = 0; again < 2; ++again) {
+    reducer.Begin(4 * kSecond);
+    reducer.Add(0, std::vector<double>{10, 102, std::nan(""), 108, 30, 7});
+    EXPECT_EQ(reducer.spreads()[0].count(), 2u);
+    EXPECT_EQ(reducer.spreads()[1].count(), 2u);
+    EXPECT_EQ(reducer.spreads()[1].min(), 1) << "per second";
+    EXPECT_EQ(reducer.spreads()[1].max(), 4);
+  }
+  // A counter goes on when other series come.
+  columns.insert(columns.begin(), Gauge("new"));
+  const Schema::Ptr more[] = {Schema::Make(columns)};
+  EXPECT_TRUE(reducer.SetSchemas(more));
+  reducer.Begin(5 * kSecond);
+  reducer.Add(0, std::vector<double>{1, 10, 103, 20, 110, 30, 9});
+  EXPECT_EQ(reducer.spreads()[1].count(), 3u);
+  EXPECT_EQ(reducer.spreads()[1].min(), 1);
+  EXPECT_EQ(reducer.spreads()[1].max(), 2);
 }
 
 // --- Launch message ---

@@ -192,6 +192,16 @@ TEST_F(Endpoints, MetricsAreTheStepsNumbers) {
   EXPECT_THAT(text, HasSubstr("# HELP solver_residual Residual \\\\ norm,\\nrelative.\n"));
 }
 
+TEST_F(Endpoints, PercentilesAreAFamilyOfTheirOwn) {
+  const std::string text = Get("/metrics?job=4711.0").body;
+  EXPECT_THAT(text, HasSubstr("# TYPE task_resident_memory_bytes_spread gauge\n"));
+  EXPECT_THAT(text,
+              HasSubstr("task_resident_memory_bytes_spread{job=\"4711.0\",percentile=\"5\"} "));
+  EXPECT_THAT(text,
+              HasSubstr("task_resident_memory_bytes_spread{job=\"4711.0\",percentile=\"99\"} "));
+  EXPECT_THAT(text, Not(HasSubstr("node_load1_spread")));
+}
+
 TEST_F(Endpoints, MetricsWithoutJobAreThoseOfRunningSteps) {
   const std::string text = Get("/metrics").body;
   EXPECT_THAT(text, HasSubstr("job=\"4712.0\""));
@@ -431,6 +441,20 @@ TEST_F(Endpoints, SeriesByHostAddsUpTheTasks) {
   EXPECT_EQ(data.at("series").at(0).at("tags").at("host"), "n1");
   EXPECT_EQ(data.at("series").at(0).at("value").at(5), 4);  // two tasks of two
   EXPECT_EQ(Get("/api/v1/series?job=4711.0&metric=task_threads&by=rack").status, 400);
+}
+
+TEST_F(Endpoints, SeriesOfAMetricWithASpreadHasItsPercentiles) {
+  const json::value data =
+      Json(Get("/api/v1/series?job=4711.0&metric=task_resident_memory_bytes&points=60"));
+  const json::object& line = data.at("series").at(0).as_object();
+  const auto at = [&](const char* column) { return line.at(column).at(10).to_number<double>(); };
+  EXPECT_EQ(line.at("p50").as_array().size(), line.at("time").as_array().size());
+  EXPECT_EQ(at("p5"), at("min")) << "8 tasks";
+  EXPECT_EQ(at("p95"), at("max"));
+  EXPECT_LT(at("p5"), at("p50"));
+  EXPECT_LT(at("p50"), at("p95"));
+  const json::value load = Json(Get("/api/v1/series?job=4711.0&metric=node_load1&points=60"));
+  EXPECT_FALSE(load.at("series").at(0).as_object().contains("p50"));
 }
 
 TEST_F(Endpoints, SeriesNamesTheRankOfATask) {

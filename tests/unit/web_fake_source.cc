@@ -54,7 +54,8 @@ std::vector<Shape> Shapes() {
        "mode",
        {"system", "user"},
        true},
-      {{"task_resident_memory_bytes", "bytes", kGauge, 2, kSum, "Resident memory of the tasks."},
+      {{"task_resident_memory_bytes", "bytes", kGauge, 2, kSum, "Resident memory of the tasks.",
+        /*spread=*/true},
        "",
        {},
        true},
@@ -126,6 +127,7 @@ void FakeSource::Step::AddFootprint(const Shape& shape, size_t value) {
   entry.series.metric = Metric(shape.decl);
   if (!shape.key.empty()) entry.series.tags.Set(shape.key, shape.values[value]);
   Reduced last;
+  QuantileSketch spread;
   for (const SeriesData& data : series) {
     const std::string* tag = data.series.tags.Find(shape.key);
     if (data.series.metric.name != shape.decl.name) continue;
@@ -133,8 +135,10 @@ void FakeSource::Step::AddFootprint(const Shape& shape, size_t value) {
     uint32_t node = 0;
     while (profile.job.nodes[node].host != *data.series.tags.Find("host")) ++node;
     last.Add(data.points.back().value, {node, Owner::kNobody});
+    spread.Add(data.points.back().value);
     entry.ticks = data.points.size();
   }
+  if (shape.decl.spread) entry.spread = {SpreadOf(spread), SpreadOf(spread)};
   entry.last = last.Value(shape.decl.reduction);
   const double duration = static_cast<double>(entry.ticks);
   entry.mean = shape.decl.type == MetricType::kCounter ? entry.last / duration : entry.last;

@@ -73,17 +73,23 @@ export class Chart {
     this.chart = null;
   }
 
+  // Whether a band says where the middle 90 % lie.
+  spreads() {
+    return this.kind === 'band' && Boolean(this.lines[0].p50) && this.reduces();
+  }
+
   columns() {
     if (this.kind === 'band') {
       const [line] = this.lines;
-      return [this.axis, line.max, line.min, line.value];
+      const spread = this.spreads() ? [line.p95, line.p5, line.p50] : [];
+      return [this.axis, line.max, line.min, line.value, ...spread];
     }
     return [this.axis, ...this.lines.map((line) => line.top || line.value)];
   }
 
   render() {
     const columns = this.columns();
-    const shape = this.height + this.kind + this.lines.map((line) => line.label).join('\n');
+    const shape = this.height + this.kind + this.spreads() + this.lines.map((line) => line.label).join('\n');
     if (this.chart && this.shape === shape) {
       this.chart.setData(columns);
       return;
@@ -129,9 +135,11 @@ export class Chart {
   seriesOptions() {
     const line = (stroke, more = {}) => ({stroke, width: 1.5, points: {show: false}, ...more});
     if (this.kind === 'band') {
+      const {color} = this.lines[0];
       const edge = {width: 0.5};
-      return [line(this.lines[0].color + '80', edge), line(this.lines[0].color + '80', edge),
-              line(this.lines[0].color, {width: 2})];
+      const band = [line(color + '80', edge), line(color + '80', edge)];
+      const median = line(color, {width: 1, dash: [4, 3]});
+      return [...band, line(color, {width: 2}), ...(this.spreads() ? [...band, median] : [])];
     }
     return this.lines.map((one, i) => line(one.color, {
       fill: this.kind === 'stack' && i === 0 ? one.color + '59' : undefined,
@@ -140,7 +148,11 @@ export class Chart {
   }
 
   bands() {
-    if (this.kind === 'band') return [{series: [1, 2], fill: this.lines[0].color + '33'}];
+    if (this.kind === 'band') {
+      const {color} = this.lines[0];
+      if (!this.spreads()) return [{series: [1, 2], fill: color + '33'}];
+      return [{series: [1, 2], fill: color + '1f'}, {series: [4, 5], fill: color + '40'}];
+    }
     if (this.kind !== 'stack') return [];
     return this.lines.slice(1).map((one, i) => ({series: [i + 2, i + 1], fill: one.color + '59'}));
   }
@@ -177,7 +189,10 @@ export class Chart {
     const text = values.length === 0 ? '' : this.format(stacked ? sum(values) : values[0]);
     this.now.textContent = stacked || this.lines.length === 1 ? text : '';
     const items = this.lines.length > 12 ? [] : this.lines.map((line) => this.legendItem(line));
-    if (this.kind === 'band' && this.reduces()) items.push(element('li', {}, 'band: least to most'));
+    if (this.kind === 'band' && this.reduces()) {
+      items.push(element('li', {}, 'band: least to most' +
+          (this.spreads() ? ', darker: 5 to 95 %, dashed: median' : '')));
+    }
     if (this.lines.length > 12) items.push(element('li', {}, plural(this.lines.length, 'line')));
     if (this.axis.some((time, i) => this.missing(i))) {
       items.push(element('li', {class: 'gap'}, 'samples missing'));
@@ -234,6 +249,10 @@ export class Chart {
       if (line.min && line.count[i] > 1) {
         cells.push(element('td', {}, `least ${this.format(line.min[i])}${owner(line, 'min')}`),
                    element('td', {}, `most ${this.format(line.max[i])}${owner(line, 'max')}`));
+        if (line.p50 && line.p50[i] !== null) {
+          cells.push(element('td', {}, `median ${this.format(line.p50[i])}, 5 to 95 %: ` +
+                                       `${this.format(line.p5[i])} to ${this.format(line.p95[i])}`));
+        }
       }
       return element('tr', {}, ...cells);
     });

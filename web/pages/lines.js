@@ -29,7 +29,7 @@ export function align(data) {
   const lines = data.series.map((line) => {
     const out = {tags: line.tags};
     for (const name of ['value', 'min', 'max', 'count', 'min_host', 'max_host', 'min_rank',
-                        'max_rank']) {
+                        'max_rank', 'p5', 'p50', 'p95']) {
       if (line[name]) out[name] = column(line, line[name]);
     }
     return out;

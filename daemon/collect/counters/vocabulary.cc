@@ -116,7 +116,8 @@ constexpr MetricDecl kAny = Count("task_perf_EVENT_total",
                                   "small letters, all but letters and digits as '_'.");
 
 constexpr MetricDecl kDerived[] = {
-    Gauge("task_instructions_per_cycle", "1", Reduction::kMean, "Instructions per cycle."),
+    WithSpread(
+        Gauge("task_instructions_per_cycle", "1", Reduction::kMean, "Instructions per cycle.")),
     Gauge("task_frequency_hertz", "hertz", Reduction::kMean,
           "Cycles per second of processor time: the frequency while the task ran."),
     Gauge("task_branch_miss_ratio", "ratio", Reduction::kMean,
@@ -129,13 +130,13 @@ constexpr MetricDecl kDerived[] = {
           "Share of the cycles, or places for operations in them, that waited for data or units."),
     Gauge("task_memory_stall_ratio", "ratio", Reduction::kMean,
           "Share of the cycles that waited for memory or caches."),
-    Gauge("task_flops_per_second", "flops_per_second", Reduction::kSum,
-          "Floating point operations per second, both precisions together."),
+    WithSpread(Gauge("task_flops_per_second", "flops_per_second", Reduction::kSum,
+                     "Floating point operations per second, both precisions together.")),
     Gauge("task_vector_flops_ratio", "ratio", Reduction::kMean,
           "Share of the floating point operations that vector instructions did."),
-    Gauge("task_memory_bytes_per_second", "bytes_per_second", Reduction::kSum,
-          "Bytes moved between memory and caches for the task, as far as the processor tells; see "
-          "docs/counters.md."),
+    WithSpread(Gauge("task_memory_bytes_per_second", "bytes_per_second", Reduction::kSum,
+                     "Bytes moved between memory and caches for the task, as far as the processor "
+                     "tells; see docs/counters.md.")),
     Gauge("task_arithmetic_intensity", "1", Reduction::kMean,
           "Floating point operations per byte moved from or to memory."),
 };

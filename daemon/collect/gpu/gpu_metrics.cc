@@ -38,15 +38,16 @@ constexpr MetricDecl kEcc =
             "Errors of memories with ECC. Tag type: corrected, uncorrected.");
 
 constexpr std::array kColumns = {
-    Column{Gauge("gpu_utilization_ratio", "1", 3, kMean,
-                 "Share of time in which anything ran on the GPU, however few of its units it "
-                 "used."),
+    Column{WithSpread(Gauge("gpu_utilization_ratio", "1", 3, kMean,
+                            "Share of time in which anything ran on the GPU, however few of its "
+                            "units it used.")),
            Value::kUtilization, "", "", kRatio},
     Column{Gauge("gpu_memory_utilization_ratio", "1", 3, kMean,
                  "Share of time in which the GPU's memory was read or written."),
            Value::kMemoryUtilization, "", "", kRatio},
-    Column{Gauge("gpu_memory_used_bytes", "bytes", 3, kSum, "Memory of the GPU in use."),
-           Value::kMemoryUsed, "", "", kBytes},
+    Column{
+        WithSpread(Gauge("gpu_memory_used_bytes", "bytes", 3, kSum, "Memory of the GPU in use.")),
+        Value::kMemoryUsed, "", "", kBytes},
     Column{Gauge("gpu_memory_total_bytes", "bytes", 3, kSum, "Memory of the GPU."),
            Value::kMemoryTotal, "", "", kBytes},
     Column{Gauge("gpu_power_watts", "watts", 3, kSum, "Power drawn, as the device gives it."),

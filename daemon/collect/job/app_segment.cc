@@ -21,6 +21,10 @@ using client::kMaxAppTags;
 using client::kMaxMetrics;
 using client::Record;
 
+// Of the application's own metrics all gauges have their spread, and of MPI's counters the time in
+// which a rank waits for others.
+constexpr std::string_view kWaiting = "mpi_wait_seconds_total";
+
 template <typename T>
 T LoadRelaxed(const T* from) {
   T value;
@@ -111,6 +115,7 @@ Result<AppMetric> ParseRecord(std::string_view bytes) {
   m.type = static_cast<MetricType>(record.type);
   m.level = record.level;
   m.reduction = static_cast<Reduction>(record.reduction);
+  m.spread = m.type == MetricType::kGauge || m.name == kWaiting;
   metric.slot = record.slot;
   return metric;
 }

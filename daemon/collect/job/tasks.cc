@@ -20,9 +20,10 @@ constexpr MetricDecl Gauge(std::string_view name, std::string_view unit, std::st
   return {name, unit, MetricType::kGauge, 2, Reduction::kSum, help};
 }
 
-constexpr MetricDecl kCpu = Counter("task_cpu_seconds_total", "seconds",
-                                    "Processor time of the task and its descendants. Tags task, "
-                                    "mode (user, system).");
+constexpr MetricDecl kCpu =
+    WithSpread(Counter("task_cpu_seconds_total", "seconds",
+                       "Processor time of the task and its descendants. Tags task, mode (user, "
+                       "system)."));
 
 struct CounterColumn {
   TaskCounter counter;
@@ -46,9 +47,9 @@ constexpr CounterColumn kCounters[] = {
     {kReadCalls, Counter("task_read_calls_total", "1", "System calls that read.")},
     {kWriteCalls, Counter("task_write_calls_total", "1", "System calls that write.")},
 };
-constexpr MetricDecl kResident =
+constexpr MetricDecl kResident = WithSpread(
     Gauge("task_resident_memory_bytes", "bytes",
-          "Resident memory of all its processes; pages that they share count for each.");
+          "Resident memory of all its processes; pages that they share count for each."));
 constexpr MetricDecl kPeak =
     Gauge("task_resident_memory_peak_bytes", "bytes",
           "The most resident memory seen so far: at a tick for all processes together, or at any "

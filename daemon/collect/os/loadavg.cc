@@ -6,7 +6,8 @@ namespace sonde::collect {
 namespace {
 
 constexpr MetricDecl kLoads[] = {
-    {"node_load1", "1", MetricType::kGauge, 2, Reduction::kMean, "Load average over 1 minute."},
+    WithSpread({"node_load1", "1", MetricType::kGauge, 2, Reduction::kMean,
+                "Load average over 1 minute."}),
     {"node_load5", "1", MetricType::kGauge, 2, Reduction::kMean, "Load average over 5 minutes."},
     {"node_load15", "1", MetricType::kGauge, 2, Reduction::kMean, "Load average over 15 minutes."},
 };

@@ -13,6 +13,10 @@ constexpr KeyField Bytes(std::string_view key, std::string_view name, uint8_t le
                          std::string_view help, Reduction reduction = Reduction::kSum) {
   return {key, {name, "bytes", MetricType::kGauge, level, reduction, help}, KeyUnit::kKibibytes};
 }
+constexpr KeyField WithSpread(KeyField field) {
+  field.decl.spread = true;
+  return field;
+}
 constexpr KeyField Count(std::string_view key, std::string_view name, std::string_view help,
                          Reduction reduction = Reduction::kSum) {
   return {key, {name, "1", MetricType::kGauge, 2, reduction, help}};
@@ -22,8 +26,8 @@ constexpr KeyField Count(std::string_view key, std::string_view name, std::strin
 constexpr KeyField kFields[] = {
     Bytes("MemTotal:", "node_memory_MemTotal_bytes", 2, "Memory the kernel manages."),
     Bytes("MemFree:", "node_memory_MemFree_bytes", 2, "Memory used for nothing.", Reduction::kMin),
-    Bytes("MemAvailable:", "node_memory_MemAvailable_bytes", 2,
-          "Memory that programs can still get without swapping.", Reduction::kMin),
+    WithSpread(Bytes("MemAvailable:", "node_memory_MemAvailable_bytes", 2,
+                     "Memory that programs can still get without swapping.", Reduction::kMin)),
     Bytes("Buffers:", "node_memory_Buffers_bytes", 2, "Page cache of block devices."),
     Bytes("Cached:", "node_memory_Cached_bytes", 2, "Page cache of files, shared memory included."),
     Bytes("SwapCached:", "node_memory_SwapCached_bytes", 2, "Memory that also lies in swap."),

@@ -1,0 +1,52 @@
+// Values of which a percentile is wanted, in a form that merges in any order and grouping: a few
+// are kept as they are, and of more a sketch (series/quantile_sketch.h) remains, whose percentiles
+// are within 1 %. Which of the two it is depends on the values alone, not on how they came
+// together.
+//
+// Values that are not finite are left out.
+//
+// Thread safety: values, like std::vector.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/bytes.h"
+#include "series/quantile_sketch.h"
+
+namespace sonde {
+
+// As OpenTSDB estimates a percentile: between the values at both sides of share * (n + 1), if that
+// is not before the first or after the last. `sorted` is not empty.
+double PercentileAt(std::span<const double> sorted, double share);
+
+class PercentileSet {
+ public:
+  // As they are; it is what the tasks of a large node are at one time.
+  static constexpr size_t kMaxExact = 64;
+
+  PercentileSet() = default;
+  PercentileSet(const PercentileSet& other);
+  PercentileSet(PercentileSet&&) = default;
+  PercentileSet& operator=(PercentileSet other);
+  ~PercentileSet() = default;
+
+  void Add(double value);
+  void Merge(const PercentileSet& other);
+  // NaN of nothing.
+  double Get(double share) const;
+
+  void Write(ByteWriter& out) const;
+  // Turns `in` bad on what Write cannot have written.
+  static PercentileSet Read(ByteReader& in);
+
+ private:
+  void Sketch();
+
+  std::vector<double> values_;  // in order; empty once there is a sketch
+  std::unique_ptr<QuantileSketch> sketch_;
+};
+
+}  // namespace sonde

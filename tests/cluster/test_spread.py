@@ -1,0 +1,109 @@
+"""Percentiles over the tasks of a step: an application whose every rank has a value that is known,
+and what the running step, its profile and its report say of them."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import BUILD, ROOT
+from telemetry import Step, counter, wait_for
+
+TASKS = 40
+VALUES = [1000 * 1.1**rank for rank in range(TASKS)]
+SHARES = {"p5": 0.05, "p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+PROGRAM = """
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "libclient/sonde.h"
+int main(int argc, char** argv) {
+  sonde_metric_t* value = sonde_gauge("spread_value", "1", "Known", 1, NULL, 0);
+  sonde_set(value, 1000 * pow(1.1, atoi(getenv("SLURM_PROCID"))));
+  while (access(argv[1], F_OK) != 0) usleep(20000);
+  return 0;
+}"""
+
+
+@pytest.fixture(scope="module")
+def program(cluster):
+    directory = cluster.dir / "spread"
+    directory.mkdir()
+    directory.chmod(0o777)
+    (directory / "spread.c").write_text(PROGRAM)
+    shutil.copy(BUILD / "libclient" / "libsonde.so.1", directory)
+    flags = ["-I", ROOT, f"-L{BUILD / 'libclient'}", "-Wl,-rpath,$ORIGIN"]
+    words = ["cc", "-Wall", "-o", directory / "spread", directory / "spread.c", *flags]
+    subprocess.run([*words, "-lsonde", "-lm"], check=True)
+    return directory / "spread"
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs_on(cluster):
+    yield
+    cluster.cancel_all()
+
+
+def exact(values, share):
+    """As OpenTSDB estimates it."""
+    values = sorted(values)
+    position = share * (len(values) + 1)
+    if position < 1 or position >= len(values):
+        return values[0] if position < 1 else values[-1]
+    below, part = int(position), position % 1
+    return values[below - 1] + part * (values[below] - values[below - 1])
+
+
+def expect_spread(found):
+    for name, share in SHARES.items():
+        assert found[name] == pytest.approx(exact(VALUES, share), rel=0.01), name
+
+
+def newest(answer):
+    (result,) = answer
+    return result["dps"][max(result["dps"], key=int)]
+
+
+def all_are_there(live):
+    def count():
+        answer = live.query("spread_value", "count")
+        return bool(answer) and newest(answer) == TASKS
+
+    wait_for(count, f"{TASKS} tasks in a tick")
+
+
+def ask(live, **how):
+    return {name: newest(live.query("spread_value", name, **how)) for name in SHARES}
+
+
+def test_percentiles_of_known_values_while_the_step_runs_and_after_it(cluster, program, tmp_path):
+    done = program.parent / "done"
+    done.unlink(missing_ok=True)
+    levels = ("--telemetry-level=2", "--telemetry-period=100ms")
+    step = Step(cluster, ["srun", "-N4", f"-n{TASKS}", "--overcommit", *levels, program, done])
+    live = step.wait_nodes(4)
+    all_are_there(live)
+
+    expect_spread(ask(live))  # as recorded at the head
+    expect_spread(ask(live, downsample="1s-avg"))  # of the nodes
+    host = {"type": "wildcard", "tagk": "host", "filter": "*", "groupBy": True}
+    for result in live.query("spread_value", "p50", filters=[host]):
+        newest([result])
+        assert result["tags"]["host"] in ("n1", "n2", "n3", "n4")
+
+    text = live.get("/metrics")
+    found = re.findall(r'^spread_value_spread\{.*percentile="(\d+)"\} (.*)$', text, re.MULTILINE)
+    expect_spread({"p" + share: float(value) for share, value in found})
+    series = json.loads(live.get(f"/api/v1/series?job={step.id}&metric=spread_value"))["series"]
+    for name in ("p5", "p50", "p95"):
+        assert series[0][name][-1] == pytest.approx(exact(VALUES, SHARES[name]), rel=0.01)
+
+    done.touch()
+    assert step.wait(60)[0] == 0, step.stderr
+    shown = step.profile()
+    expect_spread(counter(shown, "spread_value")["spread"]["last"])
+    cpu = counter(shown, "task_cpu_seconds_total", mode="user")["spread"]["mean"]
+    assert 0 <= cpu["p5"] <= cpu["p50"] <= cpu["p95"] <= cpu["p99"] < 4, "CPUs at a time"
+    assert "of the tasks below" in step.stderr
