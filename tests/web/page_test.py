@@ -125,7 +125,7 @@ class PageTest(Page):
     def test_every_group_of_metrics_is_drawn_with_its_unit(self):
         self.open_job()
         groups = [head.text for head in self.find_all("h2")]
-        self.assertEqual(groups, ["Phases and remarks", "CPU", "Memory", "Load and pressure", "Network",
+        self.assertEqual(groups, ["Alarms", "Phases and remarks", "CPU", "Memory", "Load and pressure", "Network",
                                   "Disks and file systems", "Tasks", "Application", "Histograms"])
         for metric, unit in (("node_cpu_seconds_total", r"[\d.]+ cores"),
                              ("node_memory_MemAvailable_bytes", r"[\d.]+ GiB"),
