@@ -96,11 +96,10 @@ void MomentsBuilder::AddAlarm(RaisedAlarm alarm) {
 }
 
 void MomentsBuilder::EndAlarm(std::string_view rule, const Tags& tags, Nanos time) {
-  for (auto at = alarms_.rbegin(); at != alarms_.rend(); ++at) {
-    if (at->rule != rule || at->tags != tags) continue;
-    if (at->over == 0) at->over = std::max(time, at->raised);
-    return;
-  }
+  const auto at = std::find_if(alarms_.rbegin(), alarms_.rend(), [&](const auto& alarm) {
+    return alarm.rule == rule && alarm.tags == tags;
+  });
+  if (at != alarms_.rend() && at->over == 0) at->over = std::max(time, at->raised);
 }
 
 void MomentsBuilder::EndAlarms(std::string_view rule, Nanos time) {

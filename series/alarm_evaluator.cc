@@ -128,12 +128,7 @@ void Evaluator::ResolveInstance(const RuleState& state, Instance& instance) {
     const Condition& c = state.rule.conditions[i];
     Term& term = instance.terms[i];
     if (c.test == Test::kAbsent) {
-      term.watched.clear();
-      const auto at = columns_.find(c.metric);
-      if (at == columns_.end()) continue;
-      for (const uint32_t column : at->second) {
-        if (HasTags(series_[column].tags, c.tags)) term.watched.push_back(column);
-      }
+      Watch(c, term);
       continue;
     }
     const bool derived = NeedOf(c).has_value();
@@ -150,6 +145,15 @@ void Evaluator::ResolveInstance(const RuleState& state, Instance& instance) {
     if (!c.over.empty()) instance.unit = "ratio";
     if (c.rate && c.over.empty()) instance.unit += "/s";
     if (c.who == Who::kCount) instance.unit = "1";
+  }
+}
+
+void Evaluator::Watch(const Condition& condition, Term& term) const {
+  term.watched.clear();
+  const auto at = columns_.find(condition.metric);
+  if (at == columns_.end()) return;
+  for (const uint32_t column : at->second) {
+    if (HasTags(series_[column].tags, condition.tags)) term.watched.push_back(column);
   }
 }
 

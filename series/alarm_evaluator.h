@@ -133,6 +133,7 @@ class Evaluator {
   void Learn(const std::vector<Series>& series);
   void Resolve(RuleState& state);
   void ResolveInstance(const RuleState& state, Instance& instance);
+  void Watch(const Condition& condition, Term& term) const;
   void ResolveOperand(Operand& operand, const std::string& metric, const Tags& tags,
                       const Tags& alike) const;
   static double Take(Operand& operand, Who who, const Row& row);

@@ -50,13 +50,11 @@ char* WriteNumber(double value, bool null, char* at) {
   }
   if (char* end = WriteDecimal(value, at); end != nullptr) return end;
   if (std::isfinite(value)) return std::to_chars(at, at + 32, value).ptr;
-  const char* text = null && std::isnan(value) ? "null"
-                     : std::isnan(value)       ? "\"NaN\""
-                     : value > 0               ? "\"Infinity\""
-                                               : "\"-Infinity\"";
-  const size_t length = std::strlen(text);
-  std::memcpy(at, text, length);
-  return at + length;
+  const std::string_view text = null && std::isnan(value) ? "null"
+                                : std::isnan(value)       ? "\"NaN\""
+                                : value > 0               ? "\"Infinity\""
+                                                          : "\"-Infinity\"";
+  return std::copy(text.begin(), text.end(), at);
 }
 
 std::string_view FilterTypeName(TagFilter::Type type) {

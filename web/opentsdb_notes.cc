@@ -51,6 +51,17 @@ void WriteNote(const Note& note, JsonWriter& json) {
   json.EndObject();
 }
 
+Status ReadCustom(const json::value& value, Note& note) {
+  const json::object* custom = value.if_object();
+  if (custom == nullptr || custom->size() > kMaxCustom) {
+    return Wrong("custom", "an object of few texts");
+  }
+  for (const auto& [key, text] : *custom) {
+    SONDE_RETURN_IF_ERROR(ReadText(text, "custom", note.custom[std::string(View(key))]));
+  }
+  return {};
+}
+
 Result<Note> ParseAnnotationBody(std::string_view body, Nanos now) {
   return WithObject<Note>(body, [now](const json::object& object) -> Result<Note> {
     Note note;
@@ -63,15 +74,7 @@ Result<Note> ParseAnnotationBody(std::string_view body, Nanos now) {
       if (key == "tsuid") read = ReadText(value, key, note.tsuid);
       if (key == "description") read = ReadText(value, key, note.description);
       if (key == "notes") read = ReadText(value, key, note.notes);
-      if (key == "custom") {
-        const json::object* custom = value.if_object();
-        if (custom == nullptr || custom->size() > kMaxCustom) {
-          return Wrong(key, "an object of few texts");
-        }
-        for (const auto& [k, v] : *custom) {
-          SONDE_RETURN_IF_ERROR(ReadText(v, key, note.custom[std::string(View(k))]));
-        }
-      }
+      if (key == "custom") read = ReadCustom(value, note);
       if (!read.ok()) return read;
     }
     if (note.start < kSecond) return Status(Code::kInvalid, "Missing start time");

@@ -51,6 +51,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 std::vector<std::string> WithVariables(
     const std::vector<std::pair<std::string, std::string>>& variables) {
   std::vector<std::string> all;
+  all.reserve(variables.size());
   for (const auto& [name, value] : variables) all.push_back(name + "=" + value);
   for (char** at = environ; *at != nullptr; ++at) {
     const std::string_view entry = *at;
@@ -114,7 +115,7 @@ std::string CurlConfig(const std::string& url, const std::string& json) {
       quoted(url), quoted(json));
 }
 
-AlarmActions::AlarmActions(Loop& loop, std::string command, std::string webhook,
+AlarmActions::AlarmActions(Loop& loop, const std::string& command, std::string webhook,
                            std::function<void(std::string)> note)
     : loop_(loop), command_(Words(command)), webhook_(std::move(webhook)), note_(std::move(note)) {}
 

@@ -40,7 +40,7 @@ class AlarmActions {
 
   // `command`: a program, by its path or found on the PATH, and its arguments, between blanks; ""
   // and "": nothing is told.
-  AlarmActions(Loop& loop, std::string command, std::string webhook,
+  AlarmActions(Loop& loop, const std::string& command, std::string webhook,
                std::function<void(std::string)> note);
   // Kills those that run.
   ~AlarmActions();

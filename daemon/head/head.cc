@@ -143,6 +143,7 @@ Status Head::Start(UniqueFd listen) {
       });
   if (!listener.ok()) return listener.status();
   listener_ = *std::move(listener);
+  ListenToThoseThatComeBack();
   if (launch_.acting) {
     finish_timer_ = loop_.After(kTakeoverLimit, [this] {
       finish_timer_ = 0;

@@ -115,6 +115,7 @@ class Head {
   void CountExpected(const tree::Registration& who);
 
   // From one head to the next.
+  void ListenToThoseThatComeBack();
   void Inherit();
   void StoreWithin(Nanos time);
   void StoreState();
@@ -178,6 +179,9 @@ class Head {
 
   std::unique_ptr<tree::Acceptor> acceptor_;
   std::unique_ptr<tree::Listener> listener_;
+  // Where nodes come back. srun has a process of its own that holds the socket it gave us, so that
+  // nothing would refuse them there when this process is dead.
+  std::unique_ptr<tree::Listener> own_listener_;
   bool local_host_known_ = false;
   std::unique_ptr<Succession> succession_;  // nullptr: there is no other host to go on
   const uint64_t number_ = static_cast<uint64_t>(Clock::System().Now());  // no other head's

@@ -56,6 +56,18 @@ void Head::Inherit() {
   record_.Update([&](JobDescription& j) { j = job; });
 }
 
+void Head::ListenToThoseThatComeBack() {
+  const auto [low, high] = tree::PortsOf(config_.port_range);
+  for (uint32_t port = low; port <= high; ++port) {
+    auto listener = tree::Listener::Open(
+        loop_, "0.0.0.0", static_cast<uint16_t>(port),
+        [this](std::unique_ptr<tree::SocketLink> link) { acceptor_->Take(std::move(link)); });
+    if (!listener.ok()) continue;
+    own_listener_ = *std::move(listener);
+    return;
+  }
+}
+
 void Head::StoreWithin(Nanos time) {
   const Nanos at = Clock::System().Monotonic() + time;
   if (store_timer_ != 0 && store_at_ <= at) return;

@@ -43,7 +43,8 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   children_.Add(*control, index);
   Send(*control, Type::kWelcome,
        Encode(tree::Welcome{index, config_.fanout, static_cast<uint64_t>(Clock::System().Now()),
-                            static_cast<uint64_t>(record_.Description().start), number_}));
+                            static_cast<uint64_t>(record_.Description().start), number_,
+                            own_listener_ == nullptr ? uint16_t{0} : own_listener_->port()}));
   Send(*control, Type::kBudget, Encode(intake_.Budget(expected_nodes_)));
   if (counters_paused_) Send(*control, Type::kCounters, "\1");
   if (const std::string needs = alarms_->OnNode(index); !needs.empty()) {

@@ -88,33 +88,39 @@ void DerivedSeries::Build() {
 void DerivedSeries::BuildOne(const alarms::Derived& wanted, Made& made) {
   for (uint32_t g = 0; g < groups_.size(); ++g) {
     for (uint32_t c = 0; groups_[g] != nullptr && c < groups_[g]->size(); ++c) {
-      const Series& series = (*groups_[g])[c];
-      if (series.metric.name != wanted.metric || !HasTags(series.tags, wanted.tags)) continue;
-      const int over = wanted.over.empty() ? -1 : FindOver(wanted, series.tags);
-      if (!wanted.over.empty() && over < 0) continue;
-      Series derived;
-      derived.tags = series.tags;
-      if (wanted.per_node) derived.tags.Erase(kTask);
-      const std::string name = SeriesName(alarms::DerivedName(wanted), derived.tags);
-      const auto [at, added] = made.outputs.try_emplace(name, outputs_.size());
-      if (added) {
-        if (outputs_.size() == kMaxSeries) return;
-        std::string_view over_unit;
-        if (over >= 0) {
-          const Place& place = inputs_[static_cast<size_t>(over)].at;
-          over_unit = (*groups_[place.group])[place.column].metric.unit;
-        }
-        derived.metric = MakeMetric(wanted, series.metric, over_unit);
-        made.series.push_back(std::move(derived));
-        outputs_.push_back({{}, {}, series.metric.reduction});
-      } else if (!wanted.per_node) {
-        continue;  // two rules wanted it
-      }
-      Output& output = outputs_[at->second];
-      output.of.push_back(AddInput(wanted, series, {g, c}));
-      if (over >= 0) output.over.push_back(static_cast<uint32_t>(over));
+      if (!BuildFrom(wanted, {g, c}, made)) return;
     }
   }
+}
+
+// False if there are too many.
+bool DerivedSeries::BuildFrom(const alarms::Derived& wanted, Place place, Made& made) {
+  const Series& series = (*groups_[place.group])[place.column];
+  if (series.metric.name != wanted.metric || !HasTags(series.tags, wanted.tags)) return true;
+  const int over = wanted.over.empty() ? -1 : FindOver(wanted, series.tags);
+  if (!wanted.over.empty() && over < 0) return true;
+  Series derived;
+  derived.tags = series.tags;
+  if (wanted.per_node) derived.tags.Erase(kTask);
+  const std::string name = SeriesName(alarms::DerivedName(wanted), derived.tags);
+  const auto [at, added] = made.outputs.try_emplace(name, outputs_.size());
+  if (added) {
+    if (outputs_.size() == kMaxSeries) return false;
+    std::string_view over_unit;
+    if (over >= 0) {
+      const Place& its = inputs_[static_cast<size_t>(over)].at;
+      over_unit = (*groups_[its.group])[its.column].metric.unit;
+    }
+    derived.metric = MakeMetric(wanted, series.metric, over_unit);
+    made.series.push_back(std::move(derived));
+    outputs_.push_back({{}, {}, series.metric.reduction});
+  } else if (!wanted.per_node) {
+    return true;  // two rules wanted it
+  }
+  Output& output = outputs_[at->second];
+  output.of.push_back(AddInput(wanted, series, place));
+  if (over >= 0) output.over.push_back(static_cast<uint32_t>(over));
+  return true;
 }
 
 uint32_t DerivedSeries::AddInput(const alarms::Derived& wanted, const Series& series, Place place) {

@@ -67,6 +67,7 @@ class DerivedSeries {
   struct Made;
   void Build();
   void BuildOne(const alarms::Derived& wanted, Made& made);
+  bool BuildFrom(const alarms::Derived& wanted, Place place, Made& made);
   uint32_t AddInput(const alarms::Derived& wanted, const Series& series, Place place);
   int FindOver(const alarms::Derived& wanted, const Tags& tags);
   double Together(const std::vector<uint32_t>& inputs, Reduction reduction) const;

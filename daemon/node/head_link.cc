@@ -76,6 +76,7 @@ void HeadLink::OnMessage(uint8_t type, std::string_view payload) {
   if (welcome_ || !Decode(payload, welcome).ok()) return;
   loop_.Cancel(std::exchange(timer_, 0));
   if (known_ && next_ > 0) head_ = successors_[next_ - 1];
+  if (welcome.port != 0) head_.port = welcome.port;
   welcome_ = known_ = true;
   const Nanos waited = proof_sent_ == 0 ? 0 : Clock::System().Monotonic() - proof_sent_;
   ways_.welcome(welcome, waited);
@@ -125,6 +126,7 @@ void HeadLink::Again(const Status& why) {
   const Nanos waited = Clock::System().Monotonic() - lost_at_;
   if (waited > kGiveUp) return ways_.ended(why);
   const bool refused = why.code() == Code::kUnavailable;
+  if (refused && successors_.empty()) return ways_.ended(why);
   const bool end = next_ >= successors_.size();
   if (!end && (refused || waited > kPatience)) {
     ++next_;

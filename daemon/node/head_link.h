@@ -8,7 +8,8 @@
 //                 the others in; one that comes to itself in the list becomes it
 // One that refuses is dead. One that does not answer may only be slow, or not know yet: nobody goes
 // past it before kPatience. While it is looked for the node goes on sampling, and whatever has a
-// way up without the head goes there. After kGiveUp the telemetry of this node ends.
+// way up without the head goes there. After kGiveUp, or at once if nobody stands by yet, the
+// telemetry of this node ends.
 //
 // Thread safety: the loop's thread only.
 #pragma once

@@ -414,9 +414,10 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
       uplink_.OnMomentsAck(payload);
       return CheckDelivered();
     case Type::kBlockAck: {
-      const Status status = tree::DecodeEach<tree::BlockAck>(payload, [this](tree::BlockAck ack) {
-        ack.node == index_ ? blocks_.OnAck(ack) : children_.SendBlockAck(ack);
-      });
+      const Status status =
+          tree::DecodeEach<tree::BlockAck>(payload, [this](const tree::BlockAck& ack) {
+            ack.node == index_ ? blocks_.OnAck(ack) : children_.SendBlockAck(ack);
+          });
       children_.FlushBlockAcks();
       if (!status.ok()) return;
       RunBlocks();

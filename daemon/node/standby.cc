@@ -11,30 +11,16 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <utility>
 
 #include "core/launch.h"
 #include "daemon/tree/address.h"
 
-extern char** environ;
-
 namespace sonde::node {
 namespace {
 
 constexpr int kBacklog = 1024;
-
-std::pair<uint16_t, uint16_t> RangeOf(std::string_view ports) {
-  uint16_t low = 0;
-  uint16_t high = 0;
-  const size_t dash = ports.find('-');
-  if (dash != std::string_view::npos) {
-    std::from_chars(ports.data(), ports.data() + dash, low);
-    std::from_chars(ports.data() + dash + 1, ports.data() + ports.size(), high);
-  }
-  return {low, high};
-}
 
 Result<UniqueFd> ListenAt(const std::string& host, uint16_t port) {
   const auto address = tree::Resolve(host, port, true);
@@ -90,7 +76,7 @@ Standby::~Standby() {
 
 Result<uint16_t> Standby::Listen(const std::string& host) {
   if (listener_) return port_;
-  const auto [low, high] = RangeOf(ports_);
+  const auto [low, high] = tree::PortsOf(ports_);
   Status failed;
   for (uint32_t port = low; port <= high; ++port) {
     Result<UniqueFd> listener = ListenAt(host, static_cast<uint16_t>(port));

@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
+#include <charconv>
 #include <cstring>
 #include <memory>
 
@@ -63,6 +64,17 @@ std::string AddressText(const Address& address) {
   std::memcpy(&any, &address.storage, sizeof any);
   const std::string host = HostText(address);
   return host.empty() ? "?" : HostPortText(host, ntohs(any.sin_port));
+}
+
+std::pair<uint16_t, uint16_t> PortsOf(std::string_view range) {
+  uint16_t low = 0;
+  uint16_t high = 0;
+  const size_t dash = range.find('-');
+  if (dash != std::string_view::npos) {
+    std::from_chars(range.data(), range.data() + dash, low);
+    std::from_chars(range.data() + dash + 1, range.data() + range.size(), high);
+  }
+  return {low, high};
 }
 
 std::vector<std::string> AddressesOf(const std::string& interface) {

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/status.h"
@@ -35,6 +37,9 @@ std::string HostText(const Address& address);
 // 0 if unknown.
 uint16_t PortOf(const Address& address);
 std::string HostPortText(const std::string& host, uint16_t port);
+
+// The first and the last of "60000-60100"; of "" any: 0 and 0.
+std::pair<uint16_t, uint16_t> PortsOf(std::string_view range);
 
 // The numeric addresses of a network interface of this machine, IPv4 first; none if there is no
 // such.

@@ -89,6 +89,7 @@ void Fields(auto& io, auto& m, const Welcome*) {
   io.Number(m.now);
   io.Number(m.start);
   io.Number(m.head);
+  io.Number(m.port);
 }
 void Fields(auto& io, auto& m, const Place*) {
   io.Number(m.index);

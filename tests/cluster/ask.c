@@ -165,7 +165,7 @@ static void wrong(void) {
   const sonde_question_t questions[] = {
       {.metric = "no_such_metric", .last_seconds = 1},
       {.metric = "no metric at all"},
-      {.metric = "ask_value", .aggregator = "median"},
+      {.metric = "ask_value", .aggregator = "mean"},
       {.metric = "ask_value", .downsample = "often"},
       {.metric = "ask_value", .filters = &no_type, .filter_count = 1},
       {.metric = "ask_value", .start_ns = 10, .end_ns = 5},
