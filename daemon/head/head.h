@@ -102,6 +102,9 @@ class Head {
   void OnControlMessage(uint32_t index, uint8_t type, std::string_view payload);
   void OnControlClosed(uint32_t index, const Status& why);
   Status CheckNode(const tree::Registration& who) const;
+  size_t MostNodes() const;
+  bool IsUnknown(uint32_t index) const;
+  void Learn(const tree::Registration& who);
   uint32_t NewNode(const tree::Registration& who);
   void ComesBack(const tree::Registration& who);
   void Replace(uint32_t index);

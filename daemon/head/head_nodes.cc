@@ -24,6 +24,14 @@ void Merge(tree::Bye& all, const tree::Bye& one) {
   all.launcher_gone = all.launcher_gone || one.launcher_gone;
 }
 
+void Describe(const tree::Registration& who, NodeInfo& info) {
+  info.host = who.host;
+  info.job = who.job;
+  info.node_id = who.node_id;
+  info.tasks = who.tasks;
+  info.joined = Clock::System().Now();
+}
+
 }  // namespace
 
 Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tree::Link> control) {
@@ -56,6 +64,9 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   return index;
 }
 
+// Daemons that were started anew take new indices.
+size_t Head::MostNodes() const { return size_t{4} * expected_nodes_ + 64; }
+
 Status Head::CheckNode(const tree::Registration& who) const {
   if (state_ != State::kRunning && state_ != State::kWaitingForNodes) {
     return {Code::kUnavailable, "the step is over"};
@@ -63,9 +74,11 @@ Status Head::CheckNode(const tree::Registration& who) const {
   if (who.index != tree::kHeadIndex) {
     const auto known = registered_.find({who.job, who.node_id});
     if (known != registered_.end() && known->second == who.index) return {};
+    // The head before did not tell of it.
+    if (launch_.acting && known == registered_.end() && IsUnknown(who.index)) return {};
     return {Code::kInvalid, fmt::format("it is not node {} of this head", who.index)};
   }
-  if (nodes_.size() > size_t{4} * expected_nodes_ + 64) {
+  if (nodes_.size() > MostNodes()) {
     return {Code::kLimit, "daemons were started anew too often"};
   }
   return {};
@@ -76,15 +89,7 @@ uint32_t Head::NewNode(const tree::Registration& who) {
   const auto [known, added] = registered_.try_emplace({who.job, who.node_id}, index);
   if (!added) Replace(std::exchange(known->second, index));
   CountExpected(who);
-  record_.Update([&](JobDescription& j) {
-    NodeInfo info;
-    info.host = who.host;
-    info.job = who.job;
-    info.node_id = who.node_id;
-    info.tasks = who.tasks;
-    info.joined = Clock::System().Now();
-    j.nodes.push_back(std::move(info));
-  });
+  record_.Update([&](JobDescription& j) { Describe(who, j.nodes.emplace_back()); });
   nodes_.emplace_back();
   parents_.Add(who.switches);
   return index;
@@ -110,8 +115,27 @@ void Head::Replace(uint32_t index) {
   AddNodeNote(index, "its daemon was started anew; between the two nothing was measured");
 }
 
+bool Head::IsUnknown(uint32_t index) const {
+  return index < nodes_.size() ? record_.Host(index).empty() : index < MostNodes();
+}
+
+// Of the nodes before it nothing is known either, until they come.
+void Head::Learn(const tree::Registration& who) {
+  while (nodes_.size() <= who.index) {
+    const auto index = static_cast<uint32_t>(nodes_.size());
+    record_.Update([](JobDescription& j) { j.nodes.emplace_back(); });
+    nodes_.emplace_back();
+    parents_.Add("");
+    Away(index, "it did not come to the acting head", kTakeoverLimit);
+  }
+  registered_[{who.job, who.node_id}] = who.index;
+  CountExpected(who);
+  record_.Update([&](JobDescription& j) { Describe(who, j.nodes[who.index]); });
+}
+
 // Under the index that it has.
 void Head::ComesBack(const tree::Registration& who) {
+  if (!registered_.contains({who.job, who.node_id})) Learn(who);
   NodeState& node = nodes_[who.index];
   if (node.control != nullptr) {  // which we have not noticed to be broken
     children_.Remove(*node.control);
@@ -254,6 +278,7 @@ void Head::IsLost(uint32_t index) {
     info.note = why;
     host = info.host;
   });
+  if (host.empty()) return;  // nobody knows that there was one
   const bool kept = ended_.Has(index);
   std::string alone = fmt::format(
       "node {} was lost: {}; {}", host, why,

@@ -105,6 +105,7 @@ class Node:
         launch = self._step.launch("node") | {
             "host": self.host, "node_id": self.id, "local_tasks": 1, "tasks": self._step.size,
             "head_host": HEAD, "head_port": self._step.port, "socket": name,
+            "archive": self._step.archive_of(self.host),
         }  # fmt: skip
         environment = self._step.environment()
         if self._skew:
@@ -156,12 +157,13 @@ class Node:
 
 
 class Step:
-    """`programs`, `network`: conftest's. `skews`: node id -> seconds its wall clock is ahead. `conf`: more lines
+    """`own_archives`: nodes do not share a file system. `programs`, `network`: conftest's. `skews`: node id -> seconds its wall clock is ahead. `conf`: more lines
     of sonde.conf."""
 
     number = 0
 
-    def __init__(self, programs, network, directory, *, nodes, fanout=2, skews=None, seed=0, conf=()):
+    def __init__(self, programs, network, directory, *, nodes, fanout=2, skews=None, seed=0, conf=(),
+                 own_archives=False):
         Step.number += 1
         self.name = f"{os.getpid()}{Step.number:04d}.0"
         self.size, self.fanout = nodes, fanout
@@ -176,6 +178,7 @@ class Step:
         self._killed = []  # process ids of heads
         (directory / "log").mkdir()
         self.archive = directory / "archive"
+        self._own_archives = own_archives
         self.conf = directory / "sonde.conf"
         lines = [f"fanout = {fanout}", "http = 0.0.0.0", "http_port = 0", "fabric_after = 50ms"]
         lines += [f"log_dir = {directory / 'log'}", "log_level = debug", *conf]
@@ -305,9 +308,13 @@ class Step:
         finally:
             connection.close()
 
+    def archive_of(self, host):
+        """Where an acting head on that node stores."""
+        return self.directory / f"archive-{host}" if self._own_archives else self.archive
+
     def _endpoint(self):
         """Of a head that lives."""
-        for path in (self.archive / "live").glob("*/endpoint.json"):
+        for path in self.directory.glob("archive*/live/*/endpoint.json"):
             endpoint = json.loads(path.read_text())
             if pathlib.Path(f"/proc/{endpoint['pid']}/fd").exists():
                 return endpoint

@@ -77,6 +77,25 @@ def test_counters_of_nodes_that_had_ended_stay(counted):
     step.check_stored_total()
 
 
+def test_without_a_common_file_system(make_step):
+    """The acting head learns from the nodes who they are, and stores where it can."""
+    step = make_step(nodes=5, own_archives=True)
+    step.start()
+    for node in step.nodes:
+        node.add(10 + node.id)
+    step.wait_total()
+    step.wait_successors()
+    fault = step.now()
+    step.head.kill()
+    acting, _, _ = check_goes_on(step, fault)
+    end(step)
+    step.archive = step.archive_of(acting.host)
+    job = step.check_profile()
+    step.check_stored_total()
+    assert {info["host"] for info in job["nodes"]} == {node.host for node in step.nodes}
+    assert any("knows only the nodes" in note for note in job["notes"]), job["notes"]
+
+
 def test_head_and_topmost_node_die_together(counted):
     step = counted
     fault = step.now()
