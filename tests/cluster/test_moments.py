@@ -201,10 +201,11 @@ def test_a_killed_head_leaves_what_was_told_some_seconds_before(cluster, moments
     cluster.cancel_all()
     step.wait()
     shown = wait_for(
-        lambda: (found := step.profile())["profile"]["job"]["state"] == "lost" and found,
-        "the step to be taken for lost",
+        lambda: (found := step.profile())["profile"]["job"]["state"] != "running" and found,
+        "the acting head's end",
     )
     [wait] = phases(shown, "wait")
     assert wait["began"] == TASKS
     assert distribution(shown, "step_size")["count"] == TASKS
     assert any(remark["text"] == "waiting" for remark in told(shown)["remarks"])
+    assert any("The head was killed" in note for note in shown["profile"]["job"]["notes"])
