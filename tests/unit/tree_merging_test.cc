@@ -297,6 +297,19 @@ TEST_F(Merging, TicksAreEmittedInOrderAndOneThatWasLeftOutIsNotWaitedFor) {
   EXPECT_EQ(rows[1].nodes, 2u);
 }
 
+// So that what it sent itself, and comes late, is not added to that.
+TEST_F(Merging, ARowIsKnownInWhichALostNodesValuesStand) {
+  const std::vector<Series> series = {Counter("bytes_total")};
+  const auto a = Child(series);
+  Ended(1, 11, series, {100}, /*lost=*/true);
+  Send(a, 0, 20, {5});
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].values["bytes_total"].sum, 105);
+  EXPECT_TRUE(ended.StoodIn(20, NodeSet(1)));
+  EXPECT_FALSE(ended.StoodIn(20, NodeSet(0)));
+  EXPECT_FALSE(ended.StoodIn(10, NodeSet(1)));
+}
+
 TEST_F(Merging, ANewcomerIsNotWaitedForInTicksBeforeIt) {
   const auto a = Child({Gauge("load")});
   Send(a, 0, 10, {1});
