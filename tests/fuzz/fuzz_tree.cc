@@ -121,9 +121,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 8:
       TryDecode<BlockMessage>(bytes);
+      (void)DecodeEach<BlockMessage>(bytes, [](const BlockMessage&) {}).ok();
       break;
     case 9:
       TryDecode<BlockAck>(bytes);
+      (void)DecodeEach<BlockAck>(bytes, [](const BlockAck&) {}).ok();
       break;
     case 10:
       TryDecode<QueryMessage>(bytes);
