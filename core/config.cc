@@ -129,6 +129,35 @@ Status ParseUrl(std::string_view text, std::string& out) {
   return {Code::kInvalid, "expected a URL that begins with http:// or https://"};
 }
 
+// "https://grafana.example.org", several of them, or "*".
+Status ParseOrigins(std::string_view text, std::string& out) {
+  std::string origins;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    const std::string_view one = Trim(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t host = one.find("://");
+    const bool plain =
+        std::all_of(one.begin(), one.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+    const bool origin = (one.starts_with("http://") || one.starts_with("https://")) &&
+                        one.size() > host + 3 && one.find('/', host + 3) == std::string_view::npos;
+    if (!plain || (one != "*" && !origin)) {
+      return {Code::kInvalid,
+              "expected origins such as https://grafana.example.org, separated by commas, or *"};
+    }
+    if (!origins.empty()) origins += ',';
+    origins += one;
+  }
+  out = std::move(origins);
+  return {};
+}
+
+Status ParseNan(std::string_view text, bool& null) {
+  if (text != "null" && text != "text") return {Code::kInvalid, "expected null or text"};
+  null = text == "null";
+  return {};
+}
+
 struct Key {
   std::string_view name;
   std::function<Status(Config&, std::string_view)> set;
@@ -152,6 +181,8 @@ const std::vector<Key>& Keys() {
       {"port_range", [](Config& c, V v) { return ParsePortRange(v, c.port_range); }},
       {"http", [](Config& c, V v) { return Any(v, c.http); }},
       {"http_port", [](Config& c, V v) { return ParseNumber(v, 0, 65535, c.http_port); }},
+      {"http_cors", [](Config& c, V v) { return ParseOrigins(v, c.http_cors); }},
+      {"opentsdb_nan", [](Config& c, V v) { return ParseNan(v, c.opentsdb_nan_null); }},
       {"archive", [](Config& c, V v) { return Any(v, c.archive); }},
       {"profile_limit", [](Config& c, V v) { return ParseSize(v, 1 << 20, c.profile_limit); }},
       {"node_memory", [](Config& c, V v) { return ParseSize(v, 1 << 18, c.node_memory); }},
@@ -159,6 +190,7 @@ const std::vector<Key>& Keys() {
       {"alarm_rules", [](Config& c, V v) { return Any(v, c.alarm_rules); }},
       {"alarm_command", [](Config& c, V v) { return Any(v, c.alarm_command); }},
       {"alarm_webhook", [](Config& c, V v) { return ParseUrl(v, c.alarm_webhook); }},
+      {"forward", [](Config& c, V v) { return ParseBool(v, c.forward); }},
       {"log_dir", [](Config& c, V v) { return Any(v, c.log_dir); }},
       {"log_level",
        [](Config& c, V v) {
@@ -173,12 +205,15 @@ Status ParseLine(std::string_view line, std::set<std::string_view>& seen, Config
   if (eq == std::string_view::npos) return {Code::kInvalid, "expected key = value"};
   const std::string_view name = Trim(line.substr(0, eq));
   const std::string_view value = Trim(line.substr(eq + 1));
-  constexpr std::string_view kAlarm = "alarm.";
-  if (name.starts_with(kAlarm)) {
+  // Lines with names of their own; what they say is read where it is used.
+  for (const auto& [prefix, lines] :
+       {std::pair{std::string_view("alarm."), &config.alarm_lines},
+        std::pair{std::string_view("forward."), &config.forward_lines}}) {
+    if (!name.starts_with(prefix)) continue;
     if (!seen.insert(name).second) {
       return {Code::kInvalid, fmt::format("{} is given twice", name)};
     }
-    config.alarm_lines.emplace_back(name.substr(kAlarm.size()), value);
+    lines->emplace_back(name.substr(prefix.size()), value);
     return {};
   }
   for (const Key& key : Keys()) {

@@ -39,8 +39,10 @@ struct Config {
   std::string port_range;        // "60000-60100": for the rendezvous; "": SrunPortRange
 
   // HTTP of the head and of `sonde serve`.
-  std::string http = "loopback";  // loopback, off, or the name of an interface's address
-  uint16_t http_port = 4242;      // 0: any free one
+  std::string http = "loopback";   // loopback, off, or the name of an interface's address
+  uint16_t http_port = 4242;       // 0: any free one
+  std::string http_cors;           // origins whose pages may ask, separated by commas; "*": all
+  bool opentsdb_nan_null = false;  // NaN is null in OpenTSDB's answers, not the text "NaN"
 
   // Archive.
   std::string archive;                   // "" : $HOME/.local/share/sonde; %u user, %U uid, %h home
@@ -54,6 +56,11 @@ struct Config {
   std::string alarm_webhook;  // told by POST: an http or https URL
   // alarm.NAME = RULE, or off; as they stand there.
   std::vector<std::pair<std::string, std::string>> alarm_lines;
+
+  // Sending running steps on to other databases (forward/destination.h).
+  bool forward = true;
+  // forward.NAME = URL [option=value]...; as they stand there.
+  std::vector<std::pair<std::string, std::string>> forward_lines;
 
   std::string log_dir;             // "" : daemons log nothing to files
   std::string log_level = "info";  // debug, info, warning, error
