@@ -200,4 +200,9 @@ double FoldIntegers(Aggregator aggregator, std::vector<double>& values) {
   return std::trunc(Fold(aggregator, values));
 }
 
+bool KeepsOneValue(Aggregator function) {
+  return function != Aggregator::kCount && function != Aggregator::kSquareSum &&
+         function != Aggregator::kDev && function != Aggregator::kDiff;
+}
+
 }  // namespace sonde

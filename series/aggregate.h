@@ -47,4 +47,7 @@ double FoldIntegers(Aggregator aggregator, std::vector<double>& values);
 // Any values, in the order of their series; those may be sorted.
 double Fold(Aggregator aggregator, std::vector<double>& values);
 
+// Whether it gives of one value that value.
+bool KeepsOneValue(Aggregator function);
+
 }  // namespace sonde

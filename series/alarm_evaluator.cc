@@ -87,12 +87,16 @@ const Rule* Evaluator::Find(std::string_view name) const {
 
 std::vector<Derived> Evaluator::Needs() const {
   std::vector<Derived> all;
+  const auto add = [&](std::optional<Derived> need) {
+    if (need && all.size() < kMaxDerived && std::find(all.begin(), all.end(), *need) == all.end())
+      all.push_back(*std::move(need));
+  };
   for (const auto& state : rules_) {
-    for (const Condition& c : state->rule.conditions) {
-      std::optional<Derived> need = NeedOf(c);
-      if (need && all.size() < kMaxDerived && std::find(all.begin(), all.end(), *need) == all.end())
-        all.push_back(*std::move(need));
-    }
+    for (const Condition& c : state->rule.conditions) add(NeedOf(c));
+  }
+  // Last: a rule can do without these.
+  for (const auto& state : rules_) {
+    for (const Condition& c : state->rule.conditions) add(HeldOf(state->rule, c));
   }
   return all;
 }
@@ -137,6 +141,12 @@ void Evaluator::ResolveInstance(const RuleState& state, Instance& instance) {
     if (!c.over.empty() && !derived) {
       ResolveOperand(term.over, c.over, {}, instance.tags);
       term.over.rate = c.rate && term.over.counter;
+    }
+    if (const std::optional<Derived> need = HeldOf(state.rule, c)) {
+      Operand held;
+      held.column = term.held;
+      ResolveOperand(held, DerivedName(*need), c.tags, instance.tags);
+      term.held = held.column;
     }
     if (c.in != 0 && term.trend == nullptr) term.trend = std::make_unique<Trend>();
     if (i != 0 || term.of.column == kNoColumn) continue;
@@ -245,6 +255,21 @@ Evaluator::Holds Evaluator::Look(const Condition& c, Term& term, const Row& row)
 
 // --- What becomes of it ---
 
+// Whether `any` has been one and the same all the time, as nodes tell of themselves; the alarm is
+// then about that one. Rules of which they tell nothing, being too many, do without.
+bool Evaluator::HasHeld(const RuleState& state, Instance& instance, const Row& row) {
+  constexpr double kRounding = 1e-6;
+  const double wanted = static_cast<double>(state.rule.hold) / kSecond - kRounding;
+  for (Term& term : instance.terms) {
+    if (term.held == kNoColumn) continue;
+    if (term.held >= row.values->size()) return false;
+    const Reduced& held = (*row.values)[term.held];
+    if (!(held.count > 0 && held.max >= wanted)) return false;
+    term.owner = held.max_owner;
+  }
+  return true;
+}
+
 // With hysteresis a rule that is raised is over when its first condition does not hold with the
 // other bound.
 bool Evaluator::IsCalm(const RuleState& state, const Instance& instance, bool holds) {
@@ -310,7 +335,8 @@ void Evaluator::Step(const RuleState& state, Instance& instance, const Row& row,
   }
   if (instance.since == 0 || (other && !instance.raised)) instance.since = row.time;
   const Nanos wanted = instance.raised ? state.rule.Calm() : state.rule.hold;
-  if (row.time - instance.since >= wanted) {
+  if (row.time - instance.since < wanted) return;
+  if (instance.raised || HasHeld(state, instance, row)) {
     Turn(state, instance, !instance.raised, row.time, events);
   }
 }

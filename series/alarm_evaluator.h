@@ -108,6 +108,7 @@ class Evaluator {
     Operand over;
     std::vector<uint32_t> watched;  // of `absent`: every series that would do
     std::unique_ptr<Trend> trend;   // of `in`
+    uint32_t held = kNoColumn;      // of `any` with `for`: who has been beyond the bound how long
     double value = std::nan("");
     Owner owner;
   };
@@ -139,6 +140,7 @@ class Evaluator {
   static double Take(Operand& operand, Who who, const Row& row);
   Holds Look(const Condition& c, Term& term, const Row& row) const;
   static Holds Deviates(const Condition& c, Term& term, const Reduced& r);
+  static bool HasHeld(const RuleState& state, Instance& instance, const Row& row);
   static bool IsCalm(const RuleState& state, const Instance& instance, bool holds);
   void Step(const RuleState& state, Instance& instance, const Row& row,
             std::vector<Event>& events) const;

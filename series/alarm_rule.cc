@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 
 #include "core/bytes.h"
 
@@ -72,6 +74,11 @@ bool Compares(Test test, double value, double bound) {
 
 std::string DerivedName(const Derived& derived) {
   std::string name = derived.per_node ? "alarm:node:" : "alarm:";
+  if (derived.held != Test::kAbsent) {
+    static constexpr std::array<std::string_view, 6> kNames = {"gt", "ge", "lt", "le", "eq", "ne"};
+    name += fmt::format("held:{}{:x}:", kNames[static_cast<size_t>(derived.held)],
+                        std::bit_cast<uint64_t>(derived.bound));
+  }
   if (derived.rate) name += "rate:";
   name += derived.metric;
   if (!derived.over.empty()) name += ":per:" + derived.over;
@@ -83,13 +90,23 @@ std::optional<Derived> NeedOf(const Condition& c) {
   return Derived{c.metric, c.tags, c.over, c.per_node, c.rate};
 }
 
-// Never to change: it goes to the nodes. Count, then flags (1 rate, 2 per node), metric, divisor,
-// and the tags.
+std::optional<Derived> HeldOf(const Rule& rule, const Condition& c) {
+  if (rule.hold == 0 || c.who != Who::kAny || c.in != 0 || c.test >= Test::kAbsent) {
+    return std::nullopt;
+  }
+  Derived held{c.metric, c.tags, c.over, c.per_node, c.rate, c.test, c.bound};
+  if (DerivedName(held).size() > kMaxNameLength) return std::nullopt;
+  return held;
+}
+
+// It goes to the nodes. Count, then flags (1 rate, 2 per node, 4 held), metric, divisor, the tags,
+// and of what is held the test and the bound.
 void EncodeDerived(const std::vector<Derived>& all, std::string& out) {
   ByteWriter w(out);
   w.Varint(all.size());
   for (const Derived& one : all) {
-    w.Fixed<uint8_t>(static_cast<uint8_t>((one.rate ? 1 : 0) | (one.per_node ? 2 : 0)));
+    w.Fixed<uint8_t>(static_cast<uint8_t>((one.rate ? 1 : 0) | (one.per_node ? 2 : 0) |
+                                          (one.held != Test::kAbsent ? 4 : 0)));
     w.Text(one.metric);
     w.Text(one.over);
     w.Varint(one.tags.pairs().size());
@@ -97,6 +114,9 @@ void EncodeDerived(const std::vector<Derived>& all, std::string& out) {
       w.Text(key);
       w.Text(value);
     }
+    if (one.held == Test::kAbsent) continue;
+    w.Fixed(static_cast<uint8_t>(one.held));
+    w.Fixed(one.bound);
   }
 }
 
@@ -110,13 +130,19 @@ Result<std::vector<Derived>> DecodeDerived(std::string_view bytes) {
     one.per_node = (flags & 2) != 0;
     one.metric = r.Text(kMaxNameLength);
     one.over = r.Text(kMaxNameLength);
-    if (!r.ok() || flags > 3 || !names::IsMetricName(one.metric)) return bad;
+    if (!r.ok() || flags > 7 || !names::IsMetricName(one.metric)) return bad;
     if (!one.over.empty() && !names::IsMetricName(one.over)) return bad;
     for (size_t tags = r.Count(2, kMaxTags); tags > 0; --tags) {
       const std::string_view key = r.Text(kMaxNameLength);
       const std::string_view value = r.Text(kMaxNameLength);
       if (!r.ok() || !CheckTag(key, value).ok()) return bad;
       one.tags.Set(key, value);
+    }
+    if ((flags & 4) != 0) {
+      const auto held = r.Fixed<uint8_t>();
+      one.bound = r.Fixed<double>();
+      if (held >= static_cast<uint8_t>(Test::kAbsent) || !std::isfinite(one.bound)) return bad;
+      one.held = static_cast<Test>(held);
     }
     if (DerivedName(one).size() > kMaxNameLength) return bad;
   }

@@ -95,14 +95,22 @@ struct Derived {
   std::string over;
   bool per_node = false;
   bool rate = false;
+  // Not that itself, but for how many seconds it has compared so, 0 if it does not; kAbsent:
+  // itself.
+  Test held = Test::kAbsent;
+  double bound = 0;
   bool operator==(const Derived&) const = default;
 };
-// "alarm:rate:task_cpu_seconds_total", "alarm:node:rate:X", "alarm:X:per:Y".
+// "alarm:rate:task_cpu_seconds_total", "alarm:node:rate:X", "alarm:X:per:Y",
+// "alarm:held:gt3fe0000000000000:X".
 std::string DerivedName(const Derived& derived);
 // Such series are for rules alone: no record has them.
 inline bool IsDerivedName(std::string_view metric) { return metric.starts_with("alarm:"); }
 // What a condition needs of the nodes; nothing if the reduced series have it.
 std::optional<Derived> NeedOf(const Condition& condition);
+// Of `any` with `for`, by which one and the same is meant, who has been beyond the bound how long;
+// nothing of others.
+std::optional<Derived> HeldOf(const Rule& rule, const Condition& condition);
 
 // As they go to the nodes. Decoding trusts nothing.
 inline constexpr size_t kMaxDerived = 1024;

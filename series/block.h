@@ -1,8 +1,12 @@
 // Blocks: some hundred rows of one group, compressed into one frame.
 //
-// Format, version 1, is specified in docs/format.md. A shared time column, then one column per
-// series by class (constant, integer, scaled decimal, float), delta and zigzag varints, all in one
-// zstd frame, with a checksum. Every double comes back bit for bit, NaN included.
+// Format, version 2, is specified in docs/format.md. A shared time column, then one column per
+// series by class (constant, integer, scaled decimal, float), predicted from its own past and from
+// other columns; zigzag varints of what is left in one zstd frame, their noise behind it;
+// checksums. Every double comes back bit for bit, NaN included.
+//
+// Cost, of a node's 400 series and 128 rows: 7 ns a value to encode, 2 to decode, 36 us for one
+// series alone; 0.2 MB that an encoder keeps.
 //
 // Thread safety: a BlockEncoder is used by one thread at a time and keeps its buffers, so that
 // sealing allocates nothing once warm; DecodeBlock may be called from any thread.

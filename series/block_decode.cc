@@ -11,7 +11,9 @@
 
 #include "core/bytes.h"
 #include "series/block.h"
+#include "series/block_columns.h"
 #include "series/block_format.h"
+#include "series/block_integers.h"
 
 namespace sonde {
 namespace {
@@ -64,100 +66,83 @@ bool ReadTimes(const Header& h, ByteReader& in, std::vector<Nanos>& times) {
   return in.ok() && times.back() == h.last;
 }
 
-// Turns integers back into doubles; false if the byte is no scale.
-bool ApplyScale(uint8_t scale, std::span<const int64_t> integers, double* out) {
-  if (scale == kBits) {
-    for (size_t r = 0; r < integers.size(); ++r) out[r] = std::bit_cast<double>(integers[r]);
-    return true;
-  }
-  if (scale <= kMaxShift) {
-    const double factor = std::ldexp(1.0, scale);
-    for (size_t r = 0; r < integers.size(); ++r) out[r] = static_cast<double>(integers[r]) * factor;
-    return true;
-  }
-  if (scale <= kDecimals || scale > kDecimals + kMaxDecimals) return false;
-  const double power = kPowers[scale - kDecimals];
-  for (size_t r = 0; r < integers.size(); ++r) out[r] = static_cast<double>(integers[r]) / power;
-  return true;
+// What DecodeBlock and PlainBlock have in common: header, checksum, frame.
+Result<Plain> UnpackFrame(std::string_view bytes, const Header& h) {
+  const std::string_view body = bytes.substr(kHeaderSize);
+  if (Crc32c(body) != h.body_crc) return Corrupt("its checksum is wrong");
+  return Plain::Unpack(body.substr(0, h.frame_size), h.plain_size);
 }
 
-// Reads one block's columns, one after the other.
-class ColumnReader {
- public:
-  ColumnReader(size_t rows, std::string_view bodies) : rows_(rows), in_(bodies) {}
+Status DamagedColumn(size_t c) { return Corrupt(fmt::format("its column {} is damaged", c)); }
 
-  bool Read(uint8_t kind, uint8_t scale, double* out) {
-    switch (kind) {
-      case static_cast<uint8_t>(Kind::kConstant):
-        integers_[0] = in_.Signed();
-        if (!in_.ok() || !ApplyScale(scale, {integers_.data(), 1}, out)) return false;
-        std::fill_n(out, rows_, out[0]);
-        return true;
-      case static_cast<uint8_t>(Kind::kDelta):
-      case static_cast<uint8_t>(Kind::kDeltaOfDelta):
-        return ReadIntegers(kind, rows_) && ApplyScale(scale, {integers_.data(), rows_}, out);
-      case static_cast<uint8_t>(Kind::kDelta) | kGaps:
-      case static_cast<uint8_t>(Kind::kDeltaOfDelta) | kGaps:
-        return ReadWithGaps(kind & ~kGaps, scale, out);
-      default:
-        return false;
+// Decodes columns in their order. The integers of those that others refer to are kept.
+class Decoder {
+ public:
+  Decoder(size_t rows, const Heads& heads, ColumnReader& reader)
+      : rows_(rows), all_(heads), heads_(heads.columns), reader_(reader), uses_(heads_.size()) {}
+
+  // `wanted`: nullptr for all columns.
+  Status Decode(const std::vector<bool>* wanted, double* out) {
+    Plan(wanted);
+    for (size_t c = 0; c < heads_.size(); ++c) {
+      const bool is_wanted = wanted == nullptr || (*wanted)[c];
+      const bool good = is_wanted || uses_[c] != kUnused ? DecodeOne(c, is_wanted ? out : nullptr)
+                                                         : reader_.Skip(heads_[c]);
+      if (!good) return DamagedColumn(c);
+      if (is_wanted) out += rows_;
     }
+    if (!reader_.done()) return Corrupt("something follows its last column");
+    return {};
   }
-  // Passes over the column without reading it.
-  bool Skip(uint8_t kind) {
-    size_t count = kind == static_cast<uint8_t>(Kind::kConstant) ? 1 : rows_;
-    if ((kind & kGaps) != 0) {
-      const std::string_view map = in_.Raw(GapBytes(rows_));
-      for (size_t r = 0; r < rows_ && in_.ok(); ++r) count -= (map[r / 8] >> (r % 8)) & 1;
-    }
-    in_.SkipVarints(count);
-    return in_.ok();
-  }
-  bool done() const { return in_.done(); }
-  size_t left() const { return in_.left(); }
 
  private:
-  bool ReadIntegers(int kind, size_t count) {
-    const uint64_t keep = kind == static_cast<int>(Kind::kDeltaOfDelta) ? ~uint64_t{0} : 0;
-    auto value = static_cast<uint64_t>(in_.Signed());
-    uint64_t delta = 0;
-    integers_[0] = static_cast<int64_t>(value);
-    for (size_t r = 1; r < count; ++r) {
-      delta = (delta & keep) + static_cast<uint64_t>(in_.Signed());
-      value += delta;
-      integers_[r] = static_cast<int64_t>(value);
+  static constexpr uint32_t kUnused = 0;
+
+  // Which columns must be decoded for the wanted ones, and where their integers are kept: from the
+  // last to the first, as references lead forward only.
+  void Plan(const std::vector<bool>* wanted) {
+    uint32_t kept = 0;
+    for (size_t c = heads_.size(); c-- > 0;) {
+      if (uses_[c] == kUnused && wanted != nullptr && !(*wanted)[c]) continue;
+      for (size_t i = 0; i < heads_[c].reference_count; ++i) {
+        uint32_t& use = uses_[heads_[c].references[i]];
+        if (use == kUnused) use = ++kept;
+      }
     }
-    return in_.ok();
+    kept_.resize((size_t{kept} + 1) * rows_);
   }
 
-  // The present values are put to the front and then moved, last first, to their rows.
-  bool ReadWithGaps(int kind, uint8_t scale, double* out) {
-    const std::string_view map = in_.Raw(GapBytes(rows_));
-    if (!in_.ok()) return false;
-    const auto missing = [&](size_t r) { return ((map[r / 8] >> (r % 8)) & 1) != 0; };
-    size_t present = 0;
-    for (size_t r = 0; r < rows_; ++r) present += missing(r) ? 0 : 1;
-    if (present == 0 || !ReadIntegers(kind, present) ||
-        !ApplyScale(scale, {integers_.data(), present}, out)) {
-      return false;
+  // `out`: nullptr if only others want it.
+  bool DecodeOne(size_t c, double* out) {
+    const ColumnHead& head = heads_[c];
+    // A constant that is nobody's summand is one number.
+    if (head.kind == Kind::kConstant && head.reference_count == 0 && head.gaps == 0 &&
+        uses_[c] == kUnused) {
+      const auto integer = static_cast<int64_t>(head.first);
+      if (!ToDoubles(head.scale, {&integer, 1}, out)) return false;
+      std::fill_n(out + 1, rows_ - 1, *out);
+      return true;
     }
-    for (size_t r = rows_; r-- > 0;) {
-      out[r] = missing(r) ? std::bit_cast<double>(kMissing) : out[--present];
+    const GapPattern& gaps = all_.patterns[head.gaps];
+    int64_t* integers = kept_.data() + uses_[c] * rows_;
+    if (!reader_.ReadIntegers(head, integers)) return false;
+    for (size_t i = 0; i < head.reference_count; ++i) {
+      const int64_t* other = kept_.data() + uses_[head.references[i]] * rows_;
+      AddColumn({other, gaps.present}, head.negative[i], integers);
     }
+    if (out == nullptr) return true;
+    if (!ToDoubles(head.scale, {integers, gaps.present}, out)) return false;
+    SpreadOverGaps(gaps, {out, rows_});
     return true;
   }
 
   size_t rows_;
-  ByteReader in_;
-  std::array<int64_t, kMaxBlockRows> integers_;
+  const Heads& all_;
+  const std::vector<ColumnHead>& heads_;
+  ColumnReader& reader_;
+  std::vector<uint32_t> uses_;  // by column: its place in kept_; the first is everybody's
+  std::vector<int64_t> kept_;
 };
-
-// What DecodeBlock and PlainBlock have in common: header, checksum, frame.
-Result<Plain> UnpackFrame(std::string_view bytes, const Header& h) {
-  const std::string_view frame = bytes.substr(kHeaderSize);
-  if (Crc32c(frame) != h.frame_crc) return Corrupt("its checksum is wrong");
-  return Plain::Unpack(frame, h.plain_size);
-}
 
 // `wanted`: nullptr for all columns.
 Result<Block> Decode(std::string_view bytes, const std::vector<bool>* wanted) {
@@ -171,10 +156,8 @@ Result<Block> Decode(std::string_view bytes, const std::vector<bool>* wanted) {
   block.schema_id = h.schema_id;
   ByteReader in(plain->bytes());
   if (!ReadTimes(h, in, block.times)) return Corrupt("its times are damaged");
-  const std::string_view kinds = in.Raw(h.columns);
-  const std::string_view scales = in.Raw(h.columns);
-  const std::string_view bodies = in.Raw(in.left());
-  if (!in.done()) return Corrupt("its columns are damaged");
+  Heads heads;
+  if (!ReadHeads(h.rows, h.columns, in, heads)) return Corrupt("its columns are damaged");
   if (wanted != nullptr && wanted->size() != h.columns) {
     return Status(Code::kInvalid, fmt::format("read a block: it has {} columns, asked for are {}",
                                               h.columns, wanted->size()));
@@ -183,21 +166,9 @@ Result<Block> Decode(std::string_view bytes, const std::vector<bool>* wanted) {
       wanted == nullptr ? h.columns
                         : static_cast<size_t>(std::count(wanted->begin(), wanted->end(), true));
   block.values.resize(size_t{h.rows} * columns);
-  ColumnReader reader(h.rows, bodies);
-  double* out = block.values.data();
-  for (size_t c = 0; c < h.columns; ++c) {
-    if (wanted != nullptr && !(*wanted)[c]) {
-      if (!reader.Skip(static_cast<uint8_t>(kinds[c]))) {
-        return Corrupt(fmt::format("its column {} is damaged", c));
-      }
-      continue;
-    }
-    if (!reader.Read(static_cast<uint8_t>(kinds[c]), static_cast<uint8_t>(scales[c]), out)) {
-      return Corrupt(fmt::format("its column {} is damaged", c));
-    }
-    out += h.rows;
-  }
-  if (!reader.done()) return Corrupt("something follows its last column");
+  const std::string_view bodies = in.Raw(in.left());
+  ColumnReader reader(heads, bodies, bytes.substr(kHeaderSize + h.frame_size));
+  SONDE_RETURN_IF_ERROR(Decoder(h.rows, heads, reader).Decode(wanted, block.values.data()));
   return block;
 }
 
@@ -229,32 +200,49 @@ Result<Block> DecodeColumns(std::string_view bytes, const std::vector<bool>& wan
 
 struct PlainBlock::Rep {
   Plain plain;
+  std::string low;
   std::vector<Nanos> times;
-  std::string_view kinds, scales, bodies;  // in plain
-  std::vector<uint32_t> starts;            // of each column's body, and their end
+  Heads heads;  // its patterns are in plain
+  std::vector<ColumnPlace> places;
+  std::string_view bodies;  // in plain
+
+  // Adds the summands of column `i` to `out`, at most kMaxSummands; or subtracts them.
+  bool Accumulate(ColumnReader& reader, size_t i, bool negative,
+                  std::span<int64_t> out) const {  // NOLINT(misc-no-recursion)
+    const ColumnHead& head = heads.columns[i];
+    reader.Go(places[i]);
+    if (!reader.AddIntegers(head, negative, out)) return false;
+    for (size_t r = 0; r < head.reference_count; ++r) {
+      if (!Accumulate(reader, head.references[r], negative != head.negative[r], out)) return false;
+    }
+    return true;
+  }
 };
 
 PlainBlock::PlainBlock(std::unique_ptr<Rep> rep) : rep_(std::move(rep)) {}
 PlainBlock::~PlainBlock() = default;
 
 std::span<const Nanos> PlainBlock::times() const { return rep_->times; }
-size_t PlainBlock::columns() const { return rep_->kinds.size(); }
+size_t PlainBlock::columns() const { return rep_->heads.columns.size(); }
 
 size_t PlainBlock::MemoryUse() const {
-  return rep_->plain.bytes().size() + rep_->times.size() * sizeof(Nanos) +
-         rep_->starts.size() * sizeof(uint32_t);
+  return rep_->plain.bytes().size() + rep_->low.size() + rep_->times.size() * sizeof(Nanos) +
+         rep_->heads.columns.size() * (sizeof(ColumnHead) + sizeof(ColumnPlace)) +
+         rep_->heads.patterns.size() * sizeof(GapPattern);
 }
 
 Status PlainBlock::Read(size_t i, std::span<double> values) const {
   const Rep& rep = *rep_;
-  const std::string_view body = rep.bodies.substr(rep.starts[i], rep.starts[i + 1] - rep.starts[i]);
-  ColumnReader reader(rep.times.size(), body);
-  if (reader.Read(static_cast<uint8_t>(rep.kinds[i]), static_cast<uint8_t>(rep.scales[i]),
-                  values.data()) &&
-      reader.done()) {
+  const ColumnHead& head = rep.heads.columns[i];
+  const GapPattern& gaps = rep.heads.patterns[head.gaps];
+  ColumnReader reader(rep.heads, rep.bodies, rep.low);
+  std::array<int64_t, kMaxBlockRows> integers{};
+  const std::span<int64_t> used(integers.data(), gaps.present);
+  if (rep.Accumulate(reader, i, false, used) && ToDoubles(head.scale, used, values.data())) {
+    SpreadOverGaps(gaps, values);
     return {};
   }
-  return Corrupt(fmt::format("its column {} is damaged", i));
+  return DamagedColumn(i);
 }
 
 Result<std::shared_ptr<const PlainBlock>> PlainBlock::Unpack(std::string_view bytes) {
@@ -266,22 +254,18 @@ Result<std::shared_ptr<const PlainBlock>> PlainBlock::Unpack(std::string_view by
     Result<Plain> plain = UnpackFrame(bytes, h);
     if (!plain.ok()) return plain.status();
     rep->plain = *std::move(plain);
+    rep->low = bytes.substr(kHeaderSize + h.frame_size);
     ByteReader in(rep->plain.bytes());
     if (!ReadTimes(h, in, rep->times)) return Corrupt("its times are damaged");
-    rep->kinds = in.Raw(h.columns);
-    rep->scales = in.Raw(h.columns);
+    if (!ReadHeads(h.rows, h.columns, in, rep->heads)) return Corrupt("its columns are damaged");
     rep->bodies = in.Raw(in.left());
-    if (!in.done()) return Corrupt("its columns are damaged");
-    ColumnReader reader(h.rows, rep->bodies);
-    rep->starts.reserve(h.columns + size_t{1});
+    ColumnReader reader(rep->heads, rep->bodies, rep->low);
+    rep->places.reserve(h.columns);
     for (size_t c = 0; c < h.columns; ++c) {
-      rep->starts.push_back(static_cast<uint32_t>(rep->bodies.size() - reader.left()));
-      if (!reader.Skip(static_cast<uint8_t>(rep->kinds[c]))) {
-        return Corrupt(fmt::format("its column {} is damaged", c));
-      }
+      rep->places.push_back(reader.place());
+      if (!reader.Skip(rep->heads.columns[c])) return DamagedColumn(c);
     }
     if (!reader.done()) return Corrupt("something follows its last column");
-    rep->starts.push_back(static_cast<uint32_t>(rep->bodies.size()));
     return std::shared_ptr<const PlainBlock>(new PlainBlock(std::move(rep)));
   } catch (const std::bad_alloc&) {
     return Status(Code::kLimit, fmt::format("read a block of {} bytes: no memory", bytes.size()));

@@ -7,19 +7,26 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "core/bytes.h"
 #include "series/block.h"
 #include "series/block_format.h"
+#include "series/block_integers.h"
+#include "series/block_siblings.h"
 
 namespace sonde {
 namespace {
 
 using namespace block_format;
 
-constexpr int kZstdLevel = 1;
-constexpr double kIntegerEnd = 4611686018427387904.0;  // 2^62: integers are below it
-constexpr double kExactEnd = 9007199254740992.0;       // 2^53: decimals' integers are below it
+// What repeats in a block is long, what is short is noise that is better left to the entropy coder;
+// and a table of 4096 places keeps the encoder small in a node's daemon.
+constexpr std::pair<ZSTD_cParameter, int> kZstd[] = {{ZSTD_c_compressionLevel, 1},
+                                                     {ZSTD_c_minMatch, 7},
+                                                     {ZSTD_c_hashLog, 12},
+                                                     {ZSTD_c_windowLog, 16}};
+constexpr size_t kFewRows = 16;  // below it, a reference is not worth its bytes
 
 // Bytes that grow as needed and are never cleared; the caller asks for room before it writes.
 class Scratch {
@@ -70,128 +77,137 @@ uint64_t Difference(int64_t a, int64_t b) {
   return static_cast<uint64_t>(a) - static_cast<uint64_t>(b);
 }
 uint64_t ZigZagOf(uint64_t difference) { return ZigZag(static_cast<int64_t>(difference)); }
+int Width(uint64_t difference) { return BitWidth(ZigZagOf(difference)); }
 
-// The present values of one column as integers, and how they stand for doubles.
-struct Integers {
-  std::array<int64_t, kMaxBlockRows> values;
-  size_t count = 0;  // present values
-  uint8_t scale = 0;
+// What of a column's integers is written, and as which residuals.
+struct Shape {
+  Kind kind = Kind::kConstant;
+  int64_t base = 0;  // of steady and level ones
 };
 
-bool IsConstant(std::span<const double> column) {
-  const uint64_t first = Bits(column[0]);
+// The middle one of at most 31 of `count` numbers.
+template <typename F>
+int64_t Middle(size_t count, const F& number) {
+  std::array<int64_t, 31> some;
+  const size_t n = std::min(some.size(), count);
+  for (size_t i = 0; i < n; ++i) some[i] = number(i * count / n);
+  const auto middle = some.begin() + static_cast<std::ptrdiff_t>(n / 2);
+  std::nth_element(some.begin(), middle, some.begin() + static_cast<std::ptrdiff_t>(n));
+  return *middle;
+}
+
+// The shape whose residuals have the fewest bits.
+Shape BestShape(std::span<const int64_t> in) {
+  const size_t n = in.size();
+  if (n == 1) return {};
+  const auto delta = [&](size_t i) { return static_cast<int64_t>(Difference(in[i + 1], in[i])); };
+  const int64_t step = Middle(n - 1, delta);
+  const int64_t level = Middle(n, [&](size_t i) { return in[i]; });
+  // By kind; a base costs its own bits.
+  std::array<int64_t, 5> bits{0, 0, 0, 8 + Width(static_cast<uint64_t>(step)), 8};
+  bits[4] += Width(Difference(in[0], level));
+  uint64_t before = 0;
   uint64_t different = 0;
-  for (const double v : column) different |= Bits(v) ^ first;
-  return different == 0;
-}
-
-// The integer i with i / 10^decimals == v bit for bit, if there is one.
-bool ToDecimal(double v, uint8_t decimals, int64_t& i) {
-  const double scaled = std::nearbyint(v * kPowers[decimals]);
-  if (!(std::fabs(scaled) < kExactEnd)) return false;
-  i = static_cast<int64_t>(scaled);
-  return Bits(static_cast<double>(i) / kPowers[decimals]) == Bits(v);
-}
-
-bool ToInteger(double v, int64_t& i) {
-  if (!(std::fabs(v) < kIntegerEnd)) return false;
-  i = static_cast<int64_t>(v);
-  return Bits(static_cast<double>(i)) == Bits(v);
-}
-
-// Fills `out` if every present value is an integer; a common power of two is taken out.
-bool AsIntegers(std::span<const double> column, Integers& out) {
-  uint64_t any = 0;
-  size_t n = 0;
-  for (const double v : column) {
-    int64_t i = 0;
-    if (ToInteger(v, i)) {
-      out.values[n++] = i;
-      any |= static_cast<uint64_t>(i);
-    } else if (Bits(v) != kMissing) {
-      return false;
-    }
+  for (size_t r = 1; r < n; ++r) {
+    const uint64_t d = Difference(in[r], in[r - 1]);
+    different |= d;
+    bits[1] += Width(d);
+    bits[2] += Width(d - before);
+    bits[3] += Width(d - static_cast<uint64_t>(step));
+    bits[4] += Width(Difference(in[r], level));
+    before = d;
   }
-  out.count = n;
-  out.scale = any == 0 ? 0 : static_cast<uint8_t>(std::countr_zero(any));
-  if (out.scale > 0) {
-    for (size_t r = 0; r < n; ++r) out.values[r] >>= out.scale;
+  if (different == 0) return {Kind::kConstant, 0};
+  const auto best = std::min_element(bits.begin() + 1, bits.end()) - bits.begin();
+  const auto kind = static_cast<Kind>(best);
+  return {kind, kind == Kind::kSteady ? step : kind == Kind::kLevel ? level : 0};
+}
+
+// The zigzag forms of the residuals, as many as are returned.
+size_t Residuals(std::span<const int64_t> in, const Shape& shape, uint64_t* out) {
+  const auto base = static_cast<uint64_t>(shape.base);
+  if (shape.kind == Kind::kLevel) {
+    for (const int64_t i : in) *out++ = ZigZagOf(static_cast<uint64_t>(i) - base);
+    return in.size();
   }
-  return true;
-}
-
-// Fills `out` if every present value has the same few decimals.
-bool AsDecimals(std::span<const double> column, Integers& out) {
-  uint8_t decimals = 1;
-  size_t row = 0;
-  size_t n = 0;
-  while (row < column.size()) {
-    const double v = column[row];
-    if (Bits(v) == kMissing) {
-      ++row;
-    } else if (ToDecimal(v, decimals, out.values[n])) {
-      ++row;
-      ++n;
-    } else {
-      while (!ToDecimal(v, decimals, out.values[n])) {
-        if (++decimals > kMaxDecimals) return false;
-      }
-      row = n = 0;  // the rows before need the same number of decimals
-    }
+  uint64_t before = base;
+  for (size_t r = 1; r < in.size(); ++r) {
+    const uint64_t delta = Difference(in[r], in[r - 1]);
+    *out++ = ZigZagOf(delta - before);
+    if (shape.kind == Kind::kDeltaOfDelta) before = delta;
   }
-  out.count = n;
-  out.scale = kDecimals + decimals;
-  return true;
+  return in.size() - 1;
 }
 
-// Always possible. Doubles that are close have bits that are close.
-void AsBits(std::span<const double> column, Integers& out) {
-  size_t n = 0;
-  for (const double v : column) {
-    if (Bits(v) != kMissing) out.values[n++] = static_cast<int64_t>(Bits(v));
+// Whether most of the residuals were there before, so that zstd finds them again as a whole.
+bool Repeats(std::span<const uint64_t> residuals) {
+  std::array<uint64_t, 64> seen{};
+  size_t known = 0;
+  for (const uint64_t z : residuals) {
+    uint64_t& place = seen[(z * 0x9e3779b97f4a7c15) >> 58];
+    known += place == z ? 1 : 0;
+    place = z;
   }
-  out.count = n;
-  out.scale = kBits;
+  return known * 2 > residuals.size();
 }
 
-void AsBestIntegers(std::span<const double> column, Integers& out) {
-  if (!AsIntegers(column, out) && !AsDecimals(column, out)) AsBits(column, out);
-}
-
-// Which differences take fewer bits.
-Kind BetterKind(const Integers& in) {
-  const auto width = [](uint64_t d) { return static_cast<int64_t>(std::bit_width(ZigZagOf(d))); };
-  int64_t first = 0;
-  int64_t second = 0;
-  uint64_t before = 0;
-  for (size_t r = 1; r < in.count; ++r) {
-    const uint64_t delta = Difference(in.values[r], in.values[r - 1]);
-    first += width(delta);
-    second += width(delta - before);
-    before = delta;
+// How many low bits of the residuals are noise: what is left of three in four then has at most
+// kHighBits, which is a byte of zstd's and differs little from column to column.
+uint8_t LowBits(std::span<const uint64_t> residuals) {
+  constexpr int kHighBits = 6;
+  std::array<uint16_t, 65> widths{};
+  for (const uint64_t z : residuals) ++widths[static_cast<size_t>(BitWidth(z))];
+  int width = 0;
+  for (size_t below = widths[0]; below * 4 < residuals.size() * 3;) {
+    below += widths[static_cast<size_t>(++width)];
   }
-  return second < first ? Kind::kDeltaOfDelta : Kind::kDelta;
+  if (width <= kHighBits || Repeats(residuals)) return 0;
+  return static_cast<uint8_t>(std::min<int>(width - kHighBits, kMaxLowBits));
 }
 
-uint8_t* PutIntegers(uint8_t* at, const Integers& in, Kind kind) {
-  at = PutVarint(at, ZigZag(in.values[0]));
-  uint64_t before = 0;
-  for (size_t r = 1; r < in.count; ++r) {
-    const uint64_t delta = Difference(in.values[r], in.values[r - 1]);
-    at = PutVarint(at, ZigZagOf(delta - before));
-    if (kind == Kind::kDeltaOfDelta) before = delta;
-  }
-  return at;
-}
+using GapMap = std::array<uint8_t, GapBytes(kMaxBlockRows)>;
 
-uint8_t* PutGaps(uint8_t* at, std::span<const double> column) {
-  const size_t bytes = GapBytes(column.size());
-  std::fill_n(at, bytes, uint8_t{0});
+GapMap GapsOf(std::span<const double> column) {
+  GapMap map{};
   for (size_t r = 0; r < column.size(); ++r) {
-    if (Bits(column[r]) == kMissing) at[r / 8] |= static_cast<uint8_t>(1u << (r % 8));
+    if (Bits(column[r]) == kMissing) map[r / 8] |= static_cast<uint8_t>(1u << (r % 8));
   }
-  return at + bytes;
+  return map;
 }
+
+// Bits one after the other, the lowest of a byte first.
+class BitWriter {
+ public:
+  explicit BitWriter(Scratch& out) : out_(out) {}
+  void Clear() {
+    bits_ = 0;
+    count_ = 0;
+  }
+  // The lowest `count` bits of each, at most kMaxLowBits.
+  void Put(std::span<const uint64_t> values, int count) {
+    if (count == 0) return;
+    uint8_t* at = out_.Room(values.size() * 8 + 8);
+    const uint64_t mask = (uint64_t{1} << count) - 1;
+    for (const uint64_t v : values) {
+      bits_ |= (v & mask) << count_;
+      count_ += count;
+      // Whole bytes go; at most 7 bits stay, so 56 more always fit.
+      std::memcpy(at, &bits_, sizeof bits_);
+      at += count_ / 8;
+      bits_ >>= count_ & ~7;
+      count_ &= 7;
+    }
+    out_.Wrote(at);
+  }
+  void Finish() {
+    if (count_ > 0) out_.PutByte(static_cast<uint8_t>(bits_));
+  }
+
+ private:
+  Scratch& out_;
+  uint64_t bits_ = 0;
+  int count_ = 0;
+};
 
 struct FreeContext {
   void operator()(ZSTD_CCtx* c) const { ZSTD_freeCCtx(c); }
@@ -202,14 +218,31 @@ struct FreeContext {
 struct BlockEncoder::Rep {
   std::unique_ptr<ZSTD_CCtx, FreeContext> zstd{ZSTD_createCCtx()};
   Integers integers;
+  std::array<uint64_t, kMaxBlockRows> residuals;
+  SiblingSearch siblings;
   // Streams of the plain form, in its order: times and kinds lead, one by one.
   Scratch plain;
   Scratch scales;
+  Scratch heads;
   Scratch bodies;
-  Scratch frame;
+  Scratch low;
+  BitWriter low_bits{low};
 
+  // The block that is being encoded.
+  const double* columns = nullptr;
+  size_t stride = 0;
+  size_t rows = 0;
+  GapMap gaps{};           // those that were said last
+  uint32_t gap_count = 0;  // how many patterns were said
+  bool new_gaps = false;   // the column's were not said before
+
+  std::span<const double> Column(size_t i) const { return {columns + i * stride, rows}; }
   void PutTimes(std::span<const Nanos> times);
-  void PutColumn(std::span<const double> column);
+  void PutColumn(uint32_t i);
+  uint32_t NoteGaps(std::span<const double> column);
+  References TakeOutSiblings(uint32_t pattern);
+  void PutHead(uint32_t i, const Shape& shape, const References& references, uint8_t low_count);
+  void PutBody(size_t count, uint8_t low_count);
   Status Compress();
 };
 
@@ -218,7 +251,8 @@ BlockEncoder::~BlockEncoder() = default;
 
 size_t BlockEncoder::MemoryUse() const {
   return sizeof(Rep) + ZSTD_sizeof_CCtx(rep_->zstd.get()) + rep_->plain.capacity() +
-         rep_->scales.capacity() + rep_->bodies.capacity() + rep_->frame.capacity();
+         rep_->scales.capacity() + rep_->heads.capacity() + rep_->bodies.capacity() +
+         rep_->low.capacity() + rep_->siblings.MemoryUse();
 }
 
 void BlockEncoder::Rep::PutTimes(std::span<const Nanos> times) {
@@ -232,40 +266,91 @@ void BlockEncoder::Rep::PutTimes(std::span<const Nanos> times) {
   plain.Wrote(at);
 }
 
-// Writes kind, scale and body of one column, each to its stream. A column without any value is a
-// constant whose bits are those of a missing value.
-void BlockEncoder::Rep::PutColumn(std::span<const double> column) {
-  uint8_t* at = bodies.Room(GapBytes(column.size()) + column.size() * kMaxVarint);
-  auto kind = static_cast<uint8_t>(Kind::kConstant);
+// Which pattern of gaps the column has; 0: none.
+uint32_t BlockEncoder::Rep::NoteGaps(std::span<const double> column) {
+  new_gaps = false;
+  if (integers.count == rows) return 0;
+  const GapMap map = GapsOf(column);
+  if (gap_count == 0 || map != gaps) {
+    gaps = map;
+    new_gaps = true;
+    ++gap_count;
+  }
+  return gap_count;
+}
+
+// Leaves of the integers what other columns do not tell.
+References BlockEncoder::Rep::TakeOutSiblings(uint32_t pattern) {
+  return siblings.TakeOut(integers.present(), pattern, [&](uint32_t other, int64_t* out) {
+    ToIntegersOfScale(Column(other), scales.data()[other], out);
+  });
+}
+
+// A column's entries in the streams of kinds, scales and heads.
+void BlockEncoder::Rep::PutHead(uint32_t i, const Shape& shape, const References& references,
+                                uint8_t low_count) {
+  const bool has_gaps = integers.count < rows;
+  plain.PutByte(static_cast<uint8_t>(static_cast<uint8_t>(shape.kind) | (has_gaps ? kGaps : 0) |
+                                     (has_gaps && new_gaps ? kNewGaps : 0) |
+                                     (references.count << kReferencesShift)));
+  scales.PutByte(integers.scale);
+  uint8_t* at = heads.Room(gaps.size() + 1 + kMaxVarint * (2 + kMaxReferences));
+  if (has_gaps && new_gaps) at = std::copy_n(gaps.data(), GapBytes(rows), at);
+  if (shape.kind != Kind::kConstant) *at++ = low_count;
+  at = PutVarint(at, ZigZag(shape.kind == Kind::kLevel ? shape.base : integers.values[0]));
+  if (shape.kind == Kind::kSteady) at = PutVarint(at, ZigZag(shape.base));
+  for (size_t r = 0; r < references.count; ++r) {
+    const Reference& reference = references.at[r];
+    at = PutVarint(at, uint64_t{i - reference.column - 1} << 1 | (reference.negative ? 1 : 0));
+  }
+  heads.Wrote(at);
+}
+
+void BlockEncoder::Rep::PutBody(size_t count, uint8_t low_count) {
+  uint8_t* at = bodies.Room(count * kMaxVarint);
+  for (size_t r = 0; r < count; ++r) at = PutVarint(at, residuals[r] >> low_count);
+  bodies.Wrote(at);
+  low_bits.Put({residuals.data(), count}, low_count);
+}
+
+// A column without any value is a constant whose bits are those of a missing value.
+void BlockEncoder::Rep::PutColumn(uint32_t i) {
+  const std::span<const double> column = Column(i);
   if (IsConstant(column)) {
-    AsBestIntegers(column.first(1), integers);
+    ToIntegers(column.first(1), integers);
     if (integers.count == 0) {
       integers.values[0] = static_cast<int64_t>(kMissing);
       integers.scale = kBits;
     }
-    at = PutVarint(at, ZigZag(integers.values[0]));
-  } else {
-    AsBestIntegers(column, integers);
-    const Kind better = BetterKind(integers);
-    kind = static_cast<uint8_t>(better);
-    if (integers.count < column.size()) {
-      kind |= kGaps;
-      at = PutGaps(at, column);
-    }
-    at = PutIntegers(at, integers, better);
+    integers.count = rows;
+    PutHead(i, {}, {}, 0);
+    return;
   }
-  bodies.Wrote(at);
-  plain.PutByte(kind);
-  scales.PutByte(integers.scale);
+  ToIntegers(column, integers);
+  const uint32_t pattern = NoteGaps(column);
+  const bool has_siblings = integers.count >= kFewRows;
+  const References references = has_siblings ? TakeOutSiblings(pattern) : References();
+  const Shape shape = BestShape(integers.present());
+  if (shape.kind == Kind::kConstant) {
+    PutHead(i, shape, references, 0);
+    return;
+  }
+  if (has_siblings) siblings.Offer(i);
+  const size_t count = Residuals(integers.present(), shape, residuals.data());
+  const uint8_t low_count = LowBits({residuals.data(), count});
+  PutHead(i, shape, references, low_count);
+  PutBody(count, low_count);
 }
 
+// What `plain` holds into `bodies`, which are in it already.
 Status BlockEncoder::Rep::Compress() {
   ZSTD_CCtx* c = zstd.get();
   if (c == nullptr) throw std::bad_alloc();
   const size_t bound = ZSTD_compressBound(plain.size());
+  Scratch& frame = bodies;
   frame.Clear();
   uint8_t* at = frame.Room(bound);
-  ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, kZstdLevel);
+  for (const auto& [parameter, value] : kZstd) ZSTD_CCtx_setParameter(c, parameter, value);
   const size_t size = ZSTD_compress2(c, at, bound, plain.data(), plain.size());
   if (ZSTD_isError(size)) {
     return {Code::kInternal,
@@ -288,20 +373,31 @@ Status BlockEncoder::Encode(uint64_t schema_id, std::span<const Nanos> times, co
   }
   try {
     Rep& rep = *rep_;
-    for (Scratch* stream : {&rep.plain, &rep.scales, &rep.bodies}) stream->Clear();
-    rep.PutTimes(times);
-    for (size_t c = 0; c < column_count; ++c) {
-      rep.PutColumn({columns + c * stride, rows});
+    for (Scratch* stream : {&rep.plain, &rep.scales, &rep.heads, &rep.bodies, &rep.low}) {
+      stream->Clear();
     }
+    rep.low_bits.Clear();
+    rep.siblings.Clear();
+    rep.columns = columns;
+    rep.stride = stride;
+    rep.rows = rows;
+    rep.gap_count = 0;
+    rep.PutTimes(times);
+    for (uint32_t c = 0; c < column_count; ++c) rep.PutColumn(c);
+    rep.low_bits.Finish();
     rep.plain.Append(rep.scales);
+    rep.plain.Append(rep.heads);
     rep.plain.Append(rep.bodies);
     SONDE_RETURN_IF_ERROR(rep.Compress());
-    const std::string_view frame(reinterpret_cast<const char*>(rep.frame.data()), rep.frame.size());
+    Scratch& frame = rep.bodies;
+    const auto frame_size = static_cast<uint32_t>(frame.size());
+    frame.Append(rep.low);
+    const std::string_view body(reinterpret_cast<const char*>(frame.data()), frame.size());
     WriteHeader(
         {schema_id, static_cast<uint16_t>(rows), static_cast<uint32_t>(column_count), times.front(),
-         times.back(), static_cast<uint32_t>(rep.plain.size()), Crc32c(frame)},
+         times.back(), static_cast<uint32_t>(rep.plain.size()), frame_size, Crc32c(body)},
         out);
-    out.append(frame);
+    out.append(body);
   } catch (const std::bad_alloc&) {
     return {Code::kLimit,
             fmt::format("encode a block of {} rows and {} columns: no memory", rows, column_count)};

@@ -13,7 +13,12 @@ namespace {
 
 // The most bytes that `rows` x `columns` samples take before compression.
 uint64_t MaxPlainSize(uint64_t rows, uint64_t columns) {
-  return rows * kMaxVarint + columns * (2 + GapBytes(rows) + rows * kMaxVarint);
+  return rows * kMaxVarint + columns * (3 + GapBytes(rows) + (rows + 4) * kMaxVarint);
+}
+
+// The most bytes that low bits take.
+uint64_t MaxLowSize(uint64_t rows, uint64_t columns) {
+  return (rows * columns * kMaxLowBits + 7) / 8;
 }
 
 #ifdef __x86_64__
@@ -86,7 +91,8 @@ void WriteHeader(const Header& h, std::string& out) {
   w.Fixed(h.first);
   w.Fixed(h.last);
   w.Fixed(h.plain_size);
-  w.Fixed(h.frame_crc);
+  w.Fixed(h.frame_size);
+  w.Fixed(h.body_crc);
   w.Fixed(Crc32c(std::string_view(out).substr(start)));
 }
 
@@ -104,6 +110,13 @@ Result<Header> ReadHeader(std::string_view bytes) {
                     "a newer Sonde",
                     version, kVersion));
   }
+  if (version < kVersion) {
+    return Status(
+        Code::kUnsupported,
+        fmt::format("read a block: it has version {}, from before the first release, and this "
+                    "program reads version {}; use the Sonde that wrote it",
+                    version, kVersion));
+  }
   const auto flags = in.Fixed<uint8_t>();
   Header h;
   h.schema_id = in.Fixed<uint64_t>();
@@ -112,13 +125,15 @@ Result<Header> ReadHeader(std::string_view bytes) {
   h.first = in.Fixed<int64_t>();
   h.last = in.Fixed<int64_t>();
   h.plain_size = in.Fixed<uint32_t>();
-  h.frame_crc = in.Fixed<uint32_t>();
+  h.frame_size = in.Fixed<uint32_t>();
+  h.body_crc = in.Fixed<uint32_t>();
   if (in.Fixed<uint32_t>() != Crc32c(bytes.substr(0, kHeaderSize - 4))) {
     return Corrupt("its header's checksum is wrong");
   }
-  if (version != kVersion || flags != 0 || h.rows == 0 || h.rows > kMaxBlockRows ||
-      h.columns > kMaxSeries || size_t{h.rows} * h.columns > kMaxBlockSamples || h.first > h.last ||
-      h.plain_size > MaxPlainSize(h.rows, h.columns)) {
+  if (flags != 0 || h.rows == 0 || h.rows > kMaxBlockRows || h.columns > kMaxSeries ||
+      size_t{h.rows} * h.columns > kMaxBlockSamples || h.first > h.last ||
+      h.plain_size > MaxPlainSize(h.rows, h.columns) || h.frame_size > bytes.size() - kHeaderSize ||
+      bytes.size() - kHeaderSize - h.frame_size > MaxLowSize(h.rows, h.columns)) {
     return Corrupt("its header holds impossible values");
   }
   return h;

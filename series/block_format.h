@@ -1,4 +1,4 @@
-// The block format, version 1: constants and header, shared by the encoder and the decoder.
+// The block format, version 2: constants and header, shared by the encoder and the decoder.
 // docs/format.md specifies it byte for byte. Never to change: values written to disk and to the
 // wire.
 //
@@ -18,22 +18,31 @@
 namespace sonde::block_format {
 
 inline constexpr std::string_view kMagic = "Sb";
-inline constexpr uint8_t kVersion = 1;
-inline constexpr size_t kHeaderSize = 46;
+inline constexpr uint8_t kVersion = 2;
+inline constexpr size_t kHeaderSize = 50;
 
-// How a column's integers are written.
+// How a column's integers are written: what of them the residuals are.
 enum class Kind : uint8_t {
-  kConstant = 0,      // one integer for all rows
-  kDelta = 1,         // the first, then differences
-  kDeltaOfDelta = 2,  // the first, then differences of differences
+  kConstant = 0,      // one integer for all rows, no residuals
+  kDelta = 1,         // differences from row to row
+  kDeltaOfDelta = 2,  // differences of differences
+  kSteady = 3,        // differences, less a base
+  kLevel = 4,         // the integers, less a base
 };
-inline constexpr uint8_t kGaps = 0x10;  // added to a kind: a bitmap of missing rows leads
+inline constexpr uint8_t kKindMask = 0x0f;
+inline constexpr uint8_t kGaps = 0x10;       // added to a kind: rows are missing
+inline constexpr uint8_t kNewGaps = 0x80;    // which the column's head says; else those said last
+inline constexpr int kReferencesShift = 5;   // two bits: how many columns to add
+inline constexpr size_t kMaxReferences = 2;  // of a column
+inline constexpr uint8_t kMaxSummands = 16;  // of a column: itself and those of its references
+inline constexpr uint8_t kMaxLowBits = 56;   // of a residual, that are not compressed
 
 // How a column's integers stand for doubles.
 inline constexpr uint8_t kMaxShift = 61;  // 0 to 61: the integer shifted left by so much
-inline constexpr uint8_t kBits = 63;      // the double's own bits
 inline constexpr uint8_t kDecimals = 64;  // 65 to 73: the integer divided by 10^(scale - 64)
 inline constexpr uint8_t kMaxDecimals = 9;
+inline constexpr uint8_t kBits = 128;  // 128 to 191: shifted left by the rest, the double's bits
+inline constexpr uint8_t kMaxScale = 191;
 
 inline constexpr uint64_t kMissing = 0x7ff8000000000000;  // the NaN of a missing value
 
@@ -42,6 +51,8 @@ inline constexpr std::array<double, kMaxDecimals + 1> kPowers = {1,   1e1, 1e2, 
                                                                  1e5, 1e6, 1e7, 1e8, 1e9};
 
 inline uint64_t Bits(double value) { return std::bit_cast<uint64_t>(value); }
+// Bits of a number; 1 for 0, so that no branch is needed, which costs most where values are few.
+inline int BitWidth(uint64_t value) { return 64 - std::countl_zero(value | 1); }
 inline constexpr size_t GapBytes(size_t rows) { return (rows + 7) / 8; }
 
 struct Header {
@@ -51,7 +62,8 @@ struct Header {
   Nanos first = 0;
   Nanos last = 0;
   uint32_t plain_size = 0;  // of what the zstd frame holds
-  uint32_t frame_crc = 0;   // of the zstd frame
+  uint32_t frame_size = 0;  // of the zstd frame; low bits follow it
+  uint32_t body_crc = 0;    // of everything behind the header
 };
 
 uint32_t Crc32c(std::string_view bytes);

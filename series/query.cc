@@ -14,6 +14,7 @@ namespace {
 constexpr Nanos kHour = 3600 * kSecond;
 constexpr Nanos kDay = 24 * kHour;
 
+// In the order of Calendar::Unit.
 constexpr std::array<std::pair<std::string_view, Nanos>, 8> kUnits = {{
     {"ms", kMillisecond},
     {"s", kSecond},
@@ -32,7 +33,7 @@ constexpr std::array<std::pair<std::string_view, Downsample::Fill>, 4> kFills = 
     {"zero", Downsample::Fill::kZero},
 }};
 
-constexpr std::array<std::pair<std::string_view, TagFilter::Type>, 7> kFilterTypes = {{
+constexpr std::array<std::pair<std::string_view, TagFilter::Type>, 8> kFilterTypes = {{
     {"literal_or", TagFilter::Type::kLiteralOr},
     {"not_literal_or", TagFilter::Type::kNotLiteralOr},
     {"iliteral_or", TagFilter::Type::kILiteralOr},
@@ -40,6 +41,7 @@ constexpr std::array<std::pair<std::string_view, TagFilter::Type>, 7> kFilterTyp
     {"wildcard", TagFilter::Type::kWildcard},
     {"iwildcard", TagFilter::Type::kIWildcard},
     {"regexp", TagFilter::Type::kRegexp},
+    {"not_key", TagFilter::Type::kNotKey},
 }};
 
 std::string Lower(std::string_view text) {
@@ -50,22 +52,36 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-// "30s" in nanoseconds, 0 for "0all", -1 for what is neither.
-Nanos ParseInterval(std::string_view text) {
-  const std::string lower = Lower(text);
-  if (lower == "0all") return 0;
+// "0all", "all"
+bool IsAll(std::string_view lower) {
+  return lower.ends_with("all") && lower.find_first_not_of("0123456789") == lower.size() - 3;
+}
+
+// "30s", "1dc" or "0all". False for what is none of these.
+bool ParseInterval(std::string_view text, bool calendar, Downsample& how) {
+  std::string lower = Lower(text);
+  how.interval = 0;
+  if (IsAll(lower)) return true;
+  if (lower.ends_with('c')) {
+    lower.pop_back();
+    calendar = true;
+  }
   Nanos amount = 0;
   const auto [unit, error] = std::from_chars(lower.data(), lower.data() + lower.size(), amount);
-  if (error != std::errc() || amount <= 0) return -1;
+  if (error != std::errc() || amount <= 0) return false;
   const std::string_view name(unit, lower.data() + lower.size());
-  for (const auto& [known, nanos] : kUnits) {
-    Nanos interval = 0;
-    if (known == name && !__builtin_mul_overflow(amount, nanos, &interval) &&
-        interval <= kMaxQueryTime) {
-      return interval;
+  for (size_t i = 0; i < kUnits.size(); ++i) {
+    if (kUnits[i].first != name) continue;
+    if (__builtin_mul_overflow(amount, kUnits[i].second, &how.interval)) return false;
+    if (calendar) {
+      auto of = std::make_shared<Calendar>();
+      of->count = amount;
+      of->unit = static_cast<Calendar::Unit>(i);
+      how.calendar = std::move(of);
     }
+    return how.interval <= kMaxQueryTime;
   }
-  return -1;
+  return false;
 }
 
 Status BadDownsample(std::string_view text, std::string_view why) {
@@ -121,7 +137,7 @@ std::string_view ToString(Aggregator aggregator) {
   return AggregatorNames()[static_cast<size_t>(aggregator)];
 }
 
-Result<Downsample> ParseDownsample(std::string_view text) {
+Result<Downsample> ParseDownsample(std::string_view text, bool calendar) {
   std::string_view rest = text;
   if (rest.ends_with('-')) rest.remove_suffix(1);
   const size_t first = rest.find('-');
@@ -129,11 +145,10 @@ Result<Downsample> ParseDownsample(std::string_view text) {
   const size_t second = rest.find('-', first + 1);
 
   Downsample how;
-  how.interval = ParseInterval(rest.substr(0, first));
-  if (how.interval < 0) {
+  if (!ParseInterval(rest.substr(0, first), calendar, how)) {
     return BadDownsample(text,
                          "the interval is a number above 0 with a unit of ms, s, m, h, d, w, "
-                         "n, y, or it is 0all");
+                         "n, y, with a c behind it for the calendar's, or it is 0all");
   }
   const Result<Aggregator> function = ParseAggregator(
       rest.substr(first + 1, second == std::string_view::npos ? second : second - first - 1));
@@ -150,13 +165,28 @@ Result<Downsample> ParseDownsample(std::string_view text) {
   return how;
 }
 
+Status ResolveCalendar(const TimeZone& zone, std::string_view name, Nanos start, Nanos end,
+                       Downsample& how) {
+  if (how.calendar == nullptr) return {};
+  if (start < 0 || end <= start || end > kMaxQueryTime) {
+    return {Code::kInvalid, "downsampling by the calendar: the end must lie after the start"};
+  }
+  auto resolved = std::make_shared<Calendar>(*how.calendar);
+  Result<std::vector<Nanos>> edges = CalendarEdges(*resolved, zone, start, end);
+  if (!edges.ok()) return edges.status();
+  resolved->edges = *std::move(edges);
+  resolved->zone = name;
+  how.calendar = std::move(resolved);
+  return {};
+}
+
 Result<TagFilter::Type> ParseFilterType(std::string_view name) {
   for (const auto& [known, type] : kFilterTypes) {
     if (known == name) return type;
   }
   return Status(Code::kInvalid,
                 fmt::format("No such filter: '{}'; expected literal_or, not_literal_or, "
-                            "iliteral_or, not_iliteral_or, wildcard, iwildcard or regexp",
+                            "iliteral_or, not_iliteral_or, wildcard, iwildcard, regexp or not_key",
                             name.substr(0, 64)));
 }
 
@@ -173,6 +203,9 @@ Status CheckQuery(const QuerySpec& spec) {
     const Downsample& d = *spec.downsample;
     if (d.interval < 0 || d.interval > kMaxQueryTime || d.function == Aggregator::kNone) {
       return bad("its downsampling has no interval or no function");
+    }
+    if (d.calendar != nullptr && !EdgesHold(d.calendar->edges, spec.start, spec.end)) {
+      return bad("intervals of the calendar are for questions over HTTP");
     }
     const TimeRange range = DataRange(spec);
     if (d.fill != Downsample::Fill::kNone && d.interval > 0 &&
@@ -191,6 +224,9 @@ TimeRange DataRange(const QuerySpec& spec) {
   if (!spec.downsample) return {floor(spec.start, kHour), floor(spec.end, kHour) + kHour - 1};
   const Nanos interval = spec.downsample->interval;
   if (interval == 0) return {spec.start, spec.end - 1};
+  if (const Calendar* calendar = spec.downsample->calendar.get()) {
+    return {calendar->edges.front(), calendar->edges.back() - 1};
+  }
   // Whole hours around whole buckets.
   const Nanos end = floor(spec.end, interval) + interval;
   return {floor(floor(spec.start, interval), kHour), floor(end + kHour - 1, kHour) - 1};

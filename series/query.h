@@ -16,6 +16,8 @@
 
 #include "core/status.h"
 #include "core/time.h"
+#include "core/time_zone.h"
+#include "series/calendar.h"
 #include "series/store.h"
 
 namespace sonde {
@@ -73,9 +75,17 @@ struct Downsample {
   Nanos interval = 0;  // 0: the whole range in one point at its start ("0all-avg")
   Aggregator function = Aggregator::kAvg;
   enum class Fill : uint8_t { kNone, kNull, kNan, kZero } fill = Fill::kNone;
+  // Buckets by the calendar, of which `interval` then is the usual length; nullptr: all of one
+  // length.
+  std::shared_ptr<const Calendar> calendar = nullptr;
 };
-// "1m-avg", "30s-max-nan", "0all-sum"; a trailing dash is accepted.
-Result<Downsample> ParseDownsample(std::string_view text);
+// "1m-avg", "30s-max-nan", "0all-sum", "1dc-avg"; a trailing dash is accepted. With `calendar`
+// every interval is one of the calendar, as if it had a c.
+Result<Downsample> ParseDownsample(std::string_view text, bool calendar = false);
+// Works out where the buckets of a calendar are, for a range that is known by now; others need
+// nothing. kLimit if they are too many.
+Status ResolveCalendar(const TimeZone& zone, std::string_view name, Nanos start, Nanos end,
+                       Downsample& how);
 
 struct RateOptions {
   bool counter = false;
@@ -84,6 +94,7 @@ struct RateOptions {
   bool drop_resets = false;
 };
 
+// Types go over links: new ones come last.
 struct TagFilter {
   enum class Type : uint8_t {
     kLiteralOr,
@@ -92,7 +103,8 @@ struct TagFilter {
     kNotILiteralOr,
     kWildcard,
     kIWildcard,
-    kRegexp
+    kRegexp,
+    kNotKey,  // the series does not have the key; it has no pattern and groups nothing
   };
   Type type = Type::kLiteralOr;
   std::string key;
@@ -120,7 +132,8 @@ inline constexpr Nanos kMaxFilledBuckets = 1'000'000;
 inline constexpr size_t kMaxFilters = 64;
 inline constexpr size_t kMaxPatternLength = 256 * 1024;  // a dashboard may list every host
 
-// Whether the query makes sense: times, downsampling, patterns. Evaluate and DecodeQuery check it.
+// Whether the query makes sense: times, downsampling, patterns. A calendar has to be resolved.
+// Evaluate and DecodeQuery check it.
 Status CheckQuery(const QuerySpec& spec);
 
 struct TimeRange {

@@ -10,7 +10,7 @@ namespace sonde {
 namespace {
 
 // Both ends of a link are of one release or the next: the first byte says which.
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
 
 constexpr size_t kMinFilterBytes = 4;
 
@@ -41,6 +41,28 @@ Status Corrupt(std::string_view what) {
   return {Code::kCorrupt, fmt::format("read {} from a peer: the bytes are damaged", what)};
 }
 
+// How many edges there are, then each less the one before.
+void ReadCalendar(ByteReader& in, Downsample& how) {
+  const size_t edges = in.Count(1, Calendar::kMaxBuckets + 1);
+  if (edges == 0) return;
+  auto calendar = std::make_shared<Calendar>();
+  uint64_t time = 0;
+  for (size_t i = 0; i < edges && in.ok(); ++i) {
+    time += in.Varint();
+    calendar->edges.push_back(static_cast<Nanos>(time));
+  }
+  how.calendar = std::move(calendar);
+}
+
+void WriteCalendar(const Downsample& how, ByteWriter& out) {
+  static const std::vector<Nanos> kNone;
+  const std::vector<Nanos>& edges = how.calendar == nullptr ? kNone : how.calendar->edges;
+  out.Varint(edges.size());
+  Nanos before = 0;
+  for (const Nanos edge : edges)
+    out.Varint(static_cast<uint64_t>(edge - std::exchange(before, edge)));
+}
+
 Result<QuerySpec> ReadQuery(std::string_view bytes) {
   ByteReader in(bytes);
   SONDE_RETURN_IF_ERROR(CheckVersion("a query", in));
@@ -52,6 +74,7 @@ Result<QuerySpec> ReadQuery(std::string_view bytes) {
     d.interval = in.Signed();
     d.function = ReadEnum(in, kLastAggregator);
     d.fill = ReadEnum(in, Downsample::Fill::kZero);
+    ReadCalendar(in, d);
   }
   spec.rate = ReadBool(in);
   spec.rate_options.counter = ReadBool(in);
@@ -61,7 +84,7 @@ Result<QuerySpec> ReadQuery(std::string_view bytes) {
   const size_t filters = in.Count(kMinFilterBytes, kMaxFilters);
   for (size_t i = 0; i < filters && in.ok(); ++i) {
     TagFilter& filter = spec.filters.emplace_back();
-    filter.type = ReadEnum(in, TagFilter::Type::kRegexp);
+    filter.type = ReadEnum(in, TagFilter::Type::kNotKey);
     filter.key = in.Text(kMaxNameLength);
     filter.pattern = in.Text(kMaxPatternLength);
     filter.group_by = ReadBool(in);
@@ -87,6 +110,7 @@ void EncodeQuery(const QuerySpec& spec, std::string& out) {
     w.Signed(spec.downsample->interval);
     w.Fixed(static_cast<uint8_t>(spec.downsample->function));
     w.Fixed(static_cast<uint8_t>(spec.downsample->fill));
+    WriteCalendar(*spec.downsample, w);
   }
   flag(spec.rate);
   flag(spec.rate_options.counter);

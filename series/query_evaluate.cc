@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -37,6 +39,37 @@ std::vector<Point> DownsampleAll(const std::vector<Point>& points, Aggregator fu
   return {{start, bucket.Get()}};
 }
 
+// Where buckets begin.
+class Buckets {
+ public:
+  explicit Buckets(const Downsample& how)
+      : interval_(how.interval), calendar_(how.calendar.get()) {}
+
+  // The first that starts at `time` or later.
+  Nanos From(Nanos time) const {
+    if (calendar_ == nullptr) return Of(time + interval_ - 1);
+    const auto& edges = calendar_->edges;
+    return At(std::lower_bound(edges.begin(), edges.end(), time));
+  }
+  // The one that holds `time`, which one does.
+  Nanos Of(Nanos time) const {
+    return calendar_ == nullptr ? time - time % interval_ : calendar_->BucketOf(time);
+  }
+  Nanos After(Nanos bucket) const {
+    if (calendar_ == nullptr) return bucket + interval_;
+    const auto& edges = calendar_->edges;
+    return At(std::upper_bound(edges.begin(), edges.end(), bucket));
+  }
+
+ private:
+  Nanos At(std::vector<Nanos>::const_iterator edge) const {
+    return edge == calendar_->edges.end() ? std::numeric_limits<Nanos>::max() : *edge;
+  }
+
+  const Nanos interval_;
+  const Calendar* const calendar_;
+};
+
 }  // namespace
 
 std::vector<Point> ApplyDownsample(const std::vector<Point>& points, const Downsample& how,
@@ -44,21 +77,21 @@ std::vector<Point> ApplyDownsample(const std::vector<Point>& points, const Downs
   if (how.interval == 0) return DownsampleAll(points, how.function, start, end);
   const double filler = how.fill == Downsample::Fill::kZero ? 0.0 : std::nan("");
   const bool fill = how.fill != Downsample::Fill::kNone;
-  // Buckets are aligned to the epoch; the first is the first that starts within the range.
-  const auto bucket_of = [&](Nanos time) { return time - time % how.interval; };
-  Nanos bucket = bucket_of(start + how.interval - 1);
+  const Buckets buckets(how);
+  Nanos bucket = buckets.From(start);
   auto at = std::lower_bound(points.begin(), points.end(), bucket,
                              [](const Point& p, Nanos t) { return p.time < t; });
   std::vector<Point> out;
   Accumulator values(how.function);
   while (true) {
-    if (!fill && at != points.end()) bucket = bucket_of(at->time);
+    if (!fill && at != points.end()) bucket = buckets.Of(at->time);
     if (bucket > end || (!fill && at == points.end())) return out;
-    const bool empty = at == points.end() || at->time - bucket >= how.interval;
+    const Nanos next = buckets.After(bucket);
+    const bool empty = at == points.end() || at->time >= next;
     values.Clear();
-    for (; at != points.end() && at->time - bucket < how.interval; ++at) values.Add(at->value);
+    for (; at != points.end() && at->time < next; ++at) values.Add(at->value);
     out.push_back({bucket, empty ? filler : values.Get()});
-    bucket += how.interval;
+    bucket = next;
   }
 }
 
@@ -149,6 +182,22 @@ std::vector<Point> Within(std::vector<Point> points, const TimeRange& range) {
   return points;
 }
 
+Status CheckFilled(const QuerySpec& spec, size_t series) {
+  constexpr size_t kMaxFilledPoints = 16u << 20;  // 256 MiB
+  if (!spec.downsample || spec.downsample->fill == Downsample::Fill::kNone) return {};
+  const Downsample& how = *spec.downsample;
+  if (how.calendar == nullptr && how.interval == 0) return {};
+  const TimeRange range = DataRange(spec);
+  const auto buckets = how.calendar != nullptr
+                           ? how.calendar->edges.size() - 1
+                           : static_cast<size_t>((range.last - range.first) / how.interval + 1);
+  if (series * buckets <= kMaxFilledPoints) return {};
+  return {Code::kLimit,
+          fmt::format("query of '{}': filling would make {} points of {} series, more than {}; "
+                      "choose a longer interval, a shorter range or fewer series",
+                      spec.metric.substr(0, 64), series * buckets, series, kMaxFilledPoints)};
+}
+
 std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec) {
   std::vector<Point> prepared = Within(std::move(points), DataRange(spec));
   if (prepared.empty()) return prepared;
@@ -194,7 +243,7 @@ std::vector<Point> Aggregate(const std::vector<std::vector<Point>>& series, Aggr
 std::vector<std::string> GroupKeys(const QuerySpec& spec) {
   std::vector<std::string> keys;
   for (const TagFilter& filter : spec.filters) {
-    if (filter.group_by) keys.push_back(filter.key);
+    if (filter.group_by && filter.type != TagFilter::Type::kNotKey) keys.push_back(filter.key);
   }
   std::sort(keys.begin(), keys.end());
   keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
@@ -265,6 +314,7 @@ Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec, std::vector<Ser
     const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
     if (!filter.ok()) return filter.status();
     std::erase_if(series, [&](const SeriesData& s) { return !filter->Matches(s.series); });
+    SONDE_RETURN_IF_ERROR(CheckFilled(spec, series.size()));
     const bool integers = !spec.downsample && !spec.rate && spec.aggregator != Aggregator::kNone &&
                           std::any_of(series.begin(), series.end(),
                                       [](const auto& s) { return !s.integers.empty(); });

@@ -66,7 +66,11 @@ class Matcher {
                     fmt::format("filter '{}' of tag '{}': {}", filter.pattern.substr(0, 64),
                                 filter.key.substr(0, 64), why));
     };
-    if (filter.key.empty() || filter.pattern.empty()) return bad("a key and a pattern are needed");
+    const bool not_key = filter.type == TagFilter::Type::kNotKey;
+    if (not_key && !filter.pattern.empty()) return bad("not_key takes no pattern");
+    if (filter.key.empty() || (filter.pattern.empty() && !not_key)) {
+      return bad("a key and a pattern are needed");
+    }
     if (filter.key.size() > kMaxNameLength || filter.pattern.size() > kMaxPatternLength) {
       return bad("it is too long");
     }
@@ -78,6 +82,8 @@ class Matcher {
       case TagFilter::Type::kWildcard:
       case TagFilter::Type::kIWildcard:
         if (m.pattern_.find('*') == std::string::npos) return bad("a wildcard needs a '*'");
+        break;
+      case TagFilter::Type::kNotKey:
         break;
       case TagFilter::Type::kRegexp: {
         Result<Regexp> regexp = Regexp::Compile(m.pattern_);
@@ -97,6 +103,7 @@ class Matcher {
 
   bool Matches(const Tags& tags) const {
     const std::string* tag = tags.Find(key_);
+    if (type_ == TagFilter::Type::kNotKey) return tag == nullptr;
     if (tag == nullptr) return false;
     const std::string value = IgnoresCase() ? Lower(*tag) : *tag;
     switch (type_) {
@@ -146,7 +153,7 @@ Result<SeriesFilter> SeriesFilter::Make(const QuerySpec& spec) {
     Result<Matcher> matcher = Matcher::Make(filter);
     if (!matcher.ok()) return matcher.status();
     rep->matchers.push_back(std::move(*matcher));
-    rep->keys.insert(filter.key);
+    if (filter.type != TagFilter::Type::kNotKey) rep->keys.insert(filter.key);
   }
   SeriesFilter filter;
   filter.rep_ = std::move(rep);
@@ -160,7 +167,7 @@ bool SeriesFilter::Matches(const Series& series) const {
 bool SeriesFilter::Matches(std::string_view metric, const Tags& tags) const {
   const Rep& rep = *rep_;
   if (metric != rep.metric) return false;
-  // Every filter needs its key, so equally many keys are the same keys.
+  // Every filter but not_key needs its key, so equally many keys are the same keys.
   if (rep.explicit_tags && tags.pairs().size() != rep.keys.size()) return false;
   return std::all_of(rep.matchers.begin(), rep.matchers.end(),
                      [&](const Matcher& m) { return m.Matches(tags); });

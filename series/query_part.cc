@@ -163,6 +163,13 @@ Status AddGrid(const std::vector<Member>& members, const QuerySpec& spec, const 
   return {};
 }
 
+// The starts of the buckets that it downsamples to.
+QueryGrid GridOf(const QuerySpec& spec) {
+  if (!spec.downsample) return {};
+  if (spec.downsample->calendar != nullptr) return {0, spec.downsample->calendar->edges};
+  return {spec.downsample->interval, {}};
+}
+
 // --- One group ---
 
 void AddMember(const Member& member, Between between, GroupPart& group) {
@@ -297,6 +304,7 @@ QueryPart EmptyPart(const QuerySpec& spec) {
 
 Result<QueryPart> EvaluatePart(const QuerySpec& spec, std::vector<SeriesData> series,
                                const QueryGrid* grid) {
+  SONDE_RETURN_IF_ERROR(CheckFilled(spec, series.size()));
   QueryPart part = EmptyPart(spec);
   std::map<std::vector<std::string>, std::vector<Member>> groups;
   for (SeriesData& s : series) {
@@ -306,7 +314,7 @@ Result<QueryPart> EvaluatePart(const QuerySpec& spec, std::vector<SeriesData> se
     groups[std::move(place)].push_back(std::move(m));
   }
   // Buckets are a grid of their own.
-  const QueryGrid buckets{spec.downsample ? spec.downsample->interval : 0, {}};
+  const QueryGrid buckets = GridOf(spec);
   if (grid != nullptr && spec.downsample) grid = &buckets;
   const QueryGrid* times = GroupsSpanNodes(spec) ? grid : nullptr;
   size_t points = 0;

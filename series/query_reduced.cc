@@ -23,12 +23,6 @@ bool DropsTag(const TagFilter& filter) {
 
 bool IsPercentile(Aggregator aggregator) { return PercentileOf(aggregator) > 0; }
 
-// Whether of a bucket of one value it gives that.
-bool KeepsOneValue(Aggregator function) {
-  return function != Aggregator::kCount && function != Aggregator::kSquareSum &&
-         function != Aggregator::kDev && function != Aggregator::kDiff;
-}
-
 // The statistic that the aggregator combines; of percentiles it is already the answer.
 std::string StatOf(const QuerySpec& spec) {
   if (IsPercentile(spec.aggregator)) {
@@ -121,6 +115,7 @@ Result<std::vector<QueryResult>> EvaluateChecked(const QuerySpec& spec, const Se
     tags.Erase(kStatTag);
     series[tags][*stat] = &s.points;
   }
+  SONDE_RETURN_IF_ERROR(CheckFilled(spec, series.size()));
   const std::vector<std::string> keys = GroupKeys(spec);
   std::map<std::vector<std::string>, std::vector<std::pair<const Tags*, const Stats*>>> groups;
   for (const auto& [tags, stats] : series) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/status.h"
 #include "series/query.h"
 
 namespace sonde::query_steps {
@@ -42,6 +43,8 @@ class Cursor {
 
 // A series within the query's data range: in time order, the last of equal times, no NaN.
 std::vector<Point> Within(std::vector<Point> points, const TimeRange& range);
+// Whether filling makes no more points of so many series than there is room for; known beforehand.
+Status CheckFilled(const QuerySpec& spec, size_t series);
 // Downsampling and rate.
 std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec);
 // One value for each time in [start, end] at which any of the series has a point.

@@ -1,12 +1,11 @@
 #include "series/schema.h"
 
 #include <fmt/format.h>
-#include <zstd.h>
 
 #include <algorithm>
-#include <new>
 
 #include "core/bytes.h"
+#include "series/pack.h"
 #include "series/series_bytes.h"
 
 namespace sonde {
@@ -21,7 +20,6 @@ bool AnySpread(const std::vector<Series>& series) {
   return std::any_of(series.begin(), series.end(), [](const Series& s) { return s.metric.spread; });
 }
 
-constexpr int kCompression = 1;
 // What comes over a link is not believed to be larger; kMaxSeries of the usual length are 8 MB.
 constexpr size_t kMaxPlain = size_t{32} << 20;
 
@@ -67,32 +65,15 @@ Result<Schema::Ptr> Schema::Decode(std::string_view bytes) {
                 fmt::format("read a schema of {} bytes: it is damaged", bytes.size()));
 }
 
-std::string PackSchema(const Schema& schema) {
-  const std::string& plain = schema.encoded();
-  std::string packed(ZSTD_compressBound(plain.size()), '\0');
-  const size_t size =
-      ZSTD_compress(packed.data(), packed.size(), plain.data(), plain.size(), kCompression);
-  if (ZSTD_isError(size)) throw std::bad_alloc();  // with room for the worst there is no other way
-  packed.resize(size);
-  packed.shrink_to_fit();
-  return packed;
-}
+std::string PackSchema(const Schema& schema) { return Pack(schema.encoded()); }
 
 Result<Schema::Ptr> SchemaCache::Decode(std::string_view packed) {
   for (const Known& known : recent_) {
     if (known.packed == packed) return known.schema;
   }
-  const unsigned long long size = ZSTD_getFrameContentSize(packed.data(), packed.size());
-  if (size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN || size > kMaxPlain ||
-      ZSTD_findFrameCompressedSize(packed.data(), packed.size()) != packed.size()) {
-    return Status(Code::kCorrupt, "read a packed schema: it is no frame of a sensible size");
-  }
-  std::string plain(size, '\0');
-  const size_t got = ZSTD_decompress(plain.data(), plain.size(), packed.data(), packed.size());
-  if (ZSTD_isError(got) || got != size) {
-    return Status(Code::kCorrupt, "read a packed schema: its frame is damaged");
-  }
-  Result<Schema::Ptr> schema = Schema::Decode(plain);
+  const Result<std::string> plain = Unpack(packed, kMaxPlain, "a packed schema");
+  if (!plain.ok()) return plain.status();
+  Result<Schema::Ptr> schema = Schema::Decode(*plain);
   if (!schema.ok()) return schema;
   if (recent_.size() == kMost) recent_.erase(recent_.begin());
   recent_.push_back({std::string(packed), *schema});

@@ -1,0 +1,137 @@
+#include "series/block_integers.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace sonde::block_format {
+namespace {
+
+constexpr double kIntegerEnd = 4611686018427387904.0;  // 2^62: integers are below it
+constexpr double kExactEnd = 9007199254740992.0;       // 2^53: decimals' integers are below it
+
+// To the nearest. Of halves either would do: neither is a decimal that comes back.
+int64_t Round(double v) { return static_cast<int64_t>(v + (v < 0 ? -0.5 : 0.5)); }
+
+// The integer i with i / 10^decimals == v bit for bit, if there is one.
+bool ToDecimal(double v, uint8_t decimals, int64_t& i) {
+  const double scaled = v * kPowers[decimals];
+  if (!(std::fabs(scaled) < kExactEnd)) return false;
+  i = Round(scaled);
+  return Bits(static_cast<double>(i) / kPowers[decimals]) == Bits(v);
+}
+
+bool ToInteger(double v, int64_t& i) {
+  if (!(std::fabs(v) < kIntegerEnd)) return false;
+  i = static_cast<int64_t>(v);
+  return Bits(static_cast<double>(i)) == Bits(v);
+}
+
+// The lowest bit that any has, 0 if none has one: that many trailing zeros they have in common.
+int CommonZeros(std::span<const int64_t> integers) {
+  uint64_t any = 0;
+  for (const int64_t i : integers) any |= static_cast<uint64_t>(i);
+  return any == 0 ? 0 : std::countr_zero(any);
+}
+
+// Fills `out` if every present value is an integer; a common power of two is taken out.
+bool ToWholeNumbers(std::span<const double> column, Integers& out) {
+  size_t n = 0;
+  for (const double v : column) {
+    if (ToInteger(v, out.values[n])) {
+      ++n;
+    } else if (Bits(v) != kMissing) {
+      return false;
+    }
+  }
+  out.count = n;
+  out.scale = static_cast<uint8_t>(CommonZeros(out.present()));
+  if (out.scale > 0) {
+    for (int64_t& i : out.present()) i >>= out.scale;
+  }
+  return true;
+}
+
+// Fills `out` if every present value has the same few decimals.
+bool ToDecimals(std::span<const double> column, Integers& out) {
+  uint8_t decimals = 1;
+  size_t row = 0;
+  size_t n = 0;
+  while (row < column.size()) {
+    const double v = column[row];
+    if (Bits(v) == kMissing) {
+      ++row;
+    } else if (ToDecimal(v, decimals, out.values[n])) {
+      ++row;
+      ++n;
+    } else {
+      while (!ToDecimal(v, decimals, out.values[n])) {
+        if (++decimals > kMaxDecimals) return false;
+      }
+      row = n = 0;  // the rows before need the same number of decimals
+    }
+  }
+  out.count = n;
+  out.scale = kDecimals + decimals;
+  return true;
+}
+
+// Doubles that are close have bits that are close, and those that were floats end in 29 zeros.
+void ToBits(std::span<const double> column, Integers& out) {
+  size_t n = 0;
+  for (const double v : column) {
+    if (Bits(v) != kMissing) out.values[n++] = static_cast<int64_t>(Bits(v));
+  }
+  out.count = n;
+  const int zeros = CommonZeros(out.present());
+  out.scale = static_cast<uint8_t>(kBits + zeros);
+  if (zeros > 0) {
+    for (int64_t& i : out.present()) i >>= zeros;
+  }
+}
+
+}  // namespace
+
+bool IsConstant(std::span<const double> column) {
+  const uint64_t first = Bits(column[0]);
+  uint64_t different = 0;
+  for (const double v : column) different |= Bits(v) ^ first;
+  return different == 0;
+}
+
+void ToIntegers(std::span<const double> column, Integers& out) {
+  if (!ToWholeNumbers(column, out) && !ToDecimals(column, out)) ToBits(column, out);
+}
+
+void ToIntegersOfScale(std::span<const double> column, uint8_t scale, int64_t* out) {
+  const auto convert = [&](const auto& of) {
+    for (const double v : column) {
+      if (Bits(v) != kMissing) *out++ = of(v);
+    }
+  };
+  if (scale <= kMaxShift) {
+    convert([&](double v) { return static_cast<int64_t>(v) >> scale; });
+  } else if (scale < kBits) {
+    const double power = kPowers[scale - kDecimals];
+    convert([&](double v) { return Round(v * power); });
+  } else {
+    convert([&](double v) { return static_cast<int64_t>(Bits(v)) >> (scale - kBits); });
+  }
+}
+
+bool ToDoubles(uint8_t scale, std::span<const int64_t> integers, double* out) {
+  if (scale <= kMaxShift) {
+    const double factor = std::ldexp(1.0, scale);
+    for (const int64_t i : integers) *out++ = static_cast<double>(i) * factor;
+  } else if (scale > kDecimals && scale <= kDecimals + kMaxDecimals) {
+    const double power = kPowers[scale - kDecimals];
+    for (const int64_t i : integers) *out++ = static_cast<double>(i) / power;
+  } else if (scale >= kBits && scale <= kMaxScale) {
+    for (const int64_t i : integers) *out++ = std::bit_cast<double>(i << (scale - kBits));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace sonde::block_format
