@@ -8,11 +8,13 @@
 #include <leveldb/db.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
 #include <set>
 
 #include "profiles/archive_dir.h"
-#include "profiles/file_lock.h"
+#include "profiles/archive_keeper.h"
+#include "profiles/archive_lock.h"
 #include "profiles/ingest.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
@@ -24,7 +26,7 @@ namespace {
 
 // db/, held for writing or seen through a snapshot. Shared by the calls that use it.
 struct OpenedDb {
-  FileLock lock;
+  mutable ArchiveLock lock;
   std::unique_ptr<leveldb::DB> owned;
   ReadOnlyDb snapshot;
   leveldb::DB* get() const { return owned ? owned.get() : snapshot.db.get(); }
@@ -66,6 +68,8 @@ struct Archive::Rep {
 
   ArchivePaths paths;
   std::string note;
+  bool kept = false;                           // by a server, which was asked to take in what waits
+  std::mutex ingesting;                        // by one at a time
   mutable std::mutex mutex;                    // of `db`
   mutable std::shared_ptr<const OpenedDb> db;  // nullptr: there is none
 
@@ -74,7 +78,7 @@ struct Archive::Rep {
     note += text;
   }
   Status OpenOwned(Nanos wait);
-  void IngestAll(const std::function<void(size_t, size_t)>& progress);
+  Result<uint64_t> IngestAll(const std::function<void(size_t, size_t)>& progress);
   std::shared_ptr<const OpenedDb> Current() const;
   std::shared_ptr<const OpenedDb> Refreshed() const;
   Result<ProfileEntry> EntryOfKey(leveldb::DB& db, std::string_view key) const;
@@ -88,33 +92,42 @@ struct Archive::Rep {
 };
 
 Status Archive::Rep::OpenOwned(Nanos wait) {
-  auto lock = FileLock::Acquire(paths.db_lock(), wait);
+  auto lock = ArchiveLock::Acquire(paths, 0);
+  if (lock.status().code() == Code::kBusy) {
+    // Who keeps the archive for long takes in what waits, and is not waited for.
+    kept = AskKeeper(paths.root, 0).ok();
+    if (!kept && wait > 0) lock = ArchiveLock::Acquire(paths, wait);
+  }
   if (!lock.ok()) return lock.status();
   auto opened = OpenDb(paths);
   if (!opened.ok()) return opened.status();
   auto owned = std::make_shared<OpenedDb>();
   owned->lock = std::move(*lock);
   owned->owned = *std::move(opened);
+  const std::lock_guard guard(mutex);
   db = std::move(owned);
   return {};
 }
 
-void Archive::Rep::IngestAll(const std::function<void(size_t, size_t)>& progress) {
+Result<uint64_t> Archive::Rep::IngestAll(const std::function<void(size_t, size_t)>& progress) {
+  const auto current = Current();
   std::vector<LiveStep> waiting = ScanLive(paths);
   std::erase_if(waiting, [](const LiveStep& step) { return step.running; });
   size_t failed = 0;
+  uint64_t taken = 0;
   Status first;
   for (size_t i = 0; i < waiting.size(); ++i) {
     if (progress) progress(i, waiting.size());
-    const Status status = IngestStep(*db->get(), paths, waiting[i]);
+    const Status status = IngestStep(*current->get(), paths, waiting[i]);
+    if (status.ok()) ++taken;
     if (status.ok() || status.code() == Code::kBusy) continue;
     if (failed++ == 0) first = status;
   }
   if (progress && !waiting.empty()) progress(waiting.size(), waiting.size());
-  if (failed > 0) {
-    AddNote(fmt::format("{} of {} finished steps could not be moved into the archive: {}", failed,
-                        waiting.size(), first.message()));
-  }
+  if (failed == 0) return taken;
+  return Status(first.code(),
+                fmt::format("{} of {} finished steps could not be moved into the archive: {}",
+                            failed, waiting.size(), first.message()));
 }
 
 std::shared_ptr<const OpenedDb> Archive::Rep::Current() const {
@@ -150,30 +163,58 @@ Result<std::unique_ptr<Archive>> Archive::Open(
         " yet; it is made by the first step that is recorded (SONDE_ARCHIVE names another)");
     return archive;
   }
+  SONDE_RETURN_IF_ERROR(CheckArchiveFormat(rep.paths));
   if (*read_only) {
     rep.AddNote("archive " + root + " is only read: it is another user's or cannot be written");
   } else if (!NamesIn(rep.paths.live()).empty() || !NamesIn(rep.paths.db()).empty()) {
     const Status status = rep.OpenOwned(wait);
     if (status.ok()) {
       SweepLive(rep.paths);
-      rep.IngestAll(progress);
+      const auto taken = rep.IngestAll(progress);
+      if (!taken.ok()) rep.AddNote(taken.status().message());
       return archive;
     }
     if (status.code() == Code::kUnsupported) return status;
-    rep.AddNote(status.code() == Code::kBusy
-                    ? "another program has the archive open: steps that finished just now wait in "
-                      "live/ and are moved later"
-                    : "only reading: " + std::string(status.message()));
+    if (status.code() != Code::kBusy) {
+      rep.AddNote("only reading: " + std::string(status.message()));
+    } else if (!rep.kept) {
+      rep.AddNote(
+          "another program has the archive open: steps that finished just now wait in live/ and "
+          "are moved later");
+    }
   }
   const auto snapshot = rep.Refreshed();
   if (snapshot && !snapshot->snapshot.damage.empty()) {
-    rep.AddNote("the archive is damaged and some of it may be missing: " +
-                snapshot->snapshot.damage);
+    rep.AddNote(
+        "the archive is damaged and some of it may be missing: " + snapshot->snapshot.damage +
+        "; 'sonde archive verify' tells what, 'sonde archive repair' mends it");
   }
   return archive;
 }
 
+Result<std::unique_ptr<Archive>> Archive::OpenToRead(const std::string& root) {
+  std::unique_ptr<Archive> archive(new Archive);
+  archive->rep_ = std::make_unique<Rep>(root);
+  SONDE_RETURN_IF_ERROR(CheckArchiveFormat(archive->rep_->paths));
+  return archive;
+}
+
 const std::string& Archive::note() const { return rep_->note; }
+
+bool Archive::owned() const {
+  const auto current = rep_->Current();
+  return current && current->owned;
+}
+
+Result<uint64_t> Archive::IngestWaiting() {
+  const std::lock_guard guard(rep_->ingesting);
+  if (const auto current = rep_->Current(); current && current->owned) {
+    current->lock.Touch();
+  } else {
+    SONDE_RETURN_IF_ERROR(rep_->OpenOwned(0));
+  }
+  return rep_->IngestAll(nullptr);
+}
 
 Result<ProfileEntry> Archive::Rep::EntryOfKey(leveldb::DB& from, std::string_view key) const {
   ProfileEntry entry;
@@ -242,12 +283,17 @@ Result<T> Archive::Rep::WithReader(const std::string& key,
   for (const LiveStep& step : parts) {
     if (step.running) return in_live(step);
   }
-  for (const auto& current : {Current(), Refreshed()}) {
-    if (!current) continue;
-    const ProfileReader reader(*current->get(), key);
-    if (reader.Description().status().code() != Code::kNotFound) return f(reader);
+  // In the end once more: what lay in live/ may have been taken in meanwhile.
+  for (const bool last : {false, true}) {
+    for (const auto& current : {Current(), Refreshed()}) {
+      if (!current) continue;
+      const ProfileReader reader(*current->get(), key);
+      if (reader.Description().status().code() != Code::kNotFound) return f(reader);
+    }
+    if (last || parts.empty()) break;
+    auto read = in_live(parts.front());
+    if (read.ok() || std::filesystem::exists(parts.front().paths.lock())) return read;
   }
-  if (!parts.empty()) return in_live(parts.front());
   return Status(Code::kNotFound, "there is no profile " + key.substr(0, 256));
 }
 
@@ -269,13 +315,59 @@ Result<std::vector<Series>> Archive::AllSeries(const std::string& key, Scope sco
       key, [&](const ProfileReader& reader) { return reader.AllSeries(scope); });
 }
 
+Status Archive::ReadRows(const std::string& key, Scope scope, const RowsWanted& wanted,
+                         const OnStoredRow& f) const {
+  const auto read = rep_->WithReader<bool>(key, [&](const ProfileReader& reader) -> Result<bool> {
+    const Status status = reader.ReadRows(scope, wanted, f);
+    if (!status.ok()) return status;
+    return true;
+  });
+  return read.status();
+}
+
+Result<uint64_t> Archive::ReadRecords(const std::string& key,
+                                      const std::function<Status(const FileRecord&)>& f) const {
+  for (const LiveStep& step : ScanLive(rep_->paths)) {
+    if (step.key != key) continue;
+    return Status(Code::kBusy, step.running ? "it is running: it can be exported as a file when it "
+                                              "has ended"
+                                            : "it waits in live/ until the archive, which another "
+                                              "program has open, takes it in");
+  }
+  return rep_->WithReader<uint64_t>(key, [&](const ProfileReader& reader) -> Result<uint64_t> {
+    ReadTally tally;
+    SONDE_RETURN_IF_ERROR(reader.ForEachRecord(f, tally));
+    return tally.unreadable;
+  });
+}
+
+Result<ProfileEntry> Archive::Entry(const std::string& key) const {
+  bool live = false;
+  for (const LiveStep& step : ScanLive(rep_->paths)) {
+    if (step.key != key) continue;
+    if (step.running) return EntryOf(step);
+    live = true;
+  }
+  const auto job = rep_->WithReader<JobDescription>(
+      key, [](const ProfileReader& reader) { return reader.Description(); });
+  if (!job.ok()) return job.status();
+  ProfileEntry entry;
+  entry.key = key;
+  entry.job = *job;
+  entry.live = live;
+  return entry;
+}
+
 Status IngestLive(const std::string& root, const std::string& live_path, Nanos wait) {
   const ArchivePaths paths(root);
   const std::string prefix = paths.live() + "/";
   if (!live_path.starts_with(prefix)) {
     return {Code::kInvalid, "ingest " + live_path + ": it is not below " + paths.live()};
   }
-  auto lock = FileLock::Acquire(paths.db_lock(), wait);
+  auto lock = ArchiveLock::Acquire(paths, wait);
+  if (lock.status().code() == Code::kBusy && AskKeeper(root, 0).ok()) {
+    return {Code::kBusy, "ingest " + live_path + ": who keeps the archive was asked to do it"};
+  }
   if (!lock.ok()) return lock.status();
   const auto step = ReadLive(paths, live_path.substr(prefix.size()));
   if (!step.ok()) return step.status();

@@ -10,6 +10,7 @@
 // any thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -110,6 +111,30 @@ struct ProfileEntry {
   Endpoint endpoint;     // if running and known
 };
 
+// A row as it is stored: of a group of one node, or of the reduced series (kReducedNode). Valid
+// within the call that gets it.
+struct StoredRow {
+  uint32_t node;
+  std::string_view group;
+  const Schema::Ptr& schema;
+  const Block& block;  // its columns are those of the schema
+  size_t row;          // in the block
+  Nanos time() const { return block.times[row]; }
+};
+using OnStoredRow = std::function<Status(const StoredRow&)>;
+struct RowsWanted {
+  Nanos start = 0;
+  Nanos end = INT64_MAX;
+  // All of them within such a span before any of the next one.
+  Nanos window = 600 * kSecond;
+  // Of which streams (node, group), and from which of their blocks; nullptr: all.
+  std::function<bool(uint32_t node, const std::string& group, const BlockInfo& info)> stream;
+  // Called after the last row of a span, with the time up to which all were given.
+  std::function<Status(Nanos until)> on_window = nullptr;
+};
+
+struct FileRecord;
+
 class Archive {
  public:
   // Opens db/ (waiting up to `wait` for whoever holds it), ingesting what lies finished or
@@ -118,7 +143,15 @@ class Archive {
   static Result<std::unique_ptr<Archive>> Open(
       const std::string& archive, Nanos wait = kSecond,
       const std::function<void(size_t, size_t)>& progress = nullptr);
+  // Only reads: nothing is ingested or locked, and others can write meanwhile.
+  static Result<std::unique_ptr<Archive>> OpenToRead(const std::string& archive);
   ~Archive();
+
+  // Takes in what lies finished or abandoned in live/ by now, if db/ can be had, and says how many
+  // steps. From any thread; what reads meanwhile sees every step.
+  Result<uint64_t> IngestWaiting();
+  // Whether db/ is ours to write.
+  bool owned() const;
 
   // "" or what a reader must know: locked, read-only, n steps not ingested and why.
   const std::string& note() const;
@@ -138,6 +171,17 @@ class Archive {
                                        const std::function<bool(const Series&)>& wanted,
                                        Nanos start, Nanos end,
                                        Thinned thinned = Thinned::kMean) const;
+  // Every stored row of [start, end], those of a stream in the order of time, each time once. What
+  // `f` fails with ends it. Holds one block in memory.
+  Status ReadRows(const std::string& key, Scope scope, const RowsWanted& wanted,
+                  const OnStoredRow& f) const;
+  // Everything that db/ has of a finished profile, in the order in which it goes into a file
+  // (profile_file.h). kBusy: it runs, or waits in live/. Gives how many blocks were passed over
+  // since they fail their checks. Holds one block in memory.
+  Result<uint64_t> ReadRecords(const std::string& key,
+                               const std::function<Status(const FileRecord&)>& f) const;
+  // One profile by its key; kNotFound.
+  Result<ProfileEntry> Entry(const std::string& key) const;
   // Every series of the profile, each once.
   Result<std::vector<Series>> AllSeries(const std::string& key, Scope scope) const;
 

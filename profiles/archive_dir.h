@@ -19,13 +19,14 @@ struct ArchivePaths {
   std::string live() const { return root + "/live"; }
   std::string db() const { return root + "/db"; }
   std::string db_lock() const { return root + "/db.lock"; }
+  std::string db_format() const { return root + "/db.format"; }
 };
 
 // Paths of one running or not yet ingested step, below live/<name>/.
 struct LivePaths {
   explicit LivePaths(std::string directory) : dir(std::move(directory)) {}
   std::string dir;
-  std::string lock() const { return dir + "/lock"; }  // held by the writer; holds its host's name
+  std::string lock() const { return dir + "/lock"; }  // held by the writer; see LiveStep
   std::string description() const { return dir + "/description.json"; }
   std::string endpoint() const { return dir + "/endpoint.json"; }
   std::string state() const { return dir + "/state"; }    // for whoever goes on with the step

@@ -63,6 +63,16 @@ Status FileLock::Write(std::string_view text) {
   return ArchiveError("write a lock file of the archive", n < 0 ? errno : ENOSPC);
 }
 
+Status FileLock::Replace(std::string_view text) {
+  const Status written = text.empty() ? Status() : Write(text);
+  // On a full disk it says nothing rather than half of it.
+  const size_t size = written.ok() ? text.size() : 0;
+  if (::ftruncate(fd_, static_cast<off_t>(size)) != 0 && written.ok()) {
+    return ArchiveError("write a lock file of the archive", errno);
+  }
+  return written;
+}
+
 bool FileLock::IsLocked(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;

@@ -30,6 +30,9 @@ class FileLock {
 
   // What the file says to those who find it locked, such as the holder's host.
   Status Write(std::string_view text);
+  // The same, and nothing that stood there before.
+  Status Replace(std::string_view text);
+  bool held() const { return fd_ >= 0; }
   void Release();
 
  private:

@@ -47,27 +47,35 @@ void FootprintBuilder::AddGauge(Slot& slot, const Reduced& value) {
   KeepMax(slot.extremes, value);
 }
 
-void FootprintBuilder::AddCounter(Slot& slot, const Reduced& value) {
-  const double before = slot.last;
-  if (slot.ticks > 0 && value.count != slot.count) {
-    const double less = std::max(0.0, before - value.sum);
-    if (value.count >= slot.most) {
-      slot.missing = 0;  // all that ever were are in it
+double CounterTotal::Add(const Reduced& value) {
+  if (any_ && value.count != count_) {
+    const double less = std::max(0.0, total_ - value.sum);
+    if (value.count >= most_) {
+      missing_ = 0;  // all that ever were are in it
     } else {
       // One that comes back may be as it was some time ago, and brings no less than it had.
-      slot.missing = value.count < slot.count ? less : std::min(slot.missing, less);
+      missing_ = value.count < count_ ? less : std::min(missing_, less);
     }
+  }
+  any_ = true;
+  count_ = value.count;
+  most_ = std::max(most_, value.count);
+  counted_ = std::max(counted_, value.sum);
+  total_ = missing_ > 0 ? std::max(total_, value.sum + missing_) : counted_;
+  return total_;
+}
+
+void FootprintBuilder::AddCounter(Slot& slot, const Reduced& value) {
+  const double count = slot.total.count();
+  slot.last = slot.total.Add(value);
+  if (slot.ticks > 0 && value.count != count) {
     // The owner of the smallest value is gone if it is absent from a smaller row; if everything is
     // back nobody is.
-    if (value.count < slot.count && slot.row_min.min_owner != value.min_owner) {
+    if (value.count < count && slot.row_min.min_owner != value.min_owner) {
       KeepMin(slot.gone_min, slot.row_min);
     }
-    if (slot.missing == 0) slot.gone_min = Reduced();
+    if (slot.total.missing() == 0) slot.gone_min = Reduced();
   }
-  slot.count = value.count;
-  slot.most = std::max(slot.most, value.count);
-  slot.counted = std::max(slot.counted, value.sum);
-  slot.last = slot.missing > 0 ? std::max(before, value.sum + slot.missing) : slot.counted;
   slot.row_min.min = value.min;
   slot.row_min.min_owner = value.min_owner;
   KeepMax(slot.extremes, value);

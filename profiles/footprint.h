@@ -29,6 +29,23 @@
 
 namespace sonde {
 
+// The total of a counter, row by row.
+class CounterTotal {
+ public:
+  // `value`: what is in the next row, of at least one node or task. Gives the total so far.
+  double Add(const Reduced& value);
+  double count() const { return count_; }      // values in the last row
+  double missing() const { return missing_; }  // what absent nodes had counted
+
+ private:
+  bool any_ = false;
+  double count_ = 0;
+  double most_ = 0;     // values in the largest row
+  double counted_ = 0;  // the largest sum of a row
+  double missing_ = 0;
+  double total_ = 0;
+};
+
 class FootprintBuilder {
  public:
   // `start` of the step: counters count from there.
@@ -59,10 +76,7 @@ class FootprintBuilder {
     Nanos last_time = 0;
     double last = 0;
     double sum = 0;      // gauges: of the step's number over ticks
-    double count = 0;    // counters: values in the last row
-    double most = 0;     // counters: values in the largest row
-    double counted = 0;  // counters: the largest sum of a row
-    double missing = 0;  // counters: what absent nodes had counted
+    CounterTotal total;  // counters
     Reduced extremes;    // only min, max and their owners
     Reduced row_min;     // counters: the last row's minimum
     Reduced gone_min;    // counters: the minimum of nodes that left

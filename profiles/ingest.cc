@@ -1,7 +1,6 @@
 #include "profiles/ingest.h"
 
 #include <fmt/format.h>
-#include <leveldb/write_batch.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,9 +8,11 @@
 #include <filesystem>
 #include <optional>
 
+#include "profiles/archive_repair.h"
 #include "profiles/file_lock.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
+#include "profiles/leveldb_log.h"
 #include "profiles/parts.h"
 #include "profiles/profile.h"
 #include "profiles/profile_reader.h"
@@ -34,6 +35,20 @@ leveldb::ReadOptions Scan() {
   return options;
 }
 
+Status OtherFormat(const std::string& path, std::string_view format) {
+  return {Code::kUnsupported, fmt::format("open {}: it was written by a newer Sonde ({}); update "
+                                          "this one, nothing was changed",
+                                          path, format.substr(0, 64))};
+}
+
+Status CheckFormat(leveldb::DB& db, const std::string& path) {
+  std::string format;
+  const leveldb::Status read =
+      db.Get(Scan(), {keys::kFormatKey.data(), keys::kFormatKey.size()}, &format);
+  if (read.ok() && format != keys::kFormat) return OtherFormat(path, format);
+  return read.IsNotFound() ? Status() : FromLevelDb(read, "read " + path);
+}
+
 // One live directory on its way into db/.
 class Ingest {
  public:
@@ -48,13 +63,14 @@ class Ingest {
   Status CopyBlocks();
   Status CopyBlock(const BlockKey& key, std::string_view bytes);
   Status FlushIfFull(size_t added);
+  Status WriteBatch();
   Status Commit(const Part& part, const Profile& profile);
   Status Verify();
   Part Incoming();
   Result<std::vector<Part>> KnownParts() const;
   Profile Whole(const Part& incoming, std::vector<Part> others);
   Profile Killed(const Profile& profile) const;
-  std::string DamageNote() const;
+  std::vector<std::string> Notes() const;
   Status PutAway();
 
   leveldb::DB& db_;
@@ -63,6 +79,8 @@ class Ingest {
   std::optional<ReadOnlyDb> live_;
   std::string damage_;  // "" or why something of it could not be read
   uint64_t lost_blocks_ = 0;
+  std::string foreign_;  // "" or why another version of Sonde is needed to read some of it
+  uint64_t foreign_blocks_ = 0;
   leveldb::WriteBatch batch_;
   size_t batched_ = 0;
   std::vector<std::pair<std::string, std::string>> copied_;  // live's key, db's key
@@ -76,13 +94,21 @@ Status Ingest::OpenLive() {
   } else if (opened.status().code() != Code::kNotFound) {
     damage_ = opened.status().message();
   }
-  return {};
+  return live_ ? CheckFormat(*live_->db, step_.paths.blocks()) : Status();
 }
 
 Status Ingest::FlushIfFull(size_t added) {
   batched_ += added;
   if (batched_ < kBatch) return {};
-  const leveldb::Status status = db_.Write(leveldb::WriteOptions(), &batch_);
+  return WriteBatch();
+}
+
+// Synced each time: LevelDB may begin a new log in between, and a sync of that is none of the old
+// one.
+Status Ingest::WriteBatch() {
+  leveldb::WriteOptions options;
+  options.sync = true;
+  const leveldb::Status status = db_.Write(options, &batch_);
   batch_.Clear();
   batched_ = 0;
   return FromLevelDb(status, "write to " + archive_.db());
@@ -94,7 +120,9 @@ Status Ingest::CopySchemas() {
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
     const auto id = keys::ParseSchema(View(it->key()));
     const auto schema = Schema::Decode(View(it->value()));
-    if (!id || !schema.ok() || (*schema)->id() != *id) {
+    if (schema.status().code() == Code::kUnsupported) {
+      if (foreign_.empty()) foreign_ = schema.status().message();
+    } else if (!id || !schema.ok() || (*schema)->id() != *id) {
       if (damage_.empty()) damage_ = "a schema fails its checks";
       continue;
     }
@@ -131,7 +159,10 @@ Status Ingest::CopyBlocks() {
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
     const auto key = keys::ParseBlock(step_.key, View(it->key()));
     const auto block = key ? DecodeBlock(View(it->value())) : Status(Code::kCorrupt, "a bad key");
-    if (!block.ok()) {
+    if (block.status().code() == Code::kUnsupported) {
+      ++foreign_blocks_;
+      if (foreign_.empty()) foreign_ = block.status().message();
+    } else if (!block.ok()) {
       ++lost_blocks_;
       if (damage_.empty()) damage_ = block.status().message();
       continue;
@@ -142,13 +173,24 @@ Status Ingest::CopyBlocks() {
   return {};
 }
 
-std::string Ingest::DamageNote() const {
-  if (damage_.empty()) return "";
-  std::string what =
-      lost_blocks_ == 0 ? "Some of the record" : fmt::format("{} blocks", lost_blocks_);
-  return fmt::format(
-      "{} could not be read ({}); the rest is here, the damaged files are kept in {}{}.", what,
-      damage_, step_.paths.dir, kCorruptSuffix);
+// What a reader must know of what was found here.
+std::vector<std::string> Ingest::Notes() const {
+  const auto count = [](uint64_t blocks) {
+    if (blocks == 0) return std::string("Some of the record");
+    return fmt::format("{} block{}", blocks, blocks == 1 ? "" : "s");
+  };
+  std::vector<std::string> notes;
+  if (!damage_.empty()) {
+    notes.push_back(fmt::format(
+        "{} could not be read ({}); the rest is here, the damaged files are kept in {}{}.",
+        count(lost_blocks_), damage_, step_.paths.dir, kCorruptSuffix));
+  }
+  if (!foreign_.empty()) {
+    notes.push_back(fmt::format("{} of another version of Sonde, kept as it was written ({}).",
+                                count(foreign_blocks_) + (foreign_blocks_ > 1 ? " are" : " is"),
+                                foreign_));
+  }
+  return notes;
 }
 
 // The part as its writer left it or, if that was killed, as the blocks tell.
@@ -178,6 +220,11 @@ Part Ingest::Incoming() {
   if (cost) part.profile.cost = *cost;
   if (job.state == EndState::kRunning) {
     part.profile.job.end = std::max({job.start, tally.last, job.end});
+  } else {
+    // Its end was told, and what sums it up was not: the writer was killed in between, or it is
+    // lost.
+    part.profile.job.notes.emplace_back(
+        "The summary of the step was not stored; this is what its stored blocks tell.");
   }
   return part;
 }
@@ -186,12 +233,15 @@ Part Ingest::Incoming() {
 Profile Ingest::Killed(const Profile& profile) const {
   Profile killed = profile;
   killed.job.state = EndState::kLost;
+  const std::string why = step_.failure.empty()
+                              ? "The head was killed"
+                              : "The record could not be written (" + step_.failure + ")";
   killed.job.notes.push_back(
       profile.job.end <= profile.job.start
-          ? "The head was killed before its first block was stored: nothing was measured."
-          : fmt::format("The head was killed: the record stops at {} with its last stored block; "
-                        "the end of the step is not known.",
-                        FormatTime(profile.job.end)));
+          ? why + " before its first block was stored: nothing was measured."
+          : fmt::format("{}: the record stops at {} with its last stored block; the end of the "
+                        "step is not known.",
+                        why, FormatTime(profile.job.end)));
   return killed;
 }
 
@@ -218,14 +268,7 @@ Profile Ingest::Whole(const Part& incoming, std::vector<Part> others) {
     return incoming.finished() ? incoming.profile : Killed(incoming.profile);
   }
   others.push_back(incoming);
-  Profile whole = MergeParts(std::move(others));
-  ReadTally tally;
-  Profile assembled = ProfileReader(db_, step_.key).Assemble(whole.job, &tally);
-  whole.footprint = std::move(assembled.footprint);
-  whole.cost.stored_bytes = assembled.cost.stored_bytes;
-  whole.job.end = std::max(whole.job.end, tally.last);
-  whole.job.coverage = CoverageOf(whole.job, tally.node_ticks);
-  return whole;
+  return WholeProfile(db_, step_.key, std::move(others));
 }
 
 Status Ingest::Commit(const Part& part, const Profile& profile) {
@@ -235,14 +278,11 @@ Status Ingest::Commit(const Part& part, const Profile& profile) {
   batch_.Put(keys::Description(step_.key), DescriptionToJson(job));
   batch_.Put(keys::Profile(step_.key), ProfileToJson(profile));
   batch_.Put(keys::Part(step_.key, part.id.text), ProfileToJson(part.profile));
-  batch_.Put(keys::ByTime(job), "");
-  batch_.Put(keys::ByJob(job), "");
-  leveldb::WriteOptions options;
-  options.sync = true;
-  const leveldb::Status status = db_.Write(options, &batch_);
-  batch_.Clear();
-  batched_ = 0;
-  return FromLevelDb(status, "write to " + archive_.db());
+  const auto blocks = CountBlocks(db_, step_.key);
+  if (!blocks.ok()) return blocks.status();
+  batch_.Put(keys::BlockCount(step_.key), std::to_string(*blocks));
+  AddIndexes(profile, batch_);
+  return WriteBatch();
 }
 
 Status Ingest::Verify() {
@@ -292,7 +332,7 @@ Status Ingest::Run() {
   auto others = KnownParts();
   if (!others.ok()) return others.status();
   Profile profile = Whole(part, *std::move(others));
-  if (const std::string note = DamageNote(); !note.empty()) {
+  for (const std::string& note : Notes()) {
     part.profile.job.notes.push_back(note);
     if (std::find(profile.job.notes.begin(), profile.job.notes.end(), note) ==
         profile.job.notes.end()) {
@@ -313,6 +353,31 @@ Status IngestStep(leveldb::DB& db, const ArchivePaths& archive, const LiveStep& 
   return {Code::kInternal, "ingest " + step.name + ": " + e.what()};
 }
 
+void AddIndexes(const Profile& profile, leveldb::WriteBatch& batch) {
+  batch.Put(keys::ByTime(profile.job), "");
+  batch.Put(keys::ByJob(profile.job), "");
+}
+
+Profile WholeProfile(leveldb::DB& db, const std::string& key, std::vector<Part> parts) {
+  Profile whole = MergeParts(std::move(parts));
+  ReadTally tally;
+  Profile assembled = ProfileReader(db, key).Assemble(whole.job, &tally);
+  whole.footprint = std::move(assembled.footprint);
+  whole.cost.stored_bytes = assembled.cost.stored_bytes;
+  whole.job.end = std::max(whole.job.end, tally.last);
+  whole.job.coverage = CoverageOf(whole.job, tally.node_ticks);
+  return whole;
+}
+
+Result<uint64_t> CountBlocks(leveldb::DB& db, const std::string& key) {
+  const std::string prefix = keys::Blocks(key);
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(Scan()));
+  uint64_t count = 0;
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) ++count;
+  if (!it->status().ok()) return FromLevelDb(it->status(), "count the blocks of " + key);
+  return count;
+}
+
 void SweepLive(const ArchivePaths& archive) {
   for (const std::string& name : NamesIn(archive.live())) {
     if (name[0] != kHidden) continue;
@@ -325,7 +390,7 @@ void SweepLive(const ArchivePaths& archive) {
   }
 }
 
-Result<std::unique_ptr<leveldb::DB>> OpenDb(const ArchivePaths& archive) {
+Result<std::unique_ptr<leveldb::DB>> CreateDb(const std::string& path) {
   leveldb::Options options;
   options.create_if_missing = true;
   options.paranoid_checks = true;
@@ -335,23 +400,44 @@ Result<std::unique_ptr<leveldb::DB>> OpenDb(const ArchivePaths& archive) {
   options.write_buffer_size = 4u << 20;
   options.max_file_size = 8u << 20;
   options.max_open_files = 256;
-  std::error_code error;
-  std::filesystem::create_directory(archive.db(), error);
-  std::filesystem::permissions(archive.db(), std::filesystem::perms::owner_all, error);
   leveldb::DB* opened = nullptr;
-  const leveldb::Status status = leveldb::DB::Open(options, archive.db(), &opened);
+  const leveldb::Status status = leveldb::DB::Open(options, path, &opened);
   std::unique_ptr<leveldb::DB> db(opened);
-  if (!status.ok()) return FromLevelDb(status, "open " + archive.db());
-  std::string format;
-  const leveldb::Status read =
-      db->Get(Scan(), {keys::kFormatKey.data(), keys::kFormatKey.size()}, &format);
-  if (read.ok() && format != keys::kFormat) {
-    return Status(Code::kUnsupported, "open " + archive.db() +
-                                          ": it was written by a newer Sonde (" +
-                                          format.substr(0, 64) + "); update this one");
-  }
-  if (!read.ok() && !read.IsNotFound()) return FromLevelDb(read, "read " + archive.db());
+  if (!status.ok()) return FromLevelDb(status, "open " + path);
   return db;
+}
+
+Result<std::unique_ptr<leveldb::DB>> OpenDb(const ArchivePaths& archive) {
+  SONDE_RETURN_IF_ERROR(CheckArchiveFormat(archive));
+  SONDE_RETURN_IF_ERROR(FinishRepair(archive));
+  std::error_code error;
+  const bool made = std::filesystem::create_directory(archive.db(), error);
+  std::filesystem::permissions(archive.db(), std::filesystem::perms::owner_all, error);
+  SONDE_RETURN_IF_ERROR(CheckLogs(archive.db()));
+  if (LacksCurrent(archive.db())) {
+    return Status(Code::kCorrupt, "open " + archive.db() + ": its file CURRENT is gone; " +
+                                      "'sonde archive repair' mends it");
+  }
+  auto db = CreateDb(archive.db());
+  if (!db.ok()) return db;
+  SONDE_RETURN_IF_ERROR(CheckFormat(**db, archive.db()));
+  if (const auto said = ReadSmallFile(archive.db_format(), keys::kFormat.size());
+      !said.ok() || *said != keys::kFormat) {
+    SONDE_RETURN_IF_ERROR(WriteFileAtomically(archive.db_format(), keys::kFormat));
+  }
+  if (made) SONDE_RETURN_IF_ERROR(SyncPath(archive.root));
+  return db;
+}
+
+Status CheckArchiveFormat(const ArchivePaths& archive) {
+  constexpr size_t kMost = 4096;
+  const auto format = ReadSmallFile(archive.db_format(), kMost);
+  // Whatever names no format is damage, and then the database itself tells.
+  const bool newer =
+      format.ok() && *format != keys::kFormat && format->starts_with(keys::kFormatStem) &&
+      format->find_first_not_of("0123456789", keys::kFormatStem.size()) == std::string::npos &&
+      format->size() > keys::kFormatStem.size();
+  return newer ? OtherFormat(archive.db(), *format) : Status();
 }
 
 }  // namespace sonde

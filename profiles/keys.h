@@ -18,6 +18,7 @@ namespace sonde::keys {
 
 inline constexpr std::string_view kFormatKey = "F";
 inline constexpr std::string_view kFormat = "sonde archive 1";
+inline constexpr std::string_view kFormatStem = "sonde archive ";  // a number follows
 
 // cluster.job.step.start, every part escaped so that it holds only letters, digits, '_', '-' and
 // '%'. Also the name of a live directory, where "~2" and so on may follow.
@@ -35,6 +36,8 @@ std::string Finished(std::string_view profile);
 std::string Writer(std::string_view profile);
 std::string Parts(std::string_view profile);
 std::string Part(std::string_view profile, std::string_view id);
+// In db/: how many blocks the profile has, a decimal number.
+std::string BlockCount(std::string_view profile);
 std::string Schema(uint64_t id);
 inline constexpr char kSchemaKind = 's';
 std::optional<uint64_t> ParseSchema(std::string_view key);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "profiles/archive_dir.h"
+#include "profiles/leveldb_log.h"
 
 namespace sonde {
 namespace {
@@ -278,17 +279,32 @@ leveldb::Status OverlayEnv::NewLogger(const std::string&, leveldb::Logger** logg
   return leveldb::Status::OK();
 }
 
+bool LacksCurrent(const std::string& path) {
+  const std::vector<std::string> names = NamesIn(path);
+  if (std::find(names.begin(), names.end(), "CURRENT") != names.end()) return false;
+  // One that was killed while it was made has none of these yet.
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name.ends_with(".ldb") || name.ends_with(".sst") || name.ends_with(".log");
+  });
+}
+
 Result<ReadOnlyDb> ReadOnlyDb::Open(const std::string& path) {
   // A writer may replace files while they are being looked up; then the next try sees the new ones.
   constexpr int kTries = 3;
   ReadOnlyDb out;
-  if (!leveldb::Env::Default()->FileExists(path + "/CURRENT")) {
-    return Status(Code::kNotFound, path + " holds no database");
-  }
   leveldb::Status status;
+  if (!leveldb::Env::Default()->FileExists(path + "/CURRENT")) {
+    if (!LacksCurrent(path)) return Status(Code::kNotFound, path + " holds no database");
+    status = TryOpen(path, Strictness::kRepair, out);
+    if (!status.ok()) return FromLevelDb(status, "read " + path);
+    out.damage = "its file CURRENT is gone";
+    return out;
+  }
   for (int i = 0; i < kTries; ++i) {
     status = TryOpen(path, Strictness::kStrict, out);
-    if (status.ok()) return out;
+    if (!status.ok()) continue;
+    out.damage = CheckLogs(path).message();
+    return out;
   }
   out.damage = status.ToString();
   if (TryOpen(path, Strictness::kLenient, out).ok()) return out;

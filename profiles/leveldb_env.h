@@ -32,6 +32,10 @@ namespace sonde {
 // LevelDB's status as ours; `what` was tried.
 Status FromLevelDb(const leveldb::Status& status, std::string_view what);
 
+// Whether the directory holds data of LevelDB without the file that names them, which is damage:
+// LevelDB would make a new database there and delete them.
+bool LacksCurrent(const std::string& path);
+
 // Drops LevelDB's own log, which would be one more file. Never deleted.
 leveldb::Logger* NullLogger();
 

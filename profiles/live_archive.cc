@@ -19,6 +19,7 @@
 #include "profiles/json_writer.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
+#include "profiles/live_steps.h"
 #include "profiles/parts.h"
 
 namespace sonde {
@@ -44,10 +45,12 @@ struct LiveArchive::Rep {
   std::map<std::pair<uint32_t, std::string>, uint64_t> sequences;  // of a node's group, the highest
   uint64_t stored_bytes = 0;
   bool finished = false;
+  bool failed = false;  // and said so in the lock file
 
   Status MakeDirectory(const ArchivePaths& archive, const JobDescription& job);
   Status OpenDb();
   Status Write(leveldb::WriteBatch& batch);
+  Status TryWrite(leveldb::WriteBatch& batch);
   Status DeleteBlocks(const BlockKey& last, uint64_t first, leveldb::WriteBatch& batch,
                       uint64_t& bytes);
   struct Batch {
@@ -73,7 +76,7 @@ Status LiveArchive::Rep::MakeDirectory(const ArchivePaths& archive, const JobDes
     auto acquired = FileLock::Acquire(hidden.lock(), 0);
     if (!acquired.ok()) return acquired.status();
     lock = std::move(*acquired);
-    SONDE_RETURN_IF_ERROR(lock.Write(HostName()));
+    SONDE_RETURN_IF_ERROR(lock.Write(LockText(HostName(), "")));
     SONDE_RETURN_IF_ERROR(WriteFileAtomically(hidden.description(), DescriptionToJson(job)));
     for (int part = 1; part <= kMaxParts; ++part) {
       paths.dir = archive.live() + "/" + key + (part == 1 ? "" : "~" + std::to_string(part));
@@ -105,6 +108,15 @@ Status LiveArchive::Rep::OpenDb() {
 
 Status LiveArchive::Rep::Write(leveldb::WriteBatch& batch) {
   if (finished) return {Code::kInvalid, "write to " + paths.dir + ": the profile is finished"};
+  const Status status = TryWrite(batch);
+  if (!status.ok() && !failed) {
+    failed = true;
+    static_cast<void>(lock.Write(LockText(HostName(), status.message())));
+  }
+  return status;
+}
+
+Status LiveArchive::Rep::TryWrite(leveldb::WriteBatch& batch) {
   if (!db) SONDE_RETURN_IF_ERROR(OpenDb());
   const leveldb::Status status = db->Write(leveldb::WriteOptions(), &batch);
   if (!status.ok()) db.reset();

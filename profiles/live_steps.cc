@@ -18,10 +18,9 @@ constexpr size_t kMaxState = 64u << 20;
 // long after it last wrote.
 constexpr Nanos kRemoteSilence = 600 * kSecond;
 
-bool IsRunning(const LivePaths& paths) {
+bool IsRunning(const LivePaths& paths, std::string_view host) {
   if (FileLock::IsLocked(paths.lock())) return true;
-  const auto host = ReadSmallFile(paths.lock(), kMaxSmallFile);
-  if (!host.ok() || host->empty() || *host == HostName()) return false;
+  if (host.empty() || host == HostName()) return false;
   // Finish removes the endpoint.
   if (!ReadSmallFile(paths.endpoint(), kMaxSmallFile).ok()) return false;
   return Clock::System().Now() - NewestChange(paths.blocks()) < kRemoteSilence;
@@ -42,6 +41,13 @@ T Number(const json::object& object, std::string_view key) {
 }
 
 }  // namespace
+
+std::string LockText(std::string_view host, std::string_view failure) {
+  constexpr size_t kMost = 1024;  // of the one block that the file has
+  std::string text(host);
+  if (!failure.empty()) text += "\n" + std::string(failure.substr(0, kMost));
+  return text;
+}
 
 Result<Endpoint> EndpointFromJson(std::string_view text) {
   const auto value = ParseJson(text, "an endpoint");
@@ -68,7 +74,11 @@ Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name) 
     return Status(Code::kNotFound, "'" + name + "' is no step");
   }
   step.paths = LivePaths(archive.live() + "/" + name);
-  step.running = IsRunning(step.paths);
+  const auto lock = ReadSmallFile(step.paths.lock(), kMaxSmallFile);
+  const std::string said = lock.ok() ? *lock : "";
+  const size_t line = said.find('\n');
+  if (line != std::string::npos) step.failure = said.substr(line + 1);
+  step.running = IsRunning(step.paths, std::string_view(said).substr(0, line));
   step.job = *from_key;
   if (const auto text = ReadSmallFile(step.paths.description(), kMaxJsonBytes); text.ok()) {
     auto described = DescriptionFromJson(*text);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/job.h"
@@ -20,7 +21,12 @@ struct LiveStep {
   bool running = false;  // its writer holds it, or is on another host and was active just now
   JobDescription job;    // from description.json, or what the key tells
   Endpoint endpoint;     // if running and known
+  std::string failure;   // "" or why its writer could not write
 };
+
+// What a writer says in its lock file: its host and, in another line, what went wrong. That takes
+// no space that the file has not got already, so it can be said on a full disk.
+std::string LockText(std::string_view host, std::string_view failure);
 
 // In the order of their names. Directories that are being made or deleted, and damaged ones that
 // were ingested as far as they could be read, are left out.

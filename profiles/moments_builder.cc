@@ -22,6 +22,23 @@ void MomentsBuilder::Add(const Annotation& a) {
   }
 }
 
+void MomentsBuilder::Continue(const std::vector<OpenPhase>& open) {
+  for (const OpenPhase& phase : open) {
+    if (phases_.size() < kMaxPhases) phases_[phase.name].Continue(phase);
+  }
+}
+
+std::vector<OpenPhase> MomentsBuilder::OpenPhases() const {
+  std::vector<OpenPhase> all;
+  for (const auto& [name, track] : phases_) {
+    std::optional<OpenPhase> open = track.Open();
+    if (!open) continue;
+    open->name = name;
+    all.push_back(*std::move(open));
+  }
+  return all;
+}
+
 void MomentsBuilder::AddPhase(const Annotation& a) {
   auto at = phases_.find(a.text);
   if (at == phases_.end()) {

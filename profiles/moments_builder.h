@@ -35,6 +35,10 @@ class MomentsBuilder {
   static constexpr size_t kMaxAlarms = 512;
   static constexpr Nanos kTogether = 100 * kMillisecond;
 
+  // Before anything else: what was open when the head before had stored what it knew. The others
+  // are left out when there are more than kMaxPhases.
+  void Continue(const std::vector<OpenPhase>& open);
+  std::vector<OpenPhase> OpenPhases() const;
   // In any order: each is put where its time belongs.
   void Add(const Annotation& a);
   void Add(const NamedSketch& sketch);

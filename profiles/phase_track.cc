@@ -47,9 +47,25 @@ void PhaseTrack::Add(const Annotation& a) {
   pending_.erase(pending_.begin(), half);
 }
 
-std::vector<Phase> PhaseTrack::Intervals() const {
+void PhaseTrack::Continue(const OpenPhase& open) {
+  past_.open = {"", open.begin, 0, 0, 0, 0, open.by};
+  past_.inside = open.inside;
+}
+
+PhaseTrack::State PhaseTrack::Now() const {
   State now = past_;
   for (const Event& event : pending_) now.Take(event);
+  return now;
+}
+
+std::optional<OpenPhase> PhaseTrack::Open() const {
+  const State now = Now();
+  if (now.inside == 0) return std::nullopt;
+  return OpenPhase{"", now.open.begin, now.inside, now.open.by};
+}
+
+std::vector<Phase> PhaseTrack::Intervals() const {
+  State now = Now();
   if (now.inside != 0) now.done.push_back(now.open);
   return std::move(now.done);
 }

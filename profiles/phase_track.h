@@ -9,12 +9,23 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/annotation.h"
 #include "profiles/moments.h"
 
 namespace sonde {
+
+// A phase that tasks are in.
+struct OpenPhase {
+  std::string name;
+  Nanos begin = 0;
+  uint64_t inside = 0;  // so many, at least one
+  Owner by;             // who began first
+  bool operator==(const OpenPhase&) const = default;
+};
 
 class PhaseTrack {
  public:
@@ -24,8 +35,14 @@ class PhaseTrack {
   // them at least one task may have been in the phase.
   void Add(const Annotation& a);
 
+  // Before anything else: it was open when somebody else stopped counting. What follows is a part
+  // of that interval, with its begin and without those who began.
+  void Continue(const OpenPhase& open);
+
   // By begin; that which has not ended is the last.
   std::vector<Phase> Intervals() const;
+  // Without its name.
+  std::optional<OpenPhase> Open() const;
 
   size_t settled() const { return past_.done.size(); }
   // Puts settled neighbours together, two and two. False if that makes no fewer.
@@ -45,6 +62,7 @@ class PhaseTrack {
     uint64_t inside = 0;  // begun more than ended
     void Take(const Event& event);
   };
+  State Now() const;
 
   State past_;
   Nanos settled_until_ = 0;

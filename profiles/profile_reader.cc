@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <set>
 #include <tuple>
 
 #include "profiles/footprint.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
+#include "profiles/shown_series.h"
+#include "series/task_ranks.h"
 #include "series/thin.h"
 
 namespace sonde {
@@ -77,19 +81,19 @@ class SeriesCollector {
   std::vector<SeriesData> data_;
 };
 
-// The series as it is shown: per-node ones carry their host.
-Series Shown(const Series& series, uint32_t node, const JobDescription& job) {
-  if (node == kReducedNode) return series;
-  Series shown = series;
-  shown.tags.Set("host", node < job.nodes.size() && !job.nodes[node].host.empty()
-                             ? job.nodes[node].host
-                             : "node" + std::to_string(node));
-  return shown;
+Series Shown(const Series& series, const BlockKey& key, const JobDescription& job) {
+  return ShownSeries(series, key.node, key.group, job);
+}
+
+// Blocks alike in these have the same series: node, its first rank, schema.
+using NodesSchema = std::tuple<uint32_t, uint32_t, uint64_t>;
+NodesSchema SchemaOf(const BlockKey& key, uint64_t schema_id) {
+  return {key.node, FirstRankOf(key.group), schema_id};
 }
 
 // Where the columns of a schema go. An extreme of a thinned gauge goes, if it is the one asked for,
 // to where the mean would have gone.
-std::vector<size_t> TargetsOf(const Schema& schema, uint32_t node, const JobDescription& job,
+std::vector<size_t> TargetsOf(const Schema& schema, const BlockKey& key, const JobDescription& job,
                               Archive::Thinned thinned, SeriesCollector& collector) {
   std::vector<size_t> targets;
   const std::string_view which = thinned == Archive::Thinned::kMin   ? "min"
@@ -97,15 +101,15 @@ std::vector<size_t> TargetsOf(const Schema& schema, uint32_t node, const JobDesc
                                                                      : "";
   for (const Series& series : schema.series()) {
     const std::string* extreme = series.tags.Find(kThinnedTag);
-    if (node == kReducedNode || extreme == nullptr) {
-      targets.push_back(collector.Find(Shown(series, node, job)));
+    if (key.node == kReducedNode || extreme == nullptr) {
+      targets.push_back(collector.Find(Shown(series, key, job)));
       continue;
     }
     size_t target = SeriesCollector::kUnwanted;
     if (*extreme == which) {
       Series mean = series;
       mean.tags.Erase(kThinnedTag);
-      target = collector.Find(Shown(mean, node, job));
+      target = collector.Find(Shown(mean, key, job));
       std::replace(targets.begin(), targets.end(), target, SeriesCollector::kUnwanted);
     }
     targets.push_back(target);
@@ -261,6 +265,7 @@ Status ProfileReader::ForEach(std::optional<Archive::Scope> scope, ReadTally& ta
   };
   const auto unreadable = [&](const Status& status) {
     ++tally.unreadable;
+    if (status.code() == Code::kUnsupported) tally.unsupported = status;
     if (tally.first_error.empty()) tally.first_error = status.message();
   };
   it->Seek(scope == Archive::Scope::kReduced ? reduced.substr(0, reduced.size() - 9) : prefix);
@@ -287,14 +292,6 @@ Status ProfileReader::ForEach(std::optional<Archive::Scope> scope, ReadTally& ta
 
 namespace {
 
-// A reduced block among others: where it is, and how long.
-struct ReducedBlock {
-  BlockKey key;
-  BlockInfo info;
-  Schema::Ptr schema;
-  std::string at;  // its key in the database
-};
-
 // The nodes that a reduced row is of.
 double NodesOf(const Schema& schema, const Block& block, size_t row) {
   double nodes = 0;
@@ -304,59 +301,121 @@ double NodesOf(const Schema& schema, const Block& block, size_t row) {
   return nodes;
 }
 
-// Group by group, in the order of time.
-bool Earlier(const ReducedBlock& a, const ReducedBlock& b) {
-  return std::tie(a.key.group, a.info.first, a.key) < std::tie(b.key.group, b.info.first, b.key);
+// Those of one stream, from `begin` on, that overlap: they are read together. Of one writer each is
+// alone.
+template <typename P>
+size_t EndOfOverlap(const std::vector<P>& blocks, size_t begin) {
+  Nanos last = blocks[begin].info.last;
+  size_t end = begin + 1;
+  for (; end < blocks.size() && blocks[end].key.node == blocks[begin].key.node &&
+         blocks[end].key.group == blocks[begin].key.group && blocks[end].info.first <= last;
+       ++end) {
+    last = std::max(last, blocks[end].info.last);
+  }
+  return end;
 }
 
 }  // namespace
 
-Status ProfileReader::ForEachReducedRow(Nanos start, Nanos end_time, ReadTally& tally,
-                                        const OnRow& f) const {
-  std::vector<ReducedBlock> blocks;
-  SONDE_RETURN_IF_ERROR(ForEach(Archive::Scope::kReduced, tally, [&](const Stored& stored) {
-    if (stored.info.last < start || stored.info.first > end_time) return;
+Result<std::vector<ProfileReader::Place>> ProfileReader::Places(Archive::Scope scope, Nanos start,
+                                                                Nanos end, ReadTally& tally) const {
+  std::vector<Place> blocks;
+  SONDE_RETURN_IF_ERROR(ForEach(scope, tally, [&](const Stored& stored) {
+    if (stored.info.last < start || stored.info.first > end) return;
     blocks.push_back({stored.key, stored.info, stored.schema, keys::Block(key_, stored.key)});
   }));
-  std::stable_sort(blocks.begin(), blocks.end(), Earlier);
+  // Stream by stream, in the order of time.
+  std::stable_sort(blocks.begin(), blocks.end(), [](const Place& a, const Place& b) {
+    return std::tie(a.key.node, a.key.group, a.info.first, a.key) <
+           std::tie(b.key.node, b.key.group, b.info.first, b.key);
+  });
+  return blocks;
+}
+
+Status ProfileReader::MergeRows(
+    std::span<const Place> blocks,
+    const std::function<Status(const Place&, std::string_view, const Block&, size_t)>& f) const {
   struct Row {
     Nanos time;
     double nodes;
     size_t block;
     size_t row;
   };
-  for (size_t begin = 0, end = 0; begin < blocks.size(); begin = end) {
-    // Those that overlap, which are read together; of one writer each is alone.
-    Nanos last = blocks[begin].info.last;
-    for (end = begin + 1; end < blocks.size() && blocks[end].key.group == blocks[begin].key.group &&
-                          blocks[end].info.first <= last;
-         ++end) {
-      last = std::max(last, blocks[end].info.last);
+  std::vector<std::string> bytes;
+  std::vector<Block> decoded;
+  std::vector<Row> rows;
+  for (const Place& place : blocks) {
+    auto read = Get(db_, place.at, "read a block");
+    if (!read.ok()) return read.status();
+    auto block = DecodeBlock(*read);
+    const bool good = block.ok() && block->columns() == place.schema->size();
+    decoded.push_back(good ? *std::move(block) : Block());
+    bytes.push_back(*std::move(read));
+    const bool compared = blocks.size() > 1 && place.key.node == kReducedNode;
+    for (size_t r = 0; r < decoded.back().times.size(); ++r) {
+      const double nodes = compared ? NodesOf(*place.schema, decoded.back(), r) : 0;
+      rows.push_back({decoded.back().times[r], nodes, decoded.size() - 1, r});
     }
-    std::vector<std::string> bytes;
-    std::vector<Block> decoded;
-    std::vector<Row> rows;
-    for (size_t b = begin; b < end; ++b) {
-      auto read = Get(db_, blocks[b].at, "read a block");
-      if (!read.ok()) return read.status();
-      auto block = DecodeBlock(*read);
-      const bool good = block.ok() && block->columns() == blocks[b].schema->size();
-      decoded.push_back(good ? *std::move(block) : Block());
-      bytes.push_back(*std::move(read));
-      for (size_t r = 0; r < decoded.back().times.size(); ++r) {
-        const double nodes = end - begin == 1 ? 0 : NodesOf(*blocks[b].schema, decoded.back(), r);
-        rows.push_back({decoded.back().times[r], nodes, b - begin, r});
-      }
-    }
-    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-      return a.time != b.time ? a.time < b.time : a.nodes > b.nodes;
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return a.time != b.time ? a.time < b.time : a.nodes > b.nodes;
+  });
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (blocks.size() > 1 && i > 0 && rows[i].time == rows[i - 1].time) continue;
+    const size_t b = rows[i].block;
+    SONDE_RETURN_IF_ERROR(f(blocks[b], bytes[b], decoded[b], rows[i].row));
+  }
+  return {};
+}
+
+Status ProfileReader::ForEachReducedRow(Nanos start, Nanos end_time, ReadTally& tally,
+                                        const OnRow& f) const {
+  const auto blocks = Places(Archive::Scope::kReduced, start, end_time, tally);
+  if (!blocks.ok()) return blocks.status();
+  for (size_t begin = 0, end = 0; begin < blocks->size(); begin = end) {
+    end = EndOfOverlap(*blocks, begin);
+    SONDE_RETURN_IF_ERROR(
+        MergeRows(std::span(*blocks).subspan(begin, end - begin),
+                  [&](const Place& place, std::string_view bytes, const Block& block, size_t row) {
+                    f({place.key, place.info, place.schema, bytes}, block, row);
+                    return Status();
+                  }));
+  }
+  return {};
+}
+
+Status ProfileReader::ReadRows(Archive::Scope scope, const RowsWanted& wanted,
+                               const OnStoredRow& f) const {
+  ReadTally tally;
+  auto places = Places(scope, wanted.start, wanted.end, tally);
+  if (!places.ok()) return places.status();
+  if (wanted.stream) {
+    std::erase_if(*places, [&](const Place& place) {
+      return !wanted.stream(place.key.node, place.key.group, place.info);
     });
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (end - begin > 1 && i > 0 && rows[i].time == rows[i - 1].time) continue;
-      const ReducedBlock& block = blocks[begin + rows[i].block];
-      f({block.key, block.info, block.schema, bytes[rows[i].block]}, decoded[rows[i].block],
-        rows[i].row);
+  }
+  const Nanos window = std::max<Nanos>(wanted.window, 1);
+  for (Nanos from = wanted.start; !places->empty();) {
+    Nanos first = wanted.end;
+    for (const Place& place : *places) first = std::min(first, place.info.first);
+    from = std::max(from, first);
+    const Nanos to = wanted.end - from < window ? wanted.end : from + window - 1;
+    std::vector<Place> now;
+    std::copy_if(places->begin(), places->end(), std::back_inserter(now),
+                 [&](const Place& place) { return place.info.first <= to; });
+    for (size_t begin = 0, end = 0; begin < now.size(); begin = end) {
+      end = EndOfOverlap(now, begin);
+      SONDE_RETURN_IF_ERROR(
+          MergeRows(std::span(now).subspan(begin, end - begin),
+                    [&](const Place& place, std::string_view, const Block& block, size_t row) {
+                      if (block.times[row] < from || block.times[row] > to) return Status();
+                      return f({place.key.node, place.key.group, place.schema, block, row});
+                    }));
     }
+    if (wanted.on_window) SONDE_RETURN_IF_ERROR(wanted.on_window(to));
+    std::erase_if(*places, [&](const Place& place) { return place.info.last <= to; });
+    if (to >= wanted.end) break;
+    from = to + 1;
   }
   return {};
 }
@@ -368,13 +427,12 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
   if (!job.ok()) return job.status();
   SeriesCollector collector(wanted);
   // Which columns of a schema are wanted and where they go: the same for all blocks of a node.
-  std::map<std::pair<uint32_t, uint64_t>, std::vector<std::pair<size_t, size_t>>> targets;
+  std::map<NodesSchema, std::vector<std::pair<size_t, size_t>>> targets;
   const auto targets_of = [&](const Stored& stored) {
-    const auto [it, is_new] = targets.try_emplace({stored.key.node, stored.info.schema_id});
+    const auto [it, is_new] = targets.try_emplace(SchemaOf(stored.key, stored.info.schema_id));
     if (!is_new) return &it->second;
     size_t column = 0;
-    for (const size_t target :
-         TargetsOf(*stored.schema, stored.key.node, *job, thinned, collector)) {
+    for (const size_t target : TargetsOf(*stored.schema, stored.key, *job, thinned, collector)) {
       if (target != SeriesCollector::kUnwanted) it->second.emplace_back(column, target);
       ++column;
     }
@@ -388,20 +446,25 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
             collector.Add(target, block, column, row, start, end);
           }
         }));
+    if (!tally.unsupported.ok()) return tally.unsupported;
     return collector.Take();
   }
   SONDE_RETURN_IF_ERROR(ForEach(scope, tally, [&](const Stored& stored) {
     if (stored.info.last < start || stored.info.first > end) return;
     const auto& wanted_columns = *targets_of(stored);
     if (wanted_columns.empty()) return;
-    const auto block = DecodeBlock(stored.bytes);
-    if (!block.ok() || block->columns() != stored.schema->size()) return;
-    for (const auto [column, target] : wanted_columns) {
+    // Of a few series of many, the others cost a tenth.
+    std::vector<bool> columns(stored.schema->size());
+    for (const auto& wanted_column : wanted_columns) columns[wanted_column.first] = true;
+    const auto block = DecodeColumns(stored.bytes, columns);
+    if (!block.ok()) return;
+    for (size_t taken = 0; taken < wanted_columns.size(); ++taken) {
       for (size_t row = 0; row < block->times.size(); ++row) {
-        collector.Add(target, *block, column, row, start, end);
+        collector.Add(wanted_columns[taken].second, *block, taken, row, start, end);
       }
     }
   }));
+  if (!tally.unsupported.ok()) return tally.unsupported;
   return collector.Take();
 }
 
@@ -410,13 +473,13 @@ Result<std::vector<Series>> ProfileReader::AllSeries(Archive::Scope scope) const
   if (!job.ok()) return job.status();
   const std::function<bool(const Series&)> all_of_them;
   SeriesCollector collector(all_of_them);
-  std::map<std::pair<uint32_t, uint64_t>, bool> seen;
+  std::set<NodesSchema> seen;
   ReadTally tally;
   SONDE_RETURN_IF_ERROR(ForEach(scope, tally, [&](const Stored& stored) {
-    if (!seen.try_emplace({stored.key.node, stored.info.schema_id}).second) return;
+    if (!seen.insert(SchemaOf(stored.key, stored.info.schema_id)).second) return;
     for (const Series& series : stored.schema->series()) {
       if (stored.key.node != kReducedNode && IsExtreme(series)) continue;
-      collector.Find(Shown(series, stored.key.node, *job));
+      collector.Find(Shown(series, stored.key, *job));
     }
   }));
   std::vector<Series> all;

@@ -26,6 +26,7 @@ struct ReadTally {
   uint64_t bytes = 0;
   uint64_t unreadable = 0;  // blocks that fail their checks or whose schema is missing
   std::string first_error;
+  Status unsupported;       // blocks of another version of Sonde
   Nanos last = 0;           // time of the last row
   uint64_t node_ticks = 0;  // nodes in the reduced rows, added up
 };
@@ -55,6 +56,10 @@ class ProfileReader {
                                        Nanos start, Nanos end,
                                        Archive::Thinned thinned = Archive::Thinned::kMean) const;
   Result<std::vector<Series>> AllSeries(Archive::Scope scope) const;
+  // See Archive::ReadRows.
+  Status ReadRows(Archive::Scope scope, const RowsWanted& wanted, const OnStoredRow& f) const;
+  // See Archive::ReadRecords. What is unreadable is in the tally.
+  Status ForEachRecord(const std::function<Status(const FileRecord&)>& f, ReadTally& tally) const;
 
  private:
   struct Stored {
@@ -68,6 +73,19 @@ class ProfileReader {
   // `block`.
   using OnRow = std::function<void(const Stored& stored, const Block& block, size_t row)>;
   Status ForEachReducedRow(Nanos start, Nanos end, ReadTally& tally, const OnRow& f) const;
+  // A block among others: where it is, and how long.
+  struct Place {
+    BlockKey key;
+    BlockInfo info;
+    Schema::Ptr schema;
+    std::string at;  // its key in the database
+  };
+  Result<std::vector<Place>> Places(Archive::Scope scope, Nanos start, Nanos end,
+                                    ReadTally& tally) const;
+  // The rows of blocks of one stream that overlap, each time once; `f` may end it.
+  Status MergeRows(std::span<const Place> blocks,
+                   const std::function<Status(const Place&, std::string_view bytes, const Block&,
+                                              size_t row)>& f) const;
   // Calls `f` for every good block in the order of keys, those of one scope or all.
   Status ForEach(std::optional<Archive::Scope> scope, ReadTally& tally,
                  const std::function<void(const Stored&)>& f) const;

@@ -1,0 +1,47 @@
+#include "profiles/archive_lock.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace sonde {
+namespace {
+
+constexpr size_t kMaxName = 4096;
+
+Nanos ChangeOf(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) return 0;
+  return info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec;
+}
+
+std::string OwnName() { return HostName() + "\n"; }
+
+}  // namespace
+
+Result<ArchiveLock> ArchiveLock::Acquire(const ArchivePaths& paths, Nanos wait) {
+  auto lock = FileLock::Acquire(paths.db_lock(), wait);
+  if (!lock.ok()) return lock.status();
+  const auto holder = ReadSmallFile(paths.db_lock(), kMaxName);
+  if (!holder.ok()) return holder.status();
+  // A clock that was set back since is no sign of life.
+  const Nanos silent = std::abs(Clock::System().Now() - ChangeOf(paths.db_lock()));
+  // Without its end it was not written whole, and who wrote it is gone.
+  if (holder->ends_with('\n') && *holder != OwnName() && silent < kSilence) {
+    return Status(Code::kBusy, paths.db_lock() + " is held by host " +
+                                   holder->substr(0, std::min<size_t>(holder->size() - 1, 256)) +
+                                   ", or was until that died less than 10 minutes ago");
+  }
+  SONDE_RETURN_IF_ERROR(lock->Replace(OwnName()));
+  return ArchiveLock(*std::move(lock));
+}
+
+ArchiveLock::~ArchiveLock() {
+  if (lock_.held()) static_cast<void>(lock_.Replace(""));
+}
+
+void ArchiveLock::Touch() { static_cast<void>(lock_.Replace(OwnName())); }
+
+}  // namespace sonde

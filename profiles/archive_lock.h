@@ -1,0 +1,41 @@
+// The lock of db/: who holds it may open the database for writing.
+//
+// It is a record lock (file_lock.h), which is gone when its holder is. Some shared file systems
+// grant such locks on every host by itself; so that two hosts never write to one database, the file
+// names its holder's host as long as it is held, and whoever gets the lock and finds another host's
+// name believes it for kSilence after the holder last touched the file. Then that host counts as
+// dead.
+//
+// Thread safety: one thread at a time.
+#pragma once
+
+#include <string>
+
+#include "core/status.h"
+#include "core/time.h"
+#include "profiles/archive_dir.h"
+#include "profiles/file_lock.h"
+
+namespace sonde {
+
+class ArchiveLock {
+ public:
+  static constexpr Nanos kSilence = 600 * kSecond;
+
+  ArchiveLock() = default;
+  ArchiveLock(ArchiveLock&&) noexcept = default;
+  ArchiveLock& operator=(ArchiveLock&&) noexcept = default;
+  // Takes the name out of the file.
+  ~ArchiveLock();
+
+  // Waits up to `wait`; kBusy if somebody else has it then.
+  static Result<ArchiveLock> Acquire(const ArchivePaths& paths, Nanos wait);
+  // Whoever holds it for long says now and then that it is alive.
+  void Touch();
+
+ private:
+  explicit ArchiveLock(FileLock lock) : lock_(std::move(lock)) {}
+  FileLock lock_;
+};
+
+}  // namespace sonde

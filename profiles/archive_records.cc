@@ -1,0 +1,116 @@
+#include "profiles/archive_records.h"
+
+#include <charconv>
+#include <memory>
+
+#include "profiles/keys.h"
+#include "profiles/leveldb_env.h"
+#include "profiles/parts.h"
+#include "profiles/profile.h"
+#include "series/block.h"
+#include "series/schema.h"
+
+namespace sonde {
+namespace {
+
+Status Wrong(std::string_view what) { return {Code::kCorrupt, std::string(what)}; }
+
+// A kind and a profile, which ends in a zero byte; "" if it does not look so.
+std::string_view ProfileIn(std::string_view key) {
+  const size_t end = key.find('\0');
+  return end == std::string_view::npos ? std::string_view{} : key.substr(1, end - 1);
+}
+
+Status CheckJob(const JobDescription& job, std::string_view profile) {
+  return keys::ProfileKey(job) == profile ? Status() : Wrong("it describes another step");
+}
+
+Result<RecordContent> CheckBlock(const Record& record, std::string_view key,
+                                 std::string_view value) {
+  if (!keys::ParseBlock(record.profile, key)) return Wrong("its key is none of a block");
+  const auto block = DecodeBlock(value);
+  if (!block.ok()) return block.status();
+  return RecordContent{block->schema_id, block->columns(), 0};
+}
+
+Result<RecordContent> CheckSchema(std::string_view key, std::string_view value) {
+  const auto schema = Schema::Decode(value);
+  if (!schema.ok()) return schema.status();
+  if (keys::ParseSchema(key) != (*schema)->id()) return Wrong("it is another schema");
+  return RecordContent{(*schema)->id(), (*schema)->size(), 0};
+}
+
+Result<RecordContent> CheckBlockCount(std::string_view value) {
+  RecordContent content;
+  const char* end = value.data() + value.size();
+  const auto read = std::from_chars(value.data(), end, content.blocks);
+  if (read.ec != std::errc() || read.ptr != end) return Wrong("it is no number");
+  return content;
+}
+
+}  // namespace
+
+Record ParseRecord(std::string_view key) {
+  if (key == keys::kFormatKey) return {RecordKind::kFormat, {}};
+  if (keys::ParseSchema(key)) return {RecordKind::kSchema, {}};
+  constexpr std::pair<char, RecordKind> kKinds[] = {{'b', RecordKind::kBlock},
+                                                    {'d', RecordKind::kDescription},
+                                                    {'p', RecordKind::kProfile},
+                                                    {'q', RecordKind::kPart},
+                                                    {'n', RecordKind::kBlockCount}};
+  for (const auto& [kind, record] : kKinds) {
+    if (key.empty() || key[0] != kind) continue;
+    const std::string_view profile = ProfileIn(key);
+    if (keys::DescribeKey(profile)) return {record, profile};
+  }
+  return {};
+}
+
+Result<RecordContent> CheckRecord(std::string_view key, std::string_view value) {
+  const Record record = ParseRecord(key);
+  switch (record.kind) {
+    case RecordKind::kFormat:
+      if (value != keys::kFormat) return Wrong("it names another format");
+      return RecordContent();
+    case RecordKind::kBlock:
+      return CheckBlock(record, key, value);
+    case RecordKind::kSchema:
+      return CheckSchema(key, value);
+    case RecordKind::kBlockCount:
+      return CheckBlockCount(value);
+    case RecordKind::kDescription: {
+      const auto job = DescriptionFromJson(value);
+      const Status status = job.ok() ? CheckJob(*job, record.profile) : job.status();
+      if (!status.ok()) return status;
+      return RecordContent();
+    }
+    case RecordKind::kProfile:
+    case RecordKind::kPart: {
+      const auto profile = ProfileFromJson(value);
+      const Status status =
+          profile.ok() ? CheckJob(profile->job, record.profile) : profile.status();
+      if (!status.ok()) return status;
+      return RecordContent();
+    }
+    case RecordKind::kIndex:
+      return RecordContent();
+  }
+  return RecordContent();
+}
+
+Status ForEachRecord(leveldb::DB& db, std::string_view prefix,
+                     const std::function<void(std::string_view, std::string_view)>& f) {
+  leveldb::ReadOptions options;
+  options.verify_checksums = true;
+  options.fill_cache = false;
+  const leveldb::Slice from(prefix.data(), prefix.size());
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(options));
+  for (it->Seek(from); it->Valid() && it->key().starts_with(from); it->Next()) {
+    const leveldb::Slice key = it->key();
+    const leveldb::Slice value = it->value();
+    f({key.data(), key.size()}, {value.data(), value.size()});
+  }
+  return FromLevelDb(it->status(), "read the database");
+}
+
+}  // namespace sonde

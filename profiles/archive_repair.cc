@@ -1,0 +1,291 @@
+#include "profiles/archive_repair.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <leveldb/write_batch.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "profiles/archive_lock.h"
+#include "profiles/archive_verify.h"
+#include "profiles/ingest.h"
+#include "profiles/json_writer.h"
+#include "profiles/keys.h"
+#include "profiles/leveldb_env.h"
+#include "profiles/parts.h"
+#include "profiles/profile_reader.h"
+
+namespace sonde {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kBatch = size_t{1} << 20;
+constexpr std::string_view kCompleteName = "/COMPLETE";  // LevelDB passes over it
+
+std::string NewDb(const ArchivePaths& paths) { return paths.root + "/db.repair"; }
+
+// What is known of a profile of the damaged database.
+struct Salvage {
+  uint64_t dropped = 0;
+  std::optional<uint64_t> blocks_stored;
+  bool named = false;  // by an index or by any record
+};
+
+class Repair {
+ public:
+  Repair(const ArchivePaths& paths, const ArchiveProgress& progress)
+      : paths_(paths), progress_(progress) {}
+
+  Result<RepairReport> Run();
+
+ private:
+  Status OpenNew();
+  void Take(std::string_view key, std::string_view value);
+  void TakeIndex(std::string_view key);
+  Status Write(bool sync);
+  Status Rebuild(const std::string& key, const Salvage& salvage);
+  Result<Profile> Remake(const std::string& key) const;
+  void Lost(const std::string& key, std::string what);
+  Status PutInPlace();
+
+  const ArchivePaths& paths_;
+  const ArchiveProgress& progress_;
+  RepairReport report_;
+  std::unique_ptr<leveldb::DB> db_;
+  leveldb::WriteBatch batch_;
+  Status status_;  // of the first write that failed
+  std::map<std::string, Salvage, std::less<>> profiles_;
+};
+
+Status Repair::OpenNew() {
+  std::error_code error;
+  fs::remove_all(NewDb(paths_), error);
+  if (::mkdir(NewDb(paths_).c_str(), 0700) != 0) {
+    return ArchiveError("make directory " + NewDb(paths_), errno);
+  }
+  auto db = CreateDb(NewDb(paths_));
+  if (!db.ok()) return db.status();
+  db_ = *std::move(db);
+  return {};
+}
+
+Status Repair::Write(bool sync) {
+  leveldb::WriteOptions options;
+  options.sync = sync;
+  const leveldb::Status status = db_->Write(options, &batch_);
+  batch_.Clear();
+  return FromLevelDb(status, "write to " + NewDb(paths_));
+}
+
+void Repair::TakeIndex(std::string_view key) {
+  if (!key.starts_with(keys::kByTime)) return;
+  const std::string_view profile = keys::ProfileOfTimeIndex(key);
+  if (keys::DescribeKey(profile)) profiles_[std::string(profile)].named = true;
+}
+
+void Repair::Take(std::string_view key, std::string_view value) {
+  const Record record = ParseRecord(key);
+  if (record.kind == RecordKind::kIndex) return TakeIndex(key);
+  const auto content = CheckRecord(key, value);
+  Salvage* salvage = nullptr;
+  if (!record.profile.empty()) {
+    salvage = &profiles_[std::string(record.profile)];
+    salvage->named = true;
+  }
+  if (!content.ok() && content.status().code() != Code::kUnsupported) {
+    ++report_.dropped;
+    if (salvage != nullptr) ++salvage->dropped;
+    return;
+  }
+  // It is counted anew.
+  if (record.kind == RecordKind::kBlockCount) {
+    salvage->blocks_stored = content->blocks;
+    return;
+  }
+  batch_.Put({key.data(), key.size()}, {value.data(), value.size()});
+  if (batch_.ApproximateSize() >= kBatch && status_.ok()) status_ = Write(false);
+}
+
+void Repair::Lost(const std::string& key, std::string what) {
+  report_.losses.push_back({key, std::move(what)});
+}
+
+// A profile whose own record is gone.
+Result<Profile> Repair::Remake(const std::string& key) const {
+  std::vector<Part> parts;
+  const std::string prefix = keys::Parts(key);
+  SONDE_RETURN_IF_ERROR(
+      ForEachRecord(*db_, prefix, [&](std::string_view at, std::string_view value) {
+        auto profile = ProfileFromJson(value);
+        if (!profile.ok()) return;
+        parts.push_back({PartId::Parse(at.substr(prefix.size())), *std::move(profile)});
+      }));
+  if (!parts.empty()) return WholeProfile(*db_, key, std::move(parts));
+  const ProfileReader reader(*db_, key);
+  auto job = reader.Description();
+  if (!job.ok()) job = *keys::DescribeKey(key);
+  ReadTally tally;
+  Profile profile = reader.Assemble(*job, &tally);
+  if (profile.job.end == 0) profile.job.end = std::max(profile.job.start, tally.last);
+  if (profile.job.state == EndState::kRunning) profile.job.state = EndState::kLost;
+  return profile;
+}
+
+// Its records are in the new database; what it lacks is made or told.
+Status Repair::Rebuild(const std::string& key, const Salvage& salvage) {
+  const auto blocks = CountBlocks(*db_, key);
+  if (!blocks.ok()) return blocks.status();
+  const ProfileReader reader(*db_, key);
+  auto profile = reader.StoredProfile();
+  const bool known = profile.ok() || reader.Description().ok() || *blocks > 0;
+  if (!known) {
+    Lost(key, "nothing of it could be read");
+    return {};
+  }
+  std::vector<std::string> told;
+  if (!profile.ok()) {
+    profile = Remake(key);
+    if (!profile.ok()) return profile.status();
+    told.emplace_back("its summary could not be read and was made anew from what is left");
+  }
+  if (salvage.blocks_stored && *salvage.blocks_stored > *blocks) {
+    told.push_back(fmt::format("{} of {} blocks are lost", *salvage.blocks_stored - *blocks,
+                               *salvage.blocks_stored));
+  } else if (salvage.dropped > 0 || (!salvage.blocks_stored && !report_.damage.empty())) {
+    told.emplace_back("some of its records may be lost");
+  }
+  for (const std::string& what : told) {
+    Lost(key, what);
+    profile->job.notes.push_back("The archive was damaged and repaired at " +
+                                 FormatTime(Clock::System().Now()) + ": " + what + ".");
+  }
+  batch_.Put(keys::Description(key), DescriptionToJson(profile->job));
+  batch_.Put(keys::Profile(key), ProfileToJson(*profile));
+  batch_.Put(keys::BlockCount(key), std::to_string(*blocks));
+  AddIndexes(*profile, batch_);
+  ++report_.profiles;
+  report_.blocks += *blocks;
+  return batch_.ApproximateSize() < kBatch ? Status() : Write(false);
+}
+
+Status FreeName(const ArchivePaths& paths, std::string& name) {
+  constexpr int kMost = 1000;
+  for (int i = 1; i <= kMost; ++i) {
+    name = fmt::format("{}/{}{}", paths.root, kDamagedPrefix, i);
+    if (!fs::exists(name)) return {};
+  }
+  return {Code::kLimit,
+          "keep the damaged database: there are too many already; see "
+          "'sonde archive repair --discard'"};
+}
+
+Status Rename(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) == 0) return {};
+  return ArchiveError("rename " + from + " to " + to, errno);
+}
+
+Status Repair::PutInPlace() {
+  db_.reset();
+  SONDE_RETURN_IF_ERROR(WriteFileAtomically(NewDb(paths_) + std::string(kCompleteName), "\n"));
+  SONDE_RETURN_IF_ERROR(SyncDirectory(NewDb(paths_)));
+  SONDE_RETURN_IF_ERROR(FreeName(paths_, report_.kept));
+  const int exchanged =
+      ::renameat2(AT_FDCWD, NewDb(paths_).c_str(), AT_FDCWD, paths_.db().c_str(), RENAME_EXCHANGE);
+  if (exchanged == 0) {
+    SONDE_RETURN_IF_ERROR(Rename(NewDb(paths_), report_.kept));
+  } else {
+    SONDE_RETURN_IF_ERROR(Rename(paths_.db(), report_.kept));
+    SONDE_RETURN_IF_ERROR(Rename(NewDb(paths_), paths_.db()));
+  }
+  return SyncPath(paths_.root);
+}
+
+Result<RepairReport> Repair::Run() {
+  const auto damaged = ReadOnlyDb::Open(paths_.db());
+  const bool none = !damaged.ok() && damaged.status().code() == Code::kNotFound;
+  if (none && NamesIn(paths_.db()).empty()) {
+    return Status(Code::kNotFound, "there is nothing to repair in " + paths_.root);
+  }
+  if (!damaged.ok()) {
+    // Where not even LevelDB's repair finds anything an empty one takes its place.
+    report_.damage = damaged.status().message();
+  } else {
+    report_.damage = damaged->damage;
+  }
+  SONDE_RETURN_IF_ERROR(OpenNew());
+  batch_.Put({keys::kFormatKey.data(), keys::kFormatKey.size()},
+             {keys::kFormat.data(), keys::kFormat.size()});
+  uint64_t done = 0;
+  if (damaged.ok()) {
+    const Status read =
+        ForEachRecord(*damaged->db, "", [&](std::string_view key, std::string_view value) {
+          const uint64_t before = done / kBatch;
+          done += key.size() + value.size();
+          if (progress_ && done / kBatch != before) progress_(done, 0);
+          Take(key, value);
+        });
+    if (!read.ok() && report_.damage.empty()) report_.damage = read.message();
+  }
+  SONDE_RETURN_IF_ERROR(status_);
+  SONDE_RETURN_IF_ERROR(Write(false));
+  for (const auto& [key, salvage] : profiles_) SONDE_RETURN_IF_ERROR(Rebuild(key, salvage));
+  SONDE_RETURN_IF_ERROR(Write(true));
+  SONDE_RETURN_IF_ERROR(PutInPlace());
+  return std::move(report_);
+}
+
+}  // namespace
+
+Result<RepairReport> RepairArchive(const std::string& root, Nanos wait,
+                                   const ArchiveProgress& progress) {
+  const ArchivePaths paths(root);
+  const auto read_only = IsReadOnly(paths);
+  if (!read_only.ok()) return read_only.status();
+  if (*read_only) {
+    return Status(Code::kPermission, "repair " + root + ": it is another user's or read-only");
+  }
+  SONDE_RETURN_IF_ERROR(CheckArchiveFormat(paths));
+  const auto lock = ArchiveLock::Acquire(paths, wait);
+  if (!lock.ok()) return lock.status();
+  SONDE_RETURN_IF_ERROR(FinishRepair(paths));
+  return Repair(paths, progress).Run();
+}
+
+Status FinishRepair(const ArchivePaths& paths) {
+  if (fs::exists(paths.db()) || !fs::exists(NewDb(paths) + std::string(kCompleteName))) return {};
+  SONDE_RETURN_IF_ERROR(Rename(NewDb(paths), paths.db()));
+  return SyncPath(paths.root);
+}
+
+Result<std::vector<std::string>> DiscardDamage(const std::string& root) {
+  std::vector<std::string> kept = KeptDamage(root);
+  for (const std::string& name : kept) {
+    std::error_code error;
+    fs::remove_all(root + "/" + name, error);
+    if (error) return SystemError("delete " + root + "/" + name, error.value());
+  }
+  return kept;
+}
+
+std::string RepairToJson(const RepairReport& report) {
+  std::string out;
+  JsonWriter w(out);
+  w.BeginObject().Field("profiles", report.profiles).Field("blocks", report.blocks);
+  w.Field("damage", report.damage).Field("dropped", report.dropped);
+  w.Key("losses").BeginArray();
+  for (const RepairReport::Loss& loss : report.losses) {
+    w.BeginObject().Field("profile", loss.profile).Field("what", loss.what).EndObject();
+  }
+  w.EndArray().Field("kept", report.kept).EndObject();
+  return out;
+}
+
+}  // namespace sonde

@@ -1,0 +1,30 @@
+// What an archive holds and how much room it takes.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/status.h"
+#include "core/time.h"
+#include "profiles/archive.h"
+
+namespace sonde {
+
+struct ArchiveStats {
+  uint64_t profiles = 0;    // all of them: in db/, running and waiting
+  uint64_t running = 0;     // their steps run
+  uint64_t waiting = 0;     // over, but still in live/
+  uint64_t damaged = 0;     // directories that could not be read completely and were kept
+  uint64_t db_bytes = 0;    // on the disk, of db/
+  uint64_t live_bytes = 0;  // of live/, the damaged ones among them
+  Nanos oldest = 0;         // start of the first and of the last profile; 0 if there is none
+  Nanos newest = 0;
+};
+
+// `root` is the directory of `archive`.
+Result<ArchiveStats> StatsOf(const Archive& archive, const std::string& root);
+std::string StatsToJson(const ArchiveStats& stats);
+
+}  // namespace sonde

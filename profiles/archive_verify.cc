@@ -1,0 +1,298 @@
+#include "profiles/archive_verify.h"
+
+#include <fmt/format.h>
+#include <leveldb/write_batch.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "profiles/archive_dir.h"
+#include "profiles/archive_repair.h"
+#include "profiles/ingest.h"
+#include "profiles/json_writer.h"
+#include "profiles/keys.h"
+#include "profiles/leveldb_env.h"
+#include "profiles/live_steps.h"
+
+namespace sonde {
+namespace {
+
+namespace fs = std::filesystem;
+
+uint64_t BytesOf(const std::string& directory) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const std::string& name : NamesIn(directory)) {
+    const uintmax_t size = fs::file_size(directory + "/" + name, error);
+    if (!error) bytes += size;
+  }
+  return bytes;
+}
+
+// Hands on the keys that a batch would write.
+class Keys : public leveldb::WriteBatch::Handler {
+ public:
+  explicit Keys(std::function<void(std::string_view)> f) : f_(std::move(f)) {}
+  void Put(const leveldb::Slice& key, const leveldb::Slice&) override {
+    f_({key.data(), key.size()});
+  }
+  void Delete(const leveldb::Slice&) override {}
+
+ private:
+  std::function<void(std::string_view)> f_;
+};
+
+// What is known of a profile once all of its records were seen.
+struct Seen {
+  uint64_t blocks = 0;
+  std::optional<uint64_t> blocks_stored;
+  bool description = false;
+  bool profile = false;
+  uint64_t bad = 0;  // records
+};
+
+class Verifier {
+ public:
+  Verifier(ArchivePaths paths, const ArchiveProgress& progress)
+      : paths_(std::move(paths)), progress_(progress) {}
+
+  Result<VerifyReport> Run();
+
+ private:
+  Status VerifyDb();
+  void Expect(leveldb::DB& db);
+  void Take(std::string_view key, std::string_view value);
+  void TakeIndex(std::string_view key);
+  void CheckProfiles();
+  void CheckSchemas();
+  void CheckIndexes();
+  void VerifyLive(const LiveStep& step);
+  void Problem(std::string_view profile, std::string what);
+  void Advance(size_t bytes);
+
+  const ArchivePaths paths_;
+  const ArchiveProgress& progress_;
+  VerifyReport report_;
+  uint64_t done_ = 0;
+  uint64_t total_ = 0;
+  std::map<std::string, Seen, std::less<>> profiles_;
+  // Of the blocks seen: schema and columns, and a profile that has such a block.
+  std::map<std::pair<uint64_t, uint64_t>, std::string> wanted_schemas_;
+  std::map<uint64_t, uint64_t> schemas_;  // their series
+  // Index entries that there must be, by hash, and whose they are; and whether they were seen.
+  std::unordered_map<size_t, std::pair<std::string, bool>> indexes_;
+  std::map<std::string, bool> waiting_;  // keys of steps in live/
+};
+
+void Verifier::Problem(std::string_view profile, std::string what) {
+  ++report_.problem_count;
+  if (report_.problems.size() == VerifyReport::kMaxProblems) return;
+  report_.problems.push_back({std::string(profile), std::move(what)});
+}
+
+void Verifier::Advance(size_t bytes) {
+  constexpr uint64_t kStep = 1u << 20;
+  const uint64_t before = done_ / kStep;
+  done_ += bytes;
+  if (progress_ && done_ / kStep != before) progress_(std::min(done_, total_), total_);
+}
+
+// The index entries that the profiles ask for.
+void Verifier::Expect(leveldb::DB& db) {
+  const std::string_view kind = "p";
+  static_cast<void>(ForEachRecord(db, kind, [&](std::string_view key, std::string_view value) {
+    const Record record = ParseRecord(key);
+    const auto profile = ProfileFromJson(value);
+    if (!profile.ok() || keys::ProfileKey(profile->job) != record.profile) return;
+    leveldb::WriteBatch batch;
+    AddIndexes(*profile, batch);
+    Keys keys([&](std::string_view index) {
+      indexes_[std::hash<std::string_view>()(index)] = {std::string(record.profile), false};
+    });
+    static_cast<void>(batch.Iterate(&keys));
+  }));
+}
+
+void Verifier::TakeIndex(std::string_view key) {
+  ++report_.index_entries;
+  const auto expected = indexes_.find(std::hash<std::string_view>()(key));
+  if (expected != indexes_.end()) {
+    expected->second.second = true;
+    return;
+  }
+  const std::string_view profile =
+      key.starts_with(keys::kByTime) ? keys::ProfileOfTimeIndex(key) : keys::ProfileOfJobIndex(key);
+  Problem(keys::DescribeKey(profile) ? profile : "",
+          "an entry of an index leads to a profile that is not there or says something else");
+}
+
+void Verifier::Take(std::string_view key, std::string_view value) {
+  Advance(key.size() + value.size());
+  const Record record = ParseRecord(key);
+  if (record.kind == RecordKind::kIndex) return TakeIndex(key);
+  const auto content = CheckRecord(key, value);
+  Seen none;
+  Seen& seen = record.profile.empty()
+                   ? none
+                   : profiles_.try_emplace(std::string(record.profile)).first->second;
+  const bool foreign = content.status().code() == Code::kUnsupported;
+  report_.foreign += foreign ? 1 : 0;
+  if (record.kind == RecordKind::kBlock) {
+    ++report_.blocks;
+    ++seen.blocks;
+    report_.block_bytes += value.size();
+  }
+  if (record.kind == RecordKind::kSchema) {
+    ++report_.schemas;
+    const uint64_t id = keys::ParseSchema(key).value_or(0);
+    schemas_[id] = content.ok() ? content->columns : 0;
+  }
+  if (!content.ok()) {
+    if (!foreign) Problem(record.profile, std::string(content.status().message()));
+    return;
+  }
+  if (record.kind == RecordKind::kBlock) {
+    wanted_schemas_.try_emplace({content->schema, content->columns}, record.profile);
+  }
+  seen.description |= record.kind == RecordKind::kDescription;
+  seen.profile |= record.kind == RecordKind::kProfile;
+  if (record.kind == RecordKind::kBlockCount) seen.blocks_stored = content->blocks;
+}
+
+void Verifier::CheckProfiles() {
+  for (const auto& [key, seen] : profiles_) {
+    // An ingest that was killed has left blocks here, and the next one goes on with it.
+    if (!seen.description && !seen.profile && waiting_.contains(key)) continue;
+    ++report_.profiles;
+    if (!seen.description) Problem(key, "its description is missing");
+    if (!seen.profile) Problem(key, "its profile is missing");
+    if (seen.blocks_stored && *seen.blocks_stored > seen.blocks && !waiting_.contains(key)) {
+      Problem(key, fmt::format("{} of {} blocks are missing", *seen.blocks_stored - seen.blocks,
+                               *seen.blocks_stored));
+    }
+  }
+}
+
+void Verifier::CheckSchemas() {
+  for (const auto& [wanted, profile] : wanted_schemas_) {
+    const auto [id, columns] = wanted;
+    const auto schema = schemas_.find(id);
+    if (schema == schemas_.end()) {
+      Problem(profile, fmt::format("schema {:016x} of its blocks is missing", id));
+    } else if (schema->second != 0 && schema->second != columns) {
+      Problem(profile,
+              fmt::format("a block has {} columns and its schema {}", columns, schema->second));
+    }
+  }
+}
+
+void Verifier::CheckIndexes() {
+  std::map<std::string, uint64_t> missing;
+  for (const auto& [hash, entry] : indexes_) {
+    if (!entry.second) ++missing[entry.first];
+  }
+  for (const auto& [profile, count] : missing) {
+    Problem(profile, fmt::format("{} of its entries in the indexes are missing", count));
+  }
+}
+
+Status Verifier::VerifyDb() {
+  const auto db = ReadOnlyDb::Open(paths_.db());
+  if (!db.ok() && db.status().code() == Code::kNotFound && NamesIn(paths_.db()).empty()) return {};
+  if (!db.ok()) {
+    Problem("", std::string(db.status().message()));
+    return {};
+  }
+  if (!db->damage.empty()) Problem("", "db/: " + db->damage);
+  Expect(*db->db);
+  const Status status = ForEachRecord(
+      *db->db, "", [&](std::string_view key, std::string_view value) { Take(key, value); });
+  if (!status.ok()) Problem("", std::string(status.message()));
+  CheckProfiles();
+  CheckSchemas();
+  CheckIndexes();
+  return {};
+}
+
+void Verifier::VerifyLive(const LiveStep& step) {
+  const auto db = ReadOnlyDb::Open(step.paths.blocks());
+  if (!db.ok() || !db->damage.empty()) {
+    const std::string why = db.ok() ? db->damage : std::string(db.status().message());
+    if (db.ok() || db.status().code() != Code::kNotFound) {
+      Problem(step.key, fmt::format("live/{}: {}", step.name, why));
+    }
+    if (!db.ok()) return;
+  }
+  const Status status =
+      ForEachRecord(*db->db, "", [&](std::string_view key, std::string_view value) {
+        Advance(key.size() + value.size());
+        const auto content = CheckRecord(key, value);
+        if (content.status().code() == Code::kUnsupported) {
+          ++report_.foreign;
+        } else if (!content.ok()) {
+          Problem(step.key, fmt::format("live/{}: {}", step.name, content.status().message()));
+        }
+      });
+  if (!status.ok()) Problem(step.key, fmt::format("live/{}: {}", step.name, status.message()));
+}
+
+Result<VerifyReport> Verifier::Run() {
+  const auto read_only = IsReadOnly(paths_);
+  if (!read_only.ok()) return read_only.status();
+  SONDE_RETURN_IF_ERROR(CheckArchiveFormat(paths_));
+  const std::vector<LiveStep> steps = ScanLive(paths_);
+  total_ = BytesOf(paths_.db());
+  for (const LiveStep& step : steps) {
+    waiting_[step.key] = true;
+    if (!step.running) total_ += BytesOf(step.paths.blocks());
+  }
+  SONDE_RETURN_IF_ERROR(VerifyDb());
+  for (const LiveStep& step : steps) {
+    ++(step.running ? report_.running : report_.live);
+    if (!step.running) VerifyLive(step);
+  }
+  report_.damaged = KeptDamage(paths_.root);
+  if (progress_) progress_(total_, total_);
+  return std::move(report_);
+}
+
+}  // namespace
+
+Result<VerifyReport> VerifyArchive(const std::string& root, const ArchiveProgress& progress) {
+  return Verifier(ArchivePaths(root), progress).Run();
+}
+
+std::vector<std::string> KeptDamage(const std::string& root) {
+  const ArchivePaths paths(root);
+  std::vector<std::string> kept;
+  for (const std::string& name : NamesIn(root)) {
+    if (name.starts_with(kDamagedPrefix)) kept.push_back(name);
+  }
+  for (const std::string& name : NamesIn(paths.live())) {
+    if (name.ends_with(kCorruptSuffix)) kept.push_back("live/" + name);
+  }
+  return kept;
+}
+
+std::string VerifyToJson(const VerifyReport& report) {
+  std::string out;
+  JsonWriter w(out);
+  w.BeginObject().Field("ok", report.ok()).Field("profiles", report.profiles);
+  w.Field("blocks", report.blocks).Field("block_bytes", report.block_bytes);
+  w.Field("schemas", report.schemas).Field("index_entries", report.index_entries);
+  w.Field("live", report.live).Field("running", report.running);
+  w.Field("foreign", report.foreign).Field("problem_count", report.problem_count);
+  w.Key("problems").BeginArray();
+  for (const VerifyReport::Problem& problem : report.problems) {
+    w.BeginObject().Field("profile", problem.profile).Field("what", problem.what).EndObject();
+  }
+  w.EndArray().Key("damaged").BeginArray();
+  for (const std::string& name : report.damaged) w.Value(name);
+  w.EndArray().EndObject();
+  return out;
+}
+
+}  // namespace sonde

@@ -1,0 +1,72 @@
+#include "profiles/leveldb_log.h"
+
+#include <cstdint>
+
+#include "profiles/archive_dir.h"
+#include "series/block_format.h"
+
+namespace sonde {
+namespace {
+
+// As in LevelDB's doc/log_format.md: checksum (4), length (2), type (1), all little-endian.
+constexpr size_t kBlock = 32768;
+constexpr size_t kHeader = 7;
+constexpr size_t kTypeAt = 6;
+constexpr unsigned char kLastType = 4;
+constexpr size_t kMaxLog = 64u << 20;
+
+uint32_t Fixed(std::string_view bytes, size_t size) {
+  uint32_t value = 0;
+  for (size_t i = size; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+size_t LengthOf(std::string_view record) { return Fixed(record.substr(4), 2); }
+unsigned char TypeOf(std::string_view record) {
+  return static_cast<unsigned char>(record[kTypeAt]);
+}
+
+// LevelDB stores checksums so, for the sake of those over bytes that hold some.
+uint32_t Masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8U; }
+
+bool IsWhole(std::string_view record) {
+  const size_t length = LengthOf(record);
+  const unsigned char type = TypeOf(record);
+  if (type == 0 || type > kLastType || length > record.size() - kHeader) return false;
+  return Fixed(record, 4) == Masked(block_format::Crc32c(record.substr(kTypeAt, 1 + length)));
+}
+
+}  // namespace
+
+Status CheckLog(std::string_view bytes) {
+  if (bytes.empty()) return {};
+  // Of the blocks before the last one LevelDB says what is wrong.
+  const size_t last = (bytes.size() - 1) / kBlock * kBlock;
+  std::string_view rest = bytes.substr(last);
+  while (rest.size() >= kHeader) {
+    const size_t length = LengthOf(rest);
+    if (TypeOf(rest) == 0 && length == 0) return {};
+    if (length > rest.size() - kHeader) break;
+    rest.remove_prefix(kHeader + length);
+  }
+  while (rest.size() > kHeader) {
+    rest.remove_prefix(1);
+    if (rest.size() >= kHeader && IsWhole(rest)) {
+      return {Code::kCorrupt, "the length of a record of its log is damaged, and others follow"};
+    }
+  }
+  return {};
+}
+
+Status CheckLogs(const std::string& path) {
+  for (const std::string& name : NamesIn(path)) {
+    if (!name.ends_with(".log") && !name.starts_with("MANIFEST-")) continue;
+    const auto bytes = ReadSmallFile(path + "/" + name, kMaxLog);
+    // One that goes meanwhile, or is too long, is LevelDB's alone.
+    if (!bytes.ok()) continue;
+    SONDE_RETURN_IF_ERROR(CheckLog(*bytes).Within("read " + path + "/" + name));
+  }
+  return {};
+}
+
+}  // namespace sonde

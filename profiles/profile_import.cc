@@ -1,0 +1,200 @@
+#include "profiles/profile_import.h"
+
+#include <leveldb/db.h>
+#include <leveldb/write_batch.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "profiles/archive_dir.h"
+#include "profiles/file_lock.h"
+#include "profiles/ingest.h"
+#include "profiles/keys.h"
+#include "profiles/leveldb_env.h"
+#include "profiles/live_steps.h"
+#include "profiles/profile_file.h"
+
+namespace sonde {
+namespace {
+
+constexpr size_t kBatch = size_t{1} << 20;
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+// One file on its way into db/.
+class Import {
+ public:
+  Import(std::string path, const OnBytes& on_bytes) : path_(std::move(path)), on_bytes_(on_bytes) {}
+
+  Status Open();
+  Status Check();
+  Status Into(leveldb::DB& db);
+  const ProfileFileCheck& checked() const { return checked_; }
+  bool was_there() const { return there_; }
+
+ private:
+  // Calls `f` for every record of the file, from its beginning.
+  Status ForEach(const std::function<Status(const FileRecord&)>& f);
+  std::string KeyOf(const FileRecord& record) const;
+  Status Put(const FileRecord& record);
+  Status Another() const;
+  Status Flush(bool sync);
+
+  const std::string path_;
+  const OnBytes& on_bytes_;
+  std::unique_ptr<std::FILE, CloseFile> file_;
+  uint64_t size_ = 0;
+  uint64_t passed_ = 0;  // bytes of passes before this one
+  uint32_t chain_ = 0;   // of the file that was checked
+  ProfileFileCheck checked_;
+  leveldb::DB* db_ = nullptr;
+  leveldb::WriteBatch batch_;
+  size_t batched_ = 0;
+  bool there_ = false;  // its description is
+};
+
+Status Import::Open() {
+  file_.reset(std::fopen(path_.c_str(), "rbe"));
+  if (!file_) return SystemError("open " + path_);
+  struct stat info {};
+  if (::fstat(::fileno(file_.get()), &info) != 0) return SystemError("read " + path_);
+  if (!S_ISREG(info.st_mode)) return {Code::kInvalid, path_ + " is no file"};
+  size_ = static_cast<uint64_t>(info.st_size);
+  return {};
+}
+
+Status Import::ForEach(const std::function<Status(const FileRecord&)>& f) {
+  std::rewind(file_.get());
+  ProfileFileReader reader([this](char* buffer, size_t size) -> Result<size_t> {
+    const size_t got = std::fread(buffer, 1, size, file_.get());
+    if (got == 0 && std::ferror(file_.get()) != 0) return SystemError("read " + path_);
+    return got;
+  });
+  for (;;) {
+    const Result<std::optional<FileRecord>> record = reader.Next();
+    if (!record.ok()) return record.status();
+    if (!*record) break;
+    SONDE_RETURN_IF_ERROR(f(**record));
+    if (on_bytes_) on_bytes_(passed_ + reader.position(), 2 * size_);
+  }
+  if (passed_ > 0 && reader.chain() != chain_) {
+    return {Code::kIo, "it was changed while it was read"};
+  }
+  chain_ = reader.chain();
+  passed_ += size_;
+  return {};
+}
+
+Status Import::Check() {
+  SONDE_RETURN_IF_ERROR(ForEach([&](const FileRecord& record) { return checked_.Add(record); }));
+  return checked_.Finish();
+}
+
+std::string Import::KeyOf(const FileRecord& record) const {
+  const std::string& profile = checked_.key();
+  switch (record.kind) {
+    case FileRecordKind::kDescription:
+      return keys::Description(profile);
+    case FileRecordKind::kProfile:
+      return keys::Profile(profile);
+    case FileRecordKind::kPart:
+      return keys::Part(profile, record.part);
+    case FileRecordKind::kBlock:
+      return keys::Block(profile, record.block);
+    default:
+      return "";
+  }
+}
+
+Status Import::Put(const FileRecord& record) {
+  if (record.kind == FileRecordKind::kKey) return {};
+  std::string at = KeyOf(record);
+  if (record.kind == FileRecordKind::kSchema) {
+    const auto schema = Schema::Decode(record.bytes);
+    if (!schema.ok()) return schema.status();
+    at = keys::Schema((*schema)->id());
+  }
+  std::string present;
+  leveldb::ReadOptions options;
+  options.verify_checksums = true;
+  const leveldb::Status read = db_->Get(options, at, &present);
+  if (!read.ok() && !read.IsNotFound()) return FromLevelDb(read, "read from the archive");
+  if (read.ok() && present == record.bytes) return {};
+  if (there_ || read.ok()) {
+    return Another();
+  }
+  // What makes it a profile goes last.
+  const bool last = record.kind == FileRecordKind::kDescription;
+  if (!last) batch_.Put(at, record.bytes);
+  batched_ += last ? 0 : at.size() + record.bytes.size();
+  return batched_ < kBatch ? Status() : Flush(false);
+}
+
+Status Import::Another() const {
+  return {Code::kInvalid, "the archive has another record of " + checked_.job().id.ToString() +
+                              " with the same start, which is left as it is"};
+}
+
+Status Import::Flush(bool sync) {
+  leveldb::WriteOptions options;
+  options.sync = sync;
+  const leveldb::Status status = db_->Write(options, &batch_);
+  batch_.Clear();
+  batched_ = 0;
+  return FromLevelDb(status, "write to the archive");
+}
+
+Status Import::Into(leveldb::DB& db) {
+  db_ = &db;
+  std::string present;
+  there_ = db.Get(leveldb::ReadOptions(), keys::Description(checked_.key()), &present).ok();
+  std::string description;
+  SONDE_RETURN_IF_ERROR(ForEach([&](const FileRecord& record) {
+    if (record.kind == FileRecordKind::kDescription) description = record.bytes;
+    return Put(record);
+  }));
+  if (there_) return {};
+  SONDE_RETURN_IF_ERROR(Flush(false));
+  const auto blocks = CountBlocks(db, checked_.key());
+  if (!blocks.ok()) return blocks.status();
+  if (*blocks != checked_.blocks()) return Another();
+  batch_.Put({keys::kFormatKey.data(), keys::kFormatKey.size()},
+             {keys::kFormat.data(), keys::kFormat.size()});
+  batch_.Put(keys::Description(checked_.key()), description);
+  batch_.Put(keys::BlockCount(checked_.key()), std::to_string(checked_.blocks()));
+  AddIndexes(*checked_.profile(), batch_);
+  return Flush(true);
+}
+
+Status RefuseLive(const ArchivePaths& paths, const ProfileFileCheck& checked) {
+  for (const LiveStep& step : ScanLive(paths)) {
+    if (step.key != checked.key()) continue;
+    return {Code::kBusy,
+            checked.job().id.ToString() + " is in live/ of this archive, running or not taken in"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Imported> ImportProfile(const std::string& archive, const std::string& path, Nanos wait,
+                               const OnBytes& on_bytes) {
+  Import import(path, on_bytes);
+  SONDE_RETURN_IF_ERROR(import.Open());
+  SONDE_RETURN_IF_ERROR(import.Check().Within(path));
+  const ArchivePaths paths(archive);
+  SONDE_RETURN_IF_ERROR(PrepareArchive(paths));
+  const auto lock = FileLock::Acquire(paths.db_lock(), wait);
+  if (!lock.ok()) return lock.status().Within("import " + path);
+  const auto db = OpenDb(paths);
+  if (!db.ok()) return db.status();
+  SONDE_RETURN_IF_ERROR(RefuseLive(paths, import.checked()).Within(path));
+  SONDE_RETURN_IF_ERROR(import.Into(**db).Within("import " + path));
+  return Imported{import.checked().job(), import.checked().blocks(), import.was_there()};
+}
+
+}  // namespace sonde

@@ -1,0 +1,46 @@
+// A stored profile, record by record, as it goes into a file.
+#include <leveldb/db.h>
+
+#include <memory>
+#include <set>
+
+#include "profiles/keys.h"
+#include "profiles/leveldb_env.h"
+#include "profiles/profile_file.h"
+#include "profiles/profile_reader.h"
+
+namespace sonde {
+
+Status ProfileReader::ForEachRecord(const std::function<Status(const FileRecord&)>& f,
+                                    ReadTally& tally) const {
+  leveldb::ReadOptions options;
+  options.verify_checksums = true;
+  options.fill_cache = false;
+  SONDE_RETURN_IF_ERROR(f({FileRecordKind::kKey, "", {}, key_}));
+  for (const auto& [kind, at] : {std::pair{FileRecordKind::kDescription, keys::Description(key_)},
+                                 std::pair{FileRecordKind::kProfile, keys::Profile(key_)}}) {
+    FileRecord record{kind, "", {}, ""};
+    SONDE_RETURN_IF_ERROR(FromLevelDb(db_.Get(options, at, &record.bytes), "read profile " + key_));
+    SONDE_RETURN_IF_ERROR(f(record));
+  }
+  const std::string prefix = keys::Parts(key_);
+  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(options));
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+    const std::string part = it->key().ToString().substr(prefix.size());
+    SONDE_RETURN_IF_ERROR(f({FileRecordKind::kPart, part, {}, it->value().ToString()}));
+  }
+  SONDE_RETURN_IF_ERROR(FromLevelDb(it->status(), "read the parts of " + key_));
+  std::set<uint64_t> schemas;
+  Status status;
+  SONDE_RETURN_IF_ERROR(ForEach(std::nullopt, tally, [&](const Stored& stored) {
+    if (status.ok() && schemas.insert(stored.info.schema_id).second) {
+      status = f({FileRecordKind::kSchema, "", {}, stored.schema->encoded()});
+    }
+    if (status.ok()) {
+      status = f({FileRecordKind::kBlock, "", stored.key, std::string(stored.bytes)});
+    }
+  }));
+  return status.ok() ? tally.unsupported : status;
+}
+
+}  // namespace sonde
