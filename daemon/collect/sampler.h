@@ -94,6 +94,7 @@ class Sampler {
   void RebuildIfChanged(Group group);
   void Rebuild(Part& part);
   static void Copy(Part& part, double* to);
+  static void FromStart(Part& part, std::span<const double> values, double* to);
 
   const Nanos period_;
   const bool times_sources_;

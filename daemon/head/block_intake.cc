@@ -60,7 +60,7 @@ Result<Schema::Ptr> BlockIntake::SchemaOf(const tree::BlockMessage& block, const
 }
 
 void BlockIntake::Refuse(const tree::BlockMessage& block) {
-  ack_({block.node, block.group, block.sequence, BlockAck::kRefused});
+  ack_({block.node, block.group, block.sequence, BlockAck::kRefused, block.hurry});
 }
 
 // Of many that come with the same schema at the same time only one is asked for it.
@@ -69,7 +69,7 @@ void BlockIntake::AskOrWait(tree::BlockMessage block, uint64_t schema) {
   const Nanos now = Clock::System().Monotonic();
   if (waiting.asked == 0 || now - waiting.asked > kAskAgain) {
     waiting.asked = now;
-    return ack_({block.node, block.group, block.sequence, BlockAck::kUnknownSchema});
+    return ack_({block.node, block.group, block.sequence, BlockAck::kUnknownSchema, block.hurry});
   }
   if (waiting_bytes_ + block.bytes.size() > kMaxWaiting) return Refuse(block);
   waiting_bytes_ += block.bytes.size();
@@ -77,7 +77,7 @@ void BlockIntake::AskOrWait(tree::BlockMessage block, uint64_t schema) {
 }
 
 void BlockIntake::Take(tree::BlockMessage block, size_t nodes, ArchiveWriter& archive) {
-  BlockAck ack{block.node, block.group, block.sequence, BlockAck::kStored};
+  BlockAck ack{block.node, block.group, block.sequence, BlockAck::kStored, block.hurry};
   const Result<BlockInfo> info = ReadBlockInfo(block.bytes);
   Result<Schema::Ptr> schema = info.ok() ? SchemaOf(block, *info) : info.status();
   if (schema.status().code() == Code::kNotFound && block.node < nodes) {

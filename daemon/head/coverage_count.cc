@@ -9,19 +9,52 @@ CoverageCount::Node& CoverageCount::Of(uint32_t node) {
   return nodes_[node];
 }
 
-void CoverageCount::OnSchema(uint32_t node, Nanos now) {
-  if (Node& n = Of(node); n.since == 0) n.since = now;
+void CoverageCount::OnRegistered(uint32_t node, Nanos now) {
+  Node& n = Of(node);
+  if (n.state != State::kUnknown) return;
+  n.state = State::kHere;
+  // A tick that fell into its registration is not expected of a node.
+  CountFrom(n, FirstAfter(now + period_));
+  ++came_;
 }
 
-void CoverageCount::OnRow(Nanos tick, uint32_t nodes) {
+// That all of them had samples before and owe this one is usual and costs nothing for each.
+void CoverageCount::OnRow(Nanos tick, const tree::NodeSet& nodes) {
+  told_.got += nodes.size();
+  const bool newer = tick > newest_;
   newest_ = std::max(newest_, tick);
-  told_.got += nodes;
+  if (newer && seen_.HasAll(nodes) && !closed_.Intersects(nodes)) return;
+  nodes.ForEach([&](uint32_t node) { Count(Of(node), tick); });
+  seen_.Add(nodes);
+}
+
+// It had a sample at that tick, so it owed it.
+void CoverageCount::Count(Node& node, Nanos tick) {
+  switch (node.state) {
+    case State::kUnknown:
+    case State::kHere:
+      return CountFrom(node, tick);
+    case State::kClosed: {
+      const uint64_t before = Ticks(node.first, node.last);
+      if (before == 0) node.first = node.last = tick;
+      CountFrom(node, tick);
+      node.last = std::max(node.last, tick);
+      told_.expected += Ticks(node.first, node.last) - before;
+      return;
+    }
+    case State::kSaidBye:
+      return;
+  }
+}
+
+void CoverageCount::CountFrom(Node& node, Nanos tick) {
+  node.first = node.first == 0 ? tick : std::min(node.first, tick);
 }
 
 void CoverageCount::OnBye(uint32_t node, Nanos now, uint64_t ticks, uint64_t skipped) {
   Node& n = Of(node);
-  if (n.gone) return;
-  n.gone = true;
+  if (n.state != State::kHere) return;
+  n.state = State::kSaidBye;
   ++byes_;
   // One more on either side: clocks of nodes differ a little.
   ticks = std::min(ticks, static_cast<uint64_t>(std::max<Nanos>(now - start_, 0) / period_) + 2);
@@ -30,24 +63,35 @@ void CoverageCount::OnBye(uint32_t node, Nanos now, uint64_t ticks, uint64_t ski
 }
 
 void CoverageCount::OnReplaced(uint32_t node, Nanos now) {
-  Node& n = Of(node);
-  if (n.gone) return;
-  n.gone = true;
-  if (n.since != 0) told_.expected += Ticks(n.since + period_, now);
+  if (Of(node).state != State::kHere) return;
+  Close(node, now / period_ * period_);
+  --came_;
 }
 
-uint64_t CoverageCount::Ticks(Nanos after, Nanos to) const {
-  return to <= after ? 0 : static_cast<uint64_t>(to / period_ - after / period_);
+void CoverageCount::OnGoneBefore(uint32_t node) {
+  Close(node, 0);
+  ++came_;
+}
+
+void CoverageCount::Close(uint32_t node, Nanos last) {
+  Node& n = Of(node);
+  n.state = State::kClosed;
+  n.last = last;
+  told_.expected += Ticks(n.first, n.last);
+  closed_.Add(tree::NodeSet(node));
+}
+
+uint64_t CoverageCount::Ticks(Nanos first, Nanos last) const {
+  return first == 0 || last < first ? 0 : static_cast<uint64_t>((last - first) / period_) + 1;
 }
 
 Coverage CoverageCount::Now(uint32_t expected_nodes) const {
   Coverage now = told_;
   for (const Node& node : nodes_) {
-    // A tick that fell into its registration is not expected of a node.
-    if (!node.gone && node.since != 0) now.expected += Ticks(node.since + period_, newest_);
+    if (node.state == State::kHere) now.expected += Ticks(node.first, newest_);
   }
-  if (nodes_.size() < expected_nodes) {
-    now.expected += (expected_nodes - nodes_.size()) * Ticks(start_ + kStartGrace, newest_);
+  if (came_ < expected_nodes) {
+    now.expected += (expected_nodes - came_) * Ticks(FirstAfter(start_ + kStartGrace), newest_);
   }
   now.expected = std::max(now.expected, now.got);
   return now;

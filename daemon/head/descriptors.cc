@@ -9,7 +9,7 @@
 namespace sonde::head {
 namespace {
 
-constexpr uint64_t kWeb = 64;      // web::Server's bound
+constexpr uint64_t kWeb = 128;     // web::Server's bound
 constexpr uint64_t kArchive = 32;  // LevelDB's log, manifest and tables, and the profile's files
 constexpr uint64_t kOwn = 32;
 

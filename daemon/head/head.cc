@@ -83,8 +83,8 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
 }
 
 Head::~Head() {
-  for (const Loop::TimerId timer : {expiry_timer_, serve_timer_, finish_timer_, describe_timer_,
-                                    moments_timer_, away_timer_, store_timer_}) {
+  for (const Loop::TimerId timer :
+       {expiry_timer_, serve_timer_, finish_timer_, describe_timer_, away_timer_, store_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -99,24 +99,16 @@ Status Head::Start(UniqueFd listen) {
     archive_->Create(record_.Description());
   }
   record_.OnSeal([this](const SealedBlock& block) { StoreReduced(block); });
-  source_ = std::make_shared<LiveSource>(
-      record_,
-      [this](QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
-        loop_.Post([this, spec = std::move(spec), grid = std::move(grid), done = std::move(done)] {
-          AskNodes(spec, grid, done);
-        });
-      },
-      [this](bool paused) { loop_.Post([this, paused] { PauseCounters(paused); }); },
-      [this](std::vector<uint32_t> nodes, std::string url) {
-        loop_.Post(
-            [this, nodes = std::move(nodes), url = std::move(url)] { JoinExporter(nodes, url); });
-      });
+  source_ = std::make_shared<LiveSource>(record_, SourceWays());
   questions_ =
       std::make_unique<Questions>(loop_, source_, record_, launch_.job.period,
                                   [this](uint32_t node, const tree::AnswerMessage& answer) {
                                     SendTo(node, Type::kAnswer, Encode(answer));
                                   });
   StartAlarms();
+  forwarding_ = std::make_unique<Forwarding>(
+      loop_, launch_.config_path, config_, archive_path_, record_.Description(),
+      [this](std::string note) { AddNote(std::move(note)); });
   serve_timer_ = loop_.After(kServeAfter, [this] { Serve(); });
   if (launch_.role == Role::kSolo && launch_.job.job_nodes > 1) {
     AddNote(
@@ -124,7 +116,32 @@ Status Head::Start(UniqueFd listen) {
                     "runs; steps of srun are watched on all of theirs",
                     launch_.host, launch_.job.job_nodes));
   }
-  if (!listen) return {};
+  return listen ? ListenForNodes(std::move(listen)) : Status();
+}
+
+// What the web server's threads ask for is done on the loop's.
+LiveSource::Ways Head::SourceWays() {
+  return {.ask =
+              [this](QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
+                loop_.Post([this, spec = std::move(spec), grid = std::move(grid),
+                            done = std::move(done)] { AskNodes(spec, grid, done); });
+              },
+          .pause = [this](bool paused) { loop_.Post([this, paused] { PauseCounters(paused); }); },
+          .join =
+              [this](std::vector<uint32_t> nodes, std::string url) {
+                loop_.Post([this, nodes = std::move(nodes), url = std::move(url)] {
+                  for (const uint32_t index : nodes) SendTo(index, Type::kJoin, url);
+                });
+              },
+          .push =
+              [this](uint32_t node, std::string bytes) {
+                loop_.Post(
+                    [this, node, bytes = std::move(bytes)] { SendTo(node, Type::kPush, bytes); });
+              },
+          .tree = [this](auto done) { loop_.Post([this, done] { done(TreeNow()); }); }};
+}
+
+Status Head::ListenForNodes(UniqueFd listen) {
   succession_ = std::make_unique<Succession>(
       loop_, config_.fabric_after, [this](uint32_t node, Type type, std::string_view payload) {
         return SendTo(node, type, payload);
@@ -179,12 +196,14 @@ void Head::OnRow(const tree::TickMerger::Row& row, bool late) {
     ended_.AddTo(whole_, merger_.series(), merger_.Present());
     record_.Append(row.tick, {whole_.values, row.spreads}, merger_.series());
     alarms_->OnRow(whole_, merger_.series());
+    source_->ticks()->Tell();
     ScheduleExpiry();
   }
   StoreWithin(rows_to_store_ >= kStoreAfterRows ? 0 : kStoreAfter);
-  coverage_.OnRow(row.tick, static_cast<uint32_t>(row.nodes.size()));
+  coverage_.OnRow(row.tick, row.nodes);
   UpdateCoverage();
   if (questions_ != nullptr) questions_->OnRow(row.tick, late);
+  child_links_.PulseSoon();
 }
 
 void Head::OnRefused(tree::TickMerger::Fate fate, const tree::Frame& frame,
@@ -201,17 +220,12 @@ void Head::OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
   StoreWithin(kStoreEndedAfter);
 }
 
-// Phases and remarks are no blocks that could be stored by and by; a head that is killed leaves
-// what was known some seconds before.
+// Phases and remarks are no blocks that could be stored by and by: all that is known is stored
+// again after some seconds, and the nodes keep what they told until then.
 void Head::OnMoments(const collect::Moments& moments) {
   record_.AddMoments(moments);
-  if (moments_timer_ != 0 || state_ != State::kRunning) return;
-  moments_timer_ = loop_.After(kStoreMomentsAfter, [this] {
-    moments_timer_ = 0;
-    if (state_ == State::kRunning) {
-      archive_->PutMoments(record_.Description(), record_.Moments());
-    }
-  });
+  moments_changed_ = true;
+  StoreWithin(kStoreMomentsAfter);
 }
 
 void Head::UpdateCoverage() {
@@ -244,12 +258,18 @@ void Head::StoreReduced(const SealedBlock& block) {
 
 // --- HTTP ---
 
+// The report does not wait longer for those who are being answered when the step ends.
+constexpr Nanos kServeAtEnd = 200 * kMillisecond;
+
 void Head::Serve() {
   if (config_.http == "off" || state_ != State::kRunning) return;
   web::Server::Options options;
   if (config_.http != "loopback") options.address = config_.http;
   options.port = config_.http_port;
   options.token = tree::HttpToken(launch_.key);
+  options.nan_null = config_.opentsdb_nan_null;
+  options.cors = config_.http_cors;
+  options.limits.stop_timeout = kServeAtEnd;
   Result<std::unique_ptr<web::Server>> server = web::Server::Start(options, source_);
   if (!server.ok()) {
     return AddNote(fmt::format("no web server: {}", server.status().message()));
@@ -275,8 +295,16 @@ void Head::StartAlarms() {
   source_->UseAlarms(alarms_.get());
 }
 
-void Head::JoinExporter(const std::vector<uint32_t>& nodes, const std::string& url) {
-  for (const uint32_t index : nodes) SendTo(index, Type::kJoin, url);
+std::vector<web::TreeEdge> Head::TreeNow() const {
+  const JobDescription job = record_.Description();
+  std::vector<web::TreeEdge> edges;
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].gone) continue;
+    const uint32_t parent = parents_.Of(i);
+    edges.push_back({parent < job.nodes.size() ? job.nodes[parent].host : job.launch_host + ":head",
+                     job.nodes[i].host});
+  }
+  return edges;
 }
 
 void Head::AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {

@@ -28,6 +28,7 @@
 #include "daemon/head/archive_writer.h"
 #include "daemon/head/block_intake.h"
 #include "daemon/head/coverage_count.h"
+#include "daemon/head/forwarding.h"
 #include "daemon/head/live_source.h"
 #include "daemon/head/parents.h"
 #include "daemon/head/questions.h"
@@ -137,11 +138,13 @@ class Head {
   void StoreReduced(const SealedBlock& block);
 
   // HTTP.
+  LiveSource::Ways SourceWays();
+  Status ListenForNodes(UniqueFd listen);
   void Serve();
   void AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done);
   void PauseCounters(bool paused);
   void StartAlarms();
-  void JoinExporter(const std::vector<uint32_t>& nodes, const std::string& url);
+  std::vector<web::TreeEdge> TreeNow() const;
 
   // The end.
   void CheckNodesDone();
@@ -190,7 +193,8 @@ class Head {
   const uint64_t number_ = static_cast<uint64_t>(Clock::System().Now());  // no other head's
   Nanos inherited_ = 0;  // rows up to it another head has stored
   uint32_t rows_to_store_ = 0;
-  bool nodes_changed_ = false;  // since the description was stored
+  bool moments_changed_ = false;  // since they were stored
+  bool nodes_changed_ = false;    // since the description was stored
   bool storing_ = false;
   tree::ChildLinks child_links_;
   Parents parents_;
@@ -199,12 +203,12 @@ class Head {
   std::shared_ptr<LiveSource> source_;
   std::unique_ptr<web::Server> server_;
   std::unique_ptr<Questions> questions_;
+  std::unique_ptr<Forwarding> forwarding_;
 
   Loop::TimerId expiry_timer_ = 0;
   Loop::TimerId serve_timer_ = 0;
   Loop::TimerId finish_timer_ = 0;
   Loop::TimerId describe_timer_ = 0;
-  Loop::TimerId moments_timer_ = 0;
   Loop::TimerId away_timer_ = 0;
   Loop::TimerId store_timer_ = 0;
   Nanos store_at_ = 0;  // monotonic

@@ -29,6 +29,7 @@ void Head::Inherit() {
   inherited_ = state.row;
   ends_ = state.ends;
   byes_ = state.byes;
+  record_.Continue(state.phases);
   for (const tree::Frame& frame : state.ended) {
     if (!ended_.Has(frame.nodes.first())) {
       ended_.Add(frame, merger_.ColumnsOf(*state.schema), frame.values);
@@ -50,7 +51,7 @@ void Head::Inherit() {
       Away(i, "it did not come to the acting head", kTakeoverLimit);
     } else {
       Leaves(i);
-      coverage_.OnReplaced(i, inherited_);  // what it owed the head before has counted
+      coverage_.OnGoneBefore(i);
     }
   }
   record_.Update([&](JobDescription& j) { j = job; });
@@ -81,12 +82,16 @@ void Head::StoreWithin(Nanos time) {
 
 // From then on the nodes need not keep it for another head.
 void Head::StoreState() {
-  if (state_ != State::kRunning || succession_ == nullptr) return;
+  if (state_ != State::kRunning) return;
   if (storing_) return StoreWithin(kSecond);
-  storing_ = true;
+  if (std::exchange(moments_changed_, false)) {
+    archive_->PutMoments(record_.Description(), record_.Moments());
+  }
   rows_to_store_ = 0;
   loop_.Cancel(std::exchange(store_timer_, 0));
   children_.BeginSafe();
+  if (succession_ == nullptr) return children_.EndSafe();  // nobody goes on
+  storing_ = true;
   for (const SealedBlock& rows : record_.OpenRows()) StoreReduced(rows);
   if (std::exchange(nodes_changed_, false)) archive_->PutDescription(record_.Description());
   HeadState state;
@@ -95,6 +100,7 @@ void Head::StoreState() {
   state.ends = ends_;
   state.schema = merger_.schema();
   state.ended = ended_.Save(merger_.series().size());
+  state.phases = record_.OpenPhases();
   children_.ForEachOwn([&](uint32_t index, Nanos tick, const Schema& own, auto values) {
     // Newer than what is there of the time before it came back.
     std::erase_if(state.ended,

@@ -42,6 +42,7 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   const bool back = who.index != tree::kHeadIndex;
   const uint32_t index = back ? who.index : NewNode(who);
   if (back) ComesBack(who);
+  coverage_.OnRegistered(index, Clock::System().Now());
   control->SetHandler(
       {.message = [this, index](
                       uint8_t type,
@@ -59,6 +60,7 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
     Send(*control, Type::kDerive, needs);
   }
   nodes_[index].control = std::move(control);
+  if (back) parents_.OnBack(index, who.switches, who.parent);
   if (succession_ != nullptr) succession_->Add(index);
   ScheduleExpiry();  // even the first tick does not wait for ever
   return index;
@@ -150,7 +152,6 @@ void Head::ComesBack(const tree::Registration& who) {
     info.left = 0;
     info.note.clear();
   });
-  parents_.OnBack(who.index, who.switches, who.parent);
   if (!was_lost) return;
   node.gone = false;
   --gone_nodes_;
@@ -206,9 +207,6 @@ void Head::OnControlMessage(uint32_t index, uint8_t type, std::string_view paylo
       if (!status.ok()) OnControlClosed(index, status);
       return;
     }
-    case Type::kSchema:
-      coverage_.OnSchema(index, Clock::System().Now());
-      break;
     default:
       break;
   }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "core/annotation.h"
 #include "core/bytes.h"
+#include "core/names.h"
 
 namespace sonde::head {
 namespace {
@@ -11,6 +13,17 @@ constexpr size_t kMaxEnded = 1024;
 constexpr size_t kMaxBytes = size_t{64} << 20;
 
 Status Corrupt() { return {Code::kCorrupt, "read a head's state: it is malformed"}; }
+
+OpenPhase ReadPhase(ByteReader& r) {
+  OpenPhase phase;
+  phase.name = r.Text(kMaxTextLength);
+  phase.begin = static_cast<Nanos>(std::min<uint64_t>(r.Varint(), INT64_MAX));
+  phase.inside = r.Varint();
+  phase.by.node = static_cast<uint32_t>(std::min<uint64_t>(r.Varint(), UINT32_MAX));
+  phase.by.rank = static_cast<uint32_t>(std::min<uint64_t>(r.Varint(), UINT32_MAX));
+  if (phase.inside == 0 || !names::IsPlainText(phase.name)) r.Fail();
+  return phase;
+}
 
 }  // namespace
 
@@ -30,6 +43,14 @@ std::string Encode(const HeadState& state) {
     one.clear();
     encoder.Encode(frame, frame.values, one);
     w.Text(one);
+  }
+  w.Varint(state.phases.size());
+  for (const OpenPhase& phase : state.phases) {
+    w.Text(phase.name);
+    w.Varint(static_cast<uint64_t>(phase.begin));
+    w.Varint(phase.inside);
+    w.Varint(phase.by.node);
+    w.Varint(phase.by.rank);
   }
   return bytes;
 }
@@ -58,6 +79,8 @@ Status Decode(std::string_view bytes, HeadState& state) {
     if (!r.ok() || !frame.ok() || (*frame)->stream != tree::Stream::kEnded) return Corrupt();
     state.ended.push_back(**frame);
   }
+  state.phases.resize(r.Count(5, MomentsBuilder::kMaxPhases));
+  for (OpenPhase& phase : state.phases) phase = ReadPhase(r);
   return r.done() ? Status() : Corrupt();
 }
 

@@ -13,12 +13,13 @@
 #include "core/time.h"
 #include "daemon/tree/frame.h"
 #include "daemon/tree/message.h"
+#include "profiles/moments_builder.h"
 #include "series/schema.h"
 
 namespace sonde::head {
 
 struct HeadState {
-  static constexpr uint8_t kVersion = 1;
+  static constexpr uint8_t kVersion = 2;
 
   Nanos row = 0;      // the newest of the step's rows that is stored
   uint32_t byes = 0;  // nodes that have said goodbye
@@ -27,6 +28,8 @@ struct HeadState {
   // head has (its own children's), as if these were lost: by `schema`.
   Schema::Ptr schema;
   std::vector<tree::Frame> ended;
+  // When what the application had told was stored last.
+  std::vector<OpenPhase> phases;
 };
 
 std::string Encode(const HeadState& state);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/hostlist.h"
+#include "daemon/head/live_rows.h"
 
 namespace sonde::head {
 namespace {
@@ -120,6 +121,18 @@ Result<std::vector<Series>> LiveSource::ListSeries(std::string_view metric, size
   return list;
 }
 
+// Every series is there on every node: no need to list them by node.
+Result<web::SeriesNames> LiveSource::Names() const {
+  web::SeriesNames names;
+  const JobDescription job = record_.Description();
+  if (job.nodes.empty()) return names;
+  for (const Series& series : record_.AllSeries()) names.Add(series);
+  names.keys.insert({"host", "job"});
+  names.values.insert(job.id.ToString());
+  for (const NodeInfo& node : job.nodes) names.values.insert(node.host);
+  return names;
+}
+
 void LiveSource::Query(const QuerySpec& spec, Callback callback) const {
   const JobDescription job = record_.Description();
   if (const Status bad = CheckQuery(spec); !bad.ok()) return callback(bad);
@@ -139,6 +152,44 @@ std::vector<web::Note> LiveSource::Notes(Nanos first, Nanos last) const {
   return web::NotesOf(record_.Description(), record_.Moments(), first, last);
 }
 
+// Reads no further than the rows it gives, unless there is a gap behind `after`.
+Result<web::LiveRows> LiveSource::ReadLive(const JobStep& id,
+                                           const std::function<bool(const Metric&)>& wanted,
+                                           Nanos after, size_t limit) const {
+  if (!IsOurs(id)) return GetProfile(id).status();
+  web::LiveRows live;
+  live.running = true;
+  live.period = period_;
+  live.newest = record_.NewestRow();
+  const std::vector<Series> all = record_.AllSeries();
+  const bool any = std::any_of(all.begin(), all.end(),
+                               [&](const Series& series) { return wanted(series.metric); });
+  const auto columns = [&](const Series& column) {
+    if (any) return wanted(column.metric);
+    return !all.empty() && column.metric.name == all[0].metric.name;
+  };
+  if (limit == 0) {
+    for (const Series& series : all) {
+      if (wanted(series.metric)) live.series.push_back(series);
+    }
+    bool first = true;  // one column knows
+    const auto one = [&](const Series&) { return std::exchange(first, false); };
+    const std::vector<SeriesData> data = record_.Read(one, 0, live.newest);
+    if (!data.empty() && !data[0].points.empty()) live.oldest = data[0].points.front().time;
+    return live;
+  }
+  if (live.newest <= after) return live;
+  const auto span = static_cast<Nanos>(std::min<size_t>(limit, 1 << 20)) * period_;
+  for (const Nanos end : {std::min(after + span, live.newest), live.newest}) {
+    PutTogether(record_.Read(columns, after + 1, end), limit, live);
+    if (!live.rows.empty()) break;
+  }
+  if (any) return live;
+  live.series.clear();
+  for (web::LiveRows::Row& row : live.rows) row.values.clear();
+  return live;
+}
+
 Status LiveSource::PauseCounters(const JobStep& id, bool paused) const {
   constexpr int kCountersLevel = 3;
   const Result<Profile> profile = GetProfile(id);
@@ -149,7 +200,7 @@ Status LiveSource::PauseCounters(const JobStep& id, bool paused) const {
                         "level {} on",
                         profile->job.id.ToString(), profile->job.level, kCountersLevel)};
   }
-  pause_(paused);
+  ways_.pause(paused);
   return {};
 }
 
@@ -200,8 +251,21 @@ Result<std::string> LiveSource::Join(const JobStep& id, const web::ScrapeTarget&
     return Status(Code::kNotFound,
                   fmt::format("step {} has no node '{}'", profile->job.id.ToString(), node));
   }
-  join_(std::move(chosen), target.Url());
+  ways_.join(std::move(chosen), target.Url());
   return CompressHosts(hosts);
+}
+
+Status LiveSource::Push(const JobStep& id, const web::PushedValue& value) const {
+  const Result<Profile> profile = GetProfile(id);
+  return profile.ok() ? pushed_.Push(profile->job, value) : profile.status();
+}
+
+void LiveSource::Tree(const JobStep& id, TreeCallback callback) const {
+  const Result<Profile> profile = GetProfile(id);
+  if (!profile.ok()) return callback(profile.status());
+  ways_.tree([callback = std::move(callback)](std::vector<web::TreeEdge> edges) {
+    callback(std::move(edges));
+  });
 }
 
 Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
@@ -232,7 +296,7 @@ void LiveSource::FromNodes(QuerySpec spec, const JobDescription& job, Callback c
                                                      spec.metric, tree::kMaxQueryBytes)));
   }
   const auto asked = std::make_shared<Asked>();
-  asked->ask = ask_;
+  asked->ask = ways_.ask;
   asked->spec = std::move(spec);
   asked->grid.step = job.period;
   asked->job = job.id.ToString();

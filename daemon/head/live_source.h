@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "daemon/head/alarms.h"
+#include "daemon/head/pushed_metrics.h"
 #include "daemon/head/step_record.h"
 #include "daemon/tree/query_fanout.h"
 #include "web/data_source.h"
+#include "web/tick_signal.h"
 
 namespace sonde::head {
 
@@ -29,8 +31,22 @@ class LiveSource final : public web::DataSource {
   // Has the nodes of these indexes scrape an exporter; from any thread.
   using JoinOn = std::function<void(std::vector<uint32_t> nodes, std::string url)>;
 
-  LiveSource(const StepRecord& record, AskNodes ask, PauseCountersOf pause, JoinOn join)
-      : record_(record), ask_(std::move(ask)), pause_(std::move(pause)), join_(std::move(join)) {}
+  // Gives who sends to whom; from any thread. The answer comes on the loop's thread.
+  using AskTree = std::function<void(std::function<void(std::vector<web::TreeEdge>)>)>;
+
+  struct Ways {
+    AskNodes ask;
+    PauseCountersOf pause;
+    JoinOn join;
+    PushedMetrics::Send push;
+    AskTree tree;
+  };
+  LiveSource(const StepRecord& record, Ways ways)
+      : record_(record),
+        id_(record.Description().id),
+        period_(record.Description().period),
+        ways_(std::move(ways)),
+        pushed_(ways_.push) {}
 
   // Before anything is asked; they outlive the askers.
   void UseAlarms(head::Alarms* alarms) { alarms_ = alarms; }
@@ -38,24 +54,36 @@ class LiveSource final : public web::DataSource {
   Result<std::vector<JobDescription>> Jobs(size_t limit) const override;
   Result<Profile> GetProfile(const JobStep& id) const override;
   Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
+  Result<web::SeriesNames> Names() const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
   std::vector<web::Note> Notes(Nanos first, Nanos last) const override;
+  web::TickSignal* ticks() const override { return &ticks_; }
+  Result<web::LiveRows> ReadLive(const JobStep& id,
+                                 const std::function<bool(const Metric&)>& wanted, Nanos after,
+                                 size_t limit) const override;
   Status PauseCounters(const JobStep& id, bool paused) const override;
   Result<std::vector<web::AlarmState>> Alarms(const JobStep& id) const override;
   Status AddAlarm(const JobStep& id, const alarms::Rule& rule) const override;
   Status RemoveAlarm(const JobStep& id, const std::string& name) const override;
+  Status Push(const JobStep& id, const web::PushedValue& value) const override;
+  void Tree(const JobStep& id, TreeCallback callback) const override;
   Result<std::string> Join(const JobStep& id, const web::ScrapeTarget& target,
                            const std::string& node) const override;
 
  private:
+  bool IsOurs(const JobStep& id) const {
+    return id.job == id_.job && (id.step.empty() || id.step == id_.step);
+  }
   Status CheckOurs(const JobStep& id) const;
   Result<web::Answer> FromReduced(const QuerySpec& spec, const JobDescription& job) const;
   void FromNodes(QuerySpec spec, const JobDescription& job, Callback callback) const;
 
   const StepRecord& record_;
-  AskNodes ask_;
-  PauseCountersOf pause_;
-  JoinOn join_;
+  const JobStep id_;
+  const Nanos period_;
+  mutable web::TickSignal ticks_;
+  const Ways ways_;
+  mutable PushedMetrics pushed_;
   head::Alarms* alarms_ = nullptr;
 };
 

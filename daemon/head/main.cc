@@ -15,6 +15,7 @@
 #include "daemon/node/launcher_packets.h"
 #include "daemon/node/node.h"
 #include "daemon/tree/local_link.h"
+#include "forward/follower.h"
 
 namespace sonde::head {
 namespace {
@@ -83,6 +84,9 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "--version") {
     std::puts("sonded-head " SONDE_VERSION);
     return 0;
+  }
+  if (argc == 5 && std::string_view(argv[1]) == "--forward") {
+    return forward::RunFollower(argv[2], argv[3], argv[4]);
   }
   return RunDaemon([](const DaemonSetup& setup) -> std::unique_ptr<Daemon> {
     if (setup.launch.role == Role::kNode) return nullptr;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/bytes.h"
@@ -33,7 +34,8 @@ void Parents::OnBack(uint32_t index, std::string_view switches, uint32_t parent)
   Node& node = nodes_[index];
   node.parent = parent < nodes_.size() ? parent : kHeadIndex;
   node.asks = node.asks || node.parent != kHeadIndex;
-  // The answer may have been lost.
+  // What it was told last may have been lost, and the answer of its.
+  if (SendsTo(node.parent, index)) AssignHead(index);
   node.listen_asked = !node.waiting.empty() && ways_.send(index, Type::kListen, "");
 }
 
@@ -44,9 +46,13 @@ void Parents::Remove(uint32_t index) {
       Assign(moved, placement_.Parent(moved));
     }
   }
-  for (const uint32_t child : std::exchange(nodes_[index].waiting, {})) {
-    Assign(child, placement_.Parent(child));
-  }
+  for (const uint32_t child : TakeWaiting(index)) Assign(child, placement_.Parent(child));
+}
+
+std::vector<uint32_t> Parents::TakeWaiting(uint32_t index) {
+  std::vector<uint32_t> waiting = std::exchange(nodes_[index].waiting, {});
+  std::erase_if(waiting, [&](uint32_t child) { return nodes_[child].wanted != index; });
+  return waiting;
 }
 
 // Whether `node` sends to `other`, or to one that does, as far as they were told.
@@ -89,13 +95,17 @@ void Parents::BringHome() {
 void Parents::Assign(uint32_t child, uint32_t parent) {
   // One that comes up from below it may not have left it yet: they would send to each other.
   if (parent == kHeadIndex || SendsTo(parent, child)) return AssignHead(child);
+  nodes_[child].wanted = parent;
   Node& node = nodes_[parent];
   if (!node.address.empty()) return Tell(child, parent, node.address);
-  node.waiting.push_back(child);
+  if (std::find(node.waiting.begin(), node.waiting.end(), child) == node.waiting.end()) {
+    node.waiting.push_back(child);
+  }
   if (!std::exchange(node.listen_asked, true)) ways_.send(parent, Type::kListen, "");
 }
 
 void Parents::AssignHead(uint32_t child) {
+  nodes_[child].wanted = kHeadIndex;
   tree::FabricOptions options;
   options.provider = config_.provider;
   options.interface = config_.interface;
@@ -103,7 +113,10 @@ void Parents::AssignHead(uint32_t child) {
   options.max_links = tree::ChildLinks::LinksFor(config_.fanout);
   fabric_.With(options, [this, child](const Result<tree::Fabric*>& fabric) {
     Listen(fabric);
-    if (!fabric_address_.empty()) Tell(child, kHeadIndex, fabric_address_);
+    const Node& node = nodes_[child];
+    if (node.wanted != kHeadIndex) return;
+    if (fabric_address_.empty() && node.parent == kHeadIndex) return;
+    Tell(child, kHeadIndex, fabric_address_);
   });
 }
 
@@ -117,12 +130,15 @@ void Parents::OnListening(uint32_t index, std::string_view payload) {
                                          answer.error));
   }
   node.address = answer.address;
-  for (const uint32_t child : std::exchange(node.waiting, {})) Tell(child, index, node.address);
+  // Meanwhile it may have been told to send to one of them.
+  for (const uint32_t child : TakeWaiting(index)) Assign(child, index);
 }
 
 void Parents::Tell(uint32_t child, uint32_t parent, const std::string& address) {
   if (ways_.send(child, Type::kParent, Encode(tree::ParentAddress{parent, address}))) {
     nodes_[child].parent = parent;
+    log::Debug("node {} is told to send to {}", child,
+               parent == kHeadIndex ? "the head" : fmt::format("node {}", parent));
   }
 }
 

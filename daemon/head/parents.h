@@ -42,7 +42,7 @@ class Parents {
   void Expect(uint32_t nodes) { placement_.Expect(nodes); }
   // Nodes come by index, 0 first; `switches` as Slurm tells them.
   void Add(std::string_view switches);
-  // There again, under its index: it sends to `parent`.
+  // There again, under its index, and can be sent messages: it sends to `parent`.
   void OnBack(uint32_t index, std::string_view switches, uint32_t parent);
   // Gone or lost. It may still be sent to for what it has to deliver.
   void Remove(uint32_t index);
@@ -58,13 +58,16 @@ class Parents {
   struct Node {
     bool asks = false;                   // has asked for a parent
     uint32_t parent = tree::kHeadIndex;  // it was told last
+    uint32_t wanted = tree::kHeadIndex;  // it is to be told: there may be no address yet
     bool listen_asked = false;
     std::string address;            // where its children connect
-    std::vector<uint32_t> waiting;  // children that wait for the address
+    std::vector<uint32_t> waiting;  // for the address, unless they are to have another parent now
   };
 
   bool SendsTo(uint32_t node, uint32_t other) const;
   void Assign(uint32_t child, uint32_t parent);
+  // Those that still wait for it to be their parent.
+  std::vector<uint32_t> TakeWaiting(uint32_t index);
   void AssignHead(uint32_t child);
   void Tell(uint32_t child, uint32_t parent, const std::string& address);
   void Listen(const Result<tree::Fabric*>& fabric);

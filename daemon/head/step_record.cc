@@ -163,6 +163,16 @@ Profile StepRecord::Snapshot() const {
   return {Described(), footprint_.Entries(), cost_, moments_.Moments()};
 }
 
+std::vector<OpenPhase> StepRecord::OpenPhases() const {
+  const std::lock_guard lock(mutex_);
+  return moments_.OpenPhases();
+}
+
+void StepRecord::Continue(const std::vector<OpenPhase>& open) {
+  const std::lock_guard lock(mutex_);
+  moments_.Continue(open);
+}
+
 StepMoments StepRecord::Moments() const {
   const std::lock_guard lock(mutex_);
   return moments_.Moments();
@@ -172,6 +182,11 @@ std::vector<SeriesData> StepRecord::Read(const std::function<bool(const Series&)
                                          Nanos start, Nanos end) const {
   const std::lock_guard lock(mutex_);
   return store_.Read(wanted, start, end);
+}
+
+Nanos StepRecord::NewestRow() const {
+  const std::lock_guard lock(mutex_);
+  return store_.last_time();
 }
 
 std::vector<Series> StepRecord::AllSeries() const {

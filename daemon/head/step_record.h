@@ -58,9 +58,13 @@ class StepRecord {
   std::string Host(uint32_t node) const;
   Profile Snapshot() const;
   StepMoments Moments() const;
+  std::vector<OpenPhase> OpenPhases() const;
+  void Continue(const std::vector<OpenPhase>& open);
   // Reduced series of [start, end] with the tag stat.
   std::vector<SeriesData> Read(const std::function<bool(const Series&)>& wanted, Nanos start,
                                Nanos end) const;
+  // The time of the newest row; 0: there is none.
+  Nanos NewestRow() const;
   // The reduced series, without the tag stat.
   std::vector<Series> AllSeries() const;
 

@@ -5,16 +5,22 @@
 #include <utility>
 #include <vector>
 
+#include "series/task_ranks.h"
+
 namespace sonde::node {
 
 Result<QueryPart> AnswerFrom(std::span<const GroupStore* const> stores, const QuerySpec& spec,
-                             const QueryGrid& grid, const std::string& host) {
+                             const QueryGrid& grid, const NodeTags& node) {
   const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
   if (!filter.ok()) return filter.status();
+  const auto name = [&](Tags& tags) {
+    AddFirstRank(node.first_rank, tags);
+    tags.Set("host", node.host);
+  };
   const auto wanted = [&](const Series& series) {
     if (series.metric.name != spec.metric) return false;
     Tags tags = series.tags;
-    tags.Set("host", host);
+    name(tags);
     return filter->Matches(series.metric.name, tags);
   };
   const TimeRange range = DataRange(spec);
@@ -24,7 +30,7 @@ Result<QueryPart> AnswerFrom(std::span<const GroupStore* const> stores, const Qu
       std::vector<SeriesData> found = store->Read(wanted, range.first, range.last);
       std::move(found.begin(), found.end(), std::back_inserter(series));
     }
-    for (SeriesData& data : series) data.series.tags.Set("host", host);
+    for (SeriesData& data : series) name(data.series.tags);
     return EvaluatePart(spec, std::move(series), &grid);
   } catch (const std::bad_alloc&) {
     return Status(Code::kLimit, "query of '" + spec.metric + "': a node has no memory for it");

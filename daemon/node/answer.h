@@ -3,6 +3,7 @@
 // Thread safety: the stores' owner locks.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -12,8 +13,15 @@
 
 namespace sonde::node {
 
-// Reads what matches, with the tag `host` set, and makes this node's part of it.
+// What a node's series are named by beside their schema.
+struct NodeTags {
+  const std::string& host;
+  uint32_t first_rank = 0;  // series/task_ranks.h
+};
+
+// Reads what matches, with the tag `host` set and tasks by their ranks in the step, and makes this
+// node's part of it.
 Result<QueryPart> AnswerFrom(std::span<const GroupStore* const> stores, const QuerySpec& spec,
-                             const QueryGrid& grid, const std::string& host);
+                             const QueryGrid& grid, const NodeTags& node);
 
 }  // namespace sonde::node

@@ -11,6 +11,7 @@ namespace {
 // Has a value as long as a task is there.
 constexpr std::string_view kAlive = "task_processes";
 constexpr std::string_view kTask = "task";
+constexpr Nanos kForget = 30 * kSecond;  // without a value; as the head's rules
 
 bool HasTags(const Tags& tags, const Tags& wanted) {
   return std::all_of(wanted.pairs().begin(), wanted.pairs().end(), [&](const Tags::Pair& want) {
@@ -34,6 +35,10 @@ Metric MakeMetric(const alarms::Derived& wanted, const Metric& of, std::string_v
   } else if (wanted.rate) {
     metric.unit += "/s";
   }
+  if (wanted.held != alarms::Test::kAbsent) {
+    metric.unit = "seconds";
+    metric.reduction = Reduction::kMax;
+  }
   metric.help = fmt::format("{}{}, for alarms.", wanted.rate ? "Change per second of " : "", help);
   if (wanted.per_node) metric.help = "Of a node's tasks together: " + metric.help;
   return metric;
@@ -56,9 +61,9 @@ void DerivedSeries::SetSchemas(std::span<const Schema::Ptr> groups) {
 
 void DerivedSeries::Build() {
   const std::vector<Input> old = std::exchange(inputs_, {});
+  const std::vector<Output> old_outputs = std::exchange(outputs_, {});
   alive_.clear();
   alive_of_.clear();
-  outputs_.clear();
   Made made;
   if (!wanted_.empty()) {
     for (uint32_t g = 0; g < groups_.size(); ++g) {
@@ -80,6 +85,14 @@ void DerivedSeries::Build() {
     if (at == before.end()) continue;
     input.before = at->second->before;
     input.before_time = at->second->before_time;
+  }
+  for (const Output& output : old_outputs) {
+    const auto at = made.outputs.find(output.key);
+    if (at == made.outputs.end()) continue;
+    Output& now = outputs_[at->second];
+    now.since = output.since;
+    now.seen = output.seen;
+    now.missed = output.missed;
   }
   row_.assign(made.series.size(), std::nan(""));
   schema_ = made.series.empty() ? nullptr : Schema::Make(std::move(made.series));
@@ -113,7 +126,12 @@ bool DerivedSeries::BuildFrom(const alarms::Derived& wanted, Place place, Made& 
     }
     derived.metric = MakeMetric(wanted, series.metric, over_unit);
     made.series.push_back(std::move(derived));
-    outputs_.push_back({{}, {}, series.metric.reduction});
+    outputs_.push_back({.of = {},
+                        .over = {},
+                        .reduction = series.metric.reduction,
+                        .held = wanted.held,
+                        .bound = wanted.bound,
+                        .key = name});
   } else if (!wanted.per_node) {
     return true;  // two rules wanted it
   }
@@ -155,6 +173,23 @@ double DerivedSeries::Together(const std::vector<uint32_t>& inputs, Reduction re
   return all.Value(reduction);
 }
 
+double DerivedSeries::Held(Output& output, double value, Nanos time) {
+  constexpr int kMissed = 5;
+  if (std::isnan(value)) {
+    output.missed = std::min(output.missed + 1, kMissed);
+    return value;
+  }
+  const bool forgotten = output.missed == kMissed && time - output.seen > kForget;
+  output.missed = 0;
+  output.seen = time;
+  if (!alarms::Compares(output.held, value, output.bound)) {
+    output.since = 0;
+    return 0;
+  }
+  if (output.since == 0 || forgotten) output.since = time;
+  return static_cast<double>(time - output.since) / kSecond;
+}
+
 void DerivedSeries::Update(Nanos time, Rows rows) {
   const auto read = [&](Place at) {
     return at.group < rows.size() && at.column < rows[at.group].size() ? rows[at.group][at.column]
@@ -176,10 +211,11 @@ void DerivedSeries::Update(Nanos time, Rows rows) {
     }
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    const Output& output = outputs_[i];
+    Output& output = outputs_[i];
     row_[i] = Together(output.of, output.reduction);
     if (!output.over.empty()) row_[i] /= Together(output.over, output.reduction);
     if (!std::isfinite(row_[i])) row_[i] = std::nan("");
+    if (output.held != alarms::Test::kAbsent) row_[i] = Held(output, row_[i], time);
   }
 }
 

@@ -4,7 +4,8 @@
 //
 // A rate is the change since the sample before, per second; missing after a counter began anew, and
 // of a task that has ended, whose counters stay. A ratio is of the two series with the same tags; a
-// rate of it is that of its counters.
+// rate of it is that of its counters. Of each of these there may be for how long it has compared
+// with a bound so as it does now; what is missing for a moment does not count as otherwise.
 //
 // Thread safety: none. Allocates nothing per tick while schemas and wishes stay.
 #pragma once
@@ -62,6 +63,12 @@ class DerivedSeries {
     std::vector<uint32_t> of;  // inputs, put together by the reduction
     std::vector<uint32_t> over;
     Reduction reduction = Reduction::kSum;
+    alarms::Test held = alarms::Test::kAbsent;  // else not the value, but since when it compares so
+    double bound = 0;
+    Nanos since = 0;  // 0: it does not
+    Nanos seen = 0;   // when it last had a value
+    int missed = 0;   // samples since then
+    std::string key;
   };
 
   struct Made;
@@ -70,6 +77,7 @@ class DerivedSeries {
   bool BuildFrom(const alarms::Derived& wanted, Place place, Made& made);
   uint32_t AddInput(const alarms::Derived& wanted, const Series& series, Place place);
   int FindOver(const alarms::Derived& wanted, const Tags& tags);
+  static double Held(Output& output, double value, Nanos time);
   double Together(const std::vector<uint32_t>& inputs, Reduction reduction) const;
 
   std::vector<alarms::Derived> wanted_;

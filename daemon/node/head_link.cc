@@ -94,10 +94,11 @@ void HeadLink::Drop() {
 void HeadLink::OnClosed(const Status& why) {
   const bool was_welcome = std::exchange(welcome_, false);
   // The link goes when whoever has data on it has let it go.
-  if (!known_ || socket_ == nullptr) {
+  if (socket_ == nullptr) {
     Drop();
     return ways_.ended(why);
   }
+  if (!known_ && lost_at_ == 0) lost_at_ = Clock::System().Monotonic();
   if (!was_welcome) return Again(why);
   lost_at_ = Clock::System().Monotonic();
   next_ = 0;
@@ -120,13 +121,21 @@ void HeadLink::Try() {
   if (const Status opened = Open(place); !opened.ok()) Again(opened);
 }
 
+bool HeadLink::GivesUp(const Status& why) const {
+  const Nanos waited = Clock::System().Monotonic() - lost_at_;
+  const bool refused = why.code() == Code::kUnavailable;
+  if (known_) return waited > kGiveUp || (refused && successors_.empty());
+  // Whoever has another key has it after a while, too.
+  const bool on_its_way = refused || why.code() == Code::kIo || why.code() == Code::kTimeout;
+  return waited > kGiveUpFirst || !on_its_way;
+}
+
 // One that could not be had.
 void HeadLink::Again(const Status& why) {
   Drop();
-  const Nanos waited = Clock::System().Monotonic() - lost_at_;
-  if (waited > kGiveUp) return ways_.ended(why);
+  if (GivesUp(why)) return ways_.ended(why);
   const bool refused = why.code() == Code::kUnavailable;
-  if (refused && successors_.empty()) return ways_.ended(why);
+  const Nanos waited = Clock::System().Monotonic() - lost_at_;
   const bool end = next_ >= successors_.size();
   if (!end && (refused || waited > kPatience)) {
     ++next_;

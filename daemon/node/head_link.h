@@ -9,7 +9,8 @@
 // One that refuses is dead. One that does not answer may only be slow, or not know yet: nobody goes
 // past it before kPatience. While it is looked for the node goes on sampling, and whatever has a
 // way up without the head goes there. After kGiveUp, or at once if nobody stands by yet, the
-// telemetry of this node ends.
+// telemetry of this node ends. A first connection that fails on its way is made again for
+// kGiveUpFirst.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -37,6 +38,7 @@ class HeadLink {
   static constexpr Nanos kPatience = 6 * kSecond;
   static constexpr Nanos kPause = 100 * kMillisecond;
   static constexpr Nanos kGiveUp = 60 * kSecond;
+  static constexpr Nanos kGiveUpFirst = 3 * kSecond;
 
   struct Ways {
     std::function<tree::Registration()> registration;
@@ -76,6 +78,7 @@ class HeadLink {
   void OnHandshake(uint8_t type, std::string_view payload);
   void OnMessage(uint8_t type, std::string_view payload);
   void OnClosed(const Status& why);
+  bool GivesUp(const Status& why) const;
   void Drop();
 
   Loop& loop_;
@@ -94,7 +97,7 @@ class HeadLink {
   std::vector<tree::Place> successors_;
   uint32_t own_ = tree::kHeadIndex;
   size_t next_ = 0;    // 0: head_, else of successors_ the one before
-  Nanos lost_at_ = 0;  // monotonic
+  Nanos lost_at_ = 0;  // monotonic; of the first connection, when it first failed
   Loop::TimerId timer_ = 0;
 };
 

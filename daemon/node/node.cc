@@ -38,14 +38,21 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
       launch_(launch),
       config_(config),
       done_(std::move(done)),
-      recorder_(SamplerOptions(launch), config.node_memory,
-                static_cast<double>(launch.node_id) / std::max(launch.job.expected_nodes, 1u)),
+      recorder_(SamplerOptions(launch), config.node_memory, launch.node_id,
+                launch.job.expected_nodes),
+      application_(
+          loop, launch_, recorder_.sampler(),
+          {.ask =
+               [this](const tree::AskMessage& ask) { return head_.Send(Type::kAsk, Encode(ask)); },
+           .note = [this](std::string text) { Note(std::move(text)); }}),
       queries_(loop),
       relay_(loop, queries_, launch.job.period,
-             [this](tree::BlockMessage block) {
-               blocks_.PassOn(std::move(block));
-               RunBlocks();
-             }),
+             {.block =
+                  [this](tree::BlockMessage block) {
+                    blocks_.PassOn(std::move(block));
+                    RunBlocks();
+                  },
+              .before_frames = [this] { RunBlocks(true); }}),
       children_(relay_.children()),
       uplink_(relay_.uplink()),
       head_(loop, launch_.key, HeadWays()),
@@ -53,13 +60,10 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
       fabric_(loop),
       parent_(loop, launch_.key, ParentWays()),
       child_links_(loop, launch_.key, launch_.job.period, children_,
-                   [this] { OnChildrenChanged(); }),
-      joiner_(loop, launch_.socket, launch_.job.level,
-              [this](std::string note) { Note(std::move(note)); }) {
+                   [this] { OnChildrenChanged(); }) {
   blocks_.SetMemory(config.node_memory);
-  recorder_.SetOnSeal([this](std::string_view group, const SealedBlock& block) {
-    blocks_.Add(std::string(group), block);
-    RunBlocks();
+  recorder_.SetOnSeal([this](const std::string& group, const SealedBlock& block) {
+    blocks_.Add(group, block);  // to go with the tick's frames, or after Tick at the latest
   });
 }
 
@@ -85,41 +89,11 @@ tree::Registration Node::registration() const {
 // --- Time ---
 
 void Node::Start() {
-  OpenAppSocket();
-  OpenAskDesk();
+  application_.Open();
   const Nanos now = Clock::System().Now();
   next_tick_ = NextTick(now, launch_.job.period);
   Sample(now, Extent::kAll);
   ScheduleTick();
-}
-
-void Node::OpenAppSocket() {
-  if (launch_.socket.empty()) return;
-  collect::AppSource::Options options;
-  options.socket = launch_.socket;
-  options.listener = app_listener_.Release();
-  options.uid = launch_.job.uid;
-  options.level = launch_.job.level;
-  options.period = launch_.job.period;
-  Result<std::unique_ptr<collect::AppSource>> source = collect::AppSource::Open(options);
-  if (!source.ok()) return Note(std::string(source.status().message()));
-  take_moments_ = [app = source->get()] { return app->TakeMoments(); };
-  recorder_.sampler().AddSource(*std::move(source));
-}
-
-// Without it the step goes on, and its processes are told that nobody answers.
-void Node::OpenAskDesk() {
-  if (launch_.socket.empty()) return;
-  AskDesk::Options options;
-  options.socket = launch_.socket;
-  options.uid = launch_.job.uid;
-  options.level = launch_.job.level;
-  options.period = launch_.job.period;
-  Result<std::unique_ptr<AskDesk>> desk = AskDesk::Open(
-      loop_, options,
-      [this](const tree::AskMessage& ask) { return head_.Send(Type::kAsk, Encode(ask)); });
-  if (!desk.ok()) return Note(std::string(desk.status().message()));
-  desk_ = *std::move(desk);
 }
 
 collect::DaemonState Node::DescribeDaemon() const {
@@ -168,28 +142,6 @@ bool Node::TakeDueTick(Nanos now) {
   return true;
 }
 
-// Nodes whose clocks are set belong to the same ticks as they are. One whose clock is not goes by
-// the head's where it meets the others: in the step's rows and what the application tells.
-void Node::CompareClocks(Nanos heads, Nanos waited) {
-  constexpr Nanos kTolerance = 200 * kMillisecond;
-  if (heads == 0 || waited == 0) return;
-  const Nanos ahead = Clock::System().Now() - waited / 2 - heads;
-  if (std::abs(ahead) <= kTolerance + waited / 2) return;
-  clock_offset_ = -ahead;
-  relay_.SetClockOffset(clock_offset_);
-  Note(fmt::format(
-      "the clock is {:.1f} s {} that of the head's host; series of this node alone are "
-      "by its own",
-      static_cast<double>(std::abs(ahead)) / kSecond, ahead > 0 ? "ahead of" : "behind"));
-}
-
-// A tick of ours as the head counts them.
-Nanos Node::HeadTime(Nanos local) const {
-  if (clock_offset_ == 0) return local;
-  const Nanos period = launch_.job.period;
-  return (local + clock_offset_ + period / 2) / period * period;
-}
-
 // --- The head ---
 
 void Node::ConnectToHead() {
@@ -235,7 +187,9 @@ void Node::OnHeadMessage(Type type, std::string_view payload) {
       }
       return;
     case Type::kJoin:
-      return joiner_.Start(std::string(payload));
+      return application_.Join(payload);
+    case Type::kPush:
+      return application_.TakePushed(payload);
     case Type::kBudget: {
       tree::BlockBudget budget;
       if (Decode(payload, budget).ok()) blocks_.SetBudget(budget);
@@ -245,7 +199,7 @@ void Node::OnHeadMessage(Type type, std::string_view payload) {
       bye_acked_ = true;
       return CheckDelivered();
     case Type::kAnswer:
-      return OnAnswer(payload);
+      return application_.OnAnswer(payload);
     default:
       return OnUplinkMessage(type, payload);
   }
@@ -256,7 +210,7 @@ void Node::OnWelcome(const tree::Welcome& welcome, Nanos waited) {
   const bool another = known && welcome.head != head_number_;
   head_number_ = welcome.head;
   step_start_ = static_cast<Nanos>(std::min<uint64_t>(welcome.start, INT64_MAX));
-  if (desk_ != nullptr) desk_->Connected();
+  application_.OnConnected();
   if (!known) return OnRegistered(welcome, waited);
   log::Info("back at {}", another ? "another head" : "the head");
   if (another) {
@@ -272,7 +226,11 @@ void Node::OnWelcome(const tree::Welcome& welcome, Nanos waited) {
 }
 
 void Node::OnRegistered(const tree::Welcome& welcome, Nanos waited) {
-  CompareClocks(static_cast<Nanos>(std::min<uint64_t>(welcome.now, INT64_MAX)), waited);
+  const auto heads = static_cast<Nanos>(std::min<uint64_t>(welcome.now, INT64_MAX));
+  if (std::optional<std::string> differ = clock_.Compare(heads, waited)) {
+    relay_.SetClockOffset(clock_.offset());
+    Note(*std::move(differ));
+  }
   log::Debug("registered as node {}", welcome.index);
   index_ = welcome.index;
   recorder_.SetNode(index_);
@@ -296,9 +254,7 @@ void Node::OnRegistered(const tree::Welcome& welcome, Nanos waited) {
 
 // What goes over a parent's link still goes there.
 void Node::OnHeadLost(tree::Link& link, const Status& why) {
-  if (desk_ != nullptr) {
-    desk_->Disconnected(fmt::format("no connection to the head of the step: {}", why.message()));
-  }
+  application_.OnDisconnected(why);
   uplink_.Forget(&link);
   if (uplink_.link() == &link) UseLink(nullptr, false);
 }
@@ -306,9 +262,7 @@ void Node::OnHeadLost(tree::Link& link, const Status& why) {
 void Node::OnNoHead(const Status& why) {
   log::Warning("no connection to the head at {}:{}: {}; this node's telemetry ends",
                launch_.head_host, launch_.head_port, why.message());
-  if (desk_ != nullptr) {
-    desk_->Disconnected(fmt::format("no connection to the head of the step: {}", why.message()));
-  }
+  application_.OnDisconnected(why);
   UseLink(nullptr, false);
   End();
 }
@@ -320,9 +274,15 @@ void Node::OnStandby() {
              Encode(tree::StandingBy{head_.local_host(), port.ok() ? *port : uint16_t{0}}));
 }
 
-// Unless somebody above still takes our data: then the head is there for others.
+// Somebody above takes our data, and it reaches the head: a parent that has lost the head as well
+// goes on taking it.
+bool Node::HeadIsThere() const {
+  const Nanos patience = std::max(kWordOfHead, 5 * launch_.job.period / 2);
+  return uplink_.link() != nullptr && Clock::System().Monotonic() - reached_head_ < patience;
+}
+
 bool Node::BecomeHead() {
-  if (uplink_.link() != nullptr || state_ == State::kDone) return false;
+  if (HeadIsThere() || state_ == State::kDone) return false;
   const Status started = standby_.Act(step_start_);
   if (!started.ok()) log::Warning("cannot be acting head: {}", started.message());
   return started.ok();
@@ -338,14 +298,16 @@ void Node::Note(std::string text) {
 // --- The way up ---
 
 void Node::UseLink(tree::Link* link, bool tell_former) {
-  uplink_.Use(link, tell_former);
+  relay_.Use(link, tell_former);
   blocks_.Use(link);
   RunBlocks();
 }
 
 // Sends what blocks may go now, and comes again when there is more to do.
-void Node::RunBlocks() {
-  const Nanos next = blocks_.Run(Clock::System().Monotonic());
+void Node::RunBlocks(bool frames_follow) {
+  blocks_.YieldToFrames(uplink_.slow());
+  const Nanos now = Clock::System().Monotonic();
+  const Nanos next = frames_follow ? blocks_.RunBeforeFrames(now) : blocks_.Run(now);
   loop_.Cancel(std::exchange(blocks_timer_, 0));
   if (next == tree::BlockSender::kNever) return;
   blocks_timer_ = loop_.At(next, [this] {
@@ -365,16 +327,19 @@ void Node::SendOwn(Nanos time) {
   ++bye_.ticks;
   AddOwnMoments();
   PrepareOwn();
-  relay_.SendOwn(HeadTime(time), recorder_.reduced_schema(), recorder_.reduced_frame());
+  relay_.SendOwn(clock_.TickOf(time, launch_.job.period), recorder_.reduced_schema(),
+                 recorder_.reduced_frame());
+  if (awaited_number_ > acked_number_) return;
+  awaited_number_ = uplink_.last_number();
+  awaited_since_ = Clock::System().Monotonic();
 }
 
 void Node::AddOwnMoments() {
-  if (!take_moments_) return;
-  collect::Moments moments = take_moments_();
+  collect::Moments moments = application_.TakeMoments();
   for (Annotation& annotation : moments.annotations) {
     annotation.node = index_;
-    annotation.first += clock_offset_;
-    annotation.last += clock_offset_;
+    annotation.first = clock_.Of(annotation.first);
+    annotation.last = clock_.Of(annotation.last);
   }
   if (!moments.empty()) uplink_.AddMoments(std::move(moments));
 }
@@ -399,7 +364,10 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
       const uint64_t number = r.Varint();
       const uint64_t safe = r.left() > 0 ? r.Varint() : number;
       if (!r.done()) return;
+      acked_number_ = std::max(acked_number_, number);
+      if (acked_number_ >= awaited_number_) reached_head_ = awaited_since_;
       relay_.OnAck(number, safe);
+      child_links_.PulseSoon();  // what we hear of them they should hear, too
       CheckChildrenDone();
       return CheckDelivered();
     }
@@ -443,11 +411,6 @@ void Node::OnQuery(std::string_view payload) {
                  if (uplink_.link() == nullptr) return;
                  Send(*uplink_.link(), Type::kReply, Encode(ToReply(answer)));
                });
-}
-
-void Node::OnAnswer(std::string_view payload) {
-  tree::AnswerMessage answer;
-  if (desk_ != nullptr && Decode(payload, answer).ok()) desk_->OnAnswer(answer);
 }
 
 // --- Fabric ---
@@ -544,19 +507,20 @@ void Node::Finish(bool launcher_gone) {
   loop_.Cancel(tick_timer_);
   loop_.Cancel(fabric_timer_);
   const Nanos now = Clock::System().Now();
-  bye_.ended = static_cast<uint64_t>(now + clock_offset_);
+  bye_.ended = static_cast<uint64_t>(clock_.Of(now));
   finish_began_ = Clock::System().Monotonic();
   // The last word has everything, but not as a tick of which other nodes have less.
   TakeDueTick(now);
   Sample(now, Extent::kAll);
   finish_timer_ = loop_.After(kFinishLimit, [this] { End(); });
+  uplink_.LeaveOutHeldBack();
   state_ = State::kWaitingForChildren;
   if (registered()) WaitForChildren();  // else OnRegistered goes on
 }
 
 void Node::WaitForChildren() {
   AddOwnMoments();
-  relay_.SendOwnEnd(Clock::System().Now() + clock_offset_, recorder_.reduced_schema(),
+  relay_.SendOwnEnd(clock_.Of(Clock::System().Now()), recorder_.reduced_schema(),
                     recorder_.reduced());
   if (relay_.children_done()) return Deliver();
   children_timer_ = loop_.After(kChildrenLimit, [this] {

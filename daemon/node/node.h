@@ -24,13 +24,11 @@
 #include <string>
 
 #include "core/config.h"
-#include "daemon/collect/job/app.h"
-#include "daemon/collect/job/moments.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
-#include "daemon/node/ask_desk.h"
+#include "daemon/node/application.h"
+#include "daemon/node/head_clock.h"
 #include "daemon/node/head_link.h"
-#include "daemon/node/joiner.h"
 #include "daemon/node/parent_link.h"
 #include "daemon/node/recorder.h"
 #include "daemon/node/standby.h"
@@ -53,12 +51,14 @@ class Node {
   static constexpr Nanos kChildrenLimit = 300 * kMillisecond;
   // And then for those that are not to send their data elsewhere.
   static constexpr Nanos kLeaveLimit = 300 * kMillisecond;
+  // What went up so long ago need not have reached the head yet; of long periods, two and a half.
+  static constexpr Nanos kWordOfHead = 3 * kSecond;
 
   Node(Loop& loop, const LaunchMessage& launch, const Config& config, std::function<void()> done);
   ~Node();
 
   // The socket for the application, if the launcher has made it. First.
-  void TakeAppSocket(UniqueFd listener) { app_listener_ = std::move(listener); }
+  void TakeAppSocket(UniqueFd listener) { application_.TakeSocket(std::move(listener)); }
   // Takes the first sample and starts ticking; registers with the head over the network, or over a
   // control link that needs no proof (head and node in one process).
   void ConnectToHead();
@@ -76,16 +76,12 @@ class Node {
 
   // Time.
   void Start();
-  void OpenAppSocket();
-  void OpenAskDesk();
   using Extent = collect::Sampler::Extent;
   void Sample(Nanos time, Extent extent);
   collect::DaemonState DescribeDaemon() const;
   double SentBytes() const;
   void ScheduleTick();
   bool TakeDueTick(Nanos now);
-  void CompareClocks(Nanos heads, Nanos waited);
-  Nanos HeadTime(Nanos local) const;
 
   // The head.
   HeadLink::Ways HeadWays();
@@ -96,19 +92,19 @@ class Node {
   void OnHeadLost(tree::Link& link, const Status& why);
   void OnNoHead(const Status& why);
   void OnStandby();
+  bool HeadIsThere() const;
   bool BecomeHead();
   void Note(std::string text);
 
   // The way up.
   void UseLink(tree::Link* link, bool tell_former);
-  void RunBlocks();
+  void RunBlocks(bool frames_follow = false);
   void OnUplinkMessage(tree::Type type, std::string_view payload);
   void PrepareOwn();
   void SendOwn(Nanos time);
   void AddOwnMoments();
   void CheckWayUp(Nanos late);
   void OnQuery(std::string_view payload);
-  void OnAnswer(std::string_view payload);
 
   // Fabric.
   void WithFabric(const std::function<void(tree::Fabric&)>& then);
@@ -135,11 +131,8 @@ class Node {
   uint32_t index_ = tree::kHeadIndex;  // until it is registered
   bool schema_changed_ = true;
 
-  UniqueFd app_listener_;
-  // What the application told since the last call; empty without a socket for it.
-  std::function<collect::Moments()> take_moments_;
-  std::unique_ptr<AskDesk> desk_;  // nullptr: nobody can ask
   Recorder recorder_;
+  Application application_;
   tree::QueryFanout queries_;
   tree::Relay relay_;
   tree::Children& children_;
@@ -150,16 +143,21 @@ class Node {
 
   HeadLink head_;
   uint64_t head_number_ = 0;
-  Nanos step_start_ = 0;  // by the head's clock
+  Nanos step_start_ = 0;       // by the head's clock
+  uint64_t acked_number_ = 0;  // of our frames the head has these
+  // A frame of which there is no word yet, when it went up (monotonic), and when the last one did
+  // of which there was: word may come late, from a parent that has lost the head since.
+  uint64_t awaited_number_ = 0;
+  Nanos awaited_since_ = 0;
+  Nanos reached_head_ = 0;
   Standby standby_;
-  bool started_fabric_ = false;     // a parent was asked for
-  Nanos clock_offset_ = 0;          // the head's clock less ours, if they differ
+  bool started_fabric_ = false;  // a parent was asked for
+  HeadClock clock_;
   std::vector<std::string> notes_;  // until there is somebody to tell
 
   tree::LazyFabric fabric_;
   ParentLink parent_;
   tree::ChildLinks child_links_;
-  Joiner joiner_;
 
   Nanos next_tick_ = INT64_MAX;
   Loop::TimerId tick_timer_ = 0;

@@ -14,6 +14,7 @@ using tree::Type;
 void ParentLink::Connect(tree::Fabric& fabric, const tree::ParentAddress& parent) {
   asked_ = false;
   LetGo();  // it is told to take another
+  if (parent.address.empty()) return;
   Result<std::unique_ptr<tree::Link>> link = fabric.Connect(parent.address);
   if (!link.ok() && link.status().code() == Code::kUnsupported) {
     // The head's host often lacks the nodes' fabric.

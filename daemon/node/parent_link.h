@@ -43,7 +43,7 @@ class ParentLink {
   ParentLink(Loop& loop, const StepKey& key, Ways ways)
       : loop_(loop), key_(key), ways_(std::move(ways)) {}
 
-  // The head has named it.
+  // The head has named it. Without an address: none, the control connection shall serve.
   void Connect(tree::Fabric& fabric, const tree::ParentAddress& parent);
   // Asks for one, other than the last.
   void Ask();

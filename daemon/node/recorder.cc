@@ -5,14 +5,24 @@
 #include "daemon/node/answer.h"
 
 namespace sonde::node {
+namespace {
 
-Recorder::Recorder(const collect::Sampler::Options& options, size_t memory_limit, double phase)
+// Blocks double from the first on up to the most rows. The more nodes the longer the first, since
+// the head takes all of them; by what one is longer than another's all later ones end later.
+size_t FirstRows(uint32_t node, uint32_t nodes) {
+  const size_t least = std::clamp<size_t>(nodes / 16, 16, 64);
+  const double place = static_cast<double>(node) / std::max(nodes, 1u);
+  return least + static_cast<size_t>(std::clamp(place, 0.0, 1.0) * static_cast<double>(least));
+}
+
+}  // namespace
+
+Recorder::Recorder(const collect::Sampler::Options& options, size_t memory_limit, uint32_t node,
+                   uint32_t nodes)
     : sampler_(options) {
   for (auto& store : stores_) {
     GroupStore::Options limits;
-    // Blocks double up to the most, so what the first is longer all later ones end later.
-    limits.first_rows +=
-        static_cast<size_t>(std::clamp(phase, 0.0, 1.0) * static_cast<double>(limits.first_rows));
+    limits.first_rows = FirstRows(node, nodes);
     limits.memory_limit = memory_limit / collect::kGroups;
     store = std::make_unique<GroupStore>(limits);
   }
@@ -22,7 +32,7 @@ void Recorder::SetOnSeal(const OnSeal& f) {
   for (size_t g = 0; g < collect::kGroups; ++g) {
     stores_[g]->OnSeal([this, f, g](const SealedBlock& block) {
       sealed_bytes_ += block.bytes->size();
-      f(collect::kGroupNames[g], block);
+      f(GroupFrom(HasTasks(*block.schema) ? first_rank_ : 0, collect::kGroupNames[g]), block);
     });
   }
 }
@@ -35,13 +45,20 @@ bool Recorder::Sample(Nanos time, collect::Sampler::Extent extent) {
     const Schema::Ptr& schema = sampler_.schema(group);
     if (schema != schemas_[g]) {
       schemas_[g] = schema;
-      stores_[g]->SetSchema(schema);
+      stores_[g]->SetSchema(RelativeRanks(schema));
     }
     if (schema != nullptr && schema->size() != 0) stores_[g]->Append(time, sampler_.row(group));
   }
   const bool changed = DeriveFrom(time);
   Reduce();
   return changed;
+}
+
+// Once the first is known it stays, whatever rank comes.
+Schema::Ptr Recorder::RelativeRanks(const Schema::Ptr& schema) {
+  if (schema == nullptr) return nullptr;
+  if (first_rank_ == kNoRank) first_rank_ = FirstRank(*schema);
+  return first_rank_ == kNoRank ? schema : RanksFrom(first_rank_, schema);
 }
 
 // True if the reduced schema changed.
@@ -86,7 +103,7 @@ Result<QueryPart> Recorder::Answer(const QuerySpec& spec, const QueryGrid& grid,
                                    const std::string& host) const {
   std::vector<const GroupStore*> stores;
   for (const auto& store : stores_) stores.push_back(store.get());
-  return AnswerFrom(stores, spec, grid, host);
+  return AnswerFrom(stores, spec, grid, {host, first_rank_ == kNoRank ? 0 : first_rank_});
 }
 
 }  // namespace sonde::node

@@ -15,16 +15,19 @@
 #include "daemon/tree/own_reducer.h"
 #include "series/query_part.h"
 #include "series/store.h"
+#include "series/task_ranks.h"
 
 namespace sonde::node {
 
 class Recorder {
  public:
-  using OnSeal = std::function<void(std::string_view group, const SealedBlock& block)>;
+  // `group`: with the node's first rank, if its series are of tasks (series/task_ranks.h).
+  using OnSeal = std::function<void(const std::string& group, const SealedBlock& block)>;
 
-  // `phase`, 0 to 1: where the node stands among all, so that they do not seal their blocks in the
-  // same tick.
-  Recorder(const collect::Sampler::Options& options, size_t memory_limit, double phase);
+  // `node` of `nodes`: so that they do not all seal their blocks in the same tick, and no more of
+  // them in a second at first than later.
+  Recorder(const collect::Sampler::Options& options, size_t memory_limit, uint32_t node,
+           uint32_t nodes);
 
   collect::Sampler& sampler() { return sampler_; }
   void SetOnSeal(const OnSeal& f);
@@ -53,13 +56,15 @@ class Recorder {
                            const std::string& host) const;
 
  private:
+  Schema::Ptr RelativeRanks(const Schema::Ptr& schema);
   bool DeriveFrom(Nanos time);
   void Reduce();
 
   collect::Sampler sampler_;
   std::array<std::unique_ptr<GroupStore>, collect::kGroups> stores_;
   std::array<Schema::Ptr, collect::kGroups> schemas_;
-  Nanos time_ = 0;  // of the newest sample
+  uint32_t first_rank_ = kNoRank;  // from which the stores tell ranks, once there is one
+  Nanos time_ = 0;                 // of the newest sample
   uint64_t sealed_bytes_ = 0;
   DerivedSeries derived_;
   tree::OwnReducer reducer_;  // of the groups and, as one more, what is derived

@@ -5,12 +5,6 @@
 #include "core/log.h"
 
 namespace sonde::tree {
-namespace {
-
-// Of a link's peer, "10.0.0.7:51234 over tcp".
-std::string HostOf(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
-
-}  // namespace
 
 Acceptor::Acceptor(Loop& loop, const StepKey& key, Proven proven, size_t max_pending)
     : loop_(loop), key_(key), proven_(std::move(proven)), max_pending_(max_pending) {}

@@ -39,6 +39,7 @@ void BlockSender::SetMemory(size_t bytes) {
 void BlockSender::PassOn(BlockMessage block) {
   if (relayed_bytes_ + block.bytes.size() > kMaxRelayed && !relayed_.empty()) return;
   relayed_bytes_ += block.bytes.size();
+  relayed_hurry_ = relayed_hurry_ || block.hurry;
   relayed_.push_back(std::move(block));
 }
 
@@ -70,6 +71,8 @@ void BlockSender::OnAck(const BlockAck& ack) {
 void BlockSender::Finish(Nanos now, Nanos deadline) {
   finishing_ = true;
   hold_until_ = 0;
+  // What is on its way would be told of with a later pulse, for which there is no time.
+  shelf_.Resend();
   const double seconds = static_cast<double>(std::max<Nanos>(deadline - now, 0)) / 1e9;
   const double rate = std::max<double>(static_cast<double>(budget_.end_rate), 1);
   // Half the time to begin, each at its own moment, half to arrive.
@@ -88,7 +91,7 @@ bool BlockSender::delivered() const {
 
 BlockSender::Pressure BlockSender::pressure(Nanos now) const {
   Pressure pressure;
-  if (link_ != nullptr) pressure.queued = link_->queued();
+  pressure.link_full = link_full_;
   const Nanos sent = shelf_.oldest_sent();
   if (sent != 0) pressure.unacknowledged = now - sent;
   pressure.waiting = shelf_.fresh_bytes();
@@ -103,14 +106,17 @@ void BlockSender::Refill(Nanos now) {
   refilled_ = now;
 }
 
-bool BlockSender::LinkIsFull() const {
+bool BlockSender::LinkIsFull() {
   const size_t turn = turn_bytes_ + out_.size();
-  return turn >= kLinkWindow || link_->queued() + out_.size() >= kLinkWindow;
+  const size_t most = frames_follow_ ? kBeforeFrames : kLinkWindow;
+  link_full_ = yields_ || link_->queued() >= kLinkBusy;
+  return link_full_ || turn >= most;
 }
 
-Nanos BlockSender::Run(Nanos now) {
+Nanos BlockSender::Run(Nanos now, bool frames_follow) {
   Refill(now);
   if (link_ == nullptr) return kNever;
+  frames_follow_ = frames_follow;
   const Nanos next = RunAll(now);
   return std::min(next, MindPressure(now));
 }
@@ -139,14 +145,21 @@ Nanos BlockSender::MindPressure(Nanos now) {
   return thin_at_;
 }
 
-Nanos BlockSender::RunAll(Nanos now) {
+void BlockSender::ChooseWhenToPassOn(Nanos now) {
   if (relayed_.empty()) {
     gather_until_ = 0;
-  } else if (gather_until_ == 0) {
-    gather_until_ = now + kGather;
+    return;
   }
-  if (gather_until_ > now && !finishing_) return gather_until_;
+  if (gather_until_ == 0) gather_until_ = now + kGather;
+  if (relayed_hurry_) gather_until_ = std::min(gather_until_, now + kGatherInHurry);
+  if (frames_follow_ || finishing_) gather_until_ = now;
+}
+
+Nanos BlockSender::RunAll(Nanos now) {
+  ChooseWhenToPassOn(now);
+  if (gather_until_ > now) return gather_until_;
   turn_bytes_ = 0;
+  link_full_ = false;
   const Nanos again = RunRelayed(now);
   const Nanos next = again != kNever ? again : RunOwn(now);
   SendOut();
@@ -162,6 +175,7 @@ Nanos BlockSender::RunRelayed(Nanos now) {
     relayed_.pop_front();
   }
   gather_until_ = 0;
+  relayed_hurry_ = false;
   return kNever;
 }
 
@@ -194,6 +208,7 @@ void BlockSender::SendOwn(const BlockShelf::Next& next, Nanos now) {
   block.samples = item.samples;
   block.reasons = item.reasons;
   block.stored = shelf_.StoredWith(item);
+  block.hurry = finishing_;
   if (item.schema_wanted) block.schema = PackSchema(*item.schema());
   block.bytes = *item.bytes;
   Pass(block);
@@ -214,6 +229,7 @@ void BlockSender::Pass(const BlockMessage& block) {
 // theirs again.
 void BlockSender::SendOut() {
   if (out_.empty()) return;
+  if (frames_follow_) link_->ExpectMore();
   Send(*link_, Type::kBlock, out_);
   turn_bytes_ += out_.size();
   out_.clear();

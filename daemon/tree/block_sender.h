@@ -36,12 +36,20 @@ class BlockSender {
   static constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
   // Own bytes that may be on their way to the archive; one block in any case.
   static constexpr size_t kWindow = 64u << 10;
-  // What may wait in the link with frames behind it, and what one turn adds at most.
+  // What one turn adds to the link at most.
   static constexpr size_t kLinkWindow = 64u << 10;
+  // And one with frames behind it.
+  static constexpr size_t kBeforeFrames = 16u << 10;
+  // With so much waiting in the link nothing is added: frames that are behind it come late, and
+  // with a little more are held back (Uplink::kBacklog).
+  static constexpr size_t kLinkBusy = 8u << 10;
   static constexpr Nanos kTurn = 10 * kMillisecond;
-  // Children's blocks wait that long for others, and go up together: whoever is above then wakes up
-  // once for all that were sealed at a tick. A message has so many bytes, and one block more.
-  static constexpr Nanos kGather = 100 * kMillisecond;
+  // Children's blocks wait for this node's next frames, no longer than that, and go up with them:
+  // whoever is above then wakes up once for all of a tick. Those of nodes that leave wait a moment
+  // for each other.
+  static constexpr Nanos kGather = 1500 * kMillisecond;
+  static constexpr Nanos kGatherInHurry = 100 * kMillisecond;
+  // A message has so many bytes, and one block more.
   static constexpr size_t kMessage = 32u << 10;
   // When the way up has been slow for so long, what waits is thinned; and again after so long, to
   // half each time, until it is twice what the archive has taken meanwhile, or this.
@@ -58,14 +66,16 @@ class BlockSender {
 
   // How the way up does: a parent that is slow, or an archive.
   struct Pressure {
-    size_t queued = 0;         // bytes in the link
+    bool link_full = false;    // it took less than there was
     Nanos unacknowledged = 0;  // how long the oldest block has been on its way
     size_t waiting = 0;        // bytes here that the archive has not got
-    bool slow() const { return queued >= kLinkWindow || unacknowledged > 2 * kSecond; }
+    bool slow() const { return link_full || unacknowledged > 2 * kSecond; }
   };
 
   // Takes this link from now on; nullptr: none for now.
   void Use(Link* link);
+  // Whether frames are held back for want of room in the link: then no block takes it.
+  void YieldToFrames(bool yields) { yields_ = yields; }
   // Blocks sent so far belong to an archive that is no more (its head died).
   void NewArchive() { shelf_.NewArchive(); }
   void SetBudget(const BlockBudget& budget);
@@ -86,7 +96,9 @@ class BlockSender {
   bool delivered() const;
 
   // Sends what may go now. When to call again; sooner when anything else was called.
-  Nanos Run(Nanos now);
+  Nanos Run(Nanos now) { return Run(now, false); }
+  // The same when frames are about to follow over the same link.
+  Nanos RunBeforeFrames(Nanos now) { return Run(now, true); }
 
   Pressure pressure(Nanos now) const;
   size_t kept_bytes() const { return shelf_.kept_bytes(); }
@@ -94,14 +106,16 @@ class BlockSender {
   const BlockShelf& shelf() const { return shelf_; }
 
  private:
+  Nanos Run(Nanos now, bool frames_follow);
   Nanos RunAll(Nanos now);
+  void ChooseWhenToPassOn(Nanos now);
   Nanos MindPressure(Nanos now);
   void Pass(const BlockMessage& block);
   void SendOut();
   Nanos RunRelayed(Nanos now);
   Nanos RunOwn(Nanos now);
   void SendOwn(const BlockShelf::Next& next, Nanos now);
-  bool LinkIsFull() const;
+  bool LinkIsFull();
   void Refill(Nanos now);
 
   Link* link_ = nullptr;
@@ -111,10 +125,14 @@ class BlockSender {
   uint32_t node_ = 0;
   std::deque<BlockMessage> relayed_;
   size_t relayed_bytes_ = 0;
-  Nanos gather_until_ = 0;  // 0: nothing is relayed
-  std::string out_;         // the next message
+  bool relayed_hurry_ = false;  // one of them is
+  Nanos gather_until_ = 0;      // 0: nothing is relayed
+  bool frames_follow_ = false;
+  std::string out_;  // the next message
   size_t turn_bytes_ = 0;
-  double tokens_ = 0;  // bytes that may go; a block may borrow
+  bool yields_ = false;
+  bool link_full_ = false;  // in the last turn
+  double tokens_ = 0;       // bytes that may go; a block may borrow
   Nanos refilled_ = 0;
   Nanos hold_until_ = 0;  // the archive takes nothing for now
   Nanos patience_ = kPatience;

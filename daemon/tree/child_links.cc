@@ -59,11 +59,21 @@ void ChildLinks::Drop(Link& link) {
 }
 
 void ChildLinks::Watch() {
-  if (pulse_timer_ != 0 || children_.idle()) return;
-  pulse_timer_ = loop_.After(kPulse, [this] {
+  if (pulse_timer_ == 0 && !children_.idle()) PulseAfter(kPulse);
+}
+
+void ChildLinks::PulseSoon() {
+  if (children_.idle() || Clock::System().Monotonic() - pulsed_ < kPulse / 2) return;
+  loop_.Cancel(pulse_timer_);
+  PulseAfter(0);
+}
+
+void ChildLinks::PulseAfter(Nanos delay) {
+  pulse_timer_ = loop_.After(delay, [this] {
     pulse_timer_ = 0;
+    pulsed_ = Clock::System().Monotonic();
     children_.Pulse();
-    DropSilent(Clock::System().Monotonic() - silence_);
+    DropSilent(pulsed_ - silence_);
     Watch();
   });
 }

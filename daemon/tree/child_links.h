@@ -30,7 +30,8 @@ class ChildLinks {
     return children + 8 + kMaxUnproven + FabricOptions().max_pending;
   }
 
-  static constexpr Nanos kPulse = kSecond;
+  // The longest between two pulses: of ticks every second each brings one about, by PulseSoon.
+  static constexpr Nanos kPulse = 1200 * kMillisecond;
   // Longer than a parent's: children are heard at each of their ticks.
   static constexpr Nanos kSilence = 3 * kSecond;
 
@@ -44,6 +45,9 @@ class ChildLinks {
 
   // After what a child has sent over a link that is not one of these.
   void Watch();
+  // There is something to tell them: once what the loop has before it now is done, unless the last
+  // pulse was only just.
+  void PulseSoon();
   // Closes this one, if it is one of them.
   void Drop(Link& link);
   // Closes them all; what is on its way over them is lost.
@@ -52,6 +56,7 @@ class ChildLinks {
  private:
   void OnProven(const Registration& who, std::unique_ptr<Link> link);
   void OnMessage(Link& link, uint8_t type, std::string_view payload);
+  void PulseAfter(Nanos delay);
   void DropSilent(Nanos since);
 
   Loop& loop_;
@@ -63,6 +68,7 @@ class ChildLinks {
   Result<std::string> address_ = Status(Code::kUnavailable, "not listening");
   std::unordered_map<Link*, std::unique_ptr<Link>> links_;
   Loop::TimerId pulse_timer_ = 0;
+  Nanos pulsed_ = 0;  // monotonic
 };
 
 }  // namespace sonde::tree

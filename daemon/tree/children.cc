@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/bytes.h"
 #include "core/time.h"
@@ -28,6 +29,7 @@ void Children::Remove(Link& link) {
   KeepLastOwn(at->second);
   StartHandOver(at->second);
   std::erase(with_block_acks_, &at->second);
+  std::erase(senders_, &at->second);
   children_.erase(at);
   std::erase_if(routes_, [&](const auto& route) { return route.second == &link; });
   queries_.OnGone(link);
@@ -208,6 +210,7 @@ Status Children::OnFrame(Child& child, std::string_view bytes) {
     child.pending.Clear();
   }
   if (child.pending.size() >= kMaxPending) return {Code::kLimit, "too many frames under way"};
+  if (!std::exchange(child.sender, true)) senders_.push_back(&child);
   child.pending.Push() = {.number = frame.number, .ended = *stream == Stream::kEnded};
   const TickMerger::Source source{state.contributor, frame.number};
   if (*stream == Stream::kEnded) {
@@ -237,16 +240,42 @@ Status Children::OnMomentsMessage(Link& link, uint32_t index, std::string_view p
   MomentsMessage message;
   SONDE_RETURN_IF_ERROR(Decode(payload, message));
   if (seen_[index].Add(message.sequence)) handlers_.moments(std::move(message.moments));
-  Send(link, Type::kMomentsAck, Encode(MomentsAck{message.sequence}));
+  const bool keep = keep_ == Keep::kUntilSafe;
+  Send(link, Type::kMomentsAck,
+       Encode(MomentsAck{keep ? MomentsAck::Fate::kArrived : MomentsAck::Fate::kTaken,
+                         {message.sequence}}));
+  if (keep) unsafe_moments_[index].push_back(message.sequence);
   return {};
+}
+
+void Children::MarkMoments() {
+  for (auto& [index, sequences] : unsafe_moments_) {
+    std::vector<uint64_t>& marked = marked_moments_[index];
+    marked.insert(marked.end(), sequences.begin(), sequences.end());
+    // Nobody keeps so many.
+    if (marked.size() > kMaxAckedMoments)
+      marked.erase(marked.begin(), marked.end() - kMaxAckedMoments);
+  }
+  unsafe_moments_.clear();
+}
+
+// Over any link of theirs. Those that have none now hear it next time.
+void Children::TellSafeMoments() {
+  if (marked_moments_.empty()) return;
+  for (const auto& [link, child] : children_) {
+    const auto marked = marked_moments_.find(child.index);
+    if (marked == marked_moments_.end()) continue;
+    const MomentsAck ack{MomentsAck::Fate::kSafe, marked->second};
+    if (Send(*link, Type::kMomentsAck, Encode(ack))) marked_moments_.erase(marked);
+  }
 }
 
 void Children::ForEachOwn(
     const std::function<void(uint32_t, Nanos, const Schema&, std::span<const Reduced>)>& f) const {
-  for (const auto& [link, child] : children_) {
-    const StreamState& own = child.streams[static_cast<size_t>(Stream::kOwn)];
-    if (own.contributor == 0 || child.own_tick == 0 || child.ended) continue;
-    f(child.index, child.own_tick, *own.schema, own.decoder.LastKnown());
+  for (const Child* child : senders_) {
+    const StreamState& own = child->streams[static_cast<size_t>(Stream::kOwn)];
+    if (own.contributor == 0 || child->own_tick == 0 || child->ended) continue;
+    f(child->index, child->own_tick, *own.schema, own.decoder.LastKnown());
   }
 }
 
@@ -274,14 +303,23 @@ void Children::SendBlockAck(const BlockAck& ack) {
   if (at == children_.end()) return;
   if (at->second.block_acks.empty()) with_block_acks_.push_back(&at->second);
   AppendTo(at->second.block_acks, ack);
+  // Those that contribute nothing have no pulse.
+  const bool hurry = ack.hurry || ack.result != BlockAck::kStored || !at->second.active;
+  at->second.block_acks_hurry = at->second.block_acks_hurry || hurry;
+}
+
+void Children::SendBlockAcks(Child& child) {
+  Send(*child.link, Type::kBlockAck, child.block_acks);
+  child.block_acks.clear();
+  child.block_acks_hurry = false;
 }
 
 void Children::FlushBlockAcks() {
-  for (Child* child : with_block_acks_) {
-    Send(*child->link, Type::kBlockAck, child->block_acks);
-    child->block_acks.clear();
-  }
-  with_block_acks_.clear();
+  std::erase_if(with_block_acks_, [](Child* child) {
+    if (child->active && !child->block_acks_hurry) return false;
+    SendBlockAcks(*child);
+    return true;
+  });
 }
 
 // --- Acknowledgement ---
@@ -343,11 +381,13 @@ void Children::Tell(Link& link, Child& child) const {
 }
 
 void Children::BeginSafe() {
-  for (auto& [link, child] : children_) child.marked = child.acked;
+  for (Child* child : senders_) child->marked = child->acked;
+  MarkMoments();
 }
 
 void Children::EndSafe() {
-  for (auto& [link, child] : children_) child.safe = child.marked;
+  for (Child* child : senders_) child->safe = child->marked;
+  TellSafeMoments();
 }
 
 void Children::Acknowledged(uint64_t number) {
@@ -356,6 +396,11 @@ void Children::Acknowledged(uint64_t number) {
 }
 
 void Children::Pulse() {
+  for (Child* child : with_block_acks_) {
+    if (child->active) child->link->ExpectMore();
+    SendBlockAcks(*child);
+  }
+  with_block_acks_.clear();
   for (Child* child : active_) Settle(*child->link, *child, true);
 }
 

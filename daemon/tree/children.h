@@ -88,8 +88,9 @@ class Children {
   bool done() const;
   // Tells every child that this node leaves.
   void SendLeave();
-  // An acknowledgement on its way down to the node a block came from: it goes with the others for
-  // the same child when FlushBlockAcks is called, here after each message of blocks.
+  // An acknowledgement on its way down to the node a block came from. It goes with the next pulse
+  // and all others for the same child; or, if the node has to do something or is about to leave,
+  // when FlushBlockAcks is called, here after each message of blocks.
   void SendBlockAck(const BlockAck& ack);
   void FlushBlockAcks();
 
@@ -105,8 +106,8 @@ class Children {
   // Tells each child that contributes how far it is. About once a second.
   void Pulse();
 
-  // At the head: children keep what has arrived until it is safe as well, in case another head
-  // goes on. What has arrived up to BeginSafe is, with EndSafe.
+  // At the head: children keep frames and moments that have arrived until they are safe as well, in
+  // case another head goes on. What has arrived up to BeginSafe is, with EndSafe.
   void BeginSafe();
   void EndSafe();
   // Those that contribute and of which nothing was heard since `since` (monotonic).
@@ -128,6 +129,7 @@ class Children {
     Link* link = nullptr;
     uint32_t index = 0;
     bool active = false;  // is in `active_`
+    bool sender = false;  // is in `senders_`
     Nanos heard = 0;      // monotonic
     std::array<StreamState, kStreams> streams;
     Nanos own_tick = 0;  // its newest sample
@@ -138,6 +140,7 @@ class Children {
     uint64_t safe = 0;
     uint64_t told = 0;  // of these
     std::string block_acks;
+    bool block_acks_hurry = false;
   };
   // What a child whose link is gone last sent of itself.
   struct LastOwn {
@@ -165,6 +168,9 @@ class Children {
   Status OnFrame(Child& child, std::string_view bytes);
   Status OnBlockMessage(Link& link, std::string_view payload);
   Status OnMomentsMessage(Link& link, uint32_t index, std::string_view payload);
+  void MarkMoments();
+  void TellSafeMoments();
+  static void SendBlockAcks(Child& child);
   void Settle(Link& link, Child& child, bool tell);
   void Tell(Link& link, Child& child) const;
 
@@ -179,13 +185,19 @@ class Children {
   std::unordered_map<Link*, Child> children_;
   // Those that contribute: at the head of a large step all others have connections, too.
   std::vector<Child*> active_;
+  // Those that have ever sent a frame over this link.
+  std::vector<Child*> senders_;
   std::vector<Child*> with_block_acks_;
   std::unordered_map<TickMerger::Id, Link*> contributors_;
   // Child and stream -> its contributor, when it is between two links.
   std::unordered_map<uint64_t, TickMerger::Id> leaving_;
   std::unordered_map<uint32_t, LastOwn> last_own_;
-  std::unordered_map<uint32_t, PartsSeen> seen_;  // child -> its parts of moments
-  std::unordered_map<uint32_t, Link*> routes_;    // node -> the child it sits behind
+  // Child -> its parts of moments: those that came, those that are not known to be safe, and of
+  // these the ones that will be with EndSafe.
+  std::unordered_map<uint32_t, PartsSeen> seen_;
+  std::unordered_map<uint32_t, std::vector<uint64_t>> unsafe_moments_;
+  std::unordered_map<uint32_t, std::vector<uint64_t>> marked_moments_;
+  std::unordered_map<uint32_t, Link*> routes_;  // node -> the child it sits behind
 };
 
 }  // namespace sonde::tree

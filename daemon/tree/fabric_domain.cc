@@ -109,11 +109,8 @@ Result<std::string> FabricDomain::Listen(Fabric::Accepted accepted) {
   listener_ = std::move(owner);
   accepted_ = std::make_shared<const Fabric::Accepted>(std::move(accepted));
   const std::string_view raw(bytes, std::min(size, sizeof bytes));
-  if (IsSocketFormat(info_->addr_format) && IsAddressFor(*info_, info_->addr_format, raw)) {
-    Address bound;
-    std::memcpy(&bound.storage, raw.data(), raw.size());
-    silent_.emplace(PortOf(bound));
-  }
+  const uint16_t port = SocketPort(info_->addr_format, raw);
+  if (port != 0) silent_.emplace(port);
   std::string address;
   ByteWriter(address).Fixed<uint32_t>(info_->addr_format);
   return address.append(raw);

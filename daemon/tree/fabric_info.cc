@@ -96,6 +96,15 @@ std::string DomainsOf(const FabricInfo& list, const std::string& provider) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// Unknown if they are those of something else.
+Address SocketAddress(uint32_t format, std::string_view bytes) {
+  Address address;
+  if (!IsSocketFormat(format) || bytes.size() > sizeof address.storage) return address;
+  std::memcpy(&address.storage, bytes.data(), bytes.size());
+  address.length = static_cast<socklen_t>(bytes.size());
+  return address;
+}
+
 }  // namespace
 
 std::string_view ToString(Endpoint type) { return type == Endpoint::kRdm ? "RDM" : "MSG"; }
@@ -170,11 +179,12 @@ bool IsAddressFor(const fi_info& info, uint32_t format, std::string_view bytes) 
 }
 
 std::string SocketText(uint32_t format, std::string_view bytes) {
-  Address address;
-  if (!IsSocketFormat(format) || bytes.size() > sizeof address.storage) return "";
-  std::memcpy(&address.storage, bytes.data(), bytes.size());
-  address.length = static_cast<socklen_t>(bytes.size());
-  return AddressText(address);
+  const Address address = SocketAddress(format, bytes);
+  return address.known() ? AddressText(address) : "";
+}
+
+uint16_t SocketPort(uint32_t format, std::string_view bytes) {
+  return PortOf(SocketAddress(format, bytes));
 }
 
 std::string InterfaceText(const fi_info& info) {

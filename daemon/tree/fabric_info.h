@@ -40,6 +40,8 @@ bool IsSocketFormat(uint32_t format);
 bool IsAddressFor(const fi_info& info, uint32_t format, std::string_view bytes);
 // "10.0.0.7:51234" for addresses of sockets; "" for others.
 std::string SocketText(uint32_t format, std::string_view bytes);
+// 0 for others.
+uint16_t SocketPort(uint32_t format, std::string_view bytes);
 // "10.0.0.7", or the domain's name: where an endpoint of that description is.
 std::string InterfaceText(const fi_info& info);
 

@@ -1,6 +1,6 @@
 #include "daemon/tree/frame_window.h"
 
-#include <array>
+#include <utility>
 
 namespace sonde::tree {
 
@@ -10,19 +10,50 @@ void FrameWindow::Add(const FrameInfo& info, const Schema::Ptr& schema, const Fr
   kept.number = info.number;
   kept.stream = info.stream;
   kept.schema = schema;
+  kept.schema_bytes = SchemaBytes(info.stream, schema);
+  if (!buffers_.empty()) {
+    kept.bytes = std::move(buffers_.back());
+    buffers_.pop_back();
+  }
   kept.bytes.clear();
   encoder_.Reset(*schema);
   encoder_.Encode(info, values, kept.bytes);
   bytes_ += kept.bytes.size();
-  while (frames_.size() > kMaxFrames || (bytes_ > kMaxBytes && frames_.size() > 1)) {
-    if (frames_.front().number > sent) ++lost_;
-    PopFront();
+  schema_bytes_ += kept.schema_bytes;
+  MakeRoom(sent);
+}
+
+// Of a schema that stays one is kept, whatever waits here.
+size_t FrameWindow::SchemaBytes(Stream stream, const Schema::Ptr& schema) {
+  const uint64_t before = std::exchange(newest_schema_[static_cast<size_t>(stream)], schema->id());
+  return before == 0 || before == schema->id() ? 0 : schema->encoded().size();
+}
+
+void FrameWindow::MakeRoom(uint64_t sent) {
+  while (frames_.size() > 1 &&
+         (frames_.size() > kMaxFrames || bytes_ > kMaxBytes || schema_bytes_ > kMaxSchemaBytes)) {
+    size_t oldest = 0;
+    while (oldest < frames_.size() && frames_[oldest].stream == Stream::kEnded) ++oldest;
+    if (oldest == frames_.size()) oldest = 0;
+    const uint64_t number = frames_[oldest].number;
+    if (number > sent) ++lost_;
+    if (oldest == 0) {
+      PopFront();
+    } else {
+      Remove(number);
+    }
   }
 }
 
+void FrameWindow::Free(Kept& kept) {
+  bytes_ -= kept.bytes.size();
+  schema_bytes_ -= kept.schema_bytes;
+  kept.schema.reset();
+  buffers_.push_back(std::move(kept.bytes));
+}
+
 void FrameWindow::PopFront() {
-  bytes_ -= frames_.front().bytes.size();
-  frames_.front().schema.reset();
+  Free(frames_.front());
   frames_.PopFront();
 }
 
@@ -31,25 +62,35 @@ void FrameWindow::Drop(uint64_t number) {
 }
 
 void FrameWindow::Remove(uint64_t number) {
-  frames_.EraseIf([&](const Kept& kept) {
+  frames_.EraseIf([&](Kept& kept) {
     if (kept.number != number) return false;
-    bytes_ -= kept.bytes.size();
+    Free(kept);
     return true;
   });
 }
 
+size_t FrameWindow::FirstAfter(uint64_t number) const {
+  return frames_.CountWhile([&](const Kept& kept) { return kept.number <= number; });
+}
+
 size_t FrameWindow::CountAfter(uint64_t number) const {
-  return frames_.size() - frames_.CountWhile([&](const Kept& k) { return k.number <= number; });
+  return frames_.size() - FirstAfter(number);
+}
+
+size_t FrameWindow::BytesAfter(uint64_t number) const {
+  size_t bytes = 0;
+  for (size_t i = FirstAfter(number); i < frames_.size(); ++i) bytes += frames_[i].bytes.size();
+  return bytes;
 }
 
 void FrameWindow::Thin(uint64_t number) {
   std::array<bool, kStreams> second{};
-  frames_.EraseIf([&](const Kept& kept) {
+  frames_.EraseIf([&](Kept& kept) {
     if (kept.number <= number || kept.stream == Stream::kEnded) return false;
     bool& goes = second[static_cast<size_t>(kept.stream)];
     goes = !goes;
     if (goes) return false;
-    bytes_ -= kept.bytes.size();
+    Free(kept);
     ++lost_;
     return true;
   });

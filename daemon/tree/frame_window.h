@@ -1,15 +1,18 @@
 // The frames that a daemon has sent and of which it does not know yet that the head has them.
 //
 // They are kept as bytes, each by itself, and can be read again to be sent over another link.
+// Bounded are their number, their bytes, and those of the schemas that are kept for them alone: of
+// what has other series every tick.
 //
 // Thread safety: none. Warm, it allocates nothing.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "core/ring.h"
 #include "daemon/tree/frame.h"
@@ -22,9 +25,11 @@ class FrameWindow {
   // Two a tick until the acknowledgement has come through a deep tree: with ticks of 10 ms seconds.
   static constexpr size_t kMaxFrames = 1024;
   static constexpr size_t kMaxBytes = 1u << 20;
+  static constexpr size_t kMaxSchemaBytes = 4u << 20;
 
   // `info.number` is one more than that of the frame before. Where there is no room the oldest
-  // goes; of these, those up to `sent` are under way and cannot be sent again, the others are lost.
+  // goes, last values after all others; of these, those up to `sent` are under way and cannot be
+  // sent again, the others are lost.
   void Add(const FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values,
            uint64_t sent);
   // The head has those up to this number.
@@ -34,6 +39,7 @@ class FrameWindow {
   // Leaves out every second one after `number` of those that are no last values.
   void Thin(uint64_t number);
   size_t CountAfter(uint64_t number) const;
+  size_t BytesAfter(uint64_t number) const;
   bool empty() const { return frames_.empty(); }
   size_t bytes() const { return bytes_; }
   // Frames that had to go before they were ever sent.
@@ -48,12 +54,20 @@ class FrameWindow {
     uint64_t number = 0;
     Stream stream = Stream::kOwn;
     Schema::Ptr schema;
+    size_t schema_bytes = 0;  // if the frame before of this stream had another one
     std::string bytes;
   };
+  size_t FirstAfter(uint64_t number) const;
+  size_t SchemaBytes(Stream stream, const Schema::Ptr& schema);
+  void MakeRoom(uint64_t sent);
+  void Free(Kept& kept);
   void PopFront();
 
   Ring<Kept> frames_;
+  std::vector<std::string> buffers_;  // of frames that are gone; the last serves next, so few grow
+  std::array<uint64_t, kStreams> newest_schema_{};  // its id; 0: there was none
   size_t bytes_ = 0;
+  size_t schema_bytes_ = 0;
   uint64_t lost_ = 0;
   FrameEncoder encoder_;
 };

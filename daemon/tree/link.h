@@ -54,6 +54,9 @@ class Link {
   // Queues the message. kLimit if too much waits already, kUnavailable if the link is closed; the
   // message is dropped then.
   virtual Status Send(uint8_t type, std::string_view payload) = 0;
+  // Another message follows the next one at once: both may go together, as one packet that wakes
+  // the peer once. If it does not come after all, the next one goes within 0.2 s.
+  virtual void ExpectMore() {}
   // Says goodbye: takes no more messages in either direction, sends what is queued, and calls
   // `closed` with an ok Status once the peer has closed in its turn, or with the reason why it has
   // not, kCloseTimeout later at the latest. The link must live until then.
@@ -76,6 +79,9 @@ class Link {
   uint64_t bytes_sent_ = 0;
   uint64_t bytes_received_ = 0;
 };
+
+// The host in what Link::peer() returns, without the port.
+inline std::string HostOf(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
 
 // Destroys a link that may be on the stack, once that is unwound. It calls nobody any more.
 void DestroyLater(Loop& loop, std::unique_ptr<Link> link);

@@ -129,6 +129,7 @@ void Fields(auto& io, auto& m, const BlockMessage*) {
   io.Number(m.samples);
   io.Number(m.reasons);
   io.Number(m.stored);
+  io.Number(m.hurry);
   io.Text(m.schema, kMaxBytes);
   io.Text(m.bytes, kMaxBytes);
 }
@@ -142,6 +143,7 @@ void Fields(auto& io, auto& m, const BlockAck*) {
   io.Text(m.group, 32);
   io.Number(m.sequence);
   io.Number(m.result);
+  io.Number(m.hurry);
 }
 void Fields(auto& io, auto& m, const QueryMessage*) {
   io.Number(m.id);

@@ -32,12 +32,13 @@ enum class Type : uint8_t {
       10,           // node: ready for a fabric link; payload: the parent that failed it, or nothing
   kListen = 11,     // head -> inner node: listen for children
   kListening = 12,  // and its answer: the address, or why not
-  kParent = 13,     // head -> node: connect there
+  kParent = 13,     // head -> node: connect there; without an address the control connection serves
   kNote = 14,       // node -> head: something a reader of the profile must know
   kBye = 15,        // node -> head: done, and how its tasks ended
   kByeAck = 16,
   kCounters = 17,  // head -> node: one byte, 1: leave the processor's counters to others, 0: count
   kJoin = 18,      // head -> node: scrape this exporter, [http://]HOST:PORT[/path]
+  kPush = 19,      // head -> node: a metric's value that came over HTTP, web/pushed_value.h
 
   // Data, on a node's way up: the link to its parent, or the control connection.
   kSchema = 20,    // a stream of frame.h, and the series of its frames that follow, packed
@@ -72,7 +73,7 @@ enum class Type : uint8_t {
   kDerive = 42,  // head -> node: series to make for alarms, besides those it has: alarm_rule.h
 };
 
-inline constexpr uint32_t kProtocolVersion = 3;
+inline constexpr uint32_t kProtocolVersion = 5;
 // The index of the head; nodes count from 0.
 inline constexpr uint32_t kHeadIndex = 0xffffffff;
 
@@ -168,6 +169,7 @@ struct BlockMessage {
   uint64_t samples = 0;   // that its rows are made of
   uint32_t reasons = 0;   // why these are more than the rows: ThinReason
   uint64_t stored = 0;    // bytes of this node in the archive, once it has this one
+  bool hurry = false;     // its node is about to leave: nobody on the way waits for a tick
   std::string schema;     // packed, if the archive has asked for it
   std::string bytes;
 };
@@ -180,6 +182,7 @@ struct BlockAck {
   std::string group;
   uint64_t sequence = 0;
   uint32_t result = kStored;
+  bool hurry = false;  // as the block
 };
 
 // What a node's blocks may take.

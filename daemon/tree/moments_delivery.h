@@ -1,9 +1,10 @@
 // Getting moments to the head once each: a daemon's sender, and what a receiver has had.
 //
 // A part is kept until whoever it was sent to has merged it, and is sent again, under its number,
-// when its link is lost before that. A receiver that gets it over both links takes it once. Only a
-// parent that dies between merging a part and acknowledging it leaves it unknown; it is then sent
-// again to the next one.
+// when its link is lost before that. A receiver that gets it over both links takes it once. What
+// the head has merged is kept until it is stored, and sent again if another head goes on before.
+// Only a parent that dies between merging a part and acknowledging it leaves it unknown; it is then
+// sent again to the next one.
 //
 // Thread safety: the loop's thread only. Links belong to the caller.
 #pragma once
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <set>
+#include <string>
 
 #include "daemon/tree/link.h"
 #include "daemon/tree/moments_message.h"
@@ -26,19 +28,30 @@ class MomentsSender {
   void OnAck(const MomentsAck& ack);
   // What is under way on it is to be sent again.
   void OnLost(const Link* link);
-  // Whether everything has been acknowledged.
-  bool delivered() const { return parts_.empty() && waiting_.empty(); }
+  // What the head had and had not stored is to be sent again.
+  void OnNewHead();
+  // Whether everything has arrived.
+  bool delivered() const { return waiting_.empty() && arrived_ == parts_.size(); }
+
+  // So many parts are kept, and so many bytes of those that have arrived; of more the oldest is
+  // taken to be safe.
+  static constexpr size_t kMaxParts = 1024;
+  static constexpr size_t kMaxArrivedBytes = 256u << 10;
 
  private:
   struct Part {
-    MomentsMessage message;
-    const Link* link;  // nullptr: to be sent again
+    uint64_t sequence;
+    std::string bytes;     // the message
+    const Link* link;      // nullptr: to be sent again
+    bool arrived = false;  // and is not known to be safe
   };
-  // So many unacknowledged parts are kept; of more the oldest is taken to have arrived.
-  static constexpr size_t kMaxParts = 1024;
+  void Arrived(uint64_t sequence);
+  void Forget(const std::deque<Part>::iterator& part);
 
   collect::Moments waiting_;
   std::deque<Part> parts_;
+  size_t arrived_ = 0;        // of parts_
+  size_t arrived_bytes_ = 0;  // of these
   uint64_t sequence_ = 0;
 };
 

@@ -82,7 +82,7 @@ void Write(const Annotation& a, ByteWriter& out) {
   out.Fixed(static_cast<uint8_t>(a.kind));
   out.Text(a.text);
   out.Varint(static_cast<uint64_t>(a.first));
-  out.Varint(static_cast<uint64_t>(a.last - a.first));
+  out.Varint(static_cast<uint64_t>(a.last) - static_cast<uint64_t>(a.first));
   out.Varint(a.count);
   out.Varint(a.node);
   out.Varint(a.task);
@@ -177,14 +177,19 @@ Status Decode(std::string_view bytes, MomentsMessage& m) {
 std::string Encode(const MomentsAck& m) {
   std::string bytes;
   ByteWriter out(bytes);
-  out.Varint(m.sequence);
+  out.Fixed(static_cast<uint8_t>(m.fate));
+  out.Varint(m.sequences.size());
+  for (const uint64_t sequence : m.sequences) out.Varint(sequence);
   return bytes;
 }
 
 Status Decode(std::string_view bytes, MomentsAck& m) {
   ByteReader in(bytes);
-  m.sequence = in.Varint();
-  if (in.done()) return {};
+  const auto fate = in.Fixed<uint8_t>();
+  m.fate = static_cast<MomentsAck::Fate>(fate);
+  m.sequences.resize(in.Count(1, kMaxAckedMoments));
+  for (uint64_t& sequence : m.sequences) sequence = in.Varint();
+  if (in.done() && fate <= static_cast<uint8_t>(MomentsAck::Fate::kSafe)) return {};
   return {Code::kCorrupt, "moments acknowledgement is malformed"};
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/status.h"
 #include "daemon/collect/job/moments.h"
@@ -31,10 +32,17 @@ struct MomentsMessage {
   collect::Moments moments;  // as Merge makes them
 };
 
-// The receiver's word that a part has been merged.
+// The receiver's word on parts.
 struct MomentsAck {
-  uint64_t sequence = 0;
+  enum class Fate : uint8_t {
+    kTaken,    // merged: the receiver answers for them
+    kArrived,  // the head has merged them, which another head would not know
+    kSafe,     // and now it would
+  };
+  Fate fate = Fate::kTaken;
+  std::vector<uint64_t> sequences;
 };
+inline constexpr size_t kMaxAckedMoments = 4096;
 
 // kCorrupt for bytes that Encode cannot have made of what Merge lets through.
 std::string Encode(const MomentsMessage& m);

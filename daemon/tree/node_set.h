@@ -34,6 +34,13 @@ class NodeSet {
   }
   bool HasAll(const NodeSet& other) const;
   bool Intersects(const NodeSet& other) const;
+  // Ascending.
+  template <typename OnNode>
+  void ForEach(OnNode on_node) const {
+    for (const Range& r : ranges_) {
+      for (uint32_t node = r.first; node <= r.last; ++node) on_node(node);
+    }
+  }
 
   void Clear() { ranges_.clear(); }
   void Set(uint32_t node) { ranges_.assign(1, {node, node}); }

@@ -151,6 +151,10 @@ bool RdmDomain::Post(RdmSlot* slot) {
 
 Status RdmDomain::Attach(Loop& loop) {
   loop_ = &loop;
+  // Such an endpoint takes connections whether somebody listens or not.
+  const std::string_view raw = std::string_view(own_address_).substr(sizeof(uint32_t));
+  const uint16_t port = SocketPort(info_->addr_format, raw);
+  if (port != 0) silent_.emplace(port, MostPeers());
   sleep_check_ = loop.AddSleepCheck([this] { return Progress(); });
   return polls() ? Status() : Watch();
 }
@@ -225,7 +229,8 @@ Result<uint32_t> RdmDomain::AddPeer(std::string_view address) {
   if (!reader.ok() || raw.size() > kMaxFabricAddress || !IsAddressFor(*info_, format, raw)) {
     return Status(Code::kInvalid, "no address of this fabric");
   }
-  if (peers_.size() >= options_.max_links + 2 * options_.max_pending) {
+  if (peers_.size() >= MostPeers()) ForgetOldest();
+  if (peers_.size() >= MostPeers()) {
     return Status(Code::kLimit, fmt::format("{}: too many peers", name()));
   }
   Peer peer;
@@ -247,6 +252,22 @@ void RdmDomain::Retire(uint32_t id, const std::optional<RdmPacket>& last) {
   Tidy();
 }
 
+RdmDomain::PeerAt RdmDomain::Forget(PeerAt at) {
+  abandoned_ += at->second.under_way;
+  fi_av_remove(addresses_.get(), &at->second.address, 1, 0);
+  return peers_.erase(at);
+}
+
+// For want of room, of those that the last word has not been sent to.
+void RdmDomain::ForgetOldest() {
+  auto oldest = peers_.end();
+  for (auto at = peers_.begin(); at != peers_.end(); ++at) {
+    if (!at->second.retired) continue;
+    if (oldest == peers_.end() || at->second.until < oldest->second.until) oldest = at;
+  }
+  if (oldest != peers_.end()) Forget(oldest);
+}
+
 // Lets go of retired peers whose packets are sent, or will never be.
 void RdmDomain::Tidy() {
   bool wait = false;
@@ -259,8 +280,7 @@ void RdmDomain::Tidy() {
     }
     const bool done = !peer.last && peer.under_way == 0;
     if (peer.retired && (done || Now() > peer.until)) {
-      fi_av_remove(addresses_.get(), &peer.address, 1, 0);
-      at = peers_.erase(at);
+      at = Forget(at);
       continue;
     }
     wait = wait || peer.retired;
@@ -288,16 +308,36 @@ Result<uint64_t> RdmDomain::Add(RdmLink* link) {
 
 void RdmDomain::Remove(uint64_t number) { links_.erase(number); }
 
-void RdmDomain::HandOver(uint64_t number) {
-  const auto at = pending_.find(number);
-  if (at == pending_.end()) return;
-  std::unique_ptr<RdmLink> link = std::move(at->second);
+std::unique_ptr<RdmLink> RdmDomain::TakePending(uint64_t number) {
+  const auto at = std::find_if(pending_.begin(), pending_.end(),
+                               [&](const auto& link) { return link->number() == number; });
+  if (at == pending_.end()) return nullptr;
+  std::unique_ptr<RdmLink> link = std::move(*at);
   pending_.erase(at);
-  const auto accepted = accepted_;
-  if (accepted && *accepted) (*accepted)(std::move(link));
+  return link;
 }
 
-void RdmDomain::DropPending(uint64_t number) { pending_.erase(number); }
+void RdmDomain::HandOver(uint64_t number) {
+  std::unique_ptr<RdmLink> link = TakePending(number);
+  const auto accepted = accepted_;
+  if (link && accepted && *accepted) (*accepted)(std::move(link));
+}
+
+void RdmDomain::DropPending(uint64_t number) { TakePending(number); }
+
+// The oldest of the host that has most of them goes: a crowd of strangers keeps out nobody but
+// itself.
+void RdmDomain::MakeRoom() {
+  std::unordered_map<std::string, size_t> crowds;
+  for (const auto& link : pending_) ++crowds[HostOf(link->peer())];
+  size_t most = 0;
+  for (const auto& [host, size] : crowds) most = std::max(most, size);
+  const auto at = std::find_if(pending_.begin(), pending_.end(), [&](const auto& link) {
+    return crowds[HostOf(link->peer())] == most;
+  });
+  log::Debug("{}: gives up {}: it has not answered, and others wait", name(), (*at)->peer());
+  TakePending((*at)->number());
+}
 
 // --- Packets ---
 
@@ -333,6 +373,8 @@ void RdmDomain::OnSent(RdmSlot* slot, int error) {
   if (const auto peer = peers_.find(slot->peer); peer != peers_.end()) {
     --peer->second.under_way;
     if (peer->second.retired) Tidy();
+  } else {
+    --abandoned_;
   }
   slots_->Give(slot);
   const auto at = links_.find(number);
@@ -351,11 +393,14 @@ void RdmDomain::OnHello(const RdmPacket& packet) {
   for (const auto& [number, link] : links_) {
     if (link->peer_number() == packet.from) return;  // we know
   }
+  // What the provider neither sends nor gives up takes buffers, of which the links have most.
+  if (abandoned_ >= kSendsPerLink * options_.max_links) return;
   const Result<uint32_t> peer = AddPeer(packet.payload);
   if (!peer.ok()) return;
   Target who{*peer, packet.from, PeerText(packet.payload)};
   const bool ours = accepted_ != nullptr && packet.to == listen_number_;
-  if (!ours || pending_.size() >= options_.max_pending || links_.size() >= options_.max_links) {
+  if (ours && pending_.size() >= options_.max_pending) MakeRoom();
+  if (!ours || links_.size() >= options_.max_links) {
     log::Debug("{}: refuses {}: {} links, {} pending", name(), who.text, links_.size(),
                pending_.size());
     return Retire(*peer, RdmPacket{RdmKind::kGone, packet.from, 0, 0, 0, {}});
@@ -365,8 +410,7 @@ void RdmDomain::OnHello(const RdmPacket& packet) {
     if (accept_log_limit_.Take()) log::Warning("accept: {}", link.status().message());
     return;
   }
-  const uint64_t number = (*link)->number();
-  pending_.emplace(number, *std::move(link));
+  pending_.push_back(*std::move(link));
 }
 
 // --- Waking up ---
@@ -415,6 +459,7 @@ bool RdmDomain::Progress() {
   const auto self = shared_from_this();
   found_ = false;
   Drain();
+  if (silent_) silent_->Look();
   const bool found = std::exchange(found_, false);
   bool may_sleep = true;
   if (watching_) {

@@ -35,6 +35,7 @@
 #include "daemon/tree/log_limit.h"
 #include "daemon/tree/rdm_packet.h"
 #include "daemon/tree/rdm_slots.h"
+#include "daemon/tree/silent_connections.h"
 
 namespace sonde::tree {
 
@@ -89,6 +90,7 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
   // An accepted link works: it goes to its owner.
   void HandOver(uint64_t number);
   void DropPending(uint64_t number);
+  size_t pending() const { return pending_.size(); }
   // Takes what has arrived. Handlers are called.
   void Drain();
 
@@ -103,11 +105,15 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
 
   RdmDomain(const FabricLibrary& library, FabricOptions options, FabricInfo info);
 
+  // Links, those to be, and those that are told that there is no room for them.
+  size_t MostPeers() const { return options_.max_links + 2 * options_.max_pending; }
   Status Describe(std::string_view what, long rc) const;
   Status OpenQueue();
   Status OpenEndpoint();
   Status OpenReceives();
   bool Post(RdmSlot* slot);
+  std::unique_ptr<RdmLink> TakePending(uint64_t number);
+  void MakeRoom();
   bool Progress();
   bool ReadCompletions();
   void OnError();
@@ -119,6 +125,9 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
   Status Watch();
   Result<uint32_t> AddPeer(std::string_view address);
   std::string PeerText(std::string_view address) const;
+  using PeerAt = std::unordered_map<uint32_t, Peer>::iterator;
+  PeerAt Forget(PeerAt at);
+  void ForgetOldest();
   void Tidy();
 
   const FabricLibrary& library_;
@@ -132,7 +141,8 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
   std::unique_ptr<RdmSlots> slots_;  // outlive the endpoint
   FidPtr<fid_ep> endpoint_;
   std::string own_address_;
-  std::vector<RdmSlot*> unposted_;  // receives that the provider did not take yet
+  std::optional<SilentConnections> silent_;  // at the provider's port, if it is made of TCP
+  std::vector<RdmSlot*> unposted_;           // receives that the provider did not take yet
 
   Loop* loop_ = nullptr;
   Loop::SleepCheckId sleep_check_ = 0;
@@ -156,10 +166,11 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
   std::shared_ptr<const Fabric::Accepted> accepted_;
   uint32_t next_peer_ = 1;
   std::unordered_map<uint32_t, Peer> peers_;
+  size_t abandoned_ = 0;  // sends under way to peers that are forgotten
   Loop::TimerId tidy_timer_ = 0;
   Nanos tidy_wait_ = kPollMin;
   std::unordered_map<uint64_t, RdmLink*> links_;
-  std::unordered_map<uint64_t, std::unique_ptr<RdmLink>> pending_;
+  std::vector<std::unique_ptr<RdmLink>> pending_;  // by age
 };
 
 }  // namespace sonde::tree

@@ -8,16 +8,18 @@ namespace {
 
 // Ticks whose nodes an inner node remembers. What is older it leaves out; so would the head.
 constexpr size_t kRemember = 256;
+// How often a link that was slow is looked at.
+constexpr Nanos kContinue = 50 * kMillisecond;
 
 }  // namespace
 
-Relay::Relay(Loop& loop, QueryFanout& queries, Nanos period,
-             std::function<void(BlockMessage block)> on_block)
+Relay::Relay(Loop& loop, QueryFanout& queries, Nanos period, Ways ways)
     : loop_(loop),
       period_(period),
+      before_frames_(std::move(ways.before_frames)),
       merger_(kRemember, [this](const TickMerger::Row& row, bool) { OnRow(row); }),
       children_(merger_, queries, 2 * period, Children::Keep::kUntilArrived,
-                {.block = std::move(on_block),
+                {.block = std::move(ways.block),
                  .moments = [this](collect::Moments m) { uplink_.AddMoments(std::move(m)); },
                  .ended = [this](const auto& info, const auto& schema, auto values,
                                  auto source) { OnEnded(info, schema, values, source); },
@@ -25,7 +27,7 @@ Relay::Relay(Loop& loop, QueryFanout& queries, Nanos period,
 
 Relay::~Relay() {
   for (const Loop::TimerId timer :
-       {expiry_timer_, flush_timer_, soon_timer_, ended_timer_, lost_timer_}) {
+       {expiry_timer_, flush_timer_, soon_timer_, ended_timer_, lost_timer_, continue_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -41,6 +43,22 @@ Nanos Relay::MergeWindow() const {
   return std::min(period_ / 2, 250 * kMillisecond) + batch;
 }
 
+// A link that takes less than comes is given more as soon as it does, and not at the next tick
+// only.
+void Relay::Flush() {
+  uplink_.Flush();
+  ContinueLater();
+}
+
+void Relay::ContinueLater() {
+  if (!uplink_.holds_back() || continue_timer_ != 0) return;
+  continue_timer_ = loop_.After(kContinue, [this] {
+    continue_timer_ = 0;
+    uplink_.Continue();
+    ContinueLater();
+  });
+}
+
 void Relay::SendOwn(Nanos tick, const Schema::Ptr& schema, const FrameValues& values) {
   own_info_.tick = tick;
   own_info_.stream = Stream::kOwn;
@@ -48,12 +66,12 @@ void Relay::SendOwn(Nanos tick, const Schema::Ptr& schema, const FrameValues& va
   uplink_.AddFrame(own_info_, schema, values);
   const bool batch_is_full = period_ >= kBatch || tick % kBatch == 0;
   if (!batch_is_full) return;
-  if (children_.idle()) return uplink_.Flush();
+  if (children_.idle()) return FlushTick();
   // With the children's row of this tick, unless that does not come.
   if (flush_timer_ != 0) return;
   flush_timer_ = loop_.After(MergeWindow(), [this] {
     flush_timer_ = 0;
-    uplink_.Flush();
+    FlushTick();
   });
 }
 
@@ -64,7 +82,7 @@ void Relay::SendOwnEnd(Nanos when, const Schema::Ptr& schema, std::span<const Re
   info.stream = Stream::kEnded;
   info.nodes = NodeSet(index_);
   uplink_.AddFrame(info, schema, values);
-  uplink_.Flush();
+  Flush();
   uplink_.End(Stream::kOwn);
 }
 
@@ -72,7 +90,7 @@ void Relay::SendRest() {
   children_.HandOnLost(INT64_MAX);
   merger_.EmitUpTo(INT64_MAX);
   SendEnded();
-  uplink_.Flush();
+  Flush();
 }
 
 void Relay::OnRow(const TickMerger::Row& row) {
@@ -112,7 +130,12 @@ void Relay::SendEnded() {
   if (ended_.empty()) return;
   EndedParts::Part part = ended_.Take();
   children_.Forwarded(part.sources, uplink_.AddFrame(part.info, part.schema, part.values));
-  uplink_.Flush();
+  Flush();
+}
+
+void Relay::FlushTick() {
+  before_frames_();
+  Flush();
 }
 
 // Once for all that becomes complete by what has just arrived.
@@ -121,7 +144,7 @@ void Relay::FlushSoon() {
   soon_timer_ = loop_.After(0, [this] {
     soon_timer_ = 0;
     loop_.Cancel(std::exchange(flush_timer_, 0));
-    uplink_.Flush();
+    FlushTick();
   });
 }
 

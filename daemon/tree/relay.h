@@ -27,9 +27,13 @@ class Relay {
   static constexpr Nanos kEndedDelay = 20 * kMillisecond;
   static constexpr Nanos kBatch = 500 * kMillisecond;
 
-  // `on_block`: a child's block, on its way up.
-  Relay(Loop& loop, QueryFanout& queries, Nanos period,
-        std::function<void(BlockMessage block)> on_block);
+  struct Ways {
+    // A child's block, on its way up.
+    std::function<void(BlockMessage block)> block;
+    // Frames of a tick are about to go up: what may go with them should.
+    std::function<void()> before_frames;
+  };
+  Relay(Loop& loop, QueryFanout& queries, Nanos period, Ways ways);
   ~Relay();
 
   Children& children() { return children_; }
@@ -39,6 +43,11 @@ class Relay {
   // What the clock of the ticks is ahead of this machine's.
   void SetClockOffset(Nanos offset);
 
+  // As Uplink::Use.
+  void Use(Link* link, bool tell_former) {
+    uplink_.Use(link, tell_former);
+    ContinueLater();
+  }
   // The series of the node's own frames; the receiver waits for those from now on.
   void Announce(const Schema::Ptr& schema) { uplink_.Announce(Stream::kOwn, schema); }
   void SendOwn(Nanos tick, const Schema::Ptr& schema, const FrameValues& values);
@@ -62,13 +71,17 @@ class Relay {
   void OnEnded(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values,
                TickMerger::Source source);
   void SendEnded();
+  void Flush();
+  void FlushTick();
   void FlushSoon();
+  void ContinueLater();
   Nanos MergeWindow() const;
   void ScheduleExpiry();
   void ScheduleLost();
 
   Loop& loop_;
   const Nanos period_;
+  const std::function<void()> before_frames_;
   uint32_t index_ = Owner::kNobody;
   Nanos clock_offset_ = 0;
   Uplink uplink_;
@@ -82,6 +95,7 @@ class Relay {
   Loop::TimerId soon_timer_ = 0;
   Loop::TimerId ended_timer_ = 0;
   Loop::TimerId lost_timer_ = 0;
+  Loop::TimerId continue_timer_ = 0;
 };
 
 }  // namespace sonde::tree

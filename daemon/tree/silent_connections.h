@@ -1,15 +1,25 @@
-// Connections to a port of this process that a library has accepted and that say nothing.
+// Connections to a port of this process that a library has accepted and that nobody needs: those
+// that say nothing, or less than any request has, and crowds that speak.
 //
-// libfabric's tcp provider keeps them, a descriptor each, until the stranger goes: whoever can
-// reach the port could take all descriptors of the daemon. This shuts those down that have been
-// silent for kPatience, once there are many descriptors more than after the last look; the provider
-// then closes them. A daemon that connects speaks at once. Until there are that many, a look costs
-// two system calls every kInterval at most, and only when the process is awake anyway.
+// libfabric's tcp provider keeps the silent ones, a descriptor each, until the stranger goes; an
+// endpoint of datagrams that is made of TCP keeps whoever says what its provider begins with. So
+// whoever can reach the port could take all descriptors of the daemon. This shuts down those that
+// have been silent for kPatience; and of more than `most` that have spoken, those that have said
+// least, of the hosts that have most of them. The provider then closes them. A daemon that connects
+// speaks at once, and goes on.
+//
+// It looks once there are many descriptors more than after the last look. Until there are that
+// many, a look costs two system calls every kInterval at most, and only when the process is awake
+// anyway.
 //
 // Thread safety: the thread that drives the library.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "core/time.h"
 #include "daemon/tree/log_limit.h"
@@ -25,20 +35,35 @@ class SilentConnections {
   static constexpr int kFlood = 256;
   // So many more descriptors than after the last look are worth another one.
   static constexpr int kMore = 64;
+  // Who has sent less has not asked for anything yet: libfabric's header of a request, in bytes.
+  static constexpr uint64_t kRequest = 32;
 
   // `port` of TCP, that listens.
-  explicit SilentConnections(uint16_t port);
+  explicit SilentConnections(uint16_t port, size_t most = SIZE_MAX);
 
   // To be called often.
   void Look();
 
  private:
-  // Looks at the descriptors below this one; whether there are silent ones left that may speak yet.
-  bool ShutDown(int below);
+  struct Connection {
+    int fd = -1;
+    uint64_t received = 0;  // bytes
+    Nanos silent_for = 0;
+    std::string host;
+    size_t place = 0;  // among those of its host
+  };
+  std::optional<Connection> ConnectionAt(int fd) const;
+  std::vector<Connection> Accepted() const;
+  // Whether there is something to look at again: what was shut down, or may speak yet.
+  bool LookAtAll();
+  void ShutSilent(const std::vector<Connection>& silent);
+  void ShutCrowd(std::vector<Connection> crowd);
+  void Shut(const Connection& one);
 
-  uint16_t port_;
-  int worth_looking_;   // from this number of a new descriptor on
-  int look_below_ = 0;  // the highest such number since there were none; 0: there are none
+  const uint16_t port_;
+  const size_t most_;
+  int worth_looking_;  // from this number of a new descriptor on
+  bool looking_ = false;
   Nanos next_ = 0;
   uint64_t shut_ = 0;
   LogLimit log_limit_;

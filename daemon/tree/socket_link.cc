@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace sonde::tree {
 namespace {
@@ -181,6 +182,7 @@ bool SocketLink::Take(std::string_view bytes) {
 
 Status SocketLink::Send(uint8_t type, std::string_view payload) {
   const bool open = state_ == State::kOpen || state_ == State::kConnecting;
+  const int flags = std::exchange(more_, false) ? MSG_MORE : 0;
   if (!open || close_when_connected_ || write_error_ != 0) {
     return {Code::kUnavailable, fmt::format("send to {}: the link is closed", peer_)};
   }
@@ -193,7 +195,7 @@ Status SocketLink::Send(uint8_t type, std::string_view payload) {
   const std::string_view head(header.data(), header.size());
   size_t sent = 0;
   if (state_ == State::kOpen && queued() == 0) {
-    sent = Write(head, payload);
+    sent = Write(head, payload, flags);
     if (write_error_ != 0) return Error("send", write_error_);
   }
   if (sent == size) return {};
@@ -203,7 +205,7 @@ Status SocketLink::Send(uint8_t type, std::string_view payload) {
   return {};
 }
 
-size_t SocketLink::Write(std::string_view header, std::string_view payload) {
+size_t SocketLink::Write(std::string_view header, std::string_view payload, int flags) {
   iovec parts[2] = {{const_cast<char*>(header.data()), header.size()},
                     {const_cast<char*>(payload.data()), payload.size()}};
   msghdr message{};
@@ -211,7 +213,7 @@ size_t SocketLink::Write(std::string_view header, std::string_view payload) {
   message.msg_iovlen = 2;
   ssize_t n = 0;
   do {
-    n = sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+    n = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | flags);
   } while (n < 0 && errno == EINTR);
   if (n < 0) {
     if (errno != EAGAIN) WriteFailed(errno);
@@ -233,7 +235,7 @@ void SocketLink::WriteFailed(int error) {
 
 void SocketLink::Flush() {
   while (queued() > 0 && write_error_ == 0) {
-    const size_t n = Write(std::string_view(out_).substr(out_sent_), {});
+    const size_t n = Write(std::string_view(out_).substr(out_sent_), {}, 0);
     if (n == 0) break;
     out_sent_ += n;
   }

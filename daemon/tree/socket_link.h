@@ -34,6 +34,7 @@ class SocketLink final : public Link {
   ~SocketLink() override;
 
   Status Send(uint8_t type, std::string_view payload) override;
+  void ExpectMore() override { more_ = true; }
   void CloseWhenSent() override;
   size_t queued() const override { return out_.size() - out_sent_; }
   void SetMaxMessage(size_t bytes) override { deframer_.SetMaxMessage(bytes); }
@@ -60,7 +61,7 @@ class SocketLink final : public Link {
   bool Take(std::string_view bytes);
   void Flush();
   // Hands bytes to the kernel; how many it took. A failure is remembered.
-  size_t Write(std::string_view header, std::string_view payload);
+  size_t Write(std::string_view header, std::string_view payload, int flags);
   void WriteFailed(int error);
   void EndOutput();
   void UpdateEvents();
@@ -78,6 +79,7 @@ class SocketLink final : public Link {
   std::unique_ptr<BackgroundCall> resolving_;
   Loop::TimerId timer_ = 0;
   uint32_t watching_ = 0;
+  bool more_ = false;  // ExpectMore was called for the next message
   int write_error_ = 0;
   std::string out_;
   size_t out_sent_ = 0;

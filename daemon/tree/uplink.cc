@@ -78,8 +78,14 @@ uint64_t Uplink::AddFrame(FrameInfo& info, const Schema::Ptr& schema, const Fram
   Of(info.stream).schema = schema;
   window_.Add(info, schema, values, encoded_);
   if (!slow() && encoded_ + 1 == number_) Append(info, schema, values);
-  if (link_ != nullptr && window_.CountAfter(encoded_) > kMaxHeldBack) window_.Thin(encoded_);
+  if (link_ != nullptr && holds_too_much()) window_.Thin(encoded_);
   return number_;
+}
+
+bool Uplink::holds_too_much() const {
+  if (encoded_ == number_) return false;
+  return window_.CountAfter(encoded_) > kMaxHeldBack ||
+         window_.BytesAfter(encoded_) > kMaxHeldBackBytes;
 }
 
 void Uplink::Append(const FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values) {
@@ -101,12 +107,28 @@ void Uplink::SendOut() {
 void Uplink::CatchUp() {
   if (encoded_ == number_) return;
   window_.Replay(encoded_ + 1, [this](const Frame& frame, const Schema::Ptr& schema) {
-    constexpr size_t kMessage = 256u << 10;
-    if (slow()) return false;
+    if (slow() || link_->queued() >= kBacklog) return false;
     Append(frame, schema, {frame.values, frame.spreads});
-    if (out_.size() > kMessage) SendOut();
+    if (out_.size() >= kBacklog) SendOut();
     return true;
   });
+}
+
+void Uplink::Continue() {
+  if (!holds_back()) return;
+  if (link_->queued() < kBacklog) backlogs_ = 0;
+  CatchUp();
+  SendOut();
+  EndStreams();
+}
+
+void Uplink::LeaveOutHeldBack() {
+  if (!slow() || link_ == nullptr) return;
+  for (size_t left = window_.CountAfter(encoded_), before = left + 1; left < before;) {
+    before = left;
+    window_.Thin(encoded_);
+    left = window_.CountAfter(encoded_);
+  }
 }
 
 void Uplink::Flush() {

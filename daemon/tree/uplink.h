@@ -34,8 +34,10 @@ class Uplink {
   // Or with this, as often as Flush finds it in a row: it takes less than comes.
   static constexpr size_t kBacklog = 16u << 10;
   static constexpr int kSlowFlushes = 3;
-  // So many of them; then every second one goes.
+  // So many of them, or so many bytes of them; then every second one goes. Half of what is kept at
+  // all, so what is under way, which may have to go once more, has the other half.
   static constexpr size_t kMaxHeldBack = 32;
+  static constexpr size_t kMaxHeldBackBytes = FrameWindow::kMaxBytes / 2;
 
   // Takes this link from now on and tells the former one; nullptr: none for now.
   void Use(Link* link, bool tell_former);
@@ -52,11 +54,20 @@ class Uplink {
   uint64_t AddFrame(FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values);
   // Sends moments, then frames.
   void Flush();
+  // There are frames that the link has not been given, for it did not take more.
+  bool holds_back() const { return link_ != nullptr && encoded_ != number_; }
+  // Gives the link of these what it takes now: to be called from time to time between flushes.
+  void Continue();
+  // There is no time for them any more: last values are what goes next.
+  void LeaveOutHeldBack();
   // The number of the last frame.
   uint64_t last_number() const { return number_; }
   void OnAck(uint64_t number, uint64_t safe);
   // The head is another one, which has only what was safe. Before Use.
-  void OnNewHead() { acked_ = 0; }
+  void OnNewHead() {
+    acked_ = 0;
+    moments_.OnNewHead();
+  }
   // Its parts come by themselves.
   void OnRefused(uint64_t number) { window_.Remove(number); }
   // The head has all frames.
@@ -88,6 +99,7 @@ class Uplink {
   void SendOut();
   void StartOver();
   void CatchUp();
+  bool holds_too_much() const;
 
   Link* link_ = nullptr;
   std::array<StreamState, kStreams> streams_;

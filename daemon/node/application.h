@@ -1,0 +1,66 @@
+// What a node has to do with the application: takes what its tasks tell and what is pushed to it,
+// answers what they ask, has exporters scraped that the head names.
+//
+// Whatever fails becomes a note; the step goes on, and its processes are told that nobody answers.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "daemon/collect/job/moments.h"
+#include "daemon/collect/sampler.h"
+#include "daemon/launch_message.h"
+#include "daemon/loop.h"
+#include "daemon/node/ask_desk.h"
+#include "daemon/node/joiner.h"
+#include "daemon/node/pushed_source.h"
+#include "daemon/tree/message.h"
+
+namespace sonde::node {
+
+class Application {
+ public:
+  struct Ways {
+    // A task's question to the head; false if it cannot be asked now.
+    std::function<bool(const tree::AskMessage& ask)> ask;
+    std::function<void(std::string text)> note;
+  };
+  // `launch` and `sampler` outlive it.
+  Application(Loop& loop, const LaunchMessage& launch, collect::Sampler& sampler, Ways ways);
+
+  // Where its tasks connect, if the launcher has made that socket. Before Open.
+  void TakeSocket(UniqueFd listener) { listener_ = std::move(listener); }
+  // Before the first sample.
+  void Open();
+
+  // What was told beside values since the last call, by the clock of this node.
+  collect::Moments TakeMoments();
+  // The bytes of a web::PushedValue.
+  void TakePushed(std::string_view bytes);
+  void Join(std::string_view url) { joiner_.Start(std::string(url)); }
+
+  // The head, whom the tasks ask.
+  void OnConnected();
+  void OnDisconnected(const Status& why);
+  void OnAnswer(std::string_view payload);
+
+ private:
+  Status OpenSocket();
+  Status OpenDesk();
+
+  Loop& loop_;
+  const LaunchMessage& launch_;
+  collect::Sampler& sampler_;
+  Ways ways_;
+  UniqueFd listener_;
+  std::function<collect::Moments()> take_moments_;  // empty: there is no socket
+  std::unique_ptr<AskDesk> desk_;                   // nullptr: nobody can ask
+  PushedSource* pushed_ = nullptr;                  // the sampler's; nullptr: nothing was pushed
+  Joiner joiner_;
+};
+
+}  // namespace sonde::node
