@@ -28,6 +28,14 @@ add_library(sonde_leveldb INTERFACE)
 target_include_directories(sonde_leveldb SYSTEM INTERFACE ${LEVELDB_INCLUDE})
 target_link_libraries(sonde_leveldb INTERFACE ${LEVELDB_LIBRARY})
 
+find_library(SNAPPY_LIBRARY snappy REQUIRED)
+find_path(SNAPPY_INCLUDE snappy-c.h REQUIRED)
+add_library(sonde_snappy INTERFACE)
+target_include_directories(sonde_snappy SYSTEM INTERFACE ${SNAPPY_INCLUDE})
+target_link_libraries(sonde_snappy INTERFACE ${SNAPPY_LIBRARY})
+# Its headers only: forward/http.cc loads it.
+pkg_check_modules(LIBCURL REQUIRED libcurl)
+
 # Better not a shared library: sonded, which every node starts, has no C++ library of the system.
 find_library(RE2_LIBRARY NAMES libre2.a re2 REQUIRED)
 find_path(RE2_INCLUDE re2/re2.h REQUIRED)

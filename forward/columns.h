@@ -1,0 +1,35 @@
+// The columns of a stored schema as they are told to others.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/job.h"
+#include "forward/destination.h"
+#include "forward/line.h"
+#include "series/schema.h"
+
+namespace sonde::forward {
+
+struct Column {
+  Series series;
+  std::string suffix;  // behind the metric's name
+};
+
+// Of the rows of a node's group one for each column; of reduced rows (kReducedNode) one for each of
+// StepNumbers::NumbersOf. nullopt: `destination` does not want it.
+std::vector<std::optional<Column>> ColumnsOf(const JobDescription& job, uint32_t node,
+                                             std::string_view group, const Schema& schema,
+                                             const Destination& destination);
+// The same as lines; nullptr: not wanted.
+std::vector<std::unique_ptr<Line>> LinesOf(const JobDescription& job, uint32_t node,
+                                           std::string_view group, const Schema& schema,
+                                           const Destination& destination);
+
+}  // namespace sonde::forward

@@ -1,0 +1,230 @@
+#include "forward/exporter.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "forward/columns.h"
+
+namespace sonde::forward {
+
+Exporter::Exporter(const Archive& archive, std::string key, Delivery& delivery, Record& record,
+                   OnProgress on_progress)
+    : archive_(archive),
+      key_(std::move(key)),
+      delivery_(delivery),
+      record_(record),
+      on_progress_(std::move(on_progress)) {}
+
+Exporter::~Exporter() = default;
+
+// What was read of counters counts from the first row: after a failure that is where to begin.
+Status Exporter::Forget(Status failure) {
+  streams_.clear();
+  numbers_ = StepNumbers();
+  chunks_.clear();
+  waiting_ = 0;
+  marks_.clear();
+  return failure;
+}
+
+Status Exporter::Pass() {
+  if (record_.state().done) return {};
+  const Result<ProfileEntry> entry = archive_.Entry(key_);
+  if (!entry.ok()) return entry.status();
+  if (!record_.state().intent.empty()) {
+    const Marks intent = record_.state().intent;
+    const bool perhaps_there = !record_.state().split;
+    Status sent = Read(*entry, &intent);
+    if (sent.ok()) sent = Flush(perhaps_there);
+    // Rows that are not there any more, such as thinned ones, go with the others.
+    (void)Forget({});
+    if (!sent.ok()) return sent;
+  }
+  Status sent = Read(*entry, nullptr);
+  if (sent.ok()) sent = Flush(false);
+  if (!sent.ok()) return Forget(sent);
+  // As long as it is in live/ another part of it may come.
+  if (entry->running || entry->live) return {};
+  sent = SendStale(*entry);
+  return sent.ok() ? record_.Done() : Forget(sent);
+}
+
+Status Exporter::Read(const ProfileEntry& entry, const Marks* only) {
+  const Destination& to = delivery_.destination();
+  const bool reduced = to.scope == Archive::Scope::kReduced;
+  RowsWanted wanted;
+  wanted.end = to.until;
+  if (entry.running && reduced) {
+    wanted.end = std::min(wanted.end, Clock::System().Now() - kSettle);
+  }
+  wanted.stream = [&](uint32_t node, const std::string& group, const BlockInfo& info) {
+    const auto [at, is_new] = streams_.try_emplace({node, group});
+    // Single nodes' numbers need nothing of what went before.
+    if (is_new && !reduced) at->second.seen = record_.Mark(at->first);
+    return info.last > at->second.seen;
+  };
+  return archive_.ReadRows(key_, to.scope, wanted,
+                           [&](const StoredRow& row) { return AddRow(entry, row, only); });
+}
+
+Status Exporter::AddRow(const ProfileEntry& entry, const StoredRow& row, const Marks* only) {
+  const Stream name(row.node, row.group);
+  StreamState& stream = streams_[name];
+  if (row.time() <= stream.seen) return {};
+  const bool reduced = row.node == kReducedNode;
+  // A node whose name is not stored yet: next time.
+  if (!reduced && entry.running &&
+      (row.node >= entry.job.nodes.size() || entry.job.nodes[row.node].host.empty())) {
+    return {};
+  }
+  stream.seen = row.time();
+  Columns& columns = ColumnsOf(entry, row, stream);
+  if (reduced) numbers_.Add(row, row_);
+  const Destination& to = delivery_.destination();
+  if (row.time() <= record_.Mark(name) || row.time() < to.since) return {};
+  if (only != nullptr) {
+    const auto limit = only->find(name);
+    if (limit == only->end() || row.time() > limit->second) return {};
+  }
+  if (only == nullptr && waiting_ > 0 && waiting_ + columns.wanted > to.batch) {
+    SONDE_RETURN_IF_ERROR(Flush(false));
+  }
+  marks_[name] = row.time();
+  if (columns.wanted == 0) return {};
+  if (chunks_.empty() || chunks_.back().columns != &columns) chunks_.push_back({&columns, {}, {}});
+  Chunk& chunk = chunks_.back();
+  chunk.times.push_back(row.time());
+  for (size_t i = 0; i < columns.lines.size(); ++i) {
+    if (columns.lines[i] == nullptr) continue;
+    const double value = reduced ? row_[i] : row.block.Column(i)[row.row];
+    chunk.values.push_back(value);
+  }
+  waiting_ += columns.wanted;
+  return {};
+}
+
+Exporter::Columns& Exporter::ColumnsOf(const ProfileEntry& entry, const StoredRow& row,
+                                       StreamState& stream) {
+  const auto [at, is_new] = stream.columns.try_emplace(row.schema->id());
+  Columns& columns = at->second;
+  if (!is_new) return columns;
+  columns.lines = LinesOf(entry.job, row.node, row.group, *row.schema, delivery_.destination());
+  for (const auto& line : columns.lines) {
+    if (line == nullptr) continue;
+    delivery_.encoder().Prepare(*line);
+    ++columns.wanted;
+  }
+  return columns;
+}
+
+Runs Exporter::MakeRuns(std::vector<Sample>& storage) {
+  storage.clear();
+  storage.reserve(waiting_);  // so that runs can point into it
+  Runs runs;
+  const Encoder& encoder = delivery_.encoder();
+  for (const Chunk& chunk : chunks_) {
+    size_t column = 0;
+    for (const auto& line : chunk.columns->lines) {
+      if (line == nullptr) continue;
+      const size_t begin = storage.size();
+      int64_t millis = INT64_MIN;
+      for (size_t row = 0; row < chunk.times.size(); ++row) {
+        const double value = chunk.values[row * chunk.columns->wanted + column];
+        if (std::isnan(value)) continue;
+        // Two rows within a millisecond: most receivers have room for one.
+        if (!encoder.Takes(value) || ToMillis(chunk.times[row]) == millis) {
+          ++progress_.untold;
+          continue;
+        }
+        millis = ToMillis(chunk.times[row]);
+        storage.push_back({chunk.times[row], value});
+      }
+      ++column;
+      if (storage.size() == begin) continue;
+      runs.push_back({line.get(), std::span(storage).subspan(begin)});
+    }
+  }
+  return runs;
+}
+
+Status Exporter::Flush(bool perhaps_there) {
+  if (marks_.empty()) return {};
+  std::vector<Sample> storage;
+  const Runs runs = MakeRuns(storage);
+  SONDE_RETURN_IF_ERROR(SendBatch(runs, marks_, perhaps_there));
+  for (const auto& [stream, time] : marks_) progress_.reached = std::max(progress_.reached, time);
+  chunks_.clear();
+  waiting_ = 0;
+  marks_.clear();
+  if (on_progress_) on_progress_(progress_);
+  return {};
+}
+
+Status Exporter::SendBatch(const Runs& runs, const Marks& marks, bool perhaps_there) {
+  SONDE_RETURN_IF_ERROR(record_.Begin(marks));
+  const Result<Delivery::Outcome> outcome =
+      delivery_.Send(runs, perhaps_there,
+                     {.failed = [this](std::string_view why) { (void)record_.Failed(why); },
+                      .split = [this] { return record_.Split(); }});
+  if (!outcome.ok()) {
+    (void)record_.Failed(outcome.status().message());
+    if (!perhaps_there && !delivery_.perhaps_there()) (void)record_.Cancel();
+    return outcome.status();
+  }
+  progress_.taken += outcome->taken;
+  progress_.refused += outcome->refused;
+  return record_.Taken(outcome->taken, outcome->refused);
+}
+
+// Every line of the profile once, whoever sent it.
+Result<std::vector<Line>> Exporter::AllLines(const ProfileEntry& entry) const {
+  const Destination& to = delivery_.destination();
+  std::vector<Line> lines;
+  if (to.scope == Archive::Scope::kReduced) {
+    for (const auto& [name, stream] : streams_) {
+      for (const auto& [id, columns] : stream.columns) {
+        for (const auto& line : columns.lines) {
+          if (line != nullptr) lines.push_back(*line);
+        }
+      }
+    }
+  } else {
+    const auto all = archive_.AllSeries(key_, to.scope);
+    if (!all.ok()) return all.status();
+    for (const Series& series : *all) {
+      if (!Wants(to, series.metric.name)) continue;
+      lines.push_back(MakeLine(series, "", entry.job, to));
+      delivery_.encoder().Prepare(lines.back());
+    }
+  }
+  std::sort(lines.begin(), lines.end(),
+            [](const Line& a, const Line& b) { return a.head < b.head; });
+  lines.erase(std::unique(lines.begin(), lines.end(),
+                          [](const Line& a, const Line& b) { return a.head == b.head; }),
+              lines.end());
+  return lines;
+}
+
+// One for each series, at the end of the step, that is, behind its last row. Sent again they are
+// the same.
+Status Exporter::SendStale(const ProfileEntry& entry) {
+  const double* marker = delivery_.encoder().StaleMarker();
+  const Destination& to = delivery_.destination();
+  if (marker == nullptr || to.until != INT64_MAX || record_.state().marks.empty()) return {};
+  Nanos end = entry.job.end;
+  for (const auto& [stream, time] : record_.state().marks) end = std::max(end, time);
+  const Result<std::vector<Line>> lines = AllLines(entry);
+  if (!lines.ok()) return lines.status();
+  const Sample sample{(ToMillis(end) + 1) * kMillisecond, *marker};
+  for (size_t begin = 0; begin < lines->size(); begin += to.batch) {
+    const size_t n = std::min(to.batch, lines->size() - begin);
+    Runs runs;
+    for (size_t i = 0; i < n; ++i) runs.push_back({&(*lines)[begin + i], {&sample, 1}});
+    const auto sent = delivery_.Send(
+        runs, true, {.failed = [this](std::string_view why) { (void)record_.Failed(why); }});
+    if (!sent.ok()) return sent.status();
+  }
+  return {};
+}
+
+}  // namespace sonde::forward

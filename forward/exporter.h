@@ -1,0 +1,92 @@
+// Sends one profile to one destination: what is in the archive and has not been sent yet, in the
+// order of time, as far as the receiver takes it. Of a running step it is called again and again.
+//
+// The archive is the queue: in memory there are one block and one batch.
+//
+// Thread safety: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/status.h"
+#include "forward/delivery.h"
+#include "forward/record.h"
+#include "forward/step_numbers.h"
+#include "profiles/archive.h"
+
+namespace sonde::forward {
+
+class Exporter {
+ public:
+  // Rows of a running step's reduced series are left alone for so long: late parts are merged into
+  // them.
+  static constexpr Nanos kSettle = 10 * kSecond;
+
+  struct Progress {
+    uint64_t taken = 0;  // samples, by this object
+    uint64_t refused = 0;
+    uint64_t untold = 0;  // samples that the protocol has no word for: NaN, infinities
+    Nanos reached = 0;    // the time of the newest row that was sent
+  };
+  using OnProgress = std::function<void(const Progress&)>;
+
+  // `archive`, `delivery` and `record` outlive it. `record` is that of this profile.
+  Exporter(const Archive& archive, std::string key, Delivery& delivery, Record& record,
+           OnProgress on_progress = nullptr);
+  ~Exporter();
+
+  // Sends what there is. After the last row of a step that has ended come the stale markers, for
+  // receivers that know them, and the record is done.
+  Status Pass();
+  const Progress& progress() const { return progress_; }
+
+ private:
+  // What is known of a node's group, or of the reduced series of one.
+  struct Columns {
+    std::vector<std::unique_ptr<Line>> lines;  // nullptr: not wanted
+    size_t wanted = 0;
+  };
+  struct StreamState {
+    Nanos seen = INT64_MIN;
+    std::unordered_map<uint64_t, Columns> columns;  // by schema
+  };
+  // Rows of one stream and one schema that wait to be sent.
+  struct Chunk {
+    const Columns* columns;
+    std::vector<Nanos> times;
+    std::vector<double> values;  // row after row, of what is wanted
+  };
+
+  Status Read(const ProfileEntry& entry, const Marks* only);
+  Status AddRow(const ProfileEntry& entry, const StoredRow& row, const Marks* only);
+  Status Flush(bool perhaps_there);
+  Columns& ColumnsOf(const ProfileEntry& entry, const StoredRow& row, StreamState& stream);
+  Runs MakeRuns(std::vector<Sample>& storage);
+  Status SendBatch(const Runs& runs, const Marks& marks, bool perhaps_there);
+  Result<std::vector<Line>> AllLines(const ProfileEntry& entry) const;
+  Status SendStale(const ProfileEntry& entry);
+  Status Forget(Status failure);
+
+  const Archive& archive_;
+  const std::string key_;
+  Delivery& delivery_;
+  Record& record_;
+  const OnProgress on_progress_;
+  Progress progress_;
+
+  std::map<Stream, StreamState> streams_;
+  StepNumbers numbers_;
+  std::vector<double> row_;
+
+  std::vector<Chunk> chunks_;
+  size_t waiting_ = 0;  // values in chunks_
+  Marks marks_;         // of chunks_, when they are taken
+};
+
+}  // namespace sonde::forward

@@ -1,0 +1,41 @@
+// HTTP and HTTPS to one destination, over one connection that is kept.
+//
+// By libcurl, which is loaded when the first is opened: the daemons and the command start without
+// it. Certificates are verified, redirects are not followed, and secrets are read anew from their
+// file before each connection's first request and after one that was not accepted.
+//
+// Thread safety: one thread at a time; several of them in several threads.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "core/time.h"
+#include "forward/destination.h"
+#include "forward/encoder.h"
+
+namespace sonde::forward {
+
+class Http {
+ public:
+  static constexpr Nanos kConnectLimit = 5 * kSecond;
+  static constexpr Nanos kLimit = 30 * kSecond;
+  static constexpr size_t kMaxAnswer = 64u << 10;  // more of it is passed over
+
+  // kUnsupported if there is no libcurl here; the secret's file may be wrong as well.
+  static Result<std::unique_ptr<Http>> Open(const Destination& destination);
+  virtual ~Http() = default;
+
+  // `go_on` is asked some times a second; false ends it. Whatever the status of the answer, it is
+  // one. None is kUnavailable if the request did not go, kTimeout if it may have arrived, kInvalid
+  // if repeating does not help.
+  virtual Result<HttpAnswer> Post(const std::string& url, const std::vector<std::string>& headers,
+                                  std::string_view body, const std::function<bool()>& go_on) = 0;
+  virtual Result<HttpAnswer> Get(const std::string& url) = 0;
+};
+
+}  // namespace sonde::forward

@@ -1,0 +1,88 @@
+// InfluxDB's line protocol: the metric is the measurement, labels are tags, the number is the field
+// `value`, times are nanoseconds. A point that comes again replaces itself.
+#include <charconv>
+#include <cmath>
+
+#include "forward/encoder.h"
+
+namespace sonde::forward {
+namespace {
+
+// Commas, blanks and, but for measurements, '=' are escaped; a backslash at the end would escape
+// what follows.
+void Escape(std::string_view text, bool measurement, std::string& out) {
+  for (const char c : text) {
+    if (c == ',' || c == ' ' || (c == '=' && !measurement)) out += '\\';
+    out += c;
+  }
+  if (text.ends_with('\\')) out += '_';
+}
+
+template <typename T>
+void Number(T value, std::string& out) {
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
+  out.append(text, end);
+}
+
+class Influx : public Encoder {
+ public:
+  void Prepare(Line& line) const override {
+    line.head.clear();
+    Escape(line.name, true, line.head);
+    for (const auto& [key, value] : line.labels.pairs()) {
+      if (value.empty()) continue;
+      line.head += ',';
+      Escape(key, false, line.head);
+      line.head += '=';
+      Escape(value, false, line.head);
+    }
+    line.head += " value=";
+  }
+
+  bool Takes(double value) const override { return std::isfinite(value); }
+
+  void Encode(std::span<const Run> runs, std::span<const Line* const>,
+              std::string& body) const override {
+    for (const Run& run : runs) {
+      for (const Sample& sample : run.samples) {
+        body += run.line->head;
+        Number(sample.value, body);
+        body += ' ';
+        Number(sample.time, body);
+        body += '\n';
+      }
+    }
+  }
+
+  // "partial write: ... dropped=2": the others are stored.
+  Verdict Judge(const HttpAnswer& answer) const override {
+    Verdict verdict = JudgeStatus(answer);
+    const size_t dropped = answer.body.find("dropped=");
+    if (answer.status != 400 || answer.body.find("partial write") == std::string::npos ||
+        dropped == std::string::npos) {
+      return verdict;
+    }
+    const std::string_view digits = std::string_view(answer.body).substr(dropped + 8);
+    uint64_t count = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), count);
+    verdict.kind = Verdict::Kind::kDone;
+    verdict.refused = count;
+    return verdict;
+  }
+
+  std::vector<std::string> Headers() const override {
+    return {"Content-Type: text/plain; charset=utf-8"};
+  }
+
+  Probe MakeProbe(const std::string& url) const override {
+    const size_t host = url.find("://") + 3;
+    return {url.substr(0, url.find_first_of("/?", host)) + "/ping", false, ""};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Encoder> MakeInflux() { return std::make_unique<Influx>(); }
+
+}  // namespace sonde::forward

@@ -1,0 +1,51 @@
+// One series as it is sent on, and its samples.
+//
+// A line has the name and the labels that /metrics gives it: characters that Prometheus does not
+// take are '_', `job` is JOB.STEP, `host` the node's.
+//
+// Thread safety: values.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/job.h"
+#include "core/metric.h"
+#include "forward/destination.h"
+
+namespace sonde::forward {
+
+struct Line {
+  std::string name;
+  Metric metric;     // name as measured
+  Tags labels;       // without the name
+  std::string head;  // what an Encoder puts before every sample, or series
+};
+
+struct Sample {
+  Nanos time;
+  double value;
+};
+
+// Samples of one line in the order of time.
+struct Run {
+  const Line* line;
+  std::span<const Sample> samples;
+};
+using Runs = std::vector<Run>;
+size_t CountSamples(std::span<const Run> runs);
+
+// [a-zA-Z_:][a-zA-Z0-9_:]*
+std::string PrometheusName(std::string_view name);
+// `suffix` is put behind the name.
+Line MakeLine(const Series& series, std::string_view suffix, const JobDescription& job,
+              const Destination& destination);
+
+// Whole milliseconds: upwards, so that the last row of a step, which lies at any time behind a
+// tick, does not fall onto it.
+constexpr int64_t ToMillis(Nanos time) { return (time + kMillisecond - 1) / kMillisecond; }
+
+}  // namespace sonde::forward

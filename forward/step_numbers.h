@@ -1,0 +1,50 @@
+// The numbers of the whole step, as /metrics has them, out of reduced rows: of each series its
+// value by the metric's reduction, then its percentiles, if it declares its spread.
+//
+// What counts never falls, as in a footprint: when a node is missing from a row, what it had
+// counted stays in the total. So rows have to come in the order of time, from the first one on.
+//
+// Thread safety: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "profiles/archive.h"
+#include "profiles/footprint.h"
+#include "series/reduced.h"
+
+namespace sonde::forward {
+
+class StepNumbers {
+ public:
+  // The series of a schema of reduced rows, in the order of the numbers. `suffix` is put behind the
+  // metric's name.
+  struct Number {
+    Series series;
+    std::string suffix;
+    size_t base = 0;  // of which of the schema's series
+  };
+  static std::vector<Number> NumbersOf(const Schema& schema);
+
+  // Fills `out` with a number for each of NumbersOf; NaN: nothing was measured.
+  void Add(const StoredRow& row, std::vector<double>& out);
+
+ private:
+  struct Shape {
+    std::vector<Series> base;
+    std::vector<CounterTotal*> totals;  // of those that count, else nullptr
+  };
+  const Shape& ShapeOf(const Schema::Ptr& schema);
+
+  std::map<uint64_t, Shape> shapes_;  // by the schema's id
+  std::map<std::string, CounterTotal> totals_;
+  std::vector<double> columns_;
+  std::vector<Reduced> row_;
+  std::vector<Spread> spreads_;
+};
+
+}  // namespace sonde::forward
