@@ -1,36 +1,20 @@
 // /alarms, /alarms/list, /alarms/add, /alarms/del: the alarm rules of a running step, in the shapes
 // of metric-proxy. Its target "main" is the only step that runs here, and so is one that is not
-// named.
+// named; of several all are listed, each under its name.
 #include <fmt/format.h>
 
 #include <cmath>
+#include <memory>
+#include <mutex>
 
 #include "profiles/json_parse.h"
 #include "profiles/json_writer.h"
 #include "series/alarm_text.h"
 #include "web/router.h"
+#include "web/running_step.h"
 
 namespace sonde::web {
 namespace {
-
-constexpr size_t kMaxJobs = 1000;
-constexpr std::string_view kMain = "main";
-
-Result<JobStep> StepOf(const Context& context, std::string_view target) {
-  if (!target.empty() && target != kMain) return JobStep::Parse(target);
-  const Result<std::vector<JobDescription>> jobs = context.source->Jobs(kMaxJobs);
-  if (!jobs.ok()) return jobs.status();
-  const JobDescription* running = nullptr;
-  for (const JobDescription& job : *jobs) {
-    if (job.end != 0) continue;
-    if (running != nullptr) {
-      return Status(Code::kInvalid, "several steps run: name one as the target");
-    }
-    running = &job;
-  }
-  if (running == nullptr) return Status(Code::kNotFound, "no step runs");
-  return running->id;
-}
 
 // What a request says, by parameters or by a JSON body: texts, and numbers as texts.
 class Fields {
@@ -92,7 +76,14 @@ void Done(std::string_view operation, const JobStep& id, const std::string& name
   reply(std::move(response));
 }
 
-Status TryAdd(const Context& context, const Request& request, JobStep& id, std::string& name) {
+// What is to be done, and in which step.
+struct Order {
+  JobStep id;
+  std::string name;
+  alarms::Rule rule;  // to be added
+};
+
+Result<Order> ReadAdd(const Context& context, const Request& request) {
   const Result<Fields> fields = Fields::Of(request);
   if (!fields.ok()) return fields.status();
   const Result<std::string> given = fields->Text("name");
@@ -101,18 +92,14 @@ Status TryAdd(const Context& context, const Request& request, JobStep& id, std::
   for (const auto* part : {&given, &target, &text}) {
     if (!part->ok()) return part->status();
   }
-  name = *given;
-  const Result<alarms::Rule> rule = alarms::ParseRule(name, *text);
+  Result<alarms::Rule> rule = alarms::ParseRule(*given, *text);
   if (!rule.ok()) return rule.status();
-  const Result<JobStep> step = StepOf(context, *target);
+  const Result<JobStep> step = RunningStep(*context.source, *target);
   if (!step.ok()) return step.status();
-  id = *step;
-  const Status added = context.source->AddAlarm(id, *rule);
-  if (added.code() != Code::kBusy) return added;
-  return {Code::kInvalid, std::string(added.message())};  // it is the request that has to change
+  return Order{*step, *given, *std::move(rule)};
 }
 
-Status TryDelete(const Context& context, const Request& request, JobStep& id, std::string& name) {
+Result<Order> ReadDelete(const Context& context, const Request& request) {
   const Result<Fields> fields = Fields::Of(request);
   if (!fields.ok()) return fields.status();
   const Result<std::string> given = fields->Text("name");
@@ -120,28 +107,30 @@ Status TryDelete(const Context& context, const Request& request, JobStep& id, st
   if (target.ok() && target->empty()) target = fields->Text("target");
   if (!given.ok()) return given.status();
   if (!target.ok()) return target.status();
-  if (given->empty()) return {Code::kInvalid, "the name of the alarm is needed"};
-  name = *given;
-  const Result<JobStep> step = StepOf(context, *target);
+  if (given->empty()) return Status(Code::kInvalid, "the name of the alarm is needed");
+  const Result<JobStep> step = RunningStep(*context.source, *target);
   if (!step.ok()) return step.status();
-  id = *step;
-  return context.source->RemoveAlarm(id, name);
+  return Order{*step, *given, {}};
 }
 
 void Add(const Context& context, const Request& request, Reply reply) {
-  JobStep id;
-  std::string name;
-  const Status status = TryAdd(context, request, id, name);
-  if (!status.ok()) return reply(ErrorResponse(status));
-  Done("add", id, name, reply);
+  const Result<Order> order = ReadAdd(context, request);
+  if (!order.ok()) return reply(ProxyError(order.status()));
+  if (context.source->Forward(order->id, request, reply)) return;
+  Status added = context.source->AddAlarm(order->id, order->rule);
+  // A name that is taken: it is the request that has to change.
+  if (added.code() == Code::kBusy) added = {Code::kInvalid, std::string(added.message())};
+  if (!added.ok()) return reply(ProxyError(added));
+  Done("add", order->id, order->name, reply);
 }
 
 void Delete(const Context& context, const Request& request, Reply reply) {
-  JobStep id;
-  std::string name;
-  const Status status = TryDelete(context, request, id, name);
-  if (!status.ok()) return reply(ErrorResponse(status));
-  Done("del", id, name, reply);
+  const Result<Order> order = ReadDelete(context, request);
+  if (!order.ok()) return reply(ProxyError(order.status()));
+  if (context.source->Forward(order->id, request, reply)) return;
+  const Status removed = context.source->RemoveAlarm(order->id, order->name);
+  if (!removed.ok()) return reply(ProxyError(removed));
+  Done("del", order->id, order->name, reply);
 }
 
 std::string_view OperatorName(alarms::Test test) {
@@ -194,20 +183,67 @@ void WriteAlarm(const AlarmState& alarm, JsonWriter& json) {
   json.EndObject();
 }
 
-void Write(const Context& context, const Request& request, bool active_only, const Reply& reply) {
-  const std::string* target = request.Param("job");
-  const Result<JobStep> id = StepOf(context, target == nullptr ? kMain : *target);
-  if (!id.ok()) return reply(ErrorResponse(id.status()));
-  const Result<std::vector<AlarmState>> alarms = context.source->Alarms(*id);
-  if (!alarms.ok()) return reply(ErrorResponse(alarms.status()));
+// {"TARGET": [...]} of one step.
+void WriteStep(const Context& context, const Request& request, const JobStep& id,
+               const std::string& target, bool active_only, const Reply& reply) {
+  if (context.source->Forward(id, request, reply)) return;
+  const Result<std::vector<AlarmState>> alarms = context.source->Alarms(id);
+  if (!alarms.ok()) return reply(ProxyError(alarms.status()));
   Response response;
   JsonWriter json(response.body);
-  json.BeginObject().Key(target == nullptr ? std::string(kMain) : *target).BeginArray();
+  json.BeginObject().Key(target).BeginArray();
   for (const AlarmState& alarm : *alarms) {
     if (alarm.state.raised || !active_only) WriteAlarm(alarm, json);
   }
   json.EndArray().EndObject();
   reply(std::move(response));
+}
+
+// The answers of several steps, put together; a step that gives none is left out.
+struct Together {
+  std::mutex mutex;
+  size_t left = 0;
+  std::string body;
+  Reply reply;
+
+  void Put(const Response& response) {
+    const std::lock_guard lock(mutex);
+    const std::string& one = response.body;
+    if (response.status == 200 && one.size() > 2 && one.front() == '{' && one.back() == '}') {
+      body += (body.empty() ? "" : ",") + one.substr(1, one.size() - 2);
+    }
+    if (--left != 0) return;
+    Response all;
+    all.body = "{" + body + "}";
+    reply(std::move(all));
+  }
+};
+
+void WriteAll(const Context& context, const Request& request,
+              const std::vector<JobDescription>& steps, bool active_only, Reply reply) {
+  const auto together = std::make_shared<Together>();
+  together->left = steps.size();
+  together->reply = std::move(reply);
+  for (const JobDescription& step : steps) {
+    const std::string id = step.id.ToString();
+    Request one;
+    if (!ParseTarget(request.path + "?job=" + id, one).ok()) one.path = request.path;
+    WriteStep(context, one, step.id, id, active_only,
+              [together](const Response& response) { together->Put(response); });
+  }
+}
+
+void Write(const Context& context, const Request& request, bool active_only, const Reply& reply) {
+  const std::string* target = request.Param("job");
+  if (target == nullptr || *target == kMainJob) {
+    const Result<std::vector<JobDescription>> steps = RunningSteps(*context.source);
+    if (!steps.ok()) return reply(ProxyError(steps.status()));
+    if (steps->size() > 1) return WriteAll(context, request, *steps, active_only, reply);
+  }
+  const std::string name = target == nullptr ? std::string(kMainJob) : *target;
+  const Result<JobStep> id = RunningStep(*context.source, name);
+  if (!id.ok()) return reply(ProxyError(id.status()));
+  WriteStep(context, request, *id, name, active_only, reply);
 }
 
 void Active(const Context& context, const Request& request, Reply reply) {
@@ -217,10 +253,54 @@ void List(const Context& context, const Request& request, Reply reply) {
   Write(context, request, false, reply);
 }
 
-constexpr Route kRoutes[] = {{"/alarms", Active, Active},
-                             {"/alarms/list", List, List},
-                             {"/alarms/add", Add, Add},
-                             {"/alarms/del", Delete, Delete}};
+constexpr RouteParam kOfJob = {"job", "the step; every one that runs if absent"};
+constexpr std::string_view kAlarmsOfTarget =
+    R"({"type":"object","additionalProperties":)"
+    R"({"type":"array","items":{"$ref":"#/components/schemas/Alarm"}}})";
+
+constexpr RouteDoc kActive = {.about = "The alarms of a running step that are raised now",
+                              .params = {kOfJob},
+                              .answer = kAlarmsOfTarget,
+                              .body = "{}",
+                              .example = "?job=4712.0"};
+
+constexpr Route kRoutes[] = {
+    {"/alarms", Active, Active, kActive},
+    {"/alarms/", Active, Active, kActive},
+    {"/alarms/list",
+     List,
+     List,
+     {.about = "The alarm rules of a running step",
+      .params = {kOfJob},
+      .answer = kAlarmsOfTarget,
+      .body = "{}",
+      .example = "?job=4712.0"}},
+    {"/alarms/add",
+     Add,
+     Add,
+     {.about = "Watches an alarm rule",
+      .params = {{"name", "of the rule", kText, true},
+                 {"target", "the step; main is the only one that runs here"},
+                 {"rule", "the rule as text: METRIC > 33 for 5s"},
+                 {"metric", "or its parts: the metric"},
+                 {"operation", "> >= < <= = or !="},
+                 {"value", "what the metric is compared with", R"({"type":"number"})"}},
+      .answer = "#Done",
+      .body = "#NewAlarm",
+      .example = "?name=hot&target=4712.0&rule=node_load1%20%3E%2033",
+      .example_body = R"({"name": "My Alarm", "target": "4712.0", "metric": "node_load1", )"
+                      R"("operation": ">", "value": 33})"}},
+    {"/alarms/del",
+     Delete,
+     Delete,
+     {.about = "Forgets an alarm rule",
+      .params = {{"name", "of the rule", kText, true},
+                 {"targetjob", "the step; main is the only one that runs here"},
+                 {"target", "the same"}},
+      .answer = "#Done",
+      .body = "#OldAlarm",
+      .example = "?name=hot&targetjob=4712.0",
+      .example_body = R"({"name": "My Alarm", "target": "4712.0"})"}}};
 
 }  // namespace
 

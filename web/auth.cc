@@ -1,6 +1,7 @@
 #include "web/auth.h"
 
 #include <fmt/format.h>
+#include <nettle/base64.h>
 #include <nettle/memops.h>
 #include <nettle/sha2.h>
 
@@ -35,13 +36,40 @@ std::string_view FindCookie(std::string_view header, std::string_view name) {
   return {};
 }
 
-std::string_view BearerToken(std::string_view header) {
-  constexpr std::string_view kScheme = "bearer ";
-  const bool bearer =
-      header.size() > kScheme.size() &&
-      std::equal(kScheme.begin(), kScheme.end(), header.begin(),
-                 [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); });
-  return bearer ? header.substr(kScheme.size()) : std::string_view{};
+// What follows the scheme, which is given in lower case with its blank; empty for another one.
+std::string_view Credentials(std::string_view header, std::string_view scheme) {
+  const bool same = header.size() > scheme.size() &&
+                    std::equal(scheme.begin(), scheme.end(), header.begin(), [](char a, char b) {
+                      return a == std::tolower(static_cast<unsigned char>(b));
+                    });
+  return same ? header.substr(scheme.size()) : std::string_view{};
+}
+
+// "" for what is no base64, or too long for a token.
+std::string FromBase64(std::string_view text) {
+  constexpr size_t kMost = 1024;
+  if (text.empty() || text.size() > kMost) return {};
+  base64_decode_ctx state;
+  base64_decode_init(&state);
+  std::string out(BASE64_DECODE_LENGTH(text.size()), '\0');
+  size_t size = out.size();
+  if (base64_decode_update(&state, &size, reinterpret_cast<uint8_t*>(out.data()), text.size(),
+                           text.data()) == 0 ||
+      base64_decode_final(&state) == 0) {
+    return {};
+  }
+  out.resize(size);
+  return out;
+}
+
+std::string Password(std::string_view header) {
+  const std::string pair = FromBase64(Credentials(header, "basic "));
+  const size_t colon = pair.find(':');
+  return colon == std::string::npos ? std::string() : pair.substr(colon + 1);
+}
+
+bool IsOtherOrigin(const Request& request) {
+  return request.fetch_site == "cross-site" || request.fetch_site == "same-site";
 }
 
 std::string Escape(std::string_view text) {
@@ -66,12 +94,15 @@ bool Auth::IsToken(std::string_view text) const {
 }
 
 Auth::Verdict Auth::Check(const Request& request) const {
-  if (IsToken(BearerToken(request.authorization))) return Verdict::kAllowed;
+  if (IsToken(Credentials(request.authorization, "bearer "))) return Verdict::kAllowed;
+  if (IsToken(Password(request.authorization))) return Verdict::kAllowed;
   const bool reading = request.method == Method::kGet || request.method == Method::kHead;
   if (const std::string* token = request.Param("token"); token != nullptr && request.path == "/") {
     return reading && IsToken(*token) ? Verdict::kRedirect : Verdict::kRefused;
   }
-  if (IsToken(FindCookie(request.cookie, cookie_name_))) return Verdict::kAllowed;
+  if (!IsOtherOrigin(request) && IsToken(FindCookie(request.cookie, cookie_name_))) {
+    return Verdict::kAllowed;
+  }
   return Verdict::kRefused;
 }
 
@@ -92,12 +123,16 @@ Response Auth::Redirect(const Request& request) const {
   return response;
 }
 
-Response Auth::Refuse() {
+Response Auth::Refuse(const Request& request) {
   Response response = ErrorResponse(
       401,
       "this server needs its token: open the address that was printed with it, or send the header "
       "'Authorization: Bearer TOKEN'");
-  response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  // A browser would ask its user for a password that he does not have.
+  response.headers.emplace_back("WWW-Authenticate",
+                                request.fetch_site.empty()
+                                    ? R"(Bearer realm="sonde", Basic realm="sonde")"
+                                    : R"(Bearer realm="sonde")");
   return response;
 }
 

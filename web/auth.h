@@ -1,10 +1,12 @@
 // Who may ask: those who hold the step's bearer token.
 //
-// A program sends `Authorization: Bearer TOKEN`. A person opens the page once as /?token=TOKEN; the
+// A program sends `Authorization: Bearer TOKEN`, or the token as the password of basic
+// authentication, with any user name. A person opens the page once as /?token=TOKEN; the
 // answer puts the token into a cookie (HttpOnly, SameSite=Strict) and redirects to the same address
 // without it, so that it stays neither in the address bar nor in the history. The cookie's name is
 // derived from the token: cookies are shared between the ports of a host, and two steps watched
-// through two tunnels must not displace each other's.
+// through two tunnels must not displace each other's. A browser sends it from other ports' pages
+// too, so it does not count where the browser says that the request is another origin's.
 //
 // Thread safety: immutable once made.
 #pragma once
@@ -24,7 +26,7 @@ class Auth {
   Verdict Check(const Request& request) const;
   // The answer to a request whose verdict was kRedirect, or kRefused.
   Response Redirect(const Request& request) const;
-  static Response Refuse();
+  static Response Refuse(const Request& request);
 
  private:
   bool IsToken(std::string_view text) const;

@@ -27,6 +27,7 @@ void PostCounters(const Context& context, const Request& request, Reply reply) {
   const Result<Asked> asked = ParseAsked(request.body);
   if (!asked.ok()) return reply(ErrorResponse(asked.status()));
   const JobStep id = JobStep::Parse(asked->job);
+  if (context.source->Forward(id, request, reply)) return;
   if (const Status status = context.source->PauseCounters(id, asked->paused); !status.ok()) {
     return reply(ErrorResponse(status));
   }
@@ -36,7 +37,15 @@ void PostCounters(const Context& context, const Request& request, Reply reply) {
   reply(std::move(response));
 }
 
-constexpr Route kRoutes[] = {{"/api/v1/counters", nullptr, PostCounters}};
+constexpr Route kRoutes[] = {
+    {"/api/v1/counters",
+     nullptr,
+     PostCounters,
+     {.about =
+          "Leaves the processors' counters of a running step to other programs, or counts again",
+      .answer = "#Counters",
+      .body = "#Counters",
+      .example_body = R"({"job": "4712.0", "paused": true})"}}};
 
 }  // namespace
 

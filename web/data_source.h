@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,10 @@
 #include "profiles/profile.h"
 #include "series/alarm_evaluator.h"
 #include "series/query.h"
+#include "series/reduced.h"
+#include "web/http.h"
 #include "web/notes.h"
+#include "web/pushed_value.h"
 #include "web/scrape_target.h"
 
 namespace sonde::web {
@@ -33,7 +37,39 @@ struct AlarmState {
   std::string host;  // whose value it is; "": nobody's
 };
 
+// Rows of a running step's reduced series.
+struct LiveRows {
+  struct Row {
+    Nanos time = 0;
+    std::vector<Reduced> values;  // by `series`
+  };
+  bool running = false;
+  Nanos period = kDefaultPeriod;
+  Nanos newest = 0;  // of all rows there are; 0: none
+  Nanos oldest = 0;  // that is still held; 0: not looked for, which is done with a limit of 0 only
+  std::vector<Series> series;
+  std::vector<Row> rows;  // oldest first
+};
+
 class PointSink;
+class TickSignal;
+
+// Every name that a query can have.
+struct SeriesNames {
+  std::set<std::string> metrics;
+  std::set<std::string> keys;    // of tags
+  std::set<std::string> values;  // of any tag
+
+  void Add(const Series& series);
+};
+
+inline constexpr size_t kMaxListed = 1u << 20;  // series that are looked through
+
+// Who sends to whom on the way from the nodes to the head: names of hosts, the head's with ":head".
+struct TreeEdge {
+  std::string parent;
+  std::string child;
+};
 
 class DataSource {
  public:
@@ -48,6 +84,10 @@ class DataSource {
   // empty metric means all.
   virtual Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const = 0;
 
+  // The names of all of them. kLimit if they are more than kMaxListed and have to be looked
+  // through.
+  virtual Result<SeriesNames> Names() const;
+
   // Evaluates the query over all steps, or those a filter on the tag `job` names. Tags of the
   // per-node series: their own, host and job.
   using Callback = std::function<void(Result<Answer>)>;
@@ -57,8 +97,43 @@ class DataSource {
   // steps if there are many.
   virtual std::vector<Note> Notes(Nanos /*first*/, Nanos /*last*/) const { return {}; }
 
+  // Who tells that a running step has a new row; nullptr: nobody does, look now and then.
+  virtual TickSignal* ticks() const { return nullptr; }
+  // The rows after `after`, the first `limit` of them, of the metrics that `wanted` accepts; where
+  // it accepts none, rows without values. kNotFound for an unknown step; one that has ended is not
+  // running and has no rows.
+  virtual Result<LiveRows> ReadLive(const JobStep& id,
+                                    const std::function<bool(const Metric&)>& /*wanted*/,
+                                    Nanos /*after*/, size_t /*limit*/) const {
+    const Result<Profile> profile = GetProfile(id);
+    if (!profile.ok()) return profile.status();
+    LiveRows none;
+    none.running = profile->job.end == 0;
+    return none;
+  }
+
   // Where points that are put over HTTP go (web/point_sink.h); nullptr if none are taken.
   virtual PointSink* sink() const { return nullptr; }
+
+  // Passes a request about a running step on to the server that knows more of it, such as the
+  // step's head. False if there is none: it is answered here. The reply comes from any thread.
+  virtual bool Forward(const JobStep& /*id*/, const Request& /*request*/,
+                       const Reply& /*reply*/) const {
+    return false;
+  }
+
+  // The tree of a running step, each node once; called back from any thread. kNotFound for a step
+  // that does not run.
+  using TreeCallback = std::function<void(Result<std::vector<TreeEdge>>)>;
+  virtual void Tree(const JobStep& id, TreeCallback callback) const {
+    callback(Status(Code::kNotFound, "step " + id.ToString() + " does not run any more"));
+  }
+
+  // Registers, sets or adds to a metric of the application in a running step, as the application
+  // would. kInvalid for one that was not registered, kLimit if there are too many.
+  virtual Status Push(const JobStep& id, const PushedValue& /*value*/) const {
+    return {Code::kNotFound, "step " + id.ToString() + " does not run any more"};
+  }
 
   // Has the nodes of a running step leave the processors' counters to other programs, or count
   // again. kInvalid for a step that counts nothing, kNotFound for one that does not run.

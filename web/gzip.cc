@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/beast/zlib/deflate_stream.hpp>
 #include <boost/beast/zlib/inflate_stream.hpp>
 #include <boost/crc.hpp>
 #include <cstdint>
+#include <utility>
 
 namespace sonde::web {
 namespace {
@@ -56,7 +58,9 @@ Result<std::string> Gunzip(std::string_view bytes, size_t limit) {
   const size_t begin = SkipHeader(bytes);
   if (begin == 0) return Damaged();
   const std::string_view trailer = bytes.substr(bytes.size() - kTrailer);
-  const std::string_view packed = bytes.substr(begin, bytes.size() - kTrailer - begin);
+  // With the trailer: the last code is read with bits of what follows, of which a byte may be
+  // taken.
+  const std::string_view packed = bytes.substr(begin);
   const size_t size = Little(trailer.substr(4));
   if (size > limit) {
     return Status(Code::kLimit,
@@ -71,7 +75,7 @@ Result<std::string> Gunzip(std::string_view bytes, size_t limit) {
   state.avail_out = out.size();
   boost::system::error_code error;
   stream.write(state, zlib::Flush::sync, error);
-  if (error != zlib::error::end_of_stream || state.total_out != size || state.avail_in != 0) {
+  if (error != zlib::error::end_of_stream || state.total_out != size || state.avail_in > kTrailer) {
     return Damaged();
   }
   out.resize(size);
@@ -79,6 +83,43 @@ Result<std::string> Gunzip(std::string_view bytes, size_t limit) {
   check.process_bytes(out.data(), out.size());
   if (check.checksum() != Little(trailer)) return Damaged();
   return out;
+}
+
+struct Gzip::State {
+  zlib::deflate_stream stream;
+  boost::crc_32_type check;
+  uint32_t size = 0;
+  bool begun = false;
+};
+
+Gzip::Gzip() : state_(std::make_unique<State>()) {
+  constexpr int kLevel = 1, kWindowBits = 15, kMemory = 8;
+  state_->stream.reset(kLevel, kWindowBits, kMemory, zlib::Strategy::normal);
+}
+
+Gzip::~Gzip() = default;
+
+void Gzip::Add(std::string_view bytes, bool last, std::string& out) {
+  if (!std::exchange(state_->begun, true)) {
+    out.append("\x1f\x8b\x08\0\0\0\0\0\x04\xff", kHeader);  // deflate, no name, fastest, no system
+  }
+  state_->check.process_bytes(bytes.data(), bytes.size());
+  state_->size += static_cast<uint32_t>(bytes.size());
+  zlib::z_params state;
+  state.next_in = bytes.data();
+  state.avail_in = bytes.size();
+  boost::system::error_code error;
+  do {
+    char packed[16384];
+    state.next_out = packed;
+    state.avail_out = sizeof(packed);
+    state_->stream.write(state, last ? zlib::Flush::finish : zlib::Flush::none, error);
+    out.append(packed, sizeof(packed) - state.avail_out);
+  } while (!error && (state.avail_out == 0 || state.avail_in != 0));
+  if (!last) return;
+  for (const uint32_t word : {static_cast<uint32_t>(state_->check.checksum()), state_->size}) {
+    for (int i = 0; i < 4; ++i) out += static_cast<char>(word >> (8 * i));
+  }
 }
 
 }  // namespace sonde::web

@@ -6,16 +6,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/status.h"
+#include "core/time.h"
 
 namespace sonde::web {
 
-enum class Method : uint8_t { kGet, kHead, kPost, kOther };
+enum class Method : uint8_t { kGet, kHead, kPost, kPut, kDelete, kOptions, kOther };
 
 struct Request {
   Method method = Method::kGet;
@@ -25,6 +27,14 @@ struct Request {
   std::string authorization;
   std::string cookie;
   std::string if_none_match;
+  std::string if_modified_since;
+  std::string accept;
+  std::string host;
+  std::string accept_encoding;
+  std::string origin;      // of the page that asks, if a browser says so
+  bool preflight = false;  // Access-Control-Request-Method is there
+  std::string fetch_site;  // Sec-Fetch-Site
+  std::string last_event_id;
   std::string content_type;
   std::string content_encoding;
   std::string body;
@@ -33,15 +43,33 @@ struct Request {
   const std::string* Param(std::string_view name) const;
 };
 
+class EventFeed;
+
 struct Response {
   int status = 200;
   std::string content_type = "application/json; charset=UTF-8";
   std::string body;
-  std::string etag;  // pages only: they may be cached and revalidated
+  // Of what may be kept and asked for again: pages, and what does not change any more.
+  std::string etag;
+  Nanos last_modified = 0;
   std::vector<std::pair<std::string, std::string>> headers;
   // Of a large answer: appends the next part of the body, and says whether another follows. The
   // body is then empty.
   std::function<bool(std::string& out)> next;
+  size_t held_bytes = 0;  // what `next` holds until it is done
+  // Of an answer that goes on as long as there is something to tell; the body is then empty.
+  std::shared_ptr<EventFeed> feed;
+};
+
+// What server-sent events are made of. Each Pull asks for what is new since the one before; one is
+// under way at a time.
+class EventFeed {
+ public:
+  virtual ~EventFeed() = default;
+  // Text to send, perhaps none, and whether it was the last. From any thread, once.
+  using Done = std::function<void(std::string text, bool over)>;
+  // `stopping`: the server ends, and this is the last.
+  virtual void Pull(bool stopping, Done done) = 0;
 };
 
 // How an endpoint answers: once, from any thread.
@@ -57,6 +85,9 @@ Status ParseTarget(std::string_view target, Request& request);
 Response ErrorResponse(int status, std::string_view message, std::string_view details = {});
 // The same for what a room below reports.
 Response ErrorResponse(const Status& status);
+// 413: the answer would have `count` things (points, series), which is more than `limit`. Nothing
+// is cut off in silence.
+Response TooMuchResponse(size_t count, size_t limit, std::string_view things);
 
 // A number parameter of a request, or `fallback` if it is absent; kInvalid outside [low, high].
 Result<uint64_t> NumberParam(const Request& request, std::string_view name, uint64_t fallback,

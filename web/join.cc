@@ -2,44 +2,34 @@
 // scrapes.
 #include "profiles/json_writer.h"
 #include "web/router.h"
+#include "web/running_step.h"
 #include "web/scrape_target.h"
 
 namespace sonde::web {
 namespace {
 
 constexpr size_t kMaxJobs = 1000;
+constexpr int kEvery = 1;  // seconds between scrapes
 constexpr std::string_view kUp = "join_up", kInstance = "instance";
-
-// The step that a request means: the one it names, else the only one that runs.
-Result<JobStep> StepOf(const Context& context, const Request& request) {
-  if (const std::string* job = request.Param("job")) return JobStep::Parse(*job);
-  const Result<std::vector<JobDescription>> jobs = context.source->Jobs(kMaxJobs);
-  if (!jobs.ok()) return jobs.status();
-  const JobDescription* running = nullptr;
-  for (const JobDescription& job : *jobs) {
-    if (job.end != 0) continue;
-    if (running != nullptr) return Status(Code::kInvalid, "several steps run: name one by job=");
-    running = &job;
-  }
-  if (running == nullptr) return Status(Code::kNotFound, "no step runs");
-  return running->id;
-}
 
 void Join(const Context& context, const Request& request, Reply reply) {
   const std::string* to = request.Param("to");
   if (to == nullptr)
-    return reply(ErrorResponse(400, "the parameter to=HOST:PORT[/path] is needed"));
+    return reply(ProxyError({Code::kInvalid, "the parameter to=HOST:PORT[/path] is needed"}));
   const Result<ScrapeTarget> target = ParseScrapeTarget(*to);
-  if (!target.ok()) return reply(ErrorResponse(target.status()));
-  const Result<JobStep> id = StepOf(context, request);
-  if (!id.ok()) return reply(ErrorResponse(id.status()));
+  if (!target.ok()) return reply(ProxyError(target.status()));
+  const std::string* job = request.Param("job");
+  const Result<JobStep> id = RunningStep(*context.source, job == nullptr ? "" : *job);
+  if (!id.ok()) return reply(ProxyError(id.status()));
+  if (context.source->Forward(*id, request, reply)) return;
   const std::string* node = request.Param("node");
   const Result<std::string> joined =
       context.source->Join(*id, *target, node == nullptr ? "" : *node);
-  if (!joined.ok()) return reply(ErrorResponse(joined.status()));
+  if (!joined.ok()) return reply(ProxyError(joined.status()));
   Response response;
   JsonWriter json(response.body);
-  json.BeginObject().Field("job", id->ToString()).Field("target_url", target->Url());
+  json.BeginObject().Field("operation", "Added " + *to + " for scraping").Field("success", true);
+  json.Field("job", id->ToString()).Field("target_url", target->Url());
   json.Field("nodes", *joined).EndObject();
   reply(std::move(response));
 }
@@ -47,7 +37,7 @@ void Join(const Context& context, const Request& request, Reply reply) {
 void List(const Context& context, const Request& request, Reply reply) {
   const std::string* only = request.Param("job");
   const Result<std::vector<JobDescription>> jobs = context.source->Jobs(kMaxJobs);
-  if (!jobs.ok()) return reply(ErrorResponse(jobs.status()));
+  if (!jobs.ok()) return reply(ProxyError(jobs.status()));
   Response response;
   JsonWriter json(response.body);
   json.BeginArray();
@@ -62,14 +52,37 @@ void List(const Context& context, const Request& request, Reply reply) {
       if (entry.series.metric.name != kUp || instance == nullptr) continue;
       json.BeginObject().Field("job", job.id.ToString());
       json.Field("target_url", "http://" + *instance).Field("ttype", "Prometheus");
-      json.Field("up", entry.last).EndObject();
+      json.Field("period", kEvery);
+      // A step that ended is scraped no more.
+      const Nanos last = job.end != 0 ? job.end : context.clock->Now();
+      json.Field("last_scrape", last / kSecond).Field("up", entry.last).EndObject();
     }
   }
   json.EndArray();
   reply(std::move(response));
 }
 
-constexpr Route kRoutes[] = {{"/join", Join, Join}, {"/join/list", List}};
+constexpr Route kRoutes[] = {
+    {"/join",
+     Join,
+     Join,
+     {.about = "Has nodes of a running step scrape an exporter until the step ends",
+      .params = {{"to", "HOST:PORT[/path] of the exporter", kText, true},
+                 {"job", "the step; needed where several run"},
+                 {"node", "which node scrapes; * for all"}},
+      .answer =
+          R"({"type":"object","required":["operation","success","job",)"
+          R"("target_url","nodes"],"properties":{"operation":{"type":"string"},)"
+          R"("success":{"type":"boolean"},"job":{"type":"string"},"target_url":{"type":"string"},)"
+          R"("nodes":{"type":"string"}},"additionalProperties":false})",
+      .body = "{}",
+      .example = "?to=localhost:9100&job=4712.0"}},
+    {"/join/list",
+     List,
+     nullptr,
+     {.about = "The exporters that running steps scrape",
+      .params = {{"job", "only those of this step"}},
+      .answer = "[#Exporter]"}}};
 
 }  // namespace
 

@@ -13,6 +13,7 @@
 
 #include "core/status.h"
 #include "core/time.h"
+#include "core/time_zone.h"
 
 namespace sonde::web {
 
@@ -27,7 +28,8 @@ Status ReadText(const boost::json::value& value, std::string_view key, std::stri
 Status ReadBool(const boost::json::value& value, std::string_view key, bool& out);
 Status ReadNumber(const boost::json::value& value, std::string_view key, double& out);
 // In any form that OpenTSDB takes (ParseOpenTsdbTime); also seconds with decimals.
-Status ReadTime(const boost::json::value& value, std::string_view key, Nanos now, Nanos& out);
+Status ReadTime(const boost::json::value& value, std::string_view key, Nanos now, Nanos& out,
+                const TimeZone& zone = {});
 Status ReadCount(const boost::json::value& value, std::string_view key, uint64_t& out);
 
 // Parses a body and hands it to `read`, which gives a Result<T>; no exception leaves it.

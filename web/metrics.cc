@@ -1,93 +1,25 @@
-// GET /metrics: the present numbers of running steps as Prometheus text, format 0.0.4.
+// GET /metrics: the present numbers of steps for Prometheus, and GET /api/sd: the running steps as
+// its targets.
 //
 // One sample per reduced series: the step's number by the metric's reduction, with the series' own
 // tags and `job` as labels. What declares its spread has percentiles besides, as NAME_spread with
-// the label `percentile`. Detail by host is not served here: a scrape must not ask 10,000 nodes.
+// the label `percentile`. With scope=node there is one for each node instead, with the label
+// `host`: that asks every node, and has a bound.
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
-#include <map>
+#include <memory>
 
+#include "profiles/json_writer.h"
+#include "web/all_steps.h"
+#include "web/exposition_text.h"
 #include "web/router.h"
+#include "web/running_step.h"
 
 namespace sonde::web {
 namespace {
 
-constexpr size_t kMaxSteps = 100;
-
-// Metric names of an application may hold '.' and '-', which Prometheus does not take.
-std::string PrometheusName(std::string_view name) {
-  std::string out(name);
-  for (char& c : out) {
-    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                      c == '_' || c == ':';
-    if (!good) c = '_';
-  }
-  return out;
-}
-
-// In help texts a backslash and a line end are escaped, in label values the quote too.
-void Escape(std::string_view text, bool label, std::string& out) {
-  for (const char c : text) {
-    if (c == '\\') {
-      out += "\\\\";
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '"' && label) {
-      out += "\\\"";
-    } else {
-      out += c;
-    }
-  }
-}
-
-void AppendNumber(double value, std::string& out) {
-  if (std::isinf(value)) {
-    out += value > 0 ? "+Inf" : "-Inf";
-    return;
-  }
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof(text), value);
-  if (error == std::errc()) out.append(text, end);
-}
-
-std::string Labels(const Tags& tags) {
-  std::string out = "{";
-  for (const auto& [key, value] : tags.pairs()) {
-    if (out.size() > 1) out += ',';
-    out += key;
-    out += "=\"";
-    Escape(value, true, out);
-    out += '"';
-  }
-  return out + "}";
-}
-
-// The samples of one metric: they must stand together, under one HELP and TYPE.
-struct Family {
-  std::string help;
-  std::string_view type;
-  std::map<std::string, double> samples;  // by labels
-};
-using Families = std::map<std::string, Family>;
-
-void Add(const Metric& metric, Tags tags, const std::string& job, double value, Families& out) {
-  if (std::isnan(value)) return;
-  Family& family = out[PrometheusName(metric.name)];
-  if (family.samples.empty()) {
-    family.help = metric.help;
-    // A histogram's buckets arrive as series of their own.
-    family.type = metric.type == MetricType::kGauge     ? "gauge"
-                  : metric.type == MetricType::kCounter ? "counter"
-                                                        : "untyped";
-  }
-  tags.Set("job", job);
-  family.samples.emplace(Labels(tags), value);
-}
-
 // In a family of their own, so that a sum over the metric's samples stays one.
-void AddSpread(const FootprintEntry& entry, const std::string& job, Families& out) {
+void AddSpread(const FootprintEntry& entry, const std::string& job, Exposition& out) {
   Metric spread;
   const bool counts = entry.series.metric.type != MetricType::kGauge;
   spread.name = entry.series.metric.name + (counts ? "_rate_spread" : "_spread");
@@ -96,63 +28,134 @@ void AddSpread(const FootprintEntry& entry, const std::string& job, Families& ou
   for (size_t i = 0; i < kSpreadColumns; ++i) {
     Tags tags = entry.series.tags;
     tags.Set("percentile", kSpreadNames[i].substr(1));
-    Add(spread, std::move(tags), job, entry.spread->last[i], out);
+    tags.Set("job", job);
+    out.Add(spread, tags, entry.spread->last[i], 0);
   }
 }
 
-void AddProfile(const Profile& profile, Families& out) {
+void AddProfile(const Profile& profile, Exposition& out) {
   const std::string job = profile.job.id.ToString();
   for (const FootprintEntry& entry : profile.footprint) {
-    Add(entry.series.metric, entry.series.tags, job, entry.last, out);
+    Tags tags = entry.series.tags;
+    tags.Set("job", job);
+    // Counters count from the step's start.
+    out.Add(entry.series.metric, tags, entry.last, profile.job.start);
     if (entry.spread) AddSpread(entry, job, out);
   }
   Metric coverage;
   coverage.name = "sonde_coverage_ratio";
+  coverage.unit = "ratio";
   coverage.help = "Share of the step's node samples that arrived.";
-  Add(coverage, {}, job, profile.job.coverage.Ratio(), out);
+  out.Add(coverage, {{"job", job}}, profile.job.coverage.Ratio(), 0);
 }
 
-std::string Format(const Families& families) {
-  std::string out;
-  for (const auto& [name, family] : families) {
-    if (!family.help.empty()) {
-      out += "# HELP " + name + " ";
-      Escape(family.help, false, out);
-      out += '\n';
-    }
-    out.append("# TYPE ").append(name).append(" ").append(family.type).append("\n");
-    for (const auto& [labels, value] : family.samples) {
-      out.append(name).append(labels).append(" ");
-      AppendNumber(value, out);
-      out += '\n';
-    }
-  }
-  return out;
-}
-
-// With `job`: that step, finished or not. Without: every step that runs.
-void GetMetrics(const Context& context, const Request& request, Reply reply) {
-  Families families;
-  if (const std::string* job = request.Param("job")) {
-    const Result<Profile> profile = context.source->GetProfile(JobStep::Parse(*job));
-    if (!profile.ok()) return reply(ErrorResponse(profile.status()));
-    AddProfile(*profile, families);
-  } else {
-    const Result<std::vector<JobDescription>> jobs = context.source->Jobs(kMaxSteps);
-    if (!jobs.ok()) return reply(ErrorResponse(jobs.status()));
-    for (const JobDescription& step : *jobs) {
-      if (step.state != EndState::kRunning) continue;
-      const Result<Profile> profile = context.source->GetProfile(step.id);
-      if (profile.ok()) AddProfile(*profile, families);
-    }
-  }
+Response MetricsResponse(const Exposition& exposition, ExpositionFormat format) {
   Response response;
-  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  response.body = Format(families);
+  response.content_type = ContentType(format);
+  response.headers.emplace_back("Vary", "Accept");
+  response.body = exposition.Format(format);
+  return response;
+}
+
+// The steps that a request means: one, finished or not; "main", their sum; else all that run.
+Result<std::vector<Profile>> AskedSteps(const Context& context, const std::string* job) {
+  if (job == nullptr || *job == kMainJob) return RunningProfiles(*context.source);
+  Result<Profile> profile = context.source->GetProfile(JobStep::Parse(*job));
+  if (!profile.ok()) return profile.status();
+  std::vector<Profile> one;
+  one.push_back(*std::move(profile));
+  return one;
+}
+
+// Of every node, or of the one that metric-proxy's name of a job means.
+void GetNodes(const Context& context, std::vector<Profile> steps, const std::string& host,
+              ExpositionFormat format, const Reply& reply) {
+  Result<NodeValues> made = NodeValues::Make(std::move(steps), host, context.clock->Now());
+  if (!made.ok()) return reply(ProxyError(made.status()));
+  const auto asked = std::make_shared<const NodeValues>(*std::move(made));
+  const auto make = [asked, format](const Answers& answers) {
+    std::map<std::string, Nanos> began;
+    for (const Profile& step : asked->steps()) began[step.job.id.ToString()] = step.job.start;
+    Exposition out;
+    for (const NodeValues::Value& value : asked->Read(answers)) {
+      Tags tags = value.tags;
+      tags.Set("job", value.job);
+      tags.Set("host", value.host);
+      out.Add(*value.metric, tags, value.value, began[value.job]);
+    }
+    return MetricsResponse(out, format);
+  };
+  if (asked->specs().empty()) return reply(make({}));
+  GatherAndReply(context, asked->specs(), reply, make);
+}
+
+void GetMetrics(const Context& context, const Request& request, Reply reply) {
+  const ExpositionFormat format = ChooseFormat(request.accept);
+  const std::string* job = request.Param("job");
+  const std::string* scope = request.Param("scope");
+  if (scope != nullptr && *scope != "node" && *scope != "job") {
+    return reply(ProxyError({Code::kInvalid, "scope: expected job or node"}));
+  }
+  const auto node = job == nullptr ? std::nullopt : NodeOfJob(*job);
+  Result<std::vector<Profile>> steps = AskedSteps(context, node ? nullptr : job);
+  if (!steps.ok()) return reply(ProxyError(steps.status()));
+  if (node || (scope != nullptr && *scope == "node")) {
+    return GetNodes(context, *std::move(steps), node.value_or(""), format, reply);
+  }
+  Exposition out;
+  if (job != nullptr && *job == kMainJob) {
+    AddProfile(SumOf(*steps), out);
+  } else {
+    for (const Profile& profile : *steps) AddProfile(profile, out);
+  }
+  reply(MetricsResponse(out, format));
+}
+
+// As http_sd_configs reads it: this server, once for each step. With ?scope=node the targets are
+// those of the nodes' values.
+void GetDiscovery(const Context& context, const Request& request, Reply reply) {
+  const std::string* scope = request.Param("scope");
+  if (scope != nullptr && *scope != "node" && *scope != "job") {
+    return reply(ErrorResponse(400, "scope: expected job or node"));
+  }
+  if (request.host.empty()) return reply(ErrorResponse(400, "the header Host is missing"));
+  const Result<std::vector<JobDescription>> steps = RunningSteps(*context.source);
+  if (!steps.ok()) return reply(ErrorResponse(steps.status()));
+  Response response;
+  JsonWriter json(response.body);
+  json.BeginArray();
+  for (const JobDescription& job : *steps) {
+    json.BeginObject().Key("targets").BeginArray().Value(request.host).EndArray();
+    json.Key("labels").BeginObject().Field("__metrics_path__", "/metrics");
+    json.Field("__param_job", job.id.ToString());
+    if (scope != nullptr) json.Field("__param_scope", *scope);
+    json.Field("__meta_sonde_job", job.id.ToString()).Field("__meta_sonde_name", job.name);
+    json.Field("__meta_sonde_user", job.user).Field("__meta_sonde_partition", job.partition);
+    json.Field("__meta_sonde_cluster", job.cluster).EndObject().EndObject();
+  }
+  json.EndArray();
   reply(std::move(response));
 }
 
-constexpr Route kRoutes[] = {{"/metrics", GetMetrics}};
+constexpr RouteParam kScope = {"scope", "node: one sample for each node; job is the default",
+                               R"({"type":"string","enum":["job","node"]})"};
+constexpr RouteDoc kMetrics = {
+    .about = "The present numbers of the running steps, or of one, as Prometheus scrapes them",
+    .params = {{"job", "the step, running or not; main: the sum; Node: NAME"}, kScope},
+    .answer = "text/plain",
+    .example = "?job=4711.0"};
+
+constexpr Route kRoutes[] = {
+    {"/metrics", GetMetrics, nullptr, kMetrics},
+    {"/metrics/", GetMetrics, nullptr, kMetrics},
+    {"/api/sd",
+     GetDiscovery,
+     nullptr,
+     {.about = "The running steps as targets for Prometheus' http_sd_configs",
+      .params = {kScope},
+      .answer = R"({"type":"array","items":{"type":"object","required":["targets","labels"],)"
+                R"("properties":{"targets":{"type":"array","items":{"type":"string"}},)"
+                R"("labels":{"type":"object","additionalProperties":{"type":"string"}}}}})"}}};
 
 }  // namespace
 

@@ -7,6 +7,9 @@
 namespace sonde::web {
 namespace {
 
+constexpr const char* kKind = "kind";
+constexpr std::string_view kLeftOut = "left_out";
+
 std::string By(const JobDescription& job, const Owner& by) {
   if (by.node >= job.nodes.size()) return "";
   std::string text = "on " + job.nodes[by.node].host;
@@ -21,7 +24,7 @@ Note OfPhase(const JobDescription& job, const Phase& phase) {
   note.description = phase.name;
   note.notes = fmt::format("phase: begun {}, ended {} times; first {}", phase.began, phase.ended,
                            By(job, phase.by));
-  note.custom["kind"] = "phase";
+  note.custom[kKind] = "phase";
   return note;
 }
 
@@ -31,11 +34,39 @@ Note OfRemark(const JobDescription& job, const Remark& remark) {
   note.end = remark.last > remark.first ? remark.last : 0;
   note.description = remark.text;
   note.notes = fmt::format("said {} times; first {}", remark.count, By(job, remark.by));
-  note.custom["kind"] = "remark";
+  note.custom[kKind] = "remark";
   return note;
 }
 
+bool Earlier(const Note& a, const Note& b) { return a.start < b.start; }
+
 }  // namespace
+
+bool IsAboutNotes(const Note& note) {
+  const auto kind = note.custom.find(kKind);
+  return note.job.empty() && kind != note.custom.end() && kind->second == kLeftOut;
+}
+
+void Bound(size_t steps_left_out, Nanos first, std::vector<Note>& notes) {
+  std::stable_sort(notes.begin(), notes.end(), Earlier);
+  std::string what;
+  if (notes.size() > kMaxNotes) {
+    what = fmt::format("{} more", notes.size() - kMaxNotes + 1);
+    notes.resize(kMaxNotes - 1);
+  }
+  if (steps_left_out > 0) {
+    if (!what.empty()) what += " and ";
+    what +=
+        fmt::format("those of {} older {}", steps_left_out, steps_left_out == 1 ? "step" : "steps");
+  }
+  if (what.empty()) return;
+  Note note;
+  note.start = first;
+  note.description = "Not all phases and remarks are shown";
+  note.notes = what + " are left out: ask for a shorter range";
+  note.custom[kKind] = kLeftOut;
+  notes.insert(notes.begin(), std::move(note));
+}
 
 std::vector<Note> NotesOf(const JobDescription& job, const StepMoments& moments, Nanos first,
                           Nanos last) {
@@ -49,8 +80,7 @@ std::vector<Note> NotesOf(const JobDescription& job, const StepMoments& moments,
   };
   for (const Phase& phase : moments.phases) add(OfPhase(job, phase));
   for (const Remark& remark : moments.remarks) add(OfRemark(job, remark));
-  std::stable_sort(notes.begin(), notes.end(),
-                   [](const Note& a, const Note& b) { return a.start < b.start; });
+  std::stable_sort(notes.begin(), notes.end(), Earlier);
   return notes;
 }
 

@@ -32,4 +32,9 @@ inline constexpr size_t kMaxNotes = 10'000;  // in one answer
 std::vector<Note> NotesOf(const JobDescription& job, const StepMoments& moments, Nanos first,
                           Nanos last);
 
+// Puts notes in order and leaves no more than kMaxNotes. If some, or those of so many older steps,
+// are left out, the first one, which begins at `first`, says so; IsAboutNotes knows it.
+void Bound(size_t steps_left_out, Nanos first, std::vector<Note>& notes);
+bool IsAboutNotes(const Note& note);
+
 }  // namespace sonde::web

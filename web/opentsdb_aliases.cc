@@ -205,6 +205,15 @@ Result<Answers> OpenTsdbPlan::Fold(Answers answers) const {
   return folded;
 }
 
+Result<SeriesNames> NamesAndAliases(const DataSource& source) {
+  Result<SeriesNames> names = source.Names();
+  if (!names.ok()) return names;
+  for (const OpenTsdbAlias& alias : kAliases) {
+    if (names->metrics.contains(std::string(alias.metric))) names->metrics.emplace(alias.name);
+  }
+  return names;
+}
+
 Result<std::vector<Series>> ListSeriesAndAliases(const DataSource& source, std::string_view metric,
                                                  size_t limit) {
   Result<std::vector<Series>> real = source.ListSeries(metric, limit);

@@ -42,6 +42,9 @@ class OpenTsdbPlan {
   std::vector<QuerySpec> specs_;
 };
 
+// DataSource::Names with the aliases of what is there.
+Result<SeriesNames> NamesAndAliases(const DataSource& source);
+
 // DataSource::ListSeries with the aliases of what is there, which have their metric's help.
 Result<std::vector<Series>> ListSeriesAndAliases(const DataSource& source, std::string_view metric,
                                                  size_t limit);

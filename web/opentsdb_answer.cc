@@ -57,28 +57,11 @@ char* WriteNumber(double value, bool null, char* at) {
   return std::copy(text.begin(), text.end(), at);
 }
 
-std::string_view FilterTypeName(TagFilter::Type type) {
-  for (const FilterName& filter : FilterNames()) {
-    if (filter.type == type) return filter.name;
-  }
-  return "";
-}
-
-std::string ToText(const Downsample& how) {
-  static constexpr const char* kFills[] = {"", "-null", "-nan", "-zero"};
-  const std::string interval = how.interval == 0 ? "0all"
-                               : how.interval % kSecond == 0
-                                   ? fmt::format("{}s", how.interval / kSecond)
-                                   : fmt::format("{}ms", how.interval / kMillisecond);
-  return fmt::format("{}-{}{}", interval, ToString(how.function),
-                     kFills[static_cast<size_t>(how.fill)]);
-}
-
 void WriteQuery(const QuerySpec& spec, size_t index, JsonWriter& json) {
   json.Key("query").BeginObject();
   json.Field("aggregator", ToString(spec.aggregator)).Field("metric", spec.metric);
   json.Key("tsuids").Null().Key("downsample");
-  spec.downsample ? json.Value(ToText(*spec.downsample)) : json.Null();
+  spec.downsample ? json.Value(DownsampleText(*spec.downsample)) : json.Null();
   json.Field("rate", spec.rate).Field("index", index);
   json.Key("filters").BeginArray();
   for (const TagFilter& filter : spec.filters) {
@@ -140,8 +123,9 @@ void AnswerWriter::AppendNotes(std::string& out) const {
     }
     if (!text.empty()) out += fmt::format(",\"{}\":[{}]", name, text);
   };
-  list("annotations",
-       [&](const Note& note) { return !note.job.empty() && (job == nullptr || *job == note.job); });
+  list("annotations", [&](const Note& note) {
+    return IsAboutNotes(note) || (!note.job.empty() && (job == nullptr || *job == note.job));
+  });
   if (query_->global_annotations) list("globalAnnotations", [](const Note&) { return true; });
 }
 

@@ -99,7 +99,7 @@ bool IsOption(std::string_view part, std::string_view name) {
 
 }  // namespace
 
-Result<QuerySpec> ParseQueryExpression(std::string_view m) {
+Result<QuerySpec> ParseQueryExpression(std::string_view m, bool calendar) {
   QuerySpec spec;
   size_t colon = m.find(':');
   if (colon == std::string_view::npos) return Bad(m, "it names no aggregator");
@@ -113,7 +113,7 @@ Result<QuerySpec> ParseQueryExpression(std::string_view m) {
     if (IsOption(part, "rate")) {
       if (!ReadRate(part, spec)) return Bad(m, "its rate is not rate{counter,max,reset}");
     } else if (!part.empty() && part.front() >= '0' && part.front() <= '9') {
-      const Result<Downsample> downsample = ParseDownsample(part);
+      const Result<Downsample> downsample = ParseDownsample(part, calendar);
       if (!downsample.ok()) return downsample.status();
       spec.downsample = *downsample;
     } else if (part == "explicit_tags") {

@@ -1,4 +1,6 @@
 // Filters by their names in OpenTSDB's requests.
+#include <fmt/format.h>
+
 #include "web/opentsdb_request.h"
 
 namespace sonde::web {
@@ -8,6 +10,27 @@ const FilterName* FindFilter(std::string_view name) {
     if (filter.name == name) return &filter;
   }
   return nullptr;
+}
+
+std::string_view FilterTypeName(TagFilter::Type type) {
+  for (const FilterName& filter : FilterNames()) {
+    if (filter.type == type) return filter.name;
+  }
+  return "";
+}
+
+std::string DownsampleText(const Downsample& how) {
+  static constexpr const char* kFills[] = {"", "-null", "-nan", "-zero"};
+  static constexpr const char* kUnits[] = {"ms", "s", "m", "h", "d", "w", "n", "y"};
+  const Calendar* calendar = how.calendar.get();
+  const std::string interval =
+      calendar != nullptr
+          ? fmt::format("{}{}c", calendar->count, kUnits[static_cast<size_t>(calendar->unit)])
+      : how.interval == 0           ? "0all"
+      : how.interval % kSecond == 0 ? fmt::format("{}s", how.interval / kSecond)
+                                    : fmt::format("{}ms", how.interval / kMillisecond);
+  return fmt::format("{}-{}{}", interval, ToString(how.function),
+                     kFills[static_cast<size_t>(how.fill)]);
 }
 
 TagFilter FilterOfTag(std::string_view key, std::string_view value) {
@@ -45,6 +68,7 @@ const std::vector<FilterName>& FilterNames() {
        "A pattern where * is any text, whatever the case."},
       {"regexp", Type::kRegexp, "host=regexp(n[1-4])",
        "A regular expression that matches anywhere in the value."},
+      {"not_key", Type::kNotKey, "host=not_key()", "The series does not have the tag."},
   };
   return names;
 }

@@ -18,12 +18,15 @@ void PostPut(const Context& context, const Request& request, Reply reply);
 // opentsdb_notes.cc
 void GetAnnotation(const Context& context, const Request& request, Reply reply);
 void PostAnnotation(const Context& context, const Request& request, Reply reply);
+void PutAnnotation(const Context& context, const Request& request, Reply reply);
+void DeleteAnnotation(const Context& context, const Request& request, Reply reply);
+void PostAnnotations(const Context& context, const Request& request, Reply reply);
+void PutAnnotations(const Context& context, const Request& request, Reply reply);
+void DeleteAnnotations(const Context& context, const Request& request, Reply reply);
 void GetAnnotations(const Context& context, const Request& request, Reply reply);
 void WriteNote(const Note& note, JsonWriter& json);
 
 // For stores that take nothing over HTTP.
 Response NothingIsPut();
-
-inline constexpr size_t kMaxListed = 1u << 20;  // series looked through for names
 
 }  // namespace sonde::web

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "web/opentsdb_aliases.h"
+#include "web/opentsdb_docs.h"
 #include "web/opentsdb_handlers.h"
 #include "web/opentsdb_request.h"
 #include "web/router.h"
@@ -28,19 +29,11 @@ void Suggest(const Context& context, const OpenTsdbSuggest& suggest, const Reply
   if (!metrics && !keys && suggest.type != "tagv") {
     return reply(ErrorResponse(400, "type: expected metrics, tagk or tagv"));
   }
-  const Result<std::vector<Series>> series = ListSeriesAndAliases(*context.source, "", kMaxListed);
-  if (!series.ok()) return reply(ErrorResponse(series.status()));
-  std::set<std::string> names;
-  for (const Series& one : *series) {
-    if (metrics) {
-      names.insert(one.metric.name);
-      continue;
-    }
-    for (const auto& [key, value] : one.tags.pairs()) names.insert(keys ? key : value);
-  }
+  const Result<SeriesNames> names = NamesAndAliases(*context.source);
+  if (!names.ok()) return reply(ErrorResponse(names.status()));
   Response response;
   JsonWriter json(response.body);
-  WriteNames(names, suggest, json);
+  WriteNames(metrics ? names->metrics : keys ? names->keys : names->values, suggest, json);
   reply(std::move(response));
 }
 
@@ -84,22 +77,28 @@ void WriteLookup(const OpenTsdbLookup& lookup, const std::vector<Series>& series
     json.BeginObject().Field("key", key).Field("value", value).EndObject();
   }
   json.EndArray().Field("limit", lookup.limit).Field("time", 0);
+  const uint64_t first = lookup.start_index;
   json.Key("results").BeginArray();
   for (const Series& one : series) {
-    if (!Matches(lookup, one) || (total++ >= lookup.limit && lookup.limit != 0)) continue;
+    if (!Matches(lookup, one)) continue;
+    const uint64_t index = total++;
+    if (index < first || (lookup.limit != 0 && index - first >= lookup.limit)) continue;
     json.BeginObject().Field("tsuid", SeriesName(one.metric.name, one.tags));
     json.Field("metric", one.metric.name).Key("tags").BeginObject();
     for (const auto& [key, value] : one.tags.pairs()) json.Field(key, value);
     json.EndObject().EndObject();
   }
-  json.EndArray().Field("startIndex", 0).Field("totalResults", total).EndObject();
+  json.EndArray().Field("startIndex", first).Field("totalResults", total).EndObject();
 }
 
 void Lookup(const Context& context, const OpenTsdbLookup& lookup, const Reply& reply) {
   const std::string metric = lookup.metric == "*" ? "" : lookup.metric;
   const Result<std::vector<Series>> series =
-      ListSeriesAndAliases(*context.source, metric, kMaxListed);
+      ListSeriesAndAliases(*context.source, metric, kMaxListed + 1);
   if (!series.ok()) return reply(ErrorResponse(series.status()));
+  if (series->size() > kMaxListed) {
+    return reply(TooMuchResponse(series->size(), kMaxListed, "series to look through"));
+  }
   if (series->empty() && !metric.empty()) {
     return reply(ErrorResponse(404, "No such name for 'metrics': '" + metric + "'"));
   }
@@ -117,6 +116,9 @@ void GetLookup(const Context& context, const Request& request, Reply reply) {
   const Result<uint64_t> limit = NumberParam(request, "limit", lookup->limit, 0, UINT64_MAX);
   if (!limit.ok()) return reply(ErrorResponse(limit.status()));
   lookup->limit = *limit;
+  const Result<uint64_t> first = NumberParam(request, "start_index", 0, 0, UINT64_MAX);
+  if (!first.ok()) return reply(ErrorResponse(first.status()));
+  lookup->start_index = *first;
   Lookup(context, *lookup, reply);
 }
 
@@ -156,15 +158,19 @@ void GetVersion(const Context&, const Request&, Reply reply) {
 }
 
 constexpr Route kRoutes[] = {
-    {"/api/query", GetQuery, PostQuery},
-    {"/api/put", nullptr, PostPut},
-    {"/api/annotation", GetAnnotation, PostAnnotation},
-    {"/api/annotations", GetAnnotations},
-    {"/api/suggest", GetSuggest, PostSuggest},
-    {"/api/search/lookup", GetLookup, PostLookup},
-    {"/api/aggregators", GetAggregators},
-    {"/api/config/filters", GetFilters},
-    {"/api/version", GetVersion},
+    {"/api/query", GetQuery, PostQuery, kQueryDoc, kPostQueryDoc},
+    {"/api/put", nullptr, PostPut, kPutDoc},
+    {"/api/annotation", GetAnnotation, PostAnnotation, kAnnotationDoc, kPostAnnotationDoc,
+     PutAnnotation, DeleteAnnotation, kRemoveAnnotationDoc},
+    {"/api/annotations", GetAnnotations, PostAnnotations, kAnnotationsDoc, kPostAnnotationsDoc,
+     PutAnnotations, DeleteAnnotations, kRemoveAnnotationsDoc},
+    {"/api/annotation/bulk", GetAnnotations, PostAnnotations, kAnnotationsDoc, kPostAnnotationsDoc,
+     PutAnnotations, DeleteAnnotations, kRemoveAnnotationsDoc},
+    {"/api/suggest", GetSuggest, PostSuggest, kSuggestDoc, kPostSuggestDoc},
+    {"/api/search/lookup", GetLookup, PostLookup, kLookupDoc, kPostLookupDoc},
+    {"/api/aggregators", GetAggregators, nullptr, kAggregatorsDoc},
+    {"/api/config/filters", GetFilters, nullptr, kFiltersDoc},
+    {"/api/version", GetVersion, nullptr, kVersionDoc},
 };
 
 }  // namespace

@@ -1,5 +1,8 @@
-// OpenTSDB's annotations: those of steps are read, a store that takes points takes them too.
+// OpenTSDB's annotations: those of steps are read, a store that takes points takes and forgets them
+// too.
+#include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "web/json_input.h"
 #include "web/opentsdb_handlers.h"
@@ -62,25 +65,52 @@ Status ReadCustom(const json::value& value, Note& note) {
   return {};
 }
 
+// The fields that are there, over what `note` has.
+Status ReadNote(const json::object& object, Nanos now, Note& note) {
+  for (const auto& [name, value] : object) {
+    const std::string_view key = View(name);
+    if (value.is_null()) continue;
+    Status read;
+    if (key == "startTime") read = ReadTime(value, key, now, note.start);
+    if (key == "endTime") read = ReadTime(value, key, now, note.end);
+    if (key == "tsuid") read = ReadText(value, key, note.tsuid);
+    if (key == "description") read = ReadText(value, key, note.description);
+    if (key == "notes") read = ReadText(value, key, note.notes);
+    if (key == "custom") read = ReadCustom(value, note);
+    if (!read.ok()) return read;
+  }
+  if (note.start < kSecond) return {Code::kInvalid, "Missing start time"};
+  return {};
+}
+
 Result<Note> ParseAnnotationBody(std::string_view body, Nanos now) {
   return WithObject<Note>(body, [now](const json::object& object) -> Result<Note> {
     Note note;
-    for (const auto& [name, value] : object) {
-      const std::string_view key = View(name);
-      if (value.is_null()) continue;
-      Status read;
-      if (key == "startTime") read = ReadTime(value, key, now, note.start);
-      if (key == "endTime") read = ReadTime(value, key, now, note.end);
-      if (key == "tsuid") read = ReadText(value, key, note.tsuid);
-      if (key == "description") read = ReadText(value, key, note.description);
-      if (key == "notes") read = ReadText(value, key, note.notes);
-      if (key == "custom") read = ReadCustom(value, note);
-      if (!read.ok()) return read;
-    }
-    if (note.start < kSecond) return Status(Code::kInvalid, "Missing start time");
+    SONDE_RETURN_IF_ERROR(ReadNote(object, now, note));
     return note;
   });
 }
+
+namespace {
+
+// POST leaves what it does not name as it was; PUT replaces all.
+Result<Note> Store(const json::object& object, bool keep, Nanos now, PointSink& sink) {
+  Note note;
+  SONDE_RETURN_IF_ERROR(ReadNote(object, now, note));
+  Result<Note> known = sink.FindNote(note.tsuid, note.start);
+  if (known.ok()) {
+    // Annotations are told apart by seconds: what was there goes.
+    if (keep) {
+      note = *known;
+      SONDE_RETURN_IF_ERROR(ReadNote(object, now, note));
+    }
+    sink.RemoveNotes({note.tsuid}, known->start, known->start);
+  }
+  SONDE_RETURN_IF_ERROR(sink.PutNote(note));
+  return note;
+}
+
+}  // namespace
 
 void GetAnnotation(const Context& context, const Request& request, Reply reply) {
   const Result<Nanos> start = TimeParam(context, request, "start_time", 0);
@@ -109,15 +139,171 @@ void GetAnnotations(const Context& context, const Request& request, Reply reply)
   reply(std::move(response));
 }
 
-void PostAnnotation(const Context& context, const Request& request, Reply reply) {
+namespace {
+
+void StoreOne(const Context& context, const Request& request, bool keep, const Reply& reply) {
   PointSink* sink = context.source->sink();
   if (sink == nullptr) return reply(NothingIsPut());
-  const Result<Note> note = ParseAnnotationBody(request.body, context.clock->Now());
+  const Result<Note> note = WithObject<Note>(request.body, [&](const json::object& object) {
+    return Store(object, keep, context.clock->Now(), *sink);
+  });
   if (!note.ok()) return reply(ErrorResponse(note.status()));
-  if (const Status put = sink->PutNote(*note); !put.ok()) return reply(ErrorResponse(put));
   Response response;
   JsonWriter json(response.body);
   WriteNote(*note, json);
+  reply(std::move(response));
+}
+
+// A list; those before a wrong one are stored.
+void StoreMany(const Context& context, const Request& request, bool keep, const Reply& reply) {
+  PointSink* sink = context.source->sink();
+  if (sink == nullptr) return reply(NothingIsPut());
+  using Notes = std::vector<Note>;
+  const auto notes = WithJson<Notes>(request.body, [&](const json::value& body) -> Result<Notes> {
+    const json::array* list = body.if_array();
+    if (list == nullptr || list->size() > kMaxNotes) {
+      return Status(Code::kInvalid, "the body must be a list of annotations");
+    }
+    Notes stored;
+    for (const json::value& one : *list) {
+      const json::object* object = one.if_object();
+      if (object == nullptr) return Status(Code::kInvalid, "an annotation must be an object");
+      Result<Note> note = Store(*object, keep, context.clock->Now(), *sink);
+      if (!note.ok()) return note.status();
+      stored.push_back(*std::move(note));
+    }
+    return stored;
+  });
+  if (!notes.ok()) return reply(ErrorResponse(notes.status()));
+  Response response;
+  JsonWriter json(response.body);
+  WriteNotes(*notes, json);
+  reply(std::move(response));
+}
+
+// What annotations are to go: by parameters, or by a body.
+struct Removal {
+  std::set<std::string> tsuids;
+  bool global = false;
+  Nanos start = 0;
+  Nanos end = 0;
+};
+
+Status ReadTsuids(const json::value& value, std::set<std::string>& out) {
+  const json::array* list = value.if_array();
+  if (list == nullptr || list->size() > kMaxNotes) return Wrong("tsuids", "a list of texts");
+  for (const json::value& one : *list) {
+    std::string text;
+    SONDE_RETURN_IF_ERROR(ReadText(one, "tsuids", text));
+    out.insert(std::move(text));
+  }
+  return {};
+}
+
+std::set<std::string> SplitAtCommas(std::string_view text) {
+  std::set<std::string> words;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    if (end > 0) words.emplace(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+Result<Removal> RemovalInBody(const Request& request, Nanos now) {
+  Removal removal;
+  removal.end = now;
+  return WithObject<Removal>(request.body, [&](const json::object& object) -> Result<Removal> {
+    for (const auto& [name, value] : object) {
+      const std::string_view key = View(name);
+      if (value.is_null()) continue;
+      Status read;
+      if (key == "startTime") read = ReadTime(value, key, now, removal.start);
+      if (key == "endTime") read = ReadTime(value, key, now, removal.end);
+      if (key == "global") read = ReadBool(value, key, removal.global);
+      if (key == "tsuids") read = ReadTsuids(value, removal.tsuids);
+      if (!read.ok()) return read;
+    }
+    return removal;
+  });
+}
+
+Result<Removal> RemovalOf(const Context& context, const Request& request) {
+  const Nanos now = context.clock->Now();
+  if (!request.body.empty()) return RemovalInBody(request, now);
+  Removal removal;
+  const Result<Nanos> start = TimeParam(context, request, "start_time", 0);
+  const Result<Nanos> end = TimeParam(context, request, "end_time", now);
+  if (!start.ok()) return start.status();
+  if (!end.ok()) return end.status();
+  removal.start = *start;
+  removal.end = *end;
+  const std::string* global = request.Param("global");
+  removal.global = global != nullptr && *global != "false";
+  if (const std::string* tsuids = request.Param("tsuids")) {
+    removal.tsuids = SplitAtCommas(*tsuids);
+  }
+  return removal;
+}
+
+}  // namespace
+
+void PostAnnotation(const Context& context, const Request& request, Reply reply) {
+  StoreOne(context, request, true, reply);
+}
+void PutAnnotation(const Context& context, const Request& request, Reply reply) {
+  StoreOne(context, request, false, reply);
+}
+void PostAnnotations(const Context& context, const Request& request, Reply reply) {
+  StoreMany(context, request, true, reply);
+}
+void PutAnnotations(const Context& context, const Request& request, Reply reply) {
+  StoreMany(context, request, false, reply);
+}
+
+void DeleteAnnotation(const Context& context, const Request& request, Reply reply) {
+  PointSink* sink = context.source->sink();
+  if (sink == nullptr) return reply(NothingIsPut());
+  Note note;
+  if (!request.body.empty()) {
+    Result<Note> named = ParseAnnotationBody(request.body, context.clock->Now());
+    if (!named.ok()) return reply(ErrorResponse(named.status()));
+    note = *std::move(named);
+  } else {
+    const Result<Nanos> start = TimeParam(context, request, "start_time", 0);
+    if (!start.ok()) return reply(ErrorResponse(start.status()));
+    note.start = *start;
+    if (const std::string* tsuid = request.Param("tsuid")) note.tsuid = *tsuid;
+  }
+  if (note.start < kSecond) return reply(ErrorResponse(400, "Missing start time"));
+  const Nanos second = note.start - note.start % kSecond;
+  if (sink->RemoveNotes({note.tsuid}, second, second + kSecond - 1) == 0) {
+    return reply(ErrorResponse(404, "Unable to locate annotation in storage"));
+  }
+  Response response;
+  response.status = 204;
+  reply(std::move(response));
+}
+
+void DeleteAnnotations(const Context& context, const Request& request, Reply reply) {
+  PointSink* sink = context.source->sink();
+  if (sink == nullptr) return reply(NothingIsPut());
+  Result<Removal> removal = RemovalOf(context, request);
+  if (!removal.ok()) return reply(ErrorResponse(removal.status()));
+  if (removal->start < kSecond) return reply(ErrorResponse(400, "Missing start time"));
+  if (!removal->global && removal->tsuids.empty()) {
+    return reply(ErrorResponse(400, "expected tsuids, or global"));
+  }
+  std::set<std::string> wanted = removal->tsuids;
+  if (removal->global) wanted.insert("");
+  const size_t deleted = sink->RemoveNotes(wanted, removal->start, removal->end);
+  Response response;
+  JsonWriter json(response.body);
+  json.BeginObject().Key("tsuids").BeginArray();
+  for (const std::string& tsuid : removal->tsuids) json.Value(tsuid);
+  json.EndArray().Field("global", removal->global);
+  json.Field("startTime", removal->start / kMillisecond);
+  json.Field("endTime", removal->end / kMillisecond).Field("totalDeleted", deleted).EndObject();
   reply(std::move(response));
 }
 

@@ -11,7 +11,8 @@
 namespace sonde::web {
 namespace {
 
-constexpr size_t kMaxPoints = 4'000'000;    // in one response: some 100 MB of JSON
+constexpr size_t kMaxPoints = 4'000'000;  // in one response: some 100 MB of JSON
+constexpr size_t kMaxSeries = 100'000;
 constexpr size_t kStreamedPoints = 50'000;  // from so many on the text is never whole
 
 std::vector<std::string_view> Alternatives(std::string_view pattern) {
@@ -26,6 +27,7 @@ std::vector<std::string_view> Alternatives(std::string_view pattern) {
 
 // Whether a result has a name that the filter asks for, where that can be seen.
 bool ShowsEveryName(const TagFilter& filter, const std::vector<QueryResult>& results) {
+  if (filter.type == TagFilter::Type::kNotKey) return false;  // its key shows nowhere
   if (!filter.group_by || filter.type != TagFilter::Type::kLiteralOr) return true;
   std::set<std::string_view> shown;
   for (const QueryResult& result : results) {
@@ -50,24 +52,14 @@ Status CheckNames(const DataSource& source, const QuerySpec& spec,
     return ShowsEveryName(filter, results);
   });
   if (!results.empty() && shown) return {};
-  const Result<std::vector<Series>> own = ListSeriesAndAliases(source, spec.metric, kMaxListed);
-  if (!own.ok()) return own.status();
-  if (own->empty()) return NoSuchName("metrics", spec.metric);
-  const Result<std::vector<Series>> all = ListSeriesAndAliases(source, "", kMaxListed);
-  if (!all.ok()) return all.status();
-  std::set<std::string_view> keys;
-  std::set<std::string_view> values;
-  for (const Series& one : *all) {
-    for (const auto& [key, value] : one.tags.pairs()) {
-      keys.insert(key);
-      values.insert(value);
-    }
-  }
+  const Result<SeriesNames> names = NamesAndAliases(source);
+  if (!names.ok()) return names.status();
+  if (!names->metrics.contains(spec.metric)) return NoSuchName("metrics", spec.metric);
   for (const TagFilter& filter : spec.filters) {
-    if (!keys.contains(filter.key)) return NoSuchName("tagk", filter.key);
+    if (!names->keys.contains(filter.key)) return NoSuchName("tagk", filter.key);
     if (filter.type != TagFilter::Type::kLiteralOr) continue;
     for (const std::string_view name : Alternatives(filter.pattern)) {
-      if (!values.contains(name)) return NoSuchName("tagv", name);
+      if (!names->values.contains(std::string(name))) return NoSuchName("tagv", name);
     }
   }
   return {};
@@ -75,22 +67,25 @@ Status CheckNames(const DataSource& source, const QuerySpec& spec,
 
 Response QueryResponse(const DataSource& source, const std::shared_ptr<const OpenTsdbQuery>& query,
                        AnswerForm form, Answers answers) {
+  size_t series = 0;
   for (size_t i = 0; i < answers.size(); ++i) {
     const Status named = CheckNames(source, query->queries[i], answers[i].results);
     if (!named.ok()) return ErrorResponse(named);
+    series += answers[i].results.size();
   }
+  if (series > kMaxSeries) return TooMuchResponse(series, kMaxSeries, "series");
   std::vector<Note> notes;
   if (!query->no_annotations) notes = source.Notes(query->start, query->end);
   const auto writer =
       std::make_shared<AnswerWriter>(query, std::move(answers), std::move(notes), form);
   const size_t points = writer->Points();
   if (points > kMaxPoints) {
-    return ErrorResponse(413, "the answer has " + std::to_string(points) +
-                                  " points; ask for a downsample or a shorter range");
+    return TooMuchResponse(points, kMaxPoints, "points");
   }
   Response response;
   if (points > kStreamedPoints) {
     response.next = [writer](std::string& out) { return writer->Next(out); };
+    response.held_bytes = points * sizeof(Point);
     return response;
   }
   constexpr size_t kBytesOfPoint = 32;

@@ -91,13 +91,19 @@ Status ReadRateOptions(const json::value& value, RateOptions& out) {
   return {};
 }
 
+Status NoTsuids() {
+  return {Code::kInvalid,
+          "queries by tsuid are not supported; name the metric and filter its tags"};
+}
+
 // One field of a sub-query; unknown ones are passed over, as OpenTSDB does.
-Status ReadField(std::string_view key, const json::value& value, QuerySpec& spec) {
+Status ReadField(std::string_view key, const json::value& value, bool calendar, QuerySpec& spec) {
   if (key == "metric") return ReadText(value, "metric", spec.metric);
   if (key == "filters") return ReadFilters(value, spec.filters);
   if (key == "tags") return ReadTags(value, spec.filters);
   if (key == "rateOptions") return ReadRateOptions(value, spec.rate_options);
   if (value.is_null()) return {};
+  if (key == "tsuids" && !(value.is_array() && value.get_array().empty())) return NoTsuids();
   if (key == "rate") return ReadBool(value, "rate", spec.rate);
   if (key == "explicitTags") return ReadBool(value, "explicitTags", spec.explicit_tags);
   std::string text;
@@ -109,7 +115,7 @@ Status ReadField(std::string_view key, const json::value& value, QuerySpec& spec
   } else if (key == "downsample") {
     SONDE_RETURN_IF_ERROR(ReadText(value, key, text));
     if (text.empty()) return {};
-    const Result<Downsample> downsample = ParseDownsample(text);
+    const Result<Downsample> downsample = ParseDownsample(text, calendar);
     if (!downsample.ok()) return downsample.status();
     spec.downsample = *downsample;
   }
@@ -120,8 +126,23 @@ Status NoDeleting() {
   return {Code::kInvalid, "deleting data is not enabled: nothing is deleted by a query"};
 }
 
+// What dates and calendars are meant by.
+struct Place {
+  std::string name;  // of the zone
+  TimeZone zone;
+  bool calendar = false;  // downsampling is by the calendar, whether or not it says so
+};
+
+Status SetZone(std::string_view name, Place& place) {
+  Result<TimeZone> zone = TimeZone::Load(name);
+  if (!zone.ok()) return zone.status().Within("timezone");
+  place.name = name;
+  place.zone = *std::move(zone);
+  return {};
+}
+
 // What holds for a query in either form.
-Status FinishQuery(OpenTsdbQuery& query) {
+Status FinishQuery(const Place& place, OpenTsdbQuery& query) {
   if (query.end <= query.start) {
     return {Code::kInvalid, fmt::format("end time {} must be greater than the start time {} (ms)",
                                         query.end / kMillisecond, query.start / kMillisecond)};
@@ -132,6 +153,10 @@ Status FinishQuery(OpenTsdbQuery& query) {
   for (QuerySpec& spec : query.queries) {
     spec.start = query.start;
     spec.end = query.end;
+    if (spec.downsample) {
+      SONDE_RETURN_IF_ERROR(
+          ResolveCalendar(place.zone, place.name, spec.start, spec.end, *spec.downsample));
+    }
     SONDE_RETURN_IF_ERROR(CheckQuery(spec));
     std::string bytes;
     EncodeQuery(spec, bytes);
@@ -141,14 +166,14 @@ Status FinishQuery(OpenTsdbQuery& query) {
   return {};
 }
 
-Result<QuerySpec> ReadSubQuery(const json::value& value) {
+Result<QuerySpec> ReadSubQuery(const json::value& value, bool calendar) {
   const json::object* object = value.if_object();
   if (object == nullptr) return Wrong("queries", "objects");
   QuerySpec spec;
   bool aggregated = false;
   // In the order of the text: of filters and tags the later one counts.
   for (const auto& [key, field] : *object) {
-    SONDE_RETURN_IF_ERROR(ReadField(View(key), field, spec));
+    SONDE_RETURN_IF_ERROR(ReadField(View(key), field, calendar, spec));
     aggregated = aggregated || (View(key) == "aggregator" && !field.is_null());
   }
   if (spec.metric.empty()) return Status(Code::kInvalid, "a query without metric");
@@ -156,8 +181,22 @@ Result<QuerySpec> ReadSubQuery(const json::value& value) {
   return spec;
 }
 
+// `timezone` and `useCalendar`, which decide on what other fields mean.
+Status ReadPlace(const json::object& object, Place& place) {
+  if (const json::value* zone = object.if_contains("timezone");
+      zone != nullptr && !zone->is_null()) {
+    std::string name;
+    SONDE_RETURN_IF_ERROR(ReadText(*zone, "timezone", name));
+    SONDE_RETURN_IF_ERROR(SetZone(name, place));
+  }
+  const json::value* calendar = object.if_contains("useCalendar");
+  if (calendar == nullptr || calendar->is_null()) return {};
+  return ReadBool(*calendar, "useCalendar", place.calendar);
+}
+
 // The fields beside `queries`; unknown ones are passed over.
-Status ReadOptions(const json::object& object, Nanos now, OpenTsdbQuery& query) {
+Status ReadOptions(const json::object& object, Nanos now, const TimeZone& zone,
+                   OpenTsdbQuery& query) {
   bool started = false;
   query.end = now;
   bool remove = false;
@@ -167,10 +206,12 @@ Status ReadOptions(const json::object& object, Nanos now, OpenTsdbQuery& query) 
     Status read;
     if (key == "start") {
       started = true;
-      read = ReadTime(value, key, now, query.start);
+      read = ReadTime(value, key, now, query.start, zone);
     } else if (key == "end") {
       const json::string* text = value.if_string();
-      if (text == nullptr || !text->empty()) read = ReadTime(value, key, now, query.end);
+      if (text == nullptr || !text->empty()) {
+        read = ReadTime(value, key, now, query.end, zone);
+      }
     } else if (key == "msResolution") {
       read = ReadBool(value, key, query.milliseconds);
     } else if (key == "showQuery") {
@@ -190,18 +231,20 @@ Status ReadOptions(const json::object& object, Nanos now, OpenTsdbQuery& query) 
 
 Result<OpenTsdbQuery> ReadQuery(const json::object& object, Nanos now) {
   OpenTsdbQuery query;
-  SONDE_RETURN_IF_ERROR(ReadOptions(object, now, query));
+  Place place;
+  SONDE_RETURN_IF_ERROR(ReadPlace(object, place));
+  SONDE_RETURN_IF_ERROR(ReadOptions(object, now, place.zone, query));
   const json::value* queries = object.if_contains("queries");
   const json::array* list = queries == nullptr ? nullptr : queries->if_array();
   if (list == nullptr || list->empty() || list->size() > kMaxSubQueries) {
     return Wrong("queries", fmt::format("a list of 1 to {}", kMaxSubQueries));
   }
   for (const json::value& item : *list) {
-    Result<QuerySpec> spec = ReadSubQuery(item);
+    Result<QuerySpec> spec = ReadSubQuery(item, place.calendar);
     if (!spec.ok()) return spec.status();
     query.queries.push_back(*std::move(spec));
   }
-  if (const Status bad = FinishQuery(query); !bad.ok()) return bad;
+  if (const Status bad = FinishQuery(place, query); !bad.ok()) return bad;
   return query;
 }
 
@@ -210,6 +253,11 @@ Result<OpenTsdbLookup> ReadLookup(const json::object& object) {
   for (const auto& [name, value] : object) {
     if (View(name) == "metric") SONDE_RETURN_IF_ERROR(ReadText(value, "metric", lookup.metric));
     if (View(name) == "limit") SONDE_RETURN_IF_ERROR(ReadCount(value, "limit", lookup.limit));
+    if (View(name) == "startIndex") {
+      SONDE_RETURN_IF_ERROR(ReadCount(value, "startIndex", lookup.start_index));
+    }
+    bool meta = false;  // names are looked up whether or not there were meta data
+    if (View(name) == "useMeta") SONDE_RETURN_IF_ERROR(ReadBool(value, "useMeta", meta));
     if (View(name) != "tags") continue;
     const json::array* tags = value.if_array();
     if (tags == nullptr || tags->size() > kMaxFilters) return Wrong("tags", "a list of objects");
@@ -251,15 +299,21 @@ Result<OpenTsdbQuery> ParseOpenTsdbQuery(const Request& request, Nanos now) {
     return text != nullptr && *text != "false";
   };
   if (flag("delete")) return NoDeleting();
+  if (request.Param("tsuid") != nullptr) return NoTsuids();
   OpenTsdbQuery query;
   const std::string* start = request.Param("start");
   if (start == nullptr) return Status(Code::kInvalid, "start is missing");
-  const Result<Nanos> first = ParseOpenTsdbTime(*start, now);
+  Place place;
+  if (const std::string* zone = request.Param("timezone")) {
+    SONDE_RETURN_IF_ERROR(SetZone(*zone, place));
+  }
+  place.calendar = flag("use_calendar");
+  const Result<Nanos> first = ParseOpenTsdbTime(*start, now, place.zone);
   if (!first.ok()) return first.status().Within("start");
   query.start = *first;
   query.end = now;
   if (const std::string* end = request.Param("end"); end != nullptr && !end->empty()) {
-    const Result<Nanos> last = ParseOpenTsdbTime(*end, now);
+    const Result<Nanos> last = ParseOpenTsdbTime(*end, now, place.zone);
     if (!last.ok()) return last.status().Within("end");
     query.end = *last;
   }
@@ -272,12 +326,12 @@ Result<OpenTsdbQuery> ParseOpenTsdbQuery(const Request& request, Nanos now) {
     if (query.queries.size() == kMaxSubQueries) {
       return Status(Code::kInvalid, fmt::format("more than {} parameters m", kMaxSubQueries));
     }
-    Result<QuerySpec> spec = ParseQueryExpression(m);
+    Result<QuerySpec> spec = ParseQueryExpression(m, place.calendar);
     if (!spec.ok()) return spec.status();
     query.queries.push_back(*std::move(spec));
   }
   if (query.queries.empty()) return Status(Code::kInvalid, "parameter m is missing");
-  if (const Status bad = FinishQuery(query); !bad.ok()) return bad;
+  if (const Status bad = FinishQuery(place, query); !bad.ok()) return bad;
   return query;
 }
 

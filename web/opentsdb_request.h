@@ -13,6 +13,7 @@
 
 #include "core/status.h"
 #include "core/time.h"
+#include "core/time_zone.h"
 #include "series/query.h"
 #include "web/http.h"
 #include "web/notes.h"
@@ -37,12 +38,13 @@ Result<OpenTsdbQuery> ParseOpenTsdbQuery(std::string_view body, Nanos now);
 // The same from the parameters of GET /api/query.
 Result<OpenTsdbQuery> ParseOpenTsdbQuery(const Request& request, Nanos now);
 // One of its m: "sum:rate{counter}:1m-avg:explicit_tags:metric{host=*}{task=regexp(1.)}"; without
-// times.
-Result<QuerySpec> ParseQueryExpression(std::string_view m);
+// times, and with what is asked for by the calendar yet to be resolved; `calendar` makes all
+// downsampling so.
+Result<QuerySpec> ParseQueryExpression(std::string_view m, bool calendar = false);
 
-// A time: seconds (up to 10 digits) or milliseconds, "now", "5m-ago", "2026/01/31-10:00:30" (UTC;
-// the time of day may be shorter or absent).
-Result<Nanos> ParseOpenTsdbTime(std::string_view text, Nanos now);
+// A time: seconds (up to 10 digits) or milliseconds, "now", "5m-ago", "2026/01/31-10:00:30" (as
+// clocks of `zone` show it; the time of day may be shorter or absent).
+Result<Nanos> ParseOpenTsdbTime(std::string_view text, Nanos now, const TimeZone& zone = {});
 
 // Reads the points of a body of /api/put, an object or a list, and puts each, also those that stand
 // after a wrong one. Fails only if the body as a whole is wrong.
@@ -65,6 +67,7 @@ struct OpenTsdbLookup {
   std::string metric;                                     // "" : any
   std::vector<std::pair<std::string, std::string>> tags;  // "" or "*" matches everything
   uint64_t limit = 25;                                    // 0: all
+  uint64_t start_index = 0;                               // so many are passed over
 };
 // "metric{key=value,...}" and the JSON body of the same question.
 Result<OpenTsdbLookup> ParseLookupExpression(std::string_view text);
@@ -86,6 +89,9 @@ struct FilterName {
 };
 const std::vector<FilterName>& FilterNames();
 const FilterName* FindFilter(std::string_view name);
+std::string_view FilterTypeName(TagFilter::Type type);
+// As ParseDownsample reads it.
+std::string DownsampleText(const Downsample& how);
 // The older form of a filter, which groups: "*", "web*", "a|b", or a filter's name with its pattern
 // in brackets.
 TagFilter FilterOfTag(std::string_view key, std::string_view value);

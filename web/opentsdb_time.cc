@@ -49,14 +49,14 @@ Result<Nanos> ParseAgo(std::string_view text, Nanos now) {
   return now - count * unit;
 }
 
-Result<Nanos> ParseDate(std::string_view text) {
+Result<Nanos> ParseDate(std::string_view text, const TimeZone& zone) {
   std::string copy(text);
   std::replace(copy.begin(), copy.end(), '-', ' ');
   for (const char* format : {"%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d"}) {
     std::tm parts{};
     const char* end = strptime(copy.c_str(), format, &parts);
     if (end == nullptr || *end != '\0') continue;
-    const int64_t seconds = timegm(&parts);
+    const int64_t seconds = zone.FromLocal(timegm(&parts));
     if (seconds < 0 || seconds > kMaxTime / kSecond) break;
     return seconds * kSecond;
   }
@@ -74,10 +74,10 @@ Result<Nanos> ParseNumericTime(std::string_view digits, std::string_view text, b
 
 }  // namespace
 
-Result<Nanos> ParseOpenTsdbTime(std::string_view text, Nanos now) {
+Result<Nanos> ParseOpenTsdbTime(std::string_view text, Nanos now, const TimeZone& zone) {
   if (text == "now") return now;
   if (text.ends_with("-ago")) return ParseAgo(text, now);
-  if (text.find('/') != std::string_view::npos) return ParseDate(text);
+  if (text.find('/') != std::string_view::npos) return ParseDate(text, zone);
   if (text.ends_with("ms") && AllDigits(text.substr(0, text.size() - 2))) {
     return ParseNumericTime(text.substr(0, text.size() - 2), text, true);
   }
@@ -96,7 +96,8 @@ Result<Nanos> ParseOpenTsdbTime(std::string_view text, Nanos now) {
   return *whole + std::stoll(thousandths) * kMillisecond;
 }
 
-Status ReadTime(const boost::json::value& value, std::string_view key, Nanos now, Nanos& out) {
+Status ReadTime(const boost::json::value& value, std::string_view key, Nanos now, Nanos& out,
+                const TimeZone& zone) {
   std::string text;
   if (value.is_int64() || value.is_uint64()) {
     text = std::to_string(value.to_number<int64_t>());
@@ -110,7 +111,7 @@ Status ReadTime(const boost::json::value& value, std::string_view key, Nanos now
   } else {
     SONDE_RETURN_IF_ERROR(ReadText(value, key, text));
   }
-  const Result<Nanos> time = ParseOpenTsdbTime(text, now);
+  const Result<Nanos> time = ParseOpenTsdbTime(text, now, zone);
   if (!time.ok()) return time.status().Within(key);
   out = *time;
   return {};

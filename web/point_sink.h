@@ -4,6 +4,7 @@
 // Thread safety: from any thread.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "core/metric.h"
@@ -30,6 +31,11 @@ class PointSink {
   virtual Status Put(PutPoint point) = 0;
   // Replaces the one of the same start and series.
   virtual Status PutNote(Note note) = 0;
+  // The one of that second and series; kNotFound.
+  virtual Result<Note> FindNote(const std::string& tsuid, Nanos start) const = 0;
+  // Removes those that begin in [first, last] of these series, "" for those of none; how many they
+  // were.
+  virtual size_t RemoveNotes(const std::set<std::string>& tsuids, Nanos first, Nanos last) = 0;
 };
 
 }  // namespace sonde::web

@@ -1,8 +1,12 @@
-// /profiles, /profiles/get, /get: finished steps in the shapes of metric-proxy; /api/v1/profile:
-// everything that is known of a step, in the form it is stored.
+// /profiles, /profiles/get, /get, /profiles/percmd, /percmd, /profiles/points: finished steps in
+// the shapes of metric-proxy; /api/v1/profile: everything that is known of a step, in the form it
+// is stored.
+#include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "web/router.h"
+#include "web/running_step.h"
 #include "web/snapshot.h"
 
 namespace sonde::web {
@@ -10,17 +14,36 @@ namespace {
 
 constexpr uint64_t kDefaultProfiles = 10'000;
 constexpr uint64_t kMaxProfiles = 100'000;
+constexpr uint64_t kDefaultPoints = 100;  // profiles, each read as a whole
+constexpr uint64_t kMaxPoints = 1000;
+
+Result<std::vector<JobDescription>> Finished(const Context& context, const Request& request) {
+  const Result<uint64_t> limit = NumberParam(request, "limit", kDefaultProfiles, 1, kMaxProfiles);
+  if (!limit.ok()) return limit.status();
+  Result<std::vector<JobDescription>> jobs = context.source->Jobs(*limit);
+  if (!jobs.ok()) return jobs;
+  std::erase_if(*jobs, [](const JobDescription& job) { return job.state == EndState::kRunning; });
+  return jobs;
+}
+
+// [description, ...], newest first.
+void GetProfiles(const Context& context, const Request& request, Reply reply) {
+  const Result<std::vector<JobDescription>> jobs = Finished(context, request);
+  if (!jobs.ok()) return reply(ProxyError(jobs.status()));
+  Response response;
+  JsonWriter json(response.body);
+  json.BeginArray();
+  for (const JobDescription& job : *jobs) WriteDescription(job, json);
+  json.EndArray();
+  reply(std::move(response));
+}
 
 // {command: [description, ...]}, newest first.
-void GetProfiles(const Context& context, const Request& request, Reply reply) {
-  const Result<uint64_t> limit = NumberParam(request, "limit", kDefaultProfiles, 1, kMaxProfiles);
-  if (!limit.ok()) return reply(ErrorResponse(limit.status()));
-  const Result<std::vector<JobDescription>> jobs = context.source->Jobs(*limit);
-  if (!jobs.ok()) return reply(ErrorResponse(jobs.status()));
+void GetByCommand(const Context& context, const Request& request, Reply reply) {
+  const Result<std::vector<JobDescription>> jobs = Finished(context, request);
+  if (!jobs.ok()) return reply(ProxyError(jobs.status()));
   std::map<std::string_view, std::vector<const JobDescription*>> commands;
-  for (const JobDescription& job : *jobs) {
-    if (job.state != EndState::kRunning) commands[job.command].push_back(&job);
-  }
+  for (const JobDescription& job : *jobs) commands[job.command].push_back(&job);
   Response response;
   JsonWriter json(response.body);
   json.BeginObject();
@@ -33,7 +56,7 @@ void GetProfiles(const Context& context, const Request& request, Reply reply) {
   reply(std::move(response));
 }
 
-// The profile that the parameter `name` asks for; answers the request if there is none.
+// The profile that the parameter `name` asks for.
 Result<Profile> AskedProfile(const Context& context, const Request& request,
                              std::string_view name) {
   const std::string* job = request.Param(name);
@@ -46,10 +69,54 @@ Result<Profile> AskedProfile(const Context& context, const Request& request,
 
 void GetSnapshot(const Context& context, const Request& request, Reply reply) {
   const Result<Profile> profile = AskedProfile(context, request, "jobid");
-  if (!profile.ok()) return reply(ErrorResponse(profile.status()));
+  if (!profile.ok()) return reply(ProxyError(profile.status()));
   Response response;
   JsonWriter json(response.body);
   WriteSnapshot(*profile, json);
+  MarkFinal(profile->job, response);
+  reply(std::move(response));
+}
+
+// As metric-proxy's models see it: a counter's value, a gauge's mean.
+double ValueOf(const FootprintEntry& entry) {
+  return entry.series.metric.type == MetricType::kGauge ? entry.mean : entry.last;
+}
+
+// {metric: [[tasks, value], ...]} of the runs of a profile's command, by their number of tasks.
+void GetPoints(const Context& context, const Request& request, Reply reply) {
+  const Result<uint64_t> runs = NumberParam(request, "runs", kDefaultPoints, 1, kMaxPoints);
+  if (!runs.ok()) return reply(ProxyError(runs.status()));
+  const Result<Profile> asked = AskedProfile(context, request, "jobid");
+  if (!asked.ok()) return reply(ProxyError(asked.status()));
+  const Result<std::vector<JobDescription>> jobs = Finished(context, request);
+  if (!jobs.ok()) return reply(ProxyError(jobs.status()));
+  std::vector<const JobDescription*> alike;
+  for (const JobDescription& job : *jobs) {
+    if (job.command == asked->job.command && alike.size() < *runs) alike.push_back(&job);
+  }
+  std::stable_sort(alike.begin(), alike.end(), [](const auto* a, const auto* b) {
+    return a->expected_tasks < b->expected_tasks;
+  });
+  std::map<std::string, std::vector<std::pair<uint32_t, double>>> points;
+  for (const JobDescription* job : alike) {
+    const Result<Profile> profile = context.source->GetProfile(job->id);
+    if (!profile.ok()) continue;
+    for (const FootprintEntry& entry : profile->footprint) {
+      const double value = ValueOf(entry);
+      if (!std::isfinite(value)) continue;
+      points[SeriesName(entry.series.metric.name, entry.series.tags)].emplace_back(
+          job->expected_tasks, value);
+    }
+  }
+  Response response;
+  JsonWriter json(response.body);
+  json.BeginObject();
+  for (const auto& [name, list] : points) {
+    json.Key(name).BeginArray();
+    for (const auto& [size, value] : list) json.BeginArray().Value(size).Value(value).EndArray();
+    json.EndArray();
+  }
+  json.EndObject();
   reply(std::move(response));
 }
 
@@ -58,13 +125,51 @@ void GetNative(const Context& context, const Request& request, Reply reply) {
   if (!profile.ok()) return reply(ErrorResponse(profile.status()));
   Response response;
   response.body = ProfileToJson(*profile);
+  MarkFinal(profile->job, response);
   reply(std::move(response));
 }
 
-constexpr Route kRoutes[] = {{"/profiles", GetProfiles},
-                             {"/profiles/get", GetSnapshot},
-                             {"/get", GetSnapshot},
-                             {"/api/v1/profile", GetNative}};
+constexpr RouteDoc kSnapshot = {.about = "The snapshot of a step",
+                                .params = {{"jobid", "the step, such as 4711.0", kText, true}},
+                                .answer = "#Snapshot",
+                                .example = "?jobid=4711.0"};
+
+constexpr RouteDoc kProfiles = {
+    .about = "Finished steps, newest first",
+    .params = {{"limit", "how many steps at most, 1 to 100000; 10000 if absent", kCount}},
+    .answer = "[#Description]",
+    .example = "?limit=10"};
+constexpr RouteDoc kByCommand = {
+    .about = "Finished steps by their command",
+    .params = {{"limit", "how many steps at most, 1 to 100000; 10000 if absent", kCount}},
+    .answer = R"({"type":"object","additionalProperties":)"
+              R"({"type":"array","items":{"$ref":"#/components/schemas/Description"}}})",
+    .example = "?limit=10"};
+
+constexpr Route kRoutes[] = {
+    {"/profiles", GetProfiles, nullptr, kProfiles},
+    {"/profiles/", GetProfiles, nullptr, kProfiles},
+    {"/profiles/percmd", GetByCommand, nullptr, kByCommand},
+    {"/percmd", GetByCommand, nullptr, kByCommand},
+    {"/profiles/points",
+     GetPoints,
+     nullptr,
+     {.about = "The metrics of a step's command over its finished runs: pairs of tasks and value",
+      .params = {{"jobid", "a step of the command, such as 4711.0", kText, true},
+                 {"limit", "how many steps are looked through, 1 to 100000", kCount},
+                 {"runs", "how many of them are read at most, 1 to 1000; 100 if absent", kCount}},
+      .answer = R"({"type":"object","additionalProperties":{"type":"array",)"
+                R"("items":{"$ref":"#/components/schemas/Pair"}}})",
+      .example = "?jobid=4711.0"}},
+    {"/profiles/get", GetSnapshot, nullptr, kSnapshot},
+    {"/get", GetSnapshot, nullptr, kSnapshot},
+    {"/api/v1/profile",
+     GetNative,
+     nullptr,
+     {.about = "Everything that is known of a step, as it is stored",
+      .params = {{"job", "the step, such as 4711.0", kText, true}},
+      .answer = "#Profile",
+      .example = "?job=4711.0"}}};
 
 }  // namespace
 

@@ -85,6 +85,9 @@ class PutStore::Held final : public PointSink {
  public:
   Status Put(PutPoint point) override;
   Status PutNote(Note note) override;
+  Result<Note> FindNote(const std::string& tsuid, Nanos start) const override;
+  size_t RemoveNotes(const std::set<std::string>& tsuids, Nanos first, Nanos last) override;
+  Status Push(const PushedValue& value);
 
   std::vector<Series> List(std::string_view metric, size_t limit) const;
   std::vector<SeriesData> Read(const QuerySpec& spec, const SeriesFilter& filter) const;
@@ -95,7 +98,8 @@ class PutStore::Held final : public PointSink {
   std::map<std::string, std::map<Tags, Line>, std::less<>> metrics_;
   size_t series_ = 0;
   size_t points_ = 0;
-  std::vector<Note> notes_;  // by start
+  std::vector<Note> notes_;               // by start
+  std::map<std::string, double> pushed_;  // the last values, by SeriesName
 };
 
 Status PutStore::Held::Put(PutPoint point) {
@@ -128,6 +132,21 @@ Status PutStore::Held::PutNote(Note note) {
                        [](const Note& a, const Note& b) { return a.start < b.start; });
   notes_.insert(after, std::move(note));
   return {};
+}
+
+Result<Note> PutStore::Held::FindNote(const std::string& tsuid, Nanos start) const {
+  const std::lock_guard lock(mutex_);
+  for (const Note& note : notes_) {
+    if (note.tsuid == tsuid && note.start / kSecond == start / kSecond) return note;
+  }
+  return Status(Code::kNotFound, "Unable to locate annotation in storage");
+}
+
+size_t PutStore::Held::RemoveNotes(const std::set<std::string>& tsuids, Nanos first, Nanos last) {
+  const std::lock_guard lock(mutex_);
+  return std::erase_if(notes_, [&](const Note& note) {
+    return note.start >= first && note.start <= last && tsuids.contains(note.tsuid);
+  });
 }
 
 std::vector<Note> PutStore::Held::Notes(Nanos first, Nanos last) const {
@@ -186,8 +205,34 @@ std::vector<SeriesData> PutStore::Held::Read(const QuerySpec& spec,
   return out;
 }
 
+Status PutStore::Held::Push(const PushedValue& value) {
+  const std::string name = SeriesName(value.series.metric.name, value.series.tags);
+  PutPoint point{value.series.metric.name, value.series.tags, Clock::System().Now()};
+  {
+    const std::lock_guard lock(mutex_);
+    auto known = pushed_.find(name);
+    const bool is_new = known == pushed_.end();
+    if (is_new && value.kind != PushedValue::Kind::kRegister) {
+      return {Code::kInvalid, fmt::format("No such key {} cannot set it: /push it first", name)};
+    }
+    if (is_new && pushed_.size() >= kMaxPushedMetrics) {
+      return Full("pushed metrics", kMaxPushedMetrics);
+    }
+    if (!is_new && value.kind == PushedValue::Kind::kRegister) return {};
+    if (is_new) known = pushed_.emplace(name, 0).first;
+    double& last = known->second;
+    last = value.kind == PushedValue::Kind::kAdd ? last + value.value : value.value;
+    point.value = last;
+  }
+  return Put(std::move(point));
+}
+
 PutStore::PutStore() : held_(std::make_unique<Held>()) {}
 PutStore::~PutStore() = default;
+
+Status PutStore::Push(const JobStep& /*id*/, const PushedValue& value) const {
+  return held_->Push(value);
+}
 
 PointSink* PutStore::sink() const { return held_.get(); }
 

@@ -30,6 +30,8 @@ class PutStore final : public DataSource {
   void Query(const QuerySpec& spec, Callback callback) const override;
   std::vector<Note> Notes(Nanos first, Nanos last) const override;
   PointSink* sink() const override;
+  // A point of now; there are no steps.
+  Status Push(const JobStep& id, const PushedValue& value) const override;
 
  private:
   class Held;

@@ -5,6 +5,7 @@
 
 #include "core/log.h"
 #include "web/gzip.h"
+#include "web/live.h"
 
 namespace sonde::web {
 namespace {
@@ -12,10 +13,8 @@ namespace {
 constexpr size_t kMaxUnpacked = 8u << 20;
 
 const Route* FindRoute(std::string_view path) {
-  for (const auto& family :
-       {PageRoutes(), JobRoutes(), MetricsRoutes(), ProfileRoutes(), SeriesRoutes(),
-        OpenTsdbRoutes(), CounterRoutes(), JoinRoutes(), AlarmRoutes()}) {
-    for (const Route& route : family) {
+  for (const RouteFamily& family : RouteFamilies()) {
+    for (const Route& route : family.routes) {
       if (route.path == path) return &route;
     }
   }
@@ -30,10 +29,33 @@ bool IsJson(std::string_view content_type) {
 Response WrongMethod(const Route& route) {
   Response response = ErrorResponse(405, "Method not allowed",
                                     "the HTTP method is not permitted for this endpoint");
-  std::string allowed = route.get != nullptr ? "GET, HEAD" : "";
-  if (route.post != nullptr) allowed += allowed.empty() ? "POST" : ", POST";
+  std::string allowed;
+  for (const auto& [handler, name] : {std::pair(route.get, "GET, HEAD"),
+                                      {route.post, "POST"},
+                                      {route.put, "PUT"},
+                                      {route.remove, "DELETE"}}) {
+    if (handler != nullptr) allowed += (allowed.empty() ? "" : ", ") + std::string(name);
+  }
   response.headers.emplace_back("Allow", allowed);
   return response;
+}
+
+Handler HandlerOf(const Route& route, Method method) {
+  switch (method) {
+    case Method::kGet:
+    case Method::kHead:
+      return route.get;
+    case Method::kPost:
+      return route.post;
+    case Method::kPut:
+      return route.put;
+    case Method::kDelete:
+      return route.remove;
+    case Method::kOptions:
+    case Method::kOther:
+      break;
+  }
+  return nullptr;
 }
 
 void CallEndpoint(const Context& context, const Request& request, const Reply& reply) {
@@ -41,10 +63,8 @@ void CallEndpoint(const Context& context, const Request& request, const Reply& r
   if (route == nullptr) {
     return reply(ErrorResponse(404, "there is no such endpoint; docs/endpoints.md lists them"));
   }
-  const bool posting = request.method == Method::kPost;
-  const Handler handler = posting                            ? route->post
-                          : request.method == Method::kOther ? nullptr
-                                                             : route->get;
+  const Handler handler = HandlerOf(*route, request.method);
+  const bool posting = request.method == Method::kPost || request.method == Method::kPut;
   if (handler == nullptr) return reply(WrongMethod(*route));
   if (posting && !IsJson(request.content_type)) {
     return reply(ErrorResponse(415, "the body must be JSON: Content-Type: application/json"));
@@ -63,6 +83,20 @@ void CallEndpoint(const Context& context, const Request& request, const Reply& r
 }
 
 }  // namespace
+
+std::span<const RouteFamily> RouteFamilies() {
+  static const RouteFamily families[] = {
+      {"Pages", PageRoutes()},          {"Jobs", JobRoutes()},
+      {"Prometheus", MetricsRoutes()},  {"Profiles", ProfileRoutes()},
+      {"Series", SeriesRoutes()},       {"OpenTSDB", OpenTsdbRoutes()},
+      {"Counters", CounterRoutes()},    {"Exporters", JoinRoutes()},
+      {"Alarms", AlarmRoutes()},        {"Live", LiveRoutes()},
+      {"Pushed values", PushRoutes()},  {"Topology", TopologyRoutes()},
+      {"Traces", TraceRoutes()},        {"Queue", QueueRoutes()},
+      {"Description", OpenApiRoutes()},
+  };
+  return families;
+}
 
 void Dispatch(const Context& context, const Request& request, Reply reply) {
   try {

@@ -12,6 +12,7 @@
 #include "core/time.h"
 #include "web/data_source.h"
 #include "web/http.h"
+#include "web/route_doc.h"
 
 namespace sonde::web {
 
@@ -32,10 +33,22 @@ struct Route {
   std::string_view path;
   Handler get = nullptr;   // also answers HEAD
   Handler post = nullptr;  // its body is JSON
+  RouteDoc doc = {};
+  RouteDoc post_doc = {};    // where POST differs from what doc says; else empty
+  Handler put = nullptr;     // its body is JSON, as that of POST
+  Handler remove = nullptr;  // DELETE
+  RouteDoc remove_doc = {};
 };
 
 // Finds the endpoint and calls it; answers 404, 405 and 415 by itself. No exception leaves it.
 void Dispatch(const Context& context, const Request& request, Reply reply);
+
+// Every route there is, by family.
+struct RouteFamily {
+  std::string_view name;
+  std::span<const Route> routes;
+};
+std::span<const RouteFamily> RouteFamilies();
 
 // The routes of each family, in the file of that name.
 std::span<const Route> PageRoutes();
@@ -47,5 +60,10 @@ std::span<const Route> OpenTsdbRoutes();
 std::span<const Route> CounterRoutes();
 std::span<const Route> JoinRoutes();
 std::span<const Route> AlarmRoutes();
+std::span<const Route> PushRoutes();
+std::span<const Route> TopologyRoutes();
+std::span<const Route> TraceRoutes();
+std::span<const Route> QueueRoutes();
+std::span<const Route> OpenApiRoutes();
 
 }  // namespace sonde::web

@@ -14,6 +14,7 @@
 #include "web/gather.h"
 #include "web/opentsdb_request.h"
 #include "web/router.h"
+#include "web/snapshot.h"
 
 namespace sonde::web {
 namespace {
@@ -279,6 +280,7 @@ Response SeriesResponse(const Asked& asked, const Answers& answers) {
   json.EndArray().Key("series").BeginArray();
   for (const auto& [tags, line] : lines) WriteLine(tags, line, metric.spread, json);
   json.EndArray().EndObject();
+  MarkFinal(asked.job, response);
   return response;
 }
 
@@ -290,7 +292,20 @@ void GetSeries(const Context& context, const Request& request, Reply reply) {
                  [asked](const Answers& answers) { return SeriesResponse(*asked, answers); });
 }
 
-constexpr Route kRoutes[] = {{"/api/v1/series", GetSeries}};
+constexpr Route kRoutes[] = {
+    {"/api/v1/series",
+     GetSeries,
+     nullptr,
+     {.about = "A metric of a step over time, reduced over its nodes and tasks",
+      .params = {{"job", "the step, such as 4711.0", kText, true},
+                 {"metric", "name of the metric", kText, true},
+                 {"start", "a time as /api/query takes it; the step's start if absent"},
+                 {"end", "the step's end if absent"},
+                 {"points", "how many at most; 300 if absent",
+                  R"({"type":"integer","minimum":2,"maximum":5000})"},
+                 {"by", "one line for each host", R"({"type":"string","enum":["host"]})"}},
+      .answer = "#Series",
+      .example = "?job=4711.0&metric=node_load1&points=10"}}};
 
 }  // namespace
 

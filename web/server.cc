@@ -4,368 +4,36 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include <array>
 #include <atomic>
-#include <boost/asio/dispatch.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
 #include <chrono>
 #include <functional>
-#include <map>
-#include <mutex>
-#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/log.h"
-#include "web/auth.h"
-#include "web/router.h"
+#include "web/session.h"
+#include "web/tick_signal.h"
 
 namespace sonde::web {
 namespace {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
 using tcp = asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr std::chrono::seconds kDrainTime(2);
 constexpr std::chrono::milliseconds kAcceptPause(100);
-
-Method ToMethod(http::verb verb) {
-  switch (verb) {
-    case http::verb::get:
-      return Method::kGet;
-    case http::verb::head:
-      return Method::kHead;
-    case http::verb::post:
-      return Method::kPost;
-    default:
-      return Method::kOther;
-  }
-}
-
-std::string Field(const http::request<http::string_body>& message, http::field name) {
-  const auto value = message[name];
-  return {value.data(), value.size()};
-}
-
-Status FillRequest(const http::request<http::string_body>& message, Request& request) {
-  request.method = ToMethod(message.method());
-  request.authorization = Field(message, http::field::authorization);
-  request.cookie = Field(message, http::field::cookie);
-  request.if_none_match = Field(message, http::field::if_none_match);
-  request.content_type = Field(message, http::field::content_type);
-  request.content_encoding = Field(message, http::field::content_encoding);
-  return ParseTarget({message.target().data(), message.target().size()}, request);
-}
-
-Response ReadErrorResponse(const error_code& error, const Server::Limits& limits) {
-  if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-    return ErrorResponse(431,
-                         fmt::format("the header is larger than {} bytes", limits.header_bytes));
-  }
-  if (error == http::error::body_limit) {
-    return ErrorResponse(413, fmt::format("the body is larger than {} bytes", limits.body_bytes));
-  }
-  return ErrorResponse(400, fmt::format("this is no HTTP request: {}", error.message()));
-}
-
-std::chrono::nanoseconds ToChrono(Nanos duration) { return std::chrono::nanoseconds(duration); }
-
-// What the sessions of one server share.
-struct Shared {
-  Shared(const Server::Options& options, std::shared_ptr<const DataSource> source)
-      : limits(options.limits),
-        auth(options.token),
-        context{std::move(source), &Clock::System(), nullptr, options.nan_null} {}
-
-  Server::Limits limits;
-  Auth auth;
-  Context context;
-
-  std::mutex mutex;
-  bool stopping = false;
-  uint64_t next_id = 1;
-  std::map<uint64_t, std::weak_ptr<class Session>> sessions;  // by age
-};
-
-}  // namespace
-
-struct Server::Core {
-  Core(const Options& options, std::shared_ptr<const DataSource> source)
-      : shared(options, std::move(source)),
-        context(options.threads),
-        acceptor(asio::make_strand(context)),
-        pause(acceptor.get_executor()) {}
-
-  Status Listen(const Options& options);
-  void Run(int thread_count);
-  void Work();
-  void Accept();
-  void OnAccept(const error_code& error, tcp::socket socket);
-  bool MakeRoom();
-  void Stop();
-
-  std::weak_ptr<Core> owner;
-  Shared shared;  // outlives the context, whose destructor destroys sessions
-  asio::io_context context;
-  tcp::acceptor acceptor;
-  asio::steady_timer pause;
-  std::vector<std::thread> threads;
-  uint16_t port = 0;
-};
-
-namespace {
-
-// One connection: reads a request, answers it, reads the next. All its work runs on its strand; it
-// is kept alive by the operation it waits for.
-class Session : public std::enable_shared_from_this<Session> {
- public:
-  Session(Shared& shared, std::weak_ptr<void> core, tcp::socket socket)
-      : shared_(shared),
-        core_(std::move(core)),
-        stream_(std::move(socket)),
-        buffer_(shared.limits.header_bytes + 65536),
-        reply_timer_(stream_.get_executor()) {}
-  ~Session() {
-    const std::lock_guard lock(shared_.mutex);
-    shared_.sessions.erase(id_);
-  }
-
-  void Start() {
-    {
-      const std::lock_guard lock(shared_.mutex);
-      if (shared_.stopping) return;
-      id_ = shared_.next_id++;
-      shared_.sessions.emplace(id_, weak_from_this());
-    }
-    asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->ReadHeader(); });
-  }
-
-  // From any thread.
-  void Close() {
-    asio::post(stream_.get_executor(), [self = shared_from_this()] {
-      self->closed_ = true;
-      self->stream_.close();
-      self->reply_timer_.cancel();
-    });
-  }
-
-  bool authenticated() const { return authenticated_; }
-
- private:
-  void ReadHeader() {
-    if (closed_) return;
-    parser_.emplace();
-    parser_->header_limit(static_cast<uint32_t>(shared_.limits.header_bytes));
-    // A stranger is refused before his body is looked at; ours is limited in OnHeader.
-    parser_->body_limit(boost::none);
-    stream_.expires_after(ToChrono(shared_.limits.read_timeout));
-    http::async_read_header(
-        stream_, buffer_, *parser_,
-        [self = shared_from_this()](const error_code& error, size_t) { self->OnHeader(error); });
-  }
-
-  void OnHeader(const error_code& error) {
-    if (error) return OnReadError(error);
-    request_ = Request();
-    const Status parsed = FillRequest(parser_->get(), request_);
-    if (!parsed.ok()) return Refuse(ErrorResponse(parsed));
-    const Auth::Verdict verdict = shared_.auth.Check(request_);
-    if (verdict == Auth::Verdict::kRefused) return Refuse(Auth::Refuse());
-    authenticated_ = true;
-    if (verdict == Auth::Verdict::kRedirect) return Refuse(shared_.auth.Redirect(request_));
-    if (parser_->content_length().value_or(0) > shared_.limits.body_bytes) {
-      return OnReadError(http::error::body_limit);
-    }
-    parser_->body_limit(shared_.limits.body_bytes);
-    if (parser_->is_done()) return OnRequest();
-    if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) return Continue();
-    ReadBody();
-  }
-
-  void Continue() {
-    static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    asio::async_write(stream_, asio::buffer(kContinue),
-                      [self = shared_from_this()](const error_code& error, size_t) {
-                        if (!error) self->ReadBody();
-                      });
-  }
-
-  void ReadBody() {
-    http::async_read(stream_, buffer_, *parser_,
-                     [self = shared_from_this()](const error_code& error, size_t) {
-                       if (error) return self->OnReadError(error);
-                       self->OnRequest();
-                     });
-  }
-
-  void OnReadError(const error_code& error) {
-    // The peer left, or was too slow: there is nobody to tell.
-    if (closed_ || error == http::error::end_of_stream || error == http::error::partial_message ||
-        error == beast::error::timeout || error.category() == boost::system::system_category() ||
-        error.category() == asio::error::get_misc_category()) {
-      return;
-    }
-    Refuse(ReadErrorResponse(error, shared_.limits));
-  }
-
-  void OnRequest() {
-    request_.body = std::move(parser_->get().body());
-    waiting_ = true;
-    const uint64_t number = ++request_number_;
-    stream_.expires_never();
-    reply_timer_.expires_after(ToChrono(shared_.limits.reply_timeout));
-    reply_timer_.async_wait([self = shared_from_this(), number](const error_code& error) {
-      if (!error) self->OnReply(number, ErrorResponse(504, "the data did not arrive in time"));
-    });
-    // The answer may come from another thread and after the server is gone.
-    Dispatch(shared_.context, request_,
-             [weak = weak_from_this(), core = core_, number](Response response) {
-               const std::shared_ptr<void> alive = core.lock();
-               const std::shared_ptr<Session> self = alive ? weak.lock() : nullptr;
-               if (!self) return;
-               asio::dispatch(self->stream_.get_executor(),
-                              [self, number, response = std::move(response)]() mutable {
-                                self->OnReply(number, std::move(response));
-                              });
-             });
-  }
-
-  void OnReply(uint64_t number, Response response) {
-    if (closed_ || !waiting_ || number != request_number_) return;
-    waiting_ = false;
-    reply_timer_.cancel();
-    const bool head = request_.method == Method::kHead;
-    if (!response.etag.empty() && request_.if_none_match == response.etag) {
-      response.status = 304;
-      response.body.clear();
-    }
-    Send(std::move(response), parser_->get().keep_alive(), head);
-  }
-
-  // Answers and closes: whatever else the peer sends is not read as a request. A request that has
-  // no body does not need that.
-  void Refuse(Response response) {
-    const bool head = parser_->is_header_done() && request_.method == Method::kHead;
-    const bool keep = parser_->is_done() && parser_->get().keep_alive();
-    Send(std::move(response), keep, head);
-  }
-
-  void Send(Response response, bool keep_alive, bool head) {
-    if (response.next && (head || parser_->get().version() < 11)) Collect(response);
-    message_.emplace(static_cast<http::status>(response.status), 11);
-    message_->set(http::field::server, "sonde");
-    message_->set("X-Content-Type-Options", "nosniff");
-    message_->set("Referrer-Policy", "no-referrer");
-    for (const auto& [name, value] : response.headers) message_->set(name, value);
-    if (response.etag.empty()) {
-      message_->set(http::field::cache_control, "no-store");
-    } else {
-      message_->set(http::field::cache_control, "no-cache");
-      message_->set(http::field::etag, response.etag);
-    }
-    if (!response.body.empty() || response.next)
-      message_->set(http::field::content_type, response.content_type);
-    message_->keep_alive(keep_alive);
-    if (response.next) {
-      message_->chunked(true);
-    } else if (response.status != 304) {
-      message_->content_length(response.body.size());
-    }
-    if (!head) message_->body() = std::move(response.body);
-    serializer_.emplace(*message_);
-    stream_.expires_after(ToChrono(shared_.limits.write_timeout));
-    if (response.next) return Stream(std::move(response.next), keep_alive);
-    http::async_write(stream_, *serializer_,
-                      [self = shared_from_this(), keep_alive](const error_code& error, size_t) {
-                        if (error) return;
-                        keep_alive ? self->ReadHeader() : self->Drain(kDrainTime);
-                      });
-  }
-
-  // For those who do not know chunks.
-  static void Collect(Response& response) {
-    while (response.next(response.body)) {
-    }
-    response.next = nullptr;
-  }
-
-  void Stream(std::function<bool(std::string&)> next, bool keep_alive) {
-    next_ = std::move(next);
-    http::async_write_header(
-        stream_, *serializer_,
-        [self = shared_from_this(), keep_alive](const error_code& error, size_t) {
-          if (!error) self->SendChunk(keep_alive);
-        });
-  }
-
-  void SendChunk(bool keep_alive) {
-    chunk_.clear();
-    const bool more = next_(chunk_);
-    if (!more) next_ = nullptr;
-    stream_.expires_after(ToChrono(shared_.limits.write_timeout));
-    asio::async_write(
-        stream_, http::make_chunk(asio::buffer(chunk_)),
-        [self = shared_from_this(), keep_alive, more](const error_code& error, size_t) {
-          if (error) return;
-          more ? self->SendChunk(keep_alive) : self->SendLastChunk(keep_alive);
-        });
-  }
-
-  void SendLastChunk(bool keep_alive) {
-    std::string().swap(chunk_);
-    asio::async_write(stream_, http::make_chunk_last(),
-                      [self = shared_from_this(), keep_alive](const error_code& error, size_t) {
-                        if (error) return;
-                        keep_alive ? self->ReadHeader() : self->Drain(kDrainTime);
-                      });
-  }
-
-  // A close with unread bytes makes the kernel send a reset, which may overtake the answer: first
-  // read, for a short while, what the peer still sends.
-  void Drain(std::chrono::nanoseconds time) {
-    error_code ignored;
-    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
-    buffer_.clear();
-    stream_.expires_after(time);
-    ReadAndForget();
-  }
-
-  void ReadAndForget() {
-    stream_.async_read_some(asio::buffer(trash_),
-                            [self = shared_from_this()](const error_code& error, size_t) {
-                              if (!error && !self->closed_) self->ReadAndForget();
-                            });
-  }
-
-  Shared& shared_;
-  std::weak_ptr<void> core_;
-  beast::tcp_stream stream_;
-  beast::flat_buffer buffer_;
-  asio::steady_timer reply_timer_;
-  std::optional<http::request_parser<http::string_body>> parser_;
-  Request request_;
-  std::optional<http::response<http::string_body>> message_;
-  std::optional<http::response_serializer<http::string_body>> serializer_;
-  std::function<bool(std::string&)> next_;  // the rest of an answer that is sent in chunks
-  std::string chunk_;
-  std::array<char, 4096> trash_;
-  uint64_t id_ = 0;
-  uint64_t request_number_ = 0;
-  bool waiting_ = false;
-  bool closed_ = false;
-  std::atomic<bool> authenticated_ = false;
-};
+constexpr int kSendBuffer = 256 * 1024;  // else the kernel holds megabytes for a slow reader
+constexpr std::string_view kNoRoom =
+    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
+    "Content-Type: application/json; charset=UTF-8\r\nContent-Length: 75\r\n\r\n"
+    R"({"error":{"code":503,"message":"all connections are taken; ask once more"}})";
 
 Status Bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
   error_code error;
@@ -380,6 +48,30 @@ Status Bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
 }
 
 }  // namespace
+
+struct Server::Core {
+  Core(const Options& options, std::shared_ptr<const DataSource> source)
+      : state(options, std::move(source)),
+        context(options.threads),
+        acceptor(asio::make_strand(context)),
+        pause(acceptor.get_executor()) {}
+
+  Status Listen(const Options& options);
+  void Run(int thread_count);
+  void Work();
+  void Accept();
+  void OnAccept(const error_code& error, tcp::socket socket);
+  void OnTick();
+  void Stop();
+
+  std::weak_ptr<Core> owner;
+  ServerState state;  // outlives the context, whose destructor destroys sessions
+  asio::io_context context;
+  tcp::acceptor acceptor;
+  asio::steady_timer pause;
+  std::vector<std::thread> threads;
+  uint16_t port = 0;
+};
 
 Status Server::Core::Listen(const Options& options) {
   error_code error;
@@ -439,45 +131,36 @@ void Server::Core::OnAccept(const error_code& error, tcp::socket socket) {
     });
     return;
   }
-  if (MakeRoom()) {
-    error_code ignored;
+  error_code ignored;
+  if (state.sessions.MakeRoom()) {
     socket.set_option(tcp::no_delay(true), ignored);
-    std::make_shared<Session>(shared, owner, std::move(socket))->Start();
+    socket.set_option(asio::socket_base::send_buffer_size(kSendBuffer), ignored);
+    std::make_shared<Session>(state, owner, std::move(socket))->Start();
+  } else {
+    socket.non_blocking(true, ignored);
+    socket.send(asio::buffer(kNoRoom), 0, ignored);
   }
   Accept();
 }
 
-// Whether another connection may come in; the oldest stranger goes for it.
-bool Server::Core::MakeRoom() {
-  std::vector<std::shared_ptr<Session>> held;  // released after the lock
-  const std::lock_guard lock(shared.mutex);
-  if (shared.sessions.size() < shared.limits.connections) return true;
-  for (const auto& [id, weak] : shared.sessions) {
-    held.push_back(weak.lock());
-    if (held.back() && !held.back()->authenticated()) {
-      held.back()->Close();
-      shared.sessions.erase(id);
-      return true;
-    }
-  }
-  return false;
+// On the source's thread, which must not wait: the feeds are told on one of ours.
+void Server::Core::OnTick() {
+  if (state.feeds == 0) return;
+  asio::post(context, [this] { state.sessions.ForEach([](Session& session) { session.Wake(); }); });
 }
 
+// What is under way may end within the bound; threads end when nothing is left to do.
 void Server::Core::Stop() {
+  if (TickSignal* ticks = state.context.source->ticks()) ticks->Forget();
   asio::post(acceptor.get_executor(), [this] {
     error_code ignored;
     acceptor.close(ignored);
     pause.cancel();
   });
-  std::vector<std::shared_ptr<Session>> open;
-  {
-    const std::lock_guard lock(shared.mutex);
-    shared.stopping = true;
-    for (const auto& [id, weak] : shared.sessions) open.push_back(weak.lock());
-  }
-  for (const auto& session : open) {
-    if (session) session->Close();
-  }
+  state.sessions.Stop();
+  state.sessions.ForEach([](Session& session) { session.Stop(); });
+  if (state.sessions.WaitUntilEmpty(state.limits.stop_timeout)) return;
+  state.sessions.ForEach([](Session& session) { session.Close(); });
 }
 
 Server::Server(std::shared_ptr<Core> core) : core_(std::move(core)) {}
@@ -490,7 +173,7 @@ Result<std::unique_ptr<Server>> Server::Start(const Options& options,
   try {
     auto core = std::make_shared<Core>(options, std::move(source));
     core->owner = core;
-    core->shared.context.executor = [weak = std::weak_ptr<Core>(core)](std::function<void()> f) {
+    core->state.context.executor = [weak = std::weak_ptr<Core>(core)](std::function<void()> f) {
       if (const std::shared_ptr<Core> alive = weak.lock()) {
         asio::post(alive->context, std::move(f));
       }
@@ -500,6 +183,9 @@ Result<std::unique_ptr<Server>> Server::Start(const Options& options,
     core->Run(options.threads);
     if (core->threads.empty()) {
       return Status(Code::kLimit, "start the HTTP server: no thread could be started");
+    }
+    if (TickSignal* ticks = core->state.context.source->ticks()) {
+      ticks->Listen([raw = core.get()] { raw->OnTick(); });
     }
     return std::unique_ptr<Server>(new Server(std::move(core)));
   } catch (const std::exception& e) {
@@ -513,5 +199,7 @@ Server::~Server() {
 }
 
 uint16_t Server::port() const { return core_->port; }
+
+size_t Server::held_bytes() const { return core_->state.held_bytes; }
 
 }  // namespace sonde::web

@@ -1,6 +1,7 @@
 #include "web/snapshot.h"
 
 #include "core/hostlist.h"
+#include "web/negotiation.h"
 
 namespace sonde::web {
 namespace {
@@ -64,6 +65,12 @@ void WriteDescription(const JobDescription& job, JsonWriter& json) {
     json.Field("unit", figure.unit).EndObject();
   }
   json.EndArray().EndObject();
+}
+
+void MarkFinal(const JobDescription& job, Response& response) {
+  if (job.end == 0) return;
+  response.etag = ETagOf(response.body);
+  response.last_modified = job.end;
 }
 
 void WriteSnapshot(const Profile& profile, JsonWriter& json) {

@@ -6,6 +6,7 @@
 
 #include "profiles/json_writer.h"
 #include "profiles/profile.h"
+#include "web/http.h"
 
 namespace sonde::web {
 
@@ -15,5 +16,9 @@ void WriteDescription(const JobDescription& job, JsonWriter& json);
 
 // {"desc": ..., "counters": [{"name", "doc", "ctype"}]}
 void WriteSnapshot(const Profile& profile, JsonWriter& json);
+
+// What is told of a step that has ended need not be sent twice: gives the answer, which has its
+// body, an ETag and a date.
+void MarkFinal(const JobDescription& job, Response& response);
 
 }  // namespace sonde::web

@@ -4,6 +4,7 @@
 import {$, element, say} from './dom.js';
 import {showJob} from './job.js';
 import {showList} from './list.js';
+import {Live} from './live.js';
 import {explain} from './server.js';
 import {hideTip} from './tip.js';
 
@@ -19,6 +20,29 @@ class View {
     this.histograms = [];
     this.byHost = false;
     this.running = false;
+    this.live = null;
+    this.ended = false;
+  }
+  job() {
+    const job = this.hash.match(/^#\/job\/(.+)$/);
+    return job && decodeURIComponent(job[1]);
+  }
+  // Has the server tell what happens; false where it does not.
+  follow() {
+    if (this.live) return true;
+    if (!this.job() || this.ended || !this.parts || !window.EventSource) return false;
+    this.live = new Live(this.job(), () => this.charts, refreshNow, (ended) => {
+      this.live = null;
+      this.ended = this.ended || ended;
+      if (this.stale()) return;
+      if (ended) refreshNow();
+      else later();
+    });
+    return true;
+  }
+  unfollow() {
+    if (this.live) this.live.close();
+    this.live = null;
   }
   stale() { return current !== this; }
   refresh() { return refreshNow(); }
@@ -28,9 +52,9 @@ class View {
     this.histograms = [];
   }
   async load() {
-    const job = this.hash.match(/^#\/job\/(.+)$/);
+    const job = this.job();
     try {
-      await (job ? showJob(this, decodeURIComponent(job[1])) : showList(this));
+      await (job ? showJob(this, job) : showList(this));
       if (!this.stale()) say('');
     } catch (error) {
       if (this.stale()) return;
@@ -48,13 +72,23 @@ async function refreshNow() {
   if (view !== current) return;
   clearTimeout(timer);
   if (view.running && $('refresh').checked && !document.hidden) {
-    timer = setTimeout(refreshNow, REFRESH_MS);
+    if (!view.follow()) later();
+  } else {
+    view.unfollow();
   }
+}
+
+function later() {
+  clearTimeout(timer);
+  timer = setTimeout(refreshNow, REFRESH_MS);
 }
 
 function navigate() {
   hideTip();
-  if (current) current.dropCharts();
+  if (current) {
+    current.unfollow();
+    current.dropCharts();
+  }
   current = new View(location.hash || '#/');
   $('view').replaceChildren(element('p', {class: 'empty'}, 'Loading'));
   $('view').focus({preventScroll: true});
@@ -63,6 +97,7 @@ function navigate() {
 }
 
 addEventListener('hashchange', navigate);
+addEventListener('pagehide', () => current.unfollow());
 document.addEventListener('visibilitychange', () => { if (!document.hidden) refreshNow(); });
 $('refresh').addEventListener('change', refreshNow);
 // Colours are read when a chart is made.

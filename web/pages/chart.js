@@ -68,6 +68,13 @@ export class Chart {
     return this.lines.some((line) => line.count && Math.max(...line.count) > 1);
   }
 
+  // Of a gauge, between two readings.
+  showNow(value) {
+    if (value !== null && this.format && this.lines && this.lines.length === 1) {
+      this.now.textContent = this.format(value);
+    }
+  }
+
   destroyPlot() {
     if (this.chart) this.chart.destroy();
     this.chart = null;

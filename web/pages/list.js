@@ -28,7 +28,8 @@ function jobRow(job, columns) {
 }
 
 export async function showList(view) {
-  const jobs = await getJson('/job/list');
+  // Without metric-proxy's own: the sum of all, and the nodes.
+  const jobs = (await getJson('/job/list')).filter((job) => job.start_time !== 0);
   if (view.stale()) return;
   $('crumb').textContent = plural(jobs.length, 'step');
   document.title = 'Sonde';

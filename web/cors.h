@@ -1,0 +1,33 @@
+// Which other origins' pages may ask (CORS, of the Fetch standard). None unless configured; cookies
+// never count for them, only the token in a header.
+//
+// Thread safety: immutable once made.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "web/http.h"
+
+namespace sonde::web {
+
+class Cors {
+ public:
+  // `origins`: "https://grafana.example.org", several separated by commas or blanks, or "*"; "" for
+  // none.
+  explicit Cors(std::string_view origins);
+
+  // Whether this is a browser's question before the real request, from an origin that may ask; such
+  // a question carries no token.
+  bool IsPreflight(const Request& request) const;
+  static Response Preflight();
+  // What a browser needs to let the page see the answer.
+  void Mark(const Request& request, Response& response) const;
+
+ private:
+  bool Allows(std::string_view origin) const;
+  std::vector<std::string> origins_;
+};
+
+}  // namespace sonde::web

@@ -1,0 +1,20 @@
+// The other side of OpenTSDB's API: a query as the JSON that a server is asked with, and what it
+// answers. `sonde serve` asks the heads of running steps so.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "series/query.h"
+
+namespace sonde::web {
+
+// The body for POST /api/query?arrays=true. Times are whole milliseconds.
+std::string QueryToJson(const QuerySpec& spec);
+// The answer to that, with NaN as text or null. Trusts nothing.
+Result<std::vector<QueryResult>> ResultsFromJson(std::string_view body);
+
+}  // namespace sonde::web

@@ -1,0 +1,160 @@
+// /push, /set and /accumulate: metrics of the application that come over HTTP, as metric-proxy
+// takes them. In a running step they are recorded like those of libsonde; in the store of `sonde
+// serve
+// --ephemeral` each value is a point.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "core/names.h"
+#include "profiles/json_writer.h"
+#include "web/json_input.h"
+#include "web/router.h"
+#include "web/running_step.h"
+
+namespace sonde::web {
+namespace {
+
+namespace json = boost::json;
+using Kind = PushedValue::Kind;
+
+// What a request says, by parameters or by a JSON body.
+struct Fields {
+  std::string key, value, doc, job, type;
+
+  std::string* Find(std::string_view name) {
+    if (name == "key") return &key;
+    if (name == "value") return &value;
+    if (name == "doc") return &doc;
+    if (name == "job") return &job;
+    return name == "type" ? &type : nullptr;
+  }
+};
+
+Result<Fields> FieldsOf(const Request& request) {
+  Fields fields;
+  if (request.method != Method::kPost) {
+    for (const auto& [name, value] : request.params) {
+      if (std::string* field = fields.Find(name)) *field = value;
+    }
+    return fields;
+  }
+  if (const std::string* job = request.Param("job")) fields.job = *job;
+  return WithObject<Fields>(request.body, [&](const json::object& object) -> Result<Fields> {
+    for (const auto& [name, value] : object) {
+      std::string* field = fields.Find(View(name));
+      if (field == nullptr || value.is_null()) continue;
+      if (value.is_number()) {
+        *field = fmt::format("{}", value.to_number<double>());
+        continue;
+      }
+      SONDE_RETURN_IF_ERROR(ReadText(value, View(name), *field));
+    }
+    return fields;
+  });
+}
+
+Status ReadValue(const std::string& text, double& out) {
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, out);
+  if (error == std::errc() && stop == end && std::isfinite(out)) return {};
+  return Wrong("value", "a number");
+}
+
+Result<PushedValue> ValueOf(const Fields& fields, Kind kind) {
+  Result<Series> series = ParsePushedKey(fields.key);
+  if (!series.ok()) return series.status();
+  PushedValue value;
+  value.kind = kind;
+  value.series = *std::move(series);
+  if (!fields.type.empty() && fields.type != "counter" && fields.type != "gauge") {
+    return Wrong("type", "counter or gauge");
+  }
+  if (fields.type == "gauge") value.series.metric.type = MetricType::kGauge;
+  if (fields.doc.size() > kMaxPushedHelp || !names::IsPlainText(fields.doc)) {
+    return Wrong("doc", fmt::format("a text of one line of at most {} bytes", kMaxPushedHelp));
+  }
+  value.series.metric.help = fields.doc;
+  if (kind != Kind::kRegister) SONDE_RETURN_IF_ERROR(ReadValue(fields.value, value.value));
+  return value;
+}
+
+void Done(std::string_view operation, const Reply& reply) {
+  Response response;
+  JsonWriter out(response.body);
+  out.BeginObject().Field("operation", operation).Field("success", true).EndObject();
+  reply(std::move(response));
+}
+
+void Take(const Context& context, const Request& request, Kind kind, std::string_view operation,
+          const Reply& reply) {
+  const Result<Fields> fields = FieldsOf(request);
+  if (!fields.ok()) return reply(ProxyError(fields.status()));
+  const Result<PushedValue> value = ValueOf(*fields, kind);
+  if (!value.ok()) return reply(ProxyError(value.status()));
+  JobStep id;
+  // The store has no steps.
+  if (context.source->sink() == nullptr) {
+    const Result<JobStep> step = RunningStep(*context.source, fields->job);
+    if (!step.ok()) return reply(ProxyError(step.status()));
+    id = *step;
+    if (context.source->Forward(id, request, reply)) return;
+  }
+  const Status pushed = context.source->Push(id, *value);
+  if (!pushed.ok()) return reply(ProxyError(pushed));
+  Done(operation, reply);
+}
+
+void Set(const Context& context, const Request& request, Reply reply) {
+  Take(context, request, Kind::kSet, "set", reply);
+}
+void Accumulate(const Context& context, const Request& request, Reply reply) {
+  Take(context, request, Kind::kAdd, "inc", reply);
+}
+void Push(const Context& context, const Request& request, Reply reply) {
+  Take(context, request, Kind::kRegister, "push", reply);
+}
+
+constexpr RouteParam kKey = {"key", "the metric: NAME or NAME{key=\"value\",...}", kText, true};
+constexpr RouteParam kValue = {"value", "a number", kText, true};
+constexpr RouteParam kStep = {"job", "the step; needed where several run"};
+constexpr std::string_view kPushed =
+    R"({"type":"object","required":["key"],"properties":{"key":{"type":"string"},)"
+    R"("value":{"type":["string","number"]},"doc":{"type":"string"},"job":{"type":"string"},)"
+    R"("type":{"enum":["counter","gauge"]}}})";
+
+constexpr Route kRoutes[] = {
+    {"/push",
+     Push,
+     Push,
+     {.about = "Registers a metric of the application, which begins at 0",
+      .params = {kKey, {"doc", "what it is"}, {"type", "counter, or gauge"}, kStep},
+      .answer = "#Told",
+      .body = kPushed,
+      .example = "?key=pushed_total&doc=Parts%20done.&job=4712.0",
+      .example_body = R"({"key": "pushed_total", "doc": "Parts done.", "job": "4712.0"})"}},
+    {"/set",
+     Set,
+     Set,
+     {.about = "Sets a metric that was registered by /push",
+      .params = {kKey, kValue, kStep},
+      .answer = "#Told",
+      .body = kPushed,
+      .example = "?key=pushed_total&value=3&job=4712.0",
+      .example_body = R"({"key": "pushed_total", "value": "3", "job": "4712.0"})"}},
+    {"/accumulate",
+     Accumulate,
+     Accumulate,
+     {.about = "Adds to a metric that was registered by /push",
+      .params = {kKey, kValue, kStep},
+      .answer = "#Told",
+      .body = kPushed,
+      .example = "?key=pushed_total&value=1&job=4712.0",
+      .example_body = R"({"key": "pushed_total", "value": "1", "job": "4712.0"})"}}};
+
+}  // namespace
+
+std::span<const Route> PushRoutes() { return kRoutes; }
+
+}  // namespace sonde::web

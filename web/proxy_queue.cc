@@ -1,0 +1,120 @@
+// /queue/list: the user's jobs in the queue, as squeue(1) tells them, in the shape of metric-proxy:
+// {"jobs": {"JOBID": {"COLUMN": value, ...}}}.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+
+#include "profiles/json_writer.h"
+#include "web/router.h"
+#include "web/running_step.h"
+
+namespace sonde::web {
+namespace {
+
+constexpr Nanos kPatience = 3 * kSecond;  // a thread of the server waits so long
+constexpr size_t kMaxOutput = 8u << 20;
+
+// Reads to the end; false if there is none in time, or too much.
+bool ReadAll(int fd, std::string& out) {
+  const Nanos until = Clock::System().Monotonic() + kPatience;
+  char buffer[16384];
+  for (;;) {
+    const Nanos left = until - Clock::System().Monotonic();
+    pollfd waiting{fd, POLLIN, 0};
+    if (left <= 0 || poll(&waiting, 1, static_cast<int>(left / kMillisecond) + 1) == 0) {
+      return false;
+    }
+    const ssize_t n = read(fd, buffer, sizeof(buffer));
+    if (n == 0) return true;
+    if (n < 0 && errno != EINTR) return false;
+    if (n > 0) out.append(buffer, static_cast<size_t>(n));
+    if (out.size() > kMaxOutput) return false;
+  }
+}
+
+Result<std::string> RunSqueue() {
+  int pipes[2];
+  if (pipe2(pipes, O_CLOEXEC) != 0) return SystemError("make a pipe for squeue");
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  char name[] = "squeue", me[] = "--me", all[] = "--format=%all";
+  char* const arguments[] = {name, me, all, nullptr};
+  pid_t pid = -1;
+  const int error = posix_spawnp(&pid, name, &actions, nullptr, arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(pipes[1]);
+  std::string out;
+  const bool whole = error == 0 && ReadAll(pipes[0], out);
+  close(pipes[0]);
+  if (error != 0) return Status(Code::kUnsupported, "squeue cannot be run on this host");
+  if (!whole) kill(pid, SIGKILL);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!whole) return Status(Code::kTimeout, "squeue gave no answer in 3 s");
+  if (status != 0) return Status(Code::kUnavailable, "squeue failed: is Slurm running?");
+  return out;
+}
+
+std::vector<std::string_view> Split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const size_t at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+// A line that has not as many columns as the header, for a name in it has the separator, is left
+// out. The columns' names come more than once.
+void WriteQueue(std::string_view table, JsonWriter& json) {
+  std::vector<std::string_view> lines = Split(table, '\n');
+  const std::vector<std::string_view> header = Split(lines.front(), '|');
+  json.BeginObject().Key("jobs").BeginObject();
+  for (size_t i = 1; i < lines.size(); ++i) {
+    const std::vector<std::string_view> values = Split(lines[i], '|');
+    if (values.size() != header.size()) continue;
+    std::map<std::string_view, std::string_view> job;
+    for (size_t c = 0; c < header.size(); ++c) job[header[c]] = values[c];
+    const auto id = job.find("JOBID");
+    if (id == job.end()) continue;
+    json.Key(id->second).BeginObject();
+    for (const auto& [column, value] : job) json.Field(column, value);
+    json.EndObject();
+  }
+  json.EndObject().EndObject();
+}
+
+void GetQueue(const Context&, const Request&, Reply reply) {
+  const Result<std::string> table = RunSqueue();
+  if (!table.ok()) return reply(ProxyError(table.status()));
+  Response response;
+  JsonWriter json(response.body);
+  WriteQueue(*table, json);
+  reply(std::move(response));
+}
+
+constexpr Route kRoutes[] = {
+    {"/queue/list",
+     GetQueue,
+     nullptr,
+     {.about = "The user's jobs in Slurm's queue, by id: every column of squeue(1)",
+      .answer = R"({"type":"object","required":["jobs"],"properties":{"jobs":{"type":"object",)"
+                R"("additionalProperties":{"type":"object",)"
+                R"("additionalProperties":{"type":"string"}}}},"additionalProperties":false})"}}};
+
+}  // namespace
+
+std::span<const Route> QueueRoutes() { return kRoutes; }
+
+}  // namespace sonde::web

@@ -1,0 +1,25 @@
+// Between Boost.Beast's messages and the endpoints' Request and Response.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <string>
+
+#include "core/status.h"
+#include "web/http.h"
+
+namespace sonde::web {
+
+using WireRequest = boost::beast::http::request<boost::beast::http::string_body>;
+using WireResponse = boost::beast::http::response<boost::beast::http::string_body>;
+
+// The request without its body. kInvalid if its target is no path.
+Status FromWire(const WireRequest& message, Request& request);
+
+// The header of an answer, with what every answer says: that it is to be taken for nothing else
+// than it is, shown in no frame, kept by no cache, and tells no referrer. The body stays behind.
+WireResponse ToWire(const Response& response, bool keep_alive);
+
+}  // namespace sonde::web
