@@ -1,13 +1,18 @@
 #include "cli/archive_source.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <exception>
 #include <iterator>
 
+#include "series/aggregate.h"
+
 namespace sonde::cli {
 namespace {
 
-constexpr size_t kWorkers = 2;
+constexpr size_t kWorkers = 4;                // those that ask a head mostly wait
+constexpr size_t kMaxReadPoints = 32u << 20;  // of one query, in memory: 512 MiB
 constexpr std::string_view kJobTag = "job";
 // Above it a question about the whole step is answered from the reduced series, where that is
 // exact.
@@ -45,25 +50,14 @@ Archive::Thinned ThinnedFor(const QuerySpec& spec) {
   }
 }
 
-// The series of one step that the query's filters accept, with the tag `job`.
-Status ReadStep(const Archive& archive, const ProfileEntry& entry, Archive::Scope scope,
-                const QuerySpec& spec, const SeriesFilter& filter, std::vector<SeriesData>& out) {
-  const std::string job = entry.job.id.ToString();
-  const auto wanted = [&](const Series& series) {
-    if (series.metric.name != spec.metric) return false;
-    Tags tags = series.tags;
-    tags.Set(kJobTag, job);
-    return filter.Matches(series.metric.name, tags);
-  };
-  const TimeRange range = DataRange(spec);
-  Result<std::vector<SeriesData>> read =
-      archive.Read(entry.key, scope, wanted, range.first, range.last, ThinnedFor(spec));
-  if (!read.ok()) return read.status();
-  for (SeriesData& data : *read) {
-    data.series.tags.Set(kJobTag, job);
-    out.push_back(std::move(data));
-  }
-  return {};
+// Whether a running step's nodes may downsample what is then put together with other steps' series,
+// where it is downsampled again: that keeps a bucket of one point, and the range that is read cuts
+// none.
+bool NodesDownsample(const QuerySpec& spec) {
+  if (!spec.downsample || spec.downsample->calendar != nullptr) return false;
+  const Downsample& how = *spec.downsample;
+  return how.interval > 0 && (DataRange(spec).last + 1) % how.interval == 0 &&
+         KeepsOneValue(how.function);
 }
 
 }  // namespace
@@ -79,9 +73,15 @@ ArchiveSource::~ArchiveSource() {
   }
   wake_.notify_all();
   for (std::thread& worker : workers_) worker.join();
-  for (auto& [spec, callback] : queue_) {
-    callback(Status(Code::kUnavailable, "the server is stopping"));
+  for (const Task& task : queue_) task(Status(Code::kUnavailable, "the server is stopping"));
+}
+
+void ArchiveSource::Post(Task task) const {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(task));
   }
+  wake_.notify_one();
 }
 
 Result<std::vector<JobDescription>> ArchiveSource::Jobs(size_t limit) const {
@@ -98,9 +98,33 @@ Result<Profile> ArchiveSource::GetProfile(const JobStep& id) const {
   if (!entries.ok()) return entries.status();
   // Find("4711") gives every step of the job, and a job that was requeued has several of one step.
   for (const ProfileEntry& entry : *entries) {
-    if (entry.job.id == id || id.step.empty()) return archive_->Load(entry.key);
+    if (entry.job.id == id || id.step.empty()) return Load(entry);
   }
   return Status(Code::kNotFound, "the archive has no step " + id.ToString());
+}
+
+Result<Profile> ArchiveSource::Load(const ProfileEntry& entry) const {
+  if (RunningHeads::Has(entry)) {
+    Result<Profile> profile = heads_.GetProfile(entry);
+    if (profile.ok()) return profile;
+  }
+  return archive_->Load(entry.key);
+}
+
+// With the tag host.
+Result<std::vector<Series>> ArchiveSource::SeriesOf(const ProfileEntry& entry) const {
+  if (!RunningHeads::Has(entry)) return archive_->AllSeries(entry.key, Archive::Scope::kNodes);
+  const Result<Profile> profile = heads_.GetProfile(entry);
+  if (!profile.ok()) return archive_->AllSeries(entry.key, Archive::Scope::kNodes);
+  std::vector<Series> all;
+  for (const FootprintEntry& one : profile->footprint) {
+    for (const NodeInfo& node : profile->job.nodes) {
+      if (node.host.empty()) continue;
+      all.push_back(one.series);
+      all.back().tags.Set("host", node.host);
+    }
+  }
+  return all;
 }
 
 Result<std::vector<Series>> ArchiveSource::ListSeries(std::string_view metric, size_t limit) const {
@@ -108,8 +132,8 @@ Result<std::vector<Series>> ArchiveSource::ListSeries(std::string_view metric, s
   if (!entries.ok()) return entries.status();
   std::vector<Series> list;
   for (const ProfileEntry& entry : *entries) {
-    Result<std::vector<Series>> series = archive_->AllSeries(entry.key, Archive::Scope::kNodes);
-    // A step that cannot be read, such as one that runs, must not hide the others.
+    Result<std::vector<Series>> series = SeriesOf(entry);
+    // A step that cannot be read must not hide the others.
     if (!series.ok()) continue;
     for (Series& one : *series) {
       if (!metric.empty() && one.metric.name != metric) continue;
@@ -121,12 +145,50 @@ Result<std::vector<Series>> ArchiveSource::ListSeries(std::string_view metric, s
   return list;
 }
 
-void ArchiveSource::Query(const QuerySpec& spec, Callback callback) const {
-  {
-    const std::lock_guard lock(mutex_);
-    queue_.emplace_back(spec, std::move(callback));
+// Step by step, for the series of all of them may be very many.
+Result<web::SeriesNames> ArchiveSource::Names() const {
+  const Result<std::vector<ProfileEntry>> entries = archive_->List(kListedSteps);
+  if (!entries.ok()) return entries.status();
+  web::SeriesNames names;
+  for (const ProfileEntry& entry : *entries) {
+    const Result<std::vector<Series>> series = SeriesOf(entry);
+    if (!series.ok() || series->empty()) continue;
+    for (const Series& one : *series) names.Add(one);
+    names.keys.emplace(kJobTag);
+    names.values.insert(entry.job.id.ToString());
   }
-  wake_.notify_one();
+  return names;
+}
+
+void ArchiveSource::Query(const QuerySpec& spec, Callback callback) const {
+  Post([this, spec, callback = std::move(callback)](const Status& stopped) {
+    if (!stopped.ok()) return callback(stopped);
+    try {
+      callback(Evaluate(spec));
+    } catch (const std::exception& e) {
+      callback(Status(Code::kInternal, std::string("evaluate a query: ") + e.what()));
+    }
+  });
+}
+
+Result<ProfileEntry> ArchiveSource::Running(const JobStep& id) const {
+  Result<std::vector<ProfileEntry>> entries = archive_->Find(id);
+  if (!entries.ok()) return entries.status();
+  for (ProfileEntry& entry : *entries) {
+    if (RunningHeads::Has(entry)) return std::move(entry);
+  }
+  return Status(Code::kNotFound,
+                "step " + id.ToString() + " does not run, or its head serves nothing");
+}
+
+bool ArchiveSource::Forward(const JobStep& id, const web::Request& request,
+                            const web::Reply& reply) const {
+  Result<ProfileEntry> entry = Running(id);
+  if (!entry.ok()) return false;
+  Post([this, entry = *std::move(entry), request, reply](const Status& stopped) {
+    reply(stopped.ok() ? heads_.Relay(entry, request) : web::ErrorResponse(stopped));
+  });
+  return true;
 }
 
 std::vector<web::Note> ArchiveSource::Notes(Nanos first, Nanos last) const {
@@ -136,14 +198,13 @@ std::vector<web::Note> ArchiveSource::Notes(Nanos first, Nanos last) const {
   std::erase_if(*entries, [&](const ProfileEntry& entry) {
     return entry.job.start > last || (entry.job.end != 0 && entry.job.end < first);
   });
-  if (entries->size() > kNotedSteps) entries->resize(kNotedSteps);
+  const size_t left_out = entries->size() - std::min(entries->size(), kNotedSteps);
+  entries->resize(entries->size() - left_out);
   for (const ProfileEntry& entry : *entries) {
     std::vector<web::Note> more = web::NotesOf(entry.job, MomentsOf(entry), first, last);
     std::move(more.begin(), more.end(), std::back_inserter(notes));
   }
-  std::stable_sort(notes.begin(), notes.end(),
-                   [](const web::Note& a, const web::Note& b) { return a.start < b.start; });
-  if (notes.size() > web::kMaxNotes) notes.resize(web::kMaxNotes);
+  web::Bound(left_out, first, notes);
   return notes;
 }
 
@@ -154,7 +215,7 @@ StepMoments ArchiveSource::MomentsOf(const ProfileEntry& entry) const {
     const auto known = moments_.find(entry.key);
     if (known != moments_.end()) return known->second;
   }
-  Result<Profile> profile = archive_->Load(entry.key);
+  Result<Profile> profile = Load(entry);
   if (!profile.ok()) return {};
   profile->moments.distributions.clear();
   if (entry.live) return profile->moments;
@@ -168,15 +229,70 @@ void ArchiveSource::Work() {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
     if (stopping_) return;
-    auto [spec, callback] = std::move(queue_.front());
+    const Task task = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    try {
-      callback(Evaluate(spec));
-    } catch (const std::exception& e) {
-      callback(Status(Code::kInternal, std::string("evaluate a query: ") + e.what()));
-    }
+    task({});
   }
+}
+
+void ArchiveSource::Tree(const JobStep& id, TreeCallback callback) const {
+  Result<ProfileEntry> entry = Running(id);
+  if (!entry.ok()) return callback(entry.status());
+  Post([this, entry = *std::move(entry), callback = std::move(callback)](const Status& stopped) {
+    if (!stopped.ok()) return callback(stopped);
+    callback(heads_.Tree(entry));
+  });
+}
+
+Status ArchiveSource::ReadStep(const ProfileEntry& entry, Archive::Scope scope,
+                               const QuerySpec& spec, const SeriesFilter& filter,
+                               std::vector<SeriesData>& out) const {
+  if (scope == Archive::Scope::kNodes && RunningHeads::Has(entry)) {
+    if (ReadRunning(entry, spec, out).ok()) return {};
+  }
+  const std::string job = entry.job.id.ToString();
+  const auto wanted = [&](const Series& series) {
+    if (series.metric.name != spec.metric) return false;
+    Tags tags = series.tags;
+    tags.Set(kJobTag, job);
+    return filter.Matches(series.metric.name, tags);
+  };
+  const TimeRange range = DataRange(spec);
+  Result<std::vector<SeriesData>> read =
+      archive_->Read(entry.key, scope, wanted, range.first, range.last, ThinnedFor(spec));
+  if (!read.ok()) return read.status();
+  for (SeriesData& data : *read) {
+    data.series.tags.Set(kJobTag, job);
+    out.push_back(std::move(data));
+  }
+  return {};
+}
+
+// Every series by itself: what is done to them together is done here.
+Status ArchiveSource::ReadRunning(const ProfileEntry& entry, const QuerySpec& spec,
+                                  std::vector<SeriesData>& out) const {
+  const TimeRange range = DataRange(spec);
+  QuerySpec raw;
+  raw.metric = spec.metric;
+  raw.aggregator = Aggregator::kNone;
+  raw.filters = spec.filters;
+  raw.explicit_tags = spec.explicit_tags;
+  raw.start = range.first;
+  raw.end = range.last;
+  if (NodesDownsample(spec)) {
+    raw.downsample = spec.downsample;
+    raw.downsample->fill = Downsample::Fill::kNone;
+  }
+  Result<std::vector<QueryResult>> results = heads_.Query(entry, raw);
+  if (!results.ok()) return results.status();
+  for (QueryResult& result : *results) {
+    SeriesData& data = out.emplace_back();
+    data.series.metric.name = spec.metric;
+    data.series.tags = std::move(result.tags);
+    data.points = std::move(result.points);
+  }
+  return {};
 }
 
 Result<web::Answer> ArchiveSource::Evaluate(const QuerySpec& spec) const {
@@ -185,6 +301,13 @@ Result<web::Answer> ArchiveSource::Evaluate(const QuerySpec& spec) const {
   if (!filter.ok()) return filter.status();
   const Result<std::vector<ProfileEntry>> steps = SelectSteps(*archive_, spec);
   if (!steps.ok()) return steps.status();
+  // The head of the only step asks its nodes for no more than the answer.
+  if (steps->size() == 1 && RunningHeads::Has(steps->front())) {
+    Result<std::vector<QueryResult>> results = heads_.Query(steps->front(), spec);
+    const auto nodes = static_cast<uint32_t>(steps->front().job.nodes.size());
+    if (results.ok()) return web::Answer{*std::move(results), nodes, nodes};
+    if (results.status().code() != Code::kUnavailable) return results.status();
+  }
   const bool large = steps->size() == 1 && steps->front().job.nodes.size() > kReadNodesUpTo;
   if (large && SpreadAnswers(spec, steps->front().job.period)) {
     Result<web::Answer> recorded = Evaluate(spec, *steps, *filter, Archive::Scope::kReduced);
@@ -203,7 +326,16 @@ Result<web::Answer> ArchiveSource::Evaluate(const QuerySpec& spec,
   web::Answer answer;
   std::vector<SeriesData> series;
   for (const ProfileEntry& step : steps) {
-    const Status read = ReadStep(*archive_, step, scope, spec, filter, series);
+    const Status read = ReadStep(step, scope, spec, filter, series);
+    size_t points = 0;
+    for (const SeriesData& one : series) points += one.points.size();
+    if (points > kMaxReadPoints) {
+      return Status(
+          Code::kLimit,
+          fmt::format("the query needs more than {} points of {} series: ask for a shorter "
+                      "range, or name a job or fewer hosts",
+                      kMaxReadPoints, series.size()));
+    }
     answer.nodes_expected += step.job.expected_nodes;
     if (read.ok()) answer.nodes_answered += static_cast<uint32_t>(step.job.nodes.size());
     if (!read.ok() && steps.size() == 1) return read;

@@ -1,6 +1,9 @@
-// The archive as the web server's data source: what `sonde serve` shows.
+// The archive and the user's running steps as the web server's data source: what `sonde serve`
+// shows.
 //
-// Queries are evaluated by two worker threads of its own, in the order they come. Names of series
+// What is asked of a running step is asked of its head; of one whose head does not answer the
+// archive has what was stored so far. Queries, and requests that are passed on to a head, are done
+// by worker threads of its own, in the order they come. Names of series
 // come from the newest kListedSteps steps, for an archive may hold tens of thousands.
 //
 // Thread safety: that of DataSource. The destructor ends the workers; queries that have not begun
@@ -17,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/running_heads.h"
 #include "profiles/archive.h"
 #include "web/data_source.h"
 
@@ -33,12 +37,27 @@ class ArchiveSource : public web::DataSource {
   Result<std::vector<JobDescription>> Jobs(size_t limit) const override;
   Result<Profile> GetProfile(const JobStep& id) const override;
   Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
+  Result<web::SeriesNames> Names() const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
   // Of the newest kNotedSteps steps in the range.
   std::vector<web::Note> Notes(Nanos first, Nanos last) const override;
+  bool Forward(const JobStep& id, const web::Request& request,
+               const web::Reply& reply) const override;
+  void Tree(const JobStep& id, TreeCallback callback) const override;
 
  private:
+  // What a worker does; with an error, what it could not.
+  using Task = std::function<void(const Status& stopped)>;
+
   void Work();
+  void Post(Task task) const;
+  Result<ProfileEntry> Running(const JobStep& id) const;
+  Result<Profile> Load(const ProfileEntry& entry) const;
+  Result<std::vector<Series>> SeriesOf(const ProfileEntry& entry) const;
+  Status ReadStep(const ProfileEntry& entry, Archive::Scope scope, const QuerySpec& spec,
+                  const SeriesFilter& filter, std::vector<SeriesData>& out) const;
+  Status ReadRunning(const ProfileEntry& entry, const QuerySpec& spec,
+                     std::vector<SeriesData>& out) const;
   Result<web::Answer> Evaluate(const QuerySpec& spec) const;
   Result<web::Answer> Evaluate(const QuerySpec& spec, const std::vector<ProfileEntry>& steps,
                                const SeriesFilter& filter, Archive::Scope scope) const;
@@ -47,7 +66,8 @@ class ArchiveSource : public web::DataSource {
   const std::unique_ptr<Archive> archive_;
   mutable std::mutex mutex_;
   mutable std::condition_variable wake_;
-  mutable std::deque<std::pair<QuerySpec, Callback>> queue_;
+  mutable RunningHeads heads_;
+  mutable std::deque<Task> queue_;
   // Moments of finished steps, which do not change; by their keys.
   mutable std::map<std::string, StepMoments> moments_;
   bool stopping_ = false;

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/progress.h"
 #include "profiles/text.h"
 
 namespace sonde::cli {
@@ -108,13 +109,10 @@ Result<std::string> ArchiveDirectory(const Environment& env) {
 Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env) {
   const auto path = ArchiveDirectory(env);
   if (!path.ok()) return path.status();
-  const bool talk = ::isatty(STDERR_FILENO) == 1;
-  constexpr size_t kWorthTelling = 20;
-  auto archive = Archive::Open(*path, kSecond, [&](size_t done, size_t total) {
-    if (!talk || total < kWorthTelling) return;
-    fmt::print(stderr, "\rsonde: moving finished steps into the archive: {} of {}{}", done, total,
-               done == total ? "\n" : "");
-  });
+  Progress progress("moving finished steps into the archive", "steps");
+  auto archive =
+      Archive::Open(*path, kSecond, [&](size_t done, size_t total) { progress.Set(done, total); });
+  progress.End();
   if (archive.ok() && !(*archive)->note().empty()) Note((*archive)->note());
   return archive;
 }

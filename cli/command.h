@@ -45,9 +45,13 @@ using Run = std::function<int(const Environment&)>;
 
 void RegisterAlarms(CLI::App& app, Run& run);
 void RegisterAnnotate(CLI::App& app, Run& run);
+void RegisterArchive(CLI::App& app, Run& run);
+void RegisterDiff(CLI::App& app, Run& run);
 void RegisterDoctor(CLI::App& app, Run& run);
 void RegisterEvents(CLI::App& app, Run& run);
+void RegisterExport(CLI::App& app, Run& run);
 void RegisterFigure(CLI::App& app, Run& run);
+void RegisterImport(CLI::App& app, Run& run);
 void RegisterJoin(CLI::App& app, Run& run);
 void RegisterLs(CLI::App& app, Run& run);
 void RegisterPause(CLI::App& app, Run& run);

@@ -18,6 +18,7 @@
 #include "cli/install.h"
 #include "daemon/tree/fabric.h"
 #include "daemon/tree/socket_fabric.h"
+#include "forward/job.h"
 
 namespace sonde::cli {
 namespace {
@@ -171,6 +172,23 @@ int TryEvent(uint32_t type, uint64_t event) {
   return 0;
 }
 
+// Whether those that running steps are sent on to answer.
+std::vector<Finding> CheckForwarding(const Config& config) {
+  Status wrong;
+  std::vector<Finding> told;
+  for (const forward::Destination& to : forward::ConfiguredDestinations(config, wrong)) {
+    const std::string what = "forward." + to.name;
+    const std::string url = to.url.substr(0, to.url.find('?'));
+    const Result<std::string> answer = forward::ProbeDestination(to);
+    told.push_back(answer.ok() ? Good(what, fmt::format("{} {}", url, *answer))
+                               : Warning(what, fmt::format("{} does not take series now, they wait "
+                                                           "in the archive: {}",
+                                                           url, answer.status().message())));
+  }
+  if (!wrong.ok()) told.push_back(Bad("forwarding", std::string(wrong.message())));
+  return told;
+}
+
 Finding CheckPerf() {
   std::string paranoid = "?";
   std::ifstream("/proc/sys/kernel/perf_event_paranoid") >> paranoid;
@@ -218,6 +236,9 @@ int Doctor(const Environment& env) {
   std::vector<Finding> findings = {CheckConfig(env), CheckDaemon(), CheckPlugin(slurm),
                                    CheckActive(slurm)};
   for (Finding& finding : CheckFabric(config.ok() ? *config : Config())) {
+    findings.push_back(std::move(finding));
+  }
+  for (Finding& finding : CheckForwarding(config.ok() ? *config : Config())) {
     findings.push_back(std::move(finding));
   }
   findings.push_back(CheckPerf());

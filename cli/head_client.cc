@@ -59,19 +59,27 @@ std::string PercentEncode(std::string_view text) {
 
 namespace {
 
+std::string Asking(const Endpoint& endpoint) {
+  return fmt::format("ask the head at {}:{}", endpoint.host, endpoint.port);
+}
+
 Result<std::string> Exchange(const Endpoint& endpoint, HttpRequest ask, Nanos timeout) {
-  // The head serves its host's loopback unless it is told otherwise.
-  const std::string host = endpoint.host == HostName() ? "127.0.0.1" : endpoint.host;
-  const std::string what = fmt::format("ask the head at {}:{}", endpoint.host, endpoint.port);
-  ask.set(http::field::authorization, "Bearer " + endpoint.token);
-  Result<HttpResponse> response = HttpExchange(host, std::to_string(endpoint.port), std::move(ask),
-                                               what, timeout, kMaxJsonBytes);
+  Result<HttpResponse> response = ExchangeWithHead(endpoint, std::move(ask), timeout);
   if (!response.ok()) return response.status();
-  SONDE_RETURN_IF_ERROR(FromStatus(*response, what));
+  SONDE_RETURN_IF_ERROR(FromStatus(*response, Asking(endpoint)));
   return std::move(response->body());
 }
 
 }  // namespace
+
+Result<HttpResponse> ExchangeWithHead(const Endpoint& endpoint, HttpRequest request,
+                                      Nanos timeout) {
+  // The head serves its host's loopback unless it is told otherwise.
+  const std::string host = endpoint.host == HostName() ? "127.0.0.1" : endpoint.host;
+  request.set(http::field::authorization, "Bearer " + endpoint.token);
+  return HttpExchange(host, std::to_string(endpoint.port), std::move(request), Asking(endpoint),
+                      timeout, kMaxJsonBytes);
+}
 
 Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target, Nanos timeout) {
   return Exchange(endpoint, HttpRequest(http::verb::get, target, 11), timeout);

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "cli/http_client.h"
 #include "core/status.h"
 #include "core/time.h"
 #include "profiles/archive.h"
@@ -18,6 +19,10 @@ Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target,
 // POST of a JSON body, in the same way. A 400 is kInvalid with what the head says.
 Result<std::string> TellHead(const Endpoint& endpoint, const std::string& target,
                              const std::string& json, Nanos timeout);
+
+// Any request with the endpoint's token, and any answer. `kUnavailable` and the like only if there
+// is none.
+Result<HttpResponse> ExchangeWithHead(const Endpoint& endpoint, HttpRequest request, Nanos timeout);
 
 // Everything but letters, digits, '-', '.', '_' and '~' as %XX.
 std::string PercentEncode(std::string_view text);

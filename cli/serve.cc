@@ -11,6 +11,8 @@
 
 #include "cli/archive_source.h"
 #include "cli/command.h"
+#include "core/config.h"
+#include "profiles/archive_keeper.h"
 #include "web/put_store.h"
 #include "web/server.h"
 
@@ -102,12 +104,23 @@ Status SplitListen(ServeOptions& options) {
   return {};
 }
 
+// `archive` becomes what the source shows, if that is one.
 Result<std::shared_ptr<const web::DataSource>> OpenSource(const Environment& env,
-                                                          const ServeOptions& options) {
+                                                          const ServeOptions& options,
+                                                          Archive*& archive) {
   if (options.ephemeral) return {std::make_shared<web::PutStore>()};
-  Result<std::unique_ptr<Archive>> archive = OpenArchive(env);
-  if (!archive.ok()) return archive.status();
-  return {std::make_shared<ArchiveSource>(*std::move(archive))};
+  Result<std::unique_ptr<Archive>> opened = OpenArchive(env);
+  if (!opened.ok()) return opened.status();
+  archive = opened->get();
+  return {std::make_shared<ArchiveSource>(*std::move(opened))};
+}
+
+// Takes in what finishes while the server runs.
+Result<std::unique_ptr<ArchiveKeeper>> Keep(const Environment& env, Archive* archive) {
+  if (archive == nullptr) return std::unique_ptr<ArchiveKeeper>();
+  const Result<std::string> root = ArchiveDirectory(env);
+  if (!root.ok()) return root.status();
+  return std::make_unique<ArchiveKeeper>(*archive, *root);
 }
 
 std::string Address(const ServeOptions& options, uint16_t port) {
@@ -138,18 +151,25 @@ int Serve(const Environment& env, ServeOptions options) {
   if (const Status split = SplitListen(options); !split.ok()) return Fail(split);
   const Result<std::string> token = ChooseToken(options);
   if (!token.ok()) return Fail(token.status());
-  Result<std::shared_ptr<const web::DataSource>> source = OpenSource(env, options);
+  Archive* archive = nullptr;
+  Result<std::shared_ptr<const web::DataSource>> source = OpenSource(env, options, archive);
   if (!source.ok()) return Fail(source.status());
 
+  const Result<Config> config = LoadConfig(env.config_path);
+  if (!config.ok()) return Fail(config.status());
   web::Server::Options server_options;
   server_options.address = options.listen;
   server_options.port = options.port;
   server_options.port_if_taken_any = !options.port_given;
   server_options.token = *token;
-  server_options.nan_null = options.nan_null;
+  server_options.nan_null = options.nan_null || config->opentsdb_nan_null;
+  server_options.cors = config->http_cors;
   const Result<std::unique_ptr<web::Server>> server =
       web::Server::Start(server_options, *std::move(source));
   if (!server.ok()) return Fail(server.status());
+  // After the server, which has the archive, so that it ends first.
+  const Result<std::unique_ptr<ArchiveKeeper>> keeper = Keep(env, archive);
+  if (!keeper.ok()) return Fail(keeper.status());
   PrintWhere(env, options, (*server)->port(), *token);
   int signal = 0;
   sigwait(&stop, &signal);

@@ -1,0 +1,48 @@
+// sonde archive stats: what the archive holds and how much room it takes.
+#include "profiles/archive_stats.h"
+
+#include <fmt/format.h>
+
+#include "cli/archive.h"
+#include "profiles/text.h"
+
+namespace sonde::cli {
+namespace {
+
+std::string AsText(const ArchiveStats& stats, const std::string& root) {
+  const auto bytes = [](uint64_t n) { return text::Bytes(static_cast<double>(n)); };
+  std::string out = fmt::format("{}\n", text::Printable(root));
+  out += fmt::format("  {} profiles", stats.profiles);
+  if (stats.running > 0) out += fmt::format(", {} running", stats.running);
+  if (stats.waiting > 0) out += fmt::format(", {} not yet moved to db/", stats.waiting);
+  out += '\n';
+  if (stats.profiles > 0) {
+    out += fmt::format("  from {} to {}\n", FormatTime(stats.oldest), FormatTime(stats.newest));
+  }
+  out += fmt::format("  {} in db/, {} in live/\n", bytes(stats.db_bytes), bytes(stats.live_bytes));
+  if (stats.damaged > 0) {
+    out += fmt::format("  {} damaged, kept in live/*.corrupt\n", stats.damaged);
+  }
+  return out;
+}
+
+int Stats(const ArchiveOptions& options, const Environment& env) {
+  const auto root = ArchiveDirectory(env);
+  if (!root.ok()) return Fail(root.status());
+  const auto archive = OpenArchive(env);
+  if (!archive.ok()) return Fail(archive.status());
+  const auto stats = StatsOf(**archive, *root);
+  if (!stats.ok()) return Fail(stats.status());
+  return Print(options.json ? StatsToJson(*stats) + "\n" : AsText(*stats, *root));
+}
+
+}  // namespace
+
+void AddArchiveStats(CLI::App& archive, const SharedArchiveOptions& options, Run& run) {
+  CLI::App* sub = archive.add_subcommand("stats", "What it holds, and how much room it takes");
+  sub->callback([options, &run] {
+    run = [options](const Environment& env) { return Stats(*options, env); };
+  });
+}
+
+}  // namespace sonde::cli

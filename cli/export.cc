@@ -1,0 +1,298 @@
+// sonde export: sends profiles on to other databases, or writes them as OpenMetrics text.
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "cli/command.h"
+#include "cli/export_file.h"
+#include "cli/progress.h"
+#include "forward/job.h"
+#include "forward/openmetrics.h"
+#include "forward/record.h"
+#include "web/opentsdb_request.h"
+
+namespace sonde::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> profiles;
+  std::string to;
+  std::string scope;
+  std::string metrics;
+  std::string nodes;
+  std::string step;
+  std::string since;
+  std::string until;
+  std::string token_file;
+  std::string password_file;
+  std::string ca_file;
+  std::string give_up_after = "1m";
+  size_t batch = 0;
+  bool all = false;
+  bool pending = false;
+  bool again = false;
+  bool dry_run = false;
+  bool quiet = false;
+};
+
+// A receiver that has taken nothing for so long is given up.
+class WaitsSoLong : public forward::Patience {
+ public:
+  explicit WaitsSoLong(Nanos limit) : limit_(limit), since_(Clock::System().Monotonic()) {}
+  bool Wait(Nanos time) override {
+    const Nanos left = since_ + limit_ - Clock::System().Monotonic();
+    if (left <= 0) return false;
+    ::poll(nullptr, 0, static_cast<int>(std::min(time, left) / kMillisecond) + 1);
+    return true;
+  }
+  bool GoOn() override { return true; }
+  void Succeeded() override { since_ = Clock::System().Monotonic(); }
+
+ private:
+  const Nanos limit_;
+  Nanos since_;
+};
+
+// A destination by its name in sonde.conf, or as on a line there.
+Result<forward::Destination> FindDestination(const Config& config, const Options& options) {
+  std::string url = options.to;
+  std::string text;
+  for (const auto& [name, line] : config.forward_lines) {
+    if (name != options.to) continue;
+    const size_t blank = std::min(line.find_first_of(" \t"), line.size());
+    url = line.substr(0, blank);
+    text = line.substr(blank);
+  }
+  const auto add = [&](std::string_view key, const std::string& value) {
+    if (!value.empty()) text += fmt::format(" {}={}", key, value);
+  };
+  add("scope", options.scope);
+  add("metrics", options.metrics);
+  add("node", options.nodes);
+  add("step", options.step);
+  add("token_file", options.token_file);
+  add("password_file", options.password_file);
+  add("ca_file", options.ca_file);
+  if (options.batch != 0) add("batch", std::to_string(options.batch));
+  Result<forward::Destination> out = forward::ParseDestination(url, text);
+  if (!out.ok()) return out;
+  const Nanos now = Clock::System().Now();
+  for (const auto& [given, time] :
+       {std::pair{&options.since, &out->since}, std::pair{&options.until, &out->until}}) {
+    if (given->empty()) continue;
+    const Result<Nanos> parsed = web::ParseOpenTsdbTime(*given, now);
+    if (!parsed.ok()) return parsed.status();
+    *time = *parsed;
+  }
+  return out;
+}
+
+Result<std::vector<ProfileEntry>> Choose(const Archive& archive, const Options& options) {
+  if (options.all) return archive.List();
+  std::vector<ProfileEntry> chosen;
+  for (const std::string& id : options.profiles) {
+    Result<std::vector<ProfileEntry>> found = FindSteps(archive, id);
+    if (!found.ok()) return found;
+    for (ProfileEntry& entry : *found) {
+      const bool known = std::any_of(chosen.begin(), chosen.end(), [&](const ProfileEntry& other) {
+        return other.key == entry.key;
+      });
+      if (!known) chosen.push_back(std::move(entry));
+    }
+  }
+  return chosen;
+}
+
+// The oldest first: receivers like the order of time.
+void Sort(std::vector<ProfileEntry>& entries) {
+  std::sort(entries.begin(), entries.end(), [](const ProfileEntry& a, const ProfileEntry& b) {
+    return a.job.start != b.job.start ? a.job.start < b.job.start : a.key < b.key;
+  });
+}
+
+// Shows how far it is, by the time that was reached.
+forward::Exporter::OnProgress Shown(const ProfileEntry& entry, Progress& progress) {
+  return [&entry, &progress](const forward::Exporter::Progress& sent) {
+    const Nanos end = entry.job.end != 0 ? entry.job.end : Clock::System().Now();
+    const Nanos span = std::max<Nanos>(end - entry.job.start, 1);
+    const Nanos done = std::clamp<Nanos>(sent.reached - entry.job.start, 0, span);
+    // Of all samples nobody knows how many there are: as many as the time so far had, on average.
+    const double all = done == 0 ? 0
+                                 : static_cast<double>(sent.taken) * static_cast<double>(span) /
+                                       static_cast<double>(done);
+    progress.Set(sent.taken, static_cast<uint64_t>(all));
+  };
+}
+
+std::string Story(const forward::Sent& sent) {
+  if (sent.nothing_new) return "all was sent before (--again sends it once more)";
+  std::string text = fmt::format("{} samples in {} requests, {} bytes", sent.progress.taken,
+                                 sent.requests, sent.bytes);
+  if (sent.progress.refused > 0) {
+    text += fmt::format("; refused {}: {}", sent.progress.refused, sent.refusal);
+  }
+  if (sent.progress.untold > 0) {
+    text += fmt::format("; {} that cannot be told there were left out", sent.progress.untold);
+  }
+  if (!sent.done) text += "; what comes is sent another time";
+  return text;
+}
+
+// Sends one; the failures of a single profile do not keep from the others.
+Status SendOne(const std::string& directory, const ProfileEntry& entry,
+               const forward::Destination& to, const Options& options, forward::Sent& total) {
+  const Result<Nanos> limit = ParseDuration(options.give_up_after);
+  if (!limit.ok()) return limit.status();
+  WaitsSoLong patience(*limit);
+  forward::SendOptions how;
+  how.again = options.again;
+  Progress progress("sending " + entry.job.id.ToString(), "samples", !options.quiet);
+  how.on_progress = Shown(entry, progress);
+  const Result<forward::Sent> sent = forward::SendProfile(directory, entry.key, to, patience, how);
+  progress.End();
+  if (!sent.ok()) return sent.status().Within(entry.job.id.ToString());
+  total.progress.taken += sent->progress.taken;
+  if (!options.quiet) Note(fmt::format("{}: {}", entry.job.id.ToString(), Story(*sent)));
+  return {};
+}
+
+int SendAll(const std::string& directory, const std::vector<ProfileEntry>& entries,
+            const forward::Destination& to, const Options& options) {
+  forward::Sent total;
+  Status first;
+  for (const ProfileEntry& entry : entries) {
+    const Status status = SendOne(directory, entry, to, options, total);
+    if (status.ok()) continue;
+    if (first.ok()) first = status;
+    const Code code = status.code();
+    // Who is not there, or wants nothing of us, will not want the next one either.
+    if (code == Code::kUnavailable || code == Code::kTimeout || code == Code::kPermission ||
+        code == Code::kInvalid || code == Code::kUnsupported) {
+      break;
+    }
+    if (&entry != &entries.back()) Note(status.message());
+  }
+  if (first.ok()) return kDone;
+  const bool later = first.code() == Code::kUnavailable || first.code() == Code::kTimeout;
+  Fail(first);
+  if (later) Note("what was taken is noted: the same command goes on from there");
+  return kFailed;
+}
+
+std::string PendingText(const forward::PendingRecord& pending) {
+  std::string text = fmt::format("{} to {}: {} samples sent so far", pending.key, pending.state.url,
+                                 pending.state.taken);
+  if (!pending.state.failure.empty()) text += "; " + pending.state.failure;
+  return text;
+}
+
+// What steps have left behind for the destinations of sonde.conf.
+int SendPending(const std::string& directory, const Archive& archive, const Config& config,
+                const Options& options) {
+  Status error;
+  std::map<std::string, forward::Destination> destinations;
+  for (forward::Destination& one : forward::ConfiguredDestinations(config, error)) {
+    if (options.to.empty() || options.to == one.name) destinations.emplace(one.Id(), one);
+  }
+  if (!error.ok()) Note(error.message());
+  std::map<std::string, std::vector<ProfileEntry>> waiting;
+  for (const forward::PendingRecord& pending : forward::ListPending(directory)) {
+    const auto entry = archive.Entry(pending.key);
+    if (!entry.ok() || entry->running || !destinations.contains(pending.id)) continue;
+    if (options.dry_run) Print(PendingText(pending) + "\n");
+    waiting[pending.id].push_back(*entry);
+  }
+  if (options.dry_run) return kDone;
+  int code = kDone;
+  for (auto& [id, entries] : waiting) {
+    Sort(entries);
+    code = std::max(code, SendAll(directory, entries, destinations.at(id), options));
+  }
+  if (waiting.empty() && !options.quiet) Note("nothing waits to be sent");
+  return code;
+}
+
+int Usage(std::string_view text) {
+  Note(text);
+  return kUsage;
+}
+
+int Export(const Environment& env, const Options& options) {
+  if (options.pending == (options.all || !options.profiles.empty())) {
+    return Usage("name profiles, or --all of them, or what is --pending");
+  }
+  if (!options.pending && options.to.empty()) return Usage("say where: --to URL, FILE.om or -");
+  const Result<Config> config = LoadConfig(env.config_path);
+  if (!config.ok()) return Fail(config.status());
+  const Result<std::string> directory = ArchiveDirectory(env);
+  if (!directory.ok()) return Fail(directory.status());
+  // Takes in what is finished; then others may write it again while this goes on.
+  {
+    const auto opened = OpenArchive(env);
+    if (!opened.ok()) return Fail(opened.status());
+  }
+  const auto archive = Archive::OpenToRead(*directory);
+  if (!archive.ok()) return Fail(archive.status());
+  if (options.pending) return SendPending(*directory, **archive, *config, options);
+  const Result<forward::Destination> to = FindDestination(*config, options);
+  if (!to.ok()) return Usage(to.status().message());
+  Result<std::vector<ProfileEntry>> entries = Choose(**archive, options);
+  if (!entries.ok()) return Fail(entries.status());
+  Sort(*entries);
+  if (options.dry_run) {
+    const auto counted = forward::CountSamples(**archive, *entries, *to);
+    if (!counted.ok()) return Fail(counted.status());
+    return Print(fmt::format("{} profiles, {} samples of {} series\n", entries->size(),
+                             counted->samples, counted->series));
+  }
+  if (forward::IsFile(to->protocol)) {
+    return ExportToFile(**archive, *entries, *to, options.quiet);
+  }
+  return SendAll(*directory, *entries, *to, options);
+}
+
+}  // namespace
+
+void RegisterExport(CLI::App& app, Run& run) {
+  CLI::App* sub =
+      app.add_subcommand("export", "Send profiles on to another database, or write them to files");
+  const auto options = std::make_shared<Options>();
+  sub->add_option("JOB", options->profiles, "As in 4711.0; several are possible");
+  sub->add_flag("--all", options->all, "Every profile of the archive");
+  sub->add_flag("--pending", options->pending,
+                "What steps could not send to the destinations of sonde.conf");
+  sub->add_option("--to", options->to,
+                  "A URL (docs: Prometheus remote write, InfluxDB, OpenTSDB), a name of "
+                  "sonde.conf's forward lines, FILE.csv, FILE.jsonl, FILE.om (OpenMetrics), "
+                  "FILE.trace.json (Perfetto), FILE.sonde (for sonde import); csv:DIR/ for a file "
+                  "of each profile; csv:- and so on for standard output");
+  sub->add_option("--scope", options->scope, "job: the step's numbers; node: those of each node")
+      ->check(CLI::IsMember({"job", "node"}));
+  sub->add_option("--metrics,--metric", options->metrics,
+                  "Names with * and ?, between commas; !NAME: not");
+  sub->add_option("--node", options->nodes, "Of these hosts only, likewise; means --scope node");
+  sub->add_option("--step", options->step,
+                  "In files: one value for so much time, as in 10s; of gauges the mean");
+  sub->add_option("--since,--from", options->since, "Only from this time on, as in 1h-ago");
+  sub->add_option("--until", options->until, "Only up to this time");
+  sub->add_option("--token-file", options->token_file, "A file with the receiver's token");
+  sub->add_option("--password-file", options->password_file, "A file with user:password");
+  sub->add_option("--ca-file", options->ca_file, "Certificates to trust, instead of the system's");
+  sub->add_option("--batch", options->batch, "Samples in a request");
+  sub->add_option("--give-up-after", options->give_up_after,
+                  "How long the receiver may take nothing")
+      ->capture_default_str();
+  sub->add_flag("--again", options->again, "Also what was sent there before");
+  sub->add_flag("--dry-run", options->dry_run, "Only say how much it is");
+  sub->add_flag("--quiet", options->quiet, "Only say what fails");
+  sub->callback([&run, options] {
+    run = [options](const Environment& env) { return Export(env, *options); };
+  });
+}
+
+}  // namespace sonde::cli

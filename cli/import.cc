@@ -1,0 +1,55 @@
+// sonde import: takes profiles that `sonde export --to FILE.sonde` wrote into the archive.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "profiles/profile_import.h"
+
+namespace sonde::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  bool quiet = false;
+};
+
+int Import(const Environment& env, const Options& options) {
+  const Result<std::string> archive = ArchiveDirectory(env);
+  if (!archive.ok()) return Fail(archive.status());
+  int code = kDone;
+  for (const std::string& file : options.files) {
+    Progress progress("importing " + file, "bytes", !options.quiet);
+    const auto imported =
+        ImportProfile(*archive, file, 5 * kSecond,
+                      [&](uint64_t done, uint64_t total) { progress.Set(done, total); });
+    progress.End();
+    if (!imported.ok()) {
+      code = kFailed;
+      Fail(imported.status());
+    } else if (!options.quiet) {
+      const std::string id = imported->job.id.ToString();
+      Note(imported->was_there ? fmt::format("{} is in the archive already", id)
+                               : fmt::format("{} is in the archive now, {} blocks; see it with: "
+                                             "sonde show {}",
+                                             id, imported->blocks, id));
+    }
+  }
+  return code;
+}
+
+}  // namespace
+
+void RegisterImport(CLI::App& app, Run& run) {
+  CLI::App* sub = app.add_subcommand("import", "Take profiles from files into the archive");
+  const auto options = std::make_shared<Options>();
+  sub->add_option("FILE", options->files, "A profile that 'sonde export' wrote as FILE.sonde")
+      ->required();
+  sub->add_flag("--quiet", options->quiet, "Only say what fails");
+  sub->callback([&run, options] {
+    run = [options](const Environment& env) { return Import(env, *options); };
+  });
+}
+
+}  // namespace sonde::cli

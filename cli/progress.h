@@ -1,0 +1,49 @@
+// How far long work is, as one line on a terminal:
+//
+//   exporting 4711.0  [#########...............]  38 %  52.1 MiB/s  8 s left
+//
+// It appears after kPatience, so that what is quick shows nothing, is written anew a few times a
+// second, and is gone when the work ends. Where standard error is no terminal nothing is written.
+//
+// Thread safety: one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/time.h"
+
+namespace sonde::cli {
+
+class Progress {
+ public:
+  static constexpr Nanos kPatience = kSecond / 2;
+  static constexpr Nanos kBetween = kSecond / 5;
+
+  // `what` is done, as in "exporting 4711.0"; `unit` of what is counted, as in "bytes" or
+  // "profiles". `shown`: false writes nothing.
+  Progress(std::string_view what, std::string_view unit, bool shown = true);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress() { End(); }
+
+  // `total` 0: nobody knows how much it will be.
+  void Set(uint64_t done, uint64_t total);
+  // Clears the line, before something else is written to the terminal.
+  void End();
+
+ private:
+  const std::string what_;
+  const std::string unit_;
+  const bool shown_;
+  const Nanos begin_;
+  Nanos next_;
+  bool visible_ = false;
+};
+
+// The line, at most `width` characters.
+std::string ProgressLine(std::string_view what, std::string_view unit, uint64_t done,
+                         uint64_t total, Nanos elapsed, size_t width);
+
+}  // namespace sonde::cli

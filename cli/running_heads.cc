@@ -1,0 +1,139 @@
+#include "cli/running_heads.h"
+
+#include <fmt/format.h>
+
+#include <boost/beast/http.hpp>
+#include <utility>
+
+#include "cli/head_client.h"
+#include "profiles/json_parse.h"
+#include "web/opentsdb_ask.h"
+
+namespace sonde::cli {
+namespace {
+
+namespace http = boost::beast::http;
+
+constexpr Nanos kProfileKept = 300 * kMillisecond;
+
+Nanos Now() { return Clock::System().Monotonic(); }
+
+// What an error's body says: {"error":{"message":"..."}}.
+Status FromError(const HttpResponse& response, const ProfileEntry& step) {
+  std::string message =
+      fmt::format("the head of step {} answers {}", step.job.id.ToString(), response.result_int());
+  if (const auto value = ParseJson(response.body(), "the head's answer"); value.ok()) {
+    boost::system::error_code none;
+    const boost::json::value* text = value->find_pointer("/error/message", none);
+    if (text != nullptr && text->is_string()) message = text->get_string().c_str();
+  }
+  switch (response.result_int()) {
+    case 400:
+      return {Code::kInvalid, message};
+    case 404:
+      return {Code::kNotFound, message};
+    case 413:
+      return {Code::kLimit, message};
+    case 504:
+      return {Code::kTimeout, message};
+    default:
+      return {Code::kUnavailable, message};
+  }
+}
+
+HttpRequest Posting(const std::string& target, std::string body) {
+  HttpRequest request(http::verb::post, target, 11);
+  request.set(http::field::content_type, "application/json");
+  request.body() = std::move(body);
+  request.prepare_payload();
+  return request;
+}
+
+}  // namespace
+
+Result<HttpResponse> RunningHeads::Exchange(const ProfileEntry& step, HttpRequest request) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (known_[step.key].silent_until > Now()) {
+      return Status(Code::kUnavailable, fmt::format("the head of step {} did not answer just now",
+                                                    step.job.id.ToString()));
+    }
+  }
+  Result<HttpResponse> response = ExchangeWithHead(step.endpoint, std::move(request), kTimeout);
+  const std::lock_guard lock(mutex_);
+  // One that is not there any more is left out of live/ soon.
+  if (!response.ok()) known_[step.key].silent_until = Now() + kLeftAlone;
+  std::erase_if(known_, [](const auto& one) {
+    const Known& known = one.second;
+    return known.silent_until < Now() && known.taken + kProfileKept < Now();
+  });
+  return response;
+}
+
+Result<Profile> RunningHeads::GetProfile(const ProfileEntry& step) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = known_.find(step.key);
+    if (known != known_.end() && known->second.taken + kProfileKept > Now()) {
+      return known->second.profile;
+    }
+  }
+  const std::string target = "/api/v1/profile?job=" + PercentEncode(step.job.id.ToString());
+  const Result<HttpResponse> response = Exchange(step, HttpRequest(http::verb::get, target, 11));
+  if (!response.ok()) return response.status();
+  if (response->result() != http::status::ok) return FromError(*response, step);
+  Result<Profile> profile = ProfileFromJson(response->body());
+  if (!profile.ok()) return profile;
+  const std::lock_guard lock(mutex_);
+  Known& known = known_[step.key];
+  known.taken = Now();
+  known.profile = *profile;
+  return profile;
+}
+
+Result<std::vector<QueryResult>> RunningHeads::Query(const ProfileEntry& step,
+                                                     const QuerySpec& spec) {
+  const Result<HttpResponse> response =
+      Exchange(step, Posting("/api/query?arrays=true&nan=text", web::QueryToJson(spec)));
+  if (!response.ok()) return response.status();
+  if (response->result() == http::status::ok) return web::ResultsFromJson(response->body());
+  Status failure = FromError(*response, step);
+  // A name that this step does not have, others may.
+  if (failure.message().starts_with("No such name")) return std::vector<QueryResult>();
+  return failure;
+}
+
+Result<std::vector<web::TreeEdge>> RunningHeads::Tree(const ProfileEntry& step) {
+  const Result<HttpResponse> response = Exchange(step, HttpRequest(http::verb::get, "/topo", 11));
+  if (!response.ok()) return response.status();
+  if (response->result() != http::status::ok) return FromError(*response, step);
+  const Result<boost::json::value> value = ParseJson(response->body(), "the head's answer");
+  if (!value.ok()) return value.status();
+  const boost::json::array* pairs = value->if_array();
+  std::vector<web::TreeEdge> edges;
+  for (size_t i = 0; pairs != nullptr && i < pairs->size(); ++i) {
+    const boost::json::array* pair = pairs->at(i).if_array();
+    if (pair == nullptr || pair->size() != 2 || !pair->at(0).is_string() ||
+        !pair->at(1).is_string()) {
+      return Status(Code::kCorrupt, "the head's answer: expected pairs of names");
+    }
+    edges.push_back({pair->at(0).get_string().c_str(), pair->at(1).get_string().c_str()});
+  }
+  return edges;
+}
+
+web::Response RunningHeads::Relay(const ProfileEntry& step, const web::Request& request) {
+  HttpRequest ask = request.method == web::Method::kPost
+                        ? Posting(request.target, request.body)
+                        : HttpRequest(http::verb::get, request.target, 11);
+  Result<HttpResponse> response = Exchange(step, std::move(ask));
+  if (!response.ok()) return web::ErrorResponse(response.status());
+  web::Response answer;
+  answer.status = static_cast<int>(response->result_int());
+  const auto type = (*response)[http::field::content_type];
+  if (!type.empty()) answer.content_type.assign(type.data(), type.size());
+  answer.body = std::move(response->body());
+  return answer;
+}
+
+}  // namespace sonde::cli
