@@ -30,6 +30,7 @@
 #include "daemon/loop.h"
 #include "daemon/tree/block_sender.h"
 #include "series/store.h"
+#include "series/task_ranks.h"
 
 namespace sonde {
 namespace {
@@ -96,7 +97,7 @@ class Recording {
   std::vector<std::pair<Nanos, SealedBlock>> Blocks(double phase, int seconds,
                                                     const Schema::Ptr& schema) const {
     GroupStore::Options options;
-    options.first_rows += static_cast<size_t>(phase * 16);
+    options.first_rows = 64 + static_cast<size_t>(phase * 64);  // as of 1024 nodes and more
     GroupStore store(options);
     std::vector<std::pair<Nanos, SealedBlock>> blocks;
     Nanos now = kStart;
@@ -116,7 +117,7 @@ class Recording {
   std::vector<std::vector<double>> rows_;
 };
 
-// Its tasks' series are a node's own: their ranks are in the tags.
+// Its tasks' series, told from its first rank.
 Schema::Ptr TaskSchema(const Schema& like, uint32_t node) {
   std::vector<Series> series;
   for (uint32_t task = 0; task < 4; ++task) {
@@ -125,7 +126,7 @@ Schema::Ptr TaskSchema(const Schema& like, uint32_t node) {
       series.back().tags.Set("task", std::to_string(4 * node + task));
     }
   }
-  return Schema::Make(std::move(series));
+  return RanksFrom(4 * node, Schema::Make(std::move(series)));
 }
 
 struct Event {
@@ -214,7 +215,7 @@ tree::BlockSender Simulation::Prototype(size_t phase, int seconds, uint32_t node
   auto task = recording.Blocks(at, seconds, TaskSchema(*recording.schema(), node));
   std::vector<std::tuple<Nanos, std::string, SealedBlock>> all;
   for (auto& [time, block] : os) all.emplace_back(time, "os", block);
-  for (auto& [time, block] : task) all.emplace_back(time, "task", block);
+  for (auto& [time, block] : task) all.emplace_back(time, GroupFrom(4 * node, "task"), block);
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return std::get<0>(a) < std::get<0>(b); });
   Nanos now = kStart;
@@ -242,12 +243,11 @@ tree::BlockSender Simulation::Prototype(size_t phase, int seconds, uint32_t node
 
 void Simulation::Prepare(int seconds) {
   std::vector<tree::BlockSender> prototypes;
-  for (size_t p = 0; p < kPhases; ++p) prototypes.push_back(Prototype(p, seconds, 0));
+  for (uint32_t p = 0; p < kPhases; ++p) prototypes.push_back(Prototype(p, seconds, p));
   end_ = kStart + seconds * kSecond;
   before_ = prototypes[0].shelf().stored_bytes();
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
-    // In a step that has not sealed a block yet every node's own schema comes at the end.
-    nodes_[i].sender = seconds < 16 ? Prototype(i % kPhases, seconds, i) : prototypes[i % kPhases];
+    nodes_[i].sender = prototypes[i % kPhases];
     nodes_[i].sender.SetNode(i);
     nodes_[i].sender.Use(&nodes_[i].link);
   }

@@ -1,14 +1,18 @@
-// What the block codec costs: bytes per sample, encode and decode time per sample, memory.
+// What the block codec costs: bytes per value that is there, CPU time to encode and decode one, to
+// decode one series of all, and the encoder's memory. What comes back is compared bit for bit.
 //
 //   bench_codec [FILE.csv]
 //
-// FILE is what bench/record.py writes: time in nanoseconds, then one column per series. Without it
-// the data are synthetic: a machine's counters and gauges from a fixed seed.
+// FILE has a time in nanoseconds, then one column per series; an empty field is missing. See
+// bench/codec_record.sh. Without it the data are synthetic: a machine's counters and gauges from a
+// fixed seed, no two of them related.
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <random>
@@ -96,18 +100,30 @@ Table Synthesise(size_t rows) {
   return table;
 }
 
-using Clock = std::chrono::steady_clock;
-
-// Nanoseconds of one call: the least of some runs, as others use the machine too.
-double Time(int runs, const std::function<void()>& f) {
-  double best = 1e300;
-  for (int i = 0; i < runs; ++i) {
-    const auto start = Clock::now();
-    f();
-    best = std::min(best, std::chrono::duration<double, std::nano>(Clock::now() - start).count());
-  }
-  return best;
+// CPU time of this thread: others use the machine too.
+double CpuNanos() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
+
+constexpr int kTurns = 31;
+
+// One thing that is timed, in turn with others.
+struct Timed {
+  const char* name;
+  double per;  // of how many a run is
+  std::function<void()> run;
+  std::vector<double> spent{};
+
+  void Print(const std::string& suffix) {
+    std::sort(spent.begin(), spent.end());
+    const auto quantile = [&](size_t n) { return spent[spent.size() * n / 4] / per; };
+    std::printf("figure codec.%s%s %.4g ns\n", name, suffix.c_str(), quantile(2));
+    std::printf("  quartiles %.4g to %.4g ns, least %.4g, of %d turns\n", quantile(1), quantile(3),
+                spent[0] / per, kTurns);
+  }
+};
 
 // Columns one after the other, as a block takes them.
 std::vector<double> Flatten(const Table& table) {
@@ -122,40 +138,68 @@ void Check(bool good, const char* what) {
   std::exit(1);
 }
 
+void ExpectSame(const Block& block, const std::vector<double>& flat, size_t stride, size_t at) {
+  for (size_t c = 0; c < block.columns(); ++c) {
+    const auto column = block.Column(c);
+    Check(std::memcmp(column.data(), &flat[c * stride + at], column.size_bytes()) == 0,
+          "a value came back changed");
+  }
+}
+
 void Measure(const Table& table, size_t block_rows, const std::string& suffix) {
   const std::vector<double> flat = Flatten(table);
   const size_t stride = table.times.size();
+  const size_t columns = table.columns.size();
+  const size_t count = stride / block_rows;
+  Check(count > 0, "the data are shorter than one block");
   BlockEncoder encoder;
-  std::vector<std::string> blocks;
-  size_t samples = 0;
+  std::vector<std::string> blocks(count);
   const auto encode = [&] {
-    blocks.clear();
-    samples = 0;
-    for (size_t at = 0; at + block_rows <= stride; at += block_rows) {
-      const std::span<const Nanos> times(table.times.data() + at, block_rows);
-      Check(encoder
-                .Encode(1, times, flat.data() + at, table.columns.size(), stride,
-                        blocks.emplace_back())
-                .ok(),
+    for (size_t i = 0; i < count; ++i) {
+      const std::span<const Nanos> times(&table.times[i * block_rows], block_rows);
+      blocks[i].clear();
+      Check(encoder.Encode(1, times, &flat[i * block_rows], columns, stride, blocks[i]).ok(),
             "a block did not encode");
-      samples += block_rows * table.columns.size();
     }
   };
-  const double encode_ns = Time(20, encode);
-  Check(samples > 0, "the data are shorter than one block");
+  encode();
   size_t bytes = 0;
-  for (const std::string& block : blocks) bytes += block.size();
-  const double decode_ns = Time(20, [&] {
-    for (const std::string& block : blocks) Check(DecodeBlock(block).ok(), "a block is damaged");
-  });
-  const auto figure = [&](const char* name, double value, const char* unit) {
-    std::printf("figure codec.%s%s %.4g %s\n", name, suffix.c_str(), value, unit);
-  };
-  const auto n = static_cast<double>(samples);
-  figure("bytes_per_sample", static_cast<double>(bytes) / n, "bytes");
-  figure("encode_ns", encode_ns / n, "ns");
-  figure("decode_ns", decode_ns / n, "ns");
-  figure("encoder_memory", static_cast<double>(encoder.MemoryUse()), "bytes");
+  size_t present = 0;
+  for (size_t i = 0; i < count; ++i) {
+    bytes += blocks[i].size();
+    const Result<Block> block = DecodeBlock(blocks[i]);
+    Check(block.ok(), "a block is damaged");
+    ExpectSame(*block, flat, stride, i * block_rows);
+    for (const double v : block->values) present += std::isnan(v) ? 0 : 1;
+  }
+  std::vector<bool> one(columns);
+  size_t next = 0;
+  const auto n = static_cast<double>(present);
+  Timed timed[] = {{"encode_ns", n, encode},
+                   {"decode_ns", n,
+                    [&] {
+                      for (const std::string& block : blocks) {
+                        Check(DecodeBlock(block).ok(), "a block is damaged");
+                      }
+                    }},
+                   {"one_series_of_a_block_ns", static_cast<double>(count), [&] {
+                      for (const std::string& block : blocks) {
+                        one.assign(columns, false);
+                        one[(next += 37) % columns] = true;
+                        Check(DecodeColumns(block, one).ok(), "a block is damaged");
+                      }
+                    }}};
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (Timed& t : timed) {
+      const double start = CpuNanos();
+      t.run();
+      t.spent.push_back(CpuNanos() - start);
+    }
+  }
+  std::printf("figure codec.bytes_per_sample%s %.4f bytes\n", suffix.c_str(),
+              static_cast<double>(bytes) / n);
+  for (Timed& t : timed) t.Print(suffix);
+  std::printf("figure codec.encoder_memory%s %zu bytes\n", suffix.c_str(), encoder.MemoryUse());
 }
 
 }  // namespace
@@ -163,7 +207,7 @@ void Measure(const Table& table, size_t block_rows, const std::string& suffix) {
 
 int main(int argc, char** argv) {
   const sonde::Table table = argc > 1 ? sonde::ReadCsv(argv[1]) : sonde::Synthesise(1024);
-  std::printf("%zu samples of %zu series\n", table.times.size(), table.columns.size());
+  std::printf("%zu rows of %zu series\n", table.times.size(), table.columns.size());
   sonde::Measure(table, 128, "");
   sonde::Measure(table, 512, "_512_rows");
   return 0;

@@ -2,6 +2,9 @@
 // loopback of this machine.
 //
 //   bench_http [SECONDS]
+//   bench_http --clients PORT TOKEN SECONDS METRIC   64 clients of another server on this machine,
+//   each
+//                                                    asking for a metric's last 6 minutes
 //
 //   wide      64 series of an hour at 1 Hz, downsampled to 64 x 360 points: the time of one
 //   question job       a metric of the whole step over an hour, from the head's reduced series of
@@ -62,7 +65,8 @@ double NowMs() {
 // One connection that asks and reads answers whole, without keeping them.
 class Client {
  public:
-  explicit Client(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit Client(uint16_t port, std::string token = kToken)
+      : fd_(socket(AF_INET, SOCK_STREAM, 0)), token_(std::move(token)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
@@ -79,7 +83,7 @@ class Client {
     const std::string text = fmt::format(
         "POST /api/query HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {}\r\n"
         "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
-        kToken, body.size(), body);
+        token_, body.size(), body);
     if (send(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) Die("send");
   }
   // The bytes of the next answer's body.
@@ -134,6 +138,7 @@ class Client {
   }
 
   int fd_;
+  std::string token_;
   std::string buffer_;
   size_t at_ = 0;
 };
@@ -266,14 +271,15 @@ void CountAnswers(uint16_t port, const std::string& body, double seconds) {
               answers / (ServerMs() - used) * 1e3);
 }
 
-void ManyClients(uint16_t port, const std::string& body, double seconds) {
+void ManyClients(uint16_t port, const std::string& body, double seconds,
+                 const std::string& token = kToken) {
   constexpr int kClients = 64;
   std::vector<std::vector<double>> times(kClients);
   std::vector<std::thread> threads;
   const double end = NowMs() + seconds * 1e3;
   for (auto& mine : times) {
-    threads.emplace_back([&mine, port, &body, end] {
-      Client client(port);
+    threads.emplace_back([&mine, port, &body, &token, end] {
+      Client client(port, token);
       for (double now = NowMs(); now < end;) {
         client.Ask(body);
         const double after = NowMs();
@@ -337,6 +343,13 @@ void Run(double seconds) {
 }  // namespace sonde
 
 int main(int argc, char** argv) {
+  if (argc == 6 && std::string_view(argv[1]) == "--clients") {
+    const std::string body = fmt::format(
+        R"({{"start":"6m-ago","queries":[{{"metric":"{}","aggregator":"avg"}}]}})", argv[5]);
+    sonde::ManyClients(static_cast<uint16_t>(std::atoi(argv[2])), body, std::atof(argv[4]),
+                       argv[3]);
+    return 0;
+  }
   sonde::Run(argc > 1 ? std::atof(argv[1]) : 2);
   return 0;
 }

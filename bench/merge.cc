@@ -1,11 +1,13 @@
 // What it costs an inner node to take one child's frame of 300 metrics: receiving it over a socket,
-// decoding, merging, emitting the merged tick, and acknowledging; and what it costs if 10 of them
-// have their spread, of 4 tasks on each node, half of them of rates.
+// decoding, merging and emitting the merged tick; and what it costs if 10 of them have their
+// spread, of 4 tasks on each node, half of them of rates.
 //
 // A process sends as 16 children do, over 16 connections; the parent measures itself. Two kinds of
 // children: leaves, whose values are of one node, and inner nodes, whose values are of 17. Two ways
-// to come: all frames of a tick are there when the parent wakes up, or it wakes up for each. usage:
-// bench_merge [TICKS]
+// to come: all frames of a tick are there when the parent wakes up, or it wakes up for each.
+// "acked" is the same with an acknowledgement to each child for each frame, which at one tick a
+// second goes down about as often: most of it is the kernel's, which on a loopback connection does
+// the child's part of receiving it as well. usage: bench_merge [TICKS]
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -142,10 +144,12 @@ void Fill(uint32_t child, int tick, uint32_t nodes, Frame& frame) {
 
 class Parent {
  public:
-  // `sent`: where the children tell that all have sent; -1 not to wait for that.
-  Parent(int go, int sent)
+  // `sent`: where the children tell that all have sent; -1 not to wait for that. `acks`: whether
+  // the children are told that a tick has arrived.
+  Parent(int go, int sent, bool acks)
       : go_(go),
         sent_(sent),
+        acks_(acks),
         queries_(loop_),
         merger_(60, [this](const TickMerger::Row& row, bool) { OnMerged(row); }),
         children_(merger_, queries_, kSecond, tree::Children::Keep::kUntilSafe, {}) {}
@@ -188,14 +192,13 @@ class Parent {
     links_.push_back(std::move(link));
   }
 
-  // Every child's part is in it: the merged tick is there once, as it would go up. The children
-  // are told that it has arrived, as once a second.
+  // Every child's part is in it: the merged tick is there once, as it would go up.
   void OnMerged(const TickMerger::Row& row) {
     if (row.values.size() != kMetrics || row.values[0].count < kChildren) {
       Die({Code::kInternal, "a tick without all children"});
     }
     children_.Forwarded(row.sources, 0);
-    children_.Pulse();
+    if (acks_) children_.Pulse();
     if (--left_ == ticks_) start_ = CpuTime();
     if (left_ == 0) return loop_.Stop();
     Next();
@@ -208,6 +211,7 @@ class Parent {
 
   const int go_;
   const int sent_;
+  const bool acks_;
   Loop loop_;
   QueryFanout queries_;
   TickMerger merger_;
@@ -220,23 +224,30 @@ class Parent {
   Nanos start_ = 0;
 };
 
-void Measure(const char* name, uint32_t nodes, bool spread, bool together, int ticks) {
+struct Case {
+  const char* name;
+  uint32_t nodes;  // in a frame
+  bool spread = false;
+  bool together = true;  // all frames of a tick are there when the parent wakes up
+  bool acks = false;
+};
+
+void Measure(const Case& c, int ticks) {
   int go[2];
   int sent[2];
   if (pipe(go) != 0 || pipe(sent) != 0) Die(SystemError("pipe"));
-  Parent parent(go[1], together ? sent[0] : -1);
+  Parent parent(go[1], c.together ? sent[0] : -1, c.acks);
   const uint16_t port = parent.Listen();
   std::fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
     close(go[1]);
-    SendTicks(port, go[0], together ? sent[1] : -1, nodes, spread);
+    SendTicks(port, go[0], c.together ? sent[1] : -1, c.nodes, c.spread);
   }
   close(go[0]);
-  const double spent = parent.Run(ticks);
-  std::printf("figure merge.%s_frame%s %.2f us\n", name, together ? "" : "_alone", spent);
-  if (together) {
-    std::printf("figure merge.%s_frame_bytes %.0f bytes\n", name, parent.bytes_per_frame());
+  std::printf("figure merge.%s %.2f us\n", c.name, parent.Run(ticks));
+  if (c.together && !c.acks) {
+    std::printf("figure merge.%s_bytes %.0f bytes\n", c.name, parent.bytes_per_frame());
   }
   close(go[1]);
   close(sent[0]);
@@ -244,18 +255,23 @@ void Measure(const char* name, uint32_t nodes, bool spread, bool together, int t
   waitpid(child, nullptr, 0);
 }
 
+constexpr Case kCases[] = {
+    {"leaf_frame", 1},
+    {"inner_frame", 17},
+    {"leaf_spread_frame", 1, true},
+    {"inner_spread_frame", 17, true},
+    {"leaf_frame_acked", 1, false, true, true},
+    {"inner_frame_acked", 17, false, true, true},
+    {"leaf_frame_alone", 1, false, false},
+    {"inner_frame_alone", 17, false, false},
+};
+
 }  // namespace
 }  // namespace sonde::tree
 
 int main(int argc, char** argv) {
   const int ticks = argc > 1 ? std::atoi(argv[1]) : 5000;
   std::signal(SIGPIPE, SIG_IGN);
-  for (const bool together : {true, false}) {
-    sonde::tree::Measure("leaf", 1, false, together, ticks);
-    sonde::tree::Measure("inner", 17, false, together, ticks);
-    if (!together) continue;
-    sonde::tree::Measure("leaf_spread", 1, true, together, ticks);
-    sonde::tree::Measure("inner_spread", 17, true, together, ticks);
-  }
+  for (const sonde::tree::Case& c : sonde::tree::kCases) sonde::tree::Measure(c, ticks);
   return 0;
 }

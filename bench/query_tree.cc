@@ -110,7 +110,7 @@ struct Node {
     tree::Question question;
     if (!Decode(payload, question).ok()) std::abort();
     const GroupStore* const stores[] = {&store};
-    Result<QueryPart> own = node::AnswerFrom(stores, question.spec, question.grid, host);
+    Result<QueryPart> own = node::AnswerFrom(stores, question.spec, question.grid, {host});
     queries.Ask(std::move(question), children, std::move(own), [this](const tree::Gathered& all) {
       const std::string reply = Encode(ToReply(all));
       bytes = reply.size();
@@ -131,13 +131,14 @@ class Step {
     for (size_t n = 0; n < nodes; ++n) AddNode(n, job.nodes[n].host);
     Fill();
     source_ = std::make_shared<head::LiveSource>(
-        *record_,
-        [this](QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
-          constexpr Nanos kPatience = 60 * kSecond;
-          queries_.Ask({++asked_, std::move(spec), std::move(grid), kPatience}, children_, {},
-                       std::move(done));
-        },
-        [](bool) {}, [](const std::vector<uint32_t>&, const std::string&) {});
+        *record_, head::LiveSource::Ways{
+                      [this](QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
+                        constexpr Nanos kPatience = 60 * kSecond;
+                        queries_.Ask({++asked_, std::move(spec), std::move(grid), kPatience},
+                                     children_, {}, std::move(done));
+                      },
+                      [](bool) {}, [](const std::vector<uint32_t>&, const std::string&) {},
+                      [](uint32_t, const std::string&) {}, [](const auto&) {}});
   }
 
   struct Cost {

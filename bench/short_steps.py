@@ -1,23 +1,26 @@
 #!/usr/bin/env python3
 # What a 1 s step on 4 nodes costs, and what 1000 short steps leave behind in Slurm's daemons
 
-"""Environment: ROUNDS (20) steps of 1 s; STEPS (1000) steps of `true` on a private cluster."""
+"""Environment: ROUNDS (20) steps of 1 s; STEPS (1000) steps of `true` on a private cluster, with a look
+at Slurm's daemons after every EVERY (50). What grows with every step shows in the trend, the median of what it
+grew by from look to look; an arena that once takes another piece only in the growth."""
 
+import itertools
 import os
 import pathlib
 import subprocess
 import sys
 import time
 
-from daemon_costs import descriptors, mean, private_bytes
+from daemon_costs import descriptors, mean, median, private_bytes
 from private_cluster import SCRIPT, SONDED, cluster, environment, figure, our_plugstack
 from step_of_daemons import Step
 
 ROUNDS = int(os.environ.get("ROUNDS", "20"))
 STEPS = int(os.environ.get("STEPS", "1000"))
+EVERY = int(os.environ.get("EVERY", "50"))
 NODES = 4
 WARM_UP = 100  # steps, until caches and arenas have their size
-PARTS = 5  # with a look at the daemons after each
 
 
 def cpu_ms(daemon):
@@ -83,6 +86,11 @@ def run_steps(env, job, options, count):
     return failed
 
 
+def trend(values):
+    """A step's, of what was read every EVERY steps."""
+    return median([after - before for before, after in itertools.pairwise(values)]) / EVERY
+
+
 def many_steps(name, plugstack, options):
     """What grows in Slurm's daemons; compare with the same number of steps without telemetry."""
     with cluster(plugstack, "report = off\n") as directory:
@@ -93,8 +101,8 @@ def many_steps(name, plugstack, options):
         daemons = slurm_daemons(directory)
         states = [[daemon.state() for daemon in daemons]]
         start = time.monotonic()
-        for _ in range(PARTS):
-            failed += run_steps(env, job, options, STEPS // PARTS)
+        for _ in range(STEPS // EVERY):
+            failed += run_steps(env, job, options, EVERY)
             states.append([daemon.state() for daemon in daemons])
         wall = time.monotonic() - start
         subprocess.run(["scancel", job], env=env, check=True)
@@ -104,13 +112,15 @@ def many_steps(name, plugstack, options):
             time.sleep(0.1)
             after = left_behind()
     figure(f"{name}.failed", failed, "1", 0)
-    figure(f"{name}.wall", 1000 * wall / (STEPS // PARTS * PARTS), "ms_per_step", 1)
+    figure(f"{name}.wall", 1000 * wall / (STEPS // EVERY * EVERY), "ms_per_step", 1)
     for index, daemon in enumerate(daemons):
         memory = [state[index][0] for state in states]
         files = [state[index][1] for state in states]
         figure(f"{name}.{daemon.name}_memory_growth", memory[-1] - memory[0], "MB")
+        figure(f"{name}.{daemon.name}_memory_trend", 1e6 * trend(memory), "B_per_step", 1)
         figure(f"{name}.{daemon.name}_descriptors_growth", files[-1] - files[0], "1", 0)
-        print("  private MB after every part: " + " ".join(f"{m:.3f}" for m in memory))
+        print(f"  private MB every {EVERY} steps: " + " ".join(f"{m:.3f}" for m in memory))
+        print("  descriptors: " + " ".join(map(str, files)), flush=True)
     for what, number in after.items():
         figure(f"{name}.left_{what}", number - before[what], "1", 0)
 

@@ -1,7 +1,7 @@
 """What the model of the tree is made of: every number with where it comes from.
 
 Measured: with the benchmarks of this repository, on a virtual machine with 2 cores (EPYC), over
-loopback, level 2, one sample a second, 430 series. Derived: how a measured sum is split among its
+loopback, level 2, one sample a second, 344 series. Derived: how a measured sum is split among its
 parts, by reasoning and not by measurement. Assumed: properties of the cluster, which no
 benchmark here can tell; docs/scaling.md discusses them.
 """
@@ -11,50 +11,52 @@ US, MS, KB, MB = 1e-6, 1e-3, 1e3, 1e6
 # --- Measured or derived: CPU time of a daemon, in seconds --------------------------------------
 
 # scripts/bench tree, 1024 daemons, `leaf`: all of a second's work of a node without children.
-LEAF_TICK = 190 * US
+LEAF_TICK = 170 * US
 # Derived. Of LEAF_TICK, what comes before the frame is sent; the rest are acknowledgements and the
 # like, later in the second.
-SAMPLE = 150 * US
-# Derived from scripts/bench tree, `head_quiet` of 64 and of 256 daemons: 13 leaves and 3 inner nodes
-# as children, 19 frames, take 651 us, 16 inner nodes, 32 frames, 836 us.
-TAKE_LEAF_FRAME = 14 * US
+SAMPLE = 135 * US
+# Derived from scripts/bench tree, `head_quiet`: 13 leaves and 3 inner nodes as children, 19 frames,
+# take 650 us, 16 inner nodes, 32 frames, 753 us (mean of 256 and 1024 daemons). scripts/bench merge
+# says the same of a frame alone.
+TAKE_LEAF_FRAME = 6.5 * US
 # scripts/bench merge: `inner_frame` costs 1.36 times what `leaf_frame` does.
-TAKE_INNER_FRAME = 19 * US
-# Derived. The rest of these 651 us: the row for store, footprint and live view, acknowledgements.
-HEAD_ROW = 400 * US
+TAKE_INNER_FRAME = 9 * US
+# Derived. The rest of these 650 us: the row for store, footprint, alarms and live view, waking up
+# for each child, and acknowledgements.
+HEAD_ROW = 515 * US
 # Derived. scripts/bench tree, 1024 daemons, `inner_quiet`, less LEAF_TICK and 16 frames of leaves:
-# its second frame, 16 acknowledgements. Over loopback these pay for the receiver's side, too.
-INNER_EXTRA = 230 * US
-# scripts/bench tree, 1024 daemons: (`head` - `head_quiet`) over the blocks of that time: take a block
-# of one node, check it, write it into LevelDB, acknowledge it. Of a time when each was a message of
-# its own; not measured again since they are gathered, which makes it less.
+# waking up for each child, its second frame, 16 acknowledgements. Over loopback these pay for the
+# receiver's side, too.
+INNER_EXTRA = 370 * US
+# The head of 1024 daemons while their first blocks come, 32 a second, less what it needs before:
+# take a block of one node, check it, write it into LevelDB, acknowledge it. 6 us of it are the
+# loop's; LevelDB alone takes as much as the rest for blocks of 5 kB.
 HEAD_BLOCK = 36 * US
 # Derived. The same difference for inner nodes: a child's block is passed on, and its
 # acknowledgement.
 PASS_BLOCK = 12 * US
 # scripts/bench tree, 1024 daemons, `head_cpu_until_up`: a connection, handshake, registration,
 # schema; taken for the handshake with any parent, too.
-REGISTER = 250 * US
+REGISTER = 200 * US
 # scripts/bench links, `socket.cpu_per_4k_message`: any small message.
 SMALL_MESSAGE = 4 * US
 
 # --- Measured or derived: bytes -----------------------------------------------------------------
 
-# Derived from scripts/bench tree, `head_bytes_quiet`: 16 leaves send 5.2 kB a tick, 16 inner nodes
-# 27.4 kB.
-LEAF_FRAME_BYTES = 330
-INNER_FRAME_BYTES = 1400
-# scripts/bench tree, 1024 daemons: (`head_bytes` - `head_bytes_quiet`) over nodes: a second of a
-# node's series, in blocks of 16 to 64 rows.
-BLOCK_BYTES_PER_SECOND = 460
+# Derived from scripts/bench tree, `head_bytes_quiet`: 16 leaves send 4.5 kB a tick, 16 inner nodes
+# 24.2 kB. scripts/bench frame_bytes: what is of more than some tens of nodes grows no more.
+LEAF_FRAME_BYTES = 280
+INNER_FRAME_BYTES = 1230
+# 16 daemons for 135 s: bytes of their blocks in the archive, a second of a node.
+BLOCK_BYTES_PER_SECOND = 120
 # An acknowledgement, a heartbeat, a request for a parent with its answer: with headers of TCP/IP.
 SMALL_BYTES = 120
 
 # --- Measured: memory, in bytes -----------------------------------------------------------------
 
 # scripts/bench tree: private memory of the head of 16 nodes; of 1024 less that, over nodes.
-HEAD_MEMORY = 11.1 * MB
-HEAD_MEMORY_PER_NODE = 9.8 * KB
+HEAD_MEMORY = 11.5 * MB
+HEAD_MEMORY_PER_NODE = 6.7 * KB
 
 # --- Decided: the tree's own rules --------------------------------------------------------------
 
@@ -62,7 +64,7 @@ FANOUT = 16
 PERIOD = 1.0
 MERGE_WINDOW = 0.25  # Relay: how long an inner node waits for a child's part
 HEAD_WINDOW = 2.0  # Head::MergeWindow
-PULSE, SILENCE = 1.0, 2.0  # Node: a parent says something so often; silent so long, it is left
+PULSE, SILENCE = 1.2, 2.0  # Node: a parent says something so often; silent so long, it is left
 PROFILE_LIMIT = 64 * 2**20  # sonde.conf, profile_limit: all nodes together
 END_RATE = 32 * 2**20  # BlockIntake::kEndRate: what the archive takes at the end, bytes a second
 BLOCKS_LIMIT = 1.1  # Node::kBlocksLimit: time for blocks at the end
