@@ -98,7 +98,8 @@ void AddStep(spank_t spank, std::string_view job, const Environment& environment
 }
 
 std::vector<std::string> DaemonEnvironment(const Environment& environment) {
-  constexpr std::string_view kNames[] = {"HOME=", "USER=", "LOGNAME=", "LANG=", "TZ=", "TMPDIR="};
+  constexpr std::string_view kNames[] = {
+      "HOME=", "USER=", "LOGNAME=", "LANG=", "TZ=", "TMPDIR=", "SLURM_CONF="};
   constexpr std::string_view kPrefixes[] = {"SONDE_", "FI_", "LC_", "XDG_"};
   // Where an application finds its daemon; a daemon is none.
   constexpr std::string_view kNot[] = {"SONDE_SOCKET=", "SONDE_LEVEL="};

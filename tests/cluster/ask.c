@@ -115,7 +115,7 @@ static void values(void) {
   }
   wait_until(&began, 1);
   question = (sonde_question_t){
-      .metric = "ask_total", .aggregator = "sum", .flags = SONDE_RATE, .last_seconds = 0.2};
+      .metric = "ask_total", .aggregator = "sum", .flags = SONDE_RATE, .last_seconds = 5.5};
   print_answer("rate", &question, NULL);
 }
 

@@ -7,7 +7,8 @@ from: one built with sanitizers, which cannot be loaded into Slurm. What they fi
 fails the test that is running then. A cluster stops when pytest ends, however it ends.
 
 Ordinary users are USER and OTHER_USER. Nothing here sleeps for a guessed time: wait for the event
-with cluster.wait_for().
+with cluster.wait_for(). Where a step's own program sleeps, that is its work, and how long it takes
+decides nothing: what must last until the test has done something waits for a file.
 """
 
 import contextlib

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from conftest import BUILD, ROOT, SONDE, USER, sonded_processes, wait_for
-from telemetry import LEVEL, Step, counter, report_of
+from telemetry import LEVEL, Live, Step, counter, report_of
 
 NODES = 4
 TASKS = 8
@@ -147,8 +147,12 @@ def test_what_children_tell_is_counted_once_when_their_parent_leaves(cluster, mo
     for host in others:
         log_dir.joinpath(f"moments-gate.{host}").touch()
     assert step.wait()[0] == 0, step.stderr
-    shown = step.profile()
-    made = [int(line) for line in step.stdout.split()]
+    check_all_is_told(step.profile(), step.stdout)
+
+
+def check_all_is_told(shown, stdout):
+    """Each rank has printed how many steps it made."""
+    made = [int(line) for line in stdout.split()]
     assert len(made) == TASKS
     size = distribution(shown, "step_size")
     assert (size["count"], size["sum"]) == (sum(made), sum(n * (n + 1) // 2 for n in made))
@@ -170,6 +174,23 @@ def live_profile(step):
     return {"profile": json.loads(step.live().get(f"/api/v1/profile?job={step.id}"))}
 
 
+def steps_told(step, head):
+    """How many phases "step" a running head knows; 0 while it does not answer."""
+    try:
+        profile = {"profile": json.loads(head.get(f"/api/v1/profile?job={step.id}"))}
+    except OSError:
+        return 0
+    return sum(phase["ended"] for phase in phases(profile, "step"))
+
+
+def acting_head(step, killed):
+    for path in (step.cluster.archive(step.user) / "live").glob(f"*.{step.id}.*/endpoint.json"):
+        found = json.loads(path.read_text())
+        if found["pid"] != killed:
+            return Live(found["host"], found["port"], found["token"])
+    return None
+
+
 def everybody_waits(step):
     waiting = phases(live_profile(step), "wait")
     return sum(phase["began"] for phase in waiting) == TASKS
@@ -182,30 +203,39 @@ def test_a_running_step_shows_what_it_has_told_so_far(cluster, moments):
     [wait] = phases(shown, "wait")
     assert wait["end"] == 0 and wait["ended"] == 0
     assert distribution(shown, "step_size")["count"] == TASKS
-    jobs = json.loads(step.live().get("/job/list"))
-    assert {figure["name"] for figure in jobs[0]["figures"]} == {"speed", "residual"}
+    [job] = [job for job in json.loads(step.live().get("/job/list")) if job["figures"]]
+    assert {figure["name"] for figure in job["figures"]} == {"speed", "residual"}
 
 
-def test_a_killed_head_leaves_what_was_told_some_seconds_before(cluster, moments):
-    step = start_waiting(cluster, moments)
-    wait_for(lambda: everybody_waits(step), "all ranks in the phase")
+def test_what_is_told_before_and_after_the_heads_death_is_all_there(cluster, moments):
+    """Some of it the head had stored, some only merged, some goes to the acting head."""
+    log_dir = cluster.dir / "tmp" / USER
+    cluster.conf(f"fabric_after = 50ms\nlog_dir = {log_dir}\n")
+    gate = log_dir / "moments-gate"
+    step = Step(cluster, ["srun", *LEVEL, f"-N{NODES}", f"-n{TASKS}", moments, "gate", "2", gate])
+    head = step.live()
     pid = json.loads((step.live_directory() / "endpoint.json").read_text())["pid"]
-
     blocks = step.live_directory() / "blocks"
 
-    def stored():  # LevelDB does not compress there
-        return any(b'"text":"waiting"' in path.read_bytes() for path in blocks.glob("*.l*"))
+    def logs():
+        return "".join(path.read_text() for path in log_dir.glob(f"sonded.{step.id}.*.log"))
 
-    wait_for(stored, "the moments to be stored", 20)
+    def stored():  # LevelDB does not compress there
+        return any(b'"metric":"step_size"' in path.read_bytes() for path in blocks.glob("*.l*"))
+
+    wait_for(lambda: logs().count("stand by to be head") >= NODES, "the successors")
+    wait_for(stored, "the first moments to be stored", 30)
+    kept = steps_told(step, head)
+    wait_for(lambda: steps_told(step, head) >= kept + 3 * TASKS, "what is merged and not stored")
     os.kill(pid, signal.SIGKILL)
-    cluster.cancel_all()
+    acting = wait_for(lambda: acting_head(step, pid), "the acting head")
+    wait_for(lambda: steps_told(step, acting) >= TASKS, "what the acting head is told")
+    for node in step.profile()["profile"]["job"]["nodes"]:
+        log_dir.joinpath(f"moments-gate.{node['host']}").touch()
     step.wait()
     shown = wait_for(
-        lambda: (found := step.profile())["profile"]["job"]["state"] != "running" and found,
+        lambda: (found := step.profile())["profile"]["job"]["state"] == "completed" and found,
         "the acting head's end",
     )
-    [wait] = phases(shown, "wait")
-    assert wait["began"] == TASKS
-    assert distribution(shown, "step_size")["count"] == TASKS
-    assert any(remark["text"] == "waiting" for remark in told(shown)["remarks"])
     assert any("The head was killed" in note for note in shown["profile"]["job"]["notes"])
+    check_all_is_told(shown, step.stdout)

@@ -1,7 +1,9 @@
 // DecodeBlock over three readings of the input: as it is, with its checksums put right, and as what
-// the frame of a block holds. What decodes must survive being encoded again.
+// the frame of a block holds, whose schema id's first byte says how many of the last are low bits.
+// What decodes must survive being encoded again.
 #include <zstd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -16,9 +18,11 @@ namespace {
 
 using namespace sonde;
 
-constexpr size_t kFrameCrcAt = block_format::kHeaderSize - 8;
+constexpr size_t kSchemaAt = 4;
+constexpr size_t kPlainSizeAt = block_format::kHeaderSize - 16;
+constexpr size_t kFrameSizeAt = block_format::kHeaderSize - 12;
+constexpr size_t kBodyCrcAt = block_format::kHeaderSize - 8;
 constexpr size_t kHeaderCrcAt = block_format::kHeaderSize - 4;
-constexpr size_t kPlainSizeAt = block_format::kHeaderSize - 12;
 
 void Put(std::string& block, size_t at, uint32_t value) {
   std::memcpy(block.data() + at, &value, sizeof(value));
@@ -26,7 +30,7 @@ void Put(std::string& block, size_t at, uint32_t value) {
 
 void FixChecksums(std::string& block) {
   const std::string_view all(block);
-  Put(block, kFrameCrcAt, block_format::Crc32c(all.substr(block_format::kHeaderSize)));
+  Put(block, kBodyCrcAt, block_format::Crc32c(all.substr(block_format::kHeaderSize)));
   Put(block, kHeaderCrcAt, block_format::Crc32c(all.substr(0, kHeaderCrcAt)));
 }
 
@@ -83,11 +87,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Decode(bytes);
 
   std::string block = bytes.substr(0, block_format::kHeaderSize);
-  const std::string_view plain = std::string_view(bytes).substr(block_format::kHeaderSize);
+  std::string_view plain = std::string_view(bytes).substr(block_format::kHeaderSize);
+  const size_t low_size = std::min<size_t>(static_cast<uint8_t>(block[kSchemaAt]), plain.size());
+  const std::string_view low = plain.substr(plain.size() - low_size);
+  plain.remove_suffix(low_size);
   std::string frame(ZSTD_compressBound(plain.size()), '\0');
   frame.resize(ZSTD_compress(frame.data(), frame.size(), plain.data(), plain.size(), 1));
   block += frame;
+  block += low;
   Put(block, kPlainSizeAt, static_cast<uint32_t>(plain.size()));
+  Put(block, kFrameSizeAt, static_cast<uint32_t>(frame.size()));
   FixChecksums(block);
   Decode(block);
   return 0;

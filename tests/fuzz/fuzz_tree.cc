@@ -38,7 +38,8 @@ class NoLink : public Link {
 void TryFrames(std::string_view bytes) {
   static Loop loop;
   QueryFanout queries(loop);
-  Relay relay(loop, queries, kSecond, [](const BlockMessage&) {});
+  Relay relay(loop, queries, kSecond,
+              {.block = [](const BlockMessage&) {}, .before_frames = [] {}});
   relay.SetNode(1);
   NoLink link;
   relay.children().Add(link, 7);

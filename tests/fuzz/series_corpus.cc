@@ -28,23 +28,60 @@ void Save(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// A block with a column of every kind and scale; also what its frame holds, uncompressed.
-void SaveBlocks(const fs::path& folder) {
-  const std::vector<Nanos> times = {0, kSecond, 2 * kSecond, 4 * kSecond};
-  const double missing = std::nan("");
-  const std::vector<double> values = {7,       7,       7,       7,       4096, 8192, 12288,   4096,
-                                      10,      20,      40,      80,      0.25, 0.5,  0.75,    1.25,
-                                      M_PI,    M_E,     M_SQRT2, M_LN2,   1,    5,    missing, 7,
-                                      missing, 0.125,   0.5,     missing, M_PI, M_PI, M_PI,    M_PI,
-                                      missing, missing, missing, missing};
+void SaveBlock(const fs::path& folder, const std::string& name, const std::vector<double>& values,
+               size_t rows) {
+  std::vector<Nanos> times;
+  for (size_t r = 0; r < rows; ++r) {
+    times.push_back(static_cast<Nanos>(r) * kSecond + static_cast<Nanos>(r / 3));
+  }
   BlockEncoder encoder;
   std::string block;
-  if (!encoder.Encode(1, times, values.data(), values.size() / 4, 4, block).ok()) return;
-  Save(folder / "every_kind", block);
-  const std::string frame = block.substr(block_format::kHeaderSize);
-  std::string plain(block_format::ReadHeader(block)->plain_size, '\0');
-  ZSTD_decompress(plain.data(), plain.size(), frame.data(), frame.size());
-  Save(folder / "plain", block.substr(0, block_format::kHeaderSize) + plain);
+  const size_t columns = values.size() / rows;
+  if (!encoder.Encode(1, times, values.data(), columns, rows, block).ok()) return;
+  Save(folder / name, block);
+  // The same with what its frame holds, as fuzz_block reads it: the schema id tells how many of the
+  // last bytes are low bits.
+  const auto header = *block_format::ReadHeader(block);
+  const std::string body = block.substr(block_format::kHeaderSize);
+  std::string plain(header.plain_size, '\0');
+  ZSTD_decompress(plain.data(), plain.size(), body.data(), header.frame_size);
+  const std::string low = body.substr(header.frame_size);
+  block.resize(block_format::kHeaderSize);
+  block[4] = static_cast<char>(low.size());
+  Save(folder / (name + "_plain"), block + plain + low);
+}
+
+// A column of every kind and scale; some that are made of others, with and without gaps.
+void SaveBlocks(const fs::path& folder) {
+  const double missing = std::nan("");
+  SaveBlock(folder, "every_scale",
+            {7,       7,     7,    7,    4096,    8192,    12288,   4096,    10,
+             20,      40,    80,   0.25, 0.5,     0.75,    1.25,    M_PI,    M_E,
+             M_SQRT2, M_LN2, 1,    5,    missing, 7,       missing, 0.125,   0.5,
+             missing, M_PI,  M_PI, M_PI, M_PI,    missing, missing, missing, missing},
+            4);
+  constexpr size_t kRows = 24;
+  std::vector<double> values;
+  uint32_t noise = 1;
+  for (size_t c = 0; c < 10; ++c) {
+    for (size_t r = 0; r < kRows; ++r) {
+      noise = noise * 1664525 + 1013904223;
+      const double before = r == 0 ? 0 : values.back();
+      const double a = c == 0 ? 0 : values[r];
+      const double kinds[] = {noise % 10'000'019 * 1.0,
+                              a * 4096 + 12,
+                              before + 1000 + noise % 3,
+                              1e9 + noise % 50,
+                              before + static_cast<double>(r),
+                              a - (c > 1 ? values[kRows + r] : 0),
+                              r % 5 == 0 ? missing : noise % 100'003 / 100.0,
+                              r % 5 == 0 || c < 7 ? missing : values[6 * kRows + r] + 1,
+                              std::ldexp(1.0 + noise % 999, -40),
+                              a * 2};
+      values.push_back(c == 0 ? noise % 1'000'003 : kinds[c]);
+    }
+  }
+  SaveBlock(folder, "every_kind", values, kRows);
 }
 
 void SaveSchemas(const fs::path& folder) {
@@ -115,6 +152,12 @@ void SaveQueries(const fs::path& folder) {
                   {TagFilter::Type::kIWildcard, "host", "*", false},
                   {TagFilter::Type::kNotLiteralOr, "host", "c|d", false}};
   save("filters");
+  spec.filters = {{TagFilter::Type::kNotKey, "task", "", false}};
+  auto calendar = std::make_shared<Calendar>();
+  calendar->edges = {0, 20 * kSecond, 101 * kSecond};
+  spec.downsample->calendar = std::move(calendar);
+  save("calendar");
+  spec.downsample->calendar = nullptr;
   spec.filters.clear();
   spec.rate = true;
   save("rate");

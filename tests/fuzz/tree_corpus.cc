@@ -39,7 +39,8 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "listening", 5, Encode(Listening{"tcp:127.0.0.1:60000", ""}));
   Save(folder, "parent", 6, Encode(ParentAddress{0, "tcp:127.0.0.1:60000"}));
   Save(folder, "bye", 7, Encode(Bye{256, 4, 1, 10, 2, 0.5, 2e6, 4096, true, 1'800'000'000}));
-  Save(folder, "block", 8, Encode(BlockMessage{1, "os", 3, 2, 128, 1, 4096, schema, "block"}));
+  Save(folder, "block", 8,
+       Encode(BlockMessage{1, "os", 3, 2, 128, 1, 4096, false, schema, "block"}));
   Save(folder, "ack", 9, Encode(BlockAck{1, "os", 3, BlockAck::kRefused}));
   Save(folder, "budget", 19, Encode(BlockBudget{6400, 400, 3200}));
   Save(folder, "query", 10, Encode(QueryMessage{7, query, grid, 1500}));
@@ -129,7 +130,7 @@ void SaveMoments(const fs::path& folder) {
   MomentsMessage message{7, {}};
   Merge(moments, message.moments);
   Save(folder, "moments", 14, Encode(message));
-  Save(folder, "moments_ack", 15, Encode(MomentsAck{300}));
+  Save(folder, "moments_ack", 15, Encode(MomentsAck{MomentsAck::Fate::kSafe, {1, 300}}));
 }
 
 void SaveLaunch(const fs::path& folder) {

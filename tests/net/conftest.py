@@ -38,7 +38,7 @@ def programs(tmp_path_factory):
     directory = tmp_path_factory.mktemp("programs")
     library = BUILD / "libclient"
     made = Programs(directory / "app", directory / "skew.so", library)
-    flags = ["-I", ROOT, f"-L{library}", "-lsonde"]
+    flags = ["-I", ROOT, f"-L{library}", "-lsonde", "-pthread"]
     subprocess.run(["cc", "-o", made.application, HERE / "app.c", *flags], check=True)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", made.skew, HERE / "skew.c"], check=True)
     return made

@@ -85,13 +85,13 @@ class Daemon:
             self.exited = os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
         return self.exited
 
-    def wait_exit(self, timeout=10.0):
+    def wait_exit(self, timeout=30.0):
         deadline = time.monotonic() + timeout
         while not self.poll():
             assert time.monotonic() < deadline, f"sonded --{self.role} does not end"
             time.sleep(0.005)
 
-    def report(self, timeout=10.0):
+    def report(self, timeout=30.0):
         """What the daemon says over its lifeline until it closes it."""
         deadline = time.monotonic() + timeout
         while True:
@@ -172,6 +172,10 @@ class Application:
 
     def remark(self, text):
         self._tell(f"remark {text}")
+
+    def chatter(self, gauges):
+        """Sets so many gauges all the time from now on."""
+        self._tell(f"chatter {gauges}")
 
     def _tell(self, line):
         self._process.stdin.write(line + "\n")

@@ -23,6 +23,7 @@ import sys
 CLONE_NEWNET = 0x40000000
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 LIBC = ctypes.CDLL(None, use_errno=True)
+WIRE_MTU = 1500
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -98,6 +99,17 @@ class Space:
         """Those of processes in here with an address are broken, as by a firewall that forgot them."""
         with self.inside():
             subprocess.run(["ss", "-K", "-t", "dst", address], capture_output=True, check=True)
+
+    def throttle(self, rate=None):
+        """What leaves here goes at `rate` bytes a second at most, by the kernel's token bucket; None: as
+        fast as it can. What would wait for longer than 50 ms is dropped, as in a switch."""
+        words = ["del"] if rate is None else ["replace"]
+        words += ["dev", "wire0", "root"]
+        if rate is not None:
+            burst = max(2 * WIRE_MTU, rate // 50)
+            words += ["tbf", "rate", f"{8 * rate}bit", "burst", str(burst), "limit", str(burst + rate // 20)]
+        with self.inside():
+            return subprocess.run(["tc", "qdisc", *words], capture_output=True, text=True, check=False)
 
     def close(self):
         for fd in (self.wire, self._namespace):

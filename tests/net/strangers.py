@@ -24,6 +24,13 @@ VERSION = int(
 FABRIC_REQUEST = bytes([3]) + bytes(23) + bytes([1]) + bytes(7)
 
 
+# With what its provider ofi_rxm says in it, as one peer with so many connections would.
+def datagram_request(number):
+    request = bytes([3, 0, 0, 24]) + FABRIC_REQUEST[4:]
+    versions_and_port = struct.pack(">4BHBx", 1, 2, 4, 3, 1024 + number, 2)
+    return request + versions_and_port + struct.pack("<IIQ", 16384, 16, number)
+
+
 def fabric_message(data, claimed=None):
     size = 16 + len(data) if claimed is None else claimed
     return bytes.fromhex("0300000000001000") + struct.pack("<Q", size) + data
@@ -54,7 +61,8 @@ def allow_descriptors():
 
 
 class Crowd:
-    """`number` connections from a space to an address, each of which sends `words` first."""
+    """`number` connections from a space to an address, each of which sends `words` first, or what
+    `words` makes for its number."""
 
     def __init__(self, space, address, number, words=b""):
         allow_descriptors()
@@ -81,9 +89,9 @@ class Crowd:
                     selector.unregister(key.fileobj)
 
     def say(self, words):
-        for one in self.sockets:
+        for number, one in enumerate(self.sockets):
             try:
-                one.send(words)
+                one.send(words(number) if callable(words) else words)
             except OSError as error:
                 if error.errno not in (errno.EPIPE, errno.ECONNRESET, errno.EAGAIN, errno.ENOTCONN):
                     raise

@@ -108,6 +108,28 @@ def test_head_and_topmost_node_die_together(counted):
     step.check_stored_total()
 
 
+def test_a_successor_whose_parent_waits_for_it(make_step):
+    """Once the first node is gone, node 2 sends to a leaf that took its place: that one has lost the
+    head as well, and waits for node 2 to go on."""
+    step = make_step(nodes=9)
+    step.start()
+    for node in step.nodes:
+        node.add(1)
+    step.wait_whole()
+    step.wait_total()
+    step.at(0).kill()
+    step.wait_whole()
+    step.wait_successors()
+    step.wait_stored()
+    fault = step.now()
+    step.at(1).kill()
+    step.kill_head()
+    acting, _, _ = check_goes_on(step, fault)
+    assert step.index(acting) == 2
+    end(step)
+    step.check_stored_total()
+
+
 def test_acting_heads_die_too(counted):
     step = counted
     fault = step.now()

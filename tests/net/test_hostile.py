@@ -10,13 +10,23 @@ import time
 
 import pytest
 from daemons import SANITIZED
-from step import wait_for
-from strangers import FABRIC_REQUEST, Crowd, fabric_message, hello, proof_with_a_wrong_key
+from step import LIMIT, wait_for
+from strangers import (
+    FABRIC_REQUEST,
+    Crowd,
+    datagram_request,
+    fabric_message,
+    hello,
+    proof_with_a_wrong_key,
+)
 
-# As in daemon/tree/acceptor.h and silent_connections.h, with something for a busy machine.
-PATIENCE = 5.0
+# As in daemon/tree/acceptor.h and silent_connections.h. How long a stranger is borne, 5 s, is not
+# measured, for a busy machine takes longer: whoever is not shut out would stay for ever.
 HEAD_PENDING = 1024
+WEB_CONNECTIONS = 128  # web/server.h
 NODE_PENDING = 800  # of the 1,900 that come; a busy machine is slower to shut out the silent
+# The endpoint of datagrams' max_links and twice its max_pending (daemon/tree/fabric.h).
+DATAGRAM_PEERS = 64 + 2 * 16
 MEMORY = 8 << 20
 LINES_A_SECOND = 3
 
@@ -120,7 +130,7 @@ def test_the_heads_port(make_step, besiege):
         for crowd in waiting:  # a byte at a time buys no time
             crowd.say(b"\x00")
         cost.check(HEAD_PENDING + 64)
-        assert time.monotonic() - start < PATIENCE + 2
+        assert time.monotonic() - start < LIMIT
         time.sleep(0.2)
     assert all(crowd.refused() == 600 for crowd in waiting)
     step.finish()
@@ -153,7 +163,7 @@ def test_a_nodes_port(make_step, besiege, provider, as_message):
     silent = besiege(Crowd, step.outside, here, 1500)
     half = besiege(Crowd, step.outside, here, 100, as_message(hello()))
     wait_for(
-        lambda: silent.refused() > 1400, lambda: f"the silent to go: {silent.refused()} went", 8
+        lambda: silent.refused() > 1400, lambda: f"the silent to go: {silent.refused()} went"
     )
     cost.check(NODE_PENDING)
 
@@ -165,11 +175,55 @@ def test_a_nodes_port(make_step, besiege, provider, as_message):
     while any(crowd.refused() < 30 for crowd in talkers) or half.refused() < 100:
         half.say(b"\x00")
         cost.check(NODE_PENDING)
-        assert time.monotonic() - start < PATIENCE + 2
+        assert time.monotonic() - start < LIMIT
         time.sleep(0.2)
     assert [inner.address in step.links_up(step.at(i)) for i in (2, 3)] == [True, True]
     silent.close()  # libfabric does not free those that are open at its end
     step.finish()
+    step.check_stored_total()
+
+
+def test_a_nodes_port_of_datagrams(make_step, besiege):
+    """The provider itself keeps whoever says what it begins with, for as long as he likes."""
+    step = make_step(nodes=3, conf=["provider = tcp;ofi_rxm"])
+    step.start_nodes()
+    try:
+        wait_for(step.built, "the tree")
+    except AssertionError:  # polled, and with queues for thousands: nobody uses it for real
+        pytest.skip("this machine is too busy for a tree over tcp;ofi_rxm")
+    step.wait_whole()
+    inner = step.at(0)
+    here = (inner.address, listening_port(inner))
+    cost = Cost(step, inner.daemon, inner.host)
+    nonsense = [*NONSENSE.values(), FABRIC_REQUEST, FABRIC_REQUEST + fabric_message(hello())]
+    talkers = [besiege(Crowd, step.outside, here, 30, words) for words in nonsense]
+    silent = besiege(Crowd, step.outside, here, 300)
+    greeters = besiege(Crowd, step.outside, here, 400, datagram_request)
+    loud = besiege(Crowd, step.outside, here, 20, datagram_request)
+    for words in (bytes(1000), b"\xff" * 200, hello(), b"ab"):
+        loud.say(fabric_message(words))
+    loud.say(fabric_message(bytes(100), 1 << 40))
+    wait_for(
+        lambda: silent.refused() == 300 and greeters.refused() > 400 - DATAGRAM_PEERS,
+        lambda: f"the crowds to go: {silent.refused()} and {greeters.refused()} went",
+    )
+    wait_for(
+        lambda: all(crowd.refused() == 30 for crowd in talkers),
+        lambda: f"the talkers to go: {[crowd.refused() for crowd in talkers]} went",
+    )
+    # The provider closes what was shut down when it looks; of those who break off within a message
+    # it keeps the descriptors.
+    most = DATAGRAM_PEERS + len(loud.sockets) + 8
+    wait_for(lambda: cost.over(most), lambda: f"{inner.daemon.descriptors()} descriptors to go")
+    cost.check(most)
+
+    step.wait_whole()
+    assert inner.address in step.links_up(step.at(2))
+    for one in (greeters, loud):
+        one.close()
+    wait_for(lambda: cost.over(len(loud.sockets) + 8), lambda: f"{cost.worst} descriptors")
+    step.finish()
+    step.check_profile()
     step.check_stored_total()
 
 
@@ -194,7 +248,7 @@ def test_a_child_comes_to_a_besieged_node(make_step, besiege, provider, as_messa
     last.start()
     last.application.wait_ready()
     step.wait_registered(step.nodes)
-    wait_for(step.built, "the fourth node at its parent", 8)
+    wait_for(step.built, "the fourth node at its parent")
     step.wait_whole()
 
 
@@ -213,5 +267,5 @@ def test_the_web_port(make_step, besiege, words):
             step.profile()
         except OSError:
             failed += 1
-        cost.check(64 + 16)
+        cost.check(WEB_CONNECTIONS + 16)
     assert failed == 0

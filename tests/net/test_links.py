@@ -126,7 +126,7 @@ def test_clocks_that_differ(make_step):
     says so."""
     step = make_step(nodes=6, skews={1: 3.0, 3: -3.0, 4: 0.03})
     step.start_nodes()
-    wait_for(step.built, "the tree", 20)
+    wait_for(step.built, "the tree")
     for node in step.nodes:
         node.add(10 + node.id)
     start = step.now()

@@ -1,9 +1,9 @@
 """A random sequence of faults, the same again for the same seed.
 
-SONDE_NET_SECONDS says for how long, 20 unless set; SONDE_NET_SEED which sequence, another one each time
-unless set: the seed of a failure stands in its message. By hand, for ten minutes:
+SONDE_NET_SECONDS says for how long, 20 unless set; SONDE_NET_SEED which sequence, `random` for another
+one each time: the seed of a failure stands in its message. By hand, for ten minutes:
 
-    SONDE_NET_SECONDS=600 python3 -m pytest -q -s tests/net/test_random.py
+    SONDE_NET_SECONDS=600 SONDE_NET_SEED=random python3 -m pytest -q -s tests/net/test_random.py
 
 A round is some faults at once, which last for up to 1.5 s; then links and processes are well again, and
 the ticks have to be whole. The head may die as well, and the acting heads after it. When a third of its
@@ -18,7 +18,8 @@ from step import BLACK_HOLE_HEALS_WITHIN
 from strangers import Crowd, hello
 
 SECONDS = float(os.environ.get("SONDE_NET_SECONDS", "20"))
-SEED = int(os.environ.get("SONDE_NET_SEED", time.time_ns() % 1_000_000))
+SEED = os.environ.get("SONDE_NET_SEED", "268622")  # one that found something
+SEED = time.time_ns() % 1_000_000 if SEED == "random" else int(SEED)
 NODES = 9
 
 
@@ -46,6 +47,7 @@ class Round:
 
     def count(self):
         """One of those that nothing happens to counts."""
+        self.step.goodbyes_stored()  # sees when they leave
         quiet = [node for node in self.spared if node.alive]
         if quiet:
             self.chance.choice(quiet).add(self.chance.randint(1, 1000))
@@ -70,7 +72,7 @@ class Round:
             node.application.wait_ready()
 
     def kill_head(self):
-        if not self.headless and self.step.successors_known():
+        if not self.headless and self.step.successors_known() and self.step.goodbyes_stored():
             self.tell("kill the head")
             self.headless = True
             self.step.kill_head()

@@ -79,17 +79,28 @@ def options_of(text):
     return set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", text)) - {"--help", "-h"}
 
 
+def subcommands_of(text):
+    _, _, listed = text.partition("Subcommands:")
+    return re.findall(r"^  ([a-z]+) +\S", listed, re.MULTILINE)
+
+
+def options_of_command(*command):
+    """Its own and those of its subcommands."""
+    text = help_of(*command)
+    return options_of(text).union(*(options_of_command(*command, s) for s in subcommands_of(text)))
+
+
 @pytest.mark.skipif(not (BUILD / "cli" / "sonde").exists(), reason="the command is not built")
 def test_the_manual_page_of_the_command_has_every_subcommand_and_option():
     general = help_of()
-    subcommands = re.findall(r"^  ([a-z]+) +\S", general.split("Subcommands:")[1], re.MULTILINE)
+    subcommands = subcommands_of(general)
     assert subcommands
     text = plain("sonde.1")
     described = dict(re.findall(r"^\.SS sonde ([a-z]+).*?\n(.*?)(?=^\.S[SH])", text, re.M | re.S))
     assert list(described) == subcommands
     assert options_of(general.split("Subcommands:")[0]) <= options_of(text.split(".SH SUBCOMMANDS")[0])
     for name in subcommands:
-        assert options_of(help_of(name)) == options_of(described[name]), name
+        assert options_of_command(name) == options_of(described[name]), name
 
 
 @pytest.mark.parametrize("page", sorted(p.name for p in MAN.iterdir()))
@@ -117,7 +128,7 @@ def test_links_between_pages_lead_somewhere(page):
 
 def texts_of_programs():
     """All string literals of the programs, neighbours joined, what is filled in written as ...."""
-    rooms = ["core", "series", "libclient", "profiles", "web", "daemon", "spank", "cli"]
+    rooms = ["core", "series", "libclient", "profiles", "forward", "web", "daemon", "spank", "cli"]
     source = "\n".join(
         path.read_text(encoding="utf-8")
         for room in rooms

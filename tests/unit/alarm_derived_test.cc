@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
+#include <set>
 
 #include "daemon/node/derived_series.h"
+#include "series/alarm_evaluator.h"
 
 namespace sonde::node {
 namespace {
@@ -127,6 +130,72 @@ TEST_F(DerivedSeriesTest, WishesCountFromTheNextSchemasOn) {
   EXPECT_NE(derived_.schema(), nullptr);
   Schemas({Make("x", {})});
   EXPECT_EQ(derived_.schema(), nullptr);
+}
+
+TEST_F(DerivedSeriesTest, HowLongAValueHasCompared) {
+  using alarms::Test;
+  Want({{"x", {}, "", false, false, Test::kGreater, 5}},
+       {Make("x", {}, MetricType::kGauge, "bytes")});
+  EXPECT_EQ((*derived_.schema())[0].metric.unit, "seconds");
+  EXPECT_EQ(Sample({6})[0], 0);
+  EXPECT_EQ(Sample({9})[0], 1);
+  EXPECT_TRUE(std::isnan(Sample({kNone})[0])) << "missing for a moment";
+  EXPECT_EQ(Sample({9}, kSecond / 2)[0], 2.5);
+  EXPECT_EQ(Sample({5})[0], 0);
+  EXPECT_EQ(Sample({6})[0], 0);
+  // A new schema does not forget.
+  Schemas({Make("other", {}), Make("x", {})});
+  EXPECT_EQ(Sample({0, 6})[0], 1);
+  // But half a minute without a value does.
+  for (int i = 0; i < 31; ++i) Sample({0, kNone});
+  EXPECT_EQ(Sample({0, 6})[0], 0);
+  // Where samples are rare, one that is missing is not long.
+  EXPECT_EQ(Sample({0, 6}, 60 * kSecond)[0], 60);
+  Sample({0, kNone}, 60 * kSecond);
+  EXPECT_EQ(Sample({0, 6}, 60 * kSecond)[0], 180);
+}
+
+// Nodes and the head together: raised is what one node by itself has had for so long.
+TEST(DerivedHeld, AnyOfManyNodesIsOneAndTheSame) {
+  std::mt19937 random(7);
+  constexpr size_t kNodes = 4;
+  constexpr Nanos kHold = 3 * kSecond;
+  int raised = 0;
+  for (int round = 0; round < 200; ++round) {
+    alarms::Evaluator evaluator(kSecond);
+    ASSERT_TRUE(evaluator.Add(*alarms::ParseRule("r", "x any > 5 for 3s")).ok());
+    const Schema::Ptr schema = Schema::Make({Make("x", {})});
+    std::vector<DerivedSeries> nodes(kNodes);
+    for (DerivedSeries& node : nodes) {
+      node.SetWanted(evaluator.Needs());
+      node.SetSchemas(std::span(&schema, 1));
+    }
+    const std::vector<Series> series = {(*schema)[0], (*nodes[0].schema())[0]};
+    std::vector<double> values(kNodes, 0);
+    std::vector<Nanos> since(kNodes, 0);
+    for (Nanos time = 1000 * kSecond; time < 1100 * kSecond; time += kSecond) {
+      std::vector<Reduced> row(2);
+      std::set<uint32_t> held;
+      for (uint32_t n = 0; n < kNodes; ++n) {
+        if (random() % 2 == 0) values[n] = static_cast<double>(random() % 9);
+        if (!(values[n] > 5)) since[n] = 0;
+        if (values[n] > 5 && since[n] == 0) since[n] = time;
+        if (since[n] != 0 && time - since[n] >= kHold) held.insert(n);
+        const std::span<const double> rows[] = {std::span(&values[n], 1)};
+        nodes[n].Update(time, rows);
+        row[0].Add(values[n], {n, Owner::kNobody});
+        row[1].Add(nodes[n].row()[0], {n, Owner::kNobody});
+      }
+      std::vector<alarms::Event> events;
+      evaluator.Evaluate(series, {time, &row, true}, events);
+      ASSERT_EQ(events.size(), held.empty() ? 0u : 1u) << "in round " << round;
+      if (events.empty()) continue;
+      ASSERT_EQ(held.count(events[0].owner.node), 1u);
+      ++raised;
+      break;
+    }
+  }
+  EXPECT_GT(raised, 100);
 }
 
 }  // namespace

@@ -114,6 +114,34 @@ TEST_F(AlarmEvaluatorTest, AnyNamesTheWorst) {
   EXPECT_EQ(events_[0].owner.node, 1u);
 }
 
+// As nodes tell how long they have been beyond the bound.
+TEST_F(AlarmEvaluatorTest, AnyWithADurationIsOneAndTheSame) {
+  Add("x any > 10 for 2s");
+  ASSERT_EQ(evaluator_.Needs().size(), 1u);
+  series_.push_back(MakeSeries(DerivedName(evaluator_.Needs()[0])));
+  EXPECT_EQ(Tick({Of({11, 9}), Of({0, 0})}), "");
+  EXPECT_EQ(Tick({Of({9, 11}), Of({0, 0})}), "");
+  EXPECT_EQ(Tick({Of({12, 13}), Of({0, 1})}), "");
+  EXPECT_EQ(Tick({Of({13, 12}), Of({1, 2})}), "+r");
+  EXPECT_EQ(events_[0].owner.node, 1u);
+  // Over as ever: when nobody is beyond it for as long.
+  EXPECT_EQ(Tick({Of({13, 0}), Of({2, 0})}), "");
+  EXPECT_EQ(Tick({Of({0, 0}), Of({0, 0})}), "");
+  EXPECT_EQ(Tick({Of({0, 0}), Of({0, 0})}), "");
+  EXPECT_EQ(Tick({Of({0, 0}), Of({0, 0})}), "-r");
+}
+
+// Nodes make no more than so many series: the rest does without.
+TEST_F(AlarmEvaluatorTest, WhatOtherSeriesNeedGoesBeforeHowLongTheyHeld) {
+  for (size_t i = 0; i < kMaxDerived; ++i) {
+    Add("x any > " + std::to_string(i) + " for 2s", "r" + std::to_string(i));
+  }
+  Add("y any rate > 1", "rate");
+  const std::vector<Derived> needs = evaluator_.Needs();
+  ASSERT_EQ(needs.size(), kMaxDerived);
+  EXPECT_EQ(DerivedName(needs[0]), "alarm:rate:y");
+}
+
 TEST_F(AlarmEvaluatorTest, AllNeedsEveryOne) {
   Add("x all > 10");
   EXPECT_EQ(Tick({Of({11, 12, 9})}), "");

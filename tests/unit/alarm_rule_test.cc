@@ -65,13 +65,26 @@ TEST(AlarmRuleTest, WhatNodesHaveToDerive) {
   EXPECT_EQ(DerivedName(*need("x_total any node rate < 1")), "alarm:node:rate:x_total");
   EXPECT_EQ(DerivedName(*need("x / y all > 1")), "alarm:x:per:y");
   EXPECT_EQ(DerivedName(*need("x rate lags 3")), "alarm:rate:x");
+  const auto held = [](std::string_view text) {
+    return HeldOf(Parsed(text), Parsed(text).conditions[0]);
+  };
+  EXPECT_EQ(DerivedName(*held("x_total any node rate < 1 for 3s")),
+            "alarm:node:held:lt3ff0000000000000:rate:x_total");
+  EXPECT_TRUE(CheckMetricName(DerivedName(*held("x / y any != -0.1 for 3s"))).ok());
+  for (const char* text : {"x any > 1", "x > 1 for 3s", "x all > 1 for 3s", "x max > 1 for 3s",
+                           "x any < 1 in 1m for 3s", "x lags 3 for 3s", "x absent for 3s"}) {
+    EXPECT_FALSE(held(text)) << text;
+  }
   EXPECT_TRUE(IsDerivedName("alarm:x:per:y"));
   EXPECT_FALSE(IsDerivedName("node_load1"));
 }
 
 TEST(AlarmRuleTest, DerivedSeriesTravel) {
-  const std::vector<Derived> all = {{"x_total", {{"mode", "idle"}}, "", true, true},
-                                    {"a", {}, "b", false, false}};
+  const std::vector<Derived> all = {
+      {"x_total", {{"mode", "idle"}}, "", true, true},
+      {"a", {}, "b", false, false},
+      {"a", {{"x", "y"}}, "", false, false, alarms::Test::kNotEqual, -0.25},
+      {"c", {}, "", true, true, alarms::Test::kGreater, 1e300}};
   std::string bytes;
   EncodeDerived(all, bytes);
   const auto read = DecodeDerived(bytes);
@@ -80,6 +93,9 @@ TEST(AlarmRuleTest, DerivedSeriesTravel) {
   for (size_t n = 0; n < bytes.size(); ++n) {
     EXPECT_FALSE(DecodeDerived(std::string_view(bytes).substr(0, n)).ok());
   }
+  bytes.clear();
+  EncodeDerived({{"c", {}, "", true, true, alarms::Test::kGreater, std::nan("")}}, bytes);
+  EXPECT_FALSE(DecodeDerived(bytes).ok());
 }
 
 TEST(AlarmRuleTest, MistakesAreNamed) {

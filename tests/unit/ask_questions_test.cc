@@ -38,13 +38,15 @@ class Asked : public testing::Test {
     record_ = std::make_unique<StepRecord>(job);
     source_ = std::make_shared<LiveSource>(
         *record_,
-        [this](const QuerySpec& spec, const QueryGrid& grid, tree::QueryFanout::Done done) {
-          loop_.Post([this, spec, grid, done = std::move(done)] {
-            asked_nodes_.push_back(grid);
-            if (answer_nodes_) done(AnswerOfTwo(spec, grid));
-          });
-        },
-        [](bool) {}, [](const std::vector<uint32_t>&, const std::string&) {});
+        LiveSource::Ways{
+            [this](const QuerySpec& spec, const QueryGrid& grid, tree::QueryFanout::Done done) {
+              loop_.Post([this, spec, grid, done = std::move(done)] {
+                asked_nodes_.push_back(grid);
+                if (answer_nodes_) done(AnswerOfTwo(spec, grid));
+              });
+            },
+            [](bool) {}, [](const std::vector<uint32_t>&, const std::string&) {},
+            [](uint32_t, const std::string&) {}, [](const auto&) {}});
     questions_ =
         std::make_unique<Questions>(loop_, source_, *record_, kSecond,
                                     [this](uint32_t node, const tree::AnswerMessage& answer) {
@@ -147,6 +149,21 @@ class Asked : public testing::Test {
   size_t taken_ = 0;
   std::unique_ptr<Questions> questions_;
 };
+
+// What the head serves besides: every series is on every node.
+TEST_F(Asked, NamesAreThoseOfTheSeriesOnAllNodes) {
+  Append(0, 1, 2);
+  web::SeriesNames names;
+  const auto listed = source_->ListSeries("", 100);
+  ASSERT_TRUE(listed.ok());
+  ASSERT_EQ(listed->size(), 2u);
+  for (const Series& one : *listed) names.Add(one);
+  const auto found = source_->Names();
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->metrics, names.metrics);
+  EXPECT_EQ(found->keys, names.keys);
+  EXPECT_EQ(found->values, names.values);
+}
 
 TEST_F(Asked, AQuestionGetsTheValuesOfTheTicksInItsRange) {
   for (int tick = 1; tick <= 5; ++tick) Append(tick, tick, 10 * tick);

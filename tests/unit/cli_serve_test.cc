@@ -7,12 +7,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <future>
+#include <map>
+#include <mutex>
 
 #include "cli/archive_source.h"
 #include "cli/head_client.h"
+#include "profiles/archive_dir.h"
 #include "tests/unit/profiles_fixture.h"
+#include "tests/unit/web_fake_source.h"
+#include "web/server.h"
 
 namespace sonde::cli {
 namespace {
@@ -81,6 +87,16 @@ TEST_F(ServeTest, ListsFinishedStepsAndTheirSeries) {
     EXPECT_NE(one.tags.Find("job"), nullptr);
   }
   EXPECT_THAT(*source->ListSeries("", 3), SizeIs(3));
+  // The names without the list.
+  web::SeriesNames names;
+  const auto all = source->ListSeries("", 1000);
+  ASSERT_TRUE(all.ok());
+  for (const Series& one : *all) names.Add(one);
+  const auto found = source->Names();
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->metrics, names.metrics);
+  EXPECT_EQ(found->keys, names.keys);
+  EXPECT_EQ(found->values, names.values);
 }
 
 TEST_F(ServeTest, AnswersQueriesAboutOneStep) {
@@ -111,6 +127,187 @@ TEST_F(ServeTest, AnswersEveryQueryEvenWhenItStops) {
   }
   source.reset();
   EXPECT_EQ(answered, kQueries);
+}
+
+// A step that runs: in live/, with a head that serves the steps of the web's tests.
+class RunningStep : public ServeTest {
+ protected:
+  // A head that takes what is pushed, and knows a tree.
+  class Head final : public web::FakeSource {
+   public:
+    using FakeSource::FakeSource;
+    Status Push(const JobStep&, const web::PushedValue& value) const override {
+      pushed = value.series.metric.name;
+      return {};
+    }
+    void Tree(const JobStep&, TreeCallback callback) const override {
+      callback(std::vector<web::TreeEdge>{{"login1:head", "n1"}, {"n1", "n2"}});
+    }
+    void Query(const QuerySpec& spec, Callback callback) const override {
+      {
+        const std::lock_guard lock(mutex);
+        asked.push_back(spec);
+      }
+      FakeSource::Query(spec, std::move(callback));
+    }
+    mutable std::string pushed;
+    mutable std::mutex mutex;
+    mutable std::vector<QuerySpec> asked;
+  };
+
+  void SetUp() override {
+    ServeTest::SetUp();
+    now_ = Clock::System().Now();
+    head_ = std::make_shared<Head>(now_);
+    web::Server::Options options;
+    options.port = 0;
+    options.token = "head-token";
+    auto server = web::Server::Start(options, head_);
+    ASSERT_TRUE(server.ok()) << server.status().message();
+    server_ = *std::move(server);
+    JobDescription job = TestJob("4712", now_ - 300 * kSecond);
+    auto live = LiveArchive::Create(root(), job);
+    ASSERT_TRUE(live.ok()) << live.status().message();
+    live_ = *std::move(live);
+    ASSERT_TRUE(live_->PutEndpoint(HostName(), server_->port(), "head-token").ok());
+  }
+  web::Response Call(const ArchiveSource& source, const std::string& target) {
+    web::Request request;
+    EXPECT_TRUE(web::ParseTarget(target, request).ok());
+    std::promise<web::Response> promise;
+    EXPECT_TRUE(source.Forward({"4712", "0"}, request, [&](web::Response response) {
+      promise.set_value(std::move(response));
+    }));
+    return promise.get_future().get();
+  }
+
+  Nanos now_ = 0;
+  std::shared_ptr<Head> head_;
+  std::unique_ptr<web::Server> server_;
+  std::unique_ptr<LiveArchive> live_;
+};
+
+TEST_F(RunningStep, IsKnownByWhatItsHeadSays) {
+  const auto source = OpenSource();
+  const auto profile = source->GetProfile({"4712", "0"});
+  ASSERT_TRUE(profile.ok()) << profile.status().message();
+  EXPECT_FALSE(profile->footprint.empty());
+  const auto series = source->ListSeries("node_load1", 100);
+  ASSERT_TRUE(series.ok());
+  ASSERT_THAT(*series, SizeIs(2));
+  EXPECT_EQ(*series->front().tags.Find("job"), "4712.0");
+  EXPECT_NE(series->front().tags.Find("host"), nullptr);
+  EXPECT_EQ(source->Jobs(1)->front().id.ToString(), "4712.0");
+}
+
+TEST_F(RunningStep, AnswersQueriesByItself) {
+  const auto source = OpenSource();
+  QuerySpec spec;
+  spec.metric = "solver_iterations_total";
+  spec.start = now_ - 100 * kSecond;
+  spec.start -= spec.start % kMillisecond;
+  spec.end = spec.start + 50 * kSecond;
+  spec.filters.push_back({TagFilter::Type::kLiteralOr, "job", "4712.0", false});
+  const Result<web::Answer> direct = [&] {
+    std::promise<Result<web::Answer>> promise;
+    head_->Query(spec, [&](Result<web::Answer> answer) { promise.set_value(std::move(answer)); });
+    return promise.get_future().get();
+  }();
+  const Result<web::Answer> asked = Ask(*source, spec);
+  ASSERT_TRUE(direct.ok() && asked.ok()) << asked.status().message();
+  ASSERT_THAT(asked->results, SizeIs(1));
+  ASSERT_GT(asked->results[0].points.size(), 40u);
+  EXPECT_EQ(asked->results[0].tags, direct->results[0].tags);
+  EXPECT_EQ(asked->results[0].aggregate_tags, direct->results[0].aggregate_tags);
+  for (size_t i = 0; i < asked->results[0].points.size(); ++i) {
+    EXPECT_EQ(asked->results[0].points[i].value, direct->results[0].points[i].value);
+  }
+  // An unknown metric is no error: other steps may have it.
+  spec.metric = "no_such";
+  EXPECT_THAT(Ask(*source, spec)->results, SizeIs(0));
+}
+
+// With a finished step in the range the points of both are put together here.
+TEST_F(RunningStep, IsAddedToFinishedOnes) {
+  const auto source = OpenSource();
+  QuerySpec spec = Memory("*");
+  spec.filters = {{TagFilter::Type::kWildcard, "job", "*", true}};
+  spec.end = now_;
+  const Result<web::Answer> answer = Ask(*source, spec);
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  std::map<std::string, size_t> points;
+  for (const QueryResult& result : answer->results) {
+    points[*result.tags.Find("job")] = result.points.size();
+  }
+  EXPECT_EQ(points["123.0"], size_t{kTicks});
+  EXPECT_GT(points["4712.0"], 200u);
+}
+
+// The nodes downsample what is put together here, where that changes nothing.
+TEST_F(RunningStep, DownsamplesBeforeItIsAddedToOthers) {
+  const auto source = OpenSource();
+  QuerySpec spec = Memory("*");
+  spec.filters = {{TagFilter::Type::kWildcard, "job", "*", true},
+                  {TagFilter::Type::kWildcard, "host", "*", true}};
+  spec.end = now_;
+  spec.aggregator = Aggregator::kNone;
+  const auto asked = [&](const char* downsample) {
+    spec.downsample = *ParseDownsample(downsample);
+    const Result<web::Answer> answer = Ask(*source, spec);
+    EXPECT_TRUE(answer.ok()) << answer.status().message();
+    std::vector<Point> points;
+    for (const QueryResult& result : answer->results) {
+      if (*result.tags.Find("job") == "4712.0" && points.empty()) points = result.points;
+    }
+    return points;
+  };
+  const std::vector<Point> means = asked("10s-avg");
+  ASSERT_GT(means.size(), 20u);
+  ASSERT_TRUE(head_->asked.back().downsample.has_value());
+  // As if every point had come.
+  const std::vector<Point> counts = asked("10s-count");
+  EXPECT_FALSE(head_->asked.back().downsample.has_value()) << "counts are of points";
+  EXPECT_EQ(std::max_element(counts.begin(), counts.end(),
+                             [](const Point& a, const Point& b) { return a.value < b.value; })
+                ->value,
+            10);
+  spec.downsample.reset();
+  const Result<web::Answer> all = Ask(*source, spec);
+  ASSERT_TRUE(all.ok());
+  for (const QueryResult& result : all->results) {
+    if (*result.tags.Find("job") != "4712.0") continue;
+    // But for the first and the last bucket, which the range of this question cuts.
+    const std::vector<Point> whole = ApplyDownsample(
+        result.points, {10 * kSecond, Aggregator::kAvg}, means[1].time, means.back().time - 1);
+    EXPECT_TRUE(std::equal(whole.begin(), whole.end(), means.begin() + 1, means.end() - 1));
+    break;
+  }
+}
+
+TEST_F(RunningStep, GetsWhatIsForIt) {
+  const auto source = OpenSource();
+  EXPECT_EQ(Call(*source, "/push?key=parts_total&job=4712.0").status, 200);
+  EXPECT_EQ(head_->pushed, "parts_total");
+  const web::Response refused = Call(*source, "/push?key=1&job=4712.0");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("\"success\":false"));
+  std::promise<Result<std::vector<web::TreeEdge>>> promise;
+  source->Tree({"4712", "0"}, [&](auto edges) { promise.set_value(std::move(edges)); });
+  const auto edges = promise.get_future().get();
+  ASSERT_TRUE(edges.ok()) << edges.status().message();
+  ASSERT_THAT(*edges, SizeIs(2));
+  EXPECT_EQ(edges->at(1).parent, "n1");
+  // Nobody to pass it on to.
+  EXPECT_FALSE(source->Forward({"123", "0"}, {}, [](const web::Response&) {}));
+}
+
+TEST_F(RunningStep, WithoutItsHeadIsReadFromTheArchive) {
+  server_.reset();
+  const auto source = OpenSource();
+  const auto profile = source->GetProfile({"4712", "0"});
+  ASSERT_TRUE(profile.ok()) << profile.status().message();
+  EXPECT_TRUE(profile->footprint.empty());
+  EXPECT_EQ(Call(*source, "/topo").status, 503);
 }
 
 // `sonde serve` with its standard output in a pipe; ended with the object.

@@ -106,6 +106,55 @@ TEST_F(CliTest, AnEmptyArchiveIsNoFailure) {
   EXPECT_THAT(o.err, AllOf(HasSubstr("no archive"), HasSubstr("--telemetry-level=2")));
 }
 
+TEST_F(CliTest, TellsWhatTheArchiveHolds) {
+  Finish(TestJob("123"));
+  Finish(TestJob("124", kTestStart + kSecond));
+  const auto running = Start(TestJob("125", kTestStart + 2 * kSecond));
+  const Outcome o = Sonde("archive stats");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("3 profiles, 1 running"), HasSubstr(" in db/")));
+  const auto json = boost::json::parse(Sonde("archive stats --json").out);
+  EXPECT_EQ(json.at("profiles"), 3);
+  EXPECT_EQ(json.at("running"), 1);
+  EXPECT_EQ(json.at("waiting"), 0);
+  EXPECT_EQ(json.at("oldest"), kTestStart);
+  EXPECT_EQ(json.at("newest"), kTestStart + 2 * kSecond);
+  EXPECT_GT(json.at("db_bytes").to_number<uint64_t>(), 1000u);
+}
+
+TEST_F(CliTest, AnArchiveIsVerifiedAndRepaired) {
+  Finish(TestJob("123"));
+  Finish(TestJob("124", kTestStart + kSecond));
+  ASSERT_EQ(Sonde("ls").code, 0);
+  const Outcome good = Sonde("archive verify");
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_THAT(good.out, AllOf(HasSubstr("2 profiles, 4 blocks"), HasSubstr("can be read")));
+
+  std::filesystem::remove(root() + "/db/CURRENT");
+  const Outcome bad = Sonde("archive verify --json");
+  EXPECT_EQ(bad.code, 1);
+  const auto found = boost::json::parse(bad.out);
+  EXPECT_EQ(found.at("ok"), false);
+  EXPECT_THAT(std::string(found.at("problems").at(0).at("what").as_string()),
+              HasSubstr("CURRENT is gone"));
+  EXPECT_THAT(Sonde("ls").err, HasSubstr("sonde archive repair"));
+
+  const Outcome repaired = Sonde("archive repair");
+  EXPECT_EQ(repaired.code, 0) << repaired.err;
+  EXPECT_THAT(repaired.out, AllOf(HasSubstr("2 profiles with 4 blocks"),
+                                  HasSubstr("kept in " + root() + "/db.damaged-1")));
+  EXPECT_EQ(boost::json::parse(Sonde("archive verify --json").out).at("ok"), true);
+  EXPECT_THAT(Sonde("archive repair --discard").out, HasSubstr("deleted db.damaged-1"));
+  EXPECT_FALSE(std::filesystem::exists(root() + "/db.damaged-1"));
+  EXPECT_EQ(Sonde("ls").err, "");
+}
+
+TEST_F(CliTest, TheArchiveWantsASubcommandThatItKnows) {
+  EXPECT_EQ(Sonde("archive").code, 2);
+  EXPECT_THAT(Sonde("archive").err, HasSubstr("subcommand is required"));
+  EXPECT_EQ(Sonde("archive dust").code, 2);
+}
+
 TEST_F(CliTest, ShowsTheReportWithATableOfNodes) {
   Finish(TestJob());
   const Outcome o = Sonde("show 123");

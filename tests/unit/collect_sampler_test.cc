@@ -55,6 +55,15 @@ TEST_F(SamplerTest, CountersCountFromTheStepsStart) {
   EXPECT_EQ(Os("node_forks_total"), 42);
 }
 
+// 48.3 s less 48.01 s is 0.28999999999999915 in doubles.
+TEST_F(SamplerTest, TimesAreTheDoublesClosestToTheirDecimals) {
+  tree_.Write("proc/stat", "cpu  4801 2 3 4 5 6 7 8\n");
+  Sample();
+  tree_.Write("proc/stat", "cpu  4830 2 3 4 5 6 7 8\n");
+  Sample();
+  EXPECT_EQ(Os("node_cpu_seconds_total{mode=\"user\"}"), 0.29);
+}
+
 TEST_F(SamplerTest, ACounterThatFallsGoesOnFromWhereItWas) {
   Sample();
   WriteNet({{"eth0", 1500}});

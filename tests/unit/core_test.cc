@@ -180,6 +180,27 @@ TEST(Config, ReadsWhatIsThere) {
   EXPECT_EQ(config->provider, "cxi,tcp;ofi_rxm,verbs");
 }
 
+TEST(Config, WhoElsesPagesMayAskAndHowANanIsWritten) {
+  const auto cors = [](const std::string& text) {
+    const auto config = ParseConfig("http_cors = " + text + "\n", "sonde.conf");
+    return config.ok() ? config->http_cors : "refused";
+  };
+  EXPECT_EQ(cors("https://a.example"), "https://a.example");
+  EXPECT_EQ(cors("https://a.example:8443 , http://localhost:3000"),
+            "https://a.example:8443,http://localhost:3000");
+  EXPECT_EQ(cors("*"), "*");
+  EXPECT_EQ(cors(""), "");
+  for (const char* bad :
+       {"a.example", "https://", "https://a.example/", "https://a.example/path", "ftp://a.example",
+        "https://a example", "https://a.example,,*", "https://a.example;https://b.example/", "null",
+        "https://a.example\x01", "https://\xc3\xa4.example"}) {
+    EXPECT_EQ(cors(bad), "refused") << bad;
+  }
+  EXPECT_FALSE(ParseConfig("", "sonde.conf")->opentsdb_nan_null);
+  EXPECT_TRUE(ParseConfig("opentsdb_nan = null\n", "sonde.conf")->opentsdb_nan_null);
+  EXPECT_FALSE(ParseConfig("opentsdb_nan = text\n", "sonde.conf")->opentsdb_nan_null);
+}
+
 TEST(Config, AnErrorNamesFileLineAndWhatWasExpected) {
   const std::pair<const char*, const char*> cases[] = {
       {"fanout = 1", "sonde.conf:1: fanout = 1: expected a whole number from 2 to 256"},
@@ -188,6 +209,8 @@ TEST(Config, AnErrorNamesFileLineAndWhatWasExpected) {
       {"hello", "sonde.conf:1: expected key = value"},
       {"report = loud", "expected one of full, short, off"},
       {"port_range = 9-3", "expected two ports"},
+      {"opentsdb_nan = NaN", "expected null or text"},
+      {"http_cors = a.example", "expected origins such as https://grafana.example.org"},
       {"provider =", "expected auto, none, or names of libfabric's providers"},
       {"provider = cxi,,tcp", "expected auto, none, or names"},
       {"provider = cxi,none", "expected auto, none, or names"},

@@ -126,6 +126,7 @@ HeadState State() {
     frame.values.resize(1);
     frame.values[0].Add(100.0 * node, {node, 1});
   }
+  state.phases = {{"solve", state.row, 7, {3, 1}}, {"io", state.row + 1, 1, {}}};
   return state;
 }
 
@@ -143,6 +144,7 @@ TEST(HeadStates, ComeBackAsTheyWere) {
   EXPECT_FALSE(read.ended[0].lost);
   EXPECT_TRUE(read.ended[1].lost);
   EXPECT_TRUE(read.ended[1].nodes.Has(9));
+  EXPECT_EQ(read.phases, state.phases);
 }
 
 TEST(HeadStates, OfAHeadThatKnowsNothingYet) {
@@ -161,7 +163,7 @@ TEST(HeadStates, EveryCutOneIsRefused) {
 
 TEST(HeadStates, OfAnotherReleaseIsSaidToBeThat) {
   std::string bytes = Encode(State());
-  bytes[0] = 2;
+  bytes[0] = HeadState::kVersion + 1;
   HeadState read;
   EXPECT_EQ(Decode(bytes, read).code(), Code::kUnsupported);
 }

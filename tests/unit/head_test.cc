@@ -22,12 +22,21 @@ class Coverages : public testing::Test {
     EXPECT_EQ(coverage.got, got);
     EXPECT_EQ(coverage.expected, expected);
   }
+  void Register(uint32_t nodes) {
+    for (uint32_t node = 0; node < nodes; ++node) count_.OnRegistered(node, At(-0.8));
+  }
   CoverageCount count_{kStart, kSecond};
 };
 
+tree::NodeSet Nodes(std::initializer_list<uint32_t> nodes) {
+  tree::NodeSet set;
+  for (const uint32_t node : nodes) set.Add(tree::NodeSet(node));
+  return set;
+}
+
 TEST_F(Coverages, AStepWithoutGapsIsComplete) {
-  for (const uint32_t node : {0u, 1u}) count_.OnSchema(node, At(0.2));
-  for (int tick = 1; tick <= 5; ++tick) count_.OnRow(At(tick), 2);
+  Register(2);
+  for (int tick = 1; tick <= 5; ++tick) count_.OnRow(At(tick), Nodes({0, 1}));
   Expect(count_.Now(2), 10, 10);
   for (const uint32_t node : {0u, 1u}) count_.OnBye(node, At(11), 5, 0);
   Expect(count_.Now(2), 10, 10);
@@ -35,45 +44,85 @@ TEST_F(Coverages, AStepWithoutGapsIsComplete) {
 }
 
 TEST_F(Coverages, ANodeThatLeavesEarlyOwesNothingAfterwards) {
-  for (const uint32_t node : {0u, 1u}) count_.OnSchema(node, At(0.2));
-  count_.OnRow(At(1), 2);
-  count_.OnRow(At(2), 1);  // before its goodbye has come
-  Expect(count_.Now(2), 3, 3);
+  Register(2);
+  count_.OnRow(At(1), Nodes({0, 1}));
+  count_.OnRow(At(2), Nodes({0}));  // before its goodbye has come
+  Expect(count_.Now(2), 3, 4);
   count_.OnBye(1, At(11), 1, 0);
-  for (int tick = 3; tick <= 10; ++tick) count_.OnRow(At(tick), 1);
+  for (int tick = 3; tick <= 10; ++tick) count_.OnRow(At(tick), Nodes({0}));
   count_.OnBye(0, At(11), 10, 0);
   Expect(count_.AtEnd(2), 13, 13);
 }
 
+// Whoever its parent is: it is the head where all register.
 TEST_F(Coverages, WhatALostNodeOwesIsMissingToTheEnd) {
-  for (const uint32_t node : {0u, 1u}) count_.OnSchema(node, At(0.2));
-  count_.OnRow(At(1), 2);
-  for (int tick = 2; tick <= 10; ++tick) count_.OnRow(At(tick), 1);
+  Register(2);
+  count_.OnRow(At(1), Nodes({0, 1}));
+  for (int tick = 2; tick <= 10; ++tick) count_.OnRow(At(tick), Nodes({0}));
   count_.OnBye(0, At(11), 10, 0);
-  Expect(count_.AtEnd(2), 12, 21);  // its first tick may have fallen into its registration
+  Expect(count_.AtEnd(2), 12, 22);
+}
+
+TEST_F(Coverages, ANodeOfWhichNothingCameOwesEveryTickFromItsRegistration) {
+  Register(1);
+  count_.OnRegistered(1, At(2.5));
+  for (int tick = 1; tick <= 10; ++tick) count_.OnRow(At(tick), Nodes({0}));
+  Expect(count_.Now(2), 10, 10 + 7);  // from 4 on
 }
 
 TEST_F(Coverages, ANodeThatNeverComesOwesEveryTickAfterTheGrace) {
-  count_.OnSchema(0, At(0.2));
-  for (int tick = 1; tick <= 10; ++tick) count_.OnRow(At(tick), 1);
+  Register(1);
+  for (int tick = 1; tick <= 10; ++tick) count_.OnRow(At(tick), Nodes({0}));
   count_.OnBye(0, At(11), 10, 0);
   Expect(count_.AtEnd(2), 11, 10 + 7 + 2);
 }
 
+TEST_F(Coverages, WhoeverSendsATickThatFellIntoItsRegistrationOwesIt) {
+  Register(1);
+  count_.OnRegistered(1, At(0.9));
+  count_.OnRow(At(1), Nodes({0}));
+  count_.OnRow(At(2), Nodes({0, 1}));
+  count_.OnRow(At(1), Nodes({1}));  // late, and newer ones were there
+  count_.OnReplaced(1, At(4.5));
+  Expect(count_.Now(2), 4, 2 + 4 + 0);
+  count_.OnRegistered(2, At(4.5));
+  for (int tick = 3; tick <= 10; ++tick) count_.OnRow(At(tick), Nodes({0}));
+  Expect(count_.Now(2), 12, 10 + 4 + 5);  // the new one from 6 on
+}
+
+// What it had sent to others was on its way still.
+TEST_F(Coverages, ReplacedNodesOweNoLessThanWhatCame) {
+  Register(2);
+  count_.OnReplaced(0, At(0.5));
+  count_.OnRegistered(2, At(0.5));
+  count_.OnBye(1, At(0.6), 0, 0);
+  for (int tick = 1; tick <= 3; ++tick) count_.OnRow(At(tick), Nodes({0}));
+  Expect(count_.Now(2), 3, 3 + 2);  // the new one owes 2 and 3
+}
+
+TEST_F(Coverages, OfNodesThatWereGoneBeforeOnlyWhatCameCounts) {
+  count_.OnGoneBefore(0);
+  count_.OnRegistered(1, At(-0.8));
+  count_.OnRow(At(1), Nodes({0, 1}));
+  count_.OnRow(At(2), Nodes({0, 1}));
+  for (int tick = 3; tick <= 10; ++tick) count_.OnRow(At(tick), Nodes({1}));
+  Expect(count_.Now(2), 12, 12);
+}
+
 TEST_F(Coverages, LatePartsAndSkippedTicks) {
-  for (const uint32_t node : {0u, 1u}) count_.OnSchema(node, At(0.2));
-  count_.OnRow(At(1), 1);
-  count_.OnRow(At(2), 2);
-  count_.OnRow(At(1), 1);  // late
-  count_.OnRow(At(4), 2);  // 3 was skipped by both
+  Register(2);
+  count_.OnRow(At(1), Nodes({0}));
+  count_.OnRow(At(2), Nodes({0, 1}));
+  count_.OnRow(At(1), Nodes({1}));     // late
+  count_.OnRow(At(4), Nodes({0, 1}));  // 3 was skipped by both
   for (const uint32_t node : {0u, 1u}) count_.OnBye(node, At(11), 4, 1);
   Expect(count_.AtEnd(2), 8, 10);
   EXPECT_EQ(count_.AtEnd(2).skipped, 2u);
 }
 
 TEST_F(Coverages, MoreTicksThanThereWereAreNotBelieved) {
-  count_.OnSchema(0, At(0.2));
-  for (int tick = 1; tick <= 5; ++tick) count_.OnRow(At(tick), 1);
+  Register(1);
+  for (int tick = 1; tick <= 5; ++tick) count_.OnRow(At(tick), Nodes({0}));
   count_.OnBye(0, At(5.5), UINT64_MAX, UINT64_MAX);
   EXPECT_EQ(count_.Now(1).expected, 7u);
   EXPECT_EQ(count_.Now(1).skipped, 7u);

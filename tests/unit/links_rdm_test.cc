@@ -1,9 +1,13 @@
 // What is particular to links over reliable datagrams, and which kind of endpoints is chosen.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "core/bytes.h"
 #include "daemon/tree/fabric_info.h"
 #include "daemon/tree/rdm_domain.h"
 #include "daemon/tree/rdm_link.h"
@@ -16,6 +20,24 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+// Says one hello after the other, each of another link.
+struct Hellos {
+  RdmDomain& from;
+  RdmDomain::Target to;
+  std::string answer_at;
+  size_t said = 0;
+
+  // True once so many are said; false if it has to be tried again.
+  bool Say(size_t number) {
+    for (; said < number; ++said) {
+      const RdmPacket hello{RdmKind::kHello, to.number, said + 1, 0, 0, {}};
+      const auto taken = from.Send(to.peer, hello, answer_at);
+      if (!taken.ok() || !*taken) return false;
+    }
+    return true;
+  }
+};
+
 class Rdm : public testing::Test {
  protected:
   std::unique_ptr<Fabric> Open(const FabricOptions& options = OverPolledRdm::Options()) {
@@ -24,8 +46,7 @@ class Rdm : public testing::Test {
     return *std::move(opened);
   }
   // The endpoints themselves, to say what no link would.
-  std::shared_ptr<RdmDomain> OpenDomain() {
-    const FabricOptions options = OverPolledRdm::Options();
+  std::shared_ptr<RdmDomain> OpenDomain(const FabricOptions& options = OverPolledRdm::Options()) {
     const auto library = FabricLibrary::Load();
     for (const std::string& provider : Fabric::Preference(options.provider)) {
       auto info = ChooseInfo(**library, Endpoint::kRdm, provider, options);
@@ -153,29 +174,86 @@ TEST_F(Rdm, StrayPacketsLeaveNothingBehind) {
   EXPECT_EQ(accepted.size(), 1u);
 }
 
-TEST_F(Rdm, StrangersThatOnlyGreetAreBounded) {
+TEST_F(Rdm, StrangersThatOnlyGreetKeepNobodyOut) {
   FabricOptions options = OverPolledRdm::Options();
   options.max_pending = 4;
+  const auto there = OpenDomain(options);
+  const auto address = there->Listen([this](std::unique_ptr<Link> link) {
+    accepted.emplace_back(std::make_unique<End>())->Own(std::move(link));
+  });
+  ASSERT_TRUE(address.ok());
+  const auto here = Open();
+  const auto stranger = OpenDomain();
+  const auto target = stranger->TargetOf(*address);
+  ASSERT_TRUE(target.ok());
+  Hellos hellos{*stranger, *target, stranger->own_address()};
+  ASSERT_TRUE(Until([&] { return hellos.Say(20); }));
+  ASSERT_TRUE(Until([&] { return there->pending() > 0; }));
+  SayHello(*here, *address);
+  EXPECT_EQ(accepted.size(), 1u) << "no stranger has answered";
+  EXPECT_LE(there->pending(), options.max_pending);
+}
+
+// Nobody answers there, so what is said to them last cannot be sent.
+TEST_F(Rdm, StrangersThatAreNowhereKeepNobodyOut) {
+  FabricOptions options = OverPolledRdm::Options();
+  options.max_links = 4;
+  options.max_pending = 2;
   const auto there = Open(options);
   const auto here = Open();
   const std::string address = Listen(*there);
   const auto stranger = OpenDomain();
   const auto target = stranger->TargetOf(address);
   ASSERT_TRUE(target.ok());
-  size_t sent = 0;
-  ASSERT_TRUE(Until([&] {
-    for (; sent < 20; ++sent) {
-      const RdmPacket hello{RdmKind::kHello, target->number, sent + 1, 0, 0, {}};
-      const auto taken = stranger->Send(target->peer, hello, stranger->own_address());
-      if (!taken.ok() || !*taken) return false;
+  std::string nowhere = stranger->own_address();
+  nowhere[nowhere.size() - sizeof(sockaddr_in) + offsetof(sockaddr_in, sin_addr) + 3] = 99;
+  Hellos hellos{*stranger, *target, nowhere};
+  ASSERT_TRUE(Until([&] { return hellos.Say(40); }));
+  const Nanos start = Clock::System().Monotonic();
+  SayHello(*here, address);
+  EXPECT_LT(Clock::System().Monotonic() - start, kSecond);
+}
+
+// Over providers that are made of TCP anybody can connect to the endpoint's port, listening or not.
+TEST_F(Rdm, TheSilentAreShutOut) {
+  for (const FabricOptions& options : {OverPolledRdm::Options(), OverRdm::Options()}) {
+    SCOPED_TRACE(options.provider);
+    const auto there = Open(options);
+    const auto here = Open(options);
+    const std::string address = Listen(*there);
+    End end;
+    auto link = here->Connect(address);
+    ASSERT_TRUE(link.ok());
+    end.Own(*std::move(link));
+    ASSERT_TRUE(end.link->Send(1, "hello").ok());
+    ASSERT_TRUE(Until([&] { return !accepted.empty(); }));
+    sockaddr_in to{};
+    ASSERT_EQ(address.size(), sizeof(uint32_t) + sizeof(uint64_t) + sizeof to);
+    std::memcpy(&to, address.data() + sizeof(uint32_t) + sizeof(uint64_t), sizeof to);
+    std::vector<UniqueFd> strangers;
+    for (int i = 0; i < 300; ++i) {
+      UniqueFd& fd = strangers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      ASSERT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+      if (i % 2 == 0) (void)send(fd.get(), "\3", 1, MSG_NOSIGNAL);  // and no more
     }
-    return true;
-  }));
-  End end;
-  end.Own(*here->Connect(address));
-  ASSERT_TRUE(Until([&] { return end.closed > 0; }));
-  EXPECT_THAT(std::string(end.why.message()), HasSubstr("refused"));
-  EXPECT_THAT(accepted, IsEmpty()) << "none has answered";
+    // So few are not looked at.
+    const auto out = [&] {
+      char byte = 0;
+      return std::count_if(strangers.begin(), strangers.end(), [&](const UniqueFd& fd) {
+               return recv(fd.get(), &byte, 1, MSG_DONTWAIT) != 0;
+             }) < SilentConnections::kMore;
+    };
+    bool done = false;  // a daemon wakes up at every tick
+    std::function<void()> tick = [&] {
+      if (!done) loop.After(100 * kMillisecond, tick);
+    };
+    tick();
+    EXPECT_TRUE(Until(out));
+    done = true;
+    EXPECT_EQ(end.closed, 0) << end.why.message();
+    SayHello(*here, address);
+    accepted.clear();
+  }
 }
 
 // A link to nobody, to which the test says what a peer might.

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "tests/unit/web_fake_source.h"
 #include "web/put_store.h"
 #include "web/router.h"
 
@@ -18,12 +19,6 @@ namespace sonde::web {
 class OpenTsdbTest : public testing::Test {
  protected:
   static constexpr Nanos kNow = 1'800'000'000 * kSecond;
-
-  class FixedClock : public Clock {
-   public:
-    Nanos Now() const override { return kNow; }
-    Nanos Monotonic() const override { return kNow; }
-  };
 
   Response Call(const Request& request) {
     std::promise<Response> promise;
@@ -41,9 +36,13 @@ class OpenTsdbTest : public testing::Test {
     return Call(request);
   }
   Response Post(std::string_view target, std::string body, std::string encoding = "") {
+    return Send(Method::kPost, target, std::move(body), std::move(encoding));
+  }
+  Response Send(Method method, std::string_view target, std::string body = "",
+                std::string encoding = "") {
     Request request;
     EXPECT_TRUE(ParseTarget(target, request).ok()) << target;
-    request.method = Method::kPost;
+    request.method = method;
     request.content_type = "application/json";
     request.content_encoding = std::move(encoding);
     request.body = std::move(body);
@@ -60,7 +59,7 @@ class OpenTsdbTest : public testing::Test {
     return std::string(json.at("error").at("message").as_string());
   }
 
-  FixedClock clock_;
+  FixedClock clock_{kNow};
   bool nan_null_ = false;
   std::shared_ptr<const DataSource> source_ = std::make_shared<PutStore>();
 };

@@ -159,11 +159,85 @@ TEST_F(Put, AnnotationsAreKeptAndShown) {
   EXPECT_FALSE(results.at(0).as_object().contains("annotations"));
 }
 
+TEST_F(Put, AnAnnotationIsChangedReplacedAndForgotten) {
+  const auto description = [this] {
+    return Json(Get("/api/annotation?start_time=1700000000")).at("description");
+  };
+  Json(Post("/api/annotation", R"({"startTime":1700000000,"description":"a","notes":"b"})"));
+  // POST leaves what it does not name.
+  const json::value changed =
+      Json(Post("/api/annotation", R"({"startTime":1700000000,"description":"c"})"));
+  EXPECT_EQ(changed.at("description"), "c");
+  EXPECT_EQ(changed.at("notes"), "b");
+  const std::string whole = R"({"startTime":1700000000,"description":"d"})";
+  const json::value replaced = Json(Send(Method::kPut, "/api/annotation", whole));
+  EXPECT_EQ(replaced.at("notes"), "");
+  EXPECT_EQ(description(), "d");
+  // Others of that second are of series.
+  Json(Post("/api/annotation", R"({"startTime":1700000000,"tsuid":"x","description":"e"})"));
+  const Response gone = Send(Method::kDelete, "/api/annotation?start_time=1700000000");
+  EXPECT_EQ(gone.status, 204);
+  EXPECT_EQ(gone.body, "");
+  Message(Get("/api/annotation?start_time=1700000000"), 404);
+  Message(Send(Method::kDelete, "/api/annotation", whole), 404);
+  EXPECT_EQ(Json(Get("/api/annotation?start_time=1700000000&tsuid=x")).at("description"), "e");
+  EXPECT_EQ(
+      Send(Method::kDelete, "/api/annotation", R"({"startTime":1700000000,"tsuid":"x"})").status,
+      204);
+  Message(Send(Method::kDelete, "/api/annotation"));
+}
+
+TEST_F(Put, AnnotationsComeAndGoInBulk) {
+  const std::string list = R"([{"startTime":1700000000,"description":"a"},)"
+                           R"({"startTime":1700000001,"tsuid":"x"},{"startTime":1700000002}])";
+  EXPECT_EQ(Json(Post("/api/annotation/bulk", list)).as_array().size(), 3u);
+  EXPECT_EQ(Json(Send(Method::kPut, "/api/annotations", list)).as_array().size(), 3u);
+  EXPECT_EQ(Json(Get("/api/annotations?start_time=1700000000")).as_array().size(), 3u);
+  Message(Post("/api/annotation/bulk", "{}"));
+  Message(Post("/api/annotation/bulk", "[{}]"));
+  Message(Send(Method::kDelete, "/api/annotation/bulk"));
+  Message(Send(Method::kDelete, "/api/annotation/bulk?start_time=1700000000"));
+  const json::value some = Json(
+      Send(Method::kDelete, "/api/annotation/bulk", R"({"tsuids":["x"],"startTime":1700000000})"));
+  EXPECT_EQ(some.at("totalDeleted"), 1);
+  EXPECT_EQ(some.at("tsuids").at(0), "x");
+  EXPECT_EQ(some.at("startTime"), 1'700'000'000'000);
+  const json::value rest = Json(Send(
+      Method::kDelete, "/api/annotations?start_time=1700000001&end_time=1700000009&global=true"));
+  EXPECT_EQ(rest.at("totalDeleted"), 1);
+  EXPECT_EQ(rest.at("global"), true);
+  EXPECT_EQ(Json(Get("/api/annotations?start_time=1700000000")).as_array().size(), 1u);
+}
+
+TEST_F(Put, LookupsArePaged) {
+  for (const char* host : {"n1", "n2", "n3"}) {
+    std::string point(kPoint);
+    point.replace(point.find("n1"), 2, host);
+    ASSERT_EQ(Post("/api/put", point).status, 204);
+  }
+  const json::value page =
+      Json(Get("/api/search/lookup?m=cpu%7Bhost=*%7D&limit=1&start_index=1&use_meta=true"));
+  EXPECT_EQ(page.at("totalResults"), 3);
+  EXPECT_EQ(page.at("startIndex"), 1);
+  ASSERT_EQ(page.at("results").as_array().size(), 1u);
+  EXPECT_EQ(page.at("results").at(0).at("tags").at("host"), "n2");
+  const json::value same = Json(
+      Post("/api/search/lookup", R"({"metric":"cpu","limit":2,"startIndex":2,"useMeta":false})"));
+  ASSERT_EQ(same.at("results").as_array().size(), 1u);
+  EXPECT_EQ(same.at("results").at(0).at("tags").at("host"), "n3");
+  Message(Get("/api/search/lookup?m=cpu&start_index=x"));
+  Message(Post("/api/search/lookup", R"({"metric":"cpu","useMeta":3})"));
+}
+
 // What a running step and the archive are: they show, and nobody puts.
 TEST_F(Put, OthersTakeNothing) {
   source_ = std::make_shared<FakeSource>(kNow);
   EXPECT_THAT(Message(Post("/api/put", std::string(kPoint)), 403), HasSubstr("--ephemeral"));
   Message(Post("/api/annotation", R"({"startTime":1700000000})"), 403);
+  Message(Send(Method::kPut, "/api/annotation", R"({"startTime":1700000000})"), 403);
+  Message(Send(Method::kDelete, "/api/annotation?start_time=1700000000"), 403);
+  Message(Post("/api/annotation/bulk", "[]"), 403);
+  Message(Send(Method::kDelete, "/api/annotation/bulk?start_time=1&global=true"), 403);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <ctime>
 #include <limits>
 #include <regex>
 #include <sstream>
@@ -58,8 +60,12 @@ bool Selected(const Series& series, const Query& query) {
   if (series.metric != query.metric) return false;
   std::set<std::string> keys;
   for (const Filter& f : query.filters) {
-    keys.insert(f.key);
     const auto tag = series.tags.find(f.key);
+    if (f.type == "not_key") {
+      if (tag != series.tags.end()) return false;
+      continue;
+    }
+    keys.insert(f.key);
     if (tag == series.tags.end() || !Matches(f, tag->second)) return false;
   }
   if (!query.explicit_tags) return true;
@@ -157,6 +163,84 @@ double FoldWhole(const std::string& name, const std::vector<int64_t>& values) {
   return std::trunc(FoldReal(name, real, true));
 }
 
+// --- Calendars ---
+
+// The C library's clocks, for as long as this is there.
+class Clocks {
+ public:
+  explicit Clocks(const std::string& zone) {
+    setenv("TZ", zone.c_str(), 1);
+    tzset();
+  }
+  ~Clocks() {
+    unsetenv("TZ");
+    tzset();
+  }
+  Clocks(const Clocks&) = delete;
+  Clocks& operator=(const Clocks&) = delete;
+
+  static std::tm Show(int64_t time) {
+    const time_t seconds = time / 1000;
+    std::tm parts{};
+    localtime_r(&seconds, &parts);
+    return parts;
+  }
+  static int64_t At(std::tm parts) {
+    parts.tm_isdst = -1;
+    return static_cast<int64_t>(mktime(&parts)) * 1000;
+  }
+};
+
+// So many units later: days and more by the date, less by time.
+int64_t Later(int64_t time, const std::string& unit, int64_t count) {
+  if (unit == "ms") return time + count;
+  if (unit == "s") return time + count * 1000;
+  if (unit == "m") return time + count * 60'000;
+  if (unit == "h") return time + count * kHour;
+  std::tm parts = Clocks::Show(time);
+  const int n = static_cast<int>(count);
+  if (unit == "d") parts.tm_mday += n;
+  if (unit == "w") parts.tm_mday += 7 * n;
+  if (unit == "n") parts.tm_mon += n;
+  if (unit == "y") parts.tm_year += n;
+  return Clocks::At(parts);
+}
+
+// The start of the bucket that holds `time`: from something round before it, step by step.
+int64_t RoundBefore(int64_t time, const std::string& unit, int64_t count) {
+  std::tm parts = Clocks::Show(time);
+  const bool small = unit == "ms" || unit == "s" || unit == "m" || unit == "h";
+  // 0: the second is left as it is, 1: the minute, and so on to 5: the year.
+  int level = 0;
+  if (unit == "ms") level = 1000 % count == 0 ? 0 : 1;
+  if (unit == "s") level = 60 % count == 0 ? 1 : 2;
+  if (unit == "m") level = 60 % count == 0 ? 2 : 3;
+  if (unit == "h") level = 24 % count == 0 ? 3 : 4;
+  if (unit == "d") level = count == 1 ? 4 : 5;
+  if (unit == "w") level = 3;
+  if (unit == "n" || unit == "y") level = 5;
+  if (level >= 1) parts.tm_sec = 0;
+  if (level >= 2) parts.tm_min = 0;
+  if (level >= 3) parts.tm_hour = 0;
+  if (level >= 4) parts.tm_mday = 1;
+  if (level >= 5) parts.tm_mon = 0;
+  if (unit == "w") parts.tm_mday -= parts.tm_wday;
+  int64_t at = Clocks::At(parts);
+  if (small && level == 0) at = time / 1000 * 1000;
+  if (unit == "w") return at;
+  while (Later(at, unit, count) <= time) at = Later(at, unit, count);
+  return at;
+}
+
+// Where buckets begin that hold the range.
+std::vector<int64_t> Edges(const Query& query) {
+  const Clocks clocks(query.zone);
+  const Downsample& how = *query.downsample;
+  std::vector<int64_t> edges = {RoundBefore(query.start, how.unit, how.interval)};
+  while (edges.back() <= query.end) edges.push_back(Later(edges.back(), how.unit, how.interval));
+  return edges;
+}
+
 // --- Series ---
 
 int64_t FloorTo(int64_t time, int64_t interval) { return time - time % interval; }
@@ -170,6 +254,12 @@ void ReadRange(const Query& query, int64_t& first, int64_t& last) {
   if (interval == 0) {
     first = query.start;
     last = query.end - 1;
+    return;
+  }
+  if (!query.downsample->unit.empty()) {
+    const std::vector<int64_t> edges = Edges(query);
+    first = edges.front();
+    last = edges.back() - 1;
     return;
   }
   first = FloorTo(FloorTo(query.start, interval), kHour);
@@ -199,12 +289,20 @@ Line Downsampled(const Line& line, const Query& query, int64_t first, int64_t la
     return out;
   }
   const bool fills = how.fill == "nan" || how.fill == "null" || how.fill == "zero";
-  int64_t bucket = FloorTo(first, how.interval);
-  if (bucket < first) bucket += how.interval;
-  for (; bucket <= last; bucket += how.interval) {
+  std::vector<int64_t> edges;
+  if (!how.unit.empty()) {
+    edges = Edges(query);
+  } else {
+    int64_t bucket = FloorTo(first, how.interval);
+    if (bucket < first) bucket += how.interval;
+    for (; bucket <= last; bucket += how.interval) edges.push_back(bucket);
+    edges.push_back(bucket);
+  }
+  for (size_t i = 0; i + 1 < edges.size(); ++i) {
+    const int64_t bucket = edges[i];
     std::vector<double> values;
     for (auto at = line.lower_bound(bucket); at != line.end(); ++at) {
-      if (at->first >= bucket + how.interval) break;
+      if (at->first >= edges[i + 1]) break;
       values.push_back(at->second.AsReal());
     }
     if (!values.empty()) {
@@ -319,6 +417,14 @@ Result Describe(const std::vector<const Series*>& group) {
 
 }  // namespace
 
+std::string DateIn(const std::string& zone, int64_t time) {
+  const Clocks clocks(zone);
+  const std::tm parts = Clocks::Show(time);
+  char text[32];
+  strftime(text, sizeof text, "%Y/%m/%d-%H:%M:%S", &parts);
+  return text;
+}
+
 std::string UnknownName(const std::vector<Series>& series, const Query& query) {
   bool metric = false;
   std::set<std::string> keys;
@@ -356,7 +462,7 @@ std::vector<Result> Answer(const std::vector<Series>& series, const Query& query
     std::vector<std::string> group;
     std::set<std::string> keys;
     for (const Filter& f : query.filters) {
-      if (f.group_by) keys.insert(f.key);
+      if (f.group_by && f.type != "not_key") keys.insert(f.key);
     }
     for (const std::string& key : keys) group.push_back(selected[i]->tags.at(key));
     if (query.aggregator == "none") group = {std::to_string(i)};

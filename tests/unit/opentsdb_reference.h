@@ -36,6 +36,7 @@ struct Filter {
 
 struct Downsample {
   int64_t interval = 0;  // 0: 0all
+  std::string unit;  // of a calendar: ms to y, of which `interval` is the number; "": milliseconds
   std::string function;
   std::string fill;  // "", none, nan, null, zero
 };
@@ -46,6 +47,7 @@ struct Query {
   std::string metric;
   std::string aggregator;
   std::optional<Downsample> downsample;
+  std::string zone = "UTC";
   bool rate = false;
   bool counter = false;
   bool drop_resets = false;
@@ -61,6 +63,8 @@ struct Result {
   std::map<int64_t, double> points;  // NaN is missing
 };
 
+// What clocks there show, as a date that a request may have.
+std::string DateIn(const std::string& zone, int64_t time);
 // "" or the message of error 400, for a name that no series has.
 std::string UnknownName(const std::vector<Series>& series, const Query& query);
 std::vector<Result> Answer(const std::vector<Series>& series, const Query& query);

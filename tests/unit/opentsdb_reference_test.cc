@@ -46,7 +46,15 @@ ref::Value RandomValue(Random& random, Kind kind, int64_t& counter) {
   return {false, 0, (static_cast<double>(random() % 4000) + 1) / 16 - 60};
 }
 
-ref::Series RandomSeries(Random& random) {
+// When points are.
+struct Span {
+  int64_t begin = kBegin;
+  int64_t length = kSpan;
+  std::vector<int64_t> steps = {10'000, 60'000, 7'000, 500};
+  uint64_t points = 25;
+};
+
+ref::Series RandomSeries(Random& random, const Span& span) {
   static const std::vector<std::string> kHosts = {"web01", "web02", "db1", "DB2", "lga-x"};
   static const std::vector<std::string> kSites = {"lga", "SJC", "fra|x"};
   ref::Series series;
@@ -56,20 +64,21 @@ ref::Series RandomSeries(Random& random) {
   if (random() % 4 == 0) series.tags["rack"] = "r1";
   const auto kind = static_cast<Kind>(random() % 4);
   int64_t counter = 0;
-  const int64_t step = Pick<int64_t>(random, {10'000, 60'000, 7'000, 500});
-  int64_t time = kBegin + static_cast<int64_t>(random() % 60) * 10'000;
+  const int64_t step = Pick(random, span.steps);
+  int64_t time = span.begin + static_cast<int64_t>(random() % 60) * span.steps.front();
   const uint64_t missing = random() % 2 == 0 ? 3 : 20;
-  for (uint64_t n = random() % 25; n > 0 && time < kBegin + kSpan; --n, time += step) {
+  const int64_t end = span.begin + span.length;
+  for (uint64_t n = random() % span.points; n > 0 && time < end; --n, time += step) {
     if (random() % missing == 0) continue;
     series.line[time] = RandomValue(random, kind, counter);
   }
   return series;
 }
 
-std::vector<ref::Series> RandomData(Random& random) {
+std::vector<ref::Series> RandomData(Random& random, const Span& span = {}) {
   std::map<std::string, ref::Series> data;
   for (uint64_t n = 1 + random() % 7; n > 0; --n) {
-    ref::Series series = RandomSeries(random);
+    ref::Series series = RandomSeries(random, span);
     std::string name = series.metric;
     for (const auto& tag : series.tags) name += "," + tag.first + "=" + tag.second;
     if (!series.line.empty()) data[name] = series;
@@ -97,8 +106,10 @@ ref::Filter RandomFilter(Random& random) {
   ref::Filter f;
   f.key = Pick<std::string>(random, {"host", "host", "dc", "rack"});
   f.group_by = random() % 2 == 0;
-  f.type = Pick<std::string>(random, {"literal_or", "iliteral_or", "not_literal_or",
-                                      "not_iliteral_or", "wildcard", "iwildcard", "regexp"});
+  f.type =
+      Pick<std::string>(random, {"literal_or", "iliteral_or", "not_literal_or", "not_iliteral_or",
+                                 "wildcard", "iwildcard", "regexp", "not_key"});
+  if (f.type == "not_key") return f;
   if (f.type == "wildcard" || f.type == "iwildcard") {
     f.pattern = Pick<std::string>(random, {"*", "web*", "*1", "d*2", "WEB*", "*b*"});
   } else if (f.type == "regexp") {
@@ -140,8 +151,35 @@ ref::Query RandomQuery(Random& random) {
   return q;
 }
 
+// Of a calendar with something of it: an autumn in which clocks are put back.
+constexpr int64_t kAutumn = 1'697'900'000'000;
+constexpr int64_t kHour = 3'600'000;
+const std::vector<std::string> kZones = {"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata",
+                                         "Australia/Lord_Howe"};
+
+ref::Query RandomCalendarQuery(Random& random) {
+  ref::Query q = RandomQuery(random);
+  q.zone = Pick(random, kZones);
+  q.start = kAutumn + static_cast<int64_t>(random() % 40) * kHour * 7;
+  if (random() % 2 == 0) q.start += 17'000;
+  if (!q.downsample) q.downsample = RandomDownsample(random);
+  ref::Downsample& d = *q.downsample;
+  d.unit = Pick<std::string>(random, {"ms", "s", "m", "h", "d", "w", "n", "y"});
+  d.interval = Pick<int64_t>(random, {1, 1, 2, 3, 5, 7});
+  if (d.unit == "ms" || d.unit == "s" || d.unit == "m")
+    q.start = kAutumn + static_cast<int64_t>(random() % 2) * kHour;
+  int64_t range = 100 * 24 * kHour;
+  if (d.unit == "ms") range = 1'000;
+  if (d.unit == "s") range = 2 * kHour;
+  if (d.unit == "m") range = 30 * kHour;
+  q.end = q.start + 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(range));
+  if (d.unit == "y") q.end += 400 * 24 * kHour;
+  if (d.unit != "ms") q.start = q.start / 1000 * 1000;
+  return q;
+}
+
 std::string Interval(Random& random, int64_t interval) {
-  if (interval == 0) return "0all";
+  if (interval == 0) return Pick<std::string>(random, {"0all", "1all", "0ALL"});
   if (interval % 3'600'000 == 0) return fmt::format("{}h", interval / 3'600'000);
   if (interval % 60'000 == 0 && random() % 2 == 0) return fmt::format("{}M", interval / 60'000);
   if (interval % 1000 == 0) return fmt::format("{}s", interval / 1000);
@@ -149,7 +187,9 @@ std::string Interval(Random& random, int64_t interval) {
 }
 
 std::string DownsampleText(Random& random, const ref::Downsample& d) {
-  std::string text = Interval(random, d.interval) + "-" + d.function;
+  std::string text =
+      d.unit.empty() ? Interval(random, d.interval) : fmt::format("{}{}c", d.interval, d.unit);
+  text += "-" + d.function;
   if (!d.fill.empty()) text += "-" + d.fill;
   if (d.fill.empty() && random() % 6 == 0) text += "-";
   return text;
@@ -179,6 +219,8 @@ std::string PostBody(Random& random, const ref::Query& q) {
   if (random() % 4 == 0) sub["tags"] = {{"host", "nobody"}};
   for (auto& field : FiltersField(q)) sub[field.key()] = field.value();
   json::object body = {{"start", q.start}, {"end", std::to_string(q.end)}, {"msResolution", true}};
+  if (q.zone != "UTC") body["timezone"] = q.zone;
+  if (q.start % 1000 == 0 && random() % 3 == 0) body["start"] = ref::DateIn(q.zone, q.start);
   body["queries"] = json::array{sub};
   return json::serialize(body);
 }
@@ -214,7 +256,9 @@ std::string GetTarget(Random& random, const ref::Query& q) {
     }
     m += "{" + list + "}";
   }
-  return fmt::format("/api/query?start={}ms&end={}&ms&m={}", q.start, q.end, Escaped(m));
+  std::string zone;
+  if (q.zone != "UTC") zone = "&timezone=" + Escaped(q.zone);
+  return fmt::format("/api/query?start={}ms&end={}{}&ms&m={}", q.start, q.end, zone, Escaped(m));
 }
 
 // --- Comparison ---
@@ -307,6 +351,21 @@ class Reference : public OpenTsdbTest {
       ExpectSame(Json(response), expected);
     }
   }
+  enum class Outcome { kAnswered, kNothing, kRefused };
+  // In both forms of the request.
+  Outcome Compare(Random& random, const std::vector<ref::Series>& data, const ref::Query& query) {
+    const std::string error = ref::UnknownName(data, query);
+    const std::vector<ref::Result> expected =
+        error.empty() ? ref::Answer(data, query) : std::vector<ref::Result>();
+    const std::string body = PostBody(random, query);
+    const std::string target = GetTarget(random, query);
+    const testing::ScopedTrace trace(__FILE__, __LINE__, body + "\n" + target);
+    ExpectAnswer(Post(random() % 2 == 0 ? "/api/query" : "/api/query?arrays=true", body), error,
+                 expected);
+    ExpectAnswer(Get(target), error, expected);
+    if (!error.empty()) return Outcome::kRefused;
+    return expected.empty() ? Outcome::kNothing : Outcome::kAnswered;
+  }
 };
 
 TEST_F(Reference, RandomRequestsAgree) {
@@ -318,23 +377,44 @@ TEST_F(Reference, RandomRequestsAgree) {
     Fill(random, data);
     for (int i = 0; i < 8; ++i) {
       const ref::Query query = RandomQuery(random);
-      const std::string error = ref::UnknownName(data, query);
-      const std::vector<ref::Result> expected =
-          error.empty() ? ref::Answer(data, query) : std::vector<ref::Result>();
-      const std::string body = PostBody(random, query);
-      ExpectAnswer(Post(random() % 2 == 0 ? "/api/query" : "/api/query?arrays=true", body), error,
-                   expected);
-      ASSERT_FALSE(HasFatalFailure()) << "round " << round << ": " << body;
-      const std::string target = GetTarget(random, query);
-      ExpectAnswer(Get(target), error, expected);
-      ASSERT_FALSE(HasFatalFailure()) << "round " << round << ": " << body << "\n" << target;
-      refused += error.empty() ? 0 : 1;
-      if (!expected.empty()) ++answered[query.aggregator];
+      switch (Compare(random, data, query)) {
+        case Outcome::kRefused:
+          ++refused;
+          break;
+        case Outcome::kAnswered:
+          ++answered[query.aggregator];
+          break;
+        case Outcome::kNothing:
+          break;
+      }
+      ASSERT_FALSE(HasFatalFailure()) << "round " << round;
     }
   }
   EXPECT_EQ(answered.size(), kAggregators.size());
   for (const auto& count : answered) EXPECT_GT(count.second, 50) << count.first;
   EXPECT_GT(refused, 200);
+}
+
+TEST_F(Reference, RandomRequestsByTheCalendarAgree) {
+  Random random(12);
+  std::map<std::string, int> answered;
+  for (int round = 0; round < 600; ++round) {
+    const Span days = {
+        kAutumn, 150 * 24 * kHour, {kHour, 5 * kHour, 26 * kHour, 9 * 24 * kHour}, 90};
+    const Span minutes = {kAutumn, 90 * kHour, {60'000, 7'000, 61'000, 1'000'000}, 200};
+    const std::vector<ref::Series> data = RandomData(random, round % 2 == 0 ? days : minutes);
+    Fill(random, data);
+    for (int i = 0; i < 8; ++i) {
+      const ref::Query query = RandomCalendarQuery(random);
+      const Outcome outcome = Compare(random, data, query);
+      ASSERT_FALSE(HasFatalFailure()) << "round " << round;
+      if (outcome == Outcome::kAnswered) ++answered[query.downsample->unit + " " + query.zone];
+    }
+  }
+  for (const std::string unit : {"s", "m", "h", "d", "w", "n", "y"}) {
+    for (const std::string& zone : kZones)
+      EXPECT_GT(answered[unit + " " + zone], 5) << unit << zone;
+  }
 }
 
 }  // namespace

@@ -402,6 +402,21 @@ TEST_F(ArchiveTest, OfADamagedStepTheReadablePartIsIngestedAndTheRestKept) {
   EXPECT_EQ(again.size(), 1u);
 }
 
+// Rather than to show the rest as if it were all.
+TEST_F(ArchiveTest, BlocksOfANewerVersionAreNotPassedOver) {
+  auto live = Create();
+  const auto schema = Schema::Make(TaskSeries());
+  ASSERT_TRUE(PutNodeBlock(*live, 0, 1, 0, 4).ok());
+  std::string newer = MakeBlock(*schema, TestTimes(4, 1), {1, 2});
+  newer[2] = 9;
+  ASSERT_TRUE(live->PutBlock({0, "task", 2}, *schema, newer).ok());
+  const auto archive = Open();
+  const auto data =
+      archive->Read(List(*archive).at(0).key, Archive::Scope::kNodes, nullptr, 0, kForever);
+  EXPECT_EQ(data.status().code(), Code::kUnsupported);
+  EXPECT_THAT(std::string(data.status().message()), HasSubstr("use a newer Sonde"));
+}
+
 TEST_F(ArchiveTest, ABadBlockIsNamedAndDoesNotHideTheOthers) {
   {
     auto live = Create();
@@ -416,8 +431,7 @@ TEST_F(ArchiveTest, ABadBlockIsNamedAndDoesNotHideTheOthers) {
   const auto data = archive->Read(list[0].key, Archive::Scope::kNodes, nullptr, 0, kForever);
   ASSERT_TRUE(data.ok());
   EXPECT_EQ((*data)[0].points.size(), 8u);
-  EXPECT_THAT(Load(*archive, list[0].key).job.notes.back(),
-              HasSubstr("1 blocks could not be read"));
+  EXPECT_THAT(Load(*archive, list[0].key).job.notes.back(), HasSubstr("1 block could not be read"));
 }
 
 TEST_F(ArchiveTest, ADamagedArchiveIsReadAsFarAsItGoesAndNotChanged) {

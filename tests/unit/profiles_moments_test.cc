@@ -50,6 +50,26 @@ std::vector<std::string> Phases(const MomentsBuilder& builder) {
   return texts;
 }
 
+// As an acting head does; together they are the phases as they were.
+TEST(MomentsBuilder, GoesOnWithThePhasesThatAnotherLeftOpen) {
+  MomentsBuilder before;
+  Add(before, {At(kPhaseBegin, "solve", 1, 1, 4), At(kPhaseEnd, "solve", 2),
+               At(kPhaseBegin, "io", 2), At(kPhaseEnd, "io", 3)});
+  ASSERT_EQ(before.OpenPhases().size(), 1u);
+  EXPECT_EQ(before.OpenPhases()[0], (OpenPhase{"solve", kSecond, 3, {0, 0}}));
+  MomentsBuilder after;
+  after.Continue(before.OpenPhases());
+  EXPECT_THAT(Phases(after), ElementsAre("solve 1.-.. 0/0"));
+  EXPECT_EQ(after.OpenPhases(), before.OpenPhases());
+  // Somebody is in the next one before the last has left this one.
+  Add(after,
+      {At(kPhaseEnd, "solve", 4, 4, 2), At(kPhaseBegin, "solve", 5), At(kPhaseEnd, "io", 5)});
+  EXPECT_THAT(Phases(after), ElementsAre("solve 1.-4. 1/2"));
+  EXPECT_EQ(after.OpenPhases()[0].inside, 2u);
+  Add(after, {At(kPhaseEnd, "solve", 6, 7, 2), At(kPhaseBegin, "solve", 8)});
+  EXPECT_THAT(Phases(after), ElementsAre("solve 1.-7. 1/4", "solve 8.-.. 1/0"));
+}
+
 TEST(MomentsBuilder, APhaseLastsFromTheFirstBeginToTheLastEnd) {
   MomentsBuilder builder;
   Add(builder, {At(kPhaseBegin, "solve", 1.1, 1.3, 4), At(kPhaseBegin, "io", 1.5)});

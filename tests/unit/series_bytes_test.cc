@@ -29,12 +29,20 @@ QuerySpec RandomSpec(std::mt19937_64& random) {
   spec.rate = random() % 2 == 0;
   spec.rate_options = {random() % 2 == 0, static_cast<double>(random()), 0.25, random() % 2 == 0};
   for (uint64_t n = random() % 4; n > 0; --n) {
-    spec.filters.push_back({static_cast<TagFilter::Type>(random() % 7), "key" + std::to_string(n),
-                            "a*|b" + std::to_string(random() % 100), random() % 2 == 0});
+    const auto type = static_cast<TagFilter::Type>(random() % 8);
+    const bool bare = type == TagFilter::Type::kNotKey;
+    spec.filters.push_back({type, "key" + std::to_string(n),
+                            bare ? "" : "a*|b" + std::to_string(random() % 100),
+                            random() % 2 == 0});
   }
   spec.explicit_tags = random() % 2 == 0;
   spec.start = static_cast<Nanos>(random() % 1'000'000'000'000);
   spec.end = spec.start + 1 + static_cast<Nanos>(random() % 1'000'000'000'000);
+  if (spec.downsample && random() % 2 == 0) {
+    auto calendar = std::make_shared<Calendar>();
+    calendar->edges = {spec.start - spec.start % 7, spec.start + 1, spec.end + 1};
+    spec.downsample->calendar = std::move(calendar);
+  }
   return spec;
 }
 
@@ -52,6 +60,9 @@ TEST(QueryBytes, AQueryComesBack) {
     ASSERT_EQ(back->metric, spec.metric);
     ASSERT_EQ(back->aggregator, spec.aggregator);
     ASSERT_EQ(back->downsample.has_value(), spec.downsample.has_value());
+    if (spec.downsample && spec.downsample->calendar != nullptr) {
+      ASSERT_EQ(back->downsample->calendar->edges, spec.downsample->calendar->edges);
+    }
     ASSERT_EQ(back->filters.size(), spec.filters.size());
     ASSERT_EQ(back->start, spec.start);
     ASSERT_EQ(back->end, spec.end);
@@ -67,8 +78,26 @@ TEST(QueryBytes, AQueryThatMakesNoSenseIsRefused) {
   std::string bytes;
   EncodeQuery(spec, bytes);
   EXPECT_EQ(DecodeQuery(bytes).status().code(), Code::kInvalid);
-  bytes[0] = 2;
+  bytes[0] = 1;
   EXPECT_EQ(DecodeQuery(bytes).status().code(), Code::kUnsupported);
+}
+
+TEST(QueryBytes, BucketsOfACalendarThatDoNotHoldTheRangeAreRefused) {
+  std::mt19937_64 random(23);
+  QuerySpec spec = RandomSpec(random);
+  spec.start = 100;
+  spec.end = 200;
+  using Edges = std::vector<Nanos>;
+  for (const Edges& edges :
+       {Edges{101, 300}, Edges{0, 200}, Edges{0, 300, 300}, Edges{0, 50, 40, 300}, Edges{0},
+        Edges(Calendar::kMaxBuckets + 2, 0)}) {
+    auto calendar = std::make_shared<Calendar>();
+    calendar->edges = edges;
+    spec.downsample = Downsample{.interval = 1, .calendar = std::move(calendar)};
+    std::string bytes;
+    EncodeQuery(spec, bytes);
+    EXPECT_FALSE(DecodeQuery(bytes).ok()) << edges.size();
+  }
 }
 
 // What libsonde takes must be what every peer and reader takes: a node whose schema is refused is

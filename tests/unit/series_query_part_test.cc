@@ -110,6 +110,13 @@ QuerySpec RandomSpec(Random& random) {
     spec.downsample =
         Downsample{kIntervals[random() % std::size(kIntervals)], RandomFunction(random),
                    static_cast<Downsample::Fill>(random() % 4)};
+    if (random() % 4 == 0) {
+      const auto calendar = std::make_shared<Calendar>();
+      *calendar = {static_cast<int64_t>(1 + random() % 50), Calendar::Unit::kSeconds, "", {}};
+      spec.downsample->interval = calendar->count * kSecond;
+      spec.downsample->calendar = calendar;
+      EXPECT_TRUE(ResolveCalendar({}, "", spec.start, spec.end, *spec.downsample).ok());
+    }
   }
   spec.rate = random() % 3 == 0;
   spec.rate_options.counter = random() % 2 == 0;

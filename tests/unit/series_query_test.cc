@@ -221,7 +221,8 @@ TEST(Filter, EveryFilterNeedsItsKeyAndAllMustAgree) {
 TEST(Filter, APatternThatDoesNotParseIsNamed) {
   using T = TagFilter::Type;
   for (const auto& [type, pattern] :
-       std::vector<std::pair<T, std::string>>{{T::kRegexp, "web("},
+       std::vector<std::pair<T, std::string>>{{T::kNotKey, "web"},
+                                              {T::kRegexp, "web("},
                                               {T::kRegexp, "^(?!web)"},
                                               {T::kWildcard, "web"},
                                               {T::kLiteralOr, "|"},
@@ -242,10 +243,17 @@ TEST(Parse, DownsamplingsAsTheyAreWritten) {
   EXPECT_EQ(By("1m-avg-").fill, Downsample::Fill::kNone);
   EXPECT_EQ(By("1m-avg-NaN").fill, Downsample::Fill::kNan);
   EXPECT_EQ(By("30s-count-zero").function, Aggregator::kCount);
-  EXPECT_EQ(By("0all-max").interval, 0);
-  for (const char* bad :
-       {"", "1m", "-avg", "0m-avg", "-1m-avg", "1x-avg", "m-avg", "1m-none", "1m-what",
-        "1m-avg-what", "1m-avg-nan-nan", "99999999999999y-avg", "1-avg", "1dc-sum"}) {
+  for (const char* all : {"0all-max", "all-max", "1ALL-max"}) EXPECT_EQ(By(all).interval, 0) << all;
+  const Downsample month = By("3nc-max-zero");
+  ASSERT_NE(month.calendar, nullptr);
+  EXPECT_EQ(month.calendar->count, 3);
+  EXPECT_EQ(month.calendar->unit, Calendar::Unit::kMonths);
+  EXPECT_EQ(month.fill, Downsample::Fill::kZero);
+  EXPECT_NE(ParseDownsample("1d-max", true)->calendar, nullptr);
+  EXPECT_EQ(ParseDownsample("0all-max", true)->calendar, nullptr);
+  for (const char* bad : {"", "1m", "-avg", "0m-avg", "-1m-avg", "1x-avg", "m-avg", "1m-none",
+                          "1m-what", "1m-avg-what", "1m-avg-nan-nan", "99999999999999y-avg",
+                          "1-avg", "c-sum", "1c-sum", "0dc-sum", "xall-sum"}) {
     const auto how = ParseDownsample(bad);
     EXPECT_EQ(how.status().code(), Code::kInvalid) << bad;
   }
@@ -254,6 +262,45 @@ TEST(Parse, DownsamplingsAsTheyAreWritten) {
 TEST(Parse, AggregatorsByName) {
   for (const auto name : AggregatorNames()) EXPECT_EQ(ToString(*ParseAggregator(name)), name);
   EXPECT_EQ(ParseAggregator("SUM").status().code(), Code::kInvalid);
+}
+
+// By themselves, for the tests of /api/query have no year of many buckets.
+TEST(Query, CalendarsHaveBounds) {
+  constexpr Nanos kYear = 365 * 86400 * kSecond;
+  Downsample hours = By("1hc-avg");
+  EXPECT_TRUE(ResolveCalendar({}, "", 0, 300 * 86400 * kSecond, hours).ok());
+  const Status many = ResolveCalendar({}, "", 0, kYear, hours);
+  EXPECT_EQ(many.code(), Code::kLimit);
+  EXPECT_THAT(std::string(many.message()), HasSubstr("8191"));
+  EXPECT_EQ(ResolveCalendar({}, "", 5, 5, hours).code(), Code::kInvalid);
+  // The longest there can be.
+  Downsample years = By("73yc-avg");
+  EXPECT_TRUE(ResolveCalendar({}, "", kMaxQueryTime - 1, kMaxQueryTime, years).ok());
+  EXPECT_EQ(years.calendar->edges.size(), 2u);
+  // Who did not say of which range gets no answer.
+  QuerySpec spec = Spec(Aggregator::kSum, 0, 10);
+  spec.downsample = By("1dc-avg");
+  EXPECT_EQ(Evaluate(spec, {}).status().code(), Code::kInvalid);
+}
+
+// Before anything is filled.
+TEST(Query, FillingManySeriesIsRefusedWithTheirNumber) {
+  std::vector<SeriesData> series(40);
+  for (size_t i = 0; i < series.size(); ++i) {
+    series[i].series.metric.name = "m";
+    series[i].series.tags.Set("host", "n" + std::to_string(i));
+    series[i].points = {{kSecond, 1}};
+  }
+  for (const Aggregator aggregator : {Aggregator::kSum, Aggregator::kNone}) {
+    QuerySpec spec = Spec(aggregator, 0, 899'999);
+    spec.metric = "m";
+    spec.downsample = By("1s-avg-zero");
+    const auto many = Evaluate(spec, series);
+    EXPECT_EQ(many.status().code(), Code::kLimit);
+    EXPECT_THAT(std::string(many.status().message()), HasSubstr("36000000 points of 40 series"));
+    spec.downsample = By("1m-avg-zero");
+    EXPECT_TRUE(Evaluate(spec, series).ok());
+  }
 }
 
 TEST(Query, NonsenseIsRefused) {

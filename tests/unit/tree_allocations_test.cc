@@ -54,7 +54,9 @@ class QueueLink : public Link {
 
 struct Daemon {
   Daemon(Loop& loop, uint32_t index, Nanos period)
-      : queries(loop), relay(loop, queries, period, [](const BlockMessage&) {}) {
+      : queries(loop),
+        relay(loop, queries, period,
+              {.block = [](const BlockMessage&) {}, .before_frames = [] {}}) {
     relay.SetNode(index);
   }
   void Hear(Type type, std::string_view payload) {

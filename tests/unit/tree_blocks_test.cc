@@ -12,6 +12,7 @@
 #include "daemon/tree/block_sender.h"
 #include "daemon/tree/block_shelf.h"
 #include "daemon/tree/message.h"
+#include "daemon/tree/uplink.h"
 #include "series/store.h"
 
 namespace sonde::tree {
@@ -34,6 +35,7 @@ class TestLink : public Link {
                 }).ok());
     return {};
   }
+  void ExpectMore() override { ++held_back; }
   void CloseWhenSent() override {}
   size_t queued() const override { return backlog; }
   void SetMaxMessage(size_t) override {}
@@ -42,6 +44,7 @@ class TestLink : public Link {
   bool full = false;
   size_t backlog = 0;
   int messages = 0;
+  int held_back = 0;  // of them, to go with what follows
   std::vector<BlockMessage> blocks;
 };
 
@@ -151,6 +154,7 @@ TEST(BlockShelf, ALongStepHasOneResolutionWithinItsShare) {
                          next.item->samples,
                          0,
                          shelf.StoredWith(*next.item),
+                         false,
                          "",
                          *next.item->bytes};
       archive.Store(block);
@@ -246,6 +250,13 @@ class BlockSenderTest : public testing::Test {
     }
     now_ = end;
   }
+  static BlockMessage ChildsBlock(size_t gauges = 20) {
+    BlockMessage child;
+    child.node = 9;
+    child.group = "os";
+    child.bytes = *Detail(gauges).Block(16).bytes;
+    return child;
+  }
   size_t Sent() const {
     return std::accumulate(link_.blocks.begin(), link_.blocks.end(), size_t{0},
                            [](size_t sum, const BlockMessage& b) { return sum + b.bytes.size(); });
@@ -340,10 +351,7 @@ TEST_F(BlockSenderTest, ARefusedBlockIsTriedLaterAndDoesNotHoldUpTheEnd) {
 
 // A frame that is sent now waits behind kLinkWindow bytes and a block, not behind all of them.
 TEST_F(BlockSenderTest, ChildrensBlocksWaitHereAndNotInTheLink) {
-  BlockMessage child;
-  child.node = 9;
-  child.group = "os";
-  child.bytes = *Detail(200).Block(16).bytes;
+  BlockMessage child = ChildsBlock(200);
   const size_t count = BlockSender::kMaxRelayed / child.bytes.size() + 10;
   for (size_t i = 0; i < count; ++i) {
     child.sequence = i;
@@ -367,6 +375,26 @@ TEST_F(BlockSenderTest, ChildrensBlocksWaitHereAndNotInTheLink) {
                             Le(BlockSender::kMaxRelayed)));
 }
 
+// Or a slow link would be full of blocks for as long as there are any, and frames held back.
+TEST_F(BlockSenderTest, BlocksGoWhenFramesNeedNotWaitForThem) {
+  sender_.SetBudget({.share = 48u << 20, .rate = 1u << 30, .end_rate = 1u << 30});
+  for (int i = 0; i < 20; ++i) sender_.Add("os", detail_.Block(128));
+  sender_.YieldToFrames(true);
+  EXPECT_EQ(sender_.Run(now_), now_ + BlockSender::kTurn);
+  EXPECT_THAT(link_.blocks, SizeIs(0)) << "frames are held back";
+  sender_.YieldToFrames(false);
+  link_.backlog = Uplink::kBacklog;
+  sender_.Run(now_ += BlockSender::kTurn);
+  EXPECT_THAT(link_.blocks, SizeIs(0)) << "what waits already lets frames be held back soon";
+  EXPECT_TRUE(sender_.pressure(now_).slow());
+  link_.backlog = 0;
+  sender_.Run(now_ += BlockSender::kTurn);
+  EXPECT_THAT(link_.blocks, SizeIs(Ge(1u)));
+  RunUntil(now_ + 60 * kSecond, true);
+  EXPECT_TRUE(sender_.delivered());
+  EXPECT_FALSE(sender_.pressure(now_).slow());
+}
+
 // Whoever is above wakes up once for what was sealed at one tick.
 TEST_F(BlockSenderTest, BlocksThatComeTogetherGoUpInOneMessage) {
   BlockMessage child;
@@ -382,6 +410,70 @@ TEST_F(BlockSenderTest, BlocksThatComeTogetherGoUpInOneMessage) {
   sender_.Run(now_);
   EXPECT_EQ(link_.blocks.size(), 9u);
   EXPECT_EQ(link_.messages, 1);
+}
+
+TEST_F(BlockSenderTest, ChildrensBlocksGoUpWithTheNextFrames) {
+  BlockMessage child = ChildsBlock();
+  sender_.PassOn(child);
+  sender_.Run(now_);
+  EXPECT_THAT(link_.blocks, SizeIs(0));
+  sender_.Add("os", detail_.Block(16));
+  sender_.RunBeforeFrames(now_ + kMillisecond);
+  EXPECT_THAT(link_.blocks, SizeIs(2));
+  EXPECT_EQ(link_.messages, 1);
+  EXPECT_EQ(link_.held_back, 1) << "the frames follow";
+  child.sequence = 2;
+  sender_.PassOn(child);
+  EXPECT_EQ(sender_.Run(now_ + 2 * kMillisecond), now_ + 2 * kMillisecond + BlockSender::kGather);
+}
+
+TEST_F(BlockSenderTest, FramesDoNotWaitForManyBlocks) {
+  BlockMessage child = ChildsBlock(200);
+  for (size_t bytes = 0; bytes < BlockSender::kLinkWindow; bytes += child.bytes.size()) {
+    sender_.PassOn(child);
+  }
+  EXPECT_EQ(sender_.RunBeforeFrames(now_), now_ + BlockSender::kTurn);
+  EXPECT_THAT(Sent(), AllOf(Ge(BlockSender::kBeforeFrames),
+                            Le(BlockSender::kBeforeFrames + child.bytes.size())));
+  const size_t before = Sent();
+  sender_.Run(now_ + BlockSender::kTurn);
+  EXPECT_THAT(Sent(), Ge(2 * before)) << "the rest comes after them";
+}
+
+// It has little time: no node on the way waits for a tick.
+TEST_F(BlockSenderTest, BlocksOfANodeThatLeavesDoNotWaitForFrames) {
+  BlockMessage child = ChildsBlock();
+  sender_.PassOn(child);
+  sender_.Run(now_);
+  child.node = 10;
+  child.hurry = true;
+  sender_.PassOn(child);
+  const Nanos soon = now_ + kMillisecond + BlockSender::kGatherInHurry;
+  EXPECT_EQ(sender_.Run(now_ + kMillisecond), soon);
+  sender_.Run(soon);
+  ASSERT_THAT(link_.blocks, SizeIs(2));
+  EXPECT_FALSE(link_.blocks[0].hurry);
+  EXPECT_TRUE(link_.blocks[1].hurry);
+  EXPECT_EQ(link_.held_back, 0);
+  sender_.Add("os", detail_.Block(16));
+  now_ = soon;
+  sender_.Finish(now_, now_ + kSecond);
+  RunUntil(now_ + kSecond, true);
+  EXPECT_TRUE(link_.blocks.back().hurry);
+}
+
+// Word of it comes with the next pulse, which may be too late.
+TEST_F(BlockSenderTest, WhatIsOnItsWayAtTheEndGoesAgainInAHurry) {
+  sender_.Add("os", detail_.Block(16));
+  RunUntil(now_ + kSecond, false);
+  ASSERT_THAT(link_.blocks, SizeIs(1));
+  EXPECT_FALSE(link_.blocks[0].hurry);
+  sender_.Finish(now_, now_ + kSecond);
+  RunUntil(now_ + kSecond, true);
+  ASSERT_THAT(link_.blocks, SizeIs(2));
+  EXPECT_EQ(link_.blocks[1].sequence, link_.blocks[0].sequence);
+  EXPECT_TRUE(link_.blocks[1].hurry);
+  EXPECT_TRUE(sender_.delivered());
 }
 
 // A parent that takes less than comes gets less detail; what comes when it takes all again has all.

@@ -204,7 +204,9 @@ class Step {
  private:
   struct Node {
     explicit Node(Loop& loop)
-        : queries(loop), relay(loop, queries, kSecond, [](const BlockMessage&) {}) {}
+        : queries(loop),
+          relay(loop, queries, kSecond,
+                {.block = [](const BlockMessage&) {}, .before_frames = [] {}}) {}
     bool here() const { return !killed; }
 
     QueryFanout queries;
@@ -325,6 +327,52 @@ class Step {
   std::vector<std::unique_ptr<Connection>> graveyard_;
   std::vector<std::unique_ptr<Node>> nodes_;
 };
+
+// Stored blocks are told of with the pulse, in one packet; what a node waits for at once.
+TEST(BlockAcks, WaitForThePulseUnlessTheNodeIsInAHurry) {
+  Loop loop;
+  QueryFanout queries(loop);
+  TickMerger merger(16, [](const TickMerger::Row&, bool) {});
+  const auto none = [](const auto&...) {};
+  Children children(merger, queries, kSecond, Children::Keep::kUntilArrived,
+                    {.block = none, .moments = none, .ended = none, .refused = none});
+  const auto pipe = std::make_shared<Pipe>();
+  PipeLink link(pipe);
+  children.Add(link, 3);
+  const std::string schema = std::string(1, static_cast<char>(Stream::kOwn)) +
+                             PackSchema(*Schema::Make({Named("load", MetricType::kGauge)}));
+  ASSERT_TRUE(children.OnMessage(link, Type::kSchema, schema).ok());
+  const auto block = [&](uint64_t sequence, bool hurry) {
+    BlockMessage message;
+    message.node = 3;
+    message.group = "os";
+    message.sequence = message.first = sequence;
+    message.hurry = hurry;
+    std::string payload;
+    AppendTo(payload, message);
+    ASSERT_TRUE(children.OnMessage(link, Type::kBlock, payload).ok());
+  };
+  const auto types = [&] {
+    std::vector<Type> all;
+    for (const auto& [type, payload] : pipe->messages) all.push_back(type);
+    pipe->messages.clear();
+    return all;
+  };
+  block(1, false);
+  children.SendBlockAck({3, "os", 1, BlockAck::kStored, false});
+  children.FlushBlockAcks();
+  EXPECT_EQ(types(), std::vector<Type>());
+  children.Pulse();
+  EXPECT_EQ(types(), (std::vector<Type>{Type::kBlockAck, Type::kAck}));
+  children.Pulse();
+  EXPECT_EQ(types(), std::vector<Type>{Type::kAck});
+  children.SendBlockAck({3, "os", 1, BlockAck::kStored, true});
+  children.FlushBlockAcks();
+  EXPECT_EQ(types(), std::vector<Type>{Type::kBlockAck});
+  children.SendBlockAck({3, "os", 1, BlockAck::kUnknownSchema, false});
+  children.FlushBlockAcks();
+  EXPECT_EQ(types(), std::vector<Type>{Type::kBlockAck});
+}
 
 TEST(Delivery, WithoutFaultsEveryTickIsCompleteAndNothingStaysUnderWay) {
   for (unsigned seed = 1; seed <= 20; ++seed) {

@@ -1,4 +1,5 @@
 // Frames as bytes, the sets of nodes they are of, and the window of those under way.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -318,13 +319,13 @@ class Window : public testing::Test {
     if (schema_->size() != series) schema_ = Schema::Make(std::vector<Series>(series));
     window_.Add(info, schema_, values, sent_);
   }
-  std::vector<uint64_t> Numbers(uint64_t from = 0) {
+  std::vector<uint64_t> Numbers(uint64_t from = 0, size_t most = SIZE_MAX) {
     std::vector<uint64_t> numbers;
     window_.Replay(from, [&](const Frame& frame, const Schema::Ptr& schema) {
       EXPECT_EQ(frame.values.size(), schema->size());
       EXPECT_EQ(frame.values[0].sum, static_cast<double>(frame.number) + 0.5);
       numbers.push_back(frame.number);
-      return true;
+      return numbers.size() < most;
     });
     return numbers;
   }
@@ -352,6 +353,37 @@ TEST_F(Window, IsBounded) {
   for (uint64_t n = 2000; n < 2100; ++n) Add(n, Stream::kOwn, 3000);
   EXPECT_LE(window_.bytes(), FrameWindow::kMaxBytes);
   EXPECT_EQ(Numbers().back(), 2099u);
+}
+
+TEST_F(Window, KeepsLastValuesLongerThanAllOthers) {
+  Add(1, Stream::kEnded);
+  Add(2);
+  Add(3, Stream::kEnded);
+  for (uint64_t n = 4; n <= FrameWindow::kMaxFrames + 10; ++n) Add(n);
+  EXPECT_THAT(Numbers(0, 4), ElementsAre(1, 3, 13, 14));
+  EXPECT_EQ(window_.lost(), 10u);
+  for (uint64_t n = 2000; n < 2000 + FrameWindow::kMaxFrames; ++n) Add(n, Stream::kEnded);
+  EXPECT_EQ(window_.CountAfter(0), FrameWindow::kMaxFrames) << "they are not without bound either";
+  EXPECT_EQ(Numbers(0, 1).front(), 2000u);
+}
+
+// A schema takes ten times what a frame of it does.
+TEST_F(Window, SchemasOfOneTickEachAreBounded) {
+  const auto name = [](size_t i) { return fmt::format("a_metric_of_this_tick_alone_{}", i); };
+  size_t one = 0;
+  for (uint64_t n = 1; n <= 500; ++n) {
+    std::vector<Series> series(500);
+    for (size_t i = 0; i < series.size(); ++i) series[i].metric.name = name(1000 * n + i);
+    schema_ = Schema::Make(std::move(series));
+    one = schema_->encoded().size();
+    Add(n, Stream::kOwn, 500);
+  }
+  EXPECT_LE(window_.CountAfter(0) * one, FrameWindow::kMaxSchemaBytes + one);
+  EXPECT_GT(window_.CountAfter(0), 50u);
+  EXPECT_EQ(window_.CountAfter(0) + window_.lost(), 500u);
+  window_.Drop(500);
+  for (uint64_t n = 501; n <= 520; ++n) Add(n, Stream::kOwn, 500);
+  EXPECT_EQ(window_.CountAfter(0), 20u) << "one that stays costs once";
 }
 
 // With short ticks more frames than fit are under way until the head's word comes down.

@@ -214,6 +214,7 @@ class FakeLink : public Link {
   Status Send(uint8_t type, std::string_view payload) override {
     if (full) return {Code::kLimit, "full"};
     sent.emplace_back(static_cast<Type>(type), payload);
+    if (grows) backlog += payload.size();
     return {};
   }
   void CloseWhenSent() override {}
@@ -233,10 +234,12 @@ class FakeLink : public Link {
   }
 
   bool full = false;
+  bool grows = false;  // it takes nothing of what it is given
   size_t backlog = 0;
   std::vector<std::pair<Type, std::string>> sent;
 };
 
+using testing::Contains;
 using testing::ElementsAre;
 
 TEST(MomentsSender, KeepsWhatItCannotSendForTheNextPart) {
@@ -257,7 +260,7 @@ TEST(MomentsSender, KeepsWhatItCannotSendForTheNextPart) {
   sender.Flush(&link);
   EXPECT_THAT(link.Remarks(), ElementsAre("1 a b c"));
   EXPECT_FALSE(sender.delivered());
-  sender.OnAck({1});
+  sender.OnAck({.sequences = {1}});
   EXPECT_TRUE(sender.delivered());
 }
 
@@ -269,7 +272,7 @@ TEST(MomentsSender, SendsAgainWhatWasUnderWayOnALostLink) {
     sender.Add({{Remark(text, 1)}, {}, 0});
     sender.Flush(&first);
   }
-  sender.OnAck({2});
+  sender.OnAck({.sequences = {2}});
   sender.Add({{Remark("d", 1)}, {}, 0});
   sender.Flush(&second);  // the first still lives: what it has may arrive
   EXPECT_THAT(second.Remarks(), ElementsAre("4 d"));
@@ -277,10 +280,58 @@ TEST(MomentsSender, SendsAgainWhatWasUnderWayOnALostLink) {
   sender.Add({{Remark("e", 1)}, {}, 0});
   sender.Flush(&second);
   EXPECT_THAT(second.Remarks(), ElementsAre("4 d", "1 a", "3 c", "5 e"));
-  for (const uint64_t n : {1, 3, 4}) sender.OnAck({n});
+  for (const uint64_t n : {1, 3, 4}) sender.OnAck({.sequences = {n}});
   EXPECT_FALSE(sender.delivered());
-  sender.OnAck({5});
+  sender.OnAck({.sequences = {5}});
   EXPECT_TRUE(sender.delivered());
+}
+
+TEST(MomentsSender, KeepsForAnotherHeadWhatIsNotSafe) {
+  MomentsSender sender;
+  FakeLink head;
+  FakeLink next;
+  for (const char* text : {"a", "b", "c", "d"}) {
+    sender.Add({{Remark(text, 1)}, {}, 0});
+    sender.Flush(&head);
+  }
+  sender.OnAck({MomentsAck::Fate::kArrived, {1, 2, 3}});
+  EXPECT_FALSE(sender.delivered());
+  sender.OnAck({MomentsAck::Fate::kArrived, {4, 4}});
+  EXPECT_TRUE(sender.delivered()) << "who leaves need not wait until it is stored";
+  sender.OnAck({MomentsAck::Fate::kSafe, {1, 3, 99}});
+  EXPECT_TRUE(sender.delivered());
+  sender.OnLost(&head);
+  sender.Flush(&next);
+  EXPECT_TRUE(next.sent.empty()) << "it is the same head";
+  sender.OnNewHead();
+  EXPECT_FALSE(sender.delivered());
+  sender.Flush(&next);
+  EXPECT_THAT(next.Remarks(), ElementsAre("2 b", "4 d"));
+  sender.OnAck({.sequences = {2, 4}});
+  EXPECT_TRUE(sender.delivered());
+}
+
+TEST(MomentsSender, KeepsABoundedNumberOfBytesForAnotherHead) {
+  MomentsSender sender;
+  FakeLink head;
+  FakeLink next;
+  const std::string text(100, 'x');
+  constexpr uint64_t kParts = 1000;
+  for (uint64_t n = 1; n <= kParts; ++n) {
+    for (int i = 0; i < 10; ++i) {
+      sender.Add({{Remark((text + std::to_string(i)).c_str(), 1)}, {}, 0});
+    }
+    sender.Flush(&head);
+    sender.OnAck({MomentsAck::Fate::kArrived, {n}});
+  }
+  EXPECT_TRUE(sender.delivered());
+  sender.OnNewHead();
+  sender.Flush(&next);
+  size_t bytes = 0;
+  for (const auto& [type, payload] : next.sent) bytes += payload.size();
+  EXPECT_LE(bytes, MomentsSender::kMaxArrivedBytes);
+  EXPECT_GT(bytes, MomentsSender::kMaxArrivedBytes / 2);
+  EXPECT_EQ(Decoded(next.sent.back().second).sequence, kParts) << "the newest ones";
 }
 
 std::vector<Type> Types(const FakeLink& link) {
@@ -297,6 +348,40 @@ void AddFrame(Uplink& uplink) {
   uplink.Flush();
 }
 
+constexpr size_t kWide = 8u << 10;  // bytes of such a frame, or more
+
+Schema::Ptr WideSchema(size_t times) {
+  std::vector<Series> series(times * kWide / 8);
+  for (size_t i = 0; i < series.size(); ++i) series[i].metric.name = "m" + std::to_string(i);
+  return Schema::Make(std::move(series));
+}
+
+void AddWideFrame(Uplink& uplink, const Schema::Ptr& schema) {
+  static double value = 0;
+  FrameInfo info;
+  info.nodes = NodeSet(0);
+  std::vector<Reduced> values(schema->size());
+  for (Reduced& one : values) one.Add(value += 0.7, {0, 0});
+  uplink.AddFrame(info, schema, values);
+  uplink.Flush();
+}
+
+// Of the frames that a link was given, all of one schema.
+std::vector<uint64_t> FrameNumbers(const FakeLink& link, const Schema::Ptr& schema) {
+  FrameDecoder decoder;
+  decoder.Reset(*schema);
+  std::vector<uint64_t> numbers;
+  for (const auto& [type, payload] : link.sent) {
+    if (type != Type::kFrame) continue;
+    for (ByteReader r(payload); r.left() > 0;) {
+      const auto frame = decoder.Decode(r.Text(1 << 20));
+      EXPECT_TRUE(frame.ok()) << frame.status().message();
+      numbers.push_back(frame.ok() ? (*frame)->number : 0);
+    }
+  }
+  return numbers;
+}
+
 TEST(Uplink, MomentsGoBeforeTheFrameAndAgainOverTheNextLink) {
   Uplink uplink;
   FakeLink control;
@@ -309,7 +394,7 @@ TEST(Uplink, MomentsGoBeforeTheFrameAndAgainOverTheNextLink) {
   AddFrame(uplink);
   EXPECT_THAT(Types(control), ElementsAre(Type::kMoments, Type::kSchema, Type::kFrame,
                                           Type::kMoments, Type::kFrame));
-  uplink.OnMomentsAck(Encode(MomentsAck{1}));
+  uplink.OnMomentsAck(Encode(MomentsAck{.sequences = {1}}));
   uplink.OnAck(1, 1);
 
   uplink.Use(&parent, true);
@@ -320,7 +405,7 @@ TEST(Uplink, MomentsGoBeforeTheFrameAndAgainOverTheNextLink) {
   EXPECT_THAT(Types(parent), ElementsAre(Type::kSchema, Type::kFrame, Type::kMoments));
   EXPECT_EQ(Decoded(parent.sent[2].second).sequence, 2u);
   EXPECT_FALSE(uplink.moments_delivered());
-  uplink.OnMomentsAck(Encode(MomentsAck{2}));
+  uplink.OnMomentsAck(Encode(MomentsAck{.sequences = {2}}));
   EXPECT_TRUE(uplink.moments_delivered());
   EXPECT_FALSE(uplink.frames_delivered());
   uplink.OnAck(2, 2);
@@ -349,15 +434,7 @@ TEST(Uplink, WhatIsNotSafeGoesAgainToAnotherHeadOnly) {
   EXPECT_FALSE(uplink.frames_delivered());
   uplink.Use(&third, false);
   ASSERT_THAT(Types(third), ElementsAre(Type::kSchema, Type::kFrame));
-  FrameDecoder decoder;
-  decoder.Reset(*Schema::Make({}));
-  std::vector<uint64_t> numbers;
-  for (ByteReader r(third.sent[1].second); r.left() > 0;) {
-    const auto frame = decoder.Decode(r.Text(1 << 20));
-    ASSERT_TRUE(frame.ok());
-    numbers.push_back((*frame)->number);
-  }
-  EXPECT_THAT(numbers, ElementsAre(2, 3));
+  EXPECT_THAT(FrameNumbers(third, Schema::Make({})), ElementsAre(2, 3));
   uplink.OnAck(3, 3);
   EXPECT_TRUE(uplink.frames_delivered());
 }
@@ -384,6 +461,79 @@ TEST(Uplink, FramesWaitHereWhenTheLinkDoesNotGetEmpty) {
   AddFrame(uplink);
   EXPECT_FALSE(uplink.slow());
   EXPECT_EQ(link.sent.size(), before + 1) << "what was held back, in one message";
+}
+
+// A few wide ones would push those out that are under way, and then each other.
+TEST(Uplink, WideFramesThatWaitAreBoundedByTheirBytes) {
+  Uplink uplink;
+  FakeLink link;
+  const Schema::Ptr schema = WideSchema(5);
+  uplink.Use(&link, false);
+  link.backlog = Uplink::kBacklog;
+  while (!uplink.slow()) AddFrame(uplink);
+  const uint64_t before = uplink.last_number();
+  while (uplink.lost_frames() == 0) AddWideFrame(uplink, schema);
+  const uint64_t first = uplink.last_number() - before;
+  EXPECT_LT(first, Uplink::kMaxHeldBack);
+  EXPECT_EQ(uplink.lost_frames(), first / 2) << "every second one";
+  for (int i = 0; i < 200; ++i) AddWideFrame(uplink, schema);
+  link.sent.clear();
+  link.backlog = 0;
+  uplink.Continue();
+  const std::vector<uint64_t> numbers = FrameNumbers(link, schema);
+  EXPECT_EQ(numbers.size() + uplink.lost_frames(), first + 200);
+  EXPECT_LE(numbers.size(), first);
+  EXPECT_EQ(numbers.front(), before + 1) << "coarser, from begin to end";
+  EXPECT_GE(numbers.back(), uplink.last_number() - 1);
+}
+
+// All of it at once would be seconds of a slow link, with every later frame behind it.
+TEST(Uplink, WhatWasHeldBackGoesAsTheLinkTakesIt) {
+  Uplink uplink;
+  FakeLink link;
+  const Schema::Ptr schema = WideSchema(1);
+  uplink.Use(&link, false);
+  link.backlog = Uplink::kBacklog;
+  while (!uplink.slow()) AddWideFrame(uplink, schema);
+  for (int i = 0; i < 20; ++i) AddWideFrame(uplink, schema);
+  EXPECT_TRUE(uplink.holds_back());
+  size_t before = link.sent.size();
+  link.grows = true;
+  link.backlog = 0;
+  uplink.Continue();
+  EXPECT_GT(link.sent.size(), before);
+  EXPECT_TRUE(uplink.holds_back());
+  EXPECT_LT(link.backlog, 2 * Uplink::kBacklog + kWide);
+  int turns = 1;
+  for (; uplink.holds_back() && turns < 100; ++turns) {
+    link.backlog = 0;
+    uplink.Continue();
+  }
+  EXPECT_FALSE(uplink.holds_back());
+  EXPECT_GT(turns, 3);
+  EXPECT_EQ(uplink.lost_frames(), 0u);
+}
+
+TEST(Uplink, AtTheEndLastValuesGoNext) {
+  Uplink uplink;
+  FakeLink link;
+  uplink.Use(&link, false);
+  link.backlog = Uplink::kBacklog;
+  while (!uplink.slow()) AddFrame(uplink);
+  for (int i = 0; i < 20; ++i) AddFrame(uplink);
+  uplink.LeaveOutHeldBack();
+  EXPECT_GE(uplink.lost_frames(), 19u);
+  FrameInfo last;
+  last.nodes = NodeSet(0);
+  last.stream = Stream::kEnded;
+  uplink.AddFrame(last, Schema::Make({}), std::vector<Reduced>());
+  uplink.LeaveOutHeldBack();
+  link.sent.clear();
+  link.backlog = 0;
+  uplink.Continue();
+  uplink.OnAck(uplink.last_number() - 1, 0);
+  EXPECT_FALSE(uplink.frames_delivered()) << "it is kept";
+  EXPECT_THAT(Types(link), Contains(Type::kFrame));
 }
 
 TEST(Uplink, AStreamThatHasEndedIsEndedOnEveryLinkAfterItsLastFrame) {
@@ -433,6 +583,61 @@ TEST(Children, APartThatComesOverTwoLinksIsTakenOnceAndAcknowledgedTwice) {
   ASSERT_TRUE(children.OnMessage(fabric, Type::kMoments, part).ok());
   EXPECT_EQ(taken.size(), 2u);
   EXPECT_FALSE(children.OnMessage(fabric, Type::kMoments, part + "x").ok());
+}
+
+// The fates that a link was told, with the numbers.
+std::vector<std::pair<MomentsAck::Fate, std::vector<uint64_t>>> Fates(const FakeLink& link) {
+  std::vector<std::pair<MomentsAck::Fate, std::vector<uint64_t>>> fates;
+  for (const auto& [type, payload] : link.sent) {
+    MomentsAck ack;
+    EXPECT_EQ(type, Type::kMomentsAck);
+    EXPECT_TRUE(Decode(payload, ack).ok());
+    fates.emplace_back(ack.fate, ack.sequences);
+  }
+  return fates;
+}
+
+TEST(Children, AtTheHeadWhatCameUpToBeginSafeIsSafeWithEndSafe) {
+  using Fate = MomentsAck::Fate;
+  using testing::IsEmpty;
+  using testing::Pair;
+  Loop loop;
+  QueryFanout queries(loop);
+  TickMerger merger(1, [](const TickMerger::Row&, bool) {});
+  Children children(merger, queries, kSecond, Children::Keep::kUntilSafe,
+                    {.moments = [](const Moments&) {}});
+  FakeLink first;
+  FakeLink second;
+  children.Add(first, 3);
+  const auto part = [&](FakeLink& link, uint64_t n) {
+    const std::string bytes = Encode(MomentsMessage{n, {{Remark("a", 1)}, {}, 0}});
+    ASSERT_TRUE(children.OnMessage(link, Type::kMoments, bytes).ok());
+  };
+  part(first, 1);
+  part(first, 2);
+  children.BeginSafe();
+  part(first, 3);
+  EXPECT_THAT(Fates(first), ElementsAre(Pair(Fate::kArrived, ElementsAre(1)),
+                                        Pair(Fate::kArrived, ElementsAre(2)),
+                                        Pair(Fate::kArrived, ElementsAre(3))));
+  first.sent.clear();
+  children.EndSafe();
+  EXPECT_THAT(Fates(first), ElementsAre(Pair(Fate::kSafe, ElementsAre(1, 2))));
+  first.sent.clear();
+  children.BeginSafe();
+  children.Remove(first);
+  children.EndSafe();
+  EXPECT_THAT(Fates(first), IsEmpty());
+  children.Add(second, 3);
+  part(second, 4);
+  children.BeginSafe();
+  children.EndSafe();
+  EXPECT_THAT(Fates(second), ElementsAre(Pair(Fate::kArrived, ElementsAre(4)),
+                                         Pair(Fate::kSafe, ElementsAre(3, 4))));
+  second.sent.clear();
+  children.BeginSafe();
+  children.EndSafe();
+  EXPECT_THAT(Fates(second), IsEmpty());
 }
 
 }  // namespace

@@ -108,7 +108,8 @@ TEST(HttpToken, IsDerivedAndDoesNotShowTheKey) {
 // --- Messages ---
 
 TEST(Message, ATruncatedOrLongerOneIsRefused) {
-  const std::string bytes = Encode(BlockMessage{7, "os", 3, 2, 128, 1, 4096, "schema", "block"});
+  const std::string bytes =
+      Encode(BlockMessage{7, "os", 3, 2, 128, 1, 4096, true, "schema", "block"});
   BlockMessage block;
   ASSERT_TRUE(Decode(bytes, block).ok());
   EXPECT_EQ(block.sequence, 3u);

@@ -22,12 +22,6 @@ using testing::Not;
 
 constexpr Nanos kNow = 1'800'000'000 * kSecond;
 
-class FixedClock : public Clock {
- public:
-  Nanos Now() const override { return kNow; }
-  Nanos Monotonic() const override { return kNow; }
-};
-
 class Endpoints : public testing::Test {
  protected:
   Response Call(Request request) {
@@ -55,7 +49,7 @@ class Endpoints : public testing::Test {
     return json::parse(response.body);
   }
 
-  FixedClock clock_;
+  FixedClock clock_{kNow};
   std::shared_ptr<FakeSource> source_ = std::make_shared<FakeSource>(kNow);
 };
 
@@ -63,10 +57,11 @@ class Endpoints : public testing::Test {
 
 TEST_F(Endpoints, JobListIsNewestFirstInMetricProxysShape) {
   const json::value list = Json(Get("/job/list"));
-  ASSERT_EQ(list.as_array().size(), 2u);
-  const json::object& job = list.at(1).as_object();
-  EXPECT_EQ(list.at(0).at("jobid"), "4712.0");
-  EXPECT_EQ(list.at(0).at("end_time"), 0);
+  // After "main" and two nodes: tests/unit/web_proxy_test.cc.
+  ASSERT_EQ(list.as_array().size(), 5u);
+  const json::object& job = list.at(4).as_object();
+  EXPECT_EQ(list.at(3).at("jobid"), "4712.0");
+  EXPECT_EQ(list.at(3).at("end_time"), 0);
   EXPECT_EQ(job.at("jobid"), "4711.0");
   EXPECT_EQ(job.at("command"), "./cavity --grid 512");
   EXPECT_EQ(job.at("size"), 8);
@@ -77,7 +72,7 @@ TEST_F(Endpoints, JobListIsNewestFirstInMetricProxysShape) {
   EXPECT_EQ(job.at("start_time"), 1'799'999'000);
   EXPECT_EQ(job.at("end_time"), 1'799'999'600);
   EXPECT_EQ(job.at("samples"), 2360);
-  EXPECT_EQ(Json(Get("/job/list?limit=1")).as_array().size(), 1u);
+  EXPECT_EQ(Json(Get("/job/list?limit=1")).as_array().size(), 4u);
 }
 
 TEST_F(Endpoints, JobIsASnapshotWithGaugesAndCounters) {
@@ -103,11 +98,11 @@ TEST_F(Endpoints, JobIsASnapshotWithGaugesAndCounters) {
     }
     EXPECT_TRUE(gauge && counter) << target;
   }
-  EXPECT_EQ(Json(Get("/job")).as_array().size(), 2u);
+  EXPECT_EQ(Json(Get("/job")).as_array().size(), 5u);
 }
 
 TEST_F(Endpoints, ProfilesAreFinishedStepsByCommand) {
-  const json::value profiles = Json(Get("/profiles"));
+  const json::value profiles = Json(Get("/profiles/percmd"));
   const json::array& runs = profiles.at("./cavity --grid 512").as_array();
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_EQ(runs[0].at("jobid"), "4711.0");

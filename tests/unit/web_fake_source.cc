@@ -387,4 +387,54 @@ size_t FakeSource::held() const {
   return held_->queries.size();
 }
 
+void FakeSource::Tick() {
+  ++live_rows_;
+  ticks_.Tell();
+}
+
+void FakeSource::EndLive() {
+  live_ended_ = true;
+  ticks_.Tell();
+}
+
+// The rows of its first series' ticks, over hosts and tasks.
+Result<LiveRows> FakeSource::ReadLive(const JobStep& id,
+                                      const std::function<bool(const Metric&)>& wanted, Nanos after,
+                                      size_t limit) const {
+  const Step& step = *steps_.front();
+  if (id.ToString() != step.profile.job.id.ToString()) {
+    return DataSource::ReadLive(id, wanted, after, limit);
+  }
+  LiveRows live;
+  live.running = !live_ended_;
+  if (!live.running) return live;
+  const Nanos start = step.profile.job.start;
+  live.oldest = limit == 0 ? start : 0;
+  live.newest = start + static_cast<Nanos>(live_rows_ - 1) * kSecond;
+  for (const FootprintEntry& entry : step.profile.footprint) {
+    if (wanted(entry.series.metric)) live.series.push_back(entry.series);
+  }
+  if (limit == 0 || after >= live.newest) return live;
+  std::vector<std::pair<const SeriesData*, size_t>> parts;
+  for (const SeriesData& data : step.series) {
+    Tags own = data.series.tags;
+    for (const char* key : {"host", "job", "task"}) own.Erase(key);
+    for (size_t i = 0; i < live.series.size(); ++i) {
+      const Series& one = live.series[i];
+      if (data.series.metric.name == one.metric.name && own == one.tags)
+        parts.emplace_back(&data, i);
+    }
+  }
+  const size_t first = after < start ? 0 : static_cast<size_t>((after - start) / kSecond + 1);
+  for (size_t at = first; at < live_rows_ && live.rows.size() < limit; ++at) {
+    LiveRows::Row row{start + static_cast<Nanos>(at) * kSecond,
+                      std::vector<Reduced>(live.series.size())};
+    for (const auto& [data, i] : parts) {
+      row.values[i].Add(data->points[at % data->points.size()].value, {});
+    }
+    live.rows.push_back(std::move(row));
+  }
+  return live;
+}
+
 }  // namespace sonde::web

@@ -14,8 +14,20 @@
 #include <vector>
 
 #include "web/data_source.h"
+#include "web/tick_signal.h"
 
 namespace sonde::web {
+
+// It is always the same time.
+class FixedClock : public Clock {
+ public:
+  explicit FixedClock(Nanos now) : now_(now) {}
+  Nanos Now() const override { return now_; }
+  Nanos Monotonic() const override { return now_; }
+
+ private:
+  const Nanos now_;
+};
 
 class FakeSource : public DataSource {
  public:
@@ -36,6 +48,15 @@ class FakeSource : public DataSource {
   Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
   std::vector<Note> Notes(Nanos first, Nanos last) const override;
+  TickSignal* ticks() const override { return &ticks_; }
+  Result<LiveRows> ReadLive(const JobStep& id, const std::function<bool(const Metric&)>& wanted,
+                            Nanos after, size_t limit) const override;
+
+  // For live events: how many of the running step's 300 rows have come, all unless it is said; one
+  // more; its end.
+  void SetLiveRows(size_t rows) { live_rows_ = rows; }
+  void Tick();
+  void EndLive();
 
  private:
   struct Step;
@@ -45,6 +66,9 @@ class FakeSource : public DataSource {
   std::vector<std::unique_ptr<Step>> steps_;  // newest first
   std::unique_ptr<Held> held_;
   std::atomic<Mode> mode_ = Mode::kAnswer;
+  std::atomic<size_t> live_rows_ = 300;
+  std::atomic<bool> live_ended_ = false;
+  mutable TickSignal ticks_;
 };
 
 }  // namespace sonde::web

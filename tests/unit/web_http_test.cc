@@ -57,6 +57,39 @@ TEST(Auth, TakesOnlyTheToken) {
   EXPECT_EQ(auth.Check(request), Auth::Verdict::kAllowed);
 }
 
+TEST(Auth, TakesTheTokenAsAPassword) {
+  const Auth auth("secret");
+  Request request = Get("/api/query");
+  for (const char* header :
+       {"Basic", "Basic ", "Basic Z3JhZmFuYTo=", "Basic c2VjcmV0", "Basic !!!!",
+        "Basic Z3JhZmFuYTpzZWNyZXQ", "Basic Z3JhZmFuYTpzZWNyZXRz"}) {
+    request.authorization = header;
+    EXPECT_EQ(auth.Check(request), Auth::Verdict::kRefused) << header;
+  }
+  for (const char* header : {"Basic Z3JhZmFuYTpzZWNyZXQ=", "basic OnNlY3JldA=="}) {
+    request.authorization = header;
+    EXPECT_EQ(auth.Check(request), Auth::Verdict::kAllowed) << header;
+  }
+  EXPECT_THAT(Auth::Refuse(request).headers[0].second, HasSubstr("Basic"));
+}
+
+// Other users' servers on the same host are of the same site.
+TEST(Auth, TheCookieDoesNotCountForAnotherOriginsPage) {
+  const Auth auth("secret");
+  Request request = Get("/alarms/del?name=x");
+  const std::string cookie = auth.Redirect(Get("/?token=secret")).headers[1].second;
+  request.cookie = cookie.substr(0, cookie.find(';'));
+  for (const char* site : {"", "same-origin", "none"}) {
+    request.fetch_site = site;
+    EXPECT_EQ(auth.Check(request), Auth::Verdict::kAllowed) << site;
+  }
+  for (const char* site : {"same-site", "cross-site"}) {
+    request.fetch_site = site;
+    EXPECT_EQ(auth.Check(request), Auth::Verdict::kRefused) << site;
+  }
+  EXPECT_EQ(Auth::Refuse(request).headers[0].second.find("Basic"), std::string::npos);
+}
+
 TEST(Auth, ThePageTradesTheTokenForACookie) {
   const Auth auth("secret");
   const Request first = Get("/?token=secret&job=1%262");

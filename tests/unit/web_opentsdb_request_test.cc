@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "web/opentsdb_ask.h"
 #include "web/opentsdb_request.h"
 
 namespace sonde::web {
@@ -38,6 +39,14 @@ TEST(OpenTsdbTime, RefusesTheRest) {
                            "2026/01/31-25:00", "2026/01/31-10:00:30x", "1e5"}) {
     EXPECT_EQ(ParseOpenTsdbTime(text, kNow).status().code(), Code::kInvalid) << text;
   }
+}
+
+TEST(OpenTsdbTime, DatesAreThoseOfTheirZone) {
+  TimeZone zone = *TimeZone::Load("Europe/Berlin");
+  EXPECT_EQ(*ParseOpenTsdbTime("2026/01/31-10:00", kNow, zone), 1'769'850'000 * kSecond);
+  EXPECT_EQ(*ParseOpenTsdbTime("2026/07/31-10:00", kNow, zone), 1'785'484'800 * kSecond);
+  EXPECT_EQ(*ParseOpenTsdbTime("1769850000", kNow, zone), 1'769'850'000 * kSecond);
+  EXPECT_FALSE(ParseOpenTsdbTime("1970/01/01", kNow, zone).ok());
 }
 
 QuerySpec Sub(std::string_view fields) {
@@ -86,6 +95,51 @@ TEST(OpenTsdbQuery, TakesWhatGrafanaSends) {
   EXPECT_TRUE(spec.rate && spec.rate_options.counter && spec.rate_options.drop_resets);
   // Alerting leaves a dash behind.
   EXPECT_TRUE(Sub(R"("downsample":"1m-avg-")").downsample.has_value());
+}
+
+TEST(OpenTsdbQuery, CalendarsAreResolvedInTheirZone) {
+  constexpr std::string_view kQueries =
+      R"("queries":[{"metric":"m","aggregator":"sum","downsample":"1d-sum"},)"
+      R"({"metric":"m","aggregator":"sum","downsample":"0all-sum"}])";
+  const auto ask = [&](std::string_view fields) {
+    return ParseOpenTsdbQuery("{" + std::string(fields) + std::string(kQueries) + "}", kNow);
+  };
+  // The day on which clocks are put back, as its dates are meant there.
+  const auto query = ask(
+      R"("start":"2026/10/25","end":"2026/10/26","timezone":"Europe/Berlin","useCalendar":true,)");
+  ASSERT_TRUE(query.ok()) << query.status().message();
+  const std::shared_ptr<const Calendar> calendar = query->queries.at(0).downsample->calendar;
+  ASSERT_NE(calendar, nullptr);
+  ASSERT_EQ(calendar->edges.size(), 3u);
+  EXPECT_EQ(calendar->edges[0], query->start);
+  EXPECT_EQ(calendar->edges[1] - calendar->edges[0], 25 * 3600 * kSecond);
+  EXPECT_EQ(query->queries.at(1).downsample->calendar, nullptr);
+  // As it is passed on, and as it is shown.
+  const auto again = ParseOpenTsdbQuery(QueryToJson(query->queries.at(0)), kNow);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(again->queries.at(0).downsample->calendar->edges, calendar->edges);
+  EXPECT_EQ(DownsampleText(*query->queries.at(0).downsample), "1dc-sum");
+
+  EXPECT_EQ(ask(R"("start":1,"useCalendar":false,)")->queries.at(0).downsample->calendar, nullptr);
+  for (const char* fields : {R"("start":1,"timezone":"Nowhere",)", R"("start":1,"timezone":{},)",
+                             R"("start":1,"useCalendar":7,)", R"("start":"9h-ago","end":4e9,)"}) {
+    EXPECT_EQ(ask(fields).status().code(), Code::kInvalid) << fields;
+  }
+}
+
+TEST(OpenTsdbQuery, SeriesAreNotAskedForByTsuid) {
+  const auto query = [](std::string_view tsuids) {
+    return ParseOpenTsdbQuery(
+        R"({"start":1,"queries":[{"metric":"m","aggregator":"sum","tsuids":)" +
+            std::string(tsuids) + "}]}",
+        kNow);
+  };
+  EXPECT_TRUE(query("null").ok());
+  EXPECT_TRUE(query("[]").ok());
+  EXPECT_NE(query(R"(["000001000001000001"])").status().message().find("tsuid"), std::string::npos);
+  Request request;
+  ASSERT_TRUE(ParseTarget("/api/query?start=1&tsuid=sum:000001000001", request).ok());
+  EXPECT_NE(ParseOpenTsdbQuery(request, kNow).status().message().find("tsuid"), std::string::npos);
 }
 
 TEST(OpenTsdbQuery, BoundsWhatItTakes) {

@@ -1,21 +1,14 @@
-// The server through real sockets on the loopback.
-#include <arpa/inet.h>
-#include <fcntl.h>
+// The server through real sockets on the loopback: what it answers. Its bounds are in
+// web_limits_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
-#include "tests/unit/web_fake_source.h"
-#include "web/server.h"
+#include "tests/unit/web_client.h"
 
 namespace sonde::web {
 namespace {
@@ -23,111 +16,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-constexpr int kPatienceMs = 10'000;
-
-// A connection that is closed with the object.
-class Client {
- public:
-  explicit Client(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(port);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    connected_ = connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0;
-  }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
-  ~Client() { close(fd_); }
-
-  bool connected() const { return connected_; }
-  void Send(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (n <= 0) return;
-      bytes.remove_prefix(static_cast<size_t>(n));
-    }
-  }
-  // One response with its body; what follows stays for the next call. "" if the server closed.
-  std::string Receive(bool head = false) {
-    for (;;) {
-      if (const size_t end = buffer_.find("\r\n\r\n"); end != std::string::npos) {
-        const size_t at = buffer_.find("Content-Length: ");
-        const size_t body =
-            head || at > end ? 0 : std::strtoul(buffer_.c_str() + at + 16, nullptr, 10);
-        if (buffer_.size() >= end + 4 + body) {
-          std::string response = buffer_.substr(0, end + 4 + body);
-          buffer_.erase(0, response.size());
-          return response;
-        }
-      }
-      if (!Fill()) return {};
-    }
-  }
-  // Whether the server closes the connection, whatever it sends before.
-  bool SeesClose() {
-    while (Fill()) {
-    }
-    return closed_;
-  }
-
- private:
-  bool Fill() {
-    pollfd ready{fd_, POLLIN, 0};
-    if (poll(&ready, 1, kPatienceMs) != 1) return false;
-    char bytes[16384];
-    const ssize_t n = recv(fd_, bytes, sizeof(bytes), 0);
-    if (n <= 0) {
-      closed_ = true;
-      return false;
-    }
-    buffer_.append(bytes, static_cast<size_t>(n));
-    return true;
-  }
-
-  int fd_;
-  bool connected_ = false;
-  bool closed_ = false;
-  std::string buffer_;
-};
-
-std::string Get(std::string_view target, std::string_view more = "") {
-  return "GET " + std::string(target) +
-         " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n" + std::string(more) +
-         "\r\n";
-}
-
-std::string Post(std::string_view target, std::string_view body) {
-  return "POST " + std::string(target) +
-         " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\nContent-Type: "
-         "application/json\r\nContent-Length: " +
-         std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
-}
-
-constexpr std::string_view kQuery =
-    R"({"start":"1h-ago","queries":[{"metric":"node_load1","aggregator":"sum"}]})";
-
-class ServerTest : public testing::Test {
- protected:
-  void SetUp() override {
-    options_.port = 0;
-    options_.token = "secret";
-  }
-  void Start() {
-    Result<std::unique_ptr<Server>> server = Server::Start(options_, source_);
-    ASSERT_TRUE(server.ok()) << server.status().message();
-    server_ = *std::move(server);
-  }
-  std::string Exchange(std::string_view request) {
-    Client client(server_->port());
-    client.Send(request);
-    return client.Receive();
-  }
-
-  Server::Options options_;
-  std::shared_ptr<FakeSource> source_ = std::make_shared<FakeSource>(Clock::System().Now());
-  std::unique_ptr<Server> server_;
-};
 
 TEST_F(ServerTest, AnswersWithTheToken) {
   Start();
@@ -200,19 +88,6 @@ TEST_F(ServerTest, ThePageTradesTheTokenForACookie) {
               HasSubstr("<title>Sonde</title>"));
 }
 
-TEST_F(ServerTest, BoundsHeaderAndBody) {
-  options_.limits.body_bytes = 1000;
-  Start();
-  EXPECT_THAT(Exchange(Get("/", "X: " + std::string(20'000, 'a') + "\r\n")),
-              StartsWith("HTTP/1.1 431 "));
-  EXPECT_THAT(Exchange(Post("/api/query", std::string(1001, ' '))), StartsWith("HTTP/1.1 413 "));
-  // The same without saying the length first.
-  std::string chunked = Get("/api/query", "Transfer-Encoding: chunked\r\n");
-  chunked.replace(0, 3, "POST");
-  chunked += "7d0\r\n" + std::string(2000, ' ') + "\r\n0\r\n\r\n";
-  EXPECT_THAT(Exchange(chunked), StartsWith("HTTP/1.1 413 "));
-}
-
 TEST_F(ServerTest, WhatIsNoHttpIsRefused) {
   Start();
   EXPECT_THAT(Exchange("\x16\x03\x01 hello\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
@@ -230,39 +105,6 @@ TEST_F(ServerTest, ContinuesABodyThatAsks) {
   EXPECT_EQ(client.Receive(), "HTTP/1.1 100 Continue\r\n\r\n");
   client.Send(request.substr(body));
   EXPECT_THAT(client.Receive(), StartsWith("HTTP/1.1 200 "));
-}
-
-TEST_F(ServerTest, ASlowClientIsDroppedAndDisturbsNobody) {
-  options_.limits.read_timeout = 200 * kMillisecond;
-  Start();
-  Client slow(server_->port());
-  slow.Send("GET / HTTP/1.1\r\nHost:");
-  EXPECT_THAT(Exchange(Get("/api/version")), StartsWith("HTTP/1.1 200 "));
-  EXPECT_TRUE(slow.SeesClose());
-}
-
-TEST_F(ServerTest, AStrangerMakesRoomForTheOwner) {
-  options_.limits.connections = 4;
-  Start();
-  std::vector<std::unique_ptr<Client>> strangers;
-  for (int i = 0; i < 50; ++i) strangers.push_back(std::make_unique<Client>(server_->port()));
-  EXPECT_THAT(Exchange(Get("/api/version")), StartsWith("HTTP/1.1 200 "));
-  EXPECT_TRUE(strangers.front()->SeesClose());
-}
-
-TEST_F(ServerTest, ConnectionsOfTheOwnerAreBounded) {
-  options_.limits.connections = 3;
-  Start();
-  std::vector<std::unique_ptr<Client>> mine;
-  for (int i = 0; i < 3; ++i) {
-    mine.push_back(std::make_unique<Client>(server_->port()));
-    mine.back()->Send(Get("/api/version"));
-    EXPECT_THAT(mine.back()->Receive(), StartsWith("HTTP/1.1 200 "));
-  }
-  Client fourth(server_->port());
-  EXPECT_TRUE(fourth.SeesClose());
-  mine.front()->Send(Get("/api/version"));
-  EXPECT_THAT(mine.front()->Receive(), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(ServerTest, AnUnansweredQueryHoldsNoThread) {
@@ -340,14 +182,15 @@ long ServerSwitches() {
 TEST_F(ServerTest, IdleItDoesNotWakeUp) {
   Start();
   EXPECT_THAT(Exchange(Get("/api/version")), StartsWith("HTTP/1.1 200 "));
-  // Until the threads have settled after the connection's end.
+  // Idle is a time in which nothing happens. On a busy machine the connection's end comes late.
+  constexpr auto kIdle = std::chrono::milliseconds(500);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   long before = -1;
   for (long now = ServerSwitches(); now != before; now = ServerSwitches()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "it goes on waking up";
     before = now;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::this_thread::sleep_for(kIdle);
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  EXPECT_EQ(ServerSwitches(), before);
   EXPECT_GT(before, 0);
 }
 

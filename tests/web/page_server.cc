@@ -1,6 +1,6 @@
 // The web server over the tests' data source, for the browser test and for working on the page.
-// Prints its address with the token and ends when its standard input does. --crowded: a step with
-// very many phases and remarks.
+// Prints its address with the token and ends when its standard input does. Each 't' there is a tick
+// of the running step, 'e' its end. --crowded: a step with very many phases and remarks.
 #include <cstdio>
 #include <string_view>
 
@@ -22,7 +22,9 @@ int main(int argc, char** argv) {
   }
   std::printf("http://127.0.0.1:%u/?token=%s\n", (*server)->port(), options.token.c_str());
   std::fflush(stdout);
-  while (std::getchar() != EOF) {
+  for (int c = std::getchar(); c != EOF; c = std::getchar()) {
+    if (c == 't') source->Tick();
+    if (c == 'e') source->EndLive();
   }
   return 0;
 }

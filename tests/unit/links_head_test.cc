@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/node/head_link.h"
+#include "daemon/tree/acceptor.h"
+#include "tests/unit/links_carriers.h"
+
+namespace sonde::node {
+namespace {
+
+using tree::Type;
+
+StepKey KeyOf(unsigned char fill) {
+  StepKey key;
+  key.fill(fill);
+  return key;
+}
+
+// A head that drops the first connections that come, and welcomes the others that have its key.
+class HeadLinks : public testing::Test {
+ protected:
+  void Listen(int drop) {
+    auto opened = tree::Listener::Open(loop_, "127.0.0.1", 0,
+                                       [this, drop](std::unique_ptr<tree::SocketLink> link) {
+                                         if (++came_ > drop) return acceptor_.Take(std::move(link));
+                                         tree::DestroyLater(loop_, std::move(link));
+                                       });
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    listener_ = *std::move(opened);
+  }
+  HeadLink Node(const StepKey& key) {
+    return {loop_,
+            key,
+            {.registration = [] { return tree::Registration{.host = "n1"}; },
+             .welcome = [this](const tree::Welcome& welcome, Nanos) { index_ = welcome.index; },
+             .message = {},
+             .lost = {},
+             .ended = [this](const Status& why) { ended_ = why.message(); },
+             .act = {}}};
+  }
+  void RunUntilKnown() {
+    EXPECT_TRUE(tree::RunUntil(loop_, [this] { return index_.has_value() || ended_.has_value(); }));
+  }
+
+  Loop loop_;
+  int came_ = 0;
+  std::optional<uint32_t> index_;
+  std::optional<std::string> ended_;
+  std::vector<std::unique_ptr<tree::Link>> links_;
+  tree::Acceptor acceptor_{loop_, KeyOf(1),
+                           [this](const tree::Registration&, std::unique_ptr<tree::Link> link) {
+                             Send(*link, Type::kWelcome, Encode(tree::Welcome{.index = 7}));
+                             links_.push_back(std::move(link));
+                           }};
+  std::unique_ptr<tree::Listener> listener_;
+};
+
+TEST_F(HeadLinks, AFirstConnectionThatFailsIsMadeAgain) {
+  Listen(2);
+  HeadLink node = Node(KeyOf(1));
+  node.Connect("127.0.0.1", listener_->port());
+  RunUntilKnown();
+  EXPECT_EQ(index_, 7u);
+  EXPECT_EQ(came_, 3);
+}
+
+TEST_F(HeadLinks, WithAnotherKeyItEndsAtOnce) {
+  Listen(0);
+  HeadLink node = Node(KeyOf(2));
+  node.Connect("127.0.0.1", listener_->port());
+  RunUntilKnown();
+  EXPECT_EQ(ended_, "the peer does not know the step's key");
+  EXPECT_EQ(came_, 1);
+}
+
+TEST_F(HeadLinks, WhereNobodyListensItGivesUpInTheEnd) {
+  Listen(0);
+  const uint16_t port = listener_->port();
+  listener_.reset();
+  HeadLink node = Node(KeyOf(1));
+  const Nanos start = Clock::System().Monotonic();
+  node.Connect("127.0.0.1", port);
+  RunUntilKnown();
+  EXPECT_TRUE(ended_.has_value());
+  EXPECT_GE(Clock::System().Monotonic() - start, HeadLink::kGiveUpFirst);
+}
+
+}  // namespace
+}  // namespace sonde::node
