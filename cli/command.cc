@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kAnyWidth = 100'000;
 constexpr size_t kNarrowest = 40;
+constexpr Nanos kIndexFor = 5 * kSecond;
 
 std::string_view Get(const char* name) {
   const char* value = std::getenv(name);
@@ -75,6 +76,11 @@ int Fail(const Status& status) {
   return status.code() == Code::kNotFound ? kNotFound : kFailed;
 }
 
+int FailUsage(const Status& status) {
+  Note(status.message());
+  return status.code() == Code::kInvalid ? kUsage : kFailed;
+}
+
 int Print(std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
@@ -114,6 +120,26 @@ Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env) {
       Archive::Open(*path, kSecond, [&](size_t done, size_t total) { progress.Set(done, total); });
   progress.End();
   if (archive.ok() && !(*archive)->note().empty()) Note((*archive)->note());
+  return archive;
+}
+
+Result<std::unique_ptr<Archive>> OpenIndexed(const Environment& env) {
+  auto archive = OpenArchive(env);
+  if (!archive.ok()) return archive;
+  Progress progress("indexing the archive", "profiles");
+  uint64_t made = 0;
+  uint64_t all = 0;
+  const auto complete = (*archive)->BuildIndexes(
+      kIndexFor, [&](uint64_t done, uint64_t total) { progress.Set(made = done, all = total); });
+  progress.End();
+  if (!complete.ok()) {
+    Note(complete.status().message());
+  } else if (!*complete) {
+    Note(
+        fmt::format("the archive is being indexed, {} of {} profiles by now; the next commands go "
+                    "on with it and are faster",
+                    made, all));
+  }
   return archive;
 }
 

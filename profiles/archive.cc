@@ -9,17 +9,22 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <set>
 
+#include "profiles/archive_db.h"
 #include "profiles/archive_dir.h"
 #include "profiles/archive_keeper.h"
 #include "profiles/archive_lock.h"
+#include "profiles/card.h"
+#include "profiles/index.h"
 #include "profiles/ingest.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
 #include "profiles/live_steps.h"
 #include "profiles/profile_reader.h"
+#include "profiles/select.h"
 
 namespace sonde {
 namespace {
@@ -40,6 +45,23 @@ ProfileEntry EntryOf(const LiveStep& step) {
   entry.running = step.running;
   entry.endpoint = step.endpoint;
   return entry;
+}
+
+// Whether the step or its job is meant by `id`.
+bool IsMeant(const JobDescription& job, const JobStep& id) {
+  const std::vector<std::string> ids = IdsOf(job);
+  return std::find(ids.begin(), ids.end(), id.job) != ids.end() &&
+         (id.step.empty() || id.step == job.id.step);
+}
+
+bool RunsOn(const JobDescription& job, const std::string& host) {
+  return host.empty() || std::any_of(job.nodes.begin(), job.nodes.end(),
+                                     [&](const NodeInfo& node) { return node.host == host; });
+}
+
+bool HasProfile(leveldb::DB& db, const JobDescription& job) {
+  std::string ignored;
+  return db.Get(leveldb::ReadOptions(), keys::ByTime(job), &ignored).ok();
 }
 
 bool NewerFirst(const ProfileEntry& a, const ProfileEntry& b) {
@@ -260,11 +282,58 @@ Result<std::vector<ProfileEntry>> Archive::List(size_t limit) const {
   return all;
 }
 
+Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, Nanos now) const {
+  const std::vector<LiveStep> live = ScanLive(rep_->paths);  // first, as in List
+  const auto current = rep_->Refreshed();
+  // Some of what db/ gives may run again in live/.
+  Selection wanted = selection;
+  wanted.limit += std::min(live.size(), SIZE_MAX - wanted.limit);
+  SelectedList stored(wanted, now);
+  if (current) SONDE_RETURN_IF_ERROR(SelectFrom(*current->get(), wanted, stored));
+  std::map<std::string, bool> from_live;  // and whether it runs
+  SelectedList list(selection, now);
+  Card card;
+  for (const LiveStep& step : live) {
+    if (!step.running && current && HasProfile(*current->get(), step.job)) continue;
+    const auto [known, is_new] = from_live.try_emplace(step.key, step.running);
+    known->second |= step.running;
+    if (!is_new || step.job.start < selection.since || step.job.start > selection.until ||
+        !RunsOn(step.job, selection.node)) {
+      continue;
+    }
+    Profile bare;
+    bare.job = step.job;
+    const auto profile = Load(step.key);
+    const std::string made = MakeCard(profile.ok() ? *profile : bare, 0, now);
+    SONDE_RETURN_IF_ERROR(DecodeCard(made, card));
+    if (Matches(card, selection)) list.Add(step.key, made, card, step.job.start);
+  }
+  for (const Selected& one : stored.Take()) {
+    if (from_live.contains(one.key)) continue;
+    SONDE_RETURN_IF_ERROR(DecodeCard(one.card, card));
+    list.Add(one.key, one.card, card, one.start);
+  }
+  std::vector<ListedProfile> all;
+  for (Selected& one : list.Take()) {
+    const auto found = from_live.find(one.key);
+    const bool is_live = found != from_live.end();
+    all.push_back(
+        {std::move(one.key), std::move(one.card), one.start, is_live, is_live && found->second});
+  }
+  return all;
+}
+
+Result<bool> Archive::BuildIndexes(Nanos budget,
+                                   const std::function<void(uint64_t, uint64_t)>& progress) {
+  const std::lock_guard guard(rep_->ingesting);
+  const auto current = rep_->Current();
+  if (!current || !current->owned) return true;
+  return sonde::BuildIndexes(*current->owned, budget, progress);
+}
+
 Result<std::vector<ProfileEntry>> Archive::Find(const JobStep& id) const {
   std::vector<LiveStep> live = ScanLive(rep_->paths);
-  std::erase_if(live, [&](const LiveStep& step) {
-    return step.job.id.job != id.job || (!id.step.empty() && step.job.id.step != id.step);
-  });
+  std::erase_if(live, [&](const LiveStep& step) { return !IsMeant(step.job, id); });
   auto entries = rep_->Scan(keys::ByJobPrefix(id), keys::ProfileOfJobIndex, SIZE_MAX);
   if (!entries.ok()) return entries;
   return Unite(*std::move(entries), live);

@@ -111,6 +111,17 @@ struct ProfileEntry {
   Endpoint endpoint;     // if running and known
 };
 
+struct Selection;
+
+// One that a selection gives, by its card (card.h).
+struct ListedProfile {
+  std::string key;
+  std::string card;  // its bytes
+  Nanos start = 0;
+  bool live = false;     // still in live/
+  bool running = false;  // and its head holds it
+};
+
 // A row as it is stored: of a group of one node, or of the reduced series (kReducedNode). Valid
 // within the call that gets it.
 struct StoredRow {
@@ -147,6 +158,11 @@ class Archive {
   static Result<std::unique_ptr<Archive>> OpenToRead(const std::string& archive);
   ~Archive();
 
+  // Makes what an archive that is older than its indexes lacks of them, for about `budget`; true if
+  // they are complete or somebody else's to make. Progress goes to `progress` (done, total).
+  Result<bool> BuildIndexes(Nanos budget,
+                            const std::function<void(uint64_t, uint64_t)>& progress = nullptr);
+
   // Takes in what lies finished or abandoned in live/ by now, if db/ can be had, and says how many
   // steps. From any thread; what reads meanwhile sees every step.
   Result<uint64_t> IngestWaiting();
@@ -158,7 +174,10 @@ class Archive {
 
   // Newest first.
   Result<std::vector<ProfileEntry>> List(size_t limit = SIZE_MAX) const;
-  // Every profile of a job or step: a requeued job has several. Newest first.
+  // What the selection (select.h) asks for, in its order; `now` ends steps that run.
+  Result<std::vector<ListedProfile>> Select(const Selection& selection, Nanos now) const;
+  // Every profile of a job or step: a requeued job has several. An array or het job has those of
+  // its tasks or components, which ARRAY_TASK names as well. Newest first.
   Result<std::vector<ProfileEntry>> Find(const JobStep& id) const;
   Result<Profile> Load(const std::string& key) const;
 

@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::string_view kSocketName = "db.sock";
 constexpr std::string_view kQuestion = "ingest\n";
-constexpr Nanos kPatience = kSecond;  // with one who asks and does not go on
+constexpr Nanos kPatience = kSecond;   // with one who asks and does not go on
+constexpr Nanos kSlice = kSecond / 4;  // of indexing, between answers
 constexpr size_t kMaxAnswer = 512;
 constexpr int kWaiting = 64;
 
@@ -131,14 +132,21 @@ void ArchiveKeeper::Rep::Answer() const {
 }
 
 void ArchiveKeeper::Rep::Work() {
+  bool indexed = false;
   while (true) {
     Listen();
+    const bool indexing = !indexed && archive.owned();
+    if (indexing) {
+      const auto complete = archive.BuildIndexes(kSlice);
+      if (!complete.ok()) log::Warning("{}", complete.status().message());
+      indexed = !complete.ok() || *complete;
+    }
     pollfd ready[2] = {{stop.get(), POLLIN, 0}, {listener.get(), POLLIN, 0}};
-    const int count = ::poll(ready, 2, static_cast<int>(kBetween / kMillisecond));
+    const int count = ::poll(ready, 2, indexing ? 0 : static_cast<int>(kBetween / kMillisecond));
     if (ready[0].revents != 0) return;
     if (count > 0 && ready[1].revents != 0) {
       Answer();
-    } else if (count == 0) {
+    } else if (count == 0 && !indexing) {
       const auto taken = archive.IngestWaiting();
       if (!taken.ok()) log::Info("{}", taken.status().message());
     }

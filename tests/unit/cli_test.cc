@@ -89,6 +89,52 @@ TEST_F(CliTest, ListsTheNewestFirst) {
   EXPECT_THAT(Sonde("ls --all").out, HasSubstr("100.0"));
 }
 
+TEST_F(CliTest, ListsWhatIsAskedForInTheOrderThatIsAskedFor) {
+  for (int i = 0; i < 6; ++i) {
+    JobDescription job = TestJob(std::to_string(100 + i), kTestStart + i * 3600 * kSecond);
+    job.name = i % 2 == 0 ? "melt" : "heat";
+    job.command = i < 3 ? "/opt/lammps/lmp -in x" : "python train.py";
+    job.nodes[1].host = "n" + std::to_string(i);
+    if (i == 4) job.tags["campaign"] = "winter";
+    Finish(job);
+  }
+  const auto jobs = [&](const std::string& arguments) {
+    const Outcome o = Sonde("ls --json " + arguments);
+    EXPECT_EQ(o.code, 0) << o.err;
+    std::string ids;
+    for (const auto& one : boost::json::parse(o.out).as_array()) {
+      ids += std::string(one.at("job").at("job").as_string()) + " ";
+    }
+    return ids;
+  };
+  EXPECT_EQ(jobs("--cmd lammps"), "102 101 100 ");
+  EXPECT_EQ(jobs("--name melt --limit 2"), "104 102 ");
+  EXPECT_EQ(jobs("--node n5"), "105 ");
+  EXPECT_EQ(jobs("--tag campaign=winter"), "104 ");
+  EXPECT_EQ(jobs("--tag campaign --user ada --state completed"), "104 ");
+  EXPECT_EQ(jobs("--state failed"), "");
+  // kTestStart is 2026-09-21 14:13:20 UTC.
+  EXPECT_EQ(jobs("--since '2026-09-21 17:00' --until 2026-09-22"), "105 104 103 ");
+  EXPECT_EQ(jobs("--sort cpu --reverse -n 1"), "105 ");
+  EXPECT_EQ(jobs("--reverse -n 2"), "100 101 ");
+  EXPECT_THAT(Sonde("ls --sort size").out, AllOf(HasSubstr("size"), HasSubstr("campaign=winter")));
+  EXPECT_THAT(Sonde("ls --cmd fortran").err, HasSubstr("no profile is like that"));
+}
+
+TEST_F(CliTest, WrongFiltersSayWhatIsExpected) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"--since never", "'never' is no time; expected so long ago (90m, 36h, 2d, 1w)"},
+      {"--since 1d --until 2d", "--since 1d is later than --until 2d"},
+      {"--state broken", "--state broken: expected one of running, completed, failed"},
+      {"--sort colour", "--sort colour: expected one of start, time, cpu, mem, energy"},
+      {"--tag =x", "tag '=x': expected NAME=VALUE or NAME"}};
+  for (const auto& [arguments, message] : cases) {
+    const Outcome o = Sonde(std::string("ls ") + arguments);
+    EXPECT_EQ(o.code, 2) << arguments;
+    EXPECT_THAT(o.err, HasSubstr(message)) << arguments;
+  }
+}
+
 TEST_F(CliTest, ListsAsJson) {
   Finish(TestJob());
   const Outcome o = Sonde("ls --json");
