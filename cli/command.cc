@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "cli/progress.h"
+#include "profiles/retention.h"
 #include "profiles/text.h"
 
 namespace sonde::cli {
@@ -16,6 +17,7 @@ namespace {
 
 constexpr size_t kAnyWidth = 100'000;
 constexpr size_t kNarrowest = 40;
+constexpr Nanos kPruneFor = 20 * kMillisecond;
 constexpr Nanos kIndexFor = 5 * kSecond;
 
 std::string_view Get(const char* name) {
@@ -119,7 +121,15 @@ Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env) {
   auto archive =
       Archive::Open(*path, kSecond, [&](size_t done, size_t total) { progress.Set(done, total); });
   progress.End();
-  if (archive.ok() && !(*archive)->note().empty()) Note((*archive)->note());
+  if (!archive.ok()) return archive;
+  if (!(*archive)->note().empty()) Note((*archive)->note());
+  // Limits are for the archive of the configuration, not for any other that is looked at.
+  if (!env.archive.empty() || !(*archive)->owned()) return archive;
+  const auto config = LoadConfig(env.config_path);
+  if (config.ok() && RetentionOf(*config).any()) {
+    const auto pruned = (*archive)->Prune(RetentionOf(*config), Clock::System().Now(), kPruneFor);
+    if (!pruned.ok()) Note(pruned.status().message());
+  }
   return archive;
 }
 

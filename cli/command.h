@@ -51,6 +51,7 @@ void RegisterDoctor(CLI::App& app, Run& run);
 void RegisterEvents(CLI::App& app, Run& run);
 void RegisterExport(CLI::App& app, Run& run);
 void RegisterFigure(CLI::App& app, Run& run);
+void RegisterGrep(CLI::App& app, Run& run);
 void RegisterImport(CLI::App& app, Run& run);
 void RegisterJoin(CLI::App& app, Run& run);
 void RegisterLs(CLI::App& app, Run& run);
@@ -61,6 +62,7 @@ void RegisterResume(CLI::App& app, Run& run);
 void RegisterRun(CLI::App& app, Run& run);
 void RegisterServe(CLI::App& app, Run& run);
 void RegisterShow(CLI::App& app, Run& run);
+void RegisterTag(CLI::App& app, Run& run);
 void RegisterUrl(CLI::App& app, Run& run);
 
 // Prints "sonde: ..." to stderr and gives the exit code for the failure.

@@ -104,7 +104,8 @@ struct JobDescription {
   std::vector<std::string> notes;  // what a reader must know: what is missing and why
   std::vector<Figure> figures;     // in the order in which they were first said
   UserTags tags;
-  std::string version;  // of Sonde
+  std::map<std::string, std::string> environment;  // what is kept of it (step_environment.h)
+  std::string version;                             // of Sonde
 };
 
 }  // namespace sonde

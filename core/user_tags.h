@@ -32,6 +32,10 @@ inline constexpr std::string_view kUserTagExpected =
     "up "
     "to 256 bytes of text without a comma";
 
+inline constexpr std::string_view kUserTagsExpected =
+    "expected up to 32 tags NAME=VALUE or NAME separated by commas, such as campaign=winter,keep";
+inline constexpr size_t kMaxUserTagList = 8192;
+
 // Calls `f(name, value)` for each tag of "a=1,b=2,keep"; false if the list is wrong or too long.
 template <typename F>
 constexpr bool ForEachUserTag(std::string_view list, const F& f) {

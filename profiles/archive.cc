@@ -24,10 +24,14 @@
 #include "profiles/leveldb_env.h"
 #include "profiles/live_steps.h"
 #include "profiles/profile_reader.h"
+#include "profiles/retention.h"
 #include "profiles/select.h"
+#include "profiles/tags.h"
 
 namespace sonde {
 namespace {
+
+constexpr Nanos kPruneFor = 20 * kMillisecond;  // behind an ingest
 
 // db/, held for writing or seen through a snapshot. Shared by the calls that use it.
 struct OpenedDb {
@@ -62,6 +66,12 @@ bool RunsOn(const JobDescription& job, const std::string& host) {
 bool HasProfile(leveldb::DB& db, const JobDescription& job) {
   std::string ignored;
   return db.Get(leveldb::ReadOptions(), keys::ByTime(job), &ignored).ok();
+}
+
+std::set<std::string> LiveKeys(const ArchivePaths& paths) {
+  std::set<std::string> keys;
+  for (const LiveStep& step : ScanLive(paths)) keys.insert(step.key);
+  return keys;
 }
 
 bool NewerFirst(const ProfileEntry& a, const ProfileEntry& b) {
@@ -331,6 +341,40 @@ Result<bool> Archive::BuildIndexes(Nanos budget,
   return sonde::BuildIndexes(*current->owned, budget, progress);
 }
 
+Result<UserTags> Archive::Tag(const std::string& key, const TagChange& change) {
+  const std::lock_guard guard(rep_->ingesting);
+  const auto current = rep_->Current();
+  if (!current || !current->owned) {
+    return Status(Code::kBusy, "the archive cannot be written now: " + rep_->note);
+  }
+  for (const LiveStep& step : ScanLive(rep_->paths)) {
+    if (step.key != key) continue;
+    return Status(Code::kBusy, step.job.id.ToString() +
+                                   (step.running ? " is running; it can be tagged when it has ended"
+                                                 : " waits in live/"));
+  }
+  return ChangeTags(*current->owned, key, change);
+}
+
+Result<PruneReport> Archive::Prune(const Retention& limits, Nanos now, Nanos budget, bool dry_run) {
+  const std::lock_guard guard(rep_->ingesting);
+  const auto current = dry_run ? rep_->Refreshed() : rep_->Current();
+  if (!current && dry_run) return PruneReport();
+  if (!current || (!current->owned && !dry_run)) {
+    return Status(Code::kBusy, "the archive cannot be written now: " + rep_->note);
+  }
+  return PruneDb(*current->get(), limits, {now, budget, dry_run, LiveKeys(rep_->paths)});
+}
+
+Status Archive::Compact(const std::function<void(uint64_t, uint64_t)>& progress) {
+  const std::lock_guard guard(rep_->ingesting);
+  const auto current = rep_->Current();
+  if (!current || !current->owned) {
+    return {Code::kBusy, "the archive cannot be written now: " + rep_->note};
+  }
+  return CompactDb(*current->owned, progress);
+}
+
 Result<std::vector<ProfileEntry>> Archive::Find(const JobStep& id) const {
   std::vector<LiveStep> live = ScanLive(rep_->paths);
   std::erase_if(live, [&](const LiveStep& step) { return !IsMeant(step.job, id); });
@@ -427,7 +471,8 @@ Result<ProfileEntry> Archive::Entry(const std::string& key) const {
   return entry;
 }
 
-Status IngestLive(const std::string& root, const std::string& live_path, Nanos wait) {
+Status IngestLive(const std::string& root, const std::string& live_path, Nanos wait,
+                  const Retention* limits) {
   const ArchivePaths paths(root);
   const std::string prefix = paths.live() + "/";
   if (!live_path.starts_with(prefix)) {
@@ -443,7 +488,11 @@ Status IngestLive(const std::string& root, const std::string& live_path, Nanos w
   if (step->running) return {Code::kBusy, "ingest " + live_path + ": its step still runs"};
   const auto db = OpenDb(paths);
   if (!db.ok()) return db.status();
-  return IngestStep(**db, paths, *step);
+  SONDE_RETURN_IF_ERROR(IngestStep(**db, paths, *step));
+  if (limits == nullptr || !limits->any()) return {};
+  const Nanos now = Clock::System().Now();
+  const auto pruned = PruneDb(**db, *limits, {now, kPruneFor, false, LiveKeys(paths)});
+  return pruned.ok() ? Status() : pruned.status();
 }
 
 }  // namespace sonde

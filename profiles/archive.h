@@ -112,6 +112,14 @@ struct ProfileEntry {
 };
 
 struct Selection;
+struct Retention;
+struct PruneReport;
+
+// What is to change of a profile's tags.
+struct TagChange {
+  UserTags set;
+  std::vector<std::string> remove;
+};
 
 // One that a selection gives, by its card (card.h).
 struct ListedProfile {
@@ -163,6 +171,15 @@ class Archive {
   Result<bool> BuildIndexes(Nanos budget,
                             const std::function<void(uint64_t, uint64_t)>& progress = nullptr);
 
+  // Changes the tags of a finished profile and gives what it has then. kBusy: its step runs or
+  // waits in live/, or db/ is not ours to write; kLimit: it would have too many.
+  Result<UserTags> Tag(const std::string& key, const TagChange& change);
+  // Deletes what exceeds the limits (retention.h), for about `budget`; `dry_run` only says what
+  // that is. kBusy if db/ is not ours to write, unless it is a dry run.
+  Result<PruneReport> Prune(const Retention& limits, Nanos now, Nanos budget, bool dry_run = false);
+  // Gives back the room of what was deleted; `progress` in parts of the work.
+  Status Compact(const std::function<void(uint64_t, uint64_t)>& progress);
+
   // Takes in what lies finished or abandoned in live/ by now, if db/ can be had, and says how many
   // steps. From any thread; what reads meanwhile sees every step.
   Result<uint64_t> IngestWaiting();
@@ -210,7 +227,9 @@ class Archive {
   std::unique_ptr<Rep> rep_;
 };
 
-// Ingests one finished live directory into db/, if db/ can be opened; kBusy if it is locked.
-Status IngestLive(const std::string& archive, const std::string& live_path, Nanos wait);
+// Ingests one finished live directory into db/, if db/ can be opened; kBusy if it is locked. Then
+// deletes, for a few milliseconds, what exceeds `limits`, if there are any.
+Status IngestLive(const std::string& archive, const std::string& live_path, Nanos wait,
+                  const Retention* limits = nullptr);
 
 }  // namespace sonde

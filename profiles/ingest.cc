@@ -254,7 +254,11 @@ Profile Ingest::Whole(const Part& incoming, std::vector<Part> others) {
     return incoming.finished() ? incoming.profile : Killed(incoming.profile);
   }
   others.push_back(incoming);
-  return WholeProfile(db_, step_.key, std::move(others));
+  Profile whole = WholeProfile(db_, step_.key, std::move(others));
+  // What its user has changed since the other parts came.
+  const auto known = ProfileReader(db_, step_.key).StoredProfile();
+  if (known.ok()) whole.job.tags = known->job.tags;
+  return whole;
 }
 
 Status Ingest::Commit(const Part& part, const Profile& profile) {

@@ -196,6 +196,11 @@ std::string Totals(std::string_view user) {
   return key;
 }
 
+std::optional<std::string> UserOfTotals(std::string_view key) {
+  if (key.size() < kTotals.size() + 2 || key.back() != '\0') return std::nullopt;
+  return Unescape(key.substr(kTotals.size(), key.size() - kTotals.size() - 1));
+}
+
 std::string ByJobPrefix(const JobStep& id) {
   std::string key = "j" + Escape(id.job);
   key.push_back('\0');

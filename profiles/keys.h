@@ -87,6 +87,8 @@ inline constexpr std::string_view kIndexed = "sonde index 1";
 // Number and bytes of a user's profiles; of all ("a" alone).
 std::string Totals(std::string_view user);
 inline constexpr std::string_view kTotals = "a";
+// None if it is that of all.
+std::optional<std::string> UserOfTotals(std::string_view key);
 
 std::string_view ProfileOfTimeIndex(std::string_view key);
 Nanos StartOfTimeIndex(std::string_view key);  // 0 if it is too short

@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 
+#include "core/step_environment.h"
 #include "profiles/json_fields.h"
 #include "profiles/json_parse.h"
 #include "profiles/json_writer.h"
@@ -77,6 +78,7 @@ void WriteDescription(JsonWriter& w, const JobDescription& job) {
   for (const Figure& figure : job.figures) WriteFigure(w, figure, job);
   w.EndArray();
   if (!job.tags.empty()) WriteTexts(w, "tags", job.tags);
+  if (!job.environment.empty()) WriteTexts(w, "environment", job.environment);
   w.Field("version", job.version);
   w.EndObject();
 }
@@ -212,6 +214,9 @@ JobDescription ReadDescription(const json::value& value, std::string& error) {
     for (const json::value& figure : *figures) job.figures.push_back(ReadFigure(figure, error));
   }
   ReadTexts(fields, "tags", kMaxUserTags, kMaxUserTagName, kMaxUserTagValue, job.tags);
+  // A byte that is no UTF-8 has become three.
+  ReadTexts(fields, "environment", kMaxKeptVariables, 3 * kMaxKeptName, 3 * kMaxKeptValue,
+            job.environment);
   return job;
 }
 
