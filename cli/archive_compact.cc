@@ -3,6 +3,7 @@
 
 #include "cli/archive.h"
 #include "cli/progress.h"
+#include "profiles/archive_dir.h"
 #include "profiles/archive_stats.h"
 #include "profiles/json_writer.h"
 #include "profiles/text.h"
