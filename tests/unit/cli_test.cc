@@ -102,7 +102,8 @@ TEST_F(CliTest, ListsWhatIsAskedForInTheOrderThatIsAskedFor) {
     const Outcome o = Sonde("ls --json " + arguments);
     EXPECT_EQ(o.code, 0) << o.err;
     std::string ids;
-    for (const auto& one : boost::json::parse(o.out).as_array()) {
+    const auto list = boost::json::parse(o.out);
+    for (const auto& one : list.as_array()) {
       ids += std::string(one.at("job").at("job").as_string()) + " ";
     }
     return ids;
@@ -144,7 +145,7 @@ TEST_F(CliTest, AJobIsShownWithItsSteps) {
   const Outcome job = Sonde("show 77");
   EXPECT_EQ(job.code, 0) << job.err;
   EXPECT_THAT(job.out, AllOf(HasSubstr("Job 77: 3 steps (3 completed)"), HasSubstr("CPU time"),
-                             HasSubstr("77.0"), HasSubstr("77.1"), HasSubstr("77.2 heat")));
+                             HasSubstr("77.0"), HasSubstr("77.1"), HasSubstr("77.2 (heat)")));
   EXPECT_THAT(Sonde("show 77.1").out, Not(HasSubstr("3 steps")));
   const auto json = boost::json::parse(Sonde("show 77 --json").out);
   ASSERT_EQ(json.at("steps").as_array().size(), 3u);
@@ -192,8 +193,9 @@ TEST_F(CliTest, PrunesAndCompacts) {
   EXPECT_THAT(none.err, AllOf(HasSubstr("there are no limits"), HasSubstr("keep_age")));
   ASSERT_EQ(Sonde("tag 100 keep").code, 0);
   const Outcome dry = Sonde("archive prune --profiles 2 --dry-run");
-  EXPECT_THAT(dry.out, AllOf(HasSubstr("101.0"), HasSubstr("more than 2 profiles"),
-                             HasSubstr("would be deleted"), HasSubstr("1 exceed a limit and stay")));
+  EXPECT_THAT(dry.out,
+              AllOf(HasSubstr("101.0"), HasSubstr("more than 2 profiles"),
+                    HasSubstr("would be deleted"), HasSubstr("1 exceed a limit and stay")));
   const auto json = boost::json::parse(Sonde("archive prune --profiles 2 --json").out);
   EXPECT_EQ(json.at("profiles"), 2);
   EXPECT_EQ(json.at("pruned").at(0).at("why"), "more than 2 profiles");
