@@ -1,6 +1,8 @@
 // sonde show: the report of one step, running or finished.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/command.h"
 #include "cli/head_client.h"
 #include "profiles/report.h"
