@@ -11,8 +11,8 @@
 // recorded beside it. Counters include all threads and descendants of a task and are read for the
 // last time when the task has ended.
 //
-// What no processor can have counted in the time is left out, noted once for each event, and the value
-// is missing at that sample.
+// What no processor can have counted in the time is left out, noted once for each event, and the
+// value is missing at that sample.
 //
 // The hardware counters can be released to somebody else. Meanwhile their series are missing; they
 // go on from where they were.
