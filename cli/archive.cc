@@ -1,6 +1,8 @@
 // sonde archive: what is done with an archive as a whole.
 #include "cli/archive.h"
 
+#include <CLI/CLI.hpp>
+
 namespace sonde::cli {
 namespace {
 

@@ -1,6 +1,8 @@
 // sonde archive compact: gives back the room of what was deleted.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/archive.h"
 #include "cli/progress.h"
 #include "profiles/archive_dir.h"

@@ -1,6 +1,7 @@
 // sonde archive prune: deletes what exceeds the limits of sonde.conf, or those that are given.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <utility>
 
 #include "cli/archive.h"

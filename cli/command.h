@@ -7,7 +7,6 @@
 // Thread safety: one thread, main's.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +16,10 @@
 #include "core/config.h"
 #include "core/status.h"
 #include "profiles/archive.h"
+
+namespace CLI {
+class App;  // long to compile: only where options are added
+}
 
 namespace sonde::cli {
 

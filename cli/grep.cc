@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/selection.h"

@@ -1,4 +1,6 @@
 // sonde ls: the newest profiles, or those that are asked for, one a line.
+#include <CLI/CLI.hpp>
+
 #include "cli/command.h"
 #include "cli/selection.h"
 #include "cli/step_table.h"

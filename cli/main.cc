@@ -1,6 +1,7 @@
 // The command `sonde`: a table of subcommands, each in a file of its own.
 #include <sys/stat.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <exception>

@@ -3,14 +3,18 @@
 // Thread safety: one thread, main's.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/status.h"
 #include "core/time.h"
 #include "profiles/select.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sonde::cli {
 

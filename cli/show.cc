@@ -1,6 +1,7 @@
 // sonde show: the report of one step, running or finished.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "cli/command.h"

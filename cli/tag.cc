@@ -1,6 +1,7 @@
 // sonde tag: tags of a profile, shown or changed after its step has ended.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <utility>
 

@@ -118,9 +118,9 @@ void ArchiveKeeper::Rep::Listen() {
   ::unlink(address->sun_path);
   Descriptor socket = MakeSocket();
   const auto* where = reinterpret_cast<const sockaddr*>(&*address);
-  const mode_t mask = ::umask(0177);
+  // Linux makes the socket's file with this mode; the umask is that of all threads.
+  ::fchmod(socket.get(), 0600);
   const bool bound = ::bind(socket.get(), where, sizeof(*address)) == 0;
-  ::umask(mask);
   // On a file system without sockets commands read all the same.
   if (!bound || ::listen(socket.get(), kWaiting) != 0) {
     return log::Info("{}", SystemError("listen in " + root).message());
