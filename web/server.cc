@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -18,6 +21,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "core/niceness.h"
 #include "web/session.h"
 #include "web/tick_signal.h"
 
@@ -57,8 +61,10 @@ struct Server::Core {
         pause(acceptor.get_executor()) {}
 
   Status Listen(const Options& options);
-  void Run(int thread_count);
-  void Work();
+  void Take(Session::Socket socket, std::string begun);
+  void Adopt(int fd, std::string begun);
+  void Run(int thread_count, int niceness);
+  void Work(int niceness);
   void Accept();
   void OnAccept(const error_code& error, tcp::socket socket);
   void OnTick();
@@ -67,6 +73,7 @@ struct Server::Core {
   std::weak_ptr<Core> owner;
   ServerState state;  // outlives the context, whose destructor destroys sessions
   asio::io_context context;
+  asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
   tcp::acceptor acceptor;
   asio::steady_timer pause;
   std::vector<std::thread> threads;
@@ -90,20 +97,23 @@ Status Server::Core::Listen(const Options& options) {
   return {};
 }
 
-void Server::Core::Run(int thread_count) {
+void Server::Core::Run(int thread_count, int niceness) {
   // Signals are for the program's own threads.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    for (int i = 0; i < thread_count; ++i) threads.emplace_back([this] { Work(); });
+    for (int i = 0; i < thread_count; ++i) {
+      threads.emplace_back([this, niceness] { Work(niceness); });
+    }
   } catch (const std::system_error& e) {
     log::Warning("HTTP: {} of {} threads started: {}", threads.size(), thread_count, e.what());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void Server::Core::Work() {
+void Server::Core::Work(int niceness) {
+  BeNicer(niceness);
   pthread_setname_np(pthread_self(), "sonde-http");
   for (bool running = true; running;) {
     try {
@@ -132,15 +142,37 @@ void Server::Core::OnAccept(const error_code& error, tcp::socket socket) {
     return;
   }
   error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  Take(std::move(socket), "");
+  Accept();
+}
+
+void Server::Core::Take(Session::Socket socket, std::string begun) {
+  error_code ignored;
   if (state.sessions.MakeRoom()) {
-    socket.set_option(tcp::no_delay(true), ignored);
     socket.set_option(asio::socket_base::send_buffer_size(kSendBuffer), ignored);
-    std::make_shared<Session>(state, owner, std::move(socket))->Start();
+    std::make_shared<Session>(state, owner, std::move(socket))->Start(begun);
   } else {
     socket.non_blocking(true, ignored);
     socket.send(asio::buffer(kNoRoom), 0, ignored);
   }
-  Accept();
+}
+
+void Server::Core::Adopt(int fd, std::string begun) {
+  int family = AF_UNSPEC;
+  socklen_t size = sizeof(family);
+  getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
+  Session::Socket socket(asio::make_strand(context));
+  error_code error;
+  socket.assign({family, 0}, fd, error);
+  if (error) {
+    close(fd);
+    return;
+  }
+  asio::post(acceptor.get_executor(),
+             [this, begun = std::move(begun), socket = std::move(socket)]() mutable {
+               Take(std::move(socket), std::move(begun));
+             });
 }
 
 // On the source's thread, which must not wait: the feeds are told on one of ours.
@@ -156,6 +188,7 @@ void Server::Core::Stop() {
     error_code ignored;
     acceptor.close(ignored);
     pause.cancel();
+    work.reset();
   });
   state.sessions.Stop();
   state.sessions.ForEach([](Session& session) { session.Stop(); });
@@ -178,9 +211,9 @@ Result<std::unique_ptr<Server>> Server::Start(const Options& options,
         asio::post(alive->context, std::move(f));
       }
     };
-    SONDE_RETURN_IF_ERROR(core->Listen(options));
-    core->Accept();
-    core->Run(options.threads);
+    if (options.listen) SONDE_RETURN_IF_ERROR(core->Listen(options));
+    if (options.listen) core->Accept();
+    core->Run(options.threads, options.niceness);
     if (core->threads.empty()) {
       return Status(Code::kLimit, "start the HTTP server: no thread could be started");
     }
@@ -197,6 +230,10 @@ Server::~Server() {
   core_->Stop();
   for (std::thread& thread : core_->threads) thread.join();
 }
+
+void Server::Adopt(int fd, std::string begun) { core_->Adopt(fd, std::move(begun)); }
+
+size_t Server::connections() const { return core_->state.sessions.size(); }
 
 uint16_t Server::port() const { return core_->port; }
 

@@ -37,11 +37,13 @@ class Server {
     Nanos stop_timeout = 2 * kSecond;       // for what is being answered when the server ends
   };
   struct Options {
+    bool listen = true;                 // false: connections come by Adopt
     std::string address = "127.0.0.1";  // a numeric address
     uint16_t port = 4242;               // 0: any free one
     bool port_if_taken_any = true;
     std::string token;  // must not be empty
     int threads = 2;
+    int niceness = 0;  // that its threads have more than the process: where a loop must not wait
     bool nan_null = false;  // OpenTSDB's answers have null for NaN, not the text "NaN"
     std::string cors;       // origins whose pages may ask (web/cors.h); "": none
     Limits limits;
@@ -55,6 +57,10 @@ class Server {
   ~Server();
 
   uint16_t port() const;
+  // A connection that another program has accepted, a stream socket, with what it has read of it.
+  void Adopt(int fd, std::string begun);
+  // Open connections.
+  size_t connections() const;
   // Of answers that are on their way.
   size_t held_bytes() const;
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
@@ -40,7 +41,10 @@ Session::~Session() {
   if (id_ != 0) state_.sessions.Remove(id_);
 }
 
-void Session::Start() {
+void Session::Start(std::string_view begun) {
+  const size_t size = std::min(begun.size(), buffer_.max_size());
+  asio::buffer_copy(buffer_.prepare(size), asio::buffer(begun.data(), size));
+  buffer_.commit(size);
   id_ = state_.sessions.Add(shared_from_this());
   if (id_ == 0) return;
   asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->NextRequest(); });

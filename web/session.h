@@ -8,7 +8,7 @@
 
 #include <array>
 #include <atomic>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "web/auth.h"
 #include "web/cors.h"
@@ -49,7 +50,7 @@ struct ServerState {
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  using Socket = boost::asio::ip::tcp::socket;
+  using Socket = boost::asio::generic::stream_protocol::socket;
 
   // `server`: alive as long as `state` may be used.
   Session(ServerState& state, std::weak_ptr<void> server, Socket socket);
@@ -57,7 +58,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  void Start();
+  // `begun`: what has been read of it already.
+  void Start(std::string_view begun);
   void Close();
   // What is being answered is answered, then it closes.
   void Stop();
@@ -114,7 +116,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   ServerState& state_;
   std::weak_ptr<void> server_;
-  boost::beast::tcp_stream stream_;
+  boost::beast::basic_stream<boost::asio::generic::stream_protocol> stream_;
   boost::beast::flat_buffer buffer_;
   Timer timer_;  // for the data source, or the next pull of a feed
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;

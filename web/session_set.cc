@@ -42,6 +42,11 @@ void SessionSet::Remove(uint64_t id) {
   if (--open_ == 0) gone_.notify_all();
 }
 
+size_t SessionSet::size() const {
+  const std::lock_guard lock(mutex_);
+  return sessions_.size();
+}
+
 void SessionSet::ForEach(const std::function<void(Session&)>& f) const {
   std::vector<std::shared_ptr<Session>> open;
   {

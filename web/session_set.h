@@ -31,6 +31,7 @@ class SessionSet {
   // Its number; 0 if the server stops.
   uint64_t Add(const std::shared_ptr<Session>& session);
   void Remove(uint64_t id);
+  size_t size() const;
   void ForEach(const std::function<void(Session&)>& f) const;
 
   // From now on nothing is added.
