@@ -146,10 +146,13 @@ void LiveFeed::AddAlarms(const DataSource& source, std::string& out) {
 void LiveFeed::AddNotes(const DataSource& source, Nanos newest, std::string& out) {
   constexpr Nanos kLate = 10 * kSecond;  // what tasks tell comes with their node's ticks
   for (const Note& note : source.Notes(noted_until_ - kLate, INT64_MAX / 2)) {
-    if (note.job != job_ || note.start <= live_.after) continue;
+    if (note.job != job_) continue;
+    // Those of the step have its start as their time, and may come to be at any.
+    const bool told = note.start <= live_.after || note.start + kLate < noted_until_;
+    if (told && !IsOfStep(note)) continue;
     std::string text;
     AppendNoteEvent(note, text);
-    if (note.start + kLate < noted_until_ || !notes_.insert(text).second) continue;
+    if (!notes_.insert(text).second) continue;
     out += text;
   }
   noted_until_ = std::max(noted_until_, newest);
