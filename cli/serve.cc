@@ -13,8 +13,8 @@
 #include "cli/command.h"
 #include "core/config.h"
 #include "profiles/archive_keeper.h"
-#include "web/put_store.h"
-#include "web/server.h"
+#include "web/opentsdb/put_store.h"
+#include "web/server/server.h"
 
 namespace sonde::cli {
 namespace {

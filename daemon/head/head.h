@@ -43,7 +43,7 @@
 #include "daemon/tree/listener.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
-#include "web/server.h"
+#include "web/server/server.h"
 
 namespace sonde::head {
 

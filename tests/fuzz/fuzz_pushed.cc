@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "web/exposition_text.h"
-#include "web/opentsdb_ask.h"
+#include "web/opentsdb/ask.h"
 #include "web/pushed_value.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
