@@ -42,8 +42,9 @@ LiveSource::LiveSource(const StepRecord& record, Ways ways)
       period_(record.Description().period),
       ways_(std::move(ways)),
       pushed_(ways_.push),
-      for_clients_(std::make_shared<NodeQuestions>(ways_.ask, kOfClients, kNicenessOfClients)),
-      for_step_(std::make_shared<NodeQuestions>(ways_.ask, kOfStep, 0)) {}
+      for_clients_(
+          std::make_shared<NodeQuestions>(ways_.ask, kOfClients, kNicenessOfClients, ways_.finish)),
+      for_step_(std::make_shared<NodeQuestions>(ways_.ask, kOfStep, 0, ways_.finish)) {}
 
 Result<std::vector<JobDescription>> LiveSource::Jobs(size_t limit) const {
   std::vector<JobDescription> jobs;

@@ -42,6 +42,7 @@ class LiveSource final : public web::DataSource {
     JoinOn join;
     PushedMetrics::Send push;
     AskTree tree;
+    NodeQuestions::Executor finish = {};  // of answers by host; none: threads of this
   };
   LiveSource(const StepRecord& record, Ways ways);
 

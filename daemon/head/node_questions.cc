@@ -42,7 +42,8 @@ void NodeQuestions::Round(const std::shared_ptr<Asked>& asked) {
     const std::shared_ptr<NodeQuestions> self = weak.lock();
     if (!self) return;
     const auto gathered = std::make_shared<const tree::Gathered>(std::move(answer));
-    self->worker_.Do([raw = self.get(), asked, gathered] { raw->OnGathered(asked, *gathered); });
+    auto job = [raw = self.get(), asked, gathered] { raw->OnGathered(asked, *gathered); };
+    self->executor_ ? self->executor_(std::move(job)) : self->worker_.Do(std::move(job));
   });
 }
 
@@ -60,7 +61,7 @@ void NodeQuestions::OnGathered(const std::shared_ptr<Asked>& asked, const tree::
 }
 
 std::optional<Result<web::Answer>> NodeQuestions::Finish(Asked& asked,
-                                                         const tree::Gathered& answer) const {
+                                                         const tree::Gathered& answer) {
   const QuerySpec& spec = asked.question.spec;
   if (!answer.failure.ok()) return answer.failure;
   std::vector<Nanos> odd;

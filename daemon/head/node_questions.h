@@ -3,9 +3,10 @@
 //
 // Only sending and merging is the loop's. How many travel at a time is bounded, so that it has no
 // more than so many answers to merge between two ticks; further ones wait in order. Answers are
-// finished on a thread of this.
+// finished elsewhere.
 //
-// Thread safety: Ask from any thread; made and destroyed by one. Callbacks come on its thread.
+// Thread safety: Ask from any thread; made and destroyed by one. Callbacks come where answers are
+// finished.
 #pragma once
 
 #include <deque>
@@ -28,6 +29,9 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
   using AskNodes =
       std::function<void(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done)>;
 
+  // Runs what puts answers together, soon, on some thread.
+  using Executor = std::function<void(std::function<void()>)>;
+
   struct Question {
     QuerySpec spec;
     Nanos period = 0;
@@ -36,8 +40,9 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
     web::DataSource::Callback callback;
   };
 
-  NodeQuestions(AskNodes ask, size_t most, int niceness)
-      : ask_(std::move(ask)), most_(most), worker_(niceness) {}
+  // Without an executor a thread of this finishes answers, of that much more niceness.
+  NodeQuestions(AskNodes ask, size_t most, int niceness, Executor executor = nullptr)
+      : ask_(std::move(ask)), most_(most), executor_(std::move(executor)), worker_(niceness) {}
 
   void Ask(Question question);
 
@@ -51,11 +56,12 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
   void Round(const std::shared_ptr<Asked>& asked);
   void OnGathered(const std::shared_ptr<Asked>& asked, const tree::Gathered& answer);
   // What the callback gets; nothing if the nodes are asked once more.
-  std::optional<Result<web::Answer>> Finish(Asked& asked, const tree::Gathered& answer) const;
+  static std::optional<Result<web::Answer>> Finish(Asked& asked, const tree::Gathered& answer);
   void Next();
 
   const AskNodes ask_;
   const size_t most_;
+  const Executor executor_;
   std::mutex mutex_;
   size_t travelling_ = 0;
   std::deque<std::shared_ptr<Asked>> waiting_;

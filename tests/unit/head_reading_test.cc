@@ -75,7 +75,9 @@ TEST_F(Reading, NothingIsMissingOrTwiceWhenABlockIsSealedMeanwhile) {
   Append(100);
   bool first = true;
   const auto wanted = [&](const Series& series) {
-    if (std::exchange(first, false)) EXPECT_TRUE(AppendMeanwhile(400));
+    if (std::exchange(first, false)) {
+      EXPECT_TRUE(AppendMeanwhile(400));
+    }
     return IsSum(series);
   };
   ExpectTheRows(record_.Read(wanted, 0, 2 * kStart));
