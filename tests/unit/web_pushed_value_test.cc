@@ -38,7 +38,7 @@ TEST(PushedKey, WhatIsNoneIsRefusedWithWhatWasExpected) {
   std::string many = "a{";
   for (int i = 0; i < 9; ++i) many += "k" + std::to_string(i) + "=\"v\",";
   many.back() = '}';
-  EXPECT_THAT(std::string(ParsePushedKey(many).status().message()), HasSubstr("more than 8 tags"));
+  EXPECT_THAT(std::string(ParsePushedKey(many).status().message()), HasSubstr("at most 8 tags"));
 }
 
 PushedValue Value() {
