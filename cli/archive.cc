@@ -7,7 +7,8 @@ namespace sonde::cli {
 namespace {
 
 using Add = void (*)(CLI::App& archive, const SharedArchiveOptions& options, Run& run);
-constexpr Add kSubcommands[] = {AddArchiveRepair, AddArchiveStats, AddArchiveVerify};
+constexpr Add kSubcommands[] = {AddArchiveCompact, AddArchivePrune, AddArchiveRepair,
+                                AddArchiveStats, AddArchiveVerify};
 
 }  // namespace
 

@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "core/config.h"
 #include "profiles/archive_keeper.h"
+#include "profiles/retention.h"
 #include "web/put_store.h"
 #include "web/server.h"
 
@@ -121,7 +122,10 @@ Result<std::unique_ptr<ArchiveKeeper>> Keep(const Environment& env, Archive* arc
   if (archive == nullptr) return std::unique_ptr<ArchiveKeeper>();
   const Result<std::string> root = ArchiveDirectory(env);
   if (!root.ok()) return root.status();
-  return std::make_unique<ArchiveKeeper>(*archive, *root);
+  // Limits are for the archive of the configuration, not for any other that is looked at.
+  const auto config = env.archive.empty() ? LoadConfig(env.config_path) : Config();
+  if (!config.ok()) return config.status();
+  return std::make_unique<ArchiveKeeper>(*archive, *root, RetentionOf(*config));
 }
 
 std::string Address(const ServeOptions& options, uint16_t port) {
