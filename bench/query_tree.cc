@@ -140,7 +140,7 @@ class Step {
                       [](bool) {}, [](const std::vector<uint32_t>&, const std::string&) {},
                       [](uint32_t, const std::string&) {}, [](const auto&) {},
                       // Here, where it is counted as the head's.
-                      [](const std::function<void()>& job) { job(); }});
+                      [](const std::function<void()>& work) { work(); }});
   }
 
   struct Cost {
