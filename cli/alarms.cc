@@ -2,6 +2,7 @@
 // file of rules.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <fstream>
 #include <sstream>
 

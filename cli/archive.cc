@@ -1,11 +1,14 @@
 // sonde archive: what is done with an archive as a whole.
 #include "cli/archive.h"
 
+#include <CLI/CLI.hpp>
+
 namespace sonde::cli {
 namespace {
 
 using Add = void (*)(CLI::App& archive, const SharedArchiveOptions& options, Run& run);
-constexpr Add kSubcommands[] = {AddArchiveRepair, AddArchiveStats, AddArchiveVerify};
+constexpr Add kSubcommands[] = {AddArchiveCompact, AddArchivePrune, AddArchiveRepair,
+                                AddArchiveStats, AddArchiveVerify};
 
 }  // namespace
 

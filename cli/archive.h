@@ -18,6 +18,8 @@ struct ArchiveOptions {
 };
 using SharedArchiveOptions = std::shared_ptr<const ArchiveOptions>;
 
+void AddArchiveCompact(CLI::App& archive, const SharedArchiveOptions& options, Run& run);
+void AddArchivePrune(CLI::App& archive, const SharedArchiveOptions& options, Run& run);
 void AddArchiveRepair(CLI::App& archive, const SharedArchiveOptions& options, Run& run);
 void AddArchiveStats(CLI::App& archive, const SharedArchiveOptions& options, Run& run);
 void AddArchiveVerify(CLI::App& archive, const SharedArchiveOptions& options, Run& run);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/archive.h"
 #include "cli/progress.h"
 #include "profiles/json_writer.h"

@@ -6,6 +6,9 @@
 #include <exception>
 #include <iterator>
 
+#include "profiles/card.h"
+#include "profiles/keys.h"
+#include "profiles/select.h"
 #include "series/aggregate.h"
 
 namespace sonde::cli {
@@ -27,14 +30,22 @@ Result<std::vector<ProfileEntry>> SelectSteps(const Archive& archive, const Quer
   }
   const Result<SeriesFilter> filter = SeriesFilter::Make(by_job);
   if (!filter.ok()) return filter.status();
-  Result<std::vector<ProfileEntry>> entries = archive.List();
-  if (!entries.ok()) return entries;
   const TimeRange range = DataRange(spec);
-  std::erase_if(*entries, [&](const ProfileEntry& entry) {
-    const JobDescription& job = entry.job;
-    return job.start > range.last || (job.end != 0 && job.end < range.first) ||
-           !filter->Matches(spec.metric, {{std::string(kJobTag), job.id.ToString()}});
-  });
+  Selection selection;
+  selection.until = range.last;
+  const auto listed = archive.Select(selection, Clock::System().Now());
+  if (!listed.ok()) return listed.status();
+  std::vector<ProfileEntry> entries;
+  Card card;
+  for (const ListedProfile& one : *listed) {
+    const auto known = keys::DescribeKey(one.key);
+    if (!known || !DecodeCard(one.card, card).ok() || (card.end != 0 && card.end < range.first) ||
+        !filter->Matches(spec.metric, {{std::string(kJobTag), known->id.ToString()}})) {
+      continue;
+    }
+    Result<ProfileEntry> entry = archive.Entry(one.key);
+    if (entry.ok()) entries.push_back(*std::move(entry));
+  }
   return entries;
 }
 

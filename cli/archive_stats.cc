@@ -3,11 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/archive.h"
 #include "profiles/text.h"
 
 namespace sonde::cli {
 namespace {
+
+constexpr size_t kShown = 20;  // users
 
 std::string AsText(const ArchiveStats& stats, const std::string& root) {
   const auto bytes = [](uint64_t n) { return text::Bytes(static_cast<double>(n)); };
@@ -20,6 +24,12 @@ std::string AsText(const ArchiveStats& stats, const std::string& root) {
     out += fmt::format("  from {} to {}\n", FormatTime(stats.oldest), FormatTime(stats.newest));
   }
   out += fmt::format("  {} in db/, {} in live/\n", bytes(stats.db_bytes), bytes(stats.live_bytes));
+  if (stats.pinned > 0) out += fmt::format("  {} tagged keep\n", stats.pinned);
+  for (size_t i = 0; stats.users.size() > 1 && i < stats.users.size() && i < kShown; ++i) {
+    const ArchiveStats::User& user = stats.users[i];
+    out += fmt::format("  {} of {}, {}\n", user.profiles, text::Printable(user.name),
+                       bytes(user.bytes));
+  }
   if (stats.damaged > 0) {
     out += fmt::format("  {} damaged, kept in live/*.corrupt\n", stats.damaged);
   }

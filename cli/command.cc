@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "cli/progress.h"
+#include "profiles/retention.h"
 #include "profiles/text.h"
 
 namespace sonde::cli {
@@ -16,6 +17,8 @@ namespace {
 
 constexpr size_t kAnyWidth = 100'000;
 constexpr size_t kNarrowest = 40;
+constexpr Nanos kPruneFor = 20 * kMillisecond;
+constexpr Nanos kIndexFor = 5 * kSecond;
 
 std::string_view Get(const char* name) {
   const char* value = std::getenv(name);
@@ -75,6 +78,11 @@ int Fail(const Status& status) {
   return status.code() == Code::kNotFound ? kNotFound : kFailed;
 }
 
+int FailUsage(const Status& status) {
+  Note(status.message());
+  return status.code() == Code::kInvalid ? kUsage : kFailed;
+}
+
 int Print(std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
@@ -113,7 +121,35 @@ Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env) {
   auto archive =
       Archive::Open(*path, kSecond, [&](size_t done, size_t total) { progress.Set(done, total); });
   progress.End();
-  if (archive.ok() && !(*archive)->note().empty()) Note((*archive)->note());
+  if (!archive.ok()) return archive;
+  if (!(*archive)->note().empty()) Note((*archive)->note());
+  // Limits are for the archive of the configuration, not for any other that is looked at.
+  if (!env.archive.empty() || !(*archive)->owned()) return archive;
+  const auto config = LoadConfig(env.config_path);
+  if (config.ok() && RetentionOf(*config).any()) {
+    const auto pruned = (*archive)->Prune(RetentionOf(*config), Clock::System().Now(), kPruneFor);
+    if (!pruned.ok()) Note(pruned.status().message());
+  }
+  return archive;
+}
+
+Result<std::unique_ptr<Archive>> OpenIndexed(const Environment& env) {
+  auto archive = OpenArchive(env);
+  if (!archive.ok()) return archive;
+  Progress progress("indexing the archive", "profiles");
+  uint64_t made = 0;
+  uint64_t all = 0;
+  const auto complete = (*archive)->BuildIndexes(
+      kIndexFor, [&](uint64_t done, uint64_t total) { progress.Set(made = done, all = total); });
+  progress.End();
+  if (!complete.ok()) {
+    Note(complete.status().message());
+  } else if (!*complete) {
+    Note(
+        fmt::format("the archive is being indexed, {} of {} profiles by now; the next commands go "
+                    "on with it and are faster",
+                    made, all));
+  }
   return archive;
 }
 

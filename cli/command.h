@@ -7,7 +7,6 @@
 // Thread safety: one thread, main's.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +16,10 @@
 #include "core/config.h"
 #include "core/status.h"
 #include "profiles/archive.h"
+
+namespace CLI {
+class App;  // long to compile: only where options are added
+}
 
 namespace sonde::cli {
 
@@ -51,6 +54,7 @@ void RegisterDoctor(CLI::App& app, Run& run);
 void RegisterEvents(CLI::App& app, Run& run);
 void RegisterExport(CLI::App& app, Run& run);
 void RegisterFigure(CLI::App& app, Run& run);
+void RegisterGrep(CLI::App& app, Run& run);
 void RegisterImport(CLI::App& app, Run& run);
 void RegisterJoin(CLI::App& app, Run& run);
 void RegisterLs(CLI::App& app, Run& run);
@@ -61,10 +65,13 @@ void RegisterResume(CLI::App& app, Run& run);
 void RegisterRun(CLI::App& app, Run& run);
 void RegisterServe(CLI::App& app, Run& run);
 void RegisterShow(CLI::App& app, Run& run);
+void RegisterTag(CLI::App& app, Run& run);
 void RegisterUrl(CLI::App& app, Run& run);
 
 // Prints "sonde: ..." to stderr and gives the exit code for the failure.
 int Fail(const Status& status);
+// The same for wrong options.
+int FailUsage(const Status& status);
 // Prints "sonde: ..." to stderr.
 void Note(std::string_view text);
 // To stdout. A closed pipe (`sonde ls | head`) is no failure.
@@ -76,6 +83,9 @@ std::string OwnStep();
 Result<std::string> ArchiveDirectory(const Environment& env);
 // Opens the archive and prints its note, if there is one.
 Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env);
+
+// And makes what an archive that is older than its indexes lacks of them, for a while.
+Result<std::unique_ptr<Archive>> OpenIndexed(const Environment& env);
 
 // The profiles that "123", "123.0", "123_4" or "123_4.0" means, newest first; kNotFound with how to
 // list if there are none.

@@ -2,6 +2,8 @@
 // a profiler, and takes them back.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/command.h"
 #include "cli/head_client.h"
 #include "profiles/json_writer.h"

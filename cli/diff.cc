@@ -1,6 +1,7 @@
 // sonde diff: runs beside each other, and what differs beyond noise.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <utility>

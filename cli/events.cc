@@ -1,6 +1,7 @@
 // sonde events: what --telemetry-events may name on this machine, and what is counted without it.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 #include <map>

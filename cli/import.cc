@@ -1,6 +1,7 @@
 // sonde import: takes profiles that `sonde export --to FILE.sonde` wrote into the archive.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cli/command.h"

@@ -1,103 +1,81 @@
-// sonde ls: the newest profiles, one a line.
-#include <fmt/chrono.h>
-#include <fmt/format.h>
-
-#include <cmath>
-#include <ctime>
+// sonde ls: the newest profiles, or those that are asked for, one a line.
+#include <CLI/CLI.hpp>
 
 #include "cli/command.h"
+#include "cli/selection.h"
+#include "cli/step_table.h"
+#include "profiles/card.h"
 #include "profiles/json_writer.h"
+#include "profiles/keys.h"
 #include "profiles/report.h"
-#include "profiles/report_moments.h"
-#include "profiles/text.h"
+#include "profiles/select.h"
+#include "profiles/summary.h"
 
 namespace sonde::cli {
 namespace {
 
 struct Options {
+  SelectionOptions filters;
+  std::string sort = "start";
   size_t count = 20;
+  bool reverse = false;
   bool all = false;
   bool json = false;
 };
 
-// What the archive knows of a step beyond its description; a profile that cannot be read leaves
-// these cells empty and the line in place.
-Summary SummaryOf(const Archive& archive, const ProfileEntry& entry, Nanos now) {
-  auto profile = archive.Load(entry.key);
-  if (profile.ok()) return Summarize(*profile, {}, now);
-  Profile bare;
-  bare.job = entry.job;
-  return Summarize(bare, {}, now);
-}
-
-std::string LocalTime(Nanos time) {
-  const auto seconds = static_cast<time_t>(time / kSecond);
-  tm local{};
-  if (::localtime_r(&seconds, &local) == nullptr) return "-";
-  return fmt::format("{:%Y-%m-%d %H:%M}", local);
-}
-
-std::string FirstFigure(const JobDescription& job) {
-  if (job.figures.empty()) return "";
-  const Figure& figure = job.figures.front();
-  return fmt::format("{} {}", text::Printable(figure.name), FigureValue(figure));
-}
-
-std::string AsTable(const Archive& archive, const std::vector<ProfileEntry>& entries,
-                    const Environment& env, Nanos now) {
-  using text::Printable;
-  using enum text::Table::Align;
-  text::Table table({{"step", kLeft, true},
-                     {"name", kLeft, true},
-                     {"user", kLeft, true},
-                     {"state", kLeft},
-                     {"nodes", kRight},
-                     {"level", kRight},
-                     {"start", kLeft},
-                     {"duration", kRight},
-                     {"CPU", kRight},
-                     {"memory", kRight},
-                     {"coverage", kRight},
-                     {"figure", kLeft, true}});
-  for (const ProfileEntry& entry : entries) {
-    const JobDescription& job = entry.job;
-    const Summary s = SummaryOf(archive, entry, now);
-    table.Row({Printable(job.id.ToString()), Printable(job.name), Printable(job.user),
-               std::string(ToString(job.state)), std::to_string(job.expected_nodes),
-               std::to_string(job.level), LocalTime(job.start), text::Value(s.duration, "seconds"),
-               text::Percent(s.cpu_of_tasks), text::Bytes(s.memory_peak.value),
-               job.coverage.expected == 0 ? "-" : text::Percent(job.coverage.Ratio()),
-               FirstFigure(job)});
-  }
-  return table.Render("", env.width);
-}
-
-std::string AsJson(const Archive& archive, const std::vector<ProfileEntry>& entries, Nanos now) {
+std::string AsJson(const Archive& archive, const std::vector<ListedProfile>& profiles, Nanos now) {
   std::string out;
   JsonWriter w(out);
   w.BeginArray();
-  for (const ProfileEntry& entry : entries) {
-    w.BeginObject().Field("key", entry.key);
-    w.Field("live", entry.live).Field("running", entry.running);
-    w.Key("summary").Raw(SummaryToJson(SummaryOf(archive, entry, now)));
-    w.Key("job").Raw(DescriptionToJson(entry.job)).EndObject();
+  Card card;
+  for (const ListedProfile& one : profiles) {
+    if (!DecodeCard(one.card, card).ok()) continue;
+    const auto entry = archive.Entry(one.key);
+    JobDescription job;
+    if (entry.ok()) {
+      job = entry->job;
+    } else {
+      // It is listed all the same: what the key tells, and why there is no more.
+      job = keys::DescribeKey(one.key).value_or(JobDescription());
+      job.notes.emplace_back(entry.status().message());
+    }
+    w.BeginObject().Field("key", one.key);
+    w.Field("live", one.live).Field("running", one.running).Field("bytes", card.size);
+    w.Field("energy_joules", card.Number(CardNumber::kEnergy));
+    w.Key("summary").Raw(SummaryToJson(SummaryOfCard(card, one.start, now)));
+    w.Key("job").Raw(DescriptionToJson(job)).EndObject();
   }
   w.EndArray();
   return out + "\n";
 }
 
+Result<Selection> SelectionOf(const Options& options, Nanos now) {
+  Result<Selection> selection = cli::SelectionOf(options.filters, now);
+  if (!selection.ok()) return selection;
+  const Result<SortBy> sort = ParseSort(options.sort);
+  if (!sort.ok()) return sort.status();
+  selection->sort = *sort;
+  selection->reverse = options.reverse;
+  if (!options.all) selection->limit = options.count;
+  return selection;
+}
+
 int List(const Options& options, const Environment& env) {
-  const auto archive = OpenArchive(env);
-  if (!archive.ok()) return Fail(archive.status());
-  const auto entries = (*archive)->List(options.all ? SIZE_MAX : options.count);
-  if (!entries.ok()) return Fail(entries.status());
   const Nanos now = Clock::System().Now();
-  if (options.json) return Print(AsJson(**archive, *entries, now));
-  if (entries->empty()) {
-    Note("no profiles yet; 'srun --telemetry-level=2 ...' records one");
+  const Result<Selection> selection = SelectionOf(options, now);
+  if (!selection.ok()) return FailUsage(selection.status());
+  const auto archive = OpenIndexed(env);
+  if (!archive.ok()) return Fail(archive.status());
+  const auto profiles = (*archive)->Select(*selection, now);
+  if (!profiles.ok()) return Fail(profiles.status());
+  if (options.json) return Print(AsJson(**archive, *profiles, now));
+  if (profiles->empty()) {
+    const auto any = (*archive)->List(1);
+    Note(any.ok() && any->empty() ? "no profiles yet; 'srun --telemetry-level=2 ...' records one"
+                                  : "no profile is like that; 'sonde ls --all' lists everything");
     return kDone;
   }
-  return Print(AsTable(**archive, *entries, env, now));
+  return Print(StepTable(*profiles, selection->sort, env, now));
 }
 
 }  // namespace
@@ -105,7 +83,13 @@ int List(const Options& options, const Environment& env) {
 void RegisterLs(CLI::App& app, Run& run) {
   auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("ls", "List profiles, the newest first");
-  sub->add_option("-n", options->count, "How many at most")
+  AddSelectionOptions(*sub, options->filters);
+  sub->add_option("--sort", options->sort,
+                  "By start, time, cpu, mem, energy, read, written, received, sent, size, nodes or "
+                  "tasks, the largest first")
+      ->capture_default_str();
+  sub->add_flag("--reverse", options->reverse, "The oldest or smallest first");
+  sub->add_option("-n,--limit", options->count, "How many at most")
       ->capture_default_str()
       ->check(CLI::Range(size_t{1}, size_t{1'000'000}));
   sub->add_flag("--all", options->all, "All of them");

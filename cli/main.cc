@@ -1,6 +1,7 @@
 // The command `sonde`: a table of subcommands, each in a file of its own.
 #include <sys/stat.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <exception>
@@ -15,10 +16,11 @@ namespace {
 
 using Register = void (*)(CLI::App& app, Run& run);
 constexpr Register kSubcommands[] = {
-    RegisterAlarms, RegisterAnnotate, RegisterArchive, RegisterDiff,   RegisterDoctor,
-    RegisterEvents, RegisterExport,   RegisterFigure,  RegisterImport, RegisterJoin,
-    RegisterLs,     RegisterPause,    RegisterPhase,   RegisterPut,    RegisterResume,
-    RegisterRun,    RegisterServe,    RegisterShow,    RegisterUrl};
+    RegisterAlarms, RegisterAnnotate, RegisterArchive, RegisterDiff,  RegisterDoctor,
+    RegisterEvents, RegisterExport,   RegisterFigure,  RegisterGrep,  RegisterImport,
+    RegisterJoin,   RegisterLs,       RegisterPause,   RegisterPhase, RegisterPut,
+    RegisterResume, RegisterRun,      RegisterServe,   RegisterShow,  RegisterTag,
+    RegisterUrl};
 
 // The first word that is neither an option of `app` nor the value of one.
 size_t SkipOptions(const CLI::App& app, const std::vector<std::string>& words, size_t at) {

@@ -1,6 +1,8 @@
 // sonde annotate, phase, figure: what a script tells of its step besides numbers over time.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/command.h"
 #include "cli/tell.h"
 #include "core/metric.h"

@@ -1,6 +1,7 @@
 // sonde put: a script's own metrics in the record of its job step.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "cli/command.h"

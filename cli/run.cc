@@ -4,10 +4,12 @@
 // of the task, runs the command, prints the report. The command's exit code is ours.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -18,6 +20,8 @@
 #include "core/launch.h"
 #include "core/options.h"
 #include "core/preload.h"
+#include "core/step_environment.h"
+#include "core/user_tags.h"
 #include "spank/lifeline.h"
 #include "spank/machine_open.h"
 #include "spank/perf_open.h"
@@ -36,6 +40,7 @@ struct Options {
   int64_t period = kDefaultPeriod;
   std::string events;
   std::string alarms;
+  std::vector<std::string> tags;
   bool mpi = false;
   bool io = false;
   bool quiet = false;
@@ -91,6 +96,8 @@ std::string LaunchPacket(const Environment& env, const Options& options, const s
   message.Add(key::kPeriod, options.period);
   if (!options.events.empty()) message.Add(key::kEventList, options.events);
   if (!options.alarms.empty()) message.Add(key::kAlarms, options.alarms);
+  if (!options.tags.empty())
+    message.Add(key::kTags, fmt::format("{}", fmt::join(options.tags, ",")));
   const std::string_view gpus = spank::StepGpus(spank::Environment(environ), true);
   if (!gpus.empty()) message.Add(key::kGpus, gpus);
   message.Add(key::kSocket, socket);
@@ -101,6 +108,8 @@ std::string LaunchPacket(const Environment& env, const Options& options, const s
     message.Add(key::kArchive, archive);
   }
   message.Add(key::kCommand, Joined(options.command));
+  KeptEnvironment kept([&](std::string_view entry) { message.Add(key::kEnvironment, entry); });
+  for (char** at = environ; *at != nullptr; ++at) kept.Offer(*at);
   return message.packet();
 }
 
@@ -322,6 +331,13 @@ void RegisterRun(CLI::App& app, Run& run) {
   sub->add_option("--alarms", options->alarms, "A file of rules of alarms to raise")
       ->type_name("FILE")
       ->check(CLI::ExistingFile);
+  sub->add_option("--tag", options->tags, "A tag of the profile; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check([](const std::string& text) {
+        return ValidUserTagList(text) ? "" : std::string(kUserTagsExpected);
+      });
   sub->add_flag("--mpi", options->mpi, "Count and time MPI calls, as level 4 does");
   sub->add_flag("--io", options->io, "Count and time calls for files, as level 4 does");
   sub->add_flag("-q,--quiet", options->quiet, "Print no report");

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdlib>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "cli/site/user_process.h"
 #include "core/config.h"
 #include "profiles/archive_keeper.h"
+#include "profiles/retention.h"
 #include "web/opentsdb/put_store.h"
 #include "web/server/server.h"
 
@@ -113,7 +115,10 @@ Result<std::unique_ptr<ArchiveKeeper>> Keep(const Environment& env, Archive* arc
   if (archive == nullptr) return std::unique_ptr<ArchiveKeeper>();
   const Result<std::string> root = ArchiveDirectory(env);
   if (!root.ok()) return root.status();
-  return std::make_unique<ArchiveKeeper>(*archive, *root);
+  // Limits are for the archive of the configuration, not for any other that is looked at.
+  const auto config = env.archive.empty() ? LoadConfig(env.config_path) : Config();
+  if (!config.ok()) return config.status();
+  return std::make_unique<ArchiveKeeper>(*archive, *root, RetentionOf(*config));
 }
 
 std::string Address(const ServeOptions& options, uint16_t port) {

@@ -1,8 +1,12 @@
 // sonde show: the report of one step, running or finished.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
 #include "cli/command.h"
 #include "cli/head_client.h"
+#include "cli/job_steps.h"
 #include "profiles/report.h"
 
 namespace sonde::cli {
@@ -37,20 +41,11 @@ Result<Profile> LoadProfile(const Archive& archive, const ProfileEntry& entry) {
   return bare;
 }
 
-// Other steps and runs that the same id names.
+// Other runs of the step that is shown.
 void TellOthers(const std::vector<ProfileEntry>& found, const ProfileEntry& shown) {
-  std::string others;
-  size_t runs = 0;
-  for (const ProfileEntry& entry : found) {
-    if (entry.key == shown.key) continue;
-    if (entry.job.id == shown.job.id) {
-      ++runs;
-    } else if (const std::string id = entry.job.id.ToString();
-               (others + ",").find(" " + id + ",") == std::string::npos) {
-      others += (others.empty() ? " " : ", ") + id;
-    }
-  }
-  if (!others.empty()) Note("other steps of this job:" + others);
+  const auto runs = std::count_if(found.begin(), found.end(), [&](const ProfileEntry& entry) {
+    return entry.key != shown.key && entry.job.id == shown.job.id;
+  });
   if (runs > 0) {
     Note(fmt::format("this step ran {} times (requeued); --run 2 shows the one before the newest",
                      runs + 1));
@@ -91,16 +86,29 @@ int Show(const Options& options, const Environment& env) {
   } else {
     Note(fmt::format("there is no table of nodes: {}", rows.status().message()));
   }
-  if (options.json) return Print(ReportToJson(*profile, report.nodes, report.now) + "\n");
-  if (options.run == 1) TellOthers(*found, entry);
-  return Print(RenderReport(*profile, report));
+  // A job that was asked for is shown with all of its steps.
+  std::vector<ListedProfile> steps;
+  if (found->size() > 1 && JobStep::Parse(options.id).step.empty()) {
+    auto cards = CardsOf(**archive, *found, report.now);
+    if (!cards.ok()) return Fail(cards.status());
+    steps = *std::move(cards);
+  }
+  if (options.json) {
+    const std::string others = steps.empty() ? "" : JobToJson(steps, report.now);
+    return Print(ReportToJson(*profile, report.nodes, report.now, others) + "\n");
+  }
+  if (options.run == 1 && steps.empty()) TellOthers(*found, entry);
+  const std::string job =
+      steps.empty() || options.brief ? "" : JobText(options.id, steps, env, report.now);
+  return Print(job + RenderReport(*profile, report));
 }
 
 }  // namespace
 
 void RegisterShow(CLI::App& app, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand("show", "Show the report of a step");
+  CLI::App* sub =
+      app.add_subcommand("show", "Show the report of a step, or of a job with its steps");
   sub->add_option("JOB[.STEP]", options->id,
                   "As in 123, 123.0, 123.batch or 123_4.0; the newest step if left out");
   sub->add_option("--run", options->run, "Of several that match: 1 is the newest")

@@ -1,6 +1,8 @@
 // sonde url: where a running step can be watched.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "cli/command.h"
 #include "cli/head_client.h"
 #include "profiles/archive_dir.h"

@@ -61,6 +61,8 @@ Status ParseSize(std::string_view text, uint64_t low, uint64_t& out) {
   return {};
 }
 
+constexpr uint64_t kMany = 1'000'000'000;
+
 Status OneOf(std::string_view text, std::initializer_list<std::string_view> allowed,
              std::string& out) {
   if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) {
@@ -195,6 +197,13 @@ const std::vector<Key>& Keys() {
       {"archive", [](Config& c, V v) { return Any(v, c.archive); }},
       {"profile_limit", [](Config& c, V v) { return ParseSize(v, 1 << 20, c.profile_limit); }},
       {"node_memory", [](Config& c, V v) { return ParseSize(v, 1 << 18, c.node_memory); }},
+      {"keep_environment", [](Config& c, V v) { return ParseBool(v, c.keep_environment); }},
+      {"keep_age", [](Config& c, V v) { return ParseTime(v, c.keep_age); }},
+      {"keep_profiles", [](Config& c, V v) { return ParseNumber(v, 0, kMany, c.keep_profiles); }},
+      {"keep_size", [](Config& c, V v) { return ParseSize(v, 0, c.keep_size); }},
+      {"keep_user_profiles",
+       [](Config& c, V v) { return ParseNumber(v, 0, kMany, c.keep_user_profiles); }},
+      {"keep_user_size", [](Config& c, V v) { return ParseSize(v, 0, c.keep_user_size); }},
       {"site_archives", [](Config& c, V v) { return Any(v, c.site_archives); }},
       {"site_account", [](Config& c, V v) { return Any(v, c.site_account); }},
       {"site_admins", [](Config& c, V v) { return Any(v, c.site_admins); }},

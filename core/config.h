@@ -48,6 +48,13 @@ struct Config {
   std::string archive;                   // "" : $HOME/.local/share/sonde; %u user, %U uid, %h home
   uint64_t profile_limit = 64ull << 20;  // bytes of blocks per profile, divided among its nodes
   uint64_t node_memory = 8ull << 20;     // bytes of sealed blocks a node daemon keeps
+  bool keep_environment = true;          // SLURM_*, OMP_* and modules, in profiles
+  // What of the archive is kept, the newest of it; 0: all.
+  Nanos keep_age = 0;
+  uint64_t keep_profiles = 0;
+  uint64_t keep_size = 0;           // bytes
+  uint64_t keep_user_profiles = 0;  // of each user's
+  uint64_t keep_user_size = 0;
 
   // `sonde serve --site` (cli/site/gatekeeper.h).
   std::string site_archives;  // as `archive`, which it is if this is ""

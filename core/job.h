@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/time.h"
+#include "core/user_tags.h"
 
 namespace sonde {
 
@@ -71,6 +73,9 @@ struct Figure {
   bool operator==(const Figure&) const = default;
 };
 
+// By name; user_tags.h says what they may be.
+using UserTags = std::map<std::string, std::string>;
+
 struct JobDescription {
   std::string cluster;
   JobStep id;
@@ -98,7 +103,9 @@ struct JobDescription {
   std::vector<NodeInfo> nodes;     // by index
   std::vector<std::string> notes;  // what a reader must know: what is missing and why
   std::vector<Figure> figures;     // in the order in which they were first said
-  std::string version;             // of Sonde
+  UserTags tags;
+  std::map<std::string, std::string> environment;  // what is kept of it (step_environment.h)
+  std::string version;                             // of Sonde
 };
 
 }  // namespace sonde

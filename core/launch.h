@@ -136,6 +136,9 @@ inline constexpr std::string_view kSocket = "socket";    // abstract name for th
 inline constexpr std::string_view kConfig = "config";    // path of sonde.conf
 inline constexpr std::string_view kArchive = "archive";  // SONDE_ARCHIVE of the user, if set
 inline constexpr std::string_view kAlarms = "alarms";    // file of the user's alarm rules
+inline constexpr std::string_view kTags = "tags";        // --telemetry-tag: a=1,b=2
+// NAME=VALUE of the step's environment that its profile keeps; a line for each.
+inline constexpr std::string_view kEnvironment = "env";
 inline constexpr std::string_view kTimeLimit =
     "time_limit";  // of the job, a duration; absent: not known or none
 // Of an acting head alone, which a node's daemon starts when the head has died: when the step

@@ -8,6 +8,8 @@
 
 #include "core/launch.h"
 #include "core/options.h"
+#include "core/step_environment.h"
+#include "core/user_tags.h"
 
 namespace sonde {
 namespace {
@@ -71,6 +73,24 @@ Setter JobNumber(uint32_t JobDescription::*field) {
   return [field](LaunchMessage& m, std::string_view v) { return ParseInto(v, m.job.*field); };
 }
 
+Status ParseTags(LaunchMessage& message, std::string_view text) {
+  UserTags& tags = message.job.tags;
+  const bool valid = ForEachUserTag(text, [&](std::string_view name, std::string_view value) {
+    if (tags.size() < kMaxUserTags) tags[std::string(name)] = value;
+  });
+  return valid ? Status() : Status(Code::kInvalid, std::string(kUserTagsExpected));
+}
+
+Status ParseVariable(LaunchMessage& message, std::string_view entry) {
+  const std::string_view name = entry.substr(0, entry.find('='));
+  auto& kept = message.job.environment;
+  if (name.size() == entry.size() || !KeepsVariable(name) || kept.size() == kMaxKeptVariables) {
+    return {};
+  }
+  kept.emplace(name, entry.substr(name.size() + 1, kMaxKeptValue));
+  return {};
+}
+
 std::unordered_map<std::string_view, Setter> MakeSetters() {
   using M = LaunchMessage;
   using J = JobDescription;
@@ -110,6 +130,8 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kConfig, Text(&M::config_path)},
       {key::kArchive, Text(&M::archive)},
       {key::kAlarms, Text(&M::alarms)},
+      {key::kTags, ParseTags},
+      {key::kEnvironment, ParseVariable},
       {key::kTimeLimit, Number(&M::time_limit)},
       {key::kStart, [](M& m, V v) { return m.acting = true, ParseInto(v, m.job.start); }},
   };

@@ -9,20 +9,29 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <set>
 
+#include "profiles/archive_db.h"
 #include "profiles/archive_dir.h"
 #include "profiles/archive_keeper.h"
 #include "profiles/archive_lock.h"
+#include "profiles/card.h"
+#include "profiles/index.h"
 #include "profiles/ingest.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
 #include "profiles/live_steps.h"
 #include "profiles/profile_reader.h"
+#include "profiles/retention.h"
+#include "profiles/select.h"
+#include "profiles/tags.h"
 
 namespace sonde {
 namespace {
+
+constexpr Nanos kPruneFor = 20 * kMillisecond;  // behind an ingest
 
 // db/, held for writing or seen through a snapshot. Shared by the calls that use it.
 struct OpenedDb {
@@ -40,6 +49,29 @@ ProfileEntry EntryOf(const LiveStep& step) {
   entry.running = step.running;
   entry.endpoint = step.endpoint;
   return entry;
+}
+
+// Whether the step or its job is meant by `id`.
+bool IsMeant(const JobDescription& job, const JobStep& id) {
+  const std::vector<std::string> ids = IdsOf(job);
+  return std::find(ids.begin(), ids.end(), id.job) != ids.end() &&
+         (id.step.empty() || id.step == job.id.step);
+}
+
+bool RunsOn(const JobDescription& job, const std::string& host) {
+  return host.empty() || std::any_of(job.nodes.begin(), job.nodes.end(),
+                                     [&](const NodeInfo& node) { return node.host == host; });
+}
+
+bool HasProfile(leveldb::DB& db, const JobDescription& job) {
+  std::string ignored;
+  return db.Get(leveldb::ReadOptions(), keys::ByTime(job), &ignored).ok();
+}
+
+std::set<std::string> LiveKeys(const ArchivePaths& paths) {
+  std::set<std::string> keys;
+  for (const LiveStep& step : ScanLive(paths)) keys.insert(step.key);
+  return keys;
 }
 
 bool NewerFirst(const ProfileEntry& a, const ProfileEntry& b) {
@@ -260,11 +292,92 @@ Result<std::vector<ProfileEntry>> Archive::List(size_t limit) const {
   return all;
 }
 
+Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, Nanos now) const {
+  const std::vector<LiveStep> live = ScanLive(rep_->paths);  // first, as in List
+  const auto current = rep_->Refreshed();
+  // Some of what db/ gives may run again in live/.
+  Selection wanted = selection;
+  wanted.limit += std::min(live.size(), SIZE_MAX - wanted.limit);
+  SelectedList stored(wanted, now);
+  if (current) SONDE_RETURN_IF_ERROR(SelectFrom(*current->get(), wanted, stored));
+  std::map<std::string, bool> from_live;  // and whether it runs
+  SelectedList list(selection, now);
+  Card card;
+  for (const LiveStep& step : live) {
+    if (!step.running && current && HasProfile(*current->get(), step.job)) continue;
+    const auto [known, is_new] = from_live.try_emplace(step.key, step.running);
+    known->second |= step.running;
+    if (!is_new || step.job.start < selection.since || step.job.start > selection.until ||
+        !RunsOn(step.job, selection.node)) {
+      continue;
+    }
+    Profile bare;
+    bare.job = step.job;
+    const auto profile = Load(step.key);
+    const std::string made = MakeCard(profile.ok() ? *profile : bare, 0, now);
+    SONDE_RETURN_IF_ERROR(DecodeCard(made, card));
+    if (Matches(card, selection)) list.Add(step.key, made, card, step.job.start);
+  }
+  for (const Selected& one : stored.Take()) {
+    if (from_live.contains(one.key)) continue;
+    SONDE_RETURN_IF_ERROR(DecodeCard(one.card, card));
+    list.Add(one.key, one.card, card, one.start);
+  }
+  std::vector<ListedProfile> all;
+  for (Selected& one : list.Take()) {
+    const auto found = from_live.find(one.key);
+    const bool is_live = found != from_live.end();
+    all.push_back(
+        {std::move(one.key), std::move(one.card), one.start, is_live, is_live && found->second});
+  }
+  return all;
+}
+
+Result<bool> Archive::BuildIndexes(Nanos budget,
+                                   const std::function<void(uint64_t, uint64_t)>& progress) {
+  const std::lock_guard guard(rep_->ingesting);
+  const auto current = rep_->Current();
+  if (!current || !current->owned) return true;
+  return sonde::BuildIndexes(*current->owned, budget, progress);
+}
+
+Result<UserTags> Archive::Tag(const std::string& key, const TagChange& change) {
+  const std::lock_guard guard(rep_->ingesting);
+  const auto current = rep_->Current();
+  if (!current || !current->owned) {
+    return Status(Code::kBusy, "the archive cannot be written now: " + rep_->note);
+  }
+  for (const LiveStep& step : ScanLive(rep_->paths)) {
+    if (step.key != key) continue;
+    return Status(Code::kBusy, step.job.id.ToString() +
+                                   (step.running ? " is running; it can be tagged when it has ended"
+                                                 : " waits in live/"));
+  }
+  return ChangeTags(*current->owned, key, change);
+}
+
+Result<PruneReport> Archive::Prune(const Retention& limits, Nanos now, Nanos budget, bool dry_run) {
+  const std::lock_guard guard(rep_->ingesting);
+  const auto current = dry_run ? rep_->Refreshed() : rep_->Current();
+  if (!current && dry_run) return PruneReport();
+  if (!current || (!current->owned && !dry_run)) {
+    return Status(Code::kBusy, "the archive cannot be written now: " + rep_->note);
+  }
+  return PruneDb(*current->get(), limits, {now, budget, dry_run, LiveKeys(rep_->paths)});
+}
+
+Status Archive::Compact(const std::function<void(uint64_t, uint64_t)>& progress) {
+  const std::lock_guard guard(rep_->ingesting);
+  const auto current = rep_->Current();
+  if (!current || !current->owned) {
+    return {Code::kBusy, "the archive cannot be written now: " + rep_->note};
+  }
+  return CompactDb(*current->owned, progress);
+}
+
 Result<std::vector<ProfileEntry>> Archive::Find(const JobStep& id) const {
   std::vector<LiveStep> live = ScanLive(rep_->paths);
-  std::erase_if(live, [&](const LiveStep& step) {
-    return step.job.id.job != id.job || (!id.step.empty() && step.job.id.step != id.step);
-  });
+  std::erase_if(live, [&](const LiveStep& step) { return !IsMeant(step.job, id); });
   auto entries = rep_->Scan(keys::ByJobPrefix(id), keys::ProfileOfJobIndex, SIZE_MAX);
   if (!entries.ok()) return entries;
   return Unite(*std::move(entries), live);
@@ -358,7 +471,8 @@ Result<ProfileEntry> Archive::Entry(const std::string& key) const {
   return entry;
 }
 
-Status IngestLive(const std::string& root, const std::string& live_path, Nanos wait) {
+Status IngestLive(const std::string& root, const std::string& live_path, Nanos wait,
+                  const Retention* limits) {
   const ArchivePaths paths(root);
   const std::string prefix = paths.live() + "/";
   if (!live_path.starts_with(prefix)) {
@@ -374,7 +488,11 @@ Status IngestLive(const std::string& root, const std::string& live_path, Nanos w
   if (step->running) return {Code::kBusy, "ingest " + live_path + ": its step still runs"};
   const auto db = OpenDb(paths);
   if (!db.ok()) return db.status();
-  return IngestStep(**db, paths, *step);
+  SONDE_RETURN_IF_ERROR(IngestStep(**db, paths, *step));
+  if (limits == nullptr || !limits->any()) return {};
+  const Nanos now = Clock::System().Now();
+  const auto pruned = PruneDb(**db, *limits, {now, kPruneFor, false, LiveKeys(paths)});
+  return pruned.ok() ? Status() : pruned.status();
 }
 
 }  // namespace sonde

@@ -111,6 +111,25 @@ struct ProfileEntry {
   Endpoint endpoint;     // if running and known
 };
 
+struct Selection;
+struct Retention;
+struct PruneReport;
+
+// What is to change of a profile's tags.
+struct TagChange {
+  UserTags set;
+  std::vector<std::string> remove;
+};
+
+// One that a selection gives, by its card (card.h).
+struct ListedProfile {
+  std::string key;
+  std::string card;  // its bytes
+  Nanos start = 0;
+  bool live = false;     // still in live/
+  bool running = false;  // and its head holds it
+};
+
 // A row as it is stored: of a group of one node, or of the reduced series (kReducedNode). Valid
 // within the call that gets it.
 struct StoredRow {
@@ -147,6 +166,20 @@ class Archive {
   static Result<std::unique_ptr<Archive>> OpenToRead(const std::string& archive);
   ~Archive();
 
+  // Makes what an archive that is older than its indexes lacks of them, for about `budget`; true if
+  // they are complete or somebody else's to make. Progress goes to `progress` (done, total).
+  Result<bool> BuildIndexes(Nanos budget,
+                            const std::function<void(uint64_t, uint64_t)>& progress = nullptr);
+
+  // Changes the tags of a finished profile and gives what it has then. kBusy: its step runs or
+  // waits in live/, or db/ is not ours to write; kLimit: it would have too many.
+  Result<UserTags> Tag(const std::string& key, const TagChange& change);
+  // Deletes what exceeds the limits (retention.h), for about `budget`; `dry_run` only says what
+  // that is. kBusy if db/ is not ours to write, unless it is a dry run.
+  Result<PruneReport> Prune(const Retention& limits, Nanos now, Nanos budget, bool dry_run = false);
+  // Gives back the room of what was deleted; `progress` in parts of the work.
+  Status Compact(const std::function<void(uint64_t, uint64_t)>& progress);
+
   // Takes in what lies finished or abandoned in live/ by now, if db/ can be had, and says how many
   // steps. From any thread; what reads meanwhile sees every step.
   Result<uint64_t> IngestWaiting();
@@ -158,7 +191,10 @@ class Archive {
 
   // Newest first.
   Result<std::vector<ProfileEntry>> List(size_t limit = SIZE_MAX) const;
-  // Every profile of a job or step: a requeued job has several. Newest first.
+  // What the selection (select.h) asks for, in its order; `now` ends steps that run.
+  Result<std::vector<ListedProfile>> Select(const Selection& selection, Nanos now) const;
+  // Every profile of a job or step: a requeued job has several. An array or het job has those of
+  // its tasks or components, which ARRAY_TASK names as well. Newest first.
   Result<std::vector<ProfileEntry>> Find(const JobStep& id) const;
   Result<Profile> Load(const std::string& key) const;
 
@@ -191,7 +227,9 @@ class Archive {
   std::unique_ptr<Rep> rep_;
 };
 
-// Ingests one finished live directory into db/, if db/ can be opened; kBusy if it is locked.
-Status IngestLive(const std::string& archive, const std::string& live_path, Nanos wait);
+// Ingests one finished live directory into db/, if db/ can be opened; kBusy if it is locked. Then
+// deletes, for a few milliseconds, what exceeds `limits`, if there are any.
+Status IngestLive(const std::string& archive, const std::string& live_path, Nanos wait,
+                  const Retention* limits = nullptr);
 
 }  // namespace sonde

@@ -14,13 +14,19 @@
 #include <utility>
 
 #include "core/log.h"
+#include "profiles/tags.h"
 
 namespace sonde {
 namespace {
 
 constexpr std::string_view kSocketName = "db.sock";
-constexpr std::string_view kQuestion = "ingest\n";
-constexpr Nanos kPatience = kSecond;  // with one who asks and does not go on
+constexpr std::string_view kIngest = "ingest";
+constexpr std::string_view kPrune = "prune";
+constexpr std::string_view kTag = "tag ";
+constexpr size_t kMaxQuestion = 32768;
+constexpr Nanos kPruneBehind = 100 * kMillisecond;  // behind an ingest
+constexpr Nanos kPatience = kSecond;                // with one who asks and does not go on
+constexpr Nanos kSlice = kSecond / 4;               // of indexing, between answers
 constexpr size_t kMaxAnswer = 512;
 constexpr int kWaiting = 64;
 
@@ -85,10 +91,12 @@ bool IsOurs(int fd) {
 }  // namespace
 
 struct ArchiveKeeper::Rep {
-  Rep(Archive& kept, std::string path) : archive(kept), root(std::move(path)) {}
+  Rep(Archive& kept, std::string path, const Retention& most)
+      : archive(kept), root(std::move(path)), limits(most) {}
 
   Archive& archive;
   const std::string root;
+  const Retention limits;
   const Descriptor stop{::eventfd(0, EFD_CLOEXEC)};
   Descriptor listener;
   std::thread thread;
@@ -96,6 +104,9 @@ struct ArchiveKeeper::Rep {
   void Work();
   void Listen();
   void Answer() const;
+  Result<uint64_t> Do(std::string_view question) const;
+  Result<uint64_t> Ingest() const;
+  Result<uint64_t> Prune(Nanos budget) const;
 };
 
 // Only with the archive's lock, so that nobody else listens there.
@@ -107,9 +118,9 @@ void ArchiveKeeper::Rep::Listen() {
   ::unlink(address->sun_path);
   Descriptor socket = MakeSocket();
   const auto* where = reinterpret_cast<const sockaddr*>(&*address);
-  const mode_t mask = ::umask(0177);
+  // Linux makes the socket's file with this mode; the umask is that of all threads.
+  ::fchmod(socket.get(), 0600);
   const bool bound = ::bind(socket.get(), where, sizeof(*address)) == 0;
-  ::umask(mask);
   // On a file system without sockets commands read all the same.
   if (!bound || ::listen(socket.get(), kWaiting) != 0) {
     return log::Info("{}", SystemError("listen in " + root).message());
@@ -117,36 +128,79 @@ void ArchiveKeeper::Rep::Listen() {
   listener = std::move(socket);
 }
 
+Result<uint64_t> ArchiveKeeper::Rep::Prune(Nanos budget) const {
+  if (!limits.any()) return 0;
+  const auto pruned = archive.Prune(limits, Clock::System().Now(), budget);
+  if (!pruned.ok()) return pruned.status();
+  return pruned->profiles;
+}
+
+Result<uint64_t> ArchiveKeeper::Rep::Ingest() const {
+  const auto taken = archive.IngestWaiting();
+  if (taken.ok() && *taken > 0) {
+    if (const auto pruned = Prune(kPruneBehind); !pruned.ok()) {
+      log::Info("{}", pruned.status().message());
+    }
+  }
+  return taken;
+}
+
+Result<uint64_t> ArchiveKeeper::Rep::Do(std::string_view question) const {
+  if (question == kIngest) return Ingest();
+  if (question == kPrune) return Prune(kPruneFor);
+  if (question.starts_with(kTag)) {
+    question.remove_prefix(kTag.size());
+    const size_t tab = question.find('\t');
+    const auto change = tab == std::string_view::npos
+                            ? Status(Code::kCorrupt, "expected a key and tags")
+                            : TagChangeFromText(question.substr(tab + 1));
+    if (!change.ok()) return change.status();
+    const auto tags = archive.Tag(std::string(question.substr(0, tab)), *change);
+    if (!tags.ok()) return tags.status();
+    return tags->size();
+  }
+  return Status(Code::kUnsupported, "a server of this version does not know the question");
+}
+
 void ArchiveKeeper::Rep::Answer() const {
   const Descriptor peer(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (peer.get() < 0 || !IsOurs(peer.get())) return;
   SetPatience(peer.get(), kPatience);
-  if (ReadLine(peer.get(), kQuestion.size()) != kQuestion) return;
-  const auto taken = archive.IngestWaiting();
-  std::string answer = taken.ok() ? "ok " + std::to_string(*taken)
-                                  : "error " + std::string(taken.status().message());
+  std::string question = ReadLine(peer.get(), kMaxQuestion);
+  if (!question.ends_with('\n')) return;
+  question.pop_back();
+  const auto done = Do(question);
+  std::string answer =
+      done.ok() ? "ok " + std::to_string(*done) : "error " + std::string(done.status().message());
   answer.resize(std::min(answer.size(), kMaxAnswer - 1));
   answer.push_back('\n');
   static_cast<void>(::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL));
 }
 
 void ArchiveKeeper::Rep::Work() {
+  bool indexed = false;
   while (true) {
     Listen();
+    const bool indexing = !indexed && archive.owned();
+    if (indexing) {
+      const auto complete = archive.BuildIndexes(kSlice);
+      if (!complete.ok()) log::Warning("{}", complete.status().message());
+      indexed = !complete.ok() || *complete;
+    }
     pollfd ready[2] = {{stop.get(), POLLIN, 0}, {listener.get(), POLLIN, 0}};
-    const int count = ::poll(ready, 2, static_cast<int>(kBetween / kMillisecond));
+    const int count = ::poll(ready, 2, indexing ? 0 : static_cast<int>(kBetween / kMillisecond));
     if (ready[0].revents != 0) return;
     if (count > 0 && ready[1].revents != 0) {
       Answer();
-    } else if (count == 0) {
-      const auto taken = archive.IngestWaiting();
+    } else if (count == 0 && !indexing) {
+      const auto taken = Ingest();
       if (!taken.ok()) log::Info("{}", taken.status().message());
     }
   }
 }
 
-ArchiveKeeper::ArchiveKeeper(Archive& archive, std::string root)
-    : rep_(std::make_unique<Rep>(archive, std::move(root))) {
+ArchiveKeeper::ArchiveKeeper(Archive& archive, std::string root, const Retention& limits)
+    : rep_(std::make_unique<Rep>(archive, std::move(root), limits)) {
   rep_->Listen();
   rep_->thread = std::thread([rep = rep_.get()] { rep->Work(); });
 }
@@ -159,7 +213,15 @@ ArchiveKeeper::~ArchiveKeeper() {
   ::unlink((rep_->root + "/" + std::string(kSocketName)).c_str());
 }
 
+std::string TagQuestion(const std::string& key, const TagChange& change) {
+  return std::string(kTag) + key + "\t" + TagChangeToText(change);
+}
+
 Result<uint64_t> AskKeeper(const std::string& root, Nanos wait) {
+  return AskKeeper(root, kIngest, wait);
+}
+
+Result<uint64_t> AskKeeper(const std::string& root, std::string_view question, Nanos wait) {
   Descriptor directory;
   const auto address = AddressOf(root, directory);
   if (!address.ok()) return address.status();
@@ -173,7 +235,8 @@ Result<uint64_t> AskKeeper(const std::string& root, Nanos wait) {
   if (!IsOurs(socket.get())) {
     return Status(Code::kNotFound, "who keeps the archive " + root + " is another user");
   }
-  if (::send(socket.get(), kQuestion.data(), kQuestion.size(), MSG_NOSIGNAL) < 0) {
+  const std::string line = std::string(question) + "\n";
+  if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0) {
     return SystemError("ask who keeps the archive " + root);
   }
   if (wait == 0) return 0;

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <memory>
 
+#include "profiles/card.h"
+#include "profiles/index.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
 #include "profiles/parts.h"
@@ -52,7 +54,13 @@ Result<RecordContent> CheckBlockCount(std::string_view value) {
 
 Record ParseRecord(std::string_view key) {
   if (key == keys::kFormatKey) return {RecordKind::kFormat, {}};
+  if (key == keys::kIndexedKey) return {RecordKind::kIndexed, {}};
   if (keys::ParseSchema(key)) return {RecordKind::kSchema, {}};
+  if (key.starts_with(keys::kTotals)) return {RecordKind::kTotals, {}};
+  if (key.starts_with(keys::kByTime)) {
+    const std::string_view profile = keys::ProfileOfTimeIndex(key);
+    if (keys::DescribeKey(profile)) return {RecordKind::kCard, profile};
+  }
   constexpr std::pair<char, RecordKind> kKinds[] = {{'b', RecordKind::kBlock},
                                                     {'d', RecordKind::kDescription},
                                                     {'p', RecordKind::kProfile},
@@ -92,6 +100,19 @@ Result<RecordContent> CheckRecord(std::string_view key, std::string_view value) 
       if (!status.ok()) return status;
       return RecordContent();
     }
+    case RecordKind::kCard: {
+      Card card;
+      // Without one it is an entry of an archive that has none yet.
+      const Status status = value.empty() ? Status() : DecodeCard(value, card);
+      if (!status.ok()) return status;
+      return RecordContent();
+    }
+    case RecordKind::kTotals: {
+      const auto totals = TotalsFromBytes(value);
+      if (!totals.ok()) return totals.status();
+      return RecordContent();
+    }
+    case RecordKind::kIndexed:
     case RecordKind::kIndex:
       return RecordContent();
   }

@@ -25,7 +25,10 @@ enum class RecordKind : unsigned char {
   kPart,
   kBlockCount,
   kSchema,
-  kIndex,  // whatever is none of the others
+  kCard,     // of the index by time
+  kTotals,   // of a user's profiles
+  kIndexed,  // that the indexes are complete
+  kIndex,    // whatever is none of the others
 };
 struct Record {
   RecordKind kind = RecordKind::kIndex;

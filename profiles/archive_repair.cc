@@ -13,8 +13,10 @@
 #include <set>
 #include <utility>
 
+#include "profiles/archive_db.h"
 #include "profiles/archive_lock.h"
 #include "profiles/archive_verify.h"
+#include "profiles/index.h"
 #include "profiles/ingest.h"
 #include "profiles/json_writer.h"
 #include "profiles/keys.h"
@@ -60,6 +62,7 @@ class Repair {
   const ArchiveProgress& progress_;
   RepairReport report_;
   std::unique_ptr<leveldb::DB> db_;
+  std::optional<IndexWriter> index_;
   leveldb::WriteBatch batch_;
   Status status_;  // of the first write that failed
   std::map<std::string, Salvage, std::less<>> profiles_;
@@ -74,6 +77,7 @@ Status Repair::OpenNew() {
   auto db = CreateDb(NewDb(paths_));
   if (!db.ok()) return db.status();
   db_ = *std::move(db);
+  index_.emplace(*db_, true);
   return {};
 }
 
@@ -93,7 +97,7 @@ void Repair::TakeIndex(std::string_view key) {
 
 void Repair::Take(std::string_view key, std::string_view value) {
   const Record record = ParseRecord(key);
-  if (record.kind == RecordKind::kIndex) return TakeIndex(key);
+  if (record.kind >= RecordKind::kCard) return TakeIndex(key);
   const auto content = CheckRecord(key, value);
   Salvage* salvage = nullptr;
   if (!record.profile.empty()) {
@@ -167,10 +171,8 @@ Status Repair::Rebuild(const std::string& key, const Salvage& salvage) {
     profile->job.notes.push_back("The archive was damaged and repaired at " +
                                  FormatTime(Clock::System().Now()) + ": " + what + ".");
   }
-  batch_.Put(keys::Description(key), DescriptionToJson(profile->job));
-  batch_.Put(keys::Profile(key), ProfileToJson(*profile));
+  SONDE_RETURN_IF_ERROR(index_->Put(*profile, batch_));
   batch_.Put(keys::BlockCount(key), std::to_string(*blocks));
-  AddIndexes(*profile, batch_);
   ++report_.profiles;
   report_.blocks += *blocks;
   return batch_.ApproximateSize() < kBatch ? Status() : Write(false);
@@ -193,6 +195,7 @@ Status Rename(const std::string& from, const std::string& to) {
 }
 
 Status Repair::PutInPlace() {
+  index_.reset();
   db_.reset();
   SONDE_RETURN_IF_ERROR(WriteFileAtomically(NewDb(paths_) + std::string(kCompleteName), "\n"));
   SONDE_RETURN_IF_ERROR(SyncDirectory(NewDb(paths_)));
@@ -237,6 +240,9 @@ Result<RepairReport> Repair::Run() {
   SONDE_RETURN_IF_ERROR(status_);
   SONDE_RETURN_IF_ERROR(Write(false));
   for (const auto& [key, salvage] : profiles_) SONDE_RETURN_IF_ERROR(Rebuild(key, salvage));
+  index_->Finish(batch_);
+  batch_.Put({keys::kIndexedKey.data(), keys::kIndexedKey.size()},
+             {keys::kIndexed.data(), keys::kIndexed.size()});
   SONDE_RETURN_IF_ERROR(Write(true));
   SONDE_RETURN_IF_ERROR(PutInPlace());
   return std::move(report_);

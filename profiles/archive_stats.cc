@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <map>
 
 #include "profiles/archive_dir.h"
+#include "profiles/card.h"
 #include "profiles/json_writer.h"
+#include "profiles/select.h"
 
 namespace sonde {
-namespace {
-
-// What the files below a directory take. Those that go meanwhile do not count.
 uint64_t BytesBelow(const std::string& directory) {
   namespace fs = std::filesystem;
   uint64_t bytes = 0;
@@ -25,20 +26,32 @@ uint64_t BytesBelow(const std::string& directory) {
   return bytes;
 }
 
-}  // namespace
-
 Result<ArchiveStats> StatsOf(const Archive& archive, const std::string& root) {
-  const auto entries = archive.List();
-  if (!entries.ok()) return entries.status();
+  const auto profiles = archive.Select({}, Clock::System().Now());
+  if (!profiles.ok()) return profiles.status();
   ArchiveStats stats;
-  stats.profiles = entries->size();
-  for (const ProfileEntry& entry : *entries) {
-    stats.running += entry.running ? 1 : 0;
-    stats.waiting += entry.live && !entry.running ? 1 : 0;
+  stats.profiles = profiles->size();
+  std::map<std::string, ArchiveStats::User, std::less<>> users;
+  Card card;
+  for (const ListedProfile& one : *profiles) {
+    stats.running += one.running ? 1 : 0;
+    stats.waiting += one.live && !one.running ? 1 : 0;
+    if (!DecodeCard(one.card, card).ok()) continue;
+    const auto user = users.try_emplace(std::string(card.user)).first;
+    ++user->second.profiles;
+    user->second.bytes += card.size;
+    const auto keeps = [](const auto& tag) { return tag.first == kKeepTag; };
+    stats.pinned += std::any_of(card.tags.begin(), card.tags.end(), keeps) ? 1 : 0;
   }
-  if (!entries->empty()) {
-    stats.newest = entries->front().job.start;
-    stats.oldest = entries->back().job.start;
+  for (auto& [name, user] : users) {
+    user.name = name;
+    stats.users.push_back(std::move(user));
+  }
+  std::stable_sort(stats.users.begin(), stats.users.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  if (!profiles->empty()) {
+    stats.newest = profiles->front().start;
+    stats.oldest = profiles->back().start;
   }
   const ArchivePaths paths(root);
   const std::vector<std::string> names = NamesIn(paths.live());
@@ -58,6 +71,12 @@ std::string StatsToJson(const ArchiveStats& stats) {
   w.BeginObject().Field("profiles", stats.profiles).Field("running", stats.running);
   w.Field("waiting", stats.waiting).Field("damaged", stats.damaged);
   w.Field("db_bytes", stats.db_bytes).Field("live_bytes", stats.live_bytes);
+  w.Field("pinned", stats.pinned).Key("users").BeginArray();
+  for (const ArchiveStats::User& user : stats.users) {
+    w.BeginObject().Field("name", user.name).Field("profiles", user.profiles);
+    w.Field("bytes", user.bytes).EndObject();
+  }
+  w.EndArray();
   w.Field("oldest", stats.oldest).Field("newest", stats.newest).EndObject();
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/status.h"
 #include "core/time.h"
@@ -19,12 +20,21 @@ struct ArchiveStats {
   uint64_t damaged = 0;     // directories that could not be read completely and were kept
   uint64_t db_bytes = 0;    // on the disk, of db/
   uint64_t live_bytes = 0;  // of live/, the damaged ones among them
+  uint64_t pinned = 0;      // are tagged `keep`
+  struct User {
+    std::string name;
+    uint64_t profiles = 0;
+    uint64_t bytes = 0;  // as `sonde ls --sort size` has them
+  };
+  std::vector<User> users;  // who has the most bytes first
   Nanos oldest = 0;         // start of the first and of the last profile; 0 if there is none
   Nanos newest = 0;
 };
 
 // `root` is the directory of `archive`.
 Result<ArchiveStats> StatsOf(const Archive& archive, const std::string& root);
+// What the files below a directory take. Those that go meanwhile do not count.
+uint64_t BytesBelow(const std::string& directory);
 std::string StatsToJson(const ArchiveStats& stats);
 
 }  // namespace sonde

@@ -1,7 +1,6 @@
 #include "profiles/archive_verify.h"
 
 #include <fmt/format.h>
-#include <leveldb/write_batch.h>
 
 #include <filesystem>
 #include <functional>
@@ -9,9 +8,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "profiles/archive_db.h"
 #include "profiles/archive_dir.h"
 #include "profiles/archive_repair.h"
-#include "profiles/ingest.h"
+#include "profiles/card.h"
+#include "profiles/index.h"
 #include "profiles/json_writer.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
@@ -32,17 +33,13 @@ uint64_t BytesOf(const std::string& directory) {
   return bytes;
 }
 
-// Hands on the keys that a batch would write.
-class Keys : public leveldb::WriteBatch::Handler {
- public:
-  explicit Keys(std::function<void(std::string_view)> f) : f_(std::move(f)) {}
-  void Put(const leveldb::Slice& key, const leveldb::Slice&) override {
-    f_({key.data(), key.size()});
-  }
-  void Delete(const leveldb::Slice&) override {}
+uint64_t Hash(std::string_view text) { return std::hash<std::string_view>()(text); }
 
- private:
-  std::function<void(std::string_view)> f_;
+// An index entry that there must be.
+struct Expected {
+  uint32_t profile = 0;  // whose it is
+  bool seen = false;
+  uint64_t value = 0;  // hash of what it holds
 };
 
 // What is known of a profile once all of its records were seen.
@@ -65,7 +62,9 @@ class Verifier {
   Status VerifyDb();
   void Expect(leveldb::DB& db);
   void Take(std::string_view key, std::string_view value);
-  void TakeIndex(std::string_view key);
+  void TakeIndex(std::string_view key, std::string_view value);
+  void TakeTotals(std::string_view key, std::string_view value);
+  void ExpectEntries(std::string_view profile, const StoredCard& stored);
   void CheckProfiles();
   void CheckSchemas();
   void CheckIndexes();
@@ -81,10 +80,12 @@ class Verifier {
   std::map<std::string, Seen, std::less<>> profiles_;
   // Of the blocks seen: schema and columns, and a profile that has such a block.
   std::map<std::pair<uint64_t, uint64_t>, std::string> wanted_schemas_;
-  std::map<uint64_t, uint64_t> schemas_;  // their series
-  // Index entries that there must be, by hash, and whose they are; and whether they were seen.
-  std::unordered_map<size_t, std::pair<std::string, bool>> indexes_;
-  std::map<std::string, bool> waiting_;  // keys of steps in live/
+  std::map<uint64_t, uint64_t> schemas_;                      // their series
+  bool indexed_ = false;                                      // the indexes are said to be complete
+  std::vector<std::string> indexed_profiles_;                 // those that have entries
+  std::unordered_map<uint64_t, Expected> indexes_;            // by the hashes of their keys
+  std::map<std::string, ProfileTotals, std::less<>> totals_;  // by their keys; what is to be there
+  std::map<std::string, bool> waiting_;                       // keys of steps in live/
 };
 
 void Verifier::Problem(std::string_view profile, std::string what) {
@@ -100,39 +101,77 @@ void Verifier::Advance(size_t bytes) {
   if (progress_ && done_ / kStep != before) progress_(std::min(done_, total_), total_);
 }
 
+void Verifier::ExpectEntries(std::string_view profile, const StoredCard& stored) {
+  const auto number = static_cast<uint32_t>(indexed_profiles_.size());
+  indexed_profiles_.emplace_back(profile);
+  indexes_[Hash(keys::ByTime(stored.job))] = {number, false, Hash(indexed_ ? stored.card : "")};
+  if (!indexed_) {
+    indexes_[Hash(keys::ByJob(stored.job.id.job, stored.job))] = {number, false, Hash("")};
+    return;
+  }
+  for (const std::string& key : IndexKeys(stored.job)) {
+    indexes_[Hash(key)] = {number, false, Hash("")};
+  }
+  Card card;
+  if (!DecodeCard(stored.card, card).ok()) return;
+  for (const std::string& key : {std::string(keys::kTotals), keys::Totals(card.user)}) {
+    ++totals_[key].profiles;
+    totals_[key].bytes += card.size;
+  }
+}
+
 // The index entries that the profiles ask for.
 void Verifier::Expect(leveldb::DB& db) {
+  indexed_ = IsIndexed(db);
   const std::string_view kind = "p";
   static_cast<void>(ForEachRecord(db, kind, [&](std::string_view key, std::string_view value) {
     const Record record = ParseRecord(key);
     const auto profile = ProfileFromJson(value);
     if (!profile.ok() || keys::ProfileKey(profile->job) != record.profile) return;
-    leveldb::WriteBatch batch;
-    AddIndexes(*profile, batch);
-    Keys keys([&](std::string_view index) {
-      indexes_[std::hash<std::string_view>()(index)] = {std::string(record.profile), false};
-    });
-    static_cast<void>(batch.Iterate(&keys));
+    ExpectEntries(record.profile, {MakeCard(*profile, value.size()), profile->job});
   }));
 }
 
-void Verifier::TakeIndex(std::string_view key) {
+void Verifier::TakeIndex(std::string_view key, std::string_view value) {
   ++report_.index_entries;
-  const auto expected = indexes_.find(std::hash<std::string_view>()(key));
+  const auto expected = indexes_.find(Hash(key));
   if (expected != indexes_.end()) {
-    expected->second.second = true;
+    expected->second.seen = true;
+    // While the indexes are made there may be cards already.
+    if (expected->second.value != Hash(value) && indexed_) {
+      Problem(indexed_profiles_[expected->second.profile],
+              value.empty() ? "its card is missing in the index by time"
+                            : "its card in the index by time says something else");
+    }
     return;
   }
-  const std::string_view profile =
-      key.starts_with(keys::kByTime) ? keys::ProfileOfTimeIndex(key) : keys::ProfileOfJobIndex(key);
+  const bool by_time = key.starts_with(keys::kByTime);
+  if (!by_time && !indexed_) return;
+  const auto term = keys::ParseTerm(key);
+  const std::string_view profile = by_time ? keys::ProfileOfTimeIndex(key)
+                                   : term  ? term->profile
+                                           : keys::ProfileOfJobIndex(key);
   Problem(keys::DescribeKey(profile) ? profile : "",
           "an entry of an index leads to a profile that is not there or says something else");
+}
+
+void Verifier::TakeTotals(std::string_view key, std::string_view value) {
+  const auto totals = TotalsFromBytes(value);
+  const auto expected = totals_.find(key);
+  if (expected == totals_.end() || !totals.ok() || *totals != expected->second) {
+    Problem(
+        "",
+        "the numbers and sizes of profiles that the indexes have are not those of the profiles");
+  }
+  if (expected != totals_.end()) totals_.erase(expected);
 }
 
 void Verifier::Take(std::string_view key, std::string_view value) {
   Advance(key.size() + value.size());
   const Record record = ParseRecord(key);
-  if (record.kind == RecordKind::kIndex) return TakeIndex(key);
+  if (record.kind == RecordKind::kIndexed) return;
+  if (record.kind == RecordKind::kTotals && indexed_) return TakeTotals(key, value);
+  if (record.kind >= RecordKind::kCard) return TakeIndex(key, value);
   const auto content = CheckRecord(key, value);
   Seen none;
   Seen& seen = record.profile.empty()
@@ -190,12 +229,16 @@ void Verifier::CheckSchemas() {
 }
 
 void Verifier::CheckIndexes() {
-  std::map<std::string, uint64_t> missing;
+  std::map<uint32_t, uint64_t> missing;
   for (const auto& [hash, entry] : indexes_) {
-    if (!entry.second) ++missing[entry.first];
+    if (!entry.seen) ++missing[entry.profile];
   }
   for (const auto& [profile, count] : missing) {
-    Problem(profile, fmt::format("{} of its entries in the indexes are missing", count));
+    Problem(indexed_profiles_[profile],
+            fmt::format("{} of its entries in the indexes are missing", count));
+  }
+  if (!totals_.empty()) {
+    Problem("", "numbers and sizes of profiles are missing in the indexes");
   }
 }
 

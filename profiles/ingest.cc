@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <optional>
 
-#include "profiles/archive_repair.h"
+#include "profiles/archive_db.h"
 #include "profiles/file_lock.h"
+#include "profiles/index.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
-#include "profiles/leveldb_log.h"
 #include "profiles/parts.h"
 #include "profiles/profile.h"
 #include "profiles/profile_reader.h"
@@ -33,20 +33,6 @@ leveldb::ReadOptions Scan() {
   options.verify_checksums = true;
   options.fill_cache = false;
   return options;
-}
-
-Status OtherFormat(const std::string& path, std::string_view format) {
-  return {Code::kUnsupported, fmt::format("open {}: it was written by a newer Sonde ({}); update "
-                                          "this one, nothing was changed",
-                                          path, format.substr(0, 64))};
-}
-
-Status CheckFormat(leveldb::DB& db, const std::string& path) {
-  std::string format;
-  const leveldb::Status read =
-      db.Get(Scan(), {keys::kFormatKey.data(), keys::kFormatKey.size()}, &format);
-  if (read.ok() && format != keys::kFormat) return OtherFormat(path, format);
-  return read.IsNotFound() ? Status() : FromLevelDb(read, "read " + path);
 }
 
 // One live directory on its way into db/.
@@ -94,7 +80,7 @@ Status Ingest::OpenLive() {
   } else if (opened.status().code() != Code::kNotFound) {
     damage_ = opened.status().message();
   }
-  return live_ ? CheckFormat(*live_->db, step_.paths.blocks()) : Status();
+  return live_ ? CheckDbFormat(*live_->db, step_.paths.blocks()) : Status();
 }
 
 Status Ingest::FlushIfFull(size_t added) {
@@ -268,20 +254,23 @@ Profile Ingest::Whole(const Part& incoming, std::vector<Part> others) {
     return incoming.finished() ? incoming.profile : Killed(incoming.profile);
   }
   others.push_back(incoming);
-  return WholeProfile(db_, step_.key, std::move(others));
+  Profile whole = WholeProfile(db_, step_.key, std::move(others));
+  // What its user has changed since the other parts came.
+  const auto known = ProfileReader(db_, step_.key).StoredProfile();
+  if (known.ok()) whole.job.tags = known->job.tags;
+  return whole;
 }
 
 Status Ingest::Commit(const Part& part, const Profile& profile) {
-  const JobDescription& job = profile.job;
   batch_.Put({keys::kFormatKey.data(), keys::kFormatKey.size()},
              {keys::kFormat.data(), keys::kFormat.size()});
-  batch_.Put(keys::Description(step_.key), DescriptionToJson(job));
-  batch_.Put(keys::Profile(step_.key), ProfileToJson(profile));
+  IndexWriter index(db_);
+  SONDE_RETURN_IF_ERROR(index.Put(profile, batch_));
   batch_.Put(keys::Part(step_.key, part.id.text), ProfileToJson(part.profile));
   const auto blocks = CountBlocks(db_, step_.key);
   if (!blocks.ok()) return blocks.status();
   batch_.Put(keys::BlockCount(step_.key), std::to_string(*blocks));
-  AddIndexes(profile, batch_);
+  index.Finish(batch_);
   return WriteBatch();
 }
 
@@ -353,11 +342,6 @@ Status IngestStep(leveldb::DB& db, const ArchivePaths& archive, const LiveStep& 
   return {Code::kInternal, "ingest " + step.name + ": " + e.what()};
 }
 
-void AddIndexes(const Profile& profile, leveldb::WriteBatch& batch) {
-  batch.Put(keys::ByTime(profile.job), "");
-  batch.Put(keys::ByJob(profile.job), "");
-}
-
 Profile WholeProfile(leveldb::DB& db, const std::string& key, std::vector<Part> parts) {
   Profile whole = MergeParts(std::move(parts));
   ReadTally tally;
@@ -388,56 +372,6 @@ void SweepLive(const ArchivePaths& archive) {
     std::error_code ignored;
     std::filesystem::remove_all(paths.dir, ignored);
   }
-}
-
-Result<std::unique_ptr<leveldb::DB>> CreateDb(const std::string& path) {
-  leveldb::Options options;
-  options.create_if_missing = true;
-  options.paranoid_checks = true;
-  options.info_log = NullLogger();
-  // Blocks do not compress again, schemas and descriptions do; Snappy tells quickly.
-  options.compression = leveldb::kSnappyCompression;
-  options.write_buffer_size = 4u << 20;
-  options.max_file_size = 8u << 20;
-  options.max_open_files = 256;
-  leveldb::DB* opened = nullptr;
-  const leveldb::Status status = leveldb::DB::Open(options, path, &opened);
-  std::unique_ptr<leveldb::DB> db(opened);
-  if (!status.ok()) return FromLevelDb(status, "open " + path);
-  return db;
-}
-
-Result<std::unique_ptr<leveldb::DB>> OpenDb(const ArchivePaths& archive) {
-  SONDE_RETURN_IF_ERROR(CheckArchiveFormat(archive));
-  SONDE_RETURN_IF_ERROR(FinishRepair(archive));
-  std::error_code error;
-  const bool made = std::filesystem::create_directory(archive.db(), error);
-  std::filesystem::permissions(archive.db(), std::filesystem::perms::owner_all, error);
-  SONDE_RETURN_IF_ERROR(CheckLogs(archive.db()));
-  if (LacksCurrent(archive.db())) {
-    return Status(Code::kCorrupt, "open " + archive.db() + ": its file CURRENT is gone; " +
-                                      "'sonde archive repair' mends it");
-  }
-  auto db = CreateDb(archive.db());
-  if (!db.ok()) return db;
-  SONDE_RETURN_IF_ERROR(CheckFormat(**db, archive.db()));
-  if (const auto said = ReadSmallFile(archive.db_format(), keys::kFormat.size());
-      !said.ok() || *said != keys::kFormat) {
-    SONDE_RETURN_IF_ERROR(WriteFileAtomically(archive.db_format(), keys::kFormat));
-  }
-  if (made) SONDE_RETURN_IF_ERROR(SyncPath(archive.root));
-  return db;
-}
-
-Status CheckArchiveFormat(const ArchivePaths& archive) {
-  constexpr size_t kMost = 4096;
-  const auto format = ReadSmallFile(archive.db_format(), kMost);
-  // Whatever names no format is damage, and then the database itself tells.
-  const bool newer =
-      format.ok() && *format != keys::kFormat && format->starts_with(keys::kFormatStem) &&
-      format->find_first_not_of("0123456789", keys::kFormatStem.size()) == std::string::npos &&
-      format->size() > keys::kFormatStem.size();
-  return newer ? OtherFormat(archive.db(), *format) : Status();
 }
 
 }  // namespace sonde

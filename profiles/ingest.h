@@ -13,10 +13,8 @@
 #pragma once
 
 #include <leveldb/db.h>
-#include <leveldb/write_batch.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,8 +29,6 @@ namespace sonde {
 // kBusy if its writer holds it.
 Status IngestStep(leveldb::DB& db, const ArchivePaths& archive, const LiveStep& step);
 
-// The entries of a profile in the indexes.
-void AddIndexes(const Profile& profile, leveldb::WriteBatch& batch);
 // What the parts of a profile, of which there is one at least, and its blocks in `db` say together.
 Profile WholeProfile(leveldb::DB& db, const std::string& key, std::vector<Part> parts);
 // The blocks that `db` has of a profile.
@@ -40,15 +36,5 @@ Result<uint64_t> CountBlocks(leveldb::DB& db, const std::string& key);
 
 // Deletes what killed writers and ingests left half made or half deleted.
 void SweepLive(const ArchivePaths& archive);
-
-// kUnsupported if db/ is of a newer format, by the plain file beside it: to ask LevelDB is to
-// change its files.
-Status CheckArchiveFormat(const ArchivePaths& archive);
-
-// Opens db/ for writing, making it if needed. kCorrupt if it is damaged, kUnsupported if it is of a
-// newer format.
-Result<std::unique_ptr<leveldb::DB>> OpenDb(const ArchivePaths& archive);
-// A database like db/, somewhere.
-Result<std::unique_ptr<leveldb::DB>> CreateDb(const std::string& path);
 
 }  // namespace sonde

@@ -1,5 +1,6 @@
 #include "profiles/keys.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <vector>
@@ -156,6 +157,50 @@ std::string ByTime(const JobDescription& job) {
   return key + ProfileKey(job);
 }
 
+std::string ByTimeFrom(Nanos start) {
+  std::string key(kByTime);
+  Append(key, Descending(start));
+  return key;
+}
+
+std::string ByTermPrefix(Term kind) { return {'i', static_cast<char>(kind)}; }
+
+std::string ByTermPrefix(Term kind, std::string_view term) {
+  std::string key = ByTermPrefix(kind);
+  key.append(term.substr(0, std::min(term.find('\0'), kMaxTerm))).push_back('\0');
+  return key;
+}
+
+std::string ByTerm(Term kind, std::string_view term, const JobDescription& job) {
+  std::string key = ByTermPrefix(kind, term);
+  Append(key, Descending(job.start));
+  return key + ProfileKey(job);
+}
+
+std::optional<TermEntry> ParseTerm(std::string_view key) {
+  constexpr size_t kKind = 2;
+  const size_t end = key.find('\0');
+  if (!key.starts_with('i') || end == std::string_view::npos || end < kKind ||
+      key.size() < end + 1 + kTimeSize) {
+    return std::nullopt;
+  }
+  return TermEntry{key.substr(kKind, end - kKind), key.substr(end + 1),
+                   key.substr(end + 1 + kTimeSize)};
+}
+
+std::string ByTimeOfSuffix(std::string_view suffix) { return std::string(kByTime).append(suffix); }
+
+std::string Totals(std::string_view user) {
+  std::string key = std::string(kTotals) + Escape(user);
+  key.push_back('\0');
+  return key;
+}
+
+std::optional<std::string> UserOfTotals(std::string_view key) {
+  if (key.size() < kTotals.size() + 2 || key.back() != '\0') return std::nullopt;
+  return Unescape(key.substr(kTotals.size(), key.size() - kTotals.size() - 1));
+}
+
 std::string ByJobPrefix(const JobStep& id) {
   std::string key = "j" + Escape(id.job);
   key.push_back('\0');
@@ -165,8 +210,8 @@ std::string ByJobPrefix(const JobStep& id) {
   return key;
 }
 
-std::string ByJob(const JobDescription& job) {
-  std::string key = "j" + Escape(job.id.job);
+std::string ByJob(std::string_view id, const JobDescription& job) {
+  std::string key = "j" + Escape(id);
   key.push_back('\0');
   key.append(Escape(job.id.step)).push_back('\0');
   Append(key, Descending(job.start));
@@ -175,6 +220,11 @@ std::string ByJob(const JobDescription& job) {
 
 std::string_view ProfileOfTimeIndex(std::string_view key) {
   return key.size() < 1 + kTimeSize ? std::string_view{} : key.substr(1 + kTimeSize);
+}
+
+Nanos StartOfTimeIndex(std::string_view key) {
+  if (key.size() < 1 + kTimeSize) return 0;
+  return static_cast<Nanos>(Descending(static_cast<Nanos>(Number<uint64_t>(key.substr(1)))));
 }
 
 std::string_view ProfileOfJobIndex(std::string_view key) {

@@ -47,13 +47,51 @@ std::string Blocks(std::string_view profile);
 std::string Block(std::string_view profile, const BlockKey& block);
 std::optional<BlockKey> ParseBlock(std::string_view profile, std::string_view key);
 
-// Indexes, newest first; their values are empty, their keys end in the profile's key.
+// Indexes, newest first; their keys end in the start's complement and the profile's key. The value
+// is the profile's card (card.h) in the index by time, or empty where none was made yet, and empty
+// in all others.
 std::string ByTime(const JobDescription& job);
 inline constexpr std::string_view kByTime = "t";
-std::string ByJob(const JobDescription& job);
+// The first key of profiles that began at `start` or before.
+std::string ByTimeFrom(Nanos start);
+// Under the job's own id or another that means it (IdsOf in index.h).
+std::string ByJob(std::string_view id, const JobDescription& job);
 // Prefix in the index of a job (id.step empty) or a step.
 std::string ByJobPrefix(const JobStep& id);
+
+// By what profiles have in common. A profile may have several terms of one kind. A term is cut to
+// kMaxTerm bytes, and ends before a zero byte.
+enum class Term : char {
+  kCommand = 'c',
+  kHost = 'h',
+  kName = 'n',
+  kState = 'e',
+  kTag = 'g',  // NAME=VALUE
+};
+inline constexpr size_t kMaxTerm = 128;
+std::string ByTerm(Term kind, std::string_view term, const JobDescription& job);
+std::string ByTermPrefix(Term kind);
+std::string ByTermPrefix(Term kind, std::string_view term);
+struct TermEntry {
+  std::string_view term;
+  std::string_view suffix;   // the start's complement and the profile's key
+  std::string_view profile;  // the latter
+};
+std::optional<TermEntry> ParseTerm(std::string_view key);
+// The key in the index by time of the profile that another index's key with this suffix names.
+std::string ByTimeOfSuffix(std::string_view suffix);
+
+// Says that the indexes are complete, with their version.
+inline constexpr std::string_view kIndexedKey = "I";
+inline constexpr std::string_view kIndexed = "sonde index 1";
+// Number and bytes of a user's profiles; of all ("a" alone).
+std::string Totals(std::string_view user);
+inline constexpr std::string_view kTotals = "a";
+// None if it is that of all.
+std::optional<std::string> UserOfTotals(std::string_view key);
+
 std::string_view ProfileOfTimeIndex(std::string_view key);
+Nanos StartOfTimeIndex(std::string_view key);  // 0 if it is too short
 std::string_view ProfileOfJobIndex(std::string_view key);
 
 }  // namespace sonde::keys

@@ -200,6 +200,8 @@ Profile MergeParts(std::vector<Part> parts) {
     job.coverage.skipped += one.coverage.skipped;
     MergeNodes(one.nodes, job.nodes);
     MergeFigures(one.figures, job.figures);
+    job.tags.insert(one.tags.begin(), one.tags.end());
+    job.environment.insert(one.environment.begin(), one.environment.end());
     for (const std::string& note : one.notes) AddOnce(job.notes, note);
   }
   for (const Part& part : parts) {

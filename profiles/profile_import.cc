@@ -8,8 +8,10 @@
 #include <memory>
 #include <utility>
 
+#include "profiles/archive_db.h"
 #include "profiles/archive_dir.h"
 #include "profiles/file_lock.h"
+#include "profiles/index.h"
 #include "profiles/ingest.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
@@ -54,6 +56,7 @@ class Import {
   leveldb::DB* db_ = nullptr;
   leveldb::WriteBatch batch_;
   size_t batched_ = 0;
+  size_t profile_bytes_ = 0;
   bool there_ = false;  // its description is
 };
 
@@ -155,6 +158,7 @@ Status Import::Into(leveldb::DB& db) {
   std::string description;
   SONDE_RETURN_IF_ERROR(ForEach([&](const FileRecord& record) {
     if (record.kind == FileRecordKind::kDescription) description = record.bytes;
+    if (record.kind == FileRecordKind::kProfile) profile_bytes_ = record.bytes.size();
     return Put(record);
   }));
   if (there_) return {};
@@ -166,7 +170,9 @@ Status Import::Into(leveldb::DB& db) {
              {keys::kFormat.data(), keys::kFormat.size()});
   batch_.Put(keys::Description(checked_.key()), description);
   batch_.Put(keys::BlockCount(checked_.key()), std::to_string(checked_.blocks()));
-  AddIndexes(*checked_.profile(), batch_);
+  IndexWriter index(db);
+  SONDE_RETURN_IF_ERROR(index.Enter(*checked_.profile(), profile_bytes_, batch_));
+  index.Finish(batch_);
   return Flush(true);
 }
 

@@ -3,8 +3,11 @@
 // text is refused. JsonFields that are not known are passed over, so that versions may differ.
 #include <boost/json/monotonic_resource.hpp>
 #include <boost/json/value.hpp>
+#include <map>
 #include <new>
+#include <string>
 
+#include "core/step_environment.h"
 #include "profiles/json_fields.h"
 #include "profiles/json_parse.h"
 #include "profiles/json_writer.h"
@@ -47,6 +50,13 @@ void WriteFigure(JsonWriter& w, const Figure& figure, const JobDescription& job)
   w.EndObject();
 }
 
+void WriteTexts(JsonWriter& w, std::string_view key,
+                const std::map<std::string, std::string>& texts) {
+  w.Key(key).BeginObject();
+  for (const auto& [name, text] : texts) w.Field(name, text);
+  w.EndObject();
+}
+
 void WriteDescription(JsonWriter& w, const JobDescription& job) {
   w.BeginObject();
   w.Field("cluster", job.cluster).Field("job", job.id.job).Field("step", job.id.step);
@@ -67,6 +77,8 @@ void WriteDescription(JsonWriter& w, const JobDescription& job) {
   w.Key("figures").BeginArray();
   for (const Figure& figure : job.figures) WriteFigure(w, figure, job);
   w.EndArray();
+  if (!job.tags.empty()) WriteTexts(w, "tags", job.tags);
+  if (!job.environment.empty()) WriteTexts(w, "environment", job.environment);
   w.Field("version", job.version);
   w.EndObject();
 }
@@ -131,6 +143,24 @@ Figure ReadFigure(const json::value& value, std::string& error) {
   return figure;
 }
 
+// An object of texts: at most `count`, of so many bytes.
+void ReadTexts(JsonFields& fields, std::string_view key, size_t count, size_t name_size,
+               size_t text_size, std::map<std::string, std::string>& out) {
+  const json::value* value = fields.Find(key);
+  if (value == nullptr) return;
+  const json::object* object = value->if_object();
+  if (object == nullptr || object->size() > count) {
+    return fields.Wrong(key, "an object that is not too large");
+  }
+  for (const auto& [name, text] : *object) {
+    const json::string* held = text.if_string();
+    if (name.size() > name_size || held == nullptr || held->size() > text_size) {
+      return fields.Wrong(key, "texts that are not too long");
+    }
+    out.emplace(std::string(name.data(), name.size()), std::string(held->data(), held->size()));
+  }
+}
+
 void ReadIdentity(JsonFields& fields, JobDescription& job) {
   fields.Read("cluster", job.cluster, 256);
   fields.Read("job", job.id.job, 256);
@@ -183,6 +213,10 @@ JobDescription ReadDescription(const json::value& value, std::string& error) {
   if (const json::array* figures = fields.Array("figures", kMaxFigures)) {
     for (const json::value& figure : *figures) job.figures.push_back(ReadFigure(figure, error));
   }
+  ReadTexts(fields, "tags", kMaxUserTags, kMaxUserTagName, kMaxUserTagValue, job.tags);
+  // A byte that is no UTF-8 has become three.
+  ReadTexts(fields, "environment", kMaxKeptVariables, 3 * kMaxKeptName, 3 * kMaxKeptValue,
+            job.environment);
   return job;
 }
 

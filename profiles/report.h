@@ -29,7 +29,9 @@ std::string RenderReport(const Profile& profile, const ReportOptions& options);
 // The numbers that the report starts with, as a JSON object.
 std::string SummaryToJson(const Summary& summary);
 
-// Everything in the report and more, as one JSON object; docs/archive.md describes it.
-std::string ReportToJson(const Profile& profile, const std::vector<NodeRow>& nodes, Nanos now);
+// Everything in the report and more, as one JSON object; docs/archive.md describes it. `steps`: of
+// the step's job, JSON; "": are left out.
+std::string ReportToJson(const Profile& profile, const std::vector<NodeRow>& nodes, Nanos now,
+                         std::string_view steps = "");
 
 }  // namespace sonde

@@ -60,7 +60,8 @@ std::string SummaryToJson(const Summary& summary) {
   return out;
 }
 
-std::string ReportToJson(const Profile& profile, const std::vector<NodeRow>& nodes, Nanos now) {
+std::string ReportToJson(const Profile& profile, const std::vector<NodeRow>& nodes, Nanos now,
+                         std::string_view steps) {
   std::string out;
   JsonWriter w(out);
   const Summary summary = Summarize(profile, nodes, now);
@@ -73,6 +74,7 @@ std::string ReportToJson(const Profile& profile, const std::vector<NodeRow>& nod
   w.EndArray();
   const Nanos end = profile.job.end != 0 ? profile.job.end : now;
   WriteMomentsReport(w, profile, end, summary.duration);
+  if (!steps.empty()) w.Key("steps").Raw(steps);
   w.Key("profile").Raw(ProfileToJson(profile)).EndObject();
   return out;
 }

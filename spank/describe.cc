@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "core/step_environment.h"
+
 namespace sonde::spank {
 namespace {
 
@@ -94,7 +96,10 @@ void AddStep(spank_t spank, std::string_view job, const Environment& environment
   message.Add(key::kPeriod, options.period);
   AddIfAny(message, key::kEventList, options.events);
   AddIfAny(message, key::kAlarms, options.alarms);
+  AddIfAny(message, key::kTags, options.tags);
   message.Add(key::kConfig, config.path);
+  KeptEnvironment kept([&](std::string_view entry) { message.Add(key::kEnvironment, entry); });
+  environment.ForEach([&](std::string_view entry) { kept.Offer(entry); });
 }
 
 std::vector<std::string> DaemonEnvironment(const Environment& environment) {

@@ -5,11 +5,12 @@
 #include <cstdlib>
 
 #include "core/options.h"
+#include "core/user_tags.h"
 
 namespace sonde::spank {
 namespace {
 
-enum Id { kLevel, kPeriod, kEvents, kMpi, kIo, kAlarms, kRendezvous };
+enum Id { kLevel, kPeriod, kEvents, kMpi, kIo, kAlarms, kTag, kRendezvous };
 
 // As SPANK counts: an argument must be there, or may be.
 enum Argument { kRequired = 1, kOptional = 2 };
@@ -42,6 +43,9 @@ constexpr Option kOptions[] = {
      "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_io", "SLURM_TELEMETRY_IO"},
     {"telemetry-alarms", "FILE", kRequired, "rules of alarms to raise besides those built in",
      "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_alarms", "SLURM_TELEMETRY_ALARMS"},
+    {"telemetry-tag", "NAME=VALUE,...", kRequired,
+     "tags by which the profile is found and listed; keep: it is not deleted",
+     "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_tag", "SLURM_TELEMETRY_TAG"},
     {"telemetry-rendezvous", "PORT:KEY", kRequired,
      "set by srun for the nodes of a step; not for use by hand",
      "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_rendezvous", nullptr},
@@ -118,6 +122,14 @@ Status SetOption(int id, const char* text, PluginOptions& options) {
       return Invalid(kOptions[id], value, "expected yes or no");
     case kAlarms:
       options.alarms = value;
+      return {};
+    case kTag:
+      // Given again it adds to what was given before.
+      if (!ValidUserTagList(value) || options.tags.size() + value.size() > kMaxUserTagList) {
+        return Invalid(kOptions[id], value, kUserTagsExpected);
+      }
+      if (!options.tags.empty()) options.tags += ',';
+      options.tags += value;
       return {};
     case kRendezvous:
       options.rendezvous = value;

@@ -1,6 +1,6 @@
 // The options of srun, sbatch and salloc: --telemetry-level, --telemetry-period,
-// --telemetry-events, --telemetry-mpi, --telemetry-io, --telemetry-alarms, and the one that srun
-// itself fills in to tell the nodes where to meet.
+// --telemetry-events, --telemetry-mpi, --telemetry-io, --telemetry-alarms, --telemetry-tag, and the
+// one that srun itself fills in to tell the nodes where to meet.
 //
 // They are validated where they are given, so that a mistake is told at submit, and again on the
 // nodes, since the variables in which Slurm carries them can be set by hand.
@@ -24,6 +24,7 @@ struct PluginOptions {
   Nanos period = kDefaultPeriod;
   std::string events;  // as given
   std::string alarms;  // a file of rules, as given
+  std::string tags;    // a=1,b=2
   std::optional<bool> mpi;
   std::optional<bool> io;
   std::string rendezvous;  // as given

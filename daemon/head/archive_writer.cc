@@ -14,8 +14,8 @@ size_t BytesOf(const B& block) {
 
 }  // namespace
 
-ArchiveWriter::ArchiveWriter(Loop& loop, std::string archive)
-    : loop_(loop), archive_(std::move(archive)), thread_([this] { Work(); }) {}
+ArchiveWriter::ArchiveWriter(Loop& loop, std::string archive, const Retention& limits)
+    : loop_(loop), archive_(std::move(archive)), limits_(limits), thread_([this] { Work(); }) {}
 
 ArchiveWriter::~ArchiveWriter() {
   EnqueueGathered();
@@ -202,7 +202,7 @@ void ArchiveWriter::WhenIdle(std::function<void()> then) {
 void ArchiveWriter::Ingest() {
   Enqueue([this] {
     if (live_path_.empty()) return;
-    const Status status = IngestLive(archive_, live_path_, 0);
+    const Status status = IngestLive(archive_, live_path_, 0, &limits_);
     // Locked is no failure: whoever opens the archive next ingests it.
     if (!status.ok()) log::Info("profile stays in {}: {}", live_path_, status.message());
   });

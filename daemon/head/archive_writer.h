@@ -21,6 +21,7 @@
 #include "core/status.h"
 #include "daemon/loop.h"
 #include "profiles/archive.h"
+#include "profiles/retention.h"
 
 namespace sonde::head {
 
@@ -29,7 +30,8 @@ class ArchiveWriter {
   // Blocks that wait for the disk: beyond this they are refused (their nodes keep them).
   static constexpr size_t kMaxWaiting = 32u << 20;
 
-  ArchiveWriter(Loop& loop, std::string archive);
+  // What exceeds the limits is deleted when the step has been ingested.
+  ArchiveWriter(Loop& loop, std::string archive, const Retention& limits = {});
   // Finishes what was ordered.
   ~ArchiveWriter();
 
@@ -89,6 +91,7 @@ class ArchiveWriter {
 
   Loop& loop_;
   const std::string archive_;
+  const Retention limits_;
 
   mutable std::mutex mutex_;
   std::condition_variable ready_;

@@ -23,8 +23,9 @@ constexpr size_t kRemember = 1024;
 
 constexpr std::string_view kReducedGroup = "reduced";
 
-JobDescription Describe(const LaunchMessage& launch) {
+JobDescription Describe(const LaunchMessage& launch, const Config& config) {
   JobDescription job = launch.job;
+  if (!config.keep_environment) job.environment.clear();
   job.launch_host = launch.role == Role::kHead ? HostName() : launch.host;
   if (!launch.acting) job.start = Clock::System().Now();
   job.version = SONDE_VERSION;
@@ -56,7 +57,7 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       config_(config),
       done_(std::move(done)),
       archive_path_(PathOf(launch, config)),
-      record_(Describe(launch)),
+      record_(Describe(launch, config)),
       expected_nodes_(launch.job.expected_nodes),
       coverage_(record_.Description().start, launch.job.period),
       queries_(loop),
@@ -90,7 +91,7 @@ Head::~Head() {
 }
 
 Status Head::Start(UniqueFd listen) {
-  archive_ = std::make_unique<ArchiveWriter>(loop_, archive_path_);
+  archive_ = std::make_unique<ArchiveWriter>(loop_, archive_path_, RetentionOf(config_));
   archive_->OnStored([this] { children_.FlushBlockAcks(); });
   if (launch_.acting) Inherit();
   if (launch_.acting) {

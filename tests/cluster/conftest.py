@@ -50,7 +50,7 @@ def pytest_sessionstart(session):
         pytest.exit("tests on a Slurm cluster need root", returncode=SKIPPED)
 
 
-def wait_for(predicate, what, timeout=10.0):
+def wait_for(predicate, what, timeout=30.0):
     """Polls until predicate() is true and returns its value; a clear failure otherwise."""
     deadline = time.monotonic() + timeout
     while True:
@@ -159,7 +159,7 @@ class Cluster:
         assert done.returncode == 0, f"{shlex.join(map(str, command))}: {done.stderr}"
         return done.stdout
 
-    def wait_for(self, predicate, what, timeout=10.0):
+    def wait_for(self, predicate, what, timeout=30.0):
         return wait_for(predicate, what, timeout)
 
     # --- Jobs and nodes

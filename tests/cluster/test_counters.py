@@ -75,13 +75,13 @@ def test_software_events_are_what_the_program_counts_itself(cluster, faulting):
     assert clock == pytest.approx(shown["summary"]["cpu_seconds"], rel=0.02, abs=0.04)
 
 
-def test_the_profile_has_hardware_events_or_the_reason_why_not(cluster):
+def test_the_profile_has_hardware_events_or_the_reason_why_not(cluster, faulting):
     available = {
         event["name"]: event
         for event in json.loads(cluster.run([SONDE, "events", "--json"], user=USER).stdout)["events"]
     }
     assert available["task_clock"]["available"] and "cycles" in available
-    step = Step(cluster, ["srun", "-N1", *LEVEL, "sleep", "0.3"])
+    step = Step(cluster, ["srun", "-N1", *LEVEL, faulting])
     assert step.wait()[0] == 0
     shown = step.profile()
     if available["cycles"]["available"]:

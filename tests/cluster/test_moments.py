@@ -33,6 +33,16 @@ def nothing_runs_on(cluster):
     cluster.conf("")
 
 
+@pytest.fixture
+def gate(cluster, request):
+    """What opens the way for the tasks of a node, `open_gate`: a file of this test alone."""
+    return cluster.dir / "tmp" / USER / f"gate-{request.node.name}"
+
+
+def open_gate(gate, host):
+    gate.with_name(f"{gate.name}.{host}").touch()
+
+
 def told(shown):
     return shown["profile"]["moments"]
 
@@ -116,11 +126,10 @@ def check_what_people_see(cluster, step, shown):
     assert {figure["name"] for figure in entry["job"]["figures"]} == {"speed", "residual"}
 
 
-def test_what_children_tell_is_counted_once_when_their_parent_leaves(cluster, moments):
+def test_what_children_tell_is_counted_once_when_their_parent_leaves(cluster, moments, gate):
     """Two nodes send by way of another, which ends before them."""
     log_dir = cluster.dir / "tmp" / USER
     cluster.conf(f"fanout = 2\nfabric_after = 50ms\nlog_dir = {log_dir}\n")
-    gate = log_dir / "moments-gate"
     step = Step(cluster, ["srun", *LEVEL, f"-N{NODES}", f"-n{TASKS}", moments, "gate", "2", gate])
 
     def links():
@@ -136,7 +145,7 @@ def test_what_children_tell_is_counted_once_when_their_parent_leaves(cluster, mo
 
     wait_for(lambda: counted() > 11 * 3 * TASKS, "what the nodes tell over these links")
     first, *others = [node["host"] for node in step.profile()["profile"]["job"]["nodes"]]
-    log_dir.joinpath(f"moments-gate.{first}").touch()
+    open_gate(gate, first)
 
     def daemons():
         return [command for _, command in sonded_processes() if command.endswith(f"--node {step.id}")]
@@ -145,7 +154,7 @@ def test_what_children_tell_is_counted_once_when_their_parent_leaves(cluster, mo
     before = counted()
     wait_for(lambda: counted() > before + 11 * TASKS, "what the others tell without it")
     for host in others:
-        log_dir.joinpath(f"moments-gate.{host}").touch()
+        open_gate(gate, host)
     assert step.wait()[0] == 0, step.stderr
     check_all_is_told(step.profile(), step.stdout)
 
@@ -207,11 +216,10 @@ def test_a_running_step_shows_what_it_has_told_so_far(cluster, moments):
     assert {figure["name"] for figure in job["figures"]} == {"speed", "residual"}
 
 
-def test_what_is_told_before_and_after_the_heads_death_is_all_there(cluster, moments):
+def test_what_is_told_before_and_after_the_heads_death_is_all_there(cluster, moments, gate):
     """Some of it the head had stored, some only merged, some goes to the acting head."""
     log_dir = cluster.dir / "tmp" / USER
     cluster.conf(f"fabric_after = 50ms\nlog_dir = {log_dir}\n")
-    gate = log_dir / "moments-gate"
     step = Step(cluster, ["srun", *LEVEL, f"-N{NODES}", f"-n{TASKS}", moments, "gate", "2", gate])
     head = step.live()
     pid = json.loads((step.live_directory() / "endpoint.json").read_text())["pid"]
@@ -231,7 +239,7 @@ def test_what_is_told_before_and_after_the_heads_death_is_all_there(cluster, mom
     acting = wait_for(lambda: acting_head(step, pid), "the acting head")
     wait_for(lambda: steps_told(step, acting) >= TASKS, "what the acting head is told")
     for node in step.profile()["profile"]["job"]["nodes"]:
-        log_dir.joinpath(f"moments-gate.{node['host']}").touch()
+        open_gate(gate, node["host"])
     step.wait()
     shown = wait_for(
         lambda: (found := step.profile())["profile"]["job"]["state"] == "completed" and found,

@@ -99,5 +99,6 @@ def test_options_are_explained(cluster, daemon):
         "--telemetry-mpi",
         "--telemetry-io",
         "--telemetry-alarms=FILE",
+        "--telemetry-tag=NAME=VALUE,...",
     ):
         assert option in done.stdout

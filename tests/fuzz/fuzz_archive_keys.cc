@@ -16,6 +16,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)keys::ParseSchema(text);
   (void)keys::ProfileOfTimeIndex(text);
   (void)keys::ProfileOfJobIndex(text);
+  (void)keys::StartOfTimeIndex(text);
+  (void)keys::UserOfTotals(text);
+  if (const auto term = keys::ParseTerm(text)) {
+    (void)keys::ByTimeOfSuffix(term->suffix);
+    if (!text.ends_with(term->profile)) std::abort();
+  }
   const std::string_view profile = text.substr(0, text.find('\n'));
   const std::string_view key = text.substr(std::min(profile.size() + 1, text.size()));
   const auto block = keys::ParseBlock(profile, key);

@@ -20,12 +20,24 @@ def run(*command, **options):
     ).stdout
 
 
+def as_the_tests_are_built():
+    """The environment in which the compiler's cache has most of it already."""
+    cache = (BUILD / "CMakeCache.txt").read_text()
+    flags = re.findall(r"^(CMAKE_C(?:XX)?_FLAGS(?:_RELWITHDEBINFO)?):\w+=(.*)$", cache, re.MULTILINE)
+    options = " ".join(f"-D{name}='{value}'" for name, value in flags)
+    directory = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
+    return {**os.environ, **directory, "CMAKE_OPTIONS": f"-DSONDE_WERROR=ON {options}"}
+
+
 @pytest.fixture(scope="module")
 def packages():
     """The packages by name, without those of debug information."""
     output = BUILD / "rpm"
     built = subprocess.run(
-        [ROOT / "packaging" / "rpm" / "build", output], capture_output=True, text=True
+        [ROOT / "packaging" / "rpm" / "build", output],
+        env=as_the_tests_are_built(),
+        capture_output=True,
+        text=True,
     )
     assert built.returncode == 0, built.stderr[-4000:]
     found = {}

@@ -89,6 +89,127 @@ TEST_F(CliTest, ListsTheNewestFirst) {
   EXPECT_THAT(Sonde("ls --all").out, HasSubstr("100.0"));
 }
 
+TEST_F(CliTest, ListsWhatIsAskedForInTheOrderThatIsAskedFor) {
+  for (int i = 0; i < 6; ++i) {
+    JobDescription job = TestJob(std::to_string(100 + i), kTestStart + i * 3600 * kSecond);
+    job.name = i % 2 == 0 ? "melt" : "heat";
+    job.command = i < 3 ? "/opt/lammps/lmp -in x" : "python train.py";
+    job.nodes[1].host = "n" + std::to_string(i);
+    if (i == 4) job.tags["campaign"] = "winter";
+    Finish(job);
+  }
+  const auto jobs = [&](const std::string& arguments) {
+    const Outcome o = Sonde("ls --json " + arguments);
+    EXPECT_EQ(o.code, 0) << o.err;
+    std::string ids;
+    const auto list = boost::json::parse(o.out);
+    for (const auto& one : list.as_array()) {
+      ids += std::string(one.at("job").at("job").as_string()) + " ";
+    }
+    return ids;
+  };
+  EXPECT_EQ(jobs("--cmd lammps"), "102 101 100 ");
+  EXPECT_EQ(jobs("--name melt --limit 2"), "104 102 ");
+  EXPECT_EQ(jobs("--node n5"), "105 ");
+  EXPECT_EQ(jobs("--tag campaign=winter"), "104 ");
+  EXPECT_EQ(jobs("--tag campaign --user ada --state completed"), "104 ");
+  EXPECT_EQ(jobs("--state failed"), "");
+  // kTestStart is 2026-09-21 14:13:20 UTC.
+  EXPECT_EQ(jobs("--since '2026-09-21 17:00' --until 2026-09-22"), "105 104 103 ");
+  EXPECT_EQ(jobs("--sort cpu --reverse -n 1"), "105 ");
+  EXPECT_EQ(jobs("--reverse -n 2"), "100 101 ");
+  EXPECT_THAT(Sonde("ls --sort size").out, AllOf(HasSubstr("size"), HasSubstr("campaign=winter")));
+  EXPECT_THAT(Sonde("ls --cmd fortran").err, HasSubstr("no profile is like that"));
+}
+
+TEST_F(CliTest, WrongFiltersSayWhatIsExpected) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"--since never", "'never' is no time; expected so long ago (90m, 36h, 2d, 1w)"},
+      {"--since 1d --until 2d", "--since 1d is later than --until 2d"},
+      {"--state broken", "--state broken: expected one of running, completed, failed"},
+      {"--sort colour", "--sort colour: expected one of start, time, cpu, mem, energy"},
+      {"--tag =x", "tag '=x': expected NAME=VALUE or NAME"}};
+  for (const auto& [arguments, message] : cases) {
+    const Outcome o = Sonde(std::string("ls ") + arguments);
+    EXPECT_EQ(o.code, 2) << arguments;
+    EXPECT_THAT(o.err, HasSubstr(message)) << arguments;
+  }
+}
+
+TEST_F(CliTest, AJobIsShownWithItsSteps) {
+  for (int step = 0; step < 3; ++step) {
+    JobDescription job = TestJob("77", kTestStart + step * 60 * kSecond);
+    job.id.step = std::to_string(step);
+    Finish(job);
+  }
+  const Outcome job = Sonde("show 77");
+  EXPECT_EQ(job.code, 0) << job.err;
+  EXPECT_THAT(job.out, AllOf(HasSubstr("Job 77: 3 steps (3 completed)"), HasSubstr("CPU time"),
+                             HasSubstr("77.0"), HasSubstr("77.1"), HasSubstr("77.2 (heat)")));
+  EXPECT_THAT(Sonde("show 77.1").out, Not(HasSubstr("3 steps")));
+  const auto json = boost::json::parse(Sonde("show 77 --json").out);
+  ASSERT_EQ(json.at("steps").as_array().size(), 3u);
+  EXPECT_EQ(json.at("steps").at(2).at("step"), "0");
+  EXPECT_EQ(json.at("steps").at(2).at("summary").at("duration_seconds").to_number<double>(), 10);
+  EXPECT_EQ(boost::json::parse(Sonde("show 77.1 --json").out).as_object().count("steps"), 0u);
+}
+
+TEST_F(CliTest, FindsTextsInDescriptions) {
+  JobDescription job = TestJob("100");
+  job.command = "./solve --grid fine";
+  job.environment = {{"OMP_NUM_THREADS", "16"}};
+  Finish(job);
+  Finish(TestJob("101", kTestStart + kSecond));
+  EXPECT_EQ(Sonde("grep 'gr.d fine'").out, "100.0  command: ./solve --grid fine\n");
+  EXPECT_EQ(Sonde("grep OMP_.*=16").out, "100.0  environment: OMP_NUM_THREADS=16\n");
+  EXPECT_EQ(Sonde("grep -i 'GRID' --name heat").code, 0);
+  EXPECT_EQ(Sonde("grep GRID").code, 3);
+  const auto json = boost::json::parse(Sonde("grep '^n2$' --json -n 1").out).as_array();
+  ASSERT_EQ(json.size(), 1u);
+  EXPECT_EQ(json[0].at("job"), "101");
+  EXPECT_EQ(json[0].at("matches").at(0).at("field"), "node");
+  const Outcome wrong = Sonde("grep '(a'");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("'(a' is no regular expression of RE2"));
+}
+
+TEST_F(CliTest, TagsAreShownChangedAndTakenAway) {
+  Finish(TestJob("100"));
+  EXPECT_EQ(Sonde("tag 100").out, "100.0\n");
+  EXPECT_EQ(Sonde("tag 100 campaign=winter keep").out, "100.0 campaign=winter keep\n");
+  EXPECT_EQ(Sonde("tag 100.0 --remove campaign --json").out,
+            "[{\"key\":\"frost.100.0.1790000000000000000\",\"job\":\"100\",\"step\":\"0\","
+            "\"tags\":{\"keep\":\"\"}}]\n");
+  const Outcome wrong = Sonde("tag 100 a,b=c");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("expected NAME=VALUE or NAME"));
+  EXPECT_EQ(Sonde("tag 999 keep").code, 3);
+}
+
+TEST_F(CliTest, PrunesAndCompacts) {
+  for (int i = 0; i < 4; ++i) Finish(TestJob(std::to_string(100 + i), kTestStart + i * kSecond));
+  const Outcome none = Sonde("archive prune", "SONDE_KEEP_AGE=0");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, AllOf(HasSubstr("there are no limits"), HasSubstr("keep_age")));
+  ASSERT_EQ(Sonde("tag 100 keep").code, 0);
+  const Outcome dry = Sonde("archive prune --profiles 2 --dry-run");
+  EXPECT_THAT(dry.out,
+              AllOf(HasSubstr("101.0"), HasSubstr("more than 2 profiles"),
+                    HasSubstr("would be deleted"), HasSubstr("1 exceed a limit and stay")));
+  const auto json = boost::json::parse(Sonde("archive prune --profiles 2 --json").out);
+  EXPECT_EQ(json.at("profiles"), 2);
+  EXPECT_EQ(json.at("pruned").at(0).at("why"), "more than 2 profiles");
+  // sonde.conf's limits are applied to the user's own archive by any command.
+  EXPECT_EQ(Sonde("ls", "SONDE_KEEP_PROFILES=1").code, 0);
+  const auto left = boost::json::parse(Sonde("ls --json").out).as_array();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].at("job").at("job"), "100");
+  EXPECT_THAT(Sonde("archive compact").out, HasSubstr("db/ took"));
+  EXPECT_EQ(Sonde("archive verify").code, 0);
+  EXPECT_EQ(boost::json::parse(Sonde("archive stats --json").out).at("pinned"), 1);
+  EXPECT_THAT(Sonde("archive prune --age soon").err, HasSubstr("'soon' is no duration"));
+}
+
 TEST_F(CliTest, ListsAsJson) {
   Finish(TestJob());
   const Outcome o = Sonde("ls --json");

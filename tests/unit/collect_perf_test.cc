@@ -224,6 +224,33 @@ TEST(PerfEvents, EachIntervalIsScaledByItsOwnShare) {
   EXPECT_DOUBLE_EQ(perf.Get(kCycles), 4000);
 }
 
+TEST(PerfEvents, WhatNoProcessorCanCountIsLeftOut) {
+  Perf perf("cycles");
+  const Feed feed;
+  perf->AddTask(0, std::vector<int>{feed.descriptor()});
+  constexpr char kCycles[] = "task_perf_cycles_total{task=\"0\"}";
+  constexpr uint64_t kJump = uint64_t{1} << 47;
+  constexpr uint64_t kTime = kSecond;
+  feed.Say({kTime, kTime, 1000});
+  perf.SampleAfter(kSecond);
+  feed.Say({2 * kTime, 2 * kTime, 2000 + kJump});
+  perf.SampleAfter(kSecond);
+  EXPECT_THAT(perf.Get(kCycles), IsNan());
+  EXPECT_THAT(perf->TakeNotes(),
+              ElementsAre(HasSubstr("event cycles: the processor's counter jumped")));
+  feed.Say({3 * kTime, 3 * kTime, 3000 + kJump});
+  perf.SampleAfter(kSecond);
+  EXPECT_DOUBLE_EQ(perf.Get(kCycles), 2000);
+  feed.Say({4 * kTime, 4 * kTime, 4000 + 3 * kJump});
+  perf.SampleAfter(kSecond);
+  EXPECT_THAT(perf.Get(kCycles), IsNan());
+  EXPECT_THAT(perf->TakeNotes(), IsEmpty()) << "once";
+  // As many by the threads of a large machine are possible.
+  feed.Say({1004 * kTime, 1004 * kTime, 5000 + 4 * kJump});
+  perf.SampleAfter(kSecond);
+  EXPECT_DOUBLE_EQ(perf.Get(kCycles), 3000.0 + static_cast<double>(kJump));
+}
+
 TEST(PerfEvents, FormulasAreEvaluatedOverTheInterval) {
   Perf perf("core,task_clock");
   const Feed software;

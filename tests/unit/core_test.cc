@@ -9,7 +9,9 @@
 #include "core/metric.h"
 #include "core/options.h"
 #include "core/remark.h"
+#include "core/step_environment.h"
 #include "core/time.h"
+#include "core/user_tags.h"
 
 namespace sonde {
 namespace {
@@ -227,6 +229,51 @@ TEST(Config, TheArchivePatternNamesTheUser) {
   EXPECT_EQ(ArchivePath(config, "ada", 1000, "/home/ada"), "/home/ada/.local/share/sonde");
   config.archive = "/scratch/%u/%U/sonde";
   EXPECT_EQ(ArchivePath(config, "ada", 1000, "/home/ada"), "/scratch/ada/1000/sonde");
+}
+
+TEST(UserTags, AListIsCheckedAsAWhole) {
+  std::string seen;
+  EXPECT_TRUE(ForEachUserTag("campaign=winter 26,keep,a.b-c=", [&](auto name, auto value) {
+    seen.append(name).append("<").append(value).append(">");
+  }));
+  EXPECT_EQ(seen, "campaign<winter 26>keep<>a.b-c<>");
+  EXPECT_TRUE(ValidUserTagList("a=b=c"));
+  std::string many = "t0";
+  for (int i = 1; i < 32; ++i) many += ",t" + std::to_string(i);
+  EXPECT_TRUE(ValidUserTagList(many));
+  EXPECT_FALSE(ValidUserTagList(many + ",t32"));
+  for (const char* wrong : {"", "=x", "a b=1", "a,,b", "a=\n", "\xc3\xa4=1", ",a"}) {
+    EXPECT_FALSE(ValidUserTagList(wrong)) << wrong;
+  }
+  EXPECT_TRUE(ValidUserTag(std::string(64, 'n'), std::string(256, 'v')));
+  EXPECT_FALSE(ValidUserTag(std::string(65, 'n'), ""));
+  EXPECT_FALSE(ValidUserTag("n", std::string(257, 'v')));
+  EXPECT_FALSE(ValidUserTag("n", "a,b"));
+}
+
+TEST(StepEnvironment, KeepsHowTheStepWasSetUpAndNoSecrets) {
+  for (const char* name : {"SLURM_JOB_ID", "OMP_NUM_THREADS", "LOADEDMODULES"}) {
+    EXPECT_TRUE(KeepsVariable(name)) << name;
+  }
+  for (const char* name :
+       {"HOME", "AWS_SECRET_ACCESS_KEY", "SLURM_JWT", "SLURM_API_TOKEN", "OMP_PASSWORD",
+        "SLURM_my_api_key", "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_rendezvous",
+        "SLURM_AUTH", "LOADEDMODULES_x"}) {
+    EXPECT_FALSE(KeepsVariable(name)) << name;
+  }
+  EXPECT_FALSE(KeepsVariable("SLURM_" + std::string(200, 'x')));
+  std::vector<std::string> kept;
+  KeptEnvironment environment([&](std::string_view entry) { kept.emplace_back(entry); });
+  environment.Offer("PATH=/bin");
+  environment.Offer("OMP_PLACES=" + std::string(5000, 'x'));
+  for (int i = 0; i < 100; ++i) {
+    environment.Offer("SLURM_" + std::to_string(i) + "=" + std::string(900, 'y'));
+  }
+  EXPECT_EQ(kept.front(), "OMP_PLACES=" + std::string(kMaxKeptValue, 'x'));
+  size_t bytes = 0;
+  for (const std::string& entry : kept) bytes += entry.size();
+  EXPECT_LE(bytes, kMaxKeptBytes);
+  EXPECT_GT(bytes, kMaxKeptBytes - 1000);
 }
 
 TEST(CompressHosts, WritesThemAsSlurmDoes) {

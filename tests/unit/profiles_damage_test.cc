@@ -8,10 +8,10 @@
 #include <map>
 
 #include "profiles/archive.h"
+#include "profiles/archive_db.h"
 #include "profiles/archive_repair.h"
 #include "profiles/archive_verify.h"
 #include "profiles/file_lock.h"
-#include "profiles/ingest.h"
 #include "profiles/keys.h"
 #include "tests/unit/profiles_fixture.h"
 
@@ -241,7 +241,7 @@ TEST_F(DamageTest, ARepairMakesAnewWhatCanBeAndNamesTheRest) {
     };
     drop(keys::Block(first, {1, "task", 1}));
     drop(keys::Profile(second));
-    drop(keys::ByJob(TestJob("1", kTestStart + kSecond)));
+    drop(keys::ByJob("1", TestJob("1", kTestStart + kSecond)));
     for (const uint32_t node : {0u, 1u, kReducedNode}) drop(keys::Block(third, {node, "task", 1}));
     drop(keys::Description(third));
     drop(keys::Profile(third));

@@ -7,8 +7,8 @@
 #include <map>
 #include <string>
 
+#include "profiles/archive_db.h"
 #include "profiles/file_lock.h"
-#include "profiles/ingest.h"
 #include "profiles/keys.h"
 #include "profiles/profile_file.h"
 #include "profiles/profile_import.h"

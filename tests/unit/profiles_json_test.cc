@@ -27,6 +27,8 @@ Profile FullProfile() {
   p.job.nodes[1].lost = true;
   p.job.nodes[1].note = "link lost: Connection reset by peer";
   p.job.notes = {"one", "zwei \xe2\x82\xac"};
+  p.job.tags = {{"campaign", "winter"}, {"keep", ""}};
+  p.job.environment = {{"OMP_PLACES", "{0}:4"}};
   FootprintEntry e;
   e.series =
       TestSeries("grid_points", MetricType::kCounter, {{"phase", "W\xc3\xa4rme"}}, Reduction::kMax);
@@ -58,6 +60,8 @@ TEST(ProfileJson, ComesBackExactly) {
   EXPECT_EQ(back->job.coverage.got, 99u);
   EXPECT_EQ(back->job.nodes[1].note, p.job.nodes[1].note);
   EXPECT_EQ(back->job.notes, p.job.notes);
+  EXPECT_EQ(back->job.tags, p.job.tags);
+  EXPECT_EQ(back->job.environment, p.job.environment);
   EXPECT_EQ(back->cost.cpu_seconds, 0.25);
   EXPECT_EQ(ProfileToJson(*back), json);
 }

@@ -31,6 +31,15 @@ std::string WhyNoSyscalls(int error) {
   }
 }
 
+// Counters of virtual machines are seen to jump by 2^47 or 2^48. No processor makes as much: 64
+// operations a cycle at 6 GHz are 384 a nanosecond. `ran` is the sum over the task's threads.
+bool IsImpossible(uint64_t added, double ran) {
+  constexpr double kMostPerNanosecond = 1024;
+  constexpr double kLeastJump = 1e12;
+  const auto more = static_cast<double>(added);
+  return more > kLeastJump && more > kMostPerNanosecond * ran;
+}
+
 double Seconds(Nanos time) { return static_cast<double>(time) / static_cast<double>(kSecond); }
 
 }  // namespace
@@ -39,6 +48,7 @@ PerfSource::PerfSource(const EventChoice& choice, const Clock& clock) : clock_(c
   plan_ = PlanEvents(choice, notes_);
   for (const PlannedEvent& event : plan_.events) requests_.push_back(event.request);
   told_.resize(requests_.size());
+  jumped_.resize(requests_.size());
 }
 
 void PerfSource::AddTask(uint32_t rank, std::span<const int> descriptors) {
@@ -132,6 +142,16 @@ void PerfSource::NoteFailures(std::span<const int> descriptors) {
   }
 }
 
+// What a task did in that interval is not in its numbers.
+void PerfSource::NoteJump(uint32_t event) {
+  if (jumped_[event]) return;
+  jumped_[event] = true;
+  notes_.push_back(fmt::format(
+      "event {}: the processor's counter jumped by more than any processor can count, as "
+      "is known of virtual machines; such intervals are left out of it",
+      plan_.events[event].name));
+}
+
 bool PerfSource::HasHardware() const {
   return std::any_of(tasks_.begin(), tasks_.end(), [](const Task& t) { return t.hardware; });
 }
@@ -223,7 +243,10 @@ void PerfSource::Renew(Task& task, size_t first, std::span<const uint64_t> words
   for (size_t k = 0; k < counters.size(); ++k) {
     Counter& counter = counters[k];
     const uint64_t raw = words[2 + k];
-    if (ran > 0 && raw >= counter.raw) {
+    if (ran > 0 && raw >= counter.raw && IsImpossible(raw - counter.raw, ran)) {
+      counter.good = false;
+      NoteJump(counter.event);
+    } else if (ran > 0 && raw >= counter.raw) {
       const double added = static_cast<double>(raw - counter.raw) * scale;
       counter.value = (std::isnan(counter.value) ? 0 : counter.value) + added;
       counter.added += added;

@@ -11,6 +11,9 @@
 // recorded beside it. Counters include all threads and descendants of a task and are read for the
 // last time when the task has ended.
 //
+// What no processor can have counted in the time is left out, noted once for each event, and the
+// value is missing at that sample.
+//
 // The hardware counters can be released to somebody else. Meanwhile their series are missing; they
 // go on from where they were.
 //
@@ -99,8 +102,9 @@ class PerfSource final : public Source {
   void NoteFailures(std::span<const int> descriptors);
   bool IsSoftware(const Counter& counter) const { return plan_.events[counter.event].IsSoftware(); }
   void Switch(const Task& task, unsigned long request) const;
-  static void Read(Task& task, Nanos now);
-  static void Renew(Task& task, size_t first, std::span<const uint64_t> words, Nanos now);
+  void Read(Task& task, Nanos now);
+  void Renew(Task& task, size_t first, std::span<const uint64_t> words, Nanos now);
+  void NoteJump(uint32_t event);
   double Increase(const Task& task, uint32_t input, double seconds) const;
   double* WriteValues(Task& task, double seconds, double* to) const;
   static void StartInterval(Task& task);
@@ -108,7 +112,8 @@ class PerfSource final : public Source {
   const Clock& clock_;
   EventPlan plan_;
   std::vector<launch::PerfEvent> requests_;
-  std::vector<bool> told_;  // of events: their failure
+  std::vector<bool> told_;    // of events: their failure
+  std::vector<bool> jumped_;  // of events: that they counted what cannot be
   std::vector<Task> tasks_;
   Nanos sampled_at_ = 0;
   bool released_ = false;

@@ -1,0 +1,104 @@
+#include "cli/job_steps.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "cli/step_table.h"
+#include "profiles/card.h"
+#include "profiles/json_writer.h"
+#include "profiles/keys.h"
+#include "profiles/report.h"
+#include "profiles/select.h"
+#include "profiles/summary.h"
+#include "profiles/text.h"
+
+namespace sonde::cli {
+namespace {
+
+// What all steps come to.
+struct Totals {
+  std::map<std::string_view, size_t> states;
+  Nanos first = std::numeric_limits<Nanos>::max();
+  Nanos last = 0;
+  double cpu = std::numeric_limits<double>::quiet_NaN();
+  double memory = std::numeric_limits<double>::quiet_NaN();
+  double energy = std::numeric_limits<double>::quiet_NaN();
+};
+
+Totals TotalsOf(const std::vector<ListedProfile>& steps, Nanos now) {
+  Totals totals;
+  Card card;
+  const auto add = [](double& sum, double value) {
+    if (!std::isnan(value)) sum = std::isnan(sum) ? value : sum + value;
+  };
+  for (const ListedProfile& step : steps) {
+    if (!DecodeCard(step.card, card).ok()) continue;
+    ++totals.states[ToString(card.state)];
+    totals.first = std::min(totals.first, step.start);
+    totals.last = std::max(totals.last, card.end != 0 ? card.end : now);
+    add(totals.cpu, card.Number(CardNumber::kCpu));
+    add(totals.energy, card.Number(CardNumber::kEnergy));
+    totals.memory = std::fmax(totals.memory, card.Number(CardNumber::kMemoryPeak));
+  }
+  return totals;
+}
+
+}  // namespace
+
+Result<std::vector<ListedProfile>> CardsOf(const Archive& archive,
+                                           const std::vector<ProfileEntry>& found, Nanos now) {
+  Selection selection;
+  selection.since = std::numeric_limits<Nanos>::max();
+  selection.until = 0;
+  std::set<std::string_view> keys;
+  for (const ProfileEntry& entry : found) {
+    keys.insert(entry.key);
+    selection.since = std::min(selection.since, entry.job.start);
+    selection.until = std::max(selection.until, entry.job.start);
+  }
+  auto listed = archive.Select(selection, now);
+  if (!listed.ok()) return listed;
+  std::erase_if(*listed, [&](const ListedProfile& one) { return !keys.contains(one.key); });
+  return listed;
+}
+
+std::string JobText(const std::string& job, const std::vector<ListedProfile>& steps,
+                    const Environment& env, Nanos now) {
+  const Totals totals = TotalsOf(steps, now);
+  std::vector<std::string> states;
+  for (const auto& [state, count] : totals.states)
+    states.push_back(fmt::format("{} {}", count, state));
+  std::string out = fmt::format("Job {}: {} steps ({}), {} from the first to the last",
+                                text::Printable(job), steps.size(), fmt::join(states, ", "),
+                                FormatDuration(totals.last - totals.first));
+  if (!std::isnan(totals.cpu)) out += ", CPU time " + text::Value(totals.cpu, "seconds");
+  if (!std::isnan(totals.memory)) out += ", memory up to " + text::Bytes(totals.memory);
+  if (!std::isnan(totals.energy)) out += ", " + text::Value(totals.energy, "joules");
+  return out + "\n" + StepTable(steps, SortBy::kStart, env, now) + "\n";
+}
+
+std::string JobToJson(const std::vector<ListedProfile>& steps, Nanos now) {
+  std::string out;
+  JsonWriter w(out);
+  w.BeginArray();
+  Card card;
+  for (const ListedProfile& step : steps) {
+    const auto known = keys::DescribeKey(step.key);
+    if (!known || !DecodeCard(step.card, card).ok()) continue;
+    w.BeginObject().Field("key", step.key).Field("job", known->id.job);
+    w.Field("step", known->id.step).Field("state", ToString(card.state));
+    w.Field("start", step.start).Field("end", card.end).Field("nodes", card.nodes);
+    w.Key("summary").Raw(SummaryToJson(SummaryOfCard(card, step.start, now))).EndObject();
+  }
+  w.EndArray();
+  return out;
+}
+
+}  // namespace sonde::cli

@@ -1,0 +1,24 @@
+// The steps of a job together: those of its array's tasks, its components and its requeues as well.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "core/status.h"
+#include "profiles/archive.h"
+
+namespace sonde::cli {
+
+// The cards of what was found, the newest first.
+Result<std::vector<ListedProfile>> CardsOf(const Archive& archive,
+                                           const std::vector<ProfileEntry>& found, Nanos now);
+// A line that sums them up, then one for each.
+std::string JobText(const std::string& job, const std::vector<ListedProfile>& steps,
+                    const Environment& env, Nanos now);
+// A list of {"key", "job", "step", "state", "start", "end", "nodes", "summary"}.
+std::string JobToJson(const std::vector<ListedProfile>& steps, Nanos now);
+
+}  // namespace sonde::cli

@@ -1,0 +1,48 @@
+// The options by which commands choose among the archive's profiles: --since, --cmd and so on.
+//
+// Thread safety: one thread, main's.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "core/time.h"
+#include "profiles/select.h"
+
+namespace CLI {
+class App;
+}
+
+namespace sonde::cli {
+
+struct SelectionOptions {
+  std::string since;
+  std::string until;
+  std::string command;
+  std::string name;
+  std::string node;
+  std::string user;
+  std::string account;
+  std::string partition;
+  std::string state;
+  std::vector<std::string> tags;
+};
+// Adds the filters to `sub`.
+void AddSelectionOptions(CLI::App& sub, SelectionOptions& options);
+// What they say; kInvalid with what was expected.
+Result<Selection> SelectionOf(const SelectionOptions& options, Nanos now);
+
+// What --sort takes; kInvalid names them.
+Result<SortBy> ParseSort(std::string_view text);
+
+// A moment: so long ago ("2d", "90m-ago"), local time ("2026-11-20", "2026-11-20 14:00"), "today",
+// "yesterday", "now", or what OpenTSDB takes.
+Result<Nanos> ParseMoment(std::string_view text, Nanos now);
+
+// "NAME=VALUE" or "NAME", whose value is then empty.
+Result<std::pair<std::string, std::string>> ParseUserTag(std::string_view text);
+
+}  // namespace sonde::cli

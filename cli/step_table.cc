@@ -1,0 +1,109 @@
+#include "cli/step_table.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "profiles/card.h"
+#include "profiles/keys.h"
+#include "profiles/report_moments.h"
+#include "profiles/summary.h"
+#include "profiles/text.h"
+
+namespace sonde::cli {
+namespace {
+
+std::string LocalTime(Nanos time) {
+  const auto seconds = static_cast<time_t>(time / kSecond);
+  tm local{};
+  if (::localtime_r(&seconds, &local) == nullptr) return "-";
+  return fmt::format("{:%Y-%m-%d %H:%M}", local);
+}
+
+std::string FirstFigure(const Card& card) {
+  if (card.figure.empty()) return "";
+  Figure figure;
+  figure.name = card.figure;
+  figure.unit = card.figure_unit;
+  figure.value = card.figure_value;
+  return fmt::format("{} {}", text::Printable(figure.name), FigureValue(figure));
+}
+
+std::string TagsText(const Card& card) {
+  std::string out;
+  for (const auto& [name, value] : card.tags) {
+    if (!out.empty()) out += ' ';
+    out += value.empty() ? std::string(name) : fmt::format("{}={}", name, value);
+  }
+  return out;
+}
+
+// The column of what the list is sorted by, where no other shows it.
+struct SortColumn {
+  std::string_view title;
+  std::string_view unit;
+};
+SortColumn ColumnOf(SortBy sort) {
+  switch (sort) {
+    case SortBy::kEnergy:
+      return {"energy", "joules"};
+    case SortBy::kRead:
+      return {"read", "bytes"};
+    case SortBy::kWritten:
+      return {"written", "bytes"};
+    case SortBy::kReceived:
+      return {"received", "bytes"};
+    case SortBy::kSent:
+      return {"sent", "bytes"};
+    case SortBy::kSize:
+      return {"size", "bytes"};
+    case SortBy::kCpu:
+      return {"CPU time", "seconds"};
+    case SortBy::kTasks:
+      return {"tasks", "1"};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::string StepTable(const std::vector<ListedProfile>& profiles, SortBy sort,
+                      const Environment& env, Nanos now) {
+  using text::Printable;
+  using enum text::Table::Align;
+  const SortColumn sorted = ColumnOf(sort);
+  text::Table table({{"step", kLeft, true},
+                     {"name", kLeft, true},
+                     {"user", kLeft, true},
+                     {"state", kLeft},
+                     {"nodes", kRight},
+                     {"level", kRight},
+                     {"start", kLeft},
+                     {"duration", kRight},
+                     {"CPU", kRight},
+                     {"memory", kRight},
+                     {std::string(sorted.title), kRight},
+                     {"coverage", kRight},
+                     {"figure", kLeft, true},
+                     {"tags", kLeft, true}});
+  Card card;
+  for (const ListedProfile& one : profiles) {
+    const auto known = keys::DescribeKey(one.key);
+    if (!known || !DecodeCard(one.card, card).ok()) continue;
+    const Summary s = SummaryOfCard(card, one.start, now);
+    table.Row({Printable(known->id.ToString()), Printable(card.name), Printable(card.user),
+               std::string(ToString(card.state)), std::to_string(card.nodes),
+               std::to_string(card.level), LocalTime(one.start), text::Value(s.duration, "seconds"),
+               text::Percent(s.cpu_of_tasks), text::Bytes(s.memory_peak.value),
+               sorted.title.empty()
+                   ? ""
+                   : text::Value(SortValue(card, one.start, sort, now), sorted.unit),
+               card.coverage.expected == 0 ? "-" : text::Percent(card.coverage.Ratio()),
+               FirstFigure(card), Printable(TagsText(card))});
+  }
+  return table.Render("", env.width);
+}
+
+}  // namespace sonde::cli

@@ -1,0 +1,21 @@
+// Profiles as lines of a table, as `sonde ls` and `sonde show JOB` print them.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "core/time.h"
+#include "profiles/archive.h"
+#include "profiles/select.h"
+
+namespace sonde::cli {
+
+// One line each, in their order, with a column of what they are sorted by where no other shows it;
+// `now` ends steps that run.
+std::string StepTable(const std::vector<ListedProfile>& profiles, SortBy sort,
+                      const Environment& env, Nanos now);
+
+}  // namespace sonde::cli

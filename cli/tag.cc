@@ -1,0 +1,124 @@
+// sonde tag: tags of a profile, shown or changed after its step has ended.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "cli/command.h"
+#include "cli/selection.h"
+#include "profiles/archive_keeper.h"
+#include "profiles/json_writer.h"
+#include "profiles/keys.h"
+#include "profiles/text.h"
+
+namespace sonde::cli {
+namespace {
+
+constexpr Nanos kPatience = 10 * kSecond;  // with a server that has the archive
+
+struct Options {
+  std::string id;
+  std::vector<std::string> set;
+  std::vector<std::string> remove;
+  bool json = false;
+};
+
+Result<TagChange> ChangeOf(const Options& options) {
+  TagChange change;
+  for (const std::string& text : options.set) {
+    auto tag = ParseUserTag(text);
+    if (!tag.ok()) return tag.status();
+    change.set.insert(*std::move(tag));
+  }
+  for (const std::string& name : options.remove) {
+    const auto tag = ParseUserTag(name);
+    if (!tag.ok()) return tag.status().Within("--remove");
+    change.remove.push_back(tag->first);
+  }
+  return change;
+}
+
+Result<std::vector<ProfileEntry>> Find(const Archive& archive, const std::string& id) {
+  if (!keys::DescribeKey(id)) return FindSteps(archive, id);
+  auto entry = archive.Entry(id);
+  if (!entry.ok()) return entry.status();
+  return std::vector<ProfileEntry>{*std::move(entry)};
+}
+
+// Where a server has the archive open, it is asked to do it.
+Status Change(Archive& archive, const std::string& root, const ProfileEntry& entry,
+              const TagChange& change) {
+  if (archive.owned()) {
+    const auto tags = archive.Tag(entry.key, change);
+    return tags.ok() ? Status() : tags.status();
+  }
+  const auto done = AskKeeper(root, TagQuestion(entry.key, change), kPatience);
+  if (done.status().code() != Code::kNotFound) return done.ok() ? Status() : done.status();
+  return {Code::kBusy, "the archive cannot be written now; try again, or see 'sonde doctor'"};
+}
+
+std::string AsText(const std::vector<ProfileEntry>& entries) {
+  std::string out;
+  for (const ProfileEntry& entry : entries) {
+    out += text::Printable(entry.job.id.ToString());
+    for (const auto& [name, value] : entry.job.tags) {
+      out += " " + text::Printable(value.empty() ? name : fmt::format("{}={}", name, value));
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+std::string AsJson(const std::vector<ProfileEntry>& entries) {
+  std::string out;
+  JsonWriter w(out);
+  w.BeginArray();
+  for (const ProfileEntry& entry : entries) {
+    w.BeginObject().Field("key", entry.key).Field("job", entry.job.id.job);
+    w.Field("step", entry.job.id.step).Key("tags").BeginObject();
+    for (const auto& [name, value] : entry.job.tags) w.Field(name, value);
+    w.EndObject().EndObject();
+  }
+  w.EndArray();
+  return out + "\n";
+}
+
+int Tag(const Options& options, const Environment& env) {
+  const auto change = ChangeOf(options);
+  if (!change.ok()) return FailUsage(change.status());
+  const auto root = ArchiveDirectory(env);
+  if (!root.ok()) return Fail(root.status());
+  const auto archive = OpenArchive(env);
+  if (!archive.ok()) return Fail(archive.status());
+  auto found = Find(**archive, options.id);
+  if (!found.ok()) return Fail(found.status());
+  if (!change->set.empty() || !change->remove.empty()) {
+    for (const ProfileEntry& entry : *found) {
+      const Status changed = Change(**archive, *root, entry, *change);
+      if (!changed.ok()) return Fail(changed.Within("tag " + entry.job.id.ToString()));
+    }
+    found = Find(**archive, options.id);
+    if (!found.ok()) return Fail(found.status());
+  }
+  return Print(options.json ? AsJson(*found) : AsText(*found));
+}
+
+}  // namespace
+
+void RegisterTag(CLI::App& app, Run& run) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("tag", "Show or change the tags of a finished step or job");
+  sub->add_option("JOB[.STEP]", options->id, "As in 123.0; 123: all steps of the job; or a key")
+      ->required();
+  sub->add_option("TAG", options->set, "NAME=VALUE or NAME, such as keep");
+  sub->add_option("--remove", options->remove, "A tag to take away; may be repeated")
+      ->type_name("NAME")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  sub->add_flag("--json", options->json, "As JSON");
+  sub->callback(
+      [options, &run] { run = [options](const Environment& env) { return Tag(*options, env); }; });
+}
+
+}  // namespace sonde::cli

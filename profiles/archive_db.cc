@@ -1,0 +1,99 @@
+#include "profiles/archive_db.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "profiles/archive_repair.h"
+#include "profiles/index.h"
+#include "profiles/keys.h"
+#include "profiles/leveldb_env.h"
+#include "profiles/leveldb_log.h"
+
+namespace sonde {
+namespace {
+
+Status OtherFormat(const std::string& path, std::string_view format) {
+  return {Code::kUnsupported, fmt::format("open {}: it was written by a newer Sonde ({}); update "
+                                          "this one, nothing was changed",
+                                          path, format.substr(0, 64))};
+}
+
+// Of a database without profiles the indexes are complete.
+Status MarkIfEmpty(leveldb::DB& db, const std::string& path) {
+  if (IsIndexed(db)) return {};
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(leveldb::ReadOptions()));
+  const leveldb::Slice by_time(keys::kByTime.data(), keys::kByTime.size());
+  it->Seek(by_time);
+  if (!it->status().ok()) return FromLevelDb(it->status(), "read " + path);
+  if (it->Valid() && it->key().starts_with(by_time)) return {};
+  return FromLevelDb(
+      db.Put(leveldb::WriteOptions(), {keys::kIndexedKey.data(), keys::kIndexedKey.size()},
+             {keys::kIndexed.data(), keys::kIndexed.size()}),
+      "write to " + path);
+}
+
+}  // namespace
+
+Status CheckDbFormat(leveldb::DB& db, const std::string& path) {
+  std::string format;
+  leveldb::ReadOptions checked;
+  checked.verify_checksums = true;
+  const leveldb::Status read =
+      db.Get(checked, {keys::kFormatKey.data(), keys::kFormatKey.size()}, &format);
+  if (read.ok() && format != keys::kFormat) return OtherFormat(path, format);
+  return read.IsNotFound() ? Status() : FromLevelDb(read, "read " + path);
+}
+
+Result<std::unique_ptr<leveldb::DB>> CreateDb(const std::string& path) {
+  leveldb::Options options;
+  options.create_if_missing = true;
+  options.paranoid_checks = true;
+  options.info_log = NullLogger();
+  // Blocks do not compress again, schemas and descriptions do; Snappy tells quickly.
+  options.compression = leveldb::kSnappyCompression;
+  options.write_buffer_size = 4u << 20;
+  options.max_file_size = 8u << 20;
+  options.max_open_files = 256;
+  leveldb::DB* opened = nullptr;
+  const leveldb::Status status = leveldb::DB::Open(options, path, &opened);
+  std::unique_ptr<leveldb::DB> db(opened);
+  if (!status.ok()) return FromLevelDb(status, "open " + path);
+  return db;
+}
+
+Result<std::unique_ptr<leveldb::DB>> OpenDb(const ArchivePaths& archive) {
+  SONDE_RETURN_IF_ERROR(CheckArchiveFormat(archive));
+  SONDE_RETURN_IF_ERROR(FinishRepair(archive));
+  std::error_code error;
+  const bool made = std::filesystem::create_directory(archive.db(), error);
+  std::filesystem::permissions(archive.db(), std::filesystem::perms::owner_all, error);
+  SONDE_RETURN_IF_ERROR(CheckLogs(archive.db()));
+  if (LacksCurrent(archive.db())) {
+    return Status(Code::kCorrupt, "open " + archive.db() + ": its file CURRENT is gone; " +
+                                      "'sonde archive repair' mends it");
+  }
+  auto db = CreateDb(archive.db());
+  if (!db.ok()) return db;
+  SONDE_RETURN_IF_ERROR(CheckDbFormat(**db, archive.db()));
+  if (const auto said = ReadSmallFile(archive.db_format(), keys::kFormat.size());
+      !said.ok() || *said != keys::kFormat) {
+    SONDE_RETURN_IF_ERROR(WriteFileAtomically(archive.db_format(), keys::kFormat));
+  }
+  if (made) SONDE_RETURN_IF_ERROR(SyncPath(archive.root));
+  SONDE_RETURN_IF_ERROR(MarkIfEmpty(**db, archive.db()));
+  return db;
+}
+
+Status CheckArchiveFormat(const ArchivePaths& archive) {
+  constexpr size_t kMost = 4096;
+  const auto format = ReadSmallFile(archive.db_format(), kMost);
+  // Whatever names no format is damage, and then the database itself tells.
+  const bool newer =
+      format.ok() && *format != keys::kFormat && format->starts_with(keys::kFormatStem) &&
+      format->find_first_not_of("0123456789", keys::kFormatStem.size()) == std::string::npos &&
+      format->size() > keys::kFormatStem.size();
+  return newer ? OtherFormat(archive.db(), *format) : Status();
+}
+
+}  // namespace sonde

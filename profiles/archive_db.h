@@ -1,0 +1,28 @@
+// Opening and making the database of finished steps, db/.
+//
+// Thread safety: functions without state; the caller holds the archive's lock.
+#pragma once
+
+#include <leveldb/db.h>
+
+#include <memory>
+#include <string>
+
+#include "core/status.h"
+#include "profiles/archive_dir.h"
+
+namespace sonde {
+
+// kUnsupported if db/ is of a newer format, by the plain file beside it: to ask LevelDB is to
+// change its files.
+Status CheckArchiveFormat(const ArchivePaths& archive);
+// The same by what a database says itself, db/ or that of a live step; `path` is for messages.
+Status CheckDbFormat(leveldb::DB& db, const std::string& path);
+
+// Opens db/ for writing, making it if needed. kCorrupt if it is damaged, kUnsupported if it is of a
+// newer format.
+Result<std::unique_ptr<leveldb::DB>> OpenDb(const ArchivePaths& archive);
+// A database like db/, somewhere.
+Result<std::unique_ptr<leveldb::DB>> CreateDb(const std::string& path);
+
+}  // namespace sonde

@@ -1,0 +1,267 @@
+#include "profiles/retention.h"
+
+#include <fmt/format.h>
+#include <leveldb/write_batch.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "core/user_tags.h"
+#include "profiles/card.h"
+#include "profiles/index.h"
+#include "profiles/json_writer.h"
+#include "profiles/keys.h"
+#include "profiles/leveldb_env.h"
+#include "series/block.h"
+
+namespace sonde {
+namespace {
+
+std::string_view View(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
+leveldb::Slice Slice(std::string_view text) { return {text.data(), text.size()}; }
+
+leveldb::ReadOptions Scan() {
+  leveldb::ReadOptions options;
+  options.verify_checksums = true;
+  options.fill_cache = false;
+  return options;
+}
+
+// Walks the profiles from the oldest on, as long as one may be beyond a limit.
+class Pruner {
+ public:
+  Pruner(leveldb::DB& db, const Retention& limits, const PruneWork& work)
+      : db_(db), limits_(limits), work_(work) {}
+
+  Result<PruneReport> Run();
+
+ private:
+  Status ReadTotals();
+  bool UserIsOver(const ProfileTotals& totals) const;
+  // Why it goes; "": it stays, for all that is known of its user and of all.
+  std::string Why(const Card& card, Nanos start) const;
+  bool MayGo(Nanos start) const;
+  Status Take(const std::string& key, std::string_view bytes, Nanos start);
+  Status Delete(const std::string& key);
+  void Forget(const Card& card);
+
+  leveldb::DB& db_;
+  const Retention& limits_;
+  const PruneWork& work_;
+  PruneReport report_;
+  ProfileTotals all_;
+  std::map<std::string, ProfileTotals, std::less<>> users_;  // those beyond a limit
+  Card card_;
+};
+
+bool Pruner::UserIsOver(const ProfileTotals& totals) const {
+  return (limits_.user_profiles != 0 && totals.profiles > limits_.user_profiles) ||
+         (limits_.user_bytes != 0 && totals.bytes > limits_.user_bytes);
+}
+
+Status Pruner::ReadTotals() {
+  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(Scan()));
+  for (it->Seek(Slice(keys::kTotals)); it->Valid() && it->key().starts_with(Slice(keys::kTotals));
+       it->Next()) {
+    const auto totals = TotalsFromBytes(View(it->value()));
+    if (!totals.ok()) return totals.status();
+    const auto user = keys::UserOfTotals(View(it->key()));
+    if (!user) {
+      all_ = *totals;
+    } else if (UserIsOver(*totals)) {
+      users_.emplace(*user, *totals);
+    }
+  }
+  return FromLevelDb(it->status(), "read the archive's totals");
+}
+
+std::string Pruner::Why(const Card& card, Nanos start) const {
+  const Nanos end = card.end != 0 ? card.end : start;
+  if (limits_.age != 0 && end < work_.now - limits_.age) {
+    return "older than " + FormatDuration(limits_.age);
+  }
+  if (limits_.profiles != 0 && all_.profiles > limits_.profiles) {
+    return fmt::format("more than {} profiles", limits_.profiles);
+  }
+  if (limits_.bytes != 0 && all_.bytes > limits_.bytes) {
+    return fmt::format("more than {} bytes", limits_.bytes);
+  }
+  if (users_.contains(card.user)) {
+    return limits_.user_profiles != 0 &&
+                   users_.find(card.user)->second.profiles > limits_.user_profiles
+               ? fmt::format("more than {} profiles of {}", limits_.user_profiles, card.user)
+               : fmt::format("more than {} bytes of {}", limits_.user_bytes, card.user);
+  }
+  return "";
+}
+
+// One that began later than the age ended later, too.
+bool Pruner::MayGo(Nanos start) const {
+  return (limits_.age != 0 && start < work_.now - limits_.age) ||
+         (limits_.profiles != 0 && all_.profiles > limits_.profiles) ||
+         (limits_.bytes != 0 && all_.bytes > limits_.bytes) || !users_.empty();
+}
+
+void Pruner::Forget(const Card& card) {
+  const auto less = [&](ProfileTotals& totals) {
+    totals.profiles -= std::min<uint64_t>(1, totals.profiles);
+    totals.bytes -= std::min(card.size, totals.bytes);
+  };
+  less(all_);
+  const auto user = users_.find(card.user);
+  if (user == users_.end()) return;
+  less(user->second);
+  if (!UserIsOver(user->second)) users_.erase(user);
+}
+
+// All of it in one batch, so that there is no profile without its blocks.
+Status Pruner::Delete(const std::string& key) {
+  leveldb::WriteBatch batch;
+  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(Scan()));
+  for (const std::string& prefix : {keys::Blocks(key), keys::Parts(key)}) {
+    for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+      batch.Delete(it->key());
+    }
+  }
+  if (!it->status().ok()) return FromLevelDb(it->status(), "read the blocks of " + key);
+  for (const std::string& at :
+       {keys::Description(key), keys::Profile(key), keys::BlockCount(key)}) {
+    batch.Delete(at);
+  }
+  IndexWriter index(db_);
+  SONDE_RETURN_IF_ERROR(index.Remove(key, batch));
+  index.Finish(batch);
+  return FromLevelDb(db_.Write(leveldb::WriteOptions(), &batch), "delete " + key);
+}
+
+Status Pruner::Take(const std::string& key, std::string_view bytes, Nanos start) {
+  std::string made;
+  if (!DecodeCard(bytes, card_).ok()) {
+    made = IndexedFrom(db_, key).card;
+    SONDE_RETURN_IF_ERROR(DecodeCard(made, card_));
+  }
+  const std::string why = Why(card_, start);
+  if (why.empty() || work_.live.contains(key)) return {};
+  const auto pinned = [](const auto& tag) { return tag.first == kKeepTag; };
+  if (std::any_of(card_.tags.begin(), card_.tags.end(), pinned)) {
+    ++report_.pinned;
+    return {};
+  }
+  if (!work_.dry_run) SONDE_RETURN_IF_ERROR(Delete(key));
+  ++report_.profiles;
+  report_.bytes += card_.size;
+  if (report_.pruned.size() < PruneReport::kMaxNamed) {
+    report_.pruned.push_back({key, why, card_.size});
+  }
+  Forget(card_);
+  return {};
+}
+
+Result<PruneReport> Pruner::Run() {
+  const Nanos until = Clock::System().Monotonic() + work_.budget;
+  if (IsIndexed(db_)) {
+    SONDE_RETURN_IF_ERROR(ReadTotals());
+  } else {
+    report_.complete = limits_.profiles == 0 && limits_.bytes == 0 && !limits_.of_users();
+  }
+  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(Scan()));
+  // Behind the last, which is the oldest, and back.
+  const std::string behind(1, static_cast<char>(keys::kByTime[0] + 1));
+  it->Seek(behind);
+  it->Valid() ? it->Prev() : it->SeekToLast();
+  for (; it->Valid() && it->key().starts_with(Slice(keys::kByTime)); it->Prev()) {
+    const Nanos start = keys::StartOfTimeIndex(View(it->key()));
+    const std::string key(keys::ProfileOfTimeIndex(View(it->key())));
+    if (!MayGo(start)) break;
+    if (Clock::System().Monotonic() > until) {
+      report_.complete = false;
+      break;
+    }
+    if (keys::DescribeKey(key)) SONDE_RETURN_IF_ERROR(Take(key, View(it->value()), start));
+  }
+  if (!it->status().ok()) return FromLevelDb(it->status(), "read the archive's index by time");
+  return std::move(report_);
+}
+
+// The schemas that blocks name.
+Result<std::set<uint64_t>> NamedSchemas(leveldb::DB& db) {
+  std::set<uint64_t> named;
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(Scan()));
+  for (it->Seek("b"); it->Valid() && it->key().starts_with("b"); it->Next()) {
+    const auto info = ReadBlockInfo(View(it->value()));
+    // What cannot be read may need any of them.
+    if (!info.ok()) return Status(Code::kCorrupt, "a block cannot be read");
+    named.insert(info->schema_id);
+  }
+  if (!it->status().ok()) return FromLevelDb(it->status(), "read the archive's blocks");
+  return named;
+}
+
+Status DropSchemas(leveldb::DB& db) {
+  const auto named = NamedSchemas(db);
+  // Where blocks are damaged all schemas stay.
+  if (!named.ok()) return {};
+  leveldb::WriteBatch batch;
+  const std::string prefix(1, keys::kSchemaKind);
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(Scan()));
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+    const auto id = keys::ParseSchema(View(it->key()));
+    if (id && !named->contains(*id)) batch.Delete(it->key());
+  }
+  if (!it->status().ok()) return FromLevelDb(it->status(), "read the archive's schemas");
+  leveldb::WriteOptions options;
+  options.sync = true;
+  return FromLevelDb(db.Write(options, &batch), "delete schemas");
+}
+
+}  // namespace
+
+Retention RetentionOf(const Config& config) {
+  return {config.keep_age, config.keep_profiles, config.keep_size, config.keep_user_profiles,
+          config.keep_user_size};
+}
+
+Result<PruneReport> PruneDb(leveldb::DB& db, const Retention& limits, const PruneWork& work) {
+  if (!limits.any()) return PruneReport();
+  return Pruner(db, limits, work).Run();
+}
+
+std::string PruneToJson(const PruneReport& report, bool dry_run) {
+  std::string out;
+  JsonWriter w(out);
+  w.BeginObject().Field("dry_run", dry_run).Field("profiles", report.profiles);
+  w.Field("bytes", report.bytes).Field("pinned", report.pinned);
+  w.Field("complete", report.complete).Key("pruned").BeginArray();
+  for (const PrunedProfile& one : report.pruned) {
+    w.BeginObject().Field("key", one.key).Field("why", one.why).Field("bytes", one.bytes);
+    w.EndObject();
+  }
+  w.EndArray().EndObject();
+  return out;
+}
+
+Status CompactDb(leveldb::DB& db, const std::function<void(uint64_t, uint64_t)>& progress) {
+  SONDE_RETURN_IF_ERROR(DropSchemas(db));
+  // Blocks, the bulk, by the first letters of their keys.
+  constexpr int kFirst = 0x20;
+  constexpr int kLast = 0x7f;
+  constexpr uint64_t kSteps = kLast - kFirst + 2;
+  std::string from;
+  uint64_t done = 0;
+  for (int c = kFirst; c <= kLast; ++c) {
+    const std::string to = {'b', static_cast<char>(c)};
+    const leveldb::Slice begin(from);
+    const leveldb::Slice end(to);
+    db.CompactRange(from.empty() ? nullptr : &begin, &end);
+    from = to;
+    if (progress) progress(++done, kSteps);
+  }
+  const leveldb::Slice begin(from);
+  db.CompactRange(&begin, nullptr);
+  if (progress) progress(kSteps, kSteps);
+  return {};
+}
+
+}  // namespace sonde

@@ -1,0 +1,62 @@
+// What of an archive is kept: by age, number and size, of all and of each user; the oldest profiles
+// beyond it are deleted, but those that are tagged `keep` or have parts in live/.
+//
+// Thread safety: values and functions without state; the caller holds the archive's lock.
+#pragma once
+
+#include <leveldb/db.h>
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/config.h"
+#include "core/status.h"
+#include "core/time.h"
+
+namespace sonde {
+
+// 0: no limit.
+struct Retention {
+  Nanos age = 0;  // since the end, or the start of one whose end is not known
+  uint64_t profiles = 0;
+  uint64_t bytes = 0;  // sum of Card::size
+  uint64_t user_profiles = 0;
+  uint64_t user_bytes = 0;
+
+  bool any() const { return age != 0 || profiles != 0 || bytes != 0 || of_users(); }
+  bool of_users() const { return user_profiles != 0 || user_bytes != 0; }
+};
+Retention RetentionOf(const Config& config);
+
+struct PrunedProfile {
+  std::string key;
+  std::string why;  // in words: "older than 180 d"
+  uint64_t bytes = 0;
+};
+struct PruneReport {
+  static constexpr size_t kMaxNamed = 10'000;
+  uint64_t profiles = 0;
+  uint64_t bytes = 0;
+  uint64_t pinned = 0;                // exceed a limit and are tagged `keep`
+  std::vector<PrunedProfile> pruned;  // the first kMaxNamed, the oldest first
+  bool complete = true;               // false: time ran out before everything was looked at
+};
+
+struct PruneWork {
+  Nanos now = 0;
+  Nanos budget = 0;
+  bool dry_run = false;
+  std::set<std::string> live;  // keys of profiles with parts in live/
+};
+// By number and size only where the indexes are complete; else the report is not complete.
+Result<PruneReport> PruneDb(leveldb::DB& db, const Retention& limits, const PruneWork& work);
+std::string PruneToJson(const PruneReport& report, bool dry_run);
+
+// Deletes the schemas that no block names, and has LevelDB give back the room of what was deleted.
+Status CompactDb(leveldb::DB& db, const std::function<void(uint64_t, uint64_t)>& progress);
+
+}  // namespace sonde

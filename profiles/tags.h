@@ -1,0 +1,24 @@
+// Changing the tags of a profile that is in db/.
+//
+// Thread safety: functions without state; the caller holds the archive's lock.
+#pragma once
+
+#include <leveldb/db.h>
+
+#include <string>
+#include <string_view>
+
+#include "core/job.h"
+#include "core/status.h"
+#include "profiles/archive.h"
+
+namespace sonde {
+
+// Gives the tags that the profile has then. kNotFound; kInvalid for what is no tag; kLimit.
+Result<UserTags> ChangeTags(leveldb::DB& db, const std::string& key, const TagChange& change);
+
+// As they travel to whoever keeps the archive: "a=1,b=2" and "c,d", between tabs.
+std::string TagChangeToText(const TagChange& change);
+Result<TagChange> TagChangeFromText(std::string_view text);
+
+}  // namespace sonde

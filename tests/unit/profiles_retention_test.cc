@@ -1,0 +1,261 @@
+// What of an archive is deleted by its limits, and what tags keep.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "profiles/archive.h"
+#include "profiles/archive_db.h"
+#include "profiles/archive_keeper.h"
+#include "profiles/archive_records.h"
+#include "profiles/archive_verify.h"
+#include "profiles/index.h"
+#include "profiles/keys.h"
+#include "profiles/retention.h"
+#include "profiles/select.h"
+#include "profiles/tags.h"
+#include "tests/unit/profiles_fixture.h"
+
+namespace sonde {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+constexpr Nanos kPatience = 60 * kSecond;
+constexpr Nanos kDay = 86400 * kSecond;
+
+class RetentionTest : public testing::Test {
+ protected:
+  std::string root() const { return dir_.path() + "/archive"; }
+
+  // Of the day `day`, by `user`.
+  JobDescription Job(int day, const std::string& user = "ada") const {
+    JobDescription job = TestJob("d" + std::to_string(day), kTestStart + day * kDay);
+    job.user = user;
+    return job;
+  }
+  void FinishStep(const JobDescription& job) const {
+    auto live = LiveArchive::Create(root(), job);
+    ASSERT_TRUE(live.ok()) << live.status().message();
+    for (uint32_t node : {0u, 1u}) ASSERT_TRUE(PutNodeBlock(**live, node, 1, 0, 3).ok());
+    Profile profile;
+    profile.job = job;
+    profile.job.state = EndState::kCompleted;
+    profile.job.end = job.start + 3 * kSecond;
+    profile.cost.stored_bytes = 10'000;
+    ASSERT_TRUE((*live)->PutProfile(profile).ok());
+    ASSERT_TRUE((*live)->Finish().ok());
+  }
+  std::unique_ptr<Archive> Open() const {
+    auto archive = Archive::Open(root(), kPatience);
+    EXPECT_TRUE(archive.ok()) << archive.status().message();
+    EXPECT_EQ((*archive)->note(), "");
+    return *std::move(archive);
+  }
+  static std::vector<std::string> Jobs(const Archive& archive) {
+    std::vector<std::string> jobs;
+    const auto list = archive.List();
+    for (const ProfileEntry& entry : *list) jobs.push_back(entry.job.id.job);
+    return jobs;
+  }
+  static PruneReport Prune(Archive& archive, const Retention& limits, bool dry_run = false,
+                           Nanos budget = kPatience) {
+    const auto report = archive.Prune(limits, Now(), budget, dry_run);
+    EXPECT_TRUE(report.ok()) << report.status().message();
+    return *report;
+  }
+  static Nanos Now() { return kTestStart + 10 * kDay; }
+  void ExpectSound() const {
+    const auto report = VerifyArchive(root(), nullptr);
+    ASSERT_TRUE(report.ok());
+    EXPECT_TRUE(report->ok()) << report->problems[0].what;
+  }
+
+  TempDir dir_{TempDir::Memory()};
+};
+
+TEST_F(RetentionTest, TheOldestGoFirstWithAllTheyHave) {
+  for (int day = 0; day < 5; ++day) FinishStep(Job(day));
+  {
+    const auto archive = Open();
+    Retention limits;
+    limits.age = 8 * kDay;
+    PruneReport report = Prune(*archive, limits, true);
+    EXPECT_EQ(report.profiles, 2u);
+    EXPECT_EQ(report.pruned[0].why, "older than " + FormatDuration(limits.age));
+    EXPECT_EQ(Jobs(*archive).size(), 5u);
+    report = Prune(*archive, limits);
+    EXPECT_EQ(report.profiles, 2u);
+    EXPECT_GT(report.bytes, 20'000u);
+    EXPECT_THAT(Jobs(*archive), ElementsAre("d4", "d3", "d2"));
+    EXPECT_EQ(Prune(*archive, limits).profiles, 0u);
+    limits = {};
+    limits.profiles = 2;
+    EXPECT_EQ(Prune(*archive, limits).profiles, 1u);
+    limits = {};
+    limits.bytes = 1;
+    EXPECT_EQ(Prune(*archive, limits).profiles, 2u);
+  }
+  const auto db = OpenDb(ArchivePaths(root()));
+  ASSERT_TRUE(db.ok());
+  std::string left;
+  ASSERT_TRUE(ForEachRecord(**db, "", [&](std::string_view key, std::string_view) {
+                left += key[0];
+              }).ok());
+  EXPECT_EQ(left, "FIs") << "records of deleted profiles are left";
+  ASSERT_TRUE(CompactDb(**db, nullptr).ok());
+  left.clear();
+  ASSERT_TRUE(ForEachRecord(**db, "", [&](std::string_view key, std::string_view) {
+                left += key[0];
+              }).ok());
+  EXPECT_EQ(left, "FI") << "schemas that nothing needs are left";
+}
+
+TEST_F(RetentionTest, EachUserHasLimitsOfHisOwn) {
+  for (int day = 0; day < 6; ++day) FinishStep(Job(day, day % 3 == 0 ? "bob" : "ada"));
+  {
+    const auto archive = Open();
+    Retention limits;
+    limits.user_profiles = 2;
+    const PruneReport report = Prune(*archive, limits);
+    EXPECT_EQ(report.profiles, 2u);
+    EXPECT_EQ(report.pruned[0].why, "more than 2 profiles of ada");
+    EXPECT_THAT(Jobs(*archive), ElementsAre("d5", "d4", "d3", "d0"));
+    limits = {};
+    limits.user_bytes = 15'000;
+    EXPECT_EQ(Prune(*archive, limits).profiles, 2u);
+    EXPECT_THAT(Jobs(*archive), ElementsAre("d5", "d3"));
+  }
+  ExpectSound();
+}
+
+TEST_F(RetentionTest, WhatIsTaggedKeepStays) {
+  for (int day = 0; day < 3; ++day) FinishStep(Job(day));
+  const auto archive = Open();
+  ASSERT_TRUE(archive->Tag(archive->List()->back().key, {{{"keep", ""}}, {}}).ok());
+  Retention limits;
+  limits.profiles = 1;
+  const PruneReport report = Prune(*archive, limits);
+  EXPECT_EQ(report.pinned, 1u);
+  EXPECT_THAT(Jobs(*archive), ElementsAre("d0"));
+}
+
+TEST_F(RetentionTest, OneWithAPartThatWaitsStays) {
+  FinishStep(Job(0));
+  const auto archive = Open();
+  const auto acting = LiveArchive::Continue(root(), Job(0));
+  ASSERT_TRUE(acting.ok());
+  Retention limits;
+  limits.age = kDay;
+  EXPECT_EQ(Prune(*archive, limits).profiles, 0u);
+}
+
+TEST_F(RetentionTest, WithoutTimeNothingIsDeletedAndThatIsSaid) {
+  for (int day = 0; day < 3; ++day) FinishStep(Job(day));
+  const auto archive = Open();
+  Retention limits;
+  limits.profiles = 1;
+  const PruneReport report = Prune(*archive, limits, false, -1);
+  EXPECT_EQ(report.profiles, 0u);
+  EXPECT_FALSE(report.complete);
+}
+
+TEST_F(RetentionTest, AnIngestDeletesWhatExceedsTheLimits) {
+  for (int day = 0; day < 4; ++day) FinishStep(Job(day));
+  { Open(); }
+  auto live = LiveArchive::Create(root(), Job(4));
+  ASSERT_TRUE(live.ok());
+  const std::string path = (*live)->path();
+  ASSERT_TRUE((*live)->Finish().ok());
+  live->reset();
+  Retention limits;
+  limits.profiles = 3;
+  const Status ingested = IngestLive(root(), path, 0, &limits);
+  ASSERT_TRUE(ingested.ok()) << ingested.message();
+  EXPECT_THAT(Jobs(*Open()), ElementsAre("d4", "d3", "d2"));
+  ExpectSound();
+}
+
+TEST_F(RetentionTest, TagsAreChangedAndFound) {
+  JobDescription job = Job(0);
+  job.tags = {{"campaign", "winter"}, {"old", "1"}};
+  FinishStep(job);
+  {
+    const auto archive = Open();
+    const std::string key = archive->List()->at(0).key;
+    const auto tags = archive->Tag(key, {{{"campaign", "summer"}, {"best", ""}}, {"old"}});
+    ASSERT_TRUE(tags.ok()) << tags.status().message();
+    EXPECT_THAT(*tags, ElementsAre(Pair("best", ""), Pair("campaign", "summer")));
+    EXPECT_EQ(archive->Load(key)->job.tags, *tags);
+    EXPECT_EQ(archive->Entry(key)->job.tags, *tags);
+    const auto with = [&](const char* name, std::optional<std::string> value) {
+      Selection selection;
+      selection.tags.emplace_back(name, std::move(value));
+      return archive->Select(selection, 0)->size();
+    };
+    EXPECT_EQ(with("campaign", "summer"), 1u);
+    EXPECT_EQ(with("campaign", "winter"), 0u);
+    EXPECT_EQ(with("old", std::nullopt), 0u);
+    TagChange many;
+    for (int i = 0; i < 40; ++i) many.set["t" + std::to_string(i)] = "";
+    EXPECT_EQ(archive->Tag(key, many).status().code(), Code::kLimit);
+    EXPECT_EQ(archive->Tag(key, {{{"a b", ""}}, {}}).status().code(), Code::kInvalid);
+    EXPECT_EQ(archive->Tag("frost.1.0.5", {}).status().code(), Code::kNotFound);
+  }
+  ExpectSound();
+}
+
+TEST_F(RetentionTest, TagsOutliveAPartThatComesLate) {
+  const JobDescription job = Job(0);
+  {
+    auto head = LiveArchive::Create(root(), job);
+    ASSERT_TRUE(head.ok());
+    ASSERT_TRUE(PutReducedBlock(**head, 1, 0, 3).ok());
+  }
+  {
+    const auto archive = Open();
+    ASSERT_TRUE(archive->Tag(archive->List()->at(0).key, {{{"keep", ""}}, {}}).ok());
+    auto acting = LiveArchive::Continue(root(), job);
+    ASSERT_TRUE(acting.ok());
+    ASSERT_TRUE((*acting)->Finish().ok());
+  }
+  EXPECT_THAT(Open()->List()->at(0).job.tags, ElementsAre(Pair("keep", "")));
+  ExpectSound();
+}
+
+TEST_F(RetentionTest, WhoKeepsTheArchiveTagsAndPrunesForOthers) {
+  for (int day = 0; day < 3; ++day) FinishStep(Job(day));
+  {
+    const auto archive = Open();
+    Retention limits;
+    limits.profiles = 1;
+    const ArchiveKeeper keeper(*archive, root(), limits);
+    const std::string key = archive->List()->at(1).key;
+    const auto tagged = AskKeeper(root(), TagQuestion(key, {{{"keep", ""}}, {}}), kPatience);
+    ASSERT_TRUE(tagged.ok()) << tagged.status().message();
+    EXPECT_EQ(*tagged, 1u);
+    const auto wrong = AskKeeper(root(), TagQuestion("nobody.1.0.5", {{{"a", ""}}, {}}), kPatience);
+    EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("no"));
+    const auto pruned = AskKeeper(root(), "prune", kPatience);
+    ASSERT_TRUE(pruned.ok()) << pruned.status().message();
+    EXPECT_EQ(*pruned, 2u);
+    EXPECT_THAT(Jobs(*archive), ElementsAre("d1"));
+    EXPECT_FALSE(AskKeeper(root(), "sing", kPatience).ok());
+  }
+  ExpectSound();
+}
+
+TEST(TagChange, TravelsAsText) {
+  const TagChange change{{{"a", "1 2"}, {"b", ""}}, {"c", "d"}};
+  const auto back = TagChangeFromText(TagChangeToText(change));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->set, change.set);
+  EXPECT_EQ(back->remove, change.remove);
+  EXPECT_TRUE(TagChangeFromText(TagChangeToText({})).ok());
+  for (const char* wrong : {"", "a=1", "a b=1\t", "a=1\tb c"}) {
+    EXPECT_FALSE(TagChangeFromText(wrong).ok()) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace sonde
