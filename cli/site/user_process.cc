@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "cli/archive_source.h"
 #include "cli/site/messages.h"
@@ -45,8 +46,14 @@ void SetEnvironment(const Account& account) {
 Result<std::unique_ptr<web::Server>> Open(const Account& account, const Config& config,
                                           const std::string& token) {
   const std::string path = ArchivePath(config, account.name, account.uid, account.home);
+  // One that is not there yet is empty, one that its user may not read is not.
+  if (access(path.c_str(), R_OK | X_OK) != 0 && errno != ENOENT) {
+    return SystemError("open the archive " + path);
+  }
   Result<std::unique_ptr<Archive>> archive = Archive::OpenToRead(path);
   if (!archive.ok()) return archive.status();
+  const Result<std::vector<ProfileEntry>> newest = (*archive)->List(1);
+  if (!newest.ok()) return newest.status();
   web::Server::Options options;
   options.listen = false;
   options.token = token;
