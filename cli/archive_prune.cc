@@ -70,7 +70,7 @@ std::string AsText(const PruneReport& report, bool dry_run) {
 int Prune(const ArchiveOptions& shared, const Options& options, const Environment& env) {
   const auto limits = Limits(options, env);
   if (!limits.ok()) return FailUsage(limits.status());
-  const auto archive = OpenIndexed(env);
+  const auto archive = OpenIndexed(env, true);
   if (!archive.ok()) return Fail(archive.status());
   const auto report = (*archive)->Prune(*limits, Clock::System().Now(), kNoHurry, options.dry_run);
   if (!report.ok()) return Fail(report.status());

@@ -19,6 +19,7 @@ constexpr size_t kAnyWidth = 100'000;
 constexpr size_t kNarrowest = 40;
 constexpr Nanos kPruneFor = 20 * kMillisecond;
 constexpr Nanos kIndexFor = 5 * kSecond;
+constexpr Nanos kIndexAll = 86400 * kSecond;
 
 std::string_view Get(const char* name) {
   const char* value = std::getenv(name);
@@ -133,14 +134,15 @@ Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env) {
   return archive;
 }
 
-Result<std::unique_ptr<Archive>> OpenIndexed(const Environment& env) {
+Result<std::unique_ptr<Archive>> OpenIndexed(const Environment& env, bool all) {
   auto archive = OpenArchive(env);
   if (!archive.ok()) return archive;
   Progress progress("indexing the archive", "profiles");
   uint64_t made = 0;
-  uint64_t all = 0;
+  uint64_t profiles = 0;
   const auto complete = (*archive)->BuildIndexes(
-      kIndexFor, [&](uint64_t done, uint64_t total) { progress.Set(made = done, all = total); });
+      all ? kIndexAll : kIndexFor,
+      [&](uint64_t done, uint64_t total) { progress.Set(made = done, profiles = total); });
   progress.End();
   if (!complete.ok()) {
     Note(complete.status().message());
@@ -148,7 +150,7 @@ Result<std::unique_ptr<Archive>> OpenIndexed(const Environment& env) {
     Note(
         fmt::format("the archive is being indexed, {} of {} profiles by now; the next commands go "
                     "on with it and are faster",
-                    made, all));
+                    made, profiles));
   }
   return archive;
 }

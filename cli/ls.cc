@@ -60,11 +60,18 @@ Result<Selection> SelectionOf(const Options& options, Nanos now) {
   return selection;
 }
 
+// Whether only the newest profiles have to be looked at.
+bool IsNewest(const Selection& s) {
+  return s.sort == SortBy::kStart && !s.reverse && !s.state && s.tags.empty() &&
+         s.command.empty() && s.name.empty() && s.node.empty() && s.user.empty() &&
+         s.account.empty() && s.partition.empty() && s.until > Clock::System().Now();
+}
+
 int List(const Options& options, const Environment& env) {
   const Nanos now = Clock::System().Now();
   const Result<Selection> selection = SelectionOf(options, now);
   if (!selection.ok()) return FailUsage(selection.status());
-  const auto archive = OpenIndexed(env);
+  const auto archive = OpenIndexed(env, !IsNewest(*selection));
   if (!archive.ok()) return Fail(archive.status());
   const auto profiles = (*archive)->Select(*selection, now);
   if (!profiles.ok()) return Fail(profiles.status());
