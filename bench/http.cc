@@ -38,9 +38,9 @@
 
 #include "series/reduced.h"
 #include "series/store.h"
+#include "web/opentsdb/put_store.h"
 #include "web/point_sink.h"
-#include "web/put_store.h"
-#include "web/server.h"
+#include "web/server/server.h"
 
 namespace sonde {
 namespace {

@@ -138,7 +138,9 @@ class Step {
                                      children_, {}, std::move(done));
                       },
                       [](bool) {}, [](const std::vector<uint32_t>&, const std::string&) {},
-                      [](uint32_t, const std::string&) {}, [](const auto&) {}});
+                      [](uint32_t, const std::string&) {}, [](const auto&) {},
+                      // Here, where it is counted as the head's.
+                      [](const std::function<void()>& work) { work(); }});
   }
 
   struct Cost {

@@ -15,7 +15,7 @@
 #include "forward/job.h"
 #include "forward/openmetrics.h"
 #include "forward/record.h"
-#include "web/opentsdb_request.h"
+#include "web/opentsdb/request.h"
 
 namespace sonde::cli {
 namespace {

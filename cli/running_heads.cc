@@ -7,7 +7,7 @@
 
 #include "cli/head_client.h"
 #include "profiles/json_parse.h"
-#include "web/opentsdb_ask.h"
+#include "web/opentsdb/ask.h"
 
 namespace sonde::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/user_tags.h"
-#include "web/opentsdb_request.h"
+#include "web/opentsdb/request.h"
 
 namespace sonde::cli {
 namespace {

@@ -2,26 +2,27 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cstdlib>
 #include <utility>
 
 #include "cli/archive_source.h"
 #include "cli/command.h"
+#include "cli/site/serve_site.h"
+#include "cli/site/user_process.h"
 #include "core/config.h"
 #include "profiles/archive_keeper.h"
 #include "profiles/retention.h"
-#include "web/put_store.h"
-#include "web/server.h"
+#include "web/opentsdb/put_store.h"
+#include "web/server/server.h"
 
 namespace sonde::cli {
 namespace {
 
-constexpr size_t kTokenBytes = 16;
 constexpr size_t kMinTokenLength = 16;
 constexpr size_t kMaxTokenLength = 256;
 
@@ -29,21 +30,13 @@ struct ServeOptions {
   uint16_t port = 4242;
   bool port_given = false;
   std::string listen = "127.0.0.1";
+  bool listen_given = false;
   std::string token_file;
   std::string token;
   bool ephemeral = false;
+  bool site = false;
   bool nan_null = false;
 };
-
-Result<std::string> RandomToken() {
-  unsigned char bytes[kTokenBytes];
-  if (getrandom(bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes))) {
-    return SystemError("make a random token");
-  }
-  std::string token;
-  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
-}
 
 Status CheckToken(std::string_view what, const std::string& token, size_t least) {
   const bool plain = token.find_first_not_of(
@@ -79,7 +72,7 @@ Result<std::string> ReadToken(const std::string& path) {
 // store that was empty when it began.
 Result<std::string> ChooseToken(const ServeOptions& options) {
   if (!options.token_file.empty()) return ReadToken(options.token_file);
-  if (options.token.empty()) return RandomToken();
+  if (options.token.empty()) return site::RandomToken();
   if (!options.ephemeral) {
     return Status(Code::kInvalid,
                   "--token is for --ephemeral alone, for others can read it; use --token-file");
@@ -146,6 +139,35 @@ void PrintWhere(const Environment& env, const ServeOptions& options, uint16_t po
   Print(text);
 }
 
+// Of the environment that root happens to have nothing counts for all users.
+Result<Config> SiteConfig(const std::string& path) {
+  for (char** entry = environ; entry != nullptr && *entry != nullptr;) {
+    const std::string_view text(*entry);
+    const std::string name(text.substr(0, text.find('=')));
+    if (name.starts_with("SONDE_") && unsetenv(name.c_str()) == 0) {
+      entry = environ;
+    } else {
+      ++entry;
+    }
+  }
+  return LoadConfig(path);
+}
+
+int ServeSite(const Environment& env, const ServeOptions& options) {
+  if (options.ephemeral || !options.token.empty() || !options.token_file.empty() ||
+      options.port_given || !env.archive.empty()) {
+    Note(
+        "--site goes with --listen alone: who asks is known without a token, and where archives "
+        "are says sonde.conf");
+    return kUsage;
+  }
+  Result<Config> config = SiteConfig(env.config_path);
+  if (!config.ok()) return Fail(config.status());
+  const Status ended = site::ServeSite(
+      *std::move(config), options.listen_given ? options.listen : site::kDefaultListen);
+  return ended.ok() ? kDone : Fail(ended);
+}
+
 int Serve(const Environment& env, ServeOptions options) {
   // Before any thread starts, so that only sigwait takes them.
   sigset_t stop;
@@ -188,8 +210,10 @@ void RegisterServe(CLI::App& app, Run& run) {
   const auto options = std::make_shared<ServeOptions>();
   CLI::Option* port = serve->add_option("--port", options->port,
                                         "Port; without it 4242, or any free one if that is taken");
-  serve->add_option("--listen", options->listen, "Numeric address to listen on, or ADDRESS:PORT")
-      ->capture_default_str();
+  CLI::Option* listen = serve->add_option("--listen", options->listen,
+                                          "Numeric address to listen on, or ADDRESS:PORT; with "
+                                          "--site also unix:/PATH");
+  listen->capture_default_str();
   serve->add_option("--token-file", options->token_file,
                     "File (mode 0600) with the token, instead of a random one");
   serve->add_flag("--ephemeral", options->ephemeral,
@@ -197,9 +221,14 @@ void RegisterServe(CLI::App& app, Run& run) {
   serve->add_option("--token", options->token, "Token, for --ephemeral only");
   serve->add_flag("--nan-null", options->nan_null,
                   "OpenTSDB's answers have null for NaN, not the text \"NaN\"");
-  serve->callback([options, port, &run] {
+  serve->add_flag("--site", options->site,
+                  "The archives of all users, each for its owner and for administrators; as root");
+  serve->callback([options, port, listen, &run] {
     options->port_given = port->count() > 0;
-    run = [options](const Environment& env) { return Serve(env, *options); };
+    options->listen_given = listen->count() > 0;
+    run = [options](const Environment& env) {
+      return options->site ? ServeSite(env, *options) : Serve(env, *options);
+    };
   });
 }
 

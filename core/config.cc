@@ -117,6 +117,15 @@ Status ParseProviders(std::string_view text, std::string& out) {
   return {};
 }
 
+Status ParseHeaderName(std::string_view text, std::string& out) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-';
+  });
+  if (!plain) return {Code::kInvalid, "expected the name of a header, such as X-Remote-User"};
+  out = text;
+  return {};
+}
+
 Status Any(std::string_view text, std::string& out) {
   out = text;
   return {};
@@ -195,6 +204,13 @@ const std::vector<Key>& Keys() {
       {"keep_user_profiles",
        [](Config& c, V v) { return ParseNumber(v, 0, kMany, c.keep_user_profiles); }},
       {"keep_user_size", [](Config& c, V v) { return ParseSize(v, 0, c.keep_user_size); }},
+      {"site_archives", [](Config& c, V v) { return Any(v, c.site_archives); }},
+      {"site_account", [](Config& c, V v) { return Any(v, c.site_account); }},
+      {"site_admins", [](Config& c, V v) { return Any(v, c.site_admins); }},
+      {"site_proxy", [](Config& c, V v) { return Any(v, c.site_proxy); }},
+      {"site_proxy_secret", [](Config& c, V v) { return Any(v, c.site_proxy_secret); }},
+      {"site_user_header", [](Config& c, V v) { return ParseHeaderName(v, c.site_user_header); }},
+      {"site_open", [](Config& c, V v) { return ParseNumber(v, 1, 4096, c.site_open); }},
       {"alarms", [](Config& c, V v) { return ParseBool(v, c.alarms); }},
       {"alarm_rules", [](Config& c, V v) { return Any(v, c.alarm_rules); }},
       {"alarm_command", [](Config& c, V v) { return Any(v, c.alarm_command); }},

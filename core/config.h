@@ -56,6 +56,16 @@ struct Config {
   uint64_t keep_user_profiles = 0;  // of each user's
   uint64_t keep_user_size = 0;
 
+  // `sonde serve --site` (cli/site/gatekeeper.h).
+  std::string site_archives;  // as `archive`, which it is if this is ""
+  std::string site_account;   // whose rights the door has; "": nobody's
+  std::string site_admins;    // users and @groups, separated by commas: they see all archives
+  std::string site_proxy;     // the account of a reverse proxy on this machine; "": none
+  std::string
+      site_proxy_secret;  // a file with what a proxy's requests prove themselves by; "": none
+  std::string site_user_header;  // in which a proxy says who asks; "": none
+  uint32_t site_open = 64;       // archives that are open at a time, 1 to 4096
+
   // Alarms (series/alarm_rule.h).
   bool alarms = true;         // rules are looked at, those that are built in among them
   std::string alarm_rules;    // a file of rules

@@ -43,6 +43,7 @@ class Parser {
 
   bool ReadRule(Rule& rule);
   bool ReadSelector(std::string& metric, Tags& tags);
+  bool ReadSelectorOfRule(std::string& metric, Tags& tags);
 
  private:
   void SkipBlanks() {
@@ -132,8 +133,11 @@ bool Parser::ReadTags(Tags& tags) {
 
 bool Parser::ReadSelector(std::string& metric, Tags& tags) {
   if (!ReadMetric(metric)) return false;
-  if (!Take("{")) return true;
-  if (!ReadTags(tags)) return false;
+  return !Take("{") || ReadTags(tags);
+}
+
+bool Parser::ReadSelectorOfRule(std::string& metric, Tags& tags) {
+  if (!ReadSelector(metric, tags)) return false;
   if (tags.Find("host") == nullptr && tags.Find("task") == nullptr) return true;
   return Fail(
       "no tag host or task: a rule is about all nodes, and says by 'any' that one of them is "
@@ -244,7 +248,7 @@ bool Parser::CheckCondition(const Condition& c) {
 }
 
 bool Parser::ReadCondition(Condition& c) {
-  if (!ReadSelector(c.metric, c.tags)) return false;
+  if (!ReadSelectorOfRule(c.metric, c.tags)) return false;
   if (Take("/") && !ReadMetric(c.over)) return false;
   if (!ReadWho(c)) return false;
   c.rate = TakeWord("rate");

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "core/log.h"
+#include "series/store_reading.h"
 
 namespace sonde {
 namespace {
@@ -17,63 +15,9 @@ namespace {
 // fall on the same lines of the processor's cache.
 constexpr size_t kColumnPadding = 8;
 
-std::string KeyOf(const Series& series) { return SeriesName(series.metric.name, series.tags); }
-
 // Roughly: the encoded form and the strings and vectors it stands for.
 size_t MemoryOf(const Schema& schema) {
   return schema.encoded().size() * 2 + schema.size() * (sizeof(Series) + 64);
-}
-
-// Stitches the columns of blocks with different schemas to one piece per series.
-class Stitcher {
- public:
-  explicit Stitcher(const std::function<bool(const Series&)>& wanted) : wanted_(wanted) {}
-
-  // For each column where its points go: an index into data, or kUnwanted.
-  static constexpr size_t kUnwanted = SIZE_MAX;
-  const std::vector<size_t>& Columns(const Schema& schema) {
-    const auto [at, added] = by_schema_.try_emplace(schema.id());
-    if (added) at->second = MapColumns(schema);
-    return at->second;
-  }
-
-  void Add(size_t index, std::span<const Nanos> times, const double* values) {
-    std::vector<Point>& points = data_[index].points;
-    for (size_t row = 0; row < times.size(); ++row) {
-      if (!std::isnan(values[row])) points.push_back({times[row], values[row]});
-    }
-  }
-
-  std::vector<SeriesData> Take() {
-    std::erase_if(data_, [](const SeriesData& d) { return d.points.empty(); });
-    return std::move(data_);
-  }
-
- private:
-  std::vector<size_t> MapColumns(const Schema& schema) {
-    std::vector<size_t> columns(schema.size(), kUnwanted);
-    std::unordered_set<size_t> used;
-    for (size_t i = 0; i < schema.size(); ++i) {
-      if (!wanted_(schema[i])) continue;
-      const auto [at, added] = by_name_.try_emplace(KeyOf(schema[i]), data_.size());
-      if (added) data_.push_back({schema[i], {}});
-      // Of a series that one schema lists twice, the first column counts.
-      if (used.insert(at->second).second) columns[i] = at->second;
-    }
-    return columns;
-  }
-
-  const std::function<bool(const Series&)>& wanted_;
-  std::vector<SeriesData> data_;
-  std::unordered_map<std::string, size_t> by_name_;
-  std::unordered_map<uint64_t, std::vector<size_t>> by_schema_;
-};
-
-// The part of non-decreasing times that lies within [start, end]: first row and number of rows.
-std::pair<size_t, size_t> RowsWithin(std::span<const Nanos> times, Nanos start, Nanos end) {
-  const auto first = std::lower_bound(times.begin(), times.end(), start);
-  const auto last = std::upper_bound(first, times.end(), end);
-  return {static_cast<size_t>(first - times.begin()), static_cast<size_t>(last - first)};
 }
 
 }  // namespace
@@ -97,15 +41,9 @@ struct GroupStore::Rep {
 
   std::deque<SealedBlock> sealed;
   // Those that are decompressed, by sequence.
-  mutable std::map<uint64_t, std::shared_ptr<const PlainBlock>> plain;
-  mutable size_t plain_bytes = 0;
-  // Columns of sealed blocks, by sequence; all go when they are too many.
-  struct Columns {
-    std::vector<Nanos> times;
-    std::map<size_t, std::vector<double>> values;
-  };
-  mutable std::map<uint64_t, Columns> columns_read;
-  mutable size_t column_bytes = 0;
+  std::map<uint64_t, std::shared_ptr<const PlainBlock>> plain;
+  size_t plain_bytes = 0;
+  std::shared_ptr<ColumnCache> columns_read;  // of sealed blocks
   uint64_t sequence = 0;
   size_t sealed_bytes = 0;
   size_t schema_bytes = 0;  // what the schemas of sealed blocks take, once per run of blocks
@@ -117,10 +55,8 @@ struct GroupStore::Rep {
   void SealFirst(size_t count);
   void Keep(SealedBlock block);
   void Forget();
-  void ForgetPlain(uint64_t block) const;  // its sequence
-  void ForgetColumns(uint64_t block);
-  std::shared_ptr<const PlainBlock> PlainOf(const SealedBlock& block) const;
-  const Columns* ColumnsOf(const SealedBlock& block, const std::vector<bool>& wanted) const;
+  void ForgetPlain(uint64_t block);  // its sequence
+  void MakePlain(const SealedBlock& block);
 };
 
 GroupStore::GroupStore(Options options) : rep_(std::make_unique<Rep>()) {
@@ -128,6 +64,9 @@ GroupStore::GroupStore(Options options) : rep_(std::make_unique<Rep>()) {
   options.first_rows = std::clamp<size_t>(options.first_rows, 1, options.max_rows);
   rep_->options = options;
   rep_->next_rows = options.first_rows;
+  if (options.column_limit != 0) {
+    rep_->columns_read = std::make_shared<ColumnCache>(options.column_limit);
+  }
 }
 GroupStore::~GroupStore() = default;
 
@@ -226,7 +165,7 @@ void GroupStore::Rep::SealFirst(size_t count) {
   }
   block.sequence = ++sequence;
   Keep(block);
-  (void)PlainOf(block);
+  MakePlain(block);
   if (on_seal) on_seal(block);
 }
 
@@ -259,7 +198,6 @@ void GroupStore::Rep::Forget() {
     const SealedBlock oldest = std::move(sealed.front());
     sealed.pop_front();
     ForgetPlain(oldest.sequence);
-    ForgetColumns(oldest.sequence);
     sealed_bytes -= oldest.bytes->size();
     dropped += oldest.info.rows;
     if (sealed.empty() || sealed.front().schema != oldest.schema) {
@@ -268,122 +206,59 @@ void GroupStore::Rep::Forget() {
   }
 }
 
-void GroupStore::Rep::ForgetColumns(uint64_t block) {
-  const auto at = columns_read.find(block);
-  if (at == columns_read.end()) return;
-  for (const auto& column : at->second.values) {
-    column_bytes -= column.second.size() * sizeof(double);
-  }
-  columns_read.erase(at);
-}
-
-void GroupStore::Rep::ForgetPlain(uint64_t block) const {
+void GroupStore::Rep::ForgetPlain(uint64_t block) {
   const auto at = plain.find(block);
   if (at == plain.end()) return;
   plain_bytes -= at->second->MemoryUse();
   plain.erase(at);
 }
 
-// The block decompressed, kept unless newer ones take the room; nullptr if it cannot be read so.
-std::shared_ptr<const PlainBlock> GroupStore::Rep::PlainOf(const SealedBlock& block) const {
-  if (options.plain_limit == 0) return nullptr;
-  if (const auto at = plain.find(block.sequence); at != plain.end()) return at->second;
-  size_t newer = 0;
-  for (auto at = plain.upper_bound(block.sequence); at != plain.end(); ++at) {
-    newer += at->second->MemoryUse();
-  }
-  if (newer + block.bytes->size() > options.plain_limit) return nullptr;
-  Result<std::shared_ptr<const PlainBlock>> unpacked = PlainBlock::Unpack(*block.bytes);
-  if (!unpacked.ok()) return nullptr;
-  if (newer + (*unpacked)->MemoryUse() <= options.plain_limit) {
-    plain[block.sequence] = *unpacked;
-    plain_bytes += (*unpacked)->MemoryUse();
-    while (plain_bytes > options.plain_limit) ForgetPlain(plain.begin()->first);
-  }
-  return *std::move(unpacked);
+// Keeps the newest block decompressed as well, and of older ones as many as there is room for.
+void GroupStore::Rep::MakePlain(const SealedBlock& block) {
+  if (block.bytes->size() > options.plain_limit) return;
+  const Result<std::shared_ptr<const PlainBlock>> unpacked = PlainBlock::Unpack(*block.bytes);
+  if (!unpacked.ok() || (*unpacked)->MemoryUse() > options.plain_limit) return;
+  plain[block.sequence] = *unpacked;
+  plain_bytes += (*unpacked)->MemoryUse();
+  while (plain_bytes > options.plain_limit) ForgetPlain(plain.begin()->first);
 }
 
-// The columns wanted of a block, kept; nullptr if they are not to be kept or cannot be read.
-const GroupStore::Rep::Columns* GroupStore::Rep::ColumnsOf(const SealedBlock& block,
-                                                           const std::vector<bool>& wanted) const {
-  if (options.column_limit == 0) return nullptr;
-  Columns& known = columns_read[block.sequence];
-  std::vector<bool> missing = wanted;
-  for (const auto& column : known.values) missing[column.first] = false;
-  const auto count = static_cast<size_t>(std::count(missing.begin(), missing.end(), true));
-  if (count == 0) return &known;
-  const size_t bytes = count * block.info.rows * sizeof(double);
-  if (column_bytes + bytes > options.column_limit) {
-    columns_read.clear();
-    column_bytes = 0;
-    if (bytes > options.column_limit) return nullptr;
-    return ColumnsOf(block, wanted);
+GroupStore::Shared GroupStore::Share(Nanos start, Nanos end) const {
+  const Rep& rep = *rep_;
+  Shared shared;
+  shared.open = rep.schema;
+  shared.sequence = rep.sequence;
+  shared.oldest = rep.sealed.empty() ? rep.sequence + 1 : rep.sealed.front().sequence;
+  shared.columns = rep.columns_read;
+  for (const SealedBlock& block : rep.sealed) {
+    if (block.info.last < start || block.info.first > end) continue;
+    const auto plain = rep.plain.find(block.sequence);
+    shared.blocks.push_back({block, plain == rep.plain.end() ? nullptr : plain->second});
   }
-  const Result<Block> decoded = DecodeColumns(*block.bytes, missing);
-  if (!decoded.ok()) return nullptr;
-  known.times = decoded->times;
-  for (size_t c = 0, taken = 0; c < missing.size(); ++c) {
-    if (!missing[c]) continue;
-    const auto column = decoded->Column(taken++);
-    known.values[c].assign(column.begin(), column.end());
+  return shared;
+}
+
+bool GroupStore::CopyOpen(const Shared& shared, const std::vector<bool>& wanted,
+                          OpenRows& rows) const {
+  const Rep& rep = *rep_;
+  if (rep.sequence != shared.sequence || rep.schema != shared.open) return false;
+  rows.times = rep.times;
+  rows.columns.clear();
+  for (size_t c = 0; c < wanted.size() && !rep.times.empty(); ++c) {
+    if (!wanted[c]) continue;
+    const double* column = rep.columns.data() + c * rep.stride;
+    rows.columns.insert(rows.columns.end(), column, column + rep.times.size());
   }
-  column_bytes += bytes;
-  return &known;
+  return true;
 }
 
 std::vector<SeriesData> GroupStore::Read(const std::function<bool(const Series&)>& wanted,
                                          Nanos start, Nanos end) const {
-  const Rep& rep = *rep_;
-  Stitcher stitcher(wanted);
-  // The rows of the range of every wanted column; `column(c, n)`: where column c starts, the n-th
-  // of those that are wanted.
-  const auto add = [&](const std::vector<size_t>& target, std::span<const Nanos> times,
-                       const auto& column) {
-    const auto [first, count] = RowsWithin(times, start, end);
-    for (size_t c = 0, taken = 0; c < target.size(); ++c) {
-      if (target[c] == Stitcher::kUnwanted) continue;
-      stitcher.Add(target[c], times.subspan(first, count), column(c, taken++) + first);
-    }
-  };
-  std::vector<double> values;
-  for (const SealedBlock& block : rep.sealed) {
-    if (block.info.last < start || block.info.first > end) continue;
-    const std::vector<size_t>& target = stitcher.Columns(*block.schema);
-    std::vector<bool> columns(target.size());
-    bool any = false;
-    for (size_t c = 0; c < target.size(); ++c) {
-      columns[c] = target[c] != Stitcher::kUnwanted;
-      any = any || columns[c];
-    }
-    if (!any) continue;
-    if (const auto plain = rep.PlainOf(block); plain != nullptr) {
-      values.resize(plain->times().size());
-      add(target, plain->times(), [&](size_t column, size_t) {
-        if (!plain->Read(column, values).ok())
-          std::fill(values.begin(), values.end(), std::nan(""));
-        return values.data();
-      });
-      continue;
-    }
-    if (const Rep::Columns* kept = rep.ColumnsOf(block, columns); kept != nullptr) {
-      add(target, kept->times,
-          [&](size_t column, size_t) { return kept->values.at(column).data(); });
-      continue;
-    }
-    const Result<Block> decoded = DecodeColumns(*block.bytes, columns);
-    if (!decoded.ok()) {
-      log::Error("read block {}: {}; its rows are missing in the answer", block.sequence,
-                 decoded.status().message());
-      continue;
-    }
-    add(target, decoded->times,
-        [&](size_t, size_t taken) { return decoded->Column(taken).data(); });
-  }
-  if (!rep.times.empty()) {
-    add(stitcher.Columns(*rep.schema), rep.times,
-        [&](size_t column, size_t) { return rep.columns.data() + column * rep.stride; });
-  }
-  return stitcher.Take();
+  GroupReading reading(wanted, start, end);
+  reading.Share(*this);
+  reading.Choose();
+  reading.TakeOpen(*this);
+  return reading.Finish();
 }
 
 Nanos GroupStore::last_time() const { return rep_->last_row.empty() ? 0 : rep_->last_time; }

@@ -5,8 +5,8 @@
 // that is killed early has lost little. Sealed blocks are kept until they exceed the memory limit,
 // then the oldest goes, counted in dropped_rows().
 //
-// Thread safety: none, nor of two Reads; the owner locks. Append allocates nothing between two
-// seals.
+// Thread safety: none; the owner locks. It need not do so while blocks are decoded
+// (series/store_reading.h). Append allocates nothing between two seals.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,8 @@ struct SealedBlock {
   Schema::Ptr schema;
   std::shared_ptr<const std::string> bytes;
 };
+
+class ColumnCache;
 
 class GroupStore {
  public:
@@ -85,6 +87,28 @@ class GroupStore {
   // change of schema in one piece.
   std::vector<SeriesData> Read(const std::function<bool(const Series&)>& wanted, Nanos start,
                                Nanos end) const;
+
+  // The steps of a Read of which the owner must lock these two (series/store_reading.h). What is
+  // shared does not change.
+  struct SharedBlock {
+    SealedBlock block;
+    std::shared_ptr<const PlainBlock> plain;  // may be null
+  };
+  struct Shared {
+    std::vector<SharedBlock> blocks;       // of the range
+    Schema::Ptr open;                      // of the rows that are not sealed
+    uint64_t sequence = 0;                 // of the newest block
+    uint64_t oldest = 0;                   // that is still held
+    std::shared_ptr<ColumnCache> columns;  // null: none are kept
+  };
+  Shared Share(Nanos start, Nanos end) const;
+  struct OpenRows {
+    std::vector<Nanos> times;
+    std::vector<double> columns;  // those that are wanted, one after the other
+  };
+  // False if they are not those after `shared` any more.
+  bool CopyOpen(const Shared& shared, const std::vector<bool>& wanted, OpenRows& rows) const;
+
   // The newest row: its time and values by schema(); time 0 if there is none.
   Nanos last_time() const;
   std::span<const double> last_row() const;

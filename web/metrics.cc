@@ -10,8 +10,8 @@
 #include <memory>
 
 #include "profiles/json_writer.h"
-#include "web/all_steps.h"
 #include "web/exposition_text.h"
+#include "web/proxy/all_steps.h"
 #include "web/router.h"
 #include "web/running_step.h"
 

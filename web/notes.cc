@@ -9,6 +9,7 @@ namespace {
 
 constexpr const char* kKind = "kind";
 constexpr std::string_view kLeftOut = "left_out";
+constexpr std::string_view kOfStep = "note";
 
 std::string By(const JobDescription& job, const Owner& by) {
   if (by.node >= job.nodes.size()) return "";
@@ -38,14 +39,33 @@ Note OfRemark(const JobDescription& job, const Remark& remark) {
   return note;
 }
 
+// What a reader of the step must know. Those of alarms are there as remarks, at their time.
+std::vector<Note> OfStep(const JobDescription& job) {
+  std::vector<Note> notes;
+  for (const std::string& text : job.notes) {
+    if (text.starts_with("alarm ")) continue;
+    Note& note = notes.emplace_back();
+    note.start = job.start;
+    note.end = job.end;
+    note.description = text;
+    note.notes = "of the whole step";
+    note.custom[kKind] = kOfStep;
+  }
+  return notes;
+}
+
+bool Is(const Note& note, std::string_view kind) {
+  const auto found = note.custom.find(kKind);
+  return found != note.custom.end() && found->second == kind;
+}
+
 bool Earlier(const Note& a, const Note& b) { return a.start < b.start; }
 
 }  // namespace
 
-bool IsAboutNotes(const Note& note) {
-  const auto kind = note.custom.find(kKind);
-  return note.job.empty() && kind != note.custom.end() && kind->second == kLeftOut;
-}
+bool IsAboutNotes(const Note& note) { return note.job.empty() && Is(note, kLeftOut); }
+
+bool IsOfStep(const Note& note) { return Is(note, kOfStep); }
 
 void Bound(size_t steps_left_out, Nanos first, std::vector<Note>& notes) {
   std::stable_sort(notes.begin(), notes.end(), Earlier);
@@ -78,6 +98,7 @@ std::vector<Note> NotesOf(const JobDescription& job, const StepMoments& moments,
     note.custom["job"] = id;
     notes.push_back(std::move(note));
   };
+  for (Note& note : OfStep(job)) add(std::move(note));
   for (const Phase& phase : moments.phases) add(OfPhase(job, phase));
   for (const Remark& remark : moments.remarks) add(OfRemark(job, remark));
   std::stable_sort(notes.begin(), notes.end(), Earlier);

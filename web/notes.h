@@ -1,6 +1,6 @@
-// What happened in a step, as OpenTSDB's annotations: phases and remarks, and whatever else has a
-// time and a text. OpenTSDB knows annotations of series and global ones; those of a step belong to
-// all of its series.
+// What happened in a step, as OpenTSDB's annotations: phases and remarks, its notes, and whatever
+// else has a time and a text. OpenTSDB knows annotations of series and global ones; those of a step
+// belong to all of its series.
 //
 // Thread safety: values, and functions without state.
 #pragma once
@@ -29,6 +29,7 @@ struct Note {
 inline constexpr size_t kMaxNotes = 10'000;  // in one answer
 
 // The phases and remarks of a step that began within [first, last], or lasted into it, by start.
+// Notes last as long as the step.
 std::vector<Note> NotesOf(const JobDescription& job, const StepMoments& moments, Nanos first,
                           Nanos last);
 
@@ -36,5 +37,7 @@ std::vector<Note> NotesOf(const JobDescription& job, const StepMoments& moments,
 // are left out, the first one, which begins at `first`, says so; IsAboutNotes knows it.
 void Bound(size_t steps_left_out, Nanos first, std::vector<Note>& notes);
 bool IsAboutNotes(const Note& note);
+// One that lasts as long as its step.
+bool IsOfStep(const Note& note);
 
 }  // namespace sonde::web

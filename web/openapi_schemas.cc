@@ -98,7 +98,7 @@ constexpr NamedSchema kSchemas[] = {
 
     {"Exporter", R"({"type":"object","required":["job","target_url","ttype","period",
 "last_scrape","up"],"additionalProperties":false,"properties":{"job":{"type":"string"},
-"period":{"type":"integer","description":"s"},
+"period":{"type":"number","description":"s"},
 "last_scrape":{"type":"integer","description":"s since 1970"},
 "target_url":{"type":"string"},"ttype":{"type":"string"},
 "up":{"type":["number","null"],"description":"1 if the last scrape worked"}}})"},

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <map>
 
+#include "web/proxy/snapshot.h"
 #include "web/router.h"
 #include "web/running_step.h"
-#include "web/snapshot.h"
 
 namespace sonde::web {
 namespace {

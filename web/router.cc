@@ -5,7 +5,7 @@
 
 #include "core/log.h"
 #include "web/gzip.h"
-#include "web/live.h"
+#include "web/live/live.h"
 
 namespace sonde::web {
 namespace {

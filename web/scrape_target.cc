@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/names.h"
 
@@ -70,6 +71,37 @@ Result<ScrapeTarget> ParseScrapeTarget(std::string_view text) {
   }
   if (host_end != std::string_view::npos) target.port = rest.substr(host_end + 1);
   if (!IsHost(target.host) || !IsPort(target.port) || !IsPath(target.path)) return Expected(text);
+  return target;
+}
+
+Result<Nanos> ParseScrapePeriod(std::string_view text) {
+  const Result<Nanos> period = ParseDuration(text);
+  if (period.ok() && *period >= kMinScrapePeriod && *period <= kMaxScrapePeriod) return period;
+  return Status(
+      Code::kInvalid,
+      fmt::format("'{}' is no period of scrapes: expected a time from 100ms to 1h, such as "
+                  "5 (seconds) or 500ms",
+                  text));
+}
+
+std::string EncodeScrape(const ScrapeTarget& target) {
+  return fmt::format("{} {}", target.Url(), target.every / kMillisecond);
+}
+
+Result<ScrapeTarget> DecodeScrape(std::string_view text) {
+  const size_t blank = text.find(' ');
+  const Status damaged(Code::kCorrupt, "a target to scrape is damaged");
+  if (blank == std::string_view::npos) return damaged;
+  const char* end = text.data() + text.size();
+  int64_t period = 0;
+  const auto read = std::from_chars(text.data() + blank + 1, end, period);
+  if (read.ec != std::errc() || read.ptr != end) return damaged;
+  if (period < kMinScrapePeriod / kMillisecond || period > kMaxScrapePeriod / kMillisecond) {
+    return damaged;
+  }
+  Result<ScrapeTarget> target = ParseScrapeTarget(text.substr(0, blank));
+  if (!target.ok()) return damaged;
+  target->every = period * kMillisecond;
   return target;
 }
 

@@ -12,9 +12,9 @@
 #include "profiles/json_writer.h"
 #include "series/percentile_set.h"
 #include "web/gather.h"
-#include "web/opentsdb_request.h"
+#include "web/opentsdb/request.h"
+#include "web/proxy/snapshot.h"
 #include "web/router.h"
-#include "web/snapshot.h"
 
 namespace sonde::web {
 namespace {

@@ -59,6 +59,7 @@ class Scraper {
         period_(period),
         max_bytes_(options.max_megabytes << 20),
         joined_({.instance = target_.Instance(),
+                 .every = period,
                  .level = options.level,
                  .max_series = options.max_series,
                  .step_start = join::StepStart()},

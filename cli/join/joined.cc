@@ -53,12 +53,14 @@ Joined::Joined(Options options, Sink& sink) : options_(std::move(options)), sink
   up_ = own("join_up", "1", "1: the exporter answered the last scrape, 0: it did not");
   seconds_ = own("join_scrape_seconds", "seconds", "Time that the last scrape took");
   samples_ = own("join_samples", "1", "Values that the last scrape gave");
+  period_ = own("join_period_seconds", "seconds", "Time between scrapes");
 }
 
 void Joined::SetOwn(double up, double seconds, double samples) {
   sink_.Set(up_, up);
   sink_.Set(seconds_, seconds);
   sink_.Set(samples_, samples);
+  sink_.Set(period_, static_cast<double>(options_.every) / kSecond);
 }
 
 Status Joined::Take(std::string_view text, double seconds) {

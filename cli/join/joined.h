@@ -23,6 +23,7 @@
 #include "cli/join/exposition.h"
 #include "core/metric.h"
 #include "core/status.h"
+#include "core/time.h"
 
 namespace sonde::join {
 
@@ -39,7 +40,8 @@ class Sink {
 class Joined {
  public:
   struct Options {
-    std::string instance;  // HOST:PORT
+    std::string instance;   // HOST:PORT
+    Nanos every = kSecond;  // between scrapes
     int level = 1;
     size_t max_series = 10000;
     double step_start =
@@ -82,6 +84,7 @@ class Joined {
   void* up_;
   void* seconds_;
   void* samples_;
+  void* period_;
 };
 
 }  // namespace sonde::join

@@ -120,26 +120,30 @@ Status Head::Start(UniqueFd listen) {
   return listen ? ListenForNodes(std::move(listen)) : Status();
 }
 
-// What the web server's threads ask for is done on the loop's.
+// What other threads ask for is done on the loop's, unless this is gone by then.
 LiveSource::Ways Head::SourceWays() {
+  const auto post = [this, alive = std::weak_ptr<bool>(alive_)](Loop::Task task) {
+    loop_.Post([alive, task = std::move(task)] {
+      if (!alive.expired()) task();
+    });
+  };
   return {.ask =
-              [this](QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
-                loop_.Post([this, spec = std::move(spec), grid = std::move(grid),
-                            done = std::move(done)] { AskNodes(spec, grid, done); });
+              [this, post](QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
+                post([this, spec = std::move(spec), grid = std::move(grid),
+                      done = std::move(done)] { AskNodes(spec, grid, done); });
               },
-          .pause = [this](bool paused) { loop_.Post([this, paused] { PauseCounters(paused); }); },
+          .pause = [this, post](bool paused) { post([this, paused] { PauseCounters(paused); }); },
           .join =
-              [this](std::vector<uint32_t> nodes, std::string url) {
-                loop_.Post([this, nodes = std::move(nodes), url = std::move(url)] {
-                  for (const uint32_t index : nodes) SendTo(index, Type::kJoin, url);
+              [this, post](std::vector<uint32_t> nodes, std::string target) {
+                post([this, nodes = std::move(nodes), target = std::move(target)] {
+                  for (const uint32_t index : nodes) SendTo(index, Type::kJoin, target);
                 });
               },
           .push =
-              [this](uint32_t node, std::string bytes) {
-                loop_.Post(
-                    [this, node, bytes = std::move(bytes)] { SendTo(node, Type::kPush, bytes); });
+              [this, post](uint32_t node, std::string bytes) {
+                post([this, node, bytes = std::move(bytes)] { SendTo(node, Type::kPush, bytes); });
               },
-          .tree = [this](auto done) { loop_.Post([this, done] { done(TreeNow()); }); }};
+          .tree = [this, post](auto done) { post([this, done] { done(TreeNow()); }); }};
 }
 
 Status Head::ListenForNodes(UniqueFd listen) {
@@ -270,6 +274,7 @@ void Head::Serve() {
   options.token = tree::HttpToken(launch_.key);
   options.nan_null = config_.opentsdb_nan_null;
   options.cors = config_.http_cors;
+  options.niceness = kNicenessOfClients;
   options.limits.stop_timeout = kServeAtEnd;
   Result<std::unique_ptr<web::Server>> server = web::Server::Start(options, source_);
   if (!server.ok()) {

@@ -43,7 +43,7 @@
 #include "daemon/tree/listener.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
-#include "web/server.h"
+#include "web/server/server.h"
 
 namespace sonde::head {
 
@@ -205,6 +205,7 @@ class Head {
   std::unique_ptr<Questions> questions_;
   std::unique_ptr<Forwarding> forwarding_;
 
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Loop::TimerId expiry_timer_ = 0;
   Loop::TimerId serve_timer_ = 0;
   Loop::TimerId finish_timer_ = 0;

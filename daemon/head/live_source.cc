@@ -34,59 +34,17 @@ uint32_t Present(const JobDescription& job) {
                                              [](const auto& n) { return n.left == 0 && !n.lost; }));
 }
 
-// A question on its way to the nodes, and back, and perhaps once more.
-struct Asked {
-  LiveSource::AskNodes ask;
-  QuerySpec spec;
-  QueryGrid grid;
-  std::string job;
-  uint32_t expected = 0;  // nodes
-  int rounds = 0;
-  web::DataSource::Callback callback;
-};
-
-void AskRound(const std::shared_ptr<Asked>& asked);
-
-// Adds the times at which some nodes have points and others gave no value.
-Status AddTimes(const QuerySpec& spec, const std::vector<Nanos>& odd, QueryGrid& grid) {
-  const size_t middle = grid.times.size();
-  grid.times.insert(grid.times.end(), odd.begin(), odd.end());
-  std::inplace_merge(grid.times.begin(), grid.times.begin() + static_cast<ptrdiff_t>(middle),
-                     grid.times.end());
-  if (grid.times.size() <= kMaxGridTimes) return {};
-  return {Code::kLimit, fmt::format("query of '{}': the nodes have points at more than {} times "
-                                    "beside the ticks; ask with a downsample",
-                                    spec.metric, kMaxGridTimes)};
-}
-
-void OnGathered(const std::shared_ptr<Asked>& asked, const tree::Gathered& answer) {
-  if (!answer.failure.ok()) return asked->callback(answer.failure);
-  std::vector<Nanos> odd;
-  if (answer.nodes > 1) odd = OddTimes(asked->spec, answer.part, asked->grid);
-  if (!odd.empty()) {
-    constexpr int kMaxRounds = 3;  // a node that ends meanwhile has one more
-    if (asked->rounds >= kMaxRounds) {
-      return asked->callback(Status(Code::kUnavailable,
-                                    "the times of the nodes' points changed with each question; "
-                                    "ask again, or with a downsample"));
-    }
-    if (const Status full = AddTimes(asked->spec, odd, asked->grid); !full.ok()) {
-      return asked->callback(full);
-    }
-    return AskRound(asked);
-  }
-  std::vector<QueryResult> results = FinishPart(asked->spec, answer.part);
-  for (QueryResult& result : results) result.tags.Set("job", asked->job);
-  asked->callback(web::Answer{std::move(results), answer.nodes, asked->expected});
-}
-
-void AskRound(const std::shared_ptr<Asked>& asked) {
-  ++asked->rounds;
-  asked->ask(asked->spec, asked->grid,
-             [asked](const tree::Gathered& answer) { OnGathered(asked, answer); });
-}
-
 }  // namespace
+
+LiveSource::LiveSource(const StepRecord& record, Ways ways)
+    : record_(record),
+      id_(record.Description().id),
+      period_(record.Description().period),
+      ways_(std::move(ways)),
+      pushed_(ways_.push),
+      for_clients_(
+          std::make_shared<NodeQuestions>(ways_.ask, kOfClients, kNicenessOfClients, ways_.finish)),
+      for_step_(std::make_shared<NodeQuestions>(ways_.ask, kOfStep, 0, ways_.finish)) {}
 
 Result<std::vector<JobDescription>> LiveSource::Jobs(size_t limit) const {
   std::vector<JobDescription> jobs;
@@ -94,14 +52,16 @@ Result<std::vector<JobDescription>> LiveSource::Jobs(size_t limit) const {
   return jobs;
 }
 
+Status LiveSource::IsHere(const JobStep& id) const {
+  if (id.job == id_.job && (id.step.empty() || id.step == id_.step)) return {};
+  return {Code::kNotFound,
+          fmt::format("no step {} here, only {}; finished steps are served by `sonde serve`",
+                      id.ToString(), id_.ToString())};
+}
+
 Result<Profile> LiveSource::GetProfile(const JobStep& id) const {
-  Profile profile = record_.Snapshot();
-  const JobStep& own = profile.job.id;
-  if (id.job == own.job && (id.step.empty() || id.step == own.step)) return profile;
-  return Status(Code::kNotFound,
-                fmt::format("no step {} here, only {}; finished steps are served by "
-                            "`sonde serve`",
-                            id.ToString(), own.ToString()));
+  SONDE_RETURN_IF_ERROR(IsHere(id));
+  return record_.Snapshot();
 }
 
 Result<std::vector<Series>> LiveSource::ListSeries(std::string_view metric, size_t limit) const {
@@ -134,6 +94,14 @@ Result<web::SeriesNames> LiveSource::Names() const {
 }
 
 void LiveSource::Query(const QuerySpec& spec, Callback callback) const {
+  Query(*for_clients_, spec, std::move(callback));
+}
+
+void LiveSource::QueryForStep(const QuerySpec& spec, Callback callback) const {
+  Query(*for_step_, spec, std::move(callback));
+}
+
+void LiveSource::Query(NodeQuestions& nodes, const QuerySpec& spec, Callback callback) const {
   const JobDescription job = record_.Description();
   if (const Status bad = CheckQuery(spec); !bad.ok()) return callback(bad);
   QuerySpec rest = spec;
@@ -145,7 +113,7 @@ void LiveSource::Query(const QuerySpec& spec, Callback callback) const {
     Result<web::Answer> recorded = FromReduced(rest, job);
     if (recorded.ok() && !recorded->results.empty()) return callback(std::move(recorded));
   }
-  FromNodes(std::move(rest), job, std::move(callback));
+  FromNodes(nodes, std::move(rest), job, std::move(callback));
 }
 
 std::vector<web::Note> LiveSource::Notes(Nanos first, Nanos last) const {
@@ -156,7 +124,7 @@ std::vector<web::Note> LiveSource::Notes(Nanos first, Nanos last) const {
 Result<web::LiveRows> LiveSource::ReadLive(const JobStep& id,
                                            const std::function<bool(const Metric&)>& wanted,
                                            Nanos after, size_t limit) const {
-  if (!IsOurs(id)) return GetProfile(id).status();
+  SONDE_RETURN_IF_ERROR(IsHere(id));
   web::LiveRows live;
   live.running = true;
   live.period = period_;
@@ -192,13 +160,13 @@ Result<web::LiveRows> LiveSource::ReadLive(const JobStep& id,
 
 Status LiveSource::PauseCounters(const JobStep& id, bool paused) const {
   constexpr int kCountersLevel = 3;
-  const Result<Profile> profile = GetProfile(id);
-  if (!profile.ok()) return profile.status();
-  if (profile->job.level < kCountersLevel) {
+  SONDE_RETURN_IF_ERROR(IsHere(id));
+  const int level = record_.Description().level;
+  if (level < kCountersLevel) {
     return {Code::kInvalid,
             fmt::format("step {} counts no events: it runs at level {}, they are counted from "
                         "level {} on",
-                        profile->job.id.ToString(), profile->job.level, kCountersLevel)};
+                        id_.ToString(), level, kCountersLevel)};
   }
   ways_.pause(paused);
   return {};
@@ -226,15 +194,13 @@ Status LiveSource::RemoveAlarm(const JobStep& id, const std::string& name) const
 
 Status LiveSource::CheckOurs(const JobStep& id) const {
   if (alarms_ == nullptr) return {Code::kUnsupported, "there are no alarms here"};
-  const Result<Profile> profile = GetProfile(id);
-  return profile.ok() ? Status() : profile.status();
+  return IsHere(id);
 }
 
 Result<std::string> LiveSource::Join(const JobStep& id, const web::ScrapeTarget& target,
                                      const std::string& node) const {
-  const Result<Profile> profile = GetProfile(id);
-  if (!profile.ok()) return profile.status();
-  const std::vector<NodeInfo>& nodes = profile->job.nodes;
+  SONDE_RETURN_IF_ERROR(IsHere(id));
+  const std::vector<NodeInfo> nodes = record_.Description().nodes;
   const std::string& wanted = node.empty() ? target.host : node;
   std::vector<uint32_t> chosen;
   std::vector<std::string> hosts;
@@ -248,21 +214,19 @@ Result<std::string> LiveSource::Join(const JobStep& id, const web::ScrapeTarget&
     hosts = {nodes[0].host};
   }
   if (chosen.empty()) {
-    return Status(Code::kNotFound,
-                  fmt::format("step {} has no node '{}'", profile->job.id.ToString(), node));
+    return Status(Code::kNotFound, fmt::format("step {} has no node '{}'", id_.ToString(), node));
   }
-  ways_.join(std::move(chosen), target.Url());
+  ways_.join(std::move(chosen), web::EncodeScrape(target));
   return CompressHosts(hosts);
 }
 
 Status LiveSource::Push(const JobStep& id, const web::PushedValue& value) const {
-  const Result<Profile> profile = GetProfile(id);
-  return profile.ok() ? pushed_.Push(profile->job, value) : profile.status();
+  SONDE_RETURN_IF_ERROR(IsHere(id));
+  return pushed_.Push(record_.Description(), value);
 }
 
 void LiveSource::Tree(const JobStep& id, TreeCallback callback) const {
-  const Result<Profile> profile = GetProfile(id);
-  if (!profile.ok()) return callback(profile.status());
+  if (const Status here = IsHere(id); !here.ok()) return callback(here);
   ways_.tree([callback = std::move(callback)](std::vector<web::TreeEdge> edges) {
     callback(std::move(edges));
   });
@@ -287,7 +251,8 @@ Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
   return web::Answer{*std::move(results), Present(job), Present(job)};
 }
 
-void LiveSource::FromNodes(QuerySpec spec, const JobDescription& job, Callback callback) const {
+void LiveSource::FromNodes(NodeQuestions& nodes, QuerySpec spec, const JobDescription& job,
+                           Callback callback) {
   std::string bytes;
   EncodeQuery(spec, bytes);
   if (bytes.size() > tree::kMaxQueryBytes) {
@@ -295,14 +260,7 @@ void LiveSource::FromNodes(QuerySpec spec, const JobDescription& job, Callback c
                                                      "bytes",
                                                      spec.metric, tree::kMaxQueryBytes)));
   }
-  const auto asked = std::make_shared<Asked>();
-  asked->ask = ways_.ask;
-  asked->spec = std::move(spec);
-  asked->grid.step = job.period;
-  asked->job = job.id.ToString();
-  asked->expected = Present(job);
-  asked->callback = std::move(callback);
-  AskRound(asked);
+  nodes.Ask({std::move(spec), job.period, job.id.ToString(), Present(job), std::move(callback)});
 }
 
 }  // namespace sonde::head

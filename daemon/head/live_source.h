@@ -1,7 +1,7 @@
 // The running step as a data source of the web server.
 //
 // Questions about the whole step are answered from the record's reduced series, on the web
-// server's thread; questions by host travel down the tree, on the loop's.
+// server's thread; questions by host travel down the tree (daemon/head/node_questions.h).
 //
 // Thread safety: as DataSource says.
 #pragma once
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "daemon/head/alarms.h"
+#include "daemon/head/node_questions.h"
 #include "daemon/head/pushed_metrics.h"
 #include "daemon/head/step_record.h"
 #include "daemon/tree/query_fanout.h"
@@ -19,17 +20,18 @@
 
 namespace sonde::head {
 
+// Of threads that work for whoever watches, beside the loop's own.
+inline constexpr int kNicenessOfClients = 10;
+
 class LiveSource final : public web::DataSource {
  public:
-  // Sends a query to the nodes; from any thread. The answer comes on the loop's thread.
-  using AskNodes =
-      std::function<void(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done)>;
+  using AskNodes = NodeQuestions::AskNodes;
 
   // Tells the nodes to leave the processors' counters to others, or to count; from any thread.
   using PauseCountersOf = std::function<void(bool paused)>;
 
   // Has the nodes of these indexes scrape an exporter; from any thread.
-  using JoinOn = std::function<void(std::vector<uint32_t> nodes, std::string url)>;
+  using JoinOn = std::function<void(std::vector<uint32_t> nodes, std::string target)>;
 
   // Gives who sends to whom; from any thread. The answer comes on the loop's thread.
   using AskTree = std::function<void(std::function<void(std::vector<web::TreeEdge>)>)>;
@@ -40,13 +42,12 @@ class LiveSource final : public web::DataSource {
     JoinOn join;
     PushedMetrics::Send push;
     AskTree tree;
+    NodeQuestions::Executor finish = {};  // of answers by host; none: threads of this
   };
-  LiveSource(const StepRecord& record, Ways ways)
-      : record_(record),
-        id_(record.Description().id),
-        period_(record.Description().period),
-        ways_(std::move(ways)),
-        pushed_(ways_.push) {}
+  LiveSource(const StepRecord& record, Ways ways);
+
+  // As Query, for the step's own programs: they do not wait behind those who watch.
+  void QueryForStep(const QuerySpec& spec, Callback callback) const;
 
   // Before anything is asked; they outlive the askers.
   void UseAlarms(head::Alarms* alarms) { alarms_ = alarms; }
@@ -71,12 +72,16 @@ class LiveSource final : public web::DataSource {
                            const std::string& node) const override;
 
  private:
-  bool IsOurs(const JobStep& id) const {
-    return id.job == id_.job && (id.step.empty() || id.step == id_.step);
-  }
+  // How many questions by host travel at a time: of those who watch, and of the step's programs.
+  static constexpr size_t kOfClients = 4;
+  static constexpr size_t kOfStep = tree::QueryFanout::kMaxOpen - kOfClients;
+
+  Status IsHere(const JobStep& id) const;
   Status CheckOurs(const JobStep& id) const;
   Result<web::Answer> FromReduced(const QuerySpec& spec, const JobDescription& job) const;
-  void FromNodes(QuerySpec spec, const JobDescription& job, Callback callback) const;
+  void Query(NodeQuestions& nodes, const QuerySpec& spec, Callback callback) const;
+  static void FromNodes(NodeQuestions& nodes, QuerySpec spec, const JobDescription& job,
+                        Callback callback);
 
   const StepRecord& record_;
   const JobStep id_;
@@ -84,6 +89,8 @@ class LiveSource final : public web::DataSource {
   mutable web::TickSignal ticks_;
   const Ways ways_;
   mutable PushedMetrics pushed_;
+  const std::shared_ptr<NodeQuestions> for_clients_;
+  const std::shared_ptr<NodeQuestions> for_step_;
   head::Alarms* alarms_ = nullptr;
 };
 

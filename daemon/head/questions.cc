@@ -3,10 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <deque>
-#include <mutex>
-#include <thread>
 
 #include "core/bytes.h"
 #include "core/log.h"
@@ -48,51 +44,6 @@ QuerySpec AtTicks(QuerySpec spec, Nanos period) {
   return spec;
 }
 
-// One thread that does one job after the other.
-class Questions::Worker {
- public:
-  Worker() : thread_([this] { Run(); }) {}
-  ~Worker() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-      jobs_.clear();
-    }
-    wake_.notify_one();
-    thread_.join();
-  }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
-
-  void Do(std::function<void()> job) {
-    {
-      const std::lock_guard lock(mutex_);
-      jobs_.push_back(std::move(job));
-    }
-    wake_.notify_one();
-  }
-
- private:
-  void Run() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      wake_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
-      if (stop_) return;
-      const std::function<void()> job = std::move(jobs_.front());
-      jobs_.pop_front();
-      lock.unlock();
-      job();
-      lock.lock();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> jobs_;
-  bool stop_ = false;
-  std::thread thread_;  // last: it uses the others
-};
-
 Questions::Questions(Loop& loop, std::shared_ptr<const LiveSource> source, const StepRecord& record,
                      Nanos period, Send send)
     : loop_(loop),
@@ -102,11 +53,6 @@ Questions::Questions(Loop& loop, std::shared_ptr<const LiveSource> source, const
       send_(std::move(send)) {}
 
 Questions::~Questions() = default;
-
-void Questions::Work(std::function<void()> job) {
-  if (worker_ == nullptr) worker_ = std::make_unique<Worker>();
-  worker_->Do(std::move(job));
-}
 
 void Questions::Answer(uint32_t node, uint64_t id, AskKind kind, std::string body) {
   if (body.size() > client::kMaxAnswer) {
@@ -166,9 +112,9 @@ std::function<void(std::function<void()>)> Questions::Poster() {
 
 void Questions::Query(const QuerySpec& spec, Make make, std::function<void(const Body&)> done) {
   ++waiting_;
-  Work([this, spec, make = std::move(make), done = std::move(done), source = source_,
-        post = Poster()] {
-    source->Query(spec, [this, make, done, post](Result<web::Answer> answer) {
+  worker_.Do([this, spec, make = std::move(make), done = std::move(done), source = source_,
+              post = Poster()] {
+    source->QueryForStep(spec, [this, make, done, post](Result<web::Answer> answer) {
       // On the worker or on the loop: only the loop knows whether this still is.
       post([this, done, body = make(std::move(answer))] {
         --waiting_;
@@ -198,7 +144,7 @@ void Questions::OnQuery(uint32_t node, uint64_t id, QuerySpec spec) {
 }
 
 void Questions::OnList(uint32_t node, uint64_t id, const std::string& metric) {
-  Work([this, node, id, metric, &record = record_, post = Poster()] {
+  worker_.Do([this, node, id, metric, &record = record_, post = Poster()] {
     std::vector<Series> series = record.AllSeries();
     if (!metric.empty()) {
       std::erase_if(series, [&](const Series& s) { return s.metric.name != metric; });

@@ -25,6 +25,7 @@
 
 #include "core/time.h"
 #include "daemon/head/live_source.h"
+#include "daemon/head/worker.h"
 #include "daemon/loop.h"
 #include "daemon/tree/message.h"
 #include "libclient/ask_layout.h"
@@ -58,7 +59,6 @@ class Questions {
   size_t subscriptions() const { return subscriptions_.size(); }
 
  private:
-  class Worker;
   using Subscriber = std::pair<uint32_t, uint64_t>;  // node, and its number
   struct Subscription {
     QuerySpec spec;
@@ -85,7 +85,6 @@ class Questions {
   void Fail(uint32_t node, uint64_t id, const Status& why);
   // Asks on the worker; `done` comes on the loop, unless this is gone by then.
   void Query(const QuerySpec& spec, Make make, std::function<void(const Body&)> done);
-  void Work(std::function<void()> job);
   // To the loop, from any thread, for as long as this is there.
   std::function<void(std::function<void()>)> Poster();
 
@@ -94,12 +93,12 @@ class Questions {
   const StepRecord& record_;
   const Nanos period_;
   const Send send_;
-  std::unique_ptr<Worker> worker_;
   std::map<std::string, Subscription> subscriptions_;  // by the encoded spec
   std::map<Subscriber, std::string> subscribers_;      // and what they subscribed to
   uint64_t next_serial_ = 1;
   size_t waiting_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Worker worker_{0};  // last: it uses the others
 };
 
 // A question without a downsample as one for the values of the ticks; with a rate, from far enough

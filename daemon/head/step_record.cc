@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "series/alarm_rule.h"
+#include "series/store_reading.h"
 
 namespace sonde::head {
 namespace {
@@ -180,8 +181,17 @@ StepMoments StepRecord::Moments() const {
 
 std::vector<SeriesData> StepRecord::Read(const std::function<bool(const Series&)>& wanted,
                                          Nanos start, Nanos end) const {
-  const std::lock_guard lock(mutex_);
-  return store_.Read(wanted, start, end);
+  GroupReading reading(wanted, start, end);
+  for (bool done = false; !done;) {
+    {
+      const std::lock_guard lock(mutex_);
+      reading.Share(store_);
+    }
+    reading.Choose();
+    const std::lock_guard lock(mutex_);
+    done = reading.TakeOpen(store_);
+  }
+  return reading.Finish();
 }
 
 Nanos StepRecord::NewestRow() const {

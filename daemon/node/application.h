@@ -41,7 +41,7 @@ class Application {
   collect::Moments TakeMoments();
   // The bytes of a web::PushedValue.
   void TakePushed(std::string_view bytes);
-  void Join(std::string_view url) { joiner_.Start(std::string(url)); }
+  void Join(std::string_view target) { joiner_.Start(target); }
 
   // The head, whom the tasks ask.
   void OnConnected();

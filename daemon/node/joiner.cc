@@ -35,18 +35,24 @@ Joiner::~Joiner() {
   }
 }
 
-void Joiner::Start(const std::string& url) {
+void Joiner::Start(std::string_view text) {
+  const Result<web::ScrapeTarget> target = web::DecodeScrape(text);
+  if (!target.ok()) return log::Warning("from the head: {}", target.status().message());
+  const std::string url = target->Url();
   if (children_.contains(url)) return;
   const Status status =
       children_.size() < kMaxTargets
-          ? Spawn(url)
+          ? Spawn(*target)
           : Status(Code::kLimit, fmt::format("{} exporters are scraped already", children_.size()));
   if (!status.ok()) note_(fmt::format("exporter {} is not recorded: {}", url, status.message()));
 }
 
-Status Joiner::Spawn(const std::string& url) {
+Status Joiner::Spawn(const web::ScrapeTarget& target) {
   const std::string path = CommandPath();
-  std::vector<std::string> arguments = {"sonde", "join", "--foreground", "--", url};
+  const std::string url = target.Url();
+  std::vector<std::string> arguments = {
+      "sonde", "join", "--foreground", fmt::format("--every={}ms", target.every / kMillisecond),
+      "--",    url};
   std::vector<std::string> environment = {"SONDE_SOCKET=" + socket_,
                                           fmt::format("SONDE_LEVEL={}", level_)};
   for (const char* name : {"PATH", "HOME", "SLURM_JOB_ID", "SLURM_STEP_ID"}) {

@@ -11,9 +11,11 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "core/status.h"
 #include "daemon/loop.h"
+#include "web/scrape_target.h"
 
 namespace sonde::node {
 
@@ -29,7 +31,7 @@ class Joiner {
   Joiner& operator=(const Joiner&) = delete;
 
   // One that is scraped already is left at that.
-  void Start(const std::string& url);
+  void Start(std::string_view target);
 
  private:
   struct Child {
@@ -37,7 +39,7 @@ class Joiner {
     UniqueFd pidfd;
   };
 
-  Status Spawn(const std::string& url);
+  Status Spawn(const web::ScrapeTarget& target);
   void OnExit(const std::string& url);
 
   Loop& loop_;

@@ -37,7 +37,7 @@ enum class Type : uint8_t {
   kBye = 15,        // node -> head: done, and how its tasks ended
   kByeAck = 16,
   kCounters = 17,  // head -> node: one byte, 1: leave the processor's counters to others, 0: count
-  kJoin = 18,      // head -> node: scrape this exporter, [http://]HOST:PORT[/path]
+  kJoin = 18,      // head -> node: scrape this exporter (web/scrape_target.h)
   kPush = 19,      // head -> node: a metric's value that came over HTTP, web/pushed_value.h
 
   // Data, on a node's way up: the link to its parent, or the control connection.

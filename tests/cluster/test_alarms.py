@@ -1,5 +1,6 @@
 """Alarms of a running step: who is named, who is told, what stays in the profile."""
 
+import contextlib
 import http.server
 import json
 import pathlib
@@ -88,7 +89,7 @@ class Working:
         words = ["srun", "-N4", *LEVEL, *options, PYTHON, str(room / "work.py"), str(room / "stop")]
         self.step = Step(cluster, words, env=env)
 
-    def raised(self, name):
+    def raised(self, name, timeout=20):
         """Waits until an alarm is raised; gives it as /alarms does."""
         live = self.step.live()
 
@@ -96,7 +97,7 @@ class Working:
             alarms = json.loads(live.get("/alarms"))["main"]
             return [alarm for alarm in alarms if alarm["name"] == name]
 
-        return wait_for(found, f"alarm {name}", 20)[0]
+        return wait_for(found, f"alarm {name}", timeout)[0]
 
     def stop(self):
         (self.room / "stop").touch()
@@ -287,6 +288,63 @@ def test_built_in_rules_are_tuned_and_switched_off(cluster, room):
         cluster.conf("")
     wrong = "sonde.conf: alarm wrong: expected a number at the end; this alarm is left out"
     assert wrong in profile["job"]["notes"]
+
+
+@pytest.fixture
+def full(room):
+    """A filesystem without room."""
+    point = room / "full"
+    point.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=777", "none", point], check=True)
+    try:
+        with open(point / "file", "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(65536))
+        yield point
+    finally:
+        subprocess.run(["umount", "-l", point], check=True)
+
+
+def test_a_built_in_rule_is_raised_as_it_is(cluster, room, full):
+    working = Working(cluster, room)
+    # Filesystems are looked at every 10 s, and it has to be full for as long.
+    raised = working.raised("filesystem", 60)
+    assert raised["text"].startswith(f"{full} is full: 0 ")
+    assert raised["severity"] == "warning"
+    profile = working.stop()
+    assert raised["node"] in {node["host"] for node in profile["job"]["nodes"]}
+    (alarm,) = [a for a in profile["moments"]["alarms"] if a["tags"].get("mountpoint") == str(full)]
+    assert alarm["rule"] == "filesystem"
+    assert f"{full} is full" in report_of(working.step.stderr)
+
+
+def test_built_in_rules_of_idle_steps_and_nodes_but_for_their_patience(cluster, room):
+    def sooner(live, name):
+        """The rule as it is built in, which wants minutes, for a second."""
+        rules = json.loads(live.get("/alarms/list"))["main"]
+        (rule,) = [alarm["rule"] for alarm in rules if alarm["name"] == name]
+        assert "for 2m" in rule
+        post(live, "/alarms/add", {"name": f"{name}_soon", "rule": rule.replace("for 2m", "for 1s")})
+
+    working = Working(cluster, room)  # rank 1 sleeps
+    live = working.step.wait_nodes(4)
+    sooner(live, "idle_node")
+    sooner(live, "hung")
+    idle = working.raised("idle_node_soon")
+    raised = {alarm["name"] for alarm in json.loads(live.get("/alarms"))["main"]}
+    assert "hung_soon" not in raised, "others compute"
+    assert idle["node"] == node_of(working.stop(), 1)
+
+    step = Step(cluster, ["srun", "-N2", *LEVEL, "sleep", "60"])
+    live = step.wait_nodes(2)
+    sooner(live, "hung")
+    wait_for(
+        lambda: "hung_soon" in {a["name"] for a in json.loads(live.get("/alarms"))["main"]},
+        "the alarm of a step that does nothing",
+        20,
+    )
+    step.process.terminate()
+    step.wait()
 
 
 def test_a_file_of_rules_that_is_wrong(cluster, room):

@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import shutil
+import time
 import urllib.error
 
 import pytest
@@ -110,11 +111,17 @@ def test_an_exporter_joined_over_http_is_scraped_by_the_node(cluster):
     exporting = Exporting(cluster, ("-N2", "--ntasks-per-node=1", "-w", "n[2-3]"))
     live = exporting.step.wait_nodes(2)
     target = f"localhost:{exporting.port()}"
-    answer = json.loads(live.get(f"/join?to={target}&node=n3&job={exporting.step.id}"))
+    answer = json.loads(live.get(f"/join?to={target}&node=n3&period=200ms&job={exporting.step.id}"))
     assert answer["target_url"] == f"http://{target}/metrics"
-    assert answer["nodes"] == "n3"
+    assert answer["nodes"] == "n3" and answer["period"] == 0.2
     wait_scrapes(live, 3)
-    assert [entry["target_url"] for entry in up(live, exporting.step)] == [f"http://{target}"]
+    (entry,) = up(live, exporting.step)
+    assert (entry["target_url"], entry["period"]) == (f"http://{target}", 0.2)
+    # Ten scrapes in some two seconds, where every second would take ten.
+    began = time.monotonic()
+    before = wait_scrapes(live, 3)
+    wait_scrapes(live, before + 10)
+    assert time.monotonic() - began < 8
     _, shown = exporting.stop()
     owner = counter(shown, "scrapes_total", instance=target)["max_owner"]["node"]
     assert job_of(shown)["nodes"][owner]["host"] == "n3"
@@ -127,6 +134,8 @@ def test_what_cannot_be_joined_is_said(cluster):
         ("/join", 400),
         ("/join?to=nothing", 400),
         ("/join?to=https://a:1", 501),
+        ("/join?to=localhost:1&period=soon", 400),
+        ("/join?to=localhost:1&period=1ms", 400),
         ("/join?to=localhost:1&node=nobody", 404),
         ("/join?to=localhost:1&job=1.0", 404),
     ):

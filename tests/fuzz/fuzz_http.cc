@@ -7,13 +7,13 @@
 #include <string>
 #include <string_view>
 
-#include "web/auth.h"
-#include "web/cors.h"
 #include "web/gzip.h"
-#include "web/live.h"
+#include "web/live/live.h"
 #include "web/negotiation.h"
-#include "web/request_head.h"
-#include "web/wire.h"
+#include "web/server/auth.h"
+#include "web/server/cors.h"
+#include "web/server/request_head.h"
+#include "web/server/wire.h"
 
 using namespace sonde;
 

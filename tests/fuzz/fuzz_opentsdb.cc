@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "web/gzip.h"
-#include "web/opentsdb_request.h"
-#include "web/put_store.h"
+#include "web/opentsdb/put_store.h"
+#include "web/opentsdb/request.h"
 #include "web/router.h"
 
 using namespace sonde;

@@ -1,13 +1,14 @@
-// Values that are pushed over HTTP, what Prometheus says that it takes, and what a head answers to
-// `sonde serve`.
+// Values that are pushed over HTTP, exporters that are to be scraped, what Prometheus says that it
+// takes, and what a head answers to `sonde serve`.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "web/exposition_text.h"
-#include "web/opentsdb_ask.h"
+#include "web/opentsdb/ask.h"
 #include "web/pushed_value.h"
+#include "web/scrape_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -22,6 +23,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!sonde::CheckMetricName(value->series.metric.name).ok()) __builtin_trap();
     const auto again = sonde::web::DecodePushed(sonde::web::EncodePushed(*value));
     if (!again.ok() || !(*again == *value)) __builtin_trap();
+  }
+  if (const auto target = sonde::web::DecodeScrape(text); target.ok()) {
+    const auto again = sonde::web::DecodeScrape(sonde::web::EncodeScrape(*target));
+    if (!again.ok() || again->Url() != target->Url() || again->every != target->every) {
+      __builtin_trap();
+    }
   }
   sonde::web::ChooseFormat(text);
   if (const auto results = sonde::web::ResultsFromJson(text); results.ok()) {

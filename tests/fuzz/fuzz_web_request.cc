@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "web/auth.h"
-#include "web/opentsdb_request.h"
+#include "web/opentsdb/request.h"
+#include "web/server/auth.h"
 
 using namespace sonde;
 

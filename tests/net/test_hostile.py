@@ -23,7 +23,7 @@ from strangers import (
 # As in daemon/tree/acceptor.h and silent_connections.h. How long a stranger is borne, 5 s, is not
 # measured, for a busy machine takes longer: whoever is not shut out would stay for ever.
 HEAD_PENDING = 1024
-WEB_CONNECTIONS = 128  # web/server.h
+WEB_CONNECTIONS = 128  # web/server/server.h
 NODE_PENDING = 800  # of the 1,900 that come; a busy machine is slower to shut out the silent
 # The endpoint of datagrams' max_links and twice its max_pending (daemon/tree/fabric.h).
 DATAGRAM_PEERS = 64 + 2 * 16

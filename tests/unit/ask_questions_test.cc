@@ -46,7 +46,8 @@ class Asked : public testing::Test {
               });
             },
             [](bool) {}, [](const std::vector<uint32_t>&, const std::string&) {},
-            [](uint32_t, const std::string&) {}, [](const auto&) {}});
+            [](uint32_t, const std::string&) {}, [](const auto&) {},
+            [](const std::function<void()>& work) { work(); }});
     questions_ =
         std::make_unique<Questions>(loop_, source_, *record_, kSecond,
                                     [this](uint32_t node, const tree::AnswerMessage& answer) {

@@ -18,7 +18,7 @@
 #include "profiles/archive_dir.h"
 #include "tests/unit/profiles_fixture.h"
 #include "tests/unit/web_fake_source.h"
-#include "web/server.h"
+#include "web/server/server.h"
 
 namespace sonde::cli {
 namespace {

@@ -160,6 +160,7 @@ TEST(Joined, GaugesThatAreGoneAreMissing) {
   ASSERT_TRUE(joined.Take("a 1\nb 2\n", 0.25).ok());
   EXPECT_EQ(sink.Value("b{instance=\"h:1\"}"), 2);
   EXPECT_EQ(sink.Value("join_up{instance=\"h:1\"}"), 1);
+  EXPECT_EQ(sink.Value("join_period_seconds{instance=\"h:1\"}"), 1);
   EXPECT_EQ(sink.Value("join_scrape_seconds{instance=\"h:1\"}"), 0.25);
   EXPECT_EQ(sink.Value("join_samples{instance=\"h:1\"}"), 2);
   ASSERT_TRUE(joined.Take("a 3\n", 0.25).ok());

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "tests/unit/web_fake_source.h"
-#include "web/put_store.h"
+#include "web/opentsdb/put_store.h"
 #include "web/router.h"
 
 namespace sonde::web {

@@ -30,5 +30,29 @@ TEST(ScrapeTarget, SaysWhatWasExpected) {
   EXPECT_EQ(ParseScrapeTarget("https://a:1").status().code(), Code::kUnsupported);
 }
 
+TEST(ScrapeTarget, APeriodIsAsTheUserSaidOrAnError) {
+  EXPECT_EQ(ParseScrapePeriod("5").value(), 5 * kSecond);
+  EXPECT_EQ(ParseScrapePeriod("100ms").value(), 100 * kMillisecond);
+  EXPECT_EQ(ParseScrapePeriod("1h").value(), 3600 * kSecond);
+  for (const char* wrong : {"", "soon", "99ms", "2h", "-1", "0"}) {
+    const auto period = ParseScrapePeriod(wrong);
+    ASSERT_FALSE(period.ok()) << wrong;
+    EXPECT_NE(period.status().message().find("100ms to 1h"), std::string::npos) << wrong;
+  }
+}
+
+TEST(ScrapeTarget, ReachesTheNodeAsItWasAskedFor) {
+  ScrapeTarget target = ParseScrapeTarget("[::1]:9100/a?b=c").value();
+  target.every = 250 * kMillisecond;
+  const ScrapeTarget decoded = DecodeScrape(EncodeScrape(target)).value();
+  EXPECT_EQ(decoded.Url(), target.Url());
+  EXPECT_EQ(decoded.every, target.every);
+  for (const char* damaged :
+       {"", "http://a:1/m", "http://a:1/m ", "http://a:1/m 1x", "http://a:1/m 99",
+        "http://a:1/m 3600001", " 100", "a 100", "http://a:1/m 100 100"}) {
+    EXPECT_EQ(DecodeScrape(damaged).status().code(), Code::kCorrupt) << damaged;
+  }
+}
+
 }  // namespace
 }  // namespace sonde::web

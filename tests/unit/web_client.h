@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "tests/unit/web_fake_source.h"
-#include "web/server.h"
+#include "web/server/server.h"
 
 namespace sonde::web {
 

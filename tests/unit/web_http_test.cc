@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "web/auth.h"
 #include "web/http.h"
+#include "web/server/auth.h"
 
 namespace sonde::web {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "tests/unit/web_client.h"
 #include "web/gzip.h"
+#include "web/opentsdb/put_store.h"
 #include "web/point_sink.h"
-#include "web/put_store.h"
 
 namespace sonde::web {
 namespace {

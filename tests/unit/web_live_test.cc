@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "tests/unit/web_client.h"
-#include "web/live.h"
+#include "web/live/live.h"
 
 namespace sonde::web {
 namespace {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/web_client.h"
-#include "web/cors.h"
 #include "web/gzip.h"
 #include "web/negotiation.h"
+#include "web/server/cors.h"
 
 namespace sonde::web {
 namespace {

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "web/opentsdb_ask.h"
-#include "web/opentsdb_request.h"
+#include "web/opentsdb/ask.h"
+#include "web/opentsdb/request.h"
 
 namespace sonde::web {
 namespace {

@@ -1,7 +1,7 @@
 // What is refused before any parser sees it.
 #include <gtest/gtest.h>
 
-#include "web/request_head.h"
+#include "web/server/request_head.h"
 
 namespace sonde::web {
 namespace {

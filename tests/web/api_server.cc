@@ -6,8 +6,8 @@
 
 #include "core/time.h"
 #include "tests/unit/web_fake_source.h"
-#include "web/put_store.h"
-#include "web/server.h"
+#include "web/opentsdb/put_store.h"
+#include "web/server/server.h"
 
 namespace {
 

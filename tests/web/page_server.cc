@@ -6,7 +6,7 @@
 
 #include "core/time.h"
 #include "tests/unit/web_fake_source.h"
-#include "web/server.h"
+#include "web/server/server.h"
 
 int main(int argc, char** argv) {
   using namespace sonde;

@@ -17,7 +17,7 @@ export class Live {
     const names = charts().filter((chart) => chart.metric.type === 'gauge')
         .map((chart) => chart.metric.metric).slice(0, MOST_METRICS);
     const query = new URLSearchParams({job: id, metric: names.join(',')});
-    this.source = new EventSource('/api/live?' + query);
+    this.source = new EventSource('./api/live?' + query);
     this.source.addEventListener('tick', (event) => this.onTick(JSON.parse(event.data)));
     for (const kind of ['alarm', 'note', 'lost']) {
       this.source.addEventListener(kind, () => this.readIn(SOON_MS));

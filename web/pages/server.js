@@ -2,7 +2,7 @@
 
 export async function getJson(path, parameters = {}) {
   const query = new URLSearchParams(parameters).toString();
-  const response = await fetch(query ? path + '?' + query : path);
+  const response = await fetch('.' + (query ? path + '?' + query : path));
   const body = await response.json();
   if (!response.ok) {
     const error = new Error(body.error ? body.error.message : response.statusText);

@@ -1,0 +1,250 @@
+#include "cli/site/door.h"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <chrono>
+#include <sstream>
+#include <utility>
+
+#include "core/log.h"
+#include "profiles/json_writer.h"
+#include "web/server/request_head.h"
+#include "web/server/wire.h"
+
+namespace sonde::site {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using Protocol = asio::generic::stream_protocol;
+
+constexpr std::chrono::milliseconds kAcceptPause(100);
+constexpr std::chrono::seconds kLeaving(2);
+constexpr Nanos kRemarkAgain = 600 * kSecond;
+constexpr size_t kMaxRemarked = 1024;
+
+int FamilyOf(int fd) {
+  int family = AF_UNSPEC;
+  socklen_t size = sizeof(family);
+  getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
+  return family;
+}
+
+// Who is at the other end of a Unix socket, when it connected.
+std::optional<uid_t> PeerOf(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (FamilyOf(fd) != AF_UNIX || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return std::nullopt;
+  }
+  return peer.uid;
+}
+
+int StatusOf(const Status& refusal) {
+  switch (refusal.code()) {
+    case Code::kNotFound:
+      return 404;
+    case Code::kPermission:
+      return 403;
+    default:
+      return 503;
+  }
+}
+
+}  // namespace
+
+struct Door::Listener {
+  explicit Listener(asio::io_context& context) : acceptor(context), pause(context) {}
+  asio::basic_socket_acceptor<Protocol> acceptor;
+  asio::steady_timer pause;
+};
+
+// A connection until it is handed over or refused.
+class Door::Guest : public std::enable_shared_from_this<Door::Guest> {
+ public:
+  Guest(Door& door, Socket socket)
+      : door_(door),
+        socket_(std::make_shared<Socket>(std::move(socket))),
+        timer_(door.context_),
+        peer_(PeerOf(socket_->native_handle())),
+        count_(door.guests_) {
+    ++*count_;
+  }
+  ~Guest() { --*count_; }
+  Guest(const Guest&) = delete;
+  Guest& operator=(const Guest&) = delete;
+
+  void Begin() {
+    Expect(std::chrono::nanoseconds(kPatience));
+    Read();
+  }
+  void Answer(const web::Response& response);
+  // Away from here; what has been read of it goes with it.
+  std::shared_ptr<Socket> Leave() {
+    timer_.cancel();
+    return socket_;
+  }
+
+  std::optional<uid_t> peer() const { return peer_; }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void Expect(std::chrono::nanoseconds patience);
+  void Read();
+  void Drain();
+
+  Door& door_;
+  const std::shared_ptr<Socket> socket_;
+  asio::steady_timer timer_;
+  const std::optional<uid_t> peer_;
+  const std::shared_ptr<size_t> count_;
+  std::string bytes_;
+  std::array<char, 4096> piece_;
+};
+
+void Door::Guest::Expect(std::chrono::nanoseconds patience) {
+  timer_.expires_after(patience);
+  timer_.async_wait([weak = weak_from_this()](const error_code& cancelled) {
+    const auto self = weak.lock();
+    if (cancelled || !self) return;
+    error_code ignored;
+    self->socket_->close(ignored);
+  });
+}
+
+void Door::Guest::Read() {
+  socket_->async_read_some(
+      asio::buffer(piece_), [self = shared_from_this()](const error_code& error, size_t size) {
+        if (error) return;
+        self->bytes_.append(self->piece_.data(), size);
+        const size_t length = web::HeadLength(self->bytes_);
+        if (std::min(length, self->bytes_.size()) > kHeadBytes) {
+          return self->Answer(web::ErrorResponse(431, "the header is too large"));
+        }
+        length == std::string_view::npos ? self->Read() : self->door_.OnHead(self, length);
+      });
+}
+
+void Door::Guest::Answer(const web::Response& response) {
+  web::WireResponse message = web::ToWire(response, false);
+  if (!std::string_view(bytes_).starts_with("HEAD ")) message.body() = response.body;
+  std::ostringstream text;
+  text << message;
+  const auto bytes = std::make_shared<const std::string>(text.str());
+  Expect(std::chrono::nanoseconds(kPatience));
+  asio::async_write(*socket_, asio::buffer(*bytes),
+                    [self = shared_from_this(), bytes](const error_code& error, size_t) {
+                      if (error) return;
+                      error_code ignored;
+                      self->socket_->shutdown(Socket::shutdown_send, ignored);
+                      self->Expect(kLeaving);
+                      self->Drain();
+                    });
+}
+
+// A close with unread bytes would overtake the answer.
+void Door::Guest::Drain() {
+  socket_->async_read_some(asio::buffer(piece_),
+                           [self = shared_from_this()](const error_code& error, size_t) {
+                             if (!error) self->Drain();
+                           });
+}
+
+Door::Door(asio::io_context& context, const Gatekeeper& gatekeeper, UserServers& servers,
+           ListUsers users)
+    : context_(context), gatekeeper_(gatekeeper), servers_(servers), users_(std::move(users)) {}
+
+Door::~Door() = default;
+
+Status Door::Listen(UniqueFd listener) {
+  auto added = std::make_unique<Listener>(context_);
+  error_code error;
+  const int family = FamilyOf(listener.get());
+  added->acceptor.assign(Protocol(family, 0), listener.Release(), error);
+  if (error) return {Code::kIo, "listen: " + error.message()};
+  listeners_.push_back(std::move(added));
+  Accept(*listeners_.back());
+  return {};
+}
+
+void Door::Accept(Listener& listener) {
+  listener.acceptor.async_accept([this, &listener](const error_code& error, Socket socket) {
+    if (error == asio::error::operation_aborted) return;
+    if (error || *guests_ >= kMaxGuests) {
+      // Out of descriptors, or too many at once: they wait where the kernel keeps them.
+      listener.pause.expires_after(kAcceptPause);
+      listener.pause.async_wait([this, &listener](const error_code& cancelled) {
+        if (!cancelled) Accept(listener);
+      });
+      if (error) return;
+    } else {
+      Accept(listener);
+    }
+    std::make_shared<Guest>(*this, std::move(socket))->Begin();
+  });
+}
+
+void Door::OnHead(const std::shared_ptr<Guest>& guest, size_t length) {
+  const Result<SiteRequest> request =
+      ParseSiteRequest(std::string_view(guest->bytes()).substr(0, length));
+  if (!request.ok()) return guest->Answer(web::ErrorResponse(400, request.status().message()));
+  OnRequest(guest, *request);
+}
+
+void Door::OnRequest(const std::shared_ptr<Guest>& guest, const SiteRequest& request) {
+  const Result<Visitor> visitor = gatekeeper_.Admit(guest->peer(), request);
+  if (!visitor.ok()) return guest->Answer(web::ErrorResponse(403, visitor.status().message()));
+  const SiteTarget target = ParseSiteTarget(request.target);
+  if (request.target == "/users") {
+    if (request.method != "GET") return guest->Answer(web::ErrorResponse(405, "expected GET"));
+    return guest->Answer(Users(*visitor));
+  }
+  const Result<Account> owner = gatekeeper_.OwnerFor(*visitor, target.user);
+  if (!owner.ok()) return guest->Answer(web::ErrorResponse(404, owner.status().message()));
+  if (target.rest.empty()) {
+    web::Response moved;
+    moved.status = 303;
+    moved.headers.emplace_back("Location", "/user/" + target.user + "/");
+    return guest->Answer(moved);
+  }
+  Remark(*visitor, *owner);
+  const size_t length = web::HeadLength(guest->bytes());
+  servers_.Hand(owner->name,
+                {guest->Leave(),
+                 [request, rest = target.rest, body = guest->bytes().substr(length)](
+                     const std::string& token) { return HeadFor(request, rest, token) + body; },
+                 [guest](const Status& why) {
+                   guest->Answer(web::ErrorResponse(StatusOf(why), why.message()));
+                 }});
+}
+
+web::Response Door::Users(const Visitor& visitor) const {
+  web::Response response;
+  JsonWriter json(response.body);
+  json.BeginObject().Field("user", visitor.account.name).Field("admin", visitor.admin);
+  json.Key("users").BeginArray();
+  if (visitor.admin) {
+    for (const std::string& user : users_()) json.Value(user);
+  } else {
+    json.Value(visitor.account.name);
+  }
+  json.EndArray().EndObject();
+  return response;
+}
+
+// Who looks at another's archive is in the log, once for a while.
+void Door::Remark(const Visitor& visitor, const Account& owner) {
+  if (visitor.account.name == owner.name) return;
+  const Nanos now = Clock::System().Monotonic();
+  if (remarked_.size() >= kMaxRemarked) remarked_.clear();
+  Nanos& last = remarked_[{visitor.account.name, owner.name}];
+  if (last != 0 && now - last < kRemarkAgain) return;
+  last = now;
+  log::Info("{} looks at the archive of {}", visitor.account.name, owner.name);
+}
+
+}  // namespace sonde::site

@@ -1,0 +1,65 @@
+// The door of a site's server: accepts connections, reads the head of one request of each, asks the
+// gatekeeper who that is and whose archive he may see, and hands the connection to that user's
+// process, which answers and closes it. It has no privilege and opens no archive.
+//
+// What it answers by itself: refusals, and GET /users, who the visitor is and, for administrators,
+// who has archives.
+//
+// Thread safety: the thread that runs the context.
+#pragma once
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/site/gatekeeper.h"
+#include "cli/site/user_servers.h"
+#include "core/time.h"
+#include "daemon/loop.h"
+#include "web/http.h"
+
+namespace sonde::site {
+
+class Door {
+ public:
+  static constexpr size_t kHeadBytes = 8192;
+  static constexpr size_t kMaxGuests = 512;  // that are being read or answered here
+  static constexpr Nanos kPatience = 10 * kSecond;
+
+  // Whose archives there are, for administrators.
+  using ListUsers = std::function<std::vector<std::string>()>;
+
+  Door(boost::asio::io_context& context, const Gatekeeper& gatekeeper, UserServers& servers,
+       ListUsers users);
+  ~Door();
+
+  // A socket that listens.
+  Status Listen(UniqueFd listener);
+
+ private:
+  using Socket = UserServers::Socket;
+  struct Listener;
+  class Guest;
+
+  void Accept(Listener& listener);
+  void OnHead(const std::shared_ptr<Guest>& guest, size_t length);
+  void OnRequest(const std::shared_ptr<Guest>& guest, const SiteRequest& request);
+  web::Response Users(const Visitor& visitor) const;
+  void Remark(const Visitor& visitor, const Account& owner);
+
+  boost::asio::io_context& context_;
+  const Gatekeeper& gatekeeper_;
+  UserServers& servers_;
+  const ListUsers users_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  const std::shared_ptr<size_t> guests_ = std::make_shared<size_t>(0);  // those may outlive this
+  std::map<std::pair<std::string, std::string>, Nanos> remarked_;  // who looked at whose archive
+};
+
+}  // namespace sonde::site

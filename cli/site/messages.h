@@ -1,0 +1,30 @@
+// Messages with descriptors between the processes of a site's server, over SOCK_SEQPACKET pairs:
+// each comes whole or not at all.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/status.h"
+#include "daemon/loop.h"
+
+namespace sonde::site {
+
+inline constexpr size_t kMaxMessage = 64u << 10;
+
+struct Message {
+  std::string text;
+  UniqueFd fd;  // perhaps none
+};
+
+// A pair of ends that are closed in programs that are started.
+Result<std::pair<UniqueFd, UniqueFd>> MakePair();
+// Waits for nothing: kBusy if the other end does not take it now.
+Status SendMessage(int to, std::string_view text, int fd = -1);
+// Waits for one if `wait`, else kBusy if there is none. kNotFound: the other end is closed.
+Result<Message> ReceiveMessage(int from, bool wait);
+
+}  // namespace sonde::site

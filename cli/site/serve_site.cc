@@ -1,0 +1,187 @@
+#include "cli/site/serve_site.h"
+
+#include <fmt/format.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <utility>
+
+#include "cli/site/accounts.h"
+#include "cli/site/door.h"
+#include "cli/site/gatekeeper.h"
+#include "cli/site/listen.h"
+#include "cli/site/messages.h"
+#include "cli/site/starter.h"
+#include "cli/site/user_servers.h"
+#include "core/log.h"
+#include "forward/destination.h"
+
+namespace sonde::site {
+namespace {
+
+constexpr size_t kMinSecret = 16;
+
+std::vector<std::string> Split(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    std::string_view part = text.substr(0, comma);
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    if (!part.empty()) parts.emplace_back(part);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return parts;
+}
+
+// The names in the directory that has one for each user, where the pattern has such a part.
+std::vector<std::string> UsersBy(const std::string& pattern, const Accounts& accounts) {
+  constexpr std::string_view kPart = "/%u";
+  std::vector<std::string> users;
+  const size_t at = pattern.find(kPart);
+  const bool alone = at != std::string::npos && pattern.find('%') == at + 1 &&
+                     (at + kPart.size() == pattern.size() || pattern[at + kPart.size()] == '/');
+  if (!alone) return users;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(pattern.substr(0, at + 1), error)) {
+    std::string name = entry.path().filename().string();
+    if (accounts.ByName(name).ok()) users.push_back(std::move(name));
+  }
+  std::sort(users.begin(), users.end());
+  return users;
+}
+
+Result<SiteRules> RulesOf(const Config& config, const Accounts& accounts) {
+  SiteRules rules;
+  rules.admins = Split(config.site_admins);
+  rules.user_header = config.site_user_header;
+  if (!config.site_proxy.empty()) {
+    const Result<Account> proxy = accounts.ByName(config.site_proxy);
+    if (!proxy.ok()) return proxy.status().Within("site_proxy");
+    rules.proxy = proxy->uid;
+  }
+  Result<std::string> secret = forward::ReadSecret(config.site_proxy_secret);
+  if (!secret.ok()) return secret.status().Within("site_proxy_secret");
+  rules.proxy_secret = *std::move(secret);
+  if (!rules.proxy_secret.empty() && rules.proxy_secret.size() < kMinSecret) {
+    return Status(Code::kInvalid,
+                  fmt::format("site_proxy_secret: expected {} characters or more", kMinSecret));
+  }
+  const bool has_proxy = rules.proxy || !rules.proxy_secret.empty();
+  if (has_proxy == rules.user_header.empty()) {
+    return Status(
+        Code::kInvalid,
+        "a proxy needs both site_user_header, in which it says who asks, and site_proxy or "
+        "site_proxy_secret, by which it is known");
+  }
+  return rules;
+}
+
+Status DropRights(const Account& account) {
+  if (account.uid == 0)
+    return {Code::kInvalid, "site_account: expected an account other than root"};
+  if (setgroups(0, nullptr) != 0 || setresgid(account.gid, account.gid, account.gid) != 0 ||
+      setresuid(account.uid, account.uid, account.uid) != 0) {
+    return SystemError("become " + account.name);
+  }
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  prctl(PR_SET_DUMPABLE, 0);  // the secret is in here
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  return chdir("/") == 0 ? Status() : SystemError("change to /");
+}
+
+struct DoorParts {
+  const Config& config;
+  const Accounts& accounts;
+  SiteRules rules;
+  Account account;
+  UniqueFd listener;
+  UniqueFd starter;
+};
+
+Status RunDoor(DoorParts parts) {
+  SONDE_RETURN_IF_ERROR(DropRights(parts.account));
+  boost::asio::io_context context(1);
+  const Gatekeeper gatekeeper(std::move(parts.rules), parts.accounts);
+  UserServers servers(context, std::move(parts.starter), parts.config.site_open);
+  Door door(context, gatekeeper, servers,
+            [&parts] { return UsersBy(parts.config.archive, parts.accounts); });
+  SONDE_RETURN_IF_ERROR(door.Listen(std::move(parts.listener)));
+  context.run();
+  return {Code::kUnavailable, "the process that starts others has ended"};
+}
+
+// `other_end` is not the door's.
+Result<pid_t> StartDoor(DoorParts parts, UniqueFd& other_end) {
+  std::fflush(nullptr);
+  const pid_t pid = fork();
+  if (pid < 0) return SystemError("start the door");
+  if (pid > 0) return pid;
+  other_end.Reset();
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  try {
+    const Status ended = RunDoor(std::move(parts));
+    if (!ended.ok()) log::Error("the door: {}", ended.message());
+  } catch (const std::exception& e) {
+    log::Error("the door: {}", e.what());
+  }
+  log::Flush();
+  _exit(EXIT_FAILURE);
+}
+
+}  // namespace
+
+Status ServeSite(Config config, const std::string& listen) {
+  if (geteuid() != 0) {
+    return {Code::kPermission,
+            "sonde serve --site must be started as root: it becomes each user to read his archive; "
+            "your own archive is served without --site"};
+  }
+  if (!config.site_archives.empty()) config.archive = config.site_archives;
+  const Accounts& accounts = Accounts::System();
+  Result<SiteRules> rules = RulesOf(config, accounts);
+  if (!rules.ok()) return rules.status();
+  const bool local = listen.starts_with(kUnixPrefix);
+  if (!local && rules->proxy_secret.empty()) {
+    return {
+        Code::kInvalid,
+        fmt::format("--listen {}: who comes to an address is known only by a proxy's secret; set "
+                    "site_proxy_secret and site_user_header, or listen on unix:/PATH",
+                    listen)};
+  }
+  const std::string name = config.site_account.empty() ? "nobody" : config.site_account;
+  Result<Account> account = accounts.ByName(name);
+  if (!account.ok()) return account.status().Within("site_account");
+  Result<UniqueFd> listener = Listen(listen);
+  if (!listener.ok()) return listener.status();
+  Result<std::pair<UniqueFd, UniqueFd>> ends = MakePair();
+  if (!ends.ok()) return ends.status();
+  sigset_t stop;
+  sigemptyset(&stop);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stop, signal);
+  sigprocmask(SIG_BLOCK, &stop, nullptr);
+  const Result<pid_t> door = StartDoor({config, accounts, *std::move(rules), *std::move(account),
+                                        *std::move(listener), std::move(ends->second)},
+                                       ends->first);
+  if (!door.ok()) return door.status();
+  fmt::print("Archives of all users at {}\n", listen);
+  std::fflush(stdout);
+  const bool asked = Starter(config, accounts, config.site_open).Run(ends->first, stop);
+  kill(*door, SIGTERM);
+  waitpid(*door, nullptr, 0);
+  if (local) unlink(listen.c_str() + kUnixPrefix.size());
+  return asked ? Status() : Status(Code::kInternal, "the door has ended; its messages say why");
+}
+
+}  // namespace sonde::site

@@ -1,0 +1,82 @@
+#include "cli/site/starter.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <utility>
+
+#include "cli/site/user_process.h"
+#include "core/log.h"
+
+namespace sonde::site {
+
+bool Starter::Run(const UniqueFd& door, const sigset_t& signals) {
+  const UniqueFd signalled(signalfd(-1, &signals, SFD_CLOEXEC));
+  for (;;) {
+    pollfd ready[2] = {{signalled.get(), POLLIN, 0}, {door.get(), POLLIN, 0}};
+    if (poll(ready, 2, -1) < 0) continue;
+    if (ready[0].revents != 0) return true;
+    const Result<Message> asked = ReceiveMessage(door.get(), true);
+    if (!asked.ok()) return false;
+    Reap();
+    Start(asked->text, door);
+  }
+}
+
+void Starter::Reap() {
+  std::erase_if(running_, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) == pid; });
+}
+
+void Starter::Start(const std::string& user, const UniqueFd& door) {
+  const Result<Account> account = accounts_.ByName(user);
+  Result<UniqueFd> end = account.ok() ? Fork(*account, door) : account.status();
+  // The door does not wait for it, so that it always has room.
+  if (end.ok()) {
+    (void)SendMessage(door.get(), "ok " + user, end->get());
+  } else {
+    (void)SendMessage(door.get(), fmt::format("error {} {}", user, end.status().message()));
+  }
+}
+
+Result<UniqueFd> Starter::Fork(const Account& account, const UniqueFd& door) {
+  // Those that were let go take a moment to end.
+  if (running_.size() >= 2 * most_) {
+    return Status(Code::kLimit, "too many processes of users run; ask again");
+  }
+  if (account.uid == 0) return Status(Code::kPermission, "root's archive is not served");
+  Result<std::pair<UniqueFd, UniqueFd>> ends = MakePair();
+  if (!ends.ok()) return ends.status();
+  const pid_t pid = fork();
+  if (pid < 0) return SystemError("start a process");
+  if (pid > 0) {
+    running_.push_back(pid);
+    return std::move(ends->first);
+  }
+  close(door.get());
+  ends->first.Reset();
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  int code = EXIT_FAILURE;
+  try {
+    const Status became = BecomeUser(account);
+    if (became.ok()) {
+      code = ServeUser(account, config_, std::move(ends->second));
+    } else {
+      (void)SendMessage(ends->second.get(), "error " + std::string(became.message()));
+    }
+  } catch (const std::exception& e) {
+    log::Error("serve {}: {}", account.name, e.what());
+  }
+  log::Flush();
+  _exit(code);
+}
+
+}  // namespace sonde::site

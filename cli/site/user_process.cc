@@ -1,0 +1,131 @@
+#include "cli/site/user_process.h"
+
+#include <fmt/format.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cli/archive_source.h"
+#include "cli/site/messages.h"
+#include "core/log.h"
+#include "profiles/archive.h"
+#include "web/server/server.h"
+
+namespace sonde::site {
+namespace {
+
+constexpr size_t kTokenBytes = 16;
+
+void KeepToItself() {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  prctl(PR_SET_DUMPABLE, 0);
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+}
+
+void SetEnvironment(const Account& account) {
+  clearenv();
+  setenv("HOME", account.home.c_str(), 1);
+  setenv("USER", account.name.c_str(), 1);
+  setenv("PATH", "/usr/bin:/bin", 1);
+}
+
+Result<std::unique_ptr<web::Server>> Open(const Account& account, const Config& config,
+                                          const std::string& token) {
+  const std::string path = ArchivePath(config, account.name, account.uid, account.home);
+  // One that is not there yet is empty, one that its user may not read is not.
+  if (access(path.c_str(), R_OK | X_OK) != 0 && errno != ENOENT) {
+    return SystemError("open the archive " + path);
+  }
+  Result<std::unique_ptr<Archive>> archive = Archive::OpenToRead(path);
+  if (!archive.ok()) return archive.status();
+  const Result<std::vector<ProfileEntry>> newest = (*archive)->List(1);
+  if (!newest.ok()) return newest.status();
+  web::Server::Options options;
+  options.listen = false;
+  options.token = token;
+  options.nan_null = config.opentsdb_nan_null;
+  return web::Server::Start(options, std::make_shared<cli::ArchiveSource>(*std::move(archive)));
+}
+
+// False: there is none any more.
+bool TakeVisit(web::Server& server, const UniqueFd& door, bool wait) {
+  Result<Message> message = ReceiveMessage(door.get(), wait);
+  if (!message.ok()) return false;
+  if (message->fd) server.Adopt(message->fd.Release(), std::move(message->text));
+  return true;
+}
+
+// Until the door is gone, or nobody has come for a while and all have left.
+void TakeVisits(web::Server& server, const UniqueFd& door) {
+  constexpr int kLookMs = 60'000;
+  constexpr int kIdleLooks = 10;
+  for (int idle = 0; idle < kIdleLooks;) {
+    pollfd ready{door.get(), POLLIN, 0};
+    const int count = poll(&ready, 1, kLookMs);
+    if (count < 0 && errno != EINTR) return;
+    if (count > 0) {
+      if (!TakeVisit(server, door, true)) return;
+      idle = 0;
+    } else if (count == 0) {
+      idle = server.connections() == 0 ? idle + 1 : 0;
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::string> RandomToken() {
+  unsigned char bytes[kTokenBytes];
+  if (getrandom(bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes))) {
+    return SystemError("make a random token");
+  }
+  std::string token;
+  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
+  return token;
+}
+
+Status BecomeUser(const Account& account) {
+  if (account.uid == 0) return {Code::kPermission, "root's archive is not served"};
+  SetEnvironment(account);
+  if (initgroups(account.name.c_str(), account.gid) != 0 ||
+      setresgid(account.gid, account.gid, account.gid) != 0 ||
+      setresuid(account.uid, account.uid, account.uid) != 0) {
+    return SystemError("become the user " + account.name);
+  }
+  KeepToItself();
+  umask(077);
+  if (chdir("/") != 0) return SystemError("change to /");
+  return {};
+}
+
+int ServeUser(const Account& account, const Config& config, UniqueFd door) {
+  const Result<std::string> token = RandomToken();
+  const Result<std::unique_ptr<web::Server>> server =
+      token.ok() ? Open(account, config, *token) : token.status();
+  const std::string hello =
+      server.ok() ? "ok " + *token : "error " + std::string(server.status().message());
+  if (!SendMessage(door.get(), hello).ok() || !server.ok()) return EXIT_FAILURE;
+  TakeVisits(**server, door);
+  // The door finds it closed, and starts another process for whoever comes now; what it has sent
+  // before that is still answered.
+  shutdown(door.get(), SHUT_RD);
+  while (TakeVisit(**server, door, false)) {
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace sonde::site

@@ -1,0 +1,71 @@
+// Questions by host: their way to the nodes, once more where times are missing, and what is made of
+// the answers.
+//
+// Only sending and merging is the loop's. How many travel at a time is bounded, so that it has no
+// more than so many answers to merge between two ticks; further ones wait in order. Answers are
+// finished elsewhere.
+//
+// Thread safety: Ask from any thread; made and destroyed by one. Callbacks come where answers are
+// finished.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "daemon/head/worker.h"
+#include "daemon/tree/query_fanout.h"
+#include "web/data_source.h"
+
+namespace sonde::head {
+
+class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
+ public:
+  // Sends a query to the nodes; from any thread. The answer comes on the loop's thread.
+  using AskNodes =
+      std::function<void(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done)>;
+
+  // Runs what puts answers together, soon, on some thread.
+  using Executor = std::function<void(std::function<void()>)>;
+
+  struct Question {
+    QuerySpec spec;
+    Nanos period = 0;
+    std::string job;        // the tag of the results
+    uint32_t expected = 0;  // nodes
+    web::DataSource::Callback callback;
+  };
+
+  // Without an executor a thread of this finishes answers, of that much more niceness.
+  NodeQuestions(AskNodes ask, size_t most, int niceness, Executor executor = nullptr)
+      : ask_(std::move(ask)), most_(most), executor_(std::move(executor)), worker_(niceness) {}
+
+  void Ask(Question question);
+
+ private:
+  struct Asked {
+    Question question;
+    QueryGrid grid;
+    int rounds = 0;
+  };
+
+  void Round(const std::shared_ptr<Asked>& asked);
+  void OnGathered(const std::shared_ptr<Asked>& asked, const tree::Gathered& answer);
+  // What the callback gets; nothing if the nodes are asked once more.
+  static std::optional<Result<web::Answer>> Finish(Asked& asked, const tree::Gathered& answer);
+  void Next();
+
+  const AskNodes ask_;
+  const size_t most_;
+  const Executor executor_;
+  std::mutex mutex_;
+  size_t travelling_ = 0;
+  std::deque<std::shared_ptr<Asked>> waiting_;
+  Worker worker_;  // last: it uses the others
+};
+
+}  // namespace sonde::head

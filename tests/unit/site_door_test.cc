@@ -1,0 +1,282 @@
+// The door with real sockets: what reaches a user's process, and what does not. The test plays the
+// process that starts others and the users' processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <filesystem>
+#include <future>
+#include <map>
+#include <thread>
+
+#include "cli/site/door.h"
+#include "cli/site/listen.h"
+#include "cli/site/messages.h"
+#include "tests/unit/site_accounts.h"
+#include "web/router.h"
+
+namespace sonde::site {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr int kPatienceMs = 20'000;
+constexpr const char* kSecret = "0123456789abcdef";
+
+bool Readable(int fd, int patience_ms = kPatienceMs) {
+  pollfd ready{fd, POLLIN, 0};
+  return poll(&ready, 1, patience_ms) == 1;
+}
+
+// Reads until the other side closes.
+std::string ReadAll(int fd) {
+  std::string text;
+  char piece[4096];
+  while (Readable(fd)) {
+    const ssize_t size = recv(fd, piece, sizeof(piece), 0);
+    if (size <= 0) break;
+    text.append(piece, static_cast<size_t>(size));
+  }
+  return text;
+}
+
+class DoorTest : public testing::Test {
+ protected:
+  DoorTest() : path_(testing::TempDir() + "sonde-door-" + std::to_string(getpid())) {
+    accounts_.Add("alice", 1001);
+    accounts_.Add("bob", 1002);
+    accounts_.Add("self", getuid() == 0 ? 4711 : getuid());
+    rules_.admins = {"bob"};
+    rules_.user_header = "X-Remote-User";
+    rules_.proxy_secret = kSecret;
+    Result<std::pair<UniqueFd, UniqueFd>> ends = MakePair();
+    starter_ = std::move(ends->first);
+    door_end_ = std::move(ends->second);
+  }
+  ~DoorTest() override {
+    context_.stop();
+    if (thread_.joinable()) thread_.join();
+    door_.reset();
+    servers_.reset();
+    unlink(path_.c_str());
+  }
+  void Open(size_t most = 8) {
+    gatekeeper_ = std::make_unique<Gatekeeper>(rules_, accounts_);
+    servers_ = std::make_unique<UserServers>(context_, std::move(door_end_), most);
+    door_ = std::make_unique<Door>(context_, *gatekeeper_, *servers_, [] {
+      return std::vector<std::string>{"alice", "bob"};
+    });
+    Result<UniqueFd> listener = Listen("unix:" + path_);
+    ASSERT_TRUE(listener.ok()) << listener.status().message();
+    ASSERT_TRUE(door_->Listen(*std::move(listener)).ok());
+    thread_ = std::thread([this] { context_.run(); });
+  }
+
+  UniqueFd Connect() const {
+    sockaddr_un to{};
+    to.sun_family = AF_UNIX;
+    path_.copy(to.sun_path, sizeof(to.sun_path) - 1);
+    UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+    return fd;
+  }
+  // As the proxy asks for that user; "": as nobody.
+  static std::string Get(const std::string& user, const std::string& target,
+                         const std::string& method = "GET", const std::string& more = "") {
+    std::string text = method + " " + target + " HTTP/1.1\r\nHost: localhost\r\n" + more;
+    if (!user.empty()) {
+      text += "X-Remote-User: " + user + "\r\nSonde-Proxy-Secret: " + kSecret + "\r\n";
+    }
+    return text + "\r\n";
+  }
+  UniqueFd Send(const std::string& text) const {
+    UniqueFd fd = Connect();
+    EXPECT_EQ(send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(text.size()));
+    return fd;
+  }
+  std::string Ask(const std::string& text) const { return ReadAll(Send(text).get()); }
+
+  // Starts that user's process, which the door must ask for now.
+  UniqueFd Start(const std::string& user, const std::string& hello = "ok TOKEN") {
+    EXPECT_TRUE(Readable(starter_.get()));
+    const Result<Message> asked = ReceiveMessage(starter_.get(), false);
+    EXPECT_TRUE(asked.ok() && asked->text == user)
+        << "asked for " << (asked.ok() ? asked->text : "");
+    Result<std::pair<UniqueFd, UniqueFd>> ends = MakePair();
+    EXPECT_TRUE(SendMessage(starter_.get(), "ok " + user, ends->first.get()).ok());
+    EXPECT_TRUE(SendMessage(ends->second.get(), hello).ok());
+    return std::move(ends->second);
+  }
+  // What that process gets; it answers with `answer`.
+  static std::string Serve(const UniqueFd& process, const std::string& answer) {
+    if (!Readable(process.get())) return "nothing";
+    Result<Message> visit = ReceiveMessage(process.get(), false);
+    if (!visit.ok() || !visit->fd) return "no visit";
+    send(visit->fd.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+    return visit->text;
+  }
+
+  const std::string path_;
+  MadeUpAccounts accounts_;
+  SiteRules rules_;
+  UniqueFd starter_, door_end_;
+  boost::asio::io_context context_{1};
+  std::unique_ptr<Gatekeeper> gatekeeper_;
+  std::unique_ptr<UserServers> servers_;
+  std::unique_ptr<Door> door_;
+  std::thread thread_;
+};
+
+TEST_F(DoorTest, ARequestReachesItsUsersProcessAndNothingElseOfIt) {
+  Open();
+  const UniqueFd client = Send(Get("alice", "/job/list", "GET", "Cookie: x=secret\r\n") + "BODY");
+  const UniqueFd process = Start("alice");
+  const std::string got = Serve(process, "answer");
+  EXPECT_THAT(got, StartsWith("GET /job/list HTTP/1.1\r\n"));
+  EXPECT_THAT(got, HasSubstr("Authorization: Bearer TOKEN\r\n"));
+  EXPECT_THAT(got, Not(HasSubstr("secret")));
+  EXPECT_THAT(got, Not(HasSubstr(kSecret)));
+  EXPECT_TRUE(got.ends_with("\r\n\r\nBODY"));
+  EXPECT_EQ(ReadAll(client.get()), "answer");
+  // The next one goes to the same process.
+  const UniqueFd again = Send(Get("alice", "/user/alice/metrics"));
+  EXPECT_THAT(Serve(process, "more"), StartsWith("GET /metrics HTTP/1.1\r\n"));
+  EXPECT_EQ(ReadAll(again.get()), "more");
+  EXPECT_FALSE(Readable(starter_.get(), 0));
+}
+
+// Of every route there is, and of what is none: a stranger cannot tell what there is.
+TEST_F(DoorTest, NoRouteIsOpenToAStranger) {
+  Open();
+  std::map<std::string, size_t> answers;
+  std::vector<std::string> targets = {"/nothing", "/users/", "/app.js", "/", "/../etc/passwd"};
+  for (const web::RouteFamily& family : web::RouteFamilies()) {
+    for (const web::Route& route : family.routes) {
+      targets.push_back(std::string(route.path) + std::string(route.doc.example));
+    }
+  }
+  ASSERT_GT(targets.size(), 50u);
+  for (const std::string& target : targets) {
+    for (const char* method : {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"}) {
+      SCOPED_TRACE(std::string(method) + " " + target);
+      const std::string nobody = Ask(Get("", target, method));
+      EXPECT_THAT(nobody, StartsWith("HTTP/1.1 403 "));
+      const std::string other = Ask(Get("alice", "/user/bob" + target, method));
+      EXPECT_THAT(other, StartsWith("HTTP/1.1 404 "));
+      std::string absent = Ask(Get("alice", "/user/zob" + target, method));
+      if (const size_t at = absent.find("'zob'"); at != std::string::npos) {
+        absent.replace(at, 5, "'bob'");
+      }
+      const auto body = [](const std::string& text) { return text.substr(text.find("\r\n\r\n")); };
+      EXPECT_EQ(body(other), body(absent)) << "whether there is such a user is not told";
+      ++answers[body(nobody)];
+    }
+  }
+  EXPECT_EQ(answers.size(), 2u) << "the same to everything; to HEAD nothing";
+  EXPECT_FALSE(Readable(starter_.get(), 0)) << "nobody's archive was opened";
+}
+
+TEST_F(DoorTest, AnAdministratorSeesAnothersArchiveAndWhoThereIs) {
+  Open();
+  const UniqueFd client = Send(Get("bob", "/user/alice/job/list?x=1"));
+  const UniqueFd process = Start("alice");
+  EXPECT_THAT(Serve(process, "answer"), StartsWith("GET /job/list?x=1 HTTP/1.1\r\n"));
+  EXPECT_EQ(ReadAll(client.get()), "answer");
+  EXPECT_THAT(Ask(Get("bob", "/users")),
+              HasSubstr(R"({"user":"bob","admin":true,"users":["alice","bob"]})"));
+  EXPECT_THAT(Ask(Get("alice", "/users")),
+              HasSubstr(R"({"user":"alice","admin":false,"users":["alice"]})"));
+  EXPECT_THAT(Ask(Get("bob", "/user/alice")), HasSubstr("Location: /user/alice/\r\n"));
+}
+
+TEST_F(DoorTest, AnArchiveThatCannotBeOpenedIsNamedAndTheOthersGoOn) {
+  Open();
+  const UniqueFd broken = Send(Get("alice", "/job/list"));
+  const UniqueFd sick = Start("alice", "error open /home/alice: it is of a newer version");
+  const std::string said = ReadAll(broken.get());
+  EXPECT_THAT(said, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(said, HasSubstr("open /home/alice: it is of a newer version"));
+  const UniqueFd client = Send(Get("bob", "/job/list"));
+  const UniqueFd process = Start("bob");
+  Serve(process, "answer");
+  EXPECT_EQ(ReadAll(client.get()), "answer");
+  // And it is tried again, for it may be mended.
+  const UniqueFd again = Send(Get("alice", "/job/list"));
+  const UniqueFd well = Start("alice");
+  Serve(well, "better");
+  EXPECT_EQ(ReadAll(again.get()), "better");
+}
+
+TEST_F(DoorTest, AProcessThatHasEndedIsStartedAnew) {
+  Open();
+  const UniqueFd first = Send(Get("alice", "/"));
+  UniqueFd process = Start("alice");
+  Serve(process, "one");
+  EXPECT_EQ(ReadAll(first.get()), "one");
+  process.Reset();
+  const UniqueFd second = Send(Get("alice", "/"));
+  const UniqueFd next = Start("alice");
+  Serve(next, "two");
+  EXPECT_EQ(ReadAll(second.get()), "two");
+}
+
+TEST_F(DoorTest, NoMoreArchivesAreOpenThanAllowedAndTheOneUsedLongestAgoGoes) {
+  accounts_.Add("carol", 1003);
+  Open(2);
+  const auto visit = [&](const std::string& user, const UniqueFd& process) {
+    const UniqueFd client = Send(Get(user, "/"));
+    Serve(process, user);
+    EXPECT_EQ(ReadAll(client.get()), user);
+  };
+  const auto begin = [&](const std::string& user) {
+    const UniqueFd client = Send(Get(user, "/"));
+    UniqueFd process = Start(user);
+    Serve(process, user);
+    EXPECT_EQ(ReadAll(client.get()), user);
+    return process;
+  };
+  const UniqueFd alice = begin("alice");
+  const UniqueFd bob = begin("bob");
+  visit("alice", alice);
+  const UniqueFd carol = begin("carol");
+  EXPECT_TRUE(Readable(bob.get()));
+  EXPECT_EQ(ReceiveMessage(bob.get(), false).status().code(), Code::kNotFound) << "let go";
+  visit("alice", alice);
+  visit("carol", carol);
+}
+
+TEST_F(DoorTest, WhatIsNoRequestIsRefusedAndASlowOneDisturbsNobody) {
+  Open();
+  const UniqueFd slow = Send("GET / HT");
+  EXPECT_THAT(Ask("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"),
+              StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(Ask(Get("", "/")), StartsWith("HTTP/1.1 403 "));
+}
+
+TEST(Listen, TakesAwayASocketThatIsLeftAndNothingElse) {
+  const std::string path = testing::TempDir() + "sonde-listen-" + std::to_string(getpid());
+  Result<UniqueFd> first = Listen("unix:" + path);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  EXPECT_EQ(Listen("unix:" + path).status().code(), Code::kUnavailable) << "somebody listens there";
+  first->Reset();
+  EXPECT_TRUE(Listen("unix:" + path).ok());
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  EXPECT_EQ(Listen("unix:" + path).status().code(), Code::kInvalid);
+  std::filesystem::remove(path);
+  for (const char* wrong :
+       {"", "unix:", "unix:relative", "localhost:1", "1.2.3.4", "1.2.3.4:x", "1.2.3.4:70000"}) {
+    EXPECT_EQ(Listen(wrong).status().code(), Code::kInvalid) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace sonde::site

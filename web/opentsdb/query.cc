@@ -1,0 +1,140 @@
+// /api/query: asks the data source and writes what it answers.
+#include <algorithm>
+#include <set>
+
+#include "web/gather.h"
+#include "web/opentsdb/aliases.h"
+#include "web/opentsdb/answer.h"
+#include "web/opentsdb/handlers.h"
+#include "web/opentsdb/request.h"
+
+namespace sonde::web {
+namespace {
+
+constexpr size_t kMaxPoints = 4'000'000;  // in one response: some 100 MB of JSON
+constexpr size_t kMaxSeries = 100'000;
+constexpr size_t kStreamedPoints = 50'000;  // from so many on the text is never whole
+
+std::vector<std::string_view> Alternatives(std::string_view pattern) {
+  std::vector<std::string_view> parts;
+  while (!pattern.empty()) {
+    const size_t bar = std::min(pattern.find('|'), pattern.size());
+    if (bar != 0) parts.push_back(pattern.substr(0, bar));
+    pattern.remove_prefix(std::min(bar + 1, pattern.size()));
+  }
+  return parts;
+}
+
+// Whether a result has a name that the filter asks for, where that can be seen.
+bool ShowsEveryName(const TagFilter& filter, const std::vector<QueryResult>& results) {
+  if (filter.type == TagFilter::Type::kNotKey) return false;  // its key shows nowhere
+  if (!filter.group_by || filter.type != TagFilter::Type::kLiteralOr) return true;
+  std::set<std::string_view> shown;
+  for (const QueryResult& result : results) {
+    if (const std::string* value = result.tags.Find(filter.key)) shown.insert(*value);
+  }
+  const std::vector<std::string_view> names = Alternatives(filter.pattern);
+  return std::all_of(names.begin(), names.end(),
+                     [&](std::string_view name) { return shown.contains(name); });
+}
+
+Status NoSuchName(std::string_view kind, std::string_view name) {
+  std::string text = "No such name for '";
+  text.append(kind).append("': '").append(name).append("'");
+  return {Code::kInvalid, text};
+}
+
+// A name that does not exist is an error, no data in the range is not. Looked for only where the
+// results leave it open, for that takes long.
+Status CheckNames(const DataSource& source, const QuerySpec& spec,
+                  const std::vector<QueryResult>& results) {
+  const bool shown = std::all_of(spec.filters.begin(), spec.filters.end(), [&](const auto& filter) {
+    return ShowsEveryName(filter, results);
+  });
+  if (!results.empty() && shown) return {};
+  const Result<SeriesNames> names = NamesAndAliases(source);
+  if (!names.ok()) return names.status();
+  if (!names->metrics.contains(spec.metric)) return NoSuchName("metrics", spec.metric);
+  for (const TagFilter& filter : spec.filters) {
+    if (!names->keys.contains(filter.key)) return NoSuchName("tagk", filter.key);
+    if (filter.type != TagFilter::Type::kLiteralOr) continue;
+    for (const std::string_view name : Alternatives(filter.pattern)) {
+      if (!names->values.contains(std::string(name))) return NoSuchName("tagv", name);
+    }
+  }
+  return {};
+}
+
+Response QueryResponse(const DataSource& source, const std::shared_ptr<const OpenTsdbQuery>& query,
+                       AnswerForm form, Answers answers) {
+  size_t series = 0;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const Status named = CheckNames(source, query->queries[i], answers[i].results);
+    if (!named.ok()) return ErrorResponse(named);
+    series += answers[i].results.size();
+  }
+  if (series > kMaxSeries) return TooMuchResponse(series, kMaxSeries, "series");
+  std::vector<Note> notes;
+  if (!query->no_annotations) notes = source.Notes(query->start, query->end);
+  const auto writer =
+      std::make_shared<AnswerWriter>(query, std::move(answers), std::move(notes), form);
+  const size_t points = writer->Points();
+  if (points > kMaxPoints) {
+    return TooMuchResponse(points, kMaxPoints, "points");
+  }
+  Response response;
+  if (points > kStreamedPoints) {
+    response.next = [writer](std::string& out) { return writer->Next(out); };
+    response.held_bytes = points * sizeof(Point);
+    return response;
+  }
+  constexpr size_t kBytesOfPoint = 32;
+  response.body.reserve(points * kBytesOfPoint + 1024);
+  while (writer->Next(response.body)) {
+  }
+  return response;
+}
+
+Result<AnswerForm> FormOf(const Context& context, const Request& request) {
+  AnswerForm form;
+  const std::string* arrays = request.Param("arrays");
+  form.arrays = arrays != nullptr && *arrays != "false";
+  form.nan_null = context.nan_null;
+  if (const std::string* nan = request.Param("nan")) {
+    if (*nan != "null" && *nan != "text") {
+      return Status(Code::kInvalid, "parameter nan: expected null or text");
+    }
+    form.nan_null = *nan == "null";
+  }
+  return form;
+}
+
+void Ask(const Context& context, const Request& request, Result<OpenTsdbQuery> parsed,
+         Reply reply) {
+  if (!parsed.ok()) return reply(ErrorResponse(parsed.status()));
+  const Result<AnswerForm> form = FormOf(context, request);
+  if (!form.ok()) return reply(ErrorResponse(form.status()));
+  const auto query = std::make_shared<const OpenTsdbQuery>(*std::move(parsed));
+  const auto plan = std::make_shared<const OpenTsdbPlan>(*context.source, query->queries);
+  GatherAndReply(
+      context, plan->specs(), std::move(reply),
+      [weak = std::weak_ptr(context.source), query, plan, form = *form](Answers answers) {
+        const std::shared_ptr<const DataSource> source = weak.lock();
+        if (!source) return ErrorResponse(503, "the server is stopping");
+        Result<Answers> folded = plan->Fold(std::move(answers));
+        if (!folded.ok()) return ErrorResponse(folded.status());
+        return QueryResponse(*source, query, form, *std::move(folded));
+      });
+}
+
+}  // namespace
+
+void GetQuery(const Context& context, const Request& request, Reply reply) {
+  Ask(context, request, ParseOpenTsdbQuery(request, context.clock->Now()), std::move(reply));
+}
+
+void PostQuery(const Context& context, const Request& request, Reply reply) {
+  Ask(context, request, ParseOpenTsdbQuery(request.body, context.clock->Now()), std::move(reply));
+}
+
+}  // namespace sonde::web

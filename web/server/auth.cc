@@ -1,0 +1,139 @@
+#include "web/server/auth.h"
+
+#include <fmt/format.h>
+#include <nettle/base64.h>
+#include <nettle/memops.h>
+#include <nettle/sha2.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace sonde::web {
+namespace {
+
+std::string CookieName(std::string_view token) {
+  sha256_ctx state;
+  sha256_init(&state);
+  sha256_update(&state, token.size(), reinterpret_cast<const uint8_t*>(token.data()));
+  uint8_t digest[SHA256_DIGEST_SIZE];
+  sha256_digest(&state, sizeof digest, digest);
+  return fmt::format("sonde-{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3]);
+}
+
+// The value of a cookie in a Cookie header; empty if it is not there.
+std::string_view FindCookie(std::string_view header, std::string_view name) {
+  while (!header.empty()) {
+    const size_t end = header.find(';');
+    std::string_view pair = header.substr(0, end);
+    while (!pair.empty() && pair[0] == ' ') pair.remove_prefix(1);
+    if (pair.size() > name.size() && pair.starts_with(name) && pair[name.size()] == '=') {
+      return pair.substr(name.size() + 1);
+    }
+    if (end == std::string_view::npos) break;
+    header.remove_prefix(end + 1);
+  }
+  return {};
+}
+
+// What follows the scheme, which is given in lower case with its blank; empty for another one.
+std::string_view Credentials(std::string_view header, std::string_view scheme) {
+  const bool same = header.size() > scheme.size() &&
+                    std::equal(scheme.begin(), scheme.end(), header.begin(), [](char a, char b) {
+                      return a == std::tolower(static_cast<unsigned char>(b));
+                    });
+  return same ? header.substr(scheme.size()) : std::string_view{};
+}
+
+// "" for what is no base64, or too long for a token.
+std::string FromBase64(std::string_view text) {
+  constexpr size_t kMost = 1024;
+  if (text.empty() || text.size() > kMost) return {};
+  base64_decode_ctx state;
+  base64_decode_init(&state);
+  std::string out(BASE64_DECODE_LENGTH(text.size()), '\0');
+  size_t size = out.size();
+  if (base64_decode_update(&state, &size, reinterpret_cast<uint8_t*>(out.data()), text.size(),
+                           text.data()) == 0 ||
+      base64_decode_final(&state) == 0) {
+    return {};
+  }
+  out.resize(size);
+  return out;
+}
+
+std::string Password(std::string_view header) {
+  const std::string pair = FromBase64(Credentials(header, "basic "));
+  const size_t colon = pair.find(':');
+  return colon == std::string::npos ? std::string() : pair.substr(colon + 1);
+}
+
+bool IsOtherOrigin(const Request& request) {
+  return request.fetch_site == "cross-site" || request.fetch_site == "same-site";
+}
+
+std::string Escape(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.') {
+      out += c;
+    } else {
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Auth::Auth(std::string token) : token_(std::move(token)), cookie_name_(CookieName(token_)) {}
+
+bool Auth::IsToken(std::string_view text) const {
+  return !token_.empty() && text.size() == token_.size() &&
+         memeql_sec(text.data(), token_.data(), token_.size()) != 0;
+}
+
+Auth::Verdict Auth::Check(const Request& request) const {
+  if (IsToken(Credentials(request.authorization, "bearer "))) return Verdict::kAllowed;
+  if (IsToken(Password(request.authorization))) return Verdict::kAllowed;
+  const bool reading = request.method == Method::kGet || request.method == Method::kHead;
+  if (const std::string* token = request.Param("token"); token != nullptr && request.path == "/") {
+    return reading && IsToken(*token) ? Verdict::kRedirect : Verdict::kRefused;
+  }
+  if (!IsOtherOrigin(request) && IsToken(FindCookie(request.cookie, cookie_name_))) {
+    return Verdict::kAllowed;
+  }
+  return Verdict::kRefused;
+}
+
+Response Auth::Redirect(const Request& request) const {
+  std::string location = "/";
+  char separator = '?';
+  for (const auto& [key, value] : request.params) {
+    if (key == "token") continue;
+    location += separator;
+    location += Escape(key) + "=" + Escape(value);
+    separator = '&';
+  }
+  Response response;
+  response.status = 303;
+  response.headers.emplace_back("Location", std::move(location));
+  response.headers.emplace_back(
+      "Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict", cookie_name_, token_));
+  return response;
+}
+
+Response Auth::Refuse(const Request& request) {
+  Response response = ErrorResponse(
+      401,
+      "this server needs its token: open the address that was printed with it, or send the header "
+      "'Authorization: Bearer TOKEN'");
+  // A browser would ask its user for a password that he does not have.
+  response.headers.emplace_back("WWW-Authenticate",
+                                request.fetch_site.empty()
+                                    ? R"(Bearer realm="sonde", Basic realm="sonde")"
+                                    : R"(Bearer realm="sonde")");
+  return response;
+}
+
+}  // namespace sonde::web

@@ -1,0 +1,242 @@
+#include "web/server/server.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <chrono>
+#include <functional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/log.h"
+#include "core/niceness.h"
+#include "web/server/session.h"
+#include "web/tick_signal.h"
+
+namespace sonde::web {
+namespace {
+
+namespace asio = boost::asio;
+using tcp = asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::chrono::milliseconds kAcceptPause(100);
+constexpr int kSendBuffer = 256 * 1024;  // else the kernel holds megabytes for a slow reader
+constexpr std::string_view kNoRoom =
+    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
+    "Content-Type: application/json; charset=UTF-8\r\nContent-Length: 75\r\n\r\n"
+    R"({"error":{"code":503,"message":"all connections are taken; ask once more"}})";
+
+Status Bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
+  error_code error;
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) return {};
+  error_code ignored;
+  acceptor.close(ignored);
+  return {error == asio::error::address_in_use ? Code::kUnavailable : Code::kIo, error.message()};
+}
+
+}  // namespace
+
+struct Server::Core {
+  Core(const Options& options, std::shared_ptr<const DataSource> source)
+      : state(options, std::move(source)),
+        context(options.threads),
+        acceptor(asio::make_strand(context)),
+        pause(acceptor.get_executor()) {}
+
+  Status Listen(const Options& options);
+  void Take(Session::Socket socket, std::string begun);
+  void Adopt(int fd, std::string begun);
+  void Run(int thread_count, int niceness);
+  void Work(int niceness);
+  void Accept();
+  void OnAccept(const error_code& error, tcp::socket socket);
+  void OnTick();
+  void Stop();
+
+  std::weak_ptr<Core> owner;
+  ServerState state;  // outlives the context, whose destructor destroys sessions
+  asio::io_context context;
+  asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
+  tcp::acceptor acceptor;
+  asio::steady_timer pause;
+  std::vector<std::thread> threads;
+  uint16_t port = 0;
+};
+
+Status Server::Core::Listen(const Options& options) {
+  error_code error;
+  const auto address = asio::ip::make_address(options.address, error);
+  if (error) {
+    return {Code::kInvalid, fmt::format("'{}' is no numeric IP address", options.address)};
+  }
+  Status bound = Bind(acceptor, {address, options.port});
+  if (!bound.ok() && options.port_if_taken_any && options.port != 0) {
+    bound = Bind(acceptor, {address, 0});
+  }
+  if (!bound.ok()) {
+    return bound.Within(fmt::format("listen on {} port {}", options.address, options.port));
+  }
+  port = acceptor.local_endpoint(error).port();
+  return {};
+}
+
+void Server::Core::Run(int thread_count, int niceness) {
+  // Signals are for the program's own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    for (int i = 0; i < thread_count; ++i) {
+      threads.emplace_back([this, niceness] { Work(niceness); });
+    }
+  } catch (const std::system_error& e) {
+    log::Warning("HTTP: {} of {} threads started: {}", threads.size(), thread_count, e.what());
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Server::Core::Work(int niceness) {
+  BeNicer(niceness);
+  pthread_setname_np(pthread_self(), "sonde-http");
+  for (bool running = true; running;) {
+    try {
+      context.run();
+      running = false;
+    } catch (const std::exception& e) {
+      log::Error("HTTP: {}", e.what());
+    }
+  }
+}
+
+void Server::Core::Accept() {
+  acceptor.async_accept(
+      asio::make_strand(context),
+      [this](const error_code& error, tcp::socket socket) { OnAccept(error, std::move(socket)); });
+}
+
+void Server::Core::OnAccept(const error_code& error, tcp::socket socket) {
+  if (!acceptor.is_open()) return;
+  if (error) {
+    // Out of descriptors: they come back when a connection ends.
+    pause.expires_after(kAcceptPause);
+    pause.async_wait([this](const error_code& cancelled) {
+      if (!cancelled && acceptor.is_open()) Accept();
+    });
+    return;
+  }
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  Take(std::move(socket), "");
+  Accept();
+}
+
+void Server::Core::Take(Session::Socket socket, std::string begun) {
+  error_code ignored;
+  if (state.sessions.MakeRoom()) {
+    socket.set_option(asio::socket_base::send_buffer_size(kSendBuffer), ignored);
+    std::make_shared<Session>(state, owner, std::move(socket))->Start(begun);
+  } else {
+    socket.non_blocking(true, ignored);
+    socket.send(asio::buffer(kNoRoom), 0, ignored);
+  }
+}
+
+void Server::Core::Adopt(int fd, std::string begun) {
+  int family = AF_UNSPEC;
+  socklen_t size = sizeof(family);
+  getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
+  Session::Socket socket(asio::make_strand(context));
+  error_code error;
+  socket.assign({family, 0}, fd, error);
+  if (error) {
+    close(fd);
+    return;
+  }
+  asio::post(acceptor.get_executor(),
+             [this, begun = std::move(begun), socket = std::move(socket)]() mutable {
+               Take(std::move(socket), std::move(begun));
+             });
+}
+
+// On the source's thread, which must not wait: the feeds are told on one of ours.
+void Server::Core::OnTick() {
+  if (state.feeds == 0) return;
+  asio::post(context, [this] { state.sessions.ForEach([](Session& session) { session.Wake(); }); });
+}
+
+// What is under way may end within the bound; threads end when nothing is left to do.
+void Server::Core::Stop() {
+  if (TickSignal* ticks = state.context.source->ticks()) ticks->Forget();
+  asio::post(acceptor.get_executor(), [this] {
+    error_code ignored;
+    acceptor.close(ignored);
+    pause.cancel();
+    work.reset();
+  });
+  state.sessions.Stop();
+  state.sessions.ForEach([](Session& session) { session.Stop(); });
+  if (state.sessions.WaitUntilEmpty(state.limits.stop_timeout)) return;
+  state.sessions.ForEach([](Session& session) { session.Close(); });
+}
+
+Server::Server(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+
+Result<std::unique_ptr<Server>> Server::Start(const Options& options,
+                                              std::shared_ptr<const DataSource> source) {
+  if (options.token.empty()) {
+    return Status(Code::kInvalid, "an HTTP server needs a token: without one it would be open");
+  }
+  try {
+    auto core = std::make_shared<Core>(options, std::move(source));
+    core->owner = core;
+    core->state.context.executor = [weak = std::weak_ptr<Core>(core)](std::function<void()> f) {
+      if (const std::shared_ptr<Core> alive = weak.lock()) {
+        asio::post(alive->context, std::move(f));
+      }
+    };
+    if (options.listen) SONDE_RETURN_IF_ERROR(core->Listen(options));
+    if (options.listen) core->Accept();
+    core->Run(options.threads, options.niceness);
+    if (core->threads.empty()) {
+      return Status(Code::kLimit, "start the HTTP server: no thread could be started");
+    }
+    if (TickSignal* ticks = core->state.context.source->ticks()) {
+      ticks->Listen([raw = core.get()] { raw->OnTick(); });
+    }
+    return std::unique_ptr<Server>(new Server(std::move(core)));
+  } catch (const std::exception& e) {
+    return Status(Code::kInternal, fmt::format("start the HTTP server: {}", e.what()));
+  }
+}
+
+Server::~Server() {
+  core_->Stop();
+  for (std::thread& thread : core_->threads) thread.join();
+}
+
+void Server::Adopt(int fd, std::string begun) { core_->Adopt(fd, std::move(begun)); }
+
+size_t Server::connections() const { return core_->state.sessions.size(); }
+
+uint16_t Server::port() const { return core_->port; }
+
+size_t Server::held_bytes() const { return core_->state.held_bytes; }
+
+}  // namespace sonde::web
