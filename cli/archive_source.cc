@@ -107,10 +107,9 @@ Result<std::vector<JobDescription>> ArchiveSource::Jobs(size_t limit) const {
 Result<Profile> ArchiveSource::GetProfile(const JobStep& id) const {
   const Result<std::vector<ProfileEntry>> entries = archive_->Find(id);
   if (!entries.ok()) return entries.status();
-  // Find("4711") gives every step of the job, and a job that was requeued has several of one step.
-  for (const ProfileEntry& entry : *entries) {
-    if (entry.job.id == id || id.step.empty()) return Load(entry);
-  }
+  // Find("4711") gives every step of the job, and a job that was requeued has several of one step;
+  // "4711_3.0" is a step whose job has another id.
+  if (!entries->empty()) return Load(entries->front());
   return Status(Code::kNotFound, "the archive has no step " + id.ToString());
 }
 
