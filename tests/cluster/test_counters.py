@@ -72,7 +72,9 @@ def test_software_events_are_what_the_program_counts_itself(cluster, faulting):
     assert own > 4 * 21 * 4000
     assert total(shown, "task_perf_page_faults_total") == pytest.approx(own, rel=0.01)
     clock = total(shown, "task_perf_task_clock_seconds_total")
-    assert clock == pytest.approx(shown["summary"]["cpu_seconds"], rel=0.02, abs=0.04)
+    # What a task takes before its exec is in its CPU time and not in its events.
+    before_exec = 4 * 0.05
+    assert clock == pytest.approx(shown["summary"]["cpu_seconds"], rel=0.02, abs=before_exec)
 
 
 def test_the_profile_has_hardware_events_or_the_reason_why_not(cluster, faulting):
