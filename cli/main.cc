@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "core/log.h"
 
 namespace sonde::cli {
 namespace {
@@ -45,6 +46,8 @@ std::vector<std::string> Words(const CLI::App& app, int argc, char** argv) {
 }
 
 int Main(int argc, char** argv) {
+  // stdout is for what was asked for.
+  static_cast<void>(log::Open("sonde", "", log::Level::kWarning));
   // What the archive writes is its user's alone. A reader that goes away is seen by write().
   ::umask(077);
   std::signal(SIGPIPE, SIG_IGN);

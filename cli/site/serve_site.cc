@@ -87,8 +87,6 @@ Result<SiteRules> RulesOf(const Config& config, const Accounts& accounts) {
 }
 
 Status DropRights(const Account& account) {
-  if (account.uid == 0)
-    return {Code::kInvalid, "site_account: expected an account other than root"};
   if (setgroups(0, nullptr) != 0 || setresgid(account.gid, account.gid, account.gid) != 0 ||
       setresuid(account.uid, account.uid, account.uid) != 0) {
     return SystemError("become " + account.name);
@@ -148,6 +146,9 @@ Status ServeSite(Config config, const std::string& listen) {
             "sonde serve --site must be started as root: it becomes each user to read his archive; "
             "your own archive is served without --site"};
   }
+  // Who looked at whose archive is told at the level info.
+  const auto level = log::ParseLevel(config.log_level);
+  if (level.ok()) SONDE_RETURN_IF_ERROR(log::Open("sonde", "", *level));
   if (!config.site_archives.empty()) config.archive = config.site_archives;
   const Accounts& accounts = Accounts::System();
   Result<SiteRules> rules = RulesOf(config, accounts);
@@ -163,6 +164,9 @@ Status ServeSite(Config config, const std::string& listen) {
   const std::string name = config.site_account.empty() ? "nobody" : config.site_account;
   Result<Account> account = accounts.ByName(name);
   if (!account.ok()) return account.status().Within("site_account");
+  if (account->uid == 0) {
+    return {Code::kInvalid, "site_account: expected an account other than root"};
+  }
   Result<UniqueFd> listener = Listen(listen);
   if (!listener.ok()) return listener.status();
   Result<std::pair<UniqueFd, UniqueFd>> ends = MakePair();
@@ -178,7 +182,8 @@ Status ServeSite(Config config, const std::string& listen) {
   fmt::print("Archives of all users at {}\n", listen);
   std::fflush(stdout);
   const bool asked = Starter(config, accounts, config.site_open).Run(ends->first, stop);
-  kill(*door, SIGTERM);
+  // A door that has closed its end is ending, and may have to say why.
+  if (asked) kill(*door, SIGTERM);
   waitpid(*door, nullptr, 0);
   if (local) unlink(listen.c_str() + kUnixPrefix.size());
   return asked ? Status() : Status(Code::kInternal, "the door has ended; its messages say why");

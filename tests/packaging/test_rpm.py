@@ -23,7 +23,7 @@ def run(*command, **options):
 def as_the_tests_are_built():
     """The environment in which the compiler's cache has most of it already."""
     cache = (BUILD / "CMakeCache.txt").read_text()
-    flags = re.findall(r"^(CMAKE_C(?:XX)?_FLAGS(?:_RELWITHDEBINFO)?):\w+=(.*)$", cache, re.MULTILINE)
+    flags = re.findall(r"^(CMAKE_(?:C|CXX|Fortran)_FLAGS(?:_RELWITHDEBINFO)?):\w+=(.*)$", cache, re.MULTILINE)
     options = " ".join(f"-D{name}='{value}'" for name, value in flags)
     directory = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
     return {**os.environ, **directory, "CMAKE_OPTIONS": f"-DSONDE_WERROR=ON {options}"}
