@@ -99,6 +99,24 @@ def show_command(archive):
     return lambda i: sonde(archive, "show", f"{1_000_000 + i * 7919 % PROFILES}.0")
 
 
+def first_answer(server, begin):
+    """Milliseconds from `begin` until a server says where it is, and until the list of jobs is there."""
+    found = None
+    while not found:
+        line = server.stdout.readline()
+        if not line:
+            raise SystemExit("bench archive: sonde serve says nothing")
+        found = re.search(r"http://([\d.]+):(\d+)/\?token=(\S+)", line)
+    up = (time.perf_counter() - begin) * 1000
+    connection = http.client.HTTPConnection(found[1], int(found[2]), timeout=60)
+    connection.request("GET", "/job/list", headers={"Authorization": f"Bearer {found[3]}"})
+    answer = connection.getresponse()
+    answer.read()
+    if answer.status != 200:
+        raise SystemExit(f"bench archive: {answer.status} {answer.reason}")
+    return up, (time.perf_counter() - begin) * 1000
+
+
 def served(archive, evicted):
     """From the start of the process until the list of jobs has been answered."""
     values = []
@@ -108,22 +126,10 @@ def served(archive, evicted):
         begin = time.perf_counter()
         with subprocess.Popen(sonde(archive, "serve", "--listen", "127.0.0.1:0"), env=ENVIRONMENT,
                               stdout=subprocess.PIPE, text=True) as server:
-            found = None
-            while not found:
-                line = server.stdout.readline()
-                if not line:
-                    raise SystemExit("bench archive: sonde serve says nothing")
-                found = re.search(r"http://([\d.]+):(\d+)/\?token=(\S+)", line)
-            up = (time.perf_counter() - begin) * 1000
-            connection = http.client.HTTPConnection(found[1], int(found[2]), timeout=60)
-            connection.request("GET", "/api/v1/jobs?limit=20",
-                               headers={"Authorization": f"Bearer {found[3]}"})
-            answer = connection.getresponse()
-            answer.read()
-            values.append((up, (time.perf_counter() - begin) * 1000))
-            if answer.status != 200:
-                raise SystemExit(f"bench archive: {answer.status} {answer.reason}")
-            server.terminate()
+            try:
+                values.append(first_answer(server, begin))
+            finally:
+                server.terminate()
     name = "_evicted" if evicted else ""
     told("serve_up" + name, [up for up, _ in values[1:]])
     told("serve_first_answer" + name, [first for _, first in values[1:]])
