@@ -1,13 +1,12 @@
 // A thread of the head's that does one job after the other, so that the loop need not. It begins
 // with the first job.
 //
-// Thread safety: Do from any thread; made and destroyed by one.
+// Thread safety: Do from any thread; made by one, destroyed by any, also by a job of its own, which
+// may hold the last of what it is part of.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <thread>
 
 namespace sonde::head {
@@ -15,7 +14,7 @@ namespace sonde::head {
 class Worker {
  public:
   // `niceness`: how much more of it than the process has; 0 or more.
-  explicit Worker(int niceness) : niceness_(niceness) {}
+  explicit Worker(int niceness);
   // Waits for the job that is being done; the others are dropped.
   ~Worker();
   Worker(const Worker&) = delete;
@@ -25,15 +24,13 @@ class Worker {
   void Do(std::function<void()> job);
 
  private:
-  bool Start();  // with the mutex held
-  void Run();
+  struct Jobs;
+
+  bool Start();  // with the jobs' mutex held
 
   const int niceness_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> jobs_;
-  bool stop_ = false;
-  std::thread thread_;  // last: it uses the others
+  const std::shared_ptr<Jobs> jobs_;  // the thread's as well
+  std::thread thread_;
 };
 
 }  // namespace sonde::head
