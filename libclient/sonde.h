@@ -91,8 +91,8 @@ sonde_metric_t* sonde_histogram(const char* name, const char* unit, const char* 
                                 const sonde_tag_t* tags, size_t tag_count);
 
 /* Sets a gauge to a value measured at a time of its own, nanoseconds since 1970 UTC. A value whose
- * time lies ahead is recorded when that time has come. Feed a gauge by this or by sonde_set(), not
- * by both. */
+ * time lies ahead is recorded when that time has come or the process has ended. Feed a gauge by
+ * this or by sonde_set(), not by both. */
 void sonde_set_at(sonde_metric_t* metric, double value, int64_t time_ns);
 
 /* Moments. Every text is plain UTF-8 without control characters; what many ranks say at the same

@@ -242,6 +242,18 @@ TEST_F(AppMetrics, AValueWithATimeAheadWaitsForIt) {
   EXPECT_EQ(Read("g{task=\"3\"}"), 2);
 }
 
+// The tick's time is that of its begin: a process can set a value after it and end before its last
+// read.
+TEST_F(AppMetrics, AValueWithATimeAheadDoesNotWaitLongerThanItsProcess) {
+  Start();
+  ClientProcess app(Environment());
+  app.Do("gauge g");
+  app.Do("set_at g 2 " + std::to_string(now_ + 10 * kSecond));
+  EXPECT_TRUE(std::isnan(Read("g{task=\"3\"}")));
+  EXPECT_EQ(app.End(), 0);
+  EXPECT_EQ(Read("g{task=\"3\"}"), 2);
+}
+
 TEST_F(AppMetrics, WorkBeforeMain) {
   Start();
   ClientProcess::Environment environment = Environment();

@@ -167,7 +167,8 @@ void AppSource::ReadValues(AppProcess& process, Nanos now) {
       continue;
     }
     const AppGauge gauge = process.segment->ReadGauge(link.slot);
-    if (gauge.time > now) continue;  // its time has not come
+    // Its time has not come. Of a process that ended within a tick it never comes.
+    if (gauge.time > now && process.state != State::kEnded) continue;
     if (std::bit_cast<uint64_t>(gauge.value) == std::bit_cast<uint64_t>(link.last)) continue;
     link.last = gauge.value;
     values_[link.column] = std::isfinite(gauge.value) ? gauge.value : kMissing;
