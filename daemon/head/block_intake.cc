@@ -66,7 +66,7 @@ void BlockIntake::Refuse(const tree::BlockMessage& block) {
 // Of many that come with the same schema at the same time only one is asked for it.
 void BlockIntake::AskOrWait(tree::BlockMessage block, uint64_t schema) {
   Waiting& waiting = waiting_[schema];
-  const Nanos now = Clock::System().Monotonic();
+  const Nanos now = clock_.Monotonic();
   if (waiting.asked == 0 || now - waiting.asked > kAskAgain) {
     waiting.asked = now;
     return ack_({block.node, block.group, block.sequence, BlockAck::kUnknownSchema, block.hurry});

@@ -31,8 +31,12 @@ class BlockIntake {
   static constexpr uint64_t kEndRate = 32u << 20;
 
   using Ack = std::function<void(const tree::BlockAck& ack)>;
+  // When a schema that was asked for has not come, another node is asked.
+  static constexpr Nanos kAskAgain = 200 * kMillisecond;
+
   // `limit`: bytes of the profile.
-  BlockIntake(uint64_t limit, Ack ack) : limit_(limit), ack_(std::move(ack)) {}
+  BlockIntake(uint64_t limit, Ack ack, const Clock& clock = Clock::System())
+      : limit_(limit), ack_(std::move(ack)), clock_(clock) {}
 
   // Each of that many nodes. A quarter of the profile is left for the step's reduced series.
   tree::BlockBudget Budget(uint32_t nodes) const;
@@ -44,13 +48,12 @@ class BlockIntake {
   std::vector<std::string> Notes(const std::vector<NodeInfo>& nodes) const;
 
  private:
-  // Blocks that wait for their schema. When it does not come, another node is asked.
+  // Blocks that wait for their schema.
   struct Waiting {
     Nanos asked = 0;
     std::vector<tree::BlockMessage> blocks;
   };
   static constexpr size_t kMaxWaiting = 8u << 20;
-  static constexpr Nanos kAskAgain = 200 * kMillisecond;
 
   struct NodeBlocks {
     uint64_t stored = 0;   // bytes, as it says
@@ -64,6 +67,7 @@ class BlockIntake {
 
   const uint64_t limit_;
   const Ack ack_;
+  const Clock& clock_;
   std::unordered_map<uint64_t, uint32_t> columns_;  // of the schemas that the archive has
   std::unordered_map<uint64_t, Waiting> waiting_;   // by schema
   size_t waiting_bytes_ = 0;

@@ -11,6 +11,7 @@
 #include "daemon/loop.h"
 #include "daemon/tree/block_shelf.h"
 #include "series/thin.h"
+#include "tests/unit/fake_clock.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde::head {
@@ -60,7 +61,8 @@ class BlockIntakeTest : public testing::Test {
   Loop loop_;
   ArchiveWriter writer_{loop_, root()};
   std::vector<BlockAck> acks_;
-  BlockIntake intake_{64u << 20, [this](const BlockAck& ack) { acks_.push_back(ack); }};
+  FakeClock clock_;
+  BlockIntake intake_{64u << 20, [this](const BlockAck& ack) { acks_.push_back(ack); }, clock_};
   const Schema::Ptr base_ = Schema::Make(TaskSeries());
 };
 
@@ -75,6 +77,16 @@ TEST_F(BlockIntakeTest, OfManyWithANewSchemaOneIsAskedAndTheOthersWait) {
   Take(Block(1, 2, 4, 4));
   EXPECT_THAT(Results(), ElementsAre(BlockAck::kStored));
   EXPECT_THAT(Stored(), SizeIs(4));
+}
+
+TEST_F(BlockIntakeTest, WhenTheOneThatWasAskedIsSilentAnotherIs) {
+  Take(Block(0, 1, 0, 4));
+  clock_.time += BlockIntake::kAskAgain;
+  Take(Block(1, 1, 0, 4));
+  EXPECT_THAT(Results(), ElementsAre(BlockAck::kUnknownSchema));
+  clock_.time += kMillisecond;
+  Take(Block(1, 1, 0, 4));
+  EXPECT_THAT(Results(), ElementsAre(BlockAck::kUnknownSchema));
 }
 
 TEST_F(BlockIntakeTest, ABlockWithAnothersSchemaOrOfNoNodeIsDropped) {

@@ -1,4 +1,4 @@
-// Counters that give what a test says, and a clock that stands where it is put.
+// Counters that give what a test says.
 #pragma once
 
 #include <sys/socket.h>
@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
-
-#include "core/time.h"
 
 namespace sonde::collect {
 
@@ -34,13 +32,6 @@ class Feed {
 
  private:
   int ends_[2];
-};
-
-class FakeClock final : public Clock {
- public:
-  Nanos Now() const override { return time; }
-  Nanos Monotonic() const override { return time; }
-  Nanos time = kSecond;
 };
 
 }  // namespace sonde::collect

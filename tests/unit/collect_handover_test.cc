@@ -11,6 +11,7 @@
 #include "daemon/collect/counters/handover.h"
 #include "tests/unit/collect_feed.h"
 #include "tests/unit/collect_tree.h"
+#include "tests/unit/fake_clock.h"
 
 namespace sonde::collect {
 namespace {

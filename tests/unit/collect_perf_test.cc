@@ -14,6 +14,7 @@
 #include "daemon/collect/counters/perf.h"
 #include "tests/unit/collect_feed.h"
 #include "tests/unit/collect_tree.h"
+#include "tests/unit/fake_clock.h"
 
 namespace sonde::collect {
 namespace {
