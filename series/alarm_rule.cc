@@ -176,6 +176,10 @@ std::string ToText(const Rule& rule) {
   return text;
 }
 
+std::string ToText(const RuleLine& line) {
+  return line.name + ": " + (line.rule ? ToText(*line.rule) : "off");
+}
+
 void Apply(const std::vector<RuleLine>& lines, std::vector<Rule>& rules) {
   for (const RuleLine& line : lines) {
     const auto at = std::find_if(rules.begin(), rules.end(),

@@ -135,6 +135,7 @@ struct RuleLine {
   std::optional<Rule> rule;  // none: off
 };
 Result<std::vector<RuleLine>> ParseRules(std::string_view text, std::string_view file);
+std::string ToText(const RuleLine& line);
 // One of them: the rule or "off".
 Result<RuleLine> ParseRuleLine(std::string_view name, std::string_view text);
 // The later ones take the place of those with the same name.

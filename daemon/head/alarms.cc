@@ -45,7 +45,7 @@ Result<std::string> ReadFile(const std::string& path) {
 }  // namespace
 
 Alarms::Alarms(Loop& loop, StepRecord& record, const LaunchMessage& launch, const Config& config,
-               Callbacks callbacks)
+               std::string_view changes, Callbacks callbacks)
     : loop_(loop),
       record_(record),
       callbacks_(std::move(callbacks)),
@@ -55,7 +55,7 @@ Alarms::Alarms(Loop& loop, StepRecord& record, const LaunchMessage& launch, cons
       actions_(loop, config.alarm_command, config.alarm_webhook, callbacks_.note),
       series_{MissingSeries()},
       evaluator_(launch.job.period) {
-  if (enabled_) Load(launch, config);
+  if (enabled_) Load(launch, config, changes);
   alarms::EncodeDerived(evaluator_.Needs(), needs_);
 }
 
@@ -63,7 +63,7 @@ Alarms::~Alarms() { loop_.Cancel(watch_timer_); }
 
 // --- Rules ---
 
-void Alarms::Load(const LaunchMessage& launch, const Config& config) {
+void Alarms::Load(const LaunchMessage& launch, const Config& config, std::string_view changes) {
   std::vector<alarms::Rule> rules = alarms::DefaultRules();
   if (!config.alarm_rules.empty()) TakeFile(config.alarm_rules, rules);
   for (const auto& [name, text] : config.alarm_lines) {
@@ -78,6 +78,14 @@ void Alarms::Load(const LaunchMessage& launch, const Config& config) {
   if (!launch.alarms.empty()) {
     const bool absolute = launch.alarms.front() == '/';
     TakeFile(absolute ? launch.alarms : launch.job.workdir + "/" + launch.alarms, rules);
+  }
+  for (const alarms::Rule& rule : rules) names_.insert(rule.name);
+  auto changed = alarms::ParseRules(changes, "the head before");
+  if (changed.ok()) {
+    alarms::Apply(*changed, rules);
+    changes_ = *std::move(changed);
+  } else {
+    callbacks_.note(std::string(changed.status().message()));
   }
   for (alarms::Rule& rule : rules) {
     if (const Status status = evaluator_.Add(std::move(rule)); !status.ok()) {
@@ -109,10 +117,12 @@ Status Alarms::Add(alarms::Rule rule) {
         known != nullptr && *known == rule) {
       return {};  // as when every task of a step adds it
     }
-    SONDE_RETURN_IF_ERROR(evaluator_.Add(std::move(rule)));
+    SONDE_RETURN_IF_ERROR(evaluator_.Add(rule));
+    const std::string name = rule.name;
+    Note({name, std::move(rule)});
   }
   loop_.Post([this, alive = std::weak_ptr<bool>(alive_)] {
-    if (!alive.expired()) TellNeeds();
+    if (!alive.expired()) OnChange();
   });
   return {};
 }
@@ -123,13 +133,32 @@ Status Alarms::Remove(std::string_view name) {
     if (!evaluator_.Remove(name)) {
       return {Code::kNotFound, fmt::format("there is no alarm '{}'", name)};
     }
+    Note({std::string(name), {}});
   }
   loop_.Post([this, alive = std::weak_ptr<bool>(alive_), rule = std::string(name)] {
     if (alive.expired()) return;
     record_.EndAlarms(rule, Clock::System().Now());
-    TellNeeds();
+    OnChange();
   });
   return {};
+}
+
+std::string Alarms::Changes() const {
+  const std::lock_guard lock(mutex_);
+  std::string text;
+  for (const alarms::RuleLine& line : changes_) text += ToText(line) + "\n";
+  return text;
+}
+
+// Of several changes of a rule the last one counts; one that came and went was never there.
+void Alarms::Note(alarms::RuleLine change) {
+  std::erase_if(changes_, [&](const alarms::RuleLine& line) { return line.name == change.name; });
+  if (change.rule || names_.contains(change.name)) changes_.push_back(std::move(change));
+}
+
+void Alarms::OnChange() {
+  TellNeeds();
+  callbacks_.changed();
 }
 
 void Alarms::TellNeeds() {

@@ -1,7 +1,8 @@
 // The alarms of a running step: its rules, what became of them, and whom to tell.
 //
-// Rules come from those that are built in, sonde.conf, its file, the user's file, and HTTP; later
-// ones take the place of earlier ones with the same name. They are looked at in every new row of
+// Rules come from those that are built in, sonde.conf, its file, the user's file, and those who add
+// them while the step runs, by HTTP or from the application; later ones take the place of earlier
+// ones with the same name. They are looked at in every new row of
 // the step's reduced series, together with `sonde_node_missing`, 1 for each node whose sample is
 // not in the row; where no rows come, one without values takes their place. Late parts do not
 // count.
@@ -15,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,10 +36,12 @@ class Alarms {
     std::function<void(const std::string& payload)> derive;  // to all nodes: kDerive
     std::function<void(const collect::Moments&)> remark;
     std::function<void(std::string)> note;
+    std::function<void()> changed;  // Changes() has more to tell
   };
 
+  // `changes`: what the head before had of them.
   Alarms(Loop& loop, StepRecord& record, const LaunchMessage& launch, const Config& config,
-         Callbacks callbacks);
+         std::string_view changes, Callbacks callbacks);
   ~Alarms();
   Alarms(const Alarms&) = delete;
   Alarms& operator=(const Alarms&) = delete;
@@ -53,9 +57,11 @@ class Alarms {
   // The same rule may be added again. kBusy for another one under a name that is taken.
   Status Add(alarms::Rule rule);
   Status Remove(std::string_view name);
+  // What was added and removed while the step ran, as a file of rules.
+  std::string Changes() const;
 
  private:
-  void Load(const LaunchMessage& launch, const Config& config);
+  void Load(const LaunchMessage& launch, const Config& config, std::string_view changes);
   void TakeFile(const std::string& path, std::vector<alarms::Rule>& rules);
   void CountMissing(Nanos tick, const tree::NodeSet* nodes, Reduced& missing, bool& complete) const;
   void Evaluate(Nanos tick, bool complete);
@@ -63,6 +69,8 @@ class Alarms {
   void Remark(const alarms::Event& event);
   void Act(const alarms::Event& event);
   void ScheduleWatch();
+  void OnChange();
+  void Note(alarms::RuleLine change);
   void TellNeeds();
 
   Loop& loop_;
@@ -81,8 +89,10 @@ class Alarms {
   Loop::TimerId watch_timer_ = 0;
   std::string needs_;  // what the nodes were told last
 
-  mutable std::mutex mutex_;  // evaluator_
+  mutable std::mutex mutex_;  // evaluator_, changes_
   alarms::Evaluator evaluator_;
+  std::vector<alarms::RuleLine> changes_;
+  std::set<std::string, std::less<>> names_;  // of the rules that the step began with
   bool finished_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

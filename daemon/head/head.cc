@@ -294,10 +294,11 @@ void Head::PauseCounters(bool paused) {
 
 void Head::StartAlarms() {
   alarms_ = std::make_unique<Alarms>(
-      loop_, record_, launch_, config_,
+      loop_, record_, launch_, config_, std::exchange(inherited_alarms_, {}),
       Alarms::Callbacks{[this](const std::string& needs) { SendToAll(Type::kDerive, needs); },
                         [this](const collect::Moments& moments) { OnMoments(moments); },
-                        [this](std::string note) { AddNote(std::move(note)); }});
+                        [this](std::string note) { AddNote(std::move(note)); },
+                        [this] { StoreWithin(kStoreAlarmsAfter); }});
   source_->UseAlarms(alarms_.get());
 }
 

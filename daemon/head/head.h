@@ -69,6 +69,7 @@ class Head {
   static constexpr uint32_t kStoreAfterRows = 96;
   // How often what the application told is stored while it goes on telling.
   static constexpr Nanos kStoreMomentsAfter = 5 * kSecond;
+  static constexpr Nanos kStoreAlarmsAfter = kSecond;
   // How long the report waits for the archive.
   static constexpr Nanos kSealLimit = 700 * kMillisecond;
 
@@ -191,7 +192,8 @@ class Head {
   bool local_host_known_ = false;
   std::unique_ptr<Succession> succession_;  // nullptr: there is no other host to go on
   const uint64_t number_ = static_cast<uint64_t>(Clock::System().Now());  // no other head's
-  Nanos inherited_ = 0;  // rows up to it another head has stored
+  Nanos inherited_ = 0;           // rows up to it another head has stored
+  std::string inherited_alarms_;  // until alarms_ has them
   uint32_t rows_to_store_ = 0;
   bool moments_changed_ = false;  // since they were stored
   bool nodes_changed_ = false;    // since the description was stored

@@ -30,6 +30,7 @@ void Head::Inherit() {
   ends_ = state.ends;
   byes_ = state.byes;
   record_.Continue(state.phases);
+  inherited_alarms_ = std::move(state.alarms);
   for (const tree::Frame& frame : state.ended) {
     if (!ended_.Has(frame.nodes.first())) {
       ended_.Add(frame, merger_.ColumnsOf(*state.schema), frame.values);
@@ -101,6 +102,7 @@ void Head::StoreState() {
   state.schema = merger_.schema();
   state.ended = ended_.Save(merger_.series().size());
   state.phases = record_.OpenPhases();
+  state.alarms = alarms_->Changes();
   children_.ForEachOwn([&](uint32_t index, Nanos tick, const Schema& own, auto values) {
     // Newer than what is there of the time before it came back.
     std::erase_if(state.ended,

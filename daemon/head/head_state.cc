@@ -52,6 +52,7 @@ std::string Encode(const HeadState& state) {
     w.Varint(phase.by.node);
     w.Varint(phase.by.rank);
   }
+  w.Text(state.alarms);
   return bytes;
 }
 
@@ -81,6 +82,7 @@ Status Decode(std::string_view bytes, HeadState& state) {
   }
   state.phases.resize(r.Count(5, MomentsBuilder::kMaxPhases));
   for (OpenPhase& phase : state.phases) phase = ReadPhase(r);
+  state.alarms = r.Text(kMaxBytes);
   return r.done() ? Status() : Corrupt();
 }
 

@@ -19,7 +19,7 @@
 namespace sonde::head {
 
 struct HeadState {
-  static constexpr uint8_t kVersion = 2;
+  static constexpr uint8_t kVersion = 3;
 
   Nanos row = 0;      // the newest of the step's rows that is stored
   uint32_t byes = 0;  // nodes that have said goodbye
@@ -30,6 +30,7 @@ struct HeadState {
   std::vector<tree::Frame> ended;
   // When what the application had told was stored last.
   std::vector<OpenPhase> phases;
+  std::string alarms;  // rules that were added and removed meanwhile: Alarms::Changes()
 };
 
 std::string Encode(const HeadState& state);

@@ -392,6 +392,14 @@ class Step:
         """The running step's description: nodes, coverage, notes."""
         return self._request(f"/api/v1/profile?job={self.name}")["job"]
 
+    def change_alarm(self, verb, **alarm):
+        """`verb`: add or del."""
+        assert self._request(f"/alarms/{verb}", alarm)["success"]
+
+    def alarms(self):
+        """The rules by their names."""
+        return {a["name"]: a["rule"] for a in self._request(f"/alarms/list?job={self.name}")[self.name]}
+
     def rows(self):
         """[(time, nodes in it, total counted)] of the ticks so far."""
         return self._rows()

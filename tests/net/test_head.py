@@ -108,6 +108,26 @@ def test_head_and_topmost_node_die_together(counted):
     step.check_stored_total()
 
 
+def test_alarms_are_what_they_were_made(make_step):
+    """What was added and removed while the step ran is known to whoever goes on."""
+    step = make_step(nodes=3)
+    step.start()
+    rule = 'node_load1 any > 1000 for 5s critical message "{value}"'
+    step.change_alarm("add", name="mine", rule=rule)
+    step.change_alarm("add", name="passing", rule="node_load1 > 1000")
+    step.change_alarm("del", name="passing")
+    for name in ("idle_node", "straggler"):
+        step.change_alarm("del", name=name)
+        changed = step.alarms()
+        assert changed["mine"] == rule and not {"passing", name} & set(changed)
+        step.wait_successors()
+        step.wait_stored()
+        step.kill_head()
+        step.wait_acting()
+        assert step.alarms() == changed
+    end(step)
+
+
 def test_a_successor_whose_parent_waits_for_it(make_step):
     """Once the first node is gone, node 2 sends to a leaf that took its place: that one has lost the
     head as well, and waits for node 2 to go on."""

@@ -127,6 +127,7 @@ HeadState State() {
     frame.values[0].Add(100.0 * node, {node, 1});
   }
   state.phases = {{"solve", state.row, 7, {3, 1}}, {"io", state.row + 1, 1, {}}};
+  state.alarms = "hot: temperature_celsius > 90\nidle_node: off\n";
   return state;
 }
 
@@ -145,6 +146,7 @@ TEST(HeadStates, ComeBackAsTheyWere) {
   EXPECT_TRUE(read.ended[1].lost);
   EXPECT_TRUE(read.ended[1].nodes.Has(9));
   EXPECT_EQ(read.phases, state.phases);
+  EXPECT_EQ(read.alarms, state.alarms);
 }
 
 TEST(HeadStates, OfAHeadThatKnowsNothingYet) {
