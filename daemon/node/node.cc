@@ -1,7 +1,5 @@
 #include "daemon/node/node.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/bytes.h"
@@ -14,8 +12,6 @@ namespace sonde::node {
 using tree::Type;
 
 namespace {
-
-constexpr size_t kMaxNotes = 16;  // that wait for the connection
 
 collect::Sampler::Options SamplerOptions(const LaunchMessage& launch) {
   collect::Sampler::Options options;
@@ -140,159 +136,6 @@ bool Node::TakeDueTick(Nanos now) {
   CheckWayUp(now - tick);
   SendOwn(tick);
   return true;
-}
-
-// --- The head ---
-
-void Node::ConnectToHead() {
-  Start();
-  head_.Connect(launch_.head_host, launch_.head_port);
-}
-
-void Node::UseControl(std::unique_ptr<tree::Link> control) {
-  Start();
-  head_.Use(std::move(control));
-}
-
-HeadLink::Ways Node::HeadWays() {
-  return {
-      .registration = [this] { return registration(); },
-      .welcome = [this](const tree::Welcome& welcome, Nanos waited) { OnWelcome(welcome, waited); },
-      .message = [this](Type type, std::string_view payload) { OnHeadMessage(type, payload); },
-      .lost = [this](tree::Link& link, const Status& why) { OnHeadLost(link, why); },
-      .ended = [this](const Status& why) { OnNoHead(why); },
-      .act = [this] { return BecomeHead(); },
-  };
-}
-
-void Node::OnHeadMessage(Type type, std::string_view payload) {
-  switch (type) {
-    case Type::kParent:
-      return OnParent(payload);
-    case Type::kListen:
-      return OnListen();
-    case Type::kStandby:
-      return OnStandby();
-    case Type::kSuccessors: {
-      tree::Successors list;
-      if (Decode(payload, list).ok()) head_.SetSuccessors(std::move(list.places), index_);
-      return;
-    }
-    case Type::kCounters:
-      if (payload.size() == 1) recorder_.sampler().PauseCounters(payload[0] != 0);
-      return;
-    case Type::kDerive:
-      if (auto wanted = alarms::DecodeDerived(payload); wanted.ok()) {
-        recorder_.Derive(*std::move(wanted));
-      }
-      return;
-    case Type::kJoin:
-      return application_.Join(payload);
-    case Type::kPush:
-      return application_.TakePushed(payload);
-    case Type::kBudget: {
-      tree::BlockBudget budget;
-      if (Decode(payload, budget).ok()) blocks_.SetBudget(budget);
-      return;
-    }
-    case Type::kByeAck:
-      bye_acked_ = true;
-      return CheckDelivered();
-    case Type::kAnswer:
-      return application_.OnAnswer(payload);
-    default:
-      return OnUplinkMessage(type, payload);
-  }
-}
-
-void Node::OnWelcome(const tree::Welcome& welcome, Nanos waited) {
-  const bool known = registered();
-  const bool another = known && welcome.head != head_number_;
-  head_number_ = welcome.head;
-  step_start_ = static_cast<Nanos>(std::min<uint64_t>(welcome.start, INT64_MAX));
-  application_.OnConnected();
-  if (!known) return OnRegistered(welcome, waited);
-  log::Info("back at {}", another ? "another head" : "the head");
-  if (another) {
-    uplink_.OnNewHead();
-    blocks_.NewArchive();
-  }
-  for (std::string& note : std::exchange(notes_, {})) Note(std::move(note));
-  if (uplink_.link() == nullptr) UseLink(head_.link(), false);
-  parent_.Forget();
-  if (parent_.link() == nullptr && started_fabric_) parent_.Ask();
-  if (last_word_) SendBye();
-  CheckDelivered();
-}
-
-void Node::OnRegistered(const tree::Welcome& welcome, Nanos waited) {
-  const auto heads = static_cast<Nanos>(std::min<uint64_t>(welcome.now, INT64_MAX));
-  if (std::optional<std::string> differ = clock_.Compare(heads, waited)) {
-    relay_.SetClockOffset(clock_.offset());
-    Note(*std::move(differ));
-  }
-  log::Debug("registered as node {}", welcome.index);
-  index_ = welcome.index;
-  recorder_.SetNode(index_);
-  relay_.SetNode(index_);
-  blocks_.SetNode(index_);
-  UseLink(head_.link(), false);
-  PrepareOwn();
-  for (std::string& note : std::exchange(notes_, {})) Note(std::move(note));
-  if (state_ != State::kRunning) return WaitForChildren();
-  const bool alone = launch_.job.expected_nodes == 1 && launch_.job.het_job.empty();
-  if (alone || launch_.role == Role::kSolo || config_.provider == "none") return;
-  // Sockets cost nothing to open, and the head could not take the ticks of all nodes for long.
-  const bool at_once = config_.provider == "sockets" && launch_.job.expected_nodes > welcome.fanout;
-  fabric_timer_ = loop_.After(at_once ? 0 : config_.fabric_after, [this] {
-    WithFabric([this](tree::Fabric&) {
-      started_fabric_ = true;
-      parent_.Ask();
-    });
-  });
-}
-
-// What goes over a parent's link still goes there.
-void Node::OnHeadLost(tree::Link& link, const Status& why) {
-  application_.OnDisconnected(why);
-  uplink_.Forget(&link);
-  if (uplink_.link() == &link) UseLink(nullptr, false);
-}
-
-void Node::OnNoHead(const Status& why) {
-  log::Warning("no connection to the head at {}:{}: {}; this node's telemetry ends",
-               launch_.head_host, launch_.head_port, why.message());
-  application_.OnDisconnected(why);
-  UseLink(nullptr, false);
-  End();
-}
-
-void Node::OnStandby() {
-  const Result<uint16_t> port = standby_.Listen(head_.local_host());
-  if (!port.ok()) log::Warning("cannot stand by: {}", port.status().message());
-  head_.Send(Type::kStandingBy,
-             Encode(tree::StandingBy{head_.local_host(), port.ok() ? *port : uint16_t{0}}));
-}
-
-// Somebody above takes our data, and it reaches the head: a parent that has lost the head as well
-// goes on taking it.
-bool Node::HeadIsThere() const {
-  const Nanos patience = std::max(kWordOfHead, 5 * launch_.job.period / 2);
-  return uplink_.link() != nullptr && Clock::System().Monotonic() - reached_head_ < patience;
-}
-
-bool Node::BecomeHead() {
-  if (HeadIsThere() || state_ == State::kDone) return false;
-  const Status started = standby_.Act(step_start_);
-  if (!started.ok()) log::Warning("cannot be acting head: {}", started.message());
-  return started.ok();
-}
-
-void Node::Note(std::string text) {
-  log::Warning("{}", text);
-  if (!head_.Send(Type::kNote, text) && notes_.size() < kMaxNotes) {
-    notes_.push_back(std::move(text));
-  }
 }
 
 // --- The way up ---
@@ -490,89 +333,6 @@ void Node::OnChildrenChanged() {
 
 void Node::CheckChildrenDone() {
   if (state_ == State::kWaitingForChildren && relay_.children_done()) Deliver();
-}
-
-// --- The end ---
-
-void Node::OnTaskExit(int wait_status) {
-  ++bye_.tasks_ended;
-  if ((wait_status & 0x7f) != 0) ++bye_.tasks_killed;
-  bye_.exit_status = std::max(bye_.exit_status, wait_status);
-}
-
-void Node::Finish(bool launcher_gone) {
-  if (state_ != State::kRunning) return;
-  log::Debug("asked to finish");
-  bye_.launcher_gone = launcher_gone && bye_.tasks_ended < launch_.tasks_here;
-  loop_.Cancel(tick_timer_);
-  loop_.Cancel(fabric_timer_);
-  const Nanos now = Clock::System().Now();
-  bye_.ended = static_cast<uint64_t>(clock_.Of(now));
-  finish_began_ = Clock::System().Monotonic();
-  // The last word has everything, but not as a tick of which other nodes have less.
-  TakeDueTick(now);
-  Sample(now, Extent::kAll);
-  finish_timer_ = loop_.After(kFinishLimit, [this] { End(); });
-  uplink_.LeaveOutHeldBack();
-  state_ = State::kWaitingForChildren;
-  if (registered()) WaitForChildren();  // else OnRegistered goes on
-}
-
-void Node::WaitForChildren() {
-  AddOwnMoments();
-  relay_.SendOwnEnd(clock_.Of(Clock::System().Now()), recorder_.reduced_schema(),
-                    recorder_.reduced());
-  if (relay_.children_done()) return Deliver();
-  children_timer_ = loop_.After(kChildrenLimit, [this] {
-    children_.SendLeave();
-    children_timer_ = loop_.After(kLeaveLimit, [this] { Deliver(); });
-  });
-}
-
-void Node::Deliver() {
-  if (state_ != State::kWaitingForChildren) return;
-  state_ = State::kDelivering;
-  const Nanos now = Clock::System().Monotonic();
-  const Nanos deadline = std::max(finish_began_ + kBlocksLimit, now);
-  recorder_.Seal();
-  blocks_.Finish(now, deadline);
-  blocks_limit_timer_ = loop_.At(deadline, [this] { SendLastWord(); });
-  RunBlocks();
-  CheckDelivered();
-}
-
-// The head seals the profile when all have said it: blocks come first.
-void Node::SendLastWord() {
-  if (std::exchange(last_word_, true)) return;
-  relay_.SendRest();
-  SendBye();
-  // Whatever a child sends now would be lost here; when its link closes it turns to the head.
-  child_links_.Close();
-}
-
-void Node::SendBye() {
-  bye_.cpu_seconds = OwnCpuSeconds();
-  bye_.memory_bytes = OwnPrivateBytes();
-  bye_.bytes_sent = SentBytes();
-  head_.Send(Type::kBye, Encode(bye_));  // or when it is there again
-}
-
-void Node::CheckDelivered() {
-  if (state_ != State::kDelivering) return;
-  if (blocks_.delivered()) SendLastWord();
-  if (bye_acked_ && uplink_.frames_delivered() && uplink_.moments_delivered()) End();
-}
-
-void Node::End() {
-  if (state_ == State::kDone) return;
-  log::Debug("done: frames {}, goodbye {}",
-             uplink_.frames_delivered() ? "acknowledged" : "not acknowledged",
-             bye_acked_ ? "acknowledged" : "not acknowledged");
-  state_ = State::kDone;
-  loop_.Cancel(tick_timer_);
-  loop_.Cancel(finish_timer_);
-  // Not from within a link's callback: `done` may destroy this.
-  loop_.Post(done_);
 }
 
 }  // namespace sonde::node

@@ -1,0 +1,94 @@
+// The end of a Node: what it holds goes up, then it leaves.
+#include <algorithm>
+#include <utility>
+
+#include "core/log.h"
+#include "daemon/node/node.h"
+#include "daemon/own_cost.h"
+
+namespace sonde::node {
+
+using tree::Type;
+
+void Node::OnTaskExit(int wait_status) {
+  ++bye_.tasks_ended;
+  if ((wait_status & 0x7f) != 0) ++bye_.tasks_killed;
+  bye_.exit_status = std::max(bye_.exit_status, wait_status);
+}
+
+void Node::Finish(bool launcher_gone) {
+  if (state_ != State::kRunning) return;
+  log::Debug("asked to finish");
+  bye_.launcher_gone = launcher_gone && bye_.tasks_ended < launch_.tasks_here;
+  loop_.Cancel(tick_timer_);
+  loop_.Cancel(fabric_timer_);
+  const Nanos now = Clock::System().Now();
+  bye_.ended = static_cast<uint64_t>(clock_.Of(now));
+  finish_began_ = Clock::System().Monotonic();
+  // The last word has everything, but not as a tick of which other nodes have less.
+  TakeDueTick(now);
+  Sample(now, Extent::kAll);
+  finish_timer_ = loop_.After(kFinishLimit, [this] { End(); });
+  uplink_.LeaveOutHeldBack();
+  state_ = State::kWaitingForChildren;
+  if (registered()) WaitForChildren();  // else OnRegistered goes on
+}
+
+void Node::WaitForChildren() {
+  AddOwnMoments();
+  relay_.SendOwnEnd(clock_.Of(Clock::System().Now()), recorder_.reduced_schema(),
+                    recorder_.reduced());
+  if (relay_.children_done()) return Deliver();
+  children_timer_ = loop_.After(kChildrenLimit, [this] {
+    children_.SendLeave();
+    children_timer_ = loop_.After(kLeaveLimit, [this] { Deliver(); });
+  });
+}
+
+void Node::Deliver() {
+  if (state_ != State::kWaitingForChildren) return;
+  state_ = State::kDelivering;
+  const Nanos now = Clock::System().Monotonic();
+  const Nanos deadline = std::max(finish_began_ + kBlocksLimit, now);
+  recorder_.Seal();
+  blocks_.Finish(now, deadline);
+  blocks_limit_timer_ = loop_.At(deadline, [this] { SendLastWord(); });
+  RunBlocks();
+  CheckDelivered();
+}
+
+// The head seals the profile when all have said it: blocks come first.
+void Node::SendLastWord() {
+  if (std::exchange(last_word_, true)) return;
+  relay_.SendRest();
+  SendBye();
+  // Whatever a child sends now would be lost here; when its link closes it turns to the head.
+  child_links_.Close();
+}
+
+void Node::SendBye() {
+  bye_.cpu_seconds = OwnCpuSeconds();
+  bye_.memory_bytes = OwnPrivateBytes();
+  bye_.bytes_sent = SentBytes();
+  head_.Send(Type::kBye, Encode(bye_));  // or when it is there again
+}
+
+void Node::CheckDelivered() {
+  if (state_ != State::kDelivering) return;
+  if (blocks_.delivered()) SendLastWord();
+  if (bye_acked_ && uplink_.frames_delivered() && uplink_.moments_delivered()) End();
+}
+
+void Node::End() {
+  if (state_ == State::kDone) return;
+  log::Debug("done: frames {}, goodbye {}",
+             uplink_.frames_delivered() ? "acknowledged" : "not acknowledged",
+             bye_acked_ ? "acknowledged" : "not acknowledged");
+  state_ = State::kDone;
+  loop_.Cancel(tick_timer_);
+  loop_.Cancel(finish_timer_);
+  // Not from within a link's callback: `done` may destroy this.
+  loop_.Post(done_);
+}
+
+}  // namespace sonde::node
