@@ -76,8 +76,9 @@ Status Head::CheckNode(const tree::Registration& who) const {
   if (who.index != tree::kHeadIndex) {
     const auto known = registered_.find({who.job, who.node_id});
     if (known != registered_.end() && known->second == who.index) return {};
-    // The head before did not tell of it.
-    if (launch_.acting && known == registered_.end() && IsUnknown(who.index)) return {};
+    // The head before did not tell of it, or only of the daemon that it took the place of.
+    const bool newest = known == registered_.end() || known->second < who.index;
+    if (launch_.acting && newest && IsUnknown(who.index)) return {};
     return {Code::kInvalid, fmt::format("it is not node {} of this head", who.index)};
   }
   if (nodes_.size() > MostNodes()) {
@@ -130,14 +131,16 @@ void Head::Learn(const tree::Registration& who) {
     parents_.Add("");
     Away(index, "it did not come to the acting head", kTakeoverLimit);
   }
-  registered_[{who.job, who.node_id}] = who.index;
+  const auto [known, added] = registered_.try_emplace({who.job, who.node_id}, who.index);
+  if (!added) Replace(std::exchange(known->second, who.index));
   CountExpected(who);
   record_.Update([&](JobDescription& j) { Describe(who, j.nodes[who.index]); });
 }
 
 // Under the index that it has.
 void Head::ComesBack(const tree::Registration& who) {
-  if (!registered_.contains({who.job, who.node_id})) Learn(who);
+  const auto known = registered_.find({who.job, who.node_id});
+  if (known == registered_.end() || known->second != who.index) Learn(who);
   NodeState& node = nodes_[who.index];
   if (node.control != nullptr) {  // which we have not noticed to be broken
     children_.Remove(*node.control);

@@ -219,6 +219,23 @@ def test_a_node_comes_again(counted):
     assert any("started anew" in note and node.host in note for note in job["notes"]), job["notes"]
 
 
+def test_a_node_that_has_just_come_again_when_the_head_dies(counted):
+    """The acting head has read of the daemon before it only."""
+    step = counted
+    node = step.at(3)
+    node.kill()
+    node.start()
+    node.application.wait_ready()
+    step.wait_successors()
+    fault = step.now()
+    step.kill_head()
+    check_goes_on(step, fault)
+    end(step)
+    job = step.check_profile()
+    assert [info["host"] for info in job["nodes"]].count(node.host) == 2
+    assert any("started anew" in note for note in job["notes"]), job["notes"]
+
+
 def test_a_third_of_the_nodes_comes_again(make_step):
     step = make_step(nodes=9)
     step.start()

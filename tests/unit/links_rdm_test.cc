@@ -192,6 +192,7 @@ TEST_F(Rdm, StrangersThatOnlyGreetKeepNobodyOut) {
   SayHello(*here, *address);
   EXPECT_EQ(accepted.size(), 1u) << "no stranger has answered";
   EXPECT_LE(there->pending(), options.max_pending);
+  there->StopListening();  // strangers' links hold it
 }
 
 // Nobody answers there, so what is said to them last cannot be sent.
@@ -243,13 +244,11 @@ TEST_F(Rdm, TheSilentAreShutOut) {
                return recv(fd.get(), &byte, 1, MSG_DONTWAIT) != 0;
              }) < SilentConnections::kMore;
     };
-    bool done = false;  // a daemon wakes up at every tick
-    std::function<void()> tick = [&] {
-      if (!done) loop.After(100 * kMillisecond, tick);
-    };
+    Loop::TimerId timer = 0;  // a daemon wakes up at every tick
+    const std::function<void()> tick = [&] { timer = loop.After(100 * kMillisecond, tick); };
     tick();
     EXPECT_TRUE(Until(out));
-    done = true;
+    loop.Cancel(timer);
     EXPECT_EQ(end.closed, 0) << end.why.message();
     SayHello(*here, address);
     accepted.clear();
