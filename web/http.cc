@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "core/names.h"
 #include "profiles/json_writer.h"
 
 namespace sonde::web {
@@ -31,6 +32,15 @@ bool Decode(std::string_view text, bool plus_is_blank, std::string& out) {
       out += static_cast<char>(high * 16 + low);
       i += 2;
     }
+  }
+  return true;
+}
+
+bool IsUtf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = names::Utf8Length(text, i);
+    if (length == 0) return false;
+    i += length;
   }
   return true;
 }
@@ -75,6 +85,7 @@ Status ParseTarget(std::string_view target, Request& request) {
   if (!Decode(target.substr(0, mark), false, request.path)) {
     return {Code::kInvalid, "the path has a wrong % escape"};
   }
+  if (!IsUtf8(request.path)) return {Code::kInvalid, "the path is not UTF-8"};
   std::string_view query = mark == std::string_view::npos ? "" : target.substr(mark + 1);
   query = query.substr(0, query.find('#'));
   while (!query.empty()) {
@@ -91,9 +102,18 @@ Status ParseTarget(std::string_view target, Request& request) {
         (eq != std::string_view::npos && !Decode(pair.substr(eq + 1), true, value))) {
       return {Code::kInvalid, "a parameter has a wrong % escape"};
     }
+    if (!IsUtf8(key) || !IsUtf8(value)) return {Code::kInvalid, "a parameter is not UTF-8"};
     request.params.emplace_back(std::move(key), std::move(value));
   }
   return {};
+}
+
+std::string_view Shortened(std::string_view message) {
+  constexpr size_t kMost = 2000;
+  if (message.size() <= kMost) return message;
+  size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xc0) == 0x80) --end;
+  return message.substr(0, end);
 }
 
 Response ErrorResponse(int status, std::string_view message, std::string_view details) {
@@ -101,7 +121,7 @@ Response ErrorResponse(int status, std::string_view message, std::string_view de
   response.status = status;
   JsonWriter json(response.body);
   json.BeginObject().Key("error").BeginObject();
-  json.Field("code", status).Field("message", message);
+  json.Field("code", status).Field("message", Shortened(message));
   if (!details.empty()) json.Field("details", details);
   json.EndObject().EndObject();
   return response;

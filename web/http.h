@@ -81,6 +81,8 @@ inline constexpr size_t kMaxParams = 64;
 // an escape is wrong or there are too many parameters.
 Status ParseTarget(std::string_view target, Request& request);
 
+// What of a message goes into an answer: enough to see what was sent, not all of it.
+std::string_view Shortened(std::string_view message);
 // {"error":{"code":N,"message":"..."}}, and "details" if there are any.
 Response ErrorResponse(int status, std::string_view message, std::string_view details = {});
 // The same for what a room below reports.

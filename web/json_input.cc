@@ -5,12 +5,28 @@
 #include <charconv>
 #include <cmath>
 
+#include "profiles/json_parse.h"
+
 namespace sonde::web {
 
 namespace json = boost::json;
 
 Status Wrong(std::string_view key, std::string_view expected) {
   return {Code::kInvalid, fmt::format("{}: expected {}", key, expected)};
+}
+
+Status NoSuchField(std::string_view key, std::string_view known) {
+  return {Code::kInvalid,
+          fmt::format("there is no field '{}' here; expected {}", key.substr(0, 64), known)};
+}
+
+Result<json::value> ParseBody(std::string_view body, json::storage_ptr storage) {
+  Result<json::value> value = ParseJson(body, "the body", std::move(storage));
+  // To who reads a file it is damaged; of a request it is the one that sent it who has to change.
+  if (value.status().code() == Code::kCorrupt) {
+    return Status(Code::kInvalid, std::string(value.status().message()));
+  }
+  return value;
 }
 
 Status ReadText(const json::value& value, std::string_view key, std::string& out, size_t limit) {

@@ -32,14 +32,19 @@ Status ReadTime(const boost::json::value& value, std::string_view key, Nanos now
                 const TimeZone& zone = {});
 Status ReadCount(const boost::json::value& value, std::string_view key, uint64_t& out);
 
+// For bodies in which a field that is not known is a mistake: names those that are.
+Status NoSuchField(std::string_view key, std::string_view known);
+
+// A body as it came: its numbers exactly, its depth bounded. kInvalid for what is no JSON.
+Result<boost::json::value> ParseBody(std::string_view body, boost::json::storage_ptr storage);
+
 // Parses a body and hands it to `read`, which gives a Result<T>; no exception leaves it.
 template <typename T, typename Read>
 Result<T> WithJson(std::string_view body, Read read) try {
-  boost::json::error_code error;
   boost::json::monotonic_resource arena;
-  const boost::json::value value = boost::json::parse({body.data(), body.size()}, error, &arena);
-  if (error) return Status(Code::kInvalid, "the body is no JSON: " + error.message());
-  return read(value);
+  const Result<boost::json::value> value = ParseBody(body, &arena);
+  if (!value.ok()) return value.status();
+  return read(*value);
 } catch (const std::bad_alloc&) {
   return Status(Code::kLimit, "read the body: out of memory");
 } catch (const std::exception& e) {

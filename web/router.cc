@@ -1,5 +1,7 @@
 #include "web/router.h"
 
+#include <algorithm>
+#include <cctype>
 #include <exception>
 #include <string>
 
@@ -21,9 +23,15 @@ const Route* FindRoute(std::string_view path) {
   return nullptr;
 }
 
+// One that says nothing is taken for JSON; programs that are written in a line do not say.
 bool IsJson(std::string_view content_type) {
-  const std::string_view type = content_type.substr(0, content_type.find(';'));
-  return type.empty() || type == "application/json" || type == "application/json ";
+  constexpr std::string_view kJson = "application/json";
+  if (content_type.empty()) return true;
+  std::string_view type = content_type.substr(0, content_type.find(';'));
+  while (type.ends_with(' ') || type.ends_with('\t')) type.remove_suffix(1);
+  return std::equal(type.begin(), type.end(), kJson.begin(), kJson.end(), [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == b;
+  });
 }
 
 Response WrongMethod(const Route& route) {
@@ -64,7 +72,8 @@ void CallEndpoint(const Context& context, const Request& request, const Reply& r
     return reply(ErrorResponse(404, "there is no such endpoint; docs/endpoints.md lists them"));
   }
   const Handler handler = HandlerOf(*route, request.method);
-  const bool posting = request.method == Method::kPost || request.method == Method::kPut;
+  const bool posting = request.method == Method::kPost || request.method == Method::kPut ||
+                       (request.method == Method::kDelete && !request.body.empty());
   if (handler == nullptr) return reply(WrongMethod(*route));
   if (posting && !IsJson(request.content_type)) {
     return reply(ErrorResponse(415, "the body must be JSON: Content-Type: application/json"));

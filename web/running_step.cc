@@ -32,7 +32,10 @@ Result<JobStep> RunningStep(const DataSource& source, std::string_view target) {
 Response ProxyError(const Status& status) {
   Response response = ErrorResponse(status);
   std::string body;
-  JsonWriter(body).BeginObject().Field("operation", status.message()).Field("success", false);
+  JsonWriter(body)
+      .BeginObject()
+      .Field("operation", Shortened(status.message()))
+      .Field("success", false);
   // ErrorResponse has one member, error.
   response.body = body + "," + response.body.substr(1);
   return response;

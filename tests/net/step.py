@@ -332,6 +332,11 @@ class Step:
         finally:
             connection.close()
 
+    def token(self):
+        """Who has it may ask the running step's head anything."""
+        self.profile()
+        return self._live["token"]
+
     def archive_of(self, host):
         """Where an acting head on that node stores."""
         return self.directory / f"archive-{host}" if self._own_archives else self.archive

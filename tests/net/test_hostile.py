@@ -252,10 +252,23 @@ def test_a_child_comes_to_a_besieged_node(make_step, besiege, provider, as_messa
     step.wait_whole()
 
 
-@pytest.mark.parametrize("words", [b"", b"GET / HTTP/1.1\r\n\r\n"], ids=["silent", "without_token"])
+def depth_bomb(token):
+    body = b"[" * 8192
+    return (
+        b"POST /api/query HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s"
+    ) % (token.encode(), len(body), body)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [lambda _: b"", lambda _: b"GET / HTTP/1.1\r\n\r\n", depth_bomb],
+    ids=["silent", "without_token", "depth_bombs"],
+)
 def test_the_web_port(make_step, besiege, words):
     step = make_step(nodes=2)
     step.start()
+    words = words(step.token())
     cost = Cost(step, step.head, "head")
     web = (step.address, step.web_port)
     slow = besiege(Crowd, step.outside, web, 200, b"GET /api/v1/profile?")
@@ -269,3 +282,7 @@ def test_the_web_port(make_step, besiege, words):
             failed += 1
         cost.check(WEB_CONNECTIONS + 16)
     assert failed == 0
+    # The step has not noticed.
+    step.wait_whole()
+    step.finish()
+    step.check_profile()

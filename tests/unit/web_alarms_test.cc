@@ -138,7 +138,7 @@ TEST_F(WebAlarms, ARuleWithoutASeriesIsListed) {
 
 TEST_F(WebAlarms, MistakesAreNamed) {
   EXPECT_NE(Error("/alarms/add", "{}", 400).find("expected {\"name\""), std::string::npos);
-  EXPECT_NE(Error("/alarms/add", "[]", 400).find("expected an object"), std::string::npos);
+  EXPECT_NE(Error("/alarms/add", "[]", 400).find("must be a JSON object"), std::string::npos);
   EXPECT_NE(Error("/alarms/add", R"({"name": [], "rule": "x > 1"})", 400).find("name: expected"),
             std::string::npos);
   EXPECT_NE(Error("/alarms/add", R"({"name": "a:b", "rule": "x > 1"})", 400).find("is no name"),

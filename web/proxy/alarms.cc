@@ -7,9 +7,9 @@
 #include <memory>
 #include <mutex>
 
-#include "profiles/json_parse.h"
 #include "profiles/json_writer.h"
 #include "series/alarm_text.h"
+#include "web/json_input.h"
 #include "web/router.h"
 #include "web/running_step.h"
 
@@ -17,54 +17,60 @@ namespace sonde::web {
 namespace {
 
 // What a request says, by parameters or by a JSON body: texts, and numbers as texts.
-class Fields {
- public:
-  static Result<Fields> Of(const Request& request) {
-    Fields fields;
-    fields.request_ = &request;
-    if (request.method != Method::kPost) return fields;
-    Result<boost::json::value> body = ParseJson(request.body, "the body");
-    if (!body.ok()) return body.status();
-    if (!body->is_object()) return Status(Code::kInvalid, "the body: expected an object");
-    fields.body_ = *std::move(body);
+struct Fields {
+  std::string name, target, targetjob, rule, metric, operation, value;
+
+  std::string* Find(std::string_view key) {
+    if (key == "name") return &name;
+    if (key == "target") return &target;
+    if (key == "targetjob") return &targetjob;
+    if (key == "rule") return &rule;
+    if (key == "metric") return &metric;
+    if (key == "operation") return &operation;
+    return key == "value" ? &value : nullptr;
+  }
+};
+constexpr std::string_view kFields = "name, target, metric, operation, value or rule";
+
+Status ReadField(const boost::json::value& value, std::string_view key, Fields& fields) {
+  std::string* field = fields.Find(key);
+  // What a rule can say besides, such as its severity, is said in its text.
+  if (field == nullptr) return NoSuchField(key, kFields);
+  if (value.is_null()) return {};
+  if (value.is_number()) {
+    *field = fmt::format("{}", value.to_number<double>());
+    return {};
+  }
+  return value.is_string() ? ReadText(value, key, *field) : Wrong(key, "a text or a number");
+}
+
+Result<Fields> FieldsOf(const Request& request) {
+  Fields fields;
+  if (request.method != Method::kPost) {
+    for (const auto& [key, value] : request.params) {
+      std::string* field = fields.Find(key);
+      if (field != nullptr && field->empty()) *field = value;
+    }
     return fields;
   }
-
-  // "" if it is not there.
-  Result<std::string> Text(std::string_view name) const {
-    if (body_.is_null()) {
-      const std::string* text = request_->Param(name);
-      return text == nullptr ? std::string() : *text;
+  return WithObject<Fields>(request.body, [&](const boost::json::object& object) -> Result<Fields> {
+    for (const auto& [key, value] : object) {
+      SONDE_RETURN_IF_ERROR(ReadField(value, View(key), fields));
     }
-    const boost::json::value* value = body_.get_object().if_contains(name);
-    if (value == nullptr || value->is_null()) return std::string();
-    if (value->is_string()) return std::string(value->get_string());
-    if (value->is_number()) return fmt::format("{}", value->to_number<double>());
-    return Status(Code::kInvalid, fmt::format("{}: expected a text or a number", name));
-  }
-
- private:
-  const Request* request_ = nullptr;
-  boost::json::value body_;  // null: there is none
-};
+    return fields;
+  });
+}
 
 // metric-proxy's members as the text of a rule; what they say goes through the parser like any
 // other text, and so cannot say more than a rule can.
 Result<std::string> RuleText(const Fields& fields) {
-  Result<std::string> rule = fields.Text("rule");
-  if (!rule.ok() || !rule->empty()) return rule;
-  std::string text;
-  for (const std::string_view name : {"metric", "operation", "value"}) {
-    const Result<std::string> part = fields.Text(name);
-    if (!part.ok()) return part;
-    if (part->empty()) {
-      return Status(Code::kInvalid,
-                    R"(expected {"name": ..., "target": "main", "metric": ..., "operation": ">", )"
-                    R"("value": 33}, or {"name": ..., "rule": "METRIC > 33 for 5s"})");
-    }
-    text += (text.empty() ? "" : " ") + *part;
+  if (!fields.rule.empty()) return fields.rule;
+  if (fields.metric.empty() || fields.operation.empty() || fields.value.empty()) {
+    return Status(Code::kInvalid,
+                  R"(expected {"name": ..., "target": "main", "metric": ..., "operation": ">", )"
+                  R"("value": 33}, or {"name": ..., "rule": "METRIC > 33 for 5s"})");
   }
-  return text;
+  return fields.metric + " " + fields.operation + " " + fields.value;
 }
 
 void Done(std::string_view operation, const JobStep& id, const std::string& name,
@@ -84,33 +90,25 @@ struct Order {
 };
 
 Result<Order> ReadAdd(const Context& context, const Request& request) {
-  const Result<Fields> fields = Fields::Of(request);
+  const Result<Fields> fields = FieldsOf(request);
   if (!fields.ok()) return fields.status();
-  const Result<std::string> given = fields->Text("name");
-  const Result<std::string> target = fields->Text("target");
   const Result<std::string> text = RuleText(*fields);
-  for (const auto* part : {&given, &target, &text}) {
-    if (!part->ok()) return part->status();
-  }
-  Result<alarms::Rule> rule = alarms::ParseRule(*given, *text);
+  if (!text.ok()) return text.status();
+  Result<alarms::Rule> rule = alarms::ParseRule(fields->name, *text);
   if (!rule.ok()) return rule.status();
-  const Result<JobStep> step = RunningStep(*context.source, *target);
+  const Result<JobStep> step = RunningStep(*context.source, fields->target);
   if (!step.ok()) return step.status();
-  return Order{*step, *given, *std::move(rule)};
+  return Order{*step, fields->name, *std::move(rule)};
 }
 
 Result<Order> ReadDelete(const Context& context, const Request& request) {
-  const Result<Fields> fields = Fields::Of(request);
+  const Result<Fields> fields = FieldsOf(request);
   if (!fields.ok()) return fields.status();
-  const Result<std::string> given = fields->Text("name");
-  Result<std::string> target = fields->Text("targetjob");
-  if (target.ok() && target->empty()) target = fields->Text("target");
-  if (!given.ok()) return given.status();
-  if (!target.ok()) return target.status();
-  if (given->empty()) return Status(Code::kInvalid, "the name of the alarm is needed");
-  const Result<JobStep> step = RunningStep(*context.source, *target);
+  if (fields->name.empty()) return Status(Code::kInvalid, "the name of the alarm is needed");
+  const std::string& target = fields->targetjob.empty() ? fields->target : fields->targetjob;
+  const Result<JobStep> step = RunningStep(*context.source, target);
   if (!step.ok()) return step.status();
-  return Order{*step, *given, {}};
+  return Order{*step, fields->name, {}};
 }
 
 void Add(const Context& context, const Request& request, Reply reply) {

@@ -1,7 +1,7 @@
 // POST /api/v1/counters: has a running step leave the processors' counters to other programs, or
 // count again.
-#include "profiles/json_parse.h"
 #include "profiles/json_writer.h"
+#include "web/json_input.h"
 #include "web/router.h"
 
 namespace sonde::web {
@@ -13,14 +13,15 @@ struct Asked {
 };
 
 Result<Asked> ParseAsked(std::string_view body) {
-  const Status wrong(Code::kInvalid, R"(expected {"job": "JOB.STEP", "paused": true or false})");
-  const Result<boost::json::value> value = ParseJson(body, "the body");
-  const boost::json::object* object = value.ok() ? value->if_object() : nullptr;
-  if (object == nullptr) return wrong;
-  const boost::json::value* job = object->if_contains("job");
-  const boost::json::value* paused = object->if_contains("paused");
-  if (job == nullptr || !job->is_string() || paused == nullptr || !paused->is_bool()) return wrong;
-  return Asked{std::string(job->get_string()), paused->get_bool()};
+  return WithObject<Asked>(body, [](const boost::json::object& object) -> Result<Asked> {
+    const boost::json::value* job = object.if_contains("job");
+    const boost::json::value* paused = object.if_contains("paused");
+    if (job == nullptr || !job->is_string() || paused == nullptr || !paused->is_bool() ||
+        object.size() != 2) {
+      return Status(Code::kInvalid, R"(expected {"job": "JOB.STEP", "paused": true or false})");
+    }
+    return Asked{std::string(job->get_string()), paused->get_bool()};
+  });
 }
 
 void PostCounters(const Context& context, const Request& request, Reply reply) {

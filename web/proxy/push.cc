@@ -44,7 +44,8 @@ Result<Fields> FieldsOf(const Request& request) {
   return WithObject<Fields>(request.body, [&](const json::object& object) -> Result<Fields> {
     for (const auto& [name, value] : object) {
       std::string* field = fields.Find(View(name));
-      if (field == nullptr || value.is_null()) continue;
+      if (field == nullptr) return NoSuchField(View(name), "key, value, doc, type or job");
+      if (value.is_null()) continue;
       if (value.is_number()) {
         *field = fmt::format("{}", value.to_number<double>());
         continue;

@@ -249,7 +249,7 @@ Result<Plot> PlotOf(const Request& request) {
     return WithObject<Plot>(request.body, [](const boost::json::object& object) -> Result<Plot> {
       Plot plot;
       for (const auto& [name, value] : object) {
-        Status read;
+        Status read = NoSuchField(View(name), "jobid, filter or derivate");
         if (View(name) == "jobid") read = ReadText(value, "jobid", plot.job);
         if (View(name) == "filter") read = ReadText(value, "filter", plot.filter);
         if (View(name) == "derivate") read = ReadBool(value, "derivate", plot.derivate);
