@@ -202,6 +202,7 @@ scrape_configs:
         refresh_interval: 1s
         authorization: {{type: Bearer, credentials: {live.token}}}
   - job_name: nodes
+    scrape_interval: 5s  # every node is asked for every metric
     honor_labels: true
     authorization: {{credentials: {live.token}}}
     params: {{scope: [node]}}

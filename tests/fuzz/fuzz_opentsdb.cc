@@ -1,6 +1,6 @@
 // What OpenTSDB's clients send: m= expressions, whole query strings, downsamples, filters, bodies
-// of puts and annotations, packed bodies, and what a small store then answers. The first byte
-// chooses.
+// of puts and annotations and of every other path, packed bodies, and what a small store then
+// answers. The first byte chooses.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -72,7 +72,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       (void)Call(web::Method::kGet, std::string("/api/query?").append(text), "", "");
       break;
     case 3:
-      (void)Call(web::Method::kPost, "/api/query", text, "");
+      for (const char* path :
+           {"/api/query", "/api/suggest", "/api/search/lookup", "/api/annotation/bulk",
+            "/alarms/add", "/alarms/del", "/set", "/trace/plot", "/api/v1/counters"}) {
+        (void)Call(web::Method::kPost, path, text, "");
+      }
       break;
     case 4:
       (void)web::PutBody(text, true, [](web::PutPoint) { return Status(); });

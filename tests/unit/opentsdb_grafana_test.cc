@@ -159,6 +159,57 @@ TEST_F(Grafana, ErrorsHaveAMessageToShow) {
   }
 }
 
+// What takes a backtracking engine, such as OpenTSDB's own, longer than there is time: here it is
+// linear in the text. That this test ends is what it shows.
+TEST_F(Grafana, NoPatternTakesForEver) {
+  source_ = std::make_shared<PutStore>();
+  const std::string value(120, 'a');
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_EQ(
+        Post("/api/put", fmt::format(R"({{"metric":"m","timestamp":1700000000,"value":1,"tags":)"
+                                     R"({{"h":"{}{}"}}}})",
+                                     value.substr(i % 7), i))
+            .status,
+        204);
+  }
+  std::string optional;
+  for (int i = 0; i < 60; ++i) optional += "a?";
+  const std::string patterns[] = {"(a+)+$",
+                                  "(a|aa)+$",
+                                  "(a|a?)+$",
+                                  "(a*)*b",
+                                  "^(([a-z])+.)+[A-Z]([a-z])+$",
+                                  "(.*a){25}$",
+                                  "(.*)(.*)(.*)(.*)(.*)(.*)x",
+                                  optional + std::string(60, 'a') + "$",
+                                  "(x+x+)+y",
+                                  "((((a*)*)*)*)*!"};
+  for (const std::string& pattern : patterns) {
+    json::object filter = {{"type", "regexp"}, {"tagk", "h"}, {"filter", pattern}};
+    const json::object query = {{"metric", "m"}, {"aggregator", "sum"}, {"filters", {filter}}};
+    const json::object body = {{"start", 1}, {"queries", {query}}};
+    EXPECT_EQ(Post("/api/query", json::serialize(body)).status, 200) << pattern;
+    // In the address, and as the rest of a name.
+    std::string escaped;
+    for (const char c : pattern) escaped += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+    EXPECT_EQ(Get("/api/query?start=1&m=sum:m%7Bh=regexp(" + escaped + ")%7D").status, 200)
+        << pattern;
+  }
+  // What would need much memory instead is refused, and so is what is not linear.
+  for (const char* pattern : {"((a{1,100}){1,100}){1,100}", "(.{900}){900}", R"((a)\\1)", "a(?=b)",
+                              "(?<=a)b", "(?>a+)"}) {
+    const std::string body = fmt::format(R"({{"start":1,"queries":[{{"metric":"m","aggregator":)"
+                                         R"("sum","filters":[{{"type":"regexp","tagk":"h",)"
+                                         R"("filter":"{}"}}]}}]}})",
+                                         pattern);
+    EXPECT_THAT(Message(Post("/api/query", body)), HasSubstr("filter '")) << pattern;
+  }
+  // Stars are no regular expression, but there are engines that would go back at each.
+  std::string stars;
+  for (int i = 0; i < 50; ++i) stars += "*a";
+  EXPECT_EQ(Get("/api/query?start=1&m=sum:m%7Bh=wildcard(" + stars + "*!)%7D").status, 200);
+}
+
 TEST_F(Grafana, QueriesThatAreTheSameAreAskedOnce) {
   const std::string query = R"({"metric":"node_load1","aggregator":"sum"})";
   EXPECT_EQ(Json(Post("/api/query", R"({"start":1799999000,"queries":[)" + query + "," + query +

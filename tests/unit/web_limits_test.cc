@@ -85,6 +85,8 @@ TEST_F(LimitsTest, WhoIsBeingAnsweredStaysAndANewOneIsTold) {
   const std::string refused = third.Receive();
   EXPECT_THAT(refused, StartsWith("HTTP/1.1 503 "));
   EXPECT_THAT(refused, HasSubstr("Retry-After: 1\r\n"));
+  EXPECT_THAT(refused, HasSubstr("Connection: close\r\n"));
+  EXPECT_THAT(refused, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
   EXPECT_THAT(refused, HasSubstr(R"({"error":{"code":503,)"));
   EXPECT_TRUE(third.SeesClose());
   source_->SetMode(FakeSource::Mode::kAnswer);

@@ -15,6 +15,7 @@
 #include <boost/asio/strand.hpp>
 #include <chrono>
 #include <functional>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "core/log.h"
 #include "core/niceness.h"
 #include "web/server/session.h"
+#include "web/server/wire.h"
 #include "web/tick_signal.h"
 
 namespace sonde::web {
@@ -34,10 +36,17 @@ using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kAcceptPause(100);
 constexpr int kSendBuffer = 256 * 1024;  // else the kernel holds megabytes for a slow reader
-constexpr std::string_view kNoRoom =
-    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
-    "Content-Type: application/json; charset=UTF-8\r\nContent-Length: 75\r\n\r\n"
-    R"({"error":{"code":503,"message":"all connections are taken; ask once more"}})";
+
+// For who finds no room, and is not read.
+std::string NoRoom() {
+  Response response = ErrorResponse(503, "all connections are taken; ask once more");
+  response.headers.emplace_back("Retry-After", "1");
+  WireResponse message = ToWire(response, false);
+  message.body() = std::move(response.body);
+  std::ostringstream text;
+  text << message;
+  return std::move(text).str();
+}
 
 Status Bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
   error_code error;
@@ -154,7 +163,7 @@ void Server::Core::Take(Session::Socket socket, std::string begun) {
     std::make_shared<Session>(state, owner, std::move(socket))->Start(begun);
   } else {
     socket.non_blocking(true, ignored);
-    socket.send(asio::buffer(kNoRoom), 0, ignored);
+    socket.send(asio::buffer(NoRoom()), 0, ignored);
   }
 }
 
