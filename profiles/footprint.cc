@@ -28,19 +28,18 @@ void FootprintBuilder::SetSeries(const std::vector<Series>& series) {
   columns_.clear();
   columns_.reserve(series.size());
   spreads_.clear();
+  auto index = std::make_shared<Index>(*index_);
   for (const Series& s : series) {
-    const auto [it, is_new] = index_.try_emplace(SeriesName(s.metric.name, s.tags), slots_.size());
-    if (is_new) {
-      slots_.emplace_back();
-      slots_.back().series = s;
-    }
+    const auto [it, is_new] = index->try_emplace(SeriesName(s.metric.name, s.tags), slots_.size());
+    if (is_new) slots_.emplace_back().series = std::make_shared<const Series>(s);
     columns_.push_back(it->second);
     if (s.metric.spread) spreads_.push_back(it->second);
   }
+  index_ = std::move(index);
 }
 
 void FootprintBuilder::AddGauge(Slot& slot, const Reduced& value) {
-  const double number = value.Value(slot.series.metric.reduction);
+  const double number = value.Value(slot.series->metric.reduction);
   slot.last = number;
   slot.sum += number;
   KeepMin(slot.extremes, value);
@@ -120,7 +119,7 @@ void FootprintBuilder::AddRow(Nanos time, std::span<const Reduced> row,
     const Reduced& value = row[i];
     if (!(value.count > 0) || std::isnan(value.sum)) continue;
     Slot& slot = slots_[columns_[i]];
-    if (Counts(slot.series.metric)) {
+    if (Counts(slot.series->metric)) {
       AddCounter(slot, value);
     } else {
       AddGauge(slot, value);
@@ -140,11 +139,11 @@ void FootprintBuilder::AmendRow(Nanos time, const Row& row_before, const Row& ro
     Slot& slot = slots_[columns_[i]];
     const bool fresh = !(before[i].count > 0);
     const bool newest = time >= slot.last_time;
-    if (Counts(slot.series.metric)) {
+    if (Counts(slot.series->metric)) {
       // Later rows hold what was counted, if this is not the newest.
       if (newest) AddCounter(slot, after[i]);
     } else {
-      const Reduction reduction = slot.series.metric.reduction;
+      const Reduction reduction = slot.series->metric.reduction;
       const double number = after[i].Value(reduction);
       slot.sum += number - (fresh ? 0 : before[i].Value(reduction));
       if (newest) slot.last = number;
@@ -163,11 +162,11 @@ std::vector<FootprintEntry> FootprintBuilder::Entries() const {
   for (const Slot& slot : slots_) {
     if (slot.ticks == 0) continue;
     FootprintEntry entry;
-    entry.series = slot.series;
+    entry.series = *slot.series;
     entry.ticks = slot.ticks;
     entry.last = slot.last;
     Reduced extremes = slot.extremes;
-    if (Counts(slot.series.metric)) {
+    if (Counts(slot.series->metric)) {
       const Nanos lived = slot.last_time - start_;
       entry.mean = lived > 0 ? slot.last * static_cast<double>(kSecond) / static_cast<double>(lived)
                              : std::nan("");

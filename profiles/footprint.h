@@ -14,10 +14,11 @@
 // with its tasks. What was counted is kept: the missing part stays in the total until the sum has
 // risen above it again. Likewise the smallest final value may belong to a node that has left.
 //
-// Thread safety: none; one thread. AddRow allocates nothing.
+// Thread safety: none; one thread. AddRow allocates nothing. A copy is cheap: it shares the names.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -71,7 +72,7 @@ class FootprintBuilder {
 
  private:
   struct Slot {
-    Series series;
+    std::shared_ptr<const Series> series;
     uint64_t ticks = 0;
     Nanos last_time = 0;
     double last = 0;
@@ -94,7 +95,8 @@ class FootprintBuilder {
 
   Nanos start_;
   std::vector<Slot> slots_;
-  std::map<std::string, size_t> index_;
+  using Index = std::map<std::string, size_t>;  // slots by the names of their series
+  std::shared_ptr<const Index> index_ = std::make_shared<const Index>();
   std::vector<size_t> columns_;  // slot of each value of a row
   std::vector<size_t> spreads_;  // of each spread
   size_t rows_ = 0;

@@ -64,6 +64,7 @@ Status Evaluator::Add(Rule rule) {
     }
   }
   auto state = std::make_unique<RuleState>();
+  state->number = next_number_++;
   state->rule = std::move(rule);
   for (const Condition& c : state->rule.conditions) {
     const std::optional<Derived> need = NeedOf(c);
@@ -351,28 +352,49 @@ void Evaluator::Evaluate(const std::vector<Series>& series, const Row& row,
   }
 }
 
+Evaluator::State Evaluator::StateOf(const RuleState& state, const Instance& instance) const {
+  State one;
+  one.rule = state.rule;
+  one.tags = instance.tags;
+  one.raised = instance.raised;
+  if (instance.raised) {
+    one.since = instance.raised_at;
+    one.text = instance.text;
+  }
+  one.value = instance.terms.front().value;
+  one.owner = instance.terms.front().owner;
+  one.unit = instance.unit;
+  const uint32_t column = instance.terms.front().of.column;
+  if (column == kNoColumn) return one;
+  one.help = series_[column].metric.help;
+  one.counter = series_[column].metric.type != MetricType::kGauge;
+  return one;
+}
+
+bool Evaluator::NextStates(Place& place, size_t most, std::vector<State>& states) const {
+  auto at = std::lower_bound(rules_.begin(), rules_.end(), place.rule,
+                             [](const auto& state, uint64_t n) { return state->number < n; });
+  for (; at != rules_.end(); ++at) {
+    const RuleState& state = **at;
+    if (state.number != place.rule) place = {state.number, 0};
+    const size_t count = std::max<size_t>(state.instances.size(), 1);
+    for (; place.instance < count; ++place.instance) {
+      if (most-- == 0) return true;
+      if (state.instances.empty()) {
+        states.emplace_back().rule = state.rule;
+      } else {
+        states.push_back(StateOf(state, state.instances[place.instance]));
+      }
+    }
+    place = {state.number + 1, 0};
+  }
+  return false;
+}
+
 std::vector<Evaluator::State> Evaluator::States() const {
   std::vector<State> all;
-  for (const auto& state : rules_) {
-    if (state->instances.empty()) all.emplace_back().rule = state->rule;
-    for (const Instance& instance : state->instances) {
-      State& one = all.emplace_back();
-      one.rule = state->rule;
-      one.tags = instance.tags;
-      one.raised = instance.raised;
-      if (instance.raised) {
-        one.since = instance.raised_at;
-        one.text = instance.text;
-      }
-      one.value = instance.terms.front().value;
-      one.owner = instance.terms.front().owner;
-      one.unit = instance.unit;
-      const uint32_t column = instance.terms.front().of.column;
-      if (column == kNoColumn) continue;
-      one.help = series_[column].metric.help;
-      one.counter = series_[column].metric.type != MetricType::kGauge;
-    }
-  }
+  Place place;
+  NextStates(place, SIZE_MAX, all);
   return all;
 }
 

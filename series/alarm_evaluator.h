@@ -86,6 +86,13 @@ class Evaluator {
   // One of each rule and series, in the order in which rules were added; a rule without a series
   // has one without tags.
   std::vector<State> States() const;
+  // The same by and by: the next ones, `most` at a time, until it gives false. In between rules and
+  // series may come and go; each of those that stay is there once.
+  struct Place {
+    uint64_t rule = 0;
+    size_t instance = 0;
+  };
+  bool NextStates(Place& place, size_t most, std::vector<State>& states) const;
   // What nodes have to derive for the rules there are, each once.
   std::vector<Derived> Needs() const;
 
@@ -124,6 +131,7 @@ class Evaluator {
     Owner held_by;     // of lags and leads: the same all the time
   };
   struct RuleState {
+    uint64_t number = 0;  // in the order in which they were added
     Rule rule;
     std::vector<std::string> sources;  // by condition: the series that is looked at
     std::vector<Instance> instances;
@@ -146,9 +154,11 @@ class Evaluator {
             std::vector<Event>& events) const;
   static void Turn(const RuleState& state, Instance& instance, bool raised, Nanos time,
                    std::vector<Event>& events);
+  State StateOf(const RuleState& state, const Instance& instance) const;
 
   Nanos forget_;
-  std::vector<std::unique_ptr<RuleState>> rules_;
+  std::vector<std::unique_ptr<RuleState>> rules_;  // by number
+  uint64_t next_number_ = 0;
   std::unordered_map<std::string, std::vector<uint32_t>> columns_;  // by metric
   std::vector<Series> series_;                                      // learnt so far
   Nanos last_ = 0;

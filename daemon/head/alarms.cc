@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -103,8 +104,21 @@ void Alarms::TakeFile(const std::string& path, std::vector<alarms::Rule>& rules)
 }
 
 std::vector<alarms::Evaluator::State> Alarms::List() const {
-  const std::lock_guard lock(mutex_);
-  return evaluator_.States();
+  // A few at a time: the next row waits for no more.
+  constexpr size_t kAtOnce = 16;
+  std::vector<alarms::Evaluator::State> states;
+  std::vector<alarms::Evaluator::State> few;
+  alarms::Evaluator::Place place;
+  for (bool more = true; more;) {
+    few.reserve(kAtOnce);
+    {
+      const std::lock_guard lock(mutex_);
+      more = evaluator_.NextStates(place, kAtOnce, few);
+    }
+    std::move(few.begin(), few.end(), std::back_inserter(states));
+    few.clear();
+  }
+  return states;
 }
 
 Status Alarms::Add(alarms::Rule rule) {
@@ -266,7 +280,7 @@ void Alarms::OnEvent(const alarms::Event& event) {
 void Alarms::Remark(const alarms::Event& event) {
   std::string said = fmt::format("alarm {}", event.rule);
   if (event.owner.node != Owner::kNobody) {
-    said += ", " + OwnerName(event.owner, record_.Description());
+    said += ", " + OwnerName(event.owner, *record_.Job());
   }
   said += event.raised ? ": " + event.text : std::string(" is over");
   char plain[kMaxRemarkLength + 1];

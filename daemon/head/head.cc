@@ -233,9 +233,7 @@ void Head::OnMoments(const collect::Moments& moments) {
   StoreWithin(kStoreMomentsAfter);
 }
 
-void Head::UpdateCoverage() {
-  record_.Update([this](JobDescription& j) { j.coverage = coverage_.Now(j.expected_nodes); });
-}
+void Head::UpdateCoverage() { record_.SetCoverage(coverage_.Now(expected_nodes_)); }
 
 void Head::ScheduleExpiry() {
   if (expiry_timer_ != 0 || state_ == State::kDone) return;
@@ -303,7 +301,8 @@ void Head::StartAlarms() {
 }
 
 std::vector<web::TreeEdge> Head::TreeNow() const {
-  const JobDescription job = record_.Description();
+  const auto record = record_.Job();
+  const JobDescription& job = *record;
   std::vector<web::TreeEdge> edges;
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i].gone) continue;
@@ -358,15 +357,15 @@ void Head::Seal() {
   record_.Append(std::max(now, whole_.tick + 1), ended_.Final(merger_.series().size()),
                  merger_.series());
   record_.Seal();
+  record_.SetCoverage(coverage_.AtEnd(expected_nodes_));
   const double kills = OutOfMemoryKills(record_.Snapshot());
   record_.Update([&](JobDescription& j) {
     j.end = now;
-    j.coverage = coverage_.AtEnd(j.expected_nodes);
     j.exit_status = ends_.exit_status;
     j.state = byes_ == 0 ? EndState::kLost : StateOf(ends_, kills);
   });
   NoteMissing();
-  for (std::string& note : intake_.Notes(record_.Description().nodes)) AddNote(std::move(note));
+  for (std::string& note : intake_.Notes(record_.Job()->nodes)) AddNote(std::move(note));
   if (registered_.size() < expected_nodes_) {
     AddNote(fmt::format("{} of {} nodes never reported: is Sonde installed there?",
                         expected_nodes_ - registered_.size(), expected_nodes_));

@@ -38,8 +38,8 @@ uint32_t Present(const JobDescription& job) {
 
 LiveSource::LiveSource(const StepRecord& record, Ways ways)
     : record_(record),
-      id_(record.Description().id),
-      period_(record.Description().period),
+      id_(record.Job()->id),
+      period_(record.Job()->period),
       ways_(std::move(ways)),
       pushed_(ways_.push),
       for_clients_(
@@ -65,12 +65,12 @@ Result<Profile> LiveSource::GetProfile(const JobStep& id) const {
 }
 
 Result<std::vector<Series>> LiveSource::ListSeries(std::string_view metric, size_t limit) const {
-  const JobDescription job = record_.Description();
-  const std::string id = job.id.ToString();
+  const auto job = record_.Job();
+  const std::string id = job->id.ToString();
   std::vector<Series> list;
-  for (const Series& series : record_.AllSeries()) {
+  for (const Series& series : *record_.AllSeries()) {
     if (!metric.empty() && series.metric.name != metric) continue;
-    for (const NodeInfo& node : job.nodes) {
+    for (const NodeInfo& node : job->nodes) {
       if (list.size() >= limit) return list;
       Series with = series;
       with.tags.Set("host", node.host);
@@ -84,12 +84,12 @@ Result<std::vector<Series>> LiveSource::ListSeries(std::string_view metric, size
 // Every series is there on every node: no need to list them by node.
 Result<web::SeriesNames> LiveSource::Names() const {
   web::SeriesNames names;
-  const JobDescription job = record_.Description();
-  if (job.nodes.empty()) return names;
-  for (const Series& series : record_.AllSeries()) names.Add(series);
+  const auto job = record_.Job();
+  if (job->nodes.empty()) return names;
+  for (const Series& series : *record_.AllSeries()) names.Add(series);
   names.keys.insert({"host", "job"});
-  names.values.insert(job.id.ToString());
-  for (const NodeInfo& node : job.nodes) names.values.insert(node.host);
+  names.values.insert(job->id.ToString());
+  for (const NodeInfo& node : job->nodes) names.values.insert(node.host);
   return names;
 }
 
@@ -102,18 +102,18 @@ void LiveSource::QueryForStep(const QuerySpec& spec, Callback callback) const {
 }
 
 void LiveSource::Query(NodeQuestions& nodes, const QuerySpec& spec, Callback callback) const {
-  const JobDescription job = record_.Description();
+  const auto job = record_.Job();
   if (const Status bad = CheckQuery(spec); !bad.ok()) return callback(bad);
   QuerySpec rest = spec;
-  const Result<bool> ours = TakeJobFilters(rest, job.id.ToString());
+  const Result<bool> ours = TakeJobFilters(rest, job->id.ToString());
   if (!ours.ok()) return callback(ours.status());
   if (!*ours) return callback(web::Answer{});
-  if (AnswersFromReduced(rest)) return callback(FromReduced(rest, job));
-  if (SpreadAnswers(rest, job.period)) {
-    Result<web::Answer> recorded = FromReduced(rest, job);
+  if (AnswersFromReduced(rest)) return callback(FromReduced(rest, *job));
+  if (SpreadAnswers(rest, job->period)) {
+    Result<web::Answer> recorded = FromReduced(rest, *job);
     if (recorded.ok() && !recorded->results.empty()) return callback(std::move(recorded));
   }
-  FromNodes(nodes, std::move(rest), job, std::move(callback));
+  FromNodes(nodes, std::move(rest), *job, std::move(callback));
 }
 
 std::vector<web::Note> LiveSource::Notes(Nanos first, Nanos last) const {
@@ -129,7 +129,8 @@ Result<web::LiveRows> LiveSource::ReadLive(const JobStep& id,
   live.running = true;
   live.period = period_;
   live.newest = record_.NewestRow();
-  const std::vector<Series> all = record_.AllSeries();
+  const std::shared_ptr<const std::vector<Series>> series_now = record_.AllSeries();
+  const std::vector<Series>& all = *series_now;
   const bool any = std::any_of(all.begin(), all.end(),
                                [&](const Series& series) { return wanted(series.metric); });
   const auto columns = [&](const Series& column) {
@@ -161,7 +162,7 @@ Result<web::LiveRows> LiveSource::ReadLive(const JobStep& id,
 Status LiveSource::PauseCounters(const JobStep& id, bool paused) const {
   constexpr int kCountersLevel = 3;
   SONDE_RETURN_IF_ERROR(IsHere(id));
-  const int level = record_.Description().level;
+  const int level = record_.Job()->level;
   if (level < kCountersLevel) {
     return {Code::kInvalid,
             fmt::format("step {} counts no events: it runs at level {}, they are counted from "
@@ -200,7 +201,8 @@ Status LiveSource::CheckOurs(const JobStep& id) const {
 Result<std::string> LiveSource::Join(const JobStep& id, const web::ScrapeTarget& target,
                                      const std::string& node) const {
   SONDE_RETURN_IF_ERROR(IsHere(id));
-  const std::vector<NodeInfo> nodes = record_.Description().nodes;
+  const auto job = record_.Job();
+  const std::vector<NodeInfo>& nodes = job->nodes;
   const std::string& wanted = node.empty() ? target.host : node;
   std::vector<uint32_t> chosen;
   std::vector<std::string> hosts;
@@ -222,7 +224,7 @@ Result<std::string> LiveSource::Join(const JobStep& id, const web::ScrapeTarget&
 
 Status LiveSource::Push(const JobStep& id, const web::PushedValue& value) const {
   SONDE_RETURN_IF_ERROR(IsHere(id));
-  return pushed_.Push(record_.Description(), value);
+  return pushed_.Push(*record_.Job(), value);
 }
 
 void LiveSource::Tree(const JobStep& id, TreeCallback callback) const {

@@ -30,8 +30,8 @@ void DropBefore(web::Answer& answer, Nanos start) {
 }
 
 bool HasMetric(const StepRecord& record, const std::string& metric) {
-  const std::vector<Series> all = record.AllSeries();
-  return std::any_of(all.begin(), all.end(),
+  const std::shared_ptr<const std::vector<Series>> all = record.AllSeries();
+  return std::any_of(all->begin(), all->end(),
                      [&](const Series& s) { return s.metric.name == metric; });
 }
 
@@ -145,7 +145,7 @@ void Questions::OnQuery(uint32_t node, uint64_t id, QuerySpec spec) {
 
 void Questions::OnList(uint32_t node, uint64_t id, const std::string& metric) {
   worker_.Do([this, node, id, metric, &record = record_, post = Poster()] {
-    std::vector<Series> series = record.AllSeries();
+    std::vector<Series> series = *record.AllSeries();
     if (!metric.empty()) {
       std::erase_if(series, [&](const Series& s) { return s.metric.name != metric; });
     }
@@ -161,8 +161,7 @@ void Questions::OnAlarm(uint32_t node, uint64_t id, std::string_view body) {
   const std::string_view text = in.Text(client::kMaxAlarmRule);
   const Result<alarms::Rule> rule =
       in.done() ? alarms::ParseRule(name, text) : Status(Code::kCorrupt, "an alarm is damaged");
-  const Status status =
-      rule.ok() ? source_->AddAlarm(record_.Description().id, *rule) : rule.status();
+  const Status status = rule.ok() ? source_->AddAlarm(record_.Job()->id, *rule) : rule.status();
   // Nothing that would go by itself.
   if (status.code() == Code::kBusy) {
     return Fail(node, id, {Code::kInvalid, std::string(status.message())});

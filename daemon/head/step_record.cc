@@ -21,7 +21,7 @@ GroupStore::Options StoreOptions() {
 }  // namespace
 
 StepRecord::StepRecord(JobDescription job)
-    : job_(std::move(job)), store_(StoreOptions()), footprint_(job_.start) {}
+    : job_(std::move(job)), footprint_(job_.Get()->start), store_(StoreOptions()) {}
 
 void StepRecord::OnSeal(std::function<void(const SealedBlock&)> f) {
   store_.OnSeal([this, f = std::move(f)](const SealedBlock& block) {
@@ -32,53 +32,62 @@ void StepRecord::OnSeal(std::function<void(const SealedBlock&)> f) {
 
 // Series for alarms have no spread, so spreads come as the others do.
 void StepRecord::SetSeries(const std::vector<Series>& series) {
-  const size_t before = series_.size();
+  const size_t before = series_->size();
+  auto all = std::make_shared<std::vector<Series>>(*series_);
   for (size_t i = row_size_; i < series.size(); ++i) {
     if (alarms::IsDerivedName(series[i].metric.name)) continue;
-    series_.push_back(series[i]);
+    all->push_back(series[i]);
     places_.push_back(i);
   }
   row_size_ = series.size();
-  if (series_.size() == before) return;
-  const Schema::Ptr schema = ReducedSchema(series_);
+  if (all->size() == before) return;
+  series_ = std::move(all);
+  const Schema::Ptr schema = ReducedSchema(*series_);
   store_.SetSchema(schema);
   columns_.resize(schema->size());
-  footprint_.SetSeries(series_);
+  footprint_.Change([this](FootprintBuilder& footprint) { footprint.SetSeries(*series_); });
 }
 
 void StepRecord::Append(Nanos tick, const tree::FrameValues& row,
                         const std::vector<Series>& series) {
-  const std::lock_guard lock(mutex_);
-  if (series.size() != row_size_) SetSeries(series);
-  row_.resize(series_.size());
-  for (size_t i = 0; i < series_.size(); ++i) row_[i] = row.values[places_[i]];
-  spreads_.clear();
-  for (const QuantileSketch& spread : row.spreads) spreads_.push_back(SpreadOf(spread));
-  ToColumns(series_, row_, spreads_, columns_);
-  open_.Add(tick, row.spreads);
-  store_.Append(tick, columns_);
-  footprint_.AddRow(tick, row_, spreads_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (series.size() != row_size_) SetSeries(series);
+    row_.resize(series_->size());
+    for (size_t i = 0; i < row_.size(); ++i) row_[i] = row.values[places_[i]];
+    spreads_.clear();
+    for (const QuantileSketch& spread : row.spreads) spreads_.push_back(SpreadOf(spread));
+    ToColumns(*series_, row_, spreads_, columns_);
+    open_.Add(tick, row.spreads);
+    store_.Append(tick, columns_);
+  }
+  footprint_.Change([&](FootprintBuilder& footprint) { footprint.AddRow(tick, row_, spreads_); });
 }
 
 bool StepRecord::Amend(Nanos tick, const tree::FrameValues& late) {
-  const std::lock_guard lock(mutex_);
   std::vector<Reduced> before;
   std::vector<Reduced> after;
   std::vector<Spread> spreads_before;
   std::vector<Spread> spreads;
   // A series that nobody else has had yet waits for its next row.
-  size_t known = series_.size();
+  size_t known = series_->size();
   while (known > 0 && places_[known - 1] >= late.values.size()) --known;
-  const bool amended = store_.Amend(tick, [&](std::span<double> row) {
-    FromColumns(series_, row, before, spreads_before);
+  const auto merge = [&](std::span<double> row) {
+    FromColumns(*series_, row, before, spreads_before);
     after = before;
     spreads = spreads_before;
     for (size_t i = 0; i < known; ++i) after[i].Merge(late.values[places_[i]]);
     open_.Merge(tick, late.spreads, spreads);
-    ToColumns(series_, after, spreads, row);
+    ToColumns(*series_, after, spreads, row);
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (!store_.Amend(tick, merge)) return false;
+  }
+  footprint_.Change([&](FootprintBuilder& footprint) {
+    footprint.AmendRow(tick, {before, spreads_before}, {after, spreads});
   });
-  if (amended) footprint_.AmendRow(tick, {before, spreads_before}, {after, spreads});
-  return amended;
+  return true;
 }
 
 void StepRecord::Seal() {
@@ -92,92 +101,83 @@ std::vector<SealedBlock> StepRecord::OpenRows() const {
 }
 
 void StepRecord::AddMoments(const collect::Moments& moments) {
-  const std::lock_guard lock(mutex_);
   // In the order in which things were said, in which figures are then listed.
   std::vector<Annotation> annotations = moments.annotations;
   std::stable_sort(annotations.begin(), annotations.end(),
                    [](const Annotation& a, const Annotation& b) { return a.first < b.first; });
-  for (const Annotation& annotation : annotations) moments_.Add(annotation);
-  for (const NamedSketch& sketch : moments.sketches) moments_.Add(sketch);
-  moments_.AddLost(moments.lost);
+  moments_.Change([&](MomentsBuilder& told) {
+    for (const Annotation& annotation : annotations) told.Add(annotation);
+    for (const NamedSketch& sketch : moments.sketches) told.Add(sketch);
+    told.AddLost(moments.lost);
+  });
 }
 
 void StepRecord::AddAlarm(RaisedAlarm alarm) {
-  const std::lock_guard lock(mutex_);
-  moments_.AddAlarm(std::move(alarm));
+  moments_.Change([&](MomentsBuilder& told) { told.AddAlarm(std::move(alarm)); });
 }
 
 void StepRecord::EndAlarm(std::string_view rule, const Tags& tags, Nanos time) {
-  const std::lock_guard lock(mutex_);
-  moments_.EndAlarm(rule, tags, time);
+  moments_.Change([&](MomentsBuilder& told) { told.EndAlarm(rule, tags, time); });
 }
 
 void StepRecord::EndAlarms(std::string_view rule, Nanos time) {
-  const std::lock_guard lock(mutex_);
-  moments_.EndAlarms(rule, time);
+  moments_.Change([&](MomentsBuilder& told) { told.EndAlarms(rule, time); });
 }
 
-void StepRecord::Update(const std::function<void(JobDescription&)>& change) {
-  const std::lock_guard lock(mutex_);
-  change(job_);
-}
+void StepRecord::Update(const std::function<void(JobDescription&)>& change) { job_.Change(change); }
 
 void StepRecord::AddNote(std::string text) {
-  const std::lock_guard lock(mutex_);
-  notes_.Add(std::move(text));
+  notes_.Change([&](StepNotes& notes) { notes.Add(std::move(text)); });
 }
 
 void StepRecord::AddNoteOfNode(uint32_t node, std::string alone, std::string rest) {
-  const std::lock_guard lock(mutex_);
-  notes_.AddOfNode(node, std::move(alone), std::move(rest));
+  notes_.Change(
+      [&](StepNotes& notes) { notes.AddOfNode(node, std::move(alone), std::move(rest)); });
 }
 
-void StepRecord::UpdateCost(const std::function<void(OwnCost&)>& change) {
-  const std::lock_guard lock(mutex_);
-  change(cost_);
+void StepRecord::UpdateCost(const std::function<void(OwnCost&)>& change) { cost_.Change(change); }
+
+void StepRecord::SetCoverage(const Coverage& coverage) {
+  coverage_.Change([&](Coverage& known) { known = coverage; });
 }
 
-JobDescription StepRecord::Described() const {
-  JobDescription job = job_;
-  for (std::string& note : notes_.Texts(job.nodes)) job.notes.push_back(std::move(note));
-  for (std::string& note : AlarmNotes(moments_.alarms(), job)) {
+StepRecord::View::View(const StepRecord& record)
+    : job_(record.job_.Get()),
+      notes_(record.notes_.Get()),
+      cost_(record.cost_.Get()),
+      coverage_(record.coverage_.Get()),
+      footprint_(record.footprint_.Get()),
+      moments_(record.moments_.Get()) {}
+
+JobDescription StepRecord::View::Description() const {
+  JobDescription job = *job_;
+  for (std::string& note : notes_->Texts(job.nodes)) job.notes.push_back(std::move(note));
+  for (std::string& note : AlarmNotes(moments_->alarms(), job)) {
     job.notes.push_back(std::move(note));
   }
-  std::string missing = MissingMoments(moments_.lost(), moments_.left_out());
+  std::string missing = MissingMoments(moments_->lost(), moments_->left_out());
   if (!missing.empty()) job.notes.push_back(std::move(missing));
-  job.figures = moments_.figures();
+  job.figures = moments_->figures();
+  job.coverage = *coverage_;
   return job;
 }
 
-JobDescription StepRecord::Description() const {
-  const std::lock_guard lock(mutex_);
-  return Described();
+Profile StepRecord::View::Snapshot() const {
+  return {Description(), footprint_->Entries(), *cost_, Moments()};
 }
 
 std::string StepRecord::Host(uint32_t node) const {
-  const std::lock_guard lock(mutex_);
-  return node < job_.nodes.size() ? job_.nodes[node].host : std::string();
+  const auto job = job_.Get();
+  return node < job->nodes.size() ? job->nodes[node].host : std::string();
 }
 
-Profile StepRecord::Snapshot() const {
-  const std::lock_guard lock(mutex_);
-  return {Described(), footprint_.Entries(), cost_, moments_.Moments()};
-}
-
-std::vector<OpenPhase> StepRecord::OpenPhases() const {
-  const std::lock_guard lock(mutex_);
-  return moments_.OpenPhases();
-}
+std::vector<OpenPhase> StepRecord::OpenPhases() const { return moments_.Get()->OpenPhases(); }
 
 void StepRecord::Continue(const std::vector<OpenPhase>& open) {
-  const std::lock_guard lock(mutex_);
-  moments_.Continue(open);
+  moments_.Change([&](MomentsBuilder& told) { told.Continue(open); });
 }
 
-StepMoments StepRecord::Moments() const {
-  const std::lock_guard lock(mutex_);
-  return moments_.Moments();
-}
+StepMoments StepRecord::Moments() const { return moments_.Get()->Moments(); }
 
 std::vector<SeriesData> StepRecord::Read(const std::function<bool(const Series&)>& wanted,
                                          Nanos start, Nanos end) const {
@@ -199,7 +199,7 @@ Nanos StepRecord::NewestRow() const {
   return store_.last_time();
 }
 
-std::vector<Series> StepRecord::AllSeries() const {
+std::shared_ptr<const std::vector<Series>> StepRecord::AllSeries() const {
   const std::lock_guard lock(mutex_);
   return series_;
 }

@@ -1,12 +1,15 @@
 // What the head knows of its step while it runs: description, reduced series, footprint, moments,
 // cost.
 //
-// The loop writes, the web server's threads read: one mutex, held for short copies.
+// The loop writes, the web server's threads read. Of rows they share a mutex, which is held for
+// short copies; everything else is read as it was (daemon/head/shared_value.h), so that the loop
+// does not wait for what a reader makes of it, which grows with the step.
 //
 // Thread safety: every method may be called from any thread, unless it says otherwise.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -15,6 +18,7 @@
 #include "core/job.h"
 #include "daemon/collect/job/moments.h"
 #include "daemon/head/open_spreads.h"
+#include "daemon/head/shared_value.h"
 #include "daemon/head/step_notes.h"
 #include "daemon/tree/frame.h"
 #include "profiles/footprint.h"
@@ -53,11 +57,31 @@ class StepRecord {
   void AddNote(std::string text);
   void AddNoteOfNode(uint32_t node, std::string alone, std::string rest);
   void UpdateCost(const std::function<void(OwnCost&)>& change);
+  // With every row: by itself, for the description names all nodes.
+  void SetCoverage(const Coverage& coverage);
 
-  JobDescription Description() const;
-  std::string Host(uint32_t node) const;
-  Profile Snapshot() const;
+  // Everything but the rows, as it is now; holds up nobody, however long it is held.
+  class View {
+   public:
+    explicit View(const StepRecord& record);
+    JobDescription Description() const;
+    Profile Snapshot() const;
+    StepMoments Moments() const { return moments_->Moments(); }
+
+   private:
+    const SharedValue<JobDescription>::Look job_;
+    const SharedValue<StepNotes>::Look notes_;
+    const SharedValue<OwnCost>::Look cost_;
+    const SharedValue<Coverage>::Look coverage_;
+    const SharedValue<FootprintBuilder>::Look footprint_;
+    const SharedValue<MomentsBuilder>::Look moments_;
+  };
+  JobDescription Description() const { return View(*this).Description(); }
+  // The same without notes, figures and coverage, and without copying what it names.
+  SharedValue<JobDescription>::Look Job() const { return job_.Get(); }
+  Profile Snapshot() const { return View(*this).Snapshot(); }
   StepMoments Moments() const;
+  std::string Host(uint32_t node) const;
   std::vector<OpenPhase> OpenPhases() const;
   void Continue(const std::vector<OpenPhase>& open);
   // Reduced series of [start, end] with the tag stat.
@@ -66,22 +90,26 @@ class StepRecord {
   // The time of the newest row; 0: there is none.
   Nanos NewestRow() const;
   // The reduced series, without the tag stat.
-  std::vector<Series> AllSeries() const;
+  std::shared_ptr<const std::vector<Series>> AllSeries() const;
 
  private:
   void SetSeries(const std::vector<Series>& series);  // with the mutex held
-  JobDescription Described() const;                   // with the mutex held
 
-  mutable std::mutex mutex_;
-  JobDescription job_;  // without those of notes_ and without figures
-  StepNotes notes_;
-  OwnCost cost_;
-  std::vector<Series> series_;
+  SharedValue<JobDescription> job_;  // without those of notes_, without figures and coverage
+  SharedValue<StepNotes> notes_;
+  SharedValue<OwnCost> cost_;
+  SharedValue<Coverage> coverage_;
+  SharedValue<FootprintBuilder> footprint_;
+  SharedValue<MomentsBuilder> moments_;
+
+  mutable std::mutex mutex_;  // store_ and series_, of which the loop alone sets the pointer
+  GroupStore store_;
+  std::shared_ptr<const std::vector<Series>> series_ =
+      std::make_shared<const std::vector<Series>>();
+
+  // The loop's.
   std::vector<size_t> places_;  // of series_ in the rows that come
   size_t row_size_ = 0;         // when they were last looked at
-  GroupStore store_;
-  FootprintBuilder footprint_;
-  MomentsBuilder moments_;
   std::vector<Reduced> row_;
   std::vector<double> columns_;
   std::vector<Spread> spreads_;  // of the row that is appended

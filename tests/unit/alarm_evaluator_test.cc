@@ -311,6 +311,32 @@ TEST_F(AlarmEvaluatorTest, RulesComeAndGo) {
   EXPECT_TRUE(evaluator_.States()[0].raised);
 }
 
+// As the head lists them: a few, then a row and whatever else, then the next.
+TEST_F(AlarmEvaluatorTest, StatesComeAFewAtATimeWhileRulesComeAndGo) {
+  series_ = {MakeSeries("x", {{"dev", "a"}}), MakeSeries("x", {{"dev", "b"}})};
+  for (const char* name : {"a", "b", "c"}) Add("x > 1", name);
+  Add("nothing > 1", "d");
+  Tick({Of({5}), Of({0})});
+  std::vector<Evaluator::State> states;
+  Evaluator::Place place;
+  ASSERT_TRUE(evaluator_.NextStates(place, 1, states));
+  EXPECT_EQ(states.size(), 1u);
+  ASSERT_TRUE(evaluator_.NextStates(place, 2, states));
+  ASSERT_EQ(states.size(), 3u) << "the second of a, the first of b";
+  EXPECT_TRUE(evaluator_.Remove("a"));
+  EXPECT_TRUE(evaluator_.Remove("c"));
+  Add("x > 1", "e");
+  while (evaluator_.NextStates(place, 1, states)) {
+  }
+  std::string seen;
+  for (const Evaluator::State& state : states) {
+    const std::string* dev = state.tags.Find("dev");
+    seen += state.rule.name + (dev == nullptr ? "-" : *dev) + (state.raised ? "! " : " ");
+  }
+  EXPECT_EQ(seen, "aa! ab ba! bb d- ea eb ");
+  EXPECT_EQ(evaluator_.States().size(), 5u);
+}
+
 TEST_F(AlarmEvaluatorTest, ThereAreAsManyAsThereMayBe) {
   for (size_t i = 0; i < kMaxRules; ++i) Add("x > 1", "r" + std::to_string(i));
   EXPECT_EQ(evaluator_.Add(*ParseRule("more", "x > 1")).code(), Code::kLimit);

@@ -3,9 +3,11 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -99,6 +101,67 @@ TEST_F(Reading, NothingIsMissingWhenTheSeriesChangeMeanwhile) {
     return IsSum(series);
   };
   ExpectTheRows(record_.Read(wanted, 0, 2 * kStart));
+}
+
+// What a reader makes of it grows with the step; he has it as it was, and the loop goes on.
+TEST_F(Reading, EverythingElseGoesOnWhileAReaderHoldsWhatThereWas) {
+  Append(3);
+  record_.Update([](JobDescription& job) { job.nodes.resize(2); });
+  const StepRecord::View view(record_);
+  auto done = std::async(std::launch::async, [this] {
+    Append(1);
+    record_.Update([](JobDescription& job) { job.nodes.resize(3); });
+    record_.AddNote("so it is");
+    record_.UpdateCost([](OwnCost& cost) { cost.cpu_seconds = 7; });
+    record_.SetCoverage({8, 8, 0});
+    record_.AddAlarm({"hot", "warning", "it is hot", {}, kStart, 0, 1, {}});
+    collect::Moments moments;
+    moments.annotations.emplace_back().text = "a remark";
+    record_.AddMoments(moments);
+  });
+  const bool went_on = done.wait_for(kPatience) == std::future_status::ready;
+  EXPECT_TRUE(went_on) << "a reader that is not scheduled would hold up the ticks";
+  if (!went_on) waiting_ = std::move(done);
+  const Profile before = view.Snapshot();
+  EXPECT_EQ(before.job.nodes.size(), 2u);
+  EXPECT_EQ(before.footprint.at(0).ticks, 3u);
+  EXPECT_TRUE(before.job.notes.empty());
+  EXPECT_TRUE(before.moments.empty());
+  EXPECT_EQ(before.job.coverage.got, 0u);
+  const Profile after = record_.Snapshot();
+  EXPECT_EQ(after.job.nodes.size(), 3u);
+  EXPECT_EQ(after.footprint.at(0).ticks, 4u);
+  EXPECT_EQ(after.job.notes.size(), 2u) << "the note, and that of the alarm";
+  EXPECT_EQ(after.moments.alarms.size(), 1u);
+  EXPECT_EQ(after.moments.remarks.size(), 1u);
+  EXPECT_EQ(after.cost.cpu_seconds, 7);
+  EXPECT_EQ(after.job.coverage.got, 8u);
+}
+
+// Many who look, one who changes: each sees a value that there was, and no later one twice.
+TEST(SharedValue, IsWholeWhoeverLooksWhenever) {
+  SharedValue<std::vector<int>> value(8, 0);
+  std::atomic<bool> over = false;
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 3; ++i) {
+    readers.emplace_back([&] {
+      for (int last = 0; !over;) {
+        const auto look = value.Get();
+        const int now = look->front();
+        EXPECT_GE(now, last);
+        EXPECT_EQ(std::count(look->begin(), look->end(), now), 8);
+        last = now;
+      }
+    });
+  }
+  for (int i = 1; i <= 20'000; ++i) {
+    value.Change([i](std::vector<int>& all) {
+      for (int& one : all) one = i;
+    });
+  }
+  over = true;
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(value.Get()->back(), 20'000);
 }
 
 TEST(HeadWorker, ClaimsLessOfABusyProcessorThanTheLoop) {

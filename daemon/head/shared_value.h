@@ -1,0 +1,71 @@
+// A value that one thread changes and others look at, of which neither waits for the other.
+//
+// Who looks has the value as it was, for as long as he likes, and what he makes of it he makes
+// without a lock. Who changes it does so in place, or in a copy of his own while somebody looks;
+// the lock is held by those who look for no longer than it takes to count one more of them.
+//
+// Thread safety: Get from any thread; Change too, one after the other.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace sonde::head {
+
+template <typename T>
+class SharedValue {
+ public:
+  // The value as it was. Must not outlive the SharedValue.
+  class Look {
+   public:
+    Look(const Look&) = delete;
+    Look& operator=(const Look&) = delete;
+    // Under the lock, so that who then changes the value in place comes behind what was read here.
+    // The last one of an old value frees it, without the lock.
+    ~Look() {
+      std::shared_ptr<const T> last;
+      const std::lock_guard lock(owner_.mutex_);
+      value_.use_count() > 1 ? value_.reset() : last.swap(value_);
+    }
+
+    const T& operator*() const { return *value_; }
+    const T* operator->() const { return value_.get(); }
+
+   private:
+    friend class SharedValue;
+    explicit Look(const SharedValue& owner) : owner_(owner) {
+      const std::lock_guard lock(owner.mutex_);
+      value_ = owner.value_;
+    }
+
+    const SharedValue& owner_;
+    std::shared_ptr<const T> value_;
+  };
+
+  template <typename... Arguments>
+  explicit SharedValue(Arguments&&... arguments)
+      : value_(std::make_shared<T>(std::forward<Arguments>(arguments)...)) {}
+
+  Look Get() const { return Look(*this); }
+
+  template <typename F>
+  void Change(F&& change) {
+    const std::lock_guard one(changing_);
+    std::unique_lock lock(mutex_);
+    if (value_.use_count() == 1) return change(*value_);
+    std::shared_ptr<T> seen = value_;
+    lock.unlock();
+    auto changed = std::make_shared<T>(*seen);
+    change(*changed);
+    lock.lock();
+    value_.swap(changed);
+  }
+
+ private:
+  std::mutex changing_;  // taken before mutex_
+  mutable std::mutex mutex_;
+  std::shared_ptr<T> value_;
+};
+
+}  // namespace sonde::head
