@@ -35,6 +35,17 @@ while not os.path.exists(stop):
 """
 
 
+# Rank 1 does nothing, the others all they can.
+ONE_IDLE = """
+import os, sys, time
+while not os.path.exists(sys.argv[1]):
+    if os.environ["SLURM_PROCID"] == "1":
+        time.sleep(0.2)
+    else:
+        sum(i * i for i in range(50_000))
+"""
+
+
 class Webhook:
     """A server that keeps what is posted to it."""
 
@@ -79,9 +90,9 @@ def room(cluster):
 class Working:
     """A step of four tasks that ends when it is told to."""
 
-    def __init__(self, cluster, room, rules="", env=None):
+    def __init__(self, cluster, room, rules="", env=None, work=WORK):
         self.room = room
-        (room / "work.py").write_text(WORK)
+        (room / "work.py").write_text(work)
         options = []
         if rules:
             (room / "rules").write_text(rules)
@@ -333,6 +344,25 @@ def test_the_built_in_rule_of_a_hung_step_but_for_its_patience(cluster):
     )
     step.process.terminate()
     step.wait()
+
+
+def test_the_built_in_rule_of_an_idle_node_but_for_its_patience(cluster, room):
+    printed = cluster.run([SONDE, "alarms", "defaults"], user=USER).stdout
+    (line,) = [line for line in printed.splitlines() if line.startswith("idle_node: ")]
+    rule = line.removeprefix("idle_node: ")
+    assert "for 2m" in rule
+    cluster.conf(f"alarm.idle_node = {rule.replace('for 2m', 'for 2s')}\n")
+    try:
+        working = Working(cluster, room, work=ONE_IDLE)
+        idle = working.raised("idle_node", 60)
+        profile = working.stop()
+    finally:
+        cluster.conf("")
+    assert idle["text"] == "the node's tasks do nothing while others compute"
+    assert idle["node"] == node_of(profile, 1)
+    assert "rank" not in idle, "it is all of the node's tasks"
+    (alarm,) = [a for a in profile["moments"]["alarms"] if a["rule"] == "idle_node"]
+    assert alarm["severity"] == "warning"
 
 
 def test_a_file_of_rules_that_is_wrong(cluster, room):
