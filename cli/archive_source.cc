@@ -10,6 +10,7 @@
 #include "profiles/keys.h"
 #include "profiles/select.h"
 #include "series/aggregate.h"
+#include "series/query_steps.h"
 
 namespace sonde::cli {
 namespace {
@@ -69,6 +70,33 @@ bool NodesDownsample(const QuerySpec& spec) {
   const Downsample& how = *spec.downsample;
   return how.interval > 0 && (DataRange(spec).last + 1) % how.interval == 0 &&
          KeepsOneValue(how.function);
+}
+
+// What running steps are asked for where their series are put together with those of others: every
+// series by itself, for what is done to them together is done here.
+QuerySpec BySeries(const QuerySpec& spec) {
+  const TimeRange range = DataRange(spec);
+  QuerySpec raw;
+  raw.metric = spec.metric;
+  raw.aggregator = Aggregator::kNone;
+  raw.filters = spec.filters;
+  raw.explicit_tags = spec.explicit_tags;
+  raw.start = range.first;
+  raw.end = range.last;
+  if (NodesDownsample(spec)) {
+    raw.downsample = spec.downsample;
+    raw.downsample->fill = Downsample::Fill::kNone;
+  }
+  return raw;
+}
+
+void Append(std::vector<QueryResult> results, std::vector<SeriesData>& out) {
+  for (QueryResult& result : results) {
+    SeriesData& data = out.emplace_back();
+    data.series.metric.name = std::move(result.metric);
+    data.series.tags = std::move(result.tags);
+    data.points = std::move(result.points);
+  }
 }
 
 }  // namespace
@@ -258,9 +286,6 @@ void ArchiveSource::Tree(const JobStep& id, TreeCallback callback) const {
 Status ArchiveSource::ReadStep(const ProfileEntry& entry, Archive::Scope scope,
                                const QuerySpec& spec, const SeriesFilter& filter,
                                std::vector<SeriesData>& out) const {
-  if (scope == Archive::Scope::kNodes && RunningHeads::Has(entry)) {
-    if (ReadRunning(entry, spec, out).ok()) return {};
-  }
   const std::string job = entry.job.id.ToString();
   const auto wanted = [&](const Series& series) {
     if (series.metric.name != spec.metric) return false;
@@ -279,32 +304,6 @@ Status ArchiveSource::ReadStep(const ProfileEntry& entry, Archive::Scope scope,
   return {};
 }
 
-// Every series by itself: what is done to them together is done here.
-Status ArchiveSource::ReadRunning(const ProfileEntry& entry, const QuerySpec& spec,
-                                  std::vector<SeriesData>& out) const {
-  const TimeRange range = DataRange(spec);
-  QuerySpec raw;
-  raw.metric = spec.metric;
-  raw.aggregator = Aggregator::kNone;
-  raw.filters = spec.filters;
-  raw.explicit_tags = spec.explicit_tags;
-  raw.start = range.first;
-  raw.end = range.last;
-  if (NodesDownsample(spec)) {
-    raw.downsample = spec.downsample;
-    raw.downsample->fill = Downsample::Fill::kNone;
-  }
-  Result<std::vector<QueryResult>> results = heads_.Query(entry, raw);
-  if (!results.ok()) return results.status();
-  for (QueryResult& result : *results) {
-    SeriesData& data = out.emplace_back();
-    data.series.metric.name = spec.metric;
-    data.series.tags = std::move(result.tags);
-    data.points = std::move(result.points);
-  }
-  return {};
-}
-
 Result<web::Answer> ArchiveSource::Evaluate(const QuerySpec& spec) const {
   SONDE_RETURN_IF_ERROR(CheckQuery(spec));
   const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
@@ -318,6 +317,9 @@ Result<web::Answer> ArchiveSource::Evaluate(const QuerySpec& spec) const {
     if (results.ok()) return web::Answer{*std::move(results), nodes, nodes};
     if (results.status().code() != Code::kUnavailable) return results.status();
   }
+  if (steps->size() > 1 && query_steps::IsSeparateBy(spec, kJobTag)) {
+    return EvaluateEach(spec, *steps, *filter);
+  }
   const bool large = steps->size() == 1 && steps->front().job.nodes.size() > kReadNodesUpTo;
   if (large && SpreadAnswers(spec, steps->front().job.period)) {
     Result<web::Answer> recorded = Evaluate(spec, *steps, *filter, Archive::Scope::kReduced);
@@ -328,15 +330,58 @@ Result<web::Answer> ArchiveSource::Evaluate(const QuerySpec& spec) const {
                   reduced ? Archive::Scope::kReduced : Archive::Scope::kNodes);
 }
 
+// Of steps that share no result each head is asked for no more than its part of the answer.
+Result<web::Answer> ArchiveSource::EvaluateEach(const QuerySpec& spec,
+                                                const std::vector<ProfileEntry>& steps,
+                                                const SeriesFilter& filter) const {
+  Result<RunningHeads::Told> told = heads_.QueryAll(steps, spec);
+  if (!told.ok()) return told.status();
+  web::Answer answer;
+  std::vector<ProfileEntry> others;
+  for (const ProfileEntry& step : steps) {
+    const auto at = told->find(step.key);
+    if (at == told->end()) {
+      others.push_back(step);
+      others.back().endpoint = {};  // it was asked
+      continue;
+    }
+    std::move(at->second.begin(), at->second.end(), std::back_inserter(answer.results));
+    const auto nodes = static_cast<uint32_t>(step.job.nodes.size());
+    answer.nodes_expected += nodes;
+    answer.nodes_answered += nodes;
+  }
+  if (!others.empty()) {
+    Result<web::Answer> rest = Evaluate(spec, others, filter, Archive::Scope::kNodes);
+    // A step that cannot be read must not hide the others.
+    if (!rest.ok() && (others.size() > 1 || rest.status().code() == Code::kLimit)) return rest;
+    if (rest.ok()) {
+      std::move(rest->results.begin(), rest->results.end(), std::back_inserter(answer.results));
+      answer.nodes_answered += rest->nodes_answered;
+    }
+    for (const ProfileEntry& step : others) answer.nodes_expected += step.job.expected_nodes;
+  }
+  query_steps::SortResults(spec, answer.results);
+  return answer;
+}
+
 Result<web::Answer> ArchiveSource::Evaluate(const QuerySpec& spec,
                                             const std::vector<ProfileEntry>& steps,
                                             const SeriesFilter& filter,
                                             Archive::Scope scope) const {
   const bool reduced = scope == Archive::Scope::kReduced;
+  Result<RunningHeads::Told> told = RunningHeads::Told();
+  if (!reduced) told = heads_.QueryAll(steps, BySeries(spec));
+  if (!told.ok()) return told.status();
   web::Answer answer;
   std::vector<SeriesData> series;
   for (const ProfileEntry& step : steps) {
-    const Status read = ReadStep(step, scope, spec, filter, series);
+    const auto at = told->find(step.key);
+    Status read;
+    if (at != told->end()) {
+      Append(std::move(at->second), series);
+    } else {
+      read = ReadStep(step, scope, spec, filter, series);
+    }
     size_t points = 0;
     for (const SeriesData& one : series) points += one.points.size();
     if (points > kMaxReadPoints) {

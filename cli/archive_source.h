@@ -56,9 +56,9 @@ class ArchiveSource : public web::DataSource {
   Result<std::vector<Series>> SeriesOf(const ProfileEntry& entry) const;
   Status ReadStep(const ProfileEntry& entry, Archive::Scope scope, const QuerySpec& spec,
                   const SeriesFilter& filter, std::vector<SeriesData>& out) const;
-  Status ReadRunning(const ProfileEntry& entry, const QuerySpec& spec,
-                     std::vector<SeriesData>& out) const;
   Result<web::Answer> Evaluate(const QuerySpec& spec) const;
+  Result<web::Answer> EvaluateEach(const QuerySpec& spec, const std::vector<ProfileEntry>& steps,
+                                   const SeriesFilter& filter) const;
   Result<web::Answer> Evaluate(const QuerySpec& spec, const std::vector<ProfileEntry>& steps,
                                const SeriesFilter& filter, Archive::Scope scope) const;
   StepMoments MomentsOf(const ProfileEntry& entry) const;

@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <boost/beast/http.hpp>
+#include <exception>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "cli/head_client.h"
@@ -15,6 +20,8 @@ namespace {
 namespace http = boost::beast::http;
 
 constexpr Nanos kProfileKept = 300 * kMillisecond;
+// A name that this step does not have, such as another step's in the same filter, others may.
+constexpr const char* kQueryTarget = "/api/query?arrays=true&nan=text&unknown=none";
 
 Nanos Now() { return Clock::System().Monotonic(); }
 
@@ -94,13 +101,45 @@ Result<Profile> RunningHeads::GetProfile(const ProfileEntry& step) {
 Result<std::vector<QueryResult>> RunningHeads::Query(const ProfileEntry& step,
                                                      const QuerySpec& spec) {
   const Result<HttpResponse> response =
-      Exchange(step, Posting("/api/query?arrays=true&nan=text", web::QueryToJson(spec)));
+      Exchange(step, Posting(kQueryTarget, web::QueryToJson(spec)));
   if (!response.ok()) return response.status();
   if (response->result() == http::status::ok) return web::ResultsFromJson(response->body());
-  Status failure = FromError(*response, step);
-  // A name that this step does not have, others may.
-  if (failure.message().starts_with("No such name")) return std::vector<QueryResult>();
-  return failure;
+  return FromError(*response, step);
+}
+
+Result<RunningHeads::Told> RunningHeads::QueryAll(const std::vector<ProfileEntry>& steps,
+                                                  const QuerySpec& spec) {
+  std::vector<const ProfileEntry*> running;
+  for (const ProfileEntry& step : steps) {
+    if (Has(step)) running.push_back(&step);
+  }
+  std::vector<std::optional<Result<std::vector<QueryResult>>>> answers(running.size());
+  std::atomic<size_t> next = 0;
+  const auto ask = [&] {
+    for (size_t i = next++; i < running.size(); i = next++) {
+      try {
+        answers[i] = Query(*running[i], spec);
+      } catch (const std::exception& e) {
+        answers[i] = Status(Code::kInternal, fmt::format("ask a head: {}", e.what()));
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (size_t i = 1; i < std::min(running.size(), kAtOnce); ++i) others.emplace_back(ask);
+    ask();
+  }
+  Told told;
+  for (size_t i = 0; i < running.size(); ++i) {
+    Result<std::vector<QueryResult>>& answer = *answers[i];
+    const Code code = answer.status().code();
+    if (answer.ok()) {
+      told.emplace(running[i]->key, *std::move(answer));
+    } else if (code == Code::kLimit || code == Code::kInvalid) {
+      return answer.status().Within("step " + running[i]->job.id.ToString());
+    }
+  }
+  return told;
 }
 
 Result<std::vector<web::TreeEdge>> RunningHeads::Tree(const ProfileEntry& step) {

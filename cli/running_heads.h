@@ -32,6 +32,12 @@ class RunningHeads {
   Result<Profile> GetProfile(const ProfileEntry& step);
   // The head's answer to a query whose filters on the tag `job` accept the step.
   Result<std::vector<QueryResult>> Query(const ProfileEntry& step, const QuerySpec& spec);
+  // What heads answer to a query, by the profiles' keys; they are asked at the same time, kAtOnce
+  // of them. Those that do not answer are left out, as are steps without a head; a refusal, such as
+  // of an answer that is too large, is an error.
+  using Told = std::map<std::string, std::vector<QueryResult>>;
+  static constexpr size_t kAtOnce = 8;
+  Result<Told> QueryAll(const std::vector<ProfileEntry>& steps, const QuerySpec& spec);
   // The step's tree, as /topo tells it.
   Result<std::vector<web::TreeEdge>> Tree(const ProfileEntry& step);
   // The head's answer to a request, whatever it is. 503 if there is none.

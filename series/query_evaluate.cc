@@ -259,6 +259,21 @@ std::vector<std::string> GroupOf(const Tags& tags, const std::vector<std::string
   return values;
 }
 
+bool IsSeparateBy(const QuerySpec& spec, std::string_view key) {
+  if (spec.aggregator == Aggregator::kNone) return true;
+  const std::vector<std::string> keys = GroupKeys(spec);
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+void SortResults(const QuerySpec& spec, std::vector<QueryResult>& results) {
+  if (spec.aggregator == Aggregator::kNone)
+    return std::sort(results.begin(), results.end(), Before);
+  const std::vector<std::string> keys = GroupKeys(spec);
+  std::sort(results.begin(), results.end(), [&](const QueryResult& a, const QueryResult& b) {
+    return GroupOf(a.tags, keys) < GroupOf(b.tags, keys);
+  });
+}
+
 QueryResult Describe(const QuerySpec& spec, const std::vector<const Tags*>& group) {
   QueryResult result;
   result.metric = spec.metric;

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/status.h"
@@ -81,6 +82,11 @@ std::vector<QueryResult> EvaluateIntegers(const QuerySpec& spec, std::vector<Ser
 std::vector<std::string> GroupKeys(const QuerySpec& spec);
 // The values of those keys: equal for the series of one group.
 std::vector<std::string> GroupOf(const Tags& tags, const std::vector<std::string>& keys);
+// Whether no result is of series with different values of that tag, so that those of each value may
+// be evaluated by themselves: every group of theirs is whole.
+bool IsSeparateBy(const QuerySpec& spec, std::string_view key);
+// Results that were evaluated by themselves, in the order that Evaluate gives them.
+void SortResults(const QuerySpec& spec, std::vector<QueryResult>& results);
 // Metric and tags of a group's result.
 QueryResult Describe(const QuerySpec& spec, const std::vector<const Tags*>& group);
 

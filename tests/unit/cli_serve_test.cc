@@ -8,10 +8,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "cli/archive_source.h"
 #include "cli/head_client.h"
@@ -148,8 +152,12 @@ class RunningStep : public ServeTest {
         const std::lock_guard lock(mutex);
         asked.push_back(spec);
       }
+      if (before_answer) before_answer();
+      if (!refusal.ok()) return callback(refusal);
       FakeSource::Query(spec, std::move(callback));
     }
+    std::function<void()> before_answer;
+    Status refusal;
     mutable std::string pushed;
     mutable std::mutex mutex;
     mutable std::vector<QuerySpec> asked;
@@ -247,17 +255,23 @@ TEST_F(RunningStep, IsAddedToFinishedOnes) {
 TEST_F(RunningStep, DownsamplesBeforeItIsAddedToOthers) {
   const auto source = OpenSource();
   QuerySpec spec = Memory("*");
-  spec.filters = {{TagFilter::Type::kWildcard, "job", "*", true},
-                  {TagFilter::Type::kWildcard, "host", "*", true}};
+  // Not by job: then its head would be asked for its part. One series each all the same.
+  spec.filters = {{TagFilter::Type::kWildcard, "job", "*", false},
+                  {TagFilter::Type::kWildcard, "host", "*", true},
+                  {TagFilter::Type::kWildcard, "task", "*", true}};
   spec.end = now_;
-  spec.aggregator = Aggregator::kNone;
+  spec.aggregator = Aggregator::kMax;
+  const auto now = [&](std::vector<Point> points) {
+    std::erase_if(points, [&](const Point& p) { return p.time < now_ - 3600 * kSecond; });
+    return points;
+  };
   const auto asked = [&](const char* downsample) {
     spec.downsample = *ParseDownsample(downsample);
     const Result<web::Answer> answer = Ask(*source, spec);
     EXPECT_TRUE(answer.ok()) << answer.status().message();
     std::vector<Point> points;
     for (const QueryResult& result : answer->results) {
-      if (*result.tags.Find("job") == "4712.0" && points.empty()) points = result.points;
+      if (points.empty()) points = now(result.points);
     }
     return points;
   };
@@ -275,12 +289,105 @@ TEST_F(RunningStep, DownsamplesBeforeItIsAddedToOthers) {
   const Result<web::Answer> all = Ask(*source, spec);
   ASSERT_TRUE(all.ok());
   for (const QueryResult& result : all->results) {
-    if (*result.tags.Find("job") != "4712.0") continue;
+    const std::vector<Point> read = now(result.points);
+    if (read.empty()) continue;
     // But for the first and the last bucket, which the range of this question cuts.
-    const std::vector<Point> whole = ApplyDownsample(
-        result.points, {10 * kSecond, Aggregator::kAvg}, means[1].time, means.back().time - 1);
+    const std::vector<Point> whole = ApplyDownsample(read, {10 * kSecond, Aggregator::kAvg},
+                                                     means[1].time, means.back().time - 1);
     EXPECT_TRUE(std::equal(whole.begin(), whole.end(), means.begin() + 1, means.end() - 1));
     break;
+  }
+}
+
+// Where steps share no result each head is asked for its part of the answer, and nothing else.
+TEST_F(RunningStep, AnswersItsPartOfAQuestionAboutSeveral) {
+  const auto source = OpenSource();
+  QuerySpec spec = Memory("*");
+  spec.end = now_;
+  spec.filters = {{TagFilter::Type::kLiteralOr, "job", "123.0|124.0|4712.0", true}};
+  spec.aggregator = Aggregator::kMax;
+  spec.downsample = *ParseDownsample("10s-count");
+  const Result<web::Answer> together = Ask(*source, spec);
+  ASSERT_TRUE(together.ok()) << together.status().message();
+  ASSERT_THAT(head_->asked, SizeIs(1));
+  EXPECT_EQ(head_->asked[0].aggregator, Aggregator::kMax);
+  EXPECT_EQ(head_->asked[0].downsample->function, Aggregator::kCount);
+  EXPECT_EQ(head_->asked[0].start, spec.start);
+  ASSERT_THAT(together->results, SizeIs(3));
+  EXPECT_EQ(together->nodes_answered, together->nodes_expected);
+  for (size_t i = 0; i < 3; ++i) {
+    const std::string job = std::vector<std::string>{"123.0", "124.0", "4712.0"}[i];
+    EXPECT_EQ(*together->results[i].tags.Find("job"), job);
+    spec.filters = {{TagFilter::Type::kLiteralOr, "job", job, true}};
+    const Result<web::Answer> alone = Ask(*source, spec);
+    ASSERT_TRUE(alone.ok()) << alone.status().message();
+    ASSERT_THAT(alone->results, SizeIs(1));
+    EXPECT_EQ(alone->results[0].tags, together->results[i].tags);
+    EXPECT_EQ(alone->results[0].aggregate_tags, together->results[i].aggregate_tags);
+    EXPECT_TRUE(alone->results[0].points == together->results[i].points) << job;
+  }
+}
+
+// What is too much for a head is not read from what was stored of its step instead.
+TEST_F(RunningStep, ARefusalOfItsHeadIsOneOfTheWhole) {
+  const auto source = OpenSource();
+  QuerySpec spec = Memory("*");
+  spec.end = now_;
+  spec.filters = {{TagFilter::Type::kWildcard, "job", "*", true}};
+  head_->refusal = {Code::kLimit, "the answer would have 5000000 points"};
+  for (const bool group_by : {true, false}) {
+    spec.filters[0].group_by = group_by;
+    const Result<web::Answer> answer = Ask(*source, spec);
+    ASSERT_FALSE(answer.ok());
+    EXPECT_EQ(answer.status().code(), Code::kLimit);
+    EXPECT_EQ(answer.status().message(), "step 4712.0: the answer would have 5000000 points");
+  }
+}
+
+// The heads of several steps are asked at the same time: each answers when both were asked.
+TEST_F(RunningStep, HeadsDoNotWaitForEachOther) {
+  const auto other = std::make_shared<Head>(now_);
+  web::Server::Options options;
+  options.port = 0;
+  options.token = "other-token";
+  auto server = web::Server::Start(options, other);
+  ASSERT_TRUE(server.ok()) << server.status().message();
+  auto live = LiveArchive::Create(root(), TestJob("4713", now_ - 200 * kSecond));
+  ASSERT_TRUE(live.ok()) << live.status().message();
+  ASSERT_TRUE((*live)->PutEndpoint(HostName(), (*server)->port(), "other-token").ok());
+  std::mutex mutex;
+  std::condition_variable came;
+  int asked = 0;
+  int met = 0;
+  head_->before_answer = other->before_answer = [&] {
+    std::unique_lock lock(mutex);
+    ++asked;
+    came.notify_all();
+    met += came.wait_for(lock, std::chrono::seconds(8), [&] { return asked == 2; }) ? 1 : 0;
+  };
+  const auto source = OpenSource();
+  QuerySpec spec = Memory("*");
+  spec.start = now_ - 100 * kSecond;
+  spec.end = now_;
+  spec.filters = {{TagFilter::Type::kWildcard, "job", "*", false}};
+  ASSERT_TRUE(Ask(*source, spec).ok());
+  EXPECT_EQ(met, 2);
+}
+
+// A name that one step does not have is no error there.
+TEST_F(RunningStep, TakesNamesOfOtherSteps) {
+  const auto source = OpenSource();
+  QuerySpec spec = Memory("*");
+  spec.end = now_;
+  spec.filters = {{TagFilter::Type::kLiteralOr, "job", "123.0|4712.0", true},
+                  {TagFilter::Type::kLiteralOr, "host", "n1|n2|elsewhere", true}};
+  for (const Aggregator aggregator : {Aggregator::kSum, Aggregator::kNone}) {
+    spec.aggregator = aggregator;
+    const Result<web::Answer> answer = Ask(*source, spec);
+    ASSERT_TRUE(answer.ok()) << answer.status().message();
+    std::set<std::string> jobs;
+    for (const QueryResult& result : answer->results) jobs.insert(*result.tags.Find("job"));
+    EXPECT_TRUE(jobs.contains("4712.0"));
   }
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "series/query.h"
+#include "series/query_steps.h"
 
 namespace sonde {
 namespace {
@@ -271,6 +272,46 @@ TEST(QueryReference, TheOrderOfTheInputDoesNotMatter) {
       }
     }
   }
+}
+
+// Steps that are asked one by one give what all of them give together.
+TEST(QueryReference, SeriesThatShareNoResultMayBeEvaluatedByThemselves) {
+  std::mt19937_64 random(10);
+  int apart = 0;
+  for (int round = 0; round < 3'000; ++round) {
+    std::vector<SeriesData> series = RandomSeries(random);
+    QuerySpec spec = RandomSpec(random);
+    for (SeriesData& s : series) s.series.tags.Set("job", std::to_string(random() % 3));
+    spec.filters.push_back({TagFilter::Type::kWildcard, "job", "*", random() % 4 != 0});
+    if (!query_steps::IsSeparateBy(spec, "job")) {
+      EXPECT_NE(spec.aggregator, Aggregator::kNone);
+      EXPECT_FALSE(spec.filters.back().group_by);
+      continue;
+    }
+    std::vector<QueryResult> parts;
+    for (const char* job : {"2", "0", "1"}) {
+      std::vector<SeriesData> own = series;
+      std::erase_if(own, [&](const SeriesData& s) { return *s.series.tags.Find("job") != job; });
+      const auto part = Evaluate(spec, std::move(own));
+      ASSERT_TRUE(part.ok()) << part.status().message();
+      parts.insert(parts.end(), part->begin(), part->end());
+    }
+    query_steps::SortResults(spec, parts);
+    const auto whole = Evaluate(spec, series);
+    ASSERT_EQ(parts.size(), whole->size());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      ASSERT_EQ(parts[i].tags, (*whole)[i].tags);
+      ASSERT_EQ(parts[i].aggregate_tags, (*whole)[i].aggregate_tags);
+      ASSERT_EQ(parts[i].points.size(), (*whole)[i].points.size());
+      for (size_t p = 0; p < parts[i].points.size(); ++p) {
+        ASSERT_EQ(parts[i].points[p].time, (*whole)[i].points[p].time);
+        ASSERT_EQ(std::bit_cast<uint64_t>(parts[i].points[p].value),
+                  std::bit_cast<uint64_t>((*whole)[i].points[p].value));
+      }
+    }
+    apart += whole->size() > 1 ? 1 : 0;
+  }
+  EXPECT_GT(apart, 500);
 }
 
 // What DataRange leaves out changes nothing: a node may read that much and no more.

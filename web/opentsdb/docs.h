@@ -11,6 +11,10 @@ inline constexpr RouteParam kArraysParam = {"arrays", "points as pairs in a list
 inline constexpr RouteParam kNanParam = {"nan", "how a NaN is written",
                                          R"({"type":"string","enum":["null","text"]})"};
 
+inline constexpr RouteParam kUnknownParam = {"unknown",
+                                             "what names are that do not exist: an error if absent",
+                                             R"({"type":"string","enum":["error","none"]})"};
+
 inline constexpr RouteDoc kQueryDoc = {
     .about = "Series as OpenTSDB 2.4 answers them",
     .params = {{"start", "a time: 1h-ago, seconds or milliseconds since 1970", kText, true},
@@ -21,6 +25,7 @@ inline constexpr RouteDoc kQueryDoc = {
                {"use_calendar", "downsample by the calendar, as 1dc-avg does", kFlag},
                kArraysParam,
                kNanParam,
+               kUnknownParam,
                {"ms", "times in milliseconds", kFlag},
                {"show_query", "each result with its query", kFlag},
                {"no_annotations", "without annotations", kFlag},
@@ -29,7 +34,7 @@ inline constexpr RouteDoc kQueryDoc = {
     .example = "?start=2h-ago&m=sum:rate:1m-avg:node_network_receive_bytes_total%7Bhost=*%7D"};
 inline constexpr RouteDoc kPostQueryDoc = {
     .about = "Series as OpenTSDB 2.4 answers them",
-    .params = {kArraysParam, kNanParam},
+    .params = {kArraysParam, kNanParam, kUnknownParam},
     .answer = "[#QueryResult]",
     .body = "#Query",
     .example = "?arrays=true",

@@ -66,10 +66,11 @@ Status CheckNames(const DataSource& source, const QuerySpec& spec,
 }
 
 Response QueryResponse(const DataSource& source, const std::shared_ptr<const OpenTsdbQuery>& query,
-                       AnswerForm form, Answers answers) {
+                       AnswerForm form, bool any_name, Answers answers) {
   size_t series = 0;
   for (size_t i = 0; i < answers.size(); ++i) {
-    const Status named = CheckNames(source, query->queries[i], answers[i].results);
+    const Status named =
+        any_name ? Status() : CheckNames(source, query->queries[i], answers[i].results);
     if (!named.ok()) return ErrorResponse(named);
     series += answers[i].results.size();
   }
@@ -109,22 +110,32 @@ Result<AnswerForm> FormOf(const Context& context, const Request& request) {
   return form;
 }
 
+// Whether names that do not exist are no error: of what one store does not know, others may.
+Result<bool> TakesAnyName(const Request& request) {
+  const std::string* unknown = request.Param("unknown");
+  if (unknown == nullptr || *unknown == "error") return false;
+  if (*unknown == "none") return true;
+  return Status(Code::kInvalid, "parameter unknown: expected none or error");
+}
+
 void Ask(const Context& context, const Request& request, Result<OpenTsdbQuery> parsed,
          Reply reply) {
   if (!parsed.ok()) return reply(ErrorResponse(parsed.status()));
   const Result<AnswerForm> form = FormOf(context, request);
   if (!form.ok()) return reply(ErrorResponse(form.status()));
+  const Result<bool> any_name = TakesAnyName(request);
+  if (!any_name.ok()) return reply(ErrorResponse(any_name.status()));
   const auto query = std::make_shared<const OpenTsdbQuery>(*std::move(parsed));
   const auto plan = std::make_shared<const OpenTsdbPlan>(*context.source, query->queries);
-  GatherAndReply(
-      context, plan->specs(), std::move(reply),
-      [weak = std::weak_ptr(context.source), query, plan, form = *form](Answers answers) {
-        const std::shared_ptr<const DataSource> source = weak.lock();
-        if (!source) return ErrorResponse(503, "the server is stopping");
-        Result<Answers> folded = plan->Fold(std::move(answers));
-        if (!folded.ok()) return ErrorResponse(folded.status());
-        return QueryResponse(*source, query, form, *std::move(folded));
-      });
+  GatherAndReply(context, plan->specs(), std::move(reply),
+                 [weak = std::weak_ptr(context.source), query, plan, form = *form,
+                  any_name = *any_name](Answers answers) {
+                   const std::shared_ptr<const DataSource> source = weak.lock();
+                   if (!source) return ErrorResponse(503, "the server is stopping");
+                   Result<Answers> folded = plan->Fold(std::move(answers));
+                   if (!folded.ok()) return ErrorResponse(folded.status());
+                   return QueryResponse(*source, query, form, any_name, *std::move(folded));
+                 });
 }
 
 }  // namespace
