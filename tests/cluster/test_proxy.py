@@ -203,6 +203,7 @@ scrape_configs:
         authorization: {{type: Bearer, credentials: {live.token}}}
   - job_name: nodes
     scrape_interval: 5s  # every node is asked for every metric
+    scrape_timeout: 5s
     honor_labels: true
     authorization: {{credentials: {live.token}}}
     params: {{scope: [node]}}
