@@ -165,6 +165,7 @@ web::Response RunningHeads::Relay(const ProfileEntry& step, const web::Request& 
   HttpRequest ask = request.method == web::Method::kPost
                         ? Posting(request.target, request.body)
                         : HttpRequest(http::verb::get, request.target, 11);
+  if (!request.accept.empty()) ask.set(http::field::accept, request.accept);
   Result<HttpResponse> response = Exchange(step, std::move(ask));
   if (!response.ok()) return web::ErrorResponse(response.status());
   web::Response answer;

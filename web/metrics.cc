@@ -7,6 +7,7 @@
 // `host`: that asks every node, and has a bound.
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 
 #include "profiles/json_writer.h"
@@ -89,6 +90,23 @@ void GetNodes(const Context& context, std::vector<Profile> steps, const std::str
   GatherAndReply(context, asked->specs(), reply, make);
 }
 
+// Every node's metrics of the one step that runs come from the server that knows more of it, such
+// as its head, at once; from here they would be asked for metric by metric. False if there is none.
+bool ForwardNodes(const Context& context, const Request& request, const std::vector<Profile>& steps,
+                  const std::function<void(const Context&)>& here, const Reply& reply) {
+  if (steps.size() != 1 || steps.front().job.end != 0) return false;
+  const auto answer = [reply, here, source = std::weak_ptr(context.source), clock = context.clock,
+                       executor = context.executor](Response response) {
+    constexpr int kOk = 200, kUnavailable = 503;
+    if (const auto alive = source.lock(); response.status == kUnavailable && alive) {
+      return here({alive, clock, executor});
+    }
+    if (response.status == kOk) response.headers.emplace_back("Vary", "Accept");
+    reply(std::move(response));
+  };
+  return context.source->Forward(steps.front().job.id, request, answer);
+}
+
 void GetMetrics(const Context& context, const Request& request, Reply reply) {
   const ExpositionFormat format = ChooseFormat(request.accept);
   const std::string* job = request.Param("job");
@@ -100,7 +118,11 @@ void GetMetrics(const Context& context, const Request& request, Reply reply) {
   Result<std::vector<Profile>> steps = AskedSteps(context, node ? nullptr : job);
   if (!steps.ok()) return reply(ProxyError(steps.status()));
   if (node || (scope != nullptr && *scope == "node")) {
-    return GetNodes(context, *std::move(steps), node.value_or(""), format, reply);
+    const auto here = [steps = *steps, host = node.value_or(""), format, reply](const Context& c) {
+      GetNodes(c, steps, host, format, reply);
+    };
+    if (ForwardNodes(context, request, *steps, here, reply)) return;
+    return here(context);
   }
   Exposition out;
   if (job != nullptr && *job == kMainJob) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <fstream>
@@ -22,6 +23,7 @@
 #include "profiles/archive_dir.h"
 #include "tests/unit/profiles_fixture.h"
 #include "tests/unit/web_fake_source.h"
+#include "web/router.h"
 #include "web/server/server.h"
 
 namespace sonde::cli {
@@ -156,8 +158,13 @@ class RunningStep : public ServeTest {
       if (!refusal.ok()) return callback(refusal);
       FakeSource::Query(spec, std::move(callback));
     }
+    Result<std::vector<JobDescription>> Jobs(size_t limit) const override {
+      ++listed;
+      return FakeSource::Jobs(limit);
+    }
     std::function<void()> before_answer;
     Status refusal;
+    mutable std::atomic<int> listed = 0;
     mutable std::string pushed;
     mutable std::mutex mutex;
     mutable std::vector<QuerySpec> asked;
@@ -326,6 +333,33 @@ TEST_F(RunningStep, AnswersItsPartOfAQuestionAboutSeveral) {
     EXPECT_EQ(alone->results[0].aggregate_tags, together->results[i].aggregate_tags);
     EXPECT_TRUE(alone->results[0].points == together->results[i].points) << job;
   }
+}
+
+// Every node's metrics are one question to the head, not one for each metric.
+TEST_F(RunningStep, GivesTheMetricsOfItsNodesAtOnce) {
+  const std::shared_ptr<const web::DataSource> source = OpenSource();
+  const auto scrape = [&](const std::string& target) {
+    web::Request request;
+    EXPECT_TRUE(web::ParseTarget(target, request).ok());
+    request.accept = "application/openmetrics-text";
+    std::promise<web::Response> promise;
+    web::Dispatch({source}, request,
+                  [&](web::Response response) { promise.set_value(std::move(response)); });
+    return promise.get_future().get();
+  };
+  const web::Response nodes = scrape("/metrics?scope=node&job=4712.0");
+  EXPECT_EQ(nodes.status, 200) << nodes.body;
+  EXPECT_THAT(nodes.content_type, HasSubstr("openmetrics-text"));
+  EXPECT_THAT(nodes.headers, testing::Contains(testing::Pair("Vary", "Accept")));
+  EXPECT_THAT(nodes.body, HasSubstr("node_load1{host=\"n2\",job=\"4712.0\"}"));
+  const size_t each = head_->asked.size();
+  EXPECT_GT(each, 1u);
+  // The head asks its nodes once for each metric, whoever asks it.
+  const int listed = head_->listed;
+  EXPECT_EQ(scrape("/metrics?scope=node").status, 200);
+  EXPECT_EQ(head_->listed, listed + 1) << "it was not the head that was asked";
+  server_.reset();
+  EXPECT_EQ(scrape("/metrics?scope=node").status, 200) << "the archive has what was stored";
 }
 
 // What is too much for a head is not read from what was stored of its step instead.
