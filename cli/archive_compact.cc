@@ -7,6 +7,7 @@
 #include "cli/progress.h"
 #include "profiles/archive_dir.h"
 #include "profiles/archive_stats.h"
+#include "profiles/ask_keeper.h"
 #include "profiles/json_writer.h"
 #include "profiles/text.h"
 
@@ -20,8 +21,10 @@ int Compact(const ArchiveOptions& options, const Environment& env) {
   if (!archive.ok()) return Fail(archive.status());
   const uint64_t before = BytesBelow(ArchivePaths(*root).db());
   Progress progress("compacting " + *root, "parts");
-  const Status done =
-      (*archive)->Compact([&](uint64_t parts, uint64_t total) { progress.Set(parts, total); });
+  // A server that has the archive open does it.
+  Status done = (*archive)->owned() ? Status(Code::kNotFound, "it is ours")
+                                    : AskToCompact(*root, progress.Follow());
+  if (done.code() == Code::kNotFound) done = (*archive)->Compact(progress.Follow());
   progress.End();
   if (!done.ok()) return Fail(done);
   const uint64_t after = BytesBelow(ArchivePaths(*root).db());

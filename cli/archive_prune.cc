@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "cli/archive.h"
-#include "profiles/archive_keeper.h"
+#include "cli/progress.h"
+#include "profiles/ask_keeper.h"
 #include "profiles/keys.h"
 #include "profiles/retention.h"
 #include "profiles/text.h"
@@ -67,12 +68,25 @@ std::string AsText(const PruneReport& report, bool dry_run) {
   return out;
 }
 
+// Where a server has the archive open, it does it.
+Result<PruneReport> Prune(Archive& archive, const std::string& root, const Retention& limits,
+                          bool dry_run) {
+  Progress progress("pruning " + root, "profiles");
+  if (!dry_run && !archive.owned()) {
+    auto report = AskToPrune(root, limits, progress.Follow());
+    if (report.status().code() != Code::kNotFound) return report;
+  }
+  return archive.Prune(limits, Clock::System().Now(), kNoHurry, dry_run, progress.Follow());
+}
+
 int Prune(const ArchiveOptions& shared, const Options& options, const Environment& env) {
   const auto limits = Limits(options, env);
   if (!limits.ok()) return FailUsage(limits.status());
+  const auto root = ArchiveDirectory(env);
+  if (!root.ok()) return Fail(root.status());
   const auto archive = OpenIndexed(env, true);
   if (!archive.ok()) return Fail(archive.status());
-  const auto report = (*archive)->Prune(*limits, Clock::System().Now(), kNoHurry, options.dry_run);
+  const auto report = Prune(**archive, *root, *limits, options.dry_run);
   if (!report.ok()) return Fail(report.status());
   return Print(shared.json ? PruneToJson(*report, options.dry_run) + "\n"
                            : AsText(*report, options.dry_run));

@@ -7,6 +7,7 @@
 
 #include "cli/archive.h"
 #include "cli/progress.h"
+#include "profiles/ask_keeper.h"
 #include "profiles/json_writer.h"
 #include "profiles/text.h"
 
@@ -54,8 +55,11 @@ int Repair(const ArchiveOptions& options, bool discard, const Environment& env) 
   if (!root.ok()) return Fail(root.status());
   if (discard) return Discard(*root, options.json);
   Progress progress("repairing " + *root, "bytes");
-  const auto report = RepairArchive(
-      *root, kWait, [&](uint64_t done, uint64_t total) { progress.Set(done, total); });
+  // A server that has the archive open does it.
+  auto report = AskToRepair(*root, progress.Follow());
+  if (report.status().code() == Code::kNotFound) {
+    report = RepairArchive(*root, kWait, progress.Follow());
+  }
   progress.End();
   if (!report.ok()) return Fail(report.status());
   return Print(options.json ? RepairToJson(*report) + "\n" : AsText(*report, *root));

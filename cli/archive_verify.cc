@@ -43,8 +43,7 @@ int Verify(const ArchiveOptions& options, const Environment& env) {
   const auto root = ArchiveDirectory(env);
   if (!root.ok()) return Fail(root.status());
   Progress progress("verifying " + *root, "bytes");
-  const auto report =
-      VerifyArchive(*root, [&](uint64_t done, uint64_t total) { progress.Set(done, total); });
+  const auto report = VerifyArchive(*root, progress.Follow());
   progress.End();
   if (!report.ok()) return Fail(report.status());
   const int printed = Print(options.json ? VerifyToJson(*report) + "\n" : AsText(*report, *root));

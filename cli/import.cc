@@ -6,10 +6,12 @@
 
 #include "cli/command.h"
 #include "cli/progress.h"
-#include "profiles/profile_import.h"
+#include "profiles/ask_keeper.h"
 
 namespace sonde::cli {
 namespace {
+
+constexpr Nanos kWait = 5 * kSecond;
 
 struct Options {
   std::vector<std::string> files;
@@ -22,9 +24,11 @@ int Import(const Environment& env, const Options& options) {
   int code = kDone;
   for (const std::string& file : options.files) {
     Progress progress("importing " + file, "bytes", !options.quiet);
-    const auto imported =
-        ImportProfile(*archive, file, 5 * kSecond,
-                      [&](uint64_t done, uint64_t total) { progress.Set(done, total); });
+    // A server that has the archive open takes it in.
+    auto imported = AskToImport(*archive, file, progress.Follow());
+    if (imported.status().code() == Code::kNotFound) {
+      imported = ImportProfile(*archive, file, kWait, progress.Follow());
+    }
     progress.End();
     if (!imported.ok()) {
       code = kFailed;

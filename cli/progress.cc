@@ -47,6 +47,13 @@ void Progress::Set(uint64_t done, uint64_t total) {
   std::fflush(stderr);
 }
 
+ArchiveProgress Progress::Follow() {
+  return [this](uint64_t done, uint64_t total) {
+    Set(done, total);
+    return true;
+  };
+}
+
 void Progress::End() {
   if (!visible_) return;
   visible_ = false;

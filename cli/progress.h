@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "core/time.h"
+#include "profiles/archive_progress.h"
 
 namespace sonde::cli {
 
@@ -30,6 +31,8 @@ class Progress {
 
   // `total` 0: nobody knows how much it will be.
   void Set(uint64_t done, uint64_t total);
+  // For work on an archive, which goes on; as long as this lives.
+  ArchiveProgress Follow();
   // Clears the line, before something else is written to the terminal.
   void End();
 

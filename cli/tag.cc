@@ -7,15 +7,13 @@
 
 #include "cli/command.h"
 #include "cli/selection.h"
-#include "profiles/archive_keeper.h"
+#include "profiles/ask_keeper.h"
 #include "profiles/json_writer.h"
 #include "profiles/keys.h"
 #include "profiles/text.h"
 
 namespace sonde::cli {
 namespace {
-
-constexpr Nanos kPatience = 10 * kSecond;  // with a server that has the archive
 
 struct Options {
   std::string id;
@@ -44,18 +42,6 @@ Result<std::vector<ProfileEntry>> Find(const Archive& archive, const std::string
   auto entry = archive.Entry(id);
   if (!entry.ok()) return entry.status();
   return std::vector<ProfileEntry>{*std::move(entry)};
-}
-
-// Where a server has the archive open, it is asked to do it.
-Status Change(Archive& archive, const std::string& root, const ProfileEntry& entry,
-              const TagChange& change) {
-  if (archive.owned()) {
-    const auto tags = archive.Tag(entry.key, change);
-    return tags.ok() ? Status() : tags.status();
-  }
-  const auto done = AskKeeper(root, TagQuestion(entry.key, change), kPatience);
-  if (done.status().code() != Code::kNotFound) return done.ok() ? Status() : done.status();
-  return {Code::kBusy, "the archive cannot be written now; try again, or see 'sonde doctor'"};
 }
 
 std::string AsText(const std::vector<ProfileEntry>& entries) {
@@ -87,16 +73,14 @@ std::string AsJson(const std::vector<ProfileEntry>& entries) {
 int Tag(const Options& options, const Environment& env) {
   const auto change = ChangeOf(options);
   if (!change.ok()) return FailUsage(change.status());
-  const auto root = ArchiveDirectory(env);
-  if (!root.ok()) return Fail(root.status());
   const auto archive = OpenArchive(env);
   if (!archive.ok()) return Fail(archive.status());
   auto found = Find(**archive, options.id);
   if (!found.ok()) return Fail(found.status());
   if (!change->set.empty() || !change->remove.empty()) {
     for (const ProfileEntry& entry : *found) {
-      const Status changed = Change(**archive, *root, entry, *change);
-      if (!changed.ok()) return Fail(changed.Within("tag " + entry.job.id.ToString()));
+      const auto changed = TagWhereItIsOpen(**archive, entry.key, *change);
+      if (!changed.ok()) return Fail(changed.status().Within("tag " + entry.job.id.ToString()));
     }
     found = Find(**archive, options.id);
     if (!found.ok()) return Fail(found.status());

@@ -11,35 +11,19 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "profiles/archive_db.h"
-#include "profiles/archive_dir.h"
-#include "profiles/archive_keeper.h"
-#include "profiles/archive_lock.h"
+#include "profiles/archive_rep.h"
 #include "profiles/card.h"
 #include "profiles/index.h"
 #include "profiles/ingest.h"
 #include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
 #include "profiles/live_steps.h"
-#include "profiles/profile_reader.h"
-#include "profiles/retention.h"
+#include "profiles/lock_holder.h"
 #include "profiles/select.h"
-#include "profiles/tags.h"
 
 namespace sonde {
 namespace {
-
-constexpr Nanos kPruneFor = 20 * kMillisecond;  // behind an ingest
-
-// db/, held for writing or seen through a snapshot. Shared by the calls that use it.
-struct OpenedDb {
-  mutable ArchiveLock lock;
-  std::unique_ptr<leveldb::DB> owned;
-  ReadOnlyDb snapshot;
-  leveldb::DB* get() const { return owned ? owned.get() : snapshot.db.get(); }
-};
 
 ProfileEntry EntryOf(const LiveStep& step) {
   ProfileEntry entry;
@@ -68,12 +52,6 @@ bool HasProfile(leveldb::DB& db, const JobDescription& job) {
   return db.Get(leveldb::ReadOptions(), keys::ByTime(job), &ignored).ok();
 }
 
-std::set<std::string> LiveKeys(const ArchivePaths& paths) {
-  std::set<std::string> keys;
-  for (const LiveStep& step : ScanLive(paths)) keys.insert(step.key);
-  return keys;
-}
-
 bool NewerFirst(const ProfileEntry& a, const ProfileEntry& b) {
   return a.job.start != b.job.start ? a.job.start > b.job.start : a.key < b.key;
 }
@@ -95,73 +73,6 @@ std::vector<ProfileEntry> Unite(std::vector<ProfileEntry> db, const std::vector<
 
 }  // namespace
 
-struct Archive::Rep {
-  explicit Rep(const std::string& root) : paths(root) {}
-
-  ArchivePaths paths;
-  std::string note;
-  bool kept = false;                           // by a server, which was asked to take in what waits
-  std::mutex ingesting;                        // by one at a time
-  mutable std::mutex mutex;                    // of `db`
-  mutable std::shared_ptr<const OpenedDb> db;  // nullptr: there is none
-
-  void AddNote(std::string_view text) {
-    if (!note.empty()) note += "; ";
-    note += text;
-  }
-  Status OpenOwned(Nanos wait);
-  Result<uint64_t> IngestAll(const std::function<void(size_t, size_t)>& progress);
-  std::shared_ptr<const OpenedDb> Current() const;
-  std::shared_ptr<const OpenedDb> Refreshed() const;
-  Result<ProfileEntry> EntryOfKey(leveldb::DB& db, std::string_view key) const;
-  // The profiles an index names, at most `limit`.
-  Result<std::vector<ProfileEntry>> Scan(const std::string& prefix,
-                                         std::string_view (*profile_of)(std::string_view),
-                                         size_t limit) const;
-  template <typename T>
-  Result<T> WithReader(const std::string& key,
-                       const std::function<Result<T>(const ProfileReader&)>& f) const;
-};
-
-Status Archive::Rep::OpenOwned(Nanos wait) {
-  auto lock = ArchiveLock::Acquire(paths, 0);
-  if (lock.status().code() == Code::kBusy) {
-    // Who keeps the archive for long takes in what waits, and is not waited for.
-    kept = AskKeeper(paths.root, 0).ok();
-    if (!kept && wait > 0) lock = ArchiveLock::Acquire(paths, wait);
-  }
-  if (!lock.ok()) return lock.status();
-  auto opened = OpenDb(paths);
-  if (!opened.ok()) return opened.status();
-  auto owned = std::make_shared<OpenedDb>();
-  owned->lock = std::move(*lock);
-  owned->owned = *std::move(opened);
-  const std::lock_guard guard(mutex);
-  db = std::move(owned);
-  return {};
-}
-
-Result<uint64_t> Archive::Rep::IngestAll(const std::function<void(size_t, size_t)>& progress) {
-  const auto current = Current();
-  std::vector<LiveStep> waiting = ScanLive(paths);
-  std::erase_if(waiting, [](const LiveStep& step) { return step.running; });
-  size_t failed = 0;
-  uint64_t taken = 0;
-  Status first;
-  for (size_t i = 0; i < waiting.size(); ++i) {
-    if (progress) progress(i, waiting.size());
-    const Status status = IngestStep(*current->get(), paths, waiting[i]);
-    if (status.ok()) ++taken;
-    if (status.ok() || status.code() == Code::kBusy) continue;
-    if (failed++ == 0) first = status;
-  }
-  if (progress && !waiting.empty()) progress(waiting.size(), waiting.size());
-  if (failed == 0) return taken;
-  return Status(first.code(),
-                fmt::format("{} of {} finished steps could not be moved into the archive: {}",
-                            failed, waiting.size(), first.message()));
-}
-
 std::shared_ptr<const OpenedDb> Archive::Rep::Current() const {
   const std::lock_guard guard(mutex);
   return db;
@@ -175,8 +86,9 @@ std::shared_ptr<const OpenedDb> Archive::Rep::Refreshed() const {
   auto fresh = std::make_shared<OpenedDb>();
   fresh->snapshot = *std::move(taken);
   const std::lock_guard guard(mutex);
-  db = fresh;
-  return fresh;
+  // Meanwhile it may have become ours.
+  if (!db || !db->owned) db = std::move(fresh);
+  return db;
 }
 
 Archive::Archive() = default;
@@ -196,6 +108,7 @@ Result<std::unique_ptr<Archive>> Archive::Open(
     return archive;
   }
   SONDE_RETURN_IF_ERROR(CheckArchiveFormat(rep.paths));
+  rep.read_only = *read_only;
   if (*read_only) {
     rep.AddNote("archive " + root + " is only read: it is another user's or cannot be written");
   } else if (!NamesIn(rep.paths.live()).empty() || !NamesIn(rep.paths.db()).empty()) {
@@ -211,8 +124,8 @@ Result<std::unique_ptr<Archive>> Archive::Open(
       rep.AddNote("only reading: " + std::string(status.message()));
     } else if (!rep.kept) {
       rep.AddNote(
-          "another program has the archive open: steps that finished just now wait in live/ and "
-          "are moved later");
+          LockHolder(rep.paths.db_lock()) +
+          " has the archive open: steps that finished just now wait in live/ and are moved later");
     }
   }
   const auto snapshot = rep.Refreshed();
@@ -227,26 +140,12 @@ Result<std::unique_ptr<Archive>> Archive::Open(
 Result<std::unique_ptr<Archive>> Archive::OpenToRead(const std::string& root) {
   std::unique_ptr<Archive> archive(new Archive);
   archive->rep_ = std::make_unique<Rep>(root);
+  archive->rep_->read_only = true;
   SONDE_RETURN_IF_ERROR(CheckArchiveFormat(archive->rep_->paths));
   return archive;
 }
 
 const std::string& Archive::note() const { return rep_->note; }
-
-bool Archive::owned() const {
-  const auto current = rep_->Current();
-  return current && current->owned;
-}
-
-Result<uint64_t> Archive::IngestWaiting() {
-  const std::lock_guard guard(rep_->ingesting);
-  if (const auto current = rep_->Current(); current && current->owned) {
-    current->lock.Touch();
-  } else {
-    SONDE_RETURN_IF_ERROR(rep_->OpenOwned(0));
-  }
-  return rep_->IngestAll(nullptr);
-}
 
 Result<ProfileEntry> Archive::Rep::EntryOfKey(leveldb::DB& from, std::string_view key) const {
   ProfileEntry entry;
@@ -331,48 +230,6 @@ Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, N
         {std::move(one.key), std::move(one.card), one.start, is_live, is_live && found->second});
   }
   return all;
-}
-
-Result<bool> Archive::BuildIndexes(Nanos budget,
-                                   const std::function<void(uint64_t, uint64_t)>& progress) {
-  const std::lock_guard guard(rep_->ingesting);
-  const auto current = rep_->Current();
-  if (!current || !current->owned) return true;
-  return sonde::BuildIndexes(*current->owned, budget, progress);
-}
-
-Result<UserTags> Archive::Tag(const std::string& key, const TagChange& change) {
-  const std::lock_guard guard(rep_->ingesting);
-  const auto current = rep_->Current();
-  if (!current || !current->owned) {
-    return Status(Code::kBusy, "the archive cannot be written now: " + rep_->note);
-  }
-  for (const LiveStep& step : ScanLive(rep_->paths)) {
-    if (step.key != key) continue;
-    return Status(Code::kBusy, step.job.id.ToString() +
-                                   (step.running ? " is running; it can be tagged when it has ended"
-                                                 : " waits in live/"));
-  }
-  return ChangeTags(*current->owned, key, change);
-}
-
-Result<PruneReport> Archive::Prune(const Retention& limits, Nanos now, Nanos budget, bool dry_run) {
-  const std::lock_guard guard(rep_->ingesting);
-  const auto current = dry_run ? rep_->Refreshed() : rep_->Current();
-  if (!current && dry_run) return PruneReport();
-  if (!current || (!current->owned && !dry_run)) {
-    return Status(Code::kBusy, "the archive cannot be written now: " + rep_->note);
-  }
-  return PruneDb(*current->get(), limits, {now, budget, dry_run, LiveKeys(rep_->paths)});
-}
-
-Status Archive::Compact(const std::function<void(uint64_t, uint64_t)>& progress) {
-  const std::lock_guard guard(rep_->ingesting);
-  const auto current = rep_->Current();
-  if (!current || !current->owned) {
-    return {Code::kBusy, "the archive cannot be written now: " + rep_->note};
-  }
-  return CompactDb(*current->owned, progress);
 }
 
 Result<std::vector<ProfileEntry>> Archive::Find(const JobStep& id) const {
@@ -469,30 +326,6 @@ Result<ProfileEntry> Archive::Entry(const std::string& key) const {
   entry.job = *job;
   entry.live = live;
   return entry;
-}
-
-Status IngestLive(const std::string& root, const std::string& live_path, Nanos wait,
-                  const Retention* limits) {
-  const ArchivePaths paths(root);
-  const std::string prefix = paths.live() + "/";
-  if (!live_path.starts_with(prefix)) {
-    return {Code::kInvalid, "ingest " + live_path + ": it is not below " + paths.live()};
-  }
-  auto lock = ArchiveLock::Acquire(paths, wait);
-  if (lock.status().code() == Code::kBusy && AskKeeper(root, 0).ok()) {
-    return {Code::kBusy, "ingest " + live_path + ": who keeps the archive was asked to do it"};
-  }
-  if (!lock.ok()) return lock.status();
-  const auto step = ReadLive(paths, live_path.substr(prefix.size()));
-  if (!step.ok()) return step.status();
-  if (step->running) return {Code::kBusy, "ingest " + live_path + ": its step still runs"};
-  const auto db = OpenDb(paths);
-  if (!db.ok()) return db.status();
-  SONDE_RETURN_IF_ERROR(IngestStep(**db, paths, *step));
-  if (limits == nullptr || !limits->any()) return {};
-  const Nanos now = Clock::System().Now();
-  const auto pruned = PruneDb(**db, *limits, {now, kPruneFor, false, LiveKeys(paths)});
-  return pruned.ok() ? Status() : pruned.status();
 }
 
 }  // namespace sonde

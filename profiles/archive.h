@@ -20,6 +20,7 @@
 
 #include "core/job.h"
 #include "core/status.h"
+#include "profiles/archive_progress.h"
 #include "profiles/profile.h"
 #include "series/store.h"
 
@@ -111,9 +112,11 @@ struct ProfileEntry {
   Endpoint endpoint;     // if running and known
 };
 
-struct Selection;
-struct Retention;
+struct Imported;
 struct PruneReport;
+struct RepairReport;
+struct Retention;
+struct Selection;
 
 // What is to change of a profile's tags.
 struct TagChange {
@@ -175,16 +178,23 @@ class Archive {
   // waits in live/, or db/ is not ours to write; kLimit: it would have too many.
   Result<UserTags> Tag(const std::string& key, const TagChange& change);
   // Deletes what exceeds the limits (retention.h), for about `budget`; `dry_run` only says what
-  // that is. kBusy if db/ is not ours to write, unless it is a dry run.
-  Result<PruneReport> Prune(const Retention& limits, Nanos now, Nanos budget, bool dry_run = false);
+  // that is. kBusy if db/ is not ours to write, unless it is a dry run. `progress`: in profiles.
+  Result<PruneReport> Prune(const Retention& limits, Nanos now, Nanos budget, bool dry_run = false,
+                            const ArchiveProgress& progress = nullptr);
   // Gives back the room of what was deleted; `progress` in parts of the work.
-  Status Compact(const std::function<void(uint64_t, uint64_t)>& progress);
+  Status Compact(const ArchiveProgress& progress);
+  // As ImportInto (profile_import.h) and RepairHeld (archive_repair.h). For a repair db/ is closed
+  // when all who read have done so, and what reads meanwhile sees it as it was. kBusy if db/ is not
+  // ours to write.
+  Result<Imported> Import(int file, const std::string& name, const ArchiveProgress& progress);
+  Result<RepairReport> Repair(const ArchiveProgress& progress);
 
   // Takes in what lies finished or abandoned in live/ by now, if db/ can be had, and says how many
   // steps. From any thread; what reads meanwhile sees every step.
   Result<uint64_t> IngestWaiting();
   // Whether db/ is ours to write.
   bool owned() const;
+  const std::string& root() const;
 
   // "" or what a reader must know: locked, read-only, n steps not ingested and why.
   const std::string& note() const;

@@ -1,91 +1,43 @@
 #include "profiles/archive_keeper.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <charconv>
+#include <algorithm>
 #include <thread>
 #include <utility>
 
 #include "core/log.h"
+#include "profiles/archive_repair.h"
+#include "profiles/keeper_socket.h"
+#include "profiles/profile_import.h"
 #include "profiles/tags.h"
 
 namespace sonde {
 namespace {
 
-constexpr std::string_view kSocketName = "db.sock";
-constexpr std::string_view kIngest = "ingest";
-constexpr std::string_view kPrune = "prune";
-constexpr std::string_view kTag = "tag ";
-constexpr size_t kMaxQuestion = 32768;
+using keeper::Descriptor;
+
 constexpr Nanos kPruneBehind = 100 * kMillisecond;  // behind an ingest
+constexpr Nanos kPruneFor = 3600 * kSecond;         // when asked
 constexpr Nanos kPatience = kSecond;                // with one who asks and does not go on
 constexpr Nanos kSlice = kSecond / 4;               // of indexing, between answers
-constexpr size_t kMaxAnswer = 512;
+constexpr Nanos kBetweenNews = kSecond / 10;        // of how far work is
+constexpr size_t kMaxWhy = 4096;
 constexpr int kWaiting = 64;
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
+// What an "ok" says.
+struct Done {
+  uint64_t count = 0;
+  std::string more;
 };
 
-// Paths of sockets are short and those of archives may be long: through the directory's descriptor
-// any will do.
-Result<sockaddr_un> AddressOf(const std::string& root, Descriptor& directory) {
-  directory = Descriptor(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (directory.get() < 0) return SystemError("open " + root);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path =
-      "/proc/self/fd/" + std::to_string(directory.get()) + "/" + std::string(kSocketName);
-  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  return address;
-}
-
-Descriptor MakeSocket() { return Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
-
-void SetPatience(int fd, Nanos patience) {
-  timeval time{};
-  time.tv_sec = static_cast<time_t>(patience / kSecond);
-  time.tv_usec = static_cast<suseconds_t>(patience % kSecond / 1000);
-  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
-  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
-}
-
-// Up to the end of a line, of the connection or of what is allowed.
-std::string ReadLine(int fd, size_t limit) {
-  std::string line;
-  char byte = 0;
-  while (line.size() < limit && ::recv(fd, &byte, 1, 0) == 1) {
-    line.push_back(byte);
-    if (byte == '\n') break;
-  }
-  return line;
-}
-
-bool IsOurs(int fd) {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         (peer.uid == ::geteuid() || peer.uid == 0);
+bool IsReadable(int fd) {
+  pollfd ready{fd, POLLIN, 0};
+  return ::poll(&ready, 1, 0) > 0;
 }
 
 }  // namespace
@@ -104,19 +56,22 @@ struct ArchiveKeeper::Rep {
   void Work();
   void Listen();
   void Answer() const;
-  Result<uint64_t> Do(std::string_view question) const;
+  Result<Done> Do(std::string_view question, const Descriptor& file,
+                  const ArchiveProgress& progress) const;
   Result<uint64_t> Ingest() const;
-  Result<uint64_t> Prune(Nanos budget) const;
+  Result<Done> Tag(std::string_view question) const;
+  Result<Done> Prune(std::string_view question, const ArchiveProgress& progress) const;
 };
 
 // Only with the archive's lock, so that nobody else listens there.
 void ArchiveKeeper::Rep::Listen() {
+  if (!archive.owned()) listener = Descriptor();
   if (listener.get() >= 0 || !archive.owned()) return;
   Descriptor directory;
-  const auto address = AddressOf(root, directory);
+  const auto address = keeper::AddressOf(root, directory);
   if (!address.ok()) return log::Warning("{}", address.status().message());
   ::unlink(address->sun_path);
-  Descriptor socket = MakeSocket();
+  Descriptor socket = keeper::MakeSocket();
   const auto* where = reinterpret_cast<const sockaddr*>(&*address);
   // Linux makes the socket's file with this mode; the umask is that of all threads.
   ::fchmod(socket.get(), 0600);
@@ -128,53 +83,94 @@ void ArchiveKeeper::Rep::Listen() {
   listener = std::move(socket);
 }
 
-Result<uint64_t> ArchiveKeeper::Rep::Prune(Nanos budget) const {
-  if (!limits.any()) return 0;
-  const auto pruned = archive.Prune(limits, Clock::System().Now(), budget);
-  if (!pruned.ok()) return pruned.status();
-  return pruned->profiles;
-}
-
 Result<uint64_t> ArchiveKeeper::Rep::Ingest() const {
   const auto taken = archive.IngestWaiting();
-  if (taken.ok() && *taken > 0) {
-    if (const auto pruned = Prune(kPruneBehind); !pruned.ok()) {
-      log::Info("{}", pruned.status().message());
-    }
+  if (taken.ok() && *taken > 0 && limits.any()) {
+    const auto pruned = archive.Prune(limits, Clock::System().Now(), kPruneBehind);
+    if (!pruned.ok()) log::Info("{}", pruned.status().message());
   }
   return taken;
 }
 
-Result<uint64_t> ArchiveKeeper::Rep::Do(std::string_view question) const {
-  if (question == kIngest) return Ingest();
-  if (question == kPrune) return Prune(kPruneFor);
-  if (question.starts_with(kTag)) {
-    question.remove_prefix(kTag.size());
-    const size_t tab = question.find('\t');
-    const auto change = tab == std::string_view::npos
-                            ? Status(Code::kCorrupt, "expected a key and tags")
-                            : TagChangeFromText(question.substr(tab + 1));
-    if (!change.ok()) return change.status();
-    const auto tags = archive.Tag(std::string(question.substr(0, tab)), *change);
-    if (!tags.ok()) return tags.status();
-    return tags->size();
+Result<Done> ArchiveKeeper::Rep::Tag(std::string_view question) const {
+  const size_t tab = question.find('\t');
+  const auto change = tab == std::string_view::npos
+                          ? Status(Code::kCorrupt, "expected a key and tags")
+                          : TagChangeFromText(question.substr(tab + 1));
+  if (!change.ok()) return change.status();
+  const auto tags = archive.Tag(std::string(question.substr(0, tab)), *change);
+  if (!tags.ok()) return tags.status();
+  return Done{tags->size(), ""};
+}
+
+Result<Done> ArchiveKeeper::Rep::Prune(std::string_view question,
+                                       const ArchiveProgress& progress) const {
+  const auto most = RetentionFromText(question);
+  if (!most.ok()) return most.status();
+  // Numbers and sizes are known from the indexes.
+  for (bool indexed = false; !indexed;) {
+    const auto complete = archive.BuildIndexes(kSlice);
+    if (!complete.ok()) return complete.status();
+    indexed = *complete;
+    if (!indexed && !progress(0, 0)) return StoppedWork();
+  }
+  const auto report =
+      archive.Prune(*most, Clock::System().Now(), kPruneFor, /*dry_run=*/false, progress);
+  if (!report.ok()) return report.status();
+  return Done{report->profiles, PruneToJson(*report, false)};
+}
+
+Result<Done> ArchiveKeeper::Rep::Do(std::string_view question, const Descriptor& file,
+                                    const ArchiveProgress& progress) const {
+  const auto behind = [&](std::string_view word) { return question.substr(word.size()); };
+  if (question == keeper::kIngest) {
+    const auto taken = Ingest();
+    return taken.ok() ? Result<Done>(Done{*taken, ""}) : taken.status();
+  }
+  if (question.starts_with(keeper::kTag)) return Tag(behind(keeper::kTag));
+  if (question.starts_with(keeper::kPrune)) return Prune(behind(keeper::kPrune), progress);
+  if (question == keeper::kCompact) {
+    const Status done = archive.Compact(progress);
+    return done.ok() ? Result<Done>(Done()) : done;
+  }
+  if (question == keeper::kRepair) {
+    const auto report = archive.Repair(progress);
+    if (!report.ok()) return report.status();
+    return Done{report->profiles, RepairToJson(*report)};
+  }
+  if (question.starts_with(keeper::kImport) && file.get() >= 0) {
+    const auto imported =
+        archive.Import(file.get(), std::string(behind(keeper::kImport)), progress);
+    if (!imported.ok()) return imported.status();
+    return Done{imported->blocks, ImportedToText(*imported)};
   }
   return Status(Code::kUnsupported, "a server of this version does not know the question");
 }
 
 void ArchiveKeeper::Rep::Answer() const {
   const Descriptor peer(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (peer.get() < 0 || !IsOurs(peer.get())) return;
-  SetPatience(peer.get(), kPatience);
-  std::string question = ReadLine(peer.get(), kMaxQuestion);
+  if (peer.get() < 0 || !keeper::IsOurs(peer.get())) return;
+  keeper::SetPatience(peer.get(), kPatience);
+  keeper::LineReader lines(peer.get());
+  std::string question = lines.Next(keeper::kMaxQuestion);
   if (!question.ends_with('\n')) return;
   question.pop_back();
-  const auto done = Do(question);
-  std::string answer =
-      done.ok() ? "ok " + std::to_string(*done) : "error " + std::string(done.status().message());
-  answer.resize(std::min(answer.size(), kMaxAnswer - 1));
-  answer.push_back('\n');
-  static_cast<void>(::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL));
+  // Who has gone is not told more, and does not stop the work either.
+  bool gone = false;
+  Nanos next = Clock::System().Monotonic() + kBetweenNews;
+  const auto done = Do(question, lines.TakeFile(), [&](uint64_t at, uint64_t total) {
+    const Nanos now = Clock::System().Monotonic();
+    if (now < next) return true;
+    next = now + kBetweenNews;
+    const std::string news = "at " + std::to_string(at) + " " + std::to_string(total) + "\n";
+    gone = gone || !keeper::SendAll(peer.get(), news);
+    return !IsReadable(stop.get());
+  });
+  if (gone) return;
+  const std::string answer =
+      done.ok() ? "ok " + std::to_string(done->count) + (done->more.empty() ? "" : " ") + done->more
+                : "error " + std::string(done.status().message().substr(0, kMaxWhy));
+  keeper::SendAll(peer.get(), answer + "\n");
 }
 
 void ArchiveKeeper::Rep::Work() {
@@ -210,55 +206,7 @@ ArchiveKeeper::~ArchiveKeeper() {
   static_cast<void>(::write(rep_->stop.get(), &one, sizeof(one)));
   rep_->thread.join();
   if (rep_->listener.get() < 0) return;
-  ::unlink((rep_->root + "/" + std::string(kSocketName)).c_str());
-}
-
-std::string TagQuestion(const std::string& key, const TagChange& change) {
-  return std::string(kTag) + key + "\t" + TagChangeToText(change);
-}
-
-Result<uint64_t> AskKeeper(const std::string& root, Nanos wait) {
-  return AskKeeper(root, kIngest, wait);
-}
-
-Result<uint64_t> AskKeeper(const std::string& root, std::string_view question, Nanos wait) {
-  Descriptor directory;
-  const auto address = AddressOf(root, directory);
-  if (!address.ok()) return address.status();
-  const Descriptor socket = MakeSocket();
-  const auto* where = reinterpret_cast<const sockaddr*>(&*address);
-  SetPatience(socket.get(), std::max(wait, kMillisecond));
-  if (socket.get() < 0 || ::connect(socket.get(), where, sizeof(*address)) != 0) {
-    return Status(Code::kNotFound, "nobody on this host keeps the archive " + root);
-  }
-  // Another user's would be one that pretends.
-  if (!IsOurs(socket.get())) {
-    return Status(Code::kNotFound, "who keeps the archive " + root + " is another user");
-  }
-  const std::string line = std::string(question) + "\n";
-  if (::send(socket.get(), line.data(), line.size(), MSG_NOSIGNAL) < 0) {
-    return SystemError("ask who keeps the archive " + root);
-  }
-  if (wait == 0) return 0;
-  return ParseKeeperAnswer(ReadLine(socket.get(), kMaxAnswer));
-}
-
-Result<uint64_t> ParseKeeperAnswer(std::string_view answer) {
-  constexpr std::string_view kOk = "ok ";
-  constexpr std::string_view kError = "error ";
-  if (answer.ends_with('\n')) {
-    answer.remove_suffix(1);
-    if (answer.starts_with(kError)) {
-      return Status(Code::kIo, std::string(answer.substr(kError.size())));
-    }
-    uint64_t count = 0;
-    const char* end = answer.data() + answer.size();
-    if (answer.starts_with(kOk)) {
-      const auto read = std::from_chars(answer.data() + kOk.size(), end, count);
-      if (read.ec == std::errc() && read.ptr == end) return count;
-    }
-  }
-  return Status(Code::kCorrupt, "ask who keeps the archive: expected \"ok N\" or \"error WHY\"");
+  ::unlink((rep_->root + "/" + std::string(keeper::kSocketName)).c_str());
 }
 
 }  // namespace sonde

@@ -1,12 +1,20 @@
 // Keeps an archive while a server has it open, for days perhaps: takes in the steps that finish,
 // and answers the commands that find the archive locked.
 //
-// They ask over the socket `db.sock` in the archive's directory (0600; besides, only processes of
-// its owner and root are answered). The questions are "ingest\n": what waits in live/ is taken in;
-// "tag KEY<tab>SET<tab>REMOVE\n": the tags of a profile are changed (tags.h); "prune\n": what
-// exceeds the limits is deleted, for at most kPruneFor. The answer is "ok N\n", how many, or "error
-// WHY\n". All that a command wants to see it reads from the disk by itself (archive.h), so who asks
-// for an ingest need not wait for an answer.
+// They ask (ask_keeper.h) over the socket `db.sock` in the archive's directory (0600; besides, only
+// processes of its owner and root are answered), in the form of keeper_socket.h:
+//
+//   ingest                      what waits in live/ is taken in; ok N: so many steps
+//   tag KEY<tab>SET<tab>REMOVE  the tags of a profile are changed (tags.h); ok N: it has so many
+//   prune LIMITS                what exceeds these limits is deleted (retention.h); ok N REPORT
+//   compact                     the room of what was deleted is given back; ok 0
+//   repair                      db/ is closed, made anew (archive_repair.h) and opened; ok N REPORT
+//   import NAME                 a file that comes as a descriptor is taken in (profile_import.h);
+//                               ok BLOCKS new STEP, or ok BLOCKS there STEP
+//
+// Questions are answered one after the other. The work goes on if who has asked goes away, and is
+// stopped if the keeper ends. All that a command wants to see it reads from the disk by itself
+// (archive.h), so who asks for an ingest need not wait for an answer.
 //
 // Thread safety: made and destroyed by one thread; it has one of its own.
 #pragma once
@@ -25,8 +33,6 @@ class ArchiveKeeper {
  public:
   static constexpr Nanos kBetween = 30 * kSecond;  // without being asked
 
-  static constexpr Nanos kPruneFor = 2 * kSecond;
-
   // The archive must outlive it. What exceeds the limits is deleted when something was taken in.
   ArchiveKeeper(Archive& archive, std::string root, const Retention& limits = {});
   ~ArchiveKeeper();
@@ -35,16 +41,5 @@ class ArchiveKeeper {
   struct Rep;
   std::unique_ptr<Rep> rep_;
 };
-
-// Has whoever keeps the archive take in what waits; the answer's N. At most `wait` for the answer,
-// 0: none is waited for. kNotFound if nobody on this host keeps it.
-Result<uint64_t> AskKeeper(const std::string& root, Nanos wait);
-// The same for another question, without the newline.
-Result<uint64_t> AskKeeper(const std::string& root, std::string_view question, Nanos wait);
-// The question by which a profile's tags are changed.
-std::string TagQuestion(const std::string& key, const TagChange& change);
-
-// The number in an answer; kIo with what an error says, kCorrupt for anything else.
-Result<uint64_t> ParseKeeperAnswer(std::string_view answer);
 
 }  // namespace sonde

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "profiles/lock_holder.h"
+
 namespace sonde {
 namespace {
 
@@ -40,6 +42,11 @@ Result<ArchiveLock> ArchiveLock::Acquire(const ArchivePaths& paths, Nanos wait) 
 
 ArchiveLock::~ArchiveLock() {
   if (lock_.held()) static_cast<void>(lock_.Replace(""));
+}
+
+Status WhoHolds(const ArchivePaths& paths, const Status& busy) {
+  return {busy.code(), std::string(busy.message()) + ": " + LockHolder(paths.db_lock()) +
+                           " has the archive open; try again when it has ended"};
 }
 
 void ArchiveLock::Touch() { static_cast<void>(lock_.Replace(OwnName())); }

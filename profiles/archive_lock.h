@@ -38,4 +38,7 @@ class ArchiveLock {
   FileLock lock_;
 };
 
+// The failure to get it with who holds it, for people: "...: process 4711 (sonde)".
+Status WhoHolds(const ArchivePaths& paths, const Status& busy);
+
 }  // namespace sonde

@@ -14,9 +14,6 @@
 
 namespace sonde {
 
-// Bytes done so far, of about so many.
-using ArchiveProgress = std::function<void(uint64_t done, uint64_t total)>;
-
 enum class RecordKind : unsigned char {
   kFormat,
   kBlock,

@@ -15,9 +15,12 @@
 
 #include "profiles/archive_db.h"
 #include "profiles/archive_lock.h"
+#include "profiles/archive_records.h"
 #include "profiles/archive_verify.h"
 #include "profiles/index.h"
 #include "profiles/ingest.h"
+#include "profiles/json_fields.h"
+#include "profiles/json_parse.h"
 #include "profiles/json_writer.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
@@ -232,8 +235,10 @@ Result<RepairReport> Repair::Run() {
         ForEachRecord(*damaged->db, "", [&](std::string_view key, std::string_view value) {
           const uint64_t before = done / kBatch;
           done += key.size() + value.size();
-          if (progress_ && done / kBatch != before) progress_(done, 0);
-          Take(key, value);
+          if (progress_ && done / kBatch != before && !progress_(done, 0) && status_.ok()) {
+            status_ = StoppedWork();
+          }
+          if (status_.ok()) Take(key, value);
         });
     if (!read.ok() && report_.damage.empty()) report_.damage = read.message();
   }
@@ -260,7 +265,12 @@ Result<RepairReport> RepairArchive(const std::string& root, Nanos wait,
   }
   SONDE_RETURN_IF_ERROR(CheckArchiveFormat(paths));
   const auto lock = ArchiveLock::Acquire(paths, wait);
+  if (lock.status().code() == Code::kBusy) return WhoHolds(paths, lock.status());
   if (!lock.ok()) return lock.status();
+  return RepairHeld(paths, progress);
+}
+
+Result<RepairReport> RepairHeld(const ArchivePaths& paths, const ArchiveProgress& progress) {
   SONDE_RETURN_IF_ERROR(FinishRepair(paths));
   return Repair(paths, progress).Run();
 }
@@ -292,6 +302,28 @@ std::string RepairToJson(const RepairReport& report) {
   }
   w.EndArray().Field("kept", report.kept).EndObject();
   return out;
+}
+
+Result<RepairReport> RepairFromJson(std::string_view json) {
+  const auto value = ParseJson(json, "report of a repair");
+  if (!value.ok()) return value.status();
+  RepairReport report;
+  std::string error;
+  JsonFields fields(*value, error, "report of a repair");
+  fields.Read("profiles", report.profiles);
+  fields.Read("blocks", report.blocks);
+  fields.Read("damage", report.damage);
+  fields.Read("dropped", report.dropped);
+  fields.Read("kept", report.kept);
+  if (const auto* losses = fields.Array("losses", SIZE_MAX)) {
+    for (const auto& one : *losses) {
+      JsonFields loss(one, error, "a loss");
+      loss.Read("profile", report.losses.emplace_back().profile);
+      loss.Read("what", report.losses.back().what);
+    }
+  }
+  if (!error.empty()) return Status(Code::kCorrupt, "read the report of a repair: " + error);
+  return report;
 }
 
 }  // namespace sonde

@@ -20,7 +20,7 @@
 #include "core/status.h"
 #include "core/time.h"
 #include "profiles/archive_dir.h"
-#include "profiles/archive_records.h"
+#include "profiles/archive_progress.h"
 
 namespace sonde {
 
@@ -40,10 +40,13 @@ struct RepairReport {
   std::string kept;  // where the damaged database is
 };
 
-// kBusy if somebody has db/ open for writing; waits up to `wait` for them.
+// kBusy if somebody has db/ open for writing; waits up to `wait` for them. `progress` in bytes.
 Result<RepairReport> RepairArchive(const std::string& root, Nanos wait,
                                    const ArchiveProgress& progress);
+// The same by whoever holds the archive's lock, with db/ closed.
+Result<RepairReport> RepairHeld(const ArchivePaths& paths, const ArchiveProgress& progress);
 std::string RepairToJson(const RepairReport& report);
+Result<RepairReport> RepairFromJson(std::string_view json);
 
 // Deletes what KeptDamage names, and gives their names.
 Result<std::vector<std::string>> DiscardDamage(const std::string& root);

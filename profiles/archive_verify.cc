@@ -10,6 +10,7 @@
 
 #include "profiles/archive_db.h"
 #include "profiles/archive_dir.h"
+#include "profiles/archive_records.h"
 #include "profiles/archive_repair.h"
 #include "profiles/card.h"
 #include "profiles/index.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "profiles/archive_records.h"
+#include "profiles/archive_progress.h"
 
 namespace sonde {
 
@@ -37,7 +37,7 @@ struct VerifyReport {
   bool ok() const { return problem_count == 0; }
 };
 
-// Problems are no failure; not being able to look is.
+// Problems are no failure; not being able to look is. `progress` in bytes; it is not stopped.
 Result<VerifyReport> VerifyArchive(const std::string& root, const ArchiveProgress& progress);
 std::string VerifyToJson(const VerifyReport& report);
 

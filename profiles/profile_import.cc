@@ -1,5 +1,6 @@
 #include "profiles/profile_import.h"
 
+#include <fcntl.h>
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
 #include <sys/stat.h>
@@ -10,7 +11,7 @@
 
 #include "profiles/archive_db.h"
 #include "profiles/archive_dir.h"
-#include "profiles/file_lock.h"
+#include "profiles/archive_lock.h"
 #include "profiles/index.h"
 #include "profiles/ingest.h"
 #include "profiles/keys.h"
@@ -30,15 +31,18 @@ struct CloseFile {
 // One file on its way into db/.
 class Import {
  public:
-  Import(std::string path, const OnBytes& on_bytes) : path_(std::move(path)), on_bytes_(on_bytes) {}
+  Import(std::string path, const ArchiveProgress& progress)
+      : path_(std::move(path)), progress_(progress) {}
 
   Status Open();
+  Status Take(int file);
   Status Check();
-  Status Into(leveldb::DB& db);
-  const ProfileFileCheck& checked() const { return checked_; }
-  bool was_there() const { return there_; }
+  // After both.
+  Result<Imported> Finish(leveldb::DB& db, const ArchivePaths& paths);
 
  private:
+  Status Into(leveldb::DB& db);
+  Status LookAtFile();
   // Calls `f` for every record of the file, from its beginning.
   Status ForEach(const std::function<Status(const FileRecord&)>& f);
   std::string KeyOf(const FileRecord& record) const;
@@ -47,7 +51,7 @@ class Import {
   Status Flush(bool sync);
 
   const std::string path_;
-  const OnBytes& on_bytes_;
+  const ArchiveProgress& progress_;
   std::unique_ptr<std::FILE, CloseFile> file_;
   uint64_t size_ = 0;
   uint64_t passed_ = 0;  // bytes of passes before this one
@@ -62,7 +66,17 @@ class Import {
 
 Status Import::Open() {
   file_.reset(std::fopen(path_.c_str(), "rbe"));
-  if (!file_) return SystemError("open " + path_);
+  return file_ ? LookAtFile() : SystemError("open " + path_);
+}
+
+Status Import::Take(int file) {
+  const int own = ::fcntl(file, F_DUPFD_CLOEXEC, 0);
+  if (own < 0) return SystemError("read " + path_);
+  file_.reset(::fdopen(own, "rb"));
+  return LookAtFile();
+}
+
+Status Import::LookAtFile() {
   struct stat info {};
   if (::fstat(::fileno(file_.get()), &info) != 0) return SystemError("read " + path_);
   if (!S_ISREG(info.st_mode)) return {Code::kInvalid, path_ + " is no file"};
@@ -82,7 +96,7 @@ Status Import::ForEach(const std::function<Status(const FileRecord&)>& f) {
     if (!record.ok()) return record.status();
     if (!*record) break;
     SONDE_RETURN_IF_ERROR(f(**record));
-    if (on_bytes_) on_bytes_(passed_ + reader.position(), 2 * size_);
+    if (progress_ && !progress_(passed_ + reader.position(), 2 * size_)) return StoppedWork();
   }
   if (passed_ > 0 && reader.chain() != chain_) {
     return {Code::kIo, "it was changed while it was read"};
@@ -185,22 +199,54 @@ Status RefuseLive(const ArchivePaths& paths, const ProfileFileCheck& checked) {
   return {};
 }
 
+Result<Imported> Import::Finish(leveldb::DB& db, const ArchivePaths& paths) {
+  SONDE_RETURN_IF_ERROR(RefuseLive(paths, checked_).Within(path_));
+  SONDE_RETURN_IF_ERROR(Into(db).Within("import " + path_));
+  return Imported{checked_.job(), checked_.blocks(), there_};
+}
+
 }  // namespace
 
 Result<Imported> ImportProfile(const std::string& archive, const std::string& path, Nanos wait,
-                               const OnBytes& on_bytes) {
-  Import import(path, on_bytes);
+                               const ArchiveProgress& progress) {
+  Import import(path, progress);
   SONDE_RETURN_IF_ERROR(import.Open());
   SONDE_RETURN_IF_ERROR(import.Check().Within(path));
   const ArchivePaths paths(archive);
   SONDE_RETURN_IF_ERROR(PrepareArchive(paths));
-  const auto lock = FileLock::Acquire(paths.db_lock(), wait);
+  const auto lock = ArchiveLock::Acquire(paths, wait);
+  if (lock.status().code() == Code::kBusy) {
+    return WhoHolds(paths, lock.status()).Within("import " + path);
+  }
   if (!lock.ok()) return lock.status().Within("import " + path);
   const auto db = OpenDb(paths);
   if (!db.ok()) return db.status();
-  SONDE_RETURN_IF_ERROR(RefuseLive(paths, import.checked()).Within(path));
-  SONDE_RETURN_IF_ERROR(import.Into(**db).Within("import " + path));
-  return Imported{import.checked().job(), import.checked().blocks(), import.was_there()};
+  return import.Finish(**db, paths);
+}
+
+Result<Imported> ImportInto(leveldb::DB& db, const ArchivePaths& paths, int file,
+                            const std::string& name, const ArchiveProgress& progress) {
+  Import import(name, progress);
+  SONDE_RETURN_IF_ERROR(import.Take(file));
+  SONDE_RETURN_IF_ERROR(import.Check().Within(name));
+  return import.Finish(db, paths);
+}
+
+std::string ImportedToText(const Imported& imported) {
+  return (imported.was_there ? "there " : "new ") + imported.job.id.ToString();
+}
+
+Result<Imported> ImportedFromText(uint64_t blocks, std::string_view text) {
+  const size_t blank = text.find(' ');
+  const std::string_view what = text.substr(0, blank);
+  if (blank == std::string_view::npos || (what != "there" && what != "new")) {
+    return Status(Code::kCorrupt, "expected \"new STEP\" or \"there STEP\"");
+  }
+  Imported imported;
+  imported.job.id = JobStep::Parse(text.substr(blank + 1));
+  imported.blocks = blocks;
+  imported.was_there = what == "there";
+  return imported;
 }
 
 }  // namespace sonde

@@ -8,13 +8,17 @@
 // Thread safety: functions without state; takes the archive's lock.
 #pragma once
 
+#include <leveldb/db.h>
+
 #include <cstdint>
-#include <functional>
 #include <string>
+#include <string_view>
 
 #include "core/job.h"
 #include "core/status.h"
 #include "core/time.h"
+#include "profiles/archive_dir.h"
+#include "profiles/archive_progress.h"
 
 namespace sonde {
 
@@ -23,13 +27,17 @@ struct Imported {
   uint64_t blocks = 0;
   bool was_there = false;  // the very same, and nothing was changed
 };
-// Bytes read, of two times the file's.
-using OnBytes = std::function<void(uint64_t done, uint64_t total)>;
-
 // Makes the archive if there is none. kBusy: another program has it open; kCorrupt, kInvalid and
 // kUnsupported for a file that is no whole profile of a version known here; kInvalid also if the
-// archive has another record of that very step.
+// archive has another record of that very step. `progress` in bytes read, of two times the file's.
 Result<Imported> ImportProfile(const std::string& archive, const std::string& path, Nanos wait,
-                               const OnBytes& on_bytes = nullptr);
+                               const ArchiveProgress& progress = nullptr);
+// The same from a file that is open, whose `name` is for messages, into db/, which is open as well.
+Result<Imported> ImportInto(leveldb::DB& db, const ArchivePaths& paths, int file,
+                            const std::string& name, const ArchiveProgress& progress);
+
+// What is told of it, but for the number of blocks, as it travels from whoever keeps the archive.
+std::string ImportedToText(const Imported& imported);
+Result<Imported> ImportedFromText(uint64_t blocks, std::string_view text);
 
 }  // namespace sonde

@@ -4,6 +4,7 @@
 #include <leveldb/write_batch.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +12,8 @@
 #include "core/user_tags.h"
 #include "profiles/card.h"
 #include "profiles/index.h"
+#include "profiles/json_fields.h"
+#include "profiles/json_parse.h"
 #include "profiles/json_writer.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
@@ -175,7 +178,8 @@ Result<PruneReport> Pruner::Run() {
     const Nanos start = keys::StartOfTimeIndex(View(it->key()));
     const std::string key(keys::ProfileOfTimeIndex(View(it->key())));
     if (!MayGo(start)) break;
-    if (Clock::System().Monotonic() > until) {
+    if (Clock::System().Monotonic() > until ||
+        (work_.progress && !work_.progress(report_.profiles, 0))) {
       report_.complete = false;
       break;
     }
@@ -185,11 +189,19 @@ Result<PruneReport> Pruner::Run() {
   return std::move(report_);
 }
 
+// Of compacting: blocks, the bulk, by the first letters of their keys.
+constexpr int kFirstLetter = 0x20;
+constexpr int kLastLetter = 0x7f;
+constexpr uint64_t kCompactSteps = kLastLetter - kFirstLetter + 2;
+
 // The schemas that blocks name.
-Result<std::set<uint64_t>> NamedSchemas(leveldb::DB& db) {
+Result<std::set<uint64_t>> NamedSchemas(leveldb::DB& db, const ArchiveProgress& progress) {
+  constexpr uint64_t kBetween = 4096;
   std::set<uint64_t> named;
+  uint64_t looked = 0;
   const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(Scan()));
   for (it->Seek("b"); it->Valid() && it->key().starts_with("b"); it->Next()) {
+    if (progress && ++looked % kBetween == 0 && !progress(0, kCompactSteps)) return StoppedWork();
     const auto info = ReadBlockInfo(View(it->value()));
     // What cannot be read may need any of them.
     if (!info.ok()) return Status(Code::kCorrupt, "a block cannot be read");
@@ -199,8 +211,9 @@ Result<std::set<uint64_t>> NamedSchemas(leveldb::DB& db) {
   return named;
 }
 
-Status DropSchemas(leveldb::DB& db) {
-  const auto named = NamedSchemas(db);
+Status DropSchemas(leveldb::DB& db, const ArchiveProgress& progress) {
+  const auto named = NamedSchemas(db, progress);
+  if (named.status().code() == Code::kUnavailable) return named.status();
   // Where blocks are damaged all schemas stay.
   if (!named.ok()) return {};
   leveldb::WriteBatch batch;
@@ -223,6 +236,29 @@ Retention RetentionOf(const Config& config) {
           config.keep_user_size};
 }
 
+std::string RetentionToText(const Retention& limits) {
+  return fmt::format("{} {} {} {} {}", limits.age, limits.profiles, limits.bytes,
+                     limits.user_profiles, limits.user_bytes);
+}
+
+Result<Retention> RetentionFromText(std::string_view text) {
+  Retention limits;
+  uint64_t age = 0;
+  uint64_t* const numbers[] = {&age, &limits.profiles, &limits.bytes, &limits.user_profiles,
+                               &limits.user_bytes};
+  const char* at = text.data();
+  const char* const end = text.data() + text.size();
+  for (uint64_t* number : numbers) {
+    if (number != &age && (at == end || *at++ != ' ')) at = end;
+    const auto read = std::from_chars(at, end, *number);
+    if (read.ec != std::errc()) return Status(Code::kCorrupt, "expected five limits");
+    at = read.ptr;
+  }
+  if (at != end || age > INT64_MAX) return Status(Code::kCorrupt, "expected five limits");
+  limits.age = static_cast<Nanos>(age);
+  return limits;
+}
+
 Result<PruneReport> PruneDb(leveldb::DB& db, const Retention& limits, const PruneWork& work) {
   if (!limits.any()) return PruneReport();
   return Pruner(db, limits, work).Run();
@@ -242,25 +278,44 @@ std::string PruneToJson(const PruneReport& report, bool dry_run) {
   return out;
 }
 
-Status CompactDb(leveldb::DB& db, const std::function<void(uint64_t, uint64_t)>& progress) {
-  SONDE_RETURN_IF_ERROR(DropSchemas(db));
-  // Blocks, the bulk, by the first letters of their keys.
-  constexpr int kFirst = 0x20;
-  constexpr int kLast = 0x7f;
-  constexpr uint64_t kSteps = kLast - kFirst + 2;
+Result<PruneReport> PruneFromJson(std::string_view json) {
+  const auto value = ParseJson(json, "report of a prune");
+  if (!value.ok()) return value.status();
+  PruneReport report;
+  std::string error;
+  JsonFields fields(*value, error, "report of a prune");
+  fields.Read("profiles", report.profiles);
+  fields.Read("bytes", report.bytes);
+  fields.Read("pinned", report.pinned);
+  fields.Read("complete", report.complete);
+  if (const auto* pruned = fields.Array("pruned", PruneReport::kMaxNamed)) {
+    for (const auto& one : *pruned) {
+      PrunedProfile& profile = report.pruned.emplace_back();
+      JsonFields of(one, error, "a profile");
+      of.Read("key", profile.key);
+      of.Read("why", profile.why);
+      of.Read("bytes", profile.bytes);
+    }
+  }
+  if (!error.empty()) return Status(Code::kCorrupt, "read the report of a prune: " + error);
+  return report;
+}
+
+Status CompactDb(leveldb::DB& db, const ArchiveProgress& progress) {
+  SONDE_RETURN_IF_ERROR(DropSchemas(db, progress));
   std::string from;
   uint64_t done = 0;
-  for (int c = kFirst; c <= kLast; ++c) {
+  for (int c = kFirstLetter; c <= kLastLetter; ++c) {
     const std::string to = {'b', static_cast<char>(c)};
     const leveldb::Slice begin(from);
     const leveldb::Slice end(to);
     db.CompactRange(from.empty() ? nullptr : &begin, &end);
     from = to;
-    if (progress) progress(++done, kSteps);
+    if (progress && !progress(++done, kCompactSteps)) return StoppedWork();
   }
   const leveldb::Slice begin(from);
   db.CompactRange(&begin, nullptr);
-  if (progress) progress(kSteps, kSteps);
+  if (progress) progress(kCompactSteps, kCompactSteps);
   return {};
 }
 

@@ -16,6 +16,7 @@
 #include "core/config.h"
 #include "core/status.h"
 #include "core/time.h"
+#include "profiles/archive_progress.h"
 
 namespace sonde {
 
@@ -31,6 +32,9 @@ struct Retention {
   bool of_users() const { return user_profiles != 0 || user_bytes != 0; }
 };
 Retention RetentionOf(const Config& config);
+// Its numbers between blanks, as they travel to whoever keeps the archive.
+std::string RetentionToText(const Retention& limits);
+Result<Retention> RetentionFromText(std::string_view text);
 
 struct PrunedProfile {
   std::string key;
@@ -51,12 +55,15 @@ struct PruneWork {
   Nanos budget = 0;
   bool dry_run = false;
   std::set<std::string> live;  // keys of profiles with parts in live/
+  ArchiveProgress progress;    // in profiles that were deleted; one that stops it runs out of time
 };
 // By number and size only where the indexes are complete; else the report is not complete.
 Result<PruneReport> PruneDb(leveldb::DB& db, const Retention& limits, const PruneWork& work);
 std::string PruneToJson(const PruneReport& report, bool dry_run);
+Result<PruneReport> PruneFromJson(std::string_view json);
 
-// Deletes the schemas that no block names, and has LevelDB give back the room of what was deleted.
-Status CompactDb(leveldb::DB& db, const std::function<void(uint64_t, uint64_t)>& progress);
+// Deletes the schemas that no block names, and has LevelDB give back the room of what was deleted;
+// `progress` in parts of the work.
+Status CompactDb(leveldb::DB& db, const ArchiveProgress& progress);
 
 }  // namespace sonde

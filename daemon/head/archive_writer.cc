@@ -1,5 +1,7 @@
 #include "daemon/head/archive_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/log.h"
@@ -12,10 +14,18 @@ size_t BytesOf(const B& block) {
   return block.bytes->size() + (block.schema == nullptr ? 0 : block.schema->encoded().size());
 }
 
+// What may be otherwise with the same block later: the disk's, not the block's.
+bool IsOfTheDisk(const Status& status) {
+  const Code code = status.code();
+  return !status.ok() && code != Code::kNotFound && code != Code::kInvalid && code != Code::kLimit;
+}
+
 }  // namespace
 
-ArchiveWriter::ArchiveWriter(Loop& loop, std::string archive, const Retention& limits)
-    : loop_(loop), archive_(std::move(archive)), limits_(limits), thread_([this] { Work(); }) {}
+ArchiveWriter::ArchiveWriter(Loop& loop, std::string archive, const Retention& limits, Nanos pause)
+    : loop_(loop), archive_(std::move(archive)), limits_(limits), pause_(pause), thread_([this] {
+        Work();
+      }) {}
 
 ArchiveWriter::~ArchiveWriter() {
   EnqueueGathered();
@@ -48,12 +58,21 @@ void ArchiveWriter::Work() {
   }
 }
 
-void ArchiveWriter::Keep(const Status& status) {
-  if (status.ok()) return;
+void ArchiveWriter::Note(const Status& status) {
   const std::lock_guard lock(mutex_);
-  if (!failure_.ok()) return;
-  log::Error("archive {}: {}", archive_, status.message());
+  if (status.ok()) {
+    if (!failure_.ok()) log::Info("archive {}: it can be written again", archive_);
+    failure_ = {};
+    return;
+  }
+  if (failure_.ok()) log::Error("archive {}: {}", archive_, status.message());
   failure_ = status;
+  next_attempt_ = Clock::System().Monotonic() + pause_;
+}
+
+bool ArchiveWriter::PauseIsOver() const {
+  const std::lock_guard lock(mutex_);
+  return failure_.ok() || Clock::System().Monotonic() >= next_attempt_;
 }
 
 Status ArchiveWriter::failure() const {
@@ -66,43 +85,69 @@ uint64_t ArchiveWriter::stored_bytes() const {
   return stored_bytes_;
 }
 
+uint64_t ArchiveWriter::lost_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return lost_bytes_;
+}
+
 void ArchiveWriter::Create(const JobDescription& job) {
-  Enqueue([this, job] { Open(LiveArchive::Create(archive_, job)); });
+  Enqueue([this, job] {
+    job_ = job;
+    make_ = [this] { return LiveArchive::Create(archive_, job_); };
+    static_cast<void>(Open(/*at_once=*/true));
+  });
 }
 
 void ArchiveWriter::Continue(const JobDescription& job) {
-  Enqueue([this, job] { Open(LiveArchive::Continue(archive_, job)); });
+  Enqueue([this, job] {
+    job_ = job;
+    make_ = [this] { return LiveArchive::Continue(archive_, job_); };
+    static_cast<void>(Open(/*at_once=*/true));
+  });
 }
 
-void ArchiveWriter::Open(Result<std::unique_ptr<LiveArchive>> live) {
-  if (!live.ok()) return Keep(live.status());
+Status ArchiveWriter::Open(bool at_once) {
+  if (make_ == nullptr) return {Code::kUnavailable, "the profile is sealed"};
+  if (!at_once && !PauseIsOver()) return failure();
+  if (live_ != nullptr) return {};
+  auto live = make_();
+  Note(live.status());
+  if (!live.ok()) return live.status();
   live_ = *std::move(live);
   live_path_ = live_->path();
+  if (put_endpoint_ != nullptr) Note(put_endpoint_());
+  return {};
 }
 
 void ArchiveWriter::PutDescription(const JobDescription& job) {
   Enqueue([this, job] {
-    if (live_ != nullptr) Keep(live_->PutDescription(job));
+    job_ = job;
+    if (Open().ok()) Note(live_->PutDescription(job));
   });
 }
 
 void ArchiveWriter::PutMoments(const JobDescription& job, StepMoments moments) {
   Enqueue([this, job, moments = std::move(moments)] {
-    if (live_ != nullptr) Keep(live_->PutMoments(job, moments));
+    job_ = job;
+    if (Open().ok()) Note(live_->PutMoments(job, moments));
   });
 }
 
 void ArchiveWriter::PutEndpoint(std::string host, uint16_t port, std::string token) {
   Enqueue([this, host = std::move(host), port, token = std::move(token)] {
-    if (live_ != nullptr) Keep(live_->PutEndpoint(host, port, token));
+    put_endpoint_ = [this, host, port, token] { return live_->PutEndpoint(host, port, token); };
+    if (live_ != nullptr) Note(put_endpoint_());
   });
 }
 
-Status ArchiveWriter::Reserve(size_t size, uint64_t limit) {
+Status ArchiveWriter::Reserve(const Block& block) {
+  const size_t size = BytesOf(block);
+  const bool pause = !block.keep && !PauseIsOver();
   const std::lock_guard lock(mutex_);
-  if (!failure_.ok()) return failure_;
+  if (pause) return failure_;
   if (waiting_bytes_ + size > kMaxWaiting) return {Code::kLimit, "the disk is too slow"};
-  if (stored_bytes_ + size > limit) return {Code::kLimit, "the profile's size limit is reached"};
+  if (stored_bytes_ + size > block.limit)
+    return {Code::kLimit, "the profile's size limit is reached"};
   waiting_bytes_ += size;
   stored_bytes_ += size;
   return {};
@@ -110,7 +155,7 @@ Status ArchiveWriter::Reserve(size_t size, uint64_t limit) {
 
 Status ArchiveWriter::PutBlock(Block block, Stored stored) {
   const size_t size = BytesOf(block);
-  SONDE_RETURN_IF_ERROR(Reserve(size, block.limit));
+  SONDE_RETURN_IF_ERROR(Reserve(block));
   gathered_bytes_ += size;
   gathered_.push_back({std::move(block), std::move(stored), {}});
   if (gathered_bytes_ >= kMaxGathered) {
@@ -127,10 +172,10 @@ Status ArchiveWriter::PutBlock(Block block, Stored stored) {
 void ArchiveWriter::PutState(std::string state, Stored stored) {
   EnqueueGathered();
   Enqueue([this, state = std::move(state), stored = std::move(stored)] {
-    Status status = failure();
-    if (live_ != nullptr && status.ok()) {
+    Status status = Open();
+    if (status.ok()) {
       status = live_->PutState(state);
-      Keep(status);
+      Note(status);
     }
     loop_.Post([stored, status] { stored(status); });
   });
@@ -150,10 +195,32 @@ void ArchiveWriter::EnqueueGathered() {
   });
 }
 
+// What waits here was first. Only when it is stored do others follow it, for they may replace it.
 void ArchiveWriter::Write(Batch& batch) {
-  Status before = failure();
+  if (!kept_.empty()) {
+    Batch kept = std::exchange(kept_, {});
+    kept_bytes_ = 0;
+    WriteNow(kept);
+    KeepForLater(kept);
+  }
+  if (kept_.empty()) {
+    WriteNow(batch);
+  } else {
+    for (Gathered& one : batch) one.status = failure();
+  }
+  uint64_t waited = 0;
+  for (const Gathered& one : batch) waited += BytesOf(one.block);
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_bytes_ -= waited;
+  }
+  KeepForLater(batch);
+}
+
+void ArchiveWriter::WriteNow(Batch& batch) {
+  const Status open = Open();
   std::vector<LiveArchive::BlockWrite> writes;
-  if (live_ != nullptr && before.ok()) {
+  if (open.ok()) {
     writes.reserve(batch.size());
     for (const Gathered& one : batch) {
       const Block& block = one.block;
@@ -161,36 +228,75 @@ void ArchiveWriter::Write(Batch& batch) {
           {block.key, block.first, block.schema_id, block.schema.get(), *block.bytes, 0, Status()});
     }
     live_->ReplaceBlocks(writes);
-  } else if (before.ok()) {
-    before = {Code::kUnavailable, "the profile is sealed"};
   }
-  uint64_t waited = 0;
   uint64_t freed = 0;
   for (size_t i = 0; i < batch.size(); ++i) {
-    Gathered& one = batch[i];
-    one.status = writes.empty() ? before : writes[i].status;
-    if (!writes.empty() && one.status.code() != Code::kNotFound) Keep(one.status);
-    waited += BytesOf(one.block);
-    if (!one.status.ok()) {
-      freed += BytesOf(one.block);
-    } else if (!writes.empty()) {
-      freed += writes[i].replaced;
-    }
+    batch[i].status = open.ok() ? writes[i].status : open;
+    if (!open.ok()) continue;
+    if (batch[i].status.ok() || IsOfTheDisk(batch[i].status)) Note(batch[i].status);
+    if (batch[i].status.ok()) freed += writes[i].replaced;
   }
   const std::lock_guard lock(mutex_);
-  waiting_bytes_ -= waited;
   stored_bytes_ -= std::min(stored_bytes_, freed);
 }
 
+void ArchiveWriter::KeepForLater(Batch& batch) {
+  uint64_t freed = 0;
+  uint64_t lost = 0;
+  for (Gathered& one : batch) {
+    const Block& block = one.block;
+    if (one.status.ok()) continue;
+    if (!block.keep || !IsOfTheDisk(one.status) || make_ == nullptr) {
+      freed += BytesOf(block);
+      continue;
+    }
+    std::erase_if(kept_, [&](const Gathered& before) {
+      const BlockKey& key = before.block.key;
+      const bool replaced = key.node == block.key.node && key.group == block.key.group &&
+                            key.sequence >= block.first && key.sequence <= block.key.sequence;
+      if (replaced) freed += BytesOf(before.block);
+      if (replaced) kept_bytes_ -= BytesOf(before.block);
+      return replaced;
+    });
+    kept_bytes_ += BytesOf(block);
+    kept_.push_back({block, nullptr, {}});
+  }
+  while (kept_bytes_ > kMaxKept) {
+    lost += BytesOf(kept_.front().block);
+    kept_bytes_ -= BytesOf(kept_.front().block);
+    kept_.erase(kept_.begin());
+  }
+  const std::lock_guard lock(mutex_);
+  lost_bytes_ += lost;
+  stored_bytes_ -= std::min(stored_bytes_, freed + lost);
+}
+
+// The pause does not count: there is no later.
 void ArchiveWriter::Finish(const Profile& profile, Stored done) {
   EnqueueGathered();
-  Enqueue([this, profile, done = std::move(done)] {
-    if (live_ != nullptr) {
-      Keep(live_->PutProfile(profile));
-      Keep(live_->Finish());
-      live_.reset();
+  Enqueue([this, profile = profile, done = std::move(done)]() mutable {
+    Status status = Open(/*at_once=*/true);
+    if (status.ok()) {
+      {
+        const std::lock_guard lock(mutex_);
+        next_attempt_ = 0;
+      }
+      Batch none;
+      Write(none);
+      const uint64_t lost = lost_bytes() + kept_bytes_;
+      if (lost > 0) {
+        profile.job.notes.push_back(
+            fmt::format("{} KiB of the step's series could not be stored: the archive could not be "
+                        "written for a time",
+                        (lost + 1023) / 1024));
+      }
+      status = live_->PutProfile(profile);
+      if (status.ok()) status = live_->Finish();
+      Note(status);
     }
-    loop_.Post([done, status = failure()] { done(status); });
+    live_.reset();
+    make_ = nullptr;
+    loop_.Post([done, status] { done(status); });
   });
 }
 

@@ -2,7 +2,10 @@
 // ticks nor answers.
 //
 // Orders are carried out in turn. When the archive cannot be written (full, read-only, not ours)
-// the first failure is kept in failure(), later blocks are dropped, and the step goes on.
+// the step goes on: blocks of nodes are refused, which keep them and send them again later; those
+// that nobody else has wait here, up to kMaxKept; what can be written again is, once there is
+// space, also a profile that could not be made at all. An attempt is made every kPause and at the
+// end.
 //
 // Thread safety: orders from the loop's thread; callbacks come back on it.
 #pragma once
@@ -30,8 +33,13 @@ class ArchiveWriter {
   // Blocks that wait for the disk: beyond this they are refused (their nodes keep them).
   static constexpr size_t kMaxWaiting = 32u << 20;
 
+  // Of blocks that nobody else has, while they cannot be written; then the oldest go.
+  static constexpr size_t kMaxKept = 16u << 20;
+  static constexpr Nanos kPause = kSecond;
+
   // What exceeds the limits is deleted when the step has been ingested.
-  ArchiveWriter(Loop& loop, std::string archive, const Retention& limits = {});
+  ArchiveWriter(Loop& loop, std::string archive, const Retention& limits = {},
+                Nanos pause = kPause);
   // Finishes what was ordered.
   ~ArchiveWriter();
 
@@ -54,6 +62,7 @@ class ArchiveWriter {
     Schema::Ptr schema;
     std::shared_ptr<const std::string> bytes;
     uint64_t limit = 0;  // of all blocks that were accepted
+    bool keep = false;   // nobody else has it: it is not refused for a disk that is full
   };
   static constexpr Nanos kGather = 50 * kMillisecond;
   static constexpr size_t kMaxGathered = 1u << 20;
@@ -61,15 +70,18 @@ class ArchiveWriter {
   void OnStored(std::function<void()> f) { on_stored_ = std::move(f); }
   // `stored` hears when all that was ordered before it is stored as well.
   void PutState(std::string state, Stored stored);
-  // Writes the profile and seals it. `done` hears whether it is safe.
+  // Writes the profile and seals it. `done` hears whether it is safe; that blocks were lost is no
+  // failure of it.
   void Finish(const Profile& profile, Stored done);
   // `then` is called once what was ordered so far is done and has been heard of.
   void WhenIdle(std::function<void()> then);
   // Moves the sealed profile to where finished ones are kept.
   void Ingest();
 
-  // The first thing that went wrong; ok if nothing did.
+  // Why the last attempt to write went wrong; ok if it did not.
   Status failure() const;
+  // Bytes of the blocks that nobody else had and that were lost.
+  uint64_t lost_bytes() const;
   // Bytes of blocks accepted so far.
   uint64_t stored_bytes() const;
 
@@ -84,21 +96,29 @@ class ArchiveWriter {
   void Enqueue(Order order);
   void EnqueueGathered();
   void Write(Batch& batch);
-  void Open(Result<std::unique_ptr<LiveArchive>> live);
+  void WriteNow(Batch& batch);
+  // Of what failed: what stays here for later.
+  void KeepForLater(Batch& batch);
+  // Has the profile made, if it is not there yet and an attempt is due.
+  Status Open(bool at_once = false);
+  bool PauseIsOver() const;
   void Work();
-  Status Reserve(size_t size, uint64_t limit);
-  void Keep(const Status& status);
+  Status Reserve(const Block& block);
+  void Note(const Status& status);
 
   Loop& loop_;
   const std::string archive_;
   const Retention limits_;
+  const Nanos pause_;
 
   mutable std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<Order> orders_;
   size_t waiting_bytes_ = 0;
   uint64_t stored_bytes_ = 0;
+  uint64_t lost_bytes_ = 0;
   Status failure_;
+  Nanos next_attempt_ = 0;  // after a failure
   bool stop_ = false;
 
   std::function<void()> on_stored_;
@@ -106,7 +126,13 @@ class ArchiveWriter {
   size_t gathered_bytes_ = 0;
   Loop::TimerId gather_timer_ = 0;
 
-  std::unique_ptr<LiveArchive> live_;  // the thread's alone
+  // The thread's alone.
+  std::unique_ptr<LiveArchive> live_;
+  std::function<Result<std::unique_ptr<LiveArchive>>()> make_;  // what live_ will be
+  JobDescription job_;                                          // as it was last described
+  std::function<Status()> put_endpoint_;  // for the profile that live_ will be
+  Batch kept_;                            // until they can be written
+  size_t kept_bytes_ = 0;
   std::string live_path_;
   std::thread thread_;
 };

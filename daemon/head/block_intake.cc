@@ -63,6 +63,22 @@ void BlockIntake::Refuse(const tree::BlockMessage& block) {
   ack_({block.node, block.group, block.sequence, BlockAck::kRefused, block.hurry});
 }
 
+void BlockIntake::Remember(const BlockKey& key, const Status& why) {
+  if (why_refused_.ok()) why_refused_ = why;
+  if (refused_.size() < kMaxRefused) {
+    refused_.insert(key);
+  } else {
+    refused_too_many_ = true;
+  }
+}
+
+void BlockIntake::Forget(const BlockKey& last, uint64_t first) {
+  if (refused_.empty()) return;
+  BlockKey from = last;
+  from.sequence = first;
+  refused_.erase(refused_.lower_bound(from), refused_.upper_bound(last));
+}
+
 // Of many that come with the same schema at the same time only one is asked for it.
 void BlockIntake::AskOrWait(tree::BlockMessage block, uint64_t schema) {
   Waiting& waiting = waiting_[schema];
@@ -90,7 +106,7 @@ void BlockIntake::Take(tree::BlockMessage block, size_t nodes, ArchiveWriter& ar
   }
   const uint64_t id = info->schema_id;
   const auto refuse = [this](BlockAck no, const Status& why) {
-    if (refused_.ok()) refused_ = why;
+    Remember({no.node, no.group, no.sequence}, why);
     no.result = BlockAck::kRefused;
     ack_(no);
   };
@@ -101,10 +117,18 @@ void BlockIntake::Take(tree::BlockMessage block, size_t nodes, ArchiveWriter& ar
   order.schema = *schema;
   order.bytes = std::make_shared<const std::string>(std::move(block.bytes));
   order.limit = 2 * limit_;
-  const Status queued =
-      archive.PutBlock(std::move(order), [this, ack, id, refuse](const Status& status) {
-        if (status.ok()) return ack_(ack);
-        if (status.code() != Code::kNotFound) return refuse(ack, status);
+  const Status queued = archive.PutBlock(
+      std::move(order), [this, ack, id, first = block.first, brought = *schema != nullptr,
+                         refuse](const Status& status) {
+        if (status.ok()) {
+          Forget({ack.node, ack.group, ack.sequence}, first);
+          return ack_(ack);
+        }
+        if (status.code() != Code::kNotFound) {
+          // The schema that it brought is not stored either.
+          if (brought) columns_.erase(id);
+          return refuse(ack, status);
+        }
         // The block that came with it could not be written.
         columns_.erase(id);
         BlockAck again = ack;
@@ -148,8 +172,8 @@ std::vector<std::string> BlockIntake::Notes(const std::vector<NodeInfo>& nodes) 
                     "minima and maxima: {}",
                     NameHosts(hosts), samples, Reasons(reasons, limit_)));
   }
-  if (!refused_.ok()) {
-    notes.push_back(fmt::format("per-node series are incomplete: {}", refused_.message()));
+  if (!refused_.empty() || refused_too_many_) {
+    notes.push_back(fmt::format("per-node series are incomplete: {}", why_refused_.message()));
   }
   return notes;
 }

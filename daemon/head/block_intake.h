@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -54,6 +55,7 @@ class BlockIntake {
     std::vector<tree::BlockMessage> blocks;
   };
   static constexpr size_t kMaxWaiting = 8u << 20;
+  static constexpr size_t kMaxRefused = 100'000;
 
   struct NodeBlocks {
     uint64_t stored = 0;   // bytes, as it says
@@ -63,6 +65,9 @@ class BlockIntake {
   Result<Schema::Ptr> SchemaOf(const tree::BlockMessage& block, const BlockInfo& info);
   void AskOrWait(tree::BlockMessage block, uint64_t schema);
   void Refuse(const tree::BlockMessage& block);
+  // What was refused may come again, as it was or in one that stands for it.
+  void Remember(const BlockKey& key, const Status& why);
+  void Forget(const BlockKey& last, uint64_t first);
   void Count(const tree::BlockMessage& block, const BlockInfo& info);
 
   const uint64_t limit_;
@@ -72,7 +77,9 @@ class BlockIntake {
   std::unordered_map<uint64_t, Waiting> waiting_;   // by schema
   size_t waiting_bytes_ = 0;
   std::vector<NodeBlocks> nodes_;
-  Status refused_;  // the first time
+  std::set<BlockKey> refused_;     // and have not come again
+  bool refused_too_many_ = false;  // to remember each
+  Status why_refused_;             // the first time
 };
 
 }  // namespace sonde::head

@@ -254,7 +254,8 @@ void Head::StoreReduced(const SealedBlock& block) {
                           .schema_id = block.schema->id(),
                           .schema = block.schema,
                           .bytes = block.bytes,
-                          .limit = config_.profile_limit},
+                          .limit = config_.profile_limit,
+                          .keep = true},
                          [](const Status&) {});
   if (!refused.ok()) log::Warning("rows are not stored: {}", refused.message());
 }

@@ -5,10 +5,13 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "profiles/archive_keeper.h"
 #include "profiles/archive_records.h"
+#include "profiles/archive_repair.h"
+#include "profiles/keeper_socket.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_log.h"
+#include "profiles/profile_import.h"
+#include "profiles/retention.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sonde;
@@ -20,6 +23,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!record.profile.empty() && !keys::DescribeKey(record.profile)) std::abort();
   (void)CheckRecord(key, value).ok();
   (void)CheckLog(text).ok();
-  (void)ParseKeeperAnswer(text).ok();
+  if (const auto line = keeper::ParseAnswerLine(text); line.ok()) {
+    (void)ImportedFromText(line->count, line->more).ok();
+  }
+  (void)PruneFromJson(text).ok();
+  (void)RepairFromJson(text).ok();
+  (void)RetentionFromText(text).ok();
   return 0;
 }

@@ -327,7 +327,7 @@ TEST_F(ArchiveTest, WhoFindsItLockedReadsItAllTheSame) {
   const auto holder = Open();
   FinishStep(TestJob("2", kTestStart + kSecond));
   const auto second = Open();
-  EXPECT_THAT(second->note(), HasSubstr("another program has the archive open"));
+  EXPECT_THAT(second->note(), HasSubstr("has the archive open"));
   const auto list = List(*second);
   ASSERT_EQ(list.size(), 2u);
   EXPECT_TRUE(list[0].live);

@@ -9,6 +9,7 @@
 
 #include "profiles/archive.h"
 #include "profiles/archive_db.h"
+#include "profiles/archive_records.h"
 #include "profiles/archive_repair.h"
 #include "profiles/archive_verify.h"
 #include "profiles/file_lock.h"

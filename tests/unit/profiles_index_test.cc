@@ -8,6 +8,7 @@
 
 #include "profiles/archive.h"
 #include "profiles/archive_db.h"
+#include "profiles/archive_records.h"
 #include "profiles/archive_repair.h"
 #include "profiles/archive_verify.h"
 #include "profiles/card.h"

@@ -16,6 +16,7 @@
 #include "profiles/archive_keeper.h"
 #include "profiles/archive_lock.h"
 #include "profiles/archive_verify.h"
+#include "profiles/ask_keeper.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {
@@ -176,7 +177,7 @@ TEST_F(ManyWritersTest, WhatFinishesWhileAServerHasTheArchiveIsTakenInByIt) {
     EXPECT_EQ((*archive)->note(), "");
     EXPECT_FALSE((*archive)->owned());
     CheckAll(**archive);
-    const auto taken = AskKeeper(root(), kPatience);
+    const auto taken = AskToIngest(root(), kPatience);
     EXPECT_TRUE(taken.ok()) << taken.status().message();
     EXPECT_THAT(NamesIn(root() + "/live"), IsEmpty());
     CheckAll(**archive);
@@ -204,10 +205,10 @@ TEST_F(ManyWritersTest, AnotherUserIsNotAnswered) {
   });
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  Join(Start([&] { EXPECT_TRUE(AskKeeper(root(), kPatience).ok()); }));
+  Join(Start([&] { EXPECT_TRUE(AskToIngest(root(), kPatience).ok()); }));
   Join(Start([&] {
     ASSERT_EQ(::seteuid(12345), 0);
-    const auto answer = AskKeeper(root(), kPatience);
+    const auto answer = AskToIngest(root(), kPatience);
     EXPECT_FALSE(answer.ok()) << "closed without an answer";
   }));
   ASSERT_EQ(::kill(server, SIGKILL), 0);
@@ -227,12 +228,12 @@ TEST_F(ManyWritersTest, WhatADeadServerHasLeftIsInNobodysWay) {
   ASSERT_TRUE(fs::exists(root() + "/db.sock"));
   Join(Start([&] {
     WriteStep(1);
-    EXPECT_EQ(AskKeeper(root(), kPatience).status().code(), Code::kNotFound);
+    EXPECT_EQ(AskToIngest(root(), kPatience).status().code(), Code::kNotFound);
     const auto archive = Archive::Open(root(), 0);
     ASSERT_TRUE(archive.ok());
     EXPECT_TRUE((*archive)->owned());
     const ArchiveKeeper keeper(**archive, root());
-    EXPECT_TRUE(AskKeeper(root(), kPatience).ok());
+    EXPECT_TRUE(AskToIngest(root(), kPatience).ok());
   }));
 }
 

@@ -4,7 +4,6 @@
 
 #include "profiles/archive.h"
 #include "profiles/archive_db.h"
-#include "profiles/archive_keeper.h"
 #include "profiles/archive_records.h"
 #include "profiles/archive_verify.h"
 #include "profiles/index.h"
@@ -223,28 +222,6 @@ TEST_F(RetentionTest, TagsOutliveAPartThatComesLate) {
   ExpectSound();
 }
 
-TEST_F(RetentionTest, WhoKeepsTheArchiveTagsAndPrunesForOthers) {
-  for (int day = 0; day < 3; ++day) FinishStep(Job(day));
-  {
-    const auto archive = Open();
-    Retention limits;
-    limits.profiles = 1;
-    const ArchiveKeeper keeper(*archive, root(), limits);
-    const std::string key = archive->List()->at(1).key;
-    const auto tagged = AskKeeper(root(), TagQuestion(key, {{{"keep", ""}}, {}}), kPatience);
-    ASSERT_TRUE(tagged.ok()) << tagged.status().message();
-    EXPECT_EQ(*tagged, 1u);
-    const auto wrong = AskKeeper(root(), TagQuestion("nobody.1.0.5", {{{"a", ""}}, {}}), kPatience);
-    EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("no"));
-    const auto pruned = AskKeeper(root(), "prune", kPatience);
-    ASSERT_TRUE(pruned.ok()) << pruned.status().message();
-    EXPECT_EQ(*pruned, 2u);
-    EXPECT_THAT(Jobs(*archive), ElementsAre("d1"));
-    EXPECT_FALSE(AskKeeper(root(), "sing", kPatience).ok());
-  }
-  ExpectSound();
-}
-
 TEST(TagChange, TravelsAsText) {
   const TagChange change{{{"a", "1 2"}, {"b", ""}}, {"c", "d"}};
   const auto back = TagChangeFromText(TagChangeToText(change));
@@ -255,6 +232,31 @@ TEST(TagChange, TravelsAsText) {
   for (const char* wrong : {"", "a=1", "a b=1\t", "a=1\tb c"}) {
     EXPECT_FALSE(TagChangeFromText(wrong).ok()) << wrong;
   }
+}
+
+TEST(Retention, TravelsAsText) {
+  const Retention limits{5 * kDay, 1, 2, 3, UINT64_MAX};
+  const auto back = RetentionFromText(RetentionToText(limits));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(RetentionToText(*back), RetentionToText(limits));
+  for (const char* wrong : {"", "1 2 3 4", "1 2 3 4 5 6", "1 2 3 4 5 ", "1 2 3 4 x", "-1 2 3 4 5",
+                            "9999999999999999999 0 0 0 0"}) {
+    EXPECT_FALSE(RetentionFromText(wrong).ok()) << wrong;
+  }
+}
+
+TEST(PruneReport, TravelsAsJson) {
+  PruneReport report;
+  report.profiles = 3;
+  report.bytes = 1u << 31;
+  report.pinned = 1;
+  report.complete = false;
+  report.pruned = {{"frost.1.0.5", "older than 180 d", 7}};
+  const auto back = PruneFromJson(PruneToJson(report, false));
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(PruneToJson(*back, false), PruneToJson(report, false));
+  EXPECT_FALSE(PruneFromJson("{\"profiles\": -1}").ok());
+  EXPECT_FALSE(PruneFromJson("{").ok());
 }
 
 }  // namespace

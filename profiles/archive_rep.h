@@ -1,0 +1,75 @@
+// What an Archive is made of, for the files that implement it: archive.cc reads, archive_upkeep.cc
+// changes db/.
+//
+// Thread safety: `db` and `note` as they say; OpenOwned, IngestAll and Close under `ingesting`.
+#pragma once
+
+#include <leveldb/db.h>
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "profiles/archive.h"
+#include "profiles/archive_dir.h"
+#include "profiles/archive_lock.h"
+#include "profiles/archive_progress.h"
+#include "profiles/leveldb_env.h"
+#include "profiles/profile_reader.h"
+
+namespace sonde {
+
+// db/, held for writing or seen through a snapshot. Shared by the calls that use it.
+struct OpenedDb {
+  struct End {
+    std::promise<void> come;
+    ~End() { come.set_value(); }
+  };
+  mutable ArchiveLock lock;
+  mutable End end;  // after `owned` is closed
+  std::unique_ptr<leveldb::DB> owned;
+  ReadOnlyDb snapshot;
+  leveldb::DB* get() const { return owned ? owned.get() : snapshot.db.get(); }
+};
+
+struct Archive::Rep {
+  explicit Rep(const std::string& root) : paths(root) {}
+
+  ArchivePaths paths;
+  std::string note;
+  bool read_only = false;                      // another user's, or opened to read
+  bool kept = false;                           // by a server, which was asked to take in what waits
+  std::mutex ingesting;                        // by one at a time
+  mutable std::mutex mutex;                    // of `db`
+  mutable std::shared_ptr<const OpenedDb> db;  // nullptr: there is none
+
+  void AddNote(std::string_view text) {
+    if (!note.empty()) note += "; ";
+    note += text;
+  }
+  Status OpenOwned(Nanos wait);
+  Status OpenWith(ArchiveLock lock);
+  // Closes db/ when the last who uses it has done so, and keeps the lock. What reads meanwhile
+  // reads as those do who cannot write.
+  ArchiveLock Close();
+  // db/ to write in; kBusy.
+  Result<std::shared_ptr<const OpenedDb>> Owned() const;
+  // `progress`, while the archive's lock says now and then that its holder is alive.
+  ArchiveProgress Alive(const ArchiveProgress& progress) const;
+  Result<uint64_t> IngestAll(const std::function<void(size_t, size_t)>& progress);
+  std::shared_ptr<const OpenedDb> Current() const;
+  std::shared_ptr<const OpenedDb> Refreshed() const;
+  Result<ProfileEntry> EntryOfKey(leveldb::DB& db, std::string_view key) const;
+  // The profiles an index names, at most `limit`.
+  Result<std::vector<ProfileEntry>> Scan(const std::string& prefix,
+                                         std::string_view (*profile_of)(std::string_view),
+                                         size_t limit) const;
+  template <typename T>
+  Result<T> WithReader(const std::string& key,
+                       const std::function<Result<T>(const ProfileReader&)>& f) const;
+};
+
+}  // namespace sonde

@@ -1,0 +1,120 @@
+#include "profiles/ask_keeper.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "profiles/keeper_socket.h"
+#include "profiles/tags.h"
+
+namespace sonde {
+namespace {
+
+using keeper::AnswerLine;
+using keeper::Descriptor;
+
+constexpr Nanos kTagging = 10 * kSecond;
+// Between two lines of an answer: other work that it was asked for comes first.
+constexpr Nanos kLongWork = 600 * kSecond;
+
+// Connected to who keeps the archive; kNotFound.
+Result<Descriptor> Reach(const std::string& root, Nanos patience) {
+  Descriptor directory;
+  const auto address = keeper::AddressOf(root, directory);
+  const Status nobody(Code::kNotFound, "nobody on this host keeps the archive " + root);
+  if (!address.ok()) return nobody;
+  Descriptor socket = keeper::MakeSocket();
+  const auto* where = reinterpret_cast<const sockaddr*>(&*address);
+  keeper::SetPatience(socket.get(), patience);
+  if (socket.get() < 0 || ::connect(socket.get(), where, sizeof(*address)) != 0) return nobody;
+  // Another user's would be one that pretends.
+  if (!keeper::IsOurs(socket.get())) {
+    return Status(Code::kNotFound, "who keeps the archive " + root + " is another user");
+  }
+  return socket;
+}
+
+// The last line of the answer.
+Result<AnswerLine> Ask(const std::string& root, std::string_view question, Nanos patience,
+                       const ArchiveProgress& progress = nullptr, int file = -1) {
+  const auto socket = Reach(root, patience);
+  if (!socket.ok()) return socket.status();
+  if (!keeper::SendAll(socket->get(), std::string(question) + "\n", file)) {
+    return SystemError("ask who keeps the archive " + root);
+  }
+  keeper::LineReader lines(socket->get());
+  while (true) {
+    auto line = keeper::ParseAnswerLine(lines.Next(keeper::kMaxAnswer));
+    if (!line.ok() || line->last) return line;
+    if (progress && !progress(line->count, line->total)) return StoppedWork();
+  }
+}
+
+}  // namespace
+
+Result<uint64_t> AskToIngest(const std::string& root, Nanos wait) {
+  if (wait == 0) {
+    const auto socket = Reach(root, kMillisecond);
+    if (!socket.ok()) return socket.status();
+    if (keeper::SendAll(socket->get(), std::string(keeper::kIngest) + "\n")) return 0;
+    return SystemError("ask who keeps the archive " + root);
+  }
+  const auto answer = Ask(root, keeper::kIngest, wait);
+  return answer.ok() ? Result<uint64_t>(answer->count) : answer.status();
+}
+
+Result<uint64_t> AskToTag(const std::string& root, const std::string& key,
+                          const TagChange& change) {
+  const std::string question = std::string(keeper::kTag) + key + "\t" + TagChangeToText(change);
+  const auto answer = Ask(root, question, kTagging);
+  return answer.ok() ? Result<uint64_t>(answer->count) : answer.status();
+}
+
+Result<UserTags> TagWhereItIsOpen(Archive& archive, const std::string& key,
+                                  const TagChange& change) {
+  if (!archive.owned()) {
+    const auto asked = AskToTag(archive.root(), key, change);
+    if (asked.ok()) {
+      const auto entry = archive.Entry(key);
+      return entry.ok() ? Result<UserTags>(entry->job.tags) : entry.status();
+    }
+    // Why it did not is in its words.
+    if (asked.status().code() == Code::kIo)
+      return Status(Code::kBusy, std::string(asked.status().message()));
+    if (asked.status().code() != Code::kNotFound) return asked.status();
+  }
+  return archive.Tag(key, change);
+}
+
+Result<PruneReport> AskToPrune(const std::string& root, const Retention& limits,
+                               const ArchiveProgress& progress) {
+  const auto answer =
+      Ask(root, std::string(keeper::kPrune) + RetentionToText(limits), kLongWork, progress);
+  return answer.ok() ? PruneFromJson(answer->more) : answer.status();
+}
+
+Status AskToCompact(const std::string& root, const ArchiveProgress& progress) {
+  return Ask(root, keeper::kCompact, kLongWork, progress).status();
+}
+
+Result<RepairReport> AskToRepair(const std::string& root, const ArchiveProgress& progress) {
+  const auto answer = Ask(root, keeper::kRepair, kLongWork, progress);
+  return answer.ok() ? RepairFromJson(answer->more) : answer.status();
+}
+
+Result<Imported> AskToImport(const std::string& root, const std::string& path,
+                             const ArchiveProgress& progress) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return SystemError("open " + path);
+  // For messages; a name with a newline in it would end the question.
+  std::string shown = path.substr(0, keeper::kMaxQuestion / 2);
+  std::replace(shown.begin(), shown.end(), '\n', '?');
+  const auto answer =
+      Ask(root, std::string(keeper::kImport) + shown, kLongWork, progress, file.get());
+  return answer.ok() ? ImportedFromText(answer->count, answer->more) : answer.status();
+}
+
+}  // namespace sonde

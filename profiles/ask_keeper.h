@@ -1,0 +1,42 @@
+// Asking whoever keeps an archive (archive_keeper.h) to do what only one process can: to change
+// db/, which it has open.
+//
+// All of these give kNotFound if nobody on this host keeps it, and then nothing was done: the
+// caller opens db/ itself. Work that takes long tells how far it is; it goes on at the keeper even
+// if who asked does not wait for the end.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/status.h"
+#include "core/time.h"
+#include "profiles/archive.h"
+#include "profiles/archive_repair.h"
+#include "profiles/profile_import.h"
+#include "profiles/retention.h"
+
+namespace sonde {
+
+// Has it take in what waits in live/; how many steps. At most `wait` for the answer, 0: none is
+// waited for.
+Result<uint64_t> AskToIngest(const std::string& root, Nanos wait);
+// Has it change a profile's tags; how many it has then.
+Result<uint64_t> AskToTag(const std::string& root, const std::string& key, const TagChange& change);
+
+// Changes them where db/ is open: here, or at whoever keeps the archive; gives what there is then.
+Result<UserTags> TagWhereItIsOpen(Archive& archive, const std::string& key,
+                                  const TagChange& change);
+
+// The rest as the functions do it that have their reports: `progress` sees what they would tell.
+Result<PruneReport> AskToPrune(const std::string& root, const Retention& limits,
+                               const ArchiveProgress& progress);
+Status AskToCompact(const std::string& root, const ArchiveProgress& progress);
+Result<RepairReport> AskToRepair(const std::string& root, const ArchiveProgress& progress);
+// The file is opened here, so that the keeper needs no right to it.
+Result<Imported> AskToImport(const std::string& root, const std::string& path,
+                             const ArchiveProgress& progress);
+
+}  // namespace sonde

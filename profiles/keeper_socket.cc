@@ -1,0 +1,158 @@
+#include "profiles/keeper_socket.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace sonde::keeper {
+namespace {
+
+// Takes a number and the blank behind it, if there is one, from the front of `text`.
+bool TakeNumber(std::string_view& text, uint64_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  if (text.empty()) return true;
+  if (text.front() != ' ') return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+Status NoAnswer() {
+  return {Code::kCorrupt,
+          "ask who keeps the archive: expected \"at DONE TOTAL\", \"ok N\" or \"error WHY\""};
+}
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+// Paths of sockets are short and those of archives may be long: through the directory's descriptor
+// any will do.
+Result<sockaddr_un> AddressOf(const std::string& root, Descriptor& directory) {
+  directory = Descriptor(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0) return SystemError("open " + root);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path =
+      "/proc/self/fd/" + std::to_string(directory.get()) + "/" + std::string(kSocketName);
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  return address;
+}
+
+Descriptor MakeSocket() { return Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+
+void SetPatience(int fd, Nanos patience) {
+  timeval time{};
+  time.tv_sec = static_cast<time_t>(patience / kSecond);
+  time.tv_usec = static_cast<suseconds_t>(patience % kSecond / 1000);
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
+}
+
+bool IsOurs(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         (peer.uid == ::geteuid() || peer.uid == 0);
+}
+
+bool SendAll(int to, std::string_view text, int fd) {
+  while (!text.empty()) {
+    iovec part{const_cast<char*>(text.data()), text.size()};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (fd >= 0) {
+      message.msg_control = control;
+      message.msg_controllen = sizeof(control);
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(sizeof(int));
+      std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
+    }
+    const ssize_t n = ::sendmsg(to, &message, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    fd = -1;
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return true;
+}
+
+bool LineReader::Receive() {
+  char bytes[4096];
+  iovec part{bytes, sizeof(bytes)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  ssize_t n = -1;
+  do {
+    n = ::recvmsg(from_, &message, MSG_CMSG_CLOEXEC);
+  } while (n < 0 && errno == EINTR);
+  if (n <= 0) return false;
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+      header->cmsg_len == CMSG_LEN(sizeof(int))) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(header), sizeof(int));
+    file_ = Descriptor(fd);
+  }
+  buffer_.append(bytes, static_cast<size_t>(n));
+  return true;
+}
+
+std::string LineReader::Next(size_t limit) {
+  size_t looked = 0;
+  size_t end = std::string::npos;
+  while ((end = buffer_.find('\n', looked)) == std::string::npos) {
+    looked = buffer_.size();
+    if (looked >= limit || !Receive()) break;
+  }
+  const size_t size = std::min(limit, end == std::string::npos ? buffer_.size() : end + 1);
+  std::string line = buffer_.substr(0, size);
+  buffer_.erase(0, size);
+  return line;
+}
+
+Result<AnswerLine> ParseAnswerLine(std::string_view line) {
+  constexpr std::string_view kOk = "ok ";
+  constexpr std::string_view kAt = "at ";
+  constexpr std::string_view kError = "error ";
+  if (!line.ends_with('\n')) {
+    if (!line.empty()) return NoAnswer();
+    return Status(Code::kUnavailable,
+                  "who keeps the archive has ended, or does not answer in time; what it was asked "
+                  "for may be done or not");
+  }
+  line.remove_suffix(1);
+  if (line.starts_with(kError)) {
+    return Status(Code::kIo, std::string(line.substr(kError.size())));
+  }
+  AnswerLine out;
+  out.last = line.starts_with(kOk);
+  if (!out.last && !line.starts_with(kAt)) return NoAnswer();
+  line.remove_prefix(kOk.size());
+  if (!TakeNumber(line, out.count)) return NoAnswer();
+  if (out.last) {
+    out.more = line;
+    return out;
+  }
+  if (!TakeNumber(line, out.total) || !line.empty()) return NoAnswer();
+  return out;
+}
+
+}  // namespace sonde::keeper

@@ -1,0 +1,234 @@
+// What a server that has an archive open does for the commands that find it so.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <fstream>
+#include <thread>
+
+#include "profiles/archive.h"
+#include "profiles/archive_keeper.h"
+#include "profiles/archive_verify.h"
+#include "profiles/ask_keeper.h"
+#include "profiles/keeper_socket.h"
+#include "profiles/lock_holder.h"
+#include "profiles/profile_file.h"
+#include "tests/unit/profiles_fixture.h"
+
+namespace sonde {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr Nanos kPatience = 60 * kSecond;
+constexpr Nanos kDay = 86400 * kSecond;
+
+// An archive with the jobs d2, d1 and d0, kept by a server.
+class KeeperTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (int day = 0; day < 3; ++day) FinishStep(root(), day);
+    auto opened = Archive::Open(root(), kPatience);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    archive_ = *std::move(opened);
+    ASSERT_TRUE(archive_->owned()) << archive_->note();
+    keeper_ = std::make_unique<ArchiveKeeper>(*archive_, root());
+  }
+  void TearDown() override {
+    keeper_.reset();
+    archive_.reset();
+    const auto report = VerifyArchive(root(), nullptr);
+    ASSERT_TRUE(report.ok());
+    EXPECT_TRUE(report->ok()) << report->problems[0].what;
+  }
+
+  std::string root() const { return dir_.path() + "/archive"; }
+  static void FinishStep(const std::string& root, int day) {
+    const JobDescription job = TestJob("d" + std::to_string(day), kTestStart + day * kDay);
+    auto live = LiveArchive::Create(root, job);
+    ASSERT_TRUE(live.ok()) << live.status().message();
+    for (uint32_t node : {0u, 1u}) ASSERT_TRUE(PutNodeBlock(**live, node, 1, 0, 3).ok());
+    Profile profile;
+    profile.job = job;
+    profile.job.state = EndState::kCompleted;
+    profile.job.end = job.start + 3 * kSecond;
+    ASSERT_TRUE((*live)->PutProfile(profile).ok());
+    ASSERT_TRUE((*live)->Finish().ok());
+  }
+  // A file with the profile of the job d7, of another archive.
+  std::string FileOfAnother() const {
+    const std::string other = dir_.path() + "/other";
+    FinishStep(other, 7);
+    const auto archive = Archive::Open(other, kPatience);
+    const std::string path = dir_.path() + "/d7.sonde";
+    std::ofstream file(path, std::ios::binary);
+    ProfileFileWriter writer([&](std::string_view bytes) {
+      file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+      return Status();
+    });
+    const auto read =
+        (*archive)->ReadRecords((*archive)->List()->at(0).key,
+                                [&](const FileRecord& record) { return writer.Write(record); });
+    EXPECT_TRUE(read.ok()) << read.status().message();
+    EXPECT_TRUE(writer.End().ok());
+    return path;
+  }
+  std::vector<std::string> Jobs() const {
+    std::vector<std::string> jobs;
+    const auto list = archive_->List();
+    for (const ProfileEntry& entry : *list) jobs.push_back(entry.job.id.job);
+    return jobs;
+  }
+  // What is answered to a question that no command asks.
+  std::string AnswerTo(std::string_view question) const {
+    const keeper::Descriptor socket = keeper::MakeSocket();
+    keeper::Descriptor directory;
+    const auto address = keeper::AddressOf(root(), directory);
+    const auto* where = reinterpret_cast<const sockaddr*>(&*address);
+    EXPECT_EQ(::connect(socket.get(), where, sizeof(*address)), 0);
+    EXPECT_TRUE(keeper::SendAll(socket.get(), question));
+    ::shutdown(socket.get(), SHUT_WR);
+    return keeper::LineReader(socket.get()).Next(keeper::kMaxAnswer);
+  }
+
+  TempDir dir_{TempDir::Memory()};
+  std::unique_ptr<Archive> archive_;
+  std::unique_ptr<ArchiveKeeper> keeper_;
+};
+
+TEST_F(KeeperTest, TagsAndPrunesForOthers) {
+  const std::string key = archive_->List()->at(1).key;
+  const auto tagged = AskToTag(root(), key, {{{"keep", ""}}, {}});
+  ASSERT_TRUE(tagged.ok()) << tagged.status().message();
+  EXPECT_EQ(*tagged, 1u);
+  const auto wrong = AskToTag(root(), "nobody.1.0.5", {{{"a", ""}}, {}});
+  EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("no"));
+  Retention limits;
+  limits.profiles = 1;
+  const auto pruned = AskToPrune(root(), limits, nullptr);
+  ASSERT_TRUE(pruned.ok()) << pruned.status().message();
+  EXPECT_EQ(pruned->profiles, 2u);
+  EXPECT_EQ(pruned->pinned, 1u) << "d1, which the limit does not let stay";
+  ASSERT_EQ(pruned->pruned.size(), 2u);
+  EXPECT_THAT(pruned->pruned[0].key, HasSubstr(".d0."));
+  EXPECT_THAT(Jobs(), ElementsAre("d1"));
+}
+
+TEST_F(KeeperTest, CompactsForOthers) {
+  const Status compacted = AskToCompact(root(), nullptr);
+  EXPECT_TRUE(compacted.ok()) << compacted.message();
+  EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
+}
+
+TEST_F(KeeperTest, ImportsForOthers) {
+  const std::string path = FileOfAnother();
+  auto imported = AskToImport(root(), path, nullptr);
+  ASSERT_TRUE(imported.ok()) << imported.status().message();
+  EXPECT_EQ(imported->job.id.ToString(), "d7.0");
+  EXPECT_EQ(imported->blocks, 2u);
+  EXPECT_FALSE(imported->was_there);
+  EXPECT_THAT(Jobs(), ElementsAre("d7", "d2", "d1", "d0"));
+  imported = AskToImport(root(), path, nullptr);
+  ASSERT_TRUE(imported.ok()) << imported.status().message();
+  EXPECT_TRUE(imported->was_there);
+
+  std::ofstream(dir_.path() + "/wrong.sonde") << "nothing";
+  const auto wrong = AskToImport(root(), dir_.path() + "/wrong.sonde", nullptr);
+  EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("/wrong.sonde: "));
+  const auto directory = AskToImport(root(), dir_.path(), nullptr);
+  EXPECT_THAT(std::string(directory.status().message()), HasSubstr("is no file"));
+  EXPECT_THAT(AnswerTo("import without.sonde\n"), StartsWith("error "));
+}
+
+TEST_F(KeeperTest, RepairsForOthersWhileItIsRead) {
+  const auto repaired = AskToRepair(root(), nullptr);
+  ASSERT_TRUE(repaired.ok()) << repaired.status().message();
+  EXPECT_EQ(repaired->profiles, 3u);
+  EXPECT_THAT(repaired->kept, HasSubstr("db.damaged-1"));
+  EXPECT_TRUE(archive_->owned());
+  EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
+
+  // One that still reads is waited for, and others read meanwhile.
+  std::thread other;
+  const Status read = archive_->ReadRows(archive_->List()->at(0).key, Archive::Scope::kNodes, {},
+                                         [&](const StoredRow&) {
+                                           if (other.joinable()) return Status();
+                                           other = std::thread([&] {
+                                             const auto again = AskToRepair(root(), nullptr);
+                                             EXPECT_TRUE(again.ok()) << again.status().message();
+                                           });
+                                           while (archive_->owned()) std::this_thread::yield();
+                                           EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
+                                           EXPECT_FALSE(archive_->owned());
+                                           return Status();
+                                         });
+  EXPECT_TRUE(read.ok()) << read.message();
+  other.join();
+  EXPECT_TRUE(archive_->owned());
+  EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
+}
+
+TEST_F(KeeperTest, WorkThatIsStoppedCanBeDoneAgain) {
+  const auto stop = [](uint64_t, uint64_t) { return false; };
+  const std::string path = FileOfAnother();
+  const keeper::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(archive_->Import(file.get(), path, stop).status().code(), Code::kUnavailable);
+  EXPECT_EQ(archive_->Compact(stop).code(), Code::kUnavailable);
+  Retention limits;
+  limits.profiles = 1;
+  const auto pruned = archive_->Prune(limits, kTestStart + 10 * kDay, kPatience, false,
+                                      [](uint64_t done, uint64_t) { return done == 0; });
+  ASSERT_TRUE(pruned.ok());
+  EXPECT_FALSE(pruned->complete);
+  EXPECT_THAT(Jobs(), ElementsAre("d2", "d1"));
+  EXPECT_TRUE(archive_->Import(file.get(), path, nullptr).ok());
+  EXPECT_TRUE(archive_->Compact(nullptr).ok());
+  EXPECT_THAT(Jobs(), ElementsAre("d7", "d2", "d1"));
+}
+
+TEST_F(KeeperTest, QuestionsItDoesNotKnowChangeNothing) {
+  for (const char* question : {"sing\n", "prune\n", "prune 1 2 3\n", "tag x\n", "compact now\n"}) {
+    EXPECT_THAT(AnswerTo(question), StartsWith("error ")) << question;
+  }
+  EXPECT_EQ(AnswerTo("compact"), "") << "half a question";
+  EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
+}
+
+TEST_F(KeeperTest, WhereNobodyKeepsTheArchiveTheHolderIsNamed) {
+  keeper_.reset();
+  EXPECT_EQ(AskToCompact(root(), nullptr).code(), Code::kNotFound);
+  EXPECT_EQ(AskToRepair(root(), nullptr).status().code(), Code::kNotFound);
+  const std::string me = "process " + std::to_string(::getpid()) + " (";
+  EXPECT_THAT(LockHolder(root() + "/db.lock"), StartsWith(me));
+  const Status busy = RepairArchive(root(), 0, nullptr).status();
+  EXPECT_EQ(busy.code(), Code::kBusy);
+  EXPECT_THAT(std::string(busy.message()), HasSubstr(me));
+  const Status import = ImportProfile(root(), FileOfAnother(), 0).status();
+  EXPECT_EQ(import.code(), Code::kBusy);
+  EXPECT_THAT(std::string(import.message()), HasSubstr(me));
+  EXPECT_THAT((*Archive::Open(root(), 0))->note(), HasSubstr(me));
+}
+
+TEST(KeeperAnswer, IsReadLineByLine) {
+  const auto done = keeper::ParseAnswerLine("ok 3 {\"a\": 1}\n");
+  ASSERT_TRUE(done.ok());
+  EXPECT_TRUE(done->last);
+  EXPECT_EQ(done->count, 3u);
+  EXPECT_EQ(done->more, "{\"a\": 1}");
+  const auto at = keeper::ParseAnswerLine("at 5 7\n");
+  ASSERT_TRUE(at.ok());
+  EXPECT_FALSE(at->last);
+  EXPECT_EQ(at->total, 7u);
+  EXPECT_EQ(keeper::ParseAnswerLine("error no room\n").status().message(), "no room");
+  EXPECT_EQ(keeper::ParseAnswerLine("").status().code(), Code::kUnavailable);
+  for (const char* wrong : {"ok\n", "ok x\n", "ok 3", "at 5\n", "at 5 7 9\n", "at -1 7\n", "\n"}) {
+    EXPECT_EQ(keeper::ParseAnswerLine(wrong).status().code(), Code::kCorrupt) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace sonde
