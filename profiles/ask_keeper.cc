@@ -75,18 +75,16 @@ Result<uint64_t> AskToTag(const std::string& root, const std::string& key,
 
 Result<UserTags> TagWhereItIsOpen(Archive& archive, const std::string& key,
                                   const TagChange& change) {
-  if (!archive.owned()) {
-    const auto asked = AskToTag(archive.root(), key, change);
-    if (asked.ok()) {
-      const auto entry = archive.Entry(key);
-      return entry.ok() ? Result<UserTags>(entry->job.tags) : entry.status();
-    }
-    // Why it did not is in its words.
-    if (asked.status().code() == Code::kIo)
-      return Status(Code::kBusy, std::string(asked.status().message()));
-    if (asked.status().code() != Code::kNotFound) return asked.status();
+  auto here = archive.Tag(key, change);
+  if (here.status().code() != Code::kBusy || archive.owned()) return here;
+  const auto asked = AskToTag(archive.root(), key, change);
+  if (asked.ok()) {
+    const auto entry = archive.Entry(key);
+    return entry.ok() ? Result<UserTags>(entry->job.tags) : entry.status();
   }
-  return archive.Tag(key, change);
+  if (asked.status().code() == Code::kNotFound) return here;
+  // Why it did not is in its words.
+  return Status(Code::kBusy, std::string(asked.status().message()));
 }
 
 Result<PruneReport> AskToPrune(const std::string& root, const Retention& limits,
