@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "profiles/keeper_socket.h"
+#include "profiles/keys.h"
 #include "profiles/tags.h"
 
 namespace sonde {
@@ -78,9 +79,15 @@ Result<UserTags> TagWhereItIsOpen(Archive& archive, const std::string& key,
   auto here = archive.Tag(key, change);
   if (here.status().code() != Code::kBusy || archive.owned()) return here;
   const auto asked = AskToTag(archive.root(), key, change);
-  if (asked.ok()) {
-    const auto entry = archive.Entry(key);
-    return entry.ok() ? Result<UserTags>(entry->job.tags) : entry.status();
+  const auto known = keys::DescribeKey(key);
+  if (asked.ok() && known) {
+    // What is looked for anew is read anew.
+    const auto found = archive.Find(known->id);
+    if (!found.ok()) return found.status();
+    for (const ProfileEntry& entry : *found) {
+      if (entry.key == key) return entry.job.tags;
+    }
+    return Status(Code::kNotFound, "there is no profile " + key.substr(0, 256) + " any more");
   }
   if (asked.status().code() == Code::kNotFound) return here;
   // Why it did not is in its words.

@@ -96,6 +96,7 @@ constexpr Route kRoutes[] = {{.path = "/api/v1/tags",
                               .remove_doc = {.about = "Takes a tag from a step that has ended",
                                              .params = {kStep, {"name", "of the tag", kText, true}},
                                              .answer = "#Tags",
+                                             .body = "{}",
                                              .example = "?job=4711.0&name=campaign"}}};
 
 }  // namespace
