@@ -172,6 +172,8 @@ def main():
             measure(f"search.{name}", archive, lambda i, f=filters: sonde(archive, "ls", *f.split()),
                     evicted, runs)
         measure("show", archive, show_command(archive), evicted, runs)
+        measure("diff_cmd", archive, lambda i: sonde(archive, "diff", "--cmd", "case042", "--no-plot"),
+                evicted, runs)
         served(archive, evicted)
     with tempfile.TemporaryDirectory(dir=archive.parent) as copy:
         # What comes in shall not stay: files of LevelDB do not change, so links will do.

@@ -36,6 +36,11 @@ class ArchiveSource : public web::DataSource {
 
   Result<std::vector<JobDescription>> Jobs(size_t limit) const override;
   Result<Profile> GetProfile(const JobStep& id) const override;
+  Result<std::vector<web::StepInShort>> StepsOf(const std::string& job, Nanos now) const override;
+  Result<UserTags> ChangeTags(const JobStep& id, const UserTags& set,
+                              const std::vector<std::string>& remove) const override;
+  void Compare(const std::vector<std::string>& groups, const std::string& align,
+               CompareCallback callback) const override;
   Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
   Result<web::SeriesNames> Names() const override;
   void Query(const QuerySpec& spec, Callback callback) const override;

@@ -79,6 +79,11 @@ int Fail(const Status& status) {
   return status.code() == Code::kNotFound ? kNotFound : kFailed;
 }
 
+int FailUsage(std::string_view text) {
+  Note(text);
+  return kUsage;
+}
+
 int FailUsage(const Status& status) {
   Note(status.message());
   return status.code() == Code::kInvalid ? kUsage : kFailed;

@@ -72,6 +72,7 @@ void RegisterUrl(CLI::App& app, Run& run);
 int Fail(const Status& status);
 // The same for wrong options.
 int FailUsage(const Status& status);
+int FailUsage(std::string_view text);
 // Prints "sonde: ..." to stderr.
 void Note(std::string_view text);
 // To stdout. A closed pipe (`sonde ls | head`) is no failure.

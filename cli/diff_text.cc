@@ -1,13 +1,12 @@
 #include "cli/diff_text.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <utility>
 
+#include "cli/step_table.h"
 #include "profiles/text.h"
 
 namespace sonde::cli {
@@ -132,13 +131,6 @@ std::string StateOf(const Difference::Group& group) {
     if (states.find(state) == std::string::npos) states += (states.empty() ? "" : ", ") + state;
   }
   return states;
-}
-
-std::string LocalTime(Nanos time) {
-  const auto seconds = static_cast<time_t>(time / kSecond);
-  tm local{};
-  if (::localtime_r(&seconds, &local) == nullptr) return "-";
-  return fmt::format("{:%Y-%m-%d %H:%M}", local);
 }
 
 double LeastCoverage(const Difference::Group& group) {

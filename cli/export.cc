@@ -218,16 +218,11 @@ int SendPending(const std::string& directory, const Archive& archive, const Conf
   return code;
 }
 
-int Usage(std::string_view text) {
-  Note(text);
-  return kUsage;
-}
-
 int Export(const Environment& env, const Options& options) {
   if (options.pending == (options.all || !options.profiles.empty())) {
-    return Usage("name profiles, or --all of them, or what is --pending");
+    return FailUsage("name profiles, or --all of them, or what is --pending");
   }
-  if (!options.pending && options.to.empty()) return Usage("say where: --to URL, FILE.om or -");
+  if (!options.pending && options.to.empty()) return FailUsage("say where: --to URL, FILE.om or -");
   const Result<Config> config = LoadConfig(env.config_path);
   if (!config.ok()) return Fail(config.status());
   const Result<std::string> directory = ArchiveDirectory(env);
@@ -241,7 +236,7 @@ int Export(const Environment& env, const Options& options) {
   if (!archive.ok()) return Fail(archive.status());
   if (options.pending) return SendPending(*directory, **archive, *config, options);
   const Result<forward::Destination> to = FindDestination(*config, options);
-  if (!to.ok()) return Usage(to.status().message());
+  if (!to.ok()) return FailUsage(to.status().message());
   Result<std::vector<ProfileEntry>> entries = Choose(**archive, options);
   if (!entries.ok()) return Fail(entries.status());
   Sort(*entries);

@@ -161,11 +161,6 @@ int WriteEach(const Archive& archive, const std::vector<ProfileEntry>& entries,
   return code;
 }
 
-int Usage(std::string_view text) {
-  Note(text);
-  return kUsage;
-}
-
 }  // namespace
 
 int ExportToFile(const Archive& archive, const std::vector<ProfileEntry>& entries,
@@ -174,13 +169,13 @@ int ExportToFile(const Archive& archive, const std::vector<ProfileEntry>& entrie
   const bool many = to.protocol == Protocol::kOpenMetrics || to.protocol == Protocol::kJsonLines;
   if (entries.empty()) return Fail({Code::kNotFound, "there is no profile to export"});
   if (!many && entries.size() > 1) {
-    return Usage(
+    return FailUsage(
         fmt::format("such a file holds one profile and these are {}: name one, or a "
                     "directory, as in --to {}DIR/",
                     entries.size(), forward::PrefixOf(to.protocol)));
   }
   if (to.url == "-" && to.protocol == Protocol::kProfile && ::isatty(STDOUT_FILENO) == 1) {
-    return Usage("a profile's file is binary: it is not written to a terminal");
+    return FailUsage("a profile's file is binary: it is not written to a terminal");
   }
   const Status status = WriteOne(archive, entries, to, quiet);
   return status.ok() ? kDone : Failed(status);

@@ -14,13 +14,6 @@
 namespace sonde::cli {
 namespace {
 
-std::string LocalTime(Nanos time) {
-  const auto seconds = static_cast<time_t>(time / kSecond);
-  tm local{};
-  if (::localtime_r(&seconds, &local) == nullptr) return "-";
-  return fmt::format("{:%Y-%m-%d %H:%M}", local);
-}
-
 std::string FirstFigure(const Card& card) {
   if (card.figure.empty()) return "";
   Figure figure;
@@ -68,6 +61,13 @@ SortColumn ColumnOf(SortBy sort) {
 }
 
 }  // namespace
+
+std::string LocalTime(Nanos time) {
+  const auto seconds = static_cast<time_t>(time / kSecond);
+  tm local{};
+  if (::localtime_r(&seconds, &local) == nullptr) return "-";
+  return fmt::format("{:%Y-%m-%d %H:%M}", local);
+}
 
 std::string StepTable(const std::vector<ListedProfile>& profiles, SortBy sort,
                       const Environment& env, Nanos now) {

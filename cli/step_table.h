@@ -18,4 +18,7 @@ namespace sonde::cli {
 std::string StepTable(const std::vector<ListedProfile>& profiles, SortBy sort,
                       const Environment& env, Nanos now);
 
+// "2026-01-31 10:00", in local time.
+std::string LocalTime(Nanos time);
+
 }  // namespace sonde::cli

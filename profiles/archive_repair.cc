@@ -55,6 +55,7 @@ class Repair {
   Status OpenNew();
   void Take(std::string_view key, std::string_view value);
   void TakeIndex(std::string_view key);
+  Status TakeAll(leveldb::DB& db);
   Status Write(bool sync);
   Status Rebuild(const std::string& key, const Salvage& salvage);
   Result<Profile> Remake(const std::string& key) const;
@@ -119,6 +120,23 @@ void Repair::Take(std::string_view key, std::string_view value) {
   }
   batch_.Put({key.data(), key.size()}, {value.data(), value.size()});
   if (batch_.ApproximateSize() >= kBatch && status_.ok()) status_ = Write(false);
+}
+
+// As ForEachRecord, until there is an error of ours or the work is stopped.
+Status Repair::TakeAll(leveldb::DB& db) {
+  leveldb::ReadOptions options;
+  options.verify_checksums = true;
+  options.fill_cache = false;
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(options));
+  uint64_t done = 0;
+  for (it->SeekToFirst(); it->Valid() && status_.ok(); it->Next()) {
+    const uint64_t before = done / kBatch;
+    done += it->key().size() + it->value().size();
+    Take({it->key().data(), it->key().size()}, {it->value().data(), it->value().size()});
+    const bool tell = progress_ && done / kBatch != before;
+    if (tell && !progress_(done, 0) && status_.ok()) status_ = StoppedWork();
+  }
+  return FromLevelDb(it->status(), "read the database");
 }
 
 void Repair::Lost(const std::string& key, std::string what) {
@@ -229,17 +247,8 @@ Result<RepairReport> Repair::Run() {
   SONDE_RETURN_IF_ERROR(OpenNew());
   batch_.Put({keys::kFormatKey.data(), keys::kFormatKey.size()},
              {keys::kFormat.data(), keys::kFormat.size()});
-  uint64_t done = 0;
   if (damaged.ok()) {
-    const Status read =
-        ForEachRecord(*damaged->db, "", [&](std::string_view key, std::string_view value) {
-          const uint64_t before = done / kBatch;
-          done += key.size() + value.size();
-          if (progress_ && done / kBatch != before && !progress_(done, 0) && status_.ok()) {
-            status_ = StoppedWork();
-          }
-          if (status_.ok()) Take(key, value);
-        });
+    const Status read = TakeAll(*damaged->db);
     if (!read.ok() && report_.damage.empty()) report_.damage = read.message();
   }
   SONDE_RETURN_IF_ERROR(status_);
@@ -272,7 +281,11 @@ Result<RepairReport> RepairArchive(const std::string& root, Nanos wait,
 
 Result<RepairReport> RepairHeld(const ArchivePaths& paths, const ArchiveProgress& progress) {
   SONDE_RETURN_IF_ERROR(FinishRepair(paths));
-  return Repair(paths, progress).Run();
+  auto report = Repair(paths, progress).Run();
+  // The new database of a repair that was stopped is of no use.
+  std::error_code ignored;
+  if (report.status().code() == Code::kUnavailable) fs::remove_all(NewDb(paths), ignored);
+  return report;
 }
 
 Status FinishRepair(const ArchivePaths& paths) {

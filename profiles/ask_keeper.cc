@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "profiles/keeper_socket.h"
+#include "profiles/keys.h"
 #include "profiles/tags.h"
 
 namespace sonde {
@@ -75,18 +76,22 @@ Result<uint64_t> AskToTag(const std::string& root, const std::string& key,
 
 Result<UserTags> TagWhereItIsOpen(Archive& archive, const std::string& key,
                                   const TagChange& change) {
-  if (!archive.owned()) {
-    const auto asked = AskToTag(archive.root(), key, change);
-    if (asked.ok()) {
-      const auto entry = archive.Entry(key);
-      return entry.ok() ? Result<UserTags>(entry->job.tags) : entry.status();
+  auto here = archive.Tag(key, change);
+  if (here.status().code() != Code::kBusy || archive.owned()) return here;
+  const auto asked = AskToTag(archive.root(), key, change);
+  const auto known = keys::DescribeKey(key);
+  if (asked.ok() && known) {
+    // What is looked for anew is read anew.
+    const auto found = archive.Find(known->id);
+    if (!found.ok()) return found.status();
+    for (const ProfileEntry& entry : *found) {
+      if (entry.key == key) return entry.job.tags;
     }
-    // Why it did not is in its words.
-    if (asked.status().code() == Code::kIo)
-      return Status(Code::kBusy, std::string(asked.status().message()));
-    if (asked.status().code() != Code::kNotFound) return asked.status();
+    return Status(Code::kNotFound, "there is no profile " + key.substr(0, 256) + " any more");
   }
-  return archive.Tag(key, change);
+  if (asked.status().code() == Code::kNotFound) return here;
+  // Why it did not is in its words.
+  return Status(Code::kBusy, std::string(asked.status().message()));
 }
 
 Result<PruneReport> AskToPrune(const std::string& root, const Retention& limits,

@@ -25,4 +25,25 @@ Result<SeriesNames> DataSource::Names() const {
   return names;
 }
 
+Result<std::vector<StepInShort>> DataSource::StepsOf(const std::string& job, Nanos now) const {
+  const Result<Profile> profile = GetProfile(JobStep::Parse(job));
+  if (!profile.ok()) return profile.status();
+  const JobDescription& d = profile->job;
+  return std::vector<StepInShort>{{"", d.id, d.name, d.state, d.start, d.end, d.expected_nodes,
+                                   d.expected_tasks, d.tags, Summarize(*profile, {}, now)}};
+}
+
+Result<UserTags> DataSource::ChangeTags(const JobStep& id, const UserTags&,
+                                        const std::vector<std::string>&) const {
+  return Status(Code::kBusy, id.ToString() +
+                                 " is running; its tags can be changed when it has ended, "
+                                 "with 'sonde tag' or at 'sonde serve'");
+}
+
+void DataSource::Compare(const std::vector<std::string>&, const std::string&,
+                         CompareCallback callback) const {
+  callback(Status(Code::kNotFound,
+                  "runs are compared when they have ended, by 'sonde diff' or at 'sonde serve'"));
+}
+
 }  // namespace sonde::web

@@ -14,6 +14,7 @@
 #include "core/job.h"
 #include "core/status.h"
 #include "profiles/profile.h"
+#include "profiles/summary.h"
 #include "series/alarm_evaluator.h"
 #include "series/query.h"
 #include "series/reduced.h"
@@ -71,6 +72,20 @@ struct TreeEdge {
   std::string child;
 };
 
+// A step of a job, as a list shows it.
+struct StepInShort {
+  std::string key;  // of its profile; "": it has none yet
+  JobStep id;
+  std::string name;
+  EndState state = EndState::kRunning;
+  Nanos start = 0;
+  Nanos end = 0;  // 0 while it runs
+  uint32_t nodes = 0;
+  uint32_t tasks = 0;
+  UserTags tags;
+  Summary summary;
+};
+
 class DataSource {
  public:
   virtual ~DataSource() = default;
@@ -79,6 +94,21 @@ class DataSource {
   virtual Result<std::vector<JobDescription>> Jobs(size_t limit) const = 0;
   // The profile of a step, so far or final. kNotFound for an unknown one.
   virtual Result<Profile> GetProfile(const JobStep& id) const = 0;
+
+  // The steps of a job, newest first; `now` ends those that run. kNotFound if there is none.
+  virtual Result<std::vector<StepInShort>> StepsOf(const std::string& job, Nanos now) const;
+
+  // Changes the tags of a step that has ended, and gives what it has then. kBusy: it runs, or
+  // somebody else has the archive open; kPermission: nobody may write it here; kLimit: it would
+  // have too many.
+  virtual Result<UserTags> ChangeTags(const JobStep& id, const UserTags& set,
+                                      const std::vector<std::string>& remove) const;
+
+  // Runs that have ended beside each other, each a step or a profile's key, or several between
+  // commas; aligned by "start" or "phase:NAME". The JSON of `sonde diff` (docs/archive.md).
+  using CompareCallback = std::function<void(Result<std::string>)>;
+  virtual void Compare(const std::vector<std::string>& groups, const std::string& align,
+                       CompareCallback callback) const;
 
   // Every series that queries can name, with tags host and job; at most `limit` of them. An
   // empty metric means all.

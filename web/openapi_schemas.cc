@@ -43,6 +43,33 @@ constexpr NamedSchema kSchemas[] = {
 "properties":{"desc":{"$ref":"#/components/schemas/Description"},
 "counters":{"type":"array","items":{"$ref":"#/components/schemas/Counter"}}}})"},
 
+    {"Tags", R"({"type":"object","required":["job","tags"],"additionalProperties":false,
+"properties":{"job":{"type":"string"},
+"tags":{"type":"object","additionalProperties":{"type":"string"}}}})"},
+
+    {"NewTags", R"({"type":"object","required":["tags"],"properties":{
+"tags":{"type":"object","maxProperties":32,"additionalProperties":{"type":"string","maxLength":256}}}})"},
+
+    {"Steps", R"({"type":"object","required":["job","steps"],"additionalProperties":false,
+"properties":{"job":{"type":"string"},"steps":{"type":"array","items":{"type":"object",
+"additionalProperties":false,"required":["key","job","step","name","state","start","end","nodes",
+"tasks","tags","summary"],"properties":{"key":{"type":"string"},"job":{"type":"string"},
+"step":{"type":"string"},"name":{"type":"string"},"state":{"type":"string"},
+"start":{"type":"integer","description":"ns since 1970"},
+"end":{"type":"integer","description":"0 while it runs"},"nodes":{"type":"integer"},
+"tasks":{"type":"integer"},"tags":{"type":"object","additionalProperties":{"type":"string"}},
+"summary":{"type":"object"}}}}}})"},
+
+    {"Difference", R"({"type":"object","required":["groups","noise","noise_runs","rows","axis",
+"series"],"additionalProperties":false,"properties":{
+"groups":{"type":"array","items":{"type":"object","required":["label","runs"],
+"properties":{"label":{"type":"string"},"runs":{"type":"array","items":{"type":"object",
+"required":["key","job"]}}}}},"noise":{"type":"string"},"noise_runs":{"type":"integer"},
+"rows":{"type":"array","items":{"type":"object","required":["section","name","unit","beyond",
+"noise_from","groups","changes"]}},"axis":{"type":"object","required":["align","from","to","bins",
+"bin_seconds"]},"series":{"type":"array","items":{"type":"object","required":["name","unit",
+"per_second","groups"]}}}})"},
+
     {"Profile", R"({"type":"object","required":["job","footprint","cost","moments"],
 "additionalProperties":false,"properties":{
 "job":{"type":"object","required":["job","step","user","command","nodes","state"],

@@ -64,6 +64,9 @@ std::span<const Route> PushRoutes();
 std::span<const Route> TopologyRoutes();
 std::span<const Route> TraceRoutes();
 std::span<const Route> QueueRoutes();
+std::span<const Route> StepRoutes();
+std::span<const Route> TagRoutes();
+std::span<const Route> DiffRoutes();
 std::span<const Route> OpenApiRoutes();
 
 }  // namespace sonde::web

@@ -118,6 +118,22 @@ TEST_F(KeeperTest, TagsAndPrunesForOthers) {
   EXPECT_THAT(Jobs(), ElementsAre("d1"));
 }
 
+TEST_F(KeeperTest, TagsAreChangedWhereTheArchiveIsOpenButNotByWhoOnlyReads) {
+  const std::string key = archive_->List()->at(0).key;
+  const auto here = TagWhereItIsOpen(*archive_, key, {{{"a", "1"}}, {}});
+  ASSERT_TRUE(here.ok()) << here.status().message();
+  const auto other = Archive::Open(root(), 0);
+  ASSERT_FALSE((*other)->owned());
+  const auto asked = TagWhereItIsOpen(**other, key, {{{"b", "2"}}, {"a"}});
+  ASSERT_TRUE(asked.ok()) << asked.status().message();
+  EXPECT_THAT(*asked, ElementsAre(testing::Pair("b", "2")));
+  const auto reader = Archive::OpenToRead(root());
+  EXPECT_EQ(TagWhereItIsOpen(**reader, key, {{}, {"b"}}).status().code(), Code::kPermission);
+  keeper_.reset();
+  EXPECT_EQ(TagWhereItIsOpen(**other, key, {{}, {"b"}}).status().code(), Code::kBusy);
+  EXPECT_THAT(archive_->Entry(key)->job.tags, ElementsAre(testing::Pair("b", "2")));
+}
+
 TEST_F(KeeperTest, CompactsForOthers) {
   const Status compacted = AskToCompact(root(), nullptr);
   EXPECT_TRUE(compacted.ok()) << compacted.message();

@@ -334,7 +334,11 @@ std::vector<Note> FakeSource::Notes(Nanos first, Nanos last) const {
 
 Result<Profile> FakeSource::GetProfile(const JobStep& id) const {
   for (const auto& step : steps_) {
-    if (step->profile.job.id == id) return step->profile;
+    if (step->profile.job.id != id) continue;
+    Profile profile = step->profile;
+    const std::lock_guard lock(tags_mutex_);
+    if (profile.job.end != 0) profile.job.tags = tags_;
+    return profile;
   }
   return Status(Code::kNotFound, "there is no step " + id.ToString());
 }

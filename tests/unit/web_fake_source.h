@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,14 @@ class FakeSource : public DataSource {
 
   Result<std::vector<JobDescription>> Jobs(size_t limit) const override;
   Result<Profile> GetProfile(const JobStep& id) const override;
+  // Of 4711 besides its step the batch script.
+  Result<std::vector<StepInShort>> StepsOf(const std::string& job, Nanos now) const override;
+  // Of 4711.0; 4712.0 runs. What is named "locked" cannot be written, and "forbidden" may not be.
+  Result<UserTags> ChangeTags(const JobStep& id, const UserTags& set,
+                              const std::vector<std::string>& remove) const override;
+  // Whatever is asked for: each group is 20 % slower than the one before.
+  void Compare(const std::vector<std::string>& groups, const std::string& align,
+               CompareCallback callback) const override;
   Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
   std::vector<Note> Notes(Nanos first, Nanos last) const override;
@@ -65,6 +74,8 @@ class FakeSource : public DataSource {
 
   std::vector<std::unique_ptr<Step>> steps_;  // newest first
   std::unique_ptr<Held> held_;
+  mutable std::mutex tags_mutex_;
+  mutable UserTags tags_ = {{"campaign", "winter"}};  // of 4711.0
   std::atomic<Mode> mode_ = Mode::kAnswer;
   std::atomic<size_t> live_rows_ = 300;
   std::atomic<bool> live_ended_ = false;

@@ -295,6 +295,92 @@ class PageTest(Page):
         self.shot("dark")
 
 
+class StepsTest(Page):
+    DRAWN = """const shown = [...document.querySelectorAll('figure')].filter((one) => one.offsetParent);
+               return shown.length > 0 && shown.every((one) => one.querySelector('canvas'));"""
+
+    def open(self, hash):
+        self.browser.execute_script("location.hash = arguments[0]", hash)
+
+    def tags(self):
+        return self.browser.execute_script(
+            "return [...document.querySelectorAll('div.tags .tag')].map((tag) => tag.firstChild.data)")
+
+    def test_a_job_shows_its_steps_together(self):
+        self.open_job()
+        self.find("#crumb a").click()
+        self.wait_for("section[aria-label=Job]")
+        self.assertIn("2 completed", self.find("section[aria-label=Job]").text)
+        rows = [row.text for row in self.find_all(".jobs tbody tr")]
+        self.assertEqual(len(rows), 2)
+        self.assertRegex(rows[0], r"(?s)4711\.0 completed .*campaign=winter")
+        self.assertRegex(rows[1], r"4711\.batch completed")
+        self.shot("steps")
+
+    def test_tags_are_added_and_taken_away(self):
+        self.open_job()
+        self.assertEqual(self.tags(), ["campaign=winter"])
+        self.find(".tags input").send_keys("series=night", Keys.ENTER)
+        self.until(lambda: self.tags() == ["campaign=winter", "series=night"])
+        self.shot("tags")
+        self.find("button[aria-label='Take the tag series away']").click()
+        self.until(lambda: self.tags() == ["campaign=winter"])
+
+    def test_a_running_step_has_tags_that_only_it_was_given(self):
+        self.open_job("4712.0")
+        self.assertEqual(self.find_all(".tags form"), [])
+
+    def test_ticked_runs_are_compared_with_the_first_of_them(self):
+        self.assertEqual(len(self.find_all(".jobs input")), 1)  # the other runs
+        self.assertIn("Tick runs", self.find(".picks").text)
+        self.open("#/job/4711")
+        self.wait_for("section[aria-label=Job]")
+        batch, step = self.find_all(".jobs input")[::-1]
+        batch.click()
+        self.assertIn("Tick another run", self.find(".picks").text)
+        step.click()
+        self.find(".picks a").click()
+        self.wait_for("table.numbers")
+        self.assertEqual([row.text.split()[:2] for row in self.find_all(".runs tbody tr")],
+                         [["A", "4711.batch"], ["B", "4711.0"]])
+
+    def test_runs_beside_each_other(self):
+        self.browser.get(self.address.split("?")[0] + "diff?profiles=4711.0,4710.0,4709.0")
+        self.wait_for("table.numbers")
+        self.assertIn("#/diff?profiles=4711.0,4710.0,4709.0", self.browser.current_url)
+        self.assertIn("4 numbers of 7 differ beyond noise", self.find(".title").text)
+        table = self.find("table[aria-label=Numbers]")
+        marked = [row.text for row in table.find_elements(By.CSS_SELECTOR, "tr.differs")]
+        self.assertEqual(len(marked), 4)
+        self.assertRegex(marked[0], r"time duration \* 10 min 0 s 12 min 0 s 14 min 24 s "
+                                    r"\+20 % ± 4\.17 % \+44 % ± 3\.47 %")
+        self.assertIn("node_load1", table.text)
+        self.assertNotIn("node_procs_running", table.text)  # within noise
+        self.until(lambda: all(figure.find_elements(By.CSS_SELECTOR, "canvas")
+                               for figure in self.shown_figures()))
+        self.assertEqual(len(self.shown_figures()), 2)
+        tip = self.hover(self.figure("task_resident_memory_bytes"), 0.95)
+        self.assertRegex(tip, r"A\s+no samples")  # it was over by then
+        self.assertRegex(tip, r"C\s+[\d.]+ GiB")
+        self.shot("diff")
+        for name, width, dark in (("diff-dark", 1300, True), ("diff-phone", 390, False)):
+            self.screen(width, 1000, dark)
+            # In one go, since another colour scheme has all made anew.
+            self.until(lambda: self.browser.execute_script(self.DRAWN))
+            self.assertLessEqual(self.browser.execute_script(
+                "return document.documentElement.scrollWidth"), width)
+            self.shot(name)
+
+    def test_runs_are_aligned_by_a_phase_that_is_chosen(self):
+        self.open("#/diff?profiles=4711.0,4710.0")
+        self.wait_for("table.numbers")
+        self.find("#align option[value='phase:time loop']").click()
+        self.until(lambda: "align=phase" in self.browser.current_url)
+        self.until(lambda: self.browser.execute_script(
+            "const align = document.getElementById('align'); return align && align.value") ==
+                   "phase:time loop")
+
+
 class CrowdedTest(Page):
     ARGUMENTS = ["--crowded"]
 

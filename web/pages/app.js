@@ -1,9 +1,12 @@
-// The page: a list of steps (#/) and one step with its charts (#/job/ID); which of them is shown,
-// and when it is read again.
+// The page: a list of steps (#/), a job with its steps (#/job/4711), one step with its charts
+// (#/job/4711.0) and runs beside each other (#/diff?profiles=A,B); which of them is shown, and when it
+// is read again.
 
 import {$, element, say} from './dom.js';
+import {showDiff} from './diff.js';
 import {showJob} from './job.js';
 import {showList} from './list.js';
+import {showSteps} from './steps.js';
 import {Live} from './live.js';
 import {explain} from './server.js';
 import {hideTip} from './tip.js';
@@ -26,6 +29,17 @@ class View {
   job() {
     const job = this.hash.match(/^#\/job\/(.+)$/);
     return job && decodeURIComponent(job[1]);
+  }
+  // Of a step, which has a dot in its name; a job has none.
+  isStep() { return /\./.test(this.job()); }
+  diff() {
+    const diff = this.hash.match(/^#\/diff\?(.+)$/);
+    return diff && new URLSearchParams(diff[1]);
+  }
+  show() {
+    if (this.diff()) return showDiff(this, this.diff());
+    if (!this.job()) return showList(this);
+    return this.isStep() ? showJob(this, this.job()) : showSteps(this, this.job());
   }
   // Has the server tell what happens; false where it does not.
   follow() {
@@ -52,9 +66,8 @@ class View {
     this.histograms = [];
   }
   async load() {
-    const job = this.job();
     try {
-      await (job ? showJob(this, job) : showList(this));
+      await this.show();
       if (!this.stale()) say('');
     } catch (error) {
       if (this.stale()) return;

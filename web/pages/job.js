@@ -8,6 +8,7 @@ import {Histogram} from './histogram.js';
 import {footprintTable, GROUPS, MAIN, metricsOf} from './metrics.js';
 import {Moments} from './moments.js';
 import {explain, getJson} from './server.js';
+import {tagsOf} from './tags.js';
 import {Timeline} from './timeline.js';
 
 const POINTS = 300;
@@ -20,13 +21,17 @@ export async function showJob(view, id) {
   const distributions = profile.moments.distributions;
   const key = [...metrics, ...distributions].map((metric) => metric.metric).join(' ');
   document.title = id + ' · Sonde';
-  $('crumb').textContent = 'Step ' + id;
+  const {job} = profile.job;
+  $('crumb').replaceChildren(element('a', {href: '#/job/' + encodeURIComponent(job)}, 'Job ' + job),
+                             ' \u203a Step ' + (profile.job.step || id));
   // On a refresh the charts stay where they are and get new data.
   if (view.key !== key) buildJob(view, metrics, distributions);
   view.key = key;
   view.moments = new Moments(profile);
   view.parts.timeline.draw(view.moments);
-  view.parts.head.replaceChildren(describe(profile.job, profile.cost), alarmTable(profile) ?? '');
+  view.parts.head.replaceChildren(describe(profile.job, profile.cost),
+                                  tagsOf(id, profile.job, () => view.refresh()) ?? '',
+                                  alarmTable(profile) ?? '');
   const open = view.parts.table.querySelector('details[open]') !== null;
   view.parts.table.replaceChildren(footprintTable(metrics));
   view.parts.table.firstChild.open = open;

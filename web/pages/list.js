@@ -2,18 +2,20 @@
 
 import {$, element, plural} from './dom.js';
 import {clock, figureValue, seconds} from './numbers.js';
+import {Picks} from './picks.js';
 import {getJson} from './server.js';
 import {coverageOf, stateOf} from './states.js';
 
 const COLUMNS = [
-  ['Step', ''], ['State', 'state-cell'], ['Name', ''], ['User', ''], ['Nodes', 'number'],
+  ['', 'pick'], ['Step', ''], ['State', 'state-cell'], ['Name', ''], ['User', ''], ['Nodes', 'number'],
   ['Tasks', 'number'], ['Start', ''], ['Duration', 'number'], ['Coverage', 'number'],
 ];
 const FIGURE = ['Figure of merit', ''];  // where a step has one
 
-function jobRow(job, columns) {
+function jobRow(job, columns, picks) {
   const end = job.end_time || Date.now() / 1000;
   const cells = [
+    picks.box(job.jobid, job.jobid, job.state),
     element('a', {href: '#/job/' + encodeURIComponent(job.jobid)}, job.jobid),
     stateOf(job.state), job.name, job.user, String(job.nodes), String(job.size),
     clock(job.start_time), seconds(Math.max(end - job.start_time, 0)),
@@ -39,9 +41,11 @@ export async function showList(view) {
   } else {
     const columns = jobs.some((job) => job.figures.length) ? [...COLUMNS, FIGURE] : COLUMNS;
     const head = columns.map(([name, kind]) => element('th', {scope: 'col', class: kind}, name));
-    $('view').replaceChildren(element('div', {class: 'frame'},
+    const picks = view.picks || (view.picks = new Picks());
+    $('view').replaceChildren(picks.bar(), element('div', {class: 'frame'},
         element('table', {class: 'jobs'}, element('thead', {}, element('tr', {}, ...head)),
-                element('tbody', {}, ...jobs.map((job) => jobRow(job, columns))))));
+                element('tbody', {}, ...jobs.map((job) => jobRow(job, columns, picks))))));
+    picks.update();
   }
   view.running = true;  // a new step may appear
 }

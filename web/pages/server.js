@@ -12,6 +12,16 @@ export async function getJson(path, parameters = {}) {
   return body;
 }
 
+// PUT and DELETE.
+export async function changeJson(method, path, parameters, body) {
+  const response = await fetch('.' + path + '?' + new URLSearchParams(parameters), {
+    method, ...(body ? {headers: {'Content-Type': 'application/json'}, body: JSON.stringify(body)} : {}),
+  });
+  if (response.ok) return;
+  const answer = await response.json();
+  throw new Error(answer.error ? answer.error.message : response.statusText);
+}
+
 export function explain(error) {
   if (error instanceof TypeError) {
     return 'The server does not answer: the step has ended, or the tunnel is gone. ' +

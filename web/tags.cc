@@ -1,0 +1,106 @@
+// /api/v1/tags: the tags that users write on their steps, shown and changed.
+#include <boost/json.hpp>
+
+#include "core/user_tags.h"
+#include "profiles/json_writer.h"
+#include "web/json_input.h"
+#include "web/router.h"
+
+namespace sonde::web {
+namespace {
+
+// 409: not now, for the step runs or the archive is somebody else's to write.
+Response ErrorOf(const Status& status) {
+  return status.code() == Code::kBusy ? ErrorResponse(409, status.message())
+                                      : ErrorResponse(status);
+}
+
+Result<JobStep> StepOf(const Request& request) {
+  const std::string* job = request.Param("job");
+  if (job != nullptr && !job->empty()) return JobStep::Parse(*job);
+  return Status(Code::kInvalid, "parameter job is missing: the job and step, such as 4711.0");
+}
+
+Response TagsResponse(const JobStep& id, const UserTags& tags) {
+  Response response;
+  JsonWriter json(response.body);
+  json.BeginObject().Field("job", id.ToString()).Key("tags").BeginObject();
+  for (const auto& [name, value] : tags) json.Field(name, value);
+  json.EndObject().EndObject();
+  return response;
+}
+
+void Change(const Context& context, const Request& request, const UserTags& set,
+            const std::vector<std::string>& remove, const Reply& reply) {
+  const Result<JobStep> id = StepOf(request);
+  if (!id.ok()) return reply(ErrorOf(id.status()));
+  const Result<UserTags> tags = context.source->ChangeTags(*id, set, remove);
+  reply(tags.ok() ? TagsResponse(*id, *tags) : ErrorOf(tags.status()));
+}
+
+void GetTags(const Context& context, const Request& request, Reply reply) {
+  const Result<JobStep> id = StepOf(request);
+  if (!id.ok()) return reply(ErrorOf(id.status()));
+  const Result<Profile> profile = context.source->GetProfile(*id);
+  reply(profile.ok() ? TagsResponse(*id, profile->job.tags) : ErrorOf(profile.status()));
+}
+
+Result<UserTags> TagsOf(const boost::json::object& body) {
+  const boost::json::value* given = body.if_contains("tags");
+  if (given == nullptr || !given->is_object() || given->get_object().size() > kMaxUserTags) {
+    return Wrong("tags", "an object of up to 32 names and values");
+  }
+  UserTags tags;
+  for (const auto& [name, value] : given->get_object()) {
+    const boost::json::string* text = value.if_string();
+    if (text == nullptr || !ValidUserTag(View(name), View(*text))) {
+      return Status(Code::kInvalid, "tag '" + std::string(View(name).substr(0, kMaxUserTagName)) +
+                                        "': " + std::string(kUserTagExpected));
+    }
+    tags.emplace(View(name), View(*text));
+  }
+  return tags;
+}
+
+void PutTags(const Context& context, const Request& request, Reply reply) {
+  const Result<UserTags> tags = WithObject<UserTags>(request.body, TagsOf);
+  if (!tags.ok()) return reply(ErrorOf(tags.status()));
+  Change(context, request, *tags, {}, reply);
+}
+
+void DeleteTag(const Context& context, const Request& request, Reply reply) {
+  const std::string* name = request.Param("name");
+  if (name == nullptr || !ValidUserTag(*name, "")) {
+    return reply(ErrorResponse(400, "parameter name: expected the name of a tag"));
+  }
+  Change(context, request, {}, {*name}, reply);
+}
+
+constexpr RouteParam kStep = {"job", "the step, such as 4711.0", kText, true};
+
+constexpr Route kRoutes[] = {{.path = "/api/v1/tags",
+                              .get = GetTags,
+                              .doc = {.about = "The tags of a step",
+                                      .params = {kStep},
+                                      .answer = "#Tags",
+                                      .example = "?job=4711.0"},
+                              .post_doc = {.about = "Adds tags to a step that has ended, or gives "
+                                                    "them other values",
+                                           .params = {kStep},
+                                           .answer = "#Tags",
+                                           .body = "#NewTags",
+                                           .example = "?job=4711.0",
+                                           .example_body = R"({"tags": {"campaign": "winter"}})"},
+                              .put = PutTags,
+                              .remove = DeleteTag,
+                              .remove_doc = {.about = "Takes a tag from a step that has ended",
+                                             .params = {kStep, {"name", "of the tag", kText, true}},
+                                             .answer = "#Tags",
+                                             .body = "{}",
+                                             .example = "?job=4711.0&name=campaign"}}};
+
+}  // namespace
+
+std::span<const Route> TagRoutes() { return kRoutes; }
+
+}  // namespace sonde::web
