@@ -108,17 +108,20 @@ Result<std::vector<QueryResult>> RunningHeads::Query(const ProfileEntry& step,
 }
 
 Result<RunningHeads::Told> RunningHeads::QueryAll(const std::vector<ProfileEntry>& steps,
-                                                  const QuerySpec& spec) {
+                                                  const QuerySpec& spec, size_t most_points) {
   std::vector<const ProfileEntry*> running;
   for (const ProfileEntry& step : steps) {
     if (Has(step)) running.push_back(&step);
   }
   std::vector<std::optional<Result<std::vector<QueryResult>>>> answers(running.size());
   std::atomic<size_t> next = 0;
+  std::atomic<size_t> points = 0;
   const auto ask = [&] {
-    for (size_t i = next++; i < running.size(); i = next++) {
+    for (size_t i = next++; i < running.size() && points <= most_points; i = next++) {
       try {
         answers[i] = Query(*running[i], spec);
+        if (!answers[i]->ok()) continue;
+        for (const QueryResult& result : **answers[i]) points += result.points.size();
       } catch (const std::exception& e) {
         answers[i] = Status(Code::kInternal, fmt::format("ask a head: {}", e.what()));
       }
@@ -128,6 +131,12 @@ Result<RunningHeads::Told> RunningHeads::QueryAll(const std::vector<ProfileEntry
     std::vector<std::jthread> others;
     for (size_t i = 1; i < std::min(running.size(), kAtOnce); ++i) others.emplace_back(ask);
     ask();
+  }
+  if (points > most_points) {
+    return Status(Code::kLimit,
+                  fmt::format("the query needs more than {} points of {} running steps: ask for a "
+                              "shorter range, a longer downsample, or name a job or fewer hosts",
+                              most_points, running.size()));
   }
   Told told;
   for (size_t i = 0; i < running.size(); ++i) {

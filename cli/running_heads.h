@@ -34,10 +34,13 @@ class RunningHeads {
   Result<std::vector<QueryResult>> Query(const ProfileEntry& step, const QuerySpec& spec);
   // What heads answer to a query, by the profiles' keys; they are asked at the same time, kAtOnce
   // of them. Those that do not answer are left out, as are steps without a head; a refusal, such as
-  // of an answer that is too large, is an error.
+  // of an answer that is too large, is an error. kLimit if together they have more points than
+  // that: no further heads are asked then.
   using Told = std::map<std::string, std::vector<QueryResult>>;
   static constexpr size_t kAtOnce = 8;
-  Result<Told> QueryAll(const std::vector<ProfileEntry>& steps, const QuerySpec& spec);
+  static constexpr size_t kMaxPoints = 32u << 20;
+  Result<Told> QueryAll(const std::vector<ProfileEntry>& steps, const QuerySpec& spec,
+                        size_t most_points = kMaxPoints);
   // The step's tree, as /topo tells it.
   Result<std::vector<web::TreeEdge>> Tree(const ProfileEntry& step);
   // The head's answer to a request, whatever it is. 503 if there is none.

@@ -378,6 +378,25 @@ TEST_F(RunningStep, ARefusalOfItsHeadIsOneOfTheWhole) {
   }
 }
 
+TEST_F(RunningStep, WhatHeadsTellTogetherIsBounded) {
+  Result<std::unique_ptr<Archive>> archive = Archive::Open(root());
+  ASSERT_TRUE(archive.ok()) << archive.status().message();
+  const auto steps = (*archive)->List(10);
+  ASSERT_TRUE(steps.ok());
+  ASSERT_THAT(*steps, SizeIs(3));
+  QuerySpec spec = Memory("*");
+  spec.filters.clear();
+  spec.start = now_ - 100 * kSecond;
+  spec.end = now_;
+  RunningHeads heads;
+  const auto told = heads.QueryAll(*steps, spec);
+  ASSERT_TRUE(told.ok()) << told.status().message();
+  ASSERT_THAT(*told, SizeIs(1)) << "finished steps have no head";
+  const auto refused = heads.QueryAll(*steps, spec, 10);
+  EXPECT_EQ(refused.status().code(), Code::kLimit);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("more than 10 points"));
+}
+
 // The heads of several steps are asked at the same time: each answers when both were asked.
 TEST_F(RunningStep, HeadsDoNotWaitForEachOther) {
   const auto other = std::make_shared<Head>(now_);
