@@ -70,7 +70,7 @@ struct Server::Core {
         pause(acceptor.get_executor()) {}
 
   Status Listen(const Options& options);
-  void Take(Session::Socket socket, std::string begun);
+  void Take(Session::Socket socket, const std::string& begun);
   void Adopt(int fd, std::string begun);
   void Run(int thread_count, int niceness);
   void Work(int niceness);
@@ -156,7 +156,7 @@ void Server::Core::OnAccept(const error_code& error, tcp::socket socket) {
   Accept();
 }
 
-void Server::Core::Take(Session::Socket socket, std::string begun) {
+void Server::Core::Take(Session::Socket socket, const std::string& begun) {
   error_code ignored;
   if (state.sessions.MakeRoom()) {
     socket.set_option(asio::socket_base::send_buffer_size(kSendBuffer), ignored);
@@ -180,7 +180,7 @@ void Server::Core::Adopt(int fd, std::string begun) {
   }
   asio::post(acceptor.get_executor(),
              [this, begun = std::move(begun), socket = std::move(socket)]() mutable {
-               Take(std::move(socket), std::move(begun));
+               Take(std::move(socket), begun);
              });
 }
 
