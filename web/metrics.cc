@@ -92,17 +92,19 @@ void GetNodes(const Context& context, std::vector<Profile> steps, const std::str
 
 // Every node's metrics of the one step that runs come from the server that knows more of it, such
 // as its head, at once; from here they would be asked for metric by metric. False if there is none.
+// The answer comes on a thread of the source's, which must not hold the last of the source.
 bool ForwardNodes(const Context& context, const Request& request, const std::vector<Profile>& steps,
                   const std::function<void(const Context&)>& here, const Reply& reply) {
   if (steps.size() != 1 || steps.front().job.end != 0) return false;
   const auto answer = [reply, here, source = std::weak_ptr(context.source), clock = context.clock,
                        executor = context.executor](Response response) {
     constexpr int kOk = 200, kUnavailable = 503;
-    if (const auto alive = source.lock(); response.status == kUnavailable && alive) {
-      return here({alive, clock, executor});
-    }
     if (response.status == kOk) response.headers.emplace_back("Vary", "Accept");
-    reply(std::move(response));
+    if (response.status != kUnavailable || !executor) return reply(std::move(response));
+    executor([reply, here, source, clock, executor, response = std::move(response)] {
+      const auto alive = source.lock();
+      alive ? here({alive, clock, executor}) : reply(response);
+    });
   };
   return context.source->Forward(steps.front().job.id, request, answer);
 }

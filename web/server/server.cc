@@ -15,6 +15,8 @@
 #include <boost/asio/strand.hpp>
 #include <chrono>
 #include <functional>
+#include <future>
+#include <memory>
 #include <sstream>
 #include <system_error>
 #include <thread>
@@ -67,7 +69,15 @@ struct Server::Core {
       : state(options, std::move(source)),
         context(options.threads),
         acceptor(asio::make_strand(context)),
-        pause(acceptor.get_executor()) {}
+        pause(acceptor.get_executor()) {
+    const auto last = std::make_shared<std::promise<void>>();
+    let_go = last->get_future();
+    alive = std::shared_ptr<Core>(this, [last](Core*) { last->set_value(); });
+  }
+  ~Core() {
+    alive.reset();
+    let_go.wait();
+  }
 
   Status Listen(const Options& options);
   void Take(Session::Socket socket, const std::string& begun);
@@ -79,7 +89,10 @@ struct Server::Core {
   void OnTick();
   void Stop();
 
-  std::weak_ptr<Core> owner;
+  // What others lock while they hand something over. Who does so at the end is waited for: on a
+  // thread of the source's the last reference to the source must not go.
+  std::shared_ptr<Core> alive;
+  std::future<void> let_go;
   ServerState state;  // outlives the context, whose destructor destroys sessions
   asio::io_context context;
   asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
@@ -160,7 +173,7 @@ void Server::Core::Take(Session::Socket socket, const std::string& begun) {
   error_code ignored;
   if (state.sessions.MakeRoom()) {
     socket.set_option(asio::socket_base::send_buffer_size(kSendBuffer), ignored);
-    std::make_shared<Session>(state, owner, std::move(socket))->Start(begun);
+    std::make_shared<Session>(state, alive, std::move(socket))->Start(begun);
   } else {
     socket.non_blocking(true, ignored);
     socket.send(asio::buffer(NoRoom()), 0, ignored);
@@ -205,7 +218,7 @@ void Server::Core::Stop() {
   state.sessions.ForEach([](Session& session) { session.Close(); });
 }
 
-Server::Server(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+Server::Server(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 
 Result<std::unique_ptr<Server>> Server::Start(const Options& options,
                                               std::shared_ptr<const DataSource> source) {
@@ -213,9 +226,8 @@ Result<std::unique_ptr<Server>> Server::Start(const Options& options,
     return Status(Code::kInvalid, "an HTTP server needs a token: without one it would be open");
   }
   try {
-    auto core = std::make_shared<Core>(options, std::move(source));
-    core->owner = core;
-    core->state.context.executor = [weak = std::weak_ptr<Core>(core)](std::function<void()> f) {
+    auto core = std::make_unique<Core>(options, std::move(source));
+    core->state.context.executor = [weak = std::weak_ptr(core->alive)](std::function<void()> f) {
       if (const std::shared_ptr<Core> alive = weak.lock()) {
         asio::post(alive->context, std::move(f));
       }

@@ -66,8 +66,8 @@ class Server {
 
  private:
   struct Core;
-  explicit Server(std::shared_ptr<Core> core);
-  std::shared_ptr<Core> core_;
+  explicit Server(std::unique_ptr<Core> core);
+  const std::unique_ptr<Core> core_;
 };
 
 }  // namespace sonde::web
