@@ -59,10 +59,13 @@ TEST_F(Put, EveryNumberComesBackAsItWas) {
   std::mt19937_64 random(5);
   std::string body;
   std::map<int64_t, double> put;
-  for (int64_t time = 1'700'000'000; time < 1'700'002'000; ++time) {
+  // Across a change of digits in the front, which are written once for many points.
+  for (int64_t time = 1'699'998'000; time < 1'700'002'000; ++time) {
     double value = std::bit_cast<double>(random());
     if (!std::isfinite(value)) continue;
-    if (time % 2 == 0) value = static_cast<double>(random() % 1'000'000'000'000) / 1e7;
+    const auto whole = static_cast<double>(random() % 1'000'000'000'000);
+    constexpr double kScales[] = {1e3, 1e5, 1e6, 1e7};
+    if (time % 5 < 4) value = (time % 3 == 0 ? -whole : whole) / kScales[time % 5];
     put[time] = value;
     body += fmt::format(R"({}{{"metric":"cpu","timestamp":{},"value":{},"tags":{{"host":"n1"}}}})",
                         body.empty() ? "[" : ",", time, value);
@@ -75,7 +78,9 @@ TEST_F(Put, EveryNumberComesBackAsItWas) {
     const std::string key = fmt::format("\"{}\":", time);
     at = text.find(key, at);
     ASSERT_NE(at, std::string::npos) << time;
-    EXPECT_EQ(std::strtod(text.c_str() + at + key.size(), nullptr), value) << time;
+    char* end = nullptr;
+    EXPECT_EQ(std::strtod(text.c_str() + at + key.size(), &end), value) << time;
+    EXPECT_TRUE(*end == ',' || *end == '}') << time;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -18,6 +19,46 @@ int64_t TimeKey(Nanos time, bool milliseconds) {
 
 // Room for a time, a number and what stands around them.
 constexpr size_t kPointBytes = 80;
+constexpr size_t kBatchBytes = 4096;
+
+constexpr uint32_t kMillion = 1'000'000;
+
+constexpr auto kPairs = [] {
+  std::array<char, 200> pairs{};
+  for (size_t i = 0; i < 100; ++i) {
+    pairs[2 * i] = static_cast<char>('0' + i / 10);
+    pairs[2 * i + 1] = static_cast<char>('0' + i % 10);
+  }
+  return pairs;
+}();
+
+// Six digits of a number below a million.
+char* WriteSix(uint32_t number, char* at) {
+  std::memcpy(at, &kPairs[size_t{2} * (number / 10'000)], 2);
+  std::memcpy(at + 2, &kPairs[size_t{2} * (number / 100 % 100)], 2);
+  std::memcpy(at + 4, &kPairs[size_t{2} * (number % 100)], 2);
+  return at + 6;
+}
+
+// Writes times that follow each other: but for their last six digits they are mostly alike.
+class TimeWriter {
+ public:
+  char* Write(int64_t time, char* at) {
+    if (time < kMillion) return std::to_chars(at, at + 24, time).ptr;
+    const int64_t front = time / kMillion;
+    if (front != front_) {
+      front_ = front;
+      size_ = static_cast<size_t>(std::to_chars(text_, text_ + sizeof text_, front).ptr - text_);
+    }
+    std::memcpy(at, text_, sizeof text_);
+    return WriteSix(static_cast<uint32_t>(time % kMillion), at + size_);
+  }
+
+ private:
+  int64_t front_ = -1;
+  size_t size_ = 0;
+  char text_[16] = {};  // a time in ns has 19 digits, here they are seconds or milliseconds
+};
 
 // A number of up to six decimals and fifteen digits, of which there is no shorter form; nullptr for
 // others.
@@ -28,14 +69,12 @@ char* WriteDecimal(double value, char* at) {
   if (!(scaled < kExact) || scaled / kScale != std::fabs(value)) return nullptr;
   const auto digits = static_cast<uint64_t>(scaled);
   if (std::signbit(value)) *at++ = '-';
-  at = std::to_chars(at, at + 24, digits / 1'000'000).ptr;
-  uint64_t rest = digits % 1'000'000;
+  at = std::to_chars(at, at + 24, digits / kMillion).ptr;
+  const auto rest = static_cast<uint32_t>(digits % kMillion);
   if (rest == 0) return at;
   *at++ = '.';
-  for (uint64_t unit = 100'000; rest != 0; unit /= 10) {
-    *at++ = static_cast<char>('0' + rest / unit);
-    rest %= unit;
-  }
+  at = WriteSix(rest, at);
+  while (at[-1] == '0') --at;
   return at;
 }
 
@@ -149,18 +188,27 @@ void AnswerWriter::AppendPoints(std::string& out, size_t limit) {
       form_.nan_null || (spec.downsample && spec.downsample->fill == Downsample::Fill::kNull);
   const char open = form_.arrays ? '[' : '"';
   bool first = point_ == 0;
+  TimeWriter time;
+  char text[kBatchBytes];
+  char* at = text;
+  const auto flush = [&] {
+    out.append(text, static_cast<size_t>(at - text));
+    at = text;
+  };
+  int64_t next = point_ < points.size() ? TimeKey(points[point_].time, query_->milliseconds) : 0;
   while (point_ < points.size() && out.size() < limit) {
     const Point& p = points[point_++];
-    const int64_t key = TimeKey(p.time, query_->milliseconds);
-    // Of several points within one second the last counts: a key must not stand twice.
-    if (point_ < points.size() && TimeKey(points[point_].time, query_->milliseconds) == key)
-      continue;
-    char text[kPointBytes];
-    char* at = text;
+    const int64_t key = next;
+    if (point_ < points.size()) {
+      next = TimeKey(points[point_].time, query_->milliseconds);
+      // Of several points within one second the last counts: a key must not stand twice.
+      if (next == key) continue;
+    }
+    if (at > text + sizeof text - kPointBytes) flush();
     if (!first) *at++ = ',';
     first = false;
     *at++ = open;
-    at = std::to_chars(at, at + 24, key).ptr;
+    at = time.Write(key, at);
     if (!form_.arrays) {
       *at++ = '"';
       *at++ = ':';
@@ -169,8 +217,8 @@ void AnswerWriter::AppendPoints(std::string& out, size_t limit) {
     }
     at = WriteNumber(p.value, null, at);
     if (form_.arrays) *at++ = ']';
-    out.append(text, static_cast<size_t>(at - text));
   }
+  flush();
 }
 
 bool AnswerWriter::Next(std::string& out) {
