@@ -104,9 +104,11 @@ Status ReadTime(const boost::json::value& value, std::string_view key, Nanos now
   } else if (value.is_double()) {
     // Seconds with decimals, or milliseconds that went through a float.
     const double number = value.get_double();
-    if (!(number >= 0 && number < 1e15)) return Wrong(key, "a time");
-    out = number < 1e10 ? static_cast<Nanos>(std::llround(number * 1e3)) * kMillisecond
-                        : static_cast<Nanos>(number) * kMillisecond;
+    const double milliseconds = number < 1e10 ? std::round(number * 1e3) : std::trunc(number);
+    if (!(milliseconds >= 0 && milliseconds <= static_cast<double>(kMaxTime / kMillisecond))) {
+      return Wrong(key, "a time");
+    }
+    out = static_cast<Nanos>(milliseconds) * kMillisecond;
     return {};
   } else {
     SONDE_RETURN_IF_ERROR(ReadText(value, key, text));
