@@ -416,6 +416,7 @@ TEST_F(HostileServer, ChunksThatAreNoneAreRefused) {
   }
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // The most that the process has held since the call before, in bytes.
 size_t PeakMemory() {
   size_t kilobytes = 0;
@@ -429,7 +430,6 @@ size_t PeakMemory() {
 
 // Owners of the token, all of whom send as much as they can and never end: each holds a body at
 // most, whose text grows by doubling.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_F(HostileServer, BodiesOfAllConnectionsTogetherAreBounded) {
   constexpr size_t kHolding = 32;
   options_.limits.connections = kHolding + 8;
