@@ -105,7 +105,8 @@ Status ReadTime(const boost::json::value& value, std::string_view key, Nanos now
     // Seconds with decimals, or milliseconds that went through a float.
     const double number = value.get_double();
     const double milliseconds = number < 1e10 ? std::round(number * 1e3) : std::trunc(number);
-    if (!(milliseconds >= 0 && milliseconds <= static_cast<double>(kMaxTime / kMillisecond))) {
+    constexpr int64_t kMost = kMaxTime / kMillisecond;
+    if (!(milliseconds >= 0 && milliseconds <= static_cast<double>(kMost))) {
       return Wrong(key, "a time");
     }
     out = static_cast<Nanos>(milliseconds) * kMillisecond;
