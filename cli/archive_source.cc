@@ -6,7 +6,6 @@
 #include <exception>
 #include <iterator>
 
-#include "profiles/card.h"
 #include "profiles/keys.h"
 #include "profiles/select.h"
 #include "series/aggregate.h"
@@ -22,7 +21,20 @@ constexpr std::string_view kJobTag = "job";
 // exact.
 constexpr size_t kReadNodesUpTo = 64;
 
-// The steps a query is about: its filters on the tag `job`, its range.
+// The steps that a filter names one by one, if one does and they are few.
+std::vector<std::string> NamedSteps(const QuerySpec& spec) {
+  constexpr size_t kFew = 256;
+  for (const TagFilter& filter : spec.filters) {
+    if (filter.key != kJobTag || filter.type != TagFilter::Type::kLiteralOr) continue;
+    std::vector<std::string> names = query_steps::Alternatives(filter.pattern);
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    if (names.size() <= kFew) return names;
+  }
+  return {};
+}
+
+// The steps a query is about, newest first: its filters on the tag `job`, its range.
 Result<std::vector<ProfileEntry>> SelectSteps(const Archive& archive, const QuerySpec& spec) {
   QuerySpec by_job;
   by_job.metric = spec.metric;
@@ -31,19 +43,37 @@ Result<std::vector<ProfileEntry>> SelectSteps(const Archive& archive, const Quer
   }
   const Result<SeriesFilter> filter = SeriesFilter::Make(by_job);
   if (!filter.ok()) return filter.status();
+  const auto matches = [&](const JobStep& id) {
+    return filter->Matches(spec.metric, {{std::string(kJobTag), id.ToString()}});
+  };
   const TimeRange range = DataRange(spec);
+  std::vector<ProfileEntry> entries;
+  const std::vector<std::string> named = NamedSteps(spec);
+  for (const std::string& name : named) {
+    Result<std::vector<ProfileEntry>> found = archive.Find(JobStep::Parse(name));
+    if (!found.ok()) return found.status();
+    for (ProfileEntry& entry : *found) {
+      const JobDescription& job = entry.job;
+      const bool over = !entry.running && job.end != 0 && job.end < range.first;
+      // Find gives every step of a job, and tasks of an array.
+      if (over || job.start > range.last || job.id.ToString() != name || !matches(job.id)) continue;
+      entries.push_back(std::move(entry));
+    }
+  }
+  if (!named.empty()) {
+    std::sort(entries.begin(), entries.end(), [](const ProfileEntry& a, const ProfileEntry& b) {
+      return a.job.start != b.job.start ? a.job.start > b.job.start : a.key < b.key;
+    });
+    return entries;
+  }
   Selection selection;
   selection.until = range.last;
+  selection.lasting_to = range.first;
   const auto listed = archive.Select(selection, Clock::System().Now());
   if (!listed.ok()) return listed.status();
-  std::vector<ProfileEntry> entries;
-  Card card;
   for (const ListedProfile& one : *listed) {
     const auto known = keys::DescribeKey(one.key);
-    if (!known || !DecodeCard(one.card, card).ok() || (card.end != 0 && card.end < range.first) ||
-        !filter->Matches(spec.metric, {{std::string(kJobTag), known->id.ToString()}})) {
-      continue;
-    }
+    if (!known || !matches(known->id)) continue;
     Result<ProfileEntry> entry = archive.Entry(one.key);
     if (entry.ok()) entries.push_back(*std::move(entry));
   }
@@ -184,16 +214,47 @@ Result<std::vector<Series>> ArchiveSource::ListSeries(std::string_view metric, s
 }
 
 // Step by step, for the series of all of them may be very many.
+void ArchiveSource::AddNames(const ProfileEntry& entry, web::SeriesNames& names) const {
+  const Result<std::vector<Series>> series = SeriesOf(entry);
+  if (!series.ok() || series->empty()) return;
+  for (const Series& one : *series) names.Add(one);
+  names.keys.emplace(kJobTag);
+  names.values.insert(entry.job.id.ToString());
+}
+
+// Every query asks for them, and those of finished steps change only with the list of these.
 Result<web::SeriesNames> ArchiveSource::Names() const {
-  const Result<std::vector<ProfileEntry>> entries = archive_->List(kListedSteps);
-  if (!entries.ok()) return entries.status();
-  web::SeriesNames names;
-  for (const ProfileEntry& entry : *entries) {
-    const Result<std::vector<Series>> series = SeriesOf(entry);
-    if (!series.ok() || series->empty()) continue;
-    for (const Series& one : *series) names.Add(one);
-    names.keys.emplace(kJobTag);
-    names.values.insert(entry.job.id.ToString());
+  Selection newest;
+  newest.limit = kListedSteps;
+  const auto listed = archive_->Select(newest, Clock::System().Now());
+  if (!listed.ok()) return listed.status();
+  std::vector<std::string> finished, live;
+  std::string which;
+  for (const ListedProfile& one : *listed) {
+    (one.live ? live : finished).push_back(one.key);
+    // One that went on after it was thought lost has another card.
+    if (!one.live) which.append(one.key).append(1, '\0').append(one.card);
+  }
+  std::shared_ptr<const web::SeriesNames> known;
+  {
+    const std::lock_guard lock(mutex_);
+    if (named_ == which) known = names_;
+  }
+  if (!known) {
+    auto made = std::make_shared<web::SeriesNames>();
+    for (const std::string& key : finished) {
+      const Result<ProfileEntry> entry = archive_->Entry(key);
+      if (entry.ok()) AddNames(*entry, *made);
+    }
+    known = std::move(made);
+    const std::lock_guard lock(mutex_);
+    named_ = std::move(which);
+    names_ = known;
+  }
+  web::SeriesNames names = *known;
+  for (const std::string& key : live) {
+    const Result<ProfileEntry> entry = archive_->Entry(key);
+    if (entry.ok()) AddNames(*entry, names);
   }
   return names;
 }

@@ -59,6 +59,7 @@ class ArchiveSource : public web::DataSource {
   Result<ProfileEntry> Running(const JobStep& id) const;
   Result<Profile> Load(const ProfileEntry& entry) const;
   Result<std::vector<Series>> SeriesOf(const ProfileEntry& entry) const;
+  void AddNames(const ProfileEntry& entry, web::SeriesNames& names) const;
   Status ReadStep(const ProfileEntry& entry, Archive::Scope scope, const QuerySpec& spec,
                   const SeriesFilter& filter, std::vector<SeriesData>& out) const;
   Result<web::Answer> Evaluate(const QuerySpec& spec) const;
@@ -75,6 +76,9 @@ class ArchiveSource : public web::DataSource {
   mutable std::deque<Task> queue_;
   // Moments of finished steps, which do not change; by their keys.
   mutable std::map<std::string, StepMoments> moments_;
+  // Names of the newest finished steps, and these steps' keys and cards.
+  mutable std::string named_;
+  mutable std::shared_ptr<const web::SeriesNames> names_;
   bool stopping_ = false;
   std::vector<std::thread> workers_;
 };

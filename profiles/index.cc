@@ -1,6 +1,7 @@
 #include "profiles/index.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <set>
 #include <utility>
@@ -32,6 +33,10 @@ std::string TermText(std::string_view text) {
   return CardText(text.substr(0, text.find('\0')), keys::kMaxTerm);
 }
 
+void NoteLength(const Card& card, Nanos start, ProfileTotals& totals) {
+  if (totals.longest) totals.longest = std::max(*totals.longest, card.end - start);
+}
+
 bool HasCard(std::string_view value) {
   Card card;
   return DecodeCard(value, card).ok();
@@ -56,6 +61,7 @@ Status CountAll(leveldb::DB& db, leveldb::WriteBatch& batch) {
     for (const std::string& key : {std::string(keys::kTotals), keys::Totals(card.user)}) {
       ++totals[key].profiles;
       totals[key].bytes += card.size;
+      NoteLength(card, keys::StartOfTimeIndex(View(it->key())), totals[key]);
     }
   }
   for (const auto& [key, total] : totals) batch.Put(key, TotalsToBytes(total));
@@ -123,15 +129,19 @@ std::string TotalsToBytes(const ProfileTotals& totals) {
   ByteWriter w(out);
   w.Varint(totals.profiles);
   w.Varint(totals.bytes);
+  if (totals.longest) w.Varint(static_cast<uint64_t>(*totals.longest));
   return out;
 }
 
 Result<ProfileTotals> TotalsFromBytes(std::string_view bytes) {
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<Nanos>::max());
   ByteReader r(bytes);
   ProfileTotals totals;
   totals.profiles = r.Varint();
   totals.bytes = r.Varint();
-  if (!r.done()) return Status(Code::kCorrupt, "totals are no two numbers");
+  totals.longest.reset();
+  if (r.ok() && !r.done()) totals.longest = static_cast<Nanos>(std::min(r.Varint(), kMost));
+  if (!r.done()) return Status(Code::kCorrupt, "totals are no two or three numbers");
   return totals;
 }
 
@@ -166,7 +176,7 @@ Result<IndexWriter::Old> IndexWriter::Existing(const std::string& key) const {
   return old;
 }
 
-Status IndexWriter::Count(std::string_view bytes, bool add) {
+Status IndexWriter::Count(std::string_view bytes, Nanos start, bool add) {
   Card card;
   if (!count_ || !DecodeCard(bytes, card).ok()) return {};
   for (const std::string& key : {std::string(keys::kTotals), keys::Totals(card.user)}) {
@@ -187,6 +197,7 @@ Status IndexWriter::Count(std::string_view bytes, bool add) {
         add ? totals.profiles + 1 : totals.profiles - std::min<uint64_t>(1, totals.profiles);
     totals.bytes =
         add ? totals.bytes + card.size : totals.bytes - std::min(card.size, totals.bytes);
+    if (add) NoteLength(card, start, totals);
   }
   return {};
 }
@@ -205,9 +216,9 @@ Status IndexWriter::Enter(const Profile& profile, size_t profile_bytes,
   Result<Old> old = fresh_ ? Old() : Existing(key);
   if (!old.ok()) return old.status();
   for (const std::string& entry : old->keys) batch.Delete(entry);
-  SONDE_RETURN_IF_ERROR(Count(old->card, false));
+  SONDE_RETURN_IF_ERROR(Count(old->card, profile.job.start, false));
   const std::string card = MakeCard(profile, profile_bytes);
-  SONDE_RETURN_IF_ERROR(Count(card, true));
+  SONDE_RETURN_IF_ERROR(Count(card, profile.job.start, true));
   batch.Put(keys::ByTime(profile.job), card);
   for (const std::string& entry : IndexKeys(profile.job)) batch.Put(entry, "");
   return {};
@@ -218,7 +229,7 @@ Status IndexWriter::Remove(const std::string& key, leveldb::WriteBatch& batch) {
   if (!old.ok()) return old.status();
   for (const std::string& entry : old->keys) batch.Delete(entry);
   if (!old->by_time.empty()) batch.Delete(old->by_time);
-  return Count(old->card, false);
+  return Count(old->card, 0, false);
 }
 
 void IndexWriter::Finish(leveldb::WriteBatch& batch) {

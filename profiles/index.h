@@ -38,6 +38,9 @@ std::vector<std::string> IndexKeys(const JobDescription& job);
 struct ProfileTotals {
   uint64_t profiles = 0;
   uint64_t bytes = 0;  // sum of Card::size
+  // No profile lasted longer; not made less as they are removed. None in archives in which nobody
+  // has noted it.
+  std::optional<Nanos> longest = 0;
   bool operator==(const ProfileTotals&) const = default;
 };
 std::string TotalsToBytes(const ProfileTotals& totals);
@@ -70,7 +73,7 @@ class IndexWriter {
     std::string card;
   };
   Result<Old> Existing(const std::string& key) const;
-  Status Count(std::string_view card, bool add);
+  Status Count(std::string_view card, Nanos start, bool add);
 
   leveldb::DB& db_;
   const bool fresh_;

@@ -43,11 +43,13 @@ class Search {
         selection_(selection),
         list_(list),
         from_(keys::ByTimeFrom(selection.until)),
-        to_(keys::ByTimeFrom(selection.since)) {}
+        to_(keys::ByTimeFrom(std::max(selection.since, Earliest()))) {}
 
   Status Run();
 
  private:
+  // When a step that lasted long enough may have begun at the earliest.
+  Nanos Earliest() const;
   // Entries with the term, at most `most`; false if there are more.
   bool AddTerm(leveldb::Iterator& it, keys::Term kind, std::string_view term, size_t most,
                Suffixes& out) const;
@@ -70,6 +72,13 @@ class Search {
   bool check_node_ = false;
   Card card_;
 };
+
+Nanos Search::Earliest() const {
+  if (selection_.lasting_to == 0) return 0;
+  const Result<ProfileTotals> totals = ReadTotals(db_);
+  if (!totals.ok() || !totals->longest) return 0;
+  return std::max<Nanos>(0, selection_.lasting_to - *totals->longest);
+}
 
 bool Search::AddTerm(leveldb::Iterator& it, keys::Term kind, std::string_view term, size_t most,
                      Suffixes& out) const {
@@ -154,6 +163,7 @@ bool Search::Take(std::string_view by_time, std::string_view value) {
     if (!DecodeCard(made, card_).ok()) return true;
     value = made;
   }
+  if (!Lasts(card_, selection_)) return true;
   if (Matches(card_, selection_) && (!check_node_ || OnNode(std::string(profile)))) {
     list_.Add(profile, value, card_, start);
   }
@@ -215,6 +225,10 @@ bool Matches(const Card& card, const Selection& selection) {
          is(card.partition, selection.partition) &&
          std::all_of(selection.tags.begin(), selection.tags.end(),
                      [&](const auto& tag) { return HasTag(card, tag); });
+}
+
+bool Lasts(const Card& card, const Selection& selection) {
+  return card.end == 0 || card.end >= selection.lasting_to;
 }
 
 double SortValue(const Card& card, Nanos start, SortBy sort, Nanos now) {

@@ -42,6 +42,7 @@ struct Selection {
   // Steps that began in this time.
   Nanos since = 0;
   Nanos until = std::numeric_limits<Nanos>::max();
+  Nanos lasting_to = 0;  // and had not ended before
   // "" and none: any.
   std::string command;  // a part of the first kMaxCardCommand bytes of the command line
   std::string name;     // a part of the job's name
@@ -67,6 +68,8 @@ struct Selected {
 
 // Whether the card answers to all filters but those of time and node.
 bool Matches(const Card& card, const Selection& selection);
+// Whether it had not ended before the time in question.
+bool Lasts(const Card& card, const Selection& selection);
 // What the list is sorted by.
 double SortValue(const Card& card, Nanos start, SortBy sort, Nanos now);
 

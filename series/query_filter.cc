@@ -9,9 +9,13 @@
 #include <vector>
 
 #include "series/query.h"
+#include "series/query_steps.h"
 #include "series/regexp.h"
 
 namespace sonde {
+
+using query_steps::Alternatives;
+
 namespace {
 
 std::string Lower(std::string_view text) {
@@ -20,17 +24,6 @@ std::string Lower(std::string_view text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return lower;
-}
-
-// "a|b|c" as its parts.
-std::vector<std::string> Alternatives(std::string_view pattern) {
-  std::vector<std::string> parts;
-  while (true) {
-    const size_t bar = pattern.find('|');
-    if (bar != 0 && !pattern.empty()) parts.emplace_back(pattern.substr(0, bar));
-    if (bar == std::string_view::npos) return parts;
-    pattern.remove_prefix(bar + 1);
-  }
 }
 
 // A glob whose only special character is '*', any run of bytes.
@@ -137,6 +130,16 @@ class Matcher {
 };
 
 }  // namespace
+
+std::vector<std::string> query_steps::Alternatives(std::string_view pattern) {
+  std::vector<std::string> parts;
+  while (true) {
+    const size_t bar = pattern.find('|');
+    if (bar != 0 && !pattern.empty()) parts.emplace_back(pattern.substr(0, bar));
+    if (bar == std::string_view::npos) return parts;
+    pattern.remove_prefix(bar + 1);
+  }
+}
 
 struct SeriesFilter::Rep {
   std::string metric;

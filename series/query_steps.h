@@ -62,6 +62,9 @@ std::vector<QueryResult> EvaluateAlone(const QuerySpec& spec, std::vector<Series
 // must not depend on where they came from.
 bool Before(const QueryResult& a, const QueryResult& b);
 
+// The literals "a|b|c" of a filter, one by one.
+std::vector<std::string> Alternatives(std::string_view pattern);
+
 // --- Where a part cannot be aggregated ---
 
 // Whether every series has to be kept by itself until all are there: of `none` for ever, of an

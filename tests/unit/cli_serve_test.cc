@@ -46,8 +46,9 @@ class ServeTest : public testing::Test {
     JobDescription job = TestJob(id, start);
     auto live = LiveArchive::Create(root(), job);
     ASSERT_TRUE(live.ok()) << live.status().message();
-    for (uint32_t node : {0u, 1u}) ASSERT_TRUE(PutNodeBlock(**live, node, 1, 0, kTicks).ok());
-    ASSERT_TRUE(PutReducedBlock(**live, 1, 0, kTicks).ok());
+    const int first = static_cast<int>((start - kTestStart) / kSecond);
+    for (uint32_t node : {0u, 1u}) ASSERT_TRUE(PutNodeBlock(**live, node, 1, first, kTicks).ok());
+    ASSERT_TRUE(PutReducedBlock(**live, 1, first, kTicks).ok());
     Profile profile;
     profile.job = job;
     profile.job.state = EndState::kCompleted;
@@ -105,6 +106,11 @@ TEST_F(ServeTest, ListsFinishedStepsAndTheirSeries) {
   EXPECT_EQ(found->metrics, names.metrics);
   EXPECT_EQ(found->keys, names.keys);
   EXPECT_EQ(found->values, names.values);
+  // Those of steps that end meanwhile too, for what was known is kept.
+  EXPECT_EQ(source->Names()->values, names.values);
+  Finish("125", kTestStart);
+  EXPECT_TRUE(source->Names()->values.contains("125.0"));
+  EXPECT_TRUE(source->Names()->values.contains("124.0"));
 }
 
 TEST_F(ServeTest, AnswersQueriesAboutOneStep) {
@@ -124,6 +130,41 @@ TEST_F(ServeTest, AnswersQueriesAboutOneStep) {
   EXPECT_THAT(Ask(*source, Memory("9.0"))->results, SizeIs(0));
   spec.end = spec.start - 1;
   EXPECT_EQ(Ask(*source, spec).status().code(), Code::kInvalid);
+}
+
+// Steps that a filter names are looked up, others are looked for: both find the same.
+TEST_F(ServeTest, FindsTheStepsOfAQueryByNameAndByTime) {
+  const auto source = OpenSource();
+  QuerySpec spec = Memory("123.0|9.0|124.0|123.0||124|123.1");
+  spec.filters[0].group_by = true;
+  spec.end = kTestStart + 7200 * kSecond;
+  const auto jobs = [&] {
+    const Result<web::Answer> answer = Ask(*source, spec);
+    EXPECT_TRUE(answer.ok()) << answer.status().message();
+    std::vector<std::string> found;
+    for (const QueryResult& result : answer->results) found.push_back(*result.tags.Find("job"));
+    return found;
+  };
+  const auto check = [&](const std::vector<std::string>& expected) {
+    EXPECT_EQ(jobs(), expected);
+    const TagFilter named = spec.filters[0];
+    spec.filters[0].type = TagFilter::Type::kWildcard;
+    spec.filters[0].pattern = "*";
+    EXPECT_EQ(jobs(), expected);
+    spec.filters[0] = named;
+  };
+  check({"123.0", "124.0"});
+  // A query reads whole hours around its range, and both began with one.
+  spec.start = kTestStart + 3600 * kSecond;
+  check({"124.0"});
+  spec.start = kTestStart + 7200 * kSecond;
+  spec.end = kTestStart + 9000 * kSecond;
+  check({});
+  // Several filters: all of them count.
+  spec = Memory("123.0|124.0");
+  spec.filters.push_back({TagFilter::Type::kWildcard, "job", "124*", true});
+  spec.end = kTestStart + 7200 * kSecond;
+  EXPECT_THAT(jobs(), testing::ElementsAre("124.0"));
 }
 
 TEST_F(ServeTest, AnswersEveryQueryEvenWhenItStops) {

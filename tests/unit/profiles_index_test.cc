@@ -31,7 +31,7 @@ Profile TestProfile(const JobDescription& job) {
   Profile profile;
   profile.job = job;
   profile.job.state = EndState::kCompleted;
-  profile.job.end = job.start + 10 * kSecond;
+  profile.job.end = job.end != 0 ? job.end : job.start + 10 * kSecond;
   profile.job.coverage = {20, 19, 1};
   FootprintEntry memory;
   memory.series = TestSeries("task_resident_memory_peak_bytes", MetricType::kGauge);
@@ -193,6 +193,7 @@ class IndexTest : public testing::Test {
     std::vector<JobDescription> jobs;
     for (int i = 0; i < count; ++i) {
       JobDescription job = TestJob(std::to_string(i), kTestStart + any(50) * kSecond);
+      job.end = job.start + (any(5) == 0 ? 40 : any(10)) * kSecond;
       job.name = "heat" + std::to_string(any(3));
       job.command = any(2) == 0 ? "lmp -in melt" + std::to_string(any(4)) : "python train.py";
       job.user = any(3) == 0 ? "bob" : "ada";
@@ -208,6 +209,7 @@ class IndexTest : public testing::Test {
     const auto any = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
     Selection selection;
     if (any(3) == 0) selection.since = kTestStart + any(30) * kSecond;
+    if (any(3) == 0) selection.lasting_to = kTestStart + any(60) * kSecond;
     if (any(3) == 0) selection.until = kTestStart + (20 + any(30)) * kSecond;
     if (any(3) == 0) selection.name = any(2) == 0 ? "heat1" : "eat";
     if (any(3) == 0) selection.command = any(2) == 0 ? "melt2" : "train";
@@ -224,7 +226,7 @@ class IndexTest : public testing::Test {
   static std::vector<std::string> Expected(std::vector<JobDescription> jobs, const Selection& s) {
     std::erase_if(jobs, [&](const JobDescription& job) {
       const auto on = [&](const NodeInfo& node) { return node.host == s.node; };
-      bool fits = job.start >= s.since && job.start <= s.until &&
+      bool fits = job.start >= s.since && job.start <= s.until && job.end >= s.lasting_to &&
                   job.name.find(s.name) != std::string::npos &&
                   job.command.find(s.command) != std::string::npos &&
                   (s.user.empty() || job.user == s.user) &&
@@ -261,6 +263,27 @@ TEST_F(IndexTest, SelectsWhatLookingAtEveryProfileWould) {
   EXPECT_TRUE(Verify().ok());
   MakeOld();
   check(*Open(), 2);
+}
+
+// Archives from before the longest step was noted have two numbers there.
+TEST_F(IndexTest, FindsStepsByTheirEndWhereNobodyNotedTheLongest) {
+  JobDescription job = TestJob("1");
+  job.end = job.start + 100 * kSecond;
+  FinishStep(job);
+  { Open(); }
+  Change([](leveldb::DB& db) {
+    for (const std::string& key : KeysFrom(db, "a")) {
+      db.Put({}, key, TotalsToBytes({1, ReadTotals(db)->bytes, std::nullopt}));
+    }
+  });
+  EXPECT_TRUE(Verify().ok());
+  Selection selection;
+  selection.lasting_to = job.end;
+  FinishStep(TestJob("2"));
+  EXPECT_THAT(Jobs(*Open(), selection), ElementsAre("1"));
+  EXPECT_TRUE(Verify().ok());
+  ++selection.lasting_to;
+  EXPECT_THAT(Jobs(*Open(), selection), IsEmpty());
 }
 
 TEST_F(IndexTest, SortsByWhatIsAskedForAndPutsTheUnmeasuredLast) {
@@ -334,6 +357,7 @@ TEST_F(IndexTest, EntriesFollowAStepThatGoesOn) {
     const auto totals = ReadTotals(db, "ada");
     ASSERT_TRUE(totals.ok());
     EXPECT_EQ(totals->profiles, 1u);
+    EXPECT_EQ(totals->longest, 10 * kSecond);
     EXPECT_EQ(*totals, *ReadTotals(db));
   });
 }
@@ -360,7 +384,13 @@ TEST_F(IndexTest, VerifyFindsWhatIsWrongWithTheIndexesAndRepairMendsIt) {
   damage("an entry too many", [](leveldb::DB& db) {
     db.Put({}, keys::ByTerm(keys::Term::kTag, "x=y", TestJob("0")), "");
   });
-  damage("wrong totals", [](leveldb::DB& db) { db.Put({}, "a", TotalsToBytes({4, 4})); });
+  damage("wrong totals", [](leveldb::DB& db) { db.Put({}, "a", TotalsToBytes({4, 4, 0})); });
+  damage("a step that lasted longer than it is said", [](leveldb::DB& db) {
+    auto totals = ReadTotals(db);
+    ASSERT_TRUE(totals.ok() && totals->longest);
+    --*totals->longest;
+    db.Put({}, "a", TotalsToBytes(*totals));
+  });
   damage("no totals", [](leveldb::DB& db) { db.Delete({}, KeysFrom(db, "a")[1]); });
 }
 
