@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "cli/running_heads.h"
+#include "cli/step_queries.h"
 #include "profiles/archive.h"
 #include "web/data_source.h"
 
@@ -60,19 +61,13 @@ class ArchiveSource : public web::DataSource {
   Result<Profile> Load(const ProfileEntry& entry) const;
   Result<std::vector<Series>> SeriesOf(const ProfileEntry& entry) const;
   void AddNames(const ProfileEntry& entry, web::SeriesNames& names) const;
-  Status ReadStep(const ProfileEntry& entry, Archive::Scope scope, const QuerySpec& spec,
-                  const SeriesFilter& filter, std::vector<SeriesData>& out) const;
-  Result<web::Answer> Evaluate(const QuerySpec& spec) const;
-  Result<web::Answer> EvaluateEach(const QuerySpec& spec, const std::vector<ProfileEntry>& steps,
-                                   const SeriesFilter& filter) const;
-  Result<web::Answer> Evaluate(const QuerySpec& spec, const std::vector<ProfileEntry>& steps,
-                               const SeriesFilter& filter, Archive::Scope scope) const;
   StepMoments MomentsOf(const ProfileEntry& entry) const;
 
   const std::unique_ptr<Archive> archive_;
   mutable std::mutex mutex_;
   mutable std::condition_variable wake_;
   mutable RunningHeads heads_;
+  const StepQueries queries_;
   mutable std::deque<Task> queue_;
   // Moments of finished steps, which do not change; by their keys.
   mutable std::map<std::string, StepMoments> moments_;

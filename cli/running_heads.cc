@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <boost/beast/http.hpp>
+#include <charconv>
 #include <exception>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -20,6 +20,7 @@ namespace {
 namespace http = boost::beast::http;
 
 constexpr Nanos kProfileKept = 300 * kMillisecond;
+constexpr const char* kPartTarget = "/api/v1/part";
 // A name that this step does not have, such as another step's in the same filter, others may.
 constexpr const char* kQueryTarget = "/api/query?arrays=true&nan=text&unknown=none";
 
@@ -41,11 +42,58 @@ Status FromError(const HttpResponse& response, const ProfileEntry& step) {
       return {Code::kNotFound, message};
     case 413:
       return {Code::kLimit, message};
+    case 501:
+      return {Code::kUnsupported, message};
     case 504:
       return {Code::kTimeout, message};
     default:
       return {Code::kUnavailable, message};
   }
+}
+
+std::vector<const ProfileEntry*> RunningOf(const std::vector<ProfileEntry>& steps) {
+  std::vector<const ProfileEntry*> running;
+  for (const ProfileEntry& step : steps) {
+    if (RunningHeads::Has(step)) running.push_back(&step);
+  }
+  return running;
+}
+
+// What `ask` gives of each, kAtOnce of them at a time.
+template <typename T, typename Ask>
+std::vector<Result<T>> AtOnce(const std::vector<const ProfileEntry*>& steps, const Ask& ask) {
+  std::vector<Result<T>> answers(steps.size(), Status(Code::kInternal, "nobody was asked"));
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < steps.size(); i = next++) {
+      try {
+        answers[i] = ask(*steps[i]);
+      } catch (const std::exception& e) {
+        answers[i] = Status(Code::kInternal, fmt::format("ask a head: {}", e.what()));
+      }
+    }
+  };
+  std::vector<std::jthread> others;
+  for (size_t i = 1; i < std::min(steps.size(), RunningHeads::kAtOnce); ++i) {
+    others.emplace_back(work);
+  }
+  work();
+  others.clear();
+  return answers;
+}
+
+uint32_t CountOf(const HttpResponse& response, std::string_view header) {
+  const auto text = response[boost::beast::string_view(header.data(), header.size())];
+  uint32_t count = 0;
+  std::from_chars(text.data(), text.data() + text.size(), count);
+  return count;
+}
+
+Result<web::PartAnswer> PartFrom(const HttpResponse& response, const QuerySpec& spec) {
+  Result<QueryPart> part = DecodePart(spec, response.body());
+  if (!part.ok()) return part.status();
+  return web::PartAnswer{*std::move(part), CountOf(response, web::kNodesAnswered),
+                         CountOf(response, web::kNodesExpected)};
 }
 
 HttpRequest Posting(const std::string& target, std::string body) {
@@ -109,29 +157,15 @@ Result<std::vector<QueryResult>> RunningHeads::Query(const ProfileEntry& step,
 
 Result<RunningHeads::Told> RunningHeads::QueryAll(const std::vector<ProfileEntry>& steps,
                                                   const QuerySpec& spec, size_t most_points) {
-  std::vector<const ProfileEntry*> running;
-  for (const ProfileEntry& step : steps) {
-    if (Has(step)) running.push_back(&step);
-  }
-  std::vector<std::optional<Result<std::vector<QueryResult>>>> answers(running.size());
-  std::atomic<size_t> next = 0;
   std::atomic<size_t> points = 0;
-  const auto ask = [&] {
-    for (size_t i = next++; i < running.size() && points <= most_points; i = next++) {
-      try {
-        answers[i] = Query(*running[i], spec);
-        if (!answers[i]->ok()) continue;
-        for (const QueryResult& result : **answers[i]) points += result.points.size();
-      } catch (const std::exception& e) {
-        answers[i] = Status(Code::kInternal, fmt::format("ask a head: {}", e.what()));
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (size_t i = 1; i < std::min(running.size(), kAtOnce); ++i) others.emplace_back(ask);
-    ask();
-  }
+  const std::vector<const ProfileEntry*> running = RunningOf(steps);
+  auto answers = AtOnce<std::vector<QueryResult>>(running, [&](const ProfileEntry& step) {
+    if (points > most_points) return Result<std::vector<QueryResult>>(Status(Code::kLimit, ""));
+    auto answer = Query(step, spec);
+    if (!answer.ok()) return answer;
+    for (const QueryResult& result : *answer) points += result.points.size();
+    return answer;
+  });
   if (points > most_points) {
     return Status(Code::kLimit,
                   fmt::format("the query needs more than {} points of {} running steps: ask for a "
@@ -140,7 +174,7 @@ Result<RunningHeads::Told> RunningHeads::QueryAll(const std::vector<ProfileEntry
   }
   Told told;
   for (size_t i = 0; i < running.size(); ++i) {
-    Result<std::vector<QueryResult>>& answer = *answers[i];
+    Result<std::vector<QueryResult>>& answer = answers[i];
     const Code code = answer.status().code();
     if (answer.ok()) {
       told.emplace(running[i]->key, *std::move(answer));
@@ -149,6 +183,28 @@ Result<RunningHeads::Told> RunningHeads::QueryAll(const std::vector<ProfileEntry
     }
   }
   return told;
+}
+
+Result<RunningHeads::Parts> RunningHeads::QueryParts(const std::vector<ProfileEntry>& steps,
+                                                     const QuerySpec& spec, const QueryGrid& grid) {
+  const std::vector<const ProfileEntry*> running = RunningOf(steps);
+  const std::string body = web::QueryToJson(spec, &grid);
+  auto answers = AtOnce<web::PartAnswer>(running, [&](const ProfileEntry& step) {
+    const Result<HttpResponse> response = Exchange(step, Posting(kPartTarget, body));
+    if (!response.ok()) return Result<web::PartAnswer>(response.status());
+    if (response->result() == http::status::ok) return PartFrom(*response, spec);
+    return Result<web::PartAnswer>(FromError(*response, step));
+  });
+  Parts parts;
+  for (size_t i = 0; i < running.size(); ++i) {
+    const Code code = answers[i].status().code();
+    if (answers[i].ok()) {
+      parts.emplace(running[i]->key, *std::move(answers[i]));
+    } else if (code != Code::kUnavailable && code != Code::kTimeout) {
+      return answers[i].status().Within("step " + running[i]->job.id.ToString());
+    }
+  }
+  return parts;
 }
 
 Result<std::vector<web::TreeEdge>> RunningHeads::Tree(const ProfileEntry& step) {

@@ -41,6 +41,11 @@ class RunningHeads {
   static constexpr size_t kMaxPoints = 32u << 20;
   Result<Told> QueryAll(const std::vector<ProfileEntry>& steps, const QuerySpec& spec,
                         size_t most_points = kMaxPoints);
+  // What the nodes of running steps come to for a query, in the same way; any answer that is no
+  // part is an error.
+  using Parts = std::map<std::string, web::PartAnswer>;
+  Result<Parts> QueryParts(const std::vector<ProfileEntry>& steps, const QuerySpec& spec,
+                           const QueryGrid& grid);
   // The step's tree, as /topo tells it.
   Result<std::vector<web::TreeEdge>> Tree(const ProfileEntry& step);
   // The head's answer to a request, whatever it is. 503 if there is none.

@@ -215,7 +215,8 @@ Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, N
     const auto profile = Load(step.key);
     const std::string made = MakeCard(profile.ok() ? *profile : bare, 0, now);
     SONDE_RETURN_IF_ERROR(DecodeCard(made, card));
-    if (Matches(card, selection) && Lasts(card, selection)) list.Add(step.key, made, card, step.job.start);
+    if (Matches(card, selection) && Lasts(card, selection))
+      list.Add(step.key, made, card, step.job.start);
   }
   for (const Selected& one : stored.Take()) {
     if (from_live.contains(one.key)) continue;

@@ -23,25 +23,7 @@ struct Member {
   std::vector<Point> points;
 };
 
-Status TooLarge(const QuerySpec& spec, std::string_view what, size_t limit) {
-  return {
-      Code::kLimit,
-      fmt::format("query of '{}': the answer of the nodes would have more than {} {}; ask for a "
-                  "shorter range, a downsample, or fewer series",
-                  spec.metric.substr(0, 64), limit, what)};
-}
-
 Status TooManyPoints(const QuerySpec& spec) { return TooLarge(spec, "points", kMaxPartPoints); }
-
-// Of groups of which all but the last are within them.
-Status CheckBounds(const QuerySpec& spec, const std::vector<GroupPart>& groups, size_t points) {
-  if (points > kMaxPartPoints) return TooManyPoints(spec);
-  if (groups.size() > kMaxPartGroups) return TooLarge(spec, "groups", kMaxPartGroups);
-  if (!groups.empty() && groups.back().other_keys.size() > kMaxGroupKeys) {
-    return TooLarge(spec, "keys of tags in a group", kMaxGroupKeys);
-  }
-  return {};
-}
 
 // Where the group stands among the others.
 std::vector<std::string> Place(const QuerySpec& spec, const QueryPart& part, const Tags& tags) {
@@ -52,43 +34,6 @@ std::vector<std::string> Place(const QuerySpec& spec, const QueryPart& part, con
     place.push_back(value);
   }
   return place;
-}
-
-int Compare(const QuerySpec& spec, const QueryPart& part, const Tags& a, const Tags& b) {
-  if (KeepsSeries(spec)) return a < b ? -1 : b < a ? 1 : 0;
-  for (const std::string& key : part.keys) {
-    const std::string* x = a.Find(key);
-    const std::string* y = b.Find(key);
-    const int order = (x == nullptr ? "" : *x).compare(y == nullptr ? "" : *y);
-    if (order != 0) return order;
-  }
-  return 0;
-}
-
-// The tags and keys of two sets of series, as those of both.
-void MergeTags(const Tags& tags, const std::vector<std::string>& other_keys, GroupPart& group) {
-  if (group.tags == tags && group.other_keys == other_keys) return;
-  std::vector<std::string> keys;
-  std::set_union(group.other_keys.begin(), group.other_keys.end(), other_keys.begin(),
-                 other_keys.end(), std::back_inserter(keys));
-  const size_t sorted = keys.size();
-  Tags common;
-  for (const auto& [key, value] : group.tags.pairs()) {
-    const std::string* other = tags.Find(key);
-    if (other != nullptr && *other == value) {
-      common.Set(key, value);
-    } else {
-      keys.push_back(key);
-    }
-  }
-  for (const auto& [key, value] : tags.pairs()) {
-    if (group.tags.Find(key) == nullptr) keys.push_back(key);
-  }
-  std::sort(keys.begin() + static_cast<ptrdiff_t>(sorted), keys.end());
-  std::inplace_merge(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(sorted), keys.end());
-  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-  group.tags = std::move(common);
-  group.other_keys = std::move(keys);
 }
 
 // --- The times of a group ---
@@ -215,35 +160,6 @@ Result<GroupPart> Combine(const QuerySpec& spec, std::vector<Member> members,
   return group;
 }
 
-// --- Merging ---
-
-void MergeGroup(const QuerySpec& spec, const GroupPart& others, GroupPart& group) {
-  MergeTags(others.tags, others.other_keys, group);
-  group.encoded.clear();
-  if (group.times == others.times) {
-    for (size_t i = 0; i < group.times.size(); ++i) {
-      group.points[i] = group.points[i] || others.points[i];
-      group.values.Merge(i, others.values, i);
-    }
-    return;
-  }
-  Times times;
-  std::set_union(group.times.begin(), group.times.end(), others.times.begin(), others.times.end(),
-                 std::back_inserter(times));
-  std::vector<bool> points(times.size());
-  GroupValues values(ValuesOf(spec), times.size());
-  for (const GroupPart* from : std::initializer_list<const GroupPart*>{&group, &others}) {
-    for (size_t i = 0, at = 0; i < from->times.size(); ++i) {
-      while (times[at] != from->times[i]) ++at;
-      if (from->points[i]) points[at] = true;
-      values.Merge(at, from->values, i);
-    }
-  }
-  group.times = std::move(times);
-  group.points = std::move(points);
-  group.values = std::move(values);
-}
-
 std::vector<Point> PointsOf(const GroupPart& group) {
   std::vector<Point> points;
   points.reserve(group.times.size());
@@ -337,42 +253,6 @@ Result<QueryPart> EvaluatePart(const QuerySpec& spec, std::vector<SeriesData> se
     }
   }
   return part;
-}
-
-Status MergePart(const QuerySpec& spec, QueryPart others, QueryPart& part) {
-  std::vector<GroupPart> merged;
-  merged.reserve(part.groups.size() + others.groups.size());
-  auto mine = part.groups.begin();
-  for (GroupPart& group : others.groups) {
-    int order = -1;
-    while (mine != part.groups.end() && (order = Compare(spec, part, mine->tags, group.tags)) < 0) {
-      merged.push_back(std::move(*mine++));
-    }
-    if (mine != part.groups.end() && order == 0 && !KeepsSeries(spec)) {
-      MergeGroup(spec, group, *mine);
-      if (mine->other_keys.size() > kMaxGroupKeys) {
-        return TooLarge(spec, "keys of tags in a group", kMaxGroupKeys);
-      }
-    } else {
-      merged.push_back(std::move(group));
-    }
-  }
-  std::move(mine, part.groups.end(), std::back_inserter(merged));
-  part.groups = std::move(merged);
-  return CheckBounds(spec, part.groups, part.Points());
-}
-
-std::vector<Nanos> OddTimes(const QuerySpec& spec, const QueryPart& part, const QueryGrid& grid) {
-  Times odd;
-  if (spec.downsample || !GroupsSpanNodes(spec)) return odd;
-  for (const GroupPart& group : part.groups) {
-    for (size_t i = 0; i < group.times.size(); ++i) {
-      if (group.points[i] && !grid.Has(group.times[i])) odd.push_back(group.times[i]);
-    }
-  }
-  std::sort(odd.begin(), odd.end());
-  odd.erase(std::unique(odd.begin(), odd.end()), odd.end());
-  return odd;
 }
 
 std::vector<QueryResult> FinishPart(const QuerySpec& spec, const QueryPart& part) {

@@ -11,6 +11,10 @@
 #include "core/status.h"
 #include "series/query.h"
 
+namespace sonde {
+struct GroupPart;
+}
+
 namespace sonde::query_steps {
 
 // What a series counts for between two of its points: kLargest and kSmallest are the largest and
@@ -81,6 +85,14 @@ QueryResult AggregateWhole(const QuerySpec& spec, const WholeGroup& group);
 // The answer for series of which some are whole numbers, to a query without downsampling and rate.
 std::vector<QueryResult> EvaluateIntegers(const QuerySpec& spec, std::vector<SeriesData> series);
 
+// --- Parts ---
+
+Status TooLarge(const QuerySpec& spec, std::string_view what, size_t limit);
+// Of groups of which all but the last are within the bounds of a part, with their points.
+Status CheckBounds(const QuerySpec& spec, const std::vector<GroupPart>& groups, size_t points);
+// The tags and keys of two sets of series, as those of both.
+void MergeTags(const Tags& tags, const std::vector<std::string>& other_keys, GroupPart& group);
+
 // The keys to group by, sorted, each once.
 std::vector<std::string> GroupKeys(const QuerySpec& spec);
 // The values of those keys: equal for the series of one group.
@@ -88,6 +100,9 @@ std::vector<std::string> GroupOf(const Tags& tags, const std::vector<std::string
 // Whether no result is of series with different values of that tag, so that those of each value may
 // be evaluated by themselves: every group of theirs is whole.
 bool IsSeparateBy(const QuerySpec& spec, std::string_view key);
+// Whether its answer can be put together from parts (series/query_part.h) of several jobs: where
+// results are of one host no values between its points are exchanged, and hosts have several jobs.
+bool HasParts(const QuerySpec& spec);
 // Results that were evaluated by themselves, in the order that Evaluate gives them.
 void SortResults(const QuerySpec& spec, std::vector<QueryResult>& results);
 // Metric and tags of a group's result.

@@ -17,6 +17,7 @@
 #include "profiles/summary.h"
 #include "series/alarm_evaluator.h"
 #include "series/query.h"
+#include "series/query_part.h"
 #include "series/reduced.h"
 #include "web/http.h"
 #include "web/notes.h"
@@ -28,6 +29,13 @@ namespace sonde::web {
 struct Answer {
   std::vector<QueryResult> results;
   // Nodes that answered and that should have; a note for people if they differ.
+  uint32_t nodes_answered = 0;
+  uint32_t nodes_expected = 0;
+};
+
+// A part of an answer, which others' parts are added to.
+struct PartAnswer {
+  QueryPart part;
   uint32_t nodes_answered = 0;
   uint32_t nodes_expected = 0;
 };
@@ -122,6 +130,16 @@ class DataSource {
   // per-node series: their own, host and job.
   using Callback = std::function<void(Result<Answer>)>;
   virtual void Query(const QuerySpec& spec, Callback callback) const = 0;
+
+  // What the series of the step that runs here come to, with values at the grid's times too
+  // (series/query_part.h): who asks several steps puts their parts together. For a query that
+  // query_steps::HasParts. kNotFound where several steps are.
+  using PartCallback = std::function<void(Result<PartAnswer>)>;
+  virtual void QueryForPart(const QuerySpec& /*spec*/, const QueryGrid& /*grid*/,
+                            PartCallback callback) const {
+    callback(Status(Code::kNotFound,
+                    "parts of answers are given by the head of a running step; see /api/query"));
+  }
 
   // What happened in the steps from `first` to `last`, by start; at most kMaxNotes, and of few
   // steps if there are many.

@@ -103,7 +103,8 @@ std::span<const RouteFamily> RouteFamilies() {
       {"Pushed values", PushRoutes()}, {"Topology", TopologyRoutes()},
       {"Traces", TraceRoutes()},       {"Queue", QueueRoutes()},
       {"Steps", StepRoutes()},         {"Tags", TagRoutes()},
-      {"Comparison", DiffRoutes()},    {"Description", OpenApiRoutes()},
+      {"Comparison", DiffRoutes()},    {"Parts of answers", PartRoutes()},
+      {"Description", OpenApiRoutes()},
   };
   return families;
 }

@@ -67,6 +67,7 @@ std::span<const Route> QueueRoutes();
 std::span<const Route> StepRoutes();
 std::span<const Route> TagRoutes();
 std::span<const Route> DiffRoutes();
+std::span<const Route> PartRoutes();
 std::span<const Route> OpenApiRoutes();
 
 }  // namespace sonde::web

@@ -29,6 +29,15 @@ Result<bool> TakeJobFilters(QuerySpec& spec, const std::string& job) {
   return filter->Matches(spec.metric, Tags{{"job", job}});
 }
 
+// Whether it fits into what is sent down the tree.
+Status CheckLength(const QuerySpec& spec) {
+  std::string bytes;
+  EncodeQuery(spec, bytes);
+  if (bytes.size() <= tree::kMaxQueryBytes) return {};
+  return {Code::kLimit, fmt::format("query of '{}': its filters have more than {} bytes",
+                                    spec.metric, tree::kMaxQueryBytes)};
+}
+
 uint32_t Present(const JobDescription& job) {
   return static_cast<uint32_t>(std::count_if(job.nodes.begin(), job.nodes.end(),
                                              [](const auto& n) { return n.left == 0 && !n.lost; }));
@@ -114,6 +123,19 @@ void LiveSource::Query(NodeQuestions& nodes, const QuerySpec& spec, Callback cal
     if (recorded.ok() && !recorded->results.empty()) return callback(std::move(recorded));
   }
   FromNodes(nodes, std::move(rest), *job, std::move(callback));
+}
+
+void LiveSource::QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
+                              PartCallback callback) const {
+  const auto job = record_.Job();
+  if (const Status bad = CheckQuery(spec); !bad.ok()) return callback(bad);
+  QuerySpec rest = spec;
+  const Result<bool> ours = TakeJobFilters(rest, job->id.ToString());
+  if (!ours.ok()) return callback(ours.status());
+  if (!*ours) return callback(web::PartAnswer{EmptyPart(rest), 0, 0});
+  if (const Status bad = CheckLength(rest); !bad.ok()) return callback(bad);
+  for_clients_->Ask(
+      {std::move(rest), grid, job->id.ToString(), Present(*job), nullptr, std::move(callback)});
 }
 
 std::vector<web::Note> LiveSource::Notes(Nanos first, Nanos last) const {
@@ -255,14 +277,10 @@ Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
 
 void LiveSource::FromNodes(NodeQuestions& nodes, QuerySpec spec, const JobDescription& job,
                            Callback callback) {
-  std::string bytes;
-  EncodeQuery(spec, bytes);
-  if (bytes.size() > tree::kMaxQueryBytes) {
-    return callback(Status(Code::kLimit, fmt::format("query of '{}': its filters have more than {} "
-                                                     "bytes",
-                                                     spec.metric, tree::kMaxQueryBytes)));
-  }
-  nodes.Ask({std::move(spec), job.period, job.id.ToString(), Present(job), std::move(callback)});
+  if (const Status bad = CheckLength(spec); !bad.ok()) return callback(bad);
+  QueryGrid ticks;
+  ticks.step = job.period;
+  nodes.Ask({std::move(spec), ticks, job.id.ToString(), Present(job), std::move(callback)});
 }
 
 }  // namespace sonde::head

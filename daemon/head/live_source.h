@@ -57,6 +57,8 @@ class LiveSource final : public web::DataSource {
   Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
   Result<web::SeriesNames> Names() const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
+  void QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
+                    PartCallback callback) const override;
   std::vector<web::Note> Notes(Nanos first, Nanos last) const override;
   web::TickSignal* ticks() const override { return &ticks_; }
   Result<web::LiveRows> ReadLive(const JobStep& id,

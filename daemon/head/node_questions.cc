@@ -2,32 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "core/log.h"
 
 namespace sonde::head {
-namespace {
-
-// Adds the times at which some nodes have points and others gave no value.
-Status AddTimes(const QuerySpec& spec, const std::vector<Nanos>& odd, QueryGrid& grid) {
-  const size_t middle = grid.times.size();
-  grid.times.insert(grid.times.end(), odd.begin(), odd.end());
-  std::inplace_merge(grid.times.begin(), grid.times.begin() + static_cast<ptrdiff_t>(middle),
-                     grid.times.end());
-  if (grid.times.size() <= kMaxGridTimes) return {};
-  return {Code::kLimit, fmt::format("query of '{}': the nodes have points at more than {} times "
-                                    "beside the ticks; ask with a downsample",
-                                    spec.metric, kMaxGridTimes)};
-}
-
-}  // namespace
 
 void NodeQuestions::Ask(Question question) {
   auto asked = std::make_shared<Asked>();
   asked->question = std::move(question);
-  asked->grid.step = asked->question.period;
+  asked->grid = asked->question.grid;
   {
     const std::lock_guard lock(mutex_);
     if (travelling_ >= most_) return waiting_.push_back(std::move(asked));
@@ -41,27 +25,40 @@ void NodeQuestions::Round(const std::shared_ptr<Asked>& asked) {
   ask_(asked->question.spec, asked->grid, [weak = weak_from_this(), asked](tree::Gathered answer) {
     const std::shared_ptr<NodeQuestions> self = weak.lock();
     if (!self) return;
-    const auto gathered = std::make_shared<const tree::Gathered>(std::move(answer));
+    const auto gathered = std::make_shared<tree::Gathered>(std::move(answer));
     auto job = [raw = self.get(), asked, gathered] { raw->OnGathered(asked, *gathered); };
     self->executor_ ? self->executor_(std::move(job)) : self->worker_.Do(std::move(job));
   });
 }
 
-void NodeQuestions::OnGathered(const std::shared_ptr<Asked>& asked, const tree::Gathered& answer) {
-  std::optional<Result<web::Answer>> result;
+void NodeQuestions::OnGathered(const std::shared_ptr<Asked>& asked, tree::Gathered& answer) {
+  const Question& question = asked->question;
+  Result<bool> whole = false;
+  web::PartAnswer part;
+  web::Answer results;
   try {
-    result = Finish(*asked, answer);
+    whole = IsWhole(*asked, answer);
+    if (whole.ok() && !*whole) return Round(asked);
+    if (whole.ok() && question.part_callback) {
+      part = {std::move(answer.part), answer.nodes, question.expected};
+      TagPart("job", question.job, part.part);
+    } else if (whole.ok()) {
+      results = {FinishPart(question.spec, answer.part), answer.nodes, question.expected};
+      for (QueryResult& result : results.results) result.tags.Set("job", question.job);
+    }
   } catch (const std::exception& e) {
     log::Error("a question by host: {}", e.what());
-    result = Status(Code::kInternal, fmt::format("put the nodes' answers together: {}", e.what()));
+    whole = Status(Code::kInternal, fmt::format("put the nodes' answers together: {}", e.what()));
   }
-  if (!result) return Round(asked);
   Next();
-  asked->question.callback(*std::move(result));
+  if (question.part_callback) {
+    question.part_callback(whole.ok() ? Result<web::PartAnswer>(std::move(part)) : whole.status());
+  } else {
+    question.callback(whole.ok() ? Result<web::Answer>(std::move(results)) : whole.status());
+  }
 }
 
-std::optional<Result<web::Answer>> NodeQuestions::Finish(Asked& asked,
-                                                         const tree::Gathered& answer) {
+Result<bool> NodeQuestions::IsWhole(Asked& asked, const tree::Gathered& answer) {
   const QuerySpec& spec = asked.question.spec;
   if (!answer.failure.ok()) return answer.failure;
   std::vector<Nanos> odd;
@@ -74,11 +71,9 @@ std::optional<Result<web::Answer>> NodeQuestions::Finish(Asked& asked,
                     "a downsample");
     }
     if (const Status full = AddTimes(spec, odd, asked.grid); !full.ok()) return full;
-    return std::nullopt;
+    return false;
   }
-  std::vector<QueryResult> results = FinishPart(spec, answer.part);
-  for (QueryResult& result : results) result.tags.Set("job", asked.question.job);
-  return web::Answer{std::move(results), answer.nodes, asked.question.expected};
+  return true;
 }
 
 void NodeQuestions::Next() {

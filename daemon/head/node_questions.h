@@ -13,7 +13,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -34,10 +33,12 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
 
   struct Question {
     QuerySpec spec;
-    Nanos period = 0;
+    QueryGrid grid;         // to begin with
     std::string job;        // the tag of the results
     uint32_t expected = 0;  // nodes
     web::DataSource::Callback callback;
+    // If it is there, this one gets what the nodes came to, which is not finished then.
+    web::DataSource::PartCallback part_callback = nullptr;
   };
 
   // Without an executor a thread of this finishes answers, of that much more niceness.
@@ -54,9 +55,9 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
   };
 
   void Round(const std::shared_ptr<Asked>& asked);
-  void OnGathered(const std::shared_ptr<Asked>& asked, const tree::Gathered& answer);
-  // What the callback gets; nothing if the nodes are asked once more.
-  static std::optional<Result<web::Answer>> Finish(Asked& asked, const tree::Gathered& answer);
+  void OnGathered(const std::shared_ptr<Asked>& asked, tree::Gathered& answer);
+  // False if the nodes have to be asked once more.
+  static Result<bool> IsWhole(Asked& asked, const tree::Gathered& answer);
   void Next();
 
   const AskNodes ask_;

@@ -42,12 +42,21 @@ class ServeTest : public testing::Test {
     Finish("123", kTestStart);
     Finish("124", kTestStart + 3600 * kSecond);
   }
-  void Finish(const std::string& id, Nanos start) {
+  // Its points are so much after whole seconds.
+  void Finish(const std::string& id, Nanos start, Nanos after = 0) {
     JobDescription job = TestJob(id, start);
     auto live = LiveArchive::Create(root(), job);
     ASSERT_TRUE(live.ok()) << live.status().message();
     const int first = static_cast<int>((start - kTestStart) / kSecond);
-    for (uint32_t node : {0u, 1u}) ASSERT_TRUE(PutNodeBlock(**live, node, 1, first, kTicks).ok());
+    const auto schema = Schema::Make(TaskSeries());
+    std::vector<Nanos> times = TestTimes(first, kTicks);
+    for (Nanos& time : times) time += after;
+    for (uint32_t node : {0u, 1u}) {
+      std::vector<double> columns(kTicks, TestCpu(first, node));
+      columns.resize(size_t{2} * kTicks, TestMemory(node));
+      ASSERT_TRUE(
+          (*live)->PutBlock({node, "task", 1}, *schema, MakeBlock(*schema, times, columns)).ok());
+    }
     ASSERT_TRUE(PutReducedBlock(**live, 1, first, kTicks).ok());
     Profile profile;
     profile.job = job;
@@ -201,16 +210,27 @@ class RunningStep : public ServeTest {
       if (!refusal.ok()) return callback(refusal);
       FakeSource::Query(spec, std::move(callback));
     }
+    void QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
+                      PartCallback callback) const override {
+      {
+        const std::lock_guard lock(mutex);
+        grids.push_back(grid);
+      }
+      if (!part_refusal.ok()) return callback(part_refusal);
+      FakeSource::QueryForPart(spec, grid, std::move(callback));
+    }
     Result<std::vector<JobDescription>> Jobs(size_t limit) const override {
       ++listed;
       return FakeSource::Jobs(limit);
     }
     std::function<void()> before_answer;
     Status refusal;
+    Status part_refusal;
     mutable std::atomic<int> listed = 0;
     mutable std::string pushed;
     mutable std::mutex mutex;
     mutable std::vector<QuerySpec> asked;
+    mutable std::vector<QueryGrid> grids;
   };
 
   void SetUp() override {
@@ -376,6 +396,113 @@ TEST_F(RunningStep, AnswersItsPartOfAQuestionAboutSeveral) {
     EXPECT_EQ(alone->results[0].aggregate_tags, together->results[i].aggregate_tags);
     EXPECT_TRUE(alone->results[0].points == together->results[i].points) << job;
   }
+}
+
+// Where steps share a result each head is asked for what its nodes come to, and not for every
+// series: the answer is that of all series in one place, bit by bit, also where their times differ.
+TEST_F(RunningStep, AddsItsNodesPartToThoseOfOthers) {
+  const auto other = std::make_shared<Head>(now_ - 10'500 * kMillisecond);
+  web::Server::Options options;
+  options.port = 0;
+  options.token = "other-token";
+  auto server = web::Server::Start(options, other);
+  ASSERT_TRUE(server.ok()) << server.status().message();
+  auto live = LiveArchive::Create(root(), TestJob("4713", now_ - 310 * kSecond));
+  ASSERT_TRUE(live.ok()) << live.status().message();
+  ASSERT_TRUE((*live)->PutEndpoint(HostName(), (*server)->port(), "other-token").ok());
+  // It ended while they ran.
+  Finish("126", now_ - now_ % kSecond - 100 * kSecond, 500 * kMillisecond);
+  const auto source = OpenSource();
+
+  QuerySpec spec = Memory("*");
+  spec.filters.clear();
+  spec.start = now_ - now_ % kMillisecond - 250 * kSecond;
+  spec.end = now_ - now_ % kMillisecond;
+  std::vector<SeriesData> all;
+  const auto add = [&](const Result<web::Answer>& answer) {
+    ASSERT_TRUE(answer.ok()) << answer.status().message();
+    for (const QueryResult& one : answer->results) {
+      all.push_back({{Metric(), one.tags}, one.points});
+      all.back().series.metric.name = one.metric;
+    }
+  };
+  QuerySpec each = spec;
+  each.aggregator = Aggregator::kNone;
+  each.start -= 2 * 3600 * kSecond;  // what leads into the range
+  each.end += 3600 * kSecond;
+  for (const auto& head : {head_, other}) {
+    each.filters = {{TagFilter::Type::kLiteralOr, "job", "4712.0", false}};
+    std::promise<Result<web::Answer>> told;
+    head->FakeSource::Query(each, [&](auto answer) { told.set_value(std::move(answer)); });
+    add(told.get_future().get());
+  }
+  each.filters = {{TagFilter::Type::kLiteralOr, "job", "126.0", false}};
+  add(Ask(*source, each));
+  ASSERT_GT(all.size(), 6u);
+
+  const auto check = [&](const char* what) {
+    head_->asked.clear();
+    head_->grids.clear();
+    const auto expected = Evaluate(spec, all);
+    const auto answer = Ask(*source, spec);
+    ASSERT_TRUE(expected.ok() && answer.ok()) << what << answer.status().message();
+    ASSERT_THAT(answer->results, SizeIs(expected->size())) << what;
+    for (size_t i = 0; i < expected->size(); ++i) {
+      const QueryResult& a = answer->results[i];
+      const QueryResult& b = expected->at(i);
+      EXPECT_EQ(a.tags, b.tags) << what;
+      EXPECT_EQ(a.aggregate_tags, b.aggregate_tags) << what;
+      ASSERT_THAT(a.points, SizeIs(b.points.size())) << what;
+      for (size_t p = 0; p < a.points.size(); ++p) {
+        ASSERT_TRUE(a.points[p] == b.points[p]) << what << " at " << p;
+      }
+    }
+    EXPECT_EQ(answer->nodes_answered, 6u) << what;
+    EXPECT_EQ(answer->nodes_expected, 6u) << what;
+  };
+  for (const Aggregator aggregator :
+       {Aggregator::kSum, Aggregator::kAvg, Aggregator::kMax, Aggregator::kMin, Aggregator::kCount,
+        Aggregator::kZimsum, Aggregator::kPfsum, Aggregator::kMimmin}) {
+    spec.aggregator = aggregator;
+    const std::string name(ToString(aggregator));
+    check(name.c_str());
+    EXPECT_THAT(head_->asked, SizeIs(0)) << name;
+    EXPECT_THAT(head_->grids, SizeIs(2)) << name << ": the times beside the ticks, once more";
+    spec.downsample = *ParseDownsample("10s-avg");
+    check((name + " of 10s-avg").c_str());
+    EXPECT_THAT(head_->asked, SizeIs(0)) << name;
+    EXPECT_THAT(head_->grids, SizeIs(1)) << name;
+    spec.downsample.reset();
+    spec.rate = true;
+    check((name + " of rates").c_str());
+    EXPECT_THAT(head_->asked, SizeIs(0)) << name;
+    spec.rate = false;
+  }
+  spec.aggregator = Aggregator::kMax;
+  // By host: jobs share hosts, and what lies between a host's points is known where all are.
+  spec.downsample = *ParseDownsample("10s-avg");
+  spec.filters = {{TagFilter::Type::kWildcard, "host", "*", true}};
+  head_->grids.clear();
+  const auto by_host = Ask(*source, spec);
+  ASSERT_TRUE(by_host.ok()) << by_host.status().message();
+  EXPECT_THAT(by_host->results, SizeIs(2));
+  EXPECT_THAT(head_->grids, SizeIs(0));
+  // A head of before there were parts.
+  spec.filters.clear();
+  const auto with_parts = Ask(*source, spec);
+  head_->asked.clear();
+  other->part_refusal = {Code::kNotFound, "there is no such endpoint"};
+  const auto without = Ask(*source, spec);
+  ASSERT_TRUE(with_parts.ok() && without.ok()) << without.status().message();
+  EXPECT_THAT(head_->asked, SizeIs(1));
+  ASSERT_THAT(without->results, SizeIs(1));
+  EXPECT_EQ(without->results[0].points.size(), with_parts->results[0].points.size());
+  // One that does not answer: what is stored of its step is added, which is nothing here.
+  other->part_refusal = {Code::kUnavailable, "not now"};
+  const auto stored = Ask(*source, spec);
+  ASSERT_TRUE(stored.ok()) << stored.status().message();
+  EXPECT_THAT(stored->results, SizeIs(1));
+  EXPECT_NE(stored->results[0].points, with_parts->results[0].points);
 }
 
 // Every node's metrics are one question to the head, not one for each metric.

@@ -16,6 +16,7 @@ namespace sonde::head {
 namespace {
 
 constexpr std::chrono::seconds kPatience(20);
+const QueryGrid kTicks = {kSecond, {}};
 
 // Stands for the loop: holds what is asked until the test answers it.
 class NodeQuestionsTest : public testing::Test {
@@ -24,8 +25,9 @@ class NodeQuestionsTest : public testing::Test {
 
   std::shared_ptr<NodeQuestions> Make(size_t most) {
     return std::make_shared<NodeQuestions>(
-        [this](const QuerySpec& spec, const QueryGrid&, Done done) {
+        [this](const QuerySpec& spec, const QueryGrid& grid, Done done) {
           const std::lock_guard lock(mutex_);
+          grids_.push_back(grid);
           asked_.emplace_back(spec, std::move(done));
           came_.notify_all();
         },
@@ -40,7 +42,7 @@ class NodeQuestionsTest : public testing::Test {
   std::future<std::string> Ask(NodeQuestions& questions, const std::string& metric) {
     auto told = std::make_shared<std::promise<std::string>>();
     auto answer = told->get_future();
-    questions.Ask({Spec(metric), kSecond, "1.0", 1, [told](Result<web::Answer> result) {
+    questions.Ask({Spec(metric), kTicks, "1.0", 1, [told](Result<web::Answer> result) {
                      told->set_value(result.ok() ? "ok" : std::string(result.status().message()));
                    }});
     return answer;
@@ -59,10 +61,28 @@ class NodeQuestionsTest : public testing::Test {
     lock.unlock();
     done({1, 1, std::move(failure), EmptyPart(spec)});
   }
+  // Of two nodes, a value of each at the grid's step and one of the second besides.
+  void AnswerWithOddTime(size_t i, Nanos odd, const QueryGrid& grid) {
+    std::unique_lock lock(mutex_);
+    auto [spec, done] = asked_.at(i);
+    lock.unlock();
+    QueryPart part = EmptyPart(spec);
+    for (const char* host : {"n1", "n2"}) {
+      SeriesData data;
+      data.series.tags.Set("host", host);
+      for (const Nanos time : {grid.step, odd, 3 * grid.step}) {
+        if (time != odd || data.series.tags == Tags{{"host", "n2"}})
+          data.points.push_back({time, 1});
+      }
+      ASSERT_TRUE(MergePart(spec, *EvaluatePart(spec, {data}, &grid), part).ok());
+    }
+    done({1, 2, {}, std::move(part)});
+  }
 
   std::mutex mutex_;
   std::condition_variable came_;
   std::vector<std::pair<QuerySpec, Done>> asked_;
+  std::vector<QueryGrid> grids_;
 };
 
 TEST_F(NodeQuestionsTest, NoMoreTravelAtATimeThanAllowedAndTheOthersGoInOrder) {
@@ -87,12 +107,56 @@ TEST_F(NodeQuestionsTest, NoMoreTravelAtATimeThanAllowedAndTheOthersGoInOrder) {
 TEST_F(NodeQuestionsTest, AnswersAreFinishedOnAThreadThatIsNotTheLoops) {
   const auto questions = Make(1);
   std::promise<std::thread::id> where;
-  questions->Ask({Spec("a"), kSecond, "1.0", 1, [&](const Result<web::Answer>&) {
+  questions->Ask({Spec("a"), kTicks, "1.0", 1, [&](const Result<web::Answer>&) {
                     where.set_value(std::this_thread::get_id());
                   }});
   ASSERT_TRUE(WaitForAsked(1));
   Answer(0);
   EXPECT_NE(where.get_future().get(), std::this_thread::get_id());
+}
+
+// Who puts parts of several steps together gets it as it is, with the step's name, once it has the
+// values of all nodes at all times.
+TEST_F(NodeQuestionsTest, APartIsGivenAsItIsAndWhole) {
+  const auto questions = Make(1);
+  QuerySpec spec = Spec("a");
+  spec.end = 10 * kSecond;
+  const QueryGrid grid = {2 * kSecond, {5 * kSecond}};
+  std::promise<Result<web::PartAnswer>> told;
+  questions->Ask({spec, grid, "7.0", 3, nullptr,
+                  [&](Result<web::PartAnswer> part) { told.set_value(std::move(part)); }});
+  ASSERT_TRUE(WaitForAsked(1));
+  EXPECT_EQ(grids_[0].step, grid.step);
+  EXPECT_EQ(grids_[0].times, grid.times);
+  AnswerWithOddTime(0, 3 * kSecond, grids_[0]);
+  ASSERT_TRUE(WaitForAsked(2));
+  EXPECT_EQ(grids_[1].times, (std::vector<Nanos>{3 * kSecond, 5 * kSecond}));
+  AnswerWithOddTime(1, 3 * kSecond, grids_[1]);
+  auto part = told.get_future();
+  ASSERT_EQ(part.wait_for(kPatience), std::future_status::ready);
+  const Result<web::PartAnswer> answer = part.get();
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  EXPECT_EQ(answer->nodes_answered, 2u);
+  EXPECT_EQ(answer->nodes_expected, 3u);
+  ASSERT_EQ(answer->part.groups.size(), 1u);
+  const GroupPart& group = answer->part.groups[0];
+  EXPECT_EQ(group.tags, (Tags{{"job", "7.0"}}));
+  EXPECT_EQ(group.other_keys, std::vector<std::string>{"host"});
+  EXPECT_EQ(group.times,
+            (std::vector<Nanos>{2 * kSecond, 3 * kSecond, 4 * kSecond, 5 * kSecond, 6 * kSecond}));
+  // And so it comes over the wire.
+  const auto bytes = EncodePart(answer->part);
+  ASSERT_TRUE(bytes.ok());
+  const auto read = DecodePart(spec, *bytes);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->groups[0].tags, group.tags);
+  // A question that fails says why.
+  std::promise<Result<web::PartAnswer>> failed;
+  questions->Ask({spec, grid, "7.0", 3, nullptr,
+                  [&](Result<web::PartAnswer> why) { failed.set_value(std::move(why)); }});
+  ASSERT_TRUE(WaitForAsked(3));
+  Answer(2, {Code::kLimit, "too large"});
+  EXPECT_EQ(failed.get_future().get().status().code(), Code::kLimit);
 }
 
 TEST_F(NodeQuestionsTest, AnAnswerThatComesAfterTheEndIsDropped) {

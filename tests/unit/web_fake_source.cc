@@ -377,6 +377,25 @@ void FakeSource::Query(const QuerySpec& spec, Callback callback) const {
       [this, spec, callback = std::move(callback)] { callback(Evaluate(spec)); });
 }
 
+void FakeSource::QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
+                              PartCallback callback) const {
+  const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
+  if (!filter.ok()) return callback(filter.status());
+  std::vector<SeriesData> series;
+  const TimeRange range = DataRange(spec);
+  for (const SeriesData& data : steps_.front()->series) {
+    if (!filter->Matches(data.series)) continue;
+    series.push_back({data.series, {}});
+    for (const Point& p : data.points) {
+      if (p.time >= range.first && p.time <= range.last) series.back().points.push_back(p);
+    }
+  }
+  Result<QueryPart> part = EvaluatePart(spec, std::move(series), &grid);
+  if (!part.ok()) return callback(part.status());
+  const auto nodes = static_cast<uint32_t>(steps_.front()->profile.job.nodes.size());
+  callback(PartAnswer{*std::move(part), nodes, nodes});
+}
+
 void FakeSource::Release() {
   std::vector<std::pair<QuerySpec, Callback>> queries;
   {

@@ -56,6 +56,9 @@ class FakeSource : public DataSource {
                CompareCallback callback) const override;
   Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
+  // Of the running step, at once.
+  void QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
+                    PartCallback callback) const override;
   std::vector<Note> Notes(Nanos first, Nanos last) const override;
   TickSignal* ticks() const override { return &ticks_; }
   Result<LiveRows> ReadLive(const JobStep& id, const std::function<bool(const Metric&)>& wanted,

@@ -77,7 +77,7 @@ Status ReadResult(const json::value& value, QueryResult& out) {
 
 }  // namespace
 
-std::string QueryToJson(const QuerySpec& spec) {
+std::string QueryToJson(const QuerySpec& spec, const QueryGrid* grid) {
   std::string body;
   JsonWriter out(body);
   out.BeginObject().Field("start", spec.start / kMillisecond);
@@ -86,6 +86,11 @@ std::string QueryToJson(const QuerySpec& spec) {
     out.Field("timezone", spec.downsample->calendar->zone);
   }
   out.Field("msResolution", true).Field("noAnnotations", true);
+  if (grid != nullptr) {
+    out.Field("step", grid->step).Key("times").BeginArray();
+    for (const Nanos time : grid->times) out.Value(time);
+    out.EndArray();
+  }
   out.Key("queries").BeginArray().BeginObject();
   out.Field("metric", spec.metric).Field("aggregator", ToString(spec.aggregator));
   if (spec.downsample) out.Field("downsample", DownsampleText(*spec.downsample));

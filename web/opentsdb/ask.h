@@ -9,11 +9,16 @@
 #include <vector>
 
 #include "series/query.h"
+#include "series/query_part.h"
 
 namespace sonde::web {
 
-// The body for POST /api/query?arrays=true. Times are whole milliseconds.
-std::string QueryToJson(const QuerySpec& spec);
+// The body for POST /api/query?arrays=true. Times are whole milliseconds. With a grid it is that of
+// POST /api/v1/part, whose answer is bytes for DecodePart.
+std::string QueryToJson(const QuerySpec& spec, const QueryGrid* grid = nullptr);
+// Headers of that answer.
+inline constexpr std::string_view kNodesAnswered = "Sonde-Nodes-Answered";
+inline constexpr std::string_view kNodesExpected = "Sonde-Nodes-Expected";
 // The answer to that, with NaN as text or null. Trusts nothing.
 Result<std::vector<QueryResult>> ResultsFromJson(std::string_view body);
 

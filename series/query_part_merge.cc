@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "series/query_part.h"
+#include "series/query_steps.h"
+
+namespace sonde {
+
+using namespace query_steps;
+
+namespace {
+
+using Times = std::vector<Nanos>;
+
+int Compare(const QuerySpec& spec, const QueryPart& part, const Tags& a, const Tags& b) {
+  if (KeepsSeries(spec)) return a < b ? -1 : b < a ? 1 : 0;
+  for (const std::string& key : part.keys) {
+    const std::string* x = a.Find(key);
+    const std::string* y = b.Find(key);
+    const int order = (x == nullptr ? "" : *x).compare(y == nullptr ? "" : *y);
+    if (order != 0) return order;
+  }
+  return 0;
+}
+
+void MergeGroup(const QuerySpec& spec, const GroupPart& others, GroupPart& group) {
+  MergeTags(others.tags, others.other_keys, group);
+  group.encoded.clear();
+  if (group.times == others.times) {
+    for (size_t i = 0; i < group.times.size(); ++i) {
+      group.points[i] = group.points[i] || others.points[i];
+      group.values.Merge(i, others.values, i);
+    }
+    return;
+  }
+  Times times;
+  std::set_union(group.times.begin(), group.times.end(), others.times.begin(), others.times.end(),
+                 std::back_inserter(times));
+  std::vector<bool> points(times.size());
+  GroupValues values(ValuesOf(spec), times.size());
+  for (const GroupPart* from : std::initializer_list<const GroupPart*>{&group, &others}) {
+    for (size_t i = 0, at = 0; i < from->times.size(); ++i) {
+      while (times[at] != from->times[i]) ++at;
+      if (from->points[i]) points[at] = true;
+      values.Merge(at, from->values, i);
+    }
+  }
+  group.times = std::move(times);
+  group.points = std::move(points);
+  group.values = std::move(values);
+}
+
+}  // namespace
+
+Status query_steps::TooLarge(const QuerySpec& spec, std::string_view what, size_t limit) {
+  return {
+      Code::kLimit,
+      fmt::format("query of '{}': the answer of the nodes would have more than {} {}; ask for a "
+                  "shorter range, a downsample, or fewer series",
+                  spec.metric.substr(0, 64), limit, what)};
+}
+
+Status query_steps::CheckBounds(const QuerySpec& spec, const std::vector<GroupPart>& groups,
+                                size_t points) {
+  if (points > kMaxPartPoints) return TooLarge(spec, "points", kMaxPartPoints);
+  if (groups.size() > kMaxPartGroups) return TooLarge(spec, "groups", kMaxPartGroups);
+  if (!groups.empty() && groups.back().other_keys.size() > kMaxGroupKeys) {
+    return TooLarge(spec, "keys of tags in a group", kMaxGroupKeys);
+  }
+  return {};
+}
+
+void query_steps::MergeTags(const Tags& tags, const std::vector<std::string>& other_keys,
+                            GroupPart& group) {
+  if (group.tags == tags && group.other_keys == other_keys) return;
+  std::vector<std::string> keys;
+  std::set_union(group.other_keys.begin(), group.other_keys.end(), other_keys.begin(),
+                 other_keys.end(), std::back_inserter(keys));
+  const size_t sorted = keys.size();
+  Tags common;
+  for (const auto& [key, value] : group.tags.pairs()) {
+    const std::string* other = tags.Find(key);
+    if (other != nullptr && *other == value) {
+      common.Set(key, value);
+    } else {
+      keys.push_back(key);
+    }
+  }
+  for (const auto& [key, value] : tags.pairs()) {
+    if (group.tags.Find(key) == nullptr) keys.push_back(key);
+  }
+  std::sort(keys.begin() + static_cast<ptrdiff_t>(sorted), keys.end());
+  std::inplace_merge(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(sorted), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  group.tags = std::move(common);
+  group.other_keys = std::move(keys);
+}
+
+Status MergePart(const QuerySpec& spec, QueryPart others, QueryPart& part) {
+  std::vector<GroupPart> merged;
+  merged.reserve(part.groups.size() + others.groups.size());
+  auto mine = part.groups.begin();
+  for (GroupPart& group : others.groups) {
+    int order = -1;
+    while (mine != part.groups.end() && (order = Compare(spec, part, mine->tags, group.tags)) < 0) {
+      merged.push_back(std::move(*mine++));
+    }
+    if (mine != part.groups.end() && order == 0 && !KeepsSeries(spec)) {
+      MergeGroup(spec, group, *mine);
+      if (mine->other_keys.size() > kMaxGroupKeys) {
+        return TooLarge(spec, "keys of tags in a group", kMaxGroupKeys);
+      }
+    } else {
+      merged.push_back(std::move(group));
+    }
+  }
+  std::move(mine, part.groups.end(), std::back_inserter(merged));
+  part.groups = std::move(merged);
+  return CheckBounds(spec, part.groups, part.Points());
+}
+
+std::vector<Nanos> OddTimes(const QuerySpec& spec, const QueryPart& part, const QueryGrid& grid) {
+  Times odd;
+  if (spec.downsample || !GroupsSpanNodes(spec)) return odd;
+  for (const GroupPart& group : part.groups) {
+    for (size_t i = 0; i < group.times.size(); ++i) {
+      if (group.points[i] && !grid.Has(group.times[i])) odd.push_back(group.times[i]);
+    }
+  }
+  std::sort(odd.begin(), odd.end());
+  odd.erase(std::unique(odd.begin(), odd.end()), odd.end());
+  return odd;
+}
+
+Status AddTimes(const QuerySpec& spec, const std::vector<Nanos>& odd, QueryGrid& grid) {
+  const size_t middle = grid.times.size();
+  grid.times.insert(grid.times.end(), odd.begin(), odd.end());
+  std::inplace_merge(grid.times.begin(), grid.times.begin() + static_cast<ptrdiff_t>(middle),
+                     grid.times.end());
+  if (grid.times.size() <= kMaxGridTimes) return {};
+  return {Code::kLimit, fmt::format("query of '{}': the nodes have points at more than {} times "
+                                    "beside the ticks; ask with a downsample",
+                                    spec.metric, kMaxGridTimes)};
+}
+
+bool query_steps::HasParts(const QuerySpec& spec) {
+  return GroupsSpanNodes(spec) && !IsSeparateBy(spec, "job");
+}
+
+void TagPart(std::string_view key, std::string_view value, QueryPart& part) {
+  for (GroupPart& group : part.groups) {
+    group.tags.Set(key, value);
+    group.encoded.clear();
+  }
+}
+
+}  // namespace sonde
