@@ -100,6 +100,32 @@ void Run(const char* name, alarms::Evaluator& evaluator, size_t ticks, bool turn
   Figure(name, times);
 }
 
+// A rule comes while the step runs, over as many series of two metrics as it may have: the next
+// tick waits for it.
+void RunAdd(size_t times_added) {
+  constexpr int kSeriesOfRule = 256;
+  std::vector<Series> series;
+  for (const char* metric : {"written", "capacity"}) {
+    for (int i = 0; i < kSeriesOfRule; ++i) {
+      Series& one = series.emplace_back();
+      one.metric.name = metric;
+      one.tags.Set("device", fmt::format("d{}", i));
+    }
+  }
+  const std::vector<Reduced> row(series.size());
+  alarms::Evaluator evaluator(kSecond);
+  std::vector<alarms::Event> events;
+  evaluator.Evaluate(series, {kSecond, &row, true}, events);
+  std::vector<double> times;
+  for (size_t i = 0; i < times_added; ++i) {
+    const double before = CpuMicroseconds();
+    Add(evaluator, "full", "written / capacity > 0.9 and written rate > 0 for 10s");
+    times.push_back(CpuMicroseconds() - before);
+    evaluator.Remove("full");
+  }
+  Figure("add_rule_of_256_series", times);
+}
+
 void RunDerived(size_t ticks) {
   std::vector<Series> series;
   for (const char* metric : {"cpu", "task_processes"}) {
@@ -137,6 +163,7 @@ int main(int argc, char** argv) {
   }
   Run("1000_rules", quiet, ticks, false);
   Run("1000_rules_all_turn", loud, ticks, true);
+  RunAdd(ticks / 10);
   RunDerived(ticks);
   return 0;
 }

@@ -106,9 +106,16 @@ std::vector<Derived> Evaluator::Needs() const {
 
 void Evaluator::Learn(const std::vector<Series>& series) {
   if (series.size() == series_.size()) return;
+  const auto by_tags = [this](uint32_t column, const Tags& tags) {
+    return series_[column].tags < tags;
+  };
   for (size_t i = series_.size(); i < series.size(); ++i) {
-    columns_[series[i].metric.name].push_back(static_cast<uint32_t>(i));
     series_.push_back(series[i]);
+    Columns& columns = columns_[series[i].metric.name];
+    columns.all.push_back(static_cast<uint32_t>(i));
+    std::vector<uint32_t>& sorted = columns.by_tags;
+    sorted.insert(std::lower_bound(sorted.begin(), sorted.end(), series[i].tags, by_tags),
+                  static_cast<uint32_t>(i));
   }
   for (const auto& state : rules_) Resolve(*state);
 }
@@ -118,8 +125,9 @@ void Evaluator::Resolve(RuleState& state) {
   if (first.test == Test::kAbsent) {
     if (state.instances.empty()) state.instances.emplace_back();
   } else if (const auto at = columns_.find(state.sources.front()); at != columns_.end()) {
-    for (; state.looked_at < at->second.size(); ++state.looked_at) {
-      const Series& series = series_[at->second[state.looked_at]];
+    const std::vector<uint32_t>& columns = at->second.all;
+    for (; state.looked_at < columns.size(); ++state.looked_at) {
+      const Series& series = series_[columns[state.looked_at]];
       if (!HasTags(series.tags, first.tags) || state.instances.size() == kMaxInstances) continue;
       state.instances.emplace_back().tags = series.tags;
     }
@@ -163,9 +171,23 @@ void Evaluator::Watch(const Condition& condition, Term& term) const {
   term.watched.clear();
   const auto at = columns_.find(condition.metric);
   if (at == columns_.end()) return;
-  for (const uint32_t column : at->second) {
+  for (const uint32_t column : at->second.all) {
     if (HasTags(series_[column].tags, condition.tags)) term.watched.push_back(column);
   }
+}
+
+// The one with these tags, as most rules mean, or the first that agrees with them.
+std::optional<uint32_t> Evaluator::ColumnFor(const Columns& columns, const Tags& tags,
+                                             const Tags& alike) const {
+  const auto at = std::lower_bound(
+      columns.by_tags.begin(), columns.by_tags.end(), alike,
+      [this](uint32_t column, const Tags& wanted) { return series_[column].tags < wanted; });
+  if (at != columns.by_tags.end() && series_[*at].tags == alike && HasTags(alike, tags)) return *at;
+  const auto agrees = [&](uint32_t column) {
+    return HasTags(series_[column].tags, tags) && Agree(series_[column].tags, alike, tags);
+  };
+  const auto first = std::find_if(columns.all.begin(), columns.all.end(), agrees);
+  return first == columns.all.end() ? std::nullopt : std::optional(*first);
 }
 
 void Evaluator::ResolveOperand(Operand& operand, const std::string& metric, const Tags& tags,
@@ -173,14 +195,11 @@ void Evaluator::ResolveOperand(Operand& operand, const std::string& metric, cons
   if (operand.column != kNoColumn) return;
   const auto at = columns_.find(metric);
   if (at == columns_.end()) return;
-  for (const uint32_t column : at->second) {
-    const Series& series = series_[column];
-    if (!HasTags(series.tags, tags) || !Agree(series.tags, alike, tags)) continue;
-    operand.column = column;
-    operand.counter = series.metric.type != MetricType::kGauge;
-    operand.reduction = series.metric.reduction;
-    return;
-  }
+  const std::optional<uint32_t> column = ColumnFor(at->second, tags, alike);
+  if (!column) return;
+  operand.column = *column;
+  operand.counter = series_[*column].metric.type != MetricType::kGauge;
+  operand.reduction = series_[*column].metric.reduction;
 }
 
 // --- Values ---

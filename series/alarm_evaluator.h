@@ -137,12 +137,19 @@ class Evaluator {
     std::vector<Instance> instances;
     size_t looked_at = 0;  // columns of the first source
   };
+  // Of one metric.
+  struct Columns {
+    std::vector<uint32_t> all;
+    std::vector<uint32_t> by_tags;  // the same, in the order of their tags
+  };
   enum class Holds : uint8_t { kNo, kYes, kUnknown };
 
   void Learn(const std::vector<Series>& series);
   void Resolve(RuleState& state);
   void ResolveInstance(const RuleState& state, Instance& instance);
   void Watch(const Condition& condition, Term& term) const;
+  std::optional<uint32_t> ColumnFor(const Columns& columns, const Tags& tags,
+                                    const Tags& alike) const;
   void ResolveOperand(Operand& operand, const std::string& metric, const Tags& tags,
                       const Tags& alike) const;
   static double Take(Operand& operand, Who who, const Row& row);
@@ -159,8 +166,8 @@ class Evaluator {
   Nanos forget_;
   std::vector<std::unique_ptr<RuleState>> rules_;  // by number
   uint64_t next_number_ = 0;
-  std::unordered_map<std::string, std::vector<uint32_t>> columns_;  // by metric
-  std::vector<Series> series_;                                      // learnt so far
+  std::unordered_map<std::string, Columns> columns_;  // by metric
+  std::vector<Series> series_;                        // learnt so far
   Nanos last_ = 0;
 };
 

@@ -175,6 +175,19 @@ TEST_F(AlarmEvaluatorTest, EverySeriesIsLookedAtByItself) {
   EXPECT_EQ(Tick({Of({2}), Of({2}), Of({3})}), "+each") << "one that comes later";
 }
 
+TEST_F(AlarmEvaluatorTest, ASeriesIsDividedByTheOneWithItsTagsWhereverThatStands) {
+  series_ = {MakeSeries("size"), MakeSeries("size", {{"disk", "b"}}),
+             MakeSeries("used", {{"disk", "c"}}), MakeSeries("used", {{"disk", "a"}}),
+             MakeSeries("size", {{"disk", "a"}})};
+  Add("used / size > 0.5");
+  // c has none of its own, and is divided by the whole.
+  EXPECT_EQ(Tick({Of({100}), Of({1}), Of({60}), Of({60}), Of({200})}), "+r");
+  ASSERT_EQ(events_.size(), 1u);
+  EXPECT_EQ(events_[0].tags, (Tags{{"disk", "c"}}));
+  EXPECT_EQ(Tick({Of({100}), Of({1}), Of({60}), Of({101}), Of({200})}), "+r");
+  EXPECT_EQ(events_[0].tags, (Tags{{"disk", "a"}}));
+}
+
 TEST_F(AlarmEvaluatorTest, AllConditionsHaveToHold) {
   series_ = {MakeSeries("x", {{"dev", "a"}}), MakeSeries("x", {{"dev", "b"}}),
              MakeSeries("y", {{"dev", "a"}}), MakeSeries("y", {{"dev", "b"}}), MakeSeries("z")};
