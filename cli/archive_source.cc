@@ -9,11 +9,12 @@
 namespace sonde::cli {
 namespace {
 
-constexpr size_t kWorkers = 4;                // those that ask a head mostly wait
+constexpr size_t kWorkers = 4;  // those that ask a head mostly wait
 constexpr std::string_view kJobTag = "job";
 }  // namespace
 
-ArchiveSource::ArchiveSource(std::unique_ptr<Archive> archive) : archive_(std::move(archive)), queries_(*archive_, heads_) {
+ArchiveSource::ArchiveSource(std::unique_ptr<Archive> archive)
+    : archive_(std::move(archive)), queries_(*archive_, heads_) {
   for (size_t i = 0; i < kWorkers; ++i) workers_.emplace_back([this] { Work(); });
 }
 

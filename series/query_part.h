@@ -86,8 +86,9 @@ Status MergePart(const QuerySpec& spec, QueryPart others, QueryPart& part);
 std::vector<Nanos> OddTimes(const QuerySpec& spec, const QueryPart& part, const QueryGrid& grid);
 // Adds such times to the grid. kLimit if it has too many then.
 Status AddTimes(const QuerySpec& spec, const std::vector<Nanos>& odd, QueryGrid& grid);
-// Gives all series of a part one tag more, such as `job` where those of several steps come together.
-// Not one that the query groups by, and not where every series is kept: they are in its order.
+// Gives all series of a part one tag more, such as `job` where those of several steps come
+// together. Not one that the query groups by, and not where every series is kept: they are in its
+// order.
 void TagPart(std::string_view key, std::string_view value, QueryPart& part);
 // The answer.
 std::vector<QueryResult> FinishPart(const QuerySpec& spec, const QueryPart& part);

@@ -133,6 +133,11 @@ TEST_F(Grafana, VariablesAreLookedUp) {
       Json(Get("/api/search/lookup?m=node_load1%7Bhost%3D*%2Cjob%3D4711.0%7D&limit=0"));
   EXPECT_EQ(values.at("results").as_array().size(), 4u);
   Message(Get("/api/search/lookup?m=nothing%7Ba%3D*%7D&limit=1000"), 404);
+  Message(Get("/api/search/lookup?m=node_load1%7Bhots%3D*%7D"), 404);
+  Message(Get("/api/search/lookup?m=node_load1%7Bhost%3Dn99%7D"), 404);
+  // Both are there, and no series has them together.
+  const json::value none = Json(Get("/api/search/lookup?m=node_load1%7Bhost%3D4711.0%7D"));
+  EXPECT_EQ(none.at("totalResults").to_number<int>(), 0);
 }
 
 TEST_F(Grafana, ErrorsHaveAMessageToShow) {

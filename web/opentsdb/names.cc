@@ -1,6 +1,9 @@
 // What OpenTSDB's HTTP API tells beside data: names, series, aggregators, filters, its version; and
 // the paths of the whole API.
+#include <fmt/format.h>
+
 #include <set>
+#include <string>
 
 #include "web/opentsdb/aliases.h"
 #include "web/opentsdb/docs.h"
@@ -53,23 +56,25 @@ void PostSuggest(const Context& context, const Request& request, Reply reply) {
   Suggest(context, *suggest, reply);
 }
 
+bool IsFree(const std::string& text) { return text.empty() || text == "*"; }
+
 bool Matches(const OpenTsdbLookup& lookup, const Series& series) {
   if (!lookup.metric.empty() && lookup.metric != "*" && series.metric.name != lookup.metric) {
     return false;
   }
-  const auto free = [](const std::string& text) { return text.empty() || text == "*"; };
   for (const auto& [key, value] : lookup.tags) {
     bool found = false;
     for (const auto& [k, v] : series.tags.pairs()) {
-      found = found || ((free(key) || key == k) && (free(value) || value == v));
+      found = found || ((IsFree(key) || key == k) && (IsFree(value) || value == v));
     }
     if (!found) return false;
   }
   return true;
 }
 
-void WriteLookup(const OpenTsdbLookup& lookup, const std::vector<Series>& series,
-                 JsonWriter& json) {
+// How many there are.
+uint64_t WriteLookup(const OpenTsdbLookup& lookup, const std::vector<Series>& series,
+                     JsonWriter& json) {
   uint64_t total = 0;
   json.BeginObject().Field("type", "LOOKUP").Field("metric", lookup.metric);
   json.Key("tags").BeginArray();
@@ -89,6 +94,24 @@ void WriteLookup(const OpenTsdbLookup& lookup, const std::vector<Series>& series
     json.EndObject().EndObject();
   }
   json.EndArray().Field("startIndex", first).Field("totalResults", total).EndObject();
+  return total;
+}
+
+// Of a lookup that found nothing: whether it asked for a name that nothing has.
+Status UnknownTag(const DataSource& source, const OpenTsdbLookup& lookup) {
+  if (lookup.tags.empty()) return {};
+  const Result<SeriesNames> names = NamesAndAliases(source);
+  if (!names.ok()) return names.status();
+  const auto check = [](const std::string& name, const std::set<std::string>& known,
+                        const char* kind) -> Status {
+    if (IsFree(name) || known.contains(name)) return {};
+    return {Code::kNotFound, fmt::format("No such name for '{}': '{}'", kind, name)};
+  };
+  for (const auto& [key, value] : lookup.tags) {
+    SONDE_RETURN_IF_ERROR(check(key, names->keys, "tagk"));
+    SONDE_RETURN_IF_ERROR(check(value, names->values, "tagv"));
+  }
+  return {};
 }
 
 void Lookup(const Context& context, const OpenTsdbLookup& lookup, const Reply& reply) {
@@ -104,7 +127,11 @@ void Lookup(const Context& context, const OpenTsdbLookup& lookup, const Reply& r
   }
   Response response;
   JsonWriter json(response.body);
-  WriteLookup(lookup, *series, json);
+  if (WriteLookup(lookup, *series, json) == 0) {
+    if (const Status unknown = UnknownTag(*context.source, lookup); !unknown.ok()) {
+      return reply(ErrorResponse(unknown));
+    }
+  }
   reply(std::move(response));
 }
 
