@@ -5,6 +5,7 @@ Steps sample every 100 ms unless a test says otherwise, so tests are short.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 
-from conftest import BUILD, ROOT, SONDE, USER, wait_for
+from conftest import BUILD, ROOT, SONDE, USER, sonded_processes, wait_for
 
 LEVEL = ("--telemetry-level=2", "--telemetry-period=100ms")
 # A node's stop (1.8 s), the head's (2 s), and a busy machine.
@@ -101,6 +102,29 @@ def build_counting(directory):
     flags = ["-I", ROOT, f"-L{BUILD / 'libclient'}", "-Wl,-rpath,$ORIGIN"]
     subprocess.run(["cc", "-o", program, source, *flags, "-lsonde"], check=True)
     return program
+
+
+def daemon(role, step, node=None):
+    """The pid of a step's head, or of its daemon on a node: that is the child of no one, so the
+    application's socket it listens at tells the node."""
+    found = [pid for pid, command in sonded_processes() if command.endswith(f"--{role} {step}")]
+    if node is None:
+        return found
+    return [pid for pid in found if f"/{step}.{node}." in sockets_of(pid)]
+
+
+def sockets_of(pid):
+    inodes = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        target = os.readlink(f"/proc/{pid}/fd/{fd}")
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    names = []
+    for line in open("/proc/net/unix", encoding="ascii").read().splitlines()[1:]:
+        fields = line.split()
+        if fields[6] in inodes and len(fields) == 8:
+            names.append(fields[7])
+    return " ".join(names)
 
 
 class Live:

@@ -1,49 +1,18 @@
 """Alarms of a running step: who is named, who is told, what stays in the profile."""
 
-import contextlib
 import http.server
 import json
 import pathlib
 import shutil
 import subprocess
-import tempfile
 import threading
 import urllib.error
 import urllib.parse
 
 import pytest
+from alarm_steps import Working, node_of, post, room  # noqa: F401
 from conftest import BUILD, ROOT, SONDE, USER, wait_for
 from telemetry import LEVEL, Step, report_of
-
-PYTHON = shutil.which("python3", path="/usr/bin:/bin")
-HEAT = BUILD / "examples" / "mpi_heat"
-
-# Rank 2 takes memory, rank 1 sleeps, the others compute, until the file `stop` is there. They pause, so
-# that on a machine that has other things to do they get the same time all the same.
-WORK = """
-import os, sys, time
-rank, stop = int(os.environ["SLURM_PROCID"]), sys.argv[1]
-hog = bytearray(80 << 20) if rank == 2 else None
-while not os.path.exists(stop):
-    if rank == 1:
-        time.sleep(0.02)
-    else:
-        until = time.process_time() + 0.01
-        while time.process_time() < until:
-            sum(i * i for i in range(500))
-        time.sleep(0.02)
-"""
-
-
-# Rank 1 does nothing, the others all they can.
-ONE_IDLE = """
-import os, sys, time
-while not os.path.exists(sys.argv[1]):
-    if os.environ["SLURM_PROCID"] == "1":
-        time.sleep(0.2)
-    else:
-        sum(i * i for i in range(50_000))
-"""
 
 
 class Webhook:
@@ -79,58 +48,10 @@ def webhook():
     hook.server.server_close()
 
 
-@pytest.fixture
-def room(cluster):
-    """A directory of the user's."""
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="alarms", dir=cluster.home(USER)))
-    directory.chmod(0o777)
-    return directory
-
-
-class Working:
-    """A step of four tasks that ends when it is told to."""
-
-    def __init__(self, cluster, room, rules="", env=None, work=WORK):
-        self.room = room
-        (room / "work.py").write_text(work)
-        options = []
-        if rules:
-            (room / "rules").write_text(rules)
-            options = [f"--telemetry-alarms={room / 'rules'}"]
-        words = ["srun", "-N4", *LEVEL, *options, PYTHON, str(room / "work.py"), str(room / "stop")]
-        self.step = Step(cluster, words, env=env)
-
-    def raised(self, name, timeout=20):
-        """Waits until an alarm is raised; gives it as /alarms does."""
-        live = self.step.live()
-
-        def found():
-            alarms = json.loads(live.get("/alarms"))["main"]
-            return [alarm for alarm in alarms if alarm["name"] == name]
-
-        return wait_for(found, f"alarm {name}", timeout)[0]
-
-    def stop(self):
-        (self.room / "stop").touch()
-        code, _ = self.step.wait()
-        assert code == 0, self.step.stderr
-        return self.step.profile()["profile"]
-
-
-def post(live, path, body):
-    with live._open(path, live.token, json.dumps(body).encode()) as answer:
-        return json.loads(answer.read())
-
-
 def refusal(live, path, body):
     with pytest.raises(urllib.error.HTTPError) as error:
         post(live, path, body)
     return error.value.code, json.loads(error.value.read())["error"]["message"]
-
-
-def node_of(profile, rank):
-    """Tasks are on the nodes in order, one on each."""
-    return sorted(node["host"] for node in profile["job"]["nodes"])[rank]
 
 
 def test_a_task_that_hogs_memory_is_named_and_told_of(cluster, room, webhook):
@@ -283,88 +204,6 @@ def test_a_program_adds_rules_by_itself(cluster, room):
         assert said[1].endswith("alarm other: expected a number at the end")
 
 
-def test_built_in_rules_are_tuned_and_switched_off(cluster, room):
-    cluster.conf(
-        'alarm.memory = node_memory_MemTotal_bytes any > 1 info message "tuned"\n'
-        "alarm.hung = off\nalarm.wrong = x >\n"
-    )
-    try:
-        working = Working(cluster, room, "gone: never_there absent for 1s\n")
-        assert working.raised("memory")["text"] == "tuned"
-        assert working.raised("gone")["rule"] == "never_there absent for 1s"
-        names = [a["name"] for a in json.loads(working.step.live().get("/alarms/list"))["main"]]
-        assert "hung" not in names and "missing" in names
-        profile = working.stop()
-    finally:
-        cluster.conf("")
-    wrong = "sonde.conf: alarm wrong: expected a number at the end; this alarm is left out"
-    assert wrong in profile["job"]["notes"]
-
-
-@pytest.fixture
-def full(room):
-    """A filesystem without room."""
-    point = room / "full"
-    point.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=777", "none", point], check=True)
-    try:
-        with open(point / "file", "wb", buffering=0) as file, contextlib.suppress(OSError):
-            while True:
-                file.write(bytes(65536))
-        yield point
-    finally:
-        subprocess.run(["umount", "-l", point], check=True)
-
-
-def test_a_built_in_rule_is_raised_as_it_is(cluster, room, full):
-    working = Working(cluster, room)
-    # Filesystems are looked at every 10 s, and it has to be full for as long.
-    raised = working.raised("filesystem", 60)
-    assert raised["text"].startswith(f"{full} is full: 0 ")
-    assert raised["severity"] == "warning"
-    profile = working.stop()
-    assert raised["node"] in {node["host"] for node in profile["job"]["nodes"]}
-    (alarm,) = [a for a in profile["moments"]["alarms"] if a["tags"].get("mountpoint") == str(full)]
-    assert alarm["rule"] == "filesystem"
-    # Its lines are broken at blanks, also within the path's sentence.
-    assert "alarm filesystem (warning)" in " ".join(report_of(working.step.stderr).split())
-
-
-def test_the_built_in_rule_of_a_hung_step_but_for_its_patience(cluster):
-    step = Step(cluster, ["srun", "-N2", *LEVEL, "sleep", "60"])
-    live = step.wait_nodes(2)
-    rules = json.loads(live.get("/alarms/list"))["main"]
-    (rule,) = [alarm["rule"] for alarm in rules if alarm["name"] == "hung"]
-    assert "for 2m" in rule
-    post(live, "/alarms/add", {"name": "hung_soon", "rule": rule.replace("for 2m", "for 1s")})
-    wait_for(
-        lambda: "hung_soon" in {a["name"] for a in json.loads(live.get("/alarms"))["main"]},
-        "the alarm of a step that does nothing",
-        20,
-    )
-    step.process.terminate()
-    step.wait()
-
-
-def test_the_built_in_rule_of_an_idle_node_but_for_its_patience(cluster, room):
-    printed = cluster.run([SONDE, "alarms", "defaults"], user=USER).stdout
-    (line,) = [line for line in printed.splitlines() if line.startswith("idle_node: ")]
-    rule = line.removeprefix("idle_node: ")
-    assert "for 2m" in rule
-    cluster.conf(f"alarm.idle_node = {rule.replace('for 2m', 'for 2s')}\n")
-    try:
-        working = Working(cluster, room, work=ONE_IDLE)
-        idle = working.raised("idle_node", 60)
-        profile = working.stop()
-    finally:
-        cluster.conf("")
-    assert idle["text"] == "the node's tasks do nothing while others compute"
-    assert idle["node"] == node_of(profile, 1)
-    assert "rank" not in idle, "it is all of the node's tasks"
-    (alarm,) = [a for a in profile["moments"]["alarms"] if a["rule"] == "idle_node"]
-    assert alarm["severity"] == "warning"
-
-
 def test_a_file_of_rules_that_is_wrong(cluster, room):
     missing = cluster.run(["srun", *LEVEL, "--telemetry-alarms=/nowhere", "true"], user=USER)
     assert missing.returncode != 0
@@ -391,11 +230,3 @@ def test_a_command_that_fails_or_lasts_disturbs_nothing(cluster, room):
 
     wait_for(told, "notes of the failures")
     working.stop()
-
-
-def test_a_healthy_step_raises_none(cluster):
-    if not HEAT.exists():
-        pytest.skip("there is no MPI to build mpi_heat with")
-    step = Step(cluster, ["srun", "--mpi=pmi2", "-N4", *LEVEL, str(HEAT), "-t", "4"])
-    assert step.wait(60)[0] == 0, step.stderr
-    assert step.profile()["profile"]["moments"]["alarms"] == []

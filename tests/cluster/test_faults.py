@@ -7,7 +7,7 @@ import signal
 import time
 
 import pytest
-from conftest import PLUGIN, SONDE, SONDED, USER, sonded_processes
+from conftest import PLUGIN, SONDE, SONDED, USER
 from telemetry import (
     END_BOUND,
     LEVEL,
@@ -15,6 +15,7 @@ from telemetry import (
     complete,
     coverage,
     counter,
+    daemon,
     job_of,
     ours,
     report_of,
@@ -69,29 +70,6 @@ def run_job(cluster, *words, **options):
     done = cluster.run(["srun", "-N2", "-w", "n1,n2", *LEVEL, *words, *JOB], **options)
     assert time.monotonic() - start < END_BOUND
     return done
-
-
-def daemon(role, step, node=None):
-    """The pid of a step's head, or of its daemon on a node: that is the child of no one, so the
-    application's socket it listens at tells the node."""
-    found = [pid for pid, command in sonded_processes() if command.endswith(f"--{role} {step}")]
-    if node is None:
-        return found
-    return [pid for pid in found if f"/{step}.{node}." in sockets_of(pid)]
-
-
-def sockets_of(pid):
-    inodes = set()
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        target = os.readlink(f"/proc/{pid}/fd/{fd}")
-        if target.startswith("socket:["):
-            inodes.add(target[8:-1])
-    names = []
-    for line in open("/proc/net/unix", encoding="ascii").read().splitlines()[1:]:
-        fields = line.split()
-        if fields[6] in inodes and len(fields) == 8:
-            names.append(fields[7])
-    return " ".join(names)
 
 
 def notes(shown):
