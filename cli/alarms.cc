@@ -109,7 +109,7 @@ int PrintRaised(const Profile& profile, const Options& options, const Environmen
 int List(const Options& options, const Environment& env) {
   const std::string id = StepOf(options);
   if (id.empty()) return NoStep();
-  const auto archive = OpenArchive(env);
+  const auto archive = OpenArchive(env, Archive::For::kReading);
   if (!archive.ok()) return Fail(archive.status());
   const auto found = FindSteps(**archive, id);
   if (!found.ok()) return Fail(found.status());
@@ -128,7 +128,7 @@ int Tell(const Options& options, const Environment& env, const std::string& path
          const std::string& body, const std::string& done) {
   const std::string id = StepOf(options);
   if (id.empty()) return NoStep();
-  const auto archive = OpenArchive(env);
+  const auto archive = OpenArchive(env, Archive::For::kReading);
   if (!archive.ok()) return Fail(archive.status());
   const auto running = FindRunning(**archive, id);
   if (!running.ok()) return Fail(running.status());

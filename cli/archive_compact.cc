@@ -17,7 +17,7 @@ namespace {
 int Compact(const ArchiveOptions& options, const Environment& env) {
   const auto root = ArchiveDirectory(env);
   if (!root.ok()) return Fail(root.status());
-  const auto archive = OpenIndexed(env, false);
+  const auto archive = OpenIndexed(env, false, Archive::For::kWriting);
   if (!archive.ok()) return Fail(archive.status());
   const uint64_t before = BytesBelow(ArchivePaths(*root).db());
   Progress progress("compacting " + *root, "parts");

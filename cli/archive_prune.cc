@@ -84,7 +84,8 @@ int Prune(const ArchiveOptions& shared, const Options& options, const Environmen
   if (!limits.ok()) return FailUsage(limits.status());
   const auto root = ArchiveDirectory(env);
   if (!root.ok()) return Fail(root.status());
-  const auto archive = OpenIndexed(env, true);
+  const auto use = options.dry_run ? Archive::For::kReading : Archive::For::kWriting;
+  const auto archive = OpenIndexed(env, true, use);
   if (!archive.ok()) return Fail(archive.status());
   const auto report = Prune(**archive, *root, *limits, options.dry_run);
   if (!report.ok()) return Fail(report.status());

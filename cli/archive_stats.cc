@@ -39,7 +39,7 @@ std::string AsText(const ArchiveStats& stats, const std::string& root) {
 int Stats(const ArchiveOptions& options, const Environment& env) {
   const auto root = ArchiveDirectory(env);
   if (!root.ok()) return Fail(root.status());
-  const auto archive = OpenArchive(env);
+  const auto archive = OpenArchive(env, Archive::For::kReading);
   if (!archive.ok()) return Fail(archive.status());
   const auto stats = StatsOf(**archive, *root);
   if (!stats.ok()) return Fail(stats.status());

@@ -120,12 +120,12 @@ Result<std::string> ArchiveDirectory(const Environment& env) {
   return path;
 }
 
-Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env) {
+Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env, Archive::For use) {
   const auto path = ArchiveDirectory(env);
   if (!path.ok()) return path.status();
   Progress progress("moving finished steps into the archive", "steps");
-  auto archive =
-      Archive::Open(*path, kSecond, [&](size_t done, size_t total) { progress.Set(done, total); });
+  auto archive = Archive::Open(
+      *path, kSecond, [&](size_t done, size_t total) { progress.Set(done, total); }, use);
   progress.End();
   if (!archive.ok()) return archive;
   if (!(*archive)->note().empty()) Note((*archive)->note());
@@ -139,8 +139,8 @@ Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env) {
   return archive;
 }
 
-Result<std::unique_ptr<Archive>> OpenIndexed(const Environment& env, bool all) {
-  auto archive = OpenArchive(env);
+Result<std::unique_ptr<Archive>> OpenIndexed(const Environment& env, bool all, Archive::For use) {
+  auto archive = OpenArchive(env, use);
   if (!archive.ok()) return archive;
   Progress progress("indexing the archive", "profiles");
   uint64_t made = 0;

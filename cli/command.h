@@ -83,11 +83,11 @@ std::string OwnStep();
 
 Result<std::string> ArchiveDirectory(const Environment& env);
 // Opens the archive and prints its note, if there is one.
-Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env);
+Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env, Archive::For use);
 
 // And makes what an archive that is older than its indexes lacks of them: for a few seconds or, if
 // the command needs `all` of them, to the end, since without them it would read every profile.
-Result<std::unique_ptr<Archive>> OpenIndexed(const Environment& env, bool all);
+Result<std::unique_ptr<Archive>> OpenIndexed(const Environment& env, bool all, Archive::For use);
 
 // The profiles that "123", "123.0", "123_4" or "123_4.0" means, newest first; kNotFound with how to
 // list if there are none.

@@ -19,7 +19,7 @@ int Pause(std::string id, bool paused, const Environment& env) {
     Note("which step? Outside of a job its name is needed, as in 123 or 123.0");
     return kUsage;
   }
-  const auto archive = OpenArchive(env);
+  const auto archive = OpenArchive(env, Archive::For::kReading);
   if (!archive.ok()) return Fail(archive.status());
   const auto running = FindRunning(**archive, id);
   if (!running.ok()) return Fail(running.status());

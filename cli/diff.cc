@@ -32,7 +32,7 @@ int Diff(const Environment& env, const Options& options) {
                     "or 'sonde diff 1.0,2.0,3.0 4.0', or --cmd COMMAND",
                     kMostGroups));
   }
-  const auto archive = OpenIndexed(env, false);
+  const auto archive = OpenIndexed(env, false, Archive::For::kReading);
   if (!archive.ok()) return Fail(archive.status());
   Progress progress("comparing", "steps");
   const auto diff = LoadDifference(

@@ -210,7 +210,7 @@ Finding CheckPerf() {
 Finding CheckArchive(const Environment& env) {
   const Result<std::string> directory = ArchiveDirectory(env);
   if (!directory.ok()) return Bad("archive", std::string(directory.status().message()));
-  const auto archive = Archive::Open(*directory);
+  const auto archive = Archive::Open(*directory, kSecond, nullptr, Archive::For::kReading);
   if (!archive.ok()) return Bad("archive", std::string(archive.status().message()));
   if (!std::filesystem::exists(*directory)) return Good("archive", (*archive)->note());
   if (!(*archive)->note().empty()) return Warning("archive", (*archive)->note());

@@ -229,7 +229,7 @@ int Export(const Environment& env, const Options& options) {
   if (!directory.ok()) return Fail(directory.status());
   // Takes in what is finished; then others may write it again while this goes on.
   {
-    const auto opened = OpenArchive(env);
+    const auto opened = OpenArchive(env, Archive::For::kReading);
     if (!opened.ok()) return Fail(opened.status());
   }
   const auto archive = Archive::OpenToRead(*directory);

@@ -126,7 +126,7 @@ int Grep(const Options& options, const Environment& env) {
                      "as it is",
                      options.pattern, pattern.error())});
   }
-  const auto archive = OpenIndexed(env, true);
+  const auto archive = OpenIndexed(env, true, Archive::For::kReading);
   if (!archive.ok()) return Fail(archive.status());
   const auto found = Search(**archive, options, pattern, Clock::System().Now());
   if (!found.ok()) return FailUsage(found.status());

@@ -71,7 +71,7 @@ int List(const Options& options, const Environment& env) {
   const Nanos now = Clock::System().Now();
   const Result<Selection> selection = SelectionOf(options, now);
   if (!selection.ok()) return FailUsage(selection.status());
-  const auto archive = OpenIndexed(env, !IsNewest(*selection));
+  const auto archive = OpenIndexed(env, !IsNewest(*selection), Archive::For::kReading);
   if (!archive.ok()) return Fail(archive.status());
   const auto profiles = (*archive)->Select(*selection, now);
   if (!profiles.ok()) return Fail(profiles.status());

@@ -104,7 +104,7 @@ Result<std::shared_ptr<const web::DataSource>> OpenSource(const Environment& env
                                                           const ServeOptions& options,
                                                           Archive*& archive) {
   if (options.ephemeral) return {std::make_shared<web::PutStore>()};
-  Result<std::unique_ptr<Archive>> opened = OpenArchive(env);
+  Result<std::unique_ptr<Archive>> opened = OpenArchive(env, Archive::For::kWriting);
   if (!opened.ok()) return opened.status();
   archive = opened->get();
   return {std::make_shared<ArchiveSource>(*std::move(opened))};

@@ -63,7 +63,7 @@ Result<std::vector<ProfileEntry>> Newest(const Archive& archive) {
 }
 
 int Show(const Options& options, const Environment& env) {
-  const auto archive = OpenArchive(env);
+  const auto archive = OpenArchive(env, Archive::For::kReading);
   if (!archive.ok()) return Fail(archive.status());
   const auto found = options.id.empty() ? Newest(**archive) : FindSteps(**archive, options.id);
   if (!found.ok()) return Fail(found.status());

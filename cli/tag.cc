@@ -73,11 +73,12 @@ std::string AsJson(const std::vector<ProfileEntry>& entries) {
 int Tag(const Options& options, const Environment& env) {
   const auto change = ChangeOf(options);
   if (!change.ok()) return FailUsage(change.status());
-  const auto archive = OpenArchive(env);
+  const bool changes = !change->set.empty() || !change->remove.empty();
+  const auto archive = OpenArchive(env, changes ? Archive::For::kWriting : Archive::For::kReading);
   if (!archive.ok()) return Fail(archive.status());
   auto found = Find(**archive, options.id);
   if (!found.ok()) return Fail(found.status());
-  if (!change->set.empty() || !change->remove.empty()) {
+  if (changes) {
     for (const ProfileEntry& entry : *found) {
       const auto changed = TagWhereItIsOpen(**archive, entry.key, *change);
       if (!changed.ok()) return Fail(changed.status().Within("tag " + entry.job.id.ToString()));

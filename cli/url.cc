@@ -12,7 +12,7 @@ namespace sonde::cli {
 namespace {
 
 int Url(const std::string& id, const Environment& env) {
-  const auto archive = OpenArchive(env);
+  const auto archive = OpenArchive(env, Archive::For::kReading);
   if (!archive.ok()) return Fail(archive.status());
   const auto running = FindRunning(**archive, id);
   if (!running.ok()) return Fail(running.status());

@@ -1,7 +1,8 @@
 // The reading side: db/ and live/ as one list of profiles.
 //
-// Whoever can open db/ for writing does, and ingests first. Everybody else (somebody has it open,
-// it is another user's, read-only or damaged) reads a snapshot of it, taken anew for every list.
+// Whoever opens db/ for writing ingests first. Everybody else (who only wants to read, or finds
+// that somebody has it open, that it is another user's, read-only or damaged) reads a snapshot of
+// it, taken anew for every list if something was written since.
 #include "profiles/archive.h"
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 
 #include "profiles/archive_db.h"
 #include "profiles/archive_rep.h"
+#include "profiles/archive_repair.h"
 #include "profiles/card.h"
 #include "profiles/index.h"
 #include "profiles/ingest.h"
@@ -71,6 +73,16 @@ std::vector<ProfileEntry> Unite(std::vector<ProfileEntry> db, const std::vector<
   return db;
 }
 
+// A snapshot and the share that keeps its tables where they are.
+std::shared_ptr<const OpenedDb> Shared(std::shared_ptr<const OpenedDb> snapshot, FileShare share) {
+  struct Both {
+    std::shared_ptr<const OpenedDb> snapshot;
+    FileShare share;
+  };
+  auto both = std::make_shared<const Both>(Both{std::move(snapshot), std::move(share)});
+  return {both, both->snapshot.get()};
+}
+
 }  // namespace
 
 std::shared_ptr<const OpenedDb> Archive::Rep::Current() const {
@@ -81,21 +93,56 @@ std::shared_ptr<const OpenedDb> Archive::Rep::Current() const {
 std::shared_ptr<const OpenedDb> Archive::Rep::Refreshed() const {
   auto current = Current();
   if (current && current->owned) return current;
+  auto share = FileShare::Take(paths.db_lock());
+  if (current && current->snapshot.state == DbState::Of(paths.db())) {
+    return Shared(std::move(current), std::move(share));
+  }
   auto taken = ReadOnlyDb::Open(paths.db());
   if (!taken.ok()) return current;
   auto fresh = std::make_shared<OpenedDb>();
   fresh->snapshot = *std::move(taken);
   const std::lock_guard guard(mutex);
   // Meanwhile it may have become ours.
-  if (!db || !db->owned) db = std::move(fresh);
-  return db;
+  if (db && db->owned) return db;
+  db = std::move(fresh);
+  return Shared(db, std::move(share));
+}
+
+std::shared_ptr<const OpenedDb> Archive::Rep::Known() const {
+  auto current = Current();
+  if (!current || current->owned) return current;
+  auto share = FileShare::Take(paths.db_lock());
+  const bool same = current->snapshot.state.HasSameTables(DbState::OfTables(paths.db()));
+  return same ? Shared(std::move(current), std::move(share)) : nullptr;
+}
+
+bool Archive::Rep::WorkWaits() const {
+  constexpr size_t kMostFormat = 64;
+  const auto format = ReadSmallFile(paths.db_format(), kMostFormat);
+  if (!format.ok() || *format != keys::kFormat) return true;
+  for (const std::string& name : NamesIn(paths.live())) {
+    if (name[0] == kHidden) return true;
+  }
+  const std::vector<LiveStep> steps = ScanLive(paths);
+  const auto waits = [](const LiveStep& step) { return !step.running; };
+  if (std::any_of(steps.begin(), steps.end(), waits)) return true;
+  const auto seen = Refreshed();
+  return !seen || !seen->snapshot.damage.empty() || !IsIndexed(*seen->get());
+}
+
+void Archive::Rep::Look() {
+  const auto snapshot = Refreshed();
+  if (!snapshot || snapshot->snapshot.damage.empty()) return;
+  AddNote("the archive is damaged and some of it may be missing: " + snapshot->snapshot.damage +
+          "; 'sonde archive verify' tells what, 'sonde archive repair' mends it");
 }
 
 Archive::Archive() = default;
 Archive::~Archive() = default;
 
-Result<std::unique_ptr<Archive>> Archive::Open(
-    const std::string& root, Nanos wait, const std::function<void(size_t, size_t)>& progress) {
+Result<std::unique_ptr<Archive>> Archive::Open(const std::string& root, Nanos wait,
+                                               const std::function<void(size_t, size_t)>& progress,
+                                               For use) {
   std::unique_ptr<Archive> archive(new Archive);
   archive->rep_ = std::make_unique<Rep>(root);
   Rep& rep = *archive->rep_;
@@ -111,7 +158,10 @@ Result<std::unique_ptr<Archive>> Archive::Open(
   rep.read_only = *read_only;
   if (*read_only) {
     rep.AddNote("archive " + root + " is only read: it is another user's or cannot be written");
-  } else if (!NamesIn(rep.paths.live()).empty() || !NamesIn(rep.paths.db()).empty()) {
+  } else if (use == For::kReading && !rep.WorkWaits()) {
+    return archive;
+  } else if (!NamesIn(rep.paths.live()).empty() || !NamesIn(rep.paths.db()).empty() ||
+             IsRepairCutOff(rep.paths)) {
     const Status status = rep.OpenOwned(wait);
     if (status.ok()) {
       SweepLive(rep.paths);
@@ -128,12 +178,7 @@ Result<std::unique_ptr<Archive>> Archive::Open(
           " has the archive open: steps that finished just now wait in live/ and are moved later");
     }
   }
-  const auto snapshot = rep.Refreshed();
-  if (snapshot && !snapshot->snapshot.damage.empty()) {
-    rep.AddNote(
-        "the archive is damaged and some of it may be missing: " + snapshot->snapshot.damage +
-        "; 'sonde archive verify' tells what, 'sonde archive repair' mends it");
-  }
+  rep.Look();
   return archive;
 }
 
@@ -245,18 +290,22 @@ template <typename T>
 Result<T> Archive::Rep::WithReader(const std::string& key,
                                    const std::function<Result<T>(const ProfileReader&)>& f) const {
   const auto in_live = [&](const LiveStep& step) -> Result<T> {
-    const auto opened = ReadOnlyDb::Open(step.paths.blocks());
+    const auto opened = ReadOnlyDb::Open(step.paths.blocks(), step.paths.lock());
     if (!opened.ok()) return opened.status();
     return f(ProfileReader(*opened->db, key));
   };
   std::vector<LiveStep> parts = ScanLive(paths);
   std::erase_if(parts, [&](const LiveStep& step) { return step.key != key; });
   for (const LiveStep& step : parts) {
-    if (step.running) return in_live(step);
+    if (!step.running) continue;
+    auto read = in_live(step);
+    if (read.ok() || std::filesystem::exists(step.paths.lock())) return read;
+    break;  // it has ended and was taken in since
   }
   // In the end once more: what lay in live/ may have been taken in meanwhile.
   for (const bool last : {false, true}) {
-    for (const auto& current : {Current(), Refreshed()}) {
+    for (const auto see : {&Rep::Known, &Rep::Refreshed}) {
+      const auto current = (this->*see)();
       if (!current) continue;
       const ProfileReader reader(*current->get(), key);
       if (reader.Description().status().code() != Code::kNotFound) return f(reader);

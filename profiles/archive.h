@@ -159,13 +159,16 @@ struct FileRecord;
 
 class Archive {
  public:
-  // Opens db/ (waiting up to `wait` for whoever holds it), ingesting what lies finished or
-  // abandoned in live/. If it stays locked: still a usable archive of live/ alone, and note()
-  // says so. Progress of a long ingest goes to `progress` (done, total).
+  // kWriting opens db/ (waiting up to `wait` for whoever holds it), ingesting what lies finished or
+  // abandoned in live/. If it stays locked: still a usable archive that reads both, and note()
+  // says so. Progress of a long ingest goes to `progress` (done, total). kReading does so only if
+  // there is something to ingest, to index or to bring up to date, and else reads, which takes less
+  // time and keeps nobody out.
+  enum class For { kWriting, kReading };
   static Result<std::unique_ptr<Archive>> Open(
       const std::string& archive, Nanos wait = kSecond,
-      const std::function<void(size_t, size_t)>& progress = nullptr);
-  // Only reads: nothing is ingested or locked, and others can write meanwhile.
+      const std::function<void(size_t, size_t)>& progress = nullptr, For use = For::kWriting);
+  // Only reads, whatever waits: nothing is ingested or locked, and others can write meanwhile.
   static Result<std::unique_ptr<Archive>> OpenToRead(const std::string& archive);
   ~Archive();
 

@@ -47,6 +47,7 @@ Status CheckDbFormat(leveldb::DB& db, const std::string& path) {
 
 Result<std::unique_ptr<leveldb::DB>> CreateDb(const std::string& path) {
   leveldb::Options options;
+  options.env = WriterEnv::ForDb();
   options.create_if_missing = true;
   options.paranoid_checks = true;
   options.info_log = NullLogger();

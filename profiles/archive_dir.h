@@ -18,7 +18,7 @@ struct ArchivePaths {
   std::string root;
   std::string live() const { return root + "/live"; }
   std::string db() const { return root + "/db"; }
-  std::string db_lock() const { return root + "/db.lock"; }
+  std::string db_lock() const { return db() + ".lock"; }  // WriterEnv finds it so
   std::string db_format() const { return root + "/db.format"; }
 };
 

@@ -17,8 +17,8 @@
 #include "profiles/archive_dir.h"
 #include "profiles/archive_lock.h"
 #include "profiles/archive_progress.h"
-#include "profiles/leveldb_env.h"
 #include "profiles/profile_reader.h"
+#include "profiles/read_only_db.h"
 
 namespace sonde {
 
@@ -61,7 +61,16 @@ struct Archive::Rep {
   ArchiveProgress Alive(const ArchiveProgress& progress) const;
   Result<uint64_t> IngestAll(const std::function<void(size_t, size_t)>& progress);
   std::shared_ptr<const OpenedDb> Current() const;
+  // For who reads: as it is now; nullptr if there is none. What it has stays on the disk as long as
+  // the caller keeps this.
   std::shared_ptr<const OpenedDb> Refreshed() const;
+  // The same as it was when it was last looked at, if that can still be read.
+  std::shared_ptr<const OpenedDb> Known() const;
+  // Whether only who has db/ can do something that every command does: take in what waits, bring
+  // an older archive up to date, end a repair that was killed.
+  bool WorkWaits() const;
+  // Takes a snapshot of db/ and says what is wrong with it.
+  void Look();
   Result<ProfileEntry> EntryOfKey(leveldb::DB& db, std::string_view key) const;
   // The profiles an index names, at most `limit`.
   Result<std::vector<ProfileEntry>> Scan(const std::string& prefix,

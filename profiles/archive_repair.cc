@@ -26,6 +26,7 @@
 #include "profiles/leveldb_env.h"
 #include "profiles/parts.h"
 #include "profiles/profile_reader.h"
+#include "profiles/read_only_db.h"
 
 namespace sonde {
 namespace {
@@ -288,8 +289,12 @@ Result<RepairReport> RepairHeld(const ArchivePaths& paths, const ArchiveProgress
   return report;
 }
 
+bool IsRepairCutOff(const ArchivePaths& paths) {
+  return !fs::exists(paths.db()) && fs::exists(NewDb(paths) + std::string(kCompleteName));
+}
+
 Status FinishRepair(const ArchivePaths& paths) {
-  if (fs::exists(paths.db()) || !fs::exists(NewDb(paths) + std::string(kCompleteName))) return {};
+  if (!IsRepairCutOff(paths)) return {};
   SONDE_RETURN_IF_ERROR(Rename(NewDb(paths), paths.db()));
   return SyncPath(paths.root);
 }

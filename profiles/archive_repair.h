@@ -51,6 +51,8 @@ Result<RepairReport> RepairFromJson(std::string_view json);
 // Deletes what KeptDamage names, and gives their names.
 Result<std::vector<std::string>> DiscardDamage(const std::string& root);
 
+// Whether there is something to do for FinishRepair.
+bool IsRepairCutOff(const ArchivePaths& paths);
 // Puts the new database in place where a kill came between the two steps of a file system that
 // cannot exchange directories. Called with the archive's lock held.
 Status FinishRepair(const ArchivePaths& paths);

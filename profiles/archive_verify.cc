@@ -16,8 +16,8 @@
 #include "profiles/index.h"
 #include "profiles/json_writer.h"
 #include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
 #include "profiles/live_steps.h"
+#include "profiles/read_only_db.h"
 
 namespace sonde {
 namespace {
@@ -249,7 +249,7 @@ void Verifier::CheckIndexes() {
 }
 
 Status Verifier::VerifyDb() {
-  const auto db = ReadOnlyDb::Open(paths_.db());
+  const auto db = ReadOnlyDb::Open(paths_.db(), paths_.db_lock());
   if (!db.ok() && db.status().code() == Code::kNotFound && NamesIn(paths_.db()).empty()) return {};
   if (!db.ok()) {
     Problem("", std::string(db.status().message()));
@@ -267,7 +267,7 @@ Status Verifier::VerifyDb() {
 }
 
 void Verifier::VerifyLive(const LiveStep& step) {
-  const auto db = ReadOnlyDb::Open(step.paths.blocks());
+  const auto db = ReadOnlyDb::Open(step.paths.blocks(), step.paths.lock());
   if (!db.ok() || !db->damage.empty()) {
     const std::string why = db.ok() ? db->damage : std::string(db.status().message());
     if (db.ok() || db.status().code() != Code::kNotFound) {

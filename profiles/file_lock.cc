@@ -13,11 +13,33 @@
 namespace sonde {
 namespace {
 
-struct flock WholeFile() {
+// Far behind what the file says: shares are of this byte, the lock is of all before it.
+constexpr off_t kShared = off_t{1} << 62;
+
+struct flock ForHolder() {
   struct flock range {};
   range.l_type = F_WRLCK;
   range.l_whence = SEEK_SET;
+  range.l_len = kShared;
   return range;
+}
+
+struct flock ForReaders(short type) {
+  struct flock range {};
+  range.l_type = type;
+  range.l_whence = SEEK_SET;
+  range.l_start = kShared;
+  range.l_len = 1;
+  return range;
+}
+
+// Whether somebody has a lock that stands in the way of `range`.
+bool IsInTheWay(const std::string& path, struct flock range) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  const bool asked = ::fcntl(fd, F_OFD_GETLK, &range) == 0;
+  ::close(fd);
+  return asked && range.l_type != F_UNLCK;
 }
 
 }  // namespace
@@ -42,7 +64,7 @@ Result<FileLock> FileLock::Acquire(const std::string& path, Nanos wait) {
   const Nanos deadline = Clock::System().Monotonic() + wait;
   Nanos pause = kMillisecond;
   while (true) {
-    struct flock range = WholeFile();
+    struct flock range = ForHolder();
     if (::fcntl(lock.fd_, F_OFD_SETLK, &range) == 0) return lock;
     if (errno == EINTR) continue;
     if (errno != EAGAIN && errno != EACCES) {
@@ -73,13 +95,26 @@ Status FileLock::Replace(std::string_view text) {
   return written;
 }
 
-bool FileLock::IsLocked(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return false;
-  struct flock range = WholeFile();
-  const bool asked = ::fcntl(fd, F_OFD_GETLK, &range) == 0;
-  ::close(fd);
-  return asked && range.l_type != F_UNLCK;
+bool FileLock::IsLocked(const std::string& path) { return IsInTheWay(path, ForHolder()); }
+
+FileShare::FileShare(FileShare&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+FileShare& FileShare::operator=(FileShare&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
 }
+
+FileShare::~FileShare() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+FileShare FileShare::Take(const std::string& path) {
+  FileShare share(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct flock range = ForReaders(F_RDLCK);
+  if (share.fd_ < 0 || ::fcntl(share.fd_, F_OFD_SETLK, &range) != 0) return {};
+  return share;
+}
+
+bool FileShare::IsTaken(const std::string& path) { return IsInTheWay(path, ForReaders(F_WRLCK)); }
 
 }  // namespace sonde

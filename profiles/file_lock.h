@@ -5,7 +5,12 @@
 // Open file description locks have neither trap, are seen by other hosts on file systems that
 // support record locks, and are gone when their holder is.
 //
-// Thread safety: values that can be moved, one thread at a time; IsLocked from any thread.
+// Who only reads what the holder writes takes a share in the file (FileShare): it keeps nobody out,
+// and nobody keeps it out, but the holder can see that there are some before he deletes what they
+// may be reading.
+//
+// Thread safety: values that can be moved, one thread at a time; IsLocked and IsTaken from any
+// thread.
 #pragma once
 
 #include <string>
@@ -37,6 +42,25 @@ class FileLock {
 
  private:
   explicit FileLock(int fd) : fd_(fd) {}
+  int fd_ = -1;
+};
+
+class FileShare {
+ public:
+  FileShare() = default;
+  FileShare(FileShare&& other) noexcept;
+  FileShare& operator=(FileShare&& other) noexcept;
+  ~FileShare();
+
+  // Needs no right but to read the file, and writes nothing. One that is not held if that cannot be
+  // had: there is no such file, or its file system has no locks.
+  static FileShare Take(const std::string& path);
+  // Whether there is one, of this process or another.
+  static bool IsTaken(const std::string& path);
+  bool held() const { return fd_ >= 0; }
+
+ private:
+  explicit FileShare(int fd) : fd_(fd) {}
   int fd_ = -1;
 };
 

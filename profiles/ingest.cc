@@ -16,6 +16,7 @@
 #include "profiles/parts.h"
 #include "profiles/profile.h"
 #include "profiles/profile_reader.h"
+#include "profiles/read_only_db.h"
 
 namespace sonde {
 namespace {

@@ -1,11 +1,15 @@
 #include "profiles/leveldb_env.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <thread>
 
 #include "profiles/archive_dir.h"
-#include "profiles/leveldb_log.h"
+#include "profiles/file_lock.h"
 
 namespace sonde {
 namespace {
@@ -29,6 +33,50 @@ class QuietFile : public leveldb::WritableFile {
   std::unique_ptr<leveldb::WritableFile> file_;
   const QuietOpenEnv& env_;
 };
+
+class TableFile : public leveldb::RandomAccessFile {
+ public:
+  TableFile(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+  TableFile(const TableFile&) = delete;
+  TableFile& operator=(const TableFile&) = delete;
+  ~TableFile() override { ::close(fd_); }
+  leveldb::Status Read(uint64_t offset, size_t n, Slice* result, char* scratch) const override {
+    size_t got = 0;
+    while (got < n) {
+      const ssize_t some = ::pread(fd_, scratch + got, n - got, static_cast<off_t>(offset + got));
+      if (some < 0 && errno == EINTR) continue;
+      if (some < 0) return leveldb::Status::IOError(name_, std::strerror(errno));
+      if (some == 0) break;
+      got += static_cast<size_t>(some);
+    }
+    *result = Slice(scratch, got);
+    return leveldb::Status::OK();
+  }
+
+ private:
+  const int fd_;
+  const std::string name_;
+};
+
+// `name` is for messages. One that is missing is no key that is missing, as NotFound would say.
+leveldb::Status OpenTable(const std::string& path, const std::string& name,
+                          leveldb::RandomAccessFile** file) {
+  *file = nullptr;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return leveldb::Status::IOError(name, std::strerror(errno));
+  *file = std::make_unique<TableFile>(fd, name).release();
+  return leveldb::Status::OK();
+}
+
+// A failure at the place where a file really is, told of the file.
+leveldb::Status Told(const leveldb::Status& status, const std::string& name) {
+  if (status.ok()) return status;
+  const std::string text = status.ToString();
+  const size_t why = text.rfind(": ");
+  const Slice reason = Slice(text.data() + (why == std::string::npos ? 0 : why + 2));
+  return status.IsNotFound() ? leveldb::Status::NotFound(name, reason)
+                             : leveldb::Status::IOError(name, reason);
+}
 
 class MemorySequential : public leveldb::SequentialFile {
  public:
@@ -79,30 +127,6 @@ class MemoryWritable : public leveldb::WritableFile {
   OverlayEnv::Content content_;
 };
 
-// How much is asked of a database before it is read. Leniently, LevelDB drops what fails its
-// checksums; a repair also finds tables that no manifest names, but takes records unchecked.
-enum class Strictness { kStrict, kLenient, kRepair };
-
-leveldb::Status TryOpen(const std::string& path, Strictness how, ReadOnlyDb& out) {
-  out.db.reset();
-  out.env = std::make_unique<OverlayEnv>();
-  leveldb::Options options;
-  options.env = out.env.get();
-  options.info_log = NullLogger();
-  options.paranoid_checks = how == Strictness::kStrict;
-  options.max_open_files = 128;
-  options.write_buffer_size = 16u << 20;  // what the log holds, in one piece
-  if (how == Strictness::kRepair) {
-    const leveldb::Status repaired = leveldb::RepairDB(path, options);
-    if (!repaired.ok()) return repaired;
-  }
-  leveldb::DB* db = nullptr;
-  const leveldb::Status status = leveldb::DB::Open(options, path, &db);
-  out.db.reset(db);
-  out.env->Seal();
-  return status;
-}
-
 }  // namespace
 
 Status FromLevelDb(const leveldb::Status& status, std::string_view what) {
@@ -122,6 +146,22 @@ Status FromLevelDb(const leveldb::Status& status, std::string_view what) {
 leveldb::Logger* NullLogger() {
   static Silence silence;
   return &silence;
+}
+
+leveldb::Status WriterEnv::NewRandomAccessFile(const std::string& name,
+                                               leveldb::RandomAccessFile** f) {
+  return OpenTable(name, name, f);
+}
+
+leveldb::Env* WriterEnv::ForDb() {
+  static WriterEnv env;
+  return &env;
+}
+
+leveldb::Status WriterEnv::RemoveFile(const std::string& name) {
+  const std::string lock = lock_.empty() ? name.substr(0, name.rfind('/')) + ".lock" : lock_;
+  if (FileShare::IsTaken(lock)) return leveldb::Status::OK();
+  return target()->RemoveFile(name);
 }
 
 leveldb::Status QuietOpenEnv::NewWritableFile(const std::string& name,
@@ -145,6 +185,20 @@ leveldb::Status QuietOpenEnv::UnlockFile(leveldb::FileLock* lock) {
 leveldb::Status QuietOpenEnv::NewLogger(const std::string&, leveldb::Logger** logger) {
   *logger = std::make_unique<Silence>().release();
   return leveldb::Status::OK();
+}
+
+OverlayEnv::OverlayEnv(std::string path)
+    : EnvWrapper(leveldb::Env::Default()),
+      path_(std::move(path)),
+      directory_(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {}
+
+OverlayEnv::~OverlayEnv() {
+  if (directory_ >= 0) ::close(directory_);
+}
+
+std::string OverlayEnv::Real(const std::string& name) const {
+  if (directory_ < 0 || !name.starts_with(path_)) return name;
+  return "/proc/self/fd/" + std::to_string(directory_) + name.substr(path_.size());
 }
 
 void OverlayEnv::Seal() {
@@ -176,7 +230,7 @@ leveldb::Status OverlayEnv::NewSequentialFile(const std::string& name,
     return leveldb::Status::OK();
   }
   if (Hidden(name)) return leveldb::Status::NotFound(name);
-  return target()->NewSequentialFile(name, f);
+  return Told(target()->NewSequentialFile(Real(name), f), name);
 }
 
 leveldb::Status OverlayEnv::NewRandomAccessFile(const std::string& name,
@@ -187,7 +241,7 @@ leveldb::Status OverlayEnv::NewRandomAccessFile(const std::string& name,
     return leveldb::Status::OK();
   }
   if (Hidden(name)) return leveldb::Status::NotFound(name);
-  return target()->NewRandomAccessFile(name, f);
+  return OpenTable(Real(name), name, f);
 }
 
 leveldb::Status OverlayEnv::NewWritableFile(const std::string& name, leveldb::WritableFile** f) {
@@ -201,13 +255,19 @@ leveldb::Status OverlayEnv::NewWritableFile(const std::string& name, leveldb::Wr
   return leveldb::Status::OK();
 }
 
+// Of a log or manifest that LevelDB goes on with: nobody reads what it would append.
+leveldb::Status OverlayEnv::NewAppendableFile(const std::string&, leveldb::WritableFile** f) {
+  *f = std::make_unique<MemoryWritable>(std::make_shared<std::string>()).release();
+  return leveldb::Status::OK();
+}
+
 bool OverlayEnv::FileExists(const std::string& name) {
-  return Find(name) != nullptr || (!Hidden(name) && target()->FileExists(name));
+  return Find(name) != nullptr || (!Hidden(name) && target()->FileExists(Real(name)));
 }
 
 leveldb::Status OverlayEnv::GetChildren(const std::string& dir, std::vector<std::string>* names) {
   std::vector<std::string> on_disk;
-  const leveldb::Status status = target()->GetChildren(dir, &on_disk);
+  const leveldb::Status status = target()->GetChildren(Real(dir), &on_disk);
   const std::string prefix = dir + "/";
   const std::lock_guard lock(mutex_);
   std::set<std::string> all;
@@ -234,7 +294,7 @@ leveldb::Status OverlayEnv::GetFileSize(const std::string& name, uint64_t* size)
     return leveldb::Status::OK();
   }
   if (Hidden(name)) return leveldb::Status::NotFound(name);
-  return target()->GetFileSize(name, size);
+  return Told(target()->GetFileSize(Real(name), size), name);
 }
 
 leveldb::Status OverlayEnv::RenameFile(const std::string& from, const std::string& to) {
@@ -242,7 +302,7 @@ leveldb::Status OverlayEnv::RenameFile(const std::string& from, const std::strin
   if (!content) {
     if (Hidden(from)) return leveldb::Status::NotFound(from);
     content = std::make_shared<std::string>();
-    const leveldb::Status status = leveldb::ReadFileToString(target(), from, content.get());
+    const leveldb::Status status = leveldb::ReadFileToString(target(), Real(from), content.get());
     if (!status.ok()) return status;
   }
   const std::lock_guard lock(mutex_);
@@ -286,31 +346,6 @@ bool LacksCurrent(const std::string& path) {
   return std::any_of(names.begin(), names.end(), [](const std::string& name) {
     return name.ends_with(".ldb") || name.ends_with(".sst") || name.ends_with(".log");
   });
-}
-
-Result<ReadOnlyDb> ReadOnlyDb::Open(const std::string& path) {
-  // A writer may replace files while they are being looked up; then the next try sees the new ones.
-  constexpr int kTries = 3;
-  ReadOnlyDb out;
-  leveldb::Status status;
-  if (!leveldb::Env::Default()->FileExists(path + "/CURRENT")) {
-    if (!LacksCurrent(path)) return Status(Code::kNotFound, path + " holds no database");
-    status = TryOpen(path, Strictness::kRepair, out);
-    if (!status.ok()) return FromLevelDb(status, "read " + path);
-    out.damage = "its file CURRENT is gone";
-    return out;
-  }
-  for (int i = 0; i < kTries; ++i) {
-    status = TryOpen(path, Strictness::kStrict, out);
-    if (!status.ok()) continue;
-    out.damage = CheckLogs(path).message();
-    return out;
-  }
-  out.damage = status.ToString();
-  if (TryOpen(path, Strictness::kLenient, out).ok()) return out;
-  const leveldb::Status repaired = TryOpen(path, Strictness::kRepair, out);
-  if (!repaired.ok()) return FromLevelDb(repaired, "read " + path);
-  return out;
 }
 
 }  // namespace sonde

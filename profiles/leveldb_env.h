@@ -5,9 +5,17 @@
 // cache is enough; several fsyncs in the path of a step of a second are not. Once opened, LevelDB
 // syncs as it always does.
 //
+// WriterEnv deletes nothing that somebody reads: whoever reads a database that is another's to
+// write has a share in its lock (file_lock.h), and finds tables and logs that a later compaction
+// has made superfluous as long as he has it. They go with the next compaction, or when the database
+// is opened next.
+//
 // OverlayEnv shows a database as it is on disk and keeps whatever LevelDB writes to it in memory:
 // so one can be read that is another's, read-only, damaged or written by somebody else right now,
 // without changing a byte of it.
+//
+// Tables are read by position rather than mapped: of a mapped file Linux reads as much around each
+// place that is looked at as it reads ahead elsewhere, on some file systems all of the table.
 //
 // Thread safety: as leveldb::Env, all methods from any thread.
 #pragma once
@@ -39,9 +47,24 @@ bool LacksCurrent(const std::string& path);
 // Drops LevelDB's own log, which would be one more file. Never deleted.
 leveldb::Logger* NullLogger();
 
-class QuietOpenEnv : public leveldb::EnvWrapper {
+class WriterEnv : public leveldb::EnvWrapper {
  public:
-  QuietOpenEnv() : EnvWrapper(leveldb::Env::Default()) {}
+  WriterEnv() : EnvWrapper(leveldb::Env::Default()) {}
+  // For databases whose lock is named as their directory with ".lock" behind it. Never deleted.
+  static leveldb::Env* ForDb();
+  // Of another one the lock's path.
+  void SetLock(std::string lock) { lock_ = std::move(lock); }
+
+  leveldb::Status NewRandomAccessFile(const std::string& name,
+                                      leveldb::RandomAccessFile** f) override;
+  leveldb::Status RemoveFile(const std::string& name) override;
+
+ private:
+  std::string lock_;
+};
+
+class QuietOpenEnv : public WriterEnv {
+ public:
   void Opened() { quiet_ = false; }
   bool quiet() const { return quiet_; }
 
@@ -59,7 +82,9 @@ class OverlayEnv : public leveldb::EnvWrapper {
  public:
   using Content = std::shared_ptr<std::string>;
 
-  OverlayEnv() : EnvWrapper(leveldb::Env::Default()) {}
+  // Of the database at `path`, also if the directory gets another name.
+  explicit OverlayEnv(std::string path);
+  ~OverlayEnv() override;
 
   // From now on nothing more can be written, so that LevelDB does not compact into memory.
   void Seal();
@@ -68,6 +93,7 @@ class OverlayEnv : public leveldb::EnvWrapper {
   leveldb::Status NewRandomAccessFile(const std::string& name,
                                       leveldb::RandomAccessFile** f) override;
   leveldb::Status NewWritableFile(const std::string& name, leveldb::WritableFile** f) override;
+  leveldb::Status NewAppendableFile(const std::string& name, leveldb::WritableFile** f) override;
   bool FileExists(const std::string& name) override;
   leveldb::Status GetChildren(const std::string& dir, std::vector<std::string>* names) override;
   leveldb::Status RemoveFile(const std::string& name) override;
@@ -84,21 +110,16 @@ class OverlayEnv : public leveldb::EnvWrapper {
   // The file in memory; nullptr if it is on disk or nowhere.
   Content Find(const std::string& name);
   bool Hidden(const std::string& name);
+  // Where the file is on disk.
+  std::string Real(const std::string& name) const;
 
+  const std::string path_;
+  const int directory_;
   std::mutex mutex_;
   std::map<std::string, Content> files_;
   std::set<std::string> removed_;
   std::vector<std::pair<void (*)(void*), void*>> scheduled_;  // until Seal
   bool sealed_ = false;
-};
-
-// A database that is read through an overlay.
-struct ReadOnlyDb {
-  std::unique_ptr<OverlayEnv> env;
-  std::unique_ptr<leveldb::DB> db;  // goes before its environment
-  std::string damage;               // "" or what LevelDB found wrong; then some of it is missing
-
-  static Result<ReadOnlyDb> Open(const std::string& path);
 };
 
 }  // namespace sonde

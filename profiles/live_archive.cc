@@ -93,6 +93,7 @@ Status LiveArchive::Rep::MakeDirectory(const ArchivePaths& archive, const JobDes
 
 Status LiveArchive::Rep::OpenDb() {
   leveldb::Options options;
+  env.SetLock(paths.lock());
   options.env = &env;
   options.create_if_missing = true;
   options.info_log = NullLogger();

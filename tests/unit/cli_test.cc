@@ -16,6 +16,7 @@
 
 #include "profiles/archive.h"
 #include "profiles/archive_dir.h"
+#include "profiles/archive_lock.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {
@@ -199,7 +200,11 @@ TEST_F(CliTest, PrunesAndCompacts) {
   const auto json = boost::json::parse(Sonde("archive prune --profiles 2 --json").out);
   EXPECT_EQ(json.at("profiles"), 2);
   EXPECT_EQ(json.at("pruned").at(0).at("why"), "more than 2 profiles");
-  // sonde.conf's limits are applied to the user's own archive by any command.
+  // sonde.conf's limits are applied to the user's own archive by any command that takes a step in,
+  // and by none that only reads.
+  EXPECT_EQ(Sonde("ls", "SONDE_KEEP_PROFILES=1").code, 0);
+  EXPECT_EQ(boost::json::parse(Sonde("ls --json").out).as_array().size(), 2u);
+  Finish(TestJob("104", kTestStart + 4 * kSecond));
   EXPECT_EQ(Sonde("ls", "SONDE_KEEP_PROFILES=1").code, 0);
   const auto left = boost::json::parse(Sonde("ls --json").out).as_array();
   ASSERT_EQ(left.size(), 1u);
@@ -208,6 +213,21 @@ TEST_F(CliTest, PrunesAndCompacts) {
   EXPECT_EQ(Sonde("archive verify").code, 0);
   EXPECT_EQ(boost::json::parse(Sonde("archive stats --json").out).at("pinned"), 1);
   EXPECT_THAT(Sonde("archive prune --age soon").err, HasSubstr("'soon' is no duration"));
+}
+
+TEST_F(CliTest, WhatOnlyReadsAsksNobodyForTheArchive) {
+  Finish(TestJob("100"));
+  ASSERT_EQ(Sonde("ls").code, 0);
+  const auto lock = ArchiveLock::Acquire(ArchivePaths(root()), 0);
+  ASSERT_TRUE(lock.ok());
+  for (const char* command :
+       {"show 100", "ls", "grep heat", "diff 100 100", "archive stats", "archive verify",
+        "export 100 --to -", "tag 100", "archive prune --profiles 1 --dry-run"}) {
+    const Outcome o = Sonde(command);
+    EXPECT_EQ(o.code, 0) << command << ": " << o.err;
+    EXPECT_THAT(o.err, Not(HasSubstr("has the archive open"))) << command;
+  }
+  EXPECT_THAT(Sonde("tag 100 keep").err, HasSubstr("has the archive open"));
 }
 
 TEST_F(CliTest, ListsAsJson) {

@@ -1,0 +1,106 @@
+#include "profiles/read_only_db.h"
+
+#include <sys/stat.h>
+
+#include "profiles/archive_dir.h"
+#include "profiles/leveldb_log.h"
+
+namespace sonde {
+namespace {
+
+// How much is asked of a database before it is read. Leniently, LevelDB drops what fails its
+// checksums; a repair also finds tables that no manifest names, but takes records unchecked.
+enum class Strictness { kStrict, kLenient, kRepair };
+
+leveldb::Status TryOpen(const std::string& path, Strictness how, ReadOnlyDb& out) {
+  out.db.reset();
+  out.env = std::make_unique<OverlayEnv>(path);
+  leveldb::Options options;
+  options.env = out.env.get();
+  options.info_log = NullLogger();
+  options.paranoid_checks = how == Strictness::kStrict;
+  options.max_open_files = 128;
+  options.write_buffer_size = 16u << 20;  // what the log holds, in one piece
+  // What the log holds stays in memory as it is, and the manifest is gone on with.
+  options.reuse_logs = how == Strictness::kStrict;
+  if (how == Strictness::kRepair) {
+    const leveldb::Status repaired = leveldb::RepairDB(path, options);
+    if (!repaired.ok()) return repaired;
+  }
+  leveldb::DB* db = nullptr;
+  const leveldb::Status status = leveldb::DB::Open(options, path, &db);
+  out.db.reset(db);
+  out.env->Seal();
+  return status;
+}
+
+// With a manifest that was the same before and after, if there is one in so many tries.
+leveldb::Status OpenWhole(const std::string& path, ReadOnlyDb& out) {
+  constexpr int kTries = 10;
+  constexpr int kFailures = 3;  // a writer may replace files while they are being looked up
+  leveldb::Status status;
+  for (int tries = 0, failures = 0; tries < kTries && failures < kFailures; ++tries) {
+    out.state = DbState::Of(path);
+    status = TryOpen(path, Strictness::kStrict, out);
+    if (!status.ok()) {
+      ++failures;
+    } else if (out.state.HasSameTables(DbState::OfTables(path))) {
+      break;
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
+DbState DbState::OfTables(const std::string& path) {
+  constexpr size_t kMaxName = 256;
+  DbState state;
+  const auto current = ReadSmallFile(path + "/CURRENT", kMaxName);
+  if (!current.ok()) return state;
+  state.manifest = current->substr(0, current->find('\n'));
+  struct stat info;
+  if (::stat((path + "/" + state.manifest).c_str(), &info) != 0) return state;
+  state.manifest_size = static_cast<uint64_t>(info.st_size);
+  state.manifest_inode = info.st_ino;
+  return state;
+}
+
+DbState DbState::Of(const std::string& path) {
+  DbState state = OfTables(path);
+  struct stat info;
+  for (const std::string& name : NamesIn(path)) {
+    if (!name.ends_with(".log") || ::stat((path + "/" + name).c_str(), &info) != 0) continue;
+    state.logs[name] = static_cast<uint64_t>(info.st_size);
+  }
+  return state;
+}
+
+bool DbState::HasSameTables(const DbState& other) const {
+  return manifest == other.manifest && manifest_size == other.manifest_size &&
+         manifest_inode == other.manifest_inode;
+}
+
+Result<ReadOnlyDb> ReadOnlyDb::Open(const std::string& path, const std::string& lock) {
+  ReadOnlyDb out;
+  if (!lock.empty()) out.share = FileShare::Take(lock);
+  if (!leveldb::Env::Default()->FileExists(path + "/CURRENT")) {
+    if (!LacksCurrent(path)) return Status(Code::kNotFound, path + " holds no database");
+    const leveldb::Status status = TryOpen(path, Strictness::kRepair, out);
+    if (!status.ok()) return FromLevelDb(status, "read " + path);
+    out.damage = "its file CURRENT is gone";
+    return out;
+  }
+  const leveldb::Status whole = OpenWhole(path, out);
+  if (whole.ok()) {
+    out.damage = CheckLogs(path).message();
+    return out;
+  }
+  out.damage = whole.ToString();
+  if (TryOpen(path, Strictness::kLenient, out).ok()) return out;
+  const leveldb::Status repaired = TryOpen(path, Strictness::kRepair, out);
+  if (!repaired.ok()) return FromLevelDb(repaired, "read " + path);
+  return out;
+}
+
+}  // namespace sonde
