@@ -72,10 +72,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       (void)Call(web::Method::kGet, std::string("/api/query?").append(text), "", "");
       break;
     case 3:
-      for (const char* path :
-           {"/api/query", "/api/suggest", "/api/search/lookup", "/api/annotation/bulk",
-            "/alarms/add", "/alarms/del", "/set", "/trace/plot", "/api/v1/counters"}) {
+      for (const char* path : {"/api/query", "/api/suggest", "/api/search/lookup",
+                               "/api/annotation/bulk", "/alarms/add", "/alarms/del", "/set",
+                               "/trace/plot", "/api/v1/counters", "/api/v1/part"}) {
         (void)Call(web::Method::kPost, path, text, "");
+      }
+      for (const char* path : {"/api/v1/tags?job=1.0", "/api/annotation", "/api/annotation/bulk"}) {
+        (void)Call(web::Method::kPut, path, text, "");
       }
       break;
     case 4:
