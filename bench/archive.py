@@ -99,8 +99,20 @@ def show_command(archive):
     return lambda i: sonde(archive, "show", f"{1_000_000 + i * 7919 % PROFILES}.0")
 
 
+def answer_to(connection, token, target):
+    """Milliseconds until a server has answered a GET."""
+    begin = time.perf_counter()
+    connection.request("GET", target, headers={"Authorization": f"Bearer {token}"})
+    answer = connection.getresponse()
+    answer.read()
+    if answer.status != 200:
+        raise SystemExit(f"bench archive: {target}: {answer.status} {answer.reason}")
+    return (time.perf_counter() - begin) * 1000
+
+
 def first_answer(server, begin):
-    """Milliseconds from `begin` until a server says where it is, and until the list of jobs is there."""
+    """Milliseconds from `begin` until a server says where it is, and until the list of jobs is there; a
+    connection to it, and its token."""
     found = None
     while not found:
         line = server.stdout.readline()
@@ -109,12 +121,30 @@ def first_answer(server, begin):
         found = re.search(r"http://([\d.]+):(\d+)/\?token=(\S+)", line)
     up = (time.perf_counter() - begin) * 1000
     connection = http.client.HTTPConnection(found[1], int(found[2]), timeout=60)
-    connection.request("GET", "/job/list", headers={"Authorization": f"Bearer {found[3]}"})
-    answer = connection.getresponse()
-    answer.read()
-    if answer.status != 200:
-        raise SystemExit(f"bench archive: {answer.status} {answer.reason}")
-    return up, (time.perf_counter() - begin) * 1000
+    answer_to(connection, found[3], "/job/list")
+    return up, (time.perf_counter() - begin) * 1000, connection, found[3]
+
+
+def queried(archive):
+    """What a dashboard asks a server that runs: for a step, for whatever ran in an hour, for names."""
+    newest = json.loads(run(sonde(archive, "ls", "-n", "1", "--json"))[1])[0]["job"]
+    step = f"{newest['job']}.{newest['step']}"
+    end = newest["start"] // 10**9
+    query = f"/api/query?start={end - 3600}&end={end}&m=sum:node_load1"
+    targets = {
+        "query_step": query + "%7B%7D%7Bjob=" + step + "%7D",
+        "query_hour": query + "%7Bjob=*%7D",
+        "suggest": "/api/suggest?type=metrics&q=node",
+    }
+    with subprocess.Popen(sonde(archive, "serve", "--listen", "127.0.0.1:0"), env=ENVIRONMENT,
+                          stdout=subprocess.PIPE, text=True) as server:
+        try:
+            _, _, connection, token = first_answer(server, time.perf_counter())
+            for name, target in targets.items():
+                values = [answer_to(connection, token, target) for _ in range(RUNS + 1)]
+                told(f"serve_{name}", values[1:])
+        finally:
+            server.terminate()
 
 
 def served(archive, evicted):
@@ -131,8 +161,8 @@ def served(archive, evicted):
             finally:
                 server.terminate()
     name = "_evicted" if evicted else ""
-    told("serve_up" + name, [up for up, _ in values[1:]])
-    told("serve_first_answer" + name, [first for _, first in values[1:]])
+    told("serve_up" + name, [value[0] for value in values[1:]])
+    told("serve_first_answer" + name, [value[1] for value in values[1:]])
 
 
 def ingested(archive):
@@ -175,6 +205,7 @@ def main():
         measure("diff_cmd", archive, lambda i: sonde(archive, "diff", "--cmd", "case042", "--no-plot"),
                 evicted, runs)
         served(archive, evicted)
+    queried(archive)
     with tempfile.TemporaryDirectory(dir=archive.parent) as copy:
         # What comes in shall not stay: files of LevelDB do not change, so links will do.
         target = pathlib.Path(copy) / "archive"
