@@ -7,10 +7,16 @@
 // `host`: that asks every node, and has a bound.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
 
 #include "profiles/json_writer.h"
+#include "web/exposition_merge.h"
 #include "web/exposition_text.h"
 #include "web/proxy/all_steps.h"
 #include "web/router.h"
@@ -90,23 +96,80 @@ void GetNodes(const Context& context, std::vector<Profile> steps, const std::str
   GatherAndReply(context, asked->specs(), reply, make);
 }
 
-// Every node's metrics of the one step that runs come from the server that knows more of it, such
-// as its head, at once; from here they would be asked for metric by metric. False if there is none.
-// The answer comes on a thread of the source's, which must not hold the last of the source.
+// The answers of the servers that know more of running steps, put together when the last is there.
+struct Forwarded {
+  std::mutex mutex;
+  size_t left = 0;
+  std::vector<Response> answers;
+};
+
+// Nothing if they cannot be put together.
+std::optional<Response> Together(std::vector<Response>& answers) {
+  if (answers.size() == 1) return std::move(answers.front());
+  std::vector<std::string_view> texts;
+  size_t bytes = 0;
+  for (const Response& answer : answers) {
+    texts.emplace_back(answer.body);
+    bytes += answer.body.size();
+  }
+  constexpr size_t kMaxBytes = 64u << 20;
+  if (bytes > kMaxBytes) {
+    return ProxyError({Code::kLimit, fmt::format("the nodes of {} steps have {} bytes of metrics, "
+                                                 "more than {}: name a job",
+                                                 answers.size(), bytes, kMaxBytes)});
+  }
+  std::optional<std::string> merged = MergeExpositions(texts);
+  if (!merged) return std::nullopt;
+  answers.front().body = *std::move(merged);
+  return std::move(answers.front());
+}
+
+// Every node's metrics of steps that run come from the servers that know more of them, such as
+// their heads, at once; from here they would be asked for metric by metric, which `here` does if
+// one does not answer. False if there are no such servers. Answers come on threads of the source's,
+// which must not hold the last of the source.
 bool ForwardNodes(const Context& context, const Request& request, const std::vector<Profile>& steps,
                   const std::function<void(const Context&)>& here, const Reply& reply) {
-  if (steps.size() != 1 || steps.front().job.end != 0) return false;
-  const auto answer = [reply, here, source = std::weak_ptr(context.source), clock = context.clock,
-                       executor = context.executor](Response response) {
+  const bool run = std::all_of(steps.begin(), steps.end(),
+                               [](const Profile& step) { return step.job.end == 0; });
+  if (steps.empty() || !run) return false;
+  Request each = request;
+  // A head has one step, and a text of several is not merged with one that is an error.
+  if (steps.size() > 1) each.target = "/metrics?scope=node";
+  const auto all = std::make_shared<Forwarded>();
+  all->left = steps.size();
+  all->answers.resize(steps.size());
+  const auto finish = [reply, here, all, source = std::weak_ptr(context.source),
+                       clock = context.clock, executor = context.executor] {
     constexpr int kOk = 200, kUnavailable = 503;
-    if (response.status == kOk) response.headers.emplace_back("Vary", "Accept");
-    if (response.status != kUnavailable || !executor) return reply(std::move(response));
-    executor([reply, here, source, clock, executor, response = std::move(response)] {
-      const auto alive = source.lock();
-      alive ? here({alive, clock, executor}) : reply(response);
-    });
+    std::optional<Response> answer;
+    const auto bad = std::find_if(all->answers.begin(), all->answers.end(),
+                                  [](const Response& one) { return one.status != kOk; });
+    if (bad == all->answers.end()) {
+      answer = Together(all->answers);
+      if (answer) answer->headers.emplace_back("Vary", "Accept");
+    } else if (all->answers.size() == 1 && (bad->status != kUnavailable || !executor)) {
+      answer = std::move(*bad);
+    }
+    if (answer) return reply(*std::move(answer));
+    const auto alive = source.lock();
+    alive ? here({alive, clock, executor}) : reply(ErrorResponse(503, "the server is stopping"));
   };
-  return context.source->Forward(steps.front().job.id, request, answer);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto answered = [all, i, finish, executor = context.executor](Response response) {
+      {
+        const std::lock_guard lock(all->mutex);
+        all->answers[i] = std::move(response);
+        if (--all->left != 0) return;
+      }
+      executor ? executor(finish) : finish();
+    };
+    if (context.source->Forward(steps[i].job.id, each, answered)) continue;
+    // It has ended meanwhile, or nobody serves any of them.
+    if (i == 0) return false;
+    answered(ErrorResponse(503, "the step has ended"));
+  }
+  return true;
 }
 
 void GetMetrics(const Context& context, const Request& request, Reply reply) {
@@ -123,7 +186,9 @@ void GetMetrics(const Context& context, const Request& request, Reply reply) {
     const auto here = [steps = *steps, host = node.value_or(""), format, reply](const Context& c) {
       GetNodes(c, steps, host, format, reply);
     };
-    if (ForwardNodes(context, request, *steps, here, reply)) return;
+    // Several steps may have the node, or one of them.
+    const bool one_node = node && steps->size() > 1;
+    if (!one_node && ForwardNodes(context, request, *steps, here, reply)) return;
     return here(context);
   }
   Exposition out;

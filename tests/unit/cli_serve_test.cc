@@ -546,6 +546,30 @@ TEST_F(RunningStep, GivesTheMetricsOfItsNodesAtOnce) {
   const int listed = head_->listed;
   EXPECT_EQ(scrape("/metrics?scope=node").status, 200);
   EXPECT_EQ(head_->listed, listed + 1) << "it was not the head that was asked";
+  // So it is with several, whose answers are one.
+  const auto other = std::make_shared<Head>(now_);
+  web::Server::Options options;
+  options.port = 0;
+  options.token = "other-token";
+  auto server = web::Server::Start(options, other);
+  ASSERT_TRUE(server.ok()) << server.status().message();
+  auto live = LiveArchive::Create(root(), TestJob("4713", now_ - 200 * kSecond));
+  ASSERT_TRUE(live.ok()) << live.status().message();
+  ASSERT_TRUE((*live)->PutEndpoint(HostName(), (*server)->port(), "other-token").ok());
+  const int listed_there = other->listed;
+  const web::Response both = scrape("/metrics?scope=node");
+  EXPECT_EQ(both.status, 200) << both.body;
+  EXPECT_EQ(head_->listed, listed + 2);
+  EXPECT_EQ(other->listed, listed_there + 1);
+  EXPECT_EQ(both.body.find("# TYPE node_load1 "), both.body.rfind("# TYPE node_load1 "));
+  EXPECT_THAT(both.body, testing::EndsWith("\n# EOF\n"));
+  EXPECT_THAT(both.headers, testing::Contains(testing::Pair("Vary", "Accept")));
+  // One that does not answer: all are asked for metric by metric, and of this one there is what was
+  // stored.
+  server->reset();
+  const web::Response rest = scrape("/metrics?scope=node");
+  EXPECT_EQ(rest.status, 200) << rest.body;
+  EXPECT_THAT(rest.body, HasSubstr("node_load1{host=\"n2\",job=\"4712.0\"}"));
   server_.reset();
   EXPECT_EQ(scrape("/metrics?scope=node").status, 200) << "the archive has what was stored";
 }

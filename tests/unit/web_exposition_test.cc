@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "web/exposition_merge.h"
 #include "web/exposition_text.h"
 
 namespace sonde::web {
@@ -90,6 +91,42 @@ TEST(Exposition, TheClientChoosesByQuality) {
        kOpenMetrics},
   };
   for (const auto& [accept, format] : cases) EXPECT_EQ(ChooseFormat(accept), format) << accept;
+}
+
+TEST(MergeExpositions, GivesWhatOneOfAllSamplesWouldBe) {
+  const Metric metrics[] = {Named("cpu_seconds_total", MetricType::kCounter, "seconds", "Time."),
+                            Named("hits", MetricType::kCounter, "1", "Hits # of \"x\"\nand y."),
+                            Named("load", MetricType::kGauge), Named("a.b", MetricType::kGauge)};
+  for (const ExpositionFormat format : {kPlain, kOpenMetrics}) {
+    Exposition all;
+    std::vector<std::string> texts;
+    for (int step = 0; step < 3; ++step) {
+      Exposition one;
+      for (int i = 0; i < 4; ++i) {
+        if (i == step) continue;  // not every step has every metric
+        const Tags tags = {{"job", std::to_string(step)}};
+        one.Add(metrics[i], tags, step + i, kSecond);
+        all.Add(metrics[i], tags, step + i, kSecond);
+      }
+      texts.push_back(one.Format(format));
+    }
+    EXPECT_EQ(MergeExpositions({texts[0], texts[1], texts[2]}), all.Format(format));
+    EXPECT_EQ(MergeExpositions({texts[1]}), texts[1]);
+  }
+}
+
+TEST(MergeExpositions, RefusesWhatDoesNotFitTogether) {
+  const std::string gauge = "# TYPE x gauge\nx{job=\"1\"} 1\n";
+  const std::string counter = "# TYPE x counter\nx{job=\"2\"} 1\n";
+  EXPECT_EQ(MergeExpositions({gauge, counter}), std::nullopt) << "two types of a metric";
+  EXPECT_EQ(MergeExpositions({gauge, "# TYPE y gauge\ny 1\n# EOF\n"}), std::nullopt);
+  for (const char* bad : {"", "x 1\n", "# HELP x\nx 1\n", "# TYPE x gauge\nx 1", "# EOF\n# EOF\n",
+                          "# EOF\nx 1\n", "{\"error\": 1}\n", "\n"}) {
+    EXPECT_EQ(MergeExpositions({gauge, bad}), std::nullopt) << bad;
+  }
+  EXPECT_EQ(MergeExpositions({"# TYPE x gauge\n# TYPE y gauge\ny 1\n"}),
+            "# TYPE x gauge\n# TYPE y gauge\ny 1\n");
+  EXPECT_EQ(MergeExpositions({"# EOF\n", "# EOF\n"}), "# EOF\n");
 }
 
 }  // namespace
