@@ -9,22 +9,10 @@
 #include <array>
 #include <memory>
 
+#include "core/unique_fd.h"
+
 namespace sonde {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 Status MakeDirectory(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
@@ -115,7 +103,7 @@ Result<bool> IsReadOnly(const ArchivePaths& paths) {
 Status WriteFileAtomically(const std::string& path, std::string_view text) {
   const std::string temporary = path + ".new";
   {
-    const Descriptor fd(
+    const UniqueFd fd(
         ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (fd.get() < 0) return ArchiveError("write " + path, errno);
     const Status written = WriteAll(fd.get(), text);
@@ -132,7 +120,7 @@ Status WriteFileAtomically(const std::string& path, std::string_view text) {
 }
 
 Result<std::string> ReadSmallFile(const std::string& path, size_t limit) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   if (fd.get() < 0) return SystemError("read " + path);
   struct stat info;
   if (::fstat(fd.get(), &info) != 0) return SystemError("read " + path);
@@ -154,7 +142,7 @@ Result<std::string> ReadSmallFile(const std::string& path, size_t limit) {
 }
 
 Status SyncPath(const std::string& path) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   // A file that LevelDB has just replaced was made durable by it before it went.
   if (fd.get() < 0 && errno == ENOENT) return {};
   if (fd.get() < 0 || ::fsync(fd.get()) != 0) return ArchiveError("sync " + path, errno);

@@ -19,8 +19,6 @@
 namespace sonde {
 namespace {
 
-using keeper::Descriptor;
-
 constexpr Nanos kPruneBehind = 100 * kMillisecond;  // behind an ingest
 constexpr Nanos kPruneFor = 3600 * kSecond;         // when asked
 constexpr Nanos kPatience = kSecond;                // with one who asks and does not go on
@@ -49,15 +47,14 @@ struct ArchiveKeeper::Rep {
   Archive& archive;
   const std::string root;
   const Retention limits;
-  const Descriptor stop{::eventfd(0, EFD_CLOEXEC)};
-  Descriptor listener;
+  const UniqueFd stop{::eventfd(0, EFD_CLOEXEC)};
+  UniqueFd listener;
   std::thread thread;
 
   void Work();
   void Listen();
   void Answer() const;
-  Result<Done> Do(std::string_view question, const Descriptor& file,
-                  const ArchiveProgress& progress) const;
+  Result<Done> Do(std::string_view question, int file, const ArchiveProgress& progress) const;
   Result<uint64_t> Ingest() const;
   Result<Done> Tag(std::string_view question) const;
   Result<Done> Prune(std::string_view question, const ArchiveProgress& progress) const;
@@ -65,13 +62,13 @@ struct ArchiveKeeper::Rep {
 
 // Only with the archive's lock, so that nobody else listens there.
 void ArchiveKeeper::Rep::Listen() {
-  if (!archive.owned()) listener = Descriptor();
+  if (!archive.owned()) listener = UniqueFd();
   if (listener.get() >= 0 || !archive.owned()) return;
-  Descriptor directory;
+  UniqueFd directory;
   const auto address = keeper::AddressOf(root, directory);
   if (!address.ok()) return log::Warning("{}", address.status().message());
   ::unlink(address->sun_path);
-  Descriptor socket = keeper::MakeSocket();
+  UniqueFd socket = keeper::MakeSocket();
   const auto* where = reinterpret_cast<const sockaddr*>(&*address);
   // Linux makes the socket's file with this mode; the umask is that of all threads.
   ::fchmod(socket.get(), 0600);
@@ -120,7 +117,7 @@ Result<Done> ArchiveKeeper::Rep::Prune(std::string_view question,
   return Done{report->profiles, PruneToJson(*report, false)};
 }
 
-Result<Done> ArchiveKeeper::Rep::Do(std::string_view question, const Descriptor& file,
+Result<Done> ArchiveKeeper::Rep::Do(std::string_view question, int file,
                                     const ArchiveProgress& progress) const {
   const auto behind = [&](std::string_view word) { return question.substr(word.size()); };
   if (question == keeper::kIngest) {
@@ -138,9 +135,8 @@ Result<Done> ArchiveKeeper::Rep::Do(std::string_view question, const Descriptor&
     if (!report.ok()) return report.status();
     return Done{report->profiles, RepairToJson(*report)};
   }
-  if (question.starts_with(keeper::kImport) && file.get() >= 0) {
-    const auto imported =
-        archive.Import(file.get(), std::string(behind(keeper::kImport)), progress);
+  if (question.starts_with(keeper::kImport) && file >= 0) {
+    const auto imported = archive.Import(file, std::string(behind(keeper::kImport)), progress);
     if (!imported.ok()) return imported.status();
     return Done{imported->blocks, ImportedToText(*imported)};
   }
@@ -148,17 +144,19 @@ Result<Done> ArchiveKeeper::Rep::Do(std::string_view question, const Descriptor&
 }
 
 void ArchiveKeeper::Rep::Answer() const {
-  const Descriptor peer(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const UniqueFd peer(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (peer.get() < 0 || !keeper::IsOurs(peer.get())) return;
   keeper::SetPatience(peer.get(), kPatience);
-  keeper::LineReader lines(peer.get());
+  keeper::LineReader lines(peer.get(), 1);
   std::string question = lines.Next(keeper::kMaxQuestion);
   if (!question.ends_with('\n')) return;
   question.pop_back();
   // Who has gone is not told more, and does not stop the work either.
   bool gone = false;
   Nanos next = Clock::System().Monotonic() + kBetweenNews;
-  const auto done = Do(question, lines.TakeFile(), [&](uint64_t at, uint64_t total) {
+  const std::vector<UniqueFd> files = lines.TakeFiles();
+  const int file = files.empty() ? -1 : files.front().get();
+  const auto done = Do(question, file, [&](uint64_t at, uint64_t total) {
     const Nanos now = Clock::System().Monotonic();
     if (now < next) return true;
     next = now + kBetweenNews;

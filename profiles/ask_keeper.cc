@@ -15,19 +15,18 @@ namespace sonde {
 namespace {
 
 using keeper::AnswerLine;
-using keeper::Descriptor;
 
 constexpr Nanos kTagging = 10 * kSecond;
 // Between two lines of an answer: other work that it was asked for comes first.
 constexpr Nanos kLongWork = 600 * kSecond;
 
 // Connected to who keeps the archive; kNotFound.
-Result<Descriptor> Reach(const std::string& root, Nanos patience) {
-  Descriptor directory;
+Result<UniqueFd> Reach(const std::string& root, Nanos patience) {
+  UniqueFd directory;
   const auto address = keeper::AddressOf(root, directory);
   const Status nobody(Code::kNotFound, "nobody on this host keeps the archive " + root);
   if (!address.ok()) return nobody;
-  Descriptor socket = keeper::MakeSocket();
+  UniqueFd socket = keeper::MakeSocket();
   const auto* where = reinterpret_cast<const sockaddr*>(&*address);
   keeper::SetPatience(socket.get(), patience);
   if (socket.get() < 0 || ::connect(socket.get(), where, sizeof(*address)) != 0) return nobody;
@@ -112,7 +111,7 @@ Result<RepairReport> AskToRepair(const std::string& root, const ArchiveProgress&
 
 Result<Imported> AskToImport(const std::string& root, const std::string& path,
                              const ArchiveProgress& progress) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return SystemError("open " + path);
   // For messages; a name with a newline in it would end the question.
   std::string shown = path.substr(0, keeper::kMaxQuestion / 2);

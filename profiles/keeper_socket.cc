@@ -6,9 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
+#include <span>
+
+#include "core/descriptor_message.h"
 
 namespace sonde::keeper {
 namespace {
@@ -31,14 +32,10 @@ Status NoAnswer() {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 // Paths of sockets are short and those of archives may be long: through the directory's descriptor
 // any will do.
-Result<sockaddr_un> AddressOf(const std::string& root, Descriptor& directory) {
-  directory = Descriptor(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+Result<sockaddr_un> AddressOf(const std::string& root, UniqueFd& directory) {
+  directory = UniqueFd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (directory.get() < 0) return SystemError("open " + root);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -48,7 +45,7 @@ Result<sockaddr_un> AddressOf(const std::string& root, Descriptor& directory) {
   return address;
 }
 
-Descriptor MakeSocket() { return Descriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+UniqueFd MakeSocket() { return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
 
 void SetPatience(int fd, Nanos patience) {
   timeval time{};
@@ -66,52 +63,23 @@ bool IsOurs(int fd) {
 }
 
 bool SendAll(int to, std::string_view text, int fd) {
+  std::span<const int> fds(&fd, fd >= 0 ? 1 : 0);
   while (!text.empty()) {
-    iovec part{const_cast<char*>(text.data()), text.size()};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (fd >= 0) {
-      message.msg_control = control;
-      message.msg_controllen = sizeof(control);
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(sizeof(int));
-      std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
-    }
-    const ssize_t n = ::sendmsg(to, &message, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    fd = -1;
-    text.remove_prefix(static_cast<size_t>(n));
+    const auto sent = SendWithDescriptors(to, text, fds, Patience::kAsTheSocket);
+    if (!sent.ok() || *sent == 0) return false;
+    fds = {};
+    text.remove_prefix(*sent);
   }
   return true;
 }
 
 bool LineReader::Receive() {
   char bytes[4096];
-  iovec part{bytes, sizeof(bytes)};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  ssize_t n = -1;
-  do {
-    n = ::recvmsg(from_, &message, MSG_CMSG_CLOEXEC);
-  } while (n < 0 && errno == EINTR);
-  if (n <= 0) return false;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-      header->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof(int));
-    file_ = Descriptor(fd);
-  }
-  buffer_.append(bytes, static_cast<size_t>(n));
+  auto message = ReceiveWithDescriptors(from_, bytes, files_ - std::min(files_, got_.size()),
+                                        Patience::kAsTheSocket);
+  if (!message.ok()) return false;
+  for (UniqueFd& fd : message->fds) got_.push_back(std::move(fd));
+  buffer_.append(bytes, message->size);
   return true;
 }
 

@@ -14,9 +14,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/status.h"
 #include "core/time.h"
+#include "core/unique_fd.h"
 
 namespace sonde::keeper {
 
@@ -32,24 +34,9 @@ inline constexpr std::string_view kCompact = "compact";
 inline constexpr std::string_view kRepair = "repair";
 inline constexpr std::string_view kImport = "import ";
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor();
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 // Where the socket is; the address holds as long as `directory` is open.
-Result<sockaddr_un> AddressOf(const std::string& root, Descriptor& directory);
-Descriptor MakeSocket();
+Result<sockaddr_un> AddressOf(const std::string& root, UniqueFd& directory);
+UniqueFd MakeSocket();
 // How long one call waits for the other end.
 void SetPatience(int fd, Nanos patience);
 // Whether the other end is a process of ours or of root.
@@ -61,19 +48,21 @@ bool SendAll(int to, std::string_view text, int fd = -1);
 // The lines that come over a connection.
 class LineReader {
  public:
-  explicit LineReader(int from) : from_(from) {}
+  // With up to `files` descriptors in all. Who sends more is not read from any further.
+  explicit LineReader(int from, size_t files = 0) : from_(from), files_(files) {}
   // With its end; without it, what came before the end of the connection, of the patience or of
   // `limit` bytes.
   std::string Next(size_t limit);
-  // The descriptor that came with them, or none.
-  Descriptor TakeFile() { return std::move(file_); }
+  // The descriptors that came with what was received by now.
+  std::vector<UniqueFd> TakeFiles() { return std::move(got_); }
 
  private:
   bool Receive();
 
   const int from_;
+  const size_t files_;
   std::string buffer_;
-  Descriptor file_;
+  std::vector<UniqueFd> got_;
 };
 
 // A line of an answer.

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/status.h"
-#include "daemon/loop.h"
+#include "core/unique_fd.h"
 
 namespace sonde::site {
 

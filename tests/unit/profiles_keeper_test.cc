@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "core/descriptor_message.h"
 #include "profiles/archive.h"
 #include "profiles/archive_keeper.h"
 #include "profiles/archive_verify.h"
@@ -83,13 +84,17 @@ class KeeperTest : public testing::Test {
     for (const ProfileEntry& entry : *list) jobs.push_back(entry.job.id.job);
     return jobs;
   }
-  // What is answered to a question that no command asks.
-  std::string AnswerTo(std::string_view question) const {
-    const keeper::Descriptor socket = keeper::MakeSocket();
-    keeper::Descriptor directory;
+  UniqueFd Connect() const {
+    UniqueFd socket = keeper::MakeSocket();
+    UniqueFd directory;
     const auto address = keeper::AddressOf(root(), directory);
     const auto* where = reinterpret_cast<const sockaddr*>(&*address);
     EXPECT_EQ(::connect(socket.get(), where, sizeof(*address)), 0);
+    return socket;
+  }
+  // What is answered to a question that no command asks.
+  std::string AnswerTo(std::string_view question) const {
+    const UniqueFd socket = Connect();
     EXPECT_TRUE(keeper::SendAll(socket.get(), question));
     ::shutdown(socket.get(), SHUT_WR);
     return keeper::LineReader(socket.get()).Next(keeper::kMaxAnswer);
@@ -191,7 +196,7 @@ TEST_F(KeeperTest, RepairsForOthersWhileItIsRead) {
 TEST_F(KeeperTest, WorkThatIsStoppedCanBeDoneAgain) {
   const auto stop = [](uint64_t, uint64_t) { return false; };
   const std::string path = FileOfAnother();
-  const keeper::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   EXPECT_EQ(archive_->Import(file.get(), path, stop).status().code(), Code::kUnavailable);
   EXPECT_EQ(archive_->Compact(stop).code(), Code::kUnavailable);
   Retention limits;
@@ -212,6 +217,27 @@ TEST_F(KeeperTest, QuestionsItDoesNotKnowChangeNothing) {
   }
   EXPECT_EQ(AnswerTo("compact"), "") << "half a question";
   EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
+}
+
+TEST_F(KeeperTest, DescriptorsThatNobodyAskedForAreClosed) {
+  const auto open_now = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const UniqueFd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const auto before = open_now();
+  for (const int first : {1, 2}) {
+    const UniqueFd socket = Connect();
+    const std::vector<int> fds(static_cast<size_t>(first), file.get());
+    const auto sent = SendWithDescriptors(socket.get(), "com", fds, Patience::kAsTheSocket);
+    ASSERT_TRUE(sent.ok());
+    // Two at once, or one and another.
+    keeper::SendAll(socket.get(), "pact\n", file.get());
+    EXPECT_EQ(keeper::LineReader(socket.get()).Next(keeper::kMaxAnswer), "") << first;
+  }
+  EXPECT_EQ(AnswerTo("compact\n"), "ok 0\n");
+  keeper_.reset();
+  EXPECT_LE(open_now(), before);
 }
 
 TEST_F(KeeperTest, WhereNobodyKeepsTheArchiveTheHolderIsNamed) {

@@ -1,0 +1,39 @@
+// Bytes over a Unix socket, and descriptors with them.
+//
+// Whoever is at the other end may send more than was agreed: descriptors that were not expected are
+// closed, and what came with them is refused. None is inherited by programs that are started.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/status.h"
+#include "core/unique_fd.h"
+
+namespace sonde {
+
+// More are neither sent nor received at once; the kernel has the same limit.
+inline constexpr size_t kMostDescriptors = 253;
+
+enum class Patience { kNone, kAsTheSocket };
+
+// Gives how many bytes were taken: of a stream perhaps not all, and then the descriptors went with
+// these. kBusy: the other end takes nothing now. There must be a byte for descriptors to go with.
+Result<size_t> SendWithDescriptors(int to, std::string_view bytes, std::span<const int> fds,
+                                   Patience patience);
+
+struct DescriptorMessage {
+  size_t size = 0;  // in the buffer
+  std::vector<UniqueFd> fds;
+};
+// What one message of a packet socket, or a part of a stream, has. kBusy: there is nothing now;
+// kNotFound: the other end is closed; kCorrupt: a packet that is longer than the buffer, or more
+// than `most` descriptors.
+Result<DescriptorMessage> ReceiveWithDescriptors(int from, std::span<char> buffer, size_t most,
+                                                 Patience patience);
+
+}  // namespace sonde
