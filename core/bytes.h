@@ -100,6 +100,28 @@ class ByteReader {
     return 0;
   }
   int64_t Signed() { return UnZigZag(Varint()); }
+  // The next `n`, which mostly are of one byte or two: of one byte eight at a time while all are.
+  void Varints(uint64_t* out, size_t n) {
+    constexpr uint64_t kMore = 0x8080808080808080;  // set in all bytes but a varint's last
+    uint64_t* const end = out + n;
+    while (out < end) {
+      uint64_t eight = kMore;
+      if (left() >= sizeof eight) std::memcpy(&eight, at_, sizeof eight);
+      if ((eight & kMore) == 0 && end - out >= 8) {
+        for (int i = 0; i < 8; ++i) out[i] = (eight >> (8 * i)) & 0xff;
+        out += 8;
+        at_ += 8;
+      } else if ((eight & 0x80) == 0) {
+        *out++ = eight & 0x7f;
+        at_ += 1;
+      } else if ((eight & 0x8000) == 0) {
+        *out++ = (eight & 0x7f) | ((eight >> 1) & 0x3f80);
+        at_ += 2;
+      } else {
+        *out++ = Varint();
+      }
+    }
+  }
   // Passes over `n` varints without looking at them: eight bytes at a time while all that end
   // within are wanted.
   void SkipVarints(size_t n) {

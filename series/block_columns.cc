@@ -76,38 +76,26 @@ bool ReadHeads(size_t rows, size_t columns, ByteReader& in, Heads& heads) {
   return in.ok();
 }
 
-// Into `residuals_`, without their low bits. Most are one byte: eight at a time while all are.
+// Into `residuals_`.
 bool ColumnReader::ReadResiduals(size_t count, int low_bits) {
-  constexpr uint64_t kMore = 0x8080808080808080;
-  uint64_t* out = residuals_.data();
-  uint64_t* const end = out + count;
-  while (out < end) {
-    const std::string_view next = bodies_.substr(bodies_.size() - in_.left());
-    uint64_t eight = kMore;
-    if (end - out >= 8 && next.size() >= 8) std::memcpy(&eight, next.data(), sizeof eight);
-    if ((eight & kMore) == 0) {
-      for (int i = 0; i < 8; ++i) out[i] = (eight >> (8 * i)) & 0xff;
-      out += 8;
-      in_.Raw(8);
-    } else {
-      *out++ = in_.Varint();
-    }
-  }
+  in_.Varints(residuals_.data(), count);
   return in_.ok() && (low_bits == 0 || AddLowBits(count, low_bits));
 }
 
 bool ColumnReader::AddLowBits(size_t count, int low_bits) {
-  const size_t end = low_at_ + count * static_cast<size_t>(low_bits);
+  const auto width = static_cast<size_t>(low_bits);
+  const size_t end = low_at_ + count * width;
   if (end > low_.size() * 8) return false;
   const uint64_t mask = (uint64_t{1} << low_bits) - 1;
-  for (size_t r = 0; r < count; ++r, low_at_ += static_cast<size_t>(low_bits)) {
-    const size_t at = low_at_ / 8;
+  size_t r = 0;
+  for (; r < count && low_at_ / 8 + sizeof(uint64_t) <= low_.size(); ++r, low_at_ += width) {
+    uint64_t bits;
+    std::memcpy(&bits, low_.data() + low_at_ / 8, sizeof bits);
+    residuals_[r] = residuals_[r] << low_bits | ((bits >> (low_at_ % 8)) & mask);
+  }
+  for (; r < count; ++r, low_at_ += width) {
     uint64_t bits = 0;
-    if (at + sizeof bits <= low_.size()) {
-      std::memcpy(&bits, low_.data() + at, sizeof bits);
-    } else {
-      std::memcpy(&bits, low_.data() + at, low_.size() - at);
-    }
+    std::memcpy(&bits, low_.data() + low_at_ / 8, low_.size() - low_at_ / 8);
     residuals_[r] = residuals_[r] << low_bits | ((bits >> (low_at_ % 8)) & mask);
   }
   return true;
@@ -162,12 +150,18 @@ bool ColumnReader::Skip(const ColumnHead& head) {
 
 bool ColumnReader::done() const { return in_.done() && (low_at_ + 7) / 8 == low_.size(); }
 
-// The last first: none is overwritten before it was moved.
 void SpreadOverGaps(const GapPattern& gaps, std::span<double> rows) {
   if (gaps.map.empty()) return;
-  size_t present = gaps.present;
-  for (size_t r = rows.size(); r-- > 0;) {
-    rows[r] = IsMissing(gaps.map, r) ? std::bit_cast<double>(kMissing) : rows[--present];
+  std::array<double, kMaxBlockRows> values;
+  std::copy_n(rows.begin(), gaps.present, values.begin());
+  std::fill(rows.begin(), rows.end(), std::bit_cast<double>(kMissing));
+  const double* next = values.data();
+  for (size_t byte = 0; byte < gaps.map.size(); ++byte) {
+    for (unsigned present = ~static_cast<unsigned char>(gaps.map[byte]) & 0xff; present != 0;
+         present &= present - 1) {
+      const size_t row = byte * 8 + static_cast<size_t>(std::countr_zero(present));
+      if (row < rows.size()) rows[row] = *next++;
+    }
   }
 }
 

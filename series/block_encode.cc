@@ -85,10 +85,10 @@ struct Shape {
   int64_t base = 0;  // of steady and level ones
 };
 
-// The middle one of at most 31 of `count` numbers.
+// The middle one of at most 15 of `count` numbers.
 template <typename F>
 int64_t Middle(size_t count, const F& number) {
-  std::array<int64_t, 31> some;
+  std::array<int64_t, 15> some;
   const size_t n = std::min(some.size(), count);
   for (size_t i = 0; i < n; ++i) some[i] = number(i * count / n);
   const auto middle = some.begin() + static_cast<std::ptrdiff_t>(n / 2);
@@ -106,18 +106,24 @@ Shape BestShape(std::span<const int64_t> in) {
   // By kind; a base costs its own bits.
   std::array<int64_t, 5> bits{0, 0, 0, 8 + Width(static_cast<uint64_t>(step)), 8};
   bits[4] += Width(Difference(in[0], level));
-  uint64_t before = 0;
   uint64_t different = 0;
-  for (size_t r = 1; r < n; ++r) {
-    const uint64_t d = Difference(in[r], in[r - 1]);
-    different |= d;
-    bits[1] += Width(d);
-    bits[2] += Width(d - before);
-    bits[3] += Width(d - static_cast<uint64_t>(step));
-    bits[4] += Width(Difference(in[r], level));
-    before = d;
-  }
+  for (const int64_t i : in) different |= Difference(i, in[0]);
   if (different == 0) return {Kind::kConstant, 0};
+  // Of many rows some runs tell.
+  constexpr size_t kRun = 8;
+  const size_t stride = n <= 6 * kRun ? kRun : n / 6;
+  for (size_t run = 0; run + 1 < n; run += stride) {
+    uint64_t before = run == 0 ? 0 : Difference(in[run], in[run - 1]);
+    const size_t end = std::min(run + kRun, n - 1);
+    for (size_t r = run + 1; r <= end; ++r) {
+      const uint64_t d = Difference(in[r], in[r - 1]);
+      bits[1] += Width(d);
+      bits[2] += Width(d - before);
+      bits[3] += Width(d - static_cast<uint64_t>(step));
+      bits[4] += Width(Difference(in[r], level));
+      before = d;
+    }
+  }
   const auto best = std::min_element(bits.begin() + 1, bits.end()) - bits.begin();
   const auto kind = static_cast<Kind>(best);
   return {kind, kind == Kind::kSteady ? step : kind == Kind::kLevel ? level : 0};
@@ -155,10 +161,15 @@ bool Repeats(std::span<const uint64_t> residuals) {
 // kHighBits, which is a byte of zstd's and differs little from column to column.
 uint8_t LowBits(std::span<const uint64_t> residuals) {
   constexpr int kHighBits = 6;
-  std::array<uint16_t, 65> widths{};
-  for (const uint64_t z : residuals) ++widths[static_cast<size_t>(BitWidth(z))];
+  constexpr size_t kLooked = 64;  // of many so many tell
+  const size_t stride = residuals.size() / kLooked + 1;
+  std::array<uint8_t, 65> widths{};
+  size_t looked = 0;
+  for (size_t i = 0; i < residuals.size(); i += stride, ++looked) {
+    ++widths[static_cast<size_t>(BitWidth(residuals[i]))];
+  }
   int width = 0;
-  for (size_t below = widths[0]; below * 4 < residuals.size() * 3;) {
+  for (size_t below = widths[0]; below * 4 < looked * 3;) {
     below += widths[static_cast<size_t>(++width)];
   }
   if (width <= kHighBits || Repeats(residuals)) return 0;
@@ -167,12 +178,53 @@ uint8_t LowBits(std::span<const uint64_t> residuals) {
 
 using GapMap = std::array<uint8_t, GapBytes(kMaxBlockRows)>;
 
-GapMap GapsOf(std::span<const double> column) {
+// Which rows of a column are missing, and which are not.
+struct Gaps {
   GapMap map{};
-  for (size_t r = 0; r < column.size(); ++r) {
-    if (Bits(column[r]) == kMissing) map[r / 8] |= static_cast<uint8_t>(1u << (r % 8));
+  std::array<uint16_t, kMaxBlockRows> rows{};  // that are there
+  size_t count = 0;
+};
+
+GapMap MapOf(std::span<const double> column) {
+  GapMap map{};
+  for (size_t byte = 0; byte * 8 < column.size(); ++byte) {
+    const size_t rows = std::min<size_t>(8, column.size() - byte * 8);
+    const double* at = &column[byte * 8];
+    unsigned missing = 0;
+    for (size_t r = 0; r < rows; ++r) missing |= (Bits(at[r]) == kMissing ? 1u : 0u) << r;
+    map[byte] = static_cast<uint8_t>(missing);
   }
   return map;
+}
+
+size_t CountMissing(std::span<const double> column) {
+  // Four at a time, by whatever the processor has.
+  using Lanes [[gnu::vector_size(32)]] = int64_t;
+  Lanes counts{};
+  size_t r = 0;
+  for (; r + 4 <= column.size(); r += 4) {
+    Lanes bits;
+    std::memcpy(&bits, &column[r], sizeof bits);
+    counts -= bits == static_cast<int64_t>(kMissing);
+  }
+  auto count = static_cast<size_t>(counts[0] + counts[1] + counts[2] + counts[3]);
+  for (; r < column.size(); ++r) count += Bits(column[r]) == kMissing ? 1 : 0;
+  return count;
+}
+
+bool HasGaps(std::span<const double> column, const Gaps& gaps) {
+  if (CountMissing(column) + gaps.count != column.size()) return false;
+  bool there = true;
+  for (size_t i = 0; i < gaps.count; ++i) there &= Bits(column[gaps.rows[i]]) != kMissing;
+  return there;
+}
+
+void NoteRows(size_t rows, Gaps& gaps) {
+  gaps.count = 0;
+  for (size_t r = 0; r < rows; ++r) {
+    gaps.rows[gaps.count] = static_cast<uint16_t>(r);
+    gaps.count += ((gaps.map[r / 8] >> (r % 8)) & 1) == 0 ? 1 : 0;
+  }
 }
 
 // Bits one after the other, the lowest of a byte first.
@@ -232,14 +284,20 @@ struct BlockEncoder::Rep {
   const double* columns = nullptr;
   size_t stride = 0;
   size_t rows = 0;
-  GapMap gaps{};           // those that were said last
+  Gaps gaps;               // those that were said last
   uint32_t gap_count = 0;  // how many patterns were said
   bool new_gaps = false;   // the column's were not said before
+  std::array<double, kMaxBlockRows> packed;
 
   std::span<const double> Column(size_t i) const { return {columns + i * stride, rows}; }
+  // The values of a column with the gaps that were said last that are there.
+  std::span<const double> Packed(std::span<const double> column) {
+    for (size_t i = 0; i < gaps.count; ++i) packed[i] = column[gaps.rows[i]];
+    return {packed.data(), gaps.count};
+  }
   void PutTimes(std::span<const Nanos> times);
   void PutColumn(uint32_t i);
-  uint32_t NoteGaps(std::span<const double> column);
+  void NoteGaps(std::span<const double> column);
   References TakeOutSiblings(uint32_t pattern);
   void PutHead(uint32_t i, const Shape& shape, const References& references, uint8_t low_count);
   void PutBody(size_t count, uint8_t low_count);
@@ -266,23 +324,21 @@ void BlockEncoder::Rep::PutTimes(std::span<const Nanos> times) {
   plain.Wrote(at);
 }
 
-// Which pattern of gaps the column has; 0: none.
-uint32_t BlockEncoder::Rep::NoteGaps(std::span<const double> column) {
-  new_gaps = false;
-  if (integers.count == rows) return 0;
-  const GapMap map = GapsOf(column);
-  if (gap_count == 0 || map != gaps) {
-    gaps = map;
-    new_gaps = true;
-    ++gap_count;
-  }
-  return gap_count;
+// Of a column that has some.
+void BlockEncoder::Rep::NoteGaps(std::span<const double> column) {
+  new_gaps = gap_count == 0 || !HasGaps(column, gaps);
+  if (!new_gaps) return;
+  gaps.map = MapOf(column);
+  NoteRows(rows, gaps);
+  ++gap_count;
 }
 
-// Leaves of the integers what other columns do not tell.
+// Leaves of the integers what other columns do not tell. `pattern`: of its gaps; 0: it has none.
 References BlockEncoder::Rep::TakeOutSiblings(uint32_t pattern) {
   return siblings.TakeOut(integers.present(), pattern, [&](uint32_t other, int64_t* out) {
-    ToIntegersOfScale(Column(other), scales.data()[other], out);
+    // It has the same gaps.
+    const std::span<const double> column = Column(other);
+    ToIntegersOfScale(pattern == 0 ? column : Packed(column), scales.data()[other], out);
   });
 }
 
@@ -294,8 +350,8 @@ void BlockEncoder::Rep::PutHead(uint32_t i, const Shape& shape, const References
                                      (has_gaps && new_gaps ? kNewGaps : 0) |
                                      (references.count << kReferencesShift)));
   scales.PutByte(integers.scale);
-  uint8_t* at = heads.Room(gaps.size() + 1 + kMaxVarint * (2 + kMaxReferences));
-  if (has_gaps && new_gaps) at = std::copy_n(gaps.data(), GapBytes(rows), at);
+  uint8_t* at = heads.Room(gaps.map.size() + 1 + kMaxVarint * (2 + kMaxReferences));
+  if (has_gaps && new_gaps) at = std::copy_n(gaps.map.data(), GapBytes(rows), at);
   if (shape.kind != Kind::kConstant) *at++ = low_count;
   at = PutVarint(at, ZigZag(shape.kind == Kind::kLevel ? shape.base : integers.values[0]));
   if (shape.kind == Kind::kSteady) at = PutVarint(at, ZigZag(shape.base));
@@ -317,8 +373,7 @@ void BlockEncoder::Rep::PutBody(size_t count, uint8_t low_count) {
 void BlockEncoder::Rep::PutColumn(uint32_t i) {
   const std::span<const double> column = Column(i);
   if (IsConstant(column)) {
-    ToIntegers(column.first(1), integers);
-    if (integers.count == 0) {
+    if (!ToIntegers(column.first(1), integers)) {
       integers.values[0] = static_cast<int64_t>(kMissing);
       integers.scale = kBits;
     }
@@ -326,8 +381,12 @@ void BlockEncoder::Rep::PutColumn(uint32_t i) {
     PutHead(i, {}, {}, 0);
     return;
   }
-  ToIntegers(column, integers);
-  const uint32_t pattern = NoteGaps(column);
+  uint32_t pattern = 0;
+  if (!ToIntegers(column, integers)) {
+    NoteGaps(column);
+    ToIntegers(Packed(column), integers);
+    pattern = gap_count;
+  }
   const bool has_siblings = integers.count >= kFewRows;
   const References references = has_siblings ? TakeOutSiblings(pattern) : References();
   const Shape shape = BestShape(integers.present());

@@ -34,80 +34,82 @@ int CommonZeros(std::span<const int64_t> integers) {
   return any == 0 ? 0 : std::countr_zero(any);
 }
 
-// Fills `out` if every present value is an integer; a common power of two is taken out.
-bool ToWholeNumbers(std::span<const double> column, Integers& out) {
-  size_t n = 0;
-  for (const double v : column) {
-    if (ToInteger(v, out.values[n])) {
-      ++n;
-    } else if (Bits(v) != kMissing) {
-      return false;
-    }
+enum class Fits : uint8_t { kNo, kYes, kMissing };
+
+Fits Unfit(double v) { return Bits(v) == kMissing ? Fits::kMissing : Fits::kNo; }
+
+// Fills `out` if every value is an integer; a common power of two is taken out.
+Fits ToWholeNumbers(std::span<const double> values, Integers& out) {
+  for (size_t row = 0; row < values.size(); ++row) {
+    if (!ToInteger(values[row], out.values[row])) return Unfit(values[row]);
   }
-  out.count = n;
+  out.count = values.size();
   out.scale = static_cast<uint8_t>(CommonZeros(out.present()));
   if (out.scale > 0) {
     for (int64_t& i : out.present()) i >>= out.scale;
   }
-  return true;
+  return Fits::kYes;
 }
 
-// Fills `out` if every present value has the same few decimals.
-bool ToDecimals(std::span<const double> column, Integers& out) {
+// Fills `out` if every value has the same few decimals.
+Fits ToDecimals(std::span<const double> values, Integers& out) {
   uint8_t decimals = 1;
-  size_t row = 0;
-  size_t n = 0;
-  while (row < column.size()) {
-    const double v = column[row];
-    if (Bits(v) == kMissing) {
-      ++row;
-    } else if (ToDecimal(v, decimals, out.values[n])) {
-      ++row;
-      ++n;
-    } else {
-      while (!ToDecimal(v, decimals, out.values[n])) {
-        if (++decimals > kMaxDecimals) return false;
-      }
-      row = n = 0;  // the rows before need the same number of decimals
+  for (size_t row = 0; row < values.size(); ++row) {
+    const double v = values[row];
+    if (ToDecimal(v, decimals, out.values[row])) continue;
+    if (Bits(v) == kMissing) return Fits::kMissing;
+    while (!ToDecimal(v, decimals, out.values[row])) {
+      if (++decimals > kMaxDecimals) return Fits::kNo;
     }
+    row = SIZE_MAX;  // the rows before need the same number of decimals
   }
-  out.count = n;
+  out.count = values.size();
   out.scale = kDecimals + decimals;
-  return true;
+  return Fits::kYes;
 }
 
 // Doubles that are close have bits that are close, and those that were floats end in 29 zeros.
-void ToBits(std::span<const double> column, Integers& out) {
-  size_t n = 0;
-  for (const double v : column) {
-    if (Bits(v) != kMissing) out.values[n++] = static_cast<int64_t>(Bits(v));
+Fits ToBits(std::span<const double> values, Integers& out) {
+  uint64_t missing = 0;
+  for (size_t row = 0; row < values.size(); ++row) {
+    out.values[row] = static_cast<int64_t>(Bits(values[row]));
+    missing |= Bits(values[row]) == kMissing ? 1 : 0;
   }
-  out.count = n;
+  if (missing != 0) return Fits::kMissing;
+  out.count = values.size();
   const int zeros = CommonZeros(out.present());
   out.scale = static_cast<uint8_t>(kBits + zeros);
   if (zeros > 0) {
     for (int64_t& i : out.present()) i >>= zeros;
   }
+  return Fits::kYes;
 }
 
 }  // namespace
 
 bool IsConstant(std::span<const double> column) {
   const uint64_t first = Bits(column[0]);
-  uint64_t different = 0;
-  for (const double v : column) different |= Bits(v) ^ first;
-  return different == 0;
-}
-
-void ToIntegers(std::span<const double> column, Integers& out) {
-  if (!ToWholeNumbers(column, out) && !ToDecimals(column, out)) ToBits(column, out);
-}
-
-void ToIntegersOfScale(std::span<const double> column, uint8_t scale, int64_t* out) {
-  const auto convert = [&](const auto& of) {
-    for (const double v : column) {
-      if (Bits(v) != kMissing) *out++ = of(v);
+  // Most that are not say so soon.
+  for (size_t from = 0; from < column.size(); from += 16) {
+    uint64_t different = 0;
+    for (const double v : column.subspan(from, std::min<size_t>(16, column.size() - from))) {
+      different |= Bits(v) ^ first;
     }
+    if (different != 0) return false;
+  }
+  return true;
+}
+
+bool ToIntegers(std::span<const double> values, Integers& out) {
+  Fits fits = ToWholeNumbers(values, out);
+  if (fits == Fits::kNo) fits = ToDecimals(values, out);
+  if (fits == Fits::kNo) fits = ToBits(values, out);
+  return fits == Fits::kYes;
+}
+
+void ToIntegersOfScale(std::span<const double> values, uint8_t scale, int64_t* out) {
+  const auto convert = [&](const auto& of) {
+    for (const double v : values) *out++ = of(v);
   };
   if (scale <= kMaxShift) {
     convert([&](double v) { return static_cast<int64_t>(v) >> scale; });

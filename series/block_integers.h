@@ -25,9 +25,10 @@ struct Integers {
 // Whether all values have the same bits. `column` is not empty.
 bool IsConstant(std::span<const double> column);
 // The scale that gives the smallest integers; the bits, which is always possible, if no other does.
-void ToIntegers(std::span<const double> column, Integers& out);
-// The integers of a column's present values, whose scale ToIntegers found.
-void ToIntegersOfScale(std::span<const double> column, uint8_t scale, int64_t* out);
+// False, and nothing of use in `out`, if a value is missing.
+bool ToIntegers(std::span<const double> values, Integers& out);
+// The integers of values whose scale ToIntegers found.
+void ToIntegersOfScale(std::span<const double> values, uint8_t scale, int64_t* out);
 // The way back. False, and nothing of use in `out`, if there is no such scale.
 bool ToDoubles(uint8_t scale, std::span<const int64_t> integers, double* out);
 

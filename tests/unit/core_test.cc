@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+#include <string>
+#include <vector>
+
 #include "core/bytes.h"
 #include "core/config.h"
 #include "core/hostlist.h"
@@ -39,6 +43,30 @@ TEST(Bytes, WhatIsWrittenIsRead) {
   EXPECT_EQ(r.Signed(), INT64_MIN);
   EXPECT_EQ(r.Text(16), "tag");
   EXPECT_TRUE(r.done());
+}
+
+TEST(Bytes, ManyVarintsAreReadAsOneByOne) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 2000; ++round) {
+    // Mostly short ones, as residuals are; some are written longer than they need be.
+    std::string bytes;
+    const size_t n = random() % 40;
+    for (size_t i = 0; i < n; ++i) {
+      ByteWriter(bytes).Varint(random() >> (random() % 64));
+      if (random() % 8 == 0) bytes += std::string("\x80\x80\x00", 3).substr(random() % 3);
+    }
+    if (random() % 4 == 0 && !bytes.empty()) bytes.resize(random() % bytes.size());
+    if (random() % 4 == 0) bytes += '\xff';
+    ByteReader one(bytes), many(bytes);
+    std::vector<uint64_t> expected, read(n + 1);
+    for (size_t i = 0; i < n + 1; ++i) expected.push_back(one.Varint());
+    many.Varints(read.data(), read.size());
+    EXPECT_EQ(many.ok(), one.ok());
+    EXPECT_EQ(many.left(), one.left());
+    if (one.ok()) {
+      EXPECT_EQ(read, expected);
+    }
+  }
 }
 
 TEST(Bytes, AReaderNeverPassesItsEnd) {
