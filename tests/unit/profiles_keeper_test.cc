@@ -197,6 +197,15 @@ TEST_F(KeeperTest, RepairsForOthersWhileItIsRead) {
   EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
 }
 
+TEST_F(KeeperTest, ARepairGoesOnIfWhoHasAskedGoesAway) {
+  ASSERT_TRUE(keeper::SendAll(Connect().get(), "repair\n"));
+  // Behind it.
+  ASSERT_TRUE(AskToIngest(root(), kPatience).ok());
+  EXPECT_TRUE(std::filesystem::exists(root() + "/db.damaged-1"));
+  EXPECT_TRUE(archive_->owned());
+  EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
+}
+
 // Somebody else's compacting ends only when the tags are changed.
 TEST_F(KeeperTest, TagsDoNotWaitForLongWork) {
   const std::string key = archive_->List()->at(0).key;
@@ -284,8 +293,13 @@ TEST_F(KeeperTest, WorkThatIsStoppedCanBeDoneAgain) {
   ASSERT_TRUE(pruned.ok());
   EXPECT_FALSE(pruned->complete);
   EXPECT_THAT(Jobs(), ElementsAre("d2", "d1"));
+  EXPECT_EQ(archive_->Repair(stop).status().code(), Code::kUnavailable);
+  EXPECT_TRUE(archive_->owned());
+  EXPECT_FALSE(std::filesystem::exists(root() + "/db.damaged-1"));
+  EXPECT_THAT(Jobs(), ElementsAre("d2", "d1"));
   EXPECT_TRUE(archive_->Import(file.get(), path, nullptr).ok());
   EXPECT_TRUE(archive_->Compact(nullptr).ok());
+  EXPECT_TRUE(archive_->Repair(nullptr).ok());
   EXPECT_THAT(Jobs(), ElementsAre("d7", "d2", "d1"));
 }
 
