@@ -23,7 +23,7 @@ int Compact(const ArchiveOptions& options, const Environment& env) {
   Progress progress("compacting " + *root, "parts");
   // A server that has the archive open does it.
   Status done = (*archive)->owned() ? Status(Code::kNotFound, "it is ours")
-                                    : AskToCompact(*root, progress.Follow());
+                                    : AskToCompact(*root, progress.Follow(), TellWait(progress));
   if (done.code() == Code::kNotFound) done = (*archive)->Compact(progress.Follow());
   progress.End();
   if (!done.ok()) return Fail(done);

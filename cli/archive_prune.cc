@@ -73,7 +73,7 @@ Result<PruneReport> Prune(Archive& archive, const std::string& root, const Reten
                           bool dry_run) {
   Progress progress("pruning " + root, "profiles");
   if (!dry_run && !archive.owned()) {
-    auto report = AskToPrune(root, limits, progress.Follow());
+    auto report = AskToPrune(root, limits, progress.Follow(), TellWait(progress));
     if (report.status().code() != Code::kNotFound) return report;
   }
   return archive.Prune(limits, Clock::System().Now(), kNoHurry, dry_run, progress.Follow());

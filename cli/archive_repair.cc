@@ -56,7 +56,7 @@ int Repair(const ArchiveOptions& options, bool discard, const Environment& env) 
   if (discard) return Discard(*root, options.json);
   Progress progress("repairing " + *root, "bytes");
   // A server that has the archive open does it.
-  auto report = AskToRepair(*root, progress.Follow());
+  auto report = AskToRepair(*root, progress.Follow(), TellWait(progress));
   if (report.status().code() == Code::kNotFound) {
     report = RepairArchive(*root, kWait, progress.Follow());
   }

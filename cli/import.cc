@@ -25,7 +25,7 @@ int Import(const Environment& env, const Options& options) {
   for (const std::string& file : options.files) {
     Progress progress("importing " + file, "bytes", !options.quiet);
     // A server that has the archive open takes it in.
-    auto imported = AskToImport(*archive, file, progress.Follow());
+    auto imported = AskToImport(*archive, file, progress.Follow(), TellWait(progress));
     if (imported.status().code() == Code::kNotFound) {
       imported = ImportProfile(*archive, file, kWait, progress.Follow());
     }

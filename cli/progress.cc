@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/command.h"
 #include "profiles/text.h"
 
 namespace sonde::cli {
@@ -81,6 +82,13 @@ std::string ProgressLine(std::string_view what, std::string_view unit, uint64_t 
     line += fmt::format("  {} left", FormatDuration(std::max(whole, kSecond)));
   }
   return text::Cut(line, width);
+}
+
+OnWait TellWait(Progress& progress) {
+  return [&progress](const std::string& work) {
+    progress.End();
+    Note("the server that has the archive open first ends what it was asked for before: " + work);
+  };
 }
 
 }  // namespace sonde::cli

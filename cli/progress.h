@@ -14,6 +14,7 @@
 
 #include "core/time.h"
 #include "profiles/archive_progress.h"
+#include "profiles/ask_keeper.h"
 
 namespace sonde::cli {
 
@@ -44,6 +45,9 @@ class Progress {
   Nanos next_;
   bool visible_ = false;
 };
+
+// Says that other work of a server comes first, which nobody sees otherwise.
+OnWait TellWait(Progress& progress);
 
 // The line, at most `width` characters.
 std::string ProgressLine(std::string_view what, std::string_view unit, uint64_t done,

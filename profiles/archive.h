@@ -177,8 +177,9 @@ class Archive {
   Result<bool> BuildIndexes(Nanos budget,
                             const std::function<void(uint64_t, uint64_t)>& progress = nullptr);
 
-  // Changes the tags of a finished profile and gives what it has then. kBusy: its step runs or
-  // waits in live/, or db/ is not ours to write; kLimit: it would have too many.
+  // Changes the tags of a finished profile and gives what it has then, also while this archive does
+  // something that takes long. kBusy: its step runs or waits in live/, db/ is not ours to write or
+  // is being repaired; kLimit: it would have too many.
   Result<UserTags> Tag(const std::string& key, const TagChange& change);
   // Deletes what exceeds the limits (retention.h), for about `budget`; `dry_run` only says what
   // that is. kBusy if db/ is not ours to write, unless it is a dry run. `progress`: in profiles.

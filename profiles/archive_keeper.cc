@@ -6,10 +6,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "core/descriptor_message.h"
 #include "core/log.h"
 #include "profiles/archive_repair.h"
 #include "profiles/keeper_socket.h"
@@ -25,7 +31,8 @@ constexpr Nanos kPatience = kSecond;                // with one who asks and doe
 constexpr Nanos kSlice = kSecond / 4;               // of indexing, between answers
 constexpr Nanos kBetweenNews = kSecond / 10;        // of how far work is
 constexpr size_t kMaxWhy = 4096;
-constexpr int kWaiting = 64;
+constexpr size_t kWaiting = 64;
+constexpr Nanos kSayAgain = 10 * kSecond;  // to who waits
 
 // What an "ok" says.
 struct Done {
@@ -38,22 +45,72 @@ bool IsReadable(int fd) {
   return ::poll(&ready, 1, 0) > 0;
 }
 
+std::string WordOf(std::string_view question) {
+  const std::string_view word = question.substr(0, question.find(' '));
+  return std::string(keeper::IsWord(word) ? word : "another");
+}
+
+void Signal(int event) {
+  const uint64_t one = 1;
+  static_cast<void>(::write(event, &one, sizeof(one)));
+}
+
+void Clear(int event) {
+  uint64_t count = 0;
+  static_cast<void>(::read(event, &count, sizeof(count)));
+}
+
+void SendEnd(int peer, const Result<Done>& done) {
+  const std::string answer =
+      done.ok() ? "ok " + std::to_string(done->count) + (done->more.empty() ? "" : " ") + done->more
+                : "error " + std::string(done.status().message().substr(0, kMaxWhy));
+  keeper::SendAll(peer, answer + "\n");
+}
+
+// Nobody waits for one who does not read.
+void TellBehind(int peer, const std::string& work) {
+  static_cast<void>(
+      SendWithDescriptors(peer, std::string(keeper::kBehind) + work + "\n", {}, Patience::kNone));
+}
+
 }  // namespace
 
 struct ArchiveKeeper::Rep {
   Rep(Archive& kept, std::string path, const Retention& most)
       : archive(kept), root(std::move(path)), limits(most) {}
 
+  struct Question {
+    UniqueFd peer;
+    std::string text;
+    std::vector<UniqueFd> files;
+  };
+
   Archive& archive;
   const std::string root;
   const Retention limits;
   const UniqueFd stop{::eventfd(0, EFD_CLOEXEC)};
-  UniqueFd listener;
-  std::thread thread;
+  const UniqueFd owned_changed{::eventfd(0, EFD_CLOEXEC)};
+  const UniqueFd asked{::eventfd(0, EFD_CLOEXEC)};
+  std::atomic<bool> owned = false;  // between two works
+  UniqueFd listener;                // the door's, once that runs
+  std::mutex mutex;                 // of the two below
+  std::deque<Question> waiting;
+  std::string doing;  // what is worked at: the first word of a question; "": nothing
+  std::thread door;
+  std::thread worker;
 
-  void Work();
   void Listen();
-  void Answer() const;
+  void Admit();
+  void Enqueue(Question question);
+  void TellWaiting();
+  void RunDoor();
+
+  void SetDoing(std::string_view work);
+  std::optional<Question> Next();
+  void Work();
+  void RunWorker();
+
+  void Answer(const Question& question, const std::function<void()>& on_end) const;
   Result<Done> Do(std::string_view question, int file, const ArchiveProgress& progress) const;
   Result<uint64_t> Ingest() const;
   Result<Done> Tag(std::string_view question) const;
@@ -62,8 +119,8 @@ struct ArchiveKeeper::Rep {
 
 // Only with the archive's lock, so that nobody else listens there.
 void ArchiveKeeper::Rep::Listen() {
-  if (!archive.owned()) listener = UniqueFd();
-  if (listener.get() >= 0 || !archive.owned()) return;
+  if (!owned) listener.Reset();
+  if (listener || !owned) return;
   UniqueFd directory;
   const auto address = keeper::AddressOf(root, directory);
   if (!address.ok()) return log::Warning("{}", address.status().message());
@@ -74,7 +131,7 @@ void ArchiveKeeper::Rep::Listen() {
   ::fchmod(socket.get(), 0600);
   const bool bound = ::bind(socket.get(), where, sizeof(*address)) == 0;
   // On a file system without sockets commands read all the same.
-  if (!bound || ::listen(socket.get(), kWaiting) != 0) {
+  if (!bound || ::listen(socket.get(), static_cast<int>(kWaiting)) != 0) {
     return log::Info("{}", SystemError("listen in " + root).message());
   }
   listener = std::move(socket);
@@ -143,51 +200,120 @@ Result<Done> ArchiveKeeper::Rep::Do(std::string_view question, int file,
   return Status(Code::kUnsupported, "a server of this version does not know the question");
 }
 
-void ArchiveKeeper::Rep::Answer() const {
-  const UniqueFd peer(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (peer.get() < 0 || !keeper::IsOurs(peer.get())) return;
-  keeper::SetPatience(peer.get(), kPatience);
-  keeper::LineReader lines(peer.get(), 1);
-  std::string question = lines.Next(keeper::kMaxQuestion);
-  if (!question.ends_with('\n')) return;
-  question.pop_back();
+void ArchiveKeeper::Rep::Answer(const Question& question,
+                                const std::function<void()>& on_end) const {
+  const int peer = question.peer.get();
   // Who has gone is not told more, and does not stop the work either.
   bool gone = false;
   Nanos next = Clock::System().Monotonic() + kBetweenNews;
-  const std::vector<UniqueFd> files = lines.TakeFiles();
-  const int file = files.empty() ? -1 : files.front().get();
-  const auto done = Do(question, file, [&](uint64_t at, uint64_t total) {
+  const int file = question.files.empty() ? -1 : question.files.front().get();
+  const auto done = Do(question.text, file, [&](uint64_t at, uint64_t total) {
     const Nanos now = Clock::System().Monotonic();
     if (now < next) return true;
     next = now + kBetweenNews;
     const std::string news = "at " + std::to_string(at) + " " + std::to_string(total) + "\n";
-    gone = gone || !keeper::SendAll(peer.get(), news);
+    gone = gone || !keeper::SendAll(peer, news);
     return !IsReadable(stop.get());
   });
-  if (gone) return;
-  const std::string answer =
-      done.ok() ? "ok " + std::to_string(done->count) + (done->more.empty() ? "" : " ") + done->more
-                : "error " + std::string(done.status().message().substr(0, kMaxWhy));
-  keeper::SendAll(peer.get(), answer + "\n");
+  on_end();
+  if (!gone) SendEnd(peer, done);
+}
+
+// What is short is answered at once, the rest by the worker.
+void ArchiveKeeper::Rep::Admit() {
+  Question question;
+  question.peer.Reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const int peer = question.peer.get();
+  if (peer < 0 || !keeper::IsOurs(peer)) return;
+  keeper::SetPatience(peer, kPatience);
+  keeper::LineReader lines(peer, 1);
+  question.text = lines.Next(keeper::kMaxQuestion);
+  if (!question.text.ends_with('\n')) return;
+  question.text.pop_back();
+  question.files = lines.TakeFiles();
+  if (question.text.starts_with(keeper::kTag)) return Answer(question, [] {});
+  Enqueue(std::move(question));
+}
+
+void ArchiveKeeper::Rep::Enqueue(Question question) {
+  const std::lock_guard lock(mutex);
+  if (waiting.size() >= kWaiting) {
+    return SendEnd(question.peer.get(),
+                   Status(Code::kLimit,
+                          "too many wait for the server that has the archive open; "
+                          "try again later"));
+  }
+  if (!doing.empty()) TellBehind(question.peer.get(), doing);
+  waiting.push_back(std::move(question));
+  Signal(asked.get());
+}
+
+void ArchiveKeeper::Rep::TellWaiting() {
+  const std::lock_guard lock(mutex);
+  if (doing.empty()) return;
+  for (const Question& question : waiting) TellBehind(question.peer.get(), doing);
+}
+
+void ArchiveKeeper::Rep::RunDoor() {
+  while (true) {
+    Listen();
+    pollfd ready[3] = {
+        {stop.get(), POLLIN, 0}, {owned_changed.get(), POLLIN, 0}, {listener.get(), POLLIN, 0}};
+    const int count = ::poll(ready, 3, static_cast<int>(kSayAgain / kMillisecond));
+    if (ready[0].revents != 0) return;
+    if (ready[1].revents != 0) Clear(owned_changed.get());
+    if (ready[2].revents != 0) Admit();
+    if (count == 0) TellWaiting();
+  }
+}
+
+void ArchiveKeeper::Rep::SetDoing(std::string_view work) {
+  const std::lock_guard lock(mutex);
+  doing = work;
+}
+
+std::optional<ArchiveKeeper::Rep::Question> ArchiveKeeper::Rep::Next() {
+  const std::lock_guard lock(mutex);
+  doing.clear();
+  if (waiting.empty()) return {};
+  Question question = std::move(waiting.front());
+  waiting.pop_front();
+  doing = WordOf(question.text);
+  for (const Question& behind : waiting) TellBehind(behind.peer.get(), doing);
+  return question;
 }
 
 void ArchiveKeeper::Rep::Work() {
+  while (const auto question = Next()) {
+    // Before who has asked hears of the end, and asks again.
+    Answer(*question, [&] { SetDoing(""); });
+    if (IsReadable(stop.get())) return;
+  }
+}
+
+void ArchiveKeeper::Rep::RunWorker() {
   bool indexed = false;
   while (true) {
-    Listen();
-    const bool indexing = !indexed && archive.owned();
+    if (owned != archive.owned()) {
+      owned = !owned;
+      Signal(owned_changed.get());
+    }
+    const bool indexing = !indexed && owned;
     if (indexing) {
       const auto complete = archive.BuildIndexes(kSlice);
       if (!complete.ok()) log::Warning("{}", complete.status().message());
       indexed = !complete.ok() || *complete;
     }
-    pollfd ready[2] = {{stop.get(), POLLIN, 0}, {listener.get(), POLLIN, 0}};
+    pollfd ready[2] = {{stop.get(), POLLIN, 0}, {asked.get(), POLLIN, 0}};
     const int count = ::poll(ready, 2, indexing ? 0 : static_cast<int>(kBetween / kMillisecond));
     if (ready[0].revents != 0) return;
-    if (count > 0 && ready[1].revents != 0) {
-      Answer();
+    if (ready[1].revents != 0) {
+      Clear(asked.get());
+      Work();
     } else if (count == 0 && !indexing) {
+      SetDoing("ingest");
       const auto taken = Ingest();
+      SetDoing("");
       if (!taken.ok()) log::Info("{}", taken.status().message());
     }
   }
@@ -195,16 +321,23 @@ void ArchiveKeeper::Rep::Work() {
 
 ArchiveKeeper::ArchiveKeeper(Archive& archive, std::string root, const Retention& limits)
     : rep_(std::make_unique<Rep>(archive, std::move(root), limits)) {
+  rep_->owned = archive.owned();
   rep_->Listen();
-  rep_->thread = std::thread([rep = rep_.get()] { rep->Work(); });
+  rep_->door = std::thread([rep = rep_.get()] { rep->RunDoor(); });
+  rep_->worker = std::thread([rep = rep_.get()] { rep->RunWorker(); });
 }
 
 ArchiveKeeper::~ArchiveKeeper() {
-  const uint64_t one = 1;
-  static_cast<void>(::write(rep_->stop.get(), &one, sizeof(one)));
-  rep_->thread.join();
-  if (rep_->listener.get() < 0) return;
-  ::unlink((rep_->root + "/" + std::string(keeper::kSocketName)).c_str());
+  Signal(rep_->stop.get());
+  rep_->door.join();
+  // Who comes from now on finds nobody.
+  if (rep_->listener) {
+    ::unlink((rep_->root + "/" + std::string(keeper::kSocketName)).c_str());
+  }
+  rep_->worker.join();
+  for (const Rep::Question& question : rep_->waiting) {
+    SendEnd(question.peer.get(), StoppedWork());
+  }
 }
 
 }  // namespace sonde

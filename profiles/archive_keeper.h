@@ -12,11 +12,14 @@
 //   import NAME                 a file that comes as a descriptor is taken in (profile_import.h);
 //                               ok BLOCKS new STEP, or ok BLOCKS there STEP
 //
-// Questions are answered one after the other. The work goes on if who has asked goes away, and is
-// stopped if the keeper ends. All that a command wants to see it reads from the disk by itself
-// (archive.h), so who asks for an ingest need not wait for an answer.
+// What takes long is done one after the other, and who waits is told behind what. Tags do not wait
+// for it: they are changed in its next pause (archive_turns.h), and refused while db/ is repaired.
+// The work goes on if who has asked goes away, and is stopped if the keeper ends. All that a
+// command wants to see it reads from the disk by itself (archive.h), so who asks for an ingest need
+// not wait for an answer.
 //
-// Thread safety: made and destroyed by one thread; it has one of its own.
+// Thread safety: made and destroyed by one thread; it has two of its own, of which one takes
+// questions and the other works.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // What an Archive is made of, for the files that implement it: archive.cc reads, archive_upkeep.cc
 // changes db/.
 //
-// Thread safety: `db` and `note` as they say; OpenOwned, IngestAll and Close under `ingesting`.
+// Thread safety: `db` and `note` as they say; OpenOwned, IngestAll and Close in a turn.
 #pragma once
 
 #include <leveldb/db.h>
@@ -17,6 +17,7 @@
 #include "profiles/archive_dir.h"
 #include "profiles/archive_lock.h"
 #include "profiles/archive_progress.h"
+#include "profiles/archive_turns.h"
 #include "profiles/profile_reader.h"
 #include "profiles/read_only_db.h"
 
@@ -42,7 +43,7 @@ struct Archive::Rep {
   std::string note;
   bool read_only = false;                      // another user's, or opened to read
   bool kept = false;                           // by a server, which was asked to take in what waits
-  std::mutex ingesting;                        // by one at a time
+  mutable ArchiveTurns turns;                  // to change db/
   mutable std::mutex mutex;                    // of `db`
   mutable std::shared_ptr<const OpenedDb> db;  // nullptr: there is none
 
@@ -57,7 +58,8 @@ struct Archive::Rep {
   ArchiveLock Close();
   // db/ to write in; kBusy.
   Result<std::shared_ptr<const OpenedDb>> Owned() const;
-  // `progress`, while the archive's lock says now and then that its holder is alive.
+  // `progress`, while the archive's lock says now and then that its holder is alive, and with a
+  // pause of the turn.
   ArchiveProgress Alive(const ArchiveProgress& progress) const;
   Result<uint64_t> IngestAll(const std::function<void(size_t, size_t)>& progress);
   std::shared_ptr<const OpenedDb> Current() const;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <leveldb/write_batch.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -38,6 +39,9 @@ constexpr std::string_view kCompleteName = "/COMPLETE";  // LevelDB passes over 
 
 std::string NewDb(const ArchivePaths& paths) { return paths.root + "/db.repair"; }
 
+// Of the new database, from when it has everything until the damaged one has its name.
+std::string Mark(const std::string& db) { return db + std::string(kCompleteName); }
+
 // What is known of a profile of the damaged database.
 struct Salvage {
   uint64_t dropped = 0;
@@ -57,6 +61,7 @@ class Repair {
   void Take(std::string_view key, std::string_view value);
   void TakeIndex(std::string_view key);
   Status TakeAll(leveldb::DB& db);
+  Status Tell() const;
   Status Write(bool sync);
   Status Rebuild(const std::string& key, const Salvage& salvage);
   Result<Profile> Remake(const std::string& key) const;
@@ -69,7 +74,8 @@ class Repair {
   std::unique_ptr<leveldb::DB> db_;
   std::optional<IndexWriter> index_;
   leveldb::WriteBatch batch_;
-  Status status_;  // of the first write that failed
+  Status status_;      // of the first write that failed
+  uint64_t read_ = 0;  // bytes
   std::map<std::string, Salvage, std::less<>> profiles_;
 };
 
@@ -129,16 +135,16 @@ Status Repair::TakeAll(leveldb::DB& db) {
   options.verify_checksums = true;
   options.fill_cache = false;
   const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(options));
-  uint64_t done = 0;
   for (it->SeekToFirst(); it->Valid() && status_.ok(); it->Next()) {
-    const uint64_t before = done / kBatch;
-    done += it->key().size() + it->value().size();
+    const uint64_t before = read_ / kBatch;
+    read_ += it->key().size() + it->value().size();
     Take({it->key().data(), it->key().size()}, {it->value().data(), it->value().size()});
-    const bool tell = progress_ && done / kBatch != before;
-    if (tell && !progress_(done, 0) && status_.ok()) status_ = StoppedWork();
+    if (read_ / kBatch != before && status_.ok()) status_ = Tell();
   }
   return FromLevelDb(it->status(), "read the database");
 }
+
+Status Repair::Tell() const { return progress_ && !progress_(read_, 0) ? StoppedWork() : Status(); }
 
 void Repair::Lost(const std::string& key, std::string what) {
   report_.losses.push_back({key, std::move(what)});
@@ -219,9 +225,10 @@ Status Rename(const std::string& from, const std::string& to) {
 Status Repair::PutInPlace() {
   index_.reset();
   db_.reset();
-  SONDE_RETURN_IF_ERROR(WriteFileAtomically(NewDb(paths_) + std::string(kCompleteName), "\n"));
+  SONDE_RETURN_IF_ERROR(WriteFileAtomically(Mark(NewDb(paths_)), "\n"));
   SONDE_RETURN_IF_ERROR(SyncDirectory(NewDb(paths_)));
   SONDE_RETURN_IF_ERROR(FreeName(paths_, report_.kept));
+  ::unlink(Mark(paths_.db()).c_str());
   const int exchanged =
       ::renameat2(AT_FDCWD, NewDb(paths_).c_str(), AT_FDCWD, paths_.db().c_str(), RENAME_EXCHANGE);
   if (exchanged == 0) {
@@ -230,7 +237,9 @@ Status Repair::PutInPlace() {
     SONDE_RETURN_IF_ERROR(Rename(paths_.db(), report_.kept));
     SONDE_RETURN_IF_ERROR(Rename(NewDb(paths_), paths_.db()));
   }
-  return SyncPath(paths_.root);
+  SONDE_RETURN_IF_ERROR(SyncPath(paths_.root));
+  ::unlink(Mark(paths_.db()).c_str());
+  return {};
 }
 
 Result<RepairReport> Repair::Run() {
@@ -254,7 +263,11 @@ Result<RepairReport> Repair::Run() {
   }
   SONDE_RETURN_IF_ERROR(status_);
   SONDE_RETURN_IF_ERROR(Write(false));
-  for (const auto& [key, salvage] : profiles_) SONDE_RETURN_IF_ERROR(Rebuild(key, salvage));
+  for (const auto& [key, salvage] : profiles_) {
+    SONDE_RETURN_IF_ERROR(Tell());
+    SONDE_RETURN_IF_ERROR(Rebuild(key, salvage));
+  }
+  SONDE_RETURN_IF_ERROR(Tell());
   index_->Finish(batch_);
   batch_.Put({keys::kIndexedKey.data(), keys::kIndexedKey.size()},
              {keys::kIndexed.data(), keys::kIndexed.size()});
@@ -290,13 +303,25 @@ Result<RepairReport> RepairHeld(const ArchivePaths& paths, const ArchiveProgress
 }
 
 bool IsRepairCutOff(const ArchivePaths& paths) {
-  return !fs::exists(paths.db()) && fs::exists(NewDb(paths) + std::string(kCompleteName));
+  return !fs::exists(paths.db()) && fs::exists(Mark(NewDb(paths)));
 }
 
 Status FinishRepair(const ArchivePaths& paths) {
-  if (!IsRepairCutOff(paths)) return {};
-  SONDE_RETURN_IF_ERROR(Rename(NewDb(paths), paths.db()));
-  return SyncPath(paths.root);
+  if (IsRepairCutOff(paths)) {
+    SONDE_RETURN_IF_ERROR(Rename(NewDb(paths), paths.db()));
+  } else if (!fs::exists(NewDb(paths))) {
+    return {};
+  } else if (fs::exists(Mark(paths.db()))) {
+    std::string kept;
+    SONDE_RETURN_IF_ERROR(FreeName(paths, kept));
+    SONDE_RETURN_IF_ERROR(Rename(NewDb(paths), kept));
+  } else {
+    std::error_code ignored;
+    fs::remove_all(NewDb(paths), ignored);
+  }
+  SONDE_RETURN_IF_ERROR(SyncPath(paths.root));
+  ::unlink(Mark(paths.db()).c_str());
+  return {};
 }
 
 Result<std::vector<std::string>> DiscardDamage(const std::string& root) {

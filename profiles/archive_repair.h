@@ -7,7 +7,8 @@
 // profile that has lost something says so in its notes, and the report names those that are gone.
 //
 // The damaged database is not changed: it stays beside as db.damaged-N until DiscardDamage. The new
-// one takes its place in one step, so that a kill at any point leaves one of the two.
+// one takes its place in one step, so that a kill at any point leaves one of the two; whoever opens
+// db/ next does what was left to do (FinishRepair).
 //
 // Thread safety: functions without state.
 #pragma once
@@ -51,10 +52,12 @@ Result<RepairReport> RepairFromJson(std::string_view json);
 // Deletes what KeptDamage names, and gives their names.
 Result<std::vector<std::string>> DiscardDamage(const std::string& root);
 
-// Whether there is something to do for FinishRepair.
+// Whether there is no db/ until FinishRepair has put it there.
 bool IsRepairCutOff(const ArchivePaths& paths);
-// Puts the new database in place where a kill came between the two steps of a file system that
-// cannot exchange directories. Called with the archive's lock held.
+// After a repair that was killed: puts the new database in place where the kill came between the
+// two steps of a file system that cannot exchange directories, keeps the damaged one where it came
+// right after the exchange, and deletes the new one where it came before. Called with the archive's
+// lock held.
 Status FinishRepair(const ArchivePaths& paths);
 
 }  // namespace sonde

@@ -81,6 +81,7 @@ ArchiveProgress Archive::Rep::Alive(const ArchiveProgress& progress) const {
       next = now + kSayAlive;
       if (const auto current = Current(); current && current->owned) current->lock.Touch();
     }
+    turns.Pause();
     return !progress || progress(done, total);
   };
 }
@@ -94,6 +95,7 @@ Result<uint64_t> Archive::Rep::IngestAll(const std::function<void(size_t, size_t
   Status first;
   for (size_t i = 0; i < waiting.size(); ++i) {
     if (progress) progress(i, waiting.size());
+    turns.Pause();
     const Status status = IngestStep(*current->get(), paths, waiting[i]);
     if (status.ok()) ++taken;
     if (status.ok() || status.code() == Code::kBusy) continue;
@@ -111,7 +113,7 @@ const std::string& Archive::root() const { return rep_->paths.root; }
 bool Archive::owned() const { return rep_->Owned().ok(); }
 
 Result<uint64_t> Archive::IngestWaiting() {
-  const std::lock_guard guard(rep_->ingesting);
+  const auto turn = rep_->turns.Long();
   if (const auto current = rep_->Owned(); current.ok()) {
     (*current)->lock.Touch();
   } else {
@@ -122,14 +124,15 @@ Result<uint64_t> Archive::IngestWaiting() {
 
 Result<bool> Archive::BuildIndexes(Nanos budget,
                                    const std::function<void(uint64_t, uint64_t)>& progress) {
-  const std::lock_guard guard(rep_->ingesting);
+  const auto turn = rep_->turns.Long();
   const auto current = rep_->Owned();
   if (!current.ok()) return true;
   return sonde::BuildIndexes(*(*current)->owned, budget, progress);
 }
 
 Result<UserTags> Archive::Tag(const std::string& key, const TagChange& change) {
-  const std::lock_guard guard(rep_->ingesting);
+  const auto turn = rep_->turns.Short();
+  if (!turn.ok()) return turn.status();
   const auto current = rep_->Owned();
   if (!current.ok()) return current.status();
   for (const LiveStep& step : ScanLive(rep_->paths)) {
@@ -143,32 +146,38 @@ Result<UserTags> Archive::Tag(const std::string& key, const TagChange& change) {
 
 Result<PruneReport> Archive::Prune(const Retention& limits, Nanos now, Nanos budget, bool dry_run,
                                    const ArchiveProgress& progress) {
-  const std::lock_guard guard(rep_->ingesting);
-  PruneWork work{now, budget, dry_run, LiveKeys(rep_->paths), rep_->Alive(progress)};
   if (dry_run) {
+    const PruneWork work{now, budget, dry_run, LiveKeys(rep_->paths), progress};
     const auto seen = rep_->Refreshed();
     return seen ? PruneDb(*seen->get(), limits, work) : PruneReport();
   }
+  const auto turn = rep_->turns.Long();
+  const PruneWork work{now, budget, dry_run, LiveKeys(rep_->paths), rep_->Alive(progress)};
   const auto current = rep_->Owned();
   return current.ok() ? PruneDb(*(*current)->owned, limits, work) : current.status();
 }
 
 Status Archive::Compact(const ArchiveProgress& progress) {
-  const std::lock_guard guard(rep_->ingesting);
+  const auto turn = rep_->turns.Long();
   const auto current = rep_->Owned();
-  return current.ok() ? CompactDb(*(*current)->owned, rep_->Alive(progress)) : current.status();
+  if (!current.ok()) return current.status();
+  const auto alive = rep_->Alive(progress);
+  SONDE_RETURN_IF_ERROR(DropSchemas(*(*current)->owned, alive));
+  // LevelDB writes while it compacts.
+  const ArchiveTurns::Rest rest(rep_->turns);
+  return CompactDb(*(*current)->owned, alive);
 }
 
 Result<Imported> Archive::Import(int file, const std::string& name,
                                  const ArchiveProgress& progress) {
-  const std::lock_guard guard(rep_->ingesting);
+  const auto turn = rep_->turns.Long();
   const auto current = rep_->Owned();
   if (!current.ok()) return current.status();
   return ImportInto(*(*current)->owned, rep_->paths, file, name, rep_->Alive(progress));
 }
 
 Result<RepairReport> Archive::Repair(const ArchiveProgress& progress) {
-  const std::lock_guard guard(rep_->ingesting);
+  const auto turn = rep_->turns.Alone();
   if (const auto current = rep_->Owned(); !current.ok()) return current.status();
   ArchiveLock lock = rep_->Close();
   auto report = RepairHeld(rep_->paths, [&](uint64_t done, uint64_t total) {

@@ -17,8 +17,7 @@ namespace {
 using keeper::AnswerLine;
 
 constexpr Nanos kTagging = 10 * kSecond;
-// Between two lines of an answer: other work that it was asked for comes first.
-constexpr Nanos kLongWork = 600 * kSecond;
+constexpr Nanos kLongWork = 600 * kSecond;  // between two lines of an answer
 
 // Connected to who keeps the archive; kNotFound.
 Result<UniqueFd> Reach(const std::string& root, Nanos patience) {
@@ -39,16 +38,23 @@ Result<UniqueFd> Reach(const std::string& root, Nanos patience) {
 
 // The last line of the answer.
 Result<AnswerLine> Ask(const std::string& root, std::string_view question, Nanos patience,
-                       const ArchiveProgress& progress = nullptr, int file = -1) {
+                       const ArchiveProgress& progress = nullptr, const OnWait& waits = nullptr,
+                       int file = -1) {
   const auto socket = Reach(root, patience);
   if (!socket.ok()) return socket.status();
   if (!keeper::SendAll(socket->get(), std::string(question) + "\n", file)) {
     return SystemError("ask who keeps the archive " + root);
   }
   keeper::LineReader lines(socket->get());
+  std::string behind;
   while (true) {
     auto line = keeper::ParseAnswerLine(lines.Next(keeper::kMaxAnswer));
     if (!line.ok() || line->last) return line;
+    if (!line->behind.empty()) {
+      if (waits && line->behind != behind) waits(line->behind);
+      behind = line->behind;
+      continue;
+    }
     if (progress && !progress(line->count, line->total)) return StoppedWork();
   }
 }
@@ -94,30 +100,31 @@ Result<UserTags> TagWhereItIsOpen(Archive& archive, const std::string& key,
 }
 
 Result<PruneReport> AskToPrune(const std::string& root, const Retention& limits,
-                               const ArchiveProgress& progress) {
+                               const ArchiveProgress& progress, const OnWait& waits) {
   const auto answer =
-      Ask(root, std::string(keeper::kPrune) + RetentionToText(limits), kLongWork, progress);
+      Ask(root, std::string(keeper::kPrune) + RetentionToText(limits), kLongWork, progress, waits);
   return answer.ok() ? PruneFromJson(answer->more) : answer.status();
 }
 
-Status AskToCompact(const std::string& root, const ArchiveProgress& progress) {
-  return Ask(root, keeper::kCompact, kLongWork, progress).status();
+Status AskToCompact(const std::string& root, const ArchiveProgress& progress, const OnWait& waits) {
+  return Ask(root, keeper::kCompact, kLongWork, progress, waits).status();
 }
 
-Result<RepairReport> AskToRepair(const std::string& root, const ArchiveProgress& progress) {
-  const auto answer = Ask(root, keeper::kRepair, kLongWork, progress);
+Result<RepairReport> AskToRepair(const std::string& root, const ArchiveProgress& progress,
+                                 const OnWait& waits) {
+  const auto answer = Ask(root, keeper::kRepair, kLongWork, progress, waits);
   return answer.ok() ? RepairFromJson(answer->more) : answer.status();
 }
 
 Result<Imported> AskToImport(const std::string& root, const std::string& path,
-                             const ArchiveProgress& progress) {
+                             const ArchiveProgress& progress, const OnWait& waits) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return SystemError("open " + path);
   // For messages; a name with a newline in it would end the question.
   std::string shown = path.substr(0, keeper::kMaxQuestion / 2);
   std::replace(shown.begin(), shown.end(), '\n', '?');
   const auto answer =
-      Ask(root, std::string(keeper::kImport) + shown, kLongWork, progress, file.get());
+      Ask(root, std::string(keeper::kImport) + shown, kLongWork, progress, waits, file.get());
   return answer.ok() ? ImportedFromText(answer->count, answer->more) : answer.status();
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "core/status.h"
@@ -30,13 +31,18 @@ Result<uint64_t> AskToTag(const std::string& root, const std::string& key, const
 Result<UserTags> TagWhereItIsOpen(Archive& archive, const std::string& key,
                                   const TagChange& change);
 
+// Told of work that comes first, by its word: "compact". Once for each, however long it takes.
+using OnWait = std::function<void(const std::string& work)>;
+
 // The rest as the functions do it that have their reports: `progress` sees what they would tell.
 Result<PruneReport> AskToPrune(const std::string& root, const Retention& limits,
-                               const ArchiveProgress& progress);
-Status AskToCompact(const std::string& root, const ArchiveProgress& progress);
-Result<RepairReport> AskToRepair(const std::string& root, const ArchiveProgress& progress);
+                               const ArchiveProgress& progress, const OnWait& waits = nullptr);
+Status AskToCompact(const std::string& root, const ArchiveProgress& progress,
+                    const OnWait& waits = nullptr);
+Result<RepairReport> AskToRepair(const std::string& root, const ArchiveProgress& progress,
+                                 const OnWait& waits = nullptr);
 // The file is opened here, so that the keeper needs no right to it.
 Result<Imported> AskToImport(const std::string& root, const std::string& path,
-                             const ArchiveProgress& progress);
+                             const ArchiveProgress& progress, const OnWait& waits = nullptr);
 
 }  // namespace sonde

@@ -27,7 +27,8 @@ bool TakeNumber(std::string_view& text, uint64_t& number) {
 
 Status NoAnswer() {
   return {Code::kCorrupt,
-          "ask who keeps the archive: expected \"at DONE TOTAL\", \"ok N\" or \"error WHY\""};
+          "ask who keeps the archive: expected \"behind WORK\", \"at DONE TOTAL\", \"ok N\" or "
+          "\"error WHY\""};
 }
 
 }  // namespace
@@ -96,6 +97,12 @@ std::string LineReader::Next(size_t limit) {
   return line;
 }
 
+bool IsWord(std::string_view text) {
+  constexpr size_t kMost = 32;
+  return !text.empty() && text.size() <= kMost &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz") == std::string_view::npos;
+}
+
 Result<AnswerLine> ParseAnswerLine(std::string_view line) {
   constexpr std::string_view kOk = "ok ";
   constexpr std::string_view kAt = "at ";
@@ -111,6 +118,10 @@ Result<AnswerLine> ParseAnswerLine(std::string_view line) {
     return Status(Code::kIo, std::string(line.substr(kError.size())));
   }
   AnswerLine out;
+  if (line.starts_with(kBehind)) {
+    out.behind = line.substr(kBehind.size());
+    return IsWord(out.behind) ? Result<AnswerLine>(std::move(out)) : NoAnswer();
+  }
   out.last = line.starts_with(kOk);
   if (!out.last && !line.starts_with(kAt)) return NoAnswer();
   line.remove_prefix(kOk.size());

@@ -2,7 +2,8 @@
 // both ends of it share.
 //
 // A question is one line; the file of an import comes with it as a descriptor. The answer is any
-// number of lines "at DONE TOTAL\n", while the work goes on, and then "ok N\n", how many, perhaps
+// number of lines "behind WORK\n", while other work comes first, named by the first word of its
+// question, and "at DONE TOTAL\n", while its own work goes on, and then "ok N\n", how many, perhaps
 // with more behind it, "ok N MORE\n", or "error WHY\n".
 //
 // Thread safety: values and functions without state.
@@ -33,6 +34,8 @@ inline constexpr std::string_view kPrune = "prune ";
 inline constexpr std::string_view kCompact = "compact";
 inline constexpr std::string_view kRepair = "repair";
 inline constexpr std::string_view kImport = "import ";
+
+inline constexpr std::string_view kBehind = "behind ";
 
 // Where the socket is; the address holds as long as `directory` is open.
 Result<sockaddr_un> AddressOf(const std::string& root, UniqueFd& directory);
@@ -65,9 +68,13 @@ class LineReader {
   std::vector<UniqueFd> got_;
 };
 
+// Whether it can name a work.
+bool IsWord(std::string_view text);
+
 // A line of an answer.
 struct AnswerLine {
-  bool last = false;   // else it tells how far the work is
+  bool last = false;   // else it tells how far the work is, or
+  std::string behind;  // not "": which other work comes first
   uint64_t count = 0;  // N of the last line, DONE of others
   uint64_t total = 0;
   std::string more;

@@ -46,7 +46,8 @@ class Pruner {
   // Why it goes; "": it stays, for all that is known of its user and of all.
   std::string Why(const Card& card, Nanos start) const;
   bool MayGo(Nanos start) const;
-  Status Take(const std::string& key, std::string_view bytes, Nanos start);
+  // `at` is its place in the index by time, `bytes` what stood there when the work began.
+  Status Take(const std::string& key, std::string_view at, std::string_view bytes, Nanos start);
   Status Delete(const std::string& key);
   void Forget(const Card& card);
 
@@ -139,7 +140,8 @@ Status Pruner::Delete(const std::string& key) {
   return FromLevelDb(db_.Write(leveldb::WriteOptions(), &batch), "delete " + key);
 }
 
-Status Pruner::Take(const std::string& key, std::string_view bytes, Nanos start) {
+Status Pruner::Take(const std::string& key, std::string_view at, std::string_view bytes,
+                    Nanos start) {
   std::string made;
   if (!DecodeCard(bytes, card_).ok()) {
     made = IndexedFrom(db_, key).card;
@@ -148,6 +150,12 @@ Status Pruner::Take(const std::string& key, std::string_view bytes, Nanos start)
   const std::string why = Why(card_, start);
   if (why.empty() || work_.live.contains(key)) return {};
   const auto pinned = [](const auto& tag) { return tag.first == kKeepTag; };
+  // Somebody may have pinned it since the work began.
+  std::string now;
+  const leveldb::Status read = db_.Get(Scan(), Slice(at), &now);
+  if (read.IsNotFound()) return {};
+  Card current;
+  if (read.ok() && DecodeCard(now, current).ok()) card_ = current;
   if (std::any_of(card_.tags.begin(), card_.tags.end(), pinned)) {
     ++report_.pinned;
     return {};
@@ -183,7 +191,8 @@ Result<PruneReport> Pruner::Run() {
       report_.complete = false;
       break;
     }
-    if (keys::DescribeKey(key)) SONDE_RETURN_IF_ERROR(Take(key, View(it->value()), start));
+    if (keys::DescribeKey(key))
+      SONDE_RETURN_IF_ERROR(Take(key, View(it->key()), View(it->value()), start));
   }
   if (!it->status().ok()) return FromLevelDb(it->status(), "read the archive's index by time");
   return std::move(report_);
@@ -209,24 +218,6 @@ Result<std::set<uint64_t>> NamedSchemas(leveldb::DB& db, const ArchiveProgress& 
   }
   if (!it->status().ok()) return FromLevelDb(it->status(), "read the archive's blocks");
   return named;
-}
-
-Status DropSchemas(leveldb::DB& db, const ArchiveProgress& progress) {
-  const auto named = NamedSchemas(db, progress);
-  if (named.status().code() == Code::kUnavailable) return named.status();
-  // Where blocks are damaged all schemas stay.
-  if (!named.ok()) return {};
-  leveldb::WriteBatch batch;
-  const std::string prefix(1, keys::kSchemaKind);
-  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(Scan()));
-  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
-    const auto id = keys::ParseSchema(View(it->key()));
-    if (id && !named->contains(*id)) batch.Delete(it->key());
-  }
-  if (!it->status().ok()) return FromLevelDb(it->status(), "read the archive's schemas");
-  leveldb::WriteOptions options;
-  options.sync = true;
-  return FromLevelDb(db.Write(options, &batch), "delete schemas");
 }
 
 }  // namespace
@@ -301,8 +292,25 @@ Result<PruneReport> PruneFromJson(std::string_view json) {
   return report;
 }
 
+Status DropSchemas(leveldb::DB& db, const ArchiveProgress& progress) {
+  const auto named = NamedSchemas(db, progress);
+  if (named.status().code() == Code::kUnavailable) return named.status();
+  // Where blocks are damaged all schemas stay.
+  if (!named.ok()) return {};
+  leveldb::WriteBatch batch;
+  const std::string prefix(1, keys::kSchemaKind);
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(Scan()));
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+    const auto id = keys::ParseSchema(View(it->key()));
+    if (id && !named->contains(*id)) batch.Delete(it->key());
+  }
+  if (!it->status().ok()) return FromLevelDb(it->status(), "read the archive's schemas");
+  leveldb::WriteOptions options;
+  options.sync = true;
+  return FromLevelDb(db.Write(options, &batch), "delete schemas");
+}
+
 Status CompactDb(leveldb::DB& db, const ArchiveProgress& progress) {
-  SONDE_RETURN_IF_ERROR(DropSchemas(db, progress));
   std::string from;
   uint64_t done = 0;
   for (int c = kFirstLetter; c <= kLastLetter; ++c) {

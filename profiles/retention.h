@@ -62,8 +62,9 @@ Result<PruneReport> PruneDb(leveldb::DB& db, const Retention& limits, const Prun
 std::string PruneToJson(const PruneReport& report, bool dry_run);
 Result<PruneReport> PruneFromJson(std::string_view json);
 
-// Deletes the schemas that no block names, and has LevelDB give back the room of what was deleted;
-// `progress` in parts of the work.
+// Deletes the schemas that no block names. Meanwhile no block may come.
+Status DropSchemas(leveldb::DB& db, const ArchiveProgress& progress);
+// Has LevelDB give back the room of what was deleted; `progress` in parts of the work.
 Status CompactDb(leveldb::DB& db, const ArchiveProgress& progress);
 
 }  // namespace sonde

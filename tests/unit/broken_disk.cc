@@ -147,21 +147,46 @@ int Sync(int fd, long number) {
   return result;
 }
 
+// What is known to be synced below a name, under its new one.
+std::map<std::string, off_t> TakeSynced(const std::string& old, const std::string& to) {
+  std::map<std::string, off_t>& synced = Shared().synced;
+  std::map<std::string, off_t> moved;
+  for (auto it = synced.begin(); it != synced.end();) {
+    const bool moves = it->first == old || it->first.starts_with(old + "/");
+    if (moves) moved[to + it->first.substr(old.size())] = it->second;
+    it = moves ? synced.erase(it) : std::next(it);
+  }
+  return moved;
+}
+
 int Rename(const char* from, const char* to) {
   if (!armed) return static_cast<int>(::syscall(SYS_rename, from, to));
   const Change change(from, true);
   if (change.fails()) return -1;
   const int result = static_cast<int>(::syscall(SYS_rename, from, to));
   if (result != 0 || !change.counted()) return result;
-  std::map<std::string, off_t>& synced = Shared().synced;
-  std::map<std::string, off_t> moved;
-  const std::string old = from;
-  for (auto it = synced.begin(); it != synced.end();) {
-    const bool moves = it->first == old || it->first.starts_with(old + "/");
-    if (moves) moved[to + it->first.substr(old.size())] = it->second;
-    it = moves ? synced.erase(it) : std::next(it);
+  const auto moved = TakeSynced(from, to);
+  for (const auto& [path, size] : moved) Shared().synced[path] = size;
+  return result;
+}
+
+int Exchange(const char* one, const char* other) {
+  if (armed && !Shared().plan.exchanges) {
+    errno = EINVAL;
+    return -1;
   }
-  for (const auto& [path, size] : moved) synced[path] = size;
+  const auto call = [&] {
+    return static_cast<int>(
+        ::syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE));
+  };
+  if (!armed) return call();
+  const Change change(one, false);
+  if (change.fails()) return -1;
+  const int result = call();
+  if (result != 0 || !change.counted()) return result;
+  for (const auto& moved : {TakeSynced(one, other), TakeSynced(other, one)}) {
+    for (const auto& [path, size] : moved) Shared().synced[path] = size;
+  }
   return result;
 }
 
@@ -237,6 +262,10 @@ int fsync(int fd) { return sonde::broken_disk::Sync(fd, SYS_fsync); }
 int fdatasync(int fd) { return sonde::broken_disk::Sync(fd, SYS_fdatasync); }
 int rename(const char* from, const char* to) noexcept {
   return sonde::broken_disk::Rename(from, to);
+}
+// The only use there is of it.
+int renameat2(int, const char* from, int, const char* to, unsigned) noexcept {
+  return sonde::broken_disk::Exchange(from, to);
 }
 int unlink(const char* path) noexcept { return sonde::broken_disk::Remove(AT_FDCWD, path, 0); }
 int unlinkat(int directory, const char* path, int flags) noexcept {

@@ -25,8 +25,9 @@ enum class Fault {
 
 struct Plan {
   Fault fault = Fault::kNone;
-  uint64_t at = 0;  // counted from 1
-  int error = 0;    // of kFull and kOnce
+  uint64_t at = 0;        // counted from 1
+  int error = 0;          // of kFull and kOnce
+  bool exchanges = true;  // the file system can exchange two names
 };
 
 // `root` has no symbolic link in it. What lies there already is taken as synced.

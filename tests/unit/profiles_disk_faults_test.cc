@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <new>
@@ -331,6 +332,16 @@ class DiskFaultsTest : public testing::Test {
     });
   }
 
+  // Whatever was repaired is in its place or put aside, and nothing half made is left.
+  void ExpectFirstKept() const {
+    bool found = false;
+    for (const std::string& name : NamesBelow(root())) {
+      found |= name.starts_with("db") && fs::exists(root() + "/" + name + "/FIRST");
+      EXPECT_NE(name, "db.repair");
+    }
+    EXPECT_TRUE(found);
+  }
+
   TempDir dir_{TempDir::Memory()};
 };
 
@@ -426,23 +437,57 @@ TEST_F(DiskFaultsTest, AnIngestOnAFullDiskKeepsTheStepsInLive) {
 
 TEST_F(DiskFaultsTest, ARepairKilledOrShortOfSpaceAtAnyChangeLosesNothing) {
   Prepare();
+  // LevelDB passes over it: where it is, there is the database that was repaired.
+  std::ofstream(prepared() + "/db/FIRST") << "\n";
   // It works on a copy, so there is always one of the two.
-  for (const Fault fault : {Fault::kKill, Fault::kTear, Fault::kPower, Fault::kFull}) {
+  for (const auto& kind : {std::pair{Fault::kKill, true}, std::pair{Fault::kTear, true},
+                           std::pair{Fault::kPower, true}, std::pair{Fault::kFull, true},
+                           std::pair{Fault::kKill, false}}) {
     AtEveryChange(20, [&](uint64_t n) {
       fs::remove_all(root());
       fs::copy(prepared(), root(), fs::copy_options::recursive);
       SharedLedger ledger;
       const int status = InChild([&] {
-        broken_disk::Arm(root(), {fault, n, ENOSPC});
+        broken_disk::Arm(root(), {kind.first, n, ENOSPC, kind.second});
         const auto repaired = RepairArchive(root(), kPatience, nullptr);
         ledger->changes = broken_disk::Changes();
-        EXPECT_TRUE(repaired.ok() || fault == Fault::kFull) << repaired.status().message();
+        EXPECT_TRUE(repaired.ok() || kind.first == Fault::kFull) << repaired.status().message();
       });
       EXPECT_TRUE(WasKilled(status) || status == 0) << status;
-      EXPECT_EQ(IngestAgain(), 0) << static_cast<int>(fault);
+      EXPECT_EQ(IngestAgain(), 0) << static_cast<int>(kind.first);
+      ExpectFirstKept();
+      // It can be repaired again, and then the first one is still kept.
+      EXPECT_EQ(InChild([&] { EXPECT_TRUE(RepairArchive(root(), kPatience, nullptr).ok()); }), 0);
+      EXPECT_EQ(IngestAgain(), 0) << static_cast<int>(kind.first);
+      ExpectFirstKept();
+      EXPECT_FALSE(fs::exists(root() + "/db/FIRST"));
       return WasKilled(status) || ledger->changes >= n;
     });
   }
+}
+
+// By Ctrl-C at a server, or its end: wherever it is asked whether to go on.
+TEST_F(DiskFaultsTest, ARepairStoppedAnywhereLeavesTheArchiveAsItWas) {
+  PrepareLarge();
+  fs::rename(prepared(), root());
+  ASSERT_EQ(IngestLargeAgain(), 0);
+  std::ofstream(root() + "/db/FIRST") << "\n";
+  AtEveryChange(5, [&](uint64_t n) {
+    SharedLedger ledger;
+    EXPECT_EQ(InChild([&] {
+                uint64_t asked = 0;
+                const auto stop = [&](uint64_t, uint64_t) { return ++asked < n; };
+                const auto repaired = RepairArchive(root(), kPatience, stop);
+                EXPECT_TRUE(repaired.ok() || repaired.status().code() == Code::kUnavailable);
+                ledger->refused = !repaired.ok();
+              }),
+              0);
+    EXPECT_EQ(fs::exists(root() + "/db/FIRST"), ledger->refused);
+    EXPECT_FALSE(fs::exists(root() + "/db.repair"));
+    EXPECT_EQ(fs::exists(root() + "/db.damaged-1"), !ledger->refused);
+    EXPECT_EQ(IngestLargeAgain(), 0);
+    return ledger->refused.load();
+  });
 }
 
 }  // namespace

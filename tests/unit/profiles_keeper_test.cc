@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <atomic>
 #include <fstream>
 #include <thread>
 
@@ -175,22 +176,108 @@ TEST_F(KeeperTest, RepairsForOthersWhileItIsRead) {
 
   // One that still reads is waited for, and others read meanwhile.
   std::thread other;
-  const Status read = archive_->ReadRows(archive_->List()->at(0).key, Archive::Scope::kNodes, {},
-                                         [&](const StoredRow&) {
-                                           if (other.joinable()) return Status();
-                                           other = std::thread([&] {
-                                             const auto again = AskToRepair(root(), nullptr);
-                                             EXPECT_TRUE(again.ok()) << again.status().message();
-                                           });
-                                           while (archive_->owned()) std::this_thread::yield();
-                                           EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
-                                           EXPECT_FALSE(archive_->owned());
-                                           return Status();
-                                         });
+  const Status read = archive_->ReadRows(
+      archive_->List()->at(0).key, Archive::Scope::kNodes, {}, [&](const StoredRow&) {
+        if (other.joinable()) return Status();
+        other = std::thread([&] {
+          const auto again = AskToRepair(root(), nullptr);
+          EXPECT_TRUE(again.ok()) << again.status().message();
+        });
+        while (archive_->owned()) std::this_thread::yield();
+        EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
+        EXPECT_FALSE(archive_->owned());
+        const Status tagged =
+            AskToTag(root(), archive_->List()->at(0).key, {{{"a", "1"}}, {}}).status();
+        EXPECT_THAT(std::string(tagged.message()), HasSubstr("is being repaired"));
+        return Status();
+      });
   EXPECT_TRUE(read.ok()) << read.message();
   other.join();
   EXPECT_TRUE(archive_->owned());
   EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
+}
+
+TEST_F(KeeperTest, ARepairGoesOnIfWhoHasAskedGoesAway) {
+  ASSERT_TRUE(keeper::SendAll(Connect().get(), "repair\n"));
+  // Behind it.
+  ASSERT_TRUE(AskToIngest(root(), kPatience).ok());
+  EXPECT_TRUE(std::filesystem::exists(root() + "/db.damaged-1"));
+  EXPECT_TRUE(archive_->owned());
+  EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
+}
+
+// Somebody else's compacting ends only when the tags are changed.
+TEST_F(KeeperTest, TagsDoNotWaitForLongWork) {
+  const std::string key = archive_->List()->at(0).key;
+  std::atomic<bool> asked = false;
+  std::thread other;
+  const Status done = archive_->Compact([&](uint64_t at, uint64_t) {
+    if (at == 0 || other.joinable()) return true;
+    other = std::thread([&] {
+      const auto tagged = AskToTag(root(), key, {{{"a", "1"}}, {}});
+      EXPECT_TRUE(tagged.ok()) << tagged.status().message();
+      asked = true;
+      asked.notify_one();
+    });
+    asked.wait(false);
+    return true;
+  });
+  EXPECT_TRUE(done.ok()) << done.message();
+  other.join();
+  EXPECT_THAT(archive_->Entry(key)->job.tags, ElementsAre(testing::Pair("a", "1")));
+}
+
+TEST_F(KeeperTest, WhoWaitsForLongWorkIsToldBehindWhat) {
+  ASSERT_TRUE(AskToIngest(root(), kPatience).ok()) << "it has begun";
+  std::atomic<int> told = 0;
+  std::vector<std::thread> others;
+  const Status done = archive_->Compact([&](uint64_t, uint64_t) {
+    if (!others.empty()) return true;
+    // Of two one waits for this, and the other one for that.
+    for (int i = 0; i < 2; ++i) {
+      others.emplace_back([&] {
+        const Status other = AskToCompact(root(), nullptr, [&](const std::string& work) {
+          EXPECT_EQ(work, "compact");
+          ++told;
+          told.notify_one();
+        });
+        EXPECT_TRUE(other.ok()) << other.message();
+      });
+    }
+    told.wait(0);
+    return true;
+  });
+  EXPECT_TRUE(done.ok()) << done.message();
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(told, 1);
+}
+
+TEST_F(KeeperTest, WhatWaitsWhenTheKeeperEndsIsToldThatItWasNotDone) {
+  ASSERT_TRUE(AskToIngest(root(), kPatience).ok()) << "it has begun";
+  std::atomic<bool> told = false;
+  std::atomic<int> refused = 0;
+  std::vector<std::thread> others;
+  std::thread end;
+  const Status done = archive_->Compact([&](uint64_t, uint64_t) {
+    if (!others.empty()) return true;
+    for (int i = 0; i < 2; ++i) {
+      others.emplace_back([&] {
+        const Status other = AskToCompact(root(), nullptr, [&](const std::string&) {
+          told = true;
+          told.notify_one();
+        });
+        if (std::string(other.message()).find("it was stopped before") == 0) ++refused;
+      });
+    }
+    told.wait(false);
+    end = std::thread([&] { keeper_.reset(); });
+    while (std::filesystem::exists(root() + "/db.sock")) std::this_thread::yield();
+    return true;
+  });
+  EXPECT_TRUE(done.ok()) << done.message();
+  end.join();
+  for (std::thread& other : others) other.join();
+  EXPECT_GE(refused, 1) << "the other one was at work";
 }
 
 TEST_F(KeeperTest, WorkThatIsStoppedCanBeDoneAgain) {
@@ -206,8 +293,13 @@ TEST_F(KeeperTest, WorkThatIsStoppedCanBeDoneAgain) {
   ASSERT_TRUE(pruned.ok());
   EXPECT_FALSE(pruned->complete);
   EXPECT_THAT(Jobs(), ElementsAre("d2", "d1"));
+  EXPECT_EQ(archive_->Repair(stop).status().code(), Code::kUnavailable);
+  EXPECT_TRUE(archive_->owned());
+  EXPECT_FALSE(std::filesystem::exists(root() + "/db.damaged-1"));
+  EXPECT_THAT(Jobs(), ElementsAre("d2", "d1"));
   EXPECT_TRUE(archive_->Import(file.get(), path, nullptr).ok());
   EXPECT_TRUE(archive_->Compact(nullptr).ok());
+  EXPECT_TRUE(archive_->Repair(nullptr).ok());
   EXPECT_THAT(Jobs(), ElementsAre("d7", "d2", "d1"));
 }
 
@@ -235,7 +327,7 @@ TEST_F(KeeperTest, DescriptorsThatNobodyAskedForAreClosed) {
     keeper::SendAll(socket.get(), "pact\n", file.get());
     EXPECT_EQ(keeper::LineReader(socket.get()).Next(keeper::kMaxAnswer), "") << first;
   }
-  EXPECT_EQ(AnswerTo("compact\n"), "ok 0\n");
+  EXPECT_EQ(AnswerTo("ingest\n"), "ok 0\n");
   keeper_.reset();
   EXPECT_LE(open_now(), before);
 }
@@ -267,7 +359,9 @@ TEST(KeeperAnswer, IsReadLineByLine) {
   EXPECT_EQ(at->total, 7u);
   EXPECT_EQ(keeper::ParseAnswerLine("error no room\n").status().message(), "no room");
   EXPECT_EQ(keeper::ParseAnswerLine("").status().code(), Code::kUnavailable);
-  for (const char* wrong : {"ok\n", "ok x\n", "ok 3", "at 5\n", "at 5 7 9\n", "at -1 7\n", "\n"}) {
+  EXPECT_EQ(keeper::ParseAnswerLine("behind compact\n")->behind, "compact");
+  for (const char* wrong : {"behind \n", "behind two words\n", "ok\n", "ok x\n", "ok 3", "at 5\n",
+                            "at 5 7 9\n", "at -1 7\n", "\n"}) {
     EXPECT_EQ(keeper::ParseAnswerLine(wrong).status().code(), Code::kCorrupt) << wrong;
   }
 }

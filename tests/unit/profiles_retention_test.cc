@@ -102,12 +102,30 @@ TEST_F(RetentionTest, TheOldestGoFirstWithAllTheyHave) {
                 left += key[0];
               }).ok());
   EXPECT_EQ(left, "FIs") << "records of deleted profiles are left";
+  ASSERT_TRUE(DropSchemas(**db, nullptr).ok());
   ASSERT_TRUE(CompactDb(**db, nullptr).ok());
   left.clear();
   ASSERT_TRUE(ForEachRecord(**db, "", [&](std::string_view key, std::string_view) {
                 left += key[0];
               }).ok());
   EXPECT_EQ(left, "FI") << "schemas that nothing needs are left";
+}
+
+TEST_F(RetentionTest, WhatIsPinnedWhileAPruneWorksStays) {
+  for (int day = 0; day < 3; ++day) FinishStep(Job(day));
+  { ASSERT_EQ(Jobs(*Open()).size(), 3u); }
+  const auto db = OpenDb(ArchivePaths(root()));
+  ASSERT_TRUE(db.ok());
+  Retention limits;
+  limits.profiles = 1;
+  const auto pin = [&](uint64_t done, uint64_t) {
+    if (done > 0) return true;
+    return ChangeTags(**db, keys::ProfileKey(Job(1)), {{{"keep", ""}}, {}}).ok();
+  };
+  const auto report = PruneDb(**db, limits, {kTestStart + 10 * kDay, kPatience, false, {}, pin});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->pinned, 1u);
+  EXPECT_EQ(report->profiles, 2u) << "d0, and d2 in place of d1";
 }
 
 TEST_F(RetentionTest, EachUserHasLimitsOfHisOwn) {

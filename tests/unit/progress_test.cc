@@ -28,5 +28,14 @@ TEST(ProgressTest, KeepsToTheLineAndToWhatIsThere) {
   EXPECT_EQ(text::Width(ProgressLine("a long name", "bytes", 1, 1u << 30, kSecond, 30)), 30u);
 }
 
+TEST(ProgressTest, WhoWaitsForOtherWorkOfAServerIsTold) {
+  Progress progress("compacting", "parts", false);
+  testing::internal::CaptureStderr();
+  TellWait(progress)("prune");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "sonde: the server that has the archive open first ends what it was asked for before: "
+            "prune\n");
+}
+
 }  // namespace
 }  // namespace sonde::cli
