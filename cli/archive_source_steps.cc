@@ -6,9 +6,8 @@
 #include "cli/command.h"
 #include "cli/diff_load.h"
 #include "cli/job_steps.h"
+#include "cli/listed_cards.h"
 #include "profiles/ask_keeper.h"
-#include "profiles/card.h"
-#include "profiles/keys.h"
 
 namespace sonde::cli {
 
@@ -19,13 +18,10 @@ Result<std::vector<web::StepInShort>> ArchiveSource::StepsOf(const std::string& 
   const auto cards = CardsOf(*archive_, *found, now);
   if (!cards.ok()) return cards.status();
   std::vector<web::StepInShort> steps;
-  Card card;
-  for (const ListedProfile& one : *cards) {
-    const auto known = keys::DescribeKey(one.key);
-    if (!known || !DecodeCard(one.card, card).ok()) continue;
+  ForEachCard(*cards, [&](const ListedProfile& one, const JobStep& id, const Card& card) {
     web::StepInShort& step = steps.emplace_back();
     step.key = one.key;
-    step.id = known->id;
+    step.id = id;
     step.name = card.name;
     step.state = card.state;
     step.start = one.start;
@@ -34,7 +30,7 @@ Result<std::vector<web::StepInShort>> ArchiveSource::StepsOf(const std::string& 
     step.tasks = card.tasks;
     for (const auto& [name, value] : card.tags) step.tags.emplace(name, value);
     step.summary = SummaryOfCard(card, one.start, now);
-  }
+  });
   return steps;
 }
 

@@ -10,10 +10,9 @@
 #include <set>
 #include <string_view>
 
+#include "cli/listed_cards.h"
 #include "cli/step_table.h"
-#include "profiles/card.h"
 #include "profiles/json_writer.h"
-#include "profiles/keys.h"
 #include "profiles/report.h"
 #include "profiles/select.h"
 #include "profiles/summary.h"
@@ -34,19 +33,17 @@ struct Totals {
 
 Totals TotalsOf(const std::vector<ListedProfile>& steps, Nanos now) {
   Totals totals;
-  Card card;
   const auto add = [](double& sum, double value) {
     if (!std::isnan(value)) sum = std::isnan(sum) ? value : sum + value;
   };
-  for (const ListedProfile& step : steps) {
-    if (!DecodeCard(step.card, card).ok()) continue;
+  ForEachCard(steps, [&](const ListedProfile& step, const JobStep&, const Card& card) {
     ++totals.states[ToString(card.state)];
     totals.first = std::min(totals.first, step.start);
     totals.last = std::max(totals.last, card.end != 0 ? card.end : now);
     add(totals.cpu, card.Number(CardNumber::kCpu));
     add(totals.energy, card.Number(CardNumber::kEnergy));
     totals.memory = std::fmax(totals.memory, card.Number(CardNumber::kMemoryPeak));
-  }
+  });
   return totals;
 }
 
@@ -88,15 +85,12 @@ std::string JobToJson(const std::vector<ListedProfile>& steps, Nanos now) {
   std::string out;
   JsonWriter w(out);
   w.BeginArray();
-  Card card;
-  for (const ListedProfile& step : steps) {
-    const auto known = keys::DescribeKey(step.key);
-    if (!known || !DecodeCard(step.card, card).ok()) continue;
-    w.BeginObject().Field("key", step.key).Field("job", known->id.job);
-    w.Field("step", known->id.step).Field("state", ToString(card.state));
+  ForEachCard(steps, [&](const ListedProfile& step, const JobStep& id, const Card& card) {
+    w.BeginObject().Field("key", step.key).Field("job", id.job);
+    w.Field("step", id.step).Field("state", ToString(card.state));
     w.Field("start", step.start).Field("end", card.end).Field("nodes", card.nodes);
     w.Key("summary").Raw(SummaryToJson(SummaryOfCard(card, step.start, now))).EndObject();
-  }
+  });
   w.EndArray();
   return out;
 }

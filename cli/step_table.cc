@@ -5,8 +5,7 @@
 
 #include <ctime>
 
-#include "profiles/card.h"
-#include "profiles/keys.h"
+#include "cli/listed_cards.h"
 #include "profiles/report_moments.h"
 #include "profiles/summary.h"
 #include "profiles/text.h"
@@ -88,12 +87,9 @@ std::string StepTable(const std::vector<ListedProfile>& profiles, SortBy sort,
                      {"coverage", kRight},
                      {"figure", kLeft, true},
                      {"tags", kLeft, true}});
-  Card card;
-  for (const ListedProfile& one : profiles) {
-    const auto known = keys::DescribeKey(one.key);
-    if (!known || !DecodeCard(one.card, card).ok()) continue;
+  ForEachCard(profiles, [&](const ListedProfile& one, const JobStep& id, const Card& card) {
     const Summary s = SummaryOfCard(card, one.start, now);
-    table.Row({Printable(known->id.ToString()), Printable(card.name), Printable(card.user),
+    table.Row({Printable(id.ToString()), Printable(card.name), Printable(card.user),
                std::string(ToString(card.state)), std::to_string(card.nodes),
                std::to_string(card.level), LocalTime(one.start), text::Value(s.duration, "seconds"),
                text::Percent(s.cpu_of_tasks), text::Bytes(s.memory_peak.value),
@@ -102,7 +98,7 @@ std::string StepTable(const std::vector<ListedProfile>& profiles, SortBy sort,
                    : text::Value(SortValue(card, one.start, sort, now), sorted.unit),
                card.coverage.expected == 0 ? "-" : text::Percent(card.coverage.Ratio()),
                FirstFigure(card), Printable(TagsText(card))});
-  }
+  });
   return table.Render("", env.width);
 }
 

@@ -12,12 +12,11 @@
 #include "core/descriptor_message.h"
 #include "profiles/archive.h"
 #include "profiles/archive_keeper.h"
-#include "profiles/archive_verify.h"
 #include "profiles/ask_keeper.h"
 #include "profiles/keeper_socket.h"
 #include "profiles/lock_holder.h"
 #include "profiles/profile_file.h"
-#include "tests/unit/profiles_fixture.h"
+#include "tests/unit/profiles_days.h"
 
 namespace sonde {
 namespace {
@@ -26,45 +25,25 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr Nanos kPatience = 60 * kSecond;
-constexpr Nanos kDay = 86400 * kSecond;
-
 // An archive with the jobs d2, d1 and d0, kept by a server.
-class KeeperTest : public testing::Test {
+class KeeperTest : public DaysTest {
  protected:
   void SetUp() override {
-    for (int day = 0; day < 3; ++day) FinishStep(root(), day);
-    auto opened = Archive::Open(root(), kPatience);
-    ASSERT_TRUE(opened.ok()) << opened.status().message();
-    archive_ = *std::move(opened);
+    for (int day = 0; day < 3; ++day) FinishStep(Job(day));
+    archive_ = Open();
     ASSERT_TRUE(archive_->owned()) << archive_->note();
     keeper_ = std::make_unique<ArchiveKeeper>(*archive_, root());
   }
   void TearDown() override {
     keeper_.reset();
     archive_.reset();
-    const auto report = VerifyArchive(root(), nullptr);
-    ASSERT_TRUE(report.ok());
-    EXPECT_TRUE(report->ok()) << report->problems[0].what;
+    ExpectSound();
   }
 
-  std::string root() const { return dir_.path() + "/archive"; }
-  static void FinishStep(const std::string& root, int day) {
-    const JobDescription job = TestJob("d" + std::to_string(day), kTestStart + day * kDay);
-    auto live = LiveArchive::Create(root, job);
-    ASSERT_TRUE(live.ok()) << live.status().message();
-    for (uint32_t node : {0u, 1u}) ASSERT_TRUE(PutNodeBlock(**live, node, 1, 0, 3).ok());
-    Profile profile;
-    profile.job = job;
-    profile.job.state = EndState::kCompleted;
-    profile.job.end = job.start + 3 * kSecond;
-    ASSERT_TRUE((*live)->PutProfile(profile).ok());
-    ASSERT_TRUE((*live)->Finish().ok());
-  }
   // A file with the profile of the job d7, of another archive.
   std::string FileOfAnother() const {
     const std::string other = dir_.path() + "/other";
-    FinishStep(other, 7);
+    FinishStep(other, Job(7));
     const auto archive = Archive::Open(other, kPatience);
     const std::string path = dir_.path() + "/d7.sonde";
     std::ofstream file(path, std::ios::binary);
@@ -79,12 +58,7 @@ class KeeperTest : public testing::Test {
     EXPECT_TRUE(writer.End().ok());
     return path;
   }
-  std::vector<std::string> Jobs() const {
-    std::vector<std::string> jobs;
-    const auto list = archive_->List();
-    for (const ProfileEntry& entry : *list) jobs.push_back(entry.job.id.job);
-    return jobs;
-  }
+  std::vector<std::string> Jobs() const { return DaysTest::Jobs(*archive_); }
   UniqueFd Connect() const {
     UniqueFd socket = keeper::MakeSocket();
     UniqueFd directory;
@@ -101,7 +75,6 @@ class KeeperTest : public testing::Test {
     return keeper::LineReader(socket.get()).Next(keeper::kMaxAnswer);
   }
 
-  TempDir dir_{TempDir::Memory()};
   std::unique_ptr<Archive> archive_;
   std::unique_ptr<ArchiveKeeper> keeper_;
 };

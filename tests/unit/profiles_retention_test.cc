@@ -5,13 +5,12 @@
 #include "profiles/archive.h"
 #include "profiles/archive_db.h"
 #include "profiles/archive_records.h"
-#include "profiles/archive_verify.h"
 #include "profiles/index.h"
 #include "profiles/keys.h"
 #include "profiles/retention.h"
 #include "profiles/select.h"
 #include "profiles/tags.h"
-#include "tests/unit/profiles_fixture.h"
+#include "tests/unit/profiles_days.h"
 
 namespace sonde {
 namespace {
@@ -20,43 +19,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-constexpr Nanos kPatience = 60 * kSecond;
-constexpr Nanos kDay = 86400 * kSecond;
-
-class RetentionTest : public testing::Test {
+class RetentionTest : public DaysTest {
  protected:
-  std::string root() const { return dir_.path() + "/archive"; }
-
-  // Of the day `day`, by `user`.
-  JobDescription Job(int day, const std::string& user = "ada") const {
-    JobDescription job = TestJob("d" + std::to_string(day), kTestStart + day * kDay);
-    job.user = user;
-    return job;
-  }
-  void FinishStep(const JobDescription& job) const {
-    auto live = LiveArchive::Create(root(), job);
-    ASSERT_TRUE(live.ok()) << live.status().message();
-    for (uint32_t node : {0u, 1u}) ASSERT_TRUE(PutNodeBlock(**live, node, 1, 0, 3).ok());
-    Profile profile;
-    profile.job = job;
-    profile.job.state = EndState::kCompleted;
-    profile.job.end = job.start + 3 * kSecond;
-    profile.cost.stored_bytes = 10'000;
-    ASSERT_TRUE((*live)->PutProfile(profile).ok());
-    ASSERT_TRUE((*live)->Finish().ok());
-  }
-  std::unique_ptr<Archive> Open() const {
-    auto archive = Archive::Open(root(), kPatience);
-    EXPECT_TRUE(archive.ok()) << archive.status().message();
-    EXPECT_EQ((*archive)->note(), "");
-    return *std::move(archive);
-  }
-  static std::vector<std::string> Jobs(const Archive& archive) {
-    std::vector<std::string> jobs;
-    const auto list = archive.List();
-    for (const ProfileEntry& entry : *list) jobs.push_back(entry.job.id.job);
-    return jobs;
-  }
   static PruneReport Prune(Archive& archive, const Retention& limits, bool dry_run = false,
                            Nanos budget = kPatience) {
     const auto report = archive.Prune(limits, Now(), budget, dry_run);
@@ -64,13 +28,6 @@ class RetentionTest : public testing::Test {
     return *report;
   }
   static Nanos Now() { return kTestStart + 10 * kDay; }
-  void ExpectSound() const {
-    const auto report = VerifyArchive(root(), nullptr);
-    ASSERT_TRUE(report.ok());
-    EXPECT_TRUE(report->ok()) << report->problems[0].what;
-  }
-
-  TempDir dir_{TempDir::Memory()};
 };
 
 TEST_F(RetentionTest, TheOldestGoFirstWithAllTheyHave) {

@@ -4,14 +4,15 @@ import {color, css, element, plural, sum} from './dom.js';
 import {align, perHost, stack} from './lines.js';
 import {tagsText} from './metrics.js';
 import {clock, formatter, times} from './numbers.js';
+import {axes, BYTES, cursorPlace, Plot, range, swatch} from './plot.js';
 import {hideTip, showTip} from './tip.js';
 
 const HEIGHT = 170;
 
-export class Chart {
+export class Chart extends Plot {
   constructor(metric) {
+    super(element('p', {}, 'Loading'));
     this.metric = metric;
-    this.plot = element('div', {class: 'plot'}, element('p', {}, 'Loading'));
     this.now = element('span');
     this.legend = element('ul', {class: 'legend'});
     this.figure = element('figure', {tabindex: '0', 'data-metric': metric.metric},
@@ -20,23 +21,11 @@ export class Chart {
         this.plot, this.legend);
     this.figure.addEventListener('keydown', (event) => this.onKey(event));
     this.figure.addEventListener('blur', () => hideTip(this));
-    this.observer = new ResizeObserver(() => this.resize());
-    this.observer.observe(this.plot);
-  }
-
-  destroy() {
-    this.observer.disconnect();
-    if (this.chart) this.chart.destroy();
-    this.chart = null;
   }
 
   fail(text) {
     if (this.chart) return;  // what is drawn stays; the page says what is wrong
     this.plot.replaceChildren(element('p', {}, text));
-  }
-
-  resize() {
-    if (this.chart) this.chart.setSize({width: this.plot.clientWidth, height: this.height});
   }
 
   draw(data, byHost, moments) {
@@ -47,7 +36,7 @@ export class Chart {
     this.format = formatter(data.metric, data.unit, data.rate);
     const {axis, lines} = align(data);
     if (axis.length === 0) {
-      this.destroyPlot();
+      this.destroyChart();
       this.plot.replaceChildren(element('p', {}, 'No samples'));
       return;
     }
@@ -75,11 +64,6 @@ export class Chart {
     }
   }
 
-  destroyPlot() {
-    if (this.chart) this.chart.destroy();
-    this.chart = null;
-  }
-
   // Whether a band says where the middle 90 % lie.
   spreads() {
     return this.kind === 'band' && Boolean(this.lines[0].p50) && this.reduces();
@@ -101,42 +85,29 @@ export class Chart {
       this.chart.setData(columns);
       return;
     }
-    this.destroyPlot();
+    this.destroyChart();
     this.shape = shape;
     this.plot.replaceChildren();
     this.chart = new uPlot(this.options(), columns, this.plot);
   }
 
   options() {
-    const soft = css('--soft'), grid = css('--grid');
-    const axis = {stroke: soft, grid: {stroke: grid, width: 1}, ticks: {show: false},
-                  font: '11px system-ui, sans-serif'};
     const values = (u, splits) => splits.map((value) => this.format(value));
-    const binary = Array.from({length: 60}, (_, i) => 2 ** i);
     return {
       width: this.plot.clientWidth || 360,
       height: this.height,
       padding: [8 + this.moments.stripHeight(), 26, 0, 0],
       legend: {show: false},
       cursor: {sync: {key: 'step'}, points: {size: 5}, drag: {x: false, y: false}},
-      scales: {y: {range: (u, low, high) => this.range(low, high)}},
-      axes: [
-        {...axis, size: 24, space: 70, values: (u, splits, i, space, step) => times(splits, step)},
-        {...axis, size: 76, space: 32, values, ...(this.data.unit === 'bytes' ? {incrs: binary} : {})},
-      ],
+      scales: {y: {range: (u, low, high) => range(low, high)}},
+      axes: axes({values: (u, splits, i, space, step) => times(splits, step)},
+                 {values, ...(this.data.unit === 'bytes' ? {incrs: BYTES} : {})}),
       series: [{}, ...this.seriesOptions()],
       bands: this.bands(),
       hooks: {drawClear: [(u) => this.moments.drawPhases(u)],
               draw: [(u) => this.drawGaps(u), (u) => this.moments.drawRemarks(u)],
               setCursor: [(u) => this.onCursor(u)]},
     };
-  }
-
-  range(low, high) {
-    if (low === null || high === null || !Number.isFinite(high)) return [0, 1];
-    if (low >= 0) return [0, high > 0 ? high * 1.08 : 1];
-    const room = (high - low || 1) * 0.08;
-    return [low - room, Math.max(high + room, 0)];
   }
 
   seriesOptions() {
@@ -217,9 +188,7 @@ export class Chart {
   }
 
   legendItem(line) {
-    const mark = element('i');
-    mark.style.background = line.color;
-    return element('li', {}, mark, line.label);
+    return element('li', {}, swatch(line.color), line.label);
   }
 
   onCursor(u) {
@@ -229,8 +198,7 @@ export class Chart {
       hideTip(this);
       return;
     }
-    const box = u.over.getBoundingClientRect();
-    showTip(this, this.tipContent(i, this.momentsAt(u)), box.left + u.cursor.left, box.top + Math.max(u.cursor.top, 0));
+    showTip(this, this.tipContent(i, this.momentsAt(u)), ...cursorPlace(u));
   }
 
   // What was told where the pointer is.
@@ -250,9 +218,7 @@ export class Chart {
     if (this.kind === 'lines') order.sort((a, b) => b.value[i] - a.value[i]);
     if (this.kind === 'stack') order.reverse();
     const rows = order.slice(0, 10).map((line) => {
-      const mark = element('i');
-      mark.style.background = line.color;
-      const cells = [element('td', {}, mark, line.label), element('td', {}, this.format(line.value[i]))];
+      const cells = [element('td', {}, swatch(line.color), line.label), element('td', {}, this.format(line.value[i]))];
       if (line.min && line.count[i] > 1) {
         cells.push(element('td', {}, `least ${this.format(line.min[i])}${owner(line, 'min')}`),
                    element('td', {}, `most ${this.format(line.max[i])}${owner(line, 'max')}`));

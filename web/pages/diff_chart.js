@@ -1,38 +1,31 @@
 // One metric of several runs over the time since what they are aligned by: a line for each group,
 // with a band from its smallest to its largest run.
 
-import {color, css, element} from './dom.js';
+import {color, element} from './dom.js';
 import {formatter, seconds} from './numbers.js';
+import {axes, BYTES, cursorPlace, Plot, range, swatch} from './plot.js';
 import {hideTip, showTip} from './tip.js';
 
 const HEIGHT = 190;
-// Marks of times and of bytes are at whole ones.
+// Marks of times are at whole ones.
 const TIMES = [0.001, 0.01, 0.1, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200,
                86400, 7 * 86400];
-const BYTES = Array.from({length: 60}, (_, i) => 2 ** i);
 
-export class DiffChart {
+export class DiffChart extends Plot {
   constructor(series, axis, groups) {
+    super();
+    this.height = HEIGHT;
     this.series = series;
     this.groups = groups;
     this.format = formatter(series.name, series.unit, series.per_second);
     const first = axis.from + axis.bin_seconds / 2;
     this.axis = Array.from({length: axis.bins}, (_, i) => first + i * axis.bin_seconds);
-    this.plot = element('div', {class: 'plot'});
     this.plot.style.height = HEIGHT + 'px';
     this.figure = element('figure', {'data-metric': series.name, role: 'img',
         'aria-label': `${series.name}: ` + series.groups.map((group, g) =>
             `${groups[g].label} ${this.mean(group)}`).join(', ')},
         element('figcaption', {}, element('b', {title: series.name}, series.name)), this.plot,
         element('ul', {class: 'legend'}, ...series.groups.map((group, g) => this.legendItem(group, g))));
-    this.observer = new ResizeObserver(() => this.resize());
-    this.observer.observe(this.plot);
-  }
-
-  destroy() {
-    this.observer.disconnect();
-    if (this.chart) this.chart.destroy();
-    this.chart = null;
   }
 
   mean(group) {
@@ -42,16 +35,14 @@ export class DiffChart {
   }
 
   legendItem(group, g) {
-    const mark = element('i', {});
-    mark.style.background = color(g);
-    return element('li', {}, mark, `${this.groups[g].label} ${this.mean(group)}`);
+    return element('li', {}, swatch(color(g)), `${this.groups[g].label} ${this.mean(group)}`);
   }
 
   // When it can be seen for the first time.
   resize() {
     if (!this.plot.clientWidth) return;
     if (this.chart) {
-      this.chart.setSize({width: this.plot.clientWidth, height: HEIGHT});
+      super.resize();
       return;
     }
     const several = (g) => this.groups[g].runs.length > 1;
@@ -75,42 +66,30 @@ export class DiffChart {
   }
 
   options(series, bands) {
-    const axis = {stroke: css('--soft'), grid: {stroke: css('--grid'), width: 1}, ticks: {show: false},
-                  font: '11px system-ui, sans-serif'};
     return {
       width: this.plot.clientWidth, height: HEIGHT, padding: [8, 34, 0, 0], legend: {show: false},
       cursor: {sync: {key: 'diff'}, points: {size: 5}, drag: {x: false, y: false}},
       scales: {x: {time: false}, y: {range: (u, low, high) => range(low, high)}},
-      axes: [{...axis, size: 24, space: 70, incrs: TIMES, values: (u, marks) => marks.map(seconds)},
-             {...axis, size: 76, space: 32, values: (u, marks) => marks.map(this.format),
-              ...(this.series.unit === 'bytes' ? {incrs: BYTES} : {})}],
+      axes: axes({incrs: TIMES, values: (u, marks) => marks.map(seconds)},
+                 {values: (u, marks) => marks.map(this.format),
+                  ...(this.series.unit === 'bytes' ? {incrs: BYTES} : {})}),
       series, bands, hooks: {setCursor: [(u) => this.onCursor(u)]},
     };
   }
 
   onCursor(u) {
     const i = u.cursor.idx;
-    const box = u.over.getBoundingClientRect();
     if (i === null || i === undefined || !u.over.matches(':hover')) return hideTip(this);
     const rows = this.series.groups.map((group, g) => {
-      const mark = element('i', {});
-      mark.style.background = color(g);
       const value = group.mean[i];
-      return element('tr', {}, element('td', {}, mark, this.groups[g].label),
+      return element('tr', {}, element('td', {}, swatch(color(g)), this.groups[g].label),
                      element('td', {}, value === null ? 'no samples' : this.format(value)));
     });
     showTip(this, element('table', {}, element('thead', {}, element('tr', {},
         element('th', {colspan: '2'}, seconds(this.axis[i])))), element('tbody', {}, ...rows)),
-        box.left + u.cursor.left, box.top + u.cursor.top);
+        ...cursorPlace(u));
   }
 }
 
 const alone = (values) => [...values.keys()].filter((i) => values[i] !== null &&
     (values[i - 1] ?? null) === null && (values[i + 1] ?? null) === null);
-
-function range(low, high) {
-  if (low === null || high === null || !Number.isFinite(high)) return [0, 1];
-  if (low >= 0) return [0, high > 0 ? high * 1.08 : 1];
-  const room = (high - low || 1) * 0.08;
-  return [low - room, Math.max(high + room, 0)];
-}

@@ -1,9 +1,10 @@
 // One histogram of the application's: how its values were distributed over all tasks and the whole
 // step. The buckets are those of core/histogram_buckets.h.
 
-import {color, css, element} from './dom.js';
+import {color, element} from './dom.js';
 import {tagsText} from './metrics.js';
 import {count, formatter} from './numbers.js';
+import {axes, cursorPlace, Plot} from './plot.js';
 import {hideTip, showTip} from './tip.js';
 
 const HEIGHT = 170;
@@ -42,28 +43,17 @@ function barsOf(buckets) {
   return bars;
 }
 
-export class Histogram {
+export class Histogram extends Plot {
   constructor(distribution) {
+    super();
+    this.height = HEIGHT;
     const {metric, help, tags} = distribution;
-    this.plot = element('div', {class: 'plot'});
     this.now = element('span');
     this.words = element('p', {class: 'words'});
     const name = [metric, tagsText(tags)].filter((text) => text).join(' ');
     this.figure = element('figure', {tabindex: '0', 'data-histogram': metric},
         element('figcaption', {}, element('b', {title: `${metric}\n${help}`}, name), this.now),
         this.plot, this.words);
-    this.observer = new ResizeObserver(() => this.resize());
-    this.observer.observe(this.plot);
-  }
-
-  destroy() {
-    this.observer.disconnect();
-    if (this.chart) this.chart.destroy();
-    this.chart = null;
-  }
-
-  resize() {
-    if (this.chart) this.chart.setSize({width: this.plot.clientWidth, height: HEIGHT});
   }
 
   draw(distribution) {
@@ -74,7 +64,7 @@ export class Histogram {
     const text = this.describe(distribution);
     this.words.textContent = text;
     this.figure.setAttribute('aria-label', `Histogram ${distribution.metric}: ${text}`);
-    if (this.chart) this.chart.destroy();
+    this.destroyChart();
     this.plot.replaceChildren();
     this.chart = new uPlot(this.options(), [this.bars.map((_, i) => i),
                                             this.bars.map((bar) => bar.count)], this.plot);
@@ -89,9 +79,6 @@ export class Histogram {
   }
 
   options() {
-    const soft = css('--soft'), grid = css('--grid');
-    const axis = {stroke: soft, grid: {stroke: grid, width: 1}, ticks: {show: false},
-                  font: '11px system-ui, sans-serif'};
     return {
       width: this.plot.clientWidth || 360,
       height: HEIGHT,
@@ -100,12 +87,10 @@ export class Histogram {
       cursor: {points: {show: false}, drag: {x: false, y: false}, y: false},
       scales: {x: {time: false, range: () => [-0.5, Math.max(this.bars.length, 1) - 0.5]},
                y: {range: (u, low, high) => [0, (high || 1) * 1.08]}},
-      axes: [
-        {...axis, size: 24, space: 70, grid: {show: false}, incrs: [1, 2, 4, 8, 16, 32],
-         values: (u, splits) => splits.map((at) => this.label(at))},
-        {...axis, size: 76, space: 32, values: (u, splits) => splits.map(
-            (value) => (value === Math.floor(value) ? count(value) : ''))},
-      ],
+      axes: axes({grid: {show: false}, incrs: [1, 2, 4, 8, 16, 32],
+                  values: (u, splits) => splits.map((at) => this.label(at))},
+                 {values: (u, splits) => splits.map(
+                     (value) => (value === Math.floor(value) ? count(value) : ''))}),
       series: [{}, {fill: color(0) + 'b3', stroke: color(0), width: 0, points: {show: false},
                     paths: uPlot.paths.bars({size: [0.9, 60]})}],
       hooks: {setCursor: [(u) => this.onCursor(u)]},
@@ -126,11 +111,10 @@ export class Histogram {
       return;
     }
     const bar = this.bars[i];
-    const box = u.over.getBoundingClientRect();
     const range = bar.name || `${this.format(bar.from)} to ${this.format(bar.to)}`;
     const share = (bar.count / this.total * 100).toFixed(1);
     showTip(this, element('div', {}, element('div', {}, range),
                           element('div', {}, `${count(bar.count)} values, ${share} %`)),
-            box.left + u.cursor.left, box.top + Math.max(u.cursor.top, 0));
+            ...cursorPlace(u));
   }
 }

@@ -71,6 +71,7 @@ constexpr Route kRoutes[] = {
     {"/moments.js", GetPage, nullptr, kScript},
     {"/numbers.js", GetPage, nullptr, kScript},
     {"/picks.js", GetPage, nullptr, kScript},
+    {"/plot.js", GetPage, nullptr, kScript},
     {"/server.js", GetPage, nullptr, kScript},
     {"/states.js", GetPage, nullptr, kScript},
     {"/steps.js", GetPage, nullptr, kScript},
