@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Records this node's series with `sonde run` as input of bench/codec: a CSV of time and values
 #
-#   scripts/bench codec_record        10 minutes at level 3, into codec.csv of the build
+#   scripts/bench codec_record        10 minutes at level 2, into codec.csv of the build
 #   bench/codec_record.sh OUT.csv [SECONDS [LEVEL]]     with SONDE_BUILD set
 #
 # The command that is watched computes, writes and reads a file and rests; whatever else the node
 # does is in its series too.
 set -euo pipefail
-out=${1:-$SONDE_BUILD/codec.csv} seconds=${2:-600} level=${3:-3}
+out=${1:-$SONDE_BUILD/codec.csv} seconds=${2:-600} level=${3:-2}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cat >"$folder/work.sh" <<'WORK'
