@@ -224,8 +224,42 @@ std::vector<Nanos> UnionOfTimes(const std::vector<std::vector<Point>>& series, N
   return times;
 }
 
+namespace {
+
+// Whether a value by itself stays as it is; of sums but for the sign of a zero.
+bool StaysAlone(Aggregator aggregator) {
+  switch (aggregator) {
+    case Aggregator::kSum:
+    case Aggregator::kZimsum:
+    case Aggregator::kPfsum:
+    case Aggregator::kMin:
+    case Aggregator::kMax:
+    case Aggregator::kMimmin:
+    case Aggregator::kMimmax:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::vector<Point> Alone(const std::vector<Point>& points, Aggregator aggregator, Nanos start,
+                         Nanos end) {
+  const bool sum = Basis(aggregator) == Aggregator::kSum;
+  std::vector<Point> out;
+  out.reserve(points.size());
+  for (const Point& p : points) {
+    if (p.time >= start && p.time <= end) out.push_back({p.time, sum ? p.value + 0.0 : p.value});
+  }
+  return out;
+}
+
+}  // namespace
+
 std::vector<Point> Aggregate(const std::vector<std::vector<Point>>& series, Aggregator aggregator,
                              Between between, Nanos start, Nanos end) {
+  if (series.size() == 1 && StaysAlone(aggregator)) {
+    return Alone(series.front(), aggregator, start, end);
+  }
   const std::vector<Nanos> times = UnionOfTimes(series, start, end);
   GroupValues values(aggregator, times.size());
   for (const std::vector<Point>& points : series) {
