@@ -190,7 +190,7 @@ def test_missing_samples_are_told_of(cluster, room):
         os.kill(victim, signal.SIGCONT)
     assert raised["text"] == "samples are missing or late"
     profile = working.stop()
-    assert raised["node"] == profile["job"]["nodes"][2]["host"]
+    assert raised["node"] == node_of(profile, 2)
     assert [a["severity"] for a in profile["moments"]["alarms"] if a["rule"] == "missing"] == ["warning"]
 
 
