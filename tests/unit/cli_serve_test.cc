@@ -233,21 +233,35 @@ class RunningStep : public ServeTest {
     mutable std::vector<QueryGrid> grids;
   };
 
+  // A step in live/, and its head.
+  struct Running {
+    std::shared_ptr<Head> head;
+    std::unique_ptr<web::Server> server;
+    std::unique_ptr<LiveArchive> live;
+  };
+  // `now`: where the head's curves have got to.
+  void Start(const std::string& job, Nanos began, Nanos now, Running& step) {
+    step.head = std::make_shared<Head>(now);
+    web::Server::Options options;
+    options.port = 0;
+    options.token = "token-of-" + job;
+    auto server = web::Server::Start(options, step.head);
+    ASSERT_TRUE(server.ok()) << server.status().message();
+    step.server = *std::move(server);
+    auto live = LiveArchive::Create(root(), TestJob(job, began));
+    ASSERT_TRUE(live.ok()) << live.status().message();
+    step.live = *std::move(live);
+    ASSERT_TRUE(step.live->PutEndpoint(HostName(), step.server->port(), options.token).ok());
+  }
+
   void SetUp() override {
     ServeTest::SetUp();
     now_ = Clock::System().Now();
-    head_ = std::make_shared<Head>(now_);
-    web::Server::Options options;
-    options.port = 0;
-    options.token = "head-token";
-    auto server = web::Server::Start(options, head_);
-    ASSERT_TRUE(server.ok()) << server.status().message();
-    server_ = *std::move(server);
-    JobDescription job = TestJob("4712", now_ - 300 * kSecond);
-    auto live = LiveArchive::Create(root(), job);
-    ASSERT_TRUE(live.ok()) << live.status().message();
-    live_ = *std::move(live);
-    ASSERT_TRUE(live_->PutEndpoint(HostName(), server_->port(), "head-token").ok());
+    Running step;
+    Start("4712", now_ - 300 * kSecond, now_, step);
+    head_ = std::move(step.head);
+    server_ = std::move(step.server);
+    live_ = std::move(step.live);
   }
   web::Response Call(const ArchiveSource& source, const std::string& target) {
     web::Request request;
@@ -401,15 +415,9 @@ TEST_F(RunningStep, AnswersItsPartOfAQuestionAboutSeveral) {
 // Where steps share a result each head is asked for what its nodes come to, and not for every
 // series: the answer is that of all series in one place, bit by bit, also where their times differ.
 TEST_F(RunningStep, AddsItsNodesPartToThoseOfOthers) {
-  const auto other = std::make_shared<Head>(now_ - 10'500 * kMillisecond);
-  web::Server::Options options;
-  options.port = 0;
-  options.token = "other-token";
-  auto server = web::Server::Start(options, other);
-  ASSERT_TRUE(server.ok()) << server.status().message();
-  auto live = LiveArchive::Create(root(), TestJob("4713", now_ - 310 * kSecond));
-  ASSERT_TRUE(live.ok()) << live.status().message();
-  ASSERT_TRUE((*live)->PutEndpoint(HostName(), (*server)->port(), "other-token").ok());
+  Running step;
+  Start("4713", now_ - 310 * kSecond, now_ - 10'500 * kMillisecond, step);
+  const std::shared_ptr<Head> other = step.head;
   // It ended while they ran.
   Finish("126", now_ - now_ % kSecond - 100 * kSecond, 500 * kMillisecond);
   const auto source = OpenSource();
@@ -547,15 +555,9 @@ TEST_F(RunningStep, GivesTheMetricsOfItsNodesAtOnce) {
   EXPECT_EQ(scrape("/metrics?scope=node").status, 200);
   EXPECT_EQ(head_->listed, listed + 1) << "it was not the head that was asked";
   // So it is with several, whose answers are one.
-  const auto other = std::make_shared<Head>(now_);
-  web::Server::Options options;
-  options.port = 0;
-  options.token = "other-token";
-  auto server = web::Server::Start(options, other);
-  ASSERT_TRUE(server.ok()) << server.status().message();
-  auto live = LiveArchive::Create(root(), TestJob("4713", now_ - 200 * kSecond));
-  ASSERT_TRUE(live.ok()) << live.status().message();
-  ASSERT_TRUE((*live)->PutEndpoint(HostName(), (*server)->port(), "other-token").ok());
+  Running step;
+  Start("4713", now_ - 200 * kSecond, now_, step);
+  const std::shared_ptr<Head> other = step.head;
   const int listed_there = other->listed;
   const web::Response both = scrape("/metrics?scope=node");
   EXPECT_EQ(both.status, 200) << both.body;
@@ -566,7 +568,7 @@ TEST_F(RunningStep, GivesTheMetricsOfItsNodesAtOnce) {
   EXPECT_THAT(both.headers, testing::Contains(testing::Pair("Vary", "Accept")));
   // One that does not answer: all are asked for metric by metric, and of this one there is what was
   // stored.
-  server->reset();
+  step.server.reset();
   const web::Response rest = scrape("/metrics?scope=node");
   EXPECT_EQ(rest.status, 200) << rest.body;
   EXPECT_THAT(rest.body, HasSubstr("node_load1{host=\"n2\",job=\"4712.0\"}"));
@@ -611,15 +613,9 @@ TEST_F(RunningStep, WhatHeadsTellTogetherIsBounded) {
 
 // The heads of several steps are asked at the same time: each answers when both were asked.
 TEST_F(RunningStep, HeadsDoNotWaitForEachOther) {
-  const auto other = std::make_shared<Head>(now_);
-  web::Server::Options options;
-  options.port = 0;
-  options.token = "other-token";
-  auto server = web::Server::Start(options, other);
-  ASSERT_TRUE(server.ok()) << server.status().message();
-  auto live = LiveArchive::Create(root(), TestJob("4713", now_ - 200 * kSecond));
-  ASSERT_TRUE(live.ok()) << live.status().message();
-  ASSERT_TRUE((*live)->PutEndpoint(HostName(), (*server)->port(), "other-token").ok());
+  Running step;
+  Start("4713", now_ - 200 * kSecond, now_, step);
+  const std::shared_ptr<Head> other = step.head;
   std::mutex mutex;
   std::condition_variable came;
   int asked = 0;
