@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <utility>
@@ -36,8 +37,50 @@ std::vector<std::string> NamedSteps(const QuerySpec& spec) {
   return {};
 }
 
-// The steps a query is about, newest first: its filters on the tag `job`, its range.
-Result<std::vector<ProfileEntry>> SelectSteps(const Archive& archive, const QuerySpec& spec) {
+using Entries = std::vector<ProfileEntry>;
+using IsWanted = std::function<bool(const JobStep&)>;
+
+// Those of the names that were there in the range, newest first.
+Result<Entries> FindNamed(const Archive& archive, const std::vector<std::string>& names,
+                          const TimeRange& range, const IsWanted& wanted) {
+  Entries entries;
+  for (const std::string& name : names) {
+    Result<Entries> found = archive.Find(JobStep::Parse(name));
+    if (!found.ok()) return found.status();
+    for (ProfileEntry& entry : *found) {
+      const JobDescription& job = entry.job;
+      const bool over = !entry.running && job.end != 0 && job.end < range.first;
+      // Find gives every step of a job, and tasks of an array.
+      if (over || job.start > range.last || job.id.ToString() != name || !wanted(job.id)) continue;
+      entries.push_back(std::move(entry));
+    }
+  }
+  std::sort(entries.begin(), entries.end(), [](const ProfileEntry& a, const ProfileEntry& b) {
+    return a.job.start != b.job.start ? a.job.start > b.job.start : a.key < b.key;
+  });
+  return entries;
+}
+
+// The same of all steps.
+Result<Entries> FindInRange(const Archive& archive, const TimeRange& range,
+                            const IsWanted& wanted) {
+  Selection selection;
+  selection.until = range.last;
+  selection.lasting_to = range.first;
+  const auto listed = archive.Select(selection, Clock::System().Now());
+  if (!listed.ok()) return listed.status();
+  Entries entries;
+  for (const ListedProfile& one : *listed) {
+    const auto known = keys::DescribeKey(one.key);
+    if (!known || !wanted(known->id)) continue;
+    Result<ProfileEntry> entry = archive.Entry(one.key);
+    if (entry.ok()) entries.push_back(*std::move(entry));
+  }
+  return entries;
+}
+
+// The steps a query is about: its filters on the tag `job`, its range.
+Result<Entries> SelectSteps(const Archive& archive, const QuerySpec& spec) {
   QuerySpec by_job;
   by_job.metric = spec.metric;
   for (const TagFilter& filter : spec.filters) {
@@ -45,41 +88,24 @@ Result<std::vector<ProfileEntry>> SelectSteps(const Archive& archive, const Quer
   }
   const Result<SeriesFilter> filter = SeriesFilter::Make(by_job);
   if (!filter.ok()) return filter.status();
-  const auto matches = [&](const JobStep& id) {
+  const IsWanted wanted = [&](const JobStep& id) {
     return filter->Matches(spec.metric, {{std::string(kJobTag), id.ToString()}});
   };
-  const TimeRange range = DataRange(spec);
-  std::vector<ProfileEntry> entries;
   const std::vector<std::string> named = NamedSteps(spec);
-  for (const std::string& name : named) {
-    Result<std::vector<ProfileEntry>> found = archive.Find(JobStep::Parse(name));
-    if (!found.ok()) return found.status();
-    for (ProfileEntry& entry : *found) {
-      const JobDescription& job = entry.job;
-      const bool over = !entry.running && job.end != 0 && job.end < range.first;
-      // Find gives every step of a job, and tasks of an array.
-      if (over || job.start > range.last || job.id.ToString() != name || !matches(job.id)) continue;
-      entries.push_back(std::move(entry));
-    }
-  }
-  if (!named.empty()) {
-    std::sort(entries.begin(), entries.end(), [](const ProfileEntry& a, const ProfileEntry& b) {
-      return a.job.start != b.job.start ? a.job.start > b.job.start : a.key < b.key;
-    });
-    return entries;
-  }
-  Selection selection;
-  selection.until = range.last;
-  selection.lasting_to = range.first;
-  const auto listed = archive.Select(selection, Clock::System().Now());
-  if (!listed.ok()) return listed.status();
-  for (const ListedProfile& one : *listed) {
-    const auto known = keys::DescribeKey(one.key);
-    if (!known || !matches(known->id)) continue;
-    Result<ProfileEntry> entry = archive.Entry(one.key);
-    if (entry.ok()) entries.push_back(*std::move(entry));
-  }
-  return entries;
+  const TimeRange range = DataRange(spec);
+  return named.empty() ? FindInRange(archive, range, wanted)
+                       : FindNamed(archive, named, range, wanted);
+}
+
+// What is read of all steps lies in memory.
+Status CheckRead(const std::vector<SeriesData>& series) {
+  size_t points = 0;
+  for (const SeriesData& one : series) points += one.points.size();
+  if (points <= kMaxReadPoints) return {};
+  return {Code::kLimit,
+          fmt::format("the query needs more than {} points of {} series: ask for a shorter range, "
+                      "or name a job or fewer hosts",
+                      kMaxReadPoints, series.size())};
 }
 
 // A question for the largest or the smallest is answered from the extremes of thinned rows.
@@ -245,6 +271,7 @@ Result<web::Answer> StepQueries::EvaluateParts(const QuerySpec& spec, const Step
       answer.nodes_expected += step.job.expected_nodes;
       // A step that cannot be read must not hide the others.
       if (!ReadStep(step, Archive::Scope::kNodes, spec, filter, stored).ok()) continue;
+      SONDE_RETURN_IF_ERROR(CheckRead(stored));
       answer.nodes_answered += static_cast<uint32_t>(step.job.nodes.size());
     }
     Result<QueryPart> own = EvaluatePart(spec, std::move(stored), &grid);
@@ -277,15 +304,7 @@ Result<web::Answer> StepQueries::EvaluateSeries(const QuerySpec& spec, const Ste
     } else {
       read = ReadStep(step, scope, spec, filter, series);
     }
-    size_t points = 0;
-    for (const SeriesData& one : series) points += one.points.size();
-    if (points > kMaxReadPoints) {
-      return Status(
-          Code::kLimit,
-          fmt::format("the query needs more than {} points of {} series: ask for a shorter "
-                      "range, or name a job or fewer hosts",
-                      kMaxReadPoints, series.size()));
-    }
+    SONDE_RETURN_IF_ERROR(CheckRead(series));
     answer.nodes_expected += step.job.expected_nodes;
     if (read.ok()) answer.nodes_answered += static_cast<uint32_t>(step.job.nodes.size());
     if (!read.ok() && steps.size() == 1) return read;

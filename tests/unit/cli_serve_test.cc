@@ -151,7 +151,11 @@ TEST_F(ServeTest, FindsTheStepsOfAQueryByNameAndByTime) {
     const Result<web::Answer> answer = Ask(*source, spec);
     EXPECT_TRUE(answer.ok()) << answer.status().message();
     std::vector<std::string> found;
-    for (const QueryResult& result : answer->results) found.push_back(*result.tags.Find("job"));
+    for (const QueryResult& result : answer->results) {
+      found.push_back(*result.tags.Find("job"));
+      // Each step once, however often it is named.
+      EXPECT_EQ(result.points.front().value, TestMemory(0) + TestMemory(1));
+    }
     return found;
   };
   const auto check = [&](const std::vector<std::string>& expected) {

@@ -2,12 +2,15 @@
 // lets through.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "series/group_values.h"
 #include "series/query.h"
+#include "series/query_steps.h"
 #include "series/reduced.h"
 
 namespace sonde {
@@ -292,6 +295,29 @@ TEST(ReducedQuery, OfPercentilesOnlyWhatIsRecordedIsAnsweredAtTheHead) {
   }
   EXPECT_EQ(EvaluateReduced(AskSpread("p95", false, false), two.reduced).status().code(),
             Code::kUnsupported);
+}
+
+// What takes no sum of one series gives the bits of one that does, which nodes give.
+TEST(QuerySteps, ASeriesAloneIsWhatAGroupOfItWouldBe) {
+  const std::vector<double> values = {-0.0, 0.0, 1.5, HUGE_VAL, -HUGE_VAL, -1e308, std::nan(""), 3};
+  std::vector<Point> points;
+  for (size_t i = 0; i < values.size(); ++i) {
+    points.push_back({static_cast<Nanos>(i + 1) * kSecond, values[i]});
+  }
+  for (const Aggregator aggregator :
+       {Aggregator::kSum, Aggregator::kZimsum, Aggregator::kPfsum, Aggregator::kMin,
+        Aggregator::kMax, Aggregator::kMimmin, Aggregator::kMimmax}) {
+    const auto alone = query_steps::Aggregate({points}, aggregator, query_steps::Between::kLine,
+                                              kSecond, 7 * kSecond);
+    ASSERT_EQ(alone.size(), 7u) << ToString(aggregator);
+    for (size_t i = 0; i < alone.size(); ++i) {
+      GroupValues group(aggregator, 1);
+      group.Add(0, values[i]);
+      EXPECT_EQ(alone[i].time, points[i].time);
+      EXPECT_EQ(std::bit_cast<uint64_t>(alone[i].value), std::bit_cast<uint64_t>(group.Get(0)))
+          << ToString(aggregator) << " of " << values[i];
+    }
+  }
 }
 
 }  // namespace
