@@ -36,13 +36,14 @@ if inside:
         group.write(str(os.getpid()))
 """
 
-# Rank 2 grows: at once to half of what its group may have and then by and by.
+# Rank 2 grows: at once to two thirds of what its group may have, then by 1 % a second, so that it is long
+# above the share from which on it matters.
 GROWING = f"""{ENTER}
-held, limit, share = [], 256 << 20, 0.5
+held, limit, share = [], 256 << 20, 0.68
 while not os.path.exists(sys.argv[1]):
     while inside and len(held) << 20 < share * limit:
         held.append(bytearray(b"x") * (1 << 20))
-    share = min(share + 0.004, 0.86)
+    share = min(share + 0.001, 0.9)
     time.sleep(0.1)
 """
 
@@ -92,6 +93,16 @@ def limited(controller, **files):
             return not group.exists()
 
         wait_for(gone, "the end of the control group")
+
+
+def raised_inside(cluster, room, work, group, name):
+    """The alarm that a step raises of whose tasks one goes into the group, and its profile."""
+    working = Working(cluster, room, work=work, env={"GROUP": str(group)})
+    try:
+        raised = working.raised(name, 60)
+    finally:
+        profile = working.stop()
+    return raised, profile
 
 
 def test_built_in_rules_are_tuned_and_switched_off(cluster, room):
@@ -196,12 +207,7 @@ def test_missing_samples_are_told_of(cluster, room):
 
 def test_memory_that_runs_out_is_told_of_with_the_time_that_is_left(cluster, room):
     with limited("memory", limit_in_bytes=256 << 20) as group:
-        working = Working(cluster, room, work=GROWING, env={"GROUP": str(group)})
-        try:
-            raised = working.raised("memory_limit_soon", 60)
-        finally:
-            (room / "stop").touch()
-            profile = working.stop()
+        raised, profile = raised_inside(cluster, room, GROWING, group, "memory_limit_soon")
     assert raised["severity"] == "critical" and raised["node"] == node_of(profile, 2)
     told = re.fullmatch(
         r"the memory limit is reached in (\S+) s if this goes on: (\S+) % of it is used", raised["text"]
@@ -216,12 +222,7 @@ def test_the_built_in_rule_of_a_used_up_quota_but_for_its_patience(cluster, room
         limited("cpu", cfs_period_us=100_000, cfs_quota_us=20_000) as group,
         sooner(cluster, "throttled_quota", "30s", "2s"),
     ):
-        working = Working(cluster, room, work=COMPUTING, env={"GROUP": str(group)})
-        try:
-            raised = working.raised("throttled_quota", 60)
-        finally:
-            (room / "stop").touch()
-            profile = working.stop()
+        raised, profile = raised_inside(cluster, room, COMPUTING, group, "throttled_quota")
     assert raised["node"] == node_of(profile, 2)
     assert raised["text"].startswith("the step has used up its processor time and has to wait: ")
 

@@ -1,0 +1,73 @@
+// An archive with two finished steps, as `sonde serve` has it for its source.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/archive_source.h"
+#include "profiles/archive_dir.h"
+#include "tests/unit/profiles_fixture.h"
+
+namespace sonde::cli {
+
+inline constexpr int kTicks = 10;
+
+class ServeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Finish("123", kTestStart);
+    Finish("124", kTestStart + 3600 * kSecond);
+  }
+  // Its points are so much after whole seconds.
+  void Finish(const std::string& id, Nanos start, Nanos after = 0) {
+    JobDescription job = TestJob(id, start);
+    auto live = LiveArchive::Create(root(), job);
+    ASSERT_TRUE(live.ok()) << live.status().message();
+    const int first = static_cast<int>((start - kTestStart) / kSecond);
+    const auto schema = Schema::Make(TaskSeries());
+    std::vector<Nanos> times = TestTimes(first, kTicks);
+    for (Nanos& time : times) time += after;
+    for (uint32_t node : {0u, 1u}) {
+      std::vector<double> columns(kTicks, TestCpu(first, node));
+      columns.resize(size_t{2} * kTicks, TestMemory(node));
+      ASSERT_TRUE(
+          (*live)->PutBlock({node, "task", 1}, *schema, MakeBlock(*schema, times, columns)).ok());
+    }
+    ASSERT_TRUE(PutReducedBlock(**live, 1, first, kTicks).ok());
+    Profile profile;
+    profile.job = job;
+    profile.job.state = EndState::kCompleted;
+    profile.job.end = start + kTicks * kSecond;
+    ASSERT_TRUE((*live)->PutProfile(profile).ok());
+    ASSERT_TRUE((*live)->Finish().ok());
+  }
+  std::unique_ptr<ArchiveSource> OpenSource() {
+    Result<std::unique_ptr<Archive>> archive = Archive::Open(root());
+    EXPECT_TRUE(archive.ok()) << archive.status().message();
+    return std::make_unique<ArchiveSource>(*std::move(archive));
+  }
+  static Result<web::Answer> Ask(const ArchiveSource& source, const QuerySpec& spec) {
+    std::promise<Result<web::Answer>> promise;
+    source.Query(spec, [&](Result<web::Answer> answer) { promise.set_value(std::move(answer)); });
+    return promise.get_future().get();
+  }
+  static QuerySpec Memory(std::string_view job) {
+    QuerySpec spec;
+    spec.metric = "task_resident_memory_bytes";
+    spec.start = kTestStart;
+    spec.end = kTestStart + kTicks * kSecond;
+    spec.filters.push_back({TagFilter::Type::kLiteralOr, "job", std::string(job), false});
+    return spec;
+  }
+  std::string root() const { return dir_.path() + "/archive"; }
+
+  TempDir dir_;
+};
+
+}  // namespace sonde::cli
