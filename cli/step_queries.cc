@@ -6,6 +6,7 @@
 #include <functional>
 #include <iterator>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "core/log.h"
@@ -174,12 +175,41 @@ Status StepQueries::ReadStep(const ProfileEntry& entry, Archive::Scope scope, co
     tags.Set(kJobTag, job);
     return filter.Matches(series.metric.name, tags);
   };
-  const TimeRange range = DataRange(spec);
+  const TimeRange range = scope == Archive::Scope::kReduced
+                              ? ReducedRange(spec, true, entry.job.period)
+                              : DataRange(spec);
   Result<std::vector<SeriesData>> read =
       archive_.Read(entry.key, scope, wanted, range.first, range.last, ThinnedFor(spec));
   if (!read.ok()) return read.status();
+  if (scope == Archive::Scope::kNodes && query_steps::HoldsCounters(spec)) {
+    SONDE_RETURN_IF_ERROR(ReadEnded(entry, wanted, range.first, ThinnedFor(spec), *read));
+  }
   for (SeriesData& data : *read) {
     data.series.tags.Set(kJobTag, job);
+    out.push_back(std::move(data));
+  }
+  return {};
+}
+
+Status StepQueries::ReadEnded(const ProfileEntry& entry,
+                              const std::function<bool(const Series&)>& wanted, Nanos before,
+                              Archive::Thinned thinned, std::vector<SeriesData>& out) const {
+  std::set<std::string_view> gone;
+  for (const NodeInfo& node : entry.job.nodes) {
+    if (node.left != 0 && node.left < before) gone.insert(node.host);
+  }
+  if (gone.empty()) return {};
+  const auto of_theirs = [&](const Series& series) {
+    const std::string* host = series.tags.Find("host");
+    return query_steps::Counts(series.metric) && host != nullptr && gone.contains(*host) &&
+           wanted(series);
+  };
+  Result<std::vector<SeriesData>> read = archive_.Read(entry.key, Archive::Scope::kNodes, of_theirs,
+                                                       entry.job.start, before - 1, thinned);
+  if (!read.ok()) return read.status();
+  for (SeriesData& data : *read) {
+    if (data.points.empty()) continue;
+    data.points = {data.points.back()};
     out.push_back(std::move(data));
   }
   return {};
@@ -308,6 +338,14 @@ Result<web::Answer> StepQueries::EvaluateSeries(const QuerySpec& spec, const Ste
     answer.nodes_expected += step.job.expected_nodes;
     if (read.ok()) answer.nodes_answered += static_cast<uint32_t>(step.job.nodes.size());
     if (!read.ok() && steps.size() == 1) return read;
+  }
+  // Heads do not tell what type a metric is of; it is the same in all steps.
+  const auto counter = std::find_if(series.begin(), series.end(), [](const SeriesData& data) {
+    return query_steps::Counts(data.series.metric);
+  });
+  if (counter != series.end()) {
+    const MetricType type = counter->series.metric.type;
+    for (SeriesData& data : series) data.series.metric.type = type;
   }
   Result<std::vector<QueryResult>> results =
       reduced ? EvaluateReduced(spec, series) : sonde::Evaluate(spec, std::move(series));

@@ -31,7 +31,9 @@ class HeadsLife : public Patience {
     }
     const Nanos left = Left();
     if (left <= 0) return false;
-    const Nanos nap = std::min({time, left, kSecond / 2});
+    // The profile is complete in a moment, mostly, and a head on a node waits for that.
+    const Nanos nap = std::min({time, left, nap_});
+    nap_ = std::min(2 * nap_, kSecond / 2);
     ::poll(nullptr, 0, static_cast<int>(nap / kMillisecond) + 1);
     return true;
   }
@@ -52,6 +54,7 @@ class HeadsLife : public Patience {
   void Ended() { ended_at_ = Clock::System().Monotonic(); }
 
   Nanos ended_at_ = 0;
+  Nanos nap_ = 10 * kMillisecond;
 };
 
 // One profile and one destination.

@@ -1,8 +1,8 @@
 // The numbers of the whole step, as /metrics has them, out of reduced rows: of each series its
 // value by the metric's reduction, then its percentiles, if it declares its spread.
 //
-// What counts never falls, as in a footprint: when a node is missing from a row, what it had
-// counted stays in the total. So rows have to come in the order of time, from the first one on.
+// What counts never falls (series/counter_total.h). So rows have to come in the order of time, from
+// the first one on.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "profiles/archive.h"
-#include "profiles/footprint.h"
+#include "series/counter_total.h"
 #include "series/reduced.h"
 
 namespace sonde::forward {

@@ -179,12 +179,16 @@ Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec, std::vector<Ser
 // A question about the whole step may be answered from reduced series (see series/reduced.h)
 // instead of those of every node. True when that is exact, given that every node has a value at
 // every tick: no filter is on a tag that reduction drops (host, task), and the aggregation
-// commutes with what is done to each series before it. docs/queries.md has the table.
-bool AnswersFromReduced(const QuerySpec& spec);
+// commutes with what is done to each series before it. docs/queries.md has the table. `counts`: the
+// metric is a counter, whose largest value in a bucket is the last.
+bool AnswersFromReduced(const QuerySpec& spec, bool counts = false);
 // Whether the percentiles that are recorded of each tick (series/reduced.h) may answer, in a step
 // that samples every `period`. They do, within 1 %, if the metric has its spread and each group is
 // one series; else the nodes have to be asked.
 bool SpreadAnswers(const QuerySpec& spec, Nanos period);
+// What to read of the reduced series of a step that samples every `period`: of counters some rows
+// before the range too, for they tell of how many nodes a whole row is.
+TimeRange ReducedRange(const QuerySpec& spec, bool counts, Nanos period);
 // Whether its answer depends on a series with the tag `stat`.
 bool ReducedNeeds(const QuerySpec& spec, const Series& reduced);
 // The answer, from series with the tag `stat`; needs AnswersFromReduced or SpreadAnswers. Tags that

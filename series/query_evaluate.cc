@@ -115,7 +115,12 @@ std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions
 namespace query_steps {
 
 bool Cursor::MoveTo(Nanos time) {
-  if (points_.empty() || time < points_.front().time || time > points_.back().time) return false;
+  if (points_.empty() || time < points_.front().time) return false;
+  if (time > points_.back().time) {
+    at_point_ = false;
+    value_ = points_.back().value;
+    return holds_;
+  }
   while (at_ + 1 < points_.size() && points_[at_ + 1].time <= time) ++at_;
   at_point_ = points_[at_].time == time;
   value_ = at_point_ ? points_[at_].value : Guess(time);
@@ -256,14 +261,14 @@ std::vector<Point> Alone(const std::vector<Point>& points, Aggregator aggregator
 }  // namespace
 
 std::vector<Point> Aggregate(const std::vector<std::vector<Point>>& series, Aggregator aggregator,
-                             Between between, Nanos start, Nanos end) {
+                             Between between, Nanos start, Nanos end, bool holds) {
   if (series.size() == 1 && StaysAlone(aggregator)) {
     return Alone(series.front(), aggregator, start, end);
   }
   const std::vector<Nanos> times = UnionOfTimes(series, start, end);
   GroupValues values(aggregator, times.size());
   for (const std::vector<Point>& points : series) {
-    Cursor cursor(points, between);
+    Cursor cursor(points, between, holds);
     for (size_t i = 0; i < times.size(); ++i) {
       if (cursor.MoveTo(times[i])) values.Add(i, cursor.value());
     }
@@ -341,15 +346,17 @@ bool Before(const QueryResult& a, const QueryResult& b) {
 std::vector<QueryResult> EvaluateAlone(const QuerySpec& spec, std::vector<SeriesData> series) {
   std::vector<QueryResult> results;
   for (SeriesData& s : series) {
-    std::vector<Point> points = Prepare(std::move(s.points), spec);
+    const bool counts = Counts(s.series.metric);
+    std::vector<Point> points =
+        counts ? PrepareCounter(std::move(s.points), spec) : Prepare(std::move(s.points), spec);
     const auto earlier = [](const Point& p, Nanos t) { return p.time < t; };
     points.erase(std::lower_bound(points.begin(), points.end(), spec.end + 1, earlier),
                  points.end());
     points.erase(points.begin(),
                  std::lower_bound(points.begin(), points.end(), spec.start, earlier));
-    if (!points.empty()) {
-      results.push_back({spec.metric, std::move(s.series.tags), {}, std::move(points)});
-    }
+    if (points.empty()) continue;
+    if (counts) FillBuckets(spec, points);
+    results.push_back({spec.metric, std::move(s.series.tags), {}, std::move(points)});
   }
   std::sort(results.begin(), results.end(), Before);
   return results;

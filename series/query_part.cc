@@ -20,6 +20,7 @@ namespace {
 // A series that takes part, after downsampling and rate.
 struct Member {
   Tags tags;
+  bool counts = false;
   std::vector<Point> points;
 };
 
@@ -108,6 +109,15 @@ Status AddGrid(const std::vector<Member>& members, const QuerySpec& spec, const 
   return {};
 }
 
+// What ended before the range has no time in it, and the start to say what it came to.
+void AddStart(const std::vector<Member>& members, const QuerySpec& spec, Times& times) {
+  const bool ended = std::any_of(members.begin(), members.end(), [&](const Member& m) {
+    return m.points.back().time < spec.start;
+  });
+  if (!ended || (!times.empty() && times.front() == spec.start)) return;
+  times.insert(times.begin(), spec.start);
+}
+
 // The starts of the buckets that it downsamples to.
 QueryGrid GridOf(const QuerySpec& spec) {
   if (!spec.downsample) return {};
@@ -117,8 +127,9 @@ QueryGrid GridOf(const QuerySpec& spec) {
 
 // --- One group ---
 
-void AddMember(const Member& member, Between between, GroupPart& group) {
-  Cursor cursor(member.points, between);
+void AddMember(const Member& member, const QuerySpec& spec, GroupPart& group) {
+  const bool holds = member.counts && HoldsCounters(spec);
+  Cursor cursor(member.points, holds ? BetweenCounts(spec) : BetweenPoints(spec), holds);
   for (size_t i = 0; i < group.times.size(); ++i) {
     if (!cursor.MoveTo(group.times[i])) continue;
     if (cursor.at_point()) group.points[i] = true;
@@ -152,10 +163,13 @@ Result<GroupPart> Combine(const QuerySpec& spec, std::vector<Member> members,
   for (size_t i = 1; i < members.size(); ++i) MergeTags(members[i].tags, {}, group);
   group.times = NeedsAllValues(spec.aggregator) ? TimesAround(members.front().points, spec)
                                                 : TimesOfPoints(members, spec);
+  group.counts =
+      std::all_of(members.begin(), members.end(), [](const Member& m) { return m.counts; });
+  if (group.counts && HoldsCounters(spec)) AddStart(members, spec, group.times);
   if (grid != nullptr) SONDE_RETURN_IF_ERROR(AddGrid(members, spec, *grid, group.times));
   group.points.resize(group.times.size());
   group.values = GroupValues(ValuesOf(spec), group.times.size());
-  for (const Member& m : members) AddMember(m, BetweenPoints(spec), group);
+  for (const Member& m : members) AddMember(m, spec, group);
   if (grid != nullptr) DropEmpty(spec, group);
   return group;
 }
@@ -175,6 +189,8 @@ std::vector<QueryResult> FinishWhole(const QuerySpec& spec, const QueryPart& par
   for (const GroupPart& group : part.groups) {
     series.push_back({spec.metric, group.tags, {}, PointsOf(group)});
   }
+  const bool counts = std::all_of(part.groups.begin(), part.groups.end(),
+                                  [](const GroupPart& group) { return group.counts; });
   std::sort(series.begin(), series.end(), Before);
   std::map<std::vector<std::string>, WholeGroup> groups;
   for (QueryResult& one : series) {
@@ -185,7 +201,9 @@ std::vector<QueryResult> FinishWhole(const QuerySpec& spec, const QueryPart& par
   std::vector<QueryResult> results;
   for (const auto& [place, group] : groups) {
     QueryResult result = AggregateWhole(spec, group);
-    if (!result.points.empty()) results.push_back(std::move(result));
+    if (result.points.empty()) continue;
+    if (counts) FillBuckets(spec, result.points);
+    results.push_back(std::move(result));
   }
   return results;
 }
@@ -224,7 +242,10 @@ Result<QueryPart> EvaluatePart(const QuerySpec& spec, std::vector<SeriesData> se
   QueryPart part = EmptyPart(spec);
   std::map<std::vector<std::string>, std::vector<Member>> groups;
   for (SeriesData& s : series) {
-    Member m{std::move(s.series.tags), Prepare(std::move(s.points), spec)};
+    const bool counts = Counts(s.series.metric);
+    Member m{
+        std::move(s.series.tags), counts,
+        counts ? PrepareCounter(std::move(s.points), spec) : Prepare(std::move(s.points), spec)};
     if (m.points.empty()) continue;
     std::vector<std::string> place = Place(spec, part, m.tags);
     groups[std::move(place)].push_back(std::move(m));
@@ -262,6 +283,7 @@ std::vector<QueryResult> FinishPart(const QuerySpec& spec, const QueryPart& part
   for (const GroupPart& group : part.groups) {
     std::vector<Point> points = PointsOf(group);
     if (points.empty()) continue;
+    if (group.counts) FillBuckets(spec, points);
     results.push_back({spec.metric, group.tags, group.other_keys, std::move(points)});
   }
   if (KeepsSeries(spec)) std::sort(results.begin(), results.end(), Before);

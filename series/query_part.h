@@ -55,6 +55,7 @@ struct GroupPart {
   std::vector<std::string> other_keys;  // that differ or are not everywhere; ascending
   std::vector<Nanos> times;             // ascending
   std::vector<bool> points;             // whether a series has a point there
+  bool counts = false;                  // all are counters
   GroupValues values{Aggregator::kNone};
   std::string encoded;  // these bytes are the same group; empty: it has to be encoded
 };

@@ -15,10 +15,10 @@ namespace sonde {
 namespace {
 
 // All daemons of a step are of one release; the first byte says so.
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
 
 constexpr size_t kMinKeyBytes = 2;
-constexpr size_t kMinGroupBytes = 5;
+constexpr size_t kMinGroupBytes = 6;
 
 // --- Times: runs of an equal step ---
 
@@ -101,6 +101,7 @@ void WriteGroup(const GroupPart& group, ByteWriter& out) {
   for (const std::string& key : group.other_keys) out.Text(key);
   WriteTimes(group.times, out);
   WritePoints(group.points, out);
+  out.Fixed<uint8_t>(group.counts ? 1 : 0);
   group.values.Write(out);
 }
 
@@ -142,6 +143,9 @@ GroupPart ReadGroup(const QuerySpec& spec, const std::vector<std::string>& keys,
   if (!good) in.Fail();
   if (!in.ok()) return group;
   group.points = ReadPoints(in, group.times.size());
+  const auto counts = in.Fixed<uint8_t>();
+  if (counts > 1) in.Fail();
+  group.counts = counts == 1;
   if (in.ok()) group.values = GroupValues::Read(ValuesOf(spec), group.times.size(), in);
   return group;
 }

@@ -26,14 +26,29 @@ int Compare(const QuerySpec& spec, const QueryPart& part, const Tags& a, const T
   return 0;
 }
 
+// What a part has at each of the times: behind its own last one, if it holds, what it has there.
+void MergeValues(const Times& times, const GroupPart& from, bool holds, std::vector<bool>& points,
+                 GroupValues& values) {
+  size_t at = 0;
+  for (size_t i = 0; i < from.times.size(); ++i, ++at) {
+    while (times[at] != from.times[i]) ++at;
+    if (from.points[i]) points[at] = true;
+    values.Merge(at, from.values, i);
+  }
+  if (!holds || from.times.empty()) return;
+  for (; at < times.size(); ++at) values.Merge(at, from.values, from.times.size() - 1);
+}
+
 void MergeGroup(const QuerySpec& spec, const GroupPart& others, GroupPart& group) {
   MergeTags(others.tags, others.other_keys, group);
   group.encoded.clear();
+  const bool counts = group.counts && others.counts;
   if (group.times == others.times) {
     for (size_t i = 0; i < group.times.size(); ++i) {
       group.points[i] = group.points[i] || others.points[i];
       group.values.Merge(i, others.values, i);
     }
+    group.counts = counts;
     return;
   }
   Times times;
@@ -41,16 +56,13 @@ void MergeGroup(const QuerySpec& spec, const GroupPart& others, GroupPart& group
                  std::back_inserter(times));
   std::vector<bool> points(times.size());
   GroupValues values(ValuesOf(spec), times.size());
-  for (const GroupPart* from : std::initializer_list<const GroupPart*>{&group, &others}) {
-    for (size_t i = 0, at = 0; i < from->times.size(); ++i) {
-      while (times[at] != from->times[i]) ++at;
-      if (from->points[i]) points[at] = true;
-      values.Merge(at, from->values, i);
-    }
-  }
+  const bool holds = HoldsCounters(spec);
+  MergeValues(times, group, holds && group.counts, points, values);
+  MergeValues(times, others, holds && others.counts, points, values);
   group.times = std::move(times);
   group.points = std::move(points);
   group.values = std::move(values);
+  group.counts = counts;
 }
 
 }  // namespace

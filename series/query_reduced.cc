@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <new>
 #include <utility>
 
 #include "series/aggregate.h"
+#include "series/counter_total.h"
 #include "series/query.h"
 #include "series/query_steps.h"
 #include "series/reduced.h"
@@ -15,7 +17,10 @@ namespace {
 using namespace query_steps;
 
 // Of one series as it was before reduction: what each statistic's points are.
-using Stats = std::map<std::string, const std::vector<Point>*, std::less<>>;
+struct Stats {
+  bool counts = false;
+  std::map<std::string, std::vector<Point>, std::less<>> points;
+};
 
 bool DropsTag(const TagFilter& filter) {
   return filter.key == "host" || filter.key == "task" || filter.key == kStatTag;
@@ -42,8 +47,44 @@ std::string StatOf(const QuerySpec& spec) {
 
 const std::vector<Point>& Find(const Stats& stats, std::string_view stat) {
   static const std::vector<Point> kNothing;
-  const auto at = stats.find(stat);
-  return at == stats.end() ? kNothing : *at->second;
+  const auto at = stats.points.find(stat);
+  return at == stats.points.end() ? kNothing : at->second;
+}
+
+// Rows of fewer nodes than there were before are made whole.
+void CountOn(Stats& stats) {
+  const std::vector<Point> counts = Find(stats, "count");
+  if (!stats.counts || counts.empty()) return;
+  constexpr std::pair<std::string_view, double Reduced::*> kParts[] = {{"count", &Reduced::count},
+                                                                       {"sum", &Reduced::sum},
+                                                                       {"min", &Reduced::min},
+                                                                       {"max", &Reduced::max}};
+  CounterRows rows;
+  std::array<size_t, std::size(kParts)> next{};
+  for (const Point& row : counts) {
+    Reduced value;
+    std::array<double*, std::size(kParts)> places{};
+    for (size_t i = 0; i < std::size(kParts); ++i) {
+      const auto at = stats.points.find(kParts[i].first);
+      if (at == stats.points.end()) continue;
+      std::vector<Point>& points = at->second;
+      while (next[i] < points.size() && points[next[i]].time < row.time) ++next[i];
+      if (next[i] == points.size() || points[next[i]].time != row.time) continue;
+      places[i] = &points[next[i]].value;
+      value.*kParts[i].second = *places[i];
+    }
+    value.count = row.value;
+    const Reduced whole = rows.Add(value);
+    for (size_t i = 0; i < std::size(kParts); ++i) {
+      if (places[i] != nullptr) *places[i] = whole.*kParts[i].second;
+    }
+  }
+}
+
+// The smallest is less when another node comes, so nothing has begun anew when it falls.
+std::vector<Point> Prepared(const Stats& stats, std::string_view stat, const QuerySpec& spec) {
+  const bool counts = stats.counts && stat != "min";
+  return counts ? PrepareCounter(Find(stats, stat), spec) : Prepare(Find(stats, stat), spec);
 }
 
 // How many raw series stand behind each of `values`: the mean count of the bucket. Where there is
@@ -73,6 +114,10 @@ std::vector<Point> Recorded(QuerySpec spec, const Stats& stats) {
   return points;
 }
 
+bool Count(const std::vector<const Stats*>& group) {
+  return std::all_of(group.begin(), group.end(), [](const Stats* stats) { return stats->counts; });
+}
+
 // The points of one group, from the reduced series in it.
 std::vector<Point> Combine(const QuerySpec& spec, const std::vector<const Stats*>& group) {
   const bool weighted =
@@ -80,21 +125,23 @@ std::vector<Point> Combine(const QuerySpec& spec, const std::vector<const Stats*
   std::vector<std::vector<Point>> values;
   std::vector<std::vector<Point>> weights;
   for (const Stats* stats : group) {
-    values.push_back(Prepare(Find(*stats, StatOf(spec)), spec));
+    values.push_back(Prepared(*stats, StatOf(spec), spec));
     if (weighted) weights.push_back(Weights(values.back(), Find(*stats, "count"), spec));
   }
+  const bool holds = Count(group) && HoldsCounters(spec);
+  const Between between = holds ? BetweenCounts(spec) : BetweenPoints(spec);
   if (!weighted) {
-    return Aggregate(values, spec.aggregator, BetweenPoints(spec), spec.start, spec.end);
+    return Aggregate(values, spec.aggregator, between, spec.start, spec.end, holds);
   }
   std::vector<Point> total =
-      Aggregate(weights, Aggregator::kSum, Between::kPrevious, spec.start, spec.end);
+      Aggregate(weights, Aggregator::kSum, Between::kPrevious, spec.start, spec.end, holds);
   if (spec.aggregator == Aggregator::kCount) {
     for (Point& p : total) p.value = std::isnan(p.value) ? 0 : p.value;
     return total;
   }
   // Values and weights have the same times.
   std::vector<Point> sums =
-      Aggregate(values, Aggregator::kSum, BetweenPoints(spec), spec.start, spec.end);
+      Aggregate(values, Aggregator::kSum, between, spec.start, spec.end, holds);
   for (size_t i = 0; i < sums.size(); ++i) sums[i].value /= total[i].value;
   return sums;
 }
@@ -113,8 +160,11 @@ Result<std::vector<QueryResult>> EvaluateChecked(const QuerySpec& spec, const Se
     if (stat == nullptr || !filter.Matches(s.series)) continue;
     Tags tags = s.series.tags;
     tags.Erase(kStatTag);
-    series[tags][*stat] = &s.points;
+    Stats& stats = series[tags];
+    stats.counts = Counts(s.series.metric);
+    stats.points[*stat] = s.points;
   }
+  for (auto& [tags, stats] : series) CountOn(stats);
   SONDE_RETURN_IF_ERROR(CheckFilled(spec, series.size()));
   const std::vector<std::string> keys = GroupKeys(spec);
   std::map<std::vector<std::string>, std::vector<std::pair<const Tags*, const Stats*>>> groups;
@@ -134,14 +184,16 @@ Result<std::vector<QueryResult>> EvaluateChecked(const QuerySpec& spec, const Se
     if (recorded && stats.size() > 1) return ManySeries(spec);
     QueryResult result = Describe(spec, tags);
     result.points = recorded ? Recorded(spec, *stats.front()) : Combine(spec, stats);
-    if (!result.points.empty()) results.push_back(std::move(result));
+    if (result.points.empty()) continue;
+    if (!recorded && Count(stats)) FillBuckets(spec, result.points);
+    results.push_back(std::move(result));
   }
   return results;
 }
 
 }  // namespace
 
-bool AnswersFromReduced(const QuerySpec& spec) {
+bool AnswersFromReduced(const QuerySpec& spec, bool counts) {
   if (spec.explicit_tags || std::any_of(spec.filters.begin(), spec.filters.end(), DropsTag)) {
     return false;
   }
@@ -154,7 +206,9 @@ bool AnswersFromReduced(const QuerySpec& spec) {
   };
   switch (Basis(spec.aggregator)) {
     case Aggregator::kSum:
-      return downsampled_by({Aggregator::kAvg, Aggregator::kSum});
+      return downsampled_by(
+                 {Aggregator::kAvg, Aggregator::kSum, Aggregator::kFirst, Aggregator::kLast}) ||
+             (counts && downsampled_by({Aggregator::kMin, Aggregator::kMax}));
     case Aggregator::kAvg:
       // How many series a filled zero stands for is not known.
       return downsampled_by({Aggregator::kAvg, Aggregator::kSum}) && !zeros;
@@ -185,16 +239,30 @@ bool SpreadAnswers(const QuerySpec& spec, Nanos period) {
          kSpreadNames.end();
 }
 
+TimeRange ReducedRange(const QuerySpec& spec, bool counts, Nanos period) {
+  constexpr Nanos kTicks = 16;     // a node that is away for longer is known to be
+  constexpr Nanos kSlowTicks = 2;  // of what is sampled at every tenth or so
+  TimeRange range = DataRange(spec);
+  if (counts) range.first -= std::max(kTicks * period, kSlowTicks * kSlowPeriod);
+  return range;
+}
+
 bool ReducedNeeds(const QuerySpec& spec, const Series& reduced) {
   if (reduced.metric.name != spec.metric) return false;
   const std::string* stat = reduced.tags.Find(kStatTag);
   if (stat == nullptr) return false;
-  return *stat == StatOf(spec) || (spec.aggregator == Aggregator::kAvg && *stat == "count");
+  const bool counts = Counts(reduced.metric) && !IsPercentile(spec.aggregator);
+  return *stat == StatOf(spec) ||
+         ((spec.aggregator == Aggregator::kAvg || counts) && *stat == "count");
 }
 
 Result<std::vector<QueryResult>> EvaluateReduced(const QuerySpec& spec,
                                                  const std::vector<SeriesData>& reduced) {
-  if (!AnswersFromReduced(spec) && !SpreadAnswers(spec, kMaxQueryTime)) {
+  // Of what is not there it does not matter.
+  const bool counts =
+      reduced.empty() || std::any_of(reduced.begin(), reduced.end(),
+                                     [](const auto& s) { return Counts(s.series.metric); });
+  if (!AnswersFromReduced(spec, counts) && !SpreadAnswers(spec, kMaxQueryTime)) {
     return Status(Code::kInvalid,
                   "query of '" + spec.metric + "': reduced series do not answer it; ask the nodes");
   }

@@ -26,7 +26,9 @@ Between BetweenPoints(const QuerySpec& spec);
 // points.
 class Cursor {
  public:
-  Cursor(const std::vector<Point>& points, Between between) : points_(points), between_(between) {}
+  // `holds`: it counts with its last value behind that.
+  Cursor(const std::vector<Point>& points, Between between, bool holds = false)
+      : points_(points), between_(between), holds_(holds) {}
 
   // To a time that is not before the last one given. False if the series takes no part there.
   bool MoveTo(Nanos time);
@@ -41,6 +43,7 @@ class Cursor {
 
   const std::vector<Point>& points_;
   const Between between_;
+  const bool holds_;
   size_t at_ = 0;
   bool at_point_ = false;
   double value_ = 0;
@@ -52,9 +55,24 @@ std::vector<Point> Within(std::vector<Point> points, const TimeRange& range);
 Status CheckFilled(const QuerySpec& spec, size_t series);
 // Downsampling and rate.
 std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec);
-// One value for each time in [start, end] at which any of the series has a point.
+// One value for each time in [start, end] at which any of the series has a point. `holds`: as of a
+// Cursor.
 std::vector<Point> Aggregate(const std::vector<std::vector<Point>>& series, Aggregator aggregator,
-                             Between between, Nanos start, Nanos end);
+                             Between between, Nanos start, Nanos end, bool holds = false);
+
+// --- Counters (docs/queries.md) ---
+
+bool Counts(const Metric& metric);
+// Whether the series of a counter go on with their last value behind their last point: where they
+// are put together, but for rates, which end.
+bool HoldsCounters(const QuerySpec& spec);
+// BetweenPoints, of a counter: nowhere less than before.
+Between BetweenCounts(const QuerySpec& spec);
+// Prepare, of a counter. Buckets are not filled: see FillBuckets. Of one that has no point in the
+// range the last one before it, if that is given.
+std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& spec);
+// Fills those that are empty in the answer; where the series were filled nothing is left to do.
+void FillBuckets(const QuerySpec& spec, std::vector<Point>& points);
 
 // The times in [start, end] at which any of the series has a point.
 std::vector<Nanos> UnionOfTimes(const std::vector<std::vector<Point>>& series, Nanos start,

@@ -326,6 +326,7 @@ TEST(QueryPart, WhatUnfoldsBeyondTheBoundIsRefused) {
     g.Varint(count);
     g.Varint(1);
     g.Fixed<uint8_t>(1);  // all are points
+    g.Fixed<uint8_t>(0);  // and not of counters
     g.Varint(1);          // counts: one run
     g.Varint(count);
     g.Fixed<uint8_t>(1);  // values: constant
@@ -334,7 +335,7 @@ TEST(QueryPart, WhatUnfoldsBeyondTheBoundIsRefused) {
     g.Varint(0);
     std::string bytes;
     ByteWriter out(bytes);
-    out.Fixed<uint8_t>(1);
+    out.Fixed<uint8_t>(2);
     out.Varint(1);
     out.Text(group);
     EXPECT_EQ(DecodePart(spec, bytes).ok(), count == kMaxPartPoints);

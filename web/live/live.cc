@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 
+#include "series/counter_total.h"
 #include "web/live/events.h"
 
 namespace sonde::web {
@@ -14,6 +15,7 @@ namespace {
 
 constexpr size_t kBatch = 64;          // rows in one go
 constexpr Nanos kMaxBehind = 120;      // periods: a reader that is further behind loses ticks
+constexpr Nanos kRowsBefore = 16;      // of counters, that are looked at
 constexpr Nanos kLookAgain = kSecond;  // for alarms and notes
 constexpr size_t kMaxSeenNotes = 4096;
 
@@ -59,6 +61,7 @@ class LiveFeed final : public EventFeed, public std::enable_shared_from_this<Liv
 
  private:
   bool Wanted(const Metric& metric) const;
+  void CountOn(LiveRows& rows);
   Result<LiveRows> Read(const DataSource& source, std::string& out);
   void SkipLost(const DataSource& source, const LiveRows& rows, std::string& out);
   void AddAlarms(const DataSource& source, std::string& out);
@@ -77,8 +80,9 @@ class LiveFeed final : public EventFeed, public std::enable_shared_from_this<Liv
   Nanos catching_up_to_ = 0;  // what came before may be sent, however long that is ago
   Nanos looked_at_ = 0;       // for alarms and notes; monotonic
   Nanos noted_until_ = 0;
-  std::map<std::string, std::string> alarms_;  // what was told of each
-  std::set<std::string> notes_;                // that were told
+  std::map<std::string, CounterRows> counters_;  // by the series' names
+  std::map<std::string, std::string> alarms_;    // what was told of each
+  std::set<std::string> notes_;                  // that were told
 };
 
 bool LiveFeed::Wanted(const Metric& metric) const {
@@ -116,13 +120,33 @@ Result<LiveRows> LiveFeed::Read(const DataSource& source, std::string& out) {
     if (after_ == 0 || after_ > first->newest) after_ = std::max<Nanos>(first->newest - 1, 0);
     noted_until_ = after_;
     SkipLost(source, *first, out);
+    // They tell of how many nodes a whole row is.
+    Result<LiveRows> before =
+        source.ReadLive(id_, wanted, after_ - kRowsBefore * first->period, kRowsBefore);
+    if (before.ok()) {
+      std::erase_if(before->rows, [&](const LiveRows::Row& row) { return row.time > after_; });
+      CountOn(*before);
+    }
   }
   Result<LiveRows> rows = source.ReadLive(id_, wanted, after_, kBatch);
   if (!rows.ok() || !rows->running) return rows;
   const Nanos before = after_;
   SkipLost(source, *rows, out);
   if (after_ != before) rows = source.ReadLive(id_, wanted, after_, kBatch);
+  if (rows.ok()) CountOn(*rows);
   return rows;
+}
+
+// Counters as docs/queries.md has them.
+void LiveFeed::CountOn(LiveRows& rows) {
+  for (size_t i = 0; i < rows.series.size(); ++i) {
+    const Series& series = rows.series[i];
+    if (series.metric.type == MetricType::kGauge) continue;
+    CounterRows& counter = counters_[SeriesName(series.metric.name, series.tags)];
+    for (LiveRows::Row& row : rows.rows) {
+      if (i < row.values.size()) row.values[i] = counter.Add(row.values[i]);
+    }
+  }
 }
 
 void LiveFeed::AddAlarms(const DataSource& source, std::string& out) {

@@ -126,6 +126,28 @@ Line LineOf(const std::vector<Point>& points) {
   return line;
 }
 
+// The rates of a counter whose line is downsampled: where in a bucket its value lies shows only in
+// the series, so they are asked for.
+bool AsksForRates(const QuerySpec& spec, const Metric& metric) {
+  return spec.downsample && metric.type != MetricType::kGauge;
+}
+
+QuerySpec RatesOf(QuerySpec spec) {
+  spec.rate = true;
+  return spec;
+}
+
+// The same as Derived.
+Line FromRates(const Line& line, const Line& rates) {
+  Line out;
+  if (line.empty()) return out;
+  out.emplace_back(line.front().first, 0);
+  for (const auto& rate : rates) {
+    if (rate.first > line.front().first) out.push_back(rate);
+  }
+  return out;
+}
+
 // The change per second since the point before; 0 at the first, as metric-proxy has it.
 Line Derived(const Line& line) {
   Line out;
@@ -279,20 +301,27 @@ void GetPlot(const Context& context, const Request& request, Reply reply) {
   const Result<std::shared_ptr<Asked>> made = AskFor(context, request, &plot->job, &plot->filter);
   if (!made.ok()) return reply(ProxyError(made.status()));
   const std::shared_ptr<const Asked> asked = *made;
-  const QuerySpec spec = SpecOf(*asked, *asked->series, AggregatorOf(asked->series->series.metric));
-  GatherAndReply(context, {spec}, std::move(reply),
+  const Metric& metric = asked->series->series.metric;
+  std::vector<QuerySpec> specs = {SpecOf(*asked, *asked->series, AggregatorOf(metric))};
+  if (plot->derivate && AsksForRates(specs[0], metric)) specs.push_back(RatesOf(specs[0]));
+  GatherAndReply(context, specs, std::move(reply),
                  [derivate = plot->derivate](const Answers& answers) {
-                   const Line line = FirstLine(answers[0]);
+                   Line line = FirstLine(answers[0]);
+                   if (answers.size() == 2) {
+                     line = FromRates(line, FirstLine(answers[1]));
+                   } else if (derivate) {
+                     line = Derived(line);
+                   }
                    Response response;
                    JsonWriter json(response.body);
-                   WriteLine(derivate ? Derived(line) : line, 0, json);
+                   WriteLine(line, 0, json);
                    return response;
                  });
 }
 
 // --- /trace/json ---
 
-// One question for each metric: its series are the groups.
+// One question for each metric, whose series are the groups; behind these, those for rates.
 std::vector<QuerySpec> AllSpecs(const Asked& asked) {
   std::map<std::string_view, std::set<std::string>> keys;
   std::map<std::string_view, const Metric*> metrics;
@@ -309,27 +338,41 @@ std::vector<QuerySpec> AllSpecs(const Asked& asked) {
       spec.filters.push_back({TagFilter::Type::kWildcard, key, "*", true});
     }
   }
+  size_t at = 0;
+  for (const auto& [name, metric] : metrics) {
+    const QuerySpec& spec = specs[at++];
+    if (AsksForRates(spec, *metric)) specs.push_back(RatesOf(spec));
+  }
   return specs;
 }
 
-Response JsonResponse(const Asked& asked, const Answers& answers, Nanos now) {
-  std::set<std::string> wanted;
-  for (const FootprintEntry& entry : asked.profile.footprint) {
-    wanted.insert(SeriesName(entry.series.metric.name, entry.series.tags));
-  }
+// By their names; of the series that are wanted.
+std::map<std::string, Line> LinesOf(std::span<const Answer> answers,
+                                    const std::set<std::string>& wanted) {
   std::map<std::string, Line> lines;
-  double offset = std::numeric_limits<double>::infinity();
   for (const Answer& answer : answers) {
     for (const QueryResult& result : answer.results) {
       Tags tags = result.tags;
       for (const char* key : {"job", "host", "task"}) tags.Erase(key);
       std::string name = SeriesName(result.metric, tags);
       Line line = LineOf(result.points);
-      if (line.empty() || !wanted.contains(name)) continue;
-      offset = std::min(offset, line.front().first);
-      lines.emplace(std::move(name), std::move(line));
+      if (!line.empty() && wanted.contains(name)) lines.emplace(std::move(name), std::move(line));
     }
   }
+  return lines;
+}
+
+// `metrics`: how many of the answers are values and not rates.
+Response JsonResponse(const Asked& asked, const Answers& answers, size_t metrics, Nanos now) {
+  std::set<std::string> wanted;
+  for (const FootprintEntry& entry : asked.profile.footprint) {
+    wanted.insert(SeriesName(entry.series.metric.name, entry.series.tags));
+  }
+  const std::span<const Answer> all(answers);
+  const std::map<std::string, Line> lines = LinesOf(all.first(metrics), wanted);
+  const std::map<std::string, Line> rates = LinesOf(all.subspan(metrics), wanted);
+  double offset = std::numeric_limits<double>::infinity();
+  for (const auto& [name, line] : lines) offset = std::min(offset, line.front().first);
   Response response;
   JsonWriter json(response.body);
   json.BeginObject().Key("infos");
@@ -339,7 +382,8 @@ Response JsonResponse(const Asked& asked, const Answers& answers, Nanos now) {
     json.Key(name);
     WriteLine(line, offset, json);
     json.Key("deriv__" + name);
-    WriteLine(Derived(line), offset, json);
+    const auto rate = rates.find(name);
+    WriteLine(rate == rates.end() ? Derived(line) : FromRates(line, rate->second), offset, json);
   }
   json.EndObject().EndObject();
   return response;
@@ -356,9 +400,11 @@ void GetJson(const Context& context, const Request& request, Reply reply) {
   const Result<uint64_t> points = NumberParam(request, "points", kDefaultPoints, 2, kMaxPoints);
   SetRange(std::clamp<uint64_t>(kMaxAllPoints / series, 2, *points), now, *asked);
   const std::vector<QuerySpec> specs = AllSpecs(*asked);
-  if (specs.empty()) return reply(JsonResponse(*asked, {}, now));
-  GatherAndReply(context, specs, std::move(reply), [asked, now](const Answers& answers) {
-    return JsonResponse(*asked, answers, now);
+  if (specs.empty()) return reply(JsonResponse(*asked, {}, 0, now));
+  const auto metrics = static_cast<size_t>(
+      std::count_if(specs.begin(), specs.end(), [](const QuerySpec& spec) { return !spec.rate; }));
+  GatherAndReply(context, specs, std::move(reply), [asked, metrics, now](const Answers& answers) {
+    return JsonResponse(*asked, answers, metrics, now);
   });
 }
 

@@ -1,0 +1,42 @@
+#include "series/counter_total.h"
+
+#include <algorithm>
+
+namespace sonde {
+
+double CounterTotal::Add(const Reduced& value) {
+  if (any_ && value.count != count_) {
+    const double less = std::max(0.0, total_ - value.sum);
+    if (value.count >= most_) {
+      missing_ = 0;  // all that ever were are in it
+    } else {
+      // One that comes back may be as it was some time ago, and brings no less than it had.
+      missing_ = value.count < count_ ? less : std::min(missing_, less);
+    }
+  }
+  any_ = true;
+  count_ = value.count;
+  most_ = std::max(most_, value.count);
+  counted_ = std::max(counted_, value.sum);
+  total_ = missing_ > 0 ? std::max(total_, value.sum + missing_) : counted_;
+  return total_;
+}
+
+Reduced CounterRows::Add(const Reduced& row) {
+  if (!(row.count > 0)) return row;
+  Reduced whole = row;
+  whole.sum = total_.Add(row);
+  whole.count = total_.most();
+  if (last_.count > 0) {
+    if (last_.max > whole.max) whole.max = last_.max, whole.max_owner = last_.max_owner;
+    // Whoever had the least may be the one that is absent.
+    if (row.count < whole.count && last_.min < whole.min) {
+      whole.min = last_.min;
+      whole.min_owner = last_.min_owner;
+    }
+  }
+  last_ = whole;
+  return whole;
+}
+
+}  // namespace sonde

@@ -1,0 +1,130 @@
+// What is different where a series counts: docs/queries.md, "Counters".
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "series/query_steps.h"
+
+namespace sonde::query_steps {
+namespace {
+
+// Where in a bucket the value lies that the function makes of its points: so much after its start.
+// For functions of which that cannot be said, at the start.
+double PlaceIn(const Point& bucket, std::span<const Point> points, Aggregator function) {
+  const auto after = [&](const Point& p) { return static_cast<double>(p.time - bucket.time); };
+  switch (function) {
+    case Aggregator::kMin:
+    case Aggregator::kMimmin:
+    case Aggregator::kFirst:
+      return after(points.front());
+    case Aggregator::kMax:
+    case Aggregator::kMimmax:
+    case Aggregator::kLast:
+      return after(points.back());
+    case Aggregator::kAvg: {
+      double sum = 0;
+      for (const Point& p : points) sum += after(p);
+      return sum / static_cast<double>(points.size());
+    }
+    default:
+      return 0;
+  }
+}
+
+// The last bucket of a series mostly holds a point beside the ticks, its last one: between the
+// starts of two buckets more, or less, is counted then than in the time from one to the other.
+std::vector<Nanos> PlacesIn(const std::vector<Point>& buckets, const std::vector<Point>& points,
+                            Aggregator function) {
+  std::vector<Nanos> places;
+  places.reserve(buckets.size());
+  const auto earlier = [](const Point& p, Nanos time) { return p.time < time; };
+  auto from = points.begin();
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    from = std::lower_bound(from, points.end(), buckets[i].time, earlier);
+    const auto to = i + 1 == buckets.size()
+                        ? points.end()
+                        : std::lower_bound(from, points.end(), buckets[i + 1].time, earlier);
+    // Nothing behind the range is in the last bucket, for points end with it.
+    const double place = from == to ? 0 : PlaceIn(buckets[i], {from, to}, function);
+    places.push_back(buckets[i].time + static_cast<Nanos>(std::llround(place)));
+    from = to;
+  }
+  return places;
+}
+
+std::vector<Point> RatesOfBuckets(const std::vector<Point>& points, const Downsample& how,
+                                  const TimeRange& range, const RateOptions& options) {
+  const std::vector<Point> buckets = ApplyDownsample(points, how, range.first, range.last);
+  const std::vector<Nanos> places = PlacesIn(buckets, points, how.function);
+  std::vector<Point> moved = buckets;
+  for (size_t i = 0; i < moved.size(); ++i) moved[i].time = places[i];
+  std::vector<Point> rates = ApplyRate(moved, options);
+  // Each belongs to the bucket whose place it has.
+  size_t bucket = 0;
+  for (Point& rate : rates) {
+    while (places[bucket] != rate.time) ++bucket;
+    rate.time = buckets[bucket].time;
+  }
+  return rates;
+}
+
+// What it counts when it begins anew, as it does with a daemon, comes on top of what it had.
+void GoOnAfterResets(std::vector<Point>& points) {
+  double had = 0;
+  double before = 0;
+  for (Point& p : points) {
+    if (p.value < before) had += before;
+    before = p.value;
+    p.value += had;
+  }
+}
+
+}  // namespace
+
+bool Counts(const Metric& metric) { return metric.type != MetricType::kGauge; }
+
+std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& spec) {
+  const bool all = spec.downsample && spec.downsample->interval == 0;
+  const TimeRange range = all ? TimeRange{spec.start, spec.end} : DataRange(spec);
+  // What it had come to before, for those that count it on.
+  std::vector<Point> before;
+  if (HoldsCounters(spec)) {
+    for (const Point& p : points) {
+      if (p.time >= range.first || std::isnan(p.value)) continue;
+      if (before.empty() || p.time >= before[0].time) before = {p};
+    }
+  }
+  std::vector<Point> prepared = Within(std::move(points), DataRange(spec));
+  if (prepared.empty()) return before;
+  const bool as_it_is = KeepsSeries(spec) && !spec.rate;
+  if (!as_it_is && !spec.rate_options.counter) GoOnAfterResets(prepared);
+  if (spec.downsample) {
+    Downsample how = *spec.downsample;
+    how.fill = Downsample::Fill::kNone;  // when the answer is there
+    if (spec.rate) {
+      prepared = RatesOfBuckets(prepared, how, range, spec.rate_options);
+    } else {
+      prepared = ApplyDownsample(prepared, how, range.first, range.last);
+    }
+  } else if (spec.rate) {
+    prepared = ApplyRate(prepared, spec.rate_options);
+  }
+  return prepared.empty() ? before : prepared;
+}
+
+bool HoldsCounters(const QuerySpec& spec) { return !spec.rate && !KeepsSeries(spec); }
+
+Between BetweenCounts(const QuerySpec& spec) {
+  const Between between = BetweenPoints(spec);
+  return between == Between::kLine ? between : Between::kPrevious;
+}
+
+void FillBuckets(const QuerySpec& spec, std::vector<Point>& points) {
+  if (!spec.downsample || spec.downsample->fill == Downsample::Fill::kNone) return;
+  Downsample how = *spec.downsample;
+  if (how.interval == 0) return;
+  how.function = Aggregator::kLast;  // of one value, which stays
+  points = ApplyDownsample(points, how, spec.start, spec.end);
+}
+
+}  // namespace sonde::query_steps
