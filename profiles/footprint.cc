@@ -46,24 +46,6 @@ void FootprintBuilder::AddGauge(Slot& slot, const Reduced& value) {
   KeepMax(slot.extremes, value);
 }
 
-double CounterTotal::Add(const Reduced& value) {
-  if (any_ && value.count != count_) {
-    const double less = std::max(0.0, total_ - value.sum);
-    if (value.count >= most_) {
-      missing_ = 0;  // all that ever were are in it
-    } else {
-      // One that comes back may be as it was some time ago, and brings no less than it had.
-      missing_ = value.count < count_ ? less : std::min(missing_, less);
-    }
-  }
-  any_ = true;
-  count_ = value.count;
-  most_ = std::max(most_, value.count);
-  counted_ = std::max(counted_, value.sum);
-  total_ = missing_ > 0 ? std::max(total_, value.sum + missing_) : counted_;
-  return total_;
-}
-
 void FootprintBuilder::AddCounter(Slot& slot, const Reduced& value) {
   const double count = slot.total.count();
   slot.last = slot.total.Add(value);

@@ -10,9 +10,8 @@
 //             the step's start, min and max are over the final values of nodes or tasks;
 //   spread    the percentiles of the last tick that had any, and their means over all that had.
 //
-// Counters only rise, so a sum that falls means that a node is missing from the tick: late, or gone
-// with its tasks. What was counted is kept: the missing part stays in the total until the sum has
-// risen above it again. Likewise the smallest final value may belong to a node that has left.
+// What a node that is missing from a row had counted stays in the total (series/counter_total.h).
+// Likewise the smallest final value may belong to a node that has left.
 //
 // Thread safety: none; one thread. AddRow allocates nothing. A copy is cheap: it shares the names.
 #pragma once
@@ -25,27 +24,11 @@
 
 #include "core/time.h"
 #include "profiles/profile.h"
+#include "series/counter_total.h"
 #include "series/reduced.h"
 #include "series/schema.h"
 
 namespace sonde {
-
-// The total of a counter, row by row.
-class CounterTotal {
- public:
-  // `value`: what is in the next row, of at least one node or task. Gives the total so far.
-  double Add(const Reduced& value);
-  double count() const { return count_; }      // values in the last row
-  double missing() const { return missing_; }  // what absent nodes had counted
-
- private:
-  bool any_ = false;
-  double count_ = 0;
-  double most_ = 0;     // values in the largest row
-  double counted_ = 0;  // the largest sum of a row
-  double missing_ = 0;
-  double total_ = 0;
-};
 
 class FootprintBuilder {
  public:

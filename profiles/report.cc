@@ -13,6 +13,7 @@
 
 #include "core/hostlist.h"
 #include "profiles/hardware.h"
+#include "profiles/report_calls.h"
 #include "profiles/report_moments.h"
 #include "profiles/text.h"
 
@@ -36,7 +37,8 @@ using text::Printable;
 constexpr size_t kBarWidth = 24;
 constexpr std::string_view kIndent = "  ";
 constexpr size_t kLabelWidth = 9;
-constexpr size_t kMaxGaps = 8;  // nodes named for what is missing of them
+constexpr size_t kMaxGaps = 8;      // nodes named for what is missing of them
+constexpr size_t kMaxMetrics = 40;  // of the application; an exporter may serve thousands
 
 std::string Seconds(double seconds) { return text::Value(seconds, "seconds"); }
 
@@ -75,6 +77,7 @@ class Report {
   void Figures();
   void Moments();
   void Application();
+  void Calls();
   void Covered();
   void Cost();
   void Notes();
@@ -317,21 +320,25 @@ void Report::Moments() {
   Line("");
   out_ += PhaseTable(profile_, end, summary_.duration, options_.width);
   Line("");
-  out_ += DistributionTable(profile_.moments, options_.width);
+  out_ += DistributionTable(profile_.moments, Observed::kApplication, options_.width);
 }
 
 void Report::Application() {
   auto entries = ApplicationEntries(profile_);
-  std::erase_if(entries, [this](const FootprintEntry* e) { return IsToldAbove(profile_, *e); });
+  std::erase_if(entries, [this](const FootprintEntry* e) {
+    return IsToldAbove(profile_, *e) || CountsCalls(e->series);
+  });
   if (entries.empty()) return;
   using enum text::Table::Align;
   text::Table table({{"application metric", kLeft, true},
                      {"last", kRight},
                      {"mean", kRight},
-                     {"min", kRight},
+                     {"min", kRight, false, true},
                      {"max", kRight},
-                     {"max on", kLeft, true}});
-  for (const FootprintEntry* e : entries) {
+                     {"max on", kLeft, true, true}});
+  const size_t shown = std::min(entries.size(), kMaxMetrics);
+  for (size_t i = 0; i < shown; ++i) {
+    const FootprintEntry* e = entries[i];
     const Metric& metric = e->series.metric;
     const bool counts = metric.type != MetricType::kGauge;
     table.Row({Printable(SeriesName(metric.name, e->series.tags)),
@@ -341,6 +348,27 @@ void Report::Application() {
   }
   Line("");
   out_ += table.Render("", options_.width);
+  if (entries.size() > shown) {
+    Line(fmt::format("{}and {} metrics more; all with --json", kIndent, entries.size() - shown));
+  }
+}
+
+void Report::Calls() {
+  // What `sonde run` starts may start others, such as mpirun its ranks: their number is not known.
+  const bool known = job_.expected_tasks != 0 && job_.id.step != "run";
+  const double task_seconds = known ? summary_.duration * job_.expected_tasks : std::nan("");
+  const std::string mpi = MpiTable(profile_, task_seconds, options_.width);
+  const std::string files = FileTable(profile_, task_seconds, options_.width);
+  if (mpi.empty() && files.empty()) return;
+  Line("");
+  out_ += mpi;
+  Line("");
+  out_ += DistributionTable(profile_.moments, Observed::kMpi, options_.width);
+  Line("");
+  out_ += files;
+  if (task_seconds > 0) {
+    Line(fmt::format("{}share: of {} x {}", kIndent, Tasks(), Seconds(summary_.duration)));
+  }
 }
 
 void Report::Covered() {
@@ -423,6 +451,7 @@ std::string Report::Full() {
   Hardware();
   Moments();
   Application();
+  Calls();
   Covered();
   Cost();
   Notes();

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "profiles/report_calls.h"
 #include "profiles/summary.h"
 #include "profiles/text.h"
 
@@ -46,6 +47,16 @@ std::string More(size_t all, size_t shown, std::string_view what) {
 
 std::vector<PhaseTotal> Totals(const Profile& profile, Nanos end) {
   return PhaseTotals(profile.moments, end, profile.job.state == EndState::kRunning);
+}
+
+std::vector<const NamedSketch*> DistributionsOf(const StepMoments& moments, Observed observed) {
+  std::vector<const NamedSketch*> shown;
+  for (const NamedSketch& one : moments.distributions) {
+    const bool counts_calls = CountsCalls(one.series);
+    const bool of_mpi = counts_calls && one.series.tags.Find("class") != nullptr;
+    if (observed == Observed::kMpi ? of_mpi : !counts_calls) shown.push_back(&one);
+  }
+  return shown;
 }
 
 }  // namespace
@@ -100,20 +111,20 @@ std::string PhaseTable(const Profile& profile, Nanos end, double duration, size_
   return table.Render("", width) + More(totals.size(), shown, "phases");
 }
 
-std::string DistributionTable(const StepMoments& moments, size_t width) {
-  const auto& all = moments.distributions;
+std::string DistributionTable(const StepMoments& moments, Observed observed, size_t width) {
+  const auto all = DistributionsOf(moments, observed);
   if (all.empty()) return "";
   text::Table table({{"histogram", kLeft, true},
                      {"count", kRight},
                      {"mean", kRight},
                      {"p50", kRight},
-                     {"p90", kRight},
+                     {"p90", kRight, false, true},
                      {"p99", kRight},
-                     {"max", kRight}});
+                     {"max", kRight, false, true}});
   const size_t shown = std::min(all.size(), kMaxRows);
   for (size_t i = 0; i < shown; ++i) {
-    const Series& series = all[i].series;
-    const Sketch& sketch = all[i].sketch;
+    const Series& series = all[i]->series;  // no bindings: Clang 14 lets no lambda have them
+    const Sketch& sketch = all[i]->sketch;
     const auto value = [&](double v) { return text::Value(v, series.metric.unit); };
     table.Row({Printable(SeriesName(series.metric.name, series.tags)),
                std::to_string(sketch.count()), value(Mean(sketch)), value(sketch.Quantile(0.5)),

@@ -24,7 +24,10 @@ bool IsToldAbove(const Profile& profile, const FootprintEntry& entry);
 
 // Tables with a line for each, or "". `end` of the step, or now, and `duration` in seconds.
 std::string PhaseTable(const Profile& profile, Nanos end, double duration, size_t width);
-std::string DistributionTable(const StepMoments& moments, size_t width);
+// Histograms of the application, or sizes of MPI's messages. Sizes of calls for files stand beside
+// these (report_calls.h).
+enum class Observed : unsigned char { kApplication, kMpi };
+std::string DistributionTable(const StepMoments& moments, Observed observed, size_t width);
 
 // Members of the report's JSON: figures, phases, distributions.
 void WriteMomentsReport(JsonWriter& w, const Profile& profile, Nanos end, double duration);

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view kNothing = "-";
 constexpr size_t kNarrowest = 6;  // a column that shrinks keeps this much
+constexpr size_t kReadable = 32;  // and this much if there is a spare one
 
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
@@ -50,6 +51,38 @@ std::string Cut(std::string_view text, size_t width) {
     if (!Continues(text[end]) && left-- == 0) break;
   }
   return std::string(text.substr(0, end)) + "~";
+}
+
+namespace {
+
+// The place of the character `n`, or the end.
+size_t PlaceOf(std::string_view text, size_t n) {
+  size_t at = 0;
+  for (; at < text.size(); ++at) {
+    if (!Continues(text[at]) && n-- == 0) break;
+  }
+  return at;
+}
+
+std::string WithoutMiddle(std::string_view text, size_t width) {
+  const size_t all = Width(text);
+  if (all <= width) return std::string(text);
+  if (width < 3) return Cut(text, width);
+  const size_t tail = width / 2;
+  std::string out(text.substr(0, PlaceOf(text, width - 1 - tail)));
+  return out.append("~").append(text.substr(PlaceOf(text, all - tail)));
+}
+
+}  // namespace
+
+std::string Shorten(std::string_view name, size_t width) {
+  const size_t brace = name.find('{');
+  if (brace == std::string_view::npos || Width(name) <= width) return WithoutMiddle(name, width);
+  const std::string_view metric = name.substr(0, brace);
+  const std::string_view tags = name.substr(brace);
+  const size_t of_metric = std::max(width - width / 2, width - std::min(width, Width(tags)));
+  const std::string first = WithoutMiddle(metric, of_metric);
+  return first + WithoutMiddle(tags, width - Width(first));
 }
 
 std::string Number(double value) {
@@ -105,6 +138,7 @@ std::string Value(double value, std::string_view unit, bool per_second) {
   if (unit == "seconds" && !per_second && std::abs(value) < 9e9) {
     return FormatDuration(static_cast<Nanos>(value * static_cast<double>(kSecond)));
   }
+  if (unit == "seconds" && per_second) return Number(value) + " s/s";
   if (unit == "bytes_per_second") return Bytes(value) + "/s";
   if (unit == "ratio" && !per_second) return Percent(value);
   // What energy is used in a second is power.
@@ -130,9 +164,9 @@ std::string Bar(double ratio, size_t width, bool unicode) {
   return bar;
 }
 
-std::vector<size_t> Table::Widths(size_t width) const {
+// Of each column as it would like to be, 0 for one that has nothing to tell.
+std::vector<size_t> Table::Widest() const {
   std::vector<size_t> widths(columns_.size(), 0);
-  size_t total = 0;
   for (size_t c = 0; c < columns_.size(); ++c) {
     bool useful = false;
     size_t widest = Width(columns_[c].title);
@@ -140,15 +174,36 @@ std::vector<size_t> Table::Widths(size_t width) const {
       widest = std::max(widest, Width(row[c]));
       useful = useful || (!row[c].empty() && row[c] != kNothing);
     }
-    if (!useful) continue;
-    widths[c] = widest;
-    total += widest + 2;
+    if (useful) widths[c] = widest;
+  }
+  return widths;
+}
+
+std::vector<size_t> Table::Widths(size_t width) const {
+  std::vector<size_t> widths = Widest();
+  size_t total = 0;   // with two blanks after each column, of which the last needs none
+  size_t needed = 0;  // if all that shrink were as narrow as can still be read
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    if (widths[c] == 0) continue;
+    total += widths[c] + 2;
+    needed += (columns_[c].shrinks ? std::min(widths[c], kReadable) : widths[c]) + 2;
   }
   for (size_t c = 0; c < columns_.size(); ++c) {
-    if (total <= width + 2 || !columns_[c].shrinks || widths[c] <= kNarrowest) continue;
-    const size_t cut = std::min(total - width - 2, widths[c] - kNarrowest);
-    widths[c] -= cut;
-    total -= cut;
+    if (needed <= width + 2) break;
+    if (!columns_[c].spare || widths[c] == 0) continue;
+    total -= widths[c] + 2;
+    needed -= (columns_[c].shrinks ? std::min(widths[c], kReadable) : widths[c]) + 2;
+    widths[c] = 0;
+  }
+  while (total > width + 2) {  // the widest gives first
+    size_t widest = columns_.size();
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (!columns_[c].shrinks || widths[c] <= kNarrowest) continue;
+      if (widest == columns_.size() || widths[c] > widths[widest]) widest = c;
+    }
+    if (widest == columns_.size()) break;
+    --widths[widest];
+    --total;
   }
   return widths;
 }
@@ -161,7 +216,7 @@ std::string Table::Render(std::string_view indent, size_t width) const {
     std::string text(indent);
     for (size_t c = 0; c < columns_.size(); ++c) {
       if (widths[c] == 0) continue;
-      const std::string cell = Cut(cell_of(c), widths[c]);
+      const std::string cell = Shorten(cell_of(c), widths[c]);
       const std::string blanks(widths[c] - Width(cell), ' ');
       text += columns_[c].align == Align::kRight ? blanks + cell : cell + blanks;
       text += "  ";

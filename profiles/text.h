@@ -16,6 +16,9 @@ std::string Printable(std::string_view text);
 size_t Width(std::string_view text);
 // Cut to `width` characters, the last of them "~" if something was cut.
 std::string Cut(std::string_view text, size_t width);
+// As wide, with a "~" for what is left out of the middle: names that begin alike differ at their
+// ends. The tags of name{key="value"} keep half of the room and are shortened likewise.
+std::string Shorten(std::string_view name, size_t width);
 
 // "3.1 GiB"; "-" for NaN, here and below.
 std::string Bytes(double bytes);
@@ -37,16 +40,18 @@ class Table {
   struct Column {
     std::string title;
     Align align = Align::kLeft;
-    bool shrinks = false;  // is cut if the table is wider than allowed
+    bool shrinks = false;  // is shortened if the table is wider than allowed
+    bool spare = false;    // is left out where those that shrink would become hard to read
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void Row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   bool empty() const { return rows_.empty(); }
   // Lines that end in a newline, each after `indent`. Columns whose cells are all empty or "-" are
-  // left out. At most `width` characters if columns that shrink allow it.
+  // left out. At most `width` characters if columns that shrink or are spare allow it.
   std::string Render(std::string_view indent, size_t width) const;
 
  private:
+  std::vector<size_t> Widest() const;
   std::vector<size_t> Widths(size_t width) const;
 
   std::vector<Column> columns_;

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 
 import pytest
-from conftest import LIBRARIES, PLUGIN, ROOT, SONDED
+from conftest import LIBRARIES, PLUGIN, ROOT, SONDE, SONDED
 from telemetry import Step, counter, without_sonde
 
 ASKED = ("--telemetry-level=1", "--telemetry-io", "--telemetry-period=100ms")
@@ -106,6 +106,24 @@ def test_it_is_off_unless_asked_for_and_at_level_4_on_unless_declined(cluster, w
         assert any_io(srun(cluster, "-N1", *options, work, memory).profile()) == []
     step = srun(cluster, "-N1", "--telemetry-level=4", work, memory)
     check(step.profile(), [json.loads(step.stdout)], mountpoint="/dev/shm")
+
+
+def test_the_report_tells_them_by_filesystem_without_the_kernels_own(cluster, work, memory):
+    script = f"cat /proc/self/status /sys/kernel/mm/transparent_hugepage/enabled; {work} {memory}"
+    step = srun(cluster, "-N1", "--telemetry-level=4", "bash", "-c", script)
+    kinds = {e["tags"].get("fstype") for e in step.profile()["profile"]["footprint"]}
+    assert {"proc", "sysfs", "tmpfs"} <= kinds, "the profile has all of it"
+    shown = cluster.run([SONDE, "show", step.id], env={"COLUMNS": "80"}).stdout
+    for report in (step.stderr, shown):
+        lines = report.splitlines()
+        begin = next(i for i, line in enumerate(lines) if line.startswith("files on "))
+        end = next(i for i, line in enumerate(lines) if line.startswith("  share: of 1 task x "))
+        table = lines[begin:end]
+        assert max(map(len, table)) <= 80, table
+        row = next(line for line in table if line.startswith("tmpfs /dev/shm "))
+        assert "read" in row or "write" in row, row
+        assert not [line for line in table if line.startswith(("proc ", "sysfs "))]
+        assert "io_" not in report and "{" not in report, "series of calls are not rows as well"
 
 
 def preloaded(cluster, *words, env=None):

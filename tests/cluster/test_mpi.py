@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import LIBRARIES, ROOT
+from conftest import LIBRARIES, ROOT, SONDE
 from telemetry import Step, counter, without_sonde
 
 CLASSES = ("p2p", "wait", "collective", "one_sided", "io", "other")
@@ -130,6 +130,23 @@ def test_threads_are_counted_in_full_and_functions_apart_at_level_4(cluster, mpi
     check_counts(shown, own)
     assert value(shown, "mpi_calls_total", function="MPI_Init_thread") == 2
     assert value(shown, "mpi_calls_total", function="MPI_Sendrecv") == 2 * (1 + 4 * 500)
+
+
+def test_the_report_tells_them_by_class(cluster, mpi, work, room):
+    step = srun(cluster, mpi, "-N1", "--telemetry-level=4", work, room)
+    own = results(step)
+    names = {"p2p": "point-to-point", "collective": "collective", "one_sided": "one-sided", "io": "MPI-IO"}
+    shown = cluster.run([SONDE, "show", step.id], env={"COLUMNS": "80"}).stdout
+    for report in (step.stderr, shown):
+        lines = report.splitlines()
+        begin = next(i for i, line in enumerate(lines) if line.startswith("MPI "))
+        table = lines[begin : lines.index("", begin)]
+        assert table[0].split() == ["MPI", "calls", "time", "share", "waiting", "sent", "received"]
+        assert len(table) <= 8 and max(map(len, table)) <= 80, table
+        for kind, name in names.items():
+            (row,) = [line for line in table if line.startswith(name + " ")]
+            assert row.removeprefix(name).split()[0] == str(summed(own, kind)[0]), row
+        assert "_total" not in report and "function" not in report, "series are not rows as well"
 
 
 def test_time_in_mpi_is_part_of_the_run(cluster, mpi, work, room):

@@ -295,6 +295,169 @@ TEST(Report, FitsTheTerminal) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(text::Width(line), 80u) << line;
 }
 
+// What libsonde-mpi.so and libsonde-io.so count at level 4, of 100 s on 4 tasks.
+Profile CountedProfile() {
+  Profile p = TestProfile();
+  p.job.level = 4;
+  const auto add = [&](const char* metric, double value, Tags tags) {
+    p.footprint.push_back(
+        Entry(TestSeries(metric, MetricType::kCounter, std::move(tags)), value, 0, value));
+  };
+  for (int i = 0; i < 40; ++i) {
+    const std::string function = "MPI_Function" + std::to_string(i);
+    for (const char* kind : {"p2p", "collective"}) {
+      const Tags tags = {{"class", kind}, {"function", function}};
+      add("mpi_calls_total", 10, tags);
+      add("mpi_seconds_total", i == 0 ? 1 : 0.5, tags);
+      add("mpi_sent_bytes_total", 1024, tags);
+    }
+  }
+  add("mpi_wait_seconds_total", 4, {{"class", "collective"}, {"function", "MPI_Barrier"}});
+  add("mpi_io_written_bytes_total", 2 * kGiB, {{"class", "io"}, {"function", "MPI_File_write"}});
+  add("mpi_calls_total", 7, {{"class", "io"}, {"function", "MPI_File_write"}});
+  add("mpi_seconds_total", 8, {{"class", "io"}, {"function", "MPI_File_write"}});
+  p.footprint.push_back(Entry(TestSeries("mpi_time_ratio", MetricType::kGauge), 0.1, 0.05, 0.2));
+  for (const char* api : {"posix", "stdio"}) {
+    for (const char* kind : {"nfs4", "proc", "sysfs", "cgroup2", "tmpfs"}) {
+      const std::string mount = std::string("/mnt/") + kind;
+      for (const char* operation : {"open", "close", "read", "metadata"}) {
+        const Tags tags = {
+            {"api", api}, {"fstype", kind}, {"mountpoint", mount}, {"operation", operation}};
+        add("io_calls_total", 50, tags);
+        add("io_seconds_total", kind[0] == 'n' ? 10 : 1, tags);
+      }
+      add("io_read_bytes_total", 1024, {{"api", api}, {"fstype", kind}, {"mountpoint", mount}});
+    }
+  }
+  return p;
+}
+
+NamedSketch Sizes(const char* metric, Tags tags, double bytes) {
+  NamedSketch sizes;
+  sizes.series = TestSeries(metric, MetricType::kHistogram, std::move(tags));
+  sizes.series.metric.unit = "bytes";
+  sizes.sketch.Add(histogram::BucketOf(bytes), 9);
+  sizes.sketch.AddSum(9 * bytes, bytes, bytes);
+  return sizes;
+}
+
+TEST(Report, TellsCallsOfMpiByClass) {
+  EXPECT_THAT(Render(CountedProfile()),
+              HasSubstr("MPI             calls    time  share  waiting      sent\n"
+                        "point-to-point    400  20.5 s  5.1 %        -  40.0 KiB\n"
+                        "collective        400  20.5 s  5.1 %      4 s  40.0 KiB\n"
+                        "MPI-IO              7     8 s  2.0 %        -   2.0 GiB\n"
+                        "all               807    49 s   12 %      4 s         -\n"));
+}
+
+// As of mpirun, of which `sonde run` knows the one process that it has started.
+TEST(Report, TellsNoShareOfTheTimeOfTasksOfUnknownNumber) {
+  Profile p = CountedProfile();
+  p.job.id.step = "run";
+  const std::string report = Render(p);
+  EXPECT_THAT(report, HasSubstr("MPI             calls    time  waiting      sent\n"
+                                "point-to-point    400  20.5 s        -  40.0 KiB\n"));
+  EXPECT_THAT(report, Not(HasSubstr("share")));
+}
+
+TEST(Report, TellsCallsForFilesByFilesystemAndOperation) {
+  Profile p = CountedProfile();
+  p.moments.distributions = {Sizes(
+      "io_size_bytes",
+      {{"api", "posix"}, {"fstype", "nfs4"}, {"mountpoint", "/mnt/nfs4"}, {"operation", "read"}},
+      4096)};
+  const std::string report = Render(p);
+  EXPECT_THAT(report,
+              HasSubstr("files on                       calls    bytes   median  time  share\n"
+                        "nfs4 /mnt/nfs4    read           100  2.0 KiB  4.0 KiB  20 s  5.0 %\n"
+                        "                  open, close    200        -        -  40 s   10 %\n"
+                        "                  metadata       100        -        -  20 s  5.0 %\n"
+                        "tmpfs /mnt/tmpfs  read           100  2.0 KiB        -   2 s  0.5 %\n"));
+  EXPECT_THAT(report, HasSubstr("share: of 4 tasks x 1 min 40 s"));
+  EXPECT_THAT(report, Not(HasSubstr("histogram"))) << "the median stands with the calls";
+}
+
+TEST(Report, HasNoRowsForPseudoFilesystemsButItsDataHas) {
+  Profile p = CountedProfile();
+  const Tags proc = {
+      {"api", "posix"}, {"fstype", "proc"}, {"mountpoint", "/proc"}, {"operation", "read"}};
+  p.moments.distributions = {Sizes("io_size_bytes", proc, 100)};
+  ReportOptions wide;
+  wide.width = 200;
+  for (const char* kind : {"proc", "sysfs", "cgroup2"}) {
+    EXPECT_THAT(Render(p, wide), Not(HasSubstr(kind)));
+    EXPECT_THAT(ReportToJson(p, {}, 0), HasSubstr(kind));
+  }
+}
+
+TEST(Report, SeriesOfCallsAreNoMetricsOfTheApplication) {
+  Profile p = CountedProfile();
+  EXPECT_THAT(Render(p), AllOf(Not(HasSubstr("application metric")), Not(HasSubstr("mpi_")),
+                               Not(HasSubstr("io_"))));
+  // Its own may have the same names: it cannot know ours.
+  p.footprint.push_back(Entry(TestSeries("io_seconds_total", MetricType::kCounter), 3, 1, 2));
+  p.footprint.push_back(
+      Entry(TestSeries("mpi_calls_total", MetricType::kCounter, {{"solver", "cg"}}), 4, 1, 2));
+  p.moments.distributions = {Sizes("mpi_message_bytes", {{"class", "p2p"}}, 4096)};
+  const std::string report = Render(p);
+  EXPECT_THAT(report,
+              AllOf(HasSubstr("\nio_seconds_total "), HasSubstr("\nmpi_calls_total{solver=")));
+  EXPECT_LT(report.find("application metric"), report.find("MPI  ")) << "its own come first";
+  EXPECT_LT(report.find("MPI  "), report.find("mpi_message_bytes{class"));
+  EXPECT_LT(report.find("mpi_message_bytes{class"), report.find("files on"));
+}
+
+TEST(Report, OfManySeriesOfTheApplicationItShowsSome) {
+  Profile p = TestProfile();
+  for (int i = 0; i < 1000; ++i) {
+    p.footprint.push_back(Entry(
+        TestSeries("served", MetricType::kGauge, {{"instance", std::to_string(i)}}), 1, 1, 1));
+  }
+  const std::string report = Render(p);
+  EXPECT_LT(std::count(report.begin(), report.end(), '\n'), 100);
+  EXPECT_THAT(report, HasSubstr("and 960 metrics more; all with --json\n"));
+}
+
+// The beginnings of lines that hold both, as a pattern of parts in their order.
+bool HasRow(const std::string& report, const std::vector<std::string>& parts) {
+  std::istringstream lines(report);
+  for (std::string line; std::getline(lines, line);) {
+    size_t at = 0;
+    for (const std::string& part : parts) {
+      at = at == std::string::npos ? at : line.find(part, at);
+    }
+    if (at != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(Report, NamesAreShortenedInTheMiddleAndKeepTheirTags) {
+  Profile p = TestProfile();
+  for (const char* name : {"solver_pressure_correction_inner_iterations_total",
+                           "solver_pressure_correction_inner_residual_last"}) {
+    for (const char* tag : {"coarse", "fine"}) {
+      p.footprint.push_back(
+          Entry(TestSeries(name, MetricType::kGauge,
+                           {{"level", tag}, {"W\xc3\xa4rme", "\xc3\xa4\xc3\xb6"}}),
+                0.123456, 0.01234, 1234567));
+    }
+  }
+  for (const size_t width : {60, 80, 100, 120, 200}) {
+    ReportOptions options;
+    options.width = width;
+    const std::string report = Render(p, options);
+    for (const char* last : {"total", "last"}) {
+      EXPECT_TRUE(HasRow(report, {"solver", last, "{", "coarse"})) << width << "\n" << report;
+      EXPECT_TRUE(HasRow(report, {"solver", last, "{", "fine"})) << width << "\n" << report;
+    }
+    std::istringstream lines(report);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(text::Width(line), std::max<size_t>(width, 80)) << line;
+      EXPECT_EQ(text::Printable(line), line) << "no character is cut";
+    }
+  }
+}
+
 TEST(Report, IsOneLineIfAsked) {
   ReportOptions options;
   options.form = ReportOptions::Form::kShort;
@@ -319,7 +482,24 @@ TEST(Text, NumbersAreReadable) {
   EXPECT_EQ(text::Percent(0), "0 %");
   EXPECT_EQ(text::Value(std::nan(""), "bytes"), "-");
   EXPECT_EQ(text::Value(0.25, "1"), "0.25");
+  EXPECT_EQ(text::Value(0.25, "seconds", true), "0.25 s/s");
   EXPECT_EQ(text::Cut("W\xc3\xa4rme", 3), "W\xc3\xa4~");
+}
+
+TEST(Text, ANameThatIsTooLongLosesItsMiddle) {
+  EXPECT_EQ(text::Shorten("solver_iterations_total", 23), "solver_iterations_total");
+  EXPECT_EQ(text::Shorten("solver_iterations_total", 12), "solve~_total");
+  EXPECT_EQ(text::Shorten("solver_iterations_total{grid=\"fine\"}", 26),
+            "solver~_total{grid=\"fine\"}");
+  EXPECT_EQ(text::Shorten("a{key=\"a long value\"}", 12), "a{key=~lue\"}");
+  EXPECT_EQ(text::Shorten("\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6\xc3\xbc", 5),
+            "\xc3\xa4\xc3\xb6~\xc3\xb6\xc3\xbc");
+  for (size_t width = 0; width < 40; ++width) {
+    const std::string shorter =
+        text::Shorten("\xc3\xa4_total{k=\"\xc3\xa4\xc3\xb6\xc3\xbc\"}", width);
+    EXPECT_EQ(text::Width(shorter), std::min<size_t>(width, 16)) << shorter;
+    EXPECT_EQ(text::Printable(shorter), shorter);
+  }
 }
 
 }  // namespace
