@@ -167,6 +167,7 @@ Result<std::unique_ptr<Archive>> Archive::Open(const std::string& root, Nanos wa
       SweepLive(rep.paths);
       const auto taken = rep.IngestAll(progress);
       if (!taken.ok()) rep.AddNote(taken.status().message());
+      if (!rep.Recover().ok()) rep.AddNote("the archive is only read until it can be written");
       return archive;
     }
     if (status.code() == Code::kUnsupported) return status;

@@ -83,7 +83,8 @@ class LiveArchive {
   Status PutEndpoint(std::string_view host, uint16_t port, std::string_view token);
   // What another writer needs to go on with the step, in its own words; ReadHeritage gives it.
   Status PutState(std::string_view state);
-  // Seals the profile; the directory can be ingested from now on.
+  // Seals the profile; the directory can be ingested from now on. After a failure PutProfile and
+  // this can be tried again: the file system may tell only here that it could not write.
   Status Finish();
   const std::string& path() const;
   uint64_t stored_bytes() const;
@@ -185,6 +186,8 @@ class Archive {
   // that is. kBusy if db/ is not ours to write, unless it is a dry run. `progress`: in profiles.
   Result<PruneReport> Prune(const Retention& limits, Nanos now, Nanos budget, bool dry_run = false,
                             const ArchiveProgress& progress = nullptr);
+  // The same where there is no room: what was deleted gives back its room at once.
+  Result<PruneReport> PruneForRoom(const Retention& limits, Nanos now, Nanos budget);
   // Gives back the room of what was deleted; `progress` in parts of the work.
   Status Compact(const ArchiveProgress& progress);
   // As ImportInto (profile_import.h) and RepairHeld (archive_repair.h). For a repair db/ is closed
@@ -198,6 +201,8 @@ class Archive {
   Result<uint64_t> IngestWaiting();
   // Whether db/ is ours to write.
   bool owned() const;
+  // Whether a failure has closed db/; it is tried again with the next change.
+  bool closed_by_failure() const;
   const std::string& root() const;
 
   // "" or what a reader must know: locked, read-only, n steps not ingested and why.
@@ -242,7 +247,8 @@ class Archive {
 };
 
 // Ingests one finished live directory into db/, if db/ can be opened; kBusy if it is locked. Then
-// deletes, for a few milliseconds, what exceeds `limits`, if there are any.
+// deletes, for a few milliseconds, what exceeds `limits`, if there are any; before, if there is no
+// room otherwise.
 Status IngestLive(const std::string& archive, const std::string& live_path, Nanos wait,
                   const Retention* limits = nullptr);
 

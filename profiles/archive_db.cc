@@ -45,9 +45,8 @@ Status CheckDbFormat(leveldb::DB& db, const std::string& path) {
   return read.IsNotFound() ? Status() : FromLevelDb(read, "read " + path);
 }
 
-Result<std::unique_ptr<leveldb::DB>> CreateDb(const std::string& path) {
+Result<std::unique_ptr<WritableDb>> CreateDb(const std::string& path) {
   leveldb::Options options;
-  options.env = WriterEnv::ForDb();
   options.create_if_missing = true;
   options.paranoid_checks = true;
   options.info_log = NullLogger();
@@ -56,14 +55,10 @@ Result<std::unique_ptr<leveldb::DB>> CreateDb(const std::string& path) {
   options.write_buffer_size = 4u << 20;
   options.max_file_size = 8u << 20;
   options.max_open_files = 256;
-  leveldb::DB* opened = nullptr;
-  const leveldb::Status status = leveldb::DB::Open(options, path, &opened);
-  std::unique_ptr<leveldb::DB> db(opened);
-  if (!status.ok()) return FromLevelDb(status, "open " + path);
-  return db;
+  return WritableDb::Open(options, path, std::make_unique<WriterEnv>(path + ".lock"));
 }
 
-Result<std::unique_ptr<leveldb::DB>> OpenDb(const ArchivePaths& archive) {
+Result<std::unique_ptr<WritableDb>> OpenDb(const ArchivePaths& archive) {
   SONDE_RETURN_IF_ERROR(CheckArchiveFormat(archive));
   SONDE_RETURN_IF_ERROR(FinishRepair(archive));
   std::error_code error;

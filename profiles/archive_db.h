@@ -10,6 +10,7 @@
 
 #include "core/status.h"
 #include "profiles/archive_dir.h"
+#include "profiles/writable_db.h"
 
 namespace sonde {
 
@@ -21,8 +22,8 @@ Status CheckDbFormat(leveldb::DB& db, const std::string& path);
 
 // Opens db/ for writing, making it if needed. kCorrupt if it is damaged, kUnsupported if it is of a
 // newer format.
-Result<std::unique_ptr<leveldb::DB>> OpenDb(const ArchivePaths& archive);
+Result<std::unique_ptr<WritableDb>> OpenDb(const ArchivePaths& archive);
 // A database like db/, somewhere.
-Result<std::unique_ptr<leveldb::DB>> CreateDb(const std::string& path);
+Result<std::unique_ptr<WritableDb>> CreateDb(const std::string& path);
 
 }  // namespace sonde

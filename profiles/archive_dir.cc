@@ -65,6 +65,10 @@ std::string ArchiveAdvice(int error) {
   }
 }
 
+bool WantsRoom(const Status& status) {
+  return !status.ok() && status.message().find(ArchiveAdvice(ENOSPC)) != std::string_view::npos;
+}
+
 Status ArchiveError(const std::string& what, int error) {
   const Status status = SystemError(what, error);
   return {status.code(), std::string(status.message()) + ArchiveAdvice(error)};
@@ -102,18 +106,12 @@ Result<bool> IsReadOnly(const ArchivePaths& paths) {
 
 Status WriteFileAtomically(const std::string& path, std::string_view text) {
   const std::string temporary = path + ".new";
-  {
-    const UniqueFd fd(
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (fd.get() < 0) return ArchiveError("write " + path, errno);
-    const Status written = WriteAll(fd.get(), text);
-    if (!written.ok()) {
-      const int error = errno;
-      ::unlink(temporary.c_str());
-      return ArchiveError("write " + path, error);
-    }
-  }
-  if (::rename(temporary.c_str(), path.c_str()) == 0) return {};
+  UniqueFd fd(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (fd.get() < 0) return ArchiveError("write " + path, errno);
+  // Some file systems tell only at the close that they could not write.
+  const bool written = WriteAll(fd.get(), text).ok() && ::close(fd.Release()) == 0;
+  if (written && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
   const int error = errno;
   ::unlink(temporary.c_str());
   return ArchiveError("write " + path, error);

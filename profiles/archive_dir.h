@@ -18,7 +18,7 @@ struct ArchivePaths {
   std::string root;
   std::string live() const { return root + "/live"; }
   std::string db() const { return root + "/db"; }
-  std::string db_lock() const { return db() + ".lock"; }  // WriterEnv finds it so
+  std::string db_lock() const { return db() + ".lock"; }  // CreateDb knows it so
   std::string db_format() const { return root + "/db.format"; }
 };
 
@@ -47,6 +47,8 @@ Result<bool> IsReadOnly(const ArchivePaths& paths);
 
 // What can be done about an archive that fails with errno `error`: "; free some space or ...".
 std::string ArchiveAdvice(int error);
+// Whether it is the disk or the quota that is full.
+bool WantsRoom(const Status& status);
 // SystemError with that advice.
 Status ArchiveError(const std::string& what, int error);
 

@@ -17,6 +17,7 @@
 
 #include "core/descriptor_message.h"
 #include "core/log.h"
+#include "profiles/archive_dir.h"
 #include "profiles/archive_repair.h"
 #include "profiles/keeper_socket.h"
 #include "profiles/profile_import.h"
@@ -138,11 +139,19 @@ void ArchiveKeeper::Rep::Listen() {
 }
 
 Result<uint64_t> ArchiveKeeper::Rep::Ingest() const {
-  const auto taken = archive.IngestWaiting();
-  if (taken.ok() && *taken > 0 && limits.any()) {
-    const auto pruned = archive.Prune(limits, Clock::System().Now(), kPruneBehind);
+  const auto prune = [&](bool for_room) -> uint64_t {
+    const Nanos now = Clock::System().Now();
+    const auto pruned = for_room ? archive.PruneForRoom(limits, now, kPruneBehind)
+                                 : archive.Prune(limits, now, kPruneBehind);
     if (!pruned.ok()) log::Info("{}", pruned.status().message());
-  }
+    return pruned.ok() ? pruned->profiles : 0;
+  };
+  auto taken = archive.IngestWaiting();
+  if (!limits.any() || taken.status().code() == Code::kBusy) return taken;
+  // Else no ingest could make the room that the next one needs.
+  if (WantsRoom(taken.status()) && prune(true) > 0) taken = archive.IngestWaiting();
+  // Of several steps some may have been taken in, though one could not be.
+  if (!taken.ok() || *taken > 0) prune(false);
   return taken;
 }
 
@@ -231,8 +240,10 @@ void ArchiveKeeper::Rep::Admit() {
   if (!question.text.ends_with('\n')) return;
   question.text.pop_back();
   question.files = lines.TakeFiles();
-  if (question.text.starts_with(keeper::kTag)) return Answer(question, [] {});
-  Enqueue(std::move(question));
+  if (!question.text.starts_with(keeper::kTag)) return Enqueue(std::move(question));
+  Answer(question, [] {});
+  // The worker looks after an archive that a failure has closed.
+  if (owned != archive.owned()) Signal(asked.get());
 }
 
 void ArchiveKeeper::Rep::Enqueue(Question question) {
@@ -302,10 +313,12 @@ void ArchiveKeeper::Rep::RunWorker() {
     if (indexing) {
       const auto complete = archive.BuildIndexes(kSlice);
       if (!complete.ok()) log::Warning("{}", complete.status().message());
-      indexed = !complete.ok() || *complete;
+      // Once the archive can be written again, else not again.
+      indexed = complete.ok() ? *complete : !archive.closed_by_failure();
     }
     pollfd ready[2] = {{stop.get(), POLLIN, 0}, {asked.get(), POLLIN, 0}};
-    const int count = ::poll(ready, 2, indexing ? 0 : static_cast<int>(kBetween / kMillisecond));
+    const Nanos pause = archive.closed_by_failure() ? kRetry : kBetween;
+    const int count = ::poll(ready, 2, indexing ? 0 : static_cast<int>(pause / kMillisecond));
     if (ready[0].revents != 0) return;
     if (ready[1].revents != 0) {
       Clear(asked.get());

@@ -14,7 +14,9 @@
 //
 // What takes long is done one after the other, and who waits is told behind what. Tags do not wait
 // for it: they are changed in its next pause (archive_turns.h), and refused while db/ is repaired.
-// The work goes on if who has asked goes away, and is stopped if the keeper ends. All that a
+// The work goes on if who has asked goes away, and is stopped if the keeper ends. Where the disk is
+// so full that db/ cannot be opened again after a failure nobody is answered: commands open it
+// themselves, if there is room for that, and the keeper goes on when there is. All that a
 // command wants to see it reads from the disk by itself (archive.h), so who asks for an ingest need
 // not wait for an answer.
 //
@@ -34,9 +36,11 @@ namespace sonde {
 
 class ArchiveKeeper {
  public:
-  static constexpr Nanos kBetween = 30 * kSecond;  // without being asked
+  static constexpr Nanos kBetween = 30 * kSecond;  // without being asked; each touches the lock
+  static constexpr Nanos kRetry = 5 * kSecond;     // after a failure has closed the archive
 
-  // The archive must outlive it. What exceeds the limits is deleted when something was taken in.
+  // The archive must outlive it. What exceeds the limits is deleted when something was taken in, or
+  // could not be for want of room.
   ArchiveKeeper(Archive& archive, std::string root, const Retention& limits = {});
   ~ArchiveKeeper();
 

@@ -1,7 +1,13 @@
 // What an Archive is made of, for the files that implement it: archive.cc reads, archive_upkeep.cc
 // changes db/.
 //
-// Thread safety: `db` and `note` as they say; OpenOwned, IngestAll and Close in a turn.
+// After a failure db/ is dropped and opened anew (Recover), and what was acknowledged is looked
+// for; who wanted to change something is told of a loss, and whatever comes next goes on. Where db/
+// cannot be opened, its lock goes as well, so that another program can make room, and it is tried
+// again with the next change.
+//
+// Thread safety: `db` and `note` as they say; OpenOwned, IngestAll and Close in a turn, Recover and
+// Writable in a long one.
 #pragma once
 
 #include <leveldb/db.h>
@@ -11,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiles/archive.h"
@@ -20,6 +27,8 @@
 #include "profiles/archive_turns.h"
 #include "profiles/profile_reader.h"
 #include "profiles/read_only_db.h"
+#include "profiles/retention.h"
+#include "profiles/writable_db.h"
 
 namespace sonde {
 
@@ -31,8 +40,9 @@ struct OpenedDb {
   };
   mutable ArchiveLock lock;
   mutable End end;  // after `owned` is closed
-  std::unique_ptr<leveldb::DB> owned;
+  std::unique_ptr<WritableDb> owned;
   ReadOnlyDb snapshot;
+  bool failed() const { return owned && !owned->failure().ok(); }
   leveldb::DB* get() const { return owned ? owned.get() : snapshot.db.get(); }
 };
 
@@ -44,24 +54,47 @@ struct Archive::Rep {
   bool read_only = false;                      // another user's, or opened to read
   bool kept = false;                           // by a server, which was asked to take in what waits
   mutable ArchiveTurns turns;                  // to change db/
-  mutable std::mutex mutex;                    // of `db`
+  mutable std::mutex mutex;                    // of the two below
   mutable std::shared_ptr<const OpenedDb> db;  // nullptr: there is none
+  Status closed_by;                            // the failure that closed db/; ok if none did
+  // What was acknowledged before a failure and has not been looked for since, and db/ as it was
+  // left then: that of who has the turn.
+  WrittenRecords unchecked;
+  DbState left;
 
   void AddNote(std::string_view text) {
     if (!note.empty()) note += "; ";
     note += text;
   }
   Status OpenOwned(Nanos wait);
+  // kCorrupt, and db/ open, if some of `unchecked` is lost; that is said once.
   Status OpenWith(ArchiveLock lock);
   // Closes db/ when the last who uses it has done so, and keeps the lock. What reads meanwhile
   // reads as those do who cannot write.
   ArchiveLock Close();
+  // Whether a failure has stopped db/, or closed it.
+  bool NeedsRecovery() const;
+  // If a failure has stopped db/: closes it and opens it anew, or gives its lock away. By who has
+  // no share of it.
+  Status Recover();
+  // What a change has come to, or that it was found that something is lost.
+  template <typename T>
+  T AndRecover(T result) {
+    const Status recovered = Recover();
+    return recovered.code() == Code::kCorrupt ? T(recovered) : std::move(result);
+  }
   // db/ to write in; kBusy.
   Result<std::shared_ptr<const OpenedDb>> Owned() const;
+  // The same, opened anew if a failure has stopped or closed it.
+  Result<std::shared_ptr<const OpenedDb>> Writable();
   // `progress`, while the archive's lock says now and then that its holder is alive, and with a
   // pause of the turn.
   ArchiveProgress Alive(const ArchiveProgress& progress) const;
   Result<uint64_t> IngestAll(const std::function<void(size_t, size_t)>& progress);
+  // As those of the archive: in a short turn of its own; in the long one of the caller.
+  Result<UserTags> Tag(const std::string& key, const TagChange& change);
+  Result<PruneReport> Prune(const Retention& limits, const PruneWork& work);
+  Status Compact(const ArchiveProgress& alive);
   std::shared_ptr<const OpenedDb> Current() const;
   // For who reads: as it is now; nullptr if there is none. What it has stays on the disk as long as
   // the caller keeps this.

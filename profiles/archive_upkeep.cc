@@ -5,7 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "core/log.h"
 #include "profiles/archive_db.h"
+#include "profiles/archive_dir.h"
 #include "profiles/archive_rep.h"
 #include "profiles/ask_keeper.h"
 #include "profiles/index.h"
@@ -19,6 +21,7 @@ namespace {
 
 constexpr Nanos kPruneFor = 20 * kMillisecond;  // behind an ingest
 constexpr Nanos kSayAlive = 30 * kSecond;
+constexpr int kPruneTries = 10;  // each of which deletes something
 
 std::set<std::string> LiveKeys(const ArchivePaths& paths) {
   std::set<std::string> keys;
@@ -35,19 +38,34 @@ Status Archive::Rep::OpenOwned(Nanos wait) {
     kept = AskToIngest(paths.root, 0).ok();
     if (!kept && wait > 0) lock = ArchiveLock::Acquire(paths, wait);
   }
+  // What was written here may be gone by right.
+  if (lock.status().code() == Code::kBusy) unchecked = {};
   if (!lock.ok()) return lock.status();
+  if (!unchecked.empty() && !left.HasSameTables(DbState::OfTables(paths.db()))) unchecked = {};
   return OpenWith(*std::move(lock));
 }
 
 Status Archive::Rep::OpenWith(ArchiveLock lock) {
   auto opened = OpenDb(paths);
-  if (!opened.ok()) return opened.status();
+  const auto fails = [&](Status status) {
+    if (opened.ok()) opened->reset();
+    left = DbState::OfTables(paths.db());
+    return status;
+  };
+  if (!opened.ok()) return fails(opened.status());
+  const Status found = unchecked.FindIn(**opened).Within("open " + paths.db() + " again");
+  const bool lost = found.code() == Code::kCorrupt;
+  if (!found.ok() && !lost) return fails(found);
+  // What is lost is not there at the next look either.
+  unchecked = {};
+  if (lost) log::Error("archive {}: {}", paths.root, found.message());
   auto owned = std::make_shared<OpenedDb>();
   owned->lock = std::move(lock);
   owned->owned = *std::move(opened);
   const std::lock_guard guard(mutex);
   db = std::move(owned);
-  return {};
+  closed_by = {};
+  return found;
 }
 
 ArchiveLock Archive::Rep::Close() {
@@ -64,9 +82,49 @@ ArchiveLock Archive::Rep::Close() {
   return lock;
 }
 
+bool Archive::Rep::NeedsRecovery() const {
+  const std::lock_guard guard(mutex);
+  return !closed_by.ok() || (db && db->failed());
+}
+
+Status Archive::Rep::Recover() {
+  {
+    const auto current = Current();
+    if (!current || !current->failed()) return {};
+    log::Warning("archive {}: {}", paths.root, current->owned->failure().message());
+    unchecked = current->owned->TakeWritten();
+  }
+  Status status = OpenWith(Close());
+  if (status.ok() || Owned().ok()) return status;
+  log::Error("archive {}: it is closed until it can be written again: {}", paths.root,
+             status.message());
+  const std::lock_guard guard(mutex);
+  closed_by = status;
+  return status;
+}
+
+Result<std::shared_ptr<const OpenedDb>> Archive::Rep::Writable() {
+  SONDE_RETURN_IF_ERROR(Recover());
+  if (!NeedsRecovery()) return Owned();
+  const Status status = OpenOwned(0);
+  if (Owned().ok()) {
+    log::Info("archive {}: it can be written again", paths.root);
+    SONDE_RETURN_IF_ERROR(status);
+  } else {
+    const std::lock_guard guard(mutex);
+    // Somebody else could open it.
+    closed_by = status.code() == Code::kBusy ? Status() : status;
+  }
+  return Owned();
+}
+
 Result<std::shared_ptr<const OpenedDb>> Archive::Rep::Owned() const {
   auto current = Current();
   if (current && current->owned) return current;
+  {
+    const std::lock_guard guard(mutex);
+    if (!closed_by.ok()) return closed_by;
+  }
   if (read_only)
     return Status(Code::kPermission, "the archive " + paths.root + " is only read here");
   return Status(Code::kBusy,
@@ -90,52 +148,71 @@ Result<uint64_t> Archive::Rep::IngestAll(const std::function<void(size_t, size_t
   const auto current = Current();
   std::vector<LiveStep> waiting = ScanLive(paths);
   std::erase_if(waiting, [](const LiveStep& step) { return step.running; });
-  size_t failed = 0;
-  uint64_t taken = 0;
+  Intake intake(*current->owned, paths);
+  size_t busy = 0;
   Status first;
-  for (size_t i = 0; i < waiting.size(); ++i) {
+  // Of several failures the one that somebody can do something about.
+  const auto heard = [&](const Status& status) {
+    if (first.ok() || (WantsRoom(status) && !WantsRoom(first))) first = status;
+  };
+  // On a database that has stopped none of the others can follow.
+  for (size_t i = 0; i < waiting.size() && !current->failed(); ++i) {
     if (progress) progress(i, waiting.size());
     turns.Pause();
-    const Status status = IngestStep(*current->get(), paths, waiting[i]);
-    if (status.ok()) ++taken;
-    if (status.ok() || status.code() == Code::kBusy) continue;
-    if (failed++ == 0) first = status;
+    const Status status = intake.Add(waiting[i]);
+    if (status.code() == Code::kBusy) ++busy;
+    if (status.code() != Code::kBusy) heard(status);
+    if (intake.full()) heard(intake.Settle());
   }
+  heard(intake.Settle());
   if (progress && !waiting.empty()) progress(waiting.size(), waiting.size());
-  if (failed == 0) return taken;
-  return Status(first.code(),
-                fmt::format("{} of {} finished steps could not be moved into the archive: {}",
-                            failed, waiting.size(), first.message()));
+  if (first.ok()) return intake.settled();
+  return Status(
+      first.code(),
+      fmt::format("{} of {} finished steps could not be moved into the archive: {}",
+                  waiting.size() - busy - intake.settled(), waiting.size(), first.message()));
 }
 
 const std::string& Archive::root() const { return rep_->paths.root; }
 
 bool Archive::owned() const { return rep_->Owned().ok(); }
 
+bool Archive::closed_by_failure() const {
+  const std::lock_guard guard(rep_->mutex);
+  return !rep_->closed_by.ok();
+}
+
 Result<uint64_t> Archive::IngestWaiting() {
   const auto turn = rep_->turns.Long();
-  if (const auto current = rep_->Owned(); current.ok()) {
+  if (const auto current = rep_->Writable(); current.ok()) {
     (*current)->lock.Touch();
+  } else if (rep_->NeedsRecovery() || rep_->Owned().ok()) {
+    return current.status();
   } else {
     SONDE_RETURN_IF_ERROR(rep_->OpenOwned(0));
   }
-  return rep_->IngestAll(nullptr);
+  return rep_->AndRecover(rep_->IngestAll(nullptr));
 }
 
 Result<bool> Archive::BuildIndexes(Nanos budget,
                                    const std::function<void(uint64_t, uint64_t)>& progress) {
   const auto turn = rep_->turns.Long();
-  const auto current = rep_->Owned();
-  if (!current.ok()) return true;
-  return sonde::BuildIndexes(*(*current)->owned, budget, progress);
+  auto current = rep_->Writable();
+  if (!current.ok()) {
+    const bool others = !rep_->NeedsRecovery() && current.status().code() != Code::kCorrupt;
+    return others ? Result<bool>(true) : current.status();
+  }
+  auto complete = sonde::BuildIndexes(*(*current)->owned, budget, progress);
+  current->reset();
+  return rep_->AndRecover(std::move(complete));
 }
 
-Result<UserTags> Archive::Tag(const std::string& key, const TagChange& change) {
-  const auto turn = rep_->turns.Short();
+Result<UserTags> Archive::Rep::Tag(const std::string& key, const TagChange& change) {
+  const auto turn = turns.Short();
   if (!turn.ok()) return turn.status();
-  const auto current = rep_->Owned();
+  const auto current = Owned();
   if (!current.ok()) return current.status();
-  for (const LiveStep& step : ScanLive(rep_->paths)) {
+  for (const LiveStep& step : ScanLive(paths)) {
     if (step.key != key) continue;
     return Status(Code::kBusy, step.job.id.ToString() +
                                    (step.running ? " is running; it can be tagged when it has ended"
@@ -144,47 +221,104 @@ Result<UserTags> Archive::Tag(const std::string& key, const TagChange& change) {
   return ChangeTags(*(*current)->owned, key, change);
 }
 
+// Who has a short turn cannot wait until db/ is closed: that may be used by who has the long one.
+Result<UserTags> Archive::Tag(const std::string& key, const TagChange& change) {
+  const auto recover = [&]() -> Status {
+    if (!rep_->NeedsRecovery()) return {};
+    const auto turn = rep_->turns.Long();
+    return rep_->Writable().status();
+  };
+  SONDE_RETURN_IF_ERROR(recover());
+  auto tags = rep_->Tag(key, change);
+  const Status recovered = recover();
+  if (recovered.code() == Code::kCorrupt) return recovered;
+  return tags;
+}
+
 Result<PruneReport> Archive::Prune(const Retention& limits, Nanos now, Nanos budget, bool dry_run,
                                    const ArchiveProgress& progress) {
   if (dry_run) {
     const PruneWork work{now, budget, dry_run, LiveKeys(rep_->paths), progress};
+    PruneReport report;
     const auto seen = rep_->Refreshed();
-    return seen ? PruneDb(*seen->get(), limits, work) : PruneReport();
+    if (seen) SONDE_RETURN_IF_ERROR(PruneDb(*seen->get(), limits, work, report));
+    return report;
   }
   const auto turn = rep_->turns.Long();
-  const PruneWork work{now, budget, dry_run, LiveKeys(rep_->paths), rep_->Alive(progress)};
-  const auto current = rep_->Owned();
-  return current.ok() ? PruneDb(*(*current)->owned, limits, work) : current.status();
+  return rep_->Prune(limits, {now, budget, dry_run, LiveKeys(rep_->paths), rep_->Alive(progress)});
+}
+
+Result<PruneReport> Archive::PruneForRoom(const Retention& limits, Nanos now, Nanos budget) {
+  const auto turn = rep_->turns.Long();
+  auto report =
+      rep_->Prune(limits, {now, budget, false, LiveKeys(rep_->paths), rep_->Alive(nullptr)});
+  if (!report.ok()) return report;
+  auto current = rep_->Writable();
+  if (!current.ok()) return current.status();
+  const Status given = GiveBack(*(*current)->owned, *report);
+  current->reset();
+  SONDE_RETURN_IF_ERROR(rep_->AndRecover(given));
+  return report;
+}
+
+// On a full disk LevelDB may find room when it is opened anew, since it puts its log in order.
+Result<PruneReport> Archive::Rep::Prune(const Retention& limits, const PruneWork& work) {
+  PruneReport report;
+  for (int tries = 1;; ++tries) {
+    auto current = Writable();
+    if (!current.ok()) return current.status();
+    const uint64_t before = report.profiles;
+    Status done = PruneDb(*(*current)->owned, limits, work, report);
+    const bool stopped = (*current)->failed();
+    current->reset();
+    if (done.ok()) return report;
+    const bool again = stopped && (report.profiles > before || tries == 1) && tries < kPruneTries;
+    const Status recovered = Recover();
+    if (recovered.code() == Code::kCorrupt) return recovered;
+    if (recovered.ok() && again) continue;
+    if (report.profiles == 0) return done;
+    return done.Within(fmt::format("{} profiles were deleted, then", report.profiles));
+  }
 }
 
 Status Archive::Compact(const ArchiveProgress& progress) {
   const auto turn = rep_->turns.Long();
-  const auto current = rep_->Owned();
+  return rep_->AndRecover(rep_->Compact(rep_->Alive(progress)));
+}
+
+Status Archive::Rep::Compact(const ArchiveProgress& alive) {
+  const auto current = Writable();
   if (!current.ok()) return current.status();
-  const auto alive = rep_->Alive(progress);
   SONDE_RETURN_IF_ERROR(DropSchemas(*(*current)->owned, alive));
   // LevelDB writes while it compacts.
-  const ArchiveTurns::Rest rest(rep_->turns);
+  const ArchiveTurns::Rest rest(turns);
   return CompactDb(*(*current)->owned, alive);
 }
 
 Result<Imported> Archive::Import(int file, const std::string& name,
                                  const ArchiveProgress& progress) {
   const auto turn = rep_->turns.Long();
-  const auto current = rep_->Owned();
+  auto current = rep_->Writable();
   if (!current.ok()) return current.status();
-  return ImportInto(*(*current)->owned, rep_->paths, file, name, rep_->Alive(progress));
+  auto imported = ImportInto(*(*current)->owned, rep_->paths, file, name, rep_->Alive(progress));
+  current->reset();
+  return rep_->AndRecover(std::move(imported));
 }
 
 Result<RepairReport> Archive::Repair(const ArchiveProgress& progress) {
   const auto turn = rep_->turns.Alone();
-  if (const auto current = rep_->Owned(); !current.ok()) return current.status();
+  // After a failure what was acknowledged is looked for before it is touched.
+  if (const auto current = rep_->Writable(); !current.ok()) return current.status();
   ArchiveLock lock = rep_->Close();
   auto report = RepairHeld(rep_->paths, [&](uint64_t done, uint64_t total) {
     lock.Touch();
     return !progress || progress(done, total);
   });
-  SONDE_RETURN_IF_ERROR(rep_->OpenWith(std::move(lock)));
+  if (const Status opened = rep_->OpenWith(std::move(lock)); !opened.ok()) {
+    const std::lock_guard guard(rep_->mutex);
+    rep_->closed_by = opened;
+    return opened;
+  }
   return report;
 }
 
@@ -203,13 +337,35 @@ Status IngestLive(const std::string& root, const std::string& live_path, Nanos w
   const auto step = ReadLive(paths, live_path.substr(prefix.size()));
   if (!step.ok()) return step.status();
   if (step->running) return {Code::kBusy, "ingest " + live_path + ": its step still runs"};
-  const auto db = OpenDb(paths);
-  if (!db.ok()) return db.status();
-  SONDE_RETURN_IF_ERROR(IngestStep(**db, paths, *step));
-  if (limits == nullptr || !limits->any()) return {};
-  const Nanos now = Clock::System().Now();
-  const auto pruned = PruneDb(**db, *limits, {now, kPruneFor, false, LiveKeys(paths), nullptr});
-  return pruned.ok() ? Status() : pruned.status();
+  std::unique_ptr<WritableDb> db;
+  const auto open = [&]() -> Status {
+    if (db && db->failure().ok()) return {};
+    db.reset();
+    auto opened = OpenDb(paths);
+    if (!opened.ok()) return opened.status();
+    db = *std::move(opened);
+    return {};
+  };
+  const auto ingest = [&]() -> Status {
+    SONDE_RETURN_IF_ERROR(open());
+    Intake intake(*db, paths);
+    SONDE_RETURN_IF_ERROR(intake.Add(*step));
+    return intake.Settle();
+  };
+  PruneReport report;
+  const auto prune = [&]() -> Status {
+    SONDE_RETURN_IF_ERROR(open());
+    const Nanos now = Clock::System().Now();
+    return PruneDb(*db, *limits, {now, kPruneFor, false, LiveKeys(paths), nullptr}, report);
+  };
+  Status taken = ingest();
+  if (limits == nullptr || !limits->any()) return taken;
+  // Else no ingest could make the room that the next one needs.
+  if (WantsRoom(taken) && prune().ok() && report.profiles > 0) {
+    SONDE_RETURN_IF_ERROR(GiveBack(*db, report));
+    taken = ingest();
+  }
+  return taken.ok() ? prune() : taken;
 }
 
 }  // namespace sonde

@@ -1,13 +1,20 @@
 #include "profiles/ingest.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
+#include "core/unique_fd.h"
 #include "profiles/archive_db.h"
 #include "profiles/file_lock.h"
 #include "profiles/index.h"
@@ -22,6 +29,10 @@ namespace sonde {
 namespace {
 
 constexpr size_t kBatch = size_t{1} << 20;
+constexpr size_t kSettleSteps = 64;
+constexpr uint64_t kSettleBytes = 16u << 20;
+// Of small files that LevelDB makes when it is opened.
+constexpr uint64_t kSpare = 128u << 10;
 constexpr Nanos kSweepAge = 600 * kSecond;
 // Blocks of another writer that have the same node, group and sequence get a higher sequence.
 constexpr uint64_t kPartShift = 48;
@@ -36,13 +47,55 @@ leveldb::ReadOptions Scan() {
   return options;
 }
 
+uint64_t BytesIn(const std::string& path, std::string_view part_of_name = "") {
+  uint64_t bytes = 0;
+  struct stat info;
+  for (const std::string& name : NamesIn(path)) {
+    if (name.find(part_of_name) == std::string::npos) continue;
+    if (::stat((path + "/" + name).c_str(), &info) == 0) {
+      bytes += static_cast<uint64_t>(info.st_size);
+    }
+  }
+  return bytes;
+}
+
+// Room for the step in a log, and for opening db/ anew: for all logs as tables, and a manifest.
+uint64_t RoomFor(const ArchivePaths& archive, const LiveStep& step) {
+  return 2 * BytesIn(step.paths.blocks()) + BytesIn(archive.db(), ".log") +
+         BytesIn(archive.db(), "MANIFEST") + kSpare;
+}
+
+// Quotas are seen only by who takes the room. Where that cannot be asked for there is enough of it.
+Status CheckRoom(const ArchivePaths& archive, uint64_t bytes) {
+  const std::string what =
+      fmt::format("find room for {} KiB in {}", (bytes >> 10) + 1, archive.root);
+  struct statvfs room {};
+  // Some file systems have no size.
+  const bool known =
+      ::statvfs(archive.root.c_str(), &room) == 0 && room.f_blocks > 0 && room.f_frsize > 0;
+  if (known && room.f_bavail < bytes / room.f_frsize) {
+    return ArchiveError(what, ENOSPC);
+  }
+  const std::string path = archive.root + "/" + kHidden + "room";
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.get() < 0) return ArchiveError(what, errno);
+  // It goes with the descriptor, whatever becomes of this process.
+  ::unlink(path.c_str());
+  const bool taken =
+      ::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0;
+  if (taken || (errno != ENOSPC && errno != EDQUOT)) return {};
+  return ArchiveError(what, errno);
+}
+
 // One live directory on its way into db/.
 class Ingest {
  public:
-  Ingest(leveldb::DB& db, const ArchivePaths& archive, const LiveStep& step)
-      : db_(db), archive_(archive), step_(step) {}
+  // `written` hears of every record that db/ has to have of the step.
+  Ingest(leveldb::DB& db, const ArchivePaths& archive, const LiveStep& step,
+         WrittenRecords& written)
+      : db_(db), archive_(archive), step_(step), written_(written) {}
 
-  Status Run();
+  Result<CopiedStep> Run();
 
  private:
   Status OpenLive();
@@ -51,14 +104,13 @@ class Ingest {
   Status CopyBlock(const BlockKey& key, std::string_view bytes);
   Status FlushIfFull(size_t added);
   Status WriteBatch();
+  Status Write();
   Status Commit(const Part& part, const Profile& profile);
-  Status Verify();
   Part Incoming();
   Result<std::vector<Part>> KnownParts() const;
   Profile Whole(const Part& incoming, std::vector<Part> others);
   Profile Killed(const Profile& profile) const;
   std::vector<std::string> Notes() const;
-  Status PutAway();
 
   leveldb::DB& db_;
   const ArchivePaths& archive_;
@@ -70,7 +122,7 @@ class Ingest {
   uint64_t foreign_blocks_ = 0;
   leveldb::WriteBatch batch_;
   size_t batched_ = 0;
-  std::vector<std::pair<std::string, std::string>> copied_;  // live's key, db's key
+  WrittenRecords& written_;
 };
 
 Status Ingest::OpenLive() {
@@ -93,6 +145,11 @@ Status Ingest::FlushIfFull(size_t added) {
 // Synced each time: LevelDB may begin a new log in between, and a sync of that is none of the old
 // one.
 Status Ingest::WriteBatch() {
+  written_.Add(batch_);
+  return Write();
+}
+
+Status Ingest::Write() {
   leveldb::WriteOptions options;
   options.sync = true;
   const leveldb::Status status = db_.Write(options, &batch_);
@@ -121,7 +178,6 @@ Status Ingest::CopySchemas() {
 }
 
 Status Ingest::CopyBlock(const BlockKey& key, std::string_view bytes) {
-  const std::string from = keys::Block(step_.key, key);
   BlockKey to = key;
   for (uint64_t part = 0; part < kMaxParts; ++part) {
     to.sequence = key.sequence | part << kPartShift;
@@ -132,8 +188,10 @@ Status Ingest::CopyBlock(const BlockKey& key, std::string_view bytes) {
     if (!status.ok() && !status.IsNotFound()) {
       return FromLevelDb(status, "read from " + archive_.db());
     }
-    copied_.emplace_back(from, at);
-    if (status.ok()) return {};
+    if (status.ok()) {
+      written_.AddPut(at, bytes);
+      return {};
+    }
     batch_.Put(at, {bytes.data(), bytes.size()});
     return FlushIfFull(at.size() + bytes.size());
   }
@@ -271,46 +329,16 @@ Status Ingest::Commit(const Part& part, const Profile& profile) {
   const auto blocks = CountBlocks(db_, step_.key);
   if (!blocks.ok()) return blocks.status();
   batch_.Put(keys::BlockCount(step_.key), std::to_string(*blocks));
+  // Totals are of all profiles: the next one changes them again.
+  written_.Add(batch_);
   index.Finish(batch_);
-  return WriteBatch();
+  return Write();
 }
 
-Status Ingest::Verify() {
-  for (const auto& [from, to] : copied_) {
-    std::string original;
-    std::string copy;
-    SONDE_RETURN_IF_ERROR(
-        FromLevelDb(live_->db->Get(Scan(), from, &original), "read " + step_.paths.blocks()));
-    SONDE_RETURN_IF_ERROR(
-        FromLevelDb(db_.Get(Scan(), to, &copy), "read back from " + archive_.db()));
-    if (copy != original) {
-      return {Code::kIo, "ingest " + step_.name + ": what was written to " + archive_.db() +
-                             " reads back differently; the original is kept"};
-    }
-  }
-  return {};
-}
-
-// Deletes the live directory, or keeps it aside if something of it could not be copied.
-Status Ingest::PutAway() {
-  std::string target = archive_.live() + "/" + kHidden + "gone-" + step_.name;
-  if (!damage_.empty()) {
-    target = step_.paths.dir + std::string(kCorruptSuffix);
-    for (int i = 2; std::filesystem::exists(target); ++i) {
-      target = fmt::format("{}-{}{}", step_.paths.dir, i, kCorruptSuffix);
-    }
-  }
-  if (std::rename(step_.paths.dir.c_str(), target.c_str()) != 0) {
-    return SystemError("put away " + step_.paths.dir);
-  }
-  std::error_code ignored;
-  if (damage_.empty()) std::filesystem::remove_all(target, ignored);
-  return {};
-}
-
-Status Ingest::Run() {
+Result<CopiedStep> Ingest::Run() {
   auto lock = FileLock::Acquire(step_.paths.lock(), 0);
   if (!lock.ok()) return lock.status();
+  SONDE_RETURN_IF_ERROR(CheckRoom(archive_, RoomFor(archive_, step_)));
   SONDE_RETURN_IF_ERROR(OpenLive());
   if (live_) {
     SONDE_RETURN_IF_ERROR(CopySchemas());
@@ -330,17 +358,74 @@ Status Ingest::Run() {
     }
   }
   SONDE_RETURN_IF_ERROR(Commit(part, profile));
-  SONDE_RETURN_IF_ERROR(Verify());
-  live_.reset();
-  return PutAway();
+  return CopiedStep{step_.name, step_.paths, *std::move(lock), !damage_.empty()};
+}
+
+// Deletes the live directory, or keeps it aside if something of it could not be copied.
+Status PutAway(const ArchivePaths& archive, const CopiedStep& step) {
+  std::string target = archive.live() + "/" + kHidden + "gone-" + step.name;
+  if (step.damaged) {
+    target = step.paths.dir + std::string(kCorruptSuffix);
+    for (int i = 2; std::filesystem::exists(target); ++i) {
+      target = fmt::format("{}-{}{}", step.paths.dir, i, kCorruptSuffix);
+    }
+  }
+  if (std::rename(step.paths.dir.c_str(), target.c_str()) != 0) {
+    return SystemError("put away " + step.paths.dir);
+  }
+  std::error_code ignored;
+  if (!step.damaged) std::filesystem::remove_all(target, ignored);
+  return {};
 }
 
 }  // namespace
 
-Status IngestStep(leveldb::DB& db, const ArchivePaths& archive, const LiveStep& step) try {
-  return Ingest(db, archive, step).Run().Within("ingest " + step.name);
+Status Intake::Add(const LiveStep& step) try {
+  WrittenRecords written;
+  auto copied = Ingest(db_, archive_, step, written).Run();
+  if (!copied.ok()) {
+    // Some of it may be there, in place of what another part of the step has written.
+    records_.AddTried(written);
+    return copied.status().Within("ingest " + step.name);
+  }
+  // Of another part of the same step it has the newer profile.
+  written.AddOlder(std::exchange(records_, {}));
+  records_ = std::move(written);
+  copied_.push_back(*std::move(copied));
+  return {};
 } catch (const std::exception& e) {
   return {Code::kInternal, "ingest " + step.name + ": " + e.what()};
+}
+
+bool Intake::full() const {
+  return copied_.size() >= kSettleSteps || records_.bytes() >= kSettleBytes;
+}
+
+Status Intake::Settle() {
+  const std::vector<CopiedStep> steps = std::exchange(copied_, {});
+  const WrittenRecords records = std::exchange(records_, {});
+  if (steps.empty()) return {};
+  if (const Status found = ReadBack(records); !found.ok()) {
+    // Another failure says nothing of what is there: the steps wait, to be taken in again.
+    if (found.code() == Code::kCorrupt) db_.Stop(found);
+    return found;
+  }
+  Status first;
+  for (const CopiedStep& step : steps) {
+    const Status status = PutAway(archive_, step);
+    if (status.ok()) ++settled_;
+    if (first.ok()) first = status.Within("ingest " + step.name);
+  }
+  return first;
+}
+
+// As whoever opens db/ next.
+Status Intake::ReadBack(const WrittenRecords& records) const {
+  const std::string what = "read back from " + archive_.db();
+  const auto fresh = ReadOnlyDb::Open(archive_.db(), archive_.db_lock());
+  if (!fresh.ok()) return fresh.status().Within(what);
+  if (!fresh->damage.empty()) return {Code::kCorrupt, what + ": " + fresh->damage};
+  return records.FindIn(*fresh->db).Within(what);
 }
 
 Profile WholeProfile(leveldb::DB& db, const std::string& key, std::vector<Part> parts) {

@@ -21,17 +21,42 @@ class Silence : public leveldb::Logger {
   void Logv(const char*, std::va_list) override {}
 };
 
-class QuietFile : public leveldb::WritableFile {
+// Its environment stops when a change of it fails.
+class WatchedFile : public leveldb::WritableFile {
  public:
-  QuietFile(leveldb::WritableFile* file, const QuietOpenEnv& env) : file_(file), env_(env) {}
-  leveldb::Status Append(const Slice& data) override { return file_->Append(data); }
-  leveldb::Status Close() override { return file_->Close(); }
-  leveldb::Status Flush() override { return file_->Flush(); }
-  leveldb::Status Sync() override { return env_.quiet() ? file_->Flush() : file_->Sync(); }
+  WatchedFile(leveldb::WritableFile* file, WriterEnv& env, bool manifest)
+      : file_(file), env_(env), manifest_(manifest) {}
+  WatchedFile(const WatchedFile&) = delete;
+  WatchedFile& operator=(const WatchedFile&) = delete;
+  // LevelDB does not close logs itself. Some file systems tell only then that they could not write.
+  ~WatchedFile() override {
+    if (!closed_) static_cast<void>(CloseFile());
+  }
+  leveldb::Status Append(const Slice& data) override {
+    if (manifest_) env_.ManifestWritten();
+    return env_.Try([&] { return file_->Append(data); });
+  }
+  leveldb::Status Flush() override {
+    return env_.Try([&] { return file_->Flush(); });
+  }
+  leveldb::Status Sync() override {
+    return env_.Try([&] { return env_.quiet() ? file_->Flush() : file_->Sync(); });
+  }
+  leveldb::Status Close() override { return CloseFile(); }
 
  private:
+  leveldb::Status CloseFile() {
+    closed_ = true;
+    const leveldb::Status stopped = env_.failure();
+    const leveldb::Status status = file_->Close();
+    if (!status.ok()) env_.Stop(status);
+    return stopped.ok() ? status : stopped;
+  }
+
   std::unique_ptr<leveldb::WritableFile> file_;
-  const QuietOpenEnv& env_;
+  WriterEnv& env_;
+  const bool manifest_;
+  bool closed_ = false;
 };
 
 class TableFile : public leveldb::RandomAccessFile {
@@ -153,23 +178,60 @@ leveldb::Status WriterEnv::NewRandomAccessFile(const std::string& name,
   return OpenTable(name, name, f);
 }
 
-leveldb::Env* WriterEnv::ForDb() {
-  static WriterEnv env;
-  return &env;
+void WriterEnv::Stop(const leveldb::Status& why) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  why_ = why;
+  stopped_ = true;
+}
+
+leveldb::Status WriterEnv::failure() const {
+  if (!stopped_) return leveldb::Status::OK();
+  const std::lock_guard lock(mutex_);
+  return why_;
+}
+
+leveldb::Status WriterEnv::Watched(const std::string& name, leveldb::Status opened,
+                                   leveldb::WritableFile** file) {
+  if (!opened.ok()) return opened;
+  const bool manifest = name.find("/MANIFEST-") != std::string::npos;
+  *file = std::make_unique<WatchedFile>(*file, *this, manifest).release();
+  return opened;
+}
+
+void WriterEnv::ManifestWritten() {
+  const std::lock_guard lock(mutex_);
+  unnamed_.clear();
+}
+
+void WriterEnv::RemoveUnnamedTables() {
+  const std::lock_guard lock(mutex_);
+  for (const std::string& name : unnamed_) static_cast<void>(target()->RemoveFile(name));
+  unnamed_.clear();
+}
+
+leveldb::Status WriterEnv::NewWritableFile(const std::string& name, leveldb::WritableFile** file) {
+  *file = nullptr;
+  if (name.ends_with(".ldb")) {
+    const std::lock_guard lock(mutex_);
+    unnamed_.insert(name);
+  }
+  return Watched(name, Try([&] { return target()->NewWritableFile(name, file); }), file);
+}
+
+leveldb::Status WriterEnv::NewAppendableFile(const std::string& name,
+                                             leveldb::WritableFile** file) {
+  *file = nullptr;
+  return Watched(name, Try([&] { return target()->NewAppendableFile(name, file); }), file);
+}
+
+leveldb::Status WriterEnv::RenameFile(const std::string& from, const std::string& to) {
+  return Try([&] { return target()->RenameFile(from, to); });
 }
 
 leveldb::Status WriterEnv::RemoveFile(const std::string& name) {
-  const std::string lock = lock_.empty() ? name.substr(0, name.rfind('/')) + ".lock" : lock_;
-  if (FileShare::IsTaken(lock)) return leveldb::Status::OK();
+  if (FileShare::IsTaken(lock_)) return leveldb::Status::OK();
   return target()->RemoveFile(name);
-}
-
-leveldb::Status QuietOpenEnv::NewWritableFile(const std::string& name,
-                                              leveldb::WritableFile** file) {
-  leveldb::WritableFile* plain = nullptr;
-  const leveldb::Status status = target()->NewWritableFile(name, &plain);
-  *file = plain == nullptr ? nullptr : std::make_unique<QuietFile>(plain, *this).release();
-  return status;
 }
 
 leveldb::Status QuietOpenEnv::LockFile(const std::string&, leveldb::FileLock** lock) {

@@ -8,7 +8,10 @@
 // WriterEnv deletes nothing that somebody reads: whoever reads a database that is another's to
 // write has a share in its lock (file_lock.h), and finds tables and logs that a later compaction
 // has made superfluous as long as he has it. They go with the next compaction, or when the database
-// is opened next.
+// is opened next. And it stops at the first change of a file that fails: all later ones fail with
+// the same error, so that LevelDB cannot acknowledge what it writes behind a gap (writable_db.h).
+// LevelDB leaves behind then what a compaction had written by that time, and on a full disk could
+// not delete it when it opens the database next: that needs room itself.
 //
 // OverlayEnv shows a database as it is on disk and keeps whatever LevelDB writes to it in memory:
 // so one can be read that is another's, read-only, damaged or written by somebody else right now,
@@ -47,35 +50,68 @@ bool LacksCurrent(const std::string& path);
 // Drops LevelDB's own log, which would be one more file. Never deleted.
 leveldb::Logger* NullLogger();
 
+// Of one handle of a database.
 class WriterEnv : public leveldb::EnvWrapper {
  public:
-  WriterEnv() : EnvWrapper(leveldb::Env::Default()) {}
-  // For databases whose lock is named as their directory with ".lock" behind it. Never deleted.
-  static leveldb::Env* ForDb();
-  // Of another one the lock's path.
-  void SetLock(std::string lock) { lock_ = std::move(lock); }
+  // `lock`: the path of the database's lock.
+  explicit WriterEnv(std::string lock)
+      : EnvWrapper(leveldb::Env::Default()), lock_(std::move(lock)) {}
+
+  // From now on no file is changed; the first reason counts.
+  void Stop(const leveldb::Status& why);
+  // Why nothing is written any more; ok as long as that is not so.
+  leveldb::Status failure() const;
+  // Deletes tables that no manifest can name, once LevelDB is closed.
+  void RemoveUnnamedTables();
+  // By its file: whatever was made until then may be named by it.
+  void ManifestWritten();
+  // Whether a sync is left out.
+  virtual bool quiet() const { return false; }
 
   leveldb::Status NewRandomAccessFile(const std::string& name,
                                       leveldb::RandomAccessFile** f) override;
+  leveldb::Status NewWritableFile(const std::string& name, leveldb::WritableFile** file) override;
+  leveldb::Status NewAppendableFile(const std::string& name, leveldb::WritableFile** file) override;
+  leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
+  // Also after a failure: LevelDB deletes then what it could not write to its end, and of the rest
+  // only what its manifest does not need.
   leveldb::Status RemoveFile(const std::string& name) override;
 
+  // `change`, unless it has stopped; what that fails with stops it.
+  template <typename Change>
+  leveldb::Status Try(Change change) {
+    leveldb::Status status = failure();
+    if (!status.ok()) return status;
+    status = change();
+    if (!status.ok()) Stop(status);
+    return status;
+  }
+
  private:
-  std::string lock_;
+  leveldb::Status Watched(const std::string& name, leveldb::Status opened,
+                          leveldb::WritableFile** file);
+
+  const std::string lock_;
+  std::atomic<bool> stopped_ = false;
+  mutable std::mutex mutex_;  // of the two below
+  leveldb::Status why_;
+  std::set<std::string> unnamed_;  // tables that were made since a manifest was last written to
 };
 
 class QuietOpenEnv : public WriterEnv {
  public:
+  // `quiet`: the database is made, not opened again.
+  QuietOpenEnv(std::string lock, bool quiet) : WriterEnv(std::move(lock)), quiet_(quiet) {}
   void Opened() { quiet_ = false; }
-  bool quiet() const { return quiet_; }
+  bool quiet() const override { return quiet_; }
 
-  leveldb::Status NewWritableFile(const std::string& name, leveldb::WritableFile** file) override;
   // Whoever uses this environment holds a lock of its own.
   leveldb::Status LockFile(const std::string&, leveldb::FileLock** lock) override;
   leveldb::Status UnlockFile(leveldb::FileLock* lock) override;
   leveldb::Status NewLogger(const std::string&, leveldb::Logger** logger) override;
 
  private:
-  std::atomic<bool> quiet_ = true;
+  std::atomic<bool> quiet_;
 };
 
 class OverlayEnv : public leveldb::EnvWrapper {

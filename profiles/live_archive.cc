@@ -1,8 +1,9 @@
 // The writing side of live/. One LevelDB a step; see docs/archive.md.
 //
 // Blocks are compressed already, so LevelDB does not try again; its write buffer is what the head
-// pays in memory. A failed write leaves LevelDB's log in a state in which what follows it could not
-// be read again, so the database is opened anew before the next one.
+// pays in memory. After a failure the database is opened anew before the next write
+// (writable_db.h), and what was acknowledged is looked for in it. A loss is told once, by a failure
+// and in the profile's notes; then the step goes on, with schemas and description stored again.
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
 #include <sys/stat.h>
@@ -12,15 +13,16 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "profiles/archive.h"
 #include "profiles/archive_dir.h"
 #include "profiles/file_lock.h"
 #include "profiles/json_writer.h"
 #include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
 #include "profiles/live_steps.h"
 #include "profiles/parts.h"
+#include "profiles/writable_db.h"
 
 namespace sonde {
 namespace {
@@ -39,18 +41,29 @@ struct LiveArchive::Rep {
   std::string parent;  // live/
   std::string key;
   FileLock lock;
-  QuietOpenEnv env;
-  std::unique_ptr<leveldb::DB> db;  // nullptr after a failure or Finish
-  std::set<uint64_t> schemas;       // stored ones
+  std::unique_ptr<WritableDb> db;  // nullptr after a failure or Finish
+  bool made = false;               // it was open before
+  WrittenRecords written;          // by the one that failed
+  std::set<uint64_t> schemas;      // stored ones
   std::map<std::pair<uint32_t, std::string>, uint64_t> sequences;  // of a node's group, the highest
   uint64_t stored_bytes = 0;
+  std::string description;  // the newest, as JSON
+  std::string writer;
+  bool begun = false;  // what each live step has is stored: the format and these two
+  std::string loss;    // "" or what was found to be lost
   bool finished = false;
   bool failed = false;  // and said so in the lock file
 
   Status MakeDirectory(const ArchivePaths& archive, const JobDescription& job);
+  // kCorrupt, and the database open, if something is lost.
   Status OpenDb();
+  // Opens it if it is not open or has stopped.
+  Status Ready();
+  void Drop();
   Status Write(leveldb::WriteBatch& batch);
   Status TryWrite(leveldb::WriteBatch& batch);
+  // Of what could not be written; the first goes into the lock file.
+  Status Heard(const Status& status);
   Status DeleteBlocks(const BlockKey& last, uint64_t first, leveldb::WriteBatch& batch,
                       uint64_t& bytes);
   struct Batch {
@@ -93,23 +106,49 @@ Status LiveArchive::Rep::MakeDirectory(const ArchivePaths& archive, const JobDes
 
 Status LiveArchive::Rep::OpenDb() {
   leveldb::Options options;
-  env.SetLock(paths.lock());
-  options.env = &env;
+  auto env = std::make_unique<QuietOpenEnv>(paths.lock(), !made);
+  QuietOpenEnv& opening = *env;
   options.create_if_missing = true;
   options.info_log = NullLogger();
   options.compression = leveldb::kNoCompression;
   options.write_buffer_size = kWriteBuffer;
   options.max_open_files = 64;
-  leveldb::DB* opened = nullptr;
-  const leveldb::Status status = leveldb::DB::Open(options, paths.blocks(), &opened);
-  db.reset(opened);
-  env.Opened();
-  return FromLevelDb(status, "open " + paths.blocks());
+  auto opened = WritableDb::Open(options, paths.blocks(), std::move(env));
+  if (!opened.ok()) return opened.status();
+  opening.Opened();
+  made = true;
+  const Status found = written.FindIn(**opened).Within("open " + paths.blocks() + " again");
+  const bool lost = found.code() == Code::kCorrupt;
+  if (!found.ok() && !lost) return found;
+  written = {};
+  db = *std::move(opened);
+  if (!lost) return {};
+  schemas.clear();
+  begun = false;
+  if (loss.empty()) loss = found.message();
+  return found;
+}
+
+Status LiveArchive::Rep::Ready() {
+  // A failure of LevelDB's own thread is no reason to refuse what comes now.
+  if (db && !db->failure().ok()) Drop();
+  return db ? Status() : OpenDb();
+}
+
+// After a failure.
+void LiveArchive::Rep::Drop() {
+  WrittenRecords newest = db->TakeWritten();
+  newest.AddOlder(std::exchange(written, {}));
+  written = std::move(newest);
+  db.reset();
 }
 
 Status LiveArchive::Rep::Write(leveldb::WriteBatch& batch) {
   if (finished) return {Code::kInvalid, "write to " + paths.dir + ": the profile is finished"};
-  const Status status = TryWrite(batch);
+  return Heard(TryWrite(batch));
+}
+
+Status LiveArchive::Rep::Heard(const Status& status) {
   if (!status.ok() && !failed) {
     failed = true;
     static_cast<void>(lock.Write(LockText(HostName(), status.message())));
@@ -118,9 +157,21 @@ Status LiveArchive::Rep::Write(leveldb::WriteBatch& batch) {
 }
 
 Status LiveArchive::Rep::TryWrite(leveldb::WriteBatch& batch) {
-  if (!db) SONDE_RETURN_IF_ERROR(OpenDb());
-  const leveldb::Status status = db->Write(leveldb::WriteOptions(), &batch);
-  if (!status.ok()) db.reset();
+  SONDE_RETURN_IF_ERROR(Ready());
+  leveldb::WriteBatch all;
+  if (!begun) {
+    all.Put({keys::kFormatKey.data(), keys::kFormatKey.size()},
+            {keys::kFormat.data(), keys::kFormat.size()});
+    all.Put(keys::Description(key), description);
+    all.Put(keys::Writer(key), writer);
+    all.Append(batch);
+  }
+  const leveldb::Status status = db->Write(leveldb::WriteOptions(), begun ? &batch : &all);
+  if (status.ok()) {
+    begun = true;
+  } else {
+    Drop();
+  }
   return FromLevelDb(status, "write to " + paths.blocks());
 }
 
@@ -133,15 +184,18 @@ Status LiveArchive::Rep::DeleteBlocks(const BlockKey& last, uint64_t first,
   const bool is_new = first > newest;
   newest = std::max(newest, last.sequence);
   if (is_new) return {};
-  if (!db) SONDE_RETURN_IF_ERROR(OpenDb());
+  if (!db) return {Code::kInvalid, "write to " + paths.dir + ": the profile is finished"};
+  leveldb::WriteBatch deletes;
   BlockKey at = last;
   at.sequence = first;
   const std::string end = keys::Block(key, last);
   const std::unique_ptr<leveldb::Iterator> it(db->NewIterator(leveldb::ReadOptions()));
   for (it->Seek(keys::Block(key, at)); it->Valid() && it->key().compare(end) <= 0; it->Next()) {
     bytes += it->value().size();
-    batch.Delete(it->key());
+    deletes.Delete(it->key());
   }
+  // All or none: what they stand for would not come.
+  if (it->status().ok()) batch.Append(deletes);
   return FromLevelDb(it->status(), "read " + paths.blocks());
 }
 
@@ -179,12 +233,10 @@ Result<std::unique_ptr<LiveArchive>> LiveArchive::Open(const std::string& archiv
   SONDE_RETURN_IF_ERROR(rep.MakeDirectory(paths, job));
   Status status = rep.OpenDb();
   if (status.ok()) {
-    leveldb::WriteBatch batch;
-    batch.Put(leveldb::Slice(keys::kFormatKey.data(), keys::kFormatKey.size()),
-              leveldb::Slice(keys::kFormat.data(), keys::kFormat.size()));
-    batch.Put(keys::Description(rep.key), DescriptionToJson(job));
-    batch.Put(keys::Writer(rep.key), PartId::Make(acting).text);
-    status = rep.Write(batch);
+    rep.description = DescriptionToJson(job);
+    rep.writer = PartId::Make(acting).text;
+    leveldb::WriteBatch nothing_more;
+    status = rep.Write(nothing_more);
   }
   if (status.ok()) return live;
   std::error_code ignored;
@@ -199,6 +251,7 @@ Status LiveArchive::PutDescription(const JobDescription& job) {
             "describe " + rep_->paths.dir + ": cluster, job, step and start may not change"};
   }
   const std::string json = DescriptionToJson(job);
+  rep_->description = json;
   SONDE_RETURN_IF_ERROR(rep_->Put(keys::Description(rep_->key), json));
   return WriteFileAtomically(rep_->paths.description(), json);
 }
@@ -236,6 +289,11 @@ Status LiveArchive::Rep::Prepare(BlockWrite& write, Batch& into) {
 
 // Until one replaces a block of the same batch, which the database does not have yet.
 size_t LiveArchive::Rep::WriteSome(std::span<BlockWrite> writes) {
+  // A loss takes schemas with it that a block here would go without.
+  if (const Status ready = finished ? Status() : Heard(Ready()); !ready.ok()) {
+    for (BlockWrite& write : writes) write.status = ready;
+    return writes.size();
+  }
   Batch batch;
   size_t count = 0;
   for (BlockWrite& write : writes) {
@@ -265,17 +323,29 @@ Status LiveArchive::PutMoments(const JobDescription& job, const StepMoments& mom
 }
 
 Status LiveArchive::PutProfile(const Profile& profile) {
+  // A loss that is found only now is told by the note: there may be no later.
+  if (!rep_->finished) static_cast<void>(rep_->Ready());
   SONDE_RETURN_IF_ERROR(PutDescription(profile.job));
-  return rep_->Put(keys::Profile(rep_->key), ProfileToJson(profile));
+  if (rep_->loss.empty()) return rep_->Put(keys::Profile(rep_->key), ProfileToJson(profile));
+  Profile told = profile;
+  told.job.notes.push_back("Some of what was stored of the step was lost when the disk failed (" +
+                           rep_->loss + ").");
+  return rep_->Put(keys::Profile(rep_->key), ProfileToJson(told));
 }
 
 Status LiveArchive::Sync() {
-  if (!rep_->db) {
-    return {Code::kIo, "sync " + rep_->paths.dir + ": it is not open"};
+  Rep& rep = *rep_;
+  if (rep.finished) return {Code::kIo, "sync " + rep.paths.dir + ": it is not open"};
+  SONDE_RETURN_IF_ERROR(rep.Heard(rep.Ready()));
+  const Status blocks = SyncDirectory(rep.paths.blocks());
+  // Another sync would say nothing of what this one has lost: all of it has to be written anew.
+  if (!blocks.ok()) {
+    rep.db->Stop(blocks);
+    rep.Drop();
+    return blocks;
   }
-  SONDE_RETURN_IF_ERROR(SyncDirectory(rep_->paths.blocks()));
-  SONDE_RETURN_IF_ERROR(SyncDirectory(rep_->paths.dir));
-  return SyncPath(rep_->parent);
+  SONDE_RETURN_IF_ERROR(SyncDirectory(rep.paths.dir));
+  return SyncPath(rep.parent);
 }
 
 Status LiveArchive::PutEndpoint(std::string_view host, uint16_t port, std::string_view token) {
@@ -296,6 +366,10 @@ Status LiveArchive::PutState(std::string_view state) {
 
 Status LiveArchive::Finish() {
   SONDE_RETURN_IF_ERROR(rep_->Put(keys::Finished(rep_->key), ""));
+  if (const Status closed = rep_->db->Close(); !closed.ok()) {
+    rep_->Drop();
+    return rep_->Heard(closed);
+  }
   rep_->finished = true;
   rep_->db.reset();
   ::unlink(rep_->paths.endpoint().c_str());

@@ -48,7 +48,7 @@ class Import {
   std::string KeyOf(const FileRecord& record) const;
   Status Put(const FileRecord& record);
   Status Another() const;
-  Status Flush(bool sync);
+  Status Flush();
 
   const std::string path_;
   const ArchiveProgress& progress_;
@@ -148,7 +148,7 @@ Status Import::Put(const FileRecord& record) {
   const bool last = record.kind == FileRecordKind::kDescription;
   if (!last) batch_.Put(at, record.bytes);
   batched_ += last ? 0 : at.size() + record.bytes.size();
-  return batched_ < kBatch ? Status() : Flush(false);
+  return batched_ < kBatch ? Status() : Flush();
 }
 
 Status Import::Another() const {
@@ -156,9 +156,11 @@ Status Import::Another() const {
                               " with the same start, which is left as it is"};
 }
 
-Status Import::Flush(bool sync) {
+// Synced each time: LevelDB may begin a new log in between, and a sync of that is none of the old
+// one.
+Status Import::Flush() {
   leveldb::WriteOptions options;
-  options.sync = sync;
+  options.sync = true;
   const leveldb::Status status = db_->Write(options, &batch_);
   batch_.Clear();
   batched_ = 0;
@@ -176,7 +178,7 @@ Status Import::Into(leveldb::DB& db) {
     return Put(record);
   }));
   if (there_) return {};
-  SONDE_RETURN_IF_ERROR(Flush(false));
+  SONDE_RETURN_IF_ERROR(Flush());
   const auto blocks = CountBlocks(db, checked_.key());
   if (!blocks.ok()) return blocks.status();
   if (*blocks != checked_.blocks()) return Another();
@@ -187,7 +189,7 @@ Status Import::Into(leveldb::DB& db) {
   IndexWriter index(db);
   SONDE_RETURN_IF_ERROR(index.Enter(*checked_.profile(), profile_bytes_, batch_));
   index.Finish(batch_);
-  return Flush(true);
+  return Flush();
 }
 
 Status RefuseLive(const ArchivePaths& paths, const ProfileFileCheck& checked) {

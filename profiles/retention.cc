@@ -35,10 +35,10 @@ leveldb::ReadOptions Scan() {
 // Walks the profiles from the oldest on, as long as one may be beyond a limit.
 class Pruner {
  public:
-  Pruner(leveldb::DB& db, const Retention& limits, const PruneWork& work)
-      : db_(db), limits_(limits), work_(work) {}
+  Pruner(leveldb::DB& db, const Retention& limits, const PruneWork& work, PruneReport& report)
+      : db_(db), limits_(limits), work_(work), report_(report) {}
 
-  Result<PruneReport> Run();
+  Status Run();
 
  private:
   Status ReadTotals();
@@ -54,7 +54,7 @@ class Pruner {
   leveldb::DB& db_;
   const Retention& limits_;
   const PruneWork& work_;
-  PruneReport report_;
+  PruneReport& report_;
   ProfileTotals all_;
   std::map<std::string, ProfileTotals, std::less<>> users_;  // those beyond a limit
   Card card_;
@@ -170,7 +170,7 @@ Status Pruner::Take(const std::string& key, std::string_view at, std::string_vie
   return {};
 }
 
-Result<PruneReport> Pruner::Run() {
+Status Pruner::Run() {
   const Nanos until = Clock::System().Monotonic() + work_.budget;
   if (IsIndexed(db_)) {
     SONDE_RETURN_IF_ERROR(ReadTotals());
@@ -194,8 +194,7 @@ Result<PruneReport> Pruner::Run() {
     if (keys::DescribeKey(key))
       SONDE_RETURN_IF_ERROR(Take(key, View(it->key()), View(it->value()), start));
   }
-  if (!it->status().ok()) return FromLevelDb(it->status(), "read the archive's index by time");
-  return std::move(report_);
+  return FromLevelDb(it->status(), "read the archive's index by time");
 }
 
 // Of compacting: blocks, the bulk, by the first letters of their keys.
@@ -250,9 +249,27 @@ Result<Retention> RetentionFromText(std::string_view text) {
   return limits;
 }
 
-Result<PruneReport> PruneDb(leveldb::DB& db, const Retention& limits, const PruneWork& work) {
-  if (!limits.any()) return PruneReport();
-  return Pruner(db, limits, work).Run();
+Status PruneDb(leveldb::DB& db, const Retention& limits, const PruneWork& work,
+               PruneReport& report) {
+  report.pinned = 0;
+  report.complete = true;
+  return limits.any() ? Pruner(db, limits, work, report).Run() : Status();
+}
+
+Status GiveBack(WritableDb& db, const PruneReport& report) {
+  for (const PrunedProfile& one : report.pruned) {
+    const std::string first = keys::Blocks(one.key);
+    const std::string last = first + "\xff";
+    const leveldb::Slice begin(first);
+    const leveldb::Slice end(last);
+    db.CompactRange(&begin, &end);
+    SONDE_RETURN_IF_ERROR(db.failure());
+  }
+  // LevelDB may still be deleting files when it says that it is done. It is not when it has done
+  // something more: it has one thread for both.
+  const leveldb::Slice nothing;
+  db.CompactRange(&nothing, &nothing);
+  return db.failure();
 }
 
 std::string PruneToJson(const PruneReport& report, bool dry_run) {
@@ -310,7 +327,7 @@ Status DropSchemas(leveldb::DB& db, const ArchiveProgress& progress) {
   return FromLevelDb(db.Write(options, &batch), "delete schemas");
 }
 
-Status CompactDb(leveldb::DB& db, const ArchiveProgress& progress) {
+Status CompactDb(WritableDb& db, const ArchiveProgress& progress) {
   std::string from;
   uint64_t done = 0;
   for (int c = kFirstLetter; c <= kLastLetter; ++c) {
@@ -318,13 +335,14 @@ Status CompactDb(leveldb::DB& db, const ArchiveProgress& progress) {
     const leveldb::Slice begin(from);
     const leveldb::Slice end(to);
     db.CompactRange(from.empty() ? nullptr : &begin, &end);
+    SONDE_RETURN_IF_ERROR(db.failure());
     from = to;
     if (progress && !progress(++done, kCompactSteps)) return StoppedWork();
   }
   const leveldb::Slice begin(from);
   db.CompactRange(&begin, nullptr);
   if (progress) progress(kCompactSteps, kCompactSteps);
-  return {};
+  return db.failure();
 }
 
 }  // namespace sonde

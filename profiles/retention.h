@@ -17,6 +17,7 @@
 #include "core/status.h"
 #include "core/time.h"
 #include "profiles/archive_progress.h"
+#include "profiles/writable_db.h"
 
 namespace sonde {
 
@@ -57,14 +58,18 @@ struct PruneWork {
   std::set<std::string> live;  // keys of profiles with parts in live/
   ArchiveProgress progress;    // in profiles that were deleted; one that stops it runs out of time
 };
-// By number and size only where the indexes are complete; else the report is not complete.
-Result<PruneReport> PruneDb(leveldb::DB& db, const Retention& limits, const PruneWork& work);
+// By number and size only where the indexes are complete; else the report is not complete. What is
+// deleted goes into `report`, also that before a failure.
+Status PruneDb(leveldb::DB& db, const Retention& limits, const PruneWork& work,
+               PruneReport& report);
+// Has LevelDB give back the room of what was deleted, at once.
+Status GiveBack(WritableDb& db, const PruneReport& report);
 std::string PruneToJson(const PruneReport& report, bool dry_run);
 Result<PruneReport> PruneFromJson(std::string_view json);
 
 // Deletes the schemas that no block names. Meanwhile no block may come.
 Status DropSchemas(leveldb::DB& db, const ArchiveProgress& progress);
 // Has LevelDB give back the room of what was deleted; `progress` in parts of the work.
-Status CompactDb(leveldb::DB& db, const ArchiveProgress& progress);
+Status CompactDb(WritableDb& db, const ArchiveProgress& progress);
 
 }  // namespace sonde

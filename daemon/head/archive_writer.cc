@@ -9,6 +9,8 @@
 namespace sonde::head {
 namespace {
 
+constexpr int kFinishTries = 3;  // each on a database that was opened anew
+
 template <typename B>
 size_t BytesOf(const B& block) {
   return block.bytes->size() + (block.schema == nullptr ? 0 : block.schema->encoded().size());
@@ -157,16 +159,25 @@ Status ArchiveWriter::PutBlock(Block block, Stored stored) {
   const size_t size = BytesOf(block);
   SONDE_RETURN_IF_ERROR(Reserve(block));
   gathered_bytes_ += size;
+  const bool hurry = block.hurry;
   gathered_.push_back({std::move(block), std::move(stored), {}});
   if (gathered_bytes_ >= kMaxGathered) {
     EnqueueGathered();
-  } else if (gather_timer_ == 0) {
-    gather_timer_ = loop_.After(kGather, [this] {
-      gather_timer_ = 0;
-      EnqueueGathered();
-    });
+  } else {
+    GatherFor(hurry);
   }
   return {};
+}
+
+// One that is in a hurry takes those with it that have waited for more.
+void ArchiveWriter::GatherFor(bool hurry) {
+  if (gather_timer_ != 0 && (gather_in_hurry_ || !hurry)) return;
+  loop_.Cancel(gather_timer_);
+  gather_in_hurry_ = hurry;
+  gather_timer_ = loop_.After(hurry ? kGatherInHurry : kGather, [this] {
+    gather_timer_ = 0;
+    EnqueueGathered();
+  });
 }
 
 void ArchiveWriter::PutState(std::string state, Stored stored) {
@@ -290,8 +301,11 @@ void ArchiveWriter::Finish(const Profile& profile, Stored done) {
                         "written for a time",
                         (lost + 1023) / 1024));
       }
-      status = live_->PutProfile(profile);
-      if (status.ok()) status = live_->Finish();
+      for (int tries = 0; tries < kFinishTries; ++tries) {
+        status = live_->PutProfile(profile);
+        if (status.ok()) status = live_->Finish();
+        if (status.ok()) break;
+      }
       Note(status);
     }
     live_.reset();

@@ -53,8 +53,9 @@ class ArchiveWriter {
   // A block of a node, or of the whole step, which replaces those of its group from `first` on.
   // `schema`: nullptr if the
   // archive was given it before; `stored` hears kNotFound if it has not got it. An error at once:
-  // refused, `stored` is not called. Those that come within kGather are written together, since
-  // each write wakes two threads up; `OnStored` is called when all of them have heard.
+  // refused, `stored` is not called. Those that come within kGather, or kGatherInHurry of one that
+  // is in a hurry, are written together, since each write wakes two threads up; `OnStored` is
+  // called when all of them have heard.
   struct Block {
     BlockKey key;
     uint64_t first = 0;
@@ -63,8 +64,10 @@ class ArchiveWriter {
     std::shared_ptr<const std::string> bytes;
     uint64_t limit = 0;  // of all blocks that were accepted
     bool keep = false;   // nobody else has it: it is not refused for a disk that is full
+    bool hurry = false;  // its node waits for word of it to leave, and its tasks' end for the node
   };
   static constexpr Nanos kGather = 50 * kMillisecond;
+  static constexpr Nanos kGatherInHurry = 2 * kMillisecond;
   static constexpr size_t kMaxGathered = 1u << 20;
   Status PutBlock(Block block, Stored stored);
   void OnStored(std::function<void()> f) { on_stored_ = std::move(f); }
@@ -94,6 +97,7 @@ class ArchiveWriter {
   };
   using Batch = std::vector<Gathered>;
   void Enqueue(Order order);
+  void GatherFor(bool hurry);
   void EnqueueGathered();
   void Write(Batch& batch);
   void WriteNow(Batch& batch);
@@ -125,6 +129,7 @@ class ArchiveWriter {
   Batch gathered_;  // the loop's alone
   size_t gathered_bytes_ = 0;
   Loop::TimerId gather_timer_ = 0;
+  bool gather_in_hurry_ = false;
 
   // The thread's alone.
   std::unique_ptr<LiveArchive> live_;

@@ -117,6 +117,7 @@ void BlockIntake::Take(tree::BlockMessage block, size_t nodes, ArchiveWriter& ar
   order.schema = *schema;
   order.bytes = std::make_shared<const std::string>(std::move(block.bytes));
   order.limit = 2 * limit_;
+  order.hurry = block.hurry;
   const Status queued = archive.PutBlock(
       std::move(order), [this, ack, id, first = block.first, brought = *schema != nullptr,
                          refuse](const Status& status) {

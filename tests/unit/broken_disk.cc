@@ -6,12 +6,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdarg>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <random>
+#include <utility>
+#include <vector>
 
 namespace sonde::broken_disk {
 namespace {
@@ -23,6 +28,10 @@ struct State {
   Plan plan;
   uint64_t changes = 0;
   std::map<std::string, off_t> synced;  // of the files that were changed: bytes that would be left
+  // Of these what syncs that failed have lost: from, to.
+  std::map<std::string, std::vector<std::pair<off_t, off_t>>> lost;
+  std::mt19937_64 random;
+  uint64_t fails_until = 0;  // of kOften, a change
 };
 State& Shared() {
   static State& state = *new State;  // NOLINT(cppcoreguidelines-owning-memory)
@@ -57,11 +66,43 @@ off_t SizeOf(const std::string& path) {
   while (true) ::pause();
 }
 
+// Nothing is there, and so zeros are read.
+void Blank(const std::string& path, off_t from, off_t to) {
+  const int fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path.c_str(), O_WRONLY));
+  if (fd < 0) return;
+  const std::string zeros(static_cast<size_t>(to - from), '\0');
+  ::syscall(SYS_pwrite64, fd, zeros.data(), zeros.size(), from);
+  ::syscall(SYS_close, fd);
+}
+
 [[noreturn]] void LosePower(const State& state) {
   for (const auto& [path, size] : state.synced) {
     if (SizeOf(path) > size) ::syscall(SYS_truncate, path.c_str(), size);
   }
+  for (const auto& [path, ranges] : state.lost) {
+    for (const auto& [from, to] : ranges) Blank(path, from, std::min(to, SizeOf(path)));
+  }
   Die();
+}
+
+// Whether the change number `n` is one of those that fail by chance, and how.
+bool FailsByChance(State& state, uint64_t n) {
+  constexpr uint64_t kOneOf = 40;
+  constexpr uint64_t kMostInARow = 30;
+  if (n < state.fails_until) return true;
+  if (state.random() % kOneOf != 0) return false;
+  state.fails_until = n + (state.random() % 2 == 0 ? 1 : state.random() % kMostInARow);
+  constexpr int kErrors[] = {ENOSPC, EDQUOT, EIO};
+  state.plan.error = kErrors[state.random() % std::size(kErrors)];
+  state.plan.partial = state.random() % 2 == 0;
+  return true;
+}
+
+// Whether a sync is the one that kLoses is about.
+bool Loses(State& state) {
+  if (state.plan.fault != Fault::kLoses || state.changes < state.plan.at) return false;
+  state.plan.fault = Fault::kNone;
+  return true;
 }
 
 // One change on its way: what comes of it is decided when this is made, and all others wait.
@@ -78,7 +119,8 @@ class Change {
     if (hit && plan.fault == Fault::kPower) LosePower(state);
     tear_ = hit && plan.fault == Fault::kTear;
     fails_ = takes_space &&
-             ((hit && plan.fault == Fault::kOnce) || (n >= plan.at && plan.fault == Fault::kFull));
+             ((hit && plan.fault == Fault::kOnce) || (n >= plan.at && plan.fault == Fault::kFull) ||
+              (plan.fault == Fault::kOften && FailsByChance(state, n)));
   }
   ~Change() {
     if (tear_) Die();
@@ -117,6 +159,7 @@ int Open(int directory, const char* path, int flags, mode_t mode) {
   const int fd = call();
   if (fd >= 0 && change.counted()) {
     Shared().synced[at] = 0;
+    Shared().lost.erase(at);
   }
   return fd;
 }
@@ -132,8 +175,12 @@ ssize_t Write(int fd, const void* data, size_t size, off_t offset) {
   const off_t had = SizeOf(path);
   const bool has_block = offset >= 0 && had > 0 && offset + static_cast<off_t>(size) <= 4096;
   const Change change(path, !has_block);
-  if (change.fails()) return -1;
   if (change.counted()) Touch(path, had);
+  if (change.fails()) {
+    if (Shared().plan.partial) static_cast<void>(call(size / 2));
+    errno = Shared().plan.error;
+    return -1;
+  }
   return call(change.tear() ? size / 2 : size);
 }
 
@@ -141,22 +188,65 @@ int Sync(int fd, long number) {
   if (!armed) return static_cast<int>(::syscall(number, fd));
   const std::string path = PathOf(fd);
   const Change change(path, true);
-  if (change.fails()) return -1;
-  const int result = static_cast<int>(::syscall(number, fd));
-  if (result == 0 && change.counted()) Shared().synced[path] = SizeOf(path);
+  const bool loses = change.counted() && Loses(Shared());
+  const bool fails = loses || change.fails();
+  const int result = fails ? -1 : static_cast<int>(::syscall(number, fd));
+  if (!change.counted()) return result;
+  std::map<std::string, off_t>& synced = Shared().synced;
+  const off_t size = SizeOf(path);
+  const auto known = synced.try_emplace(path, size).first;
+  // The next sync finds nothing to do there.
+  if (fails && known->second < size) Shared().lost[path].emplace_back(known->second, size);
+  if (loses && known->second < size) Blank(path, known->second, size);
+  if (fails || result == 0) known->second = size;
+  if (fails) errno = Shared().plan.error;
   return result;
 }
 
-// What is known to be synced below a name, under its new one.
-std::map<std::string, off_t> TakeSynced(const std::string& old, const std::string& to) {
-  std::map<std::string, off_t>& synced = Shared().synced;
-  std::map<std::string, off_t> moved;
-  for (auto it = synced.begin(); it != synced.end();) {
+int Close(int fd) {
+  const auto call = [&] { return static_cast<int>(::syscall(SYS_close, fd)); };
+  if (!armed || (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY) return call();
+  const std::string path = PathOf(fd);
+  State& state = Shared();
+  const std::lock_guard lock(state.mutex);
+  const auto known = state.synced.find(path);
+  const off_t size = SizeOf(path);
+  const bool fails = state.plan.fault == Fault::kCloses && Below(state, path) &&
+                     path.ends_with(state.plan.suffix) && known != state.synced.end() &&
+                     known->second < size;
+  if (!fails) return call();
+  state.plan.fault = Fault::kNone;
+  Blank(path, known->second, size);
+  known->second = size;
+  static_cast<void>(call());
+  errno = state.plan.error;
+  return -1;
+}
+
+// What is known of what lies below a name, under its new one.
+template <typename T>
+std::map<std::string, T> Take(std::map<std::string, T>& known, const std::string& old,
+                              const std::string& to) {
+  std::map<std::string, T> moved;
+  for (auto it = known.begin(); it != known.end();) {
     const bool moves = it->first == old || it->first.starts_with(old + "/");
     if (moves) moved[to + it->first.substr(old.size())] = it->second;
-    it = moves ? synced.erase(it) : std::next(it);
+    it = moves ? known.erase(it) : std::next(it);
   }
   return moved;
+}
+
+template <typename T>
+void Move(std::map<std::string, T>& known, const std::string& old, const std::string& to) {
+  known.erase(to);
+  known.merge(Take(known, old, to));
+}
+
+template <typename T>
+void Swap(std::map<std::string, T>& known, const std::string& one, const std::string& other) {
+  auto first = Take(known, one, other);
+  known.merge(Take(known, other, one));
+  known.merge(first);
 }
 
 int Rename(const char* from, const char* to) {
@@ -165,8 +255,8 @@ int Rename(const char* from, const char* to) {
   if (change.fails()) return -1;
   const int result = static_cast<int>(::syscall(SYS_rename, from, to));
   if (result != 0 || !change.counted()) return result;
-  const auto moved = TakeSynced(from, to);
-  for (const auto& [path, size] : moved) Shared().synced[path] = size;
+  Move(Shared().synced, from, to);
+  Move(Shared().lost, from, to);
   return result;
 }
 
@@ -184,9 +274,8 @@ int Exchange(const char* one, const char* other) {
   if (change.fails()) return -1;
   const int result = call();
   if (result != 0 || !change.counted()) return result;
-  for (const auto& moved : {TakeSynced(one, other), TakeSynced(other, one)}) {
-    for (const auto& [path, size] : moved) Shared().synced[path] = size;
-  }
+  Swap(Shared().synced, one, other);
+  Swap(Shared().lost, one, other);
   return result;
 }
 
@@ -198,7 +287,9 @@ int Remove(int directory, const char* path, int flags) {
   const std::string at = PathAt(directory, path);
   const Change change(at, false);
   const int result = call();
-  if (result == 0 && change.counted()) Shared().synced.erase(at);
+  if (result != 0 || !change.counted()) return result;
+  Shared().synced.erase(at);
+  Shared().lost.erase(at);
   return result;
 }
 
@@ -217,8 +308,10 @@ mode_t ModeOf(int flags, va_list arguments) {
 }  // namespace
 
 void Arm(const std::string& root, const Plan& plan) {
+  const std::lock_guard lock(Shared().mutex);
   Shared().root = root;
   Shared().plan = plan;
+  Shared().random.seed(plan.seed);
   armed = true;
 }
 
@@ -230,6 +323,11 @@ uint64_t Changes() {
 void Repair() {
   const std::lock_guard lock(Shared().mutex);
   Shared().plan = {};
+}
+
+void CutPower() {
+  const std::lock_guard lock(Shared().mutex);
+  LosePower(Shared());
 }
 
 }  // namespace sonde::broken_disk
@@ -258,6 +356,7 @@ int open64(const char* path, int flags, ...) {
   va_end(arguments);
   return sonde::broken_disk::Open(AT_FDCWD, path, flags, mode);
 }
+int close(int fd) { return sonde::broken_disk::Close(fd); }
 int fsync(int fd) { return sonde::broken_disk::Sync(fd, SYS_fsync); }
 int fdatasync(int fd) { return sonde::broken_disk::Sync(fd, SYS_fdatasync); }
 int rename(const char* from, const char* to) noexcept {

@@ -2,17 +2,15 @@
 // is in the profile. Each run is a child: a process that has used LevelDB must not fork and go on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <functional>
 #include <limits>
 #include <map>
 
 #include "daemon/head/block_intake.h"
 #include "daemon/loop.h"
 #include "tests/unit/broken_disk.h"
+#include "tests/unit/in_child.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde::head {
@@ -29,19 +27,6 @@ constexpr uint64_t kBlocks = 4;
 // A node that keeps what is not stored and sends it again, and the head with its rows.
 class FullDiskTest : public testing::Test {
  protected:
-  static int InChild(const std::function<void()>& f) {
-    std::fflush(nullptr);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      f();
-      std::fflush(nullptr);
-      ::_exit(HasFailure() ? 1 : 0);
-    }
-    int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    return status;
-  }
   std::string root() const { return dir_.path() + "/archive"; }
 
   TempDir dir_{TempDir::Memory()};
@@ -180,6 +165,32 @@ TEST_F(FullDiskTest, WhatCouldNotBeWrittenForATimeIsInTheProfile) {
     ASSERT_EQ(InChild([&] { ExpectWhole(root()); }), 0) << "full from change " << n;
   }
   EXPECT_GT(changes, 20u);
+}
+
+// As NFS tells that there is no room on the server: the profile is written once more.
+TEST_F(FullDiskTest, WhatFailsWhenItsFileIsClosedIsWrittenAgain) {
+  EXPECT_EQ(InChild([&] {
+              broken_disk::Arm(root(), {});
+              Step step(root());
+              step.Tick();
+              step.Send();
+              broken_disk::Arm(
+                  root(),
+                  {.fault = broken_disk::Fault::kCloses, .error = EDQUOT, .suffix = ".log"});
+              const Status finished = step.Finish();
+              EXPECT_TRUE(finished.ok()) << finished.message();
+            }),
+            0);
+  EXPECT_EQ(InChild([&] {
+              const auto archive = Archive::Open(root());
+              ASSERT_TRUE(archive.ok());
+              const auto entries = (*archive)->List();
+              ASSERT_TRUE(entries.ok() && entries->size() == 1);
+              EXPECT_EQ(entries->front().job.state, EndState::kCompleted);
+              EXPECT_THAT(entries->front().job.notes,
+                          testing::Contains(testing::HasSubstr("read back differently")));
+            }),
+            0);
 }
 
 TEST_F(FullDiskTest, WithoutSpaceUntilTheEndWhatWasStoredIsKeptAndTold) {

@@ -2,8 +2,6 @@
 // archive is done in children: a process that has used LevelDB must not fork and go on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,12 +9,12 @@
 #include <fstream>
 #include <functional>
 #include <limits>
-#include <new>
 #include <random>
 
 #include "profiles/archive.h"
 #include "profiles/archive_repair.h"
 #include "tests/unit/broken_disk.h"
+#include "tests/unit/in_child.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {
@@ -46,39 +44,7 @@ struct Ledger {
   std::atomic<bool> refused = false;  // something was answered with an error
 };
 
-class SharedLedger {
- public:
-  SharedLedger() {
-    void* page =
-        ::mmap(nullptr, sizeof(Ledger), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) std::abort();
-    ledger_ = new (page) Ledger;
-  }
-  SharedLedger(const SharedLedger&) = delete;
-  SharedLedger& operator=(const SharedLedger&) = delete;
-  ~SharedLedger() { ::munmap(ledger_, sizeof(Ledger)); }
-  Ledger* operator->() { return ledger_; }
-  Ledger& operator*() { return *ledger_; }
-
- private:
-  Ledger* ledger_ = nullptr;
-};
-
-// Runs `f` in a child and gives how it ended. What it expects in vain makes it end with 1.
-int InChild(const std::function<void()>& f) {
-  std::fflush(nullptr);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    f();
-    std::fflush(nullptr);
-    ::_exit(testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
-bool WasKilled(int status) { return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL; }
+using SharedLedger = SharedWithChild<Ledger>;
 
 // The step of these tests, told as far as it came. It goes on after an error.
 void WriteStep(const std::string& root, Ledger& ledger) {

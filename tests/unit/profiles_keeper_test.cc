@@ -2,10 +2,12 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <leveldb/db.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -14,6 +16,7 @@
 #include "profiles/archive_keeper.h"
 #include "profiles/ask_keeper.h"
 #include "profiles/keeper_socket.h"
+#include "profiles/keys.h"
 #include "profiles/lock_holder.h"
 #include "profiles/profile_file.h"
 #include "tests/unit/profiles_days.h"
@@ -95,6 +98,29 @@ TEST_F(KeeperTest, TagsAndPrunesForOthers) {
   ASSERT_EQ(pruned->pruned.size(), 2u);
   EXPECT_THAT(pruned->pruned[0].key, HasSubstr(".d0."));
   EXPECT_THAT(Jobs(), ElementsAre("d1"));
+}
+
+// As one of a newer release: what else waits is taken in, and the limits hold.
+TEST_F(KeeperTest, OneStepThatCannotBeTakenInHoldsUpNothing) {
+  keeper_.reset();
+  Retention limits;
+  limits.profiles = 2;
+  keeper_ = std::make_unique<ArchiveKeeper>(*archive_, root(), limits);
+  FinishStep(Job(3));
+  const std::string foreign = root() + "/live/" + keys::ProfileKey(Job(3));
+  leveldb::DB* opened = nullptr;
+  ASSERT_TRUE(leveldb::DB::Open({}, foreign + "/blocks", &opened).ok());
+  std::unique_ptr<leveldb::DB> db(opened);
+  const std::string format = std::string(keys::kFormatStem) + "99";
+  ASSERT_TRUE(db->Put({}, {keys::kFormatKey.data(), keys::kFormatKey.size()}, format).ok());
+  db.reset();
+  FinishStep(Job(4));
+  EXPECT_FALSE(AskToIngest(root(), kPatience).ok());
+  const auto last = archive_->Entry(keys::ProfileKey(Job(4)));
+  ASSERT_TRUE(last.ok()) << last.status().message();
+  EXPECT_FALSE(last->live);
+  EXPECT_FALSE(archive_->Entry(keys::ProfileKey(Job(0))).ok()) << "beyond the limit";
+  std::filesystem::remove_all(foreign);
 }
 
 TEST_F(KeeperTest, TagsAreChangedWhereTheArchiveIsOpenButNotByWhoOnlyReads) {

@@ -79,10 +79,12 @@ TEST_F(RetentionTest, WhatIsPinnedWhileAPruneWorksStays) {
     if (done > 0) return true;
     return ChangeTags(**db, keys::ProfileKey(Job(1)), {{{"keep", ""}}, {}}).ok();
   };
-  const auto report = PruneDb(**db, limits, {kTestStart + 10 * kDay, kPatience, false, {}, pin});
-  ASSERT_TRUE(report.ok());
-  EXPECT_EQ(report->pinned, 1u);
-  EXPECT_EQ(report->profiles, 2u) << "d0, and d2 in place of d1";
+  PruneReport report;
+  const Status pruned =
+      PruneDb(**db, limits, {kTestStart + 10 * kDay, kPatience, false, {}, pin}, report);
+  ASSERT_TRUE(pruned.ok()) << pruned.message();
+  EXPECT_EQ(report.pinned, 1u);
+  EXPECT_EQ(report.profiles, 2u) << "d0, and d2 in place of d1";
 }
 
 TEST_F(RetentionTest, EachUserHasLimitsOfHisOwn) {

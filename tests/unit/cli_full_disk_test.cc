@@ -1,0 +1,260 @@
+// `sonde serve` on a file system that is full: it goes on showing what there is, the commands that
+// make room are not kept out, and it takes in what waits when there is room, all without a restart.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/statvfs.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "profiles/archive.h"
+#include "profiles/archive_keeper.h"
+#include "profiles/archive_verify.h"
+#include "profiles/ask_keeper.h"
+#include "profiles/keys.h"
+#include "profiles/retention.h"
+#include "tests/unit/cli_served.h"
+#include "tests/unit/profiles_fixture.h"
+
+namespace sonde::cli {
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+constexpr int kSteps = 6;  // that are in db/ at first
+constexpr int kSeries = 400;
+constexpr int kRows = 16;
+constexpr uint64_t kBlocks = 8;          // 50 KB each
+constexpr uint64_t kManyBlocks = 110;    // more than LevelDB has in one log
+constexpr uintmax_t kLittle = 5u << 20;  // for a log of these, not for the table made of it
+constexpr uintmax_t kTooLittle = 10u
+                                 << 20;  // for an ingest of these; enough for what a prune needs
+constexpr int kMostTags = 1000;
+constexpr uintmax_t kRoom = 16u << 20;  // that somebody makes
+
+JobDescription JobOf(int i) {
+  return TestJob(std::to_string(100 + i), kTestStart + i * 1000 * kSecond);
+}
+
+void FinishStep(const std::string& root, int i, uint64_t blocks = kBlocks) {
+  std::vector<Series> series;
+  for (int s = 0; s < kSeries; ++s) {
+    series.push_back(TestSeries("series_" + std::to_string(s), MetricType::kGauge));
+  }
+  const auto schema = Schema::Make(series);
+  std::mt19937_64 random(static_cast<uint64_t>(i));
+  auto live = LiveArchive::Create(root, JobOf(i));
+  ASSERT_TRUE(live.ok()) << live.status().message();
+  for (uint64_t b = 0; b < blocks; ++b) {
+    std::vector<Nanos> times;
+    for (int r = 0; r < kRows; ++r) {
+      times.push_back(JobOf(i).start + (static_cast<int>(b) * kRows + r) * kSecond);
+    }
+    std::vector<double> columns(size_t{kSeries} * kRows);
+    for (double& value : columns) value = std::ldexp(static_cast<double>(random()), -70);
+    const Status put =
+        (*live)->PutBlock({0, "os", b + 1}, *schema, MakeBlock(*schema, times, columns));
+    ASSERT_TRUE(put.ok()) << put.message();
+  }
+  Profile profile;
+  profile.job = JobOf(i);
+  profile.job.state = EndState::kCompleted;
+  profile.job.end = profile.job.start + 900 * kSecond;
+  ASSERT_TRUE((*live)->PutProfile(profile).ok());
+  ASSERT_TRUE((*live)->Finish().ok());
+}
+
+struct Ended {
+  int code = -1;
+  std::string text;  // of both outputs
+};
+
+class FullDiskTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directory(root());
+    if (::mount("tmpfs", root().c_str(), "tmpfs", 0, "size=48m,mode=0700") != 0) {
+      GTEST_SKIP() << "needs the right to mount";
+    }
+    mounted_ = true;
+  }
+  void TearDown() override {
+    if (mounted_) {
+      EXPECT_EQ(::umount2(root().c_str(), MNT_DETACH), 0);
+    }
+  }
+  std::string root() const { return dir_.path() + "/archive"; }
+  std::string ballast() const { return root() + "/ballast"; }
+
+  // To the last byte.
+  void Fill() const {
+    std::FILE* file = std::fopen(ballast().c_str(), "ae");
+    ASSERT_NE(file, nullptr);
+    std::setbuf(file, nullptr);
+    const std::string chunk(4096, 'x');
+    while (std::fwrite(chunk.data(), 1, chunk.size(), file) == chunk.size()) {
+    }
+    std::fclose(file);
+    struct statvfs info {};
+    ASSERT_EQ(::statvfs(root().c_str(), &info), 0);
+    ASSERT_EQ(info.f_bavail, 0u);
+  }
+  void MakeRoom(uintmax_t bytes) const {
+    fs::resize_file(ballast(), fs::file_size(ballast()) - bytes);
+  }
+  Ended Run(const std::string& arguments) const {
+    const std::string command =
+        std::string(SONDE_BINARY) + " --archive " + root() + " " + arguments + " 2>&1";
+    Ended ended;
+    std::FILE* pipe = ::popen(command.c_str(), "re");
+    char buffer[4096];
+    for (size_t n = 0; (n = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;) {
+      ended.text.append(buffer, n);
+    }
+    ended.code = WEXITSTATUS(::pclose(pipe));
+    return ended;
+  }
+  // Which the server answers once it has the archive open (again).
+  Status WaitForIngest() const {
+    constexpr int kTries = 600;
+    Status status;
+    for (int i = 0; i < kTries; ++i) {
+      status = AskToIngest(root(), 60 * kSecond).status();
+      if (status.ok()) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return status;
+  }
+
+  TempDir dir_;
+  bool mounted_ = false;
+};
+
+TEST_F(FullDiskTest, TheServerNeitherSticksNorKeepsOutWhatMakesRoom) {
+  for (int i = 0; i < kSteps; ++i) FinishStep(root(), i);
+  Served served(root(), {"--port", "0"});
+  ASSERT_THAT(served.ReadUntil("Ctrl-C"), HasSubstr("Open http"));
+  ASSERT_TRUE(AskToIngest(root(), 60 * kSecond).ok());
+  ASSERT_THAT(Run("ls --json").text, HasSubstr("\"105\""));
+
+  FinishStep(root(), kSteps, kManyBlocks);
+  Fill();
+  MakeRoom(kLittle);
+  const Status refused = AskToIngest(root(), 60 * kSecond).status();
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("No space left on device"));
+  EXPECT_THAT(Run("ls --json").text, HasSubstr("\"106\"")) << "it is read where it waits";
+  // Until the disk takes no more of it.
+  Fill();
+  int tagged = 0;
+  Ended ended{0, ""};
+  while (ended.code == 0 && tagged < kMostTags) {
+    ended = Run("tag 100.0 n=" + std::to_string(tagged + 1));
+    if (ended.code == 0) ++tagged;
+  }
+  EXPECT_LT(tagged, kMostTags);
+  EXPECT_THAT(ended.text, HasSubstr("No space left on device"));
+  EXPECT_THAT(Run("ls --json").text, HasSubstr("\"100\""));
+
+  // Somebody makes a little room, and the archive's own command the rest.
+  MakeRoom(kRoom);
+  ended = Run("archive prune --profiles 3");
+  EXPECT_EQ(ended.code, 0) << ended.text;
+  EXPECT_THAT(ended.text, HasSubstr("deleted"));
+  ended = Run("archive compact");
+  EXPECT_EQ(ended.code, 0) << ended.text;
+  const Status taken = WaitForIngest();
+  EXPECT_TRUE(taken.ok()) << taken.message();
+  EXPECT_THAT(Run("archive stats --json").text, HasSubstr("\"waiting\":0"));
+  EXPECT_EQ(Run("tag 106.0 late").code, 0);
+  EXPECT_EQ(served.Stop(), 0);
+
+  const auto archive = Archive::Open(root(), 60 * kSecond);
+  ASSERT_TRUE(archive.ok()) << archive.status().message();
+  EXPECT_EQ((*archive)->note(), "");
+  const auto last = (*archive)->Entry(keys::ProfileKey(JobOf(kSteps)));
+  ASSERT_TRUE(last.ok()) << last.status().message();
+  EXPECT_FALSE(last->live);
+  EXPECT_TRUE(last->job.tags.contains("late"));
+  const auto report = VerifyArchive(root(), nullptr);
+  ASSERT_TRUE(report.ok());
+  EXPECT_TRUE(report->ok()) << report->problems[0].what;
+}
+
+// The limits are what makes room, and nobody else.
+class FullDiskOfLimitsTest : public FullDiskTest {
+ protected:
+  // Three large steps in db/; then one more waits, and there is too little room for it.
+  void SetUp() override {
+    FullDiskTest::SetUp();
+    if (!mounted_) return;
+    // With room for all three to be taken in.
+    ASSERT_EQ(::mount("tmpfs", root().c_str(), "tmpfs", MS_REMOUNT, "size=96m,mode=0700"), 0);
+    for (int i = 0; i < 3; ++i) FinishStep(root(), i, kManyBlocks);
+    {
+      const auto archive = Archive::Open(root(), 60 * kSecond);
+      ASSERT_TRUE(archive.ok());
+      ASSERT_EQ((*archive)->note(), "");
+    }
+    limits_.profiles = 2;
+  }
+  void FinishTheLast(uintmax_t room) const {
+    FinishStep(root(), 3, kManyBlocks);
+    Fill();
+    MakeRoom(room);
+  }
+  void ExpectTheLast() const {
+    const auto archive = Archive::Open(root(), 60 * kSecond);
+    ASSERT_TRUE(archive.ok());
+    EXPECT_EQ((*archive)->note(), "");
+    EXPECT_FALSE((*archive)->Entry(keys::ProfileKey(JobOf(0))).ok());
+    // The second goes next time, if there was no time or room for it.
+    for (int i = 2; i < 4; ++i) {
+      const auto entry = (*archive)->Entry(keys::ProfileKey(JobOf(i)));
+      ASSERT_TRUE(entry.ok()) << entry.status().message();
+      EXPECT_FALSE(entry->live) << i;
+    }
+  }
+  Retention limits_;
+};
+
+TEST_F(FullDiskOfLimitsTest, AServerMakesTheRoomThatAnIngestNeeds) {
+  {
+    const auto archive = Archive::Open(root(), 60 * kSecond);
+    ASSERT_TRUE(archive.ok() && (*archive)->owned());
+    FinishTheLast(kTooLittle);
+    const ArchiveKeeper keeper(**archive, root(), limits_);
+    // Files that somebody was reading go with the next try.
+    const Status taken = WaitForIngest();
+    EXPECT_TRUE(taken.ok()) << taken.message();
+  }
+  ExpectTheLast();
+}
+
+TEST_F(FullDiskOfLimitsTest, AHeadMakesTheRoomThatItsStepNeeds) {
+  FinishTheLast(kTooLittle);
+  const std::string live = fs::directory_iterator(root() + "/live")->path();
+  const Status taken = IngestLive(root(), live, 60 * kSecond, &limits_);
+  EXPECT_TRUE(taken.ok()) << taken.message();
+  ExpectTheLast();
+}
+
+// As of file systems that do not tell any.
+TEST_F(FullDiskTest, OneWithoutASizeIsNotFull) {
+  ASSERT_EQ(::mount("tmpfs", root().c_str(), "tmpfs", MS_REMOUNT, "size=0,mode=0700"), 0);
+  FinishStep(root(), 0);
+  const auto archive = Archive::Open(root(), 60 * kSecond);
+  ASSERT_TRUE(archive.ok());
+  EXPECT_EQ((*archive)->note(), "");
+  EXPECT_FALSE((*archive)->Entry(keys::ProfileKey(JobOf(0)))->live);
+}
+
+}  // namespace
+}  // namespace sonde::cli
