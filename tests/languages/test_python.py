@@ -297,47 +297,6 @@ sonde.figure("app_error", float("nan"))
     assert done.last("phase_seconds_total", phase="read") > 0
 
 
-# --- Dragon's interface
-
-
-def test_a_program_for_dragon(watch):
-    done = watch.python(
-        """
-import math, time
-from sonde import Telemetry
-dt = Telemetry()
-assert dt.level == 2
-for i in range(10):
-    dt.add_data("actual", math.sin(i))
-dt.add_data("actual", 1, timestamp=int(time.time()))
-dt.add_data("gpu_load", 0.5, tagk="gpu", tagv=0)
-dt.add_data("gpu_load", 0.75, tagk="gpu", tagv="1")
-dt.add_data("late", 3.0, time.time(), 2)
-dt.add_data("detail", 1.0, telemetry_level=3)
-dt.add_data(ts_metric_name="named", ts_data=4)
-dt.finalize()
-""",
-        level=2,
-    )
-    assert done.last("actual") == 1
-    assert (done.last("gpu_load", gpu="0"), done.last("gpu_load", gpu="1")) == (0.5, 0.75)
-    assert (done.last("late"), done.last("named")) == (3, 4)
-    assert done.entry("late")["level"] == 2 and done.entries("detail") == []
-
-
-def test_a_program_for_dragon_without_telemetry():
-    done = run_python(
-        """
-from sonde import Telemetry
-dt = Telemetry("http://localhost:4243/api/metrics", timeout=3)
-dt.add_data("actual", 1)
-print(dt.level)
-dt.finalize()
-"""
-    )
-    assert (done.stdout, done.stderr) == ("0\n", "")
-
-
 # --- Errors: the same with telemetry and without
 
 ERRORS = {
@@ -376,8 +335,6 @@ ERRORS = {
     "timer(1.5)": "TypeError: timer(): expected the name of a histogram, a histogram or a counter",
     "timer(counter('c'), tags={'a': 'b'})": "TypeError: timer(): help, level and tags are expected",
     "timer('t')(3)": "TypeError: expected a function to decorate, not int",
-    "Telemetry().add_data('x')": "TypeError: add_data(): expected a name and a value",
-    "Telemetry().add_data('a b', 1)": "ValueError: the name of a metric 'a b'",
     # A value is no error: a run of many hours does not end because of one.
     "gauge('x').set(float('nan'))": None,
     "counter('c').add(-1)": None,
@@ -514,9 +471,10 @@ def outer() -> None:
 
 
 tags: dict[str, str] = loss.tags
-telemetry = sonde.Telemetry()
+telemetry = sonde.Telemetry(telem_cfg="telemetry.yaml")
+telemetry.start(telemetry_level=telemetry.level)
 telemetry.add_data("x", 1.0, timestamp=3, telemetry_level=1, tagk="a", tagv=0)
-telemetry.finalize()
+telemetry.shutdown()
 recorded: bool = sonde.init() and loss.recorded
 """
 

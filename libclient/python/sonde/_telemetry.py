@@ -1,16 +1,99 @@
 """The interface of Dragon's telemetry, so that a program written for it runs under Sonde:
 
     from sonde import Telemetry   # was: from dragon.telemetry import Telemetry
+
+Where Dragon's class raises nothing, this one does not either: names and tags are made to fit, and a
+value that is no number is left out. SONDE_DEBUG=1 tells what was left out, and why.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 
-from ._sonde import Gauge, finalize, gauge, init
+from ._sonde import Gauge, gauge, init
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # importing typing costs more than all the rest
+    from typing import Any, SupportsFloat, SupportsIndex, Union
+
+    _Number = Union[SupportsFloat, SupportsIndex, str]
 
 _NANOSECONDS = 1_000_000_000
+_TIMES = range(-(2**63), 2**63)  # what fits a record
+_LONGEST = 128  # bytes of a name or a tag
+_LEVELS = (1, 2, 3, 4)
+
+# What Dragon's object has where its configuration says nothing else.
+_METRICS_URL = "http://localhost:4243/api/metrics"
+
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_:.-]")
+_NOT_IN_KEYS = re.compile(r"[^a-zA-Z0-9_]")
+
+
+def _as_name(text: str) -> str:
+    """The name of a metric: what Sonde's names cannot have becomes '_'."""
+    name = _NOT_IN_NAMES.sub("_", text)
+    if name[:1] in "0123456789.-":  # so is "", which is in every text
+        name = "_" + name
+    return name[:_LONGEST]
+
+
+def _as_tags(key: object, value: object) -> dict[str, str] | None:
+    """The tag as Sonde's tags are. One without a text is no tag, as in Prometheus."""
+    if key is None or value is None:
+        return None
+    name = _NOT_IN_KEYS.sub("_", str(key))
+    if name[:1] in "0123456789":
+        name = "_" + name
+    if name == "task":  # the rank's
+        name = "exported_task"
+    text = "".join(c if c.isprintable() else "?" for c in str(value))
+    text = text.encode("utf-8", "replace")[:_LONGEST].decode("utf-8", "ignore")
+    return {name[:_LONGEST]: text} if text else None
+
+
+def _lowest(telemetry_level: float) -> int | None:
+    """The lowest level of a step that records what is of this one, None if no level does."""
+    try:
+        return next((level for level in _LEVELS if telemetry_level <= level), None)
+    except (TypeError, ValueError):
+        kind = type(telemetry_level).__name__
+        message = f"add_data(): the telemetry_level: expected a number, not {kind}"
+        raise TypeError(message) from None
+
+
+def _tell(name: object, why: object) -> None:
+    """On request, that a value was left out or changed; on standard error, as libsonde does."""
+    if os.environ.get("SONDE_DEBUG") != "1":
+        return
+    try:
+        line = f"sonde[{os.getpid()}]: add_data({name!r:.140}): {why!s:.200}\n"
+        os.write(2, line.encode("utf-8", "backslashreplace"))
+    except Exception:  # closed, or what cannot be shown
+        pass
+
+
+def _time_of(name: str, timestamp: _Number, now: int) -> int:
+    """Nanoseconds since 1970; now where the timestamp does not tell."""
+    try:
+        at = int(float(timestamp) * _NANOSECONDS)
+        if at in _TIMES:
+            return at
+        why = "too far away"
+    except Exception as error:
+        why = str(error)
+    _tell(name, f"taken as of now: the timestamp: {why}")
+    return now
+
+
+def _set_unusual(metric: Gauge, name: str, value: Any, at: int) -> None:
+    """Where the usual way has raised: text may be a number, all else is left out."""
+    try:
+        metric.set_at(float(value), at)
+    except Exception as error:
+        _tell(name, f"left out: {error}")
 
 
 class Telemetry:
@@ -18,11 +101,23 @@ class Telemetry:
 
     As Sonde samples, the value that is there at a tick is recorded; of several between two ticks it
     is the last one. Values of several processes of a node stay apart by their rank.
+
+    Threads may share one. A forked child may use what it inherits, and one may be pickled.
     """
 
-    def __init__(self, metrics_url: str | None = None, timeout: float | None = None) -> None:
-        """Waits for nothing. The arguments are Dragon's and have no effect."""
-        self._gauges: dict[tuple[str, int, str | None, str | int | None], Gauge] = {}
+    def __init__(
+        self,
+        metrics_url: str | None = _METRICS_URL,
+        timeout: float | None = None,
+        telem_cfg: str | None = None,
+    ) -> None:
+        """Waits for nothing and reads nothing. The arguments are Dragon's and have no effect."""
+        # Dragon's object ignores the argument, too. Nobody listens there.
+        self.metrics_url = _METRICS_URL
+        self._formatted: Any = {"dps": {}}
+        self._newest: tuple[Any, ...] | None = None  # of add_data(), not in _formatted yet
+        self._takes_values = True
+        self._gauges: dict[tuple[Any, ...], Gauge] = {}
 
     @property
     def level(self) -> int:
@@ -30,45 +125,91 @@ class Telemetry:
         level = os.environ.get("SONDE_LEVEL", "")
         return int(level) if level in ("1", "2", "3", "4") and init() else 0
 
+    @property
+    def formatted_data(self) -> Any:
+        """The newest value in the form in which Dragon sends it. Sonde sends it to nobody."""
+        newest, self._newest = self._newest, None
+        if newest is not None:
+            name, value, timestamp, tagk, tagv = newest
+            point = {"metric": name, "value": value}
+            if tagk is not None and tagv is not None:
+                point["tags"] = {tagk: tagv}
+            self._formatted["timestamp"] = timestamp
+            self._formatted["dps"] = [point]
+        return self._formatted
+
+    @formatted_data.setter
+    def formatted_data(self, data: Any) -> None:
+        self._newest, self._formatted = None, data
+
     def add_data(
         self,
-        name: str | None = None,
-        value: float | None = None,
-        timestamp: float | None = None,
-        telemetry_level: int = 1,
+        ts_metric_name: str,
+        ts_data: _Number,
+        timestamp: _Number | None = None,
+        telemetry_level: float = 1,
         tagk: str | None = None,
-        tagv: str | int | None = None,
-        *,
-        ts_metric_name: str | None = None,
-        ts_data: float | None = None,
+        tagv: str | float | None = None,
     ) -> None:
         """Adds a value.
 
-        name             as a metric's: letters, digits and _ : . -
-        value            a number
+        ts_metric_name   its name. What is not a letter, a digit or one of _ : . - becomes '_'
+        ts_data          a number, or text that is one. Anything else is left out
         timestamp        seconds since 1970, now unless given
         telemetry_level  1 to 4: it is recorded if the step's level is that or more
         tagk, tagv       a tag and its value, if both are given
 
-        ts_metric_name and ts_data are Dragon's names of the first two.
+        Raises TypeError if the level cannot be compared with a number.
         """
-        if name is None:
-            name = ts_metric_name
-        if value is None:
-            value = ts_data
-        if name is None or value is None:
-            raise TypeError("add_data(): expected a name and a value")
-        key = (name, telemetry_level, tagk, tagv)
+        now = time.time_ns()
+        when = now // _NANOSECONDS if timestamp is None else timestamp
+        self._newest = (ts_metric_name, ts_data, when, tagk, tagv)
+        if not self._takes_values:
+            return
+        try:  # True, 1 and 1.0 are one key, but not one text
+            metric = self._gauges[ts_metric_name, telemetry_level, tagk, tagv, type(tagv)]
+        except Exception:  # not known yet, or it cannot be a key
+            made = self._make(ts_metric_name, telemetry_level, tagk, tagv)
+            if made is None:
+                return
+            metric = made
+        at = now if timestamp is None else _time_of(ts_metric_name, timestamp, now)
         try:
-            metric = self._gauges[key]
-        except KeyError:
-            tags = {tagk: tagv} if tagk is not None and tagv is not None else None
-            metric = self._gauges[key] = gauge(name, None, None, telemetry_level, tags)
-        if timestamp is None:
-            metric.set_at(value, time.time_ns())
-        else:
-            metric.set_at(value, int(timestamp * _NANOSECONDS))
+            metric.set_at(ts_data, at)  # type: ignore[arg-type]  # text raises
+        except Exception:  # whatever the value's class raises: no run ends because of a value
+            _set_unusual(metric, ts_metric_name, ts_data, at)
+
+    def _make(self, name: str, telemetry_level: float, tagk: Any, tagv: Any) -> Gauge | None:
+        """The gauge of these, None if there can be none."""
+        level = _lowest(telemetry_level)
+        if level is None:
+            return None
+        if not isinstance(name, str):
+            _tell(name, "left out: the name is no text")
+            return None
+        try:
+            made = gauge(_as_name(name), None, None, level, _as_tags(tagk, tagv))
+        except Exception as error:  # a counter has this name; a tag that does not become text
+            _tell(name, f"left out: {error}")
+            return None
+        try:
+            self._gauges[name, telemetry_level, tagk, tagv, type(tagv)] = made
+        except Exception:  # a tag such as a list, which is made anew each time
+            pass
+        return made
+
+    def start(self, telemetry_level: float = 2) -> None:
+        """Takes values again after shutdown(). The step has its telemetry, at its level, or none."""
+        self._takes_values = True
+
+    def shutdown(self) -> None:
+        """Takes no more values. What was recorded stays, and so does the step's telemetry."""
+        self._takes_values = False
 
     def finalize(self) -> None:
-        """Ends the record of this process. Nobody waits for it: it may be left out."""
-        finalize()
+        """The name that shutdown() had up to Dragon 0.13."""
+        self.shutdown()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process makes its own gauges with its first values.
+        return {**self.__dict__, "_gauges": {}, "_newest": None}
