@@ -15,7 +15,7 @@
 //                                   daemon's list, in its order: 0 if it opened, else the errno why
 //                                   not. The descriptors of those that opened ride along as
 //                                   SCM_RIGHTS, in the same order. No perf: the list was empty or
-//                                   not there in time (200 ms before the first task).
+//                                   not there in time (1 s from the daemon's start)
 //   'X' rank=R\nstatus=S\nuser=N\nsystem=N\nmax_rss=B\nminor_faults=C\nmajor_faults=C\n
 //       read_bytes=B\nwritten_bytes=B\n
 //                                   a task ended: its wait status, and what it and the descendants

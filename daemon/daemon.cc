@@ -15,6 +15,7 @@
 
 #include "core/launch.h"
 #include "core/log.h"
+#include "daemon/child_process.h"
 
 namespace sonde {
 namespace {
@@ -97,6 +98,7 @@ int RunDaemon(const std::function<std::unique_ptr<Daemon>(const DaemonSetup&)>& 
   Result<LaunchMessage> launch = ParseLaunchMessage(*packet);
   if (!launch.ok()) return Fail(launch.status());
   FillInUser(*launch);
+  if (launch->InStep()) AdoptOrphans();
   Status config_error;
   const Config config = ConfigOf(*launch, config_error);
   OpenLog(*launch, config, config_error);
@@ -109,6 +111,7 @@ int RunDaemon(const std::function<std::unique_ptr<Daemon>(const DaemonSetup&)>& 
                      std::vector<UniqueFd> fds) { daemon->OnPacket(kind, body, std::move(fds)); },
        .end = [&](Lifeline::End how) { daemon->OnEnd(how == Lifeline::End::kLauncherGone); }});
   loop.Run();
+  if (launch->InStep()) EndChildren();
   // All is delivered and closed: taking the rest apart would only cost the node time.
   log::Flush();
   std::_Exit(0);

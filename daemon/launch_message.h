@@ -40,6 +40,10 @@ struct LaunchMessage {
   Nanos time_limit = 0;  // 0: none
   bool acting = false;   // a head that goes on where another one died
   std::string text;      // as it came: an acting head gets it with a few more lines
+
+  // Whether slurmstepd has started this daemon, so that it is in the step's control group there,
+  // and whoever it leaves behind as well. Not beside srun, nor under `sonde run`.
+  bool InStep() const { return (role != Role::kHead || acting) && job.id.step != "run"; }
 };
 
 // The body of an 'L' packet. kInvalid names the key that is wrong and what was expected.

@@ -5,7 +5,6 @@
 namespace sonde::spank {
 
 void AllocatorInit() {
-  SetDefaultsFromEnvironment();
   // sbatch inside a step: what is inherited is that step's.
   OfferRendezvous("");
 }

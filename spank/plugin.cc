@@ -28,19 +28,15 @@ int Guarded(const char* where, F&& f) noexcept {
 int TakeOption(int id, const char* text, int remote) noexcept {
   int refused = 0;
   Guarded("option", [&] {
-    Status status = SetOption(id, text, context.options);
-    // Where the option is given the file is there, on the nodes it need not be.
-    if (status.ok() && remote == 0) status = CheckAlarms(context.options);
-    if (status.ok()) return;
-    const std::string message(status.message());
-    if (remote == 0) {
-      slurm_error("sonde: %s", message.c_str());
-      refused = -1;
-    } else if (!context.options_invalid) {
-      // Some releases call this twice.
-      context.options_invalid = true;
-      slurm_error("sonde: %s; the step goes on without telemetry", message.c_str());
+    if (remote != 0) {
+      const Status status = TakeRemoteOption(id, text, context.options);
+      if (!status.ok()) slurm_error("sonde: %s; ignored", std::string(status.message()).c_str());
+      return;
     }
+    const Status status = TakeLocalOption(id, text, context.options);
+    if (status.ok()) return;
+    slurm_error("sonde: %s", std::string(status.message()).c_str());
+    refused = -1;
   });
   return refused;
 }
@@ -57,6 +53,11 @@ void Init(spank_t spank, int argc, char** argv) {
   if (!options.ok()) {
     slurm_error("sonde: %s", std::string(options.message()).c_str());
     return;
+  }
+  if (where != S_CTX_REMOTE) {
+    for (const std::string& wrong : SetDefaultsFromEnvironment()) {
+      slurm_error("sonde: %s", wrong.c_str());
+    }
   }
   if (where == S_CTX_LOCAL) SrunInit(context);
   if (where == S_CTX_ALLOCATOR) AllocatorInit();
@@ -84,6 +85,7 @@ int slurm_spank_init(spank_t spank, int argc, char** argv) {
 int slurm_spank_init_post_opt(spank_t spank, int, char**) {
   return Guarded("init_post_opt", [&] {
     const spank_context_t where = spank_context();
+    if (where == S_CTX_LOCAL || where == S_CTX_ALLOCATOR) SettleOptions(spank, context.options);
     if (where == S_CTX_LOCAL) SrunInitPostOpt(context);
     if (where == S_CTX_REMOTE) StepdInitPostOpt(spank, context);
   });

@@ -2,7 +2,7 @@
 //
 // Slurm loads the plugin into srun, sbatch, salloc, slurmd and slurmstepd; plugin.cc finds out
 // where it is and calls one of the functions below. srun.cc starts the head, slurmstepd.cc a daemon
-// on every node, allocator.cc (sbatch, salloc) only validates options.
+// on every node with its first task, allocator.cc (sbatch, salloc) only validates options.
 //
 // There is one Context, made when the plugin is loaded. Some releases run callbacks of slurmstepd
 // in children that share its memory and copy its descriptors, so what they change in it stays
@@ -24,30 +24,29 @@
 #include "spank/process.h"
 #include "spank/rendezvous.h"
 #include "spank/slurm_spank.h"
+#include "spank/step_daemon.h"
 
 namespace sonde::spank {
 
-// Teardown has 2 s on a node, of which a little is left for Slurm.
-inline constexpr std::chrono::milliseconds kNodeStop{1800};
 inline constexpr std::chrono::milliseconds kHeadStop{2000};
-inline constexpr std::chrono::milliseconds kEventsWait{200};
+// For the list of events of a daemon that has just been started; nobody waits below level 3.
+inline constexpr std::chrono::milliseconds kEventsWait{1000};
 
 struct Context {
   PluginConfig config;
   PluginOptions options;
-  Status config_error;           // told once telemetry is asked for
-  bool options_invalid = false;  // on a node: told once, and no telemetry
-
-  Daemon daemon;
-  bool stopped = false;  // the daemon was asked to finish and had its time
+  Status config_error;  // told once telemetry is asked for
 
   // srun
+  Daemon head;
+  bool stopped = false;  // the head was asked to finish and had its time
   Listener listener;
   std::string key;
   Status no_head;           // why no rendezvous was offered
   uint32_t components = 0;  // of a heterogeneous step
 
   // slurmstepd
+  StepDaemon step_daemon;
   uint32_t tasks_ended = 0;
   pid_t stepd = 0;           // slurmstepd itself, not a child that runs a callback for it
   rusage children_before{};  // what its children had used when it last waited for a task
@@ -55,7 +54,6 @@ struct Context {
   AskedEvents events;
   int paranoid = 2;
   int64_t syscalls = -EPERM;  // as SyscallsTracepoint gives it
-  bool drop_noted = false;
 };
 
 void SrunInit(Context& context);

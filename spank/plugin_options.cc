@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "core/options.h"
 #include "core/user_tags.h"
@@ -24,6 +25,9 @@ struct Option {
   // into the job and its steps, whatever --export says.
   const char* variable;
   const char* default_variable;  // the user's own; null: none
+
+  // In which Slurm itself carries the option's value: the variable without its first part.
+  const char* carrier() const { return variable + std::string_view("SLURM_SPANK_").size(); }
 };
 
 constexpr Option kOptions[] = {
@@ -55,11 +59,15 @@ Status Invalid(const Option& option, std::string_view text, std::string_view exp
   std::string message = "--";
   message.append(option.name).append("=").append(text.substr(0, 128)).append(": ");
   message.append(expected);
-  const char* from = option.default_variable ? std::getenv(option.default_variable) : nullptr;
-  if (from != nullptr && text == from) {
-    message.append(" (from ").append(option.default_variable).append(")");
-  }
   return {Code::kInvalid, std::move(message)};
+}
+
+std::string Absolute(std::string_view path) {
+  char directory[4096];
+  if (path.empty() || path.front() == '/' || ::getcwd(directory, sizeof(directory)) == nullptr) {
+    return std::string(path);
+  }
+  return std::string(directory) + "/" + std::string(path);
 }
 
 // Without an argument "yes"; Slurm carries none into a job's steps as "(null)".
@@ -67,34 +75,6 @@ bool SetSwitch(std::string_view text, std::optional<bool>& value) {
   if (!text.empty() && text != "(null)" && text != "yes" && text != "no") return false;
   value = text != "no";
   return true;
-}
-
-}  // namespace
-
-Status RegisterOptions(spank_t spank, spank_opt_cb_f callback) {
-  for (int id = 0; id < static_cast<int>(std::size(kOptions)); ++id) {
-    const Option& option = kOptions[id];
-    // Slurm copies the texts; its struct is older than const.
-    spank_option given{const_cast<char*>(option.name),
-                       const_cast<char*>(option.argument),
-                       const_cast<char*>(option.usage),
-                       option.has_argument,
-                       id,
-                       callback};
-    const spank_err_t error = spank_option_register(spank, &given);
-    if (error != ESPANK_SUCCESS) {
-      return {Code::kInternal,
-              std::string("register option --") + option.name + ": " + spank_strerror(error)};
-    }
-  }
-  return {};
-}
-
-void SetDefaultsFromEnvironment() {
-  for (const Option& option : kOptions) {
-    const char* value = option.default_variable ? std::getenv(option.default_variable) : nullptr;
-    if (value != nullptr) ::setenv(option.variable, value, 0);
-  }
 }
 
 Status SetOption(int id, const char* text, PluginOptions& options) {
@@ -139,11 +119,94 @@ Status SetOption(int id, const char* text, PluginOptions& options) {
   }
 }
 
+// Whether the file of alarm rules, if there is one, can be read.
 Status CheckAlarms(const PluginOptions& options) {
   if (options.alarms.empty() || ::access(options.alarms.c_str(), R_OK) == 0) return {};
   const Status failed = SystemError("read the file");
   return Invalid(kOptions[kAlarms], options.alarms,
                  "expected a file of alarm rules: " + std::string(failed.message()));
+}
+
+}  // namespace
+
+Status RegisterOptions(spank_t spank, spank_opt_cb_f callback) {
+  for (int id = 0; id < static_cast<int>(std::size(kOptions)); ++id) {
+    const Option& option = kOptions[id];
+    // Slurm copies the texts; its struct is older than const.
+    spank_option given{const_cast<char*>(option.name),
+                       const_cast<char*>(option.argument),
+                       const_cast<char*>(option.usage),
+                       option.has_argument,
+                       id,
+                       callback};
+    const spank_err_t error = spank_option_register(spank, &given);
+    if (error != ESPANK_SUCCESS) {
+      return {Code::kInternal,
+              std::string("register option --") + option.name + ": " + spank_strerror(error)};
+    }
+  }
+  return {};
+}
+
+Status TakeLocalOption(int id, const char* text, PluginOptions& options) {
+  SONDE_RETURN_IF_ERROR(SetOption(id, text, options));
+  if (id != kAlarms) return {};
+  options.alarms = Absolute(options.alarms);
+  return CheckAlarms(options);
+}
+
+std::vector<std::string> SetDefaultsFromEnvironment() {
+  std::vector<std::string> wrong;
+  for (int id = 0; id < static_cast<int>(std::size(kOptions)); ++id) {
+    const Option& option = kOptions[id];
+    // By itself, as if nothing else were given.
+    PluginOptions alone;
+    const auto check = [&](const char* from, const char* value) {
+      const Status status = TakeLocalOption(id, value, alone);
+      if (!status.ok()) wrong.push_back(std::string(status.message()) + " (" + from + "); ignored");
+      return status.ok();
+    };
+    const char* value = std::getenv(option.variable);
+    if (value != nullptr && !check("inherited", value)) {
+      ::unsetenv(option.variable);
+      ::unsetenv(option.carrier());  // from which nodes would take it
+    }
+    value = option.default_variable ? std::getenv(option.default_variable) : nullptr;
+    if (value != nullptr && std::getenv(option.variable) == nullptr &&
+        check(option.default_variable, value)) {
+      ::setenv(option.variable, value, 1);
+    }
+    if (!alone.alarms.empty() && std::getenv(option.variable) != nullptr) {
+      ::setenv(option.variable, alone.alarms.c_str(), 1);
+    }
+  }
+  return wrong;
+}
+
+Status TakeRemoteOption(int id, const char* text, PluginOptions& options) {
+  Status status = SetOption(id, text, options);
+  if (status.ok()) return status;
+  // Some releases call this twice.
+  const uint32_t bit = 1u << id;
+  if ((options.told & bit) != 0) return {};
+  options.told |= bit;
+  return status;
+}
+
+void SettleOptions(spank_t spank, const PluginOptions& options) {
+  const Option& alarms = kOptions[kAlarms];
+  if (!options.alarms.empty()) {
+    if (std::getenv(alarms.variable) != nullptr) {
+      ::setenv(alarms.variable, options.alarms.c_str(), 1);
+    }
+    ::setenv(alarms.carrier(), options.alarms.c_str(), 1);
+    spank_job_control_setenv(spank, alarms.carrier(), options.alarms.c_str(), 1);
+  }
+  // By now Slurm has the value, and tells the nodes with each step's launch.
+  const Option& rendezvous = kOptions[kRendezvous];
+  ::unsetenv(rendezvous.variable);
+  ::unsetenv(rendezvous.carrier());
+  spank_job_control_unsetenv(spank, rendezvous.carrier());
 }
 
 void OfferRendezvous(const std::string& value) {
@@ -153,6 +216,28 @@ void OfferRendezvous(const std::string& value) {
   } else {
     ::setenv(kOptions[kRendezvous].variable, value.c_str(), 1);
   }
+}
+
+// Slurm has no call for it. It gives the place of its own copy, which it will send to the nodes.
+Status RevealRendezvous(spank_t spank, const std::string& value) {
+  const Option& option = kOptions[kRendezvous];
+  spank_option asked{};
+  asked.name = const_cast<char*>(option.name);
+  asked.has_arg = option.has_argument;
+  char* place = nullptr;
+  const spank_err_t error = spank_option_getopt(spank, &asked, &place);
+  if (error != ESPANK_SUCCESS || place == nullptr || value.size() != std::strlen(place)) {
+    return {Code::kInternal,
+            std::string("tell the nodes the step's key: ") +
+                (error != ESPANK_SUCCESS ? spank_strerror(error) : "the option was changed")};
+  }
+  value.copy(place, value.size());  // the end of the text stays
+  return {};
+}
+
+void HideRendezvous(spank_t spank) {
+  spank_unsetenv(spank, kOptions[kRendezvous].variable);
+  spank_unsetenv(spank, kOptions[kRendezvous].carrier());
 }
 
 }  // namespace sonde::spank

@@ -2,8 +2,11 @@
 // --telemetry-events, --telemetry-mpi, --telemetry-io, --telemetry-alarms, --telemetry-tag, and the
 // one that srun itself fills in to tell the nodes where to meet.
 //
-// They are validated where they are given, so that a mistake is told at submit, and again on the
-// nodes, since the variables in which Slurm carries them can be set by hand.
+// What is typed in this command (or stands in its #SBATCH lines) is validated there, so that a
+// mistake is told at submit. A value that was inherited, from the user's environment or from the
+// job around it, never stops a command: a wrong one is told in one line and counts as not given.
+// The same holds on the nodes, since the variables in which Slurm carries values can be set by
+// hand.
 //
 // Thread safety: Slurm's one thread that calls the plugin.
 #pragma once
@@ -12,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/status.h"
 #include "core/time.h"
@@ -23,11 +27,13 @@ struct PluginOptions {
   int level = 0;
   Nanos period = kDefaultPeriod;
   std::string events;  // as given
-  std::string alarms;  // a file of rules, as given
+  std::string alarms;  // a file of rules; absolute where it was given, on nodes as Slurm carries it
   std::string tags;    // a=1,b=2
   std::optional<bool> mpi;
   std::optional<bool> io;
   std::string rendezvous;  // as given
+
+  uint32_t told = 0;  // on a node: a bit for each option of which a wrong value was told
 };
 
 // Whether calls of MPI and for files are counted: if asked for, and at level 4 unless declined.
@@ -41,17 +47,28 @@ inline bool WatchesIo(const PluginOptions& options) {
 // Gives Slurm the options; `callback` gets their values. To be called in every slurm_spank_init.
 Status RegisterOptions(spank_t spank, spank_opt_cb_f callback);
 
-// In srun, sbatch and salloc: SLURM_TELEMETRY_LEVEL and its kin become options, unless
-// the job already has them.
-void SetDefaultsFromEnvironment();
+// In srun, sbatch and salloc, before Slurm looks at options: SLURM_TELEMETRY_LEVEL and its kin
+// become options, unless the job already has them. What is wrong is taken out of the environment,
+// so that Slurm sees right values only; gives a line for each.
+std::vector<std::string> SetDefaultsFromEnvironment();
 
-// The value of the option that was registered with `id`.
-Status SetOption(int id, const char* text, PluginOptions& options);
+// In srun, sbatch and salloc: the value of the option that was registered with `id`. A path becomes
+// absolute.
+Status TakeLocalOption(int id, const char* text, PluginOptions& options);
+// On a node; an error, once for an option, means that the value is not used.
+Status TakeRemoteOption(int id, const char* text, PluginOptions& options);
 
-// Whether the file of alarm rules, if there is one, can be read.
-Status CheckAlarms(const PluginOptions& options);
+// In srun, sbatch and salloc when all options are known: what Slurm carries into the job and its
+// steps becomes what was understood, and neither tasks nor Prolog and Epilog see the rendezvous.
+void SettleOptions(spank_t spank, const PluginOptions& options);
 
-// What the nodes get as rendezvous; "": nothing.
+// What the nodes get as rendezvous; "": nothing. Others of Slurm's plugins see it, and
+// cli_filter/syslog writes it into the log: it has no key yet.
 void OfferRendezvous(const std::string& value);
+// In srun's local_user_init, when nobody looks at options any more and before the nodes are told:
+// the value becomes `value`, which is as long and differs in the key alone.
+Status RevealRendezvous(spank_t spank, const std::string& value);
+// On a node: what was said of a rendezvous leaves the tasks' environment.
+void HideRendezvous(spank_t spank);
 
 }  // namespace sonde::spank

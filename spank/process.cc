@@ -36,7 +36,7 @@ struct Plan {
   int lifeline;
   int listen;
   int application;
-  int handoff;  // takes the daemon's pidfd to the launcher
+  int handoff;  // takes the daemon's number to the launcher
   const Credentials* become;
 };
 
@@ -141,43 +141,6 @@ bool Become(const Credentials& to) {
   Fail(launch::kLifelineFd, Step::kExec, errno);
 }
 
-// One descriptor over a socket. Both ends are ours, so there is nothing to check but success.
-bool SendDescriptor(int socket, int fd) {
-  char byte = 0;
-  iovec part{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-}
-
-UniqueFd ReceiveDescriptor(int socket) {
-  char byte = 0;
-  iovec part{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  int fd = -1;
-  if (::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1) {
-    const cmsghdr* header = CMSG_FIRSTHDR(&message);
-    if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
-      std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-    }
-  }
-  return UniqueFd(fd);
-}
-
 // Runs in the child: leaves the daemon to init. Everything here is async-signal-safe.
 [[noreturn]] void RunChild(const Plan& plan) {
   if (plan.become != nullptr) {
@@ -190,11 +153,7 @@ UniqueFd ReceiveDescriptor(int socket) {
   }
   const pid_t pid = Fork<BecomeDaemon>(plan);
   if (pid < 0) Fail(plan.lifeline, Step::kFork, errno);
-#ifdef SYS_pidfd_open
-  // Nobody else can reap it yet, so this is the daemon and no other.
-  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (pidfd >= 0) SendDescriptor(plan.handoff, pidfd);
-#endif
+  ::send(plan.handoff, &pid, sizeof(pid), MSG_NOSIGNAL | MSG_DONTWAIT);
   ::_exit(0);
 }
 
@@ -245,16 +204,19 @@ Result<UniqueFd> ApplicationSocket(const std::string& name) {
 
 }  // namespace
 
-Result<Daemon> Start(const Process& process) {
-  UniqueFd daemon_end;
-  Result<Lifeline> lifeline = Lifeline::Create(daemon_end);
+Result<Ends> MakeEnds(const std::string& application) {
+  Ends ends;
+  Result<Lifeline> lifeline = Lifeline::Create(ends.daemon);
   if (!lifeline.ok()) return lifeline.status();
-  UniqueFd application;
-  if (!process.application.empty()) {
-    Result<UniqueFd> socket = ApplicationSocket(process.application);
-    if (!socket.ok()) return socket.status();
-    application = *std::move(socket);
-  }
+  ends.lifeline = *std::move(lifeline);
+  if (application.empty()) return ends;
+  Result<UniqueFd> socket = ApplicationSocket(application);
+  if (!socket.ok()) return socket.status();
+  ends.application = *std::move(socket);
+  return ends;
+}
+
+Result<ProcessId> Start(const Process& process, Ends& ends) {
   const std::vector<char*> argv = Pointers(process.arguments);
   const std::vector<char*> envp = Pointers(process.environment);
   int handoff[2];
@@ -262,8 +224,9 @@ Result<Daemon> Start(const Process& process) {
     return SystemError("socketpair");
   }
   const UniqueFd ours(handoff[0]), theirs(handoff[1]);
-  const Plan plan{process.path.c_str(), argv.data(),       envp.data(), daemon_end.get(),
-                  process.listen_fd,    application.get(), handoff[1],  process.become};
+  const Plan plan{process.path.c_str(), argv.data(),       envp.data(),
+                  ends.daemon.get(),    process.listen_fd, ends.application.get(),
+                  theirs.get(),         process.become};
   // No handler of Slurm's may run in the child.
   sigset_t all, before;
   ::sigfillset(&all);
@@ -272,32 +235,27 @@ Result<Daemon> Start(const Process& process) {
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return SystemError("fork", error);
-  // It only forks. slurmstepd does not wait for children before it has tasks.
+  // It only forks, and slurmstepd does not wait for children while it calls a plugin.
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
   // By now it has become the daemon or said why not.
   std::string packet;
-  if (lifeline->Receive(packet, Deadline(std::chrono::milliseconds(0))) ==
-      Lifeline::Event::kPacket) {
+  if (ends.lifeline.Peek() == kFailure &&
+      ends.lifeline.Receive(packet, Deadline(std::chrono::milliseconds(0))) ==
+          Lifeline::Event::kPacket) {
     const Status failed = DescribeFailure(packet, process.path);
     if (!failed.ok()) return failed;
   }
-  Daemon daemon{std::move(*lifeline), ReceiveDescriptor(ours.get())};
-  daemon.pidfd.MoveUp();
-  return daemon;
+  pid_t daemon = 0;
+  if (::recv(ours.get(), &daemon, sizeof(daemon), MSG_DONTWAIT) != sizeof(daemon)) daemon = 0;
+  return Identify(daemon);
 }
 
-bool WaitForEnd(const Daemon& daemon, const Deadline& deadline) {
-  pollfd waiting{daemon.pidfd.get(), POLLIN, 0};
-  int ready = 1;
-  while (daemon.pidfd && (ready = ::poll(&waiting, 1, deadline.LeftMs())) < 0 && errno == EINTR) {
-  }
-  return ready != 0;
-}
-
-void Kill(const Daemon& daemon) {
-#ifdef SYS_pidfd_send_signal
-  if (daemon.pidfd) ::syscall(SYS_pidfd_send_signal, daemon.pidfd.get(), SIGKILL, nullptr, 0);
-#endif
+Result<Daemon> Start(const Process& process) {
+  Result<Ends> ends = MakeEnds(process.application);
+  if (!ends.ok()) return ends.status();
+  const Result<ProcessId> started = Start(process, *ends);
+  if (!started.ok()) return started.status();
+  return Daemon{std::move(ends->lifeline), *started};
 }
 
 }  // namespace sonde::spank

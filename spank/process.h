@@ -12,6 +12,9 @@
 // early end of it would wake slurmstepd, which then sleeps 100 ms before it looks at its tasks
 // again. What ties it to the launcher is the lifeline.
 //
+// Its ends can be made before it is started: what others need to find it is there then, and no
+// process is.
+//
 // Thread safety: may be called while other threads run.
 #pragma once
 
@@ -23,6 +26,7 @@
 
 #include "core/status.h"
 #include "spank/lifeline.h"
+#include "spank/process_id.h"
 #include "spank/unique_fd.h"
 
 namespace sonde::spank {
@@ -42,20 +46,25 @@ struct Process {
   std::string application;               // abstract name of the socket for launch::kApplicationFd
 };
 
+// What a daemon and its launcher hold of each other.
+struct Ends {
+  Lifeline lifeline;     // the launcher's
+  UniqueFd daemon;       // the daemon's end of it, for the child
+  UniqueFd application;  // bound, not listening yet; none if no name was given
+};
+Result<Ends> MakeEnds(const std::string& application);
+
+// Starts the daemon with its ends, which stay open here. The application's socket listens, as the
+// daemon's user, when this returns. Gives why, if the daemon could not be executed.
+Result<ProcessId> Start(const Process& process, Ends& ends);
+
 // A daemon under way.
 struct Daemon {
   Lifeline lifeline;
-  UniqueFd pidfd;  // none on kernels without pidfd_open
+  ProcessId process;
 };
 
-// Starts it. The application's socket listens, as the daemon's user, when this returns. That exec
-// failed is learnt later, by DescribeFailure of a packet on the lifeline.
+// Both at once; the daemon's ends are the daemon's alone then.
 Result<Daemon> Start(const Process& process);
-
-// True once the process is gone, or if it is not known which one it is; false at the deadline.
-bool WaitForEnd(const Daemon& daemon, const Deadline& deadline);
-
-// Ends the daemon at once, if it is known which process it is.
-void Kill(const Daemon& daemon);
 
 }  // namespace sonde::spank

@@ -79,6 +79,7 @@ std::optional<Rendezvous> ParseRendezvous(std::string_view text) {
       key.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
     return std::nullopt;
   }
+  if (key == NoKey()) return std::nullopt;
   rendezvous.key = key;
   return rendezvous;
 }

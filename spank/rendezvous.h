@@ -35,7 +35,10 @@ struct Rendezvous {
   std::string key;
 };
 
-// "PORT:KEY", as the hidden option carries it.
+// "PORT:KEY", as the hidden option carries it. Nothing without a key.
 std::optional<Rendezvous> ParseRendezvous(std::string_view text);
+
+// In the key's place as long as the option may be seen by others.
+inline std::string NoKey() { return std::string(kKeyDigits, '0'); }
 
 }  // namespace sonde::spank

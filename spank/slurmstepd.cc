@@ -1,9 +1,11 @@
-// slurmstepd: starts a daemon on the node as the job's user, tells it of every task and hands it
-// their perf events, and has it finish when the last task of the node ends.
+// slurmstepd: prepares a daemon on the node, starts it as the job's user with the first task, tells
+// it of every task and hands it their perf events, and has it finish when the last task of the node
+// ends.
 
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <optional>
@@ -33,7 +35,7 @@ Environment JobEnvironment(spank_t spank) {
 // What the daemon of this step is to be; "": there is none.
 std::string_view ChooseRole(uint32_t step, const Context& context,
                             const std::optional<Rendezvous>& rendezvous) {
-  if (context.options.level == 0 || context.options_invalid) return "";
+  if (context.options.level == 0) return "";
   if (step == SLURM_BATCH_SCRIPT) return context.config.monitor_batch ? "solo" : "";
   if (step == SLURM_INTERACTIVE_STEP) return context.config.monitor_interactive ? "solo" : "";
   // Without a rendezvous there is no head: srun could not start one, or lacks the plugin.
@@ -127,8 +129,8 @@ void Preload(spank_t spank, const Context& context) {
   spank_setenv(spank, preload::kVariable, value.c_str(), 1);
 }
 
-Status StartDaemon(spank_t spank, Context& context, uint32_t step, std::string_view role,
-                   const std::optional<Rendezvous>& rendezvous) {
+Status PrepareDaemon(spank_t spank, Context& context, uint32_t step, std::string_view role,
+                     const std::optional<Rendezvous>& rendezvous) {
   if (::access(context.config.sonded.c_str(), X_OK) != 0) {
     return SystemError("execute " + context.config.sonded);
   }
@@ -143,27 +145,22 @@ Status StartDaemon(spank_t spank, Context& context, uint32_t step, std::string_v
     solo_key = std::move(*random);
   }
   const Environment environment = JobEnvironment(spank);
+  const std::string job = std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0));
   launch::Writer message(launch::kLaunch);
   message.Add(key::kRole, role);
   message.Add(key::kUid, credentials->uid);
   message.Add(key::kSocket, *socket);
   AddRendezvous(environment, rendezvous, solo_key, message);
   AddNode(spank, environment, message);
-  AddStep(spank, std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0)), environment,
-          context.options, context.config, message);
+  AddStep(spank, job, environment, context.options, context.config, message);
 
   Process process;
   process.path = context.config.sonded;
-  const std::string name =
-      std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0)) + "." + StepName(step);
-  process.arguments = {"sonded", "--" + std::string(role), name};
+  process.arguments = {"sonded", "--" + std::string(role), job + "." + StepName(step)};
   process.environment = DaemonEnvironment(environment);
-  process.become = &*credentials;
   process.application = *socket;
-  Result<Daemon> daemon = Start(process);
-  if (!daemon.ok()) return daemon.status();
-  context.daemon = std::move(*daemon);
-  SONDE_RETURN_IF_ERROR(context.daemon.lifeline.Send(message.packet()));
+  SONDE_RETURN_IF_ERROR(
+      context.step_daemon.Prepare(std::move(process), std::move(*credentials), message.packet()));
   // Last: it may move the array that `environment` reads.
   spank_setenv(spank, "SONDE_SOCKET", socket->c_str(), 1);
   spank_setenv(spank, "SONDE_LEVEL", std::to_string(context.options.level).c_str(), 1);
@@ -182,33 +179,38 @@ void HideOuterDaemon(spank_t spank, const Context& context) {
   if (value != old) spank_setenv(spank, preload::kVariable, value.c_str(), 1);
 }
 
+void UseEvents(spank_t spank, Context& context, std::string_view packet) {
+  Result<AskedEvents> events = ParseEvents(packet);
+  if (!events.ok()) {
+    slurm_error("sonde: %s; no counters", std::string(events.status().message()).c_str());
+    return;
+  }
+  context.events = std::move(*events);
+  context.paranoid = PerfEventParanoid();
+  context.syscalls =
+      SyscallsTracepoint(MayCountMachine(context.config.machine_counters, IsAlone(spank)));
+}
+
 // Waits once for the daemon's list of events; later tasks take it if it has come meanwhile.
 void TakeEvents(spank_t spank, Context& context) {
   if (!context.events.task.empty() || context.options.level < 3) return;
   const Deadline deadline(context.waited_for_events ? std::chrono::milliseconds(0) : kEventsWait);
   context.waited_for_events = true;
   std::string packet;
-  while (context.daemon.lifeline.Receive(packet, deadline) == Lifeline::Event::kPacket) {
-    if (packet[0] != launch::kEvents) continue;
-    Result<AskedEvents> events = ParseEvents(packet);
-    if (events.ok()) {
-      context.events = std::move(*events);
-      context.paranoid = PerfEventParanoid();
-      context.syscalls =
-          SyscallsTracepoint(MayCountMachine(context.config.machine_counters, IsAlone(spank)));
-    } else {
-      slurm_error("sonde: %s; no counters", std::string(events.status().message()).c_str());
+  for (;;) {
+    // Now and then is looked whether there is still somebody to wait for.
+    const Deadline next(std::chrono::milliseconds(std::min(deadline.LeftMs(), 20)));
+    switch (context.step_daemon.lifeline().Receive(packet, next)) {
+      case Lifeline::Event::kPacket:
+        if (packet[0] == launch::kEvents) return UseEvents(spank, context, packet);
+        break;
+      case Lifeline::Event::kTimeout:
+        if (deadline.LeftMs() == 0 || context.step_daemon.Gone()) return;
+        break;
+      case Lifeline::Event::kEnd:
+        return;
     }
-    return;
   }
-}
-
-void SendOrNote(Context& context, const launch::Writer& message, std::span<const int> fds = {}) {
-  const Status status = context.daemon.lifeline.Send(message.packet(), fds);
-  if (status.ok() || context.drop_noted) return;
-  context.drop_noted = true;
-  slurm_debug("sonde: the daemon was not told of a task: %s",
-              std::string(status.message()).c_str());
 }
 
 // Once, when there is a task to count for.
@@ -216,38 +218,19 @@ void SendMachineEvents(spank_t spank, Context& context) {
   const std::vector<launch::MachineEvent> events = std::exchange(context.events.machine, {});
   if (events.empty()) return;
   if (!MayCountMachine(context.config.machine_counters, IsAlone(spank))) {
-    return SendOrNote(context, launch::Writer(launch::kMachine));
+    return context.step_daemon.Tell(launch::Writer(launch::kMachine));
   }
   OfferMachineEvents(events, [&](const launch::Writer& message, std::span<const int> fds) {
-    SendOrNote(context, message, fds);
+    context.step_daemon.Tell(message, fds);
   });
 }
 
-// Once: later calls find the daemon stopped. With tasks, slurmstepd's errors go to srun's stderr as
-// well, one of every node; what is of the administrator's interest goes to the log alone.
+// With tasks, slurmstepd's errors go to srun's stderr as well, one of every node; what is of the
+// administrator's interest goes to the log alone.
 void Stop(Context& context) {
-  Lifeline& lifeline = context.daemon.lifeline;
-  if (!lifeline.open()) return;
-  lifeline.Finish();
-  if (context.stopped) return;
-  context.stopped = true;
-  const Deadline deadline(kNodeStop);
-  std::string packet;
-  for (;;) {
-    switch (lifeline.Receive(packet, deadline)) {
-      case Lifeline::Event::kEnd:
-        // Slurm cannot remove a cgroup that a process is still leaving, and leaves it for good.
-        if (WaitForEnd(context.daemon, deadline)) return;
-        [[fallthrough]];
-      case Lifeline::Event::kTimeout:
-        slurm_info("sonde: sonded has not finished after %d ms and is killed",
-                   static_cast<int>(kNodeStop.count()));
-        Kill(context.daemon);
-        return;
-      case Lifeline::Event::kPacket:
-        break;
-    }
-  }
+  if (context.step_daemon.Stop()) return;
+  slurm_info("sonde: sonded has not finished after %d ms and is killed",
+             static_cast<int>(StepDaemon::kStop.count()));
 }
 
 }  // namespace
@@ -256,6 +239,7 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
   context.stepd = getpid();
   const std::optional<uint32_t> step = Item<uint32_t>(spank, S_JOB_STEPID);
   if (!step || *step == SLURM_EXTERN_CONT) return;
+  HideRendezvous(spank);
   if (context.options.level > 0) {
     context.config_error = LoadSondeConf(JobEnvironment(spank), context.config);
     if (!context.config_error.ok()) {
@@ -265,7 +249,7 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
   const std::optional<Rendezvous> rendezvous = ParseRendezvous(context.options.rendezvous);
   const std::string_view role = ChooseRole(*step, context, rendezvous);
   if (role.empty()) return HideOuterDaemon(spank, context);
-  const Status status = StartDaemon(spank, context, *step, role, rendezvous);
+  const Status status = PrepareDaemon(spank, context, *step, role, rendezvous);
   if (status.ok()) return;
   slurm_error("sonde: no telemetry for step %s: %s", StepName(*step).c_str(),
               std::string(status.message()).c_str());
@@ -273,7 +257,12 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
 }
 
 void StepdTaskPostFork(spank_t spank, Context& context) {
-  if (!context.daemon.lifeline.open()) return;
+  if (!context.step_daemon.prepared()) return;
+  const Status started = context.step_daemon.Start(getpid() != context.stepd);
+  if (!started.ok()) {
+    slurm_info("sonde: no telemetry on this node: %s", std::string(started.message()).c_str());
+  }
+  if (!context.step_daemon.started()) return;
   const std::optional<pid_t> pid = Item<pid_t>(spank, S_TASK_PID);
   const std::optional<uint32_t> rank = Item<uint32_t>(spank, S_TASK_GLOBAL_ID);
   if (!pid || !rank) return;
@@ -285,13 +274,13 @@ void StepdTaskPostFork(spank_t spank, Context& context) {
   message.Add(key::kPid, *pid);
   TakeEvents(spank, context);
   SendMachineEvents(spank, context);
-  if (context.events.task.empty()) return SendOrNote(context, message);
+  if (context.events.task.empty()) return context.step_daemon.Tell(message);
   const TaskEvents opened =
       OpenEvents(*pid, context.events.task, context.paranoid, context.syscalls);
   message.Add(key::kPerf, opened.results);
   std::vector<int> fds;
   for (const UniqueFd& fd : opened.fds) fds.push_back(fd.get());
-  SendOrNote(context, message, fds);
+  context.step_daemon.Tell(message, fds);
 }
 
 // What the task used in all. slurmstepd has just waited for it and for nobody else since the last
@@ -318,12 +307,12 @@ void AddTotals(Context& context, launch::Writer& message) {
 }
 
 void StepdTaskExit(spank_t spank, Context& context) {
-  if (!context.daemon.lifeline.open()) return;
+  if (!context.step_daemon.started()) return;
   launch::Writer message(launch::kTaskExit);
   message.Add(key::kRank, Item<uint32_t>(spank, S_TASK_GLOBAL_ID).value_or(0));
   message.Add(key::kStatus, Item<int>(spank, S_TASK_EXIT_STATUS).value_or(0));
   AddTotals(context, message);
-  SendOrNote(context, message);
+  context.step_daemon.Tell(message);
   // Slurm kills what is left of the step before slurm_spank_exit, so the daemon must finish here.
   const uint32_t tasks = Item<uint32_t>(spank, S_JOB_LOCAL_TASK_COUNT).value_or(1);
   if (++context.tasks_ended >= tasks) Stop(context);
@@ -331,7 +320,7 @@ void StepdTaskExit(spank_t spank, Context& context) {
 
 void StepdExit(Context& context) {
   Stop(context);
-  context.daemon.lifeline.Close();
+  context.step_daemon.Close();
 }
 
 }  // namespace sonde::spank

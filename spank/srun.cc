@@ -15,7 +15,11 @@ namespace {
 
 namespace key = launch::key;
 
-// The socket and the key, offered to the nodes. Before the level is known, so it must be cheap.
+std::string RendezvousText(const Context& context, const std::string& key) {
+  return std::to_string(context.listener.port) + ":" + key;
+}
+
+// The socket and the key. Before the level is known, so it must be cheap.
 Status Offer(Context& context) {
   if (!context.config.monitor_steps) {
     return {Code::kUnavailable,
@@ -30,7 +34,7 @@ Status Offer(Context& context) {
   if (!listener.ok()) return listener.status();
   context.listener = std::move(*listener);
   context.key = std::move(*random);
-  OfferRendezvous(std::to_string(context.listener.port) + ":" + context.key);
+  OfferRendezvous(RendezvousText(context, NoKey()));
   return {};
 }
 
@@ -87,9 +91,9 @@ Status StartHead(spank_t spank, Context& context, std::string_view job, const st
   process.listen_fd = context.listener.fd.get();
   Result<Daemon> daemon = Start(process);
   if (!daemon.ok()) return daemon.status();
-  context.daemon = std::move(*daemon);
+  context.head = std::move(*daemon);
   // If it is gone already, the end of its lifeline tells why (SrunExit).
-  static_cast<void>(context.daemon.lifeline.Send(message.packet()));
+  static_cast<void>(context.head.lifeline.Send(message.packet()));
   return {};
 }
 
@@ -110,7 +114,6 @@ void Print(std::string_view text, const Deadline& deadline) {
 }  // namespace
 
 void SrunInit(Context& context) {
-  SetDefaultsFromEnvironment();
   context.config_error = LoadSondeConf(Environment(environ), context.config);
   context.no_head = Offer(context);
   if (!context.no_head.ok()) OfferRendezvous("");
@@ -132,6 +135,7 @@ void SrunLocalUserInit(spank_t spank, Context& context) {
       NamingJob(Item<uint32_t>(spank, S_JOB_ID).value_or(0), Environment(environ));
   const std::string name = job + "." + StepName(step);
   Status status = context.no_head;
+  if (status.ok()) status = RevealRendezvous(spank, RendezvousText(context, context.key));
   if (status.ok()) status = StartHead(spank, context, job, name);
   // From here on the socket is the head's alone: when that ends, nobody accepts in its place.
   context.listener.fd.Reset();
@@ -146,7 +150,7 @@ void SrunLocalUserInit(spank_t spank, Context& context) {
 }
 
 void SrunExit(Context& context) {
-  Lifeline& lifeline = context.daemon.lifeline;
+  Lifeline& lifeline = context.head.lifeline;
   if (!lifeline.open() || context.stopped) return;
   context.stopped = true;
   lifeline.Finish();

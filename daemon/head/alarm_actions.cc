@@ -1,8 +1,6 @@
 #include "daemon/head/alarm_actions.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -14,6 +12,7 @@
 #include <cstring>
 
 #include "core/log.h"
+#include "daemon/child_process.h"
 
 namespace sonde::head {
 namespace {
@@ -39,14 +38,6 @@ Result<UniqueFd> ToRead(const std::string& text) {
   return fd;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  out.reserve(texts.size() + 1);
-  for (std::string& text : texts) out.push_back(text.data());
-  out.push_back(nullptr);
-  return out;
-}
-
 // This process's own and, before them all, `variables`.
 std::vector<std::string> WithVariables(
     const std::vector<std::pair<std::string, std::string>>& variables) {
@@ -62,35 +53,6 @@ std::vector<std::string> WithVariables(
   }
   return all;
 }
-
-// What posix_spawn needs, freed with this.
-struct Attributes {
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-
-  // The daemon ignores signals of its job; a group of its own is killed as a whole.
-  explicit Attributes(int input) {
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
-    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawnattr_init(&attributes);
-    sigset_t all, none;
-    sigfillset(&all);
-    sigemptyset(&none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(
-        &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  }
-  ~Attributes() {
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
-  }
-  Attributes(const Attributes&) = delete;
-  Attributes& operator=(const Attributes&) = delete;
-};
 
 std::string HowItEnded(int status, bool killed) {
   if (killed) return fmt::format("took more than {}", FormatDuration(AlarmActions::kLimit));
@@ -160,13 +122,17 @@ void AlarmActions::StartNext() {
 Status AlarmActions::Spawn(const Job& job) {
   const Result<UniqueFd> input = ToRead(job.input);
   if (!input.ok()) return input.status();
-  std::vector<std::string> arguments = job.arguments;
-  std::vector<std::string> variables = WithVariables(job.variables);
-  const Attributes with(input->get());
-  pid_t pid = -1;
-  const int error = posix_spawnp(&pid, arguments.front().c_str(), &with.files, &with.attributes,
-                                 Pointers(arguments).data(), Pointers(variables).data());
-  if (error != 0) return SystemError("start " + job.arguments.front(), error);
+  ChildProgram child;
+  child.program = job.arguments.front();
+  child.arguments = job.arguments;
+  child.environment = WithVariables(job.variables);
+  child.descriptors = {{input->get(), STDIN_FILENO}};
+  child.silent = child.default_signals = true;
+  // So that it is killed with what it has started.
+  child.own_group = true;
+  const Result<pid_t> started = StartChild(child);
+  if (!started.ok()) return started.status();
+  const pid_t pid = *started;
   Process process;
   process.webhook = job.webhook;
   process.pidfd.Reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));

@@ -2,25 +2,28 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <csignal>
 #include <utility>
 
+#include "daemon/child_process.h"
 #include "forward/job.h"
 #include "profiles/keys.h"
 
 namespace sonde::head {
 
 Forwarding::Forwarding(Loop& loop, std::string config_path, const Config& config,
-                       std::string archive, JobDescription job,
+                       std::string archive, JobDescription job, bool may_stay,
                        std::function<void(std::string)> note)
     : loop_(loop),
       config_path_(std::move(config_path)),
       archive_(std::move(archive)),
       job_(std::move(job)),
+      may_stay_(may_stay),
       note_(std::move(note)) {
   Status wrong;
   const bool any = !forward::ConfiguredDestinations(config, wrong).empty();
@@ -30,6 +33,8 @@ Forwarding::Forwarding(Loop& loop, std::string config_path, const Config& config
 
 Forwarding::~Forwarding() {
   if (timer_ != 0) Start();
+  loop_.Cancel(limit_);
+  if (pidfd_) loop_.Unwatch(pidfd_.get());
 }
 
 void Forwarding::Start() {
@@ -41,33 +46,40 @@ void Forwarding::Start() {
 Status Forwarding::Spawn() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return SystemError("make a pipe");
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, ends[0], STDIN_FILENO);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t all, none;
-  sigfillset(&all);
-  sigemptyset(&none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  std::array<std::string, 5> words = {"sonded-head", "--forward", config_path_, archive_,
-                                      keys::ProfileKey(job_)};
-  std::array<char*, 6> arguments{};
-  for (size_t i = 0; i < words.size(); ++i) arguments[i] = words[i].data();
-  pid_t pid = 0;
-  const int error =
-      posix_spawn(&pid, "/proc/self/exe", &files, &attributes, arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  close(ends[0]);
-  // The other end stays open as long as this process lives.
-  if (error == 0) return {};
-  close(ends[1]);
-  return SystemError("start sonded-head --forward", error);
+  const UniqueFd theirs(ends[0]);
+  UniqueFd ours(ends[1]);
+  ChildProgram follower;
+  follower.program = "/proc/self/exe";
+  follower.arguments = {"sonded-head", "--forward", config_path_, archive_, keys::ProfileKey(job_)};
+  follower.descriptors = {{theirs.get(), STDIN_FILENO}};
+  follower.silent = follower.default_signals = true;
+  follower.may_outlive_us = may_stay_;
+  const Result<pid_t> pid = StartChild(follower);
+  if (!pid.ok()) return pid.status();
+  pid_ = *pid;
+  pipe_ = std::move(ours);
+  pidfd_.Reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  if (!pidfd_) return {};
+  return loop_.Watch(pidfd_.get(), EPOLLIN, [this](uint32_t) { OnExit(); });
+}
+
+void Forwarding::OnExit() {
+  loop_.Unwatch(pidfd_.get());
+  pidfd_.Reset();
+  waitpid(pid_, nullptr, WNOHANG);
+  loop_.Cancel(std::exchange(limit_, 0));
+  if (then_) std::exchange(then_, nullptr)();
+}
+
+void Forwarding::End(Nanos limit, std::function<void()> then) {
+  if (timer_ != 0) Start();
+  pipe_.Reset();
+  if (may_stay_ || !pidfd_) return then();
+  then_ = std::move(then);
+  limit_ = loop_.After(limit, [this] {
+    limit_ = 0;
+    if (then_) std::exchange(then_, nullptr)();
+  });
 }
 
 }  // namespace sonde::head

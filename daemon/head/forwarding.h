@@ -2,7 +2,9 @@
 // (forward/follower.h): it reads the archive, so the head has no part in it and waits for nothing.
 //
 // It is started a moment after the step, or at its end if that comes first, and learns of the end
-// of this process by a pipe that is never written to. It outlives it for some seconds at most.
+// by a pipe that is never written to. Beside srun it outlives this process for some seconds at
+// most. On a node, where it is in the step's control group, it does not: what is not sent by then
+// waits in the archive for the next that sends there.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -21,22 +23,35 @@ class Forwarding {
   // Many steps are over by then, and the first ticks are not disturbed.
   static constexpr Nanos kStartAfter = kSecond;
 
+  // `may_stay`: it may outlive this process.
   Forwarding(Loop& loop, std::string config_path, const Config& config, std::string archive,
-             JobDescription job, std::function<void(std::string)> note);
+             JobDescription job, bool may_stay, std::function<void(std::string)> note);
   ~Forwarding();
   Forwarding(const Forwarding&) = delete;
   Forwarding& operator=(const Forwarding&) = delete;
 
+  // The step is over and its profile complete. `then` is called when there is nothing more to wait
+  // for, after `limit` at most.
+  void End(Nanos limit, std::function<void()> then);
+
  private:
   void Start();
+  void OnExit();
   Status Spawn();
 
   Loop& loop_;
   const std::string config_path_;
   const std::string archive_;
   const JobDescription job_;
+  const bool may_stay_;
   const std::function<void(std::string)> note_;
   Loop::TimerId timer_ = 0;
+  // Of the process: what tells it of the end, and what tells of its own.
+  UniqueFd pipe_;
+  UniqueFd pidfd_;
+  pid_t pid_ = 0;
+  std::function<void()> then_;
+  Loop::TimerId limit_ = 0;
 };
 
 }  // namespace sonde::head

@@ -84,8 +84,8 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
 }
 
 Head::~Head() {
-  for (const Loop::TimerId timer :
-       {expiry_timer_, serve_timer_, finish_timer_, describe_timer_, away_timer_, store_timer_}) {
+  for (const Loop::TimerId timer : {expiry_timer_, serve_timer_, finish_timer_, describe_timer_,
+                                    away_timer_, store_timer_, hand_over_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -108,7 +108,7 @@ Status Head::Start(UniqueFd listen) {
                                   });
   StartAlarms();
   forwarding_ = std::make_unique<Forwarding>(
-      loop_, launch_.config_path, config_, archive_path_, record_.Description(),
+      loop_, launch_.config_path, config_, archive_path_, record_.Description(), !launch_.InStep(),
       [this](std::string note) { AddNote(std::move(note)); });
   serve_timer_ = loop_.After(kServeAfter, [this] { Serve(); });
   if (launch_.role == Role::kSolo && launch_.job.job_nodes > 1) {
@@ -182,6 +182,7 @@ Nanos Head::MergeWindow() const { return std::max(2 * launch_.job.period, kSecon
 
 void Head::OnRow(const tree::TickMerger::Row& row, bool late) {
   children_.HandOnLost(row.tick, row.nodes);
+  if (!late) children_.StandInForMissing(row.tick, row.nodes);
   children_.Forwarded(row.sources, 0);
   if (row.tick <= inherited_) return;  // the head before had it
   ++rows_to_store_;
@@ -222,7 +223,10 @@ void Head::OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
   const auto fate = ended_.Add(info, merger_.ColumnsOf(*schema), values);
   if (fate == tree::EndedNodes::Fate::kOverlaps) return children_.Refuse(source);
   children_.Forwarded({&source, 1}, 0);
-  StoreWithin(kStoreEndedAfter);
+  // One that is only missing from a row is back in the next, mostly.
+  const uint32_t first = info.nodes.first();
+  const bool there = first < nodes_.size() && nodes_[first].control != nullptr;
+  if (!info.lost || !there) StoreWithin(kStoreEndedAfter);
 }
 
 // Phases and remarks are no blocks that could be stored by and by: all that is known is stored
@@ -323,8 +327,12 @@ void Head::AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done
 // --- The end ---
 
 void Head::Finish(bool launcher_gone) {
-  // Whoever started an acting head goes before the other nodes; that stays until they are gone.
-  if (state_ != State::kRunning || launch_.acting) return;
+  if (state_ != State::kRunning) return;
+  if (launch_.acting) {
+    CheckNodesDone();
+    hand_over_timer_ = loop_.After(kHandOverAfter, [this] { LeaveToNext(); });
+    return;
+  }
   log::Debug("asked to finish: {} of {} nodes said goodbye", byes_, nodes_.size());
   state_ = State::kWaitingForNodes;
   HurryAway(kAwayAtEndLimit);
@@ -353,10 +361,11 @@ void Head::Seal() {
   SendToAll(Type::kOver, "");
   const Nanos now = Clock::System().Now();
   children_.HandOnLost(INT64_MAX);
-  // Also ticks of nodes whose clocks are ahead of ours: the last row comes after them all.
+  // Also ticks of nodes whose clocks are ahead of ours: the last row comes after them all, no
+  // sooner than what it has more than the one before was counted.
   merger_.EmitUpTo(INT64_MAX);
-  record_.Append(std::max(now, whole_.tick + 1), ended_.Final(merger_.series().size()),
-                 merger_.series());
+  record_.Append(now > whole_.tick ? now : whole_.tick + launch_.job.period,
+                 ended_.Final(merger_.series().size()), merger_.series());
   record_.Seal();
   record_.SetCoverage(coverage_.AtEnd(expected_nodes_));
   const double kills = OutOfMemoryKills(record_.Snapshot());
@@ -411,7 +420,7 @@ void Head::Report(const Status& archived) {
                 : fmt::format("sonde: the profile is not stored: {}\n", archived.message());
   }
   archive_->Ingest();
-  done_(std::move(text));
+  forwarding_->End(kForwardLimit, [this, text = std::move(text)] { done_(text); });
 }
 
 }  // namespace sonde::head

@@ -70,6 +70,10 @@ class Head {
   // How often what the application told is stored while it goes on telling.
   static constexpr Nanos kStoreMomentsAfter = 5 * kSecond;
   static constexpr Nanos kStoreAlarmsAfter = kSecond;
+  // How long an acting head whose node is done waits for the others, which may be done as well.
+  static constexpr Nanos kHandOverAfter = 800 * kMillisecond;
+  // How long one on a node waits for what sends the series on.
+  static constexpr Nanos kForwardLimit = 500 * kMillisecond;
   // How long the report waits for the archive.
   static constexpr Nanos kSealLimit = 700 * kMillisecond;
 
@@ -84,7 +88,8 @@ class Head {
   Result<uint32_t> AddNode(const tree::Registration& who, std::unique_ptr<tree::Link> control);
   // What a reader of the profile must know.
   void AddNote(std::string text);
-  // srun is done, or dead.
+  // srun is done, or dead. Of an acting head: the tasks of its node are done, and it has to leave
+  // before the step's control group there is looked at; if other nodes go on, another one acts.
   void Finish(bool launcher_gone);
 
  private:
@@ -124,6 +129,7 @@ class Head {
   void Inherit();
   void StoreWithin(Nanos time);
   void StoreState();
+  void LeaveToNext();
 
   // Ticks and blocks.
   void OnRow(const tree::TickMerger::Row& row, bool late);
@@ -214,6 +220,7 @@ class Head {
   Loop::TimerId describe_timer_ = 0;
   Loop::TimerId away_timer_ = 0;
   Loop::TimerId store_timer_ = 0;
+  Loop::TimerId hand_over_timer_ = 0;
   Nanos store_at_ = 0;  // monotonic
 };
 

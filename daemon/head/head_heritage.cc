@@ -127,4 +127,24 @@ void Head::StoreState() {
   });
 }
 
+// What is stored is what another head goes on from; the nodes look for it as if this one had died.
+void Head::LeaveToNext() {
+  if (state_ != State::kRunning) return;
+  const bool others = std::any_of(nodes_.begin(), nodes_.end(), [](const NodeState& node) {
+    return node.control != nullptr && !node.gone;
+  });
+  if (!others) {
+    // Those that are away have had their time to come.
+    for (uint32_t i = 0; i < nodes_.size(); ++i) {
+      if (nodes_[i].away_until != 0) IsLost(i);
+    }
+    return Seal();
+  }
+  log::Debug("this node is done: another one acts as head");
+  StoreState();
+  archive_->WhenIdle([this] {
+    if (std::exchange(state_, State::kDone) != State::kDone) done_("");
+  });
+}
+
 }  // namespace sonde::head

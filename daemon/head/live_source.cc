@@ -117,7 +117,7 @@ void LiveSource::Query(NodeQuestions& nodes, const QuerySpec& spec, Callback cal
   const Result<bool> ours = TakeJobFilters(rest, job->id.ToString());
   if (!ours.ok()) return callback(ours.status());
   if (!*ours) return callback(web::Answer{});
-  if (AnswersFromReduced(rest)) return callback(FromReduced(rest, *job));
+  if (AnswersFromReduced(rest, IsCounter(rest.metric))) return callback(FromReduced(rest, *job));
   if (SpreadAnswers(rest, job->period)) {
     Result<web::Answer> recorded = FromReduced(rest, *job);
     if (recorded.ok() && !recorded->results.empty()) return callback(std::move(recorded));
@@ -256,9 +256,16 @@ void LiveSource::Tree(const JobStep& id, TreeCallback callback) const {
   });
 }
 
+bool LiveSource::IsCounter(std::string_view metric) const {
+  const auto all = record_.AllSeries();
+  return std::any_of(all->begin(), all->end(), [&](const Series& series) {
+    return series.metric.name == metric && series.metric.type != MetricType::kGauge;
+  });
+}
+
 Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
                                             const JobDescription& job) const {
-  const TimeRange range = DataRange(spec);
+  const TimeRange range = ReducedRange(spec, IsCounter(spec.metric), period_);
   const std::vector<SeriesData> reduced = record_.Read(
       [&](const Series& series) { return ReducedNeeds(spec, series); }, range.first, range.last);
   Result<std::vector<QueryResult>> results = EvaluateReduced(spec, reduced);

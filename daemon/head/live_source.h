@@ -80,6 +80,7 @@ class LiveSource final : public web::DataSource {
 
   Status IsHere(const JobStep& id) const;
   Status CheckOurs(const JobStep& id) const;
+  bool IsCounter(std::string_view metric) const;
   Result<web::Answer> FromReduced(const QuerySpec& spec, const JobDescription& job) const;
   void Query(NodeQuestions& nodes, const QuerySpec& spec, Callback callback) const;
   static void FromNodes(NodeQuestions& nodes, QuerySpec spec, const JobDescription& job,

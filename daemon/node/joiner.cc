@@ -1,7 +1,6 @@
 #include "daemon/node/joiner.h"
 
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "daemon/child_process.h"
 
 namespace sonde::node {
 namespace {
@@ -59,17 +59,13 @@ Status Joiner::Spawn(const web::ScrapeTarget& target) {
     if (const char* value = std::getenv(name))
       environment.push_back(fmt::format("{}={}", name, value));
   }
-  const auto pointers = [](std::vector<std::string>& texts) {
-    std::vector<char*> out;
-    out.reserve(texts.size() + 1);
-    for (std::string& text : texts) out.push_back(text.data());
-    out.push_back(nullptr);
-    return out;
-  };
-  pid_t pid = -1;
-  const int error = posix_spawn(&pid, path.c_str(), nullptr, nullptr, pointers(arguments).data(),
-                                pointers(environment).data());
-  if (error != 0) return SystemError("start " + path, error);
+  ChildProgram child;
+  child.program = path;
+  child.arguments = std::move(arguments);
+  child.environment = std::move(environment);
+  const Result<pid_t> started = StartChild(child);
+  if (!started.ok()) return started.status();
+  const pid_t pid = *started;
   UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd) {
     const Status status = SystemError("watch " + path);

@@ -28,6 +28,7 @@ std::vector<int> PerfDescriptors(const TaskPacket& task, std::vector<UniqueFd>& 
 void OnTask(Node& node, const TaskPacket& task, std::vector<UniqueFd> fds) {
   const Status added = node.sampler().tasks().AddTask(task.rank, task.pid);
   if (!added.ok()) log::Warning("{}", added.message());
+  node.OnTask(task.rank, task.pid);
   collect::PerfSource* perf = node.sampler().perf();
   if (perf != nullptr && !task.perf.empty()) {
     perf->AddTask(task.rank, PerfDescriptors(task, fds));
@@ -43,7 +44,7 @@ void OnMachine(Node& node, const TaskPacket& packet, std::vector<UniqueFd> fds) 
 
 void OnTaskExit(Node& node, const TaskPacket& task) {
   node.sampler().TaskExited(task.rank, task.has_totals ? std::optional(task.totals) : std::nullopt);
-  node.OnTaskExit(task.status);
+  node.OnTaskExit(task.rank, task.status);
 }
 
 }  // namespace

@@ -32,6 +32,7 @@
 #include "daemon/node/parent_link.h"
 #include "daemon/node/recorder.h"
 #include "daemon/node/standby.h"
+#include "daemon/node/task_watch.h"
 #include "daemon/tree/block_sender.h"
 #include "daemon/tree/child_links.h"
 #include "daemon/tree/lazy_fabric.h"
@@ -43,8 +44,10 @@ namespace sonde::node {
 
 class Node {
  public:
-  // slurmstepd waits 2 s at most.
+  // slurmstepd waits 1.8 s at most. Only where something is broken is it reached; it is told then.
   static constexpr Nanos kFinishLimit = 1500 * kMillisecond;
+  // By then an acting head that this node has started is gone as well.
+  static constexpr Nanos kActingLimit = 1700 * kMillisecond;
   // Until then its blocks are in the archive, or thinned so that they are, or given up.
   static constexpr Nanos kBlocksLimit = 1100 * kMillisecond;
   // How long a node that is done waits for the children that are done as well.
@@ -65,7 +68,8 @@ class Node {
   void UseControl(std::unique_ptr<tree::Link> control);
 
   collect::Sampler& sampler() { return recorder_.sampler(); }
-  void OnTaskExit(int wait_status);
+  void OnTask(uint32_t rank, pid_t pid);
+  void OnTaskExit(uint32_t rank, int wait_status);
   // The tasks are done, or their launcher is gone.
   void Finish(bool launcher_gone);
 
@@ -121,6 +125,7 @@ class Node {
   void OnParentLeaves();
   void SendBye();
   void CheckDelivered();
+  void GiveUp();
   void End();
 
   Loop& loop_;
@@ -151,6 +156,7 @@ class Node {
   Nanos awaited_since_ = 0;
   Nanos reached_head_ = 0;
   Standby standby_;
+  TaskWatch tasks_;
   bool started_fabric_ = false;  // a parent was asked for
   HeadClock clock_;
   std::vector<std::string> notes_;  // until there is somebody to tell

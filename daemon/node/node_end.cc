@@ -1,4 +1,6 @@
 // The end of a Node: what it holds goes up, then it leaves.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +12,12 @@ namespace sonde::node {
 
 using tree::Type;
 
-void Node::OnTaskExit(int wait_status) {
+void Node::OnTask(uint32_t rank, pid_t pid) {
+  if (state_ == State::kRunning) tasks_.Add(rank, pid);
+}
+
+void Node::OnTaskExit(uint32_t rank, int wait_status) {
+  tasks_.Ended(rank);
   ++bye_.tasks_ended;
   if ((wait_status & 0x7f) != 0) ++bye_.tasks_killed;
   bye_.exit_status = std::max(bye_.exit_status, wait_status);
@@ -22,13 +29,14 @@ void Node::Finish(bool launcher_gone) {
   bye_.launcher_gone = launcher_gone && bye_.tasks_ended < launch_.tasks_here;
   loop_.Cancel(tick_timer_);
   loop_.Cancel(fabric_timer_);
+  tasks_.Stop();
   const Nanos now = Clock::System().Now();
   bye_.ended = static_cast<uint64_t>(clock_.Of(now));
   finish_began_ = Clock::System().Monotonic();
   // The last word has everything, but not as a tick of which other nodes have less.
   TakeDueTick(now);
   Sample(now, Extent::kAll);
-  finish_timer_ = loop_.After(kFinishLimit, [this] { End(); });
+  finish_timer_ = loop_.After(kFinishLimit, [this] { GiveUp(); });
   uplink_.LeaveOutHeldBack();
   state_ = State::kWaitingForChildren;
   if (registered()) WaitForChildren();  // else OnRegistered goes on
@@ -79,6 +87,18 @@ void Node::CheckDelivered() {
   if (bye_acked_ && uplink_.frames_delivered() && uplink_.moments_delivered()) End();
 }
 
+// The tasks' end has waited for it in vain, which somebody should know.
+void Node::GiveUp() {
+  if (state_ == State::kDone) return;
+  const auto word = [](bool come) { return come ? "acknowledged" : "not acknowledged"; };
+  Note(
+      fmt::format("its daemon left after {} ms without word of everything: frames {}, moments {}, "
+                  "goodbye {}",
+                  kFinishLimit / kMillisecond, word(uplink_.frames_delivered()),
+                  word(uplink_.moments_delivered()), word(bye_acked_)));
+  End();
+}
+
 void Node::End() {
   if (state_ == State::kDone) return;
   log::Debug("done: frames {}, goodbye {}",
@@ -88,7 +108,10 @@ void Node::End() {
   loop_.Cancel(tick_timer_);
   loop_.Cancel(finish_timer_);
   // Not from within a link's callback: `done` may destroy this.
-  loop_.Post(done_);
+  loop_.Post([this] {
+    const Nanos begin = finish_began_ != 0 ? finish_began_ : Clock::System().Monotonic();
+    standby_.Leave(begin + kActingLimit, [this] { loop_.Post(done_); });
+  });
 }
 
 }  // namespace sonde::node

@@ -1,8 +1,6 @@
 #include "daemon/node/standby.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -12,9 +10,12 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <utility>
 
 #include "core/launch.h"
+#include "core/log.h"
+#include "daemon/child_process.h"
 #include "daemon/tree/address.h"
 
 namespace sonde::node {
@@ -42,36 +43,11 @@ std::string HeadProgram() {
   return std::string(own.data()) + "-head";
 }
 
-// The descriptors as its launcher gives them to a head. Out of the way of these numbers first.
-Result<pid_t> Spawn(const std::string& program, const std::string& step, int lifeline,
-                    int listener) {
-  const UniqueFd high_lifeline(fcntl(lifeline, F_DUPFD_CLOEXEC, 16));
-  const UniqueFd high_listener(fcntl(listener, F_DUPFD_CLOEXEC, 16));
-  if (!high_lifeline || !high_listener) return SystemError("duplicate descriptors");
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_adddup2(&actions, high_lifeline.get(), launch::kLifelineFd);
-  posix_spawn_file_actions_adddup2(&actions, high_listener.get(), launch::kListenFd);
-  posix_spawn_file_actions_addclosefrom_np(&actions, launch::kListenFd + 1);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-  std::string path = program;
-  std::string role = "--head";
-  std::string name = step;
-  char* const argv[] = {path.data(), role.data(), name.data(), nullptr};
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, path.c_str(), &actions, &attributes, argv, environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return SystemError("start " + program, error);
-  return pid;
-}
-
 }  // namespace
 
 Standby::~Standby() {
   if (pidfd_) loop_.Unwatch(pidfd_.get());
+  loop_.Cancel(timer_);
 }
 
 Result<uint16_t> Standby::Listen(const std::string& host) {
@@ -107,8 +83,12 @@ Status Standby::Act(Nanos start) {
     return SystemError("send the launch message");
   }
   if (pidfd_) OnExit();
-  const Result<pid_t> pid =
-      Spawn(HeadProgram(), launch_.job.id.ToString(), theirs.get(), listener.get());
+  ChildProgram head;
+  head.program = HeadProgram();
+  head.arguments = {head.program, "--head", launch_.job.id.ToString()};
+  // As its launcher gives them to a head.
+  head.descriptors = {{theirs.get(), launch::kLifelineFd}, {listener.get(), launch::kListenFd}};
+  const Result<pid_t> pid = StartChild(head);
   return pid.ok() ? Watch(*pid) : pid.status();
 }
 
@@ -124,6 +104,20 @@ void Standby::OnExit() {
   loop_.Unwatch(pidfd_.get());
   pidfd_.Reset();
   waitpid(pid_, nullptr, WNOHANG);
+  loop_.Cancel(std::exchange(timer_, 0));
+  if (left_) std::exchange(left_, nullptr)();
+}
+
+void Standby::Leave(Nanos deadline, std::function<void()> left) {
+  listener_.Reset();
+  if (!pidfd_) return left();
+  left_ = std::move(left);
+  shutdown(lifeline_.get(), SHUT_WR);
+  timer_ = loop_.At(deadline, [this] {
+    timer_ = 0;
+    log::Warning("the acting head has not finished in time and is killed");
+    kill(pid_, SIGKILL);
+  });
 }
 
 }  // namespace sonde::node

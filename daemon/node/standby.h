@@ -1,7 +1,9 @@
 // What a node needs to be acting head: a socket that listens beforehand, so that the other nodes
 // know where, and sonded-head, which is started with it when the head has died.
 //
-// Until then nobody is let in: who connects waits in the socket's backlog.
+// Until then nobody is let in: who connects waits in the socket's backlog. The acting head is a
+// process of the node's step, as this one is, so it ends with it: Slurm would drain the node
+// otherwise.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -9,6 +11,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -24,13 +27,17 @@ class Standby {
   // `ports`: as port_range of sonde.conf; "": any.
   Standby(Loop& loop, const LaunchMessage& launch, std::string ports)
       : loop_(loop), launch_(launch), ports_(std::move(ports)) {}
-  // An acting head goes on.
   ~Standby();
 
   // On this address of the node, numeric; the port. The same again while it listens.
   Result<uint16_t> Listen(const std::string& host);
   // Starts the acting head of a step that began at `start`. Once for each Listen.
   Status Act(Nanos start);
+
+  // This node's tasks are done: nobody needs to wait here any more, and an acting head seals the
+  // profile, or leaves the other nodes to the next one (Head::Finish). `left` is called once it is
+  // gone; at the deadline (monotonic) it is killed.
+  void Leave(Nanos deadline, std::function<void()> left);
 
  private:
   Status Watch(pid_t pid);
@@ -45,6 +52,8 @@ class Standby {
   UniqueFd lifeline_;
   UniqueFd pidfd_;
   pid_t pid_ = 0;
+  std::function<void()> left_;
+  Loop::TimerId timer_ = 0;
 };
 
 }  // namespace sonde::node

@@ -48,7 +48,7 @@ class BlockSender {
   // whoever is above then wakes up once for all of a tick. Those of nodes that leave wait a moment
   // for each other.
   static constexpr Nanos kGather = 1500 * kMillisecond;
-  static constexpr Nanos kGatherInHurry = 100 * kMillisecond;
+  static constexpr Nanos kGatherInHurry = 10 * kMillisecond;
   // A message has so many bytes, and one block more.
   static constexpr size_t kMessage = 32u << 10;
   // When the way up has been slow for so long, what waits is thinned; and again after so long, to

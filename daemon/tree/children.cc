@@ -21,6 +21,8 @@ void Children::Add(Link& link, uint32_t index) {
   child.link = &link;
   child.index = index;
   child.heard = Clock::System().Monotonic();
+  child.sender_id = next_sender_++;
+  by_sender_[child.sender_id] = &link;
 }
 
 void Children::Remove(Link& link) {
@@ -30,6 +32,7 @@ void Children::Remove(Link& link) {
   StartHandOver(at->second);
   std::erase(with_block_acks_, &at->second);
   std::erase(senders_, &at->second);
+  by_sender_.erase(at->second.sender_id);
   children_.erase(at);
   std::erase_if(routes_, [&](const auto& route) { return route.second == &link; });
   queries_.OnGone(link);
@@ -87,6 +90,22 @@ void Children::HandOnLostIf(const std::function<bool(uint32_t index, const LastO
   }
 }
 
+void Children::StandInForMissing(Nanos row, const NodeSet& nodes) {
+  for (Child* child : active_) {
+    const StreamState& own = child->streams[static_cast<size_t>(Stream::kOwn)];
+    const bool known = own.contributor != 0 && child->own_tick != 0 && !child->ended &&
+                       own.decoder.series() == own.schema->size();
+    if (!known || row < child->own_first || nodes.Has(child->index)) continue;
+    if (std::exchange(child->stood_in, child->own_tick) == child->own_tick) continue;
+    FrameInfo header;
+    header.tick = row;
+    header.stream = Stream::kEnded;
+    header.lost = true;
+    header.nodes = NodeSet(child->index);
+    handlers_.ended(header, own.schema, own.decoder.LastKnown(), {0, 0});
+  }
+}
+
 Nanos Children::next_lost() const {
   Nanos next = 0;
   for (const auto& [index, last] : last_own_)
@@ -98,19 +117,28 @@ void Children::EndStream(Child& child, Stream stream) {
   StreamState& state = child.streams[static_cast<size_t>(stream)];
   const TickMerger::Id contributor = std::exchange(state.contributor, 0);
   if (contributor == 0) return;
-  contributors_.erase(contributor);
+  ForgetNewest(KeyOf(child.index, static_cast<size_t>(stream)), contributor);
   merger_.Remove(contributor);
   state.decoder = {};
   UpdateActive(child);
 }
 
+// False if a stream goes on as another contributor.
+bool Children::ForgetNewest(uint64_t key, TickMerger::Id contributor) {
+  const auto newest = newest_.find(key);
+  if (newest == newest_.end() || newest->second != contributor) return false;
+  newest_.erase(newest);
+  return true;
+}
+
+// Its first word over the next link may have come before its last over this one.
 void Children::StartHandOver(Child& child) {
   for (size_t s = 0; s < kStreams; ++s) {
     const TickMerger::Id contributor = std::exchange(child.streams[s].contributor, 0);
     if (contributor == 0) continue;
-    contributors_.erase(contributor);
     child.streams[s].decoder = {};  // at the head that is a lot of memory for all that move on
-    if (static_cast<Stream>(s) == Stream::kEnded) {
+    const bool is_newest = ForgetNewest(KeyOf(child.index, s), contributor);
+    if (static_cast<Stream>(s) == Stream::kEnded || !is_newest) {
       merger_.Remove(contributor);
     } else {
       merger_.Leave(contributor, Clock::System().Now() + clock_offset_ + hand_over_);
@@ -128,7 +156,7 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
   child.heard = Clock::System().Monotonic();
   switch (type) {
     case Type::kSchema:
-      return OnSchema(link, child, payload);
+      return OnSchema(child, payload);
     case Type::kFrame:
       return OnFrames(link, child, payload);
     case Type::kStreamEnd:
@@ -155,7 +183,7 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
   }
 }
 
-Status Children::OnSchema(Link& link, Child& child, std::string_view payload) {
+Status Children::OnSchema(Child& child, std::string_view payload) {
   const Result<Stream> stream = StreamOf(payload);
   if (!stream.ok() || static_cast<uint8_t>(payload[0]) >= kStreams) {
     return {Code::kCorrupt, "schema of no stream"};
@@ -173,7 +201,7 @@ Status Children::OnSchema(Link& link, Child& child, std::string_view payload) {
     const Nanos joined =
         *stream == Stream::kEnded ? INT64_MAX : Clock::System().Now() + clock_offset_;
     state.contributor = back ? left.mapped() : merger_.AddContributor(joined);
-    contributors_[state.contributor] = &link;
+    newest_[KeyOf(child.index, static_cast<size_t>(*stream))] = state.contributor;
     UpdateActive(child);
   }
   if (*stream != Stream::kEnded) merger_.SetSchema(state.contributor, *schema);
@@ -211,19 +239,26 @@ Status Children::OnFrame(Child& child, std::string_view bytes) {
   }
   if (child.pending.size() >= kMaxPending) return {Code::kLimit, "too many frames under way"};
   if (!std::exchange(child.sender, true)) senders_.push_back(&child);
-  child.pending.Push() = {.number = frame.number, .ended = *stream == Stream::kEnded};
-  const TickMerger::Source source{state.contributor, frame.number};
-  if (*stream == Stream::kEnded) {
-    if (frame.nodes.Has(child.index) && !frame.lost) {
-      child.ended = true;
-      EndStream(child, Stream::kOwn);
-    }
+  const bool last_values = *stream == Stream::kEnded;
+  child.pending.Push() = {.number = frame.number, .last_values = last_values};
+  if (at_head()) Arrived(child, frame.number, last_values);
+  const TickMerger::Source source{child.sender_id, frame.number};
+  if (last_values) {
+    const bool its_own = frame.nodes.Has(child.index) && !frame.lost;
+    if (its_own) child.ended = true;
     handlers_.ended(frame, state.schema, frame.values, source);
+    // Then: ticks that waited for it go on without it, and with what it had counted.
+    if (its_own) EndStream(child, Stream::kOwn);
     return {};
   }
-  if (*stream == Stream::kOwn) child.own_tick = std::max(child.own_tick, frame.tick);
-  const TickMerger::Fate fate = merger_.Add(state.contributor, frame);
-  if (fate != TickMerger::Fate::kMerged) handlers_.refused(fate, frame, source);
+  if (*stream == Stream::kOwn) {
+    child.own_first = child.own_first == 0 ? frame.tick : std::min(child.own_first, frame.tick);
+    child.own_tick = std::max(child.own_tick, frame.tick);
+  }
+  const TickMerger::Fate fate = merger_.Add(state.contributor, frame, child.sender_id);
+  if (fate != TickMerger::Fate::kMerged && fate != TickMerger::Fate::kCovered) {
+    handlers_.refused(fate, frame, source);
+  }
   return {};
 }
 
@@ -240,7 +275,7 @@ Status Children::OnMomentsMessage(Link& link, uint32_t index, std::string_view p
   MomentsMessage message;
   SONDE_RETURN_IF_ERROR(Decode(payload, message));
   if (seen_[index].Add(message.sequence)) handlers_.moments(std::move(message.moments));
-  const bool keep = keep_ == Keep::kUntilSafe;
+  const bool keep = at_head();
   Send(link, Type::kMomentsAck,
        Encode(MomentsAck{keep ? MomentsAck::Fate::kArrived : MomentsAck::Fate::kTaken,
                          {message.sequence}}));
@@ -287,8 +322,8 @@ std::vector<Link*> Children::Active() const {
 }
 
 bool Children::done() const {
-  return std::none_of(children_.begin(), children_.end(), [](const auto& entry) {
-    return Contributes(entry.second) || !entry.second.pending.empty();
+  return std::none_of(children_.begin(), children_.end(), [this](const auto& entry) {
+    return Contributes(entry.second) || (!at_head() && !entry.second.pending.empty());
   });
 }
 
@@ -326,8 +361,8 @@ void Children::FlushBlockAcks() {
 
 void Children::Forwarded(std::span<const TickMerger::Source> sources, uint64_t number) {
   for (const TickMerger::Source& source : sources) {
-    const auto at = contributors_.find(source.contributor);
-    if (at == contributors_.end()) continue;
+    const auto at = by_sender_.find(source.sender);
+    if (at == by_sender_.end()) continue;
     Ring<Pending>& pending = children_.at(at->second).pending;
     const size_t before =
         pending.CountWhile([&](const Pending& p) { return p.number < source.number; });
@@ -338,8 +373,8 @@ void Children::Forwarded(std::span<const TickMerger::Source> sources, uint64_t n
 }
 
 void Children::Refuse(TickMerger::Source source) {
-  const auto at = contributors_.find(source.contributor);
-  if (at == contributors_.end()) return;
+  const auto at = by_sender_.find(source.sender);
+  if (at == by_sender_.end()) return;
   std::string payload;
   ByteWriter(payload).Varint(source.number);
   Send(*at->second, Type::kRefused, payload);
@@ -359,15 +394,29 @@ std::vector<Link*> Children::BroughtIn(uint64_t number) const {
   return links;
 }
 
-// Takes off what has arrived. A child that waits for word of its last values is told at once.
-void Children::Settle(Link& link, Child& child, bool tell) {
+// A child waits for word of last values, and of whatever it sends once it has ended.
+void Children::Arrived(Child& child, uint64_t number, bool last_values) {
+  child.acked = std::max(child.acked, number);
+  if (last_values || child.ended) child.awaited = child.acked;
+}
+
+void Children::TakeOffArrived(Child& child) const {
   while (!child.pending.empty()) {
     const Pending& first = child.pending.front();
     if (!first.sent || first.sent_as > acknowledged_) break;
-    child.acked = first.number;
-    tell = tell || first.ended;
+    if (at_head()) {
+      child.in_rows = first.number;
+    } else {
+      Arrived(child, first.number, first.last_values);
+    }
     child.pending.PopFront();
   }
+}
+
+// Nobody who waits for word waits for the pulse.
+void Children::Settle(Link& link, Child& child, bool tell) {
+  TakeOffArrived(child);
+  tell = tell || child.awaited > child.told;
   if (tell || child.acked >= child.told + kMaxUntold) Tell(link, child);
 }
 
@@ -376,12 +425,15 @@ void Children::Tell(Link& link, Child& child) const {
   std::string payload;
   ByteWriter w(payload);
   w.Varint(child.acked);
-  if (keep_ == Keep::kUntilSafe) w.Varint(child.safe);
+  if (at_head()) w.Varint(child.safe);
   Send(link, Type::kAck, payload);
 }
 
 void Children::BeginSafe() {
-  for (Child* child : senders_) child->marked = child->acked;
+  for (Child* child : senders_) {
+    TakeOffArrived(*child);
+    child->marked = child->in_rows;
+  }
   MarkMoments();
 }
 

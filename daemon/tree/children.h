@@ -8,8 +8,10 @@
 // Acknowledgement is from end to end: a child is told that a frame has arrived (kAck) when the head
 // has what it became part of. Frames go up under a number of this daemon's (Forwarded), the head
 // acknowledges those (Acknowledged), and what that means for each child goes down with the pulse
-// about once a second, which is how a child knows that its parent is there. The head's own children
-// hear in addition up to where it is safe: in the archive, where another head would find it.
+// about once a second, which is how a child knows that its parent is there. At the head a frame has
+// arrived when it is here, whatever its tick still waits for; and the head's own children hear in
+// addition up to where it is safe: in the archive, where another head would find it. A child that
+// has ended waits for its word, so it is told at once, whatever has become of its streams.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -73,6 +75,10 @@ class Children {
   void HandOnLost(Nanos now);
   Nanos next_lost() const;
 
+  // Before a row goes up that is not late: what each child that contributes and is missing from it
+  // last sent of itself is handed on in the same way. So what it had counted stays in the totals.
+  void StandInForMissing(Nanos row, const NodeSet& nodes);
+
   // The messages that belong here (kSchema to kMoments, kReply); a failure means that the link must
   // be closed.
   Status OnMessage(Link& link, Type type, std::string_view payload);
@@ -94,7 +100,7 @@ class Children {
   void SendBlockAck(const BlockAck& ack);
   void FlushBlockAcks();
 
-  // These frames went up under `number`; at the head, which needs nobody's word, 0.
+  // These frames went up under `number`; at the head, whose rows they are in, 0.
   void Forwarded(std::span<const TickMerger::Source> sources, uint64_t number);
   // The head has all numbers up to this one.
   void Acknowledged(uint64_t number);
@@ -123,7 +129,7 @@ class Children {
     uint64_t number = 0;   // the child's
     uint64_t sent_as = 0;  // ours, once `sent`
     bool sent = false;
-    bool ended = false;  // the child waits for word of it
+    bool last_values = false;
   };
   struct Child {
     Link* link = nullptr;
@@ -132,13 +138,18 @@ class Children {
     bool sender = false;  // is in `senders_`
     Nanos heard = 0;      // monotonic
     std::array<StreamState, kStreams> streams;
-    Nanos own_tick = 0;  // its newest sample
-    bool ended = false;  // its last values have come
-    Ring<Pending> pending;
+    Nanos own_tick = 0;   // its newest sample
+    Nanos own_first = 0;  // its oldest one over this link
+    Nanos stood_in = 0;   // the sample that was handed on for rows that it is missing from
+    bool ended = false;   // its last values have come
+    uint32_t sender_id = 0;
+    Ring<Pending> pending;  // at the head: those that are in no row yet
     uint64_t acked = 0;
-    uint64_t marked = 0;  // acked when BeginSafe was called
+    uint64_t in_rows = 0;  // at the head: of these
+    uint64_t marked = 0;   // that when BeginSafe was called
     uint64_t safe = 0;
-    uint64_t told = 0;  // of these
+    uint64_t told = 0;     // of these
+    uint64_t awaited = 0;  // and of these the child waits for word
     std::string block_acks;
     bool block_acks_hurry = false;
   };
@@ -159,11 +170,12 @@ class Children {
 
   static bool Contributes(const Child& child);
   void UpdateActive(Child& child);
+  bool ForgetNewest(uint64_t key, TickMerger::Id contributor);
   void StartHandOver(Child& child);
   void EndStream(Child& child, Stream stream);
   void KeepLastOwn(const Child& child);
   void HandOnLostIf(const std::function<bool(uint32_t index, const LastOwn& last)>& is);
-  Status OnSchema(Link& link, Child& child, std::string_view payload);
+  Status OnSchema(Child& child, std::string_view payload);
   Status OnFrames(Link& link, Child& child, std::string_view payload);
   Status OnFrame(Child& child, std::string_view bytes);
   Status OnBlockMessage(Link& link, std::string_view payload);
@@ -171,8 +183,11 @@ class Children {
   void MarkMoments();
   void TellSafeMoments();
   static void SendBlockAcks(Child& child);
+  static void Arrived(Child& child, uint64_t number, bool last_values);
+  void TakeOffArrived(Child& child) const;
   void Settle(Link& link, Child& child, bool tell);
   void Tell(Link& link, Child& child) const;
+  bool at_head() const { return keep_ == Keep::kUntilSafe; }
 
   TickMerger& merger_;
   QueryFanout& queries_;
@@ -188,8 +203,12 @@ class Children {
   // Those that have ever sent a frame over this link.
   std::vector<Child*> senders_;
   std::vector<Child*> with_block_acks_;
-  std::unordered_map<TickMerger::Id, Link*> contributors_;
-  // Child and stream -> its contributor, when it is between two links.
+  // TickMerger::Source::sender -> the link that its frames came over.
+  std::unordered_map<uint32_t, Link*> by_sender_;
+  uint32_t next_sender_ = 1;
+  // Child and stream -> its newest contributor.
+  std::unordered_map<uint64_t, TickMerger::Id> newest_;
+  // The same, when it is between two links.
   std::unordered_map<uint64_t, TickMerger::Id> leaving_;
   std::unordered_map<uint32_t, LastOwn> last_own_;
   // Child -> its parts of moments: those that came, those that are not known to be safe, and of

@@ -1,7 +1,7 @@
 // What nodes that have ended leave in the step's totals: their counters as they were at the end.
 //
-// Of a node that was lost that is what last arrived; should it come back, its own word counts
-// again.
+// Of a node that is lost, or missing from rows, that is what last arrived; when it is back, its own
+// word counts again.
 //
 // Thread safety: none. Allocates nothing per row while nobody ends.
 #pragma once

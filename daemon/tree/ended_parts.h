@@ -20,6 +20,8 @@ class EndedParts {
   bool Add(const FrameInfo& info, const Schema& schema, std::span<const Reduced> values,
            TickMerger::Source source);
   bool empty() const { return info_.nodes.empty(); }
+  // When the last of them ended; 0: nobody has.
+  Nanos tick() const { return info_.tick; }
 
   struct Part {
     FrameInfo info;

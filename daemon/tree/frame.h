@@ -42,9 +42,9 @@ inline constexpr size_t kStreams = 3;
 
 struct FrameInfo {
   uint64_t number = 0;  // the sender's, from 1, over all its streams
-  Nanos tick = 0;       // a multiple of the period; of kEnded: when the last of them ended
+  Nanos tick = 0;       // a multiple of the period; of kEnded: they count in rows from there on
   Stream stream = Stream::kOwn;
-  // Of kEnded: the node was lost, these are its last values that arrived. It may come back.
+  // Of kEnded: the node is lost or missing, these are its last values that arrived. It may be back.
   bool lost = false;
   NodeSet nodes;
 };

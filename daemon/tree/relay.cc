@@ -17,7 +17,7 @@ Relay::Relay(Loop& loop, QueryFanout& queries, Nanos period, Ways ways)
     : loop_(loop),
       period_(period),
       before_frames_(std::move(ways.before_frames)),
-      merger_(kRemember, [this](const TickMerger::Row& row, bool) { OnRow(row); }),
+      merger_(kRemember, [this](const TickMerger::Row& row, bool late) { OnRow(row, late); }),
       children_(merger_, queries, 2 * period, Children::Keep::kUntilArrived,
                 {.block = std::move(ways.block),
                  .moments = [this](collect::Moments m) { uplink_.AddMoments(std::move(m)); },
@@ -75,10 +75,12 @@ void Relay::SendOwn(Nanos tick, const Schema::Ptr& schema, const FrameValues& va
   });
 }
 
+// They count from the first tick that goes without this node, whatever the time is by then: there
+// must be none that has neither a sample of it nor these, or both.
 void Relay::SendOwnEnd(Nanos when, const Schema::Ptr& schema, std::span<const Reduced> values) {
   SendEnded();  // apart from this node's own
   FrameInfo info;
-  info.tick = when;
+  info.tick = own_info_.tick != 0 ? own_info_.tick + 1 : when;
   info.stream = Stream::kEnded;
   info.nodes = NodeSet(index_);
   uplink_.AddFrame(info, schema, values);
@@ -93,8 +95,10 @@ void Relay::SendRest() {
   Flush();
 }
 
-void Relay::OnRow(const TickMerger::Row& row) {
+void Relay::OnRow(const TickMerger::Row& row, bool late) {
   children_.HandOnLost(row.tick, row.nodes);
+  if (!late) children_.StandInForMissing(row.tick, row.nodes);
+  if (ended_.tick() <= row.tick) AddEnded();  // a row that goes without them does not come before
   row_info_.tick = row.tick;
   row_info_.stream = Stream::kChildren;
   row_info_.nodes = row.nodes;
@@ -115,6 +119,9 @@ void Relay::OnEnded(const FrameInfo& info, const Schema::Ptr& schema,
     children_.Forwarded({&source, 1}, uplink_.AddFrame(numbered, schema, values));
     return FlushSoon();
   }
+  // Those that count from one tick on together only.
+  const auto first_row = [this](Nanos when) { return (when + period_ - 1) / period_; };
+  if (!ended_.empty() && first_row(ended_.tick()) != first_row(info.tick)) SendEnded();
   if (!ended_.Add(info, *schema, values, source)) {
     SendEnded();
     ended_.Add(info, *schema, values, source);
@@ -122,14 +129,27 @@ void Relay::OnEnded(const FrameInfo& info, const Schema::Ptr& schema,
   if (ended_timer_ != 0) return;
   ended_timer_ = loop_.After(kEndedDelay, [this] {
     ended_timer_ = 0;
-    SendEnded();
+    SendEndedAfterTicks();
   });
+}
+
+// Whoever waits for word of last values waits for word of the ticks before them as well.
+void Relay::SendEndedAfterTicks() {
+  if (children_.idle()) merger_.EmitUpTo(INT64_MAX);  // nobody is left to wait for
+  ended_due_ = merger_.oldest() != 0 && merger_.oldest() <= ended_.tick();
+  if (!ended_due_) SendEnded();
+}
+
+void Relay::AddEnded() {
+  ended_due_ = false;
+  if (ended_.empty()) return;
+  EndedParts::Part part = ended_.Take();
+  children_.Forwarded(part.sources, uplink_.AddFrame(part.info, part.schema, part.values));
 }
 
 void Relay::SendEnded() {
   if (ended_.empty()) return;
-  EndedParts::Part part = ended_.Take();
-  children_.Forwarded(part.sources, uplink_.AddFrame(part.info, part.schema, part.values));
+  AddEnded();
   Flush();
 }
 
@@ -144,12 +164,16 @@ void Relay::FlushSoon() {
   soon_timer_ = loop_.After(0, [this] {
     soon_timer_ = 0;
     loop_.Cancel(std::exchange(flush_timer_, 0));
+    if (ended_due_) SendEndedAfterTicks();
     FlushTick();
   });
 }
 
 void Relay::OnChildrenChanged() {
-  if (children_.idle()) uplink_.End(Stream::kChildren);
+  if (children_.idle()) {
+    if (!ended_.empty()) SendEndedAfterTicks();  // then nobody above waits for rows from here
+    uplink_.End(Stream::kChildren);
+  }
   ScheduleExpiry();
   ScheduleLost();
 }

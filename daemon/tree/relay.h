@@ -23,7 +23,8 @@ namespace sonde::tree {
 
 class Relay {
  public:
-  // Last values of nodes below that come within it go up as one.
+  // Last values of nodes below that come within it go up as one, after the ticks that have samples
+  // of these nodes: word of last values comes at once, and is then word of those as well.
   static constexpr Nanos kEndedDelay = 20 * kMillisecond;
   static constexpr Nanos kBatch = 500 * kMillisecond;
 
@@ -66,10 +67,12 @@ class Relay {
   bool children_done() const { return children_.done() && ended_.empty(); }
 
  private:
-  void OnRow(const TickMerger::Row& row);
+  void OnRow(const TickMerger::Row& row, bool late);
   void OnNotMerged(TickMerger::Source source);
   void OnEnded(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values,
                TickMerger::Source source);
+  void SendEndedAfterTicks();
+  void AddEnded();
   void SendEnded();
   void Flush();
   void FlushTick();
@@ -87,7 +90,8 @@ class Relay {
   Uplink uplink_;
   TickMerger merger_;  // of the children's frames
   EndedParts ended_;
-  FrameInfo own_info_;  // kept for their buffers
+  bool ended_due_ = false;  // and waiting for ticks
+  FrameInfo own_info_;      // kept for their buffers
   FrameInfo row_info_;
   Children children_;
   Loop::TimerId expiry_timer_ = 0;

@@ -60,7 +60,7 @@ bool TickMerger::Complete(const Row& row) const {
   });
 }
 
-void TickMerger::MergeInto(Row& row, const Contributor& from, const Frame& frame) {
+void TickMerger::MergeInto(Row& row, const Contributor& from, const Frame& frame, uint32_t sender) {
   row.values.resize(union_.size());
   const size_t n = std::min(frame.values.size(), from.columns.size());
   for (size_t i = 0; i < n; ++i) row.values[from.columns[i]].Merge(frame.values[i]);
@@ -72,32 +72,32 @@ void TickMerger::MergeInto(Row& row, const Contributor& from, const Frame& frame
     }
   }
   row.nodes.Add(frame.nodes);
-  row.sources.push_back({from.id, frame.number});
+  row.sources.push_back({sender, frame.number});
 }
 
-TickMerger::Fate TickMerger::Add(Id id, const Frame& frame) {
+TickMerger::Fate TickMerger::Add(Id id, const Frame& frame, uint32_t sender) {
   Contributor* contributor = Find(id);
   if (contributor == nullptr) return Fate::kTooLate;
   contributor->last_tick = std::max(contributor->last_tick, frame.tick);
   if (frame.tick <= emitted_) {
-    const Fate fate = AddLate(*contributor, frame);
+    const Fate fate = AddLate(*contributor, frame, sender);
     EmitComplete();
     return fate;
   }
   Row& row = RowOf(frame.tick);
   Fate fate = Fate::kMerged;
   if (row.nodes.Intersects(frame.nodes)) {
-    fate = row.nodes.HasAll(frame.nodes) ? Fate::kRepeated : Fate::kOverlaps;
+    fate = row.nodes.HasAll(frame.nodes) ? Fate::kCovered : Fate::kOverlaps;
     // The one that came first goes on for both.
-    if (fate == Fate::kRepeated) row.sources.push_back({id, frame.number});
+    if (fate == Fate::kCovered) row.sources.push_back({sender, frame.number});
   } else {
-    MergeInto(row, *contributor, frame);
+    MergeInto(row, *contributor, frame, sender);
   }
   EmitComplete();
   return fate;
 }
 
-TickMerger::Fate TickMerger::AddLate(const Contributor& from, const Frame& frame) {
+TickMerger::Fate TickMerger::AddLate(const Contributor& from, const Frame& frame, uint32_t sender) {
   const size_t at = history_.CountWhile([&](const Emitted& e) { return e.tick < frame.tick; });
   const bool known = at < history_.size() && history_[at].tick == frame.tick;
   if (!known && at == 0 && history_.size() >= remember_) return Fate::kTooLate;
@@ -112,7 +112,7 @@ TickMerger::Fate TickMerger::AddLate(const Contributor& from, const Frame& frame
   nodes = std::make_shared<const NodeSet>(std::move(all));
   if (history_.size() > remember_) history_.PopFront();
   Start(late_, frame.tick);
-  MergeInto(late_, from, frame);
+  MergeInto(late_, from, frame, sender);
   emit_(late_, true);
   return Fate::kMerged;
 }

@@ -25,9 +25,10 @@ class TickMerger {
  public:
   using Id = uint32_t;
 
-  // A frame that was merged: whose, and its number there.
+  // A frame that was merged: its number, and whose numbers these are. A sender outlives its
+  // streams, so it can be told of a row that is emitted when it contributes no more.
   struct Source {
-    Id contributor;
+    uint32_t sender;
     uint64_t number;
   };
   struct Row {
@@ -40,6 +41,7 @@ class TickMerger {
   // What became of a frame.
   enum class Fate {
     kMerged,    // it is, or was, in a row that is emitted
+    kCovered,   // all its nodes are in a row that waits, and so is told of with that
     kRepeated,  // all its nodes had been in the tick already
     kOverlaps,  // some had; the others' samples of this tick are lost
     kTooLate,   // the tick is forgotten
@@ -61,7 +63,7 @@ class TickMerger {
   Id AddContributor(Nanos joined);
   // Its columns from now on.
   void SetSchema(Id id, Schema::Ptr schema);
-  Fate Add(Id id, const Frame& frame);
+  Fate Add(Id id, const Frame& frame, uint32_t sender);
   // Ends a contributor that will add no more.
   void Remove(Id id);
   // It goes on elsewhere, but ticks until then still wait: its parts may come another way. 0: it is
@@ -101,8 +103,8 @@ class TickMerger {
   Row& RowOf(Nanos tick);
   void Start(Row& row, Nanos tick) const;
   bool Complete(const Row& row) const;
-  void MergeInto(Row& row, const Contributor& from, const Frame& frame);
-  Fate AddLate(const Contributor& from, const Frame& frame);
+  void MergeInto(Row& row, const Contributor& from, const Frame& frame, uint32_t sender);
+  Fate AddLate(const Contributor& from, const Frame& frame, uint32_t sender);
   void Remember(Nanos tick, const NodeSet& nodes);
   void EmitComplete();
   void EmitFirst();

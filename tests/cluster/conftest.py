@@ -4,7 +4,8 @@
 others, for tests that need different options or break a cluster for good. SONDE_BUILD names the
 build directory, build/release unless set. SONDE_PROGRAMS names another one to take sonded and sonde
 from: one built with sanitizers, which cannot be loaded into Slurm. What they find in the daemons
-fails the test that is running then. A cluster stops when pytest ends, however it ends.
+fails the test that is running then. A cluster stops when pytest ends, however it ends. Others may run
+on the host meanwhile: what a test asks about processes and sockets, it is told of its own clusters'.
 
 Ordinary users are USER and OTHER_USER. Nothing here sleeps for a guessed time: wait for the event
 with cluster.wait_for(). Where a step's own program sleeps, that is its work, and how long it takes
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import time
 
+import belongings
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -51,13 +53,15 @@ def pytest_sessionstart(session):
 
 
 def wait_for(predicate, what, timeout=30.0):
-    """Polls until predicate() is true and returns its value; a clear failure otherwise."""
+    """Polls until predicate() is true and returns its value; a clear failure otherwise. What it waits for
+    is a text, or gives one at the end."""
     deadline = time.monotonic() + timeout
     while True:
         value = predicate()
         if value:
             return value
         if time.monotonic() > deadline:
+            what = what() if callable(what) else what
             pytest.fail(f"waited {timeout:g} s in vain for {what}; last value: {value!r}")
         time.sleep(0.02)
 
@@ -94,6 +98,8 @@ class Cluster:
         self.dir = pathlib.Path(done.stdout.strip())
         self.facts = json.loads((self.dir / "etc" / "cluster.json").read_text())
         self.nodes = list(self.facts["nodes"])
+        path = ":".join([*self.facts["path"], os.environ["PATH"]])
+        self._client = {**os.environ, "PATH": path, "SLURM_CONF": f"{self.dir}/etc/slurm.conf"}
         self.started = time.time()
 
     @contextlib.contextmanager
@@ -118,6 +124,7 @@ class Cluster:
 
     def run(self, command, user=USER, timeout=60, env=None, **options):
         """Runs a command to its end: a CompletedProcess with text in stdout and stderr."""
+        self._settle(command)
         try:
             return subprocess.run(
                 self.command(command, user),
@@ -145,6 +152,7 @@ class Cluster:
             "text": True,
             "start_new_session": True,
         }
+        self._settle(command)
         child = subprocess.Popen(
             self.command(command, user),
             env={**os.environ, **(env or {})},
@@ -163,6 +171,22 @@ class Cluster:
         return wait_for(predicate, what, timeout)
 
     # --- Jobs and nodes
+
+    def _settle(self, command):
+        """Before a new job, waits for the nodes of ended ones: it would get others, and tests say by
+        name which node a task, a log line or a profile is of."""
+        if not isinstance(command, str) and str(command[0]) in ("srun", "sbatch", "salloc"):
+            self.settle(3)
+
+    def settle(self, timeout=10):
+        """Waits until no job is completing. No longer than this: where a job cannot end, a test has seen
+        to that, and names its nodes."""
+        deadline = time.monotonic() + timeout
+        squeue = ["squeue", "--noheader", "--states=COMPLETING"]
+        while time.monotonic() < deadline:
+            if not subprocess.run(squeue, env=self._client, capture_output=True, check=False).stdout:
+                return
+            time.sleep(0.02)
 
     def jobs(self):
         """Job number -> state of the jobs that Slurm still knows, ended ones included."""
@@ -220,21 +244,38 @@ class Cluster:
     def leftovers(self):
         """What Sonde should have taken away with its steps; empty when it did.
 
-        Daemons of this build, abstract sockets and shared memory of Sonde's. Those of other
-        clusters on this host do not count: a job number in the name tells them apart.
+        This cluster's daemons of this build, abstract sockets and shared memory of Sonde's. A file of
+        shared memory does not tell its cluster but by the number of a job in its name; those of other
+        users are of other tests.
         """
         return (
-            [f"process {pid} {command}" for pid, command in sonded_processes()]
-            + [f"socket {name}" for name in abstract_sockets() if not self._foreign(name)]
+            [f"process {pid} {command}" for pid, command in self.daemons()]
+            + [f"socket {name}" for name in belongings.abstract_sockets(self.dir)]
             + [f"file {path}" for path in self._shared_memory() if not self._foreign(path.name)]
         )
+
+    def wait_clean(self, timeout=8.0):
+        """Waits until nothing is left over, and says what is: a node's daemon has 1.8 s to stop and the
+        head 2 s, on a busy machine more."""
+        left = []
+
+        def clean():
+            left[:] = self.leftovers()
+            return not left
+
+        wait_for(clean, lambda: "the end of " + ", ".join(left), timeout)
+
+    def daemons(self):
+        """(pid, command line) of this cluster's living processes that run this build's daemon."""
+        return belongings.running((str(SONDED), f"{SONDED}-head"), self.dir)
 
     def _shared_memory(self):
         for path in pathlib.Path("/dev/shm").glob("*sonde*"):
             try:
-                if path.stat().st_mtime >= self.started:
+                if path.stat().st_mtime >= self.started and path.owner() in (USER, OTHER_USER):
                     yield path
-            except FileNotFoundError:
+            # Gone meanwhile, or of a user whom nobody knows.
+            except (FileNotFoundError, KeyError):
                 continue
 
     def _foreign(self, name):
@@ -267,27 +308,13 @@ class Cluster:
         self._children.clear()
 
 
+# Of this test run, as make_cluster made them.
+own_clusters = []
+
+
 def sonded_processes():
-    """(pid, command line) of the living processes that run this build's daemon."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            program = os.readlink(entry / "exe").removesuffix(" (deleted)")
-            if program in (str(SONDED), f"{SONDED}-head"):
-                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
-                found.append((int(entry.name), command))
-        except OSError:
-            continue
-    return found
-
-
-def abstract_sockets():
-    """Names, with their @, of the abstract Unix sockets that begin with sonde."""
-    lines = pathlib.Path("/proc/net/unix").read_text().splitlines()
-    names = {line.split(maxsplit=7)[7] for line in lines[1:] if len(line.split(maxsplit=7)) == 8}
-    return sorted(name for name in names if name.startswith("@sonde"))
+    """(pid, command line) of the daemons of this test run's clusters."""
+    return [found for cluster in own_clusters for found in cluster.daemons()]
 
 
 def other_jobs(own_dir):
@@ -309,11 +336,13 @@ def make_cluster():
 
     def make(**options):
         clusters.append(Cluster(**options))
+        own_clusters.append(clusters[-1])
         return clusters[-1]
 
     yield make
     for cluster in clusters:
         cluster.stop()
+        own_clusters.remove(cluster)
 
 
 @pytest.fixture(scope="module")

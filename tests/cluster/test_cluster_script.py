@@ -151,11 +151,13 @@ def test_the_cluster_ends_with_its_owner():
 
 def test_users_go_with_the_last_cluster(tmp_path):
     """On a copy of /etc and an empty /run, so that this host's other clusters do not count."""
+    number = 50500 + os.getpid() % 4000 * 2
     script = f"""
         set -e
         mkdir etc && cp -a /etc/. etc && mount --bind etc /etc && mount -t tmpfs tmpfs /run
-        # The users' numbers must not be those of other clusters' users: stop ends what they run.
-        sed -i 's/^UID_MIN.*/UID_MIN 50500/; s/^GID_MIN.*/GID_MIN 50500/' /etc/login.defs
+        # The users' numbers must not be those of other clusters' users, nor of this test's running
+        # beside itself: stop ends what they run.
+        sed -i 's/^UID_MIN.*/UID_MIN {number}/; s/^GID_MIN.*/GID_MIN {number}/' /etc/login.defs
         sed -i '/^sonde-test/d' /etc/passwd /etc/group /etc/shadow /etc/gshadow /etc/subuid
         cp /etc/passwd before
         first=$({SCRIPT} start --nodes 1)

@@ -24,7 +24,7 @@ def test_run_keeps_exit_code_and_output_and_leaves_a_profile(cluster):
     job, _ = newest(cluster)
     assert (job["state"], job["expected_nodes"], job["step"]) == ("failed", 1, "0")
     assert job["job"].startswith("run-")
-    cluster.wait_for(lambda: not cluster.leftovers(), "the end of the daemon", 5)
+    cluster.wait_clean()
 
 
 def test_run_knows_the_cpu_time_of_a_command_shorter_than_a_period(cluster):

@@ -51,7 +51,7 @@ def step(cluster):
     if running.process.poll() is None:
         cluster.slurm("scancel", running.job)
         running.wait()
-    cluster.wait_for(lambda: not cluster.leftovers(), "the end of all daemons", 8)
+    cluster.wait_clean()
 
 
 def daemons(step):

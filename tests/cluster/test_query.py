@@ -20,7 +20,7 @@ def nothing_stays(cluster):
     cluster.conf("")
     yield
     cluster.cancel_all()
-    cluster.wait_for(lambda: not cluster.leftovers(), "the end of all daemons", 8)
+    cluster.wait_clean()
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
 
 def ended(cluster):
     cluster.cancel_all()
-    cluster.wait_for(lambda: not cluster.leftovers(), "the end of all daemons", 8)
+    cluster.wait_clean()
 
 
 # --- Tasks with a mount namespace of their own, bound to processors

@@ -25,12 +25,63 @@ def test_invalid_option_is_refused_with_one_line(cluster, daemon, program, optio
     assert f"Invalid --telemetry-{option} argument" in done.stderr
 
 
+# Nobody typed these in the command that they reach.
+INHERITED = [
+    ("SLURM_TELEMETRY_LEVEL", "high"),
+    ("SLURM_TELEMETRY_PERIOD", "1ms"),
+    ("SLURM_TELEMETRY_EVENTS", "a,,b"),
+    ("SLURM_TELEMETRY_MPI", "maybe"),
+    ("SLURM_TELEMETRY_IO", "1"),
+    ("SLURM_TELEMETRY_TAG", "=="),
+    ("SLURM_TELEMETRY_ALARMS", "/nonexistent/my.rules"),
+    ("SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_level", "7"),
+]
+
+
 @pytest.mark.parametrize("program", SECOND_LINES)
-def test_invalid_default_names_its_variable(cluster, daemon, program):
-    done = cluster.run([program, SECOND_LINES[program]], env={"SLURM_TELEMETRY_LEVEL": "high"})
-    assert done.returncode != 0
-    assert "sonde: --telemetry-level=high: expected" in done.stderr
-    assert "(from SLURM_TELEMETRY_LEVEL)" in done.stderr
+@pytest.mark.parametrize("variable, value", INHERITED)
+def test_what_is_inherited_never_stops_a_command(cluster, daemon, program, variable, value):
+    done = cluster.run(["env", f"{variable}={value}", program, SECOND_LINES[program]])
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if "sonde:" in line]
+    option = variable.rpartition("_")[2].lower()
+    source = variable if variable.startswith("SLURM_TELEMETRY") else "inherited"
+    assert f"sonde: --telemetry-{option}={value}: expected" in line
+    assert line.endswith(f"({source}); ignored")
+
+
+def test_a_wrong_default_leaves_what_was_typed(cluster, daemon):
+    wrong = ["SLURM_TELEMETRY_LEVEL=high", "SLURM_TELEMETRY_PERIOD=1ms"]
+    done = cluster.run(["env", *wrong, "srun", "--telemetry-level=1", "true"])
+    assert done.returncode == 0
+    (node,) = daemon.records("node")
+    assert (node.launch["level"], node.launch["period"]) == ("1", "1000000000")
+
+
+def test_a_file_of_rules_is_found_wherever_a_step_is_started(cluster, daemon):
+    rules = cluster.home() / "my.rules"
+    rules.write_text("busy: node_load1 > 1000\n")
+    (cluster.home() / "elsewhere").mkdir(exist_ok=True)
+    script = "#!/bin/bash\n#SBATCH --telemetry-level=1\n#SBATCH --telemetry-alarms=my.rules\n"
+    script += "cd elsewhere; srun -N1 true\n"
+    submitted = cluster.run("cd && sbatch --parsable --wait", input=script)
+    assert submitted.returncode == 0, submitted.stderr
+    for role in ("head", "solo"):
+        (record,) = daemon.records(role)
+        assert record.launch["alarms"] == str(rules)
+
+
+def test_a_file_of_rules_that_has_gone_away_stops_no_step(cluster, daemon):
+    rules = cluster.home() / "gone.rules"
+    rules.write_text("busy: node_load1 > 1000\n")
+    script = "#!/bin/bash\n#SBATCH --telemetry-level=1\n#SBATCH --telemetry-alarms=gone.rules\n"
+    script += "rm gone.rules; srun -N1 echo it runs\n"
+    submitted = cluster.run("cd && sbatch --parsable --wait", input=script)
+    assert submitted.returncode == 0, submitted.stderr
+    output = (cluster.home() / f"slurm-{submitted.stdout.strip()}.out").read_text()
+    assert "it runs" in output and "expected a file of alarm rules" in output
+    (head,) = daemon.records("head")
+    assert "alarms" not in head.launch
 
 
 def test_invalid_directive_of_a_script_is_refused(cluster, daemon):

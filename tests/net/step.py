@@ -579,8 +579,9 @@ class Step:
         assert told + coverage["skipped"] >= missing, (coverage, missing)
         return job
 
-    def stored_rows(self):
-        """As rows(), of the archived profile."""
+    @contextlib.contextmanager
+    def serving(self):
+        """`sonde serve` of the archive: gives what asks it, as _request does."""
         token = self.directory / "token"
         token.write_text(secrets.token_hex(16))
         token.chmod(0o600)
@@ -593,10 +594,15 @@ class Step:
                 port = re.search(r"http://[^/]*:([0-9]+)/", line)
                 assert port, line
                 self._live = {"port": int(port[1]), "token": token.read_text(), "pid": os.getpid()}
-                return self._rows(contextlib.nullcontext(), {"job": self.name})
+                yield lambda path, body=None: self._request(path, body, contextlib.nullcontext())
             finally:
                 self._live = None
                 server.terminate()
+
+    def stored_rows(self):
+        """As rows(), of the archived profile."""
+        with self.serving():
+            return self._rows(contextlib.nullcontext(), {"job": self.name})
 
     @staticmethod
     def check_no_gap(rows):

@@ -168,6 +168,28 @@ def test_acting_heads_die_too(counted):
     step.check_stored_total()
 
 
+def test_an_acting_head_whose_node_is_done_hands_over(counted):
+    """It would hold its step's control group there; the others' record goes on with the next."""
+    step = counted
+    fault = step.now()
+    step.head.kill()
+    acting, first, _ = check_goes_on(step, fault)
+    step.wait_successors()
+    fault = step.now()
+    acting.leave()
+    acting.daemon.wait_exit(3.0)
+    assert first not in step.heads(), "it ends with its node's daemon"
+    for node in step.alive():
+        node.add(1)
+    second, _, _ = check_goes_on(step, fault, but=(first,))
+    assert second is not acting
+    end(step)
+    job = step.check_profile()
+    assert not any("missing from the totals" in note for note in job["notes"]), job["notes"]
+    step.check_no_gap(step.stored_rows())
+    step.check_stored_total()
+
+
 def test_the_head_dies_while_nodes_leave(counted):
     """What they hold is delivered to another one, within the time they have."""
     step = counted

@@ -332,14 +332,59 @@ TEST(Start, NoChildIsLeftToTheLauncher) {
   EXPECT_EQ(errno, ECHILD);
 }
 
-TEST(Start, AHangingDaemonCanBeEnded) {
-  Result<Daemon> daemon = Start(Shell("exec sleep 1000"));
+TEST(Start, AHangingDaemonCanBeEndedWithAllOfItsSession) {
+  // The second process tells its number, so that it can be looked for.
+  Result<Daemon> daemon =
+      Start(Shell("sleep 1000 & exec /usr/bin/python3 -c \"import socket, time\n"
+                  "socket.socket(fileno=3).send(b'$!')\n"
+                  "time.sleep(1000)\""));
   ASSERT_TRUE(daemon.ok());
-  if (!daemon->pidfd) GTEST_SKIP() << "this kernel has no pidfd_open";
-  pollfd ended{daemon->pidfd.get(), POLLIN, 0};
-  EXPECT_EQ(::poll(&ended, 1, 0), 0);
-  Kill(*daemon);
-  EXPECT_EQ(::poll(&ended, 1, 10'000), 1);
+  std::string packet;
+  ASSERT_EQ(daemon->lifeline.Receive(packet, Deadline(milliseconds(10'000))),
+            Lifeline::Event::kPacket);
+  const ProcessId second = Identify(std::stoi(packet));
+  ASSERT_NE(second.pid, 0);
+  EXPECT_FALSE(WaitForEnd(daemon->process, Deadline(milliseconds(0))));
+  KillSession(daemon->process);
+  EXPECT_TRUE(WaitForEnd(daemon->process, Deadline(milliseconds(10'000))));
+  EXPECT_TRUE(WaitForEnd(second, Deadline(milliseconds(10'000))));
+}
+
+TEST(ProcessId, ANumberThatWasGivenAgainIsAnotherProcess) {
+  const ProcessId own = Identify(::getpid());
+  ASSERT_EQ(own.pid, ::getpid());
+  EXPECT_FALSE(WaitForEnd(own, Deadline(milliseconds(0))));
+  const ProcessId former{own.pid, own.start - 1};
+  EXPECT_TRUE(WaitForEnd(former, Deadline(milliseconds(0))));
+  KillSession(former);  // would end this test
+  EXPECT_TRUE(WaitForEnd({}, Deadline(milliseconds(0))));
+}
+
+TEST(Start, TheEndsAreThereBeforeTheDaemonIs) {
+  const std::string name = "sonde-test/ends." + std::to_string(::getpid());
+  Result<Ends> ends = MakeEnds(name);
+  ASSERT_TRUE(ends.ok());
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const auto connected = [&] {
+    const UniqueFd program(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    return ::connect(program.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0;
+  };
+  EXPECT_FALSE(connected()) << "nobody listens before the daemon's user does";
+  ASSERT_TRUE(ends->lifeline.Send("first").ok());
+  Process process = Shell(
+      "exec /usr/bin/python3 -c \"import socket\n"
+      "s = socket.socket(fileno=3)\n"
+      "s.setblocking(True)\n"
+      "s.send(s.recv(100))\"");
+  const Result<ProcessId> started = Start(process, *ends);
+  ASSERT_TRUE(started.ok());
+  EXPECT_TRUE(connected());
+  ends->daemon.Reset();
+  EXPECT_EQ(Output(ends->lifeline), "first");
+  EXPECT_TRUE(WaitForEnd(*started, Deadline(milliseconds(10'000))));
 }
 
 TEST(Start, TheDaemonBecomesTheUser) {

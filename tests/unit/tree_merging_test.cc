@@ -72,7 +72,7 @@ class Merging : public testing::Test {
     frame.tick = tick;
     frame.nodes = nodes;
     for (const double v : values) frame.values.push_back(One(v, {nodes.first(), Owner::kNobody}));
-    return merger.Add(id, frame);
+    return merger.Add(id, frame, id);
   }
 
   // What `node` had when it ended.
@@ -175,9 +175,9 @@ Part MergeParts(const std::vector<Part>& children) {
     encoder.Encode(children[i].frame, {children[i].frame.values, children[i].frame.spreads}, bytes);
     const auto frame = decoder.Decode(bytes);
     EXPECT_TRUE(frame.ok());
-    EXPECT_EQ(merger.Add(ids[i], **frame), TickMerger::Fate::kMerged);
+    EXPECT_EQ(merger.Add(ids[i], **frame, ids[i]), TickMerger::Fate::kMerged);
     // A second time, as over another link, is not counted.
-    EXPECT_NE(merger.Add(ids[i], **frame), TickMerger::Fate::kMerged);
+    EXPECT_NE(merger.Add(ids[i], **frame, ids[i]), TickMerger::Fate::kMerged);
   }
   return merged;
 }
@@ -246,7 +246,7 @@ TEST(Spreads, AWarmTickAllocatesNextToNothing) {
     window.Drop(info.number - 1);
     const auto frame = decoder.Decode(bytes);
     ASSERT_TRUE(frame.ok());
-    ASSERT_EQ(merger.Add(id, **frame), TickMerger::Fate::kMerged);
+    ASSERT_EQ(merger.Add(id, **frame, id), TickMerger::Fate::kMerged);
   };
   for (int i = 0; i < 200; ++i) tick();
   const size_t before = allocations;
@@ -381,7 +381,7 @@ TEST_F(Merging, WhatComesASecondTimeIsDropped) {
   const auto a = Child({Gauge("load")});
   const auto b = Child({Gauge("load")});
   EXPECT_EQ(Send(a, SetOf({0, 1}), 10, {1}), TickMerger::Fate::kMerged);
-  EXPECT_EQ(Send(b, 1, 10, {1}), TickMerger::Fate::kRepeated) << "by itself, of those merged above";
+  EXPECT_EQ(Send(b, 1, 10, {1}), TickMerger::Fate::kCovered) << "by itself, of those merged above";
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].values["load"].count, 1);
   EXPECT_EQ(rows[0].nodes, 2u);

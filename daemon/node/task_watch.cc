@@ -1,0 +1,127 @@
+#include "daemon/node/task_watch.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "core/log.h"
+
+namespace sonde::node {
+namespace {
+
+// The kernel writes such a file in one piece.
+std::string ReadSmall(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text(4096, '\0');
+  const ssize_t size = fd ? read(fd.get(), text.data(), text.size()) : 0;
+  text.resize(size < 0 ? 0 : static_cast<size_t>(size));
+  return text;
+}
+
+}  // namespace
+
+TaskWatch::TaskWatch(Loop& loop, Options options, std::function<void()> gone)
+    : loop_(loop),
+      options_(std::move(options)),
+      gone_(std::move(gone)),
+      own_cgroup_(CgroupOf(getpid())) {}
+
+TaskWatch::~TaskWatch() { Stop(); }
+
+void TaskWatch::Stop() {
+  loop_.Cancel(std::exchange(timer_, 0));
+  if (watched_) loop_.Unwatch(watched_.get());
+  watched_.Reset();
+  tasks_.clear();
+}
+
+// The line of the unified hierarchy: "0::/path".
+std::string TaskWatch::CgroupOf(pid_t pid) const {
+  const std::string text = ReadSmall(options_.proc + "/" + std::to_string(pid) + "/cgroup");
+  constexpr std::string_view kUnified = "0::";
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    if (line.starts_with(kUnified)) return std::string(line.substr(kUnified.size()));
+    at = end + 1;
+  }
+  return "";
+}
+
+void TaskWatch::Add(uint32_t rank, pid_t pid) {
+  Task task{.pid = pid, .cgroup = CgroupOf(pid)};
+  // One that it shares with us tells nothing of the task.
+  if (task.cgroup == own_cgroup_) task.cgroup.clear();
+  tasks_[rank] = std::move(task);
+  if (!watched_) WatchNext();
+}
+
+void TaskWatch::Ended(uint32_t rank) {
+  if (tasks_.erase(rank) == 0) return;
+  if (watched_ && watched_rank_ != rank) return;
+  WatchNext();
+}
+
+bool TaskWatch::InUse(const Task& task) const {
+  if (task.cgroup.empty()) return false;
+  const std::string events = ReadSmall(options_.cgroups + task.cgroup + "/cgroup.events");
+  return events.find("populated 1") != std::string::npos;
+}
+
+// The state stands behind the command's name, which may hold anything.
+bool TaskWatch::IsZombie(const Task& task) const {
+  const std::string stat = ReadSmall(options_.proc + "/" + std::to_string(task.pid) + "/stat");
+  const size_t name_end = stat.rfind(')');
+  return name_end != std::string::npos && stat.substr(name_end + 1, 2) == " Z";
+}
+
+void TaskWatch::WatchNext() {
+  loop_.Cancel(std::exchange(timer_, 0));
+  if (watched_) loop_.Unwatch(watched_.get());
+  watched_.Reset();
+  for (auto& [rank, task] : tasks_) {
+    if (task.exited) continue;
+    UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, task.pid, 0)));
+    // Kernels without such descriptors are older than control groups with which it matters.
+    if (!fd && errno != ESRCH) return;
+    if (!fd) {
+      task.exited = true;
+      continue;
+    }
+    watched_ = std::move(fd);
+    watched_rank_ = rank;
+    const Status status = loop_.Watch(watched_.get(), EPOLLIN, [this](uint32_t) {
+      if (const auto at = tasks_.find(watched_rank_); at != tasks_.end()) at->second.exited = true;
+      WatchNext();
+    });
+    if (!status.ok()) log::Warning("the tasks' ends are not watched: {}", status.message());
+    return;
+  }
+  if (tasks_.empty()) return;
+  gone_since_ = Clock::System().Monotonic();
+  timer_ = loop_.After(options_.patience, [this] { OnPatienceOver(); });
+}
+
+void TaskWatch::OnPatienceOver() {
+  timer_ = 0;
+  const bool epilogs_may_run =
+      Clock::System().Monotonic() - gone_since_ < options_.patience_with_epilogs;
+  const auto patient = [&](const auto& entry) {
+    return InUse(entry.second) || (epilogs_may_run && !IsZombie(entry.second));
+  };
+  if (std::any_of(tasks_.begin(), tasks_.end(), patient)) {
+    timer_ = loop_.After(options_.interval, [this] { OnPatienceOver(); });
+    return;
+  }
+  log::Warning("the tasks of this node are gone, and their launcher does not say so");
+  Stop();
+  gone_();
+}
+
+}  // namespace sonde::node

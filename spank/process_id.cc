@@ -1,0 +1,125 @@
+#include "spank/process_id.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <string_view>
+
+#include "spank/unique_fd.h"
+
+namespace sonde::spank {
+namespace {
+
+struct Stat {
+  char state = 0;
+  pid_t session = 0;
+  uint64_t start = 0;
+};
+
+// Of /proc/PID/stat: the fields behind the command's name, which may hold blanks and parentheses.
+std::optional<Stat> ReadStat(pid_t pid) {
+  char path[32];
+  std::snprintf(path, sizeof(path), "/proc/%d/stat", static_cast<int>(pid));
+  const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!fd) return std::nullopt;
+  char text[1024];
+  const ssize_t size = ::read(fd.get(), text, sizeof(text));
+  if (size <= 0) return std::nullopt;
+  std::string_view rest(text, static_cast<size_t>(size));
+  const size_t name_end = rest.rfind(')');
+  if (name_end == std::string_view::npos) return std::nullopt;
+  rest.remove_prefix(name_end + 1);
+  Stat stat;
+  constexpr int kState = 3, kSession = 6, kStart = 22;
+  for (int field = kState; field <= kStart; ++field) {
+    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    if (word.empty()) return std::nullopt;
+    const char* const end = word.data() + word.size();
+    if (field == kState) stat.state = word[0];
+    if (field == kSession) std::from_chars(word.data(), end, stat.session);
+    if (field == kStart) std::from_chars(word.data(), end, stat.start);
+    rest.remove_prefix(word.size());
+  }
+  return stat;
+}
+
+bool Lives(const ProcessId& process) {
+  const std::optional<Stat> stat = ReadStat(process.pid);
+  return stat && stat->start == process.start && stat->state != 'Z' && stat->state != 'X';
+}
+
+// A descriptor of the process, if the kernel has such and the process lives.
+UniqueFd Open(const ProcessId& process) {
+#ifdef SYS_pidfd_open
+  UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
+  // Only now is it certain that the number still means the same process.
+  if (fd && Lives(process)) return fd;
+#else
+  static_cast<void>(process);
+#endif
+  return UniqueFd();
+}
+
+void Kill(const ProcessId& process) {
+#ifdef SYS_pidfd_send_signal
+  if (const UniqueFd fd = Open(process); fd) {
+    ::syscall(SYS_pidfd_send_signal, fd.get(), SIGKILL, nullptr, 0);
+    return;
+  }
+#endif
+  if (Lives(process)) ::kill(process.pid, SIGKILL);
+}
+
+}  // namespace
+
+ProcessId Identify(pid_t pid) {
+  const std::optional<Stat> stat = pid > 0 ? ReadStat(pid) : std::nullopt;
+  return stat ? ProcessId{pid, stat->start} : ProcessId{};
+}
+
+bool WaitForEnd(const ProcessId& process, const Deadline& deadline) {
+  if (process.pid == 0) return true;
+  if (const UniqueFd fd = Open(process); fd) {
+    pollfd waiting{fd.get(), POLLIN, 0};
+    int ready = 0;
+    while ((ready = ::poll(&waiting, 1, deadline.LeftMs())) < 0 && errno == EINTR) continue;
+    return ready != 0;
+  }
+  // Before Linux 5.3 there is nothing to wait on.
+  while (Lives(process)) {
+    const int left = deadline.LeftMs();
+    if (left == 0) return false;
+    ::poll(nullptr, 0, std::min(left, 10));
+  }
+  return true;
+}
+
+void KillSession(const ProcessId& leader) {
+  if (leader.pid == 0) return;
+  Kill(leader);
+  DIR* const processes = ::opendir("/proc");
+  if (processes == nullptr) return;
+  while (const dirent* entry = ::readdir(processes)) {
+    const std::string_view name(entry->d_name);
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc() || end != name.data() + name.size()) continue;
+    const std::optional<Stat> stat = ReadStat(pid);
+    // A session's number is not given again while somebody is in it; what is older is not of it.
+    if (stat && stat->session == leader.pid && stat->start >= leader.start)
+      Kill({pid, stat->start});
+  }
+  ::closedir(processes);
+}
+
+}  // namespace sonde::spank

@@ -1,0 +1,33 @@
+// Which process a daemon is, in a way that outlives its number: the kernel gives a number again
+// once the process is gone, so the time at which the process started belongs to it.
+//
+// It is a value and no descriptor, because some releases of Slurm run a plugin's callbacks in
+// children that share slurmstepd's memory but not its descriptors: what one of them opens is not
+// there in the next.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "spank/lifeline.h"
+
+namespace sonde::spank {
+
+struct ProcessId {
+  pid_t pid = 0;       // 0: none
+  uint64_t start = 0;  // clock ticks since boot, as field 22 of /proc/PID/stat
+};
+
+// The process that has this number now; none if there is no such process.
+ProcessId Identify(pid_t pid);
+
+// True once the process is gone, or if there is none; false at the deadline.
+bool WaitForEnd(const ProcessId& process, const Deadline& deadline);
+
+// Ends the leader of a session at once, and whatever is left in the session.
+void KillSession(const ProcessId& leader);
+
+}  // namespace sonde::spank

@@ -1,0 +1,91 @@
+#include "spank/step_daemon.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <climits>
+#include <utility>
+
+#include "spank/slurm_spank.h"
+
+namespace sonde::spank {
+namespace {
+
+std::string LinkTo(const char* path) {
+  char target[PATH_MAX];
+  const ssize_t size = ::readlink(path, target, sizeof(target));
+  return std::string(target, size < 0 ? 0 : static_cast<size_t>(size));
+}
+
+// Whether children of this process count their numbers as this process does: the tasks' numbers
+// would mean nothing to a daemon that does not.
+bool ChildrenShareNumbers() {
+  const std::string own = LinkTo("/proc/self/ns/pid");
+  // Nothing to be read means that /proc is not this process's own.
+  return !own.empty() && LinkTo("/proc/self/ns/pid_for_children") == own;
+}
+
+}  // namespace
+
+Status StepDaemon::Prepare(Process process, Credentials user, std::string message) {
+  Result<Ends> ends = MakeEnds(process.application);
+  if (!ends.ok()) return ends.status();
+  process_ = std::move(process);
+  user_ = std::move(user);
+  message_ = std::move(message);
+  ends_ = std::move(*ends);
+  return {};
+}
+
+Status StepDaemon::StartNow() {
+  if (!ChildrenShareNumbers()) {
+    return {Code::kUnavailable,
+            "start sonded: SlurmdParameters=contain_spank gave it the job's namespace of process "
+            "numbers, in which it would not find the tasks"};
+  }
+  process_.become = &user_;
+  const Result<ProcessId> process = spank::Start(process_, ends_);
+  if (!process.ok()) return process.status();
+  id_ = *process;
+  started_ = true;
+  return ends_.lifeline.Send(message_);
+}
+
+Status StepDaemon::Start(bool contained) {
+  if (started_ || stopped_ || !prepared()) return {};
+  Status status = StartNow();
+  if (!started_) {
+    stopped_ = true;
+    // A program that looks for the daemon is refused at once, whoever has the socket open.
+    if (ends_.application) ::shutdown(ends_.application.get(), SHUT_RDWR);
+  }
+  if (contained) return status;
+  // The daemon's alone: with it the socket is gone, and nobody waits for an answer there.
+  ends_.daemon.Reset();
+  ends_.application.Reset();
+  return status;
+}
+
+void StepDaemon::Tell(const launch::Writer& message, std::span<const int> fds) {
+  if (!started_) return;
+  const Status status = ends_.lifeline.Send(message.packet(), fds);
+  if (status.ok() || std::exchange(drop_noted_, true)) return;
+  slurm_debug("sonde: the daemon was not told of a task: %s",
+              std::string(status.message()).c_str());
+}
+
+bool StepDaemon::Gone() const { return WaitForEnd(id_, Deadline(std::chrono::milliseconds(0))); }
+
+bool StepDaemon::Stop() {
+  if (!started_ || std::exchange(stopped_, true)) return true;
+  ends_.lifeline.Finish();
+  // Slurm cannot remove a cgroup that a process is still leaving, and leaves it for good.
+  if (WaitForEnd(id_, Deadline(kStop))) return true;
+  KillSession(id_);
+  WaitForEnd(id_, Deadline(kKilled));
+  return false;
+}
+
+void StepDaemon::Close() { ends_ = Ends(); }
+
+}  // namespace sonde::spank

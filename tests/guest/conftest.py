@@ -1,0 +1,99 @@
+"""Steps on Slurm 26.05 with a unified cgroup v2, in user-mode Linux (scripts/guest).
+
+The guest runs scenarios.py, which needs nothing but Python there; the tests look at what it saw. A boot
+with a cluster takes most of a minute, so the scenarios of a module share one.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).resolve()
+GUEST = ROOT / "scripts" / "guest"
+RELEASE = "sid"
+SKIPPED = 77
+# The C library and what belongs to it must be the guest's own.
+OF_LIBC = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|resolv))\.so")
+
+
+def run(*command, **options):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, **options)
+    if done.returncode != 0:
+        pytest.fail(f"{command[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}", pytrace=False)
+    return done.stdout
+
+
+def pytest_sessionstart(session):
+    missing = [name for name in ("linux.uml", "mmdebstrap", "patchelf") if not shutil.which(name)]
+    if os.geteuid() != 0 or missing:
+        pytest.exit(f"needs root and {', '.join(missing) or 'nothing else'}", returncode=SKIPPED)
+
+
+def libraries(program):
+    """The shared libraries of a program that the guest may lack."""
+    found = re.findall(r"=> (/\S+)", run("ldd", program))
+    return [path for path in found if not OF_LIBC.match(os.path.basename(path))]
+
+
+def stage_programs(stage):
+    """The programs of this machine's build, with the libraries that they need beside them."""
+    for folder, names in (("daemon", ("sonded", "sonded-head")), ("cli", ("sonde",))):
+        (stage / folder).mkdir()
+        for name in names:
+            program = stage / folder / name
+            shutil.copy2(BUILD / folder / name, program)
+            (stage / "lib").mkdir(exist_ok=True)
+            for library in libraries(program):
+                shutil.copy2(library, stage / "lib")
+            run("patchelf", "--set-rpath", "$ORIGIN/../lib", program)
+    shutil.copytree(
+        BUILD / "libclient", stage / "libclient", ignore=shutil.ignore_patterns("CMakeFiles", "*.cmake", "*.a")
+    )
+
+
+def stage_plugins(stage, include):
+    """The plugin for the guest's Slurm, compiled here against its headers."""
+    build = BUILD.parent / f"slurm-{RELEASE}"
+    run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+        "-DSONDE_TESTS=OFF", "-DSONDE_BENCH=OFF", f"-DSLURM_INCLUDE={include}")  # fmt: skip
+    run("ninja", "-C", build, "spank_sonde")
+    (stage / "spank").mkdir()
+    shutil.copy2(build / "spank" / "spank_sonde.so", stage / "spank")
+    source = ROOT / "tests" / "guest" / "failing_plugin.c"
+    run("cc", "-shared", "-fPIC", f"-I{include}", "-o", stage / "failing_plugin.so", source)
+
+
+@pytest.fixture(scope="session")
+def stage(tmp_path_factory):
+    """A directory with the programs and plugins for the guest."""
+    include = pathlib.Path(run(GUEST, "root", RELEASE).strip()) / "usr" / "include"
+    stage = tmp_path_factory.mktemp("stage")
+    stage_programs(stage)
+    stage_plugins(stage, include)
+    # Jobs run as ordinary users.
+    run("chmod", "-R", "a+rX", stage)
+    return stage
+
+
+@pytest.fixture(scope="session")
+def scenarios(stage):
+    """Runs scenarios in a guest: name -> what was seen."""
+
+    def in_guest(*names, contain=False):
+        done = subprocess.run(
+            [GUEST, "run", RELEASE, "--share", f"sonde={stage}", "--share", f"scripts={ROOT / 'scripts'}",
+             "--share", f"tests={ROOT / 'tests' / 'guest'}", "--timeout", "700", "--",
+             "python3", "/share/tests/scenarios.py", "contain" if contain else "plain", *names],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode != 0:
+            pytest.fail(f"the guest failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}", pytrace=False)
+        return json.loads(done.stdout)
+
+    return in_guest

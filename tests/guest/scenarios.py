@@ -1,0 +1,450 @@
+"""Runs in the guest: steps that end in unusual ways, each without telemetry and with it.
+
+  scenarios.py CONTAIN [NAME...]
+
+Prints one JSON object, scenario -> what was seen. /share/sonde has the programs, /share/scripts the
+private cluster. Only the standard library is here.
+"""
+
+import contextlib
+import glob
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+USER = "sonde-test1"
+CLUSTER = "/share/scripts/cluster"
+SONDE = "/share/sonde"
+FAIL = pathlib.Path("/tmp/fail")
+LEVEL = ["--telemetry-level=2", "--telemetry-period=200ms"]
+ALL = ["--telemetry-level=4", "--telemetry-period=200ms"]
+NODES = ("n1", "n2")
+# By then slurmstepd has given up: UnkillableStepTimeout is 10 s here.
+SETTLED = 40.0
+
+CGROUP_CONF = "\n".join([
+    "CgroupPlugin=cgroup/v2", "IgnoreSystemd=yes", "ConstrainRAMSpace=yes", "ConstrainCores=no",
+])  # fmt: skip
+
+# Without it Slurm takes no notice of --container.
+OCI_CONF = 'RunTimeQuery="true"\nRunTimeRun="true"\nRunTimeKill="true"\nRunTimeDelete="true"'
+
+
+def start_cluster(contain):
+    plugstack = (
+        f"optional {SONDE}/spank/spank_sonde.so sonded={SONDE}/daemon/sonded sonde={SONDE}/cli/sonde"
+        f" config=/tmp/sonde.conf libraries={SONDE}/libclient\n"
+        f"required {SONDE}/failing_plugin.so file={FAIL}\n"
+    )
+    FAIL.write_text("")
+    FAIL.chmod(0o644)
+    conf("")
+    command = [CLUSTER, "start", "--nodes", "2", "--owner", str(os.getpid())]
+    command += ["--proctrack", "cgroup", "--plugstack", "/tmp/plugstack.conf"]
+    pathlib.Path("/tmp/plugstack.conf").write_text(plugstack)
+    for line in ("TaskPlugin=task/cgroup", "JobAcctGatherType=jobacct_gather/none",
+                 "SelectTypeParameters=CR_CPU_Memory", "DefMemPerNode=200",
+                 *(["SlurmdParameters=config_overrides,contain_spank"] if contain else [])):
+        command += ["--slurm-conf-extra", line]
+    command += ["--etc", f"cgroup.conf={CGROUP_CONF}", "--etc", f"oci.conf={OCI_CONF}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"the cluster did not start: {done.stderr}")
+    return done.stdout.strip()
+
+
+def conf(text):
+    path = pathlib.Path("/tmp/sonde.conf")
+    path.write_text(text)
+    path.chmod(0o644)
+
+
+class Cluster:
+    def __init__(self, directory):
+        self.dir = directory
+
+    def popen(self, words, user=USER):
+        command = [CLUSTER, "run", self.dir, *(["--user", user] if user else []), "--", *words]
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def run(self, words, user=USER, timeout=100):
+        process = self.popen(words, user)
+        try:
+            output = process.communicate(timeout=timeout)[0]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output = process.communicate()[0] + "\n(timed out)"
+        return process.returncode, output
+
+    def node_states(self):
+        states = {}
+        output = self.run(["scontrol", "--oneliner", "show", "node"], user=None)[1]
+        for line in output.splitlines():
+            fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
+            if "NodeName" in fields:
+                reason = line.partition(" Reason=")[2]
+                states[fields["NodeName"]] = (fields["State"] + " " + reason).strip()
+        return states
+
+    def settle(self):
+        """The nodes' states once no job is there any more, or no more is to be expected."""
+        wait_for(lambda: self.node_states() == dict.fromkeys(NODES, "IDLE"), SETTLED, 0.5)
+        return self.node_states()
+
+    def restore(self):
+        """What a scenario did to the nodes is not the next one's affair."""
+        for job in self.run(["squeue", "--noheader", "--format=%A"], user=None)[1].split():
+            self.run(["scancel", job], user=None)
+        for pid in ours():
+            os.kill(pid, signal.SIGKILL)
+        for node in NODES:
+            self.run(["scontrol", "update", f"NodeName={node}", "State=RESUME"], user=None)
+        self.settle()
+
+
+def wait_for(predicate, timeout, interval=0.05):
+    end = time.monotonic() + timeout
+    while not (value := predicate()) and time.monotonic() < end:
+        time.sleep(interval)
+    return value
+
+
+def require(predicate, what):
+    """Waits for what a scenario is about; without it there is nothing to be seen."""
+    if not wait_for(predicate, 30):
+        sys.exit(f"waited in vain for {what}")
+
+
+def read(path):
+    try:
+        return pathlib.Path(path).read_text()
+    except OSError:
+        return ""
+
+
+def ours():
+    """Processes of Sonde's, and those that the scenarios mark: pid -> command line."""
+    found = {}
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        words = read(path).split("\0")
+        program = os.path.basename(words[0])
+        if program in ("sonded", "sonded-head", "sonde") or "marked-by-the-test" in words:
+            found[int(path.split("/")[2])] = " ".join(words).strip()
+    return found
+
+
+def in_steps():
+    """Those that a step's control group holds."""
+    return {
+        pid: command for pid, command in ours().items() if "/job_" in read(f"/proc/{pid}/cgroup") or
+        "/step_" in read(f"/proc/{pid}/cgroup")
+    }  # fmt: skip
+
+
+def see(cluster, run):
+    """What a scenario shows, without telemetry and with it."""
+    seen = {}
+    for name, level in (("without", []), ("with", LEVEL)):
+        code, output = run(level)
+        # Its tasks are gone: 3 s later nothing of ours is in its control group.
+        wait_for(lambda: not in_steps(), 3.0)
+        seen[name] = {
+            "code": code, "output": output, "left": in_steps(), "nodes": cluster.settle(),
+            "left_at_all": ours(),
+        }  # fmt: skip
+        cluster.restore()
+    return seen
+
+
+# --- Scenarios -------------------------------------------------------------------------------
+
+
+def plain(cluster):
+    return see(cluster, lambda level: cluster.run(["srun", *level, "-N2", "sleep", "1"]))
+
+
+def unwritable_output(cluster):
+    words = ["-N2", "-o", "/nonexistent/%t.out", "sleep", "1"]
+    return see(cluster, lambda level: cluster.run(["srun", *level, *words]))
+
+
+def missing_program(cluster):
+    return see(cluster, lambda level: cluster.run(["srun", *level, "-N2", "/nonexistent/app"]))
+
+
+def missing_mpi(cluster):
+    return see(cluster, lambda level: cluster.run(["srun", *level, "--mpi=nonsense", "-N2", "true"]))
+
+
+def failing_prolog(cluster):
+    words = ["-N2", "--task-prolog=/bin/false", "sleep", "1"]
+    return see(cluster, lambda level: cluster.run(["srun", *level, *words]))
+
+
+def unwritable_batch_output(cluster):
+    words = ["-N2", "-o", "/nonexistent/%j.out", "--wait", "--wrap", "srun sleep 1"]
+    return see(cluster, lambda level: cluster.run(["sbatch", *level, *words]))
+
+
+def missing_container(cluster):
+    """An OCI bundle that is not there: Slurm's own container support."""
+    words = ["-N2", "--container=/nonexistent/bundle", "sleep", "1"]
+    return see(cluster, lambda level: cluster.run(["srun", *level, *words]))
+
+
+def slow_epilog(cluster):
+    """Slurm runs it when it has waited for the task, and tells plugins of the task's end only then."""
+    script = pathlib.Path("/tmp/task-epilog")
+    script.write_text("#!/bin/sh\nexec sleep 2\n")
+    script.chmod(0o755)
+    words = ["-N2", f"--task-epilog={script}", "sleep", "1"]
+    return see(cluster, lambda level: cluster.run(["srun", *level, *words]))
+
+
+def all_metrics(cluster):
+    return see(cluster, lambda level: cluster.run(["srun", *(level and ALL), "-N2", "sleep", "1"]))
+
+
+def killed_daemon(cluster):
+    """Of one node, in the middle of the step."""
+
+    def run(level):
+        step = cluster.popen(["srun", *level, "-N2", "bash", "-c", UNTIL_GO])
+        if level:
+            nodes = lambda: [pid for pid, words in ours().items() if "--node" in words]
+            require(lambda: len(nodes()) == 2, "the nodes' daemons")
+            os.kill(nodes()[0], signal.SIGKILL)
+        return finish(step)
+
+    return see(cluster, run)
+
+
+def key(cluster):
+    """What a step's tasks, its batch script and the job's record show."""
+
+    def run(level):
+        script = "env; srun env; scontrol show job $SLURM_JOB_ID"
+        words = ["-N2", "-o", "/tmp/key.out", "--wait", "--wrap", script]
+        code = cluster.run(["sbatch", *level, *words])[0]
+        return code, read("/tmp/key.out") + cluster.run(["srun", *level, "-N2", "env"])[1]
+
+    return see(cluster, run)
+
+
+def failing_plugin(callback):
+    def scenario(cluster):
+        def run(level):
+            FAIL.write_text(callback)
+            try:
+                return cluster.run(["srun", *level, "-N2", "sleep", "1"])
+            finally:
+                FAIL.write_text("")
+
+        return see(cluster, run)
+
+    return scenario
+
+
+def cancelled(cluster):
+    def run(level):
+        step = cluster.popen(["srun", *level, "-N2", "--job-name=cancelled", "sleep", "100"])
+        require(lambda: running(cluster, "cancelled") and tasks("sleep\x00100"), "the step's tasks")
+        cluster.run(["scancel", "--name=cancelled"], user=None)
+        output = step.communicate(timeout=60)[0]
+        return step.returncode, output
+
+    return see(cluster, run)
+
+
+def running(cluster, name):
+    return cluster.run(["squeue", "--noheader", f"--name={name}", "--format=%T"], user=None)[1].strip() == "RUNNING"
+
+
+def tasks(marker):
+    return [path for path in glob.glob("/proc/[0-9]*/cmdline") if marker in read(path)]
+
+
+def acting_head(cluster):
+    """The head dies; the first node goes on in its place, its task ends, the second node's goes on."""
+
+    def run(level):
+        os.makedirs("/tmp/log", exist_ok=True)
+        os.chmod("/tmp/log", 0o1777)
+        conf("log_dir = /tmp/log\nlog_level = debug\n")
+        script = "if [ $SLURM_PROCID = 0 ]; then while [ ! -e /tmp/go ]; do sleep 0.1; done; else sleep 300; fi"
+        step = cluster.popen(["srun", *level, "-N2", "--job-name=acting", "bash", "-c", script])
+        wait_for(lambda: tasks("sleep\x00300"), 30)
+        if level:
+            logs = lambda: [read(log) for log in glob.glob("/tmp/log/*")]
+            require(lambda: sum("2 nodes stand by" in log for log in logs()) == 2, "two that stand by")
+            head = acting()
+            for pid in head:
+                os.kill(pid, signal.SIGKILL)
+            require(lambda: set(acting()) - set(head), "an acting head")
+        pathlib.Path("/tmp/go").touch()
+        first = wait_for(lambda: len(tasks("/tmp/go")) <= 1, 10)
+        wait_for(lambda: not on_node(cluster, "n1"), 3.0)
+        left = on_node(cluster, "n1")
+        # Time for slurmstepd to find them.
+        wait_for(lambda: "DRAIN" in cluster.node_states()["n1"], 25.0 if level else 0.0, 0.5)
+        after = cluster.node_states()
+        cluster.run(["scancel", "--name=acting"], user=None)
+        output = step.communicate(timeout=60)[0]
+        os.unlink("/tmp/go")
+        conf("")
+        return [first, left, {node: "DRAIN" in state for node, state in after.items()}], output
+
+    return see(cluster, run)
+
+
+def acting():
+    return [pid for pid, words in ours().items() if "--head" in words]
+
+
+def on_node(cluster, node):
+    """Those of a node's step: under one kernel the daemons of all nodes are here."""
+    return {
+        pid: words for pid, words in in_steps().items() if f"/{node}" in read(f"/proc/{pid}/cgroup") or
+        f"_{node}" in read(f"/proc/{pid}/cgroup")
+    }  # fmt: skip
+
+
+def followers(cluster):
+    """What sends a batch script's series on has more to send when the script ends, and must not stay."""
+
+    def run(level):
+        conf("forward.nowhere = http://127.0.0.1:9/api/v1/write\n")
+        words = ["-N1", "-o", "/dev/null", "--wait", "--wrap", UNTIL_GO]
+        job = cluster.popen(["sbatch", *level, *words])
+        if level:
+            require(lambda: any("--forward" in words for words in ours().values()), "a sender")
+        return finish(job)
+
+    return see(cluster, run)
+
+
+UNTIL_GO = "until [ -e /tmp/go ]; do sleep 0.1; done"
+
+
+def finish(job):
+    """Lets a step or script of UNTIL_GO end; its code and output."""
+    pathlib.Path("/tmp/go").touch()
+    output = job.communicate(timeout=60)[0]
+    os.unlink("/tmp/go")
+    conf("")
+    return job.returncode, output
+
+
+def failing_mpi_prefork(cluster):
+    """What slurmstepd sets up for MPI fails after plugins were called and before there are tasks."""
+
+    def run(level):
+        config = cluster.run(["scontrol", "show", "config"], user=None)[1]
+        job = re.search(r"^NEXT_JOB_ID\s*=\s*(\d+)", config, re.MULTILINE)[1]
+        # Where pmi2 wants to bind its socket there is a directory already.
+        for node in NODES:
+            os.mkdir(f"{cluster.dir}/spool/{node}/sock.pmi2.{job}.0")
+        return cluster.run(["srun", *level, "--mpi=pmi2", "-N2", "sleep", "1"])
+
+    return see(cluster, run)
+
+
+def exporters_readers(cluster):
+    """A process that reads an exporter for the step, on the node, and waits for its answer."""
+
+    def run(level):
+        with socket.create_server(("127.0.0.1", 0)) as exporter:
+            step = cluster.popen(["srun", *level, "-N2", "bash", "-c", UNTIL_GO])
+            if level:
+                join(cluster, exporter.getsockname()[1])
+                exporter.settimeout(60)
+                exporter.accept()
+            return finish(step)
+
+    return see(cluster, run)
+
+
+def join(cluster, port):
+    """Has the running step read an exporter."""
+    live = f"{cluster.dir}/home/{USER}/.local/share/sonde/live/*/endpoint.json"
+
+    def joined():
+        # A head that was killed has left its own; the server comes before the nodes.
+        for file in glob.glob(live):
+            endpoint = json.loads(read(file))
+            url = f"http://127.0.0.1:{endpoint['port']}/join?to=127.0.0.1:{port}&node=n1"
+            request = urllib.request.Request(url, headers={"Authorization": f"Bearer {endpoint['token']}"})
+            with contextlib.suppress(urllib.error.URLError):
+                with urllib.request.urlopen(request, timeout=10) as answer:
+                    return answer.status == 200
+        return False
+
+    require(joined, "a node that reads the exporter")
+
+
+def alarm_command(cluster):
+    """A command for alarms that is still running when the batch script ends, and what it left behind."""
+
+    def run(level):
+        script = pathlib.Path("/tmp/alarm-command")
+        script.write_text("#!/bin/sh\nsetsid sh -c 'sleep 200' marked-by-the-test &\n"
+                          "exec sh -c 'sleep 200; true' marked-by-the-test\n")
+        script.chmod(0o755)
+        conf(f"alarm_command = {script}\nalarm.always = node_memory_MemTotal_bytes > 0\n")
+        words = ["-N1", "-o", "/dev/null", "--wait", "--wrap", UNTIL_GO]
+        job = cluster.popen(["sbatch", *level, *words])
+        if level:
+            marked = lambda: [pid for pid, words in ours().items() if "marked-by-the-test" in words]
+            require(lambda: len(marked()) >= 2, "the command for alarms")
+        return finish(job)
+
+    return see(cluster, run)
+
+
+SCENARIOS = {
+    "plain": plain,
+    "unwritable_output": unwritable_output,
+    "unwritable_batch_output": unwritable_batch_output,
+    "missing_program": missing_program,
+    "missing_mpi": missing_mpi,
+    "missing_container": missing_container,
+    "slow_epilog": slow_epilog,
+    "all_metrics": all_metrics,
+    "killed_daemon": killed_daemon,
+    "key": key,
+    "failing_prolog": failing_prolog,
+    "cancelled": cancelled,
+    "acting_head": acting_head,
+    "failing_mpi_prefork": failing_mpi_prefork,
+    "exporters_readers": exporters_readers,
+    "followers": followers,
+    "alarm_command": alarm_command,
+    **{f"failing_{name}": failing_plugin(name) for name in (
+        "init_post_opt", "user_init", "task_init_privileged", "task_init", "task_post_fork", "task_exit")},
+}  # fmt: skip
+
+
+def main():
+    contain, names = sys.argv[1] == "contain", sys.argv[2:] or list(SCENARIOS)
+    cluster = Cluster(start_cluster(contain))
+    seen = {name: SCENARIOS[name](cluster) for name in names}
+    seen["version"] = cluster.run(["srun", "--version"])[1]
+    for node in NODES:
+        seen[f"log.{node}"] = [
+            line for line in read(f"{cluster.dir}/log/slurmd.{node}.log").splitlines() if "sonde" in line
+        ]
+    json.dump(seen, sys.stdout, indent=1)
+    subprocess.run([CLUSTER, "stop", cluster.dir], capture_output=True, check=False)
+
+
+main()

@@ -1,0 +1,86 @@
+"""Whatever happens to a step, nothing of ours is in its control group when Slurm looks there.
+
+Since Slurm 25.05 the end of a step kills what is in the control groups of its tasks, and waits for
+what is in slurmstepd's own, where daemons are: each process of ours that stays there drains the node.
+"""
+
+import re
+
+import pytest
+
+# Before the first task, while tasks start, and after them.
+NAMES = (
+    "plain", "unwritable_output", "unwritable_batch_output", "missing_program", "missing_mpi",
+    "missing_container", "failing_prolog", "cancelled", "failing_init_post_opt", "failing_user_init",
+    "failing_task_init_privileged", "failing_task_init", "failing_task_post_fork", "failing_task_exit",
+    "failing_mpi_prefork", "slow_epilog", "all_metrics", "killed_daemon", "acting_head",
+    "exporters_readers", "followers", "alarm_command", "key",
+)  # fmt: skip
+
+
+def wanted(request, fixture):
+    """The scenarios of the tests that will run: with -k these may be few."""
+    items = [item for item in request.session.items if item.path == request.path]
+    return [item.callspec.params["name"] for item in items
+            if fixture in item.fixturenames and hasattr(item, "callspec")]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def seen(request, scenarios):
+    return scenarios(*wanted(request, "seen"))
+
+
+def test_slurm_waits_for_what_is_in_its_own_control_group(seen):
+    """Sid goes on: what these tests are about began with 25.05."""
+    release = tuple(map(int, re.search(r"(\d\d)\.(\d\d)", seen["version"]).groups()))
+    assert release >= (25, 5), seen["version"]
+
+
+def check(seen, name):
+    without, watched = seen[name]["without"], seen[name]["with"]
+    assert watched["code"] == without["code"], watched["output"]
+    assert watched["left"] == {}, "still in the step's control group 3 s after its end"
+    assert watched["nodes"] == without["nodes"]
+    assert watched["left_at_all"] == {}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nodes_are_as_without_telemetry(seen, name):
+    check(seen, name)
+
+
+def test_what_was_to_fail_failed_and_what_was_to_run_was_watched(seen):
+    for name in ("missing_container", "failing_mpi_prefork"):
+        if name in seen:
+            assert seen[name]["without"]["code"] != 0, name
+    for name in ("slow_epilog", "all_metrics"):
+        if name in seen:
+            assert "Coverage 100 %" in seen[name]["with"]["output"], seen[name]["with"]["output"]
+
+
+def test_no_task_and_no_record_shows_the_key(seen):
+    """Which has 64 hexadecimal digits; zeros say that there is none yet."""
+    if "key" not in seen:
+        pytest.skip("not asked for")
+    output = seen["key"]["with"]["output"]
+    assert output.count("SLURM_PROCID=") >= 4 and "JobState=" in output, output
+    assert not re.findall(r"(?!0{64})[0-9a-f]{64}", output)
+
+
+# Callbacks run in processes of their own then, which share slurmstepd's memory and not its descriptors.
+CONTAINED = ("plain", "unwritable_output", "failing_task_post_fork", "cancelled")
+
+
+@pytest.fixture(scope="module")
+def seen_contained(scenarios):
+    return scenarios(*CONTAINED, contain=True)
+
+
+@pytest.mark.parametrize("name", CONTAINED)
+def test_nodes_are_as_without_telemetry_with_contain_spank(seen_contained, name):
+    check(seen_contained, name)
+
+
+def test_a_step_is_watched_with_contain_spank(seen_contained):
+    output = seen_contained["plain"]["with"]["output"]
+    assert "Coverage 100 %" in output, output

@@ -1,0 +1,150 @@
+// Which ends of tasks make a daemon finish by itself.
+#include "daemon/node/task_watch.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+namespace sonde::node {
+namespace {
+
+// A process that only waits. Killed, it stays a zombie until the test has ended, as a task does
+// whose launcher has given up on the step.
+class Child {
+ public:
+  Child() : pid_(fork()) {
+    if (pid_ == 0) {
+      for (;;) pause();
+    }
+  }
+  ~Child() {
+    Kill();
+    waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  void Kill() const { kill(pid_, SIGKILL); }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+class TaskWatchTest : public testing::Test {
+ protected:
+  static constexpr Nanos kPatience = 20 * kMillisecond;
+  static constexpr Nanos kInterval = 5 * kMillisecond;
+  static constexpr Nanos kForEver = 3600 * kSecond;
+
+  TaskWatch::Options Options() const {
+    return {.patience = kPatience,
+            .patience_with_epilogs = kForEver,
+            .interval = kInterval,
+            .proc = "/proc",
+            .cgroups = "/nonexistent"};
+  }
+  // Until the tasks are found to be gone, or `limit` has passed; how often they were.
+  int Run(Nanos limit) {
+    const Loop::TimerId timer = loop_.After(limit, [this] { loop_.Stop(); });
+    loop_.Run();
+    loop_.Cancel(timer);
+    return std::exchange(gone_, 0);
+  }
+  std::function<void()> Gone() {
+    return [this] {
+      ++gone_;
+      loop_.Stop();
+    };
+  }
+  // Long enough for what must not happen to happen.
+  static constexpr Nanos kLong = 10 * kPatience;
+  static constexpr Nanos kMost = 30 * kSecond;
+
+  Loop loop_;
+  int gone_ = 0;
+};
+
+TEST_F(TaskWatchTest, TasksThatNobodyWaitsForAreFoundToBeGone) {
+  const Child first, second;
+  TaskWatch watch(loop_, Options(), Gone());
+  watch.Add(0, first.pid());
+  watch.Add(1, second.pid());
+  EXPECT_EQ(Run(kLong), 0) << "both live";
+  first.Kill();
+  EXPECT_EQ(Run(kLong), 0) << "one lives";
+  second.Kill();
+  EXPECT_EQ(Run(kMost), 1);
+  EXPECT_EQ(Run(kLong), 0) << "once";
+}
+
+TEST_F(TaskWatchTest, EndsThatTheLauncherTellsAreItsAffair) {
+  const Child first, second;
+  TaskWatch watch(loop_, Options(), Gone());
+  watch.Add(0, first.pid());
+  watch.Add(1, second.pid());
+  first.Kill();
+  second.Kill();
+  watch.Ended(1);
+  watch.Ended(0);
+  EXPECT_EQ(Run(kLong), 0);
+}
+
+TEST_F(TaskWatchTest, ATaskThatIsGoneBeforeItIsToldOfCounts) {
+  const Child task;
+  task.Kill();
+  TaskWatch watch(loop_, Options(), Gone());
+  watch.Add(0, task.pid());
+  EXPECT_EQ(Run(kMost), 1);
+}
+
+// TaskEpilog runs between slurmstepd's waiting for a task and its telling of it.
+TEST_F(TaskWatchTest, AnEndThatTheLauncherHasWaitedForIsToldLater) {
+  pid_t waited_for = 0;
+  {
+    const Child child;
+    waited_for = child.pid();
+  }
+  TaskWatch::Options options = Options();
+  TaskWatch watch(loop_, options, Gone());
+  watch.Add(0, waited_for);
+  EXPECT_EQ(Run(kLong), 0);
+  options.patience_with_epilogs = kLong;
+  TaskWatch bounded(loop_, options, Gone());
+  bounded.Add(0, waited_for);
+  EXPECT_EQ(Run(kMost), 1) << "but not for ever";
+}
+
+TEST_F(TaskWatchTest, WhatIsInATasksControlGroupKeepsItThere) {
+  const std::filesystem::path tree =
+      std::filesystem::path(testing::TempDir()) / ("task_watch." + std::to_string(getpid()));
+  const Child task;
+  const std::filesystem::path proc = tree / "proc" / std::to_string(task.pid());
+  const std::filesystem::path cgroup = tree / "cgroup/job_1/step_0/user/task_0";
+  std::filesystem::create_directories(proc);
+  std::filesystem::create_directories(cgroup);
+  const auto write = [](const std::filesystem::path& path, const std::string& text) {
+    std::ofstream(path) << text;
+  };
+  write(proc / "cgroup", "3:memory:/elsewhere\n0::/job_1/step_0/user/task_0\n");
+  write(proc / "stat", std::to_string(task.pid()) + " (a) Z) Z 1 1 1");
+  write(cgroup / "cgroup.events", "populated 1\nfrozen 0\n");
+  TaskWatch::Options options = Options();
+  options.proc = tree / "proc";
+  options.cgroups = tree / "cgroup";
+  TaskWatch watch(loop_, options, Gone());
+  watch.Add(0, task.pid());
+  task.Kill();
+  EXPECT_EQ(Run(kLong), 0) << "its children go on";
+  write(cgroup / "cgroup.events", "populated 0\nfrozen 0\n");
+  EXPECT_EQ(Run(kMost), 1);
+  std::filesystem::remove_all(tree);
+}
+
+}  // namespace
+}  // namespace sonde::node
