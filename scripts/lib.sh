@@ -11,10 +11,16 @@ sonde_die() {
   exit 1
 }
 
-# sonde_setup KIND...: dependencies of these kinds, configured and built, into build/release.
-# Its progress goes to stderr: stdout belongs to the script's own result.
+# What a first build for the demo leaves out. scripts/test adds it later in the same folder, where the
+# preset turns it on, and compiles only what is new.
+readonly SONDE_NOT_IN_DEMO=(-DSONDE_TESTS=OFF -DSONDE_BENCH=OFF -DSONDE_FORTRAN=OFF
+  -DSONDE_PYTHON_PACKAGE=OFF)
+
+# sonde_setup TARGET KIND...: dependencies of these kinds, and TARGET built in build/release: demo or
+# all. Its progress goes to stderr: stdout belongs to the script's own result.
 sonde_setup() {
-  local jobs
+  local target=$1 jobs
+  shift
   jobs=$(nproc)
   # Linking and Boost's headers take about 1 GiB a job: fewer jobs where memory is short.
   local memory_gib=$(($(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo) / 1048576))
@@ -23,8 +29,21 @@ sonde_setup() {
     echo "== dependencies"
     "$SONDE_ROOT/scripts/deps" install "$@"
     echo "== configure"
-    cmake -S "$SONDE_ROOT" --preset release
+    sonde_configure "$target"
     echo "== build"
-    cmake --build "$SONDE_BUILD" --parallel "$jobs"
+    # Files done, files there are, and seconds gone.
+    NINJA_STATUS=${NINJA_STATUS:-'[%f/%t, %e s] '} \
+      cmake --build "$SONDE_BUILD" --parallel "$jobs" --target "$target"
   } >&2
+}
+
+sonde_configure() {
+  if [[ $1 == all ]]; then
+    cmake -S "$SONDE_ROOT" --preset release
+  elif [[ -e $SONDE_BUILD/CMakeCache.txt ]]; then
+    # What is built there besides stays: turned off, its files would be deleted.
+    cmake "$SONDE_BUILD"
+  else
+    cmake -S "$SONDE_ROOT" --preset release "${SONDE_NOT_IN_DEMO[@]}"
+  fi
 }

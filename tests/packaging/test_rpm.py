@@ -12,6 +12,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release"))
 NAMES = ["python3-sonde", "sonde", "sonde-devel", "sonde-fortran-devel", "sonde-grafana", "sonde-libs"]
 NAMES += ["sonde-slurm"]
+LOCALE = ("LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES")
+# Where the packages are compiled.
+VERSION = re.search(r"project\(sonde VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+SOURCE = BUILD / "rpm" / "work" / "BUILD" / f"sonde-{VERSION}"
 
 
 def run(*command, **options):
@@ -20,13 +24,37 @@ def run(*command, **options):
     ).stdout
 
 
+def launcher(cache, language):
+    """What calls the compiler for the tests, so that its cache is theirs. It keeps apart what was
+    compiled in different languages of messages, and rpmbuild chooses one; so it gets the tests'."""
+    found = re.search(rf"^CMAKE_{language}_COMPILER_LAUNCHER:\w+=(.*)$", cache, re.MULTILINE)
+    if not found:
+        return []
+    words = ["env"]
+    for name in LOCALE:
+        words += ["-u", name]
+    words += [f"{name}={os.environ[name]}" for name in LOCALE if name in os.environ]
+    words += found.group(1).split(";")
+    return [f"-DCMAKE_{language}_COMPILER_LAUNCHER='{';'.join(words)}'"]
+
+
+def distribution_has_flags():
+    """Whether rpm has more than its own "-O2 -g", which differ from those of a release by the amount of
+    debug information alone."""
+    return run("rpm", "--eval", "%{optflags}").split() != ["-O2", "-g"]
+
+
 def as_the_tests_are_built():
-    """The environment in which the compiler's cache has most of it already."""
-    cache = (BUILD / "CMakeCache.txt").read_text()
-    flags = re.findall(r"^(CMAKE_(?:C|CXX|Fortran)_FLAGS(?:_RELWITHDEBINFO)?):\w+=(.*)$", cache, re.MULTILINE)
-    options = " ".join(f"-D{name}='{value}'" for name, value in flags)
+    """The environment in which the compiler's cache has it all already. Where the distribution has flags
+    of its own, such as those that harden, packages are built with those, and compiled once more."""
+    options = ["-DSONDE_WERROR=ON"]
+    if not distribution_has_flags():
+        cache = (BUILD / "CMakeCache.txt").read_text()
+        name = r"^(CMAKE_(?:C|CXX|Fortran)_FLAGS(?:_RELWITHDEBINFO)?):\w+=(.*)$"
+        options += [f"-D{key}='{value}'" for key, value in re.findall(name, cache, re.MULTILINE)]
+        options += launcher(cache, "C") + launcher(cache, "CXX")
     directory = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
-    return {**os.environ, **directory, "CMAKE_OPTIONS": f"-DSONDE_WERROR=ON {options}"}
+    return {**os.environ, **directory, "CMAKE_OPTIONS": " ".join(options)}
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +104,56 @@ def one(root, pattern):
 
 def test_every_package_is_built(packages):
     assert sorted(packages) == NAMES
+
+
+@pytest.fixture
+def shared(packages):
+    """Only where the compiler's cache is to have compiled the packages' files already."""
+    if distribution_has_flags():
+        pytest.skip("packages have the distribution's flags")
+    if not launcher((BUILD / "CMakeCache.txt").read_text(), "CXX"):
+        pytest.skip(f"{BUILD} is built without the compiler's cache")
+
+
+def compilations(lines, source, build):
+    """Object -> (what calls the compiler, the compiler and its arguments), wherever the folders are."""
+    found = {}
+    for line in lines:
+        match = re.search(r"^(?:\[\S+\] )?(.*\bccache) (.* -o (\S+\.o) -c \S+)$", line)
+        if match:
+            call, arguments, file = match.groups()
+            found[file] = (call, arguments.replace(str(build), "@BUILD@").replace(str(source), "@SOURCE@"))
+    return found
+
+
+def both_compilations():
+    """Those of the packages, of which rpmbuild leaves the log alone, and those of the tests."""
+    log = (BUILD / "rpm" / "work" / "rpmbuild.log").read_text().splitlines()
+    ours = run("ninja", "-C", BUILD, "-t", "commands").splitlines()
+    return compilations(log, SOURCE, SOURCE / "build" / "rpm"), compilations(ours, ROOT, BUILD)
+
+
+def test_packages_are_compiled_as_the_tests_are(shared):
+    """So nothing is compiled twice; but for what names where things are installed."""
+    theirs, ours = both_compilations()
+    assert len(theirs) > 300
+    differ = {pathlib.Path(file).name for file in theirs if theirs[file][1] != ours.get(file, (0, 0))[1]}
+    assert differ == {"install.cc.o", "joiner.cc.o", "plugin_config.cc.o"}
+
+
+def test_the_compiler_s_cache_serves_the_packages(shared, tmp_path):
+    theirs, ours = both_compilations()
+    file = "libclient/CMakeFiles/sonde.dir/error.cc.o"
+    arguments = ours[file][1].replace("@SOURCE@", str(ROOT)).replace("@BUILD@", str(BUILD))
+    # Elsewhere, for ninja would take notice of a new file.
+    arguments = arguments.replace(f" {file}", f" {tmp_path}/error.o")
+    told = []
+    for call, locale in ((ours[file][0], {}), (theirs[file][0], {"LANG": "of rpmbuild"})):
+        log = tmp_path / f"log{len(told)}"
+        cache = {"CCACHE_DIR": str(tmp_path / "cache"), "CCACHE_STATSLOG": str(log)}
+        run("bash", "-c", f"{call} {arguments}", cwd=BUILD, env={**os.environ, **cache, **locale})
+        told.append(log.read_text())
+    assert "cache_miss" in told[0] and "direct_cache_hit" in told[1], told
 
 
 @pytest.mark.parametrize(
@@ -199,8 +277,7 @@ def test_the_python_package_is_found_by_its_link_and_by_its_folder(installed):
     for folder in (link.parent, extension.parent.parent):
         env = {**os.environ, **libraries, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
         program = "import sonde; print(sonde.gauge('x').recorded, sonde.__version__)"
-        version = re.search(r"sonde VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
-        assert run("python3", "-c", program, env=env) == f"False {version}\n"
+        assert run("python3", "-c", program, env=env) == f"False {VERSION}\n"
 
 
 def test_programs_are_built_by_what_pkg_config_says(installed, tmp_path):
@@ -227,10 +304,7 @@ def test_every_nodes_daemon_needs_no_library_of_cxx(installed):
     "program", ["usr/bin/sonde", "usr/libexec/sonde/sonded", "usr/libexec/sonde/sonded-head"]
 )
 def test_the_programs_run(installed, program):
-    version = re.search(
-        r"project\(sonde VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()
-    ).group(1)
-    assert version in run(installed / program, "--version")
+    assert VERSION in run(installed / program, "--version")
 
 
 def test_paths_in_the_packages_are_those_of_the_packages(installed):
