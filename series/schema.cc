@@ -11,17 +11,79 @@
 namespace sonde {
 namespace {
 
-// Never to change: the first byte of an encoded schema. 1 is written where no metric has its
-// spread, which is what 2 added, so what has none keeps its id.
+// Never to change: the first byte of an encoded schema. 1 and 2 have each series whole; 2 added
+// spreads and was written where there are any. They are read, and keep their ids.
 constexpr uint8_t kPlain = 1;
-constexpr uint8_t kVersion = 2;
+constexpr uint8_t kSpreads = 2;
+constexpr uint8_t kVersion = 3;
+
+// What comes over a link or from a file is not believed to be larger, with each series whole;
+// kMaxSeries of the usual length are 8 MB.
+constexpr size_t kMaxPlain = size_t{32} << 20;
 
 bool AnySpread(const std::vector<Series>& series) {
   return std::any_of(series.begin(), series.end(), [](const Series& s) { return s.metric.spread; });
 }
 
-// What comes over a link is not believed to be larger; kMaxSeries of the usual length are 8 MB.
-constexpr size_t kMaxPlain = size_t{32} << 20;
+void WriteWhole(const std::vector<Series>& series, ByteWriter& out) {
+  out.Fixed(AnySpread(series) ? kSpreads : kPlain);
+  out.Varint(series.size());
+  for (const Series& s : series) WriteSeries(s, out);
+}
+
+// What each begins with as the one before it is told by its length. The number of bytes without
+// that.
+size_t WriteShared(const std::vector<Series>& series, ByteWriter& out) {
+  out.Fixed(kVersion);
+  out.Varint(series.size());
+  std::string last;
+  std::string bytes;
+  size_t plain = 0;
+  for (const Series& s : series) {
+    bytes.clear();
+    ByteWriter one(bytes);
+    WriteSeries(s, one);
+    const size_t most = std::min(bytes.size(), last.size());
+    const auto differ = std::mismatch(bytes.begin(), bytes.begin() + most, last.begin());
+    const auto shared = static_cast<size_t>(differ.first - bytes.begin());
+    out.Varint(shared);
+    out.Text(std::string_view(bytes).substr(shared));
+    plain += bytes.size();
+    last.swap(bytes);
+  }
+  return plain;
+}
+
+// Turns `in` bad, too, on more than kMaxPlain.
+std::vector<Series> ReadWhole(ByteReader& in) {
+  const size_t count = in.left() > kMaxPlain ? 0 : in.Count(kMinSeriesBytes, kMaxSeries);
+  std::vector<Series> series;
+  for (size_t i = 0; i < count && in.ok(); ++i) series.push_back(ReadSeries(in));
+  return series;
+}
+
+std::vector<Series> ReadShared(ByteReader& in) {
+  constexpr size_t kLeast = 2;
+  const size_t count = in.Count(kLeast, kMaxSeries);
+  std::vector<Series> series;
+  std::string bytes;
+  size_t plain = 0;
+  for (size_t i = 0; i < count && in.ok(); ++i) {
+    const uint64_t shared = in.Varint();
+    const std::string_view rest = in.Text(kMaxPlain);
+    plain += shared <= bytes.size() ? shared + rest.size() : kMaxPlain + 1;
+    if (!in.ok() || plain > kMaxPlain) {
+      in.Fail();
+      break;
+    }
+    bytes.resize(shared);
+    bytes.append(rest);
+    ByteReader one(bytes);
+    series.push_back(ReadSeries(one));
+    if (!one.done()) in.Fail();
+  }
+  return series;
+}
 
 // FNV-1a, 64 bits. Never to change: ids stand in blocks on disk.
 uint64_t Hash(std::string_view bytes) {
@@ -32,16 +94,21 @@ uint64_t Hash(std::string_view bytes) {
 
 }  // namespace
 
-Schema::Schema(std::vector<Series> series) : series_(std::move(series)) {
+Schema::Schema(std::vector<Series> series, bool whole) : series_(std::move(series)) {
   ByteWriter out(encoded_);
-  out.Fixed(AnySpread(series_) ? kVersion : kPlain);
-  out.Varint(series_.size());
-  for (const Series& s : series_) WriteSeries(s, out);
+  if (whole) {
+    WriteWhole(series_, out);
+    text_bytes_ = encoded_.size();
+  } else {
+    text_bytes_ = WriteShared(series_, out);
+  }
   encoded_.shrink_to_fit();
   id_ = Hash(encoded_);
 }
 
-Schema::Ptr Schema::Make(std::vector<Series> series) { return Ptr(new Schema(std::move(series))); }
+Schema::Ptr Schema::Make(std::vector<Series> series) {
+  return Ptr(new Schema(std::move(series), /*whole=*/false));
+}
 
 Result<Schema::Ptr> Schema::Decode(std::string_view bytes) {
   ByteReader in(bytes);
@@ -52,11 +119,10 @@ Result<Schema::Ptr> Schema::Decode(std::string_view bytes) {
                               "use a newer Sonde",
                               version, kVersion));
   }
-  std::vector<Series> series;
-  const size_t count = in.Count(kMinSeriesBytes, kMaxSeries);
-  for (size_t i = 0; i < count && in.ok(); ++i) series.push_back(ReadSeries(in));
+  const bool whole = version < kVersion;
+  std::vector<Series> series = whole ? ReadWhole(in) : ReadShared(in);
   if (in.done()) {
-    Ptr schema = Make(std::move(series));
+    Ptr schema(new Schema(std::move(series), whole));
     // Numbers have more than one encoding; only ours, which tells the version too, gives the id by
     // which blocks know the schema.
     if (schema->encoded() == bytes) return schema;

@@ -34,17 +34,23 @@ class Schema {
   const std::vector<Series>& series() const { return series_; }
   const Series& operator[](size_t i) const { return series_[i]; }
   const std::string& encoded() const { return encoded_; }
+  // Bytes of names, units, help and tags.
+  size_t text_bytes() const { return text_bytes_; }
+  // Bytes it takes, roughly: the encoded form, and the strings and vectors it stands for.
+  size_t memory() const {
+    return encoded_.size() + text_bytes_ + series_.size() * (sizeof(Series) + 64);
+  }
 
  private:
-  explicit Schema(std::vector<Series> series);
+  Schema(std::vector<Series> series, bool whole);
 
   std::vector<Series> series_;
   std::string encoded_;
+  size_t text_bytes_ = 0;
   uint64_t id_ = 0;
 };
 
-// A schema as it goes over a link: encoded and compressed, to a fifth or so, as help texts and
-// names are much alike.
+// A schema as it goes over a link: encoded and compressed, as help texts and names are much alike.
 std::string PackSchema(const Schema& schema);
 
 // Unpacks and decodes schemas, those of the last few that come again without work: the nodes of a

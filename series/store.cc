@@ -15,11 +15,6 @@ namespace {
 // fall on the same lines of the processor's cache.
 constexpr size_t kColumnPadding = 8;
 
-// Roughly: the encoded form and the strings and vectors it stands for.
-size_t MemoryOf(const Schema& schema) {
-  return schema.encoded().size() * 2 + schema.size() * (sizeof(Series) + 64);
-}
-
 }  // namespace
 
 struct GroupStore::Rep {
@@ -184,7 +179,7 @@ std::vector<SealedBlock> GroupStore::Open() const {
 
 void GroupStore::Rep::Keep(SealedBlock block) {
   if (sealed.empty() || sealed.back().schema != block.schema) {
-    schema_bytes += MemoryOf(*block.schema);
+    schema_bytes += block.schema->memory();
   }
   sealed_bytes += block.bytes->size();
   sealed.push_back(std::move(block));
@@ -201,7 +196,7 @@ void GroupStore::Rep::Forget() {
     sealed_bytes -= oldest.bytes->size();
     dropped += oldest.info.rows;
     if (sealed.empty() || sealed.front().schema != oldest.schema) {
-      schema_bytes -= MemoryOf(*oldest.schema);
+      schema_bytes -= oldest.schema->memory();
     }
   }
 }

@@ -15,11 +15,6 @@ using State = BlockShelf::State;
 constexpr size_t kRowsTogether = 128;  // of blocks that are put together
 constexpr uint32_t kMostThinning = 1u << 24;
 
-// Roughly: the encoded form and the strings and vectors it stands for.
-size_t MemoryOf(const Schema& schema) {
-  return schema.encoded().size() * 2 + schema.size() * (sizeof(Series) + 64);
-}
-
 bool Movable(const Item& item, bool fresh_only) {
   return item.state != State::kSent && (!fresh_only || item.fresh());
 }
@@ -71,7 +66,7 @@ size_t BlockShelf::kept_bytes() const {
   for (const auto& [name, group] : groups_) {
     const Schema* before = nullptr;
     for (const Item& item : group.items) {
-      if (item.base.get() != before) sum += MemoryOf(*item.base);
+      if (item.base.get() != before) sum += item.base->memory();
       before = item.base.get();
     }
   }

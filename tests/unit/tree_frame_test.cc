@@ -375,7 +375,7 @@ TEST_F(Window, SchemasOfOneTickEachAreBounded) {
     std::vector<Series> series(500);
     for (size_t i = 0; i < series.size(); ++i) series[i].metric.name = name(1000 * n + i);
     schema_ = Schema::Make(std::move(series));
-    one = schema_->encoded().size();
+    one = schema_->text_bytes();
     Add(n, Stream::kOwn, 500);
   }
   EXPECT_LE(window_.CountAfter(0) * one, FrameWindow::kMaxSchemaBytes + one);
