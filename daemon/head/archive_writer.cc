@@ -54,10 +54,17 @@ void ArchiveWriter::Work() {
     if (orders_.empty()) return;
     const Order order = std::move(orders_.front());
     orders_.pop_front();
+    works_ = true;
     lock.unlock();
     order();
     lock.lock();
+    works_ = false;
   }
+}
+
+bool ArchiveWriter::Idle() const {
+  const std::lock_guard lock(mutex_);
+  return orders_.empty() && !works_;
 }
 
 void ArchiveWriter::Note(const Status& status) {
@@ -174,7 +181,8 @@ void ArchiveWriter::GatherFor(bool hurry) {
   if (gather_timer_ != 0 && (gather_in_hurry_ || !hurry)) return;
   loop_.Cancel(gather_timer_);
   gather_in_hurry_ = hurry;
-  gather_timer_ = loop_.After(hurry ? kGatherInHurry : kGather, [this] {
+  const Nanos in_hurry = Idle() ? 0 : kGatherInHurry;
+  gather_timer_ = loop_.After(hurry ? in_hurry : kGather, [this] {
     gather_timer_ = 0;
     EnqueueGathered();
   });

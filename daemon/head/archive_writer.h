@@ -53,9 +53,9 @@ class ArchiveWriter {
   // A block of a node, or of the whole step, which replaces those of its group from `first` on.
   // `schema`: nullptr if the
   // archive was given it before; `stored` hears kNotFound if it has not got it. An error at once:
-  // refused, `stored` is not called. Those that come within kGather, or kGatherInHurry of one that
-  // is in a hurry, are written together, since each write wakes two threads up; `OnStored` is
-  // called when all of them have heard.
+  // refused, `stored` is not called. Those that come within kGather are written together, since
+  // each write wakes two threads up. One that is in a hurry is written at once, or after
+  // kGatherInHurry if something is being written. `OnStored` is called when all of them have heard.
   struct Block {
     BlockKey key;
     uint64_t first = 0;
@@ -106,6 +106,7 @@ class ArchiveWriter {
   // Has the profile made, if it is not there yet and an attempt is due.
   Status Open(bool at_once = false);
   bool PauseIsOver() const;
+  bool Idle() const;
   void Work();
   Status Reserve(const Block& block);
   void Note(const Status& status);
@@ -118,6 +119,7 @@ class ArchiveWriter {
   mutable std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<Order> orders_;
+  bool works_ = false;  // on one that is no longer there
   size_t waiting_bytes_ = 0;
   uint64_t stored_bytes_ = 0;
   uint64_t lost_bytes_ = 0;
