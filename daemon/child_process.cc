@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/time.h"
 #include "core/unique_fd.h"
 
 namespace sonde {
@@ -20,6 +22,8 @@ namespace {
 
 // Where a descriptor is put aside before it gets its number: above all numbers that are given.
 constexpr int kAside = 16;
+
+constexpr Nanos kEndChildren = 200 * kMillisecond;
 
 UniqueFd Aside(const UniqueFd& fd) { return UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, kAside)); }
 
@@ -191,15 +195,16 @@ void AdoptOrphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 void EndChildren() {
   const pid_t self = getpid();
+  // One that has become another user cannot be killed, and nobody may wait for it.
+  const Nanos until = Clock::System().Monotonic() + kEndChildren;
   // Those of one that is killed come to us, so until there are none.
   for (;;) {
     pid_t ended = 0;
     while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) {
     }
     if (ended < 0) return;
-    const pid_t child = KillChildren(self);
-    if (child == 0) return;
-    waitpid(child, nullptr, 0);
+    if (KillChildren(self) == 0 || Clock::System().Monotonic() > until) return;
+    poll(nullptr, 0, 1);
   }
 }
 

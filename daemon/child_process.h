@@ -3,8 +3,8 @@
 // A daemon on a node is in the control group of its step, and so is what it starts. Slurm waits
 // there for everybody when the step ends, and drains the node if somebody stays. So a child ends
 // with the daemon, however that ends: the kernel kills it, unless its program has privileges of its
-// own (setuid, file capabilities), which EndChildren kills. One that may stay longer, as beside
-// srun, says so.
+// own (setuid, file capabilities); EndChildren kills those as well, but not one that has become
+// another user. One that may stay longer, as beside srun, says so.
 //
 // Thread safety: from the thread that lives as long as the process, which is the loop's; the kernel
 // takes the end of the thread that started a child for the end of its parent.
@@ -41,7 +41,7 @@ Result<pid_t> StartChild(const ChildProgram& child);
 // What children leave behind when they end becomes a child of this process, so that EndChildren
 // finds it.
 void AdoptOrphans();
-// Kills all children of this process and theirs, and waits until they are gone.
+// Kills all children of this process and theirs, and waits until they are gone, 200 ms at most.
 void EndChildren();
 
 }  // namespace sonde

@@ -80,6 +80,48 @@ void Kill(const ProcessId& process) {
   if (Lives(process)) ::kill(process.pid, SIGKILL);
 }
 
+// Of a small file that the kernel makes, at most so much of it.
+template <size_t kSize>
+std::string_view ReadFile(const char* path, char (&buffer)[kSize]) {
+  const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  size_t size = 0;
+  ssize_t n = 0;
+  while (fd && size < kSize && (n = ::read(fd.get(), buffer + size, kSize - size)) > 0) {
+    size += static_cast<size_t>(n);
+  }
+  return {buffer, size};
+}
+
+// The line of the unified hierarchy, "0::/path"; "" if there is none.
+std::string_view OwnGroup(std::string_view text) {
+  constexpr std::string_view kUnified = "0::";
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (line.substr(0, kUnified.size()) == kUnified) return line.substr(kUnified.size());
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return "";
+}
+
+bool EndsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+// Its real user, whatever it may do.
+std::optional<uid_t> UserOf(pid_t pid) {
+  char path[32];
+  std::snprintf(path, sizeof(path), "/proc/%d/status", static_cast<int>(pid));
+  char buffer[4096];
+  const std::string_view text = ReadFile(path, buffer);
+  constexpr std::string_view kUser = "\nUid:\t";
+  const size_t at = text.find(kUser);
+  uid_t user = 0;
+  if (at == std::string_view::npos) return std::nullopt;
+  const char* const begin = text.data() + at + kUser.size();
+  const bool good = std::from_chars(begin, text.data() + text.size(), user).ec == std::errc();
+  return good ? std::optional(user) : std::nullopt;
+}
+
 }  // namespace
 
 ProcessId Identify(pid_t pid) {
@@ -120,6 +162,25 @@ void KillSession(const ProcessId& leader) {
       Kill({pid, stat->start});
   }
   ::closedir(processes);
+}
+
+void KillLeftInGroup(const ProcessId& leader, uid_t user) {
+  char own[4096];
+  const std::string_view group = OwnGroup(ReadFile("/proc/self/cgroup", own));
+  if (leader.pid == 0 || !EndsWith(group, "/slurm") || group.find("/step_") == group.npos) return;
+  char path[4096 + 64];
+  std::snprintf(path, sizeof(path), "/sys/fs/cgroup%.*s/cgroup.procs",
+                static_cast<int>(group.size()), group.data());
+  char buffer[16384];
+  const std::string_view pids = ReadFile(path, buffer);
+  const char* const end = pids.data() + pids.size();
+  for (const char* at = pids.data(); at < end; ++at) {
+    pid_t pid = 0;
+    at = std::from_chars(at, end, pid).ptr;
+    const std::optional<Stat> stat = pid > 0 ? ReadStat(pid) : std::nullopt;
+    if (!stat || stat->start < leader.start || pid == ::getpid() || UserOf(pid) != user) continue;
+    Kill({pid, stat->start});
+  }
 }
 
 }  // namespace sonde::spank

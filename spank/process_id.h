@@ -29,5 +29,8 @@ bool WaitForEnd(const ProcessId& process, const Deadline& deadline);
 
 // Ends the leader of a session at once, and whatever is left in the session.
 void KillSession(const ProcessId& leader);
+// Kills those of the user in slurmstepd's control group that began when `leader` did, or later.
+// Called by slurmstepd; where it has no such group (of version 2) of its own nobody is killed.
+void KillLeftInGroup(const ProcessId& leader, uid_t user);
 
 }  // namespace sonde::spank

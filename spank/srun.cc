@@ -135,8 +135,9 @@ void SrunLocalUserInit(spank_t spank, Context& context) {
       NamingJob(Item<uint32_t>(spank, S_JOB_ID).value_or(0), Environment(environ));
   const std::string name = job + "." + StepName(step);
   Status status = context.no_head;
-  if (status.ok()) status = RevealRendezvous(spank, RendezvousText(context, context.key));
+  // The nodes start no daemon without the key, so none looks for a head that could not be started.
   if (status.ok()) status = StartHead(spank, context, job, name);
+  if (status.ok()) status = RevealRendezvous(spank, RendezvousText(context, context.key));
   // From here on the socket is the head's alone: when that ends, nobody accepts in its place.
   context.listener.fd.Reset();
   if (!status.ok()) {

@@ -32,8 +32,7 @@ Forwarding::Forwarding(Loop& loop, std::string config_path, const Config& config
 }
 
 Forwarding::~Forwarding() {
-  if (timer_ != 0) Start();
-  loop_.Cancel(limit_);
+  End();
   if (pidfd_) loop_.Unwatch(pidfd_.get());
 }
 
@@ -67,19 +66,12 @@ void Forwarding::OnExit() {
   loop_.Unwatch(pidfd_.get());
   pidfd_.Reset();
   waitpid(pid_, nullptr, WNOHANG);
-  loop_.Cancel(std::exchange(limit_, 0));
-  if (then_) std::exchange(then_, nullptr)();
 }
 
-void Forwarding::End(Nanos limit, std::function<void()> then) {
-  if (timer_ != 0) Start();
+void Forwarding::End() {
+  if (timer_ != 0 && may_stay_) Start();
+  loop_.Cancel(std::exchange(timer_, 0));
   pipe_.Reset();
-  if (may_stay_ || !pidfd_) return then();
-  then_ = std::move(then);
-  limit_ = loop_.After(limit, [this] {
-    limit_ = 0;
-    if (then_) std::exchange(then_, nullptr)();
-  });
 }
 
 }  // namespace sonde::head

@@ -1,10 +1,11 @@
 // Has a process of its own send the running step on, where sonde.conf says so
 // (forward/follower.h): it reads the archive, so the head has no part in it and waits for nothing.
 //
-// It is started a moment after the step, or at its end if that comes first, and learns of the end
-// by a pipe that is never written to. Beside srun it outlives this process for some seconds at
-// most. On a node, where it is in the step's control group, it does not: what is not sent by then
-// waits in the archive for the next that sends there.
+// It is started a moment after the step and learns of the end by a pipe that is never written to.
+// Beside srun it outlives this process for some seconds at most, and is started at the step's end
+// if that comes first. On a node, where it is in the step's control group, it ends with this
+// process, which waits for nothing: what is not sent by then waits in the archive for the next that
+// sends there.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -30,9 +31,8 @@ class Forwarding {
   Forwarding(const Forwarding&) = delete;
   Forwarding& operator=(const Forwarding&) = delete;
 
-  // The step is over and its profile complete. `then` is called when there is nothing more to wait
-  // for, after `limit` at most.
-  void End(Nanos limit, std::function<void()> then);
+  // The step is over and its profile complete.
+  void End();
 
  private:
   void Start();
@@ -50,8 +50,6 @@ class Forwarding {
   UniqueFd pipe_;
   UniqueFd pidfd_;
   pid_t pid_ = 0;
-  std::function<void()> then_;
-  Loop::TimerId limit_ = 0;
 };
 
 }  // namespace sonde::head

@@ -420,7 +420,8 @@ void Head::Report(const Status& archived) {
                 : fmt::format("sonde: the profile is not stored: {}\n", archived.message());
   }
   archive_->Ingest();
-  forwarding_->End(kForwardLimit, [this, text = std::move(text)] { done_(text); });
+  forwarding_->End();
+  done_(text);
 }
 
 }  // namespace sonde::head

@@ -72,8 +72,6 @@ class Head {
   static constexpr Nanos kStoreAlarmsAfter = kSecond;
   // How long an acting head whose node is done waits for the others, which may be done as well.
   static constexpr Nanos kHandOverAfter = 800 * kMillisecond;
-  // How long one on a node waits for what sends the series on.
-  static constexpr Nanos kForwardLimit = 500 * kMillisecond;
   // How long the report waits for the archive.
   static constexpr Nanos kSealLimit = 700 * kMillisecond;
 
@@ -93,7 +91,9 @@ class Head {
   void Finish(bool launcher_gone);
 
  private:
-  enum class State { kRunning, kWaitingForNodes, kSealing, kDone };
+  // kLeaving: what another head will go on from is being stored. Nobody is told any more that we have
+  // what that will not hold.
+  enum class State { kRunning, kWaitingForNodes, kSealing, kLeaving, kDone };
 
   struct NodeState {
     std::unique_ptr<tree::Link> control;
@@ -204,6 +204,7 @@ class Head {
   bool moments_changed_ = false;  // since they were stored
   bool nodes_changed_ = false;    // since the description was stored
   bool storing_ = false;
+  bool leave_when_stored_ = false;
   tree::ChildLinks child_links_;
   Parents parents_;
 

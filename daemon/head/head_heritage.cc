@@ -124,6 +124,7 @@ void Head::StoreState() {
     log::Debug("the head's state is stored: {}", stored.ok() ? "ok" : stored.message());
     // Without an archive nobody will go on from it.
     children_.EndSafe();
+    if (std::exchange(leave_when_stored_, false)) LeaveToNext();
   });
 }
 
@@ -140,10 +141,18 @@ void Head::LeaveToNext() {
     }
     return Seal();
   }
+  // What is being stored is older.
+  if (storing_) {
+    leave_when_stored_ = true;
+    return;
+  }
   log::Debug("this node is done: another one acts as head");
   StoreState();
+  state_ = State::kLeaving;
+  loop_.Cancel(std::exchange(describe_timer_, 0));
   archive_->WhenIdle([this] {
-    if (std::exchange(state_, State::kDone) != State::kDone) done_("");
+    state_ = State::kDone;
+    done_("");
   });
 }
 

@@ -35,6 +35,8 @@ void Describe(const tree::Registration& who, NodeInfo& info) {
 }  // namespace
 
 Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tree::Link> control) {
+  // It comes again, to the next head.
+  if (state_ == State::kLeaving) return Status(Code::kUnavailable, "another node acts as head soon");
   if (const Status bad = CheckNode(who); !bad.ok()) {
     Send(*control, Type::kOver, "");
     return bad;
@@ -304,7 +306,8 @@ void Head::Leaves(uint32_t index) {
 void Head::OnBye(uint32_t index, std::string_view payload) {
   tree::Bye bye;
   NodeState& node = nodes_[index];
-  if (!Decode(payload, bye).ok()) return;
+  // It is said again, to the next head.
+  if (!Decode(payload, bye).ok() || state_ == State::kLeaving) return;
   if (node.gone) {  // the answer was lost
     Send(*node.control, Type::kByeAck, "");
     return;

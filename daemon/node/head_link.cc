@@ -52,6 +52,7 @@ Status HeadLink::Open(const tree::Place& place) {
 }
 
 void HeadLink::OnHandshake(uint8_t type, std::string_view payload) {
+  heard_ = true;
   const Result<std::string> proof = handshake_->OnMessage(type, payload);
   if (!proof.ok()) return OnClosed(proof.status());
   local_host_ = tree::HostText(socket_->local_address());
@@ -86,6 +87,7 @@ void HeadLink::Drop() {
   loop_.Cancel(std::exchange(timer_, 0));
   if (link_ != nullptr) sent_before_ += link_->bytes_sent();
   handshake_.reset();
+  heard_ = false;
   tree::DestroyLater(loop_, std::move(link_));
 }
 

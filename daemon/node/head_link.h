@@ -64,6 +64,8 @@ class HeadLink {
 
   // nullptr while there is none that has welcomed us.
   tree::Link* link() const { return welcome_ ? link_.get() : nullptr; }
+  // The head has said something, though it may not have welcomed us yet.
+  bool heard() const { return heard_; }
   // False if there is none, or it does not take it.
   bool Send(tree::Type type, std::string_view payload);
   // Numeric: where the head sees this node. "" until then.
@@ -90,6 +92,7 @@ class HeadLink {
   Nanos proof_sent_ = 0;  // monotonic
   std::string local_host_;
   uint64_t sent_before_ = 0;
+  bool heard_ = false;
   bool welcome_ = false;
   bool known_ = false;  // was ever welcome
 

@@ -65,8 +65,8 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
 }
 
 Node::~Node() {
-  for (const Loop::TimerId timer : {tick_timer_, fabric_timer_, finish_timer_, children_timer_,
-                                    blocks_timer_, blocks_limit_timer_}) {
+  for (const Loop::TimerId timer : {tick_timer_, fabric_timer_, finish_timer_, reach_timer_,
+                                    children_timer_, blocks_timer_, blocks_limit_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -86,6 +86,7 @@ tree::Registration Node::registration() const {
 // --- Time ---
 
 void Node::Start() {
+  started_ = Clock::System().Monotonic();
   application_.Open();
   const Nanos now = Clock::System().Now();
   next_tick_ = NextTick(now, launch_.job.period);

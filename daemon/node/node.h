@@ -46,6 +46,10 @@ class Node {
  public:
   // slurmstepd waits 1.8 s at most. Only where something is broken is it reached; it is told then.
   static constexpr Nanos kFinishLimit = 1500 * kMillisecond;
+  // Since its start, and for each node of the step: so long it tries to reach the head, and then it
+  // does not hold up its tasks' end if the head has said nothing at all.
+  static constexpr Nanos kReachLimit = 300 * kMillisecond;
+  static constexpr Nanos kReachLimitEach = kMillisecond / 10;
   // By then an acting head that this node has started is gone as well.
   static constexpr Nanos kActingLimit = 1700 * kMillisecond;
   // Until then its blocks are in the archive, or thinned so that they are, or given up.
@@ -119,6 +123,7 @@ class Node {
   void CheckChildrenDone();
 
   // The end.
+  void WaitForHead();
   void WaitForChildren();
   void Deliver();
   void SendLastWord();
@@ -169,11 +174,13 @@ class Node {
   Loop::TimerId tick_timer_ = 0;
   Loop::TimerId fabric_timer_ = 0;
   Loop::TimerId finish_timer_ = 0;
+  Loop::TimerId reach_timer_ = 0;
   Loop::TimerId children_timer_ = 0;
   Loop::TimerId blocks_timer_ = 0;
   Loop::TimerId blocks_limit_timer_ = 0;
 
   tree::Bye bye_;
+  Nanos started_ = 0;       // monotonic
   Nanos finish_began_ = 0;  // monotonic
   bool last_word_ = false;  // the rest of the frames and the goodbye are sent
   bool bye_acked_ = false;

@@ -39,7 +39,18 @@ void Node::Finish(bool launcher_gone) {
   finish_timer_ = loop_.After(kFinishLimit, [this] { GiveUp(); });
   uplink_.LeaveOutHeldBack();
   state_ = State::kWaitingForChildren;
-  if (registered()) WaitForChildren();  // else OnRegistered goes on
+  registered() ? WaitForChildren() : WaitForHead();
+}
+
+// Until OnRegistered goes on. A host that drops what it is sent would cost each step all of the
+// limit.
+void Node::WaitForHead() {
+  const Nanos reach = kReachLimit + launch_.job.expected_nodes * kReachLimitEach;
+  reach_timer_ = loop_.At(std::max(finish_began_, started_ + reach), [this] {
+    reach_timer_ = 0;
+    if (registered() || head_.heard()) return;
+    OnNoHead({Code::kTimeout, "it has said nothing when the tasks had ended"});
+  });
 }
 
 void Node::WaitForChildren() {
@@ -107,6 +118,7 @@ void Node::End() {
   state_ = State::kDone;
   loop_.Cancel(tick_timer_);
   loop_.Cancel(finish_timer_);
+  loop_.Cancel(reach_timer_);
   // Not from within a link's callback: `done` may destroy this.
   loop_.Post([this] {
     const Nanos begin = finish_began_ != 0 ? finish_began_ : Clock::System().Monotonic();

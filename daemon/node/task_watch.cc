@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -15,13 +17,30 @@
 namespace sonde::node {
 namespace {
 
-// The kernel writes such a file in one piece.
+// The kernel writes such a file in one piece; of a longer one, the beginning.
 std::string ReadSmall(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text(4096, '\0');
   const ssize_t size = fd ? read(fd.get(), text.data(), text.size()) : 0;
   text.resize(size < 0 ? 0 : static_cast<size_t>(size));
   return text;
+}
+
+// Of /proc/PID/stat.
+struct ProcessStat {
+  std::string_view name;
+  char state = 0;
+  pid_t parent = 0;
+};
+
+std::optional<ProcessStat> ParseStat(std::string_view text) {
+  // The name may hold anything.
+  const size_t begin = text.find('(');
+  const size_t end = text.rfind(')');
+  if (begin == text.npos || end == text.npos || text.size() < end + 5) return std::nullopt;
+  ProcessStat stat{text.substr(begin + 1, end - begin - 1), text[end + 2], 0};
+  std::from_chars(text.data() + end + 4, text.data() + text.size(), stat.parent);
+  return stat;
 }
 
 }  // namespace
@@ -74,11 +93,44 @@ bool TaskWatch::InUse(const Task& task) const {
   return events.find("populated 1") != std::string::npos;
 }
 
-// The state stands behind the command's name, which may hold anything.
+std::string TaskWatch::StatOf(pid_t pid) const {
+  return ReadSmall(options_.proc + "/" + std::to_string(pid) + "/stat");
+}
+
 bool TaskWatch::IsZombie(const Task& task) const {
-  const std::string stat = ReadSmall(options_.proc + "/" + std::to_string(task.pid) + "/stat");
-  const size_t name_end = stat.rfind(')');
-  return name_end != std::string::npos && stat.substr(name_end + 1, 2) == " Z";
+  const std::string text = StatOf(task.pid);
+  const std::optional<ProcessStat> stat = ParseStat(text);
+  return stat && stat->state == 'Z';
+}
+
+// slurmstepd, this daemon, or one that it has started. What has ended is nobody's.
+bool TaskWatch::IsExpected(pid_t pid) const {
+  constexpr int kGenerations = 16;
+  for (int i = 0; i < kGenerations && pid > 1; ++i) {
+    if (pid == getpid()) return true;
+    const std::string text = StatOf(pid);
+    const std::optional<ProcessStat> stat = ParseStat(text);
+    if (!stat || stat->state == 'Z') return i == 0;
+    if (i == 0 && stat->name == "slurmstepd") return true;
+    pid = stat->parent;
+  }
+  return false;
+}
+
+// Whoever is there but slurmstepd, this daemon and what it has started.
+std::optional<bool> TaskWatch::EpilogRuns() const {
+  if (own_cgroup_.find("/step_") == own_cgroup_.npos || !own_cgroup_.ends_with("/slurm")) {
+    return std::nullopt;
+  }
+  const std::string pids = ReadSmall(options_.cgroups + own_cgroup_ + "/cgroup.procs");
+  if (pids.empty()) return std::nullopt;
+  const char* const end = pids.data() + pids.size();
+  for (const char* at = pids.data(); at < end; ++at) {
+    pid_t pid = 0;
+    at = std::from_chars(at, end, pid).ptr;
+    if (pid != 0 && !IsExpected(pid)) return true;
+  }
+  return false;
 }
 
 void TaskWatch::WatchNext() {
@@ -110,10 +162,11 @@ void TaskWatch::WatchNext() {
 
 void TaskWatch::OnPatienceOver() {
   timer_ = 0;
-  const bool epilogs_may_run =
-      Clock::System().Monotonic() - gone_since_ < options_.patience_with_epilogs;
+  const bool early = Clock::System().Monotonic() - gone_since_ < options_.patience_with_epilogs;
+  const std::optional<bool> epilog_runs = EpilogRuns();
   const auto patient = [&](const auto& entry) {
-    return InUse(entry.second) || (epilogs_may_run && !IsZombie(entry.second));
+    const Task& task = entry.second;
+    return InUse(task) || (epilog_runs ? *epilog_runs : early && !IsZombie(task));
   };
   if (std::any_of(tasks_.begin(), tasks_.end(), patient)) {
     timer_ = loop_.After(options_.interval, [this] { OnPatienceOver(); });

@@ -5,9 +5,12 @@
 // nobody but itself is in its control group, where this process is. A daemon that went on until it
 // is asked to finish would keep it waiting, and Slurm would drain the node.
 //
-// Tasks that were killed in this way stay zombies, for nobody waits for them. Where slurmstepd has
-// waited for a task it goes on to TaskEpilog and to the plugins, which may take long, and only then
-// is the end told: for that there is much more patience.
+// Where slurmstepd has waited for a task it may go on to TaskEpilog, and only when that has ended is
+// the task's end told. An epilog runs in slurmstepd's control group, which is this daemon's as well
+// (Slurm's control groups of version 2): while somebody runs there whom neither of the two has
+// started for itself, Slurm waits, too. Where there is no such group Slurm does not wait for the
+// daemon: there the end of a task that slurmstepd has waited for may take much longer, and one that
+// stays a zombie was killed, for nobody waits for it.
 //
 // Of the tasks that live one is watched, so it costs one descriptor. A task whose process has ended
 // is not gone while its control group holds others (srun --wait-for-children): where Slurm gave it
@@ -21,6 +24,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "daemon/loop.h"
@@ -33,8 +37,8 @@ class TaskWatch {
     // How long the launcher may take to tell the end of tasks that are gone. With the time that a
     // daemon needs to finish it must be less than 3 s.
     Nanos patience = kSecond;
-    // And of tasks that it has waited for: a longer TaskEpilog makes a step one whose end is not
-    // known. Slurm gives up on a step after 60 s.
+    // And of tasks that it has waited for, where control groups do not tell whether an epilog runs:
+    // a longer one makes a step one whose end is not known.
     Nanos patience_with_epilogs = 45 * kSecond;
     // How often is looked whether a control group is still in use.
     Nanos interval = 250 * kMillisecond;
@@ -63,6 +67,10 @@ class TaskWatch {
   std::string CgroupOf(pid_t pid) const;
   bool InUse(const Task& task) const;
   bool IsZombie(const Task& task) const;
+  bool IsExpected(pid_t pid) const;
+  std::string StatOf(pid_t pid) const;
+  // In slurmstepd's control group; nullopt if this daemon is in none.
+  std::optional<bool> EpilogRuns() const;
   // Watches a task that lives; without any, waits for what the launcher says.
   void WatchNext();
   void OnPatienceOver();

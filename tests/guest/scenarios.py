@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -146,21 +147,61 @@ def ours():
 def in_steps():
     """Those that a step's control group holds."""
     return {
-        pid: command for pid, command in ours().items() if "/job_" in read(f"/proc/{pid}/cgroup") or
-        "/step_" in read(f"/proc/{pid}/cgroup")
+        pid: command for pid, command in ours().items() if "/job_" in cgroup(pid) or "/step_" in cgroup(pid)
     }  # fmt: skip
+
+
+def cgroup(pid):
+    return read(f"/proc/{pid}/cgroup")
+
+
+def tasks():
+    """Processes in the control groups of tasks: pid -> command line."""
+    pids = [path.split("/")[2] for path in glob.glob("/proc/[0-9]*/cgroup") if "/user/task_" in read(path)]
+    return {int(pid): read(f"/proc/{pid}/cmdline").replace("\0", " ").strip() for pid in pids}
+
+
+class Watch:
+    """Looks, as long as a scenario runs, when there were tasks and when processes of ours in a step."""
+
+    INTERVAL = 0.2
+
+    def __enter__(self):
+        self.first = self.last = self.task = None
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self._thread.join()
+
+    def _look(self):
+        while not self._end.wait(self.INTERVAL):
+            if set(tasks()) - set(ours()):
+                self.task = time.monotonic()
+            if in_steps():
+                self.last = time.monotonic()
+                self.first = self.first or self.last
+
+    def stayed(self):
+        """Seconds that one of ours was seen longer than the last task, or than its own first sight."""
+        return 0.0 if self.last is None else max(0.0, self.last - (self.task or self.first))
 
 
 def see(cluster, run):
     """What a scenario shows, without telemetry and with it."""
     seen = {}
     for name, level in (("without", []), ("with", LEVEL)):
-        code, output = run(level)
-        # Its tasks are gone: 3 s later nothing of ours is in its control group.
-        wait_for(lambda: not in_steps(), 3.0)
+        with Watch() as watch:
+            code, output = run(level)
+            # Its tasks are gone: 3 s later nothing of ours is in its control group.
+            wait_for(lambda: not in_steps(), 3.0)
+            left = in_steps()
         seen[name] = {
-            "code": code, "output": output, "left": in_steps(), "nodes": cluster.settle(),
-            "left_at_all": ours(),
+            "code": code, "output": output, "left": left, "stayed": watch.stayed(),
+            "nodes": cluster.settle(), "left_at_all": ours(),
         }  # fmt: skip
         cluster.restore()
     return seen
@@ -229,6 +270,40 @@ def killed_daemon(cluster):
     return see(cluster, run)
 
 
+def stopped_daemon(cluster):
+    """One that hangs when the tasks end."""
+
+    def run(level):
+        step = cluster.popen(["srun", *level, "-N2", "bash", "-c", UNTIL_GO])
+        if level:
+            nodes = lambda: [pid for pid, words in ours().items() if "--node" in words]
+            require(lambda: len(nodes()) == 2, "the nodes' daemons")
+            os.kill(nodes()[0], signal.SIGSTOP)
+        return finish(step)
+
+    return see(cluster, run)
+
+
+def killed_slurmstepd(cluster):
+    """Slurm ends the step; its tasks are killed by the test, for Slurm leaves them."""
+
+    def run(level):
+        step = cluster.popen(["srun", *level, "-N2", "sleep", "100"])
+        require(lambda: list(tasks().values()).count("sleep 100") == 2, "the step's tasks")
+        if level:
+            require(lambda: len([pid for pid, words in ours().items() if "--node" in words]) == 2, "daemons")
+        victims = [int(read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[1]) for pid in tasks()]
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        for pid in tasks():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        output = step.communicate(timeout=100)[0]
+        return step.returncode, output
+
+    return see(cluster, run)
+
+
 def key(cluster):
     """What a step's tasks, its batch script and the job's record show."""
 
@@ -241,14 +316,22 @@ def key(cluster):
     return see(cluster, run)
 
 
-def failing_plugin(callback):
+def failing_plugin(callback, first=False):
+    """Behind ours in Slurm's list of plugins, or before it: then ours is not called any more."""
+
     def scenario(cluster):
+        plugstack = pathlib.Path(cluster.dir) / "etc" / "plugstack.conf"
+        order = plugstack.read_text()
+
         def run(level):
             FAIL.write_text(callback)
+            if first:
+                plugstack.write_text("\n".join(reversed(order.splitlines())) + "\n")
             try:
                 return cluster.run(["srun", *level, "-N2", "sleep", "1"])
             finally:
                 FAIL.write_text("")
+                plugstack.write_text(order)
 
         return see(cluster, run)
 
@@ -258,20 +341,12 @@ def failing_plugin(callback):
 def cancelled(cluster):
     def run(level):
         step = cluster.popen(["srun", *level, "-N2", "--job-name=cancelled", "sleep", "100"])
-        require(lambda: running(cluster, "cancelled") and tasks("sleep\x00100"), "the step's tasks")
+        require(lambda: list(tasks().values()).count("sleep 100") == 2, "the step's tasks")
         cluster.run(["scancel", "--name=cancelled"], user=None)
         output = step.communicate(timeout=60)[0]
         return step.returncode, output
 
     return see(cluster, run)
-
-
-def running(cluster, name):
-    return cluster.run(["squeue", "--noheader", f"--name={name}", "--format=%T"], user=None)[1].strip() == "RUNNING"
-
-
-def tasks(marker):
-    return [path for path in glob.glob("/proc/[0-9]*/cmdline") if marker in read(path)]
 
 
 def acting_head(cluster):
@@ -283,7 +358,7 @@ def acting_head(cluster):
         conf("log_dir = /tmp/log\nlog_level = debug\n")
         script = "if [ $SLURM_PROCID = 0 ]; then while [ ! -e /tmp/go ]; do sleep 0.1; done; else sleep 300; fi"
         step = cluster.popen(["srun", *level, "-N2", "--job-name=acting", "bash", "-c", script])
-        wait_for(lambda: tasks("sleep\x00300"), 30)
+        require(lambda: any("sleep 300" in words for words in tasks().values()), "the second node's task")
         if level:
             logs = lambda: [read(log) for log in glob.glob("/tmp/log/*")]
             require(lambda: sum("2 nodes stand by" in log for log in logs()) == 2, "two that stand by")
@@ -292,7 +367,8 @@ def acting_head(cluster):
                 os.kill(pid, signal.SIGKILL)
             require(lambda: set(acting()) - set(head), "an acting head")
         pathlib.Path("/tmp/go").touch()
-        first = wait_for(lambda: len(tasks("/tmp/go")) <= 1, 10)
+        require(lambda: not any("/n1" in cgroup(pid) or "_n1" in cgroup(pid) for pid in tasks()),
+                "the end of the first node's task")
         wait_for(lambda: not on_node(cluster, "n1"), 3.0)
         left = on_node(cluster, "n1")
         # Time for slurmstepd to find them.
@@ -302,7 +378,7 @@ def acting_head(cluster):
         output = step.communicate(timeout=60)[0]
         os.unlink("/tmp/go")
         conf("")
-        return [first, left, {node: "DRAIN" in state for node, state in after.items()}], output
+        return [left, {node: "DRAIN" in state for node, state in after.items()}], output
 
     return see(cluster, run)
 
@@ -314,8 +390,8 @@ def acting():
 def on_node(cluster, node):
     """Those of a node's step: under one kernel the daemons of all nodes are here."""
     return {
-        pid: words for pid, words in in_steps().items() if f"/{node}" in read(f"/proc/{pid}/cgroup") or
-        f"_{node}" in read(f"/proc/{pid}/cgroup")
+        pid: words for pid, words in in_steps().items() if f"/{node}" in cgroup(pid) or
+        f"_{node}" in cgroup(pid)
     }  # fmt: skip
 
 
@@ -392,8 +468,9 @@ def join(cluster, port):
     require(joined, "a node that reads the exporter")
 
 
-def alarm_command(cluster):
-    """A command for alarms that is still running when the batch script ends, and what it left behind."""
+def alarm_command(cluster, killed=False):
+    """A command for alarms that is still running when the batch script ends, and what it left behind;
+    of a daemon that goes on or that was killed before."""
 
     def run(level):
         script = pathlib.Path("/tmp/alarm-command")
@@ -406,6 +483,9 @@ def alarm_command(cluster):
         if level:
             marked = lambda: [pid for pid, words in ours().items() if "marked-by-the-test" in words]
             require(lambda: len(marked()) >= 2, "the command for alarms")
+        if level and killed:
+            for pid in [pid for pid, words in ours().items() if "sonded" in words.split()[0]]:
+                os.kill(pid, signal.SIGKILL)
         return finish(job)
 
     return see(cluster, run)
@@ -421,6 +501,8 @@ SCENARIOS = {
     "slow_epilog": slow_epilog,
     "all_metrics": all_metrics,
     "killed_daemon": killed_daemon,
+    "stopped_daemon": stopped_daemon,
+    "killed_slurmstepd": killed_slurmstepd,
     "key": key,
     "failing_prolog": failing_prolog,
     "cancelled": cancelled,
@@ -429,8 +511,10 @@ SCENARIOS = {
     "exporters_readers": exporters_readers,
     "followers": followers,
     "alarm_command": alarm_command,
+    "alarm_command_of_killed": lambda cluster: alarm_command(cluster, killed=True),
     **{f"failing_{name}": failing_plugin(name) for name in (
         "init_post_opt", "user_init", "task_init_privileged", "task_init", "task_post_fork", "task_exit")},
+    "failing_task_exit_first": failing_plugin("task_exit", first=True),
 }  # fmt: skip
 
 

@@ -14,7 +14,8 @@ NAMES = (
     "missing_container", "failing_prolog", "cancelled", "failing_init_post_opt", "failing_user_init",
     "failing_task_init_privileged", "failing_task_init", "failing_task_post_fork", "failing_task_exit",
     "failing_mpi_prefork", "slow_epilog", "all_metrics", "killed_daemon", "acting_head",
-    "exporters_readers", "followers", "alarm_command", "key",
+    "exporters_readers", "followers", "alarm_command", "key", "failing_task_exit_first",
+    "alarm_command_of_killed", "stopped_daemon", "killed_slurmstepd",
 )  # fmt: skip
 
 
@@ -40,6 +41,7 @@ def check(seen, name):
     without, watched = seen[name]["without"], seen[name]["with"]
     assert watched["code"] == without["code"], watched["output"]
     assert watched["left"] == {}, "still in the step's control group 3 s after its end"
+    assert watched["stayed"] < 3, "s in the step's control group after its tasks' end"
     assert watched["nodes"] == without["nodes"]
     assert watched["left_at_all"] == {}
 

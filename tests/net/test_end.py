@@ -67,3 +67,22 @@ def test_a_daemon_that_gives_up_says_so(make_step):
     finally:
         step.head.go_on()
     wait_for(lambda: any(GAVE_UP in line for line in node.log()), "what it gave up")
+
+
+def test_a_head_that_is_not_reached_holds_up_nobody(make_step):
+    """A firewall drops what the nodes send to srun's host: their steps end as if there was no telemetry."""
+    step = make_step(nodes=2, period=1.0)
+    step.start_head()
+    step.head.stop()
+    try:
+        for node in step.nodes:
+            node.start()
+            node.application.wait_ready()
+        for node in step.nodes:
+            node.leave()
+        for node in step.nodes:
+            node.daemon.wait_exit()
+            wait_for(lambda n=node: any("it has said nothing" in line for line in n.log()), "why it left")
+            assert not any("left after" in line for line in node.log()), "\n".join(node.log())
+    finally:
+        step.head.go_on()

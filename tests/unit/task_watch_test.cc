@@ -120,6 +120,51 @@ TEST_F(TaskWatchTest, AnEndThatTheLauncherHasWaitedForIsToldLater) {
   EXPECT_EQ(Run(kMost), 1) << "but not for ever";
 }
 
+// Slurm's own group of a step: slurmstepd, the daemon and its children, and an epilog.
+TEST_F(TaskWatchTest, WhereAnEpilogIsSeenItDecides) {
+  namespace fs = std::filesystem;
+  const fs::path tree = fs::path(testing::TempDir()) / ("epilog." + std::to_string(getpid()));
+  const fs::path group = tree / "cgroup/job_1/step_0/slurm";
+  fs::create_directories(group);
+  const auto write = [](const fs::path& path, const std::string& text) {
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  };
+  const std::string self = std::to_string(getpid());
+  const auto stat = [&](const std::string& pid, const std::string& rest) {
+    write(tree / "proc" / pid / "stat", pid + " " + rest);
+  };
+  write(tree / "proc" / self / "cgroup", "0::/job_1/step_0/slurm\n");
+  stat("10", "(slurmstepd) S 1 1 1");
+  stat("20", "(alarm command) S " + self + " 1 1");
+  stat("21", "(its child) S 20 1 1");
+  stat("30", "(sh) S 10 1 1");
+  const std::string expected = "10\n" + self + "\n20\n21\n99\n";  // 99 has ended meanwhile
+  write(group / "cgroup.procs", expected + "30\n");
+  pid_t waited_for = 0;
+  {
+    const Child child;
+    waited_for = child.pid();
+  }
+  TaskWatch::Options options = Options();
+  options.patience_with_epilogs = 0;
+  options.proc = tree / "proc";
+  options.cgroups = tree / "cgroup";
+  {
+    TaskWatch watch(loop_, options, Gone());
+    watch.Add(0, waited_for);
+    EXPECT_EQ(Run(kLong), 0) << "the epilog runs";
+    write(group / "cgroup.procs", expected);
+    EXPECT_EQ(Run(kMost), 1);
+  }
+  // Slurm waits for the daemon alone then: another plugin has kept the end from ours.
+  options.patience_with_epilogs = kForEver;
+  TaskWatch watch(loop_, options, Gone());
+  watch.Add(0, waited_for);
+  EXPECT_EQ(Run(kMost), 1);
+  fs::remove_all(tree);
+}
+
 TEST_F(TaskWatchTest, WhatIsInATasksControlGroupKeepsItThere) {
   const std::filesystem::path tree =
       std::filesystem::path(testing::TempDir()) / ("task_watch." + std::to_string(getpid()));
