@@ -288,8 +288,8 @@ def killed_slurmstepd(cluster):
     """Slurm ends the step; its tasks are killed by the test, for Slurm leaves them."""
 
     def run(level):
-        step = cluster.popen(["srun", *level, "-N2", "sleep", "100"])
-        require(lambda: list(tasks().values()).count("sleep 100") == 2, "the step's tasks")
+        step = cluster.popen(["srun", *level, "-N2", "--job-name=killed", "sleep", "100"])
+        require(lambda: sum(words.endswith("sleep 100") for words in tasks().values()) == 2, "the step's tasks")
         if level:
             require(lambda: len([pid for pid, words in ours().items() if "--node" in words]) == 2, "daemons")
         victims = [int(read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[1]) for pid in tasks()]
@@ -298,6 +298,8 @@ def killed_slurmstepd(cluster):
         for pid in tasks():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        # srun would not notice for minutes.
+        cluster.run(["scancel", "--name=killed"], user=None)
         output = step.communicate(timeout=100)[0]
         return step.returncode, output
 
@@ -341,7 +343,7 @@ def failing_plugin(callback, first=False):
 def cancelled(cluster):
     def run(level):
         step = cluster.popen(["srun", *level, "-N2", "--job-name=cancelled", "sleep", "100"])
-        require(lambda: list(tasks().values()).count("sleep 100") == 2, "the step's tasks")
+        require(lambda: sum(words.endswith("sleep 100") for words in tasks().values()) == 2, "the step's tasks")
         cluster.run(["scancel", "--name=cancelled"], user=None)
         output = step.communicate(timeout=60)[0]
         return step.returncode, output
