@@ -8,7 +8,7 @@ double CounterTotal::Add(const Reduced& value) {
   if (any_ && value.count != count_) {
     const double less = std::max(0.0, total_ - value.sum);
     if (value.count >= most_) {
-      missing_ = 0;  // all that ever were are in it
+      missing_ = 0;  // as many as ever were: in whole, nothing has to be added
     } else {
       // One that comes back may be as it was some time ago, and brings no less than it had.
       missing_ = value.count < count_ ? less : std::min(missing_, less);
@@ -17,8 +17,8 @@ double CounterTotal::Add(const Reduced& value) {
   any_ = true;
   count_ = value.count;
   most_ = std::max(most_, value.count);
-  counted_ = std::max(counted_, value.sum);
-  total_ = missing_ > 0 ? std::max(total_, value.sum + missing_) : counted_;
+  // A row of as many can be of others, and sums are rounded: what was told is not taken back.
+  total_ = std::max(total_, value.sum + missing_);
   return total_;
 }
 

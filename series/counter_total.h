@@ -3,8 +3,9 @@
 // What a node had counted stays counted when the node is not in a row: it is late, or it is gone
 // with its tasks. So the sum of a counter never falls, and does not jump by what a node had counted
 // before when that is back. A row tells by its count that values are missing from it. Every reader
-// of reduced rows goes by this; docs/queries.md ("Counters") has the rule, and what it says of the
-// nodes' own series is in series/query_counter.cc.
+// of reduced rows goes by this, and by nothing else: what comes out of it is not corrected again.
+// docs/queries.md ("Counters") has the rule, and what it says of the nodes' own series is in
+// series/query_counter.cc.
 //
 // Thread safety: values.
 #pragma once
@@ -16,7 +17,8 @@ namespace sonde {
 // The total, row by row.
 class CounterTotal {
  public:
-  // `value`: what is in the next row, of at least one node or task. Gives the total so far.
+  // `value`: what is in the next row, of at least one node or task. Gives the total so far, which
+  // is never less than the one before.
   double Add(const Reduced& value);
   double count() const { return count_; }      // values in the last row
   double most() const { return most_; }        // values in the largest row
@@ -26,7 +28,6 @@ class CounterTotal {
   bool any_ = false;
   double count_ = 0;
   double most_ = 0;
-  double counted_ = 0;  // the largest sum of a row
   double missing_ = 0;
   double total_ = 0;
 };

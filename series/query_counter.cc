@@ -79,13 +79,28 @@ void GoOnAfterResets(std::vector<Point>& points) {
   }
 }
 
+// Where the buckets of a downsample lie.
+TimeRange BucketRange(const QuerySpec& spec) {
+  const bool all = spec.downsample && spec.downsample->interval == 0;
+  return all ? TimeRange{spec.start, spec.end} : DataRange(spec);
+}
+
+std::vector<Point> DownsampleAndRate(std::vector<Point> points, const QuerySpec& spec) {
+  if (points.empty()) return points;
+  if (!spec.downsample) return spec.rate ? ApplyRate(points, spec.rate_options) : points;
+  const TimeRange range = BucketRange(spec);
+  Downsample how = *spec.downsample;
+  how.fill = Downsample::Fill::kNone;  // when the answer is there
+  if (spec.rate) return RatesOfBuckets(points, how, range, spec.rate_options);
+  return ApplyDownsample(points, how, range.first, range.last);
+}
+
 }  // namespace
 
 bool Counts(const Metric& metric) { return metric.type != MetricType::kGauge; }
 
 std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& spec) {
-  const bool all = spec.downsample && spec.downsample->interval == 0;
-  const TimeRange range = all ? TimeRange{spec.start, spec.end} : DataRange(spec);
+  const TimeRange range = BucketRange(spec);
   // What it had come to before, for those that count it on.
   std::vector<Point> before;
   if (HoldsCounters(spec)) {
@@ -98,18 +113,12 @@ std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& sp
   if (prepared.empty()) return before;
   const bool as_it_is = KeepsSeries(spec) && !spec.rate;
   if (!as_it_is && !spec.rate_options.counter) GoOnAfterResets(prepared);
-  if (spec.downsample) {
-    Downsample how = *spec.downsample;
-    how.fill = Downsample::Fill::kNone;  // when the answer is there
-    if (spec.rate) {
-      prepared = RatesOfBuckets(prepared, how, range, spec.rate_options);
-    } else {
-      prepared = ApplyDownsample(prepared, how, range.first, range.last);
-    }
-  } else if (spec.rate) {
-    prepared = ApplyRate(prepared, spec.rate_options);
-  }
+  prepared = DownsampleAndRate(std::move(prepared), spec);
   return prepared.empty() ? before : prepared;
+}
+
+std::vector<Point> PrepareRows(std::vector<Point> points, const QuerySpec& spec) {
+  return DownsampleAndRate(Within(std::move(points), DataRange(spec)), spec);
 }
 
 bool HoldsCounters(const QuerySpec& spec) { return !spec.rate && !KeepsSeries(spec); }

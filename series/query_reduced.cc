@@ -81,10 +81,10 @@ void CountOn(Stats& stats) {
   }
 }
 
-// The smallest is less when another node comes, so nothing has begun anew when it falls.
+// The smallest is less when another node comes; of all the others nothing falls.
 std::vector<Point> Prepared(const Stats& stats, std::string_view stat, const QuerySpec& spec) {
   const bool counts = stats.counts && stat != "min";
-  return counts ? PrepareCounter(Find(stats, stat), spec) : Prepare(Find(stats, stat), spec);
+  return counts ? PrepareRows(Find(stats, stat), spec) : Prepare(Find(stats, stat), spec);
 }
 
 // How many raw series stand behind each of `values`: the mean count of the bucket. Where there is

@@ -71,6 +71,9 @@ Between BetweenCounts(const QuerySpec& spec);
 // Prepare, of a counter. Buckets are not filled: see FillBuckets. Of one that has no point in the
 // range the last one before it, if that is given.
 std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& spec);
+// The same of rows of the whole step that series/counter_total.h has gone over: they do not fall,
+// and nothing in them begins anew.
+std::vector<Point> PrepareRows(std::vector<Point> points, const QuerySpec& spec);
 // Fills those that are empty in the answer; where the series were filled nothing is left to do.
 void FillBuckets(const QuerySpec& spec, std::vector<Point>& points);
 

@@ -52,6 +52,9 @@ class CountersStep {
   }
   double total() const { return Counted(INT64_MAX); }
   Nanos end() const { return end_; }
+  // Whether a row tells what those that are not in it had counted. It does not where nobody stands
+  // in for them and one is missing after another.
+  bool told_apart() const { return told_apart_; }
   // Reduced rows as they were when each was the newest.
   const std::vector<SeriesData>& seen() const { return seen_; }
 
@@ -95,14 +98,14 @@ class CountersStep {
   // One of a daemon, from `first` to `last`, and then maybe that of another one on the same node.
   void MakeNodes() {
     ticks_ = 15 + Below(30);
-    stand_ins_ = Below(3) != 0;
+    stand_ins_ = Below(2) == 0;
+    told_apart_ = stand_ins_ || Below(3) == 0;
     const size_t hosts = 2 + Below(5);
     for (size_t i = 0; i < hosts; ++i) {
       const std::string host = "n" + std::to_string(i + 1);
-      const size_t first = 1 + Below(4);
+      const size_t first = 1 + Below(Below(3) == 0 ? ticks_ / 2 : 4);
       const size_t last = first + 3 + Below(ticks_ - first - 3);
-      // Where nobody stands in for those that are missing, only one is, and comes back.
-      AddNode(host, first, last, stand_ins_ || i == 0);
+      AddNode(host, first, last, stand_ins_ || !told_apart_ || i == 0);
       nodes_.back().lost = stand_ins_ && Below(5) == 0;
       if (nodes_.back().lost) nodes_.back().samples.pop_back();
       if (nodes_.back().lost && last + 8 < ticks_) AddNode(host, last + 3, ticks_ - 1, true);
@@ -117,18 +120,22 @@ class CountersStep {
     node.thinned = Below(4) == 0;
     node.samples.push_back({Tick(first) - 1 - static_cast<Nanos>(Below(kSecond - 2)), 0});
     node.samples.front().fate = Fate::kDropped;  // is no tick
+    const size_t speeds = Below(2) == 0 ? 1 : 11;
     double counted = 0;
     for (size_t tick = first; tick <= last; ++tick) {
       const Nanos since = Tick(tick) - node.samples.back().time;
-      counted += std::floor(static_cast<double>(Below(11)) * static_cast<double>(since) / kSecond);
+      counted +=
+          std::floor(static_cast<double>(Below(speeds)) * static_cast<double>(since) / kSecond);
       node.samples.push_back({Tick(tick), counted});
       const bool whole = tick == first || tick == last || tick % 4 == 0;
-      if (!misses || whole || Below(3) != 0) continue;
-      constexpr Fate kFates[] = {Fate::kLate, Fate::kDropped, Fate::kNotTaken};
-      node.samples.back().fate = kFates[Below(3)];
+      if (!misses || whole || Below(told_apart_ ? 3 : 2) != 0) continue;
+      // What is late changes a row that was told, and where nodes cannot be told apart the total
+      // that was told of it stays.
+      constexpr Fate kFates[] = {Fate::kDropped, Fate::kNotTaken, Fate::kLate};
+      node.samples.back().fate = kFates[Below(told_apart_ ? 3 : 2)];
     }
     const auto rest = static_cast<Nanos>(1 + Below(kSecond - 2));
-    counted += std::floor(static_cast<double>(Below(11)) * static_cast<double>(rest) / kSecond);
+    counted += std::floor(static_cast<double>(Below(speeds)) * static_cast<double>(rest) / kSecond);
     node.samples.push_back({Tick(last) + rest, counted});
   }
 
@@ -287,6 +294,7 @@ class CountersStep {
   std::mt19937_64 random_;
   size_t ticks_ = 0;
   bool stand_ins_ = true;
+  bool told_apart_ = true;
   std::vector<Node> nodes_;
   Nanos end_ = 0;
   JobDescription job_;
