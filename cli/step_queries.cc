@@ -6,7 +6,6 @@
 #include <functional>
 #include <iterator>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "core/log.h"
@@ -178,38 +177,14 @@ Status StepQueries::ReadStep(const ProfileEntry& entry, Archive::Scope scope, co
   const TimeRange range = scope == Archive::Scope::kReduced
                               ? ReducedRange(spec, true, entry.job.period)
                               : DataRange(spec);
+  // What had been counted before stays in sums (docs/queries.md).
+  const auto earlier =
+      query_steps::HoldsCounters(spec) ? Archive::Earlier::kCounted : Archive::Earlier::kNone;
   Result<std::vector<SeriesData>> read =
-      archive_.Read(entry.key, scope, wanted, range.first, range.last, ThinnedFor(spec));
+      archive_.Read(entry.key, scope, wanted, range.first, range.last, ThinnedFor(spec), earlier);
   if (!read.ok()) return read.status();
-  if (scope == Archive::Scope::kNodes && query_steps::HoldsCounters(spec)) {
-    SONDE_RETURN_IF_ERROR(ReadEnded(entry, wanted, range.first, ThinnedFor(spec), *read));
-  }
   for (SeriesData& data : *read) {
     data.series.tags.Set(kJobTag, job);
-    out.push_back(std::move(data));
-  }
-  return {};
-}
-
-Status StepQueries::ReadEnded(const ProfileEntry& entry,
-                              const std::function<bool(const Series&)>& wanted, Nanos before,
-                              Archive::Thinned thinned, std::vector<SeriesData>& out) const {
-  std::set<std::string_view> gone;
-  for (const NodeInfo& node : entry.job.nodes) {
-    if (node.left != 0 && node.left < before) gone.insert(node.host);
-  }
-  if (gone.empty()) return {};
-  const auto of_theirs = [&](const Series& series) {
-    const std::string* host = series.tags.Find("host");
-    return query_steps::Counts(series.metric) && host != nullptr && gone.contains(*host) &&
-           wanted(series);
-  };
-  Result<std::vector<SeriesData>> read = archive_.Read(entry.key, Archive::Scope::kNodes, of_theirs,
-                                                       entry.job.start, before - 1, thinned);
-  if (!read.ok()) return read.status();
-  for (SeriesData& data : *read) {
-    if (data.points.empty()) continue;
-    data.points = {data.points.back()};
     out.push_back(std::move(data));
   }
   return {};

@@ -9,7 +9,6 @@
 // Thread safety: Evaluate from any thread; it blocks while heads are asked.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "cli/running_heads.h"
@@ -33,10 +32,6 @@ class StepQueries {
   // Adds the step's series that the query asks for, as they are stored.
   Status ReadStep(const ProfileEntry& entry, Archive::Scope scope, const QuerySpec& spec,
                   const SeriesFilter& filter, std::vector<SeriesData>& out) const;
-  // Of counters of nodes that were gone before that time the last point: what they had counted
-  // stays in sums (docs/queries.md).
-  Status ReadEnded(const ProfileEntry& entry, const std::function<bool(const Series&)>& wanted,
-                   Nanos before, Archive::Thinned thinned, std::vector<SeriesData>& out) const;
   Result<web::Answer> EvaluateEach(const QuerySpec& spec, const Steps& steps,
                                    const SeriesFilter& filter) const;
   Result<web::Answer> EvaluateParts(const QuerySpec& spec, const Steps& steps,

@@ -324,10 +324,11 @@ Result<Profile> Archive::Load(const std::string& key) const {
 
 Result<std::vector<SeriesData>> Archive::Read(const std::string& key, Scope scope,
                                               const std::function<bool(const Series&)>& wanted,
-                                              Nanos start, Nanos end, Thinned thinned) const {
+                                              Nanos start, Nanos end, Thinned thinned,
+                                              Earlier earlier) const {
   using Data = std::vector<SeriesData>;
   return rep_->WithReader<Data>(key, [&](const ProfileReader& reader) {
-    return reader.Read(scope, wanted, start, end, thinned);
+    return reader.Read(scope, wanted, start, end, thinned, earlier);
   });
 }
 

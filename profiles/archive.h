@@ -222,10 +222,17 @@ class Archive {
   enum class Scope { kNodes, kReduced };
   // Where rows were thinned (series/thin.h): which of a gauge's values.
   enum class Thinned { kMean, kMin, kMax };
+  // What is read of the time before `start`, beside the points of [start, end].
+  enum class Earlier {
+    kNone,
+    // Of nodes' counters what tells how much they had counted by then: the last point before, and,
+    // where a node's daemon was started anew, the first and the last one of each that there was.
+    kCounted,
+  };
   Result<std::vector<SeriesData>> Read(const std::string& key, Scope scope,
                                        const std::function<bool(const Series&)>& wanted,
-                                       Nanos start, Nanos end,
-                                       Thinned thinned = Thinned::kMean) const;
+                                       Nanos start, Nanos end, Thinned thinned = Thinned::kMean,
+                                       Earlier earlier = Earlier::kNone) const;
   // Every stored row of [start, end], those of a stream in the order of time, each time once. What
   // `f` fails with ends it. Holds one block in memory.
   Status ReadRows(const std::string& key, Scope scope, const RowsWanted& wanted,

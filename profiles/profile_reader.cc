@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "profiles/counted_before.h"
 #include "profiles/footprint.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
@@ -61,6 +62,11 @@ class SeriesCollector {
       data_[index].points.push_back({time, value});
     }
   }
+  void AddEarlier(size_t index, const std::vector<Point>& points) {
+    std::vector<Point>& all = data_[index].points;
+    all.insert(all.end(), points.begin(), points.end());
+  }
+  bool Counts(size_t index) const { return data_[index].series.metric.type != MetricType::kGauge; }
   // Points in time order, each time once: parts of two writers may overlap.
   std::vector<SeriesData> Take() {
     const auto earlier = [](const Point& a, const Point& b) { return a.time < b.time; };
@@ -115,6 +121,15 @@ std::vector<size_t> TargetsOf(const Schema& schema, const BlockKey& key, const J
     targets.push_back(target);
   }
   return targets;
+}
+
+// Those columns, each with the index of its series. Of a few series of many, the others cost a
+// tenth.
+using Columns = CountedBefore::Columns;
+Result<Block> DecodeSome(std::string_view bytes, size_t columns, const Columns& wanted) {
+  std::vector<bool> is_wanted(columns);
+  for (const auto& [column, series] : wanted) is_wanted[column] = true;
+  return DecodeColumns(bytes, is_wanted);
 }
 
 // A gauge of which every node has one value at every tick.
@@ -422,12 +437,12 @@ Status ProfileReader::ReadRows(Archive::Scope scope, const RowsWanted& wanted,
 
 Result<std::vector<SeriesData>> ProfileReader::Read(
     Archive::Scope scope, const std::function<bool(const Series&)>& wanted, Nanos start, Nanos end,
-    Archive::Thinned thinned) const {
+    Archive::Thinned thinned, Archive::Earlier earlier) const {
   const auto job = Description();
   if (!job.ok()) return job.status();
   SeriesCollector collector(wanted);
   // Which columns of a schema are wanted and where they go: the same for all blocks of a node.
-  std::map<NodesSchema, std::vector<std::pair<size_t, size_t>>> targets;
+  std::map<NodesSchema, Columns> targets;
   const auto targets_of = [&](const Stored& stored) {
     const auto [it, is_new] = targets.try_emplace(SchemaOf(stored.key, stored.info.schema_id));
     if (!is_new) return &it->second;
@@ -449,14 +464,19 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
     if (!tally.unsupported.ok()) return tally.unsupported;
     return collector.Take();
   }
+  CountedBefore before(start);
+  const auto remember = [&](const Stored& stored) {
+    Columns columns = *targets_of(stored);
+    std::erase_if(columns, [&](const auto& column) { return !collector.Counts(column.second); });
+    if (columns.empty()) return;
+    before.Add({stored.key.node, stored.info, keys::Block(key_, stored.key), std::move(columns)});
+  };
   SONDE_RETURN_IF_ERROR(ForEach(scope, tally, [&](const Stored& stored) {
+    if (earlier == Archive::Earlier::kCounted && stored.info.first < start) remember(stored);
     if (stored.info.last < start || stored.info.first > end) return;
-    const auto& wanted_columns = *targets_of(stored);
+    const Columns& wanted_columns = *targets_of(stored);
     if (wanted_columns.empty()) return;
-    // Of a few series of many, the others cost a tenth.
-    std::vector<bool> columns(stored.schema->size());
-    for (const auto& wanted_column : wanted_columns) columns[wanted_column.first] = true;
-    const auto block = DecodeColumns(stored.bytes, columns);
+    const auto block = DecodeSome(stored.bytes, stored.schema->size(), wanted_columns);
     if (!block.ok()) return;
     for (size_t taken = 0; taken < wanted_columns.size(); ++taken) {
       for (size_t row = 0; row < block->times.size(); ++row) {
@@ -465,6 +485,13 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
     }
   }));
   if (!tally.unsupported.ok()) return tally.unsupported;
+  const auto counted =
+      before.Find([&](const CountedBefore::Place& place, const Columns& columns) -> Result<Block> {
+        const auto bytes = Get(db_, place.at, "read a block");
+        if (!bytes.ok()) return bytes.status();
+        return DecodeSome(*bytes, place.info.columns, columns);
+      });
+  for (const auto& [series, points] : counted) collector.AddEarlier(series, points);
   return collector.Take();
 }
 

@@ -54,7 +54,8 @@ class ProfileReader {
   Result<std::vector<SeriesData>> Read(Archive::Scope scope,
                                        const std::function<bool(const Series&)>& wanted,
                                        Nanos start, Nanos end,
-                                       Archive::Thinned thinned = Archive::Thinned::kMean) const;
+                                       Archive::Thinned thinned = Archive::Thinned::kMean,
+                                       Archive::Earlier earlier = Archive::Earlier::kNone) const;
   Result<std::vector<Series>> AllSeries(Archive::Scope scope) const;
   // See Archive::ReadRows.
   Status ReadRows(Archive::Scope scope, const RowsWanted& wanted, const OnStoredRow& f) const;

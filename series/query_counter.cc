@@ -1,6 +1,7 @@
 // What is different where a series counts: docs/queries.md, "Counters".
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <span>
 
 #include "series/query_steps.h"
@@ -79,6 +80,22 @@ void GoOnAfterResets(std::vector<Point>& points) {
   }
 }
 
+// Where the first bucket starts that is filled in whole; without buckets, 0.
+Nanos FirstBucket(const QuerySpec& spec) {
+  if (!spec.downsample) return 0;
+  const Downsample& how = *spec.downsample;
+  if (how.calendar != nullptr) return how.calendar->edges.front();
+  if (how.interval == 0) return spec.start;
+  const Nanos from = DataRange(spec).first + how.interval - 1;
+  return from - from % how.interval;
+}
+
+// The bucket of a point before those of the calendar is not known.
+Nanos BucketBefore(Nanos time, const Downsample& how) {
+  if (how.calendar != nullptr || how.interval == 0) return time;
+  return time - time % how.interval;
+}
+
 // Where the buckets of a downsample lie.
 TimeRange BucketRange(const QuerySpec& spec) {
   const bool all = spec.downsample && spec.downsample->interval == 0;
@@ -100,21 +117,26 @@ std::vector<Point> DownsampleAndRate(std::vector<Point> points, const QuerySpec&
 bool Counts(const Metric& metric) { return metric.type != MetricType::kGauge; }
 
 std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& spec) {
-  const TimeRange range = BucketRange(spec);
-  // What it had come to before, for those that count it on.
-  std::vector<Point> before;
-  if (HoldsCounters(spec)) {
-    for (const Point& p : points) {
-      if (p.time >= range.first || std::isnan(p.value)) continue;
-      if (before.empty() || p.time >= before[0].time) before = {p};
-    }
-  }
-  std::vector<Point> prepared = Within(std::move(points), DataRange(spec));
-  if (prepared.empty()) return before;
+  const bool holds = HoldsCounters(spec);
+  TimeRange range = DataRange(spec);
+  const Nanos first = range.first;
+  if (holds) range.first = 0;
+  std::vector<Point> counted = Within(std::move(points), range);
   const bool as_it_is = KeepsSeries(spec) && !spec.rate;
-  if (!as_it_is && !spec.rate_options.counter) GoOnAfterResets(prepared);
-  prepared = DownsampleAndRate(std::move(prepared), spec);
-  return prepared.empty() ? before : prepared;
+  if (!as_it_is && !spec.rate_options.counter) GoOnAfterResets(counted);
+  if (!holds) return DownsampleAndRate(std::move(counted), spec);
+  // What it had come to before leads into the range, or is all that there is of it.
+  const Nanos start = std::max(first, FirstBucket(spec));
+  const auto inside = std::lower_bound(counted.begin(), counted.end(), start,
+                                       [](const Point& p, Nanos time) { return p.time < time; });
+  std::vector<Point> before;
+  if (inside != counted.begin()) before.push_back(*std::prev(inside));
+  counted.erase(counted.begin(), inside);
+  std::vector<Point> prepared = DownsampleAndRate(std::move(counted), spec);
+  if (before.empty()) return prepared;
+  if (spec.downsample) before[0].time = BucketBefore(before[0].time, *spec.downsample);
+  before.insert(before.end(), prepared.begin(), prepared.end());
+  return before;
 }
 
 std::vector<Point> PrepareRows(std::vector<Point> points, const QuerySpec& spec) {

@@ -68,8 +68,9 @@ bool Counts(const Metric& metric);
 bool HoldsCounters(const QuerySpec& spec);
 // BetweenPoints, of a counter: nowhere less than before.
 Between BetweenCounts(const QuerySpec& spec);
-// Prepare, of a counter. Buckets are not filled: see FillBuckets. Of one that has no point in the
-// range the last one before it, if that is given.
+// Prepare, of a counter. Buckets are not filled: see FillBuckets. Where counters are held, points
+// before the range may be given: they tell where it begins anew, and with the last of them it takes
+// part from the start of the range on.
 std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& spec);
 // The same of rows of the whole step that series/counter_total.h has gone over: they do not fall,
 // and nothing in them begins anew.

@@ -1,0 +1,56 @@
+// What counters had come to before a time, out of as few stored blocks as tell it.
+//
+// Within one daemon's series no counter falls (daemon/collect/sampler.h), so its last point before
+// the time is enough: mostly that of the newest block. Where a node's daemon was started anew, its
+// series is that of several daemons, and of each the first and the last point tell whether the next
+// one went on or began anew (series/query_counter.cc adds them up).
+//
+// Thread safety: values.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "series/block.h"
+#include "series/store.h"
+
+namespace sonde {
+
+class CountedBefore {
+ public:
+  // Columns of a block, each with the index of its series.
+  using Columns = std::vector<std::pair<size_t, size_t>>;
+  // A block that begins before the time.
+  struct Place {
+    uint32_t node = 0;
+    BlockInfo info;
+    std::string at;   // for `Read`
+    Columns columns;  // of counters that are wanted
+  };
+  // Gives those columns of the block, in their order.
+  using Read = std::function<Result<Block>(const Place& place, const Columns& columns)>;
+
+  explicit CountedBefore(Nanos time) : time_(time) {}
+  void Add(Place place) { places_.push_back(std::move(place)); }
+  // By the index of the series. What cannot be read is passed over.
+  std::map<size_t, std::vector<Point>> Find(const Read& read);
+
+ private:
+  using SeriesOfNode = std::pair<size_t, uint32_t>;
+  using Found = std::map<SeriesOfNode, Point>;
+  // Looks through the blocks in their order for the point of each series that is the foremost by
+  // `ahead`. `may_have`: whether a block may have one ahead of that.
+  void Look(const Read& read, const std::function<bool(const SeriesOfNode&)>& wanted,
+            const std::function<bool(const BlockInfo&, Nanos)>& may_have,
+            const std::function<bool(Nanos, Nanos)>& ahead, Found& found) const;
+
+  const Nanos time_;
+  std::vector<Place> places_;
+};
+
+}  // namespace sonde
