@@ -292,6 +292,25 @@ Result<web::Answer> StepQueries::EvaluateParts(const QuerySpec& spec, const Step
   return Status(Code::kUnavailable, "the times of the points changed with each question");
 }
 
+// What heads answer does not say what type a metric is of. Series that are stored do, else the
+// metrics of a step that runs.
+MetricType StepQueries::TypeOf(const QuerySpec& spec, const Steps& steps,
+                               const RunningHeads::Told& told,
+                               const std::vector<SeriesData>& series) const {
+  for (const SeriesData& data : series) {
+    if (query_steps::Counts(data.series.metric)) return data.series.metric.type;
+  }
+  for (const ProfileEntry& step : steps) {
+    if (!told.contains(step.key)) continue;
+    const Result<Profile> profile = heads_.GetProfile(step);
+    if (!profile.ok()) continue;
+    for (const FootprintEntry& entry : profile->footprint) {
+      if (entry.series.metric.name == spec.metric) return entry.series.metric.type;
+    }
+  }
+  return MetricType::kGauge;
+}
+
 Result<web::Answer> StepQueries::EvaluateSeries(const QuerySpec& spec, const Steps& steps,
                                                 const SeriesFilter& filter,
                                                 Archive::Scope scope) const {
@@ -314,13 +333,10 @@ Result<web::Answer> StepQueries::EvaluateSeries(const QuerySpec& spec, const Ste
     if (read.ok()) answer.nodes_answered += static_cast<uint32_t>(step.job.nodes.size());
     if (!read.ok() && steps.size() == 1) return read;
   }
-  // Heads do not tell what type a metric is of; it is the same in all steps.
-  const auto counter = std::find_if(series.begin(), series.end(), [](const SeriesData& data) {
-    return query_steps::Counts(data.series.metric);
-  });
-  if (counter != series.end()) {
-    const MetricType type = counter->series.metric.type;
-    for (SeriesData& data : series) data.series.metric.type = type;
+  // Of the same type in all steps.
+  const MetricType type = TypeOf(spec, steps, *told, series);
+  for (SeriesData& data : series) {
+    if (data.series.metric.type == MetricType::kGauge) data.series.metric.type = type;
   }
   Result<std::vector<QueryResult>> results =
       reduced ? EvaluateReduced(spec, series) : sonde::Evaluate(spec, std::move(series));

@@ -39,6 +39,9 @@ class StepQueries {
   Result<web::Answer> EvaluateSeries(const QuerySpec& spec, const Steps& steps,
                                      const SeriesFilter& filter, Archive::Scope scope) const;
 
+  MetricType TypeOf(const QuerySpec& spec, const Steps& steps, const RunningHeads::Told& told,
+                    const std::vector<SeriesData>& series) const;
+
   const Archive& archive_;
   RunningHeads& heads_;
 };

@@ -353,6 +353,29 @@ TEST_F(RunningStep, AddsItsNodesPartToThoseOfOthers) {
 }
 
 // Every node's metrics are one question to the head, not one for each metric.
+// Where only running steps are asked, none that is stored says what type a metric is of.
+TEST_F(RunningStep, ItsCountersAreCountersByHostToo) {
+  Running step;
+  Start("4713", now_ - 310 * kSecond, now_ - 100 * kSecond, step);
+  const auto source = OpenSource();
+  QuerySpec spec;
+  spec.metric = "solver_iterations_total";
+  spec.filters = {{TagFilter::Type::kLiteralOr, "job", "4712.0|4713.0", false},
+                  {TagFilter::Type::kWildcard, "host", "*", true}};
+  spec.start = now_ - now_ % kMillisecond - 250 * kSecond;
+  spec.end = now_ - now_ % kMillisecond;
+  const Result<web::Answer> by_host = Ask(*source, spec);
+  ASSERT_TRUE(by_host.ok()) << by_host.status().message();
+  ASSERT_THAT(by_host->results, SizeIs(2));
+  for (const QueryResult& result : by_host->results) {
+    ASSERT_GT(result.points.size(), 200u);
+    for (size_t i = 1; i < result.points.size(); ++i) {
+      ASSERT_GE(result.points[i].value, result.points[i - 1].value)
+          << "the sum falls where one of them has ended, at " << i;
+    }
+  }
+}
+
 TEST_F(RunningStep, GivesTheMetricsOfItsNodesAtOnce) {
   const std::shared_ptr<const web::DataSource> source = OpenSource();
   const auto scrape = [&](const std::string& target) {
