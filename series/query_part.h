@@ -78,6 +78,13 @@ bool GroupsSpanNodes(const QuerySpec& spec);
 // alone and without bounds.
 Result<QueryPart> EvaluatePart(const QuerySpec& spec, std::vector<SeriesData> series,
                                const QueryGrid* grid);
+// Whether reduced series of a counter answer with a part: of sums. Nodes that have ended are in
+// their rows, and not among those that can be asked.
+bool ReducedSumsCounters(const QuerySpec& spec);
+// That part, from series with the tag `stat` (ReducedRange, ReducedNeeds). Without the tags that
+// reduction dropped.
+Result<QueryPart> EvaluateReducedPart(const QuerySpec& spec, const std::vector<SeriesData>& reduced,
+                                      const QueryGrid& grid);
 // A part of nothing.
 QueryPart EmptyPart(const QuerySpec& spec);
 // Adds others' part. kLimit if the result would be too large; `part` is of no more use then.
@@ -87,6 +94,8 @@ Status MergePart(const QuerySpec& spec, QueryPart others, QueryPart& part);
 std::vector<Nanos> OddTimes(const QuerySpec& spec, const QueryPart& part, const QueryGrid& grid);
 // Adds such times to the grid. kLimit if it has too many then.
 Status AddTimes(const QuerySpec& spec, const std::vector<Nanos>& odd, QueryGrid& grid);
+// Says of all groups of a part that their series differ in that tag.
+void AddOtherKey(const std::string& key, QueryPart& part);
 // Gives all series of a part one tag more, such as `job` where those of several steps come
 // together. Not one that the query groups by, and not where every series is kept: they are in its
 // order.

@@ -162,6 +162,15 @@ bool query_steps::HasParts(const QuerySpec& spec) {
   return GroupsSpanNodes(spec) && !IsSeparateBy(spec, "job");
 }
 
+void AddOtherKey(const std::string& key, QueryPart& part) {
+  for (GroupPart& group : part.groups) {
+    const auto at = std::lower_bound(group.other_keys.begin(), group.other_keys.end(), key);
+    if (at != group.other_keys.end() && *at == key) continue;
+    group.other_keys.insert(at, key);
+    group.encoded.clear();
+  }
+}
+
 void TagPart(std::string_view key, std::string_view value, QueryPart& part) {
   for (GroupPart& group : part.groups) {
     group.tags.Set(key, value);

@@ -8,6 +8,7 @@
 #include "series/aggregate.h"
 #include "series/counter_total.h"
 #include "series/query.h"
+#include "series/query_part.h"
 #include "series/query_steps.h"
 #include "series/reduced.h"
 
@@ -152,8 +153,8 @@ Status ManySeries(const QuerySpec& spec) {
                                   "asks for those of several together; ask the nodes"};
 }
 
-Result<std::vector<QueryResult>> EvaluateChecked(const QuerySpec& spec, const SeriesFilter& filter,
-                                                 const std::vector<SeriesData>& reduced) {
+// Those that match, as they were before reduction, counters made whole.
+std::map<Tags, Stats> Gather(const SeriesFilter& filter, const std::vector<SeriesData>& reduced) {
   std::map<Tags, Stats> series;
   for (const SeriesData& s : reduced) {
     const std::string* stat = s.series.tags.Find(kStatTag);
@@ -165,6 +166,12 @@ Result<std::vector<QueryResult>> EvaluateChecked(const QuerySpec& spec, const Se
     stats.points[*stat] = s.points;
   }
   for (auto& [tags, stats] : series) CountOn(stats);
+  return series;
+}
+
+Result<std::vector<QueryResult>> EvaluateChecked(const QuerySpec& spec, const SeriesFilter& filter,
+                                                 const std::vector<SeriesData>& reduced) {
+  const std::map<Tags, Stats> series = Gather(filter, reduced);
   SONDE_RETURN_IF_ERROR(CheckFilled(spec, series.size()));
   const std::vector<std::string> keys = GroupKeys(spec);
   std::map<std::vector<std::string>, std::vector<std::pair<const Tags*, const Stats*>>> groups;
@@ -271,6 +278,31 @@ Result<std::vector<QueryResult>> EvaluateReduced(const QuerySpec& spec,
     const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
     if (!filter.ok()) return filter.status();
     return EvaluateChecked(spec, *filter, reduced);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kLimit,
+                  "query of '" + spec.metric + "': no memory; ask for less, or downsample");
+  }
+}
+
+bool ReducedSumsCounters(const QuerySpec& spec) {
+  return Basis(spec.aggregator) == Aggregator::kSum && AnswersFromReduced(spec, /*counts=*/true);
+}
+
+Result<QueryPart> EvaluateReducedPart(const QuerySpec& spec, const std::vector<SeriesData>& reduced,
+                                      const QueryGrid& grid) {
+  SONDE_RETURN_IF_ERROR(CheckQuery(spec));
+  const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
+  if (!filter.ok()) return filter.status();
+  try {
+    std::vector<SeriesData> sums;
+    for (const auto& [tags, stats] : Gather(*filter, reduced)) {
+      SeriesData& sum = sums.emplace_back();
+      sum.series.metric.name = spec.metric;
+      sum.series.metric.type = stats.counts ? MetricType::kCounter : MetricType::kGauge;
+      sum.series.tags = tags;
+      sum.points = Find(stats, "sum");
+    }
+    return EvaluatePart(spec, std::move(sums), &grid);
   } catch (const std::bad_alloc&) {
     return Status(Code::kLimit,
                   "query of '" + spec.metric + "': no memory; ask for less, or downsample");

@@ -8,6 +8,7 @@
 
 #include "core/hostlist.h"
 #include "daemon/head/live_rows.h"
+#include "series/query_steps.h"
 
 namespace sonde::head {
 namespace {
@@ -133,9 +134,13 @@ void LiveSource::QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
   const Result<bool> ours = TakeJobFilters(rest, job->id.ToString());
   if (!ours.ok()) return callback(ours.status());
   if (!*ours) return callback(web::PartAnswer{EmptyPart(rest), 0, 0});
+  if (IsCounter(rest.metric) && ReducedSumsCounters(rest)) {
+    return callback(PartFromReduced(rest, grid, *job));
+  }
   if (const Status bad = CheckLength(rest); !bad.ok()) return callback(bad);
+  const uint32_t expected = Expected(rest, *job);
   for_clients_->Ask(
-      {std::move(rest), grid, job->id.ToString(), Present(*job), nullptr, std::move(callback)});
+      {std::move(rest), grid, job->id.ToString(), expected, nullptr, std::move(callback)});
 }
 
 std::vector<web::Note> LiveSource::Notes(Nanos first, Nanos last) const {
@@ -282,12 +287,36 @@ Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
   return web::Answer{*std::move(results), Present(job), Present(job)};
 }
 
+Result<web::PartAnswer> LiveSource::PartFromReduced(const QuerySpec& spec, const QueryGrid& grid,
+                                                    const JobDescription& job) const {
+  const TimeRange range = ReducedRange(spec, /*counts=*/true, period_);
+  const std::vector<SeriesData> reduced = record_.Read(
+      [&](const Series& series) { return ReducedNeeds(spec, series); }, range.first, range.last);
+  Result<QueryPart> part = EvaluateReducedPart(spec, reduced, grid);
+  if (!part.ok()) return part.status();
+  TagPart("job", job.id.ToString(), *part);
+  if (job.nodes.size() == 1) {
+    TagPart("host", job.nodes.front().host, *part);
+  } else {
+    AddOtherKey("host", *part);
+  }
+  return web::PartAnswer{*std::move(part), Present(job), Present(job)};
+}
+
+// What nodes that have ended had counted belongs to a sum, and cannot be asked for any more: an
+// answer without them is not whole.
+uint32_t LiveSource::Expected(const QuerySpec& spec, const JobDescription& job) const {
+  const bool all = IsCounter(spec.metric) && query_steps::HoldsCounters(spec);
+  return all ? static_cast<uint32_t>(job.nodes.size()) : Present(job);
+}
+
 void LiveSource::FromNodes(NodeQuestions& nodes, QuerySpec spec, const JobDescription& job,
-                           Callback callback) {
+                           Callback callback) const {
   if (const Status bad = CheckLength(spec); !bad.ok()) return callback(bad);
   QueryGrid ticks;
   ticks.step = job.period;
-  nodes.Ask({std::move(spec), ticks, job.id.ToString(), Present(job), std::move(callback)});
+  const uint32_t expected = Expected(spec, job);
+  nodes.Ask({std::move(spec), ticks, job.id.ToString(), expected, std::move(callback)});
 }
 
 }  // namespace sonde::head

@@ -82,9 +82,12 @@ class LiveSource final : public web::DataSource {
   Status CheckOurs(const JobStep& id) const;
   bool IsCounter(std::string_view metric) const;
   Result<web::Answer> FromReduced(const QuerySpec& spec, const JobDescription& job) const;
+  Result<web::PartAnswer> PartFromReduced(const QuerySpec& spec, const QueryGrid& grid,
+                                          const JobDescription& job) const;
   void Query(NodeQuestions& nodes, const QuerySpec& spec, Callback callback) const;
-  static void FromNodes(NodeQuestions& nodes, QuerySpec spec, const JobDescription& job,
-                        Callback callback);
+  void FromNodes(NodeQuestions& nodes, QuerySpec spec, const JobDescription& job,
+                 Callback callback) const;
+  uint32_t Expected(const QuerySpec& spec, const JobDescription& job) const;
 
   const StepRecord& record_;
   const JobStep id_;
