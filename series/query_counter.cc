@@ -4,6 +4,7 @@
 #include <iterator>
 #include <span>
 
+#include "series/aggregate.h"
 #include "series/query_steps.h"
 
 namespace sonde::query_steps {
@@ -133,7 +134,8 @@ std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& sp
   if (inside != counted.begin()) before.push_back(*std::prev(inside));
   counted.erase(counted.begin(), inside);
   std::vector<Point> prepared = DownsampleAndRate(std::move(counted), spec);
-  if (before.empty()) return prepared;
+  const bool of_values = !spec.downsample || KeepsOneValue(spec.downsample->function);
+  if (before.empty() || !of_values) return prepared;
   if (spec.downsample) before[0].time = BucketBefore(before[0].time, *spec.downsample);
   before.insert(before.end(), prepared.begin(), prepared.end());
   return before;

@@ -131,6 +131,21 @@ TEST(CounterQuery, WhatEndedBeforeTheRangeCountsIfItIsGiven) {
   EXPECT_EQ(Answer(Ask(Aggregator::kSum, kHour, kHour + 10), step), "3601:80 3602:90");
 }
 
+TEST(CounterQuery, WhatWasCountedBeforeTheRangeIsAddedUpAndLeadsIntoIt) {
+  constexpr double kHour = 3600;
+  const std::vector<SeriesData> step = {
+      Counter("n1", {{10, 100}, {20, 5}, {kHour - 4, 40}, {kHour + 4, 48}}),
+      Counter("n2", {{kHour + 1, 1}, {kHour + 2, 2}, {kHour + 6, 6}})};
+  EXPECT_EQ(Answer(Ask(Aggregator::kSum, kHour, kHour + 10), step),
+            "3601:146 3602:148 3604:152 3606:154");
+  QuerySpec spec = Ask(Aggregator::kSum, kHour, kHour + 10);
+  spec.downsample = *ParseDownsample("2s-last");
+  EXPECT_EQ(Answer(spec, step), "3600:145 3602:148 3604:152 3606:154");
+  // How many points a bucket has is nothing that was counted.
+  spec.downsample = *ParseDownsample("2s-count");
+  EXPECT_EQ(Answer(spec, step), "3600:1 3602:1 3604:2 3606:2");
+}
+
 // As nodes answer: each of its own series, at the ticks.
 TEST(CounterQuery, PartsOfNodesComeToTheSame) {
   const std::vector<SeriesData> step = StepThatEnds();
