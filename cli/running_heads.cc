@@ -146,24 +146,30 @@ Result<Profile> RunningHeads::GetProfile(const ProfileEntry& step) {
   return profile;
 }
 
-Result<std::vector<QueryResult>> RunningHeads::Query(const ProfileEntry& step,
-                                                     const QuerySpec& spec) {
+Result<web::Answer> RunningHeads::Query(const ProfileEntry& step, const QuerySpec& spec) {
   const Result<HttpResponse> response =
       Exchange(step, Posting(kQueryTarget, web::QueryToJson(spec)));
   if (!response.ok()) return response.status();
-  if (response->result() == http::status::ok) return web::ResultsFromJson(response->body());
-  return FromError(*response, step);
+  if (response->result() != http::status::ok) return FromError(*response, step);
+  Result<std::vector<QueryResult>> results = web::ResultsFromJson(response->body());
+  if (!results.ok()) return results.status();
+  web::Answer answer{*std::move(results), CountOf(*response, web::kNodesAnswered),
+                     CountOf(*response, web::kNodesExpected)};
+  // A head of another release does not say.
+  const auto nodes = static_cast<uint32_t>(step.job.nodes.size());
+  if (answer.nodes_expected == 0) answer.nodes_answered = answer.nodes_expected = nodes;
+  return answer;
 }
 
 Result<RunningHeads::Told> RunningHeads::QueryAll(const std::vector<ProfileEntry>& steps,
                                                   const QuerySpec& spec, size_t most_points) {
   std::atomic<size_t> points = 0;
   const std::vector<const ProfileEntry*> running = RunningOf(steps);
-  auto answers = AtOnce<std::vector<QueryResult>>(running, [&](const ProfileEntry& step) {
-    if (points > most_points) return Result<std::vector<QueryResult>>(Status(Code::kLimit, ""));
+  auto answers = AtOnce<web::Answer>(running, [&](const ProfileEntry& step) {
+    if (points > most_points) return Result<web::Answer>(Status(Code::kLimit, ""));
     auto answer = Query(step, spec);
     if (!answer.ok()) return answer;
-    for (const QueryResult& result : *answer) points += result.points.size();
+    for (const QueryResult& result : answer->results) points += result.points.size();
     return answer;
   });
   if (points > most_points) {
@@ -174,7 +180,7 @@ Result<RunningHeads::Told> RunningHeads::QueryAll(const std::vector<ProfileEntry
   }
   Told told;
   for (size_t i = 0; i < running.size(); ++i) {
-    Result<std::vector<QueryResult>>& answer = answers[i];
+    Result<web::Answer>& answer = answers[i];
     const Code code = answer.status().code();
     if (answer.ok()) {
       told.emplace(running[i]->key, *std::move(answer));

@@ -31,12 +31,12 @@ class RunningHeads {
   // at once.
   Result<Profile> GetProfile(const ProfileEntry& step);
   // The head's answer to a query whose filters on the tag `job` accept the step.
-  Result<std::vector<QueryResult>> Query(const ProfileEntry& step, const QuerySpec& spec);
+  Result<web::Answer> Query(const ProfileEntry& step, const QuerySpec& spec);
   // What heads answer to a query, by the profiles' keys; they are asked at the same time, kAtOnce
   // of them. Those that do not answer are left out, as are steps without a head; a refusal, such as
   // of an answer that is too large, is an error. kLimit if together they have more points than
   // that: no further heads are asked then.
-  using Told = std::map<std::string, std::vector<QueryResult>>;
+  using Told = std::map<std::string, web::Answer>;
   static constexpr size_t kAtOnce = 8;
   static constexpr size_t kMaxPoints = 32u << 20;
   Result<Told> QueryAll(const std::vector<ProfileEntry>& steps, const QuerySpec& spec,

@@ -198,10 +198,8 @@ Result<web::Answer> StepQueries::Evaluate(const QuerySpec& spec) const {
   if (!steps.ok()) return steps.status();
   // The head of the only step asks its nodes for no more than the answer.
   if (steps->size() == 1 && RunningHeads::Has(steps->front())) {
-    Result<std::vector<QueryResult>> results = heads_.Query(steps->front(), spec);
-    const auto nodes = static_cast<uint32_t>(steps->front().job.nodes.size());
-    if (results.ok()) return web::Answer{*std::move(results), nodes, nodes};
-    if (results.status().code() != Code::kUnavailable) return results.status();
+    Result<web::Answer> told = heads_.Query(steps->front(), spec);
+    if (told.ok() || told.status().code() != Code::kUnavailable) return told;
   }
   if (steps->size() > 1 && query_steps::IsSeparateBy(spec, kJobTag)) {
     return EvaluateEach(spec, *steps, *filter);
@@ -236,10 +234,10 @@ Result<web::Answer> StepQueries::EvaluateEach(const QuerySpec& spec, const Steps
       others.back().endpoint = {};  // it was asked
       continue;
     }
-    std::move(at->second.begin(), at->second.end(), std::back_inserter(answer.results));
-    const auto nodes = static_cast<uint32_t>(step.job.nodes.size());
-    answer.nodes_expected += nodes;
-    answer.nodes_answered += nodes;
+    web::Answer& its = at->second;
+    std::move(its.results.begin(), its.results.end(), std::back_inserter(answer.results));
+    answer.nodes_expected += its.nodes_expected;
+    answer.nodes_answered += its.nodes_answered;
   }
   if (!others.empty()) {
     Result<web::Answer> rest = EvaluateSeries(spec, others, filter, Archive::Scope::kNodes);
@@ -324,13 +322,15 @@ Result<web::Answer> StepQueries::EvaluateSeries(const QuerySpec& spec, const Ste
     const auto at = told->find(step.key);
     Status read;
     if (at != told->end()) {
-      Append(std::move(at->second), series);
+      Append(std::move(at->second.results), series);
+      answer.nodes_answered += at->second.nodes_answered;
     } else {
       read = ReadStep(step, scope, spec, filter, series);
     }
     SONDE_RETURN_IF_ERROR(CheckRead(series));
     answer.nodes_expected += step.job.expected_nodes;
-    if (read.ok()) answer.nodes_answered += static_cast<uint32_t>(step.job.nodes.size());
+    if (read.ok() && at == told->end())
+      answer.nodes_answered += static_cast<uint32_t>(step.job.nodes.size());
     if (!read.ok() && steps.size() == 1) return read;
   }
   // Of the same type in all steps.

@@ -47,7 +47,10 @@ class RunningStep : public ServeTest {
       }
       if (before_answer) before_answer();
       if (!refusal.ok()) return callback(refusal);
-      FakeSource::Query(spec, std::move(callback));
+      FakeSource::Query(spec, [this, callback = std::move(callback)](Result<web::Answer> answer) {
+        if (answer.ok()) answer->nodes_answered -= absent;
+        callback(std::move(answer));
+      });
     }
     void QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
                       PartCallback callback) const override {
@@ -62,6 +65,7 @@ class RunningStep : public ServeTest {
       ++listed;
       return FakeSource::Jobs(limit);
     }
+    uint32_t absent = 0;  // nodes, from each answer
     std::function<void()> before_answer;
     Status refusal;
     Status part_refusal;
@@ -159,6 +163,21 @@ TEST_F(RunningStep, AnswersQueriesByItself) {
 }
 
 // With a finished step in the range the points of both are put together here.
+TEST_F(RunningStep, SaysHowManyOfItsNodesAnswered) {
+  head_->absent = 1;
+  const auto source = OpenSource();
+  QuerySpec spec;
+  spec.metric = "solver_iterations_total";
+  spec.start = now_ - now_ % kMillisecond - 100 * kSecond;
+  spec.end = spec.start + 50 * kSecond;
+  for (const char* jobs : {"4712.0", "4712.0|123.0"}) {
+    spec.filters = {{TagFilter::Type::kLiteralOr, "job", jobs, true}};
+    const Result<web::Answer> answer = Ask(*source, spec);
+    ASSERT_TRUE(answer.ok()) << answer.status().message();
+    EXPECT_EQ(answer->nodes_answered + 1, answer->nodes_expected) << jobs;
+  }
+}
+
 TEST_F(RunningStep, IsAddedToFinishedOnes) {
   const auto source = OpenSource();
   QuerySpec spec = Memory("*");

@@ -112,6 +112,7 @@ class CountersOfHours : public testing::Test {
         if (There(daemon, to) != there) break;
       }
       std::vector<Series> columns;
+      columns.reserve(there.size());
       for (const Task* task : there) {
         columns.push_back(
             TestSeries(kWork, MetricType::kCounter, {{"task", std::to_string(task->rank)}}));

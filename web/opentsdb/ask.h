@@ -16,7 +16,8 @@ namespace sonde::web {
 // The body for POST /api/query?arrays=true. Times are whole milliseconds. With a grid it is that of
 // POST /api/v1/part, whose answer is bytes for DecodePart.
 std::string QueryToJson(const QuerySpec& spec, const QueryGrid* grid = nullptr);
-// Headers of that answer.
+// Headers of both answers: how many nodes they are of, and should be. Of several queries those of
+// the one that lacks the most.
 inline constexpr std::string_view kNodesAnswered = "Sonde-Nodes-Answered";
 inline constexpr std::string_view kNodesExpected = "Sonde-Nodes-Expected";
 // The answer to that, with NaN as text or null. Trusts nothing.

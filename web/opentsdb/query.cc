@@ -1,10 +1,12 @@
 // /api/query: asks the data source and writes what it answers.
 #include <algorithm>
 #include <set>
+#include <string>
 
 #include "web/gather.h"
 #include "web/opentsdb/aliases.h"
 #include "web/opentsdb/answer.h"
+#include "web/opentsdb/ask.h"
 #include "web/opentsdb/handlers.h"
 #include "web/opentsdb/request.h"
 
@@ -65,6 +67,18 @@ Status CheckNames(const DataSource& source, const QuerySpec& spec,
   return {};
 }
 
+void AddNodes(const Answers& answers, Response& response) {
+  const auto missing = [](const Answer& answer) {
+    return answer.nodes_expected - std::min(answer.nodes_answered, answer.nodes_expected);
+  };
+  const auto least =
+      std::max_element(answers.begin(), answers.end(),
+                       [&](const Answer& a, const Answer& b) { return missing(a) < missing(b); });
+  if (least == answers.end() || least->nodes_expected == 0) return;
+  response.headers.emplace_back(kNodesAnswered, std::to_string(least->nodes_answered));
+  response.headers.emplace_back(kNodesExpected, std::to_string(least->nodes_expected));
+}
+
 Response QueryResponse(const DataSource& source, const std::shared_ptr<const OpenTsdbQuery>& query,
                        AnswerForm form, bool any_name, Answers answers) {
   size_t series = 0;
@@ -75,6 +89,8 @@ Response QueryResponse(const DataSource& source, const std::shared_ptr<const Ope
     series += answers[i].results.size();
   }
   if (series > kMaxSeries) return TooMuchResponse(series, kMaxSeries, "series");
+  Response response;
+  AddNodes(answers, response);
   std::vector<Note> notes;
   if (!query->no_annotations) notes = source.Notes(query->start, query->end);
   const auto writer =
@@ -83,7 +99,6 @@ Response QueryResponse(const DataSource& source, const std::shared_ptr<const Ope
   if (points > kMaxPoints) {
     return TooMuchResponse(points, kMaxPoints, "points");
   }
-  Response response;
   if (points > kStreamedPoints) {
     response.next = [writer](std::string& out) { return writer->Next(out); };
     response.held_bytes = points * sizeof(Point);
