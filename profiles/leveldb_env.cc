@@ -16,6 +16,8 @@ namespace {
 
 using leveldb::Slice;
 
+constexpr std::string_view kCurrentName = "/CURRENT";
+
 class Silence : public leveldb::Logger {
  public:
   void Logv(const char*, std::va_list) override {}
@@ -210,11 +212,29 @@ void WriterEnv::RemoveUnnamedTables() {
   unnamed_.clear();
 }
 
+void WriterEnv::EndOpening(const std::string& path, bool ok) {
+  const std::lock_guard lock(mutex_);
+  opening_ = false;
+  const std::vector<std::string> made = std::exchange(made_, {});
+  if (ok) return;
+  // Exchanging CURRENT may have been done and told as a failure.
+  std::string current;
+  const leveldb::Status read =
+      leveldb::ReadFileToString(target(), path + std::string(kCurrentName), &current);
+  const auto is_current = [&](const std::string& name) {
+    return current == name.substr(path.size() + 1) + "\n";
+  };
+  if ((!read.ok() && !read.IsNotFound()) || std::any_of(made.begin(), made.end(), is_current))
+    return;
+  for (const std::string& name : made) static_cast<void>(target()->RemoveFile(name));
+}
+
 leveldb::Status WriterEnv::NewWritableFile(const std::string& name, leveldb::WritableFile** file) {
   *file = nullptr;
-  if (name.ends_with(".ldb")) {
+  {
     const std::lock_guard lock(mutex_);
-    unnamed_.insert(name);
+    if (name.ends_with(".ldb")) unnamed_.insert(name);
+    if (opening_) made_.push_back(name);
   }
   return Watched(name, Try([&] { return target()->NewWritableFile(name, file); }), file);
 }
@@ -226,7 +246,12 @@ leveldb::Status WriterEnv::NewAppendableFile(const std::string& name,
 }
 
 leveldb::Status WriterEnv::RenameFile(const std::string& from, const std::string& to) {
-  return Try([&] { return target()->RenameFile(from, to); });
+  const leveldb::Status renamed = Try([&] { return target()->RenameFile(from, to); });
+  if (renamed.ok() && to.ends_with(kCurrentName)) {
+    const std::lock_guard lock(mutex_);
+    made_.clear();
+  }
+  return renamed;
 }
 
 leveldb::Status WriterEnv::RemoveFile(const std::string& name) {

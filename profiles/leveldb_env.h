@@ -11,7 +11,8 @@
 // is opened next. And it stops at the first change of a file that fails: all later ones fail with
 // the same error, so that LevelDB cannot acknowledge what it writes behind a gap (writable_db.h).
 // LevelDB leaves behind then what a compaction had written by that time, and on a full disk could
-// not delete it when it opens the database next: that needs room itself.
+// not delete it when it opens the database next: that needs room itself. Of an opening that fails
+// it leaves the new log, with another number each time.
 //
 // OverlayEnv shows a database as it is on disk and keeps whatever LevelDB writes to it in memory:
 // so one can be read that is another's, read-only, damaged or written by somebody else right now,
@@ -61,6 +62,10 @@ class WriterEnv : public leveldb::EnvWrapper {
   void Stop(const leveldb::Status& why);
   // Why nothing is written any more; ok as long as that is not so.
   leveldb::Status failure() const;
+  // The database at `path` is open or, with `ok` false, could not be opened. Then what was made for
+  // that is deleted, also while somebody reads: only a manifest that was put in place could name
+  // it.
+  void EndOpening(const std::string& path, bool ok);
   // Deletes tables that no manifest can name, once LevelDB is closed.
   void RemoveUnnamedTables();
   // By its file: whatever was made until then may be named by it.
@@ -93,8 +98,10 @@ class WriterEnv : public leveldb::EnvWrapper {
 
   const std::string lock_;
   std::atomic<bool> stopped_ = false;
-  mutable std::mutex mutex_;  // of the two below
+  mutable std::mutex mutex_;  // of those below
   leveldb::Status why_;
+  bool opening_ = true;
+  std::vector<std::string> made_;  // to open it, since a manifest was last put in place
   std::set<std::string> unnamed_;  // tables that were made since a manifest was last written to
 };
 

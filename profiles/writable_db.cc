@@ -109,6 +109,7 @@ Result<std::unique_ptr<WritableDb>> WritableDb::Open(leveldb::Options options,
   leveldb::DB* opened = nullptr;
   const leveldb::Status status = leveldb::DB::Open(options, path, &opened);
   db->db_.reset(opened);
+  db->env_->EndOpening(path, status.ok());
   if (!status.ok()) return FromLevelDb(status, "open " + path);
   return db;
 }
