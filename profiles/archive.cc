@@ -162,7 +162,7 @@ Result<std::unique_ptr<Archive>> Archive::Open(const std::string& root, Nanos wa
     return archive;
   } else if (!NamesIn(rep.paths.live()).empty() || !NamesIn(rep.paths.db()).empty() ||
              IsRepairCutOff(rep.paths)) {
-    const Status status = rep.OpenOwned(wait);
+    const Status status = rep.OpenOwned(wait, Rep::Keeper::kAsked);
     if (status.ok()) {
       SweepLive(rep.paths);
       const auto taken = rep.IngestAll(progress);

@@ -186,8 +186,13 @@ class Archive {
   // that is. kBusy if db/ is not ours to write, unless it is a dry run. `progress`: in profiles.
   Result<PruneReport> Prune(const Retention& limits, Nanos now, Nanos budget, bool dry_run = false,
                             const ArchiveProgress& progress = nullptr);
-  // The same where there is no room: what was deleted gives back its room at once.
-  Result<PruneReport> PruneForRoom(const Retention& limits, Nanos now, Nanos budget);
+  // Makes room by the limits for a step that could not be taken in without: deletes what exceeds
+  // them together with that step, and has LevelDB give back all room that is owed (owed_room.h).
+  // Whether something came of it, so that it is worth trying again.
+  Result<bool> MakeRoom(const Retention& limits);
+  // What comes behind a prune by limits, and may take some seconds: room is given back if much is
+  // owed, and the reserve is filled (room.h).
+  Status KeepRoom();
   // Gives back the room of what was deleted; `progress` in parts of the work.
   Status Compact(const ArchiveProgress& progress);
   // As ImportInto (profile_import.h) and RepairHeld (archive_repair.h). For a repair db/ is closed

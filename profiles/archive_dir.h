@@ -20,6 +20,7 @@ struct ArchivePaths {
   std::string db() const { return root + "/db"; }
   std::string db_lock() const { return db() + ".lock"; }  // CreateDb knows it so
   std::string db_format() const { return root + "/db.format"; }
+  std::string reserve() const { return root + "/db.reserve"; }  // see room.h
 };
 
 // Paths of one running or not yet ingested step, below live/<name>/.

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -139,19 +140,23 @@ void ArchiveKeeper::Rep::Listen() {
 }
 
 Result<uint64_t> ArchiveKeeper::Rep::Ingest() const {
-  const auto prune = [&](bool for_room) -> uint64_t {
-    const Nanos now = Clock::System().Now();
-    const auto pruned = for_room ? archive.PruneForRoom(limits, now, kPruneBehind)
-                                 : archive.Prune(limits, now, kPruneBehind);
-    if (!pruned.ok()) log::Info("{}", pruned.status().message());
-    return pruned.ok() ? pruned->profiles : 0;
+  const auto hear = [](const Status& status) {
+    if (!status.ok()) log::Info("{}", status.message());
+    return status.ok();
   };
   auto taken = archive.IngestWaiting();
   if (!limits.any() || taken.status().code() == Code::kBusy) return taken;
-  // Else no ingest could make the room that the next one needs.
-  if (WantsRoom(taken.status()) && prune(true) > 0) taken = archive.IngestWaiting();
+  // Else no ingest could make the room that the next one needs. It is made for one step each time.
+  while (WantsRoom(taken.status())) {
+    const auto made = archive.MakeRoom(limits);
+    if (!hear(made.status()) || !*made) break;
+    taken = archive.IngestWaiting();
+  }
   // Of several steps some may have been taken in, though one could not be.
-  if (!taken.ok() || *taken > 0) prune(false);
+  if (archive.closed_by_failure() || (taken.ok() && *taken == 0)) return taken;
+  if (hear(archive.Prune(limits, Clock::System().Now(), kPruneBehind).status())) {
+    hear(archive.KeepRoom());
+  }
   return taken;
 }
 
@@ -304,6 +309,7 @@ void ArchiveKeeper::Rep::Work() {
 
 void ArchiveKeeper::Rep::RunWorker() {
   bool indexed = false;
+  Nanos retry = kRetry;
   while (true) {
     if (owned != archive.owned()) {
       owned = !owned;
@@ -317,7 +323,9 @@ void ArchiveKeeper::Rep::RunWorker() {
       indexed = complete.ok() ? *complete : !archive.closed_by_failure();
     }
     pollfd ready[2] = {{stop.get(), POLLIN, 0}, {asked.get(), POLLIN, 0}};
-    const Nanos pause = archive.closed_by_failure() ? kRetry : kBetween;
+    const bool closed = archive.closed_by_failure();
+    const Nanos pause = closed ? retry : kBetween;
+    retry = closed ? std::min(2 * retry, kBetween) : kRetry;
     const int count = ::poll(ready, 2, indexing ? 0 : static_cast<int>(pause / kMillisecond));
     if (ready[0].revents != 0) return;
     if (ready[1].revents != 0) {

@@ -37,7 +37,8 @@ namespace sonde {
 class ArchiveKeeper {
  public:
   static constexpr Nanos kBetween = 30 * kSecond;  // without being asked; each touches the lock
-  static constexpr Nanos kRetry = 5 * kSecond;     // after a failure has closed the archive
+  // After a failure has closed the archive; twice as long each time, up to kBetween.
+  static constexpr Nanos kRetry = 5 * kSecond;
 
   // The archive must outlive it. What exceeds the limits is deleted when something was taken in, or
   // could not be for want of room.

@@ -61,11 +61,10 @@ Record ParseRecord(std::string_view key) {
     const std::string_view profile = keys::ProfileOfTimeIndex(key);
     if (keys::DescribeKey(profile)) return {RecordKind::kCard, profile};
   }
-  constexpr std::pair<char, RecordKind> kKinds[] = {{'b', RecordKind::kBlock},
-                                                    {'d', RecordKind::kDescription},
-                                                    {'p', RecordKind::kProfile},
-                                                    {'q', RecordKind::kPart},
-                                                    {'n', RecordKind::kBlockCount}};
+  constexpr std::pair<char, RecordKind> kKinds[] = {
+      {'b', RecordKind::kBlock},      {'d', RecordKind::kDescription},
+      {'p', RecordKind::kProfile},    {'q', RecordKind::kPart},
+      {'n', RecordKind::kBlockCount}, {keys::kOwedKind, RecordKind::kOwed}};
   for (const auto& [kind, record] : kKinds) {
     if (key.empty() || key[0] != kind) continue;
     const std::string_view profile = ProfileIn(key);
@@ -113,6 +112,7 @@ Result<RecordContent> CheckRecord(std::string_view key, std::string_view value) 
       return RecordContent();
     }
     case RecordKind::kIndexed:
+    case RecordKind::kOwed:
     case RecordKind::kIndex:
       return RecordContent();
   }

@@ -25,6 +25,7 @@ enum class RecordKind : unsigned char {
   kCard,     // of the index by time
   kTotals,   // of a user's profiles
   kIndexed,  // that the indexes are complete
+  kOwed,     // that the room of a deleted profile is not given back yet; value: bytes
   kIndex,    // whatever is none of the others
 };
 struct Record {

@@ -25,6 +25,7 @@
 #include "profiles/archive_lock.h"
 #include "profiles/archive_progress.h"
 #include "profiles/archive_turns.h"
+#include "profiles/owed_room.h"
 #include "profiles/profile_reader.h"
 #include "profiles/read_only_db.h"
 #include "profiles/retention.h"
@@ -66,7 +67,10 @@ struct Archive::Rep {
     if (!note.empty()) note += "; ";
     note += text;
   }
-  Status OpenOwned(Nanos wait);
+  // Whether who keeps the archive is asked to take in what waits. Not by who may keep it himself:
+  // his answer would be to open it once more.
+  enum class Keeper { kAsked, kNotAsked };
+  Status OpenOwned(Nanos wait, Keeper keeper);
   // kCorrupt, and db/ open, if some of `unchecked` is lost; that is said once.
   Status OpenWith(ArchiveLock lock);
   // Closes db/ when the last who uses it has done so, and keeps the lock. What reads meanwhile
@@ -94,6 +98,9 @@ struct Archive::Rep {
   // As those of the archive: in a short turn of its own; in the long one of the caller.
   Result<UserTags> Tag(const std::string& key, const TagChange& change);
   Result<PruneReport> Prune(const Retention& limits, const PruneWork& work);
+  Result<bool> MakeRoom(const Retention& limits);
+  Result<uint64_t> GiveBack(Nanos budget);
+  Result<OwedRoom> Owed();
   Status Compact(const ArchiveProgress& alive);
   std::shared_ptr<const OpenedDb> Current() const;
   // For who reads: as it is now; nullptr if there is none. What it has stays on the disk as long as

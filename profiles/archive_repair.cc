@@ -108,6 +108,7 @@ void Repair::TakeIndex(std::string_view key) {
 
 void Repair::Take(std::string_view key, std::string_view value) {
   const Record record = ParseRecord(key);
+  // The new database has nothing of what was deleted.
   if (record.kind >= RecordKind::kCard) return TakeIndex(key);
   const auto content = CheckRecord(key, value);
   Salvage* salvage = nullptr;

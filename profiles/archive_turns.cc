@@ -24,6 +24,11 @@ Result<ArchiveTurns::Turn> ArchiveTurns::Short() {
   return Turn(this, true);
 }
 
+bool ArchiveTurns::IsWanted() {
+  const std::lock_guard lock(mutex_);
+  return waiting_ > 0 && !rests_;
+}
+
 void ArchiveTurns::Pause() {
   std::unique_lock lock(mutex_);
   if (waiting_ == 0 || rests_) return;

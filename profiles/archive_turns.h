@@ -39,7 +39,9 @@ class ArchiveTurns {
   Turn Alone() { return Begin(true); }
   // At once or in the next pause; kBusy while somebody is alone.
   Result<Turn> Short();
-  // By who has a long turn: lets in what is short, if something waits.
+  // By who has a long turn: whether something short waits.
+  bool IsWanted();
+  // Lets it in.
   void Pause();
   // The same for as long as it lives, for work that others may change db/ beside.
   class Rest {

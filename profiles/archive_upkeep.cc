@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <optional>
 #include <utility>
 
 #include "core/log.h"
@@ -13,27 +13,35 @@
 #include "profiles/index.h"
 #include "profiles/ingest.h"
 #include "profiles/live_steps.h"
+#include "profiles/owed_room.h"
 #include "profiles/retention.h"
+#include "profiles/room.h"
 #include "profiles/tags.h"
 
 namespace sonde {
 namespace {
 
-constexpr Nanos kPruneFor = 20 * kMillisecond;  // behind an ingest
 constexpr Nanos kSayAlive = 30 * kSecond;
 constexpr int kPruneTries = 10;  // each of which deletes something
+constexpr Nanos kMakeRoomFor = 10 * kSecond;
+constexpr Nanos kGiveBackFor = 10 * kSecond;
 
-std::set<std::string> LiveKeys(const ArchivePaths& paths) {
-  std::set<std::string> keys;
-  for (const LiveStep& step : ScanLive(paths)) keys.insert(step.key);
-  return keys;
+// The largest of those that wait.
+std::optional<IncomingStep> IncomingIn(const ArchivePaths& paths) {
+  std::optional<IncomingStep> incoming;
+  for (const LiveStep& step : ScanLive(paths)) {
+    if (step.running) continue;
+    const uint64_t bytes = BytesIn(step.paths.blocks());
+    if (!incoming || bytes > incoming->bytes) incoming = IncomingStep{step.job.user, bytes};
+  }
+  return incoming;
 }
 
 }  // namespace
 
-Status Archive::Rep::OpenOwned(Nanos wait) {
+Status Archive::Rep::OpenOwned(Nanos wait, Keeper keeper) {
   auto lock = ArchiveLock::Acquire(paths, 0);
-  if (lock.status().code() == Code::kBusy) {
+  if (lock.status().code() == Code::kBusy && keeper == Keeper::kAsked) {
     // Who keeps the archive for long takes in what waits, and is not waited for.
     kept = AskToIngest(paths.root, 0).ok();
     if (!kept && wait > 0) lock = ArchiveLock::Acquire(paths, wait);
@@ -106,7 +114,9 @@ Status Archive::Rep::Recover() {
 Result<std::shared_ptr<const OpenedDb>> Archive::Rep::Writable() {
   SONDE_RETURN_IF_ERROR(Recover());
   if (!NeedsRecovery()) return Owned();
-  const Status status = OpenOwned(0);
+  // To try it costs LevelDB a file or two each time.
+  const Status room = CheckRoom(paths, RoomToOpen(paths));
+  const Status status = WantsRoom(room) ? room : OpenOwned(0, Keeper::kNotAsked);
   if (Owned().ok()) {
     log::Info("archive {}: it can be written again", paths.root);
     SONDE_RETURN_IF_ERROR(status);
@@ -158,6 +168,8 @@ Result<uint64_t> Archive::Rep::IngestAll(const std::function<void(size_t, size_t
   // On a database that has stopped none of the others can follow.
   for (size_t i = 0; i < waiting.size() && !current->failed(); ++i) {
     if (progress) progress(i, waiting.size());
+    // Tags are changed of what has left live/.
+    if (turns.IsWanted()) heard(intake.Settle());
     turns.Pause();
     const Status status = intake.Add(waiting[i]);
     if (status.code() == Code::kBusy) ++busy;
@@ -189,7 +201,7 @@ Result<uint64_t> Archive::IngestWaiting() {
   } else if (rep_->NeedsRecovery() || rep_->Owned().ok()) {
     return current.status();
   } else {
-    SONDE_RETURN_IF_ERROR(rep_->OpenOwned(0));
+    SONDE_RETURN_IF_ERROR(rep_->OpenOwned(0, Rep::Keeper::kNotAsked));
   }
   return rep_->AndRecover(rep_->IngestAll(nullptr));
 }
@@ -248,17 +260,48 @@ Result<PruneReport> Archive::Prune(const Retention& limits, Nanos now, Nanos bud
   return rep_->Prune(limits, {now, budget, dry_run, LiveKeys(rep_->paths), rep_->Alive(progress)});
 }
 
-Result<PruneReport> Archive::PruneForRoom(const Retention& limits, Nanos now, Nanos budget) {
+Result<bool> Archive::MakeRoom(const Retention& limits) {
   const auto turn = rep_->turns.Long();
-  auto report =
-      rep_->Prune(limits, {now, budget, false, LiveKeys(rep_->paths), rep_->Alive(nullptr)});
-  if (!report.ok()) return report;
-  auto current = rep_->Writable();
+  const bool had_reserve = EmptyReserve(rep_->paths);
+  // Where it could not be opened just now it cannot be now.
+  if (!had_reserve && closed_by_failure()) return false;
+  auto made = rep_->MakeRoom(limits);
+  // What it is for has failed, or there is nothing to do.
+  if (had_reserve && (!made.ok() || !*made)) FillReserve(rep_->paths);
+  return rep_->AndRecover(std::move(made));
+}
+
+Result<bool> Archive::Rep::MakeRoom(const Retention& limits) {
+  const auto pruned = Prune(limits, {Clock::System().Now(), kMakeRoomFor, false, LiveKeys(paths),
+                                     Alive(nullptr), IncomingIn(paths)});
+  if (!pruned.ok()) return pruned.status();
+  const auto given = GiveBack(kMakeRoomFor);
+  if (!given.ok()) return given.status();
+  return pruned->profiles + *given > 0;
+}
+
+Result<uint64_t> Archive::Rep::GiveBack(Nanos budget) {
+  const auto current = Writable();
   if (!current.ok()) return current.status();
-  const Status given = GiveBack(*(*current)->owned, *report);
-  current->reset();
-  SONDE_RETURN_IF_ERROR(rep_->AndRecover(given));
-  return report;
+  // LevelDB writes while it compacts.
+  const ArchiveTurns::Rest rest(turns);
+  return sonde::GiveBack(*(*current)->owned, budget);
+}
+
+Status Archive::KeepRoom() {
+  const auto turn = rep_->turns.Long();
+  const auto owed = rep_->Owed();
+  if (!owed.ok()) return owed.status();
+  Status given;
+  if (owed->much()) given = rep_->GiveBack(kGiveBackFor).status();
+  FillReserve(rep_->paths);
+  return rep_->AndRecover(given);
+}
+
+Result<OwedRoom> Archive::Rep::Owed() {
+  const auto current = Writable();
+  if (!current.ok()) return current.status();
+  return ReadOwedRoom(*(*current)->owned);
 }
 
 // On a full disk LevelDB may find room when it is opened anew, since it puts its log in order.
@@ -320,52 +363,6 @@ Result<RepairReport> Archive::Repair(const ArchiveProgress& progress) {
     return opened;
   }
   return report;
-}
-
-Status IngestLive(const std::string& root, const std::string& live_path, Nanos wait,
-                  const Retention* limits) {
-  const ArchivePaths paths(root);
-  const std::string prefix = paths.live() + "/";
-  if (!live_path.starts_with(prefix)) {
-    return {Code::kInvalid, "ingest " + live_path + ": it is not below " + paths.live()};
-  }
-  auto lock = ArchiveLock::Acquire(paths, wait);
-  if (lock.status().code() == Code::kBusy && AskToIngest(root, 0).ok()) {
-    return {Code::kBusy, "ingest " + live_path + ": who keeps the archive was asked to do it"};
-  }
-  if (!lock.ok()) return lock.status();
-  const auto step = ReadLive(paths, live_path.substr(prefix.size()));
-  if (!step.ok()) return step.status();
-  if (step->running) return {Code::kBusy, "ingest " + live_path + ": its step still runs"};
-  std::unique_ptr<WritableDb> db;
-  const auto open = [&]() -> Status {
-    if (db && db->failure().ok()) return {};
-    db.reset();
-    auto opened = OpenDb(paths);
-    if (!opened.ok()) return opened.status();
-    db = *std::move(opened);
-    return {};
-  };
-  const auto ingest = [&]() -> Status {
-    SONDE_RETURN_IF_ERROR(open());
-    Intake intake(*db, paths);
-    SONDE_RETURN_IF_ERROR(intake.Add(*step));
-    return intake.Settle();
-  };
-  PruneReport report;
-  const auto prune = [&]() -> Status {
-    SONDE_RETURN_IF_ERROR(open());
-    const Nanos now = Clock::System().Now();
-    return PruneDb(*db, *limits, {now, kPruneFor, false, LiveKeys(paths), nullptr}, report);
-  };
-  Status taken = ingest();
-  if (limits == nullptr || !limits->any()) return taken;
-  // Else no ingest could make the room that the next one needs.
-  if (WantsRoom(taken) && prune().ok() && report.profiles > 0) {
-    SONDE_RETURN_IF_ERROR(GiveBack(*db, report));
-    taken = ingest();
-  }
-  return taken.ok() ? prune() : taken;
 }
 
 }  // namespace sonde

@@ -175,7 +175,7 @@ void Verifier::TakeTotals(std::string_view key, std::string_view value) {
 void Verifier::Take(std::string_view key, std::string_view value) {
   Advance(key.size() + value.size());
   const Record record = ParseRecord(key);
-  if (record.kind == RecordKind::kIndexed) return;
+  if (record.kind == RecordKind::kIndexed || record.kind == RecordKind::kOwed) return;
   if (record.kind == RecordKind::kTotals && indexed_) return TakeTotals(key, value);
   if (record.kind >= RecordKind::kCard) return TakeIndex(key, value);
   const auto content = CheckRecord(key, value);

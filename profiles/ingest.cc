@@ -1,20 +1,14 @@
 #include "profiles/ingest.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
-#include "core/unique_fd.h"
 #include "profiles/archive_db.h"
 #include "profiles/file_lock.h"
 #include "profiles/index.h"
@@ -24,6 +18,7 @@
 #include "profiles/profile.h"
 #include "profiles/profile_reader.h"
 #include "profiles/read_only_db.h"
+#include "profiles/room.h"
 
 namespace sonde {
 namespace {
@@ -31,8 +26,6 @@ namespace {
 constexpr size_t kBatch = size_t{1} << 20;
 constexpr size_t kSettleSteps = 64;
 constexpr uint64_t kSettleBytes = 16u << 20;
-// Of small files that LevelDB makes when it is opened.
-constexpr uint64_t kSpare = 128u << 10;
 constexpr Nanos kSweepAge = 600 * kSecond;
 // Blocks of another writer that have the same node, group and sequence get a higher sequence.
 constexpr uint64_t kPartShift = 48;
@@ -47,44 +40,9 @@ leveldb::ReadOptions Scan() {
   return options;
 }
 
-uint64_t BytesIn(const std::string& path, std::string_view part_of_name = "") {
-  uint64_t bytes = 0;
-  struct stat info;
-  for (const std::string& name : NamesIn(path)) {
-    if (name.find(part_of_name) == std::string::npos) continue;
-    if (::stat((path + "/" + name).c_str(), &info) == 0) {
-      bytes += static_cast<uint64_t>(info.st_size);
-    }
-  }
-  return bytes;
-}
-
-// Room for the step in a log, and for opening db/ anew: for all logs as tables, and a manifest.
+// Room for the step in a log, and for opening db/ anew.
 uint64_t RoomFor(const ArchivePaths& archive, const LiveStep& step) {
-  return 2 * BytesIn(step.paths.blocks()) + BytesIn(archive.db(), ".log") +
-         BytesIn(archive.db(), "MANIFEST") + kSpare;
-}
-
-// Quotas are seen only by who takes the room. Where that cannot be asked for there is enough of it.
-Status CheckRoom(const ArchivePaths& archive, uint64_t bytes) {
-  const std::string what =
-      fmt::format("find room for {} KiB in {}", (bytes >> 10) + 1, archive.root);
-  struct statvfs room {};
-  // Some file systems have no size.
-  const bool known =
-      ::statvfs(archive.root.c_str(), &room) == 0 && room.f_blocks > 0 && room.f_frsize > 0;
-  if (known && room.f_bavail < bytes / room.f_frsize) {
-    return ArchiveError(what, ENOSPC);
-  }
-  const std::string path = archive.root + "/" + kHidden + "room";
-  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (file.get() < 0) return ArchiveError(what, errno);
-  // It goes with the descriptor, whatever becomes of this process.
-  ::unlink(path.c_str());
-  const bool taken =
-      ::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0;
-  if (taken || (errno != ENOSPC && errno != EDQUOT)) return {};
-  return ArchiveError(what, errno);
+  return 2 * BytesIn(step.paths.blocks()) + RoomToOpen(archive);
 }
 
 // One live directory on its way into db/.
@@ -342,8 +300,9 @@ Status Ingest::Commit(const Part& part, const Profile& profile) {
 }
 
 Result<CopiedStep> Ingest::Run() {
-  auto lock = FileLock::Acquire(step_.paths.lock(), 0);
-  if (!lock.ok()) return lock.status();
+  if (FileLock::IsLocked(step_.paths.lock())) {
+    return Status(Code::kBusy, step_.paths.lock() + " is held by another process");
+  }
   SONDE_RETURN_IF_ERROR(CheckRoom(archive_, RoomFor(archive_, step_)));
   SONDE_RETURN_IF_ERROR(OpenLive());
   if (live_) {
@@ -364,7 +323,7 @@ Result<CopiedStep> Ingest::Run() {
     }
   }
   SONDE_RETURN_IF_ERROR(Commit(part, profile));
-  return CopiedStep{step_.name, step_.paths, *std::move(lock), !damage_.empty()};
+  return CopiedStep{step_.name, step_.paths, !damage_.empty()};
 }
 
 // Deletes the live directory, or keeps it aside if something of it could not be copied.

@@ -25,7 +25,6 @@
 
 #include "core/status.h"
 #include "profiles/archive_dir.h"
-#include "profiles/file_lock.h"
 #include "profiles/live_steps.h"
 #include "profiles/parts.h"
 #include "profiles/profile.h"
@@ -37,15 +36,15 @@ namespace sonde {
 struct CopiedStep {
   std::string name;
   LivePaths paths{""};
-  FileLock lock;         // of its directory
   bool damaged = false;  // not all of it could be read
 };
 
 class Intake {
  public:
   Intake(WritableDb& db, const ArchivePaths& archive) : db_(db), archive_(archive) {}
-  // Copies it. kBusy if its writer holds it; kIo and its like if it cannot be written, see
-  // WritableDb::failure.
+  // Copies it. kBusy if its writer holds it: who does not any more never does again, so nobody has
+  // to be kept out, and to who looks a step that is taken in does not seem to run. kIo and its like
+  // if it cannot be written, see WritableDb::failure.
   Status Add(const LiveStep& step);
   // Whether what was added should be settled before more comes.
   bool full() const;

@@ -115,6 +115,8 @@ std::string Part(std::string_view profile, std::string_view id) {
 
 std::string BlockCount(std::string_view profile) { return Of('n', profile); }
 
+std::string Owed(std::string_view profile) { return Of(kOwedKind, profile); }
+
 std::string Schema(uint64_t id) {
   std::string key(1, kSchemaKind);
   Append(key, id);

@@ -38,6 +38,9 @@ std::string Parts(std::string_view profile);
 std::string Part(std::string_view profile, std::string_view id);
 // In db/: how many blocks the profile has, a decimal number.
 std::string BlockCount(std::string_view profile);
+// In db/, of a profile that was deleted: its blocks' room is not given back yet (owed_room.h).
+std::string Owed(std::string_view profile);
+inline constexpr char kOwedKind = 'o';
 std::string Schema(uint64_t id);
 inline constexpr char kSchemaKind = 's';
 std::optional<uint64_t> ParseSchema(std::string_view key);

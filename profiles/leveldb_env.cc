@@ -206,10 +206,13 @@ void WriterEnv::ManifestWritten() {
   unnamed_.clear();
 }
 
-void WriterEnv::RemoveUnnamedTables() {
+void WriterEnv::EndWriting() {
   const std::lock_guard lock(mutex_);
   for (const std::string& name : unnamed_) static_cast<void>(target()->RemoveFile(name));
   unnamed_.clear();
+  if (stopped_ || put_off_.empty() || FileShare::IsTaken(lock_)) return;
+  for (const std::string& name : put_off_) static_cast<void>(target()->RemoveFile(name));
+  put_off_.clear();
 }
 
 void WriterEnv::EndOpening(const std::string& path, bool ok) {
@@ -255,8 +258,10 @@ leveldb::Status WriterEnv::RenameFile(const std::string& from, const std::string
 }
 
 leveldb::Status WriterEnv::RemoveFile(const std::string& name) {
-  if (FileShare::IsTaken(lock_)) return leveldb::Status::OK();
-  return target()->RemoveFile(name);
+  if (!FileShare::IsTaken(lock_)) return target()->RemoveFile(name);
+  const std::lock_guard lock(mutex_);
+  put_off_.insert(name);
+  return leveldb::Status::OK();
 }
 
 leveldb::Status QuietOpenEnv::LockFile(const std::string&, leveldb::FileLock** lock) {

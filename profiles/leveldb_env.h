@@ -7,12 +7,12 @@
 //
 // WriterEnv deletes nothing that somebody reads: whoever reads a database that is another's to
 // write has a share in its lock (file_lock.h), and finds tables and logs that a later compaction
-// has made superfluous as long as he has it. They go with the next compaction, or when the database
-// is opened next. And it stops at the first change of a file that fails: all later ones fail with
-// the same error, so that LevelDB cannot acknowledge what it writes behind a gap (writable_db.h).
-// LevelDB leaves behind then what a compaction had written by that time, and on a full disk could
-// not delete it when it opens the database next: that needs room itself. Of an opening that fails
-// it leaves the new log, with another number each time.
+// has made superfluous as long as he has it. They go with the next compaction, when the database is
+// closed, or when it is opened next. And it stops at the first change of a file that fails: all
+// later ones fail with the same error, so that LevelDB cannot acknowledge what it writes behind a
+// gap (writable_db.h). LevelDB leaves behind then what a compaction had written by that time, and
+// on a full disk could not delete it when it opens the database next: that needs room itself. Of an
+// opening that fails it leaves the new log, with another number each time.
 //
 // OverlayEnv shows a database as it is on disk and keeps whatever LevelDB writes to it in memory:
 // so one can be read that is another's, read-only, damaged or written by somebody else right now,
@@ -66,8 +66,9 @@ class WriterEnv : public leveldb::EnvWrapper {
   // that is deleted, also while somebody reads: only a manifest that was put in place could name
   // it.
   void EndOpening(const std::string& path, bool ok);
-  // Deletes tables that no manifest can name, once LevelDB is closed.
-  void RemoveUnnamedTables();
+  // Once LevelDB is closed: deletes the tables that no manifest can name, those of a compaction
+  // that failed or was given up, and what somebody was reading, if nobody does any more.
+  void EndWriting();
   // By its file: whatever was made until then may be named by it.
   void ManifestWritten();
   // Whether a sync is left out.
@@ -103,6 +104,7 @@ class WriterEnv : public leveldb::EnvWrapper {
   bool opening_ = true;
   std::vector<std::string> made_;  // to open it, since a manifest was last put in place
   std::set<std::string> unnamed_;  // tables that were made since a manifest was last written to
+  std::set<std::string> put_off_;  // what LevelDB does not need any more and somebody was reading
 };
 
 class QuietOpenEnv : public WriterEnv {

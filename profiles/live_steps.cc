@@ -102,6 +102,12 @@ std::vector<LiveStep> ScanLive(const ArchivePaths& archive) {
   return steps;
 }
 
+std::set<std::string> LiveKeys(const ArchivePaths& archive) {
+  std::set<std::string> keys;
+  for (const LiveStep& step : ScanLive(archive)) keys.insert(step.key);
+  return keys;
+}
+
 Result<Heritage> ReadHeritage(const std::string& archive, const JobDescription& job) {
   const std::string key = keys::ProfileKey(job);
   Result<Heritage> newest = Status(Code::kNotFound, "nothing of this step is in " + archive);

@@ -3,6 +3,7 @@
 // Thread safety: functions without state.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,8 @@ std::string LockText(std::string_view host, std::string_view failure);
 // In the order of their names. Directories that are being made or deleted, and damaged ones that
 // were ingested as far as they could be read, are left out.
 std::vector<LiveStep> ScanLive(const ArchivePaths& archive);
+// The keys of the profiles that they are, or are parts of.
+std::set<std::string> LiveKeys(const ArchivePaths& archive);
 // One of them; kNotFound for a name that is none.
 Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name);
 

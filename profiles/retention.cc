@@ -17,6 +17,7 @@
 #include "profiles/json_writer.h"
 #include "profiles/keys.h"
 #include "profiles/leveldb_env.h"
+#include "profiles/owed_room.h"
 #include "series/block.h"
 
 namespace sonde {
@@ -41,6 +42,7 @@ class Pruner {
   Status Run();
 
  private:
+  void Count(ProfileTotals& totals) const;
   Status ReadTotals();
   bool UserIsOver(const ProfileTotals& totals) const;
   // Why it goes; "": it stays, for all that is known of its user and of all.
@@ -65,18 +67,28 @@ bool Pruner::UserIsOver(const ProfileTotals& totals) const {
          (limits_.user_bytes != 0 && totals.bytes > limits_.user_bytes);
 }
 
+// The incoming one.
+void Pruner::Count(ProfileTotals& totals) const {
+  ++totals.profiles;
+  totals.bytes += work_.incoming->bytes;
+}
+
 Status Pruner::ReadTotals() {
+  const auto all = sonde::ReadTotals(db_);
+  if (!all.ok() && all.status().code() != Code::kNotFound) return all.status();
+  if (all.ok()) all_ = *all;
+  if (work_.incoming) Count(all_);
+  if (!limits_.of_users()) return {};
+  // Behind the last it reads over all blocks that were deleted and are still on the disk.
   const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(Scan()));
   for (it->Seek(Slice(keys::kTotals)); it->Valid() && it->key().starts_with(Slice(keys::kTotals));
        it->Next()) {
-    const auto totals = TotalsFromBytes(View(it->value()));
+    auto totals = TotalsFromBytes(View(it->value()));
     if (!totals.ok()) return totals.status();
     const auto user = keys::UserOfTotals(View(it->key()));
-    if (!user) {
-      all_ = *totals;
-    } else if (UserIsOver(*totals)) {
-      users_.emplace(*user, *totals);
-    }
+    if (!user) continue;
+    if (work_.incoming && work_.incoming->user == *user) Count(*totals);
+    if (UserIsOver(*totals)) users_.emplace(*user, *totals);
   }
   return FromLevelDb(it->status(), "read the archive's totals");
 }
@@ -123,10 +135,12 @@ void Pruner::Forget(const Card& card) {
 // All of it in one batch, so that there is no profile without its blocks.
 Status Pruner::Delete(const std::string& key) {
   leveldb::WriteBatch batch;
+  uint64_t bytes = 0;
   const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(Scan()));
   for (const std::string& prefix : {keys::Blocks(key), keys::Parts(key)}) {
     for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
       batch.Delete(it->key());
+      bytes += it->value().size();
     }
   }
   if (!it->status().ok()) return FromLevelDb(it->status(), "read the blocks of " + key);
@@ -137,6 +151,7 @@ Status Pruner::Delete(const std::string& key) {
   IndexWriter index(db_);
   SONDE_RETURN_IF_ERROR(index.Remove(key, batch));
   index.Finish(batch);
+  Owe(batch, key, bytes);
   return FromLevelDb(db_.Write(leveldb::WriteOptions(), &batch), "delete " + key);
 }
 
@@ -171,7 +186,6 @@ Status Pruner::Take(const std::string& key, std::string_view at, std::string_vie
 }
 
 Status Pruner::Run() {
-  const Nanos until = Clock::System().Monotonic() + work_.budget;
   if (IsIndexed(db_)) {
     SONDE_RETURN_IF_ERROR(ReadTotals());
   } else {
@@ -182,6 +196,8 @@ Status Pruner::Run() {
   const std::string behind(1, static_cast<char>(keys::kByTime[0] + 1));
   it->Seek(behind);
   it->Valid() ? it->Prev() : it->SeekToLast();
+  // What the first looks at LevelDB has to read from the disk, and that may take as long.
+  const Nanos until = Clock::System().Monotonic() + work_.budget;
   for (; it->Valid() && it->key().starts_with(Slice(keys::kByTime)); it->Prev()) {
     const Nanos start = keys::StartOfTimeIndex(View(it->key()));
     const std::string key(keys::ProfileOfTimeIndex(View(it->key())));
@@ -256,22 +272,6 @@ Status PruneDb(leveldb::DB& db, const Retention& limits, const PruneWork& work,
   return limits.any() ? Pruner(db, limits, work, report).Run() : Status();
 }
 
-Status GiveBack(WritableDb& db, const PruneReport& report) {
-  for (const PrunedProfile& one : report.pruned) {
-    const std::string first = keys::Blocks(one.key);
-    const std::string last = first + "\xff";
-    const leveldb::Slice begin(first);
-    const leveldb::Slice end(last);
-    db.CompactRange(&begin, &end);
-    SONDE_RETURN_IF_ERROR(db.failure());
-  }
-  // LevelDB may still be deleting files when it says that it is done. It is not when it has done
-  // something more: it has one thread for both.
-  const leveldb::Slice nothing;
-  db.CompactRange(&nothing, &nothing);
-  return db.failure();
-}
-
 std::string PruneToJson(const PruneReport& report, bool dry_run) {
   std::string out;
   JsonWriter w(out);
@@ -341,8 +341,9 @@ Status CompactDb(WritableDb& db, const ArchiveProgress& progress) {
   }
   const leveldb::Slice begin(from);
   db.CompactRange(&begin, nullptr);
+  SONDE_RETURN_IF_ERROR(db.failure());
   if (progress) progress(kCompactSteps, kCompactSteps);
-  return db.failure();
+  return ForgetOwedRoom(db);
 }
 
 }  // namespace sonde

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -51,25 +52,30 @@ struct PruneReport {
   bool complete = true;               // false: time ran out before everything was looked at
 };
 
+// A step that waits until there is room for it.
+struct IncomingStep {
+  std::string user;
+  uint64_t bytes = 0;
+};
+
 struct PruneWork {
   Nanos now = 0;
   Nanos budget = 0;
   bool dry_run = false;
   std::set<std::string> live;  // keys of profiles with parts in live/
   ArchiveProgress progress;    // in profiles that were deleted; one that stops it runs out of time
+  std::optional<IncomingStep> incoming = {};  // the limits are to hold with this one as well
 };
 // By number and size only where the indexes are complete; else the report is not complete. What is
-// deleted goes into `report`, also that before a failure.
+// deleted goes into `report`, also that before a failure. Its room is owed (owed_room.h).
 Status PruneDb(leveldb::DB& db, const Retention& limits, const PruneWork& work,
                PruneReport& report);
-// Has LevelDB give back the room of what was deleted, at once.
-Status GiveBack(WritableDb& db, const PruneReport& report);
 std::string PruneToJson(const PruneReport& report, bool dry_run);
 Result<PruneReport> PruneFromJson(std::string_view json);
 
 // Deletes the schemas that no block names. Meanwhile no block may come.
 Status DropSchemas(leveldb::DB& db, const ArchiveProgress& progress);
-// Has LevelDB give back the room of what was deleted; `progress` in parts of the work.
+// Has LevelDB compact everything; `progress` in parts of the work.
 Status CompactDb(WritableDb& db, const ArchiveProgress& progress);
 
 }  // namespace sonde

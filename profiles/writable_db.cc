@@ -122,7 +122,7 @@ void WritableDb::Stop(const Status& why) {
 
 Status WritableDb::Close() {
   db_.reset();
-  if (!env_->failure().ok()) env_->RemoveUnnamedTables();
+  env_->EndWriting();
   return failure();
 }
 

@@ -15,11 +15,15 @@
 #include <thread>
 
 #include "profiles/archive.h"
+#include "profiles/archive_dir.h"
 #include "profiles/archive_keeper.h"
+#include "profiles/archive_stats.h"
 #include "profiles/archive_verify.h"
 #include "profiles/ask_keeper.h"
 #include "profiles/keys.h"
+#include "profiles/read_only_db.h"
 #include "profiles/retention.h"
+#include "profiles/room.h"
 #include "tests/unit/cli_served.h"
 #include "tests/unit/profiles_fixture.h"
 
@@ -35,8 +39,6 @@ constexpr int kRows = 16;
 constexpr uint64_t kBlocks = 8;          // 50 KB each
 constexpr uint64_t kManyBlocks = 110;    // more than LevelDB has in one log
 constexpr uintmax_t kLittle = 5u << 20;  // for a log of these, not for the table made of it
-constexpr uintmax_t kTooLittle = 10u
-                                 << 20;  // for an ingest of these; enough for what a prune needs
 constexpr int kMostTags = 1000;
 constexpr uintmax_t kRoom = 16u << 20;  // that somebody makes
 
@@ -188,62 +190,168 @@ TEST_F(FullDiskTest, TheServerNeitherSticksNorKeepsOutWhatMakesRoom) {
   EXPECT_TRUE(report->ok()) << report->problems[0].what;
 }
 
-// The limits are what makes room, and nobody else.
+// The limits are what makes room, and nobody else. As many steps are in db/ as the limits let, as
+// behind every ingest; then the disk is full, and one more waits.
 class FullDiskOfLimitsTest : public FullDiskTest {
  protected:
-  // Three large steps in db/; then one more waits, and there is too little room for it.
+  static constexpr int kKept = 3;
+  static constexpr int kTaken = 6;  // of which the first are deleted by now
+
   void SetUp() override {
     FullDiskTest::SetUp();
-    if (!mounted_) return;
-    // With room for all three to be taken in.
-    ASSERT_EQ(::mount("tmpfs", root().c_str(), "tmpfs", MS_REMOUNT, "size=96m,mode=0700"), 0);
-    for (int i = 0; i < 3; ++i) FinishStep(root(), i, kManyBlocks);
-    {
-      const auto archive = Archive::Open(root(), 60 * kSecond);
-      ASSERT_TRUE(archive.ok());
-      ASSERT_EQ((*archive)->note(), "");
+    limits_.profiles = kKept;
+  }
+  // Everything in `mebibytes`.
+  void Fit(int mebibytes) const {
+    const std::string options = "size=" + std::to_string(mebibytes) + "m,mode=0700";
+    ASSERT_EQ(::mount("tmpfs", root().c_str(), "tmpfs", MS_REMOUNT, options.c_str()), 0);
+  }
+  Status TakeIn(int i) const {
+    return IngestLive(root(), root() + "/live/" + keys::ProfileKey(JobOf(i)), 60 * kSecond,
+                      &limits_);
+  }
+  void TakeInTheFirst() const {
+    for (int i = 0; i < kTaken; ++i) {
+      FinishStep(root(), i, kManyBlocks);
+      const Status taken = TakeIn(i);
+      ASSERT_TRUE(taken.ok()) << taken.message();
     }
-    limits_.profiles = 2;
   }
-  void FinishTheLast(uintmax_t room) const {
-    FinishStep(root(), 3, kManyBlocks);
+  void FinishTheLast(uintmax_t room, uint64_t blocks = kManyBlocks) const {
+    FinishStep(root(), kTaken, blocks);
     Fill();
-    MakeRoom(room);
+    if (room > 0) MakeRoom(room);
   }
-  void ExpectTheLast() const {
+  void ExpectTheNewest() const {
     const auto archive = Archive::Open(root(), 60 * kSecond);
     ASSERT_TRUE(archive.ok());
     EXPECT_EQ((*archive)->note(), "");
-    EXPECT_FALSE((*archive)->Entry(keys::ProfileKey(JobOf(0))).ok());
-    // The second goes next time, if there was no time or room for it.
-    for (int i = 2; i < 4; ++i) {
+    for (int i = 0; i <= kTaken; ++i) {
       const auto entry = (*archive)->Entry(keys::ProfileKey(JobOf(i)));
-      ASSERT_TRUE(entry.ok()) << entry.status().message();
-      EXPECT_FALSE(entry->live) << i;
+      ASSERT_EQ(entry.ok(), i > kTaken - static_cast<int>(limits_.profiles)) << i;
+      if (entry.ok()) {
+        EXPECT_FALSE(entry->live) << i;
+      }
     }
+    const auto report = VerifyArchive(root(), nullptr);
+    ASSERT_TRUE(report.ok());
+    EXPECT_TRUE(report->ok()) << report->problems[0].what;
   }
   Retention limits_;
 };
 
-TEST_F(FullDiskOfLimitsTest, AServerMakesTheRoomThatAnIngestNeeds) {
-  {
-    const auto archive = Archive::Open(root(), 60 * kSecond);
-    ASSERT_TRUE(archive.ok() && (*archive)->owned());
-    FinishTheLast(kTooLittle);
-    const ArchiveKeeper keeper(**archive, root(), limits_);
-    // Files that somebody was reading go with the next try.
-    const Status taken = WaitForIngest();
-    EXPECT_TRUE(taken.ok()) << taken.message();
+// What is deleted does not stay on the disk until nothing can be compacted any more.
+TEST_F(FullDiskOfLimitsTest, WhatIsDeletedGivesItsRoomBackWhileThereIsRoom) {
+  constexpr int kMany = 16;
+  constexpr uint64_t kStep = 5u << 20;
+  // What the limits let stay, what is deleted until LevelDB is asked, and its logs.
+  constexpr uint64_t kMost = kKept * kStep + (8u << 20) + 2 * kStep;
+  Fit(256);
+  for (int i = 0; i < kMany; ++i) {
+    FinishStep(root(), i, kManyBlocks);
+    const Status taken = TakeIn(i);
+    ASSERT_TRUE(taken.ok()) << taken.message();
+    EXPECT_LE(BytesBelow(root() + "/db"), kMost) << i;
   }
-  ExpectTheLast();
 }
 
 TEST_F(FullDiskOfLimitsTest, AHeadMakesTheRoomThatItsStepNeeds) {
-  FinishTheLast(kTooLittle);
-  const std::string live = fs::directory_iterator(root() + "/live")->path();
-  const Status taken = IngestLive(root(), live, 60 * kSecond, &limits_);
+  for (const uintmax_t room : {8u << 20, 2u << 20, 0u}) {
+    TearDown();
+    SetUp();
+    Fit(256);
+    TakeInTheFirst();
+    FinishTheLast(room);
+    const Status taken = TakeIn(kTaken);
+    EXPECT_TRUE(taken.ok()) << taken.message() << " with " << room;
+    ExpectTheNewest();
+  }
+}
+
+TEST_F(FullDiskOfLimitsTest, AServerMakesTheRoomThatAnIngestNeeds) {
+  for (const uintmax_t room : {8u << 20, 0u}) {
+    TearDown();
+    SetUp();
+    Fit(256);
+    TakeInTheFirst();
+    {
+      const auto archive = Archive::Open(root(), 60 * kSecond);
+      ASSERT_TRUE(archive.ok() && (*archive)->owned());
+      FinishTheLast(room);
+      const ArchiveKeeper keeper(**archive, root(), limits_);
+      // Files that somebody was reading go with the next try.
+      const Status taken = WaitForIngest();
+      EXPECT_TRUE(taken.ok()) << taken.message() << " with " << room;
+    }
+    ExpectTheNewest();
+  }
+}
+
+// Such as a command, which is not to take long, and one that was killed.
+TEST_F(FullDiskOfLimitsTest, WhatOthersHaveDeletedMakesRoomAsWell) {
+  constexpr uintmax_t kSome = 16u << 20;
+  constexpr uint64_t kLargeStep = 2 * kManyBlocks;
+  Fit(96);
+  TakeInTheFirst();
+  {
+    const auto archive = Archive::Open(root(), 60 * kSecond);
+    ASSERT_TRUE(archive.ok());
+    Retention fewer;
+    fewer.profiles = 1;
+    const auto pruned = (*archive)->Prune(fewer, Clock::System().Now(), 60 * kSecond);
+    ASSERT_TRUE(pruned.ok()) << pruned.status().message();
+    ASSERT_EQ(pruned->profiles, 2u);
+  }
+  limits_.profiles = 2;
+  FinishTheLast(kSome, kLargeStep);
+  const Status taken = TakeIn(kTaken);
   EXPECT_TRUE(taken.ok()) << taken.message();
-  ExpectTheLast();
+  ExpectTheNewest();
+}
+
+// What no limit deletes is not to take it.
+TEST_F(FullDiskOfLimitsTest, TheReserveStaysWhereTheLimitsMakeNoRoom) {
+  Fit(256);
+  limits_.profiles = 100;
+  TakeInTheFirst();
+  const auto reserved = [&] { return BytesIn(root(), "db.reserve"); };
+  ASSERT_EQ(reserved(), kReserve);
+  FinishTheLast(1u << 20);
+  EXPECT_TRUE(WantsRoom(TakeIn(kTaken)));
+  EXPECT_EQ(reserved(), kReserve);
+  struct statvfs info {};
+  ASSERT_EQ(::statvfs(root().c_str(), &info), 0);
+  EXPECT_LT(info.f_bavail * info.f_frsize, kReserve);
+}
+
+// Each makes a log before it finds that there is no room for more.
+TEST_F(FullDiskTest, AnArchiveThatCannotBeOpenedGathersNoFiles) {
+  constexpr int kTries = 20;
+  for (int i = 0; i < 2; ++i) FinishStep(root(), i);
+  // The second time its log has nothing that would be made a table first.
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(Archive::Open(root(), 60 * kSecond).ok());
+  const size_t before = NamesIn(root() + "/db").size();
+  FinishStep(root(), 2);
+  Fill();
+  MakeRoom(4096);  // for the lock's text
+  for (const bool read : {false, true}) {
+    // Who reads has a share in the lock.
+    const auto reader = read ? ReadOnlyDb::Open(root() + "/db", root() + "/db.lock")
+                             : Status(Code::kNotFound, "nobody");
+    ASSERT_EQ(reader.ok(), read);
+    for (int i = 0; i < kTries; ++i) {
+      const auto archive = Archive::Open(root(), 60 * kSecond);
+      ASSERT_TRUE(archive.ok());
+      EXPECT_FALSE((*archive)->owned());
+      EXPECT_EQ((*archive)->List()->size(), 3u);
+    }
+    EXPECT_LE(NamesIn(root() + "/db").size(), before) << read;
+  }
+  MakeRoom(kRoom);
+  const auto archive = Archive::Open(root(), 60 * kSecond);
+  ASSERT_TRUE(archive.ok());
+  EXPECT_EQ((*archive)->note(), "");
+  EXPECT_FALSE((*archive)->Entry(keys::ProfileKey(JobOf(2)))->live);
 }
 
 // As of file systems that do not tell any.

@@ -12,7 +12,10 @@
 #include <thread>
 
 #include "profiles/archive.h"
+#include "profiles/archive_db.h"
 #include "profiles/file_lock.h"
+#include "profiles/ingest.h"
+#include "profiles/live_steps.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {
@@ -348,6 +351,19 @@ TEST_F(ArchiveTest, WaitsForWhoeverHasItOpen) {
   const auto archive = Open(30 * kSecond);
   other.join();
   EXPECT_EQ(archive->note(), "");
+  EXPECT_THAT(Live(), IsEmpty());
+}
+
+TEST_F(ArchiveTest, AStepThatIsTakenInDoesNotSeemToRun) {
+  FinishStep();
+  const ArchivePaths paths(root());
+  const auto db = OpenDb(paths);
+  ASSERT_TRUE(db.ok());
+  Intake intake(**db, paths);
+  ASSERT_TRUE(intake.Add(ScanLive(paths).at(0)).ok());
+  ASSERT_EQ(intake.waiting(), 1u);
+  EXPECT_FALSE(ScanLive(paths).at(0).running);
+  EXPECT_TRUE(intake.Settle().ok());
   EXPECT_THAT(Live(), IsEmpty());
 }
 

@@ -1,6 +1,8 @@
 // One process does with an archive whatever comes, while changes of the disk fail by chance; then
 // it ends, is killed, or the power goes. What it was told is done is there, at any time.
-// SONDE_FAULT_SEEDS=N: with as many seeds; SONDE_FAULT_FIRST: from this one on.
+// SONDE_FAULT_SEEDS=N: with as many seeds; SONDE_FAULT_FIRST: from this one on. What a seed makes
+// again is what the process does. Which changes fail depends on when LevelDB's thread makes its own
+// among them, so one seed may have to be run some times.
 #include <gtest/gtest.h>
 
 #include <algorithm>

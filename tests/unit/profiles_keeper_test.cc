@@ -100,6 +100,19 @@ TEST_F(KeeperTest, TagsAndPrunesForOthers) {
   EXPECT_THAT(Jobs(), ElementsAre("d1"));
 }
 
+// Such as that of another server. What is asked is done in turn: behind the compaction so would be
+// what somebody had asked before.
+TEST_F(KeeperTest, AnArchiveThatIsTriedAgainAndAgainAsksNobody) {
+  const auto other = Archive::Open(root(), 0);
+  ASSERT_TRUE(other.ok());
+  ASSERT_FALSE((*other)->owned());
+  ASSERT_TRUE(AskToIngest(root(), kPatience).ok());
+  FinishStep(Job(3));
+  EXPECT_EQ((*other)->IngestWaiting().status().code(), Code::kBusy);
+  ASSERT_TRUE(AskToCompact(root(), nullptr).ok());
+  EXPECT_TRUE(archive_->Entry(keys::ProfileKey(Job(3)))->live);
+}
+
 // As one of a newer release: what else waits is taken in, and the limits hold.
 TEST_F(KeeperTest, OneStepThatCannotBeTakenInHoldsUpNothing) {
   keeper_.reset();

@@ -5,8 +5,10 @@
 #include "profiles/archive.h"
 #include "profiles/archive_db.h"
 #include "profiles/archive_records.h"
+#include "profiles/archive_repair.h"
 #include "profiles/index.h"
 #include "profiles/keys.h"
+#include "profiles/owed_room.h"
 #include "profiles/retention.h"
 #include "profiles/select.h"
 #include "profiles/tags.h"
@@ -58,7 +60,7 @@ TEST_F(RetentionTest, TheOldestGoFirstWithAllTheyHave) {
   ASSERT_TRUE(ForEachRecord(**db, "", [&](std::string_view key, std::string_view) {
                 left += key[0];
               }).ok());
-  EXPECT_EQ(left, "FIs") << "records of deleted profiles are left";
+  EXPECT_EQ(left, "FIooooos") << "records of deleted profiles are left";
   ASSERT_TRUE(DropSchemas(**db, nullptr).ok());
   ASSERT_TRUE(CompactDb(**db, nullptr).ok());
   left.clear();
@@ -66,6 +68,72 @@ TEST_F(RetentionTest, TheOldestGoFirstWithAllTheyHave) {
                 left += key[0];
               }).ok());
   EXPECT_EQ(left, "FI") << "schemas that nothing needs are left";
+}
+
+TEST_F(RetentionTest, TheRoomOfWhatIsDeletedIsOwedUntilItIsGivenBack) {
+  for (int day = 0; day < 6; ++day) FinishStep(Job(day));
+  Retention limits;
+  limits.profiles = 2;
+  {
+    const auto archive = Open();
+    // d0 and d1, then d3 and d4 behind one that stays.
+    ASSERT_TRUE(archive->Tag(keys::ProfileKey(Job(2)), {{{"keep", ""}}, {}}).ok());
+    ASSERT_EQ(Prune(*archive, limits).profiles, 4u);
+  }
+  ExpectSound();
+  {
+    const auto db = OpenDb(ArchivePaths(root()));
+    ASSERT_TRUE(db.ok());
+    auto owed = ReadOwedRoom(**db);
+    ASSERT_TRUE(owed.ok());
+    EXPECT_EQ(owed->profiles, 4u);
+    EXPECT_GT(owed->bytes, 400u);
+    EXPECT_FALSE(owed->much());
+    EXPECT_EQ(*GiveBack(**db, -1), 0u) << "there was no time";
+    EXPECT_EQ(*GiveBack(**db, kPatience), 4u);
+    EXPECT_EQ(ReadOwedRoom(**db)->profiles, 0u);
+    EXPECT_EQ(*GiveBack(**db, kPatience), 0u);
+  }
+  ExpectSound();
+}
+
+TEST_F(RetentionTest, ARepairOwesNothing) {
+  for (int day = 0; day < 3; ++day) FinishStep(Job(day));
+  Retention limits;
+  limits.profiles = 1;
+  { ASSERT_EQ(Prune(*Open(), limits).profiles, 2u); }
+  const auto repaired = RepairArchive(root(), 0, nullptr);
+  ASSERT_TRUE(repaired.ok()) << repaired.status().message();
+  EXPECT_EQ(repaired->profiles, 1u);
+  const auto db = OpenDb(ArchivePaths(root()));
+  ASSERT_TRUE(db.ok());
+  EXPECT_EQ(ReadOwedRoom(**db)->profiles, 0u);
+}
+
+TEST_F(RetentionTest, AStepThatWaitsForRoomCounts) {
+  for (int day = 0; day < 4; ++day) FinishStep(Job(day, day == 0 ? "bob" : "ada"));
+  { ASSERT_EQ(Jobs(*Open()).size(), 4u); }
+  const auto db = OpenDb(ArchivePaths(root()));
+  ASSERT_TRUE(db.ok());
+  const auto pruned = [&](const Retention& limits, const IncomingStep& incoming) {
+    PruneReport report;
+    PruneWork work{Now(), kPatience, false, {}, nullptr, incoming};
+    EXPECT_TRUE(PruneDb(**db, limits, work, report).ok());
+    std::string keys;
+    for (const PrunedProfile& one : report.pruned) keys += keys::DescribeKey(one.key)->id.job + " ";
+    return keys;
+  };
+  Retention limits;
+  limits.user_profiles = 3;
+  EXPECT_EQ(pruned(limits, {"bob", 0}), "");
+  EXPECT_EQ(pruned(limits, {"ada", 0}), "d1 ");
+  limits = {};
+  limits.bytes = 100'000;
+  EXPECT_EQ(pruned(limits, {"bob", 10'000}), "");
+  EXPECT_EQ(pruned(limits, {"bob", 75'000}), "d0 ");
+  limits = {};
+  limits.profiles = 2;
+  EXPECT_EQ(pruned(limits, {"bob", 0}), "d2 ");
 }
 
 TEST_F(RetentionTest, WhatIsPinnedWhileAPruneWorksStays) {

@@ -27,6 +27,17 @@ TEST(ArchiveTurnsTest, WhatIsShortComesInWhereLongWorkPauses) {
   other.join();
 }
 
+TEST(ArchiveTurnsTest, LongWorkIsToldThatSomethingShortWaits) {
+  ArchiveTurns turns;
+  const auto turn = turns.Long();
+  EXPECT_FALSE(turns.IsWanted());
+  std::thread other([&] { EXPECT_TRUE(turns.Short().ok()); });
+  while (!turns.IsWanted()) std::this_thread::yield();
+  turns.Pause();
+  EXPECT_FALSE(turns.IsWanted());
+  other.join();
+}
+
 TEST(ArchiveTurnsTest, LongWorkWaitsForOtherLongWorkAlsoInItsPauses) {
   ArchiveTurns turns;
   std::atomic<bool> over = false;
