@@ -53,7 +53,9 @@ Result<std::unique_ptr<WritableDb>> CreateDb(const std::string& path) {
   // Blocks do not compress again, schemas and descriptions do; Snappy tells quickly.
   options.compression = leveldb::kSnappyCompression;
   options.write_buffer_size = 4u << 20;
-  options.max_file_size = 8u << 20;
+  // What overlaps with one table is written anew together, up to some ten of them: of large ones
+  // that takes more room than there may be when some is to be given back.
+  options.max_file_size = 2u << 20;
   options.max_open_files = 256;
   return WritableDb::Open(options, path, std::make_unique<WriterEnv>(path + ".lock"));
 }

@@ -12,6 +12,15 @@ ArchiveTurns::Turn ArchiveTurns::Begin(bool alone) {
   return {this, false};
 }
 
+std::optional<ArchiveTurns::Turn> ArchiveTurns::LongIfFree() {
+  std::unique_lock lock(mutex_);
+  if (long_) return std::nullopt;
+  long_ = true;
+  changed_.wait(lock, [&] { return !busy_ && waiting_ == 0; });
+  busy_ = true;
+  return Turn(this, false);
+}
+
 Result<ArchiveTurns::Turn> ArchiveTurns::Short() {
   std::unique_lock lock(mutex_);
   if (alone_) {

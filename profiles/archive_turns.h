@@ -9,6 +9,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "core/status.h"
@@ -35,7 +36,9 @@ class ArchiveTurns {
 
   // Behind other long work, and whatever is short.
   Turn Long() { return Begin(false); }
-  // The same, with no pauses.
+  // The same without waiting for other long work; none if there is some.
+  std::optional<Turn> LongIfFree();
+  // Behind other long work, with no pauses.
   Turn Alone() { return Begin(true); }
   // At once or in the next pause; kBusy while somebody is alone.
   Result<Turn> Short();

@@ -233,12 +233,15 @@ Result<UserTags> Archive::Rep::Tag(const std::string& key, const TagChange& chan
   return ChangeTags(*(*current)->owned, key, change);
 }
 
-// Who has a short turn cannot wait until db/ is closed: that may be used by who has the long one.
+// Who has a short turn cannot wait until db/ is closed: that may be used by who has the long one,
+// and he looks after a failure himself when he ends.
 Result<UserTags> Archive::Tag(const std::string& key, const TagChange& change) {
   const auto recover = [&]() -> Status {
     if (!rep_->NeedsRecovery()) return {};
-    const auto turn = rep_->turns.Long();
-    return rep_->Writable().status();
+    const auto turn = rep_->turns.LongIfFree();
+    if (turn) return rep_->Writable().status();
+    const auto current = rep_->Owned();
+    return current.ok() ? (*current)->owned->failure() : current.status();
   };
   SONDE_RETURN_IF_ERROR(recover());
   auto tags = rep_->Tag(key, change);

@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <limits>
 #include <map>
 #include <random>
@@ -364,6 +367,30 @@ TEST_F(FailedWritesTest, WhoCannotOpenTheArchiveAgainGivesItAway) {
         ASSERT_TRUE(other.ok());
         EXPECT_TRUE((*other)->owned()) << (*other)->note();
       });
+  EXPECT_EQ(status, 0);
+}
+
+// A server's door would be shut for as long as its worker works.
+TEST_F(FailedWritesTest, ATagThatFailsDoesNotWaitForLongWork) {
+  const int status = Run({}, [&](Archive& archive) {
+    bool tagged = false;
+    const Status done = archive.Compact([&](uint64_t, uint64_t) {
+      if (tagged) return true;
+      tagged = true;
+      broken_disk::Arm(root(), {.fault = Fault::kFull, .error = ENOSPC});
+      const auto tag = [&] { return ErrorOf(archive.Tag(KeyOf(0), {{{"a", "0"}}, {}})); };
+      for (int i = 0; i < 2; ++i) {
+        auto told = std::async(std::launch::async, tag);
+        if (told.wait_for(std::chrono::seconds(30)) != std::future_status::ready) std::abort();
+        EXPECT_THAT(told.get(), HasSubstr("No space left"));
+      }
+      broken_disk::Repair();
+      return true;
+    });
+    EXPECT_TRUE(tagged);
+    EXPECT_FALSE(done.ok());
+    EXPECT_EQ(ErrorOf(archive.Tag(KeyOf(0), {{{"a", "0"}}, {}})), "");
+  });
   EXPECT_EQ(status, 0);
 }
 
