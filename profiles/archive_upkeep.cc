@@ -270,7 +270,7 @@ Result<bool> Archive::MakeRoom(const Retention& limits) {
   if (!had_reserve && closed_by_failure()) return false;
   auto made = rep_->MakeRoom(limits);
   // What it is for has failed, or there is nothing to do.
-  if (had_reserve && (!made.ok() || !*made)) FillReserve(rep_->paths);
+  if (!made.ok() || !*made) FillReserve(rep_->paths);
   return rep_->AndRecover(std::move(made));
 }
 

@@ -31,6 +31,8 @@ class OneIntake {
   // Whether something came of it.
   Result<bool> MakeRoom(const Retention& limits);
   Status KeepTo(const Retention& limits);
+  // Ends what LevelDB has in work, and gives back the room of that.
+  void Close() { db_.reset(); }
 
  private:
   Status Open();
@@ -87,8 +89,7 @@ Status OneIntake::KeepTo(const Retention& limits) {
   return owed->much() ? GiveBack(*db_, kGiveBackFor).status() : Status();
 }
 
-Status IngestWithin(const Retention& limits, const ArchivePaths& paths, OneIntake& intake,
-                    bool had_reserve) {
+Status IngestWithin(const Retention& limits, const ArchivePaths& paths, OneIntake& intake) {
   const auto all = [&]() -> Status {
     SONDE_RETURN_IF_ERROR(intake.Ingest());
     return intake.KeepTo(limits);
@@ -96,12 +97,13 @@ Status IngestWithin(const Retention& limits, const ArchivePaths& paths, OneIntak
   Status done = all();
   if (WantsRoom(done)) {
     // Else no ingest could make the room that the next one needs.
-    had_reserve |= EmptyReserve(paths);
+    EmptyReserve(paths);
     const auto made = intake.MakeRoom(limits);
     if (!made.ok()) log::Info("make room in {}: {}", paths.root, made.status().message());
     if (made.ok() && *made) done = all();
   }
-  if (done.ok() || had_reserve) FillReserve(paths);
+  intake.Close();
+  FillReserve(paths);
   return done;
 }
 
@@ -120,14 +122,15 @@ Status IngestLive(const std::string& root, const std::string& live_path, Nanos w
     return {Code::kBusy, "ingest " + live_path + ": who keeps the archive was asked to do it"};
   }
   // On a disk that is full to the last block the lock's text has no room either.
-  const bool had_reserve = limited && WantsRoom(lock.status()) && EmptyReserve(paths);
-  if (had_reserve) lock = ArchiveLock::Acquire(paths, wait);
+  if (limited && WantsRoom(lock.status()) && EmptyReserve(paths)) {
+    lock = ArchiveLock::Acquire(paths, wait);
+  }
   if (!lock.ok()) return lock.status();
   auto step = ReadLive(paths, live_path.substr(prefix.size()));
   if (!step.ok()) return step.status();
   if (step->running) return {Code::kBusy, "ingest " + live_path + ": its step still runs"};
   OneIntake intake(paths, *std::move(step));
-  return limited ? IngestWithin(*limits, paths, intake, had_reserve) : intake.Ingest();
+  return limited ? IngestWithin(*limits, paths, intake) : intake.Ingest();
 }
 
 }  // namespace sonde
