@@ -36,7 +36,8 @@ void Describe(const tree::Registration& who, NodeInfo& info) {
 
 Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tree::Link> control) {
   // It comes again, to the next head.
-  if (state_ == State::kLeaving) return Status(Code::kUnavailable, "another node acts as head soon");
+  if (state_ == State::kLeaving)
+    return Status(Code::kUnavailable, "another node acts as head soon");
   if (const Status bad = CheckNode(who); !bad.ok()) {
     Send(*control, Type::kOver, "");
     return bad;

@@ -1,15 +1,18 @@
 // sonded: the node role. Started by the Slurm plugin or by `sonde run` with a lifeline as
 // descriptor 3, never by hand; what it is to do stands in the launch message (core/launch.h). The
 // other roles are sonded-head's, beside it.
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <string_view>
 
+#include "core/launch.h"
 #include "daemon/collect/registry.h"
 #include "daemon/daemon.h"
 #include "daemon/node/launcher_packets.h"
@@ -53,6 +56,17 @@ int PrintMetrics() {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : 1;
 }
 
+// Until the first node comes, whose tasks begin then, and the others' a moment later, the host's
+// processors are needed for the step's start. The socket listens already, so nobody is refused
+// meanwhile.
+void AwaitNodes() {
+  constexpr int kMost = 100;  // ms
+  constexpr int kOthers = 25;
+  pollfd events[] = {{launch::kListenFd, POLLIN, 0}, {launch::kLifelineFd, POLLRDHUP, 0}};
+  const bool come = poll(events, std::size(events), kMost) > 0 && events[0].revents == POLLIN;
+  if (come) poll(&events[1], 1, kOthers);
+}
+
 int BecomeHead(char** argv) {
   char own[PATH_MAX] = {};  // links resolved
   if (readlink("/proc/self/exe", own, sizeof own - 1) < 0) own[0] = '\0';
@@ -73,6 +87,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (word == "--list-metrics") return node::PrintMetrics();
+  if (word == "--head") node::AwaitNodes();
   if (word == "--head" || word == "--solo") return node::BecomeHead(argv);
   return RunDaemon([](const DaemonSetup& setup) -> std::unique_ptr<Daemon> {
     if (setup.launch.role != Role::kNode) return nullptr;
