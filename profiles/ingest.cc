@@ -128,12 +128,6 @@ Status Ingest::CopySchemas() {
       if (damage_.empty()) damage_ = "a schema fails its checks";
       continue;
     }
-    // Most steps have those of steps before them.
-    std::string there;
-    if (db_.Get(Scan(), it->key(), &there).ok() && View(it->value()) == there) {
-      written_.AddPut(View(it->key()), there);
-      continue;
-    }
     batch_.Put(it->key(), it->value());
     SONDE_RETURN_IF_ERROR(FlushIfFull(it->key().size() + it->value().size()));
   }
