@@ -91,8 +91,8 @@ class Head {
   void Finish(bool launcher_gone);
 
  private:
-  // kLeaving: what another head will go on from is being stored. Nobody is told any more that we have
-  // what that will not hold.
+  // kLeaving: what another head will go on from is being stored. Nobody is told any more that we
+  // have what that will not hold.
   enum class State { kRunning, kWaitingForNodes, kSealing, kLeaving, kDone };
 
   struct NodeState {

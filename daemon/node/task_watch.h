@@ -5,9 +5,9 @@
 // nobody but itself is in its control group, where this process is. A daemon that went on until it
 // is asked to finish would keep it waiting, and Slurm would drain the node.
 //
-// Where slurmstepd has waited for a task it may go on to TaskEpilog, and only when that has ended is
-// the task's end told. An epilog runs in slurmstepd's control group, which is this daemon's as well
-// (Slurm's control groups of version 2): while somebody runs there whom neither of the two has
+// Where slurmstepd has waited for a task it may go on to TaskEpilog, and only when that has ended
+// is the task's end told. An epilog runs in slurmstepd's control group, which is this daemon's as
+// well (Slurm's control groups of version 2): while somebody runs there whom neither of the two has
 // started for itself, Slurm waits, too. Where there is no such group Slurm does not wait for the
 // daemon: there the end of a task that slurmstepd has waited for may take much longer, and one that
 // stays a zombie was killed, for nobody waits for it.
