@@ -141,6 +141,9 @@ inline constexpr std::string_view kTags = "tags";        // --telemetry-tag: a=1
 inline constexpr std::string_view kEnvironment = "env";
 inline constexpr std::string_view kTimeLimit =
     "time_limit";  // of the job, a duration; absent: not known or none
+// Of a head: when srun asked for the step, ns since the epoch; it begins its own work a little
+// later.
+inline constexpr std::string_view kBegun = "begun";
 // Of an acting head alone, which a node's daemon starts when the head has died: when the step
 // began.
 inline constexpr std::string_view kStart = "start";

@@ -38,6 +38,7 @@ struct LaunchMessage {
   std::string archive;   // SONDE_ARCHIVE of the user; "": by config
   std::string alarms;    // the user's file of alarm rules; "": none
   Nanos time_limit = 0;  // 0: none
+  Nanos begun = 0;       // of a head: when srun asked for the step; 0: it does not say
   bool acting = false;   // a head that goes on where another one died
   std::string text;      // as it came: an acting head gets it with a few more lines
 

@@ -109,6 +109,10 @@ struct ArchiveKeeper::Rep {
 
   void SetDoing(std::string_view work);
   std::optional<Question> Next();
+  bool Stopped() const {
+    pollfd told{stop.get(), POLLIN, 0};
+    return ::poll(&told, 1, 0) > 0;
+  }
   void Work();
   void RunWorker();
 
@@ -147,7 +151,7 @@ Result<uint64_t> ArchiveKeeper::Rep::Ingest() const {
   auto taken = archive.IngestWaiting();
   if (!limits.any() || taken.status().code() == Code::kBusy) return taken;
   // Else no ingest could make the room that the next one needs. It is made for one step each time.
-  while (WantsRoom(taken.status())) {
+  while (WantsRoom(taken.status()) && !Stopped()) {
     const auto made = archive.MakeRoom(limits);
     if (!hear(made.status()) || !*made) break;
     taken = archive.IngestWaiting();

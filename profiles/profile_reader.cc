@@ -300,6 +300,10 @@ Status ProfileReader::ForEach(std::optional<Archive::Scope> scope, ReadTally& ta
       unreadable(schema.status());
       continue;
     }
+    if (info->columns != (*schema)->size()) {
+      unreadable({Code::kCorrupt, "a block does not fit its schema"});
+      continue;
+    }
     f({*key, *info, *schema, View(it->value())});
   }
   return FromLevelDb(it->status(), "read the blocks of " + key_);

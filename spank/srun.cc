@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 
 #include "spank/describe.h"
 #include "spank/plugin.h"
@@ -72,6 +73,9 @@ launch::Writer HeadMessage(spank_t spank, std::string_view job, const Context& c
   launch::Writer message(launch::kLaunch);
   message.Add(key::kRole, "head");
   message.Add(key::kKey, context.key);
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  message.Add(key::kBegun, now.tv_sec * 1'000'000'000LL + now.tv_nsec);
   // Not S_JOB_UID, which some releases get wrong in srun.
   message.Add(key::kUid, ::getuid());
   message.Add(key::kHost, HostName());

@@ -78,15 +78,15 @@ bool StepDaemon::Gone() const { return WaitForEnd(id_, Deadline(std::chrono::mil
 
 bool StepDaemon::Stop() {
   if (!started_ || std::exchange(stopped_, true)) return true;
-  // One that ended before it was asked to was killed, mostly, and has left behind what its children
-  // have started. To look for that on every end would cost time on nodes of many processes.
+  // One that ended before it was asked to may have been killed, and have left behind what its
+  // children have started. Its number, and that of its session, may be somebody else's by now.
   const bool gone_before = Gone();
   ends_.lifeline.Finish();
   // Slurm cannot remove a cgroup that a process is still leaving, and leaves it for good.
   const bool in_time = WaitForEnd(id_, Deadline(kStop));
   if (in_time && !gone_before) return true;
-  KillSession(id_);
-  // And some of them have sessions of their own.
+  if (!gone_before) KillSession(id_);
+  // Some have sessions of their own.
   KillLeftInGroup(id_, user_.uid);
   if (!in_time) WaitForEnd(id_, Deadline(kKilled));
   return in_time;

@@ -23,11 +23,18 @@ constexpr size_t kRemember = 1024;
 
 constexpr std::string_view kReducedGroup = "reduced";
 
+// A head that srun has started begins a little later than the step.
+Nanos StartOf(const LaunchMessage& launch) {
+  constexpr Nanos kMost = 10 * kSecond;  // else somebody's clock was set meanwhile
+  const Nanos now = Clock::System().Now();
+  return launch.begun <= now && launch.begun > now - kMost ? launch.begun : now;
+}
+
 JobDescription Describe(const LaunchMessage& launch, const Config& config) {
   JobDescription job = launch.job;
   if (!config.keep_environment) job.environment.clear();
   job.launch_host = launch.role == Role::kHead ? HostName() : launch.host;
-  if (!launch.acting) job.start = Clock::System().Now();
+  if (!launch.acting) job.start = StartOf(launch);
   job.version = SONDE_VERSION;
   return job;
 }

@@ -31,6 +31,7 @@ struct ProcessStat {
   std::string_view name;
   char state = 0;
   pid_t parent = 0;
+  uint64_t start = 0;  // clock ticks since boot
 };
 
 std::optional<ProcessStat> ParseStat(std::string_view text) {
@@ -38,8 +39,12 @@ std::optional<ProcessStat> ParseStat(std::string_view text) {
   const size_t begin = text.find('(');
   const size_t end = text.rfind(')');
   if (begin == text.npos || end == text.npos || text.size() < end + 5) return std::nullopt;
-  ProcessStat stat{text.substr(begin + 1, end - begin - 1), text[end + 2], 0};
-  std::from_chars(text.data() + end + 4, text.data() + text.size(), stat.parent);
+  ProcessStat stat{text.substr(begin + 1, end - begin - 1), text[end + 2], 0, 0};
+  const char* const last = text.data() + text.size();
+  const char* at = std::from_chars(text.data() + end + 4, last, stat.parent).ptr;
+  constexpr int kNext = 5, kStart = 22;  // fields
+  for (int field = kNext; field < kStart && at < last; ++field) at = std::find(at + 1, last, ' ');
+  if (at < last) std::from_chars(at + 1, last, stat.start);
   return stat;
 }
 
@@ -49,7 +54,10 @@ TaskWatch::TaskWatch(Loop& loop, Options options, std::function<void()> gone)
     : loop_(loop),
       options_(std::move(options)),
       gone_(std::move(gone)),
-      own_cgroup_(CgroupOf(getpid())) {}
+      own_cgroup_(CgroupOf(getpid())) {
+  const std::string text = StatOf(getpid());
+  if (const std::optional<ProcessStat> stat = ParseStat(text); stat) own_start_ = stat->start;
+}
 
 TaskWatch::~TaskWatch() { Stop(); }
 
@@ -103,7 +111,8 @@ bool TaskWatch::IsZombie(const Task& task) const {
   return stat && stat->state == 'Z';
 }
 
-// slurmstepd, this daemon, or one that it has started. What has ended is nobody's.
+// slurmstepd, this daemon, one that it has started, or who was there before it: what plugins have
+// started for the step. What has ended is nobody's.
 bool TaskWatch::IsExpected(pid_t pid) const {
   constexpr int kGenerations = 16;
   for (int i = 0; i < kGenerations && pid > 1; ++i) {
@@ -111,7 +120,7 @@ bool TaskWatch::IsExpected(pid_t pid) const {
     const std::string text = StatOf(pid);
     const std::optional<ProcessStat> stat = ParseStat(text);
     if (!stat || stat->state == 'Z') return i == 0;
-    if (i == 0 && stat->name == "slurmstepd") return true;
+    if (i == 0 && (stat->name == "slurmstepd" || stat->start < own_start_)) return true;
     pid = stat->parent;
   }
   return false;

@@ -80,6 +80,7 @@ class TaskWatch {
   std::function<void()> gone_;
   std::map<uint32_t, Task> tasks_;  // by rank, those whose end was not told
   const std::string own_cgroup_;
+  uint64_t own_start_ = 0;
   UniqueFd watched_;
   uint32_t watched_rank_ = 0;
   Loop::TimerId timer_ = 0;

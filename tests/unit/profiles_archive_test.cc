@@ -15,6 +15,7 @@
 #include "profiles/archive_db.h"
 #include "profiles/file_lock.h"
 #include "profiles/ingest.h"
+#include "profiles/keys.h"
 #include "profiles/live_steps.h"
 #include "tests/unit/profiles_fixture.h"
 
@@ -365,6 +366,36 @@ TEST_F(ArchiveTest, AStepThatIsTakenInDoesNotSeemToRun) {
   EXPECT_FALSE(ScanLive(paths).at(0).running);
   EXPECT_TRUE(intake.Settle().ok());
   EXPECT_THAT(Live(), IsEmpty());
+}
+
+// As a damaged disk or a writer that is not to be trusted may leave it.
+TEST_F(ArchiveTest, ABlockThatDoesNotFitItsSchemaIsPassedOver) {
+  auto live = Create();
+  const auto schema = Schema::Make(
+      {TestSeries("a_total", MetricType::kCounter), TestSeries("b_total", MetricType::kCounter)});
+  const std::vector<Nanos> times = TestTimes(0, 2);
+  std::string narrow;
+  ASSERT_TRUE(BlockEncoder()
+                  .Encode(schema->id(), times, std::vector<double>{1, 2}.data(), 1, 2, narrow)
+                  .ok());
+  ASSERT_TRUE(live->PutBlock({0, "task", 1}, *schema, narrow).ok());
+  ASSERT_TRUE(
+      live->PutBlock({0, "task", 2}, *schema, MakeBlock(*schema, TestTimes(2, 2), {3, 4, 5, 6}))
+          .ok());
+  Profile profile;
+  profile.job = TestJob();
+  profile.job.state = EndState::kCompleted;
+  ASSERT_TRUE(live->PutProfile(profile).ok());
+  ASSERT_TRUE(live->Finish().ok());
+  const auto archive = Open();
+  const std::string key = keys::ProfileKey(TestJob());
+  for (const Nanos from : {Nanos{0}, times.back() + 1}) {
+    const auto read = archive->Read(key, Archive::Scope::kNodes, nullptr, from, INT64_MAX,
+                                    Archive::Thinned::kMean, Archive::Earlier::kCounted);
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    ASSERT_EQ(read->size(), 2u);
+    EXPECT_EQ(read->at(0).points.size(), 2u);
+  }
 }
 
 TEST_F(ArchiveTest, IngestsOneStepByItself) {

@@ -135,11 +135,14 @@ TEST_F(TaskWatchTest, WhereAnEpilogIsSeenItDecides) {
     write(tree / "proc" / pid / "stat", pid + " " + rest);
   };
   write(tree / "proc" / self / "cgroup", "0::/job_1/step_0/slurm\n");
+  const std::string times = " 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 ";  // fields 5 to 21
+  stat(self, "(sonded) S 1" + times + "500 0");
   stat("10", "(slurmstepd) S 1 1 1");
+  stat("11", "(some plugin's) S 10" + times + "499 0");
   stat("20", "(alarm command) S " + self + " 1 1");
   stat("21", "(its child) S 20 1 1");
-  stat("30", "(sh) S 10 1 1");
-  const std::string expected = "10\n" + self + "\n20\n21\n99\n";  // 99 has ended meanwhile
+  stat("30", "(sh) S 10" + times + "501 0");
+  const std::string expected = "10\n11\n" + self + "\n20\n21\n99\n";  // 99 has ended meanwhile
   write(group / "cgroup.procs", expected + "30\n");
   pid_t waited_for = 0;
   {
