@@ -88,7 +88,7 @@ def scenarios(stage):
     def in_guest(*names, contain=False):
         done = subprocess.run(
             [GUEST, "run", RELEASE, "--share", f"sonde={stage}", "--share", f"scripts={ROOT / 'scripts'}",
-             "--share", f"tests={ROOT / 'tests' / 'guest'}", "--timeout", "700", "--",
+             "--share", f"tests={ROOT / 'tests' / 'guest'}", "--timeout", "1300", "--",
              "python3", "/share/tests/scenarios.py", "contain" if contain else "plain", *names],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
