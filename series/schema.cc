@@ -43,8 +43,7 @@ size_t WriteShared(const std::vector<Series>& series, ByteWriter& out) {
     bytes.clear();
     ByteWriter one(bytes);
     WriteSeries(s, one);
-    const size_t most = std::min(bytes.size(), last.size());
-    const auto differ = std::mismatch(bytes.begin(), bytes.begin() + most, last.begin());
+    const auto differ = std::mismatch(bytes.begin(), bytes.end(), last.begin(), last.end());
     const auto shared = static_cast<size_t>(differ.first - bytes.begin());
     out.Varint(shared);
     out.Text(std::string_view(bytes).substr(shared));

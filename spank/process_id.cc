@@ -167,7 +167,9 @@ void KillSession(const ProcessId& leader) {
 void KillLeftInGroup(const ProcessId& leader, uid_t user) {
   char own[4096];
   const std::string_view group = OwnGroup(ReadFile("/proc/self/cgroup", own));
-  if (leader.pid == 0 || !EndsWith(group, "/slurm") || group.find("/step_") == group.npos) return;
+  if (leader.pid == 0 || !EndsWith(group, "/slurm") ||
+      group.find("/step_") == std::string_view::npos)
+    return;
   char path[4096 + 64];
   std::snprintf(path, sizeof(path), "/sys/fs/cgroup%.*s/cgroup.procs",
                 static_cast<int>(group.size()), group.data());

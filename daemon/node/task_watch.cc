@@ -38,7 +38,8 @@ std::optional<ProcessStat> ParseStat(std::string_view text) {
   // The name may hold anything.
   const size_t begin = text.find('(');
   const size_t end = text.rfind(')');
-  if (begin == text.npos || end == text.npos || text.size() < end + 5) return std::nullopt;
+  if (begin == std::string_view::npos || end == std::string_view::npos || text.size() < end + 5)
+    return std::nullopt;
   ProcessStat stat{text.substr(begin + 1, end - begin - 1), text[end + 2], 0, 0};
   const char* const last = text.data() + text.size();
   const char* at = std::from_chars(text.data() + end + 4, last, stat.parent).ptr;
@@ -128,7 +129,7 @@ bool TaskWatch::IsExpected(pid_t pid) const {
 
 // Whoever is there but slurmstepd, this daemon and what it has started.
 std::optional<bool> TaskWatch::EpilogRuns() const {
-  if (own_cgroup_.find("/step_") == own_cgroup_.npos || !own_cgroup_.ends_with("/slurm")) {
+  if (own_cgroup_.find("/step_") == std::string::npos || !own_cgroup_.ends_with("/slurm")) {
     return std::nullopt;
   }
   const std::string pids = ReadSmall(options_.cgroups + own_cgroup_ + "/cgroup.procs");
