@@ -181,8 +181,9 @@ void ArchiveWriter::GatherFor(bool hurry) {
   if (gather_timer_ != 0 && (gather_in_hurry_ || !hurry)) return;
   loop_.Cancel(gather_timer_);
   gather_in_hurry_ = hurry;
-  const Nanos in_hurry = Idle() ? 0 : kGatherInHurry;
-  gather_timer_ = loop_.After(hurry ? in_hurry : kGather, [this] {
+  Nanos wait = kGather;
+  if (hurry) wait = Idle() ? 0 : kGatherInHurry;
+  gather_timer_ = loop_.After(wait, [this] {
     gather_timer_ = 0;
     EnqueueGathered();
   });

@@ -26,29 +26,6 @@ std::string ReadSmall(const std::string& path) {
   return text;
 }
 
-// Of /proc/PID/stat.
-struct ProcessStat {
-  std::string_view name;
-  char state = 0;
-  pid_t parent = 0;
-  uint64_t start = 0;  // clock ticks since boot
-};
-
-std::optional<ProcessStat> ParseStat(std::string_view text) {
-  // The name may hold anything.
-  const size_t begin = text.find('(');
-  const size_t end = text.rfind(')');
-  if (begin == std::string_view::npos || end == std::string_view::npos || text.size() < end + 5)
-    return std::nullopt;
-  ProcessStat stat{text.substr(begin + 1, end - begin - 1), text[end + 2], 0, 0};
-  const char* const last = text.data() + text.size();
-  const char* at = std::from_chars(text.data() + end + 4, last, stat.parent).ptr;
-  constexpr int kNext = 5, kStart = 22;  // fields
-  for (int field = kNext; field < kStart && at < last; ++field) at = std::find(at + 1, last, ' ');
-  if (at < last) std::from_chars(at + 1, last, stat.start);
-  return stat;
-}
-
 }  // namespace
 
 TaskWatch::TaskWatch(Loop& loop, Options options, std::function<void()> gone)
@@ -56,8 +33,7 @@ TaskWatch::TaskWatch(Loop& loop, Options options, std::function<void()> gone)
       options_(std::move(options)),
       gone_(std::move(gone)),
       own_cgroup_(CgroupOf(getpid())) {
-  const std::string text = StatOf(getpid());
-  if (const std::optional<ProcessStat> stat = ParseStat(text); stat) own_start_ = stat->start;
+  if (const auto stat = StatOf(getpid()); stat) own_start_ = stat->start;
 }
 
 TaskWatch::~TaskWatch() { Stop(); }
@@ -102,13 +78,14 @@ bool TaskWatch::InUse(const Task& task) const {
   return events.find("populated 1") != std::string::npos;
 }
 
-std::string TaskWatch::StatOf(pid_t pid) const {
-  return ReadSmall(options_.proc + "/" + std::to_string(pid) + "/stat");
+std::optional<collect::TaskStat> TaskWatch::StatOf(pid_t pid) const {
+  collect::TaskStat stat;
+  const std::string text = ReadSmall(options_.proc + "/" + std::to_string(pid) + "/stat");
+  return collect::ParseTaskStat(text, stat) ? std::optional(stat) : std::nullopt;
 }
 
 bool TaskWatch::IsZombie(const Task& task) const {
-  const std::string text = StatOf(task.pid);
-  const std::optional<ProcessStat> stat = ParseStat(text);
+  const auto stat = StatOf(task.pid);
   return stat && stat->state == 'Z';
 }
 
@@ -118,10 +95,10 @@ bool TaskWatch::IsExpected(pid_t pid) const {
   constexpr int kGenerations = 16;
   for (int i = 0; i < kGenerations && pid > 1; ++i) {
     if (pid == getpid()) return true;
-    const std::string text = StatOf(pid);
-    const std::optional<ProcessStat> stat = ParseStat(text);
+    const auto stat = StatOf(pid);
     if (!stat || stat->state == 'Z') return i == 0;
-    if (i == 0 && (stat->name == "slurmstepd" || stat->start < own_start_)) return true;
+    const bool launcher = std::string_view(stat->name.data()) == "slurmstepd";
+    if (i == 0 && (launcher || stat->start < own_start_)) return true;
     pid = stat->parent;
   }
   return false;

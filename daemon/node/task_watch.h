@@ -27,6 +27,7 @@
 #include <optional>
 #include <string>
 
+#include "daemon/collect/job/task_files.h"
 #include "daemon/loop.h"
 
 namespace sonde::node {
@@ -68,7 +69,7 @@ class TaskWatch {
   bool InUse(const Task& task) const;
   bool IsZombie(const Task& task) const;
   bool IsExpected(pid_t pid) const;
-  std::string StatOf(pid_t pid) const;
+  std::optional<collect::TaskStat> StatOf(pid_t pid) const;
   // In slurmstepd's control group; nullopt if this daemon is in none.
   std::optional<bool> EpilogRuns() const;
   // Watches a task that lives; without any, waits for what the launcher says.

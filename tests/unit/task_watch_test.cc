@@ -36,6 +36,12 @@ class Child {
   pid_t pid_;
 };
 
+// As the kernel writes it; `begin` is the name, the state and the parent.
+std::string Stat(const std::string& pid, const std::string& begin, int start = 0) {
+  const std::string between = " 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 1 0 ";
+  return pid + " " + begin + between + std::to_string(start) + " 4096 1";
+}
+
 class TaskWatchTest : public testing::Test {
  protected:
   static constexpr Nanos kPatience = 20 * kMillisecond;
@@ -131,17 +137,16 @@ TEST_F(TaskWatchTest, WhereAnEpilogIsSeenItDecides) {
     std::ofstream(path) << text;
   };
   const std::string self = std::to_string(getpid());
-  const auto stat = [&](const std::string& pid, const std::string& rest) {
-    write(tree / "proc" / pid / "stat", pid + " " + rest);
+  const auto stat = [&](const std::string& pid, const std::string& begin, int start) {
+    write(tree / "proc" / pid / "stat", Stat(pid, begin, start));
   };
   write(tree / "proc" / self / "cgroup", "0::/job_1/step_0/slurm\n");
-  const std::string times = " 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 ";  // fields 5 to 21
-  stat(self, "(sonded) S 1" + times + "500 0");
-  stat("10", "(slurmstepd) S 1 1 1");
-  stat("11", "(some plugin's) S 10" + times + "499 0");
-  stat("20", "(alarm command) S " + self + " 1 1");
-  stat("21", "(its child) S 20 1 1");
-  stat("30", "(sh) S 10" + times + "501 0");
+  stat(self, "(sonded) S 1", 500);
+  stat("10", "(slurmstepd) S 1", 400);
+  stat("11", "(some plugin's) S 10", 499);
+  stat("20", "(alarm command) S " + self, 501);
+  stat("21", "(its child) S 20", 501);
+  stat("30", "(sh) S 10", 501);
   const std::string expected = "10\n11\n" + self + "\n20\n21\n99\n";  // 99 has ended meanwhile
   write(group / "cgroup.procs", expected + "30\n");
   pid_t waited_for = 0;
@@ -180,7 +185,7 @@ TEST_F(TaskWatchTest, WhatIsInATasksControlGroupKeepsItThere) {
     std::ofstream(path) << text;
   };
   write(proc / "cgroup", "3:memory:/elsewhere\n0::/job_1/step_0/user/task_0\n");
-  write(proc / "stat", std::to_string(task.pid()) + " (a) Z) Z 1 1 1");
+  write(proc / "stat", Stat(std::to_string(task.pid()), "(a) Z) Z 1"));
   write(cgroup / "cgroup.events", "populated 1\nfrozen 0\n");
   TaskWatch::Options options = Options();
   options.proc = tree / "proc";

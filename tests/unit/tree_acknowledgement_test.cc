@@ -192,72 +192,67 @@ TEST_F(Acknowledgements, TicksDoNotWaitForTheLinkThatANodeHasLeft) {
   EXPECT_EQ(rows_.size(), 2u);
 }
 
-TEST_F(Acknowledgements, AtTheHeadNobodysEndWaitsForWhatOthersOwe) {
-  StartHead();
-  Node quick(0);
-  Node slow(1);
-  Connection& to_quick = Join(quick);
-  Connection& to_slow = Join(slow);
-  Sample(slow, 1);
-  Deliver(to_slow, slow);
-  Sample(quick, 1);
-  Sample(quick, 2);
-  Deliver(to_quick, quick);
+// Of two nodes one has sent its second sample, or is about to, and the other one has not.
+class OneOwes : public Acknowledgements {
+ protected:
+  void Begin(Children::Keep keep = Children::Keep::kUntilSafe) {
+    StartHead(keep);
+    to_quick_ = &Join(quick_);
+    to_slow_ = &Join(slow_);
+    Sample(slow_, 1);
+    Deliver(*to_slow_, slow_);
+    Sample(quick_, 1);
+    Sample(quick_, 2);
+  }
+
+  Node quick_{0};
+  Node slow_{1};
+  Connection* to_quick_ = nullptr;
+  Connection* to_slow_ = nullptr;
+};
+
+TEST_F(OneOwes, AtTheHeadNobodysEndWaitsForWhatOthersOwe) {
+  Begin();
+  Deliver(*to_quick_, quick_);
   ASSERT_EQ(rows_.size(), 1u);
-  End(quick, 2);
-  Deliver(to_quick, quick);
-  EXPECT_TRUE(quick.uplink.frames_delivered());
+  End(quick_, 2);
+  Deliver(*to_quick_, quick_);
+  EXPECT_TRUE(quick_.uplink.frames_delivered());
   EXPECT_EQ(rows_.size(), 1u) << "the second one is still expected of the other";
 }
 
 // Another head would not have what lies in a tick that still waits here.
-TEST_F(Acknowledgements, WhatIsInATickThatWaitsHasArrivedAndIsNotSafe) {
-  StartHead();
-  Node quick(0);
-  Node slow(1);
-  Connection& to_quick = Join(quick);
-  Connection& to_slow = Join(slow);
-  Sample(slow, 1);
-  Deliver(to_slow, slow);
-  Sample(quick, 1);
-  Sample(quick, 2);
-  Deliver(to_quick, quick);
+TEST_F(OneOwes, WhatIsInATickThatWaitsHasArrivedAndIsNotSafe) {
+  Begin();
+  Deliver(*to_quick_, quick_);
   const auto store = [&] {
     children_->BeginSafe();
     children_->EndSafe();
     children_->Pulse();
-    Hear(to_quick, quick);
+    Hear(*to_quick_, quick_);
   };
   store();
-  EXPECT_EQ(quick.acked, 2u);
-  EXPECT_EQ(quick.safe, 1u);
-  Sample(slow, 2);
-  Deliver(to_slow, slow);
+  EXPECT_EQ(quick_.acked, 2u);
+  EXPECT_EQ(quick_.safe, 1u);
+  Sample(slow_, 2);
+  Deliver(*to_slow_, slow_);
   store();
-  EXPECT_EQ(quick.safe, 2u);
+  EXPECT_EQ(quick_.safe, 2u);
 }
 
 // As at a node that hands on: what it merged has arrived when the head says so of the row.
-TEST_F(Acknowledgements, WhatWasInATickWhenItsNodeEndedIsToldOfWithTheTick) {
-  StartHead(Children::Keep::kUntilArrived);
-  Node quick(0);
-  Node slow(1);
-  Connection& to_quick = Join(quick);
-  Connection& to_slow = Join(slow);
-  Sample(slow, 1);
-  Deliver(to_slow, slow);
-  Sample(quick, 1);
-  Sample(quick, 2);
-  End(quick, 2);
-  Deliver(to_quick, quick);
-  EXPECT_FALSE(quick.uplink.frames_delivered());
+TEST_F(OneOwes, WhatWasInATickWhenItsNodeEndedIsToldOfWithTheTick) {
+  Begin(Children::Keep::kUntilArrived);
+  End(quick_, 2);
+  Deliver(*to_quick_, quick_);
+  EXPECT_FALSE(quick_.uplink.frames_delivered());
   EXPECT_FALSE(children_->done());
-  Sample(slow, 2);
-  Deliver(to_slow, slow);
+  Sample(slow_, 2);
+  Deliver(*to_slow_, slow_);
   ASSERT_EQ(rows_.size(), 2u);
   children_->Acknowledged(0);  // of what went up
-  Hear(to_quick, quick);
-  EXPECT_TRUE(quick.uplink.frames_delivered());
+  Hear(*to_quick_, quick_);
+  EXPECT_TRUE(quick_.uplink.frames_delivered());
 }
 
 // Stored blocks are told of with the pulse, in one packet; what a node waits for at once.
