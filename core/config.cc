@@ -8,16 +8,20 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <set>
 #include <sstream>
+
+#include "core/text/settings.h"
 
 namespace sonde {
 namespace {
 
 Status ParseBool(std::string_view text, bool& out) {
-  if (text == "yes" || text == "true" || text == "on" || text == "1") return out = true, Status();
-  if (text == "no" || text == "false" || text == "off" || text == "0") return out = false, Status();
-  return {Code::kInvalid, "expected yes or no"};
+  const std::optional<bool> value = ParseSwitch(text);
+  if (!value) return {Code::kInvalid, "expected yes or no"};
+  out = *value;
+  return {};
 }
 
 template <typename T>
@@ -78,22 +82,12 @@ Status ParseTime(std::string_view text, Nanos& out) {
   return {};
 }
 
-Status ParsePortRange(std::string_view text, std::string& out) {
-  uint16_t low = 0, high = 0;
-  const size_t dash = text.find('-');
-  if (!text.empty() &&
-      (dash == std::string_view::npos || !ParseNumber(text.substr(0, dash), 1, 65535, low).ok() ||
-       !ParseNumber(text.substr(dash + 1), low, 65535, high).ok())) {
+Status SetPortRange(std::string_view text, std::string& out) {
+  if (!text.empty() && !ParsePortRange(text)) {
     return {Code::kInvalid, "expected two ports such as 60000-60100"};
   }
   out = text;
   return {};
-}
-
-std::string_view Trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
 // "auto", "none", or names such as "cxi,verbs,tcp"; blanks around them are dropped.
@@ -101,7 +95,7 @@ Status ParseProviders(std::string_view text, std::string& out) {
   std::string names;
   while (true) {
     const size_t comma = text.find(',');
-    const std::string_view name = Trim(text.substr(0, comma));
+    const std::string_view name = TrimLine(text.substr(0, comma));
     const bool alone = names.empty() && comma == std::string_view::npos;
     if (name.empty() || ((name == "auto" || name == "none") && !alone)) {
       return {Code::kInvalid,
@@ -145,7 +139,7 @@ Status ParseOrigins(std::string_view text, std::string& out) {
   std::string origins;
   while (!text.empty()) {
     const size_t end = std::min(text.find(','), text.size());
-    const std::string_view one = Trim(text.substr(0, end));
+    const std::string_view one = TrimLine(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     const size_t host = one.find("://");
     const bool plain =
@@ -189,7 +183,7 @@ const std::vector<Key>& Keys() {
       {"provider", [](Config& c, V v) { return ParseProviders(v, c.provider); }},
       {"interface", [](Config& c, V v) { return Any(v, c.interface); }},
       {"fabric_after", [](Config& c, V v) { return ParseTime(v, c.fabric_after); }},
-      {"port_range", [](Config& c, V v) { return ParsePortRange(v, c.port_range); }},
+      {"port_range", [](Config& c, V v) { return SetPortRange(v, c.port_range); }},
       {"http", [](Config& c, V v) { return Any(v, c.http); }},
       {"http_port", [](Config& c, V v) { return ParseNumber(v, 0, 65535, c.http_port); }},
       {"http_cors", [](Config& c, V v) { return ParseOrigins(v, c.http_cors); }},
@@ -225,11 +219,8 @@ const std::vector<Key>& Keys() {
   return keys;
 }
 
-Status ParseLine(std::string_view line, std::set<std::string_view>& seen, Config& config) {
-  const size_t eq = line.find('=');
-  if (eq == std::string_view::npos) return {Code::kInvalid, "expected key = value"};
-  const std::string_view name = Trim(line.substr(0, eq));
-  const std::string_view value = Trim(line.substr(eq + 1));
+Status SetKey(std::string_view name, std::string_view value, std::set<std::string_view>& seen,
+              Config& config) {
   // Lines with names of their own; what they say is read where it is used.
   for (const auto& [prefix, lines] :
        {std::pair{std::string_view("alarm."), &config.alarm_lines},
@@ -268,17 +259,14 @@ Status ApplyEnvironment(Config& config) {
 Result<Config> ParseConfig(std::string_view text, std::string_view name) {
   Config config;
   std::set<std::string_view> seen;
-  for (int number = 1; !text.empty(); ++number) {
-    const size_t eol = text.find('\n');
-    std::string_view line = text.substr(0, eol);
-    line = Trim(line.substr(0, line.find('#')));
-    if (!line.empty()) {
-      const Status status = ParseLine(line, seen, config);
-      if (!status.ok()) return status.Within(fmt::format("{}:{}", name, number));
-    }
-    if (eol == std::string_view::npos) break;
-    text.remove_prefix(eol + 1);
-  }
+  Status status;
+  ForEachSetting(text, [&](const Setting& setting) {
+    status = setting.value ? SetKey(setting.name, *setting.value, seen, config)
+                           : Status(Code::kInvalid, "expected key = value");
+    status = status.Within(fmt::format("{}:{}", name, setting.line));
+    return status.ok();
+  });
+  if (!status.ok()) return status;
   return config;
 }
 

@@ -56,7 +56,7 @@ struct Config {
   uint64_t keep_user_profiles = 0;  // of each user's
   uint64_t keep_user_size = 0;
 
-  // `sonde serve --site` (cli/site/gatekeeper.h).
+  // `sonde serve --site` (serve/site/gatekeeper.h).
   std::string site_archives;  // as `archive`, which it is if this is ""
   std::string site_account;   // whose rights the door has; "": nobody's
   std::string site_admins;    // users and @groups, separated by commas: they see all archives
@@ -66,7 +66,7 @@ struct Config {
   std::string site_user_header;  // in which a proxy says who asks; "": none
   uint32_t site_open = 64;       // archives that are open at a time, 1 to 4096
 
-  // Alarms (series/alarm_rule.h).
+  // Alarms (series/alarm/rule.h).
   bool alarms = true;         // rules are looked at, those that are built in among them
   std::string alarm_rules;    // a file of rules
   std::string alarm_command;  // run when one is raised or over: a program and its arguments
@@ -74,7 +74,7 @@ struct Config {
   // alarm.NAME = RULE, or off; as they stand there.
   std::vector<std::pair<std::string, std::string>> alarm_lines;
 
-  // Sending running steps on to other databases (forward/destination.h).
+  // Sending running steps on to other databases (forward/formats/destination.h).
   bool forward = true;
   // forward.NAME = URL [option=value]...; as they stand there.
   std::vector<std::pair<std::string, std::string>> forward_lines;

@@ -71,7 +71,9 @@ Result<DescriptorMessage> ReceiveWithDescriptors(int from, std::span<char> buffe
   ssize_t size = -1;
   do {
     size = ::recvmsg(from, &message, MSG_CMSG_CLOEXEC | Waiting(patience));
-  } while (size < 0 && errno == EINTR);
+    // ECONNRESET is told once, before what lies here to be read: the other end was closed with
+    // messages of ours unread.
+  } while (size < 0 && (errno == EINTR || errno == ECONNRESET));
   if (size < 0 && IsNotNow(errno)) return Status(Code::kBusy, "there is no message");
   if (size < 0) return SystemError("receive a message of another process");
   DescriptorMessage received;

@@ -1,76 +1,100 @@
 #include "core/log.h"
 
 #include <fcntl.h>
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <ctime>
+#include <memory>
+#include <mutex>
+
+#include "core/time.h"
+#include "core/unique_fd.h"
 
 namespace sonde::log {
 namespace {
 
-spdlog::level::level_enum ToSpdlog(Level level) {
-  switch (level) {
-    case Level::kDebug:
-      return spdlog::level::debug;
-    case Level::kInfo:
-      return spdlog::level::info;
-    case Level::kWarning:
-      return spdlog::level::warn;
-    case Level::kError:
-      return spdlog::level::err;
-  }
-  return spdlog::level::info;
+std::atomic<Level> least_level = Level::kInfo;
+
+// Where lines go.
+struct Target {
+  std::mutex mutex;
+  std::string program = "sonde";
+  UniqueFd file;  // none: stderr
+};
+// Never destroyed: threads may log until the process has ended.
+Target& TheTarget() {
+  static Target* const target = std::make_unique<Target>().release();
+  return *target;
 }
 
-// The file is made by us first, so that its mode does not depend on the umask.
-Status MakePrivateFile(const std::string& path) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (fd < 0) return SystemError("open log file " + path);
-  close(fd);
-  return {};
+std::string_view WordOf(Level level) {
+  switch (level) {
+    case Level::kDebug:
+      return "debug";
+    case Level::kInfo:
+      return "info";
+    case Level::kWarning:
+      return "warning";
+    case Level::kError:
+      return "error";
+  }
+  return "info";
+}
+
+std::string StampOf(Nanos now) {
+  const auto seconds = static_cast<time_t>(now / kSecond);
+  tm utc{};
+  gmtime_r(&seconds, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
+                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                     now % kSecond / kMillisecond);
 }
 
 }  // namespace
 
 Status Open(std::string_view program, const std::string& path, Level level) {
-  spdlog::sink_ptr sink;
-  if (path.empty()) {
-    sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-  } else {
-    SONDE_RETURN_IF_ERROR(MakePrivateFile(path));
-    try {
-      sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
-    } catch (const spdlog::spdlog_ex& e) {
-      return {Code::kIo, e.what()};
-    }
+  UniqueFd file;
+  if (!path.empty()) {
+    file = UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    if (!file) return SystemError("open log file " + path);
   }
-  auto logger = std::make_shared<spdlog::logger>(std::string(program), std::move(sink));
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %n[%P] %l: %v", spdlog::pattern_time_type::utc);
-  logger->set_level(ToSpdlog(level));
-  logger->flush_on(spdlog::level::info);
-  spdlog::set_default_logger(std::move(logger));
+  Target& target = TheTarget();
+  const std::lock_guard lock(target.mutex);
+  target.program = program;
+  target.file = std::move(file);
+  least_level = level;
   return {};
 }
 
 Result<Level> ParseLevel(std::string_view text) {
-  if (text == "debug") return Level::kDebug;
-  if (text == "info") return Level::kInfo;
-  if (text == "warning") return Level::kWarning;
-  if (text == "error") return Level::kError;
+  for (const Level level : {Level::kDebug, Level::kInfo, Level::kWarning, Level::kError}) {
+    if (text == WordOf(level)) return level;
+  }
   return Status(Code::kInvalid,
                 fmt::format("'{}' is no log level; expected debug, info, warning or "
                             "error",
                             text));
 }
 
-bool Enabled(Level level) { return spdlog::default_logger_raw()->should_log(ToSpdlog(level)); }
+bool Enabled(Level level) { return level >= least_level; }
 
-void Flush() { spdlog::default_logger_raw()->flush(); }
-
+// In one piece, so that lines of several processes in one file stay whole. What cannot be written
+// is lost: there is nobody to tell.
 void Write(Level level, std::string_view line) {
-  spdlog::default_logger_raw()->log(ToSpdlog(level),
-                                    spdlog::string_view_t(line.data(), line.size()));
+  Target& target = TheTarget();
+  const std::lock_guard lock(target.mutex);
+  const std::string whole = fmt::format("{} {}[{}] {}: {}\n", StampOf(Clock::System().Now()),
+                                        target.program, ::getpid(), WordOf(level), line);
+  const int fd = target.file ? target.file.get() : STDERR_FILENO;
+  std::string_view rest = whole;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(fd, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    rest.remove_prefix(static_cast<size_t>(written));
+  }
 }
 
 }  // namespace sonde::log

@@ -6,7 +6,7 @@
 // Thread safety: all functions may be called from any thread.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <string_view>
@@ -17,12 +17,11 @@ namespace sonde::log {
 
 enum class Level : unsigned char { kDebug, kInfo, kWarning, kError };
 
-// Where lines go from now on: a file that is appended to (0600), or stderr for "".
+// Where lines go from now on: a file that is appended to (0600), or stderr for "". Before that
+// lines from kInfo on go to stderr. Nothing is kept back.
 Status Open(std::string_view program, const std::string& path, Level level);
 Result<Level> ParseLevel(std::string_view text);
 bool Enabled(Level level);
-// Before a process ends without its destructors.
-void Flush();
 void Write(Level level, std::string_view line);
 
 template <typename... A>

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/names.h"
 #include "core/status.h"
+#include "core/text/names.h"
 
 namespace sonde {
 

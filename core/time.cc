@@ -1,7 +1,7 @@
 #include "core/time.h"
 
 #include <fmt/chrono.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <ctime>
 

@@ -11,7 +11,8 @@ namespace sonde {
 
 class UniqueFd {
  public:
-  explicit UniqueFd(int fd = -1) : fd_(fd) {}
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
     Reset(std::exchange(other.fd_, -1));
@@ -28,7 +29,7 @@ class UniqueFd {
   }
 
  private:
-  int fd_;
+  int fd_ = -1;
 };
 
 }  // namespace sonde

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "core/names.h"
+#include "core/text/names.h"
 
 namespace sonde {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-namespace sonde::spank {
+namespace sonde::launch {
 
 class Environment {
  public:
@@ -42,4 +42,4 @@ class Environment {
   const char* const* variables_ = nullptr;
 };
 
-}  // namespace sonde::spank
+}  // namespace sonde::launch

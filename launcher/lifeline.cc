@@ -1,15 +1,16 @@
-#include "spank/lifeline.h"
+#include "launcher/lifeline.h"
 
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
-#include "core/launch.h"
+#include "core/descriptor_message.h"
+#include "launcher/high_descriptor.h"
+#include "launcher/launch.h"
 
-namespace sonde::spank {
+namespace sonde::launch {
 namespace {
 
 // Room for the T packets of a few thousand tasks before the daemon reads its first.
@@ -32,33 +33,18 @@ Result<Lifeline> Lifeline::Create(UniqueFd& daemon_end) {
   }
   UniqueFd ours(ends[0]);
   daemon_end = UniqueFd(ends[1]);
-  ours.MoveUp();
-  daemon_end.MoveUp();
+  MoveUp(ours);
+  MoveUp(daemon_end);
   // Only root may pass the system's limit; a user's plugin sends one packet.
   ::setsockopt(ours.get(), SOL_SOCKET, SO_SNDBUFFORCE, &kSendBuffer, sizeof(kSendBuffer));
   return Lifeline(std::move(ours));
 }
 
 Status Lifeline::Send(std::string_view packet, std::span<const int> fds) {
-  if (fds.size() > launch::kMaxEvents) return {Code::kLimit, "too many descriptors for a packet"};
-  iovec part{const_cast<char*>(packet.data()), packet.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * launch::kMaxEvents)] = {};
-  if (!fds.empty()) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(fds.size_bytes());
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(fds.size_bytes());
-    std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
-  }
-  for (;;) {
-    if (::sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return {};
-    if (errno != EINTR) return SystemError("send to sonded");
-  }
+  if (fds.size() > kMaxEvents) return {Code::kLimit, "too many descriptors for a packet"};
+  return SendWithDescriptors(fd_.get(), packet, fds, Patience::kNone)
+      .status()
+      .Within("tell sonded");
 }
 
 Lifeline::Event Lifeline::Receive(std::string& packet, const Deadline& deadline) {
@@ -69,7 +55,7 @@ Lifeline::Event Lifeline::Receive(std::string& packet, const Deadline& deadline)
     if (ready < 0 && errno != EINTR) return Event::kEnd;
     if (ready == 0 || (ready < 0 && left == 0)) return Event::kTimeout;
     if (ready < 0) continue;
-    packet.resize(launch::kMaxPacket);
+    packet.resize(kMaxPacket);
     const ssize_t got = ::recv(fd_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
     if (got > 0) {
       packet.resize(static_cast<size_t>(got));
@@ -90,4 +76,4 @@ void Lifeline::Finish() {
   if (fd_) ::shutdown(fd_.get(), SHUT_WR);
 }
 
-}  // namespace sonde::spank
+}  // namespace sonde::launch

@@ -1,7 +1,7 @@
-// The plugin's end of the socketpair that ties a daemon to its launcher; see core/launch.h.
+// The launcher's end of the socketpair that ties a daemon to its launcher; see launcher/launch.h.
 //
 // Nothing here blocks beyond the time given and nothing raises SIGPIPE: a daemon that is gone makes
-// Send fail, one that hangs makes it fail with kUnavailable once the socket's buffer is full.
+// Send fail, one that hangs makes it fail with kBusy once the socket's buffer is full.
 //
 // Some releases of Slurm run callbacks in a child that shares our memory and has a copy of our
 // descriptors. There close() would not end the connection: Finish() shuts it down instead, which
@@ -17,9 +17,9 @@
 #include <string_view>
 
 #include "core/status.h"
-#include "spank/unique_fd.h"
+#include "core/unique_fd.h"
 
-namespace sonde::spank {
+namespace sonde::launch {
 
 // A point in time that bounds one or several waits.
 class Deadline {
@@ -56,4 +56,4 @@ class Lifeline {
   UniqueFd fd_;
 };
 
-}  // namespace sonde::spank
+}  // namespace sonde::launch

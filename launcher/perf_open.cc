@@ -1,4 +1,4 @@
-#include "spank/perf_open.h"
+#include "launcher/perf_open.h"
 
 #include <linux/perf_event.h>
 #include <sys/syscall.h>
@@ -8,12 +8,10 @@
 #include <charconv>
 #include <cstring>
 
-#include "spank/plugin_config.h"
+#include "launcher/read_file.h"
 
-namespace sonde::spank {
+namespace sonde::launch {
 namespace {
-
-using launch::PerfEvent;
 
 bool CountsTheTaskItself(const PerfEvent& event) {
   switch (event.type) {
@@ -58,8 +56,7 @@ perf_event_attr Attributes(const PerfEvent& event, int paranoid) {
 
 // The descriptor, or -errno.
 int Open(pid_t pid, const PerfEvent& event, int group, int paranoid, int64_t syscalls) {
-  const bool counts_syscalls =
-      event.type == PERF_TYPE_TRACEPOINT && event.config == launch::kSyscalls;
+  const bool counts_syscalls = event.type == PERF_TYPE_TRACEPOINT && event.config == kSyscalls;
   if (!counts_syscalls && !CountsTheTaskItself(event)) return -EACCES;
   if (counts_syscalls && syscalls < 0) return static_cast<int>(syscalls);
   perf_event_attr attr = Attributes(event, paranoid);
@@ -89,11 +86,11 @@ bool TakeList(std::string_view& packet, size_t most, std::vector<T>& list) {
 
 Result<AskedEvents> ParseEvents(std::string_view packet) {
   const Status bad(Code::kInvalid, "sonded sent a malformed list of events");
-  if (packet.empty() || packet[0] != launch::kEvents) return bad;
+  if (packet.empty() || packet[0] != kEvents) return bad;
   packet.remove_prefix(1);
   AskedEvents asked;
-  if (!TakeList(packet, launch::kMaxEvents, asked.task) ||
-      !TakeList(packet, launch::kMaxMachineEvents, asked.machine) || !packet.empty()) {
+  if (!TakeList(packet, kMaxEvents, asked.task) ||
+      !TakeList(packet, kMaxMachineEvents, asked.machine) || !packet.empty()) {
     return bad;
   }
   return asked;
@@ -138,4 +135,4 @@ TaskEvents OpenEvents(pid_t pid, std::span<const PerfEvent> events, int paranoid
   return opened;
 }
 
-}  // namespace sonde::spank
+}  // namespace sonde::launch

@@ -1,4 +1,4 @@
-// Opening a task's perf events as root for a daemon that may not; see core/launch.h.
+// Opening a task's perf events as root for a daemon that may not; see launcher/launch.h.
 //
 // The daemon runs as the user and is not believed: only types that count the task itself are
 // opened, every field of perf_event_attr but the event's own is set here, the kernel's side of
@@ -17,11 +17,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/launch.h"
 #include "core/status.h"
-#include "spank/unique_fd.h"
+#include "core/unique_fd.h"
+#include "launcher/launch.h"
 
-namespace sonde::spank {
+namespace sonde::launch {
 
 struct TaskEvents {
   std::vector<UniqueFd> fds;  // of those that opened, in order
@@ -30,8 +30,8 @@ struct TaskEvents {
 
 // What an 'E' packet asks for.
 struct AskedEvents {
-  std::vector<launch::PerfEvent> task;
-  std::vector<launch::MachineEvent> machine;
+  std::vector<PerfEvent> task;
+  std::vector<MachineEvent> machine;
 };
 Result<AskedEvents> ParseEvents(std::string_view packet);
 
@@ -46,7 +46,7 @@ int64_t SyscallsTracepoint(bool may, const std::string& kernel = "/sys/kernel");
 
 // Opens the events on a task that has not called exec yet: they start counting there and follow
 // its threads and children. `syscalls` as SyscallsTracepoint gives it.
-TaskEvents OpenEvents(pid_t pid, std::span<const launch::PerfEvent> events, int paranoid,
+TaskEvents OpenEvents(pid_t pid, std::span<const PerfEvent> events, int paranoid,
                       int64_t syscalls = -EPERM);
 
-}  // namespace sonde::spank
+}  // namespace sonde::launch

@@ -1,4 +1,4 @@
-#include "spank/process.h"
+#include "launcher/process.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -16,9 +16,10 @@
 #include <cstddef>
 #include <cstring>
 
-#include "core/launch.h"
+#include "launcher/high_descriptor.h"
+#include "launcher/launch.h"
 
-namespace sonde::spank {
+namespace sonde::launch {
 namespace {
 
 // A packet that only a child before exec sends: what it could not do, and errno.
@@ -90,15 +91,15 @@ bool PlaceDescriptors(const Plan& plan) {
   for (int fd = 0; fd <= 2; ++fd) {
     if (null != fd && ::dup2(null, fd) < 0) return false;
   }
-  if (::dup2(plan.lifeline, launch::kLifelineFd) < 0) return false;
-  if (plan.listen >= 0 && ::dup2(plan.listen, launch::kListenFd) < 0) return false;
-  if (plan.listen < 0) ::close(launch::kListenFd);
+  if (::dup2(plan.lifeline, kLifelineFd) < 0) return false;
+  if (plan.listen >= 0 && ::dup2(plan.listen, kListenFd) < 0) return false;
+  if (plan.listen < 0) ::close(kListenFd);
   if (plan.application < 0) {
-    CloseFrom(launch::kApplicationFd);
+    CloseFrom(kApplicationFd);
     return true;
   }
-  if (::dup2(plan.application, launch::kApplicationFd) < 0) return false;
-  CloseFrom(launch::kApplicationFd + 1);
+  if (::dup2(plan.application, kApplicationFd) < 0) return false;
+  CloseFrom(kApplicationFd + 1);
   return true;
 }
 
@@ -138,7 +139,7 @@ bool Become(const Credentials& to) {
   ::umask(077);
   [[maybe_unused]] const int moved = ::chdir("/");
   ::execve(plan.path, plan.argv, plan.envp);
-  Fail(launch::kLifelineFd, Step::kExec, errno);
+  Fail(kLifelineFd, Step::kExec, errno);
 }
 
 // Runs in the child: leaves the daemon to init. Everything here is async-signal-safe.
@@ -198,7 +199,7 @@ Result<UniqueFd> ApplicationSocket(const std::string& name) {
   if (!fd || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     return SystemError("bind the application's socket @" + name);
   }
-  fd.MoveUp();
+  MoveUp(fd);
   return fd;
 }
 
@@ -258,4 +259,4 @@ Result<Daemon> Start(const Process& process) {
   return Daemon{std::move(ends->lifeline), *started};
 }
 
-}  // namespace sonde::spank
+}  // namespace sonde::launch

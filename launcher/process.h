@@ -25,11 +25,11 @@
 #include <vector>
 
 #include "core/status.h"
-#include "spank/lifeline.h"
-#include "spank/process_id.h"
-#include "spank/unique_fd.h"
+#include "core/unique_fd.h"
+#include "launcher/lifeline.h"
+#include "launcher/process_id.h"
 
-namespace sonde::spank {
+namespace sonde::launch {
 
 struct Credentials {
   uid_t uid;
@@ -41,9 +41,9 @@ struct Process {
   std::string path;
   std::vector<std::string> arguments;    // argv, argv[0] included
   std::vector<std::string> environment;  // NAME=VALUE
-  int listen_fd = -1;                    // becomes launch::kListenFd; -1: none
+  int listen_fd = -1;                    // becomes kListenFd; -1: none
   const Credentials* become = nullptr;   // null: stay who we are
-  std::string application;               // abstract name of the socket for launch::kApplicationFd
+  std::string application;               // abstract name of the socket for kApplicationFd
 };
 
 // What a daemon and its launcher hold of each other.
@@ -67,4 +67,4 @@ struct Daemon {
 // Both at once; the daemon's ends are the daemon's alone then.
 Result<Daemon> Start(const Process& process);
 
-}  // namespace sonde::spank
+}  // namespace sonde::launch

@@ -1,4 +1,4 @@
-#include "spank/process_id.h"
+#include "launcher/process_id.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,9 +14,9 @@
 #include <optional>
 #include <string_view>
 
-#include "spank/unique_fd.h"
+#include "core/unique_fd.h"
 
-namespace sonde::spank {
+namespace sonde::launch {
 namespace {
 
 struct Stat {
@@ -185,4 +185,4 @@ void KillLeftInGroup(const ProcessId& leader, uid_t user) {
   }
 }
 
-}  // namespace sonde::spank
+}  // namespace sonde::launch

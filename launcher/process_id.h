@@ -12,9 +12,9 @@
 
 #include <cstdint>
 
-#include "spank/lifeline.h"
+#include "launcher/lifeline.h"
 
-namespace sonde::spank {
+namespace sonde::launch {
 
 struct ProcessId {
   pid_t pid = 0;       // 0: none
@@ -33,4 +33,4 @@ void KillSession(const ProcessId& leader);
 // Called by slurmstepd; where it has no such group (of version 2) of its own nobody is killed.
 void KillLeftInGroup(const ProcessId& leader, uid_t user);
 
-}  // namespace sonde::spank
+}  // namespace sonde::launch

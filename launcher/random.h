@@ -7,7 +7,7 @@
 
 #include "core/status.h"
 
-namespace sonde::spank {
+namespace sonde::launch {
 
 // 2 * Bytes lower-case hex digits. getrandom never blocks once the system has booted.
 template <size_t Bytes>
@@ -24,4 +24,4 @@ Result<std::string> RandomHex() {
   return text;
 }
 
-}  // namespace sonde::spank
+}  // namespace sonde::launch

@@ -35,7 +35,7 @@ std::string Command(spank_t spank) {
 }
 
 // From the time the job will be ended to the time it began, which some releases of Slurm tell.
-void AddTimeLimit(const Environment& environment, launch::Writer& message) {
+void AddTimeLimit(const launch::Environment& environment, launch::Writer& message) {
   const auto seconds = [&](std::string_view name) -> int64_t {
     const std::string_view text = environment.First(name);
     int64_t value = 0;
@@ -60,7 +60,7 @@ std::string StepName(uint32_t step) {
 
 // srun sets one variable for each component. They count only if this step's job is among them: a
 // script of another job may have left its own.
-std::string NamingJob(uint32_t job, const Environment& environment) {
+std::string NamingJob(uint32_t job, const launch::Environment& environment) {
   std::string own = std::to_string(job);
   for (const std::string_view prefix : {"SLURM_JOB_ID_HET_GROUP_", "SLURM_JOB_ID_PACK_GROUP_"}) {
     std::string_view leader;
@@ -74,7 +74,7 @@ std::string NamingJob(uint32_t job, const Environment& environment) {
   return own;
 }
 
-void AddStep(spank_t spank, std::string_view job, const Environment& environment,
+void AddStep(spank_t spank, std::string_view job, const launch::Environment& environment,
              const PluginOptions& options, const PluginConfig& config, launch::Writer& message) {
   message.Add(key::kJob, job);
   message.Add(key::kStep, StepName(Item<uint32_t>(spank, S_JOB_STEPID).value_or(0)));
@@ -102,7 +102,7 @@ void AddStep(spank_t spank, std::string_view job, const Environment& environment
   environment.ForEach([&](std::string_view entry) { kept.Offer(entry); });
 }
 
-std::vector<std::string> DaemonEnvironment(const Environment& environment) {
+std::vector<std::string> DaemonEnvironment(const launch::Environment& environment) {
   constexpr std::string_view kNames[] = {
       "HOME=", "USER=", "LOGNAME=", "LANG=", "TZ=", "TMPDIR=", "SLURM_CONF="};
   constexpr std::string_view kPrefixes[] = {"SONDE_", "FI_", "LC_", "XDG_"};

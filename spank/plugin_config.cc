@@ -1,53 +1,16 @@
 #include "spank/plugin_config.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <charconv>
-
 #include "core/config.h"
-#include "spank/unique_fd.h"
+#include "core/text/settings.h"
+#include "launcher/read_file.h"
 
 namespace sonde::spank {
 namespace {
 
-constexpr size_t kMaxFile = 1 << 20;
-
-std::string_view Trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (Lower(a[i]) != Lower(b[i])) return false;
-  }
-  return true;
-}
-
-// Calls f(line, number) for every line, its comment cut off, that is not blank.
-template <typename F>
-void ForEachLine(std::string_view text, F&& f) {
-  for (int number = 1; !text.empty(); ++number) {
-    const size_t eol = text.find('\n');
-    std::string_view line = text.substr(0, eol);
-    line = Trim(line.substr(0, line.find('#')));
-    if (!line.empty()) f(line, number);
-    if (eol == std::string_view::npos) break;
-    text.remove_prefix(eol + 1);
-  }
-}
-
 bool SetBool(std::string_view text, bool& out) {
-  const bool yes = text == "yes" || text == "true" || text == "on" || text == "1";
-  const bool no = text == "no" || text == "false" || text == "off" || text == "0";
-  if (yes || no) out = yes;
-  return yes || no;
+  const std::optional<bool> value = ParseSwitch(text);
+  if (value) out = *value;
+  return value.has_value();
 }
 
 bool SetReport(PluginConfig& config, std::string_view text) {
@@ -71,11 +34,11 @@ struct Key {
 
 constexpr Key kKeys[] = {
     {"monitor_steps", "SONDE_MONITOR_STEPS", "yes or no",
-     [](PluginConfig& c, std::string_view v) { return SetBool(v, c.monitor_steps); }},
+     [](PluginConfig& c, std::string_view v) { return SetBool(v, c.policy.monitor_steps); }},
     {"monitor_batch", "SONDE_MONITOR_BATCH", "yes or no",
-     [](PluginConfig& c, std::string_view v) { return SetBool(v, c.monitor_batch); }},
+     [](PluginConfig& c, std::string_view v) { return SetBool(v, c.policy.monitor_batch); }},
     {"monitor_interactive", "SONDE_MONITOR_INTERACTIVE", "yes or no",
-     [](PluginConfig& c, std::string_view v) { return SetBool(v, c.monitor_interactive); }},
+     [](PluginConfig& c, std::string_view v) { return SetBool(v, c.policy.monitor_interactive); }},
     {"report", "SONDE_REPORT", "full, short or off", SetReport},
     {"port_range", "SONDE_PORT_RANGE", "two ports such as 60000-60100", SetPortRange},
 };
@@ -102,9 +65,11 @@ Status SetKey(std::string_view name, std::string_view value, std::string_view wh
 }
 
 bool SetMachine(std::string_view text, PluginConfig& config) {
-  using enum PluginConfig::Machine;
+  using enum launch::SitePolicy::Machine;
   if (text != "exclusive" && text != "always" && text != "never") return false;
-  config.machine_counters = text == "exclusive" ? kExclusive : text == "always" ? kAlways : kNever;
+  config.policy.machine_counters = text == "exclusive" ? kExclusive
+                                   : text == "always"  ? kAlways
+                                                       : kNever;
   return true;
 }
 
@@ -153,18 +118,17 @@ Status ParseArguments(int argc, char** argv, PluginConfig& config) {
 
 Status ParseSondeConf(std::string_view text, std::string_view name, PluginConfig& config) {
   Status status;
-  ForEachLine(text, [&](std::string_view line, int number) {
-    const size_t eq = line.find('=');
-    if (eq == std::string_view::npos) return;
-    const std::string where = std::string(name) + ":" + std::to_string(number);
-    KeepFirst(status, SetKey(Trim(line.substr(0, eq)), Trim(line.substr(eq + 1)), where, config));
+  ForEachSetting(text, [&](const Setting& setting) {
+    const std::string where = std::string(name) + ":" + std::to_string(setting.line);
+    if (setting.value) KeepFirst(status, SetKey(setting.name, *setting.value, where, config));
+    return true;
   });
   return status;
 }
 
-Status LoadSondeConf(const Environment& environment, PluginConfig& config) {
+Status LoadSondeConf(const launch::Environment& environment, PluginConfig& config) {
   Status status;
-  Result<std::string> text = ReadFile(config.path);
+  Result<std::string> text = launch::ReadFile(config.path);
   if (text.ok()) {
     status = ParseSondeConf(*text, config.path, config);
   } else if (text.status().code() != Code::kNotFound) {
@@ -179,46 +143,15 @@ Status LoadSondeConf(const Environment& environment, PluginConfig& config) {
   return status;
 }
 
-std::optional<PortRange> ParsePortRange(std::string_view text) {
-  PortRange range;
-  const size_t dash = text.find('-');
-  if (dash == std::string_view::npos) return std::nullopt;
-  const auto number = [](std::string_view digits, uint16_t& out) {
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
-    return error == std::errc() && end == digits.data() + digits.size() && out > 0;
-  };
-  if (!number(text.substr(0, dash), range.first) || !number(text.substr(dash + 1), range.second) ||
-      range.first > range.second) {
-    return std::nullopt;
-  }
-  return range;
-}
-
 std::optional<PortRange> FindSrunPortRange(std::string_view slurm_conf) {
   std::optional<PortRange> range;
-  ForEachLine(slurm_conf, [&](std::string_view line, int) {
-    const size_t eq = line.find('=');
-    if (eq == std::string_view::npos) return;
-    if (EqualsIgnoringCase(Trim(line.substr(0, eq)), "SrunPortRange")) {
-      range = ParsePortRange(Trim(line.substr(eq + 1)));
+  ForEachSetting(slurm_conf, [&](const Setting& setting) {
+    if (setting.value && EqualsIgnoringCase(setting.name, "SrunPortRange")) {
+      range = ParsePortRange(*setting.value);
     }
+    return true;
   });
   return range;
-}
-
-Result<std::string> ReadFile(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!fd) return SystemError("open " + path);
-  std::string text;
-  while (text.size() <= kMaxFile) {
-    char buffer[4096];
-    const ssize_t got = ::read(fd.get(), buffer, sizeof(buffer));
-    if (got == 0) return text;
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return SystemError("read " + path);
-    text.append(buffer, static_cast<size_t>(got));
-  }
-  return Status(Code::kLimit, "read " + path + ": longer than 1 MiB");
 }
 
 }  // namespace sonde::spank

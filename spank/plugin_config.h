@@ -18,7 +18,9 @@
 #include <utility>
 
 #include "core/status.h"
-#include "spank/environment.h"
+#include "core/text/settings.h"
+#include "launcher/environment.h"
+#include "launcher/site_policy.h"
 
 namespace sonde::spank {
 
@@ -29,20 +31,11 @@ struct PluginConfig {
   std::string sonde = "sonde";  // the command as the hint at the start names it
   std::string path;             // config=: sonde.conf
   std::string libraries;        // the directory of libsonde.so.1, with sonde/ in it
-  // machine_counters=: whether a step may read the node's energy and memory traffic, which are
-  // those of everybody on it.
-  enum class Machine : unsigned char { kExclusive, kAlways, kNever };
-  Machine machine_counters = Machine::kExclusive;
-
+  launch::SitePolicy policy;    // machine_counters= of plugstack.conf, monitor_* of sonde.conf
   // Of sonde.conf; see core/config.h.
-  bool monitor_steps = true;
-  bool monitor_batch = true;
-  bool monitor_interactive = false;
   bool report = true;  // anything but "off"
   std::string port_range;
 };
-
-using PortRange = std::pair<uint16_t, uint16_t>;
 
 // The arguments of plugstack.conf. An argument that is not known or has no valid value is an error
 // that names it; the others are taken all the same.
@@ -52,15 +45,9 @@ Status ParseArguments(int argc, char** argv, PluginConfig& config);
 Status ParseSondeConf(std::string_view text, std::string_view name, PluginConfig& config);
 
 // config.path, if there is such a file, then SONDE_<KEY> in the environment.
-Status LoadSondeConf(const Environment& environment, PluginConfig& config);
-
-// "60000-60100", both from 1 to 65535 and in order.
-std::optional<PortRange> ParsePortRange(std::string_view text);
+Status LoadSondeConf(const launch::Environment& environment, PluginConfig& config);
 
 // SrunPortRange of slurm.conf's text.
 std::optional<PortRange> FindSrunPortRange(std::string_view slurm_conf);
-
-// A whole file of at most 1 MiB.
-Result<std::string> ReadFile(const std::string& path);
 
 }  // namespace sonde::spank

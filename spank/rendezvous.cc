@@ -5,7 +5,9 @@
 
 #include <charconv>
 
-#include "spank/random.h"
+#include "launcher/high_descriptor.h"
+#include "launcher/random.h"
+#include "launcher/read_file.h"
 
 namespace sonde::spank {
 namespace {
@@ -31,7 +33,7 @@ Result<Listener> ListenOn(uint16_t port) {
       ::getsockname(listener.fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     return SystemError("listen on port " + std::to_string(port));
   }
-  listener.fd.MoveUp();
+  launch::MoveUp(listener.fd);
   listener.port = ntohs(address.sin_port);
   return listener;
 }
@@ -42,7 +44,7 @@ Result<Listener> Listen(std::optional<PortRange> range) {
   if (!range) return ListenOn(0);
   // Steps that start together begin their search at different ports.
   const uint32_t count = range->second - range->first + 1u;
-  const Result<std::string> random = RandomHex<4>();
+  const Result<std::string> random = launch::RandomHex<4>();
   uint32_t start = 0;
   if (random.ok()) std::from_chars(random->data(), random->data() + random->size(), start, 16);
   for (uint32_t i = 0; i < count; ++i) {
@@ -54,14 +56,15 @@ Result<Listener> Listen(std::optional<PortRange> range) {
                                         std::to_string(range->second));
 }
 
-std::optional<PortRange> AllowedPorts(const PluginConfig& config, const Environment& environment) {
+std::optional<PortRange> AllowedPorts(const PluginConfig& config,
+                                      const launch::Environment& environment) {
   if (!config.port_range.empty()) return ParsePortRange(config.port_range);
   const std::string given(environment.First("SLURM_CONF"));
   const std::string paths[] = {given, given.empty() ? "/etc/slurm/slurm.conf" : "",
                                given.empty() ? "/run/slurm/conf/slurm.conf" : ""};
   for (const std::string& path : paths) {
     if (path.empty()) continue;
-    const Result<std::string> text = ReadFile(path);
+    const Result<std::string> text = launch::ReadFile(path);
     if (text.ok()) return FindSrunPortRange(*text);
   }
   return std::nullopt;

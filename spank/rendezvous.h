@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "core/status.h"
-#include "spank/environment.h"
+#include "core/unique_fd.h"
+#include "launcher/environment.h"
 #include "spank/plugin_config.h"
-#include "spank/unique_fd.h"
 
 namespace sonde::spank {
 
@@ -26,7 +26,8 @@ Result<Listener> Listen(std::optional<PortRange> range);
 
 // The ports a listener of srun's may have: sonde.conf's port_range, else SrunPortRange of
 // slurm.conf (SLURM_CONF, or where Slurm looks for it), else none: any.
-std::optional<PortRange> AllowedPorts(const PluginConfig& config, const Environment& environment);
+std::optional<PortRange> AllowedPorts(const PluginConfig& config,
+                                      const launch::Environment& environment);
 
 inline constexpr size_t kKeyDigits = 64;
 

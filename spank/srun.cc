@@ -1,40 +1,44 @@
 // srun: binds the socket where the step's daemons meet, starts the head beside srun and, at the
 // end, prints what the head has to say.
+#include "spank/srun.h"
 
 #include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <ctime>
 
+#include "launcher/random.h"
 #include "spank/describe.h"
 #include "spank/plugin.h"
-#include "spank/random.h"
 
 namespace sonde::spank {
 namespace {
 
 namespace key = launch::key;
 
+constexpr std::chrono::milliseconds kStop{2000};
+
 std::string RendezvousText(const Context& context, const std::string& key) {
-  return std::to_string(context.listener.port) + ":" + key;
+  return std::to_string(context.srun.listener.port) + ":" + key;
 }
 
 // The socket and the key. Before the level is known, so it must be cheap.
 Status Offer(Context& context) {
-  if (!context.config.monitor_steps) {
+  if (!context.config.policy.monitor_steps) {
     return {Code::kUnavailable,
             "steps are not watched here (monitor_steps in " + context.config.path + ")"};
   }
   if (::access(context.config.sonded.c_str(), X_OK) != 0) {
     return SystemError("execute " + context.config.sonded);
   }
-  Result<std::string> random = RandomHex<kKeyDigits / 2>();
+  Result<std::string> random = launch::RandomHex<kKeyDigits / 2>();
   if (!random.ok()) return random.status();
-  Result<Listener> listener = Listen(AllowedPorts(context.config, Environment(environ)));
+  Result<Listener> listener = Listen(AllowedPorts(context.config, launch::Environment(environ)));
   if (!listener.ok()) return listener.status();
-  context.listener = std::move(*listener);
-  context.key = std::move(*random);
+  context.srun.listener = std::move(*listener);
+  context.srun.key = std::move(*random);
   OfferRendezvous(RendezvousText(context, NoKey()));
   return {};
 }
@@ -51,11 +55,11 @@ std::string HostName() {
 }
 
 // Slurm's items know the first component of a heterogeneous step only, srun's variables the sum.
-void AddSize(spank_t spank, const Context& context, const Environment& environment,
+void AddSize(spank_t spank, const Context& context, const launch::Environment& environment,
              launch::Writer& message) {
   const auto add = [&](std::string_view name, spank_item_t item, std::string_view variable) {
     const std::string_view sum = environment.First(variable);
-    if (context.components > 1 && !sum.empty()) {
+    if (context.srun.components > 1 && !sum.empty()) {
       message.Add(name, sum);
     } else {
       message.Add(name, Item<uint32_t>(spank, item).value_or(0));
@@ -69,10 +73,10 @@ void AddSize(spank_t spank, const Context& context, const Environment& environme
 }
 
 launch::Writer HeadMessage(spank_t spank, std::string_view job, const Context& context,
-                           const Environment& environment) {
+                           const launch::Environment& environment) {
   launch::Writer message(launch::kLaunch);
   message.Add(key::kRole, "head");
-  message.Add(key::kKey, context.key);
+  message.Add(key::kKey, context.srun.key);
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   message.Add(key::kBegun, now.tv_sec * 1'000'000'000LL + now.tv_nsec);
@@ -86,23 +90,23 @@ launch::Writer HeadMessage(spank_t spank, std::string_view job, const Context& c
 }
 
 Status StartHead(spank_t spank, Context& context, std::string_view job, const std::string& name) {
-  const Environment environment(environ);
+  const launch::Environment environment(environ);
   const launch::Writer message = HeadMessage(spank, job, context, environment);
-  Process process;
+  launch::Process process;
   process.path = context.config.sonded;
   process.arguments = {"sonded", "--head", name};
   process.environment = DaemonEnvironment(environment);
-  process.listen_fd = context.listener.fd.get();
-  Result<Daemon> daemon = Start(process);
+  process.listen_fd = context.srun.listener.fd.get();
+  Result<launch::Daemon> daemon = Start(process);
   if (!daemon.ok()) return daemon.status();
-  context.head = std::move(*daemon);
+  context.srun.head = std::move(*daemon);
   // If it is gone already, the end of its lifeline tells why (SrunExit).
-  static_cast<void>(context.head.lifeline.Send(message.packet()));
+  static_cast<void>(context.srun.head.lifeline.Send(message.packet()));
   return {};
 }
 
 // What srun's stderr takes before the deadline.
-void Print(std::string_view text, const Deadline& deadline) {
+void Print(std::string_view text, const launch::Deadline& deadline) {
   while (!text.empty()) {
     pollfd waiting{STDERR_FILENO, POLLOUT, 0};
     const int left = deadline.LeftMs();
@@ -118,32 +122,32 @@ void Print(std::string_view text, const Deadline& deadline) {
 }  // namespace
 
 void SrunInit(Context& context) {
-  context.config_error = LoadSondeConf(Environment(environ), context.config);
-  context.no_head = Offer(context);
-  if (!context.no_head.ok()) OfferRendezvous("");
+  context.config_error = LoadSondeConf(launch::Environment(environ), context.config);
+  context.srun.no_head = Offer(context);
+  if (!context.srun.no_head.ok()) OfferRendezvous("");
 }
 
-void SrunInitPostOpt(Context& context) { ++context.components; }
+void SrunInitPostOpt(Context& context) { ++context.srun.components; }
 
 void SrunLocalUserInit(spank_t spank, Context& context) {
   const uint32_t step = Item<uint32_t>(spank, S_JOB_STEPID).value_or(SLURM_PENDING_STEP);
   // The interactive step of salloc is its node's affair, like a batch script.
   if (context.options.level == 0 || step == SLURM_INTERACTIVE_STEP) {
-    context.listener.fd.Reset();
+    context.srun.listener.fd.Reset();
     return;
   }
   if (!context.config_error.ok()) {
     slurm_error("sonde: %s; ignored", std::string(context.config_error.message()).c_str());
   }
   const std::string job =
-      NamingJob(Item<uint32_t>(spank, S_JOB_ID).value_or(0), Environment(environ));
+      NamingJob(Item<uint32_t>(spank, S_JOB_ID).value_or(0), launch::Environment(environ));
   const std::string name = job + "." + StepName(step);
-  Status status = context.no_head;
+  Status status = context.srun.no_head;
   // The nodes start no daemon without the key, so none looks for a head that could not be started.
   if (status.ok()) status = StartHead(spank, context, job, name);
-  if (status.ok()) status = RevealRendezvous(spank, RendezvousText(context, context.key));
+  if (status.ok()) status = RevealRendezvous(spank, RendezvousText(context, context.srun.key));
   // From here on the socket is the head's alone: when that ends, nobody accepts in its place.
-  context.listener.fd.Reset();
+  context.srun.listener.fd.Reset();
   if (!status.ok()) {
     slurm_error("sonde: no telemetry for step %s: %s", name.c_str(),
                 std::string(status.message()).c_str());
@@ -155,26 +159,26 @@ void SrunLocalUserInit(spank_t spank, Context& context) {
 }
 
 void SrunExit(Context& context) {
-  Lifeline& lifeline = context.head.lifeline;
-  if (!lifeline.open() || context.stopped) return;
-  context.stopped = true;
+  launch::Lifeline& lifeline = context.srun.head.lifeline;
+  if (!lifeline.open() || context.srun.stopped) return;
+  context.srun.stopped = true;
   lifeline.Finish();
-  const Deadline deadline(kHeadStop);
+  const launch::Deadline deadline(kStop);
   std::string packet;
   bool heard = !context.config.report;  // then it has nothing to say
   for (;;) {
     switch (lifeline.Receive(packet, deadline)) {
-      case Lifeline::Event::kEnd:
+      case launch::Lifeline::Event::kEnd:
         if (!heard) {
           slurm_error("sonde: the head ended before the step; what was measured is kept: %s ls",
                       context.config.sonde.c_str());
         }
         return;
-      case Lifeline::Event::kTimeout:
+      case launch::Lifeline::Event::kTimeout:
         slurm_error("sonde: the head has not finished after %d ms; its report is not shown",
-                    static_cast<int>(kHeadStop.count()));
+                    static_cast<int>(kStop.count()));
         return;
-      case Lifeline::Event::kPacket:
+      case launch::Lifeline::Event::kPacket:
         break;
     }
     heard = true;

@@ -27,8 +27,8 @@ bool ChildrenShareNumbers() {
 
 }  // namespace
 
-Status StepDaemon::Prepare(Process process, Credentials user, std::string message) {
-  Result<Ends> ends = MakeEnds(process.application);
+Status StepDaemon::Prepare(launch::Process process, launch::Credentials user, std::string message) {
+  Result<launch::Ends> ends = launch::MakeEnds(process.application);
   if (!ends.ok()) return ends.status();
   process_ = std::move(process);
   user_ = std::move(user);
@@ -44,7 +44,7 @@ Status StepDaemon::StartNow() {
             "numbers, in which it would not find the tasks"};
   }
   process_.become = &user_;
-  const Result<ProcessId> process = spank::Start(process_, ends_);
+  const Result<launch::ProcessId> process = launch::Start(process_, ends_);
   if (!process.ok()) return process.status();
   id_ = *process;
   started_ = true;
@@ -74,7 +74,9 @@ void StepDaemon::Tell(const launch::Writer& message, std::span<const int> fds) {
               std::string(status.message()).c_str());
 }
 
-bool StepDaemon::Gone() const { return WaitForEnd(id_, Deadline(std::chrono::milliseconds(0))); }
+bool StepDaemon::Gone() const {
+  return launch::WaitForEnd(id_, launch::Deadline(std::chrono::milliseconds(0)));
+}
 
 bool StepDaemon::Stop() {
   if (!started_ || std::exchange(stopped_, true)) return true;
@@ -83,15 +85,15 @@ bool StepDaemon::Stop() {
   const bool gone_before = Gone();
   ends_.lifeline.Finish();
   // Slurm cannot remove a cgroup that a process is still leaving, and leaves it for good.
-  const bool in_time = WaitForEnd(id_, Deadline(kStop));
+  const bool in_time = launch::WaitForEnd(id_, launch::Deadline(kStop));
   if (in_time && !gone_before) return true;
-  if (!gone_before) KillSession(id_);
+  if (!gone_before) launch::KillSession(id_);
   // Some have sessions of their own.
-  KillLeftInGroup(id_, user_.uid);
-  if (!in_time) WaitForEnd(id_, Deadline(kKilled));
+  launch::KillLeftInGroup(id_, user_.uid);
+  if (!in_time) launch::WaitForEnd(id_, launch::Deadline(kKilled));
   return in_time;
 }
 
-void StepDaemon::Close() { ends_ = Ends(); }
+void StepDaemon::Close() { ends_ = launch::Ends(); }
 
 }  // namespace sonde::spank

@@ -19,9 +19,9 @@
 #include <span>
 #include <string>
 
-#include "core/launch.h"
 #include "core/status.h"
-#include "spank/process.h"
+#include "launcher/launch.h"
+#include "launcher/process.h"
 
 namespace sonde::spank {
 
@@ -33,14 +33,14 @@ class StepDaemon {
   static constexpr std::chrono::milliseconds kKilled{100};
 
   // `process` is what will be started, as `user`; `message` is its launch message.
-  Status Prepare(Process process, Credentials user, std::string message);
+  Status Prepare(launch::Process process, launch::Credentials user, std::string message);
   bool prepared() const { return ends_.lifeline.open(); }
 
   // Once there is a task; again it does nothing. The daemon's surroundings are those of the caller.
   // `contained`: the caller is a child of slurmstepd's.
   Status Start(bool contained);
   bool started() const { return started_; }
-  Lifeline& lifeline() { return ends_.lifeline; }
+  launch::Lifeline& lifeline() { return ends_.lifeline; }
   // Its process has ended. The lifeline does not tell: tasks that wait for their exec have copies
   // of the daemon's end.
   bool Gone() const;
@@ -56,11 +56,11 @@ class StepDaemon {
  private:
   Status StartNow();
 
-  Ends ends_;
-  Process process_;
-  Credentials user_{};
+  launch::Ends ends_;
+  launch::Process process_;
+  launch::Credentials user_{};
   std::string message_;
-  ProcessId id_;
+  launch::ProcessId id_;
   bool started_ = false;
   bool stopped_ = false;
   bool drop_noted_ = false;

@@ -1,6 +1,6 @@
-#include "core/hostlist.h"
+#include "core/text/hostlist.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdint>

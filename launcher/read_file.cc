@@ -1,0 +1,33 @@
+#include "launcher/read_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "core/unique_fd.h"
+
+namespace sonde::launch {
+
+namespace {
+
+constexpr size_t kMaxFile = 1 << 20;
+
+}  // namespace
+
+Result<std::string> ReadFile(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd) return SystemError("open " + path);
+  std::string text;
+  while (text.size() <= kMaxFile) {
+    char buffer[4096];
+    const ssize_t got = ::read(fd.get(), buffer, sizeof(buffer));
+    if (got == 0) return text;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return SystemError("read " + path);
+    text.append(buffer, static_cast<size_t>(got));
+  }
+  return Status(Code::kLimit, "read " + path + ": longer than 1 MiB");
+}
+
+}  // namespace sonde::launch

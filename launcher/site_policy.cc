@@ -1,0 +1,47 @@
+#include "launcher/site_policy.h"
+
+#include "launcher/cpu_list.h"
+
+namespace sonde::launch {
+
+std::string_view RoleOf(StepKind step, int level, const SitePolicy& policy, bool has_head) {
+  if (level == 0) return "";
+  switch (step) {
+    case StepKind::kBatch:
+      return policy.monitor_batch ? "solo" : "";
+    case StepKind::kInteractive:
+      return policy.monitor_interactive ? "solo" : "";
+    case StepKind::kOther:
+      break;
+  }
+  return policy.monitor_steps && has_head ? "node" : "";
+}
+
+long CountListed(std::string_view list) {
+  long count = 0;
+  const bool good = ForEachRange(list, [&](uint32_t first, uint32_t last) {
+    count += static_cast<long>(last) - static_cast<long>(first) + 1;
+  });
+  return good ? count : 0;
+}
+
+bool HasNodeAlone(std::string_view cores, uint32_t cpus, long processors_online) {
+  return processors_online > 0 &&
+         (CountListed(cores) >= processors_online || static_cast<long>(cpus) >= processors_online);
+}
+
+bool MayCountMachine(SitePolicy::Machine choice, bool alone) {
+  using enum SitePolicy::Machine;
+  return choice == kAlways || (choice == kExclusive && alone);
+}
+
+std::string_view StepGpus(const Environment& environment, bool alone) {
+  if (!alone && environment.First("SLURM_STEP_GPUS", "SLURM_JOB_GPUS").empty()) return "none";
+  const std::string_view cuda = environment.First("CUDA_VISIBLE_DEVICES");
+  if (cuda.find("MIG-") != std::string_view::npos) return cuda;
+  return environment.First("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES",
+                           "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
+                           "GPU_DEVICE_ORDINAL");
+}
+
+}  // namespace sonde::launch

@@ -1,0 +1,39 @@
+#include "spank/job_items.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "launcher/site_policy.h"
+
+namespace sonde::spank {
+
+launch::Environment JobEnvironment(spank_t spank) {
+  char** variables = nullptr;
+  if (spank_get_item(spank, S_JOB_ENV, &variables) != ESPANK_SUCCESS) return {};
+  return launch::Environment(variables);
+}
+
+Result<launch::Credentials> JobCredentials(spank_t spank) {
+  const std::optional<uid_t> uid = Item<uid_t>(spank, S_JOB_UID);
+  const std::optional<gid_t> gid = Item<gid_t>(spank, S_JOB_GID);
+  gid_t* groups = nullptr;
+  int count = 0;
+  if (!uid || !gid ||
+      spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &count) != ESPANK_SUCCESS) {
+    return Status(Code::kInternal, "Slurm does not tell the job's user and groups");
+  }
+  return launch::Credentials{*uid, *gid, std::vector<gid_t>(groups, groups + std::max(count, 0))};
+}
+
+bool IsAlone(spank_t spank) {
+  char* cores = nullptr;
+  if (spank_get_item(spank, S_JOB_ALLOC_CORES, &cores) != ESPANK_SUCCESS) cores = nullptr;
+  return launch::HasNodeAlone(cores == nullptr ? "" : cores,
+                              Item<uint16_t>(spank, S_JOB_NCPUS).value_or(0),
+                              ::sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+}  // namespace sonde::spank

@@ -1,0 +1,111 @@
+#include "spank/node_launch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "launcher/launch.h"
+#include "launcher/random.h"
+#include "launcher/site_policy.h"
+#include "spank/describe.h"
+#include "spank/job_items.h"
+#include "spank/task_environment.h"
+
+namespace sonde::spank {
+namespace {
+
+namespace key = launch::key;
+
+std::string NodeName() {
+  const char* name = std::getenv("SLURMD_NODENAME");
+  if (name != nullptr) return name;
+  char host[256] = "";
+  ::gethostname(host, sizeof(host) - 1);
+  return host;
+}
+
+void AddRendezvous(const launch::Environment& environment,
+                   const std::optional<Rendezvous>& rendezvous, const std::string& solo_key,
+                   launch::Writer& message) {
+  if (!solo_key.empty()) {
+    message.Add(key::kKey, solo_key);
+    return;
+  }
+  message.Add(key::kKey, rendezvous->key);
+  message.Add(key::kHeadHost, environment.First("SLURM_SRUN_COMM_HOST"));
+  message.Add(key::kHeadPort, rendezvous->port);
+}
+
+void AddNode(spank_t spank, const launch::Environment& environment, launch::Writer& message) {
+  // A batch script has one node, whatever its allocation has; Slurm calls that 0.
+  const uint32_t nodes = Item<uint32_t>(spank, S_JOB_NNODES).value_or(0);
+  const uint32_t tasks = Item<uint32_t>(spank, S_JOB_TOTAL_TASK_COUNT).value_or(0);
+  message.Add(key::kNodes, std::max(nodes, 1u));
+  message.Add(key::kTasks, std::max(tasks, 1u));
+  message.Add(key::kLocalTasks, Item<uint32_t>(spank, S_JOB_LOCAL_TASK_COUNT).value_or(1));
+  message.Add(key::kNodeId, Item<uint32_t>(spank, S_JOB_NODEID).value_or(0));
+  const std::string_view job_nodes = environment.First("SLURM_JOB_NUM_NODES", "SLURM_NNODES");
+  message.Add(key::kJobNodes, job_nodes.empty() ? std::to_string(nodes) : job_nodes);
+  message.Add(key::kHost, NodeName());
+  if (const std::string_view at = environment.First("SLURM_TOPOLOGY_ADDR"); !at.empty()) {
+    message.Add(key::kTopology, at);
+    message.Add(key::kTopologyPattern, environment.First("SLURM_TOPOLOGY_ADDR_PATTERN"));
+  }
+  message.Add(key::kWorkDir, environment.First("SLURM_SUBMIT_DIR", "PWD"));
+  const std::string_view gpus = launch::StepGpus(environment, IsAlone(spank));
+  if (!gpus.empty()) message.Add(key::kGpus, gpus);
+}
+
+// Cannot be guessed: whoever knows it may still not be the job's user, which the daemon checks.
+Result<std::string> SocketName(spank_t spank, uid_t uid, uint32_t step) {
+  const Result<std::string> random = launch::RandomHex<8>();
+  if (!random.ok()) return random.status();
+  return "sonde/" + std::to_string(uid) + "/" +
+         std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0)) + "." + StepName(step) + "." +
+         std::to_string(Item<uint32_t>(spank, S_JOB_NODEID).value_or(0)) + "." + *random;
+}
+
+}  // namespace
+
+Status PrepareDaemon(spank_t spank, const PluginConfig& config, const PluginOptions& options,
+                     uint32_t step, std::string_view role,
+                     const std::optional<Rendezvous>& rendezvous, StepDaemon& daemon) {
+  if (::access(config.sonded.c_str(), X_OK) != 0) {
+    return SystemError("execute " + config.sonded);
+  }
+  Result<launch::Credentials> credentials = JobCredentials(spank);
+  if (!credentials.ok()) return credentials.status();
+  const Result<std::string> socket = SocketName(spank, credentials->uid, step);
+  if (!socket.ok()) return socket.status();
+  std::string solo_key;
+  if (role == "solo") {
+    Result<std::string> random = launch::RandomHex<kKeyDigits / 2>();
+    if (!random.ok()) return random.status();
+    solo_key = std::move(*random);
+  }
+  const launch::Environment environment = JobEnvironment(spank);
+  const std::string job = std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0));
+  launch::Writer message(launch::kLaunch);
+  message.Add(key::kRole, role);
+  message.Add(key::kUid, credentials->uid);
+  message.Add(key::kSocket, *socket);
+  AddRendezvous(environment, rendezvous, solo_key, message);
+  AddNode(spank, environment, message);
+  AddStep(spank, job, environment, options, config, message);
+
+  launch::Process process;
+  process.path = config.sonded;
+  process.arguments = {"sonded", "--" + std::string(role), job + "." + StepName(step)};
+  process.environment = DaemonEnvironment(environment);
+  process.application = *socket;
+  SONDE_RETURN_IF_ERROR(
+      daemon.Prepare(std::move(process), std::move(*credentials), message.packet()));
+  // Last: it may move the array that `environment` reads.
+  ShowDaemon(spank, config, options, *socket);
+  return {};
+}
+
+}  // namespace sonde::spank

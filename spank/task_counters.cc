@@ -1,0 +1,72 @@
+#include "spank/task_counters.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "launcher/machine_open.h"
+#include "launcher/site_policy.h"
+#include "spank/job_items.h"
+
+namespace sonde::spank {
+
+void TaskCounters::Prepare(spank_t spank, const PluginConfig& config, StepDaemon& daemon) {
+  Take(spank, config, daemon);
+  OfferMachine(spank, config, daemon);
+}
+
+launch::TaskEvents TaskCounters::Open(pid_t task, launch::Writer& message) const {
+  if (events_.task.empty()) return {};
+  launch::TaskEvents opened = launch::OpenEvents(task, events_.task, paranoid_, syscalls_);
+  message.Add(launch::key::kPerf, opened.results);
+  return opened;
+}
+
+void TaskCounters::Use(spank_t spank, const PluginConfig& config, std::string_view packet) {
+  Result<launch::AskedEvents> events = launch::ParseEvents(packet);
+  if (!events.ok()) {
+    slurm_error("sonde: %s; no counters", std::string(events.status().message()).c_str());
+    return;
+  }
+  events_ = std::move(*events);
+  paranoid_ = launch::PerfEventParanoid();
+  syscalls_ = launch::SyscallsTracepoint(
+      launch::MayCountMachine(config.policy.machine_counters, IsAlone(spank)));
+}
+
+void TaskCounters::Take(spank_t spank, const PluginConfig& config, StepDaemon& daemon) {
+  if (!events_.task.empty()) return;
+  const launch::Deadline deadline(waited_ ? std::chrono::milliseconds(0) : kWait);
+  waited_ = true;
+  std::string packet;
+  for (;;) {
+    // Now and then is looked whether there is still somebody to wait for.
+    const launch::Deadline next(std::chrono::milliseconds(std::min(deadline.LeftMs(), 20)));
+    switch (daemon.lifeline().Receive(packet, next)) {
+      case launch::Lifeline::Event::kPacket:
+        if (packet[0] == launch::kEvents) return Use(spank, config, packet);
+        break;
+      case launch::Lifeline::Event::kTimeout:
+        if (deadline.LeftMs() == 0 || daemon.Gone()) return;
+        break;
+      case launch::Lifeline::Event::kEnd:
+        return;
+    }
+  }
+}
+
+// Once, when there is a task to count for.
+void TaskCounters::OfferMachine(spank_t spank, const PluginConfig& config, StepDaemon& daemon) {
+  const std::vector<launch::MachineEvent> events = std::exchange(events_.machine, {});
+  if (events.empty()) return;
+  if (!launch::MayCountMachine(config.policy.machine_counters, IsAlone(spank))) {
+    return daemon.Tell(launch::Writer(launch::kMachine));
+  }
+  launch::OfferMachineEvents(events, [&](const launch::Writer& message, std::span<const int> fds) {
+    daemon.Tell(message, fds);
+  });
+}
+
+}  // namespace sonde::spank

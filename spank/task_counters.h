@@ -1,0 +1,44 @@
+// The perf events that the daemon of a step asks for, opened by slurmstepd: those of each task, and
+// once those of the machine.
+//
+// Thread safety: Slurm's one thread that calls the plugin.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+#include "launcher/launch.h"
+#include "launcher/perf_open.h"
+#include "spank/plugin_config.h"
+#include "spank/slurm_spank.h"
+#include "spank/step_daemon.h"
+
+namespace sonde::spank {
+
+class TaskCounters {
+ public:
+  // For the list of events of a daemon that has just been started.
+  static constexpr std::chrono::milliseconds kWait{1000};
+
+  // A task is about to run. Waits once for the daemon's list of events; later tasks take it if it
+  // has come meanwhile.
+  void Prepare(spank_t spank, const PluginConfig& config, StepDaemon& daemon);
+  // Opens the events of a task, to be told with `message`, whose descriptors these are.
+  launch::TaskEvents Open(pid_t task, launch::Writer& message) const;
+
+ private:
+  void Take(spank_t spank, const PluginConfig& config, StepDaemon& daemon);
+  void Use(spank_t spank, const PluginConfig& config, std::string_view packet);
+  void OfferMachine(spank_t spank, const PluginConfig& config, StepDaemon& daemon);
+
+  bool waited_ = false;
+  launch::AskedEvents events_;
+  int paranoid_ = 2;
+  int64_t syscalls_ = -EPERM;  // as SyscallsTracepoint gives it
+};
+
+}  // namespace sonde::spank
