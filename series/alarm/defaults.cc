@@ -1,4 +1,4 @@
-#include "series/alarm_defaults.h"
+#include "series/alarm/defaults.h"
 
 namespace sonde::alarms {
 namespace {

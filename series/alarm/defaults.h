@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "series/alarm_rule.h"
+#include "series/alarm/rule.h"
 
 namespace sonde::alarms {
 

@@ -1,11 +1,11 @@
-#include "series/alarm_evaluator.h"
+#include "series/alarm/evaluator.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "series/alarm_text.h"
+#include "series/alarm/text.h"
 
 namespace sonde::alarms {
 namespace {

@@ -9,7 +9,7 @@
 // Takes less than a microsecond for a rule. Allocates nothing per tick while series stay and
 // nothing is raised.
 //
-// Thread safety: none; daemon/head/alarms.h guards it.
+// Thread safety: none; daemon/head/alarms/alarms.h guards it.
 #pragma once
 
 #include <cmath>
@@ -22,10 +22,10 @@
 #include <vector>
 
 #include "core/status.h"
-#include "series/alarm_rule.h"
-#include "series/alarm_trend.h"
-#include "series/reduced.h"
-#include "series/schema.h"
+#include "series/alarm/rule.h"
+#include "series/alarm/trend.h"
+#include "series/block/schema.h"
+#include "series/store/reduced.h"
 
 namespace sonde::alarms {
 

@@ -1,11 +1,12 @@
-// The parser of alarm rules: series/alarm_rule.h has the grammar.
-#include <fmt/format.h>
+// The parser of alarm rules: series/alarm/rule.h has the grammar.
+#include <fmt/core.h>
 
 #include <charconv>
 #include <cmath>
 
-#include "core/names.h"
-#include "series/alarm_rule.h"
+#include "core/text/ascii.h"
+#include "core/text/names.h"
+#include "series/alarm/rule.h"
 
 namespace sonde::alarms {
 namespace {
@@ -13,12 +14,6 @@ namespace {
 bool IsBlank(char c) { return c == ' ' || c == '\t'; }
 bool IsNameChar(char c) {
   return names::IsLetter(c) || names::IsDigit(c) || c == ':' || c == '.' || c == '-';
-}
-
-std::string_view Trim(std::string_view text) {
-  while (!text.empty() && (IsBlank(text.front()) || text.front() == '\r')) text.remove_prefix(1);
-  while (!text.empty() && (IsBlank(text.back()) || text.back() == '\r')) text.remove_suffix(1);
-  return text;
 }
 
 // Reads from left to right; the first failure stays.
@@ -119,7 +114,7 @@ bool Parser::ReadTags(Tags& tags) {
       if (!ReadQuoted(value)) return false;
     } else {
       const size_t end = std::min(text_.find_first_of(",}", at_), text_.size());
-      value = Trim(text_.substr(at_, end - at_));
+      value = TrimLine(text_.substr(at_, end - at_));
       at_ = end;
     }
     if (!names::IsTagValue(value)) return Fail("a tag's value before");
@@ -303,7 +298,7 @@ bool Parser::ReadRule(Rule& rule) {
 }  // namespace
 
 Status CheckRuleName(std::string_view name) {
-  if (name.empty() || name.size() > kMaxRuleName || Trim(name) != name ||
+  if (name.empty() || name.size() > kMaxRuleName || TrimLine(name) != name ||
       !names::IsPlainText(name) || name.find_first_of(":=\"#") != std::string_view::npos) {
     return {Code::kInvalid,
             fmt::format("'{}' is no name of a rule; expected 1 to {} bytes of text without ':', "
@@ -335,7 +330,7 @@ Status ParseSelector(std::string_view text, std::string& metric, Tags& tags) {
 Result<RuleLine> ParseRuleLine(std::string_view name, std::string_view text) {
   SONDE_RETURN_IF_ERROR(CheckRuleName(name));
   RuleLine line{std::string(name), std::nullopt};
-  if (Trim(text) == "off") return line;
+  if (TrimLine(text) == "off") return line;
   Result<Rule> rule = ParseRule(name, text);
   if (!rule.ok()) return rule.status();
   line.rule = *std::move(rule);
@@ -346,7 +341,7 @@ Result<std::vector<RuleLine>> ParseRules(std::string_view text, std::string_view
   std::vector<RuleLine> lines;
   for (size_t number = 1; !text.empty(); ++number) {
     const size_t eol = text.find('\n');
-    const std::string_view line = Trim(text.substr(0, eol));
+    const std::string_view line = TrimLine(text.substr(0, eol));
     text.remove_prefix(eol == std::string_view::npos ? text.size() : eol + 1);
     if (line.empty() || line.front() == '#') continue;
     const auto at = [&] { return fmt::format("{}:{}", file, number); };
@@ -354,7 +349,7 @@ Result<std::vector<RuleLine>> ParseRules(std::string_view text, std::string_view
     if (colon == std::string_view::npos) {
       return Status(Code::kInvalid, "expected NAME: RULE").Within(at());
     }
-    Result<RuleLine> read = ParseRuleLine(Trim(line.substr(0, colon)), line.substr(colon + 1));
+    Result<RuleLine> read = ParseRuleLine(TrimLine(line.substr(0, colon)), line.substr(colon + 1));
     if (!read.ok()) return read.status().Within(at());
     if (lines.size() == kMaxRules) {
       return Status(Code::kInvalid, fmt::format("more than {} rules", kMaxRules)).Within(at());

@@ -1,6 +1,6 @@
-#include "series/alarm_rule.h"
+#include "series/alarm/rule.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,12 +1,12 @@
-#include "series/alarm_text.h"
+#include "series/alarm/text.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cmath>
 
-#include "core/names.h"
-#include "core/remark.h"
+#include "core/text/names.h"
+#include "core/text/remark.h"
 
 namespace sonde::alarms {
 namespace {

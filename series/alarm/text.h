@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "series/alarm_evaluator.h"
+#include "series/alarm/evaluator.h"
 
 namespace sonde::alarms {
 

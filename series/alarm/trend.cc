@@ -1,4 +1,4 @@
-#include "series/alarm_trend.h"
+#include "series/alarm/trend.h"
 
 #include <cmath>
 

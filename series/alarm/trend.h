@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "core/time.h"
-#include "series/reduced.h"
+#include "series/store/reduced.h"
 
 namespace sonde::alarms {
 

@@ -21,7 +21,7 @@
 
 #include "core/status.h"
 #include "core/time.h"
-#include "series/schema.h"
+#include "series/block/schema.h"
 
 namespace sonde {
 

@@ -1,10 +1,10 @@
-#include "series/block_columns.h"
+#include "series/block/columns.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "series/block_integers.h"
+#include "series/block/integers.h"
 
 namespace sonde::block_format {
 namespace {

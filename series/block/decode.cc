@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 #include <new>
 
 #include "core/bytes.h"
-#include "series/block.h"
-#include "series/block_columns.h"
-#include "series/block_format.h"
-#include "series/block_integers.h"
+#include "series/block/block.h"
+#include "series/block/columns.h"
+#include "series/block/format.h"
+#include "series/block/integers.h"
 
 namespace sonde {
 namespace {

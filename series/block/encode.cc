@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <zstd.h>
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "core/bytes.h"
-#include "series/block.h"
-#include "series/block_format.h"
-#include "series/block_integers.h"
-#include "series/block_siblings.h"
+#include "series/block/block.h"
+#include "series/block/format.h"
+#include "series/block/integers.h"
+#include "series/block/siblings.h"
 
 namespace sonde {
 namespace {

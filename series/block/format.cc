@@ -1,12 +1,12 @@
-#include "series/block_format.h"
+#include "series/block/format.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cstring>
 
 #include "core/bytes.h"
-#include "series/block.h"
+#include "series/block/block.h"
 
 namespace sonde::block_format {
 namespace {

@@ -1,4 +1,4 @@
-#include "series/block_integers.h"
+#include "series/block/integers.h"
 
 #include <algorithm>
 #include <bit>

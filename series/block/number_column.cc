@@ -1,4 +1,4 @@
-#include "series/number_column.h"
+#include "series/block/number_column.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
-#include "series/pack.h"
+#include "series/block/pack.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <zstd.h>
 
 #include <new>

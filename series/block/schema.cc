@@ -1,12 +1,12 @@
-#include "series/schema.h"
+#include "series/block/schema.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
 #include "core/bytes.h"
-#include "series/pack.h"
-#include "series/series_bytes.h"
+#include "series/block/pack.h"
+#include "series/block/series_bytes.h"
 
 namespace sonde {
 namespace {

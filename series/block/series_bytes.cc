@@ -1,4 +1,4 @@
-#include "series/series_bytes.h"
+#include "series/block/series_bytes.h"
 
 namespace sonde {
 namespace {

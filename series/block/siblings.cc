@@ -1,4 +1,4 @@
-#include "series/block_siblings.h"
+#include "series/block/siblings.h"
 
 #include <algorithm>
 #include <bit>

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "series/block_format.h"
+#include "series/block/format.h"
 
 namespace sonde::block_format {
 

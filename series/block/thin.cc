@@ -1,6 +1,6 @@
-#include "series/thin.h"
+#include "series/block/thin.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

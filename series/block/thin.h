@@ -19,8 +19,8 @@
 #include <string_view>
 #include <vector>
 
-#include "series/block.h"
-#include "series/schema.h"
+#include "series/block/block.h"
+#include "series/block/schema.h"
 
 namespace sonde {
 

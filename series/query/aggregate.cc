@@ -1,4 +1,4 @@
-#include "series/aggregate.h"
+#include "series/query/aggregate.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "series/group_values.h"
+#include "series/query/group_values.h"
 
 namespace sonde {
 namespace {

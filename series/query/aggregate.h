@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "series/query.h"
+#include "series/query/query.h"
 
 namespace sonde {
 
@@ -17,8 +17,8 @@ namespace sonde {
 // only in what a series counts for between its points have the same one. Others are themselves.
 Aggregator Basis(Aggregator aggregator);
 
-// Whether it needs all values at once: parts of a group do not merge (series/group_values.h), and
-// every series has to be there.
+// Whether it needs all values at once: parts of a group do not merge (series/query/group_values.h),
+// and every series has to be there.
 bool NeedsAllValues(Aggregator aggregator);
 
 // Values are added in the order of time, or of their series. Collects no more than the aggregator

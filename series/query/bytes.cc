@@ -1,10 +1,11 @@
-#include <fmt/format.h>
+#include "core/bytes.h"
+
+#include <fmt/core.h>
 
 #include <new>
 #include <utility>
 
-#include "core/bytes.h"
-#include "series/query.h"
+#include "series/query/query.h"
 
 namespace sonde {
 namespace {

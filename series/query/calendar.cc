@@ -1,6 +1,6 @@
-#include "series/calendar.h"
+#include "series/query/calendar.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

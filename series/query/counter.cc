@@ -4,8 +4,8 @@
 #include <iterator>
 #include <span>
 
-#include "series/aggregate.h"
-#include "series/query_steps.h"
+#include "series/query/aggregate.h"
+#include "series/query/steps.h"
 
 namespace sonde::query_steps {
 namespace {

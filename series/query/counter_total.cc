@@ -1,4 +1,4 @@
-#include "series/counter_total.h"
+#include "series/query/counter_total.h"
 
 #include <algorithm>
 

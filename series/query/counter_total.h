@@ -5,12 +5,12 @@
 // before when that is back. A row tells by its count that values are missing from it. Every reader
 // of reduced rows goes by this, and by nothing else: what comes out of it is not corrected again.
 // docs/queries.md ("Counters") has the rule, and what it says of the nodes' own series is in
-// series/query_counter.cc.
+// series/query/counter.cc.
 //
 // Thread safety: values.
 #pragma once
 
-#include "series/reduced.h"
+#include "series/store/reduced.h"
 
 namespace sonde {
 

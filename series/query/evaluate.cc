@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>
@@ -8,11 +8,11 @@
 #include <new>
 #include <utility>
 
-#include "series/aggregate.h"
-#include "series/group_values.h"
-#include "series/query.h"
-#include "series/query_part.h"
-#include "series/query_steps.h"
+#include "series/query/aggregate.h"
+#include "series/query/group_values.h"
+#include "series/query/part.h"
+#include "series/query/query.h"
+#include "series/query/steps.h"
 
 namespace sonde {
 

@@ -1,4 +1,4 @@
-#include "series/exact_sum.h"
+#include "series/query/exact_sum.h"
 
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <memory>
@@ -8,23 +8,16 @@
 #include <utility>
 #include <vector>
 
-#include "series/query.h"
-#include "series/query_steps.h"
-#include "series/regexp.h"
+#include "core/text/ascii.h"
+#include "series/query/query.h"
+#include "series/query/regexp.h"
+#include "series/query/steps.h"
 
 namespace sonde {
 
 using query_steps::Alternatives;
 
 namespace {
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
 
 // A glob whose only special character is '*', any run of bytes.
 bool Glob(std::string_view pattern, std::string_view text) {

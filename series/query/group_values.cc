@@ -1,11 +1,11 @@
-#include "series/group_values.h"
+#include "series/query/group_values.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "series/aggregate.h"
-#include "series/number_column.h"
+#include "series/block/number_column.h"
+#include "series/query/aggregate.h"
 
 namespace sonde {
 namespace {

@@ -1,6 +1,6 @@
 // What the series of a group come to at each of some times, in a form to which more can be added in
 // any order and grouping: how many had a value, and their exact sum, their minimum or their
-// maximum, or a set of which percentiles can be told (series/percentile_set.h), whichever the
+// maximum, or a set of which percentiles can be told (series/query/percentile_set.h), whichever the
 // aggregator needs.
 //
 // Thread safety: values.
@@ -12,16 +12,16 @@
 #include <vector>
 
 #include "core/bytes.h"
-#include "series/exact_sum.h"
-#include "series/percentile_set.h"
-#include "series/query.h"
+#include "series/query/exact_sum.h"
+#include "series/query/percentile_set.h"
+#include "series/query/query.h"
 
 namespace sonde {
 
 class GroupValues {
  public:
   // Nothing at `times` times. With kNone the last value given for a time stands. Not for an
-  // aggregator that NeedsAllValues (series/aggregate.h).
+  // aggregator that NeedsAllValues (series/query/aggregate.h).
   explicit GroupValues(Aggregator aggregator, size_t times = 0);
 
   size_t size() const { return counts_.size(); }

@@ -1,6 +1,6 @@
-#include "series/query_part.h"
+#include "series/query/part.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>
@@ -8,8 +8,8 @@
 #include <map>
 #include <utility>
 
-#include "series/aggregate.h"
-#include "series/query_steps.h"
+#include "series/query/aggregate.h"
+#include "series/query/steps.h"
 
 namespace sonde {
 

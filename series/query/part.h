@@ -4,7 +4,8 @@
 // the nodes are grouped, because
 //
 //   - downsampling, rates and the values between points are made where all points of a series are,
-//   - a group's sums are exact until the end (series/group_values.h), counts and extremes anyway,
+//   - a group's sums are exact until the end (series/query/group_values.h), counts and extremes
+//   anyway,
 //   - every part of a group has a value at each time at which any part has a point.
 //
 // The last holds by itself for downsampled series, whose buckets are the same everywhere. Without
@@ -29,8 +30,8 @@
 #include "core/metric.h"
 #include "core/status.h"
 #include "core/time.h"
-#include "series/group_values.h"
-#include "series/query.h"
+#include "series/query/group_values.h"
+#include "series/query/query.h"
 
 namespace sonde {
 

@@ -1,15 +1,15 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <new>
 #include <utility>
 
 #include "core/bytes.h"
-#include "core/names.h"
-#include "series/aggregate.h"
-#include "series/query_part.h"
-#include "series/query_steps.h"
-#include "series/series_bytes.h"
+#include "core/text/names.h"
+#include "series/block/series_bytes.h"
+#include "series/query/aggregate.h"
+#include "series/query/part.h"
+#include "series/query/steps.h"
 
 namespace sonde {
 namespace {

@@ -1,11 +1,11 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
-#include "series/query_part.h"
-#include "series/query_steps.h"
+#include "series/query/part.h"
+#include "series/query/steps.h"
 
 namespace sonde {
 

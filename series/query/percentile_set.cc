@@ -1,4 +1,4 @@
-#include "series/percentile_set.h"
+#include "series/query/percentile_set.h"
 
 #include <algorithm>
 #include <cmath>

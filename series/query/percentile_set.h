@@ -1,7 +1,7 @@
 // Values of which a percentile is wanted, in a form that merges in any order and grouping: a few
-// are kept as they are, and of more a sketch (series/quantile_sketch.h) remains, whose percentiles
-// are within 1 %. Which of the two it is depends on the values alone, not on how they came
-// together.
+// are kept as they are, and of more a sketch (series/sketch/quantile_sketch.h) remains, whose
+// percentiles are within 1 %. Which of the two it is depends on the values alone, not on how they
+// came together.
 //
 // Values that are not finite are left out.
 //
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/bytes.h"
-#include "series/quantile_sketch.h"
+#include "series/sketch/quantile_sketch.h"
 
 namespace sonde {
 

@@ -1,4 +1,4 @@
-#include "series/query.h"
+#include "series/query/query.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,6 +7,8 @@
 #include <array>
 #include <charconv>
 #include <utility>
+
+#include "core/text/ascii.h"
 
 namespace sonde {
 namespace {
@@ -43,14 +45,6 @@ constexpr std::array<std::pair<std::string_view, TagFilter::Type>, 8> kFilterTyp
     {"regexp", TagFilter::Type::kRegexp},
     {"not_key", TagFilter::Type::kNotKey},
 }};
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
 
 // "0all", "all"
 bool IsAll(std::string_view lower) {

@@ -17,8 +17,8 @@
 #include "core/status.h"
 #include "core/time.h"
 #include "core/time_zone.h"
-#include "series/calendar.h"
-#include "series/store.h"
+#include "series/query/calendar.h"
+#include "series/store/store.h"
 
 namespace sonde {
 
@@ -176,15 +176,15 @@ std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions
 // group's tag values.
 Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec, std::vector<SeriesData> series);
 
-// A question about the whole step may be answered from reduced series (see series/reduced.h)
+// A question about the whole step may be answered from reduced series (see series/store/reduced.h)
 // instead of those of every node. True when that is exact, given that every node has a value at
 // every tick: no filter is on a tag that reduction drops (host, task), and the aggregation
 // commutes with what is done to each series before it. docs/queries.md has the table. `counts`: the
 // metric is a counter, whose largest value in a bucket is the last.
 bool AnswersFromReduced(const QuerySpec& spec, bool counts = false);
-// Whether the percentiles that are recorded of each tick (series/reduced.h) may answer, in a step
-// that samples every `period`. They do, within 1 %, if the metric has its spread and each group is
-// one series; else the nodes have to be asked.
+// Whether the percentiles that are recorded of each tick (series/store/reduced.h) may answer, in a
+// step that samples every `period`. They do, within 1 %, if the metric has its spread and each
+// group is one series; else the nodes have to be asked.
 bool SpreadAnswers(const QuerySpec& spec, Nanos period);
 // What to read of the reduced series of a step that samples every `period`: of counters some rows
 // before the range too, for they tell of how many nodes a whole row is.

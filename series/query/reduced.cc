@@ -1,3 +1,5 @@
+#include "series/store/reduced.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -5,12 +7,11 @@
 #include <new>
 #include <utility>
 
-#include "series/aggregate.h"
-#include "series/counter_total.h"
-#include "series/query.h"
-#include "series/query_part.h"
-#include "series/query_steps.h"
-#include "series/reduced.h"
+#include "series/query/aggregate.h"
+#include "series/query/counter_total.h"
+#include "series/query/part.h"
+#include "series/query/query.h"
+#include "series/query/steps.h"
 
 namespace sonde {
 namespace {

@@ -1,4 +1,4 @@
-#include "series/regexp.h"
+#include "series/query/regexp.h"
 
 #include <re2/re2.h>
 

@@ -9,13 +9,16 @@
 #include <vector>
 
 #include "core/status.h"
-#include "series/query.h"
+#include "series/query/query.h"
 
 namespace sonde {
 struct GroupPart;
 }
 
 namespace sonde::query_steps {
+
+// The tag that names the step of a series.
+inline constexpr std::string_view kJobTag = "job";
 
 // What a series counts for between two of its points: kLargest and kSmallest are the largest and
 // the smallest finite number.
@@ -72,8 +75,8 @@ Between BetweenCounts(const QuerySpec& spec);
 // before the range may be given: they tell where it begins anew, and with the last of them it takes
 // part from the start of the range on.
 std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& spec);
-// The same of rows of the whole step that series/counter_total.h has gone over: they do not fall,
-// and nothing in them begins anew.
+// The same of rows of the whole step that series/query/counter_total.h has gone over: they do not
+// fall, and nothing in them begins anew.
 std::vector<Point> PrepareRows(std::vector<Point> points, const QuerySpec& spec);
 // Fills those that are empty in the answer; where the series were filled nothing is left to do.
 void FillBuckets(const QuerySpec& spec, std::vector<Point>& points);
@@ -122,7 +125,7 @@ std::vector<std::string> GroupOf(const Tags& tags, const std::vector<std::string
 // Whether no result is of series with different values of that tag, so that those of each value may
 // be evaluated by themselves: every group of theirs is whole.
 bool IsSeparateBy(const QuerySpec& spec, std::string_view key);
-// Whether its answer can be put together from parts (series/query_part.h) of several jobs: where
+// Whether its answer can be put together from parts (series/query/part.h) of several jobs: where
 // results are of one host no values between its points are exchanged, and hosts have several jobs.
 bool HasParts(const QuerySpec& spec);
 // Results that were evaluated by themselves, in the order that Evaluate gives them.

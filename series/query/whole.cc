@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
-#include "series/aggregate.h"
-#include "series/query_steps.h"
+#include "series/query/aggregate.h"
+#include "series/query/steps.h"
 
 namespace sonde::query_steps {
 namespace {

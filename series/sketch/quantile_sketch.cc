@@ -1,4 +1,4 @@
-#include "series/quantile_sketch.h"
+#include "series/sketch/quantile_sketch.h"
 
 #include <algorithm>
 #include <bit>

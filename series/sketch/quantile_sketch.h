@@ -7,8 +7,9 @@
 // one until they suffice, for the whole sketch: each time the error doubles. A part is never
 // coarser than the whole has to be, so the order of merging does not matter to the result.
 //
-// Unlike series/sketch.h, whose buckets are fixed because an application fills them, it takes any
-// double and both signs. Values that are not finite are left out; below 2^-1022 they count as 0.
+// Unlike series/sketch/sketch.h, whose buckets are fixed because an application fills them, it
+// takes any double and both signs. Values that are not finite are left out; below 2^-1022 they
+// count as 0.
 //
 // Once its memory has grown, adding, merging and decoding into it allocate nothing.
 //

@@ -1,4 +1,4 @@
-#include "series/sketch.h"
+#include "series/sketch/sketch.h"
 
 #include <algorithm>
 #include <cmath>

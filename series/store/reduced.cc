@@ -1,4 +1,4 @@
-#include "series/reduced.h"
+#include "series/store/reduced.h"
 
 #include <algorithm>
 #include <string>

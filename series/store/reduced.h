@@ -9,7 +9,7 @@
 // In a store and in the archive a reduced series is seven plain series with the tag `stat`, so the
 // same blocks, store and queries serve both. Of a metric that declares its spread there are
 // percentiles besides: of a gauge's values, of a counter's rates per second since the point before.
-// They come from sketches (series/quantile_sketch.h), within 1 %.
+// They come from sketches (series/sketch/quantile_sketch.h), within 1 %.
 //
 // Thread safety: values.
 #pragma once
@@ -22,8 +22,8 @@
 #include <string_view>
 #include <vector>
 
-#include "series/quantile_sketch.h"
-#include "series/schema.h"
+#include "series/block/schema.h"
+#include "series/sketch/quantile_sketch.h"
 
 namespace sonde {
 

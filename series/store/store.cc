@@ -1,4 +1,4 @@
-#include "series/store.h"
+#include "series/store/store.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/log.h"
-#include "series/store_reading.h"
+#include "series/store/store_reading.h"
 
 namespace sonde {
 namespace {

@@ -6,7 +6,7 @@
 // then the oldest goes, counted in dropped_rows().
 //
 // Thread safety: none; the owner locks. It need not do so while blocks are decoded
-// (series/store_reading.h). Append allocates nothing between two seals.
+// (series/store/store_reading.h). Append allocates nothing between two seals.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
-#include "series/block.h"
-#include "series/schema.h"
+#include "series/block/block.h"
+#include "series/block/schema.h"
 
 namespace sonde {
 
@@ -88,8 +88,8 @@ class GroupStore {
   std::vector<SeriesData> Read(const std::function<bool(const Series&)>& wanted, Nanos start,
                                Nanos end) const;
 
-  // The steps of a Read of which the owner must lock these two (series/store_reading.h). What is
-  // shared does not change.
+  // The steps of a Read of which the owner must lock these two (series/store/store_reading.h). What
+  // is shared does not change.
   struct SharedBlock {
     SealedBlock block;
     std::shared_ptr<const PlainBlock> plain;  // may be null

@@ -1,4 +1,4 @@
-#include "series/store_reading.h"
+#include "series/store/store_reading.h"
 
 #include <algorithm>
 #include <cmath>

@@ -23,7 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "series/store.h"
+#include "series/store/store.h"
 
 namespace sonde {
 

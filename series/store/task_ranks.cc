@@ -1,4 +1,4 @@
-#include "series/task_ranks.h"
+#include "series/store/task_ranks.h"
 
 #include <algorithm>
 #include <charconv>

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "core/metric.h"
-#include "series/schema.h"
+#include "series/block/schema.h"
 
 namespace sonde {
 
