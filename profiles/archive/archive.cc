@@ -1,28 +1,24 @@
-// The reading side: db/ and live/ as one list of profiles.
-//
-// Whoever opens db/ for writing ingests first. Everybody else (who only wants to read, or finds
-// that somebody has it open, that it is another user's, read-only or damaged) reads a snapshot of
-// it, taken anew for every list if something was written since.
-#include "profiles/archive.h"
+#include "profiles/archive/archive.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <leveldb/db.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <mutex>
+#include <utility>
 
-#include "profiles/archive_db.h"
-#include "profiles/archive_rep.h"
-#include "profiles/archive_repair.h"
-#include "profiles/card.h"
-#include "profiles/index.h"
-#include "profiles/ingest.h"
-#include "profiles/keys.h"
-#include "profiles/live_steps.h"
-#include "profiles/lock_holder.h"
-#include "profiles/select.h"
+#include "profiles/archive/shared_db.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/leveldb_read.h"
+#include "profiles/live/live_steps.h"
+#include "profiles/records/card.h"
+#include "profiles/records/index.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/profile_reader.h"
+#include "profiles/records/select.h"
+#include "profiles/upkeep/open_db.h"
+#include "profiles/upkeep/retention.h"
 
 namespace sonde {
 namespace {
@@ -73,127 +69,8 @@ std::vector<ProfileEntry> Unite(std::vector<ProfileEntry> db, const std::vector<
   return db;
 }
 
-// A snapshot and the share that keeps its tables where they are.
-std::shared_ptr<const OpenedDb> Shared(std::shared_ptr<const OpenedDb> snapshot, FileShare share) {
-  struct Both {
-    std::shared_ptr<const OpenedDb> snapshot;
-    FileShare share;
-  };
-  auto both = std::make_shared<const Both>(Both{std::move(snapshot), std::move(share)});
-  return {both, both->snapshot.get()};
-}
-
-}  // namespace
-
-std::shared_ptr<const OpenedDb> Archive::Rep::Current() const {
-  const std::lock_guard guard(mutex);
-  return db;
-}
-
-std::shared_ptr<const OpenedDb> Archive::Rep::Refreshed() const {
-  auto current = Current();
-  if (current && current->owned) return current;
-  auto share = FileShare::Take(paths.db_lock());
-  if (current && current->snapshot.state == DbState::Of(paths.db())) {
-    return Shared(std::move(current), std::move(share));
-  }
-  auto taken = ReadOnlyDb::Open(paths.db());
-  if (!taken.ok()) return current;
-  auto fresh = std::make_shared<OpenedDb>();
-  fresh->snapshot = *std::move(taken);
-  const std::lock_guard guard(mutex);
-  // Meanwhile it may have become ours.
-  if (db && db->owned) return db;
-  db = std::move(fresh);
-  return Shared(db, std::move(share));
-}
-
-std::shared_ptr<const OpenedDb> Archive::Rep::Known() const {
-  auto current = Current();
-  if (!current || current->owned) return current;
-  auto share = FileShare::Take(paths.db_lock());
-  const bool same = current->snapshot.state.HasSameTables(DbState::OfTables(paths.db()));
-  return same ? Shared(std::move(current), std::move(share)) : nullptr;
-}
-
-bool Archive::Rep::WorkWaits() const {
-  constexpr size_t kMostFormat = 64;
-  const auto format = ReadSmallFile(paths.db_format(), kMostFormat);
-  if (!format.ok() || *format != keys::kFormat) return true;
-  for (const std::string& name : NamesIn(paths.live())) {
-    if (name[0] == kHidden) return true;
-  }
-  const std::vector<LiveStep> steps = ScanLive(paths);
-  const auto waits = [](const LiveStep& step) { return !step.running; };
-  if (std::any_of(steps.begin(), steps.end(), waits)) return true;
-  const auto seen = Refreshed();
-  return !seen || !seen->snapshot.damage.empty() || !IsIndexed(*seen->get());
-}
-
-void Archive::Rep::Look() {
-  const auto snapshot = Refreshed();
-  if (!snapshot || snapshot->snapshot.damage.empty()) return;
-  AddNote("the archive is damaged and some of it may be missing: " + snapshot->snapshot.damage +
-          "; 'sonde archive verify' tells what, 'sonde archive repair' mends it");
-}
-
-Archive::Archive() = default;
-Archive::~Archive() = default;
-
-Result<std::unique_ptr<Archive>> Archive::Open(const std::string& root, Nanos wait,
-                                               const std::function<void(size_t, size_t)>& progress,
-                                               For use) {
-  std::unique_ptr<Archive> archive(new Archive);
-  archive->rep_ = std::make_unique<Rep>(root);
-  Rep& rep = *archive->rep_;
-  const auto read_only = IsReadOnly(rep.paths);
-  if (!read_only.ok()) {
-    if (read_only.status().code() != Code::kNotFound) return read_only.status();
-    rep.AddNote(
-        "there is no archive at " + root +
-        " yet; it is made by the first step that is recorded (SONDE_ARCHIVE names another)");
-    return archive;
-  }
-  SONDE_RETURN_IF_ERROR(CheckArchiveFormat(rep.paths));
-  rep.read_only = *read_only;
-  if (*read_only) {
-    rep.AddNote("archive " + root + " is only read: it is another user's or cannot be written");
-  } else if (use == For::kReading && !rep.WorkWaits()) {
-    return archive;
-  } else if (!NamesIn(rep.paths.live()).empty() || !NamesIn(rep.paths.db()).empty() ||
-             IsRepairCutOff(rep.paths)) {
-    const Status status = rep.OpenOwned(wait, Rep::Keeper::kAsked);
-    if (status.ok()) {
-      SweepLive(rep.paths);
-      const auto taken = rep.IngestAll(progress);
-      if (!taken.ok()) rep.AddNote(taken.status().message());
-      if (!rep.Recover().ok()) rep.AddNote("the archive is only read until it can be written");
-      return archive;
-    }
-    if (status.code() == Code::kUnsupported) return status;
-    if (status.code() != Code::kBusy) {
-      rep.AddNote("only reading: " + std::string(status.message()));
-    } else if (!rep.kept) {
-      rep.AddNote(
-          LockHolder(rep.paths.db_lock()) +
-          " has the archive open: steps that finished just now wait in live/ and are moved later");
-    }
-  }
-  rep.Look();
-  return archive;
-}
-
-Result<std::unique_ptr<Archive>> Archive::OpenToRead(const std::string& root) {
-  std::unique_ptr<Archive> archive(new Archive);
-  archive->rep_ = std::make_unique<Rep>(root);
-  archive->rep_->read_only = true;
-  SONDE_RETURN_IF_ERROR(CheckArchiveFormat(archive->rep_->paths));
-  return archive;
-}
-
-const std::string& Archive::note() const { return rep_->note; }
-
-Result<ProfileEntry> Archive::Rep::EntryOfKey(leveldb::DB& from, std::string_view key) const {
+// It is listed also if its description cannot be read.
+Result<ProfileEntry> EntryOfKey(leveldb::DB& from, std::string_view key) {
   ProfileEntry entry;
   entry.key = key;
   auto job = ProfileReader(from, entry.key).Description();
@@ -209,28 +86,41 @@ Result<ProfileEntry> Archive::Rep::EntryOfKey(leveldb::DB& from, std::string_vie
   return entry;
 }
 
-Result<std::vector<ProfileEntry>> Archive::Rep::Scan(
-    const std::string& prefix, std::string_view (*profile_of)(std::string_view),
-    size_t limit) const {
+}  // namespace
+
+Result<std::shared_ptr<const Archive>> Archive::Open(const std::string& root) {
+  auto db = std::make_shared<SharedDb>(root);
+  SONDE_RETURN_IF_ERROR(CheckArchiveFormat(db->paths));
+  return std::make_shared<const Archive>(std::move(db), "");
+}
+
+Archive::Archive(std::shared_ptr<SharedDb> db, std::string note)
+    : db_(std::move(db)), note_(std::move(note)) {}
+Archive::~Archive() = default;
+
+const std::string& Archive::root() const { return db_->paths.root; }
+
+Result<std::vector<ProfileEntry>> Archive::Indexed(const std::string& prefix,
+                                                   std::string_view (*profile_of)(std::string_view),
+                                                   size_t limit) const {
   std::vector<ProfileEntry> entries;
-  const auto current = Refreshed();
+  const auto current = db_->Refreshed();
   if (!current) return entries;
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
+  const leveldb::ReadOptions options = CheckedRead();
   const std::unique_ptr<leveldb::Iterator> it(current->get()->NewIterator(options));
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix) && entries.size() < limit;
        it->Next()) {
-    auto entry = EntryOfKey(*current->get(), profile_of({it->key().data(), it->key().size()}));
+    auto entry = EntryOfKey(*current->get(), profile_of(View(it->key())));
     if (entry.ok()) entries.push_back(*std::move(entry));
   }
-  if (!it->status().ok()) return FromLevelDb(it->status(), "list profiles in " + paths.db());
+  if (!it->status().ok()) return FromLevelDb(it->status(), "list profiles in " + db_->paths.db());
   return entries;
 }
 
 Result<std::vector<ProfileEntry>> Archive::List(size_t limit) const {
   // live/ first: a step that moves meanwhile is then seen in both rather than in none.
-  const std::vector<LiveStep> live = ScanLive(rep_->paths);
-  auto entries = rep_->Scan(std::string(keys::kByTime), keys::ProfileOfTimeIndex, limit);
+  const std::vector<LiveStep> live = ScanLive(db_->paths);
+  auto entries = Indexed(std::string(keys::kByTime), keys::ProfileOfTimeIndex, limit);
   if (!entries.ok()) return entries;
   std::vector<ProfileEntry> all = Unite(*std::move(entries), live);
   if (all.size() > limit) all.resize(limit);
@@ -238,8 +128,8 @@ Result<std::vector<ProfileEntry>> Archive::List(size_t limit) const {
 }
 
 Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, Nanos now) const {
-  const std::vector<LiveStep> live = ScanLive(rep_->paths);  // first, as in List
-  const auto current = rep_->Refreshed();
+  const std::vector<LiveStep> live = ScanLive(db_->paths);  // first, as in List
+  const auto current = db_->Refreshed();
   // Some of what db/ gives may run again in live/.
   Selection wanted = selection;
   wanted.limit += std::min(live.size(), SIZE_MAX - wanted.limit);
@@ -280,22 +170,22 @@ Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, N
 }
 
 Result<std::vector<ProfileEntry>> Archive::Find(const JobStep& id) const {
-  std::vector<LiveStep> live = ScanLive(rep_->paths);
+  std::vector<LiveStep> live = ScanLive(db_->paths);
   std::erase_if(live, [&](const LiveStep& step) { return !IsMeant(step.job, id); });
-  auto entries = rep_->Scan(keys::ByJobPrefix(id), keys::ProfileOfJobIndex, SIZE_MAX);
+  auto entries = Indexed(keys::ByJobPrefix(id), keys::ProfileOfJobIndex, SIZE_MAX);
   if (!entries.ok()) return entries;
   return Unite(*std::move(entries), live);
 }
 
 template <typename T>
-Result<T> Archive::Rep::WithReader(const std::string& key,
-                                   const std::function<Result<T>(const ProfileReader&)>& f) const {
+Result<T> Archive::WithReader(const std::string& key,
+                              const std::function<Result<T>(const ProfileReader&)>& f) const {
   const auto in_live = [&](const LiveStep& step) -> Result<T> {
     const auto opened = ReadOnlyDb::Open(step.paths.blocks(), step.paths.lock());
     if (!opened.ok()) return opened.status();
     return f(ProfileReader(*opened->db, key));
   };
-  std::vector<LiveStep> parts = ScanLive(paths);
+  std::vector<LiveStep> parts = ScanLive(db_->paths);
   std::erase_if(parts, [&](const LiveStep& step) { return step.key != key; });
   for (const LiveStep& step : parts) {
     if (!step.running) continue;
@@ -305,8 +195,8 @@ Result<T> Archive::Rep::WithReader(const std::string& key,
   }
   // In the end once more: what lay in live/ may have been taken in meanwhile.
   for (const bool last : {false, true}) {
-    for (const auto see : {&Rep::Known, &Rep::Refreshed}) {
-      const auto current = (this->*see)();
+    for (const auto see : {&SharedDb::Known, &SharedDb::Refreshed}) {
+      const auto current = (*db_.*see)();
       if (!current) continue;
       const ProfileReader reader(*current->get(), key);
       if (reader.Description().status().code() != Code::kNotFound) return f(reader);
@@ -319,27 +209,27 @@ Result<T> Archive::Rep::WithReader(const std::string& key,
 }
 
 Result<Profile> Archive::Load(const std::string& key) const {
-  return rep_->WithReader<Profile>(key, [](const ProfileReader& reader) { return reader.Load(); });
+  return WithReader<Profile>(key, [](const ProfileReader& reader) { return reader.Load(); });
 }
 
-Result<std::vector<SeriesData>> Archive::Read(const std::string& key, Scope scope,
+Result<std::vector<SeriesData>> Archive::Read(const std::string& key, SeriesScope scope,
                                               const std::function<bool(const Series&)>& wanted,
                                               Nanos start, Nanos end, Thinned thinned,
                                               Earlier earlier) const {
   using Data = std::vector<SeriesData>;
-  return rep_->WithReader<Data>(key, [&](const ProfileReader& reader) {
+  return WithReader<Data>(key, [&](const ProfileReader& reader) {
     return reader.Read(scope, wanted, start, end, thinned, earlier);
   });
 }
 
-Result<std::vector<Series>> Archive::AllSeries(const std::string& key, Scope scope) const {
-  return rep_->WithReader<std::vector<Series>>(
+Result<std::vector<Series>> Archive::AllSeries(const std::string& key, SeriesScope scope) const {
+  return WithReader<std::vector<Series>>(
       key, [&](const ProfileReader& reader) { return reader.AllSeries(scope); });
 }
 
-Status Archive::ReadRows(const std::string& key, Scope scope, const RowsWanted& wanted,
+Status Archive::ReadRows(const std::string& key, SeriesScope scope, const RowsWanted& wanted,
                          const OnStoredRow& f) const {
-  const auto read = rep_->WithReader<bool>(key, [&](const ProfileReader& reader) -> Result<bool> {
+  const auto read = WithReader<bool>(key, [&](const ProfileReader& reader) -> Result<bool> {
     const Status status = reader.ReadRows(scope, wanted, f);
     if (!status.ok()) return status;
     return true;
@@ -349,28 +239,39 @@ Status Archive::ReadRows(const std::string& key, Scope scope, const RowsWanted& 
 
 Result<uint64_t> Archive::ReadRecords(const std::string& key,
                                       const std::function<Status(const FileRecord&)>& f) const {
-  for (const LiveStep& step : ScanLive(rep_->paths)) {
+  for (const LiveStep& step : ScanLive(db_->paths)) {
     if (step.key != key) continue;
     return Status(Code::kBusy, step.running ? "it is running: it can be exported as a file when it "
                                               "has ended"
                                             : "it waits in live/ until the archive, which another "
                                               "program has open, takes it in");
   }
-  return rep_->WithReader<uint64_t>(key, [&](const ProfileReader& reader) -> Result<uint64_t> {
+  return WithReader<uint64_t>(key, [&](const ProfileReader& reader) -> Result<uint64_t> {
     ReadTally tally;
     SONDE_RETURN_IF_ERROR(reader.ForEachRecord(f, tally));
     return tally.unreadable;
   });
 }
 
+Result<PruneReport> Archive::WouldPrune(const Retention& limits, Nanos now, Nanos budget,
+                                        const ArchiveProgress& progress) const {
+  PruneWork work{.now = now, .budget = budget, .dry_run = true};
+  work.live = LiveKeys(db_->paths);
+  work.progress = progress;
+  PruneReport report;
+  const auto seen = db_->Refreshed();
+  if (seen) SONDE_RETURN_IF_ERROR(PruneDb(*seen->get(), limits, work, report));
+  return report;
+}
+
 Result<ProfileEntry> Archive::Entry(const std::string& key) const {
   bool live = false;
-  for (const LiveStep& step : ScanLive(rep_->paths)) {
+  for (const LiveStep& step : ScanLive(db_->paths)) {
     if (step.key != key) continue;
     if (step.running) return EntryOf(step);
     live = true;
   }
-  const auto job = rep_->WithReader<JobDescription>(
+  const auto job = WithReader<JobDescription>(
       key, [](const ProfileReader& reader) { return reader.Description(); });
   if (!job.ok()) return job.status();
   ProfileEntry entry;

@@ -1,15 +1,16 @@
-#include "profiles/ask_keeper.h"
+#include "profiles/archive/ask_keeper.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "profiles/keeper_socket.h"
-#include "profiles/keys.h"
-#include "profiles/tags.h"
+#include "profiles/archive/keeper_socket.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/tags.h"
 
 namespace sonde {
 namespace {
@@ -79,10 +80,10 @@ Result<uint64_t> AskToTag(const std::string& root, const std::string& key,
   return answer.ok() ? Result<uint64_t>(answer->count) : answer.status();
 }
 
-Result<UserTags> TagWhereItIsOpen(Archive& archive, const std::string& key,
-                                  const TagChange& change) {
-  auto here = archive.Tag(key, change);
-  if (here.status().code() != Code::kBusy || archive.owned()) return here;
+Result<UserTags> TagWhereItIsOpen(const Archive& archive, OwnedArchive* owner,
+                                  const std::string& key, const TagChange& change) {
+  auto here = owner != nullptr ? owner->Tag(key, change) : Result<UserTags>(WhyNotOwned(archive));
+  if (here.status().code() != Code::kBusy || (owner != nullptr && owner->IsOpen())) return here;
   const auto asked = AskToTag(archive.root(), key, change);
   const auto known = keys::DescribeKey(key);
   if (asked.ok() && known) {

@@ -1,4 +1,4 @@
-// Asking whoever keeps an archive (archive_keeper.h) to do what only one process can: to change
+// Asking whoever keeps an archive (archive/keeper.h) to do what only one process can: to change
 // db/, which it has open.
 //
 // All of these give kNotFound if nobody on this host keeps it, and then nothing was done: the
@@ -14,10 +14,11 @@
 
 #include "core/status.h"
 #include "core/time.h"
-#include "profiles/archive.h"
-#include "profiles/archive_repair.h"
-#include "profiles/profile_import.h"
-#include "profiles/retention.h"
+#include "profiles/archive/archive.h"
+#include "profiles/archive/owned_archive.h"
+#include "profiles/upkeep/import.h"
+#include "profiles/upkeep/repair.h"
+#include "profiles/upkeep/retention.h"
 
 namespace sonde {
 
@@ -27,9 +28,10 @@ Result<uint64_t> AskToIngest(const std::string& root, Nanos wait);
 // Has it change a profile's tags; how many it has then.
 Result<uint64_t> AskToTag(const std::string& root, const std::string& key, const TagChange& change);
 
-// Changes them where db/ is open: here, or at whoever keeps the archive; gives what there is then.
-Result<UserTags> TagWhereItIsOpen(Archive& archive, const std::string& key,
-                                  const TagChange& change);
+// Changes them where db/ is open, by its `owner` here, if there is one, or at whoever keeps the
+// archive; gives what there is then.
+Result<UserTags> TagWhereItIsOpen(const Archive& archive, OwnedArchive* owner,
+                                  const std::string& key, const TagChange& change);
 
 // Told of work that comes first, by its word: "compact". Once for each, however long it takes.
 using OnWait = std::function<void(const std::string& work)>;

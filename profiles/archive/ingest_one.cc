@@ -1,19 +1,19 @@
-// Taking in one step, by who has written it: the head, once srun has gone on. Where there are
-// limits they are kept behind it, and make the room that it needs.
+#include "profiles/archive/ingest_one.h"
+
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "core/log.h"
-#include "profiles/archive_db.h"
-#include "profiles/archive_dir.h"
-#include "profiles/archive_lock.h"
-#include "profiles/ask_keeper.h"
-#include "profiles/ingest.h"
-#include "profiles/live_steps.h"
-#include "profiles/owed_room.h"
-#include "profiles/retention.h"
-#include "profiles/room.h"
+#include "profiles/archive/ask_keeper.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/disk/room.h"
+#include "profiles/live/live_steps.h"
+#include "profiles/records/owed_room.h"
+#include "profiles/upkeep/ingest.h"
+#include "profiles/upkeep/lock.h"
+#include "profiles/upkeep/open_db.h"
+#include "profiles/upkeep/retention.h"
 
 namespace sonde {
 namespace {

@@ -1,4 +1,4 @@
-#include "profiles/archive_keeper.h"
+#include "profiles/archive/keeper.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -18,11 +18,12 @@
 
 #include "core/descriptor_message.h"
 #include "core/log.h"
-#include "profiles/archive_dir.h"
-#include "profiles/archive_repair.h"
-#include "profiles/keeper_socket.h"
-#include "profiles/profile_import.h"
-#include "profiles/tags.h"
+#include "profiles/archive/ask_keeper.h"
+#include "profiles/archive/keeper_socket.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/records/tags.h"
+#include "profiles/upkeep/import.h"
+#include "profiles/upkeep/repair.h"
 
 namespace sonde {
 namespace {
@@ -78,8 +79,8 @@ void TellBehind(int peer, const std::string& work) {
 }  // namespace
 
 struct ArchiveKeeper::Rep {
-  Rep(Archive& kept, std::string path, const Retention& most)
-      : archive(kept), root(std::move(path)), limits(most) {}
+  Rep(OpenedArchive kept, const Retention& most)
+      : archive(std::move(kept.reader)), limits(most), owned_archive(std::move(kept.owner)) {}
 
   struct Question {
     UniqueFd peer;
@@ -87,19 +88,28 @@ struct ArchiveKeeper::Rep {
     std::vector<UniqueFd> files;
   };
 
-  Archive& archive;
-  const std::string root;
+  const std::shared_ptr<const Archive> archive;
   const Retention limits;
   const UniqueFd stop{::eventfd(0, EFD_CLOEXEC)};
   const UniqueFd owned_changed{::eventfd(0, EFD_CLOEXEC)};
   const UniqueFd asked{::eventfd(0, EFD_CLOEXEC)};
-  std::atomic<bool> owned = false;  // between two works
-  UniqueFd listener;                // the door's, once that runs
-  std::mutex mutex;                 // of the two below
+  std::atomic<bool> owned = false;              // between two works
+  UniqueFd listener;                            // the door's, once that runs
+  mutable std::mutex mutex;                     // of the three below
+  std::unique_ptr<OwnedArchive> owned_archive;  // stays, once there is one
   std::deque<Question> waiting;
   std::string doing;  // what is worked at: the first word of a question; "": nothing
   std::thread door;
   std::thread worker;
+
+  // nullptr: somebody else has had it all the time.
+  OwnedArchive* Owner() const;
+  bool IsOpen() const {
+    const OwnedArchive* owner = Owner();
+    return owner != nullptr && owner->IsOpen();
+  }
+  // The owner, taken now if there was none; by the worker.
+  Result<OwnedArchive*> Own();
 
   void Listen();
   void Admit();
@@ -116,19 +126,34 @@ struct ArchiveKeeper::Rep {
   void Work();
   void RunWorker();
 
-  void Answer(const Question& question, const std::function<void()>& on_end) const;
-  Result<Done> Do(std::string_view question, int file, const ArchiveProgress& progress) const;
-  Result<uint64_t> Ingest() const;
-  Result<Done> Tag(std::string_view question) const;
-  Result<Done> Prune(std::string_view question, const ArchiveProgress& progress) const;
+  void Answer(const Question& question, const std::function<void()>& on_end);
+  Result<Done> Do(std::string_view question, int file, const ArchiveProgress& progress);
+  Result<uint64_t> Ingest();
+  static Result<Done> Tag(OwnedArchive& owner, std::string_view question);
+  static Result<Done> Prune(OwnedArchive& owner, std::string_view question,
+                            const ArchiveProgress& progress);
 };
+
+OwnedArchive* ArchiveKeeper::Rep::Owner() const {
+  const std::lock_guard lock(mutex);
+  return owned_archive.get();
+}
+
+Result<OwnedArchive*> ArchiveKeeper::Rep::Own() {
+  if (OwnedArchive* owner = Owner()) return owner;
+  auto owner = OwnedArchive::Take(*archive, 0);
+  if (!owner.ok()) return owner.status();
+  const std::lock_guard lock(mutex);
+  owned_archive = *std::move(owner);
+  return owned_archive.get();
+}
 
 // Only with the archive's lock, so that nobody else listens there.
 void ArchiveKeeper::Rep::Listen() {
   if (!owned) listener.Reset();
   if (listener || !owned) return;
   UniqueFd directory;
-  const auto address = keeper::AddressOf(root, directory);
+  const auto address = keeper::AddressOf(archive->root(), directory);
   if (!address.ok()) return log::Warning("{}", address.status().message());
   ::unlink(address->sun_path);
   UniqueFd socket = keeper::MakeSocket();
@@ -138,88 +163,92 @@ void ArchiveKeeper::Rep::Listen() {
   const bool bound = ::bind(socket.get(), where, sizeof(*address)) == 0;
   // On a file system without sockets commands read all the same.
   if (!bound || ::listen(socket.get(), static_cast<int>(kWaiting)) != 0) {
-    return log::Info("{}", SystemError("listen in " + root).message());
+    return log::Info("{}", SystemError("listen in " + archive->root()).message());
   }
   listener = std::move(socket);
 }
 
-Result<uint64_t> ArchiveKeeper::Rep::Ingest() const {
+Result<uint64_t> ArchiveKeeper::Rep::Ingest() {
+  const auto own = Own();
+  if (!own.ok()) return own.status();
+  OwnedArchive& owner = **own;
   const auto hear = [](const Status& status) {
     if (!status.ok()) log::Info("{}", status.message());
     return status.ok();
   };
-  auto taken = archive.IngestWaiting();
+  auto taken = owner.IngestWaiting();
   if (!limits.any() || taken.status().code() == Code::kBusy) return taken;
   // Else no ingest could make the room that the next one needs. It is made for one step each time.
   while (WantsRoom(taken.status()) && !Stopped()) {
-    const auto made = archive.MakeRoom(limits);
+    const auto made = owner.MakeRoom(limits);
     if (!hear(made.status()) || !*made) break;
-    taken = archive.IngestWaiting();
+    taken = owner.IngestWaiting();
   }
   // Of several steps some may have been taken in, though one could not be.
-  if (archive.closed_by_failure() || (taken.ok() && *taken == 0)) return taken;
-  if (hear(archive.Prune(limits, Clock::System().Now(), kPruneBehind).status())) {
-    hear(archive.KeepRoom());
+  if (owner.ClosedByFailure() || (taken.ok() && *taken == 0)) return taken;
+  if (hear(owner.Prune(limits, Clock::System().Now(), kPruneBehind).status())) {
+    hear(owner.KeepRoom());
   }
   return taken;
 }
 
-Result<Done> ArchiveKeeper::Rep::Tag(std::string_view question) const {
+Result<Done> ArchiveKeeper::Rep::Tag(OwnedArchive& owner, std::string_view question) {
   const size_t tab = question.find('\t');
   const auto change = tab == std::string_view::npos
                           ? Status(Code::kCorrupt, "expected a key and tags")
                           : TagChangeFromText(question.substr(tab + 1));
   if (!change.ok()) return change.status();
-  const auto tags = archive.Tag(std::string(question.substr(0, tab)), *change);
+  const auto tags = owner.Tag(std::string(question.substr(0, tab)), *change);
   if (!tags.ok()) return tags.status();
   return Done{tags->size(), ""};
 }
 
-Result<Done> ArchiveKeeper::Rep::Prune(std::string_view question,
-                                       const ArchiveProgress& progress) const {
+Result<Done> ArchiveKeeper::Rep::Prune(OwnedArchive& owner, std::string_view question,
+                                       const ArchiveProgress& progress) {
   const auto most = RetentionFromText(question);
   if (!most.ok()) return most.status();
   // Numbers and sizes are known from the indexes.
   for (bool indexed = false; !indexed;) {
-    const auto complete = archive.BuildIndexes(kSlice);
+    const auto complete = owner.BuildIndexes(kSlice);
     if (!complete.ok()) return complete.status();
     indexed = *complete;
     if (!indexed && !progress(0, 0)) return StoppedWork();
   }
-  const auto report =
-      archive.Prune(*most, Clock::System().Now(), kPruneFor, /*dry_run=*/false, progress);
+  const auto report = owner.Prune(*most, Clock::System().Now(), kPruneFor, progress);
   if (!report.ok()) return report.status();
   return Done{report->profiles, PruneToJson(*report, false)};
 }
 
 Result<Done> ArchiveKeeper::Rep::Do(std::string_view question, int file,
-                                    const ArchiveProgress& progress) const {
+                                    const ArchiveProgress& progress) {
   const auto behind = [&](std::string_view word) { return question.substr(word.size()); };
   if (question == keeper::kIngest) {
     const auto taken = Ingest();
     return taken.ok() ? Result<Done>(Done{*taken, ""}) : taken.status();
   }
-  if (question.starts_with(keeper::kTag)) return Tag(behind(keeper::kTag));
-  if (question.starts_with(keeper::kPrune)) return Prune(behind(keeper::kPrune), progress);
+  // Without one nobody is let in.
+  OwnedArchive* const owner = Owner();
+  if (owner == nullptr) return WhyNotOwned(*archive);
+  if (question.starts_with(keeper::kTag)) return Tag(*owner, behind(keeper::kTag));
+  if (question.starts_with(keeper::kPrune)) return Prune(*owner, behind(keeper::kPrune), progress);
   if (question == keeper::kCompact) {
-    const Status done = archive.Compact(progress);
+    const Status done = owner->Compact(progress);
     return done.ok() ? Result<Done>(Done()) : done;
   }
   if (question == keeper::kRepair) {
-    const auto report = archive.Repair(progress);
+    const auto report = owner->Repair(progress);
     if (!report.ok()) return report.status();
     return Done{report->profiles, RepairToJson(*report)};
   }
   if (question.starts_with(keeper::kImport) && file >= 0) {
-    const auto imported = archive.Import(file, std::string(behind(keeper::kImport)), progress);
+    const auto imported = owner->Import(file, std::string(behind(keeper::kImport)), progress);
     if (!imported.ok()) return imported.status();
     return Done{imported->blocks, ImportedToText(*imported)};
   }
   return Status(Code::kUnsupported, "a server of this version does not know the question");
 }
 
-void ArchiveKeeper::Rep::Answer(const Question& question,
-                                const std::function<void()>& on_end) const {
+void ArchiveKeeper::Rep::Answer(const Question& question, const std::function<void()>& on_end) {
   const int peer = question.peer.get();
   // Who has gone is not told more, and does not stop the work either.
   bool gone = false;
@@ -252,7 +281,7 @@ void ArchiveKeeper::Rep::Admit() {
   if (!question.text.starts_with(keeper::kTag)) return Enqueue(std::move(question));
   Answer(question, [] {});
   // The worker looks after an archive that a failure has closed.
-  if (owned != archive.owned()) Signal(asked.get());
+  if (owned != IsOpen()) Signal(asked.get());
 }
 
 void ArchiveKeeper::Rep::Enqueue(Question question) {
@@ -315,19 +344,20 @@ void ArchiveKeeper::Rep::RunWorker() {
   bool indexed = false;
   Nanos retry = kRetry;
   while (true) {
-    if (owned != archive.owned()) {
+    if (owned != IsOpen()) {
       owned = !owned;
       Signal(owned_changed.get());
     }
+    OwnedArchive* const owner = Owner();
     const bool indexing = !indexed && owned;
     if (indexing) {
-      const auto complete = archive.BuildIndexes(kSlice);
+      const auto complete = owner->BuildIndexes(kSlice);
       if (!complete.ok()) log::Warning("{}", complete.status().message());
       // Once the archive can be written again, else not again.
-      indexed = complete.ok() ? *complete : !archive.closed_by_failure();
+      indexed = complete.ok() ? *complete : !owner->ClosedByFailure();
     }
     pollfd ready[2] = {{stop.get(), POLLIN, 0}, {asked.get(), POLLIN, 0}};
-    const bool closed = archive.closed_by_failure();
+    const bool closed = owner != nullptr && owner->ClosedByFailure();
     const Nanos pause = closed ? retry : kBetween;
     retry = closed ? std::min(2 * retry, kBetween) : kRetry;
     const int count = ::poll(ready, 2, indexing ? 0 : static_cast<int>(pause / kMillisecond));
@@ -344,9 +374,9 @@ void ArchiveKeeper::Rep::RunWorker() {
   }
 }
 
-ArchiveKeeper::ArchiveKeeper(Archive& archive, std::string root, const Retention& limits)
-    : rep_(std::make_unique<Rep>(archive, std::move(root), limits)) {
-  rep_->owned = archive.owned();
+ArchiveKeeper::ArchiveKeeper(OpenedArchive archive, const Retention& limits)
+    : rep_(std::make_unique<Rep>(std::move(archive), limits)) {
+  rep_->owned = rep_->IsOpen();
   rep_->Listen();
   rep_->door = std::thread([rep = rep_.get()] { rep->RunDoor(); });
   rep_->worker = std::thread([rep = rep_.get()] { rep->RunWorker(); });
@@ -357,12 +387,16 @@ ArchiveKeeper::~ArchiveKeeper() {
   rep_->door.join();
   // Who comes from now on finds nobody.
   if (rep_->listener) {
-    ::unlink((rep_->root + "/" + std::string(keeper::kSocketName)).c_str());
+    ::unlink((rep_->archive->root() + "/" + std::string(keeper::kSocketName)).c_str());
   }
   rep_->worker.join();
   for (const Rep::Question& question : rep_->waiting) {
     SendEnd(question.peer.get(), StoppedWork());
   }
+}
+
+Result<UserTags> ArchiveKeeper::Tag(const std::string& key, const TagChange& change) {
+  return TagWhereItIsOpen(*rep_->archive, rep_->Owner(), key, change);
 }
 
 }  // namespace sonde

@@ -1,4 +1,4 @@
-#include "profiles/keeper_socket.h"
+#include "profiles/archive/keeper_socket.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

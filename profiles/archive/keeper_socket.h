@@ -1,4 +1,4 @@
-// The socket db.sock, over which commands ask whoever keeps an archive (archive_keeper.h): what
+// The socket db.sock, over which commands ask whoever keeps an archive (archive/keeper.h): what
 // both ends of it share.
 //
 // A question is one line; the file of an import comes with it as a descriptor. The answer is any

@@ -1,4 +1,4 @@
-#include "profiles/archive_stats.h"
+#include "profiles/archive/stats.h"
 
 #include <sys/stat.h>
 
@@ -7,10 +7,10 @@
 #include <functional>
 #include <map>
 
-#include "profiles/archive_dir.h"
-#include "profiles/card.h"
-#include "profiles/json_writer.h"
-#include "profiles/select.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/json/writer.h"
+#include "profiles/records/card.h"
+#include "profiles/records/select.h"
 
 namespace sonde {
 uint64_t BytesBelow(const std::string& directory) {
@@ -26,7 +26,7 @@ uint64_t BytesBelow(const std::string& directory) {
   return bytes;
 }
 
-Result<ArchiveStats> StatsOf(const Archive& archive, const std::string& root) {
+Result<ArchiveStats> StatsOf(const Archive& archive) {
   const auto profiles = archive.Select({}, Clock::System().Now());
   if (!profiles.ok()) return profiles.status();
   ArchiveStats stats;
@@ -53,7 +53,7 @@ Result<ArchiveStats> StatsOf(const Archive& archive, const std::string& root) {
     stats.newest = profiles->front().start;
     stats.oldest = profiles->back().start;
   }
-  const ArchivePaths paths(root);
+  const ArchivePaths paths(archive.root());
   const std::vector<std::string> names = NamesIn(paths.live());
   stats.damaged =
       static_cast<uint64_t>(std::count_if(names.begin(), names.end(), [](const std::string& name) {

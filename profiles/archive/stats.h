@@ -9,7 +9,7 @@
 
 #include "core/status.h"
 #include "core/time.h"
-#include "profiles/archive.h"
+#include "profiles/archive/archive.h"
 
 namespace sonde {
 
@@ -31,8 +31,7 @@ struct ArchiveStats {
   Nanos newest = 0;
 };
 
-// `root` is the directory of `archive`.
-Result<ArchiveStats> StatsOf(const Archive& archive, const std::string& root);
+Result<ArchiveStats> StatsOf(const Archive& archive);
 // What the files below a directory take. Those that go meanwhile do not count.
 uint64_t BytesBelow(const std::string& directory);
 std::string StatsToJson(const ArchiveStats& stats);

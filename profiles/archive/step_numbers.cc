@@ -1,8 +1,8 @@
-#include "forward/step_numbers.h"
+#include "profiles/archive/step_numbers.h"
 
 #include <cmath>
 
-namespace sonde::forward {
+namespace sonde {
 namespace {
 
 bool Counts(const Metric& metric) { return metric.type != MetricType::kGauge; }
@@ -59,4 +59,4 @@ void StepNumbers::Add(const StoredRow& row, std::vector<double>& out) {
   for (const Spread& spread : spreads_) out.insert(out.end(), spread.begin(), spread.end());
 }
 
-}  // namespace sonde::forward
+}  // namespace sonde

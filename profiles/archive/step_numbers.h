@@ -1,8 +1,8 @@
 // The numbers of the whole step, as /metrics has them, out of reduced rows: of each series its
 // value by the metric's reduction, then its percentiles, if it declares its spread.
 //
-// What counts never falls (series/counter_total.h). So rows have to come in the order of time, from
-// the first one on.
+// What counts never falls (series/query/counter_total.h). So rows have to come in the order of
+// time, from the first one on.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "profiles/archive.h"
-#include "series/counter_total.h"
-#include "series/reduced.h"
+#include "profiles/archive/archive.h"
+#include "series/query/counter_total.h"
+#include "series/store/reduced.h"
 
-namespace sonde::forward {
+namespace sonde {
 
 class StepNumbers {
  public:
@@ -47,4 +47,4 @@ class StepNumbers {
   std::vector<Spread> spreads_;
 };
 
-}  // namespace sonde::forward
+}  // namespace sonde

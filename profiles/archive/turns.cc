@@ -1,4 +1,4 @@
-#include "profiles/archive_turns.h"
+#include "profiles/archive/turns.h"
 
 namespace sonde {
 

@@ -1,18 +1,16 @@
-#include "cli/diff_series.h"
+#include "profiles/compare/binned.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 #include <set>
 #include <utility>
 
-#include "forward/step_numbers.h"
+#include "profiles/archive/step_numbers.h"
 
-namespace sonde::cli {
+namespace sonde {
 namespace {
-
-using forward::StepNumbers;
 
 double SecondsBetween(Nanos from, Nanos to) { return static_cast<double>(to - from) / kSecond; }
 
@@ -99,7 +97,7 @@ Result<BinnedRun> ReadBins(const Archive& archive, const ProfileEntry& entry, Na
     return at->second;
   };
   SONDE_RETURN_IF_ERROR(
-      archive.ReadRows(entry.key, Archive::Scope::kReduced, {}, [&](const StoredRow& stored) {
+      archive.ReadRows(entry.key, SeriesScope::kReduced, {}, [&](const StoredRow& stored) {
         numbers.Add(stored, row);
         const auto& fillings = columns_of(*stored.schema);
         for (size_t i = 0; i < fillings.size(); ++i) {
@@ -146,4 +144,4 @@ std::map<std::string, double, std::less<>> VariationOf(const BinnedRun& run) {
   return out;
 }
 
-}  // namespace sonde::cli
+}  // namespace sonde

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include "profiles/archive.h"
-#include "profiles/compare.h"
+#include "profiles/archive/archive.h"
+#include "profiles/compare/compare.h"
 
-namespace sonde::cli {
+namespace sonde {
 
 // The axis: seconds before and behind what the runs are aligned by.
 struct Axis {
@@ -51,4 +51,4 @@ std::vector<double> SumOf(const BinnedRun& run, std::string_view metric);
 // different things, are no noise.
 std::map<std::string, double, std::less<>> VariationOf(const BinnedRun& run);
 
-}  // namespace sonde::cli
+}  // namespace sonde

@@ -1,4 +1,4 @@
-#include "profiles/compare.h"
+#include "profiles/compare/compare.h"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "profiles/moments.h"
-#include "profiles/report_moments.h"
+#include "profiles/model/moments.h"
+#include "profiles/report/moments.h"
 
 namespace sonde {
 namespace {

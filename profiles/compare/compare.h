@@ -18,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
-#include "profiles/profile.h"
-#include "profiles/summary.h"
+#include "profiles/model/profile.h"
+#include "profiles/model/summary.h"
 
 namespace sonde {
 

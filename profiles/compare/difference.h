@@ -1,16 +1,17 @@
-// What `sonde diff` prints.
+// Groups of runs beside each other, all of it read: what `sonde diff` prints and the page that
+// compares shows.
 //
-// Thread safety: functions without state.
+// Thread safety: values and functions without state.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
-#include "cli/diff_series.h"
-#include "profiles/compare.h"
+#include "profiles/archive/archive.h"
+#include "profiles/compare/binned.h"
+#include "profiles/compare/compare.h"
 
-namespace sonde::cli {
+namespace sonde {
 
 // What is compared, all of it read.
 struct Difference {
@@ -27,17 +28,11 @@ struct Difference {
   Axis axis;
 };
 
-struct DiffTextOptions {
-  bool all = false;                // also what is within noise, of all series
-  std::vector<std::string> plots;  // metrics
-};
-std::string DiffToText(const Difference& diff, const DiffTextOptions& options,
-                       const Environment& env);
-std::string DiffToJson(const Difference& diff);
-
 // How the noise was told, in words.
 std::string NoiseStory(const Difference& diff);
 // The band of a group's runs in each bin, of one metric or of one series.
 std::vector<Band> BandsOf(const std::vector<std::vector<double>>& runs);
+// Everything that is known, as JSON; docs/archive.md describes it.
+std::string DiffToJson(const Difference& diff);
 
-}  // namespace sonde::cli
+}  // namespace sonde

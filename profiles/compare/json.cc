@@ -2,10 +2,10 @@
 #include <cmath>
 #include <utility>
 
-#include "cli/diff_text.h"
-#include "profiles/json_writer.h"
+#include "profiles/compare/difference.h"
+#include "profiles/json/writer.h"
 
-namespace sonde::cli {
+namespace sonde {
 namespace {
 
 void WriteGroups(JsonWriter& w, const Difference& diff) {
@@ -96,4 +96,4 @@ std::string DiffToJson(const Difference& diff) {
   return out + "\n";
 }
 
-}  // namespace sonde::cli
+}  // namespace sonde

@@ -1,15 +1,16 @@
-#include "cli/diff_load.h"
+#include "profiles/compare/load.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "cli/command.h"
-#include "profiles/card.h"
-#include "profiles/select.h"
+#include "profiles/archive/listed_cards.h"
+#include "profiles/archive/node_rows.h"
+#include "profiles/records/card.h"
+#include "profiles/records/select.h"
 
-namespace sonde::cli {
+namespace sonde {
 namespace {
 
 constexpr size_t kLooked = 1000;  // of a command, for runs that are like one
@@ -261,4 +262,4 @@ Result<Difference> LoadDifference(const Archive& archive, const DiffQuestion& qu
   return Loading(archive, *groups, *besides, on_step).Load(question.phase);
 }
 
-}  // namespace sonde::cli
+}  // namespace sonde

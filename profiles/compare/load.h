@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/diff_text.h"
 #include "core/status.h"
-#include "profiles/archive.h"
+#include "profiles/archive/archive.h"
+#include "profiles/compare/difference.h"
 
-namespace sonde::cli {
+namespace sonde {
 
 inline constexpr size_t kMostGroups = 8;
 inline constexpr size_t kMostRuns = 200;  // of all groups
@@ -36,4 +36,4 @@ using OnStep = std::function<void(uint64_t done, uint64_t total)>;
 Result<Difference> LoadDifference(const Archive& archive, const DiffQuestion& question,
                                   const OnStep& on_step);
 
-}  // namespace sonde::cli
+}  // namespace sonde

@@ -1,4 +1,4 @@
-#include "profiles/archive_dir.h"
+#include "profiles/disk/archive_dir.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -102,6 +102,12 @@ Result<bool> IsReadOnly(const ArchivePaths& paths) {
   SONDE_RETURN_IF_ERROR(CheckDirectory(paths.root, info));
   if (info.st_uid != ::geteuid()) return true;
   return ::access(paths.root.c_str(), W_OK) != 0;
+}
+
+Status CheckNotReadOnly(const ArchivePaths& paths) {
+  const auto read_only = IsReadOnly(paths);
+  if (!read_only.ok() || !*read_only) return {};
+  return {Code::kPermission, "the archive " + paths.root + " is only read here"};
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view text) {

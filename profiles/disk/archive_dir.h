@@ -45,6 +45,8 @@ Status PrepareArchive(const ArchivePaths& paths);
 // Whether the archive at `root` can only be read by us: another user's, or a read-only mount.
 // kNotFound if there is none.
 Result<bool> IsReadOnly(const ArchivePaths& paths);
+// kPermission if so.
+Status CheckNotReadOnly(const ArchivePaths& paths);
 
 // What can be done about an archive that fails with errno `error`: "; free some space or ...".
 std::string ArchiveAdvice(int error);

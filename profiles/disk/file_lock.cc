@@ -1,4 +1,4 @@
-#include "profiles/file_lock.h"
+#include "profiles/disk/file_lock.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "profiles/archive_dir.h"
+#include "profiles/disk/archive_dir.h"
 
 namespace sonde {
 namespace {

@@ -1,4 +1,4 @@
-#include "profiles/leveldb_env.h"
+#include "profiles/disk/leveldb_env.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 #include <cstring>
 #include <thread>
 
-#include "profiles/archive_dir.h"
-#include "profiles/file_lock.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/disk/file_lock.h"
 
 namespace sonde {
 namespace {

@@ -1,9 +1,9 @@
-#include "profiles/leveldb_log.h"
+#include "profiles/disk/leveldb_log.h"
 
 #include <cstdint>
 
-#include "profiles/archive_dir.h"
-#include "series/block_format.h"
+#include "profiles/disk/archive_dir.h"
+#include "series/block/format.h"
 
 namespace sonde {
 namespace {

@@ -1,4 +1,4 @@
-#include "profiles/lock_holder.h"
+#include "profiles/disk/lock_holder.h"
 
 #include <sys/stat.h>
 

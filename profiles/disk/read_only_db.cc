@@ -1,9 +1,9 @@
-#include "profiles/read_only_db.h"
+#include "profiles/disk/read_only_db.h"
 
 #include <sys/stat.h>
 
-#include "profiles/archive_dir.h"
-#include "profiles/leveldb_log.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/disk/leveldb_log.h"
 
 namespace sonde {
 namespace {

@@ -21,8 +21,8 @@
 #include <string>
 
 #include "core/status.h"
-#include "profiles/file_lock.h"
-#include "profiles/leveldb_env.h"
+#include "profiles/disk/file_lock.h"
+#include "profiles/disk/leveldb_env.h"
 
 namespace sonde {
 

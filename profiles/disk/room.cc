@@ -1,7 +1,7 @@
-#include "profiles/room.h"
+#include "profiles/disk/room.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>

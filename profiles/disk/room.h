@@ -13,7 +13,7 @@
 #include <string>
 
 #include "core/status.h"
-#include "profiles/archive_dir.h"
+#include "profiles/disk/archive_dir.h"
 
 namespace sonde {
 

@@ -1,15 +1,15 @@
-#include "profiles/writable_db.h"
+#include "profiles/disk/writable_db.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <functional>
 #include <utility>
 
+#include "profiles/disk/leveldb_read.h"
+
 namespace sonde {
 namespace {
-
-std::string_view View(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
 
 uint64_t HashOf(std::string_view value) { return std::hash<std::string_view>()(value); }
 
@@ -81,9 +81,7 @@ void WrittenRecords::AddOlder(WrittenRecords older) {
 }
 
 Status WrittenRecords::FindIn(leveldb::DB& db) const {
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
-  options.fill_cache = false;
+  const leveldb::ReadOptions options = CheckedScan();
   std::string value;
   uint64_t missing = 0;
   for (const auto& [key, record] : records_) {

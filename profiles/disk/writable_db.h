@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "profiles/leveldb_env.h"
+#include "profiles/disk/leveldb_env.h"
 
 namespace sonde {
 

@@ -1,4 +1,4 @@
-#include "profiles/json_parse.h"
+#include "profiles/json/parse.h"
 
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/value_stack.hpp>

@@ -1,4 +1,4 @@
-#include "profiles/json_writer.h"
+#include "profiles/json/writer.h"
 
 #include <array>
 #include <charconv>

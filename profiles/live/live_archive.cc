@@ -2,8 +2,11 @@
 //
 // Blocks are compressed already, so LevelDB does not try again; its write buffer is what the head
 // pays in memory. After a failure the database is opened anew before the next write
-// (writable_db.h), and what was acknowledged is looked for in it. A loss is told once, by a failure
-// and in the profile's notes; then the step goes on, with schemas and description stored again.
+// (disk/writable_db.h), and what was acknowledged is looked for in it. A loss is told once, by a
+// failure and in the profile's notes; then the step goes on, with schemas and description stored
+// again.
+#include "profiles/live/live_archive.h"
+
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
 #include <sys/stat.h>
@@ -15,14 +18,13 @@
 #include <set>
 #include <utility>
 
-#include "profiles/archive.h"
-#include "profiles/archive_dir.h"
-#include "profiles/file_lock.h"
-#include "profiles/json_writer.h"
-#include "profiles/keys.h"
-#include "profiles/live_steps.h"
-#include "profiles/parts.h"
-#include "profiles/writable_db.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/disk/file_lock.h"
+#include "profiles/disk/writable_db.h"
+#include "profiles/json/writer.h"
+#include "profiles/live/live_steps.h"
+#include "profiles/model/parts.h"
+#include "profiles/records/keys.h"
 
 namespace sonde {
 namespace {

@@ -1,11 +1,11 @@
-#include "profiles/live_steps.h"
+#include "profiles/live/live_steps.h"
 
 #include <limits>
 
-#include "profiles/file_lock.h"
-#include "profiles/json_parse.h"
-#include "profiles/keys.h"
-#include "profiles/profile.h"
+#include "profiles/disk/file_lock.h"
+#include "profiles/json/parse.h"
+#include "profiles/model/profile.h"
+#include "profiles/records/keys.h"
 
 namespace sonde {
 namespace {

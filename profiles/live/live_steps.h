@@ -3,6 +3,7 @@
 // Thread safety: functions without state.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
@@ -10,10 +11,17 @@
 
 #include "core/job.h"
 #include "core/status.h"
-#include "profiles/archive.h"
-#include "profiles/archive_dir.h"
+#include "profiles/disk/archive_dir.h"
 
 namespace sonde {
+
+// Where a running step is served.
+struct Endpoint {
+  std::string host;
+  uint16_t port = 0;
+  std::string token;
+  int pid = 0;
+};
 
 struct LiveStep {
   std::string name;  // of its directory

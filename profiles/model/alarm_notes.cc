@@ -1,10 +1,10 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <map>
 #include <tuple>
 
-#include "profiles/moments.h"
-#include "profiles/summary.h"
+#include "profiles/model/moments.h"
+#include "profiles/model/summary.h"
 
 namespace sonde {
 

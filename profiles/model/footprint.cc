@@ -1,4 +1,4 @@
-#include "profiles/footprint.h"
+#include "profiles/model/footprint.h"
 
 #include <algorithm>
 #include <cmath>

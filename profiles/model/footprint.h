@@ -10,8 +10,9 @@
 //             the step's start, min and max are over the final values of nodes or tasks;
 //   spread    the percentiles of the last tick that had any, and their means over all that had.
 //
-// What a node that is missing from a row had counted stays in the total (series/counter_total.h).
-// Likewise the smallest final value may belong to a node that has left.
+// What a node that is missing from a row had counted stays in the total
+// (series/query/counter_total.h). Likewise the smallest final value may belong to a node that has
+// left.
 //
 // Thread safety: none; one thread. AddRow allocates nothing. A copy is cheap: it shares the names.
 #pragma once
@@ -23,10 +24,10 @@
 #include <vector>
 
 #include "core/time.h"
-#include "profiles/profile.h"
-#include "series/counter_total.h"
-#include "series/reduced.h"
-#include "series/schema.h"
+#include "profiles/model/profile.h"
+#include "series/block/schema.h"
+#include "series/query/counter_total.h"
+#include "series/store/reduced.h"
 
 namespace sonde {
 

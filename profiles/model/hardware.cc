@@ -1,13 +1,13 @@
-#include "profiles/hardware.h"
+#include "profiles/model/hardware.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <limits>
 #include <string_view>
 
-#include "profiles/summary.h"
-#include "profiles/text.h"
+#include "profiles/model/summary.h"
+#include "profiles/model/text.h"
 
 namespace sonde {
 namespace {

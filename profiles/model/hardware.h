@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/profile.h"
+#include "profiles/model/profile.h"
 
 namespace sonde {
 

@@ -1,6 +1,6 @@
-#include "profiles/moments.h"
+#include "profiles/model/moments.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

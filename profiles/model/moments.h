@@ -11,8 +11,8 @@
 #include "core/job.h"
 #include "core/metric.h"
 #include "core/time.h"
-#include "series/reduced.h"
-#include "series/sketch.h"
+#include "series/sketch/sketch.h"
+#include "series/store/reduced.h"
 
 namespace sonde {
 
@@ -39,7 +39,7 @@ struct Remark {
   bool operator==(const Remark&) const = default;
 };
 
-// What an alarm rule found (series/alarm_rule.h), from when it was raised until it was over.
+// What an alarm rule found (series/alarm/rule.h), from when it was raised until it was over.
 struct RaisedAlarm {
   std::string rule;
   std::string severity;  // info, warning, critical

@@ -1,4 +1,4 @@
-#include "profiles/moments_builder.h"
+#include "profiles/model/moments_builder.h"
 
 #include <algorithm>
 #include <utility>

@@ -20,8 +20,8 @@
 
 #include "core/annotation.h"
 #include "core/job.h"
-#include "profiles/moments.h"
-#include "profiles/phase_track.h"
+#include "profiles/model/moments.h"
+#include "profiles/model/phase_track.h"
 
 namespace sonde {
 

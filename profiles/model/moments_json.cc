@@ -1,11 +1,11 @@
-#include "profiles/moments_json.h"
+#include "profiles/model/moments_json.h"
 
 #include <cmath>
 
 #include "core/histogram_buckets.h"
-#include "core/names.h"
-#include "profiles/json_fields.h"
-#include "profiles/series_json.h"
+#include "core/text/names.h"
+#include "profiles/json/fields.h"
+#include "profiles/model/series_json.h"
 
 namespace sonde {
 namespace {

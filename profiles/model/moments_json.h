@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "core/job.h"
-#include "profiles/json_writer.h"
-#include "profiles/moments.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/moments.h"
 
 namespace sonde {
 

@@ -1,6 +1,6 @@
-#include "profiles/parts.h"
+#include "profiles/model/parts.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/time.h"
-#include "profiles/archive_dir.h"
+#include "profiles/disk/archive_dir.h"
 
 namespace sonde {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/job.h"
-#include "profiles/profile.h"
+#include "profiles/model/profile.h"
 
 namespace sonde {
 

@@ -1,4 +1,4 @@
-#include "profiles/phase_track.h"
+#include "profiles/model/phase_track.h"
 
 #include <algorithm>
 #include <utility>

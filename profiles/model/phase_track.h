@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/annotation.h"
-#include "profiles/moments.h"
+#include "profiles/model/moments.h"
 
 namespace sonde {
 

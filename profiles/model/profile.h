@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/job.h"
-#include "profiles/moments.h"
-#include "series/reduced.h"
-#include "series/schema.h"
+#include "profiles/model/moments.h"
+#include "series/block/schema.h"
+#include "series/store/reduced.h"
 
 namespace sonde {
 

@@ -8,12 +8,12 @@
 #include <string>
 
 #include "core/step_environment.h"
-#include "profiles/json_fields.h"
-#include "profiles/json_parse.h"
-#include "profiles/json_writer.h"
-#include "profiles/moments_json.h"
-#include "profiles/profile.h"
-#include "profiles/series_json.h"
+#include "profiles/json/fields.h"
+#include "profiles/json/parse.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/moments_json.h"
+#include "profiles/model/profile.h"
+#include "profiles/model/series_json.h"
 
 namespace sonde {
 namespace {

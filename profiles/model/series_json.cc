@@ -1,4 +1,4 @@
-#include "profiles/series_json.h"
+#include "profiles/model/series_json.h"
 
 namespace sonde {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "core/job.h"
 #include "core/metric.h"
-#include "profiles/json_fields.h"
-#include "profiles/json_writer.h"
-#include "series/reduced.h"
+#include "profiles/json/fields.h"
+#include "profiles/json/writer.h"
+#include "series/store/reduced.h"
 
 namespace sonde {
 

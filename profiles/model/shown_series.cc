@@ -1,7 +1,7 @@
-#include "profiles/shown_series.h"
+#include "profiles/model/shown_series.h"
 
-#include "profiles/archive.h"
-#include "series/task_ranks.h"
+#include "profiles/model/block_key.h"
+#include "series/store/task_ranks.h"
 
 namespace sonde {
 

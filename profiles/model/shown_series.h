@@ -16,7 +16,7 @@ namespace sonde {
 std::string HostOfNode(const JobDescription& job, uint32_t node);
 
 // Reduced series as they are; those of a node's group carry their host, and their tasks' ranks in
-// the step, which in blocks are told from the node's first (series/task_ranks.h).
+// the step, which in blocks are told from the node's first (series/store/task_ranks.h).
 Series ShownSeries(const Series& series, uint32_t node, std::string_view group,
                    const JobDescription& job);
 

@@ -1,4 +1,4 @@
-#include "profiles/summary.h"
+#include "profiles/model/summary.h"
 
 #include <algorithm>
 #include <array>
@@ -72,14 +72,6 @@ const FootprintEntry* FindEntry(const Profile& profile, std::string_view metric,
   return nullptr;
 }
 
-bool WantedForRows(const Series& series) {
-  const std::string& name = series.metric.name;
-  const auto is = [&](const CounterField& field) { return field.metric == name; };
-  return !Doubles(series) &&
-         (name == kTaskCpu || name == kNodeCpu || name == kResident || name == kResidentPeak ||
-          name == kMemTotal || std::any_of(kCounters.begin(), kCounters.end(), is));
-}
-
 double MaxPoint(const SeriesData& data) {
   double most = kMissing;
   for (const Point& point : data.points) most = MaxOf(most, point.value);
@@ -147,11 +139,15 @@ std::string OwnerName(const Owner& owner, const JobDescription& job) {
   return owner.rank == Owner::kNobody ? host : "task " + std::to_string(owner.rank) + " on " + host;
 }
 
-Result<std::vector<NodeRow>> ReadNodeRows(const Archive& archive, const std::string& key,
-                                          const JobDescription& job) {
-  const auto data = archive.Read(key, Archive::Scope::kNodes, WantedForRows, 0,
-                                 std::numeric_limits<Nanos>::max(), Archive::Thinned::kMax);
-  if (!data.ok()) return data.status();
+bool IsOfNodeRows(const Series& series) {
+  const std::string& name = series.metric.name;
+  const auto is = [&](const CounterField& field) { return field.metric == name; };
+  return !Doubles(series) &&
+         (name == kTaskCpu || name == kNodeCpu || name == kResident || name == kResidentPeak ||
+          name == kMemTotal || std::any_of(kCounters.begin(), kCounters.end(), is));
+}
+
+std::vector<NodeRow> NodeRowsOf(const std::vector<SeriesData>& data, const JobDescription& job) {
   std::vector<NodeRow> rows;
   std::map<std::string, size_t> index;
   for (const NodeInfo& node : job.nodes) {
@@ -159,7 +155,7 @@ Result<std::vector<NodeRow>> ReadNodeRows(const Archive& archive, const std::str
     rows.push_back(EmptyRow(node));
   }
   std::vector<std::map<Nanos, double>> resident(rows.size());
-  for (const SeriesData& series : *data) {
+  for (const SeriesData& series : data) {
     const std::string* host = series.series.tags.Find("host");
     const auto it = host == nullptr ? index.end() : index.find(*host);
     if (it != index.end()) AddSeries(rows[it->second], resident[it->second], series);

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/time.h"
-#include "profiles/archive.h"
-#include "profiles/profile.h"
+#include "profiles/model/profile.h"
+#include "series/store/store.h"
 
 namespace sonde {
 
@@ -31,10 +31,10 @@ struct NodeRow {
   std::string note;
 };
 
-// The rows of an archived or running profile, in the order of the description's nodes. Reads the
-// per-node series.
-Result<std::vector<NodeRow>> ReadNodeRows(const Archive& archive, const std::string& key,
-                                          const JobDescription& job);
+// The rows of a profile, in the order of the description's nodes, from the per-node series that
+// IsOfNodeRows accepts, with the maxima of what was thinned. archive/node_rows.h reads them.
+bool IsOfNodeRows(const Series& series);
+std::vector<NodeRow> NodeRowsOf(const std::vector<SeriesData>& data, const JobDescription& job);
 
 // A value and who holds it, in words: "n2", "task 3 on n2"; "" if unknown.
 struct Held {

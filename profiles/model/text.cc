@@ -1,6 +1,6 @@
-#include "profiles/text.h"
+#include "profiles/model/text.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/time.h"
-#include "profiles/json_writer.h"
+#include "profiles/json/writer.h"
 
 namespace sonde::text {
 namespace {

@@ -1,4 +1,4 @@
-#include "profiles/card.h"
+#include "profiles/records/card.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "core/bytes.h"
-#include "profiles/hardware.h"
-#include "profiles/json_writer.h"
-#include "profiles/summary.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/hardware.h"
+#include "profiles/model/summary.h"
 
 namespace sonde {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "core/job.h"
 #include "core/status.h"
-#include "profiles/profile.h"
+#include "profiles/model/profile.h"
 
 namespace sonde {
 

@@ -3,7 +3,7 @@
 // Within one daemon's series no counter falls (daemon/collect/sampler.h), so its last point before
 // the time is enough: mostly that of the newest block. Where a node's daemon was started anew, its
 // series is that of several daemons, and of each the first and the last point tell whether the next
-// one went on or began anew (series/query_counter.cc adds them up).
+// one went on or began anew (series/query/counter.cc adds them up).
 //
 // Thread safety: values.
 #pragma once
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "core/status.h"
-#include "series/block.h"
-#include "series/store.h"
+#include "series/block/block.h"
+#include "series/store/store.h"
 
 namespace sonde {
 

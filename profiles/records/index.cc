@@ -1,4 +1,4 @@
-#include "profiles/index.h"
+#include "profiles/records/index.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,25 +8,16 @@
 
 #include "core/bytes.h"
 #include "core/time.h"
-#include "profiles/card.h"
-#include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
-#include "profiles/profile_reader.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/leveldb_read.h"
+#include "profiles/records/card.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/profile_reader.h"
 
 namespace sonde {
 namespace {
 
 constexpr size_t kBatch = size_t{1} << 20;
-
-leveldb::Slice Slice(std::string_view text) { return {text.data(), text.size()}; }
-std::string_view View(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
-
-leveldb::ReadOptions Checked(bool cache = true) {
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
-  options.fill_cache = cache;
-  return options;
-}
 
 // As the term stands in the profile's JSON.
 std::string TermText(std::string_view text) {
@@ -53,10 +44,10 @@ Status Write(leveldb::DB& db, leveldb::WriteBatch& batch) {
 // Sums up the cards. What has none by now could not be read.
 Status CountAll(leveldb::DB& db, leveldb::WriteBatch& batch) {
   std::map<std::string, ProfileTotals> totals;
-  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(Checked(false)));
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedScan()));
   Card card;
-  for (it->Seek(Slice(keys::kByTime)); it->Valid() && it->key().starts_with(Slice(keys::kByTime));
-       it->Next()) {
+  for (it->Seek(AsSlice(keys::kByTime));
+       it->Valid() && it->key().starts_with(AsSlice(keys::kByTime)); it->Next()) {
     if (!DecodeCard(View(it->value()), card).ok()) continue;
     for (const std::string& key : {std::string(keys::kTotals), keys::Totals(card.user)}) {
       ++totals[key].profiles;
@@ -70,9 +61,9 @@ Status CountAll(leveldb::DB& db, leveldb::WriteBatch& batch) {
 
 uint64_t CountEntries(leveldb::DB& db) {
   uint64_t count = 0;
-  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(Checked(false)));
-  for (it->Seek(Slice(keys::kByTime)); it->Valid() && it->key().starts_with(Slice(keys::kByTime));
-       it->Next()) {
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedScan()));
+  for (it->Seek(AsSlice(keys::kByTime));
+       it->Valid() && it->key().starts_with(AsSlice(keys::kByTime)); it->Next()) {
     ++count;
   }
   return count;
@@ -82,7 +73,7 @@ uint64_t CountEntries(leveldb::DB& db) {
 
 StoredCard IndexedFrom(leveldb::DB& db, const std::string& key) {
   std::string json;
-  const leveldb::Status read = db.Get(Checked(false), keys::Profile(key), &json);
+  const leveldb::Status read = db.Get(CheckedScan(), keys::Profile(key), &json);
   auto profile = read.ok() ? ProfileFromJson(json) : Status(Code::kNotFound, "it is gone");
   if (profile.ok()) return {MakeCard(*profile, json.size()), std::move(profile->job)};
   Profile bare;
@@ -149,7 +140,7 @@ Result<ProfileTotals> ReadTotals(leveldb::DB& db, std::optional<std::string_view
   if (!IsIndexed(db)) return Status(Code::kNotFound, "the indexes are not complete");
   std::string value;
   const std::string key = user ? keys::Totals(*user) : std::string(keys::kTotals);
-  const leveldb::Status read = db.Get(Checked(), key, &value);
+  const leveldb::Status read = db.Get(CheckedRead(), key, &value);
   if (read.IsNotFound()) return ProfileTotals();
   if (!read.ok()) return FromLevelDb(read, "read the archive's totals");
   return TotalsFromBytes(value);
@@ -157,7 +148,7 @@ Result<ProfileTotals> ReadTotals(leveldb::DB& db, std::optional<std::string_view
 
 bool IsIndexed(leveldb::DB& db) {
   std::string value;
-  return db.Get(Checked(), Slice(keys::kIndexedKey), &value).ok() && value == keys::kIndexed;
+  return db.Get(CheckedRead(), AsSlice(keys::kIndexedKey), &value).ok() && value == keys::kIndexed;
 }
 
 IndexWriter::IndexWriter(leveldb::DB& db, bool fresh)
@@ -168,7 +159,7 @@ Result<IndexWriter::Old> IndexWriter::Existing(const std::string& key) const {
   const auto known = keys::DescribeKey(key);
   if (!known) return Status(Code::kInternal, "index " + key + ": it is no profile's key");
   const std::string by_time = keys::ByTime(*known);
-  const leveldb::Status read = db_.Get(Checked(), by_time, &old.card);
+  const leveldb::Status read = db_.Get(CheckedRead(), by_time, &old.card);
   if (read.IsNotFound()) return old;
   if (!read.ok()) return FromLevelDb(read, "read the archive's index by time");
   old.by_time = by_time;
@@ -184,7 +175,7 @@ Status IndexWriter::Count(std::string_view bytes, Nanos start, bool add) {
     if (known == totals_.end()) {
       std::string value;
       const leveldb::Status read =
-          fresh_ ? leveldb::Status::NotFound("") : db_.Get(Checked(), key, &value);
+          fresh_ ? leveldb::Status::NotFound("") : db_.Get(CheckedRead(), key, &value);
       Result<ProfileTotals> stored = ProfileTotals();
       if (read.ok()) stored = TotalsFromBytes(value);
       if (!read.ok() && !read.IsNotFound()) return FromLevelDb(read, "read the archive's totals");
@@ -248,10 +239,10 @@ Result<bool> BuildIndexes(leveldb::DB& db, Nanos budget,
   const Nanos until = Clock::System().Monotonic() + budget;
   const uint64_t total = CountEntries(db);
   leveldb::WriteBatch batch;
-  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(Checked(false)));
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedScan()));
   uint64_t done = 0;
-  for (it->Seek(Slice(keys::kByTime)); it->Valid() && it->key().starts_with(Slice(keys::kByTime));
-       it->Next(), ++done) {
+  for (it->Seek(AsSlice(keys::kByTime));
+       it->Valid() && it->key().starts_with(AsSlice(keys::kByTime)); it->Next(), ++done) {
     if (progress) progress(done, total);
     if (HasCard(View(it->value()))) continue;
     if (Clock::System().Monotonic() > until) {
@@ -268,7 +259,7 @@ Result<bool> BuildIndexes(leveldb::DB& db, Nanos budget,
   if (!it->status().ok()) return FromLevelDb(it->status(), "read the archive's index by time");
   SONDE_RETURN_IF_ERROR(Write(db, batch));
   SONDE_RETURN_IF_ERROR(CountAll(db, batch));
-  batch.Put(Slice(keys::kIndexedKey), Slice(keys::kIndexed));
+  batch.Put(AsSlice(keys::kIndexedKey), AsSlice(keys::kIndexed));
   SONDE_RETURN_IF_ERROR(Write(db, batch));
   if (progress) progress(total, total);
   return true;

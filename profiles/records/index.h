@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "profiles/profile.h"
+#include "profiles/model/profile.h"
 
 namespace sonde {
 

@@ -1,4 +1,4 @@
-#include "profiles/keys.h"
+#include "profiles/records/keys.h"
 
 #include <algorithm>
 #include <array>

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "core/job.h"
-#include "profiles/archive.h"
+#include "profiles/model/block_key.h"
 
 namespace sonde::keys {
 

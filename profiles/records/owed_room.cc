@@ -1,12 +1,13 @@
-#include "profiles/owed_room.h"
+#include "profiles/records/owed_room.h"
 
 #include <charconv>
 #include <memory>
 #include <string_view>
 #include <vector>
 
-#include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/leveldb_read.h"
+#include "profiles/records/keys.h"
 
 namespace sonde {
 namespace {
@@ -28,20 +29,13 @@ struct OwedRange {
   leveldb::WriteBatch records;  // deletes those that say that it is owed
 };
 
-leveldb::ReadOptions Scan() {
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
-  options.fill_cache = false;
-  return options;
-}
-
 // In the order of their blocks.
 Result<std::vector<Owed>> ReadOwed(leveldb::DB& db) {
   std::vector<Owed> all;
   const std::string prefix(1, keys::kOwedKind);
-  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(Scan()));
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedScan()));
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
-    std::string_view key(it->key().data(), it->key().size());
+    std::string_view key = View(it->key());
     key.remove_prefix(prefix.size());
     Owed& owed = all.emplace_back();
     owed.key = key.substr(0, key.find('\0'));
@@ -61,7 +55,7 @@ bool HasProfileBetween(leveldb::Iterator& it, const std::string& from, const std
 // As few as possible, since LevelDB compacts all of its upper levels for each.
 std::vector<OwedRange> RangesOf(leveldb::DB& db, const std::vector<Owed>& all) {
   std::vector<OwedRange> ranges;
-  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(Scan()));
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedScan()));
   for (const Owed& owed : all) {
     if (ranges.empty() || ranges.back().bytes >= kAtOnce ||
         HasProfileBetween(*it, ranges.back().last, owed.key)) {

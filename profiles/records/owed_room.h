@@ -17,7 +17,7 @@
 
 #include "core/status.h"
 #include "core/time.h"
-#include "profiles/writable_db.h"
+#include "profiles/disk/writable_db.h"
 
 namespace sonde {
 

@@ -1,14 +1,14 @@
-#include "profiles/profile_file.h"
+#include "profiles/records/profile_file.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
 
 #include "core/bytes.h"
-#include "profiles/json_parse.h"
-#include "series/block_format.h"
-#include "series/pack.h"
+#include "profiles/json/parse.h"
+#include "series/block/format.h"
+#include "series/block/pack.h"
 
 namespace sonde {
 namespace {

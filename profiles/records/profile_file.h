@@ -18,8 +18,8 @@
 #include <string_view>
 
 #include "core/status.h"
-#include "profiles/archive.h"
-#include "profiles/profile.h"
+#include "profiles/model/block_key.h"
+#include "profiles/model/profile.h"
 
 namespace sonde {
 

@@ -1,12 +1,12 @@
 // What the records of a profile's file must say; see profile_file.h.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 
-#include "profiles/keys.h"
-#include "profiles/parts.h"
-#include "profiles/profile_file.h"
-#include "series/block.h"
+#include "profiles/model/parts.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/profile_file.h"
+#include "series/block/block.h"
 
 namespace sonde {
 namespace {

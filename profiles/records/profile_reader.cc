@@ -1,4 +1,4 @@
-#include "profiles/profile_reader.h"
+#include "profiles/records/profile_reader.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,37 +7,24 @@
 #include <set>
 #include <tuple>
 
-#include "profiles/counted_before.h"
-#include "profiles/footprint.h"
-#include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
-#include "profiles/shown_series.h"
-#include "series/task_ranks.h"
-#include "series/thin.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/leveldb_read.h"
+#include "profiles/model/shown_series.h"
+#include "profiles/records/assembly.h"
+#include "profiles/records/counted_before.h"
+#include "profiles/records/keys.h"
+#include "series/block/thin.h"
+#include "series/store/task_ranks.h"
 
 namespace sonde {
 namespace {
 
-leveldb::ReadOptions Checked() {
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
-  return options;
-}
-
-leveldb::ReadOptions Scan() {
-  leveldb::ReadOptions options = Checked();
-  options.fill_cache = false;
-  return options;
-}
-
 Result<std::string> Get(leveldb::DB& db, const std::string& at, std::string_view what) {
   std::string value;
-  const leveldb::Status status = db.Get(Checked(), at, &value);
+  const leveldb::Status status = db.Get(CheckedRead(), at, &value);
   if (!status.ok()) return FromLevelDb(status, what);
   return value;
 }
-
-std::string_view View(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
 
 // Collects the points of one series out of many blocks.
 class SeriesCollector {
@@ -100,11 +87,11 @@ NodesSchema SchemaOf(const BlockKey& key, uint64_t schema_id) {
 // Where the columns of a schema go. An extreme of a thinned gauge goes, if it is the one asked for,
 // to where the mean would have gone.
 std::vector<size_t> TargetsOf(const Schema& schema, const BlockKey& key, const JobDescription& job,
-                              Archive::Thinned thinned, SeriesCollector& collector) {
+                              Thinned thinned, SeriesCollector& collector) {
   std::vector<size_t> targets;
-  const std::string_view which = thinned == Archive::Thinned::kMin   ? "min"
-                                 : thinned == Archive::Thinned::kMax ? "max"
-                                                                     : "";
+  const std::string_view which = thinned == Thinned::kMin   ? "min"
+                                 : thinned == Thinned::kMax ? "max"
+                                                            : "";
   for (const Series& series : schema.series()) {
     const std::string* extreme = series.tags.Find(kThinnedTag);
     if (key.node == kReducedNode || extreme == nullptr) {
@@ -131,65 +118,6 @@ Result<Block> DecodeSome(std::string_view bytes, size_t columns, const Columns& 
   for (const auto& [column, series] : wanted) is_wanted[column] = true;
   return DecodeColumns(bytes, is_wanted);
 }
-
-// A gauge of which every node has one value at every tick.
-constexpr std::string_view kOneOfEachNode = "sonde_memory_bytes";
-
-// Rows of reduced blocks, group by group, into a footprint and a coverage.
-class Assembly {
- public:
-  explicit Assembly(const JobDescription& job) : job_(job) {}
-
-  void AddRow(const BlockKey& key, const Schema::Ptr& schema, const Block& block, size_t r) {
-    if (schema != schema_) {
-      schema_ = schema;
-      base_ = BaseSeries(*schema);
-      builder_ = &groups_.try_emplace(key.group, job_.start).first->second;
-      if (!base_.empty()) builder_->SetSeries(base_);
-    }
-    if (base_.empty()) return;
-    columns_.resize(block.columns());
-    for (size_t c = 0; c < columns_.size(); ++c) columns_[c] = block.Column(c)[r];
-    FromColumns(base_, columns_, row_, spreads_);
-    double nodes = 0;
-    double one_each = 0;
-    for (size_t i = 0; i < base_.size(); ++i) {
-      nodes = std::max(nodes, row_[i].count);
-      if (base_[i].metric.name == kOneOfEachNode) one_each = row_[i].count;
-    }
-    builder_->AddRow(block.times[r], row_, spreads_);
-    // Others may have one value per task, or those of nodes that have ended, but there are no more
-    // nodes than the step has.
-    nodes = std::min(nodes, static_cast<double>(job_.expected_nodes));
-    if (one_each > 0) nodes = one_each;
-    double& seen = (key.group == "os" ? nodes_at_ : others_at_)[block.times[r]];
-    seen = std::max(seen, nodes);
-  }
-  std::vector<FootprintEntry> Footprint() const {
-    std::vector<FootprintEntry> all;
-    for (const auto& [group, builder] : groups_) {
-      for (FootprintEntry& entry : builder.Entries()) all.push_back(std::move(entry));
-    }
-    return all;
-  }
-  uint64_t NodeTicks() const {
-    double sum = 0;
-    for (const auto& [time, nodes] : nodes_at_.empty() ? others_at_ : nodes_at_) sum += nodes;
-    return static_cast<uint64_t>(sum);
-  }
-
- private:
-  const JobDescription& job_;
-  std::map<std::string, FootprintBuilder> groups_;
-  std::map<Nanos, double> nodes_at_;
-  std::map<Nanos, double> others_at_;
-  Schema::Ptr schema_;  // of the row before
-  std::vector<Series> base_;
-  FootprintBuilder* builder_ = nullptr;
-  std::vector<double> columns_;
-  std::vector<Reduced> row_;
-  std::vector<Spread> spreads_;
-};
 
 }  // namespace
 
@@ -238,7 +166,7 @@ Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out)
   if (status.ok()) {
     status = ForEachReducedRow(0, std::numeric_limits<Nanos>::max(), rows,
                                [&](const Stored& stored, const Block& block, size_t row) {
-                                 assembly.AddRow(stored.key, stored.schema, block, row);
+                                 assembly.AddRow(stored.key.group, stored.schema, block, row);
                                });
   }
   if (!status.ok() && tally.first_error.empty()) tally.first_error = status.message();
@@ -264,11 +192,11 @@ Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out)
   return profile;
 }
 
-Status ProfileReader::ForEach(std::optional<Archive::Scope> scope, ReadTally& tally,
+Status ProfileReader::ForEach(std::optional<SeriesScope> scope, ReadTally& tally,
                               const std::function<void(const Stored&)>& f) const {
   const std::string prefix = keys::Blocks(key_);
   const std::string reduced = keys::Block(key_, {kReducedNode, "", 0});
-  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(Scan()));
+  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(CheckedScan()));
   std::map<uint64_t, Result<Schema::Ptr>> schemas;
   const auto schema_of = [&](uint64_t id) -> const Result<Schema::Ptr>& {
     const auto found = schemas.find(id);
@@ -283,11 +211,11 @@ Status ProfileReader::ForEach(std::optional<Archive::Scope> scope, ReadTally& ta
     if (status.code() == Code::kUnsupported) tally.unsupported = status;
     if (tally.first_error.empty()) tally.first_error = status.message();
   };
-  it->Seek(scope == Archive::Scope::kReduced ? reduced.substr(0, reduced.size() - 9) : prefix);
+  it->Seek(scope == SeriesScope::kReduced ? reduced.substr(0, reduced.size() - 9) : prefix);
   for (; it->Valid() && it->key().starts_with(prefix); it->Next()) {
     const auto key = keys::ParseBlock(key_, View(it->key()));
     if (!key) continue;
-    if (scope == Archive::Scope::kNodes && key->node == kReducedNode) break;
+    if (scope == SeriesScope::kNodes && key->node == kReducedNode) break;
     ++tally.blocks;
     tally.bytes += it->value().size();
     const auto info = ReadBlockInfo(View(it->value()));
@@ -336,7 +264,7 @@ size_t EndOfOverlap(const std::vector<P>& blocks, size_t begin) {
 
 }  // namespace
 
-Result<std::vector<ProfileReader::Place>> ProfileReader::Places(Archive::Scope scope, Nanos start,
+Result<std::vector<ProfileReader::Place>> ProfileReader::Places(SeriesScope scope, Nanos start,
                                                                 Nanos end, ReadTally& tally) const {
   std::vector<Place> blocks;
   SONDE_RETURN_IF_ERROR(ForEach(scope, tally, [&](const Stored& stored) {
@@ -389,7 +317,7 @@ Status ProfileReader::MergeRows(
 
 Status ProfileReader::ForEachReducedRow(Nanos start, Nanos end_time, ReadTally& tally,
                                         const OnRow& f) const {
-  const auto blocks = Places(Archive::Scope::kReduced, start, end_time, tally);
+  const auto blocks = Places(SeriesScope::kReduced, start, end_time, tally);
   if (!blocks.ok()) return blocks.status();
   for (size_t begin = 0, end = 0; begin < blocks->size(); begin = end) {
     end = EndOfOverlap(*blocks, begin);
@@ -403,7 +331,7 @@ Status ProfileReader::ForEachReducedRow(Nanos start, Nanos end_time, ReadTally& 
   return {};
 }
 
-Status ProfileReader::ReadRows(Archive::Scope scope, const RowsWanted& wanted,
+Status ProfileReader::ReadRows(SeriesScope scope, const RowsWanted& wanted,
                                const OnStoredRow& f) const {
   ReadTally tally;
   auto places = Places(scope, wanted.start, wanted.end, tally);
@@ -440,8 +368,8 @@ Status ProfileReader::ReadRows(Archive::Scope scope, const RowsWanted& wanted,
 }
 
 Result<std::vector<SeriesData>> ProfileReader::Read(
-    Archive::Scope scope, const std::function<bool(const Series&)>& wanted, Nanos start, Nanos end,
-    Archive::Thinned thinned, Archive::Earlier earlier) const {
+    SeriesScope scope, const std::function<bool(const Series&)>& wanted, Nanos start, Nanos end,
+    Thinned thinned, Earlier earlier) const {
   const auto job = Description();
   if (!job.ok()) return job.status();
   SeriesCollector collector(wanted);
@@ -458,7 +386,7 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
     return &it->second;
   };
   ReadTally tally;
-  if (scope == Archive::Scope::kReduced) {
+  if (scope == SeriesScope::kReduced) {
     SONDE_RETURN_IF_ERROR(ForEachReducedRow(
         start, end, tally, [&](const Stored& stored, const Block& block, size_t row) {
           for (const auto [column, target] : *targets_of(stored)) {
@@ -476,7 +404,7 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
     before.Add({stored.key.node, stored.info, keys::Block(key_, stored.key), std::move(columns)});
   };
   SONDE_RETURN_IF_ERROR(ForEach(scope, tally, [&](const Stored& stored) {
-    if (earlier == Archive::Earlier::kCounted && stored.info.first < start) remember(stored);
+    if (earlier == Earlier::kCounted && stored.info.first < start) remember(stored);
     if (stored.info.last < start || stored.info.first > end) return;
     const Columns& wanted_columns = *targets_of(stored);
     if (wanted_columns.empty()) return;
@@ -499,7 +427,7 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
   return collector.Take();
 }
 
-Result<std::vector<Series>> ProfileReader::AllSeries(Archive::Scope scope) const {
+Result<std::vector<Series>> ProfileReader::AllSeries(SeriesScope scope) const {
   const auto job = Description();
   if (!job.ok()) return job.status();
   const std::function<bool(const Series&)> all_of_them;

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "profiles/archive.h"
-#include "profiles/profile.h"
-#include "series/block.h"
-#include "series/schema.h"
-#include "series/store.h"
+#include "profiles/model/profile.h"
+#include "profiles/records/stored_rows.h"
+#include "series/block/block.h"
+#include "series/block/schema.h"
+#include "series/store/store.h"
 
 namespace sonde {
 
@@ -30,6 +30,8 @@ struct ReadTally {
   Nanos last = 0;           // time of the last row
   uint64_t node_ticks = 0;  // nodes in the reduced rows, added up
 };
+
+struct FileRecord;
 
 class ProfileReader {
  public:
@@ -51,14 +53,13 @@ class ProfileReader {
   // cost only the stored bytes.
   Profile Assemble(const JobDescription& job, ReadTally* tally = nullptr) const;
 
-  Result<std::vector<SeriesData>> Read(Archive::Scope scope,
+  Result<std::vector<SeriesData>> Read(SeriesScope scope,
                                        const std::function<bool(const Series&)>& wanted,
-                                       Nanos start, Nanos end,
-                                       Archive::Thinned thinned = Archive::Thinned::kMean,
-                                       Archive::Earlier earlier = Archive::Earlier::kNone) const;
-  Result<std::vector<Series>> AllSeries(Archive::Scope scope) const;
+                                       Nanos start, Nanos end, Thinned thinned = Thinned::kMean,
+                                       Earlier earlier = Earlier::kNone) const;
+  Result<std::vector<Series>> AllSeries(SeriesScope scope) const;
   // See Archive::ReadRows.
-  Status ReadRows(Archive::Scope scope, const RowsWanted& wanted, const OnStoredRow& f) const;
+  Status ReadRows(SeriesScope scope, const RowsWanted& wanted, const OnStoredRow& f) const;
   // See Archive::ReadRecords. What is unreadable is in the tally.
   Status ForEachRecord(const std::function<Status(const FileRecord&)>& f, ReadTally& tally) const;
 
@@ -81,14 +82,14 @@ class ProfileReader {
     Schema::Ptr schema;
     std::string at;  // its key in the database
   };
-  Result<std::vector<Place>> Places(Archive::Scope scope, Nanos start, Nanos end,
+  Result<std::vector<Place>> Places(SeriesScope scope, Nanos start, Nanos end,
                                     ReadTally& tally) const;
   // The rows of blocks of one stream that overlap, each time once; `f` may end it.
   Status MergeRows(std::span<const Place> blocks,
                    const std::function<Status(const Place&, std::string_view bytes, const Block&,
                                               size_t row)>& f) const;
   // Calls `f` for every good block in the order of keys, those of one scope or all.
-  Status ForEach(std::optional<Archive::Scope> scope, ReadTally& tally,
+  Status ForEach(std::optional<SeriesScope> scope, ReadTally& tally,
                  const std::function<void(const Stored&)>& f) const;
 
   leveldb::DB& db_;

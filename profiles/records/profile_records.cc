@@ -4,18 +4,17 @@
 #include <memory>
 #include <set>
 
-#include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
-#include "profiles/profile_file.h"
-#include "profiles/profile_reader.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/leveldb_read.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/profile_file.h"
+#include "profiles/records/profile_reader.h"
 
 namespace sonde {
 
 Status ProfileReader::ForEachRecord(const std::function<Status(const FileRecord&)>& f,
                                     ReadTally& tally) const {
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
-  options.fill_cache = false;
+  const leveldb::ReadOptions options = CheckedScan();
   SONDE_RETURN_IF_ERROR(f({FileRecordKind::kKey, "", {}, key_}));
   for (const auto& [kind, at] : {std::pair{FileRecordKind::kDescription, keys::Description(key_)},
                                  std::pair{FileRecordKind::kProfile, keys::Profile(key_)}}) {

@@ -1,16 +1,17 @@
-#include "profiles/archive_records.h"
+#include "profiles/records/records.h"
 
 #include <charconv>
 #include <memory>
 
-#include "profiles/card.h"
-#include "profiles/index.h"
-#include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
-#include "profiles/parts.h"
-#include "profiles/profile.h"
-#include "series/block.h"
-#include "series/schema.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/leveldb_read.h"
+#include "profiles/model/parts.h"
+#include "profiles/model/profile.h"
+#include "profiles/records/card.h"
+#include "profiles/records/index.h"
+#include "profiles/records/keys.h"
+#include "series/block/block.h"
+#include "series/block/schema.h"
 
 namespace sonde {
 namespace {
@@ -121,9 +122,7 @@ Result<RecordContent> CheckRecord(std::string_view key, std::string_view value) 
 
 Status ForEachRecord(leveldb::DB& db, std::string_view prefix,
                      const std::function<void(std::string_view, std::string_view)>& f) {
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
-  options.fill_cache = false;
+  const leveldb::ReadOptions options = CheckedScan();
   const leveldb::Slice from(prefix.data(), prefix.size());
   const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(options));
   for (it->Seek(from); it->Valid() && it->key().starts_with(from); it->Next()) {

@@ -1,5 +1,5 @@
 // The records of db/ one by one: what each is, and whether it holds what its key says. What
-// archive_verify.h and archive_repair.h are made of.
+// upkeep/verify.h and upkeep/repair.h are made of.
 //
 // Thread safety: functions without state.
 #pragma once

@@ -1,12 +1,13 @@
-#include "profiles/select.h"
+#include "profiles/records/select.h"
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
 
-#include "profiles/index.h"
-#include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/leveldb_read.h"
+#include "profiles/records/index.h"
+#include "profiles/records/keys.h"
 
 namespace sonde {
 namespace {
@@ -15,15 +16,6 @@ namespace {
 constexpr size_t kMaxLookedUp = 4096;
 // Different terms of an index that are compared with a text.
 constexpr size_t kMaxTerms = 2048;
-
-leveldb::Slice Slice(std::string_view text) { return {text.data(), text.size()}; }
-std::string_view View(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
-
-leveldb::ReadOptions Checked() {
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
-  return options;
-}
 
 bool HasTag(const Card& card, const std::pair<std::string, std::optional<std::string>>& wanted) {
   return std::any_of(card.tags.begin(), card.tags.end(), [&](const auto& tag) {
@@ -97,15 +89,15 @@ bool Search::AddTerm(leveldb::Iterator& it, keys::Term kind, std::string_view te
 
 std::optional<Suffixes> Search::WithTerm(keys::Term kind, std::string_view term,
                                          size_t most) const {
-  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(Checked()));
+  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(CheckedRead()));
   Suffixes out;
   if (!AddTerm(*it, kind, term, most, out) || !it->status().ok()) return std::nullopt;
   return out;
 }
 
 std::optional<Suffixes> Search::WithText(keys::Term kind, std::string_view text) const {
-  const std::unique_ptr<leveldb::Iterator> terms(db_.NewIterator(Checked()));
-  const std::unique_ptr<leveldb::Iterator> entries(db_.NewIterator(Checked()));
+  const std::unique_ptr<leveldb::Iterator> terms(db_.NewIterator(CheckedRead()));
+  const std::unique_ptr<leveldb::Iterator> entries(db_.NewIterator(CheckedRead()));
   const std::string prefix = keys::ByTermPrefix(kind);
   Suffixes out;
   std::string at = prefix;
@@ -174,7 +166,7 @@ Status Search::LookUp(const Suffixes& suffixes) {
   std::string value;
   for (const std::string& suffix : suffixes) {
     const std::string key = keys::ByTimeOfSuffix(suffix);
-    const leveldb::Status read = db_.Get(Checked(), key, &value);
+    const leveldb::Status read = db_.Get(CheckedRead(), key, &value);
     if (read.IsNotFound()) continue;  // verify tells
     if (!read.ok()) return FromLevelDb(read, "read the archive's index by time");
     if (!Take(key, value)) break;
@@ -183,10 +175,9 @@ Status Search::LookUp(const Suffixes& suffixes) {
 }
 
 Status Search::ReadAll() {
-  leveldb::ReadOptions options = Checked();
-  options.fill_cache = false;
+  const leveldb::ReadOptions options = CheckedScan();
   const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(options));
-  for (it->Seek(from_); it->Valid() && it->key().starts_with(Slice(keys::kByTime)); it->Next()) {
+  for (it->Seek(from_); it->Valid() && it->key().starts_with(AsSlice(keys::kByTime)); it->Next()) {
     if (View(it->key()).substr(0, to_.size()) > to_) break;
     if (!Take(View(it->key()), View(it->value()))) break;
   }

@@ -19,7 +19,7 @@
 
 #include "core/job.h"
 #include "core/status.h"
-#include "profiles/card.h"
+#include "profiles/records/card.h"
 
 namespace sonde {
 

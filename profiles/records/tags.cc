@@ -1,14 +1,14 @@
-#include "profiles/tags.h"
+#include "profiles/records/tags.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <leveldb/write_batch.h>
 
 #include <utility>
 
 #include "core/user_tags.h"
-#include "profiles/index.h"
-#include "profiles/leveldb_env.h"
-#include "profiles/profile_reader.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/records/index.h"
+#include "profiles/records/profile_reader.h"
 
 namespace sonde {
 

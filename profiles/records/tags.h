@@ -7,12 +7,18 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/job.h"
 #include "core/status.h"
-#include "profiles/archive.h"
 
 namespace sonde {
+
+// What is to change of a profile's tags.
+struct TagChange {
+  UserTags set;
+  std::vector<std::string> remove;
+};
 
 // Gives the tags that the profile has then. kNotFound; kInvalid for what is no tag; kLimit.
 Result<UserTags> ChangeTags(leveldb::DB& db, const std::string& key, const TagChange& change);

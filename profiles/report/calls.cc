@@ -1,6 +1,6 @@
-#include "profiles/report_calls.h"
+#include "profiles/report/calls.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "profiles/text.h"
+#include "profiles/model/text.h"
 
 namespace sonde {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "profiles/profile.h"
+#include "profiles/model/profile.h"
 
 namespace sonde {
 

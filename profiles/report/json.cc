@@ -1,6 +1,6 @@
-#include "profiles/json_writer.h"
-#include "profiles/report.h"
-#include "profiles/report_moments.h"
+#include "profiles/json/writer.h"
+#include "profiles/report/moments.h"
+#include "profiles/report/report.h"
 
 namespace sonde {
 namespace {

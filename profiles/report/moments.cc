@@ -1,14 +1,14 @@
-#include "profiles/report_moments.h"
+#include "profiles/report/moments.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "profiles/report_calls.h"
-#include "profiles/summary.h"
-#include "profiles/text.h"
+#include "profiles/model/summary.h"
+#include "profiles/model/text.h"
+#include "profiles/report/calls.h"
 
 namespace sonde {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/job.h"
-#include "profiles/json_writer.h"
-#include "profiles/profile.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/profile.h"
 
 namespace sonde {
 
@@ -25,7 +25,7 @@ bool IsToldAbove(const Profile& profile, const FootprintEntry& entry);
 // Tables with a line for each, or "". `end` of the step, or now, and `duration` in seconds.
 std::string PhaseTable(const Profile& profile, Nanos end, double duration, size_t width);
 // Histograms of the application, or sizes of MPI's messages. Sizes of calls for files stand beside
-// these (report_calls.h).
+// these (report/calls.h).
 enum class Observed : unsigned char { kApplication, kMpi };
 std::string DistributionTable(const StepMoments& moments, Observed observed, size_t width);
 

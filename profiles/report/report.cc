@@ -1,6 +1,6 @@
-#include "profiles/report.h"
+#include "profiles/report/report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,11 +11,11 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/hostlist.h"
-#include "profiles/hardware.h"
-#include "profiles/report_calls.h"
-#include "profiles/report_moments.h"
-#include "profiles/text.h"
+#include "core/text/hostlist.h"
+#include "profiles/model/hardware.h"
+#include "profiles/model/text.h"
+#include "profiles/report/calls.h"
+#include "profiles/report/moments.h"
 
 namespace sonde {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "profiles/profile.h"
-#include "profiles/summary.h"
+#include "profiles/model/profile.h"
+#include "profiles/model/summary.h"
 
 namespace sonde {
 

@@ -1,4 +1,4 @@
-#include "profiles/profile_import.h"
+#include "profiles/upkeep/import.h"
 
 #include <fcntl.h>
 #include <leveldb/db.h>
@@ -9,15 +9,16 @@
 #include <memory>
 #include <utility>
 
-#include "profiles/archive_db.h"
-#include "profiles/archive_dir.h"
-#include "profiles/archive_lock.h"
-#include "profiles/index.h"
-#include "profiles/ingest.h"
-#include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
-#include "profiles/live_steps.h"
-#include "profiles/profile_file.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/leveldb_read.h"
+#include "profiles/live/live_steps.h"
+#include "profiles/records/index.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/profile_file.h"
+#include "profiles/upkeep/ingest.h"
+#include "profiles/upkeep/lock.h"
+#include "profiles/upkeep/open_db.h"
 
 namespace sonde {
 namespace {
@@ -136,8 +137,7 @@ Status Import::Put(const FileRecord& record) {
     at = keys::Schema((*schema)->id());
   }
   std::string present;
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
+  const leveldb::ReadOptions options = CheckedRead();
   const leveldb::Status read = db_->Get(options, at, &present);
   if (!read.ok() && !read.IsNotFound()) return FromLevelDb(read, "read from the archive");
   if (read.ok() && present == record.bytes) return {};
@@ -182,8 +182,7 @@ Status Import::Into(leveldb::DB& db) {
   const auto blocks = CountBlocks(db, checked_.key());
   if (!blocks.ok()) return blocks.status();
   if (*blocks != checked_.blocks()) return Another();
-  batch_.Put({keys::kFormatKey.data(), keys::kFormatKey.size()},
-             {keys::kFormat.data(), keys::kFormat.size()});
+  batch_.Put(AsSlice(keys::kFormatKey), AsSlice(keys::kFormat));
   batch_.Put(keys::Description(checked_.key()), description);
   batch_.Put(keys::BlockCount(checked_.key()), std::to_string(checked_.blocks()));
   IndexWriter index(db);

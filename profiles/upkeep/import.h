@@ -1,4 +1,4 @@
-// Taking a profile's file (profile_file.h) into an archive.
+// Taking a profile's file (records/profile_file.h) into an archive.
 //
 // The file is read twice: first it is checked as a whole, so that one that is damaged changes
 // nothing; then its records are written, and the indexes, by which it is seen, last and synced. A
@@ -17,8 +17,8 @@
 #include "core/job.h"
 #include "core/status.h"
 #include "core/time.h"
-#include "profiles/archive_dir.h"
-#include "profiles/archive_progress.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/disk/progress.h"
 
 namespace sonde {
 

@@ -1,6 +1,6 @@
-#include "profiles/ingest.h"
+#include "profiles/upkeep/ingest.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,16 +9,17 @@
 #include <optional>
 #include <utility>
 
-#include "profiles/archive_db.h"
-#include "profiles/file_lock.h"
-#include "profiles/index.h"
-#include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
-#include "profiles/parts.h"
-#include "profiles/profile.h"
-#include "profiles/profile_reader.h"
-#include "profiles/read_only_db.h"
-#include "profiles/room.h"
+#include "profiles/disk/file_lock.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/leveldb_read.h"
+#include "profiles/disk/read_only_db.h"
+#include "profiles/disk/room.h"
+#include "profiles/model/parts.h"
+#include "profiles/model/profile.h"
+#include "profiles/records/index.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/profile_reader.h"
+#include "profiles/upkeep/open_db.h"
 
 namespace sonde {
 namespace {
@@ -30,15 +31,6 @@ constexpr Nanos kSweepAge = 600 * kSecond;
 // Blocks of another writer that have the same node, group and sequence get a higher sequence.
 constexpr uint64_t kPartShift = 48;
 constexpr uint64_t kMaxParts = 1024;
-
-std::string_view View(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
-
-leveldb::ReadOptions Scan() {
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
-  options.fill_cache = false;
-  return options;
-}
 
 // Room for the step in a log, and for opening db/ anew.
 uint64_t RoomFor(const ArchivePaths& archive, const LiveStep& step) {
@@ -117,7 +109,7 @@ Status Ingest::Write() {
 }
 
 Status Ingest::CopySchemas() {
-  const std::unique_ptr<leveldb::Iterator> it(live_->db->NewIterator(Scan()));
+  const std::unique_ptr<leveldb::Iterator> it(live_->db->NewIterator(CheckedScan()));
   const std::string prefix(1, keys::kSchemaKind);
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
     const auto id = keys::ParseSchema(View(it->key()));
@@ -141,7 +133,7 @@ Status Ingest::CopyBlock(const BlockKey& key, std::string_view bytes) {
     to.sequence = key.sequence | part << kPartShift;
     const std::string at = keys::Block(step_.key, to);
     std::string there;
-    const leveldb::Status status = db_.Get(Scan(), at, &there);
+    const leveldb::Status status = db_.Get(CheckedScan(), at, &there);
     if (status.ok() && there != bytes) continue;
     if (!status.ok() && !status.IsNotFound()) {
       return FromLevelDb(status, "read from " + archive_.db());
@@ -157,7 +149,7 @@ Status Ingest::CopyBlock(const BlockKey& key, std::string_view bytes) {
 }
 
 Status Ingest::CopyBlocks() {
-  const std::unique_ptr<leveldb::Iterator> it(live_->db->NewIterator(Scan()));
+  const std::unique_ptr<leveldb::Iterator> it(live_->db->NewIterator(CheckedScan()));
   const std::string prefix = keys::Blocks(step_.key);
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
     const auto key = keys::ParseBlock(step_.key, View(it->key()));
@@ -251,7 +243,7 @@ Profile Ingest::Killed(const Profile& profile) const {
 Result<std::vector<Part>> Ingest::KnownParts() const {
   std::vector<Part> parts;
   const std::string prefix = keys::Parts(step_.key);
-  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(Scan()));
+  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(CheckedScan()));
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
     auto profile = ProfileFromJson(View(it->value()));
     if (!profile.ok()) return profile.status();
@@ -279,8 +271,7 @@ Profile Ingest::Whole(const Part& incoming, std::vector<Part> others) {
 }
 
 Status Ingest::Commit(const Part& part, const Profile& profile) {
-  batch_.Put({keys::kFormatKey.data(), keys::kFormatKey.size()},
-             {keys::kFormat.data(), keys::kFormat.size()});
+  batch_.Put(AsSlice(keys::kFormatKey), AsSlice(keys::kFormat));
   IndexWriter index(db_);
   SONDE_RETURN_IF_ERROR(index.Put(profile, batch_));
   batch_.Put(keys::Part(step_.key, part.id.text), ProfileToJson(part.profile));
@@ -400,7 +391,7 @@ Profile WholeProfile(leveldb::DB& db, const std::string& key, std::vector<Part> 
 
 Result<uint64_t> CountBlocks(leveldb::DB& db, const std::string& key) {
   const std::string prefix = keys::Blocks(key);
-  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(Scan()));
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedScan()));
   uint64_t count = 0;
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) ++count;
   if (!it->status().ok()) return FromLevelDb(it->status(), "count the blocks of " + key);

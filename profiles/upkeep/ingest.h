@@ -9,10 +9,10 @@
 // A step is begun only if there is room for it and for opening the database after a failure: else
 // the last room on the disk would be taken from a prune, which needs some itself.
 //
-// A step may have several live directories: its head's and those of acting heads (parts.h). Each
-// part's own record stays in db, and the profile is made anew from all of them whenever one comes,
-// so that the order does not matter. What cannot be read is named in the notes, and its directory
-// is kept as NAME.corrupt.
+// A step may have several live directories: its head's and those of acting heads (model/parts.h).
+// Each part's own record stays in db, and the profile is made anew from all of them whenever one
+// comes, so that the order does not matter. What cannot be read is named in the notes, and its
+// directory is kept as NAME.corrupt.
 //
 // Thread safety: none; the caller holds the archive's lock.
 #pragma once
@@ -24,11 +24,11 @@
 #include <vector>
 
 #include "core/status.h"
-#include "profiles/archive_dir.h"
-#include "profiles/live_steps.h"
-#include "profiles/parts.h"
-#include "profiles/profile.h"
-#include "profiles/writable_db.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/disk/writable_db.h"
+#include "profiles/live/live_steps.h"
+#include "profiles/model/parts.h"
+#include "profiles/model/profile.h"
 
 namespace sonde {
 

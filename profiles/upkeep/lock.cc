@@ -1,4 +1,4 @@
-#include "profiles/archive_lock.h"
+#include "profiles/upkeep/lock.h"
 
 #include <sys/stat.h>
 
@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "profiles/lock_holder.h"
+#include "profiles/disk/lock_holder.h"
 
 namespace sonde {
 namespace {

@@ -1,10 +1,10 @@
 // The lock of db/: who holds it may open the database for writing.
 //
-// It is a record lock (file_lock.h), which is gone when its holder is. Some shared file systems
-// grant such locks on every host by itself; so that two hosts never write to one database, the file
-// names its holder's host as long as it is held, and whoever gets the lock and finds another host's
-// name believes it for kSilence after the holder last touched the file. Then that host counts as
-// dead.
+// It is a record lock (disk/file_lock.h), which is gone when its holder is. Some shared file
+// systems grant such locks on every host by itself; so that two hosts never write to one database,
+// the file names its holder's host as long as it is held, and whoever gets the lock and finds
+// another host's name believes it for kSilence after the holder last touched the file. Then that
+// host counts as dead.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -13,8 +13,8 @@
 
 #include "core/status.h"
 #include "core/time.h"
-#include "profiles/archive_dir.h"
-#include "profiles/file_lock.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/disk/file_lock.h"
 
 namespace sonde {
 

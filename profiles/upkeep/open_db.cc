@@ -1,14 +1,15 @@
-#include "profiles/archive_db.h"
+#include "profiles/upkeep/open_db.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <filesystem>
 
-#include "profiles/archive_repair.h"
-#include "profiles/index.h"
-#include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
-#include "profiles/leveldb_log.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/leveldb_log.h"
+#include "profiles/disk/leveldb_read.h"
+#include "profiles/records/index.h"
+#include "profiles/records/keys.h"
+#include "profiles/upkeep/repair.h"
 
 namespace sonde {
 namespace {
@@ -23,13 +24,12 @@ Status OtherFormat(const std::string& path, std::string_view format) {
 Status MarkIfEmpty(leveldb::DB& db, const std::string& path) {
   if (IsIndexed(db)) return {};
   const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(leveldb::ReadOptions()));
-  const leveldb::Slice by_time(keys::kByTime.data(), keys::kByTime.size());
+  const leveldb::Slice by_time = AsSlice(keys::kByTime);
   it->Seek(by_time);
   if (!it->status().ok()) return FromLevelDb(it->status(), "read " + path);
   if (it->Valid() && it->key().starts_with(by_time)) return {};
   return FromLevelDb(
-      db.Put(leveldb::WriteOptions(), {keys::kIndexedKey.data(), keys::kIndexedKey.size()},
-             {keys::kIndexed.data(), keys::kIndexed.size()}),
+      db.Put(leveldb::WriteOptions(), AsSlice(keys::kIndexedKey), AsSlice(keys::kIndexed)),
       "write to " + path);
 }
 
@@ -37,10 +37,8 @@ Status MarkIfEmpty(leveldb::DB& db, const std::string& path) {
 
 Status CheckDbFormat(leveldb::DB& db, const std::string& path) {
   std::string format;
-  leveldb::ReadOptions checked;
-  checked.verify_checksums = true;
-  const leveldb::Status read =
-      db.Get(checked, {keys::kFormatKey.data(), keys::kFormatKey.size()}, &format);
+  const leveldb::ReadOptions checked = CheckedRead();
+  const leveldb::Status read = db.Get(checked, AsSlice(keys::kFormatKey), &format);
   if (read.ok() && format != keys::kFormat) return OtherFormat(path, format);
   return read.IsNotFound() ? Status() : FromLevelDb(read, "read " + path);
 }

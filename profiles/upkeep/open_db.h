@@ -9,8 +9,8 @@
 #include <string>
 
 #include "core/status.h"
-#include "profiles/archive_dir.h"
-#include "profiles/writable_db.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/disk/writable_db.h"
 
 namespace sonde {
 

@@ -1,7 +1,7 @@
-#include "profiles/archive_repair.h"
+#include "profiles/upkeep/repair.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <leveldb/write_batch.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,20 +14,21 @@
 #include <set>
 #include <utility>
 
-#include "profiles/archive_db.h"
-#include "profiles/archive_lock.h"
-#include "profiles/archive_records.h"
-#include "profiles/archive_verify.h"
-#include "profiles/index.h"
-#include "profiles/ingest.h"
-#include "profiles/json_fields.h"
-#include "profiles/json_parse.h"
-#include "profiles/json_writer.h"
-#include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
-#include "profiles/parts.h"
-#include "profiles/profile_reader.h"
-#include "profiles/read_only_db.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/leveldb_read.h"
+#include "profiles/disk/read_only_db.h"
+#include "profiles/json/fields.h"
+#include "profiles/json/parse.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/parts.h"
+#include "profiles/records/index.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/profile_reader.h"
+#include "profiles/records/records.h"
+#include "profiles/upkeep/ingest.h"
+#include "profiles/upkeep/lock.h"
+#include "profiles/upkeep/open_db.h"
+#include "profiles/upkeep/verify.h"
 
 namespace sonde {
 namespace {
@@ -132,14 +133,12 @@ void Repair::Take(std::string_view key, std::string_view value) {
 
 // As ForEachRecord, until there is an error of ours or the work is stopped.
 Status Repair::TakeAll(leveldb::DB& db) {
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
-  options.fill_cache = false;
+  const leveldb::ReadOptions options = CheckedScan();
   const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(options));
   for (it->SeekToFirst(); it->Valid() && status_.ok(); it->Next()) {
     const uint64_t before = read_ / kBatch;
     read_ += it->key().size() + it->value().size();
-    Take({it->key().data(), it->key().size()}, {it->value().data(), it->value().size()});
+    Take(View(it->key()), View(it->value()));
     if (read_ / kBatch != before && status_.ok()) status_ = Tell();
   }
   return FromLevelDb(it->status(), "read the database");
@@ -256,8 +255,7 @@ Result<RepairReport> Repair::Run() {
     report_.damage = damaged->damage;
   }
   SONDE_RETURN_IF_ERROR(OpenNew());
-  batch_.Put({keys::kFormatKey.data(), keys::kFormatKey.size()},
-             {keys::kFormat.data(), keys::kFormat.size()});
+  batch_.Put(AsSlice(keys::kFormatKey), AsSlice(keys::kFormat));
   if (damaged.ok()) {
     const Status read = TakeAll(*damaged->db);
     if (!read.ok() && report_.damage.empty()) report_.damage = read.message();
@@ -270,8 +268,7 @@ Result<RepairReport> Repair::Run() {
   }
   SONDE_RETURN_IF_ERROR(Tell());
   index_->Finish(batch_);
-  batch_.Put({keys::kIndexedKey.data(), keys::kIndexedKey.size()},
-             {keys::kIndexed.data(), keys::kIndexed.size()});
+  batch_.Put(AsSlice(keys::kIndexedKey), AsSlice(keys::kIndexed));
   SONDE_RETURN_IF_ERROR(Write(true));
   SONDE_RETURN_IF_ERROR(PutInPlace());
   return std::move(report_);

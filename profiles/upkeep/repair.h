@@ -20,8 +20,8 @@
 
 #include "core/status.h"
 #include "core/time.h"
-#include "profiles/archive_dir.h"
-#include "profiles/archive_progress.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/disk/progress.h"
 
 namespace sonde {
 

@@ -1,6 +1,6 @@
-#include "profiles/retention.h"
+#include "profiles/upkeep/retention.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <leveldb/write_batch.h>
 
 #include <algorithm>
@@ -10,28 +10,19 @@
 #include <optional>
 
 #include "core/user_tags.h"
-#include "profiles/card.h"
-#include "profiles/index.h"
-#include "profiles/json_fields.h"
-#include "profiles/json_parse.h"
-#include "profiles/json_writer.h"
-#include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
-#include "profiles/owed_room.h"
-#include "series/block.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/leveldb_read.h"
+#include "profiles/json/fields.h"
+#include "profiles/json/parse.h"
+#include "profiles/json/writer.h"
+#include "profiles/records/card.h"
+#include "profiles/records/index.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/owed_room.h"
+#include "series/block/block.h"
 
 namespace sonde {
 namespace {
-
-std::string_view View(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
-leveldb::Slice Slice(std::string_view text) { return {text.data(), text.size()}; }
-
-leveldb::ReadOptions Scan() {
-  leveldb::ReadOptions options;
-  options.verify_checksums = true;
-  options.fill_cache = false;
-  return options;
-}
 
 // Walks the profiles from the oldest on, as long as one may be beyond a limit.
 class Pruner {
@@ -80,9 +71,9 @@ Status Pruner::ReadTotals() {
   if (work_.incoming) Count(all_);
   if (!limits_.of_users()) return {};
   // Behind the last it reads over all blocks that were deleted and are still on the disk.
-  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(Scan()));
-  for (it->Seek(Slice(keys::kTotals)); it->Valid() && it->key().starts_with(Slice(keys::kTotals));
-       it->Next()) {
+  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(CheckedScan()));
+  for (it->Seek(AsSlice(keys::kTotals));
+       it->Valid() && it->key().starts_with(AsSlice(keys::kTotals)); it->Next()) {
     auto totals = TotalsFromBytes(View(it->value()));
     if (!totals.ok()) return totals.status();
     const auto user = keys::UserOfTotals(View(it->key()));
@@ -136,7 +127,7 @@ void Pruner::Forget(const Card& card) {
 Status Pruner::Delete(const std::string& key) {
   leveldb::WriteBatch batch;
   uint64_t bytes = 0;
-  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(Scan()));
+  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(CheckedScan()));
   for (const std::string& prefix : {keys::Blocks(key), keys::Parts(key)}) {
     for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
       batch.Delete(it->key());
@@ -167,7 +158,7 @@ Status Pruner::Take(const std::string& key, std::string_view at, std::string_vie
   const auto pinned = [](const auto& tag) { return tag.first == kKeepTag; };
   // Somebody may have pinned it since the work began.
   std::string now;
-  const leveldb::Status read = db_.Get(Scan(), Slice(at), &now);
+  const leveldb::Status read = db_.Get(CheckedScan(), AsSlice(at), &now);
   if (read.IsNotFound()) return {};
   Card current;
   if (read.ok() && DecodeCard(now, current).ok()) card_ = current;
@@ -191,14 +182,14 @@ Status Pruner::Run() {
   } else {
     report_.complete = limits_.profiles == 0 && limits_.bytes == 0 && !limits_.of_users();
   }
-  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(Scan()));
+  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(CheckedScan()));
   // Behind the last, which is the oldest, and back.
   const std::string behind(1, static_cast<char>(keys::kByTime[0] + 1));
   it->Seek(behind);
   it->Valid() ? it->Prev() : it->SeekToLast();
   // What the first looks at LevelDB has to read from the disk, and that may take as long.
   const Nanos until = Clock::System().Monotonic() + work_.budget;
-  for (; it->Valid() && it->key().starts_with(Slice(keys::kByTime)); it->Prev()) {
+  for (; it->Valid() && it->key().starts_with(AsSlice(keys::kByTime)); it->Prev()) {
     const Nanos start = keys::StartOfTimeIndex(View(it->key()));
     const std::string key(keys::ProfileOfTimeIndex(View(it->key())));
     if (!MayGo(start)) break;
@@ -223,7 +214,7 @@ Result<std::set<uint64_t>> NamedSchemas(leveldb::DB& db, const ArchiveProgress& 
   constexpr uint64_t kBetween = 4096;
   std::set<uint64_t> named;
   uint64_t looked = 0;
-  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(Scan()));
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedScan()));
   for (it->Seek("b"); it->Valid() && it->key().starts_with("b"); it->Next()) {
     if (progress && ++looked % kBetween == 0 && !progress(0, kCompactSteps)) return StoppedWork();
     const auto info = ReadBlockInfo(View(it->value()));
@@ -316,7 +307,7 @@ Status DropSchemas(leveldb::DB& db, const ArchiveProgress& progress) {
   if (!named.ok()) return {};
   leveldb::WriteBatch batch;
   const std::string prefix(1, keys::kSchemaKind);
-  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(Scan()));
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedScan()));
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
     const auto id = keys::ParseSchema(View(it->key()));
     if (id && !named->contains(*id)) batch.Delete(it->key());

@@ -17,8 +17,8 @@
 #include "core/config.h"
 #include "core/status.h"
 #include "core/time.h"
-#include "profiles/archive_progress.h"
-#include "profiles/writable_db.h"
+#include "profiles/disk/progress.h"
+#include "profiles/disk/writable_db.h"
 
 namespace sonde {
 
@@ -67,7 +67,7 @@ struct PruneWork {
   std::optional<IncomingStep> incoming = {};  // the limits are to hold with this one as well
 };
 // By number and size only where the indexes are complete; else the report is not complete. What is
-// deleted goes into `report`, also that before a failure. Its room is owed (owed_room.h).
+// deleted goes into `report`, also that before a failure. Its room is owed (records/owed_room.h).
 Status PruneDb(leveldb::DB& db, const Retention& limits, const PruneWork& work,
                PruneReport& report);
 std::string PruneToJson(const PruneReport& report, bool dry_run);

@@ -1,6 +1,6 @@
-#include "profiles/archive_verify.h"
+#include "profiles/upkeep/verify.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <filesystem>
 #include <functional>
@@ -8,16 +8,16 @@
 #include <unordered_map>
 #include <utility>
 
-#include "profiles/archive_db.h"
-#include "profiles/archive_dir.h"
-#include "profiles/archive_records.h"
-#include "profiles/archive_repair.h"
-#include "profiles/card.h"
-#include "profiles/index.h"
-#include "profiles/json_writer.h"
-#include "profiles/keys.h"
-#include "profiles/live_steps.h"
-#include "profiles/read_only_db.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/disk/read_only_db.h"
+#include "profiles/json/writer.h"
+#include "profiles/live/live_steps.h"
+#include "profiles/records/card.h"
+#include "profiles/records/index.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/records.h"
+#include "profiles/upkeep/open_db.h"
+#include "profiles/upkeep/repair.h"
 
 namespace sonde {
 namespace {

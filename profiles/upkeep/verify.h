@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "profiles/archive_progress.h"
+#include "profiles/disk/progress.h"
 
 namespace sonde {
 

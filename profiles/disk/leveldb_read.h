@@ -1,0 +1,30 @@
+// What everyone needs who reads a LevelDB: options by which it verifies checksums, and texts as its
+// slices.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <leveldb/options.h>
+#include <leveldb/slice.h>
+
+#include <string_view>
+
+namespace sonde {
+
+// For single records, which may be read again.
+inline leveldb::ReadOptions CheckedRead() {
+  leveldb::ReadOptions options;
+  options.verify_checksums = true;
+  return options;
+}
+// For much that is read once, and is not to take the cache from what is read again.
+inline leveldb::ReadOptions CheckedScan() {
+  leveldb::ReadOptions options = CheckedRead();
+  options.fill_cache = false;
+  return options;
+}
+
+inline std::string_view View(const leveldb::Slice& slice) { return {slice.data(), slice.size()}; }
+inline leveldb::Slice AsSlice(std::string_view text) { return {text.data(), text.size()}; }
+
+}  // namespace sonde

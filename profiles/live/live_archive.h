@@ -1,0 +1,79 @@
+// The profile of a step while it runs: live/<cluster>.<job>.<step>.<start>/, a small LevelDB that
+// its head writes. See docs/archive.md.
+//
+// Thread safety: one thread, the head's archive thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/job.h"
+#include "core/status.h"
+#include "profiles/model/block_key.h"
+#include "profiles/model/profile.h"
+#include "series/block/schema.h"
+
+namespace sonde {
+
+class LiveArchive {
+ public:
+  // Makes the directories as needed. Fails clearly if the archive is read-only, full or not ours.
+  static Result<std::unique_ptr<LiveArchive>> Create(const std::string& archive,
+                                                     const JobDescription& job);
+  // The part of an acting head, which goes on where the step's head was killed. `job` is the head's
+  // own description, as the acting head last heard of it: cluster, job, step and start make it a
+  // part of that profile, and the nodes' indices mean the same. From here on it is used like the
+  // head's: its own nodes, notes, moments, cost and coverage from the moment it took over;
+  // PutProfile with how the step ended; Finish. Blocks that the head had acknowledged need not come
+  // again; those that come again, under their keys and with the same bytes, are stored once. The
+  // archive may be another directory on another host: the parts find each other when they are
+  // ingested into one.
+  static Result<std::unique_ptr<LiveArchive>> Continue(const std::string& archive,
+                                                       const JobDescription& job);
+  ~LiveArchive();
+
+  // Each returns when the data is with the operating system (it survives a kill of this process);
+  // Sync makes it survive the machine.
+  Status PutDescription(const JobDescription& job);
+  Status PutBlock(const BlockKey& key, const Schema& schema, std::string_view block);
+  // A block that stands for those of its node and group with the sequences `first` to its own: what
+  // there is of them goes, in one piece; `replaced` becomes its bytes. `schema`: nullptr if it was
+  // stored before; kNotFound if it was not. Several are written at once, and each is told what
+  // became of it.
+  struct BlockWrite {
+    BlockKey key;
+    uint64_t first = 0;
+    uint64_t schema_id = 0;
+    const Schema* schema = nullptr;
+    std::string_view block;
+    uint64_t replaced = 0;
+    Status status;
+  };
+  void ReplaceBlocks(std::span<BlockWrite> writes);
+  // The description has the figures of merit; it is put as well.
+  Status PutMoments(const JobDescription& job, const StepMoments& moments);
+  Status PutProfile(const Profile& profile);
+  Status Sync();
+  // Writes the file `endpoint` (0600): where the running step is served. JSON {host, port, token,
+  // pid}. Removed by Finish.
+  Status PutEndpoint(std::string_view host, uint16_t port, std::string_view token);
+  // What another writer needs to go on with the step, in its own words; ReadHeritage gives it.
+  Status PutState(std::string_view state);
+  // Seals the profile; the directory can be ingested from now on. After a failure PutProfile and
+  // this can be tried again: the file system may tell only here that it could not write.
+  Status Finish();
+  const std::string& path() const;
+  uint64_t stored_bytes() const;
+
+ private:
+  LiveArchive();
+  static Result<std::unique_ptr<LiveArchive>> Open(const std::string& archive,
+                                                   const JobDescription& job, bool acting);
+  struct Rep;
+  std::unique_ptr<Rep> rep_;
+};
+
+}  // namespace sonde

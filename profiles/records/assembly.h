@@ -1,0 +1,45 @@
+// What the reduced rows of a profile come to: its footprint and its coverage. For profiles whose
+// writer could not say it itself.
+//
+// Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/job.h"
+#include "profiles/model/footprint.h"
+#include "profiles/model/profile.h"
+#include "series/block/block.h"
+#include "series/block/schema.h"
+#include "series/store/reduced.h"
+
+namespace sonde {
+
+class Assembly {
+ public:
+  // `job` must outlive it.
+  explicit Assembly(const JobDescription& job) : job_(job) {}
+
+  // A row of a reduced block; those of a group in the order of time.
+  void AddRow(const std::string& group, const Schema::Ptr& schema, const Block& block, size_t row);
+  std::vector<FootprintEntry> Footprint() const;
+  // Nodes in the rows, added up.
+  uint64_t NodeTicks() const;
+
+ private:
+  const JobDescription& job_;
+  std::map<std::string, FootprintBuilder> groups_;
+  std::map<Nanos, double> nodes_at_;
+  std::map<Nanos, double> others_at_;
+  Schema::Ptr schema_;  // of the row before
+  std::vector<Series> base_;
+  FootprintBuilder* builder_ = nullptr;
+  std::vector<double> columns_;
+  std::vector<Reduced> row_;
+  std::vector<Spread> spreads_;
+};
+
+}  // namespace sonde

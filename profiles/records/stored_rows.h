@@ -1,0 +1,54 @@
+// Rows and points as they are read out of a profile's blocks.
+//
+// Thread safety: values.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+#include "core/time.h"
+#include "profiles/model/block_key.h"
+#include "series/block/block.h"
+#include "series/block/schema.h"
+
+namespace sonde {
+
+// A row as it is stored: of a group of one node, or of the reduced series (kReducedNode). Valid
+// within the call that gets it.
+struct StoredRow {
+  uint32_t node;
+  std::string_view group;
+  const Schema::Ptr& schema;
+  const Block& block;  // its columns are those of the schema
+  size_t row;          // in the block
+  Nanos time() const { return block.times[row]; }
+};
+using OnStoredRow = std::function<Status(const StoredRow&)>;
+struct RowsWanted {
+  Nanos start = 0;
+  Nanos end = INT64_MAX;
+  // All of them within such a span before any of the next one.
+  Nanos window = 600 * kSecond;
+  // Of which streams (node, group), and from which of their blocks; nullptr: all.
+  std::function<bool(uint32_t node, const std::string& group, const BlockInfo& info)> stream;
+  // Called after the last row of a span, with the time up to which all were given.
+  std::function<Status(Nanos until)> on_window = nullptr;
+};
+
+// Which of a profile's series: those of its nodes, which carry the tag host, or the reduced ones of
+// the whole step (kReducedNode), which carry the tag stat.
+enum class SeriesScope { kNodes, kReduced };
+// Where rows were thinned (series/block/thin.h): which of a gauge's values.
+enum class Thinned { kMean, kMin, kMax };
+// What is read of the time before `start`, beside the points of [start, end].
+enum class Earlier {
+  kNone,
+  // Of nodes' counters what tells how much they had counted by then: the last point before, and,
+  // where a node's daemon was started anew, the first and the last one of each that there was.
+  kCounted,
+};
+
+}  // namespace sonde
