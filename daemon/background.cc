@@ -1,12 +1,13 @@
-#include "daemon/tree/background.h"
+#include "daemon/background.h"
 
-#include <fmt/format.h>
-#include <signal.h>
+#include <fmt/core.h>
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
+
+#include "core/signals_blocked.h"
 
 namespace sonde::tree {
 
@@ -21,28 +22,19 @@ BackgroundCall::BackgroundCall(Loop& loop, std::function<Loop::Task()> work, Nan
     : shared_(std::make_shared<Shared>()), patience_(patience) {
   shared_->loop = &loop;
   // The daemon's signals are for its own thread.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([shared = shared_, work = std::move(work)]() mutable {
-      Loop::Task outcome = work();
-      work = nullptr;
-      const std::lock_guard lock(shared->mutex);
-      shared->done = true;
-      shared->ended.notify_all();
-      if (shared->loop == nullptr) return;
-      shared->loop->Post([shared, outcome = std::move(outcome)] {
-        // Both this and the owner's destructor are on the loop's thread.
-        if (shared->loop != nullptr) outcome();
-      });
+  const SignalsBlocked blocked;
+  thread_ = std::thread([shared = shared_, work = std::move(work)]() mutable {
+    Loop::Task outcome = work();
+    work = nullptr;
+    const std::lock_guard lock(shared->mutex);
+    shared->done = true;
+    shared->ended.notify_all();
+    if (shared->loop == nullptr) return;
+    shared->loop->Post([shared, outcome = std::move(outcome)] {
+      // Both this and the owner's destructor are on the loop's thread.
+      if (shared->loop != nullptr) outcome();
     });
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  });
 }
 
 Result<std::unique_ptr<BackgroundCall>> BackgroundCall::Start(Loop& loop,

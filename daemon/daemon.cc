@@ -1,7 +1,7 @@
 #include "daemon/daemon.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <malloc.h>
 #include <pwd.h>
 #include <sys/prctl.h>
@@ -13,9 +13,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/launch.h"
 #include "core/log.h"
 #include "daemon/child_process.h"
+#include "launcher/launch.h"
 
 namespace sonde {
 namespace {
@@ -100,7 +100,7 @@ int RunDaemon(const std::function<std::unique_ptr<Daemon>(const DaemonSetup&)>& 
   }
   PrepareProcess();
   Loop loop;
-  Lifeline lifeline(loop, std::move(lifeline_fd));
+  LauncherLine lifeline(loop, std::move(lifeline_fd));
   const Result<std::string> packet = lifeline.ReadLaunch(5 * kSecond);
   if (!packet.ok()) return Fail(packet.status());
   Result<LaunchMessage> launch = ParseLaunchMessage(*packet);
@@ -118,11 +118,11 @@ int RunDaemon(const std::function<std::unique_ptr<Daemon>(const DaemonSetup&)>& 
   lifeline.Start(
       {.packet = [&](char kind, std::string_view body,
                      std::vector<UniqueFd> fds) { daemon->OnPacket(kind, body, std::move(fds)); },
-       .end = [&](Lifeline::End how) { daemon->OnEnd(how == Lifeline::End::kLauncherGone); }});
+       .end =
+           [&](LauncherLine::End how) { daemon->OnEnd(how == LauncherLine::End::kLauncherGone); }});
   loop.Run();
   if (launch->InStep()) EndChildren();
   // All is delivered and closed: taking the rest apart would only cost the node time.
-  log::Flush();
   std::_Exit(0);
 }
 

@@ -14,7 +14,7 @@
 #include "core/config.h"
 #include "core/status.h"
 #include "daemon/launch_message.h"
-#include "daemon/lifeline.h"
+#include "daemon/launcher_line.h"
 #include "daemon/loop.h"
 
 namespace sonde {
@@ -22,7 +22,7 @@ namespace sonde {
 // What a role is made of.
 struct DaemonSetup {
   Loop& loop;
-  Lifeline& lifeline;
+  LauncherLine& lifeline;
   const LaunchMessage& launch;
   const Config& config;
   Status config_error;  // why `config` holds the defaults, if it should not
@@ -34,7 +34,7 @@ class Daemon {
 
   // `listen`: the head's rendezvous socket. `application`: the node's, which listens already.
   virtual Status Start(UniqueFd listen, UniqueFd application) = 0;
-  // What the launcher sends (core/launch.h).
+  // What the launcher sends (launcher/launch.h).
   virtual void OnPacket(char kind, std::string_view body, std::vector<UniqueFd> fds) = 0;
   // The end of the lifeline: asked for, or the launcher is dead.
   virtual void OnEnd(bool launcher_gone) = 0;

@@ -1,15 +1,15 @@
 #include "daemon/launch_message.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <functional>
 #include <unordered_map>
 
-#include "core/launch.h"
 #include "core/options.h"
 #include "core/step_environment.h"
 #include "core/user_tags.h"
+#include "launcher/launch.h"
 
 namespace sonde {
 namespace {

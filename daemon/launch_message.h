@@ -1,4 +1,4 @@
-// The launch message as the daemon reads it: core/launch.h's keys, checked.
+// The launch message as the daemon reads it: launcher/launch.h's keys, checked.
 //
 // Thread safety: values.
 #pragma once

@@ -1,4 +1,4 @@
-#include "daemon/lifeline.h"
+#include "daemon/launcher_line.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -6,22 +6,22 @@
 #include <algorithm>
 #include <array>
 
-#include "core/launch.h"
+#include "launcher/launch.h"
 
 namespace sonde {
 
-struct Lifeline::Packet {
+struct LauncherLine::Packet {
   std::string bytes;
   std::vector<UniqueFd> fds;
   bool end = false;  // end of file, or an error that means the same
 };
 
-Lifeline::Lifeline(Loop& loop, UniqueFd fd) : loop_(loop), fd_(std::move(fd)) {}
+LauncherLine::LauncherLine(Loop& loop, UniqueFd fd) : loop_(loop), fd_(std::move(fd)) {}
 
-Lifeline::~Lifeline() { Close(); }
+LauncherLine::~LauncherLine() { Close(); }
 
 // False if nothing is there to be read now.
-bool Lifeline::ReadOne(Packet& packet) {
+bool LauncherLine::ReadOne(Packet& packet) {
   std::array<char, launch::kMaxPacket> bytes;
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * launch::kMaxEvents)> control;
   iovec iov{bytes.data(), bytes.size()};
@@ -50,7 +50,7 @@ bool Lifeline::ReadOne(Packet& packet) {
   return true;
 }
 
-Result<std::string> Lifeline::ReadLaunch(Nanos timeout) {
+Result<std::string> LauncherLine::ReadLaunch(Nanos timeout) {
   pollfd ready{fd_.get(), POLLIN, 0};
   if (poll(&ready, 1, static_cast<int>(timeout / kMillisecond)) <= 0) {
     return Status(Code::kTimeout,
@@ -64,7 +64,7 @@ Result<std::string> Lifeline::ReadLaunch(Nanos timeout) {
   return packet.bytes.substr(1);
 }
 
-void Lifeline::Start(Handler handler) {
+void LauncherLine::Start(Handler handler) {
   handler_ = std::move(handler);
   const Status status =
       loop_.Watch(fd_.get(), EPOLLIN | EPOLLRDHUP, [this](uint32_t events) { OnReady(events); });
@@ -74,7 +74,7 @@ void Lifeline::Start(Handler handler) {
   }
 }
 
-void Lifeline::OnReady(uint32_t events) {
+void LauncherLine::OnReady(uint32_t events) {
   Packet packet;
   while (!ended_ && fd_ && ReadOne(packet)) {
     if (packet.end) {
@@ -89,7 +89,7 @@ void Lifeline::OnReady(uint32_t events) {
   }
 }
 
-void Lifeline::Send(char kind, std::string_view body) {
+void LauncherLine::Send(char kind, std::string_view body) {
   if (!fd_) return;
   iovec iov[2] = {{&kind, 1}, {const_cast<char*>(body.data()), body.size()}};
   msghdr message{};
@@ -98,7 +98,7 @@ void Lifeline::Send(char kind, std::string_view body) {
   sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void Lifeline::SendReport(std::string_view text) {
+void LauncherLine::SendReport(std::string_view text) {
   while (!text.empty()) {
     const size_t n = std::min(text.size(), launch::kMaxPacket - 1);
     Send(launch::kReport, text.substr(0, n));
@@ -106,7 +106,7 @@ void Lifeline::SendReport(std::string_view text) {
   }
 }
 
-void Lifeline::Close() {
+void LauncherLine::Close() {
   if (!fd_) return;
   loop_.Unwatch(fd_.get());
   fd_.Reset();

@@ -1,4 +1,4 @@
-// The daemon's end of the lifeline to its launcher (core/launch.h).
+// The daemon's end of the lifeline (launcher/launch.h): its line to the launcher.
 //
 // Packets come in through the loop; the end of file says that the step's tasks here, or srun, are
 // done. It is told apart from the launcher's death: after a shutdown the launcher still reads the
@@ -17,7 +17,7 @@
 
 namespace sonde {
 
-class Lifeline {
+class LauncherLine {
  public:
   enum class End { kAsked, kLauncherGone };
   struct Handler {
@@ -27,8 +27,8 @@ class Lifeline {
   };
 
   // Owns `fd`.
-  Lifeline(Loop& loop, UniqueFd fd);
-  ~Lifeline();
+  LauncherLine(Loop& loop, UniqueFd fd);
+  ~LauncherLine();
 
   // Waits for the first packet, which is the launch message, before the loop runs.
   Result<std::string> ReadLaunch(Nanos timeout);

@@ -1,6 +1,6 @@
 #include "daemon/loop.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include "daemon/collect/registry.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -9,7 +9,7 @@
 #include "daemon/collect/gpu/gpu.h"
 #include "daemon/collect/job/cgroup.h"
 #include "daemon/collect/os/os_sources.h"
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 #include "daemon/collect/sensors/sensor_sources.h"
 #include "daemon/collect/sensors/step_energy.h"
 

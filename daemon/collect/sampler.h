@@ -19,11 +19,11 @@
 #include "daemon/collect/counters/handover.h"
 #include "daemon/collect/counters/machine_source.h"
 #include "daemon/collect/counters/perf.h"
-#include "daemon/collect/file_reader.h"
 #include "daemon/collect/job/tasks.h"
+#include "daemon/collect/read/file_reader.h"
+#include "daemon/collect/read/source.h"
 #include "daemon/collect/self.h"
-#include "daemon/collect/source.h"
-#include "series/schema.h"
+#include "series/block/schema.h"
 
 namespace sonde::collect {
 

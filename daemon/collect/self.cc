@@ -5,7 +5,7 @@
 #include <ctime>
 #include <iterator>
 
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 namespace {

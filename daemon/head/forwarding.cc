@@ -1,7 +1,7 @@
 #include "daemon/head/forwarding.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 
 #include "daemon/child_process.h"
 #include "forward/job.h"
-#include "profiles/keys.h"
+#include "profiles/records/keys.h"
 
 namespace sonde::head {
 

@@ -1,27 +1,25 @@
 #include "daemon/head/head.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/log.h"
-#include "daemon/head/end_state.h"
+#include "daemon/head/descriptors.h"
+#include "daemon/head/record/end_state.h"
+#include "daemon/link/send.h"
+#include "daemon/link/trust/auth.h"
 #include "daemon/own_cost.h"
-#include "daemon/tree/auth.h"
-#include "profiles/archive_dir.h"
-#include "profiles/report.h"
-#include "profiles/summary.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/model/summary.h"
+#include "profiles/report/report.h"
 
 namespace sonde::head {
 
 using tree::Type;
 
 namespace {
-
-// Of so many ticks the head knows which nodes are in them.
-constexpr size_t kRemember = 1024;
-
-constexpr std::string_view kReducedGroup = "reduced";
 
 // A head that srun has started begins a little later than the step.
 Nanos StartOf(const LaunchMessage& launch) {
@@ -52,9 +50,6 @@ StepKey RandomKey() {
   return key;
 }
 
-// Ticks wait that long for a node that changes its link.
-Nanos HandOver(Nanos period) { return std::max(2 * period, 200 * kMillisecond); }
-
 }  // namespace
 
 Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
@@ -65,55 +60,45 @@ Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
       done_(std::move(done)),
       archive_path_(PathOf(launch, config)),
       record_(Describe(launch, config)),
-      expected_nodes_(launch.job.expected_nodes),
-      coverage_(record_.Description().start, launch.job.period),
       queries_(loop),
       intake_(config.profile_limit,
-              [this](const tree::BlockAck& ack) { children_.SendBlockAck(ack); }),
-      merger_(kRemember, [this](const tree::TickMerger::Row& row, bool late) { OnRow(row, late); }),
-      children_(merger_, queries_, HandOver(launch.job.period), tree::Children::Keep::kUntilSafe,
-                {.block =
-                     [this](tree::BlockMessage block) {
-                       intake_.Take(std::move(block), nodes_.size(), *archive_);
-                     },
-                 .moments = [this](const collect::Moments& moments) { OnMoments(moments); },
-                 .ended = [this](const auto& info, const auto& schema, auto values,
-                                 auto source) { OnEnded(info, schema, values, source); },
-                 .refused = [this](auto fate, const auto& frame,
-                                   auto source) { OnRefused(fate, frame, source); }}),
-      child_links_(loop, launch_.key, launch.job.period, children_, [this] { CheckNodesDone(); }),
-      parents_(
-          loop, config, expected_nodes_, child_links_,
-          {.send = [this](uint32_t node, Type type,
-                          std::string_view payload) { return SendTo(node, type, payload); },
-           .note = [this](uint32_t node, std::string_view text) { AddNodeNote(node, text); }}) {
+              [this](const tree::BlockAck& ack) { rows_.children().SendBlockAck(ack); }),
+      rows_(loop, record_, queries_, *this),
+      child_links_(loop, launch_.key, launch.job.period, rows_.children(),
+                   [this] { CheckNodesDone(); }),
+      nodes_(loop, config, launch.job.expected_nodes, launch.acting, record_, rows_, child_links_,
+             *this) {
   if (!launch_.has_key) launch_.key = RandomKey();  // no nodes to come: for the HTTP token
 }
 
 Head::~Head() {
-  for (const Loop::TimerId timer : {expiry_timer_, serve_timer_, finish_timer_, describe_timer_,
-                                    away_timer_, store_timer_, hand_over_timer_}) {
+  for (const Loop::TimerId timer : {serve_timer_, finish_timer_, hand_over_timer_}) {
     loop_.Cancel(timer);
   }
 }
 
 Status Head::Start(UniqueFd listen) {
   archive_ = std::make_unique<ArchiveWriter>(loop_, archive_path_, RetentionOf(config_));
-  archive_->OnStored([this] { children_.FlushBlockAcks(); });
-  if (launch_.acting) Inherit();
+  archive_->OnStored([this] { rows_.children().FlushBlockAcks(); });
+  store_ = std::make_unique<HeadStore>(loop_, *archive_, config_.profile_limit, record_, rows_,
+                                       nodes_, static_cast<HeadStore::Owner&>(*this));
+  std::string alarms;  // as another head had changed them
   if (launch_.acting) {
+    alarms = store_->Inherit(archive_path_);
     archive_->Continue(record_.Description());
   } else {
     archive_->Create(record_.Description());
   }
-  record_.OnSeal([this](const SealedBlock& block) { StoreReduced(block); });
+  record_.OnSeal([this](const SealedBlock& block) { store_->StoreRows(block); });
   source_ = std::make_shared<LiveSource>(record_, SourceWays());
   questions_ =
       std::make_unique<Questions>(loop_, source_, record_, launch_.job.period,
                                   [this](uint32_t node, const tree::AnswerMessage& answer) {
-                                    SendTo(node, Type::kAnswer, Encode(answer));
+                                    nodes_.SendTo(node, Type::kAnswer, Encode(answer));
                                   });
-  StartAlarms();
+  alarms_ = std::make_unique<Alarms>(loop_, record_, launch_, config_, alarms,
+                                     static_cast<Alarms::Owner&>(*this));
+  source_->UseAlarms(alarms_.get());
   forwarding_ = std::make_unique<Forwarding>(
       loop_, launch_.config_path, config_, archive_path_, record_.Description(), !launch_.InStep(),
       [this](std::string note) { AddNote(std::move(note)); });
@@ -124,8 +109,118 @@ Status Head::Start(UniqueFd listen) {
                     "runs; steps of srun are watched on all of theirs",
                     launch_.host, launch_.job.job_nodes));
   }
-  return listen ? ListenForNodes(std::move(listen)) : Status();
+  return listen ? Listen(std::move(listen)) : Status();
 }
+
+// --- Nodes ---
+
+Status Head::Listen(UniqueFd socket) {
+  nodes_.ChooseSuccessors();
+  rendezvous_ =
+      std::make_unique<Rendezvous>(loop_, launch_.key, static_cast<Rendezvous::Owner&>(*this));
+  SONDE_RETURN_IF_ERROR(rendezvous_->Listen(std::move(socket), config_.port_range));
+  if (launch_.acting) {
+    finish_timer_ = loop_.After(Nodes::kTakeoverLimit, [this] {
+      finish_timer_ = 0;
+      CheckNodesDone();
+    });
+  }
+  return {};
+}
+
+void Head::OnProven(const tree::Registration& who, std::unique_ptr<tree::Link> link) {
+  const Result<uint32_t> index = AddNode(who, std::move(link));
+  if (!index.ok()) log::Warning("node {} refused: {}", who.host, index.status().message());
+}
+
+Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tree::Link> control) {
+  // It comes again, to the next head.
+  if (state_ == State::kLeaving)
+    return Status(Code::kUnavailable, "another node acts as head soon");
+  if (const Status bad = CheckNode(who); !bad.ok()) {
+    Send(*control, Type::kOver, "");
+    return bad;
+  }
+  const uint32_t index = nodes_.Add(who, std::move(control));
+  rows_.Begin();
+  return index;
+}
+
+Status Head::CheckNode(const tree::Registration& who) const {
+  if (state_ != State::kRunning && state_ != State::kWaitingForNodes) {
+    return {Code::kUnavailable, "the step is over"};
+  }
+  return nodes_.Check(who);
+}
+
+void Head::Greet(uint32_t node, tree::Link& control) {
+  Send(control, Type::kWelcome,
+       Encode(tree::Welcome{node, config_.fanout, static_cast<uint64_t>(Clock::System().Now()),
+                            static_cast<uint64_t>(record_.Job()->start), number_,
+                            rendezvous_ == nullptr ? uint16_t{0} : rendezvous_->own_port()}));
+  Send(control, Type::kBudget, Encode(intake_.Budget(nodes_.expected())));
+  if (counters_paused_) Send(control, Type::kCounters, "\1");
+  if (const std::string needs = alarms_->OnNode(node); !needs.empty()) {
+    Send(control, Type::kDerive, needs);
+  }
+}
+
+void Head::OnRegistered(bool more) {
+  if (more) SendBudgets();
+  std::string too_few = TooFewDescriptors(nodes_.expected(), config_.fanout, DescriptorLimit());
+  if (!too_few.empty() && !std::exchange(told_descriptors_, true)) AddNote(std::move(too_few));
+  store_->OnNode();
+}
+
+void Head::SendBudgets() {
+  nodes_.SendToAll(Type::kBudget, Encode(intake_.Budget(nodes_.expected())));
+}
+
+Status Head::OnAsk(uint32_t node, std::string_view payload) {
+  tree::AskMessage ask;
+  SONDE_RETURN_IF_ERROR(Decode(payload, ask));
+  if (questions_ == nullptr) return {};  // the step is over
+  return questions_->OnAsk(node, ask);
+}
+
+void Head::OnGone(uint32_t node) {
+  store_->OnNodeGone();
+  if (questions_ != nullptr) questions_->OnGone(node);
+  if (alarms_ != nullptr) alarms_->OnGone(node);
+}
+
+// --- What comes from them ---
+
+void Head::OnBlock(tree::BlockMessage block) {
+  intake_.Take(std::move(block), nodes_.size(), *archive_);
+}
+
+void Head::OnMoments(const collect::Moments& moments) {
+  record_.AddMoments(moments);
+  store_->OnMoments();
+}
+
+void Head::OnNewRow(const tree::TickMerger::Row& row, const std::vector<Series>& series) {
+  alarms_->OnRow(row, series);
+  source_->ticks()->Tell();
+}
+
+void Head::OnRecorded(Nanos tick, bool late) {
+  store_->OnRow();
+  if (questions_ != nullptr) questions_->OnRow(tick, late);
+  child_links_.PulseSoon();
+}
+
+void Head::OnLastValues(uint32_t first, bool lost) {
+  // One that is only missing from a row is back in the next, mostly.
+  if (!lost || !nodes_.connected(first)) store_->OnLastValues();
+}
+
+void Head::OnStateStored() {
+  if (std::exchange(leave_when_stored_, false)) LeaveToNext();
+}
+
+// --- HTTP ---
 
 // What other threads ask for is done on the loop's, unless this is gone by then.
 LiveSource::Ways Head::SourceWays() {
@@ -143,135 +238,17 @@ LiveSource::Ways Head::SourceWays() {
           .join =
               [this, post](std::vector<uint32_t> nodes, std::string target) {
                 post([this, nodes = std::move(nodes), target = std::move(target)] {
-                  for (const uint32_t index : nodes) SendTo(index, Type::kJoin, target);
+                  for (const uint32_t index : nodes) nodes_.SendTo(index, Type::kJoin, target);
                 });
               },
           .push =
               [this, post](uint32_t node, std::string bytes) {
-                post([this, node, bytes = std::move(bytes)] { SendTo(node, Type::kPush, bytes); });
+                post([this, node, bytes = std::move(bytes)] {
+                  nodes_.SendTo(node, Type::kPush, bytes);
+                });
               },
           .tree = [this, post](auto done) { post([this, done] { done(TreeNow()); }); }};
 }
-
-Status Head::ListenForNodes(UniqueFd listen) {
-  succession_ = std::make_unique<Succession>(
-      loop_, config_.fabric_after, [this](uint32_t node, Type type, std::string_view payload) {
-        return SendTo(node, type, payload);
-      });
-  acceptor_ = std::make_unique<tree::Acceptor>(
-      loop_, launch_.key, [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
-        const Result<uint32_t> index = AddNode(who, std::move(link));
-        if (!index.ok()) log::Warning("node {} refused: {}", who.host, index.status().message());
-      });
-  Result<std::unique_ptr<tree::Listener>> listener = tree::Listener::Adopt(
-      loop_, std::move(listen), [this](std::unique_ptr<tree::SocketLink> link) {
-        if (!std::exchange(local_host_known_, true)) {
-          parents_.SetLocalHost(tree::HostText(link->local_address()));
-        }
-        acceptor_->Take(std::move(link));
-      });
-  if (!listener.ok()) return listener.status();
-  listener_ = *std::move(listener);
-  ListenToThoseThatComeBack();
-  if (launch_.acting) {
-    finish_timer_ = loop_.After(kTakeoverLimit, [this] {
-      finish_timer_ = 0;
-      CheckNodesDone();
-    });
-  }
-  return {};
-}
-
-// --- Ticks and blocks ---
-
-// Long enough for a late frame to come through the tree, short enough for a live view.
-Nanos Head::MergeWindow() const { return std::max(2 * launch_.job.period, kSecond); }
-
-void Head::OnRow(const tree::TickMerger::Row& row, bool late) {
-  children_.HandOnLost(row.tick, row.nodes);
-  if (!late) children_.StandInForMissing(row.tick, row.nodes);
-  children_.Forwarded(row.sources, 0);
-  if (row.tick <= inherited_) return;  // the head before had it
-  ++rows_to_store_;
-  if (late) {
-    late_ = row.values;
-    if (ended_.StoodIn(row.tick, row.nodes)) {
-      for (size_t i = 0; i < late_.size(); ++i) {
-        if (merger_.series()[i].metric.type == MetricType::kCounter) late_[i] = Reduced();
-      }
-    }
-    // Too late: it stays counted as missing.
-    if (!record_.Amend(row.tick, {late_, row.spreads})) return;
-  } else {
-    whole_.tick = row.tick;
-    whole_.nodes = row.nodes;
-    whole_.values = row.values;
-    ended_.AddTo(whole_, merger_.series(), merger_.Present());
-    record_.Append(row.tick, {whole_.values, row.spreads}, merger_.series());
-    alarms_->OnRow(whole_, merger_.series());
-    source_->ticks()->Tell();
-    ScheduleExpiry();
-  }
-  StoreWithin(rows_to_store_ >= kStoreAfterRows ? 0 : kStoreAfter);
-  coverage_.OnRow(row.tick, row.nodes);
-  UpdateCoverage();
-  if (questions_ != nullptr) questions_->OnRow(row.tick, late);
-  child_links_.PulseSoon();
-}
-
-void Head::OnRefused(tree::TickMerger::Fate fate, const tree::Frame& frame,
-                     tree::TickMerger::Source source) {
-  children_.Forwarded({&source, 1}, 0);
-  if (fate != tree::TickMerger::Fate::kRepeated) refused_samples_ += frame.nodes.size();
-}
-
-void Head::OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
-                   std::span<const Reduced> values, tree::TickMerger::Source source) {
-  const auto fate = ended_.Add(info, merger_.ColumnsOf(*schema), values);
-  if (fate == tree::EndedNodes::Fate::kOverlaps) return children_.Refuse(source);
-  children_.Forwarded({&source, 1}, 0);
-  // One that is only missing from a row is back in the next, mostly.
-  const uint32_t first = info.nodes.first();
-  const bool there = first < nodes_.size() && nodes_[first].control != nullptr;
-  if (!info.lost || !there) StoreWithin(kStoreEndedAfter);
-}
-
-// Phases and remarks are no blocks that could be stored by and by: all that is known is stored
-// again after some seconds, and the nodes keep what they told until then.
-void Head::OnMoments(const collect::Moments& moments) {
-  record_.AddMoments(moments);
-  moments_changed_ = true;
-  StoreWithin(kStoreMomentsAfter);
-}
-
-void Head::UpdateCoverage() { record_.SetCoverage(coverage_.Now(expected_nodes_)); }
-
-void Head::ScheduleExpiry() {
-  if (expiry_timer_ != 0 || state_ == State::kDone) return;
-  expiry_timer_ = loop_.After(MergeWindow() / 2, [this] {
-    expiry_timer_ = 0;
-    children_.HandOnLost(Clock::System().Now());
-    merger_.EmitUpTo(Clock::System().Now() - MergeWindow());
-    ScheduleExpiry();
-  });
-}
-
-void Head::SendBudgets() { SendToAll(Type::kBudget, Encode(intake_.Budget(expected_nodes_))); }
-
-void Head::StoreReduced(const SealedBlock& block) {
-  const Status refused =
-      archive_->PutBlock({.key = {kReducedNode, std::string(kReducedGroup), block.sequence},
-                          .first = block.sequence,
-                          .schema_id = block.schema->id(),
-                          .schema = block.schema,
-                          .bytes = block.bytes,
-                          .limit = config_.profile_limit,
-                          .keep = true},
-                         [](const Status&) {});
-  if (!refused.ok()) log::Warning("rows are not stored: {}", refused.message());
-}
-
-// --- HTTP ---
 
 // The report does not wait longer for those who are being answered when the step ends.
 constexpr Nanos kServeAtEnd = 200 * kMillisecond;
@@ -297,19 +274,9 @@ void Head::Serve() {
 void Head::PauseCounters(bool paused) {
   if (std::exchange(counters_paused_, paused) == paused) return;
   const std::string_view word(paused ? "\1" : "\0", 1);
-  SendToAll(Type::kCounters, word);
+  nodes_.SendToAll(Type::kCounters, word);
   AddNote(fmt::format("the processors' counters were {} at {}, as the user asked",
                       paused ? "paused" : "resumed", FormatTime(Clock::System().Now())));
-}
-
-void Head::StartAlarms() {
-  alarms_ = std::make_unique<Alarms>(
-      loop_, record_, launch_, config_, std::exchange(inherited_alarms_, {}),
-      Alarms::Callbacks{[this](const std::string& needs) { SendToAll(Type::kDerive, needs); },
-                        [this](const collect::Moments& moments) { OnMoments(moments); },
-                        [this](std::string note) { AddNote(std::move(note)); },
-                        [this] { StoreWithin(kStoreAlarmsAfter); }});
-  source_->UseAlarms(alarms_.get());
 }
 
 std::vector<web::TreeEdge> Head::TreeNow() const {
@@ -317,8 +284,8 @@ std::vector<web::TreeEdge> Head::TreeNow() const {
   const JobDescription& job = *record;
   std::vector<web::TreeEdge> edges;
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
-    if (nodes_[i].gone) continue;
-    const uint32_t parent = parents_.Of(i);
+    if (nodes_.gone(i)) continue;
+    const uint32_t parent = nodes_.parent(i);
     edges.push_back({parent < job.nodes.size() ? job.nodes[parent].host : job.launch_host + ":head",
                      job.nodes[i].host});
   }
@@ -327,8 +294,8 @@ std::vector<web::TreeEdge> Head::TreeNow() const {
 
 void Head::AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
   constexpr Nanos kPatience = 2 * kSecond;
-  queries_.Ask({next_query_++, std::move(spec), std::move(grid), kPatience}, children_.Active(), {},
-               std::move(done));
+  queries_.Ask({next_query_++, std::move(spec), std::move(grid), kPatience},
+               rows_.children().Active(), {}, std::move(done));
 }
 
 // --- The end ---
@@ -340,9 +307,11 @@ void Head::Finish(bool launcher_gone) {
     hand_over_timer_ = loop_.After(kHandOverAfter, [this] { LeaveToNext(); });
     return;
   }
-  log::Debug("asked to finish: {} of {} nodes said goodbye", byes_, nodes_.size());
+  log::Debug("asked to finish: {} of {} nodes said goodbye", nodes_.byes(), nodes_.size());
   state_ = State::kWaitingForNodes;
-  HurryAway(kAwayAtEndLimit);
+  store_->Stop();
+  nodes_.SetEnding();
+  nodes_.Hurry();
   finish_timer_ = loop_.After(launcher_gone ? kOrphanLimit : kFinishLimit, [this] { Seal(); });
   CheckNodesDone();
 }
@@ -350,48 +319,63 @@ void Head::Finish(bool launcher_gone) {
 // Once every node of the step has come and gone there is nothing to wait for: the report is ready
 // when srun asks for it.
 void Head::CheckNodesDone() {
+  const uint32_t byes = nodes_.byes();
   const bool ending = state_ == State::kWaitingForNodes ||
-                      (state_ == State::kRunning && byes_ != 0 && byes_ >= expected_nodes_) ||
-                      (launch_.acting && (byes_ != 0 || finish_timer_ == 0));
-  if (ending && gone_nodes_ == nodes_.size() && children_.done()) Seal();
+                      (state_ == State::kRunning && byes != 0 && byes >= nodes_.expected()) ||
+                      (launch_.acting && (byes != 0 || finish_timer_ == 0));
+  if (ending && nodes_.all_gone() && rows_.children().done()) Seal();
+}
+
+// What is stored is what another head goes on from; the nodes look for it as if this one had died.
+void Head::LeaveToNext() {
+  if (state_ != State::kRunning) return;
+  if (!nodes_.some_stay()) {
+    nodes_.LoseAway();
+    return Seal();
+  }
+  // What is being stored is older.
+  if (store_->storing()) {
+    leave_when_stored_ = true;
+    return;
+  }
+  log::Debug("this node is done: another one acts as head");
+  store_->StoreLast();
+  nodes_.SetEnding();
+  nodes_.SetLeaving();
+  state_ = State::kLeaving;
+  archive_->WhenIdle([this] {
+    state_ = State::kDone;
+    rows_.Stop();
+    done_("");
+  });
 }
 
 void Head::Seal() {
   if (state_ != State::kRunning && state_ != State::kWaitingForNodes) return;
   state_ = State::kSealing;
+  store_->Stop();
+  nodes_.SetEnding();
   log::Debug("sealing the profile");
   loop_.Cancel(finish_timer_);
   server_.reset();
   questions_.reset();
   alarms_->Finish();
   // Those that have not said goodbye need not look for another head.
-  SendToAll(Type::kOver, "");
+  nodes_.SendToAll(Type::kOver, "");
   const Nanos now = Clock::System().Now();
-  children_.HandOnLost(INT64_MAX);
-  // Also ticks of nodes whose clocks are ahead of ours: the last row comes after them all, no
-  // sooner than what it has more than the one before was counted.
-  merger_.EmitUpTo(INT64_MAX);
-  record_.Append(now > whole_.tick ? now : whole_.tick + launch_.job.period,
-                 ended_.Final(merger_.series().size()), merger_.series());
-  record_.Seal();
-  record_.SetCoverage(coverage_.AtEnd(expected_nodes_));
+  rows_.Finish(now);
   const double kills = OutOfMemoryKills(record_.Snapshot());
   record_.Update([&](JobDescription& j) {
     j.end = now;
-    j.exit_status = ends_.exit_status;
-    j.state = byes_ == 0 ? EndState::kLost : StateOf(ends_, kills);
+    j.exit_status = nodes_.ends().exit_status;
+    j.state = nodes_.byes() == 0 ? EndState::kLost : StateOf(nodes_.ends(), kills);
   });
   NoteMissing();
-  for (std::string& note : intake_.Notes(record_.Job()->nodes)) AddNote(std::move(note));
-  if (registered_.size() < expected_nodes_) {
-    AddNote(fmt::format("{} of {} nodes never reported: is Sonde installed there?",
-                        expected_nodes_ - registered_.size(), expected_nodes_));
-  }
   record_.UpdateCost([&](OwnCost& cost) {
-    cost.cpu_seconds = ends_.cpu_seconds;
+    cost.cpu_seconds = nodes_.ends().cpu_seconds;
     if (launch_.role == Role::kHead) cost.cpu_seconds += OwnCpuSeconds();
-    cost.peak_node_memory = ends_.memory_bytes;
-    cost.bytes_sent = ends_.bytes_sent;
+    cost.peak_node_memory = nodes_.ends().memory_bytes;
+    cost.bytes_sent = nodes_.ends().bytes_sent;
     cost.stored_bytes = static_cast<double>(archive_->stored_bytes());
   });
   archive_->Finish(record_.Snapshot(), [this](const Status& status) { Report(status); });
@@ -401,19 +385,17 @@ void Head::Seal() {
 }
 
 void Head::NoteMissing() {
-  if (refused_samples_ > 0) {
-    AddNote(fmt::format("{} samples came too late to be merged", refused_samples_));
-  }
-  size_t unknown = 0;
-  for (uint32_t i = 0; i < nodes_.size(); ++i) unknown += ended_.Has(i) ? 0 : 1;
-  if (unknown > 0) {
-    AddNote(fmt::format("what {} of {} nodes counted is missing from the totals", unknown,
-                        nodes_.size()));
+  rows_.NoteMissing(nodes_.size());
+  for (std::string& note : intake_.Notes(record_.Job()->nodes)) AddNote(std::move(note));
+  if (nodes_.registered() < nodes_.expected()) {
+    AddNote(fmt::format("{} of {} nodes never reported: is Sonde installed there?",
+                        nodes_.expected() - nodes_.registered(), nodes_.expected()));
   }
 }
 
 void Head::Report(const Status& archived) {
   if (std::exchange(state_, State::kDone) == State::kDone) return;
+  rows_.Stop();
   log::Debug("profile sealed: {}", archived.ok() ? "ok" : archived.message());
   loop_.Cancel(finish_timer_);
   std::string text;

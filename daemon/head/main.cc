@@ -2,7 +2,7 @@
 //
 //   head  the end of the lifeline finishes the Head, its report goes back over the lifeline
 //   solo  both in one process over a LocalLink: the node finishes first, then the head
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <memory>
@@ -12,9 +12,9 @@
 #include "core/log.h"
 #include "daemon/daemon.h"
 #include "daemon/head/head.h"
+#include "daemon/link/local_link.h"
 #include "daemon/node/launcher_packets.h"
 #include "daemon/node/node.h"
-#include "daemon/tree/local_link.h"
 #include "forward/follower.h"
 
 namespace sonde::head {

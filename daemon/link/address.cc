@@ -1,12 +1,11 @@
-#include "daemon/tree/address.h"
+#include "daemon/link/address.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 
-#include <charconv>
 #include <cstring>
 #include <memory>
 
@@ -66,15 +65,8 @@ std::string AddressText(const Address& address) {
   return host.empty() ? "?" : HostPortText(host, ntohs(any.sin_port));
 }
 
-std::pair<uint16_t, uint16_t> PortsOf(std::string_view range) {
-  uint16_t low = 0;
-  uint16_t high = 0;
-  const size_t dash = range.find('-');
-  if (dash != std::string_view::npos) {
-    std::from_chars(range.data(), range.data() + dash, low);
-    std::from_chars(range.data() + dash + 1, range.data() + range.size(), high);
-  }
-  return {low, high};
+PortRange PortsOf(std::string_view range) {
+  return ParsePortRange(range).value_or(PortRange{0, 0});
 }
 
 std::vector<std::string> AddressesOf(const std::string& interface) {

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/status.h"
+#include "core/text/settings.h"
 
 namespace sonde::tree {
 
@@ -39,7 +39,7 @@ uint16_t PortOf(const Address& address);
 std::string HostPortText(const std::string& host, uint16_t port);
 
 // The first and the last of "60000-60100"; of "" any: 0 and 0.
-std::pair<uint16_t, uint16_t> PortsOf(std::string_view range);
+PortRange PortsOf(std::string_view range);
 
 // The numeric addresses of a network interface of this machine, IPv4 first; none if there is no
 // such.

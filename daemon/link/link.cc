@@ -1,6 +1,6 @@
-#include "daemon/tree/link.h"
+#include "daemon/link/link.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>

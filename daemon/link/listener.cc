@@ -1,7 +1,7 @@
-#include "daemon/tree/listener.h"
+#include "daemon/link/listener.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 

@@ -11,9 +11,9 @@
 #include <memory>
 #include <string>
 
+#include "daemon/link/log_limit.h"
+#include "daemon/link/socket_link.h"
 #include "daemon/loop.h"
-#include "daemon/tree/log_limit.h"
-#include "daemon/tree/socket_link.h"
 
 namespace sonde::tree {
 

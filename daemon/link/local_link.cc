@@ -1,6 +1,6 @@
-#include "daemon/tree/local_link.h"
+#include "daemon/link/local_link.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <deque>
 

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/link/link.h"
 #include "daemon/loop.h"
-#include "daemon/tree/link.h"
 
 namespace sonde::tree {
 

@@ -1,4 +1,4 @@
-#include "daemon/tree/silent_connections.h"
+#include "daemon/link/silent_connections.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "core/log.h"
-#include "daemon/collect/directory.h"
-#include "daemon/tree/address.h"
+#include "daemon/collect/read/directory.h"
+#include "daemon/link/address.h"
 
 namespace sonde::tree {
 namespace {

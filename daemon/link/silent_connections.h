@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "core/time.h"
-#include "daemon/tree/log_limit.h"
+#include "daemon/link/log_limit.h"
 
 namespace sonde::tree {
 

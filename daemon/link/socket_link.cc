@@ -1,6 +1,6 @@
-#include "daemon/tree/socket_link.h"
+#include "daemon/link/socket_link.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/background.h"
+#include "daemon/link/address.h"
+#include "daemon/link/link.h"
 #include "daemon/loop.h"
-#include "daemon/tree/address.h"
-#include "daemon/tree/background.h"
-#include "daemon/tree/link.h"
 
 namespace sonde::tree {
 

@@ -1,4 +1,4 @@
-#include "daemon/tree/message.h"
+#include "daemon/message/message.h"
 
 #include <algorithm>
 

@@ -15,7 +15,6 @@
 #include "core/bytes.h"
 #include "core/status.h"
 #include "core/time.h"
-#include "daemon/tree/link.h"
 
 namespace sonde::tree {
 
@@ -37,8 +36,8 @@ enum class Type : uint8_t {
   kBye = 15,        // node -> head: done, and how its tasks ended
   kByeAck = 16,
   kCounters = 17,  // head -> node: one byte, 1: leave the processor's counters to others, 0: count
-  kJoin = 18,      // head -> node: scrape this exporter (web/scrape_target.h)
-  kPush = 19,      // head -> node: a metric's value that came over HTTP, web/pushed_value.h
+  kJoin = 18,      // head -> node: scrape this exporter (web/source/scrape_target.h)
+  kPush = 19,      // head -> node: a metric's value that came over HTTP, web/source/pushed_value.h
 
   // Data, on a node's way up: the link to its parent, or the control connection.
   kSchema = 20,    // a stream of frame.h, and the series of its frames that follow, packed
@@ -66,21 +65,17 @@ enum class Type : uint8_t {
   kQuery = 30,
   kReply = 31,
 
-  // What the step's own processes ask, on the control connection (libclient/ask_layout.h).
+  // What the step's own processes ask, on the control connection (libclient/ask/layout.h).
   kAsk = 40,     // node -> head
   kAnswer = 41,  // head -> node: the answer, or the values of a subscription
 
-  kDerive = 42,  // head -> node: series to make for alarms, besides those it has: alarm_rule.h
+  kDerive =
+      42,  // head -> node: series to make for alarms, besides those it has: series/alarm/rule.h
 };
 
 inline constexpr uint32_t kProtocolVersion = 6;
 // The index of the head; nodes count from 0.
 inline constexpr uint32_t kHeadIndex = 0xffffffff;
-
-// False if the link did not take it: closed, or too much waits in it.
-inline bool Send(Link& link, Type type, std::string_view payload) {
-  return link.Send(static_cast<uint8_t>(type), payload).ok();
-}
 
 struct Hello {
   uint32_t version = kProtocolVersion;
@@ -192,7 +187,7 @@ struct BlockBudget {
   uint64_t end_rate = 16u << 20;  // and when it has ended
 };
 
-// A question: series/query_part.h says how it is answered.
+// A question: series/query/part.h says how it is answered.
 struct QueryMessage {
   uint64_t id = 0;
   std::string spec;          // encoded QuerySpec

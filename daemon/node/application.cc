@@ -1,25 +1,26 @@
 #include "daemon/node/application.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 
-#include "daemon/collect/job/app.h"
+#include "daemon/collect/app/app.h"
 
 namespace sonde::node {
 
 Application::Application(Loop& loop, const LaunchMessage& launch, collect::Sampler& sampler,
-                         Ways ways)
+                         Owner& owner)
     : loop_(loop),
       launch_(launch),
       sampler_(sampler),
-      ways_(std::move(ways)),
-      joiner_(loop, launch.socket, launch.job.level, ways_.note) {}
+      owner_(owner),
+      joiner_(loop, launch.socket, launch.job.level,
+              [this](std::string note) { owner_.Note(std::move(note)); }) {}
 
 void Application::Open() {
   if (launch_.socket.empty()) return;
   for (const Status& opened : {OpenSocket(), OpenDesk()}) {
-    if (!opened.ok()) ways_.note(std::string(opened.message()));
+    if (!opened.ok()) owner_.Note(std::string(opened.message()));
   }
 }
 
@@ -43,7 +44,8 @@ Status Application::OpenDesk() {
   options.uid = launch_.job.uid;
   options.level = launch_.job.level;
   options.period = launch_.job.period;
-  Result<std::unique_ptr<AskDesk>> desk = AskDesk::Open(loop_, options, ways_.ask);
+  Result<std::unique_ptr<AskDesk>> desk = AskDesk::Open(
+      loop_, options, [this](const tree::AskMessage& ask) { return owner_.Ask(ask); });
   if (!desk.ok()) return desk.status();
   desk_ = *std::move(desk);
   return {};

@@ -11,26 +11,32 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/collect/job/moments.h"
+#include "daemon/collect/app/moments.h"
 #include "daemon/collect/sampler.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
-#include "daemon/node/ask_desk.h"
+#include "daemon/message/message.h"
+#include "daemon/node/ask/ask_desk.h"
 #include "daemon/node/joiner.h"
-#include "daemon/node/pushed_source.h"
-#include "daemon/tree/message.h"
+#include "daemon/node/record/pushed_source.h"
 
 namespace sonde::node {
 
 class Application {
  public:
-  struct Ways {
+  // The node. It is not called by the constructor, nor once this is gone.
+  class Owner {
+   public:
     // A task's question to the head; false if it cannot be asked now.
-    std::function<bool(const tree::AskMessage& ask)> ask;
-    std::function<void(std::string text)> note;
+    virtual bool Ask(const tree::AskMessage& ask) = 0;
+    // What a reader of the profile must know.
+    virtual void Note(std::string text) = 0;
+
+   protected:
+    ~Owner() = default;
   };
   // `launch` and `sampler` outlive it.
-  Application(Loop& loop, const LaunchMessage& launch, collect::Sampler& sampler, Ways ways);
+  Application(Loop& loop, const LaunchMessage& launch, collect::Sampler& sampler, Owner& owner);
 
   // Where its tasks connect, if the launcher has made that socket. Before Open.
   void TakeSocket(UniqueFd listener) { listener_ = std::move(listener); }
@@ -55,7 +61,7 @@ class Application {
   Loop& loop_;
   const LaunchMessage& launch_;
   collect::Sampler& sampler_;
-  Ways ways_;
+  Owner& owner_;
   UniqueFd listener_;
   std::function<collect::Moments()> take_moments_;  // empty: there is no socket
   std::unique_ptr<AskDesk> desk_;                   // nullptr: nobody can ask

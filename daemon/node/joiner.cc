@@ -1,6 +1,6 @@
 #include "daemon/node/joiner.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

@@ -15,7 +15,7 @@
 
 #include "core/status.h"
 #include "daemon/loop.h"
-#include "web/scrape_target.h"
+#include "web/source/scrape_target.h"
 
 namespace sonde::node {
 

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "core/launch.h"
 #include "core/log.h"
-#include "daemon/node/task_packet.h"
+#include "daemon/node/launcher/task_packet.h"
+#include "launcher/launch.h"
 
 namespace sonde::node {
 namespace {
@@ -49,7 +49,7 @@ void OnTaskExit(Node& node, const TaskPacket& task) {
 
 }  // namespace
 
-void SendEvents(Lifeline& lifeline, Node& node) {
+void SendEvents(LauncherLine& lifeline, Node& node) {
   const collect::PerfSource* perf = node.sampler().perf();
   const collect::MachineSource* machine = node.sampler().machine();
   if (perf == nullptr || machine == nullptr) return;

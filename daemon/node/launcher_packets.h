@@ -6,14 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/lifeline.h"
+#include "daemon/launcher_line.h"
 #include "daemon/node/node.h"
 
 namespace sonde::node {
 
 // The perf events that the launcher is to open for every task.
-void SendEvents(Lifeline& lifeline, Node& node);
-// A packet of the launcher's (core/launch.h): a task has begun, or ended.
+void SendEvents(LauncherLine& lifeline, Node& node);
+// A packet of the launcher's (launcher/launch.h): a task has begun, or ended.
 void OnLauncherPacket(Node& node, char kind, std::string_view body, std::vector<UniqueFd> fds);
 
 }  // namespace sonde::node

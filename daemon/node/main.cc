@@ -1,6 +1,6 @@
 // sonded: the node role. Started by the Slurm plugin or by `sonde run` with a lifeline as
-// descriptor 3, never by hand; what it is to do stands in the launch message (core/launch.h). The
-// other roles are sonded-head's, beside it.
+// descriptor 3, never by hand; what it is to do stands in the launch message (launcher/launch.h).
+// The other roles are sonded-head's, beside it.
 #include <poll.h>
 #include <unistd.h>
 
@@ -12,11 +12,11 @@
 #include <string>
 #include <string_view>
 
-#include "core/launch.h"
 #include "daemon/collect/registry.h"
 #include "daemon/daemon.h"
 #include "daemon/node/launcher_packets.h"
 #include "daemon/node/node.h"
+#include "launcher/launch.h"
 
 namespace sonde::node {
 namespace {
@@ -46,7 +46,7 @@ class NodeDaemon : public Daemon {
   }
 
   Loop& loop_;
-  Lifeline& lifeline_;
+  LauncherLine& lifeline_;
   Node node_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "core/bytes.h"
 #include "core/log.h"
+#include "daemon/link/send.h"
 #include "daemon/own_cost.h"
 #include "daemon/tree/placement.h"
 
@@ -36,26 +37,16 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
       done_(std::move(done)),
       recorder_(SamplerOptions(launch), config.node_memory, launch.node_id,
                 launch.job.expected_nodes),
-      application_(
-          loop, launch_, recorder_.sampler(),
-          {.ask =
-               [this](const tree::AskMessage& ask) { return head_.Send(Type::kAsk, Encode(ask)); },
-           .note = [this](std::string text) { Note(std::move(text)); }}),
+      application_(loop, launch_, recorder_.sampler(), *this),
       queries_(loop),
-      relay_(loop, queries_, launch.job.period,
-             {.block =
-                  [this](tree::BlockMessage block) {
-                    blocks_.PassOn(std::move(block));
-                    RunBlocks();
-                  },
-              .before_frames = [this] { RunBlocks(true); }}),
+      relay_(loop, queries_, launch.job.period, *this),
       children_(relay_.children()),
       uplink_(relay_.uplink()),
-      head_(loop, launch_.key, HeadWays()),
+      head_(loop, launch_.key, *this),
       standby_(loop, launch_, config.port_range),
       tasks_(loop, {}, [this] { Finish(true); }),
       fabric_(loop),
-      parent_(loop, launch_.key, ParentWays()),
+      parent_(loop, launch_.key, *this),
       child_links_(loop, launch_.key, launch_.job.period, children_,
                    [this] { OnChildrenChanged(); }) {
   blocks_.SetMemory(config.node_memory);
@@ -69,6 +60,13 @@ Node::~Node() {
                                     children_timer_, blocks_timer_, blocks_limit_timer_}) {
     loop_.Cancel(timer);
   }
+}
+
+bool Node::Ask(const tree::AskMessage& ask) { return head_.Send(Type::kAsk, Encode(ask)); }
+
+void Node::OnBlock(tree::BlockMessage block) {
+  blocks_.PassOn(std::move(block));
+  RunBlocks();
 }
 
 tree::Registration Node::registration() const {
@@ -274,30 +272,22 @@ void Node::WithFabric(const std::function<void(tree::Fabric&)>& then) {
   });
 }
 
-ParentLink::Ways Node::ParentWays() {
-  return {
-      .registration = [this] { return registration(); },
-      .ask =
-          [this](uint32_t failed) {
-            if (state_ != State::kRunning) return false;
-            std::string payload;
-            if (failed != tree::kHeadIndex) ByteWriter(payload).Varint(failed);
-            return head_.Send(Type::kWantParent, payload);
-          },
-      .proven =
-          [this](tree::Link& link) {
-            if (state_ == State::kRunning) UseLink(&link, true);
-          },
-      .lost =
-          [this](tree::Link& link) {
-            const bool used = uplink_.link() == &link;
-            uplink_.Forget(&link);
-            if (used) UseLink(head_.link(), false);
-            return used;
-          },
-      .message = [this](Type type, std::string_view payload) { OnUplinkMessage(type, payload); },
-      .note = [this](std::string text) { Note(std::move(text)); },
-  };
+bool Node::AskForParent(uint32_t failed) {
+  if (state_ != State::kRunning) return false;
+  std::string payload;
+  if (failed != tree::kHeadIndex) ByteWriter(payload).Varint(failed);
+  return head_.Send(Type::kWantParent, payload);
+}
+
+void Node::OnParentProven(tree::Link& link) {
+  if (state_ == State::kRunning) UseLink(&link, true);
+}
+
+bool Node::OnParentLost(tree::Link& link) {
+  const bool used = uplink_.link() == &link;
+  uplink_.Forget(&link);
+  if (used) UseLink(head_.link(), false);
+  return used;
 }
 
 void Node::OnParent(std::string_view payload) {

@@ -25,24 +25,27 @@
 
 #include "core/config.h"
 #include "daemon/launch_message.h"
+#include "daemon/link/libfabric/lazy_fabric.h"
+#include "daemon/link/link.h"
 #include "daemon/loop.h"
 #include "daemon/node/application.h"
-#include "daemon/node/head_clock.h"
-#include "daemon/node/head_link.h"
-#include "daemon/node/parent_link.h"
-#include "daemon/node/recorder.h"
-#include "daemon/node/standby.h"
-#include "daemon/node/task_watch.h"
-#include "daemon/tree/block_sender.h"
-#include "daemon/tree/child_links.h"
-#include "daemon/tree/lazy_fabric.h"
-#include "daemon/tree/link.h"
+#include "daemon/node/launcher/task_watch.h"
+#include "daemon/node/links/head_link.h"
+#include "daemon/node/links/parent_link.h"
+#include "daemon/node/links/standby.h"
+#include "daemon/node/record/head_clock.h"
+#include "daemon/node/record/recorder.h"
+#include "daemon/tree/blocks/block_sender.h"
+#include "daemon/tree/children/child_links.h"
+#include "daemon/tree/children/relay.h"
 #include "daemon/tree/query_fanout.h"
-#include "daemon/tree/relay.h"
 
 namespace sonde::node {
 
-class Node {
+class Node final : private HeadLink::Owner,
+                   private ParentLink::Owner,
+                   private Application::Owner,
+                   private tree::Relay::Owner {
  public:
   // slurmstepd waits 1.8 s at most. Only where something is broken is it reached; it is told then.
   static constexpr Nanos kFinishLimit = 1500 * kMillisecond;
@@ -77,7 +80,7 @@ class Node {
   // The tasks are done, or their launcher is gone.
   void Finish(bool launcher_gone);
 
-  tree::Registration registration() const;
+  tree::Registration registration() const override;
 
  private:
   enum class State { kRunning, kWaitingForChildren, kDelivering, kDone };
@@ -92,22 +95,24 @@ class Node {
   bool TakeDueTick(Nanos now);
 
   // The head.
-  HeadLink::Ways HeadWays();
   bool registered() const { return index_ != tree::kHeadIndex; }
-  void OnHeadMessage(tree::Type type, std::string_view payload);
-  void OnWelcome(const tree::Welcome& welcome, Nanos waited);
+  void OnHeadMessage(tree::Type type, std::string_view payload) override;
+  void OnWelcome(const tree::Welcome& welcome, Nanos waited) override;
   void OnRegistered(const tree::Welcome& welcome, Nanos waited);
-  void OnHeadLost(tree::Link& link, const Status& why);
-  void OnNoHead(const Status& why);
+  void OnHeadLost(tree::Link& link, const Status& why) override;
+  void OnNoHead(const Status& why) override;
   void OnStandby();
   bool HeadIsThere() const;
-  bool BecomeHead();
-  void Note(std::string text);
+  bool BecomeHead() override;
+  void Note(std::string text) override;
+  bool Ask(const tree::AskMessage& ask) override;
 
   // The way up.
   void UseLink(tree::Link* link, bool tell_former);
+  void OnBlock(tree::BlockMessage block) override;
+  void BeforeFrames() override { RunBlocks(true); }
   void RunBlocks(bool frames_follow = false);
-  void OnUplinkMessage(tree::Type type, std::string_view payload);
+  void OnUplinkMessage(tree::Type type, std::string_view payload) override;
   void PrepareOwn();
   void SendOwn(Nanos time);
   void AddOwnMoments();
@@ -116,7 +121,9 @@ class Node {
 
   // Fabric.
   void WithFabric(const std::function<void(tree::Fabric&)>& then);
-  ParentLink::Ways ParentWays();
+  bool AskForParent(uint32_t failed) override;
+  void OnParentProven(tree::Link& link) override;
+  bool OnParentLost(tree::Link& link) override;
   void OnParent(std::string_view payload);
   void OnListen();
   void OnChildrenChanged();

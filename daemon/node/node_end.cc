@@ -1,5 +1,5 @@
 // The end of a Node: what it holds goes up, then it leaves.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

@@ -25,17 +25,6 @@ void Node::UseControl(std::unique_ptr<tree::Link> control) {
   head_.Use(std::move(control));
 }
 
-HeadLink::Ways Node::HeadWays() {
-  return {
-      .registration = [this] { return registration(); },
-      .welcome = [this](const tree::Welcome& welcome, Nanos waited) { OnWelcome(welcome, waited); },
-      .message = [this](Type type, std::string_view payload) { OnHeadMessage(type, payload); },
-      .lost = [this](tree::Link& link, const Status& why) { OnHeadLost(link, why); },
-      .ended = [this](const Status& why) { OnNoHead(why); },
-      .act = [this] { return BecomeHead(); },
-  };
-}
-
 void Node::OnHeadMessage(Type type, std::string_view payload) {
   switch (type) {
     case Type::kParent:

@@ -27,9 +27,9 @@
 #include "core/status.h"
 #include "core/time.h"
 #include "daemon/tree/node_set.h"
-#include "series/quantile_sketch.h"
-#include "series/reduced.h"
-#include "series/schema.h"
+#include "series/block/schema.h"
+#include "series/sketch/quantile_sketch.h"
+#include "series/store/reduced.h"
 
 namespace sonde::tree {
 

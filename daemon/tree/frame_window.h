@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "core/ring.h"
 #include "daemon/tree/frame.h"
-#include "series/schema.h"
+#include "daemon/tree/ring.h"
+#include "series/block/schema.h"
 
 namespace sonde::tree {
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/tree/message.h"
+#include "daemon/link/send.h"
+#include "daemon/message/message.h"
 
 namespace sonde::tree {
 

@@ -14,7 +14,7 @@
 #include <set>
 #include <string>
 
-#include "daemon/tree/link.h"
+#include "daemon/link/link.h"
 #include "daemon/tree/moments_message.h"
 
 namespace sonde::tree {

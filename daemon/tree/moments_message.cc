@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/bytes.h"
-#include "core/names.h"
-#include "series/series_bytes.h"
+#include "core/text/names.h"
+#include "series/block/series_bytes.h"
 
 namespace sonde::tree {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "daemon/collect/job/moments.h"
+#include "daemon/collect/app/moments.h"
 
 namespace sonde::tree {
 

@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/tree/message.h"
+#include "daemon/message/message.h"
 
 namespace sonde::tree {
 

@@ -1,11 +1,12 @@
 #include "daemon/tree/query_fanout.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "core/log.h"
+#include "daemon/link/send.h"
 
 namespace sonde::tree {
 namespace {

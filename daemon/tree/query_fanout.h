@@ -1,5 +1,5 @@
 // Questions that travel down the tree: sent to every child, the answers merged as they come, until
-// all are there or the time is up, with the number of nodes that answered (series/query_part.h).
+// all are there or the time is up, with the number of nodes that answered (series/query/part.h).
 //
 // A child is not trusted. A reply that is no part of the question counts as none. What the open
 // questions hold together is bounded, and a question whose answer becomes too large fails with the
@@ -17,10 +17,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "daemon/link/link.h"
 #include "daemon/loop.h"
-#include "daemon/tree/link.h"
-#include "daemon/tree/message.h"
-#include "series/query_part.h"
+#include "daemon/message/message.h"
+#include "series/query/part.h"
 
 namespace sonde::tree {
 

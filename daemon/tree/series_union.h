@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "series/schema.h"
+#include "series/block/schema.h"
 
 namespace sonde::tree {
 

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/ring.h"
 #include "core/time.h"
 #include "daemon/tree/frame.h"
+#include "daemon/tree/ring.h"
 #include "daemon/tree/series_union.h"
 
 namespace sonde::tree {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/bytes.h"
+#include "daemon/link/send.h"
 
 namespace sonde::tree {
 

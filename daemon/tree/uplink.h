@@ -18,12 +18,12 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/link/link.h"
+#include "daemon/message/message.h"
 #include "daemon/tree/frame.h"
 #include "daemon/tree/frame_window.h"
-#include "daemon/tree/link.h"
-#include "daemon/tree/message.h"
 #include "daemon/tree/moments_delivery.h"
-#include "series/schema.h"
+#include "series/block/schema.h"
 
 namespace sonde::tree {
 

@@ -1,4 +1,4 @@
-#include "daemon/collect/job/app_annotations.h"
+#include "daemon/collect/app/annotations.h"
 
 #include <algorithm>
 #include <utility>

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/annotation.h"
-#include "daemon/collect/job/moments.h"
+#include "daemon/collect/app/moments.h"
 
 namespace sonde::collect {
 

@@ -1,6 +1,6 @@
-#include "daemon/collect/job/app.h"
+#include "daemon/collect/app/app.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

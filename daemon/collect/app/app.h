@@ -1,14 +1,14 @@
 // The application's own metrics: group kApp.
 //
 // Sampling takes everything that is there: it accepts processes at the socket that SONDE_SOCKET
-// names (app_door.h), finds new metrics, copies the values and notices who has gone. A process may
+// names (door.h), finds new metrics, copies the values and notices who has gone. A process may
 // therefore attach, set a metric and exit between two ticks: its memory waits in the socket's
 // queue, and the last Sample before the daemon ends finds it. Nothing has to be watched in between;
 // where ticks are far apart, fd() turns readable when Poll() has something to do.
 //
 // Every series gets the tag `task`, the rank of its process. Processes of one rank share a series:
 // their counters add up, the sums of those that have ended stay in, and of their gauges the one
-// that changed last counts. Histograms are recorded as several series (app_histograms.h). Series
+// that changed last counts. Histograms are recorded as several series (histograms.h). Series
 // stay until the end of the step with their last values.
 //
 // Beside values there are moments, which TakeMoments() hands over.
@@ -27,13 +27,13 @@
 #include <vector>
 
 #include "core/status.h"
-#include "daemon/collect/job/app_annotations.h"
-#include "daemon/collect/job/app_door.h"
-#include "daemon/collect/job/app_histograms.h"
-#include "daemon/collect/job/app_process.h"
-#include "daemon/collect/job/app_segment.h"
-#include "daemon/collect/job/moments.h"
-#include "daemon/collect/source.h"
+#include "daemon/collect/app/annotations.h"
+#include "daemon/collect/app/door.h"
+#include "daemon/collect/app/histograms.h"
+#include "daemon/collect/app/moments.h"
+#include "daemon/collect/app/process.h"
+#include "daemon/collect/app/segment.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 

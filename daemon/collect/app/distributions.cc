@@ -1,6 +1,6 @@
-#include "daemon/collect/job/app_distributions.h"
+#include "daemon/collect/app/distributions.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>

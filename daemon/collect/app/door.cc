@@ -1,6 +1,6 @@
-#include "daemon/collect/job/app_door.h"
+#include "daemon/collect/app/door.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/descriptor_message.h"
 #include "core/log.h"
 #include "libclient/layout.h"
 
@@ -29,31 +30,15 @@ std::string Printable(std::string_view text) {
   return printable;
 }
 
-// Takes every descriptor that came with a packet; the first is returned, others are closed.
-Fd TakeDescriptor(msghdr& message) {
-  Fd first;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-      Fd owned(fd);
-      if (!first) first = std::move(owned);
-    }
-  }
-  return first;
-}
-
 }  // namespace
 
 Status AppDoor::Open() {
   if (options_.listener >= 0) {
-    listener_ = Fd(options_.listener);
+    listener_ = UniqueFd(options_.listener);
   } else {
     SONDE_RETURN_IF_ERROR(Bind());
   }
-  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
   epoll_event event = {.events = EPOLLIN, .data = {.ptr = nullptr}};
   if (!epoll_ || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0) {
     return SystemError("watch the socket for the application");
@@ -70,7 +55,7 @@ Status AppDoor::Bind() {
   }
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  listener_ = Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  listener_ = UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener_) return SystemError("open a socket for the application");
   if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
       listen(listener_.get(), kQueue) != 0) {
@@ -100,7 +85,7 @@ void AppDoor::Poll(Nanos now) {
 // No more than the queue holds, so that a flood cannot keep the daemon here.
 void AppDoor::AcceptAll(Nanos now) {
   for (int i = 0; i < kQueue; ++i) {
-    Fd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection) {
       if (errno == EAGAIN) return;
       if (errno != ECONNABORTED && errno != EINTR) {
@@ -112,7 +97,7 @@ void AppDoor::AcceptAll(Nanos now) {
   }
 }
 
-void AppDoor::Admit(Fd connection, Nanos now) {
+void AppDoor::Admit(UniqueFd connection, Nanos now) {
   ucred peer = {};
   socklen_t size = sizeof(peer);
   if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
@@ -141,27 +126,24 @@ void AppDoor::Receive(AppProcess& process) {
   using State = AppProcess::State;
   while (process.state == State::kSilent || process.state == State::kLive) {
     char packet[kMaxPacket];
-    iovec data = {packet, sizeof(packet)};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-    msghdr message = {};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    const ssize_t got =
-        recvmsg(process.connection.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return;
-    if (got <= 0) {
-      process.state = process.state == State::kLive ? State::kEnded : State::kDropped;
-      process.connection.Close();
+    // One is expected; others are closed.
+    auto received =
+        ReceiveWithDescriptors(process.connection.get(), packet, kMostDescriptors, Patience::kNone);
+    if (received.ok()) {
+      UniqueFd memory = received->fds.empty() ? UniqueFd() : std::move(received->fds.front());
+      OnPacket(process, packet, received->size, std::move(memory));
+    } else if (received.status().code() == Code::kBusy) {
       return;
+    } else if (received.status().code() == Code::kCorrupt) {
+      return Drop(process, received.status());
+    } else {
+      process.state = process.state == State::kLive ? State::kEnded : State::kDropped;
+      return process.connection.Reset();
     }
-    OnPacket(process, packet, static_cast<size_t>(got), TakeDescriptor(message));
   }
 }
 
-void AppDoor::OnPacket(AppProcess& process, const char* packet, size_t size, Fd memory) {
+void AppDoor::OnPacket(AppProcess& process, const char* packet, size_t size, UniqueFd memory) {
   if (process.state != AppProcess::State::kSilent) {
     return Drop(process, Status(Code::kCorrupt, "a second packet"));
   }
@@ -172,7 +154,7 @@ void AppDoor::OnPacket(AppProcess& process, const char* packet, size_t size, Fd 
   SendWelcome(process);
 }
 
-Status AppDoor::Greet(AppProcess& process, std::string_view packet, const Fd& memory) {
+Status AppDoor::Greet(AppProcess& process, std::string_view packet, const UniqueFd& memory) {
   const Result<client::Hello> hello = ParseHello(packet);
   if (!hello.ok()) return hello.status();
   if (!memory) return {Code::kCorrupt, "a hello without memory"};
@@ -194,7 +176,7 @@ void AppDoor::SendWelcome(const AppProcess& process) {
 
 void AppDoor::Drop(AppProcess& process, const Status& why) {
   process.state = AppProcess::State::kDropped;
-  process.connection.Close();
+  process.connection.Reset();
   process.segment.reset();
   process.mapping.reset();
   ++counts_.dropped;
@@ -218,7 +200,7 @@ void AppDoor::DropSilent(Nanos now) {
     if (process->state == AppProcess::State::kSilent &&
         now - process->since > options_.hello_within) {
       process->state = AppProcess::State::kDropped;
-      process->connection.Close();
+      process->connection.Reset();
       Refuse(fmt::format("process {} attached and did not introduce itself", process->pid));
     }
   }

@@ -17,8 +17,8 @@
 
 #include "core/status.h"
 #include "core/time.h"
-#include "daemon/collect/fd.h"
-#include "daemon/collect/job/app_process.h"
+#include "core/unique_fd.h"
+#include "daemon/collect/app/process.h"
 
 namespace sonde::collect {
 
@@ -62,18 +62,18 @@ class AppDoor {
  private:
   Status Bind();
   void AcceptAll(Nanos now);
-  void Admit(Fd connection, Nanos now);
+  void Admit(UniqueFd connection, Nanos now);
   void Receive(AppProcess& process);
-  void OnPacket(AppProcess& process, const char* packet, size_t size, Fd memory);
-  Status Greet(AppProcess& process, std::string_view packet, const Fd& memory);
+  void OnPacket(AppProcess& process, const char* packet, size_t size, UniqueFd memory);
+  Status Greet(AppProcess& process, std::string_view packet, const UniqueFd& memory);
   void SendWelcome(const AppProcess& process);
   void Refuse(const std::string& why);
   void DropSilent(Nanos now);
 
   Options options_;
   std::function<void(Nanos)> let_go_;
-  Fd listener_;
-  Fd epoll_;
+  UniqueFd listener_;
+  UniqueFd epoll_;
   std::vector<std::unique_ptr<AppProcess>> processes_;
   Counts counts_;
   int complaints_ = 0;

@@ -1,4 +1,4 @@
-#include "daemon/collect/job/app_histograms.h"
+#include "daemon/collect/app/histograms.h"
 
 #include <limits>
 #include <string_view>

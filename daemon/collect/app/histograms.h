@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "core/metric.h"
-#include "daemon/collect/job/app_distributions.h"
-#include "daemon/collect/job/moments.h"
-#include "series/sketch.h"
+#include "daemon/collect/app/distributions.h"
+#include "daemon/collect/app/moments.h"
+#include "series/sketch/sketch.h"
 
 namespace sonde::collect {
 

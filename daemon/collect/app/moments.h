@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/annotation.h"
-#include "series/sketch.h"
+#include "series/sketch/sketch.h"
 
 namespace sonde::collect {
 

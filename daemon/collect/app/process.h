@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "core/time.h"
-#include "daemon/collect/fd.h"
-#include "daemon/collect/job/app_distributions.h"
-#include "daemon/collect/job/app_ring.h"
-#include "daemon/collect/job/app_segment.h"
+#include "core/unique_fd.h"
+#include "daemon/collect/app/distributions.h"
+#include "daemon/collect/app/ring.h"
+#include "daemon/collect/app/segment.h"
 
 namespace sonde::collect {
 
@@ -43,7 +43,7 @@ struct AppProcess {
     size_t sum;
   };
 
-  Fd connection;
+  UniqueFd connection;
   pid_t pid = 0;
   Nanos since = 0;
   State state = State::kSilent;

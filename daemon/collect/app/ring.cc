@@ -1,4 +1,4 @@
-#include "daemon/collect/job/app_ring.h"
+#include "daemon/collect/app/ring.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/names.h"
+#include "core/text/names.h"
 
 namespace sonde::collect {
 namespace {

@@ -1,7 +1,7 @@
-#include "daemon/collect/job/app_segment.h"
+#include "daemon/collect/app/segment.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

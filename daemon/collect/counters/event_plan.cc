@@ -1,7 +1,7 @@
 #include "daemon/collect/counters/event_plan.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/perf_event.h>
 #include <unistd.h>
 
@@ -9,11 +9,11 @@
 #include <array>
 #include <optional>
 
+#include "core/unique_fd.h"
 #include "daemon/collect/counters/event_set.h"
 #include "daemon/collect/counters/pfm_library.h"
 #include "daemon/collect/counters/vocabulary.h"
 #include "daemon/collect/counters/words.h"
-#include "daemon/collect/fd.h"
 
 namespace sonde::collect {
 namespace {
@@ -33,7 +33,7 @@ bool CountsTask(uint32_t type) {
 // The first processor's part is enough: writing all of the file takes the kernel milliseconds on a
 // large machine.
 ProcessorId ReadProcessor(const Roots& roots) {
-  const Fd file(open((roots.proc + "/cpuinfo").c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd file(open((roots.proc + "/cpuinfo").c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 4096> text{};
   const ssize_t size = file ? read(file.get(), text.data(), text.size()) : 0;
   return ParseProcessor({text.data(), static_cast<size_t>(std::max<ssize_t>(size, 0))});
@@ -50,7 +50,7 @@ class Planner {
 
   EventPlan Run() {
     std::string_view list = choice_.list;
-    if (Trim(list).empty()) list = "default";
+    if (TrimLine(list).empty()) list = "default";
     while (!list.empty()) {
       if (const std::string_view item = TakeUntil(list, ','); !item.empty()) AddItem(item);
     }

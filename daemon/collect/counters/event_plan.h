@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/launch.h"
 #include "core/metric.h"
 #include "daemon/collect/counters/formula.h"
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/source.h"
+#include "launcher/launch.h"
 
 namespace sonde::collect {
 

@@ -1,15 +1,15 @@
 #include "daemon/collect/counters/event_set.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
 
-#include "core/launch.h"
 #include "daemon/collect/counters/vocabulary.h"
 #include "daemon/collect/counters/words.h"
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
+#include "launcher/launch.h"
 
 namespace sonde::collect {
 namespace {
@@ -50,7 +50,7 @@ class Reader {
     const std::optional<uint32_t> family = ParseWhole<uint32_t>(TakeUntil(rest, ' '));
     if (!family) return "`processor VENDOR FAMILY MODEL...`";
     p.family = *family;
-    while (!(rest = Trim(rest)).empty()) {
+    while (!(rest = TrimLine(rest)).empty()) {
       std::string_view range = TakeUntil(rest, ' ');
       const std::optional<uint32_t> first = ParseWhole<uint32_t>(TakeUntil(range, '-'));
       const std::optional<uint32_t> last = range.empty() ? first : ParseWhole<uint32_t>(range);
@@ -69,7 +69,7 @@ class Reader {
     event.name = TakeUntil(rest, '=');
     if (!IsName(event.name)) return "`event NAME = SPEC`, NAME in small letters";
     if (!names_.insert(event.name).second) return "each event once";
-    while (!(rest = Trim(rest)).empty()) event.specs.emplace_back(TakeUntil(rest, '|'));
+    while (!(rest = TrimLine(rest)).empty()) event.specs.emplace_back(TakeUntil(rest, '|'));
     if (event.specs.empty()) return "an event of libpfm4 behind '='";
     set_.groups.back().events.push_back(std::move(event));
     return {};
@@ -78,7 +78,7 @@ class Reader {
   std::string Binding(std::string_view rest) {
     const std::string_view metric = TakeUntil(rest, '=');
     if (FindDerived(metric) == nullptr) return "one of the metrics in docs/metrics.md";
-    Result<Formula> formula = Formula::Parse(Trim(rest));
+    Result<Formula> formula = Formula::Parse(TrimLine(rest));
     if (!formula.ok()) return std::string(formula.status().message());
     for (const std::string& name : formula->names()) {
       if (name != "task_clock" && name != "seconds" && !names_.contains(name)) {
@@ -102,7 +102,7 @@ ProcessorId ParseProcessor(std::string_view cpuinfo) {
     std::string_view value = text.Line();
     if (value.empty() && !id.vendor.empty()) break;  // the end of the first one
     const std::string_view key = TakeUntil(value, ':');
-    value = Trim(value);
+    value = TrimLine(value);
     if (key == "vendor_id") id.vendor = value;
     if (key == "cpu family") id.family = ParseWhole<uint32_t>(value).value_or(0);
     if (key == "model") id.model = ParseWhole<uint32_t>(value).value_or(0);
@@ -127,10 +127,10 @@ Result<EventSet> ParseEventSet(std::string_view text, std::string_view file) {
   for (Cursor lines(text); !lines.AtEnd();) {
     ++number;
     std::string_view rest = lines.Line();
-    rest = Trim(rest.substr(0, rest.find('#')));
+    rest = TrimLine(rest.substr(0, rest.find('#')));
     if (rest.empty()) continue;
     const std::string_view keyword = TakeUntil(rest, ' ');
-    const std::string expected = reader.Line(keyword, Trim(rest));
+    const std::string expected = reader.Line(keyword, TrimLine(rest));
     if (expected.empty()) continue;
     return Status(Code::kInvalid, fmt::format("{}:{}: expected {}", file, number, expected));
   }

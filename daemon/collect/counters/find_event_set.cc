@@ -1,12 +1,12 @@
 // Which of the event sets is the machine's.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
 #include "core/log.h"
 #include "daemon/collect/counters/event_set.h"
-#include "daemon/collect/directory.h"
-#include "daemon/collect/file_reader.h"
+#include "daemon/collect/read/directory.h"
+#include "daemon/collect/read/file_reader.h"
 
 namespace sonde::collect {
 namespace {

@@ -1,13 +1,13 @@
 #include "daemon/collect/counters/formula.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 namespace {

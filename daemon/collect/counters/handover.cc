@@ -1,6 +1,6 @@
 #include "daemon/collect/counters/handover.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace sonde::collect {
 

@@ -1,6 +1,6 @@
 #include "daemon/collect/counters/machine_events.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "daemon/collect/counters/words.h"
-#include "daemon/collect/directory.h"
-#include "daemon/collect/file_reader.h"
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/directory.h"
+#include "daemon/collect/read/file_reader.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 namespace {

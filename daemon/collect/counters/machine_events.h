@@ -19,9 +19,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/launch.h"
 #include "core/status.h"
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/source.h"
+#include "launcher/launch.h"
 
 namespace sonde::collect {
 

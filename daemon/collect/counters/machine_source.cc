@@ -1,6 +1,6 @@
 #include "daemon/collect/counters/machine_source.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "daemon/collect/counters/probe.h"
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 #include "daemon/collect/sensors/energy.h"
 
 namespace sonde::collect {
@@ -60,7 +60,7 @@ void MachineSource::Refuse() {
 
 void MachineSource::Take(size_t first, std::span<const int> descriptors) {
   for (size_t i = 0; i < descriptors.size(); ++i) {
-    Fd fd(descriptors[i]);
+    UniqueFd fd(descriptors[i]);
     if (first + i >= counters_.size()) continue;
     const MachineCounter& counter = counters_[first + i];
     const size_t series = SeriesOf(counter);

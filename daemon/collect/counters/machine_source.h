@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/unique_fd.h"
 #include "daemon/collect/counters/machine_events.h"
-#include "daemon/collect/fd.h"
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 
@@ -39,7 +39,7 @@ class MachineSource final : public Source {
 
  private:
   struct Opened {
-    Fd fd;
+    UniqueFd fd;
     size_t series;
     double scale;
   };

@@ -53,7 +53,7 @@ PerfSource::PerfSource(const EventChoice& choice, const Clock& clock) : clock_(c
 
 void PerfSource::AddTask(uint32_t rank, std::span<const int> descriptors) {
   if (descriptors.size() != requests_.size()) {
-    for (const int fd : descriptors) Fd(fd).Close();
+    for (const int fd : descriptors) UniqueFd(fd).Reset();
     if (!std::exchange(noted_mismatch_, true)) {
       notes_.push_back(
           fmt::format("task {}: no events are counted: the launcher opened {} for {}; other tasks "
@@ -84,7 +84,7 @@ void PerfSource::AddCounters(Task& task, std::span<const int> descriptors) {
     if (descriptors[i] < 0) continue;
     const PlannedEvent& event = plan_.events[i];
     const auto index = static_cast<uint32_t>(task.counters.size());
-    task.counters.push_back({Fd(descriptors[i]), i, index});
+    task.counters.push_back({UniqueFd(descriptors[i]), i, index});
     task.units.emplace_back().covered_until = now;
     AddSeries(event.metric, task.rank);
     if (event.IsSoftware()) continue;
@@ -161,7 +161,7 @@ void PerfSource::TaskExited(uint32_t rank) {
   for (Task& task : tasks_) {
     if (task.rank != rank || task.ended) continue;
     Read(task, now);
-    for (Counter& counter : task.counters) counter.fd.Close();
+    for (Counter& counter : task.counters) counter.fd.Reset();
     task.ended = true;
   }
 }

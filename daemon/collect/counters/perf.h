@@ -26,12 +26,12 @@
 #include <string_view>
 #include <vector>
 
-#include "core/launch.h"
 #include "core/time.h"
+#include "core/unique_fd.h"
 #include "daemon/collect/counters/event_plan.h"
-#include "daemon/collect/fd.h"
-#include "daemon/collect/parse.h"
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/parse.h"
+#include "daemon/collect/read/source.h"
+#include "launcher/launch.h"
 
 namespace sonde::collect {
 
@@ -62,7 +62,7 @@ class PerfSource final : public Source {
 
  private:
   struct Counter {
-    Fd fd;
+    UniqueFd fd;
     uint32_t event;
     uint32_t unit;  // the first of those that are read with it
     uint64_t raw = 0;

@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <perfmon/pfmlib_perf_event.h>
 
-#include "daemon/collect/directory.h"
+#include "daemon/collect/read/directory.h"
 
 namespace sonde::collect {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "daemon/collect/fd.h"
+#include "core/unique_fd.h"
 
 namespace sonde::collect {
 
@@ -21,7 +21,7 @@ Status TryEvent(const launch::PerfEvent& event) {
   attr.disabled = 1;
   attr.exclude_kernel = 1;
   attr.exclude_hv = 1;
-  const Fd fd(
+  const UniqueFd fd(
       static_cast<int>(syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC)));
   if (fd) return {};
   const int error = errno;

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "core/launch.h"
 #include "core/status.h"
+#include "launcher/launch.h"
 
 namespace sonde::collect {
 

@@ -1,10 +1,10 @@
 #include "daemon/collect/counters/profiler_watch.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
-#include "daemon/collect/file_reader.h"
+#include "daemon/collect/read/file_reader.h"
 
 namespace sonde::collect {
 namespace {

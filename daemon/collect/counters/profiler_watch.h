@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "daemon/collect/job/tasks.h"
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 

@@ -1,6 +1,6 @@
 #include "daemon/collect/counters/vocabulary.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -8,19 +8,14 @@
 #include <optional>
 #include <string_view>
 
-namespace sonde::collect {
+#include "core/text/ascii.h"
 
-inline std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
+namespace sonde::collect {
 
 // The text before `separator` without blanks around it, which is taken off with the separator.
 inline std::string_view TakeUntil(std::string_view& text, char separator) {
   const size_t at = text.find(separator);
-  const std::string_view part = Trim(text.substr(0, at));
+  const std::string_view part = TrimLine(text.substr(0, at));
   text = at == std::string_view::npos ? std::string_view{} : text.substr(at + 1);
   return part;
 }

@@ -15,8 +15,8 @@
 #include <memory>
 #include <vector>
 
-#include "daemon/collect/file_source.h"
 #include "daemon/collect/filesystems/remote_space.h"
+#include "daemon/collect/read/file_source.h"
 
 namespace sonde::collect {
 

@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "core/log.h"
-#include "daemon/collect/directory.h"
 #include "daemon/collect/filesystems/filesystem_sources.h"
 #include "daemon/collect/filesystems/lustre_stats.h"
+#include "daemon/collect/read/directory.h"
 
 namespace sonde::collect {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <string_view>
 
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 

@@ -9,8 +9,8 @@
 #include <map>
 #include <utility>
 
-#include "daemon/collect/mountinfo.h"
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/mountinfo.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 namespace {
@@ -137,12 +137,12 @@ std::vector<Filesystem> ListFilesystems(std::string_view mountinfo) {
 
 bool MountTable::Changed(ReadBuffer& buffer, std::string_view& text) {
   if (fd_ && !MayHaveChanged()) return false;
-  if (!fd_) fd_ = Fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (!fd_) fd_ = UniqueFd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd_) return false;
   int error = 0;
   text = ReadText(fd_.get(), Shape::kRecords, size_, buffer, error);
   if (error != 0) {
-    fd_.Close();
+    fd_.Reset();
     return false;
   }
   const size_t hash = std::hash<std::string_view>()(text);

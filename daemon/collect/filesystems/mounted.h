@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/collect/fd.h"
-#include "daemon/collect/file_reader.h"
-#include "daemon/collect/source.h"
+#include "core/unique_fd.h"
+#include "daemon/collect/read/file_reader.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 
@@ -48,7 +48,7 @@ class MountTable {
   bool MayHaveChanged() const;
 
   const std::string path_;
-  Fd fd_;
+  UniqueFd fd_;
   size_t size_ = 8192;
   size_t hash_ = 0;
   bool read_ = false;

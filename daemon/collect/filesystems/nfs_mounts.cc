@@ -5,7 +5,7 @@
 //
 // The file has lines for every mount and some hundred bytes for each procedure of one of NFS, so it
 // is read at most once a second, and only once a minute while there is no such mount.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>
@@ -15,7 +15,7 @@
 
 #include "daemon/collect/filesystems/filesystem_sources.h"
 #include "daemon/collect/filesystems/nfs_mountstats.h"
-#include "daemon/collect/mountinfo.h"
+#include "daemon/collect/read/mountinfo.h"
 
 namespace sonde::collect {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 

@@ -1,7 +1,6 @@
 #include "daemon/collect/filesystems/remote_space.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/signals_blocked.h"
 
 namespace sonde::collect {
 namespace {
@@ -150,14 +150,10 @@ void RemoteSpace::StartHelper() {
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_attr_setstacksize(&attributes, kStackSize);
   // The daemon's signals are for its own thread.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   auto argument = std::make_unique<std::shared_ptr<Shared>>(shared_);
   pthread_t thread;
   const int error = pthread_create(&thread, &attributes, Help, argument.get());
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
   if (error != 0) {
     log::Debug("filesystems: no thread to ask remote ones: error {}", error);

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "core/time.h"
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 

@@ -5,7 +5,7 @@
 // is there a tick later, and missing once it has not answered for 3 s.
 //
 // All nodes see a shared filesystem, so the step's number is the largest or smallest of theirs.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

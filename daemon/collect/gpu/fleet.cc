@@ -1,6 +1,6 @@
 #include "daemon/collect/gpu/fleet.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 #include "daemon/collect/gpu/gpu.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,8 @@
 #include <system_error>
 #include <utility>
 
-#include "daemon/collect/directory.h"
 #include "daemon/collect/gpu/xid.h"
+#include "daemon/collect/read/directory.h"
 
 namespace sonde::collect {
 namespace {

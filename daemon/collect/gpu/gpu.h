@@ -1,8 +1,8 @@
 // The step's GPUs: NVIDIA's by NVML, AMD's by ROCm SMI, Intel's by Level Zero Sysman.
 //
-// Which devices: those that the launcher names (core/launch.h, key gpus), by number in the order of
-// the PCI bus, as Slurm and nvidia-smi count them; all of the node if it names none. On a node with
-// GPUs of two vendors the numbers are those of the first in the list above.
+// Which devices: those that the launcher names (launcher/launch.h, key gpus), by number in the
+// order of the PCI bus, as Slurm and nvidia-smi count them; all of the node if it names none. On a
+// node with GPUs of two vendors the numbers are those of the first in the list above.
 //
 // Libraries are loaded only if the kernel has a driver for such GPUs or the step was given some,
 // and only then is anything amiss if none is installed: one note says so. On other nodes nothing is
@@ -29,7 +29,7 @@
 #include "daemon/collect/gpu/steady_counter.h"
 #include "daemon/collect/gpu/worker.h"
 #include "daemon/collect/job/tasks.h"
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 

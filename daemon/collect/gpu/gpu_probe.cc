@@ -5,7 +5,8 @@
 //
 //   g++ -std=c++20 -D_GNU_SOURCE -I. -o gpu_probe daemon/collect/gpu/gpu_probe.cc
 //       daemon/collect/gpu/call_gate.cc daemon/collect/gpu/gpu_metrics.cc
-//       daemon/collect/gpu/nvml.cc daemon/collect/gpu/nvml_api.cc daemon/collect/gpu/nvml_read.cc
+//       daemon/collect/gpu/vendors/nvml.cc daemon/collect/gpu/vendors/nvml_api.cc
+//       daemon/collect/gpu/vendors/nvml_read.cc
 //
 //   gpu_probe [--details] [--count N] [--period SECONDS] [--library PATH]
 //
@@ -14,7 +15,8 @@
 //   device INDEX UUID PCI NAME
 //   metric INDEX NAME{TAG="VALUE"} NUMBER UNIT      as docs/metrics.md declares it
 //   field INDEX QUERY NUMBER                        as `nvidia-smi --query-gpu=QUERY` would print
-//   it process INDEX PID BYTES                         with --details took INDEX MICROSECONDS
+//   process INDEX PID BYTES                         with --details
+//   took INDEX MICROSECONDS                         what it took to read it
 //
 // each reading behind `reading INDEX SECONDS`, on a clock that only rises, and `opened
 // MICROSECONDS` first of all; and nothing for what the device does not have.

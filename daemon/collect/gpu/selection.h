@@ -1,7 +1,7 @@
 // Which of a node's GPUs are the step's.
 //
-// The list comes from the launcher (core/launch.h, key gpus): numbers as Slurm counts them, in the
-// order of the PCI bus, which is that of nvidia-smi; or UUIDs as CUDA_VISIBLE_DEVICES may hold
+// The list comes from the launcher (launcher/launch.h, key gpus): numbers as Slurm counts them, in
+// the order of the PCI bus, which is that of nvidia-smi; or UUIDs as CUDA_VISIBLE_DEVICES may hold
 // them, also of MIG instances, whose device is meant.
 //
 // Thread safety: values.

@@ -1,13 +1,14 @@
 #include "daemon/collect/gpu/worker.h"
 
-#include <fmt/format.h>
-#include <signal.h>
+#include <fmt/core.h>
 
 #include <chrono>
 #include <condition_variable>
 #include <iterator>
 #include <mutex>
 #include <system_error>
+
+#include "core/signals_blocked.h"
 
 namespace sonde::collect::gpu {
 
@@ -28,11 +29,7 @@ Result<std::unique_ptr<Worker>> Worker::Start(std::unique_ptr<Fleet> fleet) {
   auto shared = std::make_shared<Shared>();
   std::unique_ptr<Worker> worker(new Worker(shared));
   // The daemon's signals are for its own thread.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status status;
+  const SignalsBlocked blocked;
   try {
     worker->thread_ = std::thread([shared, fleet = std::move(fleet)]() mutable {
       Run(*shared, *fleet);
@@ -42,10 +39,8 @@ Result<std::unique_ptr<Worker>> Worker::Start(std::unique_ptr<Fleet> fleet) {
       shared->done.notify_all();
     });
   } catch (const std::system_error& e) {
-    status = {Code::kUnavailable, fmt::format("start a thread that reads GPUs: {}", e.what())};
+    return Status(Code::kUnavailable, fmt::format("start a thread that reads GPUs: {}", e.what()));
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!status.ok()) return status;
   return worker;
 }
 

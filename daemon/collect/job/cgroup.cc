@@ -1,6 +1,6 @@
 #include "daemon/collect/job/cgroup.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

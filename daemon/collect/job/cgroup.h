@@ -15,12 +15,12 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/collect/file_reader.h"
 #include "daemon/collect/job/cgroup_files.h"
 #include "daemon/collect/job/cgroup_finder.h"
 #include "daemon/collect/job/cgroup_limits.h"
 #include "daemon/collect/job/tasks.h"
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/file_reader.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 

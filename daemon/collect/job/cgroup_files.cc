@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "daemon/collect/mountinfo.h"
+#include "daemon/collect/read/mountinfo.h"
 
 namespace sonde::collect {
 namespace {

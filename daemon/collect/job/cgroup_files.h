@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 

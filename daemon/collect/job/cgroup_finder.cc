@@ -1,13 +1,13 @@
 #include "daemon/collect/job/cgroup_finder.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 
-#include "daemon/collect/fd.h"
+#include "core/unique_fd.h"
 
 namespace sonde::collect {
 namespace {
@@ -59,7 +59,7 @@ std::string_view CgroupFinder::ReadProc(std::string_view process, std::string_vi
                                         size_t& size) {
   char path[1024];
   *fmt::format_to_n(path, sizeof(path) - 1, "{}/{}/{}", roots_.proc, process, file).out = '\0';
-  const Fd fd(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  const UniqueFd fd(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd) return {};
   int error = 0;
   return ReadText(fd.get(), Shape::kRecords, size, buffer_, error);

@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "core/time.h"
-#include "daemon/collect/file_reader.h"
 #include "daemon/collect/job/cgroup_files.h"
 #include "daemon/collect/job/tasks.h"
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/file_reader.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 

@@ -1,12 +1,12 @@
 #include "daemon/collect/job/cgroup_limits.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "daemon/collect/fd.h"
+#include "core/unique_fd.h"
 
 namespace sonde::collect {
 
@@ -96,7 +96,7 @@ double CgroupLimits::ReadLimit(const File& file) {
 std::string_view CgroupLimits::ReadFile(const std::string& directory, std::string_view name) {
   char path[4096];
   *fmt::format_to_n(path, sizeof(path) - 1, "{}/{}", directory, name).out = '\0';
-  const Fd fd(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  const UniqueFd fd(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd) return {};
   int error = 0;
   return ReadText(fd.get(), Shape::kWhole, size_, buffer_, error);

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "core/time.h"
-#include "daemon/collect/file_reader.h"
 #include "daemon/collect/job/cgroup_columns.h"
 #include "daemon/collect/job/cgroup_finder.h"
+#include "daemon/collect/read/file_reader.h"
 
 namespace sonde::collect {
 

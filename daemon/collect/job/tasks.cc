@@ -2,7 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,96 +10,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "daemon/collect/job/task_metrics.h"
+
 namespace sonde::collect {
 namespace {
-
-constexpr MetricDecl Counter(std::string_view name, std::string_view unit, std::string_view help) {
-  return {name, unit, MetricType::kCounter, 2, Reduction::kSum, help};
-}
-constexpr MetricDecl Gauge(std::string_view name, std::string_view unit, std::string_view help) {
-  return {name, unit, MetricType::kGauge, 2, Reduction::kSum, help};
-}
-
-constexpr MetricDecl kCpu =
-    WithSpread(Counter("task_cpu_seconds_total", "seconds",
-                       "Processor time of the task and its descendants. Tags task, mode (user, "
-                       "system)."));
-
-struct CounterColumn {
-  TaskCounter counter;
-  MetricDecl decl;
-};
-constexpr CounterColumn kCounters[] = {
-    {kMinorFaults, Counter("task_minor_faults_total", "1", "Page faults served without I/O.")},
-    {kMajorFaults, Counter("task_major_faults_total", "1", "Page faults that needed I/O.")},
-    {kReadBytes,
-     Counter("task_read_bytes_total", "bytes", "Bytes the task caused to be read from storage.")},
-    {kWriteBytes, Counter("task_written_bytes_total", "bytes",
-                          "Bytes the task caused to be written to storage, when it dirtied their "
-                          "pages.")},
-    {kCancelledBytes, Counter("task_cancelled_write_bytes_total", "bytes",
-                              "Bytes the task kept from being written to storage, by cutting or "
-                              "deleting files first: to be taken off task_written_bytes_total.")},
-    {kCallReadBytes, Counter("task_read_call_bytes_total", "bytes",
-                             "Bytes read by system calls, from whatever: files, pipes, caches.")},
-    {kCallWriteBytes, Counter("task_write_call_bytes_total", "bytes",
-                              "Bytes written by system calls, to whatever.")},
-    {kReadCalls, Counter("task_read_calls_total", "1", "System calls that read.")},
-    {kWriteCalls, Counter("task_write_calls_total", "1", "System calls that write.")},
-};
-constexpr MetricDecl kResident = WithSpread(
-    Gauge("task_resident_memory_bytes", "bytes",
-          "Resident memory of all its processes; pages that they share count for each."));
-constexpr MetricDecl kPeak =
-    Gauge("task_resident_memory_peak_bytes", "bytes",
-          "The most resident memory seen so far: at a tick for all processes together, or at any "
-          "time for one of them.");
-constexpr MetricDecl kThreads = Gauge("task_threads", "1", "Threads of all its processes.");
-constexpr MetricDecl kProcesses = Gauge("task_processes", "1", "Its processes.");
-constexpr MetricDecl kVirtual =
-    Gauge("task_virtual_memory_bytes", "bytes", "Address space of all its processes, used or not.");
-constexpr MetricDecl kRunning =
-    Gauge("task_processes_running", "1",
-          "Its processes whose main thread was running or ready to run (state R).");
-constexpr MetricDecl kBlocked =
-    Gauge("task_processes_blocked", "1",
-          "Its processes whose main thread was waiting for disk or network filesystem I/O (state "
-          "D).");
-constexpr MetricDecl kStopped =
-    Gauge("task_processes_stopped", "1",
-          "Its processes that a signal or a debugger has stopped, as in a suspended job (states T "
-          "and t).");
-constexpr MetricDecl kZombies =
-    Gauge("task_processes_zombie", "1",
-          "Its processes that ended and were not yet waited for (state Z); task_processes does not "
-          "count them.");
-constexpr MetricDecl kProcessor = {"task_processor",
-                                   "1",
-                                   MetricType::kGauge,
-                                   2,
-                                   Reduction::kMax,
-                                   "Number of the processor that the task's main thread was on "
-                                   "last: whether tasks are bound, and share one."};
-
-constexpr const MetricDecl* kGauges[] = {&kResident, &kPeak,     &kThreads, &kProcesses,
-                                         &kVirtual,  &kRunning,  &kBlocked, &kStopped,
-                                         &kZombies,  &kProcessor};
-
-// Columns of a task, in this order.
-constexpr size_t kUserColumn = 0;
-constexpr size_t kSystemColumn = 1;
-constexpr size_t kCountersColumn = 2;
-constexpr size_t kResidentColumn = kCountersColumn + std::size(kCounters);
-constexpr size_t kPeakColumn = kResidentColumn + 1;
-constexpr size_t kThreadsColumn = kResidentColumn + 2;
-constexpr size_t kProcessesColumn = kResidentColumn + 3;
-constexpr size_t kVirtualColumn = kResidentColumn + 4;
-constexpr size_t kRunningColumn = kResidentColumn + 5;
-constexpr size_t kBlockedColumn = kResidentColumn + 6;
-constexpr size_t kStoppedColumn = kResidentColumn + 7;
-constexpr size_t kZombiesColumn = kResidentColumn + 8;
-constexpr size_t kProcessorColumn = kResidentColumn + 9;
-constexpr size_t kColumns = kResidentColumn + std::size(kGauges);
 
 constexpr size_t kMaxProcesses = 4096;  // of all tasks; more is no compute job
 constexpr Nanos kCloseLook = 10 * kSecond;
@@ -141,10 +55,10 @@ int OpenIn(int directory, const char* name, int flags = 0) {
 
 struct TasksSource::Process {
   pid_t pid = 0;
-  Fd directory;
-  Fd stat_file;
-  Fd io_file;
-  Fd children_file;
+  UniqueFd directory;
+  UniqueFd stat_file;
+  UniqueFd io_file;
+  UniqueFd children_file;
   TaskStat stat;             // of the last reading; stat.counters holds the I/O counters too
   double waited_before = 0;  // stat.waited_minor_faults at the last tick
   TaskCounters left{};       // of descendants that ended since
@@ -195,10 +109,10 @@ Status TasksSource::AddTask(uint32_t rank, pid_t pid) {
     if (mode != nullptr) s.tags.Set("mode", mode);
     values_.push_back(kMissing);
   };
-  add(kCpu, "user");
-  add(kCpu, "system");
-  for (const CounterColumn& column : kCounters) add(column.decl);
-  for (const MetricDecl* decl : kGauges) add(*decl);
+  add(task_metrics::kCpu, "user");
+  add(task_metrics::kCpu, "system");
+  for (const task_metrics::CounterColumn& column : task_metrics::kCounters) add(column.decl);
+  for (const MetricDecl* decl : task_metrics::kGauges) add(*decl);
   ++generation_;
   return {};
 }
@@ -275,7 +189,7 @@ void TasksSource::Sample(Nanos now) {
       task.ended = task.processes.empty();
     }
     WriteValues(task, values);
-    values += kColumns;
+    values += task_metrics::kColumns;
   }
 }
 
@@ -295,14 +209,15 @@ bool TasksSource::AddProcess(Task& task, pid_t pid, const Process* parent, Nanos
   }
   Process process;
   process.pid = pid;
-  process.directory = Fd(OpenIn(AT_FDCWD, fmt::format("{}/{}", proc_, pid).c_str(), O_DIRECTORY));
-  if (process.directory) process.stat_file = Fd(OpenIn(process.directory.get(), "stat"));
+  process.directory =
+      UniqueFd(OpenIn(AT_FDCWD, fmt::format("{}/{}", proc_, pid).c_str(), O_DIRECTORY));
+  if (process.directory) process.stat_file = UniqueFd(OpenIn(process.directory.get(), "stat"));
   if (!process.stat_file) {
     NoteOpenFailure(pid, parent == nullptr || errno == EMFILE || errno == ENFILE ? errno : 0);
     return false;
   }
   process.children_file =
-      Fd(OpenIn(process.directory.get(), fmt::format("task/{}/children", pid).c_str()));
+      UniqueFd(OpenIn(process.directory.get(), fmt::format("task/{}/children", pid).c_str()));
   if (!ReadProcess(process)) return false;
   // The pid may have gone to another process since it was listed.
   if (parent != nullptr &&
@@ -351,7 +266,7 @@ void TasksSource::ReadIo(Process& process) {
       --process.io_wait;
       return;
     }
-    process.io_file = Fd(OpenIn(process.directory.get(), "io"));
+    process.io_file = UniqueFd(OpenIn(process.directory.get(), "io"));
     if (!process.io_file) {
       process.io_wait = process.io_next_wait;
       process.io_next_wait = std::min(2 * process.io_next_wait, kMaxIoWait);
@@ -372,7 +287,7 @@ bool TasksSource::DropEnded(Task& task) {
     if (process.ended && !process.stat_file) continue;
     if (!process.ended && ReadProcess(process)) continue;
     process.ended = true;
-    process.stat_file.Close();
+    process.stat_file.Reset();
     any = true;
   }
   return any;
@@ -457,14 +372,14 @@ void TasksSource::LookClosely(Task& task, size_t index, Nanos now) {
   // A peak that no tick has seen came with page faults.
   const double faults = process.stat.counters[kMinorFaults] + process.stat.counters[kMajorFaults];
   if (std::exchange(process.faults_looked_at, faults) != faults) {
-    if (const Fd status(OpenIn(directory, "status")); status) {
+    if (const UniqueFd status(OpenIn(directory, "status")); status) {
       const std::string_view text =
           ReadText(status.get(), Shape::kWhole, status_size_, buffer_, error);
       task.peak = std::fmax(task.peak, ParsePeakResident(text));
     }
   }
   if (process.stat.threads < 2) return;
-  const Fd threads(OpenIn(directory, "task", O_DIRECTORY));
+  const UniqueFd threads(OpenIn(directory, "task", O_DIRECTORY));
   alignas(dirent64) char entries[4096];
   for (ssize_t n; threads && (n = getdents64(threads.get(), entries, sizeof(entries))) > 0;) {
     for (ssize_t at = 0; at < n;) {
@@ -473,7 +388,7 @@ void TasksSource::LookClosely(Task& task, size_t index, Nanos now) {
       char name[280];
       if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
       *fmt::format_to_n(name, sizeof(name) - 1, "{}/children", entry->d_name).out = '\0';
-      const Fd file(OpenIn(threads.get(), name));
+      const UniqueFd file(OpenIn(threads.get(), name));
       if (!file) continue;
       const std::string_view children =
           ReadText(file.get(), Shape::kRecords, small_size_, buffer_, error);
@@ -514,30 +429,34 @@ void TasksSource::WriteValues(Task& task, double* values) {
   const bool here = !task.processes.empty();
   if (here) task.peak = std::fmax(task.peak, resident);
   const bool measured = !std::isnan(task.peak);
-  values[kUserColumn] = measured ? task.shown[kUserTicks] * seconds_per_tick_ : kMissing;
-  values[kSystemColumn] = measured ? task.shown[kSystemTicks] * seconds_per_tick_ : kMissing;
-  for (size_t i = 0; i < std::size(kCounters); ++i) {
-    const TaskCounter counter = kCounters[i].counter;
+  values[task_metrics::kUserColumn] =
+      measured ? task.shown[kUserTicks] * seconds_per_tick_ : kMissing;
+  values[task_metrics::kSystemColumn] =
+      measured ? task.shown[kSystemTicks] * seconds_per_tick_ : kMissing;
+  for (size_t i = 0; i < std::size(task_metrics::kCounters); ++i) {
+    const TaskCounter counter = task_metrics::kCounters[i].counter;
     const bool told = task.storage_known && (counter == kReadBytes || counter == kWriteBytes);
     const bool known = counter < kFirstIoCounter ? measured : task.io_known || told;
-    values[kCountersColumn + i] = known ? task.shown[counter] : kMissing;
+    values[task_metrics::kCountersColumn + i] = known ? task.shown[counter] : kMissing;
   }
-  values[kResidentColumn] = here ? resident : kMissing;
-  values[kPeakColumn] = task.peak;
-  values[kThreadsColumn] = here ? static_cast<double>(present.threads) : kMissing;
-  values[kProcessesColumn] = here ? present.processes : kMissing;
-  values[kVirtualColumn] = here ? static_cast<double>(present.virtual_bytes) : kMissing;
-  values[kRunningColumn] = here ? present.running : kMissing;
-  values[kBlockedColumn] = here ? present.blocked : kMissing;
-  values[kStoppedColumn] = here ? present.stopped : kMissing;
-  values[kZombiesColumn] = here ? present.zombies : kMissing;
-  values[kProcessorColumn] = processor;
+  values[task_metrics::kResidentColumn] = here ? resident : kMissing;
+  values[task_metrics::kPeakColumn] = task.peak;
+  values[task_metrics::kThreadsColumn] = here ? static_cast<double>(present.threads) : kMissing;
+  values[task_metrics::kProcessesColumn] = here ? present.processes : kMissing;
+  values[task_metrics::kVirtualColumn] =
+      here ? static_cast<double>(present.virtual_bytes) : kMissing;
+  values[task_metrics::kRunningColumn] = here ? present.running : kMissing;
+  values[task_metrics::kBlockedColumn] = here ? present.blocked : kMissing;
+  values[task_metrics::kStoppedColumn] = here ? present.stopped : kMissing;
+  values[task_metrics::kZombiesColumn] = here ? present.zombies : kMissing;
+  values[task_metrics::kProcessorColumn] = processor;
 }
 
 std::vector<MetricDecl> TasksMetrics() {
-  std::vector<MetricDecl> metrics = {kCpu};
-  for (const CounterColumn& column : kCounters) metrics.push_back(column.decl);
-  for (const MetricDecl* decl : kGauges) metrics.push_back(*decl);
+  std::vector<MetricDecl> metrics = {task_metrics::kCpu};
+  for (const task_metrics::CounterColumn& column : task_metrics::kCounters)
+    metrics.push_back(column.decl);
+  for (const MetricDecl* decl : task_metrics::kGauges) metrics.push_back(*decl);
   return metrics;
 }
 

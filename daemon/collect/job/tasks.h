@@ -27,10 +27,10 @@
 #include <vector>
 
 #include "core/status.h"
-#include "daemon/collect/fd.h"
-#include "daemon/collect/file_reader.h"
+#include "core/unique_fd.h"
 #include "daemon/collect/job/task_files.h"
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/file_reader.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 

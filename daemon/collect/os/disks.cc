@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <iterator>
 
-#include "daemon/collect/device_source.h"
 #include "daemon/collect/os/os_sources.h"
+#include "daemon/collect/read/device_source.h"
 
 namespace sonde::collect {
 namespace {

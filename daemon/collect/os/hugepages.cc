@@ -1,8 +1,8 @@
 // /sys/kernel/mm/hugepages/hugepages-SIZE: the pools of huge pages, by size, at level 4.
 // /proc/meminfo has those of the default size alone. Pools change slowly: they are read every 10 s.
-#include "daemon/collect/directory.h"
-#include "daemon/collect/number_files_source.h"
 #include "daemon/collect/os/os_sources.h"
+#include "daemon/collect/read/directory.h"
+#include "daemon/collect/read/number_files_source.h"
 
 namespace sonde::collect {
 namespace {

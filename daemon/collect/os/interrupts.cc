@@ -4,7 +4,7 @@
 // Most lines are of queues and devices that never interrupt: a line counts once it is above 0. The
 // file has a number for each processor in each line; where it is so large that writing it takes the
 // kernel milliseconds, it is left out.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

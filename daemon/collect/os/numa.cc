@@ -3,7 +3,7 @@
 //
 // Memory nodes come and go hardly ever (hot plug, GPUs with memory of their own): they are listed
 // once a minute.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
@@ -11,9 +11,9 @@
 #include <span>
 #include <utility>
 
-#include "daemon/collect/directory.h"
 #include "daemon/collect/os/numa_files.h"
 #include "daemon/collect/os/os_sources.h"
+#include "daemon/collect/read/directory.h"
 
 namespace sonde::collect {
 namespace {

@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 

@@ -1,6 +1,6 @@
-#include "daemon/collect/device_source.h"
+#include "daemon/collect/read/device_source.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

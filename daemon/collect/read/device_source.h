@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/collect/file_source.h"
+#include "daemon/collect/read/file_source.h"
 
 namespace sonde::collect {
 

@@ -1,9 +1,9 @@
-#include "daemon/collect/directory.h"
+#include "daemon/collect/read/directory.h"
 
 #include <algorithm>
 #include <filesystem>
 
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/collect/file_reader.h"
+#include "daemon/collect/read/file_reader.h"
 
 namespace sonde::collect {
 

@@ -1,4 +1,4 @@
-#include "daemon/collect/file_reader.h"
+#include "daemon/collect/read/file_reader.h"
 
 #include <fcntl.h>
 
@@ -40,7 +40,7 @@ std::string_view ReadText(int fd, Shape shape, size_t& size, ReadBuffer& buffer,
 std::string_view FileReader::Read(ReadBuffer& buffer, Nanos now) {
   if (!fd_) {
     if (now < retry_at_) return {};
-    fd_ = Fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    fd_ = UniqueFd(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
     if (!fd_) {
       Fail(errno, now);
       return {};
@@ -49,7 +49,7 @@ std::string_view FileReader::Read(ReadBuffer& buffer, Nanos now) {
   int error = 0;
   const std::string_view text = ReadText(fd_.get(), shape_, size_, buffer, error);
   if (error != 0) {
-    fd_.Close();
+    fd_.Reset();
     Fail(-error, now);
   } else {
     was_read_ = true;

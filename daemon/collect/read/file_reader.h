@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/time.h"
-#include "daemon/collect/fd.h"
+#include "core/unique_fd.h"
 
 namespace sonde::collect {
 
@@ -63,7 +63,7 @@ class FileReader {
   std::string path_;
   Shape shape_;
   size_t size_;
-  Fd fd_;
+  UniqueFd fd_;
   Nanos retry_at_ = 0;
   Nanos delay_ = 0;
   bool was_read_ = false;  // since it failed

@@ -1,6 +1,6 @@
-#include "daemon/collect/file_source.h"
+#include "daemon/collect/read/file_source.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstring>
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/collect/file_reader.h"
-#include "daemon/collect/parse.h"
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/file_reader.h"
+#include "daemon/collect/read/parse.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 

@@ -1,6 +1,6 @@
-#include "daemon/collect/mountinfo.h"
+#include "daemon/collect/read/mountinfo.h"
 
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 

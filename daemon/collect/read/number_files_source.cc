@@ -1,6 +1,6 @@
-#include "daemon/collect/number_files_source.h"
+#include "daemon/collect/read/number_files_source.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 namespace {

@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/collect/file_reader.h"
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/file_reader.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 

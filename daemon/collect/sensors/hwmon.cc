@@ -1,6 +1,6 @@
 #include "daemon/collect/sensors/hwmon.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "core/metric.h"
-#include "daemon/collect/directory.h"
+#include "daemon/collect/read/directory.h"
 
 namespace sonde::collect {
 namespace {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/time.h"
-#include "daemon/collect/file_reader.h"
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/file_reader.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 

@@ -9,15 +9,15 @@
 // A level is a choice among parts, not among metrics: what counts again what a larger domain does
 // (the cores of a package, each of several processors) is for level 4.
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
-#include "daemon/collect/directory.h"
-#include "daemon/collect/fd.h"
+#include "core/unique_fd.h"
+#include "daemon/collect/read/directory.h"
 #include "daemon/collect/sensors/energy.h"
 #include "daemon/collect/sensors/hwmon.h"
 #include "daemon/collect/sensors/sensor.h"
@@ -203,7 +203,7 @@ class PowerSource final : public Source {
   }
   void Add(Channel channel, std::vector<Channel>& found) {
     if (!IsWanted(channel, found)) return;
-    if (const Fd file(open(channel.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)); file) {
+    if (const UniqueFd file(open(channel.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)); file) {
       found.push_back(std::move(channel));
     } else {
       unreadable_.push_back(channel.path);

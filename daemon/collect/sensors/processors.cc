@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/collect/directory.h"
+#include "daemon/collect/read/directory.h"
 
 namespace sonde::collect {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 

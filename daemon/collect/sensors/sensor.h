@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/time.h"
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 #include "daemon/collect/sensors/energy.h"
 
 namespace sonde::collect {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 

@@ -8,7 +8,7 @@
 #include <limits>
 #include <utility>
 
-#include "daemon/collect/directory.h"
+#include "daemon/collect/read/directory.h"
 #include "daemon/collect/sensors/hwmon.h"
 #include "daemon/collect/sensors/sensor.h"
 #include "daemon/collect/sensors/sensor_sources.h"

@@ -2,14 +2,14 @@
 //
 // Threads of one core count its throttling each, and all processors of a package that of the
 // package; so the first of each is read. Both are of Intel's processors alone.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <utility>
 
-#include "daemon/collect/directory.h"
+#include "daemon/collect/read/directory.h"
 #include "daemon/collect/sensors/hwmon.h"
 #include "daemon/collect/sensors/processors.h"
 #include "daemon/collect/sensors/sensor.h"

@@ -1,6 +1,6 @@
-#include "daemon/head/alarm_actions.h"
+#include "daemon/head/alarms/alarm_actions.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
-#include "daemon/head/alarms.h"
+#include "daemon/head/alarms/alarms.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <fstream>
@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "core/log.h"
-#include "core/remark.h"
-#include "profiles/json_writer.h"
-#include "profiles/summary.h"
-#include "series/alarm_defaults.h"
+#include "core/text/remark.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/summary.h"
+#include "series/alarm/defaults.h"
 
 namespace sonde::head {
 namespace {
@@ -46,14 +46,15 @@ Result<std::string> ReadFile(const std::string& path) {
 }  // namespace
 
 Alarms::Alarms(Loop& loop, StepRecord& record, const LaunchMessage& launch, const Config& config,
-               std::string_view changes, Callbacks callbacks)
+               std::string_view changes, Owner& owner)
     : loop_(loop),
       record_(record),
-      callbacks_(std::move(callbacks)),
+      owner_(owner),
       id_(launch.job.id),
       period_(launch.job.period),
       enabled_(config.alarms),
-      actions_(loop, config.alarm_command, config.alarm_webhook, callbacks_.note),
+      actions_(loop, config.alarm_command, config.alarm_webhook,
+               [&record](std::string note) { record.AddNote(std::move(note)); }),
       series_{MissingSeries()},
       evaluator_(launch.job.period) {
   if (enabled_) Load(launch, config, changes);
@@ -72,7 +73,7 @@ void Alarms::Load(const LaunchMessage& launch, const Config& config, std::string
     if (line.ok()) {
       alarms::Apply({*line}, rules);
     } else {
-      callbacks_.note(
+      record_.AddNote(
           fmt::format("sonde.conf: {}; this alarm is left out", line.status().message()));
     }
   }
@@ -86,11 +87,11 @@ void Alarms::Load(const LaunchMessage& launch, const Config& config, std::string
     alarms::Apply(*changed, rules);
     changes_ = *std::move(changed);
   } else {
-    callbacks_.note(std::string(changed.status().message()));
+    record_.AddNote(std::string(changed.status().message()));
   }
   for (alarms::Rule& rule : rules) {
     if (const Status status = evaluator_.Add(std::move(rule)); !status.ok()) {
-      callbacks_.note(std::string(status.message()));
+      record_.AddNote(std::string(status.message()));
     }
   }
 }
@@ -100,7 +101,7 @@ void Alarms::TakeFile(const std::string& path, std::vector<alarms::Rule>& rules)
   const Result<std::vector<alarms::RuleLine>> lines =
       text.ok() ? alarms::ParseRules(*text, path) : text.status();
   if (lines.ok()) return alarms::Apply(*lines, rules);
-  callbacks_.note(fmt::format("{}; no alarm of this file is watched", lines.status().message()));
+  record_.AddNote(fmt::format("{}; no alarm of this file is watched", lines.status().message()));
 }
 
 std::vector<alarms::Evaluator::State> Alarms::List() const {
@@ -172,7 +173,7 @@ void Alarms::Note(alarms::RuleLine change) {
 
 void Alarms::OnChange() {
   TellNeeds();
-  callbacks_.changed();
+  owner_.OnAlarmsChanged();
 }
 
 void Alarms::TellNeeds() {
@@ -183,7 +184,7 @@ void Alarms::TellNeeds() {
   }
   if (needs == needs_) return;
   needs_ = std::move(needs);
-  callbacks_.derive(needs_);
+  owner_.Derive(needs_);
 }
 
 // --- Nodes and rows ---
@@ -232,7 +233,7 @@ void Alarms::CountMissing(Nanos tick, const tree::NodeSet* nodes, Reduced& missi
   for (uint32_t i = 0; i < joined_.size(); ++i) {
     if (joined_[i] == 0 || joined_[i] > tick - 2 * period_) continue;
     const bool there = nodes != nullptr && nodes->Has(i);
-    missing.Add(there ? 0 : 1, {i, Owner::kNobody});
+    missing.Add(there ? 0 : 1, {i, sonde::Owner::kNobody});
   }
   complete = !(missing.max > 0);
 }
@@ -279,7 +280,7 @@ void Alarms::OnEvent(const alarms::Event& event) {
 // On every plot, at its time, between what the application remarked.
 void Alarms::Remark(const alarms::Event& event) {
   std::string said = fmt::format("alarm {}", event.rule);
-  if (event.owner.node != Owner::kNobody) {
+  if (event.owner.node != sonde::Owner::kNobody) {
     said += ", " + OwnerName(event.owner, *record_.Job());
   }
   said += event.raised ? ": " + event.text : std::string(" is over");
@@ -288,15 +289,15 @@ void Alarms::Remark(const alarms::Event& event) {
   Annotation& annotation = moments.annotations.emplace_back();
   annotation.text.assign(plain, MakeRemark(said, plain));
   annotation.first = annotation.last = event.time;
-  annotation.node = event.owner.node == Owner::kNobody ? 0 : event.owner.node;
-  annotation.task = event.owner.rank == Owner::kNobody ? 0 : event.owner.rank;
-  callbacks_.remark(moments);
+  annotation.node = event.owner.node == sonde::Owner::kNobody ? 0 : event.owner.node;
+  annotation.task = event.owner.rank == sonde::Owner::kNobody ? 0 : event.owner.rank;
+  owner_.Remark(moments);
 }
 
 void Alarms::Act(const alarms::Event& event) {
   const std::string host = record_.Host(event.owner.node);
   const std::string rank =
-      event.owner.rank == Owner::kNobody ? "" : std::to_string(event.owner.rank);
+      event.owner.rank == sonde::Owner::kNobody ? "" : std::to_string(event.owner.rank);
   const std::string_view state = event.raised ? "raised" : "over";
   AlarmActions::Message message;
   JsonWriter json(message.json);

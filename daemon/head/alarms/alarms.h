@@ -21,27 +21,34 @@
 #include <vector>
 
 #include "core/config.h"
-#include "daemon/head/alarm_actions.h"
-#include "daemon/head/step_record.h"
+#include "daemon/head/alarms/alarm_actions.h"
+#include "daemon/head/record/step_record.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
 #include "daemon/tree/tick_merger.h"
-#include "series/alarm_evaluator.h"
+#include "series/alarm/evaluator.h"
 
 namespace sonde::head {
 
 class Alarms {
  public:
-  struct Callbacks {
-    std::function<void(const std::string& payload)> derive;  // to all nodes: kDerive
-    std::function<void(const collect::Moments&)> remark;
-    std::function<void(std::string)> note;
-    std::function<void()> changed;  // Changes() has more to tell
+  // The head. It is not called by the constructor, nor once this is gone.
+  class Owner {
+   public:
+    // To all nodes: kDerive.
+    virtual void Derive(const std::string& payload) = 0;
+    // To the application's remarks.
+    virtual void Remark(const collect::Moments& moments) = 0;
+    // Changes() has more to tell.
+    virtual void OnAlarmsChanged() = 0;
+
+   protected:
+    ~Owner() = default;
   };
 
   // `changes`: what the head before had of them.
   Alarms(Loop& loop, StepRecord& record, const LaunchMessage& launch, const Config& config,
-         std::string_view changes, Callbacks callbacks);
+         std::string_view changes, Owner& owner);
   ~Alarms();
   Alarms(const Alarms&) = delete;
   Alarms& operator=(const Alarms&) = delete;
@@ -75,7 +82,7 @@ class Alarms {
 
   Loop& loop_;
   StepRecord& record_;
-  const Callbacks callbacks_;
+  Owner& owner_;
   const JobStep id_;
   const Nanos period_;
   const bool enabled_;

@@ -1,9 +1,9 @@
-#include "daemon/head/answer_bytes.h"
+#include "daemon/head/answers/answer_bytes.h"
 
 #include "core/bytes.h"
-#include "daemon/node/ask_desk.h"
-#include "libclient/ask_layout.h"
-#include "series/series_bytes.h"
+#include "daemon/node/ask/ask_desk.h"
+#include "libclient/ask/layout.h"
+#include "series/block/series_bytes.h"
 
 namespace sonde::head {
 namespace {

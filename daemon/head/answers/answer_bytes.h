@@ -1,4 +1,4 @@
-// What the head answers to a process of the step, as bytes: the bodies of libclient/ask_layout.h.
+// What the head answers to a process of the step, as bytes: the bodies of libclient/ask/layout.h.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -9,7 +9,7 @@
 
 #include "core/metric.h"
 #include "core/status.h"
-#include "web/data_source.h"
+#include "web/source/step_series.h"
 
 namespace sonde::head {
 

@@ -1,14 +1,15 @@
-#include "daemon/head/live_source.h"
+#include "daemon/head/answers/live_source.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 
-#include "core/hostlist.h"
-#include "daemon/head/live_rows.h"
-#include "series/query_steps.h"
+#include "core/text/hostlist.h"
+#include "daemon/head/record/live_rows.h"
+#include "series/query/plan.h"
+#include "series/query/steps.h"
 
 namespace sonde::head {
 namespace {
@@ -56,10 +57,10 @@ LiveSource::LiveSource(const StepRecord& record, Ways ways)
           std::make_shared<NodeQuestions>(ways_.ask, kOfClients, kNicenessOfClients, ways_.finish)),
       for_step_(std::make_shared<NodeQuestions>(ways_.ask, kOfStep, 0, ways_.finish)) {}
 
-Result<std::vector<JobDescription>> LiveSource::Jobs(size_t limit) const {
+void LiveSource::Jobs(size_t limit, JobsCallback callback) const {
   std::vector<JobDescription> jobs;
   if (limit > 0) jobs.push_back(record_.Description());
-  return jobs;
+  callback(std::move(jobs));
 }
 
 Status LiveSource::IsHere(const JobStep& id) const {
@@ -69,38 +70,38 @@ Status LiveSource::IsHere(const JobStep& id) const {
                       id.ToString(), id_.ToString())};
 }
 
-Result<Profile> LiveSource::GetProfile(const JobStep& id) const {
-  SONDE_RETURN_IF_ERROR(IsHere(id));
-  return record_.Snapshot();
+void LiveSource::GetProfile(const JobStep& id, ProfileCallback callback) const {
+  const Status here = IsHere(id);
+  callback(here.ok() ? Result<Profile>(record_.Snapshot()) : here);
 }
 
-Result<std::vector<Series>> LiveSource::ListSeries(std::string_view metric, size_t limit) const {
+void LiveSource::ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const {
   const auto job = record_.Job();
   const std::string id = job->id.ToString();
   std::vector<Series> list;
   for (const Series& series : *record_.AllSeries()) {
     if (!metric.empty() && series.metric.name != metric) continue;
     for (const NodeInfo& node : job->nodes) {
-      if (list.size() >= limit) return list;
+      if (list.size() >= limit) return callback(std::move(list));
       Series with = series;
       with.tags.Set("host", node.host);
       with.tags.Set("job", id);
       list.push_back(std::move(with));
     }
   }
-  return list;
+  callback(std::move(list));
 }
 
 // Every series is there on every node: no need to list them by node.
-Result<web::SeriesNames> LiveSource::Names() const {
+void LiveSource::Names(NamesCallback callback) const {
   web::SeriesNames names;
   const auto job = record_.Job();
-  if (job->nodes.empty()) return names;
+  if (job->nodes.empty()) return callback(std::move(names));
   for (const Series& series : *record_.AllSeries()) names.Add(series);
   names.keys.insert({"host", "job"});
   names.values.insert(job->id.ToString());
   for (const NodeInfo& node : job->nodes) names.values.insert(node.host);
-  return names;
+  callback(std::move(names));
 }
 
 void LiveSource::Query(const QuerySpec& spec, Callback callback) const {
@@ -118,10 +119,15 @@ void LiveSource::Query(NodeQuestions& nodes, const QuerySpec& spec, Callback cal
   const Result<bool> ours = TakeJobFilters(rest, job->id.ToString());
   if (!ours.ok()) return callback(ours.status());
   if (!*ours) return callback(web::Answer{});
-  if (AnswersFromReduced(rest, IsCounter(rest.metric))) return callback(FromReduced(rest, *job));
-  if (SpreadAnswers(rest, job->period)) {
+  QueryScene scene;
+  scene.at_head = true;
+  scene.period = job->period;
+  scene.is_count = IsCounter(rest.metric);
+  for (const AnswerWay way : PlanQuery(rest, scene)) {
+    if (way == AnswerWay::kParts) break;
     Result<web::Answer> recorded = FromReduced(rest, *job);
-    if (recorded.ok() && !recorded->results.empty()) return callback(std::move(recorded));
+    const bool answered = recorded.ok() && !recorded->results.empty();
+    if (answered || way == AnswerWay::kReduced) return callback(std::move(recorded));
   }
   FromNodes(nodes, std::move(rest), *job, std::move(callback));
 }
@@ -134,7 +140,7 @@ void LiveSource::QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
   const Result<bool> ours = TakeJobFilters(rest, job->id.ToString());
   if (!ours.ok()) return callback(ours.status());
   if (!*ours) return callback(web::PartAnswer{EmptyPart(rest), 0, 0});
-  if (IsCounter(rest.metric) && ReducedSumsCounters(rest)) {
+  if (PlanPart(rest, IsCounter(rest.metric)) == AnswerWay::kReduced) {
     return callback(PartFromReduced(rest, grid, *job));
   }
   if (const Status bad = CheckLength(rest); !bad.ok()) return callback(bad);
@@ -143,15 +149,18 @@ void LiveSource::QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
       {std::move(rest), grid, job->id.ToString(), expected, nullptr, std::move(callback)});
 }
 
-std::vector<web::Note> LiveSource::Notes(Nanos first, Nanos last) const {
-  return web::NotesOf(record_.Description(), record_.Moments(), first, last);
+void LiveSource::Notes(Nanos first, Nanos last, NotesCallback callback) const {
+  callback(web::NotesOf(record_.Description(), record_.Moments(), first, last));
+}
+
+void LiveSource::ReadLive(const JobStep& id, const IsWanted& wanted, Nanos after, size_t limit,
+                          RowsCallback callback) const {
+  const Status here = IsHere(id);
+  callback(here.ok() ? Result<web::LiveRows>(RowsAfter(wanted, after, limit)) : here);
 }
 
 // Reads no further than the rows it gives, unless there is a gap behind `after`.
-Result<web::LiveRows> LiveSource::ReadLive(const JobStep& id,
-                                           const std::function<bool(const Metric&)>& wanted,
-                                           Nanos after, size_t limit) const {
-  SONDE_RETURN_IF_ERROR(IsHere(id));
+web::LiveRows LiveSource::RowsAfter(const IsWanted& wanted, Nanos after, size_t limit) const {
   web::LiveRows live;
   live.running = true;
   live.period = period_;

@@ -1,7 +1,8 @@
 // The running step as a data source of the web server.
 //
-// Questions about the whole step are answered from the record's reduced series, on the web
-// server's thread; questions by host travel down the tree (daemon/head/node_questions.h).
+// What the record knows, and questions about the whole step, which its reduced series answer, are
+// answered at once, on the web server's thread; questions by host travel down the tree
+// (daemon/head/answers/node_questions.h).
 //
 // Thread safety: as DataSource says.
 #pragma once
@@ -10,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "daemon/head/alarms.h"
-#include "daemon/head/node_questions.h"
-#include "daemon/head/pushed_metrics.h"
-#include "daemon/head/step_record.h"
+#include "daemon/head/alarms/alarms.h"
+#include "daemon/head/answers/node_questions.h"
+#include "daemon/head/answers/pushed_metrics.h"
+#include "daemon/head/record/step_record.h"
 #include "daemon/tree/query_fanout.h"
-#include "web/data_source.h"
-#include "web/tick_signal.h"
+#include "web/source/data_source.h"
+#include "web/source/tick_signal.h"
 
 namespace sonde::head {
 
@@ -52,18 +53,17 @@ class LiveSource final : public web::DataSource {
   // Before anything is asked; they outlive the askers.
   void UseAlarms(head::Alarms* alarms) { alarms_ = alarms; }
 
-  Result<std::vector<JobDescription>> Jobs(size_t limit) const override;
-  Result<Profile> GetProfile(const JobStep& id) const override;
-  Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
-  Result<web::SeriesNames> Names() const override;
+  void Jobs(size_t limit, JobsCallback callback) const override;
+  void GetProfile(const JobStep& id, ProfileCallback callback) const override;
+  void ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const override;
+  void Names(NamesCallback callback) const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
   void QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
                     PartCallback callback) const override;
-  std::vector<web::Note> Notes(Nanos first, Nanos last) const override;
+  void Notes(Nanos first, Nanos last, NotesCallback callback) const override;
   web::TickSignal* ticks() const override { return &ticks_; }
-  Result<web::LiveRows> ReadLive(const JobStep& id,
-                                 const std::function<bool(const Metric&)>& wanted, Nanos after,
-                                 size_t limit) const override;
+  void ReadLive(const JobStep& id, const IsWanted& wanted, Nanos after, size_t limit,
+                RowsCallback callback) const override;
   Status PauseCounters(const JobStep& id, bool paused) const override;
   Result<std::vector<web::AlarmState>> Alarms(const JobStep& id) const override;
   Status AddAlarm(const JobStep& id, const alarms::Rule& rule) const override;
@@ -79,6 +79,7 @@ class LiveSource final : public web::DataSource {
   static constexpr size_t kOfStep = tree::QueryFanout::kMaxOpen - kOfClients;
 
   Status IsHere(const JobStep& id) const;
+  web::LiveRows RowsAfter(const IsWanted& wanted, Nanos after, size_t limit) const;
   Status CheckOurs(const JobStep& id) const;
   bool IsCounter(std::string_view metric) const;
   Result<web::Answer> FromReduced(const QuerySpec& spec, const JobDescription& job) const;

@@ -1,6 +1,6 @@
-#include "daemon/head/node_questions.h"
+#include "daemon/head/answers/node_questions.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

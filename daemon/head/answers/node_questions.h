@@ -16,9 +16,9 @@
 #include <string>
 #include <utility>
 
-#include "daemon/head/worker.h"
+#include "daemon/head/record/worker.h"
 #include "daemon/tree/query_fanout.h"
-#include "web/data_source.h"
+#include "web/source/step_series.h"
 
 namespace sonde::head {
 
@@ -36,9 +36,9 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
     QueryGrid grid;         // to begin with
     std::string job;        // the tag of the results
     uint32_t expected = 0;  // nodes
-    web::DataSource::Callback callback;
+    web::StepSeries::Callback callback;
     // If it is there, this one gets what the nodes came to, which is not finished then.
-    web::DataSource::PartCallback part_callback = nullptr;
+    web::StepSeries::PartCallback part_callback = nullptr;
   };
 
   // Without an executor a thread of this finishes answers, of that much more niceness.

@@ -1,6 +1,6 @@
-#include "daemon/head/pushed_metrics.h"
+#include "daemon/head/answers/pushed_metrics.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

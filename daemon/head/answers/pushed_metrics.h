@@ -15,7 +15,7 @@
 
 #include "core/job.h"
 #include "core/status.h"
-#include "web/pushed_value.h"
+#include "web/source/pushed_value.h"
 
 namespace sonde::head {
 

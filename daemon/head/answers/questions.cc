@@ -1,14 +1,14 @@
-#include "daemon/head/questions.h"
+#include "daemon/head/answers/questions.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
 #include "core/bytes.h"
 #include "core/log.h"
-#include "daemon/head/answer_bytes.h"
-#include "libclient/ask_layout.h"
-#include "series/alarm_rule.h"
+#include "daemon/head/answers/answer_bytes.h"
+#include "libclient/ask/layout.h"
+#include "series/alarm/rule.h"
 
 namespace sonde::head {
 

@@ -24,11 +24,11 @@
 #include <vector>
 
 #include "core/time.h"
-#include "daemon/head/live_source.h"
-#include "daemon/head/worker.h"
+#include "daemon/head/answers/live_source.h"
+#include "daemon/head/record/worker.h"
 #include "daemon/loop.h"
-#include "daemon/tree/message.h"
-#include "libclient/ask_layout.h"
+#include "daemon/message/message.h"
+#include "libclient/ask/layout.h"
 
 namespace sonde::head {
 

@@ -1,10 +1,12 @@
-#include "daemon/head/archive_writer.h"
+#include "daemon/head/record/archive_writer.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
 #include "core/log.h"
+#include "profiles/archive/ingest_one.h"
+#include "profiles/live/live_archive.h"
 
 namespace sonde::head {
 namespace {

@@ -23,8 +23,9 @@
 #include "core/job.h"
 #include "core/status.h"
 #include "daemon/loop.h"
-#include "profiles/archive.h"
-#include "profiles/retention.h"
+#include "profiles/archive/archive.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/upkeep/retention.h"
 
 namespace sonde::head {
 

@@ -1,4 +1,4 @@
-#include "daemon/head/block_intake.h"
+#include "daemon/head/record/block_intake.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,10 @@
 #include <memory>
 #include <utility>
 
-#include "core/hostlist.h"
 #include "core/log.h"
-#include "daemon/tree/block_shelf.h"
-#include "series/block.h"
+#include "core/text/hostlist.h"
+#include "daemon/tree/blocks/block_shelf.h"
+#include "series/block/block.h"
 
 namespace sonde::head {
 

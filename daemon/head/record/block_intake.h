@@ -19,8 +19,8 @@
 #include "core/job.h"
 #include "core/status.h"
 #include "core/time.h"
-#include "daemon/head/archive_writer.h"
-#include "daemon/tree/message.h"
+#include "daemon/head/record/archive_writer.h"
+#include "daemon/message/message.h"
 
 namespace sonde::head {
 

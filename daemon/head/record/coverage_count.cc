@@ -1,4 +1,4 @@
-#include "daemon/head/coverage_count.h"
+#include "daemon/head/record/coverage_count.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "daemon/head/end_state.h"
+#include "daemon/head/record/end_state.h"
 
 #include <csignal>
 

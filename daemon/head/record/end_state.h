@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/job.h"
-#include "daemon/tree/message.h"
+#include "daemon/message/message.h"
 
 namespace sonde::head {
 

@@ -1,4 +1,4 @@
-#include "daemon/tree/ended_nodes.h"
+#include "daemon/head/record/ended_nodes.h"
 
 #include <algorithm>
 

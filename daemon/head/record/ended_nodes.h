@@ -14,7 +14,7 @@
 
 #include "daemon/tree/frame.h"
 #include "daemon/tree/tick_merger.h"
-#include "series/schema.h"
+#include "series/block/schema.h"
 
 namespace sonde::tree {
 

@@ -1,4 +1,4 @@
-#include "daemon/head/live_rows.h"
+#include "daemon/head/record/live_rows.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "series/reduced.h"
+#include "series/store/reduced.h"
 
 namespace sonde::head {
 namespace {

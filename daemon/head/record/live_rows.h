@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "series/schema.h"
-#include "series/store.h"
-#include "web/data_source.h"
+#include "series/block/schema.h"
+#include "series/store/store.h"
+#include "web/source/step_series.h"
 
 namespace sonde::head {
 

@@ -1,4 +1,4 @@
-#include "daemon/head/open_spreads.h"
+#include "daemon/head/record/open_spreads.h"
 
 #include <algorithm>
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/time.h"
-#include "series/quantile_sketch.h"
-#include "series/reduced.h"
+#include "series/sketch/quantile_sketch.h"
+#include "series/store/reduced.h"
 
 namespace sonde::head {
 

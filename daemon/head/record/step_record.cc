@@ -1,10 +1,11 @@
-#include "daemon/head/step_record.h"
+#include "daemon/head/record/step_record.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "series/alarm_rule.h"
-#include "series/store_reading.h"
+#include "core/log.h"
+#include "series/alarm/rule.h"
+#include "series/store/store_reading.h"
 
 namespace sonde::head {
 namespace {
@@ -127,12 +128,22 @@ void StepRecord::EndAlarms(std::string_view rule, Nanos time) {
 void StepRecord::Update(const std::function<void(JobDescription&)>& change) { job_.Change(change); }
 
 void StepRecord::AddNote(std::string text) {
+  log::Warning("{}", text);
   notes_.Change([&](StepNotes& notes) { notes.Add(std::move(text)); });
 }
 
 void StepRecord::AddNoteOfNode(uint32_t node, std::string alone, std::string rest) {
+  log::Warning("{}", alone);
   notes_.Change(
       [&](StepNotes& notes) { notes.AddOfNode(node, std::move(alone), std::move(rest)); });
+}
+
+void StepRecord::AddLost(uint32_t node, std::string why, bool counted) {
+  notes_.Change([&](StepNotes& notes) { notes.AddLost(node, std::move(why), counted); });
+}
+
+void StepRecord::SetCounted(uint32_t node, bool counted) {
+  notes_.Change([&](StepNotes& notes) { notes.SetCounted(node, counted); });
 }
 
 void StepRecord::UpdateCost(const std::function<void(OwnCost&)>& change) { cost_.Change(change); }

@@ -2,8 +2,8 @@
 // cost.
 //
 // The loop writes, the web server's threads read. Of rows they share a mutex, which is held for
-// short copies; everything else is read as it was (daemon/head/shared_value.h), so that the loop
-// does not wait for what a reader makes of it, which grows with the step.
+// short copies; everything else is read as it was (daemon/head/record/shared_value.h), so that the
+// loop does not wait for what a reader makes of it, which grows with the step.
 //
 // Thread safety: every method may be called from any thread, unless it says otherwise.
 #pragma once
@@ -16,16 +16,16 @@
 #include <vector>
 
 #include "core/job.h"
-#include "daemon/collect/job/moments.h"
-#include "daemon/head/open_spreads.h"
-#include "daemon/head/shared_value.h"
-#include "daemon/head/step_notes.h"
+#include "daemon/collect/app/moments.h"
+#include "daemon/head/record/open_spreads.h"
+#include "daemon/head/record/shared_value.h"
+#include "daemon/head/record/step_notes.h"
 #include "daemon/tree/frame.h"
-#include "profiles/footprint.h"
-#include "profiles/moments_builder.h"
-#include "profiles/profile.h"
-#include "series/reduced.h"
-#include "series/store.h"
+#include "profiles/model/footprint.h"
+#include "profiles/model/moments_builder.h"
+#include "profiles/model/profile.h"
+#include "series/store/reduced.h"
+#include "series/store/store.h"
 
 namespace sonde::head {
 
@@ -53,9 +53,11 @@ class StepRecord {
   void EndAlarms(std::string_view rule, Nanos time);
 
   void Update(const std::function<void(JobDescription&)>& change);
-  // See StepNotes.
+  // See StepNotes. They stand in the head's log as well.
   void AddNote(std::string text);
   void AddNoteOfNode(uint32_t node, std::string alone, std::string rest);
+  void AddLost(uint32_t node, std::string why, bool counted);
+  void SetCounted(uint32_t node, bool counted);
   void UpdateCost(const std::function<void(OwnCost&)>& change);
   // With every row: by itself, for the description names all nodes.
   void SetCoverage(const Coverage& coverage);

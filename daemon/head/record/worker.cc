@@ -1,4 +1,4 @@
-#include "daemon/head/worker.h"
+#include "daemon/head/record/worker.h"
 
 #include <condition_variable>
 #include <deque>

@@ -1,10 +1,10 @@
-#include "daemon/head/head_state.h"
+#include "daemon/head/registry/head_state.h"
 
 #include <algorithm>
 
 #include "core/annotation.h"
 #include "core/bytes.h"
-#include "core/names.h"
+#include "core/text/names.h"
 
 namespace sonde::head {
 namespace {

@@ -11,10 +11,10 @@
 
 #include "core/status.h"
 #include "core/time.h"
+#include "daemon/message/message.h"
 #include "daemon/tree/frame.h"
-#include "daemon/tree/message.h"
-#include "profiles/moments_builder.h"
-#include "series/schema.h"
+#include "profiles/model/moments_builder.h"
+#include "series/block/schema.h"
 
 namespace sonde::head {
 

@@ -1,4 +1,4 @@
-#include "daemon/tree/homecoming.h"
+#include "daemon/head/registry/homecoming.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
-#include "daemon/head/parents.h"
+#include "daemon/head/registry/parents.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
@@ -14,11 +14,11 @@ using tree::kHeadIndex;
 using tree::Type;
 
 Parents::Parents(Loop& loop, const Config& config, uint32_t expected, tree::ChildLinks& links,
-                 Ways ways)
+                 Owner& owner)
     : loop_(loop),
       config_(config),
       links_(links),
-      ways_(std::move(ways)),
+      owner_(owner),
       placement_(config.fanout, expected),
       fabric_(loop) {}
 
@@ -36,7 +36,7 @@ void Parents::OnBack(uint32_t index, std::string_view switches, uint32_t parent)
   node.asks = node.asks || node.parent != kHeadIndex;
   // What it was told last may have been lost, and the answer of its.
   if (SendsTo(node.parent, index)) AssignHead(index);
-  node.listen_asked = !node.waiting.empty() && ways_.send(index, Type::kListen, "");
+  node.listen_asked = !node.waiting.empty() && owner_.SendTo(index, Type::kListen, "");
 }
 
 void Parents::Remove(uint32_t index) {
@@ -101,7 +101,7 @@ void Parents::Assign(uint32_t child, uint32_t parent) {
   if (std::find(node.waiting.begin(), node.waiting.end(), child) == node.waiting.end()) {
     node.waiting.push_back(child);
   }
-  if (!std::exchange(node.listen_asked, true)) ways_.send(parent, Type::kListen, "");
+  if (!std::exchange(node.listen_asked, true)) owner_.SendTo(parent, Type::kListen, "");
 }
 
 void Parents::AssignHead(uint32_t child) {
@@ -125,9 +125,10 @@ void Parents::OnListening(uint32_t index, std::string_view payload) {
   if (!Decode(payload, answer).ok()) return;
   Node& node = nodes_[index];
   if (answer.address.empty()) {
-    return ways_.note(index, fmt::format("cannot listen for children: {}; their connections to "
-                                         "the head serve",
-                                         answer.error));
+    return owner_.AddNodeNote(index,
+                              fmt::format("cannot listen for children: {}; their connections to "
+                                          "the head serve",
+                                          answer.error));
   }
   node.address = answer.address;
   // Meanwhile it may have been told to send to one of them.
@@ -135,7 +136,7 @@ void Parents::OnListening(uint32_t index, std::string_view payload) {
 }
 
 void Parents::Tell(uint32_t child, uint32_t parent, const std::string& address) {
-  if (ways_.send(child, Type::kParent, Encode(tree::ParentAddress{parent, address}))) {
+  if (owner_.SendTo(child, Type::kParent, Encode(tree::ParentAddress{parent, address}))) {
     nodes_[child].parent = parent;
     log::Debug("node {} is told to send to {}", child,
                parent == kHeadIndex ? "the head" : fmt::format("node {}", parent));

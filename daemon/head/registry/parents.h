@@ -8,32 +8,37 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/config.h"
+#include "daemon/head/registry/homecoming.h"
+#include "daemon/link/libfabric/lazy_fabric.h"
 #include "daemon/loop.h"
-#include "daemon/tree/child_links.h"
-#include "daemon/tree/homecoming.h"
-#include "daemon/tree/lazy_fabric.h"
-#include "daemon/tree/message.h"
+#include "daemon/message/message.h"
+#include "daemon/tree/children/child_links.h"
 #include "daemon/tree/placement.h"
 
 namespace sonde::head {
 
 class Parents {
  public:
-  struct Ways {
-    // A message over a node's control connection, if there is one.
-    std::function<bool(uint32_t node, tree::Type type, std::string_view payload)> send;
+  // Whose nodes they are: the head. It is not called by the constructor, nor once this is gone.
+  class Owner {
+   public:
+    // A message over a node's control connection; false if there is none.
+    virtual bool SendTo(uint32_t node, tree::Type type, std::string_view payload) = 0;
     // What a reader of the profile must know of a node.
-    std::function<void(uint32_t node, std::string_view text)> note;
+    virtual void AddNodeNote(uint32_t node, std::string_view text) = 0;
+
+   protected:
+    ~Owner() = default;
   };
 
   // `links`: of the head's own children.
-  Parents(Loop& loop, const Config& config, uint32_t expected, tree::ChildLinks& links, Ways ways);
+  Parents(Loop& loop, const Config& config, uint32_t expected, tree::ChildLinks& links,
+          Owner& owner);
   ~Parents();
 
   // Where the head is reached, numeric.
@@ -76,7 +81,7 @@ class Parents {
   Loop& loop_;
   const Config config_;
   tree::ChildLinks& links_;
-  Ways ways_;
+  Owner& owner_;
   tree::Placement placement_;
   tree::Homecoming homecoming_{placement_};
   Loop::TimerId home_timer_ = 0;

@@ -1,4 +1,4 @@
-#include "daemon/head/succession.h"
+#include "daemon/head/registry/succession.h"
 
 #include <string>
 #include <utility>

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "daemon/loop.h"
-#include "daemon/tree/message.h"
+#include "daemon/message/message.h"
 
 namespace sonde::head {
 

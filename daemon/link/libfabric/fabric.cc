@@ -1,4 +1,4 @@
-#include "daemon/tree/fabric.h"
+#include "daemon/link/libfabric/fabric.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,13 +7,13 @@
 #include <utility>
 #include <variant>
 
-#include "daemon/tree/fabric_domain.h"
-#include "daemon/tree/fabric_info.h"
-#include "daemon/tree/fabric_library.h"
-#include "daemon/tree/fabric_link.h"
-#include "daemon/tree/rdm_domain.h"
-#include "daemon/tree/rdm_link.h"
-#include "daemon/tree/socket_fabric.h"
+#include "daemon/link/libfabric/fabric_domain.h"
+#include "daemon/link/libfabric/fabric_info.h"
+#include "daemon/link/libfabric/fabric_library.h"
+#include "daemon/link/libfabric/fabric_link.h"
+#include "daemon/link/libfabric/rdm_domain.h"
+#include "daemon/link/libfabric/rdm_link.h"
+#include "daemon/link/libfabric/socket_fabric.h"
 
 namespace sonde::tree {
 namespace {

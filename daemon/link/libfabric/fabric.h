@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/background.h"
+#include "daemon/link/link.h"
 #include "daemon/loop.h"
-#include "daemon/tree/background.h"
-#include "daemon/tree/link.h"
 
 namespace sonde::tree {
 

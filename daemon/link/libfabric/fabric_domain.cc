@@ -1,6 +1,6 @@
-#include "daemon/tree/fabric_domain.h"
+#include "daemon/link/libfabric/fabric_domain.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 
 #include "core/bytes.h"
 #include "core/log.h"
-#include "daemon/tree/address.h"
-#include "daemon/tree/fabric_info.h"
-#include "daemon/tree/fabric_link.h"
+#include "daemon/link/address.h"
+#include "daemon/link/libfabric/fabric_info.h"
+#include "daemon/link/libfabric/fabric_link.h"
 
 namespace sonde::tree {
 namespace {

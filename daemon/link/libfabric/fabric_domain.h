@@ -23,11 +23,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "daemon/link/libfabric/fabric.h"
+#include "daemon/link/libfabric/fabric_library.h"
+#include "daemon/link/log_limit.h"
+#include "daemon/link/silent_connections.h"
 #include "daemon/loop.h"
-#include "daemon/tree/fabric.h"
-#include "daemon/tree/fabric_library.h"
-#include "daemon/tree/log_limit.h"
-#include "daemon/tree/silent_connections.h"
 
 namespace sonde::tree {
 

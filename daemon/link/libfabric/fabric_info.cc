@@ -1,4 +1,4 @@
-#include "daemon/tree/fabric_info.h"
+#include "daemon/link/libfabric/fabric_info.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,8 +12,8 @@
 #include <cstring>
 #include <memory>
 
+#include "daemon/link/address.h"
 #include "daemon/loop.h"
-#include "daemon/tree/address.h"
 
 namespace sonde::tree {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/status.h"
-#include "daemon/tree/fabric.h"
-#include "daemon/tree/fabric_library.h"
+#include "daemon/link/libfabric/fabric.h"
+#include "daemon/link/libfabric/fabric_library.h"
 
 namespace sonde::tree {
 

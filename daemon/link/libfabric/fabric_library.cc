@@ -1,7 +1,7 @@
-#include "daemon/tree/fabric_library.h"
+#include "daemon/link/libfabric/fabric_library.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <rdma/fi_errno.h>
 
 #include <cstdlib>

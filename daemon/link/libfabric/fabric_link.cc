@@ -1,6 +1,6 @@
-#include "daemon/tree/fabric_link.h"
+#include "daemon/link/libfabric/fabric_link.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <rdma/fi_errno.h>
 #include <sys/mman.h>
 

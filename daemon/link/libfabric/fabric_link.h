@@ -13,8 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/tree/fabric_domain.h"
-#include "daemon/tree/link.h"
+#include "daemon/link/libfabric/fabric_domain.h"
+#include "daemon/link/link.h"
 
 namespace sonde::tree {
 

@@ -1,10 +1,10 @@
-#include "daemon/tree/lazy_fabric.h"
+#include "daemon/link/libfabric/lazy_fabric.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "core/log.h"
-#include "daemon/tree/socket_fabric.h"
+#include "daemon/link/libfabric/socket_fabric.h"
 
 namespace sonde::tree {
 

@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
+#include "daemon/link/libfabric/fabric.h"
 #include "daemon/loop.h"
-#include "daemon/tree/fabric.h"
 
 namespace sonde::tree {
 

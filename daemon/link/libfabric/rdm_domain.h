@@ -29,13 +29,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "daemon/link/libfabric/fabric.h"
+#include "daemon/link/libfabric/fabric_library.h"
+#include "daemon/link/libfabric/rdm_packet.h"
+#include "daemon/link/libfabric/rdm_slots.h"
+#include "daemon/link/log_limit.h"
+#include "daemon/link/silent_connections.h"
 #include "daemon/loop.h"
-#include "daemon/tree/fabric.h"
-#include "daemon/tree/fabric_library.h"
-#include "daemon/tree/log_limit.h"
-#include "daemon/tree/rdm_packet.h"
-#include "daemon/tree/rdm_slots.h"
-#include "daemon/tree/silent_connections.h"
 
 namespace sonde::tree {
 

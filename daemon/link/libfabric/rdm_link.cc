@@ -1,6 +1,6 @@
-#include "daemon/tree/rdm_link.h"
+#include "daemon/link/libfabric/rdm_link.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

@@ -17,8 +17,8 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/tree/link.h"
-#include "daemon/tree/rdm_domain.h"
+#include "daemon/link/libfabric/rdm_domain.h"
+#include "daemon/link/link.h"
 
 namespace sonde::tree {
 

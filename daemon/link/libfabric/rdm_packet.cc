@@ -1,4 +1,4 @@
-#include "daemon/tree/rdm_packet.h"
+#include "daemon/link/libfabric/rdm_packet.h"
 
 #include <cstring>
 

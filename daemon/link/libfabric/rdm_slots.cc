@@ -1,6 +1,6 @@
-#include "daemon/tree/rdm_slots.h"
+#include "daemon/link/libfabric/rdm_slots.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 
 #include <array>

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/tree/fabric_library.h"
-#include "daemon/tree/rdm_packet.h"
+#include "daemon/link/libfabric/fabric_library.h"
+#include "daemon/link/libfabric/rdm_packet.h"
 
 namespace sonde::tree {
 

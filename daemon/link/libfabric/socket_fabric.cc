@@ -1,12 +1,12 @@
-#include "daemon/tree/socket_fabric.h"
+#include "daemon/link/libfabric/socket_fabric.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <utility>
 
-#include "daemon/tree/address.h"
-#include "daemon/tree/socket_link.h"
+#include "daemon/link/address.h"
+#include "daemon/link/socket_link.h"
 
 namespace sonde::tree {
 namespace {

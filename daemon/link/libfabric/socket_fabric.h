@@ -14,9 +14,9 @@
 #include <string>
 #include <string_view>
 
+#include "daemon/link/libfabric/fabric.h"
+#include "daemon/link/listener.h"
 #include "daemon/loop.h"
-#include "daemon/tree/fabric.h"
-#include "daemon/tree/listener.h"
 
 namespace sonde::tree {
 

@@ -1,8 +1,9 @@
-#include "daemon/tree/acceptor.h"
+#include "daemon/link/trust/acceptor.h"
 
 #include <algorithm>
 
 #include "core/log.h"
+#include "daemon/link/send.h"
 
 namespace sonde::tree {
 

@@ -16,10 +16,10 @@
 #include <unordered_map>
 
 #include "daemon/launch_message.h"
+#include "daemon/link/link.h"
+#include "daemon/link/log_limit.h"
+#include "daemon/link/trust/handshake.h"
 #include "daemon/loop.h"
-#include "daemon/tree/handshake.h"
-#include "daemon/tree/link.h"
-#include "daemon/tree/log_limit.h"
 
 namespace sonde::tree {
 

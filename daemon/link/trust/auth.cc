@@ -1,6 +1,6 @@
-#include "daemon/tree/auth.h"
+#include "daemon/link/trust/auth.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nettle/hmac.h>
 #include <nettle/memops.h>
 #include <sys/random.h>

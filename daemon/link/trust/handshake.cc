@@ -1,8 +1,8 @@
-#include "daemon/tree/handshake.h"
+#include "daemon/link/trust/handshake.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-#include "daemon/tree/auth.h"
+#include "daemon/link/trust/auth.h"
 
 namespace sonde::tree {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "core/status.h"
 #include "daemon/launch_message.h"
-#include "daemon/tree/message.h"
+#include "daemon/message/message.h"
 
 namespace sonde::tree {
 

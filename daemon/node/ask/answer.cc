@@ -1,11 +1,11 @@
-#include "daemon/node/answer.h"
+#include "daemon/node/ask/answer.h"
 
 #include <iterator>
 #include <new>
 #include <utility>
 #include <vector>
 
-#include "series/task_ranks.h"
+#include "series/store/task_ranks.h"
 
 namespace sonde::node {
 

@@ -8,15 +8,15 @@
 #include <string>
 
 #include "core/status.h"
-#include "series/query_part.h"
-#include "series/store.h"
+#include "series/query/part.h"
+#include "series/store/store.h"
 
 namespace sonde::node {
 
 // What a node's series are named by beside their schema.
 struct NodeTags {
   const std::string& host;
-  uint32_t first_rank = 0;  // series/task_ranks.h
+  uint32_t first_rank = 0;  // series/store/task_ranks.h
 };
 
 // Reads what matches, with the tag `host` set and tasks by their ranks in the step, and makes this

@@ -1,6 +1,6 @@
-#include "daemon/node/ask_desk.h"
+#include "daemon/node/ask/ask_desk.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -12,7 +12,7 @@
 
 #include "core/bytes.h"
 #include "core/log.h"
-#include "daemon/node/ask_request.h"
+#include "daemon/node/ask/ask_request.h"
 #include "libclient/sonde_query.h"
 
 namespace sonde::node {

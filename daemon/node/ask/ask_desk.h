@@ -1,4 +1,4 @@
-// The desk at which the processes of this node ask about their step (libclient/ask_layout.h).
+// The desk at which the processes of this node ask about their step (libclient/ask/layout.h).
 //
 // Owns the socket beside the application's, and the connections. A question is checked here and
 // goes up to the head under a number of this node's; the answer goes back to whoever asked. Equal
@@ -23,8 +23,8 @@
 
 #include "core/status.h"
 #include "daemon/loop.h"
-#include "daemon/tree/message.h"
-#include "libclient/ask_layout.h"
+#include "daemon/message/message.h"
+#include "libclient/ask/layout.h"
 
 namespace sonde::node {
 

@@ -1,6 +1,6 @@
-#include "daemon/node/ask_request.h"
+#include "daemon/node/ask/ask_request.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstring>
 #include <new>

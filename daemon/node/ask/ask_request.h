@@ -1,5 +1,5 @@
-// What a process of the node asks, taken apart: bodies of libclient/ask_layout.h to the types of
-// series/query.h. Everything here comes from outside and is checked.
+// What a process of the node asks, taken apart: bodies of libclient/ask/layout.h to the types of
+// series/query/query.h. Everything here comes from outside and is checked.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "core/status.h"
-#include "libclient/ask_layout.h"
-#include "series/query.h"
+#include "libclient/ask/layout.h"
+#include "series/query/query.h"
 
 namespace sonde::node {
 

@@ -1,9 +1,9 @@
-#include "daemon/node/task_packet.h"
+#include "daemon/node/launcher/task_packet.h"
 
 #include <charconv>
 
-#include "core/launch.h"
 #include "core/time.h"
+#include "launcher/launch.h"
 
 namespace sonde::node {
 namespace {

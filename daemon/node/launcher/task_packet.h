@@ -1,4 +1,4 @@
-// The numbers of a packet about a task, as the launcher sends it (core/launch.h).
+// The numbers of a packet about a task, as the launcher sends it (launcher/launch.h).
 //
 // Thread safety: values.
 #pragma once

@@ -1,4 +1,4 @@
-#include "daemon/node/task_watch.h"
+#include "daemon/node/launcher/task_watch.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>

@@ -1,15 +1,16 @@
-#include "daemon/node/head_link.h"
+#include "daemon/node/links/head_link.h"
 
 #include <utility>
 
 #include "core/log.h"
+#include "daemon/link/send.h"
 
 namespace sonde::node {
 
 using tree::Type;
 
-HeadLink::HeadLink(Loop& loop, const StepKey& key, Ways ways)
-    : loop_(loop), key_(key), ways_(std::move(ways)) {}
+HeadLink::HeadLink(Loop& loop, const StepKey& key, Owner& owner)
+    : loop_(loop), key_(key), owner_(owner) {}
 
 HeadLink::~HeadLink() { loop_.Cancel(timer_); }
 
@@ -25,7 +26,7 @@ void HeadLink::SetSuccessors(std::vector<tree::Place> places, uint32_t own) {
 
 void HeadLink::Connect(const std::string& host, uint16_t port) {
   head_ = {tree::kHeadIndex, host, port};
-  if (const Status opened = Open(head_); !opened.ok()) ways_.ended(opened);
+  if (const Status opened = Open(head_); !opened.ok()) owner_.OnNoHead(opened);
 }
 
 void HeadLink::Use(std::unique_ptr<tree::Link> link) {
@@ -46,7 +47,7 @@ Status HeadLink::Open(const tree::Place& place) {
   link_->SetHandler(
       {.message = [this](uint8_t type, std::string_view payload) { OnHandshake(type, payload); },
        .closed = [this](const Status& why) { OnClosed(why); }});
-  handshake_ = std::make_unique<tree::ConnectingHandshake>(key_, ways_.registration());
+  handshake_ = std::make_unique<tree::ConnectingHandshake>(key_, owner_.registration());
   tree::Send(*link_, Type::kHello, handshake_->Hello());
   return {};
 }
@@ -67,10 +68,10 @@ void HeadLink::OnMessage(uint8_t type, std::string_view payload) {
   if (static_cast<Type>(type) == Type::kOver) {
     welcome_ = false;
     Drop();
-    return ways_.ended({Code::kUnavailable, "the step is over"});
+    return owner_.OnNoHead({Code::kUnavailable, "the step is over"});
   }
   if (static_cast<Type>(type) != Type::kWelcome) {
-    if (welcome_) ways_.message(static_cast<Type>(type), payload);
+    if (welcome_) owner_.OnHeadMessage(static_cast<Type>(type), payload);
     return;
   }
   tree::Welcome welcome;
@@ -80,7 +81,7 @@ void HeadLink::OnMessage(uint8_t type, std::string_view payload) {
   if (welcome.port != 0) head_.port = welcome.port;
   welcome_ = known_ = true;
   const Nanos waited = proof_sent_ == 0 ? 0 : Clock::System().Monotonic() - proof_sent_;
-  ways_.welcome(welcome, waited);
+  owner_.OnWelcome(welcome, waited);
 }
 
 void HeadLink::Drop() {
@@ -98,14 +99,14 @@ void HeadLink::OnClosed(const Status& why) {
   // The link goes when whoever has data on it has let it go.
   if (socket_ == nullptr) {
     Drop();
-    return ways_.ended(why);
+    return owner_.OnNoHead(why);
   }
   if (!known_ && lost_at_ == 0) lost_at_ = Clock::System().Monotonic();
   if (!was_welcome) return Again(why);
   lost_at_ = Clock::System().Monotonic();
   next_ = 0;
   log::Warning("the connection to the head is lost: {}", why.message());
-  ways_.lost(*link_, why);
+  owner_.OnHeadLost(*link_, why);
   Drop();
   Try();
 }
@@ -114,7 +115,7 @@ void HeadLink::Try() {
   const tree::Place place = next_ == 0 ? head_ : successors_[next_ - 1];
   if (next_ > 0 && place.index == own_) {
     log::Warning("this node goes on as acting head");
-    if (!ways_.act()) return Again({Code::kUnavailable, "cannot be acting head"});
+    if (!owner_.BecomeHead()) return Again({Code::kUnavailable, "cannot be acting head"});
   }
   timer_ = loop_.After(kAnswer, [this] {
     timer_ = 0;
@@ -135,7 +136,7 @@ bool HeadLink::GivesUp(const Status& why) const {
 // One that could not be had.
 void HeadLink::Again(const Status& why) {
   Drop();
-  if (GivesUp(why)) return ways_.ended(why);
+  if (GivesUp(why)) return owner_.OnNoHead(why);
   const bool refused = why.code() == Code::kUnavailable;
   const Nanos waited = Clock::System().Monotonic() - lost_at_;
   const bool end = next_ >= successors_.size();

@@ -16,18 +16,17 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "daemon/launch_message.h"
+#include "daemon/link/link.h"
+#include "daemon/link/socket_link.h"
+#include "daemon/link/trust/handshake.h"
 #include "daemon/loop.h"
-#include "daemon/tree/handshake.h"
-#include "daemon/tree/link.h"
-#include "daemon/tree/message.h"
-#include "daemon/tree/socket_link.h"
+#include "daemon/message/message.h"
 
 namespace sonde::node {
 
@@ -40,19 +39,24 @@ class HeadLink {
   static constexpr Nanos kGiveUp = 60 * kSecond;
   static constexpr Nanos kGiveUpFirst = 3 * kSecond;
 
-  struct Ways {
-    std::function<tree::Registration()> registration;
+  // Whose connection it is: the node. It is not called by the constructor, nor once this is gone.
+  class Owner {
+   public:
+    virtual tree::Registration registration() const = 0;
     // The head has it; again each time that it was lost. `waited`: since our proof was sent.
-    std::function<void(const tree::Welcome& welcome, Nanos waited)> welcome;
-    std::function<void(tree::Type type, std::string_view payload)> message;
+    virtual void OnWelcome(const tree::Welcome& welcome, Nanos waited) = 0;
+    virtual void OnHeadMessage(tree::Type type, std::string_view payload) = 0;
     // The connection is lost and looked for; link() is null, `link` goes.
-    std::function<void(tree::Link& link, const Status& why)> lost;
+    virtual void OnHeadLost(tree::Link& link, const Status& why) = 0;
     // There is none, and none is looked for any more.
-    std::function<void(const Status& why)> ended;
-    // Be acting head; false if that cannot be.
-    std::function<bool()> act;
+    virtual void OnNoHead(const Status& why) = 0;
+    // False if that cannot be.
+    virtual bool BecomeHead() = 0;
+
+   protected:
+    ~Owner() = default;
   };
-  HeadLink(Loop& loop, const StepKey& key, Ways ways);
+  HeadLink(Loop& loop, const StepKey& key, Owner& owner);
   ~HeadLink();
 
   // Over the network.
@@ -85,7 +89,7 @@ class HeadLink {
 
   Loop& loop_;
   const StepKey key_;
-  Ways ways_;
+  Owner& owner_;
   std::unique_ptr<tree::Link> link_;
   const tree::SocketLink* socket_ = nullptr;  // link_, until it is proven
   std::unique_ptr<tree::ConnectingHandshake> handshake_;

@@ -1,11 +1,12 @@
-#include "daemon/node/parent_link.h"
+#include "daemon/node/links/parent_link.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "core/log.h"
+#include "daemon/link/send.h"
 
 namespace sonde::node {
 
@@ -20,11 +21,11 @@ void ParentLink::Connect(tree::Fabric& fabric, const tree::ParentAddress& parent
     // The head's host often lacks the nodes' fabric.
     return log::Info("no link to the parent: {}", link.status().message());
   }
-  if (!link.ok()) return ways_.note(std::string(link.status().message()));
+  if (!link.ok()) return owner_.Note(std::string(link.status().message()));
   link_ = *std::move(link);
   index_ = parent.index;
   link_->SetMaxMessage(tree::kMaxMessage);
-  handshake_ = std::make_unique<tree::ConnectingHandshake>(key_, ways_.registration());
+  handshake_ = std::make_unique<tree::ConnectingHandshake>(key_, owner_.registration());
   link_->SetHandler({.message = [this](uint8_t type, std::string_view p) { OnMessage(type, p); },
                      .closed =
                          [this](const Status& why) {
@@ -36,10 +37,10 @@ void ParentLink::Connect(tree::Fabric& fabric, const tree::ParentAddress& parent
 
 void ParentLink::OnMessage(uint8_t type, std::string_view payload) {
   heard_ = Clock::System().Monotonic();
-  if (handshake_ == nullptr) return ways_.message(static_cast<Type>(type), payload);
+  if (handshake_ == nullptr) return owner_.OnUplinkMessage(static_cast<Type>(type), payload);
   const Result<std::string> proof = handshake_->OnMessage(type, payload);
   if (!proof.ok()) {
-    ways_.note(std::string(proof.status().message()));
+    owner_.Note(std::string(proof.status().message()));
     return Leave();
   }
   Send(*link_, Type::kProof, *proof);
@@ -47,11 +48,11 @@ void ParentLink::OnMessage(uint8_t type, std::string_view payload) {
   log::Info("data goes to {} at {}",
             index_ == tree::kHeadIndex ? "the head" : fmt::format("node {}", index_),
             link_->peer());
-  ways_.proven(*link_);
+  owner_.OnParentProven(*link_);
 }
 
 void ParentLink::Ask() {
-  if (!asked_) asked_ = ways_.ask(index_);
+  if (!asked_) asked_ = owner_.AskForParent(index_);
 }
 
 // Nobody tells of a peer that is there no more when what is sent to it vanishes.
@@ -72,7 +73,7 @@ void ParentLink::Leave() {
 // Whether it was used.
 bool ParentLink::LetGo() {
   if (link_ == nullptr) return false;
-  const bool used = ways_.lost(*link_);
+  const bool used = owner_.OnParentLost(*link_);
   sent_before_ += link_->bytes_sent();
   handshake_.reset();
   tree::DestroyLater(loop_, std::move(link_));

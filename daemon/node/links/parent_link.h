@@ -7,17 +7,16 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "daemon/launch_message.h"
+#include "daemon/link/libfabric/fabric.h"
+#include "daemon/link/link.h"
+#include "daemon/link/trust/handshake.h"
 #include "daemon/loop.h"
-#include "daemon/tree/fabric.h"
-#include "daemon/tree/handshake.h"
-#include "daemon/tree/link.h"
-#include "daemon/tree/message.h"
+#include "daemon/message/message.h"
 
 namespace sonde::node {
 
@@ -28,20 +27,25 @@ class ParentLink {
   // In a row, that were never reached.
   static constexpr uint32_t kMaxFailed = 3;
 
-  struct Ways {
-    std::function<tree::Registration()> registration;
+  // Whose link it is: the node. It is not called by the constructor, nor once this is gone.
+  class Owner {
+   public:
+    virtual tree::Registration registration() const = 0;
     // Asks the head for a parent, other than `failed` (kHeadIndex: none has); false if it cannot be
     // asked now.
-    std::function<bool(uint32_t failed)> ask;
+    virtual bool AskForParent(uint32_t failed) = 0;
     // It is proven: data may go over it.
-    std::function<void(tree::Link& link)> proven;
+    virtual void OnParentProven(tree::Link& link) = 0;
     // It goes away. Whether data went over it.
-    std::function<bool(tree::Link& link)> lost;
-    std::function<void(tree::Type type, std::string_view payload)> message;
-    std::function<void(std::string text)> note;
+    virtual bool OnParentLost(tree::Link& link) = 0;
+    virtual void OnUplinkMessage(tree::Type type, std::string_view payload) = 0;
+    virtual void Note(std::string text) = 0;
+
+   protected:
+    ~Owner() = default;
   };
-  ParentLink(Loop& loop, const StepKey& key, Ways ways)
-      : loop_(loop), key_(key), ways_(std::move(ways)) {}
+  ParentLink(Loop& loop, const StepKey& key, Owner& owner)
+      : loop_(loop), key_(key), owner_(owner) {}
 
   // The head has named it. Without an address: none, the control connection shall serve.
   void Connect(tree::Fabric& fabric, const tree::ParentAddress& parent);
@@ -68,7 +72,7 @@ class ParentLink {
 
   Loop& loop_;
   const StepKey key_;
-  Ways ways_;
+  Owner& owner_;
   std::unique_ptr<tree::Link> link_;
   std::unique_ptr<tree::ConnectingHandshake> handshake_;  // until it is proven
   uint32_t index_ = tree::kHeadIndex;                     // of the last one

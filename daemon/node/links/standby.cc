@@ -1,6 +1,6 @@
-#include "daemon/node/standby.h"
+#include "daemon/node/links/standby.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -13,10 +13,10 @@
 #include <csignal>
 #include <utility>
 
-#include "core/launch.h"
 #include "core/log.h"
 #include "daemon/child_process.h"
-#include "daemon/tree/address.h"
+#include "daemon/link/address.h"
+#include "launcher/launch.h"
 
 namespace sonde::node {
 namespace {
@@ -46,7 +46,7 @@ std::string HeadProgram() {
 }  // namespace
 
 Standby::~Standby() {
-  if (pidfd_) loop_.Unwatch(pidfd_.get());
+  for (const auto& [pid, pidfd] : heads_) loop_.Unwatch(pidfd.get());
   loop_.Cancel(timer_);
 }
 
@@ -82,41 +82,48 @@ Status Standby::Act(Nanos start) {
   if (send(lifeline_.get(), packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
     return SystemError("send the launch message");
   }
-  if (pidfd_) OnExit();
+  Kill();
   ChildProgram head;
-  head.program = HeadProgram();
+  head.program = program_.empty() ? HeadProgram() : program_;
   head.arguments = {head.program, "--head", launch_.job.id.ToString()};
   // As its launcher gives them to a head.
   head.descriptors = {{theirs.get(), launch::kLifelineFd}, {listener.get(), launch::kListenFd}};
   const Result<pid_t> pid = StartChild(head);
-  return pid.ok() ? Watch(*pid) : pid.status();
+  if (pid.ok()) Watch(*pid);
+  return pid.status();
 }
 
 // So that it leaves nothing behind when it ends before this process.
-Status Standby::Watch(pid_t pid) {
-  pid_ = pid;
-  pidfd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!pidfd_) return {};
-  return loop_.Watch(pidfd_.get(), EPOLLIN, [this](uint32_t) { OnExit(); });
+void Standby::Watch(pid_t pid) {
+  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd) return;
+  const Status watched = loop_.Watch(pidfd.get(), EPOLLIN, [this, pid](uint32_t) { OnExit(pid); });
+  if (watched.ok()) heads_.emplace(pid, std::move(pidfd));
 }
 
-void Standby::OnExit() {
-  loop_.Unwatch(pidfd_.get());
-  pidfd_.Reset();
-  waitpid(pid_, nullptr, WNOHANG);
+void Standby::OnExit(pid_t pid) {
+  const auto head = heads_.find(pid);
+  loop_.Unwatch(head->second.get());
+  heads_.erase(head);
+  waitpid(pid, nullptr, WNOHANG);
+  if (!heads_.empty()) return;
   loop_.Cancel(std::exchange(timer_, 0));
   if (left_) std::exchange(left_, nullptr)();
 }
 
+void Standby::Kill() const {
+  for (const auto& [pid, pidfd] : heads_) kill(pid, SIGKILL);
+}
+
 void Standby::Leave(Nanos deadline, std::function<void()> left) {
   listener_.Reset();
-  if (!pidfd_) return left();
+  if (heads_.empty()) return left();
   left_ = std::move(left);
   shutdown(lifeline_.get(), SHUT_WR);
   timer_ = loop_.At(deadline, [this] {
     timer_ = 0;
     log::Warning("the acting head has not finished in time and is killed");
-    kill(pid_, SIGKILL);
+    Kill();
   });
 }
 

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -24,14 +25,16 @@ namespace sonde::node {
 
 class Standby {
  public:
-  // `ports`: as port_range of sonde.conf; "": any.
-  Standby(Loop& loop, const LaunchMessage& launch, std::string ports)
-      : loop_(loop), launch_(launch), ports_(std::move(ports)) {}
+  // `ports`: as port_range of sonde.conf; "": any. `program`: the head's; "": sonded-head, which
+  // lies beside sonded.
+  Standby(Loop& loop, const LaunchMessage& launch, std::string ports, std::string program = "")
+      : loop_(loop), launch_(launch), ports_(std::move(ports)), program_(std::move(program)) {}
   ~Standby();
 
   // On this address of the node, numeric; the port. The same again while it listens.
   Result<uint16_t> Listen(const std::string& host);
-  // Starts the acting head of a step that began at `start`. Once for each Listen.
+  // Starts the acting head of a step that began at `start`. Once for each Listen. One that was
+  // started before is given up by all nodes, and killed if it has not died.
   Status Act(Nanos start);
 
   // This node's tasks are done: nobody needs to wait here any more, and an acting head seals the
@@ -40,18 +43,20 @@ class Standby {
   void Leave(Nanos deadline, std::function<void()> left);
 
  private:
-  Status Watch(pid_t pid);
-  void OnExit();
+  void Watch(pid_t pid);
+  void OnExit(pid_t pid);
+  void Kill() const;
 
   Loop& loop_;
   const LaunchMessage& launch_;
   const std::string ports_;
+  const std::string program_;
   UniqueFd listener_;
   uint16_t port_ = 0;
   // Of the acting head.
   UniqueFd lifeline_;
-  UniqueFd pidfd_;
-  pid_t pid_ = 0;
+  // And of those before it, as long as they are not gone; with what tells that.
+  std::map<pid_t, UniqueFd> heads_;
   std::function<void()> left_;
   Loop::TimerId timer_ = 0;
 };

@@ -1,6 +1,6 @@
-#include "daemon/node/derived_series.h"
+#include "daemon/node/record/derived_series.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // What alarm rules need of a node and nobody else does: rates, ratios and sums of the node, as
-// series of their own (series/alarm_rule.h names them). They go up with the sample and are reduced
+// series of their own (series/alarm/rule.h names them). They go up with the sample and are reduced
 // like any other, so that the head knows who has the least and the most; they are not stored here.
 //
 // A rate is the change since the sample before, per second; missing after a counter began anew, and
@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "core/time.h"
-#include "series/alarm_rule.h"
-#include "series/reduced.h"
-#include "series/schema.h"
+#include "series/alarm/rule.h"
+#include "series/block/schema.h"
+#include "series/store/reduced.h"
 
 namespace sonde::node {
 

@@ -1,6 +1,6 @@
-#include "daemon/node/head_clock.h"
+#include "daemon/node/record/head_clock.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-#include "daemon/tree/own_reducer.h"
+#include "daemon/node/record/own_reducer.h"
 
 #include <charconv>
 #include <cmath>

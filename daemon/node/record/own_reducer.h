@@ -15,9 +15,9 @@
 
 #include "core/time.h"
 #include "daemon/tree/frame.h"
-#include "series/quantile_sketch.h"
-#include "series/reduced.h"
-#include "series/schema.h"
+#include "series/block/schema.h"
+#include "series/sketch/quantile_sketch.h"
+#include "series/store/reduced.h"
 
 namespace sonde::tree {
 

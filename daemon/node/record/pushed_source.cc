@@ -1,9 +1,9 @@
-#include "daemon/node/pushed_source.h"
+#include "daemon/node/record/pushed_source.h"
 
 #include <utility>
 
 #include "core/log.h"
-#include "web/pushed_value.h"
+#include "web/source/pushed_value.h"
 
 namespace sonde::node {
 

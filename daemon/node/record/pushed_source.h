@@ -11,7 +11,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::node {
 

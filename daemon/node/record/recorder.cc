@@ -1,8 +1,8 @@
-#include "daemon/node/recorder.h"
+#include "daemon/node/record/recorder.h"
 
 #include <algorithm>
 
-#include "daemon/node/answer.h"
+#include "daemon/node/ask/answer.h"
 
 namespace sonde::node {
 namespace {

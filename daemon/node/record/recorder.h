@@ -11,17 +11,17 @@
 
 #include "core/time.h"
 #include "daemon/collect/sampler.h"
-#include "daemon/node/derived_series.h"
-#include "daemon/tree/own_reducer.h"
-#include "series/query_part.h"
-#include "series/store.h"
-#include "series/task_ranks.h"
+#include "daemon/node/record/derived_series.h"
+#include "daemon/node/record/own_reducer.h"
+#include "series/query/part.h"
+#include "series/store/store.h"
+#include "series/store/task_ranks.h"
 
 namespace sonde::node {
 
 class Recorder {
  public:
-  // `group`: with the node's first rank, if its series are of tasks (series/task_ranks.h).
+  // `group`: with the node's first rank, if its series are of tasks (series/store/task_ranks.h).
   using OnSeal = std::function<void(const std::string& group, const SealedBlock& block)>;
 
   // `node` of `nodes`: so that they do not all seal their blocks in the same tick, and no more of

@@ -1,8 +1,10 @@
-#include "daemon/tree/block_sender.h"
+#include "daemon/tree/blocks/block_sender.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
+
+#include "daemon/link/send.h"
 
 namespace sonde::tree {
 namespace {

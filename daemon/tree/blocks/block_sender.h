@@ -24,10 +24,10 @@
 #include <string>
 
 #include "core/time.h"
-#include "daemon/tree/block_shelf.h"
-#include "daemon/tree/link.h"
-#include "daemon/tree/message.h"
-#include "series/store.h"
+#include "daemon/link/link.h"
+#include "daemon/message/message.h"
+#include "daemon/tree/blocks/block_shelf.h"
+#include "series/store/store.h"
 
 namespace sonde::tree {
 

@@ -1,4 +1,4 @@
-#include "daemon/tree/block_shelf.h"
+#include "daemon/tree/blocks/block_shelf.h"
 
 #include <algorithm>
 #include <limits>

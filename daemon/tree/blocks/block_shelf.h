@@ -25,10 +25,10 @@
 #include <vector>
 
 #include "core/time.h"
-#include "series/block.h"
-#include "series/schema.h"
-#include "series/store.h"
-#include "series/thin.h"
+#include "series/block/block.h"
+#include "series/block/schema.h"
+#include "series/block/thin.h"
+#include "series/store/store.h"
 
 namespace sonde::tree {
 

@@ -1,4 +1,4 @@
-#include "daemon/tree/child_links.h"
+#include "daemon/tree/children/child_links.h"
 
 #include <algorithm>
 #include <utility>

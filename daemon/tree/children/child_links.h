@@ -13,10 +13,10 @@
 #include <unordered_map>
 
 #include "daemon/launch_message.h"
+#include "daemon/link/libfabric/fabric.h"
+#include "daemon/link/trust/acceptor.h"
 #include "daemon/loop.h"
-#include "daemon/tree/acceptor.h"
-#include "daemon/tree/children.h"
-#include "daemon/tree/fabric.h"
+#include "daemon/tree/children/children.h"
 
 namespace sonde::tree {
 

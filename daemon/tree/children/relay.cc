@@ -1,4 +1,4 @@
-#include "daemon/tree/relay.h"
+#include "daemon/tree/children/relay.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,17 +13,12 @@ constexpr Nanos kContinue = 50 * kMillisecond;
 
 }  // namespace
 
-Relay::Relay(Loop& loop, QueryFanout& queries, Nanos period, Ways ways)
+Relay::Relay(Loop& loop, QueryFanout& queries, Nanos period, Owner& owner)
     : loop_(loop),
       period_(period),
-      before_frames_(std::move(ways.before_frames)),
+      owner_(owner),
       merger_(kRemember, [this](const TickMerger::Row& row, bool late) { OnRow(row, late); }),
-      children_(merger_, queries, 2 * period, Children::Keep::kUntilArrived,
-                {.block = std::move(ways.block),
-                 .moments = [this](collect::Moments m) { uplink_.AddMoments(std::move(m)); },
-                 .ended = [this](const auto& info, const auto& schema, auto values,
-                                 auto source) { OnEnded(info, schema, values, source); },
-                 .refused = [this](auto, const auto&, auto source) { OnNotMerged(source); }}) {}
+      children_(merger_, queries, 2 * period, Keep::kUntilArrived, *this) {}
 
 Relay::~Relay() {
   for (const Loop::TimerId timer :
@@ -108,7 +103,8 @@ void Relay::OnRow(const TickMerger::Row& row, bool late) {
 }
 
 // It came before; what became of it then is under way with all that was sent so far.
-void Relay::OnNotMerged(TickMerger::Source source) {
+void Relay::OnRefused(TickMerger::Fate /*fate*/, const Frame& /*frame*/,
+                      TickMerger::Source source) {
   children_.Forwarded({&source, 1}, uplink_.last_number());
 }
 
@@ -154,7 +150,7 @@ void Relay::SendEnded() {
 }
 
 void Relay::FlushTick() {
-  before_frames_();
+  owner_.BeforeFrames();
   Flush();
 }
 

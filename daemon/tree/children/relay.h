@@ -8,12 +8,12 @@
 // Thread safety: the loop's thread only.
 #pragma once
 
-#include <functional>
 #include <span>
+#include <utility>
 
 #include "core/time.h"
 #include "daemon/loop.h"
-#include "daemon/tree/children.h"
+#include "daemon/tree/children/children.h"
 #include "daemon/tree/ended_parts.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
@@ -21,20 +21,25 @@
 
 namespace sonde::tree {
 
-class Relay {
+class Relay final : private Children::Owner {
  public:
   // Last values of nodes below that come within it go up as one, after the ticks that have samples
   // of these nodes: word of last values comes at once, and is then word of those as well.
   static constexpr Nanos kEndedDelay = 20 * kMillisecond;
   static constexpr Nanos kBatch = 500 * kMillisecond;
 
-  struct Ways {
+  // The node. It is not called by the constructor, nor once this is gone.
+  class Owner {
+   public:
     // A child's block, on its way up.
-    std::function<void(BlockMessage block)> block;
+    virtual void OnBlock(BlockMessage block) = 0;
     // Frames of a tick are about to go up: what may go with them should.
-    std::function<void()> before_frames;
+    virtual void BeforeFrames() = 0;
+
+   protected:
+    ~Owner() = default;
   };
-  Relay(Loop& loop, QueryFanout& queries, Nanos period, Ways ways);
+  Relay(Loop& loop, QueryFanout& queries, Nanos period, Owner& owner);
   ~Relay();
 
   Children& children() { return children_; }
@@ -68,9 +73,11 @@ class Relay {
 
  private:
   void OnRow(const TickMerger::Row& row, bool late);
-  void OnNotMerged(TickMerger::Source source);
+  void OnBlock(BlockMessage block) override { owner_.OnBlock(std::move(block)); }
+  void OnMoments(collect::Moments moments) override { uplink_.AddMoments(std::move(moments)); }
+  void OnRefused(TickMerger::Fate fate, const Frame& frame, TickMerger::Source source) override;
   void OnEnded(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values,
-               TickMerger::Source source);
+               TickMerger::Source source) override;
   void SendEndedAfterTicks();
   void AddEnded();
   void SendEnded();
@@ -84,8 +91,8 @@ class Relay {
 
   Loop& loop_;
   const Nanos period_;
-  const std::function<void()> before_frames_;
-  uint32_t index_ = Owner::kNobody;
+  Owner& owner_;
+  uint32_t index_ = sonde::Owner::kNobody;
   Nanos clock_offset_ = 0;
   Uplink uplink_;
   TickMerger merger_;  // of the children's frames

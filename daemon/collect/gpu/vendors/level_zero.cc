@@ -1,4 +1,4 @@
-#include "daemon/collect/gpu/level_zero.h"
+#include "daemon/collect/gpu/vendors/level_zero.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "daemon/collect/gpu/call_gate.h"
-#include "daemon/collect/gpu/level_zero_api.h"
 #include "daemon/collect/gpu/library.h"
+#include "daemon/collect/gpu/vendors/level_zero_api.h"
 
 namespace sonde::collect::gpu {
 

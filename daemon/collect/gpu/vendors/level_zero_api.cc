@@ -1,4 +1,4 @@
-#include "daemon/collect/gpu/level_zero_api.h"
+#include "daemon/collect/gpu/vendors/level_zero_api.h"
 
 #include "daemon/collect/gpu/library.h"
 

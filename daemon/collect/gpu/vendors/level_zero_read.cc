@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "daemon/collect/gpu/level_zero.h"
+#include "daemon/collect/gpu/vendors/level_zero.h"
 
 namespace sonde::collect::gpu {
 namespace {

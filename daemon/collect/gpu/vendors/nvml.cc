@@ -1,4 +1,4 @@
-#include "daemon/collect/gpu/nvml.h"
+#include "daemon/collect/gpu/vendors/nvml.h"
 
 #include <algorithm>
 #include <cstdio>

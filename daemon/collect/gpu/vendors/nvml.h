@@ -15,7 +15,7 @@
 
 #include "daemon/collect/gpu/call_gate.h"
 #include "daemon/collect/gpu/library.h"
-#include "daemon/collect/gpu/nvml_api.h"
+#include "daemon/collect/gpu/vendors/nvml_api.h"
 
 namespace sonde::collect::gpu {
 

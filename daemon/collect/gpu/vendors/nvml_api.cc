@@ -1,4 +1,4 @@
-#include "daemon/collect/gpu/nvml_api.h"
+#include "daemon/collect/gpu/vendors/nvml_api.h"
 
 #include "daemon/collect/gpu/library.h"
 

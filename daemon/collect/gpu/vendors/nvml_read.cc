@@ -2,7 +2,7 @@
 #include <array>
 #include <cmath>
 
-#include "daemon/collect/gpu/nvml.h"
+#include "daemon/collect/gpu/vendors/nvml.h"
 
 namespace sonde::collect::gpu {
 namespace {

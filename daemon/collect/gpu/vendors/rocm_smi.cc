@@ -12,7 +12,7 @@
 
 #include "daemon/collect/gpu/call_gate.h"
 #include "daemon/collect/gpu/library.h"
-#include "daemon/collect/gpu/rocm_smi_api.h"
+#include "daemon/collect/gpu/vendors/rocm_smi_api.h"
 
 namespace sonde::collect::gpu {
 namespace {

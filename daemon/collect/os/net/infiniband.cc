@@ -7,9 +7,9 @@
 // number; "N/A (no PMA)" is what a driver without counters writes.
 #include <filesystem>
 
-#include "daemon/collect/directory.h"
-#include "daemon/collect/number_files_source.h"
 #include "daemon/collect/os/os_sources.h"
+#include "daemon/collect/read/directory.h"
+#include "daemon/collect/read/number_files_source.h"
 
 namespace sonde::collect {
 namespace {

@@ -1,6 +1,6 @@
 // /proc/net/dev: traffic of the network interfaces. The loopback interface counts from level 4 on.
-#include "daemon/collect/device_source.h"
 #include "daemon/collect/os/os_sources.h"
+#include "daemon/collect/read/device_source.h"
 
 namespace sonde::collect {
 namespace {

@@ -4,7 +4,7 @@
 // Level 2 has what tells that connections are slow, stuck or cut off, and why: segments lost, out
 // of order or dropped, timeouts, full buffers and queues, lack of memory. What else the kernel
 // counts is in netstat_details.cc.
-#include "daemon/collect/os/netstat_fields.h"
+#include "daemon/collect/os/net/netstat_fields.h"
 #include "daemon/collect/os/os_sources.h"
 
 namespace sonde::collect {

@@ -1,5 +1,5 @@
 // What level 4 adds of /proc/net/netstat: how TCP went about it, and what hardly anybody asks for.
-#include "daemon/collect/os/netstat_fields.h"
+#include "daemon/collect/os/net/netstat_fields.h"
 
 namespace sonde::collect::netstat_fields {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "daemon/collect/os/protocols_source.h"
+#include "daemon/collect/os/net/protocols_source.h"
 
 namespace sonde::collect::netstat_fields {
 

@@ -1,4 +1,4 @@
-#include "daemon/collect/os/protocols_source.h"
+#include "daemon/collect/os/net/protocols_source.h"
 
 #include <algorithm>
 #include <iterator>

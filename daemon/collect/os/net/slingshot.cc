@@ -5,10 +5,10 @@
 // everybody may read (docs/ABI/testing/sysfs-class-cxi of HPE's driver). Each is read from the
 // adapter, so level 2 keeps to what tells how fast the network is and why not. Counters have 56
 // bits. The interfaces hsn* in /proc/net/dev see only what goes through the kernel: not MPI.
-#include "daemon/collect/directory.h"
-#include "daemon/collect/number_files_source.h"
 #include "daemon/collect/os/os_sources.h"
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/directory.h"
+#include "daemon/collect/read/number_files_source.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 namespace {

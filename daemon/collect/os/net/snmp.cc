@@ -1,6 +1,6 @@
 // /proc/net/snmp: what IPv4, ICMP, TCP and UDP carried on the node, and what they lost.
+#include "daemon/collect/os/net/protocols_source.h"
 #include "daemon/collect/os/os_sources.h"
-#include "daemon/collect/os/protocols_source.h"
 
 namespace sonde::collect {
 namespace {

@@ -1,0 +1,178 @@
+#include "daemon/head/record/row_path.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace sonde::head {
+
+namespace {
+
+// Of so many ticks the head knows which nodes are in them.
+constexpr size_t kRemember = 1024;
+
+// Ticks wait that long for a node that changes its link.
+Nanos HandOver(Nanos period) { return std::max(2 * period, 200 * kMillisecond); }
+
+}  // namespace
+
+RowPath::RowPath(Loop& loop, StepRecord& record, tree::QueryFanout& queries, Owner& owner)
+    : loop_(loop),
+      record_(record),
+      period_(record.Job()->period),
+      owner_(owner),
+      coverage_(record.Job()->start, period_),
+      merger_(kRemember, [this](const tree::TickMerger::Row& row, bool late) { OnRow(row, late); }),
+      children_(merger_, queries, HandOver(period_), tree::Keep::kUntilSafe, *this) {}
+
+RowPath::~RowPath() { loop_.Cancel(expiry_timer_); }
+
+// Long enough for a late frame to come through the tree, short enough for a live view.
+Nanos RowPath::MergeWindow() const { return std::max(2 * period_, kSecond); }
+
+void RowPath::UpdateCoverage() {
+  record_.SetCoverage(coverage_.Now(record_.Job()->expected_nodes));
+}
+
+void RowPath::OnRow(const tree::TickMerger::Row& row, bool late) {
+  children_.HandOnLost(row.tick, row.nodes);
+  if (!late) children_.StandInForMissing(row.tick, row.nodes);
+  children_.Forwarded(row.sources, 0);
+  if (row.tick <= inherited_) return;  // the head before had it
+  ++unsafe_rows_;
+  if (!late) {
+    Append(row);
+  } else if (!Amend(row)) {
+    return;  // too late: it stays counted as missing
+  }
+  coverage_.OnRow(row.tick, row.nodes);
+  UpdateCoverage();
+  owner_.OnRecorded(row.tick, late);
+}
+
+void RowPath::Append(const tree::TickMerger::Row& row) {
+  whole_.tick = row.tick;
+  whole_.nodes = row.nodes;
+  whole_.values = row.values;
+  ended_.AddTo(whole_, merger_.series(), merger_.Present());
+  record_.Append(row.tick, {whole_.values, row.spreads}, merger_.series());
+  owner_.OnNewRow(whole_, merger_.series());
+  ScheduleExpiry();
+}
+
+// What stood in for a node in its row has been counted there.
+bool RowPath::Amend(const tree::TickMerger::Row& late) {
+  late_ = late.values;
+  if (ended_.StoodIn(late.tick, late.nodes)) {
+    for (size_t i = 0; i < late_.size(); ++i) {
+      if (merger_.series()[i].metric.type == MetricType::kCounter) late_[i] = Reduced();
+    }
+  }
+  return record_.Amend(late.tick, {late_, late.spreads});
+}
+
+void RowPath::OnRefused(tree::TickMerger::Fate fate, const tree::Frame& frame,
+                        tree::TickMerger::Source source) {
+  children_.Forwarded({&source, 1}, 0);
+  if (fate != tree::TickMerger::Fate::kRepeated) refused_samples_ += frame.nodes.size();
+}
+
+void RowPath::OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
+                      std::span<const Reduced> values, tree::TickMerger::Source source) {
+  const auto fate = ended_.Add(info, merger_.ColumnsOf(*schema), values);
+  if (fate == tree::EndedNodes::Fate::kOverlaps) return children_.Refuse(source);
+  children_.Forwarded({&source, 1}, 0);
+  CheckLost(info.nodes);
+  owner_.OnLastValues(info.nodes.first(), info.lost);
+}
+
+void RowPath::OnLost(uint32_t node, std::string why) {
+  lost_.Add(tree::NodeSet(node));
+  record_.AddLost(node, std::move(why), ended_.Has(node));
+}
+
+// Last values may come after their node was lost: from the parent that has them, or, of the head's
+// own child, once a row goes without it.
+void RowPath::CheckLost(const tree::NodeSet& nodes) {
+  if (!lost_.Intersects(nodes)) return;
+  nodes.ForEach([&](uint32_t node) {
+    if (lost_.Has(node)) record_.SetCounted(node, ended_.Has(node));
+  });
+}
+
+void RowPath::ScheduleExpiry() {
+  if (expiry_timer_ != 0 || stopped_) return;
+  expiry_timer_ = loop_.After(MergeWindow() / 2, [this] {
+    expiry_timer_ = 0;
+    children_.HandOnLost(Clock::System().Now());
+    merger_.EmitUpTo(Clock::System().Now() - MergeWindow());
+    ScheduleExpiry();
+  });
+}
+
+// --- From one head to the next ---
+
+void RowPath::BeginSafe() {
+  unsafe_rows_ = 0;
+  children_.BeginSafe();
+}
+
+std::vector<tree::Frame> RowPath::LastValues() {
+  const size_t series = merger_.series().size();
+  std::vector<tree::Frame> frames = ended_.Save(series);
+  children_.ForEachOwn([&](uint32_t index, Nanos tick, const Schema& own, auto values) {
+    // Newer than what is there of the time before it came back.
+    std::erase_if(frames, [&](const tree::Frame& f) { return f.lost && f.nodes.first() == index; });
+    tree::Frame& frame = frames.emplace_back();
+    frame.number = frames.size();
+    frame.tick = tick + 1;
+    frame.stream = tree::Stream::kEnded;
+    frame.lost = true;
+    frame.nodes = tree::NodeSet(index);
+    frame.values.resize(series);
+    const std::vector<uint32_t> columns = merger_.ColumnsOf(own);
+    for (size_t i = 0; i < columns.size() && i < values.size(); ++i) {
+      if (columns[i] < series) frame.values[columns[i]] = values[i];
+    }
+  });
+  return frames;
+}
+
+void RowPath::Inherit(Nanos newest, const Schema::Ptr& schema,
+                      const std::vector<tree::Frame>& ended) {
+  inherited_ = newest;
+  for (const tree::Frame& frame : ended) {
+    if (!ended_.Has(frame.nodes.first())) {
+      ended_.Add(frame, merger_.ColumnsOf(*schema), frame.values);
+    }
+  }
+}
+
+// --- The end ---
+
+void RowPath::Finish(Nanos now) {
+  children_.HandOnLost(INT64_MAX);
+  // Also ticks of nodes whose clocks are ahead of ours: the last row comes after them all, no
+  // sooner than what it has more than the one before was counted.
+  merger_.EmitUpTo(INT64_MAX);
+  record_.Append(now > whole_.tick ? now : whole_.tick + period_,
+                 ended_.Final(merger_.series().size()), merger_.series());
+  record_.Seal();
+  record_.SetCoverage(coverage_.AtEnd(record_.Job()->expected_nodes));
+  CheckLost(lost_);  // one that was back and is gone again may have no last values any more
+}
+
+void RowPath::NoteMissing(size_t nodes) {
+  if (refused_samples_ > 0) {
+    record_.AddNote(fmt::format("{} samples came too late to be merged", refused_samples_));
+  }
+  size_t unknown = 0;
+  for (uint32_t i = 0; i < nodes; ++i) unknown += ended_.Has(i) ? 0 : 1;
+  if (unknown > 0) {
+    record_.AddNote(
+        fmt::format("what {} of {} nodes counted is missing from the totals", unknown, nodes));
+  }
+}
+
+}  // namespace sonde::head

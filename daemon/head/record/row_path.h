@@ -1,0 +1,117 @@
+// The way of a row at the head: from what its children send, through the counters of nodes that
+// have ended, into the step's record.
+//
+// Parts of a tick are merged into a row. A row waits for its parts, but no longer than a while; a
+// part that comes later is merged into the row in the record. The row that goes into the record has
+// in addition what ended and lost nodes had counted, so that totals never fall. What becomes of
+// each sample is counted as the step's coverage.
+//
+// It owns the head's children, their merged ticks and the last values of ended nodes.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/time.h"
+#include "daemon/head/record/coverage_count.h"
+#include "daemon/head/record/ended_nodes.h"
+#include "daemon/head/record/step_record.h"
+#include "daemon/loop.h"
+#include "daemon/message/message.h"
+#include "daemon/tree/children/children.h"
+#include "daemon/tree/query_fanout.h"
+#include "daemon/tree/tick_merger.h"
+
+namespace sonde::head {
+
+class RowPath final : private tree::Children::Owner {
+ public:
+  // The head. It is not called by the constructor, nor once this is gone.
+  class Owner {
+   public:
+    // A node's block, and what its application told, which take other ways.
+    virtual void OnBlock(tree::BlockMessage block) = 0;
+    virtual void OnMoments(const collect::Moments& moments) = 0;
+    // A new row is in the record, by `series`.
+    virtual void OnNewRow(const tree::TickMerger::Row& row, const std::vector<Series>& series) = 0;
+    // A row is in the record: a new one, or again one of before. Coverage has it, too.
+    virtual void OnRecorded(Nanos tick, bool late) = 0;
+    // Last values of nodes have come; `lost`: of one that may be back, `first`.
+    virtual void OnLastValues(uint32_t first, bool lost) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  RowPath(Loop& loop, StepRecord& record, tree::QueryFanout& queries, Owner& owner);
+  ~RowPath();
+  RowPath(const RowPath&) = delete;
+  RowPath& operator=(const RowPath&) = delete;
+
+  tree::Children& children() { return children_; }
+  CoverageCount& coverage() { return coverage_; }
+  void UpdateCoverage();
+  // From now on even the first tick does not wait for ever.
+  void Begin() { ScheduleExpiry(); }
+  // A node was lost: the record gets a note, which follows what becomes of the node's values.
+  void OnLost(uint32_t node, std::string why);
+  // No row waits for anything any more.
+  void Stop() { stopped_ = true; }
+
+  // For another head, and from the one before: the newest row, and last values of nodes, those of
+  // the head's own children as if these were lost.
+  Nanos newest() const { return whole_.tick; }
+  const Schema::Ptr& schema() { return merger_.schema(); }
+  std::vector<tree::Frame> LastValues();
+  void Inherit(Nanos newest, const Schema::Ptr& schema, const std::vector<tree::Frame>& ended);
+  // See Children.
+  void BeginSafe();
+  void EndSafe() { children_.EndSafe(); }
+  // Rows since BeginSafe.
+  uint32_t unsafe_rows() const { return unsafe_rows_; }
+
+  // The step ends at `now`: all that waits goes into the record, and the last row, with what all
+  // nodes counted to their ends.
+  void Finish(Nanos now);
+  // Notes what is missing of that many nodes. After Finish.
+  void NoteMissing(size_t nodes);
+
+ private:
+  void OnRow(const tree::TickMerger::Row& row, bool late);
+  bool Amend(const tree::TickMerger::Row& late);
+  void Append(const tree::TickMerger::Row& row);
+  void OnBlock(tree::BlockMessage block) override { owner_.OnBlock(std::move(block)); }
+  void OnMoments(collect::Moments moments) override { owner_.OnMoments(moments); }
+  void OnRefused(tree::TickMerger::Fate fate, const tree::Frame& frame,
+                 tree::TickMerger::Source source) override;
+  void OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
+               std::span<const Reduced> values, tree::TickMerger::Source source) override;
+  void CheckLost(const tree::NodeSet& nodes);
+  Nanos MergeWindow() const;
+  void ScheduleExpiry();
+
+  Loop& loop_;
+  StepRecord& record_;
+  const Nanos period_;
+  Owner& owner_;
+
+  CoverageCount coverage_;
+  tree::TickMerger merger_;
+  tree::Children children_;
+  tree::EndedNodes ended_;
+  tree::NodeSet lost_;           // that were lost at some time
+  tree::TickMerger::Row whole_;  // the newest row, and what has ended
+  std::vector<Reduced> late_;    // what comes late to one
+  Nanos inherited_ = 0;          // rows up to it another head has stored
+  uint32_t unsafe_rows_ = 0;
+  uint64_t refused_samples_ = 0;  // that came too late, or with others' that were there
+  bool stopped_ = false;
+  Loop::TimerId expiry_timer_ = 0;
+};
+
+}  // namespace sonde::head

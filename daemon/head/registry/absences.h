@@ -1,0 +1,60 @@
+// The nodes that are away: their connections are lost, and each has a while to come back.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/time.h"
+#include "daemon/loop.h"
+
+namespace sonde::head {
+
+class Absences {
+ public:
+  // A node that has not come back in time.
+  struct Overdue {
+    uint32_t node;
+    std::string why;  // it went away
+  };
+  class Owner {
+   public:
+    // They are away no more. Ascending.
+    virtual void OnOverdue(const std::vector<Overdue>& nodes) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  Absences(Loop& loop, Owner& owner) : loop_(loop), owner_(owner) {}
+  ~Absences() { loop_.Cancel(timer_); }
+  Absences(const Absences&) = delete;
+  Absences& operator=(const Absences&) = delete;
+
+  void Add(uint32_t node, std::string why, Nanos limit);
+  // It is back, or nobody waits for it any more.
+  void Remove(uint32_t node);
+  // None of those that are away now stays away longer than this.
+  void Hurry(Nanos limit);
+  // All that are away; they are away no more.
+  std::vector<Overdue> TakeAll() { return TakeUntil(INT64_MAX); }
+
+ private:
+  struct Absence {
+    Nanos until;  // monotonic
+    std::string why;
+  };
+
+  std::vector<Overdue> TakeUntil(Nanos time);
+  void Schedule();
+
+  Loop& loop_;
+  Owner& owner_;
+  std::map<uint32_t, Absence> away_;  // by node
+  Loop::TimerId timer_ = 0;
+};
+
+}  // namespace sonde::head

@@ -1,0 +1,137 @@
+#include "daemon/head/registry/head_store.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "core/log.h"
+#include "daemon/head/registry/head_state.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/live/live_steps.h"
+
+namespace sonde::head {
+
+namespace {
+
+constexpr std::string_view kReducedGroup = "reduced";
+
+}  // namespace
+
+HeadStore::HeadStore(Loop& loop, ArchiveWriter& archive, uint64_t limit, StepRecord& record,
+                     RowPath& rows, Nodes& nodes, Owner& owner)
+    : loop_(loop),
+      archive_(archive),
+      limit_(limit),
+      record_(record),
+      rows_(rows),
+      nodes_(nodes),
+      owner_(owner) {}
+
+HeadStore::~HeadStore() {
+  loop_.Cancel(store_timer_);
+  loop_.Cancel(describe_timer_);
+}
+
+std::string HeadStore::Inherit(const std::string& path) {
+  Result<Heritage> heritage = ReadHeritage(path, record_.Description());
+  if (!heritage.ok()) {
+    record_.AddNote(fmt::format("an acting head knows only the nodes that have come to it: {}",
+                                heritage.status().message()));
+    return "";
+  }
+  HeadState state;
+  const Status read = heritage->state.empty() ? Status() : Decode(heritage->state, state);
+  if (!read.ok()) {
+    record_.AddNote(std::string(read.message()));
+    state = {};
+  }
+  record_.Continue(state.phases);
+  rows_.Inherit(state.row, state.schema, state.ended);
+  JobDescription& job = heritage->job;
+  job.notes.clear();
+  job.figures.clear();
+  job.launch_host = HostName();
+  job.coverage = {};
+  nodes_.Inherit(job, state);
+  record_.Update([&](JobDescription& j) { j = job; });
+  return std::move(state.alarms);
+}
+
+void HeadStore::StoreWithin(Nanos time) {
+  const Nanos at = Clock::System().Monotonic() + time;
+  if (store_timer_ != 0 && store_at_ <= at) return;
+  loop_.Cancel(store_timer_);
+  store_at_ = at;
+  store_timer_ = loop_.At(at, [this] {
+    store_timer_ = 0;
+    StoreState();
+  });
+}
+
+void HeadStore::OnRow() { StoreWithin(rows_.unsafe_rows() >= kStoreAfterRows ? 0 : kStoreAfter); }
+
+// Phases and remarks are no blocks that could be stored by and by: all that is known is stored
+// again after some seconds, and the nodes keep what they told until then.
+void HeadStore::OnMoments() {
+  moments_changed_ = true;
+  StoreWithin(kStoreMomentsAfter);
+}
+
+void HeadStore::OnNode() {
+  if (describe_timer_ != 0 || stopped_) return;
+  describe_timer_ = loop_.After(kDescribeAfter, [this] {
+    describe_timer_ = 0;
+    nodes_changed_ = false;
+    archive_.PutDescription(record_.Description());
+  });
+}
+
+void HeadStore::StoreRows(const SealedBlock& block) {
+  const Status refused =
+      archive_.PutBlock({.key = {kReducedNode, std::string(kReducedGroup), block.sequence},
+                         .first = block.sequence,
+                         .schema_id = block.schema->id(),
+                         .schema = block.schema,
+                         .bytes = block.bytes,
+                         .limit = limit_,
+                         .keep = true},
+                        [](const Status&) {});
+  if (!refused.ok()) log::Warning("rows are not stored: {}", refused.message());
+}
+
+void HeadStore::StoreState() {
+  if (stopped_) return;
+  if (storing_) return StoreWithin(kSecond);
+  if (std::exchange(moments_changed_, false)) {
+    archive_.PutMoments(record_.Description(), record_.Moments());
+  }
+  loop_.Cancel(std::exchange(store_timer_, 0));
+  rows_.BeginSafe();
+  if (!nodes_.has_successors()) return rows_.EndSafe();  // nobody goes on
+  storing_ = true;
+  for (const SealedBlock& rows : record_.OpenRows()) StoreRows(rows);
+  if (std::exchange(nodes_changed_, false)) archive_.PutDescription(record_.Description());
+  HeadState state;
+  state.row = rows_.newest();
+  state.byes = nodes_.byes();
+  state.ends = nodes_.ends();
+  state.schema = rows_.schema();
+  state.ended = rows_.LastValues();
+  state.phases = record_.OpenPhases();
+  state.alarms = owner_.AlarmChanges();
+  archive_.PutState(Encode(state), [this](const Status& stored) {
+    storing_ = false;
+    log::Debug("the head's state is stored: {}", stored.ok() ? "ok" : stored.message());
+    // Without an archive nobody will go on from it.
+    rows_.EndSafe();
+    owner_.OnStateStored();
+  });
+}
+
+void HeadStore::StoreLast() {
+  StoreState();
+  stopped_ = true;
+  loop_.Cancel(std::exchange(describe_timer_, 0));
+}
+
+}  // namespace sonde::head

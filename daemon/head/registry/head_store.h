@@ -1,0 +1,96 @@
+// What a head itself stores of its step while that runs, and how another head begins from it.
+//
+// The step's rows are stored as their blocks are sealed, and its description as nodes come. Some
+// time after rows have come, last values, moments or changes of alarms, all of it is stored up to
+// now, with a HeadState: from then on the nodes need not keep it for another head.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <string>
+
+#include "core/time.h"
+#include "daemon/head/record/archive_writer.h"
+#include "daemon/head/record/row_path.h"
+#include "daemon/head/record/step_record.h"
+#include "daemon/head/registry/nodes.h"
+#include "daemon/loop.h"
+
+namespace sonde::head {
+
+class HeadStore {
+ public:
+  // After so long, or so many rows, what there is of the step's rows is stored. Nodes keep half of
+  // FrameWindow::kMaxFrames of them.
+  // Last values of a node that has ended are the one thing that nobody else has: those are soon.
+  static constexpr Nanos kStoreAfter = 10 * kSecond;
+  static constexpr Nanos kStoreEndedAfter = kSecond;
+  static constexpr uint32_t kStoreAfterRows = 96;
+  // How often what the application told is stored while it goes on telling.
+  static constexpr Nanos kStoreMomentsAfter = 5 * kSecond;
+  static constexpr Nanos kStoreAlarmsAfter = kSecond;
+  // Nodes that come within it are described together.
+  static constexpr Nanos kDescribeAfter = kSecond;
+
+  class Owner {
+   public:
+    // What a HeadState has of the alarms.
+    virtual std::string AlarmChanges() const = 0;
+    // A HeadState is stored, or could not be.
+    virtual void OnStateStored() = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // `limit`: bytes of the profile.
+  HeadStore(Loop& loop, ArchiveWriter& archive, uint64_t limit, StepRecord& record, RowPath& rows,
+            Nodes& nodes, Owner& owner);
+  ~HeadStore();
+  HeadStore(const HeadStore&) = delete;
+  HeadStore& operator=(const HeadStore&) = delete;
+
+  // Takes over what the head before has stored in the archive at `path`: its nodes, which are on
+  // their way here, and what those that have ended had counted. Gives the alarms' changes.
+  std::string Inherit(const std::string& path);
+
+  // Rows, last values, moments or changes of alarms have come.
+  void OnRow();
+  void OnLastValues() { StoreWithin(kStoreEndedAfter); }
+  void OnMoments();
+  void OnAlarmsChanged() { StoreWithin(kStoreAlarmsAfter); }
+  // A node has come, or is gone.
+  void OnNode();
+  void OnNodeGone() { nodes_changed_ = true; }
+  // A sealed block of the step's rows, or one that is still open.
+  void StoreRows(const SealedBlock& block);
+
+  // A HeadState is being stored.
+  bool storing() const { return storing_; }
+  // The step's end begins: nobody goes on from here.
+  void Stop() { stopped_ = true; }
+  // Stores all for the next head, and nothing after it.
+  void StoreLast();
+
+ private:
+  void StoreWithin(Nanos time);
+  void StoreState();
+
+  Loop& loop_;
+  ArchiveWriter& archive_;
+  const uint64_t limit_;
+  StepRecord& record_;
+  RowPath& rows_;
+  Nodes& nodes_;
+  Owner& owner_;
+
+  bool moments_changed_ = false;  // since they were stored
+  bool nodes_changed_ = false;    // since the description was stored
+  bool storing_ = false;
+  bool stopped_ = false;
+  Nanos store_at_ = 0;  // monotonic
+  Loop::TimerId store_timer_ = 0;
+  Loop::TimerId describe_timer_ = 0;
+};
+
+}  // namespace sonde::head

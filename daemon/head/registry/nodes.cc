@@ -1,0 +1,308 @@
+#include "daemon/head/registry/nodes.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/log.h"
+#include "daemon/link/send.h"
+
+namespace sonde::head {
+
+using tree::Type;
+
+namespace {
+
+void Merge(tree::Bye& all, const tree::Bye& one) {
+  all.exit_status = std::max(all.exit_status, one.exit_status);
+  all.tasks_ended += one.tasks_ended;
+  all.tasks_killed += one.tasks_killed;
+  all.cpu_seconds += one.cpu_seconds;
+  all.memory_bytes = std::max(all.memory_bytes, one.memory_bytes);
+  all.bytes_sent += one.bytes_sent;
+  all.launcher_gone = all.launcher_gone || one.launcher_gone;
+}
+
+void Describe(const tree::Registration& who, NodeInfo& info) {
+  info.host = who.host;
+  info.job = who.job;
+  info.node_id = who.node_id;
+  info.tasks = who.tasks;
+  info.joined = Clock::System().Now();
+}
+
+}  // namespace
+
+Nodes::Nodes(Loop& loop, const Config& config, uint32_t expected, bool acting, StepRecord& record,
+             RowPath& rows, tree::ChildLinks& links, Owner& owner)
+    : loop_(loop),
+      config_(config),
+      acting_(acting),
+      record_(record),
+      rows_(rows),
+      links_(links),
+      owner_(owner),
+      registrations_(expected),
+      absences_(loop, *this),
+      parents_(loop, config, expected, links, *this) {}
+
+void Nodes::Inherit(const JobDescription& job, const HeadState& state) {
+  ends_ = state.ends;
+  byes_ = state.byes;
+  registrations_.Inherit(job);
+  parents_.Expect(expected());
+  for (uint32_t i = 0; i < job.nodes.size(); ++i) {
+    nodes_.emplace_back();
+    parents_.Add("");
+    if (job.nodes[i].left == 0) {
+      absences_.Add(i, "it did not come to the acting head", kTakeoverLimit);
+    } else {
+      Leaves(i);
+      rows_.coverage().OnGoneBefore(i);
+    }
+  }
+}
+
+void Nodes::ChooseSuccessors() {
+  succession_ = std::make_unique<Succession>(
+      loop_, config_.fabric_after, [this](uint32_t node, Type type, std::string_view payload) {
+        return SendTo(node, type, payload);
+      });
+}
+
+// --- They come ---
+
+Status Nodes::Check(const tree::Registration& who) const {
+  if (who.index != tree::kHeadIndex) {
+    const auto known = registrations_.IndexOf(who);
+    if (known == who.index) return {};
+    // The head before did not tell of it, or only of the daemon that it took the place of.
+    const bool newest = !known || *known < who.index;
+    if (acting_ && newest && IsUnknown(who.index)) return {};
+    return {Code::kInvalid, fmt::format("it is not node {} of this head", who.index)};
+  }
+  if (nodes_.size() > registrations_.most()) {
+    return {Code::kLimit, "daemons were started anew too often"};
+  }
+  return {};
+}
+
+bool Nodes::IsUnknown(uint32_t index) const {
+  return index < nodes_.size() ? record_.Host(index).empty() : index < registrations_.most();
+}
+
+uint32_t Nodes::Add(const tree::Registration& who, std::unique_ptr<tree::Link> control) {
+  const bool back = who.index != tree::kHeadIndex;
+  const uint32_t index = back ? who.index : NewNode(who);
+  if (back) ComesBack(who);
+  rows_.coverage().OnRegistered(index, Clock::System().Now());
+  control->SetHandler(
+      {.message = [this, index](uint8_t type,
+                                std::string_view payload) { OnMessage(index, type, payload); },
+       .closed = [this, index](const Status& why) { OnClosed(index, why); }});
+  control->SetMaxMessage(tree::kMaxMessage);
+  rows_.children().Add(*control, index);
+  owner_.Greet(index, *control);
+  nodes_[index].control = std::move(control);
+  if (back) parents_.OnBack(index, who.switches, who.parent);
+  if (succession_ != nullptr) succession_->Add(index);
+  return index;
+}
+
+uint32_t Nodes::NewNode(const tree::Registration& who) {
+  const auto index = static_cast<uint32_t>(nodes_.size());
+  Enter(who, index);
+  record_.Update([&](JobDescription& j) { Describe(who, j.nodes.emplace_back()); });
+  nodes_.emplace_back();
+  parents_.Add(who.switches);
+  return index;
+}
+
+// Of the nodes before it nothing is known either, until they come.
+void Nodes::Learn(const tree::Registration& who) {
+  while (nodes_.size() <= who.index) {
+    const auto index = static_cast<uint32_t>(nodes_.size());
+    record_.Update([](JobDescription& j) { j.nodes.emplace_back(); });
+    nodes_.emplace_back();
+    parents_.Add("");
+    absences_.Add(index, "it did not come to the acting head", kTakeoverLimit);
+  }
+  Enter(who, who.index);
+  record_.Update([&](JobDescription& j) { Describe(who, j.nodes[who.index]); });
+}
+
+void Nodes::Enter(const tree::Registration& who, uint32_t index) {
+  if (const auto replaced = registrations_.Enter(who, index)) Replace(*replaced);
+  const bool more = registrations_.Expect(who);
+  if (more) parents_.Expect(expected());
+  record_.Update([&](JobDescription& j) { j.expected_nodes = expected(); });
+  owner_.OnRegistered(more);
+}
+
+// The daemon of this node was started anew and is another node from now on.
+void Nodes::Replace(uint32_t index) {
+  Node& node = nodes_[index];
+  if (node.control != nullptr) {
+    Send(*node.control, Type::kOver, "");
+    CloseControl(node);
+  }
+  const Nanos now = Clock::System().Now();
+  if (!node.gone) Leaves(index);
+  rows_.coverage().OnReplaced(index, now);
+  record_.Update([&](JobDescription& j) {
+    NodeInfo& info = j.nodes[index];
+    info.left = now;
+    info.lost = false;
+    info.note = "its daemon was started anew";
+  });
+  AddNodeNote(index, "its daemon was started anew; between the two nothing was measured");
+}
+
+// Under the index that it has.
+void Nodes::ComesBack(const tree::Registration& who) {
+  if (registrations_.IndexOf(who) != who.index) Learn(who);
+  Node& node = nodes_[who.index];
+  if (node.control != nullptr) CloseControl(node);  // which we have not noticed to be broken
+  absences_.Remove(who.index);
+  bool was_lost = false;
+  record_.Update([&](JobDescription& j) {
+    NodeInfo& info = j.nodes[who.index];
+    was_lost = std::exchange(info.lost, false);
+    if (!was_lost) return;
+    info.left = 0;
+    info.note.clear();
+  });
+  if (!was_lost) return;
+  node.gone = false;
+  --gone_;
+  AddNodeNote(who.index, "is back");
+}
+
+// --- What they say ---
+
+bool Nodes::SendTo(uint32_t node, Type type, std::string_view payload) {
+  tree::Link* control = nodes_[node].control.get();
+  return control != nullptr && Send(*control, type, payload);
+}
+
+void Nodes::SendToAll(Type type, std::string_view payload) {
+  for (uint32_t i = 0; i < nodes_.size(); ++i) SendTo(i, type, payload);
+}
+
+void Nodes::OnMessage(uint32_t index, uint8_t type, std::string_view payload) {
+  switch (static_cast<Type>(type)) {
+    case Type::kWantParent:
+      return parents_.OnWantParent(index, payload);
+    case Type::kListening:
+      return parents_.OnListening(index, payload);
+    case Type::kStandingBy:
+      if (succession_ != nullptr) succession_->OnStandingBy(index, payload);
+      return;
+    case Type::kNote:
+      return AddNodeNote(index, payload.substr(0, kMaxTextLength));
+    case Type::kBye:
+      return OnBye(index, payload);
+    case Type::kAsk: {
+      const Status status = owner_.OnAsk(index, payload);
+      if (!status.ok()) OnClosed(index, status);
+      return;
+    }
+    default:
+      break;
+  }
+  const Status status =
+      rows_.children().OnMessage(*nodes_[index].control, static_cast<Type>(type), payload);
+  if (!status.ok()) return OnClosed(index, status);
+  links_.Watch();
+  owner_.CheckNodesDone();
+}
+
+// What a node tells of itself.
+void Nodes::AddNodeNote(uint32_t node, std::string_view text) {
+  record_.AddNoteOfNode(node, fmt::format("{}: {}", record_.Host(node), text),
+                        fmt::format(": {}", text));
+}
+
+void Nodes::OnBye(uint32_t index, std::string_view payload) {
+  tree::Bye bye;
+  Node& node = nodes_[index];
+  // It is said again, to the next head.
+  if (!Decode(payload, bye).ok() || leaving_) return;
+  if (node.gone) {  // the answer was lost
+    Send(*node.control, Type::kByeAck, "");
+    return;
+  }
+  Leaves(index);
+  ++byes_;
+  if (acting_ && !some_stay()) absences_.Hurry(kTakeoverAtEndLimit);
+  Merge(ends_, bye);
+  rows_.coverage().OnBye(index, Clock::System().Now(), bye.ticks, bye.skipped);
+  record_.Update([&](JobDescription& j) {
+    NodeInfo& info = j.nodes[index];
+    const Nanos now = std::max(info.joined, Clock::System().Now());
+    info.left =
+        std::clamp(static_cast<Nanos>(std::min<uint64_t>(bye.ended, INT64_MAX)), info.joined, now);
+  });
+  rows_.UpdateCoverage();
+  Send(*node.control, Type::kByeAck, "");
+  owner_.CheckNodesDone();
+}
+
+bool Nodes::some_stay() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const Node& node) { return node.control != nullptr && !node.gone; });
+}
+
+// --- They go ---
+
+void Nodes::CloseControl(Node& node) {
+  rows_.children().Remove(*node.control);
+  tree::DestroyLater(loop_, std::move(node.control));
+}
+
+void Nodes::OnClosed(uint32_t index, const Status& why) {
+  Node& node = nodes_[index];
+  if (node.control == nullptr) return;
+  CloseControl(node);
+  if (succession_ != nullptr) succession_->Remove(index);
+  if (!node.gone) {
+    log::Info("the connection of node {} is lost: {}", index, why.message());
+    absences_.Add(index, std::string(why.message()), ending_ ? kAwayAtEndLimit : kAwayLimit);
+  }
+  owner_.CheckNodesDone();
+}
+
+void Nodes::OnOverdue(const std::vector<Absences::Overdue>& nodes) {
+  for (const Absences::Overdue& lost : nodes) Lose(lost);
+  owner_.CheckNodesDone();
+}
+
+void Nodes::LoseAway() {
+  for (const Absences::Overdue& lost : absences_.TakeAll()) Lose(lost);
+}
+
+void Nodes::Lose(const Absences::Overdue& lost) {
+  Leaves(lost.node);
+  std::string host;
+  record_.Update([&](JobDescription& j) {
+    NodeInfo& info = j.nodes[lost.node];
+    info.lost = true;
+    info.left = Clock::System().Now();
+    info.note = lost.why;
+    host = info.host;
+  });
+  if (host.empty()) return;  // nobody knows that there was one
+  log::Warning("node {} was lost: {}", host, lost.why);
+  rows_.OnLost(lost.node, lost.why);
+}
+
+void Nodes::Leaves(uint32_t index) {
+  nodes_[index].gone = true;
+  absences_.Remove(index);
+  ++gone_;
+  owner_.OnGone(index);
+  parents_.Remove(index);
+}
+
+}  // namespace sonde::head

@@ -1,0 +1,115 @@
+#include "daemon/tree/children/children.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/time.h"
+#include "daemon/link/send.h"
+
+namespace sonde::tree {
+
+void Children::Add(Link& link, uint32_t index) {
+  Child& child =
+      children_.try_emplace(&link, link, index, acknowledgements_.Add(link)).first->second;
+  child.heard = Clock::System().Monotonic();
+}
+
+void Children::Remove(Link& link) {
+  const auto at = children_.find(&link);
+  if (at == children_.end()) return;
+  Child& child = at->second;
+  frames_.Remove(child.sender);
+  block_routes_.Remove(child.blocks);
+  acknowledgements_.Remove(child.account);
+  children_.erase(at);
+  queries_.OnGone(link);
+}
+
+Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
+  const auto at = children_.find(&link);
+  if (at == children_.end()) return {Code::kInternal, "message of an unknown child"};
+  Child& child = at->second;
+  child.heard = Clock::System().Monotonic();
+  switch (type) {
+    case Type::kSchema:
+      return frames_.OnSchema(child.sender, payload);
+    case Type::kFrame:
+      return frames_.OnFrames(child.sender, payload);
+    case Type::kStreamEnd:
+      return frames_.OnStreamEnd(child.sender, payload);
+    case Type::kBlock:
+      return OnBlockMessage(child, payload);
+    case Type::kMoments:
+      return moments_.OnMessage(link, child.index, payload, [this](collect::Moments moments) {
+        owner_.OnMoments(std::move(moments));
+      });
+    case Type::kLeave:
+      frames_.OnHandOver(child.sender);
+      return {};
+    case Type::kReply: {
+      ReplyMessage reply;
+      SONDE_RETURN_IF_ERROR(Decode(payload, reply));
+      queries_.OnReply(link, reply);
+      return {};
+    }
+    default:
+      return {Code::kCorrupt, fmt::format("unexpected message of type {}", static_cast<int>(type))};
+  }
+}
+
+Status Children::OnBlockMessage(Child& child, std::string_view payload) {
+  const Status status = DecodeEach<BlockMessage>(payload, [&](BlockMessage block) {
+    block_routes_.OnBlock(block.node, child.blocks);
+    owner_.OnBlock(std::move(block));
+  });
+  FlushBlockAcks();  // what was answered at once
+  return status;
+}
+
+std::vector<Link*> Children::Active() const {
+  std::vector<Link*> active;
+  active.reserve(frames_.contributing().size());
+  for (const FrameIntake::Sender* sender : frames_.contributing()) active.push_back(&sender->link);
+  return active;
+}
+
+bool Children::done() const {
+  return std::none_of(children_.begin(), children_.end(), [this](const auto& entry) {
+    const Child& child = entry.second;
+    return child.sender.contributes() || acknowledgements_.Awaits(child.account);
+  });
+}
+
+void Children::SendLeave() {
+  for (const auto& [link, child] : children_) Send(*link, Type::kLeave, "");
+}
+
+void Children::BeginSafe() {
+  acknowledgements_.BeginSafe();
+  moments_.BeginSafe();
+}
+
+void Children::EndSafe() {
+  acknowledgements_.EndSafe();
+  if (!moments_.has_safe()) return;
+  for (const auto& [link, child] : children_) moments_.TellSafe(*link, child.index);
+}
+
+void Children::Pulse() {
+  block_routes_.SendBeforePulse();
+  for (const FrameIntake::Sender* sender : frames_.contributing()) {
+    acknowledgements_.Pulse(children_.at(&sender->link).account);
+  }
+}
+
+std::vector<Link*> Children::SilentSince(Nanos since) const {
+  std::vector<Link*> silent;
+  for (const FrameIntake::Sender* sender : frames_.contributing()) {
+    if (children_.at(&sender->link).heard < since) silent.push_back(&sender->link);
+  }
+  return silent;
+}
+
+}  // namespace sonde::tree

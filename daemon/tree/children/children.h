@@ -1,0 +1,138 @@
+// The children of the head or of an inner node: what comes up from them, and what they are told.
+//
+// A child sends its data over one link at a time, its fabric link to here or, at the head, its
+// control connection. Links belong to whoever accepted them. What comes over a link goes to those
+// that know what it is: frames to FrameIntake, which makes ticks of them; blocks to the owner,
+// while BlockRoutes brings their acknowledgements back; moments to the owner, by MomentsIntake;
+// replies to the questions. Acknowledgements tells the children what has become of their frames.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/status.h"
+#include "daemon/link/link.h"
+#include "daemon/message/message.h"
+#include "daemon/tree/children/acknowledgements.h"
+#include "daemon/tree/children/block_routes.h"
+#include "daemon/tree/children/frame_intake.h"
+#include "daemon/tree/children/moments_intake.h"
+#include "daemon/tree/frame.h"
+#include "daemon/tree/query_fanout.h"
+#include "daemon/tree/tick_merger.h"
+#include "series/block/schema.h"
+
+namespace sonde::tree {
+
+class Children {
+ public:
+  // Who passes on what comes up. It is not called by the constructor, nor once this is gone.
+  class Owner : public FrameIntake::Owner {
+   public:
+    // A block on its way up.
+    virtual void OnBlock(BlockMessage block) = 0;
+    // Moments of the child and of those below it, each once.
+    virtual void OnMoments(collect::Moments moments) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // `hand_over`: how long ticks wait for a child that is on its way from one link to another.
+  Children(TickMerger& merger, QueryFanout& queries, Nanos hand_over, Keep keep, Owner& owner)
+      : merger_(merger),
+        queries_(queries),
+        owner_(owner),
+        acknowledgements_(keep),
+        frames_(merger, acknowledgements_, hand_over, owner),
+        moments_(keep) {}
+
+  // What the clock of the ticks is ahead of this machine's.
+  void SetClockOffset(Nanos offset) { frames_.SetClockOffset(offset); }
+
+  void Add(Link& link, uint32_t index);
+  // The link is gone, the child goes on over another, or is lost.
+  void Remove(Link& link);
+  // What a child whose link broke last sent of itself is handed on as its last values, which count
+  // until it is heard of again: before a row that goes without it, or when it does not come back in
+  // time (`now` by the ticks' clock), the latest time of which is next_lost(); 0: there is none.
+  void HandOnLost(Nanos row, const NodeSet& nodes) { frames_.HandOnLost(row, nodes); }
+  void HandOnLost(Nanos now) { frames_.HandOnLost(now); }
+  Nanos next_lost() const { return frames_.next_lost(); }
+
+  // Before a row goes up that is not late: what each child that contributes and is missing from it
+  // last sent of itself is handed on in the same way. So what it had counted stays in the totals.
+  void StandInForMissing(Nanos row, const NodeSet& nodes) { frames_.StandInForMissing(row, nodes); }
+
+  // The messages that belong here (kSchema to kMoments, kReply); a failure means that the link must
+  // be closed.
+  Status OnMessage(Link& link, Type type, std::string_view payload);
+
+  // What each that contributes last sent of itself.
+  void ForEachOwn(const std::function<void(uint32_t index, Nanos tick, const Schema& schema,
+                                           std::span<const Reduced> values)>& f) const {
+    frames_.ForEachOwn(f);
+  }
+  // Those that contribute now: the ones to ask.
+  std::vector<Link*> Active() const;
+  // Nobody contributes.
+  bool idle() const { return merger_.idle(); }
+  // Nobody contributes, and nobody waits for word that its last frames have arrived.
+  bool done() const;
+  // Tells every child that this node leaves.
+  void SendLeave();
+  // An acknowledgement on its way down to the node a block came from; see BlockRoutes. Flushed here
+  // after each message of blocks.
+  void SendBlockAck(const BlockAck& ack) { block_routes_.Add(ack); }
+  void FlushBlockAcks() { block_routes_.Flush(); }
+
+  // See Acknowledgements.
+  void Forwarded(std::span<const TickMerger::Source> sources, uint64_t number) {
+    acknowledgements_.Forwarded(sources, number);
+  }
+  void Acknowledged(uint64_t number) { acknowledgements_.Acknowledged(number); }
+  void Refuse(TickMerger::Source source) { acknowledgements_.Refuse(source); }
+  // When these links are closed their children send again what went up under `number`, each by
+  // itself.
+  std::vector<Link*> BroughtIn(uint64_t number) const {
+    return acknowledgements_.BroughtIn(number);
+  }
+  // Tells each child that contributes how far it is. About once a second.
+  void Pulse();
+
+  // At the head: frames and moments that have arrived up to BeginSafe are safe with EndSafe.
+  void BeginSafe();
+  void EndSafe();
+  // Those that contribute and of which nothing was heard since `since` (monotonic).
+  std::vector<Link*> SilentSince(Nanos since) const;
+
+ private:
+  struct Child {
+    Child(Link& link, uint32_t i, Acknowledgements::Account& a)
+        : index(i), account(a), sender(link, i, a), blocks(sender) {}
+    const uint32_t index;
+    Nanos heard = 0;  // monotonic
+    Acknowledgements::Account& account;
+    FrameIntake::Sender sender;
+    BlockRoutes::Child blocks;
+  };
+
+  Status OnBlockMessage(Child& child, std::string_view payload);
+
+  TickMerger& merger_;
+  QueryFanout& queries_;
+  Owner& owner_;
+  Acknowledgements acknowledgements_;
+  FrameIntake frames_;
+  BlockRoutes block_routes_;
+  MomentsIntake moments_;
+  std::unordered_map<Link*, Child> children_;
+};
+
+}  // namespace sonde::tree

@@ -1,0 +1,231 @@
+#include "daemon/tree/children/frame_intake.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/bytes.h"
+
+namespace sonde::tree {
+namespace {
+
+uint64_t KeyOf(uint32_t child, size_t stream) { return uint64_t{child} * kStreams + stream; }
+
+// Last values of a node that is lost, or missing, which count from `tick` on.
+FrameInfo LostFrom(uint32_t node, Nanos tick) {
+  FrameInfo header;
+  header.tick = tick;
+  header.stream = Stream::kEnded;
+  header.lost = true;
+  header.nodes = NodeSet(node);
+  return header;
+}
+
+}  // namespace
+
+// --- Streams ---
+
+Status FrameIntake::OnSchema(Sender& sender, std::string_view payload) {
+  const Result<Stream> stream = StreamOf(payload);
+  if (!stream.ok() || static_cast<uint8_t>(payload[0]) >= kStreams) {
+    return {Code::kCorrupt, "schema of no stream"};
+  }
+  const Result<Schema::Ptr> schema = schemas_.Decode(payload.substr(1));
+  if (!schema.ok()) return schema.status();
+  StreamState& state = sender.streams_[static_cast<size_t>(*stream)];
+  state.schema = *schema;
+  state.decoder = {};
+  if (state.contributor == 0) {
+    // One that comes back over another link is the same contributor: the ticks that waited for it
+    // still do. Nobody waits for those that end.
+    const uint64_t key = KeyOf(sender.index_, static_cast<size_t>(*stream));
+    const auto left = leaving_.extract(key);
+    const bool back = !left.empty() && merger_.Leave(left.mapped(), 0);
+    const Nanos joined =
+        *stream == Stream::kEnded ? INT64_MAX : Clock::System().Now() + clock_offset_;
+    state.contributor = back ? left.mapped() : merger_.AddContributor(joined);
+    newest_[key] = state.contributor;
+    UpdateContributing(sender);
+  }
+  if (*stream != Stream::kEnded) merger_.SetSchema(state.contributor, *schema);
+  if (*stream == Stream::kOwn) last_own_.erase(sender.index_);
+  return {};
+}
+
+Status FrameIntake::OnStreamEnd(Sender& sender, std::string_view payload) {
+  if (payload.size() != 1 || static_cast<uint8_t>(payload[0]) >= kStreams) {
+    return {Code::kCorrupt, "end of no stream"};
+  }
+  EndStream(sender, static_cast<Stream>(payload[0]));
+  return {};
+}
+
+void FrameIntake::EndStream(Sender& sender, Stream stream) {
+  StreamState& state = sender.streams_[static_cast<size_t>(stream)];
+  const TickMerger::Id contributor = std::exchange(state.contributor, 0);
+  if (contributor == 0) return;
+  ForgetNewest(KeyOf(sender.index_, static_cast<size_t>(stream)), contributor);
+  merger_.Remove(contributor);
+  state.decoder = {};
+  UpdateContributing(sender);
+}
+
+void FrameIntake::UpdateContributing(Sender& sender) {
+  const auto has = [&](Stream s) {
+    return sender.streams_[static_cast<size_t>(s)].contributor != 0;
+  };
+  const bool contributes = has(Stream::kOwn) || has(Stream::kChildren);
+  if (std::exchange(sender.contributes_, contributes) == contributes) return;
+  if (contributes) {
+    contributing_.push_back(&sender);
+  } else {
+    std::erase(contributing_, &sender);
+  }
+}
+
+// False if a stream goes on as another contributor.
+bool FrameIntake::ForgetNewest(uint64_t key, TickMerger::Id contributor) {
+  const auto newest = newest_.find(key);
+  if (newest == newest_.end() || newest->second != contributor) return false;
+  newest_.erase(newest);
+  return true;
+}
+
+// Its first word over the next link may have come before its last over this one.
+void FrameIntake::OnHandOver(Sender& sender) {
+  for (size_t s = 0; s < kStreams; ++s) {
+    StreamState& state = sender.streams_[s];
+    const TickMerger::Id contributor = std::exchange(state.contributor, 0);
+    if (contributor == 0) continue;
+    state.decoder = {};  // at the head that is a lot of memory for all that move on
+    const uint64_t key = KeyOf(sender.index_, s);
+    const bool is_newest = ForgetNewest(key, contributor);
+    if (static_cast<Stream>(s) == Stream::kEnded || !is_newest) {
+      merger_.Remove(contributor);
+    } else {
+      merger_.Leave(contributor, Clock::System().Now() + clock_offset_ + hand_over_);
+      leaving_[key] = contributor;
+    }
+  }
+  acknowledgements_.OnHandOver(sender.account_);
+  UpdateContributing(sender);
+}
+
+void FrameIntake::Remove(Sender& sender) {
+  KeepLastOwn(sender);
+  OnHandOver(sender);
+}
+
+// --- Frames ---
+
+// Several frames may come in one message.
+Status FrameIntake::OnFrames(Sender& sender, std::string_view payload) {
+  ByteReader r(payload);
+  while (r.left() > 0) {
+    const std::string_view bytes = r.Text(payload.size());
+    if (!r.ok()) return {Code::kCorrupt, "message of frames is malformed"};
+    SONDE_RETURN_IF_ERROR(OnFrame(sender, bytes));
+  }
+  acknowledgements_.Settle(sender.account_);
+  return {};
+}
+
+Status FrameIntake::OnFrame(Sender& sender, std::string_view bytes) {
+  const Result<Stream> stream = StreamOf(bytes);
+  if (!stream.ok()) return stream.status();
+  StreamState& state = sender.streams_[static_cast<size_t>(*stream)];
+  if (state.contributor == 0) return {Code::kCorrupt, "frame without a schema"};
+  if (state.decoder.series() != state.schema->size()) state.decoder.Reset(*state.schema);
+  const Result<const Frame*> decoded = state.decoder.Decode(bytes);
+  if (!decoded.ok()) return decoded.status();
+  const Frame& frame = **decoded;
+  if (*stream == Stream::kOwn && !frame.nodes.Is(sender.index_)) {
+    return {Code::kCorrupt, "a node's own frame is of another node"};
+  }
+  const bool last_values = *stream == Stream::kEnded;
+  SONDE_RETURN_IF_ERROR(acknowledgements_.OnFrame(sender.account_, frame.number, last_values));
+  const TickMerger::Source source{sender.account_.sender(), frame.number};
+  if (last_values) {
+    OnLastValues(sender, frame, state.schema, source);
+    return {};
+  }
+  if (*stream == Stream::kOwn) {
+    sender.own_first_ =
+        sender.own_first_ == 0 ? frame.tick : std::min(sender.own_first_, frame.tick);
+    sender.own_tick_ = std::max(sender.own_tick_, frame.tick);
+  }
+  const TickMerger::Fate fate = merger_.Add(state.contributor, frame, source.sender);
+  if (fate != TickMerger::Fate::kMerged && fate != TickMerger::Fate::kCovered) {
+    owner_.OnRefused(fate, frame, source);
+  }
+  return {};
+}
+
+void FrameIntake::OnLastValues(Sender& sender, const Frame& frame, const Schema::Ptr& schema,
+                               TickMerger::Source source) {
+  const bool its_own = frame.nodes.Has(sender.index_) && !frame.lost;
+  if (its_own) sender.account_.SetEnded();
+  owner_.OnEnded(frame, schema, frame.values, source);
+  // Then: ticks that waited for it go on without it, and with what it had counted.
+  if (its_own) EndStream(sender, Stream::kOwn);
+}
+
+// --- Lost and missing children ---
+
+void FrameIntake::KeepLastOwn(const Sender& sender) {
+  if (!sender.has_own()) return;
+  const StreamState& own = sender.own();
+  if (own.decoder.series() != own.schema->size()) return;  // new series, and no values yet
+  if (last_own_.size() >= kMaxLastOwn) last_own_.erase(last_own_.begin());
+  last_own_[sender.index_] = {own.schema, sender.own_tick_,
+                              Clock::System().Now() + clock_offset_ + hand_over_,
+                              own.decoder.LastKnown()};
+}
+
+void FrameIntake::HandOnLost(Nanos row, const NodeSet& nodes) {
+  HandOnLostIf(
+      [&](uint32_t index, const LastOwn& last) { return last.tick < row && !nodes.Has(index); });
+}
+
+void FrameIntake::HandOnLost(Nanos now) {
+  HandOnLostIf([&](uint32_t, const LastOwn& last) { return last.until < now; });
+}
+
+void FrameIntake::HandOnLostIf(const std::function<bool(uint32_t index, const LastOwn& last)>& is) {
+  for (auto at = last_own_.begin(); at != last_own_.end();) {
+    if (!is(at->first, at->second)) {
+      ++at;
+      continue;
+    }
+    const FrameInfo header = LostFrom(at->first, at->second.tick + 1);
+    const LastOwn last = std::move(at->second);
+    at = last_own_.erase(at);
+    owner_.OnEnded(header, last.schema, last.values, {0, 0});
+  }
+}
+
+void FrameIntake::StandInForMissing(Nanos row, const NodeSet& nodes) {
+  for (Sender* sender : contributing_) {
+    const StreamState& own = sender->own();
+    const bool known = sender->has_own() && own.decoder.series() == own.schema->size();
+    if (!known || row < sender->own_first_ || nodes.Has(sender->index_)) continue;
+    if (std::exchange(sender->stood_in_, sender->own_tick_) == sender->own_tick_) continue;
+    owner_.OnEnded(LostFrom(sender->index_, row), own.schema, own.decoder.LastKnown(), {0, 0});
+  }
+}
+
+Nanos FrameIntake::next_lost() const {
+  Nanos next = 0;
+  for (const auto& [index, last] : last_own_)
+    next = next == 0 ? last.until : std::min(next, last.until);
+  return next;
+}
+
+void FrameIntake::ForEachOwn(
+    const std::function<void(uint32_t, Nanos, const Schema&, std::span<const Reduced>)>& f) const {
+  for (const Sender* sender : contributing_) {
+    if (!sender->has_own()) continue;
+    f(sender->index_, sender->own_tick_, *sender->own().schema, sender->own().decoder.LastKnown());
+  }
+}
+
+}  // namespace sonde::tree

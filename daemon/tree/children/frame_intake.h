@@ -1,0 +1,141 @@
+// What children send of their ticks: streams of frames, by their schemas, become contributors to
+// the merged ticks.
+//
+// A child sends its data over one link at a time. Each stream of its frames becomes a contributor
+// with its first schema on a link, and ends when the child takes its data elsewhere (OnHandOver),
+// or with the link. Ticks then wait a little for what the child sends over its next link. What a
+// child last sent of itself stands in for it where it is missing, or lost.
+//
+// A Sender is a child over one link; it belongs to the caller, and stays where it is until Remove.
+//
+// Thread safety: the loop's thread only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/status.h"
+#include "core/time.h"
+#include "daemon/link/link.h"
+#include "daemon/tree/children/acknowledgements.h"
+#include "daemon/tree/frame.h"
+#include "daemon/tree/tick_merger.h"
+#include "series/block/schema.h"
+
+namespace sonde::tree {
+
+class FrameIntake {
+ public:
+  class Owner {
+   public:
+    // Last values of nodes that have ended, by `schema`. To be Forwarded like a row.
+    virtual void OnEnded(const FrameInfo& header, const Schema::Ptr& schema,
+                         std::span<const Reduced> values, TickMerger::Source source) = 0;
+    // A part of a tick that was not merged: its nodes were there already, or it is too late.
+    virtual void OnRefused(TickMerger::Fate fate, const Frame& frame,
+                           TickMerger::Source source) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  class Sender {
+   public:
+    Sender(Link& l, uint32_t index, Acknowledgements::Account& account)
+        : link(l), index_(index), account_(account) {}
+    // It contributes to ticks. Last values may come of one that does not any more.
+    bool contributes() const { return contributes_; }
+
+    Link& link;
+
+   private:
+    friend class FrameIntake;
+    struct StreamState {
+      Schema::Ptr schema;
+      FrameDecoder decoder;            // has its memory from the first frame on
+      TickMerger::Id contributor = 0;  // 0: sends nothing here now
+    };
+    const StreamState& own() const { return streams_[static_cast<size_t>(Stream::kOwn)]; }
+    // Something is known that the child has sent of itself, and it has not ended.
+    bool has_own() const { return own().contributor != 0 && own_tick_ != 0 && !account_.ended(); }
+
+    const uint32_t index_;
+    Acknowledgements::Account& account_;
+    bool contributes_ = false;  // is in contributing_
+    std::array<StreamState, kStreams> streams_;
+    Nanos own_tick_ = 0;   // its newest sample
+    Nanos own_first_ = 0;  // its oldest one over this link
+    Nanos stood_in_ = 0;   // the sample that was handed on for rows that it is missing from
+  };
+
+  // `hand_over`: how long ticks wait for a child that is on its way from one link to another.
+  FrameIntake(TickMerger& merger, Acknowledgements& acknowledgements, Nanos hand_over, Owner& owner)
+      : merger_(merger),
+        acknowledgements_(acknowledgements),
+        hand_over_(hand_over),
+        owner_(owner) {}
+
+  // What the clock of the ticks is ahead of this machine's.
+  void SetClockOffset(Nanos offset) { clock_offset_ = offset; }
+
+  // A failure means that the link must be closed.
+  Status OnSchema(Sender& sender, std::string_view payload);
+  Status OnFrames(Sender& sender, std::string_view payload);
+  Status OnStreamEnd(Sender& sender, std::string_view payload);
+  // The child goes on over another link.
+  void OnHandOver(Sender& sender);
+  // The link is gone.
+  void Remove(Sender& sender);
+
+  // See Children.
+  void HandOnLost(Nanos row, const NodeSet& nodes);
+  void HandOnLost(Nanos now);
+  Nanos next_lost() const;
+  void StandInForMissing(Nanos row, const NodeSet& nodes);
+  void ForEachOwn(const std::function<void(uint32_t index, Nanos tick, const Schema& schema,
+                                           std::span<const Reduced> values)>& f) const;
+
+  // Those that contribute now: at the head of a large step all others have connections, too.
+  const std::vector<Sender*>& contributing() const { return contributing_; }
+
+ private:
+  using StreamState = Sender::StreamState;
+  // What a child whose link is gone last sent of itself.
+  struct LastOwn {
+    Schema::Ptr schema;
+    Nanos tick;
+    Nanos until;  // so long it may come back
+    std::vector<Reduced> values;
+  };
+  // Of so many.
+  static constexpr size_t kMaxLastOwn = 256;
+
+  void UpdateContributing(Sender& sender);
+  bool ForgetNewest(uint64_t key, TickMerger::Id contributor);
+  void EndStream(Sender& sender, Stream stream);
+  Status OnFrame(Sender& sender, std::string_view bytes);
+  void OnLastValues(Sender& sender, const Frame& frame, const Schema::Ptr& schema,
+                    TickMerger::Source source);
+  void KeepLastOwn(const Sender& sender);
+  void HandOnLostIf(const std::function<bool(uint32_t index, const LastOwn& last)>& is);
+
+  TickMerger& merger_;
+  Acknowledgements& acknowledgements_;
+  const Nanos hand_over_;
+  Owner& owner_;
+  SchemaCache schemas_;
+  Nanos clock_offset_ = 0;
+  std::vector<Sender*> contributing_;
+  // Child and stream -> its newest contributor.
+  std::unordered_map<uint64_t, TickMerger::Id> newest_;
+  // The same, when it is between two links.
+  std::unordered_map<uint64_t, TickMerger::Id> leaving_;
+  std::unordered_map<uint32_t, LastOwn> last_own_;
+};
+
+}  // namespace sonde::tree
