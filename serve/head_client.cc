@@ -1,15 +1,15 @@
-#include "cli/head_client.h"
+#include "serve/head_client.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <boost/beast/http.hpp>
 #include <utility>
 
-#include "cli/http_client.h"
-#include "profiles/archive_dir.h"
-#include "profiles/json_parse.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/json/parse.h"
+#include "serve/http_client.h"
 
-namespace sonde::cli {
+namespace sonde::serve {
 namespace {
 
 namespace http = boost::beast::http;
@@ -64,21 +64,24 @@ std::string Asking(const Endpoint& endpoint) {
 }
 
 Result<std::string> Exchange(const Endpoint& endpoint, HttpRequest ask, Nanos timeout) {
-  Result<HttpResponse> response = ExchangeWithHead(endpoint, std::move(ask), timeout);
+  HttpQuestion question = QuestionFor(endpoint, std::move(ask), timeout);
+  const Result<HttpResponse> response =
+      HttpExchange(question.host, question.port, std::move(question.request), question.what,
+                   question.timeout, question.max_body);
   if (!response.ok()) return response.status();
   SONDE_RETURN_IF_ERROR(FromStatus(*response, Asking(endpoint)));
-  return std::move(response->body());
+  return response->body();
 }
 
 }  // namespace
 
-Result<HttpResponse> ExchangeWithHead(const Endpoint& endpoint, HttpRequest request,
-                                      Nanos timeout) {
+HttpQuestion QuestionFor(const Endpoint& endpoint, HttpRequest request, Nanos timeout) {
   // The head serves its host's loopback unless it is told otherwise.
   const std::string host = endpoint.host == HostName() ? "127.0.0.1" : endpoint.host;
   request.set(http::field::authorization, "Bearer " + endpoint.token);
-  return HttpExchange(host, std::to_string(endpoint.port), std::move(request), Asking(endpoint),
-                      timeout, kMaxJsonBytes);
+  return {
+      host,         std::to_string(endpoint.port), std::move(request), Asking(endpoint), timeout,
+      kMaxJsonBytes};
 }
 
 Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target, Nanos timeout) {
@@ -94,4 +97,4 @@ Result<std::string> TellHead(const Endpoint& endpoint, const std::string& target
   return Exchange(endpoint, std::move(tell), timeout);
 }
 
-}  // namespace sonde::cli
+}  // namespace sonde::serve

@@ -1,16 +1,16 @@
 // Asks the head of a running step over HTTP.
 //
-// Thread safety: functions without state; they block up to their timeout.
+// Thread safety: functions without state. AskHead and TellHead block up to their timeout.
 #pragma once
 
 #include <string>
 
-#include "cli/http_client.h"
 #include "core/status.h"
 #include "core/time.h"
-#include "profiles/archive.h"
+#include "profiles/archive/archive.h"
+#include "serve/http_client.h"
 
-namespace sonde::cli {
+namespace sonde::serve {
 
 // GET of `target` with the endpoint's token; the body of a 200 answer. kTimeout, kUnavailable if
 // nobody listens, kPermission for 401, kNotFound for 404.
@@ -20,11 +20,10 @@ Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target,
 Result<std::string> TellHead(const Endpoint& endpoint, const std::string& target,
                              const std::string& json, Nanos timeout);
 
-// Any request with the endpoint's token, and any answer. `kUnavailable` and the like only if there
-// is none.
-Result<HttpResponse> ExchangeWithHead(const Endpoint& endpoint, HttpRequest request, Nanos timeout);
+// Any request with the endpoint's token, for any answer.
+HttpQuestion QuestionFor(const Endpoint& endpoint, HttpRequest request, Nanos timeout);
 
 // Everything but letters, digits, '-', '.', '_' and '~' as %XX.
 std::string PercentEncode(std::string_view text);
 
-}  // namespace sonde::cli
+}  // namespace sonde::serve

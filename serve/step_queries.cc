@@ -1,6 +1,6 @@
-#include "cli/step_queries.h"
+#include "serve/step_queries.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <functional>
@@ -9,20 +9,18 @@
 #include <utility>
 
 #include "core/log.h"
-#include "profiles/keys.h"
-#include "profiles/select.h"
-#include "series/aggregate.h"
-#include "series/query_part.h"
-#include "series/query_steps.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/select.h"
+#include "series/query/aggregate.h"
+#include "series/query/part.h"
+#include "series/query/plan.h"
+#include "series/query/steps.h"
 
-namespace sonde::cli {
+namespace sonde::serve {
 namespace {
 
 constexpr size_t kMaxReadPoints = 32u << 20;  // of one query, in memory: 512 MiB
-constexpr std::string_view kJobTag = "job";
-// Above it a question about the whole step is answered from the reduced series, where that is
-// exact.
-constexpr size_t kReadNodesUpTo = 64;
+using query_steps::kJobTag;
 
 // The steps that a filter names one by one, if one does and they are few.
 std::vector<std::string> NamedSteps(const QuerySpec& spec) {
@@ -109,14 +107,14 @@ Status CheckRead(const std::vector<SeriesData>& series) {
 }
 
 // A question for the largest or the smallest is answered from the extremes of thinned rows.
-Archive::Thinned ThinnedFor(const QuerySpec& spec) {
+Thinned ThinnedFor(const QuerySpec& spec) {
   switch (spec.downsample ? spec.downsample->function : spec.aggregator) {
     case Aggregator::kMin:
-      return Archive::Thinned::kMin;
+      return Thinned::kMin;
     case Aggregator::kMax:
-      return Archive::Thinned::kMax;
+      return Thinned::kMax;
     default:
-      return Archive::Thinned::kMean;
+      return Thinned::kMean;
   }
 }
 
@@ -148,10 +146,33 @@ QuerySpec BySeries(const QuerySpec& spec) {
   return raw;
 }
 
-// Heads are asked in whole milliseconds.
-bool CanAskForParts(const QuerySpec& spec, const std::vector<ProfileEntry>& steps) {
-  return query_steps::HasParts(spec) && spec.start % kMillisecond == 0 &&
-         spec.end % kMillisecond == 0 && std::any_of(steps.begin(), steps.end(), RunningHeads::Has);
+QueryScene SceneOf(const std::vector<ProfileEntry>& steps) {
+  QueryScene scene;
+  scene.steps = steps.size();
+  scene.heads = static_cast<size_t>(std::count_if(steps.begin(), steps.end(), RunningHeads::Has));
+  if (steps.size() == 1) {
+    scene.nodes = steps.front().job.nodes.size();
+    scene.period = steps.front().job.period;
+  }
+  return scene;
+}
+
+// Or whether the next way is to be tried.
+bool IsAnswered(AnswerWay way, const Result<web::Answer>& answer) {
+  switch (way) {
+    case AnswerWay::kHead:
+      return answer.ok() || answer.status().code() != Code::kUnavailable;
+    case AnswerWay::kParts:
+      // Such as too many points between the ticks, or a head of another release.
+      if (!answer.ok()) {
+        log::Debug("parts of an answer: {}; every series is asked for", answer.status().message());
+      }
+      return answer.ok();
+    case AnswerWay::kSpread:
+      return answer.ok() && !answer->results.empty();
+    default:
+      return true;
+  }
 }
 
 void Append(std::vector<QueryResult> results, std::vector<SeriesData>& out) {
@@ -165,7 +186,7 @@ void Append(std::vector<QueryResult> results, std::vector<SeriesData>& out) {
 
 }  // namespace
 
-Status StepQueries::ReadStep(const ProfileEntry& entry, Archive::Scope scope, const QuerySpec& spec,
+Status StepQueries::ReadStep(const ProfileEntry& entry, SeriesScope scope, const QuerySpec& spec,
                              const SeriesFilter& filter, std::vector<SeriesData>& out) const {
   const std::string job = entry.job.id.ToString();
   const auto wanted = [&](const Series& series) {
@@ -174,12 +195,10 @@ Status StepQueries::ReadStep(const ProfileEntry& entry, Archive::Scope scope, co
     tags.Set(kJobTag, job);
     return filter.Matches(series.metric.name, tags);
   };
-  const TimeRange range = scope == Archive::Scope::kReduced
-                              ? ReducedRange(spec, true, entry.job.period)
-                              : DataRange(spec);
+  const TimeRange range =
+      scope == SeriesScope::kReduced ? ReducedRange(spec, true, entry.job.period) : DataRange(spec);
   // What had been counted before stays in sums (docs/queries.md).
-  const auto earlier =
-      query_steps::HoldsCounters(spec) ? Archive::Earlier::kCounted : Archive::Earlier::kNone;
+  const auto earlier = query_steps::HoldsCounters(spec) ? Earlier::kCounted : Earlier::kNone;
   Result<std::vector<SeriesData>> read =
       archive_.Read(entry.key, scope, wanted, range.first, range.last, ThinnedFor(spec), earlier);
   if (!read.ok()) return read.status();
@@ -190,41 +209,44 @@ Status StepQueries::ReadStep(const ProfileEntry& entry, Archive::Scope scope, co
   return {};
 }
 
-Result<web::Answer> StepQueries::Evaluate(const QuerySpec& spec) const {
-  SONDE_RETURN_IF_ERROR(CheckQuery(spec));
+Task<Result<web::Answer>> StepQueries::Evaluate(QuerySpec spec) const {
+  if (const Status bad = CheckQuery(spec); !bad.ok()) co_return bad;
   const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
-  if (!filter.ok()) return filter.status();
+  if (!filter.ok()) co_return filter.status();
   const Result<std::vector<ProfileEntry>> steps = SelectSteps(archive_, spec);
-  if (!steps.ok()) return steps.status();
-  // The head of the only step asks its nodes for no more than the answer.
-  if (steps->size() == 1 && RunningHeads::Has(steps->front())) {
-    Result<web::Answer> told = heads_.Query(steps->front(), spec);
-    if (told.ok() || told.status().code() != Code::kUnavailable) return told;
+  if (!steps.ok()) co_return steps.status();
+  const std::vector<AnswerWay> plan = PlanQuery(spec, SceneOf(*steps));
+  Result<web::Answer> answer = web::Answer();
+  for (const AnswerWay way : plan) {
+    answer = co_await GoWay(way, spec, *steps, *filter);
+    if (way == plan.back() || IsAnswered(way, answer)) break;
   }
-  if (steps->size() > 1 && query_steps::IsSeparateBy(spec, kJobTag)) {
-    return EvaluateEach(spec, *steps, *filter);
+  co_return answer;
+}
+
+Task<Result<web::Answer>> StepQueries::GoWay(AnswerWay way, const QuerySpec& spec,
+                                             const Steps& steps, const SeriesFilter& filter) const {
+  switch (way) {
+    case AnswerWay::kHead:
+      return heads_.Query(steps.front(), spec);
+    case AnswerWay::kEachHead:
+      return EvaluateEach(spec, steps, filter);
+    case AnswerWay::kParts:
+      return EvaluateParts(spec, steps, filter);
+    case AnswerWay::kSpread:
+    case AnswerWay::kReduced:
+      return EvaluateSeries(spec, steps, filter, SeriesScope::kReduced);
+    case AnswerWay::kSeries:
+      break;
   }
-  if (steps->size() > 1 && CanAskForParts(spec, *steps)) {
-    Result<web::Answer> answer = EvaluateParts(spec, *steps, *filter);
-    if (answer.ok()) return answer;
-    // Such as too many points between the ticks, or a head of another release.
-    log::Debug("parts of an answer: {}; every series is asked for", answer.status().message());
-  }
-  const bool large = steps->size() == 1 && steps->front().job.nodes.size() > kReadNodesUpTo;
-  if (large && SpreadAnswers(spec, steps->front().job.period)) {
-    Result<web::Answer> recorded = EvaluateSeries(spec, *steps, *filter, Archive::Scope::kReduced);
-    if (recorded.ok() && !recorded->results.empty()) return recorded;
-  }
-  const bool reduced = large && AnswersFromReduced(spec);
-  return EvaluateSeries(spec, *steps, *filter,
-                        reduced ? Archive::Scope::kReduced : Archive::Scope::kNodes);
+  return EvaluateSeries(spec, steps, filter, SeriesScope::kNodes);
 }
 
 // Of steps that share no result each head is asked for no more than its part of the answer.
-Result<web::Answer> StepQueries::EvaluateEach(const QuerySpec& spec, const Steps& steps,
-                                              const SeriesFilter& filter) const {
-  Result<RunningHeads::Told> told = heads_.QueryAll(steps, spec);
-  if (!told.ok()) return told.status();
+Task<Result<web::Answer>> StepQueries::EvaluateEach(const QuerySpec& spec, const Steps& steps,
+                                                    const SeriesFilter& filter) const {
+  Result<RunningHeads::Told> told = co_await heads_.QueryAll(steps, spec);
+  if (!told.ok()) co_return told.status();
   web::Answer answer;
   std::vector<ProfileEntry> others;
   for (const ProfileEntry& step : steps) {
@@ -240,9 +262,9 @@ Result<web::Answer> StepQueries::EvaluateEach(const QuerySpec& spec, const Steps
     answer.nodes_answered += its.nodes_answered;
   }
   if (!others.empty()) {
-    Result<web::Answer> rest = EvaluateSeries(spec, others, filter, Archive::Scope::kNodes);
+    Result<web::Answer> rest = co_await EvaluateSeries(spec, others, filter, SeriesScope::kNodes);
     // A step that cannot be read must not hide the others.
-    if (!rest.ok() && (others.size() > 1 || rest.status().code() == Code::kLimit)) return rest;
+    if (!rest.ok() && (others.size() > 1 || rest.status().code() == Code::kLimit)) co_return rest;
     if (rest.ok()) {
       std::move(rest->results.begin(), rest->results.end(), std::back_inserter(answer.results));
       answer.nodes_answered += rest->nodes_answered;
@@ -250,72 +272,80 @@ Result<web::Answer> StepQueries::EvaluateEach(const QuerySpec& spec, const Steps
     for (const ProfileEntry& step : others) answer.nodes_expected += step.job.expected_nodes;
   }
   query_steps::SortResults(spec, answer.results);
-  return answer;
+  co_return answer;
 }
 
-Result<web::Answer> StepQueries::EvaluateParts(const QuerySpec& spec, const Steps& steps,
-                                               const SeriesFilter& filter) const {
+Task<Result<web::Answer>> StepQueries::EvaluateParts(const QuerySpec& spec, const Steps& steps,
+                                                     const SeriesFilter& filter) const {
   constexpr int kMaxRounds = 3;  // points may come meanwhile
   QueryGrid grid;
   for (const ProfileEntry& step : steps) grid.step = std::gcd(grid.step, step.job.period);
   for (int round = 0; round < kMaxRounds; ++round) {
-    Result<RunningHeads::Parts> told = heads_.QueryParts(steps, spec, grid);
-    if (!told.ok()) return told.status();
+    Result<RunningHeads::Parts> told = co_await heads_.QueryParts(steps, spec, grid);
+    if (!told.ok()) co_return told.status();
     web::Answer answer;
     QueryPart part = EmptyPart(spec);
     std::vector<SeriesData> stored;
     for (const ProfileEntry& step : steps) {
       if (const auto at = told->find(step.key); at != told->end()) {
-        SONDE_RETURN_IF_ERROR(MergePart(spec, std::move(at->second.part), part));
+        const Status merged = MergePart(spec, std::move(at->second.part), part);
+        if (!merged.ok()) co_return merged;
         answer.nodes_answered += at->second.nodes_answered;
         answer.nodes_expected += at->second.nodes_expected;
         continue;
       }
       answer.nodes_expected += step.job.expected_nodes;
       // A step that cannot be read must not hide the others.
-      if (!ReadStep(step, Archive::Scope::kNodes, spec, filter, stored).ok()) continue;
-      SONDE_RETURN_IF_ERROR(CheckRead(stored));
+      if (!ReadStep(step, SeriesScope::kNodes, spec, filter, stored).ok()) continue;
+      if (const Status large = CheckRead(stored); !large.ok()) co_return large;
       answer.nodes_answered += static_cast<uint32_t>(step.job.nodes.size());
     }
     Result<QueryPart> own = EvaluatePart(spec, std::move(stored), &grid);
-    if (!own.ok()) return own.status();
-    SONDE_RETURN_IF_ERROR(MergePart(spec, *std::move(own), part));
+    if (!own.ok()) co_return own.status();
+    if (const Status merged = MergePart(spec, *std::move(own), part); !merged.ok()) {
+      co_return merged;
+    }
     const std::vector<Nanos> odd = OddTimes(spec, part, grid);
     if (odd.empty()) {
       answer.results = FinishPart(spec, part);
-      return answer;
+      co_return answer;
     }
-    SONDE_RETURN_IF_ERROR(AddTimes(spec, odd, grid));
+    if (const Status full = AddTimes(spec, odd, grid); !full.ok()) co_return full;
   }
-  return Status(Code::kUnavailable, "the times of the points changed with each question");
+  co_return Status(Code::kUnavailable, "the times of the points changed with each question");
 }
 
 // What heads answer does not say what type a metric is of. Series that are stored do, else the
 // metrics of a step that runs.
-MetricType StepQueries::TypeOf(const QuerySpec& spec, const Steps& steps,
-                               const RunningHeads::Told& told,
-                               const std::vector<SeriesData>& series) const {
+Task<MetricType> StepQueries::TypeOf(const QuerySpec& spec, const Steps& steps,
+                                     const RunningHeads::Told& told,
+                                     const std::vector<SeriesData>& series) const {
   for (const SeriesData& data : series) {
-    if (query_steps::Counts(data.series.metric)) return data.series.metric.type;
+    if (query_steps::Counts(data.series.metric)) co_return data.series.metric.type;
   }
+  Steps asked;
   for (const ProfileEntry& step : steps) {
-    if (!told.contains(step.key)) continue;
-    const Result<Profile> profile = heads_.GetProfile(step);
-    if (!profile.ok()) continue;
-    for (const FootprintEntry& entry : profile->footprint) {
-      if (entry.series.metric.name == spec.metric) return entry.series.metric.type;
+    if (told.contains(step.key)) asked.push_back(step);
+  }
+  const RunningHeads::Profiles profiles = co_await heads_.GetProfiles(asked);
+  for (const ProfileEntry& step : asked) {
+    const auto profile = profiles.find(step.key);
+    if (profile == profiles.end()) continue;
+    for (const FootprintEntry& entry : profile->second.footprint) {
+      if (entry.series.metric.name == spec.metric) co_return entry.series.metric.type;
     }
   }
-  return MetricType::kGauge;
+  co_return MetricType::kGauge;
 }
 
-Result<web::Answer> StepQueries::EvaluateSeries(const QuerySpec& spec, const Steps& steps,
-                                                const SeriesFilter& filter,
-                                                Archive::Scope scope) const {
-  const bool reduced = scope == Archive::Scope::kReduced;
+Task<Result<web::Answer>> StepQueries::EvaluateSeries(const QuerySpec& spec, const Steps& steps,
+                                                      const SeriesFilter& filter,
+                                                      SeriesScope scope) const {
+  const bool reduced = scope == SeriesScope::kReduced;
   Result<RunningHeads::Told> told = RunningHeads::Told();
-  if (!reduced) told = heads_.QueryAll(steps, BySeries(spec));
-  if (!told.ok()) return told.status();
+  const QuerySpec by_series = BySeries(spec);
+  if (!reduced) told = co_await heads_.QueryAll(steps, by_series);
+  if (!told.ok()) co_return told.status();
   web::Answer answer;
   std::vector<SeriesData> series;
   for (const ProfileEntry& step : steps) {
@@ -327,22 +357,22 @@ Result<web::Answer> StepQueries::EvaluateSeries(const QuerySpec& spec, const Ste
     } else {
       read = ReadStep(step, scope, spec, filter, series);
     }
-    SONDE_RETURN_IF_ERROR(CheckRead(series));
+    if (const Status large = CheckRead(series); !large.ok()) co_return large;
     answer.nodes_expected += step.job.expected_nodes;
     if (read.ok() && at == told->end())
       answer.nodes_answered += static_cast<uint32_t>(step.job.nodes.size());
-    if (!read.ok() && steps.size() == 1) return read;
+    if (!read.ok() && steps.size() == 1) co_return read;
   }
   // Of the same type in all steps.
-  const MetricType type = TypeOf(spec, steps, *told, series);
+  const MetricType type = co_await TypeOf(spec, steps, *told, series);
   for (SeriesData& data : series) {
     if (data.series.metric.type == MetricType::kGauge) data.series.metric.type = type;
   }
   Result<std::vector<QueryResult>> results =
       reduced ? EvaluateReduced(spec, series) : sonde::Evaluate(spec, std::move(series));
-  if (!results.ok()) return results.status();
+  if (!results.ok()) co_return results.status();
   answer.results = *std::move(results);
-  return answer;
+  co_return answer;
 }
 
-}  // namespace sonde::cli
+}  // namespace sonde::serve

@@ -2,7 +2,7 @@
 
 #include <cctype>
 
-#include "profiles/json_writer.h"
+#include "profiles/json/writer.h"
 #include "web/router.h"
 
 namespace sonde::web {

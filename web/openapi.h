@@ -1,5 +1,5 @@
 // The description of every endpoint as OpenAPI 3.1, served at /api/openapi.json: made of what the
-// routes say about themselves (web/route_doc.h).
+// routes say about themselves (web/route/route_doc.h).
 //
 // Thread safety: functions without state.
 #pragma once
@@ -8,11 +8,15 @@
 #include <string>
 #include <string_view>
 
+#include "web/route/route.h"
+
 namespace sonde::web {
 
 std::string OpenApiJson();
 
-// A shape of web/route_doc.h as a JSON schema.
+std::span<const Route> OpenApiRoutes();
+
+// A shape of web/route/route_doc.h as a JSON schema.
 std::string SchemaOf(std::string_view shape);
 
 // Named schemas, to which "#NAME" refers.

@@ -6,8 +6,14 @@
 #include <string>
 
 #include "core/log.h"
-#include "web/gzip.h"
+#include "web/api/routes.h"
+#include "web/http/gzip.h"
 #include "web/live/live.h"
+#include "web/openapi.h"
+#include "web/opentsdb/routes.h"
+#include "web/pages/pages.h"
+#include "web/prometheus/routes.h"
+#include "web/proxy/routes.h"
 
 namespace sonde::web {
 namespace {

@@ -1,6 +1,6 @@
-#include "cli/site/accounts.h"
+#include "serve/site/accounts.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <grp.h>
 #include <pwd.h>
 

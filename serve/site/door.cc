@@ -1,4 +1,4 @@
-#include "cli/site/door.h"
+#include "serve/site/door.h"
 
 #include <sys/socket.h>
 
@@ -7,13 +7,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
-#include <sstream>
 #include <utility>
 
 #include "core/log.h"
-#include "profiles/json_writer.h"
+#include "profiles/json/writer.h"
 #include "web/server/request_head.h"
-#include "web/server/wire.h"
+#include "web/server/wire_text.h"
 
 namespace sonde::site {
 namespace {
@@ -130,11 +129,8 @@ void Door::Guest::Read() {
 }
 
 void Door::Guest::Answer(const web::Response& response) {
-  web::WireResponse message = web::ToWire(response, false);
-  if (!std::string_view(bytes_).starts_with("HEAD ")) message.body() = response.body;
-  std::ostringstream text;
-  text << message;
-  const auto bytes = std::make_shared<const std::string>(text.str());
+  const bool head_only = std::string_view(bytes_).starts_with("HEAD ");
+  const auto bytes = std::make_shared<const std::string>(web::TextOf(response, !head_only));
   Expect(std::chrono::nanoseconds(kPatience));
   asio::async_write(*socket_, asio::buffer(*bytes),
                     [self = shared_from_this(), bytes](const error_code& error, size_t) {

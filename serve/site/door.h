@@ -18,11 +18,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/site/gatekeeper.h"
-#include "cli/site/user_servers.h"
 #include "core/time.h"
 #include "daemon/loop.h"
-#include "web/http.h"
+#include "serve/site/gatekeeper.h"
+#include "serve/site/user_servers.h"
+#include "web/http/http.h"
 
 namespace sonde::site {
 

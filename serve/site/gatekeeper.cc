@@ -1,6 +1,6 @@
-#include "cli/site/gatekeeper.h"
+#include "serve/site/gatekeeper.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nettle/memops.h>
 
 #include <algorithm>

@@ -19,9 +19,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/site/accounts.h"
-#include "cli/site/site_request.h"
 #include "core/status.h"
+#include "serve/site/accounts.h"
+#include "serve/site/site_request.h"
 
 namespace sonde::site {
 

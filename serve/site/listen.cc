@@ -1,7 +1,7 @@
-#include "cli/site/listen.h"
+#include "serve/site/listen.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "cli/site/messages.h"
+#include "serve/site/messages.h"
 
 #include <sys/socket.h>
 

@@ -1,6 +1,6 @@
-#include "cli/site/serve_site.h"
+#include "serve/site/serve_site.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <grp.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -15,15 +15,15 @@
 #include <filesystem>
 #include <utility>
 
-#include "cli/site/accounts.h"
-#include "cli/site/door.h"
-#include "cli/site/gatekeeper.h"
-#include "cli/site/listen.h"
-#include "cli/site/messages.h"
-#include "cli/site/starter.h"
-#include "cli/site/user_servers.h"
 #include "core/log.h"
-#include "forward/destination.h"
+#include "forward/formats/destination.h"
+#include "serve/site/accounts.h"
+#include "serve/site/door.h"
+#include "serve/site/gatekeeper.h"
+#include "serve/site/listen.h"
+#include "serve/site/messages.h"
+#include "serve/site/starter.h"
+#include "serve/site/user_servers.h"
 
 namespace sonde::site {
 namespace {
@@ -134,7 +134,6 @@ Result<pid_t> StartDoor(DoorParts parts, UniqueFd& other_end) {
   } catch (const std::exception& e) {
     log::Error("the door: {}", e.what());
   }
-  log::Flush();
   _exit(EXIT_FAILURE);
 }
 

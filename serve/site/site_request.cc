@@ -1,10 +1,11 @@
-#include "cli/site/site_request.h"
+#include "serve/site/site_request.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cctype>
 
+#include "core/text/ascii.h"
 #include "web/server/request_head.h"
 
 namespace sonde::site {
@@ -21,12 +22,6 @@ bool Same(std::string_view a, std::string_view b) {
            return std::tolower(static_cast<unsigned char>(x)) ==
                   std::tolower(static_cast<unsigned char>(y));
          });
-}
-
-std::string_view Trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 std::string_view TakeLine(std::string_view& head) {

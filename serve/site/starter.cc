@@ -1,6 +1,6 @@
-#include "cli/site/starter.h"
+#include "serve/site/starter.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -12,8 +12,8 @@
 #include <exception>
 #include <utility>
 
-#include "cli/site/user_process.h"
 #include "core/log.h"
+#include "serve/site/user_process.h"
 
 namespace sonde::site {
 
@@ -75,7 +75,6 @@ Result<UniqueFd> Starter::Fork(const Account& account, const UniqueFd& door) {
   } catch (const std::exception& e) {
     log::Error("serve {}: {}", account.name, e.what());
   }
-  log::Flush();
   _exit(code);
 }
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/site/accounts.h"
-#include "cli/site/messages.h"
 #include "core/config.h"
+#include "serve/site/accounts.h"
+#include "serve/site/messages.h"
 
 namespace sonde::site {
 

@@ -1,6 +1,6 @@
-#include "cli/site/user_process.h"
+#include "serve/site/user_process.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "cli/archive_source.h"
-#include "cli/site/messages.h"
 #include "core/log.h"
-#include "profiles/archive.h"
+#include "profiles/archive/archive.h"
+#include "serve/archive_source.h"
+#include "serve/site/messages.h"
 #include "web/server/server.h"
 
 namespace sonde::site {
@@ -50,7 +50,7 @@ Result<std::unique_ptr<web::Server>> Open(const Account& account, const Config& 
   if (access(path.c_str(), R_OK | X_OK) != 0 && errno != ENOENT) {
     return SystemError("open the archive " + path);
   }
-  Result<std::unique_ptr<Archive>> archive = Archive::OpenToRead(path);
+  Result<std::shared_ptr<const Archive>> archive = Archive::Open(path);
   if (!archive.ok()) return archive.status();
   const Result<std::vector<ProfileEntry>> newest = (*archive)->List(1);
   if (!newest.ok()) return newest.status();
@@ -58,7 +58,7 @@ Result<std::unique_ptr<web::Server>> Open(const Account& account, const Config& 
   options.listen = false;
   options.token = token;
   options.nan_null = config.opentsdb_nan_null;
-  return web::Server::Start(options, std::make_shared<cli::ArchiveSource>(*std::move(archive)));
+  return web::Server::Start(options, std::make_shared<serve::ArchiveSource>(*std::move(archive)));
 }
 
 // False: there is none any more.

@@ -9,10 +9,10 @@
 
 #include <string>
 
-#include "cli/site/accounts.h"
 #include "core/config.h"
 #include "core/status.h"
 #include "daemon/loop.h"
+#include "serve/site/accounts.h"
 
 namespace sonde::site {
 

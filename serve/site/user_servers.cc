@@ -1,6 +1,6 @@
-#include "cli/site/user_servers.h"
+#include "serve/site/user_servers.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/site/messages.h"
 #include "core/status.h"
 #include "core/time.h"
+#include "serve/site/messages.h"
 
 namespace sonde::site {
 

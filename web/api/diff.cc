@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "web/router.h"
+#include "web/api/routes.h"
 
 namespace sonde::web {
 namespace {
@@ -36,13 +36,13 @@ void GetDiff(const Context& context, const Request& request, Reply reply) {
   const auto groups = GroupsOf(request);
   if (!groups.ok()) return reply(ErrorResponse(groups.status()));
   const std::string* align = request.Param("align");
-  context.source->Compare(*groups, align == nullptr ? "start" : *align,
-                          [reply](const Result<std::string>& compared) {
-                            if (!compared.ok()) return reply(ErrorResponse(compared.status()));
-                            Response response;
-                            response.body = *compared;
-                            reply(std::move(response));
-                          });
+  context.history->Compare(*groups, align == nullptr ? "start" : *align,
+                           [reply](const Result<std::string>& compared) {
+                             if (!compared.ok()) return reply(ErrorResponse(compared.status()));
+                             Response response;
+                             response.body = *compared;
+                             reply(std::move(response));
+                           });
 }
 
 // The page is one; what it shows stands behind the #.

@@ -1,16 +1,16 @@
 // POST /api/v1/part: what a running step's nodes come to for a query, so that the parts of several
 // steps can be put together where they are asked. `sonde serve` asks heads so.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "series/query_steps.h"
-#include "web/json_input.h"
+#include "series/query/steps.h"
+#include "web/api/routes.h"
+#include "web/http/json_input.h"
 #include "web/opentsdb/ask.h"
 #include "web/opentsdb/request.h"
-#include "web/router.h"
 
 namespace sonde::web {
 namespace {
@@ -85,7 +85,7 @@ Response PartResponse(const Result<PartAnswer>& answer) {
 void PostPart(const Context& context, const Request& request, Reply reply) {
   const Result<Asked> asked = ParseAsked(request.body, context.clock->Now());
   if (!asked.ok()) return reply(ErrorResponse(asked.status()));
-  context.source->QueryForPart(
+  context.series->QueryForPart(
       asked->spec, asked->grid,
       [reply = std::move(reply), executor = context.executor](Result<PartAnswer> answer) {
         const auto part = std::make_shared<const Result<PartAnswer>>(std::move(answer));

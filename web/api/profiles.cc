@@ -5,9 +5,10 @@
 #include <cmath>
 #include <map>
 
+#include "web/api/routes.h"
 #include "web/proxy/snapshot.h"
-#include "web/router.h"
-#include "web/running_step.h"
+#include "web/route/waiting.h"
+#include "web/source/running_step.h"
 
 namespace sonde::web {
 namespace {
@@ -17,31 +18,32 @@ constexpr uint64_t kMaxProfiles = 100'000;
 constexpr uint64_t kDefaultPoints = 100;  // profiles, each read as a whole
 constexpr uint64_t kMaxPoints = 1000;
 
-Result<std::vector<JobDescription>> Finished(const Context& context, const Request& request) {
+Task<Result<std::vector<JobDescription>>> Finished(const Context& context, const Request& request) {
   const Result<uint64_t> limit = NumberParam(request, "limit", kDefaultProfiles, 1, kMaxProfiles);
-  if (!limit.ok()) return limit.status();
-  Result<std::vector<JobDescription>> jobs = context.source->Jobs(*limit);
-  if (!jobs.ok()) return jobs;
+  if (!limit.ok()) co_return limit.status();
+  Result<std::vector<JobDescription>> jobs =
+      co_await Ask(*context.history, &StepHistory::Jobs, *limit);
+  if (!jobs.ok()) co_return jobs;
   std::erase_if(*jobs, [](const JobDescription& job) { return job.state == EndState::kRunning; });
-  return jobs;
+  co_return jobs;
 }
 
 // [description, ...], newest first.
-void GetProfiles(const Context& context, const Request& request, Reply reply) {
-  const Result<std::vector<JobDescription>> jobs = Finished(context, request);
-  if (!jobs.ok()) return reply(ProxyError(jobs.status()));
+Task<Response> GetProfiles(const Context& context, const Request& request) {
+  const Result<std::vector<JobDescription>> jobs = co_await Finished(context, request);
+  if (!jobs.ok()) co_return ProxyError(jobs.status());
   Response response;
   JsonWriter json(response.body);
   json.BeginArray();
   for (const JobDescription& job : *jobs) WriteDescription(job, json);
   json.EndArray();
-  reply(std::move(response));
+  co_return response;
 }
 
 // {command: [description, ...]}, newest first.
-void GetByCommand(const Context& context, const Request& request, Reply reply) {
-  const Result<std::vector<JobDescription>> jobs = Finished(context, request);
-  if (!jobs.ok()) return reply(ProxyError(jobs.status()));
+Task<Response> GetByCommand(const Context& context, const Request& request) {
+  const Result<std::vector<JobDescription>> jobs = co_await Finished(context, request);
+  if (!jobs.ok()) co_return ProxyError(jobs.status());
   std::map<std::string_view, std::vector<const JobDescription*>> commands;
   for (const JobDescription& job : *jobs) commands[job.command].push_back(&job);
   Response response;
@@ -53,28 +55,28 @@ void GetByCommand(const Context& context, const Request& request, Reply reply) {
     json.EndArray();
   }
   json.EndObject();
-  reply(std::move(response));
+  co_return response;
 }
 
 // The profile that the parameter `name` asks for.
-Result<Profile> AskedProfile(const Context& context, const Request& request,
-                             std::string_view name) {
+Task<Result<Profile>> AskedProfile(const Context& context, const Request& request,
+                                   std::string_view name) {
   const std::string* job = request.Param(name);
   if (job == nullptr) {
-    return Status(Code::kInvalid, "parameter " + std::string(name) +
-                                      " is missing: the job and step, such as 4711.0");
+    co_return Status(Code::kInvalid, "parameter " + std::string(name) +
+                                         " is missing: the job and step, such as 4711.0");
   }
-  return context.source->GetProfile(JobStep::Parse(*job));
+  co_return co_await Ask(*context.history, &StepHistory::GetProfile, JobStep::Parse(*job));
 }
 
-void GetSnapshot(const Context& context, const Request& request, Reply reply) {
-  const Result<Profile> profile = AskedProfile(context, request, "jobid");
-  if (!profile.ok()) return reply(ProxyError(profile.status()));
+Task<Response> GetSnapshot(const Context& context, const Request& request) {
+  const Result<Profile> profile = co_await AskedProfile(context, request, "jobid");
+  if (!profile.ok()) co_return ProxyError(profile.status());
   Response response;
   JsonWriter json(response.body);
   WriteSnapshot(*profile, json);
   MarkFinal(profile->job, response);
-  reply(std::move(response));
+  co_return response;
 }
 
 // As metric-proxy's models see it: a counter's value, a gauge's mean.
@@ -83,13 +85,13 @@ double ValueOf(const FootprintEntry& entry) {
 }
 
 // {metric: [[tasks, value], ...]} of the runs of a profile's command, by their number of tasks.
-void GetPoints(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetPoints(const Context& context, const Request& request) {
   const Result<uint64_t> runs = NumberParam(request, "runs", kDefaultPoints, 1, kMaxPoints);
-  if (!runs.ok()) return reply(ProxyError(runs.status()));
-  const Result<Profile> asked = AskedProfile(context, request, "jobid");
-  if (!asked.ok()) return reply(ProxyError(asked.status()));
-  const Result<std::vector<JobDescription>> jobs = Finished(context, request);
-  if (!jobs.ok()) return reply(ProxyError(jobs.status()));
+  if (!runs.ok()) co_return ProxyError(runs.status());
+  const Result<Profile> asked = co_await AskedProfile(context, request, "jobid");
+  if (!asked.ok()) co_return ProxyError(asked.status());
+  const Result<std::vector<JobDescription>> jobs = co_await Finished(context, request);
+  if (!jobs.ok()) co_return ProxyError(jobs.status());
   std::vector<const JobDescription*> alike;
   for (const JobDescription& job : *jobs) {
     if (job.command == asked->job.command && alike.size() < *runs) alike.push_back(&job);
@@ -99,7 +101,8 @@ void GetPoints(const Context& context, const Request& request, Reply reply) {
   });
   std::map<std::string, std::vector<std::pair<uint32_t, double>>> points;
   for (const JobDescription* job : alike) {
-    const Result<Profile> profile = context.source->GetProfile(job->id);
+    const Result<Profile> profile =
+        co_await Ask(*context.history, &StepHistory::GetProfile, job->id);
     if (!profile.ok()) continue;
     for (const FootprintEntry& entry : profile->footprint) {
       const double value = ValueOf(entry);
@@ -117,16 +120,16 @@ void GetPoints(const Context& context, const Request& request, Reply reply) {
     json.EndArray();
   }
   json.EndObject();
-  reply(std::move(response));
+  co_return response;
 }
 
-void GetNative(const Context& context, const Request& request, Reply reply) {
-  const Result<Profile> profile = AskedProfile(context, request, "job");
-  if (!profile.ok()) return reply(ErrorResponse(profile.status()));
+Task<Response> GetNative(const Context& context, const Request& request) {
+  const Result<Profile> profile = co_await AskedProfile(context, request, "job");
+  if (!profile.ok()) co_return ErrorResponse(profile.status());
   Response response;
   response.body = ProfileToJson(*profile);
   MarkFinal(profile->job, response);
-  reply(std::move(response));
+  co_return response;
 }
 
 constexpr RouteDoc kSnapshot = {.about = "The snapshot of a step",
@@ -147,12 +150,12 @@ constexpr RouteDoc kByCommand = {
     .example = "?limit=10"};
 
 constexpr Route kRoutes[] = {
-    {"/profiles", GetProfiles, nullptr, kProfiles},
-    {"/profiles/", GetProfiles, nullptr, kProfiles},
-    {"/profiles/percmd", GetByCommand, nullptr, kByCommand},
-    {"/percmd", GetByCommand, nullptr, kByCommand},
+    {"/profiles", Waits<GetProfiles>, nullptr, kProfiles},
+    {"/profiles/", Waits<GetProfiles>, nullptr, kProfiles},
+    {"/profiles/percmd", Waits<GetByCommand>, nullptr, kByCommand},
+    {"/percmd", Waits<GetByCommand>, nullptr, kByCommand},
     {"/profiles/points",
-     GetPoints,
+     Waits<GetPoints>,
      nullptr,
      {.about = "The metrics of a step's command over its finished runs: pairs of tasks and value",
       .params = {{"jobid", "a step of the command, such as 4711.0", kText, true},
@@ -161,10 +164,10 @@ constexpr Route kRoutes[] = {
       .answer = R"({"type":"object","additionalProperties":{"type":"array",)"
                 R"("items":{"$ref":"#/components/schemas/Pair"}}})",
       .example = "?jobid=4711.0"}},
-    {"/profiles/get", GetSnapshot, nullptr, kSnapshot},
-    {"/get", GetSnapshot, nullptr, kSnapshot},
+    {"/profiles/get", Waits<GetSnapshot>, nullptr, kSnapshot},
+    {"/get", Waits<GetSnapshot>, nullptr, kSnapshot},
     {"/api/v1/profile",
-     GetNative,
+     Waits<GetNative>,
      nullptr,
      {.about = "Everything that is known of a step, as it is stored",
       .params = {{"job", "the step, such as 4711.0", kText, true}},

@@ -9,12 +9,13 @@
 #include <set>
 #include <utility>
 
-#include "profiles/json_writer.h"
-#include "series/percentile_set.h"
-#include "web/gather.h"
+#include "profiles/json/writer.h"
+#include "series/query/percentile_set.h"
+#include "web/api/routes.h"
 #include "web/opentsdb/request.h"
 #include "web/proxy/snapshot.h"
-#include "web/router.h"
+#include "web/route/gather.h"
+#include "web/route/waiting.h"
 
 namespace sonde::web {
 namespace {
@@ -69,14 +70,15 @@ Status AskedRange(const Context& context, const Request& request, Asked& asked) 
   return {};
 }
 
-Result<Asked> ParseAsked(const Context& context, const Request& request) {
+Task<Result<Asked>> ParseAsked(const Context& context, const Request& request) {
   const std::string* job = request.Param("job");
   const std::string* metric = request.Param("metric");
   if (job == nullptr || metric == nullptr) {
-    return Status(Code::kInvalid, "parameters job and metric are needed");
+    co_return Status(Code::kInvalid, "parameters job and metric are needed");
   }
-  Result<Profile> profile = context.source->GetProfile(JobStep::Parse(*job));
-  if (!profile.ok()) return profile.status();
+  Result<Profile> profile =
+      co_await Ask(*context.history, &StepHistory::GetProfile, JobStep::Parse(*job));
+  if (!profile.ok()) co_return profile.status();
   Asked asked;
   for (const FootprintEntry& entry : profile->footprint) {
     if (entry.series.metric.name != *metric) continue;
@@ -85,17 +87,18 @@ Result<Asked> ParseAsked(const Context& context, const Request& request) {
     for (const auto& [key, value] : entry.series.tags.pairs()) asked.tag_keys.insert(key);
   }
   if (asked.metric.name.empty()) {
-    return Status(Code::kNotFound, "step " + *job + " has no metric '" + *metric + "'");
+    co_return Status(Code::kNotFound, "step " + *job + " has no metric '" + *metric + "'");
   }
   asked.job = std::move(profile->job);
   const std::string* by = request.Param("by");
-  if (by != nullptr && *by != kHost) return Status(Code::kInvalid, "by: expected host");
+  if (by != nullptr && *by != kHost) co_return Status(Code::kInvalid, "by: expected host");
   asked.by_host = by != nullptr;
-  SONDE_RETURN_IF_ERROR(AskedRange(context, request, asked));
+  const Status range = AskedRange(context, request, asked);
+  if (!range.ok()) co_return range;
   if (asked.by_host && !asked.Detailed()) {
-    return Status(Code::kLimit, "by=host: the metric has more than 4096 series in this step");
+    co_return Status(Code::kLimit, "by=host: the metric has more than 4096 series in this step");
   }
-  return asked;
+  co_return asked;
 }
 
 // One reduced point, as it is written.
@@ -284,17 +287,17 @@ Response SeriesResponse(const Asked& asked, const Answers& answers) {
   return response;
 }
 
-void GetSeries(const Context& context, const Request& request, Reply reply) {
-  Result<Asked> parsed = ParseAsked(context, request);
-  if (!parsed.ok()) return reply(ErrorResponse(parsed.status()));
-  const auto asked = std::make_shared<const Asked>(*std::move(parsed));
-  GatherAndReply(context, Specs(*asked), std::move(reply),
-                 [asked](const Answers& answers) { return SeriesResponse(*asked, answers); });
+Task<Response> GetSeries(const Context& context, const Request& request) {
+  const Result<Asked> asked = co_await ParseAsked(context, request);
+  if (!asked.ok()) co_return ErrorResponse(asked.status());
+  const Result<Answers> answers = co_await Gather(context, Specs(*asked));
+  if (!answers.ok()) co_return ErrorResponse(answers.status());
+  co_return SeriesResponse(*asked, *answers);
 }
 
 constexpr Route kRoutes[] = {
     {"/api/v1/series",
-     GetSeries,
+     Waits<GetSeries>,
      nullptr,
      {.about = "A metric of a step over time, reduced over its nodes and tasks",
       .params = {{"job", "the step, such as 4711.0", kText, true},

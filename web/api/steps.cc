@@ -1,7 +1,8 @@
 // /api/v1/steps: the steps of a job, each in short.
-#include "profiles/json_writer.h"
-#include "profiles/report.h"
-#include "web/router.h"
+#include "profiles/json/writer.h"
+#include "profiles/report/report.h"
+#include "web/api/routes.h"
+#include "web/route/waiting.h"
 
 namespace sonde::web {
 namespace {
@@ -16,24 +17,25 @@ void WriteStep(const StepInShort& step, JsonWriter& json) {
   json.EndObject().Key("summary").Raw(SummaryToJson(step.summary)).EndObject();
 }
 
-void GetSteps(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetSteps(const Context& context, const Request& request) {
   const std::string* job = request.Param("job");
   if (job == nullptr || job->empty()) {
-    return reply(ErrorResponse(400, "parameter job is missing: the job, such as 4711"));
+    co_return ErrorResponse(400, "parameter job is missing: the job, such as 4711");
   }
-  const auto steps = context.source->StepsOf(*job, context.clock->Now());
-  if (!steps.ok()) return reply(ErrorResponse(steps.status()));
+  const Result<std::vector<StepInShort>> steps =
+      co_await Ask(*context.history, &StepHistory::StepsOf, *job, context.clock->Now());
+  if (!steps.ok()) co_return ErrorResponse(steps.status());
   Response response;
   JsonWriter json(response.body);
   json.BeginObject().Field("job", *job).Key("steps").BeginArray();
   for (const StepInShort& step : *steps) WriteStep(step, json);
   json.EndArray().EndObject();
-  reply(std::move(response));
+  co_return response;
 }
 
 constexpr Route kRoutes[] = {
     {"/api/v1/steps",
-     GetSteps,
+     Waits<GetSteps>,
      nullptr,
      {.about = "The steps of a job, newest first, with those of its array's tasks, of a het job's "
                "components and of every run of a requeued one",

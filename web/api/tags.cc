@@ -2,9 +2,10 @@
 #include <boost/json.hpp>
 
 #include "core/user_tags.h"
-#include "profiles/json_writer.h"
-#include "web/json_input.h"
-#include "web/router.h"
+#include "profiles/json/writer.h"
+#include "web/api/routes.h"
+#include "web/http/json_input.h"
+#include "web/route/waiting.h"
 
 namespace sonde::web {
 namespace {
@@ -30,19 +31,20 @@ Response TagsResponse(const JobStep& id, const UserTags& tags) {
   return response;
 }
 
-void Change(const Context& context, const Request& request, const UserTags& set,
-            const std::vector<std::string>& remove, const Reply& reply) {
+Task<Response> Change(const Context& context, const Request& request, UserTags set,
+                      std::vector<std::string> remove) {
   const Result<JobStep> id = StepOf(request);
-  if (!id.ok()) return reply(ErrorOf(id.status()));
-  const Result<UserTags> tags = context.source->ChangeTags(*id, set, remove);
-  reply(tags.ok() ? TagsResponse(*id, *tags) : ErrorOf(tags.status()));
+  if (!id.ok()) co_return ErrorOf(id.status());
+  const Result<UserTags> tags =
+      co_await Ask(*context.history, &StepHistory::ChangeTags, *id, set, remove);
+  co_return tags.ok() ? TagsResponse(*id, *tags) : ErrorOf(tags.status());
 }
 
-void GetTags(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetTags(const Context& context, const Request& request) {
   const Result<JobStep> id = StepOf(request);
-  if (!id.ok()) return reply(ErrorOf(id.status()));
-  const Result<Profile> profile = context.source->GetProfile(*id);
-  reply(profile.ok() ? TagsResponse(*id, profile->job.tags) : ErrorOf(profile.status()));
+  if (!id.ok()) co_return ErrorOf(id.status());
+  const Result<Profile> profile = co_await Ask(*context.history, &StepHistory::GetProfile, *id);
+  co_return profile.ok() ? TagsResponse(*id, profile->job.tags) : ErrorOf(profile.status());
 }
 
 Result<UserTags> TagsOf(const boost::json::object& body) {
@@ -62,24 +64,27 @@ Result<UserTags> TagsOf(const boost::json::object& body) {
   return tags;
 }
 
-void PutTags(const Context& context, const Request& request, Reply reply) {
+Task<Response> PutTags(const Context& context, const Request& request) {
   const Result<UserTags> tags = WithObject<UserTags>(request.body, TagsOf);
-  if (!tags.ok()) return reply(ErrorOf(tags.status()));
-  Change(context, request, *tags, {}, reply);
+  if (!tags.ok()) co_return ErrorOf(tags.status());
+  const std::vector<std::string> none;
+  co_return co_await Change(context, request, *tags, none);
 }
 
-void DeleteTag(const Context& context, const Request& request, Reply reply) {
+Task<Response> DeleteTag(const Context& context, const Request& request) {
   const std::string* name = request.Param("name");
   if (name == nullptr || !ValidUserTag(*name, "")) {
-    return reply(ErrorResponse(400, "parameter name: expected the name of a tag"));
+    co_return ErrorResponse(400, "parameter name: expected the name of a tag");
   }
-  Change(context, request, {}, {*name}, reply);
+  const UserTags none;
+  const std::vector<std::string> names = {*name};
+  co_return co_await Change(context, request, none, names);
 }
 
 constexpr RouteParam kStep = {"job", "the step, such as 4711.0", kText, true};
 
 constexpr Route kRoutes[] = {{.path = "/api/v1/tags",
-                              .get = GetTags,
+                              .get = Waits<GetTags>,
                               .doc = {.about = "The tags of a step",
                                       .params = {kStep},
                                       .answer = "#Tags",
@@ -91,8 +96,8 @@ constexpr Route kRoutes[] = {{.path = "/api/v1/tags",
                                            .body = "#NewTags",
                                            .example = "?job=4711.0",
                                            .example_body = R"({"tags": {"campaign": "winter"}})"},
-                              .put = PutTags,
-                              .remove = DeleteTag,
+                              .put = Waits<PutTags>,
+                              .remove = Waits<DeleteTag>,
                               .remove_doc = {.about = "Takes a tag from a step that has ended",
                                              .params = {kStep, {"name", "of the tag", kText, true}},
                                              .answer = "#Tags",

@@ -1,11 +1,11 @@
-#include "web/http.h"
+#include "web/http/http.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 
-#include "core/names.h"
-#include "profiles/json_writer.h"
+#include "core/text/names.h"
+#include "profiles/json/writer.h"
 
 namespace sonde::web {
 namespace {

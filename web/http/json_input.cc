@@ -1,11 +1,11 @@
-#include "web/json_input.h"
+#include "web/http/json_input.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <cmath>
 
-#include "profiles/json_parse.h"
+#include "profiles/json/parse.h"
 
 namespace sonde::web {
 

@@ -1,50 +1,16 @@
-#include "web/negotiation.h"
+#include "web/http/negotiation.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nettle/sha2.h>
 
-#include <cctype>
-#include <charconv>
+#include <algorithm>
 #include <cstring>
 #include <ctime>
 
+#include "web/http/alternatives.h"
+
 namespace sonde::web {
 namespace {
-
-std::string_view Trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
-// Takes what stands before the next separator, trimmed.
-std::string_view Take(std::string_view& text, char separator) {
-  const size_t end = text.find(separator);
-  const std::string_view part = text.substr(0, end);
-  text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
-  return Trim(part);
-}
-
-// Of "gzip;q=0.5"; 1 without a q, 0 for one that is wrong.
-double Quality(std::string_view parameters) {
-  while (!parameters.empty()) {
-    const std::string_view one = Take(parameters, ';');
-    if (one.size() < 3 || (one[0] != 'q' && one[0] != 'Q') || one[1] != '=') continue;
-    double q = 0;
-    const char* end = one.data() + one.size();
-    const auto [read, error] = std::from_chars(one.data() + 2, end, q, std::chars_format::fixed);
-    return error == std::errc() && read == end && q >= 0 && q <= 1 ? q : 0;
-  }
-  return 1;
-}
-
-bool IsCoding(std::string_view name, std::string_view lower) {
-  if (name.size() != lower.size()) return false;
-  for (size_t i = 0; i < name.size(); ++i) {
-    if (std::tolower(static_cast<unsigned char>(name[i])) != lower[i]) return false;
-  }
-  return true;
-}
 
 constexpr const char* kDateForm = "%a, %d %b %Y %H:%M:%S GMT";
 
@@ -52,13 +18,10 @@ constexpr const char* kDateForm = "%a, %d %b %Y %H:%M:%S GMT";
 
 bool WantsGzip(std::string_view accept_encoding) {
   double gzip = -1, any = -1, plain = -1;
-  while (!accept_encoding.empty()) {
-    std::string_view one = Take(accept_encoding, ',');
-    const std::string_view name = Take(one, ';');
-    const double q = Quality(one);
-    if (IsCoding(name, "gzip") || IsCoding(name, "x-gzip")) gzip = q;
-    if (IsCoding(name, "identity")) plain = q;
-    if (name == "*") any = q;
+  for (const Alternative& one : AlternativesOf(accept_encoding)) {
+    if (one.name == "gzip" || one.name == "x-gzip") gzip = one.quality;
+    if (one.name == "identity") plain = one.quality;
+    if (one.name == "*") any = one.quality;
   }
   const double wanted = gzip >= 0 ? gzip : any;
   return wanted > 0 && wanted >= plain;
@@ -69,7 +32,7 @@ bool IsUnchanged(const Request& request, const Response& response) {
   if (!request.if_none_match.empty()) {
     std::string_view list = request.if_none_match;
     while (!list.empty() && !response.etag.empty()) {
-      std::string_view one = Take(list, ',');
+      std::string_view one = TakePart(list, ',');
       if (one.starts_with("W/")) one.remove_prefix(2);
       if (one == "*" || one == response.etag) return true;
       // What we sent packed has a tag of its own.

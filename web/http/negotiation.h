@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/time.h"
-#include "web/http.h"
+#include "web/http/http.h"
 
 namespace sonde::web {
 

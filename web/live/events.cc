@@ -1,11 +1,11 @@
 #include "web/live/events.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "web/http.h"
+#include "web/http/http.h"
 #include "web/opentsdb/handlers.h"
 
 namespace sonde::web {

@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "web/data_source.h"
+#include "web/source/step_control.h"
+#include "web/source/step_series.h"
 
 namespace sonde::web {
 

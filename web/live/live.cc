@@ -1,14 +1,17 @@
 #include "web/live/live.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
-#include <mutex>
 #include <set>
+#include <utility>
 
-#include "series/counter_total.h"
+#include "core/log.h"
+#include "series/query/counter_total.h"
 #include "web/live/events.h"
+#include "web/route/waiting.h"
 
 namespace sonde::web {
 namespace {
@@ -25,33 +28,10 @@ Aggregator OfOneValue(Aggregator aggregator) {
   return extreme ? aggregator : Aggregator::kAvg;
 }
 
-// The queries of one batch of rows: their callbacks share it.
-struct Asked {
-  std::mutex mutex;
-  size_t left = 0;
-  Status failure;
-  std::vector<std::vector<QueryResult>> results;
-  std::function<void()> then;
-
-  void Put(size_t i, Result<Answer> answer) {
-    {
-      const std::lock_guard lock(mutex);
-      if (answer.ok()) {
-        results[i] = std::move(answer->results);
-      } else if (failure.ok()) {
-        failure = answer.status();
-      }
-      if (--left != 0) return;
-    }
-    then();
-  }
-};
-
 class LiveFeed final : public EventFeed, public std::enable_shared_from_this<LiveFeed> {
  public:
   LiveFeed(const Context& context, LiveRequest live, JobStep id)
-      : source_(context.source),
-        clock_(context.clock),
+      : context_(context),
         live_(std::move(live)),
         id_(std::move(id)),
         job_(id_.ToString()),
@@ -62,16 +42,18 @@ class LiveFeed final : public EventFeed, public std::enable_shared_from_this<Liv
  private:
   bool Wanted(const Metric& metric) const;
   void CountOn(LiveRows& rows);
-  Result<LiveRows> Read(const DataSource& source, std::string& out);
-  void SkipLost(const DataSource& source, const LiveRows& rows, std::string& out);
-  void AddAlarms(const DataSource& source, std::string& out);
-  void AddNotes(const DataSource& source, Nanos newest, std::string& out);
-  void Ask(const DataSource& source, const LiveRows& rows, const std::shared_ptr<Asked>& asked);
-  void Finish(const DataSource& source, const LiveRows& rows, const Asked& asked, std::string text,
-              const Done& done);
+  Answered<Result<LiveRows>> RowsAfter(Nanos after, size_t limit) const;
+  static Task<void> Tell(std::shared_ptr<LiveFeed> self, Done done);
+  Task<bool> Next(std::string& out);
+  Task<Result<LiveRows>> Begin(std::string& out);
+  Task<Result<LiveRows>> Read(std::string& out);
+  Task<void> SkipLost(const LiveRows& rows, std::string& out);
+  QuerySpec SpecFor(const LiveRows& rows, QuerySpec spec) const;
+  Task<void> AddTicks(const LiveRows& rows, std::string& out);
+  void AddAlarms(std::string& out);
+  Task<void> AddNotes(Nanos newest, std::string& out);
 
-  const std::weak_ptr<const DataSource> source_;
-  const Clock* clock_;
+  const Context context_;
   const LiveRequest live_;
   const JobStep id_;
   const std::string job_;
@@ -90,8 +72,13 @@ bool LiveFeed::Wanted(const Metric& metric) const {
                      [&](const std::string& pattern) { return MatchesGlob(pattern, metric.name); });
 }
 
+Answered<Result<LiveRows>> LiveFeed::RowsAfter(Nanos after, size_t limit) const {
+  const StepSeries::IsWanted wanted = [this](const Metric& metric) { return Wanted(metric); };
+  return Ask(*context_.series, &StepSeries::ReadLive, id_, wanted, after, limit);
+}
+
 // Goes on behind what is held no more, and behind what a slow reader has let pile up.
-void LiveFeed::SkipLost(const DataSource& source, const LiveRows& rows, std::string& out) {
+Task<void> LiveFeed::SkipLost(const LiveRows& rows, std::string& out) {
   const Nanos from = after_;
   int64_t lost = 0;
   if (rows.oldest > 0 && after_ < rows.oldest - rows.period) {
@@ -99,42 +86,47 @@ void LiveFeed::SkipLost(const DataSource& source, const LiveRows& rows, std::str
     lost = (after_ - from) / rows.period;
   } else if (after_ >= catching_up_to_ && rows.newest - after_ > kMaxBehind * rows.period) {
     // Ticks that never were are not lost.
-    const auto none = [](const Metric&) { return false; };
-    const Result<LiveRows> piled = source.ReadLive(id_, none, after_, SIZE_MAX);
-    if (!piled.ok() || piled->rows.size() <= size_t{kMaxBehind}) return;
+    const StepSeries::IsWanted none = [](const Metric&) { return false; };
+    const Result<LiveRows> piled =
+        co_await Ask(*context_.series, &StepSeries::ReadLive, id_, none, after_, SIZE_MAX);
+    if (!piled.ok() || piled->rows.size() <= size_t{kMaxBehind}) co_return;
     after_ = rows.newest - 1;
     lost = static_cast<int64_t>(piled->rows.size()) - 1;
   }
   if (lost > 0) AppendLostEvent({job_, lost, from, after_}, out);
 }
 
-Result<LiveRows> LiveFeed::Read(const DataSource& source, std::string& out) {
-  const auto wanted = [this](const Metric& metric) { return Wanted(metric); };
-  if (!begun_) {
-    Result<LiveRows> first = source.ReadLive(id_, wanted, INT64_MAX, 0);
-    if (!first.ok() || !first->running) return first;
-    begun_ = true;
-    out += "retry: 2000\n";
-    AppendStepEvent(job_, first->period, out);
-    catching_up_to_ = first->newest;
-    if (after_ == 0 || after_ > first->newest) after_ = std::max<Nanos>(first->newest - 1, 0);
-    noted_until_ = after_;
-    SkipLost(source, *first, out);
-    // They tell of how many nodes a whole row is.
-    Result<LiveRows> before =
-        source.ReadLive(id_, wanted, after_ - kRowsBefore * first->period, kRowsBefore);
-    if (before.ok()) {
-      std::erase_if(before->rows, [&](const LiveRows::Row& row) { return row.time > after_; });
-      CountOn(*before);
-    }
+Task<Result<LiveRows>> LiveFeed::Begin(std::string& out) {
+  Result<LiveRows> first = co_await RowsAfter(INT64_MAX, 0);
+  if (!first.ok() || !first->running) co_return first;
+  begun_ = true;
+  out += "retry: 2000\n";
+  AppendStepEvent(job_, first->period, out);
+  catching_up_to_ = first->newest;
+  if (after_ == 0 || after_ > first->newest) after_ = std::max<Nanos>(first->newest - 1, 0);
+  noted_until_ = after_;
+  co_await SkipLost(*first, out);
+  // They tell of how many nodes a whole row is.
+  Result<LiveRows> before = co_await RowsAfter(after_ - kRowsBefore * first->period, kRowsBefore);
+  if (before.ok()) {
+    std::erase_if(before->rows, [&](const LiveRows::Row& row) { return row.time > after_; });
+    CountOn(*before);
   }
-  Result<LiveRows> rows = source.ReadLive(id_, wanted, after_, kBatch);
-  if (!rows.ok() || !rows->running) return rows;
+  co_return first;
+}
+
+Task<Result<LiveRows>> LiveFeed::Read(std::string& out) {
+  if (!begun_) {
+    Result<LiveRows> first = co_await Begin(out);
+    if (!begun_) co_return first;
+  }
+  Result<LiveRows> rows = co_await RowsAfter(after_, kBatch);
+  if (!rows.ok() || !rows->running) co_return rows;
   const Nanos before = after_;
-  SkipLost(source, *rows, out);
-  if (after_ != before) rows = source.ReadLive(id_, wanted, after_, kBatch);
+  co_await SkipLost(*rows, out);
+  if (after_ != before) rows = co_await RowsAfter(after_, kBatch);
   if (rows.ok()) CountOn(*rows);
-  return rows;
+  co_return rows;
 }
 
 // Counters as docs/queries.md has them.
@@ -149,8 +141,8 @@ void LiveFeed::CountOn(LiveRows& rows) {
   }
 }
 
-void LiveFeed::AddAlarms(const DataSource& source, std::string& out) {
-  const Result<std::vector<AlarmState>> all = source.Alarms(id_);
+void LiveFeed::AddAlarms(std::string& out) {
+  const Result<std::vector<AlarmState>> all = context_.control->Alarms(id_);
   if (!all.ok()) return;
   std::map<std::string, std::string> raised;
   for (const AlarmState& alarm : *all) {
@@ -167,9 +159,11 @@ void LiveFeed::AddAlarms(const DataSource& source, std::string& out) {
   alarms_ = std::move(raised);
 }
 
-void LiveFeed::AddNotes(const DataSource& source, Nanos newest, std::string& out) {
+Task<void> LiveFeed::AddNotes(Nanos newest, std::string& out) {
   constexpr Nanos kLate = 10 * kSecond;  // what tasks tell comes with their node's ticks
-  for (const Note& note : source.Notes(noted_until_ - kLate, INT64_MAX / 2)) {
+  const std::vector<Note> notes =
+      co_await Ask(*context_.series, &StepSeries::Notes, noted_until_ - kLate, INT64_MAX / 2);
+  for (const Note& note : notes) {
     if (note.job != job_) continue;
     // Those of the step have its start as their time, and may come to be at any.
     const bool told = note.start <= live_.after || note.start + kLate < noted_until_;
@@ -183,104 +177,120 @@ void LiveFeed::AddNotes(const DataSource& source, Nanos newest, std::string& out
   if (notes_.size() > kMaxSeenNotes) notes_.clear();
 }
 
-void LiveFeed::Ask(const DataSource& source, const LiveRows& rows,
-                   const std::shared_ptr<Asked>& asked) {
-  for (size_t i = 0; i < live_.queries.size(); ++i) {
-    QuerySpec spec = live_.queries[i];
-    spec.start = rows.rows.front().time;
-    spec.end = rows.rows.back().time + 1;
-    // As many values as ticks: this changes none, and keeps hours around the range from being read.
-    spec.downsample = Downsample{rows.period, OfOneValue(spec.aggregator), Downsample::Fill::kNone};
-    if (spec.rate) spec.start = std::max<Nanos>(spec.start - kSlowPeriod - rows.period, 0);
-    TagFilter ours;
-    ours.key = "job";
-    ours.pattern = job_;
-    spec.filters.push_back(std::move(ours));
-    source.Query(spec, [asked, i](Result<Answer> answer) { asked->Put(i, std::move(answer)); });
+QuerySpec LiveFeed::SpecFor(const LiveRows& rows, QuerySpec spec) const {
+  spec.start = rows.rows.front().time;
+  spec.end = rows.rows.back().time + 1;
+  // As many values as ticks: this changes none, and keeps hours around the range from being read.
+  spec.downsample = Downsample{rows.period, OfOneValue(spec.aggregator), Downsample::Fill::kNone};
+  if (spec.rate) spec.start = std::max<Nanos>(spec.start - kSlowPeriod - rows.period, 0);
+  TagFilter ours;
+  ours.key = "job";
+  ours.pattern = job_;
+  spec.filters.push_back(std::move(ours));
+  return spec;
+}
+
+Task<void> LiveFeed::AddTicks(const LiveRows& rows, std::string& out) {
+  if (rows.rows.empty()) co_return;
+  const auto ask = [&](size_t i, StepSeries::Callback callback) {
+    context_.series->Query(SpecFor(rows, live_.queries[i]), std::move(callback));
+  };
+  std::vector<Result<web::Answer>> answers =
+      co_await AskEach<Result<web::Answer>>(live_.queries.size(), ask);
+  std::vector<std::vector<QueryResult>> results(answers.size());
+  Status failure;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].ok()) {
+      results[i] = std::move(answers[i]->results);
+    } else if (failure.ok()) {
+      failure = answers[i].status();
+    }
+  }
+  if (!failure.ok()) AppendErrorEvent(failure, out);
+  for (const LiveRows::Row& row : rows.rows) {
+    AppendTickEvent({job_, row, rows, results}, out);
+    after_ = row.time;
   }
 }
 
-void LiveFeed::Finish(const DataSource& source, const LiveRows& rows, const Asked& asked,
-                      std::string text, const Done& done) {
-  if (!asked.failure.ok()) AppendErrorEvent(asked.failure, text);
-  for (const LiveRows::Row& row : rows.rows) {
-    AppendTickEvent({job_, row, rows, asked.results}, text);
-    after_ = row.time;
+// What is new; false if the step has ended.
+Task<bool> LiveFeed::Next(std::string& out) {
+  const Result<LiveRows> rows = co_await Read(out);
+  if (!rows.ok() || !rows->running) {
+    if (!rows.ok()) AppendErrorEvent(rows.status(), out);
+    AppendEndEvent(job_, out);
+    co_return false;
   }
-  const Nanos now = clock_->Monotonic();
+  co_await AddTicks(*rows, out);
+  const Nanos now = context_.clock->Monotonic();
   if (now - looked_at_ >= kLookAgain || looked_at_ == 0) {
     looked_at_ = now;
-    if (live_.alarms) AddAlarms(source, text);
-    if (live_.notes) AddNotes(source, rows.newest, text);
+    if (live_.alarms) AddAlarms(out);
+    if (live_.notes) co_await AddNotes(rows->newest, out);
   }
-  done(std::move(text), false);
+  co_return true;
+}
+
+Task<void> LiveFeed::Tell(std::shared_ptr<LiveFeed> self, Done done) {
+  std::string text;
+  bool over = true;
+  try {
+    over = !co_await self->Next(text);
+  } catch (const std::exception& e) {
+    log::Error("HTTP: live events of step {}: {}", self->job_, e.what());
+  }
+  done(std::move(text), over);
 }
 
 void LiveFeed::Pull(bool stopping, Done done) {
-  std::string text;
-  const std::shared_ptr<const DataSource> source = source_.lock();
-  if (stopping || !source) {
+  if (stopping) {
+    std::string text;
     AppendEndEvent(job_, text);
     return done(std::move(text), true);
   }
-  Result<LiveRows> read = Read(*source, text);
-  if (!read.ok() || !read->running) {
-    if (!read.ok()) AppendErrorEvent(read.status(), text);
-    AppendEndEvent(job_, text);
-    return done(std::move(text), true);
-  }
-  const auto asked = std::make_shared<Asked>();
-  if (read->rows.empty() || live_.queries.empty()) {
-    return Finish(*source, *read, *asked, std::move(text), done);
-  }
-  asked->left = live_.queries.size();
-  asked->results.resize(asked->left);
-  const auto rows = std::make_shared<const LiveRows>(*std::move(read));
-  asked->then = [self = shared_from_this(), rows, raw = asked.get(), text = std::move(text),
-                 done = std::move(done)] {
-    if (const auto alive = self->source_.lock()) self->Finish(*alive, *rows, *raw, text, done);
-  };
-  Ask(*source, *rows, asked);
+  Spawn(context_.executor, Tell(shared_from_this(), std::move(done)));
 }
 
-Result<JobStep> StepOf(const Context& context, const std::string& job) {
+Task<Result<JobStep>> StepOf(const Context& context, const std::string& job) {
   constexpr size_t kMaxJobs = 1000;
-  if (!job.empty()) return JobStep::Parse(job);
-  const Result<std::vector<JobDescription>> jobs = context.source->Jobs(kMaxJobs);
-  if (!jobs.ok()) return jobs.status();
+  if (!job.empty()) co_return JobStep::Parse(job);
+  const Result<std::vector<JobDescription>> jobs =
+      co_await Ask(*context.history, &StepHistory::Jobs, kMaxJobs);
+  if (!jobs.ok()) co_return jobs.status();
   const JobDescription* running = nullptr;
   for (const JobDescription& one : *jobs) {
     if (one.end != 0) continue;
-    if (running != nullptr) return Status(Code::kInvalid, "several steps run: name one by job=");
+    if (running != nullptr) co_return Status(Code::kInvalid, "several steps run: name one by job=");
     running = &one;
   }
-  if (running == nullptr) return Status(Code::kNotFound, "no step runs");
-  return running->id;
+  if (running == nullptr) co_return Status(Code::kNotFound, "no step runs");
+  co_return running->id;
 }
 
-void GetLive(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetLive(const Context& context, const Request& request) {
   Result<LiveRequest> live = ParseLiveRequest(request);
-  if (!live.ok()) return reply(ErrorResponse(live.status()));
-  const Result<JobStep> id = StepOf(context, live->job);
-  if (!id.ok()) return reply(ErrorResponse(id.status()));
-  const auto wanted = [&](const Metric& metric) {
+  if (!live.ok()) co_return ErrorResponse(live.status());
+  const Result<JobStep> id = co_await StepOf(context, live->job);
+  if (!id.ok()) co_return ErrorResponse(id.status());
+  const StepSeries::IsWanted wanted = [&](const Metric& metric) {
     return std::any_of(live->metrics.begin(), live->metrics.end(),
                        [&](const auto& pattern) { return MatchesGlob(pattern, metric.name); });
   };
-  const Result<LiveRows> now = context.source->ReadLive(*id, wanted, INT64_MAX, 0);
-  if (!now.ok()) return reply(ErrorResponse(now.status()));
+  const Result<LiveRows> now = co_await Ask(*context.series, &StepSeries::ReadLive, *id, wanted,
+                                            Nanos{INT64_MAX}, size_t{0});
+  if (!now.ok()) co_return ErrorResponse(now.status());
   if (now->series.size() > kMaxLiveSeries) {
-    return reply(TooMuchResponse(now->series.size(), kMaxLiveSeries, "series"));
+    co_return TooMuchResponse(now->series.size(), kMaxLiveSeries, "series");
   }
   Response response;
   response.content_type = "text/event-stream; charset=UTF-8";
   response.feed = std::make_shared<LiveFeed>(context, *std::move(live), *id);
-  reply(std::move(response));
+  co_return response;
 }
 
 constexpr Route kRoutes[] = {
     {"/api/live",
-     GetLive,
+     Waits<GetLive>,
      nullptr,
      {.about = "What happens in a running step, as server-sent events until it ends",
       .params = {{"job", "the step; the only one that runs if absent"},

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "core/job.h"
-#include "series/query.h"
-#include "web/router.h"
+#include "series/query/query.h"
+#include "web/route/route.h"
 
 namespace sonde::web {
 

@@ -1,7 +1,7 @@
 // What /api/live is asked.
 #include "web/opentsdb/request.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

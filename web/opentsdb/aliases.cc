@@ -165,24 +165,28 @@ void AddAlias(const OpenTsdbAlias& alias, const std::vector<Series>& from,
 
 }  // namespace
 
-OpenTsdbPlan::OpenTsdbPlan(const DataSource& source, const std::vector<QuerySpec>& queries) {
+Task<OpenTsdbPlan> OpenTsdbPlan::Make(const StepSeries& series, std::vector<QuerySpec> queries) {
+  OpenTsdbPlan plan;
+  std::vector<QuerySpec>& specs = plan.specs_;
   for (const QuerySpec& query : queries) {
     const OpenTsdbAlias* alias = FindAlias(query.metric);
     if (alias != nullptr) {
-      const Result<std::vector<Series>> own = source.ListSeries(query.metric, 1);
+      const Result<std::vector<Series>> own =
+          co_await Ask(series, &StepSeries::ListSeries, query.metric, size_t{1});
       if (!own.ok() || !own->empty()) alias = nullptr;
     }
-    parts_.push_back({alias, query, specs_.size()});
+    plan.parts_.push_back({alias, query, specs.size()});
     if (alias == nullptr) {
-      specs_.push_back(query);
+      specs.push_back(query);
     } else if (IsDirect(*alias)) {
-      specs_.push_back(query);
-      specs_.back().metric = alias->metric;
+      specs.push_back(query);
+      specs.back().metric = alias->metric;
     } else {
-      specs_.push_back(Fetch(*alias, query, false));
-      if (!alias->over.empty()) specs_.push_back(Fetch(*alias, query, true));
+      specs.push_back(Fetch(*alias, query, false));
+      if (!alias->over.empty()) specs.push_back(Fetch(*alias, query, true));
     }
   }
+  co_return plan;
 }
 
 Result<Answers> OpenTsdbPlan::Fold(Answers answers) const {
@@ -205,19 +209,19 @@ Result<Answers> OpenTsdbPlan::Fold(Answers answers) const {
   return folded;
 }
 
-Result<SeriesNames> NamesAndAliases(const DataSource& source) {
-  Result<SeriesNames> names = source.Names();
-  if (!names.ok()) return names;
+Task<Result<SeriesNames>> NamesAndAliases(const StepSeries& series) {
+  Result<SeriesNames> names = co_await Ask(series, &StepSeries::Names);
+  if (!names.ok()) co_return names;
   for (const OpenTsdbAlias& alias : kAliases) {
     if (names->metrics.contains(std::string(alias.metric))) names->metrics.emplace(alias.name);
   }
-  return names;
+  co_return names;
 }
 
-Result<std::vector<Series>> ListSeriesAndAliases(const DataSource& source, std::string_view metric,
-                                                 size_t limit) {
-  Result<std::vector<Series>> real = source.ListSeries(metric, limit);
-  if (!real.ok()) return real;
+Task<Result<std::vector<Series>>> ListSeriesAndAliases(const StepSeries& series, std::string metric,
+                                                       size_t limit) {
+  Result<std::vector<Series>> real = co_await Ask(series, &StepSeries::ListSeries, metric, limit);
+  if (!real.ok()) co_return real;
   if (metric.empty()) {
     std::vector<Series> all = *real;
     for (const OpenTsdbAlias& alias : kAliases) {
@@ -226,15 +230,16 @@ Result<std::vector<Series>> ListSeriesAndAliases(const DataSource& source, std::
       });
       if (!taken) AddAlias(alias, *real, all);
     }
-    return all;
+    co_return all;
   }
   const OpenTsdbAlias* alias = real->empty() ? FindAlias(metric) : nullptr;
-  if (alias == nullptr) return real;
-  const Result<std::vector<Series>> from = source.ListSeries(alias->metric, limit);
-  if (!from.ok()) return from;
+  if (alias == nullptr) co_return real;
+  const Result<std::vector<Series>> from =
+      co_await Ask(series, &StepSeries::ListSeries, std::string(alias->metric), limit);
+  if (!from.ok()) co_return from;
   std::vector<Series> all;
   AddAlias(*alias, *from, all);
-  return all;
+  co_return all;
 }
 
 }  // namespace sonde::web

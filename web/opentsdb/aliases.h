@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "core/status.h"
-#include "web/data_source.h"
-#include "web/gather.h"
+#include "web/route/gather.h"
+#include "web/source/step_series.h"
 
 namespace sonde::web {
 
@@ -25,13 +25,15 @@ struct OpenTsdbAlias;
 // What to ask the data source for queries of which some may name aliases.
 class OpenTsdbPlan {
  public:
-  OpenTsdbPlan(const DataSource& source, const std::vector<QuerySpec>& queries);
+  static Task<OpenTsdbPlan> Make(const StepSeries& series, std::vector<QuerySpec> queries);
 
   const std::vector<QuerySpec>& specs() const { return specs_; }
   // The answers to specs() as answers to the queries.
   Result<Answers> Fold(Answers answers) const;
 
  private:
+  OpenTsdbPlan() = default;
+
   struct Part {
     const OpenTsdbAlias* alias;  // nullptr: a metric's own name
     QuerySpec query;
@@ -42,11 +44,11 @@ class OpenTsdbPlan {
   std::vector<QuerySpec> specs_;
 };
 
-// DataSource::Names with the aliases of what is there.
-Result<SeriesNames> NamesAndAliases(const DataSource& source);
+// StepSeries::Names with the aliases of what is there.
+Task<Result<SeriesNames>> NamesAndAliases(const StepSeries& series);
 
-// DataSource::ListSeries with the aliases of what is there, which have their metric's help.
-Result<std::vector<Series>> ListSeriesAndAliases(const DataSource& source, std::string_view metric,
-                                                 size_t limit);
+// StepSeries::ListSeries with the aliases of what is there, which have their metric's help.
+Task<Result<std::vector<Series>>> ListSeriesAndAliases(const StepSeries& series, std::string metric,
+                                                       size_t limit);
 
 }  // namespace sonde::web

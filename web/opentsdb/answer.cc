@@ -1,6 +1,6 @@
 #include "web/opentsdb/answer.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <charconv>

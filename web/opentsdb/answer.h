@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "web/gather.h"
 #include "web/opentsdb/request.h"
+#include "web/route/gather.h"
 
 namespace sonde::web {
 

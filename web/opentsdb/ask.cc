@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "profiles/json_parse.h"
-#include "profiles/json_writer.h"
-#include "web/json_input.h"
+#include "profiles/json/parse.h"
+#include "profiles/json/writer.h"
+#include "web/http/json_input.h"
 #include "web/opentsdb/request.h"
 
 namespace sonde::web {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "series/query.h"
-#include "series/query_part.h"
+#include "series/query/part.h"
+#include "series/query/query.h"
 
 namespace sonde::web {
 

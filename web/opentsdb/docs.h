@@ -1,9 +1,9 @@
-// What the routes of OpenTSDB's API say about themselves (web/route_doc.h).
+// What the routes of OpenTSDB's API say about themselves (web/route/route_doc.h).
 //
 // Thread safety: constants.
 #pragma once
 
-#include "web/route_doc.h"
+#include "web/route/route_doc.h"
 
 namespace sonde::web {
 

@@ -1,5 +1,5 @@
 // The small languages in the parameters of OpenTSDB's GET requests.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>

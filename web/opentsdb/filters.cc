@@ -1,5 +1,5 @@
 // Filters by their names in OpenTSDB's requests.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "web/opentsdb/request.h"
 

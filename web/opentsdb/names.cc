@@ -1,6 +1,6 @@
 // What OpenTSDB's HTTP API tells beside data: names, series, aggregators, filters, its version; and
 // the paths of the whole API.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <set>
 #include <string>
@@ -9,7 +9,8 @@
 #include "web/opentsdb/docs.h"
 #include "web/opentsdb/handlers.h"
 #include "web/opentsdb/request.h"
-#include "web/router.h"
+#include "web/opentsdb/routes.h"
+#include "web/route/waiting.h"
 
 namespace sonde::web {
 namespace {
@@ -27,33 +28,33 @@ void WriteNames(const std::set<std::string>& names, const OpenTsdbSuggest& sugge
   json.EndArray();
 }
 
-void Suggest(const Context& context, const OpenTsdbSuggest& suggest, const Reply& reply) {
+Task<Response> Suggest(const Context& context, OpenTsdbSuggest suggest) {
   const bool metrics = suggest.type == "metrics", keys = suggest.type == "tagk";
   if (!metrics && !keys && suggest.type != "tagv") {
-    return reply(ErrorResponse(400, "type: expected metrics, tagk or tagv"));
+    co_return ErrorResponse(400, "type: expected metrics, tagk or tagv");
   }
-  const Result<SeriesNames> names = NamesAndAliases(*context.source);
-  if (!names.ok()) return reply(ErrorResponse(names.status()));
+  const Result<SeriesNames> names = co_await NamesAndAliases(*context.series);
+  if (!names.ok()) co_return ErrorResponse(names.status());
   Response response;
   JsonWriter json(response.body);
   WriteNames(metrics ? names->metrics : keys ? names->keys : names->values, suggest, json);
-  reply(std::move(response));
+  co_return response;
 }
 
-void GetSuggest(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetSuggest(const Context& context, const Request& request) {
   OpenTsdbSuggest suggest;
   if (const std::string* type = request.Param("type")) suggest.type = *type;
   if (const std::string* prefix = request.Param("q")) suggest.prefix = *prefix;
   const Result<uint64_t> max = NumberParam(request, "max", suggest.max, 1, kMaxSuggestions);
-  if (!max.ok()) return reply(ErrorResponse(max.status()));
+  if (!max.ok()) co_return ErrorResponse(max.status());
   suggest.max = *max;
-  Suggest(context, suggest, reply);
+  co_return co_await Suggest(context, suggest);
 }
 
-void PostSuggest(const Context& context, const Request& request, Reply reply) {
+Task<Response> PostSuggest(const Context& context, const Request& request) {
   const Result<OpenTsdbSuggest> suggest = ParseSuggestBody(request.body);
-  if (!suggest.ok()) return reply(ErrorResponse(suggest.status()));
-  Suggest(context, *suggest, reply);
+  if (!suggest.ok()) co_return ErrorResponse(suggest.status());
+  co_return co_await Suggest(context, *suggest);
 }
 
 bool IsFree(const std::string& text) { return text.empty() || text == "*"; }
@@ -98,61 +99,58 @@ uint64_t WriteLookup(const OpenTsdbLookup& lookup, const std::vector<Series>& se
 }
 
 // Of a lookup that found nothing: whether it asked for a name that nothing has.
-Status UnknownTag(const DataSource& source, const OpenTsdbLookup& lookup) {
-  if (lookup.tags.empty()) return {};
-  const Result<SeriesNames> names = NamesAndAliases(source);
-  if (!names.ok()) return names.status();
+Status UnknownTag(const SeriesNames& names, const OpenTsdbLookup& lookup) {
   const auto check = [](const std::string& name, const std::set<std::string>& known,
                         const char* kind) -> Status {
     if (IsFree(name) || known.contains(name)) return {};
     return {Code::kNotFound, fmt::format("No such name for '{}': '{}'", kind, name)};
   };
   for (const auto& [key, value] : lookup.tags) {
-    SONDE_RETURN_IF_ERROR(check(key, names->keys, "tagk"));
-    SONDE_RETURN_IF_ERROR(check(value, names->values, "tagv"));
+    SONDE_RETURN_IF_ERROR(check(key, names.keys, "tagk"));
+    SONDE_RETURN_IF_ERROR(check(value, names.values, "tagv"));
   }
   return {};
 }
 
-void Lookup(const Context& context, const OpenTsdbLookup& lookup, const Reply& reply) {
+Task<Response> Lookup(const Context& context, OpenTsdbLookup lookup) {
   const std::string metric = lookup.metric == "*" ? "" : lookup.metric;
   const Result<std::vector<Series>> series =
-      ListSeriesAndAliases(*context.source, metric, kMaxListed + 1);
-  if (!series.ok()) return reply(ErrorResponse(series.status()));
+      co_await ListSeriesAndAliases(*context.series, metric, kMaxListed + 1);
+  if (!series.ok()) co_return ErrorResponse(series.status());
   if (series->size() > kMaxListed) {
-    return reply(TooMuchResponse(series->size(), kMaxListed, "series to look through"));
+    co_return TooMuchResponse(series->size(), kMaxListed, "series to look through");
   }
   if (series->empty() && !metric.empty()) {
-    return reply(ErrorResponse(404, "No such name for 'metrics': '" + metric + "'"));
+    co_return ErrorResponse(404, "No such name for 'metrics': '" + metric + "'");
   }
   Response response;
   JsonWriter json(response.body);
-  if (WriteLookup(lookup, *series, json) == 0) {
-    if (const Status unknown = UnknownTag(*context.source, lookup); !unknown.ok()) {
-      return reply(ErrorResponse(unknown));
-    }
+  if (WriteLookup(lookup, *series, json) == 0 && !lookup.tags.empty()) {
+    const Result<SeriesNames> names = co_await NamesAndAliases(*context.series);
+    const Status unknown = names.ok() ? UnknownTag(*names, lookup) : names.status();
+    if (!unknown.ok()) co_return ErrorResponse(unknown);
   }
-  reply(std::move(response));
+  co_return response;
 }
 
-void GetLookup(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetLookup(const Context& context, const Request& request) {
   const std::string* expression = request.Param("m");
-  if (expression == nullptr) return reply(ErrorResponse(400, "parameter m is missing"));
+  if (expression == nullptr) co_return ErrorResponse(400, "parameter m is missing");
   Result<OpenTsdbLookup> lookup = ParseLookupExpression(*expression);
-  if (!lookup.ok()) return reply(ErrorResponse(lookup.status()));
+  if (!lookup.ok()) co_return ErrorResponse(lookup.status());
   const Result<uint64_t> limit = NumberParam(request, "limit", lookup->limit, 0, UINT64_MAX);
-  if (!limit.ok()) return reply(ErrorResponse(limit.status()));
+  if (!limit.ok()) co_return ErrorResponse(limit.status());
   lookup->limit = *limit;
   const Result<uint64_t> first = NumberParam(request, "start_index", 0, 0, UINT64_MAX);
-  if (!first.ok()) return reply(ErrorResponse(first.status()));
+  if (!first.ok()) co_return ErrorResponse(first.status());
   lookup->start_index = *first;
-  Lookup(context, *lookup, reply);
+  co_return co_await Lookup(context, *lookup);
 }
 
-void PostLookup(const Context& context, const Request& request, Reply reply) {
+Task<Response> PostLookup(const Context& context, const Request& request) {
   const Result<OpenTsdbLookup> lookup = ParseLookupBody(request.body);
-  if (!lookup.ok()) return reply(ErrorResponse(lookup.status()));
-  Lookup(context, *lookup, reply);
+  if (!lookup.ok()) co_return ErrorResponse(lookup.status());
+  co_return co_await Lookup(context, *lookup);
 }
 
 void GetAggregators(const Context&, const Request&, Reply reply) {
@@ -185,16 +183,16 @@ void GetVersion(const Context&, const Request&, Reply reply) {
 }
 
 constexpr Route kRoutes[] = {
-    {"/api/query", GetQuery, PostQuery, kQueryDoc, kPostQueryDoc},
+    {"/api/query", Waits<GetQuery>, Waits<PostQuery>, kQueryDoc, kPostQueryDoc},
     {"/api/put", nullptr, PostPut, kPutDoc},
-    {"/api/annotation", GetAnnotation, PostAnnotation, kAnnotationDoc, kPostAnnotationDoc,
+    {"/api/annotation", Waits<GetAnnotation>, PostAnnotation, kAnnotationDoc, kPostAnnotationDoc,
      PutAnnotation, DeleteAnnotation, kRemoveAnnotationDoc},
-    {"/api/annotations", GetAnnotations, PostAnnotations, kAnnotationsDoc, kPostAnnotationsDoc,
-     PutAnnotations, DeleteAnnotations, kRemoveAnnotationsDoc},
-    {"/api/annotation/bulk", GetAnnotations, PostAnnotations, kAnnotationsDoc, kPostAnnotationsDoc,
-     PutAnnotations, DeleteAnnotations, kRemoveAnnotationsDoc},
-    {"/api/suggest", GetSuggest, PostSuggest, kSuggestDoc, kPostSuggestDoc},
-    {"/api/search/lookup", GetLookup, PostLookup, kLookupDoc, kPostLookupDoc},
+    {"/api/annotations", Waits<GetAnnotations>, PostAnnotations, kAnnotationsDoc,
+     kPostAnnotationsDoc, PutAnnotations, DeleteAnnotations, kRemoveAnnotationsDoc},
+    {"/api/annotation/bulk", Waits<GetAnnotations>, PostAnnotations, kAnnotationsDoc,
+     kPostAnnotationsDoc, PutAnnotations, DeleteAnnotations, kRemoveAnnotationsDoc},
+    {"/api/suggest", Waits<GetSuggest>, Waits<PostSuggest>, kSuggestDoc, kPostSuggestDoc},
+    {"/api/search/lookup", Waits<GetLookup>, Waits<PostLookup>, kLookupDoc, kPostLookupDoc},
     {"/api/aggregators", GetAggregators, nullptr, kAggregatorsDoc},
     {"/api/config/filters", GetFilters, nullptr, kFiltersDoc},
     {"/api/version", GetVersion, nullptr, kVersionDoc},

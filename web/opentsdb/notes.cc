@@ -4,10 +4,10 @@
 #include <charconv>
 #include <set>
 
-#include "web/json_input.h"
+#include "web/http/json_input.h"
 #include "web/opentsdb/handlers.h"
 #include "web/opentsdb/request.h"
-#include "web/point_sink.h"
+#include "web/source/point_sink.h"
 
 namespace sonde::web {
 namespace {
@@ -112,37 +112,40 @@ Result<Note> Store(const json::object& object, bool keep, Nanos now, PointSink& 
 
 }  // namespace
 
-void GetAnnotation(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetAnnotation(const Context& context, const Request& request) {
   const Result<Nanos> start = TimeParam(context, request, "start_time", 0);
-  if (!start.ok()) return reply(ErrorResponse(start.status()));
-  if (*start < kSecond) return reply(ErrorResponse(400, "Missing start time"));
+  if (!start.ok()) co_return ErrorResponse(start.status());
+  if (*start < kSecond) co_return ErrorResponse(400, "Missing start time");
   const std::string* tsuid = request.Param("tsuid");
-  for (const Note& note : context.source->Notes(*start, *start + kSecond - 1)) {
+  const std::vector<Note> notes =
+      co_await Ask(*context.series, &StepSeries::Notes, *start, *start + kSecond - 1);
+  for (const Note& note : notes) {
     if (!SameSecond(note.start, *start) || note.tsuid != (tsuid == nullptr ? "" : *tsuid)) continue;
     Response response;
     JsonWriter json(response.body);
     WriteNote(note, json);
-    return reply(std::move(response));
+    co_return response;
   }
-  reply(ErrorResponse(404, "Unable to locate annotation in storage"));
+  co_return ErrorResponse(404, "Unable to locate annotation in storage");
 }
 
-void GetAnnotations(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetAnnotations(const Context& context, const Request& request) {
   const Result<Nanos> start = TimeParam(context, request, "start_time", 0);
-  if (!start.ok()) return reply(ErrorResponse(start.status()));
-  if (*start < kSecond) return reply(ErrorResponse(400, "Missing start time"));
+  if (!start.ok()) co_return ErrorResponse(start.status());
+  if (*start < kSecond) co_return ErrorResponse(400, "Missing start time");
   const Result<Nanos> end = TimeParam(context, request, "end_time", context.clock->Now());
-  if (!end.ok()) return reply(ErrorResponse(end.status()));
+  if (!end.ok()) co_return ErrorResponse(end.status());
+  const std::vector<Note> notes = co_await Ask(*context.series, &StepSeries::Notes, *start, *end);
   Response response;
   JsonWriter json(response.body);
-  WriteNotes(context.source->Notes(*start, *end), json);
-  reply(std::move(response));
+  WriteNotes(notes, json);
+  co_return response;
 }
 
 namespace {
 
 void StoreOne(const Context& context, const Request& request, bool keep, const Reply& reply) {
-  PointSink* sink = context.source->sink();
+  PointSink* sink = context.sink;
   if (sink == nullptr) return reply(NothingIsPut());
   const Result<Note> note = WithObject<Note>(request.body, [&](const json::object& object) {
     return Store(object, keep, context.clock->Now(), *sink);
@@ -156,7 +159,7 @@ void StoreOne(const Context& context, const Request& request, bool keep, const R
 
 // A list; those before a wrong one are stored.
 void StoreMany(const Context& context, const Request& request, bool keep, const Reply& reply) {
-  PointSink* sink = context.source->sink();
+  PointSink* sink = context.sink;
   if (sink == nullptr) return reply(NothingIsPut());
   using Notes = std::vector<Note>;
   const auto notes = WithJson<Notes>(request.body, [&](const json::value& body) -> Result<Notes> {
@@ -262,7 +265,7 @@ void PutAnnotations(const Context& context, const Request& request, Reply reply)
 }
 
 void DeleteAnnotation(const Context& context, const Request& request, Reply reply) {
-  PointSink* sink = context.source->sink();
+  PointSink* sink = context.sink;
   if (sink == nullptr) return reply(NothingIsPut());
   Note note;
   if (!request.body.empty()) {
@@ -286,7 +289,7 @@ void DeleteAnnotation(const Context& context, const Request& request, Reply repl
 }
 
 void DeleteAnnotations(const Context& context, const Request& request, Reply reply) {
-  PointSink* sink = context.source->sink();
+  PointSink* sink = context.sink;
   if (sink == nullptr) return reply(NothingIsPut());
   Result<Removal> removal = RemovalOf(context, request);
   if (!removal.ok()) return reply(ErrorResponse(removal.status()));

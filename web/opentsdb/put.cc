@@ -1,13 +1,13 @@
 // POST /api/put: points into a store that takes them.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <cmath>
 
-#include "web/json_input.h"
+#include "web/http/json_input.h"
 #include "web/opentsdb/handlers.h"
 #include "web/opentsdb/request.h"
-#include "web/point_sink.h"
+#include "web/source/point_sink.h"
 
 namespace sonde::web {
 namespace {
@@ -175,7 +175,7 @@ Result<PutSummary> PutBody(std::string_view body, bool details,
 }
 
 void PostPut(const Context& context, const Request& request, Reply reply) {
-  PointSink* sink = context.source->sink();
+  PointSink* sink = context.sink;
   if (sink == nullptr) return reply(NothingIsPut());
   if (request.body.empty()) return reply(ErrorResponse(400, "Missing request content"));
   const bool details = Has(request, "details");

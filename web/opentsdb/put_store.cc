@@ -1,6 +1,6 @@
 #include "web/opentsdb/put_store.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>
@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "web/point_sink.h"
+#include "web/source/point_sink.h"
 
 namespace sonde::web {
 namespace {
@@ -48,6 +48,11 @@ Status CheckNames(const PutPoint& point) {
 
 Status Full(std::string_view what, size_t limit) {
   return {Code::kLimit, fmt::format("the store is full: it has {} {}", limit, what)};
+}
+
+Status NoStep(const JobStep& id) {
+  return {Code::kNotFound,
+          "no step " + id.ToString() + " here: this store has what is put into it"};
 }
 
 // One series, in time order.
@@ -236,21 +241,25 @@ Status PutStore::Push(const JobStep& /*id*/, const PushedValue& value) const {
 
 PointSink* PutStore::sink() const { return held_.get(); }
 
-std::vector<Note> PutStore::Notes(Nanos first, Nanos last) const {
-  return held_->Notes(first, last);
+void PutStore::Notes(Nanos first, Nanos last, NotesCallback callback) const {
+  callback(held_->Notes(first, last));
 }
 
-Result<std::vector<JobDescription>> PutStore::Jobs(size_t /*limit*/) const {
-  return std::vector<JobDescription>();
+void PutStore::Jobs(size_t /*limit*/, JobsCallback callback) const {
+  callback(std::vector<JobDescription>());
 }
 
-Result<Profile> PutStore::GetProfile(const JobStep& id) const {
-  return Status(Code::kNotFound,
-                "no step " + id.ToString() + " here: this store has what is put into it");
+void PutStore::GetProfile(const JobStep& id, ProfileCallback callback) const {
+  callback(NoStep(id));
 }
 
-Result<std::vector<Series>> PutStore::ListSeries(std::string_view metric, size_t limit) const {
-  return held_->List(metric, limit);
+void PutStore::ReadLive(const JobStep& id, const IsWanted& /*wanted*/, Nanos /*after*/,
+                        size_t /*limit*/, RowsCallback callback) const {
+  callback(NoStep(id));
+}
+
+void PutStore::ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const {
+  callback(held_->List(metric, limit));
 }
 
 void PutStore::Query(const QuerySpec& spec, Callback callback) const {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "web/data_source.h"
-#include "web/point_sink.h"
+#include "web/source/data_source.h"
+#include "web/source/point_sink.h"
 
 namespace sonde::web {
 
@@ -24,11 +24,13 @@ class PutStore final : public DataSource {
   PutStore();
   ~PutStore() override;
 
-  Result<std::vector<JobDescription>> Jobs(size_t limit) const override;
-  Result<Profile> GetProfile(const JobStep& id) const override;
-  Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
+  void Jobs(size_t limit, JobsCallback callback) const override;
+  void GetProfile(const JobStep& id, ProfileCallback callback) const override;
+  void ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
-  std::vector<Note> Notes(Nanos first, Nanos last) const override;
+  void Notes(Nanos first, Nanos last, NotesCallback callback) const override;
+  void ReadLive(const JobStep& id, const IsWanted& wanted, Nanos after, size_t limit,
+                RowsCallback callback) const override;
   PointSink* sink() const override;
   // A point of now; there are no steps.
   Status Push(const JobStep& id, const PushedValue& value) const override;

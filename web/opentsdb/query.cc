@@ -1,14 +1,15 @@
 // /api/query: asks the data source and writes what it answers.
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <string>
 
-#include "web/gather.h"
 #include "web/opentsdb/aliases.h"
 #include "web/opentsdb/answer.h"
 #include "web/opentsdb/ask.h"
 #include "web/opentsdb/handlers.h"
 #include "web/opentsdb/request.h"
+#include "web/route/gather.h"
 
 namespace sonde::web {
 namespace {
@@ -48,20 +49,20 @@ Status NoSuchName(std::string_view kind, std::string_view name) {
 
 // A name that does not exist is an error, no data in the range is not. Looked for only where the
 // results leave it open, for that takes long.
-Status CheckNames(const DataSource& source, const QuerySpec& spec,
-                  const std::vector<QueryResult>& results) {
+bool LeavesNamesOpen(const QuerySpec& spec, const std::vector<QueryResult>& results) {
   const bool shown = std::all_of(spec.filters.begin(), spec.filters.end(), [&](const auto& filter) {
     return ShowsEveryName(filter, results);
   });
-  if (!results.empty() && shown) return {};
-  const Result<SeriesNames> names = NamesAndAliases(source);
-  if (!names.ok()) return names.status();
-  if (!names->metrics.contains(spec.metric)) return NoSuchName("metrics", spec.metric);
+  return results.empty() || !shown;
+}
+
+Status CheckNames(const SeriesNames& names, const QuerySpec& spec) {
+  if (!names.metrics.contains(spec.metric)) return NoSuchName("metrics", spec.metric);
   for (const TagFilter& filter : spec.filters) {
-    if (!names->keys.contains(filter.key)) return NoSuchName("tagk", filter.key);
+    if (!names.keys.contains(filter.key)) return NoSuchName("tagk", filter.key);
     if (filter.type != TagFilter::Type::kLiteralOr) continue;
     for (const std::string_view name : Alternatives(filter.pattern)) {
-      if (!names->values.contains(std::string(name))) return NoSuchName("tagv", name);
+      if (!names.values.contains(std::string(name))) return NoSuchName("tagv", name);
     }
   }
   return {};
@@ -79,36 +80,38 @@ void AddNodes(const Answers& answers, Response& response) {
   response.headers.emplace_back(kNodesExpected, std::to_string(least->nodes_expected));
 }
 
-Response QueryResponse(const DataSource& source, const std::shared_ptr<const OpenTsdbQuery>& query,
-                       AnswerForm form, bool any_name, Answers answers) {
+Task<Response> QueryResponse(const StepSeries& source, std::shared_ptr<const OpenTsdbQuery> query,
+                             AnswerForm form, bool any_name, Answers answers) {
   size_t series = 0;
   for (size_t i = 0; i < answers.size(); ++i) {
-    const Status named =
-        any_name ? Status() : CheckNames(source, query->queries[i], answers[i].results);
-    if (!named.ok()) return ErrorResponse(named);
+    if (!any_name && LeavesNamesOpen(query->queries[i], answers[i].results)) {
+      const Result<SeriesNames> names = co_await NamesAndAliases(source);
+      const Status named = names.ok() ? CheckNames(*names, query->queries[i]) : names.status();
+      if (!named.ok()) co_return ErrorResponse(named);
+    }
     series += answers[i].results.size();
   }
-  if (series > kMaxSeries) return TooMuchResponse(series, kMaxSeries, "series");
+  if (series > kMaxSeries) co_return TooMuchResponse(series, kMaxSeries, "series");
   Response response;
   AddNodes(answers, response);
   std::vector<Note> notes;
-  if (!query->no_annotations) notes = source.Notes(query->start, query->end);
+  if (!query->no_annotations) {
+    notes = co_await Ask(source, &StepSeries::Notes, query->start, query->end);
+  }
   const auto writer =
       std::make_shared<AnswerWriter>(query, std::move(answers), std::move(notes), form);
   const size_t points = writer->Points();
-  if (points > kMaxPoints) {
-    return TooMuchResponse(points, kMaxPoints, "points");
-  }
+  if (points > kMaxPoints) co_return TooMuchResponse(points, kMaxPoints, "points");
   if (points > kStreamedPoints) {
     response.next = [writer](std::string& out) { return writer->Next(out); };
     response.held_bytes = points * sizeof(Point);
-    return response;
+    co_return response;
   }
   constexpr size_t kBytesOfPoint = 32;
   response.body.reserve(points * kBytesOfPoint + 1024);
   while (writer->Next(response.body)) {
   }
-  return response;
+  co_return response;
 }
 
 Result<AnswerForm> FormOf(const Context& context, const Request& request) {
@@ -133,34 +136,30 @@ Result<bool> TakesAnyName(const Request& request) {
   return Status(Code::kInvalid, "parameter unknown: expected none or error");
 }
 
-void Ask(const Context& context, const Request& request, Result<OpenTsdbQuery> parsed,
-         Reply reply) {
-  if (!parsed.ok()) return reply(ErrorResponse(parsed.status()));
+Task<Response> Evaluate(const Context& context, const Request& request,
+                        Result<OpenTsdbQuery> parsed) {
+  if (!parsed.ok()) co_return ErrorResponse(parsed.status());
   const Result<AnswerForm> form = FormOf(context, request);
-  if (!form.ok()) return reply(ErrorResponse(form.status()));
+  if (!form.ok()) co_return ErrorResponse(form.status());
   const Result<bool> any_name = TakesAnyName(request);
-  if (!any_name.ok()) return reply(ErrorResponse(any_name.status()));
+  if (!any_name.ok()) co_return ErrorResponse(any_name.status());
   const auto query = std::make_shared<const OpenTsdbQuery>(*std::move(parsed));
-  const auto plan = std::make_shared<const OpenTsdbPlan>(*context.source, query->queries);
-  GatherAndReply(context, plan->specs(), std::move(reply),
-                 [weak = std::weak_ptr(context.source), query, plan, form = *form,
-                  any_name = *any_name](Answers answers) {
-                   const std::shared_ptr<const DataSource> source = weak.lock();
-                   if (!source) return ErrorResponse(503, "the server is stopping");
-                   Result<Answers> folded = plan->Fold(std::move(answers));
-                   if (!folded.ok()) return ErrorResponse(folded.status());
-                   return QueryResponse(*source, query, form, any_name, *std::move(folded));
-                 });
+  const OpenTsdbPlan plan = co_await OpenTsdbPlan::Make(*context.series, query->queries);
+  Result<Answers> answers = co_await Gather(context, plan.specs());
+  if (!answers.ok()) co_return ErrorResponse(answers.status());
+  Result<Answers> folded = plan.Fold(*std::move(answers));
+  if (!folded.ok()) co_return ErrorResponse(folded.status());
+  co_return co_await QueryResponse(*context.series, query, *form, *any_name, *std::move(folded));
 }
 
 }  // namespace
 
-void GetQuery(const Context& context, const Request& request, Reply reply) {
-  Ask(context, request, ParseOpenTsdbQuery(request, context.clock->Now()), std::move(reply));
+Task<Response> GetQuery(const Context& context, const Request& request) {
+  return Evaluate(context, request, ParseOpenTsdbQuery(request, context.clock->Now()));
 }
 
-void PostQuery(const Context& context, const Request& request, Reply reply) {
-  Ask(context, request, ParseOpenTsdbQuery(request.body, context.clock->Now()), std::move(reply));
+Task<Response> PostQuery(const Context& context, const Request& request) {
+  return Evaluate(context, request, ParseOpenTsdbQuery(request.body, context.clock->Now()));
 }
 
 }  // namespace sonde::web

@@ -1,12 +1,12 @@
 #include "web/opentsdb/request.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <set>
 #include <utility>
 
-#include "web/json_input.h"
+#include "web/http/json_input.h"
 
 namespace sonde::web {
 namespace {

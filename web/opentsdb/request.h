@@ -1,5 +1,5 @@
 // What OpenTSDB's HTTP API is asked: JSON bodies and the small languages inside them, as the types
-// of series/query.h. Everything here comes from outside and is checked.
+// of series/query/query.h. Everything here comes from outside and is checked.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -14,10 +14,10 @@
 #include "core/status.h"
 #include "core/time.h"
 #include "core/time_zone.h"
-#include "series/query.h"
-#include "web/http.h"
-#include "web/notes.h"
-#include "web/point_sink.h"
+#include "series/query/query.h"
+#include "web/http/http.h"
+#include "web/source/notes.h"
+#include "web/source/point_sink.h"
 
 namespace sonde::web {
 
@@ -80,7 +80,7 @@ struct OpenTsdbSuggest {
 };
 Result<OpenTsdbSuggest> ParseSuggestBody(std::string_view body);
 
-// The filters of series/query.h by their name in the API.
+// The filters of series/query/query.h by their name in the API.
 struct FilterName {
   std::string_view name;
   TagFilter::Type type;

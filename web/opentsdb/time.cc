@@ -1,12 +1,12 @@
 // The times of OpenTSDB's requests.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <ctime>
 
-#include "web/json_input.h"
+#include "web/http/json_input.h"
 #include "web/opentsdb/request.h"
 
 namespace sonde::web {

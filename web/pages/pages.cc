@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "web/router.h"
+#include "web/route/route.h"
 
 namespace sonde::web {
 namespace {

@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include "web/route/route.h"
+
 namespace sonde::web {
 
 struct Page {
@@ -15,5 +17,7 @@ struct Page {
 };
 
 std::span<const Page> Pages();
+
+std::span<const Route> PageRoutes();
 
 }  // namespace sonde::web

@@ -1,4 +1,4 @@
-#include "web/exposition_merge.h"
+#include "web/prometheus/exposition_merge.h"
 
 #include <map>
 

@@ -5,22 +5,21 @@
 // tags and `job` as labels. What declares its spread has percentiles besides, as NAME_spread with
 // the label `percentile`. With scope=node there is one for each node instead, with the label
 // `host`: that asks every node, and has a bound.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <functional>
-#include <memory>
-#include <mutex>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "profiles/json_writer.h"
-#include "web/exposition_merge.h"
-#include "web/exposition_text.h"
+#include "profiles/json/writer.h"
+#include "web/prometheus/exposition_merge.h"
+#include "web/prometheus/exposition_text.h"
+#include "web/prometheus/routes.h"
 #include "web/proxy/all_steps.h"
-#include "web/router.h"
-#include "web/running_step.h"
+#include "web/route/waiting.h"
+#include "web/source/running_step.h"
 
 namespace sonde::web {
 namespace {
@@ -65,43 +64,34 @@ Response MetricsResponse(const Exposition& exposition, ExpositionFormat format) 
 }
 
 // The steps that a request means: one, finished or not; "main", their sum; else all that run.
-Result<std::vector<Profile>> AskedSteps(const Context& context, const std::string* job) {
-  if (job == nullptr || *job == kMainJob) return RunningProfiles(*context.source);
-  Result<Profile> profile = context.source->GetProfile(JobStep::Parse(*job));
-  if (!profile.ok()) return profile.status();
+Task<Result<std::vector<Profile>>> AskedSteps(const Context& context, const std::string* job) {
+  if (job == nullptr || *job == kMainJob) co_return co_await RunningProfiles(*context.history);
+  Result<Profile> profile =
+      co_await Ask(*context.history, &StepHistory::GetProfile, JobStep::Parse(*job));
+  if (!profile.ok()) co_return profile.status();
   std::vector<Profile> one;
   one.push_back(*std::move(profile));
-  return one;
+  co_return one;
 }
 
 // Of every node, or of the one that metric-proxy's name of a job means.
-void GetNodes(const Context& context, std::vector<Profile> steps, const std::string& host,
-              ExpositionFormat format, const Reply& reply) {
-  Result<NodeValues> made = NodeValues::Make(std::move(steps), host, context.clock->Now());
-  if (!made.ok()) return reply(ProxyError(made.status()));
-  const auto asked = std::make_shared<const NodeValues>(*std::move(made));
-  const auto make = [asked, format](const Answers& answers) {
-    std::map<std::string, Nanos> began;
-    for (const Profile& step : asked->steps()) began[step.job.id.ToString()] = step.job.start;
-    Exposition out;
-    for (const NodeValues::Value& value : asked->Read(answers)) {
-      Tags tags = value.tags;
-      tags.Set("job", value.job);
-      tags.Set("host", value.host);
-      out.Add(*value.metric, tags, value.value, began[value.job]);
-    }
-    return MetricsResponse(out, format);
-  };
-  if (asked->specs().empty()) return reply(make({}));
-  GatherAndReply(context, asked->specs(), reply, make);
+Task<Response> GetNodes(const Context& context, std::vector<Profile> steps, std::string host,
+                        ExpositionFormat format) {
+  const Result<NodeValues> asked = NodeValues::Make(std::move(steps), host, context.clock->Now());
+  if (!asked.ok()) co_return ProxyError(asked.status());
+  const Result<Answers> answers = co_await Gather(context, asked->specs());
+  if (!answers.ok()) co_return ErrorResponse(answers.status());
+  std::map<std::string, Nanos> began;
+  for (const Profile& step : asked->steps()) began[step.job.id.ToString()] = step.job.start;
+  Exposition out;
+  for (const NodeValues::Value& value : asked->Read(*answers)) {
+    Tags tags = value.tags;
+    tags.Set("job", value.job);
+    tags.Set("host", value.host);
+    out.Add(*value.metric, tags, value.value, began[value.job]);
+  }
+  co_return MetricsResponse(out, format);
 }
-
-// The answers of the servers that know more of running steps, put together when the last is there.
-struct Forwarded {
-  std::mutex mutex;
-  size_t left = 0;
-  std::vector<Response> answers;
-};
 
 // Nothing if they cannot be put together.
 std::optional<Response> Together(std::vector<Response>& answers) {
@@ -125,71 +115,59 @@ std::optional<Response> Together(std::vector<Response>& answers) {
 }
 
 // Every node's metrics of steps that run come from the servers that know more of them, such as
-// their heads, at once; from here they would be asked for metric by metric, which `here` does if
-// one does not answer. False if there are no such servers. Answers come on threads of the source's,
-// which must not hold the last of the source.
-bool ForwardNodes(const Context& context, const Request& request, const std::vector<Profile>& steps,
-                  const std::function<void(const Context&)>& here, const Reply& reply) {
+// their heads, at once; from here they would be asked for metric by metric. Nothing if there are no
+// such servers, or if one does not answer and others can be asked from here.
+Task<std::optional<Response>> ForwardNodes(const Context& context, const Request& request,
+                                           const std::vector<Profile>& steps) {
+  constexpr int kOk = 200, kUnavailable = 503;
   const bool run = std::all_of(steps.begin(), steps.end(),
                                [](const Profile& step) { return step.job.end == 0; });
-  if (steps.empty() || !run) return false;
+  if (steps.empty() || !run) co_return std::nullopt;
   Request each = request;
   // A head has one step, and a text of several is not merged with one that is an error.
   if (steps.size() > 1) each.target = "/metrics?scope=node";
-  const auto all = std::make_shared<Forwarded>();
-  all->left = steps.size();
-  all->answers.resize(steps.size());
-  const auto finish = [reply, here, all, source = std::weak_ptr(context.source),
-                       clock = context.clock, executor = context.executor] {
-    constexpr int kOk = 200, kUnavailable = 503;
-    std::optional<Response> answer;
-    const auto bad = std::find_if(all->answers.begin(), all->answers.end(),
-                                  [](const Response& one) { return one.status != kOk; });
-    if (bad == all->answers.end()) {
-      answer = Together(all->answers);
-      if (answer) answer->headers.emplace_back("Vary", "Accept");
-    } else if (all->answers.size() == 1 && (bad->status != kUnavailable || !executor)) {
-      answer = std::move(*bad);
-    }
-    if (answer) return reply(*std::move(answer));
-    const auto alive = source.lock();
-    alive ? here({alive, clock, executor}) : reply(ErrorResponse(503, "the server is stopping"));
-  };
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const auto answered = [all, i, finish, executor = context.executor](Response response) {
-      {
-        const std::lock_guard lock(all->mutex);
-        all->answers[i] = std::move(response);
-        if (--all->left != 0) return;
-      }
-      executor ? executor(finish) : finish();
-    };
-    if (context.source->Forward(steps[i].job.id, each, answered)) continue;
-    // It has ended meanwhile, or nobody serves any of them.
-    if (i == 0) return false;
-    answered(ErrorResponse(503, "the step has ended"));
+  using Forwarded = std::optional<Response>;
+  std::vector<Forwarded> forwarded = co_await AskEach<Forwarded>(
+      steps.size(), [&](size_t i, StepControl::ForwardCallback callback) {
+        context.control->Forward(steps[i].job.id, each, std::move(callback));
+      });
+  // Nobody serves any of them.
+  if (!forwarded.front()) co_return std::nullopt;
+  std::vector<Response> answers;
+  for (Forwarded& one : forwarded) {
+    if (!one) one = ErrorResponse(kUnavailable, "the step has ended");
+    answers.push_back(*std::move(one));
   }
-  return true;
+  const auto bad = std::find_if(answers.begin(), answers.end(),
+                                [](const Response& one) { return one.status != kOk; });
+  if (bad != answers.end()) {
+    if (answers.size() == 1 && bad->status != kUnavailable) co_return std::move(*bad);
+    co_return std::nullopt;
+  }
+  std::optional<Response> answer = Together(answers);
+  if (answer) answer->headers.emplace_back("Vary", "Accept");
+  co_return answer;
 }
 
-void GetMetrics(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetMetrics(const Context& context, const Request& request) {
   const ExpositionFormat format = ChooseFormat(request.accept);
   const std::string* job = request.Param("job");
   const std::string* scope = request.Param("scope");
   if (scope != nullptr && *scope != "node" && *scope != "job") {
-    return reply(ProxyError({Code::kInvalid, "scope: expected job or node"}));
+    co_return ProxyError({Code::kInvalid, "scope: expected job or node"});
   }
   const auto node = job == nullptr ? std::nullopt : NodeOfJob(*job);
-  Result<std::vector<Profile>> steps = AskedSteps(context, node ? nullptr : job);
-  if (!steps.ok()) return reply(ProxyError(steps.status()));
+  Result<std::vector<Profile>> steps = co_await AskedSteps(context, node ? nullptr : job);
+  if (!steps.ok()) co_return ProxyError(steps.status());
   if (node || (scope != nullptr && *scope == "node")) {
-    const auto here = [steps = *steps, host = node.value_or(""), format, reply](const Context& c) {
-      GetNodes(c, steps, host, format, reply);
-    };
     // Several steps may have the node, or one of them.
     const bool one_node = node && steps->size() > 1;
-    if (!one_node && ForwardNodes(context, request, *steps, here, reply)) return;
-    return here(context);
+    if (!one_node) {
+      std::optional<Response> forwarded = co_await ForwardNodes(context, request, *steps);
+      if (forwarded) co_return *std::move(forwarded);
+    }
+    const std::string host = node.value_or("");
+    co_return co_await GetNodes(context, *std::move(steps), host, format);
   }
   Exposition out;
   if (job != nullptr && *job == kMainJob) {
@@ -197,19 +175,19 @@ void GetMetrics(const Context& context, const Request& request, Reply reply) {
   } else {
     for (const Profile& profile : *steps) AddProfile(profile, out);
   }
-  reply(MetricsResponse(out, format));
+  co_return MetricsResponse(out, format);
 }
 
 // As http_sd_configs reads it: this server, once for each step. With ?scope=node the targets are
 // those of the nodes' values.
-void GetDiscovery(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetDiscovery(const Context& context, const Request& request) {
   const std::string* scope = request.Param("scope");
   if (scope != nullptr && *scope != "node" && *scope != "job") {
-    return reply(ErrorResponse(400, "scope: expected job or node"));
+    co_return ErrorResponse(400, "scope: expected job or node");
   }
-  if (request.host.empty()) return reply(ErrorResponse(400, "the header Host is missing"));
-  const Result<std::vector<JobDescription>> steps = RunningSteps(*context.source);
-  if (!steps.ok()) return reply(ErrorResponse(steps.status()));
+  if (request.host.empty()) co_return ErrorResponse(400, "the header Host is missing");
+  const Result<std::vector<JobDescription>> steps = co_await RunningSteps(*context.history);
+  if (!steps.ok()) co_return ErrorResponse(steps.status());
   Response response;
   JsonWriter json(response.body);
   json.BeginArray();
@@ -223,7 +201,7 @@ void GetDiscovery(const Context& context, const Request& request, Reply reply) {
     json.Field("__meta_sonde_cluster", job.cluster).EndObject().EndObject();
   }
   json.EndArray();
-  reply(std::move(response));
+  co_return response;
 }
 
 constexpr RouteParam kScope = {"scope", "node: one sample for each node; job is the default",
@@ -235,10 +213,10 @@ constexpr RouteDoc kMetrics = {
     .example = "?job=4711.0"};
 
 constexpr Route kRoutes[] = {
-    {"/metrics", GetMetrics, nullptr, kMetrics},
-    {"/metrics/", GetMetrics, nullptr, kMetrics},
+    {"/metrics", Waits<GetMetrics>, nullptr, kMetrics},
+    {"/metrics/", Waits<GetMetrics>, nullptr, kMetrics},
     {"/api/sd",
-     GetDiscovery,
+     Waits<GetDiscovery>,
      nullptr,
      {.about = "The running steps as targets for Prometheus' http_sd_configs",
       .params = {kScope},

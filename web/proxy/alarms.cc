@@ -1,17 +1,17 @@
 // /alarms, /alarms/list, /alarms/add, /alarms/del: the alarm rules of a running step, in the shapes
 // of metric-proxy. Its target "main" is the only step that runs here, and so is one that is not
 // named; of several all are listed, each under its name.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
-#include <memory>
-#include <mutex>
+#include <optional>
 
-#include "profiles/json_writer.h"
-#include "series/alarm_text.h"
-#include "web/json_input.h"
-#include "web/router.h"
-#include "web/running_step.h"
+#include "profiles/json/writer.h"
+#include "series/alarm/text.h"
+#include "web/http/json_input.h"
+#include "web/proxy/routes.h"
+#include "web/route/waiting.h"
+#include "web/source/running_step.h"
 
 namespace sonde::web {
 namespace {
@@ -73,62 +73,48 @@ Result<std::string> RuleText(const Fields& fields) {
   return fields.metric + " " + fields.operation + " " + fields.value;
 }
 
-void Done(std::string_view operation, const JobStep& id, const std::string& name,
-          const Reply& reply) {
+Response Done(std::string_view operation, const JobStep& id, const std::string& name) {
   Response response;
   JsonWriter json(response.body);
   json.BeginObject().Field("operation", operation).Field("success", true);
   json.Field("job", id.ToString()).Field("name", name).EndObject();
-  reply(std::move(response));
+  return response;
 }
 
-// What is to be done, and in which step.
-struct Order {
-  JobStep id;
-  std::string name;
-  alarms::Rule rule;  // to be added
-};
-
-Result<Order> ReadAdd(const Context& context, const Request& request) {
+Task<Response> Add(const Context& context, const Request& request) {
   const Result<Fields> fields = FieldsOf(request);
-  if (!fields.ok()) return fields.status();
+  if (!fields.ok()) co_return ProxyError(fields.status());
   const Result<std::string> text = RuleText(*fields);
-  if (!text.ok()) return text.status();
-  Result<alarms::Rule> rule = alarms::ParseRule(fields->name, *text);
-  if (!rule.ok()) return rule.status();
-  const Result<JobStep> step = RunningStep(*context.source, fields->target);
-  if (!step.ok()) return step.status();
-  return Order{*step, fields->name, *std::move(rule)};
-}
-
-Result<Order> ReadDelete(const Context& context, const Request& request) {
-  const Result<Fields> fields = FieldsOf(request);
-  if (!fields.ok()) return fields.status();
-  if (fields->name.empty()) return Status(Code::kInvalid, "the name of the alarm is needed");
-  const std::string& target = fields->targetjob.empty() ? fields->target : fields->targetjob;
-  const Result<JobStep> step = RunningStep(*context.source, target);
-  if (!step.ok()) return step.status();
-  return Order{*step, fields->name, {}};
-}
-
-void Add(const Context& context, const Request& request, Reply reply) {
-  const Result<Order> order = ReadAdd(context, request);
-  if (!order.ok()) return reply(ProxyError(order.status()));
-  if (context.source->Forward(order->id, request, reply)) return;
-  Status added = context.source->AddAlarm(order->id, order->rule);
+  if (!text.ok()) co_return ProxyError(text.status());
+  const Result<alarms::Rule> rule = alarms::ParseRule(fields->name, *text);
+  if (!rule.ok()) co_return ProxyError(rule.status());
+  const Result<JobStep> id = co_await RunningStep(*context.history, fields->target);
+  if (!id.ok()) co_return ProxyError(id.status());
+  std::optional<Response> forwarded =
+      co_await Ask(*context.control, &StepControl::Forward, *id, request);
+  if (forwarded) co_return *std::move(forwarded);
+  Status added = context.control->AddAlarm(*id, *rule);
   // A name that is taken: it is the request that has to change.
   if (added.code() == Code::kBusy) added = {Code::kInvalid, std::string(added.message())};
-  if (!added.ok()) return reply(ProxyError(added));
-  Done("add", order->id, order->name, reply);
+  if (!added.ok()) co_return ProxyError(added);
+  co_return Done("add", *id, fields->name);
 }
 
-void Delete(const Context& context, const Request& request, Reply reply) {
-  const Result<Order> order = ReadDelete(context, request);
-  if (!order.ok()) return reply(ProxyError(order.status()));
-  if (context.source->Forward(order->id, request, reply)) return;
-  const Status removed = context.source->RemoveAlarm(order->id, order->name);
-  if (!removed.ok()) return reply(ProxyError(removed));
-  Done("del", order->id, order->name, reply);
+Task<Response> Delete(const Context& context, const Request& request) {
+  const Result<Fields> fields = FieldsOf(request);
+  if (!fields.ok()) co_return ProxyError(fields.status());
+  if (fields->name.empty()) {
+    co_return ProxyError({Code::kInvalid, "the name of the alarm is needed"});
+  }
+  const std::string& target = fields->targetjob.empty() ? fields->target : fields->targetjob;
+  const Result<JobStep> id = co_await RunningStep(*context.history, target);
+  if (!id.ok()) co_return ProxyError(id.status());
+  std::optional<Response> forwarded =
+      co_await Ask(*context.control, &StepControl::Forward, *id, request);
+  if (forwarded) co_return *std::move(forwarded);
+  const Status removed = context.control->RemoveAlarm(*id, fields->name);
+  if (!removed.ok()) co_return ProxyError(removed);
+  co_return Done("del", *id, fields->name);
 }
 
 std::string_view OperatorName(alarms::Test test) {
@@ -181,12 +167,11 @@ void WriteAlarm(const AlarmState& alarm, JsonWriter& json) {
   json.EndObject();
 }
 
-// {"TARGET": [...]} of one step.
-void WriteStep(const Context& context, const Request& request, const JobStep& id,
-               const std::string& target, bool active_only, const Reply& reply) {
-  if (context.source->Forward(id, request, reply)) return;
-  const Result<std::vector<AlarmState>> alarms = context.source->Alarms(id);
-  if (!alarms.ok()) return reply(ProxyError(alarms.status()));
+// {"TARGET": [...]} of a step that runs here.
+Response OfStep(const StepControl& control, const JobStep& id, const std::string& target,
+                bool active_only) {
+  const Result<std::vector<AlarmState>> alarms = control.Alarms(id);
+  if (!alarms.ok()) return ProxyError(alarms.status());
   Response response;
   JsonWriter json(response.body);
   json.BeginObject().Key(target).BeginArray();
@@ -194,61 +179,55 @@ void WriteStep(const Context& context, const Request& request, const JobStep& id
     if (alarm.state.raised || !active_only) WriteAlarm(alarm, json);
   }
   json.EndArray().EndObject();
-  reply(std::move(response));
+  return response;
 }
 
 // The answers of several steps, put together; a step that gives none is left out.
-struct Together {
-  std::mutex mutex;
-  size_t left = 0;
-  std::string body;
-  Reply reply;
-
-  void Put(const Response& response) {
-    const std::lock_guard lock(mutex);
-    const std::string& one = response.body;
-    if (response.status == 200 && one.size() > 2 && one.front() == '{' && one.back() == '}') {
-      body += (body.empty() ? "" : ",") + one.substr(1, one.size() - 2);
+Task<Response> OfAll(const Context& context, const Request& request,
+                     const std::vector<JobDescription>& steps, bool active_only) {
+  using Forwarded = std::optional<Response>;
+  std::vector<Forwarded> answers = co_await AskEach<Forwarded>(
+      steps.size(), [&](size_t i, StepControl::ForwardCallback callback) {
+        Request one;
+        const std::string target = request.path + "?job=" + steps[i].id.ToString();
+        if (!ParseTarget(target, one).ok()) one.path = request.path;
+        context.control->Forward(steps[i].id, one, std::move(callback));
+      });
+  std::string all;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const JobStep& id = steps[i].id;
+    if (!answers[i]) answers[i] = OfStep(*context.control, id, id.ToString(), active_only);
+    const std::string& one = answers[i]->body;
+    if (answers[i]->status == 200 && one.size() > 2 && one.front() == '{' && one.back() == '}') {
+      all += (all.empty() ? "" : ",") + one.substr(1, one.size() - 2);
     }
-    if (--left != 0) return;
-    Response all;
-    all.body = "{" + body + "}";
-    reply(std::move(all));
   }
-};
-
-void WriteAll(const Context& context, const Request& request,
-              const std::vector<JobDescription>& steps, bool active_only, Reply reply) {
-  const auto together = std::make_shared<Together>();
-  together->left = steps.size();
-  together->reply = std::move(reply);
-  for (const JobDescription& step : steps) {
-    const std::string id = step.id.ToString();
-    Request one;
-    if (!ParseTarget(request.path + "?job=" + id, one).ok()) one.path = request.path;
-    WriteStep(context, one, step.id, id, active_only,
-              [together](const Response& response) { together->Put(response); });
-  }
+  Response response;
+  response.body = "{" + all + "}";
+  co_return response;
 }
 
-void Write(const Context& context, const Request& request, bool active_only, const Reply& reply) {
+Task<Response> Write(const Context& context, const Request& request, bool active_only) {
   const std::string* target = request.Param("job");
   if (target == nullptr || *target == kMainJob) {
-    const Result<std::vector<JobDescription>> steps = RunningSteps(*context.source);
-    if (!steps.ok()) return reply(ProxyError(steps.status()));
-    if (steps->size() > 1) return WriteAll(context, request, *steps, active_only, reply);
+    const Result<std::vector<JobDescription>> steps = co_await RunningSteps(*context.history);
+    if (!steps.ok()) co_return ProxyError(steps.status());
+    if (steps->size() > 1) co_return co_await OfAll(context, request, *steps, active_only);
   }
   const std::string name = target == nullptr ? std::string(kMainJob) : *target;
-  const Result<JobStep> id = RunningStep(*context.source, name);
-  if (!id.ok()) return reply(ProxyError(id.status()));
-  WriteStep(context, request, *id, name, active_only, reply);
+  const Result<JobStep> id = co_await RunningStep(*context.history, name);
+  if (!id.ok()) co_return ProxyError(id.status());
+  std::optional<Response> forwarded =
+      co_await Ask(*context.control, &StepControl::Forward, *id, request);
+  if (forwarded) co_return *std::move(forwarded);
+  co_return OfStep(*context.control, *id, name, active_only);
 }
 
-void Active(const Context& context, const Request& request, Reply reply) {
-  Write(context, request, true, reply);
+Task<Response> Active(const Context& context, const Request& request) {
+  return Write(context, request, true);
 }
-void List(const Context& context, const Request& request, Reply reply) {
-  Write(context, request, false, reply);
+Task<Response> List(const Context& context, const Request& request) {
+  return Write(context, request, false);
 }
 
 constexpr RouteParam kOfJob = {"job", "the step; every one that runs if absent"};
@@ -263,19 +242,19 @@ constexpr RouteDoc kActive = {.about = "The alarms of a running step that are ra
                               .example = "?job=4712.0"};
 
 constexpr Route kRoutes[] = {
-    {"/alarms", Active, Active, kActive},
-    {"/alarms/", Active, Active, kActive},
+    {"/alarms", Waits<Active>, Waits<Active>, kActive},
+    {"/alarms/", Waits<Active>, Waits<Active>, kActive},
     {"/alarms/list",
-     List,
-     List,
+     Waits<List>,
+     Waits<List>,
      {.about = "The alarm rules of a running step",
       .params = {kOfJob},
       .answer = kAlarmsOfTarget,
       .body = "{}",
       .example = "?job=4712.0"}},
     {"/alarms/add",
-     Add,
-     Add,
+     Waits<Add>,
+     Waits<Add>,
      {.about = "Watches an alarm rule",
       .params = {{"name", "of the rule", kText, true},
                  {"target", "the step; main is the only one that runs here"},
@@ -289,8 +268,8 @@ constexpr Route kRoutes[] = {
       .example_body = R"({"name": "My Alarm", "target": "4712.0", "metric": "node_load1", )"
                       R"("operation": ">", "value": 33})"}},
     {"/alarms/del",
-     Delete,
-     Delete,
+     Waits<Delete>,
+     Waits<Delete>,
      {.about = "Forgets an alarm rule",
       .params = {{"name", "of the rule", kText, true},
                  {"targetjob", "the step; main is the only one that runs here"},

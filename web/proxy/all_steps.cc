@@ -1,13 +1,13 @@
 #include "web/proxy/all_steps.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
-#include "web/running_step.h"
+#include "web/source/running_step.h"
 
 namespace sonde::web {
 namespace {
@@ -81,15 +81,17 @@ JobDescription NodeDescription(const std::string& host) {
   return job;
 }
 
-Result<std::vector<Profile>> RunningProfiles(const DataSource& source) {
-  const Result<std::vector<JobDescription>> jobs = RunningSteps(source);
-  if (!jobs.ok()) return jobs.status();
+Task<Result<std::vector<Profile>>> RunningProfiles(const StepHistory& history) {
+  const Result<std::vector<JobDescription>> jobs = co_await RunningSteps(history);
+  if (!jobs.ok()) co_return jobs.status();
+  std::vector<JobStep> ids;
+  for (const JobDescription& job : *jobs) ids.push_back(job.id);
+  std::vector<Result<Profile>> all = co_await ProfilesOf(history, std::move(ids));
   std::vector<Profile> profiles;
-  for (const JobDescription& job : *jobs) {
-    Result<Profile> profile = source.GetProfile(job.id);
+  for (Result<Profile>& profile : all) {
     if (profile.ok()) profiles.push_back(*std::move(profile));
   }
-  return profiles;
+  co_return profiles;
 }
 
 Profile SumOf(const std::vector<Profile>& steps) {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "profiles/profile.h"
-#include "web/gather.h"
+#include "profiles/model/profile.h"
+#include "web/route/gather.h"
 
 namespace sonde::web {
 
@@ -22,7 +22,7 @@ JobDescription MainDescription();
 JobDescription NodeDescription(const std::string& host);
 
 // The profiles of the steps that run. One that ends meanwhile is left out.
-Result<std::vector<Profile>> RunningProfiles(const DataSource& source);
+Task<Result<std::vector<Profile>>> RunningProfiles(const StepHistory& history);
 // Counters are added; so are gauges that are amounts, of others the number is the mean, the least
 // or the most, as the metric says. Of all gauges the least and the most of any step stay.
 Profile SumOf(const std::vector<Profile>& steps);

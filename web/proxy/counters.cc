@@ -1,8 +1,9 @@
 // POST /api/v1/counters: has a running step leave the processors' counters to other programs, or
 // count again.
-#include "profiles/json_writer.h"
-#include "web/json_input.h"
-#include "web/router.h"
+#include "profiles/json/writer.h"
+#include "web/http/json_input.h"
+#include "web/proxy/routes.h"
+#include "web/route/waiting.h"
 
 namespace sonde::web {
 namespace {
@@ -24,24 +25,26 @@ Result<Asked> ParseAsked(std::string_view body) {
   });
 }
 
-void PostCounters(const Context& context, const Request& request, Reply reply) {
+Task<Response> PostCounters(const Context& context, const Request& request) {
   const Result<Asked> asked = ParseAsked(request.body);
-  if (!asked.ok()) return reply(ErrorResponse(asked.status()));
+  if (!asked.ok()) co_return ErrorResponse(asked.status());
   const JobStep id = JobStep::Parse(asked->job);
-  if (context.source->Forward(id, request, reply)) return;
-  if (const Status status = context.source->PauseCounters(id, asked->paused); !status.ok()) {
-    return reply(ErrorResponse(status));
+  std::optional<Response> forwarded =
+      co_await Ask(*context.control, &StepControl::Forward, id, request);
+  if (forwarded) co_return *std::move(forwarded);
+  if (const Status status = context.control->PauseCounters(id, asked->paused); !status.ok()) {
+    co_return ErrorResponse(status);
   }
   Response response;
   JsonWriter json(response.body);
   json.BeginObject().Field("job", asked->job).Field("paused", asked->paused).EndObject();
-  reply(std::move(response));
+  co_return response;
 }
 
 constexpr Route kRoutes[] = {
     {"/api/v1/counters",
      nullptr,
-     PostCounters,
+     Waits<PostCounters>,
      {.about =
           "Leaves the processors' counters of a running step to other programs, or counts again",
       .answer = "#Counters",

@@ -1,11 +1,12 @@
 // /job/list and /job: the steps and their present numbers, in the shapes of metric-proxy; with the
 // jobs that it has besides, "main" and those of the nodes.
-#include <memory>
+#include <algorithm>
 
 #include "web/proxy/all_steps.h"
+#include "web/proxy/routes.h"
 #include "web/proxy/snapshot.h"
-#include "web/router.h"
-#include "web/running_step.h"
+#include "web/route/waiting.h"
+#include "web/source/running_step.h"
 
 namespace sonde::web {
 namespace {
@@ -18,109 +19,110 @@ constexpr size_t kMaxListedNodes = 1000;
 constexpr size_t kMaxNodeSnapshots = 64;  // each is asked for
 
 // By what the steps' heads say: the list itself may be some seconds old.
-std::vector<std::string> ListedNodes(const DataSource& source) {
-  const Result<std::vector<Profile>> running = RunningProfiles(source);
+std::vector<std::string> ListedNodes(const Result<std::vector<Profile>>& running) {
   if (!running.ok()) return {};
   std::vector<std::string> nodes = NodesOf(*running);
   if (nodes.size() > kMaxListedNodes) nodes.resize(kMaxListedNodes);
   return nodes;
 }
 
-void GetJobList(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetJobList(const Context& context, const Request& request) {
   const Result<uint64_t> limit = NumberParam(request, "limit", kDefaultList, 1, kMaxList);
-  if (!limit.ok()) return reply(ProxyError(limit.status()));
-  const Result<std::vector<JobDescription>> jobs = context.source->Jobs(*limit);
-  if (!jobs.ok()) return reply(ProxyError(jobs.status()));
+  if (!limit.ok()) co_return ProxyError(limit.status());
+  const Result<std::vector<JobDescription>> jobs =
+      co_await Ask(*context.history, &StepHistory::Jobs, *limit);
+  if (!jobs.ok()) co_return ProxyError(jobs.status());
+  const Result<std::vector<Profile>> running = co_await RunningProfiles(*context.history);
   Response response;
   JsonWriter json(response.body);
   json.BeginArray();
   WriteDescription(MainDescription(), json);
-  for (const std::string& host : ListedNodes(*context.source)) {
+  for (const std::string& host : ListedNodes(running)) {
     WriteDescription(NodeDescription(host), json);
   }
   for (const JobDescription& job : *jobs) WriteDescription(job, json);
   json.EndArray();
-  reply(std::move(response));
-}
-
-// What is written when the nodes have answered.
-using Write = std::function<void(const NodeValues&, const Answers&, JsonWriter&)>;
-
-void WithNodeValues(const Context& context, std::vector<Profile> steps, const std::string& host,
-                    Reply reply, Write write) {
-  Result<NodeValues> asked = NodeValues::Make(std::move(steps), host, context.clock->Now());
-  if (!asked.ok()) return reply(ProxyError(asked.status()));
-  const auto values = std::make_shared<const NodeValues>(*std::move(asked));
-  const auto make = [values, write = std::move(write)](const Answers& answers) {
-    Response response;
-    JsonWriter json(response.body);
-    write(*values, answers, json);
-    return response;
-  };
-  if (values->specs().empty()) return reply(make({}));
-  GatherAndReply(context, values->specs(), std::move(reply), make);
+  co_return response;
 }
 
 // "main", the nodes, then the steps.
-void GetSnapshots(const Context& context, const Request& request, const Reply& reply) {
+Task<Response> GetSnapshots(const Context& context, const Request& request) {
   const Result<uint64_t> limit = NumberParam(request, "limit", kDefaultSnapshots, 1, kMaxSnapshots);
-  if (!limit.ok()) return reply(ProxyError(limit.status()));
-  const Result<std::vector<JobDescription>> jobs = context.source->Jobs(*limit);
-  if (!jobs.ok()) return reply(ProxyError(jobs.status()));
-  Result<std::vector<Profile>> running = RunningProfiles(*context.source);
-  if (!running.ok()) return reply(ProxyError(running.status()));
-  const auto profiles = std::make_shared<std::vector<Profile>>();
+  if (!limit.ok()) co_return ProxyError(limit.status());
+  const Result<std::vector<JobDescription>> jobs =
+      co_await Ask(*context.history, &StepHistory::Jobs, *limit);
+  if (!jobs.ok()) co_return ProxyError(jobs.status());
+  Result<std::vector<Profile>> running = co_await RunningProfiles(*context.history);
+  if (!running.ok()) co_return ProxyError(running.status());
+  std::vector<Profile> profiles;
   for (const JobDescription& job : *jobs) {
+    const auto known = std::find_if(running->begin(), running->end(),
+                                    [&](const Profile& one) { return one.job.id == job.id; });
+    if (known != running->end()) {
+      profiles.push_back(*known);
+      continue;
+    }
     // One that went since, or does not read, must not hide the others.
-    Result<Profile> profile = context.source->GetProfile(job.id);
-    if (profile.ok()) profiles->push_back(*std::move(profile));
+    Result<Profile> profile = co_await Ask(*context.history, &StepHistory::GetProfile, job.id);
+    if (profile.ok()) profiles.push_back(*std::move(profile));
   }
   const std::vector<std::string> nodes = NodesOf(*running);
   const Profile main = SumOf(*running);
   const bool ask = nodes.size() <= kMaxNodeSnapshots;
-  WithNodeValues(context, ask ? *std::move(running) : std::vector<Profile>(), "", reply,
-                 [=](const NodeValues& asked, const Answers& answers, JsonWriter& json) {
-                   const std::vector<NodeValues::Value> values = asked.Read(answers);
-                   json.BeginArray();
-                   WriteSnapshot(main, json);
-                   for (size_t i = 0; ask && i < nodes.size(); ++i) {
-                     WriteSnapshot(NodeProfile(nodes[i], values), json);
-                   }
-                   for (const Profile& profile : *profiles) WriteSnapshot(profile, json);
-                   json.EndArray();
-                 });
+  std::vector<Profile> asked;
+  if (ask) asked = *std::move(running);
+  const Result<NodeValues> made = NodeValues::Make(std::move(asked), "", context.clock->Now());
+  if (!made.ok()) co_return ProxyError(made.status());
+  const Result<Answers> answers = co_await Gather(context, made->specs());
+  if (!answers.ok()) co_return ErrorResponse(answers.status());
+  const std::vector<NodeValues::Value> values = made->Read(*answers);
+  Response response;
+  JsonWriter json(response.body);
+  json.BeginArray();
+  WriteSnapshot(main, json);
+  for (size_t i = 0; ask && i < nodes.size(); ++i) {
+    WriteSnapshot(NodeProfile(nodes[i], values), json);
+  }
+  for (const Profile& profile : profiles) WriteSnapshot(profile, json);
+  json.EndArray();
+  co_return response;
 }
 
-void GetNode(const Context& context, const std::string& host, const Reply& reply) {
-  Result<std::vector<Profile>> running = RunningProfiles(*context.source);
-  if (!running.ok()) return reply(ProxyError(running.status()));
+Task<Response> GetNode(const Context& context, std::string host) {
+  Result<std::vector<Profile>> running = co_await RunningProfiles(*context.history);
+  if (!running.ok()) co_return ProxyError(running.status());
   const std::vector<std::string> nodes = NodesOf(*running);
   if (std::find(nodes.begin(), nodes.end(), host) == nodes.end()) {
-    return reply(ProxyError({Code::kNotFound, "no step runs on a node '" + host + "'"}));
+    co_return ProxyError({Code::kNotFound, "no step runs on a node '" + host + "'"});
   }
-  WithNodeValues(context, *std::move(running), host, reply,
-                 [host](const NodeValues& asked, const Answers& answers, JsonWriter& json) {
-                   WriteSnapshot(NodeProfile(host, asked.Read(answers)), json);
-                 });
+  const Result<NodeValues> asked =
+      NodeValues::Make(*std::move(running), host, context.clock->Now());
+  if (!asked.ok()) co_return ProxyError(asked.status());
+  const Result<Answers> answers = co_await Gather(context, asked->specs());
+  if (!answers.ok()) co_return ErrorResponse(answers.status());
+  Response response;
+  JsonWriter json(response.body);
+  WriteSnapshot(NodeProfile(host, asked->Read(*answers)), json);
+  co_return response;
 }
 
-void GetJob(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetJob(const Context& context, const Request& request) {
   const std::string* job = request.Param("job");
-  if (job == nullptr) return GetSnapshots(context, request, reply);
-  if (const auto node = NodeOfJob(*job)) return GetNode(context, *node, reply);
+  if (job == nullptr) co_return co_await GetSnapshots(context, request);
+  if (const auto node = NodeOfJob(*job)) co_return co_await GetNode(context, *node);
   Result<Profile> profile = Status();
   if (*job == kMainJob) {
-    const Result<std::vector<Profile>> running = RunningProfiles(*context.source);
+    const Result<std::vector<Profile>> running = co_await RunningProfiles(*context.history);
     profile = running.ok() ? Result<Profile>(SumOf(*running)) : running.status();
   } else {
-    profile = context.source->GetProfile(JobStep::Parse(*job));
+    profile = co_await Ask(*context.history, &StepHistory::GetProfile, JobStep::Parse(*job));
   }
-  if (!profile.ok()) return reply(ProxyError(profile.status()));
+  if (!profile.ok()) co_return ProxyError(profile.status());
   Response response;
   JsonWriter json(response.body);
   WriteSnapshot(*profile, json);
   MarkFinal(profile->job, response);
-  reply(std::move(response));
+  co_return response;
 }
 
 constexpr RouteDoc kJob = {
@@ -137,10 +139,10 @@ constexpr RouteDoc kList = {
     .answer = "[#Description]",
     .example = "?limit=5"};
 
-constexpr Route kRoutes[] = {{"/job/list", GetJobList, nullptr, kList},
-                             {"/job/list/", GetJobList, nullptr, kList},
-                             {"/job", GetJob, nullptr, kJob},
-                             {"/job/", GetJob, nullptr, kJob}};
+constexpr Route kRoutes[] = {{"/job/list", Waits<GetJobList>, nullptr, kList},
+                             {"/job/list/", Waits<GetJobList>, nullptr, kList},
+                             {"/job", Waits<GetJob>, nullptr, kJob},
+                             {"/job/", Waits<GetJob>, nullptr, kJob}};
 
 }  // namespace
 

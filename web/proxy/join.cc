@@ -1,9 +1,10 @@
 // /join: has a running step scrape an exporter of the application; /join/list: those that it
 // scrapes.
-#include "profiles/json_writer.h"
-#include "web/router.h"
-#include "web/running_step.h"
-#include "web/scrape_target.h"
+#include "profiles/json/writer.h"
+#include "web/proxy/routes.h"
+#include "web/route/waiting.h"
+#include "web/source/running_step.h"
+#include "web/source/scrape_target.h"
 
 namespace sonde::web {
 namespace {
@@ -37,17 +38,20 @@ double PeriodOf(const Profile& profile, const std::string& instance) {
   return kEvery;
 }
 
-void Join(const Context& context, const Request& request, Reply reply) {
+Task<Response> Join(const Context& context, const Request& request) {
   const Result<ScrapeTarget> target = TargetOf(request);
-  if (!target.ok()) return reply(ProxyError(target.status()));
+  if (!target.ok()) co_return ProxyError(target.status());
   const std::string* job = request.Param("job");
-  const Result<JobStep> id = RunningStep(*context.source, job == nullptr ? "" : *job);
-  if (!id.ok()) return reply(ProxyError(id.status()));
-  if (context.source->Forward(*id, request, reply)) return;
+  const std::string name = job == nullptr ? std::string() : *job;
+  const Result<JobStep> id = co_await RunningStep(*context.history, name);
+  if (!id.ok()) co_return ProxyError(id.status());
+  std::optional<Response> forwarded =
+      co_await Ask(*context.control, &StepControl::Forward, *id, request);
+  if (forwarded) co_return *std::move(forwarded);
   const std::string* node = request.Param("node");
   const Result<std::string> joined =
-      context.source->Join(*id, *target, node == nullptr ? "" : *node);
-  if (!joined.ok()) return reply(ProxyError(joined.status()));
+      context.control->Join(*id, *target, node == nullptr ? "" : *node);
+  if (!joined.ok()) co_return ProxyError(joined.status());
   Response response;
   JsonWriter json(response.body);
   json.BeginObject()
@@ -56,21 +60,30 @@ void Join(const Context& context, const Request& request, Reply reply) {
   json.Field("job", id->ToString()).Field("target_url", target->Url());
   json.Field("period", static_cast<double>(target->every) / kSecond);
   json.Field("nodes", *joined).EndObject();
-  reply(std::move(response));
+  co_return response;
 }
 
-void List(const Context& context, const Request& request, Reply reply) {
+Task<Response> List(const Context& context, const Request& request) {
   const std::string* only = request.Param("job");
-  const Result<std::vector<JobDescription>> jobs = context.source->Jobs(kMaxJobs);
-  if (!jobs.ok()) return reply(ProxyError(jobs.status()));
-  Response response;
-  JsonWriter json(response.body);
-  json.BeginArray();
+  const Result<std::vector<JobDescription>> jobs =
+      co_await Ask(*context.history, &StepHistory::Jobs, kMaxJobs);
+  if (!jobs.ok()) co_return ProxyError(jobs.status());
+  std::vector<const JobDescription*> wanted;
+  std::vector<JobStep> ids;
   for (const JobDescription& job : *jobs) {
     if (only == nullptr ? job.end != 0 : job.id.ToString() != JobStep::Parse(*only).ToString()) {
       continue;
     }
-    const Result<Profile> profile = context.source->GetProfile(job.id);
+    wanted.push_back(&job);
+    ids.push_back(job.id);
+  }
+  const std::vector<Result<Profile>> profiles = co_await ProfilesOf(*context.history, ids);
+  Response response;
+  JsonWriter json(response.body);
+  json.BeginArray();
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const JobDescription& job = *wanted[i];
+    const Result<Profile>& profile = profiles[i];
     if (!profile.ok()) continue;
     for (const FootprintEntry& entry : profile->footprint) {
       const std::string* instance = entry.series.tags.Find(kInstance);
@@ -84,13 +97,13 @@ void List(const Context& context, const Request& request, Reply reply) {
     }
   }
   json.EndArray();
-  reply(std::move(response));
+  co_return response;
 }
 
 constexpr Route kRoutes[] = {
     {"/join",
-     Join,
-     Join,
+     Waits<Join>,
+     Waits<Join>,
      {.about = "Has nodes of a running step scrape an exporter until the step ends",
       .params = {{"to", "HOST:PORT[/path] of the exporter", kText, true},
                  {"period", "between scrapes, such as 5 (seconds) or 500ms; 1 s if absent"},
@@ -105,7 +118,7 @@ constexpr Route kRoutes[] = {
       .body = "{}",
       .example = "?to=localhost:9100&job=4712.0"}},
     {"/join/list",
-     List,
+     Waits<List>,
      nullptr,
      {.about = "The exporters that running steps scrape",
       .params = {{"job", "only those of this step"}},

@@ -2,16 +2,17 @@
 // takes them. In a running step they are recorded like those of libsonde; in the store of `sonde
 // serve
 // --ephemeral` each value is a point.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <cmath>
 
-#include "core/names.h"
-#include "profiles/json_writer.h"
-#include "web/json_input.h"
-#include "web/router.h"
-#include "web/running_step.h"
+#include "core/text/names.h"
+#include "profiles/json/writer.h"
+#include "web/http/json_input.h"
+#include "web/proxy/routes.h"
+#include "web/route/waiting.h"
+#include "web/source/running_step.h"
 
 namespace sonde::web {
 namespace {
@@ -81,40 +82,42 @@ Result<PushedValue> ValueOf(const Fields& fields, Kind kind) {
   return value;
 }
 
-void Done(std::string_view operation, const Reply& reply) {
+Response Done(std::string_view operation) {
   Response response;
   JsonWriter out(response.body);
   out.BeginObject().Field("operation", operation).Field("success", true).EndObject();
-  reply(std::move(response));
+  return response;
 }
 
-void Take(const Context& context, const Request& request, Kind kind, std::string_view operation,
-          const Reply& reply) {
+Task<Response> Take(const Context& context, const Request& request, Kind kind,
+                    std::string_view operation) {
   const Result<Fields> fields = FieldsOf(request);
-  if (!fields.ok()) return reply(ProxyError(fields.status()));
+  if (!fields.ok()) co_return ProxyError(fields.status());
   const Result<PushedValue> value = ValueOf(*fields, kind);
-  if (!value.ok()) return reply(ProxyError(value.status()));
+  if (!value.ok()) co_return ProxyError(value.status());
   JobStep id;
   // The store has no steps.
-  if (context.source->sink() == nullptr) {
-    const Result<JobStep> step = RunningStep(*context.source, fields->job);
-    if (!step.ok()) return reply(ProxyError(step.status()));
+  if (context.sink == nullptr) {
+    const Result<JobStep> step = co_await RunningStep(*context.history, fields->job);
+    if (!step.ok()) co_return ProxyError(step.status());
     id = *step;
-    if (context.source->Forward(id, request, reply)) return;
+    std::optional<Response> forwarded =
+        co_await Ask(*context.control, &StepControl::Forward, id, request);
+    if (forwarded) co_return *std::move(forwarded);
   }
-  const Status pushed = context.source->Push(id, *value);
-  if (!pushed.ok()) return reply(ProxyError(pushed));
-  Done(operation, reply);
+  const Status pushed = context.control->Push(id, *value);
+  if (!pushed.ok()) co_return ProxyError(pushed);
+  co_return Done(operation);
 }
 
-void Set(const Context& context, const Request& request, Reply reply) {
-  Take(context, request, Kind::kSet, "set", reply);
+Task<Response> Set(const Context& context, const Request& request) {
+  return Take(context, request, Kind::kSet, "set");
 }
-void Accumulate(const Context& context, const Request& request, Reply reply) {
-  Take(context, request, Kind::kAdd, "inc", reply);
+Task<Response> Accumulate(const Context& context, const Request& request) {
+  return Take(context, request, Kind::kAdd, "inc");
 }
-void Push(const Context& context, const Request& request, Reply reply) {
-  Take(context, request, Kind::kRegister, "push", reply);
+Task<Response> Push(const Context& context, const Request& request) {
+  return Take(context, request, Kind::kRegister, "push");
 }
 
 constexpr RouteParam kKey = {"key", "the metric: NAME or NAME{key=\"value\",...}", kText, true};
@@ -127,8 +130,8 @@ constexpr std::string_view kPushed =
 
 constexpr Route kRoutes[] = {
     {"/push",
-     Push,
-     Push,
+     Waits<Push>,
+     Waits<Push>,
      {.about = "Registers a metric of the application, which begins at 0",
       .params = {kKey, {"doc", "what it is"}, {"type", "counter, or gauge"}, kStep},
       .answer = "#Told",
@@ -136,8 +139,8 @@ constexpr Route kRoutes[] = {
       .example = "?key=pushed_total&doc=Parts%20done.&job=4712.0",
       .example_body = R"({"key": "pushed_total", "doc": "Parts done.", "job": "4712.0"})"}},
     {"/set",
-     Set,
-     Set,
+     Waits<Set>,
+     Waits<Set>,
      {.about = "Sets a metric that was registered by /push",
       .params = {kKey, kValue, kStep},
       .answer = "#Told",
@@ -145,8 +148,8 @@ constexpr Route kRoutes[] = {
       .example = "?key=pushed_total&value=3&job=4712.0",
       .example_body = R"({"key": "pushed_total", "value": "3", "job": "4712.0"})"}},
     {"/accumulate",
-     Accumulate,
-     Accumulate,
+     Waits<Accumulate>,
+     Waits<Accumulate>,
      {.about = "Adds to a metric that was registered by /push",
       .params = {kKey, kValue, kStep},
       .answer = "#Told",

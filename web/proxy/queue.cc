@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <map>
 
-#include "profiles/json_writer.h"
-#include "web/router.h"
-#include "web/running_step.h"
+#include "profiles/json/writer.h"
+#include "web/proxy/routes.h"
+#include "web/source/running_step.h"
 
 namespace sonde::web {
 namespace {

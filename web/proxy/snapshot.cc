@@ -1,7 +1,7 @@
 #include "web/proxy/snapshot.h"
 
-#include "core/hostlist.h"
-#include "web/negotiation.h"
+#include "core/text/hostlist.h"
+#include "web/http/negotiation.h"
 
 namespace sonde::web {
 namespace {

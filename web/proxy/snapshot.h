@@ -4,9 +4,9 @@
 // Thread safety: functions without state.
 #pragma once
 
-#include "profiles/json_writer.h"
-#include "profiles/profile.h"
-#include "web/http.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/profile.h"
+#include "web/http/http.h"
 
 namespace sonde::web {
 

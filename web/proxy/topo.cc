@@ -1,83 +1,54 @@
 // /topo: who sends to whom, as metric-proxy tells it: pairs of parent and child.
 //
 // The root is the head, "HOST:head". Of several steps each name begins with its step.
-#include <memory>
-#include <mutex>
+#include <utility>
 
-#include "profiles/json_writer.h"
-#include "web/router.h"
-#include "web/running_step.h"
+#include "profiles/json/writer.h"
+#include "web/proxy/routes.h"
+#include "web/route/waiting.h"
+#include "web/source/running_step.h"
 
 namespace sonde::web {
 namespace {
 
-// The trees of the steps that were asked for. Without any node there is one pair, of the server
-// itself, as metric-proxy has it.
-struct Trees {
-  std::mutex mutex;
-  size_t left = 0;
-  std::vector<std::pair<JobStep, std::vector<TreeEdge>>> steps;
-  Status failure;
-  Reply reply;
-  Executor executor;
+using Edges = Result<std::vector<TreeEdge>>;
 
-  // On the server's threads, for a tree may be large.
-  static void Put(const std::shared_ptr<Trees>& trees, size_t i,
-                  Result<std::vector<TreeEdge>> edges) {
-    {
-      const std::lock_guard lock(trees->mutex);
-      if (edges.ok()) {
-        trees->steps[i].second = *std::move(edges);
-      } else {
-        trees->failure = edges.status();
-      }
-      if (--trees->left != 0) return;
+// Without any node there is one pair, of the server itself, as metric-proxy has it.
+Response Write(const std::vector<JobStep>& steps, const std::vector<Edges>& trees) {
+  const bool one = steps.size() == 1;
+  if (one && !trees[0].ok()) return ProxyError(trees[0].status());
+  Response response;
+  JsonWriter json(response.body);
+  json.BeginArray();
+  size_t pairs = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (!trees[i].ok()) continue;
+    const std::string prefix = one ? "" : steps[i].ToString() + "@";
+    for (const TreeEdge& edge : *trees[i]) {
+      json.BeginArray().Value(prefix + edge.parent).Value(prefix + edge.child).EndArray();
+      ++pairs;
     }
-    if (!trees->executor) return trees->Finish();
-    trees->executor([trees] { trees->Finish(); });
   }
+  if (pairs == 0) json.BeginArray().Value("sonde").Value("sonde").EndArray();
+  json.EndArray();
+  return response;
+}
 
-  void Finish() const {
-    const bool one = steps.size() == 1;
-    if (one && !failure.ok()) return reply(ProxyError(failure));
-    Response response;
-    JsonWriter json(response.body);
-    json.BeginArray();
-    size_t pairs = 0;
-    for (const auto& [id, edges] : steps) {
-      const std::string prefix = one ? "" : id.ToString() + "@";
-      for (const TreeEdge& edge : edges) {
-        json.BeginArray().Value(prefix + edge.parent).Value(prefix + edge.child).EndArray();
-        ++pairs;
-      }
-    }
-    if (pairs == 0) json.BeginArray().Value("sonde").Value("sonde").EndArray();
-    json.EndArray();
-    reply(std::move(response));
-  }
-};
-
-void GetTopology(const Context& context, const Request& request, Reply reply) {
-  const auto trees = std::make_shared<Trees>();
-  trees->reply = std::move(reply);
-  trees->executor = context.executor;
+Task<Response> GetTopology(const Context& context, const Request& request) {
+  std::vector<JobStep> steps;
   const std::string* job = request.Param("job");
   if (job != nullptr && *job != kMainJob) {
-    trees->steps.emplace_back(JobStep::Parse(*job), std::vector<TreeEdge>());
+    steps.push_back(JobStep::Parse(*job));
   } else {
-    const Result<std::vector<JobDescription>> running = RunningSteps(*context.source);
-    if (!running.ok()) return trees->reply(ProxyError(running.status()));
-    for (const JobDescription& step : *running) {
-      trees->steps.emplace_back(step.id, std::vector<TreeEdge>());
-    }
+    const Result<std::vector<JobDescription>> running = co_await RunningSteps(*context.history);
+    if (!running.ok()) co_return ProxyError(running.status());
+    for (const JobDescription& step : *running) steps.push_back(step.id);
   }
-  trees->left = trees->steps.size();
-  if (trees->steps.empty()) return trees->Finish();
-  for (size_t i = 0; i < trees->steps.size(); ++i) {
-    context.source->Tree(trees->steps[i].first, [trees, i](Result<std::vector<TreeEdge>> edges) {
-      Trees::Put(trees, i, std::move(edges));
-    });
-  }
+  const std::vector<Edges> trees =
+      co_await AskEach<Edges>(steps.size(), [&](size_t i, StepControl::TreeCallback callback) {
+        context.control->Tree(steps[i], std::move(callback));
+      });
+  co_return Write(steps, trees);
 }
 
 constexpr RouteDoc kTopology = {
@@ -87,8 +58,8 @@ constexpr RouteDoc kTopology = {
               R"("minItems":2,"maxItems":2}})",
     .example = "?job=4712.0"};
 
-constexpr Route kRoutes[] = {{"/topo", GetTopology, nullptr, kTopology},
-                             {"/topo/", GetTopology, nullptr, kTopology}};
+constexpr Route kRoutes[] = {{"/topo", Waits<GetTopology>, nullptr, kTopology},
+                             {"/topo/", Waits<GetTopology>, nullptr, kTopology}};
 
 }  // namespace
 

@@ -10,12 +10,13 @@
 #include <memory>
 #include <set>
 
-#include "profiles/json_writer.h"
-#include "web/gather.h"
-#include "web/json_input.h"
+#include "profiles/json/writer.h"
+#include "web/http/json_input.h"
+#include "web/proxy/routes.h"
 #include "web/proxy/snapshot.h"
-#include "web/router.h"
-#include "web/running_step.h"
+#include "web/route/gather.h"
+#include "web/route/waiting.h"
+#include "web/source/running_step.h"
 
 namespace sonde::web {
 namespace {
@@ -56,15 +57,16 @@ void SetRange(uint64_t points, Nanos now, Asked& asked) {
   asked.start -= asked.start % asked.interval;  // a bucket that starts before would be dropped
 }
 
-Result<std::shared_ptr<Asked>> AskFor(const Context& context, const Request& request,
-                                      const std::string* job, const std::string* filter) {
+Task<Result<std::shared_ptr<Asked>>> AskFor(const Context& context, const Request& request,
+                                            const std::string* job, const std::string* filter) {
   if (job == nullptr || job->empty()) {
-    return Status(Code::kInvalid, "No job GET parameter passed: the job and step, as 4711.0");
+    co_return Status(Code::kInvalid, "No job GET parameter passed: the job and step, as 4711.0");
   }
   const Result<uint64_t> points = NumberParam(request, "points", kDefaultPoints, 2, kMaxPoints);
-  if (!points.ok()) return points.status();
-  Result<Profile> profile = context.source->GetProfile(JobStep::Parse(*job));
-  if (!profile.ok()) return profile.status();
+  if (!points.ok()) co_return points.status();
+  Result<Profile> profile =
+      co_await Ask(*context.history, &StepHistory::GetProfile, JobStep::Parse(*job));
+  if (!profile.ok()) co_return profile.status();
   const auto asked = std::make_shared<Asked>();
   asked->profile = *std::move(profile);
   asked->series = nullptr;
@@ -75,10 +77,10 @@ Result<std::shared_ptr<Asked>> AskFor(const Context& context, const Request& req
     }
   }
   if (!asked->metric.empty() && asked->series == nullptr) {
-    return Status(Code::kNotFound, "No such metric " + asked->metric);
+    co_return Status(Code::kNotFound, "No such metric " + asked->metric);
   }
   SetRange(*points, context.clock->Now(), *asked);
-  return asked;
+  co_return asked;
 }
 
 // Counters are added, whatever they say.
@@ -174,26 +176,40 @@ Line FirstLine(const Answer& answer) {
 
 // --- /trace/list, /trace/metrics ---
 
-void GetList(const Context& context, const Request& request, Reply reply) {
+// Those that run are asked for at the same time; of the others one profile is held at a time.
+Task<Response> GetList(const Context& context, const Request& request) {
   const Result<uint64_t> limit = NumberParam(request, "limit", kDefaultTraces, 1, kMaxTraces);
-  if (!limit.ok()) return reply(ProxyError(limit.status()));
-  const Result<std::vector<JobDescription>> jobs = context.source->Jobs(*limit);
-  if (!jobs.ok()) return reply(ProxyError(jobs.status()));
+  if (!limit.ok()) co_return ProxyError(limit.status());
+  const Result<std::vector<JobDescription>> jobs =
+      co_await Ask(*context.history, &StepHistory::Jobs, *limit);
+  if (!jobs.ok()) co_return ProxyError(jobs.status());
+  std::vector<JobStep> ids;
+  for (const JobDescription& job : *jobs) {
+    if (job.end == 0) ids.push_back(job.id);
+  }
+  const std::vector<Result<Profile>> running = co_await ProfilesOf(*context.history, ids);
+  auto next = running.begin();
   Response response;
   JsonWriter json(response.body);
   json.BeginArray();
   for (const JobDescription& job : *jobs) {
-    const Result<Profile> profile = context.source->GetProfile(job.id);
+    if (job.end == 0) {
+      if (next->ok()) WriteInfo(**next, context.clock->Now(), json);
+      ++next;
+      continue;
+    }
+    const Result<Profile> profile =
+        co_await Ask(*context.history, &StepHistory::GetProfile, job.id);
     if (profile.ok()) WriteInfo(*profile, context.clock->Now(), json);
   }
   json.EndArray();
-  reply(std::move(response));
+  co_return response;
 }
 
-void GetMetrics(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetMetrics(const Context& context, const Request& request) {
   const Result<std::shared_ptr<Asked>> asked =
-      AskFor(context, request, request.Param("job"), nullptr);
-  if (!asked.ok()) return reply(ProxyError(asked.status()));
+      co_await AskFor(context, request, request.Param("job"), nullptr);
+  if (!asked.ok()) co_return ProxyError(asked.status());
   Response response;
   JsonWriter json(response.body);
   json.BeginArray();
@@ -201,7 +217,7 @@ void GetMetrics(const Context& context, const Request& request, Reply reply) {
     json.Value(SeriesName(entry.series.metric.name, entry.series.tags));
   }
   json.EndArray();
-  reply(std::move(response));
+  co_return response;
 }
 
 // --- /trace/read ---
@@ -241,22 +257,22 @@ Response ReadResponse(const Asked& asked, const Answers& answers, Nanos now) {
   return response;
 }
 
-void GetRead(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetRead(const Context& context, const Request& request) {
   const Result<std::shared_ptr<Asked>> made =
-      AskFor(context, request, request.Param("job"), request.Param("filter"));
-  if (!made.ok()) return reply(ProxyError(made.status()));
+      co_await AskFor(context, request, request.Param("job"), request.Param("filter"));
+  if (!made.ok()) co_return ProxyError(made.status());
   const std::shared_ptr<const Asked> asked = *made;
   const Nanos now = context.clock->Now();
-  if (asked->series == nullptr) return reply(ReadResponse(*asked, {}, now));
+  if (asked->series == nullptr) co_return ReadResponse(*asked, {}, now);
   const Metric& metric = asked->series->series.metric;
   std::vector<QuerySpec> specs = {SpecOf(*asked, *asked->series, AggregatorOf(metric))};
   if (metric.type == MetricType::kGauge) {
     specs.push_back(SpecOf(*asked, *asked->series, Aggregator::kMin));
     specs.push_back(SpecOf(*asked, *asked->series, Aggregator::kMax));
   }
-  GatherAndReply(context, specs, std::move(reply), [asked, now](const Answers& answers) {
-    return ReadResponse(*asked, answers, now);
-  });
+  const Result<Answers> answers = co_await Gather(context, std::move(specs));
+  if (!answers.ok()) co_return ErrorResponse(answers.status());
+  co_return ReadResponse(*asked, *answers, now);
 }
 
 // --- /trace/plot ---
@@ -292,31 +308,31 @@ Result<Plot> PlotOf(const Request& request) {
   return plot;
 }
 
-void GetPlot(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetPlot(const Context& context, const Request& request) {
   const Result<Plot> plot = PlotOf(request);
-  if (!plot.ok()) return reply(ProxyError(plot.status()));
+  if (!plot.ok()) co_return ProxyError(plot.status());
   if (plot->filter.empty()) {
-    return reply(ProxyError({Code::kInvalid, "No filter GET parameter passed: a metric's name"}));
+    co_return ProxyError({Code::kInvalid, "No filter GET parameter passed: a metric's name"});
   }
-  const Result<std::shared_ptr<Asked>> made = AskFor(context, request, &plot->job, &plot->filter);
-  if (!made.ok()) return reply(ProxyError(made.status()));
+  const Result<std::shared_ptr<Asked>> made =
+      co_await AskFor(context, request, &plot->job, &plot->filter);
+  if (!made.ok()) co_return ProxyError(made.status());
   const std::shared_ptr<const Asked> asked = *made;
   const Metric& metric = asked->series->series.metric;
   std::vector<QuerySpec> specs = {SpecOf(*asked, *asked->series, AggregatorOf(metric))};
   if (plot->derivate && AsksForRates(specs[0], metric)) specs.push_back(RatesOf(specs[0]));
-  GatherAndReply(context, specs, std::move(reply),
-                 [derivate = plot->derivate](const Answers& answers) {
-                   Line line = FirstLine(answers[0]);
-                   if (answers.size() == 2) {
-                     line = FromRates(line, FirstLine(answers[1]));
-                   } else if (derivate) {
-                     line = Derived(line);
-                   }
-                   Response response;
-                   JsonWriter json(response.body);
-                   WriteLine(line, 0, json);
-                   return response;
-                 });
+  const Result<Answers> answers = co_await Gather(context, std::move(specs));
+  if (!answers.ok()) co_return ErrorResponse(answers.status());
+  Line line = FirstLine(answers->front());
+  if (answers->size() == 2) {
+    line = FromRates(line, FirstLine(answers->back()));
+  } else if (plot->derivate) {
+    line = Derived(line);
+  }
+  Response response;
+  JsonWriter json(response.body);
+  WriteLine(line, 0, json);
+  co_return response;
 }
 
 // --- /trace/json ---
@@ -389,23 +405,23 @@ Response JsonResponse(const Asked& asked, const Answers& answers, size_t metrics
   return response;
 }
 
-void GetJson(const Context& context, const Request& request, Reply reply) {
+Task<Response> GetJson(const Context& context, const Request& request) {
   const Result<std::shared_ptr<Asked>> made =
-      AskFor(context, request, request.Param("jobid"), nullptr);
-  if (!made.ok()) return reply(ProxyError(made.status()));
+      co_await AskFor(context, request, request.Param("jobid"), nullptr);
+  if (!made.ok()) co_return ProxyError(made.status());
   const std::shared_ptr<Asked>& asked = *made;
   const Nanos now = context.clock->Now();
   const size_t series = std::max<size_t>(asked->profile.footprint.size(), 1);
   asked->interval = 0;
   const Result<uint64_t> points = NumberParam(request, "points", kDefaultPoints, 2, kMaxPoints);
   SetRange(std::clamp<uint64_t>(kMaxAllPoints / series, 2, *points), now, *asked);
-  const std::vector<QuerySpec> specs = AllSpecs(*asked);
-  if (specs.empty()) return reply(JsonResponse(*asked, {}, 0, now));
+  std::vector<QuerySpec> specs = AllSpecs(*asked);
+  if (specs.empty()) co_return JsonResponse(*asked, {}, 0, now);
   const auto metrics = static_cast<size_t>(
       std::count_if(specs.begin(), specs.end(), [](const QuerySpec& spec) { return !spec.rate; }));
-  GatherAndReply(context, specs, std::move(reply), [asked, metrics, now](const Answers& answers) {
-    return JsonResponse(*asked, answers, metrics, now);
-  });
+  const Result<Answers> answers = co_await Gather(context, std::move(specs));
+  if (!answers.ok()) co_return ErrorResponse(answers.status());
+  co_return JsonResponse(*asked, *answers, metrics, now);
 }
 
 constexpr RouteParam kPoints = {"points", "how many at most, 2 to 100000; 10000 if absent", kCount};
@@ -415,20 +431,20 @@ constexpr RouteParam kFilter = {"filter", "the metric, as /trace/metrics lists i
 
 constexpr Route kRoutes[] = {
     {"/trace/list",
-     GetList,
+     Waits<GetList>,
      nullptr,
      {.about = "The steps, newest first, with the size of their records",
       .params = {{"limit", "how many at most, 1 to 1000; 100 if absent", kCount}},
       .answer = "[#Trace]"}},
     {"/trace/metrics",
-     GetMetrics,
+     Waits<GetMetrics>,
      nullptr,
      {.about = "The metrics of a step",
       .params = {kOfJob},
       .answer = R"({"type":"array","items":{"type":"string"}})",
       .example = "?job=4711.0"}},
     {"/trace/read",
-     GetRead,
+     Waits<GetRead>,
      nullptr,
      {.about = "One metric of a step over time, with its extremes",
       .params = {kOfJob, kFilter, kPoints},
@@ -438,8 +454,8 @@ constexpr Route kRoutes[] = {
                 R"({"$ref":"#/components/schemas/TraceValue"}],"items":false}}}})",
       .example = "?job=4711.0&filter=node_load1&points=20"}},
     {"/trace/plot",
-     GetPlot,
-     GetPlot,
+     Waits<GetPlot>,
+     Waits<GetPlot>,
      {.about = "One metric of a step over time: pairs of time in s and value",
       .params = {kOfId, kFilter, {"derivate", "its change per second", kFlag}, kPoints},
       .answer = "[#Pair]",
@@ -448,7 +464,7 @@ constexpr Route kRoutes[] = {
       .example = "?jobid=4711.0&filter=node_load1&points=20",
       .example_body = R"({"jobid": "4711.0", "filter": "node_load1", "derivate": true})"}},
     {"/trace/json",
-     GetJson,
+     Waits<GetJson>,
      nullptr,
      {.about = "Every metric of a step over time since the first point, and its change per second",
       .params = {kOfId, kPoints},

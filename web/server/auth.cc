@@ -1,6 +1,6 @@
 #include "web/server/auth.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nettle/base64.h>
 #include <nettle/memops.h>
 #include <nettle/sha2.h>

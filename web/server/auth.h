@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "web/http.h"
+#include "web/http/http.h"
 
 namespace sonde::web {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "web/http.h"
+#include "web/http/http.h"
 
 namespace sonde::web {
 

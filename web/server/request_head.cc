@@ -1,10 +1,12 @@
 #include "web/server/request_head.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+
+#include "core/text/ascii.h"
 
 namespace sonde::web {
 namespace {
@@ -30,12 +32,6 @@ bool EqualsNoCase(std::string_view text, std::string_view lower) {
   return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), [](char a, char b) {
     return std::tolower(static_cast<unsigned char>(a)) == b;
   });
-}
-
-std::string_view Trim(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
 // Fields that mean one thing each: twice is a fault.

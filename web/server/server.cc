@@ -1,6 +1,6 @@
 #include "web/server/server.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -17,7 +17,6 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <sstream>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -25,9 +24,10 @@
 
 #include "core/log.h"
 #include "core/niceness.h"
+#include "core/signals_blocked.h"
 #include "web/server/session.h"
-#include "web/server/wire.h"
-#include "web/tick_signal.h"
+#include "web/server/wire_text.h"
+#include "web/source/tick_signal.h"
 
 namespace sonde::web {
 namespace {
@@ -43,11 +43,7 @@ constexpr int kSendBuffer = 256 * 1024;  // else the kernel holds megabytes for 
 std::string NoRoom() {
   Response response = ErrorResponse(503, "all connections are taken; ask once more");
   response.headers.emplace_back("Retry-After", "1");
-  WireResponse message = ToWire(response, false);
-  message.body() = std::move(response.body);
-  std::ostringstream text;
-  text << message;
-  return std::move(text).str();
+  return TextOf(response);
 }
 
 Status Bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
@@ -121,9 +117,7 @@ Status Server::Core::Listen(const Options& options) {
 
 void Server::Core::Run(int thread_count, int niceness) {
   // Signals are for the program's own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   try {
     for (int i = 0; i < thread_count; ++i) {
       threads.emplace_back([this, niceness] { Work(niceness); });
@@ -131,7 +125,6 @@ void Server::Core::Run(int thread_count, int niceness) {
   } catch (const std::system_error& e) {
     log::Warning("HTTP: {} of {} threads started: {}", threads.size(), thread_count, e.what());
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Server::Core::Work(int niceness) {
@@ -173,7 +166,7 @@ void Server::Core::Take(Session::Socket socket, const std::string& begun) {
   error_code ignored;
   if (state.sessions.MakeRoom()) {
     socket.set_option(asio::socket_base::send_buffer_size(kSendBuffer), ignored);
-    std::make_shared<Session>(state, alive, std::move(socket))->Start(begun);
+    Session::Make(state, alive, std::move(socket))->Start(begun);
   } else {
     socket.non_blocking(true, ignored);
     socket.send(asio::buffer(NoRoom()), 0, ignored);
@@ -205,7 +198,7 @@ void Server::Core::OnTick() {
 
 // What is under way may end within the bound; threads end when nothing is left to do.
 void Server::Core::Stop() {
-  if (TickSignal* ticks = state.context.source->ticks()) ticks->Forget();
+  if (TickSignal* ticks = state.context.series->ticks()) ticks->Forget();
   asio::post(acceptor.get_executor(), [this] {
     error_code ignored;
     acceptor.close(ignored);
@@ -238,7 +231,7 @@ Result<std::unique_ptr<Server>> Server::Start(const Options& options,
     if (core->threads.empty()) {
       return Status(Code::kLimit, "start the HTTP server: no thread could be started");
     }
-    if (TickSignal* ticks = core->state.context.source->ticks()) {
+    if (TickSignal* ticks = core->state.context.series->ticks()) {
       ticks->Listen([raw = core.get()] { raw->OnTick(); });
     }
     return std::unique_ptr<Server>(new Server(std::move(core)));

@@ -16,7 +16,7 @@
 
 #include "core/status.h"
 #include "core/time.h"
-#include "web/data_source.h"
+#include "web/source/data_source.h"
 
 namespace sonde::web {
 

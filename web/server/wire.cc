@@ -1,6 +1,10 @@
 #include "web/server/wire.h"
 
-#include "web/negotiation.h"
+#include <boost/beast/http/write.hpp>
+#include <sstream>
+
+#include "web/http/negotiation.h"
+#include "web/server/wire_text.h"
 
 namespace sonde::web {
 namespace {
@@ -87,6 +91,14 @@ WireResponse ToWire(const Response& response, bool keep_alive) {
     message.content_length(response.body.size());
   }
   return message;
+}
+
+std::string TextOf(const Response& response, bool with_body) {
+  WireResponse message = ToWire(response, false);
+  if (with_body) message.body() = response.body;
+  std::ostringstream text;
+  text << message;
+  return std::move(text).str();
 }
 
 }  // namespace sonde::web

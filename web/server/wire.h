@@ -3,12 +3,12 @@
 // Thread safety: functions without state.
 #pragma once
 
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/string_body.hpp>
 #include <string>
 
 #include "core/status.h"
-#include "web/http.h"
+#include "web/http/http.h"
 
 namespace sonde::web {
 

@@ -1,6 +1,6 @@
-#include "web/notes.h"
+#include "web/source/notes.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

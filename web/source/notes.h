@@ -11,7 +11,7 @@
 
 #include "core/job.h"
 #include "core/time.h"
-#include "profiles/moments.h"
+#include "profiles/model/moments.h"
 
 namespace sonde::web {
 

@@ -10,7 +10,7 @@
 #include "core/metric.h"
 #include "core/status.h"
 #include "core/time.h"
-#include "web/notes.h"
+#include "web/source/notes.h"
 
 namespace sonde::web {
 

@@ -1,11 +1,11 @@
-#include "web/pushed_value.h"
+#include "web/source/pushed_value.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 
 #include "core/bytes.h"
-#include "series/alarm_rule.h"
+#include "series/alarm/rule.h"
 
 namespace sonde::web {
 namespace {

@@ -1,11 +1,11 @@
-#include "web/scrape_target.h"
+#include "web/source/scrape_target.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
 
-#include "core/names.h"
+#include "core/text/names.h"
 
 namespace sonde::web {
 namespace {

@@ -1,0 +1,102 @@
+// The archive and the user's running steps as the web server's data source: what `sonde serve`
+// shows.
+//
+// What is asked of a running step is asked of its head; of one whose head does not answer the
+// archive has what was stored so far. Everything is done by worker threads of its own, in the order
+// it comes, and none of them waits for a head. Names of series come from the newest kListedSteps
+// steps, for an archive may hold tens of thousands.
+//
+// Thread safety: that of DataSource. The destructor ends the workers; what has not been answered is
+// called back with kUnavailable, or with nothing where there is no status.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profiles/archive/archive.h"
+#include "profiles/archive/keeper.h"
+#include "serve/running_heads.h"
+#include "serve/step_queries.h"
+#include "serve/workers.h"
+#include "web/source/data_source.h"
+
+namespace sonde::serve {
+
+class ArchiveSource : public web::DataSource {
+ public:
+  static constexpr size_t kListedSteps = 200;
+  static constexpr size_t kNotedSteps = 32;
+
+  // `keeper`: of the same archive; without one tags are not changed here. `patience`: how long a
+  // head has for an answer.
+  explicit ArchiveSource(std::shared_ptr<const Archive> archive,
+                         std::unique_ptr<ArchiveKeeper> keeper = nullptr,
+                         Nanos patience = RunningHeads::kTimeout);
+  ~ArchiveSource() override;
+
+  void Jobs(size_t limit, JobsCallback callback) const override;
+  void GetProfile(const JobStep& id, ProfileCallback callback) const override;
+  void StepsOf(const std::string& job, Nanos now, StepsCallback callback) const override;
+  void ChangeTags(const JobStep& id, const UserTags& set, const std::vector<std::string>& remove,
+                  TagsCallback callback) const override;
+  void Compare(const std::vector<std::string>& groups, const std::string& align,
+               CompareCallback callback) const override;
+
+  void ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const override;
+  void Names(NamesCallback callback) const override;
+  void Query(const QuerySpec& spec, Callback callback) const override;
+  // Of the newest kNotedSteps steps in the range.
+  void Notes(Nanos first, Nanos last, NotesCallback callback) const override;
+  // There are no rows: those of a running step are at its head.
+  void ReadLive(const JobStep& id, const IsWanted& wanted, Nanos after, size_t limit,
+                RowsCallback callback) const override;
+
+  void Forward(const JobStep& id, const web::Request& request,
+               ForwardCallback callback) const override;
+  void Tree(const JobStep& id, TreeCallback callback) const override;
+
+ private:
+  using Steps = std::vector<ProfileEntry>;
+
+  // What the workers do. StepHistory:
+  Task<Result<std::vector<JobDescription>>> DoJobs(size_t limit) const;
+  Task<Result<Profile>> DoGetProfile(JobStep id) const;
+  Task<Result<std::vector<web::StepInShort>>> DoStepsOf(std::string job, Nanos now) const;
+  Task<Result<UserTags>> DoChangeTags(JobStep id, TagChange change) const;
+  Task<Result<std::string>> DoCompare(std::vector<std::string> groups, std::string align) const;
+  // StepSeries:
+  Task<Result<std::vector<Series>>> DoListSeries(std::string metric, size_t limit) const;
+  Task<Result<web::SeriesNames>> DoNames() const;
+  Task<std::vector<web::Note>> DoNotes(Nanos first, Nanos last) const;
+  Task<Result<web::LiveRows>> DoReadLive(JobStep id) const;
+  // StepControl:
+  Task<std::optional<web::Response>> DoForward(JobStep id, web::Request request) const;
+  Task<Result<std::vector<web::TreeEdge>>> DoTree(JobStep id) const;
+
+  Result<ProfileEntry> Running(const JobStep& id) const;
+  Result<std::vector<Series>> SeriesOf(const ProfileEntry& entry,
+                                       const RunningHeads::Profiles& told) const;
+  void AddNames(const ProfileEntry& entry, const RunningHeads::Profiles& told,
+                web::SeriesNames& names) const;
+  std::optional<StepMoments> KnownMoments(const std::string& key) const;
+  StepMoments MomentsOf(const ProfileEntry& entry, const RunningHeads::Profiles& told) const;
+
+  const std::shared_ptr<const Archive> archive_;
+  const std::unique_ptr<ArchiveKeeper> keeper_;
+  mutable std::mutex mutex_;  // of what is known
+  // Moments of finished steps, which do not change; by their keys.
+  mutable std::map<std::string, StepMoments> moments_;
+  // Names of the newest finished steps, and these steps' keys and cards.
+  mutable std::string named_;
+  mutable std::shared_ptr<const web::SeriesNames> names_;
+  mutable Workers workers_;
+  mutable RunningHeads heads_;
+  const StepQueries queries_;
+};
+
+}  // namespace sonde::serve

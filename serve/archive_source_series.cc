@@ -1,0 +1,186 @@
+// Questions about series over the steps of an archive; those of queries are in step_queries.h.
+#include <algorithm>
+#include <iterator>
+
+#include "profiles/records/select.h"
+#include "series/query/steps.h"
+#include "serve/archive_source.h"
+
+namespace sonde::serve {
+namespace {
+
+using query_steps::kJobTag;
+constexpr size_t kAskedFirst = 8;
+
+}  // namespace
+
+// With the tag host. `told`: what heads say.
+Result<std::vector<Series>> ArchiveSource::SeriesOf(const ProfileEntry& entry,
+                                                    const RunningHeads::Profiles& told) const {
+  const auto profile = told.find(entry.key);
+  if (profile == told.end()) return archive_->AllSeries(entry.key, SeriesScope::kNodes);
+  std::vector<Series> all;
+  for (const FootprintEntry& one : profile->second.footprint) {
+    for (const NodeInfo& node : profile->second.job.nodes) {
+      if (node.host.empty()) continue;
+      all.push_back(one.series);
+      all.back().tags.Set("host", node.host);
+    }
+  }
+  return all;
+}
+
+Task<Result<std::vector<Series>>> ArchiveSource::DoListSeries(std::string metric,
+                                                              size_t limit) const {
+  const Result<Steps> entries = archive_->List(kListedSteps);
+  if (!entries.ok()) co_return entries.status();
+  // The newest steps mostly have it: the heads of the others are asked only if they have not.
+  size_t asked = std::min(entries->size(), kAskedFirst);
+  RunningHeads::Profiles told =
+      co_await heads_.GetProfiles({entries->begin(), entries->begin() + asked});
+  std::vector<Series> list;
+  for (size_t i = 0; i < entries->size(); ++i) {
+    if (i == asked) {
+      told.merge(co_await heads_.GetProfiles({entries->begin() + asked, entries->end()}));
+      asked = entries->size();
+    }
+    const ProfileEntry& entry = (*entries)[i];
+    Result<std::vector<Series>> series = SeriesOf(entry, told);
+    // A step that cannot be read must not hide the others.
+    if (!series.ok()) continue;
+    for (Series& one : *series) {
+      if (!metric.empty() && one.metric.name != metric) continue;
+      if (list.size() == limit) co_return list;
+      one.tags.Set(kJobTag, entry.job.id.ToString());
+      list.push_back(std::move(one));
+    }
+  }
+  co_return list;
+}
+
+void ArchiveSource::ListSeries(std::string_view metric, size_t limit,
+                               SeriesCallback callback) const {
+  workers_.Begin("list series", std::move(callback), DoListSeries(std::string(metric), limit));
+}
+
+// Step by step, for the series of all of them may be very many.
+void ArchiveSource::AddNames(const ProfileEntry& entry, const RunningHeads::Profiles& told,
+                             web::SeriesNames& names) const {
+  const Result<std::vector<Series>> series = SeriesOf(entry, told);
+  if (!series.ok() || series->empty()) return;
+  for (const Series& one : *series) names.Add(one);
+  names.keys.emplace(kJobTag);
+  names.values.insert(entry.job.id.ToString());
+}
+
+// Every query asks for them, and those of finished steps change only with the list of these.
+Task<Result<web::SeriesNames>> ArchiveSource::DoNames() const {
+  Selection newest;
+  newest.limit = kListedSteps;
+  const auto listed = archive_->Select(newest, Clock::System().Now());
+  if (!listed.ok()) co_return listed.status();
+  std::vector<std::string> finished;
+  Steps live;
+  std::string which;
+  for (const ListedProfile& one : *listed) {
+    if (one.live) {
+      Result<ProfileEntry> entry = archive_->Entry(one.key);
+      if (entry.ok()) live.push_back(*std::move(entry));
+      continue;
+    }
+    finished.push_back(one.key);
+    // One that went on after it was thought lost has another card.
+    which.append(one.key).append(1, '\0').append(one.card);
+  }
+  std::shared_ptr<const web::SeriesNames> known;
+  {
+    const std::lock_guard lock(mutex_);
+    if (named_ == which) known = names_;
+  }
+  if (!known) {
+    auto made = std::make_shared<web::SeriesNames>();
+    for (const std::string& key : finished) {
+      const Result<ProfileEntry> entry = archive_->Entry(key);
+      if (entry.ok()) AddNames(*entry, {}, *made);
+    }
+    known = std::move(made);
+    const std::lock_guard lock(mutex_);
+    named_ = std::move(which);
+    names_ = known;
+  }
+  const RunningHeads::Profiles told = co_await heads_.GetProfiles(live);
+  web::SeriesNames names = *known;
+  for (const ProfileEntry& entry : live) AddNames(entry, told, names);
+  co_return names;
+}
+
+void ArchiveSource::Names(NamesCallback callback) const {
+  workers_.Begin("list names", std::move(callback), DoNames());
+}
+
+void ArchiveSource::Query(const QuerySpec& spec, Callback callback) const {
+  workers_.Begin("evaluate a query", std::move(callback), queries_.Evaluate(spec),
+                 Workers::Length::kLong);
+}
+
+Task<std::vector<web::Note>> ArchiveSource::DoNotes(Nanos first, Nanos last) const {
+  std::vector<web::Note> notes;
+  Result<Steps> entries = archive_->List(kListedSteps);
+  if (!entries.ok()) co_return notes;
+  std::erase_if(*entries, [&](const ProfileEntry& entry) {
+    return entry.job.start > last || (entry.job.end != 0 && entry.job.end < first);
+  });
+  const size_t left_out = entries->size() - std::min(entries->size(), kNotedSteps);
+  entries->resize(entries->size() - left_out);
+  Steps unknown;
+  for (const ProfileEntry& entry : *entries) {
+    if (!KnownMoments(entry.key)) unknown.push_back(entry);
+  }
+  const RunningHeads::Profiles told = co_await heads_.GetProfiles(unknown);
+  for (const ProfileEntry& entry : *entries) {
+    std::vector<web::Note> more = web::NotesOf(entry.job, MomentsOf(entry, told), first, last);
+    std::move(more.begin(), more.end(), std::back_inserter(notes));
+  }
+  web::Bound(left_out, first, notes);
+  co_return notes;
+}
+
+void ArchiveSource::Notes(Nanos first, Nanos last, NotesCallback callback) const {
+  workers_.Begin("read notes", std::move(callback), DoNotes(first, last));
+}
+
+std::optional<StepMoments> ArchiveSource::KnownMoments(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = moments_.find(key);
+  if (known == moments_.end()) return std::nullopt;
+  return known->second;
+}
+
+StepMoments ArchiveSource::MomentsOf(const ProfileEntry& entry,
+                                     const RunningHeads::Profiles& told) const {
+  constexpr size_t kMaxKept = 256;
+  if (std::optional<StepMoments> known = KnownMoments(entry.key)) return *std::move(known);
+  const auto at = told.find(entry.key);
+  Result<Profile> profile = at == told.end() ? archive_->Load(entry.key) : at->second;
+  if (!profile.ok()) return {};
+  profile->moments.distributions.clear();
+  if (entry.live) return profile->moments;
+  const std::lock_guard lock(mutex_);
+  if (moments_.size() >= kMaxKept) moments_.clear();
+  return moments_[entry.key] = std::move(profile->moments);
+}
+
+Task<Result<web::LiveRows>> ArchiveSource::DoReadLive(JobStep id) const {
+  const Result<Profile> profile = co_await DoGetProfile(std::move(id));
+  if (!profile.ok()) co_return profile.status();
+  web::LiveRows none;
+  none.running = profile->job.end == 0;
+  co_return none;
+}
+
+void ArchiveSource::ReadLive(const JobStep& id, const IsWanted& /*wanted*/, Nanos /*after*/,
+                             size_t /*limit*/, RowsCallback callback) const {
+  workers_.Begin("look for a step", std::move(callback), DoReadLive(id));
+}
+
+}  // namespace sonde::serve

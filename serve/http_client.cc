@@ -1,0 +1,299 @@
+#include "serve/http_client.h"
+
+#include <fmt/core.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <charconv>
+#include <chrono>
+#include <deque>
+#include <exception>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "core/log.h"
+#include "core/signals_blocked.h"
+
+namespace sonde::serve {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+
+// All but Close on the client's thread. A turn keeps this; what it is given back to may be gone.
+class TurnsInOrder final : public Turns, public std::enable_shared_from_this<TurnsInOrder> {
+ public:
+  TurnsInOrder(std::weak_ptr<asio::io_context> context, size_t most)
+      : context_(std::move(context)), free_(most) {}
+
+  void Close() override { closed_ = true; }
+
+  asio::awaitable<std::shared_ptr<void>> Take() {
+    if (free_ == 0) {
+      asio::steady_timer wake(co_await asio::this_coro::executor,
+                              asio::steady_timer::time_point::max());
+      waiting_.push_back(&wake);
+      co_await wake.async_wait(asio::as_tuple(asio::use_awaitable));
+    } else {
+      --free_;
+    }
+    std::shared_ptr<void> turn(nullptr, [self = shared_from_this()](void*) {
+      const std::shared_ptr<asio::io_context> context = self->context_.lock();
+      if (context) asio::post(*context, [self] { self->GiveBack(); });
+    });
+    if (closed_) throw boost::system::system_error(asio::error::operation_aborted);
+    co_return turn;
+  }
+
+ private:
+  void GiveBack() {
+    if (waiting_.empty()) {
+      ++free_;
+      return;
+    }
+    waiting_.front()->cancel();
+    waiting_.pop_front();
+  }
+
+  const std::weak_ptr<asio::io_context> context_;
+  std::atomic<bool> closed_ = false;
+  size_t free_;
+  std::deque<asio::steady_timer*> waiting_;  // of those who wait, in their frames
+};
+
+void AddHeaders(const std::string& host, const std::string& port, HttpRequest& ask) {
+  ask.set(http::field::host, host.find(':') == std::string::npos
+                                 ? fmt::format("{}:{}", host, port)
+                                 : fmt::format("[{}]:{}", host, port));
+  ask.set(http::field::user_agent, "sonde/" SONDE_VERSION);
+  ask.set(http::field::connection, "close");
+}
+
+using Addresses = asio::ip::tcp::resolver::results_type;
+
+// A request on its connection. Each part has the question's time.
+class Talk {
+ public:
+  Talk(const asio::any_io_executor& executor, const HttpQuestion& question)
+      : question_(question), stream_(executor) {}
+
+  // Up to the header of the answer.
+  asio::awaitable<void> Begin(const Addresses& addresses) {
+    stream_.expires_after(std::chrono::nanoseconds(question_.timeout));
+    co_await stream_.async_connect(addresses, asio::use_awaitable);
+    co_await http::async_write(stream_, question_.request, asio::use_awaitable);
+    parser_.body_limit(question_.max_body);
+    co_await http::async_read_header(stream_, buffer_, parser_, asio::use_awaitable);
+  }
+  asio::awaitable<void> End(HttpResponse& out) {
+    stream_.expires_after(std::chrono::nanoseconds(question_.timeout));
+    co_await http::async_read(stream_, buffer_, parser_, asio::use_awaitable);
+    out = parser_.release();
+  }
+
+ private:
+  const HttpQuestion& question_;
+  beast::tcp_stream stream_;
+  beast::flat_buffer buffer_;
+  http::response_parser<http::string_body> parser_;
+};
+
+asio::awaitable<void> SendAlone(const HttpQuestion& question, HttpResponse& out) {
+  const auto executor = co_await asio::this_coro::executor;
+  asio::ip::tcp::resolver resolver(executor);
+  const Addresses addresses =
+      co_await resolver.async_resolve(question.host, question.port, asio::use_awaitable);
+  Talk talk(executor, question);
+  co_await talk.Begin(addresses);
+  co_await talk.End(out);
+}
+
+// Holds up its thread.
+asio::awaitable<Addresses> Resolve(std::string host, std::string port) {
+  asio::ip::tcp::resolver resolver(co_await asio::this_coro::executor);
+  co_return resolver.resolve(host, port);
+}
+
+Status FromError(const boost::system::error_code& error, std::string_view what, uint64_t max_body) {
+  if (error == http::error::body_limit) {
+    return {Code::kLimit, fmt::format("{}: the answer has more than {} bytes", what, max_body)};
+  }
+  Code code = Code::kUnavailable;
+  if (error == asio::error::operation_aborted) code = Code::kBusy;
+  if (error == beast::error::timeout) code = Code::kTimeout;
+  if (error.category() == make_error_code(http::error::end_of_stream).category()) {
+    code = Code::kCorrupt;
+  }
+  return {code, fmt::format("{}: {}", what, error.message())};
+}
+
+Status FromFailure(const std::exception_ptr& failure, std::string_view what, uint64_t max_body) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const boost::system::system_error& e) {
+    return FromError(e.code(), what, max_body);
+  } catch (const std::exception& e) {
+    return {Code::kUnavailable, fmt::format("{}: {}", what, e.what())};
+  }
+}
+
+Status NoAnswer(std::string_view what, Nanos timeout) {
+  return {Code::kTimeout, fmt::format("{}: no answer in {}", what, FormatDuration(timeout))};
+}
+
+// An exchange under way. Its time has an end of its own, for resolving a name has none: what ends
+// first calls back.
+class Exchanging : public std::enable_shared_from_this<Exchanging> {
+ public:
+  Exchanging(asio::io_context& context, HttpQuestion asked, HttpClient::Callback done)
+      : question(std::move(asked)), end_(context), callback_(std::move(done)) {}
+
+  // Its time begins, perhaps anew.
+  void BeginTime() {
+    end_.expires_after(std::chrono::nanoseconds(question.timeout));
+    end_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (!error) self->Finish(NoAnswer(self->question.what, self->question.timeout));
+    });
+  }
+  // It waits for others now, which is not the peer's fault.
+  void StopTime() { end_.cancel(); }
+  bool over() const { return callback_ == nullptr; }
+  void Finish(Result<HttpAnswer> result) {
+    end_.cancel();
+    if (const auto call = std::exchange(callback_, nullptr)) call(std::move(result));
+  }
+
+  const HttpQuestion question;
+  HttpAnswer answer;
+
+ private:
+  asio::steady_timer end_;
+  HttpClient::Callback callback_;
+};
+
+}  // namespace
+
+Result<HttpResponse> HttpExchange(const std::string& host, const std::string& port, HttpRequest ask,
+                                  std::string_view what, Nanos timeout, uint64_t max_body) try {
+  AddHeaders(host, port, ask);
+  asio::io_context context(1);
+  const HttpQuestion question{host, port, std::move(ask), std::string(what), timeout, max_body};
+  HttpResponse response;
+  std::exception_ptr failure;
+  bool ended = false;
+  asio::co_spawn(context, SendAlone(question, response), [&](std::exception_ptr e) {
+    failure = std::move(e);
+    ended = true;
+  });
+  // Resolving a name has no timeout of its own.
+  context.run_for(std::chrono::nanoseconds(timeout));
+  if (!ended) return NoAnswer(what, timeout);
+  if (failure) return FromFailure(failure, what, max_body);
+  return response;
+} catch (const std::exception& e) {
+  return Status(Code::kUnavailable, fmt::format("{}: {}", what, e.what()));
+}
+
+struct HttpClient::Core {
+  // Of all requests together.
+  static constexpr size_t kMaxSockets = 256;
+  // One that hangs does not hold up the names of others.
+  static constexpr size_t kResolvers = 4;
+
+  void Work() {
+    pthread_setname_np(pthread_self(), "sonde-asks");
+    for (bool running = true; running;) {
+      try {
+        context->run();
+        running = false;
+      } catch (const std::exception& e) {
+        log::Error("asking heads: {}", e.what());
+      }
+    }
+  }
+  asio::awaitable<Addresses> Find(const HttpQuestion& question);
+  asio::awaitable<void> Send(std::shared_ptr<Exchanging> open);
+
+  const std::shared_ptr<asio::io_context> context = std::make_shared<asio::io_context>(1);
+  asio::executor_work_guard<asio::io_context::executor_type> work{context->get_executor()};
+  const std::shared_ptr<TurnsInOrder> sockets =
+      std::make_shared<TurnsInOrder>(context, kMaxSockets);
+  std::thread thread;
+  std::optional<asio::thread_pool> resolvers;  // goes first: it tells the context
+};
+
+asio::awaitable<Addresses> HttpClient::Core::Find(const HttpQuestion& question) {
+  boost::system::error_code error;
+  const auto address = asio::ip::make_address(question.host, error);
+  uint16_t port = 0;
+  const char* end = question.port.data() + question.port.size();
+  const auto [read, wrong] = std::from_chars(question.port.data(), end, port);
+  if (!error && wrong == std::errc() && read == end) {
+    co_return Addresses::create({address, port}, question.host, question.port);
+  }
+  co_return co_await asio::co_spawn(*resolvers, Resolve(question.host, question.port),
+                                    asio::use_awaitable);
+}
+
+// The time of an exchange is what its peer takes, not what it waits for others.
+asio::awaitable<void> HttpClient::Core::Send(std::shared_ptr<Exchanging> open) {
+  const HttpQuestion& question = open->question;
+  const std::shared_ptr<void> socket = co_await sockets->Take();
+  open->BeginTime();
+  const Addresses addresses = co_await Find(question);
+  if (open->over()) co_return;
+  Talk talk(co_await asio::this_coro::executor, question);
+  co_await talk.Begin(addresses);
+  if (question.turns) {
+    open->StopTime();
+    open->answer.turn = co_await static_cast<TurnsInOrder&>(*question.turns).Take();
+    open->BeginTime();
+  }
+  co_await talk.End(open->answer.response);
+}
+
+HttpClient::HttpClient() : core_(std::make_unique<Core>()) {
+  // Signals are for the program's own thread.
+  const SignalsBlocked blocked;
+  core_->resolvers.emplace(Core::kResolvers);
+  core_->thread = std::thread([core = core_.get()] { core->Work(); });
+}
+
+HttpClient::~HttpClient() {
+  core_->context->stop();
+  core_->thread.join();
+}
+
+void HttpClient::Exchange(HttpQuestion question, Callback callback) const {
+  AddHeaders(question.host, question.port, question.request);
+  auto open =
+      std::make_shared<Exchanging>(*core_->context, std::move(question), std::move(callback));
+  asio::post(*core_->context, [core = core_.get(), open = std::move(open)] {
+    asio::co_spawn(*core->context, core->Send(open), [open](const std::exception_ptr& failure) {
+      const HttpQuestion& asked = open->question;
+      open->Finish(failure ? Result<HttpAnswer>(FromFailure(failure, asked.what, asked.max_body))
+                           : std::move(open->answer));
+    });
+  });
+}
+
+std::shared_ptr<Turns> HttpClient::NewTurns(size_t most) const {
+  return std::make_shared<TurnsInOrder>(core_->context, most);
+}
+
+}  // namespace sonde::serve

@@ -1,0 +1,80 @@
+// HTTP requests and their responses, each on a connection of its own.
+//
+// Thread safety: functions without state; HttpClient as it says.
+#pragma once
+
+#include <boost/beast/http/message.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+#include "core/time.h"
+
+namespace sonde::serve {
+
+using HttpRequest = boost::beast::http::request<boost::beast::http::string_body>;
+using HttpResponse = boost::beast::http::response<boost::beast::http::string_body>;
+
+// Sends `ask` to host:port and gives what comes back, whatever its status. `what` begins the
+// message of a failure, as in "ask the head at n1:4242". kTimeout, kUnavailable (nobody answers),
+// kLimit (a body of more than `max_body` bytes) or kCorrupt (no HTTP).
+Result<HttpResponse> HttpExchange(const std::string& host, const std::string& port, HttpRequest ask,
+                                  std::string_view what, Nanos timeout, uint64_t max_body);
+
+class Turns;
+
+// What is sent where, and what it may cost.
+struct HttpQuestion {
+  std::string host;
+  std::string port;
+  HttpRequest request;
+  std::string what;  // begins the message of a failure
+  Nanos timeout = 0;
+  uint64_t max_body = 0;
+  std::shared_ptr<Turns> turns = nullptr;  // if it is there, the body is read when it is its turn
+};
+
+struct HttpAnswer {
+  HttpResponse response;
+  std::shared_ptr<void> turn;  // which lasts as long as this
+};
+
+// The same without waiting. Up to 256 requests are under way at a time, on one thread; the others
+// begin when these end. The time of a request is what its peer takes: not what it waits for others.
+//
+// Thread safety: Exchange and NewTurns from any thread; made and destroyed by one. Callbacks come
+// on the client's thread, each once, with the answer or when its time is over. The destructor drops
+// the callbacks of what is under way.
+class HttpClient {
+ public:
+  using Callback = std::function<void(Result<HttpAnswer>)>;
+
+  HttpClient();
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  void Exchange(HttpQuestion question, Callback callback) const;
+  // For requests of which only so many answers are to be held at a time.
+  std::shared_ptr<Turns> NewTurns(size_t most) const;
+
+ private:
+  struct Core;
+  const std::unique_ptr<Core> core_;
+};
+
+// Of requests that belong together only so many have a turn at a time.
+//
+// Thread safety: Close from any thread.
+class Turns {
+ public:
+  virtual ~Turns() = default;
+  // Nobody has a turn any more: kBusy.
+  virtual void Close() = 0;
+};
+
+}  // namespace sonde::serve

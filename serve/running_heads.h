@@ -1,0 +1,85 @@
+// The heads of the user's running steps, as `sonde serve` asks them: over HTTP, where the archive's
+// live/ says that they are served.
+//
+// Heads are asked at the same time, and each has the same time to answer: those that are silent
+// cost it once, however many they are. A head that did not answer is left alone for some seconds.
+//
+// Thread safety: every method from any thread. None of them waits; what is done with the answers is
+// done where the tasks go on. Steps and specs that are given by reference live until a task ends.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/task.h"
+#include "profiles/archive/archive.h"
+#include "series/query/query.h"
+#include "serve/http_client.h"
+#include "web/source/data_source.h"
+
+namespace sonde::serve {
+
+class RunningHeads {
+ public:
+  static constexpr Nanos kTimeout = 10 * kSecond;
+  static constexpr Nanos kLeftAlone = 10 * kSecond;
+
+  // `executor`: where answers are read. `timeout`: how long a head has for an answer.
+  explicit RunningHeads(Executor executor = nullptr, Nanos timeout = kTimeout)
+      : executor_(std::move(executor)), timeout_(timeout) {}
+
+  // Whether a head can be asked about the step.
+  static bool Has(const ProfileEntry& step) { return step.running && step.endpoint.port != 0; }
+
+  // The profile so far; the last one is kept for some hundred ms, for pages ask for several things
+  // at once.
+  Task<Result<Profile>> GetProfile(const ProfileEntry& step);
+  // Those of the steps that have a head that answers, by the profiles' keys.
+  using Profiles = std::map<std::string, Profile>;
+  Task<Profiles> GetProfiles(const std::vector<ProfileEntry>& steps);
+  // The head's answer to a query whose filters on the tag `job` accept the step.
+  Task<Result<web::Answer>> Query(const ProfileEntry& step, const QuerySpec& spec);
+  // What heads answer to a query, by the profiles' keys. All of them are asked at the same time,
+  // and the answers of kAtOnce of them are held before they are read. Heads that do not answer are
+  // left out, as are steps without a head; a refusal, such as of an answer that is too large, is an
+  // error. kLimit if together they have more points than that: no further answers are taken then.
+  using Told = std::map<std::string, web::Answer>;
+  static constexpr size_t kAtOnce = 8;
+  static constexpr size_t kMaxPoints = 32u << 20;
+  Task<Result<Told>> QueryAll(const std::vector<ProfileEntry>& steps, const QuerySpec& spec,
+                              size_t most_points = kMaxPoints);
+  // What the nodes of running steps come to for a query, in the same way; any answer that is no
+  // part is an error.
+  using Parts = std::map<std::string, web::PartAnswer>;
+  Task<Result<Parts>> QueryParts(const std::vector<ProfileEntry>& steps, const QuerySpec& spec,
+                                 const QueryGrid& grid);
+  // The step's tree, as /topo tells it.
+  Task<Result<std::vector<web::TreeEdge>>> Tree(const ProfileEntry& step);
+  // The head's answer to a request, whatever it is. 503 if there is none.
+  Task<web::Response> Relay(const ProfileEntry& step, const web::Request& request);
+
+ private:
+  struct Known {
+    Nanos silent_until = 0;  // monotonic
+    Nanos taken = 0;
+    Profile profile;
+  };
+
+  Task<Result<HttpAnswer>> Exchange(const ProfileEntry& step, HttpRequest request,
+                                    std::shared_ptr<Turns> turns = nullptr);
+  Task<Result<Profile>> ProfileOf(const ProfileEntry& step, std::shared_ptr<Turns> turns);
+  Task<Result<web::Answer>> QueryOne(const ProfileEntry& step, const QuerySpec& spec,
+                                     std::shared_ptr<Turns> turns);
+  Task<Result<web::PartAnswer>> QueryPartOf(const ProfileEntry& step, const QuerySpec& spec,
+                                            const std::string& body, std::shared_ptr<Turns> turns);
+
+  const Executor executor_;
+  const Nanos timeout_;
+  std::mutex mutex_;
+  std::map<std::string, Known> known_;  // by the profile's key
+  const HttpClient client_;             // last: its callbacks use the others
+};
+
+}  // namespace sonde::serve

@@ -1,0 +1,54 @@
+// Queries over the steps of an archive: which steps they are about, what is asked of the heads of
+// those that run, what is read, and how that comes together.
+//
+// Who answers is planned by series/query/plan.h. Where no result is of several steps each head
+// answers for its own. Else each gives its nodes' part of the answer, and parts are put together
+// with that of the steps that are read; only where that cannot be done, as for a median, is every
+// series of a running step asked for. A head that does not answer leaves its step to what the
+// archive has.
+//
+// Thread safety: Evaluate from any thread.
+#pragma once
+
+#include <vector>
+
+#include "core/status.h"
+#include "core/task.h"
+#include "profiles/archive/archive.h"
+#include "series/query/plan.h"
+#include "series/query/query.h"
+#include "serve/running_heads.h"
+#include "web/source/data_source.h"
+
+namespace sonde::serve {
+
+class StepQueries {
+ public:
+  // Both outlive it.
+  StepQueries(const Archive& archive, RunningHeads& heads) : archive_(archive), heads_(heads) {}
+
+  Task<Result<web::Answer>> Evaluate(QuerySpec spec) const;
+
+ private:
+  using Steps = std::vector<ProfileEntry>;
+
+  // Adds the step's series that the query asks for, as they are stored.
+  Status ReadStep(const ProfileEntry& entry, SeriesScope scope, const QuerySpec& spec,
+                  const SeriesFilter& filter, std::vector<SeriesData>& out) const;
+  Task<Result<web::Answer>> GoWay(AnswerWay way, const QuerySpec& spec, const Steps& steps,
+                                  const SeriesFilter& filter) const;
+  Task<Result<web::Answer>> EvaluateEach(const QuerySpec& spec, const Steps& steps,
+                                         const SeriesFilter& filter) const;
+  Task<Result<web::Answer>> EvaluateParts(const QuerySpec& spec, const Steps& steps,
+                                          const SeriesFilter& filter) const;
+  Task<Result<web::Answer>> EvaluateSeries(const QuerySpec& spec, const Steps& steps,
+                                           const SeriesFilter& filter, SeriesScope scope) const;
+
+  Task<MetricType> TypeOf(const QuerySpec& spec, const Steps& steps, const RunningHeads::Told& told,
+                          const std::vector<SeriesData>& series) const;
+
+  const Archive& archive_;
+  RunningHeads& heads_;
+};
+
+}  // namespace sonde::serve

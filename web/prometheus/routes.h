@@ -1,0 +1,14 @@
+// What Prometheus scrapes and discovers.
+//
+// Thread safety: constants.
+#pragma once
+
+#include <span>
+
+#include "web/route/route.h"
+
+namespace sonde::web {
+
+std::span<const Route> MetricsRoutes();
+
+}  // namespace sonde::web

@@ -1,0 +1,56 @@
+// An endpoint: what a path is answered by, and what the answer is made from.
+//
+// Each family of endpoints is a folder; its routes.h gives them to the router (web/router.h).
+//
+// Thread safety: values. Handlers are called from any thread.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "core/task.h"
+#include "core/time.h"
+#include "web/http/http.h"
+#include "web/route/route_doc.h"
+#include "web/source/data_source.h"
+
+namespace sonde::web {
+
+// What an endpoint asks, and where it goes on when an answer has come. All of it is alive whenever
+// the executor, which stands for the server's threads, runs something. An empty executor calls at
+// once: for tests, which keep the source.
+struct Context {
+  explicit Context(const DataSource& source, const Clock* its_clock = &Clock::System(),
+                   Executor threads = nullptr, bool null_for_nan = false)
+      : history(&source),
+        series(&source),
+        control(&source),
+        sink(source.sink()),
+        clock(its_clock),
+        executor(std::move(threads)),
+        nan_null(null_for_nan) {}
+
+  const StepHistory* history;
+  const StepSeries* series;
+  const StepControl* control;
+  PointSink* sink;  // nullptr: no points are taken
+  const Clock* clock;
+  Executor executor;
+  bool nan_null;  // OpenTSDB's answers have null for NaN, unless the request says otherwise
+};
+
+using Handler = void (*)(const Context& context, const Request& request, Reply reply);
+
+struct Route {
+  std::string_view path;
+  Handler get = nullptr;   // also answers HEAD
+  Handler post = nullptr;  // its body is JSON
+  RouteDoc doc = {};
+  RouteDoc post_doc = {};    // where POST differs from what doc says; else empty
+  Handler put = nullptr;     // its body is JSON, as that of POST
+  Handler remove = nullptr;  // DELETE
+  RouteDoc remove_doc = {};
+};
+
+}  // namespace sonde::web

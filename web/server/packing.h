@@ -1,0 +1,17 @@
+// Whether an answer is compressed on its way.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <memory>
+
+#include "web/http/gzip.h"
+#include "web/http/http.h"
+
+namespace sonde::web {
+
+// Compresses the body, and says so in the headers, if it is worth that and the client wants it. Of
+// an answer in pieces the caller has to compress each with what this returns; else nullptr.
+std::unique_ptr<Gzip> Pack(const Request& request, Response& response);
+
+}  // namespace sonde::web

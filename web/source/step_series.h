@@ -1,0 +1,106 @@
+// Questions about series: queries and their parts, names, notes, and the rows of a step that runs.
+//
+// Thread safety: methods from any thread, several at a time. A callback is called once, from any
+// thread, and also before the method returns.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/job.h"
+#include "core/status.h"
+#include "series/query/part.h"
+#include "series/query/query.h"
+#include "series/store/reduced.h"
+#include "web/source/notes.h"
+
+namespace sonde::web {
+
+struct Answer {
+  std::vector<QueryResult> results;
+  // Nodes that answered and that should have; a note for people if they differ.
+  uint32_t nodes_answered = 0;
+  uint32_t nodes_expected = 0;
+};
+
+// A part of an answer, which others' parts are added to.
+struct PartAnswer {
+  QueryPart part;
+  uint32_t nodes_answered = 0;
+  uint32_t nodes_expected = 0;
+};
+
+// Rows of a running step's reduced series.
+struct LiveRows {
+  struct Row {
+    Nanos time = 0;
+    std::vector<Reduced> values;  // by `series`
+  };
+  bool running = false;
+  Nanos period = kDefaultPeriod;
+  Nanos newest = 0;  // of all rows there are; 0: none
+  Nanos oldest = 0;  // that is still held; 0: not looked for, which is done with a limit of 0 only
+  std::vector<Series> series;
+  std::vector<Row> rows;  // oldest first
+};
+
+class TickSignal;
+
+// Every name that a query can have.
+struct SeriesNames {
+  std::set<std::string> metrics;
+  std::set<std::string> keys;    // of tags
+  std::set<std::string> values;  // of any tag
+
+  void Add(const Series& series);
+};
+
+inline constexpr size_t kMaxListed = 1u << 20;  // series that are looked through
+
+class StepSeries {
+ public:
+  virtual ~StepSeries() = default;
+
+  // Every series that queries can name, with tags host and job; at most `limit` of them. An
+  // empty metric means all.
+  using SeriesCallback = std::function<void(Result<std::vector<Series>>)>;
+  virtual void ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const = 0;
+
+  // The names of all of them. kLimit if they are more than kMaxListed and have to be looked
+  // through.
+  using NamesCallback = std::function<void(Result<SeriesNames>)>;
+  virtual void Names(NamesCallback callback) const;
+
+  // Evaluates the query over all steps, or those a filter on the tag `job` names. Tags of the
+  // per-node series: their own, host and job.
+  using Callback = std::function<void(Result<Answer>)>;
+  virtual void Query(const QuerySpec& spec, Callback callback) const = 0;
+
+  // What the series of the step that runs here come to, with values at the grid's times too
+  // (series/query/part.h): who asks several steps puts their parts together. For a query that
+  // query_steps::HasParts. kNotFound where several steps are.
+  using PartCallback = std::function<void(Result<PartAnswer>)>;
+  virtual void QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
+                            PartCallback callback) const;
+
+  // What happened in the steps from `first` to `last`, by start; at most kMaxNotes, and of few
+  // steps if there are many.
+  using NotesCallback = std::function<void(std::vector<Note>)>;
+  virtual void Notes(Nanos first, Nanos last, NotesCallback callback) const;
+
+  // Who tells that a running step has a new row; nullptr: nobody does, look now and then.
+  virtual TickSignal* ticks() const { return nullptr; }
+
+  // The rows after `after`, the first `limit` of them, of the metrics that `wanted` accepts; where
+  // it accepts none, rows without values. kNotFound for an unknown step; one that has ended is not
+  // running and has no rows.
+  using IsWanted = std::function<bool(const Metric&)>;
+  using RowsCallback = std::function<void(Result<LiveRows>)>;
+  virtual void ReadLive(const JobStep& id, const IsWanted& wanted, Nanos after, size_t limit,
+                        RowsCallback callback) const;
+};
+
+}  // namespace sonde::web
