@@ -1,7 +1,7 @@
 // What alarm rules cost the head's loop at each tick: 1,000 rules of all kinds over a row of 600
 // reduced series, by thread CPU time. Also what it costs when every rule turns at every tick, and a
 // node's derived series. usage: bench_alarms [TICKS]
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/node/derived_series.h"
-#include "series/alarm_evaluator.h"
+#include "daemon/node/record/derived_series.h"
+#include "series/alarm/evaluator.h"
 
 namespace {
 

@@ -7,9 +7,7 @@
 //
 // Records are written in the order of their keys, so that LevelDB has nothing to merge and 100,000
 // profiles take a minute or two.
-#include "profiles/archive.h"
-
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
 
@@ -22,15 +20,17 @@
 #include <string>
 #include <vector>
 
-#include "profiles/archive_db.h"
-#include "profiles/archive_dir.h"
-#include "profiles/archive_lock.h"
-#include "profiles/card.h"
-#include "profiles/index.h"
-#include "profiles/keys.h"
-#include "profiles/leveldb_env.h"
-#include "series/block.h"
-#include "series/reduced.h"
+#include "profiles/archive/ingest_one.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/records/card.h"
+#include "profiles/records/index.h"
+#include "profiles/records/keys.h"
+#include "profiles/upkeep/lock.h"
+#include "profiles/upkeep/open_db.h"
+#include "series/block/block.h"
+#include "series/store/reduced.h"
 
 namespace sonde {
 namespace {

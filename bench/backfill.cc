@@ -25,12 +25,12 @@
 #include <vector>
 
 #include "daemon/collect/sampler.h"
-#include "daemon/head/archive_writer.h"
-#include "daemon/head/block_intake.h"
+#include "daemon/head/record/archive_writer.h"
+#include "daemon/head/record/block_intake.h"
 #include "daemon/loop.h"
-#include "daemon/tree/block_sender.h"
-#include "series/store.h"
-#include "series/task_ranks.h"
+#include "daemon/tree/blocks/block_sender.h"
+#include "series/store/store.h"
+#include "series/store/task_ranks.h"
 
 namespace sonde {
 namespace {

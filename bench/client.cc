@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/collect/job/app.h"
+#include "daemon/collect/app/app.h"
 #include "sonde.h"
 #ifdef HAVE_PROMETHEUS
 #include <prometheus/counter.h>

@@ -4,7 +4,7 @@
 // The nodes' values are samples of this machine at level 2, each node at another moment of them and
 // each of its values by up to a tenth larger, so that no two nodes' are the same and all the series
 // that ever change on one change somewhere at every tick. usage: bench_frame_bytes
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <chrono>
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/time.h"
-#include "daemon/node/recorder.h"
+#include "daemon/node/record/recorder.h"
 #include "daemon/tree/frame.h"
 
 namespace sonde::tree {

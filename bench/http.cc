@@ -17,7 +17,7 @@
 // Times are medians; those named _cpu are the server's CPU time, for machines that have other work.
 // SECONDS is how long each of the last ones runs.
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -36,11 +36,11 @@
 #include <thread>
 #include <vector>
 
-#include "series/reduced.h"
-#include "series/store.h"
+#include "series/store/reduced.h"
+#include "series/store/store.h"
 #include "web/opentsdb/put_store.h"
-#include "web/point_sink.h"
 #include "web/server/server.h"
+#include "web/source/point_sink.h"
 
 namespace sonde {
 namespace {
@@ -192,14 +192,14 @@ class ReducedSource final : public web::DataSource {
       store_.Append(kBegin + i * kSecond, row);
     }
   }
-  Result<std::vector<JobDescription>> Jobs(size_t) const override {
-    return std::vector<JobDescription>();
+  void Jobs(size_t, JobsCallback callback) const override {
+    callback(std::vector<JobDescription>());
   }
-  Result<Profile> GetProfile(const JobStep&) const override {
-    return Status(Code::kNotFound, "none");
+  void GetProfile(const JobStep&, ProfileCallback callback) const override {
+    callback(Status(Code::kNotFound, "none"));
   }
-  Result<std::vector<Series>> ListSeries(std::string_view, size_t) const override {
-    return std::vector<Series>();
+  void ListSeries(std::string_view, size_t, SeriesCallback callback) const override {
+    callback(std::vector<Series>());
   }
   void Query(const QuerySpec& spec, Callback callback) const override {
     const TimeRange range = DataRange(spec);

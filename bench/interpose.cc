@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/collect/job/app.h"
+#include "daemon/collect/app/app.h"
 
 namespace {
 

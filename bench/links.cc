@@ -15,10 +15,10 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/link/libfabric/fabric.h"
+#include "daemon/link/listener.h"
+#include "daemon/link/socket_link.h"
 #include "daemon/loop.h"
-#include "daemon/tree/fabric.h"
-#include "daemon/tree/listener.h"
-#include "daemon/tree/socket_link.h"
 
 namespace sonde::tree {
 namespace {

@@ -8,7 +8,7 @@
 // "acked" is the same with an acknowledgement to each child for each frame, which at one tick a
 // second goes down about as often: most of it is the kernel's, which on a loopback connection does
 // the child's part of receiving it as well. usage: bench_merge [TICKS]
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,16 +21,16 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/link/listener.h"
+#include "daemon/link/socket_link.h"
 #include "daemon/loop.h"
-#include "daemon/tree/children.h"
+#include "daemon/message/message.h"
+#include "daemon/tree/children/children.h"
 #include "daemon/tree/frame.h"
-#include "daemon/tree/listener.h"
-#include "daemon/tree/message.h"
 #include "daemon/tree/query_fanout.h"
-#include "daemon/tree/socket_link.h"
 #include "daemon/tree/tick_merger.h"
 #include "daemon/tree/uplink.h"
-#include "series/schema.h"
+#include "series/block/schema.h"
 
 namespace sonde::tree {
 namespace {
@@ -142,6 +142,15 @@ void Fill(uint32_t child, int tick, uint32_t nodes, Frame& frame) {
   _exit(0);
 }
 
+struct Alone final : Children::Owner {
+  void OnBlock(BlockMessage /*block*/) override {}
+  void OnMoments(collect::Moments /*moments*/) override {}
+  void OnEnded(const FrameInfo& /*header*/, const Schema::Ptr& /*schema*/,
+               std::span<const Reduced> /*values*/, TickMerger::Source /*source*/) override {}
+  void OnRefused(TickMerger::Fate /*fate*/, const Frame& /*frame*/,
+                 TickMerger::Source /*source*/) override {}
+};
+
 class Parent {
  public:
   // `sent`: where the children tell that all have sent; -1 not to wait for that. `acks`: whether
@@ -152,7 +161,7 @@ class Parent {
         acks_(acks),
         queries_(loop_),
         merger_(60, [this](const TickMerger::Row& row, bool) { OnMerged(row); }),
-        children_(merger_, queries_, kSecond, tree::Children::Keep::kUntilSafe, {}) {}
+        children_(merger_, queries_, kSecond, tree::Keep::kUntilSafe, alone_) {}
 
   uint16_t Listen() {
     auto listener = Listener::Open(loop_, "127.0.0.1", 0, [this](std::unique_ptr<SocketLink> link) {
@@ -215,6 +224,7 @@ class Parent {
   Loop loop_;
   QueryFanout queries_;
   TickMerger merger_;
+  Alone alone_;
   Children children_;
   std::unique_ptr<Listener> listener_;
   std::vector<std::unique_ptr<SocketLink>> links_;

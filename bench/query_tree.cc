@@ -25,10 +25,11 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/head/live_source.h"
+#include "daemon/head/answers/live_source.h"
+#include "daemon/link/local_link.h"
+#include "daemon/link/send.h"
 #include "daemon/loop.h"
-#include "daemon/node/answer.h"
-#include "daemon/tree/local_link.h"
+#include "daemon/node/ask/answer.h"
 #include "daemon/tree/query_fanout.h"
 #include "web/router.h"
 
@@ -158,7 +159,7 @@ class Step {
       request.path = request.target = "/api/query";
       request.content_type = "application/json";
       request.body = body;
-      web::Dispatch({source_}, request, [&](web::Response response) {
+      web::Dispatch(web::Context(*source_), request, [&](web::Response response) {
         if (response.status != 200) Die(response.body);
         json = std::move(response.body);
         if (waits) loop_.Stop();

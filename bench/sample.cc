@@ -15,7 +15,7 @@
 // The exporter is `prometheus-node-exporter` from PATH, or $SONDE_NODE_EXPORTER.
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>

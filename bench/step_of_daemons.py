@@ -1,6 +1,6 @@
 """A step without Slurm: real daemons on this machine, started as the plugin starts them.
 
-The head and N node daemons get their launch packets over lifelines (core/launch.h). All nodes watch
+The head and N node daemons get their launch packets over lifelines (launcher/launch.h). All nodes watch
 the same idle process as their task. Everything is ended by pid; if this process is killed, the
 lifelines close and the daemons end by themselves.
 """

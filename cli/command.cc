@@ -1,6 +1,6 @@
 #include "cli/command.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <pwd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -9,8 +9,9 @@
 #include <cstdlib>
 
 #include "cli/progress.h"
-#include "profiles/retention.h"
-#include "profiles/text.h"
+#include "profiles/archive/listed_cards.h"
+#include "profiles/model/text.h"
+#include "profiles/upkeep/retention.h"
 
 namespace sonde::cli {
 namespace {
@@ -44,12 +45,6 @@ size_t TerminalWidth(bool terminal) {
   const long columns = std::strtol(std::string(Get("COLUMNS")).c_str(), nullptr, 10);
   if (columns > 0) return std::max(static_cast<size_t>(columns), kNarrowest);
   return terminal ? 80 : kAnyWidth;
-}
-
-// "123_4.0" names a task of a job array, whose steps have a job id of their own.
-bool IsArrayTask(const JobDescription& job, const JobStep& id) {
-  return !job.array_job.empty() && job.array_job + "_" + job.array_task == id.job &&
-         (id.step.empty() || id.step == job.id.step);
 }
 
 }  // namespace
@@ -120,32 +115,33 @@ Result<std::string> ArchiveDirectory(const Environment& env) {
   return path;
 }
 
-Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env, Archive::For use) {
+Result<OpenedArchive> OpenArchive(const Environment& env, ArchiveUse use) {
   const auto path = ArchiveDirectory(env);
   if (!path.ok()) return path.status();
   Progress progress("moving finished steps into the archive", "steps");
-  auto archive = Archive::Open(
+  auto archive = sonde::OpenArchive(
       *path, kSecond, [&](size_t done, size_t total) { progress.Set(done, total); }, use);
   progress.End();
   if (!archive.ok()) return archive;
-  if (!(*archive)->note().empty()) Note((*archive)->note());
+  if (!archive->reader->note().empty()) Note(archive->reader->note());
   // Limits are for the archive of the configuration, not for any other that is looked at.
-  if (!env.archive.empty() || !(*archive)->owned()) return archive;
+  if (!env.archive.empty() || !archive->owned()) return archive;
   const auto config = LoadConfig(env.config_path);
   if (config.ok() && RetentionOf(*config).any()) {
-    const auto pruned = (*archive)->Prune(RetentionOf(*config), Clock::System().Now(), kPruneFor);
+    const auto pruned =
+        archive->owner->Prune(RetentionOf(*config), Clock::System().Now(), kPruneFor);
     if (!pruned.ok()) Note(pruned.status().message());
   }
   return archive;
 }
 
-Result<std::unique_ptr<Archive>> OpenIndexed(const Environment& env, bool all, Archive::For use) {
+Result<OpenedArchive> OpenIndexed(const Environment& env, bool all, ArchiveUse use) {
   auto archive = OpenArchive(env, use);
-  if (!archive.ok()) return archive;
+  if (!archive.ok() || archive->owner == nullptr) return archive;
   Progress progress("indexing the archive", "profiles");
   uint64_t made = 0;
   uint64_t profiles = 0;
-  const auto complete = (*archive)->BuildIndexes(
+  const auto complete = archive->owner->BuildIndexes(
       all ? kIndexAll : kIndexFor,
       [&](uint64_t done, uint64_t total) { progress.Set(made = done, profiles = total); });
   progress.End();
@@ -158,22 +154,6 @@ Result<std::unique_ptr<Archive>> OpenIndexed(const Environment& env, bool all, A
                     made, profiles));
   }
   return archive;
-}
-
-Result<std::vector<ProfileEntry>> FindSteps(const Archive& archive, std::string_view text) {
-  const JobStep id = JobStep::Parse(text);
-  auto found = archive.Find(id);
-  if (!found.ok() || !found->empty()) return found;
-  if (id.job.find('_') != std::string::npos) {
-    found = archive.List();
-    if (!found.ok()) return found;
-    std::erase_if(*found, [&](const ProfileEntry& e) { return !IsArrayTask(e.job, id); });
-    if (!found->empty()) return found;
-  }
-  return Status(Code::kNotFound,
-                fmt::format("there is no profile of job {}; 'sonde ls' lists what there is, "
-                            "'sonde ls --all' everything",
-                            text));
 }
 
 Result<ProfileEntry> FindRunning(const Archive& archive, std::string_view id) {

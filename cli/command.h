@@ -13,13 +13,11 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "core/config.h"
 #include "core/status.h"
-#include "profiles/archive.h"
-
-namespace CLI {
-class App;  // long to compile: only where options are added
-}
+#include "profiles/archive/archive.h"
+#include "profiles/archive/open_archive.h"
 
 namespace sonde::cli {
 
@@ -46,27 +44,27 @@ Environment DetectEnvironment();
 // The subcommand that was chosen; gives the exit code.
 using Run = std::function<int(const Environment&)>;
 
-void RegisterAlarms(CLI::App& app, Run& run);
-void RegisterAnnotate(CLI::App& app, Run& run);
-void RegisterArchive(CLI::App& app, Run& run);
-void RegisterDiff(CLI::App& app, Run& run);
-void RegisterDoctor(CLI::App& app, Run& run);
-void RegisterEvents(CLI::App& app, Run& run);
-void RegisterExport(CLI::App& app, Run& run);
-void RegisterFigure(CLI::App& app, Run& run);
-void RegisterGrep(CLI::App& app, Run& run);
-void RegisterImport(CLI::App& app, Run& run);
-void RegisterJoin(CLI::App& app, Run& run);
-void RegisterLs(CLI::App& app, Run& run);
-void RegisterPause(CLI::App& app, Run& run);
-void RegisterPhase(CLI::App& app, Run& run);
-void RegisterPut(CLI::App& app, Run& run);
-void RegisterResume(CLI::App& app, Run& run);
-void RegisterRun(CLI::App& app, Run& run);
-void RegisterServe(CLI::App& app, Run& run);
-void RegisterShow(CLI::App& app, Run& run);
-void RegisterTag(CLI::App& app, Run& run);
-void RegisterUrl(CLI::App& app, Run& run);
+void RegisterAlarms(Arguments app, Run& run);
+void RegisterAnnotate(Arguments app, Run& run);
+void RegisterArchive(Arguments app, Run& run);
+void RegisterDiff(Arguments app, Run& run);
+void RegisterDoctor(Arguments app, Run& run);
+void RegisterEvents(Arguments app, Run& run);
+void RegisterExport(Arguments app, Run& run);
+void RegisterFigure(Arguments app, Run& run);
+void RegisterGrep(Arguments app, Run& run);
+void RegisterImport(Arguments app, Run& run);
+void RegisterJoin(Arguments app, Run& run);
+void RegisterLs(Arguments app, Run& run);
+void RegisterPause(Arguments app, Run& run);
+void RegisterPhase(Arguments app, Run& run);
+void RegisterPut(Arguments app, Run& run);
+void RegisterResume(Arguments app, Run& run);
+void RegisterRun(Arguments app, Run& run);
+void RegisterServe(Arguments app, Run& run);
+void RegisterShow(Arguments app, Run& run);
+void RegisterTag(Arguments app, Run& run);
+void RegisterUrl(Arguments app, Run& run);
 
 // Prints "sonde: ..." to stderr and gives the exit code for the failure.
 int Fail(const Status& status);
@@ -83,17 +81,14 @@ std::string OwnStep();
 
 Result<std::string> ArchiveDirectory(const Environment& env);
 // Opens the archive and prints its note, if there is one.
-Result<std::unique_ptr<Archive>> OpenArchive(const Environment& env, Archive::For use);
+Result<OpenedArchive> OpenArchive(const Environment& env, ArchiveUse use);
 
 // And makes what an archive that is older than its indexes lacks of them: for a few seconds or, if
 // the command needs `all` of them, to the end, since without them it would read every profile.
-Result<std::unique_ptr<Archive>> OpenIndexed(const Environment& env, bool all, Archive::For use);
+Result<OpenedArchive> OpenIndexed(const Environment& env, bool all, ArchiveUse use);
 
-// The profiles that "123", "123.0", "123_4" or "123_4.0" means, newest first; kNotFound with how to
-// list if there are none.
-Result<std::vector<ProfileEntry>> FindSteps(const Archive& archive, std::string_view id);
-// The one of them that runs, with an endpoint if it has one by now; kNotFound says what to do
-// instead.
+// The step of that name (FindSteps) that runs, with an endpoint if it has one by now; kNotFound
+// says what to do instead.
 Result<ProfileEntry> FindRunning(const Archive& archive, std::string_view id);
 
 }  // namespace sonde::cli

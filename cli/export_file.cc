@@ -1,6 +1,6 @@
 #include "cli/export_file.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,9 +10,9 @@
 
 #include "cli/command.h"
 #include "cli/progress.h"
-#include "forward/openmetrics.h"
-#include "forward/table.h"
-#include "profiles/profile_file.h"
+#include "forward/formats/openmetrics.h"
+#include "forward/formats/table.h"
+#include "profiles/records/profile_file.h"
 
 namespace sonde::cli {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "forward/destination.h"
-#include "profiles/archive.h"
+#include "forward/formats/destination.h"
+#include "profiles/archive/archive.h"
 
 namespace sonde::cli {
 

@@ -10,13 +10,13 @@
 #include <set>
 #include <string_view>
 
-#include "cli/listed_cards.h"
 #include "cli/step_table.h"
-#include "profiles/json_writer.h"
-#include "profiles/report.h"
-#include "profiles/select.h"
-#include "profiles/summary.h"
-#include "profiles/text.h"
+#include "profiles/archive/listed_cards.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/summary.h"
+#include "profiles/model/text.h"
+#include "profiles/records/select.h"
+#include "profiles/report/report.h"
 
 namespace sonde::cli {
 namespace {
@@ -48,23 +48,6 @@ Totals TotalsOf(const std::vector<ListedProfile>& steps, Nanos now) {
 }
 
 }  // namespace
-
-Result<std::vector<ListedProfile>> CardsOf(const Archive& archive,
-                                           const std::vector<ProfileEntry>& found, Nanos now) {
-  Selection selection;
-  selection.since = std::numeric_limits<Nanos>::max();
-  selection.until = 0;
-  std::set<std::string_view> keys;
-  for (const ProfileEntry& entry : found) {
-    keys.insert(entry.key);
-    selection.since = std::min(selection.since, entry.job.start);
-    selection.until = std::max(selection.until, entry.job.start);
-  }
-  auto listed = archive.Select(selection, now);
-  if (!listed.ok()) return listed;
-  std::erase_if(*listed, [&](const ListedProfile& one) { return !keys.contains(one.key); });
-  return listed;
-}
 
 std::string JobText(const std::string& job, const std::vector<ListedProfile>& steps,
                     const Environment& env, Nanos now) {

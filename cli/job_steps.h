@@ -8,13 +8,10 @@
 
 #include "cli/command.h"
 #include "core/status.h"
-#include "profiles/archive.h"
+#include "profiles/archive/archive.h"
 
 namespace sonde::cli {
 
-// The cards of what was found, the newest first.
-Result<std::vector<ListedProfile>> CardsOf(const Archive& archive,
-                                           const std::vector<ProfileEntry>& found, Nanos now);
 // A line that sums them up, then one for each.
 std::string JobText(const std::string& job, const std::vector<ListedProfile>& steps,
                     const Environment& env, Nanos now);

@@ -15,7 +15,7 @@
 namespace sonde::cli {
 namespace {
 
-using Register = void (*)(CLI::App& app, Run& run);
+using Register = void (*)(Arguments app, Run& run);
 constexpr Register kSubcommands[] = {
     RegisterAlarms, RegisterAnnotate, RegisterArchive, RegisterDiff,  RegisterDoctor,
     RegisterEvents, RegisterExport,   RegisterFigure,  RegisterGrep,  RegisterImport,
@@ -61,7 +61,7 @@ int Main(int argc, char** argv) {
   app.add_option("--archive", env.archive, "The archive's directory, instead of the user's own");
   app.add_option("--config", env.config_path, "The configuration file")->capture_default_str();
   Run run;
-  for (const Register add : kSubcommands) add(app, run);
+  for (const Register add : kSubcommands) add(Arguments(app), run);
   try {
     std::vector<std::string> words = Words(app, argc, argv);
     std::reverse(words.begin(), words.end());  // as the parser wants them

@@ -1,6 +1,6 @@
 #include "cli/progress.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "cli/command.h"
-#include "profiles/text.h"
+#include "profiles/model/text.h"
 
 namespace sonde::cli {
 namespace {

@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "core/time.h"
-#include "profiles/archive_progress.h"
-#include "profiles/ask_keeper.h"
+#include "profiles/archive/ask_keeper.h"
+#include "profiles/disk/progress.h"
 
 namespace sonde::cli {
 

@@ -1,4 +1,4 @@
-#include "libclient/script_phase.h"
+#include "cli/script_phase.h"
 
 #include "libclient/error.h"
 #include "libclient/library.h"

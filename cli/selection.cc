@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -113,21 +112,20 @@ Result<SortBy> ParseSort(std::string_view text) {
                 fmt::format("--sort {}: expected one of {}", text, fmt::join(names, ", ")));
 }
 
-void AddSelectionOptions(CLI::App& sub, SelectionOptions& options) {
-  sub.add_option("--since", options.since,
-                 "That began since then: 90m, 36h, 2d, today, 2026-01-31, '2026-01-31 10:00'");
-  sub.add_option("--until", options.until, "That began by then");
-  sub.add_option("--cmd", options.command, "With this text in the command line");
-  sub.add_option("--name", options.name, "With this text in the job's name");
-  sub.add_option("--node", options.node, "That ran on this node");
-  sub.add_option("--state", options.state,
-                 "running, completed, failed, out_of_memory, cancelled or lost");
-  sub.add_option("--tag", options.tags, "With this tag, NAME or NAME=VALUE; may be repeated")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  sub.add_option("--user", options.user, "Of this user");
-  sub.add_option("--account", options.account, "Of this account");
-  sub.add_option("--partition", options.partition, "In this partition");
+void AddSelectionOptions(Arguments sub, SelectionOptions& options) {
+  sub.Option("--since", options.since,
+             "That began since then: 90m, 36h, 2d, today, 2026-01-31, '2026-01-31 10:00'");
+  sub.Option("--until", options.until, "That began by then");
+  sub.Option("--cmd", options.command, "With this text in the command line");
+  sub.Option("--name", options.name, "With this text in the job's name");
+  sub.Option("--node", options.node, "That ran on this node");
+  sub.Option("--state", options.state,
+             "running, completed, failed, out_of_memory, cancelled or lost");
+  sub.Option("--tag", options.tags, "With this tag, NAME or NAME=VALUE; may be repeated")
+      .Repeated();
+  sub.Option("--user", options.user, "Of this user");
+  sub.Option("--account", options.account, "Of this account");
+  sub.Option("--partition", options.partition, "In this partition");
 }
 
 Result<Selection> SelectionOf(const SelectionOptions& options, Nanos now) {

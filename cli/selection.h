@@ -8,13 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "core/status.h"
 #include "core/time.h"
-#include "profiles/select.h"
-
-namespace CLI {
-class App;
-}
+#include "profiles/records/select.h"
 
 namespace sonde::cli {
 
@@ -31,7 +28,7 @@ struct SelectionOptions {
   std::vector<std::string> tags;
 };
 // Adds the filters to `sub`.
-void AddSelectionOptions(CLI::App& sub, SelectionOptions& options);
+void AddSelectionOptions(Arguments sub, SelectionOptions& options);
 // What they say; kInvalid with what was expected.
 Result<Selection> SelectionOf(const SelectionOptions& options, Nanos now);
 

@@ -1,14 +1,14 @@
 #include "cli/step_table.h"
 
 #include <fmt/chrono.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <ctime>
 
-#include "cli/listed_cards.h"
-#include "profiles/report_moments.h"
-#include "profiles/summary.h"
-#include "profiles/text.h"
+#include "profiles/archive/listed_cards.h"
+#include "profiles/model/summary.h"
+#include "profiles/model/text.h"
+#include "profiles/report/moments.h"
 
 namespace sonde::cli {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "cli/command.h"
 #include "core/time.h"
-#include "profiles/archive.h"
-#include "profiles/select.h"
+#include "profiles/archive/archive.h"
+#include "profiles/records/select.h"
 
 namespace sonde::cli {
 

@@ -7,7 +7,6 @@
 // Thread safety: one thread, main's.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,17 +25,5 @@ Status CheckUnit(std::string_view unit);
 
 // The exit code for what libsonde said of `what`, a code of sonde.h.
 int Told(std::string_view what, int code, bool strict);
-
-// Gives CLI11 a check that may fail: `set` takes the text into the options.
-template <typename Set>
-CLI::Option* AddChecked(CLI::App& app, const std::string& name, const std::string& help, Set set) {
-  return app.add_option_function<std::string>(
-      name,
-      [name, set](const std::string& text) {
-        const Status status = set(text);
-        if (!status.ok()) throw CLI::ValidationError(name, std::string(status.message()));
-      },
-      help);
-}
 
 }  // namespace sonde::cli

@@ -1,6 +1,6 @@
 #include "forward/delivery.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <random>

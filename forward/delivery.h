@@ -15,7 +15,7 @@
 
 #include "core/status.h"
 #include "core/time.h"
-#include "forward/encoder.h"
+#include "forward/formats/encoder.h"
 #include "forward/http.h"
 
 namespace sonde::forward {

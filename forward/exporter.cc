@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "forward/columns.h"
+#include "forward/formats/columns.h"
 
 namespace sonde::forward {
 
@@ -51,7 +51,7 @@ Status Exporter::Pass() {
 
 Status Exporter::Read(const ProfileEntry& entry, const Marks* only) {
   const Destination& to = delivery_.destination();
-  const bool reduced = to.scope == Archive::Scope::kReduced;
+  const bool reduced = to.scope == SeriesScope::kReduced;
   RowsWanted wanted;
   wanted.end = to.until;
   if (entry.running && reduced) {
@@ -180,7 +180,7 @@ Status Exporter::SendBatch(const Runs& runs, const Marks& marks, bool perhaps_th
 Result<std::vector<Line>> Exporter::AllLines(const ProfileEntry& entry) const {
   const Destination& to = delivery_.destination();
   std::vector<Line> lines;
-  if (to.scope == Archive::Scope::kReduced) {
+  if (to.scope == SeriesScope::kReduced) {
     for (const auto& [name, stream] : streams_) {
       for (const auto& [id, columns] : stream.columns) {
         for (const auto& line : columns.lines) {

@@ -17,8 +17,8 @@
 #include "core/status.h"
 #include "forward/delivery.h"
 #include "forward/record.h"
-#include "forward/step_numbers.h"
-#include "profiles/archive.h"
+#include "profiles/archive/archive.h"
+#include "profiles/archive/step_numbers.h"
 
 namespace sonde::forward {
 

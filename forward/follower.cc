@@ -1,6 +1,6 @@
 #include "forward/follower.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -92,7 +92,7 @@ class Following {
   Status Open() {
     if (exporter_) return {};
     if (!reader_) {
-      Result<std::unique_ptr<Archive>> opened = Archive::OpenToRead(archive_);
+      Result<std::shared_ptr<const Archive>> opened = Archive::Open(archive_);
       if (!opened.ok()) return opened.status();
       reader_ = *std::move(opened);
     }
@@ -121,7 +121,7 @@ class Following {
   const std::string key_;
   const Destination to_;
   HeadsLife life_;
-  std::unique_ptr<Archive> reader_;
+  std::shared_ptr<const Archive> reader_;
   std::optional<Record> record_;
   std::optional<Delivery> delivery_;
   std::optional<Exporter> exporter_;
@@ -160,7 +160,6 @@ int RunFollower(const std::string& config_path, const std::string& archive,
     threads.emplace_back([&] { Following(archive, key, destination).Run(); });
   }
   for (std::thread& thread : threads) thread.join();
-  log::Flush();
   return 0;
 }
 

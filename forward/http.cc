@@ -1,7 +1,7 @@
 #include "forward/http.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 

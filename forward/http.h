@@ -15,8 +15,8 @@
 
 #include "core/status.h"
 #include "core/time.h"
-#include "forward/destination.h"
-#include "forward/encoder.h"
+#include "forward/formats/destination.h"
+#include "forward/formats/encoder.h"
 
 namespace sonde::forward {
 

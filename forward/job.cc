@@ -1,6 +1,6 @@
 #include "forward/job.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 
@@ -29,7 +29,7 @@ std::vector<Destination> ConfiguredDestinations(const Config& config, Status& er
 Result<Sent> SendProfile(const std::string& archive, const std::string& key,
                          const Destination& destination, Patience& patience,
                          const SendOptions& options) {
-  Result<std::unique_ptr<Archive>> opened = Archive::OpenToRead(archive);
+  Result<std::shared_ptr<const Archive>> opened = Archive::Open(archive);
   if (!opened.ok()) return opened.status();
   Result<std::unique_ptr<Http>> http = Http::Open(destination);
   if (!http.ok()) return http.status();
@@ -54,7 +54,7 @@ Status CatchUp(const std::string& archive, const Destination& destination, Patie
   const std::string id = destination.Id();
   for (const PendingRecord& pending : ListPending(archive)) {
     if (pending.id != id || pending.key == skip || !patience.GoOn()) continue;
-    const Result<std::unique_ptr<Archive>> opened = Archive::OpenToRead(archive);
+    const Result<std::shared_ptr<const Archive>> opened = Archive::Open(archive);
     if (!opened.ok()) return opened.status();
     const Result<ProfileEntry> entry = (*opened)->Entry(pending.key);
     if (!entry.ok() || entry->running) continue;

@@ -1,14 +1,14 @@
 #include "forward/record.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <charconv>
 
-#include "core/names.h"
-#include "profiles/archive_dir.h"
+#include "core/text/names.h"
+#include "profiles/disk/archive_dir.h"
 
 namespace sonde::forward {
 namespace {

@@ -32,8 +32,8 @@
 
 #include "core/status.h"
 #include "core/time.h"
-#include "forward/destination.h"
-#include "profiles/file_lock.h"
+#include "forward/formats/destination.h"
+#include "profiles/disk/file_lock.h"
 
 namespace sonde::forward {
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "core/names.h"
+#include "core/text/names.h"
 
 namespace sonde::client {
 namespace {

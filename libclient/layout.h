@@ -43,7 +43,7 @@
 #include <cstdint>
 
 #include "core/histogram_buckets.h"
-#include "core/names.h"
+#include "core/text/names.h"
 
 namespace sonde::client {
 

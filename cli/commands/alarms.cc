@@ -2,17 +2,17 @@
 // file of rules.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <fstream>
 #include <sstream>
 
 #include "cli/command.h"
-#include "cli/head_client.h"
-#include "profiles/json_parse.h"
-#include "profiles/json_writer.h"
-#include "profiles/summary.h"
-#include "profiles/text.h"
-#include "series/alarm_defaults.h"
+#include "profiles/archive/listed_cards.h"
+#include "profiles/json/parse.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/summary.h"
+#include "profiles/model/text.h"
+#include "series/alarm/defaults.h"
+#include "serve/head_client.h"
 
 namespace sonde::cli {
 namespace {
@@ -109,17 +109,17 @@ int PrintRaised(const Profile& profile, const Options& options, const Environmen
 int List(const Options& options, const Environment& env) {
   const std::string id = StepOf(options);
   if (id.empty()) return NoStep();
-  const auto archive = OpenArchive(env, Archive::For::kReading);
+  const auto archive = OpenArchive(env, ArchiveUse::kReading);
   if (!archive.ok()) return Fail(archive.status());
-  const auto found = FindSteps(**archive, id);
+  const auto found = FindSteps(*archive->reader, id);
   if (!found.ok()) return Fail(found.status());
   const ProfileEntry& entry = found->front();
   if (entry.running && entry.endpoint.port != 0) {
     const auto answer =
-        AskHead(entry.endpoint, options.active ? "/alarms" : "/alarms/list", kTimeout);
+        serve::AskHead(entry.endpoint, options.active ? "/alarms" : "/alarms/list", kTimeout);
     return answer.ok() ? PrintLive(*answer, options, env) : Fail(answer.status());
   }
-  const auto profile = (*archive)->Load(entry.key);
+  const auto profile = archive->reader->Load(entry.key);
   return profile.ok() ? PrintRaised(*profile, options, env) : Fail(profile.status());
 }
 
@@ -128,11 +128,11 @@ int Tell(const Options& options, const Environment& env, const std::string& path
          const std::string& body, const std::string& done) {
   const std::string id = StepOf(options);
   if (id.empty()) return NoStep();
-  const auto archive = OpenArchive(env, Archive::For::kReading);
+  const auto archive = OpenArchive(env, ArchiveUse::kReading);
   if (!archive.ok()) return Fail(archive.status());
-  const auto running = FindRunning(**archive, id);
+  const auto running = FindRunning(*archive->reader, id);
   if (!running.ok()) return Fail(running.status());
-  const auto answer = TellHead(running->endpoint, path, body, kTimeout);
+  const auto answer = serve::TellHead(running->endpoint, path, body, kTimeout);
   if (!answer.ok()) return Fail(answer.status());
   return Print(options.json ? *answer + "\n"
                             : fmt::format("{}: {}\n", running->job.id.ToString(), done));
@@ -184,39 +184,38 @@ int Check(const Options& options) {
 }
 
 template <typename F>
-void On(CLI::App* sub, Run& run, F f) {
-  sub->callback([&run, f] { run = f; });
+void On(const Arguments& sub, Run& run, F f) {
+  sub.OnRead([&run, f] { run = f; });
 }
 
 }  // namespace
 
-void RegisterAlarms(CLI::App& app, Run& run) {
+void RegisterAlarms(Arguments app, Run& run) {
   const auto options = std::make_shared<Options>();
-  CLI::App* alarms = app.add_subcommand("alarms", "Rules that raise alarms, and what they raised");
-  alarms->require_subcommand(1);
-  alarms->fallthrough();  // what follows is taken behind the word as well
-  alarms->add_flag("--json", options->json, "As JSON");
-  alarms->add_flag("--active", options->active, "Of a running step only what is raised now");
-  alarms->add_option("--step", options->step,
-                     "JOB[.STEP], as in 123 or 123.0; in a job the default is its own step");
-  CLI::App* list =
-      alarms->add_subcommand("list", "A running step's rules, or what a finished one raised");
-  list->add_option("JOB[.STEP]", options->step, "In a job the default is its own step");
+  Arguments alarms = app.Command("alarms", "Rules that raise alarms, and what they raised");
+  alarms.RequireCommand();
+  alarms.PassOn();  // what follows is taken behind the word as well
+  alarms.Flag("--json", options->json, "As JSON");
+  alarms.Flag("--active", options->active, "Of a running step only what is raised now");
+  alarms.Option("--step", options->step,
+                "JOB[.STEP], as in 123 or 123.0; in a job the default is its own step");
+  Arguments list = alarms.Command("list", "A running step's rules, or what a finished one raised");
+  list.Option("JOB[.STEP]", options->step, "In a job the default is its own step");
   On(list, run, [options](const Environment& env) { return List(*options, env); });
-  CLI::App* add = alarms->add_subcommand("add", "Have a running step watch another rule");
-  add->add_option("NAME", options->name, "What it is called")->required();
-  add->add_option("RULE", options->words, "As in 'heat_residual max > 10 for 3s'")->required();
+  Arguments add = alarms.Command("add", "Have a running step watch another rule");
+  add.Option("NAME", options->name, "What it is called").Required();
+  add.Option("RULE", options->words, "As in 'heat_residual max > 10 for 3s'").Required();
   On(add, run, [options](const Environment& env) { return Add(*options, env); });
-  CLI::App* del = alarms->add_subcommand("del", "Have a running step forget a rule");
-  del->add_option("NAME", options->name, "The rule's name")->required();
+  Arguments del = alarms.Command("del", "Have a running step forget a rule");
+  del.Option("NAME", options->name, "The rule's name").Required();
   On(del, run, [options](const Environment& env) { return Delete(*options, env); });
-  CLI::App* check =
-      alarms->add_subcommand("check", "Read a file of rules and print them, or its first mistake");
-  check->add_option("FILE", options->name, "The file")->required();
+  Arguments check =
+      alarms.Command("check", "Read a file of rules and print them, or its first mistake");
+  check.Option("FILE", options->name, "The file").Required();
   On(check, run, [options](const Environment&) { return Check(*options); });
-  CLI::App* defaults = alarms->add_subcommand("defaults", "Print the rules that are built in");
+  Arguments defaults = alarms.Command("defaults", "Print the rules that are built in");
   On(defaults, run, [](const Environment&) { return Print(sonde::alarms::DefaultRulesText()); });
-  for (CLI::App* sub : {list, add, del, check, defaults}) sub->fallthrough();
+  alarms.PassOnFromAll();
 }
 
 }  // namespace sonde::cli

@@ -1,30 +1,36 @@
 // sonde archive compact: gives back the room of what was deleted.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
-
-#include "cli/archive.h"
+#include "cli/commands/archive.h"
 #include "cli/progress.h"
-#include "profiles/archive_dir.h"
-#include "profiles/archive_stats.h"
-#include "profiles/ask_keeper.h"
-#include "profiles/json_writer.h"
-#include "profiles/text.h"
+#include "profiles/archive/ask_keeper.h"
+#include "profiles/archive/stats.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/text.h"
 
 namespace sonde::cli {
 namespace {
 
+// Where a server has the archive open, it does it.
+Status Compact(const OpenedArchive& archive, Progress& progress) {
+  if (!archive.owned()) {
+    const Status asked =
+        AskToCompact(archive.reader->root(), progress.Follow(), TellWait(progress));
+    if (asked.code() != Code::kNotFound) return asked;
+  }
+  if (archive.owner == nullptr) return WhyNotOwned(*archive.reader);
+  return archive.owner->Compact(progress.Follow());
+}
+
 int Compact(const ArchiveOptions& options, const Environment& env) {
   const auto root = ArchiveDirectory(env);
   if (!root.ok()) return Fail(root.status());
-  const auto archive = OpenIndexed(env, false, Archive::For::kWriting);
+  const auto archive = OpenIndexed(env, false, ArchiveUse::kWriting);
   if (!archive.ok()) return Fail(archive.status());
   const uint64_t before = BytesBelow(ArchivePaths(*root).db());
   Progress progress("compacting " + *root, "parts");
-  // A server that has the archive open does it.
-  Status done = (*archive)->owned() ? Status(Code::kNotFound, "it is ours")
-                                    : AskToCompact(*root, progress.Follow(), TellWait(progress));
-  if (done.code() == Code::kNotFound) done = (*archive)->Compact(progress.Follow());
+  const Status done = Compact(*archive, progress);
   progress.End();
   if (!done.ok()) return Fail(done);
   const uint64_t after = BytesBelow(ArchivePaths(*root).db());
@@ -39,9 +45,9 @@ int Compact(const ArchiveOptions& options, const Environment& env) {
 
 }  // namespace
 
-void AddArchiveCompact(CLI::App& archive, const SharedArchiveOptions& options, Run& run) {
-  CLI::App* sub = archive.add_subcommand("compact", "Give back the room of what was deleted");
-  sub->callback([options, &run] {
+void AddArchiveCompact(Arguments archive, const SharedArchiveOptions& options, Run& run) {
+  Arguments sub = archive.Command("compact", "Give back the room of what was deleted");
+  sub.OnRead([options, &run] {
     run = [options](const Environment& env) { return Compact(*options, env); };
   });
 }

@@ -1,15 +1,14 @@
 // sonde archive prune: deletes what exceeds the limits of sonde.conf, or those that are given.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <utility>
 
-#include "cli/archive.h"
+#include "cli/commands/archive.h"
 #include "cli/progress.h"
-#include "profiles/ask_keeper.h"
-#include "profiles/keys.h"
-#include "profiles/retention.h"
-#include "profiles/text.h"
+#include "profiles/archive/ask_keeper.h"
+#include "profiles/model/text.h"
+#include "profiles/records/keys.h"
+#include "profiles/upkeep/retention.h"
 
 namespace sonde::cli {
 namespace {
@@ -69,25 +68,26 @@ std::string AsText(const PruneReport& report, bool dry_run) {
 }
 
 // Where a server has the archive open, it does it.
-Result<PruneReport> Prune(Archive& archive, const std::string& root, const Retention& limits,
-                          bool dry_run) {
+Result<PruneReport> Prune(const OpenedArchive& archive, const Retention& limits, bool dry_run) {
+  const std::string& root = archive.reader->root();
   Progress progress("pruning " + root, "profiles");
-  if (!dry_run && !archive.owned()) {
+  const auto now = [] { return Clock::System().Now(); };
+  if (dry_run) return archive.reader->WouldPrune(limits, now(), kNoHurry, progress.Follow());
+  if (!archive.owned()) {
     auto report = AskToPrune(root, limits, progress.Follow(), TellWait(progress));
     if (report.status().code() != Code::kNotFound) return report;
   }
-  return archive.Prune(limits, Clock::System().Now(), kNoHurry, dry_run, progress.Follow());
+  if (archive.owner == nullptr) return WhyNotOwned(*archive.reader);
+  return archive.owner->Prune(limits, now(), kNoHurry, progress.Follow());
 }
 
 int Prune(const ArchiveOptions& shared, const Options& options, const Environment& env) {
   const auto limits = Limits(options, env);
   if (!limits.ok()) return FailUsage(limits.status());
-  const auto root = ArchiveDirectory(env);
-  if (!root.ok()) return Fail(root.status());
-  const auto use = options.dry_run ? Archive::For::kReading : Archive::For::kWriting;
+  const auto use = options.dry_run ? ArchiveUse::kReading : ArchiveUse::kWriting;
   const auto archive = OpenIndexed(env, true, use);
   if (!archive.ok()) return Fail(archive.status());
-  const auto report = Prune(**archive, *root, *limits, options.dry_run);
+  const auto report = Prune(*archive, *limits, options.dry_run);
   if (!report.ok()) return Fail(report.status());
   return Print(shared.json ? PruneToJson(*report, options.dry_run) + "\n"
                            : AsText(*report, options.dry_run));
@@ -95,19 +95,19 @@ int Prune(const ArchiveOptions& shared, const Options& options, const Environmen
 
 }  // namespace
 
-void AddArchivePrune(CLI::App& archive, const SharedArchiveOptions& shared, Run& run) {
+void AddArchivePrune(Arguments archive, const SharedArchiveOptions& shared, Run& run) {
   const auto options = std::make_shared<Options>();
-  CLI::App* sub =
-      archive.add_subcommand("prune", "Delete the oldest profiles beyond the limits of sonde.conf");
-  sub->add_flag("--dry-run", options->dry_run, "Only say what would be deleted");
-  sub->add_option("--age", options->age, "Those that ended longer ago, instead of sonde.conf")
-      ->type_name("TIME");
-  sub->add_option("--profiles", options->profiles, "All but so many of the newest");
-  sub->add_option("--size", options->size, "Until they take so many bytes")->type_name("SIZE");
-  sub->add_option("--user-profiles", options->user_profiles, "All but so many of each user");
-  sub->add_option("--user-size", options->user_size, "Until each user's take so many bytes")
-      ->type_name("SIZE");
-  sub->callback([shared, options, &run] {
+  Arguments sub =
+      archive.Command("prune", "Delete the oldest profiles beyond the limits of sonde.conf");
+  sub.Flag("--dry-run", options->dry_run, "Only say what would be deleted");
+  sub.Option("--age", options->age, "Those that ended longer ago, instead of sonde.conf")
+      .Type("TIME");
+  sub.Option("--profiles", options->profiles, "All but so many of the newest");
+  sub.Option("--size", options->size, "Until they take so many bytes").Type("SIZE");
+  sub.Option("--user-profiles", options->user_profiles, "All but so many of each user");
+  sub.Option("--user-size", options->user_size, "Until each user's take so many bytes")
+      .Type("SIZE");
+  sub.OnRead([shared, options, &run] {
     run = [shared, options](const Environment& env) { return Prune(*shared, *options, env); };
   });
 }

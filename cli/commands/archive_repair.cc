@@ -1,15 +1,12 @@
 // sonde archive repair: makes the database anew from what can be read of a damaged one.
-#include "profiles/archive_repair.h"
+#include <fmt/core.h>
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
-
-#include "cli/archive.h"
+#include "cli/commands/archive.h"
 #include "cli/progress.h"
-#include "profiles/ask_keeper.h"
-#include "profiles/json_writer.h"
-#include "profiles/text.h"
+#include "profiles/archive/ask_keeper.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/text.h"
+#include "profiles/upkeep/repair.h"
 
 namespace sonde::cli {
 namespace {
@@ -67,12 +64,12 @@ int Repair(const ArchiveOptions& options, bool discard, const Environment& env) 
 
 }  // namespace
 
-void AddArchiveRepair(CLI::App& archive, const SharedArchiveOptions& options, Run& run) {
+void AddArchiveRepair(Arguments archive, const SharedArchiveOptions& options, Run& run) {
   const auto discard = std::make_shared<bool>(false);
-  CLI::App* sub = archive.add_subcommand(
+  Arguments sub = archive.Command(
       "repair", "Make its database anew from what can be read; keeps the damaged one");
-  sub->add_flag("--discard", *discard, "Delete what repairs and ingests have put aside as damaged");
-  sub->callback([options, discard, &run] {
+  sub.Flag("--discard", *discard, "Delete what repairs and ingests have put aside as damaged");
+  sub.OnRead([options, discard, &run] {
     run = [options, discard](const Environment& env) { return Repair(*options, *discard, env); };
   });
 }

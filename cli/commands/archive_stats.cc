@@ -1,12 +1,9 @@
 // sonde archive stats: what the archive holds and how much room it takes.
-#include "profiles/archive_stats.h"
+#include <fmt/core.h>
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
-
-#include "cli/archive.h"
-#include "profiles/text.h"
+#include "cli/commands/archive.h"
+#include "profiles/archive/stats.h"
+#include "profiles/model/text.h"
 
 namespace sonde::cli {
 namespace {
@@ -37,20 +34,18 @@ std::string AsText(const ArchiveStats& stats, const std::string& root) {
 }
 
 int Stats(const ArchiveOptions& options, const Environment& env) {
-  const auto root = ArchiveDirectory(env);
-  if (!root.ok()) return Fail(root.status());
-  const auto archive = OpenArchive(env, Archive::For::kReading);
+  const auto archive = OpenArchive(env, ArchiveUse::kReading);
   if (!archive.ok()) return Fail(archive.status());
-  const auto stats = StatsOf(**archive, *root);
+  const auto stats = StatsOf(*archive->reader);
   if (!stats.ok()) return Fail(stats.status());
-  return Print(options.json ? StatsToJson(*stats) + "\n" : AsText(*stats, *root));
+  return Print(options.json ? StatsToJson(*stats) + "\n" : AsText(*stats, archive->reader->root()));
 }
 
 }  // namespace
 
-void AddArchiveStats(CLI::App& archive, const SharedArchiveOptions& options, Run& run) {
-  CLI::App* sub = archive.add_subcommand("stats", "What it holds, and how much room it takes");
-  sub->callback([options, &run] {
+void AddArchiveStats(Arguments archive, const SharedArchiveOptions& options, Run& run) {
+  Arguments sub = archive.Command("stats", "What it holds, and how much room it takes");
+  sub.OnRead([options, &run] {
     run = [options](const Environment& env) { return Stats(*options, env); };
   });
 }

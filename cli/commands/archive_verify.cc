@@ -1,13 +1,10 @@
 // sonde archive verify: whether everything in the archive can be read.
-#include "profiles/archive_verify.h"
+#include <fmt/core.h>
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
-
-#include "cli/archive.h"
+#include "cli/commands/archive.h"
 #include "cli/progress.h"
-#include "profiles/text.h"
+#include "profiles/model/text.h"
+#include "profiles/upkeep/verify.h"
 
 namespace sonde::cli {
 namespace {
@@ -52,10 +49,10 @@ int Verify(const ArchiveOptions& options, const Environment& env) {
 
 }  // namespace
 
-void AddArchiveVerify(CLI::App& archive, const SharedArchiveOptions& options, Run& run) {
-  CLI::App* sub = archive.add_subcommand(
-      "verify", "Read and check everything in it; fails if anything is damaged");
-  sub->callback([options, &run] {
+void AddArchiveVerify(Arguments archive, const SharedArchiveOptions& options, Run& run) {
+  Arguments sub =
+      archive.Command("verify", "Read and check everything in it; fails if anything is damaged");
+  sub.OnRead([options, &run] {
     run = [options](const Environment& env) { return Verify(*options, env); };
   });
 }

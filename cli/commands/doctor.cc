@@ -1,12 +1,11 @@
 // sonde doctor: what of the installation works here, and what to do about what does not.
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/perf_event.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -17,8 +16,8 @@
 
 #include "cli/command.h"
 #include "cli/install.h"
-#include "daemon/tree/fabric.h"
-#include "daemon/tree/socket_fabric.h"
+#include "daemon/link/libfabric/fabric.h"
+#include "daemon/link/libfabric/socket_fabric.h"
 #include "forward/job.h"
 
 namespace sonde::cli {
@@ -210,10 +209,11 @@ Finding CheckPerf() {
 Finding CheckArchive(const Environment& env) {
   const Result<std::string> directory = ArchiveDirectory(env);
   if (!directory.ok()) return Bad("archive", std::string(directory.status().message()));
-  const auto archive = Archive::Open(*directory, kSecond, nullptr, Archive::For::kReading);
+  const auto archive = sonde::OpenArchive(*directory, kSecond, nullptr, ArchiveUse::kReading);
   if (!archive.ok()) return Bad("archive", std::string(archive.status().message()));
-  if (!std::filesystem::exists(*directory)) return Good("archive", (*archive)->note());
-  if (!(*archive)->note().empty()) return Warning("archive", (*archive)->note());
+  const std::string& note = archive->reader->note();
+  if (!std::filesystem::exists(*directory)) return Good("archive", note);
+  if (!note.empty()) return Warning("archive", note);
   const std::string probe = *directory + "/.doctor";
   if (!(std::ofstream(probe) << "x").flush()) {
     return Bad("archive",
@@ -258,10 +258,9 @@ int Doctor(const Environment& env) {
 
 }  // namespace
 
-void RegisterDoctor(CLI::App& app, Run& run) {
-  CLI::App* sub =
-      app.add_subcommand("doctor", "Say what of the installation works on this machine");
-  sub->callback([&run] { run = Doctor; });
+void RegisterDoctor(Arguments app, Run& run) {
+  Arguments sub = app.Command("doctor", "Say what of the installation works on this machine");
+  sub.OnRead([&run] { run = Doctor; });
 }
 
 }  // namespace sonde::cli

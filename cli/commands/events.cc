@@ -1,18 +1,18 @@
 // sonde events: what --telemetry-events may name on this machine, and what is counted without it.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 #include <map>
 
 #include "cli/command.h"
+#include "core/text/ascii.h"
 #include "daemon/collect/counters/event_plan.h"
 #include "daemon/collect/counters/pfm_library.h"
 #include "daemon/collect/counters/probe.h"
 #include "daemon/collect/counters/vocabulary.h"
-#include "profiles/json_writer.h"
-#include "profiles/text.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/text.h"
 
 namespace sonde::cli {
 namespace {
@@ -25,12 +25,6 @@ struct Options {
   std::string pattern;
   bool json = false;
 };
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
 
 // Matches anywhere, whatever the case; '*' stands for anything.
 bool Matches(std::string_view text, std::string_view pattern) {
@@ -152,14 +146,14 @@ int ShowMatching(const Options& options, const Environment& env) {
 
 }  // namespace
 
-void RegisterEvents(CLI::App& app, Run& run) {
+void RegisterEvents(Arguments app, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand("events", "List the events this machine can count");
-  sub->add_option("PATTERN", options->pattern,
-                  "Those whose name or description has it; '*' stands for anything. Without it: "
-                  "what is counted by default");
-  sub->add_flag("--json", options->json, "As JSON");
-  sub->callback([options, &run] {
+  Arguments sub = app.Command("events", "List the events this machine can count");
+  sub.Option("PATTERN", options->pattern,
+             "Those whose name or description has it; '*' stands for anything. Without it: "
+             "what is counted by default");
+  sub.Flag("--json", options->json, "As JSON");
+  sub.OnRead([options, &run] {
     run = [options](const Environment& env) {
       return options->pattern.empty() ? ShowDefault(*options, env) : ShowMatching(*options, env);
     };

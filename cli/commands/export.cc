@@ -1,8 +1,7 @@
 // sonde export: sends profiles on to other databases, or writes them as OpenMetrics text.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -12,9 +11,10 @@
 #include "cli/command.h"
 #include "cli/export_file.h"
 #include "cli/progress.h"
+#include "forward/formats/openmetrics.h"
 #include "forward/job.h"
-#include "forward/openmetrics.h"
 #include "forward/record.h"
+#include "profiles/archive/listed_cards.h"
 #include "web/opentsdb/request.h"
 
 namespace sonde::cli {
@@ -229,10 +229,10 @@ int Export(const Environment& env, const Options& options) {
   if (!directory.ok()) return Fail(directory.status());
   // Takes in what is finished; then others may write it again while this goes on.
   {
-    const auto opened = OpenArchive(env, Archive::For::kReading);
+    const auto opened = OpenArchive(env, ArchiveUse::kReading);
     if (!opened.ok()) return Fail(opened.status());
   }
-  const auto archive = Archive::OpenToRead(*directory);
+  const auto archive = Archive::Open(*directory);
   if (!archive.ok()) return Fail(archive.status());
   if (options.pending) return SendPending(*directory, **archive, *config, options);
   const Result<forward::Destination> to = FindDestination(*config, options);
@@ -254,39 +254,38 @@ int Export(const Environment& env, const Options& options) {
 
 }  // namespace
 
-void RegisterExport(CLI::App& app, Run& run) {
-  CLI::App* sub =
-      app.add_subcommand("export", "Send profiles on to another database, or write them to files");
+void RegisterExport(Arguments app, Run& run) {
+  Arguments sub =
+      app.Command("export", "Send profiles on to another database, or write them to files");
   const auto options = std::make_shared<Options>();
-  sub->add_option("JOB", options->profiles, "As in 4711.0; several are possible");
-  sub->add_flag("--all", options->all, "Every profile of the archive");
-  sub->add_flag("--pending", options->pending,
-                "What steps could not send to the destinations of sonde.conf");
-  sub->add_option("--to", options->to,
-                  "A URL (docs: Prometheus remote write, InfluxDB, OpenTSDB), a name of "
-                  "sonde.conf's forward lines, FILE.csv, FILE.jsonl, FILE.om (OpenMetrics), "
-                  "FILE.trace.json (Perfetto), FILE.sonde (for sonde import); csv:DIR/ for a file "
-                  "of each profile; csv:- and so on for standard output");
-  sub->add_option("--scope", options->scope, "job: the step's numbers; node: those of each node")
-      ->check(CLI::IsMember({"job", "node"}));
-  sub->add_option("--metrics,--metric", options->metrics,
-                  "Names with * and ?, between commas; !NAME: not");
-  sub->add_option("--node", options->nodes, "Of these hosts only, likewise; means --scope node");
-  sub->add_option("--step", options->step,
-                  "In files: one value for so much time, as in 10s; of gauges the mean");
-  sub->add_option("--since,--from", options->since, "Only from this time on, as in 1h-ago");
-  sub->add_option("--until", options->until, "Only up to this time");
-  sub->add_option("--token-file", options->token_file, "A file with the receiver's token");
-  sub->add_option("--password-file", options->password_file, "A file with user:password");
-  sub->add_option("--ca-file", options->ca_file, "Certificates to trust, instead of the system's");
-  sub->add_option("--batch", options->batch, "Samples in a request");
-  sub->add_option("--give-up-after", options->give_up_after,
-                  "How long the receiver may take nothing")
-      ->capture_default_str();
-  sub->add_flag("--again", options->again, "Also what was sent there before");
-  sub->add_flag("--dry-run", options->dry_run, "Only say how much it is");
-  sub->add_flag("--quiet", options->quiet, "Only say what fails");
-  sub->callback([&run, options] {
+  sub.Option("JOB", options->profiles, "As in 4711.0; several are possible");
+  sub.Flag("--all", options->all, "Every profile of the archive");
+  sub.Flag("--pending", options->pending,
+           "What steps could not send to the destinations of sonde.conf");
+  sub.Option("--to", options->to,
+             "A URL (docs: Prometheus remote write, InfluxDB, OpenTSDB), a name of "
+             "sonde.conf's forward lines, FILE.csv, FILE.jsonl, FILE.om (OpenMetrics), "
+             "FILE.trace.json (Perfetto), FILE.sonde (for sonde import); csv:DIR/ for a file "
+             "of each profile; csv:- and so on for standard output");
+  sub.Option("--scope", options->scope, "job: the step's numbers; node: those of each node")
+      .OneOf({"job", "node"});
+  sub.Option("--metrics,--metric", options->metrics,
+             "Names with * and ?, between commas; !NAME: not");
+  sub.Option("--node", options->nodes, "Of these hosts only, likewise; means --scope node");
+  sub.Option("--step", options->step,
+             "In files: one value for so much time, as in 10s; of gauges the mean");
+  sub.Option("--since,--from", options->since, "Only from this time on, as in 1h-ago");
+  sub.Option("--until", options->until, "Only up to this time");
+  sub.Option("--token-file", options->token_file, "A file with the receiver's token");
+  sub.Option("--password-file", options->password_file, "A file with user:password");
+  sub.Option("--ca-file", options->ca_file, "Certificates to trust, instead of the system's");
+  sub.Option("--batch", options->batch, "Samples in a request");
+  sub.Option("--give-up-after", options->give_up_after, "How long the receiver may take nothing")
+      .ShowDefault();
+  sub.Flag("--again", options->again, "Also what was sent there before");
+  sub.Flag("--dry-run", options->dry_run, "Only say how much it is");
+  sub.Flag("--quiet", options->quiet, "Only say what fails");
+  sub.OnRead([&run, options] {
     run = [options](const Environment& env) { return Export(env, *options); };
   });
 }

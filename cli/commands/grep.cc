@@ -1,14 +1,12 @@
 // sonde grep: profiles whose description has a text.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <re2/re2.h>
-
-#include <CLI/CLI.hpp>
 
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/selection.h"
-#include "profiles/json_writer.h"
-#include "profiles/text.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/text.h"
 
 namespace sonde::cli {
 namespace {
@@ -126,9 +124,9 @@ int Grep(const Options& options, const Environment& env) {
                      "as it is",
                      options.pattern, pattern.error())});
   }
-  const auto archive = OpenIndexed(env, true, Archive::For::kReading);
+  const auto archive = OpenIndexed(env, true, ArchiveUse::kReading);
   if (!archive.ok()) return Fail(archive.status());
-  const auto found = Search(**archive, options, pattern, Clock::System().Now());
+  const auto found = Search(*archive->reader, options, pattern, Clock::System().Now());
   if (!found.ok()) return FailUsage(found.status());
   if (options.json) return Print(AsJson(*found));
   if (found->empty()) {
@@ -139,19 +137,19 @@ int Grep(const Options& options, const Environment& env) {
 
 }  // namespace
 
-void RegisterGrep(CLI::App& app, Run& run) {
+void RegisterGrep(Arguments app, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand(
-      "grep", "List profiles in whose description a regular expression is found");
-  sub->add_option("PATTERN", options->pattern, "A regular expression of RE2")->required();
-  AddSelectionOptions(*sub, options->filters);
-  sub->add_flag("-i,--ignore-case", options->fold, "Capitals or not");
-  sub->add_option("-n,--limit", options->count, "How many profiles at most, the newest first")
-      ->capture_default_str()
-      ->check(CLI::Range(size_t{1}, size_t{1'000'000}));
-  sub->add_flag("--all", options->all, "All of them");
-  sub->add_flag("--json", options->json, "As JSON");
-  sub->callback(
+  Arguments sub =
+      app.Command("grep", "List profiles in whose description a regular expression is found");
+  sub.Option("PATTERN", options->pattern, "A regular expression of RE2").Required();
+  AddSelectionOptions(sub, options->filters);
+  sub.Flag("-i,--ignore-case", options->fold, "Capitals or not");
+  sub.Option("-n,--limit", options->count, "How many profiles at most, the newest first")
+      .ShowDefault()
+      .Within(1, 1'000'000);
+  sub.Flag("--all", options->all, "All of them");
+  sub.Flag("--json", options->json, "As JSON");
+  sub.OnRead(
       [options, &run] { run = [options](const Environment& env) { return Grep(*options, env); }; });
 }
 

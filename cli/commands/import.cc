@@ -1,12 +1,11 @@
 // sonde import: takes profiles that `sonde export --to FILE.sonde` wrote into the archive.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cli/command.h"
 #include "cli/progress.h"
-#include "profiles/ask_keeper.h"
+#include "profiles/archive/ask_keeper.h"
 
 namespace sonde::cli {
 namespace {
@@ -46,13 +45,13 @@ int Import(const Environment& env, const Options& options) {
 
 }  // namespace
 
-void RegisterImport(CLI::App& app, Run& run) {
-  CLI::App* sub = app.add_subcommand("import", "Take profiles from files into the archive");
+void RegisterImport(Arguments app, Run& run) {
+  Arguments sub = app.Command("import", "Take profiles from files into the archive");
   const auto options = std::make_shared<Options>();
-  sub->add_option("FILE", options->files, "A profile that 'sonde export' wrote as FILE.sonde")
-      ->required();
-  sub->add_flag("--quiet", options->quiet, "Only say what fails");
-  sub->callback([&run, options] {
+  sub.Option("FILE", options->files, "A profile that 'sonde export' wrote as FILE.sonde")
+      .Required();
+  sub.Flag("--quiet", options->quiet, "Only say what fails");
+  sub.OnRead([&run, options] {
     run = [options](const Environment& env) { return Import(env, *options); };
   });
 }

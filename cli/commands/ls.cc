@@ -1,15 +1,14 @@
 // sonde ls: the newest profiles, or those that are asked for, one a line.
-#include <CLI/CLI.hpp>
 
 #include "cli/command.h"
 #include "cli/selection.h"
 #include "cli/step_table.h"
-#include "profiles/card.h"
-#include "profiles/json_writer.h"
-#include "profiles/keys.h"
-#include "profiles/report.h"
-#include "profiles/select.h"
-#include "profiles/summary.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/summary.h"
+#include "profiles/records/card.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/select.h"
+#include "profiles/report/report.h"
 
 namespace sonde::cli {
 namespace {
@@ -71,13 +70,13 @@ int List(const Options& options, const Environment& env) {
   const Nanos now = Clock::System().Now();
   const Result<Selection> selection = SelectionOf(options, now);
   if (!selection.ok()) return FailUsage(selection.status());
-  const auto archive = OpenIndexed(env, !IsNewest(*selection), Archive::For::kReading);
+  const auto archive = OpenIndexed(env, !IsNewest(*selection), ArchiveUse::kReading);
   if (!archive.ok()) return Fail(archive.status());
-  const auto profiles = (*archive)->Select(*selection, now);
+  const auto profiles = archive->reader->Select(*selection, now);
   if (!profiles.ok()) return Fail(profiles.status());
-  if (options.json) return Print(AsJson(**archive, *profiles, now));
+  if (options.json) return Print(AsJson(*archive->reader, *profiles, now));
   if (profiles->empty()) {
-    const auto any = (*archive)->List(1);
+    const auto any = archive->reader->List(1);
     Note(any.ok() && any->empty() ? "no profiles yet; 'srun --telemetry-level=2 ...' records one"
                                   : "no profile is like that; 'sonde ls --all' lists everything");
     return kDone;
@@ -87,21 +86,19 @@ int List(const Options& options, const Environment& env) {
 
 }  // namespace
 
-void RegisterLs(CLI::App& app, Run& run) {
+void RegisterLs(Arguments app, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand("ls", "List profiles, the newest first");
-  AddSelectionOptions(*sub, options->filters);
-  sub->add_option("--sort", options->sort,
-                  "By start, time, cpu, mem, energy, read, written, received, sent, size, nodes or "
-                  "tasks, the largest first")
-      ->capture_default_str();
-  sub->add_flag("--reverse", options->reverse, "The oldest or smallest first");
-  sub->add_option("-n,--limit", options->count, "How many at most")
-      ->capture_default_str()
-      ->check(CLI::Range(size_t{1}, size_t{1'000'000}));
-  sub->add_flag("--all", options->all, "All of them");
-  sub->add_flag("--json", options->json, "As JSON");
-  sub->callback(
+  Arguments sub = app.Command("ls", "List profiles, the newest first");
+  AddSelectionOptions(sub, options->filters);
+  sub.Option("--sort", options->sort,
+             "By start, time, cpu, mem, energy, read, written, received, sent, size, nodes or "
+             "tasks, the largest first")
+      .ShowDefault();
+  sub.Flag("--reverse", options->reverse, "The oldest or smallest first");
+  sub.Option("-n,--limit", options->count, "How many at most").ShowDefault().Within(1, 1'000'000);
+  sub.Flag("--all", options->all, "All of them");
+  sub.Flag("--json", options->json, "As JSON");
+  sub.OnRead(
       [options, &run] { run = [options](const Environment& env) { return List(*options, env); }; });
 }
 

@@ -1,7 +1,6 @@
 // sonde put: a script's own metrics in the record of its job step.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "cli/command.h"
@@ -54,45 +53,38 @@ int Put(const Options& options) {
 
 }  // namespace
 
-void RegisterPut(CLI::App& app, Run& run) {
+void RegisterPut(Arguments app, Run& run) {
   const auto options = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand("put", "Record a script's own metrics in its step");
-  sub->add_flag("--add", options->add, "Add to counters instead of setting gauges");
-  AddChecked(*sub, "--unit", "Such as seconds, bytes or 1", [options](const std::string& text) {
-    options->unit = text;
-    return CheckUnit(text);
-  })->type_name("UNIT");
-  sub->add_option_function<std::vector<std::string>>(
-         "--tag",
-         [options](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) {
-             const Status status = AddTag(*options, text);
-             if (!status.ok()) throw CLI::ValidationError("--tag", std::string(status.message()));
-           }
-         },
-         "A tag of the series; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  sub->add_option("--level", options->level, "The telemetry level from which they are recorded")
-      ->type_name("1..4")
-      ->check(CLI::Range(1, 4));
-  sub->add_flag("--strict", options->strict, std::string(kStrictHelp));
+  Arguments sub = app.Command("put", "Record a script's own metrics in its step");
+  sub.Flag("--add", options->add, "Add to counters instead of setting gauges");
+  sub.Checked("--unit", "Such as seconds, bytes or 1",
+              [options](const std::string& text) {
+                options->unit = text;
+                return CheckUnit(text);
+              })
+      .Type("UNIT");
+  sub.CheckedEach("--tag", "A tag of the series; may be repeated",
+                  [options](const std::string& text) { return AddTag(*options, text); })
+      .Type("KEY=VALUE");
+  sub.Option("--level", options->level, "The telemetry level from which they are recorded")
+      .Type("1..4")
+      .Within(1, 4);
+  sub.Flag("--strict", options->strict, std::string(kStrictHelp));
   const auto texts = std::make_shared<std::vector<std::string>>();
-  sub->add_option("VALUES", *texts, "Metrics and their numbers")
-      ->required()
-      ->type_name("NAME=VALUE");
-  sub->callback([options, texts, &run] {
+  sub.Option("VALUES", *texts, "Metrics and their numbers").Required().Type("NAME=VALUE");
+  sub.OnRead("put", [options, texts, &run]() -> Status {
     for (const std::string& text : *texts) {
       auto value = ParseAssignment(text);
-      if (!value.ok()) throw CLI::ValidationError("put", std::string(value.status().message()));
+      if (!value.ok()) return value.status();
       if (options->add && value->second < 0) {
-        throw CLI::ValidationError("put", fmt::format("'{}': a counter only grows; expected a "
-                                                      "number that is not negative",
-                                                      text));
+        return {Code::kInvalid,
+                fmt::format("'{}': a counter only grows; expected a number that is not negative",
+                            text)};
       }
       options->values.push_back(*std::move(value));
     }
     run = [options](const Environment&) { return Put(*options); };
+    return {};
   });
 }
 

@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -17,17 +16,17 @@
 
 #include "cli/command.h"
 #include "cli/install.h"
-#include "core/launch.h"
 #include "core/options.h"
-#include "core/preload.h"
 #include "core/step_environment.h"
 #include "core/user_tags.h"
-#include "spank/lifeline.h"
-#include "spank/machine_open.h"
-#include "spank/perf_open.h"
-#include "spank/process.h"
-#include "spank/random.h"
-#include "spank/step_gpus.h"
+#include "launcher/launch.h"
+#include "launcher/lifeline.h"
+#include "launcher/machine_open.h"
+#include "launcher/perf_open.h"
+#include "launcher/preload.h"
+#include "launcher/process.h"
+#include "launcher/random.h"
+#include "launcher/site_policy.h"
 
 namespace sonde::cli {
 namespace {
@@ -98,7 +97,7 @@ std::string LaunchPacket(const Environment& env, const Options& options, const s
   if (!options.alarms.empty()) message.Add(key::kAlarms, options.alarms);
   if (!options.tags.empty())
     message.Add(key::kTags, fmt::format("{}", fmt::join(options.tags, ",")));
-  const std::string_view gpus = spank::StepGpus(spank::Environment(environ), true);
+  const std::string_view gpus = launch::StepGpus(launch::Environment(environ), true);
   if (!gpus.empty()) message.Add(key::kGpus, gpus);
   message.Add(key::kSocket, socket);
   message.Add(key::kConfig, env.config_path);
@@ -119,16 +118,16 @@ std::vector<std::string> CurrentEnvironment() {
   return all;
 }
 
-Result<spank::Daemon> StartDaemon(const Environment& env, const Options& options,
-                                  const std::string& name, const std::string& socket) {
+Result<launch::Daemon> StartDaemon(const Environment& env, const Options& options,
+                                   const std::string& name, const std::string& socket) {
   const Result<std::string> path = SondedPath();
   if (!path.ok()) return path.status();
-  spank::Process process;
+  launch::Process process;
   process.path = *path;
   process.arguments = {*path, "--solo", name};
   process.environment = CurrentEnvironment();
   process.application = socket;
-  Result<spank::Daemon> daemon = spank::Start(process);
+  Result<launch::Daemon> daemon = launch::Start(process);
   if (!daemon.ok()) return daemon;
   SONDE_RETURN_IF_ERROR(daemon->lifeline.Send(LaunchPacket(env, options, name, socket)));
   return daemon;
@@ -138,8 +137,8 @@ Result<spank::Daemon> StartDaemon(const Environment& env, const Options& options
 // first instruction. Its end of `word` closes with exec or tells the errno of a failed one.
 struct Child {
   pid_t pid = -1;
-  spank::UniqueFd word;  // one byte: go
-  spank::UniqueFd failure;
+  UniqueFd word;  // one byte: go
+  UniqueFd failure;
 };
 
 [[noreturn]] void BecomeCommand(const std::vector<std::string>& command, const std::string& preload,
@@ -180,11 +179,11 @@ std::string Preload(const Options& options) {
 Result<Child> ForkCommand(const Options& options, const std::string& socket) {
   int word[2], failure[2];
   if (pipe2(word, O_CLOEXEC) != 0) return SystemError("pipe");
-  Child child{-1, spank::UniqueFd(word[1]), spank::UniqueFd()};
-  const spank::UniqueFd word_end(word[0]);
+  Child child{-1, UniqueFd(word[1]), UniqueFd()};
+  const UniqueFd word_end(word[0]);
   if (pipe2(failure, O_CLOEXEC) != 0) return SystemError("pipe");
-  child.failure = spank::UniqueFd(failure[0]);
-  const spank::UniqueFd failure_end(failure[1]);
+  child.failure = UniqueFd(failure[0]);
+  const UniqueFd failure_end(failure[1]);
   if (!socket.empty()) {
     setenv("SONDE_SOCKET", socket.c_str(), 1);
     setenv("SONDE_LEVEL", std::to_string(options.level).c_str(), 1);
@@ -199,27 +198,27 @@ Result<Child> ForkCommand(const Options& options, const std::string& socket) {
   return child;
 }
 
-void SendTask(spank::Lifeline& lifeline, pid_t pid, int level) {
+void SendTask(launch::Lifeline& lifeline, pid_t pid, int level) {
   launch::Writer message(launch::kTask);
   message.Add(key::kRank, 0);
   message.Add(key::kLocal, 0);
   message.Add(key::kPid, pid);
   std::vector<int> fds;
-  spank::TaskEvents opened;
+  launch::TaskEvents opened;
   std::string packet;
-  const spank::Deadline deadline(milliseconds(2000));
-  if (level >= 3 && lifeline.Receive(packet, deadline) == spank::Lifeline::Event::kPacket) {
-    const auto events = spank::ParseEvents(packet);
+  const launch::Deadline deadline(milliseconds(2000));
+  if (level >= 3 && lifeline.Receive(packet, deadline) == launch::Lifeline::Event::kPacket) {
+    const auto events = launch::ParseEvents(packet);
     if (events.ok()) {
       // As far as the user may: on most machines only root.
-      spank::OfferMachineEvents(events->machine,
-                                [&](const launch::Writer& machine, std::span<const int> which) {
-                                  (void)lifeline.Send(machine.packet(), which);
-                                });
+      launch::OfferMachineEvents(events->machine,
+                                 [&](const launch::Writer& machine, std::span<const int> which) {
+                                   (void)lifeline.Send(machine.packet(), which);
+                                 });
     }
     if (events.ok() && !events->task.empty()) {
-      opened = spank::OpenEvents(pid, events->task, spank::PerfEventParanoid(),
-                                 spank::SyscallsTracepoint(geteuid() == 0));
+      opened = launch::OpenEvents(pid, events->task, launch::PerfEventParanoid(),
+                                  launch::SyscallsTracepoint(geteuid() == 0));
       message.Add(key::kPerf, opened.results);
       for (const auto& fd : opened.fds) fds.push_back(fd.get());
     }
@@ -227,7 +226,7 @@ void SendTask(spank::Lifeline& lifeline, pid_t pid, int level) {
   (void)lifeline.Send(message.packet(), fds);
 }
 
-void SendTaskExit(spank::Lifeline& lifeline, int status, const rusage& usage) {
+void SendTaskExit(launch::Lifeline& lifeline, int status, const rusage& usage) {
   const auto nanos = [](const timeval& t) { return t.tv_sec * kSecond + t.tv_usec * 1000LL; };
   launch::Writer message(launch::kTaskExit);
   message.Add(key::kRank, 0);
@@ -243,10 +242,10 @@ void SendTaskExit(spank::Lifeline& lifeline, int status, const rusage& usage) {
 }
 
 // The daemon's report to stderr, until it closes the lifeline.
-void PrintReport(spank::Lifeline& lifeline, bool quiet) {
-  const spank::Deadline deadline(milliseconds(5000));
+void PrintReport(launch::Lifeline& lifeline, bool quiet) {
+  const launch::Deadline deadline(milliseconds(5000));
   std::string packet;
-  while (lifeline.Receive(packet, deadline) == spank::Lifeline::Event::kPacket) {
+  while (lifeline.Receive(packet, deadline) == launch::Lifeline::Event::kPacket) {
     if (quiet || packet.empty() || packet[0] != launch::kReport) continue;
     std::fwrite(packet.data() + 1, 1, packet.size() - 1, stderr);
   }
@@ -275,10 +274,10 @@ int ExitCode(int status) {
 
 int RunCommand(const Environment& env, const Options& options) {
   const std::string name = RunName();
-  const Result<std::string> random = spank::RandomHex<8>();
+  const Result<std::string> random = launch::RandomHex<8>();
   if (!random.ok()) return Fail(random.status());
   const std::string socket = fmt::format("sonde/{}/{}.{}", env.uid, name, *random);
-  Result<spank::Daemon> daemon = StartDaemon(env, options, name, socket);
+  Result<launch::Daemon> daemon = StartDaemon(env, options, name, socket);
   // The command runs all the same.
   if (!daemon.ok()) Note(fmt::format("no telemetry: {}", daemon.status().message()));
   Result<Child> child = ForkCommand(options, daemon.ok() ? socket : "");
@@ -305,44 +304,40 @@ int RunCommand(const Environment& env, const Options& options) {
 
 }  // namespace
 
-void RegisterRun(CLI::App& app, Run& run) {
+void RegisterRun(Arguments app, Run& run) {
   const auto options = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand("run", "Run a command under telemetry on this machine");
-  sub->add_option_function<std::string>(
-         "--level",
-         [options](const std::string& text) {
-           options->level = ParseLevel(text);
-           if (options->level < 1) throw CLI::ValidationError("--level", "expected 1 to 4");
-         },
-         "What is recorded: 1 application, 2 system (default), 3 counters, 4 details")
-      ->type_name("1..4");
-  sub->add_option_function<std::string>(
-         "--period",
-         [options](const std::string& text) {
-           options->period = ParsePeriod(text);
-           if (options->period < 0) {
-             throw CLI::ValidationError("--period", std::string(kPeriodExpected));
-           }
-         },
-         "Time between samples, 10ms to 1h (default 1s)")
-      ->type_name("TIME");
-  sub->add_option("--events", options->events, "Hardware events, at level 3 and above")
-      ->type_name("LIST");
-  sub->add_option("--alarms", options->alarms, "A file of rules of alarms to raise")
-      ->type_name("FILE")
-      ->check(CLI::ExistingFile);
-  sub->add_option("--tag", options->tags, "A tag of the profile; may be repeated")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->check([](const std::string& text) {
-        return ValidUserTagList(text) ? "" : std::string(kUserTagsExpected);
+  Arguments sub = app.Command("run", "Run a command under telemetry on this machine");
+  sub.Checked("--level",
+              "What is recorded: 1 application, 2 system (default), 3 counters, 4 details",
+              [options](const std::string& text) -> Status {
+                options->level = ParseLevel(text);
+                if (options->level >= 1) return {};
+                return {Code::kInvalid, "expected 1 to 4"};
+              })
+      .Type("1..4");
+  sub.Checked("--period", "Time between samples, 10ms to 1h (default 1s)",
+              [options](const std::string& text) -> Status {
+                options->period = ParsePeriod(text);
+                if (options->period >= 0) return {};
+                return {Code::kInvalid, std::string(kPeriodExpected)};
+              })
+      .Type("TIME");
+  sub.Option("--events", options->events, "Hardware events, at level 3 and above").Type("LIST");
+  sub.Option("--alarms", options->alarms, "A file of rules of alarms to raise")
+      .Type("FILE")
+      .ExistingFile();
+  sub.Option("--tag", options->tags, "A tag of the profile; may be repeated")
+      .Type("NAME=VALUE")
+      .Repeated()
+      .Checked([](const std::string& text) {
+        return ValidUserTagList(text) ? Status()
+                                      : Status(Code::kInvalid, std::string(kUserTagsExpected));
       });
-  sub->add_flag("--mpi", options->mpi, "Count and time MPI calls, as level 4 does");
-  sub->add_flag("--io", options->io, "Count and time calls for files, as level 4 does");
-  sub->add_flag("-q,--quiet", options->quiet, "Print no report");
-  sub->add_option("command", options->command, "The command and its arguments")->required();
-  sub->callback([options, &run] {
+  sub.Flag("--mpi", options->mpi, "Count and time MPI calls, as level 4 does");
+  sub.Flag("--io", options->io, "Count and time calls for files, as level 4 does");
+  sub.Flag("-q,--quiet", options->quiet, "Print no report");
+  sub.Option("command", options->command, "The command and its arguments").Required();
+  sub.OnRead([options, &run] {
     if (options->level >= 4) options->mpi = options->io = true;
     run = [options](const Environment& env) { return RunCommand(env, *options); };
   });

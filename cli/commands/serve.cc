@@ -1,22 +1,21 @@
 // sonde serve: the archive in a browser and for Grafana, until it is interrupted.
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdlib>
 #include <utility>
 
-#include "cli/archive_source.h"
 #include "cli/command.h"
-#include "cli/site/serve_site.h"
-#include "cli/site/user_process.h"
 #include "core/config.h"
-#include "profiles/archive_keeper.h"
-#include "profiles/retention.h"
+#include "profiles/archive/keeper.h"
+#include "profiles/upkeep/retention.h"
+#include "serve/archive_source.h"
+#include "serve/site/serve_site.h"
+#include "serve/site/user_process.h"
 #include "web/opentsdb/put_store.h"
 #include "web/server/server.h"
 
@@ -99,26 +98,23 @@ Status SplitListen(ServeOptions& options) {
   return {};
 }
 
-// `archive` becomes what the source shows, if that is one.
-Result<std::shared_ptr<const web::DataSource>> OpenSource(const Environment& env,
-                                                          const ServeOptions& options,
-                                                          Archive*& archive) {
-  if (options.ephemeral) return {std::make_shared<web::PutStore>()};
-  Result<std::unique_ptr<Archive>> opened = OpenArchive(env, Archive::For::kWriting);
-  if (!opened.ok()) return opened.status();
-  archive = opened->get();
-  return {std::make_shared<ArchiveSource>(*std::move(opened))};
-}
-
 // Takes in what finishes while the server runs.
-Result<std::unique_ptr<ArchiveKeeper>> Keep(const Environment& env, Archive* archive) {
-  if (archive == nullptr) return std::unique_ptr<ArchiveKeeper>();
-  const Result<std::string> root = ArchiveDirectory(env);
-  if (!root.ok()) return root.status();
+Result<std::unique_ptr<ArchiveKeeper>> Keep(const Environment& env, OpenedArchive archive) {
   // Limits are for the archive of the configuration, not for any other that is looked at.
   const auto config = env.archive.empty() ? LoadConfig(env.config_path) : Config();
   if (!config.ok()) return config.status();
-  return std::make_unique<ArchiveKeeper>(*archive, *root, RetentionOf(*config));
+  return std::make_unique<ArchiveKeeper>(std::move(archive), RetentionOf(*config));
+}
+
+Result<std::shared_ptr<const web::DataSource>> OpenSource(const Environment& env,
+                                                          const ServeOptions& options) {
+  if (options.ephemeral) return {std::make_shared<web::PutStore>()};
+  auto archive = OpenArchive(env, ArchiveUse::kWriting);
+  if (!archive.ok()) return archive.status();
+  const std::shared_ptr<const Archive> reader = archive->reader;
+  auto keeper = Keep(env, *std::move(archive));
+  if (!keeper.ok()) return keeper.status();
+  return {std::make_shared<serve::ArchiveSource>(reader, *std::move(keeper))};
 }
 
 std::string Address(const ServeOptions& options, uint16_t port) {
@@ -178,10 +174,6 @@ int Serve(const Environment& env, ServeOptions options) {
   if (const Status split = SplitListen(options); !split.ok()) return Fail(split);
   const Result<std::string> token = ChooseToken(options);
   if (!token.ok()) return Fail(token.status());
-  Archive* archive = nullptr;
-  Result<std::shared_ptr<const web::DataSource>> source = OpenSource(env, options, archive);
-  if (!source.ok()) return Fail(source.status());
-
   const Result<Config> config = LoadConfig(env.config_path);
   if (!config.ok()) return Fail(config.status());
   web::Server::Options server_options;
@@ -191,12 +183,11 @@ int Serve(const Environment& env, ServeOptions options) {
   server_options.token = *token;
   server_options.nan_null = options.nan_null || config->opentsdb_nan_null;
   server_options.cors = config->http_cors;
+  Result<std::shared_ptr<const web::DataSource>> source = OpenSource(env, options);
+  if (!source.ok()) return Fail(source.status());
   const Result<std::unique_ptr<web::Server>> server =
       web::Server::Start(server_options, *std::move(source));
   if (!server.ok()) return Fail(server.status());
-  // After the server, which has the archive, so that it ends first.
-  const Result<std::unique_ptr<ArchiveKeeper>> keeper = Keep(env, archive);
-  if (!keeper.ok()) return Fail(keeper.status());
   PrintWhere(env, options, (*server)->port(), *token);
   int signal = 0;
   sigwait(&stop, &signal);
@@ -205,27 +196,27 @@ int Serve(const Environment& env, ServeOptions options) {
 
 }  // namespace
 
-void RegisterServe(CLI::App& app, Run& run) {
-  CLI::App* serve = app.add_subcommand("serve", "Show the archive in a browser and to Grafana");
+void RegisterServe(Arguments app, Run& run) {
+  Arguments serve = app.Command("serve", "Show the archive in a browser and to Grafana");
   const auto options = std::make_shared<ServeOptions>();
-  CLI::Option* port = serve->add_option("--port", options->port,
-                                        "Port; without it 4242, or any free one if that is taken");
-  CLI::Option* listen = serve->add_option("--listen", options->listen,
-                                          "Numeric address to listen on, or ADDRESS:PORT; with "
-                                          "--site also unix:/PATH");
-  listen->capture_default_str();
-  serve->add_option("--token-file", options->token_file,
-                    "File (mode 0600) with the token, instead of a random one");
-  serve->add_flag("--ephemeral", options->ephemeral,
-                  "An empty store in memory that takes points, instead of the archive");
-  serve->add_option("--token", options->token, "Token, for --ephemeral only");
-  serve->add_flag("--nan-null", options->nan_null,
-                  "OpenTSDB's answers have null for NaN, not the text \"NaN\"");
-  serve->add_flag("--site", options->site,
-                  "The archives of all users, each for its owner and for administrators; as root");
-  serve->callback([options, port, listen, &run] {
-    options->port_given = port->count() > 0;
-    options->listen_given = listen->count() > 0;
+  Argument port = serve.Option("--port", options->port,
+                               "Port; without it 4242, or any free one if that is taken");
+  Argument listen = serve.Option("--listen", options->listen,
+                                 "Numeric address to listen on, or ADDRESS:PORT; with "
+                                 "--site also unix:/PATH");
+  listen.ShowDefault();
+  serve.Option("--token-file", options->token_file,
+               "File (mode 0600) with the token, instead of a random one");
+  serve.Flag("--ephemeral", options->ephemeral,
+             "An empty store in memory that takes points, instead of the archive");
+  serve.Option("--token", options->token, "Token, for --ephemeral only");
+  serve.Flag("--nan-null", options->nan_null,
+             "OpenTSDB's answers have null for NaN, not the text \"NaN\"");
+  serve.Flag("--site", options->site,
+             "The archives of all users, each for its owner and for administrators; as root");
+  serve.OnRead([options, port, listen, &run] {
+    options->port_given = port.given();
+    options->listen_given = listen.given();
     run = [options](const Environment& env) {
       return options->site ? ServeSite(env, *options) : Serve(env, *options);
     };

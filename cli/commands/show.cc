@@ -1,13 +1,14 @@
 // sonde show: the report of one step, running or finished.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "cli/command.h"
-#include "cli/head_client.h"
 #include "cli/job_steps.h"
-#include "profiles/report.h"
+#include "profiles/archive/listed_cards.h"
+#include "profiles/archive/node_rows.h"
+#include "profiles/report/report.h"
+#include "serve/head_client.h"
 
 namespace sonde::cli {
 namespace {
@@ -26,8 +27,9 @@ Result<Profile> LoadProfile(const Archive& archive, const ProfileEntry& entry) {
   if (!entry.running) return archive.Load(entry.key);
   Status status(Code::kUnavailable, "it does not say where it can be reached");
   if (entry.endpoint.port != 0) {
-    const auto answer = AskHead(
-        entry.endpoint, "/api/v1/profile?job=" + PercentEncode(entry.job.id.ToString()), kPatience);
+    const auto answer = serve::AskHead(
+        entry.endpoint, "/api/v1/profile?job=" + serve::PercentEncode(entry.job.id.ToString()),
+        kPatience);
     auto profile = answer.ok() ? ProfileFromJson(*answer) : answer.status();
     if (profile.ok()) return profile;
     status = profile.status();
@@ -63,16 +65,17 @@ Result<std::vector<ProfileEntry>> Newest(const Archive& archive) {
 }
 
 int Show(const Options& options, const Environment& env) {
-  const auto archive = OpenArchive(env, Archive::For::kReading);
+  const auto archive = OpenArchive(env, ArchiveUse::kReading);
   if (!archive.ok()) return Fail(archive.status());
-  const auto found = options.id.empty() ? Newest(**archive) : FindSteps(**archive, options.id);
+  const auto found =
+      options.id.empty() ? Newest(*archive->reader) : FindSteps(*archive->reader, options.id);
   if (!found.ok()) return Fail(found.status());
   if (options.run > found->size()) {
     return Fail({Code::kNotFound,
                  fmt::format("there are only {} profiles of {}", found->size(), options.id)});
   }
   const ProfileEntry& entry = (*found)[options.run - 1];
-  const auto profile = LoadProfile(**archive, entry);
+  const auto profile = LoadProfile(*archive->reader, entry);
   if (!profile.ok()) return Fail(profile.status());
   ReportOptions report;
   report.width = env.width;
@@ -80,7 +83,7 @@ int Show(const Options& options, const Environment& env) {
   report.colour = env.colour;
   report.now = Clock::System().Now();
   if (options.brief) report.form = ReportOptions::Form::kShort;
-  auto rows = ReadNodeRows(**archive, entry.key, profile->job);
+  auto rows = ReadNodeRows(*archive->reader, entry.key, profile->job);
   if (rows.ok()) {
     report.nodes = *std::move(rows);
   } else {
@@ -89,7 +92,7 @@ int Show(const Options& options, const Environment& env) {
   // A job that was asked for is shown with all of its steps.
   std::vector<ListedProfile> steps;
   if (found->size() > 1 && JobStep::Parse(options.id).step.empty()) {
-    auto cards = CardsOf(**archive, *found, report.now);
+    auto cards = CardsOf(*archive->reader, *found, report.now);
     if (!cards.ok()) return Fail(cards.status());
     steps = *std::move(cards);
   }
@@ -105,17 +108,15 @@ int Show(const Options& options, const Environment& env) {
 
 }  // namespace
 
-void RegisterShow(CLI::App& app, Run& run) {
+void RegisterShow(Arguments app, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* sub =
-      app.add_subcommand("show", "Show the report of a step, or of a job with its steps");
-  sub->add_option("JOB[.STEP]", options->id,
-                  "As in 123, 123.0, 123.batch or 123_4.0; the newest step if left out");
-  sub->add_option("--run", options->run, "Of several that match: 1 is the newest")
-      ->check(CLI::Range(size_t{1}, size_t{1'000'000}));
-  sub->add_flag("--json", options->json, "As JSON, with every value exactly");
-  sub->add_flag("--short", options->brief, "In one line");
-  sub->callback(
+  Arguments sub = app.Command("show", "Show the report of a step, or of a job with its steps");
+  sub.Option("JOB[.STEP]", options->id,
+             "As in 123, 123.0, 123.batch or 123_4.0; the newest step if left out");
+  sub.Option("--run", options->run, "Of several that match: 1 is the newest").Within(1, 1'000'000);
+  sub.Flag("--json", options->json, "As JSON, with every value exactly");
+  sub.Flag("--short", options->brief, "In one line");
+  sub.OnRead(
       [options, &run] { run = [options](const Environment& env) { return Show(*options, env); }; });
 }
 

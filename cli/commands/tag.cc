@@ -1,16 +1,16 @@
 // sonde tag: tags of a profile, shown or changed after its step has ended.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <utility>
 
 #include "cli/command.h"
 #include "cli/selection.h"
-#include "profiles/ask_keeper.h"
-#include "profiles/json_writer.h"
-#include "profiles/keys.h"
-#include "profiles/text.h"
+#include "profiles/archive/ask_keeper.h"
+#include "profiles/archive/listed_cards.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/text.h"
+#include "profiles/records/keys.h"
 
 namespace sonde::cli {
 namespace {
@@ -74,16 +74,17 @@ int Tag(const Options& options, const Environment& env) {
   const auto change = ChangeOf(options);
   if (!change.ok()) return FailUsage(change.status());
   const bool changes = !change->set.empty() || !change->remove.empty();
-  const auto archive = OpenArchive(env, changes ? Archive::For::kWriting : Archive::For::kReading);
+  const auto archive = OpenArchive(env, changes ? ArchiveUse::kWriting : ArchiveUse::kReading);
   if (!archive.ok()) return Fail(archive.status());
-  auto found = Find(**archive, options.id);
+  auto found = Find(*archive->reader, options.id);
   if (!found.ok()) return Fail(found.status());
   if (changes) {
     for (const ProfileEntry& entry : *found) {
-      const auto changed = TagWhereItIsOpen(**archive, entry.key, *change);
+      const auto changed =
+          TagWhereItIsOpen(*archive->reader, archive->owner.get(), entry.key, *change);
       if (!changed.ok()) return Fail(changed.status().Within("tag " + entry.job.id.ToString()));
     }
-    found = Find(**archive, options.id);
+    found = Find(*archive->reader, options.id);
     if (!found.ok()) return Fail(found.status());
   }
   return Print(options.json ? AsJson(*found) : AsText(*found));
@@ -91,18 +92,17 @@ int Tag(const Options& options, const Environment& env) {
 
 }  // namespace
 
-void RegisterTag(CLI::App& app, Run& run) {
+void RegisterTag(Arguments app, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand("tag", "Show or change the tags of a finished step or job");
-  sub->add_option("JOB[.STEP]", options->id, "As in 123.0; 123: all steps of the job; or a key")
-      ->required();
-  sub->add_option("TAG", options->set, "NAME=VALUE or NAME, such as keep");
-  sub->add_option("--remove", options->remove, "A tag to take away; may be repeated")
-      ->type_name("NAME")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  sub->add_flag("--json", options->json, "As JSON");
-  sub->callback(
+  Arguments sub = app.Command("tag", "Show or change the tags of a finished step or job");
+  sub.Option("JOB[.STEP]", options->id, "As in 123.0; 123: all steps of the job; or a key")
+      .Required();
+  sub.Option("TAG", options->set, "NAME=VALUE or NAME, such as keep");
+  sub.Option("--remove", options->remove, "A tag to take away; may be repeated")
+      .Type("NAME")
+      .Repeated();
+  sub.Flag("--json", options->json, "As JSON");
+  sub.OnRead(
       [options, &run] { run = [options](const Environment& env) { return Tag(*options, env); }; });
 }
 

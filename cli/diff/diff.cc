@@ -1,12 +1,12 @@
 // sonde diff: runs beside each other, and what differs beyond noise.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/diff_load.h"
+#include "cli/diff/text.h"
 #include "cli/progress.h"
+#include "profiles/compare/load.h"
 
 namespace sonde::cli {
 namespace {
@@ -32,11 +32,12 @@ int Diff(const Environment& env, const Options& options) {
                     "or 'sonde diff 1.0,2.0,3.0 4.0', or --cmd COMMAND",
                     kMostGroups));
   }
-  const auto archive = OpenIndexed(env, false, Archive::For::kReading);
+  const auto archive = OpenIndexed(env, false, ArchiveUse::kReading);
   if (!archive.ok()) return Fail(archive.status());
   Progress progress("comparing", "steps");
-  const auto diff = LoadDifference(
-      **archive, question, [&](uint64_t done, uint64_t total) { progress.Set(done, total); });
+  const auto diff = LoadDifference(*archive->reader, question, [&](uint64_t done, uint64_t total) {
+    progress.Set(done, total);
+  });
   progress.End();
   if (!diff.ok()) {
     return diff.status().code() == Code::kInvalid ? FailUsage(diff.status()) : Fail(diff.status());
@@ -50,26 +51,25 @@ int Diff(const Environment& env, const Options& options) {
 
 }  // namespace
 
-void RegisterDiff(CLI::App& app, Run& run) {
-  CLI::App* sub = app.add_subcommand("diff", "Compare runs, and say what differs beyond noise");
+void RegisterDiff(Arguments app, Run& run) {
+  Arguments sub = app.Command("diff", "Compare runs, and say what differs beyond noise");
   const auto options = std::make_shared<Options>();
-  sub->add_option("RUN", options->question.groups,
-                  "As in 4711.0, or a group of runs between commas: 4711.0,4712.0; the others are "
-                  "compared with the first");
-  sub->add_option("--cmd", options->question.command,
-                  "Compare with the last runs whose command or name has this text; without RUN "
-                  "the newest of them");
-  sub->add_option("--last", options->question.last, "How many runs of --cmd")
-      ->capture_default_str()
-      ->check(CLI::Range(size_t{1}, size_t{100}));
-  sub->add_option("--align", options->align, "start, or phase:NAME: where the first NAME began")
-      ->capture_default_str();
-  sub->add_option("--plot", options->plots, "Metrics to draw over time, between commas")
-      ->delimiter(',');
-  sub->add_flag("--no-plot", options->no_plots, "Draw nothing");
-  sub->add_flag("--all", options->all, "Every series, also those that do not differ");
-  sub->add_flag("--json", options->json, "As JSON, with every value exactly and all series");
-  sub->callback(
+  sub.Option("RUN", options->question.groups,
+             "As in 4711.0, or a group of runs between commas: 4711.0,4712.0; the others are "
+             "compared with the first");
+  sub.Option("--cmd", options->question.command,
+             "Compare with the last runs whose command or name has this text; without RUN "
+             "the newest of them");
+  sub.Option("--last", options->question.last, "How many runs of --cmd")
+      .ShowDefault()
+      .Within(1, 100);
+  sub.Option("--align", options->align, "start, or phase:NAME: where the first NAME began")
+      .ShowDefault();
+  sub.Option("--plot", options->plots, "Metrics to draw over time, between commas").Between(',');
+  sub.Flag("--no-plot", options->no_plots, "Draw nothing");
+  sub.Flag("--all", options->all, "Every series, also those that do not differ");
+  sub.Flag("--json", options->json, "As JSON, with every value exactly and all series");
+  sub.OnRead(
       [&run, options] { run = [options](const Environment& env) { return Diff(env, *options); }; });
 }
 

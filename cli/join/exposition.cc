@@ -1,12 +1,12 @@
 #include "cli/join/exposition.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <cmath>
 #include <limits>
 
-#include "core/names.h"
+#include "core/text/names.h"
 
 namespace sonde::join {
 namespace {

@@ -3,11 +3,10 @@
 // A process of the step like any other that uses libsonde: it registers what the exporter serves
 // and sets it after every scrape. It ends with the step.
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <ctime>
@@ -172,26 +171,24 @@ int Join(const Options& options) {
 
 }  // namespace
 
-void RegisterJoin(CLI::App& app, Run& run) {
+void RegisterJoin(Arguments app, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand(
+  Arguments sub = app.Command(
       "join", "Record what a Prometheus or OpenMetrics exporter serves with the step's metrics");
-  sub->add_option("HOST:PORT[/path]", options->target, "The exporter; the path is /metrics")
-      ->required();
-  sub->add_option("--every", options->every, "Time between scrapes")->capture_default_str();
-  sub->add_option("--wait", options->wait, "How long it may take until it answers first")
-      ->capture_default_str();
-  sub->add_option("--level", options->level, "The telemetry level from which it is recorded")
-      ->check(CLI::Range(1, 4))
-      ->capture_default_str();
-  sub->add_option("--max-series", options->max_series, "More are left out")
-      ->check(CLI::Range(1, 16000))
-      ->capture_default_str();
-  sub->add_option("--max-megabytes", options->max_megabytes, "Of one answer")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
-  sub->add_flag("--foreground", options->foreground, "Do not go to the background");
-  sub->callback(
+  sub.Option("HOST:PORT[/path]", options->target, "The exporter; the path is /metrics").Required();
+  sub.Option("--every", options->every, "Time between scrapes").ShowDefault();
+  sub.Option("--wait", options->wait, "How long it may take until it answers first").ShowDefault();
+  sub.Option("--level", options->level, "The telemetry level from which it is recorded")
+      .Within(1, 4)
+      .ShowDefault();
+  sub.Option("--max-series", options->max_series, "More are left out")
+      .Within(1, 16000)
+      .ShowDefault();
+  sub.Option("--max-megabytes", options->max_megabytes, "Of one answer")
+      .Within(1, 256)
+      .ShowDefault();
+  sub.Flag("--foreground", options->foreground, "Do not go to the background");
+  sub.OnRead(
       [options, &run] { run = [options](const Environment& /*env*/) { return Join(*options); }; });
 }
 

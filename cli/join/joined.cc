@@ -1,11 +1,11 @@
 #include "cli/join/joined.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <limits>
 
-#include "core/names.h"
+#include "core/text/names.h"
 #include "libclient/layout.h"
 
 namespace sonde::join {

@@ -1,10 +1,10 @@
 #include "cli/join/scrape.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <boost/beast/http.hpp>
 
-#include "cli/http_client.h"
+#include "serve/http_client.h"
 
 namespace sonde::join {
 namespace {
@@ -17,11 +17,11 @@ constexpr char kAccept[] =
 }  // namespace
 
 Result<std::string> Scrape(const web::ScrapeTarget& target, Nanos timeout, size_t max_bytes) {
-  cli::HttpRequest ask(http::verb::get, target.path, 11);
+  serve::HttpRequest ask(http::verb::get, target.path, 11);
   ask.set(http::field::accept, kAccept);
   const std::string what = "scrape " + target.Url();
-  Result<cli::HttpResponse> answer =
-      cli::HttpExchange(target.host, target.port, std::move(ask), what, timeout, max_bytes);
+  Result<serve::HttpResponse> answer =
+      serve::HttpExchange(target.host, target.port, std::move(ask), what, timeout, max_bytes);
   if (!answer.ok()) return answer.status();
   if (answer->result() != http::status::ok) {
     return Status(Code::kUnavailable,

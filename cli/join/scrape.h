@@ -8,7 +8,7 @@
 
 #include "core/status.h"
 #include "core/time.h"
-#include "web/scrape_target.h"
+#include "web/source/scrape_target.h"
 
 namespace sonde::join {
 

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <vector>
 
-#include "core/names.h"
+#include "core/text/names.h"
 #include "libclient/sonde.h"
 
 namespace sonde::join {

@@ -1,11 +1,11 @@
-#include "forward/columns.h"
+#include "forward/formats/columns.h"
 
 #include <utility>
 
-#include "forward/step_numbers.h"
-#include "profiles/archive.h"
-#include "profiles/shown_series.h"
-#include "series/thin.h"
+#include "profiles/archive/archive.h"
+#include "profiles/archive/step_numbers.h"
+#include "profiles/model/shown_series.h"
+#include "series/block/thin.h"
 
 namespace sonde::forward {
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/job.h"
-#include "forward/destination.h"
-#include "forward/line.h"
-#include "series/schema.h"
+#include "forward/formats/destination.h"
+#include "forward/formats/line.h"
+#include "series/block/schema.h"
 
 namespace sonde::forward {
 

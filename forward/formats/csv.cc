@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "forward/table.h"
+#include "forward/formats/table.h"
 
 namespace sonde::forward {
 namespace {

@@ -1,7 +1,7 @@
-#include "forward/destination.h"
+#include "forward/formats/destination.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -142,12 +142,12 @@ Status SetPath(std::string_view text, std::string& out) {
 Status SetOption(std::string_view key, std::string_view value, Destination& out) {
   if (key == "scope") {
     if (value != "job" && value != "node") return {Code::kInvalid, "expected job or node"};
-    out.scope = value == "job" ? Archive::Scope::kReduced : Archive::Scope::kNodes;
+    out.scope = value == "job" ? SeriesScope::kReduced : SeriesScope::kNodes;
     return {};
   }
   if (key == "metrics") return SetGlobs(value, out.metrics);
   if (key == "node") {
-    out.scope = Archive::Scope::kNodes;
+    out.scope = SeriesScope::kNodes;
     return SetGlobs(value, out.nodes);
   }
   if (key == "step") return SetStep(value, out.step);
@@ -180,7 +180,7 @@ uint64_t Hash(std::string_view text) {
 // How it is sent (batch, secrets) makes no difference; written to disk: never to change.
 std::string Destination::Id() const {
   std::string text = fmt::format("{} {} {}", static_cast<int>(protocol), url,
-                                 scope == Archive::Scope::kNodes ? "node" : "job");
+                                 scope == SeriesScope::kNodes ? "node" : "job");
   for (const std::string& glob : metrics) text += " " + glob;
   for (const auto& [key, value] : labels.pairs()) text += fmt::format(" {}={}", key, value);
   for (const std::string& glob : nodes) text += " node=" + glob;
@@ -222,7 +222,7 @@ Result<Destination> ParseDestination(std::string_view url, std::string_view opti
   if (out.step != 0 && !IsTable(out.protocol)) {
     return Status(Code::kInvalid, "step= is for CSV, JSON lines and traces");
   }
-  if (!out.nodes.empty() && out.scope != Archive::Scope::kNodes) {
+  if (!out.nodes.empty() && out.scope != SeriesScope::kNodes) {
     return Status(Code::kInvalid, "node= goes with scope=node, not with scope=job");
   }
   return out;

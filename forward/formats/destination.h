@@ -18,7 +18,7 @@
 #include "core/metric.h"
 #include "core/status.h"
 #include "core/time.h"
-#include "profiles/archive.h"
+#include "profiles/archive/archive.h"
 
 namespace sonde::forward {
 
@@ -36,7 +36,7 @@ enum class Protocol : unsigned char {
 };
 // Whether it is written to a file; the others go to receivers.
 constexpr bool IsFile(Protocol protocol) { return protocol >= Protocol::kOpenMetrics; }
-// Whether it is made of tables (forward/table.h).
+// Whether it is made of tables (forward/formats/table.h).
 constexpr bool IsTable(Protocol protocol) {
   return protocol >= Protocol::kCsv && protocol <= Protocol::kTrace;
 }
@@ -50,7 +50,7 @@ struct Destination {
   std::string name;  // of sonde.conf; "" of the command's
   Protocol protocol = Protocol::kPrometheus;
   std::string url;  // http or https; of a file its path, "-": standard output
-  Archive::Scope scope = Archive::Scope::kReduced;
+  SeriesScope scope = SeriesScope::kReduced;
   std::vector<std::string> metrics;  // globs; one with '!' before it leaves out; none: all
   std::vector<std::string> nodes;    // globs of hosts, likewise
   Nanos step = 0;                    // one value for so much time; 0: all there are

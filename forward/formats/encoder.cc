@@ -1,6 +1,6 @@
-#include "forward/encoder.h"
+#include "forward/formats/encoder.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace sonde::forward {
 

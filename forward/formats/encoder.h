@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/time.h"
-#include "forward/destination.h"
-#include "forward/line.h"
+#include "forward/formats/destination.h"
+#include "forward/formats/line.h"
 
 namespace sonde::forward {
 

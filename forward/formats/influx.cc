@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "forward/encoder.h"
+#include "forward/formats/encoder.h"
 
 namespace sonde::forward {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "forward/table.h"
-#include "profiles/json_writer.h"
+#include "forward/formats/table.h"
+#include "profiles/json/writer.h"
 
 namespace sonde::forward {
 namespace {

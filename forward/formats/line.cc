@@ -1,4 +1,6 @@
-#include "forward/line.h"
+#include "forward/formats/line.h"
+
+#include "core/prometheus_text.h"
 
 namespace sonde::forward {
 
@@ -8,19 +10,10 @@ size_t CountSamples(std::span<const Run> runs) {
   return n;
 }
 
-std::string PrometheusName(std::string_view name) {
-  std::string out(name);
-  for (char& c : out) {
-    if (!names::IsLetter(c) && !names::IsDigit(c) && c != ':') c = '_';
-  }
-  if (!out.empty() && names::IsDigit(out[0])) out.insert(0, "_");
-  return out;
-}
-
 Line MakeLine(const Series& series, std::string_view suffix, const JobDescription& job,
               const Destination& destination) {
   Line line;
-  line.name = PrometheusName(series.metric.name + std::string(suffix));
+  line.name = prometheus::Name(series.metric.name + std::string(suffix));
   line.metric = series.metric;
   line.labels = series.tags;
   for (const auto& [key, value] : destination.labels.pairs()) line.labels.Set(key, value);

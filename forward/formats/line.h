@@ -14,7 +14,7 @@
 
 #include "core/job.h"
 #include "core/metric.h"
-#include "forward/destination.h"
+#include "forward/formats/destination.h"
 
 namespace sonde::forward {
 
@@ -38,9 +38,7 @@ struct Run {
 using Runs = std::vector<Run>;
 size_t CountSamples(std::span<const Run> runs);
 
-// [a-zA-Z_:][a-zA-Z0-9_:]*
-std::string PrometheusName(std::string_view name);
-// `suffix` is put behind the name.
+// `suffix` is put behind the metric's name; what Prometheus does not take in it becomes '_'.
 Line MakeLine(const Series& series, std::string_view suffix, const JobDescription& job,
               const Destination& destination);
 

@@ -1,9 +1,8 @@
-#include "forward/openmetrics.h"
+#include "forward/formats/openmetrics.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -11,8 +10,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "forward/columns.h"
-#include "forward/step_numbers.h"
+#include "core/prometheus_text.h"
+#include "forward/formats/columns.h"
+#include "profiles/archive/step_numbers.h"
 
 namespace sonde::forward {
 namespace {
@@ -45,28 +45,8 @@ Status ForEachSample(const Archive& archive, const ProfileEntry& entry,
   });
 }
 
-std::string Labels(const Tags& tags) {
-  std::string out = "{";
-  for (const auto& [key, value] : tags.pairs()) {
-    if (out.size() > 1) out += ',';
-    out += key + "=\"";
-    for (const char c : value) {
-      if (c == '\\' || c == '"') out += '\\';
-      out += c;
-    }
-    out += '"';
-  }
-  return out + "}";
-}
-
-// A counter's family is without the _total of its samples.
 std::string FamilyOf(const Line& line) {
-  constexpr std::string_view kTotal = "_total";
-  std::string name = line.name;
-  if (line.metric.type == MetricType::kCounter && name.ends_with(kTotal)) {
-    name.resize(name.size() - kTotal.size());
-  }
-  return name;
+  return std::string(prometheus::FamilyOf(line.name, line.metric.type));
 }
 
 struct Family {
@@ -75,38 +55,12 @@ struct Family {
   std::map<std::string, std::vector<Sample>> series;  // by labels
 };
 
-void WriteHead(const std::string& name, const Family& family, std::string& out) {
-  const bool counter = family.metric.type == MetricType::kCounter && family.sample != name;
-  const std::string_view type = counter                                    ? "counter"
-                                : family.metric.type == MetricType::kGauge ? "gauge"
-                                                                           : "unknown";
-  out += fmt::format("# TYPE {} {}\n", name, type);
-  const std::string& unit = family.metric.unit;
-  if (!unit.empty() && name.ends_with("_" + unit)) out += fmt::format("# UNIT {} {}\n", name, unit);
-  if (family.metric.help.empty()) return;
-  out += fmt::format("# HELP {} ", name);
-  for (const char c : family.metric.help) {
-    if (c == '\\' || c == '"') out += '\\';
-    out += c;
-  }
-  out += '\n';
-}
-
-void WriteNumber(double value, std::string& out) {
-  if (std::isinf(value)) {
-    out += value > 0 ? "+Inf" : "-Inf";
-    return;
-  }
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
-  out.append(text, end);
-}
-
 Status WriteFamily(const std::string& name, Family& family, const TextSink& sink,
                    Written& written) {
   constexpr size_t kPiece = 1u << 20;
   std::string out;
-  WriteHead(name, family, out);
+  prometheus::AppendOpenMetricsHead(name, family.sample, family.metric.type, family.metric.unit,
+                                    family.metric.help, out);
   for (auto& [labels, samples] : family.series) {
     ++written.series;
     std::stable_sort(samples.begin(), samples.end(),
@@ -119,7 +73,7 @@ Status WriteFamily(const std::string& name, Family& family, const TextSink& sink
       out += family.sample;
       out += labels;
       out += ' ';
-      WriteNumber(sample.value, out);
+      prometheus::AppendNumber(sample.value, out);
       out += fmt::format(" {}.{:03}\n", millis / 1000, millis % 1000);
       if (out.size() < kPiece) continue;
       SONDE_RETURN_IF_ERROR(sink(out));
@@ -173,7 +127,7 @@ Result<Written> WriteOpenMetrics(const Archive& archive, std::vector<ProfileEntr
             if (is_new && names.contains(FamilyOf(line))) {
               Family& family = families[FamilyOf(line)];
               if (family.sample.empty()) family.metric = line.metric, family.sample = line.name;
-              at->second = &family.series[Labels(line.labels)];
+              at->second = &family.series[prometheus::Labels(line.labels)];
             }
             if (at->second != nullptr) at->second->push_back({time, value});
           }));

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/status.h"
-#include "forward/destination.h"
-#include "profiles/archive.h"
+#include "forward/formats/destination.h"
+#include "profiles/archive/archive.h"
 
 namespace sonde::forward {
 

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "forward/encoder.h"
+#include "forward/formats/encoder.h"
 
 namespace sonde::forward {
 namespace {

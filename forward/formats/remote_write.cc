@@ -16,7 +16,7 @@
 #include <cstring>
 
 #include "core/bytes.h"
-#include "forward/encoder.h"
+#include "forward/formats/encoder.h"
 
 namespace sonde::forward {
 namespace {

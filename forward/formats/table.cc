@@ -1,4 +1,4 @@
-#include "forward/table.h"
+#include "forward/formats/table.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +10,7 @@
 #include <tuple>
 #include <utility>
 
-#include "forward/step_numbers.h"
+#include "profiles/archive/step_numbers.h"
 
 namespace sonde::forward {
 namespace {

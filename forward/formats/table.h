@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "core/status.h"
-#include "forward/columns.h"
-#include "forward/destination.h"
-#include "forward/openmetrics.h"
-#include "profiles/archive.h"
+#include "forward/formats/columns.h"
+#include "forward/formats/destination.h"
+#include "forward/formats/openmetrics.h"
+#include "profiles/archive/archive.h"
 
 namespace sonde::forward {
 

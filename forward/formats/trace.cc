@@ -7,16 +7,16 @@
 // Times are microseconds since the step's start, which `otherData` has. Counters are shown as rates
 // per second, for a line that only rises shows nothing: a rate stands at the time of the sample
 // before it and holds until the next. What is not finite is left out, as JSON has no word for it.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <map>
 #include <string>
 #include <utility>
 
-#include "forward/table.h"
-#include "profiles/json_writer.h"
-#include "profiles/summary.h"
+#include "forward/formats/table.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/summary.h"
 
 namespace sonde::forward {
 namespace {

@@ -1,11 +1,11 @@
-#include "libclient/ask_answer.h"
+#include "libclient/ask/answer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/bytes.h"
-#include "core/names.h"
-#include "libclient/ask_layout.h"
+#include "core/text/names.h"
+#include "libclient/ask/layout.h"
 
 namespace sonde::client {
 namespace {

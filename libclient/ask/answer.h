@@ -1,4 +1,4 @@
-// What the daemon answers, taken apart: bodies of ask_layout.h to the structures of sonde_query.h.
+// What the daemon answers, taken apart: bodies of layout.h to the structures of sonde_query.h.
 //
 // Nothing in a body is trusted. Each result is one piece of memory, to be given to free().
 //

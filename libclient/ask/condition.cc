@@ -1,4 +1,4 @@
-#include "libclient/ask_condition.h"
+#include "libclient/ask/condition.h"
 
 #include <locale.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-#include "core/names.h"
+#include "core/text/names.h"
 
 namespace sonde::client {
 namespace {

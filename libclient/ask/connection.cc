@@ -1,4 +1,4 @@
-#include "libclient/ask_connection.h"
+#include "libclient/ask/connection.h"
 
 #include <errno.h>
 #include <poll.h>

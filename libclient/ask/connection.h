@@ -1,6 +1,6 @@
 // A connection for questions to the daemon of this node: connecting, packets, whole messages.
 //
-// What the daemon sends is not trusted: a packet or a body that breaks ask_layout.h ends the
+// What the daemon sends is not trusted: a packet or a body that breaks layout.h ends the
 // connection. Owns its descriptor.
 //
 // Thread safety: none.
@@ -11,8 +11,8 @@
 
 #include <string_view>
 
-#include "libclient/ask_bytes.h"
-#include "libclient/ask_layout.h"
+#include "libclient/ask/bytes.h"
+#include "libclient/ask/layout.h"
 
 namespace sonde::client {
 

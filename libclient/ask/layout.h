@@ -23,7 +23,7 @@
 //   kCancel     nothing; the id is that of the subscription; no answer
 //   kAlarm      text name, text rule                an alarm rule, as docs/alarms.md has them; the
 //                                               answer is a kAnswer without a body
-//   kListing    u8 kBodyVersion, varint n, n x series as in series/series_bytes.h
+//   kListing    u8 kBodyVersion, varint n, n x series as in series/block/series_bytes.h
 //   kAnswer     u8 kBodyVersion, varint nodes that answered, varint nodes that should have, u8
 //   late, kPoints     varint n, n x (text metric, varint t, t x (text key, text value), varint a,
 //               a x text key of a tag that differs, varint p, p x (signed time minus the one

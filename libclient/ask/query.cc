@@ -12,12 +12,12 @@
 #include <new>
 
 #include "core/bytes.h"
-#include "libclient/ask_answer.h"
-#include "libclient/ask_bytes.h"
-#include "libclient/ask_condition.h"
-#include "libclient/ask_connection.h"
-#include "libclient/ask_layout.h"
-#include "libclient/ask_question.h"
+#include "libclient/ask/answer.h"
+#include "libclient/ask/bytes.h"
+#include "libclient/ask/condition.h"
+#include "libclient/ask/connection.h"
+#include "libclient/ask/layout.h"
+#include "libclient/ask/question.h"
 #include "libclient/sonde_query.h"
 
 #define SONDE_EXPORT extern "C" __attribute__((visibility("default")))

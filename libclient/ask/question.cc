@@ -1,10 +1,10 @@
-#include "libclient/ask_question.h"
+#include "libclient/ask/question.h"
 
 #include <time.h>
 
 #include <string_view>
 
-#include "libclient/ask_layout.h"
+#include "libclient/ask/layout.h"
 
 namespace sonde::client {
 namespace {

@@ -1,9 +1,9 @@
-// A question of a program as the body of a request, see kQuery in ask_layout.h.
+// A question of a program as the body of a request, see kQuery in layout.h.
 //
 // Thread safety: a function without state.
 #pragma once
 
-#include "libclient/ask_bytes.h"
+#include "libclient/ask/bytes.h"
 #include "libclient/sonde_query.h"
 
 namespace sonde::client {

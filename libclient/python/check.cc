@@ -1,6 +1,6 @@
 #include "libclient/python/check.h"
 
-#include "core/names.h"
+#include "core/text/names.h"
 
 namespace sonde::python {
 namespace {

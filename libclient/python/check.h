@@ -1,5 +1,5 @@
-// What Python code hands to the module: checked by the rules of core/names.h, and turned into the
-// C strings that libsonde takes.
+// What Python code hands to the module: checked by the rules of core/text/names.h, and turned into
+// the C strings that libsonde takes.
 //
 // The checks do not depend on whether there is telemetry, so that a program that runs without it
 // runs with it. Where one fails, a Python exception is set that says what was expected: TypeError

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/remark.h"
+#include "core/text/remark.h"
 #include "libclient/python/check.h"
 #include "libclient/python/metric.h"
 #include "libclient/python/python.h"

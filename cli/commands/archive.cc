@@ -1,0 +1,23 @@
+// sonde archive: what is done with an archive as a whole.
+#include "cli/commands/archive.h"
+
+namespace sonde::cli {
+namespace {
+
+using Add = void (*)(Arguments archive, const SharedArchiveOptions& options, Run& run);
+constexpr Add kSubcommands[] = {AddArchiveCompact, AddArchivePrune, AddArchiveRepair,
+                                AddArchiveStats, AddArchiveVerify};
+
+}  // namespace
+
+void RegisterArchive(Arguments app, Run& run) {
+  const auto options = std::make_shared<ArchiveOptions>();
+  Arguments archive = app.Command("archive", "Look after the archive as a whole");
+  archive.RequireCommand();
+  archive.PassOn();  // what follows is taken behind the word as well
+  archive.Flag("--json", options->json, "As JSON");
+  for (const Add add : kSubcommands) add(archive, options, run);
+  archive.PassOnFromAll();
+}
+
+}  // namespace sonde::cli
