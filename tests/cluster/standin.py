@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -IS
-"""Stands in for sonded where the plugin is tested by itself; speaks core/launch.h.
+"""Stands in for sonded where the plugin is tested by itself; speaks launcher/launch.h.
 
 Writes what it sees, one JSON object a line, into RECORDS/ROLE.STEP.HOST.PID, where RECORDS is the
 folder "records" beside this program. SONDE_STANDIN, which the plugin passes on like every SONDE_*

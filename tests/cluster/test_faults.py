@@ -202,7 +202,7 @@ def test_killed_node_daemon_is_named_and_its_values_stay(cluster):
     live = step.wait_nodes(2)
     (victim,) = daemon("node", step.id, 1)
     os.kill(victim, signal.SIGKILL)
-    cluster.wait_for(lambda: "was lost" in live.get(f"/api/v1/profile?job={step.id}"), "the note")
+    cluster.wait_for(lambda: "node n2 was lost" in live.get(f"/api/v1/profile?job={step.id}"), "the note")
     (total,) = live.query("sonde_samples_total", aggregator="sum")
     values = list(total["dps"].values())
     assert values == sorted(values), "a counter never falls"

@@ -12,9 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "profiles/archive.h"
-#include "series/block.h"
-#include "series/reduced.h"
+#include "profiles/archive/archive.h"
+#include "profiles/live/live_archive.h"
+#include "series/block/block.h"
+#include "series/store/reduced.h"
 
 namespace sonde {
 namespace {

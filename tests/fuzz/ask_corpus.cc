@@ -4,9 +4,9 @@
 #include <fstream>
 #include <string>
 
-#include "daemon/head/answer_bytes.h"
-#include "libclient/ask_bytes.h"
-#include "libclient/ask_layout.h"
+#include "daemon/head/answers/answer_bytes.h"
+#include "libclient/ask/bytes.h"
+#include "libclient/ask/layout.h"
 
 namespace sonde {
 namespace {

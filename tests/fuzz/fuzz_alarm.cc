@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "series/alarm_evaluator.h"
-#include "series/alarm_rule.h"
-#include "series/alarm_text.h"
+#include "series/alarm/evaluator.h"
+#include "series/alarm/rule.h"
+#include "series/alarm/text.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "profiles/keys.h"
+#include "profiles/records/keys.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sonde;

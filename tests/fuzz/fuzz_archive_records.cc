@@ -5,13 +5,13 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "profiles/archive_records.h"
-#include "profiles/archive_repair.h"
-#include "profiles/keeper_socket.h"
-#include "profiles/keys.h"
-#include "profiles/leveldb_log.h"
-#include "profiles/profile_import.h"
-#include "profiles/retention.h"
+#include "profiles/archive/keeper_socket.h"
+#include "profiles/disk/leveldb_log.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/records.h"
+#include "profiles/upkeep/import.h"
+#include "profiles/upkeep/repair.h"
+#include "profiles/upkeep/retention.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sonde;

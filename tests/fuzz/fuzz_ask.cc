@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "core/metric.h"
-#include "daemon/node/ask_request.h"
-#include "libclient/ask_answer.h"
-#include "libclient/ask_condition.h"
+#include "daemon/node/ask/ask_request.h"
+#include "libclient/ask/answer.h"
+#include "libclient/ask/condition.h"
 
 namespace {
 

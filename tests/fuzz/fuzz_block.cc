@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "series/block.h"
-#include "series/block_format.h"
+#include "series/block/block.h"
+#include "series/block/format.h"
 
 namespace {
 

@@ -3,11 +3,11 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "profiles/card.h"
-#include "profiles/index.h"
-#include "profiles/select.h"
-#include "profiles/summary.h"
-#include "profiles/tags.h"
+#include "profiles/model/summary.h"
+#include "profiles/records/card.h"
+#include "profiles/records/index.h"
+#include "profiles/records/select.h"
+#include "profiles/records/tags.h"
 
 namespace {
 

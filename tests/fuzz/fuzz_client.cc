@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "core/bytes.h"
-#include "daemon/collect/job/app_annotations.h"
-#include "daemon/collect/job/app_histograms.h"
-#include "daemon/collect/job/app_ring.h"
-#include "daemon/collect/job/app_segment.h"
+#include "daemon/collect/app/annotations.h"
+#include "daemon/collect/app/histograms.h"
+#include "daemon/collect/app/ring.h"
+#include "daemon/collect/app/segment.h"
 
 namespace {
 

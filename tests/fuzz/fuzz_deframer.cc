@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/tree/link.h"
+#include "daemon/link/link.h"
 
 namespace {
 

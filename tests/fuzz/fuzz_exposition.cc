@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "cli/join/joined.h"
-#include "web/scrape_target.h"
+#include "web/source/scrape_target.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "forward/destination.h"
-#include "forward/encoder.h"
+#include "forward/formats/destination.h"
+#include "forward/formats/encoder.h"
 #include "forward/record.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

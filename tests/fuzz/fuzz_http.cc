@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "web/gzip.h"
+#include "web/http/gzip.h"
+#include "web/http/negotiation.h"
 #include "web/live/live.h"
-#include "web/negotiation.h"
 #include "web/server/auth.h"
 #include "web/server/cors.h"
 #include "web/server/request_head.h"

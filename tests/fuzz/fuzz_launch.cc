@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/launch.h"
 #include "core/options.h"
 #include "daemon/collect/gpu/selection.h"
-#include "daemon/node/task_packet.h"
-#include "spank/machine_open.h"
-#include "spank/perf_open.h"
+#include "daemon/node/launcher/task_packet.h"
+#include "launcher/launch.h"
+#include "launcher/machine_open.h"
+#include "launcher/perf_open.h"
 #include "spank/plugin_config.h"
 #include "spank/rendezvous.h"
 
@@ -28,11 +28,11 @@ void TryTaskPacket(std::string_view body) {
 // Whatever is asked for, nothing is opened that the plugin does not know: here there are no
 // devices.
 void TryEvents(std::string_view packet) {
-  const auto asked = spank::ParseEvents(packet);
+  const auto asked = launch::ParseEvents(packet);
   if (!asked.ok()) return;
   if (asked->task.size() > launch::kMaxEvents) std::abort();
   if (asked->machine.size() > launch::kMaxMachineEvents) std::abort();
-  if (!spank::OpenMachineEvents(asked->machine, "/nonexistent").fds.empty()) std::abort();
+  if (!launch::OpenMachineEvents(asked->machine, "/nonexistent").fds.empty()) std::abort();
 }
 
 void TryRendezvous(std::string_view text) {
@@ -51,10 +51,10 @@ void TryOptions(std::string_view text) {
 void TryFiles(std::string_view text) {
   spank::PluginConfig config;
   (void)spank::ParseSondeConf(text, "sonde.conf", config).ok();
-  for (const auto& range : {spank::ParsePortRange(text), spank::FindSrunPortRange(text)}) {
+  for (const auto& range : {ParsePortRange(text), spank::FindSrunPortRange(text)}) {
     if (range && (range->first == 0 || range->second < range->first)) std::abort();
   }
-  if (spank::CountListed(text) < 0) std::abort();
+  if (launch::CountListed(text) < 0) std::abort();
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "web/gzip.h"
+#include "web/http/gzip.h"
 #include "web/opentsdb/put_store.h"
 #include "web/opentsdb/request.h"
 #include "web/router.h"
@@ -43,7 +43,7 @@ web::Response Call(web::Method method, std::string_view target, std::string_view
     Nanos Now() const override { return kNow; }
     Nanos Monotonic() const override { return kNow; }
   } clock;
-  web::Dispatch({store, &clock, nullptr}, request,
+  web::Dispatch(web::Context(*store, &clock, nullptr), request,
                 [&](web::Response response) { answer = std::move(response); });
   while (answer.next && answer.next(answer.body)) {
   }

@@ -22,9 +22,9 @@
 #include "daemon/collect/filesystems/nfs_mountstats.h"
 #include "daemon/collect/job/cgroup_files.h"
 #include "daemon/collect/job/task_files.h"
-#include "daemon/collect/mountinfo.h"
 #include "daemon/collect/os/numa_files.h"
 #include "daemon/collect/os/os_sources.h"
+#include "daemon/collect/read/mountinfo.h"
 #include "daemon/collect/sensors/sensor.h"
 
 namespace {

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "core/bytes.h"
-#include "profiles/profile_file.h"
-#include "series/block_format.h"
+#include "profiles/records/profile_file.h"
+#include "series/block/format.h"
 
 namespace {
 

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <string_view>
 
-#include "web/exposition_text.h"
 #include "web/opentsdb/ask.h"
-#include "web/pushed_value.h"
-#include "web/scrape_target.h"
+#include "web/prometheus/exposition_text.h"
+#include "web/source/pushed_value.h"
+#include "web/source/scrape_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "series/quantile_sketch.h"
+#include "series/sketch/quantile_sketch.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sonde;

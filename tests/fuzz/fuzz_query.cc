@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/bytes.h"
-#include "series/query.h"
-#include "series/query_part.h"
+#include "series/query/part.h"
+#include "series/query/query.h"
 
 namespace {
 

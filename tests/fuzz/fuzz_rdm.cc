@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "core/bytes.h"
-#include "daemon/tree/fabric_info.h"
-#include "daemon/tree/rdm_packet.h"
+#include "daemon/link/libfabric/fabric_info.h"
+#include "daemon/link/libfabric/rdm_packet.h"
 
 namespace {
 

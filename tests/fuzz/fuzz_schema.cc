@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "series/schema.h"
+#include "series/block/schema.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

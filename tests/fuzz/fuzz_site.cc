@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "cli/site/gatekeeper.h"
-#include "cli/site/site_request.h"
+#include "serve/site/gatekeeper.h"
+#include "serve/site/site_request.h"
 #include "tests/unit/site_accounts.h"
 #include "web/server/request_head.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "series/sketch.h"
+#include "series/sketch/sketch.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace sonde;

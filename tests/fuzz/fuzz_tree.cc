@@ -4,12 +4,12 @@
 #include <string_view>
 
 #include "daemon/launch_message.h"
+#include "daemon/link/libfabric/socket_fabric.h"
+#include "daemon/link/trust/handshake.h"
+#include "daemon/message/message.h"
+#include "daemon/tree/children/relay.h"
 #include "daemon/tree/frame.h"
-#include "daemon/tree/handshake.h"
-#include "daemon/tree/message.h"
 #include "daemon/tree/moments_message.h"
-#include "daemon/tree/relay.h"
-#include "daemon/tree/socket_fabric.h"
 
 namespace {
 
@@ -34,12 +34,17 @@ class NoLink : public Link {
   std::string peer() const override { return "peer"; }
 };
 
+struct Alone final : Relay::Owner {
+  void OnBlock(BlockMessage /*block*/) override {}
+  void BeforeFrames() override {}
+};
+
 // A frame, by itself and through what a parent does with it; what it makes of it can be sent on.
 void TryFrames(std::string_view bytes) {
   static Loop loop;
   QueryFanout queries(loop);
-  Relay relay(loop, queries, kSecond,
-              {.block = [](const BlockMessage&) {}, .before_frames = [] {}});
+  Alone alone;
+  Relay relay(loop, queries, kSecond, alone);
   relay.SetNode(1);
   NoLink link;
   relay.children().Add(link, 7);

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "profiles/profile.h"
-#include "profiles/report.h"
+#include "profiles/model/profile.h"
+#include "profiles/report/report.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

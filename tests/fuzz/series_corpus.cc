@@ -11,12 +11,12 @@
 
 #include "core/bytes.h"
 #include "core/histogram_buckets.h"
-#include "series/block.h"
-#include "series/block_format.h"
-#include "series/quantile_sketch.h"
-#include "series/query.h"
-#include "series/query_part.h"
-#include "series/sketch.h"
+#include "series/block/block.h"
+#include "series/block/format.h"
+#include "series/query/part.h"
+#include "series/query/query.h"
+#include "series/sketch/quantile_sketch.h"
+#include "series/sketch/sketch.h"
 
 namespace sonde {
 namespace {

@@ -4,12 +4,12 @@
 #include <fstream>
 #include <string>
 
-#include "daemon/head/head_state.h"
+#include "daemon/head/registry/head_state.h"
+#include "daemon/message/message.h"
 #include "daemon/tree/frame.h"
-#include "daemon/tree/message.h"
 #include "daemon/tree/moments_message.h"
-#include "series/query_part.h"
-#include "series/schema.h"
+#include "series/block/schema.h"
+#include "series/query/part.h"
 
 namespace sonde::tree {
 namespace {

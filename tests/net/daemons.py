@@ -1,4 +1,4 @@
-"""Starts sonded as the Slurm plugin does: descriptors, launch packet, lifeline (core/launch.h).
+"""Starts sonded as the Slurm plugin does: descriptors, launch packet, lifeline (launcher/launch.h).
 
 Daemons are killed by close() at the latest; if this process dies they leave by themselves, since
 their lifelines end. The programs are those of SONDE_PROGRAMS, else of SONDE_BUILD, as for

@@ -17,7 +17,7 @@ HELLO, CHALLENGE, PROOF = 1, 2, 3
 # Of the protocol: strangers speak it well.
 VERSION = int(
     re.search(
-        r"kProtocolVersion = (\d+);", (ROOT / "daemon" / "tree" / "message.h").read_text()
+        r"kProtocolVersion = (\d+);", (ROOT / "daemon" / "message" / "message.h").read_text()
     ).group(1)
 )
 # The request that libfabric's provider tcp makes a connection with, and its header of a message.

@@ -20,12 +20,13 @@ from strangers import (
     proof_with_a_wrong_key,
 )
 
-# As in daemon/tree/acceptor.h and silent_connections.h. How long a stranger is borne, 5 s, is not
-# measured, for a busy machine takes longer: whoever is not shut out would stay for ever.
+# As in daemon/link/trust/acceptor.h and daemon/link/silent_connections.h. How long a stranger is
+# borne, 5 s, is not measured, for a busy machine takes longer: whoever is not shut out would stay
+# for ever.
 HEAD_PENDING = 1024
 WEB_CONNECTIONS = 128  # web/server/server.h
 NODE_PENDING = 800  # of the 1,900 that come; a busy machine is slower to shut out the silent
-# The endpoint of datagrams' max_links and twice its max_pending (daemon/tree/fabric.h).
+# The endpoint of datagrams' max_links and twice its max_pending (daemon/link/libfabric/fabric.h).
 DATAGRAM_PEERS = 64 + 2 * 16
 MEMORY = 8 << 20
 LINES_A_SECOND = 3

@@ -159,3 +159,68 @@ def test_messages_are_quoted_as_the_programs_print_them(page):
     missing = [piece for piece in pieces if piece.strip(": ;") not in texts]
     assert pieces
     assert not missing, "\n".join(missing)
+
+
+def rooms_of_design():
+    """The rows of the table of folders in docs/design.md: {folder: all that its row names}."""
+    section = read("docs/design.md").split("## Rooms", 1)[1].split("\n### ", 1)[0]
+    rows = {}
+    for line in section.splitlines():
+        cells = line.split("|")
+        if len(cells) < 4:
+            continue
+        for folder in re.findall(r"`([a-z_/]+)/`", cells[1]):
+            rows[folder] = re.findall(r"`([a-z_/]+)/`", line)
+    return rows
+
+
+def test_design_names_every_folder_of_the_floors():
+    floors = re.findall(r'^    "([a-z_/]+)": \[', read("scripts/floors"), re.MULTILINE)
+    folders = [folder for folder in floors if (ROOT / folder).is_dir()]
+    assert len(folders) > 50
+    rows = rooms_of_design()
+
+    def is_named(folder):
+        return folder in rows or any(
+            folder == name or folder == f"{room}/{name}" or f"{room.split('/')[0]}/{name}" == folder
+            for room, names in rows.items()
+            for name in names
+            if folder.startswith(room.split("/")[0] + "/")
+        )
+
+    assert [folder for folder in folders if not is_named(folder)] == []
+    assert [folder for folder in rows if not (ROOT / folder).is_dir()] == []
+
+
+def test_what_newcomers_ask_leads_to_files_that_exist():
+    table = read("docs/design.md").split("### Where is it?", 1)[1].split("\n## ", 1)[0]
+    answers = [line.split("|")[2] for line in table.splitlines() if line.startswith("| W")]
+    assert len(answers) >= 10
+    for answer in answers:
+        paths = re.findall(r"`([a-z_]+/[a-z_/]+(?:\.[a-z]+)?)`", answer)
+        assert paths, answer
+        assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def in_words(expression):
+    """A constant's value as docs write it: 3 * kSecond is "3 s", 8u << 20 "8 MiB"."""
+    unit = {"kSecond": 1000, "kMillisecond": 1}
+    if match := re.fullmatch(r"(?:(\d+) \* )?(kSecond|kMillisecond)", expression):
+        millis = int(match[1] or 1) * unit[match[2]]
+        return {f"{millis} ms"} | ({f"{millis // 1000} s"} if millis % 1000 == 0 else set())
+    if match := re.fullmatch(r"(\d+)u? << 20", expression):
+        return {f"{match[1]} MiB"}
+    return {expression, f"{expression} bytes"}
+
+
+def test_limits_of_the_transport_are_those_of_the_code():
+    table = read("docs/transport.md").split("## Limits", 1)[1]
+    rows = re.findall(
+        r"^\| (.+) \| (.+) \| `(.+)` (k\w+) \| (?:`(.+)`|none) \|$", table, re.MULTILINE
+    )
+    assert len(rows) > 25
+    for _, value, header, constant, test in rows:
+        found = re.search(rf"constexpr \w+ {constant} = (.+?);", read(header))
+        assert found, f"{header} has no {constant}"
+        assert value in in_words(found[1]), f"{constant} is {found[1]}, not {value}"
+        assert (ROOT / test).exists(), test  # the root itself where there is none

@@ -1,12 +1,11 @@
 // The rules that are built in: they are rules, they keep quiet where nothing is wrong, and each is
 // raised by what it is about.
-#include "series/alarm_defaults.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
 
-#include "series/alarm_evaluator.h"
+#include "series/alarm/defaults.h"
+#include "series/alarm/evaluator.h"
 
 namespace sonde::alarms {
 namespace {

@@ -5,8 +5,8 @@
 #include <random>
 #include <set>
 
-#include "daemon/node/derived_series.h"
-#include "series/alarm_evaluator.h"
+#include "daemon/node/record/derived_series.h"
+#include "series/alarm/evaluator.h"
 
 namespace sonde::node {
 namespace {

@@ -1,6 +1,4 @@
 // What becomes of rules over rows of reduced series.
-#include "series/alarm_evaluator.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,7 +6,8 @@
 #include <random>
 #include <set>
 
-#include "series/alarm_text.h"
+#include "series/alarm/evaluator.h"
+#include "series/alarm/text.h"
 
 namespace sonde::alarms {
 namespace {

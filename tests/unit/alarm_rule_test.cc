@@ -1,9 +1,9 @@
 // The text of alarm rules: what is understood, and what a mistake is told.
-#include "series/alarm_rule.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
+
+#include "series/alarm/rule.h"
 
 namespace sonde::alarms {
 namespace {

@@ -1,5 +1,3 @@
-#include "libclient/ask_answer.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,9 +5,10 @@
 #include <memory>
 #include <string>
 
-#include "daemon/head/answer_bytes.h"
-#include "daemon/node/ask_request.h"
-#include "libclient/ask_bytes.h"
+#include "daemon/head/answers/answer_bytes.h"
+#include "daemon/node/ask/ask_request.h"
+#include "libclient/ask/answer.h"
+#include "libclient/ask/bytes.h"
 
 namespace sonde {
 namespace {
@@ -101,7 +100,7 @@ TEST(AskListing, IsWhatTheHeadSent) {
 
 // --- What a process asks
 
-// As libclient/query.cc writes it.
+// As libclient/ask/query.cc writes it.
 struct Asked {
   std::string metric = "load", aggregator = "max", downsample = "10s-avg";
   uint8_t flags = 0;

@@ -1,5 +1,3 @@
-#include "libclient/ask_condition.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 #include <string>
 
 #include "core/time.h"
+#include "libclient/ask/condition.h"
 
 namespace sonde::client {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/node/ask_desk.h"
+#include "daemon/node/ask/ask_desk.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "libclient/ask_bytes.h"
+#include "libclient/ask/bytes.h"
 #include "libclient/sonde_query.h"
 
 namespace sonde::node {

@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "daemon/head/questions.h"
-#include "libclient/ask_answer.h"
-#include "libclient/ask_layout.h"
+#include "daemon/head/answers/questions.h"
+#include "libclient/ask/answer.h"
+#include "libclient/ask/layout.h"
+#include "tests/unit/task_wait.h"
 
 namespace sonde::head {
 namespace {
@@ -155,11 +156,11 @@ class Asked : public testing::Test {
 TEST_F(Asked, NamesAreThoseOfTheSeriesOnAllNodes) {
   Append(0, 1, 2);
   web::SeriesNames names;
-  const auto listed = source_->ListSeries("", 100);
+  const auto listed = WaitFor(*source_, &web::StepSeries::ListSeries, std::string(), size_t{100});
   ASSERT_TRUE(listed.ok());
   ASSERT_EQ(listed->size(), 2u);
   for (const Series& one : *listed) names.Add(one);
-  const auto found = source_->Names();
+  const auto found = WaitFor(*source_, &web::StepSeries::Names);
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->metrics, names.metrics);
   EXPECT_EQ(found->keys, names.keys);

@@ -1,6 +1,6 @@
 // The head's end of the nodes' blocks: schemas asked for once, blocks replaced, notes for the
 // reader.
-#include "daemon/head/block_intake.h"
+#include "daemon/head/record/block_intake.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,9 @@
 #include <map>
 
 #include "daemon/loop.h"
-#include "daemon/tree/block_shelf.h"
-#include "series/thin.h"
+#include "daemon/tree/blocks/block_shelf.h"
+#include "profiles/archive/open_archive.h"
+#include "series/block/thin.h"
 #include "tests/unit/fake_clock.h"
 #include "tests/unit/profiles_fixture.h"
 
@@ -48,10 +49,10 @@ class BlockIntakeTest : public testing::Test {
     return results;
   }
   void Take(BlockMessage block) { intake_.Take(std::move(block), 2, writer_); }
-  std::vector<SeriesData> Stored(Archive::Thinned thinned = Archive::Thinned::kMean) {
-    const auto archive = *Archive::Open(root(), 0);
-    const auto read = archive->Read(archive->List()->at(0).key, Archive::Scope::kNodes, nullptr, 0,
-                                    std::numeric_limits<Nanos>::max(), thinned);
+  std::vector<SeriesData> Stored(Thinned thinned = Thinned::kMean) {
+    const auto archive = *OpenArchive(root(), 0);
+    const auto read = archive.reader->Read(archive.reader->List()->at(0).key, SeriesScope::kNodes,
+                                           nullptr, 0, std::numeric_limits<Nanos>::max(), thinned);
     EXPECT_TRUE(read.ok());
     return read.ok() ? *read : std::vector<SeriesData>();
   }
@@ -140,9 +141,9 @@ TEST_P(Replacing, AThinnedBlockReplacesTheFinerOnesAndHasTheirExtremes) {
   const Nanos fourth = kTestStart + 4 * kSecond;
   EXPECT_EQ(means[0].points[0], (Point{fourth, TestCpu(4, 0)}));
   EXPECT_EQ(means[1].points[0], (Point{fourth, 250}));
-  EXPECT_EQ(Stored(Archive::Thinned::kMin)[1].points[0], (Point{fourth, 100}));
-  EXPECT_EQ(Stored(Archive::Thinned::kMax)[1].points[0], (Point{fourth, 400}));
-  EXPECT_EQ(Stored(Archive::Thinned::kMax)[0].points[0], (Point{fourth, TestCpu(4, 0)}));
+  EXPECT_EQ(Stored(Thinned::kMin)[1].points[0], (Point{fourth, 100}));
+  EXPECT_EQ(Stored(Thinned::kMax)[1].points[0], (Point{fourth, 400}));
+  EXPECT_EQ(Stored(Thinned::kMax)[0].points[0], (Point{fourth, TestCpu(4, 0)}));
 
   const auto notes = intake_.Notes(TestJob().nodes);
   ASSERT_EQ(notes.size(), 1u);

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/diff_load.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/compare/load.h"
+#include "profiles/live/live_archive.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde::cli {
@@ -40,9 +42,9 @@ class DiffLoad : public testing::Test {
     ASSERT_TRUE(live->Finish().ok());
   }
   Result<Difference> Load(const DiffQuestion& question) {
-    const auto archive = Archive::Open(root(), kPatience);
+    const auto archive = OpenArchive(root(), kPatience);
     EXPECT_TRUE(archive.ok());
-    return LoadDifference(**archive, question, nullptr);
+    return LoadDifference(*archive->reader, question, nullptr);
   }
   // The jobs of each group.
   std::vector<std::string> Groups(const DiffQuestion& question) {

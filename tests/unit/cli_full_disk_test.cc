@@ -14,16 +14,18 @@
 #include <random>
 #include <thread>
 
-#include "profiles/archive.h"
-#include "profiles/archive_dir.h"
-#include "profiles/archive_keeper.h"
-#include "profiles/archive_stats.h"
-#include "profiles/archive_verify.h"
-#include "profiles/ask_keeper.h"
-#include "profiles/keys.h"
-#include "profiles/read_only_db.h"
-#include "profiles/retention.h"
-#include "profiles/room.h"
+#include "profiles/archive/ask_keeper.h"
+#include "profiles/archive/ingest_one.h"
+#include "profiles/archive/keeper.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/archive/stats.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/disk/read_only_db.h"
+#include "profiles/disk/room.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/records/keys.h"
+#include "profiles/upkeep/retention.h"
+#include "profiles/upkeep/verify.h"
 #include "tests/unit/cli_served.h"
 #include "tests/unit/profiles_fixture.h"
 
@@ -178,10 +180,10 @@ TEST_F(FullDiskTest, TheServerNeitherSticksNorKeepsOutWhatMakesRoom) {
   EXPECT_EQ(Run("tag 106.0 late").code, 0);
   EXPECT_EQ(served.Stop(), 0);
 
-  const auto archive = Archive::Open(root(), 60 * kSecond);
+  const auto archive = OpenArchive(root(), 60 * kSecond);
   ASSERT_TRUE(archive.ok()) << archive.status().message();
-  EXPECT_EQ((*archive)->note(), "");
-  const auto last = (*archive)->Entry(keys::ProfileKey(JobOf(kSteps)));
+  EXPECT_EQ(archive->reader->note(), "");
+  const auto last = archive->reader->Entry(keys::ProfileKey(JobOf(kSteps)));
   ASSERT_TRUE(last.ok()) << last.status().message();
   EXPECT_FALSE(last->live);
   EXPECT_TRUE(last->job.tags.contains("late"));
@@ -223,11 +225,11 @@ class FullDiskOfLimitsTest : public FullDiskTest {
     if (room > 0) MakeRoom(room);
   }
   void ExpectTheNewest(int last = kTaken) const {
-    const auto archive = Archive::Open(root(), 60 * kSecond);
+    const auto archive = OpenArchive(root(), 60 * kSecond);
     ASSERT_TRUE(archive.ok());
-    EXPECT_EQ((*archive)->note(), "");
+    EXPECT_EQ(archive->reader->note(), "");
     for (int i = 0; i <= last; ++i) {
-      const auto entry = (*archive)->Entry(keys::ProfileKey(JobOf(i)));
+      const auto entry = archive->reader->Entry(keys::ProfileKey(JobOf(i)));
       ASSERT_EQ(entry.ok(), i > last - static_cast<int>(limits_.profiles)) << i;
       if (entry.ok()) {
         EXPECT_FALSE(entry->live) << i;
@@ -283,10 +285,10 @@ TEST_F(FullDiskOfLimitsTest, AServerMakesTheRoomThatAnIngestNeeds) {
     Fit(256);
     TakeInTheFirst();
     {
-      const auto archive = Archive::Open(root(), 60 * kSecond);
-      ASSERT_TRUE(archive.ok() && (*archive)->owned());
+      auto archive = OpenArchive(root(), 60 * kSecond);
+      ASSERT_TRUE(archive.ok() && archive->owned());
       FinishTheLast(room);
-      const ArchiveKeeper keeper(**archive, root(), limits_);
+      const ArchiveKeeper keeper(*std::move(archive), limits_);
       // Files that somebody was reading go with the next try.
       const Status taken = WaitForIngest();
       EXPECT_TRUE(taken.ok()) << taken.message() << " with " << room;
@@ -302,11 +304,11 @@ TEST_F(FullDiskOfLimitsTest, WhatOthersHaveDeletedMakesRoomAsWell) {
   Fit(96);
   TakeInTheFirst();
   {
-    const auto archive = Archive::Open(root(), 60 * kSecond);
+    const auto archive = OpenArchive(root(), 60 * kSecond);
     ASSERT_TRUE(archive.ok());
     Retention fewer;
     fewer.profiles = 1;
-    const auto pruned = (*archive)->Prune(fewer, Clock::System().Now(), 60 * kSecond);
+    const auto pruned = archive->owner->Prune(fewer, Clock::System().Now(), 60 * kSecond);
     ASSERT_TRUE(pruned.ok()) << pruned.status().message();
     ASSERT_EQ(pruned->profiles, 2u);
   }
@@ -337,7 +339,7 @@ TEST_F(FullDiskTest, AnArchiveThatCannotBeOpenedGathersNoFiles) {
   constexpr int kTries = 20;
   for (int i = 0; i < 2; ++i) FinishStep(root(), i);
   // The second time its log has nothing that would be made a table first.
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE(Archive::Open(root(), 60 * kSecond).ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(OpenArchive(root(), 60 * kSecond).ok());
   const size_t before = NamesIn(root() + "/db").size();
   FinishStep(root(), 2);
   Fill();
@@ -348,28 +350,28 @@ TEST_F(FullDiskTest, AnArchiveThatCannotBeOpenedGathersNoFiles) {
                              : Status(Code::kNotFound, "nobody");
     ASSERT_EQ(reader.ok(), read);
     for (int i = 0; i < kTries; ++i) {
-      const auto archive = Archive::Open(root(), 60 * kSecond);
+      const auto archive = OpenArchive(root(), 60 * kSecond);
       ASSERT_TRUE(archive.ok());
-      EXPECT_FALSE((*archive)->owned());
-      EXPECT_EQ((*archive)->List()->size(), 3u);
+      EXPECT_FALSE(archive->owned());
+      EXPECT_EQ(archive->reader->List()->size(), 3u);
     }
     EXPECT_LE(NamesIn(root() + "/db").size(), before) << read;
   }
   MakeRoom(kRoom);
-  const auto archive = Archive::Open(root(), 60 * kSecond);
+  const auto archive = OpenArchive(root(), 60 * kSecond);
   ASSERT_TRUE(archive.ok());
-  EXPECT_EQ((*archive)->note(), "");
-  EXPECT_FALSE((*archive)->Entry(keys::ProfileKey(JobOf(2)))->live);
+  EXPECT_EQ(archive->reader->note(), "");
+  EXPECT_FALSE(archive->reader->Entry(keys::ProfileKey(JobOf(2)))->live);
 }
 
 // As of file systems that do not tell any.
 TEST_F(FullDiskTest, OneWithoutASizeIsNotFull) {
   ASSERT_EQ(::mount("tmpfs", root().c_str(), "tmpfs", MS_REMOUNT, "size=0,mode=0700"), 0);
   FinishStep(root(), 0);
-  const auto archive = Archive::Open(root(), 60 * kSecond);
+  const auto archive = OpenArchive(root(), 60 * kSecond);
   ASSERT_TRUE(archive.ok());
-  EXPECT_EQ((*archive)->note(), "");
-  EXPECT_FALSE((*archive)->Entry(keys::ProfileKey(JobOf(0)))->live);
+  EXPECT_EQ(archive->reader->note(), "");
+  EXPECT_FALSE(archive->reader->Entry(keys::ProfileKey(JobOf(0)))->live);
 }
 
 }  // namespace

@@ -13,9 +13,11 @@
 #include <mutex>
 #include <optional>
 
-#include "cli/head_client.h"
-#include "cli/running_heads.h"
+#include "profiles/live/live_archive.h"
+#include "serve/head_client.h"
+#include "serve/running_heads.h"
 #include "tests/unit/cli_serve_fixture.h"
+#include "tests/unit/task_wait.h"
 #include "tests/unit/web_fake_source.h"
 #include "web/router.h"
 #include "web/server/server.h"
@@ -25,6 +27,8 @@ namespace {
 
 using testing::HasSubstr;
 using testing::SizeIs;
+
+const JobStep kStep{"4712", "0"};
 
 // A step that runs: in live/, with a head that serves the steps of the web's tests.
 class RunningStep : public ServeTest {
@@ -61,9 +65,9 @@ class RunningStep : public ServeTest {
       if (!part_refusal.ok()) return callback(part_refusal);
       FakeSource::QueryForPart(spec, grid, std::move(callback));
     }
-    Result<std::vector<JobDescription>> Jobs(size_t limit) const override {
+    void Jobs(size_t limit, JobsCallback callback) const override {
       ++listed;
-      return FakeSource::Jobs(limit);
+      FakeSource::Jobs(limit, std::move(callback));
     }
     uint32_t absent = 0;  // nodes, from each answer
     std::function<void()> before_answer;
@@ -106,14 +110,12 @@ class RunningStep : public ServeTest {
     server_ = std::move(step.server);
     live_ = std::move(step.live);
   }
-  web::Response Call(const ArchiveSource& source, const std::string& target) {
+  web::Response Call(const serve::ArchiveSource& source, const std::string& target) {
     web::Request request;
     EXPECT_TRUE(web::ParseTarget(target, request).ok());
-    std::promise<web::Response> promise;
-    EXPECT_TRUE(source.Forward({"4712", "0"}, request, [&](web::Response response) {
-      promise.set_value(std::move(response));
-    }));
-    return promise.get_future().get();
+    const auto answer = WaitFor(source, &web::StepControl::Forward, kStep, request);
+    EXPECT_TRUE(answer) << "there is nobody to pass it on to";
+    return answer.value_or(web::Response());
   }
 
   Nanos now_ = 0;
@@ -124,15 +126,17 @@ class RunningStep : public ServeTest {
 
 TEST_F(RunningStep, IsKnownByWhatItsHeadSays) {
   const auto source = OpenSource();
-  const auto profile = source->GetProfile({"4712", "0"});
+  const auto profile = WaitFor(*source, &web::StepHistory::GetProfile, kStep);
   ASSERT_TRUE(profile.ok()) << profile.status().message();
   EXPECT_FALSE(profile->footprint.empty());
-  const auto series = source->ListSeries("node_load1", 100);
+  const auto series =
+      WaitFor(*source, &web::StepSeries::ListSeries, std::string("node_load1"), size_t{100});
   ASSERT_TRUE(series.ok());
   ASSERT_THAT(*series, SizeIs(2));
   EXPECT_EQ(*series->front().tags.Find("job"), "4712.0");
   EXPECT_NE(series->front().tags.Find("host"), nullptr);
-  EXPECT_EQ(source->Jobs(1)->front().id.ToString(), "4712.0");
+  const auto jobs = WaitFor(*source, &web::StepHistory::Jobs, size_t{1});
+  EXPECT_EQ(jobs->front().id.ToString(), "4712.0");
 }
 
 TEST_F(RunningStep, AnswersQueriesByItself) {
@@ -411,9 +415,10 @@ TEST_F(RunningStep, GivesTheMetricsOfItsNodesAtOnce) {
       jobs.push_back(std::move(job));
       came.notify_one();
     };
-    web::Dispatch({source, &Clock::System(), post}, request, [&](web::Response response) {
-      post([&answer, response = std::move(response)] { answer = response; });
-    });
+    web::Dispatch(web::Context(*source, &Clock::System(), post), request,
+                  [&](web::Response response) {
+                    post([&answer, response = std::move(response)] { answer = response; });
+                  });
     while (!answer) {
       std::unique_lock lock(mutex);
       came.wait(lock, [&] { return !jobs.empty(); });
@@ -474,22 +479,53 @@ TEST_F(RunningStep, ARefusalOfItsHeadIsOneOfTheWhole) {
 }
 
 TEST_F(RunningStep, WhatHeadsTellTogetherIsBounded) {
-  Result<std::unique_ptr<Archive>> archive = Archive::Open(root());
+  const auto archive = OpenArchive(root());
   ASSERT_TRUE(archive.ok()) << archive.status().message();
-  const auto steps = (*archive)->List(10);
+  const auto steps = archive->reader->List(10);
   ASSERT_TRUE(steps.ok());
   ASSERT_THAT(*steps, SizeIs(3));
   QuerySpec spec = Memory("*");
   spec.filters.clear();
   spec.start = now_ - 100 * kSecond;
   spec.end = now_;
-  RunningHeads heads;
-  const auto told = heads.QueryAll(*steps, spec);
+  serve::RunningHeads heads;
+  const auto told = WaitFor(heads.QueryAll(*steps, spec));
   ASSERT_TRUE(told.ok()) << told.status().message();
   ASSERT_THAT(*told, SizeIs(1)) << "finished steps have no head";
-  const auto refused = heads.QueryAll(*steps, spec, 10);
+  const auto refused = WaitFor(heads.QueryAll(*steps, spec, 10));
   EXPECT_EQ(refused.status().code(), Code::kLimit);
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("more than 10 points"));
+}
+
+// Only so many answers are held before they are read; the others have their turn after these.
+TEST_F(RunningStep, MoreHeadsAnswerThanHaveATurn) {
+  constexpr size_t kMore = 2 * serve::RunningHeads::kAtOnce;
+  std::vector<std::unique_ptr<LiveArchive>> live;
+  for (size_t i = 0; i < kMore; ++i) {
+    auto one = LiveArchive::Create(root(), TestJob(std::to_string(5000 + i), now_ - 60 * kSecond));
+    ASSERT_TRUE(one.ok()) << one.status().message();
+    live.push_back(*std::move(one));
+    // The same server is each one's head.
+    ASSERT_TRUE(live.back()->PutEndpoint(HostName(), server_->port(), "token-of-4712").ok());
+  }
+  const auto archive = Archive::Open(root());
+  ASSERT_TRUE(archive.ok()) << archive.status().message();
+  const auto steps = (*archive)->List(100);
+  ASSERT_TRUE(steps.ok());
+  QuerySpec spec = Memory("*");
+  spec.filters.clear();
+  spec.start = now_ - now_ % kMillisecond - 100 * kSecond;
+  spec.end = now_ - now_ % kMillisecond;
+  serve::RunningHeads heads;
+  const auto told = WaitFor(heads.QueryAll(*steps, spec));
+  ASSERT_TRUE(told.ok()) << told.status().message();
+  EXPECT_THAT(*told, SizeIs(kMore + 1));
+  QueryGrid grid;
+  grid.step = kSecond;
+  const auto parts = WaitFor(heads.QueryParts(*steps, spec, grid));
+  ASSERT_TRUE(parts.ok()) << parts.status().message();
+  EXPECT_THAT(*parts, SizeIs(kMore + 1));
+  EXPECT_EQ(WaitFor(heads.QueryAll(*steps, spec, 10)).status().code(), Code::kLimit);
 }
 
 // The heads of several steps are asked at the same time: each answers when both were asked.
@@ -540,20 +576,19 @@ TEST_F(RunningStep, GetsWhatIsForIt) {
   const web::Response refused = Call(*source, "/push?key=1&job=4712.0");
   EXPECT_EQ(refused.status, 400);
   EXPECT_THAT(refused.body, HasSubstr("\"success\":false"));
-  std::promise<Result<std::vector<web::TreeEdge>>> promise;
-  source->Tree({"4712", "0"}, [&](auto edges) { promise.set_value(std::move(edges)); });
-  const auto edges = promise.get_future().get();
+  const auto edges = WaitFor(*source, &web::StepControl::Tree, kStep);
   ASSERT_TRUE(edges.ok()) << edges.status().message();
   ASSERT_THAT(*edges, SizeIs(2));
   EXPECT_EQ(edges->at(1).parent, "n1");
   // Nobody to pass it on to.
-  EXPECT_FALSE(source->Forward({"123", "0"}, {}, [](const web::Response&) {}));
+  const JobStep finished{"123", "0"};
+  EXPECT_FALSE(WaitFor(*source, &web::StepControl::Forward, finished, web::Request()));
 }
 
 TEST_F(RunningStep, WithoutItsHeadIsReadFromTheArchive) {
   server_.reset();
   const auto source = OpenSource();
-  const auto profile = source->GetProfile({"4712", "0"});
+  const auto profile = WaitFor(*source, &web::StepHistory::GetProfile, kStep);
   ASSERT_TRUE(profile.ok()) << profile.status().message();
   EXPECT_TRUE(profile->footprint.empty());
   EXPECT_EQ(Call(*source, "/topo").status, 503);

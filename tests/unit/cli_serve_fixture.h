@@ -10,8 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "cli/archive_source.h"
-#include "profiles/archive_dir.h"
+#include "profiles/archive/keeper.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/live/live_archive.h"
+#include "serve/archive_source.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde::cli {
@@ -47,12 +50,15 @@ class ServeTest : public testing::Test {
     ASSERT_TRUE((*live)->PutProfile(profile).ok());
     ASSERT_TRUE((*live)->Finish().ok());
   }
-  std::unique_ptr<ArchiveSource> OpenSource() {
-    Result<std::unique_ptr<Archive>> archive = Archive::Open(root());
+  // `patience`: how long a head has for an answer.
+  std::unique_ptr<serve::ArchiveSource> OpenSource(Nanos patience = serve::RunningHeads::kTimeout) {
+    auto archive = OpenArchive(root());
     EXPECT_TRUE(archive.ok()) << archive.status().message();
-    return std::make_unique<ArchiveSource>(*std::move(archive));
+    const std::shared_ptr<const Archive> reader = archive->reader;
+    return std::make_unique<serve::ArchiveSource>(
+        reader, std::make_unique<ArchiveKeeper>(*std::move(archive)), patience);
   }
-  static Result<web::Answer> Ask(const ArchiveSource& source, const QuerySpec& spec) {
+  static Result<web::Answer> Ask(const serve::ArchiveSource& source, const QuerySpec& spec) {
     std::promise<Result<web::Answer>> promise;
     source.Query(spec, [&](Result<web::Answer> answer) { promise.set_value(std::move(answer)); });
     return promise.get_future().get();

@@ -10,9 +10,10 @@
 #include <atomic>
 #include <fstream>
 
-#include "cli/head_client.h"
+#include "serve/head_client.h"
 #include "tests/unit/cli_serve_fixture.h"
 #include "tests/unit/cli_served.h"
+#include "tests/unit/task_wait.h"
 
 namespace sonde::cli {
 namespace {
@@ -22,36 +23,42 @@ using testing::SizeIs;
 
 TEST_F(ServeTest, ListsFinishedStepsAndTheirSeries) {
   const auto source = OpenSource();
-  const auto jobs = source->Jobs(10);
+  const auto jobs = WaitFor(*source, &web::StepHistory::Jobs, size_t{10});
   ASSERT_TRUE(jobs.ok());
   ASSERT_THAT(*jobs, SizeIs(2));
   EXPECT_EQ(jobs->at(0).id.ToString(), "124.0");
-  EXPECT_TRUE(source->GetProfile({"123", "0"}).ok());
-  EXPECT_TRUE(source->GetProfile({"123", ""}).ok());
-  EXPECT_EQ(source->GetProfile({"9", "0"}).status().code(), Code::kNotFound);
-  const auto series = source->ListSeries("task_resident_memory_bytes", 100);
+  const auto profile = [&](const JobStep& id) {
+    return WaitFor(*source, &web::StepHistory::GetProfile, id);
+  };
+  EXPECT_TRUE(profile({"123", "0"}).ok());
+  EXPECT_TRUE(profile({"123", ""}).ok());
+  EXPECT_EQ(profile({"9", "0"}).status().code(), Code::kNotFound);
+  const auto list = [&](const std::string& metric, size_t limit) {
+    return WaitFor(*source, &web::StepSeries::ListSeries, metric, limit);
+  };
+  const auto series = list("task_resident_memory_bytes", 100);
   ASSERT_TRUE(series.ok());
   ASSERT_THAT(*series, SizeIs(4));  // two steps on two nodes
   for (const Series& one : *series) {
     EXPECT_NE(one.tags.Find("host"), nullptr);
     EXPECT_NE(one.tags.Find("job"), nullptr);
   }
-  EXPECT_THAT(*source->ListSeries("", 3), SizeIs(3));
+  EXPECT_THAT(*list("", 3), SizeIs(3));
   // The names without the list.
   web::SeriesNames names;
-  const auto all = source->ListSeries("", 1000);
+  const auto all = list("", 1000);
   ASSERT_TRUE(all.ok());
   for (const Series& one : *all) names.Add(one);
-  const auto found = source->Names();
+  const auto found = WaitFor(*source, &web::StepSeries::Names);
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->metrics, names.metrics);
   EXPECT_EQ(found->keys, names.keys);
   EXPECT_EQ(found->values, names.values);
   // Those of steps that end meanwhile too, for what was known is kept.
-  EXPECT_EQ(source->Names()->values, names.values);
+  EXPECT_EQ(WaitFor(*source, &web::StepSeries::Names)->values, names.values);
   Finish("125", kTestStart);
-  EXPECT_TRUE(source->Names()->values.contains("125.0"));
-  EXPECT_TRUE(source->Names()->values.contains("124.0"));
+  EXPECT_TRUE(WaitFor(*source, &web::StepSeries::Names)->values.contains("125.0"));
+  EXPECT_TRUE(WaitFor(*source, &web::StepSeries::Names)->values.contains("124.0"));
 }
 
 TEST_F(ServeTest, AnswersQueriesAboutOneStep) {
@@ -112,6 +119,22 @@ TEST_F(ServeTest, FindsTheStepsOfAQueryByNameAndByTime) {
   EXPECT_THAT(jobs(), testing::ElementsAre("124.0"));
 }
 
+// What others are shown of a user's archive (serve/site) is not theirs to change.
+TEST_F(ServeTest, TagsAreChangedByWhoKeepsTheArchiveAndNobodyElse) {
+  const JobStep id{"123", "0"};
+  const serve::ArchiveSource reader(*Archive::Open(root()));
+  const auto change = [&](const serve::ArchiveSource& source, const UserTags& set) {
+    return WaitFor(source, &web::StepHistory::ChangeTags, id, set, std::vector<std::string>());
+  };
+  EXPECT_EQ(change(reader, {{"a", "1"}}).status().code(), Code::kPermission);
+  const auto keeper = OpenSource();
+  EXPECT_EQ(change(reader, {{"a", "1"}}).status().code(), Code::kPermission);
+  const auto changed = change(*keeper, {{"b", "2"}});
+  ASSERT_TRUE(changed.ok()) << changed.status().message();
+  EXPECT_EQ(*changed, (UserTags{{"b", "2"}}));
+  EXPECT_EQ(WaitFor(reader, &web::StepHistory::GetProfile, id)->job.tags, *changed);
+}
+
 TEST_F(ServeTest, AnswersEveryQueryEvenWhenItStops) {
   auto source = OpenSource();
   std::atomic<int> answered = 0;
@@ -139,12 +162,12 @@ TEST_F(ServeTest, TheCommandServesUntilItIsTold) {
   const std::string text = served.ReadUntil("Ctrl-C");
   EXPECT_THAT(text, HasSubstr("ssh -L "));
   const Endpoint endpoint = ParseAddress(text);
-  const Result<std::string> list = AskHead(endpoint, "/job/list", 5 * kSecond);
+  const Result<std::string> list = serve::AskHead(endpoint, "/job/list", 5 * kSecond);
   ASSERT_TRUE(list.ok()) << list.status().message();
   EXPECT_THAT(*list, HasSubstr("\"124.0\""));
   Endpoint stranger = endpoint;
   stranger.token = std::string(endpoint.token.size(), 'x');
-  EXPECT_EQ(AskHead(stranger, "/job/list", 5 * kSecond).status().code(), Code::kPermission);
+  EXPECT_EQ(serve::AskHead(stranger, "/job/list", 5 * kSecond).status().code(), Code::kPermission);
   EXPECT_EQ(served.Stop(), 0);
 }
 
@@ -157,7 +180,7 @@ TEST_F(ServeTest, TheTokenFileMustBePrivate) {
   Served served(root(), {"--port", "0", "--token-file", path});
   const Endpoint endpoint = ParseAddress(served.ReadUntil("Ctrl-C"));
   EXPECT_EQ(endpoint.token, "0123456789abcdefghij");
-  EXPECT_TRUE(AskHead(endpoint, "/job/list", 5 * kSecond).ok());
+  EXPECT_TRUE(serve::AskHead(endpoint, "/job/list", 5 * kSecond).ok());
 }
 
 }  // namespace

@@ -14,9 +14,10 @@
 #include <sstream>
 #include <thread>
 
-#include "profiles/archive.h"
-#include "profiles/archive_dir.h"
-#include "profiles/archive_lock.h"
+#include "profiles/archive/archive.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/upkeep/lock.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {

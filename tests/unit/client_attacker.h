@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/collect/job/app.h"
+#include "daemon/collect/app/app.h"
 #include "sonde.h"
 
 namespace sonde::collect {
@@ -74,7 +74,7 @@ class Attacker {
   }
 
   void Connect(const std::string& socket_name) {
-    connection_ = Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    connection_ = UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     memcpy(address.sun_path + 1, socket_name.data(), socket_name.size());
@@ -105,8 +105,8 @@ class Attacker {
   }
 
  private:
-  Fd memory_;
-  Fd connection_;
+  UniqueFd memory_;
+  UniqueFd connection_;
   char* base_;
   size_t end_ = 0;
 };

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "daemon/collect/job/app.h"
+#include "daemon/collect/app/app.h"
 #include "sonde.h"
 #include "tests/unit/client_driver.h"
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/collect/job/app_distributions.h"
-#include "daemon/collect/job/app_ring.h"
+#include "daemon/collect/app/distributions.h"
+#include "daemon/collect/app/ring.h"
 #include "tests/unit/client_attacker.h"
 
 namespace sonde::collect {

@@ -1,6 +1,6 @@
 // The step's control group: found from its tasks in trees like Slurm's, and read in the kernel's
 // formats of version 1 and 2.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

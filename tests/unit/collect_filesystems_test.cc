@@ -1,5 +1,5 @@
 // Which mounts are asked for their space, what they say, and servers that do not answer.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // NVIDIA's GPUs through a stand-in for NVML, and what the source makes of any library's readings.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "daemon/collect/gpu/nvml_api.h"
+#include "daemon/collect/gpu/vendors/nvml_api.h"
 #include "daemon/collect/registry.h"
 #include "tests/unit/collect_gpu_fixture.h"
 

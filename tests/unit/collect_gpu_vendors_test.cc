@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "daemon/collect/gpu/level_zero_api.h"
-#include "daemon/collect/gpu/rocm_smi_api.h"
+#include "daemon/collect/gpu/vendors/level_zero_api.h"
+#include "daemon/collect/gpu/vendors/rocm_smi_api.h"
 #include "tests/unit/collect_gpu_fixture.h"
 
 // Counted in collect_allocations.cc.

@@ -1,6 +1,6 @@
 // Ports of InfiniBand and the like: drivers with all counters, few or none; devices that come, go
 // and are reset.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

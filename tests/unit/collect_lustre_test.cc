@@ -1,5 +1,5 @@
 // Lustre's client statistics of old and new versions, filesystems mounted twice, and none at all.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

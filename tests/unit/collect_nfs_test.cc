@@ -1,5 +1,5 @@
 // The NFS client: calls, traffic by mount, mounts that share a filesystem, and texts that are none.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Memory by NUMA node and pools of huge pages by size, in the formats of sysfs.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

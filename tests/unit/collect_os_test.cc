@@ -1,5 +1,5 @@
 // The operating system's sources, on files in the kernel's formats.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "daemon/collect/job/task_files.h"
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 namespace {

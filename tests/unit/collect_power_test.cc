@@ -1,5 +1,5 @@
 // Energy and power, on files in the formats of powercap, pm_counters and hwmon.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // made from its place, so that a test knows what to expect: see the functions of one number each.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <string_view>

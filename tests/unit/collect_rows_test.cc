@@ -1,6 +1,6 @@
 // Files with a line or a column for each processor, on machines small and large, whole, cut short
 // and not what they should be.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The sampler: rows and schemas of a level, counters from the step's start, no allocation.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Slingshot's adapters: values with their time behind them, sums over traffic classes.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "daemon/collect/parse.h"
+#include "daemon/collect/read/parse.h"
 #include "daemon/collect/sensors/step_energy.h"
 #include "tests/unit/collect_tree.h"
 

@@ -1,6 +1,6 @@
 // The tasks' source: known work of real processes, and trees that no real process makes in time.
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // /proc/net/snmp and /proc/net/netstat of kernels old and new, cut short and not what they should
 // be.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Temperatures, throttling and frequencies, on files in the formats of sysfs.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/collect/source.h"
+#include "daemon/collect/read/source.h"
 
 namespace sonde::collect {
 

@@ -1,5 +1,5 @@
 // /proc/vmstat of kernels old and new, whole, cut short and not what it should be.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -7,15 +7,15 @@
 
 #include "core/bytes.h"
 #include "core/config.h"
-#include "core/hostlist.h"
 #include "core/job.h"
-#include "core/launch.h"
 #include "core/metric.h"
 #include "core/options.h"
-#include "core/remark.h"
 #include "core/step_environment.h"
+#include "core/text/hostlist.h"
+#include "core/text/remark.h"
 #include "core/time.h"
 #include "core/user_tags.h"
+#include "launcher/launch.h"
 
 namespace sonde {
 namespace {

@@ -13,8 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "cli/archive_source.h"
-#include "series/aggregate.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/live/live_archive.h"
+#include "series/query/aggregate.h"
+#include "serve/archive_source.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {
@@ -66,8 +68,8 @@ class CountersOfHours : public testing::Test {
     profile.job = job;
     ASSERT_TRUE(live_->PutProfile(profile).ok());
     ASSERT_TRUE(live_->Finish().ok());
-    ASSERT_TRUE(Archive::Open(dir_.path()).ok());
-    source_ = std::make_shared<cli::ArchiveSource>(*Archive::OpenToRead(dir_.path()));
+    ASSERT_TRUE(OpenArchive(dir_.path()).ok());
+    source_ = std::make_shared<serve::ArchiveSource>(*Archive::Open(dir_.path()));
     end_ = Tick(ticks + 5);
   }
 
@@ -142,7 +144,7 @@ class CountersOfHours : public testing::Test {
 
   TempDir dir_{TempDir::Memory()};
   std::unique_ptr<LiveArchive> live_;
-  std::shared_ptr<cli::ArchiveSource> source_;
+  std::shared_ptr<serve::ArchiveSource> source_;
   Nanos end_ = 0;
 };
 

@@ -11,10 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "cli/archive_source.h"
-#include "forward/table.h"
-#include "profiles/report.h"
+#include "forward/formats/table.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/report/report.h"
+#include "serve/archive_source.h"
 #include "tests/unit/counters_step.h"
+#include "tests/unit/task_wait.h"
 #include "web/router.h"
 
 namespace sonde {
@@ -32,8 +34,8 @@ class Counters : public testing::TestWithParam<int> {
     step_ = std::make_unique<CountersStep>(static_cast<uint64_t>(GetParam()) + 1);
     step_->Store(dir_.path());
     if (HasFatalFailure()) return;
-    archive_ = *Archive::Open(dir_.path());
-    source_ = std::make_shared<cli::ArchiveSource>(*Archive::OpenToRead(dir_.path()));
+    archive_ = OpenArchive(dir_.path())->reader;
+    source_ = std::make_shared<serve::ArchiveSource>(*Archive::Open(dir_.path()));
     name_ = step_->job().id.ToString();
   }
 
@@ -43,9 +45,7 @@ class Counters : public testing::TestWithParam<int> {
     request.target = request.path = path;
     request.params = std::move(params);
     std::promise<web::Response> promise;
-    web::Context context;
-    context.source = source_;
-    web::Dispatch(context, request,
+    web::Dispatch(web::Context(*source_), request,
                   [&](web::Response response) { promise.set_value(std::move(response)); });
     const web::Response response = promise.get_future().get();
     EXPECT_EQ(response.status, 200) << path << ": " << response.body;
@@ -104,7 +104,7 @@ class Counters : public testing::TestWithParam<int> {
     spec.end = step_->end() + kSecond;
     const auto entries = archive_->Find(step_->job().id);
     const auto rows = archive_->Read(
-        entries->front().key, Archive::Scope::kReduced,
+        entries->front().key, SeriesScope::kReduced,
         [&](const Series& series) { return ReducedNeeds(spec, series); }, 0, INT64_MAX);
     const auto results = EvaluateReduced(spec, *rows);
     if (!results.ok() || results->size() != 1) return std::nan("");
@@ -133,8 +133,8 @@ class Counters : public testing::TestWithParam<int> {
 
   TempDir dir_{TempDir::Memory()};
   std::unique_ptr<CountersStep> step_;
-  std::unique_ptr<Archive> archive_;
-  std::shared_ptr<cli::ArchiveSource> source_;
+  std::shared_ptr<const Archive> archive_;
+  std::shared_ptr<serve::ArchiveSource> source_;
   std::string name_;
 };
 
@@ -219,7 +219,7 @@ TEST_P(Counters, PrometheusProfileAndReport) {
     ++found;
   }
   EXPECT_EQ(found, 1);
-  const Result<Profile> stored = source_->GetProfile(step_->job().id);
+  const Result<Profile> stored = WaitFor(*source_, &web::StepHistory::GetProfile, step_->job().id);
   ASSERT_TRUE(stored.ok());
   const std::string report = RenderReport(*stored, {});
   const std::string total = std::to_string(static_cast<int64_t>(TotalOfRows()));

@@ -12,9 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "daemon/head/step_record.h"
-#include "daemon/tree/ended_nodes.h"
+#include "daemon/head/record/ended_nodes.h"
+#include "daemon/head/record/step_record.h"
 #include "daemon/tree/tick_merger.h"
+#include "profiles/live/live_archive.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {

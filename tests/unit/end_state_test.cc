@@ -1,5 +1,5 @@
 // How a step ended, by what its nodes say.
-#include "daemon/head/end_state.h"
+#include "daemon/head/record/end_state.h"
 
 #include <gtest/gtest.h>
 

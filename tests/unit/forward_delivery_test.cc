@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "forward/delivery.h"
-#include "forward/line.h"
+#include "forward/formats/line.h"
 
 namespace sonde::forward {
 namespace {

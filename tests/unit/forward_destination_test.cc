@@ -5,8 +5,8 @@
 
 #include <fstream>
 
-#include "forward/destination.h"
-#include "forward/line.h"
+#include "forward/formats/destination.h"
+#include "forward/formats/line.h"
 #include "profiles_fixture.h"
 
 namespace sonde::forward {
@@ -38,13 +38,17 @@ TEST(DestinationTest, ThePathTellsTheProtocol) {
   EXPECT_EQ(Parse("file:/tmp/x").url, "/tmp/x");
   EXPECT_EQ(Parse("http://h:4242/api/put").url, "http://h:4242/api/put?details");
   EXPECT_EQ(Parse("http://h:4242/api/put?sync").url, "http://h:4242/api/put?sync&details");
+  // As it was written: who sends it escapes nothing, and records on disk carry it.
+  EXPECT_EQ(Parse("http://h/api/v1/write?x={a}|[b]").url, "http://h/api/v1/write?x={a}|[b]");
+  EXPECT_EQ(Parse("http://[fe80::1%25eth0]/api/v1/write").url,
+            "http://[fe80::1%25eth0]/api/v1/write");
 }
 
 TEST(DestinationTest, OptionsFollow) {
   const Destination to = Parse(
       "http://h/api/v1/write  scope=node metrics=node_*,!node_disk_* batch=7 token_file=/t "
       "ca_file=/c label.site=here");
-  EXPECT_EQ(to.scope, Archive::Scope::kNodes);
+  EXPECT_EQ(to.scope, SeriesScope::kNodes);
   EXPECT_EQ(to.batch, 7u);
   EXPECT_EQ(to.token_file, "/t");
   EXPECT_EQ(to.ca_file, "/c");
@@ -60,6 +64,7 @@ TEST(DestinationTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(Refusal("http://h/somewhere"), HasSubstr("prometheus+, influx+ or opentsdb+"));
   EXPECT_THAT(Refusal("http://a:b@h/api/v1/write"), HasSubstr("password_file"));
   EXPECT_EQ(Refusal("http://h/api/v1/write?x=a@b"), "");
+  EXPECT_THAT(Refusal("http://h/api/v1/write?x=\xc3\xb6"), HasSubstr("expected a URL"));
   const std::string url = "http://h/api/v1/write ";
   EXPECT_THAT(Refusal(url + "scope=all"), HasSubstr("job or node"));
   EXPECT_THAT(Refusal(url + "batch=0"), HasSubstr("1 to"));

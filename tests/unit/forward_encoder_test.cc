@@ -12,7 +12,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "forward/encoder.h"
+#include "forward/formats/encoder.h"
 #include "profiles_fixture.h"
 
 namespace sonde::forward {

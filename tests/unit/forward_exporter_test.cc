@@ -7,7 +7,9 @@
 #include <deque>
 
 #include "forward/exporter.h"
-#include "profiles/keys.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/records/keys.h"
 #include "profiles_fixture.h"
 
 namespace sonde::forward {
@@ -51,7 +53,7 @@ class ExporterTest : public testing::Test {
   // A new process: what is known is in the archive alone.
   Status Pass(const std::string& to = "influx+http://h scope=node metrics=task_cpu*") {
     const Destination destination = *ParseDestination(to);
-    auto archive = Archive::OpenToRead(dir_.path());
+    auto archive = Archive::Open(dir_.path());
     auto record = Record::Open(dir_.path(), key_, destination);
     EXPECT_TRUE(record.ok());
     Delivery delivery(destination, std::make_unique<FakeHttp>(receiver_), patience_);
@@ -84,7 +86,7 @@ class ExporterTest : public testing::Test {
     ASSERT_TRUE(live_->PutProfile(profile).ok());
     ASSERT_TRUE(live_->Finish().ok());
     live_.reset();
-    ASSERT_TRUE(Archive::Open(dir_.path()).ok());
+    ASSERT_TRUE(OpenArchive(dir_.path()).ok());
   }
 
   TempDir dir_;

@@ -10,9 +10,11 @@
 #include <set>
 #include <sstream>
 
-#include "forward/table.h"
-#include "profiles/json_parse.h"
-#include "profiles/keys.h"
+#include "forward/formats/table.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/json/parse.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/records/keys.h"
 #include "profiles_fixture.h"
 
 namespace sonde::forward {
@@ -47,10 +49,10 @@ class TableTest : public testing::Test {
     profile.moments = moments;
     ASSERT_TRUE(live_->PutProfile(profile).ok());
     ASSERT_TRUE(live_->Finish().ok());
-    ASSERT_TRUE(Archive::Open(dir_.path()).ok());
+    ASSERT_TRUE(OpenArchive(dir_.path()).ok());
   }
   std::string Write(const std::string& to, size_t values = kWindowValues) {
-    const auto archive = *Archive::OpenToRead(dir_.path());
+    const auto archive = *Archive::Open(dir_.path());
     const Destination destination = *ParseDestination(to);
     std::string text;
     const auto sink = MakeTableSink(destination.protocol, [&](std::string_view piece) {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "daemon/collect/gpu/level_zero_api.h"
+#include "daemon/collect/gpu/vendors/level_zero_api.h"
 #include "tests/unit/gpu_standin.h"
 
 namespace ze = sonde::collect::gpu::ze;

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "daemon/collect/gpu/nvml_api.h"
+#include "daemon/collect/gpu/vendors/nvml_api.h"
 #include "tests/unit/gpu_standin.h"
 
 namespace nvml = sonde::collect::gpu::nvml;

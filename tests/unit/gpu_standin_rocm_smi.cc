@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "daemon/collect/gpu/rocm_smi_api.h"
+#include "daemon/collect/gpu/vendors/rocm_smi_api.h"
 #include "tests/unit/gpu_standin.h"
 
 namespace rocm = sonde::collect::gpu::rocm;

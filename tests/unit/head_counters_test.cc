@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/head/live_source.h"
+#include "daemon/head/answers/live_source.h"
 
 namespace sonde::head {
 namespace {

@@ -7,8 +7,9 @@
 #include <limits>
 #include <map>
 
-#include "daemon/head/block_intake.h"
+#include "daemon/head/record/block_intake.h"
 #include "daemon/loop.h"
+#include "profiles/archive/open_archive.h"
 #include "tests/unit/broken_disk.h"
 #include "tests/unit/in_child.h"
 #include "tests/unit/profiles_fixture.h"
@@ -114,7 +115,7 @@ class Step {
   uint64_t sequence_ = 0;
 };
 
-size_t RowsOf(const Archive& archive, Archive::Scope scope) {
+size_t RowsOf(const Archive& archive, SeriesScope scope) {
   const auto data = archive.Read(
       archive.List()->at(0).key, scope,
       [](const Series& s) { return s.metric.name == "task_resident_memory_bytes"; }, 0, kForever);
@@ -123,14 +124,14 @@ size_t RowsOf(const Archive& archive, Archive::Scope scope) {
 }
 
 void ExpectWhole(const std::string& root) {
-  const auto archive = Archive::Open(root, kSecond);
+  const auto archive = OpenArchive(root, kSecond);
   ASSERT_TRUE(archive.ok()) << archive.status().message();
-  const auto list = (*archive)->List();
+  const auto list = archive->reader->List();
   ASSERT_EQ(list->size(), 1u);
   EXPECT_EQ(list->front().job.state, EndState::kCompleted);
   EXPECT_THAT(list->front().job.notes, IsEmpty());
-  EXPECT_EQ(RowsOf(**archive, Archive::Scope::kNodes), kBlocks * kRows);
-  EXPECT_EQ(RowsOf(**archive, Archive::Scope::kReduced), kBlocks * kRows);
+  EXPECT_EQ(RowsOf(*archive->reader, SeriesScope::kNodes), kBlocks * kRows);
+  EXPECT_EQ(RowsOf(*archive->reader, SeriesScope::kReduced), kBlocks * kRows);
 }
 
 TEST_F(FullDiskTest, WhatCouldNotBeWrittenForATimeIsInTheProfile) {
@@ -182,9 +183,9 @@ TEST_F(FullDiskTest, WhatFailsWhenItsFileIsClosedIsWrittenAgain) {
             }),
             0);
   EXPECT_EQ(InChild([&] {
-              const auto archive = Archive::Open(root());
+              const auto archive = OpenArchive(root());
               ASSERT_TRUE(archive.ok());
-              const auto entries = (*archive)->List();
+              const auto entries = archive->reader->List();
               ASSERT_TRUE(entries.ok() && entries->size() == 1);
               EXPECT_EQ(entries->front().job.state, EndState::kCompleted);
               EXPECT_THAT(entries->front().job.notes,
@@ -207,11 +208,11 @@ TEST_F(FullDiskTest, WithoutSpaceUntilTheEndWhatWasStoredIsKeptAndTold) {
             }),
             0);
   ASSERT_EQ(InChild([&] {
-              const auto archive = Archive::Open(root(), kSecond);
+              const auto archive = OpenArchive(root(), kSecond);
               ASSERT_TRUE(archive.ok());
-              EXPECT_EQ((*archive)->List()->front().job.state, EndState::kLost);
-              EXPECT_EQ(RowsOf(**archive, Archive::Scope::kNodes), size_t{kRows});
-              EXPECT_EQ(RowsOf(**archive, Archive::Scope::kReduced), size_t{kRows});
+              EXPECT_EQ(archive->reader->List()->front().job.state, EndState::kLost);
+              EXPECT_EQ(RowsOf(*archive->reader, SeriesScope::kNodes), size_t{kRows});
+              EXPECT_EQ(RowsOf(*archive->reader, SeriesScope::kReduced), size_t{kRows});
             }),
             0);
 }

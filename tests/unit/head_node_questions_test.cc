@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/head/node_questions.h"
+#include "daemon/head/answers/node_questions.h"
 
 namespace sonde::head {
 namespace {

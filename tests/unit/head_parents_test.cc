@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "daemon/head/parents.h"
-#include "daemon/tree/children.h"
+#include "daemon/head/registry/parents.h"
+#include "daemon/tree/children/children.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
+#include "tree_owners.h"
 
 namespace sonde::head {
 namespace {
@@ -26,7 +27,7 @@ Config Fanout2() {
 }
 
 // Nodes that do as they are told, but when the test says so.
-class Step {
+class Step final : private Parents::Owner {
  public:
   // `host`: of the head; where that is no address it has no links of its own.
   explicit Step(uint32_t nodes, std::string host = "127.0.0.1") {
@@ -119,25 +120,21 @@ class Step {
     for (size_t steps = 0; node != kHeadIndex && steps < size(); ++steps) node = parent(node);
     return node == kHeadIndex;
   }
-  bool Send(uint32_t node, Type type, std::string_view payload) {
+  bool SendTo(uint32_t node, Type type, std::string_view payload) override {
     if (!connected(node) || gone(node)) return false;
     nodes_[node].messages.emplace_back(type, payload);
     return true;
   }
+  void AddNodeNote(uint32_t /*node*/, std::string_view /*text*/) override {}
 
   std::vector<Node> nodes_;
   Loop loop_;
   tree::QueryFanout queries_{loop_};
   tree::TickMerger merger_{60, [](const tree::TickMerger::Row&, bool) {}};
-  tree::Children children_{merger_, queries_, kSecond, tree::Children::Keep::kUntilSafe, {}};
+  tree::ChildrenAlone alone_;
+  tree::Children children_{merger_, queries_, kSecond, tree::Keep::kUntilSafe, alone_};
   tree::ChildLinks links_{loop_, {}, kSecond, children_, [] {}};
-  Parents parents_{loop_,
-                   Fanout2(),
-                   0,
-                   links_,
-                   {.send = [this](uint32_t node, Type type,
-                                   std::string_view payload) { return Send(node, type, payload); },
-                    .note = [](uint32_t, std::string_view) {}}};
+  Parents parents_{loop_, Fanout2(), 0, links_, *this};
 };
 
 TEST(Parents, NodesGetTheParentsOfTheirPlaces) {

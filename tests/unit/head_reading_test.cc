@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/head/step_record.h"
-#include "daemon/head/worker.h"
+#include "daemon/head/record/step_record.h"
+#include "daemon/head/record/worker.h"
 
 namespace sonde::head {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/head/head_state.h"
-#include "daemon/head/succession.h"
+#include "daemon/head/registry/head_state.h"
+#include "daemon/head/registry/succession.h"
 
 namespace sonde::head {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "daemon/head/coverage_count.h"
-#include "daemon/head/step_notes.h"
-#include "daemon/head/step_record.h"
-#include "series/query.h"
+#include "daemon/head/record/coverage_count.h"
+#include "daemon/head/record/step_notes.h"
+#include "daemon/head/record/step_record.h"
+#include "series/query/query.h"
 
 namespace sonde::head {
 namespace {
@@ -275,12 +275,32 @@ TEST(StepNotes, ThousandsOfNodesDoNotCrowdOthersOut) {
     Tell(notes, i, "no cycles");
     if (i % 2 == 0) Tell(notes, i, "no instructions");
   }
-  notes.AddOfNode(7, "node n8 was lost: link; its values stay", " were lost: link");
   EXPECT_THAT(notes.Texts(Nodes(kNodes)),
-              testing::ElementsAre("10000 nodes: no cycles", "5000 nodes: no instructions",
-                                   "node n8 was lost: link; its values stay"));
-  notes.AddOfNode(8, "node n9 was lost: link; its values stay", " were lost: link");
-  EXPECT_EQ(notes.Texts(Nodes(kNodes)).back(), "n[8-9] were lost: link");
+              testing::ElementsAre("10000 nodes: no cycles", "5000 nodes: no instructions"));
+}
+
+// As when a parent that knows a lost node's last values hands them on a while later.
+TEST(StepNotes, ALossIsToldByWhatIsKnownOfTheValuesWhenItIsRead) {
+  constexpr char kStay[] = "n[1-2] were lost: link; their values stay as they last sent them";
+  StepNotes notes;
+  notes.AddLost(1, "link", false);
+  EXPECT_THAT(
+      notes.Texts(Nodes(3)),
+      testing::ElementsAre("node n2 was lost: link; what it counted is missing from the totals"));
+  notes.AddLost(0, "link", true);
+  EXPECT_THAT(
+      notes.Texts(Nodes(3)),
+      testing::ElementsAre("node n1 was lost: link; its values stay as it last sent them",
+                           "node n2 was lost: link; what it counted is missing from the totals"));
+  notes.SetCounted(1, true);
+  EXPECT_THAT(notes.Texts(Nodes(3)), testing::ElementsAre(kStay));
+  notes.AddLost(2, "silence", true);
+  EXPECT_THAT(notes.Texts(Nodes(3)),
+              testing::ElementsAre(
+                  kStay, "node n3 was lost: silence; its values stay as it last sent them"));
+  for (const uint32_t node : {0u, 1u}) notes.SetCounted(node, false);
+  EXPECT_EQ(notes.Texts(Nodes(3)).front(),
+            "n[1-2] were lost: link; what they counted is missing from the totals");
 }
 
 TEST(StepNotes, ThereIsALimitAndItTells) {

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/head/worker.h"
+#include "daemon/head/record/worker.h"
 
 namespace sonde::head {
 namespace {

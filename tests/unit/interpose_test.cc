@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "daemon/collect/job/app.h"
+#include "daemon/collect/app/app.h"
 #include "tests/unit/client_driver.h"
 
 namespace sonde::collect {

@@ -5,8 +5,9 @@
 
 #include <vector>
 
-#include "daemon/tree/acceptor.h"
-#include "daemon/tree/handshake.h"
+#include "daemon/link/send.h"
+#include "daemon/link/trust/acceptor.h"
+#include "daemon/link/trust/handshake.h"
 #include "tests/unit/links_carriers.h"
 
 namespace sonde::tree {

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/link/libfabric/fabric.h"
+#include "daemon/link/libfabric/socket_fabric.h"
+#include "daemon/link/listener.h"
+#include "daemon/link/local_link.h"
+#include "daemon/link/socket_link.h"
 #include "daemon/loop.h"
-#include "daemon/tree/fabric.h"
-#include "daemon/tree/listener.h"
-#include "daemon/tree/local_link.h"
-#include "daemon/tree/socket_fabric.h"
-#include "daemon/tree/socket_link.h"
 
 namespace sonde::tree {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/tree/link.h"
+#include "daemon/link/link.h"
 
 namespace sonde::tree {
 namespace {

@@ -1,5 +1,5 @@
 // What holds for every link, whatever carries it.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

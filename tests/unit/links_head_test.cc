@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "daemon/node/head_link.h"
-#include "daemon/tree/acceptor.h"
+#include "daemon/link/send.h"
+#include "daemon/link/trust/acceptor.h"
+#include "daemon/node/links/head_link.h"
 #include "tests/unit/links_carriers.h"
 
 namespace sonde::node {
@@ -20,8 +21,17 @@ StepKey KeyOf(unsigned char fill) {
 }
 
 // A head that drops the first connections that come, and welcomes the others that have its key.
-class HeadLinks : public testing::Test {
+class HeadLinks : public testing::Test, private HeadLink::Owner {
  protected:
+  tree::Registration registration() const override { return {.host = "n1"}; }
+  void OnWelcome(const tree::Welcome& welcome, Nanos /*waited*/) override {
+    index_ = welcome.index;
+  }
+  void OnHeadMessage(Type /*type*/, std::string_view /*payload*/) override {}
+  void OnHeadLost(tree::Link& /*link*/, const Status& /*why*/) override {}
+  void OnNoHead(const Status& why) override { ended_ = why.message(); }
+  bool BecomeHead() override { return false; }
+
   void Listen(int drop) {
     auto opened = tree::Listener::Open(loop_, "127.0.0.1", 0,
                                        [this, drop](std::unique_ptr<tree::SocketLink> link) {
@@ -31,16 +41,7 @@ class HeadLinks : public testing::Test {
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     listener_ = *std::move(opened);
   }
-  HeadLink Node(const StepKey& key) {
-    return {loop_,
-            key,
-            {.registration = [] { return tree::Registration{.host = "n1"}; },
-             .welcome = [this](const tree::Welcome& welcome, Nanos) { index_ = welcome.index; },
-             .message = {},
-             .lost = {},
-             .ended = [this](const Status& why) { ended_ = why.message(); },
-             .act = {}}};
-  }
+  HeadLink Node(const StepKey& key) { return {loop_, key, *this}; }
   void RunUntilKnown() {
     EXPECT_TRUE(tree::RunUntil(loop_, [this] { return index_.has_value() || ended_.has_value(); }));
   }

@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "core/bytes.h"
-#include "daemon/tree/fabric_info.h"
-#include "daemon/tree/rdm_domain.h"
-#include "daemon/tree/rdm_link.h"
+#include "daemon/link/libfabric/fabric_info.h"
+#include "daemon/link/libfabric/rdm_domain.h"
+#include "daemon/link/libfabric/rdm_link.h"
 #include "tests/unit/links_carriers.h"
 
 namespace sonde::tree {

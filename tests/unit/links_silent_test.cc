@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "daemon/link/address.h"
+#include "daemon/link/silent_connections.h"
 #include "daemon/loop.h"
-#include "daemon/tree/address.h"
-#include "daemon/tree/silent_connections.h"
 #include "tests/unit/links_carriers.h"
 
 namespace sonde::tree {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "daemon/tree/lazy_fabric.h"
+#include "daemon/link/libfabric/lazy_fabric.h"
 #include "tests/unit/links_carriers.h"
 
 namespace sonde::tree {

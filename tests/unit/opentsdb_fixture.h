@@ -23,7 +23,7 @@ class OpenTsdbTest : public testing::Test {
   Response Call(const Request& request) {
     std::promise<Response> promise;
     std::future<Response> future = promise.get_future();
-    Dispatch({source_, &clock_, nullptr, nan_null_}, request,
+    Dispatch(Context(*source_, &clock_, nullptr, nan_null_), request,
              [&](Response response) { promise.set_value(std::move(response)); });
     Response answer = future.get();
     while (answer.next && answer.next(answer.body)) {

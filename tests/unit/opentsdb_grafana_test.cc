@@ -1,6 +1,6 @@
 // What Grafana's OpenTSDB data source sends, in the forms that its versions have had, and what each
 // needs to find in the answer.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tests/unit/opentsdb_fixture.h"
 #include "tests/unit/web_fake_source.h"

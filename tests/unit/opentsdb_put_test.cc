@@ -1,5 +1,5 @@
 // What is put, how it is refused, and what a store that takes nothing says.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <bit>

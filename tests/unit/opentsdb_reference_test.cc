@@ -2,7 +2,7 @@
 // reference in opentsdb_reference.h.
 #include "tests/unit/opentsdb_reference.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <array>
 #include <cmath>

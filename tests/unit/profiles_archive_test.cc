@@ -11,12 +11,14 @@
 #include <limits>
 #include <thread>
 
-#include "profiles/archive.h"
-#include "profiles/archive_db.h"
-#include "profiles/file_lock.h"
-#include "profiles/ingest.h"
-#include "profiles/keys.h"
-#include "profiles/live_steps.h"
+#include "profiles/archive/ingest_one.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/disk/file_lock.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/live/live_steps.h"
+#include "profiles/records/keys.h"
+#include "profiles/upkeep/ingest.h"
+#include "profiles/upkeep/open_db.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {
@@ -50,8 +52,8 @@ class ArchiveTest : public testing::Test {
     const Status finished = live->Finish();
     ASSERT_TRUE(finished.ok()) << finished.message();
   }
-  std::unique_ptr<Archive> Open(Nanos wait = 0) {
-    auto archive = Archive::Open(root(), wait);
+  OpenedArchive Open(Nanos wait = 0) {
+    auto archive = OpenArchive(root(), wait);
     EXPECT_TRUE(archive.ok()) << archive.status().message();
     return *std::move(archive);
   }
@@ -80,24 +82,24 @@ class ArchiveTest : public testing::Test {
 TEST_F(ArchiveTest, AFinishedStepMovesIntoTheArchiveAndIsRead) {
   FinishStep();
   const auto archive = Open();
-  EXPECT_EQ(archive->note(), "");
+  EXPECT_EQ(archive.reader->note(), "");
   EXPECT_THAT(Live(), IsEmpty());
-  const auto list = List(*archive);
+  const auto list = List(*archive.reader);
   ASSERT_EQ(list.size(), 1u);
   EXPECT_FALSE(list[0].live);
   EXPECT_EQ(list[0].job.name, "heat");
-  EXPECT_EQ(Load(*archive, list[0].key).job.state, EndState::kCompleted);
+  EXPECT_EQ(Load(*archive.reader, list[0].key).job.state, EndState::kCompleted);
 
   const auto wanted = [](const Series& s) { return s.metric.name == "task_cpu_seconds_total"; };
-  const auto nodes = archive->Read(list[0].key, Archive::Scope::kNodes, wanted, 0, kForever);
+  const auto nodes = archive.reader->Read(list[0].key, SeriesScope::kNodes, wanted, 0, kForever);
   ASSERT_TRUE(nodes.ok());
   ASSERT_EQ(nodes->size(), 2u);
   EXPECT_EQ(*(*nodes)[1].series.tags.Find("host"), "n2");
   ASSERT_EQ((*nodes)[1].points.size(), 10u);
   EXPECT_EQ((*nodes)[1].points.back().value, TestCpu(10, 1));
 
-  const auto reduced = archive->Read(
-      list[0].key, Archive::Scope::kReduced,
+  const auto reduced = archive.reader->Read(
+      list[0].key, SeriesScope::kReduced,
       [&](const Series& s) { return wanted(s) && *s.tags.Find(kStatTag) == "sum"; },
       kTestStart + 3 * kSecond, kTestStart + 4 * kSecond);
   ASSERT_TRUE(reduced.ok());
@@ -105,7 +107,7 @@ TEST_F(ArchiveTest, AFinishedStepMovesIntoTheArchiveAndIsRead) {
   EXPECT_EQ((*reduced)[0].points,
             (std::vector<Point>{{kTestStart + 3 * kSecond, 9}, {kTestStart + 4 * kSecond, 12}}));
 
-  const auto all = archive->AllSeries(list[0].key, Archive::Scope::kNodes);
+  const auto all = archive.reader->AllSeries(list[0].key, SeriesScope::kNodes);
   ASSERT_TRUE(all.ok());
   EXPECT_EQ(all->size(), 4u);
 }
@@ -113,11 +115,11 @@ TEST_F(ArchiveTest, AFinishedStepMovesIntoTheArchiveAndIsRead) {
 TEST_F(ArchiveTest, ListsNewestFirstAndNoMoreThanAsked) {
   for (int i = 0; i < 30; ++i) FinishStep(TestJob(std::to_string(i), kTestStart + i * kSecond), 1);
   const auto archive = Open();
-  const auto list = List(*archive, 3);
+  const auto list = List(*archive.reader, 3);
   ASSERT_EQ(list.size(), 3u);
   EXPECT_EQ(list[0].job.id.job, "29");
   EXPECT_EQ(list[2].job.id.job, "27");
-  EXPECT_EQ(List(*archive).size(), 30u);
+  EXPECT_EQ(List(*archive.reader).size(), 30u);
 }
 
 TEST_F(ArchiveTest, FindsAllRunsOfARequeuedJobAndNoOtherJob) {
@@ -125,13 +127,13 @@ TEST_F(ArchiveTest, FindsAllRunsOfARequeuedJobAndNoOtherJob) {
   FinishStep(TestJob("12", kTestStart + kSecond));
   FinishStep(TestJob("123", kTestStart));
   const auto archive = Open();
-  auto found = archive->Find(JobStep::Parse("12"));
+  auto found = archive.reader->Find(JobStep::Parse("12"));
   ASSERT_TRUE(found.ok());
   ASSERT_EQ(found->size(), 2u);
   EXPECT_EQ((*found)[0].job.start, kTestStart + kSecond);
-  EXPECT_EQ(archive->Find(JobStep::Parse("12.0"))->size(), 2u);
-  EXPECT_THAT(*archive->Find(JobStep::Parse("12.1")), IsEmpty());
-  EXPECT_THAT(*archive->Find(JobStep::Parse("1")), IsEmpty());
+  EXPECT_EQ(archive.reader->Find(JobStep::Parse("12.0"))->size(), 2u);
+  EXPECT_THAT(*archive.reader->Find(JobStep::Parse("12.1")), IsEmpty());
+  EXPECT_THAT(*archive.reader->Find(JobStep::Parse("1")), IsEmpty());
 }
 
 TEST_F(ArchiveTest, StrangeNamesKeepTheirFiles) {
@@ -139,10 +141,10 @@ TEST_F(ArchiveTest, StrangeNamesKeepTheirFiles) {
   job.cluster = "a/b\n~2";
   FinishStep(job);
   const auto archive = Open();
-  const auto list = List(*archive);
+  const auto list = List(*archive.reader);
   ASSERT_EQ(list.size(), 1u);
   EXPECT_EQ(list[0].job.id.job, "../../evil.7");
-  EXPECT_EQ(archive->Find(job.id)->size(), 1u);
+  EXPECT_EQ(archive.reader->Find(job.id)->size(), 1u);
 }
 
 TEST_F(ArchiveTest, ARunningStepIsShownAndNotTouched) {
@@ -150,7 +152,7 @@ TEST_F(ArchiveTest, ARunningStepIsShownAndNotTouched) {
   ASSERT_TRUE(PutReducedBlock(*live, 1, 0, 10).ok());
   ASSERT_TRUE(live->PutEndpoint("login1", 4242, "secret").ok());
   const auto archive = Open();
-  const auto list = List(*archive);
+  const auto list = List(*archive.reader);
   ASSERT_EQ(list.size(), 1u);
   EXPECT_TRUE(list[0].running);
   EXPECT_EQ(list[0].endpoint.host, "login1");
@@ -158,12 +160,12 @@ TEST_F(ArchiveTest, ARunningStepIsShownAndNotTouched) {
   EXPECT_EQ(list[0].endpoint.pid, ::getpid());
   EXPECT_EQ(list[0].job.state, EndState::kRunning);
   // What it has stored so far can be read while it writes on.
-  const Profile so_far = Load(*archive, list[0].key);
+  const Profile so_far = Load(*archive.reader, list[0].key);
   EXPECT_EQ(so_far.job.state, EndState::kRunning);
   ASSERT_EQ(so_far.footprint.size(), 2u);
   EXPECT_EQ(so_far.footprint[0].last, TestCpu(10, 0) + TestCpu(10, 1));
   ASSERT_TRUE(PutReducedBlock(*live, 2, 10, 10).ok());
-  EXPECT_EQ(Load(*archive, list[0].key).footprint[0].ticks, 20u);
+  EXPECT_EQ(Load(*archive.reader, list[0].key).footprint[0].ticks, 20u);
   ASSERT_TRUE(live->Finish().ok());
   EXPECT_FALSE(fs::exists(live->path() + "/endpoint.json"));
 }
@@ -191,9 +193,9 @@ TEST_F(ArchiveTest, AnAbandonedStepBecomesALostOneWithWhatItStored) {
   }
   const auto archive = Open();
   EXPECT_THAT(Live(), IsEmpty());
-  const auto list = List(*archive);
+  const auto list = List(*archive.reader);
   ASSERT_EQ(list.size(), 1u);
-  const Profile profile = Load(*archive, list[0].key);
+  const Profile profile = Load(*archive.reader, list[0].key);
   EXPECT_EQ(profile.job.state, EndState::kLost);
   EXPECT_EQ(profile.job.end, kTestStart + 12 * kSecond);
   EXPECT_EQ(profile.job.coverage.expected, 24u);
@@ -221,12 +223,13 @@ TEST_F(ArchiveTest, AnAbandonedStepKeepsWhatTheApplicationHadTold) {
     ASSERT_TRUE(live->PutMoments(job, moments).ok());
     ASSERT_TRUE(PutReducedBlock(*live, 1, 0, 6).ok());
     const auto archive = Open();
-    EXPECT_EQ(Load(*archive, List(*archive).at(0).key).moments.phases, moments.phases) << "running";
+    EXPECT_EQ(Load(*archive.reader, List(*archive.reader).at(0).key).moments.phases, moments.phases)
+        << "running";
   }
   const auto archive = Open();
-  const auto list = List(*archive);
+  const auto list = List(*archive.reader);
   ASSERT_EQ(list.size(), 1u);
-  const Profile profile = Load(*archive, list[0].key);
+  const Profile profile = Load(*archive.reader, list[0].key);
   EXPECT_EQ(profile.job.state, EndState::kLost);
   EXPECT_EQ(profile.moments.phases, moments.phases);
   EXPECT_EQ(profile.moments.remarks, moments.remarks);
@@ -242,7 +245,7 @@ TEST_F(ArchiveTest, CoverageOfAnAbandonedStepNamesWhatIsMissing) {
     ASSERT_TRUE(PutReducedBlock(*live, 2, 8, 4).ok());
   }
   const auto archive = Open();
-  const Profile profile = Load(*archive, List(*archive)[0].key);
+  const Profile profile = Load(*archive.reader, List(*archive.reader)[0].key);
   EXPECT_EQ(profile.job.coverage.expected, 24u);
   EXPECT_EQ(profile.job.coverage.got, 16u);
 }
@@ -276,10 +279,10 @@ TEST_F(ArchiveTest, AKilledWriterLosesNothingItAcknowledged) {
   ::close(pipe_fds[0]);
 
   const auto archive = Open();
-  EXPECT_EQ(archive->note(), "");
-  const auto list = List(*archive);
+  EXPECT_EQ(archive.reader->note(), "");
+  const auto list = List(*archive.reader);
   ASSERT_EQ(list.size(), 1u);
-  const auto data = archive->Read(list[0].key, Archive::Scope::kNodes, nullptr, 0, kForever);
+  const auto data = archive.reader->Read(list[0].key, SeriesScope::kNodes, nullptr, 0, kForever);
   ASSERT_TRUE(data.ok());
   ASSERT_EQ(data->size(), 2u);
   const auto& points = (*data)[0].points;
@@ -288,7 +291,7 @@ TEST_F(ArchiveTest, AKilledWriterLosesNothingItAcknowledged) {
     ASSERT_EQ(points[i], (Point{kTestStart + static_cast<Nanos>(i + 1) * kSecond,
                                 TestCpu(static_cast<int>(i + 1), 0)}));
   }
-  EXPECT_EQ(Load(*archive, list[0].key).job.state, EndState::kLost);
+  EXPECT_EQ(Load(*archive.reader, list[0].key).job.state, EndState::kLost);
 }
 
 TEST_F(ArchiveTest, AStepInBothPlacesIsOne) {
@@ -299,11 +302,11 @@ TEST_F(ArchiveTest, AStepInBothPlacesIsOne) {
   // A kill between the copy and the deletion leaves it in both.
   fs::copy(dir_.path() + "/copy", root() + "/live/" + name, fs::copy_options::recursive);
   const auto archive = Open();
-  EXPECT_EQ(archive->note(), "");
+  EXPECT_EQ(archive.reader->note(), "");
   EXPECT_THAT(Live(), IsEmpty());
-  const auto list = List(*archive);
+  const auto list = List(*archive.reader);
   ASSERT_EQ(list.size(), 1u);
-  const auto data = archive->Read(list[0].key, Archive::Scope::kNodes, nullptr, 0, kForever);
+  const auto data = archive.reader->Read(list[0].key, SeriesScope::kNodes, nullptr, 0, kForever);
   EXPECT_EQ((*data)[0].points.size(), 10u);
 }
 
@@ -317,10 +320,10 @@ TEST_F(ArchiveTest, AnotherWriterOfTheSameStepAddsToIt) {
     ASSERT_TRUE(PutReducedBlock(*acting, 1, 6, 6).ok());
   }
   const auto archive = Open();
-  EXPECT_EQ(archive->note(), "");
-  const auto list = List(*archive);
+  EXPECT_EQ(archive.reader->note(), "");
+  const auto list = List(*archive.reader);
   ASSERT_EQ(list.size(), 1u);
-  const Profile profile = Load(*archive, list[0].key);
+  const Profile profile = Load(*archive.reader, list[0].key);
   ASSERT_EQ(profile.footprint.size(), 2u);
   EXPECT_EQ(profile.footprint[0].ticks, 12u);
   EXPECT_EQ(profile.job.end, kTestStart + 12 * kSecond);
@@ -331,17 +334,17 @@ TEST_F(ArchiveTest, WhoFindsItLockedReadsItAllTheSame) {
   const auto holder = Open();
   FinishStep(TestJob("2", kTestStart + kSecond));
   const auto second = Open();
-  EXPECT_THAT(second->note(), HasSubstr("has the archive open"));
-  const auto list = List(*second);
+  EXPECT_THAT(second.reader->note(), HasSubstr("has the archive open"));
+  const auto list = List(*second.reader);
   ASSERT_EQ(list.size(), 2u);
   EXPECT_TRUE(list[0].live);
   EXPECT_FALSE(list[1].live);
   for (const auto& entry : list) {
-    EXPECT_EQ(Load(*second, entry.key).job.state, EndState::kCompleted);
-    EXPECT_TRUE(second->Read(entry.key, Archive::Scope::kNodes, nullptr, 0, kForever).ok());
+    EXPECT_EQ(Load(*second.reader, entry.key).job.state, EndState::kCompleted);
+    EXPECT_TRUE(second.reader->Read(entry.key, SeriesScope::kNodes, nullptr, 0, kForever).ok());
   }
   EXPECT_EQ(IngestLive(root(), root() + "/live/" + Live().at(0), 0).code(), Code::kBusy);
-  EXPECT_EQ(List(*holder).size(), 2u);
+  EXPECT_EQ(List(*holder.reader).size(), 2u);
 }
 
 TEST_F(ArchiveTest, WaitsForWhoeverHasItOpen) {
@@ -351,7 +354,7 @@ TEST_F(ArchiveTest, WaitsForWhoeverHasItOpen) {
   std::thread other([&] { lock->Release(); });
   const auto archive = Open(30 * kSecond);
   other.join();
-  EXPECT_EQ(archive->note(), "");
+  EXPECT_EQ(archive.reader->note(), "");
   EXPECT_THAT(Live(), IsEmpty());
 }
 
@@ -390,8 +393,8 @@ TEST_F(ArchiveTest, ABlockThatDoesNotFitItsSchemaIsPassedOver) {
   const auto archive = Open();
   const std::string key = keys::ProfileKey(TestJob());
   for (const Nanos from : {Nanos{0}, times.back() + 1}) {
-    const auto read = archive->Read(key, Archive::Scope::kNodes, nullptr, from, INT64_MAX,
-                                    Archive::Thinned::kMean, Archive::Earlier::kCounted);
+    const auto read = archive.reader->Read(key, SeriesScope::kNodes, nullptr, from, INT64_MAX,
+                                           Thinned::kMean, Earlier::kCounted);
     ASSERT_TRUE(read.ok()) << read.status().message();
     ASSERT_EQ(read->size(), 2u);
     EXPECT_EQ(read->at(0).points.size(), 2u);
@@ -408,7 +411,7 @@ TEST_F(ArchiveTest, IngestsOneStepByItself) {
   const Status ingested = IngestLive(root(), path, 0);
   EXPECT_TRUE(ingested.ok()) << ingested.message();
   EXPECT_THAT(Live(), IsEmpty());
-  EXPECT_EQ(List(*Open()).size(), 1u);
+  EXPECT_EQ(List(*Open().reader).size(), 1u);
   EXPECT_EQ(IngestLive(root(), "/etc", 0).code(), Code::kInvalid);
 }
 
@@ -434,9 +437,9 @@ TEST_F(ArchiveTest, OfADamagedStepTheReadablePartIsIngestedAndTheRestKept) {
   }
   Damage(root() + "/live", ".log");
   const auto archive = Open();
-  const auto list = List(*archive);
+  const auto list = List(*archive.reader);
   ASSERT_EQ(list.size(), 1u);
-  const Profile profile = Load(*archive, list[0].key);
+  const Profile profile = Load(*archive.reader, list[0].key);
   EXPECT_EQ(profile.job.state, EndState::kLost);
   ASSERT_FALSE(profile.footprint.empty());
   EXPECT_GT(profile.footprint[0].ticks, 1000u);
@@ -445,7 +448,7 @@ TEST_F(ArchiveTest, OfADamagedStepTheReadablePartIsIngestedAndTheRestKept) {
   ASSERT_EQ(Live().size(), 1u);
   EXPECT_TRUE(Live()[0].ends_with(".corrupt"));
   // It is not ingested again, and still there.
-  const auto again = List(*archive);
+  const auto again = List(*archive.reader);
   EXPECT_EQ(again.size(), 1u);
 }
 
@@ -458,8 +461,8 @@ TEST_F(ArchiveTest, BlocksOfANewerVersionAreNotPassedOver) {
   newer[2] = 9;
   ASSERT_TRUE(live->PutBlock({0, "task", 2}, *schema, newer).ok());
   const auto archive = Open();
-  const auto data =
-      archive->Read(List(*archive).at(0).key, Archive::Scope::kNodes, nullptr, 0, kForever);
+  const auto data = archive.reader->Read(List(*archive.reader).at(0).key, SeriesScope::kNodes,
+                                         nullptr, 0, kForever);
   EXPECT_EQ(data.status().code(), Code::kUnsupported);
   EXPECT_THAT(std::string(data.status().message()), HasSubstr("use a newer Sonde"));
 }
@@ -473,12 +476,13 @@ TEST_F(ArchiveTest, ABadBlockIsNamedAndDoesNotHideTheOthers) {
     ASSERT_TRUE(PutNodeBlock(*live, 0, 3, 8, 4).ok());
   }
   const auto archive = Open();
-  const auto list = List(*archive);
+  const auto list = List(*archive.reader);
   ASSERT_EQ(list.size(), 1u);
-  const auto data = archive->Read(list[0].key, Archive::Scope::kNodes, nullptr, 0, kForever);
+  const auto data = archive.reader->Read(list[0].key, SeriesScope::kNodes, nullptr, 0, kForever);
   ASSERT_TRUE(data.ok());
   EXPECT_EQ((*data)[0].points.size(), 8u);
-  EXPECT_THAT(Load(*archive, list[0].key).job.notes.back(), HasSubstr("1 block could not be read"));
+  EXPECT_THAT(Load(*archive.reader, list[0].key).job.notes.back(),
+              HasSubstr("1 block could not be read"));
 }
 
 TEST_F(ArchiveTest, ADamagedArchiveIsReadAsFarAsItGoesAndNotChanged) {
@@ -487,8 +491,8 @@ TEST_F(ArchiveTest, ADamagedArchiveIsReadAsFarAsItGoesAndNotChanged) {
   Damage(root() + "/db", ".log");
   FinishStep(TestJob("99", kTestStart + 99 * kSecond));
   const auto archive = Open();
-  EXPECT_THAT(archive->note(), HasSubstr("damaged"));
-  const auto list = List(*archive);
+  EXPECT_THAT(archive.reader->note(), HasSubstr("damaged"));
+  const auto list = List(*archive.reader);
   EXPECT_GT(list.size(), 5u);
   EXPECT_LT(list.size(), 21u);
   EXPECT_EQ(list[0].job.id.job, "99");
@@ -497,12 +501,12 @@ TEST_F(ArchiveTest, ADamagedArchiveIsReadAsFarAsItGoesAndNotChanged) {
 
 TEST_F(ArchiveTest, WithoutAnArchiveThereIsAnEmptyListAndWord) {
   const auto archive = Open();
-  EXPECT_THAT(archive->note(), HasSubstr("there is no archive"));
-  EXPECT_THAT(List(*archive), IsEmpty());
+  EXPECT_THAT(archive.reader->note(), HasSubstr("there is no archive"));
+  EXPECT_THAT(List(*archive.reader), IsEmpty());
   EXPECT_FALSE(fs::exists(root()));
   // A step that is recorded later is seen.
   FinishStep();
-  EXPECT_EQ(List(*archive).size(), 1u);
+  EXPECT_EQ(List(*archive.reader).size(), 1u);
 }
 
 TEST_F(ArchiveTest, AnArchiveThatCannotBeIsRefusedWithAdvice) {
@@ -511,7 +515,7 @@ TEST_F(ArchiveTest, AnArchiveThatCannotBeIsRefusedWithAdvice) {
   ASSERT_FALSE(live.ok());
   EXPECT_THAT(std::string(live.status().message()),
               testing::AllOf(HasSubstr("is not a directory"), HasSubstr("SONDE_ARCHIVE")));
-  EXPECT_FALSE(Archive::Open(root()).ok());
+  EXPECT_FALSE(OpenArchive(root()).ok());
   EXPECT_EQ(LiveArchive::Create("relative/path", TestJob()).status().code(), Code::kInvalid);
 }
 
@@ -525,11 +529,14 @@ TEST_F(ArchiveTest, AnotherUsersArchiveIsReadAndNeverWritten) {
   EXPECT_EQ(live.status().code(), Code::kPermission);
   EXPECT_THAT(std::string(live.status().message()), HasSubstr("belongs to user 12345"));
   const auto archive = Open();
-  EXPECT_THAT(archive->note(), HasSubstr("only read"));
-  const auto list = List(*archive);
+  EXPECT_THAT(archive.reader->note(), HasSubstr("only read"));
+  const auto list = List(*archive.reader);
   ASSERT_EQ(list.size(), 2u);
-  EXPECT_EQ(Load(*archive, list[1].key).job.name, "heat");
+  EXPECT_EQ(Load(*archive.reader, list[1].key).job.name, "heat");
   EXPECT_EQ(Live().size(), 1u);
+  EXPECT_EQ(archive.owner, nullptr);
+  EXPECT_EQ(OwnedArchive::Take(*archive.reader, 0).status().code(), Code::kPermission);
+  EXPECT_EQ(WhyNotOwned(*archive.reader).code(), Code::kPermission);
 }
 
 // A file system of its own, small or read-only; skips where it may not be made.
@@ -565,8 +572,8 @@ TEST_F(MountedTest, AReadOnlyArchiveIsRead) {
   ASSERT_FALSE(live.ok());
   EXPECT_THAT(std::string(live.status().message()), HasSubstr("SONDE_ARCHIVE"));
   const auto archive = Open();
-  EXPECT_THAT(archive->note(), HasSubstr("only read"));
-  EXPECT_EQ(List(*archive).size(), 2u);
+  EXPECT_THAT(archive.reader->note(), HasSubstr("only read"));
+  EXPECT_EQ(List(*archive.reader).size(), 2u);
 }
 
 TEST_F(MountedTest, AFullDiskIsToldAndWhatWasAcknowledgedSurvivesIt) {
@@ -596,10 +603,10 @@ TEST_F(MountedTest, AFullDiskIsToldAndWhatWasAcknowledgedSurvivesIt) {
   live.reset();
 
   const auto archive = Open();
-  EXPECT_EQ(archive->note(), "");
-  const auto list = List(*archive);
+  EXPECT_EQ(archive.reader->note(), "");
+  const auto list = List(*archive.reader);
   ASSERT_EQ(list.size(), 1u);
-  const auto data = archive->Read(list[0].key, Archive::Scope::kNodes, nullptr, 0, kForever);
+  const auto data = archive.reader->Read(list[0].key, SeriesScope::kNodes, nullptr, 0, kForever);
   ASSERT_TRUE(data.ok());
   EXPECT_EQ((*data)[0].points.size(), acknowledged * 64);
 }
@@ -609,14 +616,14 @@ TEST_F(MountedTest, AFullDiskAtIngestKeepsTheStepInLive) {
   Fill();
   {
     const auto archive = Open();
-    EXPECT_THAT(archive->note(), HasSubstr("No space left"));
-    EXPECT_EQ(List(*archive).size(), 1u);
+    EXPECT_THAT(archive.reader->note(), HasSubstr("No space left"));
+    EXPECT_EQ(List(*archive.reader).size(), 1u);
   }
   ASSERT_TRUE(fs::remove(root() + "/ballast"));
   const auto archive = Open();
-  EXPECT_EQ(archive->note(), "");
+  EXPECT_EQ(archive.reader->note(), "");
   EXPECT_THAT(Live(), IsEmpty());
-  EXPECT_EQ(List(*archive).size(), 1u);
+  EXPECT_EQ(List(*archive.reader).size(), 1u);
 }
 
 }  // namespace

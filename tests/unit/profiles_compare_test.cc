@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "profiles/compare.h"
+#include "profiles/compare/compare.h"
 #include "profiles_fixture.h"
 
 namespace sonde {

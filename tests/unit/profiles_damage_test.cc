@@ -7,13 +7,14 @@
 #include <limits>
 #include <map>
 
-#include "profiles/archive.h"
-#include "profiles/archive_db.h"
-#include "profiles/archive_records.h"
-#include "profiles/archive_repair.h"
-#include "profiles/archive_verify.h"
-#include "profiles/file_lock.h"
-#include "profiles/keys.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/disk/file_lock.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/records.h"
+#include "profiles/upkeep/open_db.h"
+#include "profiles/upkeep/repair.h"
+#include "profiles/upkeep/verify.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {
@@ -50,15 +51,15 @@ class DamageTest : public testing::Test {
   // Steps in db/, of which the first are in tables and the others in a log.
   void Fill() const {
     for (int i = 0; i < kSteps; ++i) FinishStep(i);
-    { ASSERT_TRUE(Archive::Open(root(), kPatience).ok()); }
+    { ASSERT_TRUE(OpenArchive(root(), kPatience).ok()); }
     auto db = OpenDb(paths());
     ASSERT_TRUE(db.ok());
     (*db)->CompactRange(nullptr, nullptr);
     db->reset();
     for (int i = kSteps; i < 2 * kSteps; ++i) FinishStep(i);
-    const auto archive = Archive::Open(root(), kPatience);
+    const auto archive = OpenArchive(root(), kPatience);
     ASSERT_TRUE(archive.ok());
-    ASSERT_EQ((*archive)->note(), "");
+    ASSERT_EQ(archive->reader->note(), "");
   }
   void Restore() const {
     fs::remove_all(root());
@@ -83,20 +84,20 @@ class DamageTest : public testing::Test {
   };
   Reading ReadAll() const {
     Reading got;
-    const auto archive = Archive::Open(root(), kPatience);
+    const auto archive = OpenArchive(root(), kPatience);
     if (!archive.ok()) return {0, 0, !archive.status().message().empty()};
-    got.told = !(*archive)->note().empty();
-    const auto list = (*archive)->List();
+    got.told = !archive->reader->note().empty();
+    const auto list = archive->reader->List();
     if (!list.ok()) {
       got.told = true;
       return got;
     }
     got.profiles = list->size();
     for (const ProfileEntry& entry : *list) {
-      const auto profile = (*archive)->Load(entry.key);
+      const auto profile = archive->reader->Load(entry.key);
       // A note of the profile tells as well.
       got.told |= !profile.ok() || !profile->job.notes.empty() || !entry.job.notes.empty();
-      const auto data = (*archive)->Read(entry.key, Archive::Scope::kNodes, nullptr, 0, kForever);
+      const auto data = archive->reader->Read(entry.key, SeriesScope::kNodes, nullptr, 0, kForever);
       got.told |= !data.ok();
       if (!data.ok()) continue;
       for (const SeriesData& series : *data) got.points += series.points.size();
@@ -273,13 +274,13 @@ TEST_F(DamageTest, ARepairMakesAnewWhatCanBeAndNamesTheRest) {
   EXPECT_EQ(losses[third], "nothing of it could be read");
   EXPECT_EQ(losses.size(), 3u);
   EXPECT_TRUE(Verify().ok());
-  const auto archive = Archive::Open(root(), kPatience);
+  const auto archive = OpenArchive(root(), kPatience);
   ASSERT_TRUE(archive.ok());
-  EXPECT_THAT((*archive)->Load(first)->job.notes.back(), HasSubstr("1 of 3 blocks are lost"));
-  const auto remade = (*archive)->Load(second);
+  EXPECT_THAT(archive->reader->Load(first)->job.notes.back(), HasSubstr("1 of 3 blocks are lost"));
+  const auto remade = archive->reader->Load(second);
   EXPECT_EQ(remade->job.state, EndState::kCompleted);
   EXPECT_EQ(remade->footprint.size(), 2u);
-  EXPECT_EQ((*archive)->Find({"1", "0"})->size(), 1u);
+  EXPECT_EQ(archive->reader->Find({"1", "0"})->size(), 1u);
 }
 
 TEST_F(DamageTest, ARepairOfAGoodArchiveLosesAndAddsNothing) {
@@ -297,7 +298,7 @@ TEST_F(DamageTest, ARepairOfAGoodArchiveLosesAndAddsNothing) {
 
 TEST_F(DamageTest, ARepairDoesNotTakeTheArchiveFromWhoHasIt) {
   Fill();
-  const auto holder = Archive::Open(root(), kPatience);
+  const auto holder = OpenArchive(root(), kPatience);
   ASSERT_TRUE(holder.ok());
   EXPECT_EQ(RepairArchive(root(), 0, nullptr).status().code(), Code::kBusy);
   EXPECT_TRUE(Verify().ok()) << "reading disturbs nobody";
@@ -323,8 +324,8 @@ TEST_F(DamageTest, AnArchiveOfANewerVersionIsRefusedByNameAndNotChanged) {
     EXPECT_EQ(status.code(), Code::kUnsupported);
     EXPECT_THAT(std::string(status.message()), HasSubstr("sonde archive 2"));
   };
-  refused(Archive::Open(root(), kPatience).status());
-  refused(Archive::OpenToRead(root()).status());
+  refused(OpenArchive(root(), kPatience).status());
+  refused(Archive::Open(root()).status());
   refused(VerifyArchive(root(), nullptr).status());
   refused(RepairArchive(root(), kPatience, nullptr).status());
   auto after = Files(root());
@@ -342,7 +343,7 @@ TEST_F(DamageTest, ADatabaseThatNamesANewerFormatIsRefused) {
     ASSERT_TRUE((*db)->Put(leveldb::WriteOptions(), "F", "sonde archive 3").ok());
   }
   fs::remove(root() + "/db.format");
-  const auto archive = Archive::Open(root(), kPatience);
+  const auto archive = OpenArchive(root(), kPatience);
   EXPECT_EQ(archive.status().code(), Code::kUnsupported);
   EXPECT_THAT(std::string(archive.status().message()), HasSubstr("sonde archive 3"));
 }
@@ -361,13 +362,13 @@ TEST_F(DamageTest, BlocksOfAnotherVersionAreKeptAndNamed) {
   }
   const std::string key = keys::ProfileKey(TestJob());
   {
-    const auto archive = Archive::Open(root(), kPatience);
+    const auto archive = OpenArchive(root(), kPatience);
     ASSERT_TRUE(archive.ok());
-    EXPECT_EQ((*archive)->note(), "");
-    EXPECT_THAT((*archive)->Load(key)->job.notes,
+    EXPECT_EQ(archive->reader->note(), "");
+    EXPECT_THAT(archive->reader->Load(key)->job.notes,
                 testing::Contains(testing::AllOf(HasSubstr("1 block is of another version"),
                                                  HasSubstr("use a newer Sonde"))));
-    EXPECT_EQ((*archive)->Read(key, Archive::Scope::kNodes, nullptr, 0, kForever).status().code(),
+    EXPECT_EQ(archive->reader->Read(key, SeriesScope::kNodes, nullptr, 0, kForever).status().code(),
               Code::kUnsupported);
   }
   EXPECT_THAT(Verify().damaged, IsEmpty());
@@ -402,12 +403,12 @@ TEST_F(DamageTest, AClockThatStepsBackLosesNoBlockAndNoProfile) {
   // A run that began before the one before it, by the clock.
   JobDescription earlier = TestJob("123", kTestStart - 7200 * kSecond);
   { ASSERT_TRUE(LiveArchive::Create(root(), earlier).ok()); }
-  const auto archive = Archive::Open(root(), kPatience);
+  const auto archive = OpenArchive(root(), kPatience);
   ASSERT_TRUE(archive.ok());
-  EXPECT_EQ((*archive)->note(), "");
-  EXPECT_EQ((*archive)->List()->size(), 2u);
+  EXPECT_EQ(archive->reader->note(), "");
+  EXPECT_EQ(archive->reader->List()->size(), 2u);
   const auto data =
-      (*archive)->Read(keys::ProfileKey(job), Archive::Scope::kNodes, nullptr, 0, kForever);
+      archive->reader->Read(keys::ProfileKey(job), SeriesScope::kNodes, nullptr, 0, kForever);
   ASSERT_TRUE(data.ok());
   ASSERT_EQ(data->size(), 2u);
   EXPECT_EQ(data->front().points.size(), size_t{kRows * 3 / 2});

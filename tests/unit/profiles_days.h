@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "profiles/archive.h"
-#include "profiles/archive_verify.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/upkeep/verify.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {
@@ -40,10 +41,10 @@ class DaysTest : public testing::Test {
     ASSERT_TRUE((*live)->Finish().ok());
   }
   void FinishStep(const JobDescription& job) const { FinishStep(root(), job); }
-  std::unique_ptr<Archive> Open() const {
-    auto archive = Archive::Open(root(), kPatience);
+  OpenedArchive Open() const {
+    auto archive = OpenArchive(root(), kPatience);
     EXPECT_TRUE(archive.ok()) << archive.status().message();
-    EXPECT_EQ((*archive)->note(), "");
+    EXPECT_EQ(archive->reader->note(), "");
     return *std::move(archive);
   }
   // The newest first.

@@ -11,8 +11,9 @@
 #include <limits>
 #include <random>
 
-#include "profiles/archive.h"
-#include "profiles/archive_repair.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/upkeep/repair.h"
 #include "tests/unit/broken_disk.h"
 #include "tests/unit/in_child.h"
 #include "tests/unit/profiles_fixture.h"
@@ -100,7 +101,7 @@ void WriteStep(const std::string& root, Ledger& ledger) {
 size_t RowsOf(const Archive& archive, const std::string& key, uint32_t node) {
   const std::string host = node == 0 ? "n1" : "n2";
   const auto data = archive.Read(
-      key, Archive::Scope::kNodes,
+      key, SeriesScope::kNodes,
       [&](const Series& s) {
         return s.metric.name == "task_cpu_seconds_total" && *s.tags.Find("host") == host;
       },
@@ -124,12 +125,12 @@ std::vector<std::string> NamesBelow(const std::string& path) {
 
 // The archive has all of the step that `ledger` tells, each row once, and knows how it ended.
 void CheckStep(const std::string& root, const Ledger& ledger) {
-  const auto archive = Archive::Open(root, kPatience);
+  const auto archive = OpenArchive(root, kPatience);
   ASSERT_TRUE(archive.ok()) << archive.status().message();
   if (ledger.created) {
-    EXPECT_EQ((*archive)->note(), "");
+    EXPECT_EQ(archive->reader->note(), "");
   }
-  auto list = (*archive)->List();
+  auto list = archive->reader->List();
   ASSERT_TRUE(list.ok()) << list.status().message();
   std::erase_if(*list, [](const ProfileEntry& e) { return e.job.id != TestJob().id; });
   ASSERT_LE(list->size(), 1u);
@@ -139,10 +140,11 @@ void CheckStep(const std::string& root, const Ledger& ledger) {
   }
   const ProfileEntry& entry = list->front();
   EXPECT_FALSE(entry.live);
-  const auto profile = (*archive)->Load(entry.key);
+  const auto profile = archive->reader->Load(entry.key);
   ASSERT_TRUE(profile.ok()) << profile.status().message();
   for (uint32_t node = 0; node < 2; ++node) {
-    EXPECT_GE(RowsOf(**archive, entry.key, node), ledger.blocks[node] * kRows) << "node " << node;
+    EXPECT_GE(RowsOf(*archive->reader, entry.key, node), ledger.blocks[node] * kRows)
+        << "node " << node;
   }
   if (ledger.profile) {
     EXPECT_EQ(profile->job.state, EndState::kCompleted);
@@ -194,7 +196,7 @@ class DiskFaultsTest : public testing::Test {
     const int status = InChild([&] {
       SharedLedger first;
       WriteStep(root(), *first);
-      EXPECT_TRUE(Archive::Open(root(), kPatience).ok());
+      EXPECT_TRUE(OpenArchive(root(), kPatience).ok());
       auto abandoned = LiveArchive::Create(root(), TestJob("124", kTestStart + kSecond));
       ASSERT_TRUE(abandoned.ok());
       ASSERT_TRUE(PutNodeBlock(**abandoned, 1, 1, 0, kRows).ok());
@@ -244,12 +246,12 @@ class DiskFaultsTest : public testing::Test {
     fs::copy(prepared(), root(), fs::copy_options::recursive);
     const int status = InChild([&] {
       broken_disk::Arm(root(), plan);
-      const auto archive = Archive::Open(root(), kPatience);
+      const auto archive = OpenArchive(root(), kPatience);
       ledger.changes = broken_disk::Changes();
-      if (!archive.ok() || !(*archive)->note().empty()) ledger.refused = true;
+      if (!archive.ok() || !archive->reader->note().empty()) ledger.refused = true;
       // Nothing is hidden meanwhile.
       ASSERT_TRUE(archive.ok()) << archive.status().message();
-      if (check) CheckPrepared(**archive);
+      if (check) CheckPrepared(*archive->reader);
     });
     EXPECT_TRUE(WasKilled(status) || status == 0) << status;
     return WasKilled(status) || ledger.changes >= plan.at;
@@ -270,14 +272,14 @@ class DiskFaultsTest : public testing::Test {
   // Later, on a disk that works.
   int IngestLargeAgain() const {
     return InChild([&] {
-      const auto archive = Archive::Open(root(), kPatience);
+      const auto archive = OpenArchive(root(), kPatience);
       ASSERT_TRUE(archive.ok()) << archive.status().message();
-      EXPECT_EQ((*archive)->note(), "");
-      const auto list = (*archive)->List();
+      EXPECT_EQ(archive->reader->note(), "");
+      const auto list = archive->reader->List();
       ASSERT_EQ(list->size(), 1u);
       const auto wanted = [](const Series& s) { return s.metric.name == "large_7"; };
       const auto data =
-          (*archive)->Read(list->front().key, Archive::Scope::kNodes, wanted, 0, kForever);
+          archive->reader->Read(list->front().key, SeriesScope::kNodes, wanted, 0, kForever);
       ASSERT_TRUE(data.ok()) << data.status().message();
       ASSERT_EQ(data->size(), 1u);
       EXPECT_EQ(data->front().points.size(), size_t{kLargeBlocks * kLargeRows});
@@ -286,14 +288,14 @@ class DiskFaultsTest : public testing::Test {
   }
   int IngestAgain() const {
     return InChild([&] {
-      const auto archive = Archive::Open(root(), kPatience);
+      const auto archive = OpenArchive(root(), kPatience);
       ASSERT_TRUE(archive.ok()) << archive.status().message();
-      EXPECT_EQ((*archive)->note(), "");
-      CheckPrepared(**archive);
-      const auto list = (*archive)->List();
+      EXPECT_EQ(archive->reader->note(), "");
+      CheckPrepared(*archive->reader);
+      const auto list = archive->reader->List();
       for (const ProfileEntry& entry : *list) EXPECT_FALSE(entry.live) << entry.key;
-      EXPECT_EQ((*archive)->Load((*list)[0].key)->job.state, EndState::kFailed);
-      EXPECT_EQ((*archive)->Load((*list)[1].key)->job.state, EndState::kLost);
+      EXPECT_EQ(archive->reader->Load((*list)[0].key)->job.state, EndState::kFailed);
+      EXPECT_EQ(archive->reader->Load((*list)[1].key)->job.state, EndState::kLost);
       EXPECT_THAT(NamesBelow(root() + "/live"), testing::IsEmpty());
     });
   }
@@ -329,13 +331,13 @@ TEST_F(DiskFaultsTest, APowerCutAtAnyChangeLosesNothingThatWasSynced) {
     SharedLedger ledger;
     const bool reached = WriterBreaks({Fault::kPower, n, 0}, *ledger);
     EXPECT_EQ(InChild([&] {
-                const auto archive = Archive::Open(root(), kPatience);
+                const auto archive = OpenArchive(root(), kPatience);
                 ASSERT_TRUE(archive.ok()) << archive.status().message();
-                const auto list = (*archive)->List();
+                const auto list = archive->reader->List();
                 ASSERT_TRUE(list.ok()) << list.status().message();
                 if (ledger->synced == 0) return;
                 ASSERT_EQ(list->size(), 1u);
-                EXPECT_GE(RowsOf(**archive, list->front().key, 0), ledger->synced * kRows);
+                EXPECT_GE(RowsOf(*archive->reader, list->front().key, 0), ledger->synced * kRows);
               }),
               0);
     return reached;

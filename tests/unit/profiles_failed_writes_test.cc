@@ -17,15 +17,17 @@
 #include <random>
 
 #include "core/log.h"
-#include "profiles/archive.h"
-#include "profiles/archive_db.h"
-#include "profiles/archive_keeper.h"
-#include "profiles/archive_verify.h"
-#include "profiles/ask_keeper.h"
-#include "profiles/ingest.h"
-#include "profiles/keys.h"
-#include "profiles/live_steps.h"
-#include "profiles/retention.h"
+#include "profiles/archive/ask_keeper.h"
+#include "profiles/archive/ingest_one.h"
+#include "profiles/archive/keeper.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/live/live_steps.h"
+#include "profiles/records/keys.h"
+#include "profiles/upkeep/ingest.h"
+#include "profiles/upkeep/open_db.h"
+#include "profiles/upkeep/retention.h"
+#include "profiles/upkeep/verify.h"
 #include "tests/unit/broken_disk.h"
 #include "tests/unit/in_child.h"
 #include "tests/unit/profiles_fixture.h"
@@ -93,8 +95,8 @@ Status End(LiveArchive& live, const JobDescription& job) {
 // How many rows there are of a step: the first ones, without a gap, with the right values.
 uint64_t RowsOf(const Archive& archive, int step) {
   const auto data = archive.Read(
-      KeyOf(step), Archive::Scope::kNodes, [](const Series& s) { return s.metric.name == kShown; },
-      0, kForever);
+      KeyOf(step), SeriesScope::kNodes, [](const Series& s) { return s.metric.name == kShown; }, 0,
+      kForever);
   EXPECT_TRUE(data.ok()) << data.status().message();
   if (!data.ok() || data->empty()) return 0;
   const auto& points = data->front().points;
@@ -129,7 +131,7 @@ class FailedWritesTest : public testing::Test {
                   }
                   ASSERT_TRUE(End(**live, JobOf(i)).ok());
                 }
-                ASSERT_TRUE(Archive::Open(base(), kPatience).ok());
+                ASSERT_TRUE(OpenArchive(base(), kPatience).ok());
               }),
               0);
   }
@@ -138,36 +140,36 @@ class FailedWritesTest : public testing::Test {
 
   // Has it open, and then step 1 comes; `f` is done on the disk that breaks as planned, in a child
   // that ends as it likes.
-  int Run(const broken_disk::Plan& plan, const std::function<void(Archive&)>& f) const {
+  int Run(const broken_disk::Plan& plan, const std::function<void(OpenedArchive&)>& f) const {
     fs::remove_all(root());
     fs::remove(dir_.path() + "/log");
     fs::copy(base(), root(), fs::copy_options::recursive);
     return InChild([&] {
       static_cast<void>(log::Open("test", dir_.path() + "/log", log::Level::kInfo));
-      const auto archive = Archive::Open(root(), kPatience);
-      ASSERT_TRUE(archive.ok() && (*archive)->owned());
+      auto archive = OpenArchive(root(), kPatience);
+      ASSERT_TRUE(archive.ok() && archive->owned());
       fs::copy(dir_.path() + "/other/live", root() + "/live", fs::copy_options::recursive);
       broken_disk::Arm(root(), plan);
-      f(**archive);
+      f(*archive);
     });
   }
   // Step 1 is taken in and step 0 tagged, at the second try at the latest.
-  static void IngestAndTag(Archive& archive) {
+  static void IngestAndTag(const OpenedArchive& archive) {
     Status ingested;
     for (int tries = 0; tries < 2; ++tries) {
-      ingested = archive.IngestWaiting().status();
-      EXPECT_EQ(RowsOf(archive, 0), uint64_t{kRows});
-      EXPECT_EQ(RowsOf(archive, 1), kBlocks * kRows);
+      ingested = archive.owner->IngestWaiting().status();
+      EXPECT_EQ(RowsOf(*archive.reader, 0), uint64_t{kRows});
+      EXPECT_EQ(RowsOf(*archive.reader, 1), kBlocks * kRows);
       if (ingested.ok()) break;
     }
     EXPECT_TRUE(ingested.ok()) << ingested.message();
     Status tagged;
     for (int tries = 0; tries < 2; ++tries) {
-      tagged = archive.Tag(KeyOf(0), {{{"a", "1"}}, {}}).status();
+      tagged = archive.owner->Tag(KeyOf(0), {{{"a", "1"}}, {}}).status();
       if (tagged.ok()) break;
     }
     EXPECT_TRUE(tagged.ok()) << tagged.message();
-    CheckBoth(archive);
+    CheckBoth(*archive.reader);
   }
   static void CheckBoth(const Archive& archive) {
     EXPECT_EQ(RowsOf(archive, 0), uint64_t{kRows});
@@ -180,10 +182,10 @@ class FailedWritesTest : public testing::Test {
     EXPECT_FALSE(taken->live);
   }
   // Keeps step 1, which began last.
-  static void PruneToOne(Archive& archive) {
+  static void PruneToOne(const OpenedArchive& archive) {
     Retention limits;
     limits.profiles = 1;
-    const auto pruned = archive.Prune(limits, JobOf(2).start, kPatience);
+    const auto pruned = archive.owner->Prune(limits, JobOf(2).start, kPatience);
     ASSERT_TRUE(pruned.ok()) << pruned.status().message();
     ASSERT_EQ(pruned->profiles, 1u);
   }
@@ -211,10 +213,10 @@ class FailedWritesTest : public testing::Test {
   int CheckNext() const {
     return InChild([&] {
       {
-        const auto archive = Archive::Open(root(), kPatience);
+        const auto archive = OpenArchive(root(), kPatience);
         ASSERT_TRUE(archive.ok()) << archive.status().message();
-        EXPECT_EQ((*archive)->note(), "");
-        CheckBoth(**archive);
+        EXPECT_EQ(archive->reader->note(), "");
+        CheckBoth(*archive->reader);
       }
       ExpectSound(root());
     });
@@ -243,7 +245,7 @@ TEST_F(FailedWritesTest, OneProcessGoesOnAfterAnyChangeHasFailed) {
                               .at = n,
                               .error = n % 2 == 0 ? ENOSPC : EDQUOT,
                               .partial = partial},
-                             [&](Archive& archive) {
+                             [&](OpenedArchive& archive) {
                                IngestAndTag(archive);
                                told->changes = broken_disk::Changes();
                              });
@@ -257,11 +259,12 @@ TEST_F(FailedWritesTest, OneProcessGoesOnAfterAnyChangeHasFailed) {
 TEST_F(FailedWritesTest, WhatIsAcknowledgedAfterASyncHasFailedSurvivesAPowerCut) {
   AtSomeChanges([&](uint64_t n) {
     SharedWithChild<Told> told;
-    const int status = Run({.fault = Fault::kOnce, .at = n, .error = EIO}, [&](Archive& archive) {
-      IngestAndTag(archive);
-      told->changes = broken_disk::Changes();
-      if (!HasFailure()) broken_disk::CutPower();
-    });
+    const int status =
+        Run({.fault = Fault::kOnce, .at = n, .error = EIO}, [&](OpenedArchive& archive) {
+          IngestAndTag(archive);
+          told->changes = broken_disk::Changes();
+          if (!HasFailure()) broken_disk::CutPower();
+        });
     EXPECT_TRUE(WasKilled(status)) << status;
     EXPECT_EQ(CheckNext(), 0);
     return told->changes.load();
@@ -273,12 +276,12 @@ TEST_F(FailedWritesTest, OneProcessGoesOnWhenTheDiskIsNoLongerFull) {
     SharedWithChild<Told> told;
     const int status = Run(
         {.fault = Fault::kFull, .at = n, .error = n % 2 == 0 ? ENOSPC : EDQUOT, .partial = true},
-        [&](Archive& archive) {
+        [&](OpenedArchive& archive) {
           for (int tries = 0; tries < 2; ++tries) {
-            static_cast<void>(archive.IngestWaiting());
-            static_cast<void>(archive.Tag(KeyOf(0), {{{"a", "0"}}, {}}));
-            EXPECT_EQ(RowsOf(archive, 0), uint64_t{kRows});
-            EXPECT_EQ(RowsOf(archive, 1), kBlocks * kRows);
+            static_cast<void>(archive.owner->IngestWaiting());
+            static_cast<void>(archive.owner->Tag(KeyOf(0), {{{"a", "0"}}, {}}));
+            EXPECT_EQ(RowsOf(*archive.reader, 0), uint64_t{kRows});
+            EXPECT_EQ(RowsOf(*archive.reader, 1), kBlocks * kRows);
           }
           told->changes = broken_disk::Changes();
           broken_disk::Repair();
@@ -296,12 +299,12 @@ TEST_F(FailedWritesTest, OneFailedSyncIsNoLossAndTheArchiveStaysOpen) {
       [&](uint64_t n) {
         SharedWithChild<Told> told;
         const int status =
-            Run({.fault = Fault::kOnce, .at = n, .error = EIO}, [&](Archive& archive) {
+            Run({.fault = Fault::kOnce, .at = n, .error = EIO}, [&](OpenedArchive& archive) {
               for (const char* value : {"1", "2", "3"}) {
-                static_cast<void>(archive.Tag(KeyOf(0), {{{"a", value}}, {}}));
+                static_cast<void>(archive.owner->Tag(KeyOf(0), {{{"a", value}}, {}}));
                 EXPECT_TRUE(archive.owned()) << value;
               }
-              static_cast<void>(archive.IngestWaiting());
+              static_cast<void>(archive.owner->IngestWaiting());
               EXPECT_TRUE(archive.owned());
               told->changes = broken_disk::Changes();
             });
@@ -314,14 +317,14 @@ TEST_F(FailedWritesTest, OneFailedSyncIsNoLossAndTheArchiveStaysOpen) {
 
 // Deletes of a prune are not synced, and the next sync fails.
 TEST_F(FailedWritesTest, WhoChangesTheArchiveIsToldOfALossOnce) {
-  const int status = Run({}, [&](Archive& archive) {
-    ASSERT_TRUE(archive.IngestWaiting().ok());
+  const int status = Run({}, [&](OpenedArchive& archive) {
+    ASSERT_TRUE(archive.owner->IngestWaiting().ok());
     PruneToOne(archive);
     broken_disk::Arm(root(), {.fault = Fault::kLoses, .error = EIO});
-    EXPECT_THAT(ErrorOf(archive.Tag(KeyOf(1), {{{"a", "1"}}, {}})),
+    EXPECT_THAT(ErrorOf(archive.owner->Tag(KeyOf(1), {{{"a", "1"}}, {}})),
                 HasSubstr("read back differently"));
     EXPECT_TRUE(archive.owned());
-    EXPECT_EQ(ErrorOf(archive.Tag(KeyOf(1), {{{"a", "1"}}, {}})), "");
+    EXPECT_EQ(ErrorOf(archive.owner->Tag(KeyOf(1), {{{"a", "1"}}, {}})), "");
   });
   EXPECT_EQ(status, 0);
   EXPECT_THAT(Logged(), HasSubstr("read back differently"));
@@ -330,22 +333,23 @@ TEST_F(FailedWritesTest, WhoChangesTheArchiveIsToldOfALossOnce) {
 // As above, but there is no room for the check until later, or somebody else makes some.
 TEST_F(FailedWritesTest, ALossIsToldAlsoIfTheArchiveWasClosedMeanwhile) {
   for (const bool others : {false, true}) {
-    const int status = Run({}, [&](Archive& archive) {
-      ASSERT_TRUE(archive.IngestWaiting().ok());
+    const int status = Run({}, [&](OpenedArchive& archive) {
+      ASSERT_TRUE(archive.owner->IngestWaiting().ok());
       const auto logs = Logs();
       PruneToOne(archive);
       broken_disk::Arm(root(), {.fault = Fault::kFull, .error = ENOSPC});
-      EXPECT_THAT(ErrorOf(archive.Tag(KeyOf(1), {{{"a", "1"}}, {}})), HasSubstr("No space left"));
+      EXPECT_THAT(ErrorOf(archive.owner->Tag(KeyOf(1), {{{"a", "1"}}, {}})),
+                  HasSubstr("No space left"));
       ASSERT_FALSE(archive.owned());
       broken_disk::Repair();
       CutLogs(logs);
       if (others) {
-        ASSERT_TRUE((*Archive::Open(root(), 0))->owned());
+        ASSERT_TRUE(OpenArchive(root(), 0)->owned());
       }
-      const std::string told = ErrorOf(archive.Tag(KeyOf(1), {{{"a", "1"}}, {}}));
+      const std::string told = ErrorOf(archive.owner->Tag(KeyOf(1), {{{"a", "1"}}, {}}));
       EXPECT_EQ(told.find("read back differently") == std::string::npos, others) << told;
       EXPECT_TRUE(archive.owned());
-      EXPECT_EQ(ErrorOf(archive.Tag(KeyOf(1), {{{"a", "1"}}, {}})), "");
+      EXPECT_EQ(ErrorOf(archive.owner->Tag(KeyOf(1), {{{"a", "1"}}, {}})), "");
     });
     EXPECT_EQ(status, 0) << others;
   }
@@ -353,32 +357,49 @@ TEST_F(FailedWritesTest, ALossIsToldAlsoIfTheArchiveWasClosedMeanwhile) {
 
 // A server would keep the lock from the prune that makes room.
 TEST_F(FailedWritesTest, WhoCannotOpenTheArchiveAgainGivesItAway) {
-  const int status = Run(
-      {.fault = Fault::kFull, .at = 4, .error = ENOSPC, .partial = true}, [&](Archive& archive) {
-        EXPECT_FALSE(archive.IngestWaiting().ok());
-        static_cast<void>(archive.Tag(KeyOf(0), {{{"a", "0"}}, {}}));
-        ASSERT_FALSE(archive.owned());
-        const auto refused = archive.Tag(KeyOf(0), {{{"a", "0"}}, {}});
-        EXPECT_THAT(std::string(refused.status().message()),
-                    testing::HasSubstr("No space left on device"));
-        EXPECT_THAT(ErrorOf(archive.BuildIndexes(kPatience)), HasSubstr("No space left on device"));
-        broken_disk::Repair();
-        const auto other = Archive::Open(root(), 0);
-        ASSERT_TRUE(other.ok());
-        EXPECT_TRUE((*other)->owned()) << (*other)->note();
-      });
+  const Plan plan{.fault = Fault::kFull, .at = 4, .error = ENOSPC, .partial = true};
+  const int status = Run(plan, [&](OpenedArchive& archive) {
+    OwnedArchive& owner = *archive.owner;
+    const auto tag = [&] { return owner.Tag(KeyOf(0), {{{"a", "0"}}, {}}); };
+    EXPECT_FALSE(owner.IngestWaiting().ok());
+    static_cast<void>(tag());
+    ASSERT_FALSE(owner.IsOpen());
+    EXPECT_TRUE(owner.ClosedByFailure());
+    EXPECT_THAT(ErrorOf(tag()), HasSubstr("No space left on device"));
+    EXPECT_THAT(ErrorOf(owner.BuildIndexes(kPatience)), HasSubstr("No space left on device"));
+    broken_disk::Repair();
+    {
+      const auto other = OpenArchive(root(), 0);
+      ASSERT_TRUE(other.ok());
+      EXPECT_TRUE(other->owned()) << other->reader->note();
+      // As long as that one has it nobody else changes it, and both read.
+      EXPECT_EQ(tag().status().code(), Code::kBusy);
+      EXPECT_FALSE(owner.IsOpen());
+      EXPECT_FALSE(owner.ClosedByFailure());
+      EXPECT_EQ(owner.IngestWaiting().status().code(), Code::kBusy);
+      EXPECT_EQ(owner.Compact(nullptr).code(), Code::kBusy);
+      EXPECT_TRUE(*owner.BuildIndexes(kPatience)) << "they are that one's to make";
+      for (const Archive* one : {archive.reader.get(), other->reader.get()}) {
+        EXPECT_EQ(RowsOf(*one, 0), uint64_t{kRows});
+        EXPECT_EQ(RowsOf(*one, 1), kBlocks * kRows);
+      }
+    }
+    EXPECT_EQ(ErrorOf(tag()), "");
+    EXPECT_TRUE(owner.IsOpen());
+    EXPECT_EQ(RowsOf(*archive.reader, 1), kBlocks * kRows);
+  });
   EXPECT_EQ(status, 0);
 }
 
 // A server's door would be shut for as long as its worker works.
 TEST_F(FailedWritesTest, ATagThatFailsDoesNotWaitForLongWork) {
-  const int status = Run({}, [&](Archive& archive) {
+  const int status = Run({}, [&](OpenedArchive& archive) {
     bool tagged = false;
-    const Status done = archive.Compact([&](uint64_t, uint64_t) {
+    const Status done = archive.owner->Compact([&](uint64_t, uint64_t) {
       if (tagged) return true;
       tagged = true;
       broken_disk::Arm(root(), {.fault = Fault::kFull, .error = ENOSPC});
-      const auto tag = [&] { return ErrorOf(archive.Tag(KeyOf(0), {{{"a", "0"}}, {}})); };
+      const auto tag = [&] { return ErrorOf(archive.owner->Tag(KeyOf(0), {{{"a", "0"}}, {}})); };
       for (int i = 0; i < 2; ++i) {
         auto told = std::async(std::launch::async, tag);
         if (told.wait_for(std::chrono::seconds(30)) != std::future_status::ready) std::abort();
@@ -389,7 +410,7 @@ TEST_F(FailedWritesTest, ATagThatFailsDoesNotWaitForLongWork) {
     });
     EXPECT_TRUE(tagged);
     EXPECT_FALSE(done.ok());
-    EXPECT_EQ(ErrorOf(archive.Tag(KeyOf(0), {{{"a", "0"}}, {}})), "");
+    EXPECT_EQ(ErrorOf(archive.owner->Tag(KeyOf(0), {{{"a", "0"}}, {}})), "");
   });
   EXPECT_EQ(status, 0);
 }
@@ -397,13 +418,14 @@ TEST_F(FailedWritesTest, ATagThatFailsDoesNotWaitForLongWork) {
 TEST_F(FailedWritesTest, AServerWithLimitsTriesAgainBehindAPrune) {
   for (uint64_t n = 1; n <= 12; ++n) {
     const Plan plan{.fault = Fault::kOnce, .at = n, .error = n % 2 == 0 ? ENOSPC : EDQUOT};
-    const int status = Run(plan, [&](Archive& archive) {
+    const int status = Run(plan, [&](OpenedArchive& archive) {
       Retention limits;
       limits.age = kSecond;
-      const ArchiveKeeper keeper(archive, root(), limits);
+      const std::shared_ptr<const Archive> reader = archive.reader;
+      const ArchiveKeeper keeper(std::move(archive), limits);
       const auto taken = AskToIngest(root(), kPatience);
       EXPECT_TRUE(taken.ok()) << taken.status().message();
-      EXPECT_FALSE(archive.Entry(KeyOf(0)).ok());
+      EXPECT_FALSE(reader->Entry(KeyOf(0)).ok());
       EXPECT_GE(broken_disk::Changes(), n);
     });
     EXPECT_EQ(status, 0) << n;
@@ -413,7 +435,7 @@ TEST_F(FailedWritesTest, AServerWithLimitsTriesAgainBehindAPrune) {
 TEST_F(FailedWritesTest, AnIngestWithoutAServerTriesAgainBehindAPrune) {
   // The first change takes the lock.
   for (uint64_t n = 2; n <= 12; ++n) {
-    const int status = Run({}, [&](Archive&) {});
+    const int status = Run({}, [&](OpenedArchive&) {});
     ASSERT_EQ(status, 0);
     EXPECT_EQ(InChild([&] {
                 broken_disk::Arm(
@@ -434,7 +456,7 @@ TEST_F(FailedWritesTest, AnIngestWithoutAServerTriesAgainBehindAPrune) {
 
 // What is there cannot be read back for now, which is no reason to close the archive.
 TEST_F(FailedWritesTest, WhatCannotBeReadBackIsTakenInLater) {
-  ASSERT_EQ(Run({}, [](Archive&) {}), 0);
+  ASSERT_EQ(Run({}, [](OpenedArchive&) {}), 0);
   EXPECT_EQ(InChild([&] {
               const ArchivePaths paths(root());
               const auto db = OpenDb(paths);
@@ -476,9 +498,9 @@ TEST_F(FailedWritesTest, ALiveStepWhoseLastFileCannotBeClosedIsFinishedAgain) {
                           AllOf(HasSubstr("blocks"), HasSubstr("Disk quota exceeded")));
               const Status ended = End(**live, JobOf(1));
               EXPECT_TRUE(ended.ok()) << ended.message();
-              const auto archive = Archive::Open(root(), kPatience);
+              const auto archive = OpenArchive(root(), kPatience);
               ASSERT_TRUE(archive.ok());
-              const auto entry = (*archive)->Entry(KeyOf(1));
+              const auto entry = archive->reader->Entry(KeyOf(1));
               EXPECT_EQ(entry->job.state, EndState::kCompleted);
               EXPECT_THAT(entry->job.notes, Contains(HasSubstr("read back differently")));
             }),
@@ -506,14 +528,14 @@ TEST_F(FailedWritesTest, ALiveStepThatHasLostARecordGoesOn) {
             }),
             0);
   EXPECT_EQ(InChild([&] {
-              const auto archive = Archive::Open(root(), kPatience);
+              const auto archive = OpenArchive(root(), kPatience);
               ASSERT_TRUE(archive.ok());
-              const auto entry = (*archive)->Entry(KeyOf(1));
+              const auto entry = archive->reader->Entry(KeyOf(1));
               ASSERT_TRUE(entry.ok()) << entry.status().message();
               EXPECT_EQ(entry->job.state, EndState::kCompleted);
               EXPECT_THAT(entry->job.notes, Contains(HasSubstr("read back differently")));
-              const auto data = (*archive)->Read(
-                  KeyOf(1), Archive::Scope::kNodes,
+              const auto data = archive->reader->Read(
+                  KeyOf(1), SeriesScope::kNodes,
                   [](const Series& s) { return s.metric.name == kShown; }, 0, kForever);
               ASSERT_TRUE(data.ok() && data->size() == 1);
               EXPECT_EQ(data->front().points.size(), (kBlocks - 1) * kRows);
@@ -531,9 +553,9 @@ TEST_F(FailedWritesTest, ALiveStepThatFindsALossAtItsEndIsFinished) {
               EXPECT_FALSE((*live)->Sync().ok());
               const Status ended = End(**live, JobOf(1));
               EXPECT_TRUE(ended.ok()) << ended.message();
-              const auto archive = Archive::Open(root(), kPatience);
+              const auto archive = OpenArchive(root(), kPatience);
               ASSERT_TRUE(archive.ok());
-              EXPECT_THAT((*archive)->Entry(KeyOf(1))->job.notes,
+              EXPECT_THAT(archive->reader->Entry(KeyOf(1))->job.notes,
                           Contains(HasSubstr("read back differently")));
             }),
             0);
@@ -566,10 +588,10 @@ TEST_F(FailedWritesTest, ALiveStepLosesNothingThatWasSyncedAfterASyncHasFailed) 
         });
         EXPECT_TRUE(WasKilled(status)) << status;
         EXPECT_EQ(InChild([&] {
-                    const auto archive = Archive::Open(root(), kPatience);
+                    const auto archive = OpenArchive(root(), kPatience);
                     ASSERT_TRUE(archive.ok());
-                    EXPECT_EQ((*archive)->note(), "");
-                    EXPECT_EQ(RowsOf(**archive, 1), kBlocks * kRows);
+                    EXPECT_EQ(archive->reader->note(), "");
+                    EXPECT_EQ(RowsOf(*archive->reader, 1), kBlocks * kRows);
                   }),
                   0);
         return told->changes.load();

@@ -10,13 +10,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <random>
 
 #include "core/log.h"
-#include "profiles/archive.h"
-#include "profiles/archive_verify.h"
-#include "profiles/keys.h"
-#include "profiles/retention.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/records/keys.h"
+#include "profiles/upkeep/retention.h"
+#include "profiles/upkeep/verify.h"
 #include "tests/unit/broken_disk.h"
 #include "tests/unit/in_child.h"
 #include "tests/unit/profiles_fixture.h"
@@ -60,7 +62,7 @@ class Campaign {
     broken_disk::Arm(root_, {.fault = Fault::kOften, .seed = random_()});
     for (int i = 0; i < kActs; ++i) {
       Act();
-      if (archive_) Check(*archive_, false);
+      if (archive_) Check(*archive_->reader, false);
       if (testing::Test::HasFailure()) return;
     }
     const uint64_t end = Any(3);
@@ -73,12 +75,12 @@ class Campaign {
   void CheckNext() {
     // Of live steps nothing was synced.
     {
-      const auto archive = Archive::Open(root_, kPatience);
+      const auto archive = OpenArchive(root_, kPatience);
       ASSERT_TRUE(archive.ok()) << archive.status().message();
       if (!told_.power) {
-        EXPECT_EQ((*archive)->note(), "");
+        EXPECT_EQ(archive->reader->note(), "");
       }
-      Check(**archive, told_.power);
+      Check(*archive->reader, told_.power);
     }
     const auto report = VerifyArchive(root_, nullptr);
     ASSERT_TRUE(report.ok()) << report.status().message();
@@ -86,6 +88,7 @@ class Campaign {
   }
 
  private:
+  bool HasOwner() const { return archive_ && archive_->owner; }
   uint64_t Any(uint64_t most) { return random_() % most; }
   static JobDescription JobOf(int i) {
     return TestJob(std::to_string(100 + i), kTestStart + i * 1000 * kSecond);
@@ -98,8 +101,13 @@ class Campaign {
 
   void Act() {
     if (!archive_) {
-      auto opened = Archive::Open(root_, 0);
-      if (opened.ok()) archive_ = *std::move(opened);
+      auto opened = OpenArchive(root_, 0);
+      if (opened.ok()) archive_.emplace(*std::move(opened));
+    }
+    // As a server does.
+    if (archive_ && !archive_->owner) {
+      auto owner = OwnedArchive::Take(*archive_->reader, 0);
+      if (owner.ok()) archive_->owner = *std::move(owner);
     }
     switch (Any(8)) {
       case 0:
@@ -162,24 +170,24 @@ class Campaign {
         Try([&] { return (*live)->PutProfile(profile); }) && Try([&] { return (*live)->Finish(); });
   }
   void Ingest() {
-    if (!archive_ || !archive_->IngestWaiting().ok()) return;
+    if (!HasOwner() || !archive_->owner->IngestWaiting().ok()) return;
     for (int i = 0; i < kSteps; ++i) {
       Told::Step& step = told_.steps[i];
       if (!step.made || step.may_go) continue;
-      const auto entry = archive_->Entry(KeyOf(i));
+      const auto entry = archive_->reader->Entry(KeyOf(i));
       EXPECT_TRUE(entry.ok()) << entry.status().message();
       if (entry.ok() && !entry->live) step.taken = true;
     }
   }
   void Tag(int i) {
     Told::Step& step = told_.steps[i];
-    if (!archive_ || !step.taken) return;
+    if (!HasOwner() || !step.taken) return;
     ++step.tried;
-    const auto tags = archive_->Tag(KeyOf(i), {{{"n", std::to_string(step.tried)}}, {}});
+    const auto tags = archive_->owner->Tag(KeyOf(i), {{{"n", std::to_string(step.tried)}}, {}});
     if (tags.ok()) step.tag = step.tried.load();
   }
   void Prune() {
-    if (!archive_) return;
+    if (!HasOwner()) return;
     Retention limits;
     limits.profiles = 5;
     // Which of them are in db/ is not always known. They are made in the order of their starts.
@@ -188,10 +196,10 @@ class Campaign {
       if (newer >= limits.profiles) told_.steps[i].may_go = true;
       if (told_.steps[i].made) ++newer;
     }
-    static_cast<void>(archive_->Prune(limits, kTestStart, kPatience));
+    static_cast<void>(archive_->owner->Prune(limits, kTestStart, kPatience));
   }
   void Compact() {
-    if (archive_) static_cast<void>(archive_->Compact(nullptr));
+    if (HasOwner()) static_cast<void>(archive_->owner->Compact(nullptr));
   }
 
   void Check(const Archive& archive, bool power) const {
@@ -219,8 +227,8 @@ class Campaign {
   }
   void CheckRows(const Archive& archive, int i) const {
     const auto data = archive.Read(
-        KeyOf(i), Archive::Scope::kNodes,
-        [](const Series& s) { return s.metric.name == "series_1"; }, 0, kForever);
+        KeyOf(i), SeriesScope::kNodes, [](const Series& s) { return s.metric.name == "series_1"; },
+        0, kForever);
     ASSERT_TRUE(data.ok()) << "step " << i << ": " << data.status().message();
     const size_t rows = data->empty() ? 0 : data->front().points.size();
     EXPECT_GE(rows, static_cast<size_t>(told_.steps[i].blocks * kRows)) << "step " << i;
@@ -234,7 +242,7 @@ class Campaign {
   const std::string root_;
   std::mt19937_64 random_;
   Told& told_;
-  std::unique_ptr<Archive> archive_;
+  std::optional<OpenedArchive> archive_;
   int next_ = 0;
 };
 

@@ -7,11 +7,13 @@
 #include <map>
 #include <string>
 
-#include "profiles/archive_db.h"
-#include "profiles/file_lock.h"
-#include "profiles/keys.h"
-#include "profiles/profile_file.h"
-#include "profiles/profile_import.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/disk/file_lock.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/profile_file.h"
+#include "profiles/upkeep/import.h"
+#include "profiles/upkeep/open_db.h"
 #include "profiles_fixture.h"
 
 namespace sonde {
@@ -80,11 +82,11 @@ class ProfileFileTest : public testing::Test {
     profile.moments.phases.push_back({"solve", start + kSecond, start + 3 * kSecond, 0, 2, 2, {}});
     ASSERT_TRUE((*acting)->PutProfile(profile).ok());
     ASSERT_TRUE((*acting)->Finish().ok());
-    ASSERT_TRUE(Archive::Open(archive).ok());
+    ASSERT_TRUE(OpenArchive(archive).ok());
   }
   // The file of the one profile in an archive.
   std::string Export(const std::string& archive) {
-    const auto opened = Archive::OpenToRead(archive);
+    const auto opened = Archive::Open(archive);
     const auto entries = (*opened)->List();
     EXPECT_EQ(entries->size(), 1u);
     std::vector<FileRecord> records;
@@ -179,7 +181,7 @@ TEST_F(ProfileFileTest, OneThatWasKilledHalfwayIsCompleted) {
     const std::string block = keys::Block(keys::ProfileKey(TestJob()), {0, "task", 1});
     ASSERT_TRUE((*db)->Put({}, block, whole.at(block)).ok());
   }
-  EXPECT_TRUE(Archive::Open(path("b")).value()->List()->empty());
+  EXPECT_TRUE(OpenArchive(path("b"))->reader->List()->empty());
   ASSERT_TRUE(Import(path("b"), file).ok());
   EXPECT_EQ(Content(path("b")), whole);
 }
@@ -194,7 +196,7 @@ TEST_F(ProfileFileTest, BlocksOfAnotherRecordAreNotTakenForItsOwn) {
     ASSERT_TRUE((*db)->Put({}, keys::Block(key, {0, "task", 7}), block).ok());
   }
   EXPECT_EQ(Import(path("b"), Export(path("a"))).status().code(), Code::kInvalid);
-  EXPECT_TRUE(Archive::Open(path("b")).value()->List()->empty());
+  EXPECT_TRUE(OpenArchive(path("b"))->reader->List()->empty());
 }
 
 TEST_F(ProfileFileTest, AFileCutShortAnywhereChangesNothing) {
@@ -324,7 +326,7 @@ TEST_F(ProfileFileTest, AStepThatRunsIsNeitherExportedNorImportedOver) {
   const std::string file = Export(path("a"));
   const auto live = *LiveArchive::Create(path("b"), TestJob());
   EXPECT_EQ(Import(path("b"), file).status().code(), Code::kBusy);
-  const auto archive = *Archive::OpenToRead(path("b"));
+  const auto archive = *Archive::Open(path("b"));
   const auto records =
       archive->ReadRecords(keys::ProfileKey(TestJob()), [](const FileRecord&) { return Status(); });
   EXPECT_EQ(records.status().code(), Code::kBusy);
@@ -341,7 +343,7 @@ TEST_F(ProfileFileTest, ABlockThatRottedInTheArchiveIsLeftOutAndCounted) {
     block[10] ^= 1;
     ASSERT_TRUE((*db)->Put({}, at, block).ok());
   }
-  const auto archive = *Archive::OpenToRead(path("a"));
+  const auto archive = *Archive::Open(path("a"));
   uint64_t blocks = 0;
   const auto left_out =
       archive->ReadRecords(keys::ProfileKey(TestJob()), [&](const FileRecord& record) {

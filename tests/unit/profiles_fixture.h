@@ -2,43 +2,18 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "profiles/archive.h"
-#include "series/block.h"
-#include "series/reduced.h"
+#include "profiles/archive/archive.h"
+#include "profiles/live/live_archive.h"
+#include "series/block/block.h"
+#include "series/store/reduced.h"
+#include "tests/unit/temp_dir.h"
 
 namespace sonde {
-
-class TempDir {
- public:
-  explicit TempDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
-    std::string name = parent / "sonde-profiles-XXXXXX";
-    path_ = ::mkdtemp(name.data());
-  }
-  // In memory, where a sync costs nothing; for what is synced hundreds of times.
-  static std::filesystem::path Memory() {
-    const std::filesystem::path memory = "/dev/shm";
-    const bool usable = ::access(memory.c_str(), W_OK) == 0;
-    return usable ? memory : std::filesystem::temp_directory_path();
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  ~TempDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 inline constexpr Nanos kTestStart = 1'790'000'000 * kSecond;
 

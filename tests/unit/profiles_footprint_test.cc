@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "profiles/footprint.h"
+#include "profiles/model/footprint.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {

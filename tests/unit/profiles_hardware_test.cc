@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "profiles/hardware.h"
-#include "profiles/report.h"
-#include "profiles/text.h"
+#include "profiles/model/hardware.h"
+#include "profiles/model/text.h"
+#include "profiles/report/report.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {

@@ -6,16 +6,17 @@
 #include <algorithm>
 #include <random>
 
-#include "profiles/archive.h"
-#include "profiles/archive_db.h"
-#include "profiles/archive_records.h"
-#include "profiles/archive_repair.h"
-#include "profiles/archive_verify.h"
-#include "profiles/card.h"
-#include "profiles/index.h"
-#include "profiles/keys.h"
-#include "profiles/select.h"
-#include "profiles/summary.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/model/summary.h"
+#include "profiles/records/card.h"
+#include "profiles/records/index.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/records.h"
+#include "profiles/records/select.h"
+#include "profiles/upkeep/open_db.h"
+#include "profiles/upkeep/repair.h"
+#include "profiles/upkeep/verify.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {
@@ -144,10 +145,10 @@ class IndexTest : public testing::Test {
     ASSERT_TRUE((*live)->PutProfile(profile).ok());
     ASSERT_TRUE((*live)->Finish().ok());
   }
-  std::unique_ptr<Archive> Open() const {
-    auto archive = Archive::Open(root(), kPatience);
+  OpenedArchive Open() const {
+    auto archive = OpenArchive(root(), kPatience);
     EXPECT_TRUE(archive.ok()) << archive.status().message();
-    EXPECT_EQ((*archive)->note(), "");
+    EXPECT_EQ(archive->reader->note(), "");
     return *std::move(archive);
   }
   VerifyReport Verify() const {
@@ -259,10 +260,10 @@ TEST_F(IndexTest, SelectsWhatLookingAtEveryProfileWould) {
       EXPECT_EQ(Jobs(archive, selection), Expected(jobs, selection)) << "selection " << i;
     }
   };
-  check(*Open(), 1);
+  check(*Open().reader, 1);
   EXPECT_TRUE(Verify().ok());
   MakeOld();
-  check(*Open(), 2);
+  check(*Open().reader, 2);
 }
 
 // Archives from before the longest step was noted have two numbers there.
@@ -280,10 +281,10 @@ TEST_F(IndexTest, FindsStepsByTheirEndWhereNobodyNotedTheLongest) {
   Selection selection;
   selection.lasting_to = job.end;
   FinishStep(TestJob("2"));
-  EXPECT_THAT(Jobs(*Open(), selection), ElementsAre("1"));
+  EXPECT_THAT(Jobs(*Open().reader, selection), ElementsAre("1"));
   EXPECT_TRUE(Verify().ok());
   ++selection.lasting_to;
-  EXPECT_THAT(Jobs(*Open(), selection), IsEmpty());
+  EXPECT_THAT(Jobs(*Open().reader, selection), IsEmpty());
 }
 
 TEST_F(IndexTest, SortsByWhatIsAskedForAndPutsTheUnmeasuredLast) {
@@ -298,14 +299,14 @@ TEST_F(IndexTest, SortsByWhatIsAskedForAndPutsTheUnmeasuredLast) {
   Selection selection;
   selection.sort = SortBy::kNodes;
   selection.limit = 2;
-  EXPECT_THAT(Jobs(*archive, selection), ElementsAre("1", "3"));
+  EXPECT_THAT(Jobs(*archive.reader, selection), ElementsAre("1", "3"));
   selection.reverse = true;
-  EXPECT_THAT(Jobs(*archive, selection), ElementsAre("2", "0"));
+  EXPECT_THAT(Jobs(*archive.reader, selection), ElementsAre("2", "0"));
   selection.sort = SortBy::kMemory;
   selection.limit = 4;
-  EXPECT_THAT(Jobs(*archive, selection), ElementsAre("2", "1", "0", "3"));
+  EXPECT_THAT(Jobs(*archive.reader, selection), ElementsAre("2", "1", "0", "3"));
   selection.state = EndState::kRunning;
-  EXPECT_THAT(Jobs(*archive, selection), ElementsAre("3"));
+  EXPECT_THAT(Jobs(*archive.reader, selection), ElementsAre("3"));
 }
 
 TEST_F(IndexTest, AnArchiveWithoutIndexesGetsThemInSlices) {
@@ -316,11 +317,11 @@ TEST_F(IndexTest, AnArchiveWithoutIndexesGetsThemInSlices) {
   FinishStep(TestJob("new", kTestStart + 100 * kSecond));
   const auto archive = Open();
   EXPECT_TRUE(Verify().ok());
-  auto complete = archive->BuildIndexes(-1);
+  auto complete = archive.owner->BuildIndexes(-1);
   ASSERT_TRUE(complete.ok());
   EXPECT_FALSE(*complete);
   std::vector<uint64_t> done;
-  complete = archive->BuildIndexes(kPatience, [&](uint64_t n, uint64_t total) {
+  complete = archive.owner->BuildIndexes(kPatience, [&](uint64_t n, uint64_t total) {
     done.push_back(n);
     EXPECT_EQ(total, 21u);
   });
@@ -341,16 +342,16 @@ TEST_F(IndexTest, EntriesFollowAStepThatGoesOn) {
   }
   Selection lost;
   lost.state = EndState::kLost;
-  EXPECT_THAT(Jobs(*Open(), lost), ElementsAre("123"));
+  EXPECT_THAT(Jobs(*Open().reader, lost), ElementsAre("123"));
   auto acting = LiveArchive::Continue(root(), job);
   ASSERT_TRUE(acting.ok()) << acting.status().message();
   ASSERT_TRUE((*acting)->PutProfile(TestProfile(job)).ok());
   ASSERT_TRUE((*acting)->Finish().ok());
   acting->reset();
-  EXPECT_THAT(Jobs(*Open(), lost), IsEmpty());
+  EXPECT_THAT(Jobs(*Open().reader, lost), IsEmpty());
   Selection completed;
   completed.state = EndState::kCompleted;
-  EXPECT_THAT(Jobs(*Open(), completed), ElementsAre("123"));
+  EXPECT_THAT(Jobs(*Open().reader, completed), ElementsAre("123"));
   const VerifyReport report = Verify();
   EXPECT_TRUE(report.ok()) << report.problems[0].what;
   Change([](leveldb::DB& db) {
@@ -373,7 +374,7 @@ TEST_F(IndexTest, VerifyFindsWhatIsWrongWithTheIndexesAndRepairMendsIt) {
     ASSERT_TRUE(repaired.ok()) << repaired.status().message();
     const VerifyReport mended = Verify();
     EXPECT_TRUE(mended.ok()) << what << ": " << mended.problems[0].what;
-    EXPECT_EQ(Jobs(*Open(), {}).size(), 5u) << what;
+    EXPECT_EQ(Jobs(*Open().reader, {}).size(), 5u) << what;
   };
   damage("no card", [](leveldb::DB& db) { db.Put({}, KeysFrom(db, "t")[0], ""); });
   damage("another card", [](leveldb::DB& db) {
@@ -402,7 +403,9 @@ TEST_F(IndexTest, TasksOfAnArrayAreFoundByEveryIdTheyHave) {
     FinishStep(job);
   }
   const auto archive = Open();
-  const auto found = [&](const char* id) { return archive->Find(JobStep::Parse(id))->size(); };
+  const auto found = [&](const char* id) {
+    return archive.reader->Find(JobStep::Parse(id))->size();
+  };
   EXPECT_EQ(found("503"), 3u);
   EXPECT_EQ(found("503_2"), 1u);
   EXPECT_EQ(found("503_2.0"), 1u);

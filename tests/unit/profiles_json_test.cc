@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "profiles/json_writer.h"
-#include "profiles/profile.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/profile.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {

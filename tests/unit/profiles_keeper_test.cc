@@ -12,13 +12,14 @@
 #include <thread>
 
 #include "core/descriptor_message.h"
-#include "profiles/archive.h"
-#include "profiles/archive_keeper.h"
-#include "profiles/ask_keeper.h"
-#include "profiles/keeper_socket.h"
-#include "profiles/keys.h"
-#include "profiles/lock_holder.h"
-#include "profiles/profile_file.h"
+#include "profiles/archive/ask_keeper.h"
+#include "profiles/archive/keeper.h"
+#include "profiles/archive/keeper_socket.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/disk/lock_holder.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/profile_file.h"
+#include "profiles/upkeep/lock.h"
 #include "tests/unit/profiles_days.h"
 
 namespace sonde {
@@ -33,30 +34,34 @@ class KeeperTest : public DaysTest {
  protected:
   void SetUp() override {
     for (int day = 0; day < 3; ++day) FinishStep(Job(day));
-    archive_ = Open();
-    ASSERT_TRUE(archive_->owned()) << archive_->note();
-    keeper_ = std::make_unique<ArchiveKeeper>(*archive_, root());
+    Keep();
   }
   void TearDown() override {
     keeper_.reset();
-    archive_.reset();
     ExpectSound();
+  }
+  void Keep(const Retention& limits = {}) {
+    OpenedArchive opened = Open();
+    ASSERT_TRUE(opened.owned()) << opened.reader->note();
+    archive_ = opened.reader;
+    owner_ = opened.owner.get();
+    keeper_ = std::make_unique<ArchiveKeeper>(std::move(opened), limits);
   }
 
   // A file with the profile of the job d7, of another archive.
   std::string FileOfAnother() const {
     const std::string other = dir_.path() + "/other";
     FinishStep(other, Job(7));
-    const auto archive = Archive::Open(other, kPatience);
+    const auto archive = OpenArchive(other, kPatience);
     const std::string path = dir_.path() + "/d7.sonde";
     std::ofstream file(path, std::ios::binary);
     ProfileFileWriter writer([&](std::string_view bytes) {
       file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
       return Status();
     });
-    const auto read =
-        (*archive)->ReadRecords((*archive)->List()->at(0).key,
-                                [&](const FileRecord& record) { return writer.Write(record); });
+    const auto read = archive->reader->ReadRecords(
+        archive->reader->List()->at(0).key,
+        [&](const FileRecord& record) { return writer.Write(record); });
     EXPECT_TRUE(read.ok()) << read.status().message();
     EXPECT_TRUE(writer.End().ok());
     return path;
@@ -78,7 +83,8 @@ class KeeperTest : public DaysTest {
     return keeper::LineReader(socket.get()).Next(keeper::kMaxAnswer);
   }
 
-  std::unique_ptr<Archive> archive_;
+  std::shared_ptr<const Archive> archive_;
+  OwnedArchive* owner_ = nullptr;  // the keeper's
   std::unique_ptr<ArchiveKeeper> keeper_;
 };
 
@@ -103,12 +109,12 @@ TEST_F(KeeperTest, TagsAndPrunesForOthers) {
 // Such as that of another server. What is asked is done in turn: behind the compaction so would be
 // what somebody had asked before.
 TEST_F(KeeperTest, AnArchiveThatIsTriedAgainAndAgainAsksNobody) {
-  const auto other = Archive::Open(root(), 0);
+  const auto other = OpenArchive(root(), 0);
   ASSERT_TRUE(other.ok());
-  ASSERT_FALSE((*other)->owned());
+  ASSERT_EQ(other->owner, nullptr);
   ASSERT_TRUE(AskToIngest(root(), kPatience).ok());
   FinishStep(Job(3));
-  EXPECT_EQ((*other)->IngestWaiting().status().code(), Code::kBusy);
+  EXPECT_EQ(OwnedArchive::Take(*other->reader, 0).status().code(), Code::kBusy);
   ASSERT_TRUE(AskToCompact(root(), nullptr).ok());
   EXPECT_TRUE(archive_->Entry(keys::ProfileKey(Job(3)))->live);
 }
@@ -118,7 +124,7 @@ TEST_F(KeeperTest, OneStepThatCannotBeTakenInHoldsUpNothing) {
   keeper_.reset();
   Retention limits;
   limits.profiles = 2;
-  keeper_ = std::make_unique<ArchiveKeeper>(*archive_, root(), limits);
+  Keep(limits);
   FinishStep(Job(3));
   const std::string foreign = root() + "/live/" + keys::ProfileKey(Job(3));
   leveldb::DB* opened = nullptr;
@@ -136,19 +142,20 @@ TEST_F(KeeperTest, OneStepThatCannotBeTakenInHoldsUpNothing) {
   std::filesystem::remove_all(foreign);
 }
 
-TEST_F(KeeperTest, TagsAreChangedWhereTheArchiveIsOpenButNotByWhoOnlyReads) {
+TEST_F(KeeperTest, TagsAreChangedWhereTheArchiveIsOpen) {
   const std::string key = archive_->List()->at(0).key;
-  const auto here = TagWhereItIsOpen(*archive_, key, {{{"a", "1"}}, {}});
+  const auto here = keeper_->Tag(key, {{{"a", "1"}}, {}});
   ASSERT_TRUE(here.ok()) << here.status().message();
-  const auto other = Archive::Open(root(), 0);
-  ASSERT_FALSE((*other)->owned());
-  const auto asked = TagWhereItIsOpen(**other, key, {{{"b", "2"}}, {"a"}});
+  const auto other = OpenArchive(root(), 0);
+  ASSERT_EQ(other->owner, nullptr);
+  const auto asked = TagWhereItIsOpen(*other->reader, nullptr, key, {{{"b", "2"}}, {"a"}});
   ASSERT_TRUE(asked.ok()) << asked.status().message();
   EXPECT_THAT(*asked, ElementsAre(testing::Pair("b", "2")));
-  const auto reader = Archive::OpenToRead(root());
-  EXPECT_EQ(TagWhereItIsOpen(**reader, key, {{}, {"b"}}).status().code(), Code::kPermission);
   keeper_.reset();
-  EXPECT_EQ(TagWhereItIsOpen(**other, key, {{}, {"b"}}).status().code(), Code::kBusy);
+  const auto lock = ArchiveLock::Acquire(ArchivePaths(root()), 0);
+  ASSERT_TRUE(lock.ok()) << lock.status().message();
+  const auto refused = TagWhereItIsOpen(*other->reader, nullptr, key, {{}, {"b"}});
+  EXPECT_EQ(refused.status().code(), Code::kBusy);
   EXPECT_THAT(archive_->Entry(key)->job.tags, ElementsAre(testing::Pair("b", "2")));
 }
 
@@ -183,21 +190,21 @@ TEST_F(KeeperTest, RepairsForOthersWhileItIsRead) {
   ASSERT_TRUE(repaired.ok()) << repaired.status().message();
   EXPECT_EQ(repaired->profiles, 3u);
   EXPECT_THAT(repaired->kept, HasSubstr("db.damaged-1"));
-  EXPECT_TRUE(archive_->owned());
+  EXPECT_TRUE(owner_->IsOpen());
   EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
 
   // One that still reads is waited for, and others read meanwhile.
   std::thread other;
   const Status read = archive_->ReadRows(
-      archive_->List()->at(0).key, Archive::Scope::kNodes, {}, [&](const StoredRow&) {
+      archive_->List()->at(0).key, SeriesScope::kNodes, {}, [&](const StoredRow&) {
         if (other.joinable()) return Status();
         other = std::thread([&] {
           const auto again = AskToRepair(root(), nullptr);
           EXPECT_TRUE(again.ok()) << again.status().message();
         });
-        while (archive_->owned()) std::this_thread::yield();
+        while (owner_->IsOpen()) std::this_thread::yield();
         EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
-        EXPECT_FALSE(archive_->owned());
+        EXPECT_FALSE(owner_->IsOpen());
         const Status tagged =
             AskToTag(root(), archive_->List()->at(0).key, {{{"a", "1"}}, {}}).status();
         EXPECT_THAT(std::string(tagged.message()), HasSubstr("is being repaired"));
@@ -205,7 +212,7 @@ TEST_F(KeeperTest, RepairsForOthersWhileItIsRead) {
       });
   EXPECT_TRUE(read.ok()) << read.message();
   other.join();
-  EXPECT_TRUE(archive_->owned());
+  EXPECT_TRUE(owner_->IsOpen());
   EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
 }
 
@@ -214,7 +221,7 @@ TEST_F(KeeperTest, ARepairGoesOnIfWhoHasAskedGoesAway) {
   // Behind it.
   ASSERT_TRUE(AskToIngest(root(), kPatience).ok());
   EXPECT_TRUE(std::filesystem::exists(root() + "/db.damaged-1"));
-  EXPECT_TRUE(archive_->owned());
+  EXPECT_TRUE(owner_->IsOpen());
   EXPECT_THAT(Jobs(), ElementsAre("d2", "d1", "d0"));
 }
 
@@ -223,7 +230,7 @@ TEST_F(KeeperTest, TagsDoNotWaitForLongWork) {
   const std::string key = archive_->List()->at(0).key;
   std::atomic<bool> asked = false;
   std::thread other;
-  const Status done = archive_->Compact([&](uint64_t at, uint64_t) {
+  const Status done = owner_->Compact([&](uint64_t at, uint64_t) {
     if (at == 0 || other.joinable()) return true;
     other = std::thread([&] {
       const auto tagged = AskToTag(root(), key, {{{"a", "1"}}, {}});
@@ -243,7 +250,7 @@ TEST_F(KeeperTest, WhoWaitsForLongWorkIsToldBehindWhat) {
   ASSERT_TRUE(AskToIngest(root(), kPatience).ok()) << "it has begun";
   std::atomic<int> told = 0;
   std::vector<std::thread> others;
-  const Status done = archive_->Compact([&](uint64_t, uint64_t) {
+  const Status done = owner_->Compact([&](uint64_t, uint64_t) {
     if (!others.empty()) return true;
     // Of two one waits for this, and the other one for that.
     for (int i = 0; i < 2; ++i) {
@@ -270,7 +277,7 @@ TEST_F(KeeperTest, WhatWaitsWhenTheKeeperEndsIsToldThatItWasNotDone) {
   std::atomic<int> refused = 0;
   std::vector<std::thread> others;
   std::thread end;
-  const Status done = archive_->Compact([&](uint64_t, uint64_t) {
+  const Status done = owner_->Compact([&](uint64_t, uint64_t) {
     if (!others.empty()) return true;
     for (int i = 0; i < 2; ++i) {
       others.emplace_back([&] {
@@ -296,22 +303,22 @@ TEST_F(KeeperTest, WorkThatIsStoppedCanBeDoneAgain) {
   const auto stop = [](uint64_t, uint64_t) { return false; };
   const std::string path = FileOfAnother();
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  EXPECT_EQ(archive_->Import(file.get(), path, stop).status().code(), Code::kUnavailable);
-  EXPECT_EQ(archive_->Compact(stop).code(), Code::kUnavailable);
+  EXPECT_EQ(owner_->Import(file.get(), path, stop).status().code(), Code::kUnavailable);
+  EXPECT_EQ(owner_->Compact(stop).code(), Code::kUnavailable);
   Retention limits;
   limits.profiles = 1;
-  const auto pruned = archive_->Prune(limits, kTestStart + 10 * kDay, kPatience, false,
-                                      [](uint64_t done, uint64_t) { return done == 0; });
+  const auto pruned = owner_->Prune(limits, kTestStart + 10 * kDay, kPatience,
+                                    [](uint64_t done, uint64_t) { return done == 0; });
   ASSERT_TRUE(pruned.ok());
   EXPECT_FALSE(pruned->complete);
   EXPECT_THAT(Jobs(), ElementsAre("d2", "d1"));
-  EXPECT_EQ(archive_->Repair(stop).status().code(), Code::kUnavailable);
-  EXPECT_TRUE(archive_->owned());
+  EXPECT_EQ(owner_->Repair(stop).status().code(), Code::kUnavailable);
+  EXPECT_TRUE(owner_->IsOpen());
   EXPECT_FALSE(std::filesystem::exists(root() + "/db.damaged-1"));
   EXPECT_THAT(Jobs(), ElementsAre("d2", "d1"));
-  EXPECT_TRUE(archive_->Import(file.get(), path, nullptr).ok());
-  EXPECT_TRUE(archive_->Compact(nullptr).ok());
-  EXPECT_TRUE(archive_->Repair(nullptr).ok());
+  EXPECT_TRUE(owner_->Import(file.get(), path, nullptr).ok());
+  EXPECT_TRUE(owner_->Compact(nullptr).ok());
+  EXPECT_TRUE(owner_->Repair(nullptr).ok());
   EXPECT_THAT(Jobs(), ElementsAre("d7", "d2", "d1"));
 }
 
@@ -346,6 +353,8 @@ TEST_F(KeeperTest, DescriptorsThatNobodyAskedForAreClosed) {
 
 TEST_F(KeeperTest, WhereNobodyKeepsTheArchiveTheHolderIsNamed) {
   keeper_.reset();
+  const auto owner = OwnedArchive::Take(*archive_, 0);
+  ASSERT_TRUE(owner.ok()) << owner.status().message();
   EXPECT_EQ(AskToCompact(root(), nullptr).code(), Code::kNotFound);
   EXPECT_EQ(AskToRepair(root(), nullptr).status().code(), Code::kNotFound);
   const std::string me = "process " + std::to_string(::getpid()) + " (";
@@ -356,7 +365,7 @@ TEST_F(KeeperTest, WhereNobodyKeepsTheArchiveTheHolderIsNamed) {
   const Status import = ImportProfile(root(), FileOfAnother(), 0).status();
   EXPECT_EQ(import.code(), Code::kBusy);
   EXPECT_THAT(std::string(import.message()), HasSubstr(me));
-  EXPECT_THAT((*Archive::Open(root(), 0))->note(), HasSubstr(me));
+  EXPECT_THAT(OpenArchive(root(), 0)->reader->note(), HasSubstr(me));
 }
 
 TEST(KeeperAnswer, IsReadLineByLine) {

@@ -11,12 +11,14 @@
 #include <limits>
 #include <set>
 
-#include "profiles/archive.h"
-#include "profiles/archive_dir.h"
-#include "profiles/archive_keeper.h"
-#include "profiles/archive_lock.h"
-#include "profiles/archive_verify.h"
-#include "profiles/ask_keeper.h"
+#include "profiles/archive/ask_keeper.h"
+#include "profiles/archive/ingest_one.h"
+#include "profiles/archive/keeper.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/upkeep/lock.h"
+#include "profiles/upkeep/verify.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {
@@ -71,7 +73,7 @@ class ManyWritersTest : public testing::Test {
     for (const ProfileEntry& entry : *list) {
       jobs.insert(entry.job.id.job);
       EXPECT_EQ(entry.job.state, EndState::kCompleted);
-      const auto data = archive.Read(entry.key, Archive::Scope::kNodes, nullptr, 0, kForever);
+      const auto data = archive.Read(entry.key, SeriesScope::kNodes, nullptr, 0, kForever);
       ASSERT_TRUE(data.ok()) << data.status().message();
       EXPECT_EQ(data->size(), 4u);
       for (const SeriesData& series : *data) EXPECT_EQ(series.points.size(), size_t{kRows});
@@ -119,17 +121,17 @@ TEST_F(ManyWritersTest, OfManyStepsThatFinishAtOnceNoneIsLostAndNoneIsThereTwice
       EXPECT_TRUE(status.ok() || status.code() == Code::kBusy || status.code() == Code::kNotFound)
           << status.message();
       if (i % 8 == 0) {
-        EXPECT_TRUE(Archive::Open(root(), 0).ok());
+        EXPECT_TRUE(OpenArchive(root(), 0).ok());
       }
     }));
   }
   gun.Fire();
   for (const pid_t child : children) Join(child);
   Join(Start([&] {
-    const auto archive = Archive::Open(root(), kPatience);
+    const auto archive = OpenArchive(root(), kPatience);
     ASSERT_TRUE(archive.ok());
-    EXPECT_EQ((*archive)->note(), "");
-    CheckAll(**archive);
+    EXPECT_EQ(archive->reader->note(), "");
+    CheckAll(*archive->reader);
     EXPECT_THAT(NamesIn(root() + "/live"), IsEmpty());
     const auto verified = VerifyArchive(root(), nullptr);
     ASSERT_TRUE(verified.ok());
@@ -146,15 +148,16 @@ TEST_F(ManyWritersTest, WhatFinishesWhileAServerHasTheArchiveIsTakenInByIt) {
   ASSERT_EQ(::pipe(stop), 0);
   const pid_t server = Start([&] {
     ::close(stop[1]);
-    const auto archive = Archive::Open(root(), kPatience);
+    auto archive = OpenArchive(root(), kPatience);
     ASSERT_TRUE(archive.ok());
+    const std::shared_ptr<const Archive> reader = archive->reader;
     {
-      const ArchiveKeeper keeper(**archive, root());
+      const ArchiveKeeper keeper(*std::move(archive));
       EXPECT_EQ(::write(ready[1], "r", 1), 1);
       char byte = 0;
       EXPECT_EQ(::read(stop[0], &byte, 1), 0);
     }
-    CheckAll(**archive);
+    CheckAll(*reader);
     EXPECT_FALSE(fs::exists(root() + "/db.sock"));
   });
   char byte = 0;
@@ -172,15 +175,15 @@ TEST_F(ManyWritersTest, WhatFinishesWhileAServerHasTheArchiveIsTakenInByIt) {
   for (const pid_t child : children) Join(child);
   // A command sees all that the server sees, waits for nobody and has nothing to tell.
   Join(Start([&] {
-    const auto archive = Archive::Open(root(), kForever / 2);
+    const auto archive = OpenArchive(root(), kForever / 2);
     ASSERT_TRUE(archive.ok());
-    EXPECT_EQ((*archive)->note(), "");
-    EXPECT_FALSE((*archive)->owned());
-    CheckAll(**archive);
+    EXPECT_EQ(archive->reader->note(), "");
+    EXPECT_FALSE(archive->owned());
+    CheckAll(*archive->reader);
     const auto taken = AskToIngest(root(), kPatience);
     EXPECT_TRUE(taken.ok()) << taken.status().message();
     EXPECT_THAT(NamesIn(root() + "/live"), IsEmpty());
-    CheckAll(**archive);
+    CheckAll(*archive->reader);
   }));
   ::close(stop[1]);
   Join(server);
@@ -192,9 +195,9 @@ TEST_F(ManyWritersTest, AnotherUserIsNotAnswered) {
   ASSERT_EQ(::pipe(ready), 0);
   const pid_t server = Start([&] {
     WriteStep(0);
-    const auto archive = Archive::Open(root(), kPatience);
+    auto archive = OpenArchive(root(), kPatience);
     ASSERT_TRUE(archive.ok());
-    const ArchiveKeeper keeper(**archive, root());
+    const ArchiveKeeper keeper(*std::move(archive));
     // Even where the directories and the socket would let him.
     for (const std::string& path : {dir_.path(), root()}) {
       ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
@@ -219,8 +222,8 @@ TEST_F(ManyWritersTest, WhatADeadServerHasLeftIsInNobodysWay) {
   int status = 0;
   const pid_t server = Start([&] {
     WriteStep(0);
-    const auto archive = Archive::Open(root(), kPatience);
-    const ArchiveKeeper keeper(**archive, root());
+    auto archive = OpenArchive(root(), kPatience);
+    const ArchiveKeeper keeper(*std::move(archive));
     ::raise(SIGKILL);
   });
   ASSERT_EQ(::waitpid(server, &status, 0), server);
@@ -229,10 +232,10 @@ TEST_F(ManyWritersTest, WhatADeadServerHasLeftIsInNobodysWay) {
   Join(Start([&] {
     WriteStep(1);
     EXPECT_EQ(AskToIngest(root(), kPatience).status().code(), Code::kNotFound);
-    const auto archive = Archive::Open(root(), 0);
+    auto archive = OpenArchive(root(), 0);
     ASSERT_TRUE(archive.ok());
-    EXPECT_TRUE((*archive)->owned());
-    const ArchiveKeeper keeper(**archive, root());
+    EXPECT_TRUE(archive->owned());
+    const ArchiveKeeper keeper(*std::move(archive));
     EXPECT_TRUE(AskToIngest(root(), kPatience).ok());
   }));
 }
@@ -243,21 +246,21 @@ TEST_F(ManyWritersTest, TheLockOfAnotherHostIsBelievedUntilItIsSilent) {
     WriteStep(0);
     const std::string lock = root() + "/db.lock";
     std::ofstream(lock) << "another-host\n";
-    const auto archive = Archive::Open(root(), 0);
+    const auto archive = OpenArchive(root(), 0);
     ASSERT_TRUE(archive.ok());
-    EXPECT_FALSE((*archive)->owned());
-    EXPECT_THAT((*archive)->note(), HasSubstr("has the archive open"));
-    EXPECT_EQ((*archive)->List()->size(), 1u);
+    EXPECT_FALSE(archive->owned());
+    EXPECT_THAT(archive->reader->note(), HasSubstr("has the archive open"));
+    EXPECT_EQ(archive->reader->List()->size(), 1u);
     const auto refused = ArchiveLock::Acquire(ArchivePaths(root()), 0);
     EXPECT_EQ(refused.status().code(), Code::kBusy);
     EXPECT_THAT(std::string(refused.status().message()), HasSubstr("another-host"));
 
     const auto long_ago = fs::file_time_type::clock::now() - std::chrono::minutes(11);
     fs::last_write_time(lock, long_ago);
-    EXPECT_TRUE((*Archive::Open(root(), 0))->owned());
+    EXPECT_TRUE(OpenArchive(root(), 0)->owned());
     // Its own name is that of a process that was killed.
     std::ofstream(lock) << HostName() << "\n";
-    EXPECT_TRUE((*Archive::Open(root(), 0))->owned());
+    EXPECT_TRUE(OpenArchive(root(), 0)->owned());
     EXPECT_EQ(fs::file_size(lock), 0u);
   }));
 }

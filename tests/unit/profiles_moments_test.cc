@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/histogram_buckets.h"
-#include "profiles/moments_builder.h"
-#include "profiles/profile.h"
+#include "profiles/model/moments_builder.h"
+#include "profiles/model/profile.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {

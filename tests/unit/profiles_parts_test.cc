@@ -9,9 +9,10 @@
 #include <limits>
 #include <map>
 
-#include "profiles/archive.h"
-#include "profiles/parts.h"
-#include "profiles/profile.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/model/parts.h"
+#include "profiles/model/profile.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {
@@ -106,21 +107,22 @@ class PartsTest : public testing::Test {
     fs::copy(dir_.path() + "/" + part, target, fs::copy_options::recursive);
   }
   void Ingest() {
-    const auto archive = Archive::Open(root(), 0);
+    const auto archive = OpenArchive(root(), 0);
     ASSERT_TRUE(archive.ok()) << archive.status().message();
-    EXPECT_EQ((*archive)->note(), "");
+    EXPECT_EQ(archive->reader->note(), "");
     EXPECT_TRUE(fs::is_empty(root() + "/live"));
   }
   // Everything the archive says of the step, as text.
   std::string Said() {
-    const auto archive = *Archive::Open(root(), 0);
-    const auto list = *archive->List();
+    const auto archive = *OpenArchive(root(), 0);
+    const auto list = *archive.reader->List();
     EXPECT_EQ(list.size(), 1u);
     if (list.empty()) return "";
-    std::string said = ProfileToJson(*archive->Load(list[0].key)) + DescriptionToJson(list[0].job);
-    for (const auto scope : {Archive::Scope::kNodes, Archive::Scope::kReduced}) {
+    std::string said =
+        ProfileToJson(*archive.reader->Load(list[0].key)) + DescriptionToJson(list[0].job);
+    for (const auto scope : {SeriesScope::kNodes, SeriesScope::kReduced}) {
       std::map<std::string, std::string> series;
-      const auto read = archive->Read(list[0].key, scope, nullptr, 0, kForever);
+      const auto read = archive.reader->Read(list[0].key, scope, nullptr, 0, kForever);
       EXPECT_TRUE(read.ok());
       for (const SeriesData& data : *read) {
         std::string& text = series[SeriesName(data.series.metric.name, data.series.tags)];
@@ -133,8 +135,8 @@ class PartsTest : public testing::Test {
     return said;
   }
   Profile Load() {
-    const auto archive = *Archive::Open(root(), 0);
-    return *archive->Load(archive->List()->at(0).key);
+    const auto archive = *OpenArchive(root(), 0);
+    return *archive.reader->Load(archive.reader->List()->at(0).key);
   }
   // What an archive says that got the parts in that order, each in one go.
   std::string InOrder(const std::vector<std::string>& parts) {
@@ -186,10 +188,10 @@ TEST_F(PartsTest, OfATickInBothTheRowOfMoreNodesCounts) {
   WriteHead();
   WriteActing();
   InOrder({"head", "acting"});
-  const auto archive = *Archive::Open(root(), 0);
-  const std::string key = archive->List()->at(0).key;
-  const auto sum = archive->Read(
-      key, Archive::Scope::kReduced,
+  const auto archive = *OpenArchive(root(), 0);
+  const std::string key = archive.reader->List()->at(0).key;
+  const auto sum = archive.reader->Read(
+      key, SeriesScope::kReduced,
       [](const Series& s) {
         return s.metric.name == "task_cpu_seconds_total" && *s.tags.Find(kStatTag) == "sum";
       },
@@ -200,7 +202,7 @@ TEST_F(PartsTest, OfATickInBothTheRowOfMoreNodesCounts) {
     const Point expected{At(tick), TestCpu(tick, 0) + (tick == 10 ? 0 : TestCpu(tick, 1))};
     EXPECT_EQ((*sum)[0].points[static_cast<size_t>(tick - 1)], expected) << tick;
   }
-  const auto nodes = archive->Read(key, Archive::Scope::kNodes, nullptr, 0, kForever);
+  const auto nodes = archive.reader->Read(key, SeriesScope::kNodes, nullptr, 0, kForever);
   for (const SeriesData& series : *nodes) EXPECT_EQ(series.points.size(), 20u);
 }
 
@@ -231,7 +233,7 @@ TEST_F(PartsTest, AKillWhereverItHitsChangesNothing) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      (void)Archive::Open(root(), 0);
+      (void)OpenArchive(root(), 0);
       ::_exit(0);
     }
     ::usleep(static_cast<useconds_t>(delay));

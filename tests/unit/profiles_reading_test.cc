@@ -13,16 +13,17 @@
 #include <thread>
 #include <utility>
 
-#include "profiles/archive.h"
-#include "profiles/archive_db.h"
-#include "profiles/archive_dir.h"
-#include "profiles/archive_lock.h"
-#include "profiles/archive_records.h"
-#include "profiles/archive_repair.h"
-#include "profiles/file_lock.h"
-#include "profiles/index.h"
-#include "profiles/keys.h"
-#include "profiles/read_only_db.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/disk/archive_dir.h"
+#include "profiles/disk/file_lock.h"
+#include "profiles/disk/read_only_db.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/records/index.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/records.h"
+#include "profiles/upkeep/lock.h"
+#include "profiles/upkeep/open_db.h"
+#include "profiles/upkeep/repair.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {
@@ -89,28 +90,28 @@ class ReadingTest : public testing::Test {
   void Ingest(int first, int last) const {
     for (int i = first; i < last; ++i) {
       FinishStep(i);
-      ASSERT_TRUE(Archive::Open(root(), kPatience).ok());
+      ASSERT_TRUE(OpenArchive(root(), kPatience).ok());
     }
   }
-  std::unique_ptr<Archive> Open(Archive::For use = Archive::For::kReading) const {
-    auto archive = Archive::Open(root(), kPatience, nullptr, use);
+  OpenedArchive Open(ArchiveUse use = ArchiveUse::kReading) const {
+    auto archive = OpenArchive(root(), kPatience, nullptr, use);
     EXPECT_TRUE(archive.ok()) << archive.status().message();
-    EXPECT_EQ((*archive)->note(), "");
+    EXPECT_EQ(archive->reader->note(), "");
     return *std::move(archive);
   }
   // Takes one more in and makes one table of all. Of fewer than four LevelDB, also that of a
   // snapshot, merges none by itself.
-  void Merge(Archive& owner, int i) const {
+  void Merge(const OpenedArchive& archive, int i) const {
     FinishStep(i);
-    ASSERT_EQ(*owner.IngestWaiting(), 1u);
-    ASSERT_TRUE(owner.Compact(nullptr).ok());
+    ASSERT_EQ(*archive.owner->IngestWaiting(), 1u);
+    ASSERT_TRUE(archive.owner->Compact(nullptr).ok());
   }
   static void ExpectSteps(const Archive& archive, size_t count) {
     const auto list = archive.List();
     ASSERT_TRUE(list.ok()) << list.status().message();
     EXPECT_THAT(*list, SizeIs(count));
     for (const ProfileEntry& entry : *list) {
-      const auto data = archive.Read(entry.key, Archive::Scope::kNodes, nullptr, 0, kForever);
+      const auto data = archive.Read(entry.key, SeriesScope::kNodes, nullptr, 0, kForever);
       ASSERT_TRUE(data.ok()) << data.status().message();
       EXPECT_THAT(*data, SizeIs(4));
       for (const SeriesData& series : *data) EXPECT_THAT(series.points, SizeIs(kRows));
@@ -137,37 +138,37 @@ TEST_F(ReadingTest, WhereNothingWaitsWhoReadsChangesNothingAndKeepsNobodyOut) {
   const Tree before = TreeOf(root());
   {
     const auto reader = Open();
-    EXPECT_FALSE(reader->owned());
-    ExpectSteps(*reader, 3);
+    EXPECT_EQ(reader.owner, nullptr);
+    ExpectSteps(*reader.reader, 3);
     EXPECT_EQ(TreeOf(root()), before);
     EXPECT_TRUE(ArchiveLock::Acquire(paths(), 0).ok());
   }
   const auto running = LiveArchive::Create(root(), JobOf(3));
   ASSERT_TRUE(running.ok());
   const auto reader = Open();
-  EXPECT_FALSE(reader->owned()) << "a step that runs needs nothing";
-  EXPECT_THAT(*reader->List(), SizeIs(4));
+  EXPECT_EQ(reader.owner, nullptr) << "a step that runs needs nothing";
+  EXPECT_THAT(*reader.reader->List(), SizeIs(4));
 }
 
 TEST_F(ReadingTest, WhoHasTheArchiveIsNotWaitedForWhereNothingWaits) {
   Ingest(0, 1);
   const auto lock = ArchiveLock::Acquire(paths(), 0);
   ASSERT_TRUE(lock.ok());
-  const auto reader = Archive::Open(root(), kForever / 2, nullptr, Archive::For::kReading);
+  const auto reader = OpenArchive(root(), kForever / 2, nullptr, ArchiveUse::kReading);
   ASSERT_TRUE(reader.ok());
-  EXPECT_EQ((*reader)->note(), "");
-  ExpectSteps(**reader, 1);
+  EXPECT_EQ(reader->reader->note(), "");
+  ExpectSteps(*reader->reader, 1);
 }
 
 TEST_F(ReadingTest, WhatWaitsIsTakenIn) {
   Ingest(0, 1);
   FinishStep(1);
-  EXPECT_TRUE(Open()->owned());
+  EXPECT_TRUE(Open().owned());
   EXPECT_THAT(NamesIn(paths().live()), IsEmpty());
-  ExpectSteps(*Open(), 2);
+  ExpectSteps(*Open().reader, 2);
   // What a killed ingest left of a directory is swept away.
   fs::create_directory(paths().live() + "/.gone-x");
-  EXPECT_TRUE(Open()->owned());
+  EXPECT_TRUE(Open().owned());
   EXPECT_THAT(NamesIn(paths().live()), IsEmpty());
 }
 
@@ -180,14 +181,14 @@ TEST_F(ReadingTest, AnOlderArchiveIsBroughtUpToDate) {
   }
   {
     const auto archive = Open();
-    EXPECT_TRUE(archive->owned());
-    EXPECT_TRUE(*archive->BuildIndexes(kPatience));
+    EXPECT_TRUE(archive.owned());
+    EXPECT_TRUE(*archive.owner->BuildIndexes(kPatience));
   }
-  EXPECT_FALSE(Open()->owned());
+  EXPECT_FALSE(Open().owned());
   fs::remove(paths().db_format());
-  EXPECT_TRUE(Open()->owned());
+  EXPECT_TRUE(Open().owned());
   EXPECT_TRUE(fs::exists(paths().db_format()));
-  EXPECT_FALSE(Open()->owned());
+  EXPECT_FALSE(Open().owned());
 }
 
 TEST_F(ReadingTest, ARepairThatWasKilledIsEnded) {
@@ -196,48 +197,95 @@ TEST_F(ReadingTest, ARepairThatWasKilledIsEnded) {
   fs::rename(paths().db(), root() + "/db.repair");
   std::ofstream(root() + "/db.repair/COMPLETE") << "\n";
   const auto archive = Open();
-  EXPECT_TRUE(archive->owned());
-  ExpectSteps(*archive, 1);
+  EXPECT_TRUE(archive.owned());
+  ExpectSteps(*archive.reader, 1);
 }
 
 TEST_F(ReadingTest, WhatIsWrittenMeanwhileIsSeenByTheNextList) {
   Ingest(0, 1);
   const auto reader = Open();
-  ExpectSteps(*reader, 1);
+  ExpectSteps(*reader.reader, 1);
   // Into the same log, then with new tables.
-  const auto writer = Open(Archive::For::kWriting);
-  ExpectSteps(*reader, 1);
+  const auto writer = Open(ArchiveUse::kWriting);
+  ExpectSteps(*reader.reader, 1);
   FinishStep(1);
-  ASSERT_EQ(*writer->IngestWaiting(), 1u);
+  ASSERT_EQ(*writer.owner->IngestWaiting(), 1u);
+  ExpectSteps(*reader.reader, 2);
+  ASSERT_TRUE(writer.owner->Compact(nullptr).ok());
+  ExpectSteps(*reader.reader, 2);
+}
+
+TEST_F(ReadingTest, AnArchiveIsReadBeforeWhileAndAfterItIsOwned) {
+  Ingest(0, 2);
+  const auto reader = *Archive::Open(root());
   ExpectSteps(*reader, 2);
-  ASSERT_TRUE(writer->Compact(nullptr).ok());
-  ExpectSteps(*reader, 2);
+  auto owner = OwnedArchive::Take(*reader, 0);
+  ASSERT_TRUE(owner.ok()) << owner.status().message();
+  EXPECT_EQ(OwnedArchive::Take(*reader, 0).status().code(), Code::kBusy) << "there is one";
+  FinishStep(2);
+  ASSERT_EQ(*(*owner)->IngestWaiting(), 1u);
+  ExpectSteps(*reader, 3);
+  owner->reset();
+  ExpectSteps(*reader, 3);
+  {
+    const auto other = Open(ArchiveUse::kWriting);
+    EXPECT_EQ(OwnedArchive::Take(*reader, 0).status().code(), Code::kBusy);
+    Merge(other, 3);
+    ExpectSteps(*reader, 4);
+  }
+  owner = OwnedArchive::Take(*reader, 0);
+  ASSERT_TRUE(owner.ok()) << owner.status().message();
+  FinishStep(4);
+  ASSERT_EQ(*(*owner)->IngestWaiting(), 1u);
+  ExpectSteps(*reader, 5);
+}
+
+TEST_F(ReadingTest, AnOwnerThatEndsWaitsForWhoReads) {
+  Ingest(0, 1);
+  auto archive = Open(ArchiveUse::kWriting);
+  std::thread end;
+  const auto locked = [&] {
+    return ArchiveLock::Acquire(paths(), 0).status().code() == Code::kBusy;
+  };
+  const std::string key = archive.reader->List()->at(0).key;
+  size_t rows = 0;
+  const auto read = [&](const StoredRow&) {
+    if (!end.joinable()) end = std::thread([&] { archive.owner.reset(); });
+    EXPECT_TRUE(locked());
+    ++rows;
+    return Status();
+  };
+  EXPECT_TRUE(archive.reader->ReadRows(key, SeriesScope::kNodes, {}, read).ok());
+  end.join();
+  EXPECT_EQ(rows, size_t{2 * kRows});
+  EXPECT_FALSE(locked());
+  ExpectSteps(*archive.reader, 1);
 }
 
 TEST_F(ReadingTest, TablesStayUntilWhoReadsThemIsDone) {
   Ingest(0, 2);
-  const auto owner = Open(Archive::For::kWriting);
+  const auto owner = Open(ArchiveUse::kWriting);
   {
     const auto snapshot = ReadOnlyDb::Open(paths().db(), paths().db_lock());
     ASSERT_TRUE(snapshot.ok());
     ASSERT_TRUE(snapshot->share.held());
-    Merge(*owner, 2);
+    Merge(owner, 2);
     EXPECT_GT(Tables(), 1u) << "the old ones and the new one";
     const auto count = CountProfiles(*snapshot->db);
     ASSERT_TRUE(count.ok()) << count.status().message();
     EXPECT_EQ(*count, 2u);
   }
-  Merge(*owner, 3);
+  Merge(owner, 3);
   EXPECT_EQ(Tables(), 1u) << "they have gone with the next compaction";
 }
 
 // As on file systems that show no other host's locks.
 TEST_F(ReadingTest, WithoutAShareATableThatIsGoneIsAFailureAndNotAnAbsence) {
   Ingest(0, 2);
-  const auto owner = Open(Archive::For::kWriting);
+  const auto owner = Open(ArchiveUse::kWriting);
   const auto snapshot = ReadOnlyDb::Open(paths().db());
   ASSERT_TRUE(snapshot.ok());
-  Merge(*owner, 2);
+  Merge(owner, 2);
   EXPECT_EQ(CountProfiles(*snapshot->db).status().code(), Code::kIo);
   std::string value;
   const auto read = snapshot->db->Get({}, keys::Profile(keys::ProfileKey(JobOf(0))), &value);
@@ -248,7 +296,7 @@ TEST_F(ReadingTest, ALogThatBecomesATableWhileItIsLookedForIsNotMissed) {
   for (const bool with_share : {true, false}) {
     const int first = with_share ? 0 : 2;
     Ingest(first, first + 2);  // the second one is in the log
-    when_listed = [&] { ASSERT_TRUE(Archive::Open(root(), 0).ok()); };
+    when_listed = [&] { ASSERT_TRUE(OpenArchive(root(), 0).ok()); };
     const auto snapshot = ReadOnlyDb::Open(paths().db(), with_share ? paths().db_lock() : "");
     ASSERT_EQ(when_listed, nullptr);
     ASSERT_TRUE(snapshot.ok()) << snapshot.status().message();
@@ -275,7 +323,7 @@ TEST_F(ReadingTest, WhateverIsAcknowledgedWhileOthersWriteIsSeen) {
     for (int i = 0; i < kSteps && !HasFailure(); ++i) {
       Ingest(i, i + 1);
       if (i % 8 == 7) {
-        EXPECT_TRUE(Open(Archive::For::kWriting)->Compact(nullptr).ok());
+        EXPECT_TRUE(Open(ArchiveUse::kWriting).owner->Compact(nullptr).ok());
       }
       done = i + 1;
       done.notify_one();
@@ -283,10 +331,10 @@ TEST_F(ReadingTest, WhateverIsAcknowledgedWhileOthersWriteIsSeen) {
     over = true;
   });
   done.wait(0);
-  const auto kept = *Archive::OpenToRead(root());
+  const auto kept = *Archive::Open(root());
   while (!over) {
     const auto acknowledged = static_cast<size_t>(done);
-    const auto fresh = *Archive::OpenToRead(root());
+    const auto fresh = *Archive::Open(root());
     for (const Archive* one : {kept.get(), fresh.get()}) {
       const auto list = one->List();
       EXPECT_TRUE(list.ok()) << list.status().message();
@@ -300,7 +348,7 @@ TEST_F(ReadingTest, WhateverIsAcknowledgedWhileOthersWriteIsSeen) {
     }
   }
   writer.join();
-  ExpectSteps(*Open(), kSteps);
+  ExpectSteps(*Open().reader, kSteps);
 }
 
 TEST(FileShareTest, IsSeenByTheHolderAndKeepsNobodyOut) {

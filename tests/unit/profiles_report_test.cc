@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "core/histogram_buckets.h"
-#include "profiles/report.h"
-#include "profiles/text.h"
+#include "profiles/model/text.h"
+#include "profiles/report/report.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {

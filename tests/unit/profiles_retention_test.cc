@@ -2,16 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "profiles/archive.h"
-#include "profiles/archive_db.h"
-#include "profiles/archive_records.h"
-#include "profiles/archive_repair.h"
-#include "profiles/index.h"
-#include "profiles/keys.h"
-#include "profiles/owed_room.h"
-#include "profiles/retention.h"
-#include "profiles/select.h"
-#include "profiles/tags.h"
+#include "profiles/archive/archive.h"
+#include "profiles/archive/ingest_one.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/records/index.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/owed_room.h"
+#include "profiles/records/records.h"
+#include "profiles/records/select.h"
+#include "profiles/records/tags.h"
+#include "profiles/upkeep/open_db.h"
+#include "profiles/upkeep/repair.h"
+#include "profiles/upkeep/retention.h"
 #include "tests/unit/profiles_days.h"
 
 namespace sonde {
@@ -23,9 +25,10 @@ using testing::Pair;
 
 class RetentionTest : public DaysTest {
  protected:
-  static PruneReport Prune(Archive& archive, const Retention& limits, bool dry_run = false,
-                           Nanos budget = kPatience) {
-    const auto report = archive.Prune(limits, Now(), budget, dry_run);
+  static PruneReport Prune(const OpenedArchive& archive, const Retention& limits,
+                           bool dry_run = false, Nanos budget = kPatience) {
+    const auto report = dry_run ? archive.reader->WouldPrune(limits, Now(), budget)
+                                : archive.owner->Prune(limits, Now(), budget);
     EXPECT_TRUE(report.ok()) << report.status().message();
     return *report;
   }
@@ -38,21 +41,21 @@ TEST_F(RetentionTest, TheOldestGoFirstWithAllTheyHave) {
     const auto archive = Open();
     Retention limits;
     limits.age = 8 * kDay;
-    PruneReport report = Prune(*archive, limits, true);
+    PruneReport report = Prune(archive, limits, true);
     EXPECT_EQ(report.profiles, 2u);
     EXPECT_EQ(report.pruned[0].why, "older than " + FormatDuration(limits.age));
-    EXPECT_EQ(Jobs(*archive).size(), 5u);
-    report = Prune(*archive, limits);
+    EXPECT_EQ(Jobs(*archive.reader).size(), 5u);
+    report = Prune(archive, limits);
     EXPECT_EQ(report.profiles, 2u);
     EXPECT_GT(report.bytes, 20'000u);
-    EXPECT_THAT(Jobs(*archive), ElementsAre("d4", "d3", "d2"));
-    EXPECT_EQ(Prune(*archive, limits).profiles, 0u);
+    EXPECT_THAT(Jobs(*archive.reader), ElementsAre("d4", "d3", "d2"));
+    EXPECT_EQ(Prune(archive, limits).profiles, 0u);
     limits = {};
     limits.profiles = 2;
-    EXPECT_EQ(Prune(*archive, limits).profiles, 1u);
+    EXPECT_EQ(Prune(archive, limits).profiles, 1u);
     limits = {};
     limits.bytes = 1;
-    EXPECT_EQ(Prune(*archive, limits).profiles, 2u);
+    EXPECT_EQ(Prune(archive, limits).profiles, 2u);
   }
   const auto db = OpenDb(ArchivePaths(root()));
   ASSERT_TRUE(db.ok());
@@ -77,8 +80,8 @@ TEST_F(RetentionTest, TheRoomOfWhatIsDeletedIsOwedUntilItIsGivenBack) {
   {
     const auto archive = Open();
     // d0 and d1, then d3 and d4 behind one that stays.
-    ASSERT_TRUE(archive->Tag(keys::ProfileKey(Job(2)), {{{"keep", ""}}, {}}).ok());
-    ASSERT_EQ(Prune(*archive, limits).profiles, 4u);
+    ASSERT_TRUE(archive.owner->Tag(keys::ProfileKey(Job(2)), {{{"keep", ""}}, {}}).ok());
+    ASSERT_EQ(Prune(archive, limits).profiles, 4u);
   }
   ExpectSound();
   {
@@ -101,7 +104,7 @@ TEST_F(RetentionTest, ARepairOwesNothing) {
   for (int day = 0; day < 3; ++day) FinishStep(Job(day));
   Retention limits;
   limits.profiles = 1;
-  { ASSERT_EQ(Prune(*Open(), limits).profiles, 2u); }
+  { ASSERT_EQ(Prune(Open(), limits).profiles, 2u); }
   const auto repaired = RepairArchive(root(), 0, nullptr);
   ASSERT_TRUE(repaired.ok()) << repaired.status().message();
   EXPECT_EQ(repaired->profiles, 1u);
@@ -112,7 +115,7 @@ TEST_F(RetentionTest, ARepairOwesNothing) {
 
 TEST_F(RetentionTest, AStepThatWaitsForRoomCounts) {
   for (int day = 0; day < 4; ++day) FinishStep(Job(day, day == 0 ? "bob" : "ada"));
-  { ASSERT_EQ(Jobs(*Open()).size(), 4u); }
+  { ASSERT_EQ(Jobs(*Open().reader).size(), 4u); }
   const auto db = OpenDb(ArchivePaths(root()));
   ASSERT_TRUE(db.ok());
   const auto pruned = [&](const Retention& limits, const IncomingStep& incoming) {
@@ -138,7 +141,7 @@ TEST_F(RetentionTest, AStepThatWaitsForRoomCounts) {
 
 TEST_F(RetentionTest, WhatIsPinnedWhileAPruneWorksStays) {
   for (int day = 0; day < 3; ++day) FinishStep(Job(day));
-  { ASSERT_EQ(Jobs(*Open()).size(), 3u); }
+  { ASSERT_EQ(Jobs(*Open().reader).size(), 3u); }
   const auto db = OpenDb(ArchivePaths(root()));
   ASSERT_TRUE(db.ok());
   Retention limits;
@@ -161,14 +164,14 @@ TEST_F(RetentionTest, EachUserHasLimitsOfHisOwn) {
     const auto archive = Open();
     Retention limits;
     limits.user_profiles = 2;
-    const PruneReport report = Prune(*archive, limits);
+    const PruneReport report = Prune(archive, limits);
     EXPECT_EQ(report.profiles, 2u);
     EXPECT_EQ(report.pruned[0].why, "more than 2 profiles of ada");
-    EXPECT_THAT(Jobs(*archive), ElementsAre("d5", "d4", "d3", "d0"));
+    EXPECT_THAT(Jobs(*archive.reader), ElementsAre("d5", "d4", "d3", "d0"));
     limits = {};
     limits.user_bytes = 15'000;
-    EXPECT_EQ(Prune(*archive, limits).profiles, 2u);
-    EXPECT_THAT(Jobs(*archive), ElementsAre("d5", "d3"));
+    EXPECT_EQ(Prune(archive, limits).profiles, 2u);
+    EXPECT_THAT(Jobs(*archive.reader), ElementsAre("d5", "d3"));
   }
   ExpectSound();
 }
@@ -176,12 +179,12 @@ TEST_F(RetentionTest, EachUserHasLimitsOfHisOwn) {
 TEST_F(RetentionTest, WhatIsTaggedKeepStays) {
   for (int day = 0; day < 3; ++day) FinishStep(Job(day));
   const auto archive = Open();
-  ASSERT_TRUE(archive->Tag(archive->List()->back().key, {{{"keep", ""}}, {}}).ok());
+  ASSERT_TRUE(archive.owner->Tag(archive.reader->List()->back().key, {{{"keep", ""}}, {}}).ok());
   Retention limits;
   limits.profiles = 1;
-  const PruneReport report = Prune(*archive, limits);
+  const PruneReport report = Prune(archive, limits);
   EXPECT_EQ(report.pinned, 1u);
-  EXPECT_THAT(Jobs(*archive), ElementsAre("d0"));
+  EXPECT_THAT(Jobs(*archive.reader), ElementsAre("d0"));
 }
 
 TEST_F(RetentionTest, OneWithAPartThatWaitsStays) {
@@ -191,7 +194,7 @@ TEST_F(RetentionTest, OneWithAPartThatWaitsStays) {
   ASSERT_TRUE(acting.ok());
   Retention limits;
   limits.age = kDay;
-  EXPECT_EQ(Prune(*archive, limits).profiles, 0u);
+  EXPECT_EQ(Prune(archive, limits).profiles, 0u);
 }
 
 TEST_F(RetentionTest, WithoutTimeNothingIsDeletedAndThatIsSaid) {
@@ -199,7 +202,7 @@ TEST_F(RetentionTest, WithoutTimeNothingIsDeletedAndThatIsSaid) {
   const auto archive = Open();
   Retention limits;
   limits.profiles = 1;
-  const PruneReport report = Prune(*archive, limits, false, -1);
+  const PruneReport report = Prune(archive, limits, false, -1);
   EXPECT_EQ(report.profiles, 0u);
   EXPECT_FALSE(report.complete);
 }
@@ -216,7 +219,7 @@ TEST_F(RetentionTest, AnIngestDeletesWhatExceedsTheLimits) {
   limits.profiles = 3;
   const Status ingested = IngestLive(root(), path, 0, &limits);
   ASSERT_TRUE(ingested.ok()) << ingested.message();
-  EXPECT_THAT(Jobs(*Open()), ElementsAre("d4", "d3", "d2"));
+  EXPECT_THAT(Jobs(*Open().reader), ElementsAre("d4", "d3", "d2"));
   ExpectSound();
 }
 
@@ -226,25 +229,25 @@ TEST_F(RetentionTest, TagsAreChangedAndFound) {
   FinishStep(job);
   {
     const auto archive = Open();
-    const std::string key = archive->List()->at(0).key;
-    const auto tags = archive->Tag(key, {{{"campaign", "summer"}, {"best", ""}}, {"old"}});
+    const std::string key = archive.reader->List()->at(0).key;
+    const auto tags = archive.owner->Tag(key, {{{"campaign", "summer"}, {"best", ""}}, {"old"}});
     ASSERT_TRUE(tags.ok()) << tags.status().message();
     EXPECT_THAT(*tags, ElementsAre(Pair("best", ""), Pair("campaign", "summer")));
-    EXPECT_EQ(archive->Load(key)->job.tags, *tags);
-    EXPECT_EQ(archive->Entry(key)->job.tags, *tags);
+    EXPECT_EQ(archive.reader->Load(key)->job.tags, *tags);
+    EXPECT_EQ(archive.reader->Entry(key)->job.tags, *tags);
     const auto with = [&](const char* name, std::optional<std::string> value) {
       Selection selection;
       selection.tags.emplace_back(name, std::move(value));
-      return archive->Select(selection, 0)->size();
+      return archive.reader->Select(selection, 0)->size();
     };
     EXPECT_EQ(with("campaign", "summer"), 1u);
     EXPECT_EQ(with("campaign", "winter"), 0u);
     EXPECT_EQ(with("old", std::nullopt), 0u);
     TagChange many;
     for (int i = 0; i < 40; ++i) many.set["t" + std::to_string(i)] = "";
-    EXPECT_EQ(archive->Tag(key, many).status().code(), Code::kLimit);
-    EXPECT_EQ(archive->Tag(key, {{{"a b", ""}}, {}}).status().code(), Code::kInvalid);
-    EXPECT_EQ(archive->Tag("frost.1.0.5", {}).status().code(), Code::kNotFound);
+    EXPECT_EQ(archive.owner->Tag(key, many).status().code(), Code::kLimit);
+    EXPECT_EQ(archive.owner->Tag(key, {{{"a b", ""}}, {}}).status().code(), Code::kInvalid);
+    EXPECT_EQ(archive.owner->Tag("frost.1.0.5", {}).status().code(), Code::kNotFound);
   }
   ExpectSound();
 }
@@ -258,12 +261,12 @@ TEST_F(RetentionTest, TagsOutliveAPartThatComesLate) {
   }
   {
     const auto archive = Open();
-    ASSERT_TRUE(archive->Tag(archive->List()->at(0).key, {{{"keep", ""}}, {}}).ok());
+    ASSERT_TRUE(archive.owner->Tag(archive.reader->List()->at(0).key, {{{"keep", ""}}, {}}).ok());
     auto acting = LiveArchive::Continue(root(), job);
     ASSERT_TRUE(acting.ok());
     ASSERT_TRUE((*acting)->Finish().ok());
   }
-  EXPECT_THAT(Open()->List()->at(0).job.tags, ElementsAre(Pair("keep", "")));
+  EXPECT_THAT(Open().reader->List()->at(0).job.tags, ElementsAre(Pair("keep", "")));
   ExpectSound();
 }
 

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "series/task_ranks.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/live/live_archive.h"
+#include "series/store/task_ranks.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde {
@@ -81,11 +83,11 @@ TEST(TaskRanks, AnArchiveTellsEachNodesOwn) {
     ASSERT_TRUE((*live)->PutBlock(key, *schema, MakeBlock(*schema, TestTimes(0, 1), columns)).ok());
   }
   live->reset();
-  const auto archive = Archive::Open(root, 0);
+  const auto archive = OpenArchive(root, 0);
   ASSERT_TRUE(archive.ok());
-  const std::string profile = (*archive)->List()->at(0).key;
+  const std::string profile = archive->reader->List()->at(0).key;
   const auto wanted = [](const Series& series) { return series.tags.Find("task") != nullptr; };
-  const auto read = (*archive)->Read(profile, Archive::Scope::kNodes, wanted, 0, INT64_MAX);
+  const auto read = archive->reader->Read(profile, SeriesScope::kNodes, wanted, 0, INT64_MAX);
   ASSERT_TRUE(read.ok());
   std::vector<std::string> names;
   for (const SeriesData& data : *read) {
@@ -93,7 +95,7 @@ TEST(TaskRanks, AnArchiveTellsEachNodesOwn) {
                     std::to_string(static_cast<int>(data.points.at(0).value)));
   }
   EXPECT_EQ(names, (std::vector<std::string>{"n1:0=1", "n1:1=2", "n2:2=2", "n2:3=3"}));
-  EXPECT_EQ((*archive)->AllSeries(profile, Archive::Scope::kNodes)->size(), 6u);
+  EXPECT_EQ(archive->reader->AllSeries(profile, SeriesScope::kNodes)->size(), 6u);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "profiles/archive_turns.h"
+#include "profiles/archive/turns.h"
 
 namespace sonde {
 namespace {

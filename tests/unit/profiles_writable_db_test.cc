@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "profiles/writable_db.h"
+#include "profiles/disk/writable_db.h"
 #include "tests/unit/broken_disk.h"
 #include "tests/unit/in_child.h"
 #include "tests/unit/profiles_fixture.h"

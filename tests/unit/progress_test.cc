@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/text.h"
+#include "profiles/model/text.h"
 
 namespace sonde::cli {
 namespace {

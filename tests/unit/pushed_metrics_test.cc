@@ -1,10 +1,10 @@
 // Metrics that come over HTTP: what the head takes, and what the node that records them makes of
 // it.
-#include "daemon/head/pushed_metrics.h"
+#include "daemon/head/answers/pushed_metrics.h"
 
 #include <gtest/gtest.h>
 
-#include "daemon/node/pushed_source.h"
+#include "daemon/node/record/pushed_source.h"
 
 namespace sonde {
 namespace {

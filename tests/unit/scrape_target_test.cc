@@ -1,5 +1,5 @@
 // What `sonde join` and /join may be pointed at.
-#include "web/scrape_target.h"
+#include "web/source/scrape_target.h"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +15,11 @@ TEST(ScrapeTarget, FillsInWhatIsUsual) {
   EXPECT_EQ(url("[::1]:9100"), "http://[::1]:9100/metrics");
   EXPECT_EQ(url("http://[fe80::1%25eth0]/x"), "http://[fe80::1%25eth0]:80/x");
   EXPECT_EQ(ParseScrapeTarget("[::1]:9100").value().Instance(), "[::1]:9100");
+  // As it stands: exporters have such parameters, and it is the exporter that reads them.
+  EXPECT_EQ(url("n1:1/probe?m[]=a{b=c}|\"d\""), "http://n1:1/probe?m[]=a{b=c}|\"d\"");
+  // What looks like an address and is none is a name that nobody has.
+  EXPECT_EQ(url("1.2.3.999:1"), "http://1.2.3.999:1/metrics");
+  EXPECT_EQ(url("node_1:1"), "http://node_1:1/metrics");
 }
 
 TEST(ScrapeTarget, SaysWhatWasExpected) {
@@ -28,6 +33,14 @@ TEST(ScrapeTarget, SaysWhatWasExpected) {
     EXPECT_NE(target.status().message().find("HOST:PORT"), std::string::npos) << wrong;
   }
   EXPECT_EQ(ParseScrapeTarget("https://a:1").status().code(), Code::kUnsupported);
+}
+
+TEST(ScrapeTarget, AUrlIsCheckedAsWell) {
+  for (const char* wrong :
+       {"http://", "http://a:/m", "http://a:0/m", "http://a:99999999/m", "http://user@a:1/m",
+        "http://a:1/\xc3\xb6", "http://a%zz@b:1/m", "http://a,b:1/m"}) {
+    EXPECT_EQ(ParseScrapeTarget(wrong).status().code(), Code::kInvalid) << wrong;
+  }
 }
 
 TEST(ScrapeTarget, APeriodIsAsTheUserSaidOrAnError) {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/bytes.h"
-#include "series/block.h"
-#include "series/block_format.h"
+#include "series/block/block.h"
+#include "series/block/format.h"
 
 namespace sonde {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "series/block.h"
+#include "series/block/block.h"
 
 namespace sonde {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "series/block.h"
-#include "series/block_format.h"
+#include "series/block/block.h"
+#include "series/block/format.h"
 
 namespace sonde {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "series/query.h"
-#include "series/schema.h"
+#include "series/block/schema.h"
+#include "series/query/query.h"
 
 namespace sonde {
 namespace {

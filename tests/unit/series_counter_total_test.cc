@@ -1,12 +1,12 @@
 // What a counter of the whole step comes to, row by row: it never falls, and a question about the
-// rows is told the same as who goes through them (series/counter_total.h).
+// rows is told the same as who goes through them (series/query/counter_total.h).
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
-#include "series/counter_total.h"
-#include "series/query.h"
+#include "series/query/counter_total.h"
+#include "series/query/query.h"
 
 namespace sonde {
 namespace {

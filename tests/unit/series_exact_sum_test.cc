@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/bytes.h"
-#include "series/exact_sum.h"
-#include "series/group_values.h"
-#include "series/number_column.h"
+#include "series/block/number_column.h"
+#include "series/query/exact_sum.h"
+#include "series/query/group_values.h"
 
 namespace sonde {
 namespace {

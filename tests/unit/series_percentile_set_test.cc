@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "series/percentile_set.h"
+#include "series/query/percentile_set.h"
 
 namespace sonde {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "series/quantile_sketch.h"
+#include "series/sketch/quantile_sketch.h"
 
 namespace sonde {
 namespace {

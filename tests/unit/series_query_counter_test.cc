@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "series/query.h"
-#include "series/query_part.h"
-#include "series/reduced.h"
+#include "series/query/part.h"
+#include "series/query/query.h"
+#include "series/store/reduced.h"
 
 namespace sonde {
 namespace {

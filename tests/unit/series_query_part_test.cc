@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "series/query.h"
-#include "series/query_part.h"
+#include "series/query/part.h"
+#include "series/query/query.h"
 
 namespace sonde {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "series/query.h"
-#include "series/query_steps.h"
+#include "series/query/query.h"
+#include "series/query/steps.h"
 
 namespace sonde {
 namespace {

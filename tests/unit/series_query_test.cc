@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "series/query.h"
+#include "series/query/query.h"
 
 namespace sonde {
 namespace {

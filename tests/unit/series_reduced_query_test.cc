@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "series/group_values.h"
-#include "series/query.h"
-#include "series/query_steps.h"
-#include "series/reduced.h"
+#include "series/query/group_values.h"
+#include "series/query/query.h"
+#include "series/query/steps.h"
+#include "series/store/reduced.h"
 
 namespace sonde {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/histogram_buckets.h"
-#include "series/sketch.h"
+#include "series/sketch/sketch.h"
 
 namespace sonde {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "series/reduced.h"
-#include "series/schema.h"
-#include "series/store.h"
+#include "series/block/schema.h"
+#include "series/store/reduced.h"
+#include "series/store/store.h"
 
 namespace sonde {
 namespace {

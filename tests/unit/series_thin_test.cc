@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "series/thin.h"
+#include "series/block/thin.h"
 
 namespace sonde {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "cli/site/accounts.h"
+#include "serve/site/accounts.h"
 
 namespace sonde::site {
 

@@ -12,9 +12,9 @@
 #include <map>
 #include <thread>
 
-#include "cli/site/door.h"
-#include "cli/site/listen.h"
-#include "cli/site/messages.h"
+#include "serve/site/door.h"
+#include "serve/site/listen.h"
+#include "serve/site/messages.h"
 #include "tests/unit/site_accounts.h"
 #include "web/router.h"
 

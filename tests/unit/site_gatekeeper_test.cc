@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/site/gatekeeper.h"
+#include "serve/site/gatekeeper.h"
 #include "tests/unit/site_accounts.h"
 
 namespace sonde::site {

@@ -1,4 +1,4 @@
-#include "cli/site/site_request.h"
+#include "serve/site/site_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

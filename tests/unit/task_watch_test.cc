@@ -1,5 +1,5 @@
 // Which ends of tasks make a daemon finish by itself.
-#include "daemon/node/task_watch.h"
+#include "daemon/node/launcher/task_watch.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -13,10 +13,11 @@
 
 #include "core/bytes.h"
 #include "daemon/loop.h"
-#include "daemon/tree/children.h"
+#include "daemon/tree/children/children.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
 #include "daemon/tree/uplink.h"
+#include "tree_owners.h"
 
 namespace sonde::tree {
 namespace {
@@ -50,7 +51,24 @@ Schema::Ptr Work() {
   return Schema::Make({series});
 }
 
-class Acknowledgements : public testing::Test {
+// It has whatever comes.
+class HasAll final : public ChildrenAlone {
+ public:
+  explicit HasAll(std::unique_ptr<Children>& children) : children_(children) {}
+  void OnEnded(const FrameInfo& /*header*/, const Schema::Ptr& /*schema*/,
+               std::span<const Reduced> /*values*/, TickMerger::Source source) override {
+    children_->Forwarded({&source, 1}, 0);
+  }
+  void OnRefused(TickMerger::Fate /*fate*/, const Frame& /*frame*/,
+                 TickMerger::Source source) override {
+    children_->Forwarded({&source, 1}, 0);
+  }
+
+ private:
+  std::unique_ptr<Children>& children_;
+};
+
+class AcknowledgedFrames : public testing::Test {
  protected:
   struct Node {
     explicit Node(uint32_t i) : index(i) {}
@@ -61,24 +79,12 @@ class Acknowledgements : public testing::Test {
   };
 
   // At the head: it needs nobody's word that it has a row.
-  void StartHead(Children::Keep keep = Children::Keep::kUntilSafe) {
+  void StartHead(Keep keep = Keep::kUntilSafe) {
     merger_ = std::make_unique<TickMerger>(16, [this](const TickMerger::Row& row, bool) {
       rows_.push_back(row.tick);
       children_->Forwarded(row.sources, 0);
     });
-    children_ = std::make_unique<Children>(
-        *merger_, queries_, kHandOver, keep,
-        Children::Handlers{.block = [](const BlockMessage&) {},
-                           .moments = [](const collect::Moments&) {},
-                           .ended =
-                               [this](const FrameInfo&, const Schema::Ptr&,
-                                      std::span<const Reduced>, TickMerger::Source source) {
-                                 children_->Forwarded({&source, 1}, 0);
-                               },
-                           .refused =
-                               [this](TickMerger::Fate, const Frame&, TickMerger::Source source) {
-                                 children_->Forwarded({&source, 1}, 0);
-                               }});
+    children_ = std::make_unique<Children>(*merger_, queries_, kHandOver, keep, owner_);
   }
 
   Connection& Connect(const Node& node) {
@@ -126,6 +132,7 @@ class Acknowledgements : public testing::Test {
   QueryFanout queries_{loop_};
   std::unique_ptr<TickMerger> merger_;
   std::unique_ptr<Children> children_;
+  HasAll owner_{children_};
   std::vector<Nanos> rows_;
 
  private:
@@ -147,7 +154,7 @@ class Acknowledgements : public testing::Test {
 
 // The first word over the new link may overtake the last over the old one: these are two sockets.
 // The ticks of that time wait for what may still come over the old link; nobody's end does.
-TEST_F(Acknowledgements, ANodeThatEndsWhileItsLinksMoveIsToldAtOnce) {
+TEST_F(AcknowledgedFrames, ANodeThatEndsWhileItsLinksMoveIsToldAtOnce) {
   StartHead();
   Node first(0);
   Node second(1);
@@ -177,7 +184,7 @@ TEST_F(Acknowledgements, ANodeThatEndsWhileItsLinksMoveIsToldAtOnce) {
 }
 
 // A node that goes on over another link is waited for there and not over both.
-TEST_F(Acknowledgements, TicksDoNotWaitForTheLinkThatANodeHasLeft) {
+TEST_F(AcknowledgedFrames, TicksDoNotWaitForTheLinkThatANodeHasLeft) {
   StartHead();
   Node node(0);
   Connection& control = Join(node);
@@ -193,9 +200,9 @@ TEST_F(Acknowledgements, TicksDoNotWaitForTheLinkThatANodeHasLeft) {
 }
 
 // Of two nodes one has sent its second sample, or is about to, and the other one has not.
-class OneOwes : public Acknowledgements {
+class OneOwes : public AcknowledgedFrames {
  protected:
-  void Begin(Children::Keep keep = Children::Keep::kUntilSafe) {
+  void Begin(Keep keep = Keep::kUntilSafe) {
     StartHead(keep);
     to_quick_ = &Join(quick_);
     to_slow_ = &Join(slow_);
@@ -242,7 +249,7 @@ TEST_F(OneOwes, WhatIsInATickThatWaitsHasArrivedAndIsNotSafe) {
 
 // As at a node that hands on: what it merged has arrived when the head says so of the row.
 TEST_F(OneOwes, WhatWasInATickWhenItsNodeEndedIsToldOfWithTheTick) {
-  Begin(Children::Keep::kUntilArrived);
+  Begin(Keep::kUntilArrived);
   End(quick_, 2);
   Deliver(*to_quick_, quick_);
   EXPECT_FALSE(quick_.uplink.frames_delivered());
@@ -260,9 +267,8 @@ TEST(BlockAcks, WaitForThePulseUnlessTheNodeIsInAHurry) {
   Loop loop;
   QueryFanout queries(loop);
   TickMerger merger(16, [](const TickMerger::Row&, bool) {});
-  const auto none = [](const auto&...) {};
-  Children children(merger, queries, kSecond, Children::Keep::kUntilArrived,
-                    {.block = none, .moments = none, .ended = none, .refused = none});
+  ChildrenAlone alone;
+  Children children(merger, queries, kSecond, Keep::kUntilArrived, alone);
   QueueLink link;
   children.Add(link, 3);
   const std::string schema = std::string(1, static_cast<char>(Stream::kOwn)) + PackSchema(*Work());

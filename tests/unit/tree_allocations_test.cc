@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "core/bytes.h"
-#include "core/ring.h"
 #include "daemon/loop.h"
-#include "daemon/tree/children.h"
+#include "daemon/tree/children/children.h"
+#include "daemon/tree/children/relay.h"
 #include "daemon/tree/query_fanout.h"
-#include "daemon/tree/relay.h"
+#include "daemon/tree/ring.h"
 #include "daemon/tree/tick_merger.h"
+#include "tree_owners.h"
 
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
@@ -54,9 +55,7 @@ class QueueLink : public Link {
 
 struct Daemon {
   Daemon(Loop& loop, uint32_t index, Nanos period)
-      : queries(loop),
-        relay(loop, queries, period,
-              {.block = [](const BlockMessage&) {}, .before_frames = [] {}}) {
+      : queries(loop), relay(loop, queries, period, owner) {
     relay.SetNode(index);
   }
   void Hear(Type type, std::string_view payload) {
@@ -66,6 +65,7 @@ struct Daemon {
   }
 
   QueryFanout queries;
+  RelayAlone owner;
   Relay relay;
   QueueLink up;
   QueueLink down;
@@ -150,7 +150,8 @@ class Tree {
   uint64_t rows_ = 0;
   QueryFanout queries_{loop_};
   TickMerger head_{64, [this](const TickMerger::Row& row, bool) { OnRow(row); }};
-  Children head_children_{head_, queries_, kSecond, Children::Keep::kUntilArrived, {}};
+  ChildrenAlone alone_;
+  Children head_children_{head_, queries_, kSecond, Keep::kUntilArrived, alone_};
   std::vector<std::unique_ptr<Daemon>> daemons_;
 
   static Schema::Ptr MakeSchema() {

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "daemon/tree/block_sender.h"
-#include "daemon/tree/block_shelf.h"
-#include "daemon/tree/message.h"
+#include "daemon/message/message.h"
+#include "daemon/tree/blocks/block_sender.h"
+#include "daemon/tree/blocks/block_shelf.h"
 #include "daemon/tree/uplink.h"
-#include "series/store.h"
+#include "series/store/store.h"
 
 namespace sonde::tree {
 namespace {

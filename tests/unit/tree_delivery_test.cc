@@ -9,12 +9,13 @@
 #include <set>
 
 #include "core/bytes.h"
+#include "daemon/head/record/ended_nodes.h"
 #include "daemon/loop.h"
-#include "daemon/tree/children.h"
-#include "daemon/tree/ended_nodes.h"
+#include "daemon/tree/children/children.h"
+#include "daemon/tree/children/relay.h"
 #include "daemon/tree/query_fanout.h"
-#include "daemon/tree/relay.h"
 #include "daemon/tree/tick_merger.h"
+#include "tree_owners.h"
 
 namespace sonde::tree {
 namespace {
@@ -64,7 +65,7 @@ Series Named(const char* name, MetricType type) {
 }
 
 // A step: nodes with the product's relays, a head that merges as the head does, and pipes between.
-class Step {
+class Step final : private ChildrenAlone {
  public:
   // Ticks of the past go on as they come; those of the future wait for all who are expected to have
   // them, at the head of odd seeds also for those who are between two links.
@@ -235,13 +236,11 @@ class Step {
 
  private:
   struct Node {
-    explicit Node(Loop& loop)
-        : queries(loop),
-          relay(loop, queries, kSecond,
-                {.block = [](const BlockMessage&) {}, .before_frames = [] {}}) {}
+    explicit Node(Loop& loop) : queries(loop), relay(loop, queries, kSecond, owner) {}
     bool here() const { return !killed; }
 
     QueryFanout queries;
+    RelayAlone owner;
     Relay relay;
     std::unique_ptr<Connection> link;
     bool running = true;
@@ -262,7 +261,7 @@ class Step {
   }
 
   std::vector<Reduced> Values(uint32_t index) const {
-    const Owner owner{index, Owner::kNobody};
+    const sonde::Owner owner{index, sonde::Owner::kNobody};
     std::vector<Reduced> values(2);
     values[0].Add(nodes_[index]->counted, owner);
     values[1].Add(std::ldexp(1, static_cast<int>(index)), owner);
@@ -342,11 +341,16 @@ class Step {
     }
   }
 
-  void OnEnded(const FrameInfo& info, const Schema& schema, std::span<const Reduced> values,
-               TickMerger::Source source) {
-    const auto fate = ended_.Add(info, head_.ColumnsOf(schema), values);
+  void OnEnded(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values,
+               TickMerger::Source source) override {
+    const auto fate = ended_.Add(info, head_.ColumnsOf(*schema), values);
     if (fate == EndedNodes::Fate::kOverlaps) return head_children_.Refuse(source);
     if (fate == EndedNodes::Fate::kAdded && info.lost) lost_[info.nodes.first()] = values[0].sum;
+    head_children_.Forwarded({&source, 1}, 0);
+  }
+
+  void OnRefused(TickMerger::Fate fate, const Frame& frame, TickMerger::Source source) override {
+    if (fate != TickMerger::Fate::kRepeated) overlaps_ += frame.nodes.size();
     head_children_.Forwarded({&source, 1}, 0);
   }
 
@@ -364,20 +368,7 @@ class Step {
   EndedNodes ended_;
   QueryFanout queries_{loop_};
   TickMerger head_{1024, [this](const TickMerger::Row& row, bool late) { OnRow(row, late); }};
-  Children head_children_{head_,
-                          queries_,
-                          hand_over_,
-                          Children::Keep::kUntilSafe,
-                          {.block = [](const BlockMessage&) {},
-                           .moments = [](const collect::Moments&) {},
-                           .ended = [this](const auto& info, const auto& schema, auto values,
-                                           auto source) { OnEnded(info, *schema, values, source); },
-                           .refused =
-                               [this](auto fate, const auto& frame, auto source) {
-                                 if (fate != TickMerger::Fate::kRepeated)
-                                   overlaps_ += frame.nodes.size();
-                                 head_children_.Forwarded({&source, 1}, 0);
-                               }}};
+  Children head_children_{head_, queries_, hand_over_, Keep::kUntilSafe, *this};
   std::vector<std::unique_ptr<Connection>>
       left_;  // which nodes have left for others, by their word
   std::vector<std::unique_ptr<Connection>> graveyard_;

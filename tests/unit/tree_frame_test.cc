@@ -1,5 +1,5 @@
 // Frames as bytes, the sets of nodes they are of, and the window of those under way.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

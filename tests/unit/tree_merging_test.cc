@@ -10,10 +10,10 @@
 #include <string>
 #include <utility>
 
-#include "daemon/tree/ended_nodes.h"
+#include "daemon/head/record/ended_nodes.h"
+#include "daemon/node/record/own_reducer.h"
 #include "daemon/tree/ended_parts.h"
 #include "daemon/tree/frame_window.h"
-#include "daemon/tree/own_reducer.h"
 #include "daemon/tree/tick_merger.h"
 
 extern std::atomic<size_t> allocations;  // counted in collect_allocations.cc

@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "core/histogram_buckets.h"
-#include "daemon/tree/children.h"
-#include "daemon/tree/message.h"
+#include "daemon/message/message.h"
+#include "daemon/tree/children/children.h"
 #include "daemon/tree/moments_delivery.h"
 #include "daemon/tree/moments_message.h"
 #include "daemon/tree/uplink.h"
+#include "tree_owners.h"
 
 namespace sonde::tree {
 namespace {
@@ -558,14 +559,19 @@ TEST(PartsSeen, TakesEachOnceInAnyOrder) {
   EXPECT_TRUE(seen.Add(4'999));
 }
 
+class TakesMoments final : public ChildrenAlone {
+ public:
+  void OnMoments(Moments moments) override { taken.push_back(std::move(moments)); }
+
+  std::vector<Moments> taken;
+};
+
 TEST(Children, APartThatComesOverTwoLinksIsTakenOnceAndAcknowledgedTwice) {
   Loop loop;
   QueryFanout queries(loop);
   TickMerger merger(1, [](const TickMerger::Row&, bool) {});
-  std::vector<Moments> taken;
-  Children::Handlers handlers;
-  handlers.moments = [&](Moments moments) { taken.push_back(std::move(moments)); };
-  Children children(merger, queries, kSecond, Children::Keep::kUntilArrived, handlers);
+  TakesMoments owner;
+  Children children(merger, queries, kSecond, Keep::kUntilArrived, owner);
   FakeLink control;
   FakeLink fabric;
   FakeLink other;
@@ -578,10 +584,10 @@ TEST(Children, APartThatComesOverTwoLinksIsTakenOnceAndAcknowledgedTwice) {
     ASSERT_EQ(link->sent.size(), 1u);
     EXPECT_EQ(link->sent[0].first, Type::kMomentsAck);
   }
-  EXPECT_EQ(taken.size(), 2u) << "of children 3 and 4";
+  EXPECT_EQ(owner.taken.size(), 2u) << "of children 3 and 4";
   children.Remove(control);
   ASSERT_TRUE(children.OnMessage(fabric, Type::kMoments, part).ok());
-  EXPECT_EQ(taken.size(), 2u);
+  EXPECT_EQ(owner.taken.size(), 2u);
   EXPECT_FALSE(children.OnMessage(fabric, Type::kMoments, part + "x").ok());
 }
 
@@ -604,8 +610,8 @@ TEST(Children, AtTheHeadWhatCameUpToBeginSafeIsSafeWithEndSafe) {
   Loop loop;
   QueryFanout queries(loop);
   TickMerger merger(1, [](const TickMerger::Row&, bool) {});
-  Children children(merger, queries, kSecond, Children::Keep::kUntilSafe,
-                    {.moments = [](const Moments&) {}});
+  ChildrenAlone alone;
+  Children children(merger, queries, kSecond, Keep::kUntilSafe, alone);
   FakeLink first;
   FakeLink second;
   children.Add(first, 3);

@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-#include "daemon/tree/homecoming.h"
+#include "daemon/head/registry/homecoming.h"
 #include "daemon/tree/placement.h"
 
 namespace sonde::tree {

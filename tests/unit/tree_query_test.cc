@@ -9,8 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/link/local_link.h"
+#include "daemon/link/send.h"
 #include "daemon/loop.h"
-#include "daemon/tree/local_link.h"
 #include "daemon/tree/query_fanout.h"
 
 namespace sonde::tree {

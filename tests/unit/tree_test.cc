@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "daemon/launch_message.h"
-#include "daemon/tree/auth.h"
-#include "daemon/tree/handshake.h"
-#include "daemon/tree/message.h"
-#include "daemon/tree/own_reducer.h"
+#include "daemon/link/trust/auth.h"
+#include "daemon/link/trust/handshake.h"
+#include "daemon/message/message.h"
+#include "daemon/node/record/own_reducer.h"
 
 namespace sonde::tree {
 namespace {

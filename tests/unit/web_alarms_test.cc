@@ -64,7 +64,7 @@ class WebAlarms : public testing::Test {
       request.body = body;
     }
     std::promise<Response> promise;
-    Dispatch({source_, &Clock::System(), nullptr}, request,
+    Dispatch(Context(*source_, &Clock::System(), nullptr), request,
              [&](Response response) { promise.set_value(std::move(response)); });
     return promise.get_future().get();
   }

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <future>
 
+#include "tests/unit/task_wait.h"
 #include "tests/unit/web_fake_source.h"
 #include "web/router.h"
 
@@ -27,7 +28,7 @@ class Endpoints : public testing::Test {
   Response Call(Request request) {
     std::promise<Response> promise;
     std::future<Response> future = promise.get_future();
-    Dispatch({source_, &clock_, nullptr}, request,
+    Dispatch(Context(*source_, &clock_, nullptr), request,
              [&](Response response) { promise.set_value(std::move(response)); });
     return future.get();
   }
@@ -123,7 +124,9 @@ TEST_F(Endpoints, AnUnknownStepIs404AndAMissingParameter400) {
 TEST_F(Endpoints, TheNativeProfileReadsBack) {
   const Result<Profile> profile = ProfileFromJson(Get("/api/v1/profile?job=4711.0").body);
   ASSERT_TRUE(profile.ok()) << profile.status().message();
-  EXPECT_EQ(profile->footprint.size(), source_->GetProfile({"4711", "0"})->footprint.size());
+  const JobStep id{"4711", "0"};
+  const Result<Profile> told = WaitFor(*source_, &StepHistory::GetProfile, id);
+  EXPECT_EQ(profile->footprint.size(), told->footprint.size());
 }
 
 // ---- What the router refuses ----

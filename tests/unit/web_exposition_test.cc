@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "web/exposition_merge.h"
-#include "web/exposition_text.h"
+#include "web/prometheus/exposition_merge.h"
+#include "web/prometheus/exposition_text.h"
 
 namespace sonde::web {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <utility>
 
-#include "profiles/json_writer.h"
+#include "profiles/json/writer.h"
 #include "tests/unit/web_fake_source.h"
 
 namespace sonde::web {
@@ -62,37 +62,46 @@ void WriteSeries(JsonWriter& w, std::string_view name, std::string_view unit, bo
 
 }  // namespace
 
-Result<std::vector<StepInShort>> FakeSource::StepsOf(const std::string& job, Nanos now) const {
-  if (job != "4711") return DataSource::StepsOf(job, now);
-  auto steps = DataSource::StepsOf("4711.0", now);
-  if (!steps.ok()) return steps;
-  steps->front().key = "4711.0";
-  StepInShort batch = steps->front();
-  batch.key = "4711.batch";
-  batch.id.step = "batch";
-  batch.start -= 5 * kSecond;
-  batch.nodes = batch.tasks = 1;
-  batch.tags.clear();
-  steps->push_back(batch);
-  return steps;
+void FakeSource::StepsOf(const std::string& job, Nanos now, StepsCallback callback) const {
+  if (job != "4711") return DataSource::StepsOf(job, now, std::move(callback));
+  DataSource::StepsOf("4711.0", now, [&](Result<std::vector<StepInShort>> steps) {
+    if (!steps.ok()) return callback(std::move(steps));
+    steps->front().key = "4711.0";
+    StepInShort batch = steps->front();
+    batch.key = "4711.batch";
+    batch.id.step = "batch";
+    batch.start -= 5 * kSecond;
+    batch.nodes = batch.tasks = 1;
+    batch.tags.clear();
+    steps->push_back(batch);
+    callback(std::move(steps));
+  });
 }
 
-Result<UserTags> FakeSource::ChangeTags(const JobStep& id, const UserTags& set,
-                                        const std::vector<std::string>& remove) const {
-  if (id.job == "locked") return Status(Code::kBusy, "the archive cannot be written now");
-  if (id.job == "forbidden") return Status(Code::kPermission, "the archive is only read here");
-  const Result<Profile> profile = GetProfile(id);
-  if (!profile.ok()) return profile.status();
-  if (profile->job.state == EndState::kRunning) return DataSource::ChangeTags(id, set, remove);
-  const std::lock_guard lock(tags_mutex_);
-  for (const auto& [name, value] : set) tags_[name] = value;
-  for (const std::string& name : remove) tags_.erase(name);
-  return tags_;
+void FakeSource::ChangeTags(const JobStep& id, const UserTags& set,
+                            const std::vector<std::string>& remove, TagsCallback callback) const {
+  if (id.job == "locked") return callback(Status(Code::kBusy, "the archive cannot be written now"));
+  if (id.job == "forbidden") {
+    return callback(Status(Code::kPermission, "the archive is only read here"));
+  }
+  const Result<Profile> profile = ProfileOf(id);
+  if (!profile.ok()) return callback(profile.status());
+  if (profile->job.state == EndState::kRunning) {
+    return DataSource::ChangeTags(id, set, remove, std::move(callback));
+  }
+  UserTags now;
+  {
+    const std::lock_guard lock(tags_mutex_);
+    for (const auto& [name, value] : set) tags_[name] = value;
+    for (const std::string& name : remove) tags_.erase(name);
+    now = tags_;
+  }
+  callback(std::move(now));
 }
 
 void FakeSource::Compare(const std::vector<std::string>& groups, const std::string& align,
                          CompareCallback callback) const {
-  const Result<Profile> profile = GetProfile({"4711", "0"});
+  const Result<Profile> profile = ProfileOf({"4711", "0"});
   if (groups.back() == "9.0") {
     return callback(Status(Code::kNotFound, "there is no profile of job 9.0"));
   }

@@ -314,25 +314,29 @@ FakeSource::~FakeSource() {
   for (std::thread& thread : held_->threads) thread.join();
 }
 
-Result<std::vector<JobDescription>> FakeSource::Jobs(size_t limit) const {
+void FakeSource::Jobs(size_t limit, JobsCallback callback) const {
   std::vector<JobDescription> jobs;
   for (const auto& step : steps_) {
     if (jobs.size() < limit) jobs.push_back(step->profile.job);
   }
-  return jobs;
+  callback(std::move(jobs));
 }
 
-std::vector<Note> FakeSource::Notes(Nanos first, Nanos last) const {
+void FakeSource::Notes(Nanos first, Nanos last, NotesCallback callback) const {
   std::vector<Note> notes;
   for (const auto& step : steps_) {
     for (Note& note : NotesOf(step->profile.job, step->profile.moments, first, last)) {
       notes.push_back(std::move(note));
     }
   }
-  return notes;
+  callback(std::move(notes));
 }
 
-Result<Profile> FakeSource::GetProfile(const JobStep& id) const {
+void FakeSource::GetProfile(const JobStep& id, ProfileCallback callback) const {
+  callback(ProfileOf(id));
+}
+
+Result<Profile> FakeSource::ProfileOf(const JobStep& id) const {
   for (const auto& step : steps_) {
     if (step->profile.job.id != id) continue;
     Profile profile = step->profile;
@@ -343,7 +347,7 @@ Result<Profile> FakeSource::GetProfile(const JobStep& id) const {
   return Status(Code::kNotFound, "there is no step " + id.ToString());
 }
 
-Result<std::vector<Series>> FakeSource::ListSeries(std::string_view metric, size_t limit) const {
+void FakeSource::ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const {
   std::vector<Series> list;
   for (const auto& step : steps_) {
     for (const SeriesData& data : step->series) {
@@ -351,7 +355,7 @@ Result<std::vector<Series>> FakeSource::ListSeries(std::string_view metric, size
       if (list.size() < limit) list.push_back(data.series);
     }
   }
-  return list;
+  callback(std::move(list));
 }
 
 Result<Answer> FakeSource::Evaluate(const QuerySpec& spec) const {
@@ -420,14 +424,18 @@ void FakeSource::EndLive() {
   ticks_.Tell();
 }
 
-// The rows of its first series' ticks, over hosts and tasks.
-Result<LiveRows> FakeSource::ReadLive(const JobStep& id,
-                                      const std::function<bool(const Metric&)>& wanted, Nanos after,
-                                      size_t limit) const {
-  const Step& step = *steps_.front();
-  if (id.ToString() != step.profile.job.id.ToString()) {
-    return DataSource::ReadLive(id, wanted, after, limit);
+void FakeSource::ReadLive(const JobStep& id, const IsWanted& wanted, Nanos after, size_t limit,
+                          RowsCallback callback) const {
+  if (id.ToString() == steps_.front()->profile.job.id.ToString()) {
+    return callback(RowsAfter(wanted, after, limit));
   }
+  const Result<Profile> profile = ProfileOf(id);
+  callback(profile.ok() ? Result<LiveRows>(LiveRows()) : profile.status());
+}
+
+// The rows of its first series' ticks, over hosts and tasks.
+LiveRows FakeSource::RowsAfter(const IsWanted& wanted, Nanos after, size_t limit) const {
+  const Step& step = *steps_.front();
   LiveRows live;
   live.running = !live_ended_;
   if (!live.running) return live;

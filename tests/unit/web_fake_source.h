@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "web/data_source.h"
-#include "web/tick_signal.h"
+#include "web/source/data_source.h"
+#include "web/source/tick_signal.h"
 
 namespace sonde::web {
 
@@ -44,25 +44,25 @@ class FakeSource : public DataSource {
   void Release();
   size_t held() const;
 
-  Result<std::vector<JobDescription>> Jobs(size_t limit) const override;
-  Result<Profile> GetProfile(const JobStep& id) const override;
+  void Jobs(size_t limit, JobsCallback callback) const override;
+  void GetProfile(const JobStep& id, ProfileCallback callback) const override;
   // Of 4711 besides its step the batch script.
-  Result<std::vector<StepInShort>> StepsOf(const std::string& job, Nanos now) const override;
+  void StepsOf(const std::string& job, Nanos now, StepsCallback callback) const override;
   // Of 4711.0; 4712.0 runs. What is named "locked" cannot be written, and "forbidden" may not be.
-  Result<UserTags> ChangeTags(const JobStep& id, const UserTags& set,
-                              const std::vector<std::string>& remove) const override;
+  void ChangeTags(const JobStep& id, const UserTags& set, const std::vector<std::string>& remove,
+                  TagsCallback callback) const override;
   // Whatever is asked for: each group is 20 % slower than the one before.
   void Compare(const std::vector<std::string>& groups, const std::string& align,
                CompareCallback callback) const override;
-  Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override;
+  void ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
   // Of the running step, at once.
   void QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
                     PartCallback callback) const override;
-  std::vector<Note> Notes(Nanos first, Nanos last) const override;
+  void Notes(Nanos first, Nanos last, NotesCallback callback) const override;
   TickSignal* ticks() const override { return &ticks_; }
-  Result<LiveRows> ReadLive(const JobStep& id, const std::function<bool(const Metric&)>& wanted,
-                            Nanos after, size_t limit) const override;
+  void ReadLive(const JobStep& id, const IsWanted& wanted, Nanos after, size_t limit,
+                RowsCallback callback) const override;
 
   // For live events: how many of the running step's 300 rows have come, all unless it is said; one
   // more; its end.
@@ -74,6 +74,8 @@ class FakeSource : public DataSource {
   struct Step;
   struct Held;
   Result<Answer> Evaluate(const QuerySpec& spec) const;
+  Result<Profile> ProfileOf(const JobStep& id) const;
+  LiveRows RowsAfter(const IsWanted& wanted, Nanos after, size_t limit) const;
 
   std::vector<std::unique_ptr<Step>> steps_;  // newest first
   std::unique_ptr<Held> held_;

@@ -3,9 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/task_wait.h"
 #include "tests/unit/web_fake_source.h"
-#include "web/gather.h"
-#include "web/notes.h"
+#include "web/route/gather.h"
+#include "web/source/notes.h"
 
 namespace sonde::web {
 namespace {
@@ -15,18 +16,18 @@ using testing::HasSubstr;
 // Answers each query with as many points as its metric's name says.
 class Counted : public DataSource {
  public:
-  Result<std::vector<JobDescription>> Jobs(size_t /*limit*/) const override {
-    return std::vector<JobDescription>();
+  void Jobs(size_t /*limit*/, JobsCallback callback) const override {
+    callback(std::vector<JobDescription>());
   }
-  Result<Profile> GetProfile(const JobStep& /*id*/) const override {
-    return Status(Code::kNotFound, "none");
+  void GetProfile(const JobStep& /*id*/, ProfileCallback callback) const override {
+    callback(Status(Code::kNotFound, "none"));
   }
-  Result<std::vector<Series>> ListSeries(std::string_view /*metric*/,
-                                         size_t /*limit*/) const override {
+  void ListSeries(std::string_view /*metric*/, size_t /*limit*/,
+                  SeriesCallback callback) const override {
     Series series;
     series.metric.name = "m";
     series.tags = {{"host", "n1"}, {"dc", "n1"}};
-    return std::vector<Series>(3, series);
+    callback(std::vector<Series>(3, series));
   }
   void Query(const QuerySpec& spec, Callback callback) const override {
     QueryResult result;
@@ -35,35 +36,30 @@ class Counted : public DataSource {
   }
 };
 
-Response Gather(std::initializer_list<const char*> points, size_t limit) {
-  const auto source = std::make_shared<Counted>();
-  const FixedClock clock(0);
+// How many points each of the answers has.
+Result<std::vector<size_t>> PointsOf(std::initializer_list<const char*> points, size_t limit) {
+  const Counted source;
   std::vector<QuerySpec> specs;
   for (const char* n : points) specs.emplace_back().metric = n;
-  Response answer;
-  GatherAndReply(
-      {source, &clock, nullptr}, specs, [&](Response response) { answer = std::move(response); },
-      [](const Answers& answers) {
-        Response response;
-        for (const Answer& one : answers) {
-          response.body += std::to_string(one.results.at(0).points.size()) + " ";
-        }
-        return response;
-      },
-      limit);
-  return answer;
+  const Context context(source);
+  const Result<Answers> answers = WaitFor(Gather(context, std::move(specs), limit));
+  if (!answers.ok()) return answers.status();
+  std::vector<size_t> counts;
+  for (const Answer& one : *answers) counts.push_back(one.results.at(0).points.size());
+  return counts;
 }
 
 TEST(Gather, QueriesTogetherAreBounded) {
-  EXPECT_EQ(Gather({"3", "4", "3"}, 10).body, "3 4 3 ");
-  const Response many = Gather({"3", "4", "4", "2"}, 10);
-  EXPECT_EQ(many.status, 413);
-  EXPECT_THAT(many.body, HasSubstr("11 points"));
-  EXPECT_THAT(many.body, HasSubstr("more than 10"));
+  EXPECT_THAT(*PointsOf({"3", "4", "3"}, 10), testing::ElementsAre(3, 4, 3));
+  const Status many = PointsOf({"3", "4", "4", "2"}, 10).status();
+  EXPECT_EQ(ErrorResponse(many).status, 413);
+  EXPECT_THAT(std::string(many.message()), HasSubstr("11 points"));
+  EXPECT_THAT(std::string(many.message()), HasSubstr("more than 10"));
 }
 
 TEST(Gather, NamesAreThoseOfAllSeries) {
-  const Result<SeriesNames> names = Counted().Names();
+  const Counted source;
+  const Result<SeriesNames> names = WaitFor(source, &StepSeries::Names);
   ASSERT_TRUE(names.ok());
   EXPECT_EQ(names->metrics, (std::set<std::string>{"m"}));
   EXPECT_EQ(names->keys, (std::set<std::string>{"dc", "host"}));

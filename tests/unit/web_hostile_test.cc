@@ -2,7 +2,7 @@
 // without end, of wrong types, with numbers that nothing holds; parameters of the same kind; paths
 // that climb; tokens that are none. The answer is a 4xx in JSON that says what is wrong, never an
 // error of ours. What a server does with many or slow clients is in web_limits_test.cc.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class Hostile : public testing::Test {
     request.body = std::move(body);
     std::promise<Response> promise;
     std::future<Response> future = promise.get_future();
-    Dispatch({source_, &clock_, nullptr}, request,
+    Dispatch(Context(*source_, &clock_, nullptr), request,
              [&](Response response) { promise.set_value(std::move(response)); });
     Response answer = future.get();
     while (answer.next && answer.next(answer.body)) {

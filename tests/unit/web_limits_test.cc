@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "tests/unit/web_client.h"
-#include "web/gzip.h"
+#include "web/http/gzip.h"
 #include "web/opentsdb/put_store.h"
-#include "web/point_sink.h"
+#include "web/source/point_sink.h"
 
 namespace sonde::web {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/web_client.h"
-#include "web/gzip.h"
-#include "web/negotiation.h"
+#include "web/http/gzip.h"
+#include "web/http/negotiation.h"
 #include "web/server/cors.h"
 
 namespace sonde::web {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "web/notes.h"
+#include "web/source/notes.h"
 
 namespace sonde::web {
 namespace {

@@ -27,7 +27,8 @@ int StatusOf(std::string_view path, Method method) {
   request.method = method;
   request.content_type = "application/json";
   std::promise<int> status;
-  Dispatch({source}, request, [&](const Response& response) { status.set_value(response.status); });
+  Dispatch(Context(*source), request,
+           [&](const Response& response) { status.set_value(response.status); });
   return status.get_future().get();
 }
 
@@ -36,7 +37,7 @@ TEST(OpenApi, EveryRouteSaysWhatItIs) {
     for (const Route& route : family.routes) {
       SCOPED_TRACE(route.path);
       EXPECT_FALSE(route.doc.about.empty())
-          << "a route needs a description beside its registration: web/route_doc.h";
+          << "a route needs a description beside its registration: web/route/route_doc.h";
       const RouteDoc& post = route.post_doc.about.empty() ? route.doc : route.post_doc;
       EXPECT_FALSE(route.post != nullptr && post.body.empty()) << "what a POST has as its body";
       for (const RouteDoc* doc : {&route.doc, &post}) {

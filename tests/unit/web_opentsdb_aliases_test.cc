@@ -33,19 +33,19 @@ class Numbers : public DataSource {
     }
   }
 
-  Result<std::vector<JobDescription>> Jobs(size_t) const override {
-    return std::vector<JobDescription>{};
+  void Jobs(size_t, JobsCallback callback) const override {
+    callback(std::vector<JobDescription>{});
   }
-  Result<Profile> GetProfile(const JobStep&) const override {
-    return Status(Code::kNotFound, "none");
+  void GetProfile(const JobStep&, ProfileCallback callback) const override {
+    callback(Status(Code::kNotFound, "none"));
   }
-  Result<std::vector<Series>> ListSeries(std::string_view metric, size_t limit) const override {
+  void ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const override {
     std::vector<Series> list;
     for (const SeriesData& data : series_) {
       const bool named = metric.empty() || data.series.metric.name == metric;
       if (named && list.size() < limit) list.push_back(data.series);
     }
-    return list;
+    callback(std::move(list));
   }
   void Query(const QuerySpec& spec, Callback callback) const override {
     asked_.push_back(spec);
@@ -105,7 +105,7 @@ class Aliases : public testing::Test {
       request.body = std::move(body);
     }
     Response out;
-    Dispatch({source_, &Clock::System(), nullptr}, request,
+    Dispatch(Context(*source_, &Clock::System(), nullptr), request,
              [&](Response response) { out = std::move(response); });
     return out;
   }

@@ -36,10 +36,10 @@ class PushedInto final : public FakeSource {
 
 class Proxy : public testing::Test {
  protected:
-  Response Call(std::shared_ptr<const DataSource> source, Request request) {
+  Response Call(const std::shared_ptr<const DataSource>& source, const Request& request) {
     std::promise<Response> promise;
     std::future<Response> future = promise.get_future();
-    Dispatch({std::move(source), &clock_, nullptr}, request,
+    Dispatch(Context(*source, &clock_, nullptr), request,
              [&](Response response) { promise.set_value(std::move(response)); });
     return future.get();
   }
@@ -47,7 +47,7 @@ class Proxy : public testing::Test {
     Request request;
     EXPECT_TRUE(ParseTarget(target, request).ok());
     request.host = "localhost:4242";
-    return Call(source_, std::move(request));
+    return Call(source_, request);
   }
   Response Post(std::string_view target, std::string body) {
     Request request;
@@ -55,7 +55,7 @@ class Proxy : public testing::Test {
     request.method = Method::kPost;
     request.content_type = "application/json";
     request.body = std::move(body);
-    return Call(source_, std::move(request));
+    return Call(source_, request);
   }
   static json::value Json(const Response& response, int status = 200) {
     EXPECT_EQ(response.status, status) << response.body;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "web/pushed_value.h"
+#include "web/source/pushed_value.h"
 
 namespace sonde::web {
 namespace {

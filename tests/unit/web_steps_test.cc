@@ -28,7 +28,7 @@ class StepsOverHttp : public testing::Test {
     request.body = std::move(body);
     std::promise<Response> promise;
     std::future<Response> future = promise.get_future();
-    Dispatch({source_, &clock_, nullptr}, request,
+    Dispatch(Context(*source_, &clock_, nullptr), request,
              [&](Response response) { promise.set_value(std::move(response)); });
     return future.get();
   }

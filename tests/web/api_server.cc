@@ -17,15 +17,16 @@ class ApiSource final : public web::FakeSource {
  public:
   ApiSource() : FakeSource(Clock::System().Now()) {}
 
-  Result<Profile> GetProfile(const JobStep& id) const override {
-    Result<Profile> profile = FakeSource::GetProfile(id);
-    if (!profile.ok() || profile->job.end != 0) return profile;
-    FootprintEntry up;
-    up.series.metric.name = "join_up";
-    up.series.tags.Set("instance", "localhost:9100");
-    up.last = 1;
-    profile->footprint.push_back(up);
-    return profile;
+  void GetProfile(const JobStep& id, ProfileCallback callback) const override {
+    FakeSource::GetProfile(id, [&](Result<Profile> profile) {
+      if (!profile.ok() || profile->job.end != 0) return callback(std::move(profile));
+      FootprintEntry up;
+      up.series.metric.name = "join_up";
+      up.series.tags.Set("instance", "localhost:9100");
+      up.last = 1;
+      profile->footprint.push_back(up);
+      callback(std::move(profile));
+    });
   }
   Status Push(const JobStep& id, const web::PushedValue& value) const override {
     return Runs(id) ? Status() : FakeSource::Push(id, value);

@@ -66,6 +66,11 @@ class Page(unittest.TestCase):
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
 
+    def wait_to_fit(self, width):
+        """Plots are drawn anew, one after the other, when the window's width has changed."""
+        self.until(lambda: self.browser.execute_script(
+            "return document.documentElement.scrollWidth") <= width)
+
     def until(self, condition):
         wait = WebDriverWait(self.browser, Page.patience, poll_frequency=0.05)
         try:
@@ -281,9 +286,7 @@ class PageTest(Page):
     def test_it_fits_a_phone_and_the_dark(self):
         self.open_job()
         self.screen(390, 844)
-        self.until(lambda: all(f.size["width"] <= 390 for f in self.shown_figures()))
-        width = self.browser.execute_script("return document.documentElement.scrollWidth")
-        self.assertLessEqual(width, 390)
+        self.wait_to_fit(390)
         self.shot("phone")
         self.screen(1300, 1000, dark=True)
         self.wait_for("figure canvas")
@@ -367,8 +370,7 @@ class StepsTest(Page):
             self.screen(width, 1000, dark)
             # In one go, since another colour scheme has all made anew.
             self.until(lambda: self.browser.execute_script(self.DRAWN))
-            self.assertLessEqual(self.browser.execute_script(
-                "return document.documentElement.scrollWidth"), width)
+            self.wait_to_fit(width)
             self.shot(name)
 
     def test_runs_are_aligned_by_a_phase_that_is_chosen(self):
@@ -395,9 +397,7 @@ class CrowdedTest(Page):
         self.assertLess(self.find("#tip").size["height"], 250)
         self.shot("crowded")
         self.screen(390, 844)
-        self.until(lambda: all(f.size["width"] <= 390 for f in self.shown_figures()))
-        width = self.browser.execute_script("return document.documentElement.scrollWidth")
-        self.assertLessEqual(width, 390)
+        self.wait_to_fit(390)
         self.shot("crowded-phone")
 
 

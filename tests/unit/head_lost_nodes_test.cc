@@ -1,0 +1,149 @@
+// A whole head whose nodes are the test: what it says of those that it loses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/head/head.h"
+#include "daemon/loop.h"
+#include "daemon/tree/uplink.h"
+#include "temp_dir.h"
+
+namespace sonde::head {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using tree::Type;
+
+// The head's end of a control connection.
+class HeadEnd final : public tree::Link {
+ public:
+  Status Send(uint8_t, std::string_view) override { return {}; }
+  void CloseWhenSent() override {}
+  size_t queued() const override { return 0; }
+  void SetMaxMessage(size_t) override {}
+  std::string peer() const override { return "node"; }
+
+  void Hear(uint8_t type, std::string_view payload) { Handler()->message(type, payload); }
+  void Break() { Handler()->closed({Code::kUnavailable, "connection reset"}); }
+
+ private:
+  std::shared_ptr<const tree::Link::Handler> Handler() const { return handler_; }
+};
+
+// The node's end: what the node sends the head hears at once.
+class NodeEnd final : public tree::Link {
+ public:
+  explicit NodeEnd(HeadEnd& head) : head_(head) {}
+  Status Send(uint8_t type, std::string_view payload) override {
+    head_.Hear(type, payload);
+    return {};
+  }
+  void CloseWhenSent() override {}
+  size_t queued() const override { return 0; }
+  void SetMaxMessage(size_t) override {}
+  std::string peer() const override { return "head"; }
+
+ private:
+  HeadEnd& head_;
+};
+
+struct Node {
+  HeadEnd* head_end = nullptr;  // the head owns it
+  std::unique_ptr<NodeEnd> link;
+  std::unique_ptr<tree::Uplink> uplink = std::make_unique<tree::Uplink>();
+};
+
+class LostNodes : public testing::Test {
+ protected:
+  LostNodes() {
+    LaunchMessage launch;
+    launch.role = Role::kHead;
+    launch.archive = directory_.path();
+    launch.job.id = {"7", "0"};
+    launch.job.start = Clock::System().Now();
+    launch.job.expected_nodes = 2;
+    launch.job.period = 10 * kSecond;  // no row is merged while a test takes
+    Config config;
+    config.http = "off";
+    head_ = std::make_unique<Head>(loop_, launch, config, [this](std::string report) {
+      report_ = std::move(report);
+      loop_.Stop();
+    });
+    EXPECT_TRUE(head_->Start({}).ok());
+    for (uint32_t i = 0; i < 2; ++i) Join(i);
+  }
+
+  void Join(uint32_t index) {
+    auto end = std::make_unique<HeadEnd>();
+    Node& node = nodes_.emplace_back();
+    node.head_end = end.get();
+    node.link = std::make_unique<NodeEnd>(*end);
+    tree::Registration who;
+    who.job = "7";
+    who.step = "0";
+    who.node_id = index;
+    who.nodes = 2;
+    who.host = "n" + std::to_string(index + 1);
+    ASSERT_EQ(*head_->AddNode(who, std::move(end)), index);
+    node.uplink->Use(node.link.get(), false);
+  }
+
+  void Send(uint32_t index, tree::Stream stream) {
+    Series work;
+    work.metric.name = "work_total";
+    work.metric.type = MetricType::kCounter;
+    tree::FrameInfo info;
+    info.tick = Clock::System().Now();
+    info.stream = stream;
+    info.nodes = tree::NodeSet(index);
+    std::vector<Reduced> values(1);
+    values[0].Add(5, {index, Owner::kNobody});
+    nodes_[index].uplink->AddFrame(info, Schema::Make({work}), {values, {}});
+    nodes_[index].uplink->Flush();
+  }
+
+  void Leave(uint32_t index) {
+    Send(index, tree::Stream::kEnded);
+    nodes_[index].uplink->End(tree::Stream::kOwn);
+    nodes_[index].uplink->End(tree::Stream::kEnded);
+    nodes_[index].head_end->Hear(static_cast<uint8_t>(Type::kBye), Encode(tree::Bye{}));
+  }
+
+  TempDir directory_;
+  Loop loop_;
+  std::vector<Node> nodes_;
+  std::string report_;
+  std::unique_ptr<Head> head_;
+};
+
+// The step ends before a row goes without the lost node: its last values come into the totals when
+// the profile is sealed, after it was given up.
+TEST_F(LostNodes, ValuesThatComeAfterTheLossStay) {
+  Send(0, tree::Stream::kOwn);
+  Send(1, tree::Stream::kOwn);
+  nodes_[1].head_end->Break();
+  head_->Finish(false);
+  Leave(0);
+  loop_.Run();
+  EXPECT_THAT(report_, HasSubstr("node n2 was lost: connection reset; its values stay as it last"));
+  EXPECT_THAT(report_, Not(HasSubstr("missing from the totals")));
+}
+
+TEST_F(LostNodes, OneThatSentNothingIsMissingFromTheTotals) {
+  Send(0, tree::Stream::kOwn);
+  nodes_[1].head_end->Break();
+  head_->Finish(false);
+  Leave(0);
+  loop_.Run();
+  EXPECT_THAT(report_, HasSubstr("node n2 was lost: connection reset; what it counted is missing"));
+  EXPECT_THAT(report_, HasSubstr("what 1 of 2 nodes counted is missing from the totals"));
+}
+
+}  // namespace
+}  // namespace sonde::head
