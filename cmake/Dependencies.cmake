@@ -3,7 +3,6 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
 # Neither as a shared library: core/fmt_instances.cc tells why.
 add_library(sonde_text INTERFACE)
 if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
@@ -13,13 +12,11 @@ if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
 else()
   target_link_libraries(sonde_text INTERFACE fmt::fmt-header-only)
 endif()
-target_include_directories(sonde_text SYSTEM INTERFACE
-  $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)
-target_compile_definitions(sonde_text INTERFACE SPDLOG_FMT_EXTERNAL)
 find_package(CLI11 REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 pkg_check_modules(LIBFABRIC REQUIRED IMPORTED_TARGET libfabric)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle)
 
 find_library(LEVELDB_LIBRARY leveldb REQUIRED)

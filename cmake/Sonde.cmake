@@ -70,4 +70,5 @@ function(sonde_interposer target name)
     PREFIX "" OUTPUT_NAME ${name} LINKER_LANGUAGE C LINK_DEPENDS ${map}
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/libclient/sonde)
   install(TARGETS ${target} LIBRARY DESTINATION ${SONDE_INTERPOSER_DIR})
+  sonde_split_debug(${target} ${SONDE_INTERPOSER_DIR})
 endfunction()
