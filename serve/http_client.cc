@@ -21,6 +21,7 @@
 #include <chrono>
 #include <deque>
 #include <exception>
+#include <map>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -136,7 +137,9 @@ Status FromError(const boost::system::error_code& error, std::string_view what, 
   Code code = Code::kUnavailable;
   if (error == asio::error::operation_aborted) code = Code::kBusy;
   if (error == beast::error::timeout) code = Code::kTimeout;
-  if (error.category() == make_error_code(http::error::end_of_stream).category()) {
+  const bool ended =
+      error == http::error::end_of_stream || error == http::error::partial_message;
+  if (!ended && error.category() == make_error_code(http::error::end_of_stream).category()) {
     code = Code::kCorrupt;
   }
   return {code, fmt::format("{}: {}", what, error.message())};
@@ -212,6 +215,10 @@ Result<HttpResponse> HttpExchange(const std::string& host, const std::string& po
 struct HttpClient::Core {
   // Of all requests together.
   static constexpr size_t kMaxSockets = 256;
+  // Of those to one peer. A server gives the connection of one that has not said its token yet to
+  // who comes next when it has too many (web/server/session_set.h): a question for each metric of
+  // a step, all at once, must not do that to itself.
+  static constexpr size_t kMaxToOnePeer = 16;
   // One that hangs does not hold up the names of others.
   static constexpr size_t kResolvers = 4;
 
@@ -226,6 +233,7 @@ struct HttpClient::Core {
       }
     }
   }
+  std::shared_ptr<TurnsInOrder> TurnsOf(const HttpQuestion& question);
   asio::awaitable<Addresses> Find(const HttpQuestion& question);
   asio::awaitable<void> Send(std::shared_ptr<Exchanging> open);
 
@@ -233,9 +241,19 @@ struct HttpClient::Core {
   asio::executor_work_guard<asio::io_context::executor_type> work{context->get_executor()};
   const std::shared_ptr<TurnsInOrder> sockets =
       std::make_shared<TurnsInOrder>(context, kMaxSockets);
+  // Those that are asked now; on the client's thread.
+  std::map<std::pair<std::string, std::string>, std::weak_ptr<TurnsInOrder>> peers;
   std::thread thread;
   std::optional<asio::thread_pool> resolvers;  // goes first: it tells the context
 };
+
+std::shared_ptr<TurnsInOrder> HttpClient::Core::TurnsOf(const HttpQuestion& question) {
+  std::erase_if(peers, [](const auto& peer) { return peer.second.expired(); });
+  std::weak_ptr<TurnsInOrder>& known = peers[{question.host, question.port}];
+  std::shared_ptr<TurnsInOrder> turns = known.lock();
+  if (!turns) known = turns = std::make_shared<TurnsInOrder>(context, kMaxToOnePeer);
+  return turns;
+}
 
 asio::awaitable<Addresses> HttpClient::Core::Find(const HttpQuestion& question) {
   boost::system::error_code error;
@@ -253,6 +271,8 @@ asio::awaitable<Addresses> HttpClient::Core::Find(const HttpQuestion& question) 
 // The time of an exchange is what its peer takes, not what it waits for others.
 asio::awaitable<void> HttpClient::Core::Send(std::shared_ptr<Exchanging> open) {
   const HttpQuestion& question = open->question;
+  const std::shared_ptr<TurnsInOrder> of_peer = TurnsOf(question);
+  const std::shared_ptr<void> connection = co_await of_peer->Take();
   const std::shared_ptr<void> socket = co_await sockets->Take();
   open->BeginTime();
   const Addresses addresses = co_await Find(question);

@@ -20,8 +20,8 @@ using HttpRequest = boost::beast::http::request<boost::beast::http::string_body>
 using HttpResponse = boost::beast::http::response<boost::beast::http::string_body>;
 
 // Sends `ask` to host:port and gives what comes back, whatever its status. `what` begins the
-// message of a failure, as in "ask the head at n1:4242". kTimeout, kUnavailable (nobody answers),
-// kLimit (a body of more than `max_body` bytes) or kCorrupt (no HTTP).
+// message of a failure, as in "ask the head at n1:4242". kTimeout, kUnavailable (nobody answers, or
+// not to the end), kLimit (a body of more than `max_body` bytes) or kCorrupt (no HTTP).
 Result<HttpResponse> HttpExchange(const std::string& host, const std::string& port, HttpRequest ask,
                                   std::string_view what, Nanos timeout, uint64_t max_body);
 
@@ -43,8 +43,8 @@ struct HttpAnswer {
   std::shared_ptr<void> turn;  // which lasts as long as this
 };
 
-// The same without waiting. Up to 256 requests are under way at a time, on one thread; the others
-// begin when these end. The time of a request is what its peer takes: not what it waits for others.
+// The same without waiting. Up to 256 requests are under way at a time, 16 of them to one peer, on
+// one thread; the others begin when these end. The time of a request is what its peer takes: not what it waits for others.
 //
 // Thread safety: Exchange and NewTurns from any thread; made and destroyed by one. Callbacks come
 // on the client's thread, each once, with the answer or when its time is over. The destructor drops

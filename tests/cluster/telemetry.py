@@ -160,7 +160,12 @@ class Live:
             request.add_header("Content-Type", "application/json")
         if token is not None:
             request.add_header("Authorization", f"Bearer {token}")
-        return urllib.request.urlopen(request, timeout=10)
+        try:
+            return urllib.request.urlopen(request, timeout=10)
+        except urllib.error.HTTPError as error:
+            if error.code == 500:
+                error.add_note(f"{path}: {error.read().decode(errors='replace')}")
+            raise
 
 
 class Step:

@@ -8,9 +8,14 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "core/time.h"
+#include "serve/head_client.h"
 #include "serve/http_client.h"
 #include "tests/unit/loopback.h"
+#include "tests/unit/web_fake_source.h"
+#include "web/server/server.h"
 
 namespace sonde::serve {
 namespace {
@@ -19,10 +24,13 @@ namespace http = boost::beast::http;
 
 constexpr Nanos kLimit = kSecond;
 
-// Takes one connection, reads a request, sends this text, and keeps the connection open.
+// Takes one connection, reads a request, sends this text, and keeps the connection open or not.
 class Peer {
  public:
-  explicit Peer(std::string text) : text_(std::move(text)), thread_([this] { Serve(); }) {}
+  enum class Then { kKeepsIt, kCloses };
+
+  explicit Peer(std::string text, Then then = Then::kKeepsIt)
+      : text_(std::move(text)), then_(then), thread_([this] { Serve(); }) {}
   ~Peer() {
     shutdown(listener_.fd.get(), SHUT_RDWR);
     thread_.join();
@@ -41,12 +49,13 @@ class Peer {
     static_cast<void>(recv(peer, request, sizeof(request), 0));
     static_cast<void>(send(peer, text_.data(), text_.size(), MSG_NOSIGNAL));
     sent_.set_value();
-    while (recv(peer, request, sizeof(request), 0) > 0) {
+    while (then_ == Then::kKeepsIt && recv(peer, request, sizeof(request), 0) > 0) {
     }
     close(peer);
   }
 
   const std::string text_;
+  const Then then_;
   const LoopbackListener listener_{1};
   std::promise<void> sent_;
   std::thread thread_;
@@ -84,6 +93,39 @@ TEST(HttpClient, TheTimeOfAPeerIsNotWhatItWaitsForItsTurn) {
   const auto answer = second.get();
   ASSERT_TRUE(answer.ok()) << answer.status().message();
   EXPECT_EQ(answer->response.body(), "yes");
+}
+
+TEST(HttpClient, AConnectionThatEndsWithoutAnAnswerIsNoFaultOfTheAnswer) {
+  const HttpClient client;
+  for (const char* begun : {"", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n"}) {
+    const Peer peer(begun, Peer::Then::kCloses);
+    const auto answer = Ask(client, "127.0.0.1", peer, nullptr).get();
+    EXPECT_EQ(answer.status().code(), Code::kUnavailable) << answer.status().message();
+  }
+}
+
+// As many questions as a step has metrics, to a head with a server's usual bounds.
+TEST(HttpClient, AsksOnePeerNoMoreAtATimeThanItTakes) {
+  constexpr size_t kQuestions = 500;
+  web::Server::Options options;
+  options.port = 0;
+  options.token = "token-of-this-server";
+  const auto source = std::make_shared<web::FakeSource>(Clock::System().Now());
+  const auto server = web::Server::Start(options, source);
+  ASSERT_TRUE(server.ok()) << server.status().message();
+  const Endpoint head{"127.0.0.1", (*server)->port(), options.token};
+  const HttpClient client;
+  std::vector<std::promise<Result<HttpAnswer>>> answers(kQuestions);
+  for (auto& answer : answers) {
+    HttpRequest request(http::verb::get, "/api/v1/profile?job=4712.0", 11);
+    client.Exchange(QuestionFor(head, std::move(request), 60 * kSecond),
+                    [&](Result<HttpAnswer> result) { answer.set_value(std::move(result)); });
+  }
+  for (auto& promised : answers) {
+    const auto answer = promised.get_future().get();
+    ASSERT_TRUE(answer.ok()) << answer.status().message();
+    ASSERT_EQ(answer->response.result(), http::status::ok) << answer->response.body();
+  }
 }
 
 }  // namespace
