@@ -31,6 +31,7 @@
 #include "daemon/loop.h"
 #include "daemon/node/ask/answer.h"
 #include "daemon/tree/query_fanout.h"
+#include "tests/unit/answering_nodes.h"
 #include "web/router.h"
 
 namespace sonde {
@@ -132,16 +133,15 @@ class Step {
     for (size_t n = 0; n < nodes; ++n) AddNode(n, job.nodes[n].host);
     Fill();
     source_ = std::make_shared<head::LiveSource>(
-        *record_, head::LiveSource::Ways{
-                      [this](QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
-                        constexpr Nanos kPatience = 60 * kSecond;
-                        queries_.Ask({++asked_, std::move(spec), std::move(grid), kPatience},
-                                     children_, {}, std::move(done));
-                      },
-                      [](bool) {}, [](const std::vector<uint32_t>&, const std::string&) {},
-                      [](uint32_t, const std::string&) {}, [](const auto&) {},
-                      // Here, where it is counted as the head's.
-                      [](const std::function<void()>& work) { work(); }});
+        *record_,
+        std::make_shared<head::AnsweringNodes>(
+            [this](QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
+              constexpr Nanos kPatience = 60 * kSecond;
+              queries_.Ask({++asked_, std::move(spec), std::move(grid), kPatience}, children_, {},
+                           std::move(done));
+            }),
+        // Here, where it is counted as the head's.
+        [](const std::function<void()>& work) { work(); });
   }
 
   struct Cost {

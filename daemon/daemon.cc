@@ -115,11 +115,7 @@ int RunDaemon(const std::function<std::unique_ptr<Daemon>(const DaemonSetup&)>& 
   if (daemon == nullptr) return Fail({Code::kInvalid, "this program has not the role asked for"});
   const Status started = daemon->Start(std::move(listen_fd), std::move(application_fd));
   if (!started.ok()) return Fail(started);
-  lifeline.Start(
-      {.packet = [&](char kind, std::string_view body,
-                     std::vector<UniqueFd> fds) { daemon->OnPacket(kind, body, std::move(fds)); },
-       .end =
-           [&](LauncherLine::End how) { daemon->OnEnd(how == LauncherLine::End::kLauncherGone); }});
+  lifeline.Start(*daemon);
   loop.Run();
   if (launch->InStep()) EndChildren();
   // All is delivered and closed: taking the rest apart would only cost the node time.

@@ -28,16 +28,10 @@ struct DaemonSetup {
   Status config_error;  // why `config` holds the defaults, if it should not
 };
 
-class Daemon {
+class Daemon : public LauncherLine::Receiver {
  public:
-  virtual ~Daemon() = default;
-
   // `listen`: the head's rendezvous socket. `application`: the node's, which listens already.
   virtual Status Start(UniqueFd listen, UniqueFd application) = 0;
-  // What the launcher sends (launcher/launch.h).
-  virtual void OnPacket(char kind, std::string_view body, std::vector<UniqueFd> fds) = 0;
-  // The end of the lifeline: asked for, or the launcher is dead.
-  virtual void OnEnd(bool launcher_gone) = 0;
 };
 
 // The life of the process, from its inherited descriptors to its exit code. `make` gives null for a

@@ -64,13 +64,13 @@ Result<std::string> LauncherLine::ReadLaunch(Nanos timeout) {
   return packet.bytes.substr(1);
 }
 
-void LauncherLine::Start(Handler handler) {
-  handler_ = std::move(handler);
+void LauncherLine::Start(Receiver& receiver) {
+  receiver_ = &receiver;
   const Status status =
       loop_.Watch(fd_.get(), EPOLLIN | EPOLLRDHUP, [this](uint32_t events) { OnReady(events); });
   if (!status.ok()) {
     ended_ = true;
-    loop_.Post([this] { handler_.end(End::kLauncherGone); });
+    loop_.Post([this] { receiver_->OnEnd(true); });
   }
 }
 
@@ -80,11 +80,11 @@ void LauncherLine::OnReady(uint32_t events) {
     if (packet.end) {
       ended_ = true;
       loop_.Unwatch(fd_.get());
-      handler_.end(events & (EPOLLHUP | EPOLLERR) ? End::kLauncherGone : End::kAsked);
+      receiver_->OnEnd((events & (EPOLLHUP | EPOLLERR)) != 0);
       return;
     }
-    handler_.packet(packet.bytes[0], std::string_view(packet.bytes).substr(1),
-                    std::move(packet.fds));
+    receiver_->OnPacket(packet.bytes[0], std::string_view(packet.bytes).substr(1),
+                        std::move(packet.fds));
     packet = {};
   }
 }

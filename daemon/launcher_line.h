@@ -7,7 +7,6 @@
 // Thread safety: the loop's thread only.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,11 +18,14 @@ namespace sonde {
 
 class LauncherLine {
  public:
-  enum class End { kAsked, kLauncherGone };
-  struct Handler {
-    // The kind, the rest of the packet, and the descriptors that came with it.
-    std::function<void(char kind, std::string_view body, std::vector<UniqueFd> fds)> packet;
-    std::function<void(End how)> end;  // once
+  // Who gets what the launcher sends.
+  class Receiver {
+   public:
+    virtual ~Receiver() = default;
+    // A packet's kind (launcher/launch.h), the rest of it, and the descriptors that came with it.
+    virtual void OnPacket(char kind, std::string_view body, std::vector<UniqueFd> fds) = 0;
+    // Once: the end was asked for, or the launcher is dead.
+    virtual void OnEnd(bool launcher_gone) = 0;
   };
 
   // Owns `fd`.
@@ -32,7 +34,8 @@ class LauncherLine {
 
   // Waits for the first packet, which is the launch message, before the loop runs.
   Result<std::string> ReadLaunch(Nanos timeout);
-  void Start(Handler handler);
+  // `receiver` outlives this.
+  void Start(Receiver& receiver);
 
   // Sends one packet; a launcher that does not read it in time or is gone does not matter.
   void Send(char kind, std::string_view body);
@@ -48,7 +51,7 @@ class LauncherLine {
 
   Loop& loop_;
   UniqueFd fd_;
-  Handler handler_;
+  Receiver* receiver_ = nullptr;
   bool ended_ = false;
 };
 

@@ -24,16 +24,16 @@ Delivery::Delivery(const Destination& destination, std::unique_ptr<Http> http, P
 
 Delivery::~Delivery() = default;
 
-Result<Delivery::Outcome> Delivery::Send(const Runs& runs, bool perhaps_there, const Hooks& hooks) {
+Result<Delivery::Outcome> Delivery::Send(const Runs& runs, bool perhaps_there, Witness& witness) {
   Outcome outcome;
   perhaps_there_ = false;
   if (runs.empty()) return outcome;
-  SONDE_RETURN_IF_ERROR(SendPart(runs, perhaps_there, true, hooks, outcome));
+  SONDE_RETURN_IF_ERROR(SendPart(runs, perhaps_there, true, witness, outcome));
   return outcome;
 }
 
 // Until there is an answer other than "not now".
-Result<Verdict> Delivery::Attempt(std::span<const Run> runs, bool& ambiguous, const Hooks& hooks) {
+Result<Verdict> Delivery::Attempt(std::span<const Run> runs, bool& ambiguous, Witness& witness) {
   std::vector<const Line*> described;
   for (const Run& run : runs) {
     if (described_.insert(run.line->name).second) described.push_back(run.line);
@@ -63,7 +63,7 @@ Result<Verdict> Delivery::Attempt(std::span<const Run> runs, bool& ambiguous, co
                                   : answer.status().code() == Code::kTimeout;
     ambiguous = ambiguous || lost;
     perhaps_there_ = perhaps_there_ || lost;
-    if (hooks.failed) hooks.failed(verdict.why);
+    witness.OnFailure(verdict.why);
     if (!patience_.Wait(std::max(Jittered(wait), asked_to_wait))) {
       return Status(Code::kUnavailable, verdict.why);
     }
@@ -71,9 +71,9 @@ Result<Verdict> Delivery::Attempt(std::span<const Run> runs, bool& ambiguous, co
 }
 
 Status Delivery::SendPart(std::span<const Run> runs, bool perhaps_there, bool whole,
-                          const Hooks& hooks, Outcome& outcome) {
+                          Witness& witness, Outcome& outcome) {
   bool ambiguous = perhaps_there;
-  Result<Verdict> verdict = Attempt(runs, ambiguous, hooks);
+  Result<Verdict> verdict = Attempt(runs, ambiguous, witness);
   if (!verdict.ok()) return verdict.status();
   const uint64_t count = CountSamples(runs);
   switch (verdict->kind) {
@@ -101,15 +101,15 @@ Status Delivery::SendPart(std::span<const Run> runs, bool perhaps_there, bool wh
   if (refusal_.empty()) refusal_ = verdict->why;
   last_was_order_ = verdict->order;
   if (count > 1) {
-    if (whole && hooks.split) SONDE_RETURN_IF_ERROR(hooks.split());
-    return SendHalves(runs, hooks, outcome);
+    if (whole) SONDE_RETURN_IF_ERROR(witness.OnSplit());
+    return SendHalves(runs, witness, outcome);
   }
   ++outcome.refused;
   return ++refused_in_turn_ < kRefusedAtMost ? Status() : RefusesAll();
 }
 
 // By lines; of a single one its earlier samples and then its later ones.
-Status Delivery::SendHalves(std::span<const Run> runs, const Hooks& hooks, Outcome& outcome) {
+Status Delivery::SendHalves(std::span<const Run> runs, Witness& witness, Outcome& outcome) {
   Run halves[2];
   std::span<const Run> parts[2];
   if (runs.size() > 1) {
@@ -123,7 +123,7 @@ Status Delivery::SendHalves(std::span<const Run> runs, const Hooks& hooks, Outco
     parts[1] = {&halves[1], 1};
   }
   for (const auto& part : parts) {
-    SONDE_RETURN_IF_ERROR(SendPart(part, false, false, hooks, outcome));
+    SONDE_RETURN_IF_ERROR(SendPart(part, false, false, witness, outcome));
   }
   return {};
 }

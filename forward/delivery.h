@@ -49,13 +49,18 @@ class Delivery {
     uint64_t taken = 0;
     uint64_t refused = 0;
   };
-  struct Hooks {
-    std::function<void(std::string_view)> failed;  // an attempt, and why; it will be repeated
-    std::function<Status()> split;                 // before a batch goes in parts
+  // Who keeps what becomes of a batch.
+  class Witness {
+   public:
+    virtual ~Witness() = default;
+    // An attempt failed, and will be repeated.
+    virtual void OnFailure(std::string_view why) = 0;
+    // Before a batch goes in parts; if this fails it does not.
+    virtual Status OnSplit() = 0;
   };
   // `perhaps_there`: the receiver may have taken the very same batch already.
   // A failure: the batch is not taken, or not all of it is, and it should come again later.
-  Result<Outcome> Send(const Runs& runs, bool perhaps_there, const Hooks& hooks);
+  Result<Outcome> Send(const Runs& runs, bool perhaps_there, Witness& witness);
 
   // Whether what Send last failed with may have been taken all the same.
   bool perhaps_there() const { return perhaps_there_; }
@@ -66,10 +71,10 @@ class Delivery {
   const std::string& refusal() const { return refusal_; }
 
  private:
-  Result<Verdict> Attempt(std::span<const Run> runs, bool& ambiguous, const Hooks& hooks);
-  Status SendPart(std::span<const Run> runs, bool perhaps_there, bool whole, const Hooks& hooks,
+  Result<Verdict> Attempt(std::span<const Run> runs, bool& ambiguous, Witness& witness);
+  Status SendPart(std::span<const Run> runs, bool perhaps_there, bool whole, Witness& witness,
                   Outcome& outcome);
-  Status SendHalves(std::span<const Run> runs, const Hooks& hooks, Outcome& outcome);
+  Status SendHalves(std::span<const Run> runs, Witness& witness, Outcome& outcome);
   Status RefusesAll() const;
 
   const Destination destination_;

@@ -6,6 +6,26 @@
 #include "forward/formats/columns.h"
 
 namespace sonde::forward {
+namespace {
+
+class FailuresInRecord : public Delivery::Witness {
+ public:
+  explicit FailuresInRecord(Record& record) : record_(record) {}
+  void OnFailure(std::string_view why) override { (void)record_.Failed(why); }
+  Status OnSplit() override { return {}; }
+
+ protected:
+  Record& record_;
+};
+
+// Of a batch that has been begun there.
+class InRecord final : public FailuresInRecord {
+ public:
+  using FailuresInRecord::FailuresInRecord;
+  Status OnSplit() override { return record_.Split(); }
+};
+
+}  // namespace
 
 Exporter::Exporter(const Archive& archive, std::string key, Delivery& delivery, Record& record,
                    OnProgress on_progress)
@@ -162,10 +182,8 @@ Status Exporter::Flush(bool perhaps_there) {
 
 Status Exporter::SendBatch(const Runs& runs, const Marks& marks, bool perhaps_there) {
   SONDE_RETURN_IF_ERROR(record_.Begin(marks));
-  const Result<Delivery::Outcome> outcome =
-      delivery_.Send(runs, perhaps_there,
-                     {.failed = [this](std::string_view why) { (void)record_.Failed(why); },
-                      .split = [this] { return record_.Split(); }});
+  InRecord witness(record_);
+  const Result<Delivery::Outcome> outcome = delivery_.Send(runs, perhaps_there, witness);
   if (!outcome.ok()) {
     (void)record_.Failed(outcome.status().message());
     if (!perhaps_there && !delivery_.perhaps_there()) (void)record_.Cancel();
@@ -215,13 +233,13 @@ Status Exporter::SendStale(const ProfileEntry& entry) {
   for (const auto& [stream, time] : record_.state().marks) end = std::max(end, time);
   const Result<std::vector<Line>> lines = AllLines(entry);
   if (!lines.ok()) return lines.status();
+  FailuresInRecord witness(record_);
   const Sample sample{(ToMillis(end) + 1) * kMillisecond, *marker};
   for (size_t begin = 0; begin < lines->size(); begin += to.batch) {
     const size_t n = std::min(to.batch, lines->size() - begin);
     Runs runs;
     for (size_t i = 0; i < n; ++i) runs.push_back({&(*lines)[begin + i], {&sample, 1}});
-    const auto sent = delivery_.Send(
-        runs, true, {.failed = [this](std::string_view why) { (void)record_.Failed(why); }});
+    const auto sent = delivery_.Send(runs, true, witness);
     if (!sent.ok()) return sent.status();
   }
   return {};

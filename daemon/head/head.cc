@@ -90,7 +90,7 @@ Status Head::Start(UniqueFd listen) {
     archive_->Create(record_.Description());
   }
   record_.OnSeal([this](const SealedBlock& block) { store_->StoreRows(block); });
-  source_ = std::make_shared<LiveSource>(record_, SourceWays());
+  source_ = std::make_shared<LiveSource>(record_, std::make_shared<NodesFromAnyThread>(*this));
   questions_ =
       std::make_unique<Questions>(loop_, source_, record_, launch_.job.period,
                                   [this](uint32_t node, const tree::AnswerMessage& answer) {
@@ -222,33 +222,44 @@ void Head::OnStateStored() {
 
 // --- HTTP ---
 
-// What other threads ask for is done on the loop's, unless this is gone by then.
-LiveSource::Ways Head::SourceWays() {
-  const auto post = [this, alive = std::weak_ptr<bool>(alive_)](Loop::Task task) {
-    loop_.Post([alive, task = std::move(task)] {
+// What other threads ask for is done on the loop's, unless the head is gone by then.
+class Head::NodesFromAnyThread final : public StepNodes {
+ public:
+  explicit NodesFromAnyThread(Head& head) : head_(head), loop_(head.loop_), alive_(head.alive_) {}
+
+  void Ask(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) override {
+    Post([&head = head_, spec = std::move(spec), grid = std::move(grid), done = std::move(done)] {
+      head.AskNodes(spec, grid, done);
+    });
+  }
+  void PauseCounters(bool paused) override {
+    Post([&head = head_, paused] { head.PauseCounters(paused); });
+  }
+  void Join(std::vector<uint32_t> nodes, std::string target) override {
+    Post([&head = head_, nodes = std::move(nodes), target = std::move(target)] {
+      for (const uint32_t index : nodes) head.nodes_.SendTo(index, Type::kJoin, target);
+    });
+  }
+  void Push(uint32_t node, std::string bytes) override {
+    Post([&head = head_, node, bytes = std::move(bytes)] {
+      head.nodes_.SendTo(node, Type::kPush, bytes);
+    });
+  }
+  void Tree(TreeDone done) override {
+    Post([&head = head_, done = std::move(done)] { done(head.TreeNow()); });
+  }
+
+ private:
+  void Post(Loop::Task task) {
+    loop_.Post([alive = alive_, task = std::move(task)] {
       if (!alive.expired()) task();
     });
-  };
-  return {.ask =
-              [this, post](QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
-                post([this, spec = std::move(spec), grid = std::move(grid),
-                      done = std::move(done)] { AskNodes(spec, grid, done); });
-              },
-          .pause = [this, post](bool paused) { post([this, paused] { PauseCounters(paused); }); },
-          .join =
-              [this, post](std::vector<uint32_t> nodes, std::string target) {
-                post([this, nodes = std::move(nodes), target = std::move(target)] {
-                  for (const uint32_t index : nodes) nodes_.SendTo(index, Type::kJoin, target);
-                });
-              },
-          .push =
-              [this, post](uint32_t node, std::string bytes) {
-                post([this, node, bytes = std::move(bytes)] {
-                  nodes_.SendTo(node, Type::kPush, bytes);
-                });
-              },
-          .tree = [this, post](auto done) { post([this, done] { done(TreeNow()); }); }};
-}
+  }
+
+  Head& head_;
+  Loop& loop_;
+  const std::weak_ptr<bool> alive_;
+};
 
 // The report does not wait longer for those who are being answered when the step ends.
 constexpr Nanos kServeAtEnd = 200 * kMillisecond;

@@ -104,7 +104,7 @@ class Head final : private RowPath::Owner,
   void OnStateStored() override;
 
   // HTTP.
-  LiveSource::Ways SourceWays();
+  class NodesFromAnyThread;
   void Serve();
   void AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done);
   void PauseCounters(bool paused);

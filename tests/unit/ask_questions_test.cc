@@ -10,6 +10,7 @@
 #include "daemon/head/answers/questions.h"
 #include "libclient/ask/answer.h"
 #include "libclient/ask/layout.h"
+#include "tests/unit/answering_nodes.h"
 #include "tests/unit/task_wait.h"
 
 namespace sonde::head {
@@ -39,16 +40,14 @@ class Asked : public testing::Test {
     record_ = std::make_unique<StepRecord>(job);
     source_ = std::make_shared<LiveSource>(
         *record_,
-        LiveSource::Ways{
+        std::make_shared<AnsweringNodes>(
             [this](const QuerySpec& spec, const QueryGrid& grid, tree::QueryFanout::Done done) {
               loop_.Post([this, spec, grid, done = std::move(done)] {
                 asked_nodes_.push_back(grid);
                 if (answer_nodes_) done(AnswerOfTwo(spec, grid));
               });
-            },
-            [](bool) {}, [](const std::vector<uint32_t>&, const std::string&) {},
-            [](uint32_t, const std::string&) {}, [](const auto&) {},
-            [](const std::function<void()>& work) { work(); }});
+            }),
+        [](const std::function<void()>& work) { work(); });
     questions_ =
         std::make_unique<Questions>(loop_, source_, *record_, kSecond,
                                     [this](uint32_t node, const tree::AnswerMessage& answer) {

@@ -59,6 +59,13 @@ HttpAnswer Answered(int status, Nanos retry_after = 0, const std::string& body =
   return {status, retry_after, body, false};
 }
 
+struct Failures final : Delivery::Witness {
+  void OnFailure(std::string_view why) override { all.emplace_back(why); }
+  Status OnSplit() override { return {}; }
+
+  std::vector<std::string> all;
+};
+
 // InfluxDB's protocol has a line for each sample.
 class DeliveryTest : public testing::Test {
  protected:
@@ -73,9 +80,7 @@ class DeliveryTest : public testing::Test {
     patience_ = std::make_unique<Waits>(waits);
     delivery_ = std::make_unique<Delivery>(
         destination_, std::make_unique<ScriptedHttp>(std::move(script), seen_), *patience_);
-    Delivery::Hooks hooks;
-    hooks.failed = [this](std::string_view why) { failures_.emplace_back(why); };
-    return delivery_->Send(runs_, perhaps_there, hooks);
+    return delivery_->Send(runs_, perhaps_there, witness_);
   }
 
   const Destination destination_;
@@ -83,7 +88,7 @@ class DeliveryTest : public testing::Test {
   std::vector<Sample> samples_;
   Runs runs_;
   std::vector<size_t> seen_;  // samples of each request
-  std::vector<std::string> failures_;
+  Failures witness_;
   std::unique_ptr<Waits> patience_;
   std::unique_ptr<Delivery> delivery_;
 };
@@ -103,7 +108,7 @@ TEST_F(DeliveryTest, NotNowIsRepeatedEverMoreSeldom) {
   ASSERT_TRUE(outcome.ok());
   EXPECT_EQ(outcome->taken, 8u);
   ASSERT_EQ(patience_->times.size(), 3u);
-  EXPECT_EQ(failures_.size(), 3u);
+  EXPECT_EQ(witness_.all.size(), 3u);
   for (size_t i = 0; i < 3; ++i) {
     const Nanos middle = Delivery::kFirstWait << i;
     EXPECT_GE(patience_->times[i], middle * 8 / 10);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/head/answers/live_source.h"
+#include "tests/unit/answering_nodes.h"
 
 namespace sonde::head {
 namespace {
@@ -39,14 +40,13 @@ class HeadCounters : public testing::Test {
       row[0].Add(10 * std::min(tick, 3), {1, Owner::kNobody});
       record_->Append(At(tick), row, {work});
     }
-    LiveSource::Ways ways;
-    ways.ask = [this](const QuerySpec& spec, const QueryGrid& grid,
-                      const tree::QueryFanout::Done& done) {
-      ++asked_;
-      done(AnswerOfTheOneLeft(spec, grid));
-    };
-    ways.finish = [](const std::function<void()>& finish) { finish(); };
-    source_ = std::make_unique<LiveSource>(*record_, std::move(ways));
+    auto nodes = std::make_shared<AnsweringNodes>(
+        [this](const QuerySpec& spec, const QueryGrid& grid, const tree::QueryFanout::Done& done) {
+          ++asked_;
+          done(AnswerOfTheOneLeft(spec, grid));
+        });
+    source_ = std::make_unique<LiveSource>(*record_, std::move(nodes),
+                                           [](const std::function<void()>& finish) { finish(); });
   }
 
   static tree::Gathered AnswerOfTheOneLeft(const QuerySpec& spec, const QueryGrid& grid) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "daemon/head/answers/node_questions.h"
+#include "tests/unit/answering_nodes.h"
 
 namespace sonde::head {
 namespace {
@@ -24,14 +25,14 @@ class NodeQuestionsTest : public testing::Test {
   using Done = tree::QueryFanout::Done;
 
   std::shared_ptr<NodeQuestions> Make(size_t most) {
-    return std::make_shared<NodeQuestions>(
+    auto nodes = std::make_shared<AnsweringNodes>(
         [this](const QuerySpec& spec, const QueryGrid& grid, Done done) {
           const std::lock_guard lock(mutex_);
           grids_.push_back(grid);
           asked_.emplace_back(spec, std::move(done));
           came_.notify_all();
-        },
-        most, 0);
+        });
+    return std::make_shared<NodeQuestions>(std::move(nodes), most, 0);
   }
   static QuerySpec Spec(const std::string& metric) {
     QuerySpec spec;

@@ -47,15 +47,16 @@ uint32_t Present(const JobDescription& job) {
 
 }  // namespace
 
-LiveSource::LiveSource(const StepRecord& record, Ways ways)
+LiveSource::LiveSource(const StepRecord& record, std::shared_ptr<StepNodes> nodes,
+                       const NodeQuestions::Executor& finish)
     : record_(record),
       id_(record.Job()->id),
       period_(record.Job()->period),
-      ways_(std::move(ways)),
-      pushed_(ways_.push),
-      for_clients_(
-          std::make_shared<NodeQuestions>(ways_.ask, kOfClients, kNicenessOfClients, ways_.finish)),
-      for_step_(std::make_shared<NodeQuestions>(ways_.ask, kOfStep, 0, ways_.finish)) {}
+      nodes_(std::move(nodes)),
+      pushed_(
+          [to = nodes_](uint32_t node, std::string bytes) { to->Push(node, std::move(bytes)); }),
+      for_clients_(std::make_shared<NodeQuestions>(nodes_, kOfClients, kNicenessOfClients, finish)),
+      for_step_(std::make_shared<NodeQuestions>(nodes_, kOfStep, 0, finish)) {}
 
 void LiveSource::Jobs(size_t limit, JobsCallback callback) const {
   std::vector<JobDescription> jobs;
@@ -205,7 +206,7 @@ Status LiveSource::PauseCounters(const JobStep& id, bool paused) const {
                         "level {} on",
                         id_.ToString(), level, kCountersLevel)};
   }
-  ways_.pause(paused);
+  nodes_->PauseCounters(paused);
   return {};
 }
 
@@ -254,7 +255,7 @@ Result<std::string> LiveSource::Join(const JobStep& id, const web::ScrapeTarget&
   if (chosen.empty()) {
     return Status(Code::kNotFound, fmt::format("step {} has no node '{}'", id_.ToString(), node));
   }
-  ways_.join(std::move(chosen), web::EncodeScrape(target));
+  nodes_->Join(std::move(chosen), web::EncodeScrape(target));
   return CompressHosts(hosts);
 }
 
@@ -265,7 +266,7 @@ Status LiveSource::Push(const JobStep& id, const web::PushedValue& value) const 
 
 void LiveSource::Tree(const JobStep& id, TreeCallback callback) const {
   if (const Status here = IsHere(id); !here.ok()) return callback(here);
-  ways_.tree([callback = std::move(callback)](std::vector<web::TreeEdge> edges) {
+  nodes_->Tree([callback = std::move(callback)](std::vector<web::TreeEdge> edges) {
     callback(std::move(edges));
   });
 }

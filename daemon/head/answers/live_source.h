@@ -7,13 +7,14 @@
 // Thread safety: as DataSource says.
 #pragma once
 
-#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "daemon/head/alarms/alarms.h"
 #include "daemon/head/answers/node_questions.h"
 #include "daemon/head/answers/pushed_metrics.h"
+#include "daemon/head/answers/step_nodes.h"
 #include "daemon/head/record/step_record.h"
 #include "daemon/tree/query_fanout.h"
 #include "web/source/data_source.h"
@@ -26,26 +27,9 @@ inline constexpr int kNicenessOfClients = 10;
 
 class LiveSource final : public web::DataSource {
  public:
-  using AskNodes = NodeQuestions::AskNodes;
-
-  // Tells the nodes to leave the processors' counters to others, or to count; from any thread.
-  using PauseCountersOf = std::function<void(bool paused)>;
-
-  // Has the nodes of these indexes scrape an exporter; from any thread.
-  using JoinOn = std::function<void(std::vector<uint32_t> nodes, std::string target)>;
-
-  // Gives who sends to whom; from any thread. The answer comes on the loop's thread.
-  using AskTree = std::function<void(std::function<void(std::vector<web::TreeEdge>)>)>;
-
-  struct Ways {
-    AskNodes ask;
-    PauseCountersOf pause;
-    JoinOn join;
-    PushedMetrics::Send push;
-    AskTree tree;
-    NodeQuestions::Executor finish = {};  // of answers by host; none: threads of this
-  };
-  LiveSource(const StepRecord& record, Ways ways);
+  // `finish` puts answers by host together; without it threads of this do.
+  LiveSource(const StepRecord& record, std::shared_ptr<StepNodes> nodes,
+             const NodeQuestions::Executor& finish = nullptr);
 
   // As Query, for the step's own programs: they do not wait behind those who watch.
   void QueryForStep(const QuerySpec& spec, Callback callback) const;
@@ -94,7 +78,7 @@ class LiveSource final : public web::DataSource {
   const JobStep id_;
   const Nanos period_;
   mutable web::TickSignal ticks_;
-  const Ways ways_;
+  const std::shared_ptr<StepNodes> nodes_;
   mutable PushedMetrics pushed_;
   const std::shared_ptr<NodeQuestions> for_clients_;
   const std::shared_ptr<NodeQuestions> for_step_;

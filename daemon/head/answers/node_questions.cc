@@ -22,13 +22,14 @@ void NodeQuestions::Ask(Question question) {
 
 void NodeQuestions::Round(const std::shared_ptr<Asked>& asked) {
   ++asked->rounds;
-  ask_(asked->question.spec, asked->grid, [weak = weak_from_this(), asked](tree::Gathered answer) {
-    const std::shared_ptr<NodeQuestions> self = weak.lock();
-    if (!self) return;
-    const auto gathered = std::make_shared<tree::Gathered>(std::move(answer));
-    auto job = [raw = self.get(), asked, gathered] { raw->OnGathered(asked, *gathered); };
-    self->executor_ ? self->executor_(std::move(job)) : self->worker_.Do(std::move(job));
-  });
+  nodes_->Ask(
+      asked->question.spec, asked->grid, [weak = weak_from_this(), asked](tree::Gathered answer) {
+        const std::shared_ptr<NodeQuestions> self = weak.lock();
+        if (!self) return;
+        const auto gathered = std::make_shared<tree::Gathered>(std::move(answer));
+        auto job = [raw = self.get(), asked, gathered] { raw->OnGathered(asked, *gathered); };
+        self->executor_ ? self->executor_(std::move(job)) : self->worker_.Do(std::move(job));
+      });
 }
 
 void NodeQuestions::OnGathered(const std::shared_ptr<Asked>& asked, tree::Gathered& answer) {

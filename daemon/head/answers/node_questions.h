@@ -16,6 +16,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/head/answers/step_nodes.h"
 #include "daemon/head/record/worker.h"
 #include "daemon/tree/query_fanout.h"
 #include "web/source/step_series.h"
@@ -24,10 +25,6 @@ namespace sonde::head {
 
 class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
  public:
-  // Sends a query to the nodes; from any thread. The answer comes on the loop's thread.
-  using AskNodes =
-      std::function<void(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done)>;
-
   // Runs what puts answers together, soon, on some thread.
   using Executor = std::function<void(std::function<void()>)>;
 
@@ -42,8 +39,9 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
   };
 
   // Without an executor a thread of this finishes answers, of that much more niceness.
-  NodeQuestions(AskNodes ask, size_t most, int niceness, Executor executor = nullptr)
-      : ask_(std::move(ask)), most_(most), executor_(std::move(executor)), worker_(niceness) {}
+  NodeQuestions(std::shared_ptr<StepNodes> nodes, size_t most, int niceness,
+                Executor executor = nullptr)
+      : nodes_(std::move(nodes)), most_(most), executor_(std::move(executor)), worker_(niceness) {}
 
   void Ask(Question question);
 
@@ -60,7 +58,7 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
   static Result<bool> IsWhole(Asked& asked, const tree::Gathered& answer);
   void Next();
 
-  const AskNodes ask_;
+  const std::shared_ptr<StepNodes> nodes_;
   const size_t most_;
   const Executor executor_;
   std::mutex mutex_;
