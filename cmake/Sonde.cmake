@@ -5,6 +5,9 @@ target_include_directories(sonde_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(sonde_flags INTERFACE _GNU_SOURCE SONDE_VERSION="${PROJECT_VERSION}")
 target_compile_options(sonde_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers)
+# So that a program has of a folder what it uses (-Wl,--gc-sections), however it was compiled.
+target_compile_options(sonde_flags INTERFACE -ffunction-sections -fdata-sections)
+target_link_options(sonde_flags INTERFACE -Wl,--gc-sections)
 if(SONDE_WERROR)
   target_compile_options(sonde_flags INTERFACE -Werror)
 endif()
@@ -24,10 +27,13 @@ endfunction()
 add_library(sonde_test_flags INTERFACE)
 target_compile_options(sonde_test_flags INTERFACE $<$<CONFIG:RelWithDebInfo>:-O1 -g1>)
 
-# A unit test program: sonde_test(NAME SOURCES ... LINK ...). Every TEST is a test of ctest.
+# A unit test program: sonde_test(NAME [ONE_BY_ONE] SOURCES ... LINK ...). Every TEST is a test of
+# ctest. ONE_BY_ONE: its files have names in common, or take the compiler minutes when they are compiled
+# together (cmake/Unity.cmake).
 function(sonde_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_BY_ONE" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES SONDE_ONE_BY_ONE ${ARG_ONE_BY_ONE})
   target_link_libraries(${name}
     PRIVATE sonde_flags sonde_test_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS unit)

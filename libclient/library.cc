@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "libclient/clocks.h"
 #include "libclient/error.h"
 
 __attribute__((visibility("default"))) __thread struct sonde_thread sonde_thread_ = {};
@@ -25,12 +25,6 @@ void SetRecording(bool recording) {
 }
 
 constexpr int64_t kTryAgainAfter = 1'000'000'000;  // ns
-
-int64_t MonotonicNow() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
 
 void BeforeFork() { Acquire(); }
 void AfterForkInParent() { Release(); }

@@ -1,19 +1,13 @@
 // The functions of sonde.h that tell moments: remarks, phases, figures of merit.
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
+#include "libclient/clocks.h"
 #include "libclient/error.h"
 #include "libclient/library.h"
 
 namespace sonde::client {
 namespace {
-
-int64_t MonotonicNow() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
 
 int NoMemory() { return Fail(SONDE_SYSTEM, "no memory for what is told: %s", strerror(errno)); }
 
@@ -56,7 +50,7 @@ int TellInOrder(const Telling& told) {
 }
 
 // Mutex held: the counter of the seconds in a phase. It is left out if it cannot be had.
-void Count(OpenPhase* phase, const char* name) {
+void CountPhase(OpenPhase* phase, const char* name) {
   if (phase->counted) return;
   phase->counted = true;
   const sonde_tag_t tag = {kPhaseTag, name};
@@ -78,7 +72,7 @@ int Begin(const char* name) {
                 Quoted(text).c_str(), Phases::kMax);
   }
   if (phase->depth++ != 0) return SONDE_OK;
-  Count(phase, name);
+  CountPhase(phase, name);
   phase->since = MonotonicNow();
   return TellInOrder({kMomentPhaseBegin, text});
 }

@@ -2,16 +2,11 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
+
+#include "libclient/clocks.h"
 
 namespace sonde::client {
 namespace {
-
-int64_t Now() {
-  timespec now = {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
 
 // Whether the entry is now this ticket's to write.
 bool Claim(Moment* moment, uint64_t ticket) {
@@ -36,7 +31,7 @@ void Ring::Write(Segment& segment, uint64_t ticket, uint8_t kind, std::string_vi
   Moment* const moment = segment.moment(ticket % kMoments);
   if (!Claim(moment, ticket)) return;
   Moment made;
-  made.time = Now();
+  made.time = WallNow();
   made.value = value;
   made.kind = kind;
   made.reserved = 0;

@@ -10,12 +10,12 @@
 namespace sonde::spank {
 namespace {
 
-Context context;
+Context plugin_context;
 
 template <typename F>
 int Guarded(const char* where, F&& f) noexcept {
   try {
-    if (context.config.enable) f();
+    if (plugin_context.config.enable) f();
   } catch (const std::exception& e) {
     slurm_error("sonde: %s: %s", where, e.what());
   } catch (...) {
@@ -29,11 +29,11 @@ int TakeOption(int id, const char* text, int remote) noexcept {
   int refused = 0;
   Guarded("option", [&] {
     if (remote != 0) {
-      const Status status = TakeRemoteOption(id, text, context.options);
+      const Status status = TakeRemoteOption(id, text, plugin_context.options);
       if (!status.ok()) slurm_error("sonde: %s; ignored", std::string(status.message()).c_str());
       return;
     }
-    const Status status = TakeLocalOption(id, text, context.options);
+    const Status status = TakeLocalOption(id, text, plugin_context.options);
     if (status.ok()) return;
     slurm_error("sonde: %s", std::string(status.message()).c_str());
     refused = -1;
@@ -44,11 +44,11 @@ int TakeOption(int id, const char* text, int remote) noexcept {
 void Init(spank_t spank, int argc, char** argv) {
   const spank_context_t where = spank_context();
   if (where != S_CTX_LOCAL && where != S_CTX_ALLOCATOR && where != S_CTX_REMOTE) return;
-  const Status arguments = ParseArguments(argc, argv, context.config);
+  const Status arguments = ParseArguments(argc, argv, plugin_context.config);
   if (!arguments.ok()) {
     slurm_error("sonde: %s; ignored", std::string(arguments.message()).c_str());
   }
-  if (!context.config.enable) return;
+  if (!plugin_context.config.enable) return;
   const Status options = RegisterOptions(spank, TakeOption);
   if (!options.ok()) {
     slurm_error("sonde: %s", std::string(options.message()).c_str());
@@ -59,7 +59,7 @@ void Init(spank_t spank, int argc, char** argv) {
       slurm_error("sonde: %s", wrong.c_str());
     }
   }
-  if (where == S_CTX_LOCAL) SrunInit(context);
+  if (where == S_CTX_LOCAL) SrunInit(plugin_context);
   if (where == S_CTX_ALLOCATOR) AllocatorInit();
 }
 
@@ -85,29 +85,30 @@ int slurm_spank_init(spank_t spank, int argc, char** argv) {
 int slurm_spank_init_post_opt(spank_t spank, int, char**) {
   return Guarded("init_post_opt", [&] {
     const spank_context_t where = spank_context();
-    if (where == S_CTX_LOCAL || where == S_CTX_ALLOCATOR) SettleOptions(spank, context.options);
-    if (where == S_CTX_LOCAL) SrunInitPostOpt(context);
-    if (where == S_CTX_REMOTE) StepdInitPostOpt(spank, context);
+    if (where == S_CTX_LOCAL || where == S_CTX_ALLOCATOR)
+      SettleOptions(spank, plugin_context.options);
+    if (where == S_CTX_LOCAL) SrunInitPostOpt(plugin_context);
+    if (where == S_CTX_REMOTE) StepdInitPostOpt(spank, plugin_context);
   });
 }
 
 int slurm_spank_local_user_init(spank_t spank, int, char**) {
-  return Guarded("local_user_init", [&] { SrunLocalUserInit(spank, context); });
+  return Guarded("local_user_init", [&] { SrunLocalUserInit(spank, plugin_context); });
 }
 
 int slurm_spank_task_post_fork(spank_t spank, int, char**) {
-  return Guarded("task_post_fork", [&] { StepdTaskPostFork(spank, context); });
+  return Guarded("task_post_fork", [&] { StepdTaskPostFork(spank, plugin_context); });
 }
 
 int slurm_spank_task_exit(spank_t spank, int, char**) {
-  return Guarded("task_exit", [&] { StepdTaskExit(spank, context); });
+  return Guarded("task_exit", [&] { StepdTaskExit(spank, plugin_context); });
 }
 
 int slurm_spank_exit(spank_t, int, char**) {
   return Guarded("exit", [&] {
     const spank_context_t where = spank_context();
-    if (where == S_CTX_LOCAL) SrunExit(context);
-    if (where == S_CTX_REMOTE) StepdExit(context);
+    if (where == S_CTX_LOCAL) SrunExit(plugin_context);
+    if (where == S_CTX_REMOTE) StepdExit(plugin_context);
   });
 }
 

@@ -20,7 +20,7 @@ namespace {
 constexpr Nanos kTimeout = 5 * kSecond;
 using enum text::Table::Align;
 
-struct Options {
+struct AlarmsOptions {
   std::string step;
   std::string name;
   std::vector<std::string> words;
@@ -28,7 +28,7 @@ struct Options {
   bool active = false;
 };
 
-std::string StepOf(const Options& options) {
+std::string StepOf(const AlarmsOptions& options) {
   return options.step.empty() ? OwnStep() : options.step;
 }
 
@@ -46,7 +46,7 @@ std::string TextOf(const boost::json::object& object, std::string_view key) {
 }
 
 // What the head of a running step says of its rules.
-int PrintLive(const std::string& answer, const Options& options, const Environment& env) {
+int PrintLive(const std::string& answer, const AlarmsOptions& options, const Environment& env) {
   if (options.json) return Print(answer + "\n");
   const Result<boost::json::value> value = ParseJson(answer, "the head's answer");
   if (!value.ok()) return Fail(value.status());
@@ -76,7 +76,7 @@ int PrintLive(const std::string& answer, const Options& options, const Environme
 }
 
 // What a finished step raised.
-int PrintRaised(const Profile& profile, const Options& options, const Environment& env) {
+int PrintRaised(const Profile& profile, const AlarmsOptions& options, const Environment& env) {
   const std::vector<RaisedAlarm>& alarms = profile.moments.alarms;
   if (options.json) {
     std::string out;
@@ -106,7 +106,7 @@ int PrintRaised(const Profile& profile, const Options& options, const Environmen
   return Print(table.Render("", env.width));
 }
 
-int List(const Options& options, const Environment& env) {
+int List(const AlarmsOptions& options, const Environment& env) {
   const std::string id = StepOf(options);
   if (id.empty()) return NoStep();
   const auto archive = OpenArchive(env, ArchiveUse::kReading);
@@ -124,7 +124,7 @@ int List(const Options& options, const Environment& env) {
 }
 
 // Posts what the head is to do, and prints `done` or its answer.
-int Tell(const Options& options, const Environment& env, const std::string& path,
+int Tell(const AlarmsOptions& options, const Environment& env, const std::string& path,
          const std::string& body, const std::string& done) {
   const std::string id = StepOf(options);
   if (id.empty()) return NoStep();
@@ -138,7 +138,7 @@ int Tell(const Options& options, const Environment& env, const std::string& path
                             : fmt::format("{}: {}\n", running->job.id.ToString(), done));
 }
 
-int Add(const Options& options, const Environment& env) {
+int Add(const AlarmsOptions& options, const Environment& env) {
   const std::string rule = fmt::format("{}", fmt::join(options.words, " "));
   const Result<alarms::Rule> parsed = alarms::ParseRule(options.name, rule);
   if (!parsed.ok()) {
@@ -151,14 +151,14 @@ int Add(const Options& options, const Environment& env) {
               fmt::format("alarm {} is watched: {}", options.name, ToText(*parsed)));
 }
 
-int Delete(const Options& options, const Environment& env) {
+int Delete(const AlarmsOptions& options, const Environment& env) {
   std::string body;
   JsonWriter(body).BeginObject().Field("name", options.name).EndObject();
   return Tell(options, env, "/alarms/del", body,
               fmt::format("alarm {} is not watched any more", options.name));
 }
 
-int Check(const Options& options) {
+int Check(const AlarmsOptions& options) {
   std::ifstream file(options.name);
   if (!file) return Fail(SystemError("open " + options.name));
   std::stringstream text;
@@ -191,7 +191,7 @@ void On(const Arguments& sub, Run& run, F f) {
 }  // namespace
 
 void RegisterAlarms(Arguments app, Run& run) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<AlarmsOptions>();
   Arguments alarms = app.Command("alarms", "Rules that raise alarms, and what they raised");
   alarms.RequireCommand();
   alarms.PassOn();  // what follows is taken behind the word as well

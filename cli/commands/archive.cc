@@ -4,9 +4,9 @@
 namespace sonde::cli {
 namespace {
 
-using Add = void (*)(Arguments archive, const SharedArchiveOptions& options, Run& run);
-constexpr Add kSubcommands[] = {AddArchiveCompact, AddArchivePrune, AddArchiveRepair,
-                                AddArchiveStats, AddArchiveVerify};
+using AddSubcommand = void (*)(Arguments archive, const SharedArchiveOptions& options, Run& run);
+constexpr AddSubcommand kSubcommands[] = {AddArchiveCompact, AddArchivePrune, AddArchiveRepair,
+                                          AddArchiveStats, AddArchiveVerify};
 
 }  // namespace
 
@@ -16,7 +16,7 @@ void RegisterArchive(Arguments app, Run& run) {
   archive.RequireCommand();
   archive.PassOn();  // what follows is taken behind the word as well
   archive.Flag("--json", options->json, "As JSON");
-  for (const Add add : kSubcommands) add(archive, options, run);
+  for (const AddSubcommand add : kSubcommands) add(archive, options, run);
   archive.PassOnFromAll();
 }
 

@@ -16,14 +16,14 @@ namespace {
 constexpr Nanos kNoHurry = 3600 * kSecond;
 constexpr size_t kShown = 20;
 
-struct Options {
+struct ArchivePruneOptions {
   bool dry_run = false;
   // As in sonde.conf, in whose place they stand; "": as it says.
   std::string age, profiles, size, user_profiles, user_size;
 };
 
 // The limits of sonde.conf with those that are given, checked as there.
-Result<Retention> Limits(const Options& options, const Environment& env) {
+Result<Retention> Limits(const ArchivePruneOptions& options, const Environment& env) {
   std::string given;
   for (const auto& [key, value] :
        {std::pair{"keep_age", &options.age}, std::pair{"keep_profiles", &options.profiles},
@@ -81,7 +81,8 @@ Result<PruneReport> Prune(const OpenedArchive& archive, const Retention& limits,
   return archive.owner->Prune(limits, now(), kNoHurry, progress.Follow());
 }
 
-int Prune(const ArchiveOptions& shared, const Options& options, const Environment& env) {
+int Prune(const ArchiveOptions& shared, const ArchivePruneOptions& options,
+          const Environment& env) {
   const auto limits = Limits(options, env);
   if (!limits.ok()) return FailUsage(limits.status());
   const auto use = options.dry_run ? ArchiveUse::kReading : ArchiveUse::kWriting;
@@ -96,7 +97,7 @@ int Prune(const ArchiveOptions& shared, const Options& options, const Environmen
 }  // namespace
 
 void AddArchivePrune(Arguments archive, const SharedArchiveOptions& shared, Run& run) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ArchivePruneOptions>();
   Arguments sub =
       archive.Command("prune", "Delete the oldest profiles beyond the limits of sonde.conf");
   sub.Flag("--dry-run", options->dry_run, "Only say what would be deleted");

@@ -9,7 +9,7 @@
 namespace sonde::cli {
 namespace {
 
-constexpr Nanos kTimeout = 5 * kSecond;
+constexpr Nanos kCountersTimeout = 5 * kSecond;
 
 int Pause(std::string id, bool paused, const Environment& env) {
   if (id.empty()) id = OwnStep();
@@ -24,7 +24,8 @@ int Pause(std::string id, bool paused, const Environment& env) {
   const std::string step = running->job.id.ToString();
   std::string json;
   JsonWriter(json).BeginObject().Field("job", step).Field("paused", paused).EndObject();
-  const auto answer = serve::TellHead(running->endpoint, "/api/v1/counters", json, kTimeout);
+  const auto answer =
+      serve::TellHead(running->endpoint, "/api/v1/counters", json, kCountersTimeout);
   if (!answer.ok()) return Fail(answer.status());
   return Print(
       fmt::format("{}: the processors' counters are {}\n", step,

@@ -21,7 +21,7 @@ using collect::EventPlan;
 using collect::PfmEvent;
 using collect::PlannedEvent;
 
-struct Options {
+struct EventsOptions {
   std::string pattern;
   bool json = false;
 };
@@ -92,7 +92,7 @@ std::string DefaultAsJson(const EventPlan& plan) {
   return out + "\n";
 }
 
-int ShowDefault(const Options& options, const Environment& env) {
+int ShowDefault(const EventsOptions& options, const Environment& env) {
   std::vector<std::string> notes;
   const EventPlan plan = Plan(env, notes);
   for (const std::string& note : notes) Note(note);
@@ -110,7 +110,7 @@ int ShowDefault(const Options& options, const Environment& env) {
   return Print(out);
 }
 
-int ShowMatching(const Options& options, const Environment& env) {
+int ShowMatching(const EventsOptions& options, const Environment& env) {
   std::string json;
   JsonWriter w(json);
   w.BeginArray();
@@ -147,7 +147,7 @@ int ShowMatching(const Options& options, const Environment& env) {
 }  // namespace
 
 void RegisterEvents(Arguments app, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EventsOptions>();
   Arguments sub = app.Command("events", "List the events this machine can count");
   sub.Option("PATTERN", options->pattern,
              "Those whose name or description has it; '*' stands for anything. Without it: "

@@ -20,7 +20,7 @@
 namespace sonde::cli {
 namespace {
 
-struct Options {
+struct ExportOptions {
   std::vector<std::string> profiles;
   std::string to;
   std::string scope;
@@ -60,7 +60,7 @@ class WaitsSoLong : public forward::Patience {
 };
 
 // A destination by its name in sonde.conf, or as on a line there.
-Result<forward::Destination> FindDestination(const Config& config, const Options& options) {
+Result<forward::Destination> FindDestination(const Config& config, const ExportOptions& options) {
   std::string url = options.to;
   std::string text;
   for (const auto& [name, line] : config.forward_lines) {
@@ -93,7 +93,7 @@ Result<forward::Destination> FindDestination(const Config& config, const Options
   return out;
 }
 
-Result<std::vector<ProfileEntry>> Choose(const Archive& archive, const Options& options) {
+Result<std::vector<ProfileEntry>> Choose(const Archive& archive, const ExportOptions& options) {
   if (options.all) return archive.List();
   std::vector<ProfileEntry> chosen;
   for (const std::string& id : options.profiles) {
@@ -146,7 +146,7 @@ std::string Story(const forward::Sent& sent) {
 
 // Sends one; the failures of a single profile do not keep from the others.
 Status SendOne(const std::string& directory, const ProfileEntry& entry,
-               const forward::Destination& to, const Options& options, forward::Sent& total) {
+               const forward::Destination& to, const ExportOptions& options, forward::Sent& total) {
   const Result<Nanos> limit = ParseDuration(options.give_up_after);
   if (!limit.ok()) return limit.status();
   WaitsSoLong patience(*limit);
@@ -163,7 +163,7 @@ Status SendOne(const std::string& directory, const ProfileEntry& entry,
 }
 
 int SendAll(const std::string& directory, const std::vector<ProfileEntry>& entries,
-            const forward::Destination& to, const Options& options) {
+            const forward::Destination& to, const ExportOptions& options) {
   forward::Sent total;
   Status first;
   for (const ProfileEntry& entry : entries) {
@@ -194,7 +194,7 @@ std::string PendingText(const forward::PendingRecord& pending) {
 
 // What steps have left behind for the destinations of sonde.conf.
 int SendPending(const std::string& directory, const Archive& archive, const Config& config,
-                const Options& options) {
+                const ExportOptions& options) {
   Status error;
   std::map<std::string, forward::Destination> destinations;
   for (forward::Destination& one : forward::ConfiguredDestinations(config, error)) {
@@ -218,7 +218,7 @@ int SendPending(const std::string& directory, const Archive& archive, const Conf
   return code;
 }
 
-int Export(const Environment& env, const Options& options) {
+int Export(const Environment& env, const ExportOptions& options) {
   if (options.pending == (options.all || !options.profiles.empty())) {
     return FailUsage("name profiles, or --all of them, or what is --pending");
   }
@@ -257,7 +257,7 @@ int Export(const Environment& env, const Options& options) {
 void RegisterExport(Arguments app, Run& run) {
   Arguments sub =
       app.Command("export", "Send profiles on to another database, or write them to files");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ExportOptions>();
   sub.Option("JOB", options->profiles, "As in 4711.0; several are possible");
   sub.Flag("--all", options->all, "Every profile of the archive");
   sub.Flag("--pending", options->pending,

@@ -11,7 +11,7 @@
 namespace sonde::cli {
 namespace {
 
-struct Options {
+struct GrepOptions {
   std::string pattern;
   SelectionOptions filters;
   size_t count = 20;
@@ -63,7 +63,7 @@ std::vector<Match> MatchesOf(const JobDescription& job, const RE2& pattern) {
   return matches;
 }
 
-Result<std::vector<Found>> Search(const Archive& archive, const Options& options,
+Result<std::vector<Found>> Search(const Archive& archive, const GrepOptions& options,
                                   const RE2& pattern, Nanos now) {
   const auto selection = SelectionOf(options.filters, now);
   if (!selection.ok()) return selection.status();
@@ -113,7 +113,7 @@ std::string AsJson(const std::vector<Found>& found) {
   return out + "\n";
 }
 
-int Grep(const Options& options, const Environment& env) {
+int Grep(const GrepOptions& options, const Environment& env) {
   RE2::Options how(RE2::Quiet);
   how.set_case_sensitive(!options.fold);
   const RE2 pattern(options.pattern, how);
@@ -138,7 +138,7 @@ int Grep(const Options& options, const Environment& env) {
 }  // namespace
 
 void RegisterGrep(Arguments app, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GrepOptions>();
   Arguments sub =
       app.Command("grep", "List profiles in whose description a regular expression is found");
   sub.Option("PATTERN", options->pattern, "A regular expression of RE2").Required();

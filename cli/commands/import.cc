@@ -10,14 +10,14 @@
 namespace sonde::cli {
 namespace {
 
-constexpr Nanos kWait = 5 * kSecond;
+constexpr Nanos kWaitForImport = 5 * kSecond;
 
-struct Options {
+struct ImportOptions {
   std::vector<std::string> files;
   bool quiet = false;
 };
 
-int Import(const Environment& env, const Options& options) {
+int Import(const Environment& env, const ImportOptions& options) {
   const Result<std::string> archive = ArchiveDirectory(env);
   if (!archive.ok()) return Fail(archive.status());
   int code = kDone;
@@ -26,7 +26,7 @@ int Import(const Environment& env, const Options& options) {
     // A server that has the archive open takes it in.
     auto imported = AskToImport(*archive, file, progress.Follow(), TellWait(progress));
     if (imported.status().code() == Code::kNotFound) {
-      imported = ImportProfile(*archive, file, kWait, progress.Follow());
+      imported = ImportProfile(*archive, file, kWaitForImport, progress.Follow());
     }
     progress.End();
     if (!imported.ok()) {
@@ -47,7 +47,7 @@ int Import(const Environment& env, const Options& options) {
 
 void RegisterImport(Arguments app, Run& run) {
   Arguments sub = app.Command("import", "Take profiles from files into the archive");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ImportOptions>();
   sub.Option("FILE", options->files, "A profile that 'sonde export' wrote as FILE.sonde")
       .Required();
   sub.Flag("--quiet", options->quiet, "Only say what fails");

@@ -13,7 +13,7 @@
 namespace sonde::cli {
 namespace {
 
-struct Options {
+struct LsOptions {
   SelectionOptions filters;
   std::string sort = "start";
   size_t count = 20;
@@ -48,7 +48,7 @@ std::string AsJson(const Archive& archive, const std::vector<ListedProfile>& pro
   return out + "\n";
 }
 
-Result<Selection> SelectionOf(const Options& options, Nanos now) {
+Result<Selection> SelectionOf(const LsOptions& options, Nanos now) {
   Result<Selection> selection = cli::SelectionOf(options.filters, now);
   if (!selection.ok()) return selection;
   const Result<SortBy> sort = ParseSort(options.sort);
@@ -66,7 +66,7 @@ bool IsNewest(const Selection& s) {
          s.account.empty() && s.partition.empty() && s.until > Clock::System().Now();
 }
 
-int List(const Options& options, const Environment& env) {
+int ListProfiles(const LsOptions& options, const Environment& env) {
   const Nanos now = Clock::System().Now();
   const Result<Selection> selection = SelectionOf(options, now);
   if (!selection.ok()) return FailUsage(selection.status());
@@ -87,8 +87,8 @@ int List(const Options& options, const Environment& env) {
 }  // namespace
 
 void RegisterLs(Arguments app, Run& run) {
-  auto options = std::make_shared<Options>();
-  Arguments sub = app.Command("ls", "List profiles, the newest first");
+  auto options = std::make_shared<LsOptions>();
+  Arguments sub = app.Command("ls", "ListProfiles profiles, the newest first");
   AddSelectionOptions(sub, options->filters);
   sub.Option("--sort", options->sort,
              "By start, time, cpu, mem, energy, read, written, received, sent, size, nodes or "
@@ -98,8 +98,9 @@ void RegisterLs(Arguments app, Run& run) {
   sub.Option("-n,--limit", options->count, "How many at most").ShowDefault().Within(1, 1'000'000);
   sub.Flag("--all", options->all, "All of them");
   sub.Flag("--json", options->json, "As JSON");
-  sub.OnRead(
-      [options, &run] { run = [options](const Environment& env) { return List(*options, env); }; });
+  sub.OnRead([options, &run] {
+    run = [options](const Environment& env) { return ListProfiles(*options, env); };
+  });
 }
 
 }  // namespace sonde::cli

@@ -12,7 +12,7 @@
 namespace sonde::cli {
 namespace {
 
-struct Options {
+struct MomentsOptions {
   bool strict = false;
   std::vector<std::string> words;
   std::string what;
@@ -20,13 +20,13 @@ struct Options {
   std::pair<std::string, double> figure;
 };
 
-int Annotate(const Options& options) {
+int Annotate(const MomentsOptions& options) {
   char remark[kMaxRemarkLength + 1];
   if (MakeRemark(fmt::format("{}", fmt::join(options.words, " ")), remark) == 0) return kDone;
   return Told("the remark", sonde_annotate(remark), options.strict);
 }
 
-int Phase(const Options& options) {
+int Phase(const MomentsOptions& options) {
   const std::string& name = options.words.front();
   const uint8_t kind =
       options.what == "begin" ? client::kMomentPhaseBegin : client::kMomentPhaseEnd;
@@ -34,7 +34,7 @@ int Phase(const Options& options) {
               client::TellScriptPhase(kind, name.c_str()), options.strict);
 }
 
-int Figure(const Options& options) {
+int Figure(const MomentsOptions& options) {
   const auto& [name, value] = options.figure;
   return Told(name, sonde_figure(name.c_str(), value, options.unit.c_str()), options.strict);
 }
@@ -48,7 +48,7 @@ Arguments Add(Arguments app, const char* name, const char* help, bool* strict) {
 }  // namespace
 
 void RegisterAnnotate(Arguments app, Run& run) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<MomentsOptions>();
   Arguments sub = Add(app, "annotate", "Put a remark on the plots of the step", &options->strict);
   sub.Option("TEXT", options->words, "What to say, in one word or several").Required();
   sub.OnRead(
@@ -56,7 +56,7 @@ void RegisterAnnotate(Arguments app, Run& run) {
 }
 
 void RegisterPhase(Arguments app, Run& run) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<MomentsOptions>();
   Arguments sub =
       Add(app, "phase", "Tell that a phase of a script begins or ends", &options->strict);
   sub.Option("begin|end", options->what, "Which of them").Required().OneOf({"begin", "end"});
@@ -73,7 +73,7 @@ void RegisterPhase(Arguments app, Run& run) {
 }
 
 void RegisterFigure(Arguments app, Run& run) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<MomentsOptions>();
   Arguments sub = Add(app, "figure", "Tell what the run is judged by", &options->strict);
   sub.Checked("--unit", "Such as seconds, bytes or 1",
               [options](const std::string& text) {

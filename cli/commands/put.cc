@@ -11,7 +11,7 @@
 namespace sonde::cli {
 namespace {
 
-struct Options {
+struct PutOptions {
   bool add = false;
   bool strict = false;
   int level = 0;
@@ -20,7 +20,7 @@ struct Options {
   std::vector<std::pair<std::string, double>> values;
 };
 
-Status AddTag(Options& options, std::string_view text) {
+Status AddTag(PutOptions& options, std::string_view text) {
   auto tag = ParseTag(text);
   if (!tag.ok()) return tag.status();
   for (const auto& [key, value] : options.tags) {
@@ -33,7 +33,7 @@ Status AddTag(Options& options, std::string_view text) {
   return {};
 }
 
-int Put(const Options& options) {
+int Put(const PutOptions& options) {
   std::vector<sonde_tag_t> tags;
   for (const auto& [key, value] : options.tags) tags.push_back({key.c_str(), value.c_str()});
   const auto make = options.add ? &sonde_counter : &sonde_gauge;
@@ -54,7 +54,7 @@ int Put(const Options& options) {
 }  // namespace
 
 void RegisterPut(Arguments app, Run& run) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PutOptions>();
   Arguments sub = app.Command("put", "Record a script's own metrics in its step");
   sub.Flag("--add", options->add, "Add to counters instead of setting gauges");
   sub.Checked("--unit", "Such as seconds, bytes or 1",

@@ -34,7 +34,7 @@ namespace {
 namespace key = launch::key;
 using std::chrono::milliseconds;
 
-struct Options {
+struct RunOptions {
   int level = 2;
   int64_t period = kDefaultPeriod;
   std::string events;
@@ -75,7 +75,7 @@ std::string WorkingDirectory() {
   return getcwd(path, sizeof path) == nullptr ? "" : path;
 }
 
-std::string LaunchPacket(const Environment& env, const Options& options, const std::string& name,
+std::string LaunchPacket(const Environment& env, const RunOptions& options, const std::string& name,
                          const std::string& socket) {
   launch::Writer message(launch::kLaunch);
   message.Add(key::kRole, "solo");
@@ -118,7 +118,7 @@ std::vector<std::string> CurrentEnvironment() {
   return all;
 }
 
-Result<launch::Daemon> StartDaemon(const Environment& env, const Options& options,
+Result<launch::Daemon> StartDaemon(const Environment& env, const RunOptions& options,
                                    const std::string& name, const std::string& socket) {
   const Result<std::string> path = SondedPath();
   if (!path.ok()) return path.status();
@@ -165,7 +165,7 @@ struct Child {
 }
 
 // The command's LD_PRELOAD, "" if it stays as it is. A command runs without what cannot be found.
-std::string Preload(const Options& options) {
+std::string Preload(const RunOptions& options) {
   if (!options.mpi && !options.io) return "";
   const Result<std::string> path = LibraryPath();
   if (!path.ok()) {
@@ -176,7 +176,7 @@ std::string Preload(const Options& options) {
   return preload::With(old == nullptr ? "" : old, *path, options.mpi, options.io);
 }
 
-Result<Child> ForkCommand(const Options& options, const std::string& socket) {
+Result<Child> ForkCommand(const RunOptions& options, const std::string& socket) {
   int word[2], failure[2];
   if (pipe2(word, O_CLOEXEC) != 0) return SystemError("pipe");
   Child child{-1, UniqueFd(word[1]), UniqueFd()};
@@ -272,7 +272,7 @@ int ExitCode(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-int RunCommand(const Environment& env, const Options& options) {
+int RunCommand(const Environment& env, const RunOptions& options) {
   const std::string name = RunName();
   const Result<std::string> random = launch::RandomHex<8>();
   if (!random.ok()) return Fail(random.status());
@@ -305,7 +305,7 @@ int RunCommand(const Environment& env, const Options& options) {
 }  // namespace
 
 void RegisterRun(Arguments app, Run& run) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunOptions>();
   Arguments sub = app.Command("run", "Run a command under telemetry on this machine");
   sub.Checked("--level",
               "What is recorded: 1 application, 2 system (default), 3 counters, 4 details",

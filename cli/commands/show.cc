@@ -15,7 +15,7 @@ namespace {
 
 constexpr Nanos kPatience = 3 * kSecond;  // with a head that does not answer
 
-struct Options {
+struct ShowOptions {
   std::string id;
   size_t run = 1;
   bool json = false;
@@ -64,7 +64,7 @@ Result<std::vector<ProfileEntry>> Newest(const Archive& archive) {
   return newest;
 }
 
-int Show(const Options& options, const Environment& env) {
+int Show(const ShowOptions& options, const Environment& env) {
   const auto archive = OpenArchive(env, ArchiveUse::kReading);
   if (!archive.ok()) return Fail(archive.status());
   const auto found =
@@ -109,7 +109,7 @@ int Show(const Options& options, const Environment& env) {
 }  // namespace
 
 void RegisterShow(Arguments app, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ShowOptions>();
   Arguments sub = app.Command("show", "Show the report of a step, or of a job with its steps");
   sub.Option("JOB[.STEP]", options->id,
              "As in 123, 123.0, 123.batch or 123_4.0; the newest step if left out");

@@ -15,14 +15,14 @@
 namespace sonde::cli {
 namespace {
 
-struct Options {
+struct TagOptions {
   std::string id;
   std::vector<std::string> set;
   std::vector<std::string> remove;
   bool json = false;
 };
 
-Result<TagChange> ChangeOf(const Options& options) {
+Result<TagChange> ChangeOf(const TagOptions& options) {
   TagChange change;
   for (const std::string& text : options.set) {
     auto tag = ParseUserTag(text);
@@ -70,7 +70,7 @@ std::string AsJson(const std::vector<ProfileEntry>& entries) {
   return out + "\n";
 }
 
-int Tag(const Options& options, const Environment& env) {
+int Tag(const TagOptions& options, const Environment& env) {
   const auto change = ChangeOf(options);
   if (!change.ok()) return FailUsage(change.status());
   const bool changes = !change->set.empty() || !change->remove.empty();
@@ -93,7 +93,7 @@ int Tag(const Options& options, const Environment& env) {
 }  // namespace
 
 void RegisterTag(Arguments app, Run& run) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TagOptions>();
   Arguments sub = app.Command("tag", "Show or change the tags of a finished step or job");
   sub.Option("JOB[.STEP]", options->id, "As in 123.0; 123: all steps of the job; or a key")
       .Required();

@@ -1,8 +1,8 @@
 #include "daemon/link/socket_link.h"
 
 #include <fmt/core.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 

@@ -17,6 +17,9 @@
 
 namespace sonde::forward {
 
+// Bytes that are written to a destination at a time.
+inline constexpr size_t kPiece = size_t{1} << 20;
+
 struct Column {
   Series series;
   std::string suffix;  // behind the metric's name

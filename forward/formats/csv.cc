@@ -4,12 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "forward/formats/columns.h"
 #include "forward/formats/table.h"
 
 namespace sonde::forward {
 namespace {
-
-constexpr size_t kPiece = size_t{1} << 20;
 
 // A name needs no quotes then.
 std::string NameOf(const Column& column) {

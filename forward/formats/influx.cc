@@ -18,13 +18,6 @@ void Escape(std::string_view text, bool measurement, std::string& out) {
   if (text.ends_with('\\')) out += '_';
 }
 
-template <typename T>
-void Number(T value, std::string& out) {
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
-  out.append(text, end);
-}
-
 class Influx : public Encoder {
  public:
   void Prepare(Line& line) const override {
@@ -47,9 +40,9 @@ class Influx : public Encoder {
     for (const Run& run : runs) {
       for (const Sample& sample : run.samples) {
         body += run.line->head;
-        Number(sample.value, body);
+        AppendNumber(sample.value, body);
         body += ' ';
-        Number(sample.time, body);
+        AppendNumber(sample.time, body);
         body += '\n';
       }
     }

@@ -6,6 +6,7 @@
 // Thread safety: values.
 #pragma once
 
+#include <charconv>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,5 +46,13 @@ Line MakeLine(const Series& series, std::string_view suffix, const JobDescriptio
 // Whole milliseconds: upwards, so that the last row of a step, which lies at any time behind a
 // tick, does not fall onto it.
 constexpr int64_t ToMillis(Nanos time) { return (time + kMillisecond - 1) / kMillisecond; }
+
+// As short as it can be told from all others.
+template <typename T>
+void AppendNumber(T value, std::string& out) {
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
+  out.append(text, end);
+}
 
 }  // namespace sonde::forward

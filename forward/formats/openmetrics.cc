@@ -57,7 +57,6 @@ struct Family {
 
 Status WriteFamily(const std::string& name, Family& family, const TextSink& sink,
                    Written& written) {
-  constexpr size_t kPiece = 1u << 20;
   std::string out;
   prometheus::AppendOpenMetricsHead(name, family.sample, family.metric.type, family.metric.unit,
                                     family.metric.help, out);

@@ -20,13 +20,6 @@ void Clean(std::string_view text, std::string& out) {
   }
 }
 
-template <typename T>
-void Number(T value, std::string& out) {
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
-  out.append(text, end);
-}
-
 class OpenTsdb : public Encoder {
  public:
   void Prepare(Line& line) const override {
@@ -60,9 +53,9 @@ class OpenTsdb : public Encoder {
         body += before;
         before = ',';
         body += run.line->head;
-        Number(ToMillis(sample.time), body);
+        AppendNumber(ToMillis(sample.time), body);
         body += ",\"value\":";
-        Number(sample.value, body);
+        AppendNumber(sample.value, body);
         body += '}';
       }
     }

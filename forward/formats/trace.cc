@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "forward/formats/columns.h"
 #include "forward/formats/table.h"
 #include "profiles/json/writer.h"
 #include "profiles/model/summary.h"
@@ -204,7 +205,6 @@ void Trace::AddCounter(Track& track, Nanos time, double value, std::string& out)
 }
 
 Status Trace::Add(const TableWindow& window) {
-  constexpr size_t kPiece = size_t{1} << 20;
   std::string out;
   for (size_t row = 0; row < window.times.size(); ++row) {
     for (size_t c = 0; c < window.columns; ++c) {

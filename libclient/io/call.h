@@ -13,6 +13,9 @@
 
 namespace sonde::io {
 
+// Of a function that moves no bytes.
+inline constexpr auto kNoBytes = [](auto) { return ssize_t{0}; };
+
 extern interpose::TickClock clock;
 
 // The C library's function, or that of another interposer behind us. All are looked up when the

@@ -38,8 +38,6 @@ __attribute__((always_inline)) inline Result OnDescriptor(Real& real, Operation 
   return result;
 }
 
-constexpr auto kNoBytes = [](auto) { return ssize_t{0}; };
-
 template <typename... Arguments>
 __attribute__((always_inline)) inline int Open(Real& real, int dirfd, const char* path,
                                                Arguments... arguments) {

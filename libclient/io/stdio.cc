@@ -47,7 +47,6 @@ __attribute__((always_inline)) inline int OneCharacter(FILE* stream, Operation o
   return result;
 }
 
-constexpr auto kNoBytes = [](auto) { return ssize_t{0}; };
 // Of functions that return a count, negative for a failure.
 constexpr auto kResult = [](auto result) { return static_cast<ssize_t>(result); };
 

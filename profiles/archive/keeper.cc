@@ -28,11 +28,11 @@
 namespace sonde {
 namespace {
 
-constexpr Nanos kPruneBehind = 100 * kMillisecond;  // behind an ingest
-constexpr Nanos kPruneFor = 3600 * kSecond;         // when asked
-constexpr Nanos kPatience = kSecond;                // with one who asks and does not go on
-constexpr Nanos kSlice = kSecond / 4;               // of indexing, between answers
-constexpr Nanos kBetweenNews = kSecond / 10;        // of how far work is
+constexpr Nanos kPruneBehind = 100 * kMillisecond;    // behind an ingest
+constexpr Nanos kPruneWhenAskedFor = 3600 * kSecond;  // when asked
+constexpr Nanos kPatience = kSecond;                  // with one who asks and does not go on
+constexpr Nanos kSlice = kSecond / 4;                 // of indexing, between answers
+constexpr Nanos kBetweenNews = kSecond / 10;          // of how far work is
 constexpr size_t kMaxWhy = 4096;
 constexpr size_t kWaiting = 64;
 constexpr Nanos kSayAgain = 10 * kSecond;  // to who waits
@@ -214,7 +214,7 @@ Result<Done> ArchiveKeeper::Rep::Prune(OwnedArchive& owner, std::string_view que
     indexed = *complete;
     if (!indexed && !progress(0, 0)) return StoppedWork();
   }
-  const auto report = owner.Prune(*most, Clock::System().Now(), kPruneFor, progress);
+  const auto report = owner.Prune(*most, Clock::System().Now(), kPruneWhenAskedFor, progress);
   if (!report.ok()) return report.status();
   return Done{report->profiles, PruneToJson(*report, false)};
 }

@@ -23,8 +23,8 @@ namespace {
 
 constexpr Nanos kSayAlive = 30 * kSecond;
 constexpr int kPruneTries = 10;  // each of which deletes something
-constexpr Nanos kMakeRoomFor = 10 * kSecond;
-constexpr Nanos kGiveBackFor = 10 * kSecond;
+constexpr Nanos kMakeRoomWhenFullFor = 10 * kSecond;
+constexpr Nanos kGiveBackWhenAskedFor = 10 * kSecond;
 
 // The largest of those that wait.
 std::optional<IncomingStep> IncomingIn(const ArchivePaths& paths) {
@@ -211,13 +211,13 @@ Result<bool> OwnedArchive::MakeRoom(const Retention& limits) {
 }
 
 Result<bool> OwnedArchive::Rep::MakeRoom(const Retention& limits) {
-  PruneWork work{.now = Clock::System().Now(), .budget = kMakeRoomFor};
+  PruneWork work{.now = Clock::System().Now(), .budget = kMakeRoomWhenFullFor};
   work.live = LiveKeys(db.paths());
   work.progress = Alive(nullptr);
   work.incoming = IncomingIn(db.paths());
   const auto pruned = Prune(limits, work);
   if (!pruned.ok()) return pruned.status();
-  const auto given = GiveBack(kMakeRoomFor);
+  const auto given = GiveBack(kMakeRoomWhenFullFor);
   if (!given.ok()) return given.status();
   return pruned->profiles + *given > 0;
 }
@@ -235,7 +235,7 @@ Status OwnedArchive::KeepRoom() {
   const auto owed = rep_->db.With([](WritableDb& db) { return ReadOwedRoom(db); });
   if (!owed.ok()) return owed.status();
   Status given;
-  if (owed->much()) given = rep_->GiveBack(kGiveBackFor).status();
+  if (owed->much()) given = rep_->GiveBack(kGiveBackWhenAskedFor).status();
   FillReserve(rep_->db.paths());
   return rep_->db.AndRecover(given);
 }

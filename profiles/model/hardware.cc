@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <cmath>
-#include <limits>
 #include <string_view>
 
 #include "profiles/model/summary.h"
@@ -11,8 +10,6 @@
 
 namespace sonde {
 namespace {
-
-constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 // The sum over a metric's series of what `of` takes from each; NaN if there is none.
 template <typename Of>
@@ -25,10 +22,10 @@ double Sum(const Profile& profile, std::string_view metric, Of of) {
   }
   return sum;
 }
-double Total(const Profile& profile, std::string_view metric) {
+double SumAtEnd(const Profile& profile, std::string_view metric) {
   return Sum(profile, metric, [](const FootprintEntry& e) { return e.last; });
 }
-double Mean(const Profile& profile, std::string_view metric) {
+double SumOfMeans(const Profile& profile, std::string_view metric) {
   return Sum(profile, metric, [](const FootprintEntry& e) { return e.mean; });
 }
 
@@ -58,8 +55,8 @@ void SummarizeGpus(const Profile& profile, HardwareSummary& s) {
     }
   }
   s.gpu_utilization = s.gpus > 0 ? busy / static_cast<double>(s.gpus) : kMissing;
-  s.gpu_watts = Mean(profile, "gpu_power_watts");
-  s.gpu_joules = Total(profile, "gpu_energy_joules_total");
+  s.gpu_watts = SumOfMeans(profile, "gpu_power_watts");
+  s.gpu_joules = SumAtEnd(profile, "gpu_energy_joules_total");
 }
 
 // Parts that were measured, with commas.
@@ -80,9 +77,9 @@ class Parts {
 
 HardwareSummary SummarizeHardware(const Profile& profile) {
   HardwareSummary s;
-  const double cycles = Total(profile, "task_perf_cycles_total");
-  s.instructions_per_cycle = Total(profile, "task_perf_instructions_total") / cycles;
-  s.hertz = cycles / Total(profile, "task_perf_task_clock_seconds_total");
+  const double cycles = SumAtEnd(profile, "task_perf_cycles_total");
+  s.instructions_per_cycle = SumAtEnd(profile, "task_perf_instructions_total") / cycles;
+  s.hertz = cycles / SumAtEnd(profile, "task_perf_task_clock_seconds_total");
   s.least = s.most = kMissing;
   if (const FootprintEntry* ipc = Find(profile, "task_instructions_per_cycle")) {
     s.least = ipc->min;
@@ -90,11 +87,11 @@ HardwareSummary SummarizeHardware(const Profile& profile) {
     s.least_by = OwnerName(ipc->min_owner, profile.job);
     s.most_by = OwnerName(ipc->max_owner, profile.job);
   }
-  s.flops_per_second = Mean(profile, "task_flops_per_second");
-  s.memory_bytes_per_second = Mean(profile, "task_memory_bytes_per_second");
+  s.flops_per_second = SumOfMeans(profile, "task_flops_per_second");
+  s.memory_bytes_per_second = SumOfMeans(profile, "task_memory_bytes_per_second");
   s.arithmetic_intensity = s.flops_per_second / s.memory_bytes_per_second;
-  s.vector_ratio = Mean(profile, "task_vector_flops_ratio");
-  s.step_joules = Total(profile, "node_step_energy_joules_total");
+  s.vector_ratio = SumOfMeans(profile, "task_vector_flops_ratio");
+  s.step_joules = SumAtEnd(profile, "node_step_energy_joules_total");
   SummarizeGpus(profile, s);
   return s;
 }

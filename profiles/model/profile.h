@@ -3,6 +3,7 @@
 // Thread safety: values.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@
 #include "series/store/reduced.h"
 
 namespace sonde {
+
+// A number that nobody has measured.
+inline constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 // Percentiles over nodes and tasks of a metric that declares its spread: of a gauge's values, of a
 // counter's rates per second.

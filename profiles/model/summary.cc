@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <string_view>
 
 namespace sonde {
 namespace {
-
-constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 // Names that the house collects; what else is there is the application's.
 constexpr std::array<std::string_view, 7> kHouse = {"node_", "task_", "sonde_", "cgroup_",

@@ -30,8 +30,14 @@ std::string Number(double value);
 // and the unit. `per_second` for rates.
 std::string Value(double value, std::string_view unit, bool per_second = false);
 
+// 3 s, 250 ms.
+inline std::string Seconds(double seconds) { return Value(seconds, "seconds"); }
+
 // A bar of `width` characters, `ratio` of them full.
 std::string Bar(double ratio, size_t width, bool unicode);
+
+// Before what belongs to a title.
+inline constexpr std::string_view kIndent = "  ";
 
 // Columns as wide as their widest cell, two blanks between them.
 class Table {

@@ -13,8 +13,7 @@
 namespace sonde {
 namespace {
 
-constexpr uint8_t kVersion = 1;
-constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
+constexpr uint8_t kCardVersion = 1;
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
 // Numbers of states as they are written.
@@ -140,7 +139,7 @@ std::string MakeCard(const Profile& profile, size_t profile_bytes, Nanos now) {
   const Summary summary = Summarize(profile, {}, now);
   std::string out;
   ByteWriter w(out);
-  w.Fixed(kVersion);
+  w.Fixed(kCardVersion);
   w.Fixed(NumberOf(job.state));
   w.Fixed(static_cast<uint8_t>(job.level));
   w.Signed(job.exit_status);
@@ -180,7 +179,7 @@ Status DecodeCard(std::string_view bytes, Card& card) {
   }
   ByteReader r(bytes);
   const auto version = r.Fixed<uint8_t>();
-  if (version != kVersion) {
+  if (version != kCardVersion) {
     return {Code::kUnsupported,
             "a card of version " + std::to_string(version) + " was written by another Sonde"};
   }

@@ -15,7 +15,7 @@ namespace {
 
 // The first byte is no text and the line ends are what careless transfers change.
 constexpr std::string_view kMagic = "\x89Sonde\r\n";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kFileVersion = 1;
 constexpr size_t kHeadSize = 8 + 4 + 4;
 constexpr size_t kRecordHead = 1 + 4;
 constexpr size_t kChecksum = 4;
@@ -69,7 +69,7 @@ Status ProfileFileWriter::WriteRecord(FileRecordKind kind, std::string_view payl
   if (bytes_ == 0) {
     std::string head(kMagic);
     ByteWriter w(head);
-    w.Fixed(kVersion);
+    w.Fixed(kFileVersion);
     w.Fixed(Crc32c(head));
     SONDE_RETURN_IF_ERROR(Put(head));
   }
@@ -146,11 +146,11 @@ Status ProfileFileReader::ReadHead() {
   if (in.Fixed<uint32_t>() != Crc32c(std::string_view(*head).substr(0, kHeadSize - kChecksum))) {
     return Corrupt("its head fails its checksum");
   }
-  if (version != kVersion) {
+  if (version != kFileVersion) {
     return {Code::kUnsupported,
             fmt::format("the file has version {} of the format and this program knows {}; use a "
                         "newer Sonde",
-                        version, kVersion)};
+                        version, kFileVersion)};
   }
   return {};
 }

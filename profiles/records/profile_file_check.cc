@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxGroup = 64;
 constexpr std::string_view kOrder = "kdpqsb";  // schemas may stand among blocks
 
-Status Wrong(std::string_view why) {
+Status WrongFile(std::string_view why) {
   return {Code::kCorrupt, fmt::format("the file holds no whole profile: {}", why)};
 }
 
@@ -28,7 +28,7 @@ Status ProfileFileCheck::Add(const FileRecord& record) {
   if (place == std::string_view::npos || first != (kind == 'k') ||
       (place < before && !(kind == 's' && stage_ == 'b')) ||
       (kind == stage_ && (kind == 'd' || kind == 'p'))) {
-    return Wrong(fmt::format("a record of kind {} is out of place", static_cast<int>(kind)));
+    return WrongFile(fmt::format("a record of kind {} is out of place", static_cast<int>(kind)));
   }
   if (stage_ != 'b' || kind != 's') stage_ = kind;
   switch (record.kind) {
@@ -52,7 +52,7 @@ Status ProfileFileCheck::Add(const FileRecord& record) {
 
 Status ProfileFileCheck::AddKey(const FileRecord& record) {
   const auto job = keys::DescribeKey(record.bytes);
-  if (!job || keys::ProfileKey(*job) != record.bytes) return Wrong("its key is none");
+  if (!job || keys::ProfileKey(*job) != record.bytes) return WrongFile("its key is none");
   key_ = record.bytes;
   return {};
 }
@@ -69,40 +69,41 @@ Status ProfileFileCheck::AddText(const FileRecord& record) {
     job = read->job;
     profile_ = *std::move(read);
   }
-  if (keys::ProfileKey(job) != key_) return Wrong("its parts are of different steps");
+  if (keys::ProfileKey(job) != key_) return WrongFile("its parts are of different steps");
   return {};
 }
 
 Status ProfileFileCheck::AddPart(const FileRecord& record) {
   const bool named = !record.part.empty() && record.part.size() <= kMaxPartId &&
                      record.part.find('\0') == std::string::npos;
-  if (!named || !parts_.emplace(record.part, true).second) return Wrong("a part's name is none");
+  if (!named || !parts_.emplace(record.part, true).second)
+    return WrongFile("a part's name is none");
   const auto read = ProfileFromJson(record.bytes);
   if (!read.ok()) return read.status();
-  if (keys::ProfileKey(read->job) != key_) return Wrong("its parts are of different steps");
+  if (keys::ProfileKey(read->job) != key_) return WrongFile("its parts are of different steps");
   return {};
 }
 
 Status ProfileFileCheck::AddBlock(const FileRecord& record) {
   const std::string& group = record.block.group;
   if (group.size() > kMaxGroup || group.find('\0') != std::string::npos) {
-    return Wrong("a block's group has no short name");
+    return WrongFile("a block's group has no short name");
   }
   std::string at = keys::Block(key_, record.block);
-  if (at <= last_block_) return Wrong("its blocks are not in order");
+  if (at <= last_block_) return WrongFile("its blocks are not in order");
   last_block_ = std::move(at);
   const auto block = DecodeBlock(record.bytes);
   if (!block.ok()) return block.status();
   const auto schema = schemas_.find(block->schema_id);
-  if (schema == schemas_.end()) return Wrong("a block's schema is missing");
-  if (block->columns() != schema->second) return Wrong("a block does not fit its schema");
+  if (schema == schemas_.end()) return WrongFile("a block's schema is missing");
+  if (block->columns() != schema->second) return WrongFile("a block does not fit its schema");
   ++blocks_;
   return {};
 }
 
 Status ProfileFileCheck::Finish() const {
   if (key_.empty() || keys::ProfileKey(job_) != key_ || !profile_ || parts_.empty()) {
-    return Wrong("description, profile or parts are missing");
+    return WrongFile("description, profile or parts are missing");
   }
   return {};
 }

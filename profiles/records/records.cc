@@ -16,7 +16,7 @@
 namespace sonde {
 namespace {
 
-Status Wrong(std::string_view what) { return {Code::kCorrupt, std::string(what)}; }
+Status WrongRecord(std::string_view what) { return {Code::kCorrupt, std::string(what)}; }
 
 // A kind and a profile, which ends in a zero byte; "" if it does not look so.
 std::string_view ProfileIn(std::string_view key) {
@@ -25,12 +25,12 @@ std::string_view ProfileIn(std::string_view key) {
 }
 
 Status CheckJob(const JobDescription& job, std::string_view profile) {
-  return keys::ProfileKey(job) == profile ? Status() : Wrong("it describes another step");
+  return keys::ProfileKey(job) == profile ? Status() : WrongRecord("it describes another step");
 }
 
 Result<RecordContent> CheckBlock(const Record& record, std::string_view key,
                                  std::string_view value) {
-  if (!keys::ParseBlock(record.profile, key)) return Wrong("its key is none of a block");
+  if (!keys::ParseBlock(record.profile, key)) return WrongRecord("its key is none of a block");
   const auto block = DecodeBlock(value);
   if (!block.ok()) return block.status();
   return RecordContent{block->schema_id, block->columns(), 0};
@@ -39,7 +39,7 @@ Result<RecordContent> CheckBlock(const Record& record, std::string_view key,
 Result<RecordContent> CheckSchema(std::string_view key, std::string_view value) {
   const auto schema = Schema::Decode(value);
   if (!schema.ok()) return schema.status();
-  if (keys::ParseSchema(key) != (*schema)->id()) return Wrong("it is another schema");
+  if (keys::ParseSchema(key) != (*schema)->id()) return WrongRecord("it is another schema");
   return RecordContent{(*schema)->id(), (*schema)->size(), 0};
 }
 
@@ -47,7 +47,7 @@ Result<RecordContent> CheckBlockCount(std::string_view value) {
   RecordContent content;
   const char* end = value.data() + value.size();
   const auto read = std::from_chars(value.data(), end, content.blocks);
-  if (read.ec != std::errc() || read.ptr != end) return Wrong("it is no number");
+  if (read.ec != std::errc() || read.ptr != end) return WrongRecord("it is no number");
   return content;
 }
 
@@ -78,7 +78,7 @@ Result<RecordContent> CheckRecord(std::string_view key, std::string_view value) 
   const Record record = ParseRecord(key);
   switch (record.kind) {
     case RecordKind::kFormat:
-      if (value != keys::kFormat) return Wrong("it names another format");
+      if (value != keys::kFormat) return WrongRecord("it names another format");
       return RecordContent();
     case RecordKind::kBlock:
       return CheckBlock(record, key, value);

@@ -16,9 +16,10 @@ namespace sonde {
 namespace {
 
 using text::Printable;
+using text::Seconds;
 using enum text::Table::Align;
 
-constexpr size_t kMaxRows = 16;
+constexpr size_t kMaxCallRows = 16;
 
 // Kinds of /proc/filesystems that hold no data. Not tmpfs and ramfs: users put files there.
 constexpr std::array<std::string_view, 24> kPseudo = {
@@ -107,8 +108,6 @@ bool IsSize(std::string_view metric) {
     return metric.starts_with(name) && (metric.size() == name.size() || metric[name.size()] == '_');
   });
 }
-
-std::string Seconds(double seconds) { return text::Value(seconds, "seconds"); }
 
 // The operation of a series of files. Bytes that were moved have no tag of it.
 std::string_view OperationOf(const Series& series) {
@@ -223,7 +222,7 @@ std::string FileTable(const Profile& profile, double task_seconds, size_t width)
   for (const Filesystem& one : Filesystems(profile)) {
     bool first = true;
     for (const auto& [place, sum] : one.operations) {
-      if (++rows > kMaxRows) continue;
+      if (++rows > kMaxCallRows) continue;
       const auto sizes = one.sizes.find(place);
       Calls moved = sum;
       AddTo(moved.in, sum.out);
@@ -237,8 +236,8 @@ std::string FileTable(const Profile& profile, double task_seconds, size_t width)
   }
   if (rows == 0) return "";
   std::string out = table.Render("", width);
-  if (rows > kMaxRows) {
-    out += fmt::format("  and {} rows more; all with --json\n", rows - kMaxRows);
+  if (rows > kMaxCallRows) {
+    out += fmt::format("  and {} rows more; all with --json\n", rows - kMaxCallRows);
   }
   return out;
 }

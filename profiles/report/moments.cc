@@ -14,12 +14,12 @@ namespace sonde {
 namespace {
 
 using text::Printable;
+using text::Seconds;
 using enum text::Table::Align;
 
-constexpr size_t kMaxRows = 16;
+constexpr size_t kMaxMomentRows = 16;
 // A rank's histogram is recorded as series of these names, too.
 constexpr std::array<std::string_view, 5> kParts = {"_count", "_sum", "_p50", "_p99", "_max"};
-constexpr std::string_view kIndent = "  ";
 
 const FootprintEntry* SecondsOf(const Profile& profile, const std::string& phase) {
   for (const FootprintEntry& e : profile.footprint) {
@@ -29,8 +29,6 @@ const FootprintEntry* SecondsOf(const Profile& profile, const std::string& phase
   }
   return nullptr;
 }
-
-std::string Seconds(double seconds) { return text::Value(seconds, "seconds"); }
 
 double Mean(const Sketch& sketch) {
   return sketch.empty() ? std::nan("") : sketch.sum() / static_cast<double>(sketch.count());
@@ -42,7 +40,7 @@ double Largest(const Sketch& sketch) {
 
 std::string More(size_t all, size_t shown, std::string_view what) {
   if (all <= shown) return "";
-  return fmt::format("{}and {} {} more; all with --json\n", kIndent, all - shown, what);
+  return fmt::format("{}and {} {} more; all with --json\n", text::kIndent, all - shown, what);
 }
 
 std::vector<PhaseTotal> Totals(const Profile& profile, Nanos end) {
@@ -99,7 +97,7 @@ std::string PhaseTable(const Profile& profile, Nanos end, double duration, size_
                      {"shortest", kRight},
                      {"longest", kRight},
                      {"longest on", kLeft, true}});
-  const size_t shown = std::min(totals.size(), kMaxRows);
+  const size_t shown = std::min(totals.size(), kMaxMomentRows);
   for (size_t i = 0; i < shown; ++i) {
     const PhaseTotal& phase = totals[i];
     const FootprintEntry* task = SecondsOf(profile, phase.name);
@@ -121,7 +119,7 @@ std::string DistributionTable(const StepMoments& moments, Observed observed, siz
                      {"p90", kRight, false, true},
                      {"p99", kRight},
                      {"max", kRight, false, true}});
-  const size_t shown = std::min(all.size(), kMaxRows);
+  const size_t shown = std::min(all.size(), kMaxMomentRows);
   for (size_t i = 0; i < shown; ++i) {
     const Series& series = all[i]->series;  // no bindings: Clang 14 lets no lambda have them
     const Sketch& sketch = all[i]->sketch;

@@ -33,14 +33,12 @@ std::string HowItEnded(int wait_status) {
 using text::Bytes;
 using text::Percent;
 using text::Printable;
+using text::Seconds;
 
 constexpr size_t kBarWidth = 24;
-constexpr std::string_view kIndent = "  ";
 constexpr size_t kLabelWidth = 9;
 constexpr size_t kMaxGaps = 8;      // nodes named for what is missing of them
 constexpr size_t kMaxMetrics = 40;  // of the application; an exporter may serve thousands
-
-std::string Seconds(double seconds) { return text::Value(seconds, "seconds"); }
 
 std::string_view ColourOf(EndState state) {
   switch (state) {
@@ -154,14 +152,15 @@ void Report::Header() {
   add("", fmt::format("{} node{}, {}", job_.expected_nodes, job_.expected_nodes == 1 ? "" : "s",
                       Tasks()));
   add("", fmt::format("level {} every {}", job_.level, FormatDuration(job_.period)));
-  Line(std::string(kIndent) + who);
+  Line(std::string(text::kIndent) + who);
   std::string when = FormatTime(job_.start);
   if (job_.end != 0) when += " to " + FormatTime(job_.end);
   if (!std::isnan(summary_.duration)) when += fmt::format(" ({})", Seconds(summary_.duration));
-  Line(std::string(kIndent) + when);
+  Line(std::string(text::kIndent) + when);
   if (!job_.command.empty()) {
-    const size_t room = options_.width > kIndent.size() ? options_.width - kIndent.size() : 0;
-    Line(std::string(kIndent) + text::Cut(Printable(job_.command), room));
+    const size_t room =
+        options_.width > text::kIndent.size() ? options_.width - text::kIndent.size() : 0;
+    Line(std::string(text::kIndent) + text::Cut(Printable(job_.command), room));
   }
   Line("");
 }
@@ -276,9 +275,9 @@ void Report::Nodes() {
   out_ += table.Render("", options_.width);
   if (shown.size() < rows.size()) {
     Line(fmt::format("{}the {} of {} nodes with the least CPU time per task; all with --json",
-                     kIndent, shown.size(), rows.size()));
+                     text::kIndent, shown.size(), rows.size()));
   }
-  if (differ) Line(fmt::format("{}* the least CPU time per task, or lost", kIndent));
+  if (differ) Line(fmt::format("{}* the least CPU time per task, or lost", text::kIndent));
 }
 
 void Report::Traffic() {
@@ -349,7 +348,8 @@ void Report::Application() {
   Line("");
   out_ += table.Render("", options_.width);
   if (entries.size() > shown) {
-    Line(fmt::format("{}and {} metrics more; all with --json", kIndent, entries.size() - shown));
+    Line(fmt::format("{}and {} metrics more; all with --json", text::kIndent,
+                     entries.size() - shown));
   }
 }
 
@@ -367,7 +367,7 @@ void Report::Calls() {
   Line("");
   out_ += files;
   if (task_seconds > 0) {
-    Line(fmt::format("{}share: of {} x {}", kIndent, Tasks(), Seconds(summary_.duration)));
+    Line(fmt::format("{}share: of {} x {}", text::kIndent, Tasks(), Seconds(summary_.duration)));
   }
 }
 

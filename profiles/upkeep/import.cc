@@ -23,8 +23,6 @@
 namespace sonde {
 namespace {
 
-constexpr size_t kBatch = size_t{1} << 20;
-
 struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
@@ -148,7 +146,7 @@ Status Import::Put(const FileRecord& record) {
   const bool last = record.kind == FileRecordKind::kDescription;
   if (!last) batch_.Put(at, record.bytes);
   batched_ += last ? 0 : at.size() + record.bytes.size();
-  return batched_ < kBatch ? Status() : Flush();
+  return batched_ < kBatchBytes ? Status() : Flush();
 }
 
 Status Import::Another() const {

@@ -24,7 +24,6 @@
 namespace sonde {
 namespace {
 
-constexpr size_t kBatch = size_t{1} << 20;
 constexpr size_t kSettleSteps = 64;
 constexpr uint64_t kSettleBytes = 16u << 20;
 constexpr Nanos kSweepAge = 600 * kSecond;
@@ -88,7 +87,7 @@ Status Ingest::OpenLive() {
 
 Status Ingest::FlushIfFull(size_t added) {
   batched_ += added;
-  if (batched_ < kBatch) return {};
+  if (batched_ < kBatchBytes) return {};
   return WriteBatch();
 }
 
@@ -295,7 +294,7 @@ Result<CopiedStep> Ingest::Run() {
     SONDE_RETURN_IF_ERROR(CopyBlocks());
   }
   // Assembling a merged profile needs all blocks in db.
-  SONDE_RETURN_IF_ERROR(FlushIfFull(kBatch));
+  SONDE_RETURN_IF_ERROR(FlushIfFull(kBatchBytes));
   Part part = Incoming();
   auto others = KnownParts();
   if (!others.ok()) return others.status();

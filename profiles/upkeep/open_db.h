@@ -14,6 +14,9 @@
 
 namespace sonde {
 
+// What is written to db/ at a time, so that no memory holds all of it.
+inline constexpr size_t kBatchBytes = size_t{1} << 20;
+
 // kUnsupported if db/ is of a newer format, by the plain file beside it: to ask LevelDB is to
 // change its files.
 Status CheckArchiveFormat(const ArchivePaths& archive);

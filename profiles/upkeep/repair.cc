@@ -35,7 +35,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kBatch = size_t{1} << 20;
 constexpr std::string_view kCompleteName = "/COMPLETE";  // LevelDB passes over it
 
 std::string NewDb(const ArchivePaths& paths) { return paths.root + "/db.repair"; }
@@ -128,7 +127,7 @@ void Repair::Take(std::string_view key, std::string_view value) {
     return;
   }
   batch_.Put({key.data(), key.size()}, {value.data(), value.size()});
-  if (batch_.ApproximateSize() >= kBatch && status_.ok()) status_ = Write(false);
+  if (batch_.ApproximateSize() >= kBatchBytes && status_.ok()) status_ = Write(false);
 }
 
 // As ForEachRecord, until there is an error of ours or the work is stopped.
@@ -136,10 +135,10 @@ Status Repair::TakeAll(leveldb::DB& db) {
   const leveldb::ReadOptions options = CheckedScan();
   const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(options));
   for (it->SeekToFirst(); it->Valid() && status_.ok(); it->Next()) {
-    const uint64_t before = read_ / kBatch;
+    const uint64_t before = read_ / kBatchBytes;
     read_ += it->key().size() + it->value().size();
     Take(View(it->key()), View(it->value()));
-    if (read_ / kBatch != before && status_.ok()) status_ = Tell();
+    if (read_ / kBatchBytes != before && status_.ok()) status_ = Tell();
   }
   return FromLevelDb(it->status(), "read the database");
 }
@@ -203,7 +202,7 @@ Status Repair::Rebuild(const std::string& key, const Salvage& salvage) {
   batch_.Put(keys::BlockCount(key), std::to_string(*blocks));
   ++report_.profiles;
   report_.blocks += *blocks;
-  return batch_.ApproximateSize() < kBatch ? Status() : Write(false);
+  return batch_.ApproximateSize() < kBatchBytes ? Status() : Write(false);
 }
 
 Status FreeName(const ArchivePaths& paths, std::string& name) {

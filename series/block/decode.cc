@@ -20,7 +20,7 @@ namespace {
 
 using namespace block_format;
 
-struct FreeContext {
+struct FreeDecoder {
   void operator()(ZSTD_DCtx* c) const { ZSTD_freeDCtx(c); }
 };
 
@@ -32,7 +32,7 @@ class Plain {
         ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {
       return Corrupt("its frame is not as long as its header says");
     }
-    const std::unique_ptr<ZSTD_DCtx, FreeContext> zstd(ZSTD_createDCtx());
+    const std::unique_ptr<ZSTD_DCtx, FreeDecoder> zstd(ZSTD_createDCtx());
     if (zstd == nullptr) throw std::bad_alloc();
     Plain plain;
     plain.size_ = size;

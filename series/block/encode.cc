@@ -261,14 +261,14 @@ class BitWriter {
   int count_ = 0;
 };
 
-struct FreeContext {
+struct FreeEncoder {
   void operator()(ZSTD_CCtx* c) const { ZSTD_freeCCtx(c); }
 };
 
 }  // namespace
 
 struct BlockEncoder::Rep {
-  std::unique_ptr<ZSTD_CCtx, FreeContext> zstd{ZSTD_createCCtx()};
+  std::unique_ptr<ZSTD_CCtx, FreeEncoder> zstd{ZSTD_createCCtx()};
   Integers integers;
   std::array<uint64_t, kMaxBlockRows> residuals;
   SiblingSearch siblings;

@@ -13,9 +13,9 @@ namespace {
 
 // Never to change: the first byte of an encoded schema. 1 and 2 have each series whole; 2 added
 // spreads and was written where there are any. They are read, and keep their ids.
-constexpr uint8_t kPlain = 1;
+constexpr uint8_t kPlainSchema = 1;
 constexpr uint8_t kSpreads = 2;
-constexpr uint8_t kVersion = 3;
+constexpr uint8_t kSchemaVersion = 3;
 
 // What comes over a link or from a file is not believed to be larger, with each series whole;
 // kMaxSeries of the usual length are 8 MB.
@@ -26,7 +26,7 @@ bool AnySpread(const std::vector<Series>& series) {
 }
 
 void WriteWhole(const std::vector<Series>& series, ByteWriter& out) {
-  out.Fixed(AnySpread(series) ? kSpreads : kPlain);
+  out.Fixed(AnySpread(series) ? kSpreads : kPlainSchema);
   out.Varint(series.size());
   for (const Series& s : series) WriteSeries(s, out);
 }
@@ -34,7 +34,7 @@ void WriteWhole(const std::vector<Series>& series, ByteWriter& out) {
 // What each begins with as the one before it is told by its length. The number of bytes without
 // that.
 size_t WriteShared(const std::vector<Series>& series, ByteWriter& out) {
-  out.Fixed(kVersion);
+  out.Fixed(kSchemaVersion);
   out.Varint(series.size());
   std::string last;
   std::string bytes;
@@ -112,13 +112,13 @@ Schema::Ptr Schema::Make(std::vector<Series> series) {
 Result<Schema::Ptr> Schema::Decode(std::string_view bytes) {
   ByteReader in(bytes);
   const auto version = in.Fixed<uint8_t>();
-  if (in.ok() && version > kVersion) {
+  if (in.ok() && version > kSchemaVersion) {
     return Status(Code::kUnsupported,
                   fmt::format("read a schema: it has version {} and this program knows up to {}; "
                               "use a newer Sonde",
-                              version, kVersion));
+                              version, kSchemaVersion));
   }
-  const bool whole = version < kVersion;
+  const bool whole = version < kSchemaVersion;
   std::vector<Series> series = whole ? ReadWhole(in) : ReadShared(in);
   if (in.done()) {
     Ptr schema(new Schema(std::move(series), whole));

@@ -11,7 +11,7 @@ namespace sonde {
 namespace {
 
 // Both ends of a link are of one release or the next: the first byte says which.
-constexpr uint8_t kVersion = 2;
+constexpr uint8_t kQueryVersion = 2;
 
 constexpr size_t kMinFilterBytes = 4;
 
@@ -32,10 +32,10 @@ E ReadEnum(ByteReader& in, E last) {
 
 Status CheckVersion(std::string_view what, ByteReader& in) {
   const auto version = in.Fixed<uint8_t>();
-  if (version == kVersion) return {};
+  if (version == kQueryVersion) return {};
   return {Code::kUnsupported, fmt::format("read {} from a peer: its version is {}, ours is {}; run "
                                           "the same Sonde on all nodes",
-                                          what, version, kVersion)};
+                                          what, version, kQueryVersion)};
 }
 
 Status Corrupt(std::string_view what) {
@@ -103,7 +103,7 @@ Result<QuerySpec> ReadQuery(std::string_view bytes) {
 void EncodeQuery(const QuerySpec& spec, std::string& out) {
   ByteWriter w(out);
   const auto flag = [&](bool b) { w.Fixed(static_cast<uint8_t>(b)); };
-  w.Fixed(kVersion);
+  w.Fixed(kQueryVersion);
   w.Text(spec.metric);
   w.Fixed(static_cast<uint8_t>(spec.aggregator));
   flag(spec.downsample.has_value());

@@ -13,7 +13,7 @@ using std::chrono::sys_days;
 using std::chrono::year_month_day;
 using Unit = Calendar::Unit;
 
-constexpr int64_t kDay = 86400;
+constexpr int64_t kDaySeconds = 86400;
 constexpr int64_t kYearMonths = 12;
 
 int64_t FloorTo(int64_t value, int64_t step) {
@@ -22,7 +22,7 @@ int64_t FloorTo(int64_t value, int64_t step) {
 }
 
 year_month_day DateOf(int64_t local) {
-  return year_month_day(sys_days(std::chrono::days(FloorTo(local, kDay) / kDay)));
+  return year_month_day(sys_days(std::chrono::days(FloorTo(local, kDaySeconds) / kDaySeconds)));
 }
 
 // Midnight of the first of a month, which is counted from January of the year 0.
@@ -30,7 +30,7 @@ int64_t MonthStart(int64_t month) {
   using namespace std::chrono;
   const auto date = year(static_cast<int>(month / kYearMonths)) /
                     std::chrono::month(static_cast<unsigned>(month % kYearMonths) + 1) / 1;
-  return sys_days(date).time_since_epoch().count() * kDay;
+  return sys_days(date).time_since_epoch().count() * kDaySeconds;
 }
 
 int64_t YearStart(int64_t local) { return MonthStart(int{DateOf(local).year()} * kYearMonths); }
@@ -53,9 +53,9 @@ Fixed FixedUnit(Unit unit) {
     case Unit::kSeconds:
       return {kSecond, 60, 60, 3600};
     case Unit::kMinutes:
-      return {60 * kSecond, 60, 3600, kDay};
+      return {60 * kSecond, 60, 3600, kDaySeconds};
     case Unit::kHours:
-      return {3600 * kSecond, 24, kDay, 0};
+      return {3600 * kSecond, 24, kDaySeconds, 0};
     default:
       return {};
   }
@@ -75,9 +75,9 @@ class Walk {
     const bool months = calendar_.unit >= Unit::kMonths;
     int64_t at = FirstOf(local);
     const int64_t step = calendar_.unit == Unit::kYears   ? n * kYearMonths
-                         : calendar_.unit == Unit::kWeeks ? 7 * n * kDay
+                         : calendar_.unit == Unit::kWeeks ? 7 * n * kDaySeconds
                          : months                         ? n
-                                                          : n * kDay;
+                                                          : n * kDaySeconds;
     while (next(zone_.FromLocal(months ? MonthStart(at) : at) * kSecond)) at += step;
   }
 
@@ -95,11 +95,11 @@ class Walk {
   // Midnight of a day, or a month.
   int64_t FirstOf(int64_t local) const {
     const int64_t n = calendar_.count;
-    const int64_t day = FloorTo(local, kDay);
+    const int64_t day = FloorTo(local, kDaySeconds);
     switch (calendar_.unit) {
       case Unit::kWeeks: {
-        constexpr int64_t kSunday = 3 * kDay;  // the first of 1970
-        return FloorTo(day - kSunday, 7 * kDay) + kSunday;
+        constexpr int64_t kSunday = 3 * kDaySeconds;  // the first of 1970
+        return FloorTo(day - kSunday, 7 * kDaySeconds) + kSunday;
       }
       case Unit::kMonths:
         return MonthOf(local) / kYearMonths * kYearMonths +
@@ -107,7 +107,7 @@ class Walk {
       case Unit::kYears:
         return MonthOf(local) / kYearMonths * kYearMonths;
       default:
-        return YearStart(local) + FloorTo(day - YearStart(local), n * kDay);
+        return YearStart(local) + FloorTo(day - YearStart(local), n * kDaySeconds);
     }
   }
 

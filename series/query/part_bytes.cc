@@ -15,7 +15,7 @@ namespace sonde {
 namespace {
 
 // All daemons of a step are of one release; the first byte says so.
-constexpr uint8_t kVersion = 2;
+constexpr uint8_t kPartVersion = 2;
 
 constexpr size_t kMinKeyBytes = 2;
 constexpr size_t kMinGroupBytes = 6;
@@ -165,7 +165,7 @@ bool InOrder(const QuerySpec& spec, const std::vector<std::string>& keys, const 
 
 Result<QueryPart> ReadPart(const QuerySpec& spec, std::string_view bytes) {
   ByteReader in(bytes);
-  if (in.Fixed<uint8_t>() != kVersion) {
+  if (in.Fixed<uint8_t>() != kPartVersion) {
     return Status(Code::kUnsupported, "read a part of an answer: it is of another version");
   }
   QueryPart part = EmptyPart(spec);
@@ -193,7 +193,7 @@ Result<std::string> EncodePart(const QueryPart& part) {
   std::string bytes;
   std::string body;
   ByteWriter out(bytes);
-  out.Fixed(kVersion);
+  out.Fixed(kPartVersion);
   out.Varint(part.groups.size());
   for (const GroupPart& group : part.groups) {
     if (!group.encoded.empty()) {

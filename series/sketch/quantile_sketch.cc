@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "series/sketch/saturating_sum.h"
+
 namespace sonde {
 namespace {
 
@@ -16,8 +18,6 @@ constexpr int32_t kFirst = 1 << kSubBits;          // of the smallest normal dou
 constexpr int32_t kLast = (2047 << kSubBits) - 1;  // of the largest
 // Then both signs of all doubles fit kMaxBuckets.
 constexpr uint8_t kMaxLevel = 9;
-
-uint64_t Plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
 int32_t AtLevel(int32_t index, int level) {
   return index < 0 ? -(-index >> level) : index >> level;
@@ -59,11 +59,11 @@ void QuantileSketch::Add(double value, uint64_t count) {
   value += 0.0;  // -0 is 0, whichever comes first
   min_ = empty() ? value : std::min(min_, value);
   max_ = empty() ? value : std::max(max_, value);
-  count_ = Plus(count_, count);
+  count_ = SaturatingSum(count_, count);
   const int32_t index = IndexOf(value, level_);
   const auto at = std::lower_bound(buckets_.begin(), buckets_.end(), index, Before);
   if (at != buckets_.end() && at->first == index) {
-    at->second = Plus(at->second, count);
+    at->second = SaturatingSum(at->second, count);
     return;
   }
   buckets_.insert(at, {index, count});
@@ -76,7 +76,7 @@ void QuantileSketch::Coarsen(uint8_t level) {
   for (const auto& [index, count] : buckets_) {
     const int32_t coarse = AtLevel(index, level - level_);
     if (kept > 0 && buckets_[kept - 1].first == coarse) {
-      buckets_[kept - 1].second = Plus(buckets_[kept - 1].second, count);
+      buckets_[kept - 1].second = SaturatingSum(buckets_[kept - 1].second, count);
     } else {
       buckets_[kept++] = {coarse, count};
     }
@@ -90,7 +90,7 @@ void QuantileSketch::Merge(const QuantileSketch& other) {
   if (other.empty()) return;
   min_ = empty() ? other.min_ : std::min(min_, other.min_);
   max_ = empty() ? other.max_ : std::max(max_, other.max_);
-  count_ = Plus(count_, other.count_);
+  count_ = SaturatingSum(count_, other.count_);
   Coarsen(other.level_);
   const int finer = level_ - other.level_;
   size_t mine = buckets_.size();
@@ -102,7 +102,7 @@ void QuantileSketch::Merge(const QuantileSketch& other) {
     const Bucket& bucket = other.buckets_[theirs - 1];
     const int32_t index = AtLevel(bucket.first, finer);
     if (to < total && buckets_[to].first == index) {
-      buckets_[to].second = Plus(buckets_[to].second, bucket.second);
+      buckets_[to].second = SaturatingSum(buckets_[to].second, bucket.second);
       --theirs;
     } else if (mine > 0 && buckets_[mine - 1].first >= index) {
       buckets_[--to] = buckets_[--mine];
@@ -128,7 +128,7 @@ double QuantileSketch::At(double rank) const {
   if (rank <= 1) return min_;
   uint64_t below = 0;
   for (const auto& [index, count] : buckets_) {
-    below = Plus(below, count);
+    below = SaturatingSum(below, count);
     if (static_cast<double>(below) >= rank) return std::clamp(Middle(index, level_), min_, max_);
   }
   return max_;
@@ -175,7 +175,7 @@ bool QuantileSketch::ReadBuckets(ByteReader& in) {
     const int64_t index = next + static_cast<int64_t>(gap);
     if (index < -last || index > last) return false;
     buckets_.emplace_back(static_cast<int32_t>(index), of_bucket);
-    count_ = Plus(count_, of_bucket);
+    count_ = SaturatingSum(count_, of_bucket);
     next = index + 1;
   }
   return in.ok();

@@ -4,15 +4,14 @@
 #include <cmath>
 
 #include "core/histogram_buckets.h"
+#include "series/sketch/saturating_sum.h"
 
 namespace sonde {
 namespace {
 
 constexpr double kLargest = std::numeric_limits<double>::max();
 
-uint64_t Plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
-
-bool Before(const Sketch::Bucket& bucket, uint32_t index) { return bucket.first < index; }
+bool BucketBefore(const Sketch::Bucket& bucket, uint32_t index) { return bucket.first < index; }
 
 double Middle(uint32_t bucket) {
   if (bucket == histogram::kUnderflow) return 0;
@@ -24,14 +23,14 @@ double Middle(uint32_t bucket) {
 
 void Sketch::Add(uint32_t bucket, uint64_t count) {
   if (count == 0) return;
-  count_ = Plus(count_, count);
+  count_ = SaturatingSum(count_, count);
   if (buckets_.empty() || buckets_.back().first < bucket) {  // as they come from a reader
     buckets_.emplace_back(bucket, count);
     return;
   }
-  const auto at = std::lower_bound(buckets_.begin(), buckets_.end(), bucket, Before);
+  const auto at = std::lower_bound(buckets_.begin(), buckets_.end(), bucket, BucketBefore);
   if (at->first == bucket) {
-    at->second = Plus(at->second, count);
+    at->second = SaturatingSum(at->second, count);
   } else {
     buckets_.insert(at, {bucket, count});
   }
@@ -52,7 +51,7 @@ void Sketch::Merge(const Sketch& other) {
     for (const Bucket& theirs : other.buckets_) {
       while (mine != buckets_.end() && mine->first < theirs.first) merged.push_back(*mine++);
       if (mine != buckets_.end() && mine->first == theirs.first) {
-        merged.emplace_back(theirs.first, Plus(mine++->second, theirs.second));
+        merged.emplace_back(theirs.first, SaturatingSum(mine++->second, theirs.second));
       } else {
         merged.push_back(theirs);
       }
@@ -60,7 +59,7 @@ void Sketch::Merge(const Sketch& other) {
     merged.insert(merged.end(), mine, buckets_.end());
     buckets_.swap(merged);
   }
-  count_ = Plus(count_, other.count_);
+  count_ = SaturatingSum(count_, other.count_);
   AddSum(other.sum_, other.min_, other.max_);
 }
 
@@ -72,7 +71,7 @@ double Sketch::Quantile(double q) const {
   uint64_t below = 0;
   double value = Middle(buckets_.back().first);
   for (const auto& [bucket, count] : buckets_) {
-    below = Plus(below, count);
+    below = SaturatingSum(below, count);
     if (static_cast<double>(below) < rank) continue;
     value = Middle(bucket);
     break;

@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 namespace fs = std::filesystem;
 
-constexpr Nanos kForever = std::numeric_limits<Nanos>::max();
+constexpr Nanos kAllTime = std::numeric_limits<Nanos>::max();
 constexpr Nanos kPatience = 60 * kSecond;
 constexpr int kRows = 20;
 constexpr int kSteps = 4;
@@ -97,7 +97,7 @@ class DamageTest : public testing::Test {
       const auto profile = archive->reader->Load(entry.key);
       // A note of the profile tells as well.
       got.told |= !profile.ok() || !profile->job.notes.empty() || !entry.job.notes.empty();
-      const auto data = archive->reader->Read(entry.key, SeriesScope::kNodes, nullptr, 0, kForever);
+      const auto data = archive->reader->Read(entry.key, SeriesScope::kNodes, nullptr, 0, kAllTime);
       got.told |= !data.ok();
       if (!data.ok()) continue;
       for (const SeriesData& series : *data) got.points += series.points.size();
@@ -368,7 +368,7 @@ TEST_F(DamageTest, BlocksOfAnotherVersionAreKeptAndNamed) {
     EXPECT_THAT(archive->reader->Load(key)->job.notes,
                 testing::Contains(testing::AllOf(HasSubstr("1 block is of another version"),
                                                  HasSubstr("use a newer Sonde"))));
-    EXPECT_EQ(archive->reader->Read(key, SeriesScope::kNodes, nullptr, 0, kForever).status().code(),
+    EXPECT_EQ(archive->reader->Read(key, SeriesScope::kNodes, nullptr, 0, kAllTime).status().code(),
               Code::kUnsupported);
   }
   EXPECT_THAT(Verify().damaged, IsEmpty());
@@ -408,7 +408,7 @@ TEST_F(DamageTest, AClockThatStepsBackLosesNoBlockAndNoProfile) {
   EXPECT_EQ(archive->reader->note(), "");
   EXPECT_EQ(archive->reader->List()->size(), 2u);
   const auto data =
-      archive->reader->Read(keys::ProfileKey(job), SeriesScope::kNodes, nullptr, 0, kForever);
+      archive->reader->Read(keys::ProfileKey(job), SeriesScope::kNodes, nullptr, 0, kAllTime);
   ASSERT_TRUE(data.ok());
   ASSERT_EQ(data->size(), 2u);
   EXPECT_EQ(data->front().points.size(), size_t{kRows * 3 / 2});

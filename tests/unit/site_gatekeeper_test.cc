@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr uid_t kAlice = 1001, kBob = 1002, kCarol = 1003, kProxy = 33;
-constexpr const char* kSecret = "0123456789abcdef";
+constexpr const char* kProxySecret = "0123456789abcdef";
 
 class GatekeeperTest : public testing::Test {
  protected:
@@ -26,7 +26,7 @@ class GatekeeperTest : public testing::Test {
   void WithProxy() {
     rules_.user_header = "X-Remote-User";
     rules_.proxy = kProxy;
-    rules_.proxy_secret = kSecret;
+    rules_.proxy_secret = kProxySecret;
   }
   static SiteRequest Ask(const std::string& more = "", const std::string& line = "GET / HTTP/1.1",
                          const std::string& host = "localhost:4242") {
@@ -70,7 +70,7 @@ TEST_F(GatekeeperTest, ANameInAHeaderIsNotBelievedOfJustAnybody) {
     EXPECT_THAT(Admit(std::nullopt, wrong), HasSubstr("refused")) << secret;
   }
   const auto twice = Ask(std::string("X-Remote-User: bob\r\nSonde-Proxy-Secret: x\r\n") +
-                         "Sonde-Proxy-Secret: " + kSecret + "\r\n");
+                         "Sonde-Proxy-Secret: " + kProxySecret + "\r\n");
   EXPECT_THAT(Admit(std::nullopt, twice), HasSubstr("refused"));
 }
 
@@ -78,7 +78,7 @@ TEST_F(GatekeeperTest, TheProxySaysWhoAsksAndIsNobodyItself) {
   WithProxy();
   EXPECT_EQ(Admit(kProxy, Ask("x-remote-user: alice\r\n", "GET / HTTP/1.1", "sonde.example.org")),
             "alice");
-  const std::string secret = std::string("Sonde-Proxy-Secret: ") + kSecret + "\r\n";
+  const std::string secret = std::string("Sonde-Proxy-Secret: ") + kProxySecret + "\r\n";
   EXPECT_EQ(Admit(std::nullopt, Ask(secret + "X-Remote-User: bob\r\n")), "bob+");
   for (const char* wrong :
        {"", "X-Remote-User: \r\n", "X-Remote-User: alice\r\nX-Remote-User: bob\r\n",

@@ -63,25 +63,26 @@ constexpr RouteParam kProfiles = {
     kText, true};
 constexpr RouteParam kAlign = {"align", "start, or phase:NAME: where the first NAME began"};
 
-constexpr Route kRoutes[] = {{"/api/v1/diff",
-                              GetDiff,
-                              nullptr,
-                              {.about = "Runs beside each other: what differs beyond noise, and "
-                                        "their series on one axis",
-                               .params = {kProfiles, kAlign},
-                               .answer = "#Difference",
-                               .example = "?profiles=4711.0,4710.0"}},
-                             {"/diff",
-                              GetPage,
-                              nullptr,
-                              {.about = "Leads to the page that compares runs",
-                               .params = {kProfiles, kAlign},
-                               .answer = "",
-                               .example = "?profiles=4711.0,4710.0",
-                               .also = 303}}};
+constexpr Route kDiffRoutes[] = {
+    {"/api/v1/diff",
+     GetDiff,
+     nullptr,
+     {.about = "Runs beside each other: what differs beyond noise, and "
+               "their series on one axis",
+      .params = {kProfiles, kAlign},
+      .answer = "#Difference",
+      .example = "?profiles=4711.0,4710.0"}},
+    {"/diff",
+     GetPage,
+     nullptr,
+     {.about = "Leads to the page that compares runs",
+      .params = {kProfiles, kAlign},
+      .answer = "",
+      .example = "?profiles=4711.0,4710.0",
+      .also = 303}}};
 
 }  // namespace
 
-std::span<const Route> DiffRoutes() { return kRoutes; }
+std::span<const Route> DiffRoutes() { return kDiffRoutes; }
 
 }  // namespace sonde::web

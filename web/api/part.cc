@@ -17,7 +17,7 @@ namespace {
 
 namespace json = boost::json;
 
-struct Asked {
+struct AskedPart {
   QuerySpec spec;
   QueryGrid grid;
 };
@@ -55,13 +55,13 @@ Result<QueryGrid> ParseGrid(std::string_view body) {
   });
 }
 
-Result<Asked> ParseAsked(std::string_view body, Nanos now) {
+Result<AskedPart> ParseAskedPart(std::string_view body, Nanos now) {
   Result<OpenTsdbQuery> query = ParseOpenTsdbQuery(body, now);
   if (!query.ok()) return query.status();
   if (query->queries.size() != 1) return Status(Code::kInvalid, "queries: expected one");
   Result<QueryGrid> grid = ParseGrid(body);
   if (!grid.ok()) return grid.status();
-  Asked asked{std::move(query->queries.front()), *std::move(grid)};
+  AskedPart asked{std::move(query->queries.front()), *std::move(grid)};
   if (!query_steps::HasParts(asked.spec)) {
     return Status(Code::kInvalid,
                   "queries: expected no grouping by host or job, and an aggregator that can be put "
@@ -83,7 +83,7 @@ Response PartResponse(const Result<PartAnswer>& answer) {
 }
 
 void PostPart(const Context& context, const Request& request, Reply reply) {
-  const Result<Asked> asked = ParseAsked(request.body, context.clock->Now());
+  const Result<AskedPart> asked = ParseAskedPart(request.body, context.clock->Now());
   if (!asked.ok()) return reply(ErrorResponse(asked.status()));
   context.series->QueryForPart(
       asked->spec, asked->grid,
@@ -94,7 +94,7 @@ void PostPart(const Context& context, const Request& request, Reply reply) {
       });
 }
 
-constexpr Route kRoutes[] = {
+constexpr Route kPartRoutes[] = {
     {"/api/v1/part",
      nullptr,
      PostPart,
@@ -111,6 +111,6 @@ constexpr Route kRoutes[] = {
 
 }  // namespace
 
-std::span<const Route> PartRoutes() { return kRoutes; }
+std::span<const Route> PartRoutes() { return kPartRoutes; }
 
 }  // namespace sonde::web

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kDefaultProfiles = 10'000;
 constexpr uint64_t kMaxProfiles = 100'000;
-constexpr uint64_t kDefaultPoints = 100;  // profiles, each read as a whole
+constexpr uint64_t kDefaultRuns = 100;  // profiles, each read as a whole
 constexpr uint64_t kMaxPoints = 1000;
 
 Task<Result<std::vector<JobDescription>>> Finished(const Context& context, const Request& request) {
@@ -86,7 +86,7 @@ double ValueOf(const FootprintEntry& entry) {
 
 // {metric: [[tasks, value], ...]} of the runs of a profile's command, by their number of tasks.
 Task<Response> GetPoints(const Context& context, const Request& request) {
-  const Result<uint64_t> runs = NumberParam(request, "runs", kDefaultPoints, 1, kMaxPoints);
+  const Result<uint64_t> runs = NumberParam(request, "runs", kDefaultRuns, 1, kMaxPoints);
   if (!runs.ok()) co_return ProxyError(runs.status());
   const Result<Profile> asked = co_await AskedProfile(context, request, "jobid");
   if (!asked.ok()) co_return ProxyError(asked.status());
@@ -137,7 +137,7 @@ constexpr RouteDoc kSnapshot = {.about = "The snapshot of a step",
                                 .answer = "#Snapshot",
                                 .example = "?jobid=4711.0"};
 
-constexpr RouteDoc kProfiles = {
+constexpr RouteDoc kProfileList = {
     .about = "Finished steps, newest first",
     .params = {{"limit", "how many steps at most, 1 to 100000; 10000 if absent", kCount}},
     .answer = "[#Description]",
@@ -149,9 +149,9 @@ constexpr RouteDoc kByCommand = {
               R"({"type":"array","items":{"$ref":"#/components/schemas/Description"}}})",
     .example = "?limit=10"};
 
-constexpr Route kRoutes[] = {
-    {"/profiles", Waits<GetProfiles>, nullptr, kProfiles},
-    {"/profiles/", Waits<GetProfiles>, nullptr, kProfiles},
+constexpr Route kProfilesRoutes[] = {
+    {"/profiles", Waits<GetProfiles>, nullptr, kProfileList},
+    {"/profiles/", Waits<GetProfiles>, nullptr, kProfileList},
     {"/profiles/percmd", Waits<GetByCommand>, nullptr, kByCommand},
     {"/percmd", Waits<GetByCommand>, nullptr, kByCommand},
     {"/profiles/points",
@@ -176,6 +176,6 @@ constexpr Route kRoutes[] = {
 
 }  // namespace
 
-std::span<const Route> ProfileRoutes() { return kRoutes; }
+std::span<const Route> ProfileRoutes() { return kProfilesRoutes; }
 
 }  // namespace sonde::web

@@ -295,7 +295,7 @@ Task<Response> GetSeries(const Context& context, const Request& request) {
   co_return SeriesResponse(*asked, *answers);
 }
 
-constexpr Route kRoutes[] = {
+constexpr Route kSeriesRoutes[] = {
     {"/api/v1/series",
      Waits<GetSeries>,
      nullptr,
@@ -312,6 +312,6 @@ constexpr Route kRoutes[] = {
 
 }  // namespace
 
-std::span<const Route> SeriesRoutes() { return kRoutes; }
+std::span<const Route> SeriesRoutes() { return kSeriesRoutes; }
 
 }  // namespace sonde::web

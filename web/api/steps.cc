@@ -33,7 +33,7 @@ Task<Response> GetSteps(const Context& context, const Request& request) {
   co_return response;
 }
 
-constexpr Route kRoutes[] = {
+constexpr Route kStepsRoutes[] = {
     {"/api/v1/steps",
      Waits<GetSteps>,
      nullptr,
@@ -46,6 +46,6 @@ constexpr Route kRoutes[] = {
 
 }  // namespace
 
-std::span<const Route> StepRoutes() { return kRoutes; }
+std::span<const Route> StepRoutes() { return kStepsRoutes; }
 
 }  // namespace sonde::web

@@ -83,29 +83,30 @@ Task<Response> DeleteTag(const Context& context, const Request& request) {
 
 constexpr RouteParam kStep = {"job", "the step, such as 4711.0", kText, true};
 
-constexpr Route kRoutes[] = {{.path = "/api/v1/tags",
-                              .get = Waits<GetTags>,
-                              .doc = {.about = "The tags of a step",
-                                      .params = {kStep},
-                                      .answer = "#Tags",
-                                      .example = "?job=4711.0"},
-                              .post_doc = {.about = "Adds tags to a step that has ended, or gives "
-                                                    "them other values",
-                                           .params = {kStep},
-                                           .answer = "#Tags",
-                                           .body = "#NewTags",
-                                           .example = "?job=4711.0",
-                                           .example_body = R"({"tags": {"campaign": "winter"}})"},
-                              .put = Waits<PutTags>,
-                              .remove = Waits<DeleteTag>,
-                              .remove_doc = {.about = "Takes a tag from a step that has ended",
-                                             .params = {kStep, {"name", "of the tag", kText, true}},
-                                             .answer = "#Tags",
-                                             .body = "{}",
-                                             .example = "?job=4711.0&name=campaign"}}};
+constexpr Route kTagsRoutes[] = {
+    {.path = "/api/v1/tags",
+     .get = Waits<GetTags>,
+     .doc = {.about = "The tags of a step",
+             .params = {kStep},
+             .answer = "#Tags",
+             .example = "?job=4711.0"},
+     .post_doc = {.about = "Adds tags to a step that has ended, or gives "
+                           "them other values",
+                  .params = {kStep},
+                  .answer = "#Tags",
+                  .body = "#NewTags",
+                  .example = "?job=4711.0",
+                  .example_body = R"({"tags": {"campaign": "winter"}})"},
+     .put = Waits<PutTags>,
+     .remove = Waits<DeleteTag>,
+     .remove_doc = {.about = "Takes a tag from a step that has ended",
+                    .params = {kStep, {"name", "of the tag", kText, true}},
+                    .answer = "#Tags",
+                    .body = "{}",
+                    .example = "?job=4711.0&name=campaign"}}};
 
 }  // namespace
 
-std::span<const Route> TagRoutes() { return kRoutes; }
+std::span<const Route> TagRoutes() { return kTagsRoutes; }
 
 }  // namespace sonde::web

@@ -288,7 +288,7 @@ Task<Response> GetLive(const Context& context, const Request& request) {
   co_return response;
 }
 
-constexpr Route kRoutes[] = {
+constexpr Route kLiveRoutes[] = {
     {"/api/live",
      Waits<GetLive>,
      nullptr,
@@ -304,6 +304,6 @@ constexpr Route kRoutes[] = {
 
 }  // namespace
 
-std::span<const Route> LiveRoutes() { return kRoutes; }
+std::span<const Route> LiveRoutes() { return kLiveRoutes; }
 
 }  // namespace sonde::web

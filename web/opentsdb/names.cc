@@ -182,7 +182,7 @@ void GetVersion(const Context&, const Request&, Reply reply) {
   reply(std::move(response));
 }
 
-constexpr Route kRoutes[] = {
+constexpr Route kNamesRoutes[] = {
     {"/api/query", Waits<GetQuery>, Waits<PostQuery>, kQueryDoc, kPostQueryDoc},
     {"/api/put", nullptr, PostPut, kPutDoc},
     {"/api/annotation", Waits<GetAnnotation>, PostAnnotation, kAnnotationDoc, kPostAnnotationDoc,
@@ -200,6 +200,6 @@ constexpr Route kRoutes[] = {
 
 }  // namespace
 
-std::span<const Route> OpenTsdbRoutes() { return kRoutes; }
+std::span<const Route> OpenTsdbRoutes() { return kNamesRoutes; }
 
 }  // namespace sonde::web

@@ -212,7 +212,7 @@ constexpr RouteDoc kMetrics = {
     .answer = "text/plain",
     .example = "?job=4711.0"};
 
-constexpr Route kRoutes[] = {
+constexpr Route kMetricsRoutes[] = {
     {"/metrics", Waits<GetMetrics>, nullptr, kMetrics},
     {"/metrics/", Waits<GetMetrics>, nullptr, kMetrics},
     {"/api/sd",
@@ -226,6 +226,6 @@ constexpr Route kRoutes[] = {
 
 }  // namespace
 
-std::span<const Route> MetricsRoutes() { return kRoutes; }
+std::span<const Route> MetricsRoutes() { return kMetricsRoutes; }
 
 }  // namespace sonde::web

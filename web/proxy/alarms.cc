@@ -17,7 +17,7 @@ namespace sonde::web {
 namespace {
 
 // What a request says, by parameters or by a JSON body: texts, and numbers as texts.
-struct Fields {
+struct AlarmFields {
   std::string name, target, targetjob, rule, metric, operation, value;
 
   std::string* Find(std::string_view key) {
@@ -32,7 +32,7 @@ struct Fields {
 };
 constexpr std::string_view kFields = "name, target, metric, operation, value or rule";
 
-Status ReadField(const boost::json::value& value, std::string_view key, Fields& fields) {
+Status ReadField(const boost::json::value& value, std::string_view key, AlarmFields& fields) {
   std::string* field = fields.Find(key);
   // What a rule can say besides, such as its severity, is said in its text.
   if (field == nullptr) return NoSuchField(key, kFields);
@@ -44,8 +44,8 @@ Status ReadField(const boost::json::value& value, std::string_view key, Fields& 
   return value.is_string() ? ReadText(value, key, *field) : Wrong(key, "a text or a number");
 }
 
-Result<Fields> FieldsOf(const Request& request) {
-  Fields fields;
+Result<AlarmFields> AlarmFieldsOf(const Request& request) {
+  AlarmFields fields;
   if (request.method != Method::kPost) {
     for (const auto& [key, value] : request.params) {
       std::string* field = fields.Find(key);
@@ -53,17 +53,18 @@ Result<Fields> FieldsOf(const Request& request) {
     }
     return fields;
   }
-  return WithObject<Fields>(request.body, [&](const boost::json::object& object) -> Result<Fields> {
-    for (const auto& [key, value] : object) {
-      SONDE_RETURN_IF_ERROR(ReadField(value, View(key), fields));
-    }
-    return fields;
-  });
+  return WithObject<AlarmFields>(request.body,
+                                 [&](const boost::json::object& object) -> Result<AlarmFields> {
+                                   for (const auto& [key, value] : object) {
+                                     SONDE_RETURN_IF_ERROR(ReadField(value, View(key), fields));
+                                   }
+                                   return fields;
+                                 });
 }
 
 // metric-proxy's members as the text of a rule; what they say goes through the parser like any
 // other text, and so cannot say more than a rule can.
-Result<std::string> RuleText(const Fields& fields) {
+Result<std::string> RuleText(const AlarmFields& fields) {
   if (!fields.rule.empty()) return fields.rule;
   if (fields.metric.empty() || fields.operation.empty() || fields.value.empty()) {
     return Status(Code::kInvalid,
@@ -82,7 +83,7 @@ Response Done(std::string_view operation, const JobStep& id, const std::string& 
 }
 
 Task<Response> Add(const Context& context, const Request& request) {
-  const Result<Fields> fields = FieldsOf(request);
+  const Result<AlarmFields> fields = AlarmFieldsOf(request);
   if (!fields.ok()) co_return ProxyError(fields.status());
   const Result<std::string> text = RuleText(*fields);
   if (!text.ok()) co_return ProxyError(text.status());
@@ -101,7 +102,7 @@ Task<Response> Add(const Context& context, const Request& request) {
 }
 
 Task<Response> Delete(const Context& context, const Request& request) {
-  const Result<Fields> fields = FieldsOf(request);
+  const Result<AlarmFields> fields = AlarmFieldsOf(request);
   if (!fields.ok()) co_return ProxyError(fields.status());
   if (fields->name.empty()) {
     co_return ProxyError({Code::kInvalid, "the name of the alarm is needed"});
@@ -226,29 +227,29 @@ Task<Response> Write(const Context& context, const Request& request, bool active
 Task<Response> Active(const Context& context, const Request& request) {
   return Write(context, request, true);
 }
-Task<Response> List(const Context& context, const Request& request) {
+Task<Response> ListAlarms(const Context& context, const Request& request) {
   return Write(context, request, false);
 }
 
-constexpr RouteParam kOfJob = {"job", "the step; every one that runs if absent"};
+constexpr RouteParam kOfAlarmsJob = {"job", "the step; every one that runs if absent"};
 constexpr std::string_view kAlarmsOfTarget =
     R"({"type":"object","additionalProperties":)"
     R"({"type":"array","items":{"$ref":"#/components/schemas/Alarm"}}})";
 
 constexpr RouteDoc kActive = {.about = "The alarms of a running step that are raised now",
-                              .params = {kOfJob},
+                              .params = {kOfAlarmsJob},
                               .answer = kAlarmsOfTarget,
                               .body = "{}",
                               .example = "?job=4712.0"};
 
-constexpr Route kRoutes[] = {
+constexpr Route kAlarmsRoutes[] = {
     {"/alarms", Waits<Active>, Waits<Active>, kActive},
     {"/alarms/", Waits<Active>, Waits<Active>, kActive},
     {"/alarms/list",
-     Waits<List>,
-     Waits<List>,
+     Waits<ListAlarms>,
+     Waits<ListAlarms>,
      {.about = "The alarm rules of a running step",
-      .params = {kOfJob},
+      .params = {kOfAlarmsJob},
       .answer = kAlarmsOfTarget,
       .body = "{}",
       .example = "?job=4712.0"}},
@@ -281,6 +282,6 @@ constexpr Route kRoutes[] = {
 
 }  // namespace
 
-std::span<const Route> AlarmRoutes() { return kRoutes; }
+std::span<const Route> AlarmRoutes() { return kAlarmsRoutes; }
 
 }  // namespace sonde::web

@@ -8,25 +8,26 @@
 namespace sonde::web {
 namespace {
 
-struct Asked {
+struct AskedCounters {
   std::string job;
   bool paused = false;
 };
 
-Result<Asked> ParseAsked(std::string_view body) {
-  return WithObject<Asked>(body, [](const boost::json::object& object) -> Result<Asked> {
-    const boost::json::value* job = object.if_contains("job");
-    const boost::json::value* paused = object.if_contains("paused");
-    if (job == nullptr || !job->is_string() || paused == nullptr || !paused->is_bool() ||
-        object.size() != 2) {
-      return Status(Code::kInvalid, R"(expected {"job": "JOB.STEP", "paused": true or false})");
-    }
-    return Asked{std::string(job->get_string()), paused->get_bool()};
-  });
+Result<AskedCounters> ParseAskedCounters(std::string_view body) {
+  return WithObject<AskedCounters>(
+      body, [](const boost::json::object& object) -> Result<AskedCounters> {
+        const boost::json::value* job = object.if_contains("job");
+        const boost::json::value* paused = object.if_contains("paused");
+        if (job == nullptr || !job->is_string() || paused == nullptr || !paused->is_bool() ||
+            object.size() != 2) {
+          return Status(Code::kInvalid, R"(expected {"job": "JOB.STEP", "paused": true or false})");
+        }
+        return AskedCounters{std::string(job->get_string()), paused->get_bool()};
+      });
 }
 
 Task<Response> PostCounters(const Context& context, const Request& request) {
-  const Result<Asked> asked = ParseAsked(request.body);
+  const Result<AskedCounters> asked = ParseAskedCounters(request.body);
   if (!asked.ok()) co_return ErrorResponse(asked.status());
   const JobStep id = JobStep::Parse(asked->job);
   std::optional<Response> forwarded =
@@ -41,7 +42,7 @@ Task<Response> PostCounters(const Context& context, const Request& request) {
   co_return response;
 }
 
-constexpr Route kRoutes[] = {
+constexpr Route kCountersRoutes[] = {
     {"/api/v1/counters",
      nullptr,
      Waits<PostCounters>,
@@ -53,6 +54,6 @@ constexpr Route kRoutes[] = {
 
 }  // namespace
 
-std::span<const Route> CounterRoutes() { return kRoutes; }
+std::span<const Route> CounterRoutes() { return kCountersRoutes; }
 
 }  // namespace sonde::web

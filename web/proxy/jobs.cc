@@ -139,13 +139,13 @@ constexpr RouteDoc kList = {
     .answer = "[#Description]",
     .example = "?limit=5"};
 
-constexpr Route kRoutes[] = {{"/job/list", Waits<GetJobList>, nullptr, kList},
-                             {"/job/list/", Waits<GetJobList>, nullptr, kList},
-                             {"/job", Waits<GetJob>, nullptr, kJob},
-                             {"/job/", Waits<GetJob>, nullptr, kJob}};
+constexpr Route kJobsRoutes[] = {{"/job/list", Waits<GetJobList>, nullptr, kList},
+                                 {"/job/list/", Waits<GetJobList>, nullptr, kList},
+                                 {"/job", Waits<GetJob>, nullptr, kJob},
+                                 {"/job/", Waits<GetJob>, nullptr, kJob}};
 
 }  // namespace
 
-std::span<const Route> JobRoutes() { return kRoutes; }
+std::span<const Route> JobRoutes() { return kJobsRoutes; }
 
 }  // namespace sonde::web

@@ -63,7 +63,7 @@ Task<Response> Join(const Context& context, const Request& request) {
   co_return response;
 }
 
-Task<Response> List(const Context& context, const Request& request) {
+Task<Response> ListJoined(const Context& context, const Request& request) {
   const std::string* only = request.Param("job");
   const Result<std::vector<JobDescription>> jobs =
       co_await Ask(*context.history, &StepHistory::Jobs, kMaxJobs);
@@ -100,7 +100,7 @@ Task<Response> List(const Context& context, const Request& request) {
   co_return response;
 }
 
-constexpr Route kRoutes[] = {
+constexpr Route kJoinRoutes[] = {
     {"/join",
      Waits<Join>,
      Waits<Join>,
@@ -118,7 +118,7 @@ constexpr Route kRoutes[] = {
       .body = "{}",
       .example = "?to=localhost:9100&job=4712.0"}},
     {"/join/list",
-     Waits<List>,
+     Waits<ListJoined>,
      nullptr,
      {.about = "The exporters that running steps scrape",
       .params = {{"job", "only those of this step"}},
@@ -126,6 +126,6 @@ constexpr Route kRoutes[] = {
 
 }  // namespace
 
-std::span<const Route> JoinRoutes() { return kRoutes; }
+std::span<const Route> JoinRoutes() { return kJoinRoutes; }
 
 }  // namespace sonde::web

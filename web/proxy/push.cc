@@ -21,7 +21,7 @@ namespace json = boost::json;
 using Kind = PushedValue::Kind;
 
 // What a request says, by parameters or by a JSON body.
-struct Fields {
+struct PushFields {
   std::string key, value, doc, job, type;
 
   std::string* Find(std::string_view name) {
@@ -33,8 +33,8 @@ struct Fields {
   }
 };
 
-Result<Fields> FieldsOf(const Request& request) {
-  Fields fields;
+Result<PushFields> PushFieldsOf(const Request& request) {
+  PushFields fields;
   if (request.method != Method::kPost) {
     for (const auto& [name, value] : request.params) {
       if (std::string* field = fields.Find(name)) *field = value;
@@ -42,19 +42,20 @@ Result<Fields> FieldsOf(const Request& request) {
     return fields;
   }
   if (const std::string* job = request.Param("job")) fields.job = *job;
-  return WithObject<Fields>(request.body, [&](const json::object& object) -> Result<Fields> {
-    for (const auto& [name, value] : object) {
-      std::string* field = fields.Find(View(name));
-      if (field == nullptr) return NoSuchField(View(name), "key, value, doc, type or job");
-      if (value.is_null()) continue;
-      if (value.is_number()) {
-        *field = fmt::format("{}", value.to_number<double>());
-        continue;
-      }
-      SONDE_RETURN_IF_ERROR(ReadText(value, View(name), *field));
-    }
-    return fields;
-  });
+  return WithObject<PushFields>(
+      request.body, [&](const json::object& object) -> Result<PushFields> {
+        for (const auto& [name, value] : object) {
+          std::string* field = fields.Find(View(name));
+          if (field == nullptr) return NoSuchField(View(name), "key, value, doc, type or job");
+          if (value.is_null()) continue;
+          if (value.is_number()) {
+            *field = fmt::format("{}", value.to_number<double>());
+            continue;
+          }
+          SONDE_RETURN_IF_ERROR(ReadText(value, View(name), *field));
+        }
+        return fields;
+      });
 }
 
 Status ReadValue(const std::string& text, double& out) {
@@ -64,7 +65,7 @@ Status ReadValue(const std::string& text, double& out) {
   return Wrong("value", "a number");
 }
 
-Result<PushedValue> ValueOf(const Fields& fields, Kind kind) {
+Result<PushedValue> ValueOf(const PushFields& fields, Kind kind) {
   Result<Series> series = ParsePushedKey(fields.key);
   if (!series.ok()) return series.status();
   PushedValue value;
@@ -91,7 +92,7 @@ Response Done(std::string_view operation) {
 
 Task<Response> Take(const Context& context, const Request& request, Kind kind,
                     std::string_view operation) {
-  const Result<Fields> fields = FieldsOf(request);
+  const Result<PushFields> fields = PushFieldsOf(request);
   if (!fields.ok()) co_return ProxyError(fields.status());
   const Result<PushedValue> value = ValueOf(*fields, kind);
   if (!value.ok()) co_return ProxyError(value.status());
@@ -128,7 +129,7 @@ constexpr std::string_view kPushed =
     R"("value":{"type":["string","number"]},"doc":{"type":"string"},"job":{"type":"string"},)"
     R"("type":{"enum":["counter","gauge"]}}})";
 
-constexpr Route kRoutes[] = {
+constexpr Route kPushRoutes[] = {
     {"/push",
      Waits<Push>,
      Waits<Push>,
@@ -159,6 +160,6 @@ constexpr Route kRoutes[] = {
 
 }  // namespace
 
-std::span<const Route> PushRoutes() { return kRoutes; }
+std::span<const Route> PushRoutes() { return kPushRoutes; }
 
 }  // namespace sonde::web

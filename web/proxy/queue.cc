@@ -104,7 +104,7 @@ void GetQueue(const Context&, const Request&, Reply reply) {
   reply(std::move(response));
 }
 
-constexpr Route kRoutes[] = {
+constexpr Route kQueueRoutes[] = {
     {"/queue/list",
      GetQueue,
      nullptr,
@@ -115,6 +115,6 @@ constexpr Route kRoutes[] = {
 
 }  // namespace
 
-std::span<const Route> QueueRoutes() { return kRoutes; }
+std::span<const Route> QueueRoutes() { return kQueueRoutes; }
 
 }  // namespace sonde::web

@@ -58,11 +58,11 @@ constexpr RouteDoc kTopology = {
               R"("minItems":2,"maxItems":2}})",
     .example = "?job=4712.0"};
 
-constexpr Route kRoutes[] = {{"/topo", Waits<GetTopology>, nullptr, kTopology},
-                             {"/topo/", Waits<GetTopology>, nullptr, kTopology}};
+constexpr Route kTopoRoutes[] = {{"/topo", Waits<GetTopology>, nullptr, kTopology},
+                                 {"/topo/", Waits<GetTopology>, nullptr, kTopology}};
 
 }  // namespace
 
-std::span<const Route> TopologyRoutes() { return kRoutes; }
+std::span<const Route> TopologyRoutes() { return kTopoRoutes; }
 
 }  // namespace sonde::web

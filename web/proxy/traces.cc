@@ -429,7 +429,7 @@ constexpr RouteParam kOfJob = {"job", "the step, such as 4711.0", kText, true};
 constexpr RouteParam kOfId = {"jobid", "the step, such as 4711.0", kText, true};
 constexpr RouteParam kFilter = {"filter", "the metric, as /trace/metrics lists it"};
 
-constexpr Route kRoutes[] = {
+constexpr Route kTracesRoutes[] = {
     {"/trace/list",
      Waits<GetList>,
      nullptr,
@@ -476,6 +476,6 @@ constexpr Route kRoutes[] = {
 
 }  // namespace
 
-std::span<const Route> TraceRoutes() { return kRoutes; }
+std::span<const Route> TraceRoutes() { return kTracesRoutes; }
 
 }  // namespace sonde::web

@@ -7,19 +7,17 @@
 #include <bit>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <new>
 #include <utility>
 
 #include "core/log.h"
+#include "daemon/collect/read/parse.h"
 
 namespace sonde::collect {
 namespace {
 
 using Link = AppProcess::Link;
 using State = AppProcess::State;
-
-constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 size_t TextSize(const Series& series) {
   size_t size = series.metric.name.size() + series.metric.unit.size() + series.metric.help.size();

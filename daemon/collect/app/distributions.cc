@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/histogram_buckets.h"
+#include "daemon/collect/app/segment.h"
 
 namespace sonde::collect {
 namespace {
@@ -17,13 +18,6 @@ using client::Distribution;
 
 // No bucket of a process comes near it by counting; what is above was written by other means.
 constexpr uint64_t kMaxCount = uint64_t{1} << 48;
-
-template <typename T>
-T LoadRelaxed(const T* from) {
-  T value;
-  __atomic_load(from, &value, __ATOMIC_RELAXED);
-  return value;
-}
 
 const Distribution* DistributionAt(const char* base, size_t part) {
   return reinterpret_cast<const Distribution*>(base + client::kDistributionsOffset +

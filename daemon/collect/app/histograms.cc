@@ -1,15 +1,13 @@
 #include "daemon/collect/app/histograms.h"
 
-#include <limits>
 #include <string_view>
 #include <utility>
 
+#include "daemon/collect/read/parse.h"
 #include "libclient/layout.h"
 
 namespace sonde::collect {
 namespace {
-
-constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 struct Derived {
   std::string_view ending;

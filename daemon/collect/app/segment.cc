@@ -25,13 +25,6 @@ using client::Record;
 // which a rank waits for others.
 constexpr std::string_view kWaiting = "mpi_wait_seconds_total";
 
-template <typename T>
-T LoadRelaxed(const T* from) {
-  T value;
-  __atomic_load(from, &value, __ATOMIC_RELAXED);
-  return value;
-}
-
 Status Corrupt(std::string message) { return {Code::kCorrupt, std::move(message)}; }
 
 Status ReadTags(ByteReader& in, size_t count, Tags& tags) {

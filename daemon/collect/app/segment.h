@@ -21,6 +21,14 @@
 
 namespace sonde::collect {
 
+// Of memory that its process may write at this moment: read once, whole.
+template <typename T>
+T LoadRelaxed(const T* from) {
+  T value;
+  __atomic_load(from, &value, __ATOMIC_RELAXED);
+  return value;
+}
+
 Result<client::Hello> ParseHello(std::string_view packet);
 
 // One metric as its process registered it.

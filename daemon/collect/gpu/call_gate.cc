@@ -6,8 +6,6 @@
 namespace sonde::collect::gpu {
 namespace {
 
-constexpr Nanos kFirstPause = kSecond;
-constexpr Nanos kLongestPause = 64 * kSecond;
 constexpr Nanos kShare = 100;
 
 }  // namespace

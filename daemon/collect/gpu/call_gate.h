@@ -15,6 +15,10 @@
 
 namespace sonde::collect::gpu {
 
+// After a failure, doubled after each that follows.
+inline constexpr Nanos kFirstPause = kSecond;
+inline constexpr Nanos kLongestPause = 64 * kSecond;
+
 enum class Outcome : uint8_t { kRead, kFailed, kUnsupported };
 
 class CallGate {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/collect/gpu/call_gate.h"
+
 namespace sonde::collect::gpu {
 namespace {
 
-constexpr Nanos kFirstPause = kSecond;
-constexpr Nanos kLongestPause = 64 * kSecond;
 constexpr int kMaxLossNotes = 4;  // of a device that comes and goes
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace sonde::collect {
 namespace {
 
 constexpr size_t kMaxNames = 4096;
-constexpr size_t kTextSize = 128;
+constexpr size_t kEntrySize = 128;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ std::vector<std::string> ListDirectory(const std::string& path) {
 }
 
 std::string FirstLine(const std::string& path, ReadBuffer& buffer) {
-  FileReader file(path, Shape::kWhole, kTextSize);
+  FileReader file(path, Shape::kWhole, kEntrySize);
   return std::string(Cursor(file.Read(buffer, 0)).Line());
 }
 

@@ -39,6 +39,9 @@ class ReadBuffer {
 // No file read here comes near it; one that does is not what it seems to be.
 inline constexpr size_t kMaxFileSize = 16u << 20;
 
+// Of a file that holds a number.
+inline constexpr size_t kNumberSize = 64;
+
 // The whole text of an open file, or -errno in `error` (0 if none) and an empty text. `size` is how
 // much to ask for and grows as needed.
 std::string_view ReadText(int fd, Shape shape, size_t& size, ReadBuffer& buffer, int& error);

@@ -15,7 +15,6 @@ namespace {
 
 constexpr Nanos kRescan = 60 * kSecond;
 constexpr size_t kMostFiles = 512;  // each is a descriptor, of which there may be 1024
-constexpr size_t kTextSize = 64;
 
 std::string PathOf(const std::string& directory, const NumberField& field, unsigned part) {
   return field.parts == 0 ? fmt::format("{}/{}", directory, field.file)
@@ -108,7 +107,7 @@ void NumberFilesSource::DeclareDevice(const Found& found, Nanos now) {
     number.scale = field->decl.unit == "bytes" ? field->scale * found.device.scale : field->scale;
     for (unsigned part = 0; part < FilesOf(*field); ++part) {
       number.files.emplace_back(PathOf(found.device.directory, *field, part), Shape::kWhole,
-                                kTextSize);
+                                kNumberSize);
     }
     const std::string_view text = number.files.front().Read(buffer_, now);
     // What cannot be read now may be later; what is no number will not become one.

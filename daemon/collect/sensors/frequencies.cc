@@ -22,8 +22,6 @@ constexpr MetricDecl kFrequencies[] = {
      "Frequency of the fastest processor now."},
 };
 
-constexpr size_t kTextSize = 64;
-
 class FrequencySource final : public Source {
  public:
   FrequencySource(const Roots& roots, ReadBuffer& buffer) : roots_(roots), buffer_(buffer) {}
@@ -59,7 +57,7 @@ class FrequencySource final : public Source {
       std::string path = p.directory + "/cpufreq/scaling_cur_freq";
       std::error_code error;
       if (std::filesystem::exists(path, error))
-        files_.emplace_back(std::move(path), Shape::kWhole, kTextSize);
+        files_.emplace_back(std::move(path), Shape::kWhole, kNumberSize);
     }
     if (files_.empty()) return;
     for (const MetricDecl& decl : kFrequencies) series_.emplace_back().metric = Metric(decl);

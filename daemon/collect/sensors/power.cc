@@ -37,8 +37,8 @@ constexpr MetricDecl kPower = {"node_power_watts",
 constexpr int kPartsLevel = 4;
 constexpr int kNotesLevel = 3;
 constexpr size_t kMaxChannels = 512;
-constexpr size_t kTextSize = 128;
-constexpr Nanos kRescan = 60 * kSecond;
+constexpr size_t kPowerTextSize = 128;
+constexpr Nanos kPowerRescan = 60 * kSecond;
 constexpr double kMicro = 1e-6;
 
 enum class Origin : unsigned char { kRapl, kCray, kHwmon };
@@ -51,7 +51,7 @@ struct Channel {
         decl(&metric),
         domain(std::move(of)),
         path(std::move(file)),
-        reader(path, Shape::kWhole, kTextSize) {}
+        reader(path, Shape::kWhole, kPowerTextSize) {}
 
   bool Same(const Channel& other) const {
     return decl == other.decl && domain == other.domain && path == other.path;
@@ -120,7 +120,7 @@ class PowerSource final : public Source {
       if (channels_[i].origin == Origin::kHwmon && !hwmon_due) continue;
       values_[i] = Read(channels_[i], now);
       // Its driver may have been loaded again, under another number.
-      if (std::isnan(values_[i])) rescan_at_ = std::min(rescan_at_, scanned_at_ + kRescan);
+      if (std::isnan(values_[i])) rescan_at_ = std::min(rescan_at_, scanned_at_ + kPowerRescan);
     }
   }
 

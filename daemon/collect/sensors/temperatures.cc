@@ -29,7 +29,6 @@ constexpr MetricDecl kTemperature = {"node_temperature_celsius", "celsius",
 
 constexpr int kAllSensorsLevel = 4;
 constexpr size_t kMaxSensors = 512;
-constexpr size_t kTextSize = 64;
 constexpr Nanos kRescan = 60 * kSecond;
 constexpr double kMilli = 1e-3;
 constexpr double kAbsoluteZero = -273.15;
@@ -86,7 +85,7 @@ class TemperatureSource final : public Source {
     for (HwmonFile& file : files) {
       if (found.size() == kMaxSensors) break;
       if (!all_ && !IsPackage(file.driver, file.sensor)) continue;
-      FileReader reader(file.path, Shape::kWhole, kTextSize);
+      FileReader reader(file.path, Shape::kWhole, kNumberSize);
       if (slow_.IsFast(file, reader, buffer_, now)) {
         found.push_back({std::move(file), std::move(reader)});
       }

@@ -45,8 +45,6 @@ constexpr ThrottleFile kThrottleFiles[] = {
      "package_throttle_total_time_ms", "core_siblings_list", 1e-3},
 };
 
-constexpr size_t kTextSize = 64;
-
 // Files that are looked for once: a processor keeps its number, and its files come back with it.
 class ThrottlingSource final : public Source {
  public:
@@ -92,7 +90,8 @@ class ThrottlingSource final : public Source {
         std::string path = fmt::format("{}/thermal_throttle/{}", p.directory, file.name);
         std::error_code error;
         if (!std::filesystem::exists(path, error) || !IsFirst(p, file.siblings)) continue;
-        counts_.push_back({FileReader(std::move(path), Shape::kWhole, kTextSize), series_.size()});
+        counts_.push_back(
+            {FileReader(std::move(path), Shape::kWhole, kNumberSize), series_.size()});
       }
       if (counts_.size() == before) continue;
       series_.emplace_back().metric = Metric(file.decl);

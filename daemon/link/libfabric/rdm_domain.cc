@@ -15,8 +15,8 @@
 namespace sonde::tree {
 namespace {
 
-constexpr int kRounds = 16;
-constexpr size_t kBatch = 16;
+constexpr int kRdmRounds = 16;
+constexpr size_t kRdmBatch = 16;
 // Marks a listener's address as that of an RDM endpoint; the lower bits are the address format.
 constexpr uint32_t kRdmAddress = 1u << 31;
 // A descriptor that woke us so often within that time, and for nothing, is left alone for a while,
@@ -333,7 +333,7 @@ void RdmDomain::Drain() {
   if (busy_) return;
   const auto self = shared_from_this();  // a handler may let go of everything
   busy_ = true;
-  for (int i = 0; i < kRounds && ReadCompletions(); ++i) {
+  for (int i = 0; i < kRdmRounds && ReadCompletions(); ++i) {
   }
   std::vector<RdmSlot*> unposted = std::exchange(unposted_, {});
   for (RdmSlot* slot : unposted) Post(slot);
@@ -342,8 +342,8 @@ void RdmDomain::Drain() {
 
 // True if there was anything.
 bool RdmDomain::ReadCompletions() {
-  fi_cq_msg_entry entries[kBatch];
-  const ssize_t n = fi_cq_read(completions_.get(), entries, kBatch);
+  fi_cq_msg_entry entries[kRdmBatch];
+  const ssize_t n = fi_cq_read(completions_.get(), entries, kRdmBatch);
   if (n == -FI_EAVAIL) {
     OnError();
     return true;

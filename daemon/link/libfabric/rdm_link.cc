@@ -11,12 +11,10 @@ namespace {
 constexpr Nanos kRetryMin = kMillisecond;
 constexpr Nanos kRetryMax = 50 * kMillisecond;
 // A failed send is told after what the peer sent before it went away.
-constexpr Nanos kFailureDelay = 10 * kMillisecond;
+constexpr Nanos kRdmFailureDelay = 10 * kMillisecond;
 // Control packets that may be under way beside data.
 constexpr uint32_t kControls = 4;
 constexpr size_t kKept = 64u << 10;
-
-Nanos Now() { return Clock::System().Monotonic(); }
 
 std::string Seconds(Nanos time) {
   return fmt::format("{:g} s", static_cast<double>(time) / static_cast<double>(kSecond));
@@ -66,7 +64,7 @@ Status RdmLink::Start() {
   const auto number = domain_->Add(this);
   if (!number.ok()) return number.status();
   number_ = *number;
-  heard_ = delivered_ = Now();
+  heard_ = delivered_ = Clock::System().Monotonic();
   return {};
 }
 
@@ -120,7 +118,7 @@ Status RdmLink::Send(uint8_t type, std::string_view payload) {
   if (queued() + size > kMaxQueued) {
     return {Code::kLimit, fmt::format("send to {}: {} bytes are waiting", peer_text_, queued())};
   }
-  if (queued() == 0 && next_ == acknowledged_) delivered_ = Now();
+  if (queued() == 0 && next_ == acknowledged_) delivered_ = Clock::System().Monotonic();
   const auto header = FrameHeader(type, payload);
   std::string_view head(header.data(), header.size());
   const bool direct = state_ == State::kOpen && greeted_ && queued() == 0;
@@ -179,7 +177,7 @@ void RdmLink::SendFailed(const Status& why) {
   if (!send_failed_.ok()) return;
   send_failed_ = why.Within(peer_text_);
   if (retry_ != 0) domain_->loop().Cancel(retry_);
-  retry_ = domain_->loop().After(kFailureDelay, [this] {
+  retry_ = domain_->loop().After(kRdmFailureDelay, [this] {
     retry_ = 0;
     Close(Status(send_failed_));
   });
@@ -198,7 +196,7 @@ void RdmLink::OnPacket(const RdmPacket& packet) {
   const bool answer = state_ == State::kConnecting;
   if (state_ == State::kClosed || (packet.from != peer_number_ && !answer)) return;
   const std::weak_ptr<char> alive = alive_;
-  heard_ = Now();
+  heard_ = Clock::System().Monotonic();
   gone_ = gone_ || packet.kind == RdmKind::kGone;
   if (answer && !gone_) OnWelcome(packet.from);
   if (accepted_ && !handed_over_) {
@@ -243,7 +241,7 @@ void RdmLink::OnWelcome(uint64_t number) {
 // The link works from now on.
 void RdmLink::Stand() {
   if (close_timer_ != 0) domain_->loop().Cancel(std::exchange(close_timer_, 0));
-  heard_ = delivered_ = Now();
+  heard_ = delivered_ = Clock::System().Monotonic();
   ArmClock();
 }
 
@@ -320,7 +318,7 @@ void RdmLink::AcknowledgeIn(Nanos wait) {
 
 void RdmLink::ArmClock() {
   const Nanos silence = domain_->options().silence;
-  const Nanos now = Now();
+  const Nanos now = Clock::System().Monotonic();
   const Nanos half = heard_ + silence / 2;
   clock_due_ = half > now ? half : std::max(std::min(now + silence / 4, heard_ + silence), now);
   clock_ = domain_->loop().At(clock_due_, [this] {
@@ -333,10 +331,11 @@ void RdmLink::OnClock() {
   const Nanos silence = domain_->options().silence;
   const std::weak_ptr<char> alive = alive_;
   // We did not run ourselves: the peer gets the time to be heard.
-  if (Now() - clock_due_ > silence / 10) heard_ = delivered_ = Now() - silence / 2;
+  if (Clock::System().Monotonic() - clock_due_ > silence / 10)
+    heard_ = delivered_ = Clock::System().Monotonic() - silence / 2;
   domain_->Drain();
   if (alive.expired() || state_ == State::kClosed) return;
-  const Nanos now = Now();
+  const Nanos now = Clock::System().Monotonic();
   if (queued() == 0 && next_ == acknowledged_) delivered_ = now;
   if (now - heard_ >= silence) {
     return Close(

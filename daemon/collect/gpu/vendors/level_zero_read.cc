@@ -4,12 +4,10 @@
 #include <utility>
 
 #include "daemon/collect/gpu/vendors/level_zero.h"
+#include "daemon/collect/gpu/vendors/scales.h"
 
 namespace sonde::collect::gpu {
 namespace {
-
-constexpr double kMicro = 1e-6;
-constexpr double kMega = 1e6;
 
 // What keeps the highest of several; missing as long as there is none.
 void Raise(double& highest, double value) { highest = std::fmax(highest, value); }

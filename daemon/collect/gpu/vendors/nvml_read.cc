@@ -3,18 +3,9 @@
 #include <cmath>
 
 #include "daemon/collect/gpu/vendors/nvml.h"
+#include "daemon/collect/gpu/vendors/scales.h"
 
 namespace sonde::collect::gpu {
-namespace {
-
-constexpr double kMilli = 1e-3;
-constexpr double kMega = 1e6;
-constexpr double kPercent = 0.01;
-constexpr double kKilo = 1000;
-constexpr double kKibi = 1024;
-
-}  // namespace
-
 template <typename Function, typename... Arguments>
 Taken Nvml::Ask(State& state, NvmlCall call, Function* function, Arguments... arguments) {
   // The rest of a device that is lost is not asked: each call may take long to fail.

@@ -13,15 +13,10 @@
 #include "daemon/collect/gpu/call_gate.h"
 #include "daemon/collect/gpu/library.h"
 #include "daemon/collect/gpu/vendors/rocm_smi_api.h"
+#include "daemon/collect/gpu/vendors/scales.h"
 
 namespace sonde::collect::gpu {
 namespace {
-
-constexpr double kMicro = 1e-6;
-constexpr double kMilli = 1e-3;
-constexpr double kMega = 1e6;
-constexpr double kKilo = 1000;
-constexpr double kPercent = 0.01;
 
 constexpr char kFile[] = "librocm_smi64.so";
 

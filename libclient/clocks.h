@@ -1,0 +1,21 @@
+// The system's clocks in ns.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <stdint.h>
+#include <time.h>
+
+namespace sonde::client {
+
+inline int64_t Nanoseconds(clockid_t clock) {
+  timespec now = {};
+  clock_gettime(clock, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+inline int64_t MonotonicNow() { return Nanoseconds(CLOCK_MONOTONIC); }
+// Since 1970.
+inline int64_t WallNow() { return Nanoseconds(CLOCK_REALTIME); }
+
+}  // namespace sonde::client
