@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/user_tags.h"
+#include "core/text/user_tags.h"
 #include "web/opentsdb/request.h"
 
 namespace sonde::cli {

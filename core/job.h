@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/user_tags.h"
 #include "core/time.h"
-#include "core/user_tags.h"
 
 namespace sonde {
 

@@ -5,19 +5,15 @@
 
 #include <ctime>
 
+#include "core/clocks.h"
+
 namespace sonde {
 namespace {
 
-Nanos Read(clockid_t id) {
-  timespec now{};
-  clock_gettime(id, &now);
-  return now.tv_sec * kSecond + now.tv_nsec;
-}
-
 class SystemClock final : public Clock {
  public:
-  Nanos Now() const override { return Read(CLOCK_REALTIME); }
-  Nanos Monotonic() const override { return Read(CLOCK_MONOTONIC); }
+  Nanos Now() const override { return WallNow(); }
+  Nanos Monotonic() const override { return MonotonicNow(); }
 };
 
 Nanos UnitOf(std::string_view unit) {

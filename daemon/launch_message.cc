@@ -8,7 +8,7 @@
 
 #include "core/options.h"
 #include "core/step_environment.h"
-#include "core/user_tags.h"
+#include "core/text/user_tags.h"
 #include "launcher/launch.h"
 
 namespace sonde {

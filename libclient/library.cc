@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libclient/clocks.h"
+#include "core/clocks.h"
 #include "libclient/error.h"
 
 __attribute__((visibility("default"))) __thread struct sonde_thread sonde_thread_ = {};

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libclient/clocks.h"
+#include "core/clocks.h"
 #include "libclient/error.h"
 #include "libclient/library.h"
 

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "libclient/clocks.h"
+#include "core/clocks.h"
 
 namespace sonde::client {
 namespace {

@@ -137,8 +137,7 @@ Status FromError(const boost::system::error_code& error, std::string_view what, 
   Code code = Code::kUnavailable;
   if (error == asio::error::operation_aborted) code = Code::kBusy;
   if (error == beast::error::timeout) code = Code::kTimeout;
-  const bool ended =
-      error == http::error::end_of_stream || error == http::error::partial_message;
+  const bool ended = error == http::error::end_of_stream || error == http::error::partial_message;
   if (!ended && error.category() == make_error_code(http::error::end_of_stream).category()) {
     code = Code::kCorrupt;
   }

@@ -44,7 +44,8 @@ struct HttpAnswer {
 };
 
 // The same without waiting. Up to 256 requests are under way at a time, 16 of them to one peer, on
-// one thread; the others begin when these end. The time of a request is what its peer takes: not what it waits for others.
+// one thread; the others begin when these end. The time of a request is what its peer takes: not
+// what it waits for others.
 //
 // Thread safety: Exchange and NewTurns from any thread; made and destroyed by one. Callbacks come
 // on the client's thread, each once, with the answer or when its time is over. The destructor drops

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "core/options.h"
-#include "core/user_tags.h"
+#include "core/text/user_tags.h"
 
 namespace sonde::spank {
 namespace {

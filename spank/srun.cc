@@ -7,8 +7,8 @@
 
 #include <cerrno>
 #include <chrono>
-#include <ctime>
 
+#include "core/clocks.h"
 #include "launcher/random.h"
 #include "spank/describe.h"
 #include "spank/plugin.h"
@@ -77,9 +77,7 @@ launch::Writer HeadMessage(spank_t spank, std::string_view job, const Context& c
   launch::Writer message(launch::kLaunch);
   message.Add(key::kRole, "head");
   message.Add(key::kKey, context.srun.key);
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  message.Add(key::kBegun, now.tv_sec * 1'000'000'000LL + now.tv_nsec);
+  message.Add(key::kBegun, WallNow());
   // Not S_JOB_UID, which some releases get wrong in srun.
   message.Add(key::kUid, ::getuid());
   message.Add(key::kHost, HostName());

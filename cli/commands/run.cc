@@ -18,7 +18,7 @@
 #include "cli/install.h"
 #include "core/options.h"
 #include "core/step_environment.h"
-#include "core/user_tags.h"
+#include "core/text/user_tags.h"
 #include "launcher/launch.h"
 #include "launcher/lifeline.h"
 #include "launcher/machine_open.h"

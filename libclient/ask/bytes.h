@@ -8,9 +8,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <string_view>
+
+#include "core/clocks.h"
 
 namespace sonde::client {
 
@@ -87,11 +88,7 @@ class Deadline {
   }
 
  private:
-  static int64_t Now() {
-    timespec now = {};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
-  }
+  static int64_t Now() { return MonotonicNow() / 1'000'000; }
   int64_t end_;
 };
 

@@ -1,9 +1,8 @@
 #include "libclient/ask/question.h"
 
-#include <time.h>
-
 #include <string_view>
 
+#include "core/clocks.h"
 #include "libclient/ask/layout.h"
 
 namespace sonde::client {
@@ -15,12 +14,6 @@ static_assert(SONDE_RATE == kRate && SONDE_RATE_COUNTER == kRateCounter &&
 
 std::string_view TextOf(const char* text, const char* otherwise) {
   return text == nullptr ? otherwise : text;
-}
-
-int64_t Now() {
-  timespec now = {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 void EncodeFilter(const char* type, std::string_view key, std::string_view value, bool group_by,
@@ -46,7 +39,7 @@ void EncodeQuestion(const sonde_question_t& q, Bytes& out) {
   }
   if (by_host) EncodeFilter("wildcard", "host", "*", true, out);
   if (by_task) EncodeFilter("wildcard", "task", "*", true, out);
-  const int64_t now = Now();
+  const int64_t now = WallNow();
   const double last = q.last_seconds * 1e9;
   int64_t start = q.start_ns;
   if (last > 0) start = last < static_cast<double>(now) ? now - static_cast<int64_t>(last) : 0;

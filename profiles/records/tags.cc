@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "core/user_tags.h"
+#include "core/text/user_tags.h"
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/records/index.h"
 #include "profiles/records/profile_reader.h"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/user_tags.h"
+#include "core/text/user_tags.h"
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_read.h"
 #include "profiles/json/fields.h"

@@ -13,8 +13,8 @@
 #include "core/step_environment.h"
 #include "core/text/hostlist.h"
 #include "core/text/remark.h"
+#include "core/text/user_tags.h"
 #include "core/time.h"
-#include "core/user_tags.h"
 #include "launcher/launch.h"
 
 namespace sonde {

@@ -1,7 +1,7 @@
 // /api/v1/tags: the tags that users write on their steps, shown and changed.
 #include <boost/json.hpp>
 
-#include "core/user_tags.h"
+#include "core/text/user_tags.h"
 #include "profiles/json/writer.h"
 #include "web/api/routes.h"
 #include "web/http/json_input.h"
