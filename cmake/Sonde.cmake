@@ -5,9 +5,12 @@ target_include_directories(sonde_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(sonde_flags INTERFACE _GNU_SOURCE SONDE_VERSION="${PROJECT_VERSION}")
 target_compile_options(sonde_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers)
-# So that a program has of a folder what it uses (-Wl,--gc-sections), however it was compiled.
-target_compile_options(sonde_flags INTERFACE -ffunction-sections -fdata-sections)
-target_link_options(sonde_flags INTERFACE -Wl,--gc-sections)
+# So that a program has of a folder what it uses, however it was compiled. Not the fuzzers, whose
+# counters lie in sections that the linker takes for unused.
+if(NOT SONDE_FUZZ)
+  target_compile_options(sonde_flags INTERFACE -ffunction-sections -fdata-sections)
+  target_link_options(sonde_flags INTERFACE -Wl,--gc-sections)
+endif()
 if(SONDE_WERROR)
   target_compile_options(sonde_flags INTERFACE -Werror)
 endif()

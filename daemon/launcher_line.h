@@ -34,7 +34,7 @@ class LauncherLine {
 
   // Waits for the first packet, which is the launch message, before the loop runs.
   Result<std::string> ReadLaunch(Nanos timeout);
-  // `receiver` outlives this.
+  // `receiver` is there as long as the loop runs.
   void Start(Receiver& receiver);
 
   // Sends one packet; a launcher that does not read it in time or is gone does not matter.

@@ -13,10 +13,11 @@
 namespace sonde::serve {
 
 // GET of `target` with the endpoint's token; the body of a 200 answer. kTimeout, kUnavailable if
-// nobody listens, kPermission for 401, kNotFound for 404.
+// nobody answers, or not to the end, kPermission for 401, kNotFound for 404.
 Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target, Nanos timeout);
 
-// POST of a JSON body, in the same way. A 400 is kInvalid with what the head says.
+// POST of a JSON body, in the same way. A 400 is kInvalid with what the head says. After kTimeout
+// and kUnavailable the head may have done what it was told.
 Result<std::string> TellHead(const Endpoint& endpoint, const std::string& target,
                              const std::string& json, Nanos timeout);
 

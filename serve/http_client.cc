@@ -23,6 +23,7 @@
 #include <exception>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -43,13 +44,19 @@ class TurnsInOrder final : public Turns, public std::enable_shared_from_this<Tur
       : context_(std::move(context)), free_(most) {}
 
   void Close() override { closed_ = true; }
+  // Nobody who waits now gets a turn; who comes later may.
+  void SendAway() {
+    for (Waiter* waiter : std::exchange(waiting_, {})) waiter->wake.cancel();
+  }
 
+  // Throws operation_aborted for who gets no turn.
   asio::awaitable<std::shared_ptr<void>> Take() {
     if (free_ == 0) {
-      asio::steady_timer wake(co_await asio::this_coro::executor,
-                              asio::steady_timer::time_point::max());
-      waiting_.push_back(&wake);
-      co_await wake.async_wait(asio::as_tuple(asio::use_awaitable));
+      const auto executor = co_await asio::this_coro::executor;
+      Waiter waiter{asio::steady_timer(executor, asio::steady_timer::time_point::max())};
+      waiting_.push_back(&waiter);
+      co_await waiter.wake.async_wait(asio::as_tuple(asio::use_awaitable));
+      if (!waiter.has_turn) throw boost::system::system_error(asio::error::operation_aborted);
     } else {
       --free_;
     }
@@ -62,19 +69,25 @@ class TurnsInOrder final : public Turns, public std::enable_shared_from_this<Tur
   }
 
  private:
+  struct Waiter {
+    asio::steady_timer wake;
+    bool has_turn = false;
+  };
+
   void GiveBack() {
     if (waiting_.empty()) {
       ++free_;
       return;
     }
-    waiting_.front()->cancel();
+    waiting_.front()->has_turn = true;
+    waiting_.front()->wake.cancel();
     waiting_.pop_front();
   }
 
   const std::weak_ptr<asio::io_context> context_;
   std::atomic<bool> closed_ = false;
   size_t free_;
-  std::deque<asio::steady_timer*> waiting_;  // of those who wait, in their frames
+  std::deque<Waiter*> waiting_;  // in the frames of those who wait
 };
 
 void AddHeaders(const std::string& host, const std::string& port, HttpRequest& ask) {
@@ -93,10 +106,12 @@ class Talk {
   Talk(const asio::any_io_executor& executor, const HttpQuestion& question)
       : question_(question), stream_(executor) {}
 
-  // Up to the header of the answer.
-  asio::awaitable<void> Begin(const Addresses& addresses) {
+  asio::awaitable<void> Connect(const Addresses& addresses) {
     stream_.expires_after(std::chrono::nanoseconds(question_.timeout));
     co_await stream_.async_connect(addresses, asio::use_awaitable);
+  }
+  // Up to the header of the answer, in what is left of that time.
+  asio::awaitable<void> Begin() {
     co_await http::async_write(stream_, question_.request, asio::use_awaitable);
     parser_.body_limit(question_.max_body);
     co_await http::async_read_header(stream_, buffer_, parser_, asio::use_awaitable);
@@ -120,7 +135,8 @@ asio::awaitable<void> SendAlone(const HttpQuestion& question, HttpResponse& out)
   const Addresses addresses =
       co_await resolver.async_resolve(question.host, question.port, asio::use_awaitable);
   Talk talk(executor, question);
-  co_await talk.Begin(addresses);
+  co_await talk.Connect(addresses);
+  co_await talk.Begin();
   co_await talk.End(out);
 }
 
@@ -177,11 +193,15 @@ class Exchanging : public std::enable_shared_from_this<Exchanging> {
   bool over() const { return callback_ == nullptr; }
   void Finish(Result<HttpAnswer> result) {
     end_.cancel();
+    // A connection that just ends says nothing of the others: it may have been one too many.
+    if (of_peer && (result.status().code() == Code::kTimeout || !connected)) of_peer->SendAway();
     if (const auto call = std::exchange(callback_, nullptr)) call(std::move(result));
   }
 
   const HttpQuestion question;
   HttpAnswer answer;
+  std::shared_ptr<TurnsInOrder> of_peer;  // of all requests to the peer, once this has a turn
+  bool connected = false;
 
  private:
   asio::steady_timer end_;
@@ -233,6 +253,7 @@ struct HttpClient::Core {
     }
   }
   std::shared_ptr<TurnsInOrder> TurnsOf(const HttpQuestion& question);
+  asio::awaitable<std::shared_ptr<void>> Connection(std::shared_ptr<TurnsInOrder> of_peer);
   asio::awaitable<Addresses> Find(const HttpQuestion& question);
   asio::awaitable<void> Send(std::shared_ptr<Exchanging> open);
 
@@ -254,6 +275,16 @@ std::shared_ptr<TurnsInOrder> HttpClient::Core::TurnsOf(const HttpQuestion& ques
   return turns;
 }
 
+// Whoever waited for a peer that has failed meanwhile does not wait for its time as well.
+asio::awaitable<std::shared_ptr<void>> HttpClient::Core::Connection(
+    std::shared_ptr<TurnsInOrder> of_peer) {
+  try {
+    co_return co_await of_peer->Take();
+  } catch (const boost::system::system_error&) {
+    throw std::runtime_error("another request just failed there");
+  }
+}
+
 asio::awaitable<Addresses> HttpClient::Core::Find(const HttpQuestion& question) {
   boost::system::error_code error;
   const auto address = asio::ip::make_address(question.host, error);
@@ -271,13 +302,16 @@ asio::awaitable<Addresses> HttpClient::Core::Find(const HttpQuestion& question) 
 asio::awaitable<void> HttpClient::Core::Send(std::shared_ptr<Exchanging> open) {
   const HttpQuestion& question = open->question;
   const std::shared_ptr<TurnsInOrder> of_peer = TurnsOf(question);
-  const std::shared_ptr<void> connection = co_await of_peer->Take();
+  const std::shared_ptr<void> connection = co_await Connection(of_peer);
   const std::shared_ptr<void> socket = co_await sockets->Take();
+  open->of_peer = of_peer;
   open->BeginTime();
   const Addresses addresses = co_await Find(question);
   if (open->over()) co_return;
   Talk talk(co_await asio::this_coro::executor, question);
-  co_await talk.Begin(addresses);
+  co_await talk.Connect(addresses);
+  open->connected = true;
+  co_await talk.Begin();
   if (question.turns) {
     open->StopTime();
     open->answer.turn = co_await static_cast<TurnsInOrder&>(*question.turns).Take();

@@ -8,7 +8,7 @@
 namespace sonde::cli {
 namespace {
 
-constexpr size_t kShownMetrics = 20;  // users
+constexpr size_t kShownUsers = 20;  // users
 
 std::string AsText(const ArchiveStats& stats, const std::string& root) {
   const auto bytes = [](uint64_t n) { return text::Bytes(static_cast<double>(n)); };
@@ -22,7 +22,7 @@ std::string AsText(const ArchiveStats& stats, const std::string& root) {
   }
   out += fmt::format("  {} in db/, {} in live/\n", bytes(stats.db_bytes), bytes(stats.live_bytes));
   if (stats.pinned > 0) out += fmt::format("  {} tagged keep\n", stats.pinned);
-  for (size_t i = 0; stats.users.size() > 1 && i < stats.users.size() && i < kShownMetrics; ++i) {
+  for (size_t i = 0; stats.users.size() > 1 && i < stats.users.size() && i < kShownUsers; ++i) {
     const ArchiveStats::User& user = stats.users[i];
     out += fmt::format("  {} of {}, {}\n", user.profiles, text::Printable(user.name),
                        bytes(user.bytes));

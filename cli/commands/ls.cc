@@ -88,7 +88,7 @@ int ListProfiles(const LsOptions& options, const Environment& env) {
 
 void RegisterLs(Arguments app, Run& run) {
   auto options = std::make_shared<LsOptions>();
-  Arguments sub = app.Command("ls", "ListProfiles profiles, the newest first");
+  Arguments sub = app.Command("ls", "List profiles, the newest first");
   AddSelectionOptions(sub, options->filters);
   sub.Option("--sort", options->sort,
              "By start, time, cpu, mem, energy, read, written, received, sent, size, nodes or "

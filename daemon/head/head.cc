@@ -77,6 +77,45 @@ Head::~Head() {
   }
 }
 
+// What other threads ask for is done on the loop's, unless the head is gone by then.
+class Head::NodesFromAnyThread final : public StepNodes {
+ public:
+  explicit NodesFromAnyThread(Head& head) : head_(head), loop_(head.loop_), alive_(head.alive_) {}
+
+  void Ask(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) override {
+    Post([&head = head_, spec = std::move(spec), grid = std::move(grid), done = std::move(done)] {
+      head.AskNodes(spec, grid, done);
+    });
+  }
+  void PauseCounters(bool paused) override {
+    Post([&head = head_, paused] { head.PauseCounters(paused); });
+  }
+  void Join(std::vector<uint32_t> nodes, std::string target) override {
+    Post([&head = head_, nodes = std::move(nodes), target = std::move(target)] {
+      for (const uint32_t index : nodes) head.nodes_.SendTo(index, Type::kJoin, target);
+    });
+  }
+  void Push(uint32_t node, std::string bytes) override {
+    Post([&head = head_, node, bytes = std::move(bytes)] {
+      head.nodes_.SendTo(node, Type::kPush, bytes);
+    });
+  }
+  void Tree(TreeDone done) override {
+    Post([&head = head_, done = std::move(done)] { done(head.TreeNow()); });
+  }
+
+ private:
+  void Post(Loop::Task task) {
+    loop_.Post([alive = alive_, task = std::move(task)] {
+      if (!alive.expired()) task();
+    });
+  }
+
+  Head& head_;
+  Loop& loop_;
+  const std::weak_ptr<bool> alive_;
+};
+
 Status Head::Start(UniqueFd listen) {
   archive_ = std::make_unique<ArchiveWriter>(loop_, archive_path_, RetentionOf(config_));
   archive_->OnStored([this] { rows_.children().FlushBlockAcks(); });
@@ -221,45 +260,6 @@ void Head::OnStateStored() {
 }
 
 // --- HTTP ---
-
-// What other threads ask for is done on the loop's, unless the head is gone by then.
-class Head::NodesFromAnyThread final : public StepNodes {
- public:
-  explicit NodesFromAnyThread(Head& head) : head_(head), loop_(head.loop_), alive_(head.alive_) {}
-
-  void Ask(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) override {
-    Post([&head = head_, spec = std::move(spec), grid = std::move(grid), done = std::move(done)] {
-      head.AskNodes(spec, grid, done);
-    });
-  }
-  void PauseCounters(bool paused) override {
-    Post([&head = head_, paused] { head.PauseCounters(paused); });
-  }
-  void Join(std::vector<uint32_t> nodes, std::string target) override {
-    Post([&head = head_, nodes = std::move(nodes), target = std::move(target)] {
-      for (const uint32_t index : nodes) head.nodes_.SendTo(index, Type::kJoin, target);
-    });
-  }
-  void Push(uint32_t node, std::string bytes) override {
-    Post([&head = head_, node, bytes = std::move(bytes)] {
-      head.nodes_.SendTo(node, Type::kPush, bytes);
-    });
-  }
-  void Tree(TreeDone done) override {
-    Post([&head = head_, done = std::move(done)] { done(head.TreeNow()); });
-  }
-
- private:
-  void Post(Loop::Task task) {
-    loop_.Post([alive = alive_, task = std::move(task)] {
-      if (!alive.expired()) task();
-    });
-  }
-
-  Head& head_;
-  Loop& loop_;
-  const std::weak_ptr<bool> alive_;
-};
 
 // The report does not wait longer for those who are being answered when the step ends.
 constexpr Nanos kServeAtEnd = 200 * kMillisecond;

@@ -28,11 +28,11 @@
 namespace sonde {
 namespace {
 
-constexpr Nanos kPruneBehind = 100 * kMillisecond;    // behind an ingest
-constexpr Nanos kPruneWhenAskedFor = 3600 * kSecond;  // when asked
-constexpr Nanos kPatience = kSecond;                  // with one who asks and does not go on
-constexpr Nanos kSlice = kSecond / 4;                 // of indexing, between answers
-constexpr Nanos kBetweenNews = kSecond / 10;          // of how far work is
+constexpr Nanos kPruneBehind = 100 * kMillisecond;  // behind an ingest
+constexpr Nanos kPruneWhenAskedFor = 3600 * kSecond;
+constexpr Nanos kPatience = kSecond;          // with one who asks and does not go on
+constexpr Nanos kSlice = kSecond / 4;         // of indexing, between answers
+constexpr Nanos kBetweenNews = kSecond / 10;  // of how far work is
 constexpr size_t kMaxWhy = 4096;
 constexpr size_t kWaiting = 64;
 constexpr Nanos kSayAgain = 10 * kSecond;  // to who waits

@@ -24,7 +24,7 @@ namespace {
 constexpr Nanos kSayAlive = 30 * kSecond;
 constexpr int kPruneTries = 10;  // each of which deletes something
 constexpr Nanos kMakeRoomWhenFullFor = 10 * kSecond;
-constexpr Nanos kGiveBackWhenAskedFor = 10 * kSecond;
+constexpr Nanos kGiveBackBehind = 10 * kSecond;
 
 // The largest of those that wait.
 std::optional<IncomingStep> IncomingIn(const ArchivePaths& paths) {
@@ -235,7 +235,7 @@ Status OwnedArchive::KeepRoom() {
   const auto owed = rep_->db.With([](WritableDb& db) { return ReadOwedRoom(db); });
   if (!owed.ok()) return owed.status();
   Status given;
-  if (owed->much()) given = rep_->GiveBack(kGiveBackWhenAskedFor).status();
+  if (owed->much()) given = rep_->GiveBack(kGiveBackBehind).status();
   FillReserve(rep_->db.paths());
   return rep_->db.AndRecover(given);
 }

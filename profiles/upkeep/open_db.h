@@ -14,7 +14,7 @@
 
 namespace sonde {
 
-// What is written to db/ at a time, so that no memory holds all of it.
+// What is written to a database at a time, so that no memory holds all of it.
 inline constexpr size_t kBatchBytes = size_t{1} << 20;
 
 // kUnsupported if db/ is of a newer format, by the plain file beside it: to ask LevelDB is to

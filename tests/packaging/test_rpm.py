@@ -146,7 +146,7 @@ def test_the_compiler_s_cache_serves_the_packages(shared, tmp_path):
     file = "libclient/CMakeFiles/sonde.dir/units/sonde/libclient.cc.o"
     arguments = ours[file][1].replace("@SOURCE@", str(ROOT)).replace("@BUILD@", str(BUILD))
     # Elsewhere, for ninja would take notice of a new file.
-    arguments = arguments.replace(f" {file}", f" {tmp_path}/error.o")
+    arguments = arguments.replace(f" {file}", f" {tmp_path}/unit.o")
     told = []
     for call, locale in ((ours[file][0], {}), (theirs[file][0], {"LANG": "of rpmbuild"})):
         log = tmp_path / f"log{len(told)}"

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -126,6 +127,36 @@ TEST(HttpClient, AsksOnePeerNoMoreAtATimeThanItTakes) {
     ASSERT_TRUE(answer.ok()) << answer.status().message();
     ASSERT_EQ(answer->response.result(), http::status::ok) << answer->response.body();
   }
+}
+
+// They do not wait for its time one behind the other.
+TEST(HttpClient, APeerThatIsSilentCostsItsTimeOnceForAllThatWait) {
+  constexpr size_t kQuestions = 100;
+  constexpr size_t kAtATime = 16;
+  const LoopbackListener silent(kQuestions);
+  const HttpClient client;
+  std::vector<std::promise<Code>> answers(kQuestions);
+  for (auto& answer : answers) {
+    HttpRequest request(http::verb::get, "/", 11);
+    client.Exchange(
+        {"127.0.0.1", std::to_string(silent.port), std::move(request), "ask", kLimit, 9},
+        [&](const Result<HttpAnswer>& result) { answer.set_value(result.status().code()); });
+  }
+  size_t timeouts = 0;
+  size_t others = 0;
+  for (auto& answer : answers) {
+    const Code code = answer.get_future().get();
+    timeouts += code == Code::kTimeout ? 1 : 0;
+    others += code == Code::kUnavailable ? 1 : 0;
+  }
+  EXPECT_EQ(timeouts + others, kQuestions);
+  EXPECT_LE(timeouts, kAtATime);
+  fcntl(silent.fd.get(), F_SETFL, O_NONBLOCK);
+  size_t connections = 0;
+  for (int peer = 0; (peer = accept(silent.fd.get(), nullptr, nullptr)) >= 0; close(peer)) {
+    ++connections;
+  }
+  EXPECT_LE(connections, kAtATime);
 }
 
 }  // namespace

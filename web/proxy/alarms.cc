@@ -231,13 +231,13 @@ Task<Response> ListAlarms(const Context& context, const Request& request) {
   return Write(context, request, false);
 }
 
-constexpr RouteParam kOfAlarmsJob = {"job", "the step; every one that runs if absent"};
+constexpr RouteParam kOfJobOrAll = {"job", "the step; every one that runs if absent"};
 constexpr std::string_view kAlarmsOfTarget =
     R"({"type":"object","additionalProperties":)"
     R"({"type":"array","items":{"$ref":"#/components/schemas/Alarm"}}})";
 
 constexpr RouteDoc kActive = {.about = "The alarms of a running step that are raised now",
-                              .params = {kOfAlarmsJob},
+                              .params = {kOfJobOrAll},
                               .answer = kAlarmsOfTarget,
                               .body = "{}",
                               .example = "?job=4712.0"};
@@ -249,7 +249,7 @@ constexpr Route kAlarmsRoutes[] = {
      Waits<ListAlarms>,
      Waits<ListAlarms>,
      {.about = "The alarm rules of a running step",
-      .params = {kOfAlarmsJob},
+      .params = {kOfJobOrAll},
       .answer = kAlarmsOfTarget,
       .body = "{}",
       .example = "?job=4712.0"}},
