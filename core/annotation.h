@@ -1,8 +1,8 @@
 // What happens in a step at a moment rather than over time, as its processes tell it: a remark, the
 // begin or end of a phase, a figure of merit.
 //
-// Ranks tend to say the same together. What several say alike within one tick is one Annotation
-// with the first and the last moment and their number; so its cost does not grow with the step.
+// Ranks often say the same at the same time. Equal texts of several ranks within one tick become
+// one Annotation with the first and last time and a count; so its cost does not grow with the step.
 //
 // Thread safety: values.
 #pragma once
@@ -19,7 +19,7 @@ enum class AnnotationKind : uint8_t {
   kRemark = 0,
   kPhaseBegin = 1,
   kPhaseEnd = 2,
-  kFigure = 3,  // of merit: the last value said stands
+  kFigure = 3,  // of merit: the last value said counts
 };
 
 struct Annotation {
@@ -35,11 +35,11 @@ struct Annotation {
   uint32_t task = 0;
   bool operator==(const Annotation&) const = default;
 
-  // Whether both can be one.
+  // Whether both can be merged into one.
   bool SameAs(const Annotation& other) const {
     return kind == other.kind && text == other.text && unit == other.unit;
   }
-  // Takes in one that is the same.
+  // Merges another for which SameAs holds into this one.
   void Merge(const Annotation& other) {
     const bool figure = kind == AnnotationKind::kFigure;
     if (figure ? other.last >= last : other.first < first) {

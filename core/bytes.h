@@ -1,8 +1,8 @@
 // Reading and writing bytes that cross a socket, shared memory or a file.
 //
-// All integers are little-endian. ByteReader never reads past its end: the first read that would
-// turns it bad, every later read gives zero, and the caller asks ok() once at the end. Lengths
-// and counts are checked against what is left before anything is allocated for them.
+// All integers are little-endian. ByteReader never reads past its end: the first read that would do
+// so turns the reader bad, every later read gives zero, and the caller asks ok() once at the end.
+// Lengths and counts are checked against the bytes left before memory is allocated for them.
 //
 // Header-only and free of dependencies, so that spank/ and libclient/ may use it.
 // Thread safety: values; one thread at a time.
@@ -100,7 +100,7 @@ class ByteReader {
     return 0;
   }
   int64_t Signed() { return UnZigZag(Varint()); }
-  // The next `n`, which mostly are of one byte or two: of one byte eight at a time while all are.
+  // Reads the next `n`, mostly of one or two bytes: eight at a time while all have one byte.
   void Varints(uint64_t* out, size_t n) {
     constexpr uint64_t kMore = 0x8080808080808080;  // set in all bytes but a varint's last
     uint64_t* const end = out + n;
@@ -122,8 +122,8 @@ class ByteReader {
       }
     }
   }
-  // Passes over `n` varints without looking at them: eight bytes at a time while all that end
-  // within are wanted.
+  // Passes over `n` varints without decoding them: eight bytes at a time while all varints that end
+  // in these bytes are among the `n`.
   void SkipVarints(size_t n) {
     constexpr uint64_t kLast = 0x8080808080808080;  // clear in a varint's last byte
     for (uint64_t eight; n >= 8 && left() >= sizeof eight; at_ += sizeof eight) {
@@ -133,7 +133,7 @@ class ByteReader {
     for (; n > 0 && at_ != end_; ++at_) n -= static_cast<unsigned char>(*at_) < 0x80 ? 1 : 0;
     if (n > 0) Fail();
   }
-  // A count of things of at least `min_size` bytes each; bad if that many cannot be left.
+  // Reads a count of items of at least `min_size` bytes each; bad if too few bytes are left.
   size_t Count(size_t min_size, size_t limit) {
     const uint64_t n = Varint();
     if (n > limit || n > left() / (min_size == 0 ? 1 : min_size)) {

@@ -1,4 +1,4 @@
-// The system's clocks in ns, without more than the C library.
+// The system's clocks in ns, with the C library alone.
 //
 // Thread safety: functions without state.
 #pragma once

@@ -221,7 +221,7 @@ const std::vector<Key>& Keys() {
 
 Status SetKey(std::string_view name, std::string_view value, std::set<std::string_view>& seen,
               Config& config) {
-  // Lines with names of their own; what they say is read where it is used.
+  // Lines whose names the user chooses; the code that uses them reads their values.
   for (const auto& [prefix, lines] :
        {std::pair{std::string_view("alarm."), &config.alarm_lines},
         std::pair{std::string_view("forward."), &config.forward_lines}}) {

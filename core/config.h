@@ -32,9 +32,9 @@ struct Config {
   // Tree.
   uint32_t fanout = 16;  // 2 to 256
   // Links between nodes: "sockets"; libfabric providers, the preferred first, separated by commas;
-  // "auto": what of them the machine has, the fastest first; "none": all nodes send to the head.
+  // "auto": the providers that the machine has, fastest first; "none": all nodes send to the head.
   std::string provider = "sockets";
-  std::string interface;         // an address, "ib0", "cxi0"; "": the one that reaches the head
+  std::string interface;         // an address, "ib0", "cxi0"; "": the one towards the head
   Nanos fabric_after = kSecond;  // shorter steps have no links between nodes
   std::string port_range;        // "60000-60100": for the rendezvous; "": SrunPortRange
 
@@ -49,34 +49,34 @@ struct Config {
   uint64_t profile_limit = 64ull << 20;  // bytes of blocks per profile, divided among its nodes
   uint64_t node_memory = 8ull << 20;     // bytes of sealed blocks a node daemon keeps
   bool keep_environment = true;          // SLURM_*, OMP_* and modules, in profiles
-  // What of the archive is kept, the newest of it; 0: all.
+  // Limits of the archive, which keeps the newest profiles; 0: no limit.
   Nanos keep_age = 0;
   uint64_t keep_profiles = 0;
   uint64_t keep_size = 0;           // bytes
-  uint64_t keep_user_profiles = 0;  // of each user's
+  uint64_t keep_user_profiles = 0;  // of each user
   uint64_t keep_user_size = 0;
 
   // `sonde serve --site` (serve/site/gatekeeper.h).
-  std::string site_archives;  // as `archive`, which it is if this is ""
-  std::string site_account;   // whose rights the door has; "": nobody's
+  std::string site_archives;  // as `archive`; "": the same as `archive`
+  std::string site_account;   // the door has its rights; "": nobody's
   std::string site_admins;    // users and @groups, separated by commas: they see all archives
   std::string site_proxy;     // the account of a reverse proxy on this machine; "": none
   std::string
-      site_proxy_secret;  // a file with what a proxy's requests prove themselves by; "": none
-  std::string site_user_header;  // in which a proxy says who asks; "": none
+      site_proxy_secret;  // a file with the secret that a proxy's requests must carry; "": none
+  std::string site_user_header;  // header in which a proxy names the user; "": none
   uint32_t site_open = 64;       // archives that are open at a time, 1 to 4096
 
   // Alarms (series/alarm/rule.h).
-  bool alarms = true;         // rules are looked at, those that are built in among them
+  bool alarms = true;         // rules are evaluated, built-in ones too
   std::string alarm_rules;    // a file of rules
-  std::string alarm_command;  // run when one is raised or over: a program and its arguments
+  std::string alarm_command;  // run when an alarm is raised or over: a program and arguments
   std::string alarm_webhook;  // told by POST: an http or https URL
-  // alarm.NAME = RULE, or off; as they stand there.
+  // alarm.NAME = RULE, or off; as written in the file.
   std::vector<std::pair<std::string, std::string>> alarm_lines;
 
   // Sending running steps on to other databases (forward/formats/destination.h).
   bool forward = true;
-  // forward.NAME = URL [option=value]...; as they stand there.
+  // forward.NAME = URL [option=value]...; as written in the file.
   std::vector<std::pair<std::string, std::string>> forward_lines;
 
   std::string log_dir;             // "" : daemons log nothing to files
@@ -85,10 +85,10 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-// The file's text; `name` is for messages.
+// Parses the file's text; `name` is for messages.
 Result<Config> ParseConfig(std::string_view text, std::string_view name);
 
-// The file, then the environment.
+// Reads the file, then the environment.
 Result<Config> LoadConfig(const std::string& path);
 
 // The archive directory of a user: SONDE_ARCHIVE, the config's pattern, or the default in `home`.

@@ -61,7 +61,7 @@ Result<size_t> SendWithDescriptors(int to, std::string_view bytes, std::span<con
 Result<DescriptorMessage> ReceiveWithDescriptors(int from, std::span<char> buffer, size_t most,
                                                  Patience patience) {
   iovec part{buffer.data(), buffer.size()};
-  // Room for all that the kernel passes on at once, so that what is too much is known to be that.
+  // Room for all descriptors that the kernel passes at once, so that too many are recognised.
   alignas(cmsghdr) char control[kControl];
   msghdr message{};
   message.msg_iov = &part;
@@ -71,7 +71,7 @@ Result<DescriptorMessage> ReceiveWithDescriptors(int from, std::span<char> buffe
   ssize_t size = -1;
   do {
     size = ::recvmsg(from, &message, MSG_CMSG_CLOEXEC | Waiting(patience));
-    // ECONNRESET is told once, before what lies here to be read: the other end was closed with
+    // ECONNRESET comes once, before the messages still to be read: the other end was closed with
     // messages of ours unread.
   } while (size < 0 && (errno == EINTR || errno == ECONNRESET));
   if (size < 0 && IsNotNow(errno)) return Status(Code::kBusy, "there is no message");

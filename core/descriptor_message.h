@@ -1,7 +1,7 @@
 // Bytes over a Unix socket, and descriptors with them.
 //
-// Whoever is at the other end may send more than was agreed: descriptors that were not expected are
-// closed, and what came with them is refused. None is inherited by programs that are started.
+// The other end may send more than was agreed: descriptors that were not expected are closed, and
+// the bytes that came with them are refused. Programs that are started inherit no descriptor.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -16,13 +16,13 @@
 
 namespace sonde {
 
-// More are neither sent nor received at once; the kernel has the same limit.
+// The most descriptors sent or received at once; the kernel has the same limit.
 inline constexpr size_t kMostDescriptors = 253;
 
 enum class Patience { kNone, kAsTheSocket };
 
-// Gives how many bytes were taken: of a stream perhaps not all, and then the descriptors went with
-// these. kBusy: the other end takes nothing now. There must be a byte for descriptors to go with.
+// Gives how many bytes were taken. A stream may take a part only; the descriptors went with that
+// part. kBusy: the other end takes nothing now. Descriptors need at least one byte to go with.
 Result<size_t> SendWithDescriptors(int to, std::string_view bytes, std::span<const int> fds,
                                    Patience patience);
 
@@ -30,7 +30,7 @@ struct DescriptorMessage {
   size_t size = 0;  // in the buffer
   std::vector<UniqueFd> fds;
 };
-// What one message of a packet socket, or a part of a stream, has. kBusy: there is nothing now;
+// Receives one message of a packet socket, or a part of a stream. kBusy: there is nothing now;
 // kNotFound: the other end is closed; kCorrupt: a packet that is longer than the buffer, or more
 // than `most` descriptors.
 Result<DescriptorMessage> ReceiveWithDescriptors(int from, std::span<char> buffer, size_t most,

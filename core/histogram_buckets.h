@@ -1,11 +1,11 @@
-// The buckets of every histogram: the application's, its daemon's and the archive's are the same,
+// The buckets of every histogram. The application, the daemon and the archive use the same buckets,
 // so that histograms of threads, ranks, nodes and ticks can be added up.
 //
 // Logarithmic with a linear part: every power of two is cut into 32 buckets of one width, so that
 // the middle of a bucket is within 1/64 (1.6 %) of every value in it. Finding a value's bucket
 // takes a shift and a subtraction of its bits as IEEE 754 double.
 //
-// Header-only and free of dependencies: libsonde uses it as the daemon does. Values on disk and on
+// Header-only and free of dependencies: libsonde and the daemon use it. Values on disk and on
 // the wire: never change them.
 #pragma once
 
@@ -24,7 +24,7 @@ inline constexpr uint32_t kUnderflow = 0;
 inline constexpr uint32_t kOverflow = kRegular + 1;
 inline constexpr uint32_t kBuckets = kRegular + 2;
 
-// The number's bits without those below its bucket; the first regular bucket is 1.
+// A shift by it leaves the bits that tell the bucket; the first regular bucket is 1.
 inline constexpr int kShift = 52 - kSubBits;
 inline constexpr uint64_t kFirst = uint64_t{1023 + kMinExponent} << kSubBits;
 
@@ -36,7 +36,7 @@ constexpr uint32_t BucketOf(double value) {
   return place - kFirst < kRegular ? static_cast<uint32_t>(place - kFirst) + 1 : kOverflow;
 }
 
-// Of a regular bucket or, as its upper end, of kOverflow; 0 for kUnderflow.
+// For a regular bucket and for kOverflow, which begins where the last one ends; 0 for kUnderflow.
 constexpr double LowerBound(uint32_t bucket) {
   if (bucket == kUnderflow) return 0;
   return __builtin_bit_cast(double, (kFirst + bucket - 1) << kShift);

@@ -1,4 +1,4 @@
-// What a step is, as its profile describes it.
+// The description of a step in its profile.
 //
 // Thread safety: values.
 #pragma once
@@ -30,15 +30,15 @@ enum class EndState : uint8_t {
   kRunning,      // not ended, or nobody saw the end yet
   kCompleted,    // every task ended with exit code 0
   kFailed,       // a task ended with another exit code or by a signal
-  kOutOfMemory,  // a task was killed, and the kernel killed in its control group for want of memory
+  kOutOfMemory,  // a task was killed, and the kernel killed in its control group as memory ran out
   kCancelled,    // tasks were killed by scancel, a time limit or the loss of srun
   kLost,         // the record stops without an end: the head was killed
 };
 std::string_view ToString(EndState state);
-EndState ParseEndState(std::string_view text);  // kLost for what is not known
+EndState ParseEndState(std::string_view text);  // kLost for an unknown text
 
-// One node of the step. The index is given by the head in the order of registration and is what
-// frames, blocks and owners of extremes carry.
+// One node of the step. The head gives the index in the order of registration; frames, blocks and
+// owners of extremes carry it.
 struct NodeInfo {
   std::string host;
   std::string job;       // differs between the components of a het step
@@ -46,22 +46,22 @@ struct NodeInfo {
   uint32_t tasks = 0;
   Nanos joined = 0;
   Nanos left = 0;     // 0: still there, or lost
-  bool lost = false;  // went without saying goodbye
+  bool lost = false;  // left without a goodbye message
   std::string note;   // why something is missing, in words
 };
 
-// Samples a complete record would have and those that are in it: node ticks, and each node's last
-// word.
+// Samples that a complete record would have, and those that this record has: node ticks, and each
+// node's goodbye, which counts as one sample.
 struct Coverage {
   uint64_t expected = 0;
   uint64_t got = 0;
-  uint64_t skipped = 0;  // of the missing: never taken, since a daemon did not get to run in time
+  uint64_t skipped = 0;  // missing samples that were never taken, as a daemon did not run in time
   double Ratio() const {
     return expected == 0 ? 1.0 : static_cast<double>(got) / static_cast<double>(expected);
   }
 };
 
-// A figure of merit: what the run is judged by, as the application said it last.
+// A figure of merit: a number that the run is judged by, as the application said it last.
 struct Figure {
   std::string name;  // like a metric's
   std::string unit;
@@ -101,10 +101,10 @@ struct JobDescription {
   int exit_status = 0;  // the highest wait status of its tasks
   Coverage coverage;
   std::vector<NodeInfo> nodes;     // by index
-  std::vector<std::string> notes;  // what a reader must know: what is missing and why
+  std::vector<std::string> notes;  // for readers: which data is missing, and why
   std::vector<Figure> figures;     // in the order in which they were first said
   UserTags tags;
-  std::map<std::string, std::string> environment;  // what is kept of it (step_environment.h)
+  std::map<std::string, std::string> environment;  // the part kept (step_environment.h)
   std::string version;                             // of Sonde
 };
 

@@ -80,8 +80,8 @@ Result<Level> ParseLevel(std::string_view text) {
 
 bool Enabled(Level level) { return level >= least_level; }
 
-// In one piece, so that lines of several processes in one file stay whole. What cannot be written
-// is lost: there is nobody to tell.
+// In one write, so that lines of several processes in one file stay whole. A line that cannot be
+// written is lost: there is nobody to tell.
 void Write(Level level, std::string_view line) {
   Target& target = TheTarget();
   const std::lock_guard lock(target.mutex);

@@ -1,6 +1,6 @@
 // Logging: one line per event, to stderr or to a file.
 //
-// What happened, to what, why, what now. Lines look like
+// A line says what happened, to what, why, and what follows. Lines look like
 //   2026-11-21T03:07:00.123Z sonded[4711] warning: node n3: link lost: Connection reset by peer
 //
 // Thread safety: all functions may be called from any thread.
@@ -17,8 +17,8 @@ namespace sonde::log {
 
 enum class Level : unsigned char { kDebug, kInfo, kWarning, kError };
 
-// Where lines go from now on: a file that is appended to (0600), or stderr for "". Before that
-// lines from kInfo on go to stderr. Nothing is kept back.
+// Sets where lines go from now on: to the end of a file (0600), or to stderr for "". Before the
+// first call, lines from kInfo on go to stderr. Nothing is buffered.
 Status Open(std::string_view program, const std::string& path, Level level);
 Result<Level> ParseLevel(std::string_view text);
 bool Enabled(Level level);

@@ -1,14 +1,14 @@
 // What a metric is.
 //
-// A metric is declared once, where it is collected: name, unit, type, level, reduction, help. The
-// documentation, the dashboards, the endpoints and the report are made from that. A series is a
+// A metric is declared once, where it is collected: name, unit, type, level, reduction, help.
+// Documentation, dashboards, endpoints and the report are made from the declaration. A series is a
 // metric with tags: one network device, one task, one node.
 //
 // Names follow the conventions of Prometheus, and node_exporter's names are used where it has one:
 // base units (seconds, bytes), the unit in the name, counters end in _total.
 //
-// Counters count from the start of the step: what a machine had counted before is subtracted when
-// a series is first read, so a sum over nodes is what this step saw.
+// Counters count from the start of the step: a machine's earlier count is subtracted when a series
+// is first read, so a sum over nodes covers this step alone.
 //
 // Thread safety: values.
 #pragma once
@@ -27,7 +27,7 @@ namespace sonde {
 // Values written to disk and to the wire: never change them.
 enum class MetricType : uint8_t { kGauge = 0, kCounter = 1, kHistogram = 2 };
 
-// Which of a reduced point's statistics is the number for the whole step.
+// Which statistic of a reduced point is the number for the whole step.
 // Values written to disk and to the wire: never change them.
 enum class Reduction : uint8_t {
   kSum = 0,   // amounts: bytes used, seconds spent
@@ -50,7 +50,7 @@ struct MetricDecl {
   bool spread = false;
 };
 
-// The same, with its spread.
+// The same declaration, with `spread` set.
 constexpr MetricDecl WithSpread(MetricDecl decl) {
   decl.spread = true;
   return decl;
@@ -65,8 +65,8 @@ struct Metric {
   uint8_t level = 1;
   Reduction reduction = Reduction::kSum;
   // Whether its percentiles over nodes and tasks are recorded at every tick: of a gauge's values,
-  // of a counter's rates. It costs memory and bytes for each series, so only those have it of which
-  // the distribution says what mean and extremes do not.
+  // of a counter's rates. This costs memory and bytes for each series, so only those metrics have
+  // it whose distribution tells more than mean and extremes do.
   bool spread = false;
 
   Metric() = default;

@@ -1,12 +1,12 @@
-// How much of a busy processor a thread claims beside others.
+// A thread's share of a busy processor beside other threads.
 //
 // Thread safety: a function without state.
 #pragma once
 
 namespace sonde {
 
-// The calling thread, and what it starts from now on, has `more` more niceness than it had, as far
-// as there is (19). It cannot be taken back without a privilege.
+// Raises the niceness of the calling thread, and of what it starts from now on, by `more`, to 19 at
+// most. This cannot be undone without a privilege.
 void BeNicer(int more);
 
 }  // namespace sonde

@@ -57,8 +57,8 @@ inline constexpr std::string_view kPeriodExpected =
     "expected a time from 10ms to 1h, such as 100ms, 1s or 1m";
 
 // A list of events for --telemetry-events: 1 to 24 names separated by commas, as libpfm4 writes
-// them (instructions, PERF_COUNT_HW_CACHE_MISSES:u, INST_RETIRED:ANY_P). Whether a processor has
-// them is found out on its node.
+// them (instructions, PERF_COUNT_HW_CACHE_MISSES:u, INST_RETIRED:ANY_P). A node finds out whether
+// its processor has them.
 constexpr bool ValidEventList(std::string_view text) {
   size_t names = 1, length = 0;
   for (const char c : text) {

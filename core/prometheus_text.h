@@ -1,5 +1,5 @@
-// The pieces of Prometheus' text formats: names, labels, numbers and the head of a family, for what
-// is scraped and for files alike.
+// The pieces of Prometheus' text formats: names, labels, numbers and the head of a family, both for
+// scraped pages and for files.
 //
 // Formats: https://prometheus.io/docs/instrumenting/exposition_formats/ (0.0.4) and
 // https://prometheus.io/docs/specs/om/open_metrics_spec/ (1.0.0).
@@ -14,7 +14,7 @@
 
 namespace sonde::prometheus {
 
-// Letters, digits, '_' and ':' stay, all else becomes '_'; one that begins with a digit gets a '_'
+// Letters, digits, '_' and ':' stay, all else becomes '_'; a name that begins with a digit gets '_'
 // before it. A metric of an application may have '.' and '-', which Prometheus does not take.
 std::string Name(std::string_view name);
 
@@ -24,7 +24,7 @@ std::string Labels(const Tags& tags);
 // `quote`: escapes the quote as well, as in label values, and in OpenMetrics everywhere.
 void AppendEscaped(std::string_view text, bool quote, std::string& out);
 
-// The shortest that reads back as the same number; +Inf, -Inf. Nothing for NaN, which is a missing
+// The shortest text that reads back as the same number; +Inf, -Inf. Nothing for NaN, a missing
 // value.
 void AppendNumber(double value, std::string& out);
 

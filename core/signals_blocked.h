@@ -1,5 +1,5 @@
-// Blocks all signals on the calling thread as long as this lives, so that a thread that is started
-// meanwhile takes none: signals are for the thread that the program waits for them on.
+// Blocks all signals on the calling thread as long as this object lives, so that a thread started
+// meanwhile gets none: signals are for the one thread on which the program waits for them.
 //
 // Thread safety: one thread.
 #pragma once

@@ -1,4 +1,4 @@
-// Status and Result: how rooms of the house tell each other that something failed.
+// Status and Result: how modules tell each other that a call failed.
 //
 // Exceptions do not cross a module, a thread or a C boundary; a function that can fail returns one
 // of these. An ok Status holds nothing and allocates nothing. A message says what was tried, on

@@ -16,7 +16,7 @@ inline constexpr size_t kMaxKeptBytes = 12'288;
 
 namespace names {
 
-// Whether `text` has `word`, which is in capitals, in capitals or not.
+// Whether `text` contains `word`, which is in capitals, in either case.
 constexpr bool HasWord(std::string_view text, std::string_view word) {
   for (size_t at = 0; at + word.size() <= text.size(); ++at) {
     size_t same = 0;
@@ -43,7 +43,7 @@ constexpr bool KeepsVariable(std::string_view name) {
   return true;
 }
 
-// What is kept of an environment: f(entry) for each "NAME=VALUE", cut and bounded.
+// Calls f(entry) for each "NAME=VALUE" of an environment that is kept, cut and bounded.
 template <typename F>
 class KeptEnvironment {
  public:

@@ -1,5 +1,5 @@
-// Functions that wait for answers without holding up a thread: coroutines. What is done with an
-// answer stands behind the question, as if the question returned it:
+// Functions that wait for answers without blocking a thread: coroutines. The code that uses an
+// answer follows the question, as if the question returned it:
 //
 //   Task<Result<size_t>> CountNodes(const StepHistory& history, JobStep id) {
 //     const Result<Profile> profile = co_await Ask(history, &StepHistory::GetProfile, id);
@@ -7,16 +7,16 @@
 //     co_return profile->job.nodes.size();
 //   }
 //
-// A task begins when another one awaits it, or with Spawn, whose executor says where it goes on
-// when an answer has come. If the answer is there before the question returns, it goes on at once.
+// A task begins when another one awaits it, or with Spawn, whose executor says where the task goes
+// on when an answer has come. If the answer comes before the question returns, it goes on at once.
 //
-// An unanswered question owns the spawned task and all tasks in it: if it is dropped, or the
-// executor drops what it was given, the task is destroyed where it waits. So a task may refer to
-// what is alive whenever the executor runs something; its own values may go later, and on any
-// thread.
+// An unanswered question owns the spawned task and all tasks in it: if the question is dropped, or
+// the executor drops the function it was given, the task is destroyed where it waits. So a task may
+// refer to objects that live whenever the executor runs a function; the task's own values may be
+// destroyed later, and on any thread.
 //
-// A lambda is no task, for its captures go before it ends. GCC 12 destroys twice what a conditional
-// expression or braces make within the operand of a co_await: give it a name first.
+// A lambda must not be a task: its captures are destroyed before it ends. GCC 12 destroys twice an
+// object that a conditional expression or braces make in the operand of a co_await: name it first.
 //
 // Thread safety: a task runs on one thread at a time. Spawn from any thread.
 #pragma once
@@ -35,12 +35,12 @@
 
 namespace sonde {
 
-// Runs a function soon, on a thread of its own. An empty one stands for running it at once.
+// Runs a function soon, on a thread of its own. An empty one runs it at once.
 using Executor = std::function<void(std::function<void()>)>;
 
 namespace task_parts {
 
-// What a spawned task and those in it share.
+// What a spawned task and the tasks in it share.
 struct Chain {
   Executor executor;
   std::coroutine_handle<> first;  // the spawned one
@@ -182,7 +182,7 @@ class [[nodiscard]] Answered {
     try {
       ask_([this, self, shared](T answer) {
         shared->answer.emplace(std::move(answer));
-        // The second of both goes on, and the first one touches nothing of the task any more.
+        // The second of the two goes on; the first touches nothing of the task any more.
         if (!shared->met.exchange(true)) return shared->Release();
         if (shared->failed) return;
         auto go_on = [this, self, shared] {
@@ -205,7 +205,7 @@ class [[nodiscard]] Answered {
   T await_resume() { return *std::move(answer_); }
 
  private:
-  // What a callback may touch when the task is gone, or does not wait any more.
+  // The part that a callback may touch when the task is gone, or does not wait any more.
   struct Shared : task_parts::Owner {
     using task_parts::Owner::Owner;
     std::optional<T> answer;

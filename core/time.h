@@ -37,13 +37,13 @@ class Clock {
 // The first multiple of `period` that lies after `now`.
 constexpr Nanos NextTick(Nanos now, Nanos period) { return (now / period + 1) * period; }
 
-// What is dear to measure is sampled at one tick in each span of this length, its first, so that
-// all nodes take the same ones.
+// Costly measurements are taken at the first tick in each span of this length, so that all nodes
+// take them at the same ticks.
 inline constexpr Nanos kSlowPeriod = 10 * kSecond;
 constexpr bool IsSlowTick(Nanos tick, Nanos period) { return tick % kSlowPeriod < period; }
 
 // "500ms", "1s", "2m", "1h", "250us"; a bare number is seconds ("0.5"). Used by the options, the
-// config file and the endpoints. Limits are the caller's.
+// config file and the endpoints. The caller checks limits.
 Result<Nanos> ParseDuration(std::string_view text);
 
 // "1.5 s", "12 min 3 s", "2 h 5 min": for people.

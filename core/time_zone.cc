@@ -20,7 +20,7 @@ Status Damaged(std::string_view what) {
   return {Code::kCorrupt, fmt::format("read a time zone's file: {}", what)};
 }
 
-// A name that stays in the folder.
+// Whether a name leads to a file within the folder.
 bool IsZoneName(std::string_view name) {
   constexpr std::string_view kChars =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-_/";
@@ -59,7 +59,7 @@ struct Header {
   char version = 0;
   size_t utc = 0, standard = 0, leaps = 0, times = 0, types = 0, letters = 0;
 
-  // The data behind it, with times of so many bytes.
+  // The data behind the header, with times of so many bytes.
   size_t DataSize(size_t time) const {
     return times * (time + 1) + types * 6 + letters + leaps * (time + 4) + standard + utc;
   }
@@ -123,7 +123,7 @@ class TimeZone::RuleReader {
 
   bool Read(Rule& rule) {
     if (!Name() || !Offset(rule.standard)) return false;
-    rule.standard = -rule.standard;  // they count to the west
+    rule.standard = -rule.standard;  // POSIX counts to the west
     if (text_.empty()) return true;
     rule.changes = true;
     rule.daylight = rule.standard + 3600;

@@ -1,10 +1,10 @@
-// What clocks show somewhere: a zone of the tz database, from its file (TZif, RFC 8536).
+// The local time of a zone of the tz database, from the zone's file (TZif, RFC 8536).
 //
-// Only whoever asks a question needs the files; what is worked out with them travels as plain
-// times. Files of leap seconds ("right/...") and those without 64-bit times are refused.
+// Only the program that asks a question needs the files; results travel as plain times. Files of
+// leap seconds ("right/...") and those without 64-bit times are refused.
 //
-// Times are seconds since the Unix epoch; a local time is what the clocks there show, counted as if
-// it were UTC.
+// Times are seconds since the Unix epoch; a local time is what the zone's clocks show, counted as
+// if it were UTC.
 //
 // Thread safety: values.
 #pragma once
@@ -25,16 +25,16 @@ class TimeZone {
 
   TimeZone() = default;  // UTC
 
-  // "Europe/Berlin", from /usr/share/zoneinfo; "" and "UTC" need no file. kInvalid for a name that
-  // is none or that the machine does not have.
+  // "Europe/Berlin", from /usr/share/zoneinfo; "" and "UTC" need no file. kInvalid if the name is
+  // malformed or the machine does not have the zone.
   static Result<TimeZone> Load(std::string_view name);
-  // The bytes of such a file. Trusts nothing.
+  // Decodes the bytes of a zone's file. Trusts nothing.
   static Result<TimeZone> Decode(std::string_view tzif);
 
   // Seconds east of UTC at that time.
   int64_t OffsetAt(int64_t time) const;
-  // When clocks show `local`: the first time, if they do so twice; if they are moved past it, what
-  // they would show had they not been moved.
+  // The time when clocks show `local`: the first time if they show it twice; if clocks are moved
+  // past it, the time at which they would show it had they not been moved.
   int64_t FromLocal(int64_t local) const;
 
  private:

@@ -9,13 +9,13 @@
 
 namespace sonde::launch {
 
-// The whole of it.
+// Parses the whole text as a number.
 inline bool ParseNumber(std::string_view text, uint32_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Calls f(first, last) for each range of the list. False at what is no range.
+// Calls f(first, last) for each range of the list. False if an entry is no range.
 template <typename F>
 bool ForEachRange(std::string_view list, F&& f) {
   while (!list.empty()) {

@@ -1,4 +1,4 @@
-// Descriptors out of the way of the small fixed numbers that a daemon finds its own at.
+// Moves descriptors away from the small fixed numbers at which a daemon finds its own.
 //
 // Thread safety: a function without state.
 #pragma once
@@ -9,10 +9,10 @@
 
 namespace sonde::launch {
 
-// The same open file at a number of 16 or more, closed on exec: a child can then put it on a small
-// fixed number without closing another descriptor that happens to lie there. Below 64, as the first
-// number beyond makes the kernel enlarge the table, for which a process with threads waits until
-// every processor has passed a quiet state: 14 ms.
+// Moves the open file to a number of 16 or more, closed on exec: a child can then put it on a small
+// fixed number without closing another descriptor that lies there. The number stays below 64: at 64
+// the kernel enlarges the table, and then a process with threads waits until every processor has
+// passed a quiet state, 14 ms.
 inline void MoveUp(UniqueFd& fd) {
   constexpr int kHigh = 16;
   if (!fd || fd.get() >= kHigh) return;

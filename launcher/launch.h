@@ -1,13 +1,13 @@
-// The launch message: how the plugin, or `sonde run`, tells a sonded what it is to do.
+// The launch message: how the plugin, or `sonde run`, tells a sonded what to do.
 //
 // A daemon is started with the lifeline, one end of a SOCK_SEQPACKET socketpair, as descriptor 3
-// (kLifelineFd); the head's rendezvous socket, if there is one, is descriptor 4 (kListenFd), the
-// socket that the application connects to descriptor 5 (kApplicationFd): it listens before there is
-// an application, which may be quicker than the daemon.
-// Its parent is not the launcher, which it knows by the lifeline alone: the end of one is the end
-// of the other. Signals that a job's processes get (TERM, INT, USR1, ...) are ignored when it
-// starts. Nothing secret stands in argv or the environment; argv is `sonded --head|--node|--solo
-// JOB.STEP`, for people who look at ps. Packets on the lifeline, launcher to daemon:
+// (kLifelineFd); the head's rendezvous socket, if there is one, is descriptor 4 (kListenFd); the
+// socket for applications is descriptor 5 (kApplicationFd), which listens before an application
+// starts, as the application may be quicker than the daemon.
+// The daemon's parent is not the launcher. It knows the launcher by the lifeline alone: when one
+// ends, so does the other. The daemon starts with the signals ignored that a job's processes get
+// (TERM, INT, USR1, ...). Nothing secret stands in argv or the environment; argv is `sonded
+// --head|--node|--solo JOB.STEP`, for people who look at ps. Packets, launcher to daemon:
 //
 //   'L' key=value\nkey=value\n...   once, first: the launch message, keys below
 //   'T' rank=R\nlocal=L\npid=P\nperf=E,E,...\n
@@ -19,11 +19,11 @@
 //   'X' rank=R\nstatus=S\nuser=N\nsystem=N\nmax_rss=B\nminor_faults=C\nmajor_faults=C\n
 //       read_bytes=B\nwritten_bytes=B\n
 //                                   a task ended: its wait status, and what it and the descendants
-//                                   it waited for have used, as wait4() gives it; absent where the
-//                                   launcher cannot know
+//                                   it waited for have used, as wait4() gives it; a key is absent
+//                                   if the launcher cannot know the value
 //   'M' first=I\nperf=E,E,...\n      the machine's events from the I-th of the daemon's list on, as
-//                                   in 'T'; several packets, as they are many. No perf: the step
-//                                   may not have them, as it shares the node or the site forbids it
+//                                   in 'T'; several packets, as events are many. No perf: the step
+//                                   may not have them: it shares the node or the site forbids it
 //   end of file                     finish: deliver, report, leave
 //
 // and daemon to launcher:
@@ -35,10 +35,10 @@
 //   end of file                     done
 //
 // Perf descriptors count the task, its threads and its children from its exec on. read() gives
-// PERF_FORMAT_GROUP with both times: only the first of a group that opened is to be read, and its
-// values are those of the group's events that opened, in order.
+// PERF_FORMAT_GROUP with both times: the daemon reads only the first event of a group that opened,
+// and gets the values of the group's events that opened, in order.
 //
-// A machine event counts one device beside the processors, whoever uses it, from when it is opened:
+// A machine event counts one device beside the processors, whoever uses it, from its opening on:
 // read() gives its value and both times.
 //
 // A packet is at most kMaxPacket bytes. Values hold no newline and no zero byte. The reader ignores
@@ -73,8 +73,8 @@ inline constexpr char kReport = 'R';
 // that count the task itself (hardware, software, cache, raw) and sets every other field of
 // perf_event_attr on its own: the daemon runs as the user and must not gain by asking root.
 //
-// Of tracepoints there is one, entries into system calls: PERF_TYPE_TRACEPOINT with kSyscalls, in
-// whose place the plugin puts the kernel's number for it, which only root can read.
+// The one tracepoint is entries into system calls: PERF_TYPE_TRACEPOINT with kSyscalls. The plugin
+// replaces kSyscalls by the kernel's number for the tracepoint, which only root can read.
 inline constexpr uint64_t kSyscalls = 0x73797363616c6c73;
 struct PerfEvent {
   uint32_t type;
@@ -86,7 +86,7 @@ struct PerfEvent {
 static_assert(sizeof(PerfEvent) == 32);
 
 // One event of a device that has counters of its own: energy meters, memory controllers. The plugin
-// opens it only for devices it knows to tell no more than that, and only on a processor that the
+// opens it only for devices that it knows to be of these kinds, and only on a processor that the
 // device names.
 struct MachineEvent {
   char pmu[32];  // as in /sys/bus/event_source/devices, zero-terminated
@@ -120,7 +120,7 @@ inline constexpr std::string_view kLocalTasks = "local_tasks";  // of them on th
 inline constexpr std::string_view kNodeId = "node_id";          // within the step (het: component)
 inline constexpr std::string_view kHost = "host";  // this node's name as Slurm calls it
 // Where the node is in the network, as Slurm tells it: SLURM_TOPOLOGY_ADDR and ..._PATTERN; absent
-// if it does not.
+// if Slurm does not tell.
 inline constexpr std::string_view kTopology = "topology";
 inline constexpr std::string_view kTopologyPattern = "topology_pattern";
 inline constexpr std::string_view kLevel = "level";
@@ -141,10 +141,10 @@ inline constexpr std::string_view kTags = "tags";        // --telemetry-tag: a=1
 inline constexpr std::string_view kEnvironment = "env";
 inline constexpr std::string_view kTimeLimit =
     "time_limit";  // of the job, a duration; absent: not known or none
-// Of a head: when srun asked for the step, ns since the epoch; it begins its own work a little
-// later.
+// For a head: when srun asked for the step, ns since the epoch; the head begins its own work a
+// little later.
 inline constexpr std::string_view kBegun = "begun";
-// Of an acting head alone, which a node's daemon starts when the head has died: when the step
+// Only for an acting head, which a node's daemon starts when the head has died: when the step
 // began.
 inline constexpr std::string_view kStart = "start";
 // Of 'T' and 'X' packets.
@@ -163,8 +163,8 @@ inline constexpr std::string_view kReadBytes = "read_bytes";        // from stor
 inline constexpr std::string_view kWrittenBytes = "written_bytes";  // to storage
 }  // namespace key
 
-// Builds a packet of key=value lines. A value that cannot be carried (newline, zero byte) is cut
-// there; what does not fit into kMaxPacket is left out and ok() turns false.
+// Builds a packet of key=value lines. A value is cut at a newline or zero byte; a line that does
+// not fit into kMaxPacket is left out, and ok() turns false.
 class Writer {
  public:
   explicit Writer(char kind) { text_.push_back(kind); }

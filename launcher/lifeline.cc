@@ -61,7 +61,7 @@ Lifeline::Event Lifeline::Receive(std::string& packet, const Deadline& deadline)
       packet.resize(static_cast<size_t>(got));
       return Event::kPacket;
     }
-    // Told once, before what lies here to be read: the daemon ended with packets of ours unread.
+    // Comes once, before packets still to be read: the daemon ended with packets of ours unread.
     if (got < 0 && errno == ECONNRESET) continue;
     if (got == 0 || (errno != EINTR && errno != EAGAIN)) return Event::kEnd;
   }

@@ -1,11 +1,11 @@
 // The launcher's end of the socketpair that ties a daemon to its launcher; see launcher/launch.h.
 //
-// Nothing here blocks beyond the time given and nothing raises SIGPIPE: a daemon that is gone makes
-// Send fail, one that hangs makes it fail with kBusy once the socket's buffer is full.
+// Nothing here blocks beyond the time given and nothing raises SIGPIPE: if the daemon is gone, Send
+// fails; if the daemon hangs, Send fails with kBusy once the socket's buffer is full.
 //
 // Some releases of Slurm run callbacks in a child that shares our memory and has a copy of our
 // descriptors. There close() would not end the connection: Finish() shuts it down instead, which
-// does, whoever else holds a copy.
+// ends it, whoever else holds a copy.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -48,7 +48,7 @@ class Lifeline {
   Event Receive(std::string& packet, const Deadline& deadline);
   // The kind of the packet that is there to be received; 0 if there is none.
   char Peek() const;
-  // Tells the daemon to finish; again has no effect.
+  // Tells the daemon to finish; a second call has no effect.
   void Finish();
   void Close() { fd_.Reset(); }
 

@@ -70,7 +70,7 @@ int Open(pid_t pid, const PerfEvent& event, int group, int paranoid, int64_t sys
   }
 }
 
-// A count in one byte, and so many of T.
+// A count in one byte, followed by that many T.
 template <typename T>
 bool TakeList(std::string_view& packet, size_t most, std::vector<T>& list) {
   if (packet.empty()) return false;

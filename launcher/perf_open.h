@@ -1,9 +1,9 @@
 // Opening a task's perf events as root for a daemon that may not; see launcher/launch.h.
 //
-// The daemon runs as the user and is not believed: only types that count the task itself are
-// opened, every field of perf_event_attr but the event's own is set here, the kernel's side of
-// hardware events is left out where the system hides it from users, and nothing is opened that
-// would also count what others run on a sibling hardware thread.
+// The daemon runs as the user and is not trusted: only types that count the task itself are opened;
+// every field of perf_event_attr but the event's own is set here; the kernel's part of hardware
+// events is left out where the system hides it from users; and no event is opened that would also
+// count what others run on a sibling hardware thread.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -28,7 +28,7 @@ struct TaskEvents {
   std::string results;        // per event, comma-separated: 0 or the errno why it did not open
 };
 
-// What an 'E' packet asks for.
+// The events that an 'E' packet asks for.
 struct AskedEvents {
   std::vector<PerfEvent> task;
   std::vector<MachineEvent> machine;
@@ -40,8 +40,8 @@ int PerfEventParanoid();
 
 // The kernel's number for entries into system calls, or -errno: EPERM if the step may not count
 // them, ENOENT where there is no tracing. While one process has them counted, every system call of
-// every process of the machine takes longer, by some 30 ns; so only a step that has its node to
-// itself may. `kernel`: /sys/kernel, or a test's.
+// every process of the machine takes some 30 ns longer; so only a step that has its node to itself
+// may count them. `kernel`: /sys/kernel, or a test's.
 int64_t SyscallsTracepoint(bool may, const std::string& kernel = "/sys/kernel");
 
 // Opens the events on a task that has not called exec yet: they start counting there and follow

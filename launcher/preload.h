@@ -1,5 +1,5 @@
-// LD_PRELOAD of an application whose MPI or I/O is watched: libsonde and the interposers before
-// what the user has there.
+// LD_PRELOAD of an application whose MPI or I/O is watched: libsonde and the interposers, before
+// the user's own libraries.
 //
 // Used by the plugin on each node and by `sonde run`. Header-only and free of dependencies: it is
 // compiled into spank_sonde.so.
@@ -32,7 +32,7 @@ void ForEach(std::string_view value, F&& f) {
   }
 }
 
-// Without those of ours.
+// The value without our libraries.
 inline std::string Without(std::string_view value, const std::string& directory) {
   std::string kept;
   ForEach(value, [&](std::string_view entry) {
@@ -45,8 +45,8 @@ inline std::string Without(std::string_view value, const std::string& directory)
   return kept;
 }
 
-// With those asked for. What is not there is left out, for the dynamic linker would complain of it
-// in every process; without libsonde nothing is added.
+// The value with the libraries asked for. A missing library is left out, for the dynamic linker
+// would complain of it in every process; if libsonde is missing, nothing is added.
 inline std::string With(std::string_view value, const std::string& directory, bool mpi, bool io) {
   std::string kept = Without(value, directory);
   if (directory.find_first_of(": ") != std::string::npos) return kept;
@@ -60,8 +60,8 @@ inline std::string With(std::string_view value, const std::string& directory, bo
   return client + added + (kept.empty() ? "" : ":") + kept;
 }
 
-// A program built with GCC's address sanitizer ends at once where its run-time library is not the
-// first to be loaded, unless this variable says otherwise: its value with that.
+// A program built with GCC's address sanitizer ends at once if its run-time library is not loaded
+// first, unless this variable allows it. The function adds that to the variable's value.
 inline constexpr char kSanitizerVariable[] = "ASAN_OPTIONS";
 inline std::string SanitizerOptions(std::string_view value) {
   constexpr std::string_view kOption = "verify_asan_link_order";

@@ -112,8 +112,8 @@ void BecomeKillable() {
   ::close(fd);
 }
 
-// By system calls: the C library's functions change the ids of all threads it believes in and take
-// locks a thread of the parent may hold.
+// By system calls: the C library's functions change the ids of all threads that they know of, and
+// take locks that a thread of the parent may hold.
 bool Become(const Credentials& to) {
   if (::syscall(SYS_setgroups, to.groups.size(), to.groups.data()) != 0) return false;
   if (::syscall(SYS_setresgid, to.gid, to.gid, to.gid) != 0) return false;
@@ -126,7 +126,7 @@ bool Become(const Credentials& to) {
   for (int i = 0; i < 3; ++i) {
     if (uid[i] != to.uid || gid[i] != to.gid) return errno = EPERM, false;
   }
-  // If root could be had back, something is badly wrong.
+  // If the process can become root again, something is badly wrong.
   if (to.uid != 0 && ::syscall(SYS_setresuid, -1, 0, -1) == 0) return errno = EPERM, false;
   return true;
 }
@@ -148,7 +148,7 @@ bool Become(const Credentials& to) {
     BecomeKillable();
     if (!Become(*plan.become)) Fail(plan.lifeline, Step::kCredentials, errno);
   }
-  // Whoever connects sees the ids of who listens, so the user does, and before there are tasks.
+  // A client sees the ids of the listener, so the user listens, and before there are tasks.
   if (plan.application >= 0 && ::listen(plan.application, SOMAXCONN) != 0) {
     Fail(plan.lifeline, Step::kListen, errno);
   }

@@ -7,13 +7,13 @@
 // Signals that a job's processes get and that a daemon must outlive are ignored from the start; the
 // daemon may install handlers.
 //
-// It is a grandchild, left to init. As a child of slurmstepd's it would, under proctrack/linuxproc,
-// be killed with the tasks when a step is cancelled, before it could deliver what it holds; and an
-// early end of it would wake slurmstepd, which then sleeps 100 ms before it looks at its tasks
-// again. What ties it to the launcher is the lifeline.
+// The daemon is a grandchild, left to init. As a child of slurmstepd it would, under
+// proctrack/linuxproc, be killed with the tasks when a step is cancelled, before it could deliver
+// its data; and its early end would wake slurmstepd, which then sleeps 100 ms before it looks at
+// its tasks again. The lifeline ties the daemon to the launcher.
 //
-// Its ends can be made before it is started: what others need to find it is there then, and no
-// process is.
+// The ends can be made before the daemon is started: others can then find its sockets before there
+// is a process.
 //
 // Thread safety: may be called while other threads run.
 #pragma once
@@ -46,7 +46,7 @@ struct Process {
   std::string application;               // abstract name of the socket for kApplicationFd
 };
 
-// What a daemon and its launcher hold of each other.
+// The connections between a daemon and its launcher.
 struct Ends {
   Lifeline lifeline;     // the launcher's
   UniqueFd daemon;       // the daemon's end of it, for the child
@@ -64,7 +64,7 @@ struct Daemon {
   ProcessId process;
 };
 
-// Both at once; the daemon's ends are the daemon's alone then.
+// Makes the ends and starts the daemon; then the daemon alone holds its ends.
 Result<Daemon> Start(const Process& process);
 
 }  // namespace sonde::launch

@@ -58,7 +58,7 @@ bool Lives(const ProcessId& process) {
   return stat && stat->start == process.start && stat->state != 'Z' && stat->state != 'X';
 }
 
-// A descriptor of the process, if the kernel has such and the process lives.
+// A descriptor of the process, if the kernel has pidfds and the process lives.
 UniqueFd Open(const ProcessId& process) {
 #ifdef SYS_pidfd_open
   UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
@@ -80,7 +80,7 @@ void Kill(const ProcessId& process) {
   if (Lives(process)) ::kill(process.pid, SIGKILL);
 }
 
-// Of a small file that the kernel makes, at most so much of it.
+// Reads a small file that the kernel makes, up to a limit.
 template <size_t kSize>
 std::string_view ReadFile(const char* path, char (&buffer)[kSize]) {
   const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
@@ -107,7 +107,7 @@ bool EndsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-// Its real user, whatever it may do.
+// The real user of the process, not the effective one.
 std::optional<uid_t> UserOf(pid_t pid) {
   char path[32];
   std::snprintf(path, sizeof(path), "/proc/%d/status", static_cast<int>(pid));
@@ -157,7 +157,7 @@ void KillSession(const ProcessId& leader) {
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (error != std::errc() || end != name.data() + name.size()) continue;
     const std::optional<Stat> stat = ReadStat(pid);
-    // A session's number is not given again while somebody is in it; what is older is not of it.
+    // A session's number is not reused while it has processes; older processes are not part of it.
     if (stat && stat->session == leader.pid && stat->start >= leader.start)
       Kill({pid, stat->start});
   }

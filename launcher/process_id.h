@@ -2,8 +2,8 @@
 // once the process is gone, so the time at which the process started belongs to it.
 //
 // It is a value and no descriptor, because some releases of Slurm run a plugin's callbacks in
-// children that share slurmstepd's memory but not its descriptors: what one of them opens is not
-// there in the next.
+// children that share slurmstepd's memory but not its descriptors: a descriptor that one child
+// opens is not there in the next.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -29,8 +29,8 @@ bool WaitForEnd(const ProcessId& process, const Deadline& deadline);
 
 // Ends the leader of a session at once, and whatever is left in the session.
 void KillSession(const ProcessId& leader);
-// Kills those of the user in slurmstepd's control group that began when `leader` did, or later.
-// Called by slurmstepd; where it has no such group (of version 2) of its own nobody is killed.
+// Kills the user's processes in slurmstepd's control group that began when `leader` did, or later.
+// Called by slurmstepd; if it has no control group (version 2) of its own, no process is killed.
 void KillLeftInGroup(const ProcessId& leader, uid_t user);
 
 }  // namespace sonde::launch

@@ -1,5 +1,5 @@
-// Who may have what on a node: what the administrator allows, and what a step may be told of a node
-// that it shares with others.
+// Which data of a node a step may have: what the administrator allows, and what a step may learn of
+// a node that it shares with others.
 //
 // Thread safety: values and functions without state.
 #pragma once
@@ -13,9 +13,9 @@ namespace sonde::launch {
 
 struct SitePolicy {
   // machine_counters= in plugstack.conf: whether a step may read the node's energy and memory
-  // traffic, and count all entries into system calls. What they tell is of everybody on the node,
-  // and finely resolved energy tells what others compute (CVE-2020-8694). kExclusive: a step that
-  // has the node to itself.
+  // traffic, and count all entries into system calls. These counters cover everybody on the node,
+  // and finely resolved energy reveals what others compute (CVE-2020-8694). kExclusive: only a step
+  // that has the node to itself may.
   enum class Machine : unsigned char { kExclusive, kAlways, kNever };
   Machine machine_counters = Machine::kExclusive;
   // Of sonde.conf; see core/config.h.
@@ -25,7 +25,7 @@ struct SitePolicy {
 };
 
 enum class StepKind : unsigned char { kBatch, kInteractive, kOther };
-// What the daemon of a step is to be, a value of the launch message's key role; "": there is none.
+// The role of a step's daemon, a value of the launch message's key role; "": there is no daemon.
 // `has_head`: srun offered a rendezvous. Without one there is no head: srun could not start one, or
 // lacks the plugin.
 std::string_view RoleOf(StepKind step, int level, const SitePolicy& policy, bool has_head);
@@ -35,7 +35,7 @@ std::string_view RoleOf(StepKind step, int level, const SitePolicy& policy, bool
 // the credential that slurmctld signed; the environment is the user's to write. A step that leaves
 // hardware threads idle counts as one that shares the node.
 bool HasNodeAlone(std::string_view cores, uint32_t cpus, long processors_online);
-// How many a list such as "0-3,8" names; 0 if it is none.
+// How many numbers a list such as "0-3,8" names; 0 if the text is no list.
 long CountListed(std::string_view list);
 // Whether a step may have the machine's counters.
 bool MayCountMachine(SitePolicy::Machine choice, bool alone);
@@ -45,11 +45,11 @@ bool MayCountMachine(SitePolicy::Machine choice, bool alone);
 //
 // slurmstepd puts SLURM_STEP_GPUS (of a step) or SLURM_JOB_GPUS (of a batch script or an
 // interactive step) into it before any plugin runs, with the node's own numbers: positions among
-// the GPUs of gres.conf, which are those on the PCI bus. A step that was given none, in a job that
-// was, has its script's SLURM_JOB_GPUS.
+// the GPUs of gres.conf, which are those on the PCI bus. A step without GPUs, in a job that has
+// some, has its script's SLURM_JOB_GPUS.
 //
-// A step to which Slurm gives none has none, or, where Slurm does not manage them, all: only one
-// that has its node alone may look at them, as else they may be another job's.
+// A step to which Slurm gives no GPUs has none or, where Slurm does not manage GPUs, all. Only a
+// step that has its node alone may look at them, as otherwise they may be another job's.
 //
 // MIG instances are numbered as if each were a device, so there their UUIDs count. Without Slurm's
 // variables, it is what the vendors' libraries would let the program see.

@@ -20,8 +20,8 @@ namespace {
 
 constexpr char kSocketVariable[] = "SONDE_SOCKET";
 
-// Of srun, then of launchers that may run inside its step, where each variable that they do not set
-// is still that of srun.
+// srun's variables, then those of launchers that may run inside its step, where each variable that
+// they do not set is still srun's.
 constexpr const char* kRankVariables[] = {"SLURM_PROCID", "PMIX_RANK", "OMPI_COMM_WORLD_RANK",
                                           "PMI_RANK"};
 constexpr const char* kLocalRankVariables[] = {"SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -36,8 +36,8 @@ int Number(const char* variable) {
 }
 
 // The launcher closest to the process counts: where mpirun or mpiexec starts its own processes
-// inside a step, SLURM_PROCID is the rank of its helper and the same for all of a node. So it is
-// the first number that is not srun's; where there is none, theirs is the same.
+// inside a step, SLURM_PROCID is the rank of its helper and the same for all of a node. So the rank
+// is the first number that differs from srun's; if none differs, all have the same number.
 template <size_t N>
 int Innermost(const char* const (&variables)[N]) {
   const int outer = Number(variables[0]);
@@ -91,7 +91,7 @@ int Connection::Connect(const char* name, size_t size, Patience patience) {
     return SONDE_UNREACHABLE;
   }
   memcpy(address.sun_path + 1, name, size);
-  // connect() to a full queue waits as long as a send may. No time would mean for ever.
+  // connect() to a full queue waits as long as a send may. A time of 0 would mean for ever.
   const timeval wait = {0, patience == Patience::kNone ? 1 : kPatienceMs * 1000};
   setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
@@ -124,7 +124,7 @@ int Connection::Greet(int segment_fd) {
 
 int Connection::Level() {
   if (welcome_ || fd_ < 0) return level_;
-  // On a descriptor that is no more ours this would take somebody else's data.
+  // On a descriptor that is no longer ours this would take another owner's data.
   struct stat info;
   if (fstat(fd_, &info) != 0 || info.st_ino != inode_) return level_;
   Welcome welcome;
@@ -140,7 +140,7 @@ int Connection::Level() {
 bool Connection::Alive() const {
   struct stat info;
   if (fd_ < 0 || fstat(fd_, &info) != 0 || info.st_ino != inode_) return false;
-  // Its answer may still lie there unread, so only the end tells.
+  // The daemon's answer may still lie there unread, so only the end of the connection tells.
   pollfd end = {fd_, 0, 0};
   return poll(&end, 1, 0) == 0;
 }

@@ -8,7 +8,7 @@
 
 namespace sonde::client {
 
-// Whether Open waits where the daemon's queue is full.
+// Whether Open waits when the daemon's queue is full.
 enum class Patience : unsigned char { kNone, kSome };
 
 class Connection {
@@ -16,11 +16,11 @@ class Connection {
   constexpr Connection() = default;
 
   // Connects to the socket that SONDE_SOCKET names, makes sure that its owner is this user, and
-  // sends the hello with `segment_fd`. Returns a code of sonde.h, with errno set where the system
-  // said no. Waits only when the daemon's queue is full, kPatienceMs at most.
+  // sends the hello with `segment_fd`. Returns a code of sonde.h, with errno set if a system call
+  // failed. Waits only when the daemon's queue is full, kPatienceMs at most.
   int Open(int segment_fd, Patience patience);
 
-  // The step's level: SONDE_LEVEL, or what the daemon said once it has; -1 while it is not known.
+  // The step's level: from the daemon once it has told it, before that SONDE_LEVEL; -1: not known.
   // Never waits.
   int Level();
 
@@ -43,7 +43,7 @@ class Connection {
   bool welcome_ = false;
 };
 
-// Whether a daemon is named at all.
+// Whether the environment names a daemon at all.
 bool DaemonNamed();
 
 // This process's rank in its parallel program, -1 if no launcher has told it.

@@ -1,4 +1,4 @@
-// What an application registers, as it gave it, and the rules that it must keep.
+// What an application registers, in its own words, and the rules for it.
 //
 // Every check returns SONDE_OK, or SONDE_INVALID with words that name what is wrong and the rule
 // (libclient/error.h).
@@ -46,7 +46,7 @@ struct SortedTags {
   int Insert(std::string_view metric, std::string_view key, std::string_view value);
 };
 
-// `what` is what is named, as "metric" or "figure"; `limit` in bytes.
+// `what` is the kind of thing with this name, such as "metric" or "figure"; `limit` in bytes.
 int CheckName(const char* what, std::string_view name, size_t limit);
 int CheckUnit(std::string_view metric, std::string_view unit);
 // Plain text of 1 to `limit` bytes.

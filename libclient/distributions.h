@@ -2,10 +2,10 @@
 //
 // A thread gets a distribution of its own with its first observation of each histogram. It belongs
 // to the thread's shard (libclient/shards.h), so the next thread on that shard goes on with it.
-// When all are taken, and for threads that have no shard of their own, each histogram has one that
-// is shared, with atomic updates.
+// When all are taken, and for threads that have no shard of their own, each histogram has one
+// shared distribution, with atomic updates.
 //
-// Every shard has a table of pointers, in private memory that exists where it is used.
+// Every shard has a table of pointers in private memory, of which only the parts in use exist.
 //
 // Thread safety: as stated with each function.
 #pragma once
@@ -27,10 +27,10 @@ class Distributions {
   // False if there is no memory.
   bool Prepare(Segment& segment, size_t shard, uint32_t histogram);
 
-  // In the child of a fork, in its only thread: nothing is handed out. Async-signal-safe.
+  // In the child of a fork, in its only thread: takes all distributions back. Async-signal-safe.
   void Reset();
 
-  // The calling thread, without the mutex; false if it has none of its own.
+  // The calling thread, without the mutex; false if it has no distribution of its own.
   static bool ObserveOwn(uint32_t histogram, double value);
 
   // Any thread, without the mutex; false if Prepare must come first. `shares`: the thread has no
@@ -46,7 +46,7 @@ class Distributions {
   Table* tables_ = nullptr;  // kShards; the last one has the shared distributions
   uint32_t handed_out_ = 0;
   uint32_t shared_ = 0;     // of these
-  bool exhausted_ = false;  // no thread gets one of its own any more; atomic
+  bool exhausted_ = false;  // no thread gets its own distribution any more; atomic
 };
 
 }  // namespace sonde::client

@@ -11,8 +11,8 @@
 namespace sonde::client {
 namespace {
 
-// Thread-local memory of this library comes from a block that has little room where it is loaded
-// while the program runs, so it has a pointer there and a page of its own for the words: not from
+// If this library is loaded while the program runs, its thread-local memory comes from a block that
+// has little room. So it keeps only a pointer there, and a page of its own for the words: not from
 // malloc, which may be the application's and call the library again.
 constexpr size_t kRoom = 4096;
 __thread char* last_error = nullptr;

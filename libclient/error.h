@@ -22,7 +22,7 @@ class Quoted {
 // Keeps the words and returns `code`.
 int Fail(int code, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
-// The call went well, or its code says all.
+// For a call that went well, or whose code says all.
 void ClearError();
 
 // "" if the code says all.

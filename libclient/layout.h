@@ -3,8 +3,8 @@
 //
 // The process makes a memfd of kSegmentSize bytes, seals it against any change of size, so that
 // nobody can pull pages from under the daemon, and sends it with a Hello on the SOCK_SEQPACKET
-// socket whose abstract name is in SONDE_SOCKET. It writes, the daemon reads through a read-only
-// mapping; neither ever waits for the other.
+// socket whose abstract name is in SONDE_SOCKET. The process writes, the daemon reads through a
+// read-only mapping; neither ever waits for the other.
 //
 // The segment is large in address space and small in memory: only pages in use exist, and they
 // are allocated (fallocate) before they are touched, so that a lack of memory is an error code and
@@ -21,21 +21,21 @@
 //   80 MiB    distributions: the parts of histograms, kDistributionSize bytes each
 //
 // A counter's value is the sum of its slot over all shards, whole numbers and fractions together. A
-// thread that ends leaves its sums in its shard for the next thread to go on from, so sums only
-// grow. The last shard is shared by the threads that found no other free.
+// thread that ends leaves its sums in its shard, and the next thread there adds to them, so sums
+// only grow. The last shard is shared by the threads that found no other free.
 //
 // A histogram is the sum of the distributions that it owns: one for each shard whose threads have
-// observed, and one that is shared by those that found no other free. They are handed out one after
-// the other and never taken back, so Header::distributions publishes them and nothing of them is
-// ever moved; what is in them only grows. An observation's count is written last, with release: who
+// observed, and one shared by the threads that found no other free. Distributions are handed out
+// one after the other, never taken back and never moved, so Header::distributions publishes them;
+// their contents only grow. An observation's count is written last, with release: a reader that
 // sees it sees the sum, minimum and maximum that belong to it.
 //
 // A moment's writer draws a ticket, Header::moments, and writes the ring's entry at ticket %
 // kMoments. It makes the entry's sequence 2 * ticket + 1, writes, and makes it 2 * ticket + 2.
-// Where another writer is still at work on that entry it gives up: nobody ever waits. So the reader
-// counts what it missed by the tickets.
+// If another writer is still at work on that entry, the writer gives up: nobody ever waits. The
+// reader counts by the tickets what it missed.
 //
-// Everything is little-endian. Any change of it is a new kVersion; the daemon refuses versions
+// Everything is little-endian. Any change of this is a new kVersion; the daemon refuses versions
 // that it does not know. Compiled into libsonde, hence free of dependencies.
 #pragma once
 
@@ -60,8 +60,8 @@ inline constexpr size_t kCellSize = 64;
 inline constexpr size_t kShards = 256;
 inline constexpr size_t kSharedShard = kShards - 1;
 
-// A thread's part of one counter. Apart, so that whole numbers stay exact up to 2^64 and cost an
-// integer addition.
+// A thread's part of one counter. Whole numbers are kept apart, so that they stay exact up to 2^64
+// and cost an integer addition.
 struct Count {
   uint64_t whole;
   double fraction;
@@ -72,7 +72,7 @@ inline constexpr size_t kShardSize = kMaxMetrics * sizeof(Count);
 struct Distribution {
   double sum;
   double min;  // the largest double before the first value
-  double max;  // its negative
+  double max;  // the negative of that
   uint64_t reserved[5];
   uint64_t counts[histogram::kBuckets];
 };
@@ -118,8 +118,8 @@ static_assert(kCellsOffset + kMaxMetrics * kCellSize <= kMomentsOffset);
 static_assert(kMomentsOffset + kMoments * sizeof(Moment) <= kOwnersOffset);
 static_assert(kOwnersOffset + kOwnersSize <= kShardsOffset);
 
-// Fields after `reserved` change while the process runs and are read and written atomically. What
-// they say does not exist is a hole: reading it would allocate memory.
+// Fields after `reserved` change while the process runs and are read and written atomically. Memory
+// beyond what they publish is a hole: reading it would allocate pages.
 struct Header {
   uint64_t magic;
   uint32_t version;
@@ -138,7 +138,7 @@ static_assert(sizeof(Header) <= kRecordsOffset);
 // One metric. Followed by name, unit and help, then for every tag uint8 lengths of key and value
 // and the two texts, then zeros up to `size`.
 struct Record {
-  uint32_t size;  // of all of it, a multiple of 8
+  uint32_t size;  // of the whole record, a multiple of 8
   uint8_t type;   // MetricType
   uint8_t level;
   uint8_t reduction;  // Reduction
@@ -177,8 +177,8 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 32);
 
-// The daemon's answer. The process does not wait for it: it looks whether it has come when it
-// registers a metric.
+// The daemon's answer. The process does not wait for it: when it registers a metric, it looks
+// whether the answer has come.
 struct Welcome {
   uint64_t magic;
   uint32_t version;

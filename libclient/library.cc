@@ -29,7 +29,7 @@ constexpr int64_t kTryAgainAfter = 1'000'000'000;  // ns
 void BeforeFork() { Acquire(); }
 void AfterForkInParent() { Release(); }
 
-// What the parent's threads had is not the child's.
+// The child does not inherit what the parent's threads had.
 void Disown() {
   library.segment.Detach();
   library.shards.Reset();

@@ -22,8 +22,8 @@
 
 #define SONDE_EXPORT extern "C" __attribute__((visibility("default")))
 
-// How often the calling thread is within the library, perhaps with its mutex: the interposers,
-// which run in signal handlers, leave out what would take it again.
+// How often the calling thread is within the library, perhaps holding its mutex: the interposers,
+// which run in signal handlers, leave out calls that would take the mutex again.
 extern "C" __thread int sonde_inside_ __attribute__((tls_model("initial-exec")));
 
 namespace sonde::client {
@@ -44,7 +44,7 @@ struct Library {
   bool guards_forks = false;  // set once, before main()
   bool talks = false;         // set once, before main(): SONDE_DEBUG=1
   bool has_shards = false;    // Shards::Create was called
-  bool recording = false;     // updates have a place to go; read by every thread, atomically
+  bool recording = false;     // updates are recorded; read by every thread, atomically
   Segment segment;
   Registry registry;
   Shards shards;
@@ -56,7 +56,7 @@ struct Library {
 extern Library library;
 
 // sonde_inside_ is raised before the mutex is taken and lowered after it is given back, so that a
-// signal handler between finds it raised.
+// signal handler in between finds it raised.
 inline void Acquire() {
   ++sonde_inside_;
   asm volatile("" ::: "memory");
@@ -79,8 +79,8 @@ class Lock {
 // Any thread, without the mutex: whether this process is attached.
 inline bool Recording() { return __atomic_load_n(&library.recording, __ATOMIC_ACQUIRE); }
 
-// Mutex held: attaches the process if that was not tried yet, or again where nobody listened a
-// second ago. Returns a code of sonde.h.
+// Mutex held: attaches the process if that was not tried yet, or again if nobody listened and a
+// second has passed. Returns a code of sonde.h.
 int Attach();
 
 // Mutex held: ends the record of the process.
@@ -92,7 +92,7 @@ sonde_metric_t* Register(const Declaration& declaration, int* code);
 // Without the mutex: adds to a counter of this process on the slow way.
 void AddToCounter(uint32_t slot, double value);
 
-// Remembers how a call went, and tells on request; `what` was it about. Returns `code`.
+// Keeps the result of a call, and prints it if SONDE_DEBUG=1; `what`: its subject. Returns `code`.
 int Finish(int code, const char* what);
 int ThreadStatus();
 

@@ -39,7 +39,7 @@ int Tell(const Telling& told) {
   return SONDE_OK;
 }
 
-// Mutex held, so that begin and end of a phase follow one another as they were said.
+// Mutex held, so that begin and end of a phase are recorded in the order of the calls.
 int TellInOrder(const Telling& told) {
   const uint64_t ticket = Ring::Draw(library.segment);
   if (!library.ring.HasPlace(ticket) && !library.ring.Extend(library.segment, ticket)) {
@@ -49,7 +49,7 @@ int TellInOrder(const Telling& told) {
   return SONDE_OK;
 }
 
-// Mutex held: the counter of the seconds in a phase. It is left out if it cannot be had.
+// Mutex held: makes the counter of the seconds in a phase, once; a failure leaves it out.
 void CountPhase(OpenPhase* phase, const char* name) {
   if (phase->counted) return;
   phase->counted = true;

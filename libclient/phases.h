@@ -21,9 +21,9 @@ inline constexpr char kPhaseTag[] = "phase";
 struct OpenPhase {
   uint32_t hash;
   uint16_t name_size;
-  bool counted;             // it was tried to give it its counter
+  bool counted;             // its counter was asked for, once
   sonde_metric_t* counter;  // of the seconds in it
-  uint64_t depth;           // begins without their ends
+  uint64_t depth;           // begins that have not ended
   int64_t since;            // CLOCK_MONOTONIC, when the outermost began
   char name[kMaxNameLength];
 };
@@ -32,10 +32,10 @@ class Phases {
  public:
   constexpr Phases() = default;
 
-  // The phase of that name, made if `make`; nullptr if there is none or no room for it.
+  // The phase of that name, made now if `make`; nullptr if there is none, or no room for one.
   OpenPhase* Find(std::string_view name, bool make);
 
-  // In the child of a fork, whose parent's phases are not its own.
+  // In the child of a fork: forgets the parent's phases.
   void Reset();
 
   static constexpr size_t kMax = 1024;  // names

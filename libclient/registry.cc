@@ -17,7 +17,7 @@ char* Put(char* at, std::string_view text) {
   return at + text.size();
 }
 
-// Builds a record, all but its slot, in a buffer of kMaxRecordSize bytes; what was checked fits.
+// Builds a record, all but its slot, in a buffer of kMaxRecordSize bytes; a checked record fits.
 void WriteRecord(char* out, const Declaration& d, const SortedTags& tags) {
   const std::string_view name = Text(d.name), unit = Text(d.unit), help = Text(d.help);
   char* at = Put(Put(Put(out + sizeof(Record), name), unit), help);
@@ -40,7 +40,7 @@ void WriteRecord(char* out, const Declaration& d, const SortedTags& tags) {
   memcpy(out, &record, sizeof(record));
 }
 
-// What tells one metric of a process from another: its name and its tags.
+// The name and the tags tell one metric of a process from another.
 struct Identity {
   std::string_view name;
   std::string_view tags;

@@ -23,9 +23,9 @@ class Registry {
   // Gets memory for the entries, once. False, with errno set, if there is none.
   bool Create();
 
-  // The metric's entry, made now or found. nullptr with a code of sonde.h in `code` and why in
-  // words (libclient/error.h) if it cannot be had; `step_level` is -1 while the step's level is not
-  // known.
+  // The metric's entry, made now or found. If there can be none: nullptr, with a code of sonde.h in
+  // `code` and the reason in words (libclient/error.h). `step_level` is -1 while the step's level
+  // is not known.
   sonde_metric_t* Add(Segment& segment, const Declaration& declaration, int step_level, int* code);
 
   size_t records_end() const { return records_end_; }

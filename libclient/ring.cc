@@ -8,7 +8,7 @@
 namespace sonde::client {
 namespace {
 
-// Whether the entry is now this ticket's to write.
+// Whether this ticket may now write the entry.
 bool Claim(Moment* moment, uint64_t ticket) {
   uint64_t sequence = __atomic_load_n(&moment->sequence, __ATOMIC_RELAXED);
   return sequence % 2 == 0 && sequence < 2 * ticket + 1 &&

@@ -15,12 +15,12 @@ class Ring {
  public:
   constexpr Ring() = default;
 
-  // Any thread: the ticket of one moment; every ticket is to be written once.
+  // Any thread: draws the ticket of one moment; the caller writes every ticket once.
   static uint64_t Draw(Segment& segment) {
     return __atomic_fetch_add(&segment.header()->moments, 1, __ATOMIC_RELAXED);
   }
 
-  // Any thread: whether there is memory for it; if not, Extend comes first.
+  // Any thread: whether there is memory for the ticket's entry; if not, call Extend first.
   bool HasPlace(uint64_t ticket) const {
     return ticket % kMoments < __atomic_load_n(&limit_, __ATOMIC_ACQUIRE);
   }
@@ -29,7 +29,7 @@ class Ring {
   bool Extend(Segment& segment, uint64_t ticket);
 
   // Any thread; text and unit have kMaxMomentText bytes together at most. The moment is left out if
-  // another thread is still writing what is kMoments older.
+  // another thread is still writing the moment kMoments before it.
   static void Write(Segment& segment, uint64_t ticket, uint8_t kind, std::string_view text,
                     double value, std::string_view unit);
 

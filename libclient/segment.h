@@ -1,4 +1,4 @@
-// The memory this process shares with its daemon: made, sealed, mapped, and taken apart in a fork.
+// The memory this process shares with its daemon: made, sealed, mapped, and separated in a fork.
 //
 // Thread safety: none; the caller holds the library's mutex. The mapping, once made, stays where it
 // is until the process ends, so pointers into it never dangle.
@@ -16,13 +16,13 @@ class Segment {
   // Zero-initialised: usable before any constructor has run.
   constexpr Segment() = default;
 
-  // Makes an empty segment. False, with errno set, if the system does not give it.
+  // Makes an empty segment. False, with errno set, if a system call fails.
   bool Create();
 
   // Gives everything back; only while nothing points into it.
   void Destroy();
 
-  // In the child of a fork: what this process writes from now on is its own and no more its
+  // In the child of a fork: from now on this process writes into memory of its own, not into its
   // parent's. Async-signal-safe.
   void Detach();
 

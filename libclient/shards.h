@@ -1,8 +1,8 @@
 // Which thread adds to which shard of counters.
 //
-// A thread gets a shard of its own with its first sonde_add and gives it back, sums and all, when
-// it ends; adding is then a load and a store of memory that no other thread writes. When all are
-// taken, further threads add to the last shard together, with compare-and-swap.
+// A thread gets a shard of its own with its first sonde_add and gives it back, with its sums, when
+// it ends; adding is a load and a store of memory that no other thread writes. When all shards are
+// taken, further threads share the last one and add with compare-and-swap.
 //
 // Thread safety: as stated with each function.
 #pragma once
@@ -23,7 +23,7 @@ enum ThreadState : uint32_t {
   kNoShard = 0,
   kOwnShard = 1,
   kCommonShard = 2,
-  kDenied = 3,  // there is no memory for what it wanted to add to
+  kDenied = 3,  // there was no memory for the counter it wanted to add to
 };
 
 // Adds to a cell that other threads write, too; NaN counts as zero.
@@ -33,8 +33,8 @@ class Shards {
  public:
   constexpr Shards() = default;
 
-  // Called once; `release` runs when a thread with a shard of its own ends, with what Release
-  // wants.
+  // Called once; `release` runs when a thread with a shard of its own ends, with the argument for
+  // Release.
   void Create(void (*release)(void*));
 
   // Mutex held: the calling thread's shard, taken now if it has none; kSharedShard if it shares.
@@ -49,7 +49,7 @@ class Shards {
   // In the child of a fork, in its only thread: nobody has a shard and nothing is reserved.
   void Reset();
 
-  // The calling thread, without the mutex; Prepare came first.
+  // The calling thread, without the mutex, after Prepare.
   static void AddToOwn(uint32_t slot, double value);
 
   // Any thread, without the mutex. False if Prepare must come first.

@@ -9,12 +9,12 @@
 //   reads.Add();
 //
 // A thin layer over sonde.h, which says what names, units, levels and tags may be, and what
-// threads, signal handlers and forked children may do; docs/client.md says what becomes of the
+// threads, signal handlers and forked children may do; docs/client.md says what happens to the
 // values. Header-only: a program links libsonde (pkg-config: sonde) and nothing else.
 //
 // Metrics are handles, as cheap to copy as a pointer: copies are the same metric, and so are
-// metrics of the same name and tags. None has to be closed. Without telemetry, and where a metric
-// cannot be had, every update does nothing; status() tells why. Nothing here throws.
+// metrics of the same name and tags. None has to be closed. Without telemetry, and for a metric
+// that was refused, every update does nothing; status() tells why. Nothing here throws.
 #ifndef SONDE_HPP
 #define SONDE_HPP
 
@@ -55,11 +55,11 @@ namespace detail {
 
 constexpr std::size_t kMaxTags = 7;
 
-// What all kinds of metrics have.
+// The common part of all kinds of metrics.
 class Handle {
  public:
-  // What making it came to, a code of sonde.h; sonde_strerror() has it in words, and Error() in
-  // more of them until the thread's next call.
+  // The result of making the metric, a code of sonde.h; sonde_strerror() gives it in words, and
+  // Error() in more words until the thread's next call.
   int status() const { return status_; }
   // Whether updates have an effect.
   explicit operator bool() const { return metric_ != nullptr; }
@@ -71,7 +71,7 @@ class Handle {
 
   Handle() = default;
   Handle(Register* make, Text name, Text unit, Text help, TagList tags, int level) {
-    // One more than are allowed: libsonde refuses them by their number.
+    // One tag more than is allowed: libsonde then refuses the tags for their number.
     sonde_tag_t raw[kMaxTags + 1];
     std::size_t count = 0;
     for (const Tag& tag : tags) {
@@ -89,7 +89,7 @@ class Handle {
 
 }  // namespace detail
 
-// What is true now. Level 0 is the usual one, 1. A metric made without arguments does nothing.
+// A value as it is now. Level 0 is the default, 1. A metric made without arguments does nothing.
 class Gauge : public detail::Handle {
  public:
   Gauge() = default;
@@ -97,7 +97,7 @@ class Gauge : public detail::Handle {
       : Handle(&sonde_gauge, name, unit, help, tags, level) {}
 
   void Set(double value) const { sonde_set(get(), value); }
-  // A value measured at a time of its own. Feed a gauge by this or by Set(), not by both.
+  // A value and the time of its measurement. Feed a gauge by this or by Set(), not by both.
   void SetAt(double value, std::chrono::system_clock::time_point time) const {
     using std::chrono::duration_cast;
     using std::chrono::nanoseconds;
@@ -107,7 +107,7 @@ class Gauge : public detail::Handle {
   void Add(double value) const { sonde_add(get(), value); }
 };
 
-// What only grows. Negative values and NaN are ignored.
+// A sum that only grows. Negative values and NaN are ignored.
 class Counter : public detail::Handle {
  public:
   Counter() = default;
@@ -117,7 +117,7 @@ class Counter : public detail::Handle {
   void Add(double value = 1) const { sonde_add(get(), value); }
 };
 
-// How values are distributed.
+// The distribution of values.
 class Histogram : public detail::Handle {
  public:
   Histogram() = default;
@@ -131,7 +131,7 @@ class Histogram : public detail::Handle {
 //
 //   const sonde::ScopedTimer timer(read_seconds);
 //
-// It does not ask for the time where nothing is recorded.
+// The timer does not read the clock where nothing is recorded.
 class ScopedTimer {
  public:
   explicit ScopedTimer(Histogram histogram) : histogram_(histogram), begin_(Now(histogram)) {}
@@ -140,7 +140,7 @@ class ScopedTimer {
   ScopedTimer(const ScopedTimer&) = delete;
   ScopedTimer& operator=(const ScopedTimer&) = delete;
 
-  // Ends it before the block does.
+  // Ends the timing before the block ends.
   void Stop() {
     if (!histogram_ && !counter_) return;
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
@@ -148,7 +148,7 @@ class ScopedTimer {
     counter_.Add(seconds);
     Discard();
   }
-  // Ends it without a value.
+  // Ends the timing without recording a value.
   void Discard() {
     histogram_ = Histogram();
     counter_ = Counter();
@@ -187,10 +187,10 @@ class ScopedPhase {
   int status_;
 };
 
-// A remark, shown on every plot at its time. Returns a code of sonde.h, as all that follow.
+// A remark, shown on every plot at its time. Returns a code of sonde.h.
 inline int Annotate(Text text) { return sonde_annotate(text.c_str()); }
 
-// A figure of merit: what this run is judged by. The last value given counts.
+// A figure of merit: a number that this run is judged by. The last value given counts.
 inline int Figure(Text name, double value, Text unit = {}) {
   return sonde_figure(name.c_str(), value, unit.c_str());
 }
@@ -198,8 +198,8 @@ inline int Figure(Text name, double value, Text unit = {}) {
 // Why the calling thread's last call failed, in words that name what is wrong and what is allowed.
 inline const char* Error() { return sonde_error(); }
 
-// Attaches this process. Optional: the first metric does it; a forked child that only
-// updates what it has inherited needs it.
+// Attaches this process. Optional: the first metric does it. Only a forked child that makes no
+// metric but updates those it has inherited needs it.
 inline int Init() { return sonde_init(); }
 
 // Ends the record of this process now instead of at its exit.

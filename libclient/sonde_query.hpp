@@ -8,10 +8,10 @@
 //   query.Watch("heat_residual max > 10 for 3s", [](const sonde::Event& event) { ... });
 //   while (working) query.Poll(0);
 //
-// C++17, header only; nothing throws but what the standard library throws when memory runs out. A
-// call that fails gives an empty answer, and code() and error() of the query say why. Callbacks are
-// called within Poll() alone, in its thread, and must not throw: C code is between. They may ask
-// further questions, not destroy the query. A Query is used by one thread at a time.
+// C++17, header only; nothing throws except the standard library when memory runs out. A call that
+// fails gives an empty answer, and code() and error() of the query say why. Callbacks run only
+// within Poll(), in its thread, and must not throw, for C code calls them. They may ask further
+// questions, but must not destroy the query. A Query is used by one thread at a time.
 #ifndef SONDE_QUERY_HPP
 #define SONDE_QUERY_HPP
 
@@ -59,7 +59,7 @@ class Question {
     return *this;
   }
 
-  // For sonde_query.h; `filters` and this must live as long as the result is used.
+  // The question for sonde_query.h; `filters` and this object must outlive its use.
   sonde_question_t Get(std::vector<sonde_filter_t>& filters) const {
     filters.clear();
     for (const OneFilter& f : filters_) {
@@ -110,7 +110,7 @@ class Answer {
   const sonde_series_t* end() const { return result_ ? begin() + result_->series_count : nullptr; }
   size_t size() const { return result_ ? result_->series_count : 0; }
   bool empty() const { return size() == 0; }
-  // Fewer answered than expected: their part is missing.
+  // If fewer answered than expected, the part of the others is missing.
   uint32_t nodes_answered() const { return result_ ? result_->nodes_answered : 0; }
   uint32_t nodes_expected() const { return result_ ? result_->nodes_expected : 0; }
 
@@ -144,14 +144,14 @@ class Query {
   Query(const Query&) = delete;
   Query& operator=(const Query&) = delete;
 
-  // Whether there is somebody to ask.
+  // Whether the query is open: there is a daemon to ask.
   bool ok() const { return query_ != nullptr; }
-  // How the last call went: SONDE_OK or another code of sonde_query.h, and in words.
+  // The result of the last call: SONDE_OK or another code of sonde_query.h; the same in words.
   int code() const { return code_; }
   std::string error() const {
     return query_ == nullptr ? sonde_strerror(code_) : sonde_query_error(query_);
   }
-  // Watch it for reading where other things are waited for too.
+  // The descriptor to watch for reading, for a program that also waits for other things.
   int fd() const { return sonde_query_fd(query_); }
   double period() const { return sonde_query_period(query_); }
 
@@ -162,20 +162,20 @@ class Query {
     code_ = sonde_query_get(query_, &asked, timeout_ms, &result);
     return Answer(result);
   }
-  // Of one metric, or of all.
+  // The series of one metric, or of all.
   Listing List(const std::string& metric = "", int timeout_ms = 5000) {
     sonde_list_t* list = nullptr;
     code_ = sonde_query_list(query_, metric.empty() ? nullptr : metric.c_str(), timeout_ms, &list);
     return Listing(list);
   }
 
-  // Has the step raise an alarm when the rule holds; false if it failed.
+  // Makes the step raise an alarm when the rule holds; false if the call failed.
   bool Alarm(const std::string& name, const std::string& rule, int timeout_ms = 5000) {
     code_ = sonde_query_alarm(query_, name.c_str(), rule.c_str(), timeout_ms);
     return code_ == SONDE_OK;
   }
 
-  // Both give an id for Cancel, 0 if it failed.
+  // All three give an id for Cancel, or 0 if they failed.
   uint64_t Subscribe(const Question& question, OnValues callback) {
     std::vector<sonde_filter_t> filters;
     const sonde_question_t asked = question.Get(filters);
@@ -198,7 +198,7 @@ class Query {
   }
   void Cancel(uint64_t id) { code_ = sonde_query_cancel(query_, id); }
 
-  // Waits for news, -1 for ever, and calls back. How many calls that were; negative if it failed.
+  // Waits for news (-1: for ever) and calls back. Gives the number of callbacks; negative: failed.
   int Poll(int timeout_ms) {
     const int calls = sonde_query_poll(query_, timeout_ms);
     code_ = calls < 0 ? -calls : SONDE_OK;
@@ -206,7 +206,7 @@ class Query {
   }
 
  private:
-  // Lives as long as the query: what is cancelled may still be running.
+  // Lives as long as the query: a callback that is cancelled may still be running.
   struct Callback {
     OnValues values;
     OnEvent event;

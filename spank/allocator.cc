@@ -5,7 +5,7 @@
 namespace sonde::spank {
 
 void AllocatorInit() {
-  // sbatch inside a step: what is inherited is that step's.
+  // sbatch inside a step: the inherited values are that step's.
   OfferRendezvous("");
 }
 

@@ -106,7 +106,7 @@ std::vector<std::string> DaemonEnvironment(const launch::Environment& environmen
   constexpr std::string_view kNames[] = {
       "HOME=", "USER=", "LOGNAME=", "LANG=", "TZ=", "TMPDIR=", "SLURM_CONF="};
   constexpr std::string_view kPrefixes[] = {"SONDE_", "FI_", "LC_", "XDG_"};
-  // Where an application finds its daemon; a daemon is none.
+  // Where an application finds its daemon; a daemon is no application.
   constexpr std::string_view kNot[] = {"SONDE_SOCKET=", "SONDE_LEVEL="};
   const auto begins = [](std::string_view entry, const auto& with) {
     for (const std::string_view prefix : with) {

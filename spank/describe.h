@@ -1,7 +1,7 @@
 // What a daemon is told about its step; see launcher/launch.h. Gathered from Slurm's items and from
 // the environment, which is srun's or, on a node, the job's.
 //
-// Thread safety: functions without state; during a callback, as Slurm's items are.
+// Thread safety: functions without state; only during a callback, when Slurm's items are valid.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@ namespace sonde::spank {
 // "0", "batch", "interactive"
 std::string StepName(uint32_t step);
 
-// The job that gives a step its name, for srun. Of a heterogeneous job that is the leader,
+// The job that gives a step its name, for srun. For a heterogeneous job that is the leader,
 // whichever components the step runs on: its steps are numbered across components, and srun's
-// callbacks see one of them, not always the first. `job` is that one.
+// callbacks see one component, not always the first. `job` is that component's job.
 std::string NamingJob(uint32_t job, const launch::Environment& environment);
 
 // What every role is told: ids, names and the options.
 void AddStep(spank_t spank, std::string_view job, const launch::Environment& environment,
              const PluginOptions& options, const PluginConfig& config, launch::Writer& message);
 
-// The variables a daemon gets of `environment`: those that concern itself. Nothing that makes the
-// job's program what it is (LD_PRELOAD, LD_LIBRARY_PATH, ...).
+// The variables of `environment` that a daemon gets: those that concern the daemon itself, and none
+// that are meant for the job's program (LD_PRELOAD, LD_LIBRARY_PATH, ...).
 std::vector<std::string> DaemonEnvironment(const launch::Environment& environment);
 
 }  // namespace sonde::spank

@@ -1,4 +1,4 @@
-// What Slurm tells about the job: in any context, and in slurmstepd about its place on the node.
+// What Slurm tells about the job in any context, and in slurmstepd about its place on the node.
 //
 // Thread safety: Slurm's one thread that calls the plugin.
 #pragma once

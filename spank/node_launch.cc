@@ -59,7 +59,7 @@ void AddNode(spank_t spank, const launch::Environment& environment, launch::Writ
   if (!gpus.empty()) message.Add(key::kGpus, gpus);
 }
 
-// Cannot be guessed: whoever knows it may still not be the job's user, which the daemon checks.
+// Cannot be guessed: a process that knows it may still run as another user; the daemon checks that.
 Result<std::string> SocketName(spank_t spank, uid_t uid, uint32_t step) {
   const Result<std::string> random = launch::RandomHex<8>();
   if (!random.ok()) return random.status();

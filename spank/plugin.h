@@ -1,7 +1,7 @@
 // The plugin's state and what each of its contexts does in each callback.
 //
-// Slurm loads the plugin into srun, sbatch, salloc, slurmd and slurmstepd; plugin.cc finds out
-// where it is and calls one of the functions below. srun.cc starts the head, slurmstepd.cc a daemon
+// Slurm loads the plugin into srun, sbatch, salloc, slurmd and slurmstepd; plugin.cc finds out in
+// which of them it is and calls a function below. srun.cc starts the head, slurmstepd.cc a daemon
 // on every node with its first task, allocator.cc (sbatch, salloc) only validates options.
 //
 // There is one Context, made when the plugin is loaded.
@@ -21,9 +21,9 @@ namespace sonde::spank {
 struct Context {
   PluginConfig config;
   PluginOptions options;
-  Status config_error;  // told once telemetry is asked for
-  SrunContext srun;     // where it is loaded into srun
-  StepdContext stepd;   // where it is loaded into slurmstepd
+  Status config_error;  // printed once telemetry is asked for
+  SrunContext srun;     // used when loaded into srun
+  StepdContext stepd;   // used when loaded into slurmstepd
 };
 
 void SrunInit(Context& context);

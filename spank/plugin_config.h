@@ -1,11 +1,11 @@
-// What the plugin knows from its administrator: the arguments of its line in plugstack.conf and the
+// What the administrator tells the plugin: the arguments of its line in plugstack.conf and the
 // few keys of sonde.conf that matter before a daemon runs.
 //
 //   optional spank_sonde.so sonded=/usr/libexec/sonde/sonded config=/etc/sonde/sonde.conf
 //     machine_counters=exclusive
 //
-// The daemon reads the whole of sonde.conf and judges it; here only these keys are read, and a
-// wrong value leaves the default in place with a message. core/config.h, which does the same for
+// The daemon reads and checks the whole of sonde.conf; the plugin reads only these keys, and for a
+// wrong value keeps the default and gives a message. core/config.h, which does the same for
 // the daemon, needs libraries that must not be loaded into srun.
 //
 // Thread safety: values.
@@ -37,17 +37,17 @@ struct PluginConfig {
   std::string port_range;
 };
 
-// The arguments of plugstack.conf. An argument that is not known or has no valid value is an error
-// that names it; the others are taken all the same.
+// Parses the arguments of plugstack.conf. An unknown argument or a wrong value is an error that
+// names it; the other arguments still count.
 Status ParseArguments(int argc, char** argv, PluginConfig& config);
 
-// sonde.conf's text, `name` for messages. As above: the first error, and all that is right.
+// Parses sonde.conf's text; `name` is for messages. Gives the first error; right values count.
 Status ParseSondeConf(std::string_view text, std::string_view name, PluginConfig& config);
 
-// config.path, if there is such a file, then SONDE_<KEY> in the environment.
+// Reads config.path, if there is such a file, then SONDE_<KEY> in the environment.
 Status LoadSondeConf(const launch::Environment& environment, PluginConfig& config);
 
-// SrunPortRange of slurm.conf's text.
+// Finds SrunPortRange in slurm.conf's text.
 std::optional<PortRange> FindSrunPortRange(std::string_view slurm_conf);
 
 }  // namespace sonde::spank

@@ -13,7 +13,7 @@ namespace {
 
 enum Id { kLevel, kPeriod, kEvents, kMpi, kIo, kAlarms, kTag, kRendezvous };
 
-// As SPANK counts: an argument must be there, or may be.
+// SPANK's numbers: an argument is required, or optional.
 enum Argument { kRequired = 1, kOptional = 2 };
 
 struct Option {
@@ -26,7 +26,7 @@ struct Option {
   const char* variable;
   const char* default_variable;  // the user's own; null: none
 
-  // In which Slurm itself carries the option's value: the variable without its first part.
+  // The variable in which Slurm itself carries the option's value, without its first part.
   const char* carrier() const { return variable + std::string_view("SLURM_SPANK_").size(); }
 };
 
@@ -104,7 +104,7 @@ Status SetOption(int id, const char* text, PluginOptions& options) {
       options.alarms = value;
       return {};
     case kTag:
-      // Given again it adds to what was given before.
+      // Given again, the option adds to its earlier value.
       if (!ValidUserTagList(value) || options.tags.size() + value.size() > kMaxUserTagList) {
         return Invalid(kOptions[id], value, kUserTagsExpected);
       }
@@ -159,7 +159,7 @@ std::vector<std::string> SetDefaultsFromEnvironment() {
   std::vector<std::string> wrong;
   for (int id = 0; id < static_cast<int>(std::size(kOptions)); ++id) {
     const Option& option = kOptions[id];
-    // By itself, as if nothing else were given.
+    // Parsed by itself, as if no other option were given.
     PluginOptions alone;
     const auto check = [&](const char* from, const char* value) {
       const Status status = TakeLocalOption(id, value, alone);
@@ -169,7 +169,7 @@ std::vector<std::string> SetDefaultsFromEnvironment() {
     const char* value = std::getenv(option.variable);
     if (value != nullptr && !check("inherited", value)) {
       ::unsetenv(option.variable);
-      ::unsetenv(option.carrier());  // from which nodes would take it
+      ::unsetenv(option.carrier());  // nodes would take it from there
     }
     value = option.default_variable ? std::getenv(option.default_variable) : nullptr;
     if (value != nullptr && std::getenv(option.variable) == nullptr &&
@@ -210,7 +210,7 @@ void SettleOptions(spank_t spank, const PluginOptions& options) {
 }
 
 void OfferRendezvous(const std::string& value) {
-  // One that is inherited belongs to another step.
+  // An inherited rendezvous belongs to another step.
   if (value.empty()) {
     ::unsetenv(kOptions[kRendezvous].variable);
   } else {
@@ -218,7 +218,7 @@ void OfferRendezvous(const std::string& value) {
   }
 }
 
-// Slurm has no call for it. It gives the place of its own copy, which it will send to the nodes.
+// Slurm has no call for this. It gives the place of its own copy, which it will send to the nodes.
 Status RevealRendezvous(spank_t spank, const std::string& value) {
   const Option& option = kOptions[kRendezvous];
   spank_option asked{};

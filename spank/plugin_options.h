@@ -1,12 +1,12 @@
 // The options of srun, sbatch and salloc: --telemetry-level, --telemetry-period,
 // --telemetry-events, --telemetry-mpi, --telemetry-io, --telemetry-alarms, --telemetry-tag, and the
-// one that srun itself fills in to tell the nodes where to meet.
+// option that srun itself fills in to tell the nodes where to meet.
 //
-// What is typed in this command (or stands in its #SBATCH lines) is validated there, so that a
-// mistake is told at submit. A value that was inherited, from the user's environment or from the
-// job around it, never stops a command: a wrong one is told in one line and counts as not given.
-// The same holds on the nodes, since the variables in which Slurm carries values can be set by
-// hand.
+// A command validates the options typed in it (or in its #SBATCH lines), so that a mistake is told
+// at submit. A value that was inherited, from the user's environment or from the job around the
+// command, never stops it: a wrong one is told in one line and counts as not given. The same holds
+// on the nodes, since a user can set by hand the variables in which Slurm carries values.
+//
 //
 // Thread safety: Slurm's one thread that calls the plugin.
 #pragma once
@@ -33,7 +33,7 @@ struct PluginOptions {
   std::optional<bool> io;
   std::string rendezvous;  // as given
 
-  uint32_t told = 0;  // on a node: a bit for each option of which a wrong value was told
+  uint32_t told = 0;  // on a node: a bit for each option whose wrong value was told
 };
 
 // Whether calls of MPI and for files are counted: if asked for, and at level 4 unless declined.
@@ -44,12 +44,12 @@ inline bool WatchesIo(const PluginOptions& options) {
   return options.io.value_or(options.level >= 4);
 }
 
-// Gives Slurm the options; `callback` gets their values. To be called in every slurm_spank_init.
+// Gives Slurm the options; `callback` gets their values. Called in every slurm_spank_init.
 Status RegisterOptions(spank_t spank, spank_opt_cb_f callback);
 
-// In srun, sbatch and salloc, before Slurm looks at options: SLURM_TELEMETRY_LEVEL and its kin
-// become options, unless the job already has them. What is wrong is taken out of the environment,
-// so that Slurm sees right values only; gives a line for each.
+// In srun, sbatch and salloc, before Slurm looks at options: SLURM_TELEMETRY_LEVEL and the like
+// become options, unless the job already has them. Wrong values are taken out of the environment,
+// so that Slurm sees only right ones; gives a line for each wrong value.
 std::vector<std::string> SetDefaultsFromEnvironment();
 
 // In srun, sbatch and salloc: the value of the option that was registered with `id`. A path becomes
@@ -58,17 +58,17 @@ Status TakeLocalOption(int id, const char* text, PluginOptions& options);
 // On a node; an error, once for an option, means that the value is not used.
 Status TakeRemoteOption(int id, const char* text, PluginOptions& options);
 
-// In srun, sbatch and salloc when all options are known: what Slurm carries into the job and its
-// steps becomes what was understood, and neither tasks nor Prolog and Epilog see the rendezvous.
+// In srun, sbatch and salloc when all options are known: makes Slurm carry the values as understood
+// into the job and its steps, and hides the rendezvous from tasks, Prolog and Epilog.
 void SettleOptions(spank_t spank, const PluginOptions& options);
 
-// What the nodes get as rendezvous; "": nothing. Others of Slurm's plugins see it, and
-// cli_filter/syslog writes it into the log: it has no key yet.
+// Sets the rendezvous that the nodes get; "": none. Other plugins of Slurm see the value, and
+// cli_filter/syslog writes it into the log, so it has no key yet.
 void OfferRendezvous(const std::string& value);
 // In srun's local_user_init, when nobody looks at options any more and before the nodes are told:
-// the value becomes `value`, which is as long and differs in the key alone.
+// replaces the rendezvous by `value`, which has the same length and differs in the key alone.
 Status RevealRendezvous(spank_t spank, const std::string& value);
-// On a node: what was said of a rendezvous leaves the tasks' environment.
+// On a node: removes the rendezvous from the tasks' environment.
 void HideRendezvous(spank_t spank);
 
 }  // namespace sonde::spank

@@ -1,5 +1,5 @@
-// Where the daemons of a step meet: the socket srun's side listens on, and the hidden option that
-// tells the nodes its port and the step's key.
+// Where the daemons of a step meet: the socket on which srun's side listens, and the hidden option
+// that tells the nodes the socket's port and the step's key.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -24,8 +24,8 @@ struct Listener {
 // A listening TCP socket on all addresses, its port from `range` or any free one.
 Result<Listener> Listen(std::optional<PortRange> range);
 
-// The ports a listener of srun's may have: sonde.conf's port_range, else SrunPortRange of
-// slurm.conf (SLURM_CONF, or where Slurm looks for it), else none: any.
+// The ports that srun's listener may use: sonde.conf's port_range, else SrunPortRange of slurm.conf
+// (SLURM_CONF, or where Slurm looks for it); nullopt: any port.
 std::optional<PortRange> AllowedPorts(const PluginConfig& config,
                                       const launch::Environment& environment);
 
@@ -39,7 +39,7 @@ struct Rendezvous {
 // "PORT:KEY", as the hidden option carries it. Nothing without a key.
 std::optional<Rendezvous> ParseRendezvous(std::string_view text);
 
-// In the key's place as long as the option may be seen by others.
+// Stands in the key's place as long as others may see the option.
 inline std::string NoKey() { return std::string(kKeyDigits, '0'); }
 
 }  // namespace sonde::spank

@@ -28,9 +28,9 @@ launch::StepKind KindOf(uint32_t step) {
   return launch::StepKind::kOther;
 }
 
-// What the task used in all. slurmstepd has just waited for it and for nobody else since the last
-// one, so the difference of its children's usage is the task's, exact to the end, where the
-// daemon's last look is up to a period old. Not known in a child that runs the callback for
+// The task's whole usage. slurmstepd has just waited for this task, and for no other process since
+// the last task, so the difference of its children's usage is the task's, exact to the end, while
+// the daemon's last look is up to a period old. Not known in a child that runs the callback for
 // slurmstepd.
 void AddTotals(StepdContext& context, launch::Writer& message) {
   rusage now{};
@@ -51,8 +51,8 @@ void AddTotals(StepdContext& context, launch::Writer& message) {
   if (now.ru_maxrss > before.ru_maxrss) message.Add(key::kMaxRss, now.ru_maxrss * 1024LL);
 }
 
-// With tasks, slurmstepd's errors go to srun's stderr as well, one of every node; what is of the
-// administrator's interest goes to the log alone.
+// With tasks, slurmstepd's errors go to srun's stderr as well, one from every node; messages that
+// only interest the administrator go to the log alone.
 void Stop(Context& context) {
   if (context.stepd.step_daemon.Stop()) return;
   slurm_info("sonde: sonded has not finished after %d ms and is killed",
@@ -94,7 +94,7 @@ void StepdTaskPostFork(spank_t spank, Context& context) {
   const std::optional<pid_t> pid = Item<pid_t>(spank, S_TASK_PID);
   const std::optional<uint32_t> rank = Item<uint32_t>(spank, S_TASK_GLOBAL_ID);
   if (!pid || !rank) return;
-  // Tasks start together: whatever slurmstepd waited for before them is not theirs.
+  // Tasks start together: the usage of processes that slurmstepd waited for before is not theirs.
   getrusage(RUSAGE_CHILDREN, &context.stepd.children_before);
   launch::Writer message(launch::kTask);
   message.Add(key::kRank, *rank);

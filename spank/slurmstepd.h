@@ -1,8 +1,8 @@
-// What the plugin has in slurmstepd.
+// The plugin's state in slurmstepd.
 //
 // Some releases run callbacks in children of slurmstepd that share its memory and copy its
-// descriptors, so what they change here stays changed, but descriptors must not be closed there:
-// only slurm_spank_exit does that.
+// descriptors. So changes that callbacks make to this state stay, but callbacks must not close
+// descriptors: only slurm_spank_exit does that.
 //
 // Thread safety: Slurm's one thread that calls the plugin.
 #pragma once
@@ -22,7 +22,7 @@ struct StepdContext {
   TaskCounters counters;
   uint32_t tasks_ended = 0;
   pid_t stepd = 0;           // slurmstepd itself, not a child that runs a callback for it
-  rusage children_before{};  // what its children had used when it last waited for a task
+  rusage children_before{};  // used by stepd's children when it last waited for a task
 };
 
 }  // namespace sonde::spank

@@ -1,5 +1,5 @@
 // srun: binds the socket where the step's daemons meet, starts the head beside srun and, at the
-// end, prints what the head has to say.
+// end, prints the head's report.
 #include "spank/srun.h"
 
 #include <poll.h>
@@ -103,7 +103,7 @@ Status StartHead(spank_t spank, Context& context, std::string_view job, const st
   return {};
 }
 
-// What srun's stderr takes before the deadline.
+// Writes as much as srun's stderr takes before the deadline.
 void Print(std::string_view text, const launch::Deadline& deadline) {
   while (!text.empty()) {
     pollfd waiting{STDERR_FILENO, POLLOUT, 0};
@@ -129,7 +129,7 @@ void SrunInitPostOpt(Context& context) { ++context.srun.components; }
 
 void SrunLocalUserInit(spank_t spank, Context& context) {
   const uint32_t step = Item<uint32_t>(spank, S_JOB_STEPID).value_or(SLURM_PENDING_STEP);
-  // The interactive step of salloc is its node's affair, like a batch script.
+  // The node alone handles the interactive step of salloc, like a batch script.
   if (context.options.level == 0 || step == SLURM_INTERACTIVE_STEP) {
     context.srun.listener.fd.Reset();
     return;
@@ -163,7 +163,7 @@ void SrunExit(Context& context) {
   lifeline.Finish();
   const launch::Deadline deadline(kStop);
   std::string packet;
-  bool heard = !context.config.report;  // then it has nothing to say
+  bool heard = !context.config.report;  // without a report there is nothing to hear
   for (;;) {
     switch (lifeline.Receive(packet, deadline)) {
       case launch::Lifeline::Event::kEnd:

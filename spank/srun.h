@@ -1,4 +1,4 @@
-// What the plugin has in srun.
+// The plugin's state in srun.
 //
 // Thread safety: Slurm's one thread that calls the plugin.
 #pragma once

@@ -17,11 +17,11 @@ std::string LinkTo(const char* path) {
   return std::string(target, size < 0 ? 0 : static_cast<size_t>(size));
 }
 
-// Whether children of this process count their numbers as this process does: the tasks' numbers
-// would mean nothing to a daemon that does not.
+// Whether children of this process have the same process numbers as it has: otherwise the tasks'
+// numbers would mean nothing to the daemon.
 bool ChildrenShareNumbers() {
   const std::string own = LinkTo("/proc/self/ns/pid");
-  // Nothing to be read means that /proc is not this process's own.
+  // If nothing can be read, /proc is not this process's own.
   return !own.empty() && LinkTo("/proc/self/ns/pid_for_children") == own;
 }
 
@@ -56,11 +56,11 @@ Status StepDaemon::Start(bool contained) {
   Status status = StartNow();
   if (!started_) {
     stopped_ = true;
-    // A program that looks for the daemon is refused at once, whoever has the socket open.
+    // A program that looks for the daemon is refused at once, even if others have the socket open.
     if (ends_.application) ::shutdown(ends_.application.get(), SHUT_RDWR);
   }
   if (contained) return status;
-  // The daemon's alone: with it the socket is gone, and nobody waits for an answer there.
+  // Only the daemon holds it: when the daemon ends, the socket is gone, and no program waits there.
   ends_.daemon.Reset();
   ends_.application.Reset();
   return status;
@@ -80,8 +80,8 @@ bool StepDaemon::Gone() const {
 
 bool StepDaemon::Stop() {
   if (!started_ || std::exchange(stopped_, true)) return true;
-  // One that ended before it was asked to may have been killed, and have left behind what its
-  // children have started. Its number, and that of its session, may be somebody else's by now.
+  // A daemon that ended before it was asked to may have been killed, and may have left processes of
+  // its children. By now another process may have its number and that of its session.
   const bool gone_before = Gone();
   ends_.lifeline.Finish();
   // Slurm cannot remove a cgroup that a process is still leaving, and leaves it for good.

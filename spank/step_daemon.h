@@ -3,14 +3,14 @@
 //
 // Until there is a task there is no process of ours. Slurm waits for every process in a step's
 // control group before it calls slurm_spank_exit, and task_exit is called only for tasks that
-// began: a daemon that was there when the step failed before its first task would keep Slurm
-// waiting until it drains the node. Sockets and lifeline are made beforehand, so that tasks find
-// them in their environment.
+// began: if a step failed before its first task, a daemon would keep Slurm waiting until Slurm
+// drains the node. Sockets and lifeline are made beforehand, so that tasks find them in their
+// environment.
 //
 // With SlurmdParameters=contain_spank the callbacks for tasks run in children of slurmstepd that
 // share its memory and copy its descriptors. So all descriptors are made in Prepare, which runs in
-// slurmstepd itself, such a child closes none, and the daemon is known by its ProcessId. It then
-// has the namespaces that Slurm gave the child, those of the job.
+// slurmstepd itself, such a child closes none, and the daemon is known by its ProcessId. The daemon
+// then has the namespaces that Slurm gave the child, those of the job.
 //
 // Thread safety: Slurm's one thread that calls the plugin.
 #pragma once
@@ -27,28 +27,28 @@ namespace sonde::spank {
 
 class StepDaemon {
  public:
-  // What is left of the 2 s that an end may take: Slurm needs a little.
+  // An end may take 2 s, of which Slurm needs a little.
   static constexpr std::chrono::milliseconds kStop{1800};
-  // How long one that was killed may take to be gone.
+  // How long a killed daemon may take to be gone.
   static constexpr std::chrono::milliseconds kKilled{100};
 
   // `process` is what will be started, as `user`; `message` is its launch message.
   Status Prepare(launch::Process process, launch::Credentials user, std::string message);
   bool prepared() const { return ends_.lifeline.open(); }
 
-  // Once there is a task; again it does nothing. The daemon's surroundings are those of the caller.
-  // `contained`: the caller is a child of slurmstepd's.
+  // Called when there is a task; does nothing the second time. The daemon inherits the caller's
+  // namespaces. `contained`: the caller is a child of slurmstepd.
   Status Start(bool contained);
   bool started() const { return started_; }
   launch::Lifeline& lifeline() { return ends_.lifeline; }
-  // Its process has ended. The lifeline does not tell: tasks that wait for their exec have copies
-  // of the daemon's end.
+  // Whether its process has ended. The lifeline does not tell that: tasks that wait for their exec
+  // have copies of the daemon's end.
   bool Gone() const;
-  // Tells the daemon; what it cannot be told is dropped, and noted once.
+  // Tells the daemon; a message that cannot be sent is dropped, which is noted once.
   void Tell(const launch::Writer& message, std::span<const int> fds = {});
 
-  // Asks it to finish, waits until it is gone, and kills it if that takes too long. Once. False: it
-  // was killed.
+  // Asks the daemon to finish, waits until it is gone, and kills it if that takes too long. Called
+  // once. False: it was killed.
   bool Stop();
   // For slurmstepd itself: lets go of the descriptors.
   void Close();

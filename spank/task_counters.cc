@@ -42,7 +42,7 @@ void TaskCounters::Take(spank_t spank, const PluginConfig& config, StepDaemon& d
   waited_ = true;
   std::string packet;
   for (;;) {
-    // Now and then is looked whether there is still somebody to wait for.
+    // Now and then looks whether the daemon is still there to wait for.
     const launch::Deadline next(std::chrono::milliseconds(std::min(deadline.LeftMs(), 20)));
     switch (daemon.lifeline().Receive(packet, next)) {
       case launch::Lifeline::Event::kPacket:
@@ -57,7 +57,7 @@ void TaskCounters::Take(spank_t spank, const PluginConfig& config, StepDaemon& d
   }
 }
 
-// Once, when there is a task to count for.
+// Sends them once, when there is a task to count for.
 void TaskCounters::OfferMachine(spank_t spank, const PluginConfig& config, StepDaemon& daemon) {
   const std::vector<launch::MachineEvent> events = std::exchange(events_.machine, {});
   if (events.empty()) return;

@@ -21,13 +21,13 @@ namespace sonde::spank {
 
 class TaskCounters {
  public:
-  // For the list of events of a daemon that has just been started.
+  // How long to wait for the list of events of a daemon that has just been started.
   static constexpr std::chrono::milliseconds kWait{1000};
 
-  // A task is about to run. Waits once for the daemon's list of events; later tasks take it if it
-  // has come meanwhile.
+  // A task is about to run. Waits once for the daemon's list of events; later tasks use the list if
+  // it has come meanwhile.
   void Prepare(spank_t spank, const PluginConfig& config, StepDaemon& daemon);
-  // Opens the events of a task, to be told with `message`, whose descriptors these are.
+  // Opens the events of a task and adds them to `message`; the descriptors go with that message.
   launch::TaskEvents Open(pid_t task, launch::Writer& message) const;
 
  private:

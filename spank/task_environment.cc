@@ -39,7 +39,7 @@ void HideOuterDaemon(spank_t spank, const PluginConfig& config) {
   spank_unsetenv(spank, "SONDE_LEVEL");
   const std::string old(JobEnvironment(spank).First(preload::kVariable));
   const std::string value = preload::Without(old, config.libraries);
-  // An empty variable says the same as none.
+  // An empty variable means the same as none.
   if (value != old) spank_setenv(spank, preload::kVariable, value.c_str(), 1);
 }
 

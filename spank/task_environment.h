@@ -11,12 +11,12 @@
 
 namespace sonde::spank {
 
-// Where the daemon of the step is to be found, and the libraries that count calls. It may move the
-// array that a JobEnvironment reads.
+// Tells where the step's daemon is, and loads the libraries that count calls. May move the array
+// that a JobEnvironment reads.
 void ShowDaemon(spank_t spank, const PluginConfig& config, const PluginOptions& options,
                 const std::string& socket);
 // A program in a step that is not watched must not report to the daemon of the step around it, nor
-// have the libraries that were loaded for that one.
+// load the libraries meant for that outer step.
 void HideOuterDaemon(spank_t spank, const PluginConfig& config);
 
 }  // namespace sonde::spank

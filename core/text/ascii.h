@@ -31,7 +31,7 @@ constexpr std::string_view Trim(std::string_view text, std::string_view blanks =
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
-// The same of a line of a file, with its end.
+// The same for a line of a file with its line end.
 constexpr std::string_view TrimLine(std::string_view line) { return Trim(line, " \t\r\n"); }
 
 }  // namespace sonde

@@ -8,8 +8,8 @@
 
 namespace sonde {
 
-// Names that end in digits and share what stands before them and the number of digits are put
-// together; the order of the prefixes' first appearance is kept.
+// Puts names together that end in digits and have the same prefix and number of digits; prefixes
+// stay in the order of their first appearance.
 std::string CompressHosts(const std::vector<std::string>& hosts);
 
 // For the beginning of a line: that list if it is short, else their number, "12 nodes".

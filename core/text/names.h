@@ -1,7 +1,7 @@
 // How names, tags and texts may look, and how long they may be.
 //
-// Header-only and free of dependencies: libsonde checks what the application registers by the same
-// rules by which the daemon checks what it reads.
+// Header-only and free of dependencies: libsonde checks what the application registers, and the
+// daemon what it reads, by the same rules.
 #pragma once
 
 #include <cstddef>

@@ -18,9 +18,9 @@ namespace sonde {
 inline constexpr size_t kMaxRemarkLength = 192;
 
 // Writes `text` as plain text of at most kMaxRemarkLength bytes and a final '\0' into `out`: a
-// control character becomes a blank, a byte that is no UTF-8 a '?', and what is too long is cut
-// between two characters and ends in "...". Blanks around it are left out. Returns its length,
-// which is 0 if nothing remains.
+// control character becomes a blank, a byte that is no UTF-8 a '?', and a text that is too long is
+// cut between two characters and ends in "...". Blanks around the text are left out. Returns the
+// length, which is 0 if nothing remains.
 constexpr size_t MakeRemark(std::string_view text, char (&out)[kMaxRemarkLength + 1]) {
   constexpr std::string_view kCut = "...";
   const auto is_blank = [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; };

@@ -1,5 +1,5 @@
-// Files of lines "name = value", such as sonde.conf, and the values that more than one reader of
-// them takes: '#' begins a comment, and blanks around names and values do not count.
+// Files of lines "name = value", such as sonde.conf, and values that several readers of such files
+// parse. '#' begins a comment, and blanks around names and values do not count.
 //
 // Header-only and free of dependencies, as names.h is, and for the same users.
 //

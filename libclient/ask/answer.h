@@ -1,6 +1,6 @@
-// What the daemon answers, taken apart: bodies of layout.h to the structures of sonde_query.h.
+// Decodes the daemon's answers: bodies of layout.h become the structures of sonde_query.h.
 //
-// Nothing in a body is trusted. Each result is one piece of memory, to be given to free().
+// Nothing in a body is trusted. Each result is one piece of memory; the caller gives it to free().
 //
 // Thread safety: functions without state.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace sonde::client {
 
-// Both: nullptr for a body that is malformed, or too large for the memory there is.
+// Both: nullptr if the body is malformed or memory runs out.
 sonde_result_t* DecodeResult(std::string_view body);
 sonde_list_t* DecodeList(std::string_view body);
 

@@ -1,5 +1,5 @@
-// Bytes that grow, and moments to wait until: what questions need of a runtime, with the C library
-// alone.
+// Bytes that grow, and deadlines: the parts of a runtime that questions need, made with the C
+// library alone.
 //
 // Memory: malloc. Once there is none, a Bytes stays bad and takes nothing more.
 // Thread safety: values; one thread at a time.
@@ -75,7 +75,7 @@ class Bytes {
   bool ok_ = true;
 };
 
-// Until when a call may wait.
+// The time until which a call may wait.
 class Deadline {
  public:
   // -1: for ever.

@@ -91,7 +91,7 @@ class Parser {
     *at_ = '\0';
     return start;
   }
-  // Whether the text goes on with this word; takes it then.
+  // Whether the text goes on with this word; if so, takes the word.
   bool TakeWord(std::string_view word) {
     SkipBlanks();
     if (next_ != word[0] || strncmp(at_ + 1, word.data() + 1, word.size() - 1) != 0) return false;

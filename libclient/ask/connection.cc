@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kRetryMs = 5;
 
-// Until the descriptor is ready; false at the deadline.
+// Waits until the descriptor is ready; false at the deadline.
 bool Wait(int fd, short events, const Deadline& deadline) {
   for (;;) {
     pollfd waited = {fd, events, 0};
@@ -85,7 +85,7 @@ int AskConnection::Greet(const Deadline& deadline) {
   const bool whole = message.kind == AskKind::kWelcome && message.size == sizeof(welcome);
   if (whole) memcpy(&welcome, message.body, sizeof(welcome));
   free(message.body);
-  // A daemon that refuses closes, or says so instead.
+  // A daemon that refuses closes the connection, or says so first.
   if (!whole || welcome.magic != kAskMagic || welcome.version != kAskVersion) return Lose();
   period_ = welcome.period;
   return SONDE_OK;

@@ -16,7 +16,7 @@
 
 namespace sonde::client {
 
-// One message of the daemon's; `body` is the owner's to free.
+// One message of the daemon; the caller frees `body`.
 struct AskMessage {
   uint64_t id;
   AskKind kind;
@@ -32,12 +32,12 @@ class AskConnection {
   AskConnection(const AskConnection&) = delete;
   AskConnection& operator=(const AskConnection&) = delete;
 
-  // Connects, makes sure that the daemon is of this user, and exchanges hello and welcome. A daemon
-  // that is not there yet is tried again until the deadline. A code of sonde_query.h.
+  // Connects, makes sure that the daemon runs as this user, and exchanges hello and welcome. Tries
+  // again until the deadline if the daemon is not there yet. Returns a code of sonde_query.h.
   int Open(const Deadline& deadline);
   // A request of at most kMaxRequest bytes.
   int Send(AskKind kind, uint64_t id, std::string_view body, const Deadline& deadline);
-  // The next whole message. SONDE_TIMEOUT if there is none by the deadline, SONDE_LOST at the end
+  // Gives the next whole message. SONDE_TIMEOUT if none came by the deadline, SONDE_LOST at the end
   // of the connection.
   int Receive(const Deadline& deadline, AskMessage* message);
 

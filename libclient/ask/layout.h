@@ -3,14 +3,14 @@
 //
 // The daemon listens at the abstract name in SONDE_SOCKET with kAskSuffix behind it,
 // SOCK_SEQPACKET, apart from the socket for metrics: questions are answered at once, metrics are
-// read at ticks. Both sides check that the other is of the same user.
+// read at ticks. Each side checks that the other runs as the same user.
 //
 // Every packet starts with a Packet and has at most kMaxPacket bytes. A request is one packet. What
-// the daemon sends may take several: all but the last have `more` set, and they follow each other
-// without another's between. The process sends kHello first and waits for kWelcome. Then every
-// request has an id of the process's choice, unique among its open ones, and gets one kListing,
-// kAnswer, kAccepted or kFailed with that id; a subscription, once accepted, any number of kPoints,
-// until it is cancelled or ends with kFailed.
+// the daemon sends may take several: all but the last have `more` set, and no packet of another
+// message comes between. The process sends kHello first and waits for kWelcome. Then every request
+// has an id that the process chooses, unique among its open requests, and gets one kListing,
+// kAnswer, kAccepted or kFailed with that id. An accepted subscription then gets any number of
+// kPoints, until it is cancelled or ends with kFailed.
 //
 // Bodies, in the notation of core/bytes.h (varint, text = varint length and bytes, f64):
 //
@@ -51,10 +51,10 @@ inline constexpr size_t kMaxAnswer = 4u << 20;  // of one body
 inline constexpr size_t kMaxAskFilters = 64;
 inline constexpr size_t kMaxAskText = 48u << 10;  // of one pattern
 inline constexpr size_t kMaxWhy = 1024;
-inline constexpr size_t kMaxAlarmName = 256;  // as long as a wrong one may be, to be quoted
+inline constexpr size_t kMaxAlarmName = 256;  // a wrong name up to this long is quoted
 inline constexpr size_t kMaxAlarmRule = 4096;
 
-// Of either side. On the wire: never reuse a number.
+// Kinds of messages, of both sides. On the wire: never reuse a number.
 enum class AskKind : uint8_t {
   kHello = 1,
   kList = 2,
@@ -75,7 +75,7 @@ struct Packet {
   uint8_t kind;  // AskKind
   uint8_t more;  // 1: the body goes on in the next packet
   uint16_t reserved;
-  uint32_t missed;  // kPoints: pushes left out before this one, for the process did not read
+  uint32_t missed;  // kPoints: pushes left out before this one, as the process did not read
 };
 static_assert(sizeof(Packet) == 16);
 inline constexpr size_t kMaxRequest = kMaxPacket - sizeof(Packet);
@@ -96,7 +96,7 @@ static_assert(sizeof(AskHello) == 16 && sizeof(AskWelcome) == 24);
 // Flags of a question.
 inline constexpr uint8_t kRate = 1;          // change per second
 inline constexpr uint8_t kRateCounter = 2;   // a fall is an overflow
-inline constexpr uint8_t kRateDrop = 4;      // and is left out
+inline constexpr uint8_t kRateDrop = 4;      // such a fall is left out
 inline constexpr uint8_t kExplicitTags = 8;  // series with the filtered tags and no others
 
 }  // namespace sonde::client

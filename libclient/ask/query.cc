@@ -1,7 +1,7 @@
 // The functions of sonde_query.h.
 //
-// A query is a connection, the list of what stands (subscriptions and watches), and a queue of what
-// came for these while a question waited for its answer. No C++ runtime: memory is malloc's.
+// A query is a connection, the list of its subscriptions and watches, and a queue of the messages
+// that came for these while a question waited for its answer. No C++ runtime: malloc gives memory.
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ constexpr size_t kMaxWaiting = 1u << 20;  // bytes of values that wait for sonde
 constexpr size_t kMaxGroups = 4096;       // of one watch
 constexpr int kMaxCalls = 1024;           // within one sonde_query_poll()
 
-// What came and has not been dispatched yet.
+// A message that came and has not been dispatched yet.
 struct Waiting {
   Waiting* next;
   AskMessage message;
@@ -96,7 +96,7 @@ int Fail(sonde_query_t* query, int code, const char* text) {
 }
 int Finish(sonde_query_t* query, int code) { return Fail(query, code, Words(code)); }
 
-// Whether the caller may use it at all.
+// Whether the caller may use the query at all.
 int Check(sonde_query_t* query) {
   if (query == nullptr) return SONDE_OFF;
   if (query->pid != getpid()) {
@@ -105,7 +105,7 @@ int Check(sonde_query_t* query) {
   return SONDE_OK;
 }
 
-// What a kFailed says, as the query's error.
+// Makes the text of a kFailed the query's error.
 int FailureOf(sonde_query_t* query, const AskMessage& message) {
   sonde::ByteReader in({message.body, message.size});
   const auto code = in.Fixed<uint8_t>();
@@ -156,7 +156,7 @@ void MakeRoom(sonde_query_t* query) {
   }
 }
 
-// Keeps what stands for later; anything else answers a question that is given up.
+// Keeps messages of subscriptions and watches; any other answers a question that was given up.
 void Keep(sonde_query_t* query, const AskMessage& message) {
   const bool wanted = (message.kind == AskKind::kPoints || message.kind == AskKind::kFailed) &&
                       Find(query, message.id) != nullptr;
@@ -171,7 +171,7 @@ void Keep(sonde_query_t* query, const AskMessage& message) {
 
 // --- Questions ---
 
-// Sends a request and waits for its answer, of kind `wanted`; its body is the caller's to free.
+// Sends a request and waits for its answer, of kind `wanted`; the caller frees the answer's body.
 int Ask(sonde_query_t* query, AskKind kind, uint64_t id, const Bytes& body, int timeout_ms,
         AskKind wanted, AskMessage* answer) {
   if (!body.ok()) return Finish(query, SONDE_SYSTEM);
@@ -224,7 +224,7 @@ bool CopyForGroups(const sonde_condition_t& from, ParsedCondition* to) {
   return true;
 }
 
-// Subscribes; takes `condition` over, also if it fails.
+// Subscribes; takes ownership of `condition`, also on failure.
 uint64_t Stand(sonde_query_t* query, const sonde_question_t& question, const Standing& what) {
   auto* const standing = static_cast<Standing*>(malloc(sizeof(Standing)));
   if (standing == nullptr) {
@@ -234,7 +234,7 @@ uint64_t Stand(sonde_query_t* query, const sonde_question_t& question, const Sta
   }
   *standing = what;
   standing->id = query->next_id++;
-  // Before the request: values may come right behind its answer.
+  // Added before the request is sent: values may follow its answer at once.
   standing->next = query->standing;
   query->standing = standing;
   Bytes body;
@@ -291,7 +291,7 @@ int TellWatch(Standing* standing, const sonde_result_t& news) {
   return calls;
 }
 
-// One message of a subscription: the number of calls back, or the negative of a code.
+// Handles one message of a subscription: the number of callbacks, or the negative of a code.
 int Dispatch(sonde_query_t* query, const AskMessage& message) {
   Standing* const standing = Find(query, message.id);
   if (standing == nullptr) return 0;

@@ -8,7 +8,7 @@
 
 namespace sonde::client {
 
-// For kQuery and kSubscribe. "The last seconds" end now.
+// The body of kQuery and kSubscribe. "The last seconds" end now.
 void EncodeQuestion(const sonde_question_t& question, Bytes& out);
 
 }  // namespace sonde::client

@@ -15,8 +15,8 @@ constexpr long kBlock = 100000;  // terms
 int main(int argc, char** argv) {
   const long blocks = argc > 1 ? std::atol(argv[1]) : 5000;
 
-  // A gauge is what is true now; a counter only grows; a histogram is how values are distributed.
-  // Tags tell apart what is counted under one name. The rank is a tag of every series already.
+  // A gauge is a value as it is now; a counter only grows; a histogram tells how values are
+  // distributed. Tags tell series of one name apart. The rank is a tag of every series already.
   const sonde::Gauge error("example_error", "1", "Distance from pi");
   const sonde::Counter terms[2] = {
       sonde::Counter("example_terms_total", "1", "Terms of the series", {{"kind", "positive"}}),
@@ -40,6 +40,6 @@ int main(int argc, char** argv) {
     }
   }
   sonde::Annotate("the sum is there");
-  sonde::Figure("example_pi", sum, "1");  // what the run is judged by
+  sonde::Figure("example_pi", sum, "1");  // the run is judged by this number
   std::printf("pi is about %.9f\n", sum);
 }

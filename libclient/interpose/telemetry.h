@@ -1,11 +1,11 @@
-// What the interposers, libsonde-mpi.so and libsonde-io.so, need of libsonde and of the clock.
+// How the interposers, libsonde-mpi.so and libsonde-io.so, use libsonde and the clock.
 //
 // libsonde is not linked but referred to weakly: it is preloaded beside an interposer, or linked by
 // the application. Without it an interposer forwards every call, and loading it never fails for
 // want of another library.
 //
-// Thread safety: any thread. Safe in a signal handler: Enter() tells whether this thread is within
-// libsonde already, which holds a mutex then; whoever gets false leaves the value out.
+// Thread safety: any thread. Safe in a signal handler: a Visit tells whether this thread is within
+// libsonde already, which may hold its mutex then; in that case the caller leaves the value out.
 #pragma once
 
 #pragma weak sonde_init
@@ -27,8 +27,8 @@ extern "C" __thread int sonde_inside_ __attribute__((tls_model("initial-exec")))
 
 namespace sonde::interpose {
 
-// This thread is within libsonde on our behalf. Whether it is there on its own behalf, libsonde
-// says.
+// This thread is within libsonde because we called it. sonde_inside_ tells whether the application
+// called it.
 inline __thread int within __attribute__((tls_model("initial-exec"))) = 0;
 
 class Visit {
@@ -43,7 +43,7 @@ class Visit {
   bool good_;
 };
 
-// Whether a daemon is named and libsonde is there; says why not if SONDE_DEBUG=1. Connects nobody.
+// Whether a daemon is named and libsonde is there; says why not if SONDE_DEBUG=1. Does not connect.
 bool Wanted(const char* library);
 
 // The step's level as the environment tells it, 4 if it does not.

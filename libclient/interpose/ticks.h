@@ -1,10 +1,10 @@
 // The clock of the interposers: two readings around every call are most of what they cost.
 //
-// The processor's own counter where it runs at one rate in all states (x86: invariant TSC, Arm: the
-// generic timer), else CLOCK_MONOTONIC. The rate of a TSC is measured, since no processor-
-// independent way tells it to a program: from the library's start to the present for the first
-// kSettleNs, whatever was timed until then being off by parts in a thousand at most, and from then
-// on as it was found to be, to some 10^-5.
+// The clock is the processor's own counter where it runs at one rate in all states (x86: invariant
+// TSC, Arm: the generic timer), else CLOCK_MONOTONIC. No processor-independent way tells a program
+// the rate of a TSC, so it is measured. For the first kSettleNs the rate is that from the library's
+// start to the present: times are off by parts in a thousand at most. From then on the rate found
+// by then is kept, exact to some 10^-5.
 //
 // Thread safety: any thread, signal handlers too.
 #pragma once
@@ -55,7 +55,7 @@ class TickClock {
   }
 
   // A difference of two readings in seconds. Processors' counters may differ by a few ticks, so a
-  // difference may be negative: that is 0.
+  // difference may be negative: it gives 0.
   double Seconds(uint64_t ticks) {
     const auto signed_ticks = static_cast<int64_t>(ticks);
     if (signed_ticks <= 0) return 0;

@@ -1,6 +1,6 @@
 // A call on its way to the C library: found, timed, counted.
 //
-// Thread safety: any thread, signal handlers too. errno is as the call left it.
+// Thread safety: any thread, signal handlers too. errno stays as the call left it.
 #pragma once
 
 #include <errno.h>
@@ -13,20 +13,20 @@
 
 namespace sonde::io {
 
-// Of a function that moves no bytes.
+// For a function that moves no bytes.
 inline constexpr auto kNoBytes = [](auto) { return ssize_t{0}; };
 
 extern interpose::TickClock clock;
 
 // The C library's function, or that of another interposer behind us. All are looked up when the
-// library starts, for a signal handler may not; before that each with its first call.
+// library starts, as a signal handler must not do it; before that, each at its first call.
 struct Real {
   const char* symbol;
   void* address;
 
   void* Find();
 
-  // As a kernel without the system call answers.
+  // Gives the answer of a kernel that lacks the system call.
   template <typename Result>
   static Result Failure() {
     errno = ENOSYS;
@@ -68,7 +68,7 @@ __attribute__((always_inline)) inline void Record(Filesystem& filesystem, Api ap
   interpose::Observe(counters.sizes, static_cast<double>(bytes));
 }
 
-// For what takes less time than looking at the clock does.
+// For calls that take less time than reading the clock does.
 __attribute__((always_inline)) inline void RecordUntimed(Filesystem& filesystem, Api api,
                                                          Operation operation, uint64_t bytes) {
   Counters& counters = filesystem.counters[api][operation];
@@ -89,8 +89,8 @@ __attribute__((always_inline)) inline Filesystem* ForData(int fd) {
   return filesystem != nullptr && Rejoin() ? filesystem : nullptr;
 }
 
-// Calls, times and counts; `find` gives the filesystem when the call has returned, `bytes` what it
-// moved.
+// Calls, times and counts; when the call has returned, `find` gives the filesystem and `bytes` the
+// number of bytes moved.
 template <typename Call, typename Find, typename Bytes>
 __attribute__((always_inline)) inline auto Timed(Api api, Operation operation, Call call, Find find,
                                                  Bytes bytes) {

@@ -52,8 +52,8 @@ Filesystem* Counted(Filesystem& filesystem) {
 
 // --- Directories of paths
 
-// A direct-mapped memory of directories: the upper bits of a path's hash, and its kind in the lower
-// 8. Two that collide cost a look at the filesystem each time.
+// A direct-mapped cache of directories: the upper bits of a path's hash, and its kind in the lower
+// 8. Two directories that collide cost a look at the filesystem each time.
 constexpr size_t kDirectories = 256;
 constinit uint64_t directories[kDirectories] = {};
 constinit uint64_t moves = 0;

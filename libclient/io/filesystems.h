@@ -1,12 +1,12 @@
 // Which filesystem a call is for, and the metrics of each.
 //
 // A descriptor's filesystem is found by its device when it is opened, or when it is used first; a
-// table keeps it until the descriptor is closed. What is no file or directory (sockets, pipes,
-// terminals, devices) and what lies on no mount that /proc/self/mountinfo names (memfd, as libsonde
-// has) is not counted.
+// table keeps it until the descriptor is closed. Not counted are descriptors that are no file or
+// directory (sockets, pipes, terminals, devices), and files on no mount that /proc/self/mountinfo
+// names (memfd, such as libsonde's).
 //
-// Nothing here is freed, and nothing locked: filesystems are claimed by compare-and-swap, so all of
-// it may be called from any thread and in a signal handler. errno is kept.
+// Nothing here is freed, and nothing locked: filesystems are claimed by compare-and-swap, so every
+// function may be called from any thread and in a signal handler. errno is kept.
 #pragma once
 
 #include <stddef.h>
@@ -19,7 +19,7 @@ namespace sonde::io {
 enum Api : uint8_t { kPosix, kStdio, kApis };
 enum Operation : uint8_t { kOpen, kClose, kRead, kWrite, kSync, kSeek, kMetadata, kOperations };
 
-// The metrics of one operation on one filesystem, registered when it is first done.
+// The metrics of one operation on one filesystem, registered at the first such operation.
 struct Counters {
   bool ready;  // atomic
   sonde_metric_t* calls;
@@ -39,7 +39,7 @@ struct Filesystem {
 enum State : uint8_t {
   kOff,     // everything is passed on
   kOn,      // counted
-  kForked,  // the child of a process that counts: counts again with the first data it moves
+  kForked,  // the child of a process that counts: counts from the first data it moves on
 };
 extern State state;  // atomic
 
@@ -81,7 +81,7 @@ Filesystem* OfPath(int dirfd, const char* path);
 // The filesystem of a device, as stat() gave it for `path`.
 Filesystem* OfDevice(uint64_t device, int dirfd, const char* path);
 
-// The working directory is another one.
+// The working directory has changed.
 void Moved();
 
 // Registers the metrics; false if that cannot be done now.

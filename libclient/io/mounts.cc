@@ -98,7 +98,7 @@ void DecodeMountText(const char* text, size_t size, char* out, size_t room) {
                             (text[from + 3] - '0'));
       from += 3;
     }
-    // What is no ASCII may be no UTF-8, or be cut within a character.
+    // Bytes beyond ASCII may not be UTF-8, or may be cut within a character.
     out[to++] = c < ' ' || c > '~' ? '?' : c;
   }
   if (to == 0) out[to++] = '?';

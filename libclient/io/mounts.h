@@ -18,15 +18,15 @@ struct MountLine {
   size_t root_size, point_size, type_size;
 };
 
-// False for what is no line of mountinfo, or cut before the type.
+// False if the text is no line of mountinfo, or is cut before the type.
 bool ParseMountLine(const char* line, size_t size, MountLine* mount);
 
-// `out` gets the text with its octal escapes decoded, as a tag may be: no control characters, cut
-// at `room` - 1 bytes; "?" for nothing.
+// `out` gets the text with its octal escapes decoded, fit for a tag: no control characters, cut at
+// `room` - 1 bytes; "?" for an empty text.
 void DecodeMountText(const char* text, size_t size, char* out, size_t room);
 
-// The type and the mount point of the filesystem with this device: the first mount of its whole,
-// the first of a part of it otherwise. Where no line names the device, as for btrfs, the mount of
+// The type and the mount point of the filesystem with this device: the first mount of the whole
+// filesystem, else the first of a part. Where no line names the device, as for btrfs, the mount of
 // `path` is taken. False if there is none.
 bool FindMount(uint64_t device, int dirfd, const char* path, char (&type)[33], char (&point)[129]);
 

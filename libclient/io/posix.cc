@@ -57,7 +57,7 @@ __attribute__((always_inline)) inline Result OnPath(Real& real, int dirfd, const
       [&](Result) { return OfPath(dirfd, path); }, kNoBytes);
 }
 
-// stat() and its kin tell the device themselves.
+// stat() and the like tell the device themselves.
 template <typename... Arguments>
 __attribute__((always_inline)) inline int StatPath(Real& real, int dirfd, const char* path,
                                                    const struct stat* info,
@@ -139,7 +139,7 @@ SONDE_IO(int, close, (int fd)) {
     return real_close.Call<int>(fd);
   }
   Filesystem* const filesystem = OfDescriptor(fd);
-  // Before: afterwards the number may be that of a file which another thread opens.
+  // Before the close: afterwards another thread may open a file with the same number.
   Forget(fd);
   const uint64_t begin = clock.Now();
   const int result = real_close.Call<int>(fd);

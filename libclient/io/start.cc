@@ -26,7 +26,7 @@ void* Real::Find() {
 
 namespace {
 
-// Attaching a child is left to the first data it moves: most only run another program.
+// A child attaches when it first moves data: most children only run another program.
 void AfterForkInChild() {
   if (On()) __atomic_store_n(&state, State::kForked, __ATOMIC_RELEASE);
 }

@@ -1,7 +1,7 @@
-// The functions of stdio. What they read and write of their buffers is counted as the program asked
-// for it: the C library's own calls of read() and write() do not pass by us, so nothing is counted
-// twice. Characters one by one are counted, but not timed: looking at the clock would take ten
-// times as long.
+// The functions of stdio. Bytes are counted as the program reads and writes them through stdio's
+// buffers: the C library's own calls of read() and write() do not reach us, so nothing is counted
+// twice. Single characters are counted, but not timed: reading the clock would take ten times as
+// long.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>

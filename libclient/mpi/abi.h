@@ -3,14 +3,14 @@
 // Every argument is a Word, a register or a slot of the stack as it came, and is passed on whole.
 // On x86-64 (System V) and AArch64 (AAPCS64, Linux) each integer or pointer argument takes one such
 // place of 64 bits, whatever its size, the first 6 or 8 of them in registers and the others on the
-// stack; for an int the upper half is not defined and is not looked at. So handles may be ints, as
-// those of MPICH, or pointers, as those of Open MPI, and neither is known here. It does not hold
-// where an argument takes two places (32 bits) or less than one (Apple's AArch64). No function of
-// MPI takes a structure or a floating-point number by value.
+// stack; for an int the upper half is not defined and is not read. So handles may be ints (MPICH)
+// or pointers (Open MPI), and this code need not know which. It does not work where an argument
+// takes two places (32 bits) or less than one (Apple's AArch64). No function of MPI takes a
+// structure or a floating-point number by value.
 //
-// What is said of an argument with the help of the library: PMPI_Type_size_x and the like, which
-// get the handle as it came. Fortran passes everything by reference; where the library's Fortran
-// entry points are asked, so are the sizes, by pmpi_type_size_ and the like.
+// Questions about an argument go to the library: PMPI_Type_size_x and the like get the handle as it
+// came. Fortran passes everything by reference; calls of the library's Fortran entry points get
+// their sizes from pmpi_type_size_ and the like.
 //
 // Thread safety: any thread.
 #pragma once
@@ -22,7 +22,7 @@ namespace sonde::mpi {
 using Word = uintptr_t;
 static_assert(sizeof(Word) == 8);
 
-// The library's questions that answer about handles; nullptr where it has none.
+// The library's functions that tell about handles; nullptr for one that it lacks.
 struct Questions {
   int (*type_size)(Word type, int64_t* size);
   int (*get_count)(Word status, Word type, int* count);
@@ -53,7 +53,7 @@ struct CAbi {
   static int64_t CountAt(Word counts, int i) { return reinterpret_cast<const int*>(counts)[i]; }
   // MPICH, MVAPICH, Intel and Cray MPI: -1; Open MPI and the ABI of MPI 5: 1.
   static bool InPlace(Word buffer) { return buffer == 1 || buffer == ~Word{0}; }
-  // No library has a status there: 0 or 1.
+  // No library has a status at the addresses 0 and 1.
   static bool StatusIgnored(Word status) { return status <= 1; }
   static int64_t TypeSize(Word type) {
     int64_t size = 0;

@@ -21,8 +21,8 @@ int CopyName(dl_phdr_info* info, size_t, void* data) {
   return 1;
 }
 
-// The MPI library where it is out of the program's scope: the first object with MPI's own names.
-// Objects that come and go meanwhile may be missed, and are no MPI library.
+// The MPI library, if it is outside the program's scope: the first object with MPI's own names.
+// Objects that come and go meanwhile may be missed; an MPI library does not.
 void* PrivateLibrary() {
   Search search;
   for (int i = 0;; ++i) {

@@ -1,4 +1,4 @@
-// Where the functions of the MPI library are that a program uses.
+// Finds the functions of the MPI library that a program uses.
 //
 // Found by name when they are needed, so that one build serves every MPI and a program without one.
 //
@@ -8,8 +8,8 @@
 namespace sonde::mpi {
 
 // The next definition of `symbol` after ours: that of the MPI library, or of another tool between
-// it and us. Also where the library was loaded privately, as Python's modules do. nullptr if there
-// is none.
+// it and us. Also found if the library was loaded privately, as Python's modules do. nullptr if
+// there is none.
 void* FindNext(const char* symbol);
 
 // The first definition of `symbol` in the program, nullptr if there is none.

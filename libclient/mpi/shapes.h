@@ -1,10 +1,10 @@
 // What an MPI call sends and receives, from its arguments: docs/interpose.md has the formulas.
 //
 // A shape is a class with the places of the arguments that it needs and
-//   void Prepare<Abi>(Word* a, Word status)   before the call: may put `status` in place of one
-//   that
-//                                              the program does not want
-//   Bytes Count<Abi>(const Word* a)            after a call that went well
+//   void Prepare<Abi>(Word* a, Word status)   before the call: may pass `status` where the program
+//                                             passes MPI_STATUS_IGNORE
+//   Bytes Count<Abi>(const Word* a)           after a call that succeeded
+//
 // Collectives are counted by the buffers of the calling rank, as the standard describes them, not
 // by what an algorithm sends. On intercommunicators no bytes are counted.
 //
@@ -51,8 +51,8 @@ struct Send : Plain {
   }
 };
 
-// From a rank, as much as there is room for: what comes is known when the request is complete, but
-// not to us.
+// From a rank, as much as there is room for: the size of the message is known when the request is
+// complete, but not to us.
 template <int kCount, int kType, int kRank>
 struct Posted : Plain {
   static constexpr bool kReceives = true;
@@ -142,7 +142,7 @@ struct ExchangePostedInPlace : Plain {
   }
 };
 
-// MPI_Get_accumulate: what goes there and what comes back.
+// MPI_Get_accumulate: the bytes that go there and those that come back.
 struct GetAccumulate : Plain {
   static constexpr bool kSends = true, kReceives = true;
   template <class Abi>

@@ -14,7 +14,7 @@ using interpose::Add;
 using interpose::AddSeconds;
 using interpose::Visit;
 
-// Share of the time since MPI_Init that the thread which called it has spent in MPI.
+// Share of the time since MPI_Init that the thread that called MPI_Init has spent in MPI.
 struct Share {
   static constexpr double kUpdateSeconds = 0.02;
 

@@ -25,7 +25,7 @@ struct Site {
 
   void* real = nullptr;  // atomic
   bool ready = false;    // atomic; the metrics are there
-  // Fortran: whether the library's entry point calls the one of C, which counts then. Atomic.
+  // Fortran: whether the library's entry point calls the C function, which then counts. Atomic.
   enum Inner : uint8_t { kUnknown, kCounts, kNone } inner = kUnknown;
 
   sonde_metric_t* calls = nullptr;
@@ -57,8 +57,8 @@ void Prepare(Site& site);
 // A call that took so many ticks, ended at `now`.
 void Record(Site& site, uint64_t ticks, uint64_t now, const Bytes& bytes);
 
-// What becomes of a call to a function that the program's MPI does not have: an error,
-// MPI_ERR_OTHER with most libraries.
+// The result of a call to a function that the program's MPI does not have: an error, MPI_ERR_OTHER
+// with most libraries.
 inline constexpr int kMissing = 15;
 
 // Connects and starts to record; called before the real MPI_Init.

@@ -1,9 +1,9 @@
 // The entry points of MPI, in C and Fortran, made from functions.inc.
 //
-// A call is counted by the first of them that it reaches in a thread; what the library calls within
-// it passes. Fortran's entry points of MPICH and its kin call those of C, which know their
-// arguments best, so they count there; those of Open MPI do not, so they count themselves. Which it
-// is, each finds out with its first call.
+// A call is counted by the first entry point that it reaches in a thread; calls that the library
+// makes within it are not counted. Fortran's entry points of MPICH and the like call those of C,
+// which know the arguments best, so C counts; those of Open MPI do not, so they count themselves.
+// Each entry point finds out at its first call which case it is.
 #include <utility>
 
 #include "libclient/mpi/site.h"
@@ -148,7 +148,7 @@ constexpr Site MakeSite(const char* name, Class kind, bool sends, bool receives)
 
 #include "libclient/mpi/functions.inc"
 
-// --- Beginning and end: their arguments differ between C and Fortran, and so does what they begin.
+// --- Beginning and end: their arguments and effects differ between C and Fortran.
 
 namespace {
 

@@ -97,7 +97,7 @@ bool TakeLevel(PyObject* object, int* level) {
   if (!PyLong_Check(object)) return WrongType("the level", "an int from 1 to 4", object);
   const long value = PyLong_AsLong(object);
   if (value == -1 && PyErr_Occurred() != nullptr) PyErr_Clear();  // too large
-  // 0 is the usual, as in C.
+  // 0 is the default, as in C.
   if (value < 0 || value > 4) return WrongText("the level", object, "1 to 4");
   *level = value == 0 ? 1 : static_cast<int>(value);
   return true;
@@ -151,7 +151,7 @@ bool Tags::Take(PyObject* mapping) {
   if (mapping == nullptr || mapping == Py_None) return static_cast<bool>(pairs_);
   const Ref items(PyMapping_Items(mapping));
   if (!items) {
-    // What is no mapping has no items().
+    // An object that is no mapping has no items().
     if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return false;
     PyErr_Clear();
     return WrongType("the tags", kTagsExpected, mapping);

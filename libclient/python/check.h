@@ -1,8 +1,8 @@
-// What Python code hands to the module: checked by the rules of core/text/names.h, and turned into
-// the C strings that libsonde takes.
+// Checks the arguments of Python code by the rules of core/text/names.h, and turns them into the C
+// strings that libsonde takes.
 //
 // The checks do not depend on whether there is telemetry, so that a program that runs without it
-// runs with it. Where one fails, a Python exception is set that says what was expected: TypeError
+// runs with it. A check that fails sets a Python exception that says what was expected: TypeError
 // for another type, ValueError for a text that is not allowed.
 //
 // Thread safety: the caller holds the interpreter's lock.
@@ -64,7 +64,7 @@ class Text {
  public:
   // False, with an exception, if it is no str. `what` begins the message: "the unit".
   bool Take(PyObject* object, const char* what);
-  // As Take, but what UTF-8 cannot express, as in names of files, becomes a '?'.
+  // As Take, but a character that UTF-8 cannot express, as in names of files, becomes a '?'.
   bool TakeAny(PyObject* object, const char* what);
   // As Take, but None stays empty.
   bool TakeOptional(PyObject* object, const char* what);

@@ -107,7 +107,7 @@ PyObject* Repr(PyObject* self) {
   return PyUnicode_FromFormat("<sonde.%U %U %R>", type.get(), Self(self)->name, tags.get());
 }
 
-// Another process, such as one of a pool's, gets its own metric of the same name.
+// Another process, such as a pool's worker, gets its own metric of the same name.
 PyObject* Reduce(PyObject* self, PyObject* /*unused*/) {
   const Ref module(PyImport_ImportModule("sonde._sonde"));
   const Ref maker(module
@@ -255,7 +255,7 @@ Ref MakeMetric(const State& state, Kind kind, const Arguments& a) {
   return made;
 }
 
-// The metric that has this name and these tags already; of another type it is an error.
+// The existing metric of this name and these tags; an error if it has another type.
 PyObject* Found(const State& state, Kind kind, PyObject* metric, PyObject* name) {
   if (reinterpret_cast<PyObject*>(Py_TYPE(metric)) == state.types[static_cast<int>(kind)]) {
     return NewRef(metric).Release();

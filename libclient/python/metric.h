@@ -1,6 +1,6 @@
 // The types Gauge, Counter and Histogram, and the functions that make metrics.
 //
-// A metric of the same name and tags is the same object, as it is the same pointer in C. Objects
+// Metrics of the same name and tags are one object, as they are one pointer in C. Objects
 // live as long as the module; they hold no reference that could close a cycle.
 //
 // Thread safety: the caller holds the interpreter's lock. It is given up while a metric is
@@ -15,7 +15,7 @@ namespace sonde::python {
 enum class Kind { kGauge, kCounter, kHistogram };
 inline constexpr int kKinds = 3;
 
-// What the module keeps.
+// The module's state.
 struct State {
   PyObject* types[kKinds];
   PyObject* metrics;  // dict: (name, tags) -> metric
@@ -29,8 +29,8 @@ PyObject* MakeGauge(PyObject* module, PyObject* args, PyObject* kwargs);
 PyObject* MakeCounter(PyObject* module, PyObject* args, PyObject* kwargs);
 PyObject* MakeHistogram(PyObject* module, PyObject* args, PyObject* kwargs);
 
-// A forked child is attached to the daemon with its first update: most children only run another
-// program, and the others need not care.
+// A forked child attaches to the daemon at its first update: most children only run another
+// program and need no daemon; the others need not call anything.
 extern bool forked;  // set in the child
 void AttachChild();
 inline void AttachIfForked() {

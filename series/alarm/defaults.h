@@ -1,8 +1,8 @@
 // The rules that every step has unless they are switched off (alarm.NAME = off in sonde.conf) or
 // replaced by others of the same name.
 //
-// Bounds are such that a step in which nothing is wrong raises none of them; docs/alarms.md tells
-// what each is about.
+// Bounds are chosen so that a healthy step raises no alarm; docs/alarms.md tells what each rule is
+// about.
 //
 // Thread safety: a function without state.
 #pragma once
@@ -17,7 +17,7 @@ namespace sonde::alarms {
 inline constexpr std::string_view kNodeMissing = "sonde_node_missing";
 
 std::vector<Rule> DefaultRules();
-// The same as text, "NAME: RULE" on a line each.
+// The same rules as text, one "NAME: RULE" per line.
 std::string_view DefaultRulesText();
 
 }  // namespace sonde::alarms

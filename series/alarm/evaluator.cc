@@ -17,7 +17,7 @@ bool HasTags(const Tags& tags, const Tags& wanted) {
   });
 }
 
-// Keys that both have, they have with the same value; but for those that were asked for.
+// True if keys that both have carry equal values; keys that were asked for do not count.
 bool Agree(const Tags& a, const Tags& b, const Tags& asked) {
   return std::all_of(a.pairs().begin(), a.pairs().end(), [&](const Tags::Pair& one) {
     const std::string* other = b.Find(one.first);
@@ -27,7 +27,7 @@ bool Agree(const Tags& a, const Tags& b, const Tags& asked) {
 
 bool Rises(Test test) { return test == Test::kGreater || test == Test::kGreaterEqual; }
 
-// Which of a reduced value's statistics the test is about, and who has it.
+// The statistic of a reduced value that the test is about, and its owner.
 Who Statistic(const Condition& c, const Reduced& r) {
   const bool any = c.who == Who::kAny;
   if (!any && c.who != Who::kAll) return c.who;
@@ -216,7 +216,7 @@ double Evaluator::Take(Operand& operand, Who who, const Row& row) {
   if (who == Who::kMax) value = r.max;
   if (who == Who::kCount) value = r.count;
   if (!operand.rate) {
-    // An amount of which a part is missing tells nothing.
+    // An amount with a missing part tells nothing.
     const bool amount = who == Who::kSum || who == Who::kCount ||
                         (who == Who::kStep && operand.reduction == Reduction::kSum);
     return amount && !row.complete ? std::nan("") : value;
@@ -224,12 +224,12 @@ double Evaluator::Take(Operand& operand, Who who, const Row& row) {
   const double change = value - std::exchange(operand.before, value);
   const double count = std::exchange(operand.before_count, r.count);
   const Nanos time = row.time - std::exchange(operand.before_time, row.time);
-  // Other nodes, or a counter that began anew: this one is the next one's begin.
+  // Other nodes, or a counter that began anew: the next rate begins at this value.
   if (count != r.count || (operand.counter && change < 0)) return std::nan("");
   return change / (static_cast<double>(time) * 1e-9);
 }
 
-// Deviations of the others: its own would hide it, in a step of few tasks for good.
+// Deviations of the others: its own would hide it, in a step of few tasks always.
 Evaluator::Holds Evaluator::Deviates(const Condition& c, Term& term, const Reduced& r) {
   if (!(r.count >= 3)) return Holds::kUnknown;
   const bool lags = c.test == Test::kLags;
@@ -273,10 +273,10 @@ Evaluator::Holds Evaluator::Look(const Condition& c, Term& term, const Row& row)
   return Compares(c.test, value, c.bound) ? Holds::kYes : Holds::kNo;
 }
 
-// --- What becomes of it ---
+// --- Raising and ending ---
 
-// Whether `any` has been one and the same all the time, as nodes tell of themselves; the alarm is
-// then about that one. Rules of which they tell nothing, being too many, do without.
+// Whether `any` has been one and the same owner all the time, as nodes tell; the alarm is then
+// about that owner. Nodes tell nothing for rules beyond a limit: these do without.
 bool Evaluator::HasHeld(const RuleState& state, Instance& instance, const Row& row) {
   constexpr double kRounding = 1e-6;
   const double wanted = static_cast<double>(state.rule.hold) / kSecond - kRounding;
@@ -330,7 +330,7 @@ void Evaluator::Turn(const RuleState& state, Instance& instance, bool raised, Na
 void Evaluator::Step(const RuleState& state, Instance& instance, const Row& row,
                      std::vector<Event>& events) const {
   bool no = false, unknown = false;
-  for (size_t i = 0; i < instance.terms.size(); ++i) {  // all of them: rates and trends go on
+  for (size_t i = 0; i < instance.terms.size(); ++i) {  // all terms: rates and trends go on
     const Holds holds = Look(state.rule.conditions[i], instance.terms[i], row);
     no = no || holds == Holds::kNo;
     unknown = unknown || holds == Holds::kUnknown;

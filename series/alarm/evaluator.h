@@ -1,13 +1,13 @@
 // Looks at a step's reduced series, tick by tick, for what its alarm rules describe.
 //
-// A rule is looked at for every series of its first condition's metric that has its tags, such as
-// each filesystem, each by itself; the other conditions then mean the series with the same tags, as
-// far as they ask for no others. A
-// value that is missing changes nothing, but after kForget without one it is as if nothing had been
-// seen. docs/alarms.md has the semantics in full.
+// A rule is evaluated separately for every series of its first condition's metric that has the
+// condition's tags, such as each filesystem. The other conditions then mean the series with the
+// same tags, as far as they ask for no others. A missing value changes nothing, but after kForget
+// without a value all that was seen of the series is forgotten. docs/alarms.md has the semantics in
+// full.
 //
 // Takes less than a microsecond for a rule. Allocates nothing per tick while series stay and
-// nothing is raised.
+// no alarm is raised.
 //
 // Thread safety: none; daemon/head/alarms/alarms.h guards it.
 #pragma once
@@ -29,17 +29,17 @@
 
 namespace sonde::alarms {
 
-// What became of a rule for one series.
+// A change of a rule's state for one series.
 struct Event {
-  bool raised = true;  // else it is over
+  bool raised = true;  // false: the alarm is over
   std::string rule;
   Severity severity = Severity::kWarning;
   Tags tags;         // of the series
   std::string text;  // the message, or the rule
-  Owner owner;       // whose value it is, if it is anybody's
+  Owner owner;       // who measured the value, if one node or task did
   Nanos time = 0;
   double value = 0;           // of the first condition; NaN if nothing is there
-  std::optional<Nanos> left;  // until the first condition with 'in' comes true as things go
+  std::optional<Nanos> left;  // until the first condition with 'in' comes true, by its trend
   std::string unit;           // of the value
 };
 
@@ -51,16 +51,16 @@ class Evaluator {
   // A row of the step's reduced series.
   struct Row {
     Nanos time = 0;
-    const std::vector<Reduced>* values = nullptr;  // by the series; there may be fewer
+    const std::vector<Reduced>* values = nullptr;  // by series; there may be fewer
     bool complete = true;                          // every node is in it
   };
 
-  // What a rule's series are like now.
+  // The present state of a rule for one series.
   struct State {
     Rule rule;
     Tags tags;
     bool raised = false;
-    Nanos since = 0;  // while it is raised, when and what it said then
+    Nanos since = 0;  // while raised: since when, and the message then
     std::string text;
     double value = std::nan("");
     Owner owner;
@@ -71,29 +71,29 @@ class Evaluator {
 
   explicit Evaluator(Nanos period);
 
-  // kBusy if there is one of that name, kLimit if there are too many.
+  // kBusy if there is a rule of that name, kLimit if there are too many rules.
   Status Add(Rule rule);
-  // False if there is none. What it had raised is over, without an event.
+  // False if there is no such rule. Its alarms are over, without an event.
   bool Remove(std::string_view name);
 
-  // nullptr if there is none; valid until the next Add or Remove.
+  // nullptr if there is no such rule; valid until the next Add or Remove.
   const Rule* Find(std::string_view name) const;
 
-  // The next row: `series` are its values' and only ever grow at the end. A row that is not newer
-  // than the last one changes nothing.
+  // Evaluates the next row. `series` are those of its values, and only grow at the end. A row that
+  // is not newer than the last one changes nothing.
   void Evaluate(const std::vector<Series>& series, const Row& row, std::vector<Event>& events);
 
-  // One of each rule and series, in the order in which rules were added; a rule without a series
-  // has one without tags.
+  // A state for each rule and series, in the order in which rules were added; a rule without a
+  // series has one state without tags.
   std::vector<State> States() const;
-  // The same by and by: the next ones, `most` at a time, until it gives false. In between rules and
-  // series may come and go; each of those that stay is there once.
+  // The same in portions: gives the next `most` states at a time, until it returns false. Rules and
+  // series may come and go in between; each one that stays is given once.
   struct Place {
     uint64_t rule = 0;
     size_t instance = 0;
   };
   bool NextStates(Place& place, size_t most, std::vector<State>& states) const;
-  // What nodes have to derive for the rules there are, each once.
+  // The series that nodes have to derive for the present rules, each once.
   std::vector<Derived> Needs() const;
 
  private:
@@ -113,9 +113,9 @@ class Evaluator {
   struct Term {
     Operand of;
     Operand over;
-    std::vector<uint32_t> watched;  // of `absent`: every series that would do
+    std::vector<uint32_t> watched;  // of `absent`: every series that would count
     std::unique_ptr<Trend> trend;   // of `in`
-    uint32_t held = kNoColumn;      // of `any` with `for`: who has been beyond the bound how long
+    uint32_t held = kNoColumn;      // of `any` with `for`: how long each has been beyond the bound
     double value = std::nan("");
     Owner owner;
   };
@@ -124,8 +124,8 @@ class Evaluator {
     std::string unit;
     std::vector<Term> terms;  // by condition
     bool raised = false;
-    Nanos since = 0;  // not raised: it holds; raised: it does not; 0: neither
-    Nanos seen = 0;   // last, with values
+    Nanos since = 0;  // when it began to hold or, if raised, not to; 0: neither
+    Nanos seen = 0;   // when it last had values
     Nanos raised_at = 0;
     std::string text;  // as it was raised
     Owner held_by;     // of lags and leads: the same all the time

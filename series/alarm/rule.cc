@@ -99,8 +99,8 @@ std::optional<Derived> HeldOf(const Rule& rule, const Condition& c) {
   return held;
 }
 
-// It goes to the nodes. Count, then flags (1 rate, 2 per node, 4 held), metric, divisor, the tags,
-// and of what is held the test and the bound.
+// The bytes for the nodes: count, then flags (1 rate, 2 per node, 4 held), metric, divisor, tags,
+// and with flag 4 the test and the bound.
 void EncodeDerived(const std::vector<Derived>& all, std::string& out) {
   ByteWriter w(out);
   w.Varint(all.size());

@@ -13,9 +13,9 @@ namespace sonde::alarms {
 // "3.2 GiB", "12.5 %", "0.98": by the unit of a metric.
 std::string Quantity(double value, std::string_view unit);
 
-// What a raised alarm tells: the rule's message, or the rule itself. In a message {value} is the
+// The text of a raised alarm: the rule's message, or the rule itself. In a message {value} is the
 // value, {left} the time that is left, such as "42 s", or "not long", and {NAME} the tag of that
-// name; what else stands in braces stays. Plain text, cut to kMaxRemarkLength - 64 bytes.
+// name; other text in braces stays. Plain text, cut to kMaxRemarkLength - 64 bytes.
 std::string Describe(const Rule& rule, const Event& event);
 
 }  // namespace sonde::alarms

@@ -1,5 +1,5 @@
-// Where a number is going: the line through its last half minute, as far as the last seconds go the
-// same way. What has stopped moving does not go anywhere.
+// The trend of a number: the line through its last half minute, if the last seconds go the same
+// way. A number that has stopped moving has no trend.
 //
 // Thread safety: none.
 #pragma once

@@ -2,11 +2,11 @@
 //
 // Format, version 2, is specified in docs/format.md. A shared time column, then one column per
 // series by class (constant, integer, scaled decimal, float), predicted from its own past and from
-// other columns; zigzag varints of what is left in one zstd frame, their noise behind it;
-// checksums. Every double comes back bit for bit, NaN included.
+// other columns. The residuals are zigzag varints in one zstd frame, with their noisy low bits
+// behind it; checksums. Every double comes back bit for bit, NaN included.
 //
-// Cost, of a node's 400 series and 128 rows: 7 ns a value to encode, 2 to decode, 36 us for one
-// series alone; 0.2 MB that an encoder keeps.
+// Cost for a node's 400 series and 128 rows: 7 ns a value to encode, 2 to decode, 36 us to decode
+// one series alone; an encoder keeps 0.2 MB.
 //
 // Thread safety: a BlockEncoder is used by one thread at a time and keeps its buffers, so that
 // sealing allocates nothing once warm; DecodeBlock may be called from any thread.
@@ -26,7 +26,7 @@
 namespace sonde {
 
 inline constexpr size_t kMaxBlockRows = 1024;
-// Rows times columns: what a block may unfold to when it is read (64 MiB).
+// The largest rows times columns of a block: it unfolds to 64 MiB when it is read.
 inline constexpr size_t kMaxBlockSamples = size_t{1} << 23;
 
 struct BlockInfo {
@@ -66,21 +66,21 @@ class BlockEncoder {
   std::unique_ptr<Rep> rep_;
 };
 
-// The header alone, without decompressing. kCorrupt, or kUnsupported for a newer version.
+// Reads the header alone, without decompressing. kCorrupt, or kUnsupported for a newer version.
 Result<BlockInfo> ReadBlockInfo(std::string_view bytes);
-// Everything; the checksum is verified, and no length in it is trusted.
+// Decodes everything; the checksum is verified, and no length in the block is trusted.
 Result<Block> DecodeBlock(std::string_view bytes);
-// Only the columns that `wanted` is true for, which are the only ones of the result, in their
-// order; the others cost little. `wanted` has an entry for every column, or kInvalid.
+// Decodes only the columns for which `wanted` is true; the result has these alone, in their order,
+// and the others cost little. kInvalid unless `wanted` has an entry for every column.
 Result<Block> DecodeColumns(std::string_view bytes, const std::vector<bool>& wanted);
 
-// A block decompressed, of which any column can be read by itself: for questions that come again
-// and again, at some three times the memory of the block.
+// A decompressed block, any column of which can be read by itself: for repeated questions, at some
+// three times the memory of the block.
 //
 // Thread safety: immutable.
 class PlainBlock {
  public:
-  // Verifies what DecodeBlock does.
+  // Makes the same checks as DecodeBlock.
   static Result<std::shared_ptr<const PlainBlock>> Unpack(std::string_view bytes);
   ~PlainBlock();
   PlainBlock(const PlainBlock&) = delete;
@@ -88,9 +88,9 @@ class PlainBlock {
 
   std::span<const Nanos> times() const;
   size_t columns() const;
-  // Column `i`, which there is, into as many values as there are times.
+  // Reads column `i`, which must exist, into as many values as there are times.
   Status Read(size_t i, std::span<double> values) const;
-  // Bytes that it holds.
+  // Bytes that the block holds.
   size_t MemoryUse() const;
 
  private:

@@ -9,7 +9,7 @@
 namespace sonde::block_format {
 namespace {
 
-// How many residuals a column has, of whose rows `present` are not missing.
+// How many residuals a column has if `present` of its rows are not missing.
 size_t ResidualCount(const ColumnHead& head, size_t present) {
   if (head.kind == Kind::kConstant) return 0;
   return head.kind == Kind::kLevel ? present : present - 1;
@@ -39,8 +39,8 @@ bool ReadKind(uint8_t byte, size_t rows, ByteReader& in, std::vector<GapPattern>
   return head.gaps > 0;
 }
 
-// References lead to columns before, with the same rows missing, and to few in all: so a column by
-// itself costs what these cost.
+// References lead to earlier columns with the same rows missing, and to few columns in all: reading
+// one column costs no more than reading these.
 bool ReadReferences(ByteReader& in, std::span<const ColumnHead> before, ColumnHead& head) {
   for (size_t i = 0; i < head.reference_count; ++i) {
     const uint64_t reference = in.Varint();

@@ -1,5 +1,5 @@
-// The columns of a block as they lie in it: what is said about each (its head), and the reading of
-// its integers. Nothing here is trusted.
+// The columns of a block in their stored form: the head of each, and reading its integers. Nothing
+// that is read here is trusted.
 //
 // Thread safety: values; one thread at a time.
 #pragma once
@@ -26,12 +26,12 @@ struct ColumnHead {
   uint32_t gaps = 0;  // which of the patterns
   uint8_t scale = 0;
   uint8_t low_bits = 0;
-  uint8_t summands = 1;  // itself and those of its references
+  uint8_t summands = 1;  // itself and its references' summands
 };
 
-// Which rows are missing, and how many are not: at least one.
+// Which rows are missing, and how many are present: at least one.
 struct GapPattern {
-  std::string_view map;  // empty: none is
+  std::string_view map;  // empty: no row is missing
   size_t present = 0;
 };
 
@@ -68,7 +68,7 @@ class ColumnReader {
   }
   // The integers of the rows that are present, before any other column is added.
   bool ReadIntegers(const ColumnHead& head, int64_t* out);
-  // Adds them to `sums`, or subtracts them.
+  // Adds the integers to `sums`, or subtracts them.
   bool AddIntegers(const ColumnHead& head, bool negative, std::span<int64_t> sums);
   // Passes over the column without reading it.
   bool Skip(const ColumnHead& head);

@@ -66,7 +66,7 @@ bool ReadTimes(const Header& h, ByteReader& in, std::vector<Nanos>& times) {
   return in.ok() && times.back() == h.last;
 }
 
-// What DecodeBlock and PlainBlock have in common: header, checksum, frame.
+// The part common to DecodeBlock and PlainBlock: header, checksum, frame.
 Result<Plain> UnpackFrame(std::string_view bytes, const Header& h) {
   const std::string_view body = bytes.substr(kHeaderSize);
   if (Crc32c(body) != h.body_crc) return Corrupt("its checksum is wrong");
@@ -115,7 +115,7 @@ class Decoder {
   // `out`: nullptr if only others want it.
   bool DecodeOne(size_t c, double* out) {
     const ColumnHead& head = heads_[c];
-    // A constant that is nobody's summand is one number.
+    // A constant that no column refers to is one number.
     if (head.kind == Kind::kConstant && head.reference_count == 0 && head.gaps == 0 &&
         uses_[c] == kUnused) {
       const auto integer = static_cast<int64_t>(head.first);
@@ -140,7 +140,7 @@ class Decoder {
   const Heads& all_;
   const std::vector<ColumnHead>& heads_;
   ColumnReader& reader_;
-  std::vector<uint32_t> uses_;  // by column: its place in kept_; the first is everybody's
+  std::vector<uint32_t> uses_;  // by column: its place in kept_; place 0 is shared
   std::vector<int64_t> kept_;
 };
 

@@ -79,7 +79,7 @@ uint64_t Difference(int64_t a, int64_t b) {
 uint64_t ZigZagOf(uint64_t difference) { return ZigZag(static_cast<int64_t>(difference)); }
 int Width(uint64_t difference) { return BitWidth(ZigZagOf(difference)); }
 
-// What of a column's integers is written, and as which residuals.
+// How a column's integers are written, and with which residuals.
 struct Shape {
   Kind kind = Kind::kConstant;
   int64_t base = 0;  // of steady and level ones
@@ -109,7 +109,7 @@ Shape BestShape(std::span<const int64_t> in) {
   uint64_t different = 0;
   for (const int64_t i : in) different |= Difference(i, in[0]);
   if (different == 0) return {Kind::kConstant, 0};
-  // Of many rows some runs tell.
+  // With many rows, some runs of them are enough.
   constexpr size_t kRun = 8;
   const size_t stride = n <= 6 * kRun ? kRun : n / 6;
   for (size_t run = 0; run + 1 < n; run += stride) {
@@ -161,7 +161,7 @@ bool Repeats(std::span<const uint64_t> residuals) {
 // kHighBits, which is a byte of zstd's and differs little from column to column.
 uint8_t LowBits(std::span<const uint64_t> residuals) {
   constexpr int kHighBits = 6;
-  constexpr size_t kLooked = 64;  // of many so many tell
+  constexpr size_t kLooked = 64;  // this many are enough
   const size_t stride = residuals.size() / kLooked + 1;
   std::array<uint8_t, 65> widths{};
   size_t looked = 0;
@@ -181,7 +181,7 @@ using GapMap = std::array<uint8_t, GapBytes(kMaxBlockRows)>;
 // Which rows of a column are missing, and which are not.
 struct Gaps {
   GapMap map{};
-  std::array<uint16_t, kMaxBlockRows> rows{};  // that are there
+  std::array<uint16_t, kMaxBlockRows> rows{};  // that are present
   size_t count = 0;
 };
 
@@ -284,13 +284,13 @@ struct BlockEncoder::Rep {
   const double* columns = nullptr;
   size_t stride = 0;
   size_t rows = 0;
-  Gaps gaps;               // those that were said last
-  uint32_t gap_count = 0;  // how many patterns were said
-  bool new_gaps = false;   // the column's were not said before
+  Gaps gaps;               // those written last
+  uint32_t gap_count = 0;  // how many patterns were written
+  bool new_gaps = false;   // the column's are not written yet
   std::array<double, kMaxBlockRows> packed;
 
   std::span<const double> Column(size_t i) const { return {columns + i * stride, rows}; }
-  // The values of a column with the gaps that were said last that are there.
+  // The present values of a column that has the gaps written last.
   std::span<const double> Packed(std::span<const double> column) {
     for (size_t i = 0; i < gaps.count; ++i) packed[i] = column[gaps.rows[i]];
     return {packed.data(), gaps.count};
@@ -333,7 +333,7 @@ void BlockEncoder::Rep::NoteGaps(std::span<const double> column) {
   ++gap_count;
 }
 
-// Leaves of the integers what other columns do not tell. `pattern`: of its gaps; 0: it has none.
+// Subtracts from the integers what other columns tell. `pattern`: of its gaps; 0: it has none.
 References BlockEncoder::Rep::TakeOutSiblings(uint32_t pattern) {
   return siblings.TakeOut(integers.present(), pattern, [&](uint32_t other, int64_t* out) {
     // It has the same gaps.
@@ -401,7 +401,7 @@ void BlockEncoder::Rep::PutColumn(uint32_t i) {
   PutBody(count, low_count);
 }
 
-// What `plain` holds into `bodies`, which are in it already.
+// Compresses `plain`, which has the bodies already, into `bodies`.
 Status BlockEncoder::Rep::Compress() {
   ZSTD_CCtx* c = zstd.get();
   if (c == nullptr) throw std::bad_alloc();

@@ -21,7 +21,7 @@ inline constexpr std::string_view kMagic = "Sb";
 inline constexpr uint8_t kVersion = 2;
 inline constexpr size_t kHeaderSize = 50;
 
-// How a column's integers are written: what of them the residuals are.
+// How a column's integers are written: how the residuals are made from them.
 enum class Kind : uint8_t {
   kConstant = 0,      // one integer for all rows, no residuals
   kDelta = 1,         // differences from row to row
@@ -31,11 +31,11 @@ enum class Kind : uint8_t {
 };
 inline constexpr uint8_t kKindMask = 0x0f;
 inline constexpr uint8_t kGaps = 0x10;       // added to a kind: rows are missing
-inline constexpr uint8_t kNewGaps = 0x80;    // which the column's head says; else those said last
+inline constexpr uint8_t kNewGaps = 0x80;    // its head has the gaps; else they are as last read
 inline constexpr int kReferencesShift = 5;   // two bits: how many columns to add
 inline constexpr size_t kMaxReferences = 2;  // of a column
 inline constexpr uint8_t kMaxSummands = 16;  // of a column: itself and those of its references
-inline constexpr uint8_t kMaxLowBits = 56;   // of a residual, that are not compressed
+inline constexpr uint8_t kMaxLowBits = 56;   // uncompressed bits of a residual
 
 // How a column's integers stand for doubles.
 inline constexpr uint8_t kMaxShift = 61;  // 0 to 61: the integer shifted left by so much
@@ -51,7 +51,7 @@ inline constexpr std::array<double, kMaxDecimals + 1> kPowers = {1,   1e1, 1e2, 
                                                                  1e5, 1e6, 1e7, 1e8, 1e9};
 
 inline uint64_t Bits(double value) { return std::bit_cast<uint64_t>(value); }
-// Bits of a number; 1 for 0, so that no branch is needed, which costs most where values are few.
+// Bits of a number; 1 for 0, so that no branch is needed: a branch costs most where values are few.
 inline int BitWidth(uint64_t value) { return 64 - std::countl_zero(value | 1); }
 inline constexpr size_t GapBytes(size_t rows) { return (rows + 7) / 8; }
 

@@ -10,7 +10,7 @@ namespace {
 constexpr double kIntegerEnd = 4611686018427387904.0;  // 2^62: integers are below it
 constexpr double kExactEnd = 9007199254740992.0;       // 2^53: decimals' integers are below it
 
-// To the nearest. Of halves either would do: neither is a decimal that comes back.
+// To the nearest. For halves either will do: neither is a decimal that comes back.
 int64_t Round(double v) { return static_cast<int64_t>(v + (v < 0 ? -0.5 : 0.5)); }
 
 // The integer i with i / 10^decimals == v bit for bit, if there is one.
@@ -27,7 +27,7 @@ bool ToInteger(double v, int64_t& i) {
   return Bits(static_cast<double>(i)) == Bits(v);
 }
 
-// The lowest bit that any has, 0 if none has one: that many trailing zeros they have in common.
+// The lowest bit set in any value, 0 if none is set: the trailing zeros common to all values.
 int CommonZeros(std::span<const int64_t> integers) {
   uint64_t any = 0;
   for (const int64_t i : integers) any |= static_cast<uint64_t>(i);
@@ -89,7 +89,7 @@ Fits ToBits(std::span<const double> values, Integers& out) {
 
 bool IsConstant(std::span<const double> column) {
   const uint64_t first = Bits(column[0]);
-  // Most that are not say so soon.
+  // Most columns that are not constant show it soon.
   for (size_t from = 0; from < column.size(); from += 16) {
     uint64_t different = 0;
     for (const double v : column.subspan(from, std::min<size_t>(16, column.size() - from))) {

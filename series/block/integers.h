@@ -24,7 +24,7 @@ struct Integers {
 
 // Whether all values have the same bits. `column` is not empty.
 bool IsConstant(std::span<const double> column);
-// The scale that gives the smallest integers; the bits, which is always possible, if no other does.
+// Uses the scale that gives the smallest integers; if no other fits, the bits, which always do.
 // False, and nothing of use in `out`, if a value is missing.
 bool ToIntegers(std::span<const double> values, Integers& out);
 // The integers of values whose scale ToIntegers found.

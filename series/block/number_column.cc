@@ -27,7 +27,7 @@ bool Scale(double value, double scale, int64_t& n) {
   return SameBits(static_cast<double>(n) / scale, value);
 }
 
-// False, and nothing of use in `bytes`, if the values are not of that scale or take more bytes so.
+// False, and nothing of use in `bytes`, if values are not of that scale or take more bytes with it.
 bool WriteScaled(std::span<const double> values, double scale, std::string& bytes) {
   ByteWriter out(bytes);
   int64_t before = 0;

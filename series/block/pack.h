@@ -1,4 +1,4 @@
-// Bytes as one zstd frame that states what it unfolds to: schemas and texts on links and in files.
+// Bytes as one zstd frame that states its unfolded size: schemas and texts on links and in files.
 //
 // Thread safety: functions without state.
 #pragma once

@@ -31,8 +31,8 @@ void WriteWhole(const std::vector<Series>& series, ByteWriter& out) {
   for (const Series& s : series) WriteSeries(s, out);
 }
 
-// What each begins with as the one before it is told by its length. The number of bytes without
-// that.
+// A text that begins like the one before it has the length of that beginning instead. The number
+// of bytes without the beginnings.
 size_t WriteShared(const std::vector<Series>& series, ByteWriter& out) {
   out.Fixed(kSchemaVersion);
   out.Varint(series.size());
@@ -122,8 +122,8 @@ Result<Schema::Ptr> Schema::Decode(std::string_view bytes) {
   std::vector<Series> series = whole ? ReadWhole(in) : ReadShared(in);
   if (in.done()) {
     Ptr schema(new Schema(std::move(series), whole));
-    // Numbers have more than one encoding; only ours, which tells the version too, gives the id by
-    // which blocks know the schema.
+    // Numbers have more than one encoding; only ours, which has the version too, gives the id that
+    // blocks carry.
     if (schema->encoded() == bytes) return schema;
   }
   return Status(Code::kCorrupt,

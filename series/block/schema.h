@@ -2,8 +2,8 @@
 //
 // A source describes its series once and again when they change (a device appears, a task starts).
 // Frames and blocks carry only the schema's id; the schema itself goes over a link and into a
-// profile once. The id is a hash of the encoded schema, so equal schemas of different nodes are
-// one.
+// profile once. The id is a hash of the encoded schema, so equal schemas of different nodes have
+// one id.
 //
 // Thread safety: a schema is immutable once made.
 #pragma once
@@ -36,7 +36,7 @@ class Schema {
   const std::string& encoded() const { return encoded_; }
   // Bytes of names, units, help and tags.
   size_t text_bytes() const { return text_bytes_; }
-  // Bytes it takes, roughly: the encoded form, and the strings and vectors it stands for.
+  // Its memory in bytes, roughly: the encoded form, and the decoded strings and vectors.
   size_t memory() const {
     return encoded_.size() + text_bytes_ + series_.size() * (sizeof(Series) + 64);
   }
@@ -53,8 +53,8 @@ class Schema {
 // A schema as it goes over a link: encoded and compressed, as help texts and names are much alike.
 std::string PackSchema(const Schema& schema);
 
-// Unpacks and decodes schemas, those of the last few that come again without work: the nodes of a
-// step have the same ones. Not thread-safe.
+// Unpacks and decodes schemas. One of the last few costs no work when it comes again: the nodes of
+// a step have the same schemas. Not thread-safe.
 class SchemaCache {
  public:
   Result<Schema::Ptr> Decode(std::string_view packed);

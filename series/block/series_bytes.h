@@ -1,5 +1,5 @@
-// One series as bytes, as it stands in a schema and in what travels down and up the tree. See
-// docs/format.md: never to change.
+// One series as bytes, as schemas and messages of the tree have it. See docs/format.md: never to
+// change.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -13,7 +13,7 @@ namespace sonde {
 // host, job, task and stat.
 inline constexpr size_t kMaxSeriesTags = kMaxTags + 4;
 
-// The fewest bytes a series takes: for bounding counts before anything is allocated.
+// The fewest bytes of a series: to bound counts before anything is allocated.
 inline constexpr size_t kMinSeriesBytes = 8;
 
 void WriteSeries(const Series& series, ByteWriter& out);

@@ -2,7 +2,7 @@
 // same number from another file, or the sum or the difference of others.
 //
 // The search compares the differences of 16 rows with those of the last 64 columns that were worth
-// it, and what it finds is counted on all rows. A pair of columns costs some 15 ns, so a column
+// keeping, and checks what it finds on all rows. A pair of columns costs some 15 ns, so a column
 // that moves in every row costs at most 2 us.
 //
 // Thread safety: none. Memory: under 5 KiB, and 8 bytes a row.
@@ -23,7 +23,7 @@ struct Reference {
   bool negative = false;
 };
 
-// The columns that are added to the integers of one.
+// The columns that are added to the integers of one column.
 struct References {
   std::array<Reference, kMaxReferences> at;
   size_t count = 0;
@@ -35,10 +35,10 @@ class SiblingSearch {
   using IntegersOf = std::function<void(uint32_t column, int64_t* out)>;
 
   void Clear();
-  // Takes columns out of `integers` as long as that makes them smaller: columns of the same `gaps`,
-  // which have as many of them.
+  // Subtracts columns from `integers` as long as that makes these smaller: only columns of the same
+  // `gaps`, which have as many integers.
   References TakeOut(std::span<int64_t> integers, uint32_t gaps, const IntegersOf& integers_of);
-  // Offers the column whose integers TakeOut was given last to those after it.
+  // Offers the column whose integers TakeOut was given last to later columns.
   void Offer(uint32_t column);
   size_t MemoryUse() const;
 
@@ -59,7 +59,7 @@ class SiblingSearch {
   static Sample SampleOf(std::span<const int64_t> integers);
   Match BestMatch(const Sample& rest, int own) const;
 
-  // The last ones offered; the next goes to `next_`.
+  // The columns offered last; the next one goes to place `next_`.
   std::vector<Sample> samples_;
   std::vector<Candidate> candidates_;
   size_t next_ = 0;

@@ -1,7 +1,7 @@
-// What several values come to: OpenTSDB's aggregators over the values of a bucket or of the series
-// of a group at one time.
+// Aggregates of several values: OpenTSDB's aggregators over the values of a bucket, or of the
+// series of a group at one time.
 //
-// NaN is passed over; of nothing but NaN the count is 0 and everything else NaN.
+// NaN is passed over; if there is nothing but NaN, the count is 0 and every other aggregate NaN.
 //
 // Thread safety: functions without state, and values.
 #pragma once
@@ -13,16 +13,16 @@
 
 namespace sonde {
 
-// The sum, minimum, maximum, mean or count that an aggregator takes: those of OpenTSDB that differ
-// only in what a series counts for between its points have the same one. Others are themselves.
+// The sum, minimum, maximum, mean or count that an aggregator computes: OpenTSDB's aggregators that
+// differ only in a series' value between its points have the same basis. Others are their own.
 Aggregator Basis(Aggregator aggregator);
 
 // Whether it needs all values at once: parts of a group do not merge (series/query/group_values.h),
 // and every series has to be there.
 bool NeedsAllValues(Aggregator aggregator);
 
-// Values are added in the order of time, or of their series. Collects no more than the aggregator
-// needs.
+// The caller adds values in the order of time, or of their series. Keeps no more than the
+// aggregator needs.
 class Accumulator {
  public:
   explicit Accumulator(Aggregator aggregator) : aggregator_(Basis(aggregator)) {}
@@ -41,13 +41,13 @@ class Accumulator {
   std::vector<double> values_;
 };
 
-// Of values that are whole numbers, at least one, with OpenTSDB's arithmetic for these: what is no
-// whole number is cut off towards zero, and products keep their lowest 64 bits.
+// For one or more values that are whole numbers, with OpenTSDB's integer arithmetic: results are
+// cut off towards zero, and products keep their lowest 64 bits.
 double FoldIntegers(Aggregator aggregator, std::vector<double>& values);
-// Any values, in the order of their series; those may be sorted.
+// For any values, in the order of their series; may sort `values`.
 double Fold(Aggregator aggregator, std::vector<double>& values);
 
-// Whether it gives of one value that value.
+// Whether the aggregate of one value is that value.
 bool KeepsOneValue(Aggregator function);
 
 }  // namespace sonde

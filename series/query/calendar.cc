@@ -40,10 +40,10 @@ int64_t MonthOf(int64_t local) {
   return int{date.year()} * kYearMonths + unsigned{date.month()} - 1;
 }
 
-// A unit that is always of one length, and from what its multiples are counted.
+// A unit that is always of one length, and the start from which its multiples are counted.
 struct Fixed {
   Nanos length = kMillisecond;
-  int64_t whole = 1000;  // so many are one of the next larger unit, from which they are counted
+  int64_t whole = 1000;  // units in one of the next larger unit, from which they are counted
   int64_t near = 1;      // that, in seconds
   int64_t far = 60;      // else, of a number that is no part of it, this; 0: the month
 };
@@ -65,7 +65,7 @@ class Walk {
  public:
   Walk(const Calendar& calendar, const TimeZone& zone) : calendar_(calendar), zone_(zone) {}
 
-  // From the bucket that holds `start`, until `next` says that it is enough.
+  // The edges from the bucket that holds `start` on, until `next` says that they are enough.
   void Run(Nanos start, const std::function<bool(Nanos)>& next) const {
     const int64_t seconds = start / kSecond;
     const int64_t local = seconds + zone_.OffsetAt(seconds);
@@ -125,8 +125,8 @@ Result<std::vector<Nanos>> CalendarEdges(const Calendar& calendar, const TimeZon
                                          Nanos start, Nanos end) {
   std::vector<Nanos> edges;
   Walk(calendar, zone).Run(start, [&](Nanos at) {
-    at = std::max<Nanos>(at, 0);  // what lies before 1970 has no points
-    // A day that clocks leave out, as some did to change the side of the date line, is none.
+    at = std::max<Nanos>(at, 0);  // there are no points before 1970
+    // A day that clocks leave out, as when a country crosses the date line, has no bucket.
     if (edges.empty() || at > edges.back()) edges.push_back(at);
     return at <= end && edges.size() <= Calendar::kMaxBuckets;
   });

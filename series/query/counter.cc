@@ -1,4 +1,4 @@
-// What is different where a series counts: docs/queries.md, "Counters".
+// The rules that differ for counters: docs/queries.md, "Counters".
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -10,8 +10,8 @@
 namespace sonde::query_steps {
 namespace {
 
-// Where in a bucket the value lies that the function makes of its points: so much after its start.
-// For functions of which that cannot be said, at the start.
+// Where in a bucket the function's value lies: the time after the bucket's start. 0 for functions
+// whose values have no such time.
 double PlaceIn(const Point& bucket, std::span<const Point> points, Aggregator function) {
   const auto after = [&](const Point& p) { return static_cast<double>(p.time - bucket.time); };
   switch (function) {
@@ -33,8 +33,8 @@ double PlaceIn(const Point& bucket, std::span<const Point> points, Aggregator fu
   }
 }
 
-// The last bucket of a series mostly holds a point beside the ticks, its last one: between the
-// starts of two buckets more, or less, is counted then than in the time from one to the other.
+// The last bucket of a series mostly holds a point beside the ticks, its last one: then the count
+// between the starts of two buckets is not that of the time between these starts.
 std::vector<Nanos> PlacesIn(const std::vector<Point>& buckets, const std::vector<Point>& points,
                             Aggregator function) {
   std::vector<Nanos> places;
@@ -46,7 +46,7 @@ std::vector<Nanos> PlacesIn(const std::vector<Point>& buckets, const std::vector
     const auto to = i + 1 == buckets.size()
                         ? points.end()
                         : std::lower_bound(from, points.end(), buckets[i + 1].time, earlier);
-    // Nothing behind the range is in the last bucket, for points end with it.
+    // The last bucket has no points behind the range, for points end with it.
     const double place = from == to ? 0 : PlaceIn(buckets[i], {from, to}, function);
     places.push_back(buckets[i].time + static_cast<Nanos>(std::llround(place)));
     from = to;
@@ -61,7 +61,7 @@ std::vector<Point> RatesOfBuckets(const std::vector<Point>& points, const Downsa
   std::vector<Point> moved = buckets;
   for (size_t i = 0; i < moved.size(); ++i) moved[i].time = places[i];
   std::vector<Point> rates = ApplyRate(moved, options);
-  // Each belongs to the bucket whose place it has.
+  // Each point belongs to the bucket at whose place it is.
   size_t bucket = 0;
   for (Point& rate : rates) {
     while (places[bucket] != rate.time) ++bucket;
@@ -70,7 +70,7 @@ std::vector<Point> RatesOfBuckets(const std::vector<Point>& points, const Downsa
   return rates;
 }
 
-// What it counts when it begins anew, as it does with a daemon, comes on top of what it had.
+// A counter that begins anew, as with a new daemon, goes on from its earlier value.
 void GoOnAfterResets(std::vector<Point>& points) {
   double had = 0;
   double before = 0;
@@ -126,7 +126,7 @@ std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& sp
   const bool as_it_is = KeepsSeries(spec) && !spec.rate;
   if (!as_it_is && !spec.rate_options.counter) GoOnAfterResets(counted);
   if (!holds) return DownsampleAndRate(std::move(counted), spec);
-  // What it had come to before leads into the range, or is all that there is of it.
+  // Its value before the range leads into the range, or is all there is.
   const Nanos start = std::max(first, FirstBucket(spec));
   const auto inside = std::lower_bound(counted.begin(), counted.end(), start,
                                        [](const Point& p, Nanos time) { return p.time < time; });

@@ -45,13 +45,13 @@ class Buckets {
   explicit Buckets(const Downsample& how)
       : interval_(how.interval), calendar_(how.calendar.get()) {}
 
-  // The first that starts at `time` or later.
+  // The first bucket that starts at `time` or later.
   Nanos From(Nanos time) const {
     if (calendar_ == nullptr) return Of(time + interval_ - 1);
     const auto& edges = calendar_->edges;
     return At(std::lower_bound(edges.begin(), edges.end(), time));
   }
-  // The one that holds `time`, which one does.
+  // The bucket that holds `time`; there is one.
   Nanos Of(Nanos time) const {
     return calendar_ == nullptr ? time - time % interval_ : calendar_->BucketOf(time);
   }
@@ -167,7 +167,7 @@ Between BetweenPoints(const QuerySpec& spec) {
 
 std::vector<Point> Within(std::vector<Point> points, const TimeRange& range) {
   const auto earlier = [](const Point& a, const Point& b) { return a.time < b.time; };
-  // What stores give needs nothing done.
+  // Points from stores need no change.
   bool good = true;
   Nanos before = range.first - 1;
   for (const Point& p : points) {
@@ -231,7 +231,7 @@ std::vector<Nanos> UnionOfTimes(const std::vector<std::vector<Point>>& series, N
 
 namespace {
 
-// Whether a value by itself stays as it is; of sums but for the sign of a zero.
+// Whether a single value stays as it is; for sums except for the sign of a zero.
 bool StaysAlone(Aggregator aggregator) {
   switch (aggregator) {
     case Aggregator::kSum:

@@ -10,7 +10,7 @@ namespace {
 constexpr int kMantissaBits = 52;
 constexpr int kUnitExponent = -1074;  // a BigSum counts in units of 2^-1074
 
-// What fl(a + b) left out, exactly; NaN or infinite if a step overflowed.
+// The rest that fl(a + b) leaves out, exactly; NaN or infinite if a step overflowed.
 double LeftOut(double a, double b, double sum) {
   const double b_part = sum - a;
   const double a_part = sum - b_part;
@@ -111,7 +111,7 @@ double BigSum::Value() const {
   if (highest <= kMantissaBits) {
     return sign * std::ldexp(static_cast<double>(words[0]), kUnitExponent);
   }
-  // The 53 bits from the highest on, and whether what is below rounds them up.
+  // The 53 bits from the highest on, and whether the bits below round them up.
   const size_t shift = highest - kMantissaBits;
   uint64_t mantissa = words[shift / 64] >> (shift % 64);
   if (shift % 64 != 0 && shift / 64 + 1 < kWords) {

@@ -1,15 +1,15 @@
 // Sums of doubles that do not depend on the order in which they were added, nor on how they were
-// grouped: everything is kept exactly and rounded once, when the sum is asked for. So what nodes
-// add up on the way up the tree is, bit for bit, what one place would have added up.
+// grouped: everything is kept exactly and rounded once, when the sum is asked for. So nodes that
+// add on the way up the tree get, bit for bit, the sum that one place would get.
 //
 // Two forms. Nearly always a sum fits a pair of doubles without loss: `high` is the sum rounded to
-// nearest, `low` what that left out (Knuth's TwoSum says whether anything would be lost). What does
-// not fit, as 1e300 + 1, or passes the largest double on the way, goes into a BigSum, an integer of
+// nearest, `low` the rest (Knuth's TwoSum says whether anything would be lost). A sum that does not
+// fit, as 1e300 + 1, or passes the largest double on the way, goes into a BigSum, an integer of
 // 2304 bits that counts in units of 2^-1074, the smallest double there is. Both give the exact sum
 // rounded to nearest, ties to even, so it does not matter which of them holds it.
 //
-// Infinities and NaN are no numbers to be summed exactly: one infinity makes the sum infinite, two
-// of different sign make it NaN, and NaN stays.
+// Infinities and NaN cannot be summed exactly: one infinity makes the sum infinite, two of
+// different sign make it NaN, and NaN stays.
 //
 // Thread safety: values.
 #pragma once
@@ -33,14 +33,14 @@ class BigSum {
 
   // Sign and magnitude, without the words of zeros at both ends.
   void Encode(ByteWriter& out) const;
-  // Turns `in` bad on what no sum can be.
+  // Turns `in` bad on bytes that are no sum.
   static BigSum Decode(ByteReader& in);
 
   bool operator==(const BigSum&) const = default;
 
   // Doubles take 33 words of 64 bits; the rest is for carries and the sign.
   static constexpr size_t kWords = 36;
-  // What is read may be a sum of that many words, so that those of a peer that lies cannot overflow
+  // A sum that is read has at most this many words, so that sums of a lying peer cannot overflow
   // when they are added up.
   static constexpr size_t kMaxReadWords = 34;
 
@@ -56,7 +56,7 @@ class BigSum {
 };
 
 // Adds `value` to the sum high + low, of which `high` is the rounded value. False, and nothing
-// done, if the pair cannot hold the result without loss: a BigSum has to.
+// changed, if the pair cannot hold the result without loss: the caller then needs a BigSum.
 bool AddExactly(double& high, double& low, double value);
 
 }  // namespace sonde

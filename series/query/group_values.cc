@@ -10,7 +10,7 @@
 namespace sonde {
 namespace {
 
-// Zeros are told apart, or their order would decide which one stands.
+// Distinguishes the zeros, or their order would decide which one is kept.
 bool Below(double a, double b) { return a < b || (a == b && std::signbit(a) && !std::signbit(b)); }
 
 }  // namespace

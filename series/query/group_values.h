@@ -1,7 +1,7 @@
-// What the series of a group come to at each of some times, in a form to which more can be added in
-// any order and grouping: how many had a value, and their exact sum, their minimum or their
-// maximum, or a set of which percentiles can be told (series/query/percentile_set.h), whichever the
-// aggregator needs.
+// The aggregate of a group's series at each of some times, in a form to which more can be added in
+// any order and grouping: how many series had a value, and as the aggregator needs it their exact
+// sum, their minimum, their maximum, or a set that gives percentiles
+// (series/query/percentile_set.h).
 //
 // Thread safety: values.
 #pragma once
@@ -20,22 +20,22 @@ namespace sonde {
 
 class GroupValues {
  public:
-  // Nothing at `times` times. With kNone the last value given for a time stands. Not for an
+  // Starts empty, for `times` times. With kNone the last value given for a time counts. Not for an
   // aggregator that NeedsAllValues (series/query/aggregate.h).
   explicit GroupValues(Aggregator aggregator, size_t times = 0);
 
   size_t size() const { return counts_.size(); }
-  // One more series with a value there; NaN is passed over.
+  // Adds the value of one more series there; NaN is passed over.
   void Add(size_t at, double value);
-  // What others have at their time `from`, which have the same aggregator.
+  // Adds the values of `others`, of the same aggregator, at their time `from`.
   void Merge(size_t at, const GroupValues& others, size_t from);
   // Whether a series had a value there.
   bool Any(size_t at) const { return counts_[at] != 0; }
-  // The aggregate; of nothing, count is 0 and everything else NaN.
+  // The aggregate; without values, count is 0 and every other aggregate NaN.
   double Get(size_t at) const;
 
   void Write(ByteWriter& out) const;
-  // Of `times` times. Turns `in` bad on what Write cannot have written.
+  // Reads `times` times. Turns `in` bad on bytes that Write cannot have written.
   static GroupValues Read(Aggregator aggregator, size_t times, ByteReader& in);
 
  private:
@@ -61,7 +61,7 @@ class GroupValues {
   Aggregator aggregator_;          // its Basis
   std::vector<uint32_t> counts_;   // 0 or 1 where only whether there is a value matters
   std::vector<double> values_;     // the rounded sum or the extreme
-  std::vector<double> lows_;       // what the sums leave out; empty while that is nothing
+  std::vector<double> lows_;       // the rest of the sums; empty while all are 0
   std::map<size_t, BigSum> bigs_;  // the sums that the two above do not hold
   std::vector<PercentileSet> sets_;
 };

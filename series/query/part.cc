@@ -69,7 +69,7 @@ Times TimesOfPoints(const std::vector<Member>& members, const QuerySpec& spec) {
   return times;
 }
 
-// Of a series that is kept by itself: also those next to the range, to which its values lead.
+// For a series that is kept by itself also the points next to the range, to which its values lead.
 Times TimesAround(const std::vector<Point>& points, const QuerySpec& spec) {
   Times times;
   for (size_t i = 0; i < points.size(); ++i) {
@@ -109,7 +109,7 @@ Status AddGrid(const std::vector<Member>& members, const QuerySpec& spec, const 
   return {};
 }
 
-// What ended before the range has no time in it, and the start to say what it came to.
+// A series that ended before the range has no time in it, but the start, which has its total.
 void AddStart(const std::vector<Member>& members, const QuerySpec& spec, Times& times) {
   const bool ended = std::any_of(members.begin(), members.end(), [&](const Member& m) {
     return m.points.back().time < spec.start;
@@ -118,7 +118,7 @@ void AddStart(const std::vector<Member>& members, const QuerySpec& spec, Times& 
   times.insert(times.begin(), spec.start);
 }
 
-// The starts of the buckets that it downsamples to.
+// The starts of the buckets of its downsampling.
 QueryGrid GridOf(const QuerySpec& spec) {
   if (!spec.downsample) return {};
   if (spec.downsample->calendar != nullptr) return {0, spec.downsample->calendar->edges};

@@ -64,7 +64,7 @@ std::vector<Nanos> ReadTimes(ByteReader& in, size_t limit) {
   return times;
 }
 
-// --- Which of the times have points: none need to be said if all have ---
+// --- Which of the times have points: nothing is written if all have ---
 
 void WritePoints(const std::vector<bool>& points, ByteWriter& out) {
   const bool all = std::find(points.begin(), points.end(), false) == points.end();

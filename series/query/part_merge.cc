@@ -26,7 +26,7 @@ int Compare(const QuerySpec& spec, const QueryPart& part, const Tags& a, const T
   return 0;
 }
 
-// What a part has at each of the times: behind its own last one, if it holds, what it has there.
+// A part's values at each of the times: if it holds, its last value counts after its own last time.
 void MergeValues(const Times& times, const GroupPart& from, bool holds, std::vector<bool>& points,
                  GroupValues& values) {
   size_t at = 0;

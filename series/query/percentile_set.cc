@@ -56,7 +56,7 @@ double PercentileSet::Get(double share) const {
   return PercentileAt(values_, share);
 }
 
-// The number of values, and they; or one more than there can be, and the sketch.
+// The number of values, then the values; or a number above the limit, then the sketch.
 void PercentileSet::Write(ByteWriter& out) const {
   out.Varint(sketch_ == nullptr ? values_.size() : kMaxExact + 1);
   for (const double value : values_) out.Fixed(value);

@@ -1,7 +1,7 @@
-// Values of which a percentile is wanted, in a form that merges in any order and grouping: a few
-// are kept as they are, and of more a sketch (series/sketch/quantile_sketch.h) remains, whose
-// percentiles are within 1 %. Which of the two it is depends on the values alone, not on how they
-// came together.
+// Values whose percentiles are wanted, in a form that merges in any order and grouping: a few are
+// kept as they are, more become a sketch (series/sketch/quantile_sketch.h), whose percentiles are
+// within 1 %. Which of the two forms is used depends on the values alone, not on the order of
+// merging.
 //
 // Values that are not finite are left out.
 //
@@ -24,7 +24,7 @@ double PercentileAt(std::span<const double> sorted, double share);
 
 class PercentileSet {
  public:
-  // As they are; it is what the tasks of a large node are at one time.
+  // Values kept as they are; as many as the tasks of a large node have at one time.
   static constexpr size_t kMaxExact = 64;
 
   PercentileSet() = default;
@@ -35,7 +35,7 @@ class PercentileSet {
 
   void Add(double value);
   void Merge(const PercentileSet& other);
-  // NaN of nothing.
+  // NaN if there are no values.
   double Get(double share) const;
 
   void Write(ByteWriter& out) const;

@@ -1,5 +1,5 @@
-// Who may answer a query: decided in one place, from the query and from what is known of the steps
-// that it is about. How each way is gone is the caller's.
+// Who may answer a query: decided in one place, from the query and from what is known of its steps.
+// The caller carries out each way.
 //
 // Thread safety: values, and functions without state.
 #pragma once
@@ -15,7 +15,7 @@ namespace sonde {
 
 enum class AnswerWay : uint8_t {
   kHead,      // the head of the only step, by itself
-  kEachHead,  // no result is of several steps: the head of each step for its own
+  kEachHead,  // no result is of several steps: each step's head for its own
   kParts,     // parts of the answer, put together: of the nodes at a head, of the steps elsewhere
   kSpread,    // the percentiles that were recorded with the reduced series, if there are any
   kReduced,   // the reduced series
@@ -26,7 +26,7 @@ enum class AnswerWay : uint8_t {
 struct QueryScene {
   bool at_head = false;   // it is asked at the head of the only step
   size_t steps = 1;       // how many there are
-  size_t heads = 0;       // of how many a head can be asked
+  size_t heads = 0;       // of how many steps a head can be asked
   size_t nodes = 0;       // of the only step
   Nanos period = 0;       // of the only step
   bool is_count = false;  // the metric is known to be a counter
@@ -36,8 +36,8 @@ struct QueryScene {
 // exact and the nodes' series would have to be read.
 inline constexpr size_t kReadNodesUpTo = 64;
 
-// The ways in the order in which they are tried: the next one where one has no answer. The last one
-// always answers, or is the failure.
+// The ways in the order in which to try them: the next one if one has no answer. The last way
+// always answers, or its failure is the query's.
 std::vector<AnswerWay> PlanQuery(const QuerySpec& spec, const QueryScene& scene);
 
 // The same where the head of a step is asked for its part: kReduced or kParts.

@@ -30,14 +30,14 @@ enum class Aggregator : uint8_t {
   kMax,
   kCount,
   kNone,
-  // The sum, the minimum and the maximum again, for which a series counts as something else
-  // between its points.
+  // The sum, the minimum and the maximum again, with another value for a series between its
+  // points.
   kZimsum,
   kPfsum,
   kMimmin,
   kMimmax,
   kSquareSum,
-  kDev,  // standard deviation of the values given, not of what they may be a sample of
+  kDev,  // standard deviation of the values given: over n, not n - 1
   kMedian,
   kMult,
   kDiff,  // the last series less the first, by tags; in a bucket by time
@@ -68,7 +68,7 @@ inline constexpr Aggregator kLastAggregator = Aggregator::kP5;
 Result<Aggregator> ParseAggregator(std::string_view name);
 std::string_view ToString(Aggregator aggregator);
 const std::vector<std::string_view>& AggregatorNames();
-// Of p5 to p999, which merge, the share of values that lies below; 0 of the others.
+// The share of values that lies below, for p5 to p999, which merge; 0 for other aggregators.
 double PercentileOf(Aggregator aggregator);
 
 struct Downsample {
@@ -82,8 +82,8 @@ struct Downsample {
 // "1m-avg", "30s-max-nan", "0all-sum", "1dc-avg"; a trailing dash is accepted. With `calendar`
 // every interval is one of the calendar, as if it had a c.
 Result<Downsample> ParseDownsample(std::string_view text, bool calendar = false);
-// Works out where the buckets of a calendar are, for a range that is known by now; others need
-// nothing. kLimit if they are too many.
+// Works out where the buckets of a calendar are, for a range that is now known; other downsampling
+// needs nothing. kLimit if they are too many.
 Status ResolveCalendar(const TimeZone& zone, std::string_view name, Nanos start, Nanos end,
                        Downsample& how);
 
@@ -140,7 +140,7 @@ struct TimeRange {
   Nanos first;
   Nanos last;  // belongs to it
 };
-// The points that Evaluate looks at, which are more than those of [start, end]: rates and
+// The points that Evaluate needs, which are more than those of [start, end]: rates and
 // interpolation use the points, or the buckets, of the whole hours of start and end, as in
 // OpenTSDB. For a query that CheckQuery accepts; others are ignored wherever they come from.
 TimeRange DataRange(const QuerySpec& spec);
@@ -166,13 +166,13 @@ class SeriesFilter {
   std::shared_ptr<const Rep> rep_;
 };
 
-// The steps alone, for those who push them down. Points are in time order, one for a time; NaN is
+// The single steps, for callers that push them down. Points are in time order, one a time; NaN is
 // a missing value. Only fills make points of NaN. Buckets are those that begin in [start, end].
 std::vector<Point> ApplyDownsample(const std::vector<Point>& points, const Downsample& how,
                                    Nanos start, Nanos end);
 std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions& how);
 
-// Everything, over the series given (already filtered or not). Results are in the order of their
+// All steps, over the series given (already filtered or not). Results are in the order of their
 // group's tag values.
 Result<std::vector<QueryResult>> Evaluate(const QuerySpec& spec, std::vector<SeriesData> series);
 
@@ -186,8 +186,8 @@ bool AnswersFromReduced(const QuerySpec& spec, bool counts = false);
 // step that samples every `period`. They do, within 1 %, if the metric has its spread and each
 // group is one series; else the nodes have to be asked.
 bool SpreadAnswers(const QuerySpec& spec, Nanos period);
-// What to read of the reduced series of a step that samples every `period`: of counters some rows
-// before the range too, for they tell of how many nodes a whole row is.
+// The range to read of the reduced series of a step that samples every `period`: for counters also
+// some rows before the query's range, which tell how many nodes a whole row has.
 TimeRange ReducedRange(const QuerySpec& spec, bool counts, Nanos period);
 // Whether its answer depends on a series with the tag `stat`.
 bool ReducedNeeds(const QuerySpec& spec, const Series& reduced);

@@ -18,7 +18,7 @@ namespace {
 
 using namespace query_steps;
 
-// Of one series as it was before reduction: what each statistic's points are.
+// One series as it was before reduction: the points of each statistic.
 struct Stats {
   bool counts = false;
   std::map<std::string, std::vector<Point>, std::less<>> points;
@@ -83,7 +83,7 @@ void CountOn(Stats& stats) {
   }
 }
 
-// The smallest is less when another node comes; of all the others nothing falls.
+// The smallest value falls when another node comes; no other statistic falls.
 std::vector<Point> Prepared(const Stats& stats, std::string_view stat, const QuerySpec& spec) {
   const bool counts = stats.counts && stat != "min";
   return counts ? PrepareRows(Find(stats, stat), spec) : Prepare(Find(stats, stat), spec);
@@ -107,7 +107,7 @@ std::vector<Point> Weights(const std::vector<Point>& values, const std::vector<P
   return weights;
 }
 
-// The points of a group of one: rates are recorded as such.
+// The points of a group of one series: rates are recorded as rates.
 std::vector<Point> Recorded(QuerySpec spec, const Stats& stats) {
   std::string stat = StatOf(spec);
   spec.rate = false;
@@ -154,7 +154,7 @@ Status ManySeries(const QuerySpec& spec) {
                                   "asks for those of several together; ask the nodes"};
 }
 
-// Those that match, as they were before reduction, counters made whole.
+// The matching series, as they were before reduction, with counters made whole.
 std::map<Tags, Stats> Gather(const SeriesFilter& filter, const std::vector<SeriesData>& reduced) {
   std::map<Tags, Stats> series;
   for (const SeriesData& s : reduced) {
@@ -248,7 +248,7 @@ bool SpreadAnswers(const QuerySpec& spec, Nanos period) {
 }
 
 TimeRange ReducedRange(const QuerySpec& spec, bool counts, Nanos period) {
-  constexpr Nanos kTicks = 16;     // a node that is away for longer is known to be
+  constexpr Nanos kTicks = 16;     // a node that is away longer is known to be away
   constexpr Nanos kSlowTicks = 2;  // of what is sampled at every tenth or so
   TimeRange range = DataRange(spec);
   if (counts) range.first -= std::max(kTicks * period, kSlowTicks * kSlowPeriod);
@@ -266,7 +266,7 @@ bool ReducedNeeds(const QuerySpec& spec, const Series& reduced) {
 
 Result<std::vector<QueryResult>> EvaluateReduced(const QuerySpec& spec,
                                                  const std::vector<SeriesData>& reduced) {
-  // Of what is not there it does not matter.
+  // Without any series it does not matter.
   const bool counts =
       reduced.empty() || std::any_of(reduced.begin(), reduced.end(),
                                      [](const auto& s) { return Counts(s.series.metric); });

@@ -1,6 +1,6 @@
 // Regular expressions of queries: RE2's, which take time linear in the text whatever the pattern.
-// Java's, and so OpenTSDB's, are the same but for what would need backtracking: lookaround and
-// references to groups, which are refused.
+// Java's, and so OpenTSDB's, are the same except for lookaround and references to groups, which
+// would need backtracking: these are refused.
 //
 // Thread safety: a compiled expression may be used by several threads.
 #pragma once

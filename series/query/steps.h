@@ -1,4 +1,4 @@
-// The parts of an evaluation that the raw and the reduced way share.
+// The parts of an evaluation that raw and reduced series share.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -29,13 +29,13 @@ Between BetweenPoints(const QuerySpec& spec);
 // points.
 class Cursor {
  public:
-  // `holds`: it counts with its last value behind that.
+  // `holds`: after its last point the series keeps its last value.
   Cursor(const std::vector<Point>& points, Between between, bool holds = false)
       : points_(points), between_(between), holds_(holds) {}
 
-  // To a time that is not before the last one given. False if the series takes no part there.
+  // Moves to a time not before the last one given. False if the series takes no part there.
   bool MoveTo(Nanos time);
-  // There: whether the series has a point, and what it counts for.
+  // At that time: whether the series has a point, and its value.
   bool at_point() const { return at_point_; }
   double value() const { return value_; }
   // The last point that is not after that time.
@@ -54,7 +54,7 @@ class Cursor {
 
 // A series within the query's data range: in time order, the last of equal times, no NaN.
 std::vector<Point> Within(std::vector<Point> points, const TimeRange& range);
-// Whether filling makes no more points of so many series than there is room for; known beforehand.
+// Checks, before filling, that it makes no more points of so many series than there is room for.
 Status CheckFilled(const QuerySpec& spec, size_t series);
 // Downsampling and rate.
 std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec);
@@ -66,19 +66,19 @@ std::vector<Point> Aggregate(const std::vector<std::vector<Point>>& series, Aggr
 // --- Counters (docs/queries.md) ---
 
 bool Counts(const Metric& metric);
-// Whether the series of a counter go on with their last value behind their last point: where they
-// are put together, but for rates, which end.
+// Whether the series of a counter keep their last value after their last point: yes where series
+// are aggregated, except for rates, which end.
 bool HoldsCounters(const QuerySpec& spec);
-// BetweenPoints, of a counter: nowhere less than before.
+// BetweenPoints for a counter, which never falls.
 Between BetweenCounts(const QuerySpec& spec);
-// Prepare, of a counter. Buckets are not filled: see FillBuckets. Where counters are held, points
-// before the range may be given: they tell where it begins anew, and with the last of them it takes
-// part from the start of the range on.
+// Prepare for a counter. Buckets are not filled: see FillBuckets. Where counters are held, points
+// before the range may be given: they tell where the counter begins anew, and the last of them lets
+// it take part from the start of the range on.
 std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& spec);
-// The same of rows of the whole step that series/query/counter_total.h has gone over: they do not
-// fall, and nothing in them begins anew.
+// The same for rows of the whole step from series/query/counter_total.h: they do not fall, and no
+// counter in them begins anew.
 std::vector<Point> PrepareRows(std::vector<Point> points, const QuerySpec& spec);
-// Fills those that are empty in the answer; where the series were filled nothing is left to do.
+// Fills the empty buckets of the answer; does nothing where the series were filled already.
 void FillBuckets(const QuerySpec& spec, std::vector<Point>& points);
 
 // The times in [start, end] at which any of the series has a point.
@@ -87,8 +87,8 @@ std::vector<Nanos> UnionOfTimes(const std::vector<std::vector<Point>>& series, N
 
 // The answer of `none` in one place.
 std::vector<QueryResult> EvaluateAlone(const QuerySpec& spec, std::vector<SeriesData> series);
-// The order of series that are not aggregated: by tags and, of equal ones, by their points, for it
-// must not depend on where they came from.
+// The order of series that are not aggregated: by tags and, for equal tags, by points, so that it
+// does not depend on where the series came from.
 bool Before(const QueryResult& a, const QueryResult& b);
 
 // The literals "a|b|c" of a filter, one by one.
@@ -96,8 +96,8 @@ std::vector<std::string> Alternatives(std::string_view pattern);
 
 // --- Where a part cannot be aggregated ---
 
-// Whether every series has to be kept by itself until all are there: of `none` for ever, of an
-// aggregator that needs all values at once until then.
+// Whether every series has to be kept by itself: with `none` for ever, with an aggregator that
+// needs all values at once until all series are there.
 bool KeepsSeries(const QuerySpec& spec);
 // Series of one group, after downsampling and rate, in the order of their tags. `integers` are
 // those of SeriesData, or empty.
@@ -113,17 +113,17 @@ std::vector<QueryResult> EvaluateIntegers(const QuerySpec& spec, std::vector<Ser
 // --- Parts ---
 
 Status TooLarge(const QuerySpec& spec, std::string_view what, size_t limit);
-// Of groups of which all but the last are within the bounds of a part, with their points.
+// Checks groups, all but the last known to be within the bounds of a part; `points`: of all.
 Status CheckBounds(const QuerySpec& spec, const std::vector<GroupPart>& groups, size_t points);
-// The tags and keys of two sets of series, as those of both.
+// Merges the tags and keys of another set of series into `group`.
 void MergeTags(const Tags& tags, const std::vector<std::string>& other_keys, GroupPart& group);
 
 // The keys to group by, sorted, each once.
 std::vector<std::string> GroupKeys(const QuerySpec& spec);
 // The values of those keys: equal for the series of one group.
 std::vector<std::string> GroupOf(const Tags& tags, const std::vector<std::string>& keys);
-// Whether no result is of series with different values of that tag, so that those of each value may
-// be evaluated by themselves: every group of theirs is whole.
+// Whether no result is of series with different values of that tag, so that the series of each
+// value may be evaluated by themselves: every group of theirs is whole.
 bool IsSeparateBy(const QuerySpec& spec, std::string_view key);
 // Whether its answer can be put together from parts (series/query/part.h) of several jobs: where
 // results are of one host no values between its points are exchanged, and hosts have several jobs.

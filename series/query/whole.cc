@@ -43,8 +43,8 @@ class IntegerCursor {
   bool MoveTo(Nanos time) { return takes_part_ = cursor_.MoveTo(time); }
   bool takes_part() const { return takes_part_; }
   double value() const { return cursor_.value(); }
-  // Whether nothing that decides on the value there is a fraction: the points around, of which the
-  // one to come counts before the series begins.
+  // Whether no point that decides on the value there is a fraction: the points around the time, or
+  // before the series begins its first point.
   bool IsInteger(Nanos time) const {
     if (points_.empty() || time > points_.back().time) return true;
     if (integers_.empty()) return false;
@@ -80,7 +80,7 @@ double ValueAt(Nanos time, Aggregator aggregator, std::vector<IntegerCursor>& cu
   return integers ? FoldIntegers(aggregator, values) : Fold(aggregator, values);
 }
 
-// As Within, with what goes along with the points.
+// As Within, also for the flags that go with the points.
 void KeepWithin(SeriesData& data, const TimeRange& range) {
   std::vector<std::pair<Point, bool>> all;
   all.reserve(data.points.size());

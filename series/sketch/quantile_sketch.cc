@@ -10,8 +10,8 @@
 namespace sonde {
 namespace {
 
-// A value's bucket is its exponent and the first bits of its mantissa: those of its bits as IEEE
-// 754 double that are left when kShift of them are cut off.
+// A value's bucket is its exponent and the first bits of its mantissa: the bits of the IEEE 754
+// double without the lowest kShift.
 constexpr int kSubBits = 6;
 constexpr int kShift = 52 - kSubBits;
 constexpr int32_t kFirst = 1 << kSubBits;          // of the smallest normal double
@@ -123,7 +123,7 @@ double QuantileSketch::Quantile(double q) const {
   return At(q * static_cast<double>(count_));
 }
 
-// The value that is so many-th from below, 1 to count.
+// The value at this place from below, 1 to count.
 double QuantileSketch::At(double rank) const {
   if (rank <= 1) return min_;
   uint64_t below = 0;

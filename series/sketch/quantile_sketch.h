@@ -1,15 +1,15 @@
-// Quantiles of values that were measured in many places, as of all nodes and tasks at one tick,
-// within 1 % and without the values: how many fell into each bucket, the buckets being 1/64 of
-// their lower bound wide, with the exact minimum and maximum.
+// Quantiles of values that were measured in many places, as on all nodes and tasks at one tick,
+// within 1 % and without the values: a count for each bucket, whose width is 1/64 of its lower
+// bound, and the exact minimum and maximum.
 //
 // Merging is associative and commutative, bit for bit. At most kMaxBuckets buckets are kept, which
-// at full resolution span 16 powers of two; where more would be needed, pairs of neighbours become
-// one until they suffice, for the whole sketch: each time the error doubles. A part is never
-// coarser than the whole has to be, so the order of merging does not matter to the result.
+// at full resolution span 16 powers of two; if more are needed, pairs of neighbours in the whole
+// sketch become one until they suffice: each time the error doubles. A part is never coarser than
+// the whole has to be, so the order of merging does not matter to the result.
 //
-// Unlike series/sketch/sketch.h, whose buckets are fixed because an application fills them, it
-// takes any double and both signs. Values that are not finite are left out; below 2^-1022 they
-// count as 0.
+// Unlike series/sketch/sketch.h, whose buckets are fixed because an application fills them, this
+// sketch takes any double and both signs. Values that are not finite are left out; values below
+// 2^-1022 count as 0.
 //
 // Once its memory has grown, adding, merging and decoding into it allocate nothing.
 //
@@ -47,8 +47,8 @@ class QuantileSketch {
   // Empty again; keeps its memory.
   void Clear();
 
-  // The value of which a share `q` (0 to 1) of all is not larger, within Error(); of 0 and 1 the
-  // minimum and the maximum. NaN for an empty one.
+  // The value such that a share `q` (0 to 1) of all values is not larger, within Error(); for 0 and
+  // 1 the minimum and the maximum. NaN for an empty sketch.
   double Quantile(double q) const;
   // As OpenTSDB estimates a percentile: between the values at both sides of share * (count + 1), if
   // that is not before the first or after the last. The median of two is between them.
@@ -57,8 +57,8 @@ class QuantileSketch {
   double Error() const;
 
   void Encode(ByteWriter& out) const;
-  // Replaces what is here. The reader is bad, and this empty, after kCorrupt: bytes that Encode
-  // cannot have written.
+  // Replaces the contents. kCorrupt for bytes that Encode cannot have written: the reader is then
+  // bad, and the sketch empty.
   Status Decode(ByteReader& in);
 
   bool operator==(const QuantileSketch&) const = default;

@@ -1,5 +1,5 @@
 // A histogram as a value: how often each bucket (core/histogram_buckets.h) was hit, with the exact
-// sum, minimum and maximum. Those of threads, ranks, nodes and ticks add up without loss.
+// sum, minimum and maximum. Histograms of threads, ranks, nodes and ticks add up without loss.
 //
 // Thread safety: values, like std::vector.
 #pragma once
@@ -34,18 +34,18 @@ class Sketch {
   // `count` values that fell into `bucket`, one of histogram::kBuckets; their sum and extremes come
   // by AddSum. Counts stay at the largest number there is instead of starting anew.
   void Add(uint32_t bucket, uint64_t count);
-  // What is not finite is left out, and both extremes if `min` is above `max`; so everything in a
-  // sketch is finite.
+  // Leaves out arguments that are not finite, and both extremes if `min` is above `max`; so
+  // everything in a sketch is finite.
   void AddSum(double sum, double min, double max);
   void Merge(const Sketch& other);
 
   // The value below which a share `q` (0 to 1) of all lies: the middle of the bucket that holds it,
-  // within [min, max], so within 1/64 of the exact one where the bucket is a regular one. Of 0 and
-  // 1 the minimum and the maximum; NaN for an empty one.
+  // within [min, max], so within 1/64 of the exact value if the bucket is a regular one. For 0 and
+  // 1 the minimum and the maximum; NaN for an empty sketch.
   double Quantile(double q) const;
 
-  // Never to change: docs/format.md. The reader is bad, too, after kCorrupt, which stands for bytes
-  // that Encode cannot have written.
+  // Never to change: docs/format.md. Decode gives kCorrupt for bytes that Encode cannot have
+  // written; the reader is then bad, too.
   void Encode(ByteWriter& out) const;
   static Result<Sketch> Decode(ByteReader& in);
 
@@ -59,8 +59,8 @@ class Sketch {
   std::vector<Bucket> buckets_;
 };
 
-// The histogram of a metric. In what goes up the tree the series has no tags task and host, and the
-// sketch is what came since the last tick.
+// The histogram of a metric. In messages that go up the tree the series has no tags task and host,
+// and the sketch has the values since the last tick.
 struct NamedSketch {
   Series series;
   Sketch sketch;

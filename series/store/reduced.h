@@ -1,14 +1,14 @@
-// Reduced values: what many nodes or tasks measured, as one.
+// Reduced values: one value for those that many nodes or tasks measured.
 //
-// Count, sum, minimum, maximum, sum of squares and who holds the extremes. Merging is associative
+// Count, sum, minimum, maximum, sum of squares and owners of the extremes. Merging is associative
 // and commutative up to the rounding of sums, so parts may arrive in any order and grouping. Of
 // equal extremes the smaller owner wins, so the result does not depend on the order.
 //
 //   mean = sum / count;  population variance = sum_sq / count - mean^2
 //
 // In a store and in the archive a reduced series is seven plain series with the tag `stat`, so the
-// same blocks, store and queries serve both. Of a metric that declares its spread there are
-// percentiles besides: of a gauge's values, of a counter's rates per second since the point before.
+// same blocks, store and queries serve both. A metric that declares its spread also has
+// percentiles: of a gauge's values, of a counter's rates per second since the point before.
 // They come from sketches (series/sketch/quantile_sketch.h), within 1 %.
 //
 // Thread safety: values.
@@ -79,8 +79,8 @@ inline constexpr std::array<std::string_view, kStatColumns> kStatNames = {
     "count", "sum", "min", "max", "sum_sq", "min_owner", "max_owner"};
 inline constexpr std::string_view kStatTag = "stat";
 
-// The percentiles that are recorded; with the tag `stat` of these names, those of rates behind
-// kRateStat.
+// The percentiles that are recorded. The tag `stat` has these names, for rates with kRateStat
+// before.
 inline constexpr size_t kSpreadColumns = 4;
 inline constexpr std::array<std::string_view, kSpreadColumns> kSpreadNames = {"p5", "p50", "p95",
                                                                               "p99"};
@@ -96,13 +96,13 @@ constexpr size_t ReducedColumns(const Metric& metric) {
 }
 // The schema of the store that holds `series` reduced.
 Schema::Ptr ReducedSchema(const std::vector<Series>& series);
-// What it was made from; empty if it is none of ReducedSchema.
+// The series that it was made from; empty if `reduced` is no schema of ReducedSchema.
 std::vector<Series> BaseSeries(const Schema& reduced);
 // One reduced value as kStatColumns columns and back; a value of count 0 is all NaN.
 void ToColumns(const Reduced& value, double* columns);
 Reduced FromColumns(const double* columns);
-// A whole row by ReducedSchema(series) and back. `spreads`: of those that have it, in their order;
-// one that is not there is missing.
+// A whole row by ReducedSchema(series) and back. `spreads`: for the series that have one, in their
+// order; one that is not given is missing.
 void ToColumns(const std::vector<Series>& series, std::span<const Reduced> values,
                std::span<const Spread> spreads, std::span<double> columns);
 void FromColumns(const std::vector<Series>& series, std::span<const double> columns,

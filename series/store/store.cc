@@ -35,7 +35,7 @@ struct GroupStore::Rep {
   Nanos last_time = 0;
 
   std::deque<SealedBlock> sealed;
-  // Those that are decompressed, by sequence.
+  // The blocks that are decompressed, by sequence.
   std::map<uint64_t, std::shared_ptr<const PlainBlock>> plain;
   size_t plain_bytes = 0;
   std::shared_ptr<ColumnCache> columns_read;  // of sealed blocks
@@ -145,7 +145,7 @@ void GroupStore::Seal() {
   while (!rep.times.empty()) rep.SealFirst(std::min(rep.times.size(), rep.open_rows));
 }
 
-// Those after them stay open.
+// The rows after them stay open.
 void GroupStore::Rep::SealFirst(size_t count) {
   SealedBlock block;
   const Status status = Encode(0, count, block);
@@ -208,7 +208,7 @@ void GroupStore::Rep::ForgetPlain(uint64_t block) {
   plain.erase(at);
 }
 
-// Keeps the newest block decompressed as well, and of older ones as many as there is room for.
+// Also keeps the newest block decompressed, and as many older ones as there is room for.
 void GroupStore::Rep::MakePlain(const SealedBlock& block) {
   if (block.bytes->size() > options.plain_limit) return;
   const Result<std::shared_ptr<const PlainBlock>> unpacked = PlainBlock::Unpack(*block.bytes);

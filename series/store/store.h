@@ -2,8 +2,8 @@
 //
 // Rows of one group share their time. When the schema changes or the open block is full it is
 // sealed. The first blocks are short and grow (16, 32, 64, 128 rows by default), so that a step
-// that is killed early has lost little. Sealed blocks are kept until they exceed the memory limit,
-// then the oldest goes, counted in dropped_rows().
+// that is killed early has lost little. Sealed blocks are kept until they exceed the memory limit;
+// then the oldest is dropped, and its rows are counted in dropped_rows().
 //
 // Thread safety: none; the owner locks. It need not do so while blocks are decoded
 // (series/store/store_reading.h). Append allocates nothing between two seals.
@@ -33,8 +33,8 @@ struct Point {
 struct SeriesData {
   Series series;
   std::vector<Point> points;
-  // Which points are whole numbers for which OpenTSDB has arithmetic of its own; empty: none. What
-  // nodes measure are none.
+  // Which points are whole numbers for which OpenTSDB has arithmetic of its own; empty: none. Nodes
+  // measure no such points.
   std::vector<bool> integers = {};
 };
 
@@ -52,14 +52,14 @@ class GroupStore {
   struct Options {
     size_t first_rows = 16;
     size_t max_rows = 128;           // up to kMaxBlockRows
-    size_t late_rows = 0;            // of the newest, that stay open when a block is full: to Amend
+    size_t late_rows = 0;            // newest rows that stay open for Amend when a block is full
     size_t memory_limit = 8u << 20;  // of sealed blocks, bytes
-    // Of the newest blocks, decompressed beside the sealed ones: for a store that is asked about
-    // the same time again and again. It costs 1 ms a MB as a block is sealed, and no question
+    // Bytes of the newest blocks, kept decompressed beside the sealed ones: for a store that is
+    // often asked about the same time. It costs 1 ms a MB when a block is sealed, and no question
     // waits.
     size_t plain_limit = 0;
-    // Of the columns that were read of others, decoded: what is asked again of a longer time is a
-    // few columns of many.
+    // Bytes of decoded columns that were read from other blocks: repeated questions about a longer
+    // time need a few columns of many.
     size_t column_limit = 0;
   };
   explicit GroupStore(Options options);
@@ -79,17 +79,17 @@ class GroupStore {
   // schema(). False if there is no such row (any more).
   bool Amend(Nanos time, const std::function<void(std::span<double> row)>& change);
   void Seal();
-  // The open rows as the blocks that they would be sealed as now. They come once more under these
-  // sequences, the last one with more rows.
+  // The open rows as the blocks that sealing would make of them now. Later sealed blocks have the
+  // same sequences again, the last one with more rows.
   std::vector<SealedBlock> Open() const;
 
-  // The points of [start, end] of every series that `wanted` accepts, a series that outlived a
-  // change of schema in one piece.
+  // The points of [start, end] of every series that `wanted` accepts; a series that outlived a
+  // change of schema comes in one piece.
   std::vector<SeriesData> Read(const std::function<bool(const Series&)>& wanted, Nanos start,
                                Nanos end) const;
 
-  // The steps of a Read of which the owner must lock these two (series/store/store_reading.h). What
-  // is shared does not change.
+  // Two steps of a Read, for which the owner must hold its lock (series/store/store_reading.h).
+  // Shared objects do not change.
   struct SharedBlock {
     SealedBlock block;
     std::shared_ptr<const PlainBlock> plain;  // may be null
@@ -106,7 +106,7 @@ class GroupStore {
     std::vector<Nanos> times;
     std::vector<double> columns;  // those that are wanted, one after the other
   };
-  // False if they are not those after `shared` any more.
+  // False if the open rows are no more those that follow `shared`.
   bool CopyOpen(const Shared& shared, const std::vector<bool>& wanted, OpenRows& rows) const;
 
   // The newest row: its time and values by schema(); time 0 if there is none.

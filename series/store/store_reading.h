@@ -8,8 +8,8 @@
 //   } while (!(lock, reading.TakeOpen(store)));
 //   ... = reading.Finish();
 //
-// A store whose owner appends in time waits for no reader then, even one that a busy machine lets
-// wait while it holds the lock: that is what a reader of less priority does.
+// So the owner's appends need not wait for a reader that decodes. This matters on a busy machine: a
+// reader of less priority may be interrupted for long while it holds the lock.
 //
 // Thread safety: a reading is one thread's; Share and TakeOpen with the store's lock held.
 #pragma once
@@ -27,7 +27,7 @@
 
 namespace sonde {
 
-// Decoded columns of sealed blocks, kept for who asks for them again; all go when they are too
+// Decoded columns of sealed blocks, kept for repeated questions; all are dropped when they are too
 // many.
 //
 // Thread safety: every method from any thread.
@@ -40,7 +40,7 @@ class ColumnCache {
 
   explicit ColumnCache(size_t limit) : limit_(limit) {}
 
-  // The columns wanted of a block; decodes and keeps those that it does not have.
+  // The wanted columns of a block; decodes and keeps those that the cache does not have.
   Result<Columns> Read(const SealedBlock& block, const std::vector<bool>& wanted);
   // Blocks before this sequence are not asked for again.
   void ForgetBefore(uint64_t sequence);

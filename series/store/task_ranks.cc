@@ -17,7 +17,7 @@ std::optional<T> Parse(std::string_view text) {
   return value;
 }
 
-// What comes from a file may be anything, but no sum overflows; what is no number stays.
+// A file may hold any text, but no sum overflows; a tag that is no number stays.
 void Shift(int64_t by, Tags& tags) {
   const std::string* task = tags.Find(kTaskTag);
   if (task == nullptr || by == 0) return;

@@ -1,9 +1,9 @@
-// How the schemas of nodes that run like tasks become one: ranks are told from a node's first.
+// How nodes that run similar tasks share one schema: ranks are counted from a node's first rank.
 //
-// What a node keeps of its tasks differs from its neighbours' by the tag `task` alone. In its
-// stores and blocks that tag is the rank less the node's first; the first stands behind the
-// group's name ("task+512"). So a step has the schema of its tasks once, however many nodes it
-// has, and whoever names a series for people adds the first again, as he adds the tag `host`.
+// The series of a node's tasks differ from its neighbours' by the tag `task` alone. In the node's
+// stores and blocks that tag is the rank less the node's first rank; the first rank is appended to
+// the group's name ("task+512"). So a step has the schema of its tasks once, however many nodes it
+// has. Code that names a series for people adds the first rank again, as it adds the tag `host`.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -27,7 +27,7 @@ uint32_t FirstRank(const Schema& schema);
 // The schema with `first` taken from every tag `task`; itself if that changes nothing. A rank
 // below `first` becomes negative; a tag that is no rank stays.
 Schema::Ptr RanksFrom(uint32_t first, Schema::Ptr schema);
-// Adds it again.
+// Adds `first` to the tag again.
 void AddFirstRank(uint32_t first, Tags& tags);
 
 // The name of a group of such a schema; the group's own if `first` is 0.
