@@ -124,7 +124,7 @@ Result<OpenedArchive> OpenArchive(const Environment& env, ArchiveUse use) {
   progress.End();
   if (!archive.ok()) return archive;
   if (!archive->reader->note().empty()) Note(archive->reader->note());
-  // Limits are for the archive of the configuration, not for any other that is looked at.
+  // The limits are for the archive of the configuration, not for other archives.
   if (!env.archive.empty() || !archive->owned()) return archive;
   const auto config = LoadConfig(env.config_path);
   if (config.ok() && RetentionOf(*config).any()) {

@@ -1,8 +1,8 @@
 // What the subcommands of `sonde` share.
 //
-// Each subcommand is a file with one Register function, which main.cc has in its table: it adds the
-// subcommand and its options to the program and gives what shall run. Exit codes are kDone to
-// kNotFound, the same for all of them.
+// Each subcommand is a file with one Register function in the table of main.cc: it adds the
+// subcommand and its options to the program and returns the function to run. Exit codes are kDone
+// to kNotFound, the same for all of them.
 //
 // Thread safety: one thread, main's.
 #pragma once
@@ -26,10 +26,10 @@ inline constexpr int kFailed = 1;    // the archive, the network or the system f
 inline constexpr int kUsage = 2;     // wrong options
 inline constexpr int kNotFound = 3;  // no such job, or it is not in the state that is needed
 
-// Where the program runs and for whom.
+// The program's environment and output.
 struct Environment {
   std::string config_path{kDefaultConfigPath};
-  std::string archive;  // as given by --archive; "" : by config and environment
+  std::string archive;  // as given by --archive; "": config and environment name it
 
   std::string user;
   std::string home;
@@ -41,7 +41,7 @@ struct Environment {
 };
 Environment DetectEnvironment();
 
-// The subcommand that was chosen; gives the exit code.
+// The chosen subcommand's function; gives the exit code.
 using Run = std::function<int(const Environment&)>;
 
 void RegisterAlarms(Arguments app, Run& run);
@@ -76,19 +76,19 @@ void Note(std::string_view text);
 // To stdout. A closed pipe (`sonde ls | head`) is no failure.
 int Print(std::string_view text);
 
-// The step that the command runs in, as Slurm's environment says; "": none.
+// The step in which the command runs, by Slurm's environment; "": none.
 std::string OwnStep();
 
 Result<std::string> ArchiveDirectory(const Environment& env);
 // Opens the archive and prints its note, if there is one.
 Result<OpenedArchive> OpenArchive(const Environment& env, ArchiveUse use);
 
-// And makes what an archive that is older than its indexes lacks of them: for a few seconds or, if
-// the command needs `all` of them, to the end, since without them it would read every profile.
+// Also makes the index entries that an older archive lacks: for a few seconds or, if the command
+// needs `all` of them, to the end, since without them it would read every profile.
 Result<OpenedArchive> OpenIndexed(const Environment& env, bool all, ArchiveUse use);
 
-// The step of that name (FindSteps) that runs, with an endpoint if it has one by now; kNotFound
-// says what to do instead.
+// The running step of that name (FindSteps), with an endpoint if it has one by now; kNotFound says
+// what to do instead.
 Result<ProfileEntry> FindRunning(const Archive& archive, std::string_view id);
 
 }  // namespace sonde::cli

@@ -139,7 +139,7 @@ Status WriteOne(const Archive& archive, const std::vector<ProfileEntry>& entries
   return {};
 }
 
-// The profile is there, so whatever is not found is no such thing.
+// The profile exists, so kNotFound must mean something else here.
 int Failed(const Status& status) {
   Fail(status);
   return kFailed;

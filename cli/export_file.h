@@ -10,8 +10,8 @@
 
 namespace sonde::cli {
 
-// Writes `entries` to the file, or one file each into the directory, that `to` names, and says so
-// unless `quiet`. A file appears under its name when it is whole. Gives the exit code.
+// Writes `entries` to the file `to`, or one file each into the directory `to`, and says so unless
+// `quiet`. A file gets its name only when it is whole. Gives the exit code.
 int ExportToFile(const Archive& archive, const std::vector<ProfileEntry>& entries,
                  const forward::Destination& to, bool quiet);
 

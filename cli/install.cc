@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The directory above this program's, "" if that cannot be found out.
+// The directory above this program's; "" if that is unknown.
 fs::path Prefix() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);

@@ -1,4 +1,4 @@
-// Where the rest of the installation is, seen from this program.
+// Finds the rest of the installation from this program's place.
 //
 // Thread safety: functions without state.
 #pragma once

@@ -21,7 +21,7 @@
 namespace sonde::cli {
 namespace {
 
-// What all steps come to.
+// The totals of all steps.
 struct Totals {
   std::map<std::string_view, size_t> states;
   Nanos first = std::numeric_limits<Nanos>::max();

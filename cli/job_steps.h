@@ -1,4 +1,4 @@
-// The steps of a job together: those of its array's tasks, its components and its requeues as well.
+// The steps of a job together, also those of its array's tasks, its components and its requeues.
 //
 // Thread safety: functions without state.
 #pragma once

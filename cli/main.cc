@@ -32,8 +32,8 @@ size_t SkipOptions(const CLI::App& app, const std::vector<std::string>& words, s
   return at;
 }
 
-// From the command of `sonde run` on, options are those of the command: the parser takes "--" for
-// that.
+// From the command of `sonde run` on, options belong to that command: a "--" before the command
+// tells the parser so.
 std::vector<std::string> Words(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   size_t at = SkipOptions(app, words, 0);
@@ -46,9 +46,9 @@ std::vector<std::string> Words(const CLI::App& app, int argc, char** argv) {
 }
 
 int Main(int argc, char** argv) {
-  // stdout is for what was asked for.
+  // stdout is for the command's output.
   static_cast<void>(log::Open("sonde", "", log::Level::kWarning));
-  // What the archive writes is its user's alone. A reader that goes away is seen by write().
+  // Only its user may read the archive's files. write() reports a reader that goes away.
   ::umask(077);
   std::signal(SIGPIPE, SIG_IGN);
   Environment env = DetectEnvironment();
@@ -64,7 +64,7 @@ int Main(int argc, char** argv) {
   for (const Register add : kSubcommands) add(Arguments(app), run);
   try {
     std::vector<std::string> words = Words(app, argc, argv);
-    std::reverse(words.begin(), words.end());  // as the parser wants them
+    std::reverse(words.begin(), words.end());  // the order that the parser needs
     app.parse(std::move(words));
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kDone : kUsage;

@@ -1,9 +1,9 @@
-// How far long work is, as one line on a terminal:
+// The progress of long work, as one line on a terminal:
 //
 //   exporting 4711.0  [#########...............]  38 %  52.1 MiB/s  8 s left
 //
-// It appears after kPatience, so that what is quick shows nothing, is written anew a few times a
-// second, and is gone when the work ends. Where standard error is no terminal nothing is written.
+// It appears after kPatience, so quick work shows nothing, is written anew a few times a second,
+// and is cleared when the work ends. If standard error is no terminal nothing is written.
 //
 // Thread safety: one thread.
 #pragma once
@@ -23,18 +23,18 @@ class Progress {
   static constexpr Nanos kPatience = kSecond / 2;
   static constexpr Nanos kBetween = kSecond / 5;
 
-  // `what` is done, as in "exporting 4711.0"; `unit` of what is counted, as in "bytes" or
+  // `what` is the work, as in "exporting 4711.0"; `unit` is what is counted, as in "bytes" or
   // "profiles". `shown`: false writes nothing.
   Progress(std::string_view what, std::string_view unit, bool shown = true);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress() { End(); }
 
-  // `total` 0: nobody knows how much it will be.
+  // `total` 0: the total is unknown.
   void Set(uint64_t done, uint64_t total);
-  // For work on an archive, which goes on; as long as this lives.
+  // The function for work on an archive; it never stops the work. Valid while this object lives.
   ArchiveProgress Follow();
-  // Clears the line, before something else is written to the terminal.
+  // Clears the line, so that other text can be written to the terminal.
   void End();
 
  private:
@@ -46,7 +46,7 @@ class Progress {
   bool visible_ = false;
 };
 
-// Says that other work of a server comes first, which nobody sees otherwise.
+// Says that other work of a server comes first, which the user cannot see otherwise.
 OnWait TellWait(Progress& progress);
 
 // The line, at most `width` characters.

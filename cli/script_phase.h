@@ -1,8 +1,8 @@
-// Phases of scripts, whose begin and end are told by two processes: `sonde phase begin` and
-// `sonde phase end`. sonde_phase_end() knows the phases of its own process only.
+// Phases of scripts, whose begin and end come from two processes: `sonde phase begin` and `sonde
+// phase end`. sonde_phase_end() knows the phases of its own process only.
 //
-// They are bands on plots like others, but nobody counts their seconds: the process that could has
-// ended. Part of the command `sonde`, not of libsonde.
+// Plots show them as bands like others, but their seconds are not counted: the process that could
+// count them has ended. Part of the command `sonde`, not of libsonde.
 //
 // Thread safety: any thread.
 #pragma once

@@ -50,7 +50,7 @@ Nanos FromLocal(std::tm parts) {
   return seconds < 0 ? -1 : Nanos{seconds} * kSecond;
 }
 
-// The beginning of the local day that was so many days before.
+// The beginning of the local day so many days ago.
 Nanos DayBefore(Nanos now, int days) {
   const auto seconds = static_cast<std::time_t>(now / kSecond);
   std::tm parts{};
@@ -60,7 +60,7 @@ Nanos DayBefore(Nanos now, int days) {
   return FromLocal(parts);
 }
 
-// "2026-11-20 14:00"; -1 if it is none.
+// "2026-11-20 14:00"; -1 for another form.
 Nanos ParseLocal(const std::string& text) {
   for (const char* format :
        {"%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"}) {

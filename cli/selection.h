@@ -29,14 +29,14 @@ struct SelectionOptions {
 };
 // Adds the filters to `sub`.
 void AddSelectionOptions(Arguments sub, SelectionOptions& options);
-// What they say; kInvalid with what was expected.
+// The selection that the options make; kInvalid with what was expected.
 Result<Selection> SelectionOf(const SelectionOptions& options, Nanos now);
 
-// What --sort takes; kInvalid names them.
+// The values of --sort; kInvalid names them.
 Result<SortBy> ParseSort(std::string_view text);
 
-// A moment: so long ago ("2d", "90m-ago"), local time ("2026-11-20", "2026-11-20 14:00"), "today",
-// "yesterday", "now", or what OpenTSDB takes.
+// A time: so long ago ("2d", "90m-ago"), local time ("2026-11-20", "2026-11-20 14:00"), "today",
+// "yesterday", "now", or any form of OpenTSDB.
 Result<Nanos> ParseMoment(std::string_view text, Nanos now);
 
 // "NAME=VALUE" or "NAME", whose value is then empty.

@@ -31,7 +31,7 @@ std::string TagsText(const Card& card) {
   return out;
 }
 
-// The column of what the list is sorted by, where no other shows it.
+// The column of the value by which the list is sorted, if no other column shows it.
 struct SortColumn {
   std::string_view title;
   std::string_view unit;

@@ -13,8 +13,8 @@
 
 namespace sonde::cli {
 
-// One line each, in their order, with a column of what they are sorted by where no other shows it;
-// `now` ends steps that run.
+// One line each, in order. If no other column shows the value by which they are sorted, one is
+// added; `now` ends steps that run.
 std::string StepTable(const std::vector<ListedProfile>& profiles, SortBy sort,
                       const Environment& env, Nanos now);
 

@@ -1,8 +1,8 @@
-// What the subcommands share that tell the running step something, as an application does by
+// Shared by the subcommands that report to the running step, as an application does through
 // libsonde: put, annotate, phase, figure.
 //
 // Like libsonde they do nothing where there is no telemetry, and succeed: a script needs no test.
-// With --strict they say so and fail. Wrong usage is an error either way.
+// With --strict they report it and fail. Wrong usage is an error either way.
 //
 // Thread safety: one thread, main's.
 #pragma once
@@ -23,7 +23,7 @@ Result<std::pair<std::string, double>> ParseAssignment(std::string_view text);
 Result<std::pair<std::string, std::string>> ParseTag(std::string_view text);
 Status CheckUnit(std::string_view unit);
 
-// The exit code for what libsonde said of `what`, a code of sonde.h.
+// The exit code for `code`, a code of sonde.h that libsonde gave for `what`.
 int Told(std::string_view what, int code, bool strict);
 
 }  // namespace sonde::cli

@@ -8,7 +8,7 @@
 namespace sonde::forward {
 namespace {
 
-// Between 0.8 and 1.2 of it, so that many do not come at once.
+// Between 0.8 and 1.2 of it, so that many senders do not come at once.
 Nanos Jittered(Nanos wait) {
   thread_local std::minstd_rand random(std::random_device{}());
   return wait * std::uniform_int_distribution<Nanos>(80, 120)(random) / 100;
@@ -32,7 +32,7 @@ Result<Delivery::Outcome> Delivery::Send(const Runs& runs, bool perhaps_there, W
   return outcome;
 }
 
-// Until there is an answer other than "not now".
+// Repeats until there is an answer other than "not now".
 Result<Verdict> Delivery::Attempt(std::span<const Run> runs, bool& ambiguous, Witness& witness) {
   std::vector<const Line*> described;
   for (const Run& run : runs) {
@@ -58,7 +58,7 @@ Result<Verdict> Delivery::Attempt(std::span<const Run> runs, bool& ambiguous, Wi
       }
       verdict.why = answer.status().message();
     }
-    // A gateway may have lost the answer; who could not be reached has taken nothing.
+    // A gateway may have lost the answer; a receiver that was not reached has taken nothing.
     const bool lost = answer.ok() ? answer->status == 502 || answer->status == 504
                                   : answer.status().code() == Code::kTimeout;
     ambiguous = ambiguous || lost;
@@ -92,7 +92,7 @@ Status Delivery::SendPart(std::span<const Run> runs, bool perhaps_there, bool wh
     case Verdict::Kind::kRefused:
       break;
   }
-  // Requests are taken as a whole, so if one was taken its samples are out of order now.
+  // A request is taken as a whole, so if it was taken before, its samples are out of order now.
   if (ambiguous && verdict->there) {
     outcome.taken += count;
     patience_.Succeeded();
@@ -108,7 +108,7 @@ Status Delivery::SendPart(std::span<const Run> runs, bool perhaps_there, bool wh
   return ++refused_in_turn_ < kRefusedAtMost ? Status() : RefusesAll();
 }
 
-// By lines; of a single one its earlier samples and then its later ones.
+// Splits by lines; a single line into its earlier samples and its later ones.
 Status Delivery::SendHalves(std::span<const Run> runs, Witness& witness, Outcome& outcome) {
   Run halves[2];
   std::span<const Run> parts[2];

@@ -1,7 +1,7 @@
-// Gets a batch of samples to a receiver: repeats what it cannot take now, cuts up what it refuses
-// until what is wrong is alone, and counts.
+// Gets a batch of samples to a receiver: repeats a batch that the receiver cannot take now, splits
+// a refused batch until the wrong sample is alone, and counts.
 //
-// Thread safety: one thread at a time; Patience may be asked from it only.
+// Thread safety: one thread at a time; Patience is called from that thread only.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@
 
 namespace sonde::forward {
 
-// How long somebody waits for a receiver.
+// How long the caller waits for a receiver.
 class Patience {
  public:
   virtual ~Patience() = default;
-  // Waits so long, or less; false: no longer, give up.
+  // Waits at most so long; false: give up.
   virtual bool Wait(Nanos time) = 0;
-  // Whether a request that is on its way may go on.
+  // Whether a request under way may go on.
   virtual bool GoOn() = 0;
-  // Something was taken: the receiver is there.
+  // The receiver has taken samples, so it is there.
   virtual void Succeeded() {}
 };
 
@@ -36,7 +36,7 @@ class Delivery {
  public:
   static constexpr Nanos kFirstWait = 500 * kMillisecond;
   static constexpr Nanos kLongestWait = 30 * kSecond;
-  // So many samples refused one after another, and none taken in between: it takes none.
+  // So many samples refused one after another, with none taken: the receiver takes none.
   static constexpr uint64_t kRefusedAtMost = 64;
 
   Delivery(const Destination& destination, std::unique_ptr<Http> http, Patience& patience);
@@ -49,25 +49,25 @@ class Delivery {
     uint64_t taken = 0;
     uint64_t refused = 0;
   };
-  // Who keeps what becomes of a batch.
+  // Records what becomes of a batch.
   class Witness {
    public:
     virtual ~Witness() = default;
     // An attempt failed, and will be repeated.
     virtual void OnFailure(std::string_view why) = 0;
-    // Before a batch goes in parts; if this fails it does not.
+    // Called before a batch is sent in parts; if this fails it is not sent.
     virtual Status OnSplit() = 0;
   };
   // `perhaps_there`: the receiver may have taken the very same batch already.
-  // A failure: the batch is not taken, or not all of it is, and it should come again later.
+  // A failure: the batch was not taken, or only a part of it, and should come again later.
   Result<Outcome> Send(const Runs& runs, bool perhaps_there, Witness& witness);
 
-  // Whether what Send last failed with may have been taken all the same.
+  // Whether the receiver may have taken the batch although the last Send failed.
   bool perhaps_there() const { return perhaps_there_; }
 
   uint64_t requests() const { return requests_; }
   uint64_t bytes() const { return bytes_; }
-  // Why samples were refused, the first time; "" if none were.
+  // Why the first refused sample was refused; "" if none was.
   const std::string& refusal() const { return refusal_; }
 
  private:
@@ -81,7 +81,7 @@ class Delivery {
   const std::unique_ptr<Encoder> encoder_;
   const std::unique_ptr<Http> http_;
   Patience& patience_;
-  std::set<std::string> described_;  // names of which HELP and TYPE were sent
+  std::set<std::string> described_;  // names whose HELP and TYPE were sent
   std::string body_;
   uint64_t requests_ = 0;
   uint64_t bytes_ = 0;

@@ -18,7 +18,7 @@ class FailuresInRecord : public Delivery::Witness {
   Record& record_;
 };
 
-// Of a batch that has been begun there.
+// For a batch that has been begun in the record.
 class InRecord final : public FailuresInRecord {
  public:
   using FailuresInRecord::FailuresInRecord;
@@ -37,7 +37,7 @@ Exporter::Exporter(const Archive& archive, std::string key, Delivery& delivery, 
 
 Exporter::~Exporter() = default;
 
-// What was read of counters counts from the first row: after a failure that is where to begin.
+// Counters are read from the first row on: after a failure reading has to begin there again.
 Status Exporter::Forget(Status failure) {
   streams_.clear();
   numbers_ = StepNumbers();
@@ -56,14 +56,14 @@ Status Exporter::Pass() {
     const bool perhaps_there = !record_.state().split;
     Status sent = Read(*entry, &intent);
     if (sent.ok()) sent = Flush(perhaps_there);
-    // Rows that are not there any more, such as thinned ones, go with the others.
+    // Rows that no longer exist, such as thinned ones, are dropped with the others.
     (void)Forget({});
     if (!sent.ok()) return sent;
   }
   Status sent = Read(*entry, nullptr);
   if (sent.ok()) sent = Flush(false);
   if (!sent.ok()) return Forget(sent);
-  // As long as it is in live/ another part of it may come.
+  // While the step is in live/ another part of it may come.
   if (entry->running || entry->live) return {};
   sent = SendStale(*entry);
   return sent.ok() ? record_.Done() : Forget(sent);
@@ -79,7 +79,7 @@ Status Exporter::Read(const ProfileEntry& entry, const Marks* only) {
   }
   wanted.stream = [&](uint32_t node, const std::string& group, const BlockInfo& info) {
     const auto [at, is_new] = streams_.try_emplace({node, group});
-    // Single nodes' numbers need nothing of what went before.
+    // The numbers of single nodes do not depend on earlier rows.
     if (is_new && !reduced) at->second.seen = record_.Mark(at->first);
     return info.last > at->second.seen;
   };
@@ -92,7 +92,7 @@ Status Exporter::AddRow(const ProfileEntry& entry, const StoredRow& row, const M
   StreamState& stream = streams_[name];
   if (row.time() <= stream.seen) return {};
   const bool reduced = row.node == kReducedNode;
-  // A node whose name is not stored yet: next time.
+  // The node's name is not stored yet: next time.
   if (!reduced && entry.running &&
       (row.node >= entry.job.nodes.size() || entry.job.nodes[row.node].host.empty())) {
     return {};
@@ -223,8 +223,8 @@ Result<std::vector<Line>> Exporter::AllLines(const ProfileEntry& entry) const {
   return lines;
 }
 
-// One for each series, at the end of the step, that is, behind its last row. Sent again they are
-// the same.
+// One for each series, at the end of the step, that is, after its last row. Sending them again
+// changes nothing.
 Status Exporter::SendStale(const ProfileEntry& entry) {
   const double* marker = delivery_.encoder().StaleMarker();
   const Destination& to = delivery_.destination();

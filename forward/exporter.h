@@ -1,5 +1,5 @@
-// Sends one profile to one destination: what is in the archive and has not been sent yet, in the
-// order of time, as far as the receiver takes it. Of a running step it is called again and again.
+// Sends one profile to one destination: the rows in the archive that were not sent yet, in the
+// order of time, as far as the receiver takes them. Called again and again for a running step.
 //
 // The archive is the queue: in memory there are one block and one batch.
 //
@@ -24,30 +24,30 @@ namespace sonde::forward {
 
 class Exporter {
  public:
-  // Rows of a running step's reduced series are left alone for so long: late parts are merged into
+  // Rows of a running step's reduced series wait for this long, since late parts are merged into
   // them.
   static constexpr Nanos kSettle = 10 * kSecond;
 
   struct Progress {
     uint64_t taken = 0;  // samples, by this object
     uint64_t refused = 0;
-    uint64_t untold = 0;  // samples that the protocol has no word for: NaN, infinities
+    uint64_t untold = 0;  // samples that the protocol cannot express: NaN, infinities
     Nanos reached = 0;    // the time of the newest row that was sent
   };
   using OnProgress = std::function<void(const Progress&)>;
 
-  // `archive`, `delivery` and `record` outlive it. `record` is that of this profile.
+  // `archive`, `delivery` and `record` (of this profile) must outlive it.
   Exporter(const Archive& archive, std::string key, Delivery& delivery, Record& record,
            OnProgress on_progress = nullptr);
   ~Exporter();
 
-  // Sends what there is. After the last row of a step that has ended come the stale markers, for
-  // receivers that know them, and the record is done.
+  // Sends all rows there are. After the last row of a step that has ended it sends the stale
+  // markers, to receivers that know them, and the record is done.
   Status Pass();
   const Progress& progress() const { return progress_; }
 
  private:
-  // What is known of a node's group, or of the reduced series of one.
+  // The lines and columns of a node's group, or of the reduced series.
   struct Columns {
     std::vector<std::unique_ptr<Line>> lines;  // nullptr: not wanted
     size_t wanted = 0;
@@ -60,7 +60,7 @@ class Exporter {
   struct Chunk {
     const Columns* columns;
     std::vector<Nanos> times;
-    std::vector<double> values;  // row after row, of what is wanted
+    std::vector<double> values;  // row after row, of the wanted columns
   };
 
   Status Read(const ProfileEntry& entry, const Marks* only);
@@ -86,7 +86,7 @@ class Exporter {
 
   std::vector<Chunk> chunks_;
   size_t waiting_ = 0;  // values in chunks_
-  Marks marks_;         // of chunks_, when they are taken
+  Marks marks_;         // of chunks_, when the receiver has taken them
 };
 
 }  // namespace sonde::forward

@@ -19,7 +19,7 @@
 namespace sonde::forward {
 namespace {
 
-// As long as the head is there, and a while after.
+// As long as the head runs, and a while after.
 class HeadsLife : public Patience {
  public:
   bool Wait(Nanos time) override {
@@ -31,7 +31,7 @@ class HeadsLife : public Patience {
     }
     const Nanos left = Left();
     if (left <= 0) return false;
-    // The profile is complete in a moment, mostly, and a head on a node waits for that.
+    // The profile is usually complete in a moment, and a head on a node waits for it.
     const Nanos nap = std::min({time, left, nap_});
     nap_ = std::min(2 * nap_, kSecond / 2);
     ::poll(nullptr, 0, static_cast<int>(nap / kMillisecond) + 1);
@@ -50,7 +50,7 @@ class HeadsLife : public Patience {
   }
 
  private:
-  // Nothing is ever written: there is something to read at its end only.
+  // Nothing is ever written: only its end makes the pipe readable.
   void Ended() { ended_at_ = Clock::System().Monotonic(); }
 
   Nanos ended_at_ = 0;
@@ -88,7 +88,7 @@ class Following {
     return exporter_->Pass();
   }
 
-  // What is not there yet, such as the profile itself in the first moment, is there next time.
+  // What does not exist yet, such as the profile itself in the first moment, will exist next time.
   Status Open() {
     if (exporter_) return {};
     if (!reader_) {
@@ -128,11 +128,11 @@ class Following {
   std::string told_;
 };
 
-// Everything else on this host goes before: this waits for nobody and nobody for it.
+// All other work on this host comes first: this never delays it.
 void BeHumble() {
   (void)setpriority(PRIO_PROCESS, 0, 19);
   (void)setsid();
-  // Sockets of the head's that were not closed on the way.
+  // Sockets of the head that it had not closed.
   (void)close_range(3, ~0U, 0);
   (void)chdir("/");
   umask(077);

@@ -13,7 +13,7 @@
 namespace sonde::forward {
 namespace {
 
-// The few functions that are used. Loaded once, never unloaded.
+// The functions of libcurl that are used. Loaded once, never unloaded.
 struct Library {
   decltype(&curl_global_init) global_init = nullptr;
   decltype(&curl_easy_init) easy_init = nullptr;
@@ -151,8 +151,8 @@ class CurlHttp : public Http {
       Set(CURLOPT_USERPWD, password_.c_str());
     }
     error_[0] = '\0';
-    // Over a connection that turns out to be broken libcurl sends once more, over a new one: then
-    // the first may have arrived.
+    // If a kept connection turns out to be broken, libcurl sends once more, over a new one: then
+    // the first request may have arrived.
     const bool had_connection = std::exchange(connected_, false);
     const CURLcode code = curl.perform(easy_);
     connected_ = code == CURLE_OK;
@@ -168,7 +168,7 @@ class CurlHttp : public Http {
     answer.resent = had_connection && connects > 0;
     answer.status = static_cast<int>(status);
     answer.retry_after = std::clamp<Nanos>(retry_after, 0, 3600) * kSecond;
-    // Who renews a token need not start anything anew.
+    // A new token in the file works without a restart.
     if (status == 401 || status == 403) SONDE_RETURN_IF_ERROR(ReadSecrets());
     return answer;
   }
@@ -180,7 +180,7 @@ class CurlHttp : public Http {
     if (had_connection || !unreached) {
       ours = Code::kTimeout;
     }
-    // What repeating does not help.
+    // Errors that repeating does not help.
     if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
         code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL) {
       ours = Code::kInvalid;

@@ -1,10 +1,10 @@
 // HTTP and HTTPS to one destination, over one connection that is kept.
 //
-// By libcurl, which is loaded when the first is opened: the daemons and the command start without
-// it. Certificates are verified, redirects are not followed, and secrets are read anew from their
-// file before each connection's first request and after one that was not accepted.
+// Uses libcurl, which is loaded with the first connection: the daemons and the command start
+// without it. Certificates are verified, redirects are not followed, and secrets are read anew from
+// their file before each connection's first request and after one that was not accepted.
 //
-// Thread safety: one thread at a time; several of them in several threads.
+// Thread safety: one thread at a time; several objects in several threads.
 #pragma once
 
 #include <functional>
@@ -24,15 +24,15 @@ class Http {
  public:
   static constexpr Nanos kConnectLimit = 5 * kSecond;
   static constexpr Nanos kLimit = 30 * kSecond;
-  static constexpr size_t kMaxAnswer = 64u << 10;  // more of it is passed over
+  static constexpr size_t kMaxAnswer = 64u << 10;  // the rest is passed over
 
-  // kUnsupported if there is no libcurl here; the secret's file may be wrong as well.
+  // kUnsupported if this host has no libcurl; the secret's file may be wrong as well.
   static Result<std::unique_ptr<Http>> Open(const Destination& destination);
   virtual ~Http() = default;
 
-  // `go_on` is asked some times a second; false ends it. Whatever the status of the answer, it is
-  // one. None is kUnavailable if the request did not go, kTimeout if it may have arrived, kInvalid
-  // if repeating does not help.
+  // `go_on` is called some times a second; false ends the request. An answer with any status is an
+  // answer. Without one: kUnavailable if the request was not sent, kTimeout if it may have arrived,
+  // kInvalid if repeating does not help.
   virtual Result<HttpAnswer> Post(const std::string& url, const std::vector<std::string>& headers,
                                   std::string_view body, const std::function<bool()>& go_on) = 0;
   virtual Result<HttpAnswer> Get(const std::string& url) = 0;

@@ -213,7 +213,7 @@ Status Record::Failed(std::string_view why) {
 Status Record::Done() {
   state_.done = true;
   SONDE_RETURN_IF_ERROR(WriteFileAtomically(path_, Compact(state_)));
-  unlink((path_ + ".lock").c_str());  // who waits for it finds that it is done
+  unlink((path_ + ".lock").c_str());  // processes that wait for it find that it is done
   return {};
 }
 

@@ -1,23 +1,23 @@
-// What of a profile has been sent to a destination: a small file in the archive, forward/KEY@ID.
+// Records which rows of a profile were sent to a destination: a small file, forward/KEY@ID.
 //
-// A journal in text, one line each, of which a torn last one is passed over:
+// A journal in text, one record per line; a torn last line is passed over:
 //
 //   sonde forward 1          the format
 //   u URL                    where to, without secrets
 //   m TIME NODE GROUP        taken by the receiver: the rows of that stream up to that time
-//   i TIME NODE GROUP        a request with them is about to go
-//   a                        it was taken: every i since the last a is an m
-//   x                        none of it was taken: every i since the last a is void
-//   s                        it is sent in parts, as it was refused as a whole
+//   i TIME NODE GROUP        a request with these rows is about to be sent
+//   a                        the request was taken: every i since the last a is an m
+//   x                        the request was not taken: every i since the last a is void
+//   s                        the request is sent in parts, as it was refused as a whole
 //   r N                      so many samples were refused for good
 //   n N                      so many samples were taken
 //   e TEXT                   the last failure
 //   d                        all is sent, and the step had ended
 //
-// So after a kill at any point the request that was on its way is known, and is sent again just as
-// it was: a receiver that has it says so. Never to change.
+// So after a kill at any point the request that was under way is known. It is sent again just as it
+// was, and a receiver that has it already says so. Never to change.
 //
-// Who sends holds a lock on forward/KEY@ID.lock; others are told kBusy.
+// The sender holds a lock on forward/KEY@ID.lock; other senders get kBusy.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -44,19 +44,19 @@ using Marks = std::map<Stream, Nanos>;
 struct RecordState {
   std::string url;
   Marks marks;
-  Marks intent;        // of a request of which nobody knows whether it was taken
-  bool split = false;  // it went in parts
+  Marks intent;        // of a request that was perhaps taken
+  bool split = false;  // the request was sent in parts
   uint64_t taken = 0;
   uint64_t refused = 0;
   std::string failure;  // the last one, "" after a success
   bool done = false;
 };
-// kCorrupt for what no record can be.
+// kCorrupt for a text that is no record.
 Result<RecordState> ParseRecord(std::string_view text);
 
 class Record {
  public:
-  // Opens or makes it. kBusy if another process sends that profile there.
+  // Opens or makes the record. kBusy if another process sends that profile to that destination.
   static Result<Record> Open(const std::string& archive, const std::string& key,
                              const Destination& destination, bool again = false);
   Record(Record&&) noexcept;
@@ -64,10 +64,10 @@ class Record {
   ~Record();
 
   const RecordState& state() const { return state_; }
-  // Up to which time a stream has been taken; INT64_MIN: nothing yet.
+  // The time up to which a stream has been taken; INT64_MIN: nothing yet.
   Nanos Mark(const Stream& stream) const;
 
-  // Each is with the operating system when it returns.
+  // Each returns when its lines are with the operating system.
   Status Begin(const Marks& marks);
   Status Split();
   Status Cancel();
@@ -85,7 +85,7 @@ class Record {
   RecordState state_;
 };
 
-// What lies in an archive that is not done: keys of profiles and ids of destinations.
+// The records in an archive that are not done: keys of profiles and ids of destinations.
 struct PendingRecord {
   std::string key;
   std::string id;

@@ -15,7 +15,7 @@ ArchiveSource::ArchiveSource(std::shared_ptr<const Archive> archive,
       heads_(workers_.AsExecutor(), patience),
       queries_(*archive_, heads_) {}
 
-// Before the heads: what their answers belong to is dropped with them.
+// Stops before the heads end: this drops the tasks that wait for their answers.
 ArchiveSource::~ArchiveSource() { workers_.Stop(); }
 
 Task<Result<std::vector<JobDescription>>> ArchiveSource::DoJobs(size_t limit) const {

@@ -1,13 +1,13 @@
-// The archive and the user's running steps as the web server's data source: what `sonde serve`
-// shows.
+// The archive and the user's running steps as the web server's data source; `sonde serve` uses
+// it.
 //
-// What is asked of a running step is asked of its head; of one whose head does not answer the
-// archive has what was stored so far. Everything is done by worker threads of its own, in the order
-// it comes, and none of them waits for a head. Names of series come from the newest kListedSteps
-// steps, for an archive may hold tens of thousands.
+// Questions about a running step go to its head; if the head does not answer, the archive gives
+// what was stored so far. Worker threads of its own do everything, in the order in which it comes,
+// and none of them waits for a head. Names of series come from the newest kListedSteps steps, for
+// an archive may hold tens of thousands.
 //
-// Thread safety: that of DataSource. The destructor ends the workers; what has not been answered is
-// called back with kUnavailable, or with nothing where there is no status.
+// Thread safety: that of DataSource. The destructor ends the workers; open questions are called
+// back with kUnavailable, or with nothing where there is no status.
 #pragma once
 
 #include <map>
@@ -32,8 +32,8 @@ class ArchiveSource : public web::DataSource {
   static constexpr size_t kListedSteps = 200;
   static constexpr size_t kNotedSteps = 32;
 
-  // `keeper`: of the same archive; without one tags are not changed here. `patience`: how long a
-  // head has for an answer.
+  // `keeper`: of the same archive; without one this object changes no tags. `patience`: the time
+  // that a head has to answer.
   explicit ArchiveSource(std::shared_ptr<const Archive> archive,
                          std::unique_ptr<ArchiveKeeper> keeper = nullptr,
                          Nanos patience = RunningHeads::kTimeout);
@@ -52,7 +52,7 @@ class ArchiveSource : public web::DataSource {
   void Query(const QuerySpec& spec, Callback callback) const override;
   // Of the newest kNotedSteps steps in the range.
   void Notes(Nanos first, Nanos last, NotesCallback callback) const override;
-  // There are no rows: those of a running step are at its head.
+  // Has no rows: those of a running step are at its head.
   void ReadLive(const JobStep& id, const IsWanted& wanted, Nanos after, size_t limit,
                 RowsCallback callback) const override;
 
@@ -63,7 +63,7 @@ class ArchiveSource : public web::DataSource {
  private:
   using Steps = std::vector<ProfileEntry>;
 
-  // What the workers do. StepHistory:
+  // The work of the workers. StepHistory:
   Task<Result<std::vector<JobDescription>>> DoJobs(size_t limit) const;
   Task<Result<Profile>> DoGetProfile(JobStep id) const;
   Task<Result<std::vector<web::StepInShort>>> DoStepsOf(std::string job, Nanos now) const;
@@ -88,7 +88,7 @@ class ArchiveSource : public web::DataSource {
 
   const std::shared_ptr<const Archive> archive_;
   const std::unique_ptr<ArchiveKeeper> keeper_;
-  mutable std::mutex mutex_;  // of what is known
+  mutable std::mutex mutex_;  // guards what is known
   // Moments of finished steps, which do not change; by their keys.
   mutable std::map<std::string, StepMoments> moments_;
   // Names of the newest finished steps, and these steps' keys and cards.

@@ -1,4 +1,4 @@
-// Questions about series over the steps of an archive; those of queries are in step_queries.h.
+// Questions about series over the steps of an archive; queries are in step_queries.h.
 #include <algorithm>
 #include <iterator>
 
@@ -14,7 +14,7 @@ constexpr size_t kAskedFirst = 8;
 
 }  // namespace
 
-// With the tag host. `told`: what heads say.
+// With the tag host. `told`: the heads' answers.
 Result<std::vector<Series>> ArchiveSource::SeriesOf(const ProfileEntry& entry,
                                                     const RunningHeads::Profiles& told) const {
   const auto profile = told.find(entry.key);
@@ -34,7 +34,7 @@ Task<Result<std::vector<Series>>> ArchiveSource::DoListSeries(std::string metric
                                                               size_t limit) const {
   const Result<Steps> entries = archive_->List(kListedSteps);
   if (!entries.ok()) co_return entries.status();
-  // The newest steps mostly have it: the heads of the others are asked only if they have not.
+  // Mostly one of the newest steps has it: the heads of others are asked only if none has.
   size_t asked = std::min(entries->size(), kAskedFirst);
   RunningHeads::Profiles told =
       co_await heads_.GetProfiles({entries->begin(), entries->begin() + asked});
@@ -63,7 +63,7 @@ void ArchiveSource::ListSeries(std::string_view metric, size_t limit,
   workers_.Begin("list series", std::move(callback), DoListSeries(std::string(metric), limit));
 }
 
-// Step by step, for the series of all of them may be very many.
+// Step by step, since the series of all of them may be very many.
 void ArchiveSource::AddNames(const ProfileEntry& entry, const RunningHeads::Profiles& told,
                              web::SeriesNames& names) const {
   const Result<std::vector<Series>> series = SeriesOf(entry, told);
@@ -73,7 +73,7 @@ void ArchiveSource::AddNames(const ProfileEntry& entry, const RunningHeads::Prof
   names.values.insert(entry.job.id.ToString());
 }
 
-// Every query asks for them, and those of finished steps change only with the list of these.
+// Every query asks for these names, and those of finished steps change only with their list.
 Task<Result<web::SeriesNames>> ArchiveSource::DoNames() const {
   Selection newest;
   newest.limit = kListedSteps;
@@ -89,7 +89,7 @@ Task<Result<web::SeriesNames>> ArchiveSource::DoNames() const {
       continue;
     }
     finished.push_back(one.key);
-    // One that went on after it was thought lost has another card.
+    // A step that went on after it was thought lost has another card.
     which.append(one.key).append(1, '\0').append(one.card);
   }
   std::shared_ptr<const web::SeriesNames> known;

@@ -1,4 +1,4 @@
-// What the pages show of a job: its steps, their tags, and runs beside each other.
+// What the pages show of a job: its steps, their tags, and comparisons of runs.
 #include <utility>
 
 #include "profiles/archive/listed_cards.h"
@@ -34,7 +34,7 @@ void ArchiveSource::StepsOf(const std::string& job, Nanos now, StepsCallback cal
   workers_.Begin("list a job's steps", std::move(callback), DoStepsOf(job, now));
 }
 
-// Of the newest run of the step, which is the one that is shown.
+// For the newest run of the step, which is the one shown.
 Task<Result<UserTags>> ArchiveSource::DoChangeTags(JobStep id, TagChange change) const {
   const Result<Steps> found = archive_->Find(id);
   if (!found.ok()) co_return found.status();

@@ -14,7 +14,7 @@ namespace {
 
 namespace http = boost::beast::http;
 
-// Of an error's body: {"error":{"code":N,"message":"..."}}.
+// The message in an error's body: {"error":{"code":N,"message":"..."}}.
 std::string MessageOf(std::string_view body) {
   const Result<boost::json::value> value = ParseJson(body, "the head's answer");
   if (!value.ok()) return std::string(value.status().message());
@@ -76,7 +76,7 @@ Result<std::string> Exchange(const Endpoint& endpoint, HttpRequest ask, Nanos ti
 }  // namespace
 
 HttpQuestion QuestionFor(const Endpoint& endpoint, HttpRequest request, Nanos timeout) {
-  // The head serves its host's loopback unless it is told otherwise.
+  // A head serves on its host's loopback unless it is configured otherwise.
   const std::string host = endpoint.host == HostName() ? "127.0.0.1" : endpoint.host;
   request.set(http::field::authorization, "Bearer " + endpoint.token);
   return {

@@ -24,7 +24,7 @@ Result<std::string> TellHead(const Endpoint& endpoint, const std::string& target
 // Any request with the endpoint's token, for any answer.
 HttpQuestion QuestionFor(const Endpoint& endpoint, HttpRequest request, Nanos timeout);
 
-// Everything but letters, digits, '-', '.', '_' and '~' as %XX.
+// Writes every character but letters, digits, '-', '.', '_' and '~' as %XX.
 std::string PercentEncode(std::string_view text);
 
 }  // namespace sonde::serve

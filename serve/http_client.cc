@@ -37,7 +37,7 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 
-// All but Close on the client's thread. A turn keeps this; what it is given back to may be gone.
+// All but Close on the client's thread. A turn keeps this alive; its owner may be gone already.
 class TurnsInOrder final : public Turns, public std::enable_shared_from_this<TurnsInOrder> {
  public:
   TurnsInOrder(std::weak_ptr<asio::io_context> context, size_t most)
@@ -100,7 +100,7 @@ void AddHeaders(const std::string& host, const std::string& port, HttpRequest& a
 
 using Addresses = asio::ip::tcp::resolver::results_type;
 
-// A request on its connection. Each part has the question's time.
+// A request on its connection. Each part may take the request's time.
 class Talk {
  public:
   Talk(const asio::any_io_executor& executor, const HttpQuestion& question)
@@ -140,7 +140,7 @@ asio::awaitable<void> SendAlone(const HttpQuestion& question, HttpResponse& out)
   co_await talk.End(out);
 }
 
-// Holds up its thread.
+// Blocks its thread.
 asio::awaitable<Addresses> Resolve(std::string host, std::string port) {
   asio::ip::tcp::resolver resolver(co_await asio::this_coro::executor);
   co_return resolver.resolve(host, port);
@@ -174,21 +174,21 @@ Status NoAnswer(std::string_view what, Nanos timeout) {
   return {Code::kTimeout, fmt::format("{}: no answer in {}", what, FormatDuration(timeout))};
 }
 
-// An exchange under way. Its time has an end of its own, for resolving a name has none: what ends
-// first calls back.
+// An exchange under way. Its timer is separate, since resolving a name has none: the first of both
+// to end calls back.
 class Exchanging : public std::enable_shared_from_this<Exchanging> {
  public:
   Exchanging(asio::io_context& context, HttpQuestion asked, HttpClient::Callback done)
       : question(std::move(asked)), end_(context), callback_(std::move(done)) {}
 
-  // Its time begins, perhaps anew.
+  // Starts its time, perhaps anew.
   void BeginTime() {
     end_.expires_after(std::chrono::nanoseconds(question.timeout));
     end_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
       if (!error) self->Finish(NoAnswer(self->question.what, self->question.timeout));
     });
   }
-  // It waits for others now, which is not the peer's fault.
+  // Stops its time: it waits for other requests now, not for its peer.
   void StopTime() { end_.cancel(); }
   bool over() const { return callback_ == nullptr; }
   void Finish(Result<HttpAnswer> result) {
@@ -234,11 +234,11 @@ Result<HttpResponse> HttpExchange(const std::string& host, const std::string& po
 struct HttpClient::Core {
   // Of all requests together.
   static constexpr size_t kMaxSockets = 256;
-  // Of those to one peer. A server gives the connection of one that has not said its token yet to
-  // who comes next when it has too many (web/server/session_set.h): a question for each metric of
-  // a step, all at once, must not do that to itself.
+  // Of the requests to one peer. A server with too many connections closes one whose client has not
+  // sent its token yet (web/server/session_set.h): many questions at once, one for each metric of a
+  // step, must not do that to each other.
   static constexpr size_t kMaxToOnePeer = 16;
-  // One that hangs does not hold up the names of others.
+  // A host name that hangs must not delay the others.
   static constexpr size_t kResolvers = 4;
 
   void Work() {
@@ -261,10 +261,10 @@ struct HttpClient::Core {
   asio::executor_work_guard<asio::io_context::executor_type> work{context->get_executor()};
   const std::shared_ptr<TurnsInOrder> sockets =
       std::make_shared<TurnsInOrder>(context, kMaxSockets);
-  // Those that are asked now; on the client's thread.
+  // The requests under way; used on the client's thread.
   std::map<std::pair<std::string, std::string>, std::weak_ptr<TurnsInOrder>> peers;
   std::thread thread;
-  std::optional<asio::thread_pool> resolvers;  // goes first: it tells the context
+  std::optional<asio::thread_pool> resolvers;  // destroyed first: it posts to the context
 };
 
 std::shared_ptr<TurnsInOrder> HttpClient::Core::TurnsOf(const HttpQuestion& question) {
@@ -298,7 +298,7 @@ asio::awaitable<Addresses> HttpClient::Core::Find(const HttpQuestion& question) 
                                     asio::use_awaitable);
 }
 
-// The time of an exchange is what its peer takes, not what it waits for others.
+// An exchange's time is what its peer takes, not what it waits for other exchanges.
 asio::awaitable<void> HttpClient::Core::Send(std::shared_ptr<Exchanging> open) {
   const HttpQuestion& question = open->question;
   const std::shared_ptr<TurnsInOrder> of_peer = TurnsOf(question);

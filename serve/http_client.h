@@ -19,15 +19,15 @@ namespace sonde::serve {
 using HttpRequest = boost::beast::http::request<boost::beast::http::string_body>;
 using HttpResponse = boost::beast::http::response<boost::beast::http::string_body>;
 
-// Sends `ask` to host:port and gives what comes back, whatever its status. `what` begins the
-// message of a failure, as in "ask the head at n1:4242". kTimeout, kUnavailable (nobody answers, or
-// not to the end), kLimit (a body of more than `max_body` bytes) or kCorrupt (no HTTP).
+// Sends `ask` to host:port and gives the response, whatever its status. `what` begins the message
+// of a failure, as in "ask the head at n1:4242". kTimeout, kUnavailable (no answer, or only a part
+// of one), kLimit (a body of more than `max_body` bytes) or kCorrupt (not HTTP).
 Result<HttpResponse> HttpExchange(const std::string& host, const std::string& port, HttpRequest ask,
                                   std::string_view what, Nanos timeout, uint64_t max_body);
 
 class Turns;
 
-// What is sent where, and what it may cost.
+// A request, its destination and its limits.
 struct HttpQuestion {
   std::string host;
   std::string port;
@@ -35,21 +35,21 @@ struct HttpQuestion {
   std::string what;  // begins the message of a failure
   Nanos timeout = 0;
   uint64_t max_body = 0;
-  std::shared_ptr<Turns> turns = nullptr;  // if it is there, the body is read when it is its turn
+  std::shared_ptr<Turns> turns = nullptr;  // if set, the body is read when its turn comes
 };
 
 struct HttpAnswer {
   HttpResponse response;
-  std::shared_ptr<void> turn;  // which lasts as long as this
+  std::shared_ptr<void> turn;  // the turn lasts as long as this
 };
 
 // The same without waiting. Up to 256 requests are under way at a time, 16 of them to one peer, on
-// one thread; the others begin when these end. The time of a request is what its peer takes: not
-// what it waits for others.
+// one thread; the others begin when these end. Only the time that its peer takes counts for a
+// request, not the time that it waits for other requests.
 //
-// Thread safety: Exchange and NewTurns from any thread; made and destroyed by one. Callbacks come
-// on the client's thread, each once, with the answer or when its time is over. The destructor drops
-// the callbacks of what is under way.
+// Thread safety: Exchange and NewTurns from any thread; made and destroyed by one. Callbacks run on
+// the client's thread, each once, with the answer or when the time is over. The destructor drops
+// the callbacks of requests under way.
 class HttpClient {
  public:
   using Callback = std::function<void(Result<HttpAnswer>)>;
@@ -60,7 +60,7 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   void Exchange(HttpQuestion question, Callback callback) const;
-  // For requests of which only so many answers are to be held at a time.
+  // For requests of which only so many answers are held at a time.
   std::shared_ptr<Turns> NewTurns(size_t most) const;
 
  private:
@@ -68,13 +68,13 @@ class HttpClient {
   const std::unique_ptr<Core> core_;
 };
 
-// Of requests that belong together only so many have a turn at a time.
+// Among requests that belong together only so many have a turn at a time.
 //
 // Thread safety: Close from any thread.
 class Turns {
  public:
   virtual ~Turns() = default;
-  // Nobody has a turn any more: kBusy.
+  // Gives no more turns: kBusy.
   virtual void Close() = 0;
 };
 

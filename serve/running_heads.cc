@@ -21,12 +21,12 @@ namespace http = boost::beast::http;
 
 constexpr Nanos kProfileKept = 300 * kMillisecond;
 constexpr const char* kPartTarget = "/api/v1/part";
-// A name that this step does not have, such as another step's in the same filter, others may.
+// If this step lacks a name, such as another step's in the same filter, other steps may have it.
 constexpr const char* kQueryTarget = "/api/query?arrays=true&nan=text&unknown=none";
 
 Nanos Now() { return Clock::System().Monotonic(); }
 
-// What an error's body says: {"error":{"message":"..."}}.
+// The message in an error's body: {"error":{"message":"..."}}.
 Status FromError(const HttpResponse& response, const ProfileEntry& step) {
   std::string message =
       fmt::format("the head of step {} answers {}", step.job.id.ToString(), response.result_int());
@@ -70,7 +70,7 @@ Task<void> Deliver(Task<Result<T>> task, std::function<void(Result<T>)> callback
   callback(std::move(result));
 }
 
-// The results of all tasks, which are under way at the same time.
+// The results of all tasks, which run at the same time.
 template <typename T>
 Task<std::vector<Result<T>>> Together(const Executor& executor,
                                       std::vector<Task<Result<T>>> tasks) {
@@ -118,7 +118,7 @@ Task<Result<HttpAnswer>> RunningHeads::Exchange(const ProfileEntry& step, HttpRe
   question.turns = std::move(turns);
   Result<HttpAnswer> answer = co_await Ask(client_, &HttpClient::Exchange, question);
   const std::lock_guard lock(mutex_);
-  // One that is not there any more is left out of live/ soon.
+  // A step whose head is gone is soon left out of live/.
   if (!answer.ok() && answer.status().code() != Code::kBusy) {
     known_[step.key].silent_until = Now() + kLeftAlone;
   }
@@ -194,7 +194,7 @@ Task<Result<web::Answer>> RunningHeads::QueryOne(const ProfileEntry& step, const
 
 namespace {
 
-// Counts the answer's points, and ends the turns when there are too many.
+// Counts the answer's points, and closes the turns when there are too many.
 Task<Result<web::Answer>> Counted(Task<Result<web::Answer>> task, size_t most_points,
                                   std::shared_ptr<Turns> turns, std::atomic<size_t>& points) {
   Result<web::Answer> answer = co_await std::move(task);

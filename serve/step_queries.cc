@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kMaxReadPoints = 32u << 20;  // of one query, in memory: 512 MiB
 using query_steps::kJobTag;
 
-// The steps that a filter names one by one, if one does and they are few.
+// The steps that a filter names one by one, if a filter does so and they are few.
 std::vector<std::string> NamedSteps(const QuerySpec& spec) {
   constexpr size_t kFew = 256;
   for (const TagFilter& filter : spec.filters) {
@@ -38,7 +38,7 @@ std::vector<std::string> NamedSteps(const QuerySpec& spec) {
 using Entries = std::vector<ProfileEntry>;
 using IsWanted = std::function<bool(const JobStep&)>;
 
-// Those of the names that were there in the range, newest first.
+// The named steps that exist in the range, newest first.
 Result<Entries> FindNamed(const Archive& archive, const std::vector<std::string>& names,
                           const TimeRange& range, const IsWanted& wanted) {
   Entries entries;
@@ -59,7 +59,7 @@ Result<Entries> FindNamed(const Archive& archive, const std::vector<std::string>
   return entries;
 }
 
-// The same of all steps.
+// The same for all steps.
 Result<Entries> FindInRange(const Archive& archive, const TimeRange& range,
                             const IsWanted& wanted) {
   Selection selection;
@@ -77,7 +77,7 @@ Result<Entries> FindInRange(const Archive& archive, const TimeRange& range,
   return entries;
 }
 
-// The steps a query is about: its filters on the tag `job`, its range.
+// The steps of a query: by its filters on the tag `job` and its range.
 Result<Entries> SelectSteps(const Archive& archive, const QuerySpec& spec) {
   QuerySpec by_job;
   by_job.metric = spec.metric;
@@ -95,7 +95,7 @@ Result<Entries> SelectSteps(const Archive& archive, const QuerySpec& spec) {
                        : FindNamed(archive, named, range, wanted);
 }
 
-// What is read of all steps lies in memory.
+// The data read from all steps is held in memory.
 Status CheckRead(const std::vector<SeriesData>& series) {
   size_t points = 0;
   for (const SeriesData& one : series) points += one.points.size();
@@ -106,7 +106,7 @@ Status CheckRead(const std::vector<SeriesData>& series) {
                       kMaxReadPoints, series.size())};
 }
 
-// A question for the largest or the smallest is answered from the extremes of thinned rows.
+// A query for the largest or the smallest is answered from the extremes of thinned rows.
 Thinned ThinnedFor(const QuerySpec& spec) {
   switch (spec.downsample ? spec.downsample->function : spec.aggregator) {
     case Aggregator::kMin:
@@ -118,9 +118,9 @@ Thinned ThinnedFor(const QuerySpec& spec) {
   }
 }
 
-// Whether a running step's nodes may downsample what is then put together with other steps' series,
-// where it is downsampled again: that keeps a bucket of one point, and the range that is read cuts
-// none.
+// Whether a running step's nodes may downsample series that are then merged with other steps'
+// series and downsampled again: that keeps a bucket of one point, and the range that is read cuts
+// no bucket.
 bool NodesDownsample(const QuerySpec& spec) {
   if (!spec.downsample || spec.downsample->calendar != nullptr) return false;
   const Downsample& how = *spec.downsample;
@@ -128,8 +128,8 @@ bool NodesDownsample(const QuerySpec& spec) {
          KeepsOneValue(how.function);
 }
 
-// What running steps are asked for where their series are put together with those of others: every
-// series by itself, for what is done to them together is done here.
+// The query to running steps whose series are merged with those of others: every series by itself,
+// since the merging is done here.
 QuerySpec BySeries(const QuerySpec& spec) {
   const TimeRange range = DataRange(spec);
   QuerySpec raw;
@@ -157,7 +157,7 @@ QueryScene SceneOf(const std::vector<ProfileEntry>& steps) {
   return scene;
 }
 
-// Or whether the next way is to be tried.
+// Or says that the next way should be tried.
 bool IsAnswered(AnswerWay way, const Result<web::Answer>& answer) {
   switch (way) {
     case AnswerWay::kHead:
@@ -197,7 +197,7 @@ Status StepQueries::ReadStep(const ProfileEntry& entry, SeriesScope scope, const
   };
   const TimeRange range =
       scope == SeriesScope::kReduced ? ReducedRange(spec, true, entry.job.period) : DataRange(spec);
-  // What had been counted before stays in sums (docs/queries.md).
+  // Earlier counts stay in sums (docs/queries.md).
   const auto earlier = query_steps::HoldsCounters(spec) ? Earlier::kCounted : Earlier::kNone;
   Result<std::vector<SeriesData>> read =
       archive_.Read(entry.key, scope, wanted, range.first, range.last, ThinnedFor(spec), earlier);
@@ -242,7 +242,7 @@ Task<Result<web::Answer>> StepQueries::GoWay(AnswerWay way, const QuerySpec& spe
   return EvaluateSeries(spec, steps, filter, SeriesScope::kNodes);
 }
 
-// Of steps that share no result each head is asked for no more than its part of the answer.
+// If no result covers several steps, each head is asked only for its own part of the answer.
 Task<Result<web::Answer>> StepQueries::EvaluateEach(const QuerySpec& spec, const Steps& steps,
                                                     const SeriesFilter& filter) const {
   Result<RunningHeads::Told> told = co_await heads_.QueryAll(steps, spec);
@@ -253,7 +253,7 @@ Task<Result<web::Answer>> StepQueries::EvaluateEach(const QuerySpec& spec, const
     const auto at = told->find(step.key);
     if (at == told->end()) {
       others.push_back(step);
-      others.back().endpoint = {};  // it was asked
+      others.back().endpoint = {};  // its head was asked already
       continue;
     }
     web::Answer& its = at->second;
@@ -277,7 +277,7 @@ Task<Result<web::Answer>> StepQueries::EvaluateEach(const QuerySpec& spec, const
 
 Task<Result<web::Answer>> StepQueries::EvaluateParts(const QuerySpec& spec, const Steps& steps,
                                                      const SeriesFilter& filter) const {
-  constexpr int kMaxRounds = 3;  // points may come meanwhile
+  constexpr int kMaxRounds = 3;  // new points may come meanwhile
   QueryGrid grid;
   for (const ProfileEntry& step : steps) grid.step = std::gcd(grid.step, step.job.period);
   for (int round = 0; round < kMaxRounds; ++round) {
@@ -315,8 +315,8 @@ Task<Result<web::Answer>> StepQueries::EvaluateParts(const QuerySpec& spec, cons
   co_return Status(Code::kUnavailable, "the times of the points changed with each question");
 }
 
-// What heads answer does not say what type a metric is of. Series that are stored do, else the
-// metrics of a step that runs.
+// Heads' answers do not tell the type of a metric. Stored series do, else the metrics of a running
+// step.
 Task<MetricType> StepQueries::TypeOf(const QuerySpec& spec, const Steps& steps,
                                      const RunningHeads::Told& told,
                                      const std::vector<SeriesData>& series) const {
@@ -363,7 +363,7 @@ Task<Result<web::Answer>> StepQueries::EvaluateSeries(const QuerySpec& spec, con
       answer.nodes_answered += static_cast<uint32_t>(step.job.nodes.size());
     if (!read.ok() && steps.size() == 1) co_return read;
   }
-  // Of the same type in all steps.
+  // The type is the same in all steps.
   const MetricType type = co_await TypeOf(spec, steps, *told, series);
   for (SeriesData& data : series) {
     if (data.series.metric.type == MetricType::kGauge) data.series.metric.type = type;

@@ -1,11 +1,11 @@
-// Queries over the steps of an archive: which steps they are about, what is asked of the heads of
-// those that run, what is read, and how that comes together.
+// Queries over the steps of an archive: which steps they concern, what the heads of running steps
+// are asked, what is read, and how the answers are put together.
 //
-// Who answers is planned by series/query/plan.h. Where no result is of several steps each head
-// answers for its own. Else each gives its nodes' part of the answer, and parts are put together
-// with that of the steps that are read; only where that cannot be done, as for a median, is every
-// series of a running step asked for. A head that does not answer leaves its step to what the
-// archive has.
+// series/query/plan.h decides who answers. If no result covers several steps, each head answers for
+// its own step. Otherwise each head gives its nodes' part of the answer, and the parts are merged
+// with the part of the steps that are read; only where that cannot be done, as for a median, is
+// every series of a running step asked for. If a head does not answer, the archive answers for its
+// step.
 //
 // Thread safety: Evaluate from any thread.
 #pragma once
@@ -24,7 +24,7 @@ namespace sonde::serve {
 
 class StepQueries {
  public:
-  // Both outlive it.
+  // Both must outlive this object.
   StepQueries(const Archive& archive, RunningHeads& heads) : archive_(archive), heads_(heads) {}
 
   Task<Result<web::Answer>> Evaluate(QuerySpec spec) const;

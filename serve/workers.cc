@@ -16,7 +16,7 @@ void Workers::Stop() {
   wake_.notify_all();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
-  // What goes with these may call back, and post.
+  // Destroying these tasks may call back, and post.
   std::deque<std::function<void()>> dropped[2];
   {
     const std::lock_guard lock(mutex_);
@@ -50,7 +50,7 @@ void Workers::Work() {
     if (!is_long) continue;
     lock.lock();
     --long_running_;
-    // Another one may have waited for that.
+    // Another task may have waited for that.
     wake_.notify_one();
   }
 }

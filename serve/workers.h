@@ -1,5 +1,5 @@
-// Threads that read the archive and evaluate queries. They wait for nobody over a network, so that
-// few are enough. What may take long never has all of them: one is left for the rest.
+// Threads that read the archive and evaluate queries. They never wait for a network, so few are
+// enough. Work that may take long never occupies all of them: one is left for the rest.
 //
 // Thread safety: Post and Begin from any thread; made and stopped by one.
 #pragma once
@@ -24,8 +24,8 @@
 
 namespace sonde::serve {
 
-// A callback that is called once: with the answer, or with kUnavailable when the last copy of this
-// goes without one. An answer that cannot say so is an empty one then.
+// A callback that is called once: with the answer, or with kUnavailable when its last copy is
+// destroyed without one. If the answer's type has no status, the answer is empty then.
 template <typename T>
 class Once {
  public:
@@ -76,16 +76,16 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // Ends the threads when they have done what they are at; what has not begun is dropped.
+  // Ends the threads after the work they are doing; work that has not begun is dropped.
   void Stop();
 
-  // In the order they come, the short ones first; dropped once it stops.
+  // In the order they come, short ones first; dropped after Stop.
   void Post(Length length, std::function<void()> work);
   Executor AsExecutor(Length length = Length::kShort) {
     return [this, length](std::function<void()> work) { Post(length, std::move(work)); };
   }
 
-  // Has a worker do the task and answer with its result; `what` begins the message if it throws.
+  // A worker does the task and answers with its result; `what` begins the message if it throws.
   template <typename T>
   void Begin(const char* what, std::function<void(T)> callback, Task<T> task,
              Length length = Length::kShort) {

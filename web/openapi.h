@@ -1,5 +1,5 @@
-// The description of every endpoint as OpenAPI 3.1, served at /api/openapi.json: made of what the
-// routes say about themselves (web/route/route_doc.h).
+// The description of every endpoint as OpenAPI 3.1, served at /api/openapi.json: made from the
+// routes' own descriptions (web/route/route_doc.h).
 //
 // Thread safety: functions without state.
 #pragma once

@@ -1,5 +1,5 @@
-// The named schemas of /api/openapi.json. Objects that are Sonde's or metric-proxy's are closed: a
-// member that is not described fails the test that compares real answers with them.
+// The named schemas of /api/openapi.json. Sonde's and metric-proxy's objects are closed: an
+// undescribed member fails the test that compares real answers with the schemas.
 #include "web/openapi.h"
 
 namespace sonde::web {

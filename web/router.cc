@@ -29,7 +29,7 @@ const Route* FindRoute(std::string_view path) {
   return nullptr;
 }
 
-// One that says nothing is taken for JSON; programs that are written in a line do not say.
+// A body without a type is taken for JSON; short programs often send none.
 bool IsJson(std::string_view content_type) {
   constexpr std::string_view kJson = "application/json";
   if (content_type.empty()) return true;

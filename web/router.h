@@ -1,6 +1,6 @@
-// Which function answers which path.
+// Finds the function that answers a path.
 //
-// Paths are compared as a whole: there is no prefix matching and no file system behind them.
+// Paths are compared as a whole: there is no prefix matching, and no files are served.
 //
 // Thread safety: Dispatch from any thread.
 #pragma once
@@ -16,7 +16,7 @@ namespace sonde::web {
 // Finds the endpoint and calls it; answers 404, 405 and 415 by itself. No exception leaves it.
 void Dispatch(const Context& context, const Request& request, Reply reply);
 
-// Every route there is, by family.
+// All routes, by family.
 struct RouteFamily {
   std::string_view name;
   std::span<const Route> routes;

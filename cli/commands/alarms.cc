@@ -1,4 +1,4 @@
-// sonde alarms: the alarm rules of a running step, what a finished one raised, and the check of a
+// sonde alarms: the alarm rules of a running step, the alarms of a finished one, and the check of a
 // file of rules.
 #include <fmt/format.h>
 
@@ -45,7 +45,7 @@ std::string TextOf(const boost::json::object& object, std::string_view key) {
   return "";
 }
 
-// What the head of a running step says of its rules.
+// The rules as the head of a running step reports them.
 int PrintLive(const std::string& answer, const AlarmsOptions& options, const Environment& env) {
   if (options.json) return Print(answer + "\n");
   const Result<boost::json::value> value = ParseJson(answer, "the head's answer");
@@ -75,7 +75,7 @@ int PrintLive(const std::string& answer, const AlarmsOptions& options, const Env
   return Print(table.Render("", env.width));
 }
 
-// What a finished step raised.
+// The alarms that a finished step raised.
 int PrintRaised(const Profile& profile, const AlarmsOptions& options, const Environment& env) {
   const std::vector<RaisedAlarm>& alarms = profile.moments.alarms;
   if (options.json) {
@@ -123,7 +123,7 @@ int List(const AlarmsOptions& options, const Environment& env) {
   return profile.ok() ? PrintRaised(*profile, options, env) : Fail(profile.status());
 }
 
-// Posts what the head is to do, and prints `done` or its answer.
+// Posts the request to the head, and prints `done` or the head's answer.
 int Tell(const AlarmsOptions& options, const Environment& env, const std::string& path,
          const std::string& body, const std::string& done) {
   const std::string id = StepOf(options);
@@ -194,7 +194,7 @@ void RegisterAlarms(Arguments app, Run& run) {
   const auto options = std::make_shared<AlarmsOptions>();
   Arguments alarms = app.Command("alarms", "Rules that raise alarms, and what they raised");
   alarms.RequireCommand();
-  alarms.PassOn();  // what follows is taken behind the word as well
+  alarms.PassOn();  // options may also be given behind the subcommand
   alarms.Flag("--json", options->json, "As JSON");
   alarms.Flag("--active", options->active, "Of a running step only what is raised now");
   alarms.Option("--step", options->step,

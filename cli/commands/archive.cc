@@ -1,4 +1,4 @@
-// sonde archive: what is done with an archive as a whole.
+// sonde archive: subcommands for an archive as a whole.
 #include "cli/commands/archive.h"
 
 namespace sonde::cli {
@@ -14,7 +14,7 @@ void RegisterArchive(Arguments app, Run& run) {
   const auto options = std::make_shared<ArchiveOptions>();
   Arguments archive = app.Command("archive", "Look after the archive as a whole");
   archive.RequireCommand();
-  archive.PassOn();  // what follows is taken behind the word as well
+  archive.PassOn();  // options may also be given behind the subcommand
   archive.Flag("--json", options->json, "As JSON");
   for (const AddSubcommand add : kSubcommands) add(archive, options, run);
   archive.PassOnFromAll();

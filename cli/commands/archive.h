@@ -1,9 +1,9 @@
-// The subcommands of `sonde archive`: what is done with an archive as a whole.
+// The subcommands of `sonde archive`, which work on an archive as a whole.
 //
-// Each is a file cli/commands/archive_NAME.cc with one Add function, which archive.cc has in its
-// table: it adds the subcommand with its options to `archive` and gives what shall run. An option
-// that has the same meaning for all is in ArchiveOptions and is taken behind the subcommand as
-// well.
+// Each is a file cli/commands/archive_NAME.cc with one Add function in the table of archive.cc:
+// it adds the subcommand with its options to `archive` and returns the function to run. Options
+// with the same meaning for all are in ArchiveOptions; they may also be given behind the
+// subcommand.
 //
 // Thread safety: one thread, main's.
 #pragma once

@@ -1,4 +1,4 @@
-// sonde archive compact: gives back the room of what was deleted.
+// sonde archive compact: gives back the room of deleted profiles.
 #include <fmt/core.h>
 
 #include "cli/commands/archive.h"
@@ -12,7 +12,7 @@
 namespace sonde::cli {
 namespace {
 
-// Where a server has the archive open, it does it.
+// If a server has the archive open, the server does it.
 Status Compact(const OpenedArchive& archive, Progress& progress) {
   if (!archive.owned()) {
     const Status asked =

@@ -1,4 +1,4 @@
-// sonde archive prune: deletes what exceeds the limits of sonde.conf, or those that are given.
+// sonde archive prune: deletes what exceeds the limits of sonde.conf, or those of the options.
 #include <fmt/core.h>
 
 #include <utility>
@@ -18,11 +18,11 @@ constexpr size_t kShown = 20;
 
 struct ArchivePruneOptions {
   bool dry_run = false;
-  // As in sonde.conf, in whose place they stand; "": as it says.
+  // As in sonde.conf, which they replace; "": the limit of sonde.conf.
   std::string age, profiles, size, user_profiles, user_size;
 };
 
-// The limits of sonde.conf with those that are given, checked as there.
+// The limits of sonde.conf, replaced by those of the options, with the same checks.
 Result<Retention> Limits(const ArchivePruneOptions& options, const Environment& env) {
   std::string given;
   for (const auto& [key, value] :
@@ -67,7 +67,7 @@ std::string AsText(const PruneReport& report, bool dry_run) {
   return out;
 }
 
-// Where a server has the archive open, it does it.
+// If a server has the archive open, the server does it.
 Result<PruneReport> Prune(const OpenedArchive& archive, const Retention& limits, bool dry_run) {
   const std::string& root = archive.reader->root();
   Progress progress("pruning " + root, "profiles");

@@ -1,4 +1,4 @@
-// sonde archive repair: makes the database anew from what can be read of a damaged one.
+// sonde archive repair: makes the database anew from the readable records of a damaged one.
 #include <fmt/core.h>
 
 #include "cli/commands/archive.h"

@@ -1,4 +1,4 @@
-// sonde archive verify: whether everything in the archive can be read.
+// sonde archive verify: checks whether everything in the archive can be read.
 #include <fmt/core.h>
 
 #include "cli/commands/archive.h"

@@ -1,4 +1,4 @@
-// sonde doctor: what of the installation works here, and what to do about what does not.
+// sonde doctor: which parts of the installation work here, and how to mend the others.
 #include <dlfcn.h>
 #include <fmt/core.h>
 #include <linux/perf_event.h>
@@ -40,12 +40,12 @@ Finding Warning(std::string what, std::string text) {
 Finding Bad(std::string what, std::string text) {
   return {Verdict::kBad, std::move(what), std::move(text)};
 }
-// Belongs to the finding above.
+// A detail of the finding above.
 Finding Detail(std::string what, std::string text) {
   return {Verdict::kDetail, std::move(what), std::move(text)};
 }
 
-// What a command prints on stdout; "" if it cannot be run. `command` is ours, never the user's.
+// The stdout of a command; "" if it cannot be run. `command` is ours, never the user's.
 std::string OutputOf(const std::string& command) {
   std::FILE* pipe = popen(("exec 2>/dev/null; " + command).c_str(), "re");
   if (pipe == nullptr) return "";
@@ -120,7 +120,7 @@ Finding CheckActive(const std::string& slurm) {
                              slurm));
 }
 
-// What would be used, and why the others would not.
+// The choice that would be used, and why the others would not.
 std::vector<Finding> CheckFabric(const Config& config) {
   if (config.provider == "none") {
     return {Good("fabric", "switched off: every node sends to the head")};
@@ -172,7 +172,7 @@ int TryEvent(uint32_t type, uint64_t event) {
   return 0;
 }
 
-// Whether those that running steps are sent on to answer.
+// Whether the destinations of running steps answer.
 std::vector<Finding> CheckForwarding(const Config& config) {
   Status wrong;
   std::vector<Finding> told;

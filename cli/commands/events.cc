@@ -1,4 +1,4 @@
-// sonde events: what --telemetry-events may name on this machine, and what is counted without it.
+// sonde events: the names for --telemetry-events on this machine, and the events counted anyway.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ EventPlan Plan(const Environment& env, std::vector<std::string>& notes) {
   return PlanEvents(choice, notes);
 }
 
-// What the machine counts by default, by group; and why not what it does not.
+// The events that the machine counts by default, by group; for others the reason why not.
 std::string DefaultAsText(const EventPlan& plan, const Environment& env) {
   using enum text::Table::Align;
   text::Table table(

@@ -1,4 +1,4 @@
-// sonde export: sends profiles on to other databases, or writes them as OpenMetrics text.
+// sonde export: sends profiles to other databases, or writes them as OpenMetrics text.
 #include <fmt/core.h>
 #include <poll.h>
 
@@ -116,13 +116,13 @@ void Sort(std::vector<ProfileEntry>& entries) {
   });
 }
 
-// Shows how far it is, by the time that was reached.
+// Shows the progress, by the time that was reached.
 forward::Exporter::OnProgress Shown(const ProfileEntry& entry, Progress& progress) {
   return [&entry, &progress](const forward::Exporter::Progress& sent) {
     const Nanos end = entry.job.end != 0 ? entry.job.end : Clock::System().Now();
     const Nanos span = std::max<Nanos>(end - entry.job.start, 1);
     const Nanos done = std::clamp<Nanos>(sent.reached - entry.job.start, 0, span);
-    // Of all samples nobody knows how many there are: as many as the time so far had, on average.
+    // The number of all samples is unknown: estimated from the average over the time so far.
     const double all = done == 0 ? 0
                                  : static_cast<double>(sent.taken) * static_cast<double>(span) /
                                        static_cast<double>(done);
@@ -144,7 +144,7 @@ std::string Story(const forward::Sent& sent) {
   return text;
 }
 
-// Sends one; the failures of a single profile do not keep from the others.
+// Sends one profile; if only that profile fails, the others are still sent.
 Status SendOne(const std::string& directory, const ProfileEntry& entry,
                const forward::Destination& to, const ExportOptions& options, forward::Sent& total) {
   const Result<Nanos> limit = ParseDuration(options.give_up_after);
@@ -171,7 +171,7 @@ int SendAll(const std::string& directory, const std::vector<ProfileEntry>& entri
     if (status.ok()) continue;
     if (first.ok()) first = status;
     const Code code = status.code();
-    // Who is not there, or wants nothing of us, will not want the next one either.
+    // If the destination is absent or refuses us, it will not take the next profile either.
     if (code == Code::kUnavailable || code == Code::kTimeout || code == Code::kPermission ||
         code == Code::kInvalid || code == Code::kUnsupported) {
       break;
@@ -192,7 +192,7 @@ std::string PendingText(const forward::PendingRecord& pending) {
   return text;
 }
 
-// What steps have left behind for the destinations of sonde.conf.
+// Sends the rest of earlier steps to the destinations of sonde.conf.
 int SendPending(const std::string& directory, const Archive& archive, const Config& config,
                 const ExportOptions& options) {
   Status error;
@@ -227,7 +227,7 @@ int Export(const Environment& env, const ExportOptions& options) {
   if (!config.ok()) return Fail(config.status());
   const Result<std::string> directory = ArchiveDirectory(env);
   if (!directory.ok()) return Fail(directory.status());
-  // Takes in what is finished; then others may write it again while this goes on.
+  // Takes in finished steps; then others may write the archive again while this goes on.
   {
     const auto opened = OpenArchive(env, ArchiveUse::kReading);
     if (!opened.ok()) return Fail(opened.status());

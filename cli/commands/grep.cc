@@ -1,4 +1,4 @@
-// sonde grep: profiles whose description has a text.
+// sonde grep: finds profiles whose description has a text.
 #include <fmt/core.h>
 #include <re2/re2.h>
 
@@ -29,7 +29,7 @@ struct Found {
   std::vector<Match> matches;
 };
 
-// Every text of a description, with the name of what it is.
+// Every text of a description, with its name.
 template <typename F>
 void ForEachText(const JobDescription& job, const F& f) {
   f("step", job.id.ToString());
@@ -75,7 +75,7 @@ Result<std::vector<Found>> Search(const Archive& archive, const GrepOptions& opt
   for (const ListedProfile& one : *profiles) {
     progress.Set(done++, profiles->size());
     auto entry = archive.Entry(one.key);
-    if (!entry.ok()) continue;  // what cannot be read has no text
+    if (!entry.ok()) continue;  // an unreadable description has no text
     std::vector<Match> matches = MatchesOf(entry->job, pattern);
     if (matches.empty()) continue;
     found.push_back({*std::move(entry), std::move(matches)});

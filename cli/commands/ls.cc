@@ -1,4 +1,4 @@
-// sonde ls: the newest profiles, or those that are asked for, one a line.
+// sonde ls: the newest profiles, or the selected ones, one a line.
 
 #include "cli/command.h"
 #include "cli/selection.h"
@@ -34,7 +34,7 @@ std::string AsJson(const Archive& archive, const std::vector<ListedProfile>& pro
     if (entry.ok()) {
       job = entry->job;
     } else {
-      // It is listed all the same: what the key tells, and why there is no more.
+      // The profile is still listed, with what its key tells and the reason why there is no more.
       job = keys::DescribeKey(one.key).value_or(JobDescription());
       job.notes.emplace_back(entry.status().message());
     }

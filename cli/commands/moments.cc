@@ -1,4 +1,4 @@
-// sonde annotate, phase, figure: what a script tells of its step besides numbers over time.
+// sonde annotate, phase, figure: a script reports events of its step, besides numbers over time.
 #include <fmt/format.h>
 
 #include "cli/command.h"

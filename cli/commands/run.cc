@@ -1,7 +1,7 @@
 // sonde run: one command under telemetry on this machine, without Slurm.
 //
-// Does what the plugin does on a node, with head and node in one process: starts sonded, tells it
-// of the task, runs the command, prints the report. The command's exit code is ours.
+// Does the plugin's work on a node, with head and node in one process: starts sonded, tells it of
+// the task, runs the command, prints the report. Exits with the command's exit code.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -53,7 +53,7 @@ std::string Base36(uint64_t number) {
   return text;
 }
 
-// Unlike any other run of this user's: the second it started in, and the process.
+// Unique among this user's runs: the second in which it started, and the process.
 std::string RunName() {
   const Nanos now = Clock::System().Now();
   return fmt::format("run-{}{}", Base36(static_cast<uint64_t>(now / kSecond)),
@@ -134,7 +134,7 @@ Result<launch::Daemon> StartDaemon(const Environment& env, const RunOptions& opt
 }
 
 // A child that waits for our word before it becomes the command, so that it is watched from its
-// first instruction. Its end of `word` closes with exec or tells the errno of a failed one.
+// first instruction. Its end of `word` closes with exec, or sends the errno of a failed exec.
 struct Child {
   pid_t pid = -1;
   UniqueFd word;  // one byte: go
@@ -164,7 +164,7 @@ struct Child {
   _exit(error == ENOENT ? 127 : 126);
 }
 
-// The command's LD_PRELOAD, "" if it stays as it is. A command runs without what cannot be found.
+// The command's LD_PRELOAD, "" if unchanged. The command runs without libraries not found.
 std::string Preload(const RunOptions& options) {
   if (!options.mpi && !options.io) return "";
   const Result<std::string> path = LibraryPath();
@@ -210,7 +210,7 @@ void SendTask(launch::Lifeline& lifeline, pid_t pid, int level) {
   if (level >= 3 && lifeline.Receive(packet, deadline) == launch::Lifeline::Event::kPacket) {
     const auto events = launch::ParseEvents(packet);
     if (events.ok()) {
-      // As far as the user may: on most machines only root.
+      // As far as the user may: on most machines only root may.
       launch::OfferMachineEvents(events->machine,
                                  [&](const launch::Writer& machine, std::span<const int> which) {
                                    (void)lifeline.Send(machine.packet(), which);
@@ -257,7 +257,7 @@ void Forward(int signal) {
   if (g_child > 0) kill(g_child, signal);
 }
 
-// Ctrl-C reaches the command by itself, through the terminal; what is sent to us alone we pass on.
+// Ctrl-C reaches the command through the terminal; signals sent to us alone we pass on.
 void ForwardSignals(pid_t child) {
   g_child = child;
   std::signal(SIGINT, SIG_IGN);

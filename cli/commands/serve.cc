@@ -67,8 +67,8 @@ Result<std::string> ReadToken(const std::string& path) {
   return token;
 }
 
-// One that stands in a command line can be read by every user of the machine: good enough for a
-// store that was empty when it began.
+// A token on a command line can be read by every user of the machine: good enough for a store that
+// was empty when it began.
 Result<std::string> ChooseToken(const ServeOptions& options) {
   if (!options.token_file.empty()) return ReadToken(options.token_file);
   if (options.token.empty()) return site::RandomToken();
@@ -80,7 +80,7 @@ Result<std::string> ChooseToken(const ServeOptions& options) {
   return options.token;
 }
 
-// "127.0.0.1:4242" and "[::1]:4242" have the port with them.
+// "127.0.0.1:4242" and "[::1]:4242" include the port.
 Status SplitListen(ServeOptions& options) {
   std::string& listen = options.listen;
   const size_t colon = listen.rfind(':');
@@ -98,9 +98,9 @@ Status SplitListen(ServeOptions& options) {
   return {};
 }
 
-// Takes in what finishes while the server runs.
+// Ingests steps that finish while the server runs.
 Result<std::unique_ptr<ArchiveKeeper>> Keep(const Environment& env, OpenedArchive archive) {
-  // Limits are for the archive of the configuration, not for any other that is looked at.
+  // The limits are for the archive of the configuration, not for other archives.
   const auto config = env.archive.empty() ? LoadConfig(env.config_path) : Config();
   if (!config.ok()) return config.status();
   return std::make_unique<ArchiveKeeper>(std::move(archive), RetentionOf(*config));
@@ -135,7 +135,7 @@ void PrintWhere(const Environment& env, const ServeOptions& options, uint16_t po
   Print(text);
 }
 
-// Of the environment that root happens to have nothing counts for all users.
+// The environment of root must not count for all users.
 Result<Config> SiteConfig(const std::string& path) {
   for (char** entry = environ; entry != nullptr && *entry != nullptr;) {
     const std::string_view text(*entry);
@@ -165,7 +165,7 @@ int ServeSite(const Environment& env, const ServeOptions& options) {
 }
 
 int Serve(const Environment& env, ServeOptions options) {
-  // Before any thread starts, so that only sigwait takes them.
+  // Before any thread starts, so that only sigwait receives the signals.
   sigset_t stop;
   sigemptyset(&stop);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stop, signal);

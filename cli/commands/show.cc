@@ -13,7 +13,7 @@
 namespace sonde::cli {
 namespace {
 
-constexpr Nanos kPatience = 3 * kSecond;  // with a head that does not answer
+constexpr Nanos kPatience = 3 * kSecond;  // for a head to answer
 
 struct ShowOptions {
   std::string id;
@@ -22,7 +22,7 @@ struct ShowOptions {
   bool brief = false;
 };
 
-// From the head if the step runs; from what is stored if it is over or the head cannot be reached.
+// From the head if the step runs; from the archive if it has ended or the head cannot be reached.
 Result<Profile> LoadProfile(const Archive& archive, const ProfileEntry& entry) {
   if (!entry.running) return archive.Load(entry.key);
   Status status(Code::kUnavailable, "it does not say where it can be reached");
@@ -43,7 +43,7 @@ Result<Profile> LoadProfile(const Archive& archive, const ProfileEntry& entry) {
   return bare;
 }
 
-// Other runs of the step that is shown.
+// Other runs of the shown step.
 void TellOthers(const std::vector<ProfileEntry>& found, const ProfileEntry& shown) {
   const auto runs = std::count_if(found.begin(), found.end(), [&](const ProfileEntry& entry) {
     return entry.key != shown.key && entry.job.id == shown.job.id;
@@ -89,7 +89,7 @@ int Show(const ShowOptions& options, const Environment& env) {
   } else {
     Note(fmt::format("there is no table of nodes: {}", rows.status().message()));
   }
-  // A job that was asked for is shown with all of its steps.
+  // A job is shown with all of its steps.
   std::vector<ListedProfile> steps;
   if (found->size() > 1 && JobStep::Parse(options.id).step.empty()) {
     auto cards = CardsOf(*archive->reader, *found, report.now);

@@ -1,4 +1,4 @@
-// sonde url: where a running step can be watched.
+// sonde url: the address of a running step's page.
 #include <fmt/core.h>
 
 #include "cli/command.h"

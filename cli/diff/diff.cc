@@ -1,4 +1,4 @@
-// sonde diff: runs beside each other, and what differs beyond noise.
+// sonde diff: compares runs, and shows which differences are beyond noise.
 #include <fmt/core.h>
 
 #include <memory>
@@ -25,7 +25,7 @@ int Diff(const Environment& env, const Options& options) {
   auto phase = ParseAlign(options.align);
   if (!phase.ok()) return FailUsage(phase.status().Within("--align"));
   question.phase = *std::move(phase);
-  // Without a second run there must be a command; what it gives is checked with it.
+  // Without a second run there must be a command; its runs are checked later.
   if (question.groups.size() < 2 && question.command.empty()) {
     return FailUsage(
         fmt::format("name 2 to {} runs or groups of them, as in 'sonde diff 1.0 2.0' "

@@ -23,7 +23,7 @@ std::string Relative(double ratio) {
   return fmt::format("{:+.{}f} %", 100 * ratio, std::abs(ratio) < 0.0995 ? 1 : 0);
 }
 
-// "+12 %"; where nothing was before, the difference itself.
+// "+12 %"; if the first value is 0, the difference itself.
 std::string ChangeText(const CompareRow& row, size_t change) {
   const Band& base = row.groups.front();
   const Band& other = row.groups[change + 1];
@@ -56,7 +56,7 @@ std::string BandText(const Band& band, const std::string& unit) {
   return out;
 }
 
-// By how many times its noise a row differs.
+// A row's difference, in multiples of its noise.
 double Weight(const CompareRow& row) {
   double most = 0;
   for (const Change& change : row.changes) {
@@ -186,7 +186,7 @@ std::string Headline(const Difference& diff) {
   return "Beyond noise: " + out + "\n";
 }
 
-// What makes the comparison itself doubtful.
+// Reasons to doubt the comparison itself.
 std::string Warnings(const Difference& diff) {
   std::string out;
   const JobDescription& base = diff.groups.front().entries.front().job;
@@ -230,7 +230,7 @@ std::string Sparkline(const std::vector<double>& values, double top, bool unicod
   return out;
 }
 
-// Neighbours put together until there are at most `width`.
+// Merges neighbours until there are at most `width`.
 std::vector<double> Narrowed(const std::vector<Band>& bands, double Band::*which, size_t width) {
   std::vector<double> out;
   const size_t each = (bands.size() + width - 1) / width;

@@ -12,7 +12,7 @@
 namespace sonde::cli {
 
 struct DiffTextOptions {
-  bool all = false;                // also what is within noise, of all series
+  bool all = false;                // also differences within noise, and all series
   std::vector<std::string> plots;  // metrics
 };
 std::string DiffToText(const Difference& diff, const DiffTextOptions& options,

@@ -129,7 +129,7 @@ Result<std::optional<Sample>> Exposition::Next() {
   return std::optional<Sample>();
 }
 
-// "# TYPE name type", "# HELP name text", "# UNIT name unit"; anything else is a remark.
+// "# TYPE name type", "# HELP name text", "# UNIT name unit"; all others are remarks.
 Status Exposition::Comment(std::string_view line) {
   line.remove_prefix(1);
   const std::string_view what = TakeWord(line);
@@ -173,7 +173,7 @@ Result<Sample> Exposition::ParseSample(std::string_view line) const {
   return Sample{line.substr(0, series_end), *value};
 }
 
-// The family that a sample of this name belongs to, and what it is there.
+// The family of a sample with this name, and the sample's type in it.
 const Exposition::Family* Exposition::FamilyOf(std::string_view name, MetricType* type) const {
   *type = MetricType::kGauge;
   const auto find = [&](std::string_view family) {

@@ -1,9 +1,9 @@
-// Reads what an exporter serves: Prometheus' text format 0.0.4 and OpenMetrics 1.0, which differ
+// Reads an exporter's answer: Prometheus' text format 0.0.4 and OpenMetrics 1.0, which differ
 // little, in one pass over the text.
 //
-// Nothing in it is trusted: what is not of the format is an error that names the line, and no
-// sample is made up. Time stamps and exemplars are passed over: a value counts for the tick after
-// its scrape.
+// Nothing in it is trusted: a wrong line is an error that names the line, and no sample is
+// made up. Time stamps and exemplars are passed over: a value counts for the tick after its
+// scrape.
 //
 // Thread safety: none.
 #pragma once
@@ -23,7 +23,7 @@ namespace sonde::join {
 
 // One line with a value. Texts point into the exposition, but for values with escapes.
 struct Sample {
-  std::string_view series;  // name and labels as they stand there: the same for the same series
+  std::string_view series;  // name and labels as in the text: the same for the same series
   double value = 0;
 };
 
@@ -42,9 +42,9 @@ class Exposition {
 
   explicit Exposition(std::string_view text) : rest_(text) {}
 
-  // The next sample; nothing at the end. After an error there is no next one.
+  // The next sample; nothing at the end. After an error there are no more samples.
   Result<std::optional<Sample>> Next();
-  // Of a sample that Next has given; what stands about its family before it is known by now.
+  // Of a sample that Next has given; the lines about its family were read before.
   Result<Meaning> Explain(const Sample& sample) const;
 
  private:

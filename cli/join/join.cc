@@ -1,7 +1,7 @@
 // sonde join: scrapes a Prometheus or OpenMetrics exporter into the metrics of the step.
 //
-// A process of the step like any other that uses libsonde: it registers what the exporter serves
-// and sets it after every scrape. It ends with the step.
+// A process of the step like any other that uses libsonde: it registers the exporter's metrics and
+// sets them after every scrape. It ends with the step.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/prctl.h>
@@ -37,7 +37,7 @@ volatile std::sig_atomic_t stopped = 0;
 
 void OnSignal(int /*signal*/) { stopped = 1; }
 
-// SIGTERM and SIGINT end the waiting below; what was scraped is recorded by then.
+// SIGTERM and SIGINT end the waiting below; scraped values are recorded by then.
 void HandleSignals() {
   struct sigaction action = {};
   action.sa_handler = &OnSignal;
@@ -64,7 +64,7 @@ class Scraper {
                  .step_start = join::StepStart()},
                 sink_) {}
 
-  // What one scrape came to.
+  // The result of one scrape.
   Status Once() {
     const Nanos start = Clock::System().Now();
     const Result<std::string> text =
@@ -77,7 +77,7 @@ class Scraper {
     return joined_.Take(*text, seconds).Within("scrape " + target_.Url());
   }
 
-  // Until the step ends. Says when scrapes begin to fail and when they work again.
+  // Runs until the step ends. Reports when scrapes begin to fail and when they work again.
   void Run() {
     bool failing = false;
     while (stopped == 0 && sonde_attached() != 0) {
@@ -106,8 +106,8 @@ class NullSink final : public join::Sink {
   void Add(void* /*handle*/, double /*value*/) override {}
 };
 
-// Scrapes once without recording, so that mistakes show while somebody looks. An exporter that is
-// only being started may take a while to answer.
+// Scrapes once without recording, so that the user sees mistakes at once. An exporter that is just
+// being started may take a while to answer.
 Status TryOut(const Options& options, const web::ScrapeTarget& target, Nanos period, Nanos wait) {
   const Nanos deadline = Clock::System().Now() + wait;
   Result<std::string> text = Status(Code::kInternal, "not tried");
@@ -131,8 +131,8 @@ Status TryOut(const Options& options, const web::ScrapeTarget& target, Nanos per
   return {};
 }
 
-// Goes on as a process of its own, away from the terminal's signals and from pipes that others read
-// to their end.
+// Goes on as a process of its own, away from the terminal's signals and from pipes whose readers
+// wait for the end.
 bool GoToBackground() {
   const pid_t pid = fork();
   if (pid < 0) return false;

@@ -12,15 +12,15 @@ namespace sonde::join {
 namespace {
 
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
-constexpr size_t kMaxLeftOut = 10000;  // that are remembered
+constexpr size_t kMaxLeftOut = 10000;  // left out and remembered
 constexpr std::string_view kStartTime = "process_start_time_seconds";
 
 bool IsTaken(std::string_view label) {
   return label == client::kTaskTag || label == "host" || label == "job" || label == "instance";
 }
 
-// Whether a metric of this name could be Sonde's own: node_exporter's are named alike, and what it
-// counts is not the step's.
+// Whether a metric of this name could be Sonde's own: node_exporter has similar names, and its
+// counts are not the step's.
 bool IsOwnName(std::string_view name) {
   for (const std::string_view prefix : {"node_", "task_", "cgroup_", "gpu_", "sonde_"}) {
     if (name.starts_with(prefix)) return true;
@@ -146,7 +146,7 @@ Joined::Entry Joined::Enlist(const Exposition& exposition, const Sample& sample)
   entry.type = series->metric.type;
   entry.handle = sink_.Register(*series);
   if (entry.handle == nullptr) return leave_out("the step does not record it");
-  // What an exporter that is older than the step had counted by now is not the step's.
+  // The counts of an exporter that is older than the step are not the step's so far.
   if (scrape_ == 1 && !from_zero_ && std::isfinite(sample.value)) entry.last = sample.value;
   return entry;
 }

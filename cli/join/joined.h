@@ -1,15 +1,15 @@
 // Turns what one exporter serves, scrape by scrape, into metrics of the step.
 //
 // Gauges are set; a series that the exporter serves no more is missing from then on. Counters count
-// from the start of the step, as all of Sonde's do: of an exporter that ran before, what it had
-// counted until the first scrape is left out; what it says of itself (process_start_time_seconds)
-// decides. One that starts over goes on from where it was. Buckets, counts and sums of histograms
-// and summaries are counters under the names that they have there.
+// from the start of the step, as all of Sonde's do: if the exporter ran before the step, its count
+// at the first scrape is left out; its process_start_time_seconds decides. An exporter that starts
+// over goes on from its last value. Buckets, counts and sums of histograms and summaries are
+// counters under their own names.
 //
 // Tags are the exporter's labels and `instance`, the target. Labels that mean something else here
-// (task, host, job, instance) get the prefix exported_, as Prometheus does it, and so do metrics
-// whose names begin like Sonde's own (node_, task_, cgroup_, gpu_, sonde_). What does not fit (too
-// many labels, too many series) is left out, counted, and said once.
+// (task, host, job, instance) get the prefix exported_, as in Prometheus, and so do metrics whose
+// names begin like Sonde's own (node_, task_, cgroup_, gpu_, sonde_). Series for which there is no
+// room (too many labels, too many series) are left out, counted, and reported once.
 //
 // Thread safety: none.
 #pragma once
@@ -31,7 +31,7 @@ namespace sonde::join {
 class Sink {
  public:
   virtual ~Sink() = default;
-  // A handle for the functions below, nullptr if it is not recorded.
+  // A handle for the functions below; nullptr if the metric is not recorded.
   virtual void* Register(const Series& series) = 0;
   virtual void Set(void* handle, double value) = 0;
   virtual void Add(void* handle, double value) = 0;
@@ -50,14 +50,14 @@ class Joined {
 
   Joined(Options options, Sink& sink);
 
-  // One scrape, and how long it took. An error names the line; what came before it counts.
+  // One scrape, and how long it took. An error names the line; samples before that line count.
   Status Take(std::string_view exposition, double seconds);
-  // The exporter could not be scraped: nothing is known of its gauges.
+  // The exporter could not be scraped: its gauges are unknown.
   void Lose();
 
   size_t series() const { return series_.size() - left_out_; }
   size_t left_out() const { return left_out_; }
-  // The first series that was left out and why; empty: none.
+  // The first series that was left out, and why; empty: none.
   const std::string& first_left_out() const { return first_left_out_; }
 
  private:
@@ -65,7 +65,7 @@ class Joined {
     void* handle = nullptr;  // nullptr: not recorded
     MetricType type = MetricType::kGauge;
     double last = 0;      // of a counter
-    uint64_t scrape = 0;  // in which it was last seen
+    uint64_t scrape = 0;  // the last one in which it was seen
   };
 
   Result<Series> ToSeries(const Meaning& meaning) const;

@@ -12,8 +12,8 @@
 
 namespace sonde::join {
 
-// What the target serves, in either format. kTimeout, kUnavailable, kLimit for more than
-// `max_bytes`, or kCorrupt for what is no HTTP.
+// The target's answer, in either format. kTimeout, kUnavailable, kLimit for more than `max_bytes`,
+// or kCorrupt for an answer that is not HTTP.
 Result<std::string> Scrape(const web::ScrapeTarget& target, Nanos timeout, size_t max_bytes);
 
 }  // namespace sonde::join

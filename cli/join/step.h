@@ -1,4 +1,4 @@
-// The step that this process belongs to, as seen by `sonde join`: where values go and when it
+// The step of this process, for `sonde join`: it takes the values and tells when the step
 // began.
 //
 // Thread safety: one thread.
@@ -10,7 +10,7 @@
 
 namespace sonde::join {
 
-// Metrics by libsonde.
+// Takes metrics through libsonde.
 class StepSink final : public Sink {
  public:
   void* Register(const Series& series) override;
@@ -18,8 +18,8 @@ class StepSink final : public Sink {
   void Add(void* handle, double value) override;
 };
 
-// Seconds since 1970 when this process's task began (SLURM_TASK_PID, else its parent); 0 if that
-// cannot be known.
+// Seconds since 1970 when this process's task began (SLURM_TASK_PID, else its parent); 0 if that is
+// unknown.
 double StepStart(const std::string& proc = "/proc");
 
 }  // namespace sonde::join

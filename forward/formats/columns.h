@@ -1,4 +1,4 @@
-// The columns of a stored schema as they are told to others.
+// Turns the columns of a stored schema into lines for destinations.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace sonde::forward {
 
-// Bytes that are written to a destination at a time.
+// Bytes written to a destination at a time.
 inline constexpr size_t kPiece = size_t{1} << 20;
 
 struct Column {
@@ -25,7 +25,7 @@ struct Column {
   std::string suffix;  // behind the metric's name
 };
 
-// Of the rows of a node's group one for each column; of reduced rows (kReducedNode) one for each of
+// For rows of a node's group one entry per column; for reduced rows (kReducedNode) one per entry of
 // StepNumbers::NumbersOf. nullopt: `destination` does not want it.
 std::vector<std::optional<Column>> ColumnsOf(const JobDescription& job, uint32_t node,
                                              std::string_view group, const Schema& schema,

@@ -1,5 +1,5 @@
-// Tables as CSV: the time in nanoseconds, then one column per series, named METRIC/KEY=VALUE/...
-// An empty field is missing. What `scripts/bench codec` reads.
+// Tables as CSV: the time in nanoseconds, then one column per series, named METRIC/KEY=VALUE/... An
+// empty field is a missing value. `scripts/bench codec` reads this.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace sonde::forward {
 namespace {
 
-// A name needs no quotes then.
+// Then a name needs no quotes.
 std::string NameOf(const Column& column) {
   std::string name = column.series.metric.name + column.suffix;
   for (const auto& [key, value] : column.series.tags.pairs()) name += "/" + key + "=" + value;

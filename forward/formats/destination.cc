@@ -25,7 +25,7 @@ bool Take(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-// What the path and the query of a URL tell of who answers there.
+// The protocol that the path and the query of a URL show.
 bool GuessProtocol(std::string_view url, Protocol& out) {
   const size_t host = url.find("://") + 3;
   const size_t path_at = std::min(url.find('/', host), url.size());
@@ -55,7 +55,7 @@ constexpr FileFormat kFileFormats[] = {
     {Protocol::kProfile, "profile:", ".sonde"},
 };
 
-// False if the text names no file.
+// False if the text is not a file's.
 bool SetFile(std::string_view text, Destination& out) {
   out.protocol = Protocol::kOpenMetrics;
   bool file = text == "-" || Take(text, "file:");
@@ -96,7 +96,7 @@ Status SetUrl(std::string_view text, Destination& out) {
             "which it is (/api/v1/write, /write?db=NAME, /api/v2/write, /api/put)"};
   }
   out.url = text;
-  // Only then its answer says which points it refuses.
+  // Only with this the answer says which points it refuses.
   if (out.protocol == Protocol::kOpenTsdb && text.find("details") == std::string_view::npos) {
     out.url += text.find('?') == std::string_view::npos ? "?details" : "&details";
   }
@@ -177,7 +177,7 @@ uint64_t Hash(std::string_view text) {
 
 }  // namespace
 
-// How it is sent (batch, secrets) makes no difference; written to disk: never to change.
+// How samples are sent (batch, secrets) makes no difference; written to disk: never to change.
 std::string Destination::Id() const {
   std::string text = fmt::format("{} {} {}", static_cast<int>(protocol), url,
                                  scope == SeriesScope::kNodes ? "node" : "job");

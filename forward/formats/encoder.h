@@ -1,4 +1,4 @@
-// How samples become the body of a request, and what the answer to it means: one Encoder for each
+// How samples become the body of a request, and how the answer is read: one Encoder for each
 // protocol.
 //
 // Thread safety: const methods from any thread.
@@ -18,23 +18,23 @@ namespace sonde::forward {
 
 struct HttpAnswer {
   int status = 0;
-  Nanos retry_after = 0;  // 0: it does not say
-  std::string body;       // its begin
+  Nanos retry_after = 0;  // 0: the answer does not say
+  std::string body;       // the first part of the body
   bool resent = false;    // the request may have arrived before, over a connection that broke
 };
 
-// What became of a request.
+// The result of a request.
 struct Verdict {
   enum class Kind : unsigned char {
-    kDone,     // all is taken, but for what is refused
-    kRetry,    // nothing is, for now
-    kRefused,  // nothing is, since something in it is wrong
-    kStop,     // nothing is, and nothing else will be
+    kDone,     // all samples are taken, except refused ones
+    kRetry,    // no sample is taken, for now
+    kRefused,  // no sample is taken, since something in the request is wrong
+    kStop,     // no sample is taken, and none will be
   };
   Kind kind = Kind::kDone;
   uint64_t refused = 0;  // samples, of kDone
-  bool order = false;    // of kRefused: for the time of a sample
-  bool there = false;    // of kRefused: as it would be if the same request had been taken before
+  bool order = false;    // of kRefused: because of a sample's time
+  bool there = false;    // of kRefused: as if the same request had been taken before
   std::string why;
 };
 
@@ -45,17 +45,17 @@ class Encoder {
 
   // Fills `line.head`.
   virtual void Prepare(Line& line) const = 0;
-  // Whether it can be told: not every protocol has NaN and infinities.
+  // Whether the value can be sent: not every protocol has NaN and infinities.
   virtual bool Takes(double value) const = 0;
-  // Appends the body. `described`: the lines of which HELP, TYPE and UNIT are told with it.
+  // Appends the body. `described`: the lines whose HELP, TYPE and UNIT go with it.
   virtual void Encode(std::span<const Run> runs, std::span<const Line* const> described,
                       std::string& body) const = 0;
   virtual Verdict Judge(const HttpAnswer& answer) const = 0;
   // "Name: value"
   virtual std::vector<std::string> Headers() const = 0;
-  // The value that says that a series has ended; nullptr if there is none.
+  // The value that marks the end of a series; nullptr if there is none.
   virtual const double* StaleMarker() const { return nullptr; }
-  // What asks whether anybody answers: a GET of `url`, or a POST of an empty `body`.
+  // The request that checks for an answer: a GET of `url`, or a POST of an empty `body`.
   struct Probe {
     std::string url;
     bool post = false;
@@ -64,8 +64,8 @@ class Encoder {
   virtual Probe MakeProbe(const std::string& url) const = 0;
 };
 
-// What all have in common: 2xx, 429 and 5xx, tokens that are not accepted, paths that are not
-// there.
+// The rules that all protocols share: 2xx, 429 and 5xx, tokens that are not accepted, paths that do
+// not exist.
 Verdict JudgeStatus(const HttpAnswer& answer);
 
 std::unique_ptr<Encoder> MakeRemoteWrite();

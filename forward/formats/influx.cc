@@ -8,8 +8,8 @@
 namespace sonde::forward {
 namespace {
 
-// Commas, blanks and, but for measurements, '=' are escaped; a backslash at the end would escape
-// what follows.
+// Escapes commas, blanks and, except in measurements, '='; a backslash at the end would escape the
+// next character.
 void Escape(std::string_view text, bool measurement, std::string& out) {
   for (const char c : text) {
     if (c == ',' || c == ' ' || (c == '=' && !measurement)) out += '\\';

@@ -5,8 +5,8 @@
 //   {"job":"4711.0","metric":"node_load1","tags":{"host":"n1"},"unit":"1","type":"gauge",
 //    "times":[1790000001000000000,...],"values":[0.5,...]}
 //
-// What is missing has no entry. JSON has no word for what is not finite: it is the text "nan",
-// "inf" or "-inf".
+// A missing value has no entry. JSON has no infinities and NaN: they are the texts "nan", "inf" or
+// "-inf".
 #include <cmath>
 #include <string>
 #include <utility>

@@ -1,7 +1,7 @@
-// One series as it is sent on, and its samples.
+// A series in the form that is sent on, and its samples.
 //
 // A line has the name and the labels that /metrics gives it: characters that Prometheus does not
-// take are '_', `job` is JOB.STEP, `host` the node's.
+// accept become '_', `job` is JOB.STEP, `host` is the node's name.
 //
 // Thread safety: values.
 #pragma once
@@ -23,7 +23,7 @@ struct Line {
   std::string name;
   Metric metric;     // name as measured
   Tags labels;       // without the name
-  std::string head;  // what an Encoder puts before every sample, or series
+  std::string head;  // text that an Encoder puts before every sample, or series
 };
 
 struct Sample {
@@ -39,15 +39,15 @@ struct Run {
 using Runs = std::vector<Run>;
 size_t CountSamples(std::span<const Run> runs);
 
-// `suffix` is put behind the metric's name; what Prometheus does not take in it becomes '_'.
+// `suffix` is appended to the metric's name; characters that Prometheus does not accept become '_'.
 Line MakeLine(const Series& series, std::string_view suffix, const JobDescription& job,
               const Destination& destination);
 
-// Whole milliseconds: upwards, so that the last row of a step, which lies at any time behind a
-// tick, does not fall onto it.
+// Whole milliseconds, rounded up, so that the last row of a step, at any time after a tick, does
+// not get that tick's time.
 constexpr int64_t ToMillis(Nanos time) { return (time + kMillisecond - 1) / kMillisecond; }
 
-// As short as it can be told from all others.
+// The shortest text that still differs from all other values.
 template <typename T>
 void AppendNumber(T value, std::string& out) {
   char text[32];

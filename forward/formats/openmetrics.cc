@@ -82,7 +82,7 @@ Status WriteFamily(const std::string& name, Family& family, const TextSink& sink
   return sink(out);
 }
 
-// Families in the order of their names, as many together as `held` samples allow.
+// Families in the order of their names, in groups that `held` samples allow.
 std::vector<std::set<std::string>> Plan(const std::map<std::string, uint64_t>& counts,
                                         uint64_t held) {
   std::vector<std::set<std::string>> plan;
@@ -119,7 +119,7 @@ Result<Written> WriteOpenMetrics(const Archive& archive, std::vector<ProfileEntr
   for (const std::set<std::string>& names : Plan(counts, held)) {
     std::map<std::string, Family> families;
     for (const ProfileEntry& entry : profiles) {
-      std::unordered_map<const Line*, std::vector<Sample>*> places;  // nullptr: another time
+      std::unordered_map<const Line*, std::vector<Sample>*> places;  // nullptr: in another pass
       SONDE_RETURN_IF_ERROR(ForEachSample(
           archive, entry, destination, [&](const Line& line, Nanos time, double value) {
             const auto [at, is_new] = places.try_emplace(&line, nullptr);

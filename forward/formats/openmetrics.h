@@ -1,8 +1,8 @@
-// Profiles as OpenMetrics text: what `promtool tsdb create-blocks-from openmetrics` and others
-// read.
+// Profiles as OpenMetrics text, for `promtool tsdb create-blocks-from openmetrics` and other
+// readers.
 //
-// The format wants all samples of a family together, so the rows are read once for every so many
-// families as fit into memory.
+// In this format all samples of a family are together, so the rows are read again for each group of
+// families that fits into memory.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -32,7 +32,7 @@ Result<Written> WriteOpenMetrics(const Archive& archive, std::vector<ProfileEntr
                                  const Destination& destination, const TextSink& sink,
                                  uint64_t held = kMaxSamplesHeld);
 
-// What would be sent: nothing is kept or written.
+// Counts what would be sent: keeps and writes nothing.
 Result<Written> CountSamples(const Archive& archive, const std::vector<ProfileEntry>& profiles,
                              const Destination& destination);
 

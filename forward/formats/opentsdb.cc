@@ -9,10 +9,10 @@
 namespace sonde::forward {
 namespace {
 
-// As many tags as OpenTSDB takes unless it is configured otherwise.
+// As many tags as OpenTSDB accepts by default.
 constexpr size_t kMostTags = 8;
 
-// Letters, digits and -_./ are taken, others become '_'.
+// Keeps letters, digits and -_./; others become '_'.
 void Clean(std::string_view text, std::string& out) {
   for (const char c : text) {
     const bool good = names::IsLetter(c) || names::IsDigit(c) || c == '-' || c == '.' || c == '/';
@@ -27,7 +27,7 @@ class OpenTsdb : public Encoder {
     size_t count = 0;
     const size_t all = line.labels.pairs().size();
     for (const auto& [key, value] : line.labels.pairs()) {
-      // What says least goes first.
+      // The label that says least is dropped first.
       const bool spare =
           (all > kMostTags && key == "cluster") || (all > kMostTags + 1 && key == "user");
       if (spare || value.empty() || count == kMostTags) continue;

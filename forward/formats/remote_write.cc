@@ -49,7 +49,7 @@ void Label(std::string_view name, std::string_view value, std::string& out) {
   Text(2, value, out);
 }
 
-// A Sample is 1 + 8 bytes and 1 + those of the time.
+// The size of a Sample: 1 + 8 bytes, and 1 + the bytes of the time.
 size_t SampleSize(int64_t millis) { return 10 + VarintSize(static_cast<uint64_t>(millis)); }
 
 void AppendSample(const Sample& sample, std::string& out) {
@@ -59,7 +59,7 @@ void AppendSample(const Sample& sample, std::string& out) {
   *at++ = Key(2, kBytes);
   *at++ = static_cast<char>(SampleSize(ToMillis(sample.time)));
   *at++ = Key(1, kFixed64);
-  std::memcpy(at, &sample.value, sizeof sample.value);  // little-endian, as the format has it
+  std::memcpy(at, &sample.value, sizeof sample.value);  // little-endian, as in the format
   at += sizeof sample.value;
   *at++ = Key(2, kVarint);
   uint64_t rest = millis;
@@ -105,7 +105,7 @@ class RemoteWrite : public Encoder {
     body.resize(before + size);
   }
 
-  // A sample that is the newest's is taken again without a word, any other is out of order.
+  // A receiver silently takes the newest sample again; any other old sample is out of order.
   Verdict Judge(const HttpAnswer& answer) const override {
     Verdict verdict = JudgeStatus(answer);
     const auto says = [&](const char* text) { return answer.body.find(text) != std::string::npos; };

@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kMissingBits = 0x7ff8000000000000;
 const double kMissingValue = std::bit_cast<double>(kMissingBits);
 
-// Rows of one schema: the table's column of each of their values, or kNowhere.
+// Rows of one schema: for each of their values the table's column, or kNowhere.
 using Places = std::vector<size_t>;
 constexpr size_t kNowhere = SIZE_MAX;
 
@@ -31,7 +31,7 @@ class Resampler {
     }
     Clear();
   }
-  // The time of the row into which one of `time` goes.
+  // The time of the row that gets a sample of `time`.
   Nanos RowOf(Nanos time) const { return (time + step_ - 1) / step_ * step_; }
   bool any() const { return any_; }
   Nanos row() const { return row_; }
@@ -41,7 +41,7 @@ class Resampler {
     any_ = true;
     for (size_t c = 0; c < counts_.size(); ++c) {
       if (std::isnan(values[c])) continue;
-      // Differences, so that the mean of values that are all the same is that value.
+      // Sums differences, so that the mean of equal values is exactly that value.
       if (counts_[c] || samples_[c] == 0) first_[c] = values[c];
       if (values[c] != first_[c]) sums_[c] += values[c] - first_[c];
       ++samples_[c];
@@ -63,8 +63,8 @@ class Resampler {
   }
   const Nanos step_;
   std::vector<bool> counts_;
-  std::vector<double> first_;  // of counters the last
-  std::vector<double> sums_;   // of what differs from it
+  std::vector<double> first_;  // of counters the last value
+  std::vector<double> sums_;   // of the differences from it
   std::vector<double> samples_;
   Nanos row_ = 0;
   bool any_ = false;
@@ -110,10 +110,10 @@ class Table {
   StepNumbers numbers_;
   std::vector<double> row_numbers_;
 
-  std::map<Nanos, size_t> rows_;  // of the window: where in `waiting_`
+  std::map<Nanos, size_t> rows_;  // of the window: their places in `waiting_`
   std::vector<double> waiting_;
   std::optional<Resampler> resampler_;
-  std::vector<Nanos> times_;  // of what goes to the sink
+  std::vector<Nanos> times_;  // of the rows for the sink
   std::vector<double> out_;
   Written written_;
 };

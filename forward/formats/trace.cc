@@ -5,8 +5,8 @@
 //   process of each node   counter tracks (C); those of the whole step are the step's
 //
 // Times are microseconds since the step's start, which `otherData` has. Counters are shown as rates
-// per second, for a line that only rises shows nothing: a rate stands at the time of the sample
-// before it and holds until the next. What is not finite is left out, as JSON has no word for it.
+// per second, since a line that only rises shows nothing: a rate is at the time of the previous
+// sample and holds until the next one. Infinities and NaN are left out, as JSON has none.
 #include <fmt/core.h>
 
 #include <cmath>

@@ -33,7 +33,7 @@ ProfileEntry EntryOf(const LiveStep& step) {
   return entry;
 }
 
-// Whether the step or its job is meant by `id`.
+// Whether `id` means the step or its job.
 bool IsMeant(const JobDescription& job, const JobStep& id) {
   const std::vector<std::string> ids = IdsOf(job);
   return std::find(ids.begin(), ids.end(), id.job) != ids.end() &&
@@ -69,13 +69,13 @@ std::vector<ProfileEntry> Unite(std::vector<ProfileEntry> db, const std::vector<
   return db;
 }
 
-// It is listed also if its description cannot be read.
+// The step is listed even if its description cannot be read.
 Result<ProfileEntry> EntryOfKey(leveldb::DB& from, std::string_view key) {
   ProfileEntry entry;
   entry.key = key;
   auto job = ProfileReader(from, entry.key).Description();
   if (!job.ok()) {
-    // It is listed all the same: what the key tells, and why there is no more.
+    // The profile is still listed, with what its key tells and the reason why there is no more.
     auto known = keys::DescribeKey(key);
     if (!known) return Status(Code::kCorrupt, "list profiles: a key of the index is damaged");
     known->state = EndState::kLost;
@@ -118,7 +118,7 @@ Result<std::vector<ProfileEntry>> Archive::Indexed(const std::string& prefix,
 }
 
 Result<std::vector<ProfileEntry>> Archive::List(size_t limit) const {
-  // live/ first: a step that moves meanwhile is then seen in both rather than in none.
+  // live/ first: a step that moves meanwhile is then seen in both rather than in neither.
   const std::vector<LiveStep> live = ScanLive(db_->paths);
   auto entries = Indexed(std::string(keys::kByTime), keys::ProfileOfTimeIndex, limit);
   if (!entries.ok()) return entries;
@@ -130,7 +130,7 @@ Result<std::vector<ProfileEntry>> Archive::List(size_t limit) const {
 Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, Nanos now) const {
   const std::vector<LiveStep> live = ScanLive(db_->paths);  // first, as in List
   const auto current = db_->Refreshed();
-  // Some of what db/ gives may run again in live/.
+  // Some of the profiles in db/ may run again in live/.
   Selection wanted = selection;
   wanted.limit += std::min(live.size(), SIZE_MAX - wanted.limit);
   SelectedList stored(wanted, now);
@@ -191,9 +191,9 @@ Result<T> Archive::WithReader(const std::string& key,
     if (!step.running) continue;
     auto read = in_live(step);
     if (read.ok() || std::filesystem::exists(step.paths.lock())) return read;
-    break;  // it has ended and was taken in since
+    break;  // the step has ended and was ingested since
   }
-  // In the end once more: what lay in live/ may have been taken in meanwhile.
+  // Read db/ again at the end: steps of live/ may have been ingested meanwhile.
   for (const bool last : {false, true}) {
     for (const auto see : {&SharedDb::Known, &SharedDb::Refreshed}) {
       const auto current = (*db_.*see)();

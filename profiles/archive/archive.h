@@ -1,15 +1,15 @@
-// The archive of one user, to be read: running steps in live/, finished ones in db/ as one list of
-// profiles. See docs/archive.md. An OwnedArchive (owned_archive.h) changes it, and commands open
-// both with open_archive.h.
+// Reads the archive of one user: the running steps in live/ and the finished ones in db/, as one
+// list of profiles. See docs/archive.md. An OwnedArchive (owned_archive.h) changes the archive, and
+// commands open both with open_archive.h.
 //
-// live/<cluster>.<job>.<step>.<start>/ is a small LevelDB that the head writes while the step
-// runs. db/ holds every finished step and can be opened by one process only; who finds it locked
-// leaves the step in live/, and whoever opens db/ next ingests it. A profile is in one of the two,
-// or in both and recognised as the same by its key, so it is never lost and never counted twice.
-// Directories are 0700, files 0600.
+// live/<cluster>.<job>.<step>.<start>/ is a small LevelDB that the head writes while the step runs.
+// db/ holds every finished step. Only one process can open db/; a process that finds it locked
+// leaves the step in live/, and the next one that opens db/ ingests it. A profile is in live/, in
+// db/ or in both, where its key shows that it is the same; so it is never lost and never counted
+// twice. Directories are 0700, files 0600.
 //
-// db/ is read through a snapshot, which is taken anew for every list if something was written
-// since; while there is an OwnedArchive of this Archive, through what that has open.
+// db/ is read through a snapshot. A list takes a new snapshot if something was written since. While
+// an OwnedArchive of this Archive exists, reads go through the database that it has open.
 //
 // Thread safety: any thread.
 #pragma once
@@ -38,7 +38,7 @@ struct ProfileEntry {
   std::string key;  // unique: cluster, job, step and start
   JobDescription job;
   bool live = false;     // still in live/
-  bool running = false;  // and its head holds it
+  bool running = false;  // and its head holds its lock
   Endpoint endpoint;     // if running and known
 };
 
@@ -49,10 +49,10 @@ struct PruneReport;
 struct Retention;
 struct Selection;
 
-// One that a selection gives, by its card (records/card.h).
+// One profile that a selection gives, as its card (records/card.h).
 struct ListedProfile {
   std::string key;
-  std::string card;  // its bytes
+  std::string card;  // the card's bytes
   Nanos start = 0;
   bool live = false;     // still in live/
   bool running = false;  // and its head holds it
@@ -60,8 +60,8 @@ struct ListedProfile {
 
 class Archive {
  public:
-  // Changes nothing, whatever waits: nothing is ingested or locked, and others can write meanwhile.
-  // An archive that is not there yet is empty. kUnsupported: it is of a newer format.
+  // Changes nothing: steps that wait in live/ stay there, nothing is locked, and others can write
+  // meanwhile. An archive that does not exist yet is empty. kUnsupported: a newer format wrote it.
   static Result<std::shared_ptr<const Archive>> Open(const std::string& root);
   // For open_archive.h, which tells in the note what a reader must know.
   Archive(std::shared_ptr<SharedDb> db, std::string note);
@@ -73,7 +73,7 @@ class Archive {
 
   // Newest first.
   Result<std::vector<ProfileEntry>> List(size_t limit = SIZE_MAX) const;
-  // What the selection (records/select.h) asks for, in its order; `now` ends steps that run.
+  // Profiles that the selection (records/select.h) asks for, in order; `now` ends running steps.
   Result<std::vector<ListedProfile>> Select(const Selection& selection, Nanos now) const;
   // Every profile of a job or step: a requeued job has several. An array or het job has those of
   // its tasks or components, which ARRAY_TASK names as well. Newest first.
@@ -85,13 +85,13 @@ class Archive {
                                        const std::function<bool(const Series&)>& wanted,
                                        Nanos start, Nanos end, Thinned thinned = Thinned::kMean,
                                        Earlier earlier = Earlier::kNone) const;
-  // Every stored row of [start, end], those of a stream in the order of time, each time once. What
-  // `f` fails with ends it. Holds one block in memory.
+  // Every stored row of [start, end]: the rows of a stream in the order of time, each time once. A
+  // failure of `f` ends the reading. Holds one block in memory.
   Status ReadRows(const std::string& key, SeriesScope scope, const RowsWanted& wanted,
                   const OnStoredRow& f) const;
-  // Everything that db/ has of a finished profile, in the order in which it goes into a file
-  // (records/profile_file.h). kBusy: it runs, or waits in live/. Gives how many blocks were passed
-  // over since they fail their checks. Holds one block in memory.
+  // Every record of a finished profile in db/, in the order of a profile's file
+  // (records/profile_file.h). kBusy: the step runs, or waits in live/. Returns how many blocks were
+  // left out because they fail their checks. Holds one block in memory.
   Result<uint64_t> ReadRecords(const std::string& key,
                                const std::function<Status(const FileRecord&)>& f) const;
   // One profile by its key; kNotFound.
@@ -99,13 +99,13 @@ class Archive {
   // Every series of the profile, each once.
   Result<std::vector<Series>> AllSeries(const std::string& key, SeriesScope scope) const;
 
-  // What a prune by these limits would delete (upkeep/retention.h), for about `budget`. `progress`:
-  // in profiles.
+  // What a prune by these limits would delete (upkeep/retention.h); looks for about `budget`.
+  // `progress` counts profiles.
   Result<PruneReport> WouldPrune(const Retention& limits, Nanos now, Nanos budget,
                                  const ArchiveProgress& progress = nullptr) const;
 
  private:
-  friend class OwnedArchive;  // takes db/ for writing, which is read through it then
+  friend class OwnedArchive;  // opens db/ for writing; reads then go through it
 
   // The profiles an index names, at most `limit`.
   Result<std::vector<ProfileEntry>> Indexed(const std::string& prefix,

@@ -20,7 +20,7 @@ using keeper::AnswerLine;
 constexpr Nanos kTagging = 10 * kSecond;
 constexpr Nanos kLongWork = 600 * kSecond;  // between two lines of an answer
 
-// Connected to who keeps the archive; kNotFound.
+// A connection to the archive's keeper; kNotFound.
 Result<UniqueFd> Reach(const std::string& root, Nanos patience) {
   UniqueFd directory;
   const auto address = keeper::AddressOf(root, directory);
@@ -30,7 +30,7 @@ Result<UniqueFd> Reach(const std::string& root, Nanos patience) {
   const auto* where = reinterpret_cast<const sockaddr*>(&*address);
   keeper::SetPatience(socket.get(), patience);
   if (socket.get() < 0 || ::connect(socket.get(), where, sizeof(*address)) != 0) return nobody;
-  // Another user's would be one that pretends.
+  // Another user's process would only pretend to be the keeper.
   if (!keeper::IsOurs(socket.get())) {
     return Status(Code::kNotFound, "who keeps the archive " + root + " is another user");
   }
@@ -87,7 +87,7 @@ Result<UserTags> TagWhereItIsOpen(const Archive& archive, OwnedArchive* owner,
   const auto asked = AskToTag(archive.root(), key, change);
   const auto known = keys::DescribeKey(key);
   if (asked.ok() && known) {
-    // What is looked for anew is read anew.
+    // Find reads the archive anew.
     const auto found = archive.Find(known->id);
     if (!found.ok()) return found.status();
     for (const ProfileEntry& entry : *found) {
@@ -96,7 +96,7 @@ Result<UserTags> TagWhereItIsOpen(const Archive& archive, OwnedArchive* owner,
     return Status(Code::kNotFound, "there is no profile " + key.substr(0, 256) + " any more");
   }
   if (asked.status().code() == Code::kNotFound) return here;
-  // Why it did not is in its words.
+  // The keeper's message says why it did not.
   return Status(Code::kBusy, std::string(asked.status().message()));
 }
 

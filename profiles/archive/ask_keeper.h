@@ -1,9 +1,9 @@
-// Asking whoever keeps an archive (archive/keeper.h) to do what only one process can: to change
-// db/, which it has open.
+// Asks the process that keeps an archive (archive/keeper.h) to change db/: only that process can,
+// because it has db/ open.
 //
-// All of these give kNotFound if nobody on this host keeps it, and then nothing was done: the
-// caller opens db/ itself. Work that takes long tells how far it is; it goes on at the keeper even
-// if who asked does not wait for the end.
+// All of these give kNotFound if no process on this host keeps the archive. Then nothing was done,
+// and the caller opens db/ itself. Long work reports its progress, and the keeper goes on with it
+// even if the caller does not wait for the end.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -22,28 +22,28 @@
 
 namespace sonde {
 
-// Has it take in what waits in live/; how many steps. At most `wait` for the answer, 0: none is
-// waited for.
+// The keeper takes in the steps that wait in live/; gives how many. Waits at most `wait` for the
+// answer; 0: does not wait for one.
 Result<uint64_t> AskToIngest(const std::string& root, Nanos wait);
-// Has it change a profile's tags; how many it has then.
+// The keeper changes a profile's tags; gives how many tags the profile has then.
 Result<uint64_t> AskToTag(const std::string& root, const std::string& key, const TagChange& change);
 
-// Changes them where db/ is open, by its `owner` here, if there is one, or at whoever keeps the
-// archive; gives what there is then.
+// Changes the tags where db/ is open: through `owner` if this process has one, else through the
+// process that keeps the archive. Gives the tags that the profile has then.
 Result<UserTags> TagWhereItIsOpen(const Archive& archive, OwnedArchive* owner,
                                   const std::string& key, const TagChange& change);
 
-// Told of work that comes first, by its word: "compact". Once for each, however long it takes.
+// Called with the name of work that comes first: "compact". Once for each, however long it takes.
 using OnWait = std::function<void(const std::string& work)>;
 
-// The rest as the functions do it that have their reports: `progress` sees what they would tell.
+// These give the reports of the functions that do the work; `progress` sees that work's progress.
 Result<PruneReport> AskToPrune(const std::string& root, const Retention& limits,
                                const ArchiveProgress& progress, const OnWait& waits = nullptr);
 Status AskToCompact(const std::string& root, const ArchiveProgress& progress,
                     const OnWait& waits = nullptr);
 Result<RepairReport> AskToRepair(const std::string& root, const ArchiveProgress& progress,
                                  const OnWait& waits = nullptr);
-// The file is opened here, so that the keeper needs no right to it.
+// This process opens the file, so the keeper needs no right to it.
 Result<Imported> AskToImport(const std::string& root, const std::string& path,
                              const ArchiveProgress& progress, const OnWait& waits = nullptr);
 

@@ -16,7 +16,7 @@ Result<std::unique_ptr<DbOwner>> DbOwner::Take(std::shared_ptr<SharedDb> db, Nan
 
 Status DbOwner::Lock(Nanos wait) {
   auto lock = ArchiveLock::Acquire(paths(), wait);
-  // Where others can write, what was written here may be gone by right.
+  // If others can write, they may have deleted our records by right.
   if (lock.status().code() == Code::kBusy) unchecked_ = {};
   if (!lock.ok()) return lock.status();
   if (!unchecked_.empty() && !left_.HasSameTables(DbState::OfTables(paths().db()))) unchecked_ = {};
@@ -36,7 +36,7 @@ Status DbOwner::Open() {
   const Status found = unchecked_.FindIn(**opened).Within("open " + paths().db() + " again");
   const bool lost = found.code() == Code::kCorrupt;
   if (!found.ok() && !lost) return fails(found);
-  // What is lost is not there at the next look either.
+  // A lost record will not be there at the next look either.
   unchecked_ = {};
   if (lost) log::Error("archive {}: {}", paths().root, found.message());
   const auto now = db_->Open(*std::move(opened));
@@ -104,7 +104,7 @@ Status DbOwner::Recover() {
 Result<SharedDb::Opened> DbOwner::Writable() {
   SONDE_RETURN_IF_ERROR(Recover());
   if (!NeedsRecovery()) return Now();
-  // To try it costs LevelDB a file or two each time.
+  // Each try costs LevelDB a file or two.
   const Status room = ClosedByFailure() ? CheckRoom(paths(), RoomToOpen(paths())) : Status();
   Status status = WantsRoom(room) ? room : Lock(0);
   if (status.ok()) status = Open();

@@ -18,7 +18,7 @@
 namespace sonde {
 namespace {
 
-constexpr Nanos kPruneFor = 20 * kMillisecond;  // behind the ingest
+constexpr Nanos kPruneFor = 20 * kMillisecond;  // after the ingest
 constexpr Nanos kGiveBackFor = 2 * kSecond;
 constexpr Nanos kMakeRoomFor = 10 * kSecond;
 
@@ -26,12 +26,12 @@ class OneIntake {
  public:
   OneIntake(const ArchivePaths& paths, LiveStep step) : paths_(paths), step_(std::move(step)) {}
 
-  // Unless that is done.
+  // Does nothing if the step was ingested already.
   Status Ingest();
-  // Whether something came of it.
+  // Whether that made any room.
   Result<bool> MakeRoom(const Retention& limits);
   Status KeepTo(const Retention& limits);
-  // Ends what LevelDB has in work, and gives back the room of that.
+  // Ends LevelDB's work under way, and gives its room back.
   void Close() { db_.reset(); }
 
  private:
@@ -44,7 +44,7 @@ class OneIntake {
   bool taken_ = false;
 };
 
-// Anew after a failure.
+// Opens db/ anew after a failure.
 Status OneIntake::Open() {
   if (db_ && db_->failure().ok()) return {};
   db_.reset();
@@ -96,7 +96,7 @@ Status IngestWithin(const Retention& limits, const ArchivePaths& paths, OneIntak
   };
   Status done = all();
   if (WantsRoom(done)) {
-    // Else no ingest could make the room that the next one needs.
+    // Otherwise no ingest could make the room that the next one needs.
     EmptyReserve(paths);
     const auto made = intake.MakeRoom(limits);
     if (!made.ok()) log::Info("make room in {}: {}", paths.root, made.status().message());

@@ -35,9 +35,9 @@ constexpr Nanos kSlice = kSecond / 4;         // of indexing, between answers
 constexpr Nanos kBetweenNews = kSecond / 10;  // of how far work is
 constexpr size_t kMaxWhy = 4096;
 constexpr size_t kWaiting = 64;
-constexpr Nanos kSayAgain = 10 * kSecond;  // to who waits
+constexpr Nanos kSayAgain = 10 * kSecond;  // to a client that waits
 
-// What an "ok" says.
+// The content of an "ok" line.
 struct Done {
   uint64_t count = 0;
   std::string more;
@@ -70,7 +70,7 @@ void SendEnd(int peer, const Result<Done>& done) {
   keeper::SendAll(peer, answer + "\n");
 }
 
-// Nobody waits for one who does not read.
+// The keeper does not wait for a client that does not read.
 void TellBehind(int peer, const std::string& work) {
   static_cast<void>(
       SendWithDescriptors(peer, std::string(keeper::kBehind) + work + "\n", {}, Patience::kNone));
@@ -93,22 +93,22 @@ struct ArchiveKeeper::Rep {
   const UniqueFd stop{::eventfd(0, EFD_CLOEXEC)};
   const UniqueFd owned_changed{::eventfd(0, EFD_CLOEXEC)};
   const UniqueFd asked{::eventfd(0, EFD_CLOEXEC)};
-  std::atomic<bool> owned = false;              // between two works
-  UniqueFd listener;                            // the door's, once that runs
-  mutable std::mutex mutex;                     // of the three below
+  std::atomic<bool> owned = false;              // as it was between two works
+  UniqueFd listener;                            // the door's, once the door runs
+  mutable std::mutex mutex;                     // guards the three members below
   std::unique_ptr<OwnedArchive> owned_archive;  // stays, once there is one
   std::deque<Question> waiting;
-  std::string doing;  // what is worked at: the first word of a question; "": nothing
+  std::string doing;  // the first word of the question in work; "": none
   std::thread door;
   std::thread worker;
 
-  // nullptr: somebody else has had it all the time.
+  // nullptr: another process has had the archive all the time.
   OwnedArchive* Owner() const;
   bool IsOpen() const {
     const OwnedArchive* owner = Owner();
     return owner != nullptr && owner->IsOpen();
   }
-  // The owner, taken now if there was none; by the worker.
+  // The owner, taken now if there was none; called by the worker.
   Result<OwnedArchive*> Own();
 
   void Listen();
@@ -148,7 +148,7 @@ Result<OwnedArchive*> ArchiveKeeper::Rep::Own() {
   return owned_archive.get();
 }
 
-// Only with the archive's lock, so that nobody else listens there.
+// Only with the archive's lock, so that no other keeper listens there.
 void ArchiveKeeper::Rep::Listen() {
   if (!owned) listener.Reset();
   if (listener || !owned) return;
@@ -161,7 +161,7 @@ void ArchiveKeeper::Rep::Listen() {
   // Linux makes the socket's file with this mode; the umask is that of all threads.
   ::fchmod(socket.get(), 0600);
   const bool bound = ::bind(socket.get(), where, sizeof(*address)) == 0;
-  // On a file system without sockets commands read all the same.
+  // On a file system without sockets commands can still read.
   if (!bound || ::listen(socket.get(), static_cast<int>(kWaiting)) != 0) {
     return log::Info("{}", SystemError("listen in " + archive->root()).message());
   }
@@ -178,13 +178,13 @@ Result<uint64_t> ArchiveKeeper::Rep::Ingest() {
   };
   auto taken = owner.IngestWaiting();
   if (!limits.any() || taken.status().code() == Code::kBusy) return taken;
-  // Else no ingest could make the room that the next one needs. It is made for one step each time.
+  // Otherwise no ingest could make the room that the next one needs. Makes it for one step a time.
   while (WantsRoom(taken.status()) && !Stopped()) {
     const auto made = owner.MakeRoom(limits);
     if (!hear(made.status()) || !*made) break;
     taken = owner.IngestWaiting();
   }
-  // Of several steps some may have been taken in, though one could not be.
+  // Some of several steps may have been ingested, though one could not be.
   if (owner.ClosedByFailure() || (taken.ok() && *taken == 0)) return taken;
   if (hear(owner.Prune(limits, Clock::System().Now(), kPruneBehind).status())) {
     hear(owner.KeepRoom());
@@ -207,7 +207,7 @@ Result<Done> ArchiveKeeper::Rep::Prune(OwnedArchive& owner, std::string_view que
                                        const ArchiveProgress& progress) {
   const auto most = RetentionFromText(question);
   if (!most.ok()) return most.status();
-  // Numbers and sizes are known from the indexes.
+  // The indexes tell numbers and sizes.
   for (bool indexed = false; !indexed;) {
     const auto complete = owner.BuildIndexes(kSlice);
     if (!complete.ok()) return complete.status();
@@ -226,7 +226,7 @@ Result<Done> ArchiveKeeper::Rep::Do(std::string_view question, int file,
     const auto taken = Ingest();
     return taken.ok() ? Result<Done>(Done{*taken, ""}) : taken.status();
   }
-  // Without one nobody is let in.
+  // Without an owner none of the work below can be done.
   OwnedArchive* const owner = Owner();
   if (owner == nullptr) return WhyNotOwned(*archive);
   if (question.starts_with(keeper::kTag)) return Tag(*owner, behind(keeper::kTag));
@@ -250,7 +250,7 @@ Result<Done> ArchiveKeeper::Rep::Do(std::string_view question, int file,
 
 void ArchiveKeeper::Rep::Answer(const Question& question, const std::function<void()>& on_end) {
   const int peer = question.peer.get();
-  // Who has gone is not told more, and does not stop the work either.
+  // A client that has gone is told no more, and does not stop the work.
   bool gone = false;
   Nanos next = Clock::System().Monotonic() + kBetweenNews;
   const int file = question.files.empty() ? -1 : question.files.front().get();
@@ -266,7 +266,7 @@ void ArchiveKeeper::Rep::Answer(const Question& question, const std::function<vo
   if (!gone) SendEnd(peer, done);
 }
 
-// What is short is answered at once, the rest by the worker.
+// Short work is answered at once, the worker does the rest.
 void ArchiveKeeper::Rep::Admit() {
   Question question;
   question.peer.Reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -334,7 +334,7 @@ std::optional<ArchiveKeeper::Rep::Question> ArchiveKeeper::Rep::Next() {
 
 void ArchiveKeeper::Rep::Work() {
   while (const auto question = Next()) {
-    // Before who has asked hears of the end, and asks again.
+    // Called before the client hears of the end, and asks again.
     Answer(*question, [&] { SetDoing(""); });
     if (IsReadable(stop.get())) return;
   }
@@ -353,7 +353,7 @@ void ArchiveKeeper::Rep::RunWorker() {
     if (indexing) {
       const auto complete = owner->BuildIndexes(kSlice);
       if (!complete.ok()) log::Warning("{}", complete.status().message());
-      // Once the archive can be written again, else not again.
+      // After a failure it is tried again only if that has closed the archive.
       indexed = complete.ok() ? *complete : !owner->ClosedByFailure();
     }
     pollfd ready[2] = {{stop.get(), POLLIN, 0}, {asked.get(), POLLIN, 0}};
@@ -385,7 +385,7 @@ ArchiveKeeper::ArchiveKeeper(OpenedArchive archive, const Retention& limits)
 ArchiveKeeper::~ArchiveKeeper() {
   Signal(rep_->stop.get());
   rep_->door.join();
-  // Who comes from now on finds nobody.
+  // Clients that come from now on find no keeper.
   if (rep_->listener) {
     ::unlink((rep_->archive->root() + "/" + std::string(keeper::kSocketName)).c_str());
   }

@@ -14,7 +14,7 @@
 namespace sonde::keeper {
 namespace {
 
-// Takes a number and the blank behind it, if there is one, from the front of `text`.
+// Takes a number from the front of `text`, with the blank behind it if there is one.
 bool TakeNumber(std::string_view& text, uint64_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc()) return false;
@@ -33,8 +33,8 @@ Status NoAnswer() {
 
 }  // namespace
 
-// Paths of sockets are short and those of archives may be long: through the directory's descriptor
-// any will do.
+// Paths of sockets must be short and those of archives may be long: a path through the directory's
+// descriptor is always short enough.
 Result<sockaddr_un> AddressOf(const std::string& root, UniqueFd& directory) {
   directory = UniqueFd(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (directory.get() < 0) return SystemError("open " + root);

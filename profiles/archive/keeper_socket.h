@@ -1,10 +1,10 @@
-// The socket db.sock, over which commands ask whoever keeps an archive (archive/keeper.h): what
-// both ends of it share.
+// The socket db.sock, over which commands ask the process that keeps an archive (archive/keeper.h):
+// the code that both ends share.
 //
-// A question is one line; the file of an import comes with it as a descriptor. The answer is any
-// number of lines "behind WORK\n", while other work comes first, named by the first word of its
-// question, and "at DONE TOTAL\n", while its own work goes on, and then "ok N\n", how many, perhaps
-// with more behind it, "ok N MORE\n", or "error WHY\n".
+// A question is one line; the file of an import comes with it as a descriptor. The answer has any
+// number of lines "behind WORK\n" while other work comes first (WORK is the first word of its
+// question), then lines "at DONE TOTAL\n" while its own work goes on. Its last line is "ok N\n", or
+// "ok N MORE\n" with more text, or "error WHY\n".
 //
 // Thread safety: values and functions without state.
 #pragma once
@@ -37,26 +37,26 @@ inline constexpr std::string_view kImport = "import ";
 
 inline constexpr std::string_view kBehind = "behind ";
 
-// Where the socket is; the address holds as long as `directory` is open.
+// The socket's address; it is valid as long as `directory` is open.
 Result<sockaddr_un> AddressOf(const std::string& root, UniqueFd& directory);
 UniqueFd MakeSocket();
 // How long one call waits for the other end.
 void SetPatience(int fd, Nanos patience);
-// Whether the other end is a process of ours or of root.
+// Whether the process at the other end is ours or root's.
 bool IsOurs(int fd);
 
-// All of it; false if the other end does not take it.
+// Sends all of `text`; false if the other end does not take it.
 bool SendAll(int to, std::string_view text, int fd = -1);
 
 // The lines that come over a connection.
 class LineReader {
  public:
-  // With up to `files` descriptors in all. Who sends more is not read from any further.
+  // Takes up to `files` descriptors in all, and reads nothing more from a sender of more.
   explicit LineReader(int from, size_t files = 0) : from_(from), files_(files) {}
-  // With its end; without it, what came before the end of the connection, of the patience or of
-  // `limit` bytes.
+  // The next line with its newline; without one, the bytes that came before the connection ended,
+  // the patience was over or `limit` bytes were read.
   std::string Next(size_t limit);
-  // The descriptors that came with what was received by now.
+  // The descriptors that were received so far.
   std::vector<UniqueFd> TakeFiles() { return std::move(got_); }
 
  private:
@@ -68,18 +68,18 @@ class LineReader {
   std::vector<UniqueFd> got_;
 };
 
-// Whether it can name a work.
+// Whether the text can name a work.
 bool IsWord(std::string_view text);
 
 // A line of an answer.
 struct AnswerLine {
-  bool last = false;   // else it tells how far the work is, or
-  std::string behind;  // not "": which other work comes first
+  bool last = false;   // false: it tells how far the work is, or
+  std::string behind;  // if not "": which other work comes first
   uint64_t count = 0;  // N of the last line, DONE of others
   uint64_t total = 0;
   std::string more;
 };
-// kIo with what an error says, kCorrupt for anything that is no line of an answer.
+// kIo with the text of an error; kCorrupt for a text that is no line of an answer.
 Result<AnswerLine> ParseAnswerLine(std::string_view line);
 
 }  // namespace sonde::keeper

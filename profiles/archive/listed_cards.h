@@ -1,5 +1,5 @@
-// Finding the steps that somebody names, and going through them by their cards, as tables, JSON and
-// the pages do.
+// Finds the steps that a user names, and goes through them by their cards, as tables, JSON and the
+// pages do.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace sonde {
 
-// Calls f(listed, step, card) for each, in their order; those whose key or card cannot be read are
-// left out. The card is valid within the call.
+// Calls f(listed, step, card) for each profile in order; leaves out profiles whose key or card
+// cannot be read. The card is valid within the call.
 template <typename F>
 void ForEachCard(const std::vector<ListedProfile>& profiles, const F& f) {
   Card card;
@@ -25,10 +25,10 @@ void ForEachCard(const std::vector<ListedProfile>& profiles, const F& f) {
   }
 }
 
-// The profiles that "123", "123.0", "123_4" or "123_4.0" means, newest first; kNotFound with how to
-// list if there are none.
+// The profiles that "123", "123.0", "123_4" or "123_4.0" means, newest first; if there are none,
+// kNotFound, which says how to list profiles.
 Result<std::vector<ProfileEntry>> FindSteps(const Archive& archive, std::string_view id);
-// The cards of what was found, the newest first.
+// The cards of the profiles found, the newest first.
 Result<std::vector<ListedProfile>> CardsOf(const Archive& archive,
                                            const std::vector<ProfileEntry>& found, Nanos now);
 

@@ -1,4 +1,4 @@
-// What each node of a step came to, read from its archived or running profile.
+// The totals of each node of a step, read from its archived or running profile.
 //
 // Thread safety: a function without state.
 #pragma once

@@ -19,8 +19,8 @@
 namespace sonde {
 namespace {
 
-// Whether only who has db/ can do something that every command does: take in what waits, bring an
-// older archive up to date, end a repair that was killed.
+// Whether there is work that every command does, but only the owner of db/ can do: ingest waiting
+// steps, bring an older archive up to date, finish a repair that was killed.
 bool WorkWaits(const SharedDb& db) {
   constexpr size_t kMostFormat = 64;
   const auto format = ReadSmallFile(db.paths.db_format(), kMostFormat);
@@ -45,7 +45,7 @@ class Opening {
   }
 
  private:
-  // Whether there is anything that a database could be made of.
+  // Whether there is anything from which a database could be made.
   bool IsEmpty() const {
     const ArchivePaths& paths = db_->paths;
     return NamesIn(paths.live()).empty() && NamesIn(paths.db()).empty() && !IsRepairCutOff(paths);
@@ -60,7 +60,7 @@ class Opening {
 
   std::shared_ptr<SharedDb> db_;
   std::unique_ptr<OwnedArchive> owner_;
-  bool kept_ = false;  // by a server, which was asked to take in what waits
+  bool kept_ = false;  // by a server, which was asked to ingest waiting steps
   std::string note_;
 };
 
@@ -101,7 +101,7 @@ Status Opening::Open(Nanos wait, const std::function<void(size_t, size_t)>& prog
 Status Opening::TakeOwnership(Nanos wait) {
   auto taken = OwnedArchive::Take(db_, 0);
   if (taken.status().code() == Code::kBusy) {
-    // Who keeps the archive for long takes in what waits, and is not waited for.
+    // The archive's keeper ingests waiting steps; nobody waits for it.
     kept_ = AskToIngest(db_->paths.root, 0).ok();
     if (!kept_ && wait > 0) taken = OwnedArchive::Take(db_, wait);
   }

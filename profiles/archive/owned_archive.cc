@@ -26,7 +26,7 @@ constexpr int kPruneTries = 10;  // each of which deletes something
 constexpr Nanos kMakeRoomWhenFullFor = 10 * kSecond;
 constexpr Nanos kGiveBackBehind = 10 * kSecond;
 
-// The largest of those that wait.
+// The largest step that waits.
 std::optional<IncomingStep> IncomingIn(const ArchivePaths& paths) {
   std::optional<IncomingStep> incoming;
   for (const LiveStep& step : ScanLive(paths)) {
@@ -43,14 +43,14 @@ struct OwnedArchive::Rep {
   explicit Rep(std::unique_ptr<DbOwner> taken) : owner(std::move(taken)), db(*owner) {}
 
   const std::unique_ptr<DbOwner> owner;
-  DbOwner& db;  // opened and closed by who has a long turn
+  DbOwner& db;  // the owner of a long turn opens and closes it
   mutable ArchiveTurns turns;
 
-  // `progress`, while the archive's lock says now and then that its holder is alive, and with a
-  // pause of the turn.
+  // `progress`, which also touches the archive's lock now and then to show that its holder is
+  // alive, and pauses the turn.
   ArchiveProgress Alive(const ArchiveProgress& progress) const;
   Status RecoverIfFree();
-  // In the caller's turn.
+  // Within the caller's turn.
   Result<uint64_t> IngestAll(WritableDb& into,
                              const std::function<void(size_t, size_t)>& progress) const;
   Result<PruneReport> Prune(const Retention& limits, const PruneWork& work);
@@ -103,14 +103,14 @@ Result<uint64_t> OwnedArchive::Rep::IngestAll(
   Intake intake(into, db.paths());
   size_t busy = 0;
   Status first;
-  // Of several failures the one that somebody can do something about.
+  // Of several failures the one that the user can do something about.
   const auto heard = [&](const Status& status) {
     if (first.ok() || (WantsRoom(status) && !WantsRoom(first))) first = status;
   };
-  // On a database that has stopped none of the others can follow.
+  // After a failure has stopped the database no other work can succeed.
   for (size_t i = 0; i < waiting.size() && into.failure().ok(); ++i) {
     if (progress) progress(i, waiting.size());
-    // Tags are changed of what has left live/.
+    // Tags are changed only of steps that have left live/.
     if (turns.IsWanted()) heard(intake.Settle());
     turns.Pause();
     const Status status = intake.Add(waiting[i]);
@@ -132,13 +132,13 @@ Result<bool> OwnedArchive::BuildIndexes(Nanos budget,
   const auto turn = rep_->turns.Long();
   auto complete =
       rep_->db.Change([&](WritableDb& db) { return sonde::BuildIndexes(db, budget, progress); });
-  // Somebody else has it now.
+  // Another process has db/ now.
   if (complete.status().code() == Code::kBusy) return true;
   return complete;
 }
 
-// Who has a short turn cannot wait until db/ is closed: that may be used by who has the long one,
-// and he looks after a failure himself when he ends.
+// The owner of a short turn cannot wait until db/ is closed: the owner of the long turn may be
+// using it, and that one looks after a failure itself at its end.
 Status OwnedArchive::Rep::RecoverIfFree() {
   if (!db.NeedsRecovery()) return {};
   const auto turn = turns.LongIfFree();
@@ -178,7 +178,7 @@ Result<PruneReport> OwnedArchive::Prune(const Retention& limits, Nanos now, Nano
   return rep_->Prune(limits, work);
 }
 
-// On a full disk LevelDB may find room when it is opened anew, since it puts its log in order.
+// On a full disk LevelDB may find room when db/ is opened anew, since it then tidies its log.
 Result<PruneReport> OwnedArchive::Rep::Prune(const Retention& limits, const PruneWork& work) {
   PruneReport report;
   for (int tries = 1;; ++tries) {
@@ -202,10 +202,10 @@ Result<bool> OwnedArchive::MakeRoom(const Retention& limits) {
   const auto turn = rep_->turns.Long();
   const ArchivePaths& paths = rep_->db.paths();
   const bool had_reserve = EmptyReserve(paths);
-  // Where it could not be opened just now it cannot be now.
+  // If it could not be opened just now, it cannot be opened now.
   if (!had_reserve && ClosedByFailure()) return false;
   auto made = rep_->MakeRoom(limits);
-  // What it is for has failed, or there is nothing to do.
+  // Making room has failed, or there was nothing to do.
   if (!made.ok() || !*made) FillReserve(paths);
   return rep_->db.AndRecover(std::move(made));
 }
@@ -262,7 +262,7 @@ Result<Imported> OwnedArchive::Import(int file, const std::string& name,
 Result<RepairReport> OwnedArchive::Repair(const ArchiveProgress& progress) {
   const auto turn = rep_->turns.Alone();
   DbOwner& db = rep_->db;
-  // After a failure what was acknowledged is looked for before it is touched.
+  // After a failure the acknowledged records are checked before db/ is changed.
   SONDE_RETURN_IF_ERROR(db.Writable().status());
   db.Close();
   auto report = RepairHeld(db.paths(), [&](uint64_t done, uint64_t total) {

@@ -5,7 +5,7 @@
 namespace sonde {
 namespace {
 
-// A snapshot and the share that keeps its tables where they are.
+// A snapshot, and the share that keeps its tables on the disk.
 SharedDb::Opened WithShare(SharedDb::Opened snapshot, FileShare share) {
   struct Both {
     SharedDb::Opened snapshot;

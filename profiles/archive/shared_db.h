@@ -1,10 +1,10 @@
-// db/ as the readers of an archive and its owner share it in one process: while the owner
-// (db_owner.h) has it open, it is read through that, else through a snapshot, taken anew if
+// db/ as the readers of an archive and its owner share it in one process. While the owner
+// (db_owner.h) has db/ open, readers read through that; else through a snapshot, taken anew if
 // something was written since.
 //
-// Who reads keeps an OpenedDb for as long as the work lasts; what it shows stays on the disk.
+// A reader keeps an OpenedDb for as long as its work lasts; the files it reads stay on the disk.
 //
-// Thread safety: any thread; Open and Close are the owner's.
+// Thread safety: any thread; only the owner calls Open and Close.
 #pragma once
 
 #include <leveldb/db.h>
@@ -27,8 +27,8 @@ struct OpenedDb {
     std::promise<void> come;
     ~End() { come.set_value(); }
   };
-  mutable End end;                       // after `writable` is closed
-  std::unique_ptr<WritableDb> writable;  // nullptr: it is the snapshot
+  mutable End end;                       // destroyed after `writable`
+  std::unique_ptr<WritableDb> writable;  // nullptr: this is the snapshot
   ReadOnlyDb snapshot;
   leveldb::DB* get() const { return writable ? writable.get() : snapshot.db.get(); }
 };
@@ -41,21 +41,21 @@ class SharedDb {
 
   const ArchivePaths paths;
 
-  // For who reads: as it is now; nullptr if there is none.
+  // For readers: db/ as it is now; nullptr if there is none.
   Opened Refreshed() const;
-  // The same as it was when it was last looked at, if that can still be read.
+  // The db/ that was opened last, if it can still be read.
   Opened Known() const;
 
-  // Of who has the lock of db/: what all who read are given from now on.
+  // Called by the holder of the lock of db/: all readers are given `db` from now on.
   Opened Open(std::unique_ptr<WritableDb> db);
-  // Takes that from those who read from now on, and closes it when those have ended who do by now.
+  // Gives that database to no new reader, and closes it when its present readers have ended.
   void Close();
 
  private:
   Opened Current() const;
 
   mutable std::mutex mutex_;
-  mutable Opened db_;  // nullptr: nobody has looked, or there is none
+  mutable Opened db_;  // nullptr: no reader has looked yet, or there is no db/
 };
 
 }  // namespace sonde

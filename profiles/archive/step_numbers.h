@@ -1,8 +1,8 @@
-// The numbers of the whole step, as /metrics has them, out of reduced rows: of each series its
-// value by the metric's reduction, then its percentiles, if it declares its spread.
+// The numbers of the whole step, as /metrics shows them, from reduced rows: for each series its
+// value by the metric's reduction, then its percentiles if the metric declares its spread.
 //
-// What counts never falls (series/query/counter_total.h). So rows have to come in the order of
-// time, from the first one on.
+// Counters never fall (series/query/counter_total.h). So rows have to come in the order of time,
+// from the first row on.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -26,7 +26,7 @@ class StepNumbers {
   struct Number {
     Series series;
     std::string suffix;
-    size_t base = 0;  // of which of the schema's series
+    size_t base = 0;  // index of the series in the schema
   };
   static std::vector<Number> NumbersOf(const Schema& schema);
 
@@ -36,7 +36,7 @@ class StepNumbers {
  private:
   struct Shape {
     std::vector<Series> base;
-    std::vector<CounterTotal*> totals;  // of those that count, else nullptr
+    std::vector<CounterTotal*> totals;  // of counters; nullptr for other series
   };
   const Shape& ShapeOf(const Schema::Ptr& schema);
 

@@ -1,8 +1,8 @@
-// Who changes db/ when: one at a time, and what is short not behind what takes long.
+// Orders the changes of db/: one at a time, and short work does not wait for long work.
 //
 // Long work (an ingest, a prune, an import, compacting) pauses where nothing of it is half done;
 // short work (the tags of a profile) comes in there. Work for which db/ is closed (a repair) lets
-// nobody in, and who comes meanwhile is told so at once.
+// no other work in, and callers that come meanwhile are told so at once.
 //
 // Thread safety: any thread.
 #pragma once
@@ -34,19 +34,19 @@ class ArchiveTurns {
     bool short_;
   };
 
-  // Behind other long work, and whatever is short.
+  // Waits for other long work and for short work.
   Turn Long() { return Begin(false); }
-  // The same without waiting for other long work; none if there is some.
+  // The same, but does not wait for other long work; none if there is some.
   std::optional<Turn> LongIfFree();
-  // Behind other long work, with no pauses.
+  // Waits for other long work; has no pauses.
   Turn Alone() { return Begin(true); }
-  // At once or in the next pause; kBusy while somebody is alone.
+  // At once or in the next pause; kBusy while a turn of Alone lasts.
   Result<Turn> Short();
-  // By who has a long turn: whether something short waits.
+  // Called by the owner of a long turn: whether short work waits.
   bool IsWanted();
-  // Lets it in.
+  // Lets short work in.
   void Pause();
-  // The same for as long as it lives, for work that others may change db/ beside.
+  // A pause for as long as it lives, for work during which others may change db/.
   class Rest {
    public:
     explicit Rest(ArchiveTurns& turns) : turns_(turns) { turns_.Yield(); }
@@ -66,11 +66,11 @@ class ArchiveTurns {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool long_ = false;   // somebody has a long turn, perhaps in a pause of it
-  bool alone_ = false;  // and lets nobody in
-  bool rests_ = false;  // has a long pause
-  bool busy_ = false;   // somebody changes db/ now
-  int waiting_ = 0;     // short ones
+  bool long_ = false;   // there is a long turn, perhaps in a pause
+  bool alone_ = false;  // and it lets no other work in
+  bool rests_ = false;  // it is in a long pause
+  bool busy_ = false;   // some thread changes db/ now
+  int waiting_ = 0;     // short turns that wait
 };
 
 }  // namespace sonde

@@ -14,7 +14,7 @@ namespace {
 
 double SecondsBetween(Nanos from, Nanos to) { return static_cast<double>(to - from) / kSecond; }
 
-// One series on its way into bins.
+// One series that is being put into bins.
 struct Filling {
   BinnedSeries out;
   std::vector<double> weights;
@@ -70,7 +70,7 @@ Axis AxisOf(const std::vector<const Profile*>& profiles, const std::vector<Nanos
     axis.behind = std::max(axis.behind, SecondsBetween(zeros[i], std::max(job.end, zeros[i])));
   }
   if (!(axis.before + axis.behind > 0)) axis.behind = 1;
-  // A bin that is shorter than the time between samples would often be empty.
+  // A bin shorter than the time between samples would often be empty.
   const double samples = (axis.before + axis.behind) / longest;
   axis.bins = std::clamp<size_t>(static_cast<size_t>(std::min(samples, 1e9)), 1, bins);
   return axis;

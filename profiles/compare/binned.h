@@ -1,5 +1,5 @@
-// Series of several runs on one axis of time: aligned by their starts, or by when each first was in
-// a phase, and put into bins of equal length. Counters are rates per second.
+// Series of several runs on one axis of time, in bins of equal length. The runs are aligned by
+// their starts, or by when each run first was in a phase. Counters are rates per second.
 //
 // Only bins are kept, so a run of days takes no more memory than one of seconds.
 //
@@ -17,7 +17,7 @@
 
 namespace sonde {
 
-// The axis: seconds before and behind what the runs are aligned by.
+// The axis: seconds before and after the point by which the runs are aligned.
 struct Axis {
   double before = 0;
   double behind = 0;
@@ -25,10 +25,10 @@ struct Axis {
   double Width() const { return (before + behind) / static_cast<double>(bins); }
 };
 
-// When a run is at zero: its start or, with a phase, its first begin. kNotFound: it was never in
-// it.
+// The time at which a run's axis is zero: its start or, with a phase, the phase's first begin.
+// kNotFound: the run was never in that phase.
 Result<Nanos> ZeroOf(const Profile& profile, const std::string& phase);
-// Long enough for all of them, with at most `bins`.
+// An axis long enough for all runs, with at most `bins`.
 Axis AxisOf(const std::vector<const Profile*>& profiles, const std::vector<Nanos>& zeros,
             size_t bins);
 
@@ -44,11 +44,11 @@ using BinnedRun = std::map<std::string, BinnedSeries>;  // by series' names
 Result<BinnedRun> ReadBins(const Archive& archive, const ProfileEntry& entry, Nanos zero,
                            const Axis& axis);
 
-// All series of a metric, added up.
+// The sum of all series of a metric.
 std::vector<double> SumOf(const BinnedRun& run, std::string_view metric);
-// What ComparedRun::variation is: of each metric the standard error of its mean over the run, by
-// the mean. It is told from how neighbouring bins differ, so that phases of a run, in which it does
-// different things, are no noise.
+// The values for ComparedRun::variation: for each metric, the standard error of its mean over the
+// run, divided by that mean. It is computed from how neighbouring bins differ, so phases in which a
+// run does different things are no noise.
 std::map<std::string, double, std::less<>> VariationOf(const BinnedRun& run);
 
 }  // namespace sonde

@@ -15,7 +15,7 @@ namespace {
 
 const double kUnknown = std::nan("");
 
-// Of Student's distribution the 97.5th percentile, by degrees of freedom from 1 on.
+// The 97.5th percentile of Student's distribution, by degrees of freedom from 1 on.
 double StudentT(size_t degrees) {
   static constexpr std::array<double, 30> kT = {
       12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
@@ -25,7 +25,7 @@ double StudentT(size_t degrees) {
 }
 constexpr size_t kLeastDegrees = 3;
 
-// What a row is made of: its number in a run.
+// A row's question: what is its number in a run?
 struct Question {
   CompareSection section;
   std::string name;
@@ -163,7 +163,7 @@ class Questions {
   std::vector<Question> all_;
 };
 
-// How runs vary about the means of their groups.
+// How much runs vary about the means of their groups.
 struct RunSpread {
   double squares = 0;
   size_t degrees = 0;
@@ -177,7 +177,7 @@ struct RunSpread {
   double Deviation() const { return std::sqrt(squares / static_cast<double>(degrees)); }
 };
 
-// The standard error of a group's number by the ups and downs within its runs.
+// The standard error of a group's number, from the ups and downs within its runs.
 double ErrorWithin(const ComparedGroup& group, const Band& band, const std::string& metric) {
   double most = 0;
   for (const ComparedRun& run : group) {

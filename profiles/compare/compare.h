@@ -1,7 +1,7 @@
 // Runs beside each other: what differs between them, and whether that is more than noise.
 //
-// Runs stand in groups; a group's number is the mean of its runs. The first group is what the
-// others are compared with. A difference is beyond noise if it is larger than
+// Runs are in groups; a group's number is the mean of its runs. The other groups are compared with
+// the first one. A difference is beyond noise if it is larger than
 //
 //   runs     where the groups and the runs of the same command that are known besides have three
 //            or more degrees of freedom: t * s * sqrt(1/n + 1/m), with the standard deviation s of
@@ -29,8 +29,8 @@ inline constexpr double kNoiseLeast = 0.005;
 struct ComparedRun {
   Profile profile;
   Summary summary;
-  // Of a metric's number over the run its standard error by the number, as the series' ups and
-  // downs tell; absent: not known.
+  // For a metric's number over the run, its standard error divided by the number, as the ups and
+  // downs of the series show it; absent: not known.
   std::map<std::string, double, std::less<>> variation;
 };
 using ComparedGroup = std::vector<ComparedRun>;
@@ -49,10 +49,10 @@ enum class CompareSection : unsigned char {
 };
 std::string_view ToString(CompareSection section);
 
-// Of the runs of one group. NaN: no run has it.
+// The numbers of one group's runs. NaN: no run has the number.
 struct Band {
-  std::vector<double> runs;  // in their order; NaN: this one does not have it
-  size_t count = 0;          // that have it
+  std::vector<double> runs;  // in their order; NaN: this run has no number
+  size_t count = 0;          // runs that have a number
   double mean = 0;
   double min = 0;
   double max = 0;
@@ -63,9 +63,9 @@ enum class NoiseBasis : unsigned char { kRuns, kRule };
 
 // A group against the first one.
 struct Change {
-  double difference = 0;  // NaN: one of them does not have it
-  double noise = 0;       // what it has to exceed
-  bool beyond = false;    // or only one of the two has it
+  double difference = 0;  // NaN: one of the groups has no number
+  double noise = 0;       // a difference beyond noise is larger
+  bool beyond = false;    // or only one of the two groups has a number
 };
 
 struct CompareRow {
@@ -81,7 +81,7 @@ struct CompareRow {
 
 struct Comparison {
   std::vector<CompareRow> rows;  // by section
-  size_t known_runs = 0;         // that tell the noise, of all groups and besides
+  size_t known_runs = 0;         // runs that tell the noise, of all groups and besides
 };
 
 // `besides`: other runs of the first group's command, which tell its noise.

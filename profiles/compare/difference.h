@@ -1,5 +1,5 @@
-// Groups of runs beside each other, all of it read: what `sonde diff` prints and the page that
-// compares shows.
+// Groups of runs beside each other, completely read: `sonde diff` prints them and the page that
+// compares shows them.
 //
 // Thread safety: values and functions without state.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace sonde {
 
-// What is compared, all of it read.
+// The runs that are compared, completely read.
 struct Difference {
   struct Group {
     std::string label;  // "A", "B", ...
@@ -24,11 +24,11 @@ struct Difference {
   std::vector<Group> groups;
   Comparison comparison;
   size_t besides = 0;  // runs of the same command that only tell the noise
-  std::string phase;   // that the runs are aligned by; "": their starts
+  std::string phase;   // by which the runs are aligned; "": their starts
   Axis axis;
 };
 
-// How the noise was told, in words.
+// How the noise was found, in words.
 std::string NoiseStory(const Difference& diff);
 // The band of a group's runs in each bin, of one metric or of one series.
 std::vector<Band> BandsOf(const std::vector<std::vector<double>>& runs);

@@ -13,7 +13,7 @@
 namespace sonde {
 namespace {
 
-constexpr size_t kLooked = 1000;  // of a command, for runs that are like one
+constexpr size_t kLooked = 1000;  // profiles of a command that are searched for similar runs
 constexpr size_t kMostBesides = 20;
 constexpr size_t kEnoughDegrees = 3;
 constexpr size_t kBins = 240;
@@ -54,8 +54,8 @@ bool IsIn(const std::vector<Entries>& groups, std::string_view key) {
   });
 }
 
-// What a list gives, as entries: those that have ended, not in `groups` and accepted by `wanted`,
-// the first `most`. The list goes on until there are so many.
+// The entries of a list that have ended, are not in `groups` and are accepted by `wanted`: the
+// first `most`. Reads on until there are that many.
 Result<Entries> EndedOf(const Archive& archive, Selection selection,
                         const std::vector<Entries>& groups, size_t most,
                         const std::function<bool(const Card&)>& wanted) {
@@ -82,7 +82,7 @@ Result<Entries> EndedOf(const Archive& archive, Selection selection,
   }
 }
 
-// The newest runs whose command line or name has the text. The indexes have both.
+// The newest runs whose command line or name has the text. The indexes hold both.
 Result<Entries> RunsOf(const Archive& archive, const std::string& text,
                        const std::vector<Entries>& groups, size_t most) {
   const auto any = [](const Card&) { return true; };
@@ -128,7 +128,7 @@ Result<std::vector<Entries>> FindGroups(const Archive& archive, const DiffQuesti
   return groups;
 }
 
-// Other runs of the same command with as many nodes and tasks, which tell what noise is.
+// Other runs of the same command with as many nodes and tasks; they show the noise.
 Result<Entries> FindBesides(const Archive& archive, const std::vector<Entries>& groups) {
   size_t degrees = 0;
   for (const Entries& group : groups) degrees += group.size() - 1;
@@ -141,7 +141,7 @@ Result<Entries> FindBesides(const Archive& archive, const std::vector<Entries>& 
     return card.command == selection.command && card.nodes == job.expected_nodes &&
            card.tasks == job.expected_tasks && card.level == job.level;
   });
-  // A card has the beginning of a long command line.
+  // A card holds only the beginning of a long command line.
   if (besides.ok()) {
     std::erase_if(*besides, [&](const ProfileEntry& e) { return e.job.command != job.command; });
   }
@@ -159,7 +159,7 @@ Result<ComparedRun> LoadRun(const Archive& archive, const ProfileEntry& entry) {
   return run;
 }
 
-// Loads everything; the profiles first, for the axis is theirs.
+// Loads everything; the profiles first, since the axis depends on them.
 class Loading {
  public:
   Loading(const Archive& archive, const std::vector<Entries>& groups, const Entries& besides,

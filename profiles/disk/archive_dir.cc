@@ -115,7 +115,7 @@ Status WriteFileAtomically(const std::string& path, std::string_view text) {
   UniqueFd fd(
       ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (fd.get() < 0) return ArchiveError("write " + path, errno);
-  // Some file systems tell only at the close that they could not write.
+  // Some file systems report only at the close that they could not write.
   const bool written = WriteAll(fd.get(), text).ok() && ::close(fd.Release()) == 0;
   if (written && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
   const int error = errno;
@@ -147,7 +147,7 @@ Result<std::string> ReadSmallFile(const std::string& path, size_t limit) {
 
 Status SyncPath(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
-  // A file that LevelDB has just replaced was made durable by it before it went.
+  // A missing file was just replaced by LevelDB, which had synced it before.
   if (fd.get() < 0 && errno == ENOENT) return {};
   if (fd.get() < 0 || ::fsync(fd.get()) != 0) return ArchiveError("sync " + path, errno);
   return {};

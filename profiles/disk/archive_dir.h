@@ -1,4 +1,4 @@
-// The archive's directories and plain files; docs/archive.md says what lies where.
+// The archive's directories and plain files; docs/archive.md says where each one is.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -30,34 +30,34 @@ struct LivePaths {
   std::string lock() const { return dir + "/lock"; }  // held by the writer; see LiveStep
   std::string description() const { return dir + "/description.json"; }
   std::string endpoint() const { return dir + "/endpoint.json"; }
-  std::string state() const { return dir + "/state"; }    // for whoever goes on with the step
+  std::string state() const { return dir + "/state"; }    // for the next writer of the step
   std::string blocks() const { return dir + "/blocks"; }  // LevelDB
 };
 
-// Suffix of a live directory that could not be read completely: kept for people, never ingested
-// again. Names that start with kHidden are being made or being deleted.
+// Suffix of a live directory that could not be read completely: it is kept for people and never
+// ingested again. Directories whose names start with kHidden are being made or being deleted.
 inline constexpr std::string_view kCorruptSuffix = ".corrupt";
 inline constexpr char kHidden = '.';
 
-// Makes the root and what is asked for below it (0700). Fails with what to do about it if the root
-// is a file, not ours, not writable or on a full file system.
+// Makes the root and the directories that are asked for below it (0700). Fails with advice if the
+// root is a file, not ours, not writable or on a full file system.
 Status PrepareArchive(const ArchivePaths& paths);
-// Whether the archive at `root` can only be read by us: another user's, or a read-only mount.
-// kNotFound if there is none.
+// Whether we can only read the archive at `root`: it is another user's, or a read-only mount.
+// kNotFound if there is no archive.
 Result<bool> IsReadOnly(const ArchivePaths& paths);
-// kPermission if so.
+// kPermission if we can only read it.
 Status CheckNotReadOnly(const ArchivePaths& paths);
 
-// What can be done about an archive that fails with errno `error`: "; free some space or ...".
+// Advice for an archive that fails with errno `error`: "; free some space or ...".
 std::string ArchiveAdvice(int error);
-// Whether it is the disk or the quota that is full.
+// Whether `error` means that the disk or the quota is full.
 bool WantsRoom(const Status& status);
 // SystemError with that advice.
 Status ArchiveError(const std::string& what, int error);
 
 // Replaces the file in one step (0600): a reader sees the old text or the new one.
 Status WriteFileAtomically(const std::string& path, std::string_view text);
-// At most `limit` bytes; refuses what is not a regular file.
+// Reads at most `limit` bytes; refuses a file that is not a regular file.
 Result<std::string> ReadSmallFile(const std::string& path, size_t limit);
 
 // Flushes a file, or the names in a directory, to the disk.
@@ -68,7 +68,7 @@ Status SyncDirectory(const std::string& path);
 // Names in a directory, sorted; none if it does not exist.
 std::vector<std::string> NamesIn(const std::string& path);
 
-// When anything directly in the directory was last changed; 0 if unknown.
+// When anything directly in the directory last changed; 0 if unknown.
 Nanos NewestChange(const std::string& path);
 
 std::string HostName();

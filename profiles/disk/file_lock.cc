@@ -13,7 +13,7 @@
 namespace sonde {
 namespace {
 
-// Far behind what the file says: shares are of this byte, the lock is of all before it.
+// Far beyond the file's text: shares lock this byte, the lock covers all bytes before it.
 constexpr off_t kShared = off_t{1} << 62;
 
 struct flock ForHolder() {
@@ -33,7 +33,7 @@ struct flock ForReaders(short type) {
   return range;
 }
 
-// Whether somebody has a lock that stands in the way of `range`.
+// Whether another holder has a lock that conflicts with `range`.
 bool IsInTheWay(const std::string& path, struct flock range) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return false;
@@ -87,7 +87,7 @@ Status FileLock::Write(std::string_view text) {
 
 Status FileLock::Replace(std::string_view text) {
   const Status written = text.empty() ? Status() : Write(text);
-  // On a full disk it says nothing rather than half of it.
+  // On a full disk the file stays empty rather than holding half of the text.
   const size_t size = written.ok() ? text.size() : 0;
   if (::ftruncate(fd_, static_cast<off_t>(size)) != 0 && written.ok()) {
     return ArchiveError("write a lock file of the archive", errno);

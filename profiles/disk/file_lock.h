@@ -1,13 +1,13 @@
 // An exclusive lock on a file, held by one open file description.
 //
 // LevelDB's own lock is a POSIX record lock: it belongs to the process, and any close of the file
-// in that process drops it, also the one LevelDB itself makes when it finds its database in use.
-// Open file description locks have neither trap, are seen by other hosts on file systems that
-// support record locks, and are gone when their holder is.
+// in that process drops the lock, even the close that LevelDB itself makes when it finds its
+// database in use. Open file description locks have neither trap, are seen by other hosts on file
+// systems that support record locks, and are gone when their holder is.
 //
-// Who only reads what the holder writes takes a share in the file (FileShare): it keeps nobody out,
-// and nobody keeps it out, but the holder can see that there are some before he deletes what they
-// may be reading.
+// A process that only reads what the holder writes takes a share in the file (FileShare): a share
+// keeps no process out, and no lock keeps a share out. But the holder sees whether there are shares
+// before it deletes files that may be in use by readers.
 //
 // Thread safety: values that can be moved, one thread at a time; IsLocked and IsTaken from any
 // thread.
@@ -28,14 +28,14 @@ class FileLock {
   FileLock& operator=(FileLock&& other) noexcept;
   ~FileLock();
 
-  // Creates the file (0600) if needed. Waits up to `wait`; kBusy if somebody else has it then.
+  // Creates the file (0600) if needed. Waits up to `wait`; then kBusy if another process has it.
   static Result<FileLock> Acquire(const std::string& path, Nanos wait);
-  // Whether somebody holds it now. A file that does not exist is not locked. Disturbs nobody.
+  // Whether a process holds the lock now. A file that does not exist is not locked. Writes nothing.
   static bool IsLocked(const std::string& path);
 
-  // What the file says to those who find it locked, such as the holder's host.
+  // Writes the text for those who find the file locked, such as the holder's host.
   Status Write(std::string_view text);
-  // The same, and nothing that stood there before.
+  // The same, and removes all text that was there before.
   Status Replace(std::string_view text);
   bool held() const { return fd_ >= 0; }
   void Release();
@@ -52,10 +52,10 @@ class FileShare {
   FileShare& operator=(FileShare&& other) noexcept;
   ~FileShare();
 
-  // Needs no right but to read the file, and writes nothing. One that is not held if that cannot be
-  // had: there is no such file, or its file system has no locks.
+  // Needs only the right to read the file, and writes nothing. Gives a share that is not held if it
+  // cannot be taken: there is no such file, or its file system has no locks.
   static FileShare Take(const std::string& path);
-  // Whether there is one, of this process or another.
+  // Whether a share exists, of this process or another.
   static bool IsTaken(const std::string& path);
   bool held() const { return fd_ >= 0; }
 

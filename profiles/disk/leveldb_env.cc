@@ -23,14 +23,14 @@ class Silence : public leveldb::Logger {
   void Logv(const char*, std::va_list) override {}
 };
 
-// Its environment stops when a change of it fails.
+// Stops its environment when a change of the file fails.
 class WatchedFile : public leveldb::WritableFile {
  public:
   WatchedFile(leveldb::WritableFile* file, WriterEnv& env, bool manifest)
       : file_(file), env_(env), manifest_(manifest) {}
   WatchedFile(const WatchedFile&) = delete;
   WatchedFile& operator=(const WatchedFile&) = delete;
-  // LevelDB does not close logs itself. Some file systems tell only then that they could not write.
+  // LevelDB does not close logs itself. Some file systems report a failed write only at the close.
   ~WatchedFile() override {
     if (!closed_) static_cast<void>(CloseFile());
   }
@@ -85,7 +85,7 @@ class TableFile : public leveldb::RandomAccessFile {
   const std::string name_;
 };
 
-// `name` is for messages. One that is missing is no key that is missing, as NotFound would say.
+// `name` is for messages. A missing file is not a missing key, as NotFound would say.
 leveldb::Status OpenTable(const std::string& path, const std::string& name,
                           leveldb::RandomAccessFile** file) {
   *file = nullptr;
@@ -95,7 +95,7 @@ leveldb::Status OpenTable(const std::string& path, const std::string& name,
   return leveldb::Status::OK();
 }
 
-// A failure at the place where a file really is, told of the file.
+// A failure at the file's real place, reported under the file's name.
 leveldb::Status Told(const leveldb::Status& status, const std::string& name) {
   if (status.ok()) return status;
   const std::string text = status.ToString();
@@ -220,7 +220,7 @@ void WriterEnv::EndOpening(const std::string& path, bool ok) {
   opening_ = false;
   const std::vector<std::string> made = std::exchange(made_, {});
   if (ok) return;
-  // Exchanging CURRENT may have been done and told as a failure.
+  // The exchange of CURRENT may have been done although it was reported as a failure.
   std::string current;
   const leveldb::Status read =
       leveldb::ReadFileToString(target(), path + std::string(kCurrentName), &current);
@@ -347,7 +347,7 @@ leveldb::Status OverlayEnv::NewWritableFile(const std::string& name, leveldb::Wr
   return leveldb::Status::OK();
 }
 
-// Of a log or manifest that LevelDB goes on with: nobody reads what it would append.
+// For a log or manifest that LevelDB goes on with: nobody reads what it would append.
 leveldb::Status OverlayEnv::NewAppendableFile(const std::string&, leveldb::WritableFile** f) {
   *f = std::make_unique<MemoryWritable>(std::make_shared<std::string>()).release();
   return leveldb::Status::OK();
@@ -434,7 +434,7 @@ leveldb::Status OverlayEnv::NewLogger(const std::string&, leveldb::Logger** logg
 bool LacksCurrent(const std::string& path) {
   const std::vector<std::string> names = NamesIn(path);
   if (std::find(names.begin(), names.end(), "CURRENT") != names.end()) return false;
-  // One that was killed while it was made has none of these yet.
+  // A database whose writer was killed while making it has none of these yet.
   return std::any_of(names.begin(), names.end(), [](const std::string& name) {
     return name.ends_with(".ldb") || name.ends_with(".sst") || name.ends_with(".log");
   });

@@ -1,25 +1,25 @@
-// What LevelDB is given by us: how it reaches files, and how its errors are told.
+// LevelDB's environment: how it reaches files, and how its errors are told.
 //
 // QuietOpenEnv leaves out the fsyncs and the lock file of creating a database. A running step's
 // archive promises that what it acknowledged survives a kill of its writer, for which the page
 // cache is enough; several fsyncs in the path of a step of a second are not. Once opened, LevelDB
 // syncs as it always does.
 //
-// WriterEnv deletes nothing that somebody reads: whoever reads a database that is another's to
-// write has a share in its lock (file_lock.h), and finds tables and logs that a later compaction
-// has made superfluous as long as he has it. They go with the next compaction, when the database is
-// closed, or when it is opened next. And it stops at the first change of a file that fails: all
-// later ones fail with the same error, so that LevelDB cannot acknowledge what it writes behind a
-// gap (writable_db.h). LevelDB leaves behind then what a compaction had written by that time, and
-// on a full disk could not delete it when it opens the database next: that needs room itself. Of an
-// opening that fails it leaves the new log, with another number each time.
+// WriterEnv deletes nothing that a reader needs. A process that reads a database which another one
+// writes has a share in its lock (file_lock.h); as long as it has the share, it finds the tables
+// and logs that a later compaction has made superfluous. They are deleted with the next compaction,
+// when the database is closed, or when it is opened next. And WriterEnv stops at the first change
+// of a file that fails: all later changes fail with the same error, so LevelDB cannot acknowledge
+// records behind a gap (writable_db.h). LevelDB then leaves behind the files of an unfinished
+// compaction, and on a full disk it could not delete them at the next open, which needs room
+// itself. A failed opening leaves the new log, with another number each time.
 //
-// OverlayEnv shows a database as it is on disk and keeps whatever LevelDB writes to it in memory:
-// so one can be read that is another's, read-only, damaged or written by somebody else right now,
+// OverlayEnv shows a database as it is on disk and keeps whatever LevelDB writes to it in memory.
+// So we can read a database that is another user's, read-only, damaged or being written right now,
 // without changing a byte of it.
 //
-// Tables are read by position rather than mapped: of a mapped file Linux reads as much around each
-// place that is looked at as it reads ahead elsewhere, on some file systems all of the table.
+// Tables are read by position rather than mapped: around each access to a mapped file Linux reads
+// as much as it reads ahead elsewhere, on some file systems the whole table.
 //
 // Thread safety: as leveldb::Env, all methods from any thread.
 #pragma once
@@ -41,35 +41,35 @@
 
 namespace sonde {
 
-// LevelDB's status as ours; `what` was tried.
+// Converts LevelDB's status to ours; `what` was tried.
 Status FromLevelDb(const leveldb::Status& status, std::string_view what);
 
-// Whether the directory holds data of LevelDB without the file that names them, which is damage:
-// LevelDB would make a new database there and delete them.
+// Whether the directory holds files of LevelDB without the file that names them. That is damage:
+// LevelDB would make a new database there and delete these files.
 bool LacksCurrent(const std::string& path);
 
 // Drops LevelDB's own log, which would be one more file. Never deleted.
 leveldb::Logger* NullLogger();
 
-// Of one handle of a database.
+// The environment of one open database.
 class WriterEnv : public leveldb::EnvWrapper {
  public:
   // `lock`: the path of the database's lock.
   explicit WriterEnv(std::string lock)
       : EnvWrapper(leveldb::Env::Default()), lock_(std::move(lock)) {}
 
-  // From now on no file is changed; the first reason counts.
+  // Changes no file from now on; the first reason counts.
   void Stop(const leveldb::Status& why);
-  // Why nothing is written any more; ok as long as that is not so.
+  // Why no file is written any more; ok if files are still written.
   leveldb::Status failure() const;
-  // The database at `path` is open or, with `ok` false, could not be opened. Then what was made for
-  // that is deleted, also while somebody reads: only a manifest that was put in place could name
-  // it.
+  // The database at `path` is open or, with `ok` false, could not be opened. Then deletes the files
+  // that were made for the opening, also while there are readers: only a manifest that was put in
+  // place could name these files.
   void EndOpening(const std::string& path, bool ok);
-  // Once LevelDB is closed: deletes the tables that no manifest can name, those of a compaction
-  // that failed or was given up, and what somebody was reading, if nobody does any more.
+  // Once LevelDB is closed: deletes the tables that no manifest can name (of a compaction that
+  // failed or was given up), and files kept for readers, if there are no readers any more.
   void EndWriting();
-  // By its file: whatever was made until then may be named by it.
+  // Called by the manifest's file: the manifest may name all files made until then.
   void ManifestWritten();
   // Whether a sync is left out.
   virtual bool quiet() const { return false; }
@@ -79,11 +79,11 @@ class WriterEnv : public leveldb::EnvWrapper {
   leveldb::Status NewWritableFile(const std::string& name, leveldb::WritableFile** file) override;
   leveldb::Status NewAppendableFile(const std::string& name, leveldb::WritableFile** file) override;
   leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
-  // Also after a failure: LevelDB deletes then what it could not write to its end, and of the rest
-  // only what its manifest does not need.
+  // Also works after a failure: LevelDB then deletes the files that it could not write to the end
+  // and, of the rest, only files that its manifest does not need.
   leveldb::Status RemoveFile(const std::string& name) override;
 
-  // `change`, unless it has stopped; what that fails with stops it.
+  // Runs `change`, unless this has stopped; a failure of `change` stops it.
   template <typename Change>
   leveldb::Status Try(Change change) {
     leveldb::Status status = failure();
@@ -99,22 +99,22 @@ class WriterEnv : public leveldb::EnvWrapper {
 
   const std::string lock_;
   std::atomic<bool> stopped_ = false;
-  mutable std::mutex mutex_;  // of those below
+  mutable std::mutex mutex_;  // guards the members below
   leveldb::Status why_;
   bool opening_ = true;
-  std::vector<std::string> made_;  // to open it, since a manifest was last put in place
+  std::vector<std::string> made_;  // to open the database, since a manifest was put in place
   std::set<std::string> unnamed_;  // tables that were made since a manifest was last written to
-  std::set<std::string> put_off_;  // what LevelDB does not need any more and somebody was reading
+  std::set<std::string> put_off_;  // files that LevelDB does not need any more and a reader does
 };
 
 class QuietOpenEnv : public WriterEnv {
  public:
-  // `quiet`: the database is made, not opened again.
+  // `quiet`: the database is being made, not opened again.
   QuietOpenEnv(std::string lock, bool quiet) : WriterEnv(std::move(lock)), quiet_(quiet) {}
   void Opened() { quiet_ = false; }
   bool quiet() const override { return quiet_; }
 
-  // Whoever uses this environment holds a lock of its own.
+  // The user of this environment holds a lock of its own.
   leveldb::Status LockFile(const std::string&, leveldb::FileLock** lock) override;
   leveldb::Status UnlockFile(leveldb::FileLock* lock) override;
   leveldb::Status NewLogger(const std::string&, leveldb::Logger** logger) override;
@@ -127,11 +127,11 @@ class OverlayEnv : public leveldb::EnvWrapper {
  public:
   using Content = std::shared_ptr<std::string>;
 
-  // Of the database at `path`, also if the directory gets another name.
+  // For the database at `path`, also if the directory is renamed.
   explicit OverlayEnv(std::string path);
   ~OverlayEnv() override;
 
-  // From now on nothing more can be written, so that LevelDB does not compact into memory.
+  // Refuses all writes from now on, so that LevelDB does not compact into memory.
   void Seal();
 
   leveldb::Status NewSequentialFile(const std::string& name, leveldb::SequentialFile** f) override;

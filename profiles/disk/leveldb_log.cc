@@ -26,7 +26,7 @@ unsigned char TypeOf(std::string_view record) {
   return static_cast<unsigned char>(record[kTypeAt]);
 }
 
-// LevelDB stores checksums so, for the sake of those over bytes that hold some.
+// LevelDB masks stored checksums, for checksums over bytes that hold some themselves.
 uint32_t Masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8U; }
 
 bool IsWhole(std::string_view record) {
@@ -40,7 +40,7 @@ bool IsWhole(std::string_view record) {
 
 Status CheckLog(std::string_view bytes) {
   if (bytes.empty()) return {};
-  // Of the blocks before the last one LevelDB says what is wrong.
+  // LevelDB reports what is wrong with the blocks before the last one.
   const size_t last = (bytes.size() - 1) / kBlock * kBlock;
   std::string_view rest = bytes.substr(last);
   while (rest.size() >= kHeader) {
@@ -62,7 +62,7 @@ Status CheckLogs(const std::string& path) {
   for (const std::string& name : NamesIn(path)) {
     if (!name.ends_with(".log") && !name.starts_with("MANIFEST-")) continue;
     const auto bytes = ReadSmallFile(path + "/" + name, kMaxLog);
-    // One that goes meanwhile, or is too long, is LevelDB's alone.
+    // LevelDB alone deals with a file that is deleted meanwhile, or is too long.
     if (!bytes.ok()) continue;
     SONDE_RETURN_IF_ERROR(CheckLog(*bytes).Within("read " + path + "/" + name));
   }

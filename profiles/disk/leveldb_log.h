@@ -1,10 +1,10 @@
-// What LevelDB does not tell of its logs and manifests.
+// Finds damage in logs and manifests that LevelDB does not report.
 //
-// A record that is longer than the rest of its file is, for LevelDB, one that was being written
-// when its writer died: it ends there and says nothing. When it is the length that was damaged, all
-// records behind it are lost in silence, and gone for good once LevelDB has written the others
-// elsewhere. What a writer left half written has nothing whole behind it, so a whole record there
-// tells the two apart.
+// If a record is longer than the rest of its file, LevelDB takes it for one that its writer was
+// writing when it died: LevelDB stops there and reports nothing. If the length itself was damaged,
+// all records behind it are lost in silence, and for good once LevelDB has written the other
+// records elsewhere. Behind a half written record there is nothing whole, so a whole record there
+// shows that the length was damaged.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -16,10 +16,10 @@
 
 namespace sonde {
 
-// kCorrupt if records lie behind one that is longer than the rest of the bytes, which are a whole
-// log or manifest. Whatever else is wrong with them LevelDB finds.
+// kCorrupt if records follow one that is longer than the rest of the bytes, which are a whole log
+// or manifest. LevelDB finds all other damage itself.
 Status CheckLog(std::string_view bytes);
-// All of a database's, which may be in use.
+// Checks all logs and manifests of a database, which may be in use.
 Status CheckLogs(const std::string& path);
 
 }  // namespace sonde

@@ -1,5 +1,5 @@
-// What everyone needs who reads a LevelDB: options by which it verifies checksums, and texts as its
-// slices.
+// Helpers for all code that reads a LevelDB: options with which it verifies checksums, and texts as
+// its slices.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -17,7 +17,7 @@ inline leveldb::ReadOptions CheckedRead() {
   options.verify_checksums = true;
   return options;
 }
-// For much that is read once, and is not to take the cache from what is read again.
+// For many records that are read once, and should not push other records out of the cache.
 inline leveldb::ReadOptions CheckedScan() {
   leveldb::ReadOptions options = CheckedRead();
   options.fill_cache = false;

@@ -14,8 +14,8 @@ bool IsPid(const std::string& name) {
   return !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// Whether a lock was taken through this descriptor, as the kernel says. Who waits for it has the
-// file open as well.
+// Whether the kernel reports that a lock was taken through this descriptor. A process that waits
+// for the lock has the file open as well.
 bool HasLock(const fs::path& fdinfo) {
   std::ifstream info(fdinfo);
   std::string line;

@@ -1,4 +1,4 @@
-// Who holds a lock (file_lock.h), for messages to people.
+// Finds who holds a lock (file_lock.h), for messages to people.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -7,8 +7,8 @@
 
 namespace sonde {
 
-// "process 4711 (sonde)" for one whose files we may look at, else "another process". Looks through
-// /proc, so it is for the end of waiting.
+// "process 4711 (sonde)" for a process whose files we may look at, else "another process". Looks
+// through /proc, so call it only when the wait for a lock is over.
 std::string LockHolder(const std::string& path);
 
 }  // namespace sonde

@@ -1,4 +1,4 @@
-// How far long work on an archive is.
+// How far long work on an archive has come.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -10,11 +10,11 @@
 
 namespace sonde {
 
-// So much is done of about so much; `total` 0: nobody knows. False: the work is given up, which
-// leaves the archive as it was or partly done, never broken.
+// `done` of about `total` is done; `total` 0: nobody knows. False gives the work up, which leaves
+// the archive as it was or partly done, never broken.
 using ArchiveProgress = std::function<bool(uint64_t done, uint64_t total)>;
 
-// What work that was given up says.
+// The message of work that was given up.
 inline Status StoppedWork() {
   return {Code::kUnavailable,
           "it was stopped before it was done, since the server that has the archive open ends; "

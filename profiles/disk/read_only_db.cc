@@ -8,7 +8,7 @@
 namespace sonde {
 namespace {
 
-// How much is asked of a database before it is read. Leniently, LevelDB drops what fails its
+// How strictly a database is checked before it is read. Lenient: LevelDB drops what fails its
 // checksums; a repair also finds tables that no manifest names, but takes records unchecked.
 enum class Strictness { kStrict, kLenient, kRepair };
 
@@ -20,8 +20,8 @@ leveldb::Status TryOpen(const std::string& path, Strictness how, ReadOnlyDb& out
   options.info_log = NullLogger();
   options.paranoid_checks = how == Strictness::kStrict;
   options.max_open_files = 128;
-  options.write_buffer_size = 16u << 20;  // what the log holds, in one piece
-  // What the log holds stays in memory as it is, and the manifest is gone on with.
+  options.write_buffer_size = 16u << 20;  // the log's records, in one piece
+  // The log's records stay in memory as they are, and the manifest is continued.
   options.reuse_logs = how == Strictness::kStrict;
   if (how == Strictness::kRepair) {
     const leveldb::Status repaired = leveldb::RepairDB(path, options);
@@ -34,7 +34,7 @@ leveldb::Status TryOpen(const std::string& path, Strictness how, ReadOnlyDb& out
   return status;
 }
 
-// With a manifest that was the same before and after, if there is one in so many tries.
+// Opens with a manifest that was the same before and after, if one try in so many finds that.
 leveldb::Status OpenWhole(const std::string& path, ReadOnlyDb& out) {
   constexpr int kTries = 10;
   constexpr int kFailures = 3;  // a writer may replace files while they are being looked up

@@ -1,13 +1,13 @@
-// A LevelDB that is only read, through an overlay (leveldb_env.h): as it was at one moment, whoever
-// writes to it meanwhile.
+// A LevelDB that is only read, through an overlay (leveldb_env.h): the database as it was at one
+// moment, even if another process writes to it meanwhile.
 //
 // A writer adds a record to the manifest before it deletes a log or a table that the manifest named
-// until then. So what was opened is whole if the manifest is the same before and after: no log that
-// it names can have been gone when it was looked for. Otherwise it is opened again. Tables are
-// opened later, as they are needed; a share in the writer's lock (file_lock.h) keeps those that a
-// compaction replaces until then. Without one, which file systems without locks and writers of
-// other hosts may not see, reading a table that is gone fails with kIo: never is a record only
-// missing.
+// until then. So the opened database is whole if the manifest is the same before and after: every
+// log that it names was there when it was read. Otherwise the database is opened again. Tables are
+// opened later, as they are needed; a share in the writer's lock (file_lock.h) keeps the tables
+// that a compaction replaces until then. Without a share (file systems without locks; writers on
+// other hosts may not see it), reading a table that is gone fails with kIo: a record is never
+// silently missing.
 //
 // Thread safety: a value; its database as LevelDB, from any thread.
 #pragma once
@@ -26,7 +26,7 @@
 
 namespace sonde {
 
-// What tells whether a database was written to since.
+// The state that shows whether a database was written to since.
 struct DbState {
   std::string manifest;  // its name; "": there is no database
   uint64_t manifest_size = 0;
@@ -34,20 +34,20 @@ struct DbState {
   std::map<std::string, uint64_t> logs;  // their sizes
 
   static DbState Of(const std::string& path);
-  // Of the manifest alone, which tells whether the tables are the same.
+  // The state of the manifest alone, which shows whether the tables are the same.
   static DbState OfTables(const std::string& path);
   bool HasSameTables(const DbState& other) const;
   bool operator==(const DbState&) const = default;
 };
 
 struct ReadOnlyDb {
-  FileShare share;  // in the lock that was named
+  FileShare share;  // in the lock at the path `lock`
   std::unique_ptr<OverlayEnv> env;
-  std::unique_ptr<leveldb::DB> db;  // goes before its environment
-  std::string damage;               // "" or what LevelDB found wrong; then some of it is missing
-  DbState state;                    // not newer than what was read
+  std::unique_ptr<leveldb::DB> db;  // destroyed before its environment
+  std::string damage;               // "" or damage that LevelDB found; then records are missing
+  DbState state;                    // not newer than the records that were read
 
-  // `lock`: the writer's; "": there is none, or the caller has it or a share in it.
+  // `lock`: the writer's; "": there is none, or the caller has the lock or a share in it.
   static Result<ReadOnlyDb> Open(const std::string& path, const std::string& lock = "");
 };
 

@@ -13,7 +13,7 @@
 namespace sonde {
 namespace {
 
-// Of small files that LevelDB makes when it is opened.
+// The bytes of small files that LevelDB makes when it is opened.
 constexpr uint64_t kSpare = 128u << 10;
 constexpr uint64_t kPlenty = 4 * kReserve;
 constexpr uint64_t kStatBlock = 512;
@@ -53,7 +53,7 @@ Status CheckRoom(const ArchivePaths& archive, uint64_t bytes) {
   const std::string path = archive.root + "/" + kHidden + "room";
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.get() < 0) return ArchiveError(what, errno);
-  // It goes with the descriptor, whatever becomes of this process.
+  // The file vanishes with the descriptor, whatever becomes of this process.
   ::unlink(path.c_str());
   const bool taken =
       ::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0;

@@ -13,7 +13,7 @@ namespace {
 
 uint64_t HashOf(std::string_view value) { return std::hash<std::string_view>()(value); }
 
-// Calls `f` with each key of a batch and its value; without one it is deleted.
+// Calls `f` with each key of a batch and its value; no value: the key is deleted.
 template <typename F>
 void ForEach(const leveldb::WriteBatch& batch, const F& f) {
   struct Each : public leveldb::WriteBatch::Handler {
@@ -31,7 +31,7 @@ void ForEach(const leveldb::WriteBatch& batch, const F& f) {
 }  // namespace
 
 bool WrittenRecords::Record::Allows(const Value& value) const {
-  // What it had before nobody here knows.
+  // The value before that is not known here.
   if (!acknowledged) return true;
   return value == *acknowledged || std::find(tried.begin(), tried.end(), value) != tried.end();
 }
@@ -71,7 +71,7 @@ void WrittenRecords::AddDelete(std::string_view key) { Of(key, key.size()).ackno
 void WrittenRecords::AddOlder(WrittenRecords older) {
   bytes_ += older.bytes_;
   records_.merge(older.records_);
-  // Those that are in both.
+  // The keys that are in both.
   for (auto& [key, before] : older.records_) {
     Record& record = records_[key];
     if (record.acknowledged) continue;
@@ -146,7 +146,7 @@ leveldb::Status WritableDb::Write(const leveldb::WriteOptions& options,
   leveldb::Status status = env_->failure();
   if (!status.ok()) return status;
   status = db_->Write(options, batch);
-  // One that LevelDB refuses by itself has left nothing behind, but it may go on refusing.
+  // A batch that LevelDB itself refuses leaves nothing behind, but LevelDB may go on refusing.
   if (!status.ok()) env_->Stop(status);
   if (batch == nullptr) return status;
   const std::lock_guard lock(mutex_);
@@ -156,7 +156,7 @@ leveldb::Status WritableDb::Write(const leveldb::WriteOptions& options,
   }
   newer_.Add(*batch);
   largest_ = std::max<uint64_t>(largest_, batch->ApproximateSize());
-  // A log that is full becomes a table while the next one fills, each by a batch more.
+  // A full log becomes a table while the next one fills; each log is one batch longer.
   if (newer_.bytes() > 2 * (full_log_ + largest_)) older_ = std::exchange(newer_, {});
   return status;
 }

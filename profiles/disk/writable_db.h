@@ -1,14 +1,14 @@
 // A LevelDB that is written, and stops at the first failure.
 //
-// After a write that failed LevelDB 1.23 goes on in the same log. It counts the bytes that were to
-// be there, not those that are, so that what it acknowledges from then on may be unreadable when
-// the log is read: at the next open. After a sync that failed the kernel may have dropped what was
-// to be written, and the next sync succeeds all the same. So this handle changes no file any more
-// once a change of one has failed, in the foreground or in LevelDB's own thread: what is on the
-// disk stays as the failure left it, which is what LevelDB can recover, and nothing more is
-// acknowledged. What was can still be read. The owner closes the handle and opens another: LevelDB
-// writes then what the logs hold into a table and syncs that, also what the kernel has only in
-// memory; then the owner checks that everything acknowledged is there.
+// After a failed write LevelDB 1.23 goes on in the same log. It counts the bytes that should be
+// there, not the bytes that are, so records that it acknowledges from then on may be unreadable
+// when the log is read: at the next open. After a failed sync the kernel may have dropped the data,
+// and the next sync succeeds all the same. So this handle changes no file any more once a change of
+// one has failed, in the foreground or in LevelDB's own thread: the files stay as the failure left
+// them, LevelDB can recover them, and nothing more is acknowledged. Existing records can still be
+// read. The owner closes the handle and opens another: LevelDB then writes the logs' records into a
+// table and syncs it, also those that only the kernel's memory holds; the owner checks that all
+// acknowledged ones are there.
 //
 // Thread safety: as leveldb::DB; failure() and Stop from any thread; TakeWritten while nobody
 // writes.
@@ -31,34 +31,34 @@
 
 namespace sonde {
 
-// What a database has acknowledged: of each key what it has, by a hash of it, or that it is
+// The records that a database has acknowledged: for each key a hash of its value, or that it is
 // deleted. Only for a comparison by the same process.
 //
-// A batch that failed may be there all the same, for its sync failed and not its write. Of its keys
-// both counts: what was acknowledged before, and what the batch has.
+// A failed batch may be there all the same, if its sync failed and not its write. For its keys both
+// values count: the one acknowledged before, and the one in the batch.
 class WrittenRecords {
  public:
   void Add(const leveldb::WriteBatch& batch);
-  // One that failed.
+  // A batch that failed.
   void AddTried(const leveldb::WriteBatch& batch);
-  // What was written for something that failed in the end.
+  // The records of a work that failed in the end.
   void AddTried(const WrittenRecords& tried);
   void AddPut(std::string_view key, std::string_view value);
   void AddDelete(std::string_view key);
-  // What was there before these; where both have a key, these count.
+  // Records written before these; where both have a key, these count.
   void AddOlder(WrittenRecords older);
   // Bytes of the keys and values that were added.
   uint64_t bytes() const { return bytes_; }
   bool empty() const { return records_.empty(); }
-  // kCorrupt if one is missing or different, or cannot be read for damage; another failure says
-  // nothing of the records.
+  // kCorrupt if a record is missing or different, or damage makes it unreadable; another failure
+  // says nothing about the records.
   Status FindIn(leveldb::DB& db) const;
 
  private:
   using Value = std::optional<uint64_t>;  // a hash; nullopt: deleted
   struct Record {
     std::optional<Value> acknowledged;
-    std::vector<Value> tried;  // since
+    std::vector<Value> tried;  // since then
     bool Allows(const Value& value) const;
   };
   Record& Of(std::string_view key, size_t bytes);
@@ -69,19 +69,19 @@ class WrittenRecords {
 
 class WritableDb : public leveldb::DB {
  public:
-  // Of the options the environment is `env`.
+  // Uses `options`, but with `env` as the environment.
   static Result<std::unique_ptr<WritableDb>> Open(leveldb::Options options, const std::string& path,
                                                   std::unique_ptr<WriterEnv> env);
   ~WritableDb() override { static_cast<void>(Close()); }
 
-  // Why it has stopped; ok if it has not.
+  // Why this handle has stopped; ok if it has not.
   Status failure() const;
-  // By who has found that what it wrote is not there.
+  // Called by the owner who finds that a record it wrote is not there.
   void Stop(const Status& why);
-  // Before its end, and then nothing else but TakeWritten: the failure, also one that the file
-  // system tells only when a file is closed.
+  // Call it before the destructor, and then only TakeWritten. Gives the failure, also one that the
+  // file system reports only when a file is closed.
   Status Close();
-  // What was acknowledged and may be in logs alone: what is older was synced in tables.
+  // The acknowledged records that may be in logs alone: older ones were synced in tables.
   WrittenRecords TakeWritten();
 
   leveldb::Status Put(const leveldb::WriteOptions& options, const leveldb::Slice& key,
@@ -95,7 +95,7 @@ class WritableDb : public leveldb::DB {
   void ReleaseSnapshot(const leveldb::Snapshot* snapshot) override;
   bool GetProperty(const leveldb::Slice& property, std::string* value) override;
   void GetApproximateSizes(const leveldb::Range* range, int n, uint64_t* sizes) override;
-  // failure() says whether it could be done.
+  // failure() says whether the compaction could be done.
   void CompactRange(const leveldb::Slice* begin, const leveldb::Slice* end) override;
 
  private:
@@ -103,13 +103,13 @@ class WritableDb : public leveldb::DB {
       : path_(std::move(path)), full_log_(full_log), env_(std::move(env)) {}
 
   const std::string path_;
-  const uint64_t full_log_;  // bytes: LevelDB begins another with the batch behind that
+  const uint64_t full_log_;  // bytes: LevelDB begins another log with the batch after these
   std::unique_ptr<WriterEnv> env_;
-  std::unique_ptr<leveldb::DB> db_;  // goes before its environment
-  std::mutex mutex_;                 // of what was written
+  std::unique_ptr<leveldb::DB> db_;  // destroyed before its environment
+  std::mutex mutex_;                 // guards the written records
   WrittenRecords older_;
   WrittenRecords newer_;
-  uint64_t largest_ = 0;  // bytes of a batch
+  uint64_t largest_ = 0;  // bytes of the largest batch
 };
 
 }  // namespace sonde

@@ -1,5 +1,5 @@
-// Reading an object of JSON that is not trusted, field by field: what is there has the right type
-// and range or is named as wrong; what is absent leaves what was there.
+// Reads an object of untrusted JSON, field by field. A field that is there must have the right type
+// and range, else it is named as wrong; an absent field leaves the caller's value as it was.
 //
 // Thread safety: values; one thread at a time.
 #pragma once
@@ -16,7 +16,7 @@ namespace sonde {
 
 inline constexpr size_t kMaxJsonString = 65536;
 
-// The fields of one object. The first that is wrong, of all that share `error`, is remembered.
+// The fields of one object. Of all objects that share `error`, the first wrong field is remembered.
 class JsonFields {
  public:
   JsonFields(const boost::json::value& value, std::string& error, std::string_view where)
@@ -54,7 +54,7 @@ class JsonFields {
     if (!value->is_bool()) return Wrong(key, "true or false");
     out = value->get_bool();
   }
-  // null is NaN: a value that is not known.
+  // null is NaN: an unknown value.
   void Read(std::string_view key, double& out) {
     const boost::json::value* value = Find(key);
     if (value == nullptr) return;
@@ -66,7 +66,7 @@ class JsonFields {
       Wrong(key, "a number or null");
     }
   }
-  // nullptr if absent or wrong.
+  // nullptr if the field is absent or wrong.
   const boost::json::array* Array(std::string_view key, size_t limit) {
     const boost::json::value* value = Find(key);
     if (value == nullptr) return nullptr;

@@ -13,7 +13,7 @@ bool Continues(std::string_view text, size_t at) {
 
 }  // namespace
 
-// Overlong forms, surrogates and what lies beyond U+10FFFF are not characters.
+// Overlong forms, surrogates and values beyond U+10FFFF are not characters.
 size_t Utf8Length(std::string_view text) {
   const auto c = static_cast<unsigned char>(text[0]);
   const auto next = text.size() > 1 ? static_cast<unsigned char>(text[1]) : 0;

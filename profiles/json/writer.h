@@ -1,8 +1,8 @@
 // Writes JSON into a string as it goes: no tree is built, numbers go through std::to_chars.
 //
-// Doubles are written in the shortest form that reads back as the same value; one that is not
-// finite becomes null, for JSON has none. Text that is not UTF-8 gets U+FFFD in place of each wrong
-// byte, so what is written can always be read. The caller keeps Begin and End in balance.
+// Doubles are written in the shortest form that reads back as the same value; infinities and NaN
+// become null, for JSON has none. Each byte that is not UTF-8 is replaced by U+FFFD, so the output
+// can always be read. The caller keeps Begin and End in balance.
 //
 // Thread safety: one thread; appends to a string it does not own.
 #pragma once
@@ -33,7 +33,7 @@ class JsonWriter {
     return Raw(std::to_string(number));
   }
   JsonWriter& Null() { return Raw("null"); }
-  // A value that is JSON already.
+  // Writes a value that is JSON already.
   JsonWriter& Raw(std::string_view json);
 
   template <typename T>
@@ -47,7 +47,7 @@ class JsonWriter {
   void Quote(std::string_view text);
 
   std::string& out_;
-  bool first_ = true;  // nothing stands before in this object or array
+  bool first_ = true;  // nothing was written before in this object or array
 };
 
 }  // namespace sonde

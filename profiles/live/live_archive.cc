@@ -1,10 +1,10 @@
 // The writing side of live/. One LevelDB a step; see docs/archive.md.
 //
-// Blocks are compressed already, so LevelDB does not try again; its write buffer is what the head
-// pays in memory. After a failure the database is opened anew before the next write
-// (disk/writable_db.h), and what was acknowledged is looked for in it. A loss is told once, by a
-// failure and in the profile's notes; then the step goes on, with schemas and description stored
-// again.
+// Blocks are compressed already, so LevelDB does not try again; its write buffer is the head's cost
+// in memory. After a failure the database is opened anew before the next write
+// (disk/writable_db.h), and the acknowledged records are looked for in it. A loss is reported once,
+// by a failure and in the profile's notes; then the step goes on, and schemas and description are
+// stored again.
 #include "profiles/live/live_archive.h"
 
 #include <leveldb/db.h>
@@ -29,8 +29,8 @@
 namespace sonde {
 namespace {
 
-// As it fills; a smaller one is merged into larger files so often, and all of these with each
-// other, that a large step's blocks cost more for that than for all the rest.
+// It fills as blocks come. With a smaller one, files would be merged into larger ones so often that
+// a large step's blocks cost more for that than for all the rest.
 constexpr size_t kWriteBuffer = size_t{4} << 20;
 constexpr size_t kMaxKey = 200;   // a directory's name has 255 bytes, and suffixes follow
 constexpr int kMaxParts = 64;     // writers of one step: its head and acting heads
@@ -47,30 +47,30 @@ struct LiveArchive::Rep {
   bool made = false;               // it was open before
   WrittenRecords written;          // by the one that failed
   std::set<uint64_t> schemas;      // stored ones
-  std::map<std::pair<uint32_t, std::string>, uint64_t> sequences;  // of a node's group, the highest
+  std::map<std::pair<uint32_t, std::string>, uint64_t> sequences;  // the highest of a node's group
   uint64_t stored_bytes = 0;
   std::string description;  // the newest, as JSON
   std::string writer;
-  bool begun = false;  // what each live step has is stored: the format and these two
-  std::string loss;    // "" or what was found to be lost
+  bool begun = false;  // the format and these two, which each live step has, are stored
+  std::string loss;    // "" or a loss that was found
   bool finished = false;
-  bool failed = false;  // and said so in the lock file
+  bool failed = false;  // and the lock file says so
 
   Status MakeDirectory(const ArchivePaths& archive, const JobDescription& job);
-  // kCorrupt, and the database open, if something is lost.
+  // kCorrupt, with the database open, if a record is lost.
   Status OpenDb();
   // Opens it if it is not open or has stopped.
   Status Ready();
   void Drop();
   Status Write(leveldb::WriteBatch& batch);
   Status TryWrite(leveldb::WriteBatch& batch);
-  // Of what could not be written; the first goes into the lock file.
+  // For a failed write; the first failure goes into the lock file.
   Status Heard(const Status& status);
   Status DeleteBlocks(const BlockKey& last, uint64_t first, leveldb::WriteBatch& batch,
                       uint64_t& bytes);
   struct Batch {
     leveldb::WriteBatch batch;
-    std::vector<uint64_t> schemas;  // that it brings
+    std::vector<uint64_t> schemas;  // new with this batch
     uint64_t bytes = 0;
     uint64_t replaced = 0;
   };
@@ -79,8 +79,8 @@ struct LiveArchive::Rep {
   Status Put(const std::string& at, std::string_view value);
 };
 
-// The directory appears under its name at once with its lock held and its description in place, so
-// that nobody can take it for an abandoned one.
+// The directory gets its name only when its lock is held and its description is in place, so that
+// no process takes it for an abandoned one.
 Status LiveArchive::Rep::MakeDirectory(const ArchivePaths& archive, const JobDescription& job) {
   const LivePaths hidden(archive.live() + "/" + kHidden + "new-" + std::to_string(::getpid()) +
                          "-" + key);
@@ -132,7 +132,7 @@ Status LiveArchive::Rep::OpenDb() {
 }
 
 Status LiveArchive::Rep::Ready() {
-  // A failure of LevelDB's own thread is no reason to refuse what comes now.
+  // A failure of LevelDB's own thread is no reason to refuse this write.
   if (db && !db->failure().ok()) Drop();
   return db ? Status() : OpenDb();
 }
@@ -177,7 +177,7 @@ Status LiveArchive::Rep::TryWrite(leveldb::WriteBatch& batch) {
   return FromLevelDb(status, "write to " + paths.blocks());
 }
 
-// What there is of the blocks from `first` to `last`. Most blocks are new and alone: then nothing
+// Deletes the existing blocks from `first` to `last`. Most blocks are new and alone: then nothing
 // is read.
 Status LiveArchive::Rep::DeleteBlocks(const BlockKey& last, uint64_t first,
                                       leveldb::WriteBatch& batch, uint64_t& bytes) {
@@ -196,7 +196,7 @@ Status LiveArchive::Rep::DeleteBlocks(const BlockKey& last, uint64_t first,
     bytes += it->value().size();
     deletes.Delete(it->key());
   }
-  // All or none: what they stand for would not come.
+  // All or none: the data of a deleted block would not come again.
   if (it->status().ok()) batch.Append(deletes);
   return FromLevelDb(it->status(), "read " + paths.blocks());
 }
@@ -264,7 +264,7 @@ Status LiveArchive::PutBlock(const BlockKey& key, const Schema& schema, std::str
   return write.status;
 }
 
-// Adds one to a batch.
+// Adds one block to a batch.
 Status LiveArchive::Rep::Prepare(BlockWrite& write, Batch& into) {
   const std::string& group = write.key.group;
   if (group.size() > kMaxGroup || group.find('\0') != std::string::npos) {
@@ -289,9 +289,9 @@ Status LiveArchive::Rep::Prepare(BlockWrite& write, Batch& into) {
   return {};
 }
 
-// Until one replaces a block of the same batch, which the database does not have yet.
+// Until a block replaces one of the same batch, which the database does not have yet.
 size_t LiveArchive::Rep::WriteSome(std::span<BlockWrite> writes) {
-  // A loss takes schemas with it that a block here would go without.
+  // A loss may include schemas that a block here needs.
   if (const Status ready = finished ? Status() : Heard(Ready()); !ready.ok()) {
     for (BlockWrite& write : writes) write.status = ready;
     return writes.size();
@@ -325,7 +325,7 @@ Status LiveArchive::PutMoments(const JobDescription& job, const StepMoments& mom
 }
 
 Status LiveArchive::PutProfile(const Profile& profile) {
-  // A loss that is found only now is told by the note: there may be no later.
+  // A loss that is found only now is reported by the note: there may be no later chance.
   if (!rep_->finished) static_cast<void>(rep_->Ready());
   SONDE_RETURN_IF_ERROR(PutDescription(profile.job));
   if (rep_->loss.empty()) return rep_->Put(keys::Profile(rep_->key), ProfileToJson(profile));
@@ -340,7 +340,7 @@ Status LiveArchive::Sync() {
   if (rep.finished) return {Code::kIo, "sync " + rep.paths.dir + ": it is not open"};
   SONDE_RETURN_IF_ERROR(rep.Heard(rep.Ready()));
   const Status blocks = SyncDirectory(rep.paths.blocks());
-  // Another sync would say nothing of what this one has lost: all of it has to be written anew.
+  // Another sync would not report the data that this one has lost: all must be written anew.
   if (!blocks.ok()) {
     rep.db->Stop(blocks);
     rep.Drop();

@@ -23,13 +23,13 @@ class LiveArchive {
   // Makes the directories as needed. Fails clearly if the archive is read-only, full or not ours.
   static Result<std::unique_ptr<LiveArchive>> Create(const std::string& archive,
                                                      const JobDescription& job);
-  // The part of an acting head, which goes on where the step's head was killed. `job` is the head's
-  // own description, as the acting head last heard of it: cluster, job, step and start make it a
-  // part of that profile, and the nodes' indices mean the same. From here on it is used like the
-  // head's: its own nodes, notes, moments, cost and coverage from the moment it took over;
-  // PutProfile with how the step ended; Finish. Blocks that the head had acknowledged need not come
-  // again; those that come again, under their keys and with the same bytes, are stored once. The
-  // archive may be another directory on another host: the parts find each other when they are
+  // The part of an acting head, which goes on after the step's head was killed. `job` is the head's
+  // own description, as the acting head last received it: cluster, job, step and start make this a
+  // part of that profile, and the nodes' indices mean the same. The acting head uses it as the head
+  // does: for its own nodes, notes, moments, cost and coverage since it took over; PutProfile with
+  // how the step ended; Finish. Blocks that the head had acknowledged need not come again; if they
+  // do, under their keys and with the same bytes, they are stored once. The archive may be another
+  // directory on another host: the parts are joined when they are ingested into one archive.
   // ingested into one.
   static Result<std::unique_ptr<LiveArchive>> Continue(const std::string& archive,
                                                        const JobDescription& job);
@@ -39,10 +39,10 @@ class LiveArchive {
   // Sync makes it survive the machine.
   Status PutDescription(const JobDescription& job);
   Status PutBlock(const BlockKey& key, const Schema& schema, std::string_view block);
-  // A block that stands for those of its node and group with the sequences `first` to its own: what
-  // there is of them goes, in one piece; `replaced` becomes its bytes. `schema`: nullptr if it was
-  // stored before; kNotFound if it was not. Several are written at once, and each is told what
-  // became of it.
+  // Each block replaces the stored blocks of its node and group with the sequences from `first` to
+  // its own, in one piece; `replaced` becomes the bytes of these blocks. `schema`: nullptr if it
+  // was stored before; kNotFound if it was not. Several writes are done at once, and each gets its
+  // own status.
   struct BlockWrite {
     BlockKey key;
     uint64_t first = 0;
@@ -53,17 +53,17 @@ class LiveArchive {
     Status status;
   };
   void ReplaceBlocks(std::span<BlockWrite> writes);
-  // The description has the figures of merit; it is put as well.
+  // The description has the figures of merit, so this stores it as well.
   Status PutMoments(const JobDescription& job, const StepMoments& moments);
   Status PutProfile(const Profile& profile);
   Status Sync();
   // Writes the file `endpoint` (0600): where the running step is served. JSON {host, port, token,
   // pid}. Removed by Finish.
   Status PutEndpoint(std::string_view host, uint16_t port, std::string_view token);
-  // What another writer needs to go on with the step, in its own words; ReadHeritage gives it.
+  // The data that another writer needs to go on with the step; ReadHeritage gives it back.
   Status PutState(std::string_view state);
   // Seals the profile; the directory can be ingested from now on. After a failure PutProfile and
-  // this can be tried again: the file system may tell only here that it could not write.
+  // Finish can be tried again: the file system may report only here that it could not write.
   Status Finish();
   const std::string& path() const;
   uint64_t stored_bytes() const;

@@ -43,7 +43,7 @@ T Number(const json::object& object, std::string_view key) {
 }  // namespace
 
 std::string LockText(std::string_view host, std::string_view failure) {
-  constexpr size_t kMost = 1024;  // of the one block that the file has
+  constexpr size_t kMost = 1024;  // of the one disk block that the file has
   std::string text(host);
   if (!failure.empty()) text += "\n" + std::string(failure.substr(0, kMost));
   return text;

@@ -1,4 +1,4 @@
-// What lies in live/: steps that run, and finished or abandoned ones that wait to be ingested.
+// The steps in live/: running ones, and finished or abandoned ones that wait to be ingested.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -33,24 +33,24 @@ struct LiveStep {
   std::string failure;   // "" or why its writer could not write
 };
 
-// What a writer says in its lock file: its host and, in another line, what went wrong. That takes
-// no space that the file has not got already, so it can be said on a full disk.
+// The lines that a writer puts into its lock file: its host and what went wrong. They take no space
+// beyond what the file has already, so they can be written on a full disk.
 std::string LockText(std::string_view host, std::string_view failure);
 
-// In the order of their names. Directories that are being made or deleted, and damaged ones that
-// were ingested as far as they could be read, are left out.
+// In the order of their names. Leaves out directories that are being made or deleted, and damaged
+// ones that were ingested as far as they could be read.
 std::vector<LiveStep> ScanLive(const ArchivePaths& archive);
-// The keys of the profiles that they are, or are parts of.
+// The keys of the profiles to which these steps belong.
 std::set<std::string> LiveKeys(const ArchivePaths& archive);
-// One of them; kNotFound for a name that is none.
+// One of them; kNotFound for a name that is not a live step's.
 Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name);
 
-// What the writers of a step have left of themselves for another that goes on with it.
+// What the writers of a step have left for another writer that goes on with it.
 struct Heritage {
   JobDescription job;
-  std::string state;  // the newest, as LiveArchive::PutState was given it
+  std::string state;  // the newest state that was given to LiveArchive::PutState
 };
-// kNotFound if this archive has nothing of the step.
+// kNotFound if this archive has no record of the step.
 Result<Heritage> ReadHeritage(const std::string& archive, const JobDescription& job);
 
 Result<Endpoint> EndpointFromJson(std::string_view json);

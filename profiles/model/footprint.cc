@@ -50,8 +50,8 @@ void FootprintBuilder::AddCounter(Slot& slot, const Reduced& value) {
   const double count = slot.total.count();
   slot.last = slot.total.Add(value);
   if (slot.ticks > 0 && value.count != count) {
-    // The owner of the smallest value is gone if it is absent from a smaller row; if everything is
-    // back nobody is.
+    // The owner of the smallest value has left if a smaller row lacks it; if all values are back,
+    // no owner has left.
     if (value.count < count && slot.row_min.min_owner != value.min_owner) {
       KeepMin(slot.gone_min, slot.row_min);
     }
@@ -70,7 +70,7 @@ void FootprintBuilder::AddSpread(Slot& slot, Nanos time, const Spread& spread) {
   slot.spread_time = time;
 }
 
-// The first percentile is there if any is.
+// If any percentile is there, the first one is.
 void FootprintBuilder::AddSpreads(Nanos time, std::span<const Spread> spreads) {
   const size_t n = std::min(spreads.size(), spreads_.size());
   for (size_t i = 0; i < n; ++i) {
@@ -122,7 +122,7 @@ void FootprintBuilder::AmendRow(Nanos time, const Row& row_before, const Row& ro
     const bool fresh = !(before[i].count > 0);
     const bool newest = time >= slot.last_time;
     if (Counts(slot.series->metric)) {
-      // Later rows hold what was counted, if this is not the newest.
+      // Later rows include these counts, if this is not the newest row.
       if (newest) AddCounter(slot, after[i]);
     } else {
       const Reduction reduction = slot.series->metric.reduction;

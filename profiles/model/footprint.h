@@ -1,4 +1,4 @@
-// From reduced rows to the footprint of a profile: one entry per reduced series.
+// Makes the footprint of a profile from reduced rows: one entry per reduced series.
 //
 // Rows come in the order of time, one per tick, as the head merges them or as they lie in reduced
 // blocks. For every series:
@@ -10,9 +10,9 @@
 //             the step's start, min and max are over the final values of nodes or tasks;
 //   spread    the percentiles of the last tick that had any, and their means over all that had.
 //
-// What a node that is missing from a row had counted stays in the total
-// (series/query/counter_total.h). Likewise the smallest final value may belong to a node that has
-// left.
+// Counts of a node that is missing from a row stay in the total
+// (series/query/counter_total.h). Likewise the smallest final value may belong to a node that
+// has left.
 //
 // Thread safety: none; one thread. AddRow allocates nothing. A copy is cheap: it shares the names.
 #pragma once
@@ -36,21 +36,21 @@ class FootprintBuilder {
   // `start` of the step: counters count from there.
   explicit FootprintBuilder(Nanos start) : start_(start) {}
 
-  // The series of the rows that follow, one Reduced each. Series seen before go on.
+  // The series of the following rows, one Reduced each. Series seen before go on.
   void SetSeries(const std::vector<Series>& series);
-  // A reduced value with count 0 is missing and is passed over, as is a row of the wrong size or
+  // A reduced value with count 0 is missing and is passed over; so is a row of the wrong size or
   // one that is not later than the row before.
-  // `spreads`: of the series that have it, in their order; those that are not there are missing.
+  // `spreads`: of the series that declare one, in order; a spread that is absent is missing.
   void AddRow(Nanos time, std::span<const Reduced> row, std::span<const Spread> spreads = {});
-  // The row of `time`, which was added as `before`, has become `after`: a part of it came late.
-  // Both have the size of the rows now; what a series had not got before has count 0.
+  // The row of `time`, added as `before`, has become `after`: a part of it came late. Both have the
+  // size of the current rows; a series that `before` did not have has count 0.
   struct Row {
     std::span<const Reduced> values;
     std::span<const Spread> spreads = {};
   };
   void AmendRow(Nanos time, const Row& before, const Row& after);
 
-  // Entries in the order in which series were first seen; those never measured are left out.
+  // Entries in the order in which series were first seen; leaves out series never measured.
   std::vector<FootprintEntry> Entries() const;
   size_t rows() const { return rows_; }
 
@@ -60,7 +60,7 @@ class FootprintBuilder {
     uint64_t ticks = 0;
     Nanos last_time = 0;
     double last = 0;
-    double sum = 0;      // gauges: of the step's number over ticks
+    double sum = 0;      // gauges: sum over ticks of the step's number
     CounterTotal total;  // counters
     Reduced extremes;    // only min, max and their owners
     Reduced row_min;     // counters: the last row's minimum
@@ -82,7 +82,7 @@ class FootprintBuilder {
   using Index = std::map<std::string, size_t>;  // slots by the names of their series
   std::shared_ptr<const Index> index_ = std::make_shared<const Index>();
   std::vector<size_t> columns_;  // slot of each value of a row
-  std::vector<size_t> spreads_;  // of each spread
+  std::vector<size_t> spreads_;  // slot of each spread
   size_t rows_ = 0;
   Nanos last_row_ = 0;
 };

@@ -59,7 +59,7 @@ void SummarizeGpus(const Profile& profile, HardwareSummary& s) {
   s.gpu_joules = SumAtEnd(profile, "gpu_energy_joules_total");
 }
 
-// Parts that were measured, with commas.
+// The parts that were measured, with commas between.
 class Parts {
  public:
   void Add(double value, const std::string& text) {

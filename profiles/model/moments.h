@@ -1,5 +1,5 @@
-// What a step's application told beside values: when its phases were, what it remarked, how its
-// histograms came out. Its figures of merit are in the description (core/job.h).
+// What a step's application reported besides values: its phases, its remarks and its histograms.
+// Its figures of merit are in the description (core/job.h).
 //
 // Thread safety: values.
 #pragma once
@@ -16,20 +16,20 @@
 
 namespace sonde {
 
-// A time in which at least one task was in a phase. A phase that repeats has several of them; when
-// there are too many, neighbours are put together.
+// A time in which at least one task was in a phase. A phase that repeats has several of these
+// intervals; if there are too many, neighbours are merged.
 struct Phase {
   std::string name;
   Nanos begin = 0;   // the first begin
   Nanos end = 0;     // the last end so far; 0: none yet
-  Nanos pauses = 0;  // in between, in which no task was in it: of several put together
+  Nanos pauses = 0;  // of merged intervals: the time between them, without a task in the phase
   uint64_t began = 0;
   uint64_t ended = 0;
   Owner by;  // who began first
   bool operator==(const Phase&) const = default;
 };
 
-// What tasks said alike, each within 0.1 s of another.
+// Equal remarks of tasks, each within 0.1 s of another.
 struct Remark {
   std::string text;
   Nanos first = 0;
@@ -57,8 +57,8 @@ struct StepMoments {
   std::vector<Remark> remarks;             // by time
   std::vector<NamedSketch> distributions;  // of all tasks; without the tags host and task
   std::vector<RaisedAlarm> alarms;         // by time
-  uint64_t lost = 0;                       // told faster than they could be taken, on some node
-  uint64_t left_out = 0;                   // for which there was no room in the profile
+  uint64_t lost = 0;                       // events that came faster than a node could take them
+  uint64_t left_out = 0;                   // events for which the profile had no room
 
   bool empty() const {
     return phases.empty() && remarks.empty() && distributions.empty() && alarms.empty() &&
@@ -69,23 +69,23 @@ struct StepMoments {
 // A phase over the whole step.
 struct PhaseTotal {
   std::string name;
-  double seconds = 0;  // in which at least one task was in it
+  double seconds = 0;  // in which at least one task was in the phase
   uint64_t began = 0;
   uint64_t ended = 0;
 };
 
-// The longest first. `end`, of the step, is where a phase ends that nobody has ended. Of a step
-// that is `running` it is now, and a phase lasts until then while a task is in it.
+// The longest first. `end`, of the step, ends a phase that no task has ended. For a `running` step
+// `end` is now, and a phase lasts until then while a task is in it.
 std::vector<PhaseTotal> PhaseTotals(const StepMoments& moments, Nanos end, bool running);
 
-// Raised alarms as notes of a profile, alike ones as one: "alarm memory (critical), n3: ...;
-// raised 2026-11-21T12:00:03Z, over after 12 s". At most kMaxAlarmNotes, the last of which
-// may be how many more there were.
+// Raised alarms as notes of a profile, equal ones as one: "alarm memory (critical), n3: ...; raised
+// 2026-11-21T12:00:03Z, over after 12 s". At most kMaxAlarmNotes; the last note may say how many
+// more alarms there were.
 inline constexpr size_t kMaxAlarmNotes = 16;
 std::vector<std::string> AlarmNotes(const std::vector<RaisedAlarm>& alarms,
                                     const JobDescription& job);
 
-// "" or a sentence for people about what is missing.
+// "" or a sentence that tells people what is missing.
 std::string MissingMoments(uint64_t lost, uint64_t left_out);
 
 }  // namespace sonde

@@ -54,7 +54,7 @@ void MomentsBuilder::AddPhase(const Annotation& a) {
   if (intervals_ > kMaxIntervals) MakeRoom();
 }
 
-// Fewer intervals of the phase that has most.
+// Merges intervals of the phase that has most.
 void MomentsBuilder::MakeRoom() {
   PhaseTrack& most =
       std::max_element(phases_.begin(), phases_.end(), [](const auto& a, const auto& b) {

@@ -1,14 +1,14 @@
-// From annotations and histograms, as they come from the nodes tick by tick, to what a profile
-// keeps of them.
+// Turns annotations and histograms, as the nodes send them tick by tick, into the moments that a
+// profile keeps.
 //
 //   phases    of each, the intervals in which at least one task is in it (phase_track.h)
 //   remarks   equal ones at most kTogether apart are one.
-//   figures   the last one said of each name.
-//   sketches  of each series, the sum of what came.
+//   figures   the last one of each name.
+//   sketches  the sum of each series.
 //
-// Everything is bounded, however long the step is: when there are too many intervals, neighbours of
-// the phase that has most are put together, so that no time is lost from sight; of what else finds
-// no room the number is kept.
+// Everything is bounded, however long the step is: if there are too many intervals, neighbours of
+// the phase that has most are merged, so that no time is lost; of other moments for which there is
+// no room only the number is kept.
 //
 // Thread safety: none; StepRecord guards it.
 #pragma once
@@ -28,24 +28,24 @@ namespace sonde {
 class MomentsBuilder {
  public:
   static constexpr size_t kMaxPhases = 256;
-  static constexpr size_t kMaxIntervals = 1024;  // of all phases, but for the newest of each
+  static constexpr size_t kMaxIntervals = 1024;  // of all phases, not counting the newest of each
   static constexpr size_t kMaxRemarks = 1024;
   static constexpr size_t kMaxFigures = 64;
   static constexpr size_t kMaxDistributions = 512;
   static constexpr size_t kMaxAlarms = 512;
   static constexpr Nanos kTogether = 100 * kMillisecond;
 
-  // Before anything else: what was open when the head before had stored what it knew. The others
-  // are left out when there are more than kMaxPhases.
+  // Call it first, with the phases that were open when the previous head stored its moments. Phases
+  // beyond kMaxPhases are left out.
   void Continue(const std::vector<OpenPhase>& open);
   std::vector<OpenPhase> OpenPhases() const;
-  // In any order: each is put where its time belongs.
+  // In any order: each is put at its time.
   void Add(const Annotation& a);
   void Add(const NamedSketch& sketch);
-  // An alarm that is raised; EndAlarm says that the last one of that rule and series is over.
+  // An alarm is raised; EndAlarm says that the last alarm of that rule and series is over.
   void AddAlarm(RaisedAlarm alarm);
   void EndAlarm(std::string_view rule, const Tags& tags, Nanos time);
-  // All of a rule, which is no more.
+  // Ends all alarms of a rule that no longer exists.
   void EndAlarms(std::string_view rule, Nanos time);
   void AddLost(uint64_t count) { lost_ += count; }
 

@@ -1,4 +1,4 @@
-// Moments as JSON, as they stand in a profile and, while the step runs, by themselves.
+// Moments as JSON: as a part of a profile and, while the step runs, on their own.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -15,7 +15,7 @@ namespace sonde {
 
 // `job` has the nodes' names. docs/archive.md describes the form.
 void WriteMoments(JsonWriter& w, const StepMoments& moments, const JobDescription& job);
-// Names in `error` what is wrong.
+// Puts into `error` what is wrong.
 StepMoments ReadMoments(const boost::json::value& value, std::string& error);
 
 }  // namespace sonde

@@ -23,7 +23,7 @@ void AddOnce(std::vector<std::string>& notes, const std::string& note) {
   if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
 }
 
-// The head's before acting ones', a finished one's before a killed one's, the later end's before.
+// Finished parts first, then the head's part before acting heads', then later ends first.
 bool Before(const Part& a, const Part& b) {
   if (a.finished() != b.finished()) return a.finished();
   if (a.id.acting != b.id.acting) return b.id.acting;
@@ -54,7 +54,7 @@ void MergeNodes(const std::vector<NodeInfo>& from, std::vector<NodeInfo>& into) 
   for (size_t i = 0; i < from.size(); ++i) MergeNode(from[i], into[i]);
 }
 
-// The one said last; of equal times the larger name, so that order does not matter.
+// The figure set last; of equal times the larger name, so that the order does not matter.
 void MergeFigures(const std::vector<Figure>& from, std::vector<Figure>& into) {
   for (const Figure& figure : from) {
     const auto same = [&](const Figure& f) { return f.name == figure.name; };
@@ -69,12 +69,12 @@ void MergeFigures(const std::vector<Figure>& from, std::vector<Figure>& into) {
   }
 }
 
-// One that some task has not left reaches as far as may be.
+// A phase that some task has not left lasts as long as possible.
 Nanos EndOf(const Phase& phase) {
   return phase.began > phase.ended ? std::numeric_limits<Nanos>::max() : phase.end;
 }
 
-// By begin; those of one name that overlap become one.
+// By begin; overlapping phases of one name become one.
 std::vector<Phase> MergePhases(std::vector<Phase> all) {
   std::stable_sort(all.begin(), all.end(), [](const Phase& a, const Phase& b) {
     return std::tie(a.name, a.begin, a.end) < std::tie(b.name, b.begin, b.end);
@@ -142,7 +142,7 @@ StepMoments MergeMoments(const std::vector<Part>& parts) {
   return merged;
 }
 
-// Of what nobody knows the sum is not known either.
+// If both values are unknown, so is the sum.
 double Sum(double a, double b) { return std::isnan(a) ? b : (std::isnan(b) ? a : a + b); }
 
 OwnCost MergeCost(const std::vector<Part>& parts) {

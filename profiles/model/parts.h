@@ -1,9 +1,9 @@
 // The parts of a profile: what its head wrote and, if that died, what acting heads wrote after it.
 //
-// Each part is a live directory of its own with a name that nobody else has (PartId), so the
-// archive knows a part that it has taken already. What all of them say together does not depend on
-// the order in which they come: every part's own record stays in the archive, and the profile is
-// made anew from all of them.
+// Each part is a live directory of its own with a unique name (PartId), so the archive knows which
+// parts it has taken already. The merged profile does not depend on the order in which the parts
+// come: each part's own record stays in the archive, and the profile is made anew from all of
+// them.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -20,7 +20,7 @@ namespace sonde {
 // Who wrote a part: "head HOST PID TIME" or "acting HOST PID TIME".
 struct PartId {
   static PartId Make(bool acting);
-  // Anything is accepted; what is none of ours is a head on an unknown host.
+  // Accepts any text; a text that is no PartId counts as a head on an unknown host.
   static PartId Parse(std::string_view text);
 
   std::string text;
@@ -31,21 +31,21 @@ inline constexpr size_t kMaxPartId = 512;
 
 struct Part {
   PartId id;
-  // As its writer left it: state kRunning if that was killed; then its footprint is empty, and its
-  // end is its last row.
+  // As its writer left it: if the writer was killed the state is kRunning, the footprint is empty
+  // and the end is the last row.
   Profile profile;
   bool finished() const { return profile.job.state != EndState::kRunning; }
 };
 
-// What all parts together say, but for what the blocks tell: footprint, coverage and stored bytes.
-// Of a step that no part has seen the end of the state is kLost.
+// The profile of all parts, except for what the blocks tell: footprint, coverage and stored bytes.
+// The state is kLost if no part has seen the end of the step.
 //
 //   nodes     by index: when it first joined and when it last left; lost if no part saw it leave
-//   end       the last; state and exit status of the head if it finished, else of who ended last
-//   notes     each once, and which heads were killed and who went on
+//   end       the last; state and exit status of the head if it finished, else of the last part
+//   notes     each once, and which heads were killed and which heads went on
 //   moments   phases of one name that overlap are one, equal remarks are one, figures the last
 //             ones said, distributions added up
-//   cost      added up, of memory the peak
+//   cost      added up; of memory the peak
 Profile MergeParts(std::vector<Part> parts);
 
 // Coverage of a step whose rows hold `got` node ticks.

@@ -6,7 +6,7 @@
 namespace sonde {
 namespace {
 
-// Takes in the interval that follows.
+// Merges the next interval into `phase`.
 void Join(Phase& phase, const Phase& next) {
   phase.pauses += next.pauses + std::max<Nanos>(next.begin - phase.end, 0);
   phase.end = std::max(phase.end, next.end);
@@ -34,7 +34,7 @@ void PhaseTrack::Add(const Annotation& a) {
   const bool begin = a.kind == AnnotationKind::kPhaseBegin;
   const Nanos time = std::max(begin ? a.first : a.last, settled_until_);
   const Event event{time, begin ? a.count : 0, begin ? 0 : a.count, {a.node, a.task}};
-  // Of one time the begins come first: a phase may take no time at all.
+  // At equal times begins come first: a phase may take no time at all.
   const auto at =
       std::upper_bound(pending_.begin(), pending_.end(), event, [](const Event& x, const Event& y) {
         return x.time != y.time ? x.time < y.time : x.begun != 0 && y.begun == 0;

@@ -1,9 +1,9 @@
-// When one phase was: from begins and ends, whoever says them and in whatever order they arrive, to
-// the intervals in which at least one task was in it.
+// When one phase was: turns begins and ends, from any task and in any order, into the intervals in
+// which at least one task was in the phase.
 //
 // Begins and ends wait in the order of their times until there are kMaxPending of them; then the
-// older half is settled. So nodes may tell the same moment some ticks apart. What comes later still
-// counts from the time up to which all is settled.
+// older half is settled. So nodes may report the same moment some ticks apart. An event that comes
+// later still counts, at the time up to which all is settled.
 //
 // Thread safety: none. Bounded memory, but for the settled intervals, which Halve() thins.
 #pragma once
@@ -18,11 +18,11 @@
 
 namespace sonde {
 
-// A phase that tasks are in.
+// A phase with tasks in it.
 struct OpenPhase {
   std::string name;
   Nanos begin = 0;
-  uint64_t inside = 0;  // so many, at least one
+  uint64_t inside = 0;  // number of tasks, at least one
   Owner by;             // who began first
   bool operator==(const OpenPhase&) const = default;
 };
@@ -31,21 +31,21 @@ class PhaseTrack {
  public:
   static constexpr size_t kMaxPending = 256;
 
-  // kPhaseBegin or kPhaseEnd. Of several merged begins the first counts, of ends the last: between
-  // them at least one task may have been in the phase.
+  // kPhaseBegin or kPhaseEnd. Of several merged begins the first time counts, of merged ends the
+  // last: between them at least one task may have been in the phase.
   void Add(const Annotation& a);
 
-  // Before anything else: it was open when somebody else stopped counting. What follows is a part
-  // of that interval, with its begin and without those who began.
+  // Call it first: the phase was open when another head stopped counting. The following events
+  // continue that interval, which keeps its begin; its count `began` starts at 0.
   void Continue(const OpenPhase& open);
 
-  // By begin; that which has not ended is the last.
+  // In the order of their begins; an interval that has not ended is the last.
   std::vector<Phase> Intervals() const;
-  // Without its name.
+  // Without the phase's name.
   std::optional<OpenPhase> Open() const;
 
   size_t settled() const { return past_.done.size(); }
-  // Puts settled neighbours together, two and two. False if that makes no fewer.
+  // Merges settled neighbours in pairs. False if that makes no fewer intervals.
   bool Halve();
 
  private:
@@ -55,11 +55,11 @@ class PhaseTrack {
     uint64_t ended;
     Owner by;
   };
-  // What some events have come to.
+  // The result of some events.
   struct State {
     std::vector<Phase> done;
     Phase open;           // while `inside` is not 0
-    uint64_t inside = 0;  // begun more than ended
+    uint64_t inside = 0;  // begins minus ends
     void Take(const Event& event);
   };
   State Now() const;

@@ -1,4 +1,4 @@
-// A profile: what is known of a step after it, or so far.
+// A profile: what is known of a step after its end, or so far.
 //
 // Thread safety: values.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace sonde {
 
-// A number that nobody has measured.
+// A number that was not measured.
 inline constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 // Percentiles over nodes and tasks of a metric that declares its spread: of a gauge's values, of a
@@ -29,10 +29,10 @@ struct SpreadOverTime {
 // One reduced series over the whole step.
 struct FootprintEntry {
   Series series;
-  uint64_t ticks = 0;  // reduced points it was made from
+  uint64_t ticks = 0;  // reduced points from which the entry was made
   double last = 0;     // the step's number (by the metric's reduction) at the end; counters: total
   double mean = 0;     // over ticks, of the step's number; counters: total / duration, per second
-  // Extremes of what single nodes or tasks measured. Counters: of their final values.
+  // Extremes over single nodes or tasks. Counters: over their final values.
   double min = 0;
   double max = 0;
   Owner min_owner;
@@ -56,7 +56,7 @@ struct Profile {
   StepMoments moments;
 };
 
-// JSON is the form in which all of them are stored and served; docs/archive.md describes it.
+// All of these are stored and served as JSON; docs/archive.md describes it.
 std::string DescriptionToJson(const JobDescription& job);
 Result<JobDescription> DescriptionFromJson(std::string_view json);
 std::string ProfileToJson(const Profile& profile);

@@ -1,6 +1,6 @@
-// Profiles as JSON. What is read comes from a file or a socket and is not trusted: sizes, depths,
-// counts, ranges and names are checked, and a field that is there has the right type or the whole
-// text is refused. JsonFields that are not known are passed over, so that versions may differ.
+// Profiles as JSON. The input comes from a file or a socket and is not trusted: sizes, depths,
+// counts, ranges and names are checked, and if a field has the wrong type the whole text is
+// refused. Unknown fields are passed over, so that versions may differ.
 #include <boost/json/monotonic_resource.hpp>
 #include <boost/json/value.hpp>
 #include <map>
@@ -143,7 +143,7 @@ Figure ReadFigure(const json::value& value, std::string& error) {
   return figure;
 }
 
-// An object of texts: at most `count`, of so many bytes.
+// An object of texts: at most `count`, each of at most so many bytes.
 void ReadTexts(JsonFields& fields, std::string_view key, size_t count, size_t name_size,
                size_t text_size, std::map<std::string, std::string>& out) {
   const json::value* value = fields.Find(key);
@@ -214,7 +214,7 @@ JobDescription ReadDescription(const json::value& value, std::string& error) {
     for (const json::value& figure : *figures) job.figures.push_back(ReadFigure(figure, error));
   }
   ReadTexts(fields, "tags", kMaxUserTags, kMaxUserTagName, kMaxUserTagValue, job.tags);
-  // A byte that is no UTF-8 has become three.
+  // A byte that is not UTF-8 has become three bytes.
   ReadTexts(fields, "environment", kMaxKeptVariables, 3 * kMaxKeptName, 3 * kMaxKeptValue,
             job.environment);
   return job;

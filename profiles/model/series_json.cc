@@ -5,7 +5,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr size_t kMaxEntryTags = kMaxTags + 4;  // the house adds host, job and stat
+constexpr size_t kMaxEntryTags = kMaxTags + 4;  // Sonde adds host, job and stat
 
 void ReadTags(JsonFields& fields, Tags& tags) {
   const json::value* value = fields.Find("tags");

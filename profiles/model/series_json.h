@@ -1,4 +1,4 @@
-// Series and owners as members of objects of JSON, in footprints and distributions alike.
+// Series and owners as members of JSON objects, both in footprints and in distributions.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -19,9 +19,9 @@ namespace sonde {
 void WriteSeriesFields(JsonWriter& w, const Series& series);
 void ReadSeriesFields(JsonFields& fields, Series& series);
 
-// {"node", "host", "rank"}; nothing at all for nobody.
+// {"node", "host", "rank"}; an absent owner has none of them.
 void WriteOwner(JsonWriter& w, std::string_view key, const Owner& owner, const JobDescription& job);
-// nullptr: nobody.
+// nullptr: no owner.
 Owner ReadOwner(const boost::json::value* value, std::string& error);
 
 }  // namespace sonde

@@ -1,4 +1,4 @@
-// A stored series as people and other programs see it.
+// Shows a stored series to people and other programs.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -12,11 +12,11 @@
 
 namespace sonde {
 
-// The host of a node of the step; "node7" if that is not known.
+// The host of a node of the step; "node7" if the host is not known.
 std::string HostOfNode(const JobDescription& job, uint32_t node);
 
-// Reduced series as they are; those of a node's group carry their host, and their tasks' ranks in
-// the step, which in blocks are told from the node's first (series/store/task_ranks.h).
+// Reduced series stay as they are; the series of a node's group get their host, and their tasks'
+// ranks in the step, which in blocks count from the node's first rank (series/store/task_ranks.h).
 Series ShownSeries(const Series& series, uint32_t node, std::string_view group,
                    const JobDescription& job);
 

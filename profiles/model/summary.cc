@@ -9,11 +9,11 @@
 namespace sonde {
 namespace {
 
-// Names that the house collects; what else is there is the application's.
+// Names that Sonde itself collects; other names are the application's.
 constexpr std::array<std::string_view, 7> kHouse = {"node_", "task_", "sonde_", "cgroup_",
                                                     "perf_", "gpu_",  "power_"};
 
-// What a row is made from.
+// The source of a row.
 constexpr std::string_view kTaskCpu = "task_cpu_seconds_total";
 constexpr std::string_view kNodeCpu = "node_cpu_seconds_total";
 constexpr std::string_view kResident = "task_resident_memory_bytes";
@@ -34,7 +34,7 @@ constexpr std::array<CounterField, 6> kCounters = {{
     {"task_written_bytes_total", &NodeRow::task_written, &Summary::task_written},
 }};
 
-// The loopback device and single processors (level 4) would count again what others count.
+// The loopback device and single processors (level 4) would be counted twice.
 bool Doubles(const Series& series) {
   const std::string* device = series.tags.Find("device");
   return (device != nullptr && *device == "lo") || series.tags.Find("cpu") != nullptr;
@@ -47,7 +47,7 @@ void AddTo(double& sum, double value) {
 
 double MaxOf(double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : std::max(a, b); }
 
-// The sum over a metric's series of what each was at the end; NaN if there is none.
+// The sum over a metric's series of each one's last value; NaN if there is none.
 double Total(const Profile& profile, std::string_view metric, std::string_view mode = "") {
   double sum = kMissing;
   for (const FootprintEntry& e : profile.footprint) {

@@ -1,5 +1,5 @@
-// What people ask first of a profile, as numbers: the report, `sonde ls` and its JSON are made from
-// these. A number that was not measured is NaN.
+// The numbers that people ask for first: the report, `sonde ls` and its JSON are made from these. A
+// number that was not measured is NaN.
 //
 // Thread safety: values and functions without state.
 #pragma once
@@ -18,7 +18,7 @@ struct NodeRow {
   std::string host;
   uint32_t tasks = 0;
   double cpu_seconds = 0;       // of its tasks
-  double node_cpu_seconds = 0;  // of all its processors in any mode, idle too: what there was
+  double node_cpu_seconds = 0;  // of all its processors in any mode, idle too: the time available
   double memory_peak = 0;       // bytes, of its tasks together
   double memory_total = 0;      // bytes, of the node
   double network_received = 0;  // bytes, of the node
@@ -31,8 +31,8 @@ struct NodeRow {
   std::string note;
 };
 
-// The rows of a profile, in the order of the description's nodes, from the per-node series that
-// IsOfNodeRows accepts, with the maxima of what was thinned. archive/node_rows.h reads them.
+// The rows of a profile, in the order of the description's nodes, made from the per-node series
+// that IsOfNodeRows accepts; of thinned series the maxima. archive/node_rows.h reads them.
 bool IsOfNodeRows(const Series& series);
 std::vector<NodeRow> NodeRowsOf(const std::vector<SeriesData>& data, const JobDescription& job);
 
@@ -48,7 +48,7 @@ struct Summary {
   double cpu_user = 0;
   double cpu_system = 0;
   double cpu_of_tasks = 0;  // ratio to duration x tasks; threads can make it more than 1
-  double cpu_of_nodes = 0;  // ratio to what the nodes' processors had
+  double cpu_of_nodes = 0;  // ratio to the time that the nodes' processors had
   double node_cpus = 0;     // processors of all nodes
   Held least_cpu;           // seconds, of a node or, without rows, a task
   Held most_cpu;
@@ -63,11 +63,11 @@ struct Summary {
   double task_written = 0;
 };
 
-// Processes that the kernel killed in the step's control groups for want of memory; NaN where that
-// is not known.
+// Processes in the step's control groups that the kernel killed for want of memory; NaN if that is
+// not known.
 double OutOfMemoryKills(const Profile& profile);
 
-// `rows` may be empty: then extremes come from the footprint. `now` ends a running step.
+// If `rows` is empty, extremes come from the footprint. `now` ends a running step.
 Summary Summarize(const Profile& profile, const std::vector<NodeRow>& rows, Nanos now);
 
 // The application's own entries of the footprint.

@@ -14,8 +14,8 @@ namespace sonde::text {
 namespace {
 
 constexpr std::string_view kNothing = "-";
-constexpr size_t kNarrowest = 6;  // a column that shrinks keeps this much
-constexpr size_t kReadable = 32;  // and this much if there is a spare one
+constexpr size_t kNarrowest = 6;  // the least width of a column that shrinks
+constexpr size_t kReadable = 32;  // its least width while there is a spare column
 
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
@@ -55,7 +55,7 @@ std::string Cut(std::string_view text, size_t width) {
 
 namespace {
 
-// The place of the character `n`, or the end.
+// The byte position of character `n`, or the end.
 size_t PlaceOf(std::string_view text, size_t n) {
   size_t at = 0;
   for (; at < text.size(); ++at) {
@@ -104,7 +104,7 @@ std::string Bytes(double bytes) {
 std::string Percent(double ratio) {
   if (std::isnan(ratio)) return std::string(kNothing);
   const double percent = ratio * 100;
-  // What is not all must not look like all, nor what is something like nothing.
+  // A part must not look like all, nor a little like nothing.
   if (percent < 100 && percent >= 99.5) return fmt::format("{:.2f} %", std::min(percent, 99.99));
   return fmt::format("{:.{}f} %", percent, percent != 0 && std::abs(percent) < 10 ? 1 : 0);
 }
@@ -141,7 +141,7 @@ std::string Value(double value, std::string_view unit, bool per_second) {
   if (unit == "seconds" && per_second) return Number(value) + " s/s";
   if (unit == "bytes_per_second") return Bytes(value) + "/s";
   if (unit == "ratio" && !per_second) return Percent(value);
-  // What energy is used in a second is power.
+  // Energy per second is power.
   if (unit == "joules" && per_second) return WithPrefix(value, "W");
   for (const Scaled& known : kScaled) {
     if (unit == known.unit) return WithPrefix(value, known.symbol) + std::string(rate);
@@ -164,7 +164,7 @@ std::string Bar(double ratio, size_t width, bool unicode) {
   return bar;
 }
 
-// Of each column as it would like to be, 0 for one that has nothing to tell.
+// The width that each column wants, 0 for an empty column.
 std::vector<size_t> Table::Widest() const {
   std::vector<size_t> widths(columns_.size(), 0);
   for (size_t c = 0; c < columns_.size(); ++c) {
@@ -181,8 +181,8 @@ std::vector<size_t> Table::Widest() const {
 
 std::vector<size_t> Table::Widths(size_t width) const {
   std::vector<size_t> widths = Widest();
-  size_t total = 0;   // with two blanks after each column, of which the last needs none
-  size_t needed = 0;  // if all that shrink were as narrow as can still be read
+  size_t total = 0;   // with two blanks after each column except the last
+  size_t needed = 0;  // if all that shrink had the least readable width
   for (size_t c = 0; c < columns_.size(); ++c) {
     if (widths[c] == 0) continue;
     total += widths[c] + 2;
@@ -195,7 +195,7 @@ std::vector<size_t> Table::Widths(size_t width) const {
     needed -= (columns_[c].shrinks ? std::min(widths[c], kReadable) : widths[c]) + 2;
     widths[c] = 0;
   }
-  while (total > width + 2) {  // the widest gives first
+  while (total > width + 2) {  // the widest column shrinks first
     size_t widest = columns_.size();
     for (size_t c = 0; c < columns_.size(); ++c) {
       if (!columns_[c].shrinks || widths[c] <= kNarrowest) continue;

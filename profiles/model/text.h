@@ -9,14 +9,14 @@
 
 namespace sonde::text {
 
-// Text from outside as it may be printed: control characters (also C1, with which escape sequences
+// Makes text from outside safe to print: control characters (also C1, with which escape sequences
 // begin) and bytes that are not UTF-8 become '?'.
 std::string Printable(std::string_view text);
 // Characters of printable text.
 size_t Width(std::string_view text);
-// Cut to `width` characters, the last of them "~" if something was cut.
+// Cuts to `width` characters; the last one is "~" if something was cut.
 std::string Cut(std::string_view text, size_t width);
-// As wide, with a "~" for what is left out of the middle: names that begin alike differ at their
+// As wide, with a "~" for the part left out of the middle: names that begin alike differ at their
 // ends. The tags of name{key="value"} keep half of the room and are shortened likewise.
 std::string Shorten(std::string_view name, size_t width);
 
@@ -26,17 +26,17 @@ std::string Bytes(double bytes);
 std::string Percent(double ratio);
 // At most four significant digits.
 std::string Number(double value);
-// A value of a metric by its unit: bytes, seconds and ratios as people write them, else the number
+// A value of a metric by its unit: bytes, seconds and ratios in their usual form, else the number
 // and the unit. `per_second` for rates.
 std::string Value(double value, std::string_view unit, bool per_second = false);
 
 // 3 s, 250 ms.
 inline std::string Seconds(double seconds) { return Value(seconds, "seconds"); }
 
-// A bar of `width` characters, `ratio` of them full.
+// A bar of `width` characters, the share `ratio` of them full.
 std::string Bar(double ratio, size_t width, bool unicode);
 
-// Before what belongs to a title.
+// Comes before text that belongs to a title.
 inline constexpr std::string_view kIndent = "  ";
 
 // Columns as wide as their widest cell, two blanks between them.
@@ -46,8 +46,8 @@ class Table {
   struct Column {
     std::string title;
     Align align = Align::kLeft;
-    bool shrinks = false;  // is shortened if the table is wider than allowed
-    bool spare = false;    // is left out where those that shrink would become hard to read
+    bool shrinks = false;  // is shortened if the table is too wide
+    bool spare = false;    // is left out where columns that shrink would become hard to read
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void Row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }

@@ -6,7 +6,7 @@
 namespace sonde {
 namespace {
 
-// A gauge of which every node has one value at every tick.
+// A gauge that has one value of every node at every tick.
 constexpr std::string_view kOneOfEachNode = "sonde_memory_bytes";
 
 }  // namespace
@@ -30,8 +30,8 @@ void Assembly::AddRow(const std::string& group, const Schema::Ptr& schema, const
     if (base_[i].metric.name == kOneOfEachNode) one_each = row_[i].count;
   }
   builder_->AddRow(block.times[row], row_, spreads_);
-  // Others may have one value per task, or those of nodes that have ended, but there are no more
-  // nodes than the step has.
+  // Other gauges may have one value per task, or values of nodes that have ended, but there are no
+  // more nodes than the step has.
   nodes = std::min(nodes, static_cast<double>(job_.expected_nodes));
   if (one_each > 0) nodes = one_each;
   double& seen = (group == "os" ? nodes_at_ : others_at_)[block.times[row]];

@@ -1,5 +1,5 @@
-// What the reduced rows of a profile come to: its footprint and its coverage. For profiles whose
-// writer could not say it itself.
+// Makes a profile's footprint and coverage from its reduced rows, for profiles whose writer could
+// not do it.
 //
 // Thread safety: none.
 #pragma once
@@ -20,13 +20,13 @@ namespace sonde {
 
 class Assembly {
  public:
-  // `job` must outlive it.
+  // `job` must outlive this object.
   explicit Assembly(const JobDescription& job) : job_(job) {}
 
-  // A row of a reduced block; those of a group in the order of time.
+  // A row of a reduced block; rows of a group come in the order of time.
   void AddRow(const std::string& group, const Schema::Ptr& schema, const Block& block, size_t row);
   std::vector<FootprintEntry> Footprint() const;
-  // Nodes in the rows, added up.
+  // The nodes of all rows, added up.
   uint64_t NodeTicks() const;
 
  private:
@@ -34,7 +34,7 @@ class Assembly {
   std::map<std::string, FootprintBuilder> groups_;
   std::map<Nanos, double> nodes_at_;
   std::map<Nanos, double> others_at_;
-  Schema::Ptr schema_;  // of the row before
+  Schema::Ptr schema_;  // of the previous row
   std::vector<Series> base_;
   FootprintBuilder* builder_ = nullptr;
   std::vector<double> columns_;

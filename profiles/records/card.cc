@@ -16,7 +16,7 @@ namespace {
 constexpr uint8_t kCardVersion = 1;
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
-// Numbers of states as they are written.
+// The numbers of states on disk.
 constexpr std::array kStates = {EndState::kRunning,     EndState::kCompleted, EndState::kFailed,
                                 EndState::kOutOfMemory, EndState::kCancelled, EndState::kLost};
 

@@ -1,5 +1,5 @@
-// The card of a profile: what lists show, filter and sort by, in a few hundred bytes that stand in
-// the index by time, so that a list reads no profile. docs/format.md specifies the bytes.
+// The card of a profile: the values by which lists show, filter and sort it, in a few hundred bytes
+// in the index by time, so that a list reads no profile. docs/format.md specifies the bytes.
 //
 // A card is made from a profile alone, and the same profile always has the same card.
 //
@@ -43,7 +43,7 @@ enum class CardNumber : uint8_t {
 inline constexpr size_t kCardNumbers = 16;
 inline constexpr size_t kMaxCard = 16'384;  // bytes; what DecodeCard takes at most
 
-// Texts point into the bytes that were decoded. The step and its start are in the profile's key.
+// Texts point into the decoded bytes. The step and its start are in the profile's key.
 struct Card {
   EndState state = EndState::kRunning;
   int level = 0;
@@ -51,7 +51,7 @@ struct Card {
   uint32_t nodes = 0;  // expected
   uint32_t tasks = 0;
   Nanos end = 0;      // 0 while running
-  uint64_t size = 0;  // bytes: of its blocks, as their writers say, and of the profile
+  uint64_t size = 0;  // bytes: of its blocks, as their writers report, and of the profile
   Coverage coverage;
   std::string_view name;
   std::string_view user;
@@ -76,15 +76,15 @@ inline constexpr size_t kMaxCardWord = 64;  // users, accounts, partitions, ids 
 inline constexpr size_t kMaxCardCommand = 512;
 inline constexpr size_t kMaxCardHolder = 300;
 
-// `profile_bytes`: of the profile as JSON. `now`: what a step that runs has come to.
+// `profile_bytes`: of the profile as JSON. `now`: the end of a step that still runs.
 std::string MakeCard(const Profile& profile, size_t profile_bytes, Nanos now = 0);
-// kUnsupported: a later version's; kCorrupt. `card` may be used again, which spares allocations.
+// kUnsupported: a later version made it; kCorrupt. Reusing `card` spares allocations.
 Status DecodeCard(std::string_view bytes, Card& card);
 
 // The summary of the step that began at `start`.
 Summary SummaryOfCard(const Card& card, Nanos start, Nanos now);
 
-// What `text` becomes in JSON, cut to so many bytes: wrong UTF-8 is replaced.
+// `text` as JSON holds it, cut to so many bytes: wrong UTF-8 is replaced.
 std::string CardText(std::string_view text, size_t limit);
 
 }  // namespace sonde

@@ -1,9 +1,9 @@
-// What counters had come to before a time, out of as few stored blocks as tell it.
+// Finds the values of counters before a time, from as few stored blocks as possible.
 //
 // Within one daemon's series no counter falls (daemon/collect/sampler.h), so its last point before
-// the time is enough: mostly that of the newest block. Where a node's daemon was started anew, its
-// series is that of several daemons, and of each the first and the last point tell whether the next
-// one went on or began anew (series/query/counter.cc adds them up).
+// the time is enough: mostly that of the newest block. If a node's daemon was restarted, the series
+// has points of several daemons. The first and last point of each daemon then show whether the next
+// daemon went on or began anew (series/query/counter.cc adds them up).
 //
 // Thread safety: values.
 #pragma once
@@ -29,22 +29,22 @@ class CountedBefore {
   struct Place {
     uint32_t node = 0;
     BlockInfo info;
-    std::string at;   // for `Read`
-    Columns columns;  // of counters that are wanted
+    std::string at;   // the position that `Read` takes
+    Columns columns;  // columns of the wanted counters
   };
-  // Gives those columns of the block, in their order.
+  // Gives those columns of the block, in that order.
   using Read = std::function<Result<Block>(const Place& place, const Columns& columns)>;
 
   explicit CountedBefore(Nanos time) : time_(time) {}
   void Add(Place place) { places_.push_back(std::move(place)); }
-  // By the index of the series. What cannot be read is passed over.
+  // By the index of the series. Blocks that cannot be read are passed over.
   std::map<size_t, std::vector<Point>> Find(const Read& read);
 
  private:
   using SeriesOfNode = std::pair<size_t, uint32_t>;
   using Found = std::map<SeriesOfNode, Point>;
-  // Looks through the blocks in their order for the point of each series that is the foremost by
-  // `ahead`. `may_have`: whether a block may have one ahead of that.
+  // Looks through the blocks in their order and keeps for each series the point that is foremost by
+  // `ahead`. `may_have`: whether a block may have a point ahead of the given time.
   void Look(const Read& read, const std::function<bool(const SeriesOfNode&)>& wanted,
             const std::function<bool(const BlockInfo&, Nanos)>& may_have,
             const std::function<bool(Nanos, Nanos)>& ahead, Found& found) const;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kBatch = size_t{1} << 20;
 
-// As the term stands in the profile's JSON.
+// The term as it is in the profile's JSON.
 std::string TermText(std::string_view text) {
   return CardText(text.substr(0, text.find('\0')), keys::kMaxTerm);
 }
@@ -41,7 +41,7 @@ Status Write(leveldb::DB& db, leveldb::WriteBatch& batch) {
   return FromLevelDb(status, "write the archive's indexes");
 }
 
-// Sums up the cards. What has none by now could not be read.
+// Sums up the cards. A profile without a card by now could not be read.
 Status CountAll(leveldb::DB& db, leveldb::WriteBatch& batch) {
   std::map<std::string, ProfileTotals> totals;
   const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedScan()));
@@ -183,7 +183,7 @@ Status IndexWriter::Count(std::string_view bytes, Nanos start, bool add) {
       known = totals_.emplace(key, *stored).first;
     }
     ProfileTotals& totals = known->second;
-    // Totals that are off are found by a verification and do not fall below zero.
+    // A verification finds wrong totals; here they do not fall below zero.
     totals.profiles =
         add ? totals.profiles + 1 : totals.profiles - std::min<uint64_t>(1, totals.profiles);
     totals.bytes =

@@ -25,20 +25,20 @@ inline constexpr std::string_view kFormatStem = "sonde archive ";  // a number f
 std::string ProfileKey(const JobDescription& job);
 // The profile key in the name of a live directory.
 std::string_view KeyOfName(std::string_view name);
-// What can be learnt from the key alone: cluster, id and start.
+// The parts of a profile that its key alone tells: cluster, id and start.
 std::optional<JobDescription> DescribeKey(std::string_view profile);
 
 std::string Description(std::string_view profile);
 std::string Profile(std::string_view profile);
 std::string Moments(std::string_view profile);
 std::string Finished(std::string_view profile);
-// In live/: who writes it, a PartId. In db/: what each part says, its id after the prefix.
+// In live/: its writer, a PartId. In db/: the record of each part, its id after the prefix.
 std::string Writer(std::string_view profile);
 std::string Parts(std::string_view profile);
 std::string Part(std::string_view profile, std::string_view id);
 // In db/: how many blocks the profile has, a decimal number.
 std::string BlockCount(std::string_view profile);
-// In db/, of a profile that was deleted: its blocks' room is not given back yet (owed_room.h).
+// In db/, of a deleted profile: the room of its blocks is not given back yet (owed_room.h).
 std::string Owed(std::string_view profile);
 inline constexpr char kOwedKind = 'o';
 std::string Schema(uint64_t id);
@@ -55,15 +55,15 @@ std::optional<BlockKey> ParseBlock(std::string_view profile, std::string_view ke
 // in all others.
 std::string ByTime(const JobDescription& job);
 inline constexpr std::string_view kByTime = "t";
-// The first key of profiles that began at `start` or before.
+// The first key of the profiles that began at `start` or earlier.
 std::string ByTimeFrom(Nanos start);
-// Under the job's own id or another that means it (IdsOf in index.h).
+// Under the job's own id or another id that finds it (IdsOf in index.h).
 std::string ByJob(std::string_view id, const JobDescription& job);
 // Prefix in the index of a job (id.step empty) or a step.
 std::string ByJobPrefix(const JobStep& id);
 
-// By what profiles have in common. A profile may have several terms of one kind. A term is cut to
-// kMaxTerm bytes, and ends before a zero byte.
+// Indexes by what profiles have in common. A profile may have several terms of one kind. A term is
+// cut to kMaxTerm bytes, and ends before a zero byte.
 enum class Term : char {
   kCommand = 'c',
   kHost = 'h',
@@ -78,23 +78,23 @@ std::string ByTermPrefix(Term kind, std::string_view term);
 struct TermEntry {
   std::string_view term;
   std::string_view suffix;   // the start's complement and the profile's key
-  std::string_view profile;  // the latter
+  std::string_view profile;  // the profile's key
 };
 std::optional<TermEntry> ParseTerm(std::string_view key);
-// The key in the index by time of the profile that another index's key with this suffix names.
+// The key in the index by time of the profile whose entry in another index has this suffix.
 std::string ByTimeOfSuffix(std::string_view suffix);
 
-// Says that the indexes are complete, with their version.
+// The record that says that the indexes are complete, with their version.
 inline constexpr std::string_view kIndexedKey = "I";
 inline constexpr std::string_view kIndexed = "sonde index 1";
-// Number and bytes of a user's profiles; of all ("a" alone).
+// Number and bytes of a user's profiles; of all users ("a" alone).
 std::string Totals(std::string_view user);
 inline constexpr std::string_view kTotals = "a";
-// None if it is that of all.
+// None if the key is that of all users.
 std::optional<std::string> UserOfTotals(std::string_view key);
 
 std::string_view ProfileOfTimeIndex(std::string_view key);
-Nanos StartOfTimeIndex(std::string_view key);  // 0 if it is too short
+Nanos StartOfTimeIndex(std::string_view key);  // 0 if the key is too short
 std::string_view ProfileOfJobIndex(std::string_view key);
 
 }  // namespace sonde::keys

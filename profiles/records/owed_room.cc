@@ -12,7 +12,7 @@
 namespace sonde {
 namespace {
 
-// Compacted in one go: what reads so much may take a second.
+// The bytes compacted in one go: reading that much may take a second.
 constexpr uint64_t kAtOnce = 64u << 20;
 
 struct Owed {
@@ -26,7 +26,7 @@ struct OwedRange {
   std::string last;
   uint64_t profiles = 0;
   uint64_t bytes = 0;
-  leveldb::WriteBatch records;  // deletes those that say that it is owed
+  leveldb::WriteBatch records;  // deletes the records that say that room is owed
 };
 
 // In the order of their blocks.
@@ -46,7 +46,7 @@ Result<std::vector<Owed>> ReadOwed(leveldb::DB& db) {
   return all;
 }
 
-// Whether there is a profile behind `from` and before `to`.
+// Whether there is a profile between `from` and `to`.
 bool HasProfileBetween(leveldb::Iterator& it, const std::string& from, const std::string& to) {
   it.Seek(keys::Description(from));
   return it.Valid() && it.key().compare(keys::Description(to)) < 0;
@@ -104,8 +104,8 @@ Result<uint64_t> GiveBack(WritableDb& db, Nanos budget) {
         FromLevelDb(db.Write(leveldb::WriteOptions(), &range.records), "note what was given back"));
     given += range.profiles;
   }
-  // LevelDB may still be deleting files when it says that it is done. It is not when it has done
-  // something more: it has one thread for both. Files that somebody was reading before go now, too.
+  // LevelDB may still be deleting files when it reports the end. It is not when it has done some
+  // more work, since one thread does both. Files that were kept for readers are deleted now, too.
   const leveldb::Slice nothing;
   db.CompactRange(&nothing, &nothing);
   SONDE_RETURN_IF_ERROR(db.failure());

@@ -1,10 +1,10 @@
-// The room of deleted profiles, which LevelDB keeps until it compacts where their blocks were:
-// perhaps never. So it is asked to, behind a prune and while there is still room for that: as long
-// as some is owed, a record says so (keys::Owed). It is written with the deletion, so that a
-// process that is killed forgets nothing, and deleted when the room was given back.
+// The room of deleted profiles. LevelDB keeps this room until it compacts the range of their
+// blocks: perhaps never. So we ask LevelDB to compact, after a prune and while there is still room
+// for that. As long as room is owed, a record says so (keys::Owed). It is written with the
+// deletion, so a killed process forgets nothing, and is deleted when the room was given back.
 //
-// LevelDB rewrites a good deal to give back a little, so that waits until much is owed or somebody
-// wants room.
+// LevelDB rewrites a lot to give back a little, so this waits until much is owed or somebody needs
+// room.
 //
 // Thread safety: functions without state; the caller holds the archive's lock.
 #pragma once
@@ -21,21 +21,21 @@
 
 namespace sonde {
 
-// In the batch that deletes the blocks of a profile, `bytes` of them.
+// For the batch that deletes the blocks of a profile, `bytes` of them: adds the record.
 void Owe(leveldb::WriteBatch& batch, const std::string& key, uint64_t bytes);
 
 struct OwedRoom {
   uint64_t profiles = 0;
   uint64_t bytes = 0;
-  // Whether it is worth the work.
+  // Whether giving it back is worth the work.
   bool much() const { return bytes >= (8u << 20) || profiles >= 1000; }
 };
 Result<OwedRoom> ReadOwedRoom(leveldb::DB& db);
 
-// Has LevelDB give back what is owed, for about `budget`. Gives of how many profiles it did; for
-// the rest it goes on next time.
+// Has LevelDB give back the owed room, for about `budget`. Gives the number of profiles whose room
+// it gave back; the next call goes on with the rest.
 Result<uint64_t> GiveBack(WritableDb& db, Nanos budget);
-// Without asking LevelDB: all was compacted otherwise.
+// Deletes the records without a compaction: LevelDB has compacted everything already.
 Status ForgetOwedRoom(WritableDb& db);
 
 }  // namespace sonde

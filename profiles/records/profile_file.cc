@@ -13,13 +13,13 @@
 namespace sonde {
 namespace {
 
-// The first byte is no text and the line ends are what careless transfers change.
+// The first byte is no text, and careless transfers change the line ends.
 constexpr std::string_view kMagic = "\x89Sonde\r\n";
 constexpr uint32_t kFileVersion = 1;
 constexpr size_t kHeadSize = 8 + 4 + 4;
 constexpr size_t kRecordHead = 1 + 4;
 constexpr size_t kChecksum = 4;
-// A block may unfold to 64 MiB and does not grow by being packed; texts are packed.
+// A block may unfold to 64 MiB and is packed already; texts are packed here.
 constexpr uint32_t kMaxPayload = 80u << 20;
 constexpr size_t kMaxText = size_t{64} << 20;
 constexpr size_t kMaxName = 512;

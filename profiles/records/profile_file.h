@@ -1,10 +1,10 @@
-// A profile as one file, FILE.sonde: everything that the archive has of it, byte for byte, so that
+// A profile as one file, FILE.sonde: all records that the archive has of it, byte for byte, so that
 // another archive can take it in. docs/format.md specifies it. Never to change: files are kept for
 // years.
 //
-// Written and read record by record: in memory there is one record, and it is no larger than what
-// has really been read. What is read is not trusted; ProfileFileReader checks the form and the
-// checksums, ProfileFileCheck what the records say.
+// Written and read record by record: one record is in memory, and it is no larger than the bytes
+// that were really read. The input is not trusted; ProfileFileReader checks the form and the
+// checksums, ProfileFileCheck the contents of the records.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -47,9 +47,9 @@ class ProfileFileWriter {
   using Sink = std::function<Status(std::string_view)>;
   explicit ProfileFileWriter(Sink sink) : sink_(std::move(sink)) {}
 
-  // The first call writes the file's head before it.
+  // The first call writes the file's head first.
   Status Write(const FileRecord& record);
-  // Nothing follows.
+  // Call it last.
   Status End();
   uint64_t bytes() const { return bytes_; }
 
@@ -65,15 +65,15 @@ class ProfileFileWriter {
 
 class ProfileFileReader {
  public:
-  // Fills as much of the buffer as there is; 0: the end.
+  // Fills as much of the buffer as there are bytes; 0: the end.
   using Source = std::function<Result<size_t>(char* buffer, size_t size)>;
   explicit ProfileFileReader(Source source) : source_(std::move(source)) {}
 
-  // The next record; nullopt behind the last one, when the file is known to be whole. kCorrupt says
-  // where and what; kUnsupported for a file of a newer Sonde. After a failure it is over.
+  // The next record; nullopt after the last one, when the file is known to be whole. kCorrupt says
+  // where and what; kUnsupported for a file of a newer Sonde. After a failure reading is over.
   Result<std::optional<FileRecord>> Next();
   uint64_t position() const { return position_; }
-  // Of a whole file that was read: tells it from any other one.
+  // Of a whole file that was read: differs from that of any other file.
   uint32_t chain() const { return chain_; }
 
  private:
@@ -84,14 +84,14 @@ class ProfileFileReader {
   Status Corrupt(std::string_view why) const;
 
   const Source source_;
-  uint64_t position_ = 0;  // of what comes next
+  uint64_t position_ = 0;  // of the next record
   uint64_t record_at_ = 0;
   uint32_t records_ = 0;
   uint32_t chain_ = 0;
 };
 
-// What the records of a file must be to make a profile: each record in its place, of this profile,
-// and such that it can be read. After the last one Finish says whether nothing is missing.
+// Checks that a file's records make a profile: each record in its place, of this profile, and
+// readable. After the last record Finish says whether one is missing.
 class ProfileFileCheck {
  public:
   Status Add(const FileRecord& record);
@@ -114,7 +114,7 @@ class ProfileFileCheck {
   std::map<uint64_t, size_t> schemas_;  // columns of each
   std::string last_block_;              // its key in the archive
   uint64_t blocks_ = 0;
-  char stage_ = 0;  // the kind of the record before
+  char stage_ = 0;  // the kind of the previous record
 };
 
 }  // namespace sonde

@@ -1,4 +1,4 @@
-// What the records of a profile's file must say; see profile_file.h.
+// Checks the records of a profile's file; see profile_file.h.
 #include <fmt/core.h>
 
 #include <string>
@@ -12,7 +12,7 @@ namespace sonde {
 namespace {
 
 constexpr size_t kMaxGroup = 64;
-constexpr std::string_view kOrder = "kdpqsb";  // schemas may stand among blocks
+constexpr std::string_view kOrder = "kdpqsb";  // schemas may come among blocks
 
 Status WrongFile(std::string_view why) {
   return {Code::kCorrupt, fmt::format("the file holds no whole profile: {}", why)};

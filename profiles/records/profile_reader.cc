@@ -26,7 +26,7 @@ Result<std::string> Get(leveldb::DB& db, const std::string& at, std::string_view
   return value;
 }
 
-// Collects the points of one series out of many blocks.
+// Collects the points of one series from many blocks.
 class SeriesCollector {
  public:
   explicit SeriesCollector(const std::function<bool(const Series&)>& wanted) : wanted_(wanted) {}
@@ -78,14 +78,14 @@ Series Shown(const Series& series, const BlockKey& key, const JobDescription& jo
   return ShownSeries(series, key.node, key.group, job);
 }
 
-// Blocks alike in these have the same series: node, its first rank, schema.
+// Blocks with equal values of these have the same series: node, its first rank, schema.
 using NodesSchema = std::tuple<uint32_t, uint32_t, uint64_t>;
 NodesSchema SchemaOf(const BlockKey& key, uint64_t schema_id) {
   return {key.node, FirstRankOf(key.group), schema_id};
 }
 
-// Where the columns of a schema go. An extreme of a thinned gauge goes, if it is the one asked for,
-// to where the mean would have gone.
+// The series to which each column of a schema belongs. The wanted extreme of a thinned gauge takes
+// the place of the mean.
 std::vector<size_t> TargetsOf(const Schema& schema, const BlockKey& key, const JobDescription& job,
                               Thinned thinned, SeriesCollector& collector) {
   std::vector<size_t> targets;
@@ -110,8 +110,8 @@ std::vector<size_t> TargetsOf(const Schema& schema, const BlockKey& key, const J
   return targets;
 }
 
-// Those columns, each with the index of its series. Of a few series of many, the others cost a
-// tenth.
+// Those columns, each with the index of its series. If few of many series are wanted, the others
+// cost a tenth.
 using Columns = CountedBefore::Columns;
 Result<Block> DecodeSome(std::string_view bytes, size_t columns, const Columns& wanted) {
   std::vector<bool> is_wanted(columns);
@@ -239,7 +239,7 @@ Status ProfileReader::ForEach(std::optional<SeriesScope> scope, ReadTally& tally
 
 namespace {
 
-// The nodes that a reduced row is of.
+// The number of nodes in a reduced row.
 double NodesOf(const Schema& schema, const Block& block, size_t row) {
   double nodes = 0;
   for (size_t c = 0; c < block.columns(); c += ReducedColumns(schema[c].metric)) {
@@ -248,8 +248,8 @@ double NodesOf(const Schema& schema, const Block& block, size_t row) {
   return nodes;
 }
 
-// Those of one stream, from `begin` on, that overlap: they are read together. Of one writer each is
-// alone.
+// The blocks of one stream, from `begin` on, that overlap: they are read together. With one writer
+// each block is alone.
 template <typename P>
 size_t EndOfOverlap(const std::vector<P>& blocks, size_t begin) {
   Nanos last = blocks[begin].info.last;
@@ -373,7 +373,7 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
   const auto job = Description();
   if (!job.ok()) return job.status();
   SeriesCollector collector(wanted);
-  // Which columns of a schema are wanted and where they go: the same for all blocks of a node.
+  // Which columns of a schema are wanted and their series: the same for all blocks of a node.
   std::map<NodesSchema, Columns> targets;
   const auto targets_of = [&](const Stored& stored) {
     const auto [it, is_new] = targets.try_emplace(SchemaOf(stored.key, stored.info.schema_id));

@@ -1,5 +1,5 @@
-// Reads one profile out of a LevelDB that holds it: db/ or that of a live step, which use the same
-// keys. What is read is checked: a block or schema that fails is passed over and counted.
+// Reads one profile from a LevelDB that holds it: db/ or that of a live step, which use the same
+// keys. Every block and schema is checked; one that fails is passed over and counted.
 //
 // Thread safety: const methods from any thread; the database must outlive the reader.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace sonde {
 
-// What was found while reading.
+// What the reader found.
 struct ReadTally {
   uint64_t blocks = 0;
   uint64_t bytes = 0;
@@ -39,17 +39,17 @@ class ProfileReader {
 
   const std::string& key() const { return key_; }
   Result<JobDescription> Description() const;
-  // kNotFound if none was put.
+  // kNotFound if the profile has no stored record.
   Result<Profile> StoredProfile() const;
-  // What was told so far, of a step without a stored profile; empty if there is none.
+  // The moments so far, of a step without a stored profile; empty if there are none.
   Result<StepMoments> StoredMoments() const;
   bool finished() const;
-  // Who wrote it, of a live directory.
+  // The writer of a live directory.
   Result<std::string> Writer() const;
-  // The stored profile or, if there is none, what the blocks tell.
+  // The stored profile or, if there is none, the one that Assemble makes.
   Result<Profile> Load() const;
   // The profile made from the blocks, for a step whose end is not known: footprint and coverage
-  // from the reduced ones, up to the last of them, and the moments that were stored by then. Of the
+  // from the reduced blocks, up to the last one, and the moments that were stored by then. Of the
   // cost only the stored bytes.
   Profile Assemble(const JobDescription& job, ReadTally* tally = nullptr) const;
 
@@ -60,7 +60,7 @@ class ProfileReader {
   Result<std::vector<Series>> AllSeries(SeriesScope scope) const;
   // See Archive::ReadRows.
   Status ReadRows(SeriesScope scope, const RowsWanted& wanted, const OnStoredRow& f) const;
-  // See Archive::ReadRecords. What is unreadable is in the tally.
+  // See Archive::ReadRecords. The tally counts what is unreadable.
   Status ForEachRecord(const std::function<Status(const FileRecord&)>& f, ReadTally& tally) const;
 
  private:
@@ -68,11 +68,11 @@ class ProfileReader {
     BlockKey key;
     BlockInfo info;
     Schema::Ptr schema;
-    std::string_view bytes;  // until the next block
+    std::string_view bytes;  // valid until the next block
   };
-  // Calls `f` for every reduced row of the blocks that reach into the time, in its order, each tick
-  // of a group once: where parts of two writers overlap, that of more nodes. `row` is an index into
-  // `block`.
+  // Calls `f` for every reduced row of the blocks that reach into the time, in the order of time,
+  // each tick of a group once: where parts of two writers overlap, the row of more nodes. `row` is
+  // an index into `block`.
   using OnRow = std::function<void(const Stored& stored, const Block& block, size_t row)>;
   Status ForEachReducedRow(Nanos start, Nanos end, ReadTally& tally, const OnRow& f) const;
   // A block among others: where it is, and how long.
@@ -84,7 +84,7 @@ class ProfileReader {
   };
   Result<std::vector<Place>> Places(SeriesScope scope, Nanos start, Nanos end,
                                     ReadTally& tally) const;
-  // The rows of blocks of one stream that overlap, each time once; `f` may end it.
+  // The rows of overlapping blocks of one stream, each time once; `f` may end it.
   Status MergeRows(std::span<const Place> blocks,
                    const std::function<Status(const Place&, std::string_view bytes, const Block&,
                                               size_t row)>& f) const;

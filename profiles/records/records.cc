@@ -18,7 +18,7 @@ namespace {
 
 Status WrongRecord(std::string_view what) { return {Code::kCorrupt, std::string(what)}; }
 
-// A kind and a profile, which ends in a zero byte; "" if it does not look so.
+// A kind and a profile, which ends in a zero byte; "" for another form.
 std::string_view ProfileIn(std::string_view key) {
   const size_t end = key.find('\0');
   return end == std::string_view::npos ? std::string_view{} : key.substr(1, end - 1);
@@ -102,7 +102,7 @@ Result<RecordContent> CheckRecord(std::string_view key, std::string_view value) 
     }
     case RecordKind::kCard: {
       Card card;
-      // Without one it is an entry of an archive that has none yet.
+      // Without a value it is an entry of an archive that has no cards yet.
       const Status status = value.empty() ? Status() : DecodeCard(value, card);
       if (!status.ok()) return status;
       return RecordContent();

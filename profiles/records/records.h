@@ -1,5 +1,5 @@
-// The records of db/ one by one: what each is, and whether it holds what its key says. What
-// upkeep/verify.h and upkeep/repair.h are made of.
+// The records of db/ one by one: the kind of each record, and whether its value is as its key says.
+// upkeep/verify.h and upkeep/repair.h are built on these.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -25,26 +25,26 @@ enum class RecordKind : unsigned char {
   kCard,     // of the index by time
   kTotals,   // of a user's profiles
   kIndexed,  // that the indexes are complete
-  kOwed,     // that the room of a deleted profile is not given back yet; value: bytes
-  kIndex,    // whatever is none of the others
+  kOwed,     // says that a deleted profile's room is not given back yet; value: bytes
+  kIndex,    // all other records
 };
 struct Record {
   RecordKind kind = RecordKind::kIndex;
-  std::string_view profile;  // whose it is; "": nobody's
+  std::string_view profile;  // the profile it belongs to; "": none
 };
 Record ParseRecord(std::string_view key);
 
-// What a record tells that others have to agree with.
+// The parts of a record with which other records have to agree.
 struct RecordContent {
   uint64_t schema = 0;   // of a block: the schema's id; of a schema, its own
   uint64_t columns = 0;  // of a block: its columns; of a schema, its series
   uint64_t blocks = 0;   // of a block count
 };
-// Everything in it is decoded. kUnsupported: only another version of Sonde can tell.
+// Decodes everything in the record. kUnsupported: only another version of Sonde can check it.
 Result<RecordContent> CheckRecord(std::string_view key, std::string_view value);
 
-// Calls `f` for every record from `prefix` on that starts with it and that LevelDB can read; those
-// that it cannot are left out, and the first reason is what is given back.
+// Calls `f` for every record that starts with `prefix` and that LevelDB can read; leaves out the
+// others and returns the first reason for that.
 Status ForEachRecord(leveldb::DB& db, std::string_view prefix,
                      const std::function<void(std::string_view key, std::string_view value)>& f);
 

@@ -12,9 +12,9 @@
 namespace sonde {
 namespace {
 
-// More entries of an index than this are dearer to look up than to read all cards.
+// With more entries than this, reading all cards is cheaper than looking them up.
 constexpr size_t kMaxLookedUp = 4096;
-// Different terms of an index that are compared with a text.
+// The most terms of an index that are compared with a text.
 constexpr size_t kMaxTerms = 2048;
 
 bool HasTag(const Card& card, const std::pair<std::string, std::optional<std::string>>& wanted) {
@@ -40,19 +40,19 @@ class Search {
   Status Run();
 
  private:
-  // When a step that lasted long enough may have begun at the earliest.
+  // The earliest begin of a step that lasted long enough.
   Nanos Earliest() const;
   // Entries with the term, at most `most`; false if there are more.
   bool AddTerm(leveldb::Iterator& it, keys::Term kind, std::string_view term, size_t most,
                Suffixes& out) const;
-  // Of all terms that have the text; none if there are too many terms or entries.
+  // The entries of all terms that have the text; none if there are too many terms or entries.
   std::optional<Suffixes> WithText(keys::Term kind, std::string_view text) const;
   std::optional<Suffixes> WithTerm(keys::Term kind, std::string_view term, size_t most) const;
-  // The fewest that an index gives; none if none does.
+  // The shortest list that an index gives; none if no index gives one.
   std::optional<Suffixes> Candidates() const;
   Status LookUp(const Suffixes& suffixes);
   Status ReadAll();
-  // Whether more can come.
+  // Whether more profiles can come.
   bool Take(std::string_view key, std::string_view value);
   bool OnNode(const std::string& key) const;
 
@@ -75,7 +75,7 @@ Nanos Search::Earliest() const {
 bool Search::AddTerm(leveldb::Iterator& it, keys::Term kind, std::string_view term, size_t most,
                      Suffixes& out) const {
   const std::string prefix = keys::ByTermPrefix(kind, term);
-  // Behind the prefix stands what stands behind "t" in the index by time.
+  // After the prefix comes what comes after "t" in the index by time.
   const std::string_view end = std::string_view(to_).substr(keys::kByTime.size());
   for (it.Seek(prefix + from_.substr(keys::kByTime.size()));
        it.Valid() && it.key().starts_with(prefix); it.Next()) {
@@ -106,7 +106,7 @@ std::optional<Suffixes> Search::WithText(keys::Term kind, std::string_view text)
     if (!terms->Valid() || !terms->key().starts_with(prefix)) break;
     const auto entry = keys::ParseTerm(View(terms->key()));
     if (!entry || count == kMaxTerms) return std::nullopt;
-    // Of a term that was cut the rest may have the text; the card tells.
+    // If a term was cut, its rest may have the text; the card tells.
     const bool maybe = entry->term.size() + 3 >= keys::kMaxTerm;
     if ((maybe || entry->term.find(text) != std::string_view::npos) &&
         !AddTerm(*entries, kind, entry->term, kMaxLookedUp, out)) {
@@ -167,7 +167,7 @@ Status Search::LookUp(const Suffixes& suffixes) {
   for (const std::string& suffix : suffixes) {
     const std::string key = keys::ByTimeOfSuffix(suffix);
     const leveldb::Status read = db_.Get(CheckedRead(), key, &value);
-    if (read.IsNotFound()) continue;  // verify tells
+    if (read.IsNotFound()) continue;  // `sonde archive verify` reports it
     if (!read.ok()) return FromLevelDb(read, "read the archive's index by time");
     if (!Take(key, value)) break;
   }

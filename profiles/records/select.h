@@ -1,8 +1,8 @@
 // Which profiles a list shows, and in which order: by their cards (card.h) and the indexes.
 //
-// Where a filter names something that an index knows, its entries are looked up there, as long as
-// they are few; elsewhere the cards of the time in question are read one after the other, which
-// takes a millisecond for a thousand. Both give the same.
+// If a filter names something that an index knows, its entries are looked up there, as long as they
+// are few; otherwise the cards of the time range are read one after the other, which takes a
+// millisecond for a thousand. Both ways give the same result.
 //
 // Thread safety: values and functions without state.
 #pragma once
@@ -25,11 +25,11 @@ namespace sonde {
 
 enum class SortBy : uint8_t {
   kStart,     // the newest first
-  kDuration,  // from here on the largest first, and what was not measured last
+  kDuration,  // from here on the largest first; unmeasured values last
   kCpu,
   kMemory,
   kEnergy,
-  kRead,  // of the tasks, where that is known; else of the nodes' disks
+  kRead,  // of the tasks, if known; else of the nodes' disks
   kWritten,
   kReceived,
   kSent,
@@ -51,7 +51,7 @@ struct Selection {
   std::string account;
   std::string partition;
   std::optional<EndState> state;
-  // Tags that there must be; without a value any will do.
+  // Tags that a profile must have; a tag without a value accepts any value.
   std::vector<std::pair<std::string, std::optional<std::string>>> tags;
 
   SortBy sort = SortBy::kStart;
@@ -59,18 +59,18 @@ struct Selection {
   size_t limit = std::numeric_limits<size_t>::max();
 };
 
-// One that was selected.
+// A selected profile.
 struct Selected {
   std::string key;
-  std::string card;  // its bytes
+  std::string card;  // the card's bytes
   Nanos start = 0;
 };
 
-// Whether the card answers to all filters but those of time and node.
+// Whether the card passes all filters except those of time and node.
 bool Matches(const Card& card, const Selection& selection);
-// Whether it had not ended before the time in question.
+// Whether the step had not ended before the time range.
 bool Lasts(const Card& card, const Selection& selection);
-// What the list is sorted by.
+// The value by which the list is sorted.
 double SortValue(const Card& card, Nanos start, SortBy sort, Nanos now);
 
 // Keeps the first `limit` in the order of the selection.
@@ -79,20 +79,20 @@ class SelectedList {
   // `now` ends steps that run.
   SelectedList(const Selection& selection, Nanos now) : selection_(selection), now_(now) {}
   void Add(std::string_view key, std::string_view bytes, const Card& card, Nanos start);
-  // Whether nothing that began before `start` can get onto it.
+  // Whether no profile that began before `start` can get onto the list.
   bool Full(Nanos start) const;
   std::vector<Selected> Take();
 
  private:
   struct Ranked {
-    double value;  // sorted by this, descending, and then by start and key
+    double value;  // sorted by this value, descending, and then by start and key
     Selected selected;
   };
   bool Before(const Ranked& a, const Ranked& b) const;
 
   const Selection& selection_;
   const Nanos now_;
-  std::vector<Ranked> heap_;  // the last of them on top
+  std::vector<Ranked> heap_;  // the last of them is on top
 };
 
 // Of a database of finished steps.

@@ -1,4 +1,4 @@
-// Rows and points as they are read out of a profile's blocks.
+// Rows and points that are read from a profile's blocks.
 //
 // Thread safety: values.
 #pragma once
@@ -17,7 +17,7 @@
 namespace sonde {
 
 // A row as it is stored: of a group of one node, or of the reduced series (kReducedNode). Valid
-// within the call that gets it.
+// within the call that receives it.
 struct StoredRow {
   uint32_t node;
   std::string_view group;
@@ -30,24 +30,24 @@ using OnStoredRow = std::function<Status(const StoredRow&)>;
 struct RowsWanted {
   Nanos start = 0;
   Nanos end = INT64_MAX;
-  // All of them within such a span before any of the next one.
+  // All rows within such a span come before any row of the next span.
   Nanos window = 600 * kSecond;
-  // Of which streams (node, group), and from which of their blocks; nullptr: all.
+  // Which streams (node, group), and which of their blocks; nullptr: all.
   std::function<bool(uint32_t node, const std::string& group, const BlockInfo& info)> stream;
-  // Called after the last row of a span, with the time up to which all were given.
+  // Called after the last row of a span, with the time up to which all rows were given.
   std::function<Status(Nanos until)> on_window = nullptr;
 };
 
-// Which of a profile's series: those of its nodes, which carry the tag host, or the reduced ones of
-// the whole step (kReducedNode), which carry the tag stat.
+// Which of a profile's series: those of its nodes, which have the tag host, or the reduced ones of
+// the whole step (kReducedNode), which have the tag stat.
 enum class SeriesScope { kNodes, kReduced };
 // Where rows were thinned (series/block/thin.h): which of a gauge's values.
 enum class Thinned { kMean, kMin, kMax };
-// What is read of the time before `start`, beside the points of [start, end].
+// Which points before `start` are read, besides the points of [start, end].
 enum class Earlier {
   kNone,
-  // Of nodes' counters what tells how much they had counted by then: the last point before, and,
-  // where a node's daemon was started anew, the first and the last one of each that there was.
+  // For nodes' counters the points that tell their value at `start`: the last point before it and,
+  // where a node's daemon was restarted, the first and the last point of each daemon.
   kCounted,
 };
 

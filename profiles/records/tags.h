@@ -1,4 +1,4 @@
-// Changing the tags of a profile that is in db/.
+// Changes the tags of a profile in db/.
 //
 // Thread safety: functions without state; the caller holds the archive's lock.
 #pragma once
@@ -14,16 +14,16 @@
 
 namespace sonde {
 
-// What is to change of a profile's tags.
+// The changes to a profile's tags.
 struct TagChange {
   UserTags set;
   std::vector<std::string> remove;
 };
 
-// Gives the tags that the profile has then. kNotFound; kInvalid for what is no tag; kLimit.
+// Gives the tags that the profile has then. kNotFound; kInvalid for a wrong tag; kLimit.
 Result<UserTags> ChangeTags(leveldb::DB& db, const std::string& key, const TagChange& change);
 
-// As they travel to whoever keeps the archive: "a=1,b=2" and "c,d", between tabs.
+// As they are sent to the archive's keeper: "a=1,b=2" and "c,d", between tabs.
 std::string TagChangeToText(const TagChange& change);
 Result<TagChange> TagChangeFromText(std::string_view text);
 

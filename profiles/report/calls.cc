@@ -28,13 +28,13 @@ constexpr std::array<std::string_view, 24> kPseudo = {
     "fusectl",    "mqueue",  "nfsd",        "nsfs",      "proc",     "pstore",
     "rpc_pipefs", "resctrl", "securityfs",  "selinuxfs", "sysfs",    "tracefs"};
 
-// A sum that is NaN until there is something to add.
+// A sum that is NaN until the first value is added.
 void AddTo(double& sum, double value) {
   if (std::isnan(value)) return;
   sum = std::isnan(sum) ? value : sum + value;
 }
 
-// What the series of one class add up to.
+// The sums over the series of one class.
 struct Calls {
   double calls = std::numeric_limits<double>::quiet_NaN();
   double seconds = calls;
@@ -69,7 +69,7 @@ constexpr std::array<Counted, 4> kFiles = {{{"io_calls_total", &Calls::calls},
 constexpr std::array<std::string_view, 3> kSizes = {"mpi_message_bytes", "mpi_io_write_bytes",
                                                     "io_size_bytes"};
 
-// Of all tasks, since MPI_Init; the table has it of the whole step.
+// Of all tasks, since MPI_Init; the table shows the ratio to the whole step.
 constexpr std::string_view kMpiShare = "mpi_time_ratio";
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kMpiClasses = {
@@ -80,7 +80,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kMpiClass
      {"io", "MPI-IO"},
      {"other", "other"}}};
 
-// In the order of their rows; what is told together has one name.
+// In the order of their rows; operations of one row have one name.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kOperations = {
     {{"read", "read"},
      {"write", "write"},
@@ -109,7 +109,7 @@ bool IsSize(std::string_view metric) {
   });
 }
 
-// The operation of a series of files. Bytes that were moved have no tag of it.
+// The operation of a series of files. Moved bytes have no tag for it.
 std::string_view OperationOf(const Series& series) {
   if (series.metric.name == "io_read_bytes_total") return "read";
   if (series.metric.name == "io_written_bytes_total") return "write";
@@ -123,7 +123,7 @@ size_t PlaceOf(std::string_view operation) {
   return at->second == "open, close" ? 2 : static_cast<size_t>(at - kOperations.begin());
 }
 
-// One filesystem: what it was asked for.
+// One filesystem and the calls to it.
 struct Filesystem {
   std::string name;
   std::map<size_t, Calls> operations;  // by their places
@@ -204,7 +204,7 @@ std::string MpiTable(const Profile& profile, double task_seconds, size_t width) 
     ++rows;
   };
   for (const auto& [kind, name] : kMpiClasses) row(name, classes[kind]);
-  // Not their bytes: those of messages and of files are no sum.
+  // Not their bytes: the bytes of messages and of files do not add up.
   all.out = all.in = std::nan("");
   if (rows > 1) row("all", all);
   return rows == 0 ? "" : table.Render("", width);

@@ -1,6 +1,6 @@
-// What a program's calls of MPI and for files came to, by class: the tables of a report that stand
-// for the hundreds of series which libsonde-mpi.so and libsonde-io.so (docs/interpose.md) have at
-// level 4.
+// A program's calls of MPI and for files, by class: the tables of a report that summarise the
+// hundreds of series that libsonde-mpi.so and libsonde-io.so (docs/interpose.md) have at level
+// 4.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -15,8 +15,8 @@ namespace sonde {
 // Whether this is a series of these libraries. An application's own metric may have the same name.
 bool CountsCalls(const Series& series);
 
-// Whether a filesystem of this kind shows the kernel's state and holds nobody's data: proc, sysfs.
-// Reports leave these out, and only reports: the profile has them.
+// Whether a filesystem of this kind shows the kernel's state and holds no user's data: proc, sysfs.
+// Only reports leave these out: the profile has them.
 bool IsPseudoFilesystem(std::string_view kind);
 
 // Tables with a line for each class, or "". `task_seconds`: the wall time of all tasks together.

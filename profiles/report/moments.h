@@ -1,5 +1,5 @@
-// The parts of the report that are made of what the application told beside values: its figures of
-// merit, phases and histograms.
+// The parts of the report about what the application reported besides values: its figures of merit,
+// phases and histograms.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -13,19 +13,19 @@
 
 namespace sonde {
 
-// The counter that libsonde keeps of each phase, by the tag `phase`: seconds of all tasks together.
+// The counter that libsonde keeps per phase, by the tag `phase`: seconds of all tasks together.
 inline constexpr std::string_view kPhaseSeconds = "phase_seconds_total";
 
-// "245.1 cells/s": as many digits as one needs to compare runs.
+// "245.1 cells/s": with enough digits to compare runs.
 std::string FigureValue(const Figure& figure);
 
-// Whether the tables below have what this entry says: a phase's seconds, the parts of a histogram.
+// Whether the tables below show this entry: a phase's seconds, the parts of a histogram.
 bool IsToldAbove(const Profile& profile, const FootprintEntry& entry);
 
-// Tables with a line for each, or "". `end` of the step, or now, and `duration` in seconds.
+// Tables with a line for each, or "". `end` of the step, or now; `duration` in seconds.
 std::string PhaseTable(const Profile& profile, Nanos end, double duration, size_t width);
-// Histograms of the application, or sizes of MPI's messages. Sizes of calls for files stand beside
-// these (report/calls.h).
+// Histograms of the application, or sizes of MPI's messages. report/calls.h shows the sizes of
+// calls for files.
 enum class Observed : unsigned char { kApplication, kMpi };
 std::string DistributionTable(const StepMoments& moments, Observed observed, size_t width);
 

@@ -37,7 +37,7 @@ using text::Seconds;
 
 constexpr size_t kBarWidth = 24;
 constexpr size_t kLabelWidth = 9;
-constexpr size_t kMaxGaps = 8;      // nodes named for what is missing of them
+constexpr size_t kMaxGaps = 8;      // nodes named for missing samples
 constexpr size_t kMaxMetrics = 40;  // of the application; an exporter may serve thousands
 
 std::string_view ColourOf(EndState state) {
@@ -51,7 +51,7 @@ std::string_view ColourOf(EndState state) {
   }
 }
 
-// One report in the making.
+// One report that is being written.
 class Report {
  public:
   Report(const Profile& profile, const ReportOptions& options)
@@ -98,7 +98,7 @@ class Report {
   std::string out_;
 };
 
-// "Label    text", as wide as the terminal: what does not fit goes on below the text.
+// "Label    text", as wide as the terminal: the rest of the text goes on the next line.
 void Report::Labelled(std::string_view label, std::string_view text) {
   std::string line = fmt::format("{:<{}}", label, kLabelWidth);
   bool first = true;
@@ -188,7 +188,7 @@ void Report::Cpu() {
   Spread("task_cpu_seconds_total", "user", Percent, "of a CPU in user mode, ");
 }
 
-// Where most of the tasks are, which the two at the ends do not say.
+// The values of most tasks, which the two extremes do not show.
 void Report::Spread(std::string_view metric, std::string_view mode,
                     const std::function<std::string(double)>& text, std::string_view what) {
   constexpr uint32_t kFewTasks = 8;
@@ -225,8 +225,8 @@ void Report::Memory() {
   }
 }
 
-// The node to look at first: the one whose tasks got the least CPU per task if that is far from
-// the others; in a table that is cut, rows are in the order of that.
+// The node to look at first: the one whose tasks got the least CPU per task, if that differs a lot
+// from the others; a shortened table is in that order.
 std::vector<size_t> WorstFirst(const std::vector<NodeRow>& rows) {
   std::vector<size_t> order(rows.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -304,7 +304,7 @@ void Report::Hardware() {
   for (const auto& [label, text] : lines) Labelled(label, text);
 }
 
-// What a run is judged by stands first.
+// The values by which users judge a run come first.
 void Report::Figures() {
   std::string_view label = "Figures";
   for (const Figure& figure : job_.figures) {
@@ -354,7 +354,7 @@ void Report::Application() {
 }
 
 void Report::Calls() {
-  // What `sonde run` starts may start others, such as mpirun its ranks: their number is not known.
+  // A command of `sonde run` may start others, as mpirun does its ranks: their number is not known.
   const bool known = job_.expected_tasks != 0 && job_.id.step != "run";
   const double task_seconds = known ? summary_.duration * job_.expected_tasks : std::nan("");
   const std::string mpi = MpiTable(profile_, task_seconds, options_.width);
@@ -412,7 +412,7 @@ void Report::Cost() {
   if (!parts.empty()) Labelled("Own cost", parts);
 }
 
-// What several nodes tell alike, "n1: ..." and "n2: ...", is told once.
+// If several nodes say the same, "n1: ..." and "n2: ...", it is shown once.
 void Report::Notes() {
   std::unordered_set<std::string_view> names;
   for (const NodeInfo& node : job_.nodes) names.insert(node.host);
@@ -455,7 +455,7 @@ std::string Report::Full() {
   Covered();
   Cost();
   Notes();
-  // Parts that had nothing to say leave empty lines.
+  // Parts without text leave empty lines.
   for (size_t at = 0; (at = out_.find("\n\n\n", at)) != std::string::npos;) out_.erase(at, 1);
   return std::move(out_);
 }

@@ -27,7 +27,7 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-// One file on its way into db/.
+// One file that is being taken into db/.
 class Import {
  public:
   Import(std::string path, const ArchiveProgress& progress)
@@ -36,13 +36,13 @@ class Import {
   Status Open();
   Status Take(int file);
   Status Check();
-  // After both.
+  // Call it after both.
   Result<Imported> Finish(leveldb::DB& db, const ArchivePaths& paths);
 
  private:
   Status Into(leveldb::DB& db);
   Status LookAtFile();
-  // Calls `f` for every record of the file, from its beginning.
+  // Calls `f` for every record of the file, from the first on.
   Status ForEach(const std::function<Status(const FileRecord&)>& f);
   std::string KeyOf(const FileRecord& record) const;
   Status Put(const FileRecord& record);
@@ -53,7 +53,7 @@ class Import {
   const ArchiveProgress& progress_;
   std::unique_ptr<std::FILE, CloseFile> file_;
   uint64_t size_ = 0;
-  uint64_t passed_ = 0;  // bytes of passes before this one
+  uint64_t passed_ = 0;  // bytes of earlier passes
   uint32_t chain_ = 0;   // of the file that was checked
   ProfileFileCheck checked_;
   leveldb::DB* db_ = nullptr;
@@ -142,7 +142,7 @@ Status Import::Put(const FileRecord& record) {
   if (there_ || read.ok()) {
     return Another();
   }
-  // What makes it a profile goes last.
+  // The records that make it a profile are written last.
   const bool last = record.kind == FileRecordKind::kDescription;
   if (!last) batch_.Put(at, record.bytes);
   batched_ += last ? 0 : at.size() + record.bytes.size();

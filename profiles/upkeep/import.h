@@ -1,9 +1,9 @@
-// Taking a profile's file (records/profile_file.h) into an archive.
+// Takes a profile's file (records/profile_file.h) into an archive.
 //
-// The file is read twice: first it is checked as a whole, so that one that is damaged changes
-// nothing; then its records are written, and the indexes, by which it is seen, last and synced. A
-// kill in between leaves blocks that nobody sees, and doing it again completes it. What is in the
-// archive is never replaced.
+// The file is read twice: first it is checked as a whole, so a damaged file changes nothing; then
+// its records are written, and last and synced the indexes, which make it visible. A kill in
+// between leaves blocks that no reader sees, and importing again completes it. Records in the
+// archive are never replaced.
 //
 // Thread safety: functions without state; takes the archive's lock.
 #pragma once
@@ -25,18 +25,18 @@ namespace sonde {
 struct Imported {
   JobDescription job;
   uint64_t blocks = 0;
-  bool was_there = false;  // the very same, and nothing was changed
+  bool was_there = false;  // the same profile was there, and nothing was changed
 };
 // Makes the archive if there is none. kBusy: another program has it open; kCorrupt, kInvalid and
 // kUnsupported for a file that is no whole profile of a version known here; kInvalid also if the
-// archive has another record of that very step. `progress` in bytes read, of two times the file's.
+// archive has another record of the same step. `progress` in bytes read, of two times the file's.
 Result<Imported> ImportProfile(const std::string& archive, const std::string& path, Nanos wait,
                                const ArchiveProgress& progress = nullptr);
-// The same from a file that is open, whose `name` is for messages, into db/, which is open as well.
+// The same from an open file, whose `name` is for messages, into db/, which is open as well.
 Result<Imported> ImportInto(leveldb::DB& db, const ArchivePaths& paths, int file,
                             const std::string& name, const ArchiveProgress& progress);
 
-// What is told of it, but for the number of blocks, as it travels from whoever keeps the archive.
+// The report without the number of blocks, as the archive's keeper sends it.
 std::string ImportedToText(const Imported& imported);
 Result<Imported> ImportedFromText(uint64_t blocks, std::string_view text);
 

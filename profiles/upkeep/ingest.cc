@@ -27,19 +27,19 @@ namespace {
 constexpr size_t kSettleSteps = 64;
 constexpr uint64_t kSettleBytes = 16u << 20;
 constexpr Nanos kSweepAge = 600 * kSecond;
-// Blocks of another writer that have the same node, group and sequence get a higher sequence.
+// A block of another writer with the same node, group and sequence gets a higher sequence.
 constexpr uint64_t kPartShift = 48;
 constexpr uint64_t kMaxParts = 1024;
 
-// Room for the step in a log, and for opening db/ anew.
+// Checks for room for the step in a log, and for opening db/ anew.
 uint64_t RoomFor(const ArchivePaths& archive, const LiveStep& step) {
   return 2 * BytesIn(step.paths.blocks()) + RoomToOpen(archive);
 }
 
-// One live directory on its way into db/.
+// One live directory that is being copied into db/.
 class Ingest {
  public:
-  // `written` hears of every record that db/ has to have of the step.
+  // `written` receives every record of the step that db/ must have.
   Ingest(leveldb::DB& db, const ArchivePaths& archive, const LiveStep& step,
          WrittenRecords& written)
       : db_(db), archive_(archive), step_(step), written_(written) {}
@@ -167,7 +167,7 @@ Status Ingest::CopyBlocks() {
   return {};
 }
 
-// What a reader must know of what was found here.
+// A note that tells readers what was found here.
 std::vector<std::string> Ingest::Notes() const {
   const auto count = [](uint64_t blocks) {
     if (blocks == 0) return std::string("Some of the record");
@@ -187,7 +187,7 @@ std::vector<std::string> Ingest::Notes() const {
   return notes;
 }
 
-// The part as its writer left it or, if that was killed, as the blocks tell.
+// The part as its writer left it or, if that was killed, as the blocks show it.
 Part Ingest::Incoming() {
   Part part;
   part.id = PartId::Parse(step_.name);
@@ -215,7 +215,7 @@ Part Ingest::Incoming() {
   if (job.state == EndState::kRunning) {
     part.profile.job.end = std::max({job.start, tally.last, job.end});
   } else {
-    // Its end was told, and what sums it up was not: the writer was killed in between, or it is
+    // The end is known, but the profile is not: the writer was killed in between, or the profile is
     // lost.
     part.profile.job.notes.emplace_back(
         "The summary of the step was not stored; this is what its stored blocks tell.");
@@ -223,7 +223,7 @@ Part Ingest::Incoming() {
   return part;
 }
 
-// What is known of a step whose only writer was killed.
+// The profile of a step whose only writer was killed.
 Profile Ingest::Killed(const Profile& profile) const {
   Profile killed = profile;
   killed.job.state = EndState::kLost;
@@ -255,7 +255,7 @@ Result<std::vector<Part>> Ingest::KnownParts() const {
   return parts;
 }
 
-// What the archive shall say, now that it has this part as well. All blocks are in db.
+// The archive's profile, now that it has this part as well. All blocks are in db.
 Profile Ingest::Whole(const Part& incoming, std::vector<Part> others) {
   std::erase_if(others, [&](const Part& part) { return part.id.text == incoming.id.text; });
   if (others.empty()) {
@@ -263,7 +263,7 @@ Profile Ingest::Whole(const Part& incoming, std::vector<Part> others) {
   }
   others.push_back(incoming);
   Profile whole = WholeProfile(db_, step_.key, std::move(others));
-  // What its user has changed since the other parts came.
+  // The user's changes since the other parts came.
   const auto known = ProfileReader(db_, step_.key).StoredProfile();
   if (known.ok()) whole.job.tags = known->job.tags;
   return whole;
@@ -277,7 +277,7 @@ Status Ingest::Commit(const Part& part, const Profile& profile) {
   const auto blocks = CountBlocks(db_, step_.key);
   if (!blocks.ok()) return blocks.status();
   batch_.Put(keys::BlockCount(step_.key), std::to_string(*blocks));
-  // Totals are of all profiles: the next one changes them again.
+  // Totals are of all profiles: the next profile changes them again.
   written_.Add(batch_);
   index.Finish(batch_);
   return Write();
@@ -310,7 +310,7 @@ Result<CopiedStep> Ingest::Run() {
   return CopiedStep{step_.name, step_.paths, !damage_.empty()};
 }
 
-// Deletes the live directory, or keeps it aside if something of it could not be copied.
+// Deletes the live directory, or keeps it aside if a part of it could not be copied.
 Status PutAway(const ArchivePaths& archive, const CopiedStep& step) {
   std::string target = archive.live() + "/" + kHidden + "gone-" + step.name;
   if (step.damaged) {
@@ -333,11 +333,11 @@ Status Intake::Add(const LiveStep& step) try {
   WrittenRecords written;
   auto copied = Ingest(db_, archive_, step, written).Run();
   if (!copied.ok()) {
-    // Some of it may be there, in place of what another part of the step has written.
+    // Some of its records may be there, in place of those of another part of the step.
     records_.AddTried(written);
     return copied.status().Within("ingest " + step.name);
   }
-  // Of another part of the same step it has the newer profile.
+  // If another part of the same step was added before, this one has the newer profile.
   written.AddOlder(std::exchange(records_, {}));
   records_ = std::move(written);
   copied_.push_back(*std::move(copied));
@@ -355,7 +355,7 @@ Status Intake::Settle() {
   const WrittenRecords records = std::exchange(records_, {});
   if (steps.empty()) return {};
   if (const Status found = ReadBack(records); !found.ok()) {
-    // Another failure says nothing of what is there: the steps wait, to be taken in again.
+    // Another failure says nothing about the records: the steps wait, to be ingested again.
     if (found.code() == Code::kCorrupt) db_.Stop(found);
     return found;
   }
@@ -368,7 +368,7 @@ Status Intake::Settle() {
   return first;
 }
 
-// As whoever opens db/ next.
+// Opens db/ as the next process does.
 Status Intake::ReadBack(const WrittenRecords& records) const {
   const std::string what = "read back from " + archive_.db();
   const auto fresh = ReadOnlyDb::Open(archive_.db(), archive_.db_lock());

@@ -1,18 +1,18 @@
-// Moving a finished or abandoned step from live/ into db/.
+// Moves a finished or abandoned step from live/ into db/.
 //
-// In this order, so that a kill at any point loses nothing and counts nothing twice: copy the
+// The order is this, so that a kill at any point loses nothing and counts nothing twice: copy the
 // blocks; write description, profile and indexes with the last batch and sync; open the database
-// once more, as whoever comes next does, read all of it back there and compare; only then delete
-// the live directory, renaming it first. Done again it does the same. Some steps are read back
-// together, since to open it takes longer than to read a step.
+// once more, as the next process does, read everything back there and compare; only then rename and
+// delete the live directory. Doing it again gives the same result. Several steps are read back
+// together, since opening the database takes longer than reading a step.
 //
-// A step is begun only if there is room for it and for opening the database after a failure: else
-// the last room on the disk would be taken from a prune, which needs some itself.
+// A step is begun only if there is room for it and for opening the database after a failure:
+// otherwise it would take the last room on the disk from a prune, which needs some itself.
 //
 // A step may have several live directories: its head's and those of acting heads (model/parts.h).
-// Each part's own record stays in db, and the profile is made anew from all of them whenever one
-// comes, so that the order does not matter. What cannot be read is named in the notes, and its
-// directory is kept as NAME.corrupt.
+// Each part's own record stays in db/, and the profile is made anew from all parts whenever one
+// comes, so the order does not matter. The notes name what cannot be read, and its directory is
+// kept as NAME.corrupt.
 //
 // Thread safety: none; the caller holds the archive's lock.
 #pragma once
@@ -32,28 +32,28 @@
 
 namespace sonde {
 
-// A step that was copied and is not put away yet.
+// A step that was copied and whose live directory is not deleted yet.
 struct CopiedStep {
   std::string name;
   LivePaths paths{""};
-  bool damaged = false;  // not all of it could be read
+  bool damaged = false;  // some of it could not be read
 };
 
 class Intake {
  public:
   Intake(WritableDb& db, const ArchivePaths& archive) : db_(db), archive_(archive) {}
-  // Copies it. kBusy if its writer holds it: who does not any more never does again, so nobody has
-  // to be kept out, and to who looks a step that is taken in does not seem to run. kIo and its like
-  // if it cannot be written, see WritableDb::failure.
+  // Copies the step. kBusy if its writer holds it: a writer that has let go never takes it again,
+  // so this takes no lock, and a step that is being ingested does not look as if it ran. kIo and
+  // the like if it cannot be written, see WritableDb::failure.
   Status Add(const LiveStep& step);
-  // Whether what was added should be settled before more comes.
+  // Whether the added steps should be settled before more are added.
   bool full() const;
-  // How many were added and are not settled.
+  // How many steps were added and are not settled.
   size_t waiting() const { return copied_.size(); }
-  // Reads back what was added and deletes it in live/, also after a failure of the database. If
-  // something is not there all of it stays in live/, and the database is stopped.
+  // Reads back the added steps and deletes them in live/, also after a failure of the database. If
+  // a record is missing, all these steps stay in live/, and the database is stopped.
   Status Settle();
-  // How many steps are deleted in live/.
+  // How many steps were deleted in live/.
   uint64_t settled() const { return settled_; }
 
  private:
@@ -62,16 +62,16 @@ class Intake {
   WritableDb& db_;
   const ArchivePaths& archive_;
   std::vector<CopiedStep> copied_;
-  WrittenRecords records_;  // all that db/ has to have of these
+  WrittenRecords records_;  // all records that db/ must have of these steps
   uint64_t settled_ = 0;
 };
 
-// What the parts of a profile, of which there is one at least, and its blocks in `db` say together.
+// The profile that its parts, at least one, and its blocks in `db` make together.
 Profile WholeProfile(leveldb::DB& db, const std::string& key, std::vector<Part> parts);
-// The blocks that `db` has of a profile.
+// The number of blocks that `db` has of a profile.
 Result<uint64_t> CountBlocks(leveldb::DB& db, const std::string& key);
 
-// Deletes what killed writers and ingests left half made or half deleted.
+// Deletes the half made or half deleted directories that killed writers and ingests left.
 void SweepLive(const ArchivePaths& archive);
 
 }  // namespace sonde

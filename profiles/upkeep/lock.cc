@@ -28,9 +28,9 @@ Result<ArchiveLock> ArchiveLock::Acquire(const ArchivePaths& paths, Nanos wait) 
   if (!lock.ok()) return lock.status();
   const auto holder = ReadSmallFile(paths.db_lock(), kMaxName);
   if (!holder.ok()) return holder.status();
-  // A clock that was set back since is no sign of life.
+  // If the clock was set back since, the time is no sign of life.
   const Nanos silent = std::abs(Clock::System().Now() - ChangeOf(paths.db_lock()));
-  // Without its end it was not written whole, and who wrote it is gone.
+  // A text without its end was not written whole, and its writer is gone.
   if (holder->ends_with('\n') && *holder != OwnName() && silent < kSilence) {
     return Status(Code::kBusy, paths.db_lock() + " is held by host " +
                                    holder->substr(0, std::min<size_t>(holder->size() - 1, 256)) +

@@ -1,10 +1,10 @@
-// The lock of db/: who holds it may open the database for writing.
+// The lock of db/: its holder may open the database for writing.
 //
 // It is a record lock (disk/file_lock.h), which is gone when its holder is. Some shared file
-// systems grant such locks on every host by itself; so that two hosts never write to one database,
-// the file names its holder's host as long as it is held, and whoever gets the lock and finds
-// another host's name believes it for kSilence after the holder last touched the file. Then that
-// host counts as dead.
+// systems grant such locks on each host separately; so that two hosts never write to one database,
+// the file names its holder's host as long as it is held. A process that gets the lock and finds
+// another host's name in the file believes it for kSilence after the holder last touched the file.
+// Then that host counts as dead.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -25,12 +25,12 @@ class ArchiveLock {
   ArchiveLock() = default;
   ArchiveLock(ArchiveLock&&) noexcept = default;
   ArchiveLock& operator=(ArchiveLock&&) noexcept = default;
-  // Takes the name out of the file.
+  // Removes the name from the file.
   ~ArchiveLock();
 
-  // Waits up to `wait`; kBusy if somebody else has it then.
+  // Waits up to `wait`; kBusy if another process has the lock then.
   static Result<ArchiveLock> Acquire(const ArchivePaths& paths, Nanos wait);
-  // Whoever holds it for long says now and then that it is alive.
+  // A long holder calls this now and then to show that it is alive.
   void Touch();
 
  private:
@@ -38,7 +38,7 @@ class ArchiveLock {
   FileLock lock_;
 };
 
-// The failure to get it with who holds it, for people: "...: process 4711 (sonde)".
+// The failure to get the lock, which names its holder: "...: process 4711 (sonde)".
 Status WhoHolds(const ArchivePaths& paths, const Status& busy);
 
 }  // namespace sonde

@@ -20,7 +20,7 @@ Status OtherFormat(const std::string& path, std::string_view format) {
                                           path, format.substr(0, 64))};
 }
 
-// Of a database without profiles the indexes are complete.
+// A database without profiles has complete indexes.
 Status MarkIfEmpty(leveldb::DB& db, const std::string& path) {
   if (IsIndexed(db)) return {};
   const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(leveldb::ReadOptions()));
@@ -48,11 +48,11 @@ Result<std::unique_ptr<WritableDb>> CreateDb(const std::string& path) {
   options.create_if_missing = true;
   options.paranoid_checks = true;
   options.info_log = NullLogger();
-  // Blocks do not compress again, schemas and descriptions do; Snappy tells quickly.
+  // Blocks do not compress again, schemas and descriptions do; Snappy finds that out quickly.
   options.compression = leveldb::kSnappyCompression;
   options.write_buffer_size = 4u << 20;
-  // What overlaps with one table is written anew together, up to some ten of them: of large ones
-  // that takes more room than there may be when some is to be given back.
+  // All tables that overlap with one table are rewritten together, up to some ten of them: with
+  // large tables that takes more room than there may be when room is to be given back.
   options.max_file_size = 2u << 20;
   options.max_open_files = 256;
   return WritableDb::Open(options, path, std::make_unique<WriterEnv>(path + ".lock"));
@@ -84,7 +84,7 @@ Result<std::unique_ptr<WritableDb>> OpenDb(const ArchivePaths& archive) {
 Status CheckArchiveFormat(const ArchivePaths& archive) {
   constexpr size_t kMost = 4096;
   const auto format = ReadSmallFile(archive.db_format(), kMost);
-  // Whatever names no format is damage, and then the database itself tells.
+  // A file that names no format is damage; then the database itself tells the format.
   const bool newer =
       format.ok() && *format != keys::kFormat && format->starts_with(keys::kFormatStem) &&
       format->find_first_not_of("0123456789", keys::kFormatStem.size()) == std::string::npos &&

@@ -35,18 +35,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kCompleteName = "/COMPLETE";  // LevelDB passes over it
+constexpr std::string_view kCompleteName = "/COMPLETE";  // LevelDB ignores this file
 
 std::string NewDb(const ArchivePaths& paths) { return paths.root + "/db.repair"; }
 
-// Of the new database, from when it has everything until the damaged one has its name.
+// In the new database, from when it is complete until the damaged one has its name.
 std::string Mark(const std::string& db) { return db + std::string(kCompleteName); }
 
-// What is known of a profile of the damaged database.
+// A profile of the damaged database, as far as it is known.
 struct Salvage {
   uint64_t dropped = 0;
   std::optional<uint64_t> blocks_stored;
-  bool named = false;  // by an index or by any record
+  bool named = false;  // an index or a record names it
 };
 
 class Repair {
@@ -74,7 +74,7 @@ class Repair {
   std::unique_ptr<leveldb::DB> db_;
   std::optional<IndexWriter> index_;
   leveldb::WriteBatch batch_;
-  Status status_;      // of the first write that failed
+  Status status_;      // of the first failed write
   uint64_t read_ = 0;  // bytes
   std::map<std::string, Salvage, std::less<>> profiles_;
 };
@@ -108,7 +108,7 @@ void Repair::TakeIndex(std::string_view key) {
 
 void Repair::Take(std::string_view key, std::string_view value) {
   const Record record = ParseRecord(key);
-  // The new database has nothing of what was deleted.
+  // The new database has nothing of deleted profiles.
   if (record.kind >= RecordKind::kCard) return TakeIndex(key);
   const auto content = CheckRecord(key, value);
   Salvage* salvage = nullptr;
@@ -121,7 +121,7 @@ void Repair::Take(std::string_view key, std::string_view value) {
     if (salvage != nullptr) ++salvage->dropped;
     return;
   }
-  // It is counted anew.
+  // The number of blocks is counted anew.
   if (record.kind == RecordKind::kBlockCount) {
     salvage->blocks_stored = content->blocks;
     return;
@@ -130,7 +130,7 @@ void Repair::Take(std::string_view key, std::string_view value) {
   if (batch_.ApproximateSize() >= kBatchBytes && status_.ok()) status_ = Write(false);
 }
 
-// As ForEachRecord, until there is an error of ours or the work is stopped.
+// As ForEachRecord, until an error of our own comes or the work is stopped.
 Status Repair::TakeAll(leveldb::DB& db) {
   const leveldb::ReadOptions options = CheckedScan();
   const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(options));
@@ -170,7 +170,7 @@ Result<Profile> Repair::Remake(const std::string& key) const {
   return profile;
 }
 
-// Its records are in the new database; what it lacks is made or told.
+// Its records are in the new database; missing ones are made or reported.
 Status Repair::Rebuild(const std::string& key, const Salvage& salvage) {
   const auto blocks = CountBlocks(*db_, key);
   if (!blocks.ok()) return blocks.status();
@@ -248,7 +248,7 @@ Result<RepairReport> Repair::Run() {
     return Status(Code::kNotFound, "there is nothing to repair in " + paths_.root);
   }
   if (!damaged.ok()) {
-    // Where not even LevelDB's repair finds anything an empty one takes its place.
+    // If even LevelDB's repair finds nothing, an empty database takes its place.
     report_.damage = damaged.status().message();
   } else {
     report_.damage = damaged->damage;
@@ -293,7 +293,7 @@ Result<RepairReport> RepairArchive(const std::string& root, Nanos wait,
 Result<RepairReport> RepairHeld(const ArchivePaths& paths, const ArchiveProgress& progress) {
   SONDE_RETURN_IF_ERROR(FinishRepair(paths));
   auto report = Repair(paths, progress).Run();
-  // The new database of a repair that was stopped is of no use.
+  // The new database of a stopped repair is useless.
   std::error_code ignored;
   if (report.status().code() == Code::kUnavailable) fs::remove_all(NewDb(paths), ignored);
   return report;

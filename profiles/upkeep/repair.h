@@ -1,14 +1,14 @@
-// Makes db/ anew from what can be read of a damaged one.
+// Makes db/ anew from the readable records of a damaged one.
 //
-// What LevelDB can read goes through its own checks and then through CheckRecord, and only what is
-// whole is copied into a new database: blocks, schemas, descriptions, profiles and parts. LevelDB's
-// RepairDB is used, on a copy in memory, where its files do not fit together any more. Indexes are
-// made anew from the profiles; a profile that is gone is made anew from its parts or its blocks. A
-// profile that has lost something says so in its notes, and the report names those that are gone.
+// Each record that LevelDB can read passes its own checks and then CheckRecord, and only whole ones
+// are copied into a new database: blocks, schemas, descriptions, profiles and parts. If the
+// database's files do not fit together any more, LevelDB's RepairDB is used, on a copy in memory.
+// Indexes are made anew from the profiles; a lost profile is made anew from its parts or blocks. A
+// profile that lost something says so in its notes, and the report names lost profiles.
 //
-// The damaged database is not changed: it stays beside as db.damaged-N until DiscardDamage. The new
-// one takes its place in one step, so that a kill at any point leaves one of the two; whoever opens
-// db/ next does what was left to do (FinishRepair).
+// The damaged database is not changed: it stays as db.damaged-N until DiscardDamage. The new one
+// takes its place in one step, so a kill at any point leaves one of the two; the next process that
+// opens db/ does the rest of the work (FinishRepair).
 //
 // Thread safety: functions without state.
 #pragma once
@@ -25,7 +25,7 @@
 
 namespace sonde {
 
-// What repairs have put aside, and what one is making.
+// Prefix of the names of damaged databases that repairs have kept.
 inline constexpr std::string_view kDamagedPrefix = "db.damaged-";
 
 struct RepairReport {
@@ -33,31 +33,31 @@ struct RepairReport {
     std::string profile;  // its key
     std::string what;
   };
-  uint64_t profiles = 0;  // that the archive has now
+  uint64_t profiles = 0;  // number that the archive has now
   uint64_t blocks = 0;
-  std::string damage;    // "" or what LevelDB found wrong
+  std::string damage;    // "" or the damage that LevelDB found
   uint64_t dropped = 0;  // records that failed their checks
   std::vector<Loss> losses;
-  std::string kept;  // where the damaged database is
+  std::string kept;  // where the damaged database is now
 };
 
-// kBusy if somebody has db/ open for writing; waits up to `wait` for them. `progress` in bytes.
+// kBusy if another process has db/ open for writing; waits up to `wait`. `progress` in bytes.
 Result<RepairReport> RepairArchive(const std::string& root, Nanos wait,
                                    const ArchiveProgress& progress);
-// The same by whoever holds the archive's lock, with db/ closed.
+// The same for the holder of the archive's lock, with db/ closed.
 Result<RepairReport> RepairHeld(const ArchivePaths& paths, const ArchiveProgress& progress);
 std::string RepairToJson(const RepairReport& report);
 Result<RepairReport> RepairFromJson(std::string_view json);
 
-// Deletes what KeptDamage names, and gives their names.
+// Deletes the damage that KeptDamage names, and gives the names.
 Result<std::vector<std::string>> DiscardDamage(const std::string& root);
 
-// Whether there is no db/ until FinishRepair has put it there.
+// Whether db/ is missing until FinishRepair puts it in place.
 bool IsRepairCutOff(const ArchivePaths& paths);
-// After a repair that was killed: puts the new database in place where the kill came between the
-// two steps of a file system that cannot exchange directories, keeps the damaged one where it came
-// right after the exchange, and deletes the new one where it came before. Called with the archive's
-// lock held.
+// After a repair that was killed: puts the new database in place if the kill came between the two
+// steps of a file system that cannot exchange directories; keeps the damaged one if the kill came
+// right after the exchange; deletes the new one if it came before. The caller holds the archive's
+// lock.
 Status FinishRepair(const ArchivePaths& paths);
 
 }  // namespace sonde

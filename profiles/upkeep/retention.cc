@@ -36,10 +36,10 @@ class Pruner {
   void Count(ProfileTotals& totals) const;
   Status ReadTotals();
   bool UserIsOver(const ProfileTotals& totals) const;
-  // Why it goes; "": it stays, for all that is known of its user and of all.
+  // The reason for deleting a profile; "": it stays, whatever is known of its user and of all.
   std::string Why(const Card& card, Nanos start) const;
   bool MayGo(Nanos start) const;
-  // `at` is its place in the index by time, `bytes` what stood there when the work began.
+  // `at` is its key in the index by time, `bytes` the value there when the work began.
   Status Take(const std::string& key, std::string_view at, std::string_view bytes, Nanos start);
   Status Delete(const std::string& key);
   void Forget(const Card& card);
@@ -49,7 +49,7 @@ class Pruner {
   const PruneWork& work_;
   PruneReport& report_;
   ProfileTotals all_;
-  std::map<std::string, ProfileTotals, std::less<>> users_;  // those beyond a limit
+  std::map<std::string, ProfileTotals, std::less<>> users_;  // users beyond a limit
   Card card_;
 };
 
@@ -58,7 +58,7 @@ bool Pruner::UserIsOver(const ProfileTotals& totals) const {
          (limits_.user_bytes != 0 && totals.bytes > limits_.user_bytes);
 }
 
-// The incoming one.
+// The incoming step.
 void Pruner::Count(ProfileTotals& totals) const {
   ++totals.profiles;
   totals.bytes += work_.incoming->bytes;
@@ -70,7 +70,7 @@ Status Pruner::ReadTotals() {
   if (all.ok()) all_ = *all;
   if (work_.incoming) Count(all_);
   if (!limits_.of_users()) return {};
-  // Behind the last it reads over all blocks that were deleted and are still on the disk.
+  // Past the last entry it would read over all deleted blocks that are still on the disk.
   const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(CheckedScan()));
   for (it->Seek(AsSlice(keys::kTotals));
        it->Valid() && it->key().starts_with(AsSlice(keys::kTotals)); it->Next()) {
@@ -104,7 +104,7 @@ std::string Pruner::Why(const Card& card, Nanos start) const {
   return "";
 }
 
-// One that began later than the age ended later, too.
+// A step that began later than the age also ended later.
 bool Pruner::MayGo(Nanos start) const {
   return (limits_.age != 0 && start < work_.now - limits_.age) ||
          (limits_.profiles != 0 && all_.profiles > limits_.profiles) ||
@@ -123,7 +123,7 @@ void Pruner::Forget(const Card& card) {
   if (!UserIsOver(user->second)) users_.erase(user);
 }
 
-// All of it in one batch, so that there is no profile without its blocks.
+// All in one batch, so that no profile is left without its blocks.
 Status Pruner::Delete(const std::string& key) {
   leveldb::WriteBatch batch;
   uint64_t bytes = 0;
@@ -156,7 +156,7 @@ Status Pruner::Take(const std::string& key, std::string_view at, std::string_vie
   const std::string why = Why(card_, start);
   if (why.empty() || work_.live.contains(key)) return {};
   const auto pinned = [](const auto& tag) { return tag.first == kKeepTag; };
-  // Somebody may have pinned it since the work began.
+  // The user may have pinned it since the work began.
   std::string now;
   const leveldb::Status read = db_.Get(CheckedScan(), AsSlice(at), &now);
   if (read.IsNotFound()) return {};
@@ -183,11 +183,11 @@ Status Pruner::Run() {
     report_.complete = limits_.profiles == 0 && limits_.bytes == 0 && !limits_.of_users();
   }
   const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(CheckedScan()));
-  // Behind the last, which is the oldest, and back.
+  // Seeks past the last entry, which is the oldest, and back.
   const std::string behind(1, static_cast<char>(keys::kByTime[0] + 1));
   it->Seek(behind);
   it->Valid() ? it->Prev() : it->SeekToLast();
-  // What the first looks at LevelDB has to read from the disk, and that may take as long.
+  // LevelDB has to read its first entries from the disk, and that may take as long.
   const Nanos until = Clock::System().Monotonic() + work_.budget;
   for (; it->Valid() && it->key().starts_with(AsSlice(keys::kByTime)); it->Prev()) {
     const Nanos start = keys::StartOfTimeIndex(View(it->key()));
@@ -218,7 +218,7 @@ Result<std::set<uint64_t>> NamedSchemas(leveldb::DB& db, const ArchiveProgress& 
   for (it->Seek("b"); it->Valid() && it->key().starts_with("b"); it->Next()) {
     if (progress && ++looked % kBetween == 0 && !progress(0, kCompactSteps)) return StoppedWork();
     const auto info = ReadBlockInfo(View(it->value()));
-    // What cannot be read may need any of them.
+    // A block that cannot be read may need any schema.
     if (!info.ok()) return Status(Code::kCorrupt, "a block cannot be read");
     named.insert(info->schema_id);
   }
@@ -303,7 +303,7 @@ Result<PruneReport> PruneFromJson(std::string_view json) {
 Status DropSchemas(leveldb::DB& db, const ArchiveProgress& progress) {
   const auto named = NamedSchemas(db, progress);
   if (named.status().code() == Code::kUnavailable) return named.status();
-  // Where blocks are damaged all schemas stay.
+  // If blocks are damaged all schemas stay.
   if (!named.ok()) return {};
   leveldb::WriteBatch batch;
   const std::string prefix(1, keys::kSchemaKind);

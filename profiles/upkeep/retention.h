@@ -1,5 +1,5 @@
-// What of an archive is kept: by age, number and size, of all and of each user; the oldest profiles
-// beyond it are deleted, but those that are tagged `keep` or have parts in live/.
+// How much of an archive is kept: by age, number and size, of all users and of each; the oldest
+// profiles beyond that are deleted, except those that are tagged `keep` or have parts in live/.
 //
 // Thread safety: values and functions without state; the caller holds the archive's lock.
 #pragma once
@@ -24,7 +24,7 @@ namespace sonde {
 
 // 0: no limit.
 struct Retention {
-  Nanos age = 0;  // since the end, or the start of one whose end is not known
+  Nanos age = 0;  // since the end, or since the start if the end is not known
   uint64_t profiles = 0;
   uint64_t bytes = 0;  // sum of Card::size
   uint64_t user_profiles = 0;
@@ -34,7 +34,7 @@ struct Retention {
   bool of_users() const { return user_profiles != 0 || user_bytes != 0; }
 };
 Retention RetentionOf(const Config& config);
-// Its numbers between blanks, as they travel to whoever keeps the archive.
+// Its numbers between blanks, as they are sent to the archive's keeper.
 std::string RetentionToText(const Retention& limits);
 Result<Retention> RetentionFromText(std::string_view text);
 
@@ -47,7 +47,7 @@ struct PruneReport {
   static constexpr size_t kMaxNamed = 10'000;
   uint64_t profiles = 0;
   uint64_t bytes = 0;
-  uint64_t pinned = 0;                // exceed a limit and are tagged `keep`
+  uint64_t pinned = 0;                // exceed a limit, but are tagged `keep`
   std::vector<PrunedProfile> pruned;  // the first kMaxNamed, the oldest first
   bool complete = true;               // false: time ran out before everything was looked at
 };
@@ -63,19 +63,19 @@ struct PruneWork {
   Nanos budget = 0;
   bool dry_run = false;
   std::set<std::string> live;  // keys of profiles with parts in live/
-  ArchiveProgress progress;    // in profiles that were deleted; one that stops it runs out of time
-  std::optional<IncomingStep> incoming = {};  // the limits are to hold with this one as well
+  ArchiveProgress progress;    // counts deleted profiles; stopping it counts as out of time
+  std::optional<IncomingStep> incoming = {};  // a step that the limits must hold with
 };
-// By number and size only where the indexes are complete; else the report is not complete. What is
-// deleted goes into `report`, also that before a failure. Its room is owed (records/owed_room.h).
+// By number and size only if the indexes are complete; else the report is not complete. `report`
+// gets all deleted profiles, also after a failure. Their room is owed (records/owed_room.h).
 Status PruneDb(leveldb::DB& db, const Retention& limits, const PruneWork& work,
                PruneReport& report);
 std::string PruneToJson(const PruneReport& report, bool dry_run);
 Result<PruneReport> PruneFromJson(std::string_view json);
 
-// Deletes the schemas that no block names. Meanwhile no block may come.
+// Deletes the schemas that no block names. No block may be added meanwhile.
 Status DropSchemas(leveldb::DB& db, const ArchiveProgress& progress);
-// Has LevelDB compact everything; `progress` in parts of the work.
+// Has LevelDB compact everything; `progress` counts parts of the work.
 Status CompactDb(WritableDb& db, const ArchiveProgress& progress);
 
 }  // namespace sonde

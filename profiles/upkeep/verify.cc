@@ -36,14 +36,14 @@ uint64_t BytesOf(const std::string& directory) {
 
 uint64_t Hash(std::string_view text) { return std::hash<std::string_view>()(text); }
 
-// An index entry that there must be.
+// An index entry that must exist.
 struct Expected {
-  uint32_t profile = 0;  // whose it is
+  uint32_t profile = 0;  // index of its profile
   bool seen = false;
-  uint64_t value = 0;  // hash of what it holds
+  uint64_t value = 0;  // hash of the entry's value
 };
 
-// What is known of a profile once all of its records were seen.
+// The facts about a profile after all of its records were read.
 struct Seen {
   uint64_t blocks = 0;
   std::optional<uint64_t> blocks_stored;
@@ -79,13 +79,13 @@ class Verifier {
   uint64_t done_ = 0;
   uint64_t total_ = 0;
   std::map<std::string, Seen, std::less<>> profiles_;
-  // Of the blocks seen: schema and columns, and a profile that has such a block.
+  // Of the blocks read: schema and columns, and a profile that has such a block.
   std::map<std::pair<uint64_t, uint64_t>, std::string> wanted_schemas_;
   std::map<uint64_t, uint64_t> schemas_;                      // their series
-  bool indexed_ = false;                                      // the indexes are said to be complete
-  std::vector<std::string> indexed_profiles_;                 // those that have entries
+  bool indexed_ = false;                                      // a record says they are complete
+  std::vector<std::string> indexed_profiles_;                 // profiles that have entries
   std::unordered_map<uint64_t, Expected> indexes_;            // by the hashes of their keys
-  std::map<std::string, ProfileTotals, std::less<>> totals_;  // by their keys; what is to be there
+  std::map<std::string, ProfileTotals, std::less<>> totals_;  // by their keys; as they should be
   std::map<std::string, bool> waiting_;                       // keys of steps in live/
 };
 
@@ -122,7 +122,7 @@ void Verifier::ExpectEntries(std::string_view profile, const StoredCard& stored)
   }
 }
 
-// The index entries that the profiles ask for.
+// The index entries that the profiles need.
 void Verifier::Expect(leveldb::DB& db) {
   indexed_ = IsIndexed(db);
   const std::string_view kind = "p";
@@ -139,7 +139,7 @@ void Verifier::TakeIndex(std::string_view key, std::string_view value) {
   const auto expected = indexes_.find(Hash(key));
   if (expected != indexes_.end()) {
     expected->second.seen = true;
-    // While the indexes are made there may be cards already.
+    // While the indexes are being made there may be cards already.
     if (expected->second.value != Hash(value) && indexed_) {
       Problem(indexed_profiles_[expected->second.profile],
               value.empty() ? "its card is missing in the index by time"
@@ -209,7 +209,7 @@ void Verifier::Take(std::string_view key, std::string_view value) {
 
 void Verifier::CheckProfiles() {
   for (const auto& [key, seen] : profiles_) {
-    // An ingest that was killed has left blocks here, and the next one goes on with it.
+    // A killed ingest has left blocks here, and the next ingest goes on with them.
     if (!seen.description && !seen.profile && waiting_.contains(key)) continue;
     ++report_.profiles;
     if (!seen.description) Problem(key, "its description is missing");

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kFirstRoom = 4096;
 constexpr size_t kMostRoom = 1u << 20;
 
-// Calls one of the functions that want room for the texts, with more of it until they have enough.
+// Calls a function that needs a buffer for texts, with larger ones until one is enough.
 template <typename Entry, typename Call>
 int WithRoom(std::vector<char>& room, Entry& entry, Entry*& found, const Call& call) {
   for (size_t size = kFirstRoom;; size *= 2) {

@@ -1,4 +1,4 @@
-// The machine's accounts: who is behind a uid, a name, a group.
+// The machine's accounts: whose a uid or a name is, and who is in a group.
 //
 // Thread safety: const methods from any thread.
 #pragma once
@@ -21,13 +21,13 @@ struct Account {
 class Accounts {
  public:
   virtual ~Accounts() = default;
-  // kNotFound if there is none.
+  // kNotFound if there is no such account.
   virtual Result<Account> ByName(const std::string& name) const = 0;
   virtual Result<Account> ByUid(uid_t uid) const = 0;
-  // Also by a group that is the account's own. False for a group that there is not.
+  // True also for the account's own group. False for a group that does not exist.
   virtual bool IsIn(const Account& account, const std::string& group) const = 0;
 
-  // Those that the system's name service knows.
+  // The accounts that the system's name service knows.
   static const Accounts& System();
 };
 

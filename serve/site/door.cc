@@ -33,7 +33,7 @@ int FamilyOf(int fd) {
   return family;
 }
 
-// Who is at the other end of a Unix socket, when it connected.
+// The user at the other end of a Unix socket, at the time of its connect.
 std::optional<uid_t> PeerOf(int fd) {
   ucred peer{};
   socklen_t size = sizeof(peer);
@@ -82,7 +82,7 @@ class Door::Guest : public std::enable_shared_from_this<Door::Guest> {
     Read();
   }
   void Answer(const web::Response& response);
-  // Away from here; what has been read of it goes with it.
+  // Hands over the connection, with the bytes that were read from it.
   std::shared_ptr<Socket> Leave() {
     timer_.cancel();
     return socket_;
@@ -171,7 +171,7 @@ void Door::Accept(Listener& listener) {
   listener.acceptor.async_accept([this, &listener](const error_code& error, Socket socket) {
     if (error == asio::error::operation_aborted) return;
     if (error || *guests_ >= kMaxGuests) {
-      // Out of descriptors, or too many at once: they wait where the kernel keeps them.
+      // Out of descriptors, or too many at once: connections wait in the kernel.
       listener.pause.expires_after(kAcceptPause);
       listener.pause.async_wait([this, &listener](const error_code& cancelled) {
         if (!cancelled) Accept(listener);
@@ -232,7 +232,7 @@ web::Response Door::Users(const Visitor& visitor) const {
   return response;
 }
 
-// Who looks at another's archive is in the log, once for a while.
+// Logs which visitor looks at another user's archive, once in a while.
 void Door::Remark(const Visitor& visitor, const Account& owner) {
   if (visitor.account.name == owner.name) return;
   const Nanos now = Clock::System().Monotonic();

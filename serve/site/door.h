@@ -1,9 +1,9 @@
 // The door of a site's server: accepts connections, reads the head of one request of each, asks the
-// gatekeeper who that is and whose archive he may see, and hands the connection to that user's
-// process, which answers and closes it. It has no privilege and opens no archive.
+// gatekeeper who the visitor is and whose archive he may see, and hands the connection to that
+// user's process, which answers and closes it. The door has no privilege and opens no archive.
 //
-// What it answers by itself: refusals, and GET /users, who the visitor is and, for administrators,
-// who has archives.
+// The door itself answers with refusals, and to GET /users: who the visitor is and, for
+// administrators, which users have archives.
 //
 // Thread safety: the thread that runs the context.
 #pragma once
@@ -29,17 +29,17 @@ namespace sonde::site {
 class Door {
  public:
   static constexpr size_t kHeadBytes = 8192;
-  static constexpr size_t kMaxGuests = 512;  // that are being read or answered here
+  static constexpr size_t kMaxGuests = 512;  // being read or answered here
   static constexpr Nanos kPatience = 10 * kSecond;
 
-  // Whose archives there are, for administrators.
+  // The users who have archives, for administrators.
   using ListUsers = std::function<std::vector<std::string>()>;
 
   Door(boost::asio::io_context& context, const Gatekeeper& gatekeeper, UserServers& servers,
        ListUsers users);
   ~Door();
 
-  // A socket that listens.
+  // A listening socket.
   Status Listen(UniqueFd listener);
 
  private:
@@ -58,7 +58,7 @@ class Door {
   UserServers& servers_;
   const ListUsers users_;
   std::vector<std::unique_ptr<Listener>> listeners_;
-  const std::shared_ptr<size_t> guests_ = std::make_shared<size_t>(0);  // those may outlive this
+  const std::shared_ptr<size_t> guests_ = std::make_shared<size_t>(0);  // guests may outlive this
   std::map<std::pair<std::string, std::string>, Nanos> remarked_;  // who looked at whose archive
 };
 

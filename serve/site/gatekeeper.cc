@@ -28,13 +28,13 @@ bool IsLoopback(std::string_view host) {
   return host == "localhost" || host == "127.0.0.1" || host == "[::1]";
 }
 
-// What is behind the scheme of an origin.
+// The part of an origin after the scheme.
 std::string_view HostOf(std::string_view origin) {
   const size_t at = origin.find("://");
   return at == std::string_view::npos ? std::string_view() : origin.substr(at + 3);
 }
 
-// A link of another page to this one is followed; nothing else of it is done.
+// Following a link from another page to this one is allowed, and nothing else from it.
 bool IsOtherSites(const SiteRequest& request) {
   const std::string_view site = request.Field("Sec-Fetch-Site");
   if (!site.empty()) {

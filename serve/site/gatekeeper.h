@@ -1,13 +1,13 @@
-// Who asks a site's server, and whose archive he may see.
+// Finds out who asks a site's server, and whose archive he may see.
 //
-// Who comes over the Unix socket is the user whose process that is, as the kernel says. A header
-// with a user's name is believed only of the reverse proxy: of connections of the proxy's account,
-// or of requests with the proxy's secret. An archive is shown to its owner and to administrators;
-// to anybody else it is as if there were none.
+// A visitor over the Unix socket is the user of the connecting process, as the kernel reports it. A
+// header with a user's name is believed only from the reverse proxy: on connections of the proxy's
+// account, or in requests with the proxy's secret. An archive is shown to its owner and to
+// administrators; for anybody else it does not exist.
 //
-// A user's identity stands behind every request of his machine's browser too. So other sites' pages
-// must not ask in his name: where a browser says that one does, it is refused, and so is a name of
-// this host that is not the loopback's, which is how a foreign page would pretend to be ours.
+// Every request of a browser on the user's machine has his identity too. So other sites' pages must
+// not ask in his name: if a browser says that one does, the request is refused. So is a name of
+// this host that is not the loopback's, with which a foreign page would pretend to be ours.
 //
 // Thread safety: const methods from any thread.
 #pragma once
@@ -30,8 +30,8 @@ inline constexpr std::string_view kSecretHeader = "Sonde-Proxy-Secret";
 struct SiteRules {
   std::vector<std::string> admins;  // users, and groups with '@' before their names
   std::string user_header;          // the proxy's, such as X-Remote-User; "": there is no proxy
-  std::optional<uid_t> proxy;       // whose connections have it
-  std::string proxy_secret;         // which requests have it besides; "": none
+  std::optional<uid_t> proxy;       // the account whose connections may have it
+  std::string proxy_secret;         // requests with it may have the header as well; "": none
 };
 
 struct Visitor {
@@ -41,15 +41,15 @@ struct Visitor {
 
 class Gatekeeper {
  public:
-  // The accounts outlive it.
+  // The accounts must outlive this.
   Gatekeeper(SiteRules rules, const Accounts& accounts)
       : rules_(std::move(rules)), accounts_(accounts) {}
 
-  // `peer`: the uid at the other end of a Unix socket. kPermission for nobody who is known, and for
-  // what another site's page asks.
+  // `peer`: the uid at the other end of a Unix socket. kPermission for an unknown visitor, and for
+  // requests of another site's page.
   Result<Visitor> Admit(std::optional<uid_t> peer, const SiteRequest& request) const;
-  // Whose archive the visitor gets who named that user, or nobody (""). kNotFound if there is no
-  // such user, and in the same words if he may not see the archive.
+  // The owner of the archive for a visitor who named that user, or nobody (""). kNotFound if there
+  // is no such user, and with the same words if the visitor may not see the archive.
   Result<Account> OwnerFor(const Visitor& visitor, const std::string& named) const;
 
  private:

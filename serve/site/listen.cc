@@ -51,7 +51,7 @@ Result<UniqueFd> ListenUnix(const std::string& path) {
   SONDE_RETURN_IF_ERROR(TakeAway(address, path));
   Result<UniqueFd> fd =
       Bind(reinterpret_cast<const sockaddr*>(&address), sizeof(address), kUnixPrefix.data() + path);
-  // Everybody may come in: who that is says the kernel.
+  // Everybody may connect: the kernel tells who the visitor is.
   constexpr mode_t kEverybody = 0666;
   if (fd.ok() && chmod(path.c_str(), kEverybody) != 0) return SystemError("chmod " + path);
   return fd;

@@ -1,4 +1,4 @@
-// Where a site's server listens: a Unix socket, which everybody may connect to, or an address.
+// Where a site's server listens: a Unix socket, to which everybody may connect, or an address.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -12,8 +12,8 @@ namespace sonde::site {
 
 inline constexpr std::string_view kUnixPrefix = "unix:";
 
-// "unix:/PATH" or "ADDRESS:PORT", a numeric address. A socket that a server left behind is taken
-// away, one that somebody listens on is kUnavailable.
+// "unix:/PATH" or "ADDRESS:PORT", a numeric address. A socket that an ended server left is removed;
+// one on which a server listens is kUnavailable.
 Result<UniqueFd> Listen(const std::string& where);
 
 }  // namespace sonde::site

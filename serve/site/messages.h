@@ -1,5 +1,5 @@
 // Messages with descriptors between the processes of a site's server, over SOCK_SEQPACKET pairs:
-// each comes whole or not at all.
+// each message arrives whole or not at all.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -20,11 +20,11 @@ struct Message {
   UniqueFd fd;  // perhaps none
 };
 
-// A pair of ends that are closed in programs that are started.
+// Two connected ends; started programs do not inherit them.
 Result<std::pair<UniqueFd, UniqueFd>> MakePair();
-// Waits for nothing: kBusy if the other end does not take it now.
+// Does not wait: kBusy if the other end cannot take it now.
 Status SendMessage(int to, std::string_view text, int fd = -1);
-// Waits for one if `wait`, else kBusy if there is none. kNotFound: the other end is closed.
+// Waits for a message if `wait`, else kBusy if there is none. kNotFound: the other end is closed.
 Result<Message> ReceiveMessage(int from, bool wait);
 
 }  // namespace sonde::site

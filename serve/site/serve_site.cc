@@ -43,7 +43,7 @@ std::vector<std::string> Split(std::string_view text) {
   return parts;
 }
 
-// The names in the directory that has one for each user, where the pattern has such a part.
+// The names in the directory with one entry for each user, if the pattern has such a part.
 std::vector<std::string> UsersBy(const std::string& pattern, const Accounts& accounts) {
   constexpr std::string_view kPart = "/%u";
   std::vector<std::string> users;
@@ -92,7 +92,7 @@ Status DropRights(const Account& account) {
     return SystemError("become " + account.name);
   }
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  prctl(PR_SET_DUMPABLE, 0);  // the secret is in here
+  prctl(PR_SET_DUMPABLE, 0);  // this process holds the secret
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   return chdir("/") == 0 ? Status() : SystemError("change to /");
 }
@@ -118,7 +118,7 @@ Status RunDoor(DoorParts parts) {
   return {Code::kUnavailable, "the process that starts others has ended"};
 }
 
-// `other_end` is not the door's.
+// The door's process closes `other_end`, which it must not have.
 Result<pid_t> StartDoor(DoorParts parts, UniqueFd& other_end) {
   std::fflush(nullptr);
   const pid_t pid = fork();
@@ -145,7 +145,7 @@ Status ServeSite(Config config, const std::string& listen) {
             "sonde serve --site must be started as root: it becomes each user to read his archive; "
             "your own archive is served without --site"};
   }
-  // Who looked at whose archive is told at the level info.
+  // The log level info tells who looked at whose archive.
   const auto level = log::ParseLevel(config.log_level);
   if (level.ok()) SONDE_RETURN_IF_ERROR(log::Open("sonde", "", *level));
   if (!config.site_archives.empty()) config.archive = config.site_archives;
@@ -181,7 +181,7 @@ Status ServeSite(Config config, const std::string& listen) {
   fmt::print("Archives of all users at {}\n", listen);
   std::fflush(stdout);
   const bool asked = Starter(config, accounts, config.site_open).Run(ends->first, stop);
-  // A door that has closed its end is ending, and may have to say why.
+  // A door that has closed its end is ending, and may still report why.
   if (asked) kill(*door, SIGTERM);
   waitpid(*door, nullptr, 0);
   if (local) unlink(listen.c_str() + kUnixPrefix.size());

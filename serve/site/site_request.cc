@@ -12,7 +12,7 @@ namespace sonde::site {
 namespace {
 
 constexpr std::string_view kEnd = "\r\n";
-// What endpoints read (web/server/wire.cc), and how the body comes.
+// The fields that endpoints read (web/server/wire.cc), and those that describe the body.
 constexpr std::string_view kPassedOn[] = {
     "Accept", "Accept-Encoding",   "Content-Encoding", "Content-Length", "Content-Type",
     "Expect", "If-Modified-Since", "If-None-Match",    "Last-Event-ID",  "Transfer-Encoding"};

@@ -1,6 +1,6 @@
-// A request as the site's door reads it: the head alone, and of that what decides who asks and for
-// whose archive. It goes on to that user's server as a new head, which has of the client's fields
-// those that an endpoint reads, each once, and nothing else: no cookies, no passwords, no names.
+// A request as the site's door reads it: only the head, and of that the parts that decide who asks
+// and for whose archive. The user's server gets a new head with those of the client's fields that
+// an endpoint reads, each once, and nothing else: no cookies, no passwords, no names.
 //
 // Thread safety: values, and functions without state.
 #pragma once
@@ -20,24 +20,24 @@ struct SiteRequest {
   std::string version;                                      // HTTP/1.1 or HTTP/1.0
   std::vector<std::pair<std::string, std::string>> fields;  // in their order, as they came
 
-  // The first of that name, in whatever case; "" if there is none. How many there are.
+  // The first field of that name, in any case; "" if there is none. Then how many there are.
   std::string_view Field(std::string_view name) const;
   size_t Count(std::string_view name) const;
 };
 
-// `head` with its empty line, checked by CheckHead (web/server/request_head.h) before. kInvalid
-// says why not.
+// `head` with its empty line, already checked by CheckHead (web/server/request_head.h). kInvalid
+// says what is wrong.
 Result<SiteRequest> ParseSiteRequest(std::string_view head);
 
-// Whose archive a target names, and the target there: "/user/NAME/REST"; "" and the same target if
-// it names none. "/user/NAME" has the target "".
+// The user whose archive a target names, and the target there: "/user/NAME/REST"; "" and the same
+// target if it names no user. "/user/NAME" has the target "".
 struct SiteTarget {
   std::string user;
   std::string rest;
 };
 SiteTarget ParseSiteTarget(std::string_view target);
 
-// The head that goes on: for one answer, with the token of the server it goes to.
+// The head for the user's server: for one answer, with that server's token.
 std::string HeadFor(const SiteRequest& request, std::string_view target, std::string_view token);
 
 }  // namespace sonde::site

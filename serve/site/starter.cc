@@ -37,7 +37,7 @@ void Starter::Reap() {
 void Starter::Start(const std::string& user, const UniqueFd& door) {
   const Result<Account> account = accounts_.ByName(user);
   Result<UniqueFd> end = account.ok() ? Fork(*account, door) : account.status();
-  // The door does not wait for it, so that it always has room.
+  // The door never waits for this message, so the socket always has room.
   if (end.ok()) {
     (void)SendMessage(door.get(), "ok " + user, end->get());
   } else {
@@ -46,7 +46,7 @@ void Starter::Start(const std::string& user, const UniqueFd& door) {
 }
 
 Result<UniqueFd> Starter::Fork(const Account& account, const UniqueFd& door) {
-  // Those that were let go take a moment to end.
+  // Processes that were told to end take a moment.
   if (running_.size() >= 2 * most_) {
     return Status(Code::kLimit, "too many processes of users run; ask again");
   }

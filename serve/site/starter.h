@@ -1,6 +1,6 @@
-// The one process of a site's server that stays root. It reads nothing of what clients send: the
-// door tells it a user's name, and it starts a process that becomes that user (user_process.h) and
-// whose end the door gets.
+// The only process of a site's server that stays root. It reads nothing that clients send: the door
+// sends it a user's name, and it starts a process that becomes that user (user_process.h); the door
+// gets the other end of that process's socket.
 //
 // Thread safety: a process with one thread.
 #pragma once
@@ -19,11 +19,11 @@ namespace sonde::site {
 
 class Starter {
  public:
-  // At most `most` processes at a time. The references outlive it.
+  // Runs at most `most` processes at a time. The references must outlive it.
   Starter(const Config& config, const Accounts& accounts, size_t most)
       : config_(config), accounts_(accounts), most_(most) {}
 
-  // Until one of the signals comes, which are blocked (true), or the door closes its end.
+  // Runs until one of the blocked signals comes (true), or the door closes its end.
   bool Run(const UniqueFd& door, const sigset_t& signals);
 
  private:

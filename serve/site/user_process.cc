@@ -46,7 +46,7 @@ void SetEnvironment(const Account& account) {
 Result<std::unique_ptr<web::Server>> Open(const Account& account, const Config& config,
                                           const std::string& token) {
   const std::string path = ArchivePath(config, account.name, account.uid, account.home);
-  // One that is not there yet is empty, one that its user may not read is not.
+  // A missing archive is empty; one that its user may not read is a failure.
   if (access(path.c_str(), R_OK | X_OK) != 0 && errno != ENOENT) {
     return SystemError("open the archive " + path);
   }
@@ -61,7 +61,7 @@ Result<std::unique_ptr<web::Server>> Open(const Account& account, const Config& 
   return web::Server::Start(options, std::make_shared<serve::ArchiveSource>(*std::move(archive)));
 }
 
-// False: there is none any more.
+// False: there are no more connections.
 bool TakeVisit(web::Server& server, const UniqueFd& door, bool wait) {
   Result<Message> message = ReceiveMessage(door.get(), wait);
   if (!message.ok()) return false;
@@ -69,7 +69,7 @@ bool TakeVisit(web::Server& server, const UniqueFd& door, bool wait) {
   return true;
 }
 
-// Until the door is gone, or nobody has come for a while and all have left.
+// Until the door is gone, or there was no visitor for a while and all connections have ended.
 void TakeVisits(web::Server& server, const UniqueFd& door) {
   constexpr int kLookMs = 60'000;
   constexpr int kIdleLooks = 10;
@@ -120,8 +120,8 @@ int ServeUser(const Account& account, const Config& config, UniqueFd door) {
       server.ok() ? "ok " + *token : "error " + std::string(server.status().message());
   if (!SendMessage(door.get(), hello).ok() || !server.ok()) return EXIT_FAILURE;
   TakeVisits(**server, door);
-  // The door finds it closed, and starts another process for whoever comes now; what it has sent
-  // before that is still answered.
+  // The door finds it closed, and starts another process for later connections; connections that it
+  // sent before are still answered.
   shutdown(door.get(), SHUT_RD);
   while (TakeVisit(**server, door, false)) {
   }

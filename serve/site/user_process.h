@@ -1,8 +1,8 @@
-// The process that serves one user's archive, as that user: what the kernel lets him read is read,
-// and nothing else. Connections come from the door, each with the head of one request.
+// The process that serves one user's archive, as that user: it reads only what the kernel lets him
+// read. Connections come from the door, each with the head of one request.
 //
-// Its first message is "ok TOKEN", what heads have to have, or "error WHY". It ends when the door
-// closes the other end.
+// Its first message is "ok TOKEN", the token that heads must have, or "error WHY". It ends when the
+// door closes the other end.
 //
 // Thread safety: functions of a process of its own; BecomeUser and ServeUser before other threads.
 #pragma once
@@ -16,10 +16,10 @@
 
 namespace sonde::site {
 
-// For good: uid, groups and environment; no debugger may look in, for requests of administrators
-// pass through here.
+// Becomes the user for good: uid, groups and environment; no debugger may look in, since requests
+// of administrators pass through here.
 Status BecomeUser(const Account& account);
-// Until the door is gone. Gives the exit code.
+// Serves until the door is gone. Gives the exit code.
 int ServeUser(const Account& account, const Config& config, UniqueFd door);
 
 // A token that nobody can guess.

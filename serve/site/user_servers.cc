@@ -25,8 +25,8 @@ struct UserServers::UserServer {
 
   const std::string user;
   asio::posix::stream_descriptor control;
-  asio::steady_timer deadline;  // for it to begin
-  std::string token;            // "": it has not begun
+  asio::steady_timer deadline;  // for the process to start
+  std::string token;            // "": it has not started yet
   std::vector<Visit> waiting;
   uint64_t used = 0;
 };
@@ -78,7 +78,7 @@ void UserServers::Give(const std::string& user, Visit visit, bool again) {
   if (sent.code() == Code::kBusy) {
     return visit.refuse({Code::kUnavailable, "too many requests for this archive; ask again"});
   }
-  // It has just ended.
+  // The process has just ended.
   servers_.erase(at);
   if (again)
     return visit.refuse({Code::kUnavailable, "the archive's process has ended; ask again"});
@@ -118,7 +118,7 @@ void UserServers::AwaitStarter() {
     for (;;) {
       Result<Message> message = ReceiveMessage(starter_.native_handle(), false);
       if (!message.ok() && message.status().code() == Code::kBusy) return AwaitStarter();
-      // Without it the door can do nothing: it ends, and is started anew as a whole.
+      // The door can do nothing without the starter: it ends, and the whole server is started anew.
       if (!message.ok()) return context_.stop();
       OnStarted(*std::move(message));
     }

@@ -1,6 +1,6 @@
-// The users' processes as the door sees them: asked for when somebody wants to see a user's
-// archive, given the connections, let go when there are too many (that used longest ago first). A
-// process ends by itself when nobody has asked it for a while.
+// The users' processes for the door: it asks for a process when a visitor wants a user's archive,
+// gives it the connections, and ends the least recently used one when there are too many. A process
+// ends by itself when it has had no request for a while.
 //
 // Thread safety: the thread that runs the context.
 #pragma once
@@ -26,16 +26,16 @@ class UserServers {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
 
-  // A connection on its way to a process.
+  // A connection that waits for a process.
   struct Visit {
     std::shared_ptr<Socket> client;
-    // What is sent of it, for a process with that token.
+    // The text to send with it, to a process with that token.
     std::function<std::string(const std::string& token)> begun;
-    // Called with why, if it does not get there.
+    // Called with the reason, if the connection does not get there.
     std::function<void(const Status& why)> refuse;
   };
 
-  static constexpr size_t kMaxWaiting = 64;  // for one process to begin
+  static constexpr size_t kMaxWaiting = 64;  // for one process to start
   static constexpr Nanos kPatience = 20 * kSecond;
 
   // `starter`: the process that starts others. At most `most` of them at a time.

@@ -1,4 +1,4 @@
-// /api/v1/diff: runs beside each other; /diff leads to the page that shows it.
+// /api/v1/diff: compares runs; /diff leads to the page that shows it.
 #include <algorithm>
 #include <string_view>
 
@@ -45,7 +45,7 @@ void GetDiff(const Context& context, const Request& request, Reply reply) {
                            });
 }
 
-// The page is one; what it shows stands behind the #.
+// There is one page; the part after the # says what it shows.
 void GetPage(const Context&, const Request& request, Reply reply) {
   Response response;
   response.status = 303;

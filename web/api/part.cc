@@ -1,5 +1,5 @@
-// POST /api/v1/part: what a running step's nodes come to for a query, so that the parts of several
-// steps can be put together where they are asked. `sonde serve` asks heads so.
+// POST /api/v1/part: the answer of a running step's nodes to a query, as a part, so that the asking
+// server can merge the parts of several steps. `sonde serve` asks heads this way.
 #include <fmt/core.h>
 
 #include <memory>

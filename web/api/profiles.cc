@@ -1,6 +1,6 @@
 // /profiles, /profiles/get, /get, /profiles/percmd, /percmd, /profiles/points: finished steps in
-// the shapes of metric-proxy; /api/v1/profile: everything that is known of a step, in the form it
-// is stored.
+// the shapes of metric-proxy; /api/v1/profile: everything that is known of a step, in its stored
+// form.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -58,7 +58,7 @@ Task<Response> GetByCommand(const Context& context, const Request& request) {
   co_return response;
 }
 
-// The profile that the parameter `name` asks for.
+// The profile that the parameter `name` names.
 Task<Result<Profile>> AskedProfile(const Context& context, const Request& request,
                                    std::string_view name) {
   const std::string* job = request.Param(name);
@@ -79,7 +79,7 @@ Task<Response> GetSnapshot(const Context& context, const Request& request) {
   co_return response;
 }
 
-// As metric-proxy's models see it: a counter's value, a gauge's mean.
+// In metric-proxy's models: a counter's value, a gauge's mean.
 double ValueOf(const FootprintEntry& entry) {
   return entry.series.metric.type == MetricType::kGauge ? entry.mean : entry.last;
 }

@@ -1,9 +1,9 @@
 // GET /api/v1/series: one metric of one step over time, reduced over its nodes, with the names of
-// the nodes that hold the extremes. It is what the page draws.
+// the nodes that hold the extremes. The page draws it.
 //
 // Counters come as rates per second. Up to kMaxDetail series, those of all nodes and tasks are read
-// and reduced here, which gives the extremes their owners; above that the tree reduces, and they
-// have none. Of a metric that declares its spread there are percentiles besides.
+// and reduced here, which gives the extremes their owners; above that the tree reduces, and the
+// extremes have no owners. A metric that declares its spread has percentiles as well.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -39,8 +39,8 @@ struct Asked {
   }
 };
 
-// The shortest interval not below `wanted` whose buckets have as many samples each: a whole number
-// of periods and, for what is sampled at slow ticks, a divisor or a multiple of their period.
+// The shortest interval of at least `wanted` with equally many samples in each bucket: a whole
+// number of periods and, for series sampled at slow ticks, a divisor or multiple of their period.
 Nanos Interval(Nanos wanted, Nanos period) {
   Nanos interval = std::max<Nanos>((wanted + period - 1) / period, 1) * period;
   if (kSlowPeriod % period != 0) return interval;
@@ -109,7 +109,7 @@ struct Column {
 };
 using Lines = std::map<Tags, std::map<Nanos, Column>>;
 
-// What each part of it is called, and how the tree reduces it; those of the spread come last.
+// The name of each part of a point, and how the tree reduces it; the parts of the spread come last.
 struct Part {
   std::string_view name;
   double Column::*value;

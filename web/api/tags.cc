@@ -10,7 +10,7 @@
 namespace sonde::web {
 namespace {
 
-// 409: not now, for the step runs or the archive is somebody else's to write.
+// 409: not now, since the step runs or another process has the archive open.
 Response ErrorOf(const Status& status) {
   return status.code() == Code::kBusy ? ErrorResponse(409, status.message())
                                       : ErrorResponse(status);

@@ -15,7 +15,7 @@ constexpr size_t kPiece = 16384;
 
 constexpr size_t kLeast = 18;  // header and trailer
 
-// Unpacked, as the end of the file says (modulo 2^32); zlib compares it.
+// The unpacked size that the end of the file gives (modulo 2^32); zlib compares it.
 size_t SizeOf(std::string_view file) {
   uint32_t size = 0;
   for (size_t i = 0; i < 4; ++i) {
@@ -51,7 +51,7 @@ Result<std::string> Gunzip(std::string_view bytes, size_t limit) {
     return Status(Code::kLimit,
                   fmt::format("the body has {} bytes unpacked, more than {}", size, limit));
   }
-  std::string out(size + 1, '\0');  // one more, to see whether it is longer than it says
+  std::string out(size + 1, '\0');  // one more, to see whether the data is longer than stated
   Inflater inflater;
   z_stream& stream = inflater.stream;
   stream.next_in = Input(bytes);

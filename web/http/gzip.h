@@ -1,4 +1,4 @@
-// Bodies as gzip (RFC 1952): unpacks those that come, packs those that go.
+// Bodies as gzip (RFC 1952): unpacks those of requests, packs those of responses.
 //
 // Thread safety: functions without state; a Gzip is for one thread.
 #pragma once
@@ -12,17 +12,17 @@
 
 namespace sonde::web {
 
-// kInvalid for what is no whole gzip file, kLimit if it would have more than `limit` bytes. One
-// member only, as every program writes it.
+// kInvalid for bytes that are no whole gzip file, kLimit if the result would have more than `limit`
+// bytes. One member only, as every program writes it.
 Result<std::string> Gunzip(std::string_view bytes, size_t limit);
 
-// Packs what is added piece by piece, at level 1: what is left to gain is not worth the time of a
+// Packs bytes piece by piece, at level 1: a better ratio is not worth the time that it takes the
 // head. Holds 270 kB.
 class Gzip {
  public:
   Gzip();
   ~Gzip();
-  // Appends to `out` what is ready of it, perhaps nothing; `last` ends the file.
+  // Appends the packed bytes that are ready to `out`, perhaps none; `last` ends the file.
   void Add(std::string_view bytes, bool last, std::string& out);
 
  private:

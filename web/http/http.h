@@ -21,7 +21,7 @@ enum class Method : uint8_t { kGet, kHead, kPost, kPut, kDelete, kOptions, kOthe
 
 struct Request {
   Method method = Method::kGet;
-  std::string target;  // as it came
+  std::string target;  // as received
   std::string path;    // decoded, without the query; starts with '/'
   std::vector<std::pair<std::string, std::string>> params;  // decoded, in their order
   std::string authorization;
@@ -31,7 +31,7 @@ struct Request {
   std::string accept;
   std::string host;
   std::string accept_encoding;
-  std::string origin;      // of the page that asks, if a browser says so
+  std::string origin;      // of the page that asks, if the browser reports it
   bool preflight = false;  // Access-Control-Request-Method is there
   std::string fetch_site;  // Sec-Fetch-Site
   std::string last_event_id;
@@ -49,30 +49,30 @@ struct Response {
   int status = 200;
   std::string content_type = "application/json; charset=UTF-8";
   std::string body;
-  // Of what may be kept and asked for again: pages, and what does not change any more.
+  // For answers that may be kept and asked for again: pages, and data that changes no more.
   std::string etag;
   Nanos last_modified = 0;
   std::vector<std::pair<std::string, std::string>> headers;
-  // Of a large answer: appends the next part of the body, and says whether another follows. The
+  // For a large answer: appends the next part of the body, and says whether another follows. The
   // body is then empty.
   std::function<bool(std::string& out)> next;
   size_t held_bytes = 0;  // what `next` holds until it is done
-  // Of an answer that goes on as long as there is something to tell; the body is then empty.
+  // For an answer that goes on as long as there are events; the body is then empty.
   std::shared_ptr<EventFeed> feed;
 };
 
-// What server-sent events are made of. Each Pull asks for what is new since the one before; one is
+// The source of server-sent events. Each Pull asks for the news since the previous one; one is
 // under way at a time.
 class EventFeed {
  public:
   virtual ~EventFeed() = default;
-  // Text to send, perhaps none, and whether it was the last. From any thread, once.
+  // Takes text to send, perhaps none, and whether it was the last. From any thread, once.
   using Done = std::function<void(std::string text, bool over)>;
-  // `stopping`: the server ends, and this is the last.
+  // `stopping`: the server ends, and this is the last Pull.
   virtual void Pull(bool stopping, Done done) = 0;
 };
 
-// How an endpoint answers: once, from any thread.
+// An endpoint answers with this: once, from any thread.
 using Reply = std::function<void(Response)>;
 
 inline constexpr size_t kMaxParams = 64;
@@ -81,14 +81,14 @@ inline constexpr size_t kMaxParams = 64;
 // an escape is wrong or there are too many parameters.
 Status ParseTarget(std::string_view target, Request& request);
 
-// What of a message goes into an answer: enough to see what was sent, not all of it.
+// The part of a message that goes into an answer: enough to see what was sent, not all of it.
 std::string_view Shortened(std::string_view message);
 // {"error":{"code":N,"message":"..."}}, and "details" if there are any.
 Response ErrorResponse(int status, std::string_view message, std::string_view details = {});
-// The same for what a room below reports.
+// The same for a failure that a module below reports.
 Response ErrorResponse(const Status& status);
-// 413: the answer would have `count` things (points, series), which is more than `limit`. Nothing
-// is cut off in silence.
+// 413: the answer would have `count` items (points, series), which is more than `limit`. Nothing is
+// cut off in silence.
 Response TooMuchResponse(size_t count, size_t limit, std::string_view things);
 
 // A number parameter of a request, or `fallback` if it is absent; kInvalid outside [low, high].

@@ -22,7 +22,7 @@ Status NoSuchField(std::string_view key, std::string_view known) {
 
 Result<json::value> ParseBody(std::string_view body, json::storage_ptr storage) {
   Result<json::value> value = ParseJson(body, "the body", std::move(storage));
-  // To who reads a file it is damaged; of a request it is the one that sent it who has to change.
+  // For a file's reader kCorrupt means damage; a request's sender has to change the request.
   if (value.status().code() == Code::kCorrupt) {
     return Status(Code::kInvalid, std::string(value.status().message()));
   }

@@ -1,5 +1,5 @@
-// What requests' bodies are read with: fields of JSON that come from outside, checked, with errors
-// that name the field.
+// Reads requests' bodies: fields of JSON that come from outside, checked, with errors that name the
+// field.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -32,10 +32,10 @@ Status ReadTime(const boost::json::value& value, std::string_view key, Nanos now
                 const TimeZone& zone = {});
 Status ReadCount(const boost::json::value& value, std::string_view key, uint64_t& out);
 
-// For bodies in which a field that is not known is a mistake: names those that are.
+// For bodies in which an unknown field is a mistake: names the known fields.
 Status NoSuchField(std::string_view key, std::string_view known);
 
-// A body as it came: its numbers exactly, its depth bounded. kInvalid for what is no JSON.
+// Parses a body: its numbers exactly, its depth bounded. kInvalid for a body that is not JSON.
 Result<boost::json::value> ParseBody(std::string_view body, boost::json::storage_ptr storage);
 
 // Parses a body and hands it to `read`, which gives a Result<T>; no exception leaves it.

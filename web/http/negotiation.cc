@@ -35,7 +35,7 @@ bool IsUnchanged(const Request& request, const Response& response) {
       std::string_view one = TakePart(list, ',');
       if (one.starts_with("W/")) one.remove_prefix(2);
       if (one == "*" || one == response.etag) return true;
-      // What we sent packed has a tag of its own.
+      // Our compressed answers have a tag of their own.
       if (one.ends_with("-gzip\"") &&
           one.substr(0, one.size() - 6) ==
               std::string_view(response.etag).substr(0, response.etag.size() - 1)) {

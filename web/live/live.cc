@@ -17,12 +17,12 @@ namespace sonde::web {
 namespace {
 
 constexpr size_t kBatch = 64;          // rows in one go
-constexpr Nanos kMaxBehind = 120;      // periods: a reader that is further behind loses ticks
-constexpr Nanos kRowsBefore = 16;      // of counters, that are looked at
+constexpr Nanos kMaxBehind = 120;      // periods: a reader further behind loses ticks
+constexpr Nanos kRowsBefore = 16;      // rows that are looked at for counters
 constexpr Nanos kLookAgain = kSecond;  // for alarms and notes
 constexpr size_t kMaxSeenNotes = 4096;
 
-// The one whose downsample keeps the question answerable from reduced series.
+// Picks the downsample with which reduced series can still answer the query.
 Aggregator OfOneValue(Aggregator aggregator) {
   const bool extreme = aggregator == Aggregator::kMin || aggregator == Aggregator::kMax;
   return extreme ? aggregator : Aggregator::kAvg;
@@ -59,12 +59,12 @@ class LiveFeed final : public EventFeed, public std::enable_shared_from_this<Liv
   const std::string job_;
   Nanos after_;
   bool begun_ = false;
-  Nanos catching_up_to_ = 0;  // what came before may be sent, however long that is ago
+  Nanos catching_up_to_ = 0;  // older ticks may be sent, however old
   Nanos looked_at_ = 0;       // for alarms and notes; monotonic
   Nanos noted_until_ = 0;
   std::map<std::string, CounterRows> counters_;  // by the series' names
-  std::map<std::string, std::string> alarms_;    // what was told of each
-  std::set<std::string> notes_;                  // that were told
+  std::map<std::string, std::string> alarms_;    // the last event of each
+  std::set<std::string> notes_;                  // notes that were sent
 };
 
 bool LiveFeed::Wanted(const Metric& metric) const {
@@ -77,7 +77,7 @@ Answered<Result<LiveRows>> LiveFeed::RowsAfter(Nanos after, size_t limit) const 
   return Ask(*context_.series, &StepSeries::ReadLive, id_, wanted, after, limit);
 }
 
-// Goes on behind what is held no more, and behind what a slow reader has let pile up.
+// Skips rows that are held no more, and rows that pile up for a slow reader.
 Task<void> LiveFeed::SkipLost(const LiveRows& rows, std::string& out) {
   const Nanos from = after_;
   int64_t lost = 0;
@@ -85,7 +85,7 @@ Task<void> LiveFeed::SkipLost(const LiveRows& rows, std::string& out) {
     after_ = rows.oldest - 1;
     lost = (after_ - from) / rows.period;
   } else if (after_ >= catching_up_to_ && rows.newest - after_ > kMaxBehind * rows.period) {
-    // Ticks that never were are not lost.
+    // Ticks that never existed are not lost.
     const StepSeries::IsWanted none = [](const Metric&) { return false; };
     const Result<LiveRows> piled =
         co_await Ask(*context_.series, &StepSeries::ReadLive, id_, none, after_, SIZE_MAX);
@@ -106,7 +106,7 @@ Task<Result<LiveRows>> LiveFeed::Begin(std::string& out) {
   if (after_ == 0 || after_ > first->newest) after_ = std::max<Nanos>(first->newest - 1, 0);
   noted_until_ = after_;
   co_await SkipLost(*first, out);
-  // They tell of how many nodes a whole row is.
+  // The head tells the number of nodes in a whole row.
   Result<LiveRows> before = co_await RowsAfter(after_ - kRowsBefore * first->period, kRowsBefore);
   if (before.ok()) {
     std::erase_if(before->rows, [&](const LiveRows::Row& row) { return row.time > after_; });
@@ -129,7 +129,7 @@ Task<Result<LiveRows>> LiveFeed::Read(std::string& out) {
   co_return rows;
 }
 
-// Counters as docs/queries.md has them.
+// The values of counters as docs/queries.md defines them.
 void LiveFeed::CountOn(LiveRows& rows) {
   for (size_t i = 0; i < rows.series.size(); ++i) {
     const Series& series = rows.series[i];
@@ -160,12 +160,12 @@ void LiveFeed::AddAlarms(std::string& out) {
 }
 
 Task<void> LiveFeed::AddNotes(Nanos newest, std::string& out) {
-  constexpr Nanos kLate = 10 * kSecond;  // what tasks tell comes with their node's ticks
+  constexpr Nanos kLate = 10 * kSecond;  // events of tasks come with their node's ticks
   const std::vector<Note> notes =
       co_await Ask(*context_.series, &StepSeries::Notes, noted_until_ - kLate, INT64_MAX / 2);
   for (const Note& note : notes) {
     if (note.job != job_) continue;
-    // Those of the step have its start as their time, and may come to be at any.
+    // The step's own notes have its start as their time, and may come at any time.
     const bool told = note.start <= live_.after || note.start + kLate < noted_until_;
     if (told && !IsOfStep(note)) continue;
     std::string text;
@@ -180,7 +180,7 @@ Task<void> LiveFeed::AddNotes(Nanos newest, std::string& out) {
 QuerySpec LiveFeed::SpecFor(const LiveRows& rows, QuerySpec spec) const {
   spec.start = rows.rows.front().time;
   spec.end = rows.rows.back().time + 1;
-  // As many values as ticks: this changes none, and keeps hours around the range from being read.
+  // As many values as ticks: this changes none, and avoids that hours around the range are read.
   spec.downsample = Downsample{rows.period, OfOneValue(spec.aggregator), Downsample::Fill::kNone};
   if (spec.rate) spec.start = std::max<Nanos>(spec.start - kSlowPeriod - rows.period, 0);
   TagFilter ours;
@@ -213,7 +213,7 @@ Task<void> LiveFeed::AddTicks(const LiveRows& rows, std::string& out) {
   }
 }
 
-// What is new; false if the step has ended.
+// Sends what is new; false if the step has ended.
 Task<bool> LiveFeed::Next(std::string& out) {
   const Result<LiveRows> rows = co_await Read(out);
   if (!rows.ok() || !rows->running) {

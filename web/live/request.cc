@@ -1,4 +1,4 @@
-// What /api/live is asked.
+// Reads requests to /api/live.
 #include "web/opentsdb/request.h"
 
 #include <fmt/core.h>

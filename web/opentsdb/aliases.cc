@@ -17,8 +17,8 @@ struct OpenTsdbAlias {
   std::string_view over;
   bool complement = false;
   bool rate = false;        // of counters: their rates
-  std::string_view summed;  // a tag of the metric's that the alias does not have
-  std::string_view only;    // of its values those that count for `metric`, for literal_or
+  std::string_view summed;  // a tag of the metric that the alias does not have
+  std::string_view only;    // the values of that tag that count for `metric`, for literal_or
 };
 
 namespace {
@@ -58,7 +58,7 @@ const OpenTsdbAlias* FindAlias(std::string_view name) {
   return found == std::end(kAliases) ? nullptr : found;
 }
 
-// Whether a query for the metric, its values scaled, is the answer.
+// Whether the answer to a query for the metric, with its values scaled, is the answer.
 bool IsDirect(const OpenTsdbAlias& alias) { return alias.over.empty() && alias.summed.empty(); }
 
 // The downsample that the nodes may do before the ratio is formed; the rest is done afterwards.
@@ -66,7 +66,7 @@ bool PushesDown(const QuerySpec& query) {
   return query.downsample && query.downsample->function == Aggregator::kAvg;
 }
 
-// Asks for every series of the alias by itself.
+// Queries every series of the alias by itself.
 QuerySpec Fetch(const OpenTsdbAlias& alias, const QuerySpec& query, bool divisor) {
   QuerySpec fetch;
   fetch.metric = divisor ? alias.over : alias.metric;
@@ -92,7 +92,7 @@ QuerySpec Fetch(const OpenTsdbAlias& alias, const QuerySpec& query, bool divisor
   return fetch;
 }
 
-// `over` scales; what it has no point for, or 0, is missing.
+// Divides by `over`; where `over` has no point, or 0, the value is missing.
 std::vector<Point> Divide(const OpenTsdbAlias& alias, const std::vector<Point>& points,
                           const std::vector<Point>& over) {
   std::vector<Point> out;
@@ -134,7 +134,7 @@ std::vector<SeriesData> Combine(const OpenTsdbAlias& alias, const Answer& values
   return out;
 }
 
-// Counting counts points, whatever their unit.
+// Counting counts points, whatever the unit.
 bool Counts(const QuerySpec& query) {
   return query.aggregator == Aggregator::kCount ||
          (query.downsample && query.downsample->function == Aggregator::kCount);
@@ -199,7 +199,7 @@ Result<Answers> OpenTsdbPlan::Fold(Answers answers) const {
       folded.push_back(Rename(*part.alias, part.query, std::move(values)));
     } else {
       const Answer* over = part.alias->over.empty() ? nullptr : &answers[part.first + 1];
-      // The whole query again: a bucket that a node made the mean of has one point now.
+      // The whole query again: a bucket whose mean a node computed has one point now.
       Result<std::vector<QueryResult>> results =
           Evaluate(part.query, Combine(*part.alias, values, over));
       if (!results.ok()) return results.status();

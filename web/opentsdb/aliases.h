@@ -1,11 +1,11 @@
-// Names by which dashboards made for Dragon's telemetry ask, and the metrics that answer them: its
-// panels show a step without being changed. Nothing is stored under these names; a series that is,
-// such as an application's own, goes before.
+// Names that dashboards made for Dragon's telemetry use, and the metrics that answer them: its
+// panels show a step without a change. Nothing is stored under these names; a real series of the
+// same name, such as an application's own, comes first.
 //
-// Some are ratios of two metrics, each host (and device) for itself. So these are asked for series
-// by series, put together here, and only then aggregated. A downsample by avg is asked of the nodes
-// before: the ratio of means, exact where the divisor does not change; other functions work on the
-// ratios themselves.
+// Some are ratios of two metrics, for each host (and device). So their series are queried one
+// by one, divided here, and only then aggregated. The nodes themselves do a downsample by avg:
+// the ratio of means, exact if the divisor does not change; other functions work on the
+// ratios.
 //
 // Thread safety: none; a plan belongs to one request.
 #pragma once
@@ -22,13 +22,13 @@ namespace sonde::web {
 
 struct OpenTsdbAlias;
 
-// What to ask the data source for queries of which some may name aliases.
+// The queries to the data source that answer queries of which some may name aliases.
 class OpenTsdbPlan {
  public:
   static Task<OpenTsdbPlan> Make(const StepSeries& series, std::vector<QuerySpec> queries);
 
   const std::vector<QuerySpec>& specs() const { return specs_; }
-  // The answers to specs() as answers to the queries.
+  // Turns the answers to specs() into answers to the queries.
   Result<Answers> Fold(Answers answers) const;
 
  private:
@@ -44,10 +44,10 @@ class OpenTsdbPlan {
   std::vector<QuerySpec> specs_;
 };
 
-// StepSeries::Names with the aliases of what is there.
+// StepSeries::Names, with the aliases whose metrics exist.
 Task<Result<SeriesNames>> NamesAndAliases(const StepSeries& series);
 
-// StepSeries::ListSeries with the aliases of what is there, which have their metric's help.
+// StepSeries::ListSeries, with the aliases whose metrics exist; these have their metric's help.
 Task<Result<std::vector<Series>>> ListSeriesAndAliases(const StepSeries& series, std::string metric,
                                                        size_t limit);
 

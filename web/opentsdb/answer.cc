@@ -12,12 +12,12 @@
 namespace sonde::web {
 namespace {
 
-// The key of a point as it stands in the answer.
+// The key of a point in the answer.
 int64_t TimeKey(Nanos time, bool milliseconds) {
   return milliseconds ? time / kMillisecond : time / kSecond;
 }
 
-// Room for a time, a number and what stands around them.
+// Room for a time, a number and the characters around them.
 constexpr size_t kPointBytes = 80;
 constexpr size_t kBatchBytes = 4096;
 
@@ -32,7 +32,7 @@ constexpr auto kPairs = [] {
   return pairs;
 }();
 
-// Six digits of a number below a million.
+// Writes six digits of a number below a million.
 char* WriteSix(uint32_t number, char* at) {
   std::memcpy(at, &kPairs[size_t{2} * (number / 10'000)], 2);
   std::memcpy(at + 2, &kPairs[size_t{2} * (number / 100 % 100)], 2);
@@ -40,7 +40,7 @@ char* WriteSix(uint32_t number, char* at) {
   return at + 6;
 }
 
-// Writes times that follow each other: but for their last six digits they are mostly alike.
+// Writes times in order: except for the last six digits they are mostly equal.
 class TimeWriter {
  public:
   char* Write(int64_t time, char* at) {
@@ -60,8 +60,8 @@ class TimeWriter {
   char text_[16] = {};  // a time in ns has 19 digits, here they are seconds or milliseconds
 };
 
-// A number of up to six decimals and fifteen digits, of which there is no shorter form; nullptr for
-// others.
+// A number of up to six decimals and fifteen digits that has no shorter form; nullptr for other
+// numbers.
 char* WriteDecimal(double value, char* at) {
   constexpr double kScale = 1e6;
   constexpr double kExact = 1e15;
@@ -78,7 +78,7 @@ char* WriteDecimal(double value, char* at) {
   return at;
 }
 
-// Most are whole or have few decimals, for which the general way takes long.
+// Most numbers are whole or have few decimals; the general way takes long for these.
 char* WriteNumber(double value, bool null, char* at) {
   constexpr double kExact = 1e15;
   if (std::fabs(value) < kExact) {
@@ -138,7 +138,7 @@ size_t AnswerWriter::Points() const {
   return points;
 }
 
-// To a result that has points. False if there is none any more.
+// Goes on to a result with points. False if there is none any more.
 bool AnswerWriter::Skip() {
   for (; answer_ < answers_.size(); ++answer_, result_ = 0) {
     for (; result_ < answers_[answer_].results.size(); ++result_) {
@@ -148,7 +148,7 @@ bool AnswerWriter::Skip() {
   return false;
 }
 
-// Those of the result's step, or of all if the result is of several; the global ones are all.
+// The notes of the result's step, or of all if the result covers several; global ones are all.
 void AnswerWriter::AppendNotes(std::string& out) const {
   if (query_->no_annotations || notes_.empty()) return;
   const std::string* job = result().tags.Find("job");
@@ -180,7 +180,7 @@ void AnswerWriter::Begin(std::string& out) {
   out += form_.arrays ? ",\"dps\":[" : ",\"dps\":{";
 }
 
-// Up to the end of the result, or until `out` has more than `limit` bytes.
+// Writes to the end of the result, or until `out` has more than `limit` bytes.
 void AnswerWriter::AppendPoints(std::string& out, size_t limit) {
   const std::vector<Point>& points = result().points;
   const QuerySpec& spec = query_->queries[answer_];

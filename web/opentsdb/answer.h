@@ -1,5 +1,5 @@
-// The answer to /api/query as JSON, written piece by piece: what is large need not be there as text
-// all at once.
+// The answer to /api/query as JSON, written piece by piece: a large answer need not be in memory as
+// one text.
 //
 // Thread safety: none; a writer belongs to one response.
 #pragma once
@@ -27,7 +27,7 @@ class AnswerWriter {
         notes_(std::move(notes)),
         form_(form) {}
 
-  // Of all results.
+  // Writes all results.
   size_t Points() const;
   // Appends the next part, of about kPiece bytes. False if that was the last.
   bool Next(std::string& out);
@@ -49,7 +49,7 @@ class AnswerWriter {
   size_t result_ = 0;
   size_t point_ = 0;
   bool any_ = false;   // a result was begun
-  bool open_ = false;  // and is not ended
+  bool open_ = false;  // and has not ended
 };
 
 }  // namespace sonde::web

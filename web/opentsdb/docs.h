@@ -1,4 +1,4 @@
-// What the routes of OpenTSDB's API say about themselves (web/route/route_doc.h).
+// The OpenAPI descriptions of the routes of OpenTSDB's API (web/route/route_doc.h).
 //
 // Thread safety: constants.
 #pragma once

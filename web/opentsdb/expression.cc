@@ -17,7 +17,7 @@ Status Bad(std::string_view text, std::string_view why) {
                       text.substr(0, 128), why)};
 }
 
-// The end of the part that begins `text`: the first of `ends` outside of brackets.
+// The end of the first part of `text`: the first of `ends` outside brackets.
 size_t EndOfPart(std::string_view text, std::string_view ends) {
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -107,7 +107,7 @@ Result<QuerySpec> ParseQueryExpression(std::string_view m, bool calendar) {
   if (!aggregator.ok()) return aggregator.status();
   spec.aggregator = *aggregator;
   std::string_view rest = m.substr(colon + 1);
-  // What is no option is the metric, in whose name a colon may be.
+  // A part that is no option is the metric, whose name may have a colon.
   for (; (colon = rest.find(':')) != std::string_view::npos; rest.remove_prefix(colon + 1)) {
     const std::string_view part = rest.substr(0, colon);
     if (IsOption(part, "rate")) {

@@ -1,5 +1,5 @@
-// What OpenTSDB's HTTP API tells beside data: names, series, aggregators, filters, its version; and
-// the paths of the whole API.
+// OpenTSDB's HTTP API besides data: names, series, aggregators, filters, its version; and the paths
+// of the whole API.
 #include <fmt/core.h>
 
 #include <set>
@@ -73,7 +73,7 @@ bool Matches(const OpenTsdbLookup& lookup, const Series& series) {
   return true;
 }
 
-// How many there are.
+// Gives the number of series.
 uint64_t WriteLookup(const OpenTsdbLookup& lookup, const std::vector<Series>& series,
                      JsonWriter& json) {
   uint64_t total = 0;
@@ -98,7 +98,7 @@ uint64_t WriteLookup(const OpenTsdbLookup& lookup, const std::vector<Series>& se
   return total;
 }
 
-// Of a lookup that found nothing: whether it asked for a name that nothing has.
+// For a lookup without results: whether it asked for a name that does not exist.
 Status UnknownTag(const SeriesNames& names, const OpenTsdbLookup& lookup) {
   const auto check = [](const std::string& name, const std::set<std::string>& known,
                         const char* kind) -> Status {
@@ -177,7 +177,7 @@ void GetFilters(const Context&, const Request&, Reply reply) {
 void GetVersion(const Context&, const Request&, Reply reply) {
   Response response;
   JsonWriter json(response.body);
-  // The version of the API that is spoken, and by whom.
+  // The version of the API, and the program that serves it.
   json.BeginObject().Field("version", "2.4.1").Field("repo", "sonde " SONDE_VERSION).EndObject();
   reply(std::move(response));
 }

@@ -1,5 +1,5 @@
-// OpenTSDB's annotations: those of steps are read, a store that takes points takes and forgets them
-// too.
+// OpenTSDB's annotations: those of steps can be read; a store that takes points also stores and
+// deletes them.
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -25,7 +25,7 @@ Result<Nanos> TimeParam(const Context& context, const Request& request, std::str
   return time;
 }
 
-// Annotations are told apart by seconds, whatever their start is.
+// Annotations are distinguished by seconds, whatever their exact start is.
 bool SameSecond(Nanos a, Nanos b) { return a / kSecond == b / kSecond; }
 
 void WriteNotes(const std::vector<Note>& notes, JsonWriter& json) {
@@ -65,7 +65,7 @@ Status ReadCustom(const json::value& value, Note& note) {
   return {};
 }
 
-// The fields that are there, over what `note` has.
+// The fields of the body replace those of `note`.
 Status ReadNote(const json::object& object, Nanos now, Note& note) {
   for (const auto& [name, value] : object) {
     const std::string_view key = View(name);
@@ -93,13 +93,13 @@ Result<Note> ParseAnnotationBody(std::string_view body, Nanos now) {
 
 namespace {
 
-// POST leaves what it does not name as it was; PUT replaces all.
+// POST keeps the fields that it does not name; PUT replaces all.
 Result<Note> Store(const json::object& object, bool keep, Nanos now, PointSink& sink) {
   Note note;
   SONDE_RETURN_IF_ERROR(ReadNote(object, now, note));
   Result<Note> known = sink.FindNote(note.tsuid, note.start);
   if (known.ok()) {
-    // Annotations are told apart by seconds: what was there goes.
+    // Annotations are distinguished by seconds: the existing one is removed.
     if (keep) {
       note = *known;
       SONDE_RETURN_IF_ERROR(ReadNote(object, now, note));
@@ -157,7 +157,7 @@ void StoreOne(const Context& context, const Request& request, bool keep, const R
   reply(std::move(response));
 }
 
-// A list; those before a wrong one are stored.
+// A list; notes before a wrong one are stored.
 void StoreMany(const Context& context, const Request& request, bool keep, const Reply& reply) {
   PointSink* sink = context.sink;
   if (sink == nullptr) return reply(NothingIsPut());
@@ -184,7 +184,7 @@ void StoreMany(const Context& context, const Request& request, bool keep, const 
   reply(std::move(response));
 }
 
-// What annotations are to go: by parameters, or by a body.
+// Which annotations to delete: by parameters, or by a body.
 struct Removal {
   std::set<std::string> tsuids;
   bool global = false;

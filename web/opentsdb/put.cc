@@ -1,4 +1,4 @@
-// POST /api/put: points into a store that takes them.
+// POST /api/put: stores points in a store that takes them.
 #include <fmt/core.h>
 
 #include <charconv>
@@ -16,7 +16,7 @@ namespace json = boost::json;
 
 constexpr Nanos kLastTime = Nanos{9'000'000'000} * kSecond;  // a Nanos holds it
 
-// As OpenTSDB's IncomingDataPoint has it: what is a number may also be a text.
+// As in OpenTSDB's IncomingDataPoint: a number may also be a text.
 Status ReadTimestamp(const json::value& value, Nanos& out) {
   const Status invalid(Code::kInvalid, "Invalid timestamp");
   int64_t number = 0;
@@ -104,7 +104,7 @@ Result<PutPoint> ReadPoint(const json::value& value) {
   return point;
 }
 
-// As it came; boost::json would write numbers that no JSON has.
+// As received; boost::json would write numbers that are not JSON.
 void Echo(const json::value& value, JsonWriter& out) {
   if (const json::object* object = value.if_object()) {
     out.BeginObject();

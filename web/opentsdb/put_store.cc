@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxTags = 8;  // OpenTSDB's default
 
-// What OpenTSDB takes in names, and no more: ASCII letters and digits, -_./ and letters beyond.
+// The characters that OpenTSDB accepts in names: ASCII letters and digits, -_./ and other letters.
 Status CheckName(std::string_view what, std::string_view name) {
   if (name.empty()) return {Code::kInvalid, fmt::format("Invalid {}: empty string", what)};
   if (name.size() > kMaxNameLength) {
@@ -60,7 +60,7 @@ struct Line {
   std::vector<Point> points;
   std::vector<bool> integers;
 
-  // Whether it is one more.
+  // Whether the point is a new one.
   bool Put(Nanos time, double value, bool integer);
 };
 

@@ -1,8 +1,8 @@
-// An empty store in memory that takes points over HTTP: what `sonde serve --ephemeral` serves, for
-// tests and trials. Queries are evaluated by the same code as everywhere, on the thread that asks.
+// An empty store in memory that takes points over HTTP, for tests and trials: `sonde serve
+// --ephemeral` serves it. The asking thread evaluates queries, with the same code as everywhere.
 //
-// It holds at most kMaxSeries series, kMaxPoints points and kMaxNotes notes; what would exceed that
-// is refused.
+// It holds at most kMaxSeries series, kMaxPoints points and kMaxNotes notes; it refuses all beyond
+// that.
 //
 // Thread safety: that of DataSource and PointSink; one mutex.
 #pragma once

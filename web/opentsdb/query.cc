@@ -1,4 +1,4 @@
-// /api/query: asks the data source and writes what it answers.
+// /api/query: asks the data source and writes the answer.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxPoints = 4'000'000;  // in one response: some 100 MB of JSON
 constexpr size_t kMaxSeries = 100'000;
-constexpr size_t kStreamedPoints = 50'000;  // from so many on the text is never whole
+constexpr size_t kStreamedPoints = 50'000;  // beyond this the text is never whole
 
 std::vector<std::string_view> Alternatives(std::string_view pattern) {
   std::vector<std::string_view> parts;
@@ -28,9 +28,9 @@ std::vector<std::string_view> Alternatives(std::string_view pattern) {
   return parts;
 }
 
-// Whether a result has a name that the filter asks for, where that can be seen.
+// Whether a result has a name that the filter asks for, if results can show that.
 bool ShowsEveryName(const TagFilter& filter, const std::vector<QueryResult>& results) {
-  if (filter.type == TagFilter::Type::kNotKey) return false;  // its key shows nowhere
+  if (filter.type == TagFilter::Type::kNotKey) return false;  // results never show its key
   if (!filter.group_by || filter.type != TagFilter::Type::kLiteralOr) return true;
   std::set<std::string_view> shown;
   for (const QueryResult& result : results) {
@@ -47,8 +47,8 @@ Status NoSuchName(std::string_view kind, std::string_view name) {
   return {Code::kInvalid, text};
 }
 
-// A name that does not exist is an error, no data in the range is not. Looked for only where the
-// results leave it open, for that takes long.
+// A name that does not exist is an error, no data in the range is not. Looked up only if the
+// results do not decide it, since that takes long.
 bool LeavesNamesOpen(const QuerySpec& spec, const std::vector<QueryResult>& results) {
   const bool shown = std::all_of(spec.filters.begin(), spec.filters.end(), [&](const auto& filter) {
     return ShowsEveryName(filter, results);
@@ -128,7 +128,7 @@ Result<AnswerForm> FormOf(const Context& context, const Request& request) {
   return form;
 }
 
-// Whether names that do not exist are no error: of what one store does not know, others may.
+// Whether unknown names are no error: other stores may know names that this one does not.
 Result<bool> TakesAnyName(const Request& request) {
   const std::string* unknown = request.Param("unknown");
   if (unknown == nullptr || *unknown == "error") return false;

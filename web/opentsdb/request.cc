@@ -126,11 +126,11 @@ Status NoDeleting() {
   return {Code::kInvalid, "deleting data is not enabled: nothing is deleted by a query"};
 }
 
-// What dates and calendars are meant by.
+// The zone and the calendar with which dates are read.
 struct Place {
   std::string name;  // of the zone
   TimeZone zone;
-  bool calendar = false;  // downsampling is by the calendar, whether or not it says so
+  bool calendar = false;  // all downsampling is by the calendar, even if it does not say so
 };
 
 Status SetZone(std::string_view name, Place& place) {
@@ -141,13 +141,13 @@ Status SetZone(std::string_view name, Place& place) {
   return {};
 }
 
-// What holds for a query in either form.
+// Finishes a query of either form.
 Status FinishQuery(const Place& place, OpenTsdbQuery& query) {
   if (query.end <= query.start) {
     return {Code::kInvalid, fmt::format("end time {} must be greater than the start time {} (ms)",
                                         query.end / kMillisecond, query.start / kMillisecond)};
   }
-  // Of queries that are the same one is asked.
+  // Equal queries are asked once.
   std::set<std::string> known;
   std::vector<QuerySpec> queries;
   for (QuerySpec& spec : query.queries) {
@@ -171,7 +171,7 @@ Result<QuerySpec> ReadSubQuery(const json::value& value, bool calendar) {
   if (object == nullptr) return Wrong("queries", "objects");
   QuerySpec spec;
   bool aggregated = false;
-  // In the order of the text: of filters and tags the later one counts.
+  // In the order of the text: the later one of filters and tags counts.
   for (const auto& [key, field] : *object) {
     SONDE_RETURN_IF_ERROR(ReadField(View(key), field, calendar, spec));
     aggregated = aggregated || (View(key) == "aggregator" && !field.is_null());
@@ -181,7 +181,7 @@ Result<QuerySpec> ReadSubQuery(const json::value& value, bool calendar) {
   return spec;
 }
 
-// `timezone` and `useCalendar`, which decide on what other fields mean.
+// `timezone` and `useCalendar`, which change the meaning of other fields.
 Status ReadPlace(const json::object& object, Place& place) {
   if (const json::value* zone = object.if_contains("timezone");
       zone != nullptr && !zone->is_null()) {
@@ -194,7 +194,7 @@ Status ReadPlace(const json::object& object, Place& place) {
   return ReadBool(*calendar, "useCalendar", place.calendar);
 }
 
-// The fields beside `queries`; unknown ones are passed over.
+// The fields besides `queries`; unknown ones are passed over.
 Status ReadOptions(const json::object& object, Nanos now, const TimeZone& zone,
                    OpenTsdbQuery& query) {
   bool started = false;

@@ -1,5 +1,5 @@
-// What OpenTSDB's HTTP API is asked: JSON bodies and the small languages inside them, as the types
-// of series/query/query.h. Everything here comes from outside and is checked.
+// Requests of OpenTSDB's HTTP API: JSON bodies and the small languages inside them, as the types of
+// series/query/query.h. Everything here comes from outside and is checked.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -22,7 +22,7 @@
 namespace sonde::web {
 
 struct OpenTsdbQuery {
-  std::vector<QuerySpec> queries;  // no two alike
+  std::vector<QuerySpec> queries;  // all different
   Nanos start = 0;
   Nanos end = 0;
   bool milliseconds = false;  // keys of dps
@@ -33,21 +33,21 @@ struct OpenTsdbQuery {
 
 inline constexpr size_t kMaxSubQueries = 64;
 
-// The body of POST /api/query; `now` is the end where none is given and what "5m-ago" refers to.
+// The body of POST /api/query; `now` is the default end, and the time to which "5m-ago" refers.
 Result<OpenTsdbQuery> ParseOpenTsdbQuery(std::string_view body, Nanos now);
 // The same from the parameters of GET /api/query.
 Result<OpenTsdbQuery> ParseOpenTsdbQuery(const Request& request, Nanos now);
 // One of its m: "sum:rate{counter}:1m-avg:explicit_tags:metric{host=*}{task=regexp(1.)}"; without
-// times, and with what is asked for by the calendar yet to be resolved; `calendar` makes all
-// downsampling so.
+// times, and with calendar intervals not resolved yet; `calendar` makes all downsampling use the
+// calendar.
 Result<QuerySpec> ParseQueryExpression(std::string_view m, bool calendar = false);
 
 // A time: seconds (up to 10 digits) or milliseconds, "now", "5m-ago", "2026/01/31-10:00:30" (as
 // clocks of `zone` show it; the time of day may be shorter or absent).
 Result<Nanos> ParseOpenTsdbTime(std::string_view text, Nanos now, const TimeZone& zone = {});
 
-// Reads the points of a body of /api/put, an object or a list, and puts each, also those that stand
-// after a wrong one. Fails only if the body as a whole is wrong.
+// Reads the points of a body of /api/put, an object or a list, and stores each of them, also those
+// after a wrong point. Fails only if the body as a whole is wrong.
 struct PutError {
   std::string datapoint;  // JSON
   std::string message;
@@ -67,9 +67,9 @@ struct OpenTsdbLookup {
   std::string metric;                                     // "" : any
   std::vector<std::pair<std::string, std::string>> tags;  // "" or "*" matches everything
   uint64_t limit = 25;                                    // 0: all
-  uint64_t start_index = 0;                               // so many are passed over
+  uint64_t start_index = 0;                               // this many are passed over
 };
-// "metric{key=value,...}" and the JSON body of the same question.
+// "metric{key=value,...}" and the JSON body of the same request.
 Result<OpenTsdbLookup> ParseLookupExpression(std::string_view text);
 Result<OpenTsdbLookup> ParseLookupBody(std::string_view body);
 

@@ -25,7 +25,7 @@ Result<Nanos> BadTime(std::string_view text) {
                             text));
 }
 
-// The unit of a relative time as OpenTSDB has it: a year is 365 days, a month 30.
+// The unit of a relative time as in OpenTSDB: a year is 365 days, a month 30.
 Nanos UnitOf(std::string_view unit) {
   constexpr Nanos kDay = 86400 * kSecond;
   if (unit == "ms") return kMillisecond;

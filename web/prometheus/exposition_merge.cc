@@ -9,7 +9,7 @@ constexpr std::string_view kEnd = "# EOF";
 
 struct Family {
   std::string_view type;
-  std::string_view head;  // the lines about it
+  std::string_view head;  // the metric's lines before its samples
   std::vector<std::string_view> samples;
 };
 
@@ -60,7 +60,7 @@ class Merging {
       std::string_view line = text.substr(2, text.find('\n') - 2);
       const std::string_view word = TakeWord(line);
       const std::string_view of = TakeWord(line);
-      // The next one's, where this one has no samples.
+      // These lines are the next metric's: this one has no samples.
       if (!name.empty() && of != name) break;
       name = of;
       if (word == "TYPE") type = line;

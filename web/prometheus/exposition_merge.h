@@ -1,4 +1,4 @@
-// Texts of several servers as one: samples of a metric stand together, as the formats want it.
+// Merges texts of several servers: all samples of a metric are together, as the formats require.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace sonde::web {
 
-// Of texts as Exposition formats them, all in the same format, whose samples have different labels.
-// None if one is no such text, or if they say that a metric is of different types.
+// For texts from Exposition, all in the same format, whose samples have different labels. None if a
+// text is not of that format, or if the texts give a metric different types.
 std::optional<std::string> MergeExpositions(const std::vector<std::string_view>& texts);
 
 }  // namespace sonde::web

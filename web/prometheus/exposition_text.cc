@@ -25,7 +25,7 @@ std::string_view ContentType(ExpositionFormat format) {
 }
 
 ExpositionFormat ChooseFormat(std::string_view accept) {
-  double open_metrics = 0;  // the quality it is wanted with
+  double open_metrics = 0;  // its quality in the header
   double text = 0;
   int text_named = -1;  // how exactly: 2 text/plain, 1 text/*, 0 */*
   for (const Alternative& range : AlternativesOf(accept)) {
@@ -39,7 +39,7 @@ ExpositionFormat ChooseFormat(std::string_view accept) {
                       : range.name == "*/*"      ? 0
                                                  : -1;
     if (named < 0 || (named == 2 && !version.empty() && version != "0.0.4")) continue;
-    // Of ranges that hold for the text the most exact counts.
+    // Of the ranges that match the text the most exact one counts.
     if (named > text_named || (named == text_named && range.quality > text)) text = range.quality;
     text_named = std::max(named, text_named);
   }
@@ -77,7 +77,7 @@ void Exposition::FormatText(const std::string& name, const Family& family, std::
 void Exposition::FormatOpenMetrics(const std::string& name, const Family& family,
                                    std::string& out) const {
   std::string_view base = prometheus::FamilyOf(name, family.type);
-  // Two families must not have one name.
+  // Two families must not have the same name.
   if (base != name && families_.contains(std::string(base))) base = name;
   const bool counter = base != name;
   prometheus::AppendOpenMetricsHead(base, name, family.type, family.unit, family.help, out);

@@ -1,7 +1,7 @@
 // Samples as the text that Prometheus scrapes: format 0.0.4 or OpenMetrics 1.0.
 //
-// OpenMetrics knows a counter by the ending _total, which is no part of its family's name, and has
-// with it when the counter began, and the unit where the name ends in it. A counter of another name
+// In OpenMetrics a counter ends in _total, which is no part of its family's name; the text also has
+// the time when the counter began, and the unit if the name ends in it. A counter with another name
 // keeps that name and is of unknown type.
 //
 // Thread safety: values, and functions without state.
@@ -22,16 +22,16 @@ enum class ExpositionFormat : uint8_t { kPlain, kOpenMetrics };
 // The media type of an answer.
 std::string_view ContentType(ExpositionFormat format);
 
-// What a client takes, by the header Accept of RFC 9110: OpenMetrics if it is asked for by name and
-// nothing else is preferred, the text in all other cases.
+// The form that a client accepts, by the header Accept of RFC 9110: OpenMetrics if the header names
+// it and prefers nothing else, the text in all other cases.
 ExpositionFormat ChooseFormat(std::string_view accept);
 
-// Samples by metric; those of one stand together.
+// Samples by metric; those of one metric are together.
 class Exposition {
  public:
-  // Characters that Prometheus does not take in names become '_'. NaN is a missing value and is
-  // passed over; of samples with the same labels the first stays. `began`: of counters, when they
-  // were 0; 0 if that is not known.
+  // Characters that Prometheus does not accept in names become '_'. NaN is a missing value and is
+  // passed over; of samples with the same labels the first stays. `began`: of counters, the time
+  // when they were 0; 0 if that is not known.
   void Add(const Metric& metric, const Tags& labels, double value, Nanos began);
 
   std::string Format(ExpositionFormat format) const;

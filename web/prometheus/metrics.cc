@@ -2,9 +2,9 @@
 // its targets.
 //
 // One sample per reduced series: the step's number by the metric's reduction, with the series' own
-// tags and `job` as labels. What declares its spread has percentiles besides, as NAME_spread with
-// the label `percentile`. With scope=node there is one for each node instead, with the label
-// `host`: that asks every node, and has a bound.
+// tags and `job` as labels. A metric that declares its spread also has percentiles, as NAME_spread
+// with the label `percentile`. With scope=node there is one sample for each node instead, with the
+// label `host`: that asks every node, and is limited.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 namespace sonde::web {
 namespace {
 
-// In a family of their own, so that a sum over the metric's samples stays one.
+// Percentiles are a family of their own, so that a sum over the metric's samples stays correct.
 void AddSpread(const FootprintEntry& entry, const std::string& job, Exposition& out) {
   Metric spread;
   const bool counts = entry.series.metric.type != MetricType::kGauge;
@@ -63,7 +63,7 @@ Response MetricsResponse(const Exposition& exposition, ExpositionFormat format) 
   return response;
 }
 
-// The steps that a request means: one, finished or not; "main", their sum; else all that run.
+// The steps of a request: one, finished or not; "main", their sum; else all running ones.
 Task<Result<std::vector<Profile>>> AskedSteps(const Context& context, const std::string* job) {
   if (job == nullptr || *job == kMainJob) co_return co_await RunningProfiles(*context.history);
   Result<Profile> profile =
@@ -74,7 +74,7 @@ Task<Result<std::vector<Profile>>> AskedSteps(const Context& context, const std:
   co_return one;
 }
 
-// Of every node, or of the one that metric-proxy's name of a job means.
+// The metrics of every node, or of the node that metric-proxy's name of a job means.
 Task<Response> GetNodes(const Context& context, std::vector<Profile> steps, std::string host,
                         ExpositionFormat format) {
   const Result<NodeValues> asked = NodeValues::Make(std::move(steps), host, context.clock->Now());
@@ -93,7 +93,7 @@ Task<Response> GetNodes(const Context& context, std::vector<Profile> steps, std:
   co_return MetricsResponse(out, format);
 }
 
-// Nothing if they cannot be put together.
+// Merges texts; nothing if they cannot be merged.
 std::optional<Response> Together(std::vector<Response>& answers) {
   if (answers.size() == 1) return std::move(answers.front());
   std::vector<std::string_view> texts;
@@ -114,9 +114,9 @@ std::optional<Response> Together(std::vector<Response>& answers) {
   return std::move(answers.front());
 }
 
-// Every node's metrics of steps that run come from the servers that know more of them, such as
-// their heads, at once; from here they would be asked for metric by metric. Nothing if there are no
-// such servers, or if one does not answer and others can be asked from here.
+// Metrics of every node of running steps come at once from the servers that know more of them, such
+// as their heads; from here they would be asked for metric by metric. Nothing if there are no such
+// servers, or if one does not answer and the others can be asked from here.
 Task<std::optional<Response>> ForwardNodes(const Context& context, const Request& request,
                                            const std::vector<Profile>& steps) {
   constexpr int kOk = 200, kUnavailable = 503;
@@ -124,14 +124,14 @@ Task<std::optional<Response>> ForwardNodes(const Context& context, const Request
                                [](const Profile& step) { return step.job.end == 0; });
   if (steps.empty() || !run) co_return std::nullopt;
   Request each = request;
-  // A head has one step, and a text of several is not merged with one that is an error.
+  // A head has one step, and an error cannot be merged with the texts of others.
   if (steps.size() > 1) each.target = "/metrics?scope=node";
   using Forwarded = std::optional<Response>;
   std::vector<Forwarded> forwarded = co_await AskEach<Forwarded>(
       steps.size(), [&](size_t i, StepControl::ForwardCallback callback) {
         context.control->Forward(steps[i].job.id, each, std::move(callback));
       });
-  // Nobody serves any of them.
+  // No server has any of the steps.
   if (!forwarded.front()) co_return std::nullopt;
   std::vector<Response> answers;
   for (Forwarded& one : forwarded) {
@@ -160,7 +160,7 @@ Task<Response> GetMetrics(const Context& context, const Request& request) {
   Result<std::vector<Profile>> steps = co_await AskedSteps(context, node ? nullptr : job);
   if (!steps.ok()) co_return ProxyError(steps.status());
   if (node || (scope != nullptr && *scope == "node")) {
-    // Several steps may have the node, or one of them.
+    // Several steps may use the node, or one of them.
     const bool one_node = node && steps->size() > 1;
     if (!one_node) {
       std::optional<Response> forwarded = co_await ForwardNodes(context, request, *steps);
@@ -178,8 +178,8 @@ Task<Response> GetMetrics(const Context& context, const Request& request) {
   co_return MetricsResponse(out, format);
 }
 
-// As http_sd_configs reads it: this server, once for each step. With ?scope=node the targets are
-// those of the nodes' values.
+// In the form of http_sd_configs: this server, once for each step. With ?scope=node the targets
+// serve the nodes' values.
 Task<Response> GetDiscovery(const Context& context, const Request& request) {
   const std::string* scope = request.Param("scope");
   if (scope != nullptr && *scope != "node" && *scope != "job") {

@@ -1,4 +1,4 @@
-// What Prometheus scrapes and discovers.
+// The endpoints that Prometheus scrapes and uses for discovery.
 //
 // Thread safety: constants.
 #pragma once

@@ -1,6 +1,6 @@
 // /alarms, /alarms/list, /alarms/add, /alarms/del: the alarm rules of a running step, in the shapes
-// of metric-proxy. Its target "main" is the only step that runs here, and so is one that is not
-// named; of several all are listed, each under its name.
+// of metric-proxy. The target "main", or no target, means the only step that runs here; if several
+// run, all are listed, each under its name.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@
 namespace sonde::web {
 namespace {
 
-// What a request says, by parameters or by a JSON body: texts, and numbers as texts.
+// A request's parameters or JSON body: texts, and numbers as texts.
 struct AlarmFields {
   std::string name, target, targetjob, rule, metric, operation, value;
 
@@ -34,7 +34,7 @@ constexpr std::string_view kFields = "name, target, metric, operation, value or 
 
 Status ReadField(const boost::json::value& value, std::string_view key, AlarmFields& fields) {
   std::string* field = fields.Find(key);
-  // What a rule can say besides, such as its severity, is said in its text.
+  // Other parts of a rule, such as its severity, are in its text.
   if (field == nullptr) return NoSuchField(key, kFields);
   if (value.is_null()) return {};
   if (value.is_number()) {
@@ -62,8 +62,8 @@ Result<AlarmFields> AlarmFieldsOf(const Request& request) {
                                  });
 }
 
-// metric-proxy's members as the text of a rule; what they say goes through the parser like any
-// other text, and so cannot say more than a rule can.
+// Makes the text of a rule from metric-proxy's members; it goes through the parser like any other
+// text, and so cannot say more than a rule can.
 Result<std::string> RuleText(const AlarmFields& fields) {
   if (!fields.rule.empty()) return fields.rule;
   if (fields.metric.empty() || fields.operation.empty() || fields.value.empty()) {
@@ -95,7 +95,7 @@ Task<Response> Add(const Context& context, const Request& request) {
       co_await Ask(*context.control, &StepControl::Forward, *id, request);
   if (forwarded) co_return *std::move(forwarded);
   Status added = context.control->AddAlarm(*id, *rule);
-  // A name that is taken: it is the request that has to change.
+  // The name is taken: the request has to change.
   if (added.code() == Code::kBusy) added = {Code::kInvalid, std::string(added.message())};
   if (!added.ok()) co_return ProxyError(added);
   co_return Done("add", *id, fields->name);
@@ -151,7 +151,7 @@ std::string Pretty(const alarms::Evaluator::State& state) {
                      state.counter ? "COUNTER" : "GAUGE", ToString(first.test), first.bound);
 }
 
-// Up to `pretty` as metric-proxy has it; the rest is ours.
+// Members up to `pretty` are metric-proxy's; the rest are ours.
 void WriteAlarm(const AlarmState& alarm, JsonWriter& json) {
   const alarms::Evaluator::State& state = alarm.state;
   const alarms::Condition& first = state.rule.conditions.front();
@@ -168,7 +168,7 @@ void WriteAlarm(const AlarmState& alarm, JsonWriter& json) {
   json.EndObject();
 }
 
-// {"TARGET": [...]} of a step that runs here.
+// {"TARGET": [...]} for a step that runs here.
 Response OfStep(const StepControl& control, const JobStep& id, const std::string& target,
                 bool active_only) {
   const Result<std::vector<AlarmState>> alarms = control.Alarms(id);
@@ -183,7 +183,7 @@ Response OfStep(const StepControl& control, const JobStep& id, const std::string
   return response;
 }
 
-// The answers of several steps, put together; a step that gives none is left out.
+// The merged answers of several steps; a step without an answer is left out.
 Task<Response> OfAll(const Context& context, const Request& request,
                      const std::vector<JobDescription>& steps, bool active_only) {
   using Forwarded = std::optional<Response>;

@@ -12,11 +12,11 @@
 namespace sonde::web {
 namespace {
 
-// A metric that is dear to read has a value every 10 s; a step of long periods has fewer.
+// A metric that is costly to read has a value every 10 s; a step of long periods has fewer.
 constexpr Nanos kLookBack = 25 * kSecond;
 constexpr int kPeriodsBack = 3;
 
-// Into `all`, which has seen as many steps as it counts ticks.
+// Adds `one` to `all`; the means of gauges are weighted by their ticks.
 void AddEntry(const FootprintEntry& one, FootprintEntry& all) {
   const bool counter = one.series.metric.type != MetricType::kGauge;
   const auto ticks = static_cast<double>(all.ticks);
@@ -134,7 +134,7 @@ Result<NodeValues> NodeValues::Make(std::vector<Profile> steps, const std::strin
   size_t expected = 0;
   for (const Profile& step : values.steps_) {
     expected += step.footprint.size() * (host.empty() ? step.job.nodes.size() : 1);
-    // The keys of a metric's own tags. A series that has not all of them is left out.
+    // The keys of a metric's own tags. A series that lacks one of them is left out.
     std::map<std::string_view, std::set<std::string>> keys;
     for (const FootprintEntry& entry : step.footprint) {
       for (const auto& [key, value] : entry.series.tags.pairs()) {

@@ -1,5 +1,5 @@
-// metric-proxy's jobs beside the steps: "main", the sum over all that run, and "Node: NAME", what
-// they measure on one node.
+// metric-proxy's jobs besides the steps: "main", the sum over all running steps, and "Node: NAME",
+// the values of these steps on one node.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -16,20 +16,20 @@ namespace sonde::web {
 
 inline constexpr std::string_view kNodeJob = "Node: ";
 
-// The node that a job's name means; nothing if it is none of these.
+// The node in a job's name; nothing if the name is not of a node's job.
 std::optional<std::string> NodeOfJob(std::string_view job);
 JobDescription MainDescription();
 JobDescription NodeDescription(const std::string& host);
 
-// The profiles of the steps that run. One that ends meanwhile is left out.
+// The profiles of the running steps. A step that ends meanwhile is left out.
 Task<Result<std::vector<Profile>>> RunningProfiles(const StepHistory& history);
-// Counters are added; so are gauges that are amounts, of others the number is the mean, the least
-// or the most, as the metric says. Of all gauges the least and the most of any step stay.
+// Counters and gauges that are amounts are added; of other gauges the number is the mean, the least
+// or the most, as the metric declares. Of all gauges the least and the most of any step stay.
 Profile SumOf(const std::vector<Profile>& steps);
-// The nodes that are there, each once, by name.
+// The nodes of the steps, each once, by name.
 std::vector<std::string> NodesOf(const std::vector<Profile>& steps);
 
-// What each node measures now: a question, and what its answers say.
+// The values of each node now: makes the query, and reads the answers.
 class NodeValues {
  public:
   struct Value {
@@ -41,8 +41,8 @@ class NodeValues {
   };
   static constexpr size_t kMaxValues = 200'000;
 
-  // Of one host, or of all (""). Of a step that ended: what it measured last. kLimit if that would
-  // be too much.
+  // The query for one host, or for all (""). A step that ended counts with its last values. kLimit
+  // if the answer would be too large.
   static Result<NodeValues> Make(std::vector<Profile> steps, const std::string& host, Nanos now);
   const std::vector<QuerySpec>& specs() const { return specs_; }
   const std::vector<Profile>& steps() const { return steps_; }
@@ -54,7 +54,7 @@ class NodeValues {
   std::vector<const Metric*> metrics_;  // of steps_, by spec
 };
 
-// The profile of a node's job from its values.
+// The profile of a node's job, made from its values.
 Profile NodeProfile(const std::string& host, const std::vector<NodeValues::Value>& values);
 
 }  // namespace sonde::web

@@ -1,4 +1,4 @@
-// POST /api/v1/counters: has a running step leave the processors' counters to other programs, or
+// POST /api/v1/counters: makes a running step leave the processors' counters to other programs, or
 // count again.
 #include "profiles/json/writer.h"
 #include "web/http/json_input.h"

@@ -1,5 +1,5 @@
-// /job/list and /job: the steps and their present numbers, in the shapes of metric-proxy; with the
-// jobs that it has besides, "main" and those of the nodes.
+// /job/list and /job: the steps and their present numbers, in the shapes of metric-proxy; with its
+// other jobs, "main" and those of the nodes.
 #include <algorithm>
 
 #include "web/proxy/all_steps.h"
@@ -18,7 +18,7 @@ constexpr uint64_t kMaxSnapshots = 1000;
 constexpr size_t kMaxListedNodes = 1000;
 constexpr size_t kMaxNodeSnapshots = 64;  // each is asked for
 
-// By what the steps' heads say: the list itself may be some seconds old.
+// By the answers of the steps' heads: the list itself may be some seconds old.
 std::vector<std::string> ListedNodes(const Result<std::vector<Profile>>& running) {
   if (!running.ok()) return {};
   std::vector<std::string> nodes = NodesOf(*running);
@@ -62,7 +62,7 @@ Task<Response> GetSnapshots(const Context& context, const Request& request) {
       profiles.push_back(*known);
       continue;
     }
-    // One that went since, or does not read, must not hide the others.
+    // A step that is gone since, or unreadable, must not hide the others.
     Result<Profile> profile = co_await Ask(*context.history, &StepHistory::GetProfile, job.id);
     if (profile.ok()) profiles.push_back(*std::move(profile));
   }

@@ -1,5 +1,5 @@
-// /join: has a running step scrape an exporter of the application; /join/list: those that it
-// scrapes.
+// /join: makes a running step scrape an exporter of the application; /join/list: lists these
+// exporters.
 #include "profiles/json/writer.h"
 #include "web/proxy/routes.h"
 #include "web/route/waiting.h"
@@ -10,7 +10,7 @@ namespace sonde::web {
 namespace {
 
 constexpr size_t kMaxJobs = 1000;
-constexpr double kEvery = 1;  // seconds between scrapes, of those that do not say
+constexpr double kEvery = 1;  // seconds between scrapes, if the request names none
 constexpr std::string_view kUp = "join_up", kPeriod = "join_period_seconds", kInstance = "instance";
 
 Result<ScrapeTarget> TargetOf(const Request& request) {

@@ -20,7 +20,7 @@ namespace {
 namespace json = boost::json;
 using Kind = PushedValue::Kind;
 
-// What a request says, by parameters or by a JSON body.
+// A request's parameters or JSON body.
 struct PushFields {
   std::string key, value, doc, job, type;
 

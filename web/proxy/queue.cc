@@ -1,5 +1,5 @@
-// /queue/list: the user's jobs in the queue, as squeue(1) tells them, in the shape of metric-proxy:
-// {"jobs": {"JOBID": {"COLUMN": value, ...}}}.
+// /queue/list: the user's jobs in the queue, from squeue(1), in the shape of metric-proxy: {"jobs":
+// {"JOBID": {"COLUMN": value, ...}}}.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,10 +17,10 @@
 namespace sonde::web {
 namespace {
 
-constexpr Nanos kPatience = 3 * kSecond;  // a thread of the server waits so long
+constexpr Nanos kPatience = 3 * kSecond;  // a thread of the server waits this long
 constexpr size_t kMaxOutput = 8u << 20;
 
-// Reads to the end; false if there is none in time, or too much.
+// Reads to the end; false if the end does not come in time, or the text is too long.
 bool ReadAll(int fd, std::string& out) {
   const Nanos until = Clock::System().Monotonic() + kPatience;
   char buffer[16384];
@@ -75,8 +75,8 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   }
 }
 
-// A line that has not as many columns as the header, for a name in it has the separator, is left
-// out. The columns' names come more than once.
+// Leaves out a line without as many columns as the header: one of its names contains the separator.
+// The columns' names come more than once.
 void WriteQueue(std::string_view table, JsonWriter& json) {
   std::vector<std::string_view> lines = Split(table, '\n');
   const std::vector<std::string_view> header = Split(lines.front(), '|');

@@ -13,8 +13,8 @@ std::string NodeList(const JobDescription& job) {
   return CompressHosts(hosts);
 }
 
-// What metric-proxy keeps of a gauge lets a reader compute its mean, total / hits: here the mean
-// over ticks of the step's number.
+// metric-proxy keeps values of a gauge from which a reader computes its mean, total / hits: here
+// the mean over ticks of the step's number.
 void WriteGauge(const FootprintEntry& entry, JsonWriter& json) {
   json.Key("Gauge").BeginObject();
   json.Field("min", entry.min).Field("max", entry.max);

@@ -1,5 +1,5 @@
-// The JSON shapes of metric-proxy v2: what its clients read of jobs and profiles. Members that it
-// does not have follow after its own.
+// The JSON shapes of metric-proxy v2, as its clients read jobs and profiles. Members that
+// metric-proxy does not have come after its own.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -17,7 +17,7 @@ void WriteDescription(const JobDescription& job, JsonWriter& json);
 // {"desc": ..., "counters": [{"name", "doc", "ctype"}]}
 void WriteSnapshot(const Profile& profile, JsonWriter& json);
 
-// What is told of a step that has ended need not be sent twice: gives the answer, which has its
+// A client that has a finished step's answer need not get it again: gives the answer, which has its
 // body, an ETag and a date.
 void MarkFinal(const JobDescription& job, Response& response);
 

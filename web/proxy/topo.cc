@@ -1,6 +1,6 @@
-// /topo: who sends to whom, as metric-proxy tells it: pairs of parent and child.
+// /topo: which daemon sends to which, in metric-proxy's form: pairs of parent and child.
 //
-// The root is the head, "HOST:head". Of several steps each name begins with its step.
+// The root is the head, "HOST:head". With several steps each name begins with its step.
 #include <utility>
 
 #include "profiles/json/writer.h"
@@ -13,7 +13,7 @@ namespace {
 
 using Edges = Result<std::vector<TreeEdge>>;
 
-// Without any node there is one pair, of the server itself, as metric-proxy has it.
+// Without nodes there is one pair, of the server itself, as in metric-proxy.
 Response Write(const std::vector<JobStep>& steps, const std::vector<Edges>& trees) {
   const bool one = steps.size() == 1;
   if (one && !trees[0].ok()) return ProxyError(trees[0].status());

@@ -33,10 +33,10 @@ struct Asked {
   const FootprintEntry* series;  // of the profile; nullptr: none
   Nanos start = 0;
   Nanos end = 0;
-  Nanos interval = 0;  // 0: as it was measured
+  Nanos interval = 0;  // 0: as measured
 };
 
-// Counters are written without a fraction where they have none, so that they come back the same.
+// Whole counters are written without a fraction, so that they come back the same.
 void WriteInfo(const Profile& profile, Nanos now, JsonWriter& json) {
   const Nanos last = profile.job.end != 0 ? profile.job.end : now;
   json.BeginObject().Key("desc");
@@ -45,7 +45,7 @@ void WriteInfo(const Profile& profile, Nanos now, JsonWriter& json) {
   json.Field("lastwrite", last / kSecond).EndObject();
 }
 
-// What the step's range and the number of points come to.
+// The interval that follows from the step's range and the number of points.
 void SetRange(uint64_t points, Nanos now, Asked& asked) {
   const JobDescription& job = asked.profile.job;
   const Nanos period = std::max(job.period, kMinPeriod);
@@ -83,7 +83,7 @@ Task<Result<std::shared_ptr<Asked>>> AskFor(const Context& context, const Reques
   co_return asked;
 }
 
-// Counters are added, whatever they say.
+// Counters are added, whatever they declare.
 Aggregator AggregatorOf(const Metric& metric) {
   return web::AggregatorOf(metric.type == MetricType::kGauge ? metric.reduction : Reduction::kSum);
 }
@@ -106,7 +106,7 @@ QuerySpec SpecOf(const Asked& asked, const Metric& metric, Aggregator aggregator
   return spec;
 }
 
-// Of one series.
+// The points of one series.
 QuerySpec SpecOf(const Asked& asked, const FootprintEntry& entry, Aggregator aggregator) {
   QuerySpec spec = SpecOf(asked, entry.series.metric, aggregator);
   for (const auto& [key, value] : entry.series.tags.pairs()) {
@@ -128,8 +128,8 @@ Line LineOf(const std::vector<Point>& points) {
   return line;
 }
 
-// The rates of a counter whose line is downsampled: where in a bucket its value lies shows only in
-// the series, so they are asked for.
+// The rates of a counter whose line is downsampled: only the series shows where in a bucket its
+// value lies, so the rates are queried.
 bool AsksForRates(const QuerySpec& spec, const Metric& metric) {
   return spec.downsample && metric.type != MetricType::kGauge;
 }
@@ -150,7 +150,7 @@ Line FromRates(const Line& line, const Line& rates) {
   return out;
 }
 
-// The change per second since the point before; 0 at the first, as metric-proxy has it.
+// The change per second since the previous point; 0 at the first, as in metric-proxy.
 Line Derived(const Line& line) {
   Line out;
   out.reserve(line.size());
@@ -176,7 +176,7 @@ Line FirstLine(const Answer& answer) {
 
 // --- /trace/list, /trace/metrics ---
 
-// Those that run are asked for at the same time; of the others one profile is held at a time.
+// Running steps are all asked at the same time; of the others one profile is held at a time.
 Task<Response> GetList(const Context& context, const Request& request) {
   const Result<uint64_t> limit = NumberParam(request, "limit", kDefaultTraces, 1, kMaxTraces);
   if (!limit.ok()) co_return ProxyError(limit.status());
@@ -337,7 +337,7 @@ Task<Response> GetPlot(const Context& context, const Request& request) {
 
 // --- /trace/json ---
 
-// One question for each metric, whose series are the groups; behind these, those for rates.
+// One query for each metric, whose series are the groups; after these, the queries for rates.
 std::vector<QuerySpec> AllSpecs(const Asked& asked) {
   std::map<std::string_view, std::set<std::string>> keys;
   std::map<std::string_view, const Metric*> metrics;
@@ -362,7 +362,7 @@ std::vector<QuerySpec> AllSpecs(const Asked& asked) {
   return specs;
 }
 
-// By their names; of the series that are wanted.
+// By their names; of the wanted series.
 std::map<std::string, Line> LinesOf(std::span<const Answer> answers,
                                     const std::set<std::string>& wanted) {
   std::map<std::string, Line> lines;
@@ -378,7 +378,7 @@ std::map<std::string, Line> LinesOf(std::span<const Answer> answers,
   return lines;
 }
 
-// `metrics`: how many of the answers are values and not rates.
+// `metrics`: how many of the answers are values; the rest are rates.
 Response JsonResponse(const Asked& asked, const Answers& answers, size_t metrics, Nanos now) {
   std::set<std::string> wanted;
   for (const FootprintEntry& entry : asked.profile.footprint) {

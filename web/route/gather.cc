@@ -9,7 +9,7 @@
 namespace sonde::web {
 namespace {
 
-// The queries of one request, which their callbacks share.
+// The queries of one request; their callbacks share this.
 struct Open {
   std::mutex mutex;
   size_t left = 0;
@@ -34,7 +34,7 @@ struct Open {
     callback(failure.ok() ? Result<Answers>(std::move(answers)) : failure);
   }
 
-  // Does not wait for the rest to be as large.
+  // Does not wait until the rest is too large as well.
   void Fail() {
     failure = Status(Code::kLimit, fmt::format("the queries have {} points so far, more than {}: "
                                                "ask for a downsample, a shorter range or fewer "

@@ -1,4 +1,4 @@
-// An endpoint: what a path is answered by, and what the answer is made from.
+// An endpoint: a path, the function that answers it, and the sources of the answer.
 //
 // Each family of endpoints is a folder; its routes.h gives them to the router (web/router.h).
 //
@@ -17,9 +17,9 @@
 
 namespace sonde::web {
 
-// What an endpoint asks, and where it goes on when an answer has come. All of it is alive whenever
-// the executor, which stands for the server's threads, runs something. An empty executor calls at
-// once: for tests, which keep the source.
+// The sources of an endpoint, and the executor on which it goes on when an answer has come. All of
+// it is alive whenever the executor (the server's threads) runs something. An empty executor calls
+// at once: for tests, which keep the source alive.
 struct Context {
   explicit Context(const DataSource& source, const Clock* its_clock = &Clock::System(),
                    Executor threads = nullptr, bool null_for_nan = false)
@@ -34,7 +34,7 @@ struct Context {
   const StepHistory* history;
   const StepSeries* series;
   const StepControl* control;
-  PointSink* sink;  // nullptr: no points are taken
+  PointSink* sink;  // nullptr: the server takes no points
   const Clock* clock;
   Executor executor;
   bool nan_null;  // OpenTSDB's answers have null for NaN, unless the request says otherwise

@@ -1,7 +1,7 @@
-// What a route says about itself. It stands beside the route's registration, and /api/openapi.json
-// is made of it (web/openapi.cc); a route without it fails a test.
+// A route's description of itself. It is written beside the route's registration, and
+// /api/openapi.json is made of it (web/openapi.cc); a route without it fails a test.
 //
-// Shapes are written in short, as `answer` and `body` are:
+// Shapes are short texts, such as `answer` and `body`:
 //   "#Snapshot"        a schema of web/openapi_schemas.cc by its name
 //   "[#Snapshot]"      a list of them
 //   "{"type": ...}"    a JSON schema (draft 2020-12) as it stands
@@ -30,11 +30,11 @@ struct RouteParam {
 struct RouteDoc {
   static constexpr size_t kMaxParams = 12;
 
-  std::string_view about;  // a sentence without a full stop; empty: there is no description
+  std::string_view about;  // a sentence without a full stop; empty: no description
   RouteParam params[kMaxParams] = {};
   std::string_view answer;        // of a 200; "": it has no body
   std::string_view body;          // of a POST
-  std::string_view example;       // what follows the path: "?job=4711.0"; a test asks it
+  std::string_view example;       // the text after the path: "?job=4711.0"; a test requests it
   std::string_view example_body;  // of a POST
   int also = 0;                   // a status besides 200 that is no error, without a body
 };

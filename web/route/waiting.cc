@@ -8,7 +8,7 @@
 namespace sonde::web {
 namespace {
 
-// By value: they live as long as the task.
+// By value, so that they live as long as the task.
 Task<void> Run(WaitingHandler handler, Context context, Request request, Reply reply) {
   Response response;
   try {

@@ -1,5 +1,5 @@
-// Handlers that wait for answers of the data source: tasks (core/task.h). None holds up a thread of
-// the server while it waits.
+// Handlers that wait for answers of the data source: tasks (core/task.h). They block no thread of
+// the server while they wait.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -9,14 +9,14 @@
 
 namespace sonde::web {
 
-// Both are alive until the response is there.
+// Both are alive until the response is given.
 using WaitingHandler = Task<Response> (*)(const Context& context, const Request& request);
 
-// Begins the handler. An exception is answered by 500.
+// Starts the handler. An exception gives the answer 500.
 void RunHandler(WaitingHandler handler, const Context& context, const Request& request,
                 Reply reply);
 
-// The handler as a route names it.
+// The handler in the form that a route needs.
 template <WaitingHandler handler>
 void Waits(const Context& context, const Request& request, Reply reply) {
   RunHandler(handler, context, request, std::move(reply));

@@ -21,7 +21,7 @@ std::string CookieName(std::string_view token) {
   return fmt::format("sonde-{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3]);
 }
 
-// The value of a cookie in a Cookie header; empty if it is not there.
+// The value of a cookie in a Cookie header; empty if it is absent.
 std::string_view FindCookie(std::string_view header, std::string_view name) {
   while (!header.empty()) {
     const size_t end = header.find(';');
@@ -36,7 +36,7 @@ std::string_view FindCookie(std::string_view header, std::string_view name) {
   return {};
 }
 
-// What follows the scheme, which is given in lower case with its blank; empty for another one.
+// The text after the scheme, given in lower case with its blank; empty for another scheme.
 std::string_view Credentials(std::string_view header, std::string_view scheme) {
   const bool same = header.size() > scheme.size() &&
                     std::equal(scheme.begin(), scheme.end(), header.begin(), [](char a, char b) {
@@ -45,7 +45,7 @@ std::string_view Credentials(std::string_view header, std::string_view scheme) {
   return same ? header.substr(scheme.size()) : std::string_view{};
 }
 
-// "" for what is no base64, or too long for a token.
+// "" for a text that is not base64, or too long for a token.
 std::string FromBase64(std::string_view text) {
   constexpr size_t kMost = 1024;
   if (text.empty() || text.size() > kMost) return {};

@@ -1,4 +1,4 @@
-// Who may ask: those who hold the step's bearer token.
+// Checks who may ask: clients with the step's bearer token.
 //
 // A program sends `Authorization: Bearer TOKEN`, or the token as the password of basic
 // authentication, with any user name. A person opens the page once as /?token=TOKEN; the
@@ -24,7 +24,7 @@ class Auth {
 
   enum class Verdict { kAllowed, kRedirect, kRefused };
   Verdict Check(const Request& request) const;
-  // The answer to a request whose verdict was kRedirect, or kRefused.
+  // The answer to a request whose verdict was kRedirect or kRefused.
   Response Redirect(const Request& request) const;
   static Response Refuse(const Request& request);
 

@@ -1,5 +1,5 @@
-// Which other origins' pages may ask (CORS, of the Fetch standard). None unless configured; cookies
-// never count for them, only the token in a header.
+// Decides which other origins' pages may ask (CORS, of the Fetch standard). None unless configured;
+// from these pages only the token in a header counts, never a cookie.
 //
 // Thread safety: immutable once made.
 #pragma once
@@ -22,7 +22,7 @@ class Cors {
   // a question carries no token.
   bool IsPreflight(const Request& request) const;
   static Response Preflight();
-  // What a browser needs to let the page see the answer.
+  // Adds the headers with which a browser lets the page see the answer.
   void Mark(const Request& request, Response& response) const;
 
  private:

@@ -24,7 +24,7 @@ std::unique_ptr<Gzip> Pack(const Request& request, Response& response) {
   response.headers.emplace_back("Vary", "Accept-Encoding");
   if (!WantsGzip(request.accept_encoding)) return nullptr;
   response.headers.emplace_back("Content-Encoding", "gzip");
-  // Other bytes need another tag.
+  // Other bytes need another ETag.
   if (!response.etag.empty()) response.etag.insert(response.etag.size() - 1, "-gzip");
   if (response.next) return std::make_unique<Gzip>();
   std::string packed;

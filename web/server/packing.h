@@ -1,4 +1,4 @@
-// Whether an answer is compressed on its way.
+// Decides whether an answer is compressed.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace sonde::web {
 
-// Compresses the body, and says so in the headers, if it is worth that and the client wants it. Of
-// an answer in pieces the caller has to compress each with what this returns; else nullptr.
+// Compresses the body, and says so in the headers, if it is worth that and the client wants it. For
+// an answer in pieces the caller compresses each piece with the returned object; else nullptr.
 std::unique_ptr<Gzip> Pack(const Request& request, Response& response);
 
 }  // namespace sonde::web

@@ -34,7 +34,7 @@ bool EqualsNoCase(std::string_view text, std::string_view lower) {
   });
 }
 
-// Fields that mean one thing each: twice is a fault.
+// Fields with one value: a second one is an error.
 constexpr std::array<std::string_view, 10> kSingle = {
     "host",          "content-length",   "transfer-encoding",
     "content-type",  "content-encoding", "expect",

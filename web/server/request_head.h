@@ -1,8 +1,8 @@
 // The head of a request as it stands on the wire, checked before any parser reads it.
 //
-// What two programs could read in two ways is refused, so that nothing can be smuggled past a proxy
-// that stands before this server: lines that are folded or end otherwise than in CRLF, a length
-// that is given twice or beside a transfer coding, codings other than chunked, more than one Host.
+// Text that two programs could read in two ways is refused, so that no request is smuggled past a
+// proxy in front of this server: lines that are folded or do not end in CRLF, a length that is
+// given twice or beside a transfer coding, codings other than chunked, more than one Host.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -21,8 +21,8 @@ struct HeadFault {
   std::string message;
 };
 
-// Length of the head at the start of `bytes` with the empty line that ends it; npos if that has not
-// come yet.
+// Length of the head at the start of `bytes` with the empty line that ends it; npos if that line
+// has not come yet.
 size_t HeadLength(std::string_view bytes);
 
 // `head` ends with its empty line.

@@ -37,9 +37,9 @@ using tcp = asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::chrono::milliseconds kAcceptPause(100);
-constexpr int kSendBuffer = 256 * 1024;  // else the kernel holds megabytes for a slow reader
+constexpr int kSendBuffer = 256 * 1024;  // without it the kernel holds megabytes for a slow reader
 
-// For who finds no room, and is not read.
+// For a client for which there is no room; its request is not read.
 std::string NoRoom() {
   Response response = ErrorResponse(503, "all connections are taken; ask once more");
   response.headers.emplace_back("Retry-After", "1");
@@ -85,8 +85,8 @@ struct Server::Core {
   void OnTick();
   void Stop();
 
-  // What others lock while they hand something over. Who does so at the end is waited for: on a
-  // thread of the source's the last reference to the source must not go.
+  // Locked by other threads while they hand something over. At the end these are waited for: the
+  // last reference to the source must not be dropped on a thread of the source.
   std::shared_ptr<Core> alive;
   std::future<void> let_go;
   ServerState state;  // outlives the context, whose destructor destroys sessions
@@ -190,13 +190,13 @@ void Server::Core::Adopt(int fd, std::string begun) {
              });
 }
 
-// On the source's thread, which must not wait: the feeds are told on one of ours.
+// Called on the source's thread, which must not wait: one of ours tells the feeds.
 void Server::Core::OnTick() {
   if (state.feeds == 0) return;
   asio::post(context, [this] { state.sessions.ForEach([](Session& session) { session.Wake(); }); });
 }
 
-// What is under way may end within the bound; threads end when nothing is left to do.
+// Answers under way may end within the bound; threads end when no work is left.
 void Server::Core::Stop() {
   if (TickSignal* ticks = state.context.series->ticks()) ticks->Forget();
   asio::post(acceptor.get_executor(), [this] {

@@ -44,7 +44,7 @@ using SystemFailure = boost::system::system_error;
 template <typename T>
 using Awaitable = asio::awaitable<T>;
 
-// A failure is thrown, and ends the connection; with the other its reader looks at the failure.
+// A failure is thrown, and ends the connection; with the other the caller looks at the failure.
 constexpr auto kOrThrow = asio::use_awaitable;
 constexpr auto kOrError = asio::as_tuple(asio::use_awaitable);
 
@@ -69,7 +69,7 @@ Response TooLong(const Server::Limits& limits) {
   return ErrorResponse(413, fmt::format("the body is larger than {} bytes", limits.body_bytes));
 }
 
-// The peer left, or was too slow: there is nobody to tell.
+// The peer left, or was too slow: nobody can be told.
 bool IsGone(const ErrorCode& error) {
   return error == asio::error::eof || error == http::error::end_of_stream ||
          error == http::error::partial_message || error == beast::error::timeout ||
@@ -98,7 +98,7 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
  private:
   Awaitable<void> Run();
 
-  // Each gives the answer to a request that is refused, or nothing.
+  // Each gives the answer to a refused request, or nothing.
   Awaitable<std::optional<Response>> ReadRequest();
   std::optional<Response> TakeHead(size_t length);
   Awaitable<std::optional<Response>> ReadBody();
@@ -118,7 +118,7 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
   void ExpectWrite(size_t bytes);
   Awaitable<void> Drain();
 
-  // Waits until `come` is true, or so long; gives whether it is. Who makes it true calls Tell.
+  // Waits until `come` is true, at most so long; gives whether it is. Tell wakes the wait.
   template <typename Condition>
   Awaitable<bool> Wait(Nanos limit, Condition come);
   void Tell() { timer_.cancel(); }
@@ -143,7 +143,7 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
   std::chrono::steady_clock::time_point begun_;
   size_t written_ = 0;       // since then
   bool keep_alive_ = false;  // another request may follow
-  bool chunked_ = false;     // what is being written
+  bool chunked_ = false;     // of the answer being written
   bool woken_ = false;
   bool closed_ = false;
   bool stopping_ = false;
@@ -212,7 +212,7 @@ Awaitable<void> HttpSession::Run() {
   do {
     std::optional<Response> refusal = co_await ReadRequest();
     if (refusal) {
-      // What the peer sends behind a request that was not read to its end is no request.
+      // Bytes after a request that was not read to its end are no request.
       const bool whole = parser_ && parser_->is_done();
       const bool keep_alive = whole && parser_->get().keep_alive() && !stopping_;
       co_await Send(*std::move(refusal), keep_alive);
@@ -238,7 +238,7 @@ Awaitable<std::optional<Response>> HttpSession::ReadRequest() {
   while (true) {
     // Some clients end a body with an empty line.
     while (View(buffer_).starts_with("\r\n")) buffer_.consume(2);
-    // What came with the request before may hold this one too.
+    // The bytes read with the previous request may hold this one too.
     const std::string_view bytes = View(buffer_);
     if (!bytes.empty() && bytes != "\r") {
       if (phase_ == Phase::kIdle) {
@@ -274,7 +274,7 @@ std::optional<Response> HttpSession::TakeHead(size_t length) {
   }
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(state_.limits.header_bytes + 1));
-  // A stranger is refused before his body is looked at; ours is limited below.
+  // An unknown client is refused before its body is read; the bodies of others are limited below.
   parser_->body_limit(boost::none);
   ErrorCode error;
   const size_t used = parser_->put(asio::buffer(buffer_.data().data(), length), error);
@@ -309,8 +309,8 @@ Awaitable<std::optional<Response>> HttpSession::ReadBody() {
   co_return ErrorResponse(400, fmt::format("the body is not as HTTP has it: {}", error.message()));
 }
 
-// A close with unread bytes makes the kernel send a reset, which may overtake the answer: first
-// read, for a short while, what the peer still sends.
+// A close with unread bytes makes the kernel send a reset, which may overtake the answer: so first
+// read, for a short while, the bytes that the peer still sends.
 Awaitable<void> HttpSession::Drain() {
   constexpr std::chrono::seconds kTime(2);
   constexpr std::chrono::milliseconds kTimeAtEnd(50);
@@ -331,7 +331,7 @@ Awaitable<void> HttpSession::Drain() {
 Awaitable<void> HttpSession::Answer() {
   Response response = co_await Ask();
   const bool keep_alive = parser_->get().keep_alive() && !stopping_;
-  // What all answers that are being sent hold together is bounded; one of them may be larger.
+  // The bytes of all answers under way are bounded; one of them may be larger.
   const size_t bytes = response.body.size() + response.held_bytes;
   std::optional<Share> held(std::in_place, state_.held_bytes, bytes);
   std::optional<Share> feed;
@@ -382,7 +382,7 @@ Awaitable<void> HttpSession::Send(Response response, bool keep_alive) {
   state_.cors.Mark(request_, response);
   const bool head_only = request_.method == Method::kHead;
   const bool pieces = response.next || response.feed;
-  // Those who do not know chunks read until the end.
+  // Clients that do not know chunks read until the end.
   const bool old = parser_ && parser_->get().version() < 11;
   chunked_ = pieces && !old;
   keep_alive_ = keep_alive && !(pieces && old) && !response.feed;
@@ -408,7 +408,7 @@ Awaitable<void> HttpSession::Send(Response response, bool keep_alive) {
   co_await asio::async_write(stream_, http::make_chunk_last(), kOrThrow);
 }
 
-// Whoever reads slower than this is not waited for.
+// A client that reads more slowly than this is dropped.
 void HttpSession::ExpectWrite(size_t bytes) {
   written_ += bytes;
   const auto allowed = std::chrono::seconds(written_ / state_.limits.write_rate);
@@ -441,7 +441,7 @@ Awaitable<void> HttpSession::SendPieces(const Response& response, Gzip* gzip) {
 
 // --- Feeding ---
 
-// One pull or write at a time: a slow reader costs what is being sent to it, and nothing waits.
+// One pull or write at a time: a slow reader costs only the bytes being sent, and nothing waits.
 Awaitable<void> HttpSession::Feed(EventFeed& feed) {
   Enter(Phase::kFeeding);
   const bool told = state_.context.series->ticks() != nullptr;
@@ -454,7 +454,7 @@ Awaitable<void> HttpSession::Feed(EventFeed& feed) {
     co_await Write(pulled_->text);
     if (pulled_->over) co_return;
     waited = false;
-    // Where there was something there may be more.
+    // After one event there may be more.
     if (!pulled_->text.empty()) continue;
     const bool come = co_await Wait(told ? state_.limits.heartbeat : kSecond,
                                     [this] { return woken_ || stopping_; });

@@ -21,7 +21,7 @@
 
 namespace sonde::web {
 
-// What the sessions of one server share.
+// State that the sessions of one server share.
 struct ServerState {
   ServerState(const Server::Options& options, std::shared_ptr<const DataSource> asked)
       : limits(options.limits),
@@ -37,27 +37,27 @@ struct ServerState {
   const std::shared_ptr<const DataSource> source;
   Context context;  // of the source
   SessionSet sessions;
-  std::atomic<size_t> held_bytes = 0;  // of answers that are being sent
-  std::atomic<size_t> feeds = 0;       // that are open
+  std::atomic<size_t> held_bytes = 0;  // of answers under way
+  std::atomic<size_t> feeds = 0;       // open ones
 };
 
 class Session {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
 
-  // `server`: alive as long as `state` may be used.
+  // `server`: must live as long as `state` is used.
   static std::shared_ptr<Session> Make(ServerState& state, std::weak_ptr<void> server,
                                        Socket socket);
   virtual ~Session() = default;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // `begun`: what has been read of it already.
+  // `begun`: bytes that were read from it already.
   virtual void Start(std::string_view begun) = 0;
   virtual void Close() = 0;
-  // What is being answered is answered, then it closes.
+  // Finishes the answer under way, then closes.
   virtual void Stop() = 0;
-  // There may be something new for its feed.
+  // There may be new events for its feed.
   virtual void Wake() = 0;
 
   uint64_t id() const { return id_; }

@@ -18,7 +18,7 @@ std::shared_ptr<Session> SessionSet::Victim(std::vector<std::shared_ptr<Session>
 }
 
 bool SessionSet::MakeRoom() {
-  std::vector<std::shared_ptr<Session>> held;  // the last reference must not go under the lock
+  std::vector<std::shared_ptr<Session>> held;  // drop the last reference without the lock
   const std::lock_guard lock(mutex_);
   if (sessions_.size() < most_) return true;
   const std::shared_ptr<Session> victim = Victim(held);

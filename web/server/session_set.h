@@ -1,8 +1,8 @@
-// The connections of a server, and who goes when there are too many.
+// The connections of a server; decides which one is closed when there are too many.
 //
-// Room for a new one is made, in this order, by the oldest that has not shown the token; by the one
-// that has been idle longest, which every client opens again when it has something to ask. Those
-// that are being answered stay.
+// To make room for a new connection it closes the oldest one that has not shown the token; if there
+// is none, the one that has been idle longest, since a client can open it again. Connections with
+// an answer under way stay.
 //
 // Thread safety: from any thread.
 #pragma once
@@ -26,7 +26,7 @@ class SessionSet {
  public:
   explicit SessionSet(size_t most) : most_(most) {}
 
-  // Has one go if there are too many; false if none can.
+  // Closes a connection if there are too many; false if none can be closed.
   bool MakeRoom();
   // Its number; 0 if the server stops.
   uint64_t Add(const std::shared_ptr<Session>& session);
@@ -34,13 +34,13 @@ class SessionSet {
   size_t size() const;
   void ForEach(const std::function<void(Session&)>& f) const;
 
-  // From now on nothing is added.
+  // Adds nothing from now on.
   void Stop();
-  // Whether all have gone within `limit`.
+  // Whether all have ended within `limit`.
   bool WaitUntilEmpty(Nanos limit) const;
 
  private:
-  // With the mutex held. What it looks at is held until the caller lets go of it.
+  // Call with the mutex held. `held` keeps the sessions that it looks at until the caller drops it.
   std::shared_ptr<Session> Victim(std::vector<std::shared_ptr<Session>>& held) const;
 
   const size_t most_;
@@ -48,7 +48,7 @@ class SessionSet {
   mutable std::condition_variable gone_;
   bool stopping_ = false;
   uint64_t next_id_ = 1;
-  size_t open_ = 0;                                      // also those that were told to go
+  size_t open_ = 0;                                      // also those that were told to close
   std::map<uint64_t, std::weak_ptr<Session>> sessions_;  // by age
 };
 

@@ -1,5 +1,5 @@
-// A part of something that all connections of a server share, such as the bytes of answers on their
-// way.
+// A share of an amount that all connections of a server have together, such as the bytes of answers
+// under way.
 //
 // Thread safety: made and destroyed by one thread each; the sum is an atomic.
 #pragma once
@@ -18,7 +18,7 @@ class Share {
   Share(const Share&) = delete;
   Share& operator=(const Share&) = delete;
 
-  size_t before() const { return before_; }  // what the others had
+  size_t before() const { return before_; }  // the sum before this share
 
  private:
   std::atomic<size_t>& all_;

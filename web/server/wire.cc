@@ -11,7 +11,7 @@ namespace {
 
 namespace http = boost::beast::http;
 
-// Of answers that are no pages: whatever a browser makes of them, they load and run nothing.
+// For answers that are no pages: even if a browser renders them, they load and run nothing.
 constexpr std::string_view kBarePolicy = "default-src 'none'; frame-ancestors 'none'";
 
 Method ToMethod(http::verb verb) {

@@ -1,4 +1,4 @@
-// Between Boost.Beast's messages and the endpoints' Request and Response.
+// Converts between Boost.Beast's messages and the endpoints' Request and Response.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -18,8 +18,8 @@ using WireResponse = boost::beast::http::response<boost::beast::http::string_bod
 // The request without its body. kInvalid if its target is no path.
 Status FromWire(const WireRequest& message, Request& request);
 
-// The header of an answer, with what every answer says: that it is to be taken for nothing else
-// than it is, shown in no frame, kept by no cache, and tells no referrer. The body stays behind.
+// The header of an answer, with the fields that every answer has: no guessing of its type, no
+// frames, no caching, no referrer. The body is not copied.
 WireResponse ToWire(const Response& response, bool keep_alive);
 
 }  // namespace sonde::web

@@ -1,4 +1,4 @@
-// An answer as its bytes, for a connection that gets nothing else.
+// An answer as bytes, for a connection that gets only this answer.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace sonde::web {
 
-// The whole message, which says that the connection closes; or, for HEAD, without its body. The
-// answer has no pieces.
+// The whole message, which says that the connection closes; for HEAD without its body. The answer
+// must have no pieces.
 std::string TextOf(const Response& response, bool with_body = true);
 
 }  // namespace sonde::web

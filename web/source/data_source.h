@@ -1,6 +1,6 @@
-// All that a web server is given to ask: the running step's head and `sonde serve` are one each, so
-// every page and endpoint works during the run and after it by the same code. An endpoint names
-// the part that it needs.
+// Everything that a web server can ask: the running step's head and `sonde serve` each are one, so
+// the same code of every page and endpoint works during the run and after it. An endpoint names the
+// part that it needs.
 //
 // Thread safety: as each part says.
 #pragma once
@@ -15,7 +15,7 @@ class PointSink;
 
 class DataSource : public StepHistory, public StepSeries, public StepControl {
  public:
-  // Where points that are put over HTTP go (web/source/point_sink.h); nullptr if none are taken.
+  // The store for points that are put over HTTP (web/source/point_sink.h); nullptr: takes none.
   virtual PointSink* sink() const { return nullptr; }
 };
 

@@ -39,7 +39,7 @@ Note OfRemark(const JobDescription& job, const Remark& remark) {
   return note;
 }
 
-// What a reader of the step must know. Those of alarms are there as remarks, at their time.
+// The step's notes. Those of alarms are left out: they come as remarks, at their time.
 std::vector<Note> OfStep(const JobDescription& job) {
   std::vector<Note> notes;
   for (const std::string& text : job.notes) {

@@ -1,6 +1,6 @@
-// What happened in a step, as OpenTSDB's annotations: phases and remarks, its notes, and whatever
-// else has a time and a text. OpenTSDB knows annotations of series and global ones; those of a step
-// belong to all of its series.
+// The events of a step as OpenTSDB's annotations: phases and remarks, its notes, and other texts
+// with a time. OpenTSDB knows annotations of series and global ones; a step's annotations belong to
+// all of its series.
 //
 // Thread safety: values, and functions without state.
 #pragma once
@@ -16,8 +16,8 @@
 namespace sonde::web {
 
 struct Note {
-  std::string job;    // of which step; "": none
-  std::string tsuid;  // of which series; "": none
+  std::string job;    // the step; "": none
+  std::string tsuid;  // the series; "": none
   Nanos start = 0;
   Nanos end = 0;  // 0: not ended, or without duration
   std::string description;
@@ -33,11 +33,11 @@ inline constexpr size_t kMaxNotes = 10'000;  // in one answer
 std::vector<Note> NotesOf(const JobDescription& job, const StepMoments& moments, Nanos first,
                           Nanos last);
 
-// Puts notes in order and leaves no more than kMaxNotes. If some, or those of so many older steps,
-// are left out, the first one, which begins at `first`, says so; IsAboutNotes knows it.
+// Sorts notes and keeps at most kMaxNotes. If notes, or those of so many older steps, are left out,
+// the first note, which begins at `first`, says so; IsAboutNotes recognises it.
 void Bound(size_t steps_left_out, Nanos first, std::vector<Note>& notes);
 bool IsAboutNotes(const Note& note);
-// One that lasts as long as its step.
+// A note that lasts as long as its step.
 bool IsOfStep(const Note& note);
 
 }  // namespace sonde::web

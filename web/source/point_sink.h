@@ -1,5 +1,5 @@
-// Where /api/put writes: a store that takes points over HTTP, which the archive and a running step
-// are not.
+// Where /api/put writes: a store that takes points over HTTP. The archive and a running step are
+// not such stores.
 //
 // Thread safety: from any thread.
 #pragma once
@@ -19,22 +19,22 @@ struct PutPoint {
   Tags tags;
   Nanos time = 0;
   double value = 0;
-  bool integer = false;  // written without a fraction, which OpenTSDB tells apart
+  bool integer = false;  // written without a fraction; OpenTSDB distinguishes that
 };
 
 class PointSink {
  public:
   virtual ~PointSink() = default;
 
-  // The last value for a time stands. kInvalid for names that OpenTSDB does not take, kLimit if the
-  // store is full.
+  // The last value for a time counts. kInvalid for names that OpenTSDB does not accept, kLimit if
+  // the store is full.
   virtual Status Put(PutPoint point) = 0;
-  // Replaces the one of the same start and series.
+  // Replaces the note of the same start and series.
   virtual Status PutNote(Note note) = 0;
-  // The one of that second and series; kNotFound.
+  // The note of that second and series; kNotFound.
   virtual Result<Note> FindNote(const std::string& tsuid, Nanos start) const = 0;
-  // Removes those that begin in [first, last] of these series, "" for those of none; how many they
-  // were.
+  // Removes the notes of these series that begin in [first, last], "" for notes of no series; gives
+  // how many were removed.
   virtual size_t RemoveNotes(const std::set<std::string>& tsuids, Nanos first, Nanos last) = 0;
 };
 

@@ -1,5 +1,5 @@
-// A metric of the application that comes over HTTP instead of by libsonde: metric-proxy's /push,
-// /set and /accumulate. As bytes it travels from the head to the node that records it.
+// A value of an application's metric that comes over HTTP instead of through libsonde: by
+// metric-proxy's /push, /set or /accumulate. The head sends its bytes to the node that records it.
 //
 // Thread safety: values, and functions without state.
 #pragma once
@@ -13,26 +13,26 @@
 
 namespace sonde::web {
 
-// A step takes so many, each with a name and tags of at most so many bytes.
+// Limits of a step: the number of such metrics, and the bytes of each one's name and tags.
 inline constexpr size_t kMaxPushedMetrics = 1000;
 inline constexpr size_t kMaxPushedKey = 1024;
 inline constexpr size_t kMaxPushedHelp = 256;
 
 struct PushedValue {
-  // Values go over links: new ones come last.
+  // Values are sent over links: new ones come last.
   enum class Kind : uint8_t {
-    kRegister = 0,  // begins at 0; one that is there already stays as it is
+    kRegister = 0,  // begins at 0; an existing one stays as it is
     kSet = 1,
     kAdd = 2,
   };
   Kind kind = Kind::kRegister;
-  Series series;  // name, tags, help and type; counters are added up over nodes
+  Series series;  // name, tags, help and type; counters are summed over nodes
   double value = 0;
   bool operator==(const PushedValue&) const = default;
 };
 
-// A metric with tags as metric-proxy writes it: name, or name{key="value",...}. kInvalid for what
-// Sonde does not take as a name or tag, and for tags that it gives itself (host, job, task, stat).
+// A metric with tags as metric-proxy writes it: name, or name{key="value",...}. kInvalid for names
+// or tags that Sonde does not accept, and for tags that Sonde itself adds (host, job, task, stat).
 Result<Series> ParsePushedKey(std::string_view key);
 
 std::string EncodePushed(const PushedValue& value);

@@ -1,4 +1,4 @@
-// Which running step a request is about.
+// Finds the running step that a request concerns.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -13,19 +13,19 @@
 
 namespace sonde::web {
 
-// metric-proxy's name of all jobs together.
+// metric-proxy's name for all jobs together.
 inline constexpr std::string_view kMainJob = "main";
 
-// The steps that run, newest first.
+// The running steps, newest first.
 Task<Result<std::vector<JobDescription>>> RunningSteps(const StepHistory& history);
 
-// The one that is named; without a name, or with that of all, the only one that runs. kInvalid if
-// there are several, kNotFound if there is none.
+// The named step; without a name, or with the name of all, the only running step. kInvalid if
+// several run, kNotFound if none does.
 Task<Result<JobStep>> RunningStep(const StepHistory& history, std::string target);
 
-// The profiles of steps, in their order, asked for at the same time: for steps that run, whose
-// servers may not answer. A profile of an archive is read as a whole, so many are asked for one by
-// one.
+// The profiles of steps, in order. All running steps are asked at the same time, since their
+// servers may not answer. An archived profile is read as a whole, so archived ones are asked for
+// one by one.
 Task<std::vector<Result<Profile>>> ProfilesOf(const StepHistory& history, std::vector<JobStep> ids);
 
 // An answer in metric-proxy's form: {"operation": text, "success": ...}; an error has Sonde's

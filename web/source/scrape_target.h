@@ -1,4 +1,4 @@
-// An exporter that a step is to scrape: [http://]HOST[:PORT][/path].
+// An exporter that a step scrapes: [http://]HOST[:PORT][/path].
 //
 // Thread safety: values and functions without state.
 #pragma once
@@ -22,19 +22,19 @@ struct ScrapeTarget {
   std::string Url() const;
 };
 
-// Between scrapes.
+// The time between scrapes.
 inline constexpr Nanos kMinScrapePeriod = 100 * kMillisecond;
 inline constexpr Nanos kMaxScrapePeriod = 3600 * kSecond;
 
 // "5", "500ms"; a bare number is seconds.
 Result<Nanos> ParseScrapePeriod(std::string_view text);
 
-// A target on its way to a node: URL and milliseconds, apart by a blank. kCorrupt for anything
-// else.
+// A target as it is sent to a node: URL and milliseconds, with a blank between. kCorrupt for any
+// other text.
 std::string EncodeScrape(const ScrapeTarget& target);
 Result<ScrapeTarget> DecodeScrape(std::string_view text);
 
-// The port is 80 with http:// and must be named without; the path is /metrics unless one is named.
+// The port is 80 with http:// and is required without it; the path is /metrics unless one is given.
 // kInvalid says what was expected.
 Result<ScrapeTarget> ParseScrapeTarget(std::string_view text);
 

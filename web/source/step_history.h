@@ -1,5 +1,5 @@
-// Steps and their profiles, running and archived: which there are, what is known of each, and runs
-// beside each other.
+// Steps and their profiles, running and archived: which steps there are, the data of each, and
+// comparisons of runs.
 //
 // Thread safety: methods from any thread, several at a time. A callback is called once, from any
 // thread, and also before the method returns.
@@ -16,9 +16,9 @@
 
 namespace sonde::web {
 
-// A step of a job, as a list shows it.
+// A step of a job, as in a list.
 struct StepInShort {
-  std::string key;  // of its profile; "": it has none yet
+  std::string key;  // of its profile; "": no profile yet
   JobStep id;
   std::string name;
   EndState state = EndState::kRunning;
@@ -38,23 +38,23 @@ class StepHistory {
   using JobsCallback = std::function<void(Result<std::vector<JobDescription>>)>;
   virtual void Jobs(size_t limit, JobsCallback callback) const = 0;
 
-  // The profile of a step, so far or final. kNotFound for an unknown one.
+  // The profile of a step, so far or final. kNotFound for an unknown step.
   using ProfileCallback = std::function<void(Result<Profile>)>;
   virtual void GetProfile(const JobStep& id, ProfileCallback callback) const = 0;
 
-  // The steps of a job, newest first; `now` ends those that run. kNotFound if there is none.
+  // The steps of a job, newest first; `now` ends running steps. kNotFound if there is none.
   using StepsCallback = std::function<void(Result<std::vector<StepInShort>>)>;
   virtual void StepsOf(const std::string& job, Nanos now, StepsCallback callback) const;
 
-  // Changes the tags of a step that has ended, and gives what it has then. kBusy: it runs, or
-  // somebody else has the archive open; kPermission: nobody may write it here; kLimit: it would
-  // have too many.
+  // Changes the tags of a finished step, and gives the tags that it has then. kBusy: it runs, or
+  // another process has the archive open; kPermission: this process may not write it; kLimit: it
+  // would have too many tags.
   using TagsCallback = std::function<void(Result<UserTags>)>;
   virtual void ChangeTags(const JobStep& id, const UserTags& set,
                           const std::vector<std::string>& remove, TagsCallback callback) const;
 
-  // Runs that have ended beside each other, each a step or a profile's key, or several between
-  // commas; aligned by "start" or "phase:NAME". The JSON of `sonde diff` (docs/archive.md).
+  // Compares finished runs, each a step or a profile's key, or several between commas; aligned by
+  // "start" or "phase:NAME". The JSON of `sonde diff` (docs/archive.md).
   using CompareCallback = std::function<void(Result<std::string>)>;
   virtual void Compare(const std::vector<std::string>& groups, const std::string& align,
                        CompareCallback callback) const;

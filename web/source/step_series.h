@@ -21,12 +21,12 @@ namespace sonde::web {
 
 struct Answer {
   std::vector<QueryResult> results;
-  // Nodes that answered and that should have; a note for people if they differ.
+  // Nodes that answered and that should have answered; a note for people if they differ.
   uint32_t nodes_answered = 0;
   uint32_t nodes_expected = 0;
 };
 
-// A part of an answer, which others' parts are added to.
+// A part of an answer, which is merged with other parts.
 struct PartAnswer {
   QueryPart part;
   uint32_t nodes_answered = 0;
@@ -41,15 +41,15 @@ struct LiveRows {
   };
   bool running = false;
   Nanos period = kDefaultPeriod;
-  Nanos newest = 0;  // of all rows there are; 0: none
-  Nanos oldest = 0;  // that is still held; 0: not looked for, which is done with a limit of 0 only
+  Nanos newest = 0;  // time of the newest row; 0: none
+  Nanos oldest = 0;  // time of the oldest row held; 0: not looked for (only a limit of 0 does)
   std::vector<Series> series;
   std::vector<Row> rows;  // oldest first
 };
 
 class TickSignal;
 
-// Every name that a query can have.
+// All names that a query can use.
 struct SeriesNames {
   std::set<std::string> metrics;
   std::set<std::string> keys;    // of tags
@@ -69,34 +69,34 @@ class StepSeries {
   using SeriesCallback = std::function<void(Result<std::vector<Series>>)>;
   virtual void ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const = 0;
 
-  // The names of all of them. kLimit if they are more than kMaxListed and have to be looked
+  // All names. kLimit if there are more than kMaxListed series to look
   // through.
   using NamesCallback = std::function<void(Result<SeriesNames>)>;
   virtual void Names(NamesCallback callback) const;
 
-  // Evaluates the query over all steps, or those a filter on the tag `job` names. Tags of the
-  // per-node series: their own, host and job.
+  // Evaluates the query over all steps, or over those that a filter on the tag `job` names. Tags of
+  // the per-node series: their own, host and job.
   using Callback = std::function<void(Result<Answer>)>;
   virtual void Query(const QuerySpec& spec, Callback callback) const = 0;
 
-  // What the series of the step that runs here come to, with values at the grid's times too
-  // (series/query/part.h): who asks several steps puts their parts together. For a query that
-  // query_steps::HasParts. kNotFound where several steps are.
+  // This running step's part of the answer, with values at the grid's times too
+  // (series/query/part.h): a server with several steps merges their parts. For a query that
+  // query_steps::HasParts. kNotFound on a server of several steps.
   using PartCallback = std::function<void(Result<PartAnswer>)>;
   virtual void QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
                             PartCallback callback) const;
 
-  // What happened in the steps from `first` to `last`, by start; at most kMaxNotes, and of few
-  // steps if there are many.
+  // The events of the steps from `first` to `last`, by start; at most kMaxNotes, and of few steps
+  // if there are many.
   using NotesCallback = std::function<void(std::vector<Note>)>;
   virtual void Notes(Nanos first, Nanos last, NotesCallback callback) const;
 
-  // Who tells that a running step has a new row; nullptr: nobody does, look now and then.
+  // The signal for a running step's new rows; nullptr: there is none, look now and then.
   virtual TickSignal* ticks() const { return nullptr; }
 
-  // The rows after `after`, the first `limit` of them, of the metrics that `wanted` accepts; where
-  // it accepts none, rows without values. kNotFound for an unknown step; one that has ended is not
-  // running and has no rows.
+  // The rows after `after`, the first `limit` of them, with the metrics that `wanted` accepts; if
+  // it accepts none, rows without values. kNotFound for an unknown step; a step that has ended is
+  // not running and has no rows.
   using IsWanted = std::function<bool(const Metric&)>;
   using RowsCallback = std::function<void(Result<LiveRows>)>;
   virtual void ReadLive(const JobStep& id, const IsWanted& wanted, Nanos after, size_t limit,

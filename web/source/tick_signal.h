@@ -1,7 +1,7 @@
 // Tells a web server that a running step has a new row.
 //
-// Thread safety: from any thread. Tell calls the listener on its own thread, which must not be held
-// up: a listener only posts.
+// Thread safety: from any thread. Tell calls the listener on the caller's thread, which must not be
+// blocked: a listener only posts.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,12 @@ namespace sonde::web {
 
 class TickSignal {
  public:
-  // One at a time; the last one that came is told.
+  // One listener at a time; the last one counts.
   void Listen(std::function<void()> listener) {
     const std::lock_guard lock(mutex_);
     listener_ = std::move(listener);
   }
-  // When it returns nobody is told any more, nor being told.
+  // After it returns no listener is called, and no call is under way.
   void Forget() { Listen(nullptr); }
   void Tell() {
     const std::lock_guard lock(mutex_);
