@@ -1,8 +1,8 @@
 // One call that may block, on a thread of its own, with its outcome on the loop.
 //
-// For what no loop may wait for: the resolver, the loading of libfabric. The owner is on the loop's
-// thread. Destroying it drops the outcome; the thread then ends by itself and touches neither the
-// loop nor the owner.
+// For calls that no loop may wait for: the resolver, the loading of libfabric. The owner is on the
+// loop's thread. Destroying it drops the outcome; the thread then ends by itself and touches
+// neither the loop nor the owner.
 //
 // Thread safety: the loop's thread only; `work` runs on the other thread and must own all it uses.
 #pragma once

@@ -50,7 +50,7 @@ bool Prepare(const Plan& plan) {
   const ChildProgram& child = plan.child;
   if (!child.may_outlive_us) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
-    // It may have ended before that was said.
+    // The parent may have ended before that call.
     if (getppid() != plan.parent) return errno = ESRCH, false;
   }
   if (child.own_group && setpgid(0, 0) != 0) return false;
@@ -67,12 +67,12 @@ bool Prepare(const Plan& plan) {
   return true;
 }
 
-// Why none of its paths could be executed.
+// Returns why no path of the program could be executed.
 int Execute(const Plan& plan) {
   int error = ENOENT;
   for (const std::string& path : plan.paths) {
     execve(path.c_str(), plan.argv, plan.envp);
-    // One that may not be executed says more than those that are not there.
+    // A path that may not be executed says more than paths that are not there.
     if (errno != ENOENT && errno != ENOTDIR) error = errno;
     if (error != ENOENT && error != EACCES) break;
   }
@@ -129,7 +129,7 @@ pid_t ParentOf(const std::string& pid) {
   return name_end == nullptr || strlen(name_end) < 4 ? 0 : atoi(name_end + 3);
 }
 
-// One of them, 0 if there is none.
+// Returns one of them, 0 if there is none.
 pid_t KillChildren(pid_t parent) {
   pid_t child = 0;
   DIR* const processes = opendir("/proc");
@@ -154,7 +154,7 @@ std::vector<std::string> ChildProgram::CurrentEnvironment() {
 
 Result<pid_t> StartChild(const ChildProgram& wanted) {
   ChildProgram child = wanted;
-  // Out of the way of the numbers that they and others will get.
+  // Moves our descriptors out of the way of the numbers that they and others will get.
   std::vector<UniqueFd> aside;
   for (auto& [ours, theirs] : child.descriptors) {
     aside.emplace_back(fcntl(ours, F_DUPFD_CLOEXEC, kAside));
@@ -195,9 +195,9 @@ void AdoptOrphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 void EndChildren() {
   const pid_t self = getpid();
-  // One that has become another user cannot be killed, and nobody may wait for it.
+  // A child that has become another user cannot be killed, and nobody may wait for it.
   const Nanos until = Clock::System().Monotonic() + kEndChildren;
-  // Those of one that is killed come to us, so until there are none.
+  // The children of a killed process come to us, so go on until there are none.
   for (;;) {
     pid_t ended = 0;
     while ((ended = waitpid(-1, nullptr, WNOHANG)) > 0) {

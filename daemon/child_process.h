@@ -1,10 +1,10 @@
 // Starting a program beside a daemon.
 //
-// A daemon on a node is in the control group of its step, and so is what it starts. Slurm waits
-// there for everybody when the step ends, and drains the node if somebody stays. So a child ends
-// with the daemon, however that ends: the kernel kills it, unless its program has privileges of its
-// own (setuid, file capabilities); EndChildren kills those as well, but not one that has become
-// another user. One that may stay longer, as beside srun, says so.
+// A daemon on a node is in the control group of its step, and so are the programs it starts. When
+// the step ends Slurm waits for every process there, and drains the node if one stays. So a child
+// ends with the daemon, however the daemon ends: the kernel kills the child, unless its program has
+// privileges of its own (setuid, file capabilities); EndChildren kills those as well, but not one
+// that has become another user. A child that may stay longer, as beside srun, has may_outlive_us.
 //
 // Thread safety: from the thread that lives as long as the process, which is the loop's; the kernel
 // takes the end of the thread that started a child for the end of its parent.
@@ -24,8 +24,8 @@ struct ChildProgram {
   std::string program;                 // a path, or a name that is looked for on the PATH
   std::vector<std::string> arguments;  // argv, argv[0] included
   std::vector<std::string> environment = CurrentEnvironment();  // NAME=VALUE
-  // Which of our descriptors it has, and as which number; the numbers ascend. What is closed on
-  // exec is closed there.
+  // The descriptors of ours that the child gets, each with its number there; the numbers ascend. Of
+  // our others, the child does not get those that are closed on exec.
   std::vector<std::pair<int, int>> descriptors;
   bool silent = false;           // its standard output and error are /dev/null
   bool own_group = false;        // it leads a process group, to be killed as a whole
@@ -35,11 +35,11 @@ struct ChildProgram {
   static std::vector<std::string> CurrentEnvironment();
 };
 
-// Its number. An error says why it could not be started.
+// The child's process id. An error says why it could not be started.
 Result<pid_t> StartChild(const ChildProgram& child);
 
-// What children leave behind when they end becomes a child of this process, so that EndChildren
-// finds it.
+// Processes that children leave behind when they end become children of this process, so that
+// EndChildren finds them.
 void AdoptOrphans();
 // Kills all children of this process and theirs, and waits until they are gone, 200 ms at most.
 void EndChildren();

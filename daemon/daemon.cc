@@ -31,7 +31,7 @@ void PrepareMemory(Role role) {
   if (role != Role::kNode) mallopt(M_MMAP_THRESHOLD, kLarge);
 }
 
-// A step's signals are not for us, its end is what the lifeline says.
+// A step's signals are not for us: the lifeline tells the step's end.
 void PrepareProcess() {
   umask(077);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGCONT}) {
@@ -118,7 +118,7 @@ int RunDaemon(const std::function<std::unique_ptr<Daemon>(const DaemonSetup&)>& 
   lifeline.Start(*daemon);
   loop.Run();
   if (launch->InStep()) EndChildren();
-  // All is delivered and closed: taking the rest apart would only cost the node time.
+  // All is delivered and closed: destroying the rest would only cost the node time.
   std::_Exit(0);
 }
 

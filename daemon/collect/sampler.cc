@@ -93,7 +93,7 @@ void Sampler::AddSystemSources(const Options& options) {
   AddSource(MakeMeminfoSource(roots, level, buffer_));
   AddSource(MakeLoadavgSource(roots, buffer_));
   AddSource(MakeNetdevSource(roots, level, buffer_));
-  // 10 to 40 us each, however little of them is kept.
+  // These cost 10 to 40 us each, however few of their values are kept.
   const Price dear = level >= 4 ? Price::kCheap : Price::kDear;
   AddSource(MakeVmstatSource(roots, level, buffer_), dear);
   AddSource(MakeSnmpSource(roots, level, buffer_), dear);
@@ -119,7 +119,7 @@ void Sampler::AddSystemSources(const Options& options) {
   AddSource(MakeNumaSource(roots, buffer_));
   AddSource(MakeSoftirqsSource(roots, buffer_));
   AddSource(MakeSchedstatSource(roots, buffer_));
-  // The one is as long as processors times devices, the other stops the allocator for a moment.
+  // The first is as long as processors times devices, the second stops the allocator for a moment.
   AddSource(MakeInterruptsSource(roots, buffer_), Price::kDear);
   AddSource(MakeBuddyinfoSource(roots, buffer_), Price::kDear);
 }

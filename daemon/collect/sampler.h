@@ -45,8 +45,8 @@ class Sampler {
   // Another source, such as the application's cells; sampled after those that are there.
   void AddSource(std::unique_ptr<Source> source);
 
-  // Reads the sources and renews the rows. At a tick those that are dear and not due are passed
-  // over, but for those that were never read.
+  // Reads the sources and renews the rows. At a tick, dear sources that are not due are passed
+  // over, unless they were never read.
   enum class Extent : unsigned char { kTick, kAll };
   void Sample(Nanos now, Extent extent = Extent::kTick);
   // The columns of a group's row and its newest values, valid until the next Sample. A group
@@ -64,7 +64,7 @@ class Sampler {
   void PauseCounters(bool paused) {
     if (handover_ != nullptr) handover_->SetPaused(paused);
   }
-  // To both of them.
+  // To the task source and the perf source.
   void TaskExited(uint32_t rank, const std::optional<TaskTotals>& totals);
   // A tick was taken long after its time, or not at all.
   void CountLateTick() { self_->CountLateTick(); }

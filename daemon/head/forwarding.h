@@ -1,11 +1,11 @@
-// Has a process of its own send the running step on, where sonde.conf says so
-// (forward/follower.h): it reads the archive, so the head has no part in it and waits for nothing.
+// Has a process of its own send the running step on, where sonde.conf says so (forward/follower.h):
+// that process reads the archive, so the head has no part in it and waits for nothing.
 //
 // It is started a moment after the step and learns of the end by a pipe that is never written to.
 // Beside srun it outlives this process for some seconds at most, and is started at the step's end
 // if that comes first. On a node, where it is in the step's control group, it ends with this
-// process, which waits for nothing: what is not sent by then waits in the archive for the next that
-// sends there.
+// process, which waits for nothing: what is not sent by then waits in the archive for the next
+// process that sends there.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -46,7 +46,7 @@ class Forwarding {
   const bool may_stay_;
   const std::function<void(std::string)> note_;
   Loop::TimerId timer_ = 0;
-  // Of the process: what tells it of the end, and what tells of its own.
+  // The pipe tells the process of the step's end, the pidfd tells us of the process's end.
   UniqueFd pipe_;
   UniqueFd pidfd_;
   pid_t pid_ = 0;

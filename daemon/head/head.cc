@@ -173,7 +173,7 @@ void Head::OnProven(const tree::Registration& who, std::unique_ptr<tree::Link> l
 }
 
 Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tree::Link> control) {
-  // It comes again, to the next head.
+  // The node comes again, to the next head.
   if (state_ == State::kLeaving)
     return Status(Code::kUnavailable, "another node acts as head soon");
   if (const Status bad = CheckNode(who); !bad.ok()) {
@@ -251,7 +251,7 @@ void Head::OnRecorded(Nanos tick, bool late) {
 }
 
 void Head::OnLastValues(uint32_t first, bool lost) {
-  // One that is only missing from a row is back in the next, mostly.
+  // A node that is only missing from a row is mostly back in the next.
   if (!lost || !nodes_.connected(first)) store_->OnLastValues();
 }
 
@@ -337,14 +337,14 @@ void Head::CheckNodesDone() {
   if (ending && nodes_.all_gone() && rows_.children().done()) Seal();
 }
 
-// What is stored is what another head goes on from; the nodes look for it as if this one had died.
+// Another head goes on from what is stored; the nodes look for it as if this one had died.
 void Head::LeaveToNext() {
   if (state_ != State::kRunning) return;
   if (!nodes_.some_stay()) {
     nodes_.LoseAway();
     return Seal();
   }
-  // What is being stored is older.
+  // What is being stored now is older than that.
   if (store_->storing()) {
     leave_when_stored_ = true;
     return;

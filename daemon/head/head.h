@@ -74,8 +74,8 @@ class Head final : private RowPath::Owner,
   void Finish(bool launcher_gone);
 
  private:
-  // kLeaving: what another head will go on from is being stored. Nobody is told any more that we
-  // have what that will not hold.
+  // kLeaving: the state that another head will go on from is being stored. From now on nobody is
+  // told that we have something which that state will not hold.
   enum class State { kRunning, kWaitingForNodes, kSealing, kLeaving, kDone };
 
   // Nodes.

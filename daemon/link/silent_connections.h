@@ -1,12 +1,12 @@
 // Connections to a port of this process that a library has accepted and that nobody needs: those
-// that say nothing, or less than any request has, and crowds that speak.
+// that say nothing, or less than any request has, and crowds of those that speak.
 //
 // libfabric's tcp provider keeps the silent ones, a descriptor each, until the stranger goes; an
-// endpoint of datagrams that is made of TCP keeps whoever says what its provider begins with. So
-// whoever can reach the port could take all descriptors of the daemon. This shuts down those that
-// have been silent for kPatience; and of more than `most` that have spoken, those that have said
-// least, of the hosts that have most of them. The provider then closes them. A daemon that connects
-// speaks at once, and goes on.
+// endpoint of datagrams that is made of TCP keeps every connection that begins like its provider's.
+// So anybody who can reach the port could take all descriptors of the daemon. This shuts down
+// connections that have been silent for kPatience; and if more than `most` have spoken, those that
+// have said least, of the hosts that have most of them. The provider then closes them. A daemon
+// that connects speaks at once, and goes on.
 //
 // It looks once there are many descriptors more than after the last look. Until there are that
 // many, a look costs two system calls every kInterval at most, and only when the process is awake
@@ -35,7 +35,7 @@ class SilentConnections {
   static constexpr int kFlood = 256;
   // So many more descriptors than after the last look are worth another one.
   static constexpr int kMore = 64;
-  // Who has sent less has not asked for anything yet: libfabric's header of a request, in bytes.
+  // Less than this is no request yet: the size of libfabric's header of a request, in bytes.
   static constexpr uint64_t kRequest = 32;
 
   // `port` of TCP, that listens.

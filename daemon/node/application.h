@@ -49,7 +49,7 @@ class Application {
   void TakePushed(std::string_view bytes);
   void Join(std::string_view target) { joiner_.Start(target); }
 
-  // The head, whom the tasks ask.
+  // The link to the head, whom the tasks ask.
   void OnConnected();
   void OnDisconnected(const Status& why);
   void OnAnswer(std::string_view payload);

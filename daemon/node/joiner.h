@@ -30,7 +30,7 @@ class Joiner {
   Joiner(const Joiner&) = delete;
   Joiner& operator=(const Joiner&) = delete;
 
-  // One that is scraped already is left at that.
+  // An exporter that is scraped already is not started again.
   void Start(std::string_view target);
 
  private:

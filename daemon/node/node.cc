@@ -160,7 +160,7 @@ void Node::RunBlocks(bool frames_follow) {
   });
 }
 
-// Whoever is above waits for the ticks of those that have sent a schema, so it goes at once.
+// The receiver waits for the ticks of nodes that have sent a schema, so it goes at once.
 void Node::PrepareOwn() {
   if (std::exchange(schema_changed_, false)) relay_.Announce(recorder_.reduced_schema());
 }
@@ -210,7 +210,7 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
       acked_number_ = std::max(acked_number_, number);
       if (acked_number_ >= awaited_number_) reached_head_ = awaited_since_;
       relay_.OnAck(number, safe);
-      child_links_.PulseSoon();  // what we hear of them they should hear, too
+      child_links_.PulseSoon();  // the children should hear of it, too
       CheckChildrenDone();
       return CheckDelivered();
     }
@@ -297,8 +297,8 @@ void Node::OnParent(std::string_view payload) {
   parent_.Connect(*fabric_.get(), parent);
 }
 
-// It waits for our word that no more comes, and closes the link. What it was already given for good
-// it delivers and acknowledges.
+// The parent waits for our word that no more comes, and closes the link. Data that it was already
+// given for good it delivers and acknowledges.
 void Node::OnParentLeaves() {
   if (state_ == State::kDelivering || head_.link() == nullptr) return;
   UseLink(head_.link(), true);

@@ -47,21 +47,21 @@ class Node final : private HeadLink::Owner,
                    private Application::Owner,
                    private tree::Relay::Owner {
  public:
-  // slurmstepd waits 1.8 s at most. Only where something is broken is it reached; it is told then.
+  // slurmstepd waits 1.8 s at most. This is reached only where something is broken, and told then.
   static constexpr Nanos kFinishLimit = 1500 * kMillisecond;
-  // Since its start, and for each node of the step: so long it tries to reach the head, and then it
-  // does not hold up its tasks' end if the head has said nothing at all.
+  // So long since its start, with an addition for each node of the step, the node tries to reach
+  // the head. After that it does not hold up its tasks' end if the head has said nothing at all.
   static constexpr Nanos kReachLimit = 300 * kMillisecond;
   static constexpr Nanos kReachLimitEach = kMillisecond / 10;
   // By then an acting head that this node has started is gone as well.
   static constexpr Nanos kActingLimit = 1700 * kMillisecond;
-  // Until then its blocks are in the archive, or thinned so that they are, or given up.
+  // By then the node's blocks are in the archive, or thinned so that they are, or given up.
   static constexpr Nanos kBlocksLimit = 1100 * kMillisecond;
   // How long a node that is done waits for the children that are done as well.
   static constexpr Nanos kChildrenLimit = 300 * kMillisecond;
-  // And then for those that are not to send their data elsewhere.
+  // And then how long it waits for its other children to send their data elsewhere.
   static constexpr Nanos kLeaveLimit = 300 * kMillisecond;
-  // What went up so long ago need not have reached the head yet; of long periods, two and a half.
+  // Word of a frame may take so long to come; with long periods, two and a half periods.
   static constexpr Nanos kWordOfHead = 3 * kSecond;
 
   Node(Loop& loop, const LaunchMessage& launch, const Config& config, std::function<void()> done);
@@ -161,9 +161,9 @@ class Node final : private HeadLink::Owner,
   HeadLink head_;
   uint64_t head_number_ = 0;
   Nanos step_start_ = 0;       // by the head's clock
-  uint64_t acked_number_ = 0;  // of our frames the head has these
-  // A frame of which there is no word yet, when it went up (monotonic), and when the last one did
-  // of which there was: word may come late, from a parent that has lost the head since.
+  uint64_t acked_number_ = 0;  // the head has our frames up to this one
+  // A frame of which no word has come; when it went up (monotonic); when the last one went up of
+  // which word came: that may come late, from a parent that has lost the head since.
   uint64_t awaited_number_ = 0;
   Nanos awaited_since_ = 0;
   Nanos reached_head_ = 0;

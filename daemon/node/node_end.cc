@@ -33,7 +33,7 @@ void Node::Finish(bool launcher_gone) {
   const Nanos now = Clock::System().Now();
   bye_.ended = static_cast<uint64_t>(clock_.Of(now));
   finish_began_ = Clock::System().Monotonic();
-  // The last word has everything, but not as a tick of which other nodes have less.
+  // The last word has values of all sources, but not as a tick of which other nodes have less.
   TakeDueTick(now);
   Sample(now, Extent::kAll);
   finish_timer_ = loop_.After(kFinishLimit, [this] { GiveUp(); });
@@ -42,7 +42,7 @@ void Node::Finish(bool launcher_gone) {
   registered() ? WaitForChildren() : WaitForHead();
 }
 
-// Until OnRegistered goes on. A host that drops what it is sent would cost each step all of the
+// Until OnRegistered goes on. A host that drops packets would cost each step all of the
 // limit.
 void Node::WaitForHead() {
   const Nanos reach = kReachLimit + launch_.job.expected_nodes * kReachLimitEach;
@@ -76,12 +76,12 @@ void Node::Deliver() {
   CheckDelivered();
 }
 
-// The head seals the profile when all have said it: blocks come first.
+// The head seals the profile when all nodes have said goodbye: blocks come first.
 void Node::SendLastWord() {
   if (std::exchange(last_word_, true)) return;
   relay_.SendRest();
   SendBye();
-  // Whatever a child sends now would be lost here; when its link closes it turns to the head.
+  // Anything a child sends now would be lost here; when its link closes it turns to the head.
   child_links_.Close();
 }
 
@@ -98,7 +98,7 @@ void Node::CheckDelivered() {
   if (bye_acked_ && uplink_.frames_delivered() && uplink_.moments_delivered()) End();
 }
 
-// The tasks' end has waited for it in vain, which somebody should know.
+// The tasks' end has waited in vain for the daemon: somebody should know.
 void Node::GiveUp() {
   if (state_ == State::kDone) return;
   const auto word = [](bool come) { return come ? "acknowledged" : "not acknowledged"; };

@@ -112,7 +112,7 @@ void Node::OnRegistered(const tree::Welcome& welcome, Nanos waited) {
   });
 }
 
-// What goes over a parent's link still goes there.
+// Data that goes over a parent's link still goes there.
 void Node::OnHeadLost(tree::Link& link, const Status& why) {
   application_.OnDisconnected(why);
   uplink_.Forget(&link);
@@ -134,8 +134,8 @@ void Node::OnStandby() {
              Encode(tree::StandingBy{head_.local_host(), port.ok() ? *port : uint16_t{0}}));
 }
 
-// Somebody above takes our data, and it reaches the head: a parent that has lost the head as well
-// goes on taking it.
+// The link up takes our data, and the data reaches the head: a parent that has lost the head as
+// well goes on taking data.
 bool Node::HeadIsThere() const {
   const Nanos patience = std::max(kWordOfHead, 5 * launch_.job.period / 2);
   return uplink_.link() != nullptr && Clock::System().Monotonic() - reached_head_ < patience;

@@ -10,8 +10,8 @@
 // general compressor saves a third of that and costs twenty times the CPU: it does not pay.
 //
 // Behind the values stand the sketches of those series that declare their spread, but in frames of
-// last values, where they are empty. That of one or two values of a gauge costs nothing, since it
-// is told by them.
+// last values, where they are empty. The sketch of one or two values of a gauge costs nothing,
+// since these values tell it.
 //
 // Thread safety: none. Encoder and decoder keep state and buffers; warm, they allocate nothing.
 #pragma once
@@ -113,7 +113,7 @@ class FrameDecoder {
   // kCorrupt for anything an encoder could not have written; the link is to be closed then, since
   // the state is lost. The frame is valid until the next call.
   Result<const Frame*> Decode(std::string_view bytes);
-  // Each value as it was when it was last there: some are not sampled at every tick.
+  // Each value as it last was: some are not sampled at every tick.
   std::vector<Reduced> LastKnown() const;
 
  private:

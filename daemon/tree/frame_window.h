@@ -1,8 +1,8 @@
-// The frames that a daemon has sent and of which it does not know yet that the head has them.
+// The frames that a daemon has sent, as long as it does not know that the head has them.
 //
 // They are kept as bytes, each by itself, and can be read again to be sent over another link.
-// Bounded are their number, their bytes, and those of the schemas that are kept for them alone: of
-// what has other series every tick.
+// Bounded are their number, their bytes, and the bytes of schemas that are kept for them alone, as
+// where the series change every tick.
 //
 // Thread safety: none. Warm, it allocates nothing.
 #pragma once
@@ -27,16 +27,16 @@ class FrameWindow {
   static constexpr size_t kMaxBytes = 1u << 20;
   static constexpr size_t kMaxSchemaBytes = 4u << 20;
 
-  // `info.number` is one more than that of the frame before. Where there is no room the oldest
-  // goes, last values after all others; of these, those up to `sent` are under way and cannot be
-  // sent again, the others are lost.
+  // `info.number` is one more than that of the frame before. Without room the oldest frame goes,
+  // last values after all others; frames that go and are not above `sent` are under way and cannot
+  // be sent again, the others are lost.
   void Add(const FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values,
            uint64_t sent);
   // The head has those up to this number.
   void Drop(uint64_t number);
   // This one alone is not to be sent again.
   void Remove(uint64_t number);
-  // Leaves out every second one after `number` of those that are no last values.
+  // Leaves out every second frame after `number`, but no last values.
   void Thin(uint64_t number);
   size_t CountAfter(uint64_t number) const;
   size_t BytesAfter(uint64_t number) const;

@@ -47,7 +47,7 @@ std::string SwitchesOf(std::string_view address, std::string_view pattern) {
   return switches;
 }
 
-// Who is to be placed, and where not.
+// Which node is to be placed, and where it must not be.
 struct Placement::Wanted {
   uint32_t group = 0;
   uint32_t moving = kNobody;  // with all that is below it
@@ -99,7 +99,7 @@ std::vector<uint32_t> Placement::Remove(uint32_t index) {
   Settle(index, parent);
   std::vector<uint32_t> moved;
   if (successor != kNobody) {
-    // It has no children, so it takes all of them, and nobody's depth changes but its own.
+    // The successor has no children: it takes all of them, and only its own depth changes.
     Detach(successor);
     Attach(successor, parent);
     SetDepths(successor, node.depth);
@@ -112,7 +112,7 @@ std::vector<uint32_t> Placement::Remove(uint32_t index) {
       moved.push_back(child);
     }
   }
-  // Those that belonged here belong where they are; and there is no more room below the successor.
+  // Nodes whose home was here stay where they are; below the successor there is no more room.
   for (const uint32_t other : std::vector<uint32_t>(away_.begin(), away_.end())) {
     const uint32_t home = nodes_[other].home;
     if (home == index || home == successor) Settle(other, nodes_[other].parent);
@@ -120,7 +120,7 @@ std::vector<uint32_t> Placement::Remove(uint32_t index) {
   return moved;
 }
 
-// It belongs there from now on; that is where it is.
+// The node belongs there from now on; that is where it is.
 void Placement::Settle(uint32_t index, uint32_t home) {
   Node& node = nodes_[index];
   if (away_.erase(index) != 0) {
@@ -276,7 +276,7 @@ void Placement::SetFree(uint32_t index, bool free) {
   }
 }
 
-// Whether it has a place for anybody.
+// Notes whether the node has a place for a child.
 void Placement::UpdateFree(uint32_t index) {
   const Node& node = Of(index);
   SetFree(index, Present(index) && node.children.size() + node.kept < fanout_);

@@ -63,7 +63,7 @@ class Placement {
   // A node cannot reach its parent, or any of `avoid`, though they are there: another parent, which
   // is returned. If there is none its parent remains.
   uint32_t Move(uint32_t index, std::span<const uint32_t> avoid);
-  // Those that Move has placed elsewhere, and where each belongs.
+  // The nodes that Move has placed elsewhere, and where each belongs.
   const std::set<uint32_t>& away() const { return away_; }
   uint32_t Home(uint32_t index) const { return nodes_[index].home; }
   // It goes home. False, and nothing happens, if its home is below it now.

@@ -52,8 +52,8 @@ class QueryFanout {
   ~QueryFanout();
 
   // Asks every one of `children`; `own` is this node's own part, or why it has none. Calls `done`
-  // once; for what was asked before at once, with the answer of nobody. More than kMaxOpen at a
-  // time fail.
+  // once; a question that was asked before is answered at once, with no nodes. More than kMaxOpen
+  // at a time fail.
   void Ask(Question question, const std::vector<Link*>& children,
            std::optional<Result<QueryPart>> own, Done done);
   // An answer; one that is late, or was not asked for, is dropped.

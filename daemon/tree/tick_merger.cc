@@ -88,7 +88,7 @@ TickMerger::Fate TickMerger::Add(Id id, const Frame& frame, uint32_t sender) {
   Fate fate = Fate::kMerged;
   if (row.nodes.Intersects(frame.nodes)) {
     fate = row.nodes.HasAll(frame.nodes) ? Fate::kCovered : Fate::kOverlaps;
-    // The one that came first goes on for both.
+    // The frame that came first goes on for both.
     if (fate == Fate::kCovered) row.sources.push_back({sender, frame.number});
   } else {
     MergeInto(row, *contributor, frame, sender);
@@ -101,7 +101,7 @@ TickMerger::Fate TickMerger::AddLate(const Contributor& from, const Frame& frame
   const size_t at = history_.CountWhile([&](const Emitted& e) { return e.tick < frame.tick; });
   const bool known = at < history_.size() && history_[at].tick == frame.tick;
   if (!known && at == 0 && history_.size() >= remember_) return Fate::kTooLate;
-  // Else a tick of which nobody had anything.
+  // Otherwise it is a tick of which no part has come.
   if (!known) history_.Insert(at) = {frame.tick, std::make_shared<const NodeSet>()};
   SharedNodes& nodes = history_[at].nodes;
   if (nodes->Intersects(frame.nodes)) {

@@ -41,7 +41,7 @@ class TickMerger {
   // What became of a frame.
   enum class Fate {
     kMerged,    // it is, or was, in a row that is emitted
-    kCovered,   // all its nodes are in a row that waits, and so is told of with that
+    kCovered,   // all its nodes are in a waiting row: told of with that row
     kRepeated,  // all its nodes had been in the tick already
     kOverlaps,  // some had; the others' samples of this tick are lost
     kTooLate,   // the tick is forgotten
@@ -66,11 +66,11 @@ class TickMerger {
   Fate Add(Id id, const Frame& frame, uint32_t sender);
   // Ends a contributor that will add no more.
   void Remove(Id id);
-  // It goes on elsewhere, but ticks until then still wait: its parts may come another way. 0: it is
-  // back.
+  // The contributor goes on elsewhere, but ticks up to `until` still wait for it: its parts may
+  // come another way. 0: it is back.
   // False if it is not here (any more).
   bool Leave(Id id, Nanos until);
-  // Nobody contributes but those that are on their way elsewhere.
+  // All contributors, if any, are on their way elsewhere.
   bool idle() const;
 
   // Emits what waits for missing parts since before `tick`.

@@ -49,7 +49,7 @@ void Uplink::End(Stream stream) {
   EndStreams();
 }
 
-// Once the link has all of their frames.
+// Ends streams once the link has all of their frames.
 void Uplink::EndStreams() {
   if (link_ == nullptr || encoded_ != number_) return;
   for (size_t s = 0; s < kStreams; ++s) {
@@ -97,7 +97,7 @@ void Uplink::Append(const FrameInfo& info, const Schema::Ptr& schema, const Fram
   encoded_ = info.number;
 }
 
-// A link that refuses a message for its size, which is slow long before, begins anew.
+// A link that refuses a message for its size (it is slow long before) starts over.
 void Uplink::SendOut() {
   if (out_.empty() || link_ == nullptr) return;
   const bool sent = Send(*link_, Type::kFrame, out_);

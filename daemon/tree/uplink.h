@@ -1,13 +1,13 @@
 // A node's way up: frames and moments over one link at a time. Blocks go by BlockSender.
 //
 // At first that is the control connection to the head; once the fabric is up it is the link to the
-// parent; and the control connection again when that is lost. What the head has not acknowledged is
-// kept and is sent again over a new link: frames, of which a receiver drops those that have come
-// before, and moments. Frames that it has are kept, if it says so, until they are safe as well, and
-// are sent again to another head.
+// parent; and the control connection again when that is lost. Data that the head has not
+// acknowledged is kept and is sent again over a new link: frames, of which a receiver drops those
+// that came before, and moments. Frames that the head has are kept, if it says so, until they are
+// safe as well, and are sent again to another head.
 //
-// Nothing here waits. While the link does not take more, frames stay where they are kept; of those
-// that become too many every second one is left out, and counted: a slow parent gets less detail.
+// Nothing here waits. While the link does not take more, frames stay where they are kept; when
+// there are too many, every second one is left out, and counted: a slow parent gets less detail.
 //
 // Thread safety: the loop's thread only. Links belong to the caller.
 #pragma once
@@ -31,11 +31,11 @@ class Uplink {
  public:
   // With more than this waiting in the link, frames are held back.
   static constexpr size_t kSlowLink = 1u << 20;
-  // Or with this, as often as Flush finds it in a row: it takes less than comes.
+  // Or with this, as often as kSlowFlushes in a row: the link takes less than comes.
   static constexpr size_t kBacklog = 16u << 10;
   static constexpr int kSlowFlushes = 3;
-  // So many of them, or so many bytes of them; then every second one goes. Half of what is kept at
-  // all, so what is under way, which may have to go once more, has the other half.
+  // So many frames, or so many bytes, may be held back; then every second one goes. That is half of
+  // what is kept: the other half is for those under way, which may have to go once more.
   static constexpr size_t kMaxHeldBack = 32;
   static constexpr size_t kMaxHeldBackBytes = FrameWindow::kMaxBytes / 2;
 
@@ -54,11 +54,11 @@ class Uplink {
   uint64_t AddFrame(FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values);
   // Sends moments, then frames.
   void Flush();
-  // There are frames that the link has not been given, for it did not take more.
+  // There are frames that the link has not been given, because it did not take more.
   bool holds_back() const { return link_ != nullptr && encoded_ != number_; }
-  // Gives the link of these what it takes now: to be called from time to time between flushes.
+  // Gives the link as many of these as it takes now: to be called now and then between flushes.
   void Continue();
-  // There is no time for them any more: last values are what goes next.
+  // There is no time for those frames any more: last values go next.
   void LeaveOutHeldBack();
   // The number of the last frame.
   uint64_t last_number() const { return number_; }
@@ -68,7 +68,7 @@ class Uplink {
     acked_ = 0;
     moments_.OnNewHead();
   }
-  // Its parts come by themselves.
+  // The parts of this frame come by themselves.
   void OnRefused(uint64_t number) { window_.Remove(number); }
   // The head has all frames.
   bool frames_delivered() const { return window_.CountAfter(acked_) == 0; }
@@ -106,8 +106,8 @@ class Uplink {
   FrameWindow window_;
   int backlogs_ = 0;  // flushes in a row
   uint64_t number_ = 0;
-  uint64_t encoded_ = 0;  // of these the link was given, or `out_` has, those up to it
-  uint64_t acked_ = 0;    // and the head has these
+  uint64_t encoded_ = 0;  // frames up to this one were given to the link, or are in `out_`
+  uint64_t acked_ = 0;    // frames up to this one the head has
   std::string out_;       // frames for the link, each behind its length
   std::string one_;
   Schema::Ptr packed_;  // the last one told, and as it goes over a link

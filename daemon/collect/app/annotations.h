@@ -1,7 +1,7 @@
 // What the processes of this node told between two takes, merged.
 //
-// At most kMax different annotations are kept, of which remarks may be kMaxRemarks, so that a flood
-// of these leaves room for phases and figures; what is more is counted as lost.
+// At most kMax different annotations are kept, kMaxRemarks of them remarks, so that a flood of
+// remarks leaves room for phases and figures; annotations beyond that are counted as lost.
 //
 // Thread safety: none; the daemon's one thread.
 #pragma once

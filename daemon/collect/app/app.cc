@@ -165,7 +165,7 @@ void AppSource::ReadValues(AppProcess& process, Nanos now) {
       continue;
     }
     const AppGauge gauge = process.segment->ReadGauge(link.slot);
-    // Its time has not come. Of a process that ended within a tick it never comes.
+    // The gauge's time has not come. For a process that ended within a tick it never comes.
     if (gauge.time > now && process.state != State::kEnded) continue;
     if (std::bit_cast<uint64_t>(gauge.value) == std::bit_cast<uint64_t>(link.last)) continue;
     link.last = gauge.value;
@@ -180,7 +180,7 @@ Status AppSource::ReadHistograms(AppProcess& process) {
       process.mapping->base(), extent, [&](uint32_t slot, const AppObservations& observations) {
         const AppProcess::Histogram& histogram = process.histograms[slot];
         process.links[histogram.count].last = static_cast<double>(observations.total_count);
-        // As a counter it never falls, whatever was observed.
+        // The sum is a counter, so it never falls, whatever was observed.
         double& sum = process.links[histogram.sum].last;
         sum = std::max(sum, observations.total_sum);
         histograms_.Observe(histogram.number, observations);
@@ -188,7 +188,7 @@ Status AppSource::ReadHistograms(AppProcess& process) {
 }
 
 void AppSource::ReadMoments(AppProcess& process, Nanos now) {
-  // Nothing was told before the step, and nothing is told after now but by a clock that was set.
+  // Only a process whose clock was set tells of a time before the step or after now.
   const Nanos slack = std::max<Nanos>(10 * kSecond, 2 * options_.period);
   const auto take = [&](Annotation annotation) {
     Nanos& time = annotation.first;

@@ -1,10 +1,10 @@
 // The application's own metrics: group kApp.
 //
 // Sampling takes everything that is there: it accepts processes at the socket that SONDE_SOCKET
-// names (door.h), finds new metrics, copies the values and notices who has gone. A process may
-// therefore attach, set a metric and exit between two ticks: its memory waits in the socket's
-// queue, and the last Sample before the daemon ends finds it. Nothing has to be watched in between;
-// where ticks are far apart, fd() turns readable when Poll() has something to do.
+// names (door.h), finds new metrics, copies the values and notices which processes have gone. A
+// process may therefore attach, set a metric and exit between two ticks: its memory waits in the
+// socket's queue, and the last Sample before the daemon ends finds it. Nothing has to be watched in
+// between; where ticks are far apart, fd() turns readable when Poll() has something to do.
 //
 // Every series gets the tag `task`, the rank of its process. Processes of one rank share a series:
 // their counters add up, the sums of those that have ended stay in, and of their gauges the one
@@ -45,7 +45,7 @@ class AppSource final : public Source {
     size_t max_histograms = 8192;      // registered at a time; each takes up to 20 KiB
   };
 
-  // What became of those that came, for tests and the source of Sonde's own metrics.
+  // What became of the processes that came, for tests and the source of Sonde's own metrics.
   struct Counts {
     uint64_t attached = 0;
     uint64_t refused = 0;   // another user's, too many, or no hello

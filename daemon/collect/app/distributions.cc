@@ -24,7 +24,7 @@ const Distribution* DistributionAt(const char* base, size_t part) {
                                                part * client::kDistributionSize);
 }
 
-// Of the outer ones: what a caller that knows the extremes cuts off at these.
+// For the outermost buckets: a caller that knows the extremes cuts the result off at these.
 double Middle(uint32_t bucket) {
   if (bucket == histogram::kUnderflow) return 0;
   if (bucket == histogram::kOverflow) return DBL_MAX;
@@ -49,7 +49,7 @@ Status AppDistributions::Read(const char* base, Extent extent, const Take& take)
   return {};
 }
 
-// Those that were handed out since the last time.
+// Finds the distributions that were handed out since the last time.
 Status AppDistributions::FindParts(const char* base) {
   const auto* header = reinterpret_cast<const client::Header*>(base);
   const uint32_t end = __atomic_load_n(&header->distributions, __ATOMIC_ACQUIRE);
@@ -69,8 +69,8 @@ Status AppDistributions::FindParts(const char* base) {
   return {};
 }
 
-// An observation changes the sum, unless it is zero, so it is among the small ones, or too small
-// against the sum: such a one is found with the next that changes it.
+// An observation changes the sum, unless it is zero, which is counted among the small ones, or too
+// small against the sum: that one is found with the next observation that changes the sum.
 void AppDistributions::LookForChanges(const char* base, Extent extent) {
   for (size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];
@@ -88,8 +88,8 @@ void AppDistributions::LookForChanges(const char* base, Extent extent) {
   }
 }
 
-// The counts are read before sum and extremes: so every observation that is counted is in these,
-// and one that is only in these yet is counted the next time.
+// The counts are read before sum and extremes: so these hold every counted observation, and an
+// observation that only they hold yet is counted the next time.
 void AppDistributions::Collect(const char* base, uint32_t number, const Take& take) {
   Histogram& histogram = histograms_[number];
   const Extremes before = ReadExtremes(base, histogram);
@@ -132,7 +132,7 @@ void AppDistributions::AddCounts(const char* base, const Histogram& histogram, u
   }
 }
 
-// What counts_, from bucket `low`, has more than was seen.
+// By how much counts_, from bucket `low`, exceeds the counts seen before.
 void AppDistributions::Difference(Histogram& histogram, uint32_t low, AppObservations& out) {
   Cover(histogram, low, low + static_cast<uint32_t>(counts_.size()));
   came_.assign(counts_.size(), 0);
@@ -177,7 +177,7 @@ void AppDistributions::SetExtremes(Histogram& histogram, const Extremes& extreme
   if (!new_max) out.max = std::clamp(out.max, new_min ? out.min : extremes.min, extremes.max);
 }
 
-// What is no number stays out: the sum stands as it was.
+// A sum that is no number is left out: the old sum stays.
 double AppDistributions::ReadSum(const char* base, const Histogram& histogram) const {
   double sum = 0;
   for (uint32_t i = histogram.first; i != kNone; i = parts_[i].next) {

@@ -1,10 +1,10 @@
 // Reading the histograms of one application process: what was observed since the last time.
 //
-// What is in the shared memory only grows, so what came is the difference to what was read before;
-// a count that falls is ignored, and nothing is taken twice. Where nothing was observed, two
-// numbers are read of each distribution and nothing is allocated. A process that writes while it is
-// read gives some observations now and the others the next time; the last read of a process that
-// has ended finds all.
+// The counts in the shared memory only grow, so the new observations are the difference to the
+// counts read before; a count that falls is ignored, and nothing is taken twice. Where nothing was
+// observed, two numbers of each distribution are read and nothing is allocated. A process that
+// writes while it is read gives some observations now and the others the next time; the last read
+// of a process that has ended finds all.
 //
 // Thread safety: none; the daemon's one thread.
 #pragma once
@@ -48,8 +48,8 @@ class AppDistributions {
   size_t wanted() const { return wanted_; }
 
   enum class Extent : unsigned char { kChanged, kAll };
-  // Gives `take` what came to each histogram since the last call. kAll also looks where nothing
-  // seems to have changed. After an error the process has broken the layout.
+  // Gives `take` the observations that each histogram got since the last call. kAll also looks
+  // where nothing seems to have changed. After an error the process has broken the layout.
   Status Read(const char* base, Extent extent, const Take& take);
 
  private:

@@ -170,7 +170,7 @@ Status AppDoor::Greet(AppProcess& process, std::string_view packet, const Unique
 void AppDoor::SendWelcome(const AppProcess& process) {
   const client::Welcome welcome = {client::kMagic, client::kVersion, options_.level,
                                    options_.period};
-  // Nobody waits for it: a process that is gone already does not need it.
+  // The process is not waited for: one that is gone already does not need the welcome.
   send(process.connection.get(), &welcome, sizeof(welcome), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -194,7 +194,7 @@ void AppDoor::Refuse(const std::string& why) {
   }
 }
 
-// libsonde sends its hello at once; whoever does not only takes a place.
+// libsonde sends its hello at once; a process that does not only takes a place.
 void AppDoor::DropSilent(Nanos now) {
   for (const auto& process : processes_) {
     if (process->state == AppProcess::State::kSilent &&

@@ -1,8 +1,8 @@
-// The socket at which processes of the application attach, and the processes that have.
+// The socket at which processes of the application attach, and the processes that have attached.
 //
-// It accepts those of the step's user, checks what they send (libclient/layout.h) and maps their
-// memory; reading it is the matter of others. A process that breaks the rules is dropped with one
-// log line, and all others go on.
+// It accepts processes of the step's user, checks what they send (libclient/layout.h) and maps
+// their memory; others read that memory. A process that breaks the rules is dropped with one log
+// line, and all others go on.
 //
 // Thread safety: none; the daemon's one thread.
 #pragma once
@@ -34,14 +34,14 @@ class AppDoor {
     Nanos hello_within = 5 * kSecond;  // of attaching
   };
 
-  // What became of those that came.
+  // What became of the processes that came.
   struct Counts {
     uint64_t attached = 0;
     uint64_t refused = 0;  // another user's, too many, or no hello
     uint64_t dropped = 0;  // broke the layout
   };
 
-  // `let_go` removes those that have ended from processes(), so that others find a place.
+  // `let_go` removes ended processes from processes(), so that new ones find a place.
   explicit AppDoor(Options options, std::function<void(Nanos now)> let_go)
       : options_(std::move(options)), let_go_(std::move(let_go)) {}
 
@@ -49,7 +49,7 @@ class AppDoor {
 
   // Turns readable when Poll has something to do.
   int fd() const { return epoll_.get(); }
-  // Takes in who has come and notices who has gone.
+  // Accepts new processes and notices which ones have gone.
   void Poll(Nanos now);
 
   std::vector<std::unique_ptr<AppProcess>>& processes() { return processes_; }

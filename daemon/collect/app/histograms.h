@@ -2,7 +2,7 @@
 // together as sketches for the tree.
 //
 // A rank's histogram NAME is recorded as the counters NAME_count and NAME_sum, and as the gauges
-// NAME_p50, NAME_p99 and NAME_max of what came since the last tick, missing where nothing came.
+// NAME_p50, NAME_p99 and NAME_max of the observations since the last tick, missing without any.
 //
 // Thread safety: none; the daemon's one thread.
 #pragma once
@@ -38,10 +38,10 @@ class AppHistograms {
   // What a process of the rank observed.
   void Observe(uint32_t number, const AppObservations& observations);
 
-  // A tick: writes the gauges of what came since the last one.
+  // At a tick: writes the gauges of the observations since the last tick.
   void Fill(std::span<double> values);
 
-  // What all ranks observed up to the last tick and was not taken yet; empty ones are left out.
+  // The observations of all ranks up to the last tick that were not taken yet; no empty sketches.
   void Take(Moments& out);
 
  private:

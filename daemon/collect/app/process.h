@@ -26,7 +26,7 @@ struct AppProcess {
     kDropped,  // not to be read any more
   };
 
-  // What it adds to a series of its rank.
+  // What the process adds to a series of its rank.
   struct Link {
     enum class From : uint8_t { kGauge, kCounter, kHistogram };
     From from;
@@ -36,7 +36,7 @@ struct AppProcess {
     bool adds() const { return from != From::kGauge; }
   };
 
-  // One of its histograms; its count and its sum are links.
+  // One of the process's histograms; its count and its sum are links.
   struct Histogram {
     uint32_t number;  // in AppHistograms
     size_t count;     // of the links

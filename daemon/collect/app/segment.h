@@ -21,7 +21,7 @@
 
 namespace sonde::collect {
 
-// Of memory that its process may write at this moment: read once, whole.
+// Reads memory that its process may write at this moment: once, and whole.
 template <typename T>
 T LoadRelaxed(const T* from) {
   T value;
@@ -71,7 +71,7 @@ class AppSegment {
   size_t read_ = 0;  // bytes of records
 };
 
-// Maps what a process sent, once it has proved to be memory that cannot change its size.
+// Maps the memory that a process sent, after a check that its size cannot change.
 class AppMapping {
  public:
   static Result<AppMapping> Make(int fd);

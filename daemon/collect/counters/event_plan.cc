@@ -158,14 +158,14 @@ class Planner {
     plan_.events.push_back(std::move(event));
   }
 
-  // Of the set: one note for all.
+  // Unknown events of the set: one note for all.
   void NoteUnknown() {
     if (unknown_.empty()) return;
     notes_.push_back(
         fmt::format("events of {} are not counted: {} ({})", set_.name, why_unknown_, unknown_));
   }
 
-  // Software events first, then the groups as they were named; the first of each leads it.
+  // Software events first, then the groups in the order named; the first of a group leads it.
   void Order() {
     std::vector<PlannedEvent>& events = plan_.events;
     std::stable_sort(events.begin(), events.end(), [](const auto& a, const auto& b) {

@@ -43,15 +43,15 @@ struct EventPlan {
 };
 
 struct EventChoice {
-  // --telemetry-events: events of libpfm4, and names of the set's events and groups, between
-  // commas; "default", as nothing, stands for all of the set and the software events.
+  // --telemetry-events: events of libpfm4, and names of the set's events and groups, separated by
+  // commas; "default", like an empty text, means all of the set and the software events.
   std::string list;
   std::string site_sets;  // directory of the site's own event sets; "": none
   Roots roots = {};
   bool syscalls = false;  // part of the default
 };
 
-// What cannot be counted is told of in `notes`; the rest is planned.
+// Events that cannot be counted are named in `notes`; the others are planned.
 EventPlan PlanEvents(const EventChoice& choice, std::vector<std::string>& notes);
 
 }  // namespace sonde::collect

@@ -75,11 +75,11 @@ struct EventSetFile {
 };
 const std::vector<EventSetFile>& BuiltInEventSets();
 
-// The set of a processor: of the files in `site` the first, by name, that is for it, else the one
-// built in, else the general one. A file that is wrong is passed over and told of in `notes`.
+// The set of a processor: the first file in `site`, by name, that is for it, else the built-in one,
+// else the general one. A file that is wrong is passed over, and `notes` says so.
 EventSet FindEventSet(const ProcessorId& id, const std::string& site,
                       std::vector<std::string>& notes);
-// What the kernel counts itself, everywhere.
+// The events that the kernel counts itself, on every machine.
 EventSet SoftwareEventSet();
 
 }  // namespace sonde::collect

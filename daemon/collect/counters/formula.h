@@ -30,8 +30,8 @@ class Formula {
   const std::string& text() const { return text_; }
   // Each once, in the order of their first use.
   const std::vector<std::string>& names() const { return names_; }
-  // The values of names(), in their order. What is missing (NaN), and what is not finite (a
-  // division by zero), gives kMissing. Allocates nothing.
+  // `values` are those of names(), in their order. A missing value (NaN), and a result that is not
+  // finite (a division by zero), give kMissing. Allocates nothing.
   double Evaluate(std::span<const double> values) const;
 
  private:

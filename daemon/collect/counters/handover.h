@@ -21,7 +21,7 @@ class Handover {
   Handover(const Roots& roots, const TasksSource& tasks, PerfSource& perf)
       : watch_(roots), tasks_(tasks), perf_(perf) {}
 
-  // The user's word; the command tells of it itself.
+  // The user's request; the command itself tells of it.
   void SetPaused(bool paused);
   // Looks for profilers; once for every sample. `now` is wall-clock time, for the notes.
   void Look(Nanos now);

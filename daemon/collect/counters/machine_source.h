@@ -1,9 +1,9 @@
 // The node's energy and memory traffic, as counters beside the processors tell them.
 //
-// Which there are machine_events.h finds; the launcher opens them if the step may have them, and
-// hands over the descriptors. They are read once a second at most, as each read asks a processor of
-// the node; at the ticks between their values are missing. Energy that powercap gives to anybody is
-// left to the power source.
+// machine_events.h finds which counters there are; the launcher opens them if the step may have
+// them, and hands over the descriptors. They are read once a second at most, as each read asks a
+// processor of the node; at the ticks between, their values are missing. Energy that anybody may
+// read by powercap is left to the power source.
 //
 // Thread safety: none; the daemon's one thread.
 #pragma once
@@ -23,12 +23,12 @@ class MachineSource final : public Source {
  public:
   MachineSource(const Roots& roots, int level);
 
-  // What the launcher is to open, in this order.
+  // The events that the launcher is to open, in this order.
   std::vector<launch::MachineEvent> events() const;
-  // What it has opened of them, from `first` on: descriptors, which belong to this source from now
-  // on, or -errno.
+  // What the launcher has opened, from event `first` on: descriptors, which belong to this source
+  // from now on, or -errno.
   void Take(size_t first, std::span<const int> descriptors);
-  // The step may not have them.
+  // The step may not have these counters.
   void Refuse();
 
   std::string_view name() const override { return "machine"; }

@@ -93,7 +93,7 @@ void PerfSource::AddCounters(Task& task, std::span<const int> descriptors) {
   }
 }
 
-// Of the formulas for a metric the first whose events were all opened.
+// For each metric, the first formula whose events were all opened.
 void PerfSource::AddDerived(Task& task) {
   for (uint32_t f = 0; f < plan_.formulas.size(); ++f) {
     const PlannedFormula& formula = plan_.formulas[f];
@@ -142,7 +142,7 @@ void PerfSource::NoteFailures(std::span<const int> descriptors) {
   }
 }
 
-// What a task did in that interval is not in its numbers.
+// The numbers lack what a task did in that interval.
 void PerfSource::NoteJump(uint32_t event) {
   if (jumped_[event]) return;
   jumped_[event] = true;
@@ -194,7 +194,7 @@ void PerfSource::Sample(Nanos) {
   double* to = values_.data();
   for (Task& task : tasks_) {
     if (!task.ended) {
-      // Its exec has switched on what was switched off before.
+      // The task's exec has switched on what was switched off before.
       if (task.added_released) Switch(task, PERF_EVENT_IOC_DISABLE);
       Read(task, now);
     }
@@ -237,7 +237,7 @@ void PerfSource::Renew(Task& task, size_t first, std::span<const uint64_t> words
   unit.seen_running = running;
   const auto ran = static_cast<double>(running) - static_cast<double>(unit.running);
   const auto waited = static_cast<double>(enabled) - static_cast<double>(unit.enabled);
-  // Enabled and not on the counters: nothing is known of this time yet, the next read tells.
+  // Enabled and not on the counters: this time is not known yet, the next read tells of it.
   if (ran < 0 || waited < 0 || (ran == 0 && waited > 0)) return;
   const double scale = ran > 0 ? waited / ran : 0;
   for (size_t k = 0; k < counters.size(); ++k) {
@@ -259,9 +259,9 @@ void PerfSource::Renew(Task& task, size_t first, std::span<const uint64_t> words
   unit.covered_until = now;
 }
 
-// What a counter has added in an interval of that length, in its metric's unit. A counter that was
-// renewed for another length, since its task started or ended in between, counts as if it had gone
-// on like that.
+// What a counter has added in an interval of that length, in its metric's unit. If a counter was
+// renewed for another length, since its task started or ended in between, it counts as if it had
+// gone on like that.
 double PerfSource::Increase(const Task& task, uint32_t input, double seconds) const {
   if (input == PlannedFormula::kSeconds) return seconds;
   const Counter& counter = task.counters[input];

@@ -11,7 +11,7 @@
 // recorded beside it. Counters include all threads and descendants of a task and are read for the
 // last time when the task has ended.
 //
-// What no processor can have counted in the time is left out, noted once for each event, and the
+// A count that no processor can reach in the time is left out, and noted once for each event; the
 // value is missing at that sample.
 //
 // The hardware counters can be released to somebody else. Meanwhile their series are missing; they
@@ -40,12 +40,12 @@ class PerfSource final : public Source {
   // `clock` measures intervals, and outlives the source.
   explicit PerfSource(const EventChoice& choice, const Clock& clock = Clock::System());
 
-  // What the launcher is to open for every task, in this order.
+  // The events that the launcher is to open for every task, in this order.
   const std::vector<launch::PerfEvent>& events() const { return requests_; }
-  // What it has opened for one task, in the order of events(): descriptors, which belong to this
-  // source from now on, or -errno. A read of one gives its whole group: the number of events, the
-  // time enabled, the time running and the values (PERF_FORMAT_GROUP, _TOTAL_TIME_ENABLED,
-  // _TOTAL_TIME_RUNNING). If their number is not that of events(), nothing of the task is counted.
+  // What the launcher has opened for one task, in the order of events(): descriptors, which belong
+  // to this source from now on, or -errno. A read of one gives its whole group: how many events,
+  // the time enabled, the time running and the values (PERF_FORMAT_GROUP, _TOTAL_TIME_ENABLED,
+  // _TOTAL_TIME_RUNNING). If their number is not that of events(), no event of the task is counted.
   void AddTask(uint32_t rank, std::span<const int> descriptors);
   void TaskExited(uint32_t rank);
 
@@ -90,9 +90,9 @@ class PerfSource final : public Source {
     bool ended = false;
     bool added_released = false;
     std::vector<Counter> counters;  // those that were opened
-    std::vector<Unit> units;        // one for each counter; those of others than firsts are unused
+    std::vector<Unit> units;        // one for each counter; only that of a first one is used
     std::vector<Derived> derived;
-    std::vector<uint32_t> ratios;  // of each group of hardware events a counter
+    std::vector<uint32_t> ratios;  // a counter of each group of hardware events
     bool hardware = false;
   };
 
@@ -112,8 +112,8 @@ class PerfSource final : public Source {
   const Clock& clock_;
   EventPlan plan_;
   std::vector<launch::PerfEvent> requests_;
-  std::vector<bool> told_;    // of events: their failure
-  std::vector<bool> jumped_;  // of events: that they counted what cannot be
+  std::vector<bool> told_;    // by event: its failure was noted
+  std::vector<bool> jumped_;  // by event: an impossible count was noted
   std::vector<Task> tasks_;
   Nanos sampled_at_ = 0;
   bool released_ = false;

@@ -29,7 +29,7 @@ struct PfmEvent {
 
 class PfmLibrary {
  public:
-  // Loads and initialises it; it looks at the machine then. What went wrong is told by Encode.
+  // Loads and initialises the library, which then looks at the machine. Encode tells of a failure.
   explicit PfmLibrary(const Roots& roots = {});
   ~PfmLibrary();
   PfmLibrary(const PfmLibrary&) = delete;
@@ -40,7 +40,7 @@ class PfmLibrary {
   // another number for these counters, as on Arm.
   Status Encode(const std::string& event, perf_event_attr& attr) const;
 
-  // Calls f for every event of the counters that this machine has. What went wrong is told as by
+  // Calls f for every event of the counters that this machine has. A failure is told as by
   // Encode.
   Status ForEach(const std::function<void(const PfmEvent&)>& f) const;
 

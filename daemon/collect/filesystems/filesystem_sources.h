@@ -5,7 +5,7 @@
 // looked for once a minute.
 //
 // IBM Storage Scale (GPFS) has no source of its own: mmpmon, which has its counters, is for root
-// alone. Its space is known as every filesystem's, and what tasks read and wrote is known of them.
+// alone. Its space is read like every filesystem's; its reads and writes are known from the tasks.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -28,7 +28,7 @@ std::vector<MetricDecl> SpaceMetrics();
 // The NFS client: all mounts together, by procedure at level 4.
 std::unique_ptr<FileSource> MakeNfsSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> NfsMetrics();
-// Its traffic: all mounts together, by mount at level 4.
+// The NFS client's traffic: all mounts together, by mount at level 4.
 std::unique_ptr<Source> MakeNfsMountsSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> NfsMountsMetrics();
 

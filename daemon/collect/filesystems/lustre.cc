@@ -21,7 +21,7 @@
 namespace sonde::collect {
 namespace {
 
-// What of a line is a series.
+// The parts of a line that become series.
 enum class Part : unsigned char { kSamples, kSum, kSeconds };
 
 struct Field {
@@ -61,7 +61,7 @@ constexpr Field kFields[] = {
              "How often the attributes of a file were asked for, as by stat. Tag fs."),
      ""},
 };
-// Whose number and time level 4 has as well. The first have only their time: their number is above.
+// Operations that level 4 also times. The first have only times here: their numbers are above.
 constexpr std::string_view kTimed[] = {"read", "write", "open", "close", "getattr"};
 constexpr std::string_view kOthers[] = {
     "create", "flock",   "fsync",      "getxattr",     "inode_permission", "link",     "mkdir",
@@ -120,7 +120,7 @@ class LustreSource final : public Source {
     }
   }
 
-  // What has no line in a whole text did not happen yet.
+  // If the text is whole, an operation without a line did not happen yet.
   void Parse(std::string_view text) {
     const bool whole = IsLustreStats(text) && text.ends_with('\n');
     std::fill(read_.begin(), read_.end(), whole ? 0 : kMissing);

@@ -2,8 +2,8 @@
 //   snapshot_time             1694140455.278503266 secs.nsecs
 //   read_bytes                10 samples [bytes] 4096 1048576 5242880 123456
 //   open                      2 samples [reqs]
-// Name, how many, of what; then, for some, the smallest, the largest, their sum and the sum of
-// their squares. What has not happened yet has no line.
+// Each line: the name, the number of samples, their unit; some add the smallest, the largest, the
+// sum and the sum of the squares. What has not happened yet has no line.
 //
 // Thread safety: functions without state; a line's views lie in the text it was taken from.
 #pragma once
@@ -21,7 +21,7 @@ struct LustreLine {
   double sum = kMissing;
 };
 
-// Takes the next line; false if there is none. What is not as above is missing.
+// Takes the next line; false if there is none. A field that is not as above is missing.
 bool TakeLustreLine(Cursor& at, LustreLine& line);
 
 // Whether it is such a file: it begins with a time, even if nothing happened yet.

@@ -18,8 +18,8 @@ namespace {
 constexpr std::string_view kLocalTypes[] = {
     "bcachefs", "btrfs",  "exfat",    "ext2",  "ext3", "ext4", "f2fs", "hfsplus", "jfs",
     "msdos",    "nilfs2", "reiserfs", "tmpfs", "udf",  "ufs",  "vfat", "xfs",     "zfs"};
-// With those on a disk that other nodes write too (ocfs2, gfs2), whose locks are theirs, and those
-// that pass calls on to another filesystem, whichever that is (overlay).
+// With filesystems on a disk that other nodes write too (ocfs2, gfs2), whose locks these nodes may
+// hold, and filesystems that pass calls on to another one, whichever that is (overlay).
 constexpr std::string_view kRemoteTypes[] = {
     "9p",    "acfs",     "afs",      "aufs",    "beegfs", "ceph",   "cifs",      "coda",
     "dvs",   "fhgfs",    "gfs",      "gfs2",    "gpfs",   "lustre", "mmfs",      "nfs",
@@ -80,7 +80,7 @@ std::vector<Candidate> ParseCandidates(std::string_view mountinfo) {
                     line.root == "/"};
     mount.wanted = IsWanted(line.type, line.source) && !IsExcluded(mount.filesystem.point);
     mount.blocks = IsRemoteType(line.type) || line.type == "autofs";
-    // What is mounted later at the same place hides what was there.
+    // A later mount at the same place hides the earlier one.
     const auto [known, added] = by_point.try_emplace(mount.filesystem.point, candidates.size());
     if (added) {
       candidates.push_back(std::move(mount));

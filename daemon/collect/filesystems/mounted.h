@@ -28,10 +28,10 @@ struct Filesystem {
 };
 
 // From the text of /proc/self/mountinfo, in its order. Each filesystem once, however often it is
-// mounted: where all of it shows if it does anywhere, and at the shortest path.
+// mounted: at a mount that shows all of it if there is one, and at the shortest such path.
 std::vector<Filesystem> ListFilesystems(std::string_view mountinfo);
 
-// Whether calls go to a server, or may.
+// Whether calls go, or may go, to a server.
 bool IsRemoteType(std::string_view type);
 
 // /proc/self/mountinfo, read only when something was mounted or unmounted.

@@ -126,7 +126,7 @@ class NfsMountsSource final : public Source {
     bool shown = false;    // by itself
   };
 
-  // False, if the mounts are not those that are known.
+  // False if the text has other mounts than those that are known.
   bool Take(std::string_view text) {
     Cursor at(text);
     NfsMount read;
@@ -166,7 +166,7 @@ class NfsMountsSource final : public Source {
   }
 
   void Rescan(std::string_view text, Nanos now) {
-    // Not into the buffer in which the text lies.
+    // Another buffer than the one in which the text lies.
     ReadBuffer buffer;
     std::map<std::string_view, std::string_view> devices;  // by mount point
     for (Cursor lines(mountinfo_.Read(buffer, now)); !lines.AtEnd();) {

@@ -135,7 +135,7 @@ void RemoteSpace::CollectLocked(Nanos now) {
   if (!queued || now - progress_at_ < kTakeOver || shared_->helpers >= kMostHelpers) return;
   progress_at_ = now;
   StartHelper();
-  // Those that wait for it had no chance to answer so far.
+  // Filesystems that wait for the helper had no chance to answer so far.
   for (size_t i = 0; i < answers_.size(); ++i) {
     Place& place = *shared_->places[i];
     if (place.state != Place::State::kQueued) continue;

@@ -1,14 +1,14 @@
 // Asks filesystems that may not answer how much space they have, from helper threads.
 //
 // A call to a filesystem whose server is gone returns when the server comes back: never, perhaps.
-// So it is made on a thread of its own, which nobody waits for. One helper asks them all, one after
-// the other; if it has been stuck for a second while others wait, another one takes over. So there
-// are never more helpers than filesystems that hang, and one.
+// So it is made on a thread of its own, which nobody waits for. One helper asks all filesystems,
+// one after the other; if it has been stuck for a second while others wait, another helper takes
+// over. So there is at most one helper more than there are filesystems that hang.
 //
-// The owner hands over and takes what was answered under a mutex that it only tries: it is not held
-// up even by a helper that was stopped inside. Destroying the owner wakes the helpers and leaves
-// them to end by themselves; what they use belongs to them too. A process can exit while a helper
-// hangs: the kernel ends it, if the filesystem's wait can be killed (those of NFS and Lustre can).
+// The owner hands over requests and takes answers under a mutex that it only tries: a helper that
+// was stopped inside does not hold it up. Destroying the owner wakes the helpers and leaves them to
+// end by themselves; what they use belongs to them too. A process can exit while a helper hangs:
+// the kernel ends it, if the filesystem's wait can be killed (those of NFS and Lustre can).
 //
 // Thread safety: the owner's thread only.
 #pragma once
@@ -53,7 +53,7 @@ class RemoteSpace {
   RemoteSpace(const RemoteSpace&) = delete;
   RemoteSpace& operator=(const RemoteSpace&) = delete;
 
-  // Which are asked from now on. Those that were before keep what is known of them.
+  // The filesystems asked from now on. Those that were asked before keep what is known of them.
   void Watch(const std::vector<std::string>& points);
   // Asks all that are not waiting. False: not now, try again.
   bool Ask(Nanos now);

@@ -52,7 +52,7 @@ Taken CallThrough(CallGate& gate, const Clock& clock, Classify classify, Functio
   return outcome == Outcome::kRead ? Taken::kNew : Taken::kMissing;
 }
 
-// Takes over what was read, if it was.
+// Takes over a new value; a missing one becomes NaN.
 inline void Take(Taken taken, double value, double& to) {
   if (taken == Taken::kNew) to = value;
   if (taken == Taken::kMissing) to = std::numeric_limits<double>::quiet_NaN();

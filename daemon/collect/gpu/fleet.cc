@@ -74,7 +74,7 @@ void Fleet::AddDevices(Library& library) {
     if (at >= 0 && static_cast<size_t>(at) < wanted.size()) wanted[static_cast<size_t>(at)] = true;
   }
   for (size_t i = 0; i < devices.size(); ++i) {
-    // Numbers are those of the first vendor: nobody says which of two is meant.
+    // Numbers mean the first vendor's devices: nobody says which of two vendors is meant.
     if (!wanted[i] && !wanted_.all() && !(numbered && wanted_.HasNumber(devices[i].index))) {
       ++others_;
       continue;
@@ -85,7 +85,7 @@ void Fleet::AddDevices(Library& library) {
   }
 }
 
-// Whether anything is amiss, now that nothing more will be found.
+// Notes what is amiss, now that nothing more will be found.
 void Fleet::Complain() {
   if (!places_.empty()) return;
   if (!any_library_) {

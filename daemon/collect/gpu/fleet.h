@@ -1,9 +1,9 @@
 // The step's GPUs on this node, through whichever libraries know them.
 //
 // A library that cannot be opened for the moment, and a device that does not answer, are tried
-// again after 1 s, then 2, 4, ... 64 s; the others are read meanwhile. What becomes of them is told
-// in notes, for the profile's reader. So is that none of the libraries is installed: they are those
-// of GPUs that somebody expects here.
+// again after 1 s, then 2, 4, ... 64 s; the others are read meanwhile. Notes tell the profile's
+// reader what becomes of them. A note also says if none of the libraries is installed: somebody
+// expects GPUs of theirs here.
 //
 // Thread safety: none; the one thread that reads GPUs (worker.h).
 #pragma once

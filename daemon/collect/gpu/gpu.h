@@ -10,8 +10,8 @@
 //
 // They are opened and read by a thread (worker.h), so that no driver holds up the daemon. A tick
 // asks for a reading and waits a few milliseconds for it, if the last one was as quick; else, and
-// with shorter periods than kReadPeriod, it has what was read last. Devices that say nothing for
-// kSilence are missing.
+// with periods shorter than kReadPeriod, the tick takes the last reading. Values of devices that
+// say nothing for kSilence are missing.
 //
 // A series appears with its first value: what a device does not have has none. Counters are steady
 // (steady_counter.h). Energy is the device's own counter, or its power summed up if it has none.

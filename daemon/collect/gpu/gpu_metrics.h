@@ -17,8 +17,8 @@ struct Column {
   Value value;
   std::string_view tag;  // beside `gpu`; "": none
   std::string_view tag_value;
-  // No device can have more, or of a counter add more in a second: whatever does is an error, such
-  // as the -1 of a register that is gone.
+  // No device can have more, and no counter can rise by more in a second: a larger value is an
+  // error, such as the -1 of a register that is gone.
   double most;
 };
 

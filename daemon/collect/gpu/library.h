@@ -42,9 +42,9 @@ class Library {
   virtual const std::vector<Device>& devices() const = 0;
   // The position of the device with this UUID, or of which it names a part; -1 if there is none.
   virtual int Find(const std::string& uuid) = 0;
-  // Renews a reading that only this device has been read into, in place: what is not due keeps its
-  // value. If the device does not answer at all, says why; the reading then holds at most what is
-  // known without it.
+  // Renews in place a reading that only this device has been read into: a value that is not due
+  // stays. If the device does not answer at all, says why; the reading then holds at most what is
+  // known without an answer.
   virtual Status Read(size_t device, Reading& reading) = 0;
 };
 
@@ -77,7 +77,7 @@ void FindSymbol(void* handle, Function*& function, Name... names) {
   }
 }
 
-// A text of a library's, as long as can be believed.
+// A text of a library's, cut to the length that is believed.
 inline std::string Bounded(const char* text, size_t most = 96) {
   return text == nullptr ? std::string() : std::string(text, strnlen(text, most));
 }

@@ -1,7 +1,7 @@
 // What can be read of one GPU, whoever made it.
 //
-// Stands alone, as all of this folder that gpu_probe.cc uses: the standard library and nothing
-// else.
+// Stands alone, like every file of this folder that gpu_probe.cc uses: it needs the standard
+// library and nothing else.
 //
 // Thread safety: values.
 #pragma once

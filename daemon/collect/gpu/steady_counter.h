@@ -13,10 +13,10 @@ namespace sonde::collect::gpu {
 
 class SteadyCounter {
  public:
-  // The total with the raw value read at `at`; missing for what is missing.
+  // The total after the raw value read at `at`; missing if that value is missing.
   double Add(double raw, Nanos at, double most_per_second);
-  // For what has no counter: adds rate * time, by the trapezoid rule; nothing for the time around a
-  // missing rate.
+  // For a value without a counter: adds rate * time, by the trapezoid rule; nothing for the time
+  // around a missing rate.
   double Integrate(double rate, Nanos at);
 
  private:

@@ -3,7 +3,7 @@
 // A driver may take its time: tens to hundreds of milliseconds to open, milliseconds for each
 // device, and for ever with a device that is broken. The daemon's loop, which has ticks to keep and
 // 2 s to leave, cannot wait for that. So the libraries live on a thread of their own, which reads
-// when it is asked to; whoever asked waits as long as he likes, and takes what is there.
+// when it is asked to; the caller waits as long as it likes and takes the newest reading.
 //
 // If the thread is inside a driver when the worker goes, it is left there, with all it uses.
 //
@@ -34,7 +34,7 @@ class Worker {
 
   // Asks for a reading. False, and nothing done, if one is under way.
   bool Ask();
-  // Waits for what was asked for; true if nothing is under way.
+  // Waits for the reading that was asked for; true if none is under way.
   bool Wait(Nanos patience);
   // Takes over the newest reading, in place. False, and nothing changed, if it was taken before.
   bool Take(std::vector<DeviceReading>& devices, std::vector<std::string>& notes);

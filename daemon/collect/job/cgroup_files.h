@@ -76,7 +76,7 @@ struct CgroupDevice {
   double reads = kMissing;
   double writes = kMissing;
 };
-// More than a node has; what is beyond is not recorded.
+// More devices than a node has; any beyond them are not recorded.
 inline constexpr size_t kMaxCgroupDevices = 64;
 // Sets the numbers of the devices that the text names, and appends those that are new: io.stat of
 // version 2, or a file of version 1 that counts bytes or operations.

@@ -25,7 +25,7 @@ bool IsUnit(std::string_view group) {
   return group.ends_with(".slice") || group.ends_with(".service") || group.ends_with(".scope");
 }
 
-// Above what shows here: a namespace hides where it is.
+// Such a group lies above what shows here: a namespace hides where it is.
 bool IsOutside(std::string_view group) {
   return group == "/.." || group.starts_with("/../") || group.ends_with("/..") ||
          group.find("/../") != std::string_view::npos;

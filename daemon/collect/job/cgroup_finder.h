@@ -34,7 +34,7 @@ class CgroupFinder {
   CgroupFinder(const Roots& roots, const TasksSource& tasks, ReadBuffer& buffer)
       : roots_(roots), tasks_(tasks), buffer_(buffer) {}
 
-  // Looks if there is cause to. True if any of what follows has changed; allocates only then.
+  // Looks if there is cause to. True if a result of the methods below changed; allocates only then.
   bool Look(Nanos now);
 
   // The group's directory; empty: there is none.
@@ -77,7 +77,7 @@ class CgroupFinder {
   bool Adopt(Place& place, bool may_grow) const;
   bool AddTaskDirectories();
   void NoteMissing();
-  // Where a group shows; empty: nowhere.
+  // The directory where a group shows; empty: nowhere.
   std::string DirectoryOf(const CgroupMount& mount, std::string_view group) const;
 
   const Roots roots_;

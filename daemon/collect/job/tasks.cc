@@ -162,9 +162,9 @@ void TasksSource::ListProcesses(std::vector<TaskProcess>& to) const {
   }
 }
 
-// The kernel counts a new process in the moment in which it becomes its parent's child, so none can
-// be there that came before the number was read and is not in it. Without a fork children only
-// become another's when their parent, or the thread that made them, ends: see DropEnded and
+// The kernel counts a new process in the moment in which it becomes its parent's child, so
+// every child that came before the number was read is in the number. Without a fork, children
+// only get another parent when theirs, or the thread that made them, ends: see DropEnded and
 // ReadProcess.
 bool TasksSource::MayHaveNewChildren() {
   const double forks = forks_ == nullptr ? kMissing : *forks_;
@@ -279,8 +279,8 @@ void TasksSource::ReadIo(Process& process) {
   if (ParseTaskIo(text, process.stat.counters)) process.io_known = true;
 }
 
-// Reads all processes, parents first, and marks those that ended. True if there were any: their
-// parents may have been read before they waited for them, so all must be read once more.
+// Reads all processes, parents first, and marks those that ended. True if any had ended: parents
+// may have been read before they waited for them, so all must be read once more.
 bool TasksSource::DropEnded(Task& task) {
   bool any = false;
   for (Process& process : task.processes) {
@@ -294,8 +294,8 @@ bool TasksSource::DropEnded(Task& task) {
 }
 
 // What ended processes had used is in the counters of the nearest ancestor that is still there, if
-// it waited for them. How much of it is, its minor faults tell: no process goes without any. The
-// share that is not is kept.
+// it waited for them. Minor faults tell which share of it is: no process goes without any. The
+// other share is kept here.
 void TasksSource::KeepWhatIsLeft(Task& task) {
   const auto find = [&](pid_t pid) {
     return std::find_if(task.processes.begin(), task.processes.end(),
@@ -369,7 +369,7 @@ void TasksSource::LookClosely(Task& task, size_t index, Nanos now) {
   process.close_look_at = now + kCloseLook;
   const int directory = process.directory.get();
   int error = 0;
-  // A peak that no tick has seen came with page faults.
+  // When a peak rose unseen between ticks, page faults came with it.
   const double faults = process.stat.counters[kMinorFaults] + process.stat.counters[kMajorFaults];
   if (std::exchange(process.faults_looked_at, faults) != faults) {
     if (const UniqueFd status(OpenIn(directory, "status")); status) {

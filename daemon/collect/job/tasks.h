@@ -14,8 +14,8 @@
 // A process is read through its directory's descriptor, opened once, which never shows another
 // process that got the same pid. Each takes four descriptors.
 //
-// When a task ends, whoever waited for it tells what it used in all. What bytes and calls
-// it read and wrote with nobody is told: these counters are those of the last tick before.
+// When a task ends, the process that waited for it tells what it used in all. Nobody tells how many
+// bytes and calls it read and wrote: these counters are those of the last tick before.
 //
 // Thread safety: none; the daemon's one thread.
 #pragma once
@@ -63,13 +63,13 @@ class TasksSource final : public Source {
 
   // A task starts; `rank` must be new. Nothing is read before the next Sample.
   Status AddTask(uint32_t rank, pid_t pid);
-  // Its main process has ended, so says who waited for it, and what it used in all if he knows:
-  // the last tick is up to a period old. Unknown ranks are passed over.
+  // The task's main process has ended. `totals`: what it used in all, if whoever waited for it
+  // knows: the last tick is up to a period old. Unknown ranks are passed over.
   void TaskExited(uint32_t rank, const std::optional<TaskTotals>& totals);
 
   // For sources that look at the same processes: how many tasks were announced, and the main
-  // process of one of them; 0 if it has ended, so that nobody takes another that got the same pid
-  // for it.
+  // process of one of them; 0 if it has ended, so that nobody mistakes another process with the
+  // same pid for it.
   size_t task_count() const;
   pid_t MainProcess(size_t task) const;
   // Adds the processes of the last sample that had not ended.

@@ -60,7 +60,7 @@ KeyValueSource::Outcome KeyValueSource::ReadLines(std::string_view text) {
     TakeValue(rest, line);
     at = text.size() - rest.Rest().size();
   }
-  // What is new behind the wanted lines is told by another end.
+  // Another last line tells that there are new lines behind the wanted ones.
   return LastName(text) == last_ ? Outcome::kRead : Outcome::kChanged;
 }
 

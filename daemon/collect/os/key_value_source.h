@@ -38,7 +38,7 @@ class KeyValueSource : public FileSource {
 
  protected:
   // The fields of a step of that level are kept; the tables outlive the source. A field's name may
-  // be the beginning of another's: of what fits a line, the first counts.
+  // be the beginning of another's: the first field that fits a line counts.
   KeyValueSource(std::string path, Shape shape, std::vector<std::span<const KeyField>> tables,
                  int level, ReadBuffer& buffer);
 

@@ -18,8 +18,8 @@ struct NumaKey {
   double scale = 1;  // to the metric's unit
 };
 
-// Sets `values`, one for each key; what is not there, or whose line has no end, is missing. It is
-// cheapest if the keys are in the file's order.
+// Sets `values`, one for each key; a key that is not there, or whose line has no end, is missing.
+// It is cheapest if the keys are in the file's order.
 void ParseNumaMemory(std::string_view text, std::span<const NumaKey> keys, double* values);
 void ParseNumaCounts(std::string_view text, std::span<const NumaKey> keys, double* values);
 

@@ -69,7 +69,7 @@ std::vector<MetricDecl> InfinibandMetrics();
 
 std::unique_ptr<Source> MakeSlingshotSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> SlingshotMetrics();
-// The number of a file of telemetry, "VALUE@TIME", or of one number; kMissing if it is neither.
+// The number in a file "VALUE@TIME" of telemetry, or in one of a number alone; else kMissing.
 double ParseCxiNumber(std::string_view text);
 
 std::unique_ptr<FileSource> MakeDiskstatsSource(const Roots& roots, int level, ReadBuffer& buffer);

@@ -19,7 +19,7 @@ void RowsSource::Parse(std::string_view text) {
   ReadRows(text, true);
 }
 
-// False if what is there is not what was there. Lines may be absent from a text that is cut short.
+// False if the lines are not those of before. A text that is cut short may lack lines.
 bool RowsSource::ReadRows(std::string_view text, bool cut) {
   ClearValues();
   Begin();

@@ -2,8 +2,8 @@
 // interrupts.
 //
 // A derived class says where a line's name ends, what series a line has and how it is read. The
-// names of the last reading are remembered by line, so nothing is looked up while none comes or
-// goes. A line that is cut short is none, and the values of those behind it are missing.
+// names of the last reading are remembered by line, so nothing is looked up while no line comes or
+// goes. A line that is cut short does not count, and the values of those behind it are missing.
 //
 // Thread safety: none; the daemon's one thread.
 #pragma once
@@ -26,11 +26,11 @@ class RowsSource : public FileSource {
   RowsSource(std::string path, Shape shape, ReadBuffer& buffer)
       : FileSource(std::move(path), shape, 4096, buffer) {}
 
-  // The lines of headings, which it takes off `text`. False if the series must be declared anew.
+  // Takes the lines of headings off `text`. False if the series must be declared anew.
   virtual bool TakeHead(std::string_view& /*text*/) { return true; }
   // Series that belong to no line; they come first.
   virtual void DeclareHead() {}
-  // Goes behind the line's name; empty if the line is none of these.
+  // Takes the line's name and goes behind it; empty if the line is none of these.
   virtual std::string_view TakeName(Cursor& line) = 0;
   // Adds the series of a line that is new, if it has any. False if it may need others later: then
   // NeedsOthers is asked at each reading.
@@ -48,7 +48,7 @@ class RowsSource : public FileSource {
     std::string name;
     size_t column;  // of its first series
     size_t width;   // how many it has
-    bool settled;   // whether it will have no others
+    bool settled;   // whether it will have no other series
   };
   bool ReadRows(std::string_view text, bool cut);
   void Rescan(std::string_view text);

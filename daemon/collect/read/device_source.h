@@ -2,7 +2,7 @@
 //
 // Which columns are which metrics is a table; a derived class says where a line's name ends and
 // which devices are wanted. The devices of the last reading are remembered by line, so nothing is
-// looked up while none comes or goes.
+// looked up while no device comes or goes.
 //
 // Thread safety: none; the daemon's one thread.
 #pragma once
@@ -24,7 +24,7 @@ struct DeviceField {
   double scale;   // to the metric's unit
 };
 
-// Takes the numbers that follow, one value for each field; what is not there is missing.
+// Takes the numbers that follow, one for each field; a number that is not there is missing.
 void ReadFields(Cursor& line, std::span<const DeviceField> fields, double* values);
 
 class DeviceSource : public FileSource {

@@ -18,7 +18,7 @@
 
 namespace sonde::collect {
 
-// The declarations of tables whose entries have one each.
+// The declarations in tables whose entries have one declaration each.
 template <typename... Table>
 std::vector<MetricDecl> DeclarationsOf(const Table&... tables) {
   std::vector<MetricDecl> declarations;
@@ -65,7 +65,7 @@ class FileSource : public Source {
   }
 
  private:
-  // A file that could be read and cannot any more; the first times it is told.
+  // Notes that a file which could be read before cannot be now; only the first times.
   void NoteFailure(int error, Nanos now);
 
   FileReader reader_;

@@ -11,7 +11,7 @@ namespace sonde::collect {
 // One line, as the kernel writes it: blanks and backslashes in paths are escaped (see Unescaped).
 struct MountLine {
   std::string_view device;  // major:minor, the same for all mounts of one filesystem
-  std::string_view root;    // what of the filesystem shows there
+  std::string_view root;    // the part of the filesystem that shows there
   std::string_view point;
   std::string_view type;
   std::string_view source;

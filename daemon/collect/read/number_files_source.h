@@ -49,7 +49,7 @@ class NumberFilesSource : public Source {
       : root_(std::move(root)), level_(level), fields_(fields), buffer_(buffer), period_(period) {}
 
   virtual std::vector<Device> ListDevices() const = 0;
-  // The number a file's text is; kMissing if it is none, or cut short.
+  // The number in a file's text; kMissing if there is none, or it is cut short.
   virtual double ParseNumber(std::string_view text) const;
 
   const std::string& root() const { return root_; }

@@ -45,7 +45,7 @@ class SlowChips {
 
   // Reads a sensor that was not read before; false if its chip is slow.
   bool IsFast(const HwmonFile& file, FileReader& reader, ReadBuffer& buffer, Nanos now);
-  // What was found since it was last asked for, for the profile's reader; empty if nothing.
+  // What was found since the last call, for the profile's reader; empty if nothing.
   std::string TakeNote(std::string_view source);
 
  private:

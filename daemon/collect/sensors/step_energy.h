@@ -42,7 +42,7 @@ class StepEnergySource final : public Source {
 
     using Wanted = bool (*)(const Series& series);
     void Find(Wanted wanted);
-    // Missing if one of them is, or there is none.
+    // Missing if a column is missing, or there are no columns.
     double Value() const;
   };
 

@@ -1,12 +1,12 @@
 // Tells the user's command and webhook what alarms do, by a process for each: the head's loop waits
 // for none of them.
 //
-// The command is the user's own, run as the user, with what there is to tell in its environment
-// (SONDE_ALARM...) and as JSON on its standard input; no shell sees any of it. The webhook gets
-// the same JSON by POST, from curl(1), which reads the URL from its standard input, so that no
-// other user sees it in a list of processes. At most kMaxProcesses run at a time, each for kLimit
-// at most; kMaxWaiting wait; and there are kMaxRuns in a step. What fails, or is left out, is a
-// note.
+// The command is the user's own, run as the user, with the alarm in its environment
+// (SONDE_ALARM...) and as JSON on its standard input; no shell sees any of it. The webhook gets the
+// same JSON by POST, from curl(1), which reads the URL from its standard input, so that no other
+// user sees it in a list of processes. At most kMaxProcesses run at a time, each for kLimit at
+// most; kMaxWaiting wait; and there are kMaxRuns in a step. A run that fails, or is left out,
+// becomes a note.
 //
 // Thread safety: the loop's thread only.
 #pragma once

@@ -17,7 +17,7 @@
 namespace sonde::head {
 namespace {
 
-// As long without a row there is something to say, and how often that is looked at.
+// After how long without a row there is something to say, and how often we look for that.
 Nanos RowPatience(Nanos period) { return std::max(3 * period, 3 * kSecond); }
 Nanos WatchEvery(Nanos period) { return std::max(period, 2 * kSecond); }
 
@@ -202,7 +202,7 @@ void Alarms::OnGone(uint32_t index) {
   if (index < joined_.size() && std::exchange(joined_[index], 0) != 0) --present_;
 }
 
-// Rows may stop altogether: then nobody would say that they are missing.
+// Rows may stop altogether: then no row would say that nodes are missing.
 void Alarms::ScheduleWatch() {
   watch_timer_ = loop_.After(WatchEvery(period_), [this] {
     watch_timer_ = 0;

@@ -1,10 +1,10 @@
 // The alarms of a running step: its rules, what became of them, and whom to tell.
 //
-// Rules come from those that are built in, sonde.conf, its file, the user's file, and those who add
-// them while the step runs, by HTTP or from the application; later ones take the place of earlier
-// ones with the same name. They are looked at in every new row of
-// the step's reduced series, together with `sonde_node_missing`, 1 for each node whose sample is
-// not in the row; where no rows come, one without values takes their place. Late parts do not
+// Rules come from those that are built in, the file that sonde.conf names, sonde.conf itself, the
+// user's file, and callers that add them while the step runs, by HTTP or from the application;
+// later ones take the place of earlier ones with the same name. They are looked at in every new row
+// of the step's reduced series, together with `sonde_node_missing`, 1 for each node whose sample is
+// not in the row; where no rows come, a row without values takes their place. Late parts do not
 // count.
 //
 // What is raised, or over, goes to the record (notes, alarms), to the application's remarks, and to
@@ -46,14 +46,14 @@ class Alarms {
     ~Owner() = default;
   };
 
-  // `changes`: what the head before had of them.
+  // `changes`: Changes() of the head before this one.
   Alarms(Loop& loop, StepRecord& record, const LaunchMessage& launch, const Config& config,
          std::string_view changes, Owner& owner);
   ~Alarms();
   Alarms(const Alarms&) = delete;
   Alarms& operator=(const Alarms&) = delete;
 
-  // What a new node has to derive; "": nothing. Its samples are missing from now on where they are.
+  // What a new node has to derive; "": nothing. From now on its absent samples count as missing.
   std::string OnNode(uint32_t index);
   void OnGone(uint32_t index);
   void OnRow(const tree::TickMerger::Row& row, const std::vector<Series>& series);
@@ -89,7 +89,7 @@ class Alarms {
   AlarmActions actions_;
 
   std::vector<Nanos> joined_;    // by node; 0: gone
-  size_t present_ = 0;           // that are not
+  size_t present_ = 0;           // nodes that are not gone
   std::vector<Series> series_;   // ours, then those of the rows
   std::vector<Reduced> values_;  // the same
   Nanos last_row_ = 0;           // monotonic

@@ -17,7 +17,7 @@ namespace {
 // The filters on the tag `job` are answered here; the nodes and the reduced series do not have it.
 Result<bool> TakeJobFilters(QuerySpec& spec, const std::string& job) {
   QuerySpec only = spec;
-  // Every series has the tag job: one that no filter names is one too many.
+  // Every series has the tag job: without a filter on it, a series has one tag too many.
   const auto of_job = [](const TagFilter& f) { return f.key == "job"; };
   if (spec.explicit_tags && std::none_of(spec.filters.begin(), spec.filters.end(), of_job)) {
     return false;
@@ -178,7 +178,7 @@ web::LiveRows LiveSource::RowsAfter(const IsWanted& wanted, Nanos after, size_t 
     for (const Series& series : all) {
       if (wanted(series.metric)) live.series.push_back(series);
     }
-    bool first = true;  // one column knows
+    bool first = true;  // one column tells the times
     const auto one = [&](const Series&) { return std::exchange(first, false); };
     const std::vector<SeriesData> data = record_.Read(one, 0, live.newest);
     if (!data.empty() && !data[0].points.empty()) live.oldest = data[0].points.front().time;
@@ -313,8 +313,8 @@ Result<web::PartAnswer> LiveSource::PartFromReduced(const QuerySpec& spec, const
   return web::PartAnswer{*std::move(part), Present(job), Present(job)};
 }
 
-// What nodes that have ended had counted belongs to a sum, and cannot be asked for any more: an
-// answer without them is not whole.
+// What ended nodes had counted belongs to a sum, and can no longer be asked for: an answer without
+// those nodes is not whole.
 uint32_t LiveSource::Expected(const QuerySpec& spec, const JobDescription& job) const {
   const bool all = IsCounter(spec.metric) && query_steps::HoldsCounters(spec);
   return all ? static_cast<uint32_t>(job.nodes.size()) : Present(job);

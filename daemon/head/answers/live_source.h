@@ -22,16 +22,16 @@
 
 namespace sonde::head {
 
-// Of threads that work for whoever watches, beside the loop's own.
+// How much niceness threads that work for viewers have beyond the loop's.
 inline constexpr int kNicenessOfClients = 10;
 
 class LiveSource final : public web::DataSource {
  public:
-  // `finish` puts answers by host together; without it threads of this do.
+  // `finish` puts answers by host together; without it threads of this object do.
   LiveSource(const StepRecord& record, std::shared_ptr<StepNodes> nodes,
              const NodeQuestions::Executor& finish = nullptr);
 
-  // As Query, for the step's own programs: they do not wait behind those who watch.
+  // As Query, for the step's own programs: they do not wait behind viewers.
   void QueryForStep(const QuerySpec& spec, Callback callback) const;
 
   // Before anything is asked; they outlive the askers.
@@ -58,7 +58,7 @@ class LiveSource final : public web::DataSource {
                            const std::string& node) const override;
 
  private:
-  // How many questions by host travel at a time: of those who watch, and of the step's programs.
+  // How many questions by host travel at a time: those of viewers, and of the step's programs.
   static constexpr size_t kOfClients = 4;
   static constexpr size_t kOfStep = tree::QueryFanout::kMaxOpen - kOfClients;
 

@@ -1,9 +1,9 @@
 // Questions by host: their way to the nodes, once more where times are missing, and what is made of
 // the answers.
 //
-// Only sending and merging is the loop's. How many travel at a time is bounded, so that it has no
-// more than so many answers to merge between two ticks; further ones wait in order. Answers are
-// finished elsewhere.
+// The loop only sends questions and merges answers. The number of questions under way is bounded,
+// so that the loop has no more answers than that to merge between two ticks; further questions wait
+// in order. Other threads finish the answers.
 //
 // Thread safety: Ask from any thread; made and destroyed by one. Callbacks come where answers are
 // finished.
@@ -25,7 +25,7 @@ namespace sonde::head {
 
 class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
  public:
-  // Runs what puts answers together, soon, on some thread.
+  // Soon runs, on some thread, the function that puts answers together.
   using Executor = std::function<void(std::function<void()>)>;
 
   struct Question {
@@ -34,11 +34,11 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
     std::string job;        // the tag of the results
     uint32_t expected = 0;  // nodes
     web::StepSeries::Callback callback;
-    // If it is there, this one gets what the nodes came to, which is not finished then.
+    // If set, this one gets the nodes' merged answer, which is not finished then.
     web::StepSeries::PartCallback part_callback = nullptr;
   };
 
-  // Without an executor a thread of this finishes answers, of that much more niceness.
+  // Without an executor a thread of this object finishes answers, at that much more niceness.
   NodeQuestions(std::shared_ptr<StepNodes> nodes, size_t most, int niceness,
                 Executor executor = nullptr)
       : nodes_(std::move(nodes)), most_(most), executor_(std::move(executor)), worker_(niceness) {}

@@ -1,8 +1,8 @@
 // Metrics of the application that come over HTTP: which were registered, and where each is
 // recorded.
 //
-// A metric is recorded by one node, the first that was there when it was registered; when that is
-// gone, by another one.
+// A metric is recorded by one node, the first that was there when it was registered; when that node
+// is gone, by another one.
 //
 // Thread safety: every method from any thread.
 #pragma once

@@ -115,7 +115,7 @@ void Questions::Query(const QuerySpec& spec, Make make, std::function<void(const
   worker_.Do([this, spec, make = std::move(make), done = std::move(done), source = source_,
               post = Poster()] {
     source->QueryForStep(spec, [this, make, done, post](Result<web::Answer> answer) {
-      // On the worker or on the loop: only the loop knows whether this still is.
+      // This runs on the worker or on the loop: only the loop knows whether `this` still exists.
       post([this, done, body = make(std::move(answer))] {
         --waiting_;
         done(body);
@@ -162,7 +162,7 @@ void Questions::OnAlarm(uint32_t node, uint64_t id, std::string_view body) {
   const Result<alarms::Rule> rule =
       in.done() ? alarms::ParseRule(name, text) : Status(Code::kCorrupt, "an alarm is damaged");
   const Status status = rule.ok() ? source_->AddAlarm(record_.Job()->id, *rule) : rule.status();
-  // Nothing that would go by itself.
+  // Not kBusy: waiting would not help.
   if (status.code() == Code::kBusy) {
     return Fail(node, id, {Code::kInvalid, std::string(status.message())});
   }

@@ -6,8 +6,8 @@
 // changes no value and keeps the head from reading whole hours around the range.
 //
 // A subscription is a question asked again at every tick that is finished, or finished anew by a
-// part that came late; equal ones of several nodes are asked once. Ticks wait for the answer to the
-// one before, kMaxPending of them; then the oldest is left out.
+// part that came late; equal subscriptions of several nodes are asked once. At most kMaxPending
+// ticks wait for the answer to the tick before; then the oldest is left out.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -51,9 +51,9 @@ class Questions {
 
   // A failure means that the node broke the protocol.
   Status OnAsk(uint32_t node, const tree::AskMessage& ask);
-  // A row is in the record: a new one, or again one of before.
+  // A row is in the record: a new one, or an earlier one again.
   void OnRow(Nanos tick, bool late);
-  // Its processes ask no more.
+  // The node's processes ask no more.
   void OnGone(uint32_t node);
 
   size_t subscriptions() const { return subscriptions_.size(); }
@@ -71,7 +71,7 @@ class Questions {
     client::AskKind kind = client::AskKind::kFailed;
     std::string bytes;  // empty: there is nothing to send
   };
-  // Makes what is sent of what was found; on any thread.
+  // Makes the bytes to send from the answer; on any thread.
   using Make = std::function<Body(Result<web::Answer>)>;
 
   void OnQuery(uint32_t node, uint64_t id, QuerySpec spec);
@@ -83,9 +83,9 @@ class Questions {
   void OnValues(const std::string& key, uint64_t serial, const Body& body);
   void Answer(uint32_t node, uint64_t id, client::AskKind kind, std::string body);
   void Fail(uint32_t node, uint64_t id, const Status& why);
-  // Asks on the worker; `done` comes on the loop, unless this is gone by then.
+  // Asks on the worker; `done` is called on the loop, unless this object is gone by then.
   void Query(const QuerySpec& spec, Make make, std::function<void(const Body&)> done);
-  // To the loop, from any thread, for as long as this is there.
+  // Posts to the loop, from any thread, for as long as this object is there.
   std::function<void(std::function<void()>)> Poster();
 
   Loop& loop_;

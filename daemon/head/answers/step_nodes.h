@@ -22,13 +22,13 @@ class StepNodes {
 
   // `done` is called on the loop's thread, once, or never if the head ends first.
   virtual void Ask(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) = 0;
-  // Has all leave the processors' counters to others, or count.
+  // Has all nodes leave the processors' counters to others, or count again.
   virtual void PauseCounters(bool paused) = 0;
   // Has the nodes of these indexes scrape an exporter.
   virtual void Join(std::vector<uint32_t> nodes, std::string target) = 0;
-  // Gives one of them values of an application.
+  // Gives one of the nodes values of an application.
   virtual void Push(uint32_t node, std::string bytes) = 0;
-  // Gives who sends to whom, as Ask does.
+  // Gives which node sends to which; `done` is called as with Ask.
   virtual void Tree(TreeDone done) = 0;
 };
 

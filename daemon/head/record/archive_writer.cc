@@ -18,7 +18,7 @@ size_t BytesOf(const B& block) {
   return block.bytes->size() + (block.schema == nullptr ? 0 : block.schema->encoded().size());
 }
 
-// What may be otherwise with the same block later: the disk's, not the block's.
+// Whether the same block may be stored later: the disk failed, not the block.
 bool IsOfTheDisk(const Status& status) {
   const Code code = status.code();
   return !status.ok() && code != Code::kNotFound && code != Code::kInvalid && code != Code::kLimit;
@@ -178,7 +178,7 @@ Status ArchiveWriter::PutBlock(Block block, Stored stored) {
   return {};
 }
 
-// One that is in a hurry takes those with it that have waited for more.
+// A block in a hurry takes those with it that have been gathered.
 void ArchiveWriter::GatherFor(bool hurry) {
   if (gather_timer_ != 0 && (gather_in_hurry_ || !hurry)) return;
   loop_.Cancel(gather_timer_);
@@ -217,7 +217,7 @@ void ArchiveWriter::EnqueueGathered() {
   });
 }
 
-// What waits here was first. Only when it is stored do others follow it, for they may replace it.
+// Blocks that wait here came first. The others follow once they are stored: they may replace them.
 void ArchiveWriter::Write(Batch& batch) {
   if (!kept_.empty()) {
     Batch kept = std::exchange(kept_, {});
@@ -293,7 +293,7 @@ void ArchiveWriter::KeepForLater(Batch& batch) {
   stored_bytes_ -= std::min(stored_bytes_, freed + lost);
 }
 
-// The pause does not count: there is no later.
+// No pause before this attempt: there is no later one.
 void ArchiveWriter::Finish(const Profile& profile, Stored done) {
   EnqueueGathered();
   Enqueue([this, profile = profile, done = std::move(done)]() mutable {

@@ -2,10 +2,10 @@
 // ticks nor answers.
 //
 // Orders are carried out in turn. When the archive cannot be written (full, read-only, not ours)
-// the step goes on: blocks of nodes are refused, which keep them and send them again later; those
-// that nobody else has wait here, up to kMaxKept; what can be written again is, once there is
-// space, also a profile that could not be made at all. An attempt is made every kPause and at the
-// end.
+// the step goes on: blocks of nodes are refused, and the nodes keep them and send them again
+// later; blocks that nobody else has wait here, up to kMaxKept. Once there is space they are
+// written, and a profile that could not be made is made. An attempt is made every kPause and at
+// the end.
 //
 // Thread safety: orders from the loop's thread; callbacks come back on it.
 #pragma once
@@ -34,7 +34,7 @@ class ArchiveWriter {
   // Blocks that wait for the disk: beyond this they are refused (their nodes keep them).
   static constexpr size_t kMaxWaiting = 32u << 20;
 
-  // Of blocks that nobody else has, while they cannot be written; then the oldest go.
+  // Bytes of blocks that nobody else has and that cannot be written; beyond it the oldest go.
   static constexpr size_t kMaxKept = 16u << 20;
   static constexpr Nanos kPause = kSecond;
 
@@ -52,11 +52,11 @@ class ArchiveWriter {
   void PutEndpoint(std::string host, uint16_t port, std::string token);
   using Stored = std::function<void(const Status& status)>;
   // A block of a node, or of the whole step, which replaces those of its group from `first` on.
-  // `schema`: nullptr if the
-  // archive was given it before; `stored` hears kNotFound if it has not got it. An error at once:
-  // refused, `stored` is not called. Those that come within kGather are written together, since
-  // each write wakes two threads up. One that is in a hurry is written at once, or after
-  // kGatherInHurry if something is being written. `OnStored` is called when all of them have heard.
+  // `schema`: nullptr if the archive was given it before; `stored` hears kNotFound if it has not
+  // got it. An error at once: refused, `stored` is not called. Blocks that come within kGather are
+  // written together, since each write wakes two threads up. A block in a hurry is written at once,
+  // or after kGatherInHurry if something is being written. `OnStored` is called when the `stored`
+  // of all these blocks have been called.
   struct Block {
     BlockKey key;
     uint64_t first = 0;
@@ -65,19 +65,19 @@ class ArchiveWriter {
     std::shared_ptr<const std::string> bytes;
     uint64_t limit = 0;  // of all blocks that were accepted
     bool keep = false;   // nobody else has it: it is not refused for a disk that is full
-    bool hurry = false;  // its node waits for word of it to leave, and its tasks' end for the node
+    bool hurry = false;  // its node, and so its tasks' end, waits for word of it
   };
   static constexpr Nanos kGather = 50 * kMillisecond;
   static constexpr Nanos kGatherInHurry = 2 * kMillisecond;
   static constexpr size_t kMaxGathered = 1u << 20;
   Status PutBlock(Block block, Stored stored);
   void OnStored(std::function<void()> f) { on_stored_ = std::move(f); }
-  // `stored` hears when all that was ordered before it is stored as well.
+  // `stored` is called when all that was ordered before it is stored as well.
   void PutState(std::string state, Stored stored);
-  // Writes the profile and seals it. `done` hears whether it is safe; that blocks were lost is no
+  // Writes the profile and seals it. `done` hears whether the profile is safe; lost blocks are no
   // failure of it.
   void Finish(const Profile& profile, Stored done);
-  // `then` is called once what was ordered so far is done and has been heard of.
+  // `then` is called once all earlier orders are done and their callbacks were called.
   void WhenIdle(std::function<void()> then);
   // Moves the sealed profile to where finished ones are kept.
   void Ingest();
@@ -102,7 +102,7 @@ class ArchiveWriter {
   void EnqueueGathered();
   void Write(Batch& batch);
   void WriteNow(Batch& batch);
-  // Of what failed: what stays here for later.
+  // Keeps the failed blocks that stay here for later.
   void KeepForLater(Batch& batch);
   // Has the profile made, if it is not there yet and an attempt is due.
   Status Open(bool at_once = false);
@@ -120,7 +120,7 @@ class ArchiveWriter {
   mutable std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<Order> orders_;
-  bool works_ = false;  // on one that is no longer there
+  bool works_ = false;  // on an order that orders_ no longer holds
   size_t waiting_bytes_ = 0;
   uint64_t stored_bytes_ = 0;
   uint64_t lost_bytes_ = 0;

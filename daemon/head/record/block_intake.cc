@@ -126,11 +126,11 @@ void BlockIntake::Take(tree::BlockMessage block, size_t nodes, ArchiveWriter& ar
           return ack_(ack);
         }
         if (status.code() != Code::kNotFound) {
-          // The schema that it brought is not stored either.
+          // The schema that the block brought is not stored either.
           if (brought) columns_.erase(id);
           return refuse(ack, status);
         }
-        // The block that came with it could not be written.
+        // The block that came with the schema could not be written.
         columns_.erase(id);
         BlockAck again = ack;
         again.result = BlockAck::kUnknownSchema;

@@ -1,10 +1,10 @@
 // The head's end of the nodes' blocks: what each may send, what goes into the archive, what is
 // acknowledged, and what the profile's reader must know of it.
 //
-// Blocks come without their schema. Of the first with one that the archive has not got the sender
-// is asked for it; others with the same one wait meanwhile. So a schema that all nodes share comes
-// once. How much a node has in the archive it says itself with each block; the
-// archive refuses what would make the profile larger than twice its limit, whatever nodes say.
+// Blocks come without their schema. When the archive has not got it, the sender of the first such
+// block is asked for it; other blocks with that schema wait meanwhile. So a schema that all nodes
+// share comes once. Each block says how much its node has in the archive; the archive refuses what
+// would make the profile larger than twice its limit, whatever nodes say.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -65,7 +65,7 @@ class BlockIntake {
   Result<Schema::Ptr> SchemaOf(const tree::BlockMessage& block, const BlockInfo& info);
   void AskOrWait(tree::BlockMessage block, uint64_t schema);
   void Refuse(const tree::BlockMessage& block);
-  // What was refused may come again, as it was or in one that stands for it.
+  // A refused block may come again, as it was or within one that stands for it.
   void Remember(const BlockKey& key, const Status& why);
   void Forget(const BlockKey& last, uint64_t first);
   void Count(const tree::BlockMessage& block, const BlockInfo& info);

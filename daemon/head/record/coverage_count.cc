@@ -18,7 +18,7 @@ void CoverageCount::OnRegistered(uint32_t node, Nanos now) {
   ++came_;
 }
 
-// That all of them had samples before and owe this one is usual and costs nothing for each.
+// Usually all of them had samples before and owe this one: that costs nothing for each node.
 void CoverageCount::OnRow(Nanos tick, const tree::NodeSet& nodes) {
   told_.got += nodes.size();
   const bool newer = tick > newest_;
@@ -28,7 +28,7 @@ void CoverageCount::OnRow(Nanos tick, const tree::NodeSet& nodes) {
   seen_.Add(nodes);
 }
 
-// It had a sample at that tick, so it owed it.
+// The node had a sample at that tick, so it owed it.
 void CoverageCount::Count(Node& node, Nanos tick) {
   switch (node.state) {
     case State::kUnknown:

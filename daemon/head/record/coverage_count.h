@@ -1,9 +1,9 @@
 // How many samples a complete record of the step would have, and how many are in it.
 //
-// A node that has said goodbye tells itself how many ticks fell into its time. Until then, and for
-// a node that was lost, they are counted from its first one to the newest: the first of which there
-// is a sample, or the second after its registration, whichever is earlier. A node that never came
-// owes every tick from kStartGrace on. Each node's last word is one sample more.
+// A node says in its goodbye how many ticks fell into its time. Until then, and for a lost node,
+// they are counted from its first one to the newest: the first is the tick of its first sample, or
+// the second after its registration, whichever is earlier. A node that never came owes every tick
+// from kStartGrace on. Each node's last word is one sample more.
 //
 // Thread safety: none; the loop's thread.
 #pragma once
@@ -24,9 +24,9 @@ class CoverageCount {
 
   CoverageCount(Nanos start, Nanos period) : start_(start), period_(period) {}
 
-  // From now on it sends, to whomever. Again when it comes back: nothing happens.
+  // The node sends from now on, to any parent. When it comes back, a second call does nothing.
   void OnRegistered(uint32_t node, Nanos now);
-  // Samples of `nodes` are in the record: a tick's, or a part of one that came late.
+  // Samples of `nodes` are in the record: those of a tick, or of a part that came late.
   void OnRow(Nanos tick, const tree::NodeSet& nodes);
   // Its last word: `ticks` fell into its time, for `skipped` of them it took no sample. More than
   // there were since the start are not believed.

@@ -50,7 +50,7 @@ void EndedNodes::AddTo(TickMerger::Row& row, const std::vector<Series>& series,
   const size_t n = std::min(settled_.size(), row.values.size());
   for (size_t i = 0; i < n; ++i) add(i, settled_[i]);
   if (lost_.empty()) return;
-  // One that is in a later row than its loss is back.
+  // A node that is in a row later than its loss is back.
   std::erase_if(lost_, [&](const auto& lost) {
     return lost.second.when <= row.tick && row.nodes.Has(lost.first);
   });

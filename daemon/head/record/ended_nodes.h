@@ -1,7 +1,7 @@
 // What nodes that have ended leave in the step's totals: their counters as they were at the end.
 //
-// Of a node that is lost, or missing from rows, that is what last arrived; when it is back, its own
-// word counts again.
+// For a node that is lost, or missing from rows, these are the values that last arrived; when it is
+// back, its own word counts again.
 //
 // Thread safety: none. Allocates nothing per row while nobody ends.
 #pragma once
@@ -31,14 +31,14 @@ class EndedNodes {
   // Whether anything is known of its end.
   bool Has(uint32_t node) const { return ended_.Has(node) || lost_.contains(node); }
 
-  // Adds the counters of those that had ended by this row's tick and are not in it themselves. A
-  // column that somebody who is still there could have (`present`) and has not this time gets none:
-  // metrics that are not sampled at every tick would else fall, between, to what the ended ones
-  // had.
+  // Adds the counters of nodes that had ended by this row's tick and are not in it themselves.
+  // Nothing is added to a column that a node still there could have (`present`) and has not this
+  // time: metrics that are not sampled at every tick would else fall, between, to the counters of
+  // the ended nodes.
   void AddTo(TickMerger::Row& row, const std::vector<Series>& series,
              const std::vector<bool>& present);
-  // Whether a row of that tick got values of some of these as of lost ones: a part of it that comes
-  // late then brings nothing to its counters.
+  // Whether a row of that tick got values of some of these nodes as lost ones: a late part of that
+  // tick then adds nothing to the row's counters.
   bool StoodIn(Nanos tick, const NodeSet& nodes) const;
   // What another one has to Add to know the same, by the columns of the step's series.
   std::vector<Frame> Save(size_t series) const;
@@ -59,7 +59,7 @@ class EndedNodes {
   std::vector<Part> waiting_;                // of ticks still to come
   std::vector<Reduced> settled_;             // of ticks before
   std::unordered_map<uint32_t, Part> lost_;  // by node
-  // Rows that got values of lost nodes, and of which; the newest kRows of them.
+  // Rows that got values of lost nodes, and those nodes; the newest kRows of them.
   static constexpr size_t kRows = 1024;
   std::map<Nanos, NodeSet> stood_in_;
 };

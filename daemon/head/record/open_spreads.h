@@ -18,7 +18,7 @@ namespace sonde::head {
 
 class OpenSpreads {
  public:
-  // What is kept at most; of older ticks percentiles then stay as they are.
+  // The most that is kept; percentiles of older ticks then stay as they are.
   static constexpr size_t kMaxBytes = 8u << 20;
 
   // Ticks in their order.

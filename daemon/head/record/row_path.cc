@@ -61,7 +61,7 @@ void RowPath::Append(const tree::TickMerger::Row& row) {
   ScheduleExpiry();
 }
 
-// What stood in for a node in its row has been counted there.
+// Values that stood in for a node in its row have been counted there.
 bool RowPath::Amend(const tree::TickMerger::Row& late) {
   late_ = late.values;
   if (ended_.StoodIn(late.tick, late.nodes)) {
@@ -122,7 +122,7 @@ std::vector<tree::Frame> RowPath::LastValues() {
   const size_t series = merger_.series().size();
   std::vector<tree::Frame> frames = ended_.Save(series);
   children_.ForEachOwn([&](uint32_t index, Nanos tick, const Schema& own, auto values) {
-    // Newer than what is there of the time before it came back.
+    // These are newer than the lost values from before the child came back.
     std::erase_if(frames, [&](const tree::Frame& f) { return f.lost && f.nodes.first() == index; });
     tree::Frame& frame = frames.emplace_back();
     frame.number = frames.size();
@@ -153,8 +153,8 @@ void RowPath::Inherit(Nanos newest, const Schema::Ptr& schema,
 
 void RowPath::Finish(Nanos now) {
   children_.HandOnLost(INT64_MAX);
-  // Also ticks of nodes whose clocks are ahead of ours: the last row comes after them all, no
-  // sooner than what it has more than the one before was counted.
+  // Also ticks of nodes whose clocks are ahead of ours: the last row comes after them all, and not
+  // before the time at which its additional counts were counted.
   merger_.EmitUpTo(INT64_MAX);
   record_.Append(now > whole_.tick ? now : whole_.tick + period_,
                  ended_.Final(merger_.series().size()), merger_.series());

@@ -37,9 +37,9 @@ class RowPath final : private tree::Children::Owner {
     // A node's block, and what its application told, which take other ways.
     virtual void OnBlock(tree::BlockMessage block) = 0;
     virtual void OnMoments(const collect::Moments& moments) = 0;
-    // A new row is in the record, by `series`.
+    // A new row is in the record; its columns are `series`.
     virtual void OnNewRow(const tree::TickMerger::Row& row, const std::vector<Series>& series) = 0;
-    // A row is in the record: a new one, or again one of before. Coverage has it, too.
+    // A row is in the record, a new one or an earlier one again; coverage counts it already.
     virtual void OnRecorded(Nanos tick, bool late) = 0;
     // Last values of nodes have come; `lost`: of one that may be back, `first`.
     virtual void OnLastValues(uint32_t first, bool lost) = 0;
@@ -106,8 +106,8 @@ class RowPath final : private tree::Children::Owner {
   tree::EndedNodes ended_;
   tree::NodeSet lost_;           // that were lost at some time
   tree::TickMerger::Row whole_;  // the newest row, and what has ended
-  std::vector<Reduced> late_;    // what comes late to one
-  Nanos inherited_ = 0;          // rows up to it another head has stored
+  std::vector<Reduced> late_;    // a part that comes late to a row
+  Nanos inherited_ = 0;          // another head has stored the rows up to this tick
   uint32_t unsafe_rows_ = 0;
   uint64_t refused_samples_ = 0;  // that came too late, or with others' that were there
   bool stopped_ = false;

@@ -1,8 +1,8 @@
-// A value that one thread changes and others look at, of which neither waits for the other.
+// A value that one thread changes and others read; neither side waits for the other.
 //
-// Who looks has the value as it was, for as long as he likes, and what he makes of it he makes
-// without a lock. Who changes it does so in place, or in a copy of his own while somebody looks;
-// the lock is held by those who look for no longer than it takes to count one more of them.
+// A reader keeps the value as it was, for as long as it likes, and works on it without a lock. The
+// writer changes the value in place, or in a copy of its own while a reader has it; a reader holds
+// the lock for no longer than it takes to count one more reader.
 //
 // Thread safety: Get from any thread; Change too, one after the other.
 #pragma once
@@ -21,8 +21,8 @@ class SharedValue {
    public:
     Look(const Look&) = delete;
     Look& operator=(const Look&) = delete;
-    // Under the lock, so that who then changes the value in place comes behind what was read here.
-    // The last one of an old value frees it, without the lock.
+    // Under the lock, so that a later change in place comes behind what was read here. The last
+    // reader of an old value frees it, without the lock.
     ~Look() {
       std::shared_ptr<const T> last;
       const std::lock_guard lock(owner_.mutex_);

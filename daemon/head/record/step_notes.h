@@ -1,4 +1,4 @@
-// The notes of a step as its profile has them: what several nodes tell alike is one note with the
+// The notes of a step as its profile has them: equal notes of several nodes become one with the
 // nodes' names or, where these fill a line, their number. So no text stands there 10,000 times, and
 // none keeps others out.
 //

@@ -13,7 +13,7 @@ namespace sonde::head {
 
 class Worker {
  public:
-  // `niceness`: how much more of it than the process has; 0 or more.
+  // `niceness`: how much more niceness the thread has than the process; 0 or more.
   explicit Worker(int niceness);
   // Waits for the job that is being done; the others are dropped.
   ~Worker();

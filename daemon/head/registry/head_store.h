@@ -20,9 +20,9 @@ namespace sonde::head {
 
 class HeadStore {
  public:
-  // After so long, or so many rows, what there is of the step's rows is stored. Nodes keep half of
-  // FrameWindow::kMaxFrames of them.
-  // Last values of a node that has ended are the one thing that nobody else has: those are soon.
+  // After so long, or so many rows, the step's rows so far are stored. Nodes keep half of
+  // FrameWindow::kMaxFrames rows. Last values of an ended node are the one thing that nobody else
+  // has: those are stored soon.
   static constexpr Nanos kStoreAfter = 10 * kSecond;
   static constexpr Nanos kStoreEndedAfter = kSecond;
   static constexpr uint32_t kStoreAfterRows = 96;
@@ -34,7 +34,7 @@ class HeadStore {
 
   class Owner {
    public:
-    // What a HeadState has of the alarms.
+    // The changes of the alarms that a HeadState holds.
     virtual std::string AlarmChanges() const = 0;
     // A HeadState is stored, or could not be.
     virtual void OnStateStored() = 0;

@@ -2,7 +2,7 @@
 //
 // A parent that was silent, since its machine had too much to do, is left by its children, which
 // makes the tree uneven and dear. Once nobody has complained of it for a while they go home, few at
-// a time. Whose parent fails again after that waits twice as long, so that nothing flaps.
+// a time. If a parent fails again after that, its children wait twice as long: nothing flaps.
 //
 // Nothing here looks at the clock: times are monotonic.
 //
@@ -20,12 +20,12 @@ namespace sonde::tree {
 
 class Homecoming {
  public:
-  // Without complaints for so long a parent is well: at first, and at most. When a complaint is
-  // older than kForgiven by then it is forgotten.
+  // A parent is well after so long without complaints: at first, and at most. A complaint that is
+  // older than kForgiven by then is forgotten.
   static constexpr Nanos kQuiet = 5 * kSecond;
   static constexpr Nanos kMostQuiet = 5 * 60 * kSecond;
   static constexpr Nanos kForgiven = 60 * kSecond;
-  // At a time go home: to one parent, and in all; of large steps one node of kShare.
+  // So many nodes go home at a time: to one parent, and in all; in large steps one node of kShare.
   static constexpr size_t kOfOne = 2;
   static constexpr size_t kAtOnce = 8;
   static constexpr size_t kShare = 128;
@@ -34,8 +34,8 @@ class Homecoming {
 
   // A node could not reach `parent`, or heard nothing of it.
   void OnFailed(uint32_t parent, Nanos now);
-  // Once a second or so: the nodes that go home now. Their parents in the placement are that
-  // already, and the nodes are to be told.
+  // Once a second or so: the nodes that go home now. The placement has their parents already; the
+  // caller has to tell the nodes.
   std::vector<uint32_t> Due(Nanos now);
 
  private:

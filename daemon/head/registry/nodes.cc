@@ -77,7 +77,7 @@ Status Nodes::Check(const tree::Registration& who) const {
   if (who.index != tree::kHeadIndex) {
     const auto known = registrations_.IndexOf(who);
     if (known == who.index) return {};
-    // The head before did not tell of it, or only of the daemon that it took the place of.
+    // The head before did not tell of this node, or only of the daemon that it replaced.
     const bool newest = !known || *known < who.index;
     if (acting_ && newest && IsUnknown(who.index)) return {};
     return {Code::kInvalid, fmt::format("it is not node {} of this head", who.index)};
@@ -119,7 +119,7 @@ uint32_t Nodes::NewNode(const tree::Registration& who) {
   return index;
 }
 
-// Of the nodes before it nothing is known either, until they come.
+// Nodes with lower indexes are not known either, until they come.
 void Nodes::Learn(const tree::Registration& who) {
   while (nodes_.size() <= who.index) {
     const auto index = static_cast<uint32_t>(nodes_.size());
@@ -159,7 +159,7 @@ void Nodes::Replace(uint32_t index) {
   AddNodeNote(index, "its daemon was started anew; between the two nothing was measured");
 }
 
-// Under the index that it has.
+// The node comes back under the index that it has.
 void Nodes::ComesBack(const tree::Registration& who) {
   if (registrations_.IndexOf(who) != who.index) Learn(who);
   Node& node = nodes_[who.index];
@@ -218,7 +218,7 @@ void Nodes::OnMessage(uint32_t index, uint8_t type, std::string_view payload) {
   owner_.CheckNodesDone();
 }
 
-// What a node tells of itself.
+// A note that a node tells of itself.
 void Nodes::AddNodeNote(uint32_t node, std::string_view text) {
   record_.AddNoteOfNode(node, fmt::format("{}: {}", record_.Host(node), text),
                         fmt::format(": {}", text));
@@ -227,7 +227,7 @@ void Nodes::AddNodeNote(uint32_t node, std::string_view text) {
 void Nodes::OnBye(uint32_t index, std::string_view payload) {
   tree::Bye bye;
   Node& node = nodes_[index];
-  // It is said again, to the next head.
+  // The node says it again, to the next head.
   if (!Decode(payload, bye).ok() || leaving_) return;
   if (node.gone) {  // the answer was lost
     Send(*node.control, Type::kByeAck, "");

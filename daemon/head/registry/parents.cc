@@ -34,13 +34,13 @@ void Parents::OnBack(uint32_t index, std::string_view switches, uint32_t parent)
   Node& node = nodes_[index];
   node.parent = parent < nodes_.size() ? parent : kHeadIndex;
   node.asks = node.asks || node.parent != kHeadIndex;
-  // What it was told last may have been lost, and the answer of its.
+  // What the node was told last may have been lost, and so may its answer.
   if (SendsTo(node.parent, index)) AssignHead(index);
   node.listen_asked = !node.waiting.empty() && owner_.SendTo(index, Type::kListen, "");
 }
 
 void Parents::Remove(uint32_t index) {
-  // Its children ask by themselves; others that take its place, or theirs, are told.
+  // The node's children ask by themselves; others that take its place, or theirs, are told.
   for (const uint32_t moved : placement_.Remove(index)) {
     if (nodes_[moved].asks && nodes_[moved].parent != index) {
       Assign(moved, placement_.Parent(moved));
@@ -55,7 +55,7 @@ std::vector<uint32_t> Parents::TakeWaiting(uint32_t index) {
   return waiting;
 }
 
-// Whether `node` sends to `other`, or to one that does, as far as they were told.
+// Whether `node` sends to `other`, directly or through others, as far as they were told.
 bool Parents::SendsTo(uint32_t node, uint32_t other) const {
   for (size_t steps = 0; node != kHeadIndex && steps < nodes_.size(); ++steps) {
     if (node == other) return true;
@@ -93,7 +93,7 @@ void Parents::BringHome() {
 }
 
 void Parents::Assign(uint32_t child, uint32_t parent) {
-  // One that comes up from below it may not have left it yet: they would send to each other.
+  // A parent that moved up from below the child may still send to it: they would form a ring.
   if (parent == kHeadIndex || SendsTo(parent, child)) return AssignHead(child);
   nodes_[child].wanted = parent;
   Node& node = nodes_[parent];
@@ -131,7 +131,7 @@ void Parents::OnListening(uint32_t index, std::string_view payload) {
                                           answer.error));
   }
   node.address = answer.address;
-  // Meanwhile it may have been told to send to one of them.
+  // Meanwhile this node may have been told to send to one of them.
   for (const uint32_t child : TakeWaiting(index)) Assign(child, index);
 }
 

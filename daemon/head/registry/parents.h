@@ -1,8 +1,8 @@
 // The tree's shape as its nodes are told it: who sends to whom, and where.
 //
-// A node asks for a parent over its control connection. It gets the one of its place (Placement),
-// as soon as that one has said where its children are to connect; until then, and where there is
-// none, its control connection serves. When a node goes, those that move for it are told.
+// A node asks for a parent over its control connection. It gets that of its place (Placement), once
+// that node has said where its children connect; until then, and without a parent, its control
+// connection serves. When a node goes, the nodes that move for it are told.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -47,7 +47,7 @@ class Parents {
   void Expect(uint32_t nodes) { placement_.Expect(nodes); }
   // Nodes come by index, 0 first; `switches` as Slurm tells them.
   void Add(std::string_view switches);
-  // There again, under its index, and can be sent messages: it sends to `parent`.
+  // The node is there again, under its index, and can be sent messages: it sends to `parent`.
   void OnBack(uint32_t index, std::string_view switches, uint32_t parent);
   // Gone or lost. It may still be sent to for what it has to deliver.
   void Remove(uint32_t index);
@@ -56,7 +56,7 @@ class Parents {
   void OnWantParent(uint32_t index, std::string_view payload);
   void OnListening(uint32_t index, std::string_view payload);
 
-  // Whom it was told last; the head, if nobody.
+  // The parent that the node was told last; the head, if none.
   uint32_t Of(uint32_t index) const { return nodes_[index].parent; }
 
  private:
@@ -71,7 +71,7 @@ class Parents {
 
   bool SendsTo(uint32_t node, uint32_t other) const;
   void Assign(uint32_t child, uint32_t parent);
-  // Those that still wait for it to be their parent.
+  // The nodes that still wait for this node to be their parent.
   std::vector<uint32_t> TakeWaiting(uint32_t index);
   void AssignHead(uint32_t child);
   void Tell(uint32_t child, uint32_t parent, const std::string& address);

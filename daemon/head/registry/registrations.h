@@ -27,12 +27,12 @@ class Registrations {
   uint32_t expected() const { return expected_; }
   // Nodes that have registered, each once.
   size_t size() const { return newest_.size(); }
-  // So many indexes there may be: daemons that were started anew take new ones.
+  // The most indexes there may be: daemons that were started anew take new ones.
   size_t most() const { return size_t{4} * expected_ + 64; }
 
   // The newest index of a node; none: it has not registered.
   std::optional<uint32_t> IndexOf(const tree::Registration& who) const;
-  // Gives the node this index, and returns the one whose place that takes, if it had another.
+  // Gives the node this index; returns the index whose place that takes, if it had another.
   std::optional<uint32_t> Enter(const tree::Registration& who, uint32_t index);
   // Counts what the node says of its component's size. True if more nodes are expected now.
   bool Expect(const tree::Registration& who);

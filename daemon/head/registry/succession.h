@@ -1,7 +1,7 @@
 // Who goes on when this head dies: some nodes that listen for that case, and that all nodes know.
 //
-// The first kSuccessors nodes that are there stand by, in the order of their indices. It begins
-// when the step has run for a while: what short steps are too short for.
+// The first kSuccessors nodes that are there stand by, in the order of their indices. This begins
+// when the step has run for a while; short steps end before.
 //
 // Thread safety: the loop's thread only.
 #pragma once

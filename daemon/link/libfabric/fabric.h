@@ -70,7 +70,7 @@ class Fabric {
   // The providers of FabricOptions::provider, or what `auto` means, in the order in which they are
   // tried. Open leaves out `sockets`, which is none of libfabric's, and what follows it.
   static std::vector<std::string> Preference(const std::string& provider);
-  // Tries what would be done in a daemon, and tells of every provider that is asked for or there.
+  // Tries what a daemon would do, and tells of every provider that is asked for or installed.
   // Blocks, and needs no loop: for commands.
   static Result<FabricFindings> Examine(const FabricOptions& options);
 

@@ -34,7 +34,7 @@ FabricInfo MakeHints(const FabricLibrary& library, Endpoint type, const std::str
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->domain_attr->mr_mode |= FI_MR_ENDPOINT;
     hints->tx_attr->size = hints->rx_attr->size = kRdmQueue;
-    // Ours is a window and a sequence number.
+    // We keep the order ourselves, with a window and a sequence number.
     hints->tx_attr->msg_order = hints->rx_attr->msg_order = FI_ORDER_NONE;
   }
   if (!provider.empty()) hints->fabric_attr->prov_name = strdup(provider.c_str());
@@ -46,7 +46,7 @@ bool IsOf(const fi_info& info, const std::string& provider) {
   return provider == info.fabric_attr->prov_name;
 }
 
-// What there is; nullptr if nothing.
+// Returns what there is; nullptr if nothing.
 FabricInfo Ask(const FabricLibrary& library, Endpoint type, const std::string& provider,
                const std::string& address) {
   FabricInfo info(nullptr, {&library});

@@ -307,7 +307,7 @@ void RdmDomain::OnHello(const RdmPacket& packet) {
   for (const auto& [number, link] : links_) {
     if (link->peer_number() == packet.from) return;  // we know
   }
-  // What the provider neither sends nor gives up takes buffers, of which the links have most.
+  // Packets that the provider neither sends nor gives up keep buffers, of which links need most.
   if (abandoned_ >= kSendsPerLink * options_.max_links) return;
   const Result<uint32_t> peer = AddPeer(packet.payload);
   if (!peer.ok()) return;
@@ -405,7 +405,7 @@ void RdmDomain::Poll(bool found) {
   poll_timer_ = loop_->At(due, [this] {
     poll_timer_ = 0;
     polled_ = true;
-    // It watches again, or polls on.
+    // The next round watches again, or polls on.
     if (!polls() && Now() >= rest_until_ && !Watch().ok()) rest_until_ = INT64_MAX;
   });
 }

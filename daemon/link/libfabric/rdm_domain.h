@@ -47,7 +47,7 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
   static constexpr size_t kSendsPerLink = 4;
   static constexpr Nanos kPollMin = kMillisecond;
   static constexpr Nanos kPollMax = 50 * kMillisecond;
-  // How long the word that a link is closed is tried to be sent.
+  // How long we try to send the word that a link is closed.
   static constexpr Nanos kFarewellLimit = 2 * kSecond;
 
   static Result<std::shared_ptr<RdmDomain>> Open(const FabricLibrary& library,
@@ -73,8 +73,8 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
     uint64_t number = 0;  // in the listener's address
     std::string text;     // "10.0.0.7:51234 over efa"
   };
-  // Somebody to send to, whose Listen has returned this address; Retire lets go of him.
-  // kUnsupported if the address is that of another kind of fabric.
+  // A peer to send to, whose Listen has returned this address; Retire lets go of it. kUnsupported
+  // if the address is that of another kind of fabric.
   Result<Target> TargetOf(std::string_view address);
   // Sends `last`, if it can be, and forgets the peer.
   void Retire(uint32_t peer, const std::optional<RdmPacket>& last);
@@ -105,7 +105,7 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
 
   RdmDomain(const FabricLibrary& library, FabricOptions options, FabricInfo info);
 
-  // Links, those to be, and those that are told that there is no room for them.
+  // Peers of links, of links to be, and peers that are told that there is no room for them.
   size_t MostPeers() const { return options_.max_links + 2 * options_.max_pending; }
   Status Describe(std::string_view what, long rc) const;
   Status OpenQueue();
@@ -155,7 +155,7 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
   Nanos poll_due_ = 0;
   Nanos poll_wait_ = kPollMin;
   bool polled_ = false;
-  uint32_t polls_ = 0;  // for nothing, since there was something
+  uint32_t polls_ = 0;  // in vain, since there was something
   Nanos barren_since_ = 0;
   uint32_t barren_ = 0;
   Nanos rest_ = 0;  // without the descriptor

@@ -231,7 +231,7 @@ void RdmLink::OnWelcome(uint64_t number) {
   peer_number_ = number;
   state_ = State::kOpen;
   Stand();
-  // What is sent now tells the peer that its answer came; so does an acknowledgement.
+  // Any packet sent now tells the peer that its answer came; an acknowledgement does, too.
   const uint32_t before = next_;
   if (close_when_connected_) CloseWhenSent();
   Flush();
@@ -265,7 +265,7 @@ void RdmLink::OnSequenced(const RdmPacket& packet) {
   if (gone_) OnGone();
 }
 
-// False if the link is closed, or no more.
+// Takes the next packet in order. False if the link is closed, or gone.
 bool RdmLink::Take(RdmKind kind, std::string_view chunk) {
   ++expected_;
   const std::weak_ptr<char> alive = alive_;
@@ -290,7 +290,7 @@ void RdmLink::OnBye() {
   Close({Code::kUnavailable, fmt::format("{}: closed by the peer", peer_text_)});
 }
 
-// Once all has arrived that was sent before.
+// Called once all has arrived that was sent before.
 void RdmLink::OnGone() {
   if (state_ == State::kConnecting) {
     return Close({Code::kUnavailable, fmt::format("{}: connect: refused", peer_text_)});
@@ -330,7 +330,7 @@ void RdmLink::ArmClock() {
 void RdmLink::OnClock() {
   const Nanos silence = domain_->options().silence;
   const std::weak_ptr<char> alive = alive_;
-  // We did not run ourselves: the peer gets the time to be heard.
+  // This process did not run in time: the peer gets the time to be heard.
   if (Clock::System().Monotonic() - clock_due_ > silence / 10)
     heard_ = delivered_ = Clock::System().Monotonic() - silence / 2;
   domain_->Drain();

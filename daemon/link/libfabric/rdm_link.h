@@ -103,8 +103,8 @@ class RdmLink final : public Link {
   Deframer deframer_;
 
   // Monotonic times.
-  Nanos heard_ = 0;      // anything of the peer's
-  Nanos delivered_ = 0;  // or nothing waits to be
+  Nanos heard_ = 0;      // when anything came from the peer
+  Nanos delivered_ = 0;  // when something was delivered, or nothing waited to be
   Nanos clock_due_ = 0;
   Loop::TimerId clock_ = 0;
   Loop::TimerId close_timer_ = 0;

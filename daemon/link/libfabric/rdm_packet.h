@@ -1,8 +1,8 @@
 // The messages of links over FI_EP_RDM endpoints, which know neither connections nor who sent
 // something.
 //
-// Each end of a link has a number that it drew by chance (64 bits), and what is sent to it bears
-// that number: what was meant for somebody who is gone, or for his former self, finds nobody.
+// Each end of a link has a random number (64 bits), and packets to it bear that number: a packet
+// for an end that is gone, or for its predecessor, finds nobody.
 //
 //   hello    connecting -> listening: `to` is the number in the listener's address, the payload is
 //            where to answer

@@ -58,7 +58,7 @@ RdmDomain::PeerAt RdmDomain::Forget(PeerAt at) {
   return peers_.erase(at);
 }
 
-// For want of room, of those that the last word has not been sent to.
+// For want of room, forgets a retired peer to which the last word has not been sent.
 void RdmDomain::ForgetOldest() {
   auto oldest = peers_.end();
   for (auto at = peers_.begin(); at != peers_.end(); ++at) {

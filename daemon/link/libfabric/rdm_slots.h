@@ -1,8 +1,8 @@
 // Buffers for the packets of an FI_EP_RDM endpoint, each with what the provider needs beside it.
 //
 // They come in slabs, which are mapped, and registered if the provider asks for that, when they are
-// first needed; of a slab only pages that were used are resident. A buffer that was given to the
-// provider is its until it says otherwise, even if whoever sent from it is gone long since.
+// first needed; of a slab only pages that were used are resident. A buffer that the provider was
+// given belongs to the provider until it says otherwise, even if the sending link is long gone.
 //
 // Thread safety: one thread at a time.
 #pragma once

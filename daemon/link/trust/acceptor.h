@@ -1,10 +1,10 @@
 // Accepted connections on their way to be trusted.
 //
 // Holds a bounded number of connections that have not proved the key yet, each for a bounded time,
-// and hands over those that have. When there is no room for another, the oldest of the address that
-// has most of them goes, so that a crowd of strangers keeps out nobody but itself. What fails is
-// closed; the log gets one line a second at most, so a port scanner costs neither memory,
-// descriptors nor log.
+// and hands over those that have. When there is no room for another, the address that has most of
+// them loses its oldest connection, so that a crowd of strangers keeps out nobody but itself. A
+// connection that fails is closed; the log gets one line a second at most, so a port scanner costs
+// neither memory, descriptors nor log.
 //
 // Thread safety: the loop's thread only.
 #pragma once

@@ -1,10 +1,10 @@
 // The desk at which the processes of this node ask about their step (libclient/ask/layout.h).
 //
 // Owns the socket beside the application's, and the connections. A question is checked here and
-// goes up to the head under a number of this node's; the answer goes back to whoever asked. Equal
-// subscriptions of several processes are one to the head. Nobody is waited for: what a process does
-// not read is queued up to a limit, then values are left out and counted (Packet::missed), and a
-// connection whose answers pile up is closed.
+// goes up to the head under a number of this node's; the answer goes back to the process that
+// asked. Equal subscriptions of several processes are one at the head. The desk waits for nobody:
+// values that a process does not read are queued up to a limit, then left out and counted
+// (Packet::missed), and a connection whose answers pile up is closed.
 //
 // Processes are not trusted: another user's are refused, the limits below hold, and one that breaks
 // the layout is closed.
@@ -38,8 +38,8 @@ class AskDesk {
     size_t max_connections = 64;
     size_t max_open = 16;                   // questions of one connection without an answer
     size_t max_subscriptions = 64;          // of one connection
-    size_t max_queued_values = 256u << 10;  // bytes that wait for one connection: then values go
-    size_t max_queued = 8u << 20;           // and then the connection
+    size_t max_queued_values = 256u << 10;  // waiting for one connection: beyond, values go
+    size_t max_queued = 8u << 20;           // and beyond this, the connection
     size_t max_queued_all = 32u << 20;      // of all connections together
     Nanos hello_within = 5 * kSecond;
     Nanos patience = 10 * kSecond;  // for the head's answer
@@ -64,7 +64,7 @@ class AskDesk {
  private:
   struct Connection;
   using ConnectionId = uint64_t;
-  // Who asked, and its number for the question.
+  // The process that asked, and its number for the question.
   struct Asker {
     ConnectionId connection = 0;
     uint64_t id = 0;

@@ -21,8 +21,8 @@ struct TaskPacket {
   collect::TaskTotals totals;
 };
 
-// The body of a 'T', 'M' or 'X' packet. What is missing or no number stays as it is here; of perf
-// at most launch::kMaxEvents are taken.
+// The body of a 'T', 'M' or 'X' packet. A field that is missing or no number stays as it is; of
+// perf at most launch::kMaxEvents are taken.
 TaskPacket ParseTaskPacket(std::string_view body);
 
 }  // namespace sonde::node

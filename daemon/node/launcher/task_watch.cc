@@ -60,7 +60,7 @@ std::string TaskWatch::CgroupOf(pid_t pid) const {
 
 void TaskWatch::Add(uint32_t rank, pid_t pid) {
   Task task{.pid = pid, .cgroup = CgroupOf(pid)};
-  // One that it shares with us tells nothing of the task.
+  // A group that the task shares with us tells nothing of the task.
   if (task.cgroup == own_cgroup_) task.cgroup.clear();
   tasks_[rank] = std::move(task);
   if (!watched_) WatchNext();
@@ -89,8 +89,8 @@ bool TaskWatch::IsZombie(const Task& task) const {
   return stat && stat->state == 'Z';
 }
 
-// slurmstepd, this daemon, one that it has started, or who was there before it: what plugins have
-// started for the step. What has ended is nobody's.
+// True for slurmstepd, this daemon and what it has started, processes that were there before it
+// (plugins have started them for the step), and processes that have ended.
 bool TaskWatch::IsExpected(pid_t pid) const {
   constexpr int kGenerations = 16;
   for (int i = 0; i < kGenerations && pid > 1; ++i) {
@@ -104,7 +104,7 @@ bool TaskWatch::IsExpected(pid_t pid) const {
   return false;
 }
 
-// Whoever is there but slurmstepd, this daemon and what it has started.
+// Whether others run there than slurmstepd, this daemon and what it has started.
 std::optional<bool> TaskWatch::EpilogRuns() const {
   if (own_cgroup_.find("/step_") == std::string::npos || !own_cgroup_.ends_with("/slurm")) {
     return std::nullopt;
@@ -127,7 +127,7 @@ void TaskWatch::WatchNext() {
   for (auto& [rank, task] : tasks_) {
     if (task.exited) continue;
     UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, task.pid, 0)));
-    // Kernels without such descriptors are older than control groups with which it matters.
+    // Kernels without pidfds are older than the control groups for which this matters.
     if (!fd && errno != ESRCH) return;
     if (!fd) {
       task.exited = true;

@@ -5,16 +5,16 @@
 // nobody but itself is in its control group, where this process is. A daemon that went on until it
 // is asked to finish would keep it waiting, and Slurm would drain the node.
 //
-// Where slurmstepd has waited for a task it may go on to TaskEpilog, and only when that has ended
-// is the task's end told. An epilog runs in slurmstepd's control group, which is this daemon's as
-// well (Slurm's control groups of version 2): while somebody runs there whom neither of the two has
-// started for itself, Slurm waits, too. Where there is no such group Slurm does not wait for the
-// daemon: there the end of a task that slurmstepd has waited for may take much longer, and one that
-// stays a zombie was killed, for nobody waits for it.
+// After slurmstepd has waited for a task it may go on to TaskEpilog, and it tells the task's end
+// only when that has ended. An epilog runs in slurmstepd's control group, which is this daemon's as
+// well (Slurm's control groups of version 2): while a process runs there that neither slurmstepd
+// nor this daemon has started for itself, Slurm waits, too. Without such a group Slurm does not
+// wait for the daemon: then the end of a task that slurmstepd has waited for may take much longer,
+// and a task that stays a zombie was killed, for nobody waits for it.
 //
-// Of the tasks that live one is watched, so it costs one descriptor. A task whose process has ended
-// is not gone while its control group holds others (srun --wait-for-children): where Slurm gave it
-// one of its own, that decides.
+// One of the living tasks is watched, which costs one descriptor. A task whose process has ended is
+// not gone while its control group holds others (srun --wait-for-children): if Slurm gave the task
+// a group of its own, that group decides.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -38,10 +38,10 @@ class TaskWatch {
     // How long the launcher may take to tell the end of tasks that are gone. With the time that a
     // daemon needs to finish it must be less than 3 s.
     Nanos patience = kSecond;
-    // And of tasks that it has waited for, where control groups do not tell whether an epilog runs:
-    // a longer one makes a step one whose end is not known.
+    // The same for tasks that it has waited for, where control groups do not tell whether an epilog
+    // runs: a longer epilog leaves the step's end unknown.
     Nanos patience_with_epilogs = 45 * kSecond;
-    // How often is looked whether a control group is still in use.
+    // How often the watch looks whether a control group is still in use.
     Nanos interval = 250 * kMillisecond;
     std::string proc = "/proc";
     std::string cgroups = "/sys/fs/cgroup";

@@ -96,7 +96,7 @@ void HeadLink::Drop() {
 
 void HeadLink::OnClosed(const Status& why) {
   const bool was_welcome = std::exchange(welcome_, false);
-  // The link goes when whoever has data on it has let it go.
+  // The link is destroyed when its users have let go of it.
   if (socket_ == nullptr) {
     Drop();
     return owner_.OnNoHead(why);
@@ -128,12 +128,12 @@ bool HeadLink::GivesUp(const Status& why) const {
   const Nanos waited = Clock::System().Monotonic() - lost_at_;
   const bool refused = why.code() == Code::kUnavailable;
   if (known_) return waited > kGiveUp || (refused && successors_.empty());
-  // Whoever has another key has it after a while, too.
+  // A host with another key still has it after a while: no use in trying again.
   const bool on_its_way = refused || why.code() == Code::kIo || why.code() == Code::kTimeout;
   return waited > kGiveUpFirst || !on_its_way;
 }
 
-// One that could not be had.
+// The head, or a successor, could not be reached.
 void HeadLink::Again(const Status& why) {
   Drop();
   if (GivesUp(why)) return owner_.OnNoHead(why);

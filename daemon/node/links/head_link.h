@@ -6,9 +6,9 @@
 //   the head      one that is still there takes the node back under its index
 //   successors    in their order; one that has found the head dead becomes acting head and takes
 //                 the others in; one that comes to itself in the list becomes it
-// One that refuses is dead. One that does not answer may only be slow, or not know yet: nobody goes
-// past it before kPatience. While it is looked for the node goes on sampling, and whatever has a
-// way up without the head goes there. After kGiveUp, or at once if nobody stands by yet, the
+// A host that refuses is dead. One that does not answer may only be slow, or not know yet: nobody
+// goes past it before kPatience. During the search the node goes on sampling, and what has a way
+// up without the head goes there. After kGiveUp, or at once if nobody stands by yet, the
 // telemetry of this node ends. A first connection that fails on its way is made again for
 // kGiveUpFirst.
 //
@@ -43,14 +43,14 @@ class HeadLink {
   class Owner {
    public:
     virtual tree::Registration registration() const = 0;
-    // The head has it; again each time that it was lost. `waited`: since our proof was sent.
+    // The head has this node; called again after each loss. `waited`: since our proof was sent.
     virtual void OnWelcome(const tree::Welcome& welcome, Nanos waited) = 0;
     virtual void OnHeadMessage(tree::Type type, std::string_view payload) = 0;
-    // The connection is lost and looked for; link() is null, `link` goes.
+    // The connection is lost and looked for; link() is null, `link` is about to be destroyed.
     virtual void OnHeadLost(tree::Link& link, const Status& why) = 0;
-    // There is none, and none is looked for any more.
+    // There is no connection, and none is looked for any more.
     virtual void OnNoHead(const Status& why) = 0;
-    // False if that cannot be.
+    // This node is next. False if it cannot be acting head.
     virtual bool BecomeHead() = 0;
 
    protected:

@@ -55,7 +55,7 @@ void ParentLink::Ask() {
   if (!asked_) asked_ = owner_.AskForParent(index_);
 }
 
-// Nobody tells of a peer that is there no more when what is sent to it vanishes.
+// When data to a peer that is gone vanishes, nobody reports it.
 void ParentLink::Check(Nanos late) {
   if (link_ == nullptr || handshake_ != nullptr) return;
   if (Clock::System().Monotonic() - heard_ < kSilence + std::min(late, kSilence)) return;
@@ -65,12 +65,12 @@ void ParentLink::Check(Nanos late) {
 
 void ParentLink::Leave() {
   if (link_ == nullptr) return;
-  // One after the other that cannot be reached: the control connection serves.
+  // After too many parents in a row that cannot be reached, the control connection serves.
   failed_ = LetGo() ? 0 : failed_ + 1;
   if (failed_ <= kMaxFailed) Ask();
 }
 
-// Whether it was used.
+// Returns whether the link was used.
 bool ParentLink::LetGo() {
   if (link_ == nullptr) return false;
   const bool used = owner_.OnParentLost(*link_);

@@ -22,9 +22,9 @@ namespace sonde::node {
 
 class ParentLink {
  public:
-  // After so much silence it is gone: it has left out two words then.
+  // After so much silence the parent is gone: two of its pulses are missing then.
   static constexpr Nanos kSilence = 2 * kSecond;
-  // In a row, that were never reached.
+  // So many parents in a row that were never reached.
   static constexpr uint32_t kMaxFailed = 3;
 
   // Whose link it is: the node. It is not called by the constructor, nor once this is gone.
@@ -34,9 +34,9 @@ class ParentLink {
     // Asks the head for a parent, other than `failed` (kHeadIndex: none has); false if it cannot be
     // asked now.
     virtual bool AskForParent(uint32_t failed) = 0;
-    // It is proven: data may go over it.
+    // The link is proven: data may go over it.
     virtual void OnParentProven(tree::Link& link) = 0;
-    // It goes away. Whether data went over it.
+    // The link goes away. Returns whether data went over it.
     virtual bool OnParentLost(tree::Link& link) = 0;
     virtual void OnUplinkMessage(tree::Type type, std::string_view payload) = 0;
     virtual void Note(std::string text) = 0;
@@ -47,21 +47,21 @@ class ParentLink {
   ParentLink(Loop& loop, const StepKey& key, Owner& owner)
       : loop_(loop), key_(key), owner_(owner) {}
 
-  // The head has named it. Without an address: none, the control connection shall serve.
+  // The head has named a parent. Without an address: none, the control connection shall serve.
   void Connect(tree::Fabric& fabric, const tree::ParentAddress& parent);
-  // Asks for one, other than the last.
+  // Asks for a parent, other than the last.
   void Ask();
-  // What was asked is not answered any more: the head is another, or was away.
+  // The request will not be answered any more: the head is another, or was away.
   void Forget() { asked_ = false; }
-  // Lets it go if it is silent. While data goes over it, at every tick: a machine with too much to
-  // do, where that is `late`, does not hold that against its parent.
+  // Lets go of a silent parent. While data goes over the link, at every tick: a machine with too
+  // much to do, whose tick is `late`, does not hold that against its parent.
   void Check(Nanos late);
-  // Lets it go, if there is one, and asks for another.
+  // Lets go of the parent, if there is one, and asks for another.
   void Leave();
 
   // nullptr: none.
   const tree::Link* link() const { return link_.get(); }
-  // Whose data go; kHeadIndex: the head's, or nobody's.
+  // The parent at the other end of the link; kHeadIndex if there is no link.
   uint32_t index() const { return link_ == nullptr ? tree::kHeadIndex : index_; }
   // Over all links there were.
   uint64_t bytes_sent() const { return sent_before_ + (link_ ? link_->bytes_sent() : 0); }

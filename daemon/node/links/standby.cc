@@ -86,7 +86,7 @@ Status Standby::Act(Nanos start) {
   ChildProgram head;
   head.program = program_.empty() ? HeadProgram() : program_;
   head.arguments = {head.program, "--head", launch_.job.id.ToString()};
-  // As its launcher gives them to a head.
+  // With the numbers that a head's launcher gives them.
   head.descriptors = {{theirs.get(), launch::kLifelineFd}, {listener.get(), launch::kListenFd}};
   const Result<pid_t> pid = StartChild(head);
   if (pid.ok()) Watch(*pid);

@@ -31,9 +31,9 @@ class Standby {
       : loop_(loop), launch_(launch), ports_(std::move(ports)), program_(std::move(program)) {}
   ~Standby();
 
-  // On this address of the node, numeric; the port. The same again while it listens.
+  // Listens on this address of the node, numeric; gives the port, the same while it listens.
   Result<uint16_t> Listen(const std::string& host);
-  // Starts the acting head of a step that began at `start`. Once for each Listen. One that was
+  // Starts the acting head of a step that began at `start`. Once for each Listen. An acting head
   // started before is given up by all nodes, and killed if it has not died.
   Status Act(Nanos start);
 
@@ -55,7 +55,7 @@ class Standby {
   uint16_t port_ = 0;
   // Of the acting head.
   UniqueFd lifeline_;
-  // And of those before it, as long as they are not gone; with what tells that.
+  // The acting heads that are not gone yet, each with the pidfd that tells its end.
   std::map<pid_t, UniqueFd> heads_;
   std::function<void()> left_;
   Loop::TimerId timer_ = 0;

@@ -8,7 +8,7 @@
 namespace sonde::node {
 namespace {
 
-// Has a value as long as a task is there.
+// This metric has a value as long as a task is there.
 constexpr std::string_view kAlive = "task_processes";
 constexpr std::string_view kTask = "task";
 constexpr Nanos kForget = 30 * kSecond;  // without a value; as the head's rules

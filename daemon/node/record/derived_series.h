@@ -4,8 +4,8 @@
 //
 // A rate is the change since the sample before, per second; missing after a counter began anew, and
 // of a task that has ended, whose counters stay. A ratio is of the two series with the same tags; a
-// rate of it is that of its counters. Of each of these there may be for how long it has compared
-// with a bound so as it does now; what is missing for a moment does not count as otherwise.
+// rate of it is that of its counters. Each of these may instead tell for how long its comparison
+// with a bound has held; a value that is missing for a moment does not interrupt that.
 //
 // Thread safety: none. Allocates nothing per tick while schemas and wishes stay.
 #pragma once
@@ -63,7 +63,7 @@ class DerivedSeries {
     std::vector<uint32_t> of;  // inputs, put together by the reduction
     std::vector<uint32_t> over;
     Reduction reduction = Reduction::kSum;
-    alarms::Test held = alarms::Test::kAbsent;  // else not the value, but since when it compares so
+    alarms::Test held = alarms::Test::kAbsent;  // else since when it compares so, and not the value
     double bound = 0;
     Nanos since = 0;  // 0: it does not
     Nanos seen = 0;   // when it last had a value

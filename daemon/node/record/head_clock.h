@@ -1,6 +1,6 @@
-// The head's clock, as a node knows it. Nodes whose clocks are set belong to the same ticks as they
-// are; one whose clock is not goes by the head's where it meets the others: in the step's rows and
-// in what the application tells.
+// The head's clock, as a node knows it. Nodes whose clocks are set agree on the ticks without help.
+// A node whose clock is not set uses the head's where its data meets the others': in the step's
+// rows and in what the application tells.
 //
 // Thread safety: none; one thread at a time.
 #pragma once

@@ -29,12 +29,12 @@ class OwnReducer {
   const Schema::Ptr& schema() const { return schema_; }
   void SetNode(uint32_t node);
 
-  // Of a sample at `time`; of the same one again gives the same.
+  // Begins the values of a sample at `time`; a second time for one sample gives the same.
   void Begin(Nanos time);
   // The values of group `i`, by its schema.
   void Add(size_t group, std::span<const double> row);
   const std::vector<Reduced>& values() const { return values_; }
-  // Of those that have it, in their order.
+  // The sketches of the series that have their spread, in the order of the series.
   const std::vector<QuantileSketch>& spreads() const { return spreads_; }
   FrameValues frame() const { return {values_, spreads_}; }
 

@@ -54,7 +54,7 @@ bool Recorder::Sample(Nanos time, collect::Sampler::Extent extent) {
   return changed;
 }
 
-// Once the first is known it stays, whatever rank comes.
+// Once the first rank is known it stays, whatever rank comes.
 Schema::Ptr Recorder::RelativeRanks(const Schema::Ptr& schema) {
   if (schema == nullptr) return nullptr;
   if (first_rank_ == kNoRank) first_rank_ = FirstRank(*schema);
@@ -83,7 +83,7 @@ void Recorder::Reduce() {
   if (derived_.schema() != nullptr) reducer_.Add(collect::kGroups, derived_.row());
 }
 
-// The newest sample may go up after this, and names the node.
+// The newest sample may go up after this, and it names the node.
 void Recorder::SetNode(uint32_t index) {
   reducer_.SetNode(index);
   Reduce();

@@ -62,7 +62,7 @@ void BlockSender::OnAck(const BlockAck& ack) {
       item->due = 0;
       return;
     default:
-      // It may have room for a thinner one, or for this one later.
+      // The archive may have room for a thinner block, or for this one later.
       refused_ = true;
       hold_until_ = refilled_ + patience_;
       patience_ = std::min(patience_ * 2, kMostPatience);
@@ -73,7 +73,7 @@ void BlockSender::OnAck(const BlockAck& ack) {
 void BlockSender::Finish(Nanos now, Nanos deadline) {
   finishing_ = true;
   hold_until_ = 0;
-  // What is on its way would be told of with a later pulse, for which there is no time.
+  // Word of blocks on their way would come with a later pulse, for which there is no time.
   shelf_.Resend();
   const double seconds = static_cast<double>(std::max<Nanos>(deadline - now, 0)) / 1e9;
   const double rate = std::max<double>(static_cast<double>(budget_.end_rate), 1);
@@ -123,8 +123,8 @@ Nanos BlockSender::Run(Nanos now, bool frames_follow) {
   return std::min(next, MindPressure(now));
 }
 
-// A slow parent, or archive, gets less detail of what comes now; what comes when the way is free
-// again has all of it.
+// A slow parent, or archive, gets less detail of the blocks of now; blocks that come when the way
+// is free again have all of it.
 Nanos BlockSender::MindPressure(Nanos now) {
   if (!pressure(now).slow()) {
     slow_since_ = 0;
@@ -227,8 +227,8 @@ void BlockSender::Pass(const BlockMessage& block) {
   if (out_.size() >= kMessage) SendOut();
 }
 
-// A link that takes nothing is being closed: own blocks go again over the next one, children send
-// theirs again.
+// A link that takes nothing is being closed: own blocks go again over the next link, and children
+// send theirs again.
 void BlockSender::SendOut() {
   if (out_.empty()) return;
   if (frames_follow_) link_->ExpectMore();

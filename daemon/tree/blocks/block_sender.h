@@ -3,9 +3,9 @@
 // Own blocks go up at the rate that the head allows, no more than kWindow bytes of them on their
 // way at once, and are kept until the archive has acknowledged them (BlockShelf); so what is lost
 // with a link or an inner node is sent again, and what cannot be sent in time is thinned, never
-// waited for. A child's blocks are passed on as they are; the child keeps them. Whatever waits in
-// here waits so that frames need not: the link gets no more at a time than kLinkWindow. A schema
-// goes up when the archive asks for it, and most nodes have the same.
+// waited for. A child's blocks are passed on as they are; the child keeps them. Blocks wait here so
+// that frames need not wait: the link gets no more at a time than kLinkWindow. A schema goes up
+// when the archive asks for it, and most nodes have the same.
 //
 // At the end of the step a node has until a deadline. It thins what is left to what can be stored
 // until then, and starts at a moment of its own, so that the nodes of a large step do not all send
@@ -36,31 +36,31 @@ class BlockSender {
   static constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
   // Own bytes that may be on their way to the archive; one block in any case.
   static constexpr size_t kWindow = 64u << 10;
-  // What one turn adds to the link at most.
+  // The most that one turn adds to the link.
   static constexpr size_t kLinkWindow = 64u << 10;
-  // And one with frames behind it.
+  // The most that a turn with frames behind it adds.
   static constexpr size_t kBeforeFrames = 16u << 10;
-  // With so much waiting in the link nothing is added: frames that are behind it come late, and
-  // with a little more are held back (Uplink::kBacklog).
+  // With so much waiting in the link nothing is added: frames behind it come late, and with a
+  // little more waiting frames are held back (Uplink::kBacklog).
   static constexpr size_t kLinkBusy = 8u << 10;
   static constexpr Nanos kTurn = 10 * kMillisecond;
   // Children's blocks wait for this node's next frames, no longer than that, and go up with them:
-  // whoever is above then wakes up once for all of a tick. Those of nodes that leave wait a moment
-  // for each other.
+  // the receiver then wakes up once for all of a tick. Blocks of nodes that leave wait a moment for
+  // each other.
   static constexpr Nanos kGather = 1500 * kMillisecond;
   static constexpr Nanos kGatherInHurry = 10 * kMillisecond;
   // A message has so many bytes, and one block more.
   static constexpr size_t kMessage = 32u << 10;
   // When the way up has been slow for so long, what waits is thinned; and again after so long, to
-  // half each time, until it is twice what the archive has taken meanwhile, or this.
+  // half each time, until it is twice what the archive has taken meanwhile, or kMayWait.
   static constexpr Nanos kSlowAfter = 2 * kSecond;
   static constexpr Nanos kThinEvery = 5 * kSecond;
   static constexpr size_t kMayWait = 16u << 10;
   // Children's blocks that wait here; more are left to the children, who send them again.
   static constexpr size_t kMaxRelayed = 4u << 20;
-  // When what is not acknowledged is sent again over the same link: first, and at most. It is not
-  // lost there but with an inner node further up, or late; so there is no hurry, and at the end no
-  // time.
+  // When unacknowledged blocks are sent again over the same link: at first, and at most. They were
+  // not lost there but with an inner node further up, or are late; so there is no hurry, and at the
+  // end no time.
   static constexpr Nanos kPatience = 5 * kSecond;
   static constexpr Nanos kMostPatience = 60 * kSecond;
 
@@ -92,7 +92,7 @@ class BlockSender {
 
   // No block comes after this; what there is must be stored at `deadline`.
   void Finish(Nanos now, Nanos deadline);
-  // Nothing is left that Run might still get into the archive.
+  // Run can get nothing more into the archive.
   bool delivered() const;
 
   // Sends what may go now. When to call again; sooner when anything else was called.

@@ -19,7 +19,7 @@ bool Movable(const Item& item, bool fresh_only) {
   return item.state != State::kSent && (!fresh_only || item.fresh());
 }
 
-// Together they have that many rows at most.
+// Blocks put together have at most the sum of these rows.
 size_t RowsOf(const Item& item, uint32_t factor) { return item.samples / factor + 1; }
 
 bool Together(const Item& a, const Item& b) {
@@ -181,7 +181,7 @@ void BlockShelf::Settle() {
   }
 }
 
-// The oldest that is stored, else the oldest at all.
+// Forgets the oldest block that is stored, else the oldest of all.
 bool BlockShelf::Forget() {
   Group* from = nullptr;
   bool stored = false;
@@ -233,8 +233,8 @@ bool BlockShelf::ThinGroup(Group& group, Scope scope, ThinReason reason, BlockEn
   return false;
 }
 
-// Puts neighbours together while they fit one block, thinned to `factor`. False if that changes
-// nothing.
+// Puts neighbours together while they fit into one block, thinned to `factor`. False if that
+// changes nothing.
 bool BlockShelf::Regroup(Group& group, Scope scope, uint32_t factor, ThinReason reason,
                          BlockEncoder& encoder) {
   const bool fresh_only = scope == Scope::kFresh;

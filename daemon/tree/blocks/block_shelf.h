@@ -2,8 +2,8 @@
 // thinned where there is no room for all of them.
 //
 // Three limits hold. What the node has in the archive stays within its share of the profile: when
-// it would exceed it, everything is thinned, also what is stored, which then goes up again and
-// replaces the finer blocks there; so a long step has one resolution from begin to end. What waits
+// it would exceed the share, all blocks are thinned, also stored ones, which then go up again and
+// replace the finer blocks there; so a long step has one resolution from begin to end. What waits
 // to be sent stays within half the memory: when the archive, or the way to it, is slow, only that
 // is thinned. And all blocks here stay within the memory: then those that are stored are forgotten,
 // oldest first, and keep the resolution they have. Time is never left out: neighbours are put
@@ -47,7 +47,7 @@ class BlockShelf {
   };
 
   enum class State : uint8_t { kWaiting, kSent, kStored };
-  // One or more blocks of a group, in one.
+  // One or more blocks of a group, put into one.
   struct Item {
     uint64_t first = 0;  // sequences it stands for
     uint64_t last = 0;   // and the one it has
@@ -84,9 +84,9 @@ class BlockShelf {
   Item* Sent(const std::string& group, uint64_t sequence);
   // Everything that is on its way is due again.
   void Resend();
-  // Another archive begins: what the former one has stored is no longer ours to replace.
+  // Another archive begins: we no longer replace what the former one has stored.
   void NewArchive();
-  // Thins what the archive has nothing of yet to `bytes`, as far as that goes.
+  // Thins the blocks of which the archive has nothing yet to `bytes`, as far as that goes.
   void ThinFresh(size_t bytes, ThinReason reason);
 
   // What the node has in the archive, once `item` is stored.

@@ -20,7 +20,7 @@ void Acknowledgements::Remove(Account& account) {
 }
 
 Status Acknowledgements::OnFrame(Account& account, uint64_t number, bool last_values) {
-  // Those that were under way over the former link come again over this one.
+  // Frames that were under way over the former link come again over this one.
   auto& pending = account.pending_;
   if (!pending.empty() && number <= pending.back().number) pending.Clear();
   if (pending.size() >= kMaxPending) return {Code::kLimit, "too many frames under way"};
@@ -84,7 +84,7 @@ void Acknowledgements::TakeOffArrived(Account& account) const {
   }
 }
 
-// Nobody who waits for word waits for the pulse.
+// A child that waits for word gets it without waiting for the pulse.
 void Acknowledgements::Settle(Account& account) {
   TakeOffArrived(account);
   const bool much = account.acked_ >= account.told_ + kMaxUntold;

@@ -55,13 +55,13 @@ class Acknowledgements {
     const uint32_t sender_;
     bool ended_ = false;
     bool listed_ = false;    // in senders_
-    Ring<Pending> pending_;  // at the head: those that are in no row yet
+    Ring<Pending> pending_;  // at the head: frames that are in no row yet
     uint64_t acked_ = 0;
-    uint64_t in_rows_ = 0;  // at the head: of these
-    uint64_t marked_ = 0;   // that when BeginSafe was called
+    uint64_t in_rows_ = 0;  // at the head: frames up to it are in rows
+    uint64_t marked_ = 0;   // in_rows_ when BeginSafe was called
     uint64_t safe_ = 0;
-    uint64_t told_ = 0;     // of these
-    uint64_t awaited_ = 0;  // and of these the child waits for word
+    uint64_t told_ = 0;     // up to it the child was told
+    uint64_t awaited_ = 0;  // up to it the child waits for word
   };
 
   explicit Acknowledgements(Keep keep) : keep_(keep) {}
@@ -72,7 +72,7 @@ class Acknowledgements {
 
   // A frame has come, and is about to be Forwarded. kLimit if too many are under way.
   Status OnFrame(Account& account, uint64_t number, bool last_values);
-  // Those that are under way come again over the child's next link.
+  // Frames that are under way come again over the child's next link.
   void OnHandOver(Account& account) { account.pending_.Clear(); }
   // The child waits until it hears that the head has its frames.
   bool Awaits(const Account& account) const { return !at_head() && !account.pending_.empty(); }
@@ -111,8 +111,8 @@ class Acknowledgements {
   uint64_t acknowledged_ = 0;
   std::unordered_map<uint32_t, Account> accounts_;  // by sender
   uint32_t next_sender_ = 1;
-  // Those that a frame has ever come of: at the head of a large step all others have connections,
-  // too.
+  // Accounts for which a frame has ever come: at the head of a large step all other nodes have
+  // connections, too.
   std::vector<Account*> senders_;
 };
 

@@ -15,7 +15,7 @@ void BlockRoutes::Add(const BlockAck& ack) {
   Child& child = *route->second;
   if (child.acks_.empty()) waiting_.push_back(&child);
   AppendTo(child.acks_, ack);
-  // Those that contribute nothing have no pulse.
+  // Children that contribute nothing have no pulse.
   const bool hurry = ack.hurry || ack.result != BlockAck::kStored || !child.sender_.contributes();
   child.hurry_ = child.hurry_ || hurry;
 }

@@ -59,22 +59,22 @@ class Children {
   void Add(Link& link, uint32_t index);
   // The link is gone, the child goes on over another, or is lost.
   void Remove(Link& link);
-  // What a child whose link broke last sent of itself is handed on as its last values, which count
-  // until it is heard of again: before a row that goes without it, or when it does not come back in
-  // time (`now` by the ticks' clock), the latest time of which is next_lost(); 0: there is none.
+  // When a child's link broke, the values it last sent of itself are handed on as its last values,
+  // which count until it is heard of again: before a row that goes without it, or when it is not
+  // back in time (`now` by the ticks' clock), at next_lost() at the latest; 0: there is none.
   void HandOnLost(Nanos row, const NodeSet& nodes) { frames_.HandOnLost(row, nodes); }
   void HandOnLost(Nanos now) { frames_.HandOnLost(now); }
   Nanos next_lost() const { return frames_.next_lost(); }
 
-  // Before a row goes up that is not late: what each child that contributes and is missing from it
-  // last sent of itself is handed on in the same way. So what it had counted stays in the totals.
+  // Before a row goes up that is not late: for each contributing child that is missing from it, the
+  // values it last sent of itself are handed on likewise. So its counts stay in the totals.
   void StandInForMissing(Nanos row, const NodeSet& nodes) { frames_.StandInForMissing(row, nodes); }
 
   // The messages that belong here (kSchema to kMoments, kReply); a failure means that the link must
   // be closed.
   Status OnMessage(Link& link, Type type, std::string_view payload);
 
-  // What each that contributes last sent of itself.
+  // The values that each contributing child last sent of itself.
   void ForEachOwn(const std::function<void(uint32_t index, Nanos tick, const Schema& schema,
                                            std::span<const Reduced> values)>& f) const {
     frames_.ForEachOwn(f);
@@ -98,8 +98,8 @@ class Children {
   }
   void Acknowledged(uint64_t number) { acknowledgements_.Acknowledged(number); }
   void Refuse(TickMerger::Source source) { acknowledgements_.Refuse(source); }
-  // When these links are closed their children send again what went up under `number`, each by
-  // itself.
+  // When these links are closed, their children send the frames that went up under `number` again,
+  // each by itself.
   std::vector<Link*> BroughtIn(uint64_t number) const {
     return acknowledgements_.BroughtIn(number);
   }

@@ -35,8 +35,8 @@ Status FrameIntake::OnSchema(Sender& sender, std::string_view payload) {
   state.schema = *schema;
   state.decoder = {};
   if (state.contributor == 0) {
-    // One that comes back over another link is the same contributor: the ticks that waited for it
-    // still do. Nobody waits for those that end.
+    // A child that comes back over another link is the same contributor: the ticks that waited for
+    // it still do. Nobody waits for streams of last values.
     const uint64_t key = KeyOf(sender.index_, static_cast<size_t>(*stream));
     const auto left = leaving_.extract(key);
     const bool back = !left.empty() && merger_.Leave(left.mapped(), 0);
@@ -90,7 +90,7 @@ bool FrameIntake::ForgetNewest(uint64_t key, TickMerger::Id contributor) {
   return true;
 }
 
-// Its first word over the next link may have come before its last over this one.
+// The child's first word over the next link may have come before its last over this one.
 void FrameIntake::OnHandOver(Sender& sender) {
   for (size_t s = 0; s < kStreams; ++s) {
     StreamState& state = sender.streams_[s];
@@ -165,7 +165,7 @@ void FrameIntake::OnLastValues(Sender& sender, const Frame& frame, const Schema:
   const bool its_own = frame.nodes.Has(sender.index_) && !frame.lost;
   if (its_own) sender.account_.SetEnded();
   owner_.OnEnded(frame, schema, frame.values, source);
-  // Then: ticks that waited for it go on without it, and with what it had counted.
+  // After that: ticks that waited for the child go on without it, and with what it had counted.
   if (its_own) EndStream(sender, Stream::kOwn);
 }
 

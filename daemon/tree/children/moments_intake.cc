@@ -17,7 +17,7 @@ void MomentsIntake::BeginSafe() {
   for (auto& [index, sequences] : unsafe_) {
     std::vector<uint64_t>& marked = marked_[index];
     marked.insert(marked.end(), sequences.begin(), sequences.end());
-    // Nobody keeps so many.
+    // No sender keeps so many.
     if (marked.size() > kMaxAckedMoments)
       marked.erase(marked.begin(), marked.end() - kMaxAckedMoments);
   }

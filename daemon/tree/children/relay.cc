@@ -32,7 +32,7 @@ void Relay::SetClockOffset(Nanos offset) {
   children_.SetClockOffset(offset);
 }
 
-// Parents wait for their children's part of a tick, but not so long that theirs is late too.
+// A node waits for its children's part of a tick, but not so long that its own part is late too.
 Nanos Relay::MergeWindow() const {
   const Nanos batch = period_ < kBatch ? kBatch : 0;
   return std::min(period_ / 2, 250 * kMillisecond) + batch;
@@ -62,7 +62,7 @@ void Relay::SendOwn(Nanos tick, const Schema::Ptr& schema, const FrameValues& va
   const bool batch_is_full = period_ >= kBatch || tick % kBatch == 0;
   if (!batch_is_full) return;
   if (children_.idle()) return FlushTick();
-  // With the children's row of this tick, unless that does not come.
+  // The own frame goes with the children's row of this tick, unless that does not come.
   if (flush_timer_ != 0) return;
   flush_timer_ = loop_.After(MergeWindow(), [this] {
     flush_timer_ = 0;
@@ -70,8 +70,8 @@ void Relay::SendOwn(Nanos tick, const Schema::Ptr& schema, const FrameValues& va
   });
 }
 
-// They count from the first tick that goes without this node, whatever the time is by then: there
-// must be none that has neither a sample of it nor these, or both.
+// The last values count from the first tick that goes without this node, whatever the time is by
+// then: every tick must have either a sample of the node or its last values, and not both.
 void Relay::SendOwnEnd(Nanos when, const Schema::Ptr& schema, std::span<const Reduced> values) {
   SendEnded();  // apart from this node's own
   FrameInfo info;
@@ -102,7 +102,7 @@ void Relay::OnRow(const TickMerger::Row& row, bool late) {
   FlushSoon();
 }
 
-// It came before; what became of it then is under way with all that was sent so far.
+// These nodes came before; word of that part is under way with all that was sent so far.
 void Relay::OnRefused(TickMerger::Fate /*fate*/, const Frame& /*frame*/,
                       TickMerger::Source source) {
   children_.Forwarded({&source, 1}, uplink_.last_number());
@@ -115,7 +115,7 @@ void Relay::OnEnded(const FrameInfo& info, const Schema::Ptr& schema,
     children_.Forwarded({&source, 1}, uplink_.AddFrame(numbered, schema, values));
     return FlushSoon();
   }
-  // Those that count from one tick on together only.
+  // Only last values that count from the same tick on go together.
   const auto first_row = [this](Nanos when) { return (when + period_ - 1) / period_; };
   if (!ended_.empty() && first_row(ended_.tick()) != first_row(info.tick)) SendEnded();
   if (!ended_.Add(info, *schema, values, source)) {
@@ -129,7 +129,7 @@ void Relay::OnEnded(const FrameInfo& info, const Schema::Ptr& schema,
   });
 }
 
-// Whoever waits for word of last values waits for word of the ticks before them as well.
+// A child that waits for word of last values waits for word of the ticks before them as well.
 void Relay::SendEndedAfterTicks() {
   if (children_.idle()) merger_.EmitUpTo(INT64_MAX);  // nobody is left to wait for
   ended_due_ = merger_.oldest() != 0 && merger_.oldest() <= ended_.tick();
@@ -154,7 +154,7 @@ void Relay::FlushTick() {
   Flush();
 }
 
-// Once for all that becomes complete by what has just arrived.
+// Flushes once for all that becomes complete by what has just arrived.
 void Relay::FlushSoon() {
   if (soon_timer_ != 0) return;
   soon_timer_ = loop_.After(0, [this] {
@@ -174,7 +174,7 @@ void Relay::OnChildrenChanged() {
   ScheduleLost();
 }
 
-// Where there are no rows any more.
+// Lost children are handed on by time where no rows come any more.
 void Relay::ScheduleLost() {
   const Nanos next = children_.next_lost();
   if (next == 0 || lost_timer_ != 0) return;

@@ -24,7 +24,7 @@ namespace sonde::tree {
 class Relay final : private Children::Owner {
  public:
   // Last values of nodes below that come within it go up as one, after the ticks that have samples
-  // of these nodes: word of last values comes at once, and is then word of those as well.
+  // of these nodes: word of last values comes at once, and so counts for those ticks, too.
   static constexpr Nanos kEndedDelay = 20 * kMillisecond;
   static constexpr Nanos kBatch = 500 * kMillisecond;
 
@@ -66,7 +66,7 @@ class Relay final : private Children::Owner {
   void OnChildrenChanged();
   // The head has our frames up to `number`; those up to `safe` no other head would need.
   void OnAck(uint64_t number, uint64_t safe);
-  // It does not take that frame: the links to be closed, so that what is in it comes over others.
+  // The head does not take that frame. Returns the links to close: its parts then come over others.
   std::vector<Link*> OnRefused(uint64_t number);
   // No child has anything under way through here.
   bool children_done() const { return children_.done() && ended_.empty(); }

@@ -9,7 +9,7 @@
 namespace sonde::collect::gpu {
 namespace {
 
-// What keeps the highest of several; missing as long as there is none.
+// Keeps the highest of several values; missing as long as there is none.
 void Raise(double& highest, double value) { highest = std::fmax(highest, value); }
 
 }  // namespace

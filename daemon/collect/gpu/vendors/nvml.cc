@@ -106,7 +106,7 @@ void Nvml::TakeEvents() {
       state.last_xid = static_cast<double>(event.data);
     }
   }
-  // That there is nothing to tell is a timeout.
+  // A timeout means that there is nothing to tell.
   const bool works = result == nvml::kSuccess || result == nvml::kTimeout;
   event_gate_.Done(works ? Outcome::kRead : Outcome::kFailed, start, options_.clock->Monotonic());
 }

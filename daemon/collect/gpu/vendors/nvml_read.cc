@@ -8,7 +8,7 @@
 namespace sonde::collect::gpu {
 template <typename Function, typename... Arguments>
 Taken Nvml::Ask(State& state, NvmlCall call, Function* function, Arguments... arguments) {
-  // The rest of a device that is lost is not asked: each call may take long to fail.
+  // A lost device is asked nothing more: each call may take long to fail.
   if (state.failure != nvml::kSuccess) return Taken::kMissing;
   return CallThrough(
       state.gates[call], *options_.clock,
@@ -226,7 +226,7 @@ Taken Nvml::AddProcesses(State& state, NvmlCall call,
     constexpr unsigned long long kUnknown = ~0ULL;
     const nvml::ProcessInfo& process = listed_[i];
     if (process.used_memory == kUnknown) continue;
-    // One that computes and draws is in both lists, with the same memory.
+    // A process that computes and draws is in both lists, with the same memory.
     const bool twice = std::any_of(found_.begin(), found_.end(),
                                    [&](const Process& known) { return known.pid == process.pid; });
     if (!twice) found_.push_back({process.pid, static_cast<double>(process.used_memory)});

@@ -1,9 +1,9 @@
 // What is used of ROCm SMI, AMD's library: its functions and structures as rocm_smi.h declares
 // them.
 //
-// Declared here because rocm_smi.h comes with ROCm, which a build need not have. What is here has
-// been the same from the library's version 5 (ROCm 5) to 7; what has not, is not used: the
-// structure of clocks that can be chosen. Layouts and values are never to be changed.
+// Declared here because rocm_smi.h comes with ROCm, which a build need not have. All of this is the
+// same from the library's version 5 (ROCm 5) to 7; what differs is not used: the structure of
+// clocks that can be chosen. Never change layouts and values.
 //
 // Thread safety: types.
 #pragma once

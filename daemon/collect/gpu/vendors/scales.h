@@ -1,4 +1,4 @@
-// What the units of vendors' libraries are of ours.
+// The units of vendors' libraries, in ours.
 #pragma once
 
 namespace sonde::collect::gpu {

@@ -23,7 +23,7 @@ void ProtocolsSource::Parse(std::string_view text) {
   ReadSections(text);
 }
 
-// False if what is wanted is not where it was.
+// False if the wanted values are not where they were.
 bool ProtocolsSource::ReadSections(std::string_view text) {
   ClearValues();
   size_t next = 0;
