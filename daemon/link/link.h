@@ -1,7 +1,7 @@
 // A link: messages between two daemons, in order, whatever carries them.
 //
-// Three carriers implement it: a socket (the rendezvous connection), libfabric (tree.fabric), and
-// the memory of one process (head and node in one). On the wire a message is
+// Four carriers implement it: a socket (the rendezvous connection), libfabric's connections and its
+// datagrams (tree.fabric), and the memory of one process (head and node). On the wire a message is
 //   u32 length of what follows | u8 type | payload
 // the same on all of them; a carrier moves bytes and knows nothing of the messages. Sending never
 // blocks: what the peer does not take yet is queued up to a limit. That a message was sent does
