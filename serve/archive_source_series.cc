@@ -36,12 +36,12 @@ Task<Result<std::vector<Series>>> ArchiveSource::DoListSeries(std::string metric
   if (!entries.ok()) co_return entries.status();
   // Mostly one of the newest steps has it: the heads of others are asked only if none has.
   size_t asked = std::min(entries->size(), kAskedFirst);
-  RunningHeads::Profiles told =
-      co_await heads_.GetProfiles({entries->begin(), entries->begin() + asked});
+  const auto rest = entries->begin() + static_cast<ptrdiff_t>(asked);
+  RunningHeads::Profiles told = co_await heads_.GetProfiles({entries->begin(), rest});
   std::vector<Series> list;
   for (size_t i = 0; i < entries->size(); ++i) {
     if (i == asked) {
-      told.merge(co_await heads_.GetProfiles({entries->begin() + asked, entries->end()}));
+      told.merge(co_await heads_.GetProfiles({rest, entries->end()}));
       asked = entries->size();
     }
     const ProfileEntry& entry = (*entries)[i];
