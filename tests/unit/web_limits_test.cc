@@ -57,6 +57,7 @@ TEST_F(LimitsTest, AStrangerMakesRoomForTheOwner) {
 }
 
 TEST_F(LimitsTest, WhoHasBeenIdleLongestMakesRoom) {
+  options_.threads = 1;  // which notes that a connection is idle before it accepts another
   options_.limits.connections = 3;
   Start();
   std::vector<std::unique_ptr<Client>> mine;
