@@ -191,11 +191,13 @@ class Exchanging : public std::enable_shared_from_this<Exchanging> {
   // Stops its time: it waits for other requests now, not for its peer.
   void StopTime() { end_.cancel(); }
   bool over() const { return callback_ == nullptr; }
+  // The first end counts: who waits when the second comes has nothing to do with it.
   void Finish(Result<HttpAnswer> result) {
+    if (over()) return;
     end_.cancel();
     // A connection that just ends says nothing of the others: it may have been one too many.
     if (of_peer && (result.status().code() == Code::kTimeout || !connected)) of_peer->SendAway();
-    if (const auto call = std::exchange(callback_, nullptr)) call(std::move(result));
+    std::exchange(callback_, nullptr)(std::move(result));
   }
 
   const HttpQuestion question;
