@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "core/text/settings.h"
+#include "core/text/site_rules.h"
 
 namespace sonde {
 namespace {
@@ -168,7 +169,8 @@ struct Key {
   std::function<Status(Config&, std::string_view)> set;
 };
 
-// The one list of keys; sonde.conf(5) is written from it.
+// The one list of keys, besides those of core/text/site_rules.cc, which no variable overrides;
+// sonde.conf(5) is written from both.
 const std::vector<Key>& Keys() {
   using V = std::string_view;
   static const std::vector<Key> keys = {
@@ -258,11 +260,18 @@ Status ApplyEnvironment(Config& config) {
 
 Result<Config> ParseConfig(std::string_view text, std::string_view name) {
   Config config;
+  SiteRules rules;  // the plugin's to apply; here they are checked
   std::set<std::string_view> seen;
   Status status;
   ForEachSetting(text, [&](const Setting& setting) {
-    status = setting.value ? SetKey(setting.name, *setting.value, seen, config)
-                           : Status(Code::kInvalid, "expected key = value");
+    if (rules.Takes(setting)) {
+      std::string wrong = rules.Add(setting);
+      if (!wrong.empty()) status = Status(Code::kInvalid, std::move(wrong));
+    } else if (setting.value) {
+      status = SetKey(setting.name, *setting.value, seen, config);
+    } else {
+      status = Status(Code::kInvalid, "expected key = value");
+    }
     status = status.Within(fmt::format("{}:{}", name, setting.line));
     return status.ok();
   });

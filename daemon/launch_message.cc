@@ -6,8 +6,8 @@
 #include <functional>
 #include <unordered_map>
 
-#include "core/options.h"
 #include "core/step_environment.h"
+#include "core/text/options.h"
 #include "core/text/user_tags.h"
 #include "launcher/launch.h"
 

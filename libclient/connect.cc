@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "core/options.h"
+#include "core/text/options.h"
 #include "libclient/layout.h"
 #include "libclient/sonde.h"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/options.h"
+#include "core/text/options.h"
 #include "core/text/user_tags.h"
 
 namespace sonde::spank {

@@ -16,8 +16,8 @@
 
 #include "cli/command.h"
 #include "cli/install.h"
-#include "core/options.h"
 #include "core/step_environment.h"
+#include "core/text/options.h"
 #include "core/text/user_tags.h"
 #include "launcher/launch.h"
 #include "launcher/lifeline.h"

@@ -15,7 +15,7 @@
 #include "cli/join/joined.h"
 #include "cli/join/scrape.h"
 #include "cli/join/step.h"
-#include "core/options.h"
+#include "core/text/options.h"
 #include "libclient/sonde.h"
 
 namespace sonde::cli {

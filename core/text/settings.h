@@ -20,6 +20,7 @@ struct Setting {
   std::string_view name;                  // or all of a line without '='
   std::optional<std::string_view> value;  // behind the first '='
   int line = 0;                           // from 1
+  std::string_view text;                  // the line without its comment
 };
 
 // Calls f(setting) for every line that is not blank, until it gives false.
@@ -30,7 +31,7 @@ void ForEachSetting(std::string_view text, F&& f) {
     std::string_view line = text.substr(0, eol);
     line = TrimLine(line.substr(0, line.find('#')));
     const size_t eq = line.find('=');
-    Setting setting{TrimLine(line.substr(0, eq)), std::nullopt, number};
+    Setting setting{TrimLine(line.substr(0, eq)), std::nullopt, number, line};
     if (eq != std::string_view::npos) setting.value = TrimLine(line.substr(eq + 1));
     if (!line.empty() && !f(setting)) return;
     if (eol == std::string_view::npos) return;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/options.h"
+#include "core/text/options.h"
 
 namespace sonde::interpose {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/options.h"
+#include "core/text/options.h"
 #include "daemon/collect/gpu/selection.h"
 #include "daemon/node/launcher/task_packet.h"
 #include "launcher/launch.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/options.h"
+#include "core/text/options.h"
 #include "launcher/launch.h"
 #include "launcher/machine_open.h"
 #include "launcher/perf_open.h"

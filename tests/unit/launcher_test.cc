@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/options.h"
+#include "core/text/options.h"
 #include "launcher/environment.h"
 #include "launcher/high_descriptor.h"
 #include "launcher/launch.h"

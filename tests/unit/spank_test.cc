@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/options.h"
+#include "core/text/options.h"
 #include "launcher/environment.h"
 #include "launcher/process.h"
 #include "launcher/site_policy.h"

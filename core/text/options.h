@@ -4,10 +4,13 @@
 // Header-only and free of dependencies: it is compiled into spank_sonde.so.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace sonde {
+
+inline constexpr int kHighestLevel = 4;
 
 // 0 to 4, or -1 if the text is anything else. Exactly one digit.
 constexpr int ParseLevel(std::string_view text) {
@@ -16,6 +19,8 @@ constexpr int ParseLevel(std::string_view text) {
 }
 inline constexpr std::string_view kLevelExpected =
     "expected 0 (off), 1 (application), 2 (system), 3 (counters, GPUs, power) or 4 (details)";
+
+inline constexpr int64_t kShortestPeriod = 10'000'000;
 
 // A sampling period: a decimal number with an optional unit us, ms, s, m, h (seconds if none), from
 // 10 ms to 1 h. Gives nanoseconds, or -1 if the text is anything else. At most six decimals count.
@@ -51,7 +56,7 @@ constexpr int64_t ParsePeriod(std::string_view text) {
     return -1;
   if (whole > 3'600'000'000'000 / factor) return -1;
   const int64_t period = whole * factor + fraction * (factor / scale);
-  return period >= 10'000'000 && period <= 3'600'000'000'000 ? period : -1;
+  return period >= kShortestPeriod && period <= 3'600'000'000'000 ? period : -1;
 }
 inline constexpr std::string_view kPeriodExpected =
     "expected a time from 10ms to 1h, such as 100ms, 1s or 1m";
