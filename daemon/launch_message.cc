@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/step_environment.h"
+#include "core/text/names.h"
 #include "core/text/options.h"
 #include "core/text/user_tags.h"
 #include "launcher/launch.h"
@@ -81,6 +82,12 @@ Status ParseTags(LaunchMessage& message, std::string_view text) {
   return valid ? Status() : Status(Code::kInvalid, std::string(kUserTagsExpected));
 }
 
+Status ParseNote(LaunchMessage& message, std::string_view text) {
+  constexpr size_t kMost = 8;
+  if (message.notes.size() < kMost) message.notes.emplace_back(text.substr(0, kMaxTextLength));
+  return {};
+}
+
 Status ParseVariable(LaunchMessage& message, std::string_view entry) {
   const std::string_view name = entry.substr(0, entry.find('='));
   auto& kept = message.job.environment;
@@ -131,6 +138,7 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kArchive, Text(&M::archive)},
       {key::kAlarms, Text(&M::alarms)},
       {key::kTags, ParseTags},
+      {key::kNote, ParseNote},
       {key::kEnvironment, ParseVariable},
       {key::kTimeLimit, Number(&M::time_limit)},
       {key::kBegun, Number(&M::begun)},

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/config.h"
 #include "core/job.h"
@@ -27,7 +28,7 @@ struct LaunchMessage {
   std::string topology;  // the node's place in the network and what its parts are, as Slurm says
   std::string topology_pattern;
   uint32_t tasks_here = 0;
-  std::string events;  // --telemetry-events as given
+  std::string events;  // --telemetry-events as granted
   std::string gpus;    // the step's on this node; "": all of the node's
   bool has_key = false;
   StepKey key{};
@@ -35,12 +36,13 @@ struct LaunchMessage {
   uint16_t head_port = 0;
   std::string socket;  // abstract name for the application; "": none
   std::string config_path;
-  std::string archive;   // SONDE_ARCHIVE of the user; "": by config
-  std::string alarms;    // the user's file of alarm rules; "": none
-  Nanos time_limit = 0;  // 0: none
-  Nanos begun = 0;       // of a head: when srun asked for the step; 0: it does not say
-  bool acting = false;   // a head that goes on where another one died
-  std::string text;      // as it came: an acting head gets it with a few more lines
+  std::string archive;             // SONDE_ARCHIVE of the user; "": by config
+  std::vector<std::string> notes;  // of the launcher, for the profile
+  std::string alarms;              // the user's file of alarm rules; "": none
+  Nanos time_limit = 0;            // 0: none
+  Nanos begun = 0;                 // of a head: when srun asked for the step; 0: it does not say
+  bool acting = false;             // a head that goes on where another one died
+  std::string text;                // as it came: an acting head gets it with a few more lines
 
   // Whether slurmstepd has started this daemon, so that it is in the step's control group there,
   // and whoever it leaves behind as well. Not beside srun, nor under `sonde run`.

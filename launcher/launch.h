@@ -125,7 +125,7 @@ inline constexpr std::string_view kTopology = "topology";
 inline constexpr std::string_view kTopologyPattern = "topology_pattern";
 inline constexpr std::string_view kLevel = "level";
 inline constexpr std::string_view kPeriod = "period";
-inline constexpr std::string_view kEventList = "events";  // --telemetry-events as given
+inline constexpr std::string_view kEventList = "events";  // --telemetry-events, as granted
 // The step's GPUs on this node: numbers as Slurm counts them, or UUIDs, separated by commas; absent
 // if nobody says which they are.
 inline constexpr std::string_view kGpus = "gpus";
@@ -137,6 +137,8 @@ inline constexpr std::string_view kConfig = "config";    // path of sonde.conf
 inline constexpr std::string_view kArchive = "archive";  // SONDE_ARCHIVE of the user, if set
 inline constexpr std::string_view kAlarms = "alarms";    // file of the user's alarm rules
 inline constexpr std::string_view kTags = "tags";        // --telemetry-tag: a=1,b=2
+// What the launcher has to tell the readers of the profile; a line for each note.
+inline constexpr std::string_view kNote = "note";
 // NAME=VALUE of the step's environment that its profile keeps; a line for each.
 inline constexpr std::string_view kEnvironment = "env";
 inline constexpr std::string_view kTimeLimit =

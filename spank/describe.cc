@@ -97,6 +97,7 @@ void AddStep(spank_t spank, std::string_view job, const launch::Environment& env
   AddIfAny(message, key::kEventList, options.events);
   AddIfAny(message, key::kAlarms, options.alarms);
   AddIfAny(message, key::kTags, options.tags);
+  for (const std::string& lowered : options.lowered) message.Add(key::kNote, lowered);
   message.Add(key::kConfig, config.path);
   KeptEnvironment kept([&](std::string_view entry) { message.Add(key::kEnvironment, entry); });
   environment.ForEach([&](std::string_view entry) { kept.Offer(entry); });

@@ -6,6 +6,8 @@
 #include "spank/plugin.h"
 
 #include <exception>
+#include <string>
+#include <utility>
 
 namespace sonde::spank {
 namespace {
@@ -13,9 +15,9 @@ namespace {
 Context plugin_context;
 
 template <typename F>
-int Guarded(const char* where, F&& f) noexcept {
+int Protected(const char* where, F&& f) noexcept {
   try {
-    if (plugin_context.config.enable) f();
+    f();
   } catch (const std::exception& e) {
     slurm_error("sonde: %s: %s", where, e.what());
   } catch (...) {
@@ -24,13 +26,31 @@ int Guarded(const char* where, F&& f) noexcept {
   return 0;
 }
 
+// The same, unless telemetry is switched off.
+template <typename F>
+int Guarded(const char* where, F&& f) noexcept {
+  if (plugin_context.config.enable != PluginConfig::Enable::kYes) return 0;
+  return Protected(where, std::forward<F>(f));
+}
+
+// With enable=accept: whatever the options are, at most one line.
+void Ignore(int id, const char* text) {
+  if (plugin_context.told_ignored) return;
+  const std::string told = TellIgnored(id, text);
+  plugin_context.told_ignored = !told.empty();
+  if (plugin_context.told_ignored) slurm_spank_log("sonde: %s", told.c_str());
+}
+
 // Non-zero, which only counts where options are given: the value is refused.
 int TakeOption(int id, const char* text, int remote) noexcept {
+  if (remote == 0 && plugin_context.config.enable == PluginConfig::Enable::kAccept) {
+    return Protected("option", [&] { Ignore(id, text); });
+  }
   int refused = 0;
   Guarded("option", [&] {
     if (remote != 0) {
       const Status status = TakeRemoteOption(id, text, plugin_context.options);
-      if (!status.ok()) slurm_error("sonde: %s; ignored", std::string(status.message()).c_str());
+      if (!status.ok()) slurm_info("sonde: %s", std::string(status.message()).c_str());
       return;
     }
     const Status status = TakeLocalOption(id, text, plugin_context.options);
@@ -48,12 +68,13 @@ void Init(spank_t spank, int argc, char** argv) {
   if (!arguments.ok()) {
     slurm_error("sonde: %s; ignored", std::string(arguments.message()).c_str());
   }
-  if (!plugin_context.config.enable) return;
+  if (plugin_context.config.enable == PluginConfig::Enable::kNo) return;
   const Status options = RegisterOptions(spank, TakeOption);
   if (!options.ok()) {
     slurm_error("sonde: %s", std::string(options.message()).c_str());
     return;
   }
+  if (plugin_context.config.enable == PluginConfig::Enable::kAccept) return;
   if (where != S_CTX_REMOTE) {
     for (const std::string& wrong : SetDefaultsFromEnvironment()) {
       slurm_error("sonde: %s", wrong.c_str());

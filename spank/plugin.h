@@ -21,9 +21,10 @@ namespace sonde::spank {
 struct Context {
   PluginConfig config;
   PluginOptions options;
-  Status config_error;  // printed once telemetry is asked for
-  SrunContext srun;     // used when loaded into srun
-  StepdContext stepd;   // used when loaded into slurmstepd
+  Status config_error;        // printed once telemetry is asked for
+  bool told_ignored = false;  // enable=accept
+  SrunContext srun;           // used when loaded into srun
+  StepdContext stepd;         // used when loaded into slurmstepd
 };
 
 void SrunInit(Context& context);

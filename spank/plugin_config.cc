@@ -1,5 +1,7 @@
 #include "spank/plugin_config.h"
 
+#include <iterator>
+
 #include "core/config.h"
 #include "core/text/settings.h"
 #include "launcher/read_file.h"
@@ -11,6 +13,14 @@ bool SetBool(std::string_view text, bool& out) {
   const std::optional<bool> value = ParseSwitch(text);
   if (value) out = *value;
   return value.has_value();
+}
+
+bool SetEnable(std::string_view text, PluginConfig::Enable& out) {
+  const std::optional<bool> value = ParseSwitch(text);
+  if (!value && text != "accept") return false;
+  using enum PluginConfig::Enable;
+  out = !value ? kAccept : *value ? kYes : kNo;
+  return true;
 }
 
 bool SetReport(PluginConfig& config, std::string_view text) {
@@ -30,15 +40,20 @@ struct Key {
   std::string_view variable;
   std::string_view expected;
   bool (*set)(PluginConfig&, std::string_view);
+  // What sonde.conf does not watch, no variable watches.
+  bool launch::SitePolicy::*watches = nullptr;
 };
 
 constexpr Key kKeys[] = {
     {"monitor_steps", "SONDE_MONITOR_STEPS", "yes or no",
-     [](PluginConfig& c, std::string_view v) { return SetBool(v, c.policy.monitor_steps); }},
+     [](PluginConfig& c, std::string_view v) { return SetBool(v, c.policy.monitor_steps); },
+     &launch::SitePolicy::monitor_steps},
     {"monitor_batch", "SONDE_MONITOR_BATCH", "yes or no",
-     [](PluginConfig& c, std::string_view v) { return SetBool(v, c.policy.monitor_batch); }},
+     [](PluginConfig& c, std::string_view v) { return SetBool(v, c.policy.monitor_batch); },
+     &launch::SitePolicy::monitor_batch},
     {"monitor_interactive", "SONDE_MONITOR_INTERACTIVE", "yes or no",
-     [](PluginConfig& c, std::string_view v) { return SetBool(v, c.policy.monitor_interactive); }},
+     [](PluginConfig& c, std::string_view v) { return SetBool(v, c.policy.monitor_interactive); },
+     &launch::SitePolicy::monitor_interactive},
     {"report", "SONDE_REPORT", "full, short or off", SetReport},
     {"port_range", "SONDE_PORT_RANGE", "two ports such as 60000-60100", SetPortRange},
 };
@@ -56,8 +71,10 @@ void KeepFirst(Status& first, Status next) {
 
 Status SetKey(std::string_view name, std::string_view value, std::string_view where,
               PluginConfig& config) {
-  for (const Key& key : kKeys) {
+  for (size_t i = 0; i < std::size(kKeys); ++i) {
+    const Key& key = kKeys[i];
     if (key.name != name) continue;
+    config.in_file |= 1u << i;
     if (key.set(config, value)) return {};
     return Expected(where, name, value, key.expected);
   }
@@ -89,14 +106,14 @@ Status SetArgument(std::string_view argument, PluginConfig& config) {
     config.libraries = value;
   } else if (name == "sonde" && !value.empty()) {
     config.sonde = value;
-  } else if (name == "enable" && SetBool(value, config.enable)) {
+  } else if (name == "enable" && SetEnable(value, config.enable)) {
     return {};
   } else if (name == "machine_counters") {
     if (!SetMachine(value, config)) {
       return Expected(kWhere, name, value, "exclusive, always or never");
     }
   } else if (name == "sonde" || name == "enable") {
-    return Expected(kWhere, name, value, name == "sonde" ? "a command" : "yes or no");
+    return Expected(kWhere, name, value, name == "sonde" ? "a command" : "yes, no or accept");
   } else {
     return {Code::kInvalid,
             "plugstack.conf: unknown argument '" + std::string(name) +
@@ -120,7 +137,12 @@ Status ParseSondeConf(std::string_view text, std::string_view name, PluginConfig
   Status status;
   ForEachSetting(text, [&](const Setting& setting) {
     const std::string where = std::string(name) + ":" + std::to_string(setting.line);
-    if (setting.value) KeepFirst(status, SetKey(setting.name, *setting.value, where, config));
+    if (config.rules.Takes(setting)) {
+      const std::string wrong = config.rules.Add(setting);
+      if (!wrong.empty()) KeepFirst(status, {Code::kInvalid, where + ": " + wrong});
+    } else if (setting.value) {
+      KeepFirst(status, SetKey(setting.name, *setting.value, where, config));
+    }
     return true;
   });
   return status;
@@ -134,7 +156,10 @@ Status LoadSondeConf(const launch::Environment& environment, PluginConfig& confi
   } else if (text.status().code() != Code::kNotFound) {
     status = text.status();
   }
-  for (const Key& key : kKeys) {
+  for (size_t i = 0; i < std::size(kKeys); ++i) {
+    const Key& key = kKeys[i];
+    const bool site_says = key.watches != nullptr && (config.in_file & 1u << i) != 0;
+    if (site_says && !(config.policy.*key.watches)) continue;
     const std::optional<std::string_view> value = environment.Find(key.variable);
     if (value && !key.set(config, *value)) {
       KeepFirst(status, Expected("environment", key.variable, *value, key.expected));

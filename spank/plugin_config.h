@@ -19,6 +19,7 @@
 
 #include "core/status.h"
 #include "core/text/settings.h"
+#include "core/text/site_rules.h"
 #include "launcher/environment.h"
 #include "launcher/site_policy.h"
 
@@ -26,15 +27,19 @@ namespace sonde::spank {
 
 struct PluginConfig {
   // Of plugstack.conf.
-  bool enable = true;           // enable=no: as if the plugin were not there
+  // enable=no: as if the plugin were not there; accept: the options are there and do nothing.
+  enum class Enable : unsigned char { kYes, kNo, kAccept };
+  Enable enable = Enable::kYes;
   std::string sonded;           // path of the daemon
   std::string sonde = "sonde";  // the command as the hint at the start names it
   std::string path;             // config=: sonde.conf
   std::string libraries;        // the directory of libsonde.so.1, with sonde/ in it
   launch::SitePolicy policy;    // machine_counters= of plugstack.conf, monitor_* of sonde.conf
   // Of sonde.conf; see core/config.h.
+  SiteRules rules;
   bool report = true;  // anything but "off"
   std::string port_range;
+  uint32_t in_file = 0;  // a bit for each key of the plugin's that sonde.conf has
 };
 
 // Parses the arguments of plugstack.conf. An unknown argument or a wrong value is an error that
@@ -44,7 +49,8 @@ Status ParseArguments(int argc, char** argv, PluginConfig& config);
 // Parses sonde.conf's text; `name` is for messages. Gives the first error; right values count.
 Status ParseSondeConf(std::string_view text, std::string_view name, PluginConfig& config);
 
-// Reads config.path, if there is such a file, then SONDE_<KEY> in the environment.
+// Reads config.path, if there is such a file, then SONDE_<KEY> in the environment. The site's rules
+// are the file's alone, and what the file does not watch (monitor_...) no variable watches.
 Status LoadSondeConf(const launch::Environment& environment, PluginConfig& config);
 
 // Finds SrunPortRange in slurm.conf's text.

@@ -83,18 +83,18 @@ Status SetOption(int id, const char* text, PluginOptions& options) {
     case kLevel: {
       const int level = ParseLevel(value);
       if (level < 0) return Invalid(kOptions[id], value, kLevelExpected);
-      options.level = level;
+      options.asked.level = level;
       return {};
     }
     case kPeriod: {
       const Nanos period = ParsePeriod(value);
       if (period < 0) return Invalid(kOptions[id], value, kPeriodExpected);
-      options.period = period;
+      options.asked.period = period;
       return {};
     }
     case kEvents:
       if (!ValidEventList(value)) return Invalid(kOptions[id], value, kEventListExpected);
-      options.events = value;
+      options.asked.events = value;
       return {};
     case kMpi:
     case kIo:
@@ -183,25 +183,51 @@ std::vector<std::string> SetDefaultsFromEnvironment() {
   return wrong;
 }
 
+std::string TellIgnored(int id, const char* text) {
+  const Option& option = kOptions[id];
+  const std::string_view value = text == nullptr ? "" : text;
+  if (std::getenv(option.variable) != nullptr || (id == kLevel && value == "0")) return "";
+  return "telemetry is switched off here (enable=accept in plugstack.conf); --" +
+         std::string(option.name) + " is ignored";
+}
+
 Status TakeRemoteOption(int id, const char* text, PluginOptions& options) {
-  Status status = SetOption(id, text, options);
-  if (status.ok()) return status;
-  // Some releases call this twice.
+  // Some releases call this twice, each time with the whole value.
+  if (id == kTag) options.tags.clear();
   const uint32_t bit = 1u << id;
+  options.given |= bit;
+  const Status status = SetOption(id, text, options);
+  if (status.ok()) return {};
+  std::string taken = "ignored";
+  if (id == kLevel && text != nullptr && *text != '\0') {
+    options.asked.level = kHighestLevel;
+    taken = "level " + std::to_string(kHighestLevel) + ", the highest known here, is taken";
+  }
   if ((options.told & bit) != 0) return {};
   options.told |= bit;
-  return status;
+  return {status.code(), std::string(status.message()) + "; " + taken};
+}
+
+void TakeOptionsOfScript(const launch::Environment& environment, PluginOptions& options,
+                         const std::function<void(const Status&)>& wrong) {
+  for (int id = 0; id < kRendezvous; ++id) {
+    const std::optional<std::string_view> value = environment.Find(kOptions[id].variable);
+    if (!value || (options.given & 1u << id) != 0) continue;
+    const Status status = TakeRemoteOption(id, std::string(*value).c_str(), options);
+    if (!status.ok()) wrong(status);
+  }
 }
 
 void SettleOptions(spank_t spank, const PluginOptions& options) {
-  const Option& alarms = kOptions[kAlarms];
-  if (!options.alarms.empty()) {
-    if (std::getenv(alarms.variable) != nullptr) {
-      ::setenv(alarms.variable, options.alarms.c_str(), 1);
-    }
-    ::setenv(alarms.carrier(), options.alarms.c_str(), 1);
-    spank_job_control_setenv(spank, alarms.carrier(), options.alarms.c_str(), 1);
-  }
+  // Slurm itself knows the values as they were typed, of an option given twice the last.
+  const auto carry = [spank](const Option& option, const std::string& value) {
+    if (value.empty()) return;
+    if (std::getenv(option.variable) != nullptr) ::setenv(option.variable, value.c_str(), 1);
+    ::setenv(option.carrier(), value.c_str(), 1);
+    spank_job_control_setenv(spank, option.carrier(), value.c_str(), 1);
+  };
+  carry(kOptions[kAlarms], options.alarms);
+  carry(kOptions[kTag], options.tags);
   // By now Slurm has the value, and tells the nodes with each step's launch.
   const Option& rendezvous = kOptions[kRendezvous];
   ::unsetenv(rendezvous.variable);

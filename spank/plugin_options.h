@@ -7,33 +7,43 @@
 // command, never stops it: a wrong one is told in one line and counts as not given. The same holds
 // on the nodes, since a user can set by hand the variables in which Slurm carries values.
 //
+// What is given here is what is asked for; what a step gets is the site's to decide (site_grant.h).
 //
 // Thread safety: Slurm's one thread that calls the plugin.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/status.h"
+#include "core/text/site_rules.h"
 #include "core/time.h"
+#include "launcher/environment.h"
 #include "spank/slurm_spank.h"
 
 namespace sonde::spank {
 
 struct PluginOptions {
+  Asked asked;  // --telemetry-level, -period and -events, as given
+  // What the step gets, once the site's rules have been applied; until then the level is 0.
   int level = 0;
   Nanos period = kDefaultPeriod;
-  std::string events;  // as given
+  std::string events;
+  std::vector<std::string> lowered;  // a line for each value that was asked for and is not granted
+
   std::string alarms;  // a file of rules; absolute where it was given, on nodes as Slurm carries it
   std::string tags;    // a=1,b=2
   std::optional<bool> mpi;
   std::optional<bool> io;
   std::string rendezvous;  // as given
 
-  uint32_t told = 0;  // on a node: a bit for each option whose wrong value was told
+  // On a node, a bit for each option:
+  uint32_t given = 0;  // Slurm has given a value
+  uint32_t told = 0;   // a wrong value was told
 };
 
 // Whether calls of MPI and for files are counted: if asked for, and at level 4 unless declined.
@@ -55,8 +65,19 @@ std::vector<std::string> SetDefaultsFromEnvironment();
 // In srun, sbatch and salloc: the value of the option that was registered with `id`. A path becomes
 // absolute.
 Status TakeLocalOption(int id, const char* text, PluginOptions& options);
-// On a node; an error, once for an option, means that the value is not used.
+// On a node. An error, once for an option, means that this node does not know the value, which may
+// be one of a newer release: the highest level is taken then, and the default of any other option.
 Status TakeRemoteOption(int id, const char* text, PluginOptions& options);
+
+// On the node of a batch script: options that Slurm has not given come from the variables in which
+// they reach the script's steps. Up to 23.11 Slurm gives none after sbatch --export=NONE. Calls
+// `wrong` with what TakeRemoteOption says.
+void TakeOptionsOfScript(const launch::Environment& environment, PluginOptions& options,
+                         const std::function<void(const Status&)>& wrong);
+
+// With enable=accept, in srun, sbatch and salloc: a line if the option, typed in this command, asks
+// for telemetry; "" if it does not, or was inherited from the job or the step around.
+std::string TellIgnored(int id, const char* text);
 
 // In srun, sbatch and salloc when all options are known: makes Slurm carry the values as understood
 // into the job and its steps, and hides the rendezvous from tasks, Prolog and Epilog.

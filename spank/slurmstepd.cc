@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "spank/job_items.h"
 #include "spank/node_launch.h"
 #include "spank/plugin.h"
+#include "spank/site_grant.h"
 #include "spank/task_environment.h"
 
 namespace sonde::spank {
@@ -59,6 +61,32 @@ void Stop(Context& context) {
              static_cast<int>(StepDaemon::kStop.count()));
 }
 
+// Nobody asked for what the site watches by itself: srun must show nothing of it.
+void Complain(const Context& context, const std::string& text) {
+  if (context.options.asked.level) {
+    slurm_error("sonde: %s", text.c_str());
+  } else {
+    slurm_info("sonde: %s", text.c_str());
+  }
+}
+
+void ComplainOfStep(const Context& context, uint32_t step, const Status& status) {
+  Complain(context,
+           "no telemetry for step " + StepName(step) + ": " + std::string(status.message()));
+}
+
+// What the step gets on this node.
+void DecideForNode(spank_t spank, uint32_t step, Context& context) {
+  context.config_error = LoadSondeConf(JobEnvironment(spank), context.config);
+  const Status granted = GrantOnNode(spank, context.config, context.options);
+  if (!granted.ok()) return ComplainOfStep(context, step, granted);
+  for (const std::string& lowered : context.options.lowered) {
+    slurm_verbose("sonde: %s", lowered.c_str());
+  }
+  if (context.options.level == 0 || context.config_error.ok()) return;
+  Complain(context, std::string(context.config_error.message()) + "; ignored");
+}
+
 }  // namespace
 
 void StepdInitPostOpt(spank_t spank, Context& context) {
@@ -66,12 +94,13 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
   const std::optional<uint32_t> step = Item<uint32_t>(spank, S_JOB_STEPID);
   if (!step || *step == SLURM_EXTERN_CONT) return;
   HideRendezvous(spank);
-  if (context.options.level > 0) {
-    context.config_error = LoadSondeConf(JobEnvironment(spank), context.config);
-    if (!context.config_error.ok()) {
-      slurm_error("sonde: %s; ignored", std::string(context.config_error.message()).c_str());
-    }
+  if (*step == SLURM_BATCH_SCRIPT) {
+    TakeOptionsOfScript(JobEnvironment(spank), context.options, [](const Status& wrong) {
+      slurm_info("sonde: %s", std::string(wrong.message()).c_str());
+    });
   }
+  // Who asked for nothing may be watched all the same; who asked for level 0 never is.
+  if (context.options.asked.level != 0) DecideForNode(spank, *step, context);
   const std::optional<Rendezvous> rendezvous = ParseRendezvous(context.options.rendezvous);
   const std::string_view role = launch::RoleOf(KindOf(*step), context.options.level,
                                                context.config.policy, rendezvous.has_value());
@@ -79,8 +108,7 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
   const Status status = PrepareDaemon(spank, context.config, context.options, *step, role,
                                       rendezvous, context.stepd.step_daemon);
   if (status.ok()) return;
-  slurm_error("sonde: no telemetry for step %s: %s", StepName(*step).c_str(),
-              std::string(status.message()).c_str());
+  ComplainOfStep(context, *step, status);
   HideOuterDaemon(spank, context.config);
 }
 

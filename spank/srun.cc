@@ -7,11 +7,14 @@
 
 #include <cerrno>
 #include <chrono>
+#include <string>
+#include <vector>
 
 #include "core/clocks.h"
 #include "launcher/random.h"
 #include "spank/describe.h"
 #include "spank/plugin.h"
+#include "spank/site_grant.h"
 
 namespace sonde::spank {
 namespace {
@@ -87,6 +90,13 @@ launch::Writer HeadMessage(spank_t spank, std::string_view job, const Context& c
   return message;
 }
 
+// Nobody asked for telemetry, so nobody gets a report.
+void WithoutReport(std::vector<std::string>& environment) {
+  std::erase_if(environment,
+                [](const std::string& entry) { return entry.starts_with("SONDE_REPORT="); });
+  environment.emplace_back("SONDE_REPORT=off");
+}
+
 Status StartHead(spank_t spank, Context& context, std::string_view job, const std::string& name) {
   const launch::Environment environment(environ);
   const launch::Writer message = HeadMessage(spank, job, context, environment);
@@ -94,6 +104,7 @@ Status StartHead(spank_t spank, Context& context, std::string_view job, const st
   process.path = context.config.sonded;
   process.arguments = {"sonded", "--head", name};
   process.environment = DaemonEnvironment(environment);
+  if (!context.options.asked.level) WithoutReport(process.environment);
   process.listen_fd = context.srun.listener.fd.get();
   Result<launch::Daemon> daemon = Start(process);
   if (!daemon.ok()) return daemon.status();
@@ -101,6 +112,15 @@ Status StartHead(spank_t spank, Context& context, std::string_view job, const st
   // If it is gone already, the end of its lifeline tells why (SrunExit).
   static_cast<void>(context.srun.head.lifeline.Send(message.packet()));
   return {};
+}
+
+// Nobody asked for what the site watches by itself: it must not write into the job's output.
+void TellUser(const Context& context, const std::string& text) {
+  if (context.options.asked.level) {
+    slurm_error("sonde: %s", text.c_str());
+  } else {
+    slurm_verbose("sonde: %s", text.c_str());
+  }
 }
 
 // Writes as much as srun's stderr takes before the deadline.
@@ -117,6 +137,15 @@ void Print(std::string_view text, const launch::Deadline& deadline) {
   }
 }
 
+// What the step gets. The allocation is there, so its account and partition are known.
+void DecideForHead(Context& context) {
+  GrantInSrun(launch::Environment(environ), context.config, context.options);
+  for (const std::string& lowered : context.options.lowered) {
+    slurm_spank_log("sonde: %s", lowered.c_str());
+  }
+  if (!context.options.asked.level) context.config.report = false;
+}
+
 }  // namespace
 
 void SrunInit(Context& context) {
@@ -130,12 +159,13 @@ void SrunInitPostOpt(Context& context) { ++context.srun.components; }
 void SrunLocalUserInit(spank_t spank, Context& context) {
   const uint32_t step = Item<uint32_t>(spank, S_JOB_STEPID).value_or(SLURM_PENDING_STEP);
   // The node alone handles the interactive step of salloc, like a batch script.
-  if (context.options.level == 0 || step == SLURM_INTERACTIVE_STEP) {
+  if (step != SLURM_INTERACTIVE_STEP) DecideForHead(context);
+  if (context.options.level == 0) {
     context.srun.listener.fd.Reset();
     return;
   }
   if (!context.config_error.ok()) {
-    slurm_error("sonde: %s; ignored", std::string(context.config_error.message()).c_str());
+    TellUser(context, std::string(context.config_error.message()) + "; ignored");
   }
   const std::string job =
       NamingJob(Item<uint32_t>(spank, S_JOB_ID).value_or(0), launch::Environment(environ));
@@ -147,8 +177,7 @@ void SrunLocalUserInit(spank_t spank, Context& context) {
   // From here on the socket is the head's alone: when that ends, nobody accepts in its place.
   context.srun.listener.fd.Reset();
   if (!status.ok()) {
-    slurm_error("sonde: no telemetry for step %s: %s", name.c_str(),
-                std::string(status.message()).c_str());
+    TellUser(context, "no telemetry for step " + name + ": " + std::string(status.message()));
   } else if (context.config.report) {
     slurm_spank_log("sonde: telemetry level %d for step %s; watch it with: %s url %s",
                     context.options.level, name.c_str(), context.config.sonde.c_str(),
@@ -168,19 +197,20 @@ void SrunExit(Context& context) {
     switch (lifeline.Receive(packet, deadline)) {
       case launch::Lifeline::Event::kEnd:
         if (!heard) {
-          slurm_error("sonde: the head ended before the step; what was measured is kept: %s ls",
-                      context.config.sonde.c_str());
+          TellUser(context, "the head ended before the step; what was measured is kept: " +
+                                context.config.sonde + " ls");
         }
         return;
       case launch::Lifeline::Event::kTimeout:
-        slurm_error("sonde: the head has not finished after %d ms; its report is not shown",
-                    static_cast<int>(kStop.count()));
+        TellUser(context, "the head has not finished after " + std::to_string(kStop.count()) +
+                              " ms; its report is not shown");
         return;
       case launch::Lifeline::Event::kPacket:
         break;
     }
     heard = true;
-    if (packet[0] == launch::kReport) Print(std::string_view(packet).substr(1), deadline);
+    if (packet[0] == launch::kReport && context.config.report)
+      Print(std::string_view(packet).substr(1), deadline);
   }
 }
 

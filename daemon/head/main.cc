@@ -35,6 +35,7 @@ class HeadDaemon : public Daemon {
     if (!setup_.config_error.ok()) {
       head_->AddNote(fmt::format("{}; defaults were used", setup_.config_error.message()));
     }
+    for (const std::string& note : setup_.launch.notes) head_->AddNote(note);
     if (!node_) return {};
     node_->TakeAppSocket(std::move(application));
     node::SendEvents(setup_.lifeline, *node_);

@@ -49,6 +49,8 @@ Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
       parent_(loop, launch_.key, *this),
       child_links_(loop, launch_.key, launch_.job.period, children_,
                    [this] { OnChildrenChanged(); }) {
+  // In the role solo the head tells them.
+  if (launch.role == Role::kNode) notes_ = launch.notes;
   blocks_.SetMemory(config.node_memory);
   recorder_.SetOnSeal([this](const std::string& group, const SealedBlock& block) {
     blocks_.Add(group, block);  // to go with the tick's frames, or after Tick at the latest

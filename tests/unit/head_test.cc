@@ -268,6 +268,14 @@ TEST(StepNotes, WhatNodesTellAlikeIsOneNoteInTheOrderOfTheFirst) {
               testing::ElementsAre("n[1-2]: no events", "no web server", "n3: no room"));
 }
 
+TEST(StepNotes, WhatIsToldOfTheStepIsNotToldOfItsNodes) {
+  StepNotes notes;
+  notes.Add("at most 2 here");
+  Tell(notes, 0, "at most 2 here");
+  Tell(notes, 1, "at most 1 here");
+  EXPECT_THAT(notes.Texts({}), testing::ElementsAre("at most 2 here", "n1: at most 1 here"));
+}
+
 TEST(StepNotes, ThousandsOfNodesDoNotCrowdOthersOut) {
   constexpr uint32_t kNodes = 10'000;
   StepNotes notes;

@@ -26,6 +26,10 @@ void StepNotes::Add(std::string text) {
 }
 
 void StepNotes::AddOfNode(uint32_t node, std::string alone, std::string rest) {
+  const auto says_it = [&](const Note& note) {
+    return note.rest.empty() && !note.lost && rest == ": " + note.text;
+  };
+  if (std::any_of(notes_.begin(), notes_.end(), says_it)) return;
   const auto at = std::find_if(notes_.begin(), notes_.end(),
                                [&](const Note& note) { return !note.lost && note.rest == rest; });
   Note* note = at == notes_.end() ? Make() : &*at;

@@ -22,7 +22,8 @@ class StepNotes {
 
   void Add(std::string text);
   // `alone`: the note while it is of this node only. `rest`: what follows the names of several,
-  // such as ": no events"; notes with the same are one.
+  // such as ": no events"; notes with the same are one. What is a note of the step already is not
+  // told of a node again.
   void AddOfNode(uint32_t node, std::string alone, std::string rest);
   // A node was lost. `counted`: whether the step's totals have what it counted, as far as is known
   // now; SetCounted changes that.
