@@ -109,6 +109,7 @@ int slurm_spank_init_post_opt(spank_t spank, int, char**) {
     if (where == S_CTX_LOCAL || where == S_CTX_ALLOCATOR)
       SettleOptions(spank, plugin_context.options);
     if (where == S_CTX_LOCAL) SrunInitPostOpt(plugin_context);
+    if (where == S_CTX_ALLOCATOR) AllocatorInitPostOpt(plugin_context);
     if (where == S_CTX_REMOTE) StepdInitPostOpt(spank, plugin_context);
   });
 }

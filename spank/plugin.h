@@ -9,6 +9,8 @@
 // Thread safety: Slurm calls the plugin from one thread at a time.
 #pragma once
 
+#include <string>
+
 #include "core/status.h"
 #include "spank/plugin_config.h"
 #include "spank/plugin_options.h"
@@ -33,6 +35,14 @@ void SrunLocalUserInit(spank_t spank, Context& context);
 void SrunExit(Context& context);
 
 void AllocatorInit();
+void AllocatorInitPostOpt(Context& context);
+
+// Tells the user which of the values asked for are not granted.
+inline void TellLowered(const Context& context) {
+  for (const std::string& lowered : context.options.lowered) {
+    slurm_spank_log("sonde: %s", lowered.c_str());
+  }
+}
 
 void StepdInitPostOpt(spank_t spank, Context& context);
 void StepdTaskPostFork(spank_t spank, Context& context);

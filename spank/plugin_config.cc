@@ -150,6 +150,7 @@ Status ParseSondeConf(std::string_view text, std::string_view name, PluginConfig
 
 Status LoadSondeConf(const launch::Environment& environment, PluginConfig& config) {
   Status status;
+  config.rules = SiteRules();
   Result<std::string> text = launch::ReadFile(config.path);
   if (text.ok()) {
     status = ParseSondeConf(*text, config.path, config);

@@ -39,8 +39,8 @@ std::vector<uint32_t> OwnGroups() {
 
 }  // namespace
 
-void GrantInSrun(const launch::Environment& environment, const PluginConfig& config,
-                 PluginOptions& options) {
+void GrantInCommand(const launch::Environment& environment, const PluginConfig& config,
+                    PluginOptions& options) {
   if (!MayBeWatched(config, options)) return;
   // Not S_JOB_UID, which some releases get wrong in srun.
   Grant(config, ApplicantOf(::getuid(), OwnGroups(), environment), options);

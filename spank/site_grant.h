@@ -21,9 +21,10 @@ inline bool MayBeWatched(const PluginConfig& config, const PluginOptions& option
   return options.asked.level ? *options.asked.level > 0 : config.rules.WatchesUnasked();
 }
 
-// In srun, when it has its allocation: `environment` is srun's.
-void GrantInSrun(const launch::Environment& environment, const PluginConfig& config,
-                 PluginOptions& options);
+// In srun, when it has its allocation, and at submission where that decides nothing: `environment`
+// is the command's.
+void GrantInCommand(const launch::Environment& environment, const PluginConfig& config,
+                    PluginOptions& options);
 
 // In slurmstepd. An error means that nothing is granted.
 Status GrantOnNode(spank_t spank, const PluginConfig& config, PluginOptions& options);

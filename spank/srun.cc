@@ -139,10 +139,8 @@ void Print(std::string_view text, const launch::Deadline& deadline) {
 
 // What the step gets. The allocation is there, so its account and partition are known.
 void DecideForHead(Context& context) {
-  GrantInSrun(launch::Environment(environ), context.config, context.options);
-  for (const std::string& lowered : context.options.lowered) {
-    slurm_spank_log("sonde: %s", lowered.c_str());
-  }
+  GrantInCommand(launch::Environment(environ), context.config, context.options);
+  TellLowered(context);
   if (!context.options.asked.level) context.config.report = false;
 }
 

@@ -192,6 +192,13 @@ bool SiteRules::WatchesUnasked() const {
   });
 }
 
+bool SiteRules::DependOnAllocation() const {
+  return std::any_of(sections_.begin(), sections_.end(), [](const Section& section) {
+    return std::any_of(section.conditions.begin(), section.conditions.end(),
+                       [](const Condition& c) { return c.of != Of::kUser && c.of != Of::kGroup; });
+  });
+}
+
 // --- Whether a line is for a step
 
 Truth SiteRules::Holds(const Condition& condition, const Applicant& applicant, Accounts& accounts) {

@@ -85,6 +85,10 @@ class SiteRules {
   // Whether some step may be watched that did not ask for it.
   bool WatchesUnasked() const;
 
+  // Whether what a step gets depends on its account, partition or QOS, which are known only once it
+  // has an allocation.
+  bool DependOnAllocation() const;
+
   // `file` is the name of sonde.conf, for the texts.
   Granted Grant(const Asked& asked, const Applicant& applicant, Accounts& accounts,
                 std::string_view file) const;

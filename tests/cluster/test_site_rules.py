@@ -70,8 +70,26 @@ def test_limits_of_a_user_hold_whatever_the_user_sets(cluster, daemon):
     assert got(daemon.records()) == [(4, 0.01)] * 2
 
 
-def test_a_node_decides_by_its_own_file(cluster, daemon):
-    """A user's srun with a plugin and files of the user's own."""
+@pytest.mark.parametrize("program", ["sbatch", "salloc"])
+def test_a_limit_is_told_at_submission_unless_the_allocation_decides(cluster, daemon, program):
+    last = {"sbatch": ["--parsable", "--wrap=true"], "salloc": ["true"]}[program]
+
+    def submit():
+        done = cluster.run([program, "-N1", "--telemetry-level=4", *last])
+        assert done.returncode == 0
+        if program == "sbatch":
+            assert cluster.wait_job(int(done.stdout)) == "COMPLETED"
+        return ours(done.stderr)
+
+    conf = cluster.conf(f"max_level = 3\n[user = {USER}]\nmax_level = 2\n")
+    reason = f"at most 2 here (max_level, {conf}:3); watched at 2"
+    assert submit() == [f"sonde: --telemetry-level=4: {reason}"]
+    cluster.conf("max_level = 3\n[partition = bench]\nmax_level = 2\n")
+    assert submit() == []
+
+
+def own_files(cluster):
+    """SLURM_CONF for a user's srun with a plugin and files of the user's own."""
     home = cluster.home()
     etc = cluster.dir / "etc"
     (home / "sonde.conf").write_text("")
@@ -81,9 +99,12 @@ def test_a_node_decides_by_its_own_file(cluster, daemon):
     )
     slurm_conf = (etc / "slurm.conf").read_text().replace(f"{etc}/plugstack", f"{home}/plugstack")
     (home / "slurm.conf").write_text(slurm_conf)
+    return f"SLURM_CONF={home}/slurm.conf"
+
+
+def test_a_node_decides_by_its_own_file(cluster, daemon):
     cluster.conf("max_level = 2\n")
-    own = f"SLURM_CONF={home}/slurm.conf"
-    done = cluster.run(["env", own, "srun", "-N2", "--telemetry-level=4", "true"])
+    done = cluster.run(["env", own_files(cluster), "srun", "-N2", "--telemetry-level=4", "true"])
     assert done.returncode == 0, done.stderr
     assert ours(done.stderr) == []
     assert [r.launch["level"] for r in daemon.records("head")] == ["4"]
@@ -338,6 +359,21 @@ def test_the_profile_says_what_was_lowered_and_by_which_line(whole):
     line = f"--telemetry-level=4: at most 2 here (max_level, {conf}:1); watched at 2"
     assert job["notes"] == [line]
     assert line in done.stderr
+
+
+def test_the_profile_says_what_nodes_lowered_that_srun_did_not(whole):
+    conf = whole.conf("max_level = 2\nmin_period = 1s\n")
+    words = ["srun", "-N2", "--telemetry-level=4", "--telemetry-period=100ms", "sleep", "2.5"]
+    done = whole.run(["env", own_files(whole), *words])
+    assert done.returncode == 0, done.stderr
+    step = done.stderr.split("for step ")[1].split(";")[0]
+    job = shown(whole, step)
+    assert job["state"] == "completed" and len(job["nodes"]) == 2
+    for line in (
+        f"n[1-2]: --telemetry-level=4: at most 2 here (max_level, {conf}:1); watched at 2",
+        f"n[1-2]: --telemetry-period=100ms: at least 1s here (min_period, {conf}:2); sampled every 1s",
+    ):
+        assert line in job["notes"]
 
 
 def test_the_default_level_makes_a_profile_and_no_report(whole):

@@ -113,6 +113,13 @@ TEST(SiteRules, WatchesUnaskedIfALineMaySo) {
   EXPECT_TRUE(Rules("[user = nobody]\ndefault_level = 1").WatchesUnasked());
 }
 
+TEST(SiteRules, DependOnTheAllocationIfAConditionDoes) {
+  EXPECT_FALSE(Rules("max_level = 1\n[user = a; group = b]\nmax_level = 2").DependOnAllocation());
+  for (const char* brackets : {"[account = a]", "[user = a; partition = b]", "[qos = a]"}) {
+    EXPECT_TRUE(Rules(brackets).DependOnAllocation()) << brackets;
+  }
+}
+
 TEST(SiteRules, ConditionsSayWhoseStepsALineIsFor) {
   const std::pair<const char*, int> cases[] = {
       {"[user = alice]", 4},

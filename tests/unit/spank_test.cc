@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -9,6 +12,7 @@
 #include "launcher/environment.h"
 #include "launcher/process.h"
 #include "launcher/site_policy.h"
+#include "launcher/system_accounts.h"
 #include "spank/plugin_config.h"
 #include "spank/rendezvous.h"
 
@@ -33,7 +37,10 @@ TEST(PluginConfig, ArgumentsOfPlugstack) {
   EXPECT_EQ(config.sonded, "/opt/sonded");
   EXPECT_EQ(config.path, "/etc/s.conf");
   EXPECT_EQ(config.sonde, "/opt/sonde");
-  EXPECT_FALSE(config.enable);
+  EXPECT_EQ(config.enable, PluginConfig::Enable::kNo);
+  EXPECT_EQ(Parse({"enable=accept"}, status).enable, PluginConfig::Enable::kAccept);
+  EXPECT_EQ(Parse({"enable=on"}, status).enable, PluginConfig::Enable::kYes);
+  EXPECT_TRUE(status.ok());
 }
 
 TEST(PluginConfig, AWrongArgumentIsNamedAndTheOthersCount) {
@@ -45,7 +52,7 @@ TEST(PluginConfig, AWrongArgumentIsNamedAndTheOthersCount) {
                 HasSubstr(std::string(bad).substr(0, std::string(bad).find('='))));
     EXPECT_EQ(config.path, "/etc/s.conf");
     EXPECT_TRUE(config.sonded.starts_with('/'));
-    EXPECT_TRUE(config.enable);
+    EXPECT_EQ(config.enable, PluginConfig::Enable::kYes);
   }
 }
 
@@ -77,6 +84,68 @@ TEST(PluginConfig, TheEnvironmentOverridesTheFile) {
   ASSERT_TRUE(LoadSondeConf(launch::Environment(variables), config).ok());
   EXPECT_FALSE(config.report);
   EXPECT_TRUE(config.policy.monitor_interactive);
+}
+
+// sonde.conf, removed at the end.
+class SondeConf : public testing::Test {
+ protected:
+  SondeConf() {
+    config_.path = testing::TempDir() + "sonde-conf-XXXXXX";
+    const int fd = ::mkstemp(config_.path.data());
+    if (fd < 0) std::abort();
+    ::close(fd);
+  }
+  ~SondeConf() override { std::remove(config_.path.c_str()); }
+
+  Status Load(const std::string& text, const std::vector<const char*>& variables) {
+    std::ofstream(config_.path) << text;
+    std::vector<const char*> ended = variables;
+    ended.push_back(nullptr);
+    return LoadSondeConf(launch::Environment(ended.data()), config_);
+  }
+  PluginConfig config_;
+};
+
+TEST_F(SondeConf, WhatItDoesNotWatchNoVariableWatches) {
+  ASSERT_TRUE(
+      Load("monitor_batch = no\nmonitor_interactive = yes\n",
+           {"SONDE_MONITOR_BATCH=yes", "SONDE_MONITOR_STEPS=no", "SONDE_MONITOR_INTERACTIVE=no"})
+          .ok());
+  EXPECT_FALSE(config_.policy.monitor_batch);
+  EXPECT_FALSE(config_.policy.monitor_steps) << "a user may switch off";
+  EXPECT_FALSE(config_.policy.monitor_interactive);
+}
+
+TEST_F(SondeConf, ItsRulesAreNoVariables) {
+  ASSERT_TRUE(Load("max_level = 2\n[user = 0]\nmax_level = 1\n",
+                   {"SONDE_MAX_LEVEL=4", "SONDE_DEFAULT_LEVEL=4", "SONDE_MIN_PERIOD=10ms"})
+                  .ok());
+  EXPECT_FALSE(config_.rules.WatchesUnasked());
+  launch::SystemAccounts accounts;
+  EXPECT_EQ(config_.rules.Grant({4, {}, ""}, {0, {}, "", "", ""}, accounts, "f").level, 1);
+  EXPECT_EQ(config_.rules.Grant({4, {}, ""}, {1, {}, "", "", ""}, accounts, "f").level, 2);
+}
+
+TEST_F(SondeConf, AWrongRuleIsNamedAndTheOtherKeysCount) {
+  const Status status = Load("max_level = 2\nreport = off\n[user = 0]\nport_range = 1-2\n", {});
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(config_.path + ":4: 'port_range' stands below the brackets of line 3"));
+  EXPECT_FALSE(config_.report);
+  EXPECT_EQ(config_.port_range, "") << "nobody's, as it stands below the brackets";
+}
+
+TEST(SystemAccounts, NamesOfUsersAndGroups) {
+  launch::SystemAccounts accounts;
+  EXPECT_EQ(accounts.IsUser(0, "root"), Truth::kYes);
+  EXPECT_EQ(accounts.IsUser(0, "ro*"), Truth::kYes);
+  EXPECT_EQ(accounts.IsUser(0, "alice"), Truth::kNo);
+  EXPECT_EQ(accounts.IsUser(0xfffffff0, "root"), Truth::kUnknown) << "nobody knows this user";
+  const std::vector<uint32_t> gids = {0xfffffff0, 0};
+  EXPECT_EQ(accounts.IsGroup(gids, "root"), Truth::kYes);
+  EXPECT_EQ(accounts.IsGroup(gids, "r*t"), Truth::kYes);
+  EXPECT_EQ(accounts.IsGroup(gids, "daemon"), Truth::kNo);
+  EXPECT_EQ(accounts.IsGroup(gids, "no-such-group"), Truth::kNo);
+  EXPECT_EQ(accounts.IsGroup({}, "*"), Truth::kNo);
 }
 
 TEST(PortRange, OfSlurmConf) {
