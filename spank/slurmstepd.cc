@@ -62,17 +62,14 @@ void Stop(Context& context) {
 }
 
 // Nobody asked for what the site watches by itself: srun must show nothing of it.
-void Complain(const Context& context, const std::string& text) {
-  if (context.options.asked.level) {
-    slurm_error("sonde: %s", text.c_str());
-  } else {
-    slurm_info("sonde: %s", text.c_str());
-  }
+template <typename... Values>
+void Complain(const Context& context, const char* format, Values... values) {
+  (context.options.asked.level ? slurm_error : slurm_info)(format, values...);
 }
 
 void ComplainOfStep(const Context& context, uint32_t step, const Status& status) {
-  Complain(context,
-           "no telemetry for step " + StepName(step) + ": " + std::string(status.message()));
+  Complain(context, "sonde: no telemetry for step %s: %s", StepName(step).c_str(),
+           std::string(status.message()).c_str());
 }
 
 // What the step gets on this node.
@@ -84,7 +81,7 @@ void DecideForNode(spank_t spank, uint32_t step, Context& context) {
     slurm_verbose("sonde: %s", lowered.c_str());
   }
   if (context.options.level == 0 || context.config_error.ok()) return;
-  Complain(context, std::string(context.config_error.message()) + "; ignored");
+  Complain(context, "sonde: %s; ignored", std::string(context.config_error.message()).c_str());
 }
 
 }  // namespace

@@ -115,12 +115,9 @@ Status StartHead(spank_t spank, Context& context, std::string_view job, const st
 }
 
 // Nobody asked for what the site watches by itself: it must not write into the job's output.
-void TellUser(const Context& context, const std::string& text) {
-  if (context.options.asked.level) {
-    slurm_error("sonde: %s", text.c_str());
-  } else {
-    slurm_verbose("sonde: %s", text.c_str());
-  }
+template <typename... Values>
+void TellUser(const Context& context, const char* format, Values... values) {
+  (context.options.asked.level ? slurm_error : slurm_verbose)(format, values...);
 }
 
 // Writes as much as srun's stderr takes before the deadline.
@@ -163,7 +160,7 @@ void SrunLocalUserInit(spank_t spank, Context& context) {
     return;
   }
   if (!context.config_error.ok()) {
-    TellUser(context, std::string(context.config_error.message()) + "; ignored");
+    TellUser(context, "sonde: %s; ignored", std::string(context.config_error.message()).c_str());
   }
   const std::string job =
       NamingJob(Item<uint32_t>(spank, S_JOB_ID).value_or(0), launch::Environment(environ));
@@ -175,7 +172,8 @@ void SrunLocalUserInit(spank_t spank, Context& context) {
   // From here on the socket is the head's alone: when that ends, nobody accepts in its place.
   context.srun.listener.fd.Reset();
   if (!status.ok()) {
-    TellUser(context, "no telemetry for step " + name + ": " + std::string(status.message()));
+    TellUser(context, "sonde: no telemetry for step %s: %s", name.c_str(),
+             std::string(status.message()).c_str());
   } else if (context.config.report) {
     slurm_spank_log("sonde: telemetry level %d for step %s; watch it with: %s url %s",
                     context.options.level, name.c_str(), context.config.sonde.c_str(),
@@ -195,13 +193,14 @@ void SrunExit(Context& context) {
     switch (lifeline.Receive(packet, deadline)) {
       case launch::Lifeline::Event::kEnd:
         if (!heard) {
-          TellUser(context, "the head ended before the step; what was measured is kept: " +
-                                context.config.sonde + " ls");
+          TellUser(context,
+                   "sonde: the head ended before the step; what was measured is kept: %s ls",
+                   context.config.sonde.c_str());
         }
         return;
       case launch::Lifeline::Event::kTimeout:
-        TellUser(context, "the head has not finished after " + std::to_string(kStop.count()) +
-                              " ms; its report is not shown");
+        TellUser(context, "sonde: the head has not finished after %d ms; its report is not shown",
+                 static_cast<int>(kStop.count()));
         return;
       case launch::Lifeline::Event::kPacket:
         break;

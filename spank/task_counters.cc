@@ -27,7 +27,7 @@ launch::TaskEvents TaskCounters::Open(pid_t task, launch::Writer& message) const
 void TaskCounters::Use(spank_t spank, const PluginConfig& config, std::string_view packet) {
   Result<launch::AskedEvents> events = launch::ParseEvents(packet);
   if (!events.ok()) {
-    slurm_error("sonde: %s; no counters", std::string(events.status().message()).c_str());
+    slurm_info("sonde: %s; no counters", std::string(events.status().message()).c_str());
     return;
   }
   events_ = std::move(*events);

@@ -330,9 +330,10 @@ Granted SiteRules::Grant(const Asked& asked, const Applicant& applicant, Account
   granted.period = std::max(asked.period.value_or(kUsualPeriod), limits.min_period);
   if (asked.level && granted.level < *asked.level) {
     const std::string most = std::to_string(granted.level);
+    const std::string source = Source("max_level", file, limits.max_level_line);
     granted.lowered.push_back("--telemetry-level=" + std::to_string(*asked.level) + ": at most " +
-                              most + " here (" + Source("max_level", file, limits.max_level_line) +
-                              "); " + (granted.level == 0 ? "not watched" : "watched at " + most));
+                              most + " here (" + source +
+                              (granted.level == 0 ? "); not watched" : "); watched at " + most));
   }
   if (asked.period && granted.level > 0 && granted.period > *asked.period) {
     const std::string least = PeriodText(granted.period);

@@ -209,6 +209,9 @@ def test_the_default_level_watches_what_did_not_ask_and_shows_nothing(cluster, d
     watched = cluster.run(words, env={"SONDE_REPORT": "full"})
     assert got(daemon.records()) == [(2, 5)] * 3
     assert watched.returncode == 3
+    # Nor does the head make a report that nobody sees.
+    (head,) = daemon.records("head")
+    assert head.itself["env"]["SONDE_REPORT"] == "off"
     for now, then in ((watched.stdout, plain.stdout), (watched.stderr, plain.stderr)):
         job = [int(r.launch["job"]) for r in daemon.records()][0]
         assert sorted(now.replace(str(job), "J").splitlines()) == sorted(
@@ -234,6 +237,19 @@ def test_the_default_level_watches_batch_scripts_and_their_steps(cluster, daemon
     output = (cluster.home() / f"slurm-{job}.out").read_text()
     assert output.startswith("step\nsonde: telemetry level 2 for step")
     assert output.endswith("\ndone\n") and output.count("sonde:") == 1
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_the_default_level_of_an_interactive_step(make_cluster, watched):
+    other = make_cluster(
+        plugstack=PLUGSTACK, nodes=1, slurm_conf=["LaunchParameters=use_interactive_step"]
+    )
+    records = Daemon(other)
+    other.conf(f"default_level = 1\nmonitor_interactive = {'yes' if watched else 'no'}\n")
+    done = other.run(["salloc", "-N1"], input="echo it runs\nexit\n")
+    assert "it runs" in done.stdout and ours(done.stderr) == []
+    assert [r.launch["role"] for r in records.records()] == (["solo"] if watched else [])
+    other.stop()
 
 
 @pytest.mark.parametrize("how", ["option", "variable", "directive", "export", "script"])

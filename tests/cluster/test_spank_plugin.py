@@ -39,7 +39,8 @@ def test_needs_the_c_library_alone():
 def test_slurm_functions_it_uses_are_in_spank_h_of_every_release():
     used = {name for name in symbols("--undefined-only") if name.startswith(("slurm_", "spank_"))}
     assert used == {
-        "slurm_debug", "slurm_error", "slurm_info", "slurm_spank_log", "spank_context", "spank_get_item",
+        "slurm_debug", "slurm_error", "slurm_info", "slurm_spank_log", "slurm_verbose", "spank_context",
+        "spank_get_item",
         "spank_job_control_setenv", "spank_job_control_unsetenv",
         "spank_option_getopt", "spank_option_register", "spank_setenv", "spank_strerror", "spank_unsetenv",
     }  # fmt: skip

@@ -32,7 +32,8 @@ def plain(page):
 
 def keys_of_code():
     table = read("core/config.cc").split("Keys() {", 1)[1].split("return keys;", 1)[0]
-    return re.findall(r'^ {6}\{"([a-z_]+)",', table, re.MULTILINE)
+    rules = read("core/text/site_rules.cc").split("kSiteKeys[] = {", 1)[1].split("};", 1)[0]
+    return re.findall(r'^ {6}\{"([a-z_]+)",', table, re.MULTILINE) + re.findall(r'"(\w+)"', rules)
 
 
 def defaults_of_conf():

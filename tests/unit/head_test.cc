@@ -273,7 +273,7 @@ TEST(StepNotes, WhatIsToldOfTheStepIsNotToldOfItsNodes) {
   notes.Add("at most 2 here");
   Tell(notes, 0, "at most 2 here");
   Tell(notes, 1, "at most 1 here");
-  EXPECT_THAT(notes.Texts({}), testing::ElementsAre("at most 2 here", "n1: at most 1 here"));
+  EXPECT_THAT(notes.Texts({}), testing::ElementsAre("at most 2 here", "n2: at most 1 here"));
 }
 
 TEST(StepNotes, ThousandsOfNodesDoNotCrowdOthersOut) {

@@ -213,6 +213,8 @@ TEST(LaunchMessage, IsCheckedKeyByKey) {
   EXPECT_EQ(message->key[0], 0xaa);
   EXPECT_EQ(message->gpus, "0,2-3");
   EXPECT_EQ(ParseLaunchMessage(good)->gpus, "") << "all of the node";
+  EXPECT_THAT(ParseLaunchMessage(good + "note=at most 2 here\nnote=b\n")->notes,
+              testing::ElementsAre("at most 2 here", "b"));
   const std::pair<const char*, const char*> bad[] = {
       {"level=7\n", "level: expected 0"},    {"key=zz\n", "64 hexadecimal"},
       {"head_port=99999\n", "whole number"}, {"period=1\n", "10ms to 1h"},
