@@ -70,7 +70,7 @@ Status TakeLocalOption(int id, const char* text, PluginOptions& options);
 Status TakeRemoteOption(int id, const char* text, PluginOptions& options);
 
 // On the node of a batch script: options that Slurm has not given come from the variables in which
-// they reach the script's steps. Up to 23.11 Slurm gives none after sbatch --export=NONE. Calls
+// they reach the script's steps. Slurm 22.05 gives none after sbatch --export=NONE. Calls
 // `wrong` with what TakeRemoteOption says.
 void TakeOptionsOfScript(const launch::Environment& environment, PluginOptions& options,
                          const std::function<void(const Status&)>& wrong);

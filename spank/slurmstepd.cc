@@ -61,27 +61,21 @@ void Stop(Context& context) {
              static_cast<int>(StepDaemon::kStop.count()));
 }
 
-// Nobody asked for what the site watches by itself: srun must show nothing of it.
-template <typename... Values>
-void Complain(const Context& context, const char* format, Values... values) {
-  (context.options.asked.level ? slurm_error : slurm_info)(format, values...);
-}
-
-void ComplainOfStep(const Context& context, uint32_t step, const Status& status) {
-  Complain(context, "sonde: no telemetry for step %s: %s", StepName(step).c_str(),
-           std::string(status.message()).c_str());
+void ComplainOfStep(uint32_t step, const Status& status) {
+  slurm_error("sonde: no telemetry for step %s: %s", StepName(step).c_str(),
+              std::string(status.message()).c_str());
 }
 
 // What the step gets on this node.
 void DecideForNode(spank_t spank, uint32_t step, Context& context) {
   context.config_error = LoadSondeConf(JobEnvironment(spank), context.config);
   const Status granted = GrantOnNode(spank, context.config, context.options);
-  if (!granted.ok()) return ComplainOfStep(context, step, granted);
+  if (!granted.ok()) return ComplainOfStep(step, granted);
   for (const std::string& lowered : context.options.lowered) {
     slurm_verbose("sonde: %s", lowered.c_str());
   }
   if (context.options.level == 0 || context.config_error.ok()) return;
-  Complain(context, "sonde: %s; ignored", std::string(context.config_error.message()).c_str());
+  slurm_error("sonde: %s; ignored", std::string(context.config_error.message()).c_str());
 }
 
 }  // namespace
@@ -105,7 +99,7 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
   const Status status = PrepareDaemon(spank, context.config, context.options, *step, role,
                                       rendezvous, context.stepd.step_daemon);
   if (status.ok()) return;
-  ComplainOfStep(context, *step, status);
+  ComplainOfStep(*step, status);
   HideOuterDaemon(spank, context.config);
 }
 

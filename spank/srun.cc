@@ -206,8 +206,8 @@ void SrunExit(Context& context) {
         break;
     }
     heard = true;
-    if (packet[0] == launch::kReport && context.config.report)
-      Print(std::string_view(packet).substr(1), deadline);
+    if (packet[0] != launch::kReport || !context.config.report) continue;
+    Print(std::string_view(packet).substr(1), deadline);
   }
 }
 
