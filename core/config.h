@@ -36,7 +36,7 @@ struct Config {
   std::string provider = "sockets";
   std::string interface;         // an address, "ib0", "cxi0"; "": the one towards the head
   Nanos fabric_after = kSecond;  // shorter steps have no links between nodes
-  std::string port_range;        // "60000-60100": for the rendezvous; "": SrunPortRange
+  std::string port_range;        // "60000-60100": where daemons listen; "": SrunPortRange
 
   // HTTP of the head and of `sonde serve`.
   std::string http = "loopback";   // loopback, off, or the name of an interface's address

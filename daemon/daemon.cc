@@ -71,9 +71,12 @@ void FillInUser(LaunchMessage& launch) {
 }
 
 Config ConfigOf(const LaunchMessage& launch, Status& error) {
-  Result<Config> config = LoadConfig(launch.config_path);
-  error = config.status();
-  return config.ok() ? *std::move(config) : Config();
+  Result<Config> loaded = LoadConfig(launch.config_path);
+  error = loaded.status();
+  Config config = loaded.ok() ? *std::move(loaded) : Config();
+  // The launcher also knows Slurm's own range.
+  if (!launch.ports.empty()) config.port_range = launch.ports;
+  return config;
 }
 
 void OpenLog(const LaunchMessage& launch, const Config& config, const Status& config_error) {

@@ -9,6 +9,7 @@
 #include "core/step_environment.h"
 #include "core/text/names.h"
 #include "core/text/options.h"
+#include "core/text/settings.h"
 #include "core/text/user_tags.h"
 #include "launcher/launch.h"
 
@@ -48,6 +49,12 @@ Status ParseKey(std::string_view hex, LaunchMessage& m) {
 Status ParseStepLevel(std::string_view text, LaunchMessage& m) {
   m.job.level = ParseLevel(text);
   return m.job.level > 0 ? Status() : Status(Code::kInvalid, std::string(kLevelExpected));
+}
+
+Status ParsePorts(LaunchMessage& m, std::string_view text) {
+  if (!ParsePortRange(text)) return {Code::kInvalid, "expected two ports such as 60000-60100"};
+  m.ports = text;
+  return {};
 }
 
 Status CheckPeriod(std::string_view text, LaunchMessage& m) {
@@ -133,6 +140,7 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kKey, [](M& m, V v) { return ParseKey(v, m); }},
       {key::kHeadHost, Text(&M::head_host)},
       {key::kHeadPort, Number(&M::head_port)},
+      {key::kPorts, ParsePorts},
       {key::kSocket, Text(&M::socket)},
       {key::kConfig, Text(&M::config_path)},
       {key::kArchive, Text(&M::archive)},

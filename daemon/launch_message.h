@@ -34,6 +34,7 @@ struct LaunchMessage {
   StepKey key{};
   std::string head_host;
   uint16_t head_port = 0;
+  std::string ports;   // "60000-60100": where to listen; "": as the configuration says
   std::string socket;  // abstract name for the application; "": none
   std::string config_path;
   std::string archive;             // SONDE_ARCHIVE of the user; "": by config

@@ -132,6 +132,9 @@ inline constexpr std::string_view kGpus = "gpus";
 inline constexpr std::string_view kKey = "key";  // 64 hex digits: the step key
 inline constexpr std::string_view kHeadHost = "head_host";
 inline constexpr std::string_view kHeadPort = "head_port";
+// "60000-60100": the ports on which the daemons of this step listen; absent: as sonde.conf says,
+// else any.
+inline constexpr std::string_view kPorts = "ports";
 inline constexpr std::string_view kSocket = "socket";    // abstract name for the application
 inline constexpr std::string_view kConfig = "config";    // path of sonde.conf
 inline constexpr std::string_view kArchive = "archive";  // SONDE_ARCHIVE of the user, if set

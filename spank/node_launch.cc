@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/text/port_range.h"
 #include "launcher/launch.h"
 #include "launcher/random.h"
 #include "launcher/site_policy.h"
@@ -37,6 +38,14 @@ void AddRendezvous(const launch::Environment& environment,
   message.Add(key::kKey, rendezvous->key);
   message.Add(key::kHeadHost, environment.First("SLURM_SRUN_COMM_HOST"));
   message.Add(key::kHeadPort, rendezvous->port);
+}
+
+// Not of the job's environment, which would name any file for root to read.
+void AddPorts(const PluginConfig& config, launch::Writer& message) {
+  const SlurmNetwork network =
+      config.port_range.empty() ? ReadSlurmNetwork(launch::Environment(environ)) : SlurmNetwork();
+  const std::optional<PortRange> ports = AllowedPorts(config, network);
+  if (ports) message.Add(key::kPorts, PortRangeText(*ports));
 }
 
 void AddNode(spank_t spank, const launch::Environment& environment, launch::Writer& message) {
@@ -93,6 +102,7 @@ Status PrepareDaemon(spank_t spank, const PluginConfig& config, const PluginOpti
   message.Add(key::kUid, credentials->uid);
   message.Add(key::kSocket, *socket);
   AddRendezvous(environment, rendezvous, solo_key, message);
+  AddPorts(config, message);
   AddNode(spank, environment, message);
   AddStep(spank, job, environment, options, config, message);
 

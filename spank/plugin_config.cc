@@ -169,15 +169,4 @@ Status LoadSondeConf(const launch::Environment& environment, PluginConfig& confi
   return status;
 }
 
-std::optional<PortRange> FindSrunPortRange(std::string_view slurm_conf) {
-  std::optional<PortRange> range;
-  ForEachSetting(slurm_conf, [&](const Setting& setting) {
-    if (setting.value && EqualsIgnoringCase(setting.name, "SrunPortRange")) {
-      range = ParsePortRange(*setting.value);
-    }
-    return true;
-  });
-  return range;
-}
-
 }  // namespace sonde::spank

@@ -53,7 +53,4 @@ Status ParseSondeConf(std::string_view text, std::string_view name, PluginConfig
 // are the file's alone, and what the file does not watch (monitor_...) no variable watches.
 Status LoadSondeConf(const launch::Environment& environment, PluginConfig& config);
 
-// Finds SrunPortRange in slurm.conf's text.
-std::optional<PortRange> FindSrunPortRange(std::string_view slurm_conf);
-
 }  // namespace sonde::spank

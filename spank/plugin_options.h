@@ -84,10 +84,10 @@ std::string TellIgnored(int id, const char* text);
 void SettleOptions(spank_t spank, const PluginOptions& options);
 
 // Sets the rendezvous that the nodes get; "": none. Other plugins of Slurm see the value, and
-// cli_filter/syslog writes it into the log, so it has no key yet.
+// cli_filter/syslog writes it into the log, so it has no key yet, and no port.
 void OfferRendezvous(const std::string& value);
 // In srun's local_user_init, when nobody looks at options any more and before the nodes are told:
-// replaces the rendezvous by `value`, which has the same length and differs in the key alone.
+// replaces the rendezvous by `value`, which has the same length.
 Status RevealRendezvous(spank_t spank, const std::string& value);
 // On a node: removes the rendezvous from the tasks' environment.
 void HideRendezvous(spank_t spank);

@@ -1,73 +1,113 @@
 #include "spank/rendezvous.h"
 
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
+#include <cstring>
+#include <memory>
 
+#include "core/text/port_range.h"
 #include "launcher/high_descriptor.h"
-#include "launcher/random.h"
-#include "launcher/read_file.h"
 
 namespace sonde::spank {
 namespace {
 
 // Every node of the step may connect in the same moment; the kernel cuts it to net.core.somaxconn.
 constexpr int kBacklog = 4096;
+constexpr size_t kPortDigits = 5;
 
-// Tries one port; 0 is any.
-Result<Listener> ListenOn(uint16_t port) {
-  Listener listener;
-  listener.fd = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!listener.fd) return SystemError("socket");
+struct BindAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+  // It lies at the same place in both families.
+  in_port_t& port() { return reinterpret_cast<sockaddr_in*>(&storage)->sin_port; }
+};
+
+BindAddress AllAddresses(sa_family_t family) {
+  BindAddress address;
+  address.storage.ss_family = family;  // the rest is zero, which is any address
+  address.size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  return address;
+}
+
+// The one to which Slurm binds with NoInAddrAny.
+Result<BindAddress> AddressOfHost(const SlurmNetwork& network) {
+  char name[256] = "";
+  ::gethostname(name, sizeof(name) - 1);
+  addrinfo hints{};
+  hints.ai_family = !network.ipv6 ? AF_INET : network.ipv4 ? AF_UNSPEC : AF_INET6;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_ADDRCONFIG | AI_PASSIVE;
+  addrinfo* list = nullptr;
+  const int error = ::getaddrinfo(name, nullptr, &hints, &list);
+  if (error != 0) {
+    return Status(Code::kNotFound,
+                  "resolve '" + std::string(name) +
+                      "', where CommunicationParameters=NoInAddrAny has srun listen: " +
+                      ::gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, ::freeaddrinfo);
+  BindAddress address;
+  address.size = list->ai_addrlen;
+  std::memcpy(&address.storage, list->ai_addr, list->ai_addrlen);
+  return address;
+}
+
+// Tries one port; 0 is any. The error, 0 if it listens.
+int TryToListen(BindAddress address, bool ipv4, uint16_t port, Listener& listener) {
+  UniqueFd& fd = listener.fd;
+  fd.Reset(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return errno;
   const int on = 1;
   // A port of a step that has just ended may be used again at once.
-  ::setsockopt(listener.fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_ANY);
-  address.sin_port = htons(port);
-  socklen_t size = sizeof(address);
-  if (::bind(listener.fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      ::listen(listener.fd.get(), kBacklog) != 0 ||
-      ::getsockname(listener.fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return SystemError("listen on port " + std::to_string(port));
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (address.storage.ss_family == AF_INET6) {
+    const int only = ipv4 ? 0 : 1;
+    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
   }
-  launch::MoveUp(listener.fd);
-  listener.port = ntohs(address.sin_port);
-  return listener;
+  address.port() = htons(port);
+  if (::bind(fd.get(), address.get(), address.size) != 0 || ::listen(fd.get(), kBacklog) != 0 ||
+      ::getsockname(fd.get(), address.get(), &address.size) != 0) {
+    return errno;
+  }
+  listener.port = ntohs(address.port());
+  return 0;
 }
+
+// Whether the kernel has IPv6 at all.
+bool HasIpv6() { return UniqueFd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)).get() >= 0; }
 
 }  // namespace
 
-Result<Listener> Listen(std::optional<PortRange> range) {
-  if (!range) return ListenOn(0);
-  // Steps that start together begin their search at different ports.
-  const uint32_t count = range->second - range->first + 1u;
-  const Result<std::string> random = launch::RandomHex<4>();
-  uint32_t start = 0;
-  if (random.ok()) std::from_chars(random->data(), random->data() + random->size(), start, 16);
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t port = range->first + (start % count + i) % count;
-    Result<Listener> listener = ListenOn(static_cast<uint16_t>(port));
-    if (listener.ok()) return listener;
+Result<Listener> Listen(const SlurmNetwork& network, std::optional<PortRange> ports) {
+  BindAddress address;
+  if (network.all_addresses) {
+    const bool v6 = network.ipv6 && (!network.ipv4 || HasIpv6());
+    address = AllAddresses(v6 ? AF_INET6 : AF_INET);
+  } else {
+    Result<BindAddress> own = AddressOfHost(network);
+    if (!own.ok()) return own.status();
+    address = *own;
   }
-  return Status(Code::kUnavailable, "no free port from " + std::to_string(range->first) + " to " +
-                                        std::to_string(range->second));
+  Listener listener;
+  int error = 0;
+  TryPorts(ports.value_or(PortRange(0, 0)), [&](uint16_t port) {
+    error = TryToListen(address, network.ipv4, port, listener);
+    return error != EADDRINUSE;
+  });
+  if (error == EADDRINUSE && ports) return Status(Code::kUnavailable, NoFreePort(*ports));
+  if (error != 0) return SystemError("listen for the nodes", error);
+  launch::MoveUp(listener.fd);
+  return listener;
 }
 
-std::optional<PortRange> AllowedPorts(const PluginConfig& config,
-                                      const launch::Environment& environment) {
-  if (!config.port_range.empty()) return ParsePortRange(config.port_range);
-  const std::string given(environment.First("SLURM_CONF"));
-  const std::string paths[] = {given, given.empty() ? "/etc/slurm/slurm.conf" : "",
-                               given.empty() ? "/run/slurm/conf/slurm.conf" : ""};
-  for (const std::string& path : paths) {
-    if (path.empty()) continue;
-    const Result<std::string> text = launch::ReadFile(path);
-    if (text.ok()) return FindSrunPortRange(*text);
-  }
-  return std::nullopt;
+std::optional<PortRange> AllowedPorts(const PluginConfig& config, const SlurmNetwork& network) {
+  return config.port_range.empty() ? network.srun_ports : ParsePortRange(config.port_range);
 }
 
 std::optional<Rendezvous> ParseRendezvous(std::string_view text) {
@@ -82,9 +122,17 @@ std::optional<Rendezvous> ParseRendezvous(std::string_view text) {
       key.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
     return std::nullopt;
   }
-  if (key == NoKey()) return std::nullopt;
+  // What a srun of a release before this one shows: the port, and a key of zeros.
+  if (key.find_first_not_of('0') == std::string_view::npos) return std::nullopt;
   rendezvous.key = key;
   return rendezvous;
 }
+
+std::string RendezvousText(const Rendezvous& rendezvous) {
+  const std::string port = std::to_string(rendezvous.port);
+  return std::string(kPortDigits - port.size(), '0') + port + ":" + rendezvous.key;
+}
+
+std::string NoRendezvous() { return RendezvousText({0, std::string(kKeyDigits, '0')}); }
 
 }  // namespace sonde::spank

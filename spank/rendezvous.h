@@ -11,8 +11,8 @@
 
 #include "core/status.h"
 #include "core/unique_fd.h"
-#include "launcher/environment.h"
 #include "spank/plugin_config.h"
+#include "spank/slurm_conf.h"
 
 namespace sonde::spank {
 
@@ -21,13 +21,13 @@ struct Listener {
   uint16_t port = 0;
 };
 
-// A listening TCP socket on all addresses, its port from `range` or any free one.
-Result<Listener> Listen(std::optional<PortRange> range);
+// A listening TCP socket, its port from `ports` or any free one. It has the addresses that Slurm's
+// own sockets in srun have: the nodes have reached, or will reach, srun there.
+Result<Listener> Listen(const SlurmNetwork& network, std::optional<PortRange> ports);
 
-// The ports that srun's listener may use: sonde.conf's port_range, else SrunPortRange of slurm.conf
-// (SLURM_CONF, or where Slurm looks for it); nullopt: any port.
-std::optional<PortRange> AllowedPorts(const PluginConfig& config,
-                                      const launch::Environment& environment);
+// The ports on which the daemons of a step may listen: sonde.conf's port_range, else SrunPortRange;
+// nullopt: any port.
+std::optional<PortRange> AllowedPorts(const PluginConfig& config, const SlurmNetwork& network);
 
 inline constexpr size_t kKeyDigits = 64;
 
@@ -36,10 +36,11 @@ struct Rendezvous {
   std::string key;
 };
 
-// "PORT:KEY", as the hidden option carries it. Nothing without a key.
+// "PORT:KEY", as the hidden option carries it; PORT has five digits. Nothing without a port or key.
 std::optional<Rendezvous> ParseRendezvous(std::string_view text);
-
-// Stands in the key's place as long as others may see the option.
-inline std::string NoKey() { return std::string(kKeyDigits, '0'); }
+std::string RendezvousText(const Rendezvous& rendezvous);
+// Stands there as long as others may see the option, and where there is no head. As long as any
+// other.
+std::string NoRendezvous();
 
 }  // namespace sonde::spank

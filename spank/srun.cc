@@ -1,5 +1,5 @@
-// srun: binds the socket where the step's daemons meet, starts the head beside srun and, at the
-// end, prints the head's report.
+// srun: when the step is known, binds the socket where its daemons meet and starts the head beside
+// srun; at the end prints the head's report.
 #include "spank/srun.h"
 
 #include <poll.h>
@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "core/clocks.h"
+#include "core/text/port_range.h"
 #include "launcher/random.h"
 #include "spank/describe.h"
 #include "spank/plugin.h"
+#include "spank/rendezvous.h"
 #include "spank/site_grant.h"
 
 namespace sonde::spank {
@@ -23,12 +25,9 @@ namespace key = launch::key;
 
 constexpr std::chrono::milliseconds kStop{2000};
 
-std::string RendezvousText(const Context& context, const std::string& key) {
-  return std::to_string(context.srun.listener.port) + ":" + key;
-}
-
-// The socket and the key. Before the level is known, so it must be cheap.
-Status Offer(Context& context) {
+// Whether there can be a head. Before the level is known, so it must be cheap: no socket is held by
+// a srun that waits in the queue, or is not watched.
+Status CanWatch(const Context& context) {
   if (!context.config.policy.monitor_steps) {
     return {Code::kUnavailable,
             "steps are not watched here (monitor_steps in " + context.config.path + ")"};
@@ -36,13 +35,6 @@ Status Offer(Context& context) {
   if (::access(context.config.sonded.c_str(), X_OK) != 0) {
     return SystemError("execute " + context.config.sonded);
   }
-  Result<std::string> random = launch::RandomHex<kKeyDigits / 2>();
-  if (!random.ok()) return random.status();
-  Result<Listener> listener = Listen(AllowedPorts(context.config, launch::Environment(environ)));
-  if (!listener.ok()) return listener.status();
-  context.srun.listener = std::move(*listener);
-  context.srun.key = std::move(*random);
-  OfferRendezvous(RendezvousText(context, NoKey()));
   return {};
 }
 
@@ -75,11 +67,32 @@ void AddSize(spank_t spank, const Context& context, const launch::Environment& e
   if (!job_nodes.empty()) message.Add(key::kJobNodes, job_nodes);
 }
 
+// What the head needs to be found.
+struct Meeting {
+  Listener listener;
+  std::string key;
+  std::optional<PortRange> ports;
+};
+
+Result<Meeting> Meet(const Context& context, const launch::Environment& environment) {
+  Meeting meeting;
+  Result<std::string> random = launch::RandomHex<kKeyDigits / 2>();
+  if (!random.ok()) return random.status();
+  meeting.key = std::move(*random);
+  const SlurmNetwork network = ReadSlurmNetwork(environment);
+  meeting.ports = AllowedPorts(context.config, network);
+  Result<Listener> listener = Listen(network, meeting.ports);
+  if (!listener.ok()) return listener.status();
+  meeting.listener = std::move(*listener);
+  return meeting;
+}
+
 launch::Writer HeadMessage(spank_t spank, std::string_view job, const Context& context,
-                           const launch::Environment& environment) {
+                           const Meeting& meeting, const launch::Environment& environment) {
   launch::Writer message(launch::kLaunch);
   message.Add(key::kRole, "head");
-  message.Add(key::kKey, context.srun.key);
+  message.Add(key::kKey, meeting.key);
+  if (meeting.ports) message.Add(key::kPorts, PortRangeText(*meeting.ports));
   message.Add(key::kBegun, WallNow());
   // Not S_JOB_UID, which some releases get wrong in srun.
   message.Add(key::kUid, ::getuid());
@@ -97,21 +110,25 @@ void WithoutReport(std::vector<std::string>& environment) {
   environment.emplace_back("SONDE_REPORT=off");
 }
 
+// From here on the socket is the head's alone: when that ends, nobody accepts in its place.
 Status StartHead(spank_t spank, Context& context, std::string_view job, const std::string& name) {
   const launch::Environment environment(environ);
-  const launch::Writer message = HeadMessage(spank, job, context, environment);
+  const Result<Meeting> meeting = Meet(context, environment);
+  if (!meeting.ok()) return meeting.status();
+  const launch::Writer message = HeadMessage(spank, job, context, *meeting, environment);
   launch::Process process;
   process.path = context.config.sonded;
   process.arguments = {"sonded", "--head", name};
   process.environment = DaemonEnvironment(environment);
   if (!context.options.asked.level) WithoutReport(process.environment);
-  process.listen_fd = context.srun.listener.fd.get();
+  process.listen_fd = meeting->listener.fd.get();
   Result<launch::Daemon> daemon = Start(process);
   if (!daemon.ok()) return daemon.status();
   context.srun.head = std::move(*daemon);
   // If it is gone already, the end of its lifeline tells why (SrunExit).
   static_cast<void>(context.srun.head.lifeline.Send(message.packet()));
-  return {};
+  // The nodes start no daemon without the key, so none looks for a head that could not be started.
+  return RevealRendezvous(spank, RendezvousText({meeting->listener.port, meeting->key}));
 }
 
 // Nobody asked for what the site watches by itself: it must not write into the job's output.
@@ -145,8 +162,8 @@ void DecideForHead(Context& context) {
 
 void SrunInit(Context& context) {
   context.config_error = LoadSondeConf(launch::Environment(environ), context.config);
-  context.srun.no_head = Offer(context);
-  if (!context.srun.no_head.ok()) OfferRendezvous("");
+  context.srun.no_head = CanWatch(context);
+  OfferRendezvous(context.srun.no_head.ok() ? NoRendezvous() : "");
 }
 
 void SrunInitPostOpt(Context& context) { ++context.srun.components; }
@@ -155,10 +172,7 @@ void SrunLocalUserInit(spank_t spank, Context& context) {
   const uint32_t step = Item<uint32_t>(spank, S_JOB_STEPID).value_or(SLURM_PENDING_STEP);
   // The node alone handles the interactive step of salloc, like a batch script.
   if (step != SLURM_INTERACTIVE_STEP) DecideForHead(context);
-  if (context.options.level == 0) {
-    context.srun.listener.fd.Reset();
-    return;
-  }
+  if (context.options.level == 0) return;
   if (!context.config_error.ok()) {
     TellUser(context, "sonde: %s; ignored", std::string(context.config_error.message()).c_str());
   }
@@ -166,11 +180,7 @@ void SrunLocalUserInit(spank_t spank, Context& context) {
       NamingJob(Item<uint32_t>(spank, S_JOB_ID).value_or(0), launch::Environment(environ));
   const std::string name = job + "." + StepName(step);
   Status status = context.srun.no_head;
-  // The nodes start no daemon without the key, so none looks for a head that could not be started.
   if (status.ok()) status = StartHead(spank, context, job, name);
-  if (status.ok()) status = RevealRendezvous(spank, RendezvousText(context, context.srun.key));
-  // From here on the socket is the head's alone: when that ends, nobody accepts in its place.
-  context.srun.listener.fd.Reset();
   if (!status.ok()) {
     TellUser(context, "sonde: no telemetry for step %s: %s", name.c_str(),
              std::string(status.message()).c_str());

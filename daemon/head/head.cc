@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "daemon/head/descriptors.h"
 #include "daemon/head/record/end_state.h"
+#include "daemon/link/address.h"
 #include "daemon/link/send.h"
 #include "daemon/link/trust/auth.h"
 #include "daemon/own_cost.h"
@@ -157,7 +158,7 @@ Status Head::Listen(UniqueFd socket) {
   nodes_.ChooseSuccessors();
   rendezvous_ =
       std::make_unique<Rendezvous>(loop_, launch_.key, static_cast<Rendezvous::Owner&>(*this));
-  SONDE_RETURN_IF_ERROR(rendezvous_->Listen(std::move(socket), config_.port_range));
+  SONDE_RETURN_IF_ERROR(rendezvous_->Listen(std::move(socket)));
   if (launch_.acting) {
     finish_timer_ = loop_.After(Nodes::kTakeoverLimit, [this] {
       finish_timer_ = 0;
@@ -195,8 +196,7 @@ Status Head::CheckNode(const tree::Registration& who) const {
 void Head::Greet(uint32_t node, tree::Link& control) {
   Send(control, Type::kWelcome,
        Encode(tree::Welcome{node, config_.fanout, static_cast<uint64_t>(Clock::System().Now()),
-                            static_cast<uint64_t>(record_.Job()->start), number_,
-                            rendezvous_ == nullptr ? uint16_t{0} : rendezvous_->own_port()}));
+                            static_cast<uint64_t>(record_.Job()->start), number_}));
   Send(control, Type::kBudget, Encode(intake_.Budget(nodes_.expected())));
   if (counters_paused_) Send(control, Type::kCounters, "\1");
   if (const std::string needs = alarms_->OnNode(node); !needs.empty()) {
@@ -267,7 +267,10 @@ constexpr Nanos kServeAtEnd = 200 * kMillisecond;
 void Head::Serve() {
   if (config_.http == "off" || state_ != State::kRunning) return;
   web::Server::Options options;
-  if (config_.http != "loopback") options.address = config_.http;
+  if (config_.http != "loopback") {
+    options.address = config_.http;
+    options.other_ports = tree::PortsOf(config_.port_range);
+  }
   options.port = config_.http_port;
   options.token = tree::HttpToken(launch_.key);
   options.nan_null = config_.opentsdb_nan_null;

@@ -11,7 +11,7 @@ Rendezvous::Rendezvous(Loop& loop, const StepKey& key, Owner& owner)
         owner_.OnProven(who, std::move(link));
       }) {}
 
-Status Rendezvous::Listen(UniqueFd socket, const std::string& ports) {
+Status Rendezvous::Listen(UniqueFd socket) {
   Result<std::unique_ptr<tree::Listener>> listener = tree::Listener::Adopt(
       loop_, std::move(socket), [this](std::unique_ptr<tree::SocketLink> link) {
         if (!std::exchange(local_host_known_, true)) {
@@ -21,20 +21,7 @@ Status Rendezvous::Listen(UniqueFd socket, const std::string& ports) {
       });
   if (!listener.ok()) return listener.status();
   listener_ = *std::move(listener);
-  ListenToThoseThatComeBack(ports);
   return {};
-}
-
-void Rendezvous::ListenToThoseThatComeBack(const std::string& ports) {
-  const auto [low, high] = tree::PortsOf(ports);
-  for (uint32_t port = low; port <= high; ++port) {
-    auto listener = tree::Listener::Open(
-        loop_, "0.0.0.0", static_cast<uint16_t>(port),
-        [this](std::unique_ptr<tree::SocketLink> link) { acceptor_.Take(std::move(link)); });
-    if (!listener.ok()) continue;
-    own_listener_ = *std::move(listener);
-    return;
-  }
 }
 
 }  // namespace sonde::head

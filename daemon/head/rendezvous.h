@@ -1,8 +1,6 @@
-// Where nodes come to their head: the socket that srun has bound, and one of the head's own. Both
-// take connections and let those in that prove the key.
-//
-// Nodes come back to the head's own: srun has a process of its own that holds the socket it gave
-// us, so that nothing would refuse them there when this process is dead.
+// Where nodes come to their head, and come back to it: takes connections at the socket that srun,
+// or the node that stood by, has bound for it, and lets those in that prove the key. The socket is
+// the head's alone: when that is dead, nodes are refused there.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -35,21 +33,13 @@ class Rendezvous {
 
   Rendezvous(Loop& loop, const StepKey& key, Owner& owner);
 
-  // `ports`: of sockets of the head's own, as in sonde.conf.
-  Status Listen(UniqueFd socket, const std::string& ports);
-  // Where nodes come back; 0: only where they came at first.
-  uint16_t own_port() const {
-    return own_listener_ == nullptr ? uint16_t{0} : own_listener_->port();
-  }
+  Status Listen(UniqueFd socket);
 
  private:
-  void ListenToThoseThatComeBack(const std::string& ports);
-
   Loop& loop_;
   Owner& owner_;
   tree::Acceptor acceptor_;
   std::unique_ptr<tree::Listener> listener_;
-  std::unique_ptr<tree::Listener> own_listener_;
   bool local_host_known_ = false;
 };
 

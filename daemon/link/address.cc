@@ -30,13 +30,22 @@ std::string HostPortText(const std::string& host, uint16_t port) {
   return v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
+// It lies at the same place in both families.
+static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+
 uint16_t PortOf(const Address& address) {
-  // It lies at the same place in both families.
-  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   sockaddr_in v4;
   std::memcpy(&v4, &address.storage, sizeof v4);
   const bool known = v4.sin_family == AF_INET || v4.sin_family == AF_INET6;
   return known ? ntohs(v4.sin_port) : 0;
+}
+
+void SetPort(Address& address, uint16_t port) {
+  sockaddr_in v4;
+  std::memcpy(&v4, &address.storage, sizeof v4);
+  if (v4.sin_family != AF_INET && v4.sin_family != AF_INET6) return;
+  v4.sin_port = htons(port);
+  std::memcpy(&address.storage, &v4, sizeof v4);
 }
 
 std::string HostText(const Address& address) {

@@ -36,6 +36,8 @@ std::string AddressText(const Address& address);
 std::string HostText(const Address& address);
 // 0 if unknown.
 uint16_t PortOf(const Address& address);
+// Nothing if unknown.
+void SetPort(Address& address, uint16_t port);
 std::string HostPortText(const std::string& host, uint16_t port);
 
 // The first and the last of "60000-60100"; of "" any: 0 and 0.

@@ -5,9 +5,11 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "core/log.h"
+#include "core/text/port_range.h"
 
 namespace sonde::tree {
 namespace {
@@ -19,7 +21,34 @@ bool OutOfResources(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
+// The error, 0 if it listens.
+int TryToListen(Address address, uint16_t port, UniqueFd& fd) {
+  SetPort(address, port);
+  fd.Reset(
+      socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+  // The connections of a step that has just ended do not keep a port of the range from the next.
+  const int on = 1;
+  if (fd) setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const bool listens =
+      fd && bind(fd.get(), address.get(), address.length) == 0 && listen(fd.get(), SOMAXCONN) == 0;
+  return listens ? 0 : errno;
+}
+
 }  // namespace
+
+Result<UniqueFd> ListenAt(const std::string& host, PortRange ports) {
+  const auto addresses = Resolve(host, 0, true);
+  if (!addresses.ok()) return addresses.status().Within("listen");
+  UniqueFd fd;
+  int error = 0;
+  TryPorts(ports, [&](uint16_t port) {
+    error = TryToListen(addresses->front(), port, fd);
+    return error != EADDRINUSE;
+  });
+  if (error == 0) return fd;
+  if (error == EADDRINUSE && ports.first != 0) return Status(Code::kUnavailable, NoFreePort(ports));
+  return SystemError(fmt::format("listen on {}", HostText(addresses->front())), error);
+}
 
 Listener::Listener(Loop& loop, UniqueFd fd, Accepted accepted)
     : loop_(loop),
@@ -49,18 +78,11 @@ Result<std::unique_ptr<Listener>> Listener::Adopt(Loop& loop, UniqueFd fd, Accep
   return listener;
 }
 
-Result<std::unique_ptr<Listener>> Listener::Open(Loop& loop, const std::string& host, uint16_t port,
-                                                 Accepted accepted) {
-  const auto addresses = Resolve(host, port, true);
-  if (!addresses.ok()) return addresses.status().Within("listen");
-  const Address& address = addresses->front();
-  UniqueFd fd(
-      socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
-  if (!fd || bind(fd.get(), address.get(), address.length) != 0 ||
-      listen(fd.get(), SOMAXCONN) != 0) {
-    return SystemError(fmt::format("listen on {}", AddressText(address)));
-  }
-  return Adopt(loop, std::move(fd), std::move(accepted));
+Result<std::unique_ptr<Listener>> Listener::Open(Loop& loop, const std::string& host,
+                                                 PortRange ports, Accepted accepted) {
+  Result<UniqueFd> fd = ListenAt(host, ports);
+  if (!fd.ok()) return fd.status();
+  return Adopt(loop, *std::move(fd), std::move(accepted));
 }
 
 uint16_t Listener::port() const { return PortOf(address()); }

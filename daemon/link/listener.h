@@ -17,6 +17,9 @@
 
 namespace sonde::tree {
 
+// A listening socket at a numeric address, on a port of the range; {0, 0} lets the kernel choose.
+Result<UniqueFd> ListenAt(const std::string& host, PortRange ports);
+
 class Listener {
  public:
   static constexpr Nanos kRetry = 100 * kMillisecond;
@@ -24,9 +27,9 @@ class Listener {
 
   // A socket that listens already, for example inherited.
   static Result<std::unique_ptr<Listener>> Adopt(Loop& loop, UniqueFd fd, Accepted accepted);
-  // A new one. `host` is numeric; port 0 lets the kernel choose.
-  static Result<std::unique_ptr<Listener>> Open(Loop& loop, const std::string& host, uint16_t port,
-                                                Accepted accepted);
+  // A new one, as ListenAt.
+  static Result<std::unique_ptr<Listener>> Open(Loop& loop, const std::string& host,
+                                                PortRange ports, Accepted accepted);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

@@ -265,6 +265,7 @@ void Node::WithFabric(const std::function<void(tree::Fabric&)>& then) {
   options.provider = config_.provider;
   options.interface = config_.interface;
   options.local_address = head_.local_host();
+  options.ports = tree::PortsOf(config_.port_range);
   options.max_links = tree::ChildLinks::LinksFor(config_.fanout);
   fabric_.With(options, [this, then](const Result<tree::Fabric*>& fabric) {
     if (state_ != State::kRunning || head_.link() == nullptr) return;

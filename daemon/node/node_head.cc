@@ -1,4 +1,6 @@
 // A Node and its head: how it registers, comes back, stands by, and does what the head says.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -129,7 +131,9 @@ void Node::OnNoHead(const Status& why) {
 
 void Node::OnStandby() {
   const Result<uint16_t> port = standby_.Listen(head_.local_host());
-  if (!port.ok()) log::Warning("cannot stand by: {}", port.status().message());
+  if (!port.ok()) {
+    Note(fmt::format("cannot go on as head if that dies: {}", port.status().message()));
+  }
   head_.Send(Type::kStandingBy,
              Encode(tree::StandingBy{head_.local_host(), port.ok() ? *port : uint16_t{0}}));
 }

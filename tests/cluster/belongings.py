@@ -7,6 +7,7 @@ which adopts what its daemons leave behind. A socket is that of who has it open.
 nothing: other clusters can have the same.
 """
 
+import ipaddress
 import os
 import pathlib
 
@@ -78,6 +79,21 @@ def open_sockets(pid):
     except OSError:
         return set()
     return {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
+
+
+def listening(pid):
+    """(address, port) of the TCP sockets at which a process listens, sorted; none if it has ended."""
+    held = open_sockets(pid)
+    found = set()
+    for table in ("net/tcp", "net/tcp6"):
+        for line in read(pid, table).decode().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in held:
+                address, _, port = fields[1].rpartition(":")
+                # The kernel writes words of four bytes, in the machine's order.
+                words = [bytes.fromhex(address[i : i + 8])[::-1] for i in range(0, len(address), 8)]
+                found.add((str(ipaddress.ip_address(b"".join(words))), int(port, 16)))
+    return sorted(found)
 
 
 def abstract_sockets(directory):

@@ -78,6 +78,7 @@ class Cluster:
         slurm_conf=(),
         etc=(),
         directory=None,
+        address=None,
     ):
         self.dir = pathlib.Path()
         self._children = []
@@ -89,6 +90,8 @@ class Cluster:
             command += ["--etc", file]
         if directory:
             command += ["--dir", directory]
+        if address:
+            command += ["--address", address]
         env = {**os.environ, "SONDE_BUILD": str(BUILD)}
         done = subprocess.run(
             command, input=plugstack, env=env, capture_output=True, text=True, check=False

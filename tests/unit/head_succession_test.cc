@@ -96,6 +96,29 @@ TEST_F(Successions, OneThatGoesIsReplaced) {
   EXPECT_EQ(Sent(Type::kStandby).back(), 1u);
 }
 
+// No port of the range is free there.
+TEST_F(Successions, OnesThatCannotArePassedOver) {
+  Succession succession(loop_, 0, send_);
+  for (uint32_t node = 0; node < 20; ++node) succession.Add(node);
+  Run(kMillisecond);
+  const std::string cannot = Encode(tree::StandingBy{"10.0.0.1", 0});
+  succession.OnStandingBy(1, cannot);
+  EXPECT_EQ(Sent(Type::kStandby).back(), 3u);
+  for (const uint32_t node : {0, 2, 3}) Stand(succession, node);
+  Run(2 * Succession::kDelay);
+  EXPECT_THAT(Told(4), ElementsAre(0, 2, 3));
+}
+
+TEST_F(Successions, NotEverybodyIsAskedWhereNobodyCan) {
+  Succession succession(loop_, 0, send_);
+  for (uint32_t node = 0; node < 20; ++node) succession.Add(node);
+  Run(kMillisecond);
+  for (uint32_t node = 0; node < 20; ++node) {
+    succession.OnStandingBy(node, Encode(tree::StandingBy{"10.0.0.1", 0}));
+  }
+  EXPECT_THAT(Sent(Type::kStandby), ElementsAre(0, 1, 2, 3, 4, 5));
+}
+
 TEST_F(Successions, NobodyIsBelievedWhoWasNotAsked) {
   Succession succession(loop_, 0, send_);
   for (uint32_t node = 0; node < 5; ++node) succession.Add(node);

@@ -147,7 +147,7 @@ launch::Process Shell(const std::string& script) {
 
 TEST(Start, TheDaemonHasItsOwnDescriptorsAndSession) {
   const UniqueFd stray(::open("/etc/passwd", O_RDONLY));  // not closed on exec
-  Result<spank::Listener> listener = spank::Listen(std::nullopt);
+  Result<spank::Listener> listener = spank::Listen({}, std::nullopt);
   ASSERT_TRUE(stray && listener.ok());
   launch::Process process = Shell("");
   process.arguments[2] =

@@ -32,10 +32,11 @@ class Acceptors : public testing::Test {
               links.push_back(std::move(link));
             },
             kRoom) {
-    auto opened = Listener::Open(loop, "127.0.0.1", 0, [this](std::unique_ptr<SocketLink> link) {
-      ++came;
-      acceptor.Take(std::move(link));
-    });
+    auto opened =
+        Listener::Open(loop, "127.0.0.1", {0, 0}, [this](std::unique_ptr<SocketLink> link) {
+          ++came;
+          acceptor.Take(std::move(link));
+        });
     EXPECT_TRUE(opened.ok()) << opened.status().message();
     listener = *std::move(opened);
   }

@@ -69,7 +69,7 @@ class SocketCarrier {
 
   explicit SocketCarrier(Loop& loop) : loop_(loop) {}
   std::string Listen(Accepted accepted) {
-    auto listener = Listener::Open(loop_, "127.0.0.1", 0, std::move(accepted));
+    auto listener = Listener::Open(loop_, "127.0.0.1", {0, 0}, std::move(accepted));
     EXPECT_TRUE(listener.ok()) << listener.status().message();
     listener_ = *std::move(listener);
     return std::to_string(listener_->port());

@@ -33,7 +33,7 @@ class HeadLinks : public testing::Test, private HeadLink::Owner {
   bool BecomeHead() override { return false; }
 
   void Listen(int drop) {
-    auto opened = tree::Listener::Open(loop_, "127.0.0.1", 0,
+    auto opened = tree::Listener::Open(loop_, "127.0.0.1", {0, 0},
                                        [this, drop](std::unique_ptr<tree::SocketLink> link) {
                                          if (++came_ > drop) return acceptor_.Take(std::move(link));
                                          tree::DestroyLater(loop_, std::move(link));

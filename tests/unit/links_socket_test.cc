@@ -25,10 +25,11 @@ UniqueFd RawClient(uint16_t port) {
 class Sockets : public testing::Test {
  protected:
   std::unique_ptr<Listener> Listen() {
-    auto listener = Listener::Open(loop, "127.0.0.1", 0, [this](std::unique_ptr<SocketLink> link) {
-      peer_address = AddressText(link->peer_address());
-      accepted.emplace_back(std::make_unique<End>())->Own(std::move(link));
-    });
+    auto listener =
+        Listener::Open(loop, "127.0.0.1", {0, 0}, [this](std::unique_ptr<SocketLink> link) {
+          peer_address = AddressText(link->peer_address());
+          accepted.emplace_back(std::make_unique<End>())->Own(std::move(link));
+        });
     EXPECT_TRUE(listener.ok());
     return *std::move(listener);
   }

@@ -148,25 +148,23 @@ TEST(SystemAccounts, NamesOfUsersAndGroups) {
   EXPECT_EQ(accounts.IsGroup({}, "*"), Truth::kNo);
 }
 
-TEST(PortRange, OfSlurmConf) {
-  EXPECT_EQ(FindSrunPortRange("ClusterName=c\nsrunportrange = 60001-63000 # fw\n"),
-            PortRange(60001, 63000));
-  EXPECT_EQ(FindSrunPortRange("#SrunPortRange=1-2\nSrunPort=3-4\n"), std::nullopt);
+TEST(PortRange, IsTwoPortsInOrder) {
+  EXPECT_EQ(ParsePortRange("60001-63000"), PortRange(60001, 63000));
   for (const char* bad : {"", "1", "5-4", "0-9", "1-70000", "1-2x", "-"}) {
     EXPECT_EQ(ParsePortRange(bad), std::nullopt) << bad;
   }
 }
 
 TEST(Rendezvous, ASocketOfTheRangeIsBoundEvenWhenOthersAreTaken) {
-  Result<Listener> first = Listen(std::nullopt);
+  Result<Listener> first = Listen({}, std::nullopt);
   ASSERT_TRUE(first.ok());
   const uint16_t taken = first->port;
-  const Result<Listener> none = Listen(PortRange(taken, taken));
+  const Result<Listener> none = Listen({}, PortRange(taken, taken));
   ASSERT_FALSE(none.ok());
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("no free port from"));
   // Some port nearby is free.
   const PortRange range(static_cast<uint16_t>(taken - 20), taken);
-  const Result<Listener> other = Listen(range);
+  const Result<Listener> other = Listen({}, range);
   ASSERT_TRUE(other.ok());
   EXPECT_GE(other->port, range.first);
   EXPECT_LT(other->port, taken);
@@ -178,9 +176,14 @@ TEST(Rendezvous, OnlyWhatSrunWroteIsTaken) {
   ASSERT_TRUE(good);
   EXPECT_EQ(good->port, 4242);
   EXPECT_EQ(good->key, key);
+  // Written so that any port has the same length.
+  EXPECT_EQ(RendezvousText(*good), "04242:" + key);
+  EXPECT_EQ(ParseRendezvous("04242:" + key)->port, 4242);
+  EXPECT_EQ(NoRendezvous().size(), RendezvousText(*good).size());
   for (const std::string& bad :
-       {std::string(), std::string("4242"), "0:" + key, "70000:" + key, "4242:" + key + "a",
-        "4242:" + std::string(64, 'A'), "4242:" + std::string(63, 'a'), ":" + key, "x:" + key}) {
+       {std::string(), std::string("4242"), NoRendezvous(), "4242:" + std::string(64, '0'),
+        "0:" + key, "70000:" + key, "4242:" + key + "a", "4242:" + std::string(64, 'A'),
+        "4242:" + std::string(63, 'a'), ":" + key, "x:" + key}) {
     EXPECT_FALSE(ParseRendezvous(bad)) << bad;
   }
 }

@@ -25,6 +25,7 @@
 #include "core/log.h"
 #include "core/niceness.h"
 #include "core/signals_blocked.h"
+#include "core/text/port_range.h"
 #include "web/server/session.h"
 #include "web/server/wire_text.h"
 #include "web/source/tick_signal.h"
@@ -104,12 +105,20 @@ Status Server::Core::Listen(const Options& options) {
   if (error) {
     return {Code::kInvalid, fmt::format("'{}' is no numeric IP address", options.address)};
   }
-  Status bound = Bind(acceptor, {address, options.port});
-  if (!bound.ok() && options.port_if_taken_any && options.port != 0) {
-    bound = Bind(acceptor, {address, 0});
+  const bool any = options.port == 0;
+  Status bound = any ? Status(Code::kUnavailable, "") : Bind(acceptor, {address, options.port});
+  if (!bound.ok() && (any || options.port_if_taken_any)) {
+    TryPorts(options.other_ports, [&](uint16_t other) {
+      bound = Bind(acceptor, {address, other});
+      return bound.ok();
+    });
   }
   if (!bound.ok()) {
-    return bound.Within(fmt::format("listen on {} port {}", options.address, options.port));
+    std::string where = fmt::format("listen on {} port {}", options.address, options.port);
+    if (options.other_ports.first != 0) {
+      where += fmt::format(", or {}", PortRangeText(options.other_ports));
+    }
+    return bound.Within(where);
   }
   port = acceptor.local_endpoint(error).port();
   return {};

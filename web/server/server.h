@@ -15,6 +15,7 @@
 #include <string>
 
 #include "core/status.h"
+#include "core/text/settings.h"
 #include "core/time.h"
 #include "web/source/data_source.h"
 
@@ -41,7 +42,8 @@ class Server {
     std::string address = "127.0.0.1";  // a numeric address
     uint16_t port = 4242;               // 0: any free one
     bool port_if_taken_any = true;
-    std::string token;  // must not be empty
+    PortRange other_ports{0, 0};  // what any one is taken of; {0, 0}: all
+    std::string token;            // must not be empty
     int threads = 2;
     int niceness = 0;  // added to the process's niceness for threads: where a loop must not wait
     bool nan_null = false;  // OpenTSDB's answers have null for NaN, not the text "NaN"

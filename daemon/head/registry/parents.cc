@@ -7,6 +7,7 @@
 
 #include "core/bytes.h"
 #include "core/log.h"
+#include "daemon/link/address.h"
 
 namespace sonde::head {
 
@@ -110,6 +111,7 @@ void Parents::AssignHead(uint32_t child) {
   options.provider = config_.provider;
   options.interface = config_.interface;
   options.local_address = local_host_;
+  options.ports = tree::PortsOf(config_.port_range);
   options.max_links = tree::ChildLinks::LinksFor(config_.fanout);
   fabric_.With(options, [this, child](const Result<tree::Fabric*>& fabric) {
     Listen(fabric);

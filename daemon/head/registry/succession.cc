@@ -23,6 +23,7 @@ Succession::~Succession() {
 void Succession::Add(uint32_t node) {
   there_.insert(node);
   asked_.erase(node);  // whatever it was asked before it went away
+  unable_.erase(node);
   if (!begun_) return;
   if (!told_.empty()) send_(node, Type::kSuccessors, told_);
   Choose();
@@ -31,13 +32,16 @@ void Succession::Add(uint32_t node) {
 void Succession::Remove(uint32_t node) {
   there_.erase(node);
   asked_.erase(node);
+  unable_.erase(node);
   if (standing_.erase(node) > 0) TellSoon();
   if (begun_) Choose();
 }
 
 void Succession::Choose() {
   size_t chosen = 0;
+  size_t passed = 0;
   for (const uint32_t node : there_) {
+    if (unable_.contains(node) && ++passed <= kMostUnable) continue;
     if (chosen++ == kSuccessors) break;
     if (asked_.insert(node).second) send_(node, Type::kStandby, "");
   }
@@ -45,7 +49,11 @@ void Succession::Choose() {
 
 void Succession::OnStandingBy(uint32_t node, std::string_view payload) {
   tree::StandingBy answer;
-  if (!Decode(payload, answer).ok() || !asked_.contains(node) || answer.port == 0) return;
+  if (!Decode(payload, answer).ok() || !asked_.contains(node)) return;
+  if (answer.port == 0) {
+    if (unable_.insert(node).second) Choose();
+    return;
+  }
   standing_[node] = {node, answer.host, answer.port};
   TellSoon();
 }

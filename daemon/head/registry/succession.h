@@ -1,7 +1,7 @@
 // Who goes on when this head dies: some nodes that listen for that case, and that all nodes know.
 //
-// The first kSuccessors nodes that are there stand by, in the order of their indices. This begins
-// when the step has run for a while; short steps end before.
+// The first kSuccessors nodes that are there and have a port to listen at stand by, in the order of
+// their indices. This begins when the step has run for a while; short steps end before.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -20,6 +20,8 @@ namespace sonde::head {
 class Succession {
  public:
   static constexpr size_t kSuccessors = 3;
+  // So many nodes that cannot are passed over; then there are fewer that stand by.
+  static constexpr size_t kMostUnable = 3;
   // Changes within it are told as one.
   static constexpr Nanos kDelay = 50 * kMillisecond;
   static_assert(kSuccessors <= tree::kMaxSuccessors);
@@ -46,6 +48,7 @@ class Succession {
   bool begun_ = false;
   std::set<uint32_t> there_;
   std::set<uint32_t> asked_;
+  std::set<uint32_t> unable_;  // of them
   std::map<uint32_t, tree::Place> standing_;
   std::string told_;
   Loop::TimerId begin_timer_ = 0;

@@ -36,6 +36,7 @@ class FabricOf final : public Fabric {
   Result<std::string> Listen(Accepted accepted) override {
     return domain_->Listen(std::move(accepted));
   }
+  void StopListening() override { domain_->StopListening(); }
   Result<std::unique_ptr<Link>> Connect(std::string_view address) override {
     auto link = DomainLink::Connect(domain_, address);
     if (!link.ok()) return link.status();

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/settings.h"
 #include "daemon/background.h"
 #include "daemon/link/link.h"
 #include "daemon/loop.h"
@@ -33,6 +34,8 @@ struct FabricOptions {
   // the provider chooses.
   std::string interface;
   std::string local_address;  // numeric, one of this host's; "": none preferred
+  // Where endpoints with a port of TCP or UDP listen; {0, 0}: anywhere.
+  PortRange ports{0, 0};
   // The first of these that works.
   std::vector<Endpoint> endpoints = {Endpoint::kMsg, Endpoint::kRdm};
   // Links open at the same time; more are refused. The completion queue is sized by it.
@@ -79,6 +82,8 @@ class Fabric {
   // Accepts connections from now on. Returns the address to tell those who are to connect: bytes
   // that only a fabric of the same provider understands.
   virtual Result<std::string> Listen(Accepted accepted) = 0;
+  // Nobody is to connect any more. What was accepted and handed over stays.
+  virtual void StopListening() = 0;
   // A link that is being connected; messages wait in it meanwhile. The address is checked: it came
   // from another daemon. kUnsupported if it is that of another kind of fabric.
   virtual Result<std::unique_ptr<Link>> Connect(std::string_view address) = 0;

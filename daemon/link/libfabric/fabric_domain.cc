@@ -94,19 +94,25 @@ bool FabricDomain::registers_memory() const {
   return (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
 }
 
-Result<std::string> FabricDomain::Listen(Fabric::Accepted accepted) {
+Status FabricDomain::ListenOn(fi_info& info) {
   fid_pep* listener = nullptr;
   SONDE_RETURN_IF_ERROR(Describe("create a listening endpoint",
-                                 fi_passive_ep(fabric_.get(), info_.get(), &listener, nullptr)));
+                                 fi_passive_ep(fabric_.get(), &info, &listener, nullptr)));
   FidPtr<fid_pep> owner(listener);
   SONDE_RETURN_IF_ERROR(
       Describe("bind the listening endpoint", fi_pep_bind(listener, &events_->fid, 0)));
   SONDE_RETURN_IF_ERROR(Describe("listen", fi_listen(listener)));
+  listener_ = std::move(owner);
+  return {};
+}
+
+Result<std::string> FabricDomain::Listen(Fabric::Accepted accepted) {
+  SONDE_RETURN_IF_ERROR(ListenWithin(library_, options_.ports, *info_,
+                                     [this](fi_info& info) { return ListenOn(info); }));
   char bytes[kMaxFabricAddress];
   size_t size = sizeof bytes;
   SONDE_RETURN_IF_ERROR(
-      Describe("ask for the listening address", fi_getname(&listener->fid, bytes, &size)));
-  listener_ = std::move(owner);
+      Describe("ask for the listening address", fi_getname(&listener_->fid, bytes, &size)));
   accepted_ = std::make_shared<const Fabric::Accepted>(std::move(accepted));
   const std::string_view raw(bytes, std::min(size, sizeof bytes));
   const uint16_t port = SocketPort(info_->addr_format, raw);

@@ -72,6 +72,7 @@ class FabricDomain : public std::enable_shared_from_this<FabricDomain> {
   FabricDomain(const FabricLibrary& library, FabricOptions options, FabricInfo info);
 
   Status OpenQueues();
+  Status ListenOn(fi_info& info);
   Status Describe(std::string_view what, long rc) const;
   bool Progress();
   // True if there was anything.

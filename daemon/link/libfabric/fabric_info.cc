@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "daemon/link/address.h"
+#include "daemon/link/listener.h"
 #include "daemon/loop.h"
 
 namespace sonde::tree {
@@ -20,6 +21,8 @@ namespace {
 
 // Receives that wait and sends under way at least.
 constexpr size_t kRdmQueue = 64;
+// Somebody else may take a port that was free when we looked.
+constexpr int kListenTries = 4;
 
 FabricInfo MakeHints(const FabricLibrary& library, Endpoint type, const std::string& provider) {
   FabricInfo hints(library.dupinfo(nullptr), {&library});
@@ -185,6 +188,30 @@ std::string SocketText(uint32_t format, std::string_view bytes) {
 
 uint16_t SocketPort(uint32_t format, std::string_view bytes) {
   return PortOf(SocketAddress(format, bytes));
+}
+
+Status ListenWithin(const FabricLibrary& library, PortRange ports, fi_info& info,
+                    const std::function<Status(fi_info& info)>& listen) {
+  Address address;
+  if (info.src_addr != nullptr) {
+    address = SocketAddress(info.addr_format,
+                            {static_cast<const char*>(info.src_addr), info.src_addrlen});
+  }
+  if (ports.first == 0 || !address.known()) return listen(info);
+  Status failed;
+  for (int i = 0; i < kListenTries; ++i) {
+    // A provider does not say whether the port is the reason for which it fails.
+    Result<UniqueFd> free = ListenAt(HostText(address), ports);
+    if (!free.ok()) return free.status();
+    SetPort(address, PortOf(LocalAddress(free->get())));
+    free->Reset();
+    const FabricInfo copy(library.dupinfo(&info), {&library});
+    if (copy == nullptr) return {Code::kLimit, "listen over the fabric: out of memory"};
+    std::memcpy(copy->src_addr, &address.storage, address.length);
+    failed = listen(*copy);
+    if (failed.ok()) break;
+  }
+  return failed;
 }
 
 std::string InterfaceText(const fi_info& info) {

@@ -6,6 +6,7 @@
 #include <rdma/fabric.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,10 @@ bool IsAddressFor(const fi_info& info, uint32_t format, std::string_view bytes);
 std::string SocketText(uint32_t format, std::string_view bytes);
 // 0 for others.
 uint16_t SocketPort(uint32_t format, std::string_view bytes);
+// Calls `listen` with the description of an endpoint that has a free port of the range, or with
+// `info` itself if such endpoints have no port of sockets, or may have any.
+Status ListenWithin(const FabricLibrary& library, PortRange ports, fi_info& info,
+                    const std::function<Status(fi_info& info)>& listen);
 // "10.0.0.7", or the domain's name: where an endpoint of that description is.
 std::string InterfaceText(const fi_info& info);
 

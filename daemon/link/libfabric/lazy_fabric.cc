@@ -15,7 +15,8 @@ void LazyFabric::With(const FabricOptions& options, Use use) {
     const std::vector<std::string> wanted = Fabric::Preference(options.provider);
     const auto sockets = std::find(wanted.begin(), wanted.end(), SocketFabric::kProvider);
     if (sockets != wanted.end()) {
-      sockets_ = std::make_unique<SocketFabric>(loop_, SocketFabric::AddressOn(options));
+      sockets_ =
+          std::make_unique<SocketFabric>(loop_, SocketFabric::AddressOn(options), options.ports);
     }
     if (sockets == wanted.begin()) {
       fabric_ = std::move(sockets_);

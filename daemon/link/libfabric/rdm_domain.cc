@@ -109,21 +109,28 @@ Status RdmDomain::OpenEndpoint() {
   SONDE_RETURN_IF_ERROR(
       Describe("open an address vector", fi_av_open(domain_.get(), &attr, &addresses, nullptr)));
   addresses_.reset(addresses);
-  fid_ep* endpoint = nullptr;
-  SONDE_RETURN_IF_ERROR(
-      Describe("create an endpoint", fi_endpoint(domain_.get(), info_.get(), &endpoint, nullptr)));
-  endpoint_.reset(endpoint);
-  SONDE_RETURN_IF_ERROR(Describe("bind an endpoint to the completion queue",
-                                 fi_ep_bind(endpoint, &completions_->fid, FI_TRANSMIT | FI_RECV)));
-  SONDE_RETURN_IF_ERROR(
-      Describe("bind an endpoint to the address vector", fi_ep_bind(endpoint, &addresses->fid, 0)));
-  SONDE_RETURN_IF_ERROR(Describe("enable an endpoint", fi_enable(endpoint)));
+  SONDE_RETURN_IF_ERROR(ListenWithin(library_, options_.ports, *info_,
+                                     [this](fi_info& info) { return EnableEndpoint(info); }));
   char bytes[kMaxFabricAddress];
   size_t size = sizeof bytes;
   SONDE_RETURN_IF_ERROR(
-      Describe("ask for the endpoint's address", fi_getname(&endpoint->fid, bytes, &size)));
+      Describe("ask for the endpoint's address", fi_getname(&endpoint_->fid, bytes, &size)));
   ByteWriter(own_address_).Fixed<uint32_t>(info_->addr_format);
   own_address_.append(bytes, std::min(size, sizeof bytes));
+  return {};
+}
+
+Status RdmDomain::EnableEndpoint(fi_info& info) {
+  fid_ep* endpoint = nullptr;
+  SONDE_RETURN_IF_ERROR(
+      Describe("create an endpoint", fi_endpoint(domain_.get(), &info, &endpoint, nullptr)));
+  FidPtr<fid_ep> owner(endpoint);
+  SONDE_RETURN_IF_ERROR(Describe("bind an endpoint to the completion queue",
+                                 fi_ep_bind(endpoint, &completions_->fid, FI_TRANSMIT | FI_RECV)));
+  SONDE_RETURN_IF_ERROR(Describe("bind an endpoint to the address vector",
+                                 fi_ep_bind(endpoint, &addresses_->fid, 0)));
+  SONDE_RETURN_IF_ERROR(Describe("enable an endpoint", fi_enable(endpoint)));
+  endpoint_ = std::move(owner);
   return {};
 }
 

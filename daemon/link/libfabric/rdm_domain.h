@@ -110,6 +110,7 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
   Status Describe(std::string_view what, long rc) const;
   Status OpenQueue();
   Status OpenEndpoint();
+  Status EnableEndpoint(fi_info& info);
   Status OpenReceives();
   bool Post(RdmSlot* slot);
   std::unique_ptr<RdmLink> TakePending(uint64_t number);

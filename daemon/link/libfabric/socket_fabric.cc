@@ -50,10 +50,11 @@ Result<std::string> SocketFabric::Listen(Accepted accepted) {
   if (const auto of_interface = AddressesOf(local_address_); !of_interface.empty()) {
     local_address_ = of_interface.front();
   }
-  auto listener = Listener::Open(
-      loop_, local_address_, 0, [accepted = std::move(accepted)](std::unique_ptr<SocketLink> link) {
-        accepted(std::move(link));
-      });
+  auto listener =
+      Listener::Open(loop_, local_address_, ports_,
+                     [accepted = std::move(accepted)](std::unique_ptr<SocketLink> link) {
+                       accepted(std::move(link));
+                     });
   if (!listener.ok()) return listener.status();
   listener_ = *std::move(listener);
   return fmt::format("{}{}:{}", kFormat, local_address_, listener_->port());

@@ -26,9 +26,9 @@ class SocketFabric final : public Fabric {
   static constexpr std::string_view kProvider = "sockets";
 
   // `local_address`: numeric, or the name of a network interface: where it listens and what it
-  // tells its children.
-  SocketFabric(Loop& loop, std::string local_address)
-      : loop_(loop), local_address_(std::move(local_address)) {}
+  // tells its children. `ports`: {0, 0} is any.
+  SocketFabric(Loop& loop, std::string local_address, PortRange ports = {0, 0})
+      : loop_(loop), local_address_(std::move(local_address)), ports_(ports) {}
 
   // The address of the interface that the options ask for, else their local_address.
   static std::string AddressOn(const FabricOptions& options);
@@ -40,12 +40,14 @@ class SocketFabric final : public Fabric {
   static Result<Target> Parse(std::string_view address);
 
   Result<std::string> Listen(Accepted accepted) override;
+  void StopListening() override { listener_.reset(); }
   Result<std::unique_ptr<Link>> Connect(std::string_view address) override;
   std::string name() const override { return "sockets at " + local_address_; }
 
  private:
   Loop& loop_;
   std::string local_address_;
+  const PortRange ports_;
   std::unique_ptr<Listener> listener_;
 };
 

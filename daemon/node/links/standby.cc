@@ -16,25 +16,11 @@
 #include "core/log.h"
 #include "daemon/child_process.h"
 #include "daemon/link/address.h"
+#include "daemon/link/listener.h"
 #include "launcher/launch.h"
 
 namespace sonde::node {
 namespace {
-
-constexpr int kBacklog = 1024;
-
-Result<UniqueFd> ListenAt(const std::string& host, uint16_t port) {
-  const auto address = tree::Resolve(host, port, true);
-  if (!address.ok()) return address.status();
-  if (address->empty()) return Status(Code::kNotFound, "no address");
-  const tree::Address& at = address->front();
-  UniqueFd fd(socket(at.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return SystemError("create a socket");
-  if (bind(fd.get(), at.get(), at.length) != 0 || listen(fd.get(), kBacklog) != 0) {
-    return SystemError(fmt::format("listen at {}", tree::HostPortText(host, port)));
-  }
-  return fd;
-}
 
 // sonded-head lies beside sonded.
 std::string HeadProgram() {
@@ -52,18 +38,10 @@ Standby::~Standby() {
 
 Result<uint16_t> Standby::Listen(const std::string& host) {
   if (listener_) return port_;
-  const auto [low, high] = tree::PortsOf(ports_);
-  Status failed;
-  for (uint32_t port = low; port <= high; ++port) {
-    Result<UniqueFd> listener = ListenAt(host, static_cast<uint16_t>(port));
-    if (listener.ok()) {
-      listener_ = *std::move(listener);
-      port_ = tree::PortOf(tree::LocalAddress(listener_.get()));
-      return port_;
-    }
-    failed = listener.status();
-  }
-  return failed;
+  Result<UniqueFd> listener = tree::ListenAt(host, tree::PortsOf(ports_));
+  if (!listener.ok()) return listener.status();
+  listener_ = *std::move(listener);
+  return port_ = tree::PortOf(tree::LocalAddress(listener_.get()));
 }
 
 Status Standby::Act(Nanos start) {

@@ -25,6 +25,7 @@ Result<std::string> ChildLinks::Listen(Fabric& fabric) {
         OnProven(who, std::move(link));
       },
       kMaxUnproven);
+  fabric_ = &fabric;
   address_ =
       fabric.Listen([this](std::unique_ptr<Link> link) { acceptor_->Take(std::move(link)); });
   return address_;
@@ -87,6 +88,7 @@ void ChildLinks::DropSilent(Nanos since) {
 }
 
 void ChildLinks::Close() {
+  if (fabric_ != nullptr) std::exchange(fabric_, nullptr)->StopListening();
   for (auto& [raw, link] : std::exchange(links_, {})) {
     children_.Remove(*raw);
     DestroyLater(loop_, std::move(link));

@@ -50,7 +50,7 @@ class ChildLinks {
   void PulseSoon();
   // Closes this one, if it is one of them.
   void Drop(Link& link);
-  // Closes them all; what is on its way over them is lost.
+  // Closes them all, and listens no more; what is on its way over them is lost.
   void Close();
 
  private:
@@ -65,6 +65,7 @@ class ChildLinks {
   Children& children_;
   std::function<void()> changed_;
   std::unique_ptr<Acceptor> acceptor_;
+  Fabric* fabric_ = nullptr;  // that listens
   Result<std::string> address_ = Status(Code::kUnavailable, "not listening");
   std::unordered_map<Link*, std::unique_ptr<Link>> links_;
   Loop::TimerId pulse_timer_ = 0;

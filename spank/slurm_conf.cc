@@ -1,0 +1,148 @@
+#include "spank/slurm_conf.h"
+
+#include <cctype>
+#include <cstddef>
+
+#include "core/text/ascii.h"
+#include "launcher/read_file.h"
+
+namespace sonde::spank {
+namespace {
+
+// Of files within files, and of all together: a file may include itself.
+constexpr int kMostDepth = 8;
+constexpr int kMostFiles = 64;
+
+bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+size_t SkipBlanks(std::string_view text, size_t at) {
+  while (at < text.size() && IsBlank(text[at])) ++at;
+  return at;
+}
+
+size_t SkipWord(std::string_view text, size_t at) {
+  while (at < text.size() && !IsBlank(text[at])) ++at;
+  return at;
+}
+
+// The next line with those that it goes on in, without its comment; `text` loses it.
+std::string TakeLine(std::string_view& text) {
+  std::string line;
+  for (bool more = true; more && !text.empty();) {
+    const size_t eol = text.find('\n');
+    std::string_view part = text.substr(0, eol);
+    text.remove_prefix(eol == std::string_view::npos ? text.size() : eol + 1);
+    if (part.ends_with('\r')) part.remove_suffix(1);
+    more = part.ends_with('\\');
+    if (more) part.remove_suffix(1);
+    line += part;
+  }
+  // "\#" is no comment to Slurm.
+  for (size_t at = line.find('#'); at != std::string::npos; at = line.find('#', at + 1)) {
+    if (at > 0 && line[at - 1] == '\\') continue;
+    line.resize(at);
+    break;
+  }
+  return line;
+}
+
+class Reader {
+ public:
+  Reader(const std::string& path, const ReadConf& read)
+      : read_(read), directory_(path.substr(0, path.rfind('/') + 1)) {}
+
+  void ReadFile(const std::string& path, int depth) {
+    if (depth > kMostDepth || ++files_ > kMostFiles) return;
+    const Result<std::string> text = read_(path);
+    if (!text.ok()) return;
+    for (std::string_view left = *text; !left.empty();) OnLine(TakeLine(left), depth);
+  }
+
+  const SlurmNetwork& Network() {
+    const std::string words = Lower(communication_);
+    const auto has = [&](std::string_view word) { return words.find(word) != std::string::npos; };
+    network_.ipv6 = has("enableipv6");
+    network_.ipv4 = !has("disableipv4");
+    network_.all_addresses =
+        !has("noinaddrany") && Lower(topology_).find("noinaddrany") == std::string::npos;
+    return network_;
+  }
+
+ private:
+  void OnLine(std::string_view line, int depth) {
+    size_t at = SkipBlanks(line, 0);
+    const size_t end = SkipWord(line, at);
+    if (EqualsIgnoringCase(line.substr(at, end - at), "include")) {
+      const size_t name = SkipBlanks(line, end);
+      return Include(line.substr(name, SkipWord(line, name) - name), depth);
+    }
+    while (at < line.size()) at = OnSetting(line, at);
+  }
+
+  // Name, an operator perhaps, '=', a value that may stand in quotes; gives what follows, the end
+  // where it is something else.
+  size_t OnSetting(std::string_view line, size_t at) {
+    const size_t name = at = SkipBlanks(line, at);
+    while (at < line.size() && (std::isalnum(static_cast<unsigned char>(line[at])) != 0 ||
+                                line[at] == '_' || line[at] == '.')) {
+      ++at;
+    }
+    const std::string_view key = line.substr(name, at - name);
+    at = SkipBlanks(line, at);
+    if (at < line.size() && std::string_view("-*+/").find(line[at]) != std::string_view::npos) ++at;
+    if (key.empty() || at >= line.size() || line[at] != '=') return line.size();
+    at = SkipBlanks(line, at + 1);
+    if (at < line.size() && line[at] == '"') {
+      const size_t quote = line.find('"', at + 1);
+      if (quote == std::string_view::npos) return line.size();
+      Set(key, line.substr(at + 1, quote - at - 1));
+      return quote + 1;
+    }
+    const size_t end = SkipWord(line, at);
+    Set(key, line.substr(at, end - at));
+    return end;
+  }
+
+  void Set(std::string_view name, std::string_view value) {
+    if (EqualsIgnoringCase(name, "SrunPortRange")) network_.srun_ports = ParsePortRange(value);
+    if (EqualsIgnoringCase(name, "ClusterName")) cluster_ = Lower(value);
+    if (EqualsIgnoringCase(name, "CommunicationParameters")) communication_ = value;
+    if (EqualsIgnoringCase(name, "TopologyParam")) topology_ = value;
+  }
+
+  void Include(std::string_view name, int depth) {
+    std::string path(name);
+    for (size_t at = 0; (at = path.find("%c", at)) != std::string::npos; at += cluster_.size()) {
+      path.replace(at, 2, cluster_);
+    }
+    if (path.empty()) return;
+    ReadFile(path.front() == '/' ? path : directory_ + path, depth + 1);
+  }
+
+  const ReadConf& read_;
+  const std::string directory_;
+  int files_ = 0;
+  SlurmNetwork network_;
+  std::string cluster_;
+  std::string communication_;
+  std::string topology_;
+};
+
+}  // namespace
+
+SlurmNetwork ReadSlurmNetwork(const std::string& path, const ReadConf& read) {
+  Reader reader(path, read);
+  reader.ReadFile(path, 0);
+  return reader.Network();
+}
+
+SlurmNetwork ReadSlurmNetwork(const launch::Environment& environment) {
+  const std::string given(environment.First("SLURM_CONF"));
+  if (!given.empty()) return ReadSlurmNetwork(given, launch::ReadFile);
+  for (const char* path : {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}) {
+    if (launch::ReadFile(path).ok()) return ReadSlurmNetwork(path, launch::ReadFile);
+  }
+  return {};
+}
+
+}  // namespace sonde::spank
