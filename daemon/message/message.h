@@ -112,8 +112,8 @@ struct Welcome {
   uint64_t now = 0;    // the head's clock, ns
   uint64_t start = 0;  // of the step, by the head's clock: the profile is known by it
   uint64_t head = 0;   // which head this is: another number, another head
-  // Where to come back, on the same host; 0: where it came. Earlier heads had a port
-  // of their own for that.
+  // Where to come back, on the same host; 0: where it came. Earlier heads had a port of their own
+  // for that.
   uint16_t port = 0;
 };
 

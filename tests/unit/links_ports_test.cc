@@ -65,6 +65,7 @@ TEST(Listeners, TakeAPortWhoseConnectionsHaveJustEnded) {
 struct Provider {
   const char* name;
   Endpoint endpoint;
+  friend void PrintTo(const Provider& one, std::ostream* out) { *out << one.name; }
 };
 
 class FabricPorts : public testing::TestWithParam<Provider> {
