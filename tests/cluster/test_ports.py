@@ -112,6 +112,21 @@ def test_a_heterogeneous_step_meets_at_one_port(cluster):
     assert len(job_of(step.profile())["nodes"]) == 3
 
 
+def test_an_async_step_has_no_daemons(cluster, make_cluster):
+    """Its srun has ended when it begins: nobody could be its head, and the nodes know that."""
+    if "--async" not in cluster.run(["srun", "--help"]).stdout:
+        pytest.skip("srun has --async from Slurm 26.05 on")
+    slurm = make_cluster(
+        nodes=1, slurm_conf=["SlurmctldParameters=enable_stepmgr", "PrologFlags=Contain"]
+    )
+    slurm.conf(RANGE)
+    words = f"srun --async --mpi=none -N1 {' '.join(LEVEL)} -o async.out env"
+    job = slurm.sbatch(f"{words}\nuntil grep -q SLURM_STEP_ID async.out; do sleep 0.05; done")
+    assert slurm.wait_job(job) == "COMPLETED"
+    assert "SONDE_SOCKET" not in (slurm.home() / "async.out").read_text()
+    assert "sonde: " not in slurm.log("n1") and slurm.leftovers() == []
+
+
 # --- The range
 
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 
 #include "core/text/options.h"
@@ -15,6 +16,7 @@
 #include "launcher/perf_open.h"
 #include "spank/plugin_config.h"
 #include "spank/rendezvous.h"
+#include "spank/slurm_conf.h"
 
 namespace {
 
@@ -51,7 +53,11 @@ void TryOptions(std::string_view text) {
 void TryFiles(std::string_view text) {
   spank::PluginConfig config;
   (void)spank::ParseSondeConf(text, "sonde.conf", config).ok();
-  for (const auto& range : {ParsePortRange(text), spank::FindSrunPortRange(text)}) {
+  // Every file that it includes is the same.
+  const auto network = spank::ReadSlurmNetwork("/etc/slurm/slurm.conf", [&](const std::string&) {
+    return Result<std::string>(std::string(text));
+  });
+  for (const auto& range : {ParsePortRange(text), network.srun_ports}) {
     if (range && (range->first == 0 || range->second < range->first)) std::abort();
   }
   if (launch::CountListed(text) < 0) std::abort();

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "daemon/link/libfabric/lazy_fabric.h"
+#include "daemon/tree/children/child_links.h"
 #include "tests/unit/links_carriers.h"
 #include "tests/unit/listening_ports.h"
+#include "tests/unit/tree_owners.h"
 
 namespace sonde::tree {
 namespace {
@@ -126,6 +128,21 @@ TEST(SocketFabricPorts, AreOfTheRangeAndGivenBack) {
   ASSERT_TRUE(fabric->Listen([](std::unique_ptr<Link>) {}).ok());
   EXPECT_THAT(ListeningPorts(), AllOf(SizeIs(1), AreWithin(range)));
   fabric->StopListening();
+  EXPECT_THAT(ListeningPorts(), IsEmpty());
+}
+
+// When a node is done nobody is to send to it any more.
+TEST(ChildLinksPorts, AreGivenBackWhenTheNodeIsDone) {
+  Loop loop;
+  QueryFanout queries(loop);
+  TickMerger merger(1, [](const TickMerger::Row&, bool) {});
+  ChildrenAlone alone;
+  Children children(merger, queries, kSecond, Keep::kUntilSafe, alone);
+  SocketFabric fabric(loop, "127.0.0.1");
+  ChildLinks links(loop, {}, kSecond, children, [] {});
+  ASSERT_TRUE(links.Listen(fabric).ok());
+  EXPECT_THAT(ListeningPorts(), SizeIs(1));
+  links.Close();
   EXPECT_THAT(ListeningPorts(), IsEmpty());
 }
 

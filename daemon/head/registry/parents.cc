@@ -152,7 +152,8 @@ void Parents::Listen(const Result<tree::Fabric*>& fabric) {
     fabric_address_ = *address;
   } else {
     // Hosts where srun runs often lack the nodes' fabric: the nodes' connections to the head serve.
-    log::Info("no links over libfabric to the head: {}", address.status().message());
+    log::Info("cannot listen for children: {}; their connections serve",
+              address.status().message());
   }
 }
 
