@@ -42,8 +42,9 @@ void AddRendezvous(const launch::Environment& environment,
 
 // Not of the job's environment, which would name any file for root to read.
 void AddPorts(const PluginConfig& config, launch::Writer& message) {
-  const SlurmNetwork network =
-      config.port_range.empty() ? ReadSlurmNetwork(launch::Environment(environ)) : SlurmNetwork();
+  const launch::SlurmNetwork network = config.port_range.empty()
+                                           ? launch::ReadSlurmNetwork(launch::Environment(environ))
+                                           : launch::SlurmNetwork();
   const std::optional<PortRange> ports = AllowedPorts(config, network);
   if (ports) message.Add(key::kPorts, PortRangeText(*ports));
 }

@@ -36,7 +36,7 @@ BindAddress AllAddresses(sa_family_t family) {
 }
 
 // The one to which Slurm binds with NoInAddrAny.
-Result<BindAddress> AddressOfHost(const SlurmNetwork& network) {
+Result<BindAddress> AddressOfHost(const launch::SlurmNetwork& network) {
   char name[256] = "";
   ::gethostname(name, sizeof(name) - 1);
   addrinfo hints{};
@@ -84,7 +84,7 @@ bool HasIpv6() { return UniqueFd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 
 
 }  // namespace
 
-Result<Listener> Listen(const SlurmNetwork& network, std::optional<PortRange> ports) {
+Result<Listener> Listen(const launch::SlurmNetwork& network, std::optional<PortRange> ports) {
   BindAddress address;
   if (network.all_addresses) {
     const bool v6 = network.ipv6 && (!network.ipv4 || HasIpv6());
@@ -106,7 +106,8 @@ Result<Listener> Listen(const SlurmNetwork& network, std::optional<PortRange> po
   return listener;
 }
 
-std::optional<PortRange> AllowedPorts(const PluginConfig& config, const SlurmNetwork& network) {
+std::optional<PortRange> AllowedPorts(const PluginConfig& config,
+                                      const launch::SlurmNetwork& network) {
   return config.port_range.empty() ? network.srun_ports : ParsePortRange(config.port_range);
 }
 

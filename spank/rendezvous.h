@@ -11,8 +11,8 @@
 
 #include "core/status.h"
 #include "core/unique_fd.h"
+#include "launcher/slurm_conf.h"
 #include "spank/plugin_config.h"
-#include "spank/slurm_conf.h"
 
 namespace sonde::spank {
 
@@ -23,11 +23,12 @@ struct Listener {
 
 // A listening TCP socket, its port from `ports` or any free one. It has the addresses that Slurm's
 // own sockets in srun have: the nodes have reached, or will reach, srun there.
-Result<Listener> Listen(const SlurmNetwork& network, std::optional<PortRange> ports);
+Result<Listener> Listen(const launch::SlurmNetwork& network, std::optional<PortRange> ports);
 
 // The ports on which the daemons of a step may listen: sonde.conf's port_range, else SrunPortRange;
 // nullopt: any port.
-std::optional<PortRange> AllowedPorts(const PluginConfig& config, const SlurmNetwork& network);
+std::optional<PortRange> AllowedPorts(const PluginConfig& config,
+                                      const launch::SlurmNetwork& network);
 
 inline constexpr size_t kKeyDigits = 64;
 

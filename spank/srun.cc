@@ -79,7 +79,7 @@ Result<Meeting> Meet(const Context& context, const launch::Environment& environm
   Result<std::string> random = launch::RandomHex<kKeyDigits / 2>();
   if (!random.ok()) return random.status();
   meeting.key = std::move(*random);
-  const SlurmNetwork network = ReadSlurmNetwork(environment);
+  const launch::SlurmNetwork network = launch::ReadSlurmNetwork(environment);
   meeting.ports = AllowedPorts(context.config, network);
   Result<Listener> listener = Listen(network, meeting.ports);
   if (!listener.ok()) return listener.status();

@@ -14,9 +14,9 @@
 #include "launcher/launch.h"
 #include "launcher/machine_open.h"
 #include "launcher/perf_open.h"
+#include "launcher/slurm_conf.h"
 #include "spank/plugin_config.h"
 #include "spank/rendezvous.h"
-#include "spank/slurm_conf.h"
 
 namespace {
 
@@ -54,7 +54,7 @@ void TryFiles(std::string_view text) {
   spank::PluginConfig config;
   (void)spank::ParseSondeConf(text, "sonde.conf", config).ok();
   // Every file that it includes is the same.
-  const auto network = spank::ReadSlurmNetwork("/etc/slurm/slurm.conf", [&](const std::string&) {
+  const auto network = launch::ReadSlurmNetwork("/etc/slurm/slurm.conf", [&](const std::string&) {
     return Result<std::string>(std::string(text));
   });
   for (const auto& range : {ParsePortRange(text), network.srun_ports}) {

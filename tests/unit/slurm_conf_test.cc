@@ -1,11 +1,11 @@
-#include "spank/slurm_conf.h"
+#include "launcher/slurm_conf.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
 
-namespace sonde::spank {
+namespace sonde::launch {
 namespace {
 
 // Files by their paths.
@@ -93,4 +93,4 @@ TEST_F(SlurmConfs, FilesThatIncludeThemselvesEnd) {
 }
 
 }  // namespace
-}  // namespace sonde::spank
+}  // namespace sonde::launch

@@ -16,7 +16,7 @@
 #include "core/text/settings.h"
 #include "launcher/environment.h"
 
-namespace sonde::spank {
+namespace sonde::launch {
 
 struct SlurmNetwork {
   std::optional<PortRange> srun_ports;  // SrunPortRange
@@ -34,6 +34,6 @@ using ReadConf = std::function<Result<std::string>(const std::string& path)>;
 SlurmNetwork ReadSlurmNetwork(const std::string& path, const ReadConf& read);
 
 // The same of SLURM_CONF, or of the file where Slurm looks for it.
-SlurmNetwork ReadSlurmNetwork(const launch::Environment& environment);
+SlurmNetwork ReadSlurmNetwork(const Environment& environment);
 
-}  // namespace sonde::spank
+}  // namespace sonde::launch

@@ -1,4 +1,4 @@
-#include "spank/slurm_conf.h"
+#include "launcher/slurm_conf.h"
 
 #include <cctype>
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include "core/text/ascii.h"
 #include "launcher/read_file.h"
 
-namespace sonde::spank {
+namespace sonde::launch {
 namespace {
 
 // Of files within files, and of all together: a file may include itself.
@@ -136,13 +136,14 @@ SlurmNetwork ReadSlurmNetwork(const std::string& path, const ReadConf& read) {
   return reader.Network();
 }
 
-SlurmNetwork ReadSlurmNetwork(const launch::Environment& environment) {
+SlurmNetwork ReadSlurmNetwork(const Environment& environment) {
+  const auto from_disk = [](const std::string& path) { return ReadFile(path); };
   const std::string given(environment.First("SLURM_CONF"));
-  if (!given.empty()) return ReadSlurmNetwork(given, launch::ReadFile);
+  if (!given.empty()) return ReadSlurmNetwork(given, from_disk);
   for (const char* path : {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}) {
-    if (launch::ReadFile(path).ok()) return ReadSlurmNetwork(path, launch::ReadFile);
+    if (from_disk(path).ok()) return ReadSlurmNetwork(path, from_disk);
   }
   return {};
 }
 
-}  // namespace sonde::spank
+}  // namespace sonde::launch
