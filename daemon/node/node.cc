@@ -134,10 +134,27 @@ bool Node::TakeDueTick(Nanos now) {
     if (registered()) ++bye_.ticks, ++bye_.skipped;
   }
   if (now - tick > launch_.job.period / 2) recorder_.sampler().CountLateTick();
+  LookForSuspension();
   Sample(tick, Extent::kTick);
   CheckWayUp(now - tick);
   SendOwn(tick);
   return true;
+}
+
+// A suspended head takes nothing for as long as it lasts, which may be hours.
+void Node::LookForSuspension() {
+  const Nanos now = Clock::System().Monotonic();
+  if (now - looked_suspended_ < Suspension::kInterval) return;
+  looked_suspended_ = now;
+  const bool holds = suspension_.Holds();
+  if (std::exchange(suspended_, holds) == holds) return;
+  const Nanos time = Clock::System().Now();
+  remarks_.push_back({.text = holds ? "the tasks are suspended" : "the tasks go on",
+                      .first = time,
+                      .last = time,
+                      .task = suspension_.first_rank()});
+  blocks_.SetSuspended(holds);
+  log::Info("{}", remarks_.back().text);
 }
 
 // --- The way up ---
@@ -181,6 +198,8 @@ void Node::SendOwn(Nanos time) {
 
 void Node::AddOwnMoments() {
   collect::Moments moments = application_.TakeMoments();
+  std::move(remarks_.begin(), remarks_.end(), std::back_inserter(moments.annotations));
+  remarks_.clear();
   for (Annotation& annotation : moments.annotations) {
     annotation.node = index_;
     annotation.first = clock_.Of(annotation.first);

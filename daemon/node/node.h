@@ -29,6 +29,7 @@
 #include "daemon/link/link.h"
 #include "daemon/loop.h"
 #include "daemon/node/application.h"
+#include "daemon/node/launcher/suspension.h"
 #include "daemon/node/launcher/task_watch.h"
 #include "daemon/node/links/head_link.h"
 #include "daemon/node/links/parent_link.h"
@@ -93,6 +94,7 @@ class Node final : private HeadLink::Owner,
   double SentBytes() const;
   void ScheduleTick();
   bool TakeDueTick(Nanos now);
+  void LookForSuspension();
 
   // The head.
   bool registered() const { return index_ != tree::kHeadIndex; }
@@ -103,6 +105,7 @@ class Node final : private HeadLink::Owner,
   void OnNoHead(const Status& why) override;
   void OnStandby();
   bool HeadIsThere() const;
+  bool IsSuspended() const override { return suspension_.Holds(); }
   bool BecomeHead() override;
   void Note(std::string text) override;
   bool Ask(const tree::AskMessage& ask) override;
@@ -169,7 +172,11 @@ class Node final : private HeadLink::Owner,
   Nanos reached_head_ = 0;
   Standby standby_;
   TaskWatch tasks_;
-  bool started_fabric_ = false;  // a parent was asked for
+  Suspension suspension_{{}};
+  bool suspended_ = false;           // when it was last looked for
+  Nanos looked_suspended_ = 0;       // monotonic
+  std::vector<Annotation> remarks_;  // of this daemon, until the next tick
+  bool started_fabric_ = false;      // a parent was asked for
   HeadClock clock_;
   std::vector<std::string> notes_;  // until there is somebody to tell
 

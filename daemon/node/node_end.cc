@@ -13,11 +13,14 @@ namespace sonde::node {
 using tree::Type;
 
 void Node::OnTask(uint32_t rank, pid_t pid) {
-  if (state_ == State::kRunning) tasks_.Add(rank, pid);
+  if (state_ != State::kRunning) return;
+  tasks_.Add(rank, pid);
+  suspension_.Add(rank, pid);
 }
 
 void Node::OnTaskExit(uint32_t rank, int wait_status) {
   tasks_.Ended(rank);
+  suspension_.Ended(rank);
   ++bye_.tasks_ended;
   if ((wait_status & 0x7f) != 0) ++bye_.tasks_killed;
   bye_.exit_status = std::max(bye_.exit_status, wait_status);

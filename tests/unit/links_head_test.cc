@@ -30,7 +30,11 @@ class HeadLinks : public testing::Test, private HeadLink::Owner {
   void OnHeadMessage(Type /*type*/, std::string_view /*payload*/) override {}
   void OnHeadLost(tree::Link& /*link*/, const Status& /*why*/) override {}
   void OnNoHead(const Status& why) override { ended_ = why.message(); }
-  bool BecomeHead() override { return false; }
+  bool IsSuspended() const override { return suspended_; }
+  bool BecomeHead() override {
+    ++became_head_;
+    return false;
+  }
 
   void Listen(int drop) {
     auto opened = tree::Listener::Open(loop_, "127.0.0.1", {0, 0},
@@ -48,6 +52,8 @@ class HeadLinks : public testing::Test, private HeadLink::Owner {
 
   Loop loop_;
   int came_ = 0;
+  bool suspended_ = false;
+  int became_head_ = 0;
   std::optional<uint32_t> index_;
   std::optional<std::string> ended_;
   std::vector<std::unique_ptr<tree::Link>> links_;
@@ -87,6 +93,25 @@ TEST_F(HeadLinks, WhereNobodyListensItGivesUpInTheEnd) {
   RunUntilKnown();
   EXPECT_TRUE(ended_.has_value());
   EXPECT_GE(Clock::System().Monotonic() - start, HeadLink::kGiveUpFirst);
+}
+
+// Its head is frozen with the job, or dead: nobody can tell until the job goes on.
+TEST_F(HeadLinks, WhileTheJobIsSuspendedNobodyGoesPastTheHead) {
+  Listen(0);
+  HeadLink node = Node(KeyOf(1));
+  const uint16_t port = listener_->port();
+  node.Connect("127.0.0.1", port);
+  RunUntilKnown();
+  node.SetSuccessors({{.index = 7, .host = "127.0.0.1", .port = port}}, 7);
+  suspended_ = true;
+  listener_.reset();  // refuses from now on, as a dead head's host does
+  links_.clear();
+  loop_.After(2 * HeadLink::kPauseSuspended, [this] { loop_.Stop(); });
+  loop_.Run();
+  EXPECT_EQ(became_head_, 0);
+  EXPECT_EQ(ended_, std::nullopt);
+  suspended_ = false;
+  EXPECT_TRUE(tree::RunUntil(loop_, [this] { return became_head_ > 0; }));
 }
 
 }  // namespace

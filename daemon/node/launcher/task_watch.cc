@@ -1,6 +1,5 @@
 #include "daemon/node/launcher/task_watch.h"
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,21 +12,9 @@
 #include <utility>
 
 #include "core/log.h"
+#include "daemon/node/launcher/small_file.h"
 
 namespace sonde::node {
-namespace {
-
-// The kernel writes such a file in one piece; of a longer one, the beginning.
-std::string ReadSmall(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text(4096, '\0');
-  const ssize_t size = fd ? read(fd.get(), text.data(), text.size()) : 0;
-  text.resize(size < 0 ? 0 : static_cast<size_t>(size));
-  return text;
-}
-
-}  // namespace
-
 TaskWatch::TaskWatch(Loop& loop, Options options, std::function<void()> gone)
     : loop_(loop),
       options_(std::move(options)),
@@ -45,17 +32,8 @@ void TaskWatch::Stop() {
   tasks_.clear();
 }
 
-// The line of the unified hierarchy: "0::/path".
 std::string TaskWatch::CgroupOf(pid_t pid) const {
-  const std::string text = ReadSmall(options_.proc + "/" + std::to_string(pid) + "/cgroup");
-  constexpr std::string_view kUnified = "0::";
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = std::string_view(text).substr(at, end - at);
-    if (line.starts_with(kUnified)) return std::string(line.substr(kUnified.size()));
-    at = end + 1;
-  }
-  return "";
+  return CgroupPath(ReadSmall(options_.proc + "/" + std::to_string(pid) + "/cgroup"), "");
 }
 
 void TaskWatch::Add(uint32_t rank, pid_t pid) {

@@ -136,6 +136,10 @@ bool HeadLink::GivesUp(const Status& why) const {
 // The head, or a successor, could not be reached.
 void HeadLink::Again(const Status& why) {
   Drop();
+  if (known_ && owner_.IsSuspended()) {
+    lost_at_ = Clock::System().Monotonic();
+    return AskHeadAgain(kPauseSuspended);
+  }
   if (GivesUp(why)) return owner_.OnNoHead(why);
   const bool refused = why.code() == Code::kUnavailable;
   const Nanos waited = Clock::System().Monotonic() - lost_at_;
@@ -144,8 +148,12 @@ void HeadLink::Again(const Status& why) {
     ++next_;
     return Try();
   }
+  AskHeadAgain(kPause);
+}
+
+void HeadLink::AskHeadAgain(Nanos pause) {
   next_ = 0;
-  timer_ = loop_.After(kPause, [this] {
+  timer_ = loop_.After(pause, [this] {
     timer_ = 0;
     Try();
   });

@@ -9,7 +9,8 @@
 // A host that refuses is dead. One that does not answer may only be slow, or not know yet: nobody
 // goes past it before kPatience. During the search the node goes on sampling, and what has a way
 // up without the head goes there. After kGiveUp, or at once if nobody stands by yet, the
-// telemetry of this node ends. A first connection that fails on its way is made again for
+// telemetry of this node ends. While the job is suspended none of these times run: the node asks
+// the head alone, every kPauseSuspended. A first connection that fails on its way is made again for
 // kGiveUpFirst.
 //
 // Thread safety: the loop's thread only.
@@ -36,6 +37,7 @@ class HeadLink {
   static constexpr Nanos kAnswer = 2 * kSecond;
   static constexpr Nanos kPatience = 6 * kSecond;
   static constexpr Nanos kPause = 100 * kMillisecond;
+  static constexpr Nanos kPauseSuspended = kSecond;
   static constexpr Nanos kGiveUp = 60 * kSecond;
   static constexpr Nanos kGiveUpFirst = 3 * kSecond;
 
@@ -50,6 +52,8 @@ class HeadLink {
     virtual void OnHeadLost(tree::Link& link, const Status& why) = 0;
     // There is no connection, and none is looked for any more.
     virtual void OnNoHead(const Status& why) = 0;
+    // The job is suspended, and with it perhaps the head.
+    virtual bool IsSuspended() const = 0;
     // This node is next. False if it cannot be acting head.
     virtual bool BecomeHead() = 0;
 
@@ -84,6 +88,7 @@ class HeadLink {
   void OnHandshake(uint8_t type, std::string_view payload);
   void OnMessage(uint8_t type, std::string_view payload);
   void OnClosed(const Status& why);
+  void AskHeadAgain(Nanos pause);
   bool GivesUp(const Status& why) const;
   void Drop();
 

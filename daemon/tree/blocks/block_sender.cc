@@ -126,7 +126,7 @@ Nanos BlockSender::Run(Nanos now, bool frames_follow) {
 // A slow parent, or archive, gets less detail of the blocks of now; blocks that come when the way
 // is free again have all of it.
 Nanos BlockSender::MindPressure(Nanos now) {
-  if (!pressure(now).slow()) {
+  if (suspended_ || !pressure(now).slow()) {
     slow_since_ = 0;
     return kNever;
   }

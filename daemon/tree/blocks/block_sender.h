@@ -87,6 +87,8 @@ class BlockSender {
 
   void Add(const std::string& group, const SealedBlock& block) { shelf_.Add(group, block); }
   void PassOn(BlockMessage block);
+  // The archive stands still for a while, as the job does: nothing is thinned for it.
+  void SetSuspended(bool suspended) { suspended_ = suspended; }
   // Of an own block.
   void OnAck(const BlockAck& ack);
 
@@ -136,6 +138,7 @@ class BlockSender {
   Nanos refilled_ = 0;
   Nanos hold_until_ = 0;  // the archive takes nothing for now
   Nanos patience_ = kPatience;
+  bool suspended_ = false;
   Nanos slow_since_ = 0;  // 0: it is not
   Nanos thin_at_ = 0;
   size_t taken_ = 0;  // bytes that were acknowledged since the last thinning
