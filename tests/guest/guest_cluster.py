@@ -1,0 +1,234 @@
+"""The private cluster in the guest, and what a scenario sees there without telemetry and with it.
+
+Only the standard library is here.
+"""
+
+import glob
+import os
+import pathlib
+import pty
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+USER = "sonde-test1"
+CLUSTER = "/share/scripts/cluster"
+SONDE = "/share/sonde"
+FAIL = pathlib.Path("/tmp/fail")
+LEVEL = ["--telemetry-level=2", "--telemetry-period=200ms"]
+ALL = ["--telemetry-level=4", "--telemetry-period=200ms"]
+NODES = ("n1", "n2")
+# By then slurmstepd has given up: UnkillableStepTimeout is 10 s here.
+SETTLED = 40.0
+
+CGROUP_CONF = "\n".join([
+    "CgroupPlugin=cgroup/v2", "IgnoreSystemd=yes", "ConstrainRAMSpace=yes", "ConstrainCores=no",
+])  # fmt: skip
+
+# Without it Slurm takes no notice of --container.
+OCI_CONF = 'RunTimeQuery="true"\nRunTimeRun="true"\nRunTimeKill="true"\nRunTimeDelete="true"'
+
+
+def start_cluster(contain):
+    plugstack = (
+        f"optional {SONDE}/spank/spank_sonde.so sonded={SONDE}/daemon/sonded sonde={SONDE}/cli/sonde"
+        f" config=/tmp/sonde.conf libraries={SONDE}/libclient\n"
+        f"required {SONDE}/failing_plugin.so file={FAIL}\n"
+    )
+    FAIL.write_text("")
+    FAIL.chmod(0o644)
+    conf("")
+    command = [CLUSTER, "start", "--nodes", "2", "--owner", str(os.getpid())]
+    command += ["--proctrack", "cgroup", "--plugstack", "/tmp/plugstack.conf"]
+    pathlib.Path("/tmp/plugstack.conf").write_text(plugstack)
+    for line in ("TaskPlugin=task/cgroup", "JobAcctGatherType=jobacct_gather/none",
+                 "SelectTypeParameters=CR_CPU_Memory", "DefMemPerNode=200", "SlurmdTimeout=10",
+                 # A requeued job begins anew when the credentials of its first run are over.
+                 "AuthInfo=socket=@DIR@/run/munge.sock,cred_expire=5",
+                 "LaunchParameters=use_interactive_step",
+                 *(["SlurmdParameters=config_overrides,contain_spank"] if contain else [])):
+        command += ["--slurm-conf-extra", line]
+    command += ["--etc", f"cgroup.conf={CGROUP_CONF}", "--etc", f"oci.conf={OCI_CONF}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"the cluster did not start: {done.stderr}")
+    return done.stdout.strip()
+
+
+def conf(text):
+    path = pathlib.Path("/tmp/sonde.conf")
+    path.write_text(text)
+    path.chmod(0o644)
+
+
+class Cluster:
+    def __init__(self, directory):
+        self.dir = directory
+
+    def popen(self, words, user=USER):
+        command = [CLUSTER, "run", self.dir, *(["--user", user] if user else []), "--", *words]
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def run(self, words, user=USER, timeout=100):
+        process = self.popen(words, user)
+        try:
+            output = process.communicate(timeout=timeout)[0]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output = process.communicate()[0] + "\n(timed out)"
+        return process.returncode, output
+
+    def on_terminal(self, words, typed, user=USER, timeout=100):
+        """As run(), on a terminal at which somebody types."""
+        master, slave = pty.openpty()
+        command = [CLUSTER, "run", self.dir, "--user", user, "--", *words]
+        process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+        os.close(slave)
+        os.write(master, typed)
+        output, end = b"", time.monotonic() + timeout
+        while time.monotonic() < end:
+            if not select.select([master], [], [], 1.0)[0]:
+                continue
+            try:
+                piece = os.read(master, 4096)
+            except OSError:  # nobody has the other end any more
+                break
+            output += piece
+        os.close(master)
+        return process.wait(10), output.decode(errors="replace")
+
+    def node_states(self):
+        states = {}
+        output = self.run(["scontrol", "--oneliner", "show", "node"], user=None)[1]
+        for line in output.splitlines():
+            fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
+            if "NodeName" in fields:
+                reason = line.partition(" Reason=")[2]
+                states[fields["NodeName"]] = (fields["State"] + " " + reason).strip()
+        return states
+
+    def settle(self):
+        """The nodes' states once no job is there any more, or no more is to be expected."""
+        wait_for(lambda: self.node_states() == dict.fromkeys(NODES, "IDLE"), SETTLED, 0.5)
+        return self.node_states()
+
+    def restore(self):
+        """What a scenario did to the nodes is not the next one's affair."""
+        for job in self.run(["squeue", "--noheader", "--format=%A"], user=None)[1].split():
+            self.run(["scancel", job], user=None)
+        for pid in ours():
+            os.kill(pid, signal.SIGKILL)
+        for node in NODES:
+            self.run(["scontrol", "update", f"NodeName={node}", "State=RESUME"], user=None)
+        self.settle()
+
+
+def wait_for(predicate, timeout, interval=0.05):
+    end = time.monotonic() + timeout
+    while not (value := predicate()) and time.monotonic() < end:
+        time.sleep(interval)
+    return value
+
+
+def require(predicate, what):
+    """Waits for what a scenario is about; without it there is nothing to be seen."""
+    if not wait_for(predicate, 30):
+        sys.exit(f"waited in vain for {what}")
+
+
+def read(path):
+    try:
+        return pathlib.Path(path).read_text()
+    except OSError:
+        return ""
+
+
+def ours():
+    """Processes of Sonde's, and those that the scenarios mark: pid -> command line."""
+    found = {}
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        words = read(path).split("\0")
+        program = os.path.basename(words[0])
+        if program in ("sonded", "sonded-head", "sonde") or "marked-by-the-test" in words:
+            found[int(path.split("/")[2])] = " ".join(words).strip()
+    return found
+
+
+def in_steps():
+    """Those that a step's control group holds."""
+    return {
+        pid: command for pid, command in ours().items() if "/job_" in cgroup(pid) or "/step_" in cgroup(pid)
+    }  # fmt: skip
+
+
+def cgroup(pid):
+    return read(f"/proc/{pid}/cgroup")
+
+
+def tasks():
+    """Processes in the control groups of tasks: pid -> command line."""
+    pids = [path.split("/")[2] for path in glob.glob("/proc/[0-9]*/cgroup") if "/user/task_" in read(path)]
+    return {int(pid): read(f"/proc/{pid}/cmdline").replace("\0", " ").strip() for pid in pids}
+
+
+class Watch:
+    """Looks, as long as a scenario runs, when there were tasks and when processes of ours in a step."""
+
+    INTERVAL = 0.2
+
+    def __enter__(self):
+        self.first = self.last = self.task = None
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self._thread.join()
+
+    def _look(self):
+        while not self._end.wait(self.INTERVAL):
+            if set(tasks()) - set(ours()):
+                self.task = time.monotonic()
+            if in_steps():
+                self.last = time.monotonic()
+                self.first = self.first or self.last
+
+    def stayed(self):
+        """Seconds that one of ours was seen longer than the last task, or than its own first sight."""
+        return 0.0 if self.last is None else max(0.0, self.last - (self.task or self.first))
+
+
+def see(cluster, run):
+    """What a scenario shows, without telemetry and with it."""
+    seen = {}
+    for name, level in (("without", []), ("with", LEVEL)):
+        with Watch() as watch:
+            code, output = run(level)
+            # Its tasks are gone: 3 s later nothing of ours is in its control group.
+            wait_for(lambda: not in_steps(), 3.0)
+            left = in_steps()
+        seen[name] = {
+            "code": code, "output": output, "left": left, "stayed": watch.stayed(),
+            "nodes": cluster.settle(), "left_at_all": ours(),
+        }  # fmt: skip
+        cluster.restore()
+    return seen
+
+
+UNTIL_GO = "until [ -e /tmp/go ]; do sleep 0.1; done"
+
+
+def finish(job):
+    """Lets a step or script of UNTIL_GO end; its code and output."""
+    pathlib.Path("/tmp/go").touch()
+    output = job.communicate(timeout=60)[0]
+    os.unlink("/tmp/go")
+    conf("")
+    return job.returncode, output
