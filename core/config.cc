@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include "core/text/daemon_settings.h"
 #include "core/text/settings.h"
 #include "core/text/site_rules.h"
 
@@ -169,8 +170,8 @@ struct Key {
   std::function<Status(Config&, std::string_view)> set;
 };
 
-// The one list of keys, besides those of core/text/site_rules.cc, which no variable overrides;
-// sonde.conf(5) is written from both.
+// The one list of keys, besides those of core/text/site_rules.cc and daemon_settings.cc, which no
+// variable overrides; sonde.conf(5) is written from all three.
 const std::vector<Key>& Keys() {
   using V = std::string_view;
   static const std::vector<Key> keys = {
@@ -260,12 +261,16 @@ Status ApplyEnvironment(Config& config) {
 
 Result<Config> ParseConfig(std::string_view text, std::string_view name) {
   Config config;
-  SiteRules rules;  // the plugin's to apply; here they are checked
+  SiteRules rules;  // the plugin's to apply, as the next; here they are checked
+  DaemonSettings daemons;
   std::set<std::string_view> seen;
   Status status;
   ForEachSetting(text, [&](const Setting& setting) {
     if (rules.Takes(setting)) {
       std::string wrong = rules.Add(setting);
+      if (!wrong.empty()) status = Status(Code::kInvalid, std::move(wrong));
+    } else if (DaemonSettings::Takes(setting)) {
+      std::string wrong = daemons.Add(setting);
       if (!wrong.empty()) status = Status(Code::kInvalid, std::move(wrong));
     } else if (setting.value) {
       status = SetKey(setting.name, *setting.value, seen, config);

@@ -135,4 +135,12 @@ TaskEvents OpenEvents(pid_t pid, std::span<const PerfEvent> events, int paranoid
   return opened;
 }
 
+TaskEvents RefuseEvents(size_t count) {
+  TaskEvents refused;
+  for (size_t i = 0; i < count; ++i) {
+    refused.results += (i == 0 ? "" : ",") + std::to_string(EACCES);
+  }
+  return refused;
+}
+
 }  // namespace sonde::launch

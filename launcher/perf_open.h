@@ -49,4 +49,7 @@ int64_t SyscallsTracepoint(bool may, const std::string& kernel = "/sys/kernel");
 TaskEvents OpenEvents(pid_t pid, std::span<const PerfEvent> events, int paranoid,
                       int64_t syscalls = -EPERM);
 
+// The same for events that the site does not let be opened.
+TaskEvents RefuseEvents(size_t count);
+
 }  // namespace sonde::launch

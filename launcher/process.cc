@@ -39,6 +39,7 @@ struct Plan {
   int application;
   int handoff;  // takes the daemon's number to the launcher
   const Credentials* become;
+  const Placement* placement;
 };
 
 // A child that runs Child. Copying the page tables of srun or slurmstepd, twice for each daemon,
@@ -103,15 +104,6 @@ bool PlaceDescriptors(const Plan& plan) {
   return true;
 }
 
-// slurmstepd protects itself from the kernel's out-of-memory killer; a daemon of the user's may not
-// be spared at the expense of others.
-void BecomeKillable() {
-  const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  [[maybe_unused]] const ssize_t done = ::write(fd, "0", 1);
-  ::close(fd);
-}
-
 // By system calls: the C library's functions change the ids of all threads that they know of, and
 // take locks that a thread of the parent may hold.
 bool Become(const Credentials& to) {
@@ -144,9 +136,9 @@ bool Become(const Credentials& to) {
 
 // Runs in the child: leaves the daemon to init. Everything here is async-signal-safe.
 [[noreturn]] void RunChild(const Plan& plan) {
-  if (plan.become != nullptr) {
-    BecomeKillable();
-    if (!Become(*plan.become)) Fail(plan.lifeline, Step::kCredentials, errno);
+  Apply(*plan.placement);
+  if (plan.become != nullptr && !Become(*plan.become)) {
+    Fail(plan.lifeline, Step::kCredentials, errno);
   }
   // A client sees the ids of the listener, so the user listens, and before there are tasks.
   if (plan.application >= 0 && ::listen(plan.application, SOMAXCONN) != 0) {
@@ -227,7 +219,7 @@ Result<ProcessId> Start(const Process& process, Ends& ends) {
   const UniqueFd ours(handoff[0]), theirs(handoff[1]);
   const Plan plan{process.path.c_str(), argv.data(),       envp.data(),
                   ends.daemon.get(),    process.listen_fd, ends.application.get(),
-                  theirs.get(),         process.become};
+                  theirs.get(),         process.become,    &process.placement};
   // No handler of Slurm's may run in the child.
   sigset_t all, before;
   ::sigfillset(&all);

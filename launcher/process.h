@@ -27,6 +27,7 @@
 #include "core/status.h"
 #include "core/unique_fd.h"
 #include "launcher/lifeline.h"
+#include "launcher/placement.h"
 #include "launcher/process_id.h"
 
 namespace sonde::launch {
@@ -43,7 +44,8 @@ struct Process {
   std::vector<std::string> environment;  // NAME=VALUE
   int listen_fd = -1;                    // becomes kListenFd; -1: none
   const Credentials* become = nullptr;   // null: stay who we are
-  std::string application;               // abstract name of the socket for kApplicationFd
+  Placement placement;
+  std::string application;  // abstract name of the socket for kApplicationFd
 };
 
 // The connections between a daemon and its launcher.

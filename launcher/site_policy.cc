@@ -4,6 +4,13 @@
 
 namespace sonde::launch {
 
+// Up to 2 users may count their own processes; what more there is above 2, distributions have
+// added.
+bool MayOpenEvents(DaemonSettings::PerfEvents choice, int perf_event_paranoid) {
+  using enum DaemonSettings::PerfEvents;
+  return choice == kGrant || (choice == kFollow && perf_event_paranoid <= 2);
+}
+
 std::string_view RoleOf(StepKind step, int level, const SitePolicy& policy, bool has_head) {
   if (level == 0) return "";
   switch (step) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/text/daemon_settings.h"
 #include "launcher/environment.h"
 
 namespace sonde::launch {
@@ -23,6 +24,9 @@ struct SitePolicy {
   bool monitor_batch = true;
   bool monitor_interactive = false;
 };
+
+// Whether slurmstepd, which is root, opens perf events of the step's tasks.
+bool MayOpenEvents(DaemonSettings::PerfEvents choice, int perf_event_paranoid);
 
 enum class StepKind : unsigned char { kBatch, kInteractive, kOther };
 // The role of a step's daemon, a value of the launch message's key role; "": there is no daemon.

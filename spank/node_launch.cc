@@ -78,6 +78,15 @@ Result<std::string> SocketName(spank_t spank, uid_t uid, uint32_t step) {
          std::to_string(Item<uint32_t>(spank, S_JOB_NODEID).value_or(0)) + "." + *random;
 }
 
+launch::Placement PlacementOf(const DaemonSettings& settings) {
+  launch::Placement placement;
+  placement.oom_score = settings.oom_score;
+  placement.nice = settings.nice;
+  placement.memory = settings.memory;
+  placement.processors = launch::ProcessorMask(settings.cpus);
+  return placement;
+}
+
 }  // namespace
 
 Status PrepareDaemon(spank_t spank, const PluginConfig& config, const PluginOptions& options,
@@ -112,8 +121,9 @@ Status PrepareDaemon(spank_t spank, const PluginConfig& config, const PluginOpti
   process.arguments = {"sonded", "--" + std::string(role), job + "." + StepName(step)};
   process.environment = DaemonEnvironment(environment);
   process.application = *socket;
-  SONDE_RETURN_IF_ERROR(
-      daemon.Prepare(std::move(process), std::move(*credentials), message.packet()));
+  process.placement = PlacementOf(config.daemons);
+  SONDE_RETURN_IF_ERROR(daemon.Prepare(std::move(process), std::move(*credentials),
+                                       message.packet(), config.daemons.memory_allowance));
   // Last: it may move the array that `environment` reads.
   ShowDaemon(spank, config, options, *socket);
   return {};

@@ -140,6 +140,9 @@ Status ParseSondeConf(std::string_view text, std::string_view name, PluginConfig
     if (config.rules.Takes(setting)) {
       const std::string wrong = config.rules.Add(setting);
       if (!wrong.empty()) KeepFirst(status, {Code::kInvalid, where + ": " + wrong});
+    } else if (DaemonSettings::Takes(setting)) {
+      const std::string wrong = config.daemons.Add(setting);
+      if (!wrong.empty()) KeepFirst(status, {Code::kInvalid, where + ": " + wrong});
     } else if (setting.value) {
       KeepFirst(status, SetKey(setting.name, *setting.value, where, config));
     }
@@ -151,6 +154,7 @@ Status ParseSondeConf(std::string_view text, std::string_view name, PluginConfig
 Status LoadSondeConf(const launch::Environment& environment, PluginConfig& config) {
   Status status;
   config.rules = SiteRules();
+  config.daemons = DaemonSettings();
   Result<std::string> text = launch::ReadFile(config.path);
   if (text.ok()) {
     status = ParseSondeConf(*text, config.path, config);

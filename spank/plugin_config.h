@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "core/text/daemon_settings.h"
 #include "core/text/settings.h"
 #include "core/text/site_rules.h"
 #include "launcher/environment.h"
@@ -37,6 +38,7 @@ struct PluginConfig {
   launch::SitePolicy policy;    // machine_counters= of plugstack.conf, monitor_* of sonde.conf
   // Of sonde.conf; see core/config.h.
   SiteRules rules;
+  DaemonSettings daemons;
   bool report = true;  // anything but "off"
   std::string port_range;
   uint32_t in_file = 0;  // a bit for each key of the plugin's that sonde.conf has

@@ -119,6 +119,12 @@ Status SetOption(int id, const char* text, PluginOptions& options) {
   }
 }
 
+// A level of a newer release.
+bool IsNumber(const char* text) {
+  const std::string_view digits = text == nullptr ? "" : text;
+  return !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 // Whether the file of alarm rules, if there is one, can be read.
 Status CheckAlarms(const PluginOptions& options) {
   if (options.alarms.empty() || ::access(options.alarms.c_str(), R_OK) == 0) return {};
@@ -199,7 +205,7 @@ Status TakeRemoteOption(int id, const char* text, PluginOptions& options) {
   const Status status = SetOption(id, text, options);
   if (status.ok()) return {};
   std::string taken = "ignored";
-  if (id == kLevel && text != nullptr && *text != '\0') {
+  if (id == kLevel && IsNumber(text)) {
     options.asked.level = kHighestLevel;
     taken = "level " + std::to_string(kHighestLevel) + ", the highest known here, is taken";
   }

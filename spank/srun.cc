@@ -122,6 +122,7 @@ Status StartHead(spank_t spank, Context& context, std::string_view job, const st
   process.environment = DaemonEnvironment(environment);
   if (!context.options.asked.level) WithoutReport(process.environment);
   process.listen_fd = meeting->listener.fd.get();
+  process.placement.oom_score = context.config.daemons.oom_score;
   Result<launch::Daemon> daemon = Start(process);
   if (!daemon.ok()) return daemon.status();
   context.srun.head = std::move(*daemon);

@@ -27,12 +27,15 @@ bool ChildrenShareNumbers() {
 
 }  // namespace
 
-Status StepDaemon::Prepare(launch::Process process, launch::Credentials user, std::string message) {
+Status StepDaemon::Prepare(launch::Process process, launch::Credentials user, std::string message,
+                           uint64_t memory) {
   Result<launch::Ends> ends = launch::MakeEnds(process.application);
   if (!ends.ok()) return ends.status();
   process_ = std::move(process);
   user_ = std::move(user);
   message_ = std::move(message);
+  memory_ = memory;
+  if (memory != 0) job_memory_.Find();
   ends_ = std::move(*ends);
   return {};
 }
@@ -43,6 +46,7 @@ Status StepDaemon::StartNow() {
             "start sonded: SlurmdParameters=contain_spank gave it the job's namespace of process "
             "numbers, in which it would not find the tasks"};
   }
+  job_memory_.MakeRoom(memory_);
   process_.become = &user_;
   const Result<launch::ProcessId> process = launch::Start(process_, ends_);
   if (!process.ok()) return process.status();
@@ -94,6 +98,9 @@ bool StepDaemon::Stop() {
   return in_time;
 }
 
-void StepDaemon::Close() { ends_ = launch::Ends(); }
+void StepDaemon::Close() {
+  ends_ = launch::Ends();
+  job_memory_ = launch::JobMemory();
+}
 
 }  // namespace sonde::spank

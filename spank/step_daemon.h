@@ -16,10 +16,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <span>
 #include <string>
 
 #include "core/status.h"
+#include "launcher/job_memory.h"
 #include "launcher/launch.h"
 #include "launcher/process.h"
 
@@ -32,8 +34,10 @@ class StepDaemon {
   // How long a killed daemon may take to be gone.
   static constexpr std::chrono::milliseconds kKilled{100};
 
-  // `process` is what will be started, as `user`; `message` is its launch message.
-  Status Prepare(launch::Process process, launch::Credentials user, std::string message);
+  // `process` is what will be started, as `user`; `message` is its launch message. The job's memory
+  // limit is raised by `memory` bytes for each of its steps when the daemon starts.
+  Status Prepare(launch::Process process, launch::Credentials user, std::string message,
+                 uint64_t memory);
   bool prepared() const { return ends_.lifeline.open(); }
 
   // Called when there is a task; does nothing the second time. The daemon inherits the caller's
@@ -60,6 +64,8 @@ class StepDaemon {
   launch::Process process_;
   launch::Credentials user_{};
   std::string message_;
+  launch::JobMemory job_memory_;
+  uint64_t memory_ = 0;
   launch::ProcessId id_;
   bool started_ = false;
   bool stopped_ = false;

@@ -19,7 +19,9 @@ void TaskCounters::Prepare(spank_t spank, const PluginConfig& config, StepDaemon
 
 launch::TaskEvents TaskCounters::Open(pid_t task, launch::Writer& message) const {
   if (events_.task.empty()) return {};
-  launch::TaskEvents opened = launch::OpenEvents(task, events_.task, paranoid_, syscalls_);
+  launch::TaskEvents opened = may_open_
+                                  ? launch::OpenEvents(task, events_.task, paranoid_, syscalls_)
+                                  : launch::RefuseEvents(events_.task.size());
   message.Add(launch::key::kPerf, opened.results);
   return opened;
 }
@@ -32,6 +34,7 @@ void TaskCounters::Use(spank_t spank, const PluginConfig& config, std::string_vi
   }
   events_ = std::move(*events);
   paranoid_ = launch::PerfEventParanoid();
+  may_open_ = launch::MayOpenEvents(config.daemons.perf_events, paranoid_);
   syscalls_ = launch::SyscallsTracepoint(
       launch::MayCountMachine(config.policy.machine_counters, IsAlone(spank)));
 }

@@ -38,6 +38,7 @@ class TaskCounters {
   bool waited_ = false;
   launch::AskedEvents events_;
   int paranoid_ = 2;
+  bool may_open_ = false;
   int64_t syscalls_ = -EPERM;  // as SyscallsTracepoint gives it
 };
 

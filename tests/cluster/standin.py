@@ -16,6 +16,7 @@ variable, says what it does:
 
 import json
 import os
+import resource
 import signal
 import socket
 import struct
@@ -49,7 +50,8 @@ def myself():
         "env": dict(os.environ), "fds": fds, "oom": oom, "uids": status["Uid"].split(),
         "gids": status["Gid"].split(), "groups": status["Groups"].split(),
         "blocked": status["SigBlk"], "ignored": status["SigIgn"], "caps": status["CapPrm"],
-        "umask": status["Umask"],
+        "umask": status["Umask"], "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        "cpus": sorted(os.sched_getaffinity(0)), "data": resource.getrlimit(resource.RLIMIT_DATA)[0],
     }  # fmt: skip
 
 

@@ -93,7 +93,7 @@ def test_daemons_are_the_user_and_hold_nothing_else(cluster, daemon, user):
         assert int(itself["caps"], 16) == 0
         assert int(itself["blocked"], 16) == 0
         assert itself["sid"] == itself["pid"] and itself["cwd"] == "/"
-        assert itself["oom"] == 0 and itself["umask"] == "0077"
+        assert itself["oom"] == 1000 and itself["umask"] == "0077"
         fds = itself["fds"]
         assert [fds.pop(fd) for fd in "012"] == ["/dev/null"] * 3
         assert sorted(fds) == (["3", "4"] if record.launch["role"] == "head" else ["3", "5"])

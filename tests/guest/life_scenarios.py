@@ -139,24 +139,41 @@ print("ate", sys.argv[1])
 """
 
 
-def eat(cluster, level, megabytes):
+def write_eater():
     program = pathlib.Path("/tmp/eat.py")
     program.write_text(EATER)
-    return cluster.run(["srun", *level, "-N1", "--mem=100", "python3", str(program), str(megabytes)])
+    return program
+
+
+def eat(cluster, level, megabytes):
+    words = ["python3", str(write_eater()), str(megabytes)]
+    return cluster.run(["srun", *level, "-N1", "--mem=100", *words])
 
 
 def memory_exceeded(cluster):
     return see(cluster, lambda level: eat(cluster, level, 150))
 
 
-def memory_at_limit(cluster):
+def eat_in_batch(cluster, level, megabytes):
+    """With srun, and the head beside it, in the job's control group."""
+    script = f"srun python3 {write_eater()} {megabytes}"
+    return batch(cluster, level, script, "-N1", "--mem=100", name="eater")
+
+
+def at_limit(meal):
     """The most that a task can have without telemetry, it can have with it."""
-    most = 60
-    while most < 100 and eat(cluster, [], most + 1)[0] == 0:
-        most += 1
-    seen = see(cluster, lambda level: eat(cluster, level, most - 1))
-    seen["most"] = most
-    return seen
+
+    def scenario(cluster):
+        # Python itself has some 10 MiB.
+        most, too_much = 50, 100
+        while too_much - most > 1:
+            middle = (most + too_much) // 2
+            most, too_much = (middle, too_much) if meal(cluster, [], middle)[0] == 0 else (most, middle)
+        seen = see(cluster, lambda level: meal(cluster, level, most - 1))
+        seen["most"] = most
+        return seen
+
+    return scenario
 
 
 def restarted_slurmd(cluster):
@@ -198,7 +215,8 @@ SCENARIOS = {
     "dead_node": dead_node,
     "time_limit": time_limit,
     "memory_exceeded": memory_exceeded,
-    "memory_at_limit": memory_at_limit,
+    "memory_at_limit": at_limit(eat),
+    "memory_at_limit_in_batch": at_limit(eat_in_batch),
     "restarted_slurmd": restarted_slurmd,
     "reconfigured": reconfigured,
     "short_steps": short_steps,

@@ -6,7 +6,8 @@ from test_end_of_step import check, wanted
 
 NAMES = (
     "heterogeneous", "overlapping", "array", "terminal", "interactive", "suspended", "requeued", "dead_node",
-    "time_limit", "memory_exceeded", "memory_at_limit", "restarted_slurmd", "reconfigured", "short_steps",
+    "time_limit", "memory_exceeded", "memory_at_limit",
+    "memory_at_limit_in_batch", "restarted_slurmd", "reconfigured", "short_steps",
 )  # fmt: skip
 
 

@@ -33,7 +33,11 @@ def plain(page):
 def keys_of_code():
     table = read("core/config.cc").split("Keys() {", 1)[1].split("return keys;", 1)[0]
     rules = read("core/text/site_rules.cc").split("kSiteKeys[] = {", 1)[1].split("};", 1)[0]
-    return re.findall(r'^ {6}\{"([a-z_]+)",', table, re.MULTILINE) + re.findall(r'"(\w+)"', rules)
+    daemons = read("core/text/daemon_settings.cc").split("kDaemonKeys[] = {", 1)[1].split("};", 1)[0]
+    return [
+        *re.findall(r'^ {6}\{"([a-z_]+)",', table, re.MULTILINE), *re.findall(r'"(\w+)"', rules),
+        *re.findall(r'^ {4}\{"([a-z_]+)",', daemons, re.MULTILINE),
+    ]  # fmt: skip
 
 
 def defaults_of_conf():

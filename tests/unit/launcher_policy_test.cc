@@ -151,6 +151,17 @@ TEST(MachinePolicy, AJobIsAloneWithAllCoresOrAllThreads) {
   }
 }
 
+TEST(PerfEvents, RootOpensWhatUsersMightOrTheSiteGrants) {
+  using enum DaemonSettings::PerfEvents;
+  EXPECT_TRUE(launch::MayOpenEvents(kFollow, -1));
+  EXPECT_TRUE(launch::MayOpenEvents(kFollow, 2));
+  EXPECT_FALSE(launch::MayOpenEvents(kFollow, 3));
+  EXPECT_TRUE(launch::MayOpenEvents(kGrant, 4));
+  EXPECT_FALSE(launch::MayOpenEvents(kNever, -1));
+  EXPECT_EQ(launch::RefuseEvents(3).results, "13,13,13");
+  EXPECT_TRUE(launch::RefuseEvents(3).fds.empty());
+}
+
 TEST(PerfEvents, WhatWouldCountOthersIsRefused) {
   const launch::PerfEvent events[] = {
     {PERF_TYPE_TRACEPOINT, 1, 1, 0, 0},

@@ -37,7 +37,7 @@ std::string WhyNotCounted(int error) {
       return "this machine has no such counters, as is common in virtual machines";
     case EACCES:
     case EPERM:
-      return "not permitted; see kernel.perf_event_paranoid";
+      return "not permitted here (kernel.perf_event_paranoid, and perf_events in sonde.conf)";
     case EINVAL:
       return "not with the others of its group, or not on this processor";
     default:

@@ -1,0 +1,117 @@
+#include "launcher/job_memory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "launcher/read_file.h"
+
+namespace sonde::launch {
+namespace {
+
+// Where the kernel's numbers for "no limit" begin.
+constexpr uint64_t kNoLimit = uint64_t{1} << 60;
+
+// The path behind the line of a controller, "" for that of version 2.
+std::string_view GroupPath(std::string_view text, std::string_view controller) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first == std::string_view::npos ? first : first + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string names = "," + std::string(line.substr(first + 1, second - first - 1)) + ",";
+    const bool same = controller.empty()
+                          ? names == ",,"
+                          : names.find("," + std::string(controller) + ",") != std::string::npos;
+    if (same) return line.substr(second + 1);
+  }
+  return {};
+}
+
+// Takes the last part off a path and gives it.
+std::string_view TakeLast(std::string_view& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return std::exchange(path, {});
+  const std::string_view last = path.substr(slash + 1);
+  path = path.substr(0, slash);
+  return last;
+}
+
+UniqueFd OpenDirectory(const std::string& path) {
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+}
+
+// How many steps the job has here; the extern step is never watched.
+uint64_t CountSteps(int job) {
+  const int copy = ::openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (copy < 0) return 1;
+  DIR* const entries = ::fdopendir(copy);
+  if (entries == nullptr) return ::close(copy), 1;
+  uint64_t steps = 0;
+  while (const dirent* entry = ::readdir(entries)) {
+    const std::string_view name(entry->d_name);
+    if (name.substr(0, 5) == "step_" && name != "step_extern") ++steps;
+  }
+  ::closedir(entries);
+  return std::max<uint64_t>(steps, 1);
+}
+
+void Raise(int directory, const char* file, uint64_t bytes) {
+  const UniqueFd fd(::openat(directory, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  char text[32];
+  const ssize_t size = fd ? ::read(fd.get(), text, sizeof(text)) : 0;
+  uint64_t limit = 0;
+  if (size <= 0 || std::from_chars(text, text + size, limit).ec != std::errc()) return;  // "max"
+  if (limit >= kNoLimit) return;
+  const std::string raised = std::to_string(limit + bytes);
+  [[maybe_unused]] const ssize_t done = ::pwrite(fd.get(), raised.data(), raised.size(), 0);
+}
+
+}  // namespace
+
+void JobMemory::Find(const std::string& proc, const std::string& cgroups) {
+  limited_.clear();
+  const Result<std::string> text = ReadFile(proc + "/self/cgroup");
+  if (!text.ok()) return;
+  std::string_view path = GroupPath(*text, "memory");
+  const bool unified = path.empty();
+  if (unified) path = GroupPath(*text, "");
+  if (unified && TakeLast(path) != "slurm") return;
+  const std::string root = unified ? cgroups : cgroups + "/memory";
+  const std::string step = root + std::string(path);
+  if (TakeLast(path).substr(0, 5) != "step_") return;
+  const auto add = [&](const std::string& directory) {
+    if (UniqueFd fd = OpenDirectory(directory); fd) limited_.push_back({std::move(fd), unified});
+  };
+  add(root + std::string(path));
+  if (!unified) add(step);
+}
+
+// A hard limit before the soft one below it; of version 1 that with swap first, which may never be
+// less.
+void JobMemory::MakeRoom(uint64_t bytes) const {
+  if (limited_.empty() || bytes == 0) return;
+  const uint64_t steps = CountSteps(limited_.front().directory.get());
+  const uint64_t room = bytes > kNoLimit / steps ? kNoLimit : bytes * steps;
+  for (const Limited& limited : limited_) {
+    const int directory = limited.directory.get();
+    if (limited.unified) {
+      Raise(directory, "memory.max", room);
+      Raise(directory, "memory.high", room);
+      continue;
+    }
+    Raise(directory, "memory.memsw.limit_in_bytes", room);
+    Raise(directory, "memory.limit_in_bytes", room);
+    Raise(directory, "memory.soft_limit_in_bytes", room);
+  }
+}
+
+}  // namespace sonde::launch

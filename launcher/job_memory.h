@@ -1,0 +1,42 @@
+// Room in a job's memory limit for the daemons of its steps.
+//
+// Slurm limits the memory of a job on a node, slurmstepd included, and the daemon runs in
+// slurmstepd's control group. Without room of its own the daemon would take what an application at
+// the limit needs: the kernel would slow the job down or kill the application, which might have
+// lived without telemetry. So slurmstepd raises the job's limit while its steps are watched. In
+// version 2 of control groups each step's tasks keep a limit of their own, so that they get nothing
+// more; in version 1 daemon and tasks share the step's limit, which is raised, too.
+//
+// Slurm sets the job's limit anew whenever a step starts. The room is made after that, when the
+// step's first task is about to run, and for all steps of the job that are on the node.
+//
+// Thread safety: none; slurmstepd's one thread that calls plugins.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/unique_fd.h"
+
+namespace sonde::launch {
+
+class JobMemory {
+ public:
+  // Finds the control groups of this process, which is slurmstepd. Without control groups of Slurm
+  // that limit memory there is nothing to do. The arguments are for tests.
+  void Find(const std::string& proc = "/proc", const std::string& cgroups = "/sys/fs/cgroup");
+  // Adds `bytes` for each step of the job to the limits. A limit that cannot be written stays.
+  void MakeRoom(uint64_t bytes) const;
+  bool found() const { return !limited_.empty(); }
+
+ private:
+  struct Limited {
+    UniqueFd directory;
+    bool unified = false;
+  };
+  // The job's first. Open, as a child in the job's namespaces may not see the path.
+  std::vector<Limited> limited_;
+};
+
+}  // namespace sonde::launch

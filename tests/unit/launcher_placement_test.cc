@@ -1,0 +1,193 @@
+// Where a daemon runs, what it may take, and the room that a job's memory limit gets for it.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "core/text/daemon_settings.h"
+#include "launcher/job_memory.h"
+#include "launcher/placement.h"
+#include "tests/unit/temp_dir.h"
+
+namespace sonde::launch {
+namespace {
+
+using Mask = std::vector<unsigned long>;
+
+TEST(ProcessorMaskTest, HasABitForEachProcessor) {
+  EXPECT_EQ(ProcessorMask("0-2,5"), Mask{0b100111});
+  EXPECT_EQ(ProcessorMask("64"), (Mask{0, 1}));
+  EXPECT_EQ(ProcessorMask(""), Mask{});
+  EXPECT_EQ(ProcessorMask("3-1"), Mask{});
+  EXPECT_EQ(ProcessorMask("0,99999"), Mask{});
+}
+
+// What a child sees of itself: oom_score_adj, nice, RLIMIT_DATA.
+std::string SeenByChild(const Placement& placement) {
+  int ends[2];
+  EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    Apply(placement);
+    char text[64] = "";
+    const int file = open("/proc/self/oom_score_adj", O_RDONLY);
+    const ssize_t size = read(file, text, 16);
+    rlimit limit{};
+    getrlimit(RLIMIT_DATA, &limit);
+    const int more =
+        snprintf(text + size - 1, sizeof text - 16, " %d %llu", getpriority(PRIO_PROCESS, 0),
+                 static_cast<unsigned long long>(limit.rlim_cur));
+    _exit(write(ends[1], text, size - 1 + more) > 0 ? 0 : 1);
+  }
+  close(ends[1]);
+  char seen[64];
+  const ssize_t size = read(ends[0], seen, sizeof seen);
+  close(ends[0]);
+  waitpid(pid, nullptr, 0);
+  return std::string(seen, size < 0 ? 0 : static_cast<size_t>(size));
+}
+
+TEST(PlacementTest, TheKernelHasWhatWasAskedFor) {
+  const int nice = getpriority(PRIO_PROCESS, 0);
+  EXPECT_EQ(SeenByChild({.oom_score = 1000, .nice = 3, .memory = 256u << 20}),
+            "1000 " + std::to_string(nice + 3) + " 268435456");
+  EXPECT_EQ(SeenByChild({.oom_score = 990}).substr(0, 4), "990 ");
+}
+
+// --- JobMemory ---
+
+class JobMemoryTest : public testing::Test {
+ protected:
+  void Write(const std::string& path, const std::string& text) const {
+    const std::filesystem::path file = directory_.path() + "/" + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  std::string Read(const std::string& path) const {
+    std::stringstream text;
+    text << std::ifstream(directory_.path() + "/" + path).rdbuf();
+    return text.str();
+  }
+  JobMemory Find() const {
+    JobMemory memory;
+    memory.Find(directory_.path() + "/proc", directory_.path() + "/cgroup");
+    return memory;
+  }
+
+  TempDir directory_;
+};
+
+TEST_F(JobMemoryTest, OfVersionTwoTheJobsLimitsRise) {
+  Write("proc/self/cgroup", "0::/slurmstepd.scope/job_7/step_0/slurm\n");
+  const std::string job = "cgroup/slurmstepd.scope/job_7/";
+  Write(job + "memory.max", "1000000\n");
+  Write(job + "memory.high", "max\n");
+  Write(job + "step_0/user/memory.max", "1000000\n");
+  const JobMemory memory = Find();
+  memory.MakeRoom(5000);
+  EXPECT_EQ(Read(job + "memory.max"), "1005000\n");
+  EXPECT_EQ(Read(job + "memory.high"), "max\n");
+  EXPECT_EQ(Read(job + "step_0/user/memory.max"), "1000000\n");
+}
+
+// Slurm has set the limit anew for this step, and the others are watched, too.
+TEST_F(JobMemoryTest, ThereIsRoomForEachStep) {
+  Write("proc/self/cgroup", "0::/scope/s941M84PGGWF00/step_1/slurm\n");
+  const std::string job = "cgroup/scope/s941M84PGGWF00/";
+  Write(job + "memory.max", "1000000");
+  Write(job + "memory.high", "1000000");
+  for (const char* step : {"step_0", "step_1", "step_batch", "step_extern"}) {
+    std::filesystem::create_directories(directory_.path() + "/" + job + step);
+  }
+  Find().MakeRoom(1000);
+  EXPECT_EQ(Read(job + "memory.max"), "1003000");
+  EXPECT_EQ(Read(job + "memory.high"), "1003000");
+}
+
+TEST_F(JobMemoryTest, OfVersionOneTheStepsRiseAsWell) {
+  Write("proc/self/cgroup", "9:freezer:/x\n5:cpu,memory:/slurm/uid_7/job_7/step_0\n0::/\n");
+  const std::string job = "cgroup/memory/slurm/uid_7/job_7/";
+  for (const std::string& place : {job, job + "step_0/"}) {
+    Write(place + "memory.memsw.limit_in_bytes", "2000");
+    Write(place + "memory.limit_in_bytes", "1000");
+    Write(place + "memory.soft_limit_in_bytes", "9223372036854771712");
+  }
+  Find().MakeRoom(10);
+  for (const std::string& place : {job, job + "step_0/"}) {
+    EXPECT_EQ(Read(place + "memory.memsw.limit_in_bytes"), "2010");
+    EXPECT_EQ(Read(place + "memory.limit_in_bytes"), "1010");
+    EXPECT_EQ(Read(place + "memory.soft_limit_in_bytes"), "9223372036854771712");
+  }
+}
+
+TEST_F(JobMemoryTest, OutsideOfASlurmStepNothingIsTouched) {
+  for (const char* line : {"0::/user.slice/session.scope\n", "0::/a/job_1/step_0/user/task_0\n",
+                           "0::/slurm\n", "nonsense\n", ""}) {
+    Write("proc/self/cgroup", line);
+    EXPECT_FALSE(Find().found()) << line;
+  }
+}
+
+// --- DaemonSettings ---
+
+struct Case {
+  const char* line;
+  const char* wrong;  // what the message has; "": the line is right
+};
+
+TEST(DaemonSettingsTest, LinesAreChecked) {
+  constexpr Case kCases[] = {
+      {"daemon_cpus = 0,64-65", ""},
+      {"daemon_cpus = specialized", ""},
+      {"daemon_cpus =", ""},
+      {"daemon_cpus = 3-1", "expected specialized, or a list of processors such as 0,64-65"},
+      {"daemon_cpus = 1,", "expected specialized"},
+      {"daemon_cpus = 70000", "expected specialized"},
+      {"daemon_nice = 19", ""},
+      {"daemon_nice = 20", "expected 0 to 19"},
+      {"daemon_nice = -1", "expected 0 to 19"},
+      {"daemon_memory = 0", ""},
+      {"daemon_memory = 256M", ""},
+      {"daemon_memory = 1M", "expected 0, or a size from 16M on such as 256M"},
+      {"daemon_memory = 99999999999G", "expected 0, or a size"},
+      {"daemon_memory = M", "expected 0, or a size"},
+      {"daemon_oom_score = 1001", "expected 0 to 1000"},
+      {"memory_allowance = 0", ""},
+      {"memory_allowance = 2G", ""},
+      {"memory_allowance = lots", "expected a size such as 64M; 0 for none"},
+      {"perf_events = grant", ""},
+      {"perf_events = yes", "expected follow, grant or never"},
+      {"max_heads = 100", ""},
+      {"max_heads = many", "expected a number; 0 for no limit"},
+  };
+  for (const Case& c : kCases) {
+    ForEachSetting(c.line, [&](const Setting& setting) {
+      EXPECT_TRUE(DaemonSettings::Takes(setting)) << c.line;
+      const std::string wrong = DaemonSettings().Add(setting);
+      EXPECT_EQ(wrong.empty(), *c.wrong == '\0') << c.line << ": " << wrong;
+      EXPECT_NE(wrong.find(c.wrong), std::string::npos) << c.line << ": " << wrong;
+      return true;
+    });
+  }
+}
+
+TEST(DaemonSettingsTest, ALineGivenTwiceIsWrongAndTheFirstCounts) {
+  DaemonSettings settings;
+  std::string wrong;
+  ForEachSetting("daemon_nice = 5\ndaemon_nice = 6\ndaemon_memory = 1G\n",
+                 [&](const Setting& line) {
+                   wrong += settings.Add(line);
+                   return true;
+                 });
+  EXPECT_EQ(wrong, "daemon_nice is given twice");
+  EXPECT_EQ(settings.nice, 5);
+  EXPECT_EQ(settings.memory, 1u << 30);
+}
+
+}  // namespace
+}  // namespace sonde::launch
