@@ -140,7 +140,7 @@ class Bench {
   std::string Open() {
     const auto accepted = [this](std::unique_ptr<Link> link) { Accept(std::move(link)); };
     if (carrier_ == "socket") {
-      auto listener = Listener::Open(loop_, "127.0.0.1", 0, accepted);
+      auto listener = Listener::Open(loop_, "127.0.0.1", {0, 0}, accepted);
       Die(listener.status());
       listener_ = *std::move(listener);
       return std::to_string(listener_->port());

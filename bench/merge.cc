@@ -164,7 +164,7 @@ class Parent {
         children_(merger_, queries_, kSecond, tree::Keep::kUntilSafe, alone_) {}
 
   uint16_t Listen() {
-    auto listener = Listener::Open(loop_, "127.0.0.1", 0, [this](std::unique_ptr<SocketLink> link) {
+    auto listener = Listener::Open(loop_, "127.0.0.1", {0, 0}, [this](std::unique_ptr<SocketLink> link) {
       Accept(std::move(link));
     });
     Die(listener.status());

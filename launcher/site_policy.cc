@@ -32,9 +32,12 @@ long CountListed(std::string_view list) {
   return good ? count : 0;
 }
 
-bool HasNodeAlone(std::string_view cores, uint32_t cpus, long processors_online) {
+bool HasNodeAlone(std::string_view cores, uint32_t cpus, long processors_online,
+                  uint32_t job_cores) {
+  const long has = CountListed(cores);
+  if (job_cores > 0 && has >= static_cast<long>(job_cores)) return true;
   return processors_online > 0 &&
-         (CountListed(cores) >= processors_online || static_cast<long>(cpus) >= processors_online);
+         (has >= processors_online || static_cast<long>(cpus) >= processors_online);
 }
 
 bool MayCountMachine(SitePolicy::Machine choice, bool alone) {

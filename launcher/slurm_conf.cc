@@ -1,7 +1,10 @@
 #include "launcher/slurm_conf.h"
 
+#include <unistd.h>
+
 #include <cctype>
 #include <cstddef>
+#include <vector>
 
 #include "core/text/ascii.h"
 #include "launcher/read_file.h"
@@ -48,24 +51,14 @@ std::string TakeLine(std::string_view& text) {
 
 class Reader {
  public:
-  Reader(const std::string& path, const ReadConf& read)
-      : read_(read), directory_(path.substr(0, path.rfind('/') + 1)) {}
+  Reader(const std::string& path, const ReadConf& read, const OnSlurmLine& on_line)
+      : read_(read), on_line_(on_line), directory_(path.substr(0, path.rfind('/') + 1)) {}
 
   void ReadFile(const std::string& path, int depth) {
     if (depth > kMostDepth || ++files_ > kMostFiles) return;
     const Result<std::string> text = read_(path);
     if (!text.ok()) return;
     for (std::string_view left = *text; !left.empty();) OnLine(TakeLine(left), depth);
-  }
-
-  const SlurmNetwork& Network() {
-    const std::string words = Lower(communication_);
-    const auto has = [&](std::string_view word) { return words.find(word) != std::string::npos; };
-    network_.ipv6 = has("enableipv6");
-    network_.ipv4 = !has("disableipv4");
-    network_.all_addresses =
-        !has("noinaddrany") && Lower(topology_).find("noinaddrany") == std::string::npos;
-    return network_;
   }
 
  private:
@@ -76,7 +69,9 @@ class Reader {
       const size_t name = SkipBlanks(line, end);
       return Include(line.substr(name, SkipWord(line, name) - name), depth);
     }
+    settings_.clear();
     while (at < line.size()) at = OnSetting(line, at);
+    if (!settings_.empty()) on_line_(settings_);
   }
 
   // Name, an operator perhaps, '=', a value that may stand in quotes; gives what follows, the end
@@ -104,10 +99,8 @@ class Reader {
   }
 
   void Set(std::string_view name, std::string_view value) {
-    if (EqualsIgnoringCase(name, "SrunPortRange")) network_.srun_ports = ParsePortRange(value);
+    settings_.emplace_back(name, value);
     if (EqualsIgnoringCase(name, "ClusterName")) cluster_ = Lower(value);
-    if (EqualsIgnoringCase(name, "CommunicationParameters")) communication_ = value;
-    if (EqualsIgnoringCase(name, "TopologyParam")) topology_ = value;
   }
 
   void Include(std::string_view name, int depth) {
@@ -120,30 +113,57 @@ class Reader {
   }
 
   const ReadConf& read_;
+  const OnSlurmLine& on_line_;
   const std::string directory_;
   int files_ = 0;
-  SlurmNetwork network_;
   std::string cluster_;
-  std::string communication_;
-  std::string topology_;
+  std::vector<SlurmSetting> settings_;  // of the line
 };
 
 }  // namespace
 
+void ReadSlurmConf(const std::string& path, const ReadConf& read, const OnSlurmLine& on_line) {
+  Reader(path, read, on_line).ReadFile(path, 0);
+}
+
+std::string FindSlurmConf(const Environment& environment) {
+  const std::string given(environment.First("SLURM_CONF"));
+  if (!given.empty()) return given;
+  for (const char* path : {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}) {
+    if (::access(path, R_OK) == 0) return path;
+  }
+  return "";
+}
+
+bool IsSlurmSetting(const SlurmSetting& setting, std::string_view name) {
+  return EqualsIgnoringCase(setting.first, name);
+}
+
 SlurmNetwork ReadSlurmNetwork(const std::string& path, const ReadConf& read) {
-  Reader reader(path, read);
-  reader.ReadFile(path, 0);
-  return reader.Network();
+  SlurmNetwork network;
+  std::string communication, topology;
+  ReadSlurmConf(path, read, [&](std::span<const SlurmSetting> line) {
+    for (const SlurmSetting& setting : line) {
+      if (IsSlurmSetting(setting, "SrunPortRange")) {
+        network.srun_ports = ParsePortRange(setting.second);
+      }
+      if (IsSlurmSetting(setting, "CommunicationParameters")) communication = Lower(setting.second);
+      if (IsSlurmSetting(setting, "TopologyParam")) topology = Lower(setting.second);
+    }
+  });
+  const auto has = [](const std::string& words, const char* word) {
+    return words.find(word) != std::string::npos;
+  };
+  network.ipv6 = has(communication, "enableipv6");
+  network.ipv4 = !has(communication, "disableipv4");
+  network.all_addresses = !has(communication, "noinaddrany") && !has(topology, "noinaddrany");
+  return network;
 }
 
 SlurmNetwork ReadSlurmNetwork(const Environment& environment) {
-  const auto from_disk = [](const std::string& path) { return ReadFile(path); };
-  const std::string given(environment.First("SLURM_CONF"));
-  if (!given.empty()) return ReadSlurmNetwork(given, from_disk);
-  for (const char* path : {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}) {
-    if (from_disk(path).ok()) return ReadSlurmNetwork(path, from_disk);
-  }
-  return {};
+  const std::string path = FindSlurmConf(environment);
+  if (path.empty()) return {};
+  return ReadSlurmNetwork(path, [](const std::string& file) { return ReadFile(file); });
 }
 
 }  // namespace sonde::launch

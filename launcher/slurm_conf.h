@@ -1,4 +1,4 @@
-// What slurm.conf says of the network: srun's ports, and to which addresses Slurm binds.
+// slurm.conf, and what it says of the network: srun's ports, and to which addresses Slurm binds.
 //
 // Slurm has no call for that which all releases share, so its files are read anew, as Slurm reads
 // them: names in any case, several settings in a line, lines that go on after a backslash, and
@@ -9,8 +9,10 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/status.h"
 #include "core/text/settings.h"
@@ -29,11 +31,25 @@ struct SlurmNetwork {
 // Gives the text of a file.
 using ReadConf = std::function<Result<std::string>(const std::string& path)>;
 
-// Reads the file and what it includes; files that cannot be read count as empty. Paths are relative
-// to the first file's directory. What comes last counts.
+// A setting's name and its value.
+using SlurmSetting = std::pair<std::string_view, std::string_view>;
+// Gets the settings of one line.
+using OnSlurmLine = std::function<void(std::span<const SlurmSetting> line)>;
+
+// Calls `on_line` for each line of the file and of what it includes; files that cannot be read
+// count as empty. Paths are relative to the first file's directory.
+void ReadSlurmConf(const std::string& path, const ReadConf& read, const OnSlurmLine& on_line);
+
+// The path in SLURM_CONF, or of the file where Slurm looks for it; "" if there is none.
+std::string FindSlurmConf(const Environment& environment);
+
+// Whether a setting has that name, in any case.
+bool IsSlurmSetting(const SlurmSetting& setting, std::string_view name);
+
+// What comes last counts.
 SlurmNetwork ReadSlurmNetwork(const std::string& path, const ReadConf& read);
 
-// The same of SLURM_CONF, or of the file where Slurm looks for it.
+// The same of the file that FindSlurmConf finds.
 SlurmNetwork ReadSlurmNetwork(const Environment& environment);
 
 }  // namespace sonde::launch

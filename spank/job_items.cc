@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <vector>
 
 #include "launcher/site_policy.h"
+#include "launcher/slurm_node.h"
 
 namespace sonde::spank {
 
@@ -28,12 +30,26 @@ Result<launch::Credentials> JobCredentials(spank_t spank) {
   return launch::Credentials{*uid, *gid, std::vector<gid_t>(groups, groups + std::max(count, 0))};
 }
 
+std::string NodeName() {
+  const char* name = std::getenv("SLURMD_NODENAME");
+  if (name != nullptr) return name;
+  char host[256] = "";
+  ::gethostname(host, sizeof(host) - 1);
+  return host;
+}
+
+// By slurmd's own slurm.conf, not one that the job's environment names.
+launch::SlurmNode ThisNode() {
+  return launch::ReadSlurmNode(launch::Environment(environ), NodeName());
+}
+
 bool IsAlone(spank_t spank) {
   char* cores = nullptr;
   if (spank_get_item(spank, S_JOB_ALLOC_CORES, &cores) != ESPANK_SUCCESS) cores = nullptr;
-  return launch::HasNodeAlone(cores == nullptr ? "" : cores,
-                              Item<uint16_t>(spank, S_JOB_NCPUS).value_or(0),
-                              ::sysconf(_SC_NPROCESSORS_ONLN));
+  const launch::SlurmNode node = ThisNode();
+  return launch::HasNodeAlone(
+      cores == nullptr ? "" : cores, Item<uint16_t>(spank, S_JOB_NCPUS).value_or(0),
+      ::sysconf(_SC_NPROCESSORS_ONLN), node.cores - std::min(node.cores, node.specialized));
 }
 
 }  // namespace sonde::spank

@@ -20,14 +20,6 @@ namespace {
 
 namespace key = launch::key;
 
-std::string NodeName() {
-  const char* name = std::getenv("SLURMD_NODENAME");
-  if (name != nullptr) return name;
-  char host[256] = "";
-  ::gethostname(host, sizeof(host) - 1);
-  return host;
-}
-
 void AddRendezvous(const launch::Environment& environment,
                    const std::optional<Rendezvous>& rendezvous, const std::string& solo_key,
                    launch::Writer& message) {
@@ -49,7 +41,8 @@ void AddPorts(const PluginConfig& config, launch::Writer& message) {
   if (ports) message.Add(key::kPorts, PortRangeText(*ports));
 }
 
-void AddNode(spank_t spank, const launch::Environment& environment, launch::Writer& message) {
+void AddNode(spank_t spank, const launch::Environment& environment, int level,
+             launch::Writer& message) {
   // A batch script has one node, whatever its allocation has; Slurm calls that 0.
   const uint32_t nodes = Item<uint32_t>(spank, S_JOB_NNODES).value_or(0);
   const uint32_t tasks = Item<uint32_t>(spank, S_JOB_TOTAL_TASK_COUNT).value_or(0);
@@ -65,6 +58,7 @@ void AddNode(spank_t spank, const launch::Environment& environment, launch::Writ
     message.Add(key::kTopologyPattern, environment.First("SLURM_TOPOLOGY_ADDR_PATTERN"));
   }
   message.Add(key::kWorkDir, environment.First("SLURM_SUBMIT_DIR", "PWD"));
+  if (level < 3) return;  // GPUs are of no interest, and to learn who is alone takes a while
   const std::string_view gpus = launch::StepGpus(environment, IsAlone(spank));
   if (!gpus.empty()) message.Add(key::kGpus, gpus);
 }
@@ -83,7 +77,8 @@ launch::Placement PlacementOf(const DaemonSettings& settings) {
   placement.oom_score = settings.oom_score;
   placement.nice = settings.nice;
   placement.memory = settings.memory;
-  placement.processors = launch::ProcessorMask(settings.cpus);
+  placement.processors = launch::ProcessorMask(
+      settings.cpus == "specialized" ? launch::SlurmdProcessors(ThisNode()) : settings.cpus);
   return placement;
 }
 
@@ -113,7 +108,7 @@ Status PrepareDaemon(spank_t spank, const PluginConfig& config, const PluginOpti
   message.Add(key::kSocket, *socket);
   AddRendezvous(environment, rendezvous, solo_key, message);
   AddPorts(config, message);
-  AddNode(spank, environment, message);
+  AddNode(spank, environment, options.level, message);
   AddStep(spank, job, environment, options, config, message);
 
   launch::Process process;

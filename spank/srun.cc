@@ -12,6 +12,7 @@
 
 #include "core/clocks.h"
 #include "core/text/port_range.h"
+#include "launcher/head_slot.h"
 #include "launcher/random.h"
 #include "spank/describe.h"
 #include "spank/plugin.h"
@@ -113,6 +114,11 @@ void WithoutReport(std::vector<std::string>& environment) {
 // From here on the socket is the head's alone: when that ends, nobody accepts in its place.
 Status StartHead(spank_t spank, Context& context, std::string_view job, const std::string& name) {
   const launch::Environment environment(environ);
+  if (const uint32_t most = context.config.daemons.max_heads; most > 0) {
+    Result<UniqueFd> slot = launch::TakeHeadSlot(most, context.config.path);
+    if (!slot.ok()) return slot.status();
+    context.srun.slot = std::move(*slot);
+  }
   const Result<Meeting> meeting = Meet(context, environment);
   if (!meeting.ok()) return meeting.status();
   const launch::Writer message = HeadMessage(spank, job, context, *meeting, environment);

@@ -49,6 +49,25 @@ def test_a_wrong_line_is_told_and_the_default_holds(cluster, daemon):
     assert (node["nice"], node["data"]) == (0, 512 << 20)
 
 
+def test_a_host_watches_so_many_steps_at_a_time(cluster, daemon):
+    cluster.conf("max_heads = 2\n")
+    gate = cluster.dir / "tmp" / "gate"
+    script = f"until [ -e {gate} ]; do sleep 0.05; done"
+    steps = [cluster.popen(["srun", "-N1", "--overlap", LEVEL, "bash", "-c", script]) for _ in range(2)]
+    daemon.wait_records(4)
+    third = cluster.run(["srun", "-N1", LEVEL, "echo", "fine"])
+    assert (third.returncode, third.stdout) == (0, "fine\n")
+    refused = "2 steps are watched from this host already (max_heads in sonde.conf)"
+    assert refused in third.stderr
+    gate.touch()
+    assert [step.wait(30) for step in steps] == [0, 0]
+    daemon.forget()
+    # What has ended holds none.
+    done = cluster.run(["srun", "-N1", LEVEL, "true"])
+    assert done.returncode == 0 and refused not in done.stderr
+    assert len(daemon.wait_records(2)) == 2
+
+
 # --- With the real daemon
 
 

@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
+
+#include "launcher/slurm_node.h"
+#include "tests/unit/temp_dir.h"
 
 namespace sonde::launch {
 namespace {
@@ -90,6 +95,81 @@ TEST_F(SlurmConfs, FilesThatIncludeThemselvesEnd) {
   for (int i = 0; i < 100; ++i) loop += "include slurm.conf\n";
   EXPECT_EQ(Read(loop + "SrunPortRange=1-2\n").srun_ports, PortRange(1, 2));
   EXPECT_LE(reads_, 64);
+}
+
+// --- Nodes ---
+
+TEST(NodeNames, ListsAsSlurmWritesThem) {
+  const struct {
+    const char* list;
+    const char* node;
+    bool named;
+  } cases[] = {
+      {"n1", "n1", true},
+      {"n1", "n11", false},
+      {"n[1-4]", "n4", true},
+      {"n[1-4]", "n5", false},
+      {"n[01-12]", "n07", true},
+      {"n[01-12]", "n7", false},
+      {"n[1-12]", "n07", false},
+      {"n[8-12]", "n10", true},
+      {"a,n[1,3],b", "n3", true},
+      {"a,n[1,3],b", "n2", false},
+      {"a,n[1,3],b", "b", true},
+      {"r[1-2]n[1-3]", "r2n3", true},
+      {"r[1-2]n[1-3]", "r3n3", false},
+      {"n[1-4", "n1", false},
+      {"n[]", "n", false},
+      {"n[1-2]-ib", "n1-ib", true},
+      {"n[1-2]", "n", false},
+      {"", "n", false},
+  };
+  for (const auto& c : cases)
+    EXPECT_EQ(NamesNode(c.list, c.node), c.named) << c.list << " " << c.node;
+}
+
+TEST(SlurmNodes, CoresAsSlurmCountsThem) {
+  const struct {
+    const char* conf;
+    uint32_t cores;
+    uint32_t specialized;
+  } cases[] = {
+      {"NodeName=n[1-4] CPUs=64", 64, 0},
+      {"NodeName=n[1-4] CPUs=64 Sockets=2 CoresPerSocket=16 ThreadsPerCore=2 CoreSpecCount=2", 32,
+       2},
+      {"nodename=n[1-4] Boards=2 SocketsPerBoard=1 CoresPerSocket=8 CpuSpecList=0,1", 16, 2},
+      {"NodeName=n2 CPUs=8 CoresPerSocket=4 Sockets=1 ThreadsPerCore=2 CpuSpecList=0-1", 4, 1},
+      {"NodeName=DEFAULT Sockets=2 CoresPerSocket=8\nNodeName=n[1-4] \\\n CoreSpecCount=1", 16, 1},
+      {"NodeName=other CPUs=4", 0, 0},
+      {"NodeName=n2", 1, 0},
+      {"NodeName=n2 CPUs=nonsense", 1, 0},
+      {"", 0, 0},
+  };
+  for (const auto& c : cases) {
+    const auto read = [&](const std::string&) { return Result<std::string>(c.conf); };
+    const SlurmNode node = ReadSlurmNode("/etc/slurm/slurm.conf", "n2", read);
+    EXPECT_EQ(node.cores, c.cores) << c.conf;
+    EXPECT_EQ(node.specialized, c.specialized) << c.conf;
+  }
+}
+
+TEST(SlurmNodes, WhereSlurmdRuns) {
+  const TempDir directory;
+  const auto write = [&](const std::string& path, const std::string& text) {
+    const std::filesystem::path file = directory.path() + "/" + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  };
+  const auto read = [&](const std::string&) {
+    return Result<std::string>("SlurmdPidFile=" + directory.path() + "/slurmd.%n.pid\n");
+  };
+  const SlurmNode node = ReadSlurmNode("/etc/slurm/slurm.conf", "n2", read);
+  EXPECT_EQ(SlurmdProcessors(node, directory.path() + "/proc"), "");
+  write("slurmd.n2.pid", "77\n");
+  EXPECT_EQ(SlurmdProcessors(node, directory.path() + "/proc"), "");
+  write("proc/77/status",
+        "Name:\tslurmd\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1,64\nMems:\t1\n");
+  EXPECT_EQ(SlurmdProcessors(node, directory.path() + "/proc"), "0-1,64");
 }
 
 }  // namespace

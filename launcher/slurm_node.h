@@ -1,0 +1,34 @@
+// What slurm.conf says of one node: how many cores Slurm shares out there, and where slurmd's pid
+// file is.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "launcher/slurm_conf.h"
+
+namespace sonde::launch {
+
+struct SlurmNode {
+  // Cores as Slurm counts them, and those of them that no job gets (CoreSpecCount, CpuSpecList). 0:
+  // not known.
+  uint32_t cores = 0;
+  uint32_t specialized = 0;
+  std::string slurmd_pid_file = "/var/run/slurmd.pid";
+};
+
+SlurmNode ReadSlurmNode(const std::string& path, std::string_view node, const ReadConf& read);
+// The same of the file that FindSlurmConf finds.
+SlurmNode ReadSlurmNode(const Environment& environment, std::string_view node);
+
+// Whether a list as in NodeName, such as "n[01-03,7],login", names the node.
+bool NamesNode(std::string_view list, std::string_view node);
+
+// The processors on which slurmd itself may run, in Slurm's form such as "0,64"; "" if that cannot
+// be found out. Where a node has specialized cores Slurm keeps slurmd there.
+std::string SlurmdProcessors(const SlurmNode& node, const std::string& proc = "/proc");
+
+}  // namespace sonde::launch
