@@ -164,9 +164,9 @@ class Parent {
         children_(merger_, queries_, kSecond, tree::Keep::kUntilSafe, alone_) {}
 
   uint16_t Listen() {
-    auto listener = Listener::Open(loop_, "127.0.0.1", {0, 0}, [this](std::unique_ptr<SocketLink> link) {
-      Accept(std::move(link));
-    });
+    auto listener =
+        Listener::Open(loop_, "127.0.0.1", {0, 0},
+                       [this](std::unique_ptr<SocketLink> link) { Accept(std::move(link)); });
     Die(listener.status());
     listener_ = *std::move(listener);
     return listener_->port();
