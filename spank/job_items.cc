@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "launcher/site_policy.h"
-#include "launcher/slurm_node.h"
+#include "launcher/site/site_policy.h"
+#include "launcher/site/slurm_node.h"
 
 namespace sonde::spank {
 

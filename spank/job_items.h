@@ -9,7 +9,7 @@
 #include "core/status.h"
 #include "launcher/environment.h"
 #include "launcher/process.h"
-#include "launcher/slurm_node.h"
+#include "launcher/site/slurm_node.h"
 #include "spank/slurm_spank.h"
 
 namespace sonde::spank {

@@ -10,7 +10,7 @@
 #include "core/text/port_range.h"
 #include "launcher/launch.h"
 #include "launcher/random.h"
-#include "launcher/site_policy.h"
+#include "launcher/site/site_policy.h"
 #include "spank/describe.h"
 #include "spank/job_items.h"
 #include "spank/task_environment.h"

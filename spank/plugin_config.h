@@ -22,7 +22,7 @@
 #include "core/text/settings.h"
 #include "core/text/site_rules.h"
 #include "launcher/environment.h"
-#include "launcher/site_policy.h"
+#include "launcher/site/site_policy.h"
 
 namespace sonde::spank {
 

@@ -11,7 +11,7 @@
 
 #include "core/status.h"
 #include "core/unique_fd.h"
-#include "launcher/slurm_conf.h"
+#include "launcher/site/slurm_conf.h"
 #include "spank/plugin_config.h"
 
 namespace sonde::spank {

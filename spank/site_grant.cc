@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/system_accounts.h"
+#include "launcher/site/system_accounts.h"
 #include "spank/job_items.h"
 
 namespace sonde::spank {

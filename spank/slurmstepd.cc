@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/site_policy.h"
+#include "launcher/site/site_policy.h"
 #include "spank/describe.h"
 #include "spank/job_items.h"
 #include "spank/node_launch.h"

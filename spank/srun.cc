@@ -12,8 +12,8 @@
 
 #include "core/clocks.h"
 #include "core/text/port_range.h"
-#include "launcher/head_slot.h"
 #include "launcher/random.h"
+#include "launcher/site/head_slot.h"
 #include "spank/describe.h"
 #include "spank/plugin.h"
 #include "spank/rendezvous.h"

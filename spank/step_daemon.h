@@ -21,9 +21,9 @@
 #include <string>
 
 #include "core/status.h"
-#include "launcher/job_memory.h"
 #include "launcher/launch.h"
 #include "launcher/process.h"
+#include "launcher/site/job_memory.h"
 
 namespace sonde::spank {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "launcher/machine_open.h"
-#include "launcher/site_policy.h"
+#include "launcher/site/site_policy.h"
 #include "spank/job_items.h"
 
 namespace sonde::spank {

@@ -26,7 +26,7 @@
 #include "launcher/preload.h"
 #include "launcher/process.h"
 #include "launcher/random.h"
-#include "launcher/site_policy.h"
+#include "launcher/site/site_policy.h"
 
 namespace sonde::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "launcher/launch.h"
 #include "launcher/machine_open.h"
 #include "launcher/perf_open.h"
-#include "launcher/slurm_conf.h"
+#include "launcher/site/slurm_conf.h"
 #include "spank/plugin_config.h"
 #include "spank/rendezvous.h"
 

@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "core/text/daemon_settings.h"
-#include "launcher/job_memory.h"
 #include "launcher/placement.h"
+#include "launcher/site/job_memory.h"
 #include "tests/unit/temp_dir.h"
 
 namespace sonde::launch {

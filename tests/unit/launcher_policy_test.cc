@@ -14,7 +14,7 @@
 #include "launcher/machine_open.h"
 #include "launcher/perf_open.h"
 #include "launcher/process.h"
-#include "launcher/site_policy.h"
+#include "launcher/site/site_policy.h"
 
 namespace sonde::launch {
 namespace {

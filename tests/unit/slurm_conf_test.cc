@@ -1,4 +1,4 @@
-#include "launcher/slurm_conf.h"
+#include "launcher/site/slurm_conf.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "launcher/slurm_node.h"
+#include "launcher/site/slurm_node.h"
 #include "tests/unit/temp_dir.h"
 
 namespace sonde::launch {

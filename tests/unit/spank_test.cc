@@ -11,8 +11,8 @@
 #include "core/text/options.h"
 #include "launcher/environment.h"
 #include "launcher/process.h"
-#include "launcher/site_policy.h"
-#include "launcher/system_accounts.h"
+#include "launcher/site/site_policy.h"
+#include "launcher/site/system_accounts.h"
 #include "spank/plugin_config.h"
 #include "spank/rendezvous.h"
 

@@ -1,4 +1,4 @@
-#include "launcher/system_accounts.h"
+#include "launcher/site/system_accounts.h"
 
 #include <grp.h>
 #include <pwd.h>

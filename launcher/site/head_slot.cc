@@ -1,4 +1,4 @@
-#include "launcher/head_slot.h"
+#include "launcher/site/head_slot.h"
 
 #include <sys/random.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "launcher/job_memory.h"
+#include "launcher/site/job_memory.h"
 
 #include <dirent.h>
 #include <fcntl.h>

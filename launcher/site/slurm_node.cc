@@ -1,4 +1,4 @@
-#include "launcher/slurm_node.h"
+#include "launcher/site/slurm_node.h"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include "core/text/ascii.h"
 #include "launcher/cpu_list.h"
 #include "launcher/read_file.h"
-#include "launcher/site_policy.h"
+#include "launcher/site/site_policy.h"
 
 namespace sonde::launch {
 namespace {

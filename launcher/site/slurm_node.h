@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "launcher/slurm_conf.h"
+#include "launcher/site/slurm_conf.h"
 
 namespace sonde::launch {
 

@@ -1,4 +1,4 @@
-#include "launcher/site_policy.h"
+#include "launcher/site/site_policy.h"
 
 #include "launcher/cpu_list.h"
 

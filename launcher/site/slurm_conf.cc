@@ -1,4 +1,4 @@
-#include "launcher/slurm_conf.h"
+#include "launcher/site/slurm_conf.h"
 
 #include <unistd.h>
 
