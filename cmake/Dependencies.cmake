@@ -42,10 +42,6 @@ target_link_libraries(sonde_re2 INTERFACE ${RE2_LIBRARY} Threads::Threads)
 
 find_path(PFM_INCLUDE perfmon/pfmlib_perf_event.h REQUIRED)
 
-# Only slurm/spank.h and slurm/slurm_version.h: libslurm is never linked. Another release's headers
-# are chosen with -DSLURM_INCLUDE=DIR.
-find_path(SLURM_INCLUDE slurm/spank.h REQUIRED)
-
 if(SONDE_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

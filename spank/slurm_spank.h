@@ -6,3 +6,6 @@ extern "C" {
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
 }
+
+static_assert(SLURM_VERSION_NUMBER == SONDE_SLURM_NUMBER,
+              "the compiler found headers of another Slurm than CMake (cmake/Slurm.cmake)");

@@ -243,6 +243,26 @@ def test_the_plugin_is_bound_to_the_release_of_slurm_it_was_built_for(packages):
     assert f">= {release}" in requires and f"< {release}.999" in requires
 
 
+def test_the_plugin_s_package_alone_is_built_for_another_release(tmp_path):
+    """As by a site that has the other packages already, and a machine with little more than Slurm."""
+    include = tmp_path / "include"
+    shutil.copytree("/usr/include/slurm", include / "slurm")
+    header = include / "slurm" / "slurm_version.h"
+    text, count = re.subn(r"(?m)^(#define SLURM_VERSION_NUMBER) .*", r"\1 0x1a0505", header.read_text())
+    assert count == 1
+    header.write_text(text)
+    env = as_the_tests_are_built() | {"PLUGIN_ONLY": "1", "SLURM_INCLUDE": str(include)}
+    built = run(ROOT / "packaging" / "rpm" / "build", tmp_path / "rpm", env=env).splitlines()
+    names = {pathlib.Path(path).name for path in built if "-debug" not in path and ".src." not in path}
+    assert [re.sub(r"-1\.slurm26\.05.*", "", name) for name in names] == [f"sonde-slurm-{VERSION}"]
+    (package,) = [path for path in built if "slurm26.05" in path and "-debug" not in path]
+    listed = files(package)
+    for expected in (r"/usr/lib.*/slurm/spank_sonde\.so", r"/usr/share/man/man8/spank_sonde\.8(\.gz)?",
+                     "/usr/share/sonde/plugstack.conf.example"):  # fmt: skip
+        assert [file for file in listed if re.fullmatch(expected, file)], listed
+    assert "< 26.05.999" in "\n".join(query(package, "--requires"))
+
+
 def test_the_plugin_exports_only_what_slurm_looks_for(installed):
     plugin = one(installed, "usr/lib*/slurm/spank_sonde.so")
     symbols = [line.split()[-1] for line in run("nm", "-D", "--defined-only", plugin).splitlines()]
