@@ -1,5 +1,6 @@
 #include "spank/describe.h"
 
+#include <limits.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -15,6 +16,21 @@ constexpr size_t kMaxCommand = 4096;
 
 void AddIfAny(launch::Writer& message, std::string_view name, std::string_view value) {
   if (!value.empty()) message.Add(name, value);
+}
+
+// Where Slurm's own commands are, followed by a colon: a head asks squeue. They are beside srun,
+// and slurmstepd is in the sbin beside their bin. Empty if the kernel does not tell.
+std::string FolderOfCommands() {
+  char program[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof(program));
+  std::string_view folder(program, length > 0 ? static_cast<size_t>(length) : 0);
+  folder = folder.substr(0, folder.find_last_of('/') + 1);
+  constexpr std::string_view kSbin = "/sbin/";
+  if (folder.ends_with(kSbin)) {
+    return std::string(folder.substr(0, folder.size() - kSbin.size())) + "/bin:";
+  }
+  if (folder.size() <= 1) return "";
+  return std::string(folder.substr(0, folder.size() - 1)) + ":";
 }
 
 std::string Command(spank_t spank) {
@@ -115,7 +131,7 @@ std::vector<std::string> DaemonEnvironment(const launch::Environment& environmen
     }
     return false;
   };
-  std::vector<std::string> kept = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+  std::vector<std::string> kept = {"PATH=" + FolderOfCommands() + "/usr/sbin:/usr/bin:/sbin:/bin"};
   environment.ForEach([&](std::string_view entry) {
     if ((begins(entry, kNames) || begins(entry, kPrefixes)) && !begins(entry, kNot)) {
       kept.emplace_back(entry);

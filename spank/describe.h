@@ -32,7 +32,8 @@ void AddStep(spank_t spank, std::string_view job, const launch::Environment& env
              const PluginOptions& options, const PluginConfig& config, launch::Writer& message);
 
 // The variables of `environment` that a daemon gets: those that concern the daemon itself, and none
-// that are meant for the job's program (LD_PRELOAD, LD_LIBRARY_PATH, ...).
+// that are meant for the job's program (LD_PRELOAD, LD_LIBRARY_PATH, ...). PATH is the folder of
+// Slurm's commands and those of the system.
 std::vector<std::string> DaemonEnvironment(const launch::Environment& environment);
 
 }  // namespace sonde::spank

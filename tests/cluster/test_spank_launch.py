@@ -105,7 +105,9 @@ def test_daemons_are_the_user_and_hold_nothing_else(cluster, daemon, user):
 def test_daemons_get_their_own_variables_and_not_the_programs(cluster, daemon):
     env = {"LD_PRELOAD": "", "SONDE_ARCHIVE": "/some/where", "FI_PROVIDER": "tcp", "OMP_X": "1"}
     srun(cluster, LEVEL, "true", env=env)
+    commands = os.path.dirname(os.path.realpath(cluster.program("srun")))
     for record in daemon.wait_records(2):
+        assert record.itself["env"]["PATH"] == f"{commands}:/usr/sbin:/usr/bin:/sbin:/bin"
         assert record.itself["env"]["FI_PROVIDER"] == "tcp"
         assert record.launch["archive"] == "/some/where"
         assert not {"LD_PRELOAD", "OMP_X", "SONDE_SOCKET"} & record.itself["env"].keys()
@@ -224,7 +226,7 @@ def test_srun_port_range_of_slurm_conf_is_honoured(make_cluster):
 
 
 def test_export_none_batch_script_still_has_watched_steps(cluster, daemon):
-    script = f"export SLURM_CONF={cluster.dir}/etc/slurm.conf\nsrun -N1 /bin/true"
+    script = f"export SLURM_CONF={cluster.dir}/etc/slurm.conf\n{cluster.program('srun')} -N1 /bin/true"
     job = cluster.sbatch(script, options=[LEVEL, "--export=NONE"], user=OTHER_USER)
     assert cluster.wait_job(job) == "COMPLETED"
     assert {"head", "node"} <= {record.launch["role"] for record in daemon.records()}
