@@ -2,7 +2,8 @@
 
 `cluster` is one per test module, of four nodes n1 to n4 with two CPUs each. `make_cluster` makes
 others, for tests that need different options or break a cluster for good. SONDE_BUILD names the
-build directory, build/release unless set. SONDE_PROGRAMS names another one to take sonded and sonde
+build directory, build/release unless set. SONDE_SLURM names the release of Debian whose Slurm it is
+(scripts/slurm), this machine's unless set. SONDE_PROGRAMS names another one to take sonded and sonde
 from: one built with sanitizers, which cannot be loaded into Slurm. What they find in the daemons
 fails the test that is running then. A cluster stops when pytest ends, however it ends. Others may run
 on the host meanwhile: what a test asks about processes and sockets, it is told of its own clusters'.
@@ -18,6 +19,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -26,16 +28,21 @@ import belongings
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import releases  # noqa: E402  (of tests/, for which the path had to be set)
+
 SCRIPT = ROOT / "scripts" / "cluster"
 BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).resolve()
-PLUGIN = BUILD / "spank" / "spank_sonde.so"
+# The release of Debian whose Slurm the clusters have; "" for this machine's own.
+SLURM = os.environ.get("SONDE_SLURM", "")
+PLUGIN = (BUILD.parent / f"slurm-{SLURM}" if SLURM else BUILD) / "spank" / "spank_sonde.so"
 PROGRAMS = pathlib.Path(os.environ.get("SONDE_PROGRAMS", BUILD)).resolve()
 LIBRARIES = BUILD / "libclient"
 SONDED = PROGRAMS / "daemon" / "sonded"
 SONDE = PROGRAMS / "cli" / "sonde"
 # See sanitizer_options.cc.
 REPORTS = PROGRAMS / "reports"
-if PROGRAMS != BUILD:
+if PROGRAMS != BUILD or SLURM:
     # sonde looks for the plugin beside itself.
     os.environ["SONDE_PLUGIN"] = str(PLUGIN)
 USER = "sonde-test1"
@@ -50,6 +57,21 @@ PLUGSTACK = f"optional {PLUGIN} sonded={SONDED} sonde={SONDE} config=@DIR@/sonde
 def pytest_sessionstart(session):
     if os.geteuid() != 0:
         pytest.exit("tests on a Slurm cluster need root", returncode=SKIPPED)
+    if SLURM:
+        find_slurm()
+
+
+def find_slurm():
+    """Sees to the other release's Slurm and to the plugin for it."""
+    done = subprocess.run([ROOT / "scripts" / "slurm", SLURM], capture_output=True, text=True, check=False)
+    if done.returncode == SKIPPED:
+        pytest.exit(f"no Slurm of {SLURM}: {done.stderr}", returncode=SKIPPED)
+    if done.returncode != 0:
+        pytest.exit(f"scripts/slurm {SLURM} failed:\n{done.stderr}", returncode=1)
+    try:
+        releases.plugin(BUILD, SLURM, pathlib.Path(done.stdout.strip()) / "include")
+    except releases.BuildError as error:
+        pytest.exit(f"the plugin for the Slurm of {SLURM} is not built: {error}", returncode=1)
 
 
 def wait_for(predicate, what, timeout=30.0):
@@ -169,6 +191,10 @@ class Cluster:
         done = self.run(command, user="root", timeout=timeout)
         assert done.returncode == 0, f"{shlex.join(map(str, command))}: {done.stderr}"
         return done.stdout
+
+    def program(self, name):
+        """The path of one of Slurm's programs, for what does not have this cluster's PATH."""
+        return shutil.which(name, path=self._client["PATH"])
 
     def wait_for(self, predicate, what, timeout=30.0):
         return wait_for(predicate, what, timeout)

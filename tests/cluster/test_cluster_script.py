@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 import pytest
-from conftest import OTHER_USER, SCRIPT, USER, wait_for
+from conftest import OTHER_USER, ROOT, SCRIPT, SLURM, USER, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +34,28 @@ def test_step_runs_on_all_nodes_as_the_user(cluster):
     assert done.returncode == 0, done.stderr
     home = cluster.home(USER)
     assert sorted(done.stdout.splitlines()) == [f"n{i} {USER} {home}" for i in (1, 2, 3, 4)]
+
+
+def test_every_part_of_slurm_is_of_the_release_asked_for(cluster):
+    """With SONDE_SLURM: no daemon has a library of this machine's, and srun in a job is the same one."""
+    if not SLURM:
+        pytest.skip("the clusters have this machine's own Slurm")
+    place = pathlib.Path(subprocess.check_output([ROOT / "scripts" / "slurm", SLURM], text=True).strip())
+    done = cluster.run(["srun", "-N1", "bash", "-c", "readlink -f $(command -v srun); exec cat /proc/self/maps"])
+    assert done.stdout.splitlines()[0] == str(place / "bin" / "srun"), done.stderr
+    # A job's own program is this machine's.
+    assert "/sonde/roots/" not in done.stdout.split("\n", 1)[1]
+    step = cluster.popen(["srun", "-N1", "bash", "-c", "echo $PPID; exec sleep 1000"])
+    slurmstepd = int(step.stdout.readline())
+    listing = subprocess.check_output([SCRIPT, "ps", cluster.dir], text=True)
+    daemons = [int(line.split()[1]) for line in listing.splitlines() if not line.startswith("supervisor")]
+    for pid in [*daemons, slurmstepd]:
+        maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
+        mapped = {line.split(maxsplit=5)[5] for line in maps.splitlines() if ".so" in line}
+        # But for those that this machine's nsswitch.conf names.
+        foreign = [path for path in mapped if not path.startswith(f"{place.parent}/") and "/libnss_" not in path]
+        assert mapped and not foreign, foreign
+    cluster.cancel_all()
 
 
 def test_exit_code_input_and_output_pass_through(cluster):

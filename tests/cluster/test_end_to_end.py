@@ -312,7 +312,7 @@ def test_srun_in_a_batch_script_without_environment(cluster):
     # Neither PATH nor the home that this cluster gives its users comes along.
     script = f"""
       export SLURM_CONF={cluster.dir}/etc/slurm.conf HOME={cluster.home()}
-      srun -N2 /bin/sleep 0.2"""
+      {cluster.program('srun')} -N2 /bin/sleep 0.2"""
     job = cluster.sbatch(script, options=["-N2", "--export=NONE", *LEVEL])
     assert cluster.wait_job(job) == "COMPLETED"
     shown = show(cluster, f"{job}.0")

@@ -3,6 +3,7 @@ missing, the profile says so too, and nothing stays."""
 
 import os
 import re
+import shlex
 import signal
 import time
 
@@ -88,10 +89,8 @@ class Masked:
         # asks again, up to two minutes later.
         cluster.settle()
         cluster.node(node, "kill")
-        conf = cluster.dir / "etc" / "slurm.conf"
-        script = (
-            f"mount --bind {replacement} {path} && exec slurmd -D -f {conf} -N {node} >/dev/null 2>&1"
-        )
+        slurmd = shlex.join([*cluster.facts["slurmd"], "-N", node])
+        script = f"mount --bind {replacement} {path} && exec {slurmd} >/dev/null 2>&1"
         self.slurmd = cluster.popen(
             ["unshare", "--mount", "--propagation", "private", "bash", "-c", script], user="root"
         )

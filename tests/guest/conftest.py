@@ -10,10 +10,14 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import releases  # noqa: E402  (of tests/, for which the path had to be set)
+
 BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).resolve()
 GUEST = ROOT / "scripts" / "guest"
 RELEASE = "sid"
@@ -59,12 +63,8 @@ def stage_programs(stage):
 
 def stage_plugins(stage, include):
     """The plugin for the guest's Slurm, compiled here against its headers."""
-    build = BUILD.parent / f"slurm-{RELEASE}"
-    run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
-        "-DSONDE_TESTS=OFF", "-DSONDE_BENCH=OFF", f"-DSLURM_INCLUDE={include}")  # fmt: skip
-    run("ninja", "-C", build, "spank_sonde")
     (stage / "spank").mkdir()
-    shutil.copy2(build / "spank" / "spank_sonde.so", stage / "spank")
+    shutil.copy2(releases.plugin(BUILD, RELEASE, include), stage / "spank")
     source = ROOT / "tests" / "guest" / "failing_plugin.c"
     run("cc", "-shared", "-fPIC", f"-I{include}", "-o", stage / "failing_plugin.so", source)
 
