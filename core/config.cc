@@ -214,6 +214,7 @@ const std::vector<Key>& Keys() {
       {"alarm_webhook", [](Config& c, V v) { return ParseUrl(v, c.alarm_webhook); }},
       {"forward", [](Config& c, V v) { return ParseBool(v, c.forward); }},
       {"log_dir", [](Config& c, V v) { return Any(v, c.log_dir); }},
+      {"syslog", [](Config& c, V v) { return ParseBool(v, c.syslog); }},
       {"log_level",
        [](Config& c, V v) {
          return OneOf(v, {"debug", "info", "warning", "error"}, c.log_level);

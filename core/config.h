@@ -80,6 +80,7 @@ struct Config {
   std::vector<std::pair<std::string, std::string>> forward_lines;
 
   std::string log_dir;             // "" : daemons log nothing to files
+  bool syslog = false;             // warnings and errors go to the system's log as well
   std::string log_level = "info";  // debug, info, warning, error
 
   bool operator==(const Config&) const = default;

@@ -1,4 +1,4 @@
-// Logging: one line per event, to stderr or to a file.
+// Logging: one line per event, to stderr, to a file or to nowhere; and to the system's log as well.
 //
 // A line says what happened, to what, why, and what follows. Lines look like
 //   2026-11-21T03:07:00.123Z sonded[4711] warning: node n3: link lost: Connection reset by peer
@@ -17,9 +17,18 @@ namespace sonde::log {
 
 enum class Level : unsigned char { kDebug, kInfo, kWarning, kError };
 
+inline constexpr const char* kSystemLog = "/dev/log";
+
 // Sets where lines go from now on: to the end of a file (0600), or to stderr for "". Before the
-// first call, lines from kInfo on go to stderr. Nothing is buffered.
+// first call, lines from kInfo on go to stderr. Nothing is buffered. The file may lie in a
+// directory in which everybody may create files, so it must be a regular one of this user with one
+// name; links are not followed.
 Status Open(std::string_view program, const std::string& path, Level level);
+// From now on lines go to no file and not to stderr.
+void Discard(std::string_view program);
+// From now on, warnings and errors also go to the system's log, which listens on the datagram
+// socket at `path`. A line that it does not take at once is lost.
+void AddSystemLog(const std::string& path = kSystemLog);
 Result<Level> ParseLevel(std::string_view text);
 bool Enabled(Level level);
 void Write(Level level, std::string_view line);

@@ -146,6 +146,7 @@ int RunFollower(const std::string& config_path, const std::string& archive,
   BeHumble();
   const Result<Config> config = LoadConfig(config_path);
   if (!config.ok()) return 1;
+  if (config->syslog) log::AddSystemLog();
   if (const auto level = log::ParseLevel(config->log_level);
       level.ok() && !config->log_dir.empty()) {
     (void)log::Open("sonded", fmt::format("{}/sonded.forward.{}.log", config->log_dir, key),

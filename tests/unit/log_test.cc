@@ -1,13 +1,19 @@
 #include "core/log.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <fstream>
 #include <thread>
 #include <vector>
 
+#include "core/unique_fd.h"
 #include "tests/unit/temp_dir.h"
 
 namespace sonde {
@@ -74,6 +80,90 @@ TEST_F(LogTest, LinesOfSeveralThreadsStayWhole) {
 TEST_F(LogTest, AFileThatCannotBeOpenedIsAnError) {
   const Status status = log::Open("sonded", dir_.path() + "/none/log", log::Level::kInfo);
   EXPECT_EQ(status.code(), Code::kNotFound) << status.message();
+}
+
+// A log's directory is often one in which everybody may create files.
+TEST_F(LogTest, AFileThatSomebodyElseMayHavePutThereIsNotWrittenTo) {
+  const std::string own = dir_.path() + "/own";
+  std::ofstream(own) << "mine\n";
+  ASSERT_EQ(symlink(own.c_str(), path_.c_str()), 0);
+  EXPECT_FALSE(log::Open("sonded", path_, log::Level::kInfo).ok()) << "a link";
+  ASSERT_EQ(unlink(path_.c_str()), 0);
+  ASSERT_EQ(link(own.c_str(), path_.c_str()), 0);
+  EXPECT_EQ(log::Open("sonded", path_, log::Level::kInfo).code(), Code::kPermission) << "a name";
+  ASSERT_EQ(unlink(path_.c_str()), 0);
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_FALSE(log::Open("sonded", path_, log::Level::kInfo).ok()) << "a FIFO without a reader";
+  const UniqueFd reader(open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  EXPECT_EQ(log::Open("sonded", path_, log::Level::kInfo).code(), Code::kPermission) << "a FIFO";
+  ASSERT_EQ(unlink(path_.c_str()), 0);
+  std::ofstream(path_) << "";
+  if (geteuid() == 0) {
+    ASSERT_EQ(chown(path_.c_str(), 65534, 65534), 0);
+    EXPECT_EQ(log::Open("sonded", path_, log::Level::kInfo).code(), Code::kPermission) << "theirs";
+  }
+  std::ifstream file(own);
+  std::string text;
+  std::getline(file, text, '\0');
+  EXPECT_EQ(text, "mine\n");
+}
+
+class SystemLogTest : public LogTest {
+ protected:
+  SystemLogTest() : socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    Bind();
+  }
+  ~SystemLogTest() override { log::AddSystemLog(""); }
+
+  void Bind() {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, at_.c_str());
+    EXPECT_EQ(bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+  std::string Received() {
+    char text[1024];
+    const ssize_t size = recv(socket_.get(), text, sizeof text, 0);
+    return std::string(text, size < 0 ? 0 : static_cast<size_t>(size));
+  }
+
+  const std::string at_ = dir_.path() + "/syslog";
+  UniqueFd socket_;
+};
+
+TEST_F(SystemLogTest, GetsWarningsAndErrorsBesidesTheFile) {
+  ASSERT_TRUE(log::Open("sonded", path_, log::Level::kInfo).ok());
+  log::AddSystemLog(at_);
+  log::Info("not this");
+  log::Warning("node {}: link lost", "n3");
+  log::Error("and this");
+  const std::string stamp = "[A-Z][a-z][a-z] [ 0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9] ";
+  EXPECT_THAT(Received(),
+              MatchesRegex("<12>" + stamp + "sonded.[0-9]+.: warning: node n3: link lost"));
+  EXPECT_THAT(Received(), MatchesRegex("<11>" + stamp + "sonded.[0-9]+.: error: and this"));
+  EXPECT_EQ(Received(), "");
+  EXPECT_EQ(Lines().size(), 3u);
+}
+
+TEST_F(SystemLogTest, GetsThemWithoutAFileAsWell) {
+  log::Discard("sonded");
+  log::AddSystemLog(at_);
+  log::Error("alone");
+  EXPECT_THAT(Received(), testing::EndsWith("error: alone"));
+}
+
+TEST_F(SystemLogTest, ThatHangsOrIsGoneHoldsNobodyUp) {
+  log::Discard("sonded");
+  log::AddSystemLog(at_);
+  for (int i = 0; i < 1000; ++i) log::Warning("line {}", i);  // more than the socket takes
+  EXPECT_THAT(Received(), testing::EndsWith("line 0"));
+  socket_.Reset();
+  log::Warning("to nobody");
+  ASSERT_EQ(unlink(at_.c_str()), 0);
+  socket_ = UniqueFd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Bind();
+  log::Warning("to the next one");
+  EXPECT_THAT(Received(), testing::EndsWith("to the next one"));
 }
 
 }  // namespace
