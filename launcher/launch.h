@@ -32,7 +32,14 @@
 //                                   which events to open for every task, and once for the machine;
 //                                   at level 3 and above, at once when the daemon starts
 //   'R' text                        a piece of the closing report, to be printed as it is
-//   end of file                     done
+//   'D' state=up\n                  the daemon has begun its work, and will say so when it ends
+//   'D' state=done\nreason=TEXT\n   it has done its work, except for what the reason says, if any
+//   'D' state=failed\nreason=TEXT\n it cannot go on, and why
+//   end of file                     it is gone. A daemon that was up and did neither is known to
+//                                   have been killed or to have crashed (launcher/last_words.h)
+//
+// Descriptor 2 of a daemon is a pipe to the launcher. It tells what the daemon cannot: what the
+// dynamic linker, an abort or a fatal signal had to say. The daemon's end does not block either.
 //
 // Perf descriptors count the task, its threads and its children from its exec on. read() gives
 // PERF_FORMAT_GROUP with both times: the daemon reads only the first event of a group that opened,
@@ -68,6 +75,7 @@ inline constexpr char kTaskExit = 'X';
 inline constexpr char kMachine = 'M';
 inline constexpr char kEvents = 'E';
 inline constexpr char kReport = 'R';
+inline constexpr char kDaemonState = 'D';
 
 // One perf event as the daemon asks for it and the plugin opens it. The plugin accepts only types
 // that count the task itself (hardware, software, cache, raw) and sets every other field of
@@ -152,6 +160,9 @@ inline constexpr std::string_view kBegun = "begun";
 // Only for an acting head, which a node's daemon starts when the head has died: when the step
 // began.
 inline constexpr std::string_view kStart = "start";
+// Of 'D' packets.
+inline constexpr std::string_view kState = "state";    // up | done | failed
+inline constexpr std::string_view kReason = "reason";  // for people
 // Of 'T' and 'X' packets.
 inline constexpr std::string_view kRank = "rank";    // in the step
 inline constexpr std::string_view kLocal = "local";  // on the node

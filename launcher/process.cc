@@ -37,6 +37,7 @@ struct Plan {
   int lifeline;
   int listen;
   int application;
+  int errors;
   int handoff;  // takes the daemon's number to the launcher
   const Credentials* become;
   const Placement* placement;
@@ -89,9 +90,10 @@ void CloseFrom(int first) {
 bool PlaceDescriptors(const Plan& plan) {
   const int null = ::open("/dev/null", O_RDWR | O_NOCTTY);
   if (null < 0) return false;
-  for (int fd = 0; fd <= 2; ++fd) {
+  for (int fd = 0; fd <= 1; ++fd) {
     if (null != fd && ::dup2(null, fd) < 0) return false;
   }
+  if (::dup2(plan.errors, STDERR_FILENO) < 0) return false;
   if (::dup2(plan.lifeline, kLifelineFd) < 0) return false;
   if (plan.listen >= 0 && ::dup2(plan.listen, kListenFd) < 0) return false;
   if (plan.listen < 0) ::close(kListenFd);
@@ -195,10 +197,22 @@ Result<UniqueFd> ApplicationSocket(const std::string& name) {
   return fd;
 }
 
+// Neither end blocks: a daemon whose launcher does not read loses words, and nothing else.
+Status MakeErrorPipe(Ends& ends) {
+  int pipe[2];
+  if (::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0) return SystemError("pipe");
+  ends.errors = UniqueFd(pipe[0]);
+  ends.stderr_end = UniqueFd(pipe[1]);
+  MoveUp(ends.errors);
+  MoveUp(ends.stderr_end);
+  return {};
+}
+
 }  // namespace
 
 Result<Ends> MakeEnds(const std::string& application) {
   Ends ends;
+  SONDE_RETURN_IF_ERROR(MakeErrorPipe(ends));
   Result<Lifeline> lifeline = Lifeline::Create(ends.daemon);
   if (!lifeline.ok()) return lifeline.status();
   ends.lifeline = *std::move(lifeline);
@@ -217,9 +231,10 @@ Result<ProcessId> Start(const Process& process, Ends& ends) {
     return SystemError("socketpair");
   }
   const UniqueFd ours(handoff[0]), theirs(handoff[1]);
-  const Plan plan{process.path.c_str(), argv.data(),       envp.data(),
-                  ends.daemon.get(),    process.listen_fd, ends.application.get(),
-                  theirs.get(),         process.become,    &process.placement};
+  const Plan plan{process.path.c_str(),  argv.data(),       envp.data(),
+                  ends.daemon.get(),     process.listen_fd, ends.application.get(),
+                  ends.stderr_end.get(), theirs.get(),      process.become,
+                  &process.placement};
   // No handler of Slurm's may run in the child.
   sigset_t all, before;
   ::sigfillset(&all);
@@ -248,7 +263,7 @@ Result<Daemon> Start(const Process& process) {
   if (!ends.ok()) return ends.status();
   const Result<ProcessId> started = Start(process, *ends);
   if (!started.ok()) return started.status();
-  return Daemon{std::move(ends->lifeline), *started};
+  return Daemon{std::move(ends->lifeline), *started, std::move(ends->errors)};
 }
 
 }  // namespace sonde::launch

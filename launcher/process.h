@@ -2,10 +2,10 @@
 // slurmstepd is root.
 //
 // The child calls only async-signal-safe functions until exec. It gets a session of its own, all
-// signals unblocked, no descriptor but 0 to 2 (/dev/null), the lifeline and the listening sockets,
-// directory /, umask 077 and, in slurmstepd, the user's ids and groups and nothing of root's.
-// Signals that a job's processes get and that a daemon must outlive are ignored from the start; the
-// daemon may install handlers.
+// signals unblocked, no descriptor but 0 and 1 (/dev/null), 2 (a pipe to the launcher), the
+// lifeline and the listening sockets, directory /, umask 077 and, in slurmstepd, the user's ids and
+// groups and nothing of root's. Signals that a job's processes get and that a daemon must outlive
+// are ignored from the start; the daemon may install handlers.
 //
 // The daemon is a grandchild, left to init. As a child of slurmstepd it would, under
 // proctrack/linuxproc, be killed with the tasks when a step is cancelled, before it could deliver
@@ -52,6 +52,8 @@ struct Process {
 struct Ends {
   Lifeline lifeline;     // the launcher's
   UniqueFd daemon;       // the daemon's end of it, for the child
+  UniqueFd errors;       // what the daemon writes to its stderr; reading does not block
+  UniqueFd stderr_end;   // the daemon's end of that, for the child
   UniqueFd application;  // bound, not listening yet; none if no name was given
 };
 Result<Ends> MakeEnds(const std::string& application);
@@ -64,6 +66,7 @@ Result<ProcessId> Start(const Process& process, Ends& ends);
 struct Daemon {
   Lifeline lifeline;
   ProcessId process;
+  UniqueFd errors;  // as in Ends
 };
 
 // Makes the ends and starts the daemon; then the daemon alone holds its ends.

@@ -1,0 +1,83 @@
+#include "launcher/last_words.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include "launcher/launch.h"
+
+namespace sonde::launch {
+namespace {
+
+// Of what a daemon wrote to its stderr; a reason shows less.
+constexpr size_t kKeptErrors = 1024;
+// In one look: a daemon that writes all the while is not read for ever.
+constexpr int kMostReads = 32;
+constexpr int kMostPackets = 64;
+
+}  // namespace
+
+std::string OneLine(std::string_view text, size_t most, bool keep_end) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  std::string line;
+  while (!text.empty()) {
+    std::string_view part = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(part.size() + 1, text.size()));
+    part.remove_prefix(std::min(part.find_first_not_of(kBlank), part.size()));
+    part = part.substr(0, part.find_last_not_of(kBlank) + 1);
+    if (part.empty()) continue;
+    if (!line.empty()) line += "; ";
+    for (const char c : part) line += c >= ' ' && c <= '~' ? c : '?';
+  }
+  if (line.size() <= most) return line;
+  return keep_end ? "..." + line.substr(line.size() - most) : line.substr(0, most) + "...";
+}
+
+void LastWords::Take(std::string_view packet) {
+  if (packet.empty() || packet[0] != kDaemonState) return;
+  ForEach(packet.substr(1), [&](std::string_view name, std::string_view value) {
+    if (name == key::kReason) reason_ = OneLine(value, kMost);
+    if (name != key::kState) return;
+    if (value == "up") state_ = State::kUp;
+    if (value == "done") state_ = State::kDone;
+    if (value == "failed") state_ = State::kFailed;
+  });
+}
+
+void LastWords::ReadErrors(int errors) {
+  char part[4096];
+  for (int i = 0; i < kMostReads && errors >= 0; ++i) {
+    const ssize_t got = ::read(errors, part, sizeof(part));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;
+    errors_.append(part, static_cast<size_t>(got));
+    if (errors_.size() > kKeptErrors) errors_.erase(0, errors_.size() - kKeptErrors);
+  }
+}
+
+void LastWords::ReadAll(Lifeline& lifeline, int errors) {
+  const Deadline now(std::chrono::milliseconds(0));
+  std::string packet;
+  for (int i = 0; i < kMostPackets; ++i) {
+    if (lifeline.Receive(packet, now) != Lifeline::Event::kPacket) break;
+    Take(packet);
+  }
+  ReadErrors(errors);
+}
+
+std::optional<Failure> LastWords::Judge(bool asked) const {
+  if (state_ == State::kFailed) return Failure{FailureKind::kReported, reason_};
+  if (state_ == State::kDone) {
+    if (reason_.empty()) return std::nullopt;
+    return Failure{FailureKind::kProfile, reason_};
+  }
+  // A daemon of an older release says neither, and logs to its stderr.
+  if (asked && state_ == State::kUnknown) return std::nullopt;
+  const std::string errors = OneLine(errors_, kMost, true);
+  if (!errors.empty()) return Failure{FailureKind::kCrashed, errors};
+  return Failure{FailureKind::kKilled, "it was killed, or ended without a word"};
+}
+
+}  // namespace sonde::launch
