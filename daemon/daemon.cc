@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "core/log.h"
 #include "daemon/child_process.h"
@@ -45,6 +46,33 @@ void PrepareProcess() {
   }
 }
 
+// The launcher cannot see which signal ends us, and reads what we write to stderr.
+void OnFatalSignal(int signal) {
+  const auto say = [](std::string_view text) {
+    [[maybe_unused]] const ssize_t n = write(STDERR_FILENO, text.data(), text.size());
+  };
+  say("sonded crashed: ");
+  say(signal == SIGSEGV  ? "segmentation fault"
+      : signal == SIGBUS ? "bus error"
+      : signal == SIGILL ? "illegal instruction"
+      : signal == SIGFPE ? "arithmetic error"
+      : signal == SIGSYS ? "system call that is not allowed"
+                         : "abort");
+  say("\n");
+  raise(signal);  // as if this function had not been there
+}
+
+void PrepareFatalSignals() {
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS, SIGABRT}) {
+    struct sigaction now {};
+    // A sanitizer has its own.
+    if (sigaction(signal, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) continue;
+    now.sa_handler = OnFatalSignal;
+    now.sa_flags = SA_RESETHAND | SA_NODEFER;
+    sigaction(signal, &now, nullptr);
+  }
+}
+
 bool IsOpen(int fd) { return fcntl(fd, F_GETFD) != -1; }
 
 UniqueFd Inherit(int fd) {
@@ -53,7 +81,8 @@ UniqueFd Inherit(int fd) {
   return UniqueFd(fd);
 }
 
-int Fail(const Status& status) {
+int Fail(LauncherLine& lifeline, const Status& status) {
+  lifeline.SendState("failed", status.message());
   log::Error("{}", status.message());
   return 1;
 }
@@ -80,6 +109,9 @@ Config ConfigOf(const LaunchMessage& launch, Status& error) {
 }
 
 void OpenLog(const LaunchMessage& launch, const Config& config, const Status& config_error) {
+  // Our stderr is for what the launcher must know if we fail.
+  log::Discard("sonded");
+  if (config.syslog) log::AddSystemLog();
   if (const auto level = log::ParseLevel(config.log_level); level.ok() && !config.log_dir.empty()) {
     const std::string path =
         fmt::format("{}/sonded.{}.{}.log", config.log_dir, launch.job.id.ToString(), launch.host);
@@ -102,12 +134,13 @@ int RunDaemon(const std::function<std::unique_ptr<Daemon>(const DaemonSetup&)>& 
     return 2;
   }
   PrepareProcess();
+  PrepareFatalSignals();
   Loop loop;
   LauncherLine lifeline(loop, std::move(lifeline_fd));
   const Result<std::string> packet = lifeline.ReadLaunch(5 * kSecond);
-  if (!packet.ok()) return Fail(packet.status());
+  if (!packet.ok()) return Fail(lifeline, packet.status());
   Result<LaunchMessage> launch = ParseLaunchMessage(*packet);
-  if (!launch.ok()) return Fail(launch.status());
+  if (!launch.ok()) return Fail(lifeline, launch.status());
   PrepareMemory(launch->role);
   FillInUser(*launch);
   if (launch->InStep()) AdoptOrphans();
@@ -115,9 +148,12 @@ int RunDaemon(const std::function<std::unique_ptr<Daemon>(const DaemonSetup&)>& 
   const Config config = ConfigOf(*launch, config_error);
   OpenLog(*launch, config, config_error);
   const std::unique_ptr<Daemon> daemon = make({loop, lifeline, *launch, config, config_error});
-  if (daemon == nullptr) return Fail({Code::kInvalid, "this program has not the role asked for"});
+  if (daemon == nullptr) {
+    return Fail(lifeline, {Code::kInvalid, "this program has not the role asked for"});
+  }
   const Status started = daemon->Start(std::move(listen_fd), std::move(application_fd));
-  if (!started.ok()) return Fail(started);
+  if (!started.ok()) return Fail(lifeline, started);
+  lifeline.SendState("up");
   lifeline.Start(*daemon);
   loop.Run();
   if (launch->InStep()) EndChildren();

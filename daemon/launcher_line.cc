@@ -98,6 +98,13 @@ void LauncherLine::Send(char kind, std::string_view body) {
   sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+void LauncherLine::SendState(std::string_view state, std::string_view reason) {
+  launch::Writer message(launch::kDaemonState);
+  message.Add(launch::key::kState, state);
+  if (!reason.empty()) message.Add(launch::key::kReason, reason);
+  Send(launch::kDaemonState, std::string_view(message.packet()).substr(1));
+}
+
 void LauncherLine::SendReport(std::string_view text) {
   while (!text.empty()) {
     const size_t n = std::min(text.size(), launch::kMaxPacket - 1);

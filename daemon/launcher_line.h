@@ -39,6 +39,8 @@ class LauncherLine {
 
   // Sends one packet; a launcher that does not read it in time or is gone does not matter.
   void Send(char kind, std::string_view body);
+  // What launcher/launch.h calls the daemon's state, with a reason for people, if there is one.
+  void SendState(std::string_view state, std::string_view reason = "");
   // The report, in as many packets as it takes.
   void SendReport(std::string_view text);
   // The launcher sees the end of file.

@@ -4,6 +4,7 @@
 
 #include "core/config.h"
 #include "core/text/settings.h"
+#include "launcher/node_counters.h"
 #include "launcher/read_file.h"
 
 namespace sonde::spank {
@@ -96,7 +97,8 @@ Status SetArgument(std::string_view argument, PluginConfig& config) {
   const std::string_view name = argument.substr(0, eq);
   const std::string_view value =
       eq == std::string_view::npos ? std::string_view{} : argument.substr(eq + 1);
-  const bool is_path = name == "sonded" || name == "config" || name == "libraries";
+  const bool is_path =
+      name == "sonded" || name == "config" || name == "libraries" || name == "state";
   if (is_path && !value.starts_with('/')) return Expected(kWhere, name, value, "an absolute path");
   if (name == "sonded") {
     config.sonded = value;
@@ -104,6 +106,8 @@ Status SetArgument(std::string_view argument, PluginConfig& config) {
     config.path = value;
   } else if (name == "libraries") {
     config.libraries = value;
+  } else if (name == "state") {
+    config.state = value;
   } else if (name == "sonde" && !value.empty()) {
     config.sonde = value;
   } else if (name == "enable" && SetEnable(value, config.enable)) {
@@ -115,9 +119,9 @@ Status SetArgument(std::string_view argument, PluginConfig& config) {
   } else if (name == "sonde" || name == "enable") {
     return Expected(kWhere, name, value, name == "sonde" ? "a command" : "yes, no or accept");
   } else {
-    return {Code::kInvalid,
-            "plugstack.conf: unknown argument '" + std::string(name) +
-                "', expected sonded=, sonde=, config=, libraries=, machine_counters= or enable="};
+    return {Code::kInvalid, "plugstack.conf: unknown argument '" + std::string(name) +
+                                "', expected sonded=, sonde=, config=, libraries=, state=, "
+                                "machine_counters= or enable="};
   }
   return {};
 }
@@ -128,6 +132,7 @@ Status ParseArguments(int argc, char** argv, PluginConfig& config) {
   config.sonded = SONDE_SONDED_PATH;
   config.path = kDefaultConfigPath;
   config.libraries = SONDE_LIBRARY_PATH;
+  config.state = launch::kStateDirectory;
   Status status;
   for (int i = 0; i < argc; ++i) KeepFirst(status, SetArgument(argv[i], config));
   return status;

@@ -34,6 +34,7 @@ struct PluginConfig {
   std::string sonded;           // path of the daemon
   std::string sonde = "sonde";  // the command as the hint at the start names it
   std::string path;             // config=: sonde.conf
+  std::string state;            // state=: the directory of the node's counters
   std::string libraries;        // the directory of libsonde.so.1, with sonde/ in it
   launch::SitePolicy policy;    // machine_counters= of plugstack.conf, monitor_* of sonde.conf
   // Of sonde.conf; see core/config.h.

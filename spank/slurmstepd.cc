@@ -6,11 +6,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "launcher/node_counters.h"
 #include "launcher/site/site_policy.h"
 #include "spank/describe.h"
 #include "spank/job_items.h"
@@ -53,12 +55,49 @@ void AddTotals(StepdContext& context, launch::Writer& message) {
   if (now.ru_maxrss > before.ru_maxrss) message.Add(key::kMaxRss, now.ru_maxrss * 1024LL);
 }
 
+// A start, if no failure.
+void Count(const Context& context, std::optional<launch::FailureKind> failure = std::nullopt) {
+  const Status counted =
+      launch::CountOnNode(context.config.state, context.stepd.node, failure, ::time(nullptr));
+  if (counted.ok()) return;
+  slurm_debug("sonde: not counted for this node: %s", std::string(counted.message()).c_str());
+}
+
 // With tasks, slurmstepd's errors go to srun's stderr as well, one from every node; messages that
 // only interest the administrator go to the log alone.
+void TellFailure(Context& context) {
+  const std::optional<launch::Failure> failure = context.stepd.step_daemon.TakeFailure();
+  if (!failure) return;
+  const char* const step = context.stepd.step.c_str();
+  if (context.stepd.step_daemon.ended_early()) {
+    slurm_info(
+        "sonde: the daemon of step %s ended early: %s; the step goes on without telemetry on this "
+        "node",
+        step, failure->reason.c_str());
+  } else {
+    slurm_info("sonde: the daemon of step %s could not do all of its work: %s", step,
+               failure->reason.c_str());
+  }
+  Count(context, failure->kind);
+}
+
 void Stop(Context& context) {
-  if (context.stepd.step_daemon.Stop()) return;
+  if (context.stepd.step_daemon.Stop()) return TellFailure(context);
   slurm_info("sonde: sonded has not finished after %d ms and is killed",
              static_cast<int>(StepDaemon::kStop.count()));
+  Count(context, launch::FailureKind::kUnfinished);
+}
+
+// With the first task.
+void Start(Context& context) {
+  StepDaemon& daemon = context.stepd.step_daemon;
+  const bool begun = daemon.started();
+  const Status started = daemon.Start(getpid() != context.stepd.stepd);
+  if (!started.ok()) {
+    slurm_info("sonde: no telemetry on this node: %s", std::string(started.message()).c_str());
+  }
+  if (daemon.started() && !begun) Count(context);
+  if (!daemon.started() && !started.ok()) Count(context, launch::FailureKind::kStart);
 }
 
 void ComplainOfStep(uint32_t step, const Status& status) {
@@ -90,6 +129,9 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
       slurm_info("sonde: %s", std::string(wrong.message()).c_str());
     });
   }
+  context.stepd.node = NodeName();
+  context.stepd.step =
+      std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0)) + "." + StepName(*step);
   // Who asked for nothing may be watched all the same; who asked for level 0 never is.
   if (context.options.asked.level != 0) DecideForNode(spank, *step, context);
   const std::optional<Rendezvous> rendezvous = ParseRendezvous(context.options.rendezvous);
@@ -100,16 +142,15 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
                                       rendezvous, context.stepd.step_daemon);
   if (status.ok()) return;
   ComplainOfStep(*step, status);
+  Count(context, launch::FailureKind::kStart);
   HideOuterDaemon(spank, context.config);
 }
 
 void StepdTaskPostFork(spank_t spank, Context& context) {
   if (!context.stepd.step_daemon.prepared()) return;
-  const Status started = context.stepd.step_daemon.Start(getpid() != context.stepd.stepd);
-  if (!started.ok()) {
-    slurm_info("sonde: no telemetry on this node: %s", std::string(started.message()).c_str());
-  }
+  Start(context);
   if (!context.stepd.step_daemon.started()) return;
+  TellFailure(context);
   const std::optional<pid_t> pid = Item<pid_t>(spank, S_TASK_PID);
   const std::optional<uint32_t> rank = Item<uint32_t>(spank, S_TASK_GLOBAL_ID);
   if (!pid || !rank) return;
@@ -130,6 +171,7 @@ void StepdTaskPostFork(spank_t spank, Context& context) {
 
 void StepdTaskExit(spank_t spank, Context& context) {
   if (!context.stepd.step_daemon.started()) return;
+  TellFailure(context);
   launch::Writer message(launch::kTaskExit);
   message.Add(key::kRank, Item<uint32_t>(spank, S_TASK_GLOBAL_ID).value_or(0));
   message.Add(key::kStatus, Item<int>(spank, S_TASK_EXIT_STATUS).value_or(0));

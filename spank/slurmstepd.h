@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 
 #include "spank/step_daemon.h"
 #include "spank/task_counters.h"
@@ -19,6 +20,8 @@ namespace sonde::spank {
 
 struct StepdContext {
   StepDaemon step_daemon;
+  std::string step;  // JOB.STEP
+  std::string node;  // as Slurm calls it
   TaskCounters counters;
   uint32_t tasks_ended = 0;
   pid_t stepd = 0;           // slurmstepd itself, not a child that runs a callback for it

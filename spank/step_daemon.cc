@@ -66,6 +66,7 @@ Status StepDaemon::Start(bool contained) {
   if (contained) return status;
   // Only the daemon holds it: when the daemon ends, the socket is gone, and no program waits there.
   ends_.daemon.Reset();
+  ends_.stderr_end.Reset();
   ends_.application.Reset();
   return status;
 }
@@ -82,11 +83,19 @@ bool StepDaemon::Gone() const {
   return launch::WaitForEnd(id_, launch::Deadline(std::chrono::milliseconds(0)));
 }
 
+std::optional<launch::Failure> StepDaemon::TakeFailure() {
+  if (!started_ || judged_ || !Gone()) return std::nullopt;
+  judged_ = true;
+  last_words_.ReadAll(ends_.lifeline, ends_.errors.get());
+  return last_words_.Judge(asked_);
+}
+
 bool StepDaemon::Stop() {
   if (!started_ || std::exchange(stopped_, true)) return true;
   // A daemon that ended before it was asked to may have been killed, and may have left processes of
   // its children. By now another process may have its number and that of its session.
   const bool gone_before = Gone();
+  asked_ = !gone_before;
   ends_.lifeline.Finish();
   // Slurm cannot remove a cgroup that a process is still leaving, and leaves it for good.
   const bool in_time = launch::WaitForEnd(id_, launch::Deadline(kStop));
@@ -94,7 +103,10 @@ bool StepDaemon::Stop() {
   if (!gone_before) launch::KillSession(id_);
   // Some have sessions of their own.
   launch::KillLeftInGroup(id_, user_.uid);
-  if (!in_time) launch::WaitForEnd(id_, launch::Deadline(kKilled));
+  if (!in_time) {
+    judged_ = true;
+    launch::WaitForEnd(id_, launch::Deadline(kKilled));
+  }
   return in_time;
 }
 

@@ -17,10 +17,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "core/status.h"
+#include "launcher/last_words.h"
 #include "launcher/launch.h"
 #include "launcher/process.h"
 #include "launcher/site/job_memory.h"
@@ -51,6 +53,11 @@ class StepDaemon {
   // Tells the daemon; a message that cannot be sent is dropped, which is noted once.
   void Tell(const launch::Writer& message, std::span<const int> fds = {});
 
+  // Once the daemon is gone by itself: what went wrong, if something did. Says so once.
+  std::optional<launch::Failure> TakeFailure();
+  // Whether it was gone before it was asked to finish.
+  bool ended_early() const { return !asked_; }
+
   // Asks the daemon to finish, waits until it is gone, and kills it if that takes too long. Called
   // once. False: it was killed.
   bool Stop();
@@ -67,8 +74,11 @@ class StepDaemon {
   launch::JobMemory job_memory_;
   uint64_t memory_ = 0;
   launch::ProcessId id_;
+  launch::LastWords last_words_;
   bool started_ = false;
   bool stopped_ = false;
+  bool asked_ = false;   // to finish, while it was there
+  bool judged_ = false;  // what it ended for is known
   bool drop_noted_ = false;
 };
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "cli/command.h"
@@ -19,6 +20,7 @@
 #include "core/step_environment.h"
 #include "core/text/options.h"
 #include "core/text/user_tags.h"
+#include "launcher/last_words.h"
 #include "launcher/launch.h"
 #include "launcher/lifeline.h"
 #include "launcher/machine_open.h"
@@ -241,14 +243,23 @@ void SendTaskExit(launch::Lifeline& lifeline, int status, const rusage& usage) {
   (void)lifeline.Send(message.packet());
 }
 
-// The daemon's report to stderr, until it closes the lifeline.
-void PrintReport(launch::Lifeline& lifeline, bool quiet) {
+// The daemon's report to stderr, until it closes the lifeline; and why it failed, if it did.
+void PrintReport(launch::Daemon& daemon, bool quiet) {
   const launch::Deadline deadline(milliseconds(5000));
+  launch::LastWords words;
   std::string packet;
-  while (lifeline.Receive(packet, deadline) == launch::Lifeline::Event::kPacket) {
-    if (quiet || packet.empty() || packet[0] != launch::kReport) continue;
-    std::fwrite(packet.data() + 1, 1, packet.size() - 1, stderr);
+  bool heard = false;
+  launch::Lifeline::Event event;
+  while ((event = daemon.lifeline.Receive(packet, deadline)) == launch::Lifeline::Event::kPacket) {
+    words.Take(packet);
+    if (packet.empty() || packet[0] != launch::kReport) continue;
+    heard = true;
+    if (!quiet) std::fwrite(packet.data() + 1, 1, packet.size() - 1, stderr);
   }
+  if (event != launch::Lifeline::Event::kEnd) return;
+  words.ReadErrors(daemon.errors.get());
+  const std::optional<launch::Failure> failure = words.Judge(heard);
+  if (failure) Note(fmt::format("the daemon failed: {}", failure->reason));
 }
 
 pid_t g_child = 0;  // for the signal handler alone
@@ -297,7 +308,7 @@ int RunCommand(const Environment& env, const RunOptions& options) {
   if (daemon.ok()) {
     SendTaskExit(daemon->lifeline, status, usage);
     daemon->lifeline.Finish();
-    PrintReport(daemon->lifeline, options.quiet);
+    PrintReport(*daemon, options.quiet);
   }
   return ExitCode(status);
 }

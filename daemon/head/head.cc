@@ -412,6 +412,7 @@ void Head::Report(const Status& archived) {
   rows_.Stop();
   log::Debug("profile sealed: {}", archived.ok() ? "ok" : archived.message());
   loop_.Cancel(finish_timer_);
+  if (archived.code() != Code::kTimeout) not_stored_ = archived;
   std::string text;
   if (config_.report != "off") {
     ReportOptions options;

@@ -69,6 +69,8 @@ class Head final : private RowPath::Owner,
   Result<uint32_t> AddNode(const tree::Registration& who, std::unique_ptr<tree::Link> control);
   // What a reader of the profile must know.
   void AddNote(std::string text) { record_.AddNote(std::move(text)); }
+  // When it is done: why the profile is not stored; ok if it is, or is still being written.
+  const Status& not_stored() const { return not_stored_; }
   // srun is done, or dead. Of an acting head: the tasks of its node are done, and it has to leave
   // before the step's control group there is looked at; if other nodes go on, another one acts.
   void Finish(bool launcher_gone);
@@ -123,6 +125,7 @@ class Head final : private RowPath::Owner,
   std::function<void(std::string)> done_;
   State state_ = State::kRunning;
   std::string archive_path_;
+  Status not_stored_;
 
   StepRecord record_;
   std::unique_ptr<ArchiveWriter> archive_;

@@ -64,6 +64,13 @@ class HeadDaemon : public Daemon {
 
   void OnReport(const std::string& report) {
     setup_.lifeline.SendReport(report);
+    // Of a batch script nobody sees the report.
+    const bool shown = setup_.config.report != "off" && !setup_.launch.InStep();
+    const Status& not_stored = head_->not_stored();
+    setup_.lifeline.SendState(
+        "done", shown || not_stored.ok()
+                    ? std::string()
+                    : fmt::format("the profile is not stored: {}", not_stored.message()));
     setup_.lifeline.Close();
     setup_.loop.Post([this] {
       head_.reset();  // joins the archive's thread: the profile is ingested when the process ends

@@ -41,6 +41,8 @@ class NodeDaemon : public Daemon {
 
  private:
   void OnDone() {
+    const Status& failure = node_.failure();
+    lifeline_.SendState(failure.ok() ? "done" : "failed", failure.message());
     lifeline_.Close();
     loop_.Stop();
   }

@@ -82,6 +82,8 @@ class Node final : private HeadLink::Owner,
   void Finish(bool launcher_gone);
 
   tree::Registration registration() const override;
+  // When it is done: what kept this node's telemetry from reaching the head; ok if nothing did.
+  const Status& failure() const { return failure_; }
 
  private:
   enum class State { kRunning, kWaitingForChildren, kDelivering, kDone };
@@ -103,6 +105,8 @@ class Node final : private HeadLink::Owner,
   void OnRegistered(const tree::Welcome& welcome, Nanos waited);
   void OnHeadLost(tree::Link& link, const Status& why) override;
   void OnNoHead(const Status& why) override;
+  void OnOver() override;
+  void EndWithoutHead(const Status& why);
   void OnStandby();
   bool HeadIsThere() const;
   bool IsSuspended() const override { return suspension_.Holds(); }
@@ -198,6 +202,7 @@ class Node final : private HeadLink::Owner,
   Nanos finish_began_ = 0;  // monotonic
   bool last_word_ = false;  // the rest of the frames and the goodbye are sent
   bool bye_acked_ = false;
+  Status failure_;
 };
 
 }  // namespace sonde::node

@@ -105,11 +105,12 @@ void Node::CheckDelivered() {
 void Node::GiveUp() {
   if (state_ == State::kDone) return;
   const auto word = [](bool come) { return come ? "acknowledged" : "not acknowledged"; };
-  Note(
-      fmt::format("its daemon left after {} ms without word of everything: frames {}, moments {}, "
-                  "goodbye {}",
-                  kFinishLimit / kMillisecond, word(uplink_.frames_delivered()),
-                  word(uplink_.moments_delivered()), word(bye_acked_)));
+  const std::string what = fmt::format(
+      "its daemon left after {} ms without word of everything: frames {}, moments {}, goodbye {}",
+      kFinishLimit / kMillisecond, word(uplink_.frames_delivered()),
+      word(uplink_.moments_delivered()), word(bye_acked_));
+  failure_ = Status(Code::kTimeout, what);
+  Note(what);
   End();
 }
 

@@ -122,8 +122,22 @@ void Node::OnHeadLost(tree::Link& link, const Status& why) {
 }
 
 void Node::OnNoHead(const Status& why) {
-  log::Warning("no connection to the head at {}:{}: {}; this node's telemetry ends",
-               launch_.head_host, launch_.head_port, why.message());
+  failure_ = Status(why.code(), fmt::format("no connection to the head at {}:{}: {}",
+                                            launch_.head_host, launch_.head_port, why.message()));
+  log::Warning("{}; this node's telemetry ends", failure_.message());
+  EndWithoutHead(why);
+}
+
+// To a node that the head has had, that is no failure: the head waits for nobody any more, and
+// knows what is missing.
+void Node::OnOver() {
+  const Status over(Code::kUnavailable, "the step is over");
+  if (!registered()) return OnNoHead(over);
+  log::Info("{}, says the head", over.message());
+  EndWithoutHead(over);
+}
+
+void Node::EndWithoutHead(const Status& why) {
   application_.OnDisconnected(why);
   UseLink(nullptr, false);
   End();

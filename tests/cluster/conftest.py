@@ -51,7 +51,7 @@ REGISTRY = pathlib.Path("/run/sonde-clusters")
 # ctest's SKIP_RETURN_CODE for these tests: shown as skipped, never as passed.
 SKIPPED = 77
 
-PLUGSTACK = f"optional {PLUGIN} sonded={SONDED} sonde={SONDE} config=@DIR@/sonde.conf libraries={LIBRARIES}\n"
+PLUGSTACK = f"optional {PLUGIN} sonded={SONDED} sonde={SONDE} config=@DIR@/sonde.conf libraries={LIBRARIES} state=@DIR@/counters\n"
 
 
 def pytest_sessionstart(session):

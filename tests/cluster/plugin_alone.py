@@ -9,7 +9,7 @@ import shutil
 import pytest
 from conftest import PLUGIN, ROOT, wait_for
 
-PLUGSTACK = f"optional {PLUGIN} sonded=@DIR@/standin/sonded config=@DIR@/sonde.conf\n"
+PLUGSTACK = f"optional {PLUGIN} sonded=@DIR@/standin/sonded config=@DIR@/sonde.conf state=@DIR@/counters\n"
 
 
 class Record:

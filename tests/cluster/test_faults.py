@@ -26,7 +26,7 @@ from telemetry import (
 )
 
 JOB = ["bash", "-c", "echo out $SLURM_PROCID; echo err >&2; exit 7"]
-PLUGSTACK = f"optional {PLUGIN} sonded=@DIR@/bin/sonded sonde={SONDE} config=@DIR@/sonde.conf\n"
+PLUGSTACK = f"optional {PLUGIN} sonded=@DIR@/bin/sonded sonde={SONDE} config=@DIR@/sonde.conf state=@DIR@/counters\n"
 NUMBERS = re.compile(r"\d{4,}(\.\d+)?|(?<=\[)\d+(?=\])")
 
 

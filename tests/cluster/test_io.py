@@ -169,7 +169,7 @@ def test_a_privileged_program_runs_as_ever(cluster):
 
 
 def test_without_the_libraries_the_step_runs_and_the_node_says_so(make_cluster, work, memory):
-    plugstack = f"optional {PLUGIN} sonded={SONDED} config=@DIR@/sonde.conf libraries=/nowhere\n"
+    plugstack = f"optional {PLUGIN} sonded={SONDED} config=@DIR@/sonde.conf libraries=/nowhere state=@DIR@/counters\n"
     other = make_cluster(plugstack=plugstack, nodes=1)
     other.conf("")
     step = srun(other, "-N1", *ASKED, "--telemetry-mpi", "bash", "-c", "echo $LD_PRELOAD")

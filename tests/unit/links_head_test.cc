@@ -30,6 +30,7 @@ class HeadLinks : public testing::Test, private HeadLink::Owner {
   void OnHeadMessage(Type /*type*/, std::string_view /*payload*/) override {}
   void OnHeadLost(tree::Link& /*link*/, const Status& /*why*/) override {}
   void OnNoHead(const Status& why) override { ended_ = why.message(); }
+  void OnOver() override { ended_ = "the step is over"; }
   bool IsSuspended() const override { return suspended_; }
   bool BecomeHead() override {
     ++became_head_;

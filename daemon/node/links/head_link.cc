@@ -68,7 +68,7 @@ void HeadLink::OnMessage(uint8_t type, std::string_view payload) {
   if (static_cast<Type>(type) == Type::kOver) {
     welcome_ = false;
     Drop();
-    return owner_.OnNoHead({Code::kUnavailable, "the step is over"});
+    return owner_.OnOver();
   }
   if (static_cast<Type>(type) != Type::kWelcome) {
     if (welcome_) owner_.OnHeadMessage(static_cast<Type>(type), payload);

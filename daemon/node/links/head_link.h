@@ -52,6 +52,9 @@ class HeadLink {
     virtual void OnHeadLost(tree::Link& link, const Status& why) = 0;
     // There is no connection, and none is looked for any more.
     virtual void OnNoHead(const Status& why) = 0;
+    // The same, because the head has said that the step is over, or that it does not want this
+    // node.
+    virtual void OnOver() = 0;
     // The job is suspended, and with it perhaps the head.
     virtual bool IsSuspended() const = 0;
     // This node is next. False if it cannot be acting head.
