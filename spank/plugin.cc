@@ -14,6 +14,11 @@ namespace {
 
 Context plugin_context;
 
+// The process ends, or Slurm unloads the plugin. Declared after the context, so it goes first.
+struct AtUnload {
+  ~AtUnload();
+} at_unload;
+
 template <typename F>
 int Protected(const char* where, F&& f) noexcept {
   try {
@@ -31,6 +36,10 @@ template <typename F>
 int Guarded(const char* where, F&& f) noexcept {
   if (plugin_context.config.enable != PluginConfig::Enable::kYes) return 0;
   return Protected(where, std::forward<F>(f));
+}
+
+AtUnload::~AtUnload() {
+  Guarded("unload", [] { SrunUnload(plugin_context); });
 }
 
 // With enable=accept: whatever the options are, at most one line.

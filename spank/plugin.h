@@ -33,6 +33,8 @@ void SrunInit(Context& context);
 void SrunInitPostOpt(Context& context);
 void SrunLocalUserInit(spank_t spank, Context& context);
 void SrunExit(Context& context);
+// When the process ends, whether Slurm has called exit or not.
+void SrunUnload(const Context& context);
 
 void AllocatorInit();
 void AllocatorInitPostOpt(Context& context);

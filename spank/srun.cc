@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <string>
@@ -12,7 +13,9 @@
 
 #include "core/clocks.h"
 #include "core/text/port_range.h"
+#include "launcher/last_words.h"
 #include "launcher/random.h"
+#include "launcher/read_file.h"
 #include "launcher/site/head_slot.h"
 #include "spank/describe.h"
 #include "spank/plugin.h"
@@ -138,10 +141,29 @@ Status StartHead(spank_t spank, Context& context, std::string_view job, const st
   return RevealRendezvous(spank, RendezvousText({meeting->listener.port, meeting->key}));
 }
 
-// Nobody asked for what the site watches by itself: it must not write into the job's output.
-template <typename... Values>
-void TellUser(const Context& context, const char* format, Values... values) {
-  (context.options.asked.level ? slurm_error : slurm_verbose)(format, values...);
+// Nobody asked for what the site watches by itself: it must not write into the job's output. By
+// calls, not by their addresses: `sonde doctor` loads the plugin without Slurm.
+void TellUser(const Context& context, const std::string& line) {
+  if (!context.srun.stderr_file.open()) return;
+  if (context.options.asked.level) {
+    slurm_error("%s", line.c_str());
+  } else {
+    slurm_verbose("%s", line.c_str());
+  }
+}
+
+// Whether `--async`, or as much of it as no other option begins with, is among this process's
+// words: in front of the program's name, as far as one can see.
+bool SaysAsync() {
+  const Result<std::string> text = launch::ReadFile("/proc/self/cmdline");
+  std::string_view rest = text.ok() ? std::string_view(*text) : std::string_view();
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find('\0'));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    if (word == "--") return false;
+    if (word.size() >= 4 && std::string_view("--async").starts_with(word)) return true;
+  }
+  return false;
 }
 
 // Writes as much as srun's stderr takes before the deadline.
@@ -161,13 +183,29 @@ void Print(std::string_view text, const launch::Deadline& deadline) {
 // What the step gets. The allocation is there, so its account and partition are known.
 void DecideForHead(Context& context) {
   GrantInCommand(launch::Environment(environ), context.config, context.options);
-  TellLowered(context);
+  if (context.srun.stderr_file.open()) TellLowered(context);
   if (!context.options.asked.level) context.config.report = false;
+}
+
+// Of a head that has ended. `heard`: its report.
+void TellEnd(const Context& context, launch::LastWords& words, bool heard) {
+  words.ReadErrors(context.srun.head.errors.get());
+  const std::optional<launch::Failure> failure = words.Judge(heard);
+  if (!failure && heard) return;
+  if (failure && failure->kind == launch::FailureKind::kProfile) {
+    TellUser(context, "sonde: " + failure->reason);
+  } else {
+    TellUser(context, "sonde: the head ended before the step: " +
+                          (failure ? failure->reason : "its report is missing") +
+                          "; what was measured is kept: " + context.config.sonde + " ls");
+  }
 }
 
 }  // namespace
 
 void SrunInit(Context& context) {
+  context.srun.stderr_file.Remember();
+  context.srun.process = ::getpid();
   context.config_error = LoadSondeConf(launch::Environment(environ), context.config);
   context.srun.no_head = CanWatch(context);
   OfferRendezvous(context.srun.no_head.ok() ? NoRendezvous() : "");
@@ -176,12 +214,13 @@ void SrunInit(Context& context) {
 void SrunInitPostOpt(Context& context) { ++context.srun.components; }
 
 void SrunLocalUserInit(spank_t spank, Context& context) {
+  context.srun.launched = true;
   const uint32_t step = Item<uint32_t>(spank, S_JOB_STEPID).value_or(SLURM_PENDING_STEP);
   // The node alone handles the interactive step of salloc, like a batch script.
   if (step != SLURM_INTERACTIVE_STEP) DecideForHead(context);
   if (context.options.level == 0) return;
   if (!context.config_error.ok()) {
-    TellUser(context, "sonde: %s; ignored", std::string(context.config_error.message()).c_str());
+    TellUser(context, "sonde: " + std::string(context.config_error.message()) + "; ignored");
   }
   const std::string job =
       NamingJob(Item<uint32_t>(spank, S_JOB_ID).value_or(0), launch::Environment(environ));
@@ -189,9 +228,9 @@ void SrunLocalUserInit(spank_t spank, Context& context) {
   Status status = context.srun.no_head;
   if (status.ok()) status = StartHead(spank, context, job, name);
   if (!status.ok()) {
-    TellUser(context, "sonde: no telemetry for step %s: %s", name.c_str(),
-             std::string(status.message()).c_str());
-  } else if (context.config.report) {
+    TellUser(context,
+             "sonde: no telemetry for step " + name + ": " + std::string(status.message()));
+  } else if (context.config.report && context.srun.stderr_file.open()) {
     slurm_spank_log("sonde: telemetry level %d for step %s; watch it with: %s url %s",
                     context.options.level, name.c_str(), context.config.sonde.c_str(),
                     name.c_str());
@@ -204,28 +243,38 @@ void SrunExit(Context& context) {
   context.srun.stopped = true;
   lifeline.Finish();
   const launch::Deadline deadline(kStop);
+  launch::LastWords words;
   std::string packet;
   bool heard = !context.config.report;  // without a report there is nothing to hear
   for (;;) {
     switch (lifeline.Receive(packet, deadline)) {
       case launch::Lifeline::Event::kEnd:
-        if (!heard) {
-          TellUser(context,
-                   "sonde: the head ended before the step; what was measured is kept: %s ls",
-                   context.config.sonde.c_str());
-        }
-        return;
+        return TellEnd(context, words, heard);
       case launch::Lifeline::Event::kTimeout:
-        TellUser(context, "sonde: the head has not finished after %d ms; its report is not shown",
-                 static_cast<int>(kStop.count()));
+        TellUser(context, "sonde: the head has not finished after " +
+                              std::to_string(kStop.count()) + " ms; its report is not shown");
         return;
       case launch::Lifeline::Event::kPacket:
         break;
     }
+    words.Take(packet);
+    if (packet[0] != launch::kReport) continue;
     heard = true;
-    if (packet[0] != launch::kReport || !context.config.report) continue;
+    if (!context.config.report || !context.srun.stderr_file.open()) continue;
     Print(std::string_view(packet).substr(1), deadline);
   }
+}
+
+// A step of `srun --async` is launched by Slurm's controller once srun has gone. Slurm then calls
+// neither local_user_init nor exit, so there is no head, and no node starts a daemon.
+void SrunUnload(const Context& context) {
+  const SrunContext& srun = context.srun;
+  const bool asked = srun.components > 0 && context.options.asked.level.value_or(0) > 0;
+  if (!asked || srun.launched || srun.process != ::getpid() || !SaysAsync()) return;
+  TellUser(
+      context,
+      "sonde: steps of srun --async are not watched, as no srun stays for them: this one has no "
+      "telemetry");
 }
 
 }  // namespace sonde::spank

@@ -3,20 +3,26 @@
 // Thread safety: Slurm's one thread that calls the plugin.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 
 #include "core/status.h"
 #include "core/unique_fd.h"
+#include "launcher/error_stream.h"
 #include "launcher/process.h"
 
 namespace sonde::spank {
 
 struct SrunContext {
   launch::Daemon head;
-  UniqueFd slot;            // among those of the host, where the site bounds them
+  UniqueFd slot;  // among those of the host, where the site bounds them
+  launch::ErrorStream stderr_file;
   bool stopped = false;     // the head was asked to finish and had its time
   Status no_head;           // why there can be none
   uint32_t components = 0;  // of a heterogeneous step
+  bool launched = false;    // local_user_init was called
+  pid_t process = 0;        // srun itself, not a child of its
 };
 
 }  // namespace sonde::spank

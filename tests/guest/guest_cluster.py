@@ -35,7 +35,7 @@ OCI_CONF = 'RunTimeQuery="true"\nRunTimeRun="true"\nRunTimeKill="true"\nRunTimeD
 def start_cluster(contain):
     plugstack = (
         f"optional {SONDE}/spank/spank_sonde.so sonded={SONDE}/daemon/sonded sonde={SONDE}/cli/sonde"
-        f" config=/tmp/sonde.conf libraries={SONDE}/libclient\n"
+        f" config=/tmp/sonde.conf libraries={SONDE}/libclient state=/tmp/counters\n"
         f"required {SONDE}/failing_plugin.so file={FAIL}\n"
     )
     FAIL.write_text("")

@@ -12,9 +12,10 @@ import sys
 
 import end_scenarios
 import life_scenarios
+import silence_scenarios
 from guest_cluster import CLUSTER, NODES, Cluster, read, start_cluster
 
-SCENARIOS = {**end_scenarios.SCENARIOS, **life_scenarios.SCENARIOS}
+SCENARIOS = {**end_scenarios.SCENARIOS, **life_scenarios.SCENARIOS, **silence_scenarios.SCENARIOS}
 
 
 def main():

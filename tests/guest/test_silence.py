@@ -1,0 +1,46 @@
+"""What is not watched, and daemons that fail, are told; a closed stderr is not written to."""
+
+import re
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def seen(scenarios):
+    return scenarios("closed_stderr", "async_step", "killed_daemon")
+
+
+@pytest.fixture(scope="module")
+def seen_contained(scenarios):
+    return scenarios("killed_daemon", contain=True)
+
+
+def test_closed_stderr_is_never_written_to(seen):
+    """Written to, it kept srun for 7 s."""
+    watched = seen["closed_stderr"]["with"]
+    assert watched["code"] == 0
+    assert re.fullmatch(r"seconds [0-9.]+ [0-9.]+", watched["output"]), watched["output"]
+    opened, closed = map(float, watched["output"].split()[1:])
+    assert closed < opened + 4
+
+
+def test_step_of_srun_async_says_that_it_is_not_watched(seen):
+    without, watched = seen["async_step"]["without"], seen["async_step"]["with"]
+    assert watched["code"] == without["code"]
+    assert "rc 0" in watched["output"] and "not watched" not in without["output"]
+    assert watched["output"].count("steps of srun --async are not watched") == 1, watched["output"]
+
+
+def check_killed(seen):
+    """One of the two nodes' daemons was killed."""
+    lines = [line for node in ("n1", "n2") for line in seen[f"log.{node}"] if "ended early" in line]
+    assert len(lines) == 1, lines
+    assert "ended early: it was killed, or ended without a word; the step goes on" in lines[0]
+
+
+def test_killed_daemon_is_told_once(seen):
+    check_killed(seen)
+
+
+def test_killed_daemon_is_told_once_with_contain_spank(seen_contained):
+    check_killed(seen_contained)
