@@ -1,0 +1,74 @@
+#include "cli/commands/doctor_checks.h"
+
+#include <dlfcn.h>
+#include <fmt/core.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+
+#include "cli/install.h"
+
+namespace sonde::cli {
+namespace {
+
+// 22.5.8 of Slurm is 0x160508.
+std::string SlurmVersionText(unsigned version) {
+  return fmt::format("{}.{:02}.{}", version >> 16, version >> 8 & 0xff, version & 0xff);
+}
+
+}  // namespace
+
+std::string OutputOf(const std::string& command) {
+  std::FILE* pipe = popen(("exec 2>/dev/null; " + command).c_str(), "re");
+  if (pipe == nullptr) return "";
+  std::string text;
+  std::array<char, 4096> part;
+  size_t n = 0;
+  while ((n = std::fread(part.data(), 1, part.size(), pipe)) > 0) text.append(part.data(), n);
+  pclose(pipe);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+Finding CheckConfig(const Environment& env) {
+  const Result<Config> config = LoadConfig(env.config_path);
+  if (!config.ok()) return Bad("configuration", std::string(config.status().message()));
+  const bool exists = std::filesystem::exists(env.config_path);
+  return Good("configuration", env.config_path + (exists ? "" : " (absent: defaults)"));
+}
+
+Finding CheckDaemon() {
+  const Result<std::string> path = SondedPath();
+  if (!path.ok()) return Bad("daemon", std::string(path.status().message()));
+  for (const char* suffix : {"-head", ""}) {
+    const std::string program = *path + suffix;
+    const std::string version = OutputOf("'" + program + "' --version 2>&1");
+    const std::string expected = fmt::format("sonded{} {}", suffix, SONDE_VERSION);
+    if (version != expected) {
+      return Bad("daemon",
+                 fmt::format("{} says '{}', expected '{}': install one version of all parts",
+                             program, version, expected));
+    }
+  }
+  return Good("daemon", fmt::format("{} (sonded {})", *path, SONDE_VERSION));
+}
+
+Finding CheckPlugin(const std::string& slurm) {
+  const Result<std::string> path = PluginPath();
+  if (!path.ok()) return Bad("plugin", std::string(path.status().message()));
+  void* plugin = dlopen(path->c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (plugin == nullptr) return Bad("plugin", fmt::format("cannot be loaded: {}", dlerror()));
+  const auto* version = static_cast<const unsigned*>(dlsym(plugin, "plugin_version"));
+  const std::string built = version == nullptr ? "?" : SlurmVersionText(*version);
+  dlclose(plugin);
+  const std::string release = built.substr(0, built.rfind('.'));
+  if (slurm.empty() || slurm.starts_with(release + ".")) {
+    return Good("plugin", fmt::format("{}, built for Slurm {}", *path, built));
+  }
+  return Bad("plugin", fmt::format("{} was built for Slurm {}, this is {}: Slurm will refuse it; "
+                                   "install the package for {}",
+                                   *path, built, slurm, slurm.substr(0, slurm.rfind('.'))));
+}
+
+}  // namespace sonde::cli
