@@ -391,6 +391,7 @@ void Head::Seal() {
     cost.peak_node_memory = nodes_.ends().memory_bytes;
     cost.bytes_sent = nodes_.ends().bytes_sent;
     cost.stored_bytes = static_cast<double>(archive_->stored_bytes());
+    if (launch_.role == Role::kHead) cost.carriers = nodes_.carriers();
   });
   archive_->Finish(record_.Snapshot(), [this](const Status& status) { Report(status); });
   finish_timer_ = loop_.After(kSealLimit, [this] {

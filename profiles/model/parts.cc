@@ -146,11 +146,12 @@ StepMoments MergeMoments(const std::vector<Part>& parts) {
 double Sum(double a, double b) { return std::isnan(a) ? b : (std::isnan(b) ? a : a + b); }
 
 OwnCost MergeCost(const std::vector<Part>& parts) {
-  OwnCost cost{std::nan(""), std::nan(""), std::nan(""), 0};
+  OwnCost cost{std::nan(""), std::nan(""), std::nan(""), 0, ""};
   for (const Part& part : parts) {
     cost.cpu_seconds = Sum(cost.cpu_seconds, part.profile.cost.cpu_seconds);
     cost.bytes_sent = Sum(cost.bytes_sent, part.profile.cost.bytes_sent);
     cost.peak_node_memory = std::fmax(cost.peak_node_memory, part.profile.cost.peak_node_memory);
+    if (cost.carriers.empty()) cost.carriers = part.profile.cost.carriers;
   }
   return cost;
 }

@@ -47,6 +47,7 @@ struct OwnCost {
   double peak_node_memory = 0;  // bytes: the largest private memory of a node daemon
   double bytes_sent = 0;        // over links
   double stored_bytes = 0;      // in the profile
+  std::string carriers;         // what carried what was sent: "sockets, verbs"; "": not known
 };
 
 struct Profile {

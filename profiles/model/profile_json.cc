@@ -254,6 +254,7 @@ OwnCost ReadCost(const json::value& value, std::string& error) {
   fields.Read("peak_node_memory", cost.peak_node_memory);
   fields.Read("bytes_sent", cost.bytes_sent);
   fields.Read("stored_bytes", cost.stored_bytes);
+  fields.Read("carriers", cost.carriers);
   return cost;
 }
 
@@ -332,6 +333,7 @@ std::string ProfileToJson(const Profile& profile) {
   w.Field("peak_node_memory", profile.cost.peak_node_memory);
   w.Field("bytes_sent", profile.cost.bytes_sent);
   w.Field("stored_bytes", profile.cost.stored_bytes);
+  if (!profile.cost.carriers.empty()) w.Field("carriers", profile.cost.carriers);
   w.EndObject().Key("moments");
   WriteMoments(w, profile.moments, profile.job);
   w.EndObject();

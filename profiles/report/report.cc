@@ -407,7 +407,8 @@ void Report::Cost() {
   };
   add(cost.cpu_seconds, Seconds(cost.cpu_seconds) + " of CPU time");
   add(cost.peak_node_memory, Bytes(cost.peak_node_memory) + " of memory on a node at most");
-  add(cost.bytes_sent, Bytes(cost.bytes_sent) + " sent");
+  add(cost.bytes_sent, Bytes(cost.bytes_sent) + " sent" +
+                           (cost.carriers.empty() ? "" : " over " + Printable(cost.carriers)));
   add(cost.stored_bytes, Bytes(cost.stored_bytes) + " stored");
   if (!parts.empty()) Labelled("Own cost", parts);
 }

@@ -38,6 +38,8 @@ def start_cluster(contain):
         f" config=/tmp/sonde.conf libraries={SONDE}/libclient state=/tmp/counters\n"
         f"required {SONDE}/failing_plugin.so file={FAIL}\n"
     )
+    # Slurm 22.05 makes its scope there and not what is above it.
+    os.makedirs("/sys/fs/cgroup/system.slice", exist_ok=True)
     FAIL.write_text("")
     FAIL.chmod(0o644)
     conf("")
@@ -109,7 +111,8 @@ class Cluster:
             fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
             if "NodeName" in fields:
                 reason = line.partition(" Reason=")[2]
-                states[fields["NodeName"]] = (fields["State"] + " " + reason).strip()
+                # Behind a reason stands who gave it, and when.
+                states[fields["NodeName"]] = (fields["State"] + " " + reason.partition(" [")[0]).strip()
         return states
 
     def settle(self):

@@ -180,6 +180,8 @@ def restarted_slurmd(cluster):
     def run(level):
         step = cluster.popen(["srun", *level, "-N2", "bash", "-c", UNTIL_GO])
         require(lambda: len(tasks()) >= 2, "the step's tasks")
+        # slurmd answers srun when the tasks run already; nothing tells when it has.
+        wait_for(lambda: False, 2.0)
         for action in ("kill", "start"):
             subprocess.run([CLUSTER, "node", cluster.dir, "n1", action], check=True, capture_output=True)
         return finish(step)

@@ -98,6 +98,7 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   // Some are connected and have not said goodbye.
   bool some_stay() const;
   uint32_t parent(uint32_t node) const { return parents_.Of(node); }
+  std::string carriers() const { return parents_.Carriers(); }
   // How many have said goodbye, and what all of them together said.
   uint32_t byes() const { return byes_; }
   const tree::Bye& ends() const { return ends_; }

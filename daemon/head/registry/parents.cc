@@ -8,6 +8,7 @@
 #include "core/bytes.h"
 #include "core/log.h"
 #include "daemon/link/address.h"
+#include "daemon/link/libfabric/socket_fabric.h"
 
 namespace sonde::head {
 
@@ -140,9 +141,19 @@ void Parents::OnListening(uint32_t index, std::string_view payload) {
 void Parents::Tell(uint32_t child, uint32_t parent, const std::string& address) {
   if (owner_.SendTo(child, Type::kParent, Encode(tree::ParentAddress{parent, address}))) {
     nodes_[child].parent = parent;
+    if (std::string carrier = tree::Fabric::CarrierOf(address, config_.provider);
+        !address.empty() && carrier != tree::SocketFabric::kProvider) {
+      carriers_.insert(std::move(carrier));
+    }
     log::Debug("node {} is told to send to {}", child,
                parent == kHeadIndex ? "the head" : fmt::format("node {}", parent));
   }
+}
+
+std::string Parents::Carriers() const {
+  std::string carriers(tree::SocketFabric::kProvider);
+  for (const std::string& carrier : carriers_) carriers += ", " + carrier;
+  return carriers;
 }
 
 void Parents::Listen(const Result<tree::Fabric*>& fabric) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,10 @@ class Parents {
   void OnWantParent(uint32_t index, std::string_view payload);
   void OnListening(uint32_t index, std::string_view payload);
 
+  // What carries the data of the step's links: "sockets, cxi". Each node's connection to the head
+  // is a socket.
+  std::string Carriers() const;
+
   // The parent that the node was told last; the head, if none.
   uint32_t Of(uint32_t index) const { return nodes_[index].parent; }
 
@@ -90,6 +95,7 @@ class Parents {
   std::string fabric_address_;  // empty: none
   std::string local_host_;
   std::vector<Node> nodes_;
+  std::set<std::string> carriers_;  // beside sockets
 };
 
 }  // namespace sonde::head

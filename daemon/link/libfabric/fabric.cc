@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <rdma/fabric.h>
 
 #include <algorithm>
 #include <utility>
 #include <variant>
 
+#include "core/bytes.h"
 #include "daemon/link/libfabric/fabric_domain.h"
 #include "daemon/link/libfabric/fabric_info.h"
 #include "daemon/link/libfabric/fabric_library.h"
 #include "daemon/link/libfabric/fabric_link.h"
+#include "daemon/link/libfabric/native_fabrics.h"
 #include "daemon/link/libfabric/rdm_domain.h"
 #include "daemon/link/libfabric/rdm_link.h"
 #include "daemon/link/libfabric/socket_fabric.h"
@@ -20,11 +23,6 @@ namespace {
 
 // libfabric's constructors and fi_getinfo must not be under way when the process exits.
 constexpr Nanos kOpenPatience = kSecond;
-
-// Fabrics of their own first. Before opx and psm3, whose endpoints take one of the adapter's few
-// contexts each, which MPI needs, stands verbs, which works on the same adapters.
-constexpr std::string_view kAuto[] = {"cxi", "efa",  "verbs",
-                                      "opx", "psm3", SocketFabric::kProvider};
 
 // A kind of endpoints behind the neutral interface.
 template <typename Domain, typename DomainLink>
@@ -144,15 +142,41 @@ void Try(const FabricLibrary& library, const std::string& provider,
 
 }  // namespace
 
-std::vector<std::string> Fabric::Preference(const std::string& provider) {
-  if (provider == "auto") return {std::begin(kAuto), std::end(kAuto)};
+std::vector<std::string> Fabric::Preference(const std::string& provider, const std::string& sys) {
   std::vector<std::string> names;
+  if (provider == "auto") {
+    names = NativeFabrics(sys);
+    names.emplace_back(SocketFabric::kProvider);
+    return names;
+  }
   for (size_t at = 0; at <= provider.size();) {
     const size_t comma = std::min(provider.find(',', at), provider.size());
     names.push_back(provider.substr(at, comma - at));
     at = comma + 1;
   }
   return names;
+}
+
+// Addresses of verbs are those of IP, as those of providers made of TCP are.
+std::string Fabric::CarrierOf(std::string_view address, const std::string& provider) {
+  if (SocketFabric::Parse(address).ok()) return std::string(SocketFabric::kProvider);
+  ByteReader reader(address);
+  switch (reader.Fixed<uint32_t>()) {
+    case FI_ADDR_CXI:
+      return "cxi";
+    case FI_ADDR_EFA:
+      return "efa";
+    case FI_ADDR_OPX:
+      return "opx";
+    case FI_ADDR_PSMX3:
+      return "psm3";
+    case FI_SOCKADDR_IB:
+      return "verbs";
+    default:
+      break;
+  }
+  if (provider == "auto") return "verbs";
+  return provider.find(',') == std::string::npos ? provider : "libfabric";
 }
 
 Result<std::unique_ptr<BackgroundCall>> Fabric::Open(Loop& loop, FabricOptions options,

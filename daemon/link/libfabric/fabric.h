@@ -70,9 +70,14 @@ class Fabric {
   // and what there is instead.
   static Result<std::unique_ptr<BackgroundCall>> Open(Loop& loop, FabricOptions options,
                                                       Opened opened);
-  // The providers of FabricOptions::provider, or what `auto` means, in the order in which they are
-  // tried. Open leaves out `sockets`, which is none of libfabric's, and what follows it.
-  static std::vector<std::string> Preference(const std::string& provider);
+  // The providers of FabricOptions::provider in the order in which they are tried; `auto` means
+  // those of the machine's own fabrics (native_fabrics.h), then `sockets`. Open leaves out
+  // `sockets`, which is none of libfabric's, and what follows it.
+  static std::vector<std::string> Preference(const std::string& provider,
+                                             const std::string& sys = "/sys");
+  // What carries the data of links to an address that Listen gave, for people: "sockets", "cxi".
+  // `provider` as in FabricOptions.
+  static std::string CarrierOf(std::string_view address, const std::string& provider);
   // Tries what a daemon would do, and tells of every provider that is asked for or installed.
   // Blocks, and needs no loop: for commands.
   static Result<FabricFindings> Examine(const FabricOptions& options);
