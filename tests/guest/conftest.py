@@ -1,4 +1,5 @@
-"""Steps on Slurm 26.05 with a unified cgroup v2, in user-mode Linux (scripts/guest).
+"""Steps on Slurm 26.05, or on that of SONDE_GUEST, with a unified cgroup v2, in user-mode Linux
+(scripts/guest).
 
 The guest runs scenarios.py, which needs nothing but Python there; the tests look at what it saw. A boot
 with a cluster takes most of a minute, so the scenarios of a module share one.
@@ -20,7 +21,7 @@ import releases  # noqa: E402  (of tests/, for which the path had to be set)
 
 BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).resolve()
 GUEST = ROOT / "scripts" / "guest"
-RELEASE = "sid"
+RELEASE = os.environ.get("SONDE_GUEST", "sid")
 SKIPPED = 77
 # The C library and what belongs to it must be the guest's own.
 OF_LIBC = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|resolv))\.so")
@@ -88,7 +89,7 @@ def scenarios(stage):
     def in_guest(*names, contain=False):
         done = subprocess.run(
             [GUEST, "run", RELEASE, "--share", f"sonde={stage}", "--share", f"scripts={ROOT / 'scripts'}",
-             "--share", f"tests={ROOT / 'tests' / 'guest'}", "--timeout", "1300", "--",
+             "--share", f"tests={ROOT / 'tests' / 'guest'}", "--timeout", "2300", "--",
              "python3", "/share/tests/scenarios.py", "contain" if contain else "plain", *names],
             capture_output=True, text=True, check=False,
         )  # fmt: skip

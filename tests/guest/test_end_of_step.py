@@ -4,6 +4,7 @@ Since Slurm 25.05 the end of a step kills what is in the control groups of its t
 what is in slurmstepd's own, where daemons are: each process of ours that stays there drains the node.
 """
 
+import os
 import re
 
 import pytest
@@ -33,6 +34,8 @@ def seen(request, scenarios):
 
 def test_slurm_waits_for_what_is_in_its_own_control_group(seen):
     """Sid goes on: what these tests are about began with 25.05."""
+    if os.environ.get("SONDE_GUEST", "sid") != "sid":
+        pytest.skip("an older release")
     release = tuple(map(int, re.search(r"(\d\d)\.(\d\d)", seen["version"]).groups()))
     assert release >= (25, 5), seen["version"]
 
