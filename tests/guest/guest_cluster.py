@@ -32,6 +32,11 @@ CGROUP_CONF = "\n".join([
 OCI_CONF = 'RunTimeQuery="true"\nRunTimeRun="true"\nRunTimeKill="true"\nRunTimeDelete="true"'
 
 
+def has_cgroups():
+    """Slurm 22.05 cannot start tasks in control groups of a kernel without cpuset, as the guest's is."""
+    return " 22." not in subprocess.run(["srun", "--version"], capture_output=True, text=True).stdout
+
+
 def start_cluster(contain):
     plugstack = (
         f"optional {SONDE}/spank/spank_sonde.so sonded={SONDE}/daemon/sonded sonde={SONDE}/cli/sonde"
@@ -44,9 +49,9 @@ def start_cluster(contain):
     FAIL.chmod(0o644)
     conf("")
     command = [CLUSTER, "start", "--nodes", "2", "--owner", str(os.getpid())]
-    command += ["--proctrack", "cgroup", "--plugstack", "/tmp/plugstack.conf"]
+    command += ["--proctrack", "cgroup" if has_cgroups() else "linuxproc", "--plugstack", "/tmp/plugstack.conf"]
     pathlib.Path("/tmp/plugstack.conf").write_text(plugstack)
-    for line in ("TaskPlugin=task/cgroup", "JobAcctGatherType=jobacct_gather/none",
+    for line in (f"TaskPlugin=task/{'cgroup' if has_cgroups() else 'none'}", "JobAcctGatherType=jobacct_gather/none",
                  "SelectTypeParameters=CR_CPU_Memory", "DefMemPerNode=200", "SlurmdTimeout=10",
                  # A requeued job begins anew when the credentials of its first run are over.
                  "AuthInfo=socket=@DIR@/run/munge.sock,cred_expire=5",
@@ -174,9 +179,22 @@ def cgroup(pid):
 
 
 def tasks():
-    """Processes in the control groups of tasks: pid -> command line."""
+    """Processes in the control groups of tasks, or without these below slurmstepd: pid -> command line."""
     pids = [path.split("/")[2] for path in glob.glob("/proc/[0-9]*/cgroup") if "/user/task_" in read(path)]
+    if not pids:
+        pids = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_below_slurmstepd(pid)]
     return {int(pid): read(f"/proc/{pid}/cmdline").replace("\0", " ").strip() for pid in pids}
+
+
+def is_below_slurmstepd(pid):
+    for _ in range(16):
+        fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        if len(fields) < 2 or int(fields[1]) <= 1:
+            return False
+        pid = int(fields[1])
+        if read(f"/proc/{pid}/comm").strip() == "slurmstepd":
+            return True
+    return False
 
 
 class Watch:
