@@ -34,7 +34,7 @@ OCI_CONF = 'RunTimeQuery="true"\nRunTimeRun="true"\nRunTimeKill="true"\nRunTimeD
 
 def has_cgroups():
     """Slurm 22.05 cannot start tasks in control groups of a kernel without cpuset, as the guest's is."""
-    return " 22." not in subprocess.run(["srun", "--version"], capture_output=True, text=True).stdout
+    return "VERSION_CODENAME=bookworm" not in read("/etc/os-release")
 
 
 def start_cluster(contain):
