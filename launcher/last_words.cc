@@ -17,6 +17,12 @@ constexpr size_t kKeptErrors = 1024;
 constexpr int kMostReads = 32;
 constexpr int kMostPackets = 64;
 
+// What the dynamic linker says, and the daemon at a fatal signal.
+bool SaysItIsBroken(std::string_view errors) {
+  return errors.find("error while loading shared libraries") != std::string_view::npos ||
+         errors.find("sonded crashed:") != std::string_view::npos;
+}
+
 }  // namespace
 
 std::string OneLine(std::string_view text, size_t most, bool keep_end) {
@@ -73,8 +79,9 @@ std::optional<Failure> LastWords::Judge(bool asked) const {
     if (reason_.empty()) return std::nullopt;
     return Failure{FailureKind::kProfile, reason_};
   }
-  // A daemon of an older release says neither, and logs to its stderr.
-  if (asked && state_ == State::kUnknown) return std::nullopt;
+  // A daemon of an older release says neither, and logs to its stderr; what its steps are too short
+  // for is still told.
+  if (asked && state_ == State::kUnknown && !SaysItIsBroken(errors_)) return std::nullopt;
   const std::string errors = OneLine(errors_, kMost, true);
   if (!errors.empty()) return Failure{FailureKind::kCrashed, errors};
   return Failure{FailureKind::kKilled, "it was killed, or ended without a word"};

@@ -108,6 +108,11 @@ void ComplainOfStep(uint32_t step, const Status& status) {
 // What the step gets on this node.
 void DecideForNode(spank_t spank, uint32_t step, Context& context) {
   context.config_error = LoadSondeConf(JobEnvironment(spank), context.config);
+  // What the site decides is not known then. A wrong line is another matter: the others count.
+  const Code code = context.config_error.code();
+  if (!context.config_error.ok() && code != Code::kInvalid) {
+    return ComplainOfStep(step, context.config_error);
+  }
   const Status granted = GrantOnNode(spank, context.config, context.options);
   if (!granted.ok()) return ComplainOfStep(step, granted);
   for (const std::string& lowered : context.options.lowered) {

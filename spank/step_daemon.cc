@@ -28,14 +28,14 @@ bool ChildrenShareNumbers() {
 }  // namespace
 
 Status StepDaemon::Prepare(launch::Process process, launch::Credentials user, std::string message,
-                           uint64_t memory) {
+                           const Memory& memory) {
   Result<launch::Ends> ends = launch::MakeEnds(process.application);
   if (!ends.ok()) return ends.status();
   process_ = std::move(process);
   user_ = std::move(user);
   message_ = std::move(message);
   memory_ = memory;
-  if (memory != 0) job_memory_.Find();
+  if (memory.allowance != 0) job_memory_.Find();
   ends_ = std::move(*ends);
   return {};
 }
@@ -46,7 +46,7 @@ Status StepDaemon::StartNow() {
             "start sonded: SlurmdParameters=contain_spank gave it the job's namespace of process "
             "numbers, in which it would not find the tasks"};
   }
-  job_memory_.MakeRoom(memory_);
+  job_memory_.MakeRoom(memory_.allowance, memory_.given);
   process_.become = &user_;
   const Result<launch::ProcessId> process = launch::Start(process_, ends_);
   if (!process.ok()) return process.status();
@@ -57,6 +57,8 @@ Status StepDaemon::StartNow() {
 
 Status StepDaemon::Start(bool contained) {
   if (started_ || stopped_ || !prepared()) return {};
+  // With control groups of version 1 slurmstepd enters the step's group after Prepare.
+  if (!contained && memory_.allowance != 0) job_memory_.Find();
   Status status = StartNow();
   if (!started_) {
     stopped_ = true;
@@ -78,6 +80,8 @@ void StepDaemon::Tell(const launch::Writer& message, std::span<const int> fds) {
   slurm_debug("sonde: the daemon was not told of a task: %s",
               std::string(status.message()).c_str());
 }
+
+void StepDaemon::Take(std::string_view packet) { last_words_.Take(packet); }
 
 bool StepDaemon::Gone() const {
   return launch::WaitForEnd(id_, launch::Deadline(std::chrono::milliseconds(0)));

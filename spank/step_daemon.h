@@ -20,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/status.h"
 #include "launcher/last_words.h"
@@ -36,10 +37,16 @@ class StepDaemon {
   // How long a killed daemon may take to be gone.
   static constexpr std::chrono::milliseconds kKilled{100};
 
-  // `process` is what will be started, as `user`; `message` is its launch message. The job's memory
-  // limit is raised by `memory` bytes for each of its steps when the daemon starts.
+  // Of the job on this node, bytes: what Slurm gave it, and what is added for each of its steps
+  // when a daemon starts.
+  struct Memory {
+    uint64_t given = 0;
+    uint64_t allowance = 0;
+  };
+
+  // `process` is what will be started, as `user`; `message` is its launch message.
   Status Prepare(launch::Process process, launch::Credentials user, std::string message,
-                 uint64_t memory);
+                 const Memory& memory);
   bool prepared() const { return ends_.lifeline.open(); }
 
   // Called when there is a task; does nothing the second time. The daemon inherits the caller's
@@ -53,6 +60,8 @@ class StepDaemon {
   // Tells the daemon; a message that cannot be sent is dropped, which is noted once.
   void Tell(const launch::Writer& message, std::span<const int> fds = {});
 
+  // A packet of the daemon's that somebody else has received from the lifeline.
+  void Take(std::string_view packet);
   // Once the daemon is gone by itself: what went wrong, if something did. Says so once.
   std::optional<launch::Failure> TakeFailure();
   // Whether it was gone before it was asked to finish.
@@ -72,7 +81,7 @@ class StepDaemon {
   launch::Credentials user_{};
   std::string message_;
   launch::JobMemory job_memory_;
-  uint64_t memory_ = 0;
+  Memory memory_;
   launch::ProcessId id_;
   launch::LastWords last_words_;
   bool started_ = false;

@@ -50,6 +50,7 @@ void TaskCounters::Take(spank_t spank, const PluginConfig& config, StepDaemon& d
     switch (daemon.lifeline().Receive(packet, next)) {
       case launch::Lifeline::Event::kPacket:
         if (packet[0] == launch::kEvents) return Use(spank, config, packet);
+        daemon.Take(packet);
         break;
       case launch::Lifeline::Event::kTimeout:
         if (deadline.LeftMs() == 0 || daemon.Gone()) return;

@@ -129,7 +129,7 @@ std::string SiteRules::Add(const Setting& line) {
     return other.key == rule.key && other.section == rule.section;
   });
   if (again) return std::string(line.name) + " is given twice";
-  if (!sections_.back().wrong) rules_.push_back(std::move(rule));
+  rules_.push_back(std::move(rule));
   return "";
 }
 
@@ -233,7 +233,7 @@ Truth SiteRules::Holds(const Condition& condition, const Applicant& applicant, A
 }
 
 Truth SiteRules::Holds(const Section& section, const Applicant& applicant, Accounts& accounts) {
-  Truth worst = Truth::kYes;
+  Truth worst = section.wrong ? Truth::kUnknown : Truth::kYes;
   for (const Condition& condition : section.conditions) {
     worst = std::min(worst, Holds(condition, applicant, accounts));
     if (worst == Truth::kNo) break;

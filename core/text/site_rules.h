@@ -78,8 +78,9 @@ class SiteRules {
  public:
   // Whether a line of sonde.conf is for Add: one in brackets and all below it, and these keys.
   bool Takes(const Setting& line) const;
-  // What is wrong with the line; "" if nothing is. A wrong line does not count, nor do the lines
-  // below a wrong line in brackets.
+  // What is wrong with the line; "" if nothing is. A wrong line does not count. The lines below a
+  // wrong line in brackets count where they take something away: for whom they are meant is not
+  // known.
   std::string Add(const Setting& line);
 
   // Whether some step may be watched that did not ask for it.

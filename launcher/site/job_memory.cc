@@ -64,14 +64,17 @@ uint64_t CountSteps(int job) {
   return std::max<uint64_t>(steps, 1);
 }
 
-void Raise(int directory, const char* file, uint64_t bytes) {
+// A limit above `given` has been raised before; one below is what a site gives of it
+// (AllowedRAMSpace).
+void Raise(int directory, const char* file, uint64_t room, uint64_t given) {
   const UniqueFd fd(::openat(directory, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   char text[32];
   const ssize_t size = fd ? ::read(fd.get(), text, sizeof(text)) : 0;
   uint64_t limit = 0;
   if (size <= 0 || std::from_chars(text, text + size, limit).ec != std::errc()) return;  // "max"
-  if (limit >= kNoLimit) return;
-  const std::string raised = std::to_string(limit + bytes);
+  const uint64_t wanted = std::min(limit, given) + room;
+  if (limit >= kNoLimit || wanted <= limit) return;
+  const std::string raised = std::to_string(wanted);
   [[maybe_unused]] const ssize_t done = ::pwrite(fd.get(), raised.data(), raised.size(), 0);
 }
 
@@ -95,22 +98,22 @@ void JobMemory::Find(const std::string& proc, const std::string& cgroups) {
   if (!unified) add(step);
 }
 
-// A hard limit before the soft one below it; of version 1 that with swap first, which may never be
-// less.
-void JobMemory::MakeRoom(uint64_t bytes) const {
-  if (limited_.empty() || bytes == 0) return;
-  const uint64_t steps = CountSteps(limited_.front().directory.get());
-  const uint64_t room = bytes > kNoLimit / steps ? kNoLimit : bytes * steps;
+// A hard limit is raised before the soft one below it. Of version 1 the limit of memory and swap
+// together comes first: the kernel refuses one that is less than the limit of memory.
+void JobMemory::MakeRoom(uint64_t bytes, uint64_t given) const {
+  if (limited_.empty() || bytes == 0 || given == 0 || given >= kNoLimit) return;
+  const uint64_t steps = std::min(CountSteps(limited_.front().directory.get()), kMostSteps);
+  const uint64_t room = std::min(bytes, kNoLimit / kMostSteps) * steps;
   for (const Limited& limited : limited_) {
     const int directory = limited.directory.get();
     if (limited.unified) {
-      Raise(directory, "memory.max", room);
-      Raise(directory, "memory.high", room);
+      Raise(directory, "memory.max", room, given);
+      Raise(directory, "memory.high", room, given);
       continue;
     }
-    Raise(directory, "memory.memsw.limit_in_bytes", room);
-    Raise(directory, "memory.limit_in_bytes", room);
-    Raise(directory, "memory.soft_limit_in_bytes", room);
+    Raise(directory, "memory.memsw.limit_in_bytes", room, given);
+    Raise(directory, "memory.limit_in_bytes", room, given);
+    Raise(directory, "memory.soft_limit_in_bytes", room, given);
   }
 }
 

@@ -8,7 +8,8 @@
 // more; in version 1 daemon and tasks share the step's limit, which is raised, too.
 //
 // Slurm sets the job's limit anew whenever a step starts. The room is made after that, when the
-// step's first task is about to run, and for all steps of the job that are on the node.
+// step's first task is about to run, and for all steps of the job that are on the node. However
+// many steps start at once, the limit never exceeds what Slurm gave the job and that room.
 //
 // Thread safety: none; slurmstepd's one thread that calls plugins.
 #pragma once
@@ -23,11 +24,14 @@ namespace sonde::launch {
 
 class JobMemory {
  public:
+  static constexpr uint64_t kMostSteps = 16;
+
   // Finds the control groups of this process, which is slurmstepd. Without control groups of Slurm
   // that limit memory there is nothing to do. The arguments are for tests.
   void Find(const std::string& proc = "/proc", const std::string& cgroups = "/sys/fs/cgroup");
-  // Adds `bytes` for each step of the job to the limits. A limit that cannot be written stays.
-  void MakeRoom(uint64_t bytes) const;
+  // Makes room of `bytes` for each step of the job, of at most kMostSteps, in the limits; `given`
+  // is what Slurm gave the job, bytes. A limit that cannot be written, or that has the room, stays.
+  void MakeRoom(uint64_t bytes, uint64_t given) const;
   bool found() const { return !limited_.empty(); }
 
  private:

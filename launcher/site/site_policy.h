@@ -37,8 +37,9 @@ std::string_view RoleOf(StepKind step, int level, const SitePolicy& policy, bool
 // Whether a job has a node to itself: whether Slurm gave it there all cores that it gives to jobs
 // (`job_cores`, of slurm.conf; 0: not known), or as many cores, or the step as many CPUs, as
 // processors are online. `cores` is S_JOB_ALLOC_CORES, `cpus` S_JOB_NCPUS, both from the credential
-// that slurmctld signed; the environment is the user's to write. A core goes to one job only, so
-// threads that a step leaves idle are nobody's.
+// that slurmctld signed; the environment is the user's to write. Slurm gives a core to one job,
+// so hardware threads that a step leaves idle belong to nobody else. Where partitions oversubscribe
+// cores this is not so: such a site sets machine_counters=never.
 bool HasNodeAlone(std::string_view cores, uint32_t cpus, long processors_online,
                   uint32_t job_cores);
 // How many numbers a list such as "0-3,8" names; 0 if the text is no list.

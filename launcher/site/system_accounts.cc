@@ -36,20 +36,38 @@ bool HasStar(std::string_view pattern) { return pattern.find('*') != std::string
 }  // namespace
 
 Truth SystemAccounts::IsUser(uint32_t uid, std::string_view pattern) {
-  if (!name_ || uid_ != uid) {
+  if (uid_ != uid) {
+    if (unreachable_) return Truth::kUnknown;
     passwd entry{};
     passwd* found = nullptr;
     std::vector<char> buffer;
-    Find(entry, buffer, found, [&](auto... to) { return ::getpwuid_r(uid, to...); });
-    if (found == nullptr) return Truth::kUnknown;
+    const int error =
+        Find(entry, buffer, found, [&](auto... to) { return ::getpwuid_r(uid, to...); });
+    unreachable_ = found == nullptr && !IsMissing(error);
+    if (unreachable_) return Truth::kUnknown;
     uid_ = uid;
-    name_ = found->pw_name;
+    name_ = found == nullptr ? "" : found->pw_name;
   }
-  return MatchesPattern(pattern, *name_) ? Truth::kYes : Truth::kNo;
+  if (name_.empty()) return Truth::kUnknown;
+  return MatchesPattern(pattern, name_) ? Truth::kYes : Truth::kNo;
+}
+
+Truth SystemAccounts::IsGroup(std::span<const uint32_t> gids, std::string_view pattern) {
+  if (!std::equal(gids.begin(), gids.end(), gids_.begin(), gids_.end())) {
+    groups_.clear();
+    gids_.assign(gids.begin(), gids.end());
+  }
+  const auto known = groups_.find(pattern);
+  if (known != groups_.end()) return known->second;
+  if (unreachable_) return Truth::kUnknown;
+  const Truth truth = LookUpGroup(gids, pattern);
+  unreachable_ = truth == Truth::kUnknown;
+  if (!unreachable_) groups_.emplace(pattern, truth);
+  return truth;
 }
 
 // One group is looked up by its name; for a pattern each group of the user is.
-Truth SystemAccounts::IsGroup(std::span<const uint32_t> gids, std::string_view pattern) {
+Truth SystemAccounts::LookUpGroup(std::span<const uint32_t> gids, std::string_view pattern) {
   group entry{};
   group* found = nullptr;
   std::vector<char> buffer;
@@ -61,17 +79,16 @@ Truth SystemAccounts::IsGroup(std::span<const uint32_t> gids, std::string_view p
     const bool among = std::find(gids.begin(), gids.end(), found->gr_gid) != gids.end();
     return among ? Truth::kYes : Truth::kNo;
   }
-  Truth best = Truth::kNo;
   for (const uint32_t gid : gids) {
     const int error =
         Find(entry, buffer, found, [&](auto... to) { return ::getgrgid_r(gid, to...); });
     if (found == nullptr) {
-      if (!IsMissing(error)) best = Truth::kUnknown;
+      if (!IsMissing(error)) return Truth::kUnknown;
     } else if (MatchesPattern(pattern, found->gr_name)) {
       return Truth::kYes;
     }
   }
-  return best;
+  return Truth::kNo;
 }
 
 }  // namespace sonde::launch

@@ -89,7 +89,7 @@ TEST_F(JobMemoryTest, OfVersionTwoTheJobsLimitsRise) {
   Write(job + "memory.high", "max\n");
   Write(job + "step_0/user/memory.max", "1000000\n");
   const JobMemory memory = Find();
-  memory.MakeRoom(5000);
+  memory.MakeRoom(5000, 1000000);
   EXPECT_EQ(Read(job + "memory.max"), "1005000\n");
   EXPECT_EQ(Read(job + "memory.high"), "max\n");
   EXPECT_EQ(Read(job + "step_0/user/memory.max"), "1000000\n");
@@ -104,9 +104,27 @@ TEST_F(JobMemoryTest, ThereIsRoomForEachStep) {
   for (const char* step : {"step_0", "step_1", "step_batch", "step_extern"}) {
     std::filesystem::create_directories(directory_.path() + "/" + job + step);
   }
-  Find().MakeRoom(1000);
+  Find().MakeRoom(1000, 1000000);
   EXPECT_EQ(Read(job + "memory.max"), "1003000");
   EXPECT_EQ(Read(job + "memory.high"), "1003000");
+}
+
+// Several steps begin at once: Slurm has set the limit for all of them before the first makes room.
+TEST_F(JobMemoryTest, HoweverOftenRoomIsMadeTheLimitIsBounded) {
+  Write("proc/self/cgroup", "0::/scope/job_7/step_1/slurm\n");
+  const std::string job = "cgroup/scope/job_7/";
+  Write(job + "memory.max", "1000000");
+  Write(job + "memory.high", "900000");  // what AllowedRAMSpace leaves of it
+  for (int step = 0; step < 100; ++step) {
+    std::filesystem::create_directories(directory_.path() + "/" + job + "step_" +
+                                        std::to_string(step));
+  }
+  for (int i = 0; i < 5; ++i) Find().MakeRoom(1000, 1000000);
+  EXPECT_EQ(Read(job + "memory.max"), "1016000");
+  EXPECT_LE(std::stoul(Read(job + "memory.high")), 1016000u);
+  Write(job + "memory.max", "1200000");  // what a site gives beyond what was asked for
+  Find().MakeRoom(1000, 1000000);
+  EXPECT_EQ(Read(job + "memory.max"), "1200000");
 }
 
 TEST_F(JobMemoryTest, OfVersionOneTheStepsRiseAsWell) {
@@ -117,9 +135,9 @@ TEST_F(JobMemoryTest, OfVersionOneTheStepsRiseAsWell) {
     Write(place + "memory.limit_in_bytes", "1000");
     Write(place + "memory.soft_limit_in_bytes", "9223372036854771712");
   }
-  Find().MakeRoom(10);
+  Find().MakeRoom(10, 1000);
   for (const std::string& place : {job, job + "step_0/"}) {
-    EXPECT_EQ(Read(place + "memory.memsw.limit_in_bytes"), "2010");
+    EXPECT_EQ(Read(place + "memory.memsw.limit_in_bytes"), "2000");
     EXPECT_EQ(Read(place + "memory.limit_in_bytes"), "1010");
     EXPECT_EQ(Read(place + "memory.soft_limit_in_bytes"), "9223372036854771712");
   }

@@ -110,6 +110,24 @@ TEST(LastWords, WhatTheDynamicLinkerSaysIsHeard) {
   EXPECT_EQ(failed->reason, "sonded: libx.so: cannot open");
 }
 
+// A step that is too short for a broken daemon: it was asked to finish before it was gone.
+TEST(LastWords, OfABrokenDaemonTheLinkerIsHeardInShortStepsToo) {
+  const auto judge = [](const std::string& errors) {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    EXPECT_EQ(::write(ends[1], errors.data(), errors.size()), static_cast<ssize_t>(errors.size()));
+    ::close(ends[1]);
+    LastWords words;
+    words.ReadErrors(ends[0]);
+    ::close(ends[0]);
+    return words.Judge(true);
+  };
+  EXPECT_FALSE(judge("sonded[7] info: a line of the log of an older daemon\n"));
+  const auto failed = judge("sonded: error while loading shared libraries: libx.so: none\n");
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->kind, FailureKind::kCrashed);
+}
+
 // Nobody reads while it writes: it goes on, and is not killed by a signal.
 TEST(LastWords, ADaemonThatSaysMuchIsNotHeldUp) {
   const auto failed = EndOf(

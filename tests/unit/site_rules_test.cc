@@ -271,14 +271,17 @@ TEST(SiteRules, AWrongLineIsNamedAndCountsForNobody) {
   }
 }
 
-TEST(SiteRules, BelowWrongBracketsNothingCounts) {
+TEST(SiteRules, BelowWrongBracketsCountsWhatTakesAway) {
   std::vector<std::string> wrong;
-  const SiteRules rules =
-      Rules("max_level = 3\n[usr = bob]\nmax_level = 0\n[user = alice]\nmin_period = 2s\n", &wrong);
-  EXPECT_THAT(wrong, ElementsAre(testing::HasSubstr("unknown condition 'usr'")));
+  const SiteRules rules = Rules(
+      "max_level = 3\n[usr = bob]\nmax_level = 1\n[usr = eve]\nmax_level = 4\n"
+      "[user = alice]\nmin_period = 2s\n",
+      &wrong);
+  EXPECT_THAT(wrong, ElementsAre(testing::HasSubstr("unknown condition 'usr'"),
+                                 testing::HasSubstr("unknown condition 'usr'")));
   MadeUpAccounts accounts;
   const Granted granted = rules.Grant({4, {}, ""}, kAlice, accounts, "f");
-  EXPECT_EQ(granted.level, 3);
+  EXPECT_EQ(granted.level, 1);
   EXPECT_EQ(granted.period, 2000 * kMs);
 }
 
