@@ -171,10 +171,11 @@ def test_what_is_within_the_limits_is_not_told(cluster, daemon):
     assert ours(done.stderr) == []
 
 
-def test_a_wrong_line_is_told_and_the_others_count(cluster, daemon):
-    conf = cluster.conf("max_level = 2\n[users = alice]\nmax_level = 0\n")
+def test_a_wrong_line_is_told_and_takes_nothing_that_the_site_forbids(cluster, daemon):
+    """For whom the lines below it are meant is not known: a limit there holds for all."""
+    conf = cluster.conf("max_level = 2\n[users = alice]\nmax_level = 1\n[users = bob]\nmax_level = 4\n")
     done = srun(cluster, "-N1", "--telemetry-level=3", "true")
-    assert got(daemon.records()) == [(2, 1)] * 2
+    assert got(daemon.records()) == [(1, 1)] * 2
     expected = f"{conf}:2: unknown condition 'users', expected user, group, account"
     assert len([line for line in ours(done.stderr) if expected in line]) == 1
     for command in ("ls", "doctor"):
