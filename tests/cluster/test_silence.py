@@ -145,7 +145,9 @@ def test_healthy_steps_say_nothing(cluster):
         wait_for_end(cluster)
 
 
-def test_rejected_launch_message_of_a_node_is_told(cluster, programs):
+# At level 3 slurmstepd waits for the daemon's list of events, and hears this instead.
+@pytest.mark.parametrize("level", ["2", "3"])
+def test_rejected_launch_message_of_a_node_is_told(cluster, programs, level):
     # The other program has not the role of a node: it reads the message and refuses it.
     (programs / "sonded").rename(programs / "sonded.real")
     (programs / "sonded-head").rename(programs / "sonded.real-head")
@@ -158,7 +160,7 @@ def test_rejected_launch_message_of_a_node_is_told(cluster, programs):
     (programs / "sonded").chmod(0o755)
     try:
         with hears(cluster, EARLY.format("this program has not the role asked for")):
-            done = cluster.run(["srun", "-N1", "-w", "n1", *LEVEL, "sleep", "0.3"])
+            done = cluster.run(["srun", "-N1", "-w", "n1", f"--telemetry-level={level}", "sleep", "0.3"])
         assert done.returncode == 0
         assert "1 of 1 nodes never reported" in " ".join(done.stderr.split())
     finally:
