@@ -127,6 +127,10 @@ int slurm_spank_local_user_init(spank_t spank, int, char**) {
   return Guarded("local_user_init", [&] { SrunLocalUserInit(spank, plugin_context); });
 }
 
+int slurm_spank_task_init(spank_t spank, int, char**) {
+  return Guarded("task_init", [&] { StepdTaskInit(spank, plugin_context); });
+}
+
 int slurm_spank_task_post_fork(spank_t spank, int, char**) {
   return Guarded("task_post_fork", [&] { StepdTaskPostFork(spank, plugin_context); });
 }

@@ -151,6 +151,12 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
   HideOuterDaemon(spank, context.config);
 }
 
+// In the process of the task, made when the daemon was prepared and not yet started.
+void StepdTaskInit(spank_t spank, const Context& context) {
+  if (!context.stepd.step_daemon.prepared()) return;
+  PreloadInTask(spank, context.config, context.options);
+}
+
 void StepdTaskPostFork(spank_t spank, Context& context) {
   if (!context.stepd.step_daemon.prepared()) return;
   Start(context);

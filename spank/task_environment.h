@@ -11,12 +11,21 @@
 
 namespace sonde::spank {
 
-// Tells where the step's daemon is, and loads the libraries that count calls. May move the array
-// that a JobEnvironment reads.
+// Both change slurmstepd's own environment, which all tasks and TaskEpilog get, and take libraries
+// out of it that count calls: they are for tasks alone. Both may move the array that a
+// JobEnvironment reads.
+
+// Tells where the step's daemon is.
 void ShowDaemon(spank_t spank, const PluginConfig& config, const PluginOptions& options,
                 const std::string& socket);
 // A program in a step that is not watched must not report to the daemon of the step around it, nor
 // load the libraries meant for that outer step.
 void HideOuterDaemon(spank_t spank, const PluginConfig& config);
+
+// In the process of a task, before it becomes the task's program: loads the libraries that count
+// calls into the task, if it can read them. The task is in its container by then, if a plugin that
+// comes before this one in plugstack.conf has put it there. TaskProlog gets this environment, too:
+// the libraries see to that themselves (libclient/interpose/task_prolog.h).
+void PreloadInTask(spank_t spank, const PluginConfig& config, const PluginOptions& options);
 
 }  // namespace sonde::spank

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/text/options.h"
+#include "libclient/interpose/task_prolog.h"
 
 namespace sonde::interpose {
 namespace {
@@ -27,6 +28,10 @@ bool Wanted(const char* library) {
   const char* socket = secure_getenv("SONDE_SOCKET");
   if (socket == nullptr || *socket == '\0') {
     Say(library, "no telemetry was asked for (SONDE_SOCKET is not set)");
+    return false;
+  }
+  if (IsTaskProlog()) {
+    Say(library, "this is a TaskProlog, not a task");
     return false;
   }
   if (&sonde_init == nullptr || &sonde_counter == nullptr || &sonde_add_slow_ == nullptr) {

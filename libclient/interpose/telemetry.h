@@ -43,7 +43,8 @@ class Visit {
   bool good_;
 };
 
-// Whether a daemon is named and libsonde is there; says why not if SONDE_DEBUG=1. Does not connect.
+// Whether a daemon is named, libsonde is there and this is the task's doing, not the site's; says
+// why not if SONDE_DEBUG=1. Does not connect.
 bool Wanted(const char* library);
 
 // The step's level as the environment tells it, 4 if it does not.

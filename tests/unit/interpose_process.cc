@@ -225,10 +225,15 @@ std::string Handler(std::istream&) {
 
 std::string Metric(std::istream&) { return Register("own_total") ? "ok" : "null"; }
 
+std::string Preloaded(std::istream&) {
+  const char* value = getenv("LD_PRELOAD");
+  return value == nullptr ? "none" : value;
+}
+
 const std::map<std::string, std::string (*)(std::istream&)> kCommands = {
     {"load", Load},   {"call", Call},         {"posix", Posix},      {"stdio", Stdio},
     {"fork", Fork},   {"metadata", Metadata}, {"no_files", NoFiles}, {"vfork", Vfork},
-    {"reuse", Reuse}, {"handler", Handler},   {"metric", Metric},
+    {"reuse", Reuse}, {"handler", Handler},   {"metric", Metric},    {"preloaded", Preloaded},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // disturbed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include <cmath>
@@ -316,6 +317,33 @@ TEST_F(InterposedIo, WithoutTelemetryOrLibsondeOrADaemonCallsArePassedOn) {
     Sample();
     EXPECT_FALSE(AnySeries("io_"));
   }
+}
+
+// A child of a process of slurmstepd that is to become a task.
+TEST_F(InterposedIo, ATaskPrologIsNeitherCountedNorSeesThem) {
+  // By the names under which they are installed.
+  const std::string libsonde = std::filesystem::path(LIBSONDE).parent_path() / "libsonde.so.1";
+  const std::string io = libsonde + ":" LIBSONDE_IO;
+  ClientProcess::Environment environment = Environment(io);
+  environment["SLURM_TASK_PID"] = std::to_string(getpid());
+  {
+    ClientProcess of_the_task(environment);
+    EXPECT_EQ(of_the_task.Do("posix"), "ok");
+    Sample();
+    EXPECT_EQ(Sum("io_written_bytes_total"), 1060);
+  }
+  char name[16];
+  prctl(PR_GET_NAME, name);
+  prctl(PR_SET_NAME, "slurmstepd");
+  for (const std::string& preload : {io, libsonde + ":" LIBSONDE_MPI, io + " libm.so.6"}) {
+    environment["LD_PRELOAD"] = preload;
+    ClientProcess prolog(environment);
+    EXPECT_EQ(prolog.Do("preloaded"), preload.ends_with("libm.so.6") ? "libm.so.6" : "none");
+    EXPECT_EQ(prolog.Do("posix"), "ok");
+    Sample();
+    EXPECT_EQ(source_->counts().attached, 1u);
+  }
+  prctl(PR_SET_NAME, name);
 }
 
 TEST_F(InterposedIo, BothTogether) {
