@@ -3,6 +3,7 @@
 //   head  the end of the lifeline finishes the Head, its report goes back over the lifeline
 //   solo  both in one process over a LocalLink: the node finishes first, then the head
 #include <fmt/core.h>
+#include <sys/prctl.h>
 
 #include <cstdio>
 #include <memory>
@@ -89,6 +90,8 @@ class HeadDaemon : public Daemon {
 
 int main(int argc, char** argv) {
   using namespace sonde;
+  // Of a program executed by a descriptor, ps would show the descriptor's number.
+  prctl(PR_SET_NAME, "sonded-head");
   if (argc > 1 && std::string_view(argv[1]) == "--version") {
     std::puts("sonded-head " SONDE_VERSION);
     return 0;

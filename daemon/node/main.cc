@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
@@ -14,6 +13,7 @@
 
 #include "daemon/collect/registry.h"
 #include "daemon/daemon.h"
+#include "daemon/held_program.h"
 #include "daemon/node/launcher_packets.h"
 #include "daemon/node/node.h"
 #include "launcher/launch.h"
@@ -70,11 +70,11 @@ void AwaitNodes() {
 }
 
 int BecomeHead(char** argv) {
-  char own[PATH_MAX] = {};  // links resolved
-  if (readlink("/proc/self/exe", own, sizeof own - 1) < 0) own[0] = '\0';
-  const std::string path = std::string(own) + "-head";
-  execv(path.c_str(), argv);
-  std::fprintf(stderr, "sonded: execute %s: %s\n", path.c_str(), std::strerror(errno));
+  const HeldProgram head = HeldProgram::Beside("-head");
+  if (std::string_view(argv[1]) == "--head") AwaitNodes();
+  execv(head.held().c_str(), argv);
+  execv(head.path().c_str(), argv);
+  std::fprintf(stderr, "sonded: execute %s: %s\n", head.path().c_str(), std::strerror(errno));
   return 1;
 }
 
@@ -89,7 +89,6 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (word == "--list-metrics") return node::PrintMetrics();
-  if (word == "--head") node::AwaitNodes();
   if (word == "--head" || word == "--solo") return node::BecomeHead(argv);
   return RunDaemon([](const DaemonSetup& setup) -> std::unique_ptr<Daemon> {
     if (setup.launch.role != Role::kNode) return nullptr;

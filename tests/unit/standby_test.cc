@@ -52,7 +52,7 @@ class StandbyTest : public testing::Test {
   const std::string said_ = dir_.path() + "/said";
   Loop loop_;
   LaunchMessage launch_;
-  Standby standby_{loop_, launch_, "", program_};
+  Standby standby_{loop_, launch_, "", HeldProgram::ByPath(program_)};
   pid_t last_ = 0;
 };
 

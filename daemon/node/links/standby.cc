@@ -7,9 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <csignal>
 #include <utility>
 
@@ -20,16 +18,6 @@
 #include "launcher/launch.h"
 
 namespace sonde::node {
-namespace {
-
-// sonded-head lies beside sonded.
-std::string HeadProgram() {
-  std::array<char, PATH_MAX> own{};
-  if (readlink("/proc/self/exe", own.data(), own.size() - 1) < 0) return "";
-  return std::string(own.data()) + "-head";
-}
-
-}  // namespace
 
 Standby::~Standby() {
   for (const auto& [pid, pidfd] : heads_) loop_.Unwatch(pidfd.get());
@@ -62,11 +50,15 @@ Status Standby::Act(Nanos start) {
   }
   Kill();
   ChildProgram head;
-  head.program = program_.empty() ? HeadProgram() : program_;
-  head.arguments = {head.program, "--head", launch_.job.id.ToString()};
+  head.program = program_.held();
+  head.arguments = {program_.path(), "--head", launch_.job.id.ToString()};
   // With the numbers that a head's launcher gives them.
   head.descriptors = {{theirs.get(), launch::kLifelineFd}, {listener.get(), launch::kListenFd}};
-  const Result<pid_t> pid = StartChild(head);
+  Result<pid_t> pid = StartChild(head);
+  if (!pid.ok() && program_.held() != program_.path()) {
+    head.program = program_.path();
+    pid = StartChild(head);
+  }
   if (pid.ok()) Watch(*pid);
   return pid.status();
 }

@@ -18,6 +18,7 @@
 
 #include "core/status.h"
 #include "core/time.h"
+#include "daemon/held_program.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
 
@@ -25,9 +26,9 @@ namespace sonde::node {
 
 class Standby {
  public:
-  // `ports`: as port_range of sonde.conf; "": any. `program`: the head's; "": sonded-head, which
-  // lies beside sonded.
-  Standby(Loop& loop, const LaunchMessage& launch, std::string ports, std::string program = "")
+  // `ports`: as port_range of sonde.conf; "": any. `program`: the head's.
+  Standby(Loop& loop, const LaunchMessage& launch, std::string ports,
+          HeldProgram program = HeldProgram::Beside("-head"))
       : loop_(loop), launch_(launch), ports_(std::move(ports)), program_(std::move(program)) {}
   ~Standby();
 
@@ -50,7 +51,8 @@ class Standby {
   Loop& loop_;
   const LaunchMessage& launch_;
   const std::string ports_;
-  const std::string program_;
+  // The head may die hours after this daemon began, and the programs may be others by then.
+  const HeldProgram program_;
   UniqueFd listener_;
   uint16_t port_ = 0;
   // Of the acting head.
