@@ -31,8 +31,9 @@ struct Config {
 
   // Tree.
   uint32_t fanout = 16;  // 2 to 256
-  // Links between nodes: "auto": over the machine's own fabric, else "sockets"; "sockets"; libfabric
-  // providers, the preferred first, separated by commas; "none": all nodes send to the head.
+  // Links between nodes: "auto": over the machine's own fabric, else "sockets"; "sockets";
+  // libfabric providers, the preferred first, separated by commas; "none": all nodes send to the
+  // head.
   std::string provider = "auto";
   std::string interface;         // an address, "ib0", "cxi0"; "": the one towards the head
   Nanos fabric_after = kSecond;  // shorter steps have no links between nodes
