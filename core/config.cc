@@ -246,27 +246,27 @@ Status SetKey(std::string_view name, std::string_view value, std::set<std::strin
   return {Code::kInvalid, fmt::format("unknown key '{}'", name)};
 }
 
-Status ApplyEnvironment(Config& config) {
+// Told of every wrong line and variable, which leave `config` as it is. Whether to go on.
+using OnWrong = std::function<bool(Status)>;
+
+void ApplyEnvironment(Config& config, const OnWrong& wrong) {
   for (const Key& key : Keys()) {
     std::string name = "SONDE_";
     for (const char c : key.name) name += static_cast<char>(std::toupper(c));
-    if (const char* value = std::getenv(name.c_str())) {
-      SONDE_RETURN_IF_ERROR(
-          key.set(config, value).Within(fmt::format("environment {}={}", name, value)));
-    }
+    const char* const value = std::getenv(name.c_str());
+    if (value == nullptr) continue;
+    Status status = key.set(config, value).Within(fmt::format("environment {}={}", name, value));
+    if (!status.ok() && !wrong(std::move(status))) return;
   }
-  return {};
 }
 
-}  // namespace
-
-Result<Config> ParseConfig(std::string_view text, std::string_view name) {
-  Config config;
+void ApplyText(std::string_view text, std::string_view name, Config& config,
+               const OnWrong& on_wrong) {
   SiteRules rules;  // the plugin's to apply, as the next; here they are checked
   DaemonSettings daemons;
   std::set<std::string_view> seen;
-  Status status;
   ForEachSetting(text, [&](const Setting& setting) {
+    Status status;
     if (rules.Takes(setting)) {
       std::string wrong = rules.Add(setting);
       if (!wrong.empty()) status = Status(Code::kInvalid, std::move(wrong));
@@ -278,23 +278,51 @@ Result<Config> ParseConfig(std::string_view text, std::string_view name) {
     } else {
       status = Status(Code::kInvalid, "expected key = value");
     }
-    status = status.Within(fmt::format("{}:{}", name, setting.line));
-    return status.ok();
+    return status.ok() || on_wrong(status.Within(fmt::format("{}:{}", name, setting.line)));
   });
-  if (!status.ok()) return status;
+}
+
+std::string TextOf(const std::string& path) {
+  std::stringstream text;
+  if (std::ifstream file(path); file) text << file.rdbuf();
+  return std::move(text).str();
+}
+
+// Stops at the first.
+OnWrong Keep(Status& first) {
+  return [&first](Status status) {
+    first = std::move(status);
+    return false;
+  };
+}
+
+}  // namespace
+
+Result<Config> ParseConfig(std::string_view text, std::string_view name) {
+  Config config;
+  Status wrong;
+  ApplyText(text, name, config, Keep(wrong));
+  if (!wrong.ok()) return wrong;
   return config;
 }
 
 Result<Config> LoadConfig(const std::string& path) {
+  Result<Config> config = ParseConfig(TextOf(path), path);
+  if (!config.ok()) return config;
+  Status wrong;
+  ApplyEnvironment(*config, Keep(wrong));
+  if (!wrong.ok()) return wrong;
+  return config;
+}
+
+Config LoadWhatIsRight(const std::string& path, Status& wrong) {
   Config config;
-  if (std::ifstream file(path); file) {
-    std::stringstream text;
-    text << file.rdbuf();
-    Result<Config> parsed = ParseConfig(text.str(), path);
-    if (!parsed.ok()) return parsed;
-    config = *std::move(parsed);
-  }
-  SONDE_RETURN_IF_ERROR(ApplyEnvironment(config));
+  const OnWrong keep_first = [&wrong](Status status) {
+    if (wrong.ok()) wrong = std::move(status);
+    return true;
+  };
+  ApplyText(TextOf(path), path, config, keep_first);
+  ApplyEnvironment(config, keep_first);
   return config;
 }
 

@@ -92,6 +92,9 @@ Result<Config> ParseConfig(std::string_view text, std::string_view name);
 
 // Reads the file, then the environment.
 Result<Config> LoadConfig(const std::string& path);
+// The same, without what is wrong; `wrong` says what is wrong first. For daemons: a site may use a
+// key of the next release when some hosts have this one still, and all else must hold there.
+Config LoadWhatIsRight(const std::string& path, Status& wrong);
 
 // The archive directory of a user: SONDE_ARCHIVE, the config's pattern, or the default in `home`.
 std::string ArchivePath(const Config& config, std::string_view user, uint32_t uid,

@@ -100,9 +100,7 @@ void FillInUser(LaunchMessage& launch) {
 }
 
 Config ConfigOf(const LaunchMessage& launch, Status& error) {
-  Result<Config> loaded = LoadConfig(launch.config_path);
-  error = loaded.status();
-  Config config = loaded.ok() ? *std::move(loaded) : Config();
+  Config config = LoadWhatIsRight(launch.config_path, error);
   // The launcher also knows Slurm's own range.
   if (!launch.ports.empty()) config.port_range = launch.ports;
   return config;
@@ -118,7 +116,7 @@ void OpenLog(const LaunchMessage& launch, const Config& config, const Status& co
     const Status opened = log::Open("sonded", path, *level);
     if (!opened.ok()) log::Warning("{}", opened.message());
   }
-  if (!config_error.ok()) log::Error("{}; defaults are used", config_error.message());
+  if (!config_error.ok()) log::Error("{}; left out", config_error.message());
   log::Debug("sonded " SONDE_VERSION " for step {} at level {}", launch.job.id.ToString(),
              launch.job.level);
 }

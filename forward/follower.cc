@@ -144,16 +144,14 @@ void BeHumble() {
 int RunFollower(const std::string& config_path, const std::string& archive,
                 const std::string& key) {
   BeHumble();
-  const Result<Config> config = LoadConfig(config_path);
-  if (!config.ok()) return 1;
-  if (config->syslog) log::AddSystemLog();
-  if (const auto level = log::ParseLevel(config->log_level);
-      level.ok() && !config->log_dir.empty()) {
-    (void)log::Open("sonded", fmt::format("{}/sonded.forward.{}.log", config->log_dir, key),
-                    *level);
+  Status wrong;  // the head has noted it
+  const Config config = LoadWhatIsRight(config_path, wrong);
+  if (config.syslog) log::AddSystemLog();
+  if (const auto level = log::ParseLevel(config.log_level); level.ok() && !config.log_dir.empty()) {
+    (void)log::Open("sonded", fmt::format("{}/sonded.forward.{}.log", config.log_dir, key), *level);
   }
   Status error;
-  const std::vector<Destination> destinations = ConfiguredDestinations(*config, error);
+  const std::vector<Destination> destinations = ConfiguredDestinations(config, error);
   if (!error.ok()) log::Error("{}", error.message());
   std::vector<std::thread> threads;
   threads.reserve(destinations.size());

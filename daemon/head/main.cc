@@ -34,7 +34,7 @@ class HeadDaemon : public Daemon {
   Status Start(UniqueFd listen, UniqueFd application) override {
     SONDE_RETURN_IF_ERROR(head_->Start(std::move(listen)));
     if (!setup_.config_error.ok()) {
-      head_->AddNote(fmt::format("{}; defaults were used", setup_.config_error.message()));
+      head_->AddNote(fmt::format("{}; left out", setup_.config_error.message()));
     }
     for (const std::string& note : setup_.launch.notes) head_->AddNote(note);
     if (!node_) return {};

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "core/text/user_tags.h"
 #include "core/time.h"
 #include "launcher/launch.h"
+#include "tests/unit/temp_dir.h"
 
 namespace sonde {
 namespace {
@@ -250,6 +252,21 @@ TEST(Config, AnErrorNamesFileLineAndWhatWasExpected) {
     ASSERT_FALSE(config.ok()) << text;
     EXPECT_THAT(std::string(config.status().message()), HasSubstr(message));
   }
+}
+
+TEST(Config, ADaemonGoesOnWithoutWhatIsWrong) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/sonde.conf";
+  std::ofstream(path) << "archive = /scratch/%u\nof_a_later_release = 1\nfanout = many\n"
+                      << "port_range = 60000-60100\n[user=a]\n";
+  EXPECT_FALSE(LoadConfig(path).ok());
+  Status wrong;
+  const Config config = LoadWhatIsRight(path, wrong);
+  EXPECT_THAT(std::string(wrong.message()),
+              HasSubstr("sonde.conf:2: unknown key 'of_a_later_release'"));
+  EXPECT_EQ(config.archive, "/scratch/%u");
+  EXPECT_EQ(config.fanout, Config().fanout);
+  EXPECT_EQ(config.port_range, "60000-60100");
 }
 
 TEST(Config, TheArchivePatternNamesTheUser) {
