@@ -262,6 +262,19 @@ TEST_F(OneOwes, WhatWasInATickWhenItsNodeEndedIsToldOfWithTheTick) {
   EXPECT_TRUE(quick_.uplink.frames_delivered());
 }
 
+// A child of a later release is no reason to lose its link.
+TEST(Children, PassOverATypeOfMessageThatTheyDoNotKnow) {
+  Loop loop;
+  QueryFanout queries(loop);
+  TickMerger merger(16, [](const TickMerger::Row&, bool) {});
+  ChildrenAlone alone;
+  Children children(merger, queries, kSecond, Keep::kUntilArrived, alone);
+  QueueLink link;
+  children.Add(link, 3);
+  EXPECT_TRUE(children.OnMessage(link, static_cast<Type>(200), "of a later release").ok());
+  EXPECT_FALSE(children.OnMessage(link, Type::kFrame, "no frame").ok());
+}
+
 // Stored blocks are told of with the pulse, in one packet; what a node waits for at once.
 TEST(BlockAcks, WaitForThePulseUnlessTheNodeIsInAHurry) {
   Loop loop;

@@ -40,10 +40,10 @@ Result<std::string> AcceptingHandshake::OnMessage(uint8_t type, std::string_view
   if (state_ == State::kHello && Is(type, Type::kHello)) {
     Hello hello;
     SONDE_RETURN_IF_ERROR(Decode(payload, hello));
-    if (hello.version != kProtocolVersion || hello.nonce.size() != kNonceSize) {
+    if (hello.version < kProtocolVersion || hello.nonce.size() != kNonceSize) {
       return Status(Code::kUnsupported,
-                    fmt::format("the peer speaks protocol {}, we speak {}; install one version of "
-                                "Sonde on all nodes",
+                    fmt::format("the peer speaks protocol {}, we speak {}; install releases of "
+                                "Sonde on all nodes that follow each other",
                                 hello.version, kProtocolVersion));
     }
     peer_nonce_ = hello.nonce;
