@@ -74,13 +74,12 @@ enum class Type : uint8_t {
 };
 
 // Releases that follow each other work together: an update reaches the hosts of a step one after
-// the other, and daemons stay until their step ends. So
-// - A message keeps its fields. What is new gets a new type, and a type that is not known here is
-//   passed over if its sender has proved the key.
-// - If that does not do, the version goes up by one, and a daemon of that release speaks the version
-//   before as well. The connecting side says its version; the accepting side takes its own and later
-//   ones. The lower of the two is spoken: a later acceptor knows it from kHello, a later connecting
-//   side from kChallenge, in which a later version must show.
+// the other, and daemons stay until their step ends. Therefore a message keeps its fields. What is
+// new gets a new type, and a type that is not known here is passed over if its sender has proved
+// the key. If that does not do, the version goes up by one, and a daemon of that release speaks the
+// version before as well. The connecting side says its version; the accepting side takes its own
+// and later ones. The lower of the two is spoken: a later acceptor knows it from kHello, a later
+// connecting side from kChallenge, in which a later version must show.
 inline constexpr uint32_t kProtocolVersion = 6;
 // The index of the head; nodes count from 0.
 inline constexpr uint32_t kHeadIndex = 0xffffffff;
