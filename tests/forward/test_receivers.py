@@ -92,7 +92,7 @@ def test_what_is_chosen_is_sent(archive, influx):
 def test_a_receiver_that_is_killed_and_comes_back_has_every_sample(archive, kind, request):
     """Killed by SIGKILL while requests are on their way, several times."""
     receiver = request.getfixturevalue(kind)
-    rows = 2000
+    rows = 4000  # so many that the last kill comes long before the end
     archive.add("1", rows)
     child = subprocess.Popen(
         archive.command("export", "1.0", "--to", receiver.to, "--scope", "node", "--batch", 30,
