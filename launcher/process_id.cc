@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "core/unique_fd.h"
+#include "launcher/cgroup_path.h"
 
 namespace sonde::launch {
 namespace {
@@ -92,17 +93,6 @@ std::string_view ReadFile(const char* path, char (&buffer)[kSize]) {
   return {buffer, size};
 }
 
-// The line of the unified hierarchy, "0::/path"; "" if there is none.
-std::string_view OwnGroup(std::string_view text) {
-  constexpr std::string_view kUnified = "0::";
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    if (line.substr(0, kUnified.size()) == kUnified) return line.substr(kUnified.size());
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-  }
-  return "";
-}
-
 bool EndsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
@@ -166,7 +156,7 @@ void KillSession(const ProcessId& leader) {
 
 void KillLeftInGroup(const ProcessId& leader, uid_t user) {
   char own[4096];
-  const std::string_view group = OwnGroup(ReadFile("/proc/self/cgroup", own));
+  const std::string_view group = CgroupPath(ReadFile("/proc/self/cgroup", own), "");
   if (leader.pid == 0 || !EndsWith(group, "/slurm") ||
       group.find("/step_") == std::string_view::npos)
     return;

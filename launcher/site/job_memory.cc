@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "launcher/cgroup_path.h"
 #include "launcher/read_file.h"
 
 namespace sonde::launch {
@@ -18,23 +19,6 @@ namespace {
 
 // Where the kernel's numbers for "no limit" begin.
 constexpr uint64_t kNoLimit = uint64_t{1} << 60;
-
-// The path behind the line of a controller, "" for that of version 2.
-std::string_view GroupPath(std::string_view text, std::string_view controller) {
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first == std::string_view::npos ? first : first + 1);
-    if (second == std::string_view::npos) continue;
-    const std::string names = "," + std::string(line.substr(first + 1, second - first - 1)) + ",";
-    const bool same = controller.empty()
-                          ? names == ",,"
-                          : names.find("," + std::string(controller) + ",") != std::string::npos;
-    if (same) return line.substr(second + 1);
-  }
-  return {};
-}
 
 // Takes the last part off a path and gives it.
 std::string_view TakeLast(std::string_view& path) {
@@ -84,9 +68,9 @@ void JobMemory::Find(const std::string& proc, const std::string& cgroups) {
   limited_.clear();
   const Result<std::string> text = ReadFile(proc + "/self/cgroup");
   if (!text.ok()) return;
-  std::string_view path = GroupPath(*text, "memory");
+  std::string_view path = CgroupPath(*text, "memory");
   const bool unified = path.empty();
-  if (unified) path = GroupPath(*text, "");
+  if (unified) path = CgroupPath(*text, "");
   if (unified && TakeLast(path) != "slurm") return;
   const std::string root = unified ? cgroups : cgroups + "/memory";
   const std::string step = root + std::string(path);

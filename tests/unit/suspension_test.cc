@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "daemon/node/launcher/small_file.h"
+#include "launcher/cgroup_path.h"
 #include "tests/unit/temp_dir.h"
 
 namespace sonde::node {
@@ -84,11 +84,11 @@ TEST_F(SuspensionTest, ATaskThatIsGoneIsNot) {
 
 TEST(CgroupPathTest, FindsTheLineOfAController) {
   const std::string text = "5:cpu,cpuacct:/a:b\n4:freezer:/f\nnonsense\n0::/u\n";
-  EXPECT_EQ(CgroupPath(text, "cpuacct"), "/a:b");
-  EXPECT_EQ(CgroupPath(text, "freezer"), "/f");
-  EXPECT_EQ(CgroupPath(text, ""), "/u");
-  EXPECT_EQ(CgroupPath(text, "acct"), "");
-  EXPECT_EQ(CgroupPath("", ""), "");
+  EXPECT_EQ(launch::CgroupPath(text, "cpuacct"), "/a:b");
+  EXPECT_EQ(launch::CgroupPath(text, "freezer"), "/f");
+  EXPECT_EQ(launch::CgroupPath(text, ""), "/u");
+  EXPECT_EQ(launch::CgroupPath(text, "acct"), "");
+  EXPECT_EQ(launch::CgroupPath("", ""), "");
 }
 
 }  // namespace

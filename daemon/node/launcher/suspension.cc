@@ -5,6 +5,7 @@
 
 #include "daemon/collect/job/task_files.h"
 #include "daemon/node/launcher/small_file.h"
+#include "launcher/cgroup_path.h"
 
 namespace sonde::node {
 
@@ -26,10 +27,10 @@ bool Suspension::IsSuspended(pid_t task) const {
 // frozen process other states, which a process that only waits may have as well.
 bool Suspension::IsFrozen(pid_t task) const {
   const std::string text = ReadSmall(options_.proc + "/" + std::to_string(task) + "/cgroup");
-  if (const std::string path = CgroupPath(text, "freezer"); !path.empty()) {
+  if (const std::string path(launch::CgroupPath(text, "freezer")); !path.empty()) {
     return ReadSmall(options_.cgroups + "/freezer" + path + "/freezer.state").starts_with("FROZEN");
   }
-  const std::string path = CgroupPath(text, "");
+  const std::string path(launch::CgroupPath(text, ""));
   if (path.empty()) return false;
   const std::string events = ReadSmall(options_.cgroups + path + "/cgroup.events");
   return events.find("frozen 1") != std::string::npos;

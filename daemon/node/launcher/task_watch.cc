@@ -13,6 +13,7 @@
 
 #include "core/log.h"
 #include "daemon/node/launcher/small_file.h"
+#include "launcher/cgroup_path.h"
 
 namespace sonde::node {
 TaskWatch::TaskWatch(Loop& loop, Options options, std::function<void()> gone)
@@ -33,7 +34,8 @@ void TaskWatch::Stop() {
 }
 
 std::string TaskWatch::CgroupOf(pid_t pid) const {
-  return CgroupPath(ReadSmall(options_.proc + "/" + std::to_string(pid) + "/cgroup"), "");
+  const std::string text = ReadSmall(options_.proc + "/" + std::to_string(pid) + "/cgroup");
+  return std::string(launch::CgroupPath(text, ""));
 }
 
 void TaskWatch::Add(uint32_t rank, pid_t pid) {
