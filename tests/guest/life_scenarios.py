@@ -14,11 +14,12 @@ from guest_cluster import (
 SILENT = 10.0
 
 
-def batch(cluster, level, script, *words, name="batch"):
+def batch(cluster, level, script, *words, name="batch", timeout=100):
     """Submits a script and waits for its end: code, and what it wrote."""
     output = pathlib.Path(f"/tmp/{name}.out")
     output.unlink(missing_ok=True)
-    code = cluster.run(["sbatch", *level, *words, "-o", str(output), "--wait", "--wrap", script])[0]
+    code = cluster.run(["sbatch", *level, *words, "-o", str(output), "--wait", "--wrap", script],
+                       timeout=timeout)[0]  # fmt: skip
     return code, read(output)
 
 
@@ -203,7 +204,8 @@ def short_steps(cluster):
     """As many as a script of a parameter study starts."""
     count = int(os.environ.get("SONDE_SHORT_STEPS", "200"))
     script = f"for i in $(seq {count}); do srun -N1 -n1 true || exit 1; done"
-    return see(cluster, lambda level: batch(cluster, level, script, "-N1", name="short"))
+    return see(cluster, lambda level: batch(cluster, level, script, "-N1", name="short",
+                                            timeout=5 * count))  # fmt: skip
 
 
 SCENARIOS = {
