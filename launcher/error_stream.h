@@ -15,8 +15,8 @@ namespace sonde::launch {
 
 class ErrorStream {
  public:
-  // Remembers what descriptor 2 is now, early in the process.
-  void Remember() { file_ = Look(); }
+  // Remembers what descriptor 2 is now: made early in the process.
+  ErrorStream() : file_(Look()) {}
   // Whether descriptor 2 was a stderr then and is the same now.
   bool open() const { return file_ && Look() == file_; }
 
@@ -41,7 +41,7 @@ class ErrorStream {
     return File{info.st_dev, info.st_ino};
   }
 
-  std::optional<File> file_;
+  const std::optional<File> file_;
 };
 
 }  // namespace sonde::launch

@@ -2,11 +2,9 @@
 // srun; at the end prints the head's report.
 #include "spank/srun.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -141,10 +139,8 @@ Status StartHead(spank_t spank, Context& context, std::string_view job, const st
   return RevealRendezvous(spank, RendezvousText({meeting->listener.port, meeting->key}));
 }
 
-// Nobody asked for what the site watches by itself: it must not write into the job's output. By
-// calls, not by their addresses: `sonde doctor` loads the plugin without Slurm.
+// Nobody asked for what the site watches by itself: it must not write into the job's output.
 void TellUser(const Context& context, const std::string& line) {
-  if (!context.srun.stderr_file.open()) return;
   if (context.options.asked.level) {
     slurm_error("%s", line.c_str());
   } else {
@@ -166,24 +162,10 @@ bool SaysAsync() {
   return false;
 }
 
-// Writes as much as srun's stderr takes before the deadline.
-void Print(std::string_view text, const launch::Deadline& deadline) {
-  while (!text.empty()) {
-    pollfd waiting{STDERR_FILENO, POLLOUT, 0};
-    const int left = deadline.LeftMs();
-    const int ready = ::poll(&waiting, 1, left);
-    if (ready < 0 && errno == EINTR && left > 0) continue;
-    if (ready <= 0) return;
-    const ssize_t done = ::write(STDERR_FILENO, text.data(), text.size());
-    if (done < 0 && errno != EINTR && errno != EAGAIN) return;
-    if (done > 0) text.remove_prefix(static_cast<size_t>(done));
-  }
-}
-
 // What the step gets. The allocation is there, so its account and partition are known.
 void DecideForHead(Context& context) {
   GrantInCommand(launch::Environment(environ), context.config, context.options);
-  if (context.srun.stderr_file.open()) TellLowered(context);
+  TellLowered(context);
   if (!context.options.asked.level) context.config.report = false;
 }
 
@@ -204,7 +186,6 @@ void TellEnd(const Context& context, launch::LastWords& words, bool heard) {
 }  // namespace
 
 void SrunInit(Context& context) {
-  context.srun.stderr_file.Remember();
   context.srun.process = ::getpid();
   context.config_error = LoadSondeConf(launch::Environment(environ), context.config);
   context.srun.no_head = CanWatch(context);
@@ -230,7 +211,7 @@ void SrunLocalUserInit(spank_t spank, Context& context) {
   if (!status.ok()) {
     TellUser(context,
              "sonde: no telemetry for step " + name + ": " + std::string(status.message()));
-  } else if (context.config.report && context.srun.stderr_file.open()) {
+  } else if (context.config.report) {
     slurm_spank_log("sonde: telemetry level %d for step %s; watch it with: %s url %s",
                     context.options.level, name.c_str(), context.config.sonde.c_str(),
                     name.c_str());
@@ -260,8 +241,7 @@ void SrunExit(Context& context) {
     words.Take(packet);
     if (packet[0] != launch::kReport) continue;
     heard = true;
-    if (!context.config.report || !context.srun.stderr_file.open()) continue;
-    Print(std::string_view(packet).substr(1), deadline);
+    if (context.config.report) WriteToUser(std::string_view(packet).substr(1), deadline);
   }
 }
 

@@ -9,15 +9,13 @@
 
 #include "core/status.h"
 #include "core/unique_fd.h"
-#include "launcher/error_stream.h"
 #include "launcher/process.h"
 
 namespace sonde::spank {
 
 struct SrunContext {
   launch::Daemon head;
-  UniqueFd slot;  // among those of the host, where the site bounds them
-  launch::ErrorStream stderr_file;
+  UniqueFd slot;            // among those of the host, where the site bounds them
   bool stopped = false;     // the head was asked to finish and had its time
   Status no_head;           // why there can be none
   uint32_t components = 0;  // of a heterogeneous step

@@ -222,9 +222,8 @@ TEST(ErrorStream, IsOpenAsLongAsItIsTheSameFile) {
     return fd >= 0 && (fd == 2 || ::dup2(fd, 2) == 2);
   };
   EXPECT_TRUE(InChild([&] {
-    ErrorStream stream;
     if (!put("/dev/null", O_WRONLY)) return false;
-    stream.Remember();
+    const ErrorStream stream;
     if (!stream.open()) return false;
     ::close(2);
     if (stream.open()) return false;
@@ -234,13 +233,12 @@ TEST(ErrorStream, IsOpenAsLongAsItIsTheSameFile) {
 
 TEST(ErrorStream, WhatTheProcessOpenedItselfIsNone) {
   EXPECT_TRUE(InChild([] {
-    ErrorStream stream;
     ::close(2);
-    stream.Remember();
-    if (stream.open()) return false;
+    const ErrorStream closed;
+    if (closed.open()) return false;
     // Closed on exec, as Slurm's own sockets.
-    return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) == 2 &&
-           (stream.Remember(), !stream.open());
+    return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) == 2 && !closed.open() &&
+           !ErrorStream().open();
   }));
 }
 
