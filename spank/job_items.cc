@@ -38,15 +38,9 @@ std::string NodeName() {
   return host;
 }
 
-// By slurmd's own slurm.conf, not one that the job's environment names.
-launch::SlurmNode ThisNode() {
-  return launch::ReadSlurmNode(launch::Environment(environ), NodeName());
-}
-
-bool IsAlone(spank_t spank) {
+bool IsAlone(spank_t spank, const launch::SlurmNode& node) {
   char* cores = nullptr;
   if (spank_get_item(spank, S_JOB_ALLOC_CORES, &cores) != ESPANK_SUCCESS) cores = nullptr;
-  const launch::SlurmNode node = ThisNode();
   return launch::HasNodeAlone(
       cores == nullptr ? "" : cores, Item<uint16_t>(spank, S_JOB_NCPUS).value_or(0),
       ::sysconf(_SC_NPROCESSORS_ONLN), node.cores - std::min(node.cores, node.specialized));

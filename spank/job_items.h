@@ -25,10 +25,9 @@ std::optional<T> Item(spank_t spank, spank_item_t item) {
 // The job's environment as slurmstepd holds it; spank_setenv may move it.
 launch::Environment JobEnvironment(spank_t spank);
 Result<launch::Credentials> JobCredentials(spank_t spank);
-// In slurmstepd: this node's name as Slurm calls it, and what slurm.conf says of it.
+// In slurmstepd: this node's name as Slurm calls it.
 std::string NodeName();
-launch::SlurmNode ThisNode();
 // Whether nobody else has a job on the node.
-bool IsAlone(spank_t spank);
+bool IsAlone(spank_t spank, const launch::SlurmNode& node);
 
 }  // namespace sonde::spank

@@ -20,6 +20,11 @@ namespace {
 
 namespace key = launch::key;
 
+constexpr std::string_view kSpecialized = "specialized";  // of daemon_cpus
+
+// GPUs and counters; to learn who is alone takes a while.
+bool LooksAtMachine(int level) { return level >= 3; }
+
 void AddRendezvous(const launch::Environment& environment,
                    const std::optional<Rendezvous>& rendezvous, const std::string& solo_key,
                    launch::Writer& message) {
@@ -32,17 +37,13 @@ void AddRendezvous(const launch::Environment& environment,
   message.Add(key::kHeadPort, rendezvous->port);
 }
 
-// Not of the job's environment, which would name any file for root to read.
-void AddPorts(const PluginConfig& config, launch::Writer& message) {
-  const launch::SlurmNetwork network = config.port_range.empty()
-                                           ? launch::ReadSlurmNetwork(launch::Environment(environ))
-                                           : launch::SlurmNetwork();
-  const std::optional<PortRange> ports = AllowedPorts(config, network);
+void AddPorts(const PluginConfig& config, const NodeFacts& facts, launch::Writer& message) {
+  const std::optional<PortRange> ports = AllowedPorts(config, facts.slurm.network);
   if (ports) message.Add(key::kPorts, PortRangeText(*ports));
 }
 
 void AddNode(spank_t spank, const launch::Environment& environment, int level,
-             launch::Writer& message) {
+             const NodeFacts& facts, launch::Writer& message) {
   // A batch script has one node, whatever its allocation has; Slurm calls that 0.
   const uint32_t nodes = Item<uint32_t>(spank, S_JOB_NNODES).value_or(0);
   const uint32_t tasks = Item<uint32_t>(spank, S_JOB_TOTAL_TASK_COUNT).value_or(0);
@@ -52,14 +53,14 @@ void AddNode(spank_t spank, const launch::Environment& environment, int level,
   message.Add(key::kNodeId, Item<uint32_t>(spank, S_JOB_NODEID).value_or(0));
   const std::string_view job_nodes = environment.First("SLURM_JOB_NUM_NODES", "SLURM_NNODES");
   message.Add(key::kJobNodes, job_nodes.empty() ? std::to_string(nodes) : job_nodes);
-  message.Add(key::kHost, NodeName());
+  message.Add(key::kHost, facts.name);
   if (const std::string_view at = environment.First("SLURM_TOPOLOGY_ADDR"); !at.empty()) {
     message.Add(key::kTopology, at);
     message.Add(key::kTopologyPattern, environment.First("SLURM_TOPOLOGY_ADDR_PATTERN"));
   }
   message.Add(key::kWorkDir, environment.First("SLURM_SUBMIT_DIR", "PWD"));
-  if (level < 3) return;  // GPUs are of no interest, and to learn who is alone takes a while
-  const std::string_view gpus = launch::StepGpus(environment, IsAlone(spank));
+  if (!LooksAtMachine(level)) return;  // GPUs are of no interest
+  const std::string_view gpus = launch::StepGpus(environment, facts.alone);
   if (!gpus.empty()) message.Add(key::kGpus, gpus);
 }
 
@@ -72,21 +73,34 @@ Result<std::string> SocketName(spank_t spank, uid_t uid, uint32_t step) {
          std::to_string(Item<uint32_t>(spank, S_JOB_NODEID).value_or(0)) + "." + *random;
 }
 
-launch::Placement PlacementOf(const DaemonSettings& settings) {
+launch::Placement PlacementOf(const DaemonSettings& settings, const NodeFacts& facts) {
   launch::Placement placement;
   placement.oom_score = settings.oom_score;
   placement.nice = settings.nice;
   placement.memory = settings.memory;
   placement.processors = launch::ProcessorMask(
-      settings.cpus == "specialized" ? launch::SlurmdProcessors(ThisNode()) : settings.cpus);
+      settings.cpus == kSpecialized ? launch::SlurmdProcessors(facts.slurm.node) : settings.cpus);
   return placement;
 }
 
 }  // namespace
 
+// By slurmd's own slurm.conf, not one that the job's environment names: root reads it.
+NodeFacts LookAtNode(spank_t spank, const PluginConfig& config, int level) {
+  NodeFacts facts;
+  facts.name = NodeName();
+  const bool machine = LooksAtMachine(level);
+  if (machine || config.port_range.empty() || config.daemons.cpus == kSpecialized) {
+    facts.slurm = launch::ReadSlurmOnNode(launch::Environment(environ), facts.name);
+  }
+  facts.alone = machine && IsAlone(spank, facts.slurm.node);
+  return facts;
+}
+
 Status PrepareDaemon(spank_t spank, const PluginConfig& config, const PluginOptions& options,
                      uint32_t step, std::string_view role,
-                     const std::optional<Rendezvous>& rendezvous, StepDaemon& daemon) {
+                     const std::optional<Rendezvous>& rendezvous, const NodeFacts& facts,
+                     StepDaemon& daemon) {
   if (::access(config.sonded.c_str(), X_OK) != 0) {
     return SystemError("execute " + config.sonded);
   }
@@ -107,8 +121,8 @@ Status PrepareDaemon(spank_t spank, const PluginConfig& config, const PluginOpti
   message.Add(key::kUid, credentials->uid);
   message.Add(key::kSocket, *socket);
   AddRendezvous(environment, rendezvous, solo_key, message);
-  AddPorts(config, message);
-  AddNode(spank, environment, options.level, message);
+  AddPorts(config, facts, message);
+  AddNode(spank, environment, options.level, facts, message);
   AddStep(spank, job, environment, options, config, message);
 
   launch::Process process;
@@ -116,7 +130,7 @@ Status PrepareDaemon(spank_t spank, const PluginConfig& config, const PluginOpti
   process.arguments = {"sonded", "--" + std::string(role), job + "." + StepName(step)};
   process.environment = DaemonEnvironment(environment);
   process.application = *socket;
-  process.placement = PlacementOf(config.daemons);
+  process.placement = PlacementOf(config.daemons, facts);
   SONDE_RETURN_IF_ERROR(
       daemon.Prepare(std::move(process), std::move(*credentials), message.packet(),
                      {.given = Item<uint64_t>(spank, S_JOB_ALLOC_MEM).value_or(0) << 20,

@@ -143,8 +143,10 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
   const std::string_view role = launch::RoleOf(KindOf(*step), context.options.level,
                                                context.config.policy, rendezvous.has_value());
   if (role.empty()) return HideOuterDaemon(spank, context.config);
+  const NodeFacts facts = LookAtNode(spank, context.config, context.options.level);
+  context.stepd.alone = facts.alone;
   const Status status = PrepareDaemon(spank, context.config, context.options, *step, role,
-                                      rendezvous, context.stepd.step_daemon);
+                                      rendezvous, facts, context.stepd.step_daemon);
   if (status.ok()) return;
   ComplainOfStep(*step, status);
   Count(context, launch::FailureKind::kStart);
@@ -172,7 +174,7 @@ void StepdTaskPostFork(spank_t spank, Context& context) {
   message.Add(key::kLocal, Item<int>(spank, S_TASK_ID).value_or(0));
   message.Add(key::kPid, *pid);
   if (context.options.level >= 3) {
-    context.stepd.counters.Prepare(spank, context.config, context.stepd.step_daemon);
+    context.stepd.counters.Prepare(context.config, context.stepd.alone, context.stepd.step_daemon);
   }
   const launch::TaskEvents opened = context.stepd.counters.Open(*pid, message);
   std::vector<int> fds;

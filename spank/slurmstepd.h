@@ -20,8 +20,9 @@ namespace sonde::spank {
 
 struct StepdContext {
   StepDaemon step_daemon;
-  std::string step;  // JOB.STEP
-  std::string node;  // as Slurm calls it
+  std::string step;    // JOB.STEP
+  std::string node;    // as Slurm calls it
+  bool alone = false;  // nobody else is on the node; known at level 3 and above
   TaskCounters counters;
   uint32_t tasks_ended = 0;
   pid_t stepd = 0;           // slurmstepd itself, not a child that runs a callback for it

@@ -8,13 +8,13 @@
 
 #include "launcher/machine_open.h"
 #include "launcher/site/site_policy.h"
-#include "spank/job_items.h"
+#include "spank/slurm_spank.h"
 
 namespace sonde::spank {
 
-void TaskCounters::Prepare(spank_t spank, const PluginConfig& config, StepDaemon& daemon) {
-  Take(spank, config, daemon);
-  OfferMachine(spank, config, daemon);
+void TaskCounters::Prepare(const PluginConfig& config, bool alone, StepDaemon& daemon) {
+  Take(config, alone, daemon);
+  OfferMachine(config, alone, daemon);
 }
 
 launch::TaskEvents TaskCounters::Open(pid_t task, launch::Writer& message) const {
@@ -26,7 +26,7 @@ launch::TaskEvents TaskCounters::Open(pid_t task, launch::Writer& message) const
   return opened;
 }
 
-void TaskCounters::Use(spank_t spank, const PluginConfig& config, std::string_view packet) {
+void TaskCounters::Use(const PluginConfig& config, bool alone, std::string_view packet) {
   Result<launch::AskedEvents> events = launch::ParseEvents(packet);
   if (!events.ok()) {
     slurm_info("sonde: %s; no counters", std::string(events.status().message()).c_str());
@@ -35,11 +35,11 @@ void TaskCounters::Use(spank_t spank, const PluginConfig& config, std::string_vi
   events_ = std::move(*events);
   paranoid_ = launch::PerfEventParanoid();
   may_open_ = launch::MayOpenEvents(config.daemons.perf_events, paranoid_);
-  syscalls_ = launch::SyscallsTracepoint(
-      launch::MayCountMachine(config.policy.machine_counters, IsAlone(spank)));
+  syscalls_ =
+      launch::SyscallsTracepoint(launch::MayCountMachine(config.policy.machine_counters, alone));
 }
 
-void TaskCounters::Take(spank_t spank, const PluginConfig& config, StepDaemon& daemon) {
+void TaskCounters::Take(const PluginConfig& config, bool alone, StepDaemon& daemon) {
   if (!events_.task.empty()) return;
   const launch::Deadline deadline(waited_ ? std::chrono::milliseconds(0) : kWait);
   waited_ = true;
@@ -49,7 +49,7 @@ void TaskCounters::Take(spank_t spank, const PluginConfig& config, StepDaemon& d
     const launch::Deadline next(std::chrono::milliseconds(std::min(deadline.LeftMs(), 20)));
     switch (daemon.lifeline().Receive(packet, next)) {
       case launch::Lifeline::Event::kPacket:
-        if (packet[0] == launch::kEvents) return Use(spank, config, packet);
+        if (packet[0] == launch::kEvents) return Use(config, alone, packet);
         daemon.Take(packet);
         break;
       case launch::Lifeline::Event::kTimeout:
@@ -62,10 +62,10 @@ void TaskCounters::Take(spank_t spank, const PluginConfig& config, StepDaemon& d
 }
 
 // Sends them once, when there is a task to count for.
-void TaskCounters::OfferMachine(spank_t spank, const PluginConfig& config, StepDaemon& daemon) {
+void TaskCounters::OfferMachine(const PluginConfig& config, bool alone, StepDaemon& daemon) {
   const std::vector<launch::MachineEvent> events = std::exchange(events_.machine, {});
   if (events.empty()) return;
-  if (!launch::MayCountMachine(config.policy.machine_counters, IsAlone(spank))) {
+  if (!launch::MayCountMachine(config.policy.machine_counters, alone)) {
     return daemon.Tell(launch::Writer(launch::kMachine));
   }
   launch::OfferMachineEvents(events, [&](const launch::Writer& message, std::span<const int> fds) {

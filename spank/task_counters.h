@@ -24,16 +24,16 @@ class TaskCounters {
   // How long to wait for the list of events of a daemon that has just been started.
   static constexpr std::chrono::milliseconds kWait{1000};
 
-  // A task is about to run. Waits once for the daemon's list of events; later tasks use the list if
-  // it has come meanwhile.
-  void Prepare(spank_t spank, const PluginConfig& config, StepDaemon& daemon);
+  // A task is about to run. `alone`: nobody else is on the node. Waits once for the daemon's list
+  // of events; later tasks use the list if it has come meanwhile.
+  void Prepare(const PluginConfig& config, bool alone, StepDaemon& daemon);
   // Opens the events of a task and adds them to `message`; the descriptors go with that message.
   launch::TaskEvents Open(pid_t task, launch::Writer& message) const;
 
  private:
-  void Take(spank_t spank, const PluginConfig& config, StepDaemon& daemon);
-  void Use(spank_t spank, const PluginConfig& config, std::string_view packet);
-  void OfferMachine(spank_t spank, const PluginConfig& config, StepDaemon& daemon);
+  void Take(const PluginConfig& config, bool alone, StepDaemon& daemon);
+  void Use(const PluginConfig& config, bool alone, std::string_view packet);
+  void OfferMachine(const PluginConfig& config, bool alone, StepDaemon& daemon);
 
   bool waited_ = false;
   launch::AskedEvents events_;

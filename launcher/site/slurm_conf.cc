@@ -139,25 +139,28 @@ bool IsSlurmSetting(const SlurmSetting& setting, std::string_view name) {
   return EqualsIgnoringCase(setting.first, name);
 }
 
-SlurmNetwork ReadSlurmNetwork(const std::string& path, const ReadConf& read) {
-  SlurmNetwork network;
-  std::string communication, topology;
-  ReadSlurmConf(path, read, [&](std::span<const SlurmSetting> line) {
-    for (const SlurmSetting& setting : line) {
-      if (IsSlurmSetting(setting, "SrunPortRange")) {
-        network.srun_ports = ParsePortRange(setting.second);
-      }
-      if (IsSlurmSetting(setting, "CommunicationParameters")) communication = Lower(setting.second);
-      if (IsSlurmSetting(setting, "TopologyParam")) topology = Lower(setting.second);
+void SlurmNetworkLines::Take(SlurmLine line) {
+  for (const SlurmSetting& setting : line) {
+    const auto has = [&](const char* word) {
+      return Lower(setting.second).find(word) != std::string::npos;
+    };
+    if (IsSlurmSetting(setting, "SrunPortRange")) {
+      network_.srun_ports = ParsePortRange(setting.second);
+    } else if (IsSlurmSetting(setting, "CommunicationParameters")) {
+      network_.ipv6 = has("enableipv6");
+      network_.ipv4 = !has("disableipv4");
+      communication_ = has("noinaddrany");
+    } else if (IsSlurmSetting(setting, "TopologyParam")) {
+      topology_ = has("noinaddrany");
     }
-  });
-  const auto has = [](const std::string& words, const char* word) {
-    return words.find(word) != std::string::npos;
-  };
-  network.ipv6 = has(communication, "enableipv6");
-  network.ipv4 = !has(communication, "disableipv4");
-  network.all_addresses = !has(communication, "noinaddrany") && !has(topology, "noinaddrany");
-  return network;
+  }
+  network_.all_addresses = !communication_ && !topology_;
+}
+
+SlurmNetwork ReadSlurmNetwork(const std::string& path, const ReadConf& read) {
+  SlurmNetworkLines lines;
+  ReadSlurmConf(path, read, [&](SlurmLine line) { lines.Take(line); });
+  return lines.network();
 }
 
 SlurmNetwork ReadSlurmNetwork(const Environment& environment) {

@@ -33,8 +33,9 @@ using ReadConf = std::function<Result<std::string>(const std::string& path)>;
 
 // A setting's name and its value.
 using SlurmSetting = std::pair<std::string_view, std::string_view>;
-// Gets the settings of one line.
-using OnSlurmLine = std::function<void(std::span<const SlurmSetting> line)>;
+// The settings of one line.
+using SlurmLine = std::span<const SlurmSetting>;
+using OnSlurmLine = std::function<void(SlurmLine line)>;
 
 // Calls `on_line` for each line of the file and of what it includes; files that cannot be read
 // count as empty. Paths are relative to the first file's directory.
@@ -46,7 +47,18 @@ std::string FindSlurmConf(const Environment& environment);
 // Whether a setting has that name, in any case.
 bool IsSlurmSetting(const SlurmSetting& setting, std::string_view name);
 
-// What comes last counts.
+// Gathers what lines say of the network; what comes last counts.
+class SlurmNetworkLines {
+ public:
+  void Take(SlurmLine line);
+  const SlurmNetwork& network() const { return network_; }
+
+ private:
+  SlurmNetwork network_;
+  bool communication_ = false;  // NoInAddrAny in CommunicationParameters
+  bool topology_ = false;       // and in TopologyParam
+};
+
 SlurmNetwork ReadSlurmNetwork(const std::string& path, const ReadConf& read);
 
 // The same of the file that FindSlurmConf finds.

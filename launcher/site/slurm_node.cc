@@ -135,12 +135,14 @@ bool NamesNode(std::string_view list, std::string_view node) {
   return false;
 }
 
-SlurmNode ReadSlurmNode(const std::string& path, std::string_view node, const ReadConf& read) {
-  SlurmNode found;
+SlurmOnNode ReadSlurmOnNode(const std::string& path, std::string_view node, const ReadConf& read) {
+  SlurmOnNode found;
   Shape all;
-  ReadSlurmConf(path, read, [&](std::span<const SlurmSetting> line) {
+  SlurmNetworkLines network;
+  ReadSlurmConf(path, read, [&](SlurmLine line) {
+    network.Take(line);
     if (IsSlurmSetting(line.front(), "SlurmdPidFile")) {
-      found.slurmd_pid_file = FillIn(std::string(line.front().second), node);
+      found.node.slurmd_pid_file = FillIn(std::string(line.front().second), node);
     }
     if (!IsSlurmSetting(line.front(), "NodeName")) return;
     const bool is_default = EqualsIgnoringCase(line.front().second, "DEFAULT");
@@ -151,16 +153,17 @@ SlurmNode ReadSlurmNode(const std::string& path, std::string_view node, const Re
       all = one;
       return;
     }
-    found.cores = one.AllCores();
-    found.specialized = one.Specialized();
+    found.node.cores = one.AllCores();
+    found.node.specialized = one.Specialized();
   });
+  found.network = network.network();
   return found;
 }
 
-SlurmNode ReadSlurmNode(const Environment& environment, std::string_view node) {
+SlurmOnNode ReadSlurmOnNode(const Environment& environment, std::string_view node) {
   const std::string path = FindSlurmConf(environment);
   if (path.empty()) return {};
-  return ReadSlurmNode(path, node, [](const std::string& file) { return ReadFile(file); });
+  return ReadSlurmOnNode(path, node, [](const std::string& file) { return ReadFile(file); });
 }
 
 std::string SlurmdProcessors(const SlurmNode& node, const std::string& proc) {

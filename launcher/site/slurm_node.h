@@ -1,5 +1,5 @@
 // What slurm.conf says of one node: how many cores Slurm shares out there, and where slurmd's pid
-// file is.
+// file is. It is read in one go with what it says of the network.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -20,9 +20,14 @@ struct SlurmNode {
   std::string slurmd_pid_file = "/var/run/slurmd.pid";
 };
 
-SlurmNode ReadSlurmNode(const std::string& path, std::string_view node, const ReadConf& read);
+struct SlurmOnNode {
+  SlurmNode node;
+  SlurmNetwork network;
+};
+
+SlurmOnNode ReadSlurmOnNode(const std::string& path, std::string_view node, const ReadConf& read);
 // The same of the file that FindSlurmConf finds.
-SlurmNode ReadSlurmNode(const Environment& environment, std::string_view node);
+SlurmOnNode ReadSlurmOnNode(const Environment& environment, std::string_view node);
 
 // Whether a list as in NodeName, such as "n[01-03,7],login", names the node.
 bool NamesNode(std::string_view list, std::string_view node);

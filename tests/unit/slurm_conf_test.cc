@@ -147,7 +147,7 @@ TEST(SlurmNodes, CoresAsSlurmCountsThem) {
   };
   for (const auto& c : cases) {
     const auto read = [&](const std::string&) { return Result<std::string>(c.conf); };
-    const SlurmNode node = ReadSlurmNode("/etc/slurm/slurm.conf", "n2", read);
+    const SlurmNode node = ReadSlurmOnNode("/etc/slurm/slurm.conf", "n2", read).node;
     EXPECT_EQ(node.cores, c.cores) << c.conf;
     EXPECT_EQ(node.specialized, c.specialized) << c.conf;
   }
@@ -163,7 +163,7 @@ TEST(SlurmNodes, WhereSlurmdRuns) {
   const auto read = [&](const std::string&) {
     return Result<std::string>("SlurmdPidFile=" + directory.path() + "/slurmd.%n.pid\n");
   };
-  const SlurmNode node = ReadSlurmNode("/etc/slurm/slurm.conf", "n2", read);
+  const SlurmNode node = ReadSlurmOnNode("/etc/slurm/slurm.conf", "n2", read).node;
   EXPECT_EQ(SlurmdProcessors(node, directory.path() + "/proc"), "");
   write("slurmd.n2.pid", "77\n");
   EXPECT_EQ(SlurmdProcessors(node, directory.path() + "/proc"), "");
