@@ -9,8 +9,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/unique_fd.h"
-
 namespace sonde::launch {
 namespace {
 
@@ -133,15 +131,22 @@ NodeCounters ReadCounters(std::string_view text) {
   return counters;
 }
 
-Status CountOnNode(const std::string& directory, const std::string& node,
-                   std::optional<FailureKind> failure, time_t now) {
-  if (!IsPlainName(node)) return {Code::kInvalid, "'" + node + "' is no name for a file"};
-  const Result<UniqueFd> place = OpenDirectory(directory);
-  if (!place.ok()) return place.status();
-  const Result<UniqueFd> lock = Lock(place->get(), node);
+Status NodeCounting::Open(const std::string& directory, const std::string& node) {
+  node_ = node;
+  Result<UniqueFd> opened = IsPlainName(node)
+                                ? OpenDirectory(directory)
+                                : Status(Code::kInvalid, "'" + node + "' is no name for a file");
+  no_directory_ = opened.ok() ? Status() : opened.status();
+  if (opened.ok()) directory_ = *std::move(opened);
+  return no_directory_;
+}
+
+Status NodeCounting::Count(std::optional<FailureKind> failure, time_t now) const {
+  if (!directory_) return no_directory_;
+  const Result<UniqueFd> lock = Lock(directory_.get(), node_);
   if (!lock.ok()) return lock.status();
-  const std::string name = node + ".prom";
-  NodeCounters counters = ReadCounters(ReadText(place->get(), name));
+  const std::string name = node_ + ".prom";
+  NodeCounters counters = ReadCounters(ReadText(directory_.get(), name));
   if (failure) {
     NodeCounters::Failures& failures = counters.failures[static_cast<size_t>(*failure)];
     ++failures.count;
@@ -149,7 +154,7 @@ Status CountOnNode(const std::string& directory, const std::string& node,
   } else {
     ++counters.starts;
   }
-  return Replace(place->get(), name, WriteCounters(counters, node));
+  return Replace(directory_.get(), name, WriteCounters(counters, node_));
 }
 
 }  // namespace sonde::launch

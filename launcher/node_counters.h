@@ -5,7 +5,10 @@
 // write to: DIRECTORY/NODE.prom, in one piece at a time. Several slurmstepds take turns by a lock;
 // one that does not get it soon loses its count, rather than let a step wait.
 //
-// Thread safety: functions without state.
+// The directory is opened early: with SlurmdParameters=contain_spank the callbacks for tasks run in
+// the mount namespace of the job, which may have another directory in its place.
+//
+// Thread safety: one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +20,7 @@
 #include <string_view>
 
 #include "core/status.h"
+#include "core/unique_fd.h"
 #include "launcher/last_words.h"
 
 namespace sonde::launch {
@@ -40,9 +44,18 @@ struct NodeCounters {
 std::string WriteCounters(const NodeCounters& counters, std::string_view node);
 NodeCounters ReadCounters(std::string_view text);
 
-// Counts a daemon that failed or, without a failure, one that was started. Makes the directory if
-// it is not there.
-Status CountOnNode(const std::string& directory, const std::string& node,
-                   std::optional<FailureKind> failure, time_t now);
+class NodeCounting {
+ public:
+  // Makes the directory if it is not there. An error is what Count will give.
+  Status Open(const std::string& directory, const std::string& node);
+  // Counts a daemon that failed or, without a failure, one that was started.
+  Status Count(std::optional<FailureKind> failure, time_t now) const;
+  void Close() { directory_.Reset(); }
+
+ private:
+  UniqueFd directory_;
+  Status no_directory_{Code::kUnavailable, "the directory of the node's counters is not open"};
+  std::string node_;
+};
 
 }  // namespace sonde::launch

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "launcher/node_counters.h"
 #include "launcher/site/site_policy.h"
 #include "spank/describe.h"
 #include "spank/job_items.h"
@@ -57,8 +56,7 @@ void AddTotals(StepdContext& context, launch::Writer& message) {
 
 // A start, if no failure.
 void Count(const Context& context, std::optional<launch::FailureKind> failure = std::nullopt) {
-  const Status counted =
-      launch::CountOnNode(context.config.state, context.stepd.node, failure, ::time(nullptr));
+  const Status counted = context.stepd.counting.Count(failure, ::time(nullptr));
   if (counted.ok()) return;
   slurm_debug("sonde: not counted for this node: %s", std::string(counted.message()).c_str());
 }
@@ -134,7 +132,6 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
       slurm_info("sonde: %s", std::string(wrong.message()).c_str());
     });
   }
-  context.stepd.node = NodeName();
   context.stepd.step =
       std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0)) + "." + StepName(*step);
   // Who asked for nothing may be watched all the same; who asked for level 0 never is.
@@ -145,6 +142,8 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
   if (role.empty()) return HideOuterDaemon(spank, context.config);
   const NodeFacts facts = LookAtNode(spank, context.config, context.options.level);
   context.stepd.alone = facts.alone;
+  // Count tells what is wrong.
+  static_cast<void>(context.stepd.counting.Open(context.config.state, facts.name));
   const Status status = PrepareDaemon(spank, context.config, context.options, *step, role,
                                       rendezvous, facts, context.stepd.step_daemon);
   if (status.ok()) return;
@@ -198,6 +197,7 @@ void StepdTaskExit(spank_t spank, Context& context) {
 void StepdExit(Context& context) {
   Stop(context);
   context.stepd.step_daemon.Close();
+  context.stepd.counting.Close();
 }
 
 }  // namespace sonde::spank

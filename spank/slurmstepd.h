@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 
+#include "launcher/node_counters.h"
 #include "spank/step_daemon.h"
 #include "spank/task_counters.h"
 
@@ -20,9 +21,9 @@ namespace sonde::spank {
 
 struct StepdContext {
   StepDaemon step_daemon;
-  std::string step;    // JOB.STEP
-  std::string node;    // as Slurm calls it
-  bool alone = false;  // nobody else is on the node; known at level 3 and above
+  std::string step;               // JOB.STEP
+  launch::NodeCounting counting;  // what becomes of the node's daemons
+  bool alone = false;             // nobody else is on the node; known at level 3 and above
   TaskCounters counters;
   uint32_t tasks_ended = 0;
   pid_t stepd = 0;           // slurmstepd itself, not a child that runs a callback for it

@@ -18,6 +18,9 @@ USER = "sonde-test1"
 CLUSTER = "/share/scripts/cluster"
 SONDE = "/share/sonde"
 FAIL = pathlib.Path("/tmp/fail")
+# With namespaces a job has another directory in the place of the first.
+PRIVATE = "/run/private"
+COUNTERS = f"{PRIVATE}/counters"
 LEVEL = ["--telemetry-level=2", "--telemetry-period=200ms"]
 ALL = ["--telemetry-level=4", "--telemetry-period=200ms"]
 NODES = ("n1", "n2")
@@ -31,6 +34,11 @@ CGROUP_CONF = "\n".join([
 # Without it Slurm takes no notice of --container.
 OCI_CONF = 'RunTimeQuery="true"\nRunTimeRun="true"\nRunTimeKill="true"\nRunTimeDelete="true"'
 
+# Callbacks run in the job's mount namespace.
+NAMESPACES = ["SlurmdParameters=config_overrides,contain_spank", "JobContainerType=job_container/tmpfs",
+              "PrologFlags=Contain"]  # fmt: skip
+JOB_CONTAINER_CONF = f"AutoBasePath=true\nBasePath=/run/namespaces\nDirs={PRIVATE}"
+
 
 def has_cgroups():
     """Slurm 22.05 cannot start tasks in control groups of a kernel without cpuset, as the guest's is."""
@@ -40,9 +48,10 @@ def has_cgroups():
 def start_cluster(contain):
     plugstack = (
         f"optional {SONDE}/spank/spank_sonde.so sonded={SONDE}/daemon/sonded sonde={SONDE}/cli/sonde"
-        f" config=/tmp/sonde.conf libraries={SONDE}/libclient state=/tmp/counters\n"
+        f" config=/tmp/sonde.conf libraries={SONDE}/libclient state={COUNTERS}\n"
         f"required {SONDE}/failing_plugin.so file={FAIL}\n"
     )
+    os.makedirs(PRIVATE, exist_ok=True)
     # Slurm 22.05 makes its scope there and not what is above it.
     os.makedirs("/sys/fs/cgroup/system.slice", exist_ok=True)
     FAIL.write_text("")
@@ -56,9 +65,10 @@ def start_cluster(contain):
                  # A requeued job begins anew when the credentials of its first run are over.
                  "AuthInfo=socket=@DIR@/run/munge.sock,cred_expire=5",
                  "LaunchParameters=use_interactive_step",
-                 *(["SlurmdParameters=config_overrides,contain_spank"] if contain else [])):
+                 *(NAMESPACES if contain else [])):
         command += ["--slurm-conf-extra", line]
     command += ["--etc", f"cgroup.conf={CGROUP_CONF}", "--etc", f"oci.conf={OCI_CONF}"]
+    command += ["--etc", f"job_container.conf={JOB_CONTAINER_CONF}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"the cluster did not start: {done.stderr}")

@@ -13,7 +13,7 @@ import sys
 import end_scenarios
 import life_scenarios
 import silence_scenarios
-from guest_cluster import CLUSTER, NODES, Cluster, read, start_cluster
+from guest_cluster import CLUSTER, COUNTERS, NODES, Cluster, read, start_cluster
 
 SCENARIOS = {**end_scenarios.SCENARIOS, **life_scenarios.SCENARIOS, **silence_scenarios.SCENARIOS}
 
@@ -24,6 +24,7 @@ def main():
     seen = {name: SCENARIOS[name](cluster) for name in names}
     seen["version"] = cluster.run(["srun", "--version"])[1]
     for node in NODES:
+        seen[f"counters.{node}"] = read(f"{COUNTERS}/{node}.prom")
         seen[f"log.{node}"] = [
             line for line in read(f"{cluster.dir}/log/slurmd.{node}.log").splitlines() if " sonde: " in line
         ]

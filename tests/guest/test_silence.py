@@ -44,3 +44,20 @@ def test_killed_daemon_is_told_once(seen):
 
 def test_killed_daemon_is_told_once_with_contain_spank(seen_contained):
     check_killed(seen_contained)
+
+
+def check_counted(seen):
+    """Where the site looks, whatever directory the job has in its place."""
+    for node in ("n1", "n2"):
+        assert re.search(r"^sonde_daemon_starts_total\{.*\} [1-9]", seen[f"counters.{node}"], re.M), node
+    counters = seen["counters.n1"] + seen["counters.n2"]
+    killed = re.findall(r"^sonde_daemon_failures_total\{.*reason=\"killed\"\} (\d+)", counters, re.M)
+    assert sorted(killed) == ["0", "1"]
+
+
+def test_daemons_are_counted(seen):
+    check_counted(seen)
+
+
+def test_daemons_are_counted_with_contain_spank(seen_contained):
+    check_counted(seen_contained)

@@ -148,6 +148,13 @@ TEST(LastWords, OfMuchTheEndIsKept) {
   EXPECT_LE(failed->reason.size(), LastWords::kMost + 3);
 }
 
+Status CountOnNode(const std::string& directory, const std::string& node,
+                   std::optional<FailureKind> failure, time_t now) {
+  NodeCounting counting;
+  SONDE_RETURN_IF_ERROR(counting.Open(directory, node));
+  return counting.Count(failure, now);
+}
+
 class NodeCountersTest : public testing::Test {
  protected:
   std::string Text() const {

@@ -74,5 +74,19 @@ TEST_F(Slurmstepd, ReadsSlurmConfOnceForAllThatItNeeds) {
   }));
 }
 
+// As with SlurmdParameters=contain_spank: the callbacks for tasks run in the mount namespace of the
+// job, where something else may have the place of the directory.
+TEST_F(Slurmstepd, CountsWhereTheNodeHasItsCountersAndNotTheJob) {
+  EXPECT_TRUE(InStepd([this](LoadedPlugin& plugin) {
+    plugin.Call("slurm_spank_init");
+    LoadedPlugin::Give("telemetry-level", "2");
+    plugin.Call("slurm_spank_init_post_opt");
+    if (fs::exists(Path("state"))) fs::rename(Path("state"), Path("nodes"));
+    fs::create_directory(Path("state"));
+    plugin.Call("slurm_spank_task_post_fork");
+    return fs::exists(Path("nodes/n1.prom")) && fs::is_empty(Path("state"));
+  }));
+}
+
 }  // namespace
 }  // namespace sonde
