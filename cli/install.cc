@@ -1,8 +1,10 @@
 #include "cli/install.h"
 
 #include <fmt/format.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <vector>
@@ -25,11 +27,25 @@ Result<std::string> FirstOf(const std::string& what, const std::string& variable
   for (const std::string& place : places) {
     if (access(place.c_str(), mode) == 0) return place;
   }
+  for (const std::string& place : places) {
+    if (access(place.c_str(), F_OK) != 0 && errno == ENOENT) continue;
+    return Status(Code::kPermission,
+                  mode == X_OK && IsMountedNoexec(place)
+                      ? place +
+                            " is on a file system that is mounted noexec: mount it with exec, or "
+                            "install elsewhere"
+                      : place + " may not be used: Permission denied");
+  }
   return Status(Code::kNotFound, fmt::format("no {} at {}; install it or set {} to where it is",
                                              what, fmt::join(places, ", "), variable));
 }
 
 }  // namespace
+
+bool IsMountedNoexec(const std::string& path) {
+  struct statvfs info {};
+  return statvfs(path.c_str(), &info) == 0 && (info.f_flag & ST_NOEXEC) != 0;
+}
 
 Result<std::string> SondedPath() {
   return FirstOf(

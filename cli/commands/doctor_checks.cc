@@ -62,8 +62,15 @@ Finding CheckPlugin(const std::string& slurm) {
   const auto* version = static_cast<const unsigned*>(dlsym(plugin, "plugin_version"));
   const std::string built = version == nullptr ? "?" : SlurmVersionText(*version);
   dlclose(plugin);
+  if (slurm.empty()) {
+    return Warning("plugin",
+                   fmt::format("{} was built for Slurm {}; which Slurm is here is not known: there "
+                               "is no srun or slurmd in PATH that says it. Slurm refuses a "
+                               "plugin of another release",
+                               *path, built));
+  }
   const std::string release = built.substr(0, built.rfind('.'));
-  if (slurm.empty() || slurm.starts_with(release + ".")) {
+  if (slurm.starts_with(release + ".")) {
     return Good("plugin", fmt::format("{}, built for Slurm {}", *path, built));
   }
   return Bad("plugin", fmt::format("{} was built for Slurm {}, this is {}: Slurm will refuse it; "

@@ -1,8 +1,10 @@
 // sonde doctor --quick: for Slurm's HealthCheckProgram, which runs on every node every few minutes.
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <vector>
@@ -17,26 +19,67 @@ namespace {
 
 constexpr uint64_t kRecent = 3600;  // seconds
 
-// Daemons run as users; the health check runs as root, to whom more is allowed.
+namespace fs = std::filesystem;
+
+// The first directory above the file that users may not pass through; "" if there is none.
+fs::path ClosedDirectory(const fs::path& file) {
+  for (fs::path directory = file.parent_path();; directory = directory.parent_path()) {
+    struct stat info {};
+    if (stat(directory.c_str(), &info) == 0 && (info.st_mode & S_IXOTH) == 0) return directory;
+    if (directory == directory.parent_path()) return "";
+  }
+}
+
+// Daemons and srun run as users; the health check runs as root, to whom more is allowed. `need`:
+// S_IXOTH or S_IROTH. What keeps users from the file; "": nothing.
+std::string KeepsUsersFrom(const std::string& path, mode_t need) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return "no " + path;
+  const bool execute = need == S_IXOTH;
+  if ((info.st_mode & need) == 0) {
+    return fmt::format("{} cannot be {} by users; chmod {} it", path, execute ? "executed" : "read",
+                       execute ? "755" : "644");
+  }
+  std::error_code error;
+  for (const fs::path& way : {fs::absolute(path, error), fs::canonical(path, error)}) {
+    const fs::path closed = ClosedDirectory(way);
+    if (closed.empty()) continue;
+    return fmt::format("users cannot get to {}: chmod o+x {}", path, closed.string());
+  }
+  if (execute && IsMountedNoexec(path)) return path + " is on a file system that is mounted noexec";
+  return "";
+}
+
 Finding CheckUsersMayStart() {
   const Result<std::string> path = SondedPath();
   if (!path.ok()) return Bad("daemon", std::string(path.status().message()));
   for (const char* suffix : {"", "-head"}) {
-    const std::string program = *path + suffix;
-    struct stat info {};
-    if (stat(program.c_str(), &info) != 0) return Bad("daemon", "no " + program);
-    if ((info.st_mode & S_IXOTH) == 0) {
-      return Bad("daemon", fmt::format("{} cannot be executed by users; chmod 755 it", program));
-    }
+    const std::string kept = KeepsUsersFrom(*path + suffix, S_IXOTH);
+    if (!kept.empty()) return Bad("daemon", kept);
   }
   return CheckDaemon();
+}
+
+Finding CheckUsersMayConfigure(const Environment& env) {
+  Finding found = CheckConfig(env);
+  if (found.verdict != Verdict::kGood || !fs::exists(env.config_path)) return found;
+  const std::string kept = KeepsUsersFrom(env.config_path, S_IROTH);
+  return kept.empty() ? found : Bad("configuration", kept);
+}
+
+// srun loads it as well, in scripts on the node.
+Finding CheckUsersMayLoad(const std::string& slurm) {
+  Finding found = CheckPlugin(slurm);
+  if (found.verdict == Verdict::kBad) return found;
+  const std::string kept = KeepsUsersFrom(*PluginPath(), S_IROTH);
+  return kept.empty() ? found : Bad("plugin", kept);
 }
 
 // The plugin's counters of all nodes on this machine; there is none before the first watched step.
 std::vector<launch::NodeCounters> ReadState(const std::string& state) {
   std::vector<launch::NodeCounters> all;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(state, error)) {
+  for (const auto& entry : fs::directory_iterator(state, error)) {
     if (entry.path().extension() != ".prom") continue;
     const Result<std::string> text = launch::ReadFile(entry.path());
     if (text.ok()) all.push_back(launch::ReadCounters(*text));
@@ -69,17 +112,36 @@ Finding CheckFailures(const std::string& state) {
                              now - std::min(now, last), fmt::join(recent, ", "), starts));
 }
 
+// The slurmd that has started the health check, to which it gives no PATH; "" if none has.
+std::string SlurmdAbove() {
+  for (pid_t process = getppid(); process > 1;) {
+    const std::string folder = fmt::format("/proc/{}/", process);
+    std::error_code error;
+    const fs::path program = fs::read_symlink(folder + "exe", error);
+    // Debian's is slurmd-wlm.
+    const std::string name = program.filename();
+    if (name == "slurmd" || name.starts_with("slurmd-")) return program;
+    const Result<std::string> stat = launch::ReadFile(folder + "stat");  // 12 (a name) S 1 ...
+    if (!stat.ok()) return "";
+    process = std::atoi(stat->c_str() + std::min(stat->rfind(')') + 4, stat->size()));
+  }
+  return "";
+}
+
 // Quicker than srun's, which needs a configuration.
 std::string InstalledSlurm() {
-  const std::string text = OutputOf("slurmd -V");  // "slurm 24.11.5"
-  return text.starts_with("slurm") ? text.substr(text.rfind(' ') + 1) : "";
+  for (const std::string& slurmd : {SlurmdAbove(), std::string("slurmd")}) {
+    const std::string text = slurmd.empty() ? "" : OutputOf("'" + slurmd + "' -V");
+    if (text.starts_with("slurm")) return text.substr(text.rfind(' ') + 1);  // "slurm 24.11.5"
+  }
+  return "";
 }
 
 }  // namespace
 
 int QuickDoctor(const Environment& env, const std::string& state) {
-  const Finding findings[] = {CheckConfig(env), CheckUsersMayStart(), CheckPlugin(InstalledSlurm()),
-                              CheckFailures(state)};
+  const Finding findings[] = {CheckUsersMayConfigure(env), CheckUsersMayStart(),
+                              CheckUsersMayLoad(InstalledSlurm()), CheckFailures(state)};
   Verdict worst = Verdict::kGood;
   std::vector<std::string> told;
   for (const Finding& finding : findings) {

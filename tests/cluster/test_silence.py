@@ -341,6 +341,42 @@ def test_quick_doctor_is_one_line_and_three_exit_codes(cluster, programs, tmp_pa
     (programs / "sonded").chmod(0o700)
     code, line = doctor(tmp_path, SONDE_SONDED=programs / "sonded")
     assert code == 2 and "cannot be executed by users" in line
+    code, line = doctor(tmp_path, PATH="/nonexistent")
+    assert code == 1 and "which Slurm is here is not known" in line
     cluster.conf("fanout = many\n")
     code, line = doctor(tmp_path)
     assert code == 2 and "fanout = many: expected a whole number" in line
+
+
+def test_quick_doctor_looks_with_the_eyes_of_users(cluster, programs, tmp_path):
+    """Root, as whom it runs, may go anywhere."""
+
+    def doctor(sonded, before="true"):
+        words = f"{before} && env SONDE_SONDED={sonded} {SONDE} --config {cluster.dir}/sonde.conf doctor --quick"
+        done = cluster.run(["unshare", "--mount", "sh", "-c", f"{words} --state {tmp_path}"], user="root")
+        assert done.stdout.count("\n") == 1, done
+        return done.returncode, done.stdout
+
+    assert doctor(programs / "sonded")[0] == 0
+    inner = cluster.dir / "inner"
+    (inner / "most").mkdir(parents=True)
+    for directory in (inner, inner / "most"):
+        directory.chmod(0o755)
+    subprocess.run(["cp", SONDED, f"{SONDED}-head", inner / "most"], check=True)
+    assert doctor(inner / "most" / "sonded")[0] == 0
+    inner.chmod(0o700)
+    told = f"users cannot get to {inner}/most/sonded: chmod o+x {inner}"
+    code, line = doctor(inner / "most" / "sonded")
+    assert code == 2 and f"daemon: {told}" in line
+    # A link elsewhere leads there.
+    (cluster.dir / "linked").symlink_to(inner / "most")
+    code, line = doctor(cluster.dir / "linked" / "sonded")
+    assert code == 2 and f"chmod o+x {inner}" in line
+    inner.chmod(0o755)
+    (cluster.dir / "sonde.conf").chmod(0o600)
+    code, line = doctor(inner / "most" / "sonded")
+    (cluster.dir / "sonde.conf").chmod(0o644)
+    assert code == 2 and "sonde.conf cannot be read by users" in line
+    mount = f"mount --bind {inner}/most {inner}/most && mount -o remount,bind,noexec {inner}/most"
+    code, line = doctor(inner / "most" / "sonded", mount)
+    assert code == 2 and "is on a file system that is mounted noexec" in line

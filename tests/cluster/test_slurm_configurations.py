@@ -7,7 +7,7 @@ import re
 import tempfile
 
 import pytest
-from conftest import USER
+from conftest import PLUGIN, SONDE, USER
 from telemetry import (
     END_BOUND,
     LEVEL,
@@ -42,6 +42,8 @@ def contained(make_cluster):
             "JobContainerType=job_container/tmpfs",
             "PrologFlags=Contain",
             "TaskPlugin=task/affinity",
+            "HealthCheckProgram=@DIR@/health",
+            "HealthCheckInterval=2",
         ],
         etc=["job_container.conf=AutoBasePath=true\nBasePath=@DIR@/containers"],
     )
@@ -63,6 +65,19 @@ def test_application_in_a_container_reaches_its_daemon(contained, counting):
     assert counter(shown, "work_done_total")["last"] == 42
     assert complete(shown) and not job_of(shown)["notes"]
     ended(contained)
+
+
+def test_quick_doctor_knows_which_slurm_has_started_it(contained):
+    """Slurm gives its health check no PATH."""
+    told, script = contained.dir / "told", contained.dir / "health"
+    script.write_text(
+        f"#!/bin/sh\nPATH=/nonexistent SONDE_PLUGIN={PLUGIN} {SONDE} --config {contained.dir}/sonde.conf doctor --quick >{told}.$$\n"
+        f"/bin/mv {told}.$$ {told}\n"
+    )
+    script.chmod(0o755)
+    contained.wait_for(told.exists, "a health check", 30)
+    script.unlink()
+    assert told.read_text().startswith("sonde: healthy"), told.read_text()
 
 
 def test_batch_script_in_a_container_is_watched(contained, counting):
