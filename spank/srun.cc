@@ -19,6 +19,7 @@
 #include "spank/plugin.h"
 #include "spank/rendezvous.h"
 #include "spank/site_grant.h"
+#include "spank/srun_words.h"
 
 namespace sonde::spank {
 namespace {
@@ -148,18 +149,9 @@ void TellUser(const Context& context, const std::string& line) {
   }
 }
 
-// Whether `--async`, or as much of it as no other option begins with, is among this process's
-// words: in front of the program's name, as far as one can see.
-bool SaysAsync() {
-  const Result<std::string> text = launch::ReadFile("/proc/self/cmdline");
-  std::string_view rest = text.ok() ? std::string_view(*text) : std::string_view();
-  while (!rest.empty()) {
-    const std::string_view word = rest.substr(0, rest.find('\0'));
-    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
-    if (word == "--") return false;
-    if (word.size() >= 4 && std::string_view("--async").starts_with(word)) return true;
-  }
-  return false;
+bool IsAsync(const SrunContext& srun) {
+  const Result<std::string> words = launch::ReadFile("/proc/self/cmdline");
+  return words.ok() && SaysAsync(*words, srun.program);
 }
 
 // What the step gets. The allocation is there, so its account and partition are known.
@@ -192,7 +184,11 @@ void SrunInit(Context& context) {
   OfferRendezvous(context.srun.no_head.ok() ? NoRendezvous() : "");
 }
 
-void SrunInitPostOpt(Context& context) { ++context.srun.components; }
+void SrunInitPostOpt(Context& context) {
+  // srun has just read its options by getopt_long, which stops at the first word that is none.
+  if (context.srun.components == 0) context.srun.program = static_cast<size_t>(std::max(optind, 0));
+  ++context.srun.components;
+}
 
 void SrunLocalUserInit(spank_t spank, Context& context) {
   context.srun.launched = true;
@@ -250,7 +246,7 @@ void SrunExit(Context& context) {
 void SrunUnload(const Context& context) {
   const SrunContext& srun = context.srun;
   const bool asked = srun.components > 0 && context.options.asked.level.value_or(0) > 0;
-  if (!asked || srun.launched || srun.process != ::getpid() || !SaysAsync()) return;
+  if (!asked || srun.launched || srun.process != ::getpid() || !IsAsync(srun)) return;
   TellUser(
       context,
       "sonde: steps of srun --async are not watched, as no srun stays for them: this one has no "

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/status.h"
@@ -19,6 +20,7 @@ struct SrunContext {
   bool stopped = false;     // the head was asked to finish and had its time
   Status no_head;           // why there can be none
   uint32_t components = 0;  // of a heterogeneous step
+  size_t program = 0;       // which word of srun's command line is the program
   bool launched = false;    // local_user_init was called
   pid_t process = 0;        // srun itself, not a child of its
 };

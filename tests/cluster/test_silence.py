@@ -270,6 +270,13 @@ def test_batch_script_that_asked_for_nothing_is_not_watched(cluster):
     assert "socket=." in (cluster.home() / f"slurm-{job}.out").read_text()
 
 
+def test_an_option_of_the_program_is_none_of_sruns(cluster):
+    """srun --test-only ends like srun --async: it launches nothing."""
+    for words in (["true", "--async"], ["--comment", "x", "true", "--async"], ["--", "true", "--async"]):
+        done = cluster.run(["srun", "--test-only", "-N1", *LEVEL, *words])
+        assert done.returncode == 0 and "not watched" not in done.stderr, done.stderr
+
+
 # --- A stderr that is closed
 
 

@@ -15,6 +15,7 @@
 #include "launcher/site/system_accounts.h"
 #include "spank/plugin_config.h"
 #include "spank/rendezvous.h"
+#include "spank/srun_words.h"
 
 namespace sonde::spank {
 namespace {
@@ -27,6 +28,25 @@ PluginConfig Parse(std::vector<std::string> arguments, Status& status) {
   PluginConfig config;
   status = ParseArguments(static_cast<int>(argv.size()), argv.data(), config);
   return config;
+}
+
+// Words of a command line, as the kernel shows them.
+bool SaysAsync(const std::vector<std::string>& words, size_t program) {
+  std::string text;
+  for (const std::string& word : words) text += word + '\0';
+  return spank::SaysAsync(text, program);
+}
+
+TEST(SrunWords, AsyncCountsInFrontOfTheProgram) {
+  EXPECT_TRUE(SaysAsync({"srun", "--async", "-n1", "app"}, 3));
+  EXPECT_TRUE(SaysAsync({"srun", "-n", "1", "--asy", "app"}, 4)) << "as short as Slurm takes it";
+  EXPECT_TRUE(SaysAsync({"srun", "-o", "file", "--async", "app", "--async"}, 4));
+  EXPECT_FALSE(SaysAsync({"srun", "-n1", "./app", "--async"}, 2));
+  EXPECT_FALSE(SaysAsync({"srun", "-n", "1", "-o", "file", "./app", "--async"}, 5));
+  EXPECT_FALSE(SaysAsync({"srun", "--", "--async"}, 2));
+  EXPECT_FALSE(SaysAsync({"srun", "--a", "x", "app"}, 3)) << "--account";
+  EXPECT_FALSE(SaysAsync({"srun", "app", "--async"}, 1));
+  EXPECT_FALSE(SaysAsync({}, 5));
 }
 
 TEST(PluginConfig, ArgumentsOfPlugstack) {
