@@ -5,9 +5,9 @@
 // within kFinishLimit. Its life:
 //
 //   Connect   to the head; the key is proved, the node gets its index
-//   ticks     over the control connection at first; once the step is older than fabric_after, and
-//             at once in a step of more nodes than the head has places, over a link to its parent
-//             in the tree
+//   ticks     over the control connection at first; once the step is older than fabric_after, over
+//             a link to its parent in the tree. Over sockets that is at once in a step of more
+//             nodes than the head has places
 //   Finish    last sample; children that are not done send their data to the head; blocks and final
 //             frame go up; goodbye to the head; `done` is called
 //

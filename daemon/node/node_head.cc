@@ -104,7 +104,8 @@ void Node::OnRegistered(const tree::Welcome& welcome, Nanos waited) {
   if (state_ != State::kRunning) return WaitForChildren();
   const bool alone = launch_.job.expected_nodes == 1 && launch_.job.het_job.empty();
   if (alone || launch_.role == Role::kSolo || config_.provider == "none") return;
-  // Sockets cost nothing to open, and the head could not take the ticks of all nodes for long.
+  // Sockets cost nothing to open, and the head has to take the ticks of all nodes until then. To
+  // load libfabric, and take its endpoints, costs more than a short step of many nodes should pay.
   const bool at_once = launch_.job.expected_nodes > welcome.fanout &&
                        tree::Fabric::Preference(config_.provider).front() == "sockets";
   fabric_timer_ = loop_.After(at_once ? 0 : config_.fabric_after, [this] {

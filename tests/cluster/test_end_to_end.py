@@ -242,6 +242,29 @@ def test_a_tree_over_reliable_datagrams(cluster, provider):
     assert complete(shown), "no tick is lost with the change of links"
 
 
+@pytest.mark.parametrize(("provider", "expected"), [("sockets", 4), ("tcp", 0)])
+def test_no_sample_of_a_larger_step_waits_for_links(cluster, provider, expected):
+    """Sockets are there at once; until libfabric is loaded all nodes send to the head."""
+    log_dir = cluster.dir / "tmp" / "sonde-test1"
+    cluster.conf(f"fanout = 2\nfabric_after = 1h\nlog_dir = {log_dir}\nprovider = {provider}\n")
+    step = Step(cluster, ["srun", "-N4", *LEVEL, "sleep", "60"])
+
+    def links():
+        logs = [path.read_text() for path in log_dir.glob(f"sonded.{step.id}.n*.log")]
+        return re.findall(r"data goes to (?:the head|node)", "\n".join(logs))
+
+    live = step.wait_nodes(4)
+    cluster.wait_for(
+        lambda: json.loads(live.get(f"/api/v1/profile?job={step.id}"))["job"]["coverage"]["got"] > 12,
+        "ticks of all nodes",
+    )
+    cluster.wait_for(lambda: len(links()) == expected or None, f"{expected} links")
+    end(cluster, step)
+    shown = step.profile()
+    assert not job_of(shown)["notes"]
+    assert complete(shown) and len(links()) == expected
+
+
 def test_nodes_keep_their_fabric_where_the_head_has_another(cluster):
     """As on hosts of srun that lack the nodes' fabric: its children use sockets."""
     log_dir = cluster.dir / "tmp" / "sonde-test1"
