@@ -38,6 +38,10 @@ std::string NodeName() {
   return host;
 }
 
+uint64_t AllocatedMemory(spank_t spank) {
+  return Item<uint64_t>(spank, S_JOB_ALLOC_MEM).value_or(0) << 20;
+}
+
 bool IsAlone(spank_t spank, const launch::SlurmNode& node) {
   char* cores = nullptr;
   if (spank_get_item(spank, S_JOB_ALLOC_CORES, &cores) != ESPANK_SUCCESS) cores = nullptr;

@@ -3,6 +3,7 @@
 // Thread safety: Slurm's one thread that calls the plugin.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -27,6 +28,8 @@ launch::Environment JobEnvironment(spank_t spank);
 Result<launch::Credentials> JobCredentials(spank_t spank);
 // In slurmstepd: this node's name as Slurm calls it.
 std::string NodeName();
+// What Slurm gave the job there, bytes.
+uint64_t AllocatedMemory(spank_t spank);
 // Whether nobody else has a job on the node.
 bool IsAlone(spank_t spank, const launch::SlurmNode& node);
 

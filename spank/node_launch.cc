@@ -131,10 +131,9 @@ Status PrepareDaemon(spank_t spank, const PluginConfig& config, const PluginOpti
   process.environment = DaemonEnvironment(environment);
   process.application = *socket;
   process.placement = PlacementOf(config.daemons, facts);
-  SONDE_RETURN_IF_ERROR(
-      daemon.Prepare(std::move(process), std::move(*credentials), message.packet(),
-                     {.given = Item<uint64_t>(spank, S_JOB_ALLOC_MEM).value_or(0) << 20,
-                      .allowance = config.daemons.memory_allowance}));
+  SONDE_RETURN_IF_ERROR(daemon.Prepare(
+      std::move(process), std::move(*credentials), message.packet(),
+      {.given = AllocatedMemory(spank), .allowance = config.daemons.memory_allowance}));
   // Last: it may move the array that `environment` reads.
   ShowDaemon(spank, config, options, *socket);
   return {};

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/site/job_memory.h"
 #include "launcher/site/site_policy.h"
 #include "spank/describe.h"
 #include "spank/job_items.h"
@@ -103,6 +104,14 @@ void ComplainOfStep(uint32_t step, const Status& status) {
               std::string(status.message()).c_str());
 }
 
+// Slurm has just set the job's memory limit anew for this step, which is not watched.
+void KeepRoomForOthers(spank_t spank, StepdContext& context) {
+  if (context.step.empty() || std::exchange(context.kept_room, true)) return;
+  launch::JobMemory job;
+  job.Find();
+  job.KeepRoom(AllocatedMemory(spank));
+}
+
 // What the step gets on this node.
 void DecideForNode(spank_t spank, uint32_t step, Context& context) {
   context.config_error = LoadSondeConf(JobEnvironment(spank), context.config);
@@ -159,7 +168,7 @@ void StepdTaskInit(spank_t spank, const Context& context) {
 }
 
 void StepdTaskPostFork(spank_t spank, Context& context) {
-  if (!context.stepd.step_daemon.prepared()) return;
+  if (!context.stepd.step_daemon.prepared()) return KeepRoomForOthers(spank, context.stepd);
   Start(context);
   if (!context.stepd.step_daemon.started()) return;
   TellFailure(context);

@@ -25,6 +25,7 @@ struct StepdContext {
   launch::NodeCounting counting;  // what becomes of the node's daemons
   bool alone = false;             // nobody else is on the node; known at level 3 and above
   TaskCounters counters;
+  bool kept_room = false;  // for daemons of other steps
   uint32_t tasks_ended = 0;
   pid_t stepd = 0;           // slurmstepd itself, not a child that runs a callback for it
   rusage children_before{};  // used by stepd's children when it last waited for a task

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,24 +34,44 @@ UniqueFd OpenDirectory(const std::string& path) {
   return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
 }
 
-// How many steps the job has here; the extern step is never watched.
-uint64_t CountSteps(int job) {
+// On the control group of a step: how many bytes of room its daemon has. Only root may set it.
+constexpr char kMark[] = "trusted.sonde.room";
+
+// Calls `f` with the name of each step that the job has here; the extern step is never watched.
+template <typename F>
+void ForEachStep(int job, const F& f) {
   const int copy = ::openat(job, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (copy < 0) return 1;
+  if (copy < 0) return;
   DIR* const entries = ::fdopendir(copy);
-  if (entries == nullptr) return ::close(copy), 1;
-  uint64_t steps = 0;
+  if (entries == nullptr) {
+    ::close(copy);
+    return;
+  }
   while (const dirent* entry = ::readdir(entries)) {
     const std::string_view name(entry->d_name);
-    if (name.substr(0, 5) == "step_" && name != "step_extern") ++steps;
+    if (name.substr(0, 5) == "step_" && name != "step_extern") f(entry->d_name);
   }
   ::closedir(entries);
-  return std::max<uint64_t>(steps, 1);
+}
+
+uint64_t MarkOf(int job, const char* step) {
+  const UniqueFd fd(::openat(job, step, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  char text[32];
+  const ssize_t size = fd ? ::fgetxattr(fd.get(), kMark, text, sizeof(text)) : -1;
+  uint64_t bytes = 0;
+  if (size > 0) std::from_chars(text, text + size, bytes);
+  return bytes;
+}
+
+// What the steps of the job need when each one has `bytes`.
+uint64_t RoomFor(uint64_t steps, uint64_t bytes) {
+  return std::min(bytes, kNoLimit / JobMemory::kMostSteps) *
+         std::clamp<uint64_t>(steps, 1, JobMemory::kMostSteps);
 }
 
 // A limit above `given` has been raised before; one below is what a site gives of it
 // (AllowedRAMSpace).
-void Raise(int directory, const char* file, uint64_t room, uint64_t given) {
+void RaiseFile(int directory, const char* file, uint64_t room, uint64_t given) {
   const UniqueFd fd(::openat(directory, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   char text[32];
   const ssize_t size = fd ? ::read(fd.get(), text, sizeof(text)) : 0;
@@ -66,6 +87,7 @@ void Raise(int directory, const char* file, uint64_t room, uint64_t given) {
 
 void JobMemory::Find(const std::string& proc, const std::string& cgroups) {
   limited_.clear();
+  step_.Reset();
   const Result<std::string> text = ReadFile(proc + "/self/cgroup");
   if (!text.ok()) return;
   std::string_view path = CgroupPath(*text, "memory");
@@ -80,25 +102,42 @@ void JobMemory::Find(const std::string& proc, const std::string& cgroups) {
   };
   add(root + std::string(path));
   if (!unified) add(step);
+  step_ = OpenDirectory(step);
 }
 
 // A hard limit is raised before the soft one below it. Of version 1 the limit of memory and swap
 // together comes first: the kernel refuses one that is less than the limit of memory.
+void JobMemory::Raise(const Limited& limited, uint64_t room, uint64_t given) const {
+  const int directory = limited.directory.get();
+  if (limited.unified) {
+    RaiseFile(directory, "memory.max", room, given);
+    RaiseFile(directory, "memory.high", room, given);
+    return;
+  }
+  RaiseFile(directory, "memory.memsw.limit_in_bytes", room, given);
+  RaiseFile(directory, "memory.limit_in_bytes", room, given);
+  RaiseFile(directory, "memory.soft_limit_in_bytes", room, given);
+}
+
 void JobMemory::MakeRoom(uint64_t bytes, uint64_t given) const {
   if (limited_.empty() || bytes == 0 || given == 0 || given >= kNoLimit) return;
-  const uint64_t steps = std::min(CountSteps(limited_.front().directory.get()), kMostSteps);
-  const uint64_t room = std::min(bytes, kNoLimit / kMostSteps) * steps;
-  for (const Limited& limited : limited_) {
-    const int directory = limited.directory.get();
-    if (limited.unified) {
-      Raise(directory, "memory.max", room, given);
-      Raise(directory, "memory.high", room, given);
-      continue;
-    }
-    Raise(directory, "memory.memsw.limit_in_bytes", room, given);
-    Raise(directory, "memory.limit_in_bytes", room, given);
-    Raise(directory, "memory.soft_limit_in_bytes", room, given);
-  }
+  uint64_t steps = 0;
+  ForEachStep(limited_.front().directory.get(), [&](const char*) { ++steps; });
+  for (const Limited& limited : limited_) Raise(limited, RoomFor(steps, bytes), given);
+  const std::string mark = std::to_string(bytes);
+  if (step_) ::fsetxattr(step_.get(), kMark, mark.data(), mark.size(), 0);
+}
+
+void JobMemory::KeepRoom(uint64_t given) const {
+  if (limited_.empty() || given == 0 || given >= kNoLimit) return;
+  const int job = limited_.front().directory.get();
+  uint64_t steps = 0, bytes = 0;
+  ForEachStep(job, [&](const char* step) {
+    ++steps;
+    if (bytes == 0) bytes = MarkOf(job, step);
+  });
+  // A step's own limit, of version 1, is not raised: the step has no daemon.
+  if (bytes != 0) Raise(limited_.front(), RoomFor(steps, bytes), given);
 }
 
 }  // namespace sonde::launch

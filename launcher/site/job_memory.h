@@ -11,6 +11,10 @@
 // step's first task is about to run, and for all steps of the job that are on the node. However
 // many steps start at once, the limit never exceeds what Slurm gave the job and that room.
 //
+// A step that is not watched takes the room away when it starts. So slurmstepd makes it again then,
+// as long as another step of the job is watched: it marks the control group of a step whose daemon
+// has room, by an extended attribute that goes with the group.
+//
 // Thread safety: none; slurmstepd's one thread that calls plugins.
 #pragma once
 
@@ -32,6 +36,9 @@ class JobMemory {
   // Makes room of `bytes` for each step of the job, of at most kMostSteps, in the limits; `given`
   // is what Slurm gave the job, bytes. A limit that cannot be written, or that has the room, stays.
   void MakeRoom(uint64_t bytes, uint64_t given) const;
+  // For a step that is not watched: makes the room again that others of the job have had. Without
+  // such others it only looks.
+  void KeepRoom(uint64_t given) const;
   bool found() const { return !limited_.empty(); }
 
  private:
@@ -39,8 +46,11 @@ class JobMemory {
     UniqueFd directory;
     bool unified = false;
   };
+  void Raise(const Limited& limited, uint64_t room, uint64_t given) const;
+
   // The job's first. Open, as a child in the job's namespaces may not see the path.
   std::vector<Limited> limited_;
+  UniqueFd step_;  // the control group of this step
 };
 
 }  // namespace sonde::launch

@@ -177,6 +177,16 @@ def at_limit(meal):
     return scenario
 
 
+def room_for_daemons(cluster):
+    """The job's limit in a watched script, during a step of it that is not watched, and after that."""
+    limit = "cat $JOB/memory.max"
+    script = (
+        "JOB=/sys/fs/cgroup$(sed s/^0::// /proc/self/cgroup); export JOB=${JOB%/step_*}; "
+        f"{limit}; srun -n1 --telemetry-level=0 sh -c '{limit}'; {limit}"
+    )
+    return see(cluster, lambda level: batch(cluster, level, script, "-N1", "--mem=100", name="room"))
+
+
 def restarted_slurmd(cluster):
     def run(level):
         step = cluster.popen(["srun", *level, "-N2", "bash", "-c", UNTIL_GO])
@@ -221,6 +231,7 @@ SCENARIOS = {
     "memory_exceeded": memory_exceeded,
     "memory_at_limit": at_limit(eat),
     "memory_at_limit_in_batch": at_limit(eat_in_batch),
+    "room_for_daemons": room_for_daemons,
     "restarted_slurmd": restarted_slurmd,
     "reconfigured": reconfigured,
     "short_steps": short_steps,

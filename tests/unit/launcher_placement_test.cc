@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -125,6 +126,41 @@ TEST_F(JobMemoryTest, HoweverOftenRoomIsMadeTheLimitIsBounded) {
   Write(job + "memory.max", "1200000");  // what a site gives beyond what was asked for
   Find().MakeRoom(1000, 1000000);
   EXPECT_EQ(Read(job + "memory.max"), "1200000");
+}
+
+// Slurm has set the limit anew for a step that is not watched.
+TEST_F(JobMemoryTest, RoomIsKeptAsLongAsAStepIsWatched) {
+  if (setxattr(directory_.path().c_str(), "trusted.sonde.probe", "1", 1, 0) != 0) {
+    GTEST_SKIP() << "only root marks a control group";
+  }
+  for (const char* group : {"0::/scope/job_7/step_%s/slurm\n", "5:memory:/scope/job_7/step_%s\n"}) {
+    const bool unified = group[0] == '0';
+    const std::string job = unified ? "cgroup/scope/job_7/" : "cgroup/memory/scope/job_7/";
+    const std::string limit = unified ? "memory.max" : "memory.limit_in_bytes";
+    const auto enter = [&](const char* step) {
+      char line[100];
+      snprintf(line, sizeof line, group, step);
+      Write("proc/self/cgroup", line);
+      std::filesystem::create_directories(directory_.path() + "/" + job + "step_" + step);
+    };
+    Write(job + limit, "1000000");
+    enter("batch");
+    Write(job + "step_batch/" + limit, "1000000");
+    Find().KeepRoom(1000000);
+    EXPECT_EQ(Read(job + limit), "1000000") << "nobody is watched";
+    Find().MakeRoom(1000, 1000000);
+    EXPECT_EQ(Read(job + limit), "1001000");
+    Write(job + limit, "1000000");
+    enter("0");
+    Write(job + "step_0/" + limit, "1000000");
+    Find().KeepRoom(1000000);
+    EXPECT_EQ(Read(job + limit), "1002000") << "as for a step that is watched";
+    EXPECT_EQ(Read(job + "step_0/" + limit), "1000000") << "it has no daemon";
+    std::filesystem::remove_all(directory_.path() + "/" + job + "step_batch");
+    Write(job + limit, "1000000");
+    Find().KeepRoom(1000000);
+    EXPECT_EQ(Read(job + limit), "1000000") << "the watched step has ended";
+  }
 }
 
 TEST_F(JobMemoryTest, OfVersionOneTheStepsRiseAsWell) {
