@@ -7,7 +7,7 @@ extern "C" {
 #include <slurm/spank.h>
 }
 
-#include "spank/tell.h"
+#include "spank/user/tell.h"
 
 static_assert(SLURM_VERSION_NUMBER == SONDE_SLURM_NUMBER,
               "the compiler found headers of another Slurm than CMake (cmake/Slurm.cmake)");

@@ -19,7 +19,7 @@
 #include "spank/plugin.h"
 #include "spank/rendezvous.h"
 #include "spank/site_grant.h"
-#include "spank/srun_words.h"
+#include "spank/user/srun_words.h"
 
 namespace sonde::spank {
 namespace {

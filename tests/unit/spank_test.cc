@@ -15,7 +15,7 @@
 #include "launcher/site/system_accounts.h"
 #include "spank/plugin_config.h"
 #include "spank/rendezvous.h"
-#include "spank/srun_words.h"
+#include "spank/user/srun_words.h"
 
 namespace sonde::spank {
 namespace {

@@ -1,4 +1,4 @@
-#include "spank/tell.h"
+#include "spank/user/tell.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -9,7 +9,11 @@
 #include <string>
 
 #include "launcher/error_stream.h"
-#include "spank/slurm_spank.h"
+
+extern "C" {
+#include <slurm/slurm.h>
+#include <slurm/spank.h>
+}
 
 namespace sonde::spank {
 namespace {
