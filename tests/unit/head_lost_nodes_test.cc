@@ -1,4 +1,4 @@
-// A whole head whose nodes are the test: what it says of those that it loses.
+// A whole head whose nodes are the test: what it says of nodes, and of samples, that it loses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -94,12 +94,12 @@ class LostNodes : public testing::Test {
     node.uplink->Use(node.link.get(), false);
   }
 
-  void Send(uint32_t index, tree::Stream stream) {
+  void Send(uint32_t index, tree::Stream stream, Nanos tick = Clock::System().Now()) {
     Series work;
     work.metric.name = "work_total";
     work.metric.type = MetricType::kCounter;
     tree::FrameInfo info;
-    info.tick = Clock::System().Now();
+    info.tick = tick;
     info.stream = stream;
     info.nodes = tree::NodeSet(index);
     std::vector<Reduced> values(1);
@@ -143,6 +143,19 @@ TEST_F(LostNodes, OneThatSentNothingIsMissingFromTheTotals) {
   loop_.Run();
   EXPECT_THAT(report_, HasSubstr("node n2 was lost: connection reset; what it counted is missing"));
   EXPECT_THAT(report_, HasSubstr("what 1 of 2 nodes counted is missing from the totals"));
+}
+
+// As after a cut of the network: the rows that lack these samples are sealed.
+TEST_F(LostNodes, SamplesThatComeTooLateAreTold) {
+  constexpr int kRows = 500;  // more than stay open
+  const Nanos first = Clock::System().Now() - kRows * kSecond;
+  for (int i = 0; i < kRows; ++i) Send(0, tree::Stream::kOwn, first + i * kSecond);
+  Send(1, tree::Stream::kOwn, first + (kRows - 1) * kSecond);  // in time
+  for (int i = 0; i < 3; ++i) Send(1, tree::Stream::kOwn, first + i * kSecond);
+  head_->Finish(false);
+  for (const uint32_t node : {0, 1}) Leave(node);
+  loop_.Run();
+  EXPECT_THAT(report_, HasSubstr("3 samples came too late to be merged"));
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ void RowPath::OnRow(const tree::TickMerger::Row& row, bool late) {
   if (!late) {
     Append(row);
   } else if (!Amend(row)) {
-    return;  // too late: it stays counted as missing
+    missing_samples_ += row.nodes.size();  // of a row that is sealed
+    return;
   }
   coverage_.OnRow(row.tick, row.nodes);
   UpdateCoverage();
@@ -75,7 +76,7 @@ bool RowPath::Amend(const tree::TickMerger::Row& late) {
 void RowPath::OnRefused(tree::TickMerger::Fate fate, const tree::Frame& frame,
                         tree::TickMerger::Source source) {
   children_.Forwarded({&source, 1}, 0);
-  if (fate != tree::TickMerger::Fate::kRepeated) refused_samples_ += frame.nodes.size();
+  if (fate != tree::TickMerger::Fate::kRepeated) missing_samples_ += frame.nodes.size();
 }
 
 void RowPath::OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
@@ -164,8 +165,8 @@ void RowPath::Finish(Nanos now) {
 }
 
 void RowPath::NoteMissing(size_t nodes) {
-  if (refused_samples_ > 0) {
-    record_.AddNote(fmt::format("{} samples came too late to be merged", refused_samples_));
+  if (missing_samples_ > 0) {
+    record_.AddNote(fmt::format("{} samples came too late to be merged", missing_samples_));
   }
   size_t unknown = 0;
   for (uint32_t i = 0; i < nodes; ++i) unknown += ended_.Has(i) ? 0 : 1;

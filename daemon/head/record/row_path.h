@@ -109,7 +109,7 @@ class RowPath final : private tree::Children::Owner {
   std::vector<Reduced> late_;    // a part that comes late to a row
   Nanos inherited_ = 0;          // another head has stored the rows up to this tick
   uint32_t unsafe_rows_ = 0;
-  uint64_t refused_samples_ = 0;  // that came too late, or with others' that were there
+  uint64_t missing_samples_ = 0;  // that came too late, or with others' that were there
   bool stopped_ = false;
   Loop::TimerId expiry_timer_ = 0;
 };
