@@ -82,19 +82,35 @@ def stage(tmp_path_factory):
     return stage
 
 
+def in_guest(stage, options, program, *words):
+    """What a program of this folder prints in a guest."""
+    done = subprocess.run(
+        [GUEST, "run", RELEASE, "--share", f"sonde={stage}", "--share", f"scripts={ROOT / 'scripts'}",
+         "--share", f"tests={ROOT / 'tests' / 'guest'}", "--timeout", "2300", *options, "--",
+         "python3", "-B", f"/share/tests/{program}", *words],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        pytest.fail(f"the guest failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}", pytrace=False)
+    return json.loads(done.stdout)
+
+
 @pytest.fixture(scope="session")
 def scenarios(stage):
     """Runs scenarios in a guest: name -> what was seen."""
+    return lambda *names, contain=False: in_guest(
+        stage, [], "scenarios.py", "contain" if contain else "plain", *names
+    )
 
-    def in_guest(*names, contain=False):
-        done = subprocess.run(
-            [GUEST, "run", RELEASE, "--share", f"sonde={stage}", "--share", f"scripts={ROOT / 'scripts'}",
-             "--share", f"tests={ROOT / 'tests' / 'guest'}", "--timeout", "2300", "--",
-             "python3", "/share/tests/scenarios.py", "contain" if contain else "plain", *names],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode != 0:
-            pytest.fail(f"the guest failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}", pytrace=False)
-        return json.loads(done.stdout)
 
-    return in_guest
+@pytest.fixture(scope="session")
+def node_scenarios(stage, tmp_path_factory):
+    """The same, where each node is a guest of its own."""
+
+    def run_in_guests(*names):
+        work = tmp_path_factory.mktemp("work")
+        work.chmod(0o755)
+        options = ["--nodes", "2", "--memory", "1G", "--node-memory", "512M", "--share", f"work={work}"]
+        return in_guest(stage, options, "node_scenarios.py", *names)
+
+    return run_in_guests

@@ -45,6 +45,16 @@ def has_cgroups():
     return "VERSION_CODENAME=bookworm" not in read("/etc/os-release")
 
 
+def slurm_options(lines):
+    """What scripts/cluster is told of the guest, and of lines of slurm.conf besides."""
+    options = ["--proctrack", "cgroup" if has_cgroups() else "linuxproc"]
+    for line in (f"TaskPlugin=task/{'cgroup' if has_cgroups() else 'none'}", "JobAcctGatherType=jobacct_gather/none",
+                 "SelectTypeParameters=CR_CPU_Memory", "DefMemPerNode=200", "LaunchParameters=use_interactive_step",
+                 *lines):  # fmt: skip
+        options += ["--slurm-conf-extra", line]
+    return [*options, "--etc", f"cgroup.conf={CGROUP_CONF}", "--etc", f"oci.conf={OCI_CONF}"]
+
+
 def start_cluster(contain):
     plugstack = (
         f"optional {SONDE}/spank/spank_sonde.so sonded={SONDE}/daemon/sonded sonde={SONDE}/cli/sonde"
@@ -57,17 +67,11 @@ def start_cluster(contain):
     FAIL.write_text("")
     FAIL.chmod(0o644)
     conf("")
-    command = [CLUSTER, "start", "--nodes", "2", "--owner", str(os.getpid())]
-    command += ["--proctrack", "cgroup" if has_cgroups() else "linuxproc", "--plugstack", "/tmp/plugstack.conf"]
+    command = [CLUSTER, "start", "--nodes", "2", "--owner", str(os.getpid()), "--plugstack", "/tmp/plugstack.conf"]
     pathlib.Path("/tmp/plugstack.conf").write_text(plugstack)
-    for line in (f"TaskPlugin=task/{'cgroup' if has_cgroups() else 'none'}", "JobAcctGatherType=jobacct_gather/none",
-                 "SelectTypeParameters=CR_CPU_Memory", "DefMemPerNode=200", "SlurmdTimeout=10",
-                 # A requeued job begins anew when the credentials of its first run are over.
-                 "AuthInfo=socket=@DIR@/run/munge.sock,cred_expire=5",
-                 "LaunchParameters=use_interactive_step",
-                 *(NAMESPACES if contain else [])):
-        command += ["--slurm-conf-extra", line]
-    command += ["--etc", f"cgroup.conf={CGROUP_CONF}", "--etc", f"oci.conf={OCI_CONF}"]
+    # A requeued job begins anew when the credentials of its first run are over.
+    lines = ["SlurmdTimeout=10", "AuthInfo=socket=@DIR@/run/munge.sock,cred_expire=5"]
+    command += slurm_options(lines + (list(NAMESPACES) if contain else []))
     command += ["--etc", f"job_container.conf={JOB_CONTAINER_CONF}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
