@@ -25,7 +25,9 @@ Status DbOwner::Lock(Nanos wait) {
 }
 
 Status DbOwner::Open() {
-  auto opened = OpenDb(paths());
+  auto opened = OpenDb(paths(), lock_->claim());
+  // Another host has the database, and may delete our records by right.
+  if (opened.status().code() == Code::kBusy) unchecked_ = {};
   const auto fails = [&](Status status) {
     if (opened.ok()) opened->reset();
     left_ = DbState::OfTables(paths().db());

@@ -70,6 +70,8 @@ class DbOwner {
   // Closes db/ and keeps the lock, for work on its files; until OpenAgain.
   void Close();
   Status OpenAgain();
+  // Of the lock; nullptr without it.
+  std::shared_ptr<Fence> claim() const { return lock_ ? lock_->claim() : nullptr; }
   // Touches the lock's file, which shows that its holder is alive.
   void Touch();
 

@@ -24,7 +24,8 @@ constexpr Nanos kMakeRoomFor = 10 * kSecond;
 
 class OneIntake {
  public:
-  OneIntake(const ArchivePaths& paths, LiveStep step) : paths_(paths), step_(std::move(step)) {}
+  OneIntake(const ArchivePaths& paths, LiveStep step, std::shared_ptr<Fence> fence)
+      : paths_(paths), step_(std::move(step)), fence_(std::move(fence)) {}
 
   // Does nothing if the step was ingested already.
   Status Ingest();
@@ -40,6 +41,7 @@ class OneIntake {
 
   const ArchivePaths& paths_;
   const LiveStep step_;
+  const std::shared_ptr<Fence> fence_;
   std::unique_ptr<WritableDb> db_;
   bool taken_ = false;
 };
@@ -48,7 +50,7 @@ class OneIntake {
 Status OneIntake::Open() {
   if (db_ && db_->failure().ok()) return {};
   db_.reset();
-  auto opened = OpenDb(paths_);
+  auto opened = OpenDb(paths_, fence_);
   if (!opened.ok()) return opened.status();
   db_ = *std::move(opened);
   return {};
@@ -129,7 +131,7 @@ Status IngestLive(const std::string& root, const std::string& live_path, Nanos w
   auto step = ReadLive(paths, live_path.substr(prefix.size()));
   if (!step.ok()) return step.status();
   if (step->running) return {Code::kBusy, "ingest " + live_path + ": its step still runs"};
-  OneIntake intake(paths, *std::move(step));
+  OneIntake intake(paths, *std::move(step), lock->claim());
   return limited ? IngestWithin(*limits, paths, intake) : intake.Ingest();
 }
 

@@ -265,7 +265,7 @@ Result<RepairReport> OwnedArchive::Repair(const ArchiveProgress& progress) {
   // After a failure the acknowledged records are checked before db/ is changed.
   SONDE_RETURN_IF_ERROR(db.Writable().status());
   db.Close();
-  auto report = RepairHeld(db.paths(), [&](uint64_t done, uint64_t total) {
+  auto report = RepairHeld(db.paths(), db.claim(), [&](uint64_t done, uint64_t total) {
     db.Touch();
     return !progress || progress(done, total);
   });

@@ -19,6 +19,7 @@ struct ArchivePaths {
   std::string live() const { return root + "/live"; }
   std::string db() const { return root + "/db"; }
   std::string db_lock() const { return db() + ".lock"; }  // CreateDb knows it so
+  std::string db_owner() const { return root + "/db.owner"; }  // see claim.h
   std::string db_format() const { return root + "/db.format"; }
   std::string reserve() const { return root + "/db.reserve"; }  // see room.h
 };

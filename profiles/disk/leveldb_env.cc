@@ -42,7 +42,11 @@ class WatchedFile : public leveldb::WritableFile {
     return env_.Try([&] { return file_->Flush(); });
   }
   leveldb::Status Sync() override {
-    return env_.Try([&] { return env_.quiet() ? file_->Flush() : file_->Sync(); });
+    return env_.Try([&] {
+      leveldb::Status ours = env_.CheckFence();
+      if (!ours.ok()) return ours;
+      return env_.quiet() ? file_->Flush() : file_->Sync();
+    });
   }
   leveldb::Status Close() override { return CloseFile(); }
 
@@ -193,6 +197,15 @@ leveldb::Status WriterEnv::failure() const {
   return why_;
 }
 
+leveldb::Status WriterEnv::CheckFence() {
+  const leveldb::Status stopped = failure();
+  if (!stopped.ok() || !fence_) return stopped;
+  const Status ours = fence_->Check();
+  if (ours.ok()) return stopped;
+  Stop(leveldb::Status::IOError(std::string(ours.message())));
+  return failure();
+}
+
 leveldb::Status WriterEnv::Watched(const std::string& name, leveldb::Status opened,
                                    leveldb::WritableFile** file) {
   if (!opened.ok()) return opened;
@@ -207,6 +220,7 @@ void WriterEnv::ManifestWritten() {
 }
 
 void WriterEnv::EndWriting() {
+  if (fence_ && !fence_->Check().ok()) return;
   const std::lock_guard lock(mutex_);
   for (const std::string& name : unnamed_) static_cast<void>(target()->RemoveFile(name));
   unnamed_.clear();
@@ -216,10 +230,11 @@ void WriterEnv::EndWriting() {
 }
 
 void WriterEnv::EndOpening(const std::string& path, bool ok) {
+  const bool ours = !fence_ || fence_->Check().ok();
   const std::lock_guard lock(mutex_);
   opening_ = false;
   const std::vector<std::string> made = std::exchange(made_, {});
-  if (ok) return;
+  if (ok || !ours) return;
   // The exchange of CURRENT may have been done although it was reported as a failure.
   std::string current;
   const leveldb::Status read =
@@ -234,6 +249,7 @@ void WriterEnv::EndOpening(const std::string& path, bool ok) {
 
 leveldb::Status WriterEnv::NewWritableFile(const std::string& name, leveldb::WritableFile** file) {
   *file = nullptr;
+  if (leveldb::Status ours = CheckFence(); !ours.ok()) return ours;
   {
     const std::lock_guard lock(mutex_);
     if (name.ends_with(".ldb")) unnamed_.insert(name);
@@ -245,10 +261,12 @@ leveldb::Status WriterEnv::NewWritableFile(const std::string& name, leveldb::Wri
 leveldb::Status WriterEnv::NewAppendableFile(const std::string& name,
                                              leveldb::WritableFile** file) {
   *file = nullptr;
+  if (leveldb::Status ours = CheckFence(); !ours.ok()) return ours;
   return Watched(name, Try([&] { return target()->NewAppendableFile(name, file); }), file);
 }
 
 leveldb::Status WriterEnv::RenameFile(const std::string& from, const std::string& to) {
+  if (leveldb::Status ours = CheckFence(); !ours.ok()) return ours;
   const leveldb::Status renamed = Try([&] { return target()->RenameFile(from, to); });
   if (renamed.ok() && to.ends_with(kCurrentName)) {
     const std::lock_guard lock(mutex_);
@@ -258,6 +276,11 @@ leveldb::Status WriterEnv::RenameFile(const std::string& from, const std::string
 }
 
 leveldb::Status WriterEnv::RemoveFile(const std::string& name) {
+  if (fence_) {
+    // What another host's database may need stays.
+    const Status ours = fence_->Check();
+    if (!ours.ok()) return leveldb::Status::IOError(name, std::string(ours.message()));
+  }
   if (!FileShare::IsTaken(lock_)) return target()->RemoveFile(name);
   const std::lock_guard lock(mutex_);
   put_off_.insert(name);

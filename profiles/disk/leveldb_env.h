@@ -38,6 +38,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "profiles/disk/claim.h"
 
 namespace sonde {
 
@@ -54,12 +55,15 @@ leveldb::Logger* NullLogger();
 // The environment of one open database.
 class WriterEnv : public leveldb::EnvWrapper {
  public:
-  // `lock`: the path of the database's lock.
-  explicit WriterEnv(std::string lock)
-      : EnvWrapper(leveldb::Env::Default()), lock_(std::move(lock)) {}
+  // `lock`: the path of the database's lock. `fence`: asked before files are made, renamed, deleted
+  // and synced; nullptr: nobody else can take the database.
+  explicit WriterEnv(std::string lock, std::shared_ptr<Fence> fence = nullptr)
+      : EnvWrapper(leveldb::Env::Default()), lock_(std::move(lock)), fence_(std::move(fence)) {}
 
   // Changes no file from now on; the first reason counts.
   void Stop(const leveldb::Status& why);
+  // Stops if the database is not ours any more; gives why it has stopped, if it has.
+  leveldb::Status CheckFence();
   // Why no file is written any more; ok if files are still written.
   leveldb::Status failure() const;
   // The database at `path` is open or, with `ok` false, could not be opened. Then deletes the files
@@ -98,6 +102,7 @@ class WriterEnv : public leveldb::EnvWrapper {
                           leveldb::WritableFile** file);
 
   const std::string lock_;
+  const std::shared_ptr<Fence> fence_;
   std::atomic<bool> stopped_ = false;
   mutable std::mutex mutex_;  // guards the members below
   leveldb::Status why_;

@@ -146,6 +146,8 @@ leveldb::Status WritableDb::Write(const leveldb::WriteOptions& options,
   leveldb::Status status = env_->failure();
   if (!status.ok()) return status;
   status = db_->Write(options, batch);
+  // Whoever takes the database from us after this look finds the batch.
+  if (status.ok() && options.sync) status = env_->CheckFence();
   // A batch that LevelDB itself refuses leaves nothing behind, but LevelDB may go on refusing.
   if (!status.ok()) env_->Stop(status);
   if (batch == nullptr) return status;

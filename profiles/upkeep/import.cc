@@ -218,7 +218,7 @@ Result<Imported> ImportProfile(const std::string& archive, const std::string& pa
     return WhoHolds(paths, lock.status()).Within("import " + path);
   }
   if (!lock.ok()) return lock.status().Within("import " + path);
-  const auto db = OpenDb(paths);
+  const auto db = OpenDb(paths, lock->claim());
   if (!db.ok()) return db.status();
   return import.Finish(**db, paths);
 }

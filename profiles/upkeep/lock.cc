@@ -36,12 +36,15 @@ Result<ArchiveLock> ArchiveLock::Acquire(const ArchivePaths& paths, Nanos wait) 
                                    holder->substr(0, std::min<size_t>(holder->size() - 1, 256)) +
                                    ", or was until that died less than 10 minutes ago");
   }
+  auto claim = Claim::Take(paths.db_owner());
+  if (!claim.ok()) return claim.status();
   SONDE_RETURN_IF_ERROR(lock->Replace(OwnName()));
-  return ArchiveLock(*std::move(lock));
+  return ArchiveLock(*std::move(lock), *std::move(claim));
 }
 
 ArchiveLock::~ArchiveLock() {
-  if (lock_.held()) static_cast<void>(lock_.Replace(""));
+  // Another host that has taken the claim has put its name there.
+  if (lock_.held() && claim_->Check().ok()) static_cast<void>(lock_.Replace(""));
 }
 
 Status WhoHolds(const ArchivePaths& paths, const Status& busy) {
@@ -49,6 +52,8 @@ Status WhoHolds(const ArchivePaths& paths, const Status& busy) {
                            " has the archive open; try again when it has ended"};
 }
 
-void ArchiveLock::Touch() { static_cast<void>(lock_.Replace(OwnName())); }
+void ArchiveLock::Touch() {
+  if (claim_->Check().ok()) static_cast<void>(lock_.Replace(OwnName()));
+}
 
 }  // namespace sonde

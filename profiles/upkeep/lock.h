@@ -2,18 +2,22 @@
 //
 // It is a record lock (disk/file_lock.h), which is gone when its holder is. Some shared file
 // systems grant such locks on each host separately; so that two hosts never write to one database,
-// the file names its holder's host as long as it is held. A process that gets the lock and finds
-// another host's name in the file believes it for kSilence after the holder last touched the file.
-// Then that host counts as dead.
+// the holder has a claim as well (disk/claim.h), which only one host can have. Earlier releases know
+// no claims, so the lock's file names its holder's host as long as it is held, and a process that
+// gets the lock and finds another host's name in the file believes it for kSilence after the holder
+// last touched the file. Then that host counts as dead.
 //
 // Thread safety: one thread at a time.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "core/status.h"
 #include "core/time.h"
 #include "profiles/disk/archive_dir.h"
+#include "profiles/disk/claim.h"
 #include "profiles/disk/file_lock.h"
 
 namespace sonde {
@@ -32,10 +36,14 @@ class ArchiveLock {
   static Result<ArchiveLock> Acquire(const ArchivePaths& paths, Nanos wait);
   // A long holder calls this now and then to show that it is alive.
   void Touch();
+  // For whoever changes db/ under this lock.
+  const std::shared_ptr<Claim>& claim() const { return claim_; }
 
  private:
-  explicit ArchiveLock(FileLock lock) : lock_(std::move(lock)) {}
+  ArchiveLock(FileLock lock, std::shared_ptr<Claim> claim)
+      : lock_(std::move(lock)), claim_(std::move(claim)) {}
   FileLock lock_;
+  std::shared_ptr<Claim> claim_;
 };
 
 // The failure to get the lock, which names its holder: "...: process 4711 (sonde)".

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_log.h"
@@ -43,7 +44,8 @@ Status CheckDbFormat(leveldb::DB& db, const std::string& path) {
   return read.IsNotFound() ? Status() : FromLevelDb(read, "read " + path);
 }
 
-Result<std::unique_ptr<WritableDb>> CreateDb(const std::string& path) {
+Result<std::unique_ptr<WritableDb>> CreateDb(const std::string& path,
+                                             std::shared_ptr<Fence> fence) {
   leveldb::Options options;
   options.create_if_missing = true;
   options.paranoid_checks = true;
@@ -55,10 +57,13 @@ Result<std::unique_ptr<WritableDb>> CreateDb(const std::string& path) {
   // large tables that takes more room than there may be when room is to be given back.
   options.max_file_size = 2u << 20;
   options.max_open_files = 256;
-  return WritableDb::Open(options, path, std::make_unique<WriterEnv>(path + ".lock"));
+  return WritableDb::Open(options, path, 
+                          std::make_unique<WriterEnv>(path + ".lock", std::move(fence)));
 }
 
-Result<std::unique_ptr<WritableDb>> OpenDb(const ArchivePaths& archive) {
+Result<std::unique_ptr<WritableDb>> OpenDb(const ArchivePaths& archive,
+                                           std::shared_ptr<Fence> fence) {
+  if (fence) SONDE_RETURN_IF_ERROR(fence->Check());
   SONDE_RETURN_IF_ERROR(CheckArchiveFormat(archive));
   SONDE_RETURN_IF_ERROR(FinishRepair(archive));
   std::error_code error;
@@ -69,7 +74,7 @@ Result<std::unique_ptr<WritableDb>> OpenDb(const ArchivePaths& archive) {
     return Status(Code::kCorrupt, "open " + archive.db() + ": its file CURRENT is gone; " +
                                       "'sonde archive repair' mends it");
   }
-  auto db = CreateDb(archive.db());
+  auto db = CreateDb(archive.db(), std::move(fence));
   if (!db.ok()) return db;
   SONDE_RETURN_IF_ERROR(CheckDbFormat(**db, archive.db()));
   if (const auto said = ReadSmallFile(archive.db_format(), keys::kFormat.size());

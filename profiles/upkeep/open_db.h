@@ -24,9 +24,11 @@ Status CheckArchiveFormat(const ArchivePaths& archive);
 Status CheckDbFormat(leveldb::DB& db, const std::string& path);
 
 // Opens db/ for writing, making it if needed. kCorrupt if it is damaged, kUnsupported if it is of a
-// newer format.
-Result<std::unique_ptr<WritableDb>> OpenDb(const ArchivePaths& archive);
+// newer format. `fence`: of the lock under which it is changed; nullptr if no other host has it.
+Result<std::unique_ptr<WritableDb>> OpenDb(const ArchivePaths& archive,
+                                           std::shared_ptr<Fence> fence = nullptr);
 // Makes a database like db/ at another path.
-Result<std::unique_ptr<WritableDb>> CreateDb(const std::string& path);
+Result<std::unique_ptr<WritableDb>> CreateDb(const std::string& path,
+                                             std::shared_ptr<Fence> fence);
 
 }  // namespace sonde

@@ -51,8 +51,8 @@ struct Salvage {
 
 class Repair {
  public:
-  Repair(const ArchivePaths& paths, const ArchiveProgress& progress)
-      : paths_(paths), progress_(progress) {}
+  Repair(const ArchivePaths& paths, std::shared_ptr<Fence> fence, const ArchiveProgress& progress)
+      : paths_(paths), fence_(std::move(fence)), progress_(progress) {}
 
   Result<RepairReport> Run();
 
@@ -69,6 +69,7 @@ class Repair {
   Status PutInPlace();
 
   const ArchivePaths& paths_;
+  const std::shared_ptr<Fence> fence_;
   const ArchiveProgress& progress_;
   RepairReport report_;
   std::unique_ptr<leveldb::DB> db_;
@@ -85,7 +86,7 @@ Status Repair::OpenNew() {
   if (::mkdir(NewDb(paths_).c_str(), 0700) != 0) {
     return ArchiveError("make directory " + NewDb(paths_), errno);
   }
-  auto db = CreateDb(NewDb(paths_));
+  auto db = CreateDb(NewDb(paths_), fence_);
   if (!db.ok()) return db.status();
   db_ = *std::move(db);
   index_.emplace(*db_, true);
@@ -227,6 +228,7 @@ Status Repair::PutInPlace() {
   SONDE_RETURN_IF_ERROR(WriteFileAtomically(Mark(NewDb(paths_)), "\n"));
   SONDE_RETURN_IF_ERROR(SyncDirectory(NewDb(paths_)));
   SONDE_RETURN_IF_ERROR(FreeName(paths_, report_.kept));
+  SONDE_RETURN_IF_ERROR(fence_->Check());
   ::unlink(Mark(paths_.db()).c_str());
   const int exchanged =
       ::renameat2(AT_FDCWD, NewDb(paths_).c_str(), AT_FDCWD, paths_.db().c_str(), RENAME_EXCHANGE);
@@ -287,12 +289,13 @@ Result<RepairReport> RepairArchive(const std::string& root, Nanos wait,
   const auto lock = ArchiveLock::Acquire(paths, wait);
   if (lock.status().code() == Code::kBusy) return WhoHolds(paths, lock.status());
   if (!lock.ok()) return lock.status();
-  return RepairHeld(paths, progress);
+  return RepairHeld(paths, lock->claim(), progress);
 }
 
-Result<RepairReport> RepairHeld(const ArchivePaths& paths, const ArchiveProgress& progress) {
+Result<RepairReport> RepairHeld(const ArchivePaths& paths, const std::shared_ptr<Fence>& fence,
+                                const ArchiveProgress& progress) {
   SONDE_RETURN_IF_ERROR(FinishRepair(paths));
-  auto report = Repair(paths, progress).Run();
+  auto report = Repair(paths, fence, progress).Run();
   // The new database of a stopped repair is useless.
   std::error_code ignored;
   if (report.status().code() == Code::kUnavailable) fs::remove_all(NewDb(paths), ignored);

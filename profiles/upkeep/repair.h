@@ -21,6 +21,7 @@
 #include "core/status.h"
 #include "core/time.h"
 #include "profiles/disk/archive_dir.h"
+#include "profiles/disk/claim.h"
 #include "profiles/disk/progress.h"
 
 namespace sonde {
@@ -45,7 +46,8 @@ struct RepairReport {
 Result<RepairReport> RepairArchive(const std::string& root, Nanos wait,
                                    const ArchiveProgress& progress);
 // The same for the holder of the archive's lock, with db/ closed.
-Result<RepairReport> RepairHeld(const ArchivePaths& paths, const ArchiveProgress& progress);
+Result<RepairReport> RepairHeld(const ArchivePaths& paths, const std::shared_ptr<Fence>& fence,
+                                const ArchiveProgress& progress);
 std::string RepairToJson(const RepairReport& report);
 Result<RepairReport> RepairFromJson(std::string_view json);
 

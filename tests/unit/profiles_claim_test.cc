@@ -1,0 +1,224 @@
+// Who may change an archive on file systems that grant a lock on each host by itself.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "profiles/archive/owned_archive.h"
+#include "profiles/disk/claim.h"
+#include "profiles/upkeep/lock.h"
+#include "tests/unit/profiles_days.h"
+
+namespace {
+
+std::atomic<bool> without_links{false};
+
+}  // namespace
+
+// Stands before the C library's.
+extern "C" int link(const char* from, const char* to) noexcept {
+  if (without_links) {
+    errno = EPERM;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+
+namespace sonde {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+const Claim::Host kAda{"ada", "boot-a"};
+const Claim::Host kBob{"bob", "boot-b"};
+
+// Whether the file system makes hard links or not.
+class ClaimTest : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override { without_links = !GetParam(); }
+  void TearDown() override { without_links = false; }
+  std::string path() const { return dir_.path() + "/db.owner"; }
+  void Age(std::chrono::seconds by) const {
+    fs::last_write_time(path(), fs::file_time_type::clock::now() - by);
+  }
+  std::vector<std::string> Names() const { return NamesIn(dir_.path()); }
+
+  TempDir dir_{TempDir::Memory()};
+};
+
+TEST_P(ClaimTest, OneHostHasItUntilItGivesItBack) {
+  auto ada = Claim::Take(path(), kAda);
+  ASSERT_TRUE(ada.ok()) << ada.status().message();
+  EXPECT_TRUE((*ada)->Check().ok());
+  const auto bob = Claim::Take(path(), kBob);
+  EXPECT_EQ(bob.status().code(), Code::kBusy);
+  EXPECT_THAT(std::string(bob.status().message()), HasSubstr("held by host ada"));
+  EXPECT_THAT(Names(), testing::ElementsAre("db.owner"));
+  ada->reset();
+  EXPECT_THAT(Names(), testing::IsEmpty());
+  EXPECT_TRUE(Claim::Take(path(), kBob).ok());
+}
+
+TEST_P(ClaimTest, ASilentHostLosesItAndHearsOfIt) {
+  auto ada = Claim::Take(path(), kAda);
+  ASSERT_TRUE(ada.ok());
+  Age(std::chrono::minutes(9));
+  EXPECT_EQ(Claim::Take(path(), kBob).status().code(), Code::kBusy);
+  Age(std::chrono::minutes(11));
+  const auto bob = Claim::Take(path(), kBob);
+  ASSERT_TRUE(bob.ok()) << bob.status().message();
+  EXPECT_EQ((*ada)->Check().code(), Code::kBusy);
+  EXPECT_TRUE((*bob)->Check().ok());
+  // What it gives back is not its own any more.
+  ada->reset();
+  EXPECT_TRUE((*bob)->Check().ok());
+  EXPECT_THAT(Names(), testing::ElementsAre("db.owner"));
+}
+
+TEST_P(ClaimTest, OneThatWasLostStaysLost) {
+  const auto ada = Claim::Take(path(), kAda);
+  ASSERT_TRUE(ada.ok());
+  const std::string text = *ReadSmallFile(path(), 4096);
+  fs::remove(path());
+  EXPECT_EQ((*ada)->Check().code(), Code::kBusy);
+  std::ofstream(path()) << text;
+  EXPECT_EQ((*ada)->Check().code(), Code::kBusy);
+}
+
+TEST_P(ClaimTest, TheProcessBeforeOnThisHostIsDead) {
+  auto before = Claim::Take(path(), kAda);
+  ASSERT_TRUE(before.ok());
+  EXPECT_TRUE(Claim::Take(path(), kAda).ok());
+}
+
+// Its time was set by a clock that was ahead, and tells nothing.
+TEST_P(ClaimTest, ATimeInTheFutureIsNoSignOfLife) {
+  const auto ada = Claim::Take(path(), kAda);
+  ASSERT_TRUE(ada.ok());
+  Age(-std::chrono::hours(1));
+  EXPECT_TRUE(Claim::Take(path(), kBob).ok());
+}
+
+TEST_P(ClaimTest, WhatIsNoClaimIsBelievedForAsLong) {
+  std::ofstream(path()) << "?";
+  EXPECT_EQ(Claim::Take(path(), kBob).status().code(), Code::kBusy);
+  Age(std::chrono::minutes(11));
+  EXPECT_TRUE(Claim::Take(path(), kBob).ok());
+}
+
+TEST_P(ClaimTest, APipeInItsPlaceStopsNobody) {
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  EXPECT_EQ(Claim::Take(path(), kBob).status().code(), Code::kInvalid);
+}
+
+TEST_P(ClaimTest, OfManyHostsThatTakeItAtOnceOneHasIt) {
+  constexpr int kHosts = 6;
+  constexpr int kRounds = 200;
+  std::atomic<int> holders{0};
+  std::atomic<int> taken{0};
+  std::atomic<bool> two{false};
+  std::vector<std::thread> hosts;
+  for (int i = 0; i < kHosts; ++i) {
+    hosts.emplace_back([&, i] {
+      const Claim::Host host{"host" + std::to_string(i), "boot" + std::to_string(i)};
+      for (int round = 0; round < kRounds; ++round) {
+        const auto claim = Claim::Take(path(), host);
+        if (!claim.ok()) continue;
+        if (++holders > 1) two = true;
+        ++taken;
+        EXPECT_TRUE((*claim)->Check().ok());
+        --holders;
+      }
+    });
+  }
+  for (std::thread& host : hosts) host.join();
+  EXPECT_FALSE(two);
+  EXPECT_GT(taken, 0);
+  EXPECT_THAT(Names(), testing::IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(HardLinks, ClaimTest, testing::Bool(),
+                         [](const auto& name) { return name.param ? "With" : "Without"; });
+
+// The holder of an archive whose lock another host does not see: there, the lock's file is another.
+class TakenOverTest : public DaysTest {
+ protected:
+  void SetUp() override {
+    for (int day = 0; day < 3; ++day) FinishStep(Job(day));
+    archive_ = std::make_unique<OpenedArchive>(Open());
+    ASSERT_TRUE(archive_->owned());
+  }
+  // As a host does that finds the claim of one that has been silent for long. LevelDB, which locks
+  // names once in a process, knows the database by another name.
+  OpenedArchive TakeOver() const {
+    fs::remove(root() + "/db.lock");
+    fs::create_directory_symlink(root(), dir_.path() + "/mounted");
+    auto archive = OpenArchive(dir_.path() + "/mounted", kPatience);
+    EXPECT_TRUE(archive.ok() && archive->owned()) << archive.status().message();
+    return *std::move(archive);
+  }
+  static std::string KeyOf(const OpenedArchive& archive) {
+    return archive.reader->List()->at(0).key;
+  }
+  static Status Tag(OpenedArchive& archive, const std::string& value) {
+    TagChange change;
+    change.set["by"] = value;
+    return archive.owner->Tag(KeyOf(archive), change).status();
+  }
+  static std::string TagOf(const OpenedArchive& archive) {
+    const auto entry = archive.reader->List()->at(0);
+    return entry.job.tags.empty() ? "" : entry.job.tags.begin()->second;
+  }
+  std::unique_ptr<OpenedArchive> archive_;
+};
+
+TEST_F(TakenOverTest, WhoWasSuspendedChangesNothingAnyMore) {
+  ASSERT_TRUE(Tag(*archive_, "first").ok());
+  {
+    OpenedArchive other = TakeOver();
+    EXPECT_EQ(TagOf(other), "first");
+    ASSERT_TRUE(Tag(other, "other").ok());
+    const Status late = Tag(*archive_, "late");
+    ASSERT_FALSE(late.ok());
+    EXPECT_THAT(std::string(late.message()), HasSubstr("taken by another host"));
+    EXPECT_EQ(Tag(*archive_, "late").code(), Code::kBusy);
+    EXPECT_EQ(TagOf(other), "other");
+    ASSERT_TRUE(Tag(other, "again").ok());
+  }
+  // Once the other is done, it goes on with what the other wrote.
+  EXPECT_EQ(TagOf(*archive_), "again");
+  EXPECT_TRUE(Tag(*archive_, "back").ok());
+  EXPECT_EQ(TagOf(*archive_), "back");
+  archive_.reset();
+  ExpectSound();
+}
+
+TEST_F(TakenOverTest, WhoWasSuspendedDeletesNothingWhenItEnds) {
+  OpenedArchive other = TakeOver();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Tag(other, std::to_string(i)).ok());
+  archive_.reset();
+  ASSERT_TRUE(Tag(other, "last").ok());
+  EXPECT_EQ(TagOf(other), "last");
+  EXPECT_TRUE(other.owner->Compact(nullptr).ok());
+  other = {};
+  ExpectSound();
+}
+
+TEST_F(TakenOverTest, ACompactionUnderWayStops) {
+  const OpenedArchive other = TakeOver();
+  EXPECT_FALSE(archive_->owner->Compact(nullptr).ok());
+  archive_.reset();
+  ExpectSound();
+}
+
+}  // namespace
+}  // namespace sonde
