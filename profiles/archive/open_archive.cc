@@ -111,7 +111,7 @@ Status Opening::TakeOwnership(Nanos wait) {
 }
 
 void Opening::Ingest(const std::function<void(size_t, size_t)>& progress) {
-  SweepLive(db_->paths);
+  SweepArchive(db_->paths);
   const auto taken = owner_->IngestWaiting(progress);
   if (!taken.ok()) AddNote(taken.status().message());
   if (!owner_->IsOpen()) AddNote("the archive is only read until it can be written");

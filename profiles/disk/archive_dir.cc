@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
 
 #include "core/unique_fd.h"
@@ -178,6 +179,18 @@ Nanos NewestChange(const std::string& path) {
     newest = std::max<Nanos>(newest, info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec);
   }
   return newest;
+}
+
+Result<Nanos> FileSystemTime(const std::string& directory) {
+  std::string path = directory + "/.time-XXXXXX";
+  const UniqueFd fd(::mkostemp(path.data(), O_CLOEXEC));
+  if (fd.get() < 0) return ArchiveError("make a file in " + directory, errno);
+  struct stat info;
+  const bool told = ::fstat(fd.get(), &info) == 0;
+  const int error = errno;
+  ::unlink(path.c_str());
+  if (!told) return SystemError("look at a file in " + directory, error);
+  return info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec;
 }
 
 std::string HostName() {

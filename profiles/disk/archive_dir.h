@@ -18,7 +18,7 @@ struct ArchivePaths {
   std::string root;
   std::string live() const { return root + "/live"; }
   std::string db() const { return root + "/db"; }
-  std::string db_lock() const { return db() + ".lock"; }  // CreateDb knows it so
+  std::string db_lock() const { return db() + ".lock"; }       // CreateDb knows it so
   std::string db_owner() const { return root + "/db.owner"; }  // see claim.h
   std::string db_format() const { return root + "/db.format"; }
   std::string reserve() const { return root + "/db.reserve"; }  // see room.h
@@ -71,6 +71,10 @@ std::vector<std::string> NamesIn(const std::string& path);
 
 // When anything directly in the directory last changed; 0 if unknown.
 Nanos NewestChange(const std::string& path);
+
+// The time by the clock that the file system of a directory uses for its files, which may be that
+// of a server. Makes a file there for a moment.
+Result<Nanos> FileSystemTime(const std::string& directory);
 
 std::string HostName();
 

@@ -134,7 +134,8 @@ Result<std::shared_ptr<Claim>> Claim::Take(const std::string& path, const Host& 
     struct stat info {};
     int error = ::link(mine.c_str(), path.c_str()) == 0 ? 0 : errno;
     if (error != 0 && ::stat(mine.c_str(), &info) == 0 && info.st_nlink == 2) error = 0;
-    if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS) error = MakeWithoutLink(path, text);
+    if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS)
+      error = MakeWithoutLink(path, text);
     if (error == 0) {
       ::unlink(mine.c_str());
       std::shared_ptr<Claim> claim(new Claim(path, text));
@@ -147,9 +148,8 @@ Result<std::shared_ptr<Claim>> Claim::Take(const std::string& path, const Host& 
     if (!there.ok() && IsGone(there.status())) continue;
     // What is no text of a claim tells nothing of a holder but its age.
     const std::string holder = there.ok() ? *there : "";
-    status = there.ok() || there.status().code() == Code::kLimit
-                 ? IsFree(path, holder, host, *now)
-                 : there.status();
+    status = there.ok() || there.status().code() == Code::kLimit ? IsFree(path, holder, host, *now)
+                                                                 : there.status();
     if (status.ok()) status = Remove(path, holder, mine + ".old");
     if (!status.ok()) break;
     status = HeldBy(path, holder);
@@ -165,8 +165,9 @@ Claim::~Claim() {
 
 Status Claim::Check() {
   const auto lost = [&] {
-    return Status(Code::kBusy, path_ + " was taken by another host: this process did not touch it "
-                                       "for 10 minutes");
+    return Status(Code::kBusy, path_ +
+                                   " was taken by another host: this process did not touch it "
+                                   "for 10 minutes");
   };
   if (lost_) return lost();
   const auto ours = Holds(path_, text_);

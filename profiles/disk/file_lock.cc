@@ -1,6 +1,7 @@
 #include "profiles/disk/file_lock.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/unique_fd.h"
 #include "profiles/disk/archive_dir.h"
 
 namespace sonde {
@@ -94,6 +96,17 @@ Status FileLock::Replace(std::string_view text) {
   }
   return written;
 }
+
+// Opening it anew has a network file system look at the server.
+bool FileLock::IsAt(const std::string& path) const {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  struct stat there;
+  struct stat ours;
+  return fd.get() >= 0 && ::fstat(fd.get(), &there) == 0 && ::fstat(fd_, &ours) == 0 &&
+         there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
+}
+
+void FileLock::Touch() const { static_cast<void>(::futimens(fd_, nullptr)); }
 
 bool FileLock::IsLocked(const std::string& path) { return IsInTheWay(path, ForHolder()); }
 

@@ -18,6 +18,7 @@
 #include <set>
 #include <utility>
 
+#include "core/log.h"
 #include "profiles/disk/archive_dir.h"
 #include "profiles/disk/file_lock.h"
 #include "profiles/disk/writable_db.h"
@@ -39,9 +40,12 @@ constexpr size_t kMaxGroup = 64;  // bytes of a group's name
 }  // namespace
 
 struct LiveArchive::Rep {
+  explicit Rep(const std::string& root) : archive(root) {}
+
+  const ArchivePaths archive;
   LivePaths paths{""};
-  std::string parent;  // live/
   std::string key;
+  JobDescription job;  // the newest
   FileLock lock;
   std::unique_ptr<WritableDb> db;  // nullptr after a failure or Finish
   bool made = false;               // it was open before
@@ -54,9 +58,16 @@ struct LiveArchive::Rep {
   bool begun = false;  // the format and these two, which each live step has, are stored
   std::string loss;    // "" or a loss that was found
   bool finished = false;
-  bool failed = false;  // and the lock file says so
+  bool failed = false;   // and the lock file says so
+  bool gone = false;     // another host has taken the directory
+  std::string endpoint;  // "" or what PutEndpoint wrote
 
-  Status MakeDirectory(const ArchivePaths& archive, const JobDescription& job);
+  Status MakeDirectory();
+  // Goes on in a new directory.
+  Status Restart();
+  // Whether the directory is still there; lets go of it if not.
+  bool IsHere();
+  Status PutFile(std::string (LivePaths::*path)() const, std::string_view text);
   // kCorrupt, with the database open, if a record is lost.
   Status OpenDb();
   // Opens it if it is not open or has stopped.
@@ -81,7 +92,7 @@ struct LiveArchive::Rep {
 
 // The directory gets its name only when its lock is held and its description is in place, so that
 // no process takes it for an abandoned one.
-Status LiveArchive::Rep::MakeDirectory(const ArchivePaths& archive, const JobDescription& job) {
+Status LiveArchive::Rep::MakeDirectory() {
   const LivePaths hidden(archive.live() + "/" + kHidden + "new-" + std::to_string(::getpid()) +
                          "-" + key);
   if (::mkdir(hidden.dir.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -104,6 +115,31 @@ Status LiveArchive::Rep::MakeDirectory(const ArchivePaths& archive, const JobDes
   std::error_code ignored;
   if (!status.ok()) std::filesystem::remove_all(hidden.dir, ignored);
   return status;
+}
+
+bool LiveArchive::Rep::IsHere() {
+  if (gone) return false;
+  if (lock.IsAt(paths.lock())) return true;
+  log::Warning("archive: another host took {} for abandoned; this goes on in another part",
+               paths.dir);
+  gone = true;
+  db.reset();
+  lock.Release();
+  return false;
+}
+
+Status LiveArchive::Rep::Restart() {
+  SONDE_RETURN_IF_ERROR(MakeDirectory());
+  if (!endpoint.empty()) SONDE_RETURN_IF_ERROR(WriteFileAtomically(paths.endpoint(), endpoint));
+  // It is a part beside the one that was taken.
+  writer = PartId::Make(/*acting=*/true).text;
+  written = {};
+  schemas.clear();
+  sequences.clear();
+  made = false;
+  begun = false;
+  gone = false;
+  return {};
 }
 
 Status LiveArchive::Rep::OpenDb() {
@@ -132,6 +168,7 @@ Status LiveArchive::Rep::OpenDb() {
 }
 
 Status LiveArchive::Rep::Ready() {
+  if (gone) SONDE_RETURN_IF_ERROR(Restart());
   // A failure of LevelDB's own thread is no reason to refuse this write.
   if (db && !db->failure().ok()) Drop();
   return db ? Status() : OpenDb();
@@ -151,7 +188,7 @@ Status LiveArchive::Rep::Write(leveldb::WriteBatch& batch) {
 }
 
 Status LiveArchive::Rep::Heard(const Status& status) {
-  if (!status.ok() && !failed) {
+  if (!status.ok() && !failed && !gone) {
     failed = true;
     static_cast<void>(lock.Write(LockText(HostName(), status.message())));
   }
@@ -169,12 +206,14 @@ Status LiveArchive::Rep::TryWrite(leveldb::WriteBatch& batch) {
     all.Append(batch);
   }
   const leveldb::Status status = db->Write(leveldb::WriteOptions(), begun ? &batch : &all);
-  if (status.ok()) {
-    begun = true;
-  } else {
-    Drop();
+  if (!status.ok()) {
+    if (IsHere()) Drop();
+    return FromLevelDb(status, "write to " + paths.blocks());
   }
-  return FromLevelDb(status, "write to " + paths.blocks());
+  // Who takes the directory after this look copies the batch.
+  if (!IsHere()) return {Code::kIo, "write to " + paths.blocks() + ": another host has taken it"};
+  begun = true;
+  return {};
 }
 
 // Deletes the existing blocks from `first` to `last`. Most blocks are new and alone: then nothing
@@ -207,7 +246,16 @@ Status LiveArchive::Rep::Put(const std::string& at, std::string_view value) {
   return Write(batch);
 }
 
-LiveArchive::LiveArchive() : rep_(std::make_unique<Rep>()) {}
+Status LiveArchive::Rep::PutFile(std::string (LivePaths::*path)() const, std::string_view text) {
+  if (finished) return WriteFileAtomically((paths.*path)(), text);
+  SONDE_RETURN_IF_ERROR(Heard(Ready()));
+  const Status put = WriteFileAtomically((paths.*path)(), text);
+  if (IsHere()) return put;
+  SONDE_RETURN_IF_ERROR(Heard(Ready()));
+  return WriteFileAtomically((paths.*path)(), text);
+}
+
+LiveArchive::LiveArchive(const std::string& archive) : rep_(std::make_unique<Rep>(archive)) {}
 LiveArchive::~LiveArchive() = default;
 
 Result<std::unique_ptr<LiveArchive>> LiveArchive::Create(const std::string& archive,
@@ -222,17 +270,16 @@ Result<std::unique_ptr<LiveArchive>> LiveArchive::Continue(const std::string& ar
 
 Result<std::unique_ptr<LiveArchive>> LiveArchive::Open(const std::string& archive,
                                                        const JobDescription& job, bool acting) {
-  const ArchivePaths paths(archive);
-  std::unique_ptr<LiveArchive> live(new LiveArchive);
+  std::unique_ptr<LiveArchive> live(new LiveArchive(archive));
   Rep& rep = *live->rep_;
   rep.key = keys::ProfileKey(job);
-  rep.parent = paths.live();
+  rep.job = job;
   if (rep.key.size() > kMaxKey) {
     return Status(Code::kInvalid, "archive step " + job.id.ToString().substr(0, 64) +
                                       ": names of cluster, job and step are too long");
   }
-  SONDE_RETURN_IF_ERROR(PrepareArchive(paths));
-  SONDE_RETURN_IF_ERROR(rep.MakeDirectory(paths, job));
+  SONDE_RETURN_IF_ERROR(PrepareArchive(rep.archive));
+  SONDE_RETURN_IF_ERROR(rep.MakeDirectory());
   Status status = rep.OpenDb();
   if (status.ok()) {
     rep.description = DescriptionToJson(job);
@@ -254,8 +301,9 @@ Status LiveArchive::PutDescription(const JobDescription& job) {
   }
   const std::string json = DescriptionToJson(job);
   rep_->description = json;
+  rep_->job = job;
   SONDE_RETURN_IF_ERROR(rep_->Put(keys::Description(rep_->key), json));
-  return WriteFileAtomically(rep_->paths.description(), json);
+  return rep_->PutFile(&LivePaths::description, json);
 }
 
 Status LiveArchive::PutBlock(const BlockKey& key, const Schema& schema, std::string_view block) {
@@ -347,7 +395,7 @@ Status LiveArchive::Sync() {
     return blocks;
   }
   SONDE_RETURN_IF_ERROR(SyncDirectory(rep.paths.dir));
-  return SyncPath(rep.parent);
+  return SyncPath(rep.archive.live());
 }
 
 Status LiveArchive::PutEndpoint(std::string_view host, uint16_t port, std::string_view token) {
@@ -359,17 +407,23 @@ Status LiveArchive::PutEndpoint(std::string_view host, uint16_t port, std::strin
       .Field("token", token)
       .Field("pid", ::getpid())
       .EndObject();
-  return WriteFileAtomically(rep_->paths.endpoint(), json);
+  rep_->endpoint = json;
+  return rep_->PutFile(&LivePaths::endpoint, json);
 }
 
 Status LiveArchive::PutState(std::string_view state) {
-  return WriteFileAtomically(rep_->paths.state(), state);
+  return rep_->PutFile(&LivePaths::state, state);
+}
+
+void LiveArchive::Touch() {
+  if (rep_->finished || !rep_->IsHere()) return;
+  rep_->lock.Touch();
 }
 
 Status LiveArchive::Finish() {
   SONDE_RETURN_IF_ERROR(rep_->Put(keys::Finished(rep_->key), ""));
   if (const Status closed = rep_->db->Close(); !closed.ok()) {
-    rep_->Drop();
+    if (rep_->IsHere()) rep_->Drop();
     return rep_->Heard(closed);
   }
   rep_->finished = true;

@@ -60,6 +60,12 @@ class LiveArchive {
   // Writes the file `endpoint` (0600): where the running step is served. JSON {host, port, token,
   // pid}. Removed by Finish.
   Status PutEndpoint(std::string_view host, uint16_t port, std::string_view token);
+  // Shows that this writer is alive; called at least every few minutes. On a file system that does
+  // not show the locks of other hosts, another host may take a step that was silent for ten minutes
+  // for abandoned, such as that of a suspended job, and take its directory away. All that was
+  // acknowledged is in that directory. The write that finds it gone fails, and from then on this
+  // writes another part of the profile.
+  void Touch();
   // The data that another writer needs to go on with the step; ReadHeritage gives it back.
   Status PutState(std::string_view state);
   // Seals the profile; the directory can be ingested from now on. After a failure PutProfile and
@@ -69,7 +75,7 @@ class LiveArchive {
   uint64_t stored_bytes() const;
 
  private:
-  LiveArchive();
+  explicit LiveArchive(const std::string& archive);
   static Result<std::unique_ptr<LiveArchive>> Open(const std::string& archive,
                                                    const JobDescription& job, bool acting);
   struct Rep;

@@ -1,6 +1,8 @@
 #include "profiles/live/live_steps.h"
 
-#include <limits>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
 
 #include "profiles/disk/file_lock.h"
 #include "profiles/json/parse.h"
@@ -18,12 +20,18 @@ constexpr size_t kMaxState = 64u << 20;
 // long after it last wrote.
 constexpr Nanos kRemoteSilence = 600 * kSecond;
 
-bool IsRunning(const LivePaths& paths, std::string_view host) {
-  if (FileLock::IsLocked(paths.lock())) return true;
-  if (host.empty() || host == HostName()) return false;
+// When its writer last showed that it is alive.
+Nanos LastSign(const LivePaths& paths) {
+  return std::max(NewestChange(paths.blocks()), NewestChange(paths.dir));
+}
+
+void LookForWriter(std::string_view host, LiveStep& step) {
+  step.running = FileLock::IsLocked(step.paths.lock());
+  if (step.running || host.empty() || host == HostName()) return;
   // Finish removes the endpoint.
-  if (!ReadSmallFile(paths.endpoint(), kMaxSmallFile).ok()) return false;
-  return Clock::System().Now() - NewestChange(paths.blocks()) < kRemoteSilence;
+  if (!ReadSmallFile(step.paths.endpoint(), kMaxSmallFile).ok()) return;
+  step.running = Clock::System().Now() - LastSign(step.paths) < kRemoteSilence;
+  step.foreign = !step.running;
 }
 
 std::string Text(const json::object& object, std::string_view key) {
@@ -78,7 +86,7 @@ Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name) 
   const std::string said = lock.ok() ? *lock : "";
   const size_t line = said.find('\n');
   if (line != std::string::npos) step.failure = said.substr(line + 1);
-  step.running = IsRunning(step.paths, std::string_view(said).substr(0, line));
+  LookForWriter(std::string_view(said).substr(0, line), step);
   step.job = *from_key;
   if (const auto text = ReadSmallFile(step.paths.description(), kMaxJsonBytes); text.ok()) {
     auto described = DescriptionFromJson(*text);
@@ -100,6 +108,27 @@ std::vector<LiveStep> ScanLive(const ArchivePaths& archive) {
     if (step.ok()) steps.push_back(*std::move(step));
   }
   return steps;
+}
+
+Result<LiveStep> TakeAbandoned(const ArchivePaths& archive, const LiveStep& step) {
+  constexpr int kMaxNames = 1000;
+  // By the file system's clock, which may differ from this host's.
+  const auto now = FileSystemTime(archive.live());
+  if (!now.ok()) return now.status();
+  if (*now - LastSign(step.paths) < kRemoteSilence) {
+    return Status(Code::kBusy, step.paths.dir + ": its writer was active less than 10 minutes ago");
+  }
+  LiveStep taken = step;
+  taken.foreign = false;
+  // A directory that is there and not empty is not replaced.
+  for (int part = 2; part <= kMaxNames; ++part) {
+    taken.name = step.key + "~" + std::to_string(part);
+    taken.paths = LivePaths(archive.live() + "/" + taken.name);
+    if (taken.name == step.name) continue;
+    if (std::rename(step.paths.dir.c_str(), taken.paths.dir.c_str()) == 0) return taken;
+    if (errno != ENOTEMPTY && errno != EEXIST) break;
+  }
+  return ArchiveError("take " + step.paths.dir, errno);
 }
 
 std::set<std::string> LiveKeys(const ArchivePaths& archive) {

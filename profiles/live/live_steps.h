@@ -28,6 +28,7 @@ struct LiveStep {
   std::string key;
   LivePaths paths{""};
   bool running = false;  // its writer holds it, or is on another host and was active just now
+  bool foreign = false;  // its writer is on another host and may live, though it is not running
   JobDescription job;    // from description.json, or what the key tells
   Endpoint endpoint;     // if running and known
   std::string failure;   // "" or why its writer could not write
@@ -44,6 +45,11 @@ std::vector<LiveStep> ScanLive(const ArchivePaths& archive);
 std::set<std::string> LiveKeys(const ArchivePaths& archive);
 // One of them; kNotFound for a name that is not a live step's.
 Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name);
+
+// Takes a foreign step away from a writer that may live, and gives it with its new name: what the
+// writer was told is stored is in it, and the writer finds out before it says so of anything else.
+// kBusy: the writer was active just now.
+Result<LiveStep> TakeAbandoned(const ArchivePaths& archive, const LiveStep& step);
 
 // What the writers of a step have left for another writer that goes on with it.
 struct Heritage {

@@ -1,6 +1,8 @@
 #include "profiles/upkeep/ingest.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -27,6 +29,7 @@ namespace {
 constexpr size_t kSettleSteps = 64;
 constexpr uint64_t kSettleBytes = 16u << 20;
 constexpr Nanos kSweepAge = 600 * kSecond;
+constexpr Nanos kNfsAge = 24 * 3600 * kSecond;
 // A block of another writer with the same node, group and sequence gets a higher sequence.
 constexpr uint64_t kPartShift = 48;
 constexpr uint64_t kMaxParts = 1024;
@@ -330,6 +333,11 @@ Status PutAway(const ArchivePaths& archive, const CopiedStep& step) {
 }  // namespace
 
 Status Intake::Add(const LiveStep& step) try {
+  if (step.foreign) {
+    // From here on its writer, if it lives, writes somewhere else.
+    const auto taken = TakeAbandoned(archive_, step);
+    return taken.ok() ? Add(*taken) : taken.status().Within("ingest " + step.name);
+  }
   WrittenRecords written;
   auto copied = Ingest(db_, archive_, step, written).Run();
   if (!copied.ok()) {
@@ -397,7 +405,24 @@ Result<uint64_t> CountBlocks(leveldb::DB& db, const std::string& key) {
   return count;
 }
 
-void SweepLive(const ArchivePaths& archive) {
+namespace {
+
+// A file that was deleted while a process of the same host had it open; NFS deletes it when that
+// process closes it, but not when the host dies before.
+void SweepNfs(const std::string& directory) {
+  for (const std::string& name : NamesIn(directory)) {
+    const std::string path = directory + "/" + name;
+    struct stat info;
+    if (!name.starts_with(".nfs") || ::lstat(path.c_str(), &info) != 0) continue;
+    const Nanos changed = info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec;
+    if (Clock::System().Now() - changed > kNfsAge) ::unlink(path.c_str());
+  }
+}
+
+}  // namespace
+
+void SweepArchive(const ArchivePaths& archive) {
+  SweepNfs(archive.db());
   for (const std::string& name : NamesIn(archive.live())) {
     if (name[0] != kHidden) continue;
     const LivePaths paths(archive.live() + "/" + name);

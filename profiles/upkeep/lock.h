@@ -2,10 +2,10 @@
 //
 // It is a record lock (disk/file_lock.h), which is gone when its holder is. Some shared file
 // systems grant such locks on each host separately; so that two hosts never write to one database,
-// the holder has a claim as well (disk/claim.h), which only one host can have. Earlier releases know
-// no claims, so the lock's file names its holder's host as long as it is held, and a process that
-// gets the lock and finds another host's name in the file believes it for kSilence after the holder
-// last touched the file. Then that host counts as dead.
+// the holder has a claim as well (disk/claim.h), which only one host can have. Earlier releases
+// know no claims, so the lock's file names its holder's host as long as it is held, and a process
+// that gets the lock and finds another host's name in the file believes it for kSilence after the
+// holder last touched the file. Then that host counts as dead.
 //
 // Thread safety: one thread at a time.
 #pragma once

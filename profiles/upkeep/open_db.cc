@@ -57,7 +57,7 @@ Result<std::unique_ptr<WritableDb>> CreateDb(const std::string& path,
   // large tables that takes more room than there may be when room is to be given back.
   options.max_file_size = 2u << 20;
   options.max_open_files = 256;
-  return WritableDb::Open(options, path, 
+  return WritableDb::Open(options, path,
                           std::make_unique<WriterEnv>(path + ".lock", std::move(fence)));
 }
 

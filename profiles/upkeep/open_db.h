@@ -28,7 +28,6 @@ Status CheckDbFormat(leveldb::DB& db, const std::string& path);
 Result<std::unique_ptr<WritableDb>> OpenDb(const ArchivePaths& archive,
                                            std::shared_ptr<Fence> fence = nullptr);
 // Makes a database like db/ at another path.
-Result<std::unique_ptr<WritableDb>> CreateDb(const std::string& path,
-                                             std::shared_ptr<Fence> fence);
+Result<std::unique_ptr<WritableDb>> CreateDb(const std::string& path, std::shared_ptr<Fence> fence);
 
 }  // namespace sonde

@@ -7,23 +7,28 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <thread>
 #include <vector>
 
 #include "profiles/archive/owned_archive.h"
 #include "profiles/disk/claim.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/live/live_steps.h"
 #include "profiles/upkeep/lock.h"
 #include "tests/unit/profiles_days.h"
 
 namespace {
 
 std::atomic<bool> without_links{false};
+std::atomic<bool> without_locks{false};
 
 }  // namespace
 
-// Stands before the C library's.
+// These stand before the C library's.
 extern "C" int link(const char* from, const char* to) noexcept {
   if (without_links) {
     errno = EPERM;
@@ -32,12 +37,27 @@ extern "C" int link(const char* from, const char* to) noexcept {
   return static_cast<int>(::syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 
+// Of a host that does not see the locks of another one.
+extern "C" int fcntl(int fd, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  if (without_locks && command == F_OFD_SETLK) return 0;
+  if (without_locks && command == F_OFD_GETLK) {
+    static_cast<struct flock*>(argument)->l_type = F_UNLCK;
+    return 0;
+  }
+  return static_cast<int>(::syscall(SYS_fcntl, fd, command, argument));
+}
+
 namespace sonde {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
+constexpr Nanos kForever = std::numeric_limits<Nanos>::max();
 const Claim::Host kAda{"ada", "boot-a"};
 const Claim::Host kBob{"bob", "boot-b"};
 
@@ -218,6 +238,130 @@ TEST_F(TakenOverTest, ACompactionUnderWayStops) {
   EXPECT_FALSE(archive_->owner->Compact(nullptr).ok());
   archive_.reset();
   ExpectSound();
+}
+
+TEST_F(TakenOverTest, WhatNfsLeavesOfDeletedFilesGoesWithTime) {
+  archive_.reset();
+  const std::string old = root() + "/db/.nfs000000000001";
+  const std::string used = root() + "/db/.nfs000000000002";
+  for (const std::string& path : {old, used}) std::ofstream(path) << "a table that was deleted";
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(25));
+  Open();
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_TRUE(fs::exists(used));
+  ExpectSound();
+}
+
+// The writer of a running step, on a host whose locks are not seen here.
+class SuspendedWriterTest : public DaysTest {
+ protected:
+  void SetUp() override {
+    auto live = LiveArchive::Create(root(), TestJob());
+    ASSERT_TRUE(live.ok()) << live.status().message();
+    live_ = *std::move(live);
+    ASSERT_TRUE(live_->PutEndpoint("elsewhere", 4711, "token").ok());
+    ASSERT_TRUE(PutNodeBlock(*live_, 0, 1, 0, 3).ok());
+    std::ofstream(live_->path() + "/lock") << "elsewhere\n";
+    without_locks = true;
+  }
+  void TearDown() override { without_locks = false; }
+  void Age(std::chrono::seconds by) const { Age(live_->path(), by); }
+  static void Age(const std::string& path, std::chrono::seconds by) {
+    const auto then = fs::file_time_type::clock::now() - by;
+    for (const auto& entry : fs::recursive_directory_iterator(path)) {
+      fs::last_write_time(entry.path(), then);
+    }
+  }
+  Status End() {
+    Profile profile;
+    profile.job = TestJob();
+    profile.job.state = EndState::kCompleted;
+    profile.job.end = kTestStart + 6 * kSecond;
+    SONDE_RETURN_IF_ERROR(live_->PutProfile(profile));
+    return live_->Finish();
+  }
+  size_t Live() const { return NamesIn(root() + "/live").size(); }
+  // Of the archive's only profile.
+  JobDescription Job() const {
+    const OpenedArchive archive = Open();
+    const auto list = archive.reader->List();
+    EXPECT_EQ(list->size(), 1u);
+    return list->empty() ? JobDescription() : list->at(0).job;
+  }
+  size_t Points() const {
+    const OpenedArchive archive = Open();
+    const auto only = [](const Series& s) { return s.metric.type == MetricType::kGauge; };
+    const auto read = archive.reader->Read(archive.reader->List()->at(0).key, SeriesScope::kNodes,
+                                           only, 0, kForever);
+    EXPECT_TRUE(read.ok()) << read.status().message();
+    size_t points = 0;
+    for (const SeriesData& data : *read) points += data.points.size();
+    return points;
+  }
+  std::unique_ptr<LiveArchive> live_;
+};
+
+TEST_F(SuspendedWriterTest, AStepIsNotTakenForAbandonedWhileItsWriterShowsLife) {
+  Age(std::chrono::minutes(9));
+  EXPECT_EQ(Job().state, EndState::kRunning);
+  Age(std::chrono::minutes(11));
+  live_->Touch();
+  EXPECT_EQ(Job().state, EndState::kRunning);
+  EXPECT_EQ(Live(), 1u);
+}
+
+TEST_F(SuspendedWriterTest, WhatIsAcknowledgedAfterItsStepWasTakenIsKept) {
+  Age(std::chrono::minutes(11));
+  EXPECT_EQ(Job().state, EndState::kLost);
+  EXPECT_EQ(Live(), 0u);
+  EXPECT_EQ(Points(), 3u);
+  // It goes on, and is told that its next block is not stored; then that it is.
+  EXPECT_FALSE(PutNodeBlock(*live_, 0, 2, 3, 3).ok());
+  ASSERT_TRUE(PutNodeBlock(*live_, 0, 2, 3, 3).ok());
+  EXPECT_EQ(Live(), 1u);
+  EXPECT_TRUE(fs::exists(live_->path() + "/endpoint.json"));
+  ASSERT_TRUE(End().ok());
+  live_.reset();
+  without_locks = false;
+  EXPECT_EQ(Job().state, EndState::kCompleted);
+  EXPECT_EQ(Points(), 6u);
+  ExpectSound();
+}
+
+TEST_F(SuspendedWriterTest, TheEndOfAStepThatWasTakenIsKept) {
+  Age(std::chrono::minutes(11));
+  EXPECT_EQ(Job().state, EndState::kLost);
+  EXPECT_FALSE(End().ok());
+  ASSERT_TRUE(End().ok());
+  live_.reset();
+  without_locks = false;
+  EXPECT_EQ(Job().state, EndState::kCompleted);
+  EXPECT_EQ(Points(), 3u);
+}
+
+// A kill in the middle of the intake.
+TEST_F(SuspendedWriterTest, AStepThatWasTakenAndNotCopiedIsFoundAgain) {
+  Age(std::chrono::minutes(11));
+  const std::string name = fs::path(live_->path()).filename();
+  const auto taken = TakeAbandoned(ArchivePaths(root()), *ReadLive(ArchivePaths(root()), name));
+  ASSERT_TRUE(taken.ok()) << taken.status().message();
+  EXPECT_NE(taken->name, name);
+  ASSERT_FALSE(PutNodeBlock(*live_, 0, 2, 3, 3).ok());
+  ASSERT_TRUE(PutNodeBlock(*live_, 0, 2, 3, 3).ok());
+  ASSERT_TRUE(End().ok());
+  live_.reset();
+  // The write that was not acknowledged went into what had been taken.
+  Age(taken->paths.dir, std::chrono::minutes(11));
+  EXPECT_EQ(Job().state, EndState::kCompleted);
+  EXPECT_EQ(Points(), 6u);
+}
+
+TEST_F(SuspendedWriterTest, AStateAndAnEndpointFollowToTheNewDirectory) {
+  Age(std::chrono::minutes(11));
+  EXPECT_EQ(Job().state, EndState::kLost);
+  EXPECT_TRUE(live_->PutState("new").ok());
+  EXPECT_EQ(*ReadSmallFile(live_->path() + "/state", 16), "new");
+  EXPECT_TRUE(fs::exists(live_->path() + "/endpoint.json"));
 }
 
 }  // namespace

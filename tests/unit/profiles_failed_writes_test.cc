@@ -433,8 +433,8 @@ TEST_F(FailedWritesTest, AServerWithLimitsTriesAgainBehindAPrune) {
 }
 
 TEST_F(FailedWritesTest, AnIngestWithoutAServerTriesAgainBehindAPrune) {
-  // The first change takes the lock.
-  for (uint64_t n = 2; n <= 12; ++n) {
+  // Five changes make the claim and take the lock.
+  for (uint64_t n = 6; n <= 16; ++n) {
     const int status = Run({}, [&](OpenedArchive&) {});
     ASSERT_EQ(status, 0);
     EXPECT_EQ(InChild([&] {

@@ -11,6 +11,8 @@
 namespace sonde::head {
 namespace {
 
+constexpr Nanos kSignOfLife = 60 * kSecond;  // while there is nothing to write
+
 constexpr int kFinishTries = 3;  // each on a database that was opened anew
 
 template <typename B>
@@ -52,7 +54,13 @@ void ArchiveWriter::Enqueue(Order order) {
 void ArchiveWriter::Work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    ready_.wait(lock, [this] { return stop_ || !orders_.empty(); });
+    const std::chrono::nanoseconds pause(kSignOfLife);
+    if (!ready_.wait_for(lock, pause, [this] { return stop_ || !orders_.empty(); })) {
+      lock.unlock();
+      if (live_ != nullptr) live_->Touch();
+      lock.lock();
+      continue;
+    }
     if (orders_.empty()) return;
     const Order order = std::move(orders_.front());
     orders_.pop_front();
@@ -317,6 +325,7 @@ void ArchiveWriter::Finish(const Profile& profile, Stored done) {
         if (status.ok()) status = live_->Finish();
         if (status.ok()) break;
       }
+      live_path_ = live_->path();
       Note(status);
     }
     live_.reset();
