@@ -1,8 +1,10 @@
 #include "profiles/archive/ingest_one.h"
 
+#include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/log.h"
 #include "profiles/archive/ask_keeper.h"
@@ -29,6 +31,8 @@ class OneIntake {
 
   // Does nothing if the step was ingested already.
   Status Ingest();
+  // What other heads have left, until the deadline. Whether that took any in.
+  bool TakeWaiting(Nanos deadline);
   // Whether that made any room.
   Result<bool> MakeRoom(const Retention& limits);
   Status KeepTo(const Retention& limits);
@@ -64,6 +68,28 @@ Status OneIntake::Ingest() {
   SONDE_RETURN_IF_ERROR(intake.Settle());
   taken_ = true;
   return {};
+}
+
+bool OneIntake::TakeWaiting(Nanos deadline) {
+  const std::vector<std::string> names = NamesIn(paths_.waiting());
+  if (names.empty() || !Open().ok()) return false;
+  Intake intake(*db_, paths_);
+  Status status;
+  for (const std::string& name : names) {
+    if (!status.ok() || Clock::System().Monotonic() >= deadline) break;
+    const auto step = ReadLive(paths_, name);
+    std::error_code error;
+    if (!step.ok() || !std::filesystem::exists(step->paths.dir, error)) {
+      ForgetWaiting(paths_, name);
+      continue;
+    }
+    if (step->running || step->foreign) continue;
+    status = intake.Add(*step);
+    if (status.ok() && intake.full()) status = intake.Settle();
+  }
+  if (status.ok()) status = intake.Settle();
+  if (!status.ok()) log::Info("steps stay in {}: {}", paths_.live(), status.message());
+  return intake.settled() > 0;
 }
 
 Status OneIntake::Prune(const Retention& limits, PruneWork work, PruneReport& report) {
@@ -109,30 +135,65 @@ Status IngestWithin(const Retention& limits, const ArchivePaths& paths, OneIntak
   return done;
 }
 
+Result<ArchiveLock> TakeLock(const ArchivePaths& paths, Nanos wait, bool limited) {
+  auto lock = ArchiveLock::Acquire(paths, wait);
+  // On a disk that is full to the last block the lock's text has no room either.
+  if (limited && WantsRoom(lock.status()) && EmptyReserve(paths)) {
+    return ArchiveLock::Acquire(paths, wait);
+  }
+  return lock;
+}
+
+Status IngestOwn(const ArchivePaths& paths, const std::string& name, const Retention* limits,
+                 const std::shared_ptr<Fence>& fence, Nanos deadline) {
+  auto step = ReadLive(paths, name);
+  if (!step.ok()) return step.status();
+  if (step->running) {
+    return {Code::kBusy, "ingest " + step->paths.dir + ": its step still runs"};
+  }
+  // Another process has taken it in already.
+  std::error_code error;
+  if (!std::filesystem::exists(step->paths.dir, error)) return {};
+  OneIntake intake(paths, *std::move(step), fence);
+  const Status own = limits != nullptr ? IngestWithin(*limits, paths, intake) : intake.Ingest();
+  if (own.ok()) static_cast<void>(intake.TakeWaiting(deadline));
+  return own;
+}
+
+// Whether that took any in.
+bool TakeWaiting(const ArchivePaths& paths, const std::shared_ptr<Fence>& fence, Nanos deadline) {
+  return OneIntake(paths, LiveStep(), fence).TakeWaiting(deadline);
+}
+
 }  // namespace
 
 Status IngestLive(const std::string& root, const std::string& live_path, Nanos wait,
-                  const Retention* limits) {
+                  const Retention* limits, Nanos others_for) {
   const ArchivePaths paths(root);
   const std::string prefix = paths.live() + "/";
   if (!live_path.starts_with(prefix)) {
     return {Code::kInvalid, "ingest " + live_path + ": it is not below " + paths.live()};
   }
+  const std::string name = live_path.substr(prefix.size());
+  const Nanos deadline = Clock::System().Monotonic() + others_for;
   const bool limited = limits != nullptr && limits->any();
-  auto lock = ArchiveLock::Acquire(paths, wait);
-  if (lock.status().code() == Code::kBusy && AskToIngest(root, 0).ok()) {
-    return {Code::kBusy, "ingest " + live_path + ": who keeps the archive was asked to do it"};
-  }
-  // On a disk that is full to the last block the lock's text has no room either.
-  if (limited && WantsRoom(lock.status()) && EmptyReserve(paths)) {
-    lock = ArchiveLock::Acquire(paths, wait);
+  auto lock = TakeLock(paths, wait, limited);
+  if (lock.status().code() == Code::kBusy) {
+    if (AskToIngest(root, 0).ok()) {
+      return {Code::kBusy, "ingest " + live_path + ": who keeps the archive was asked to do it"};
+    }
+    SONDE_RETURN_IF_ERROR(LeaveToHolder(paths, name));
+    lock = TakeLock(paths, 0, limited);
   }
   if (!lock.ok()) return lock.status();
-  auto step = ReadLive(paths, live_path.substr(prefix.size()));
-  if (!step.ok()) return step.status();
-  if (step->running) return {Code::kBusy, "ingest " + live_path + ": its step still runs"};
-  OneIntake intake(paths, *std::move(step), lock->claim());
-  return limited ? IngestWithin(*limits, paths, intake) : intake.Ingest();
+  const Status own = IngestOwn(paths, name, limited ? limits : nullptr, lock->claim(), deadline);
+  while (own.ok() && lock.ok() && !NamesIn(paths.waiting()).empty()) {
+    // Who has found the lock taken meanwhile has left a name.
+    lock = Status(Code::kBusy, "given back");
+    lock = TakeLock(paths, 0, limited);
+    if (lock.ok() && !TakeWaiting(paths, lock->claim(), deadline)) break;
+  }
+  return own;
 }
 
 }  // namespace sonde

@@ -1,4 +1,4 @@
-// Ingests one step; its writer, the head, does this once srun has gone on.
+// Ingests the step of a head, once srun has gone on, and what other heads have left to it.
 //
 // Thread safety: a function without state.
 #pragma once
@@ -12,10 +12,13 @@ namespace sonde {
 
 struct Retention;
 
-// Ingests one finished live directory into db/, if db/ can be opened; kBusy if db/ is locked. Then
-// deletes, for a few milliseconds, what exceeds `limits`, if there are any; deletes first if there
-// is no room for the step otherwise.
+// Ingests one finished live directory into db/, if db/ can be opened; kBusy if db/ is locked: then
+// who has the lock takes the step in. Deletes, for a few milliseconds, what exceeds `limits`, if
+// there are any; deletes first if there is no room for the step otherwise. Then takes in, for about
+// `others_for`, steps that were left to this process while it had the lock: of a thousand heads
+// that end at once a few do the work of all.
+inline constexpr Nanos kOthersFor = kSecond;
 Status IngestLive(const std::string& archive, const std::string& live_path, Nanos wait,
-                  const Retention* limits = nullptr);
+                  const Retention* limits = nullptr, Nanos others_for = kOthersFor);
 
 }  // namespace sonde

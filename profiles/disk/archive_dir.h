@@ -17,6 +17,7 @@ struct ArchivePaths {
   explicit ArchivePaths(std::string archive) : root(std::move(archive)) {}
   std::string root;
   std::string live() const { return root + "/live"; }
+  std::string waiting() const { return root + "/waiting"; }  // see live_steps.h
   std::string db() const { return root + "/db"; }
   std::string db_lock() const { return db() + ".lock"; }       // CreateDb knows it so
   std::string db_owner() const { return root + "/db.owner"; }  // see claim.h

@@ -1,9 +1,14 @@
 #include "profiles/live/live_steps.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 
+#include "core/unique_fd.h"
 #include "profiles/disk/file_lock.h"
 #include "profiles/json/parse.h"
 #include "profiles/model/profile.h"
@@ -129,6 +134,19 @@ Result<LiveStep> TakeAbandoned(const ArchivePaths& archive, const LiveStep& step
     if (errno != ENOTEMPTY && errno != EEXIST) break;
   }
   return ArchiveError("take " + step.paths.dir, errno);
+}
+
+Status LeaveToHolder(const ArchivePaths& archive, const std::string& name) {
+  if (::mkdir(archive.waiting().c_str(), 0700) != 0 && errno != EEXIST) {
+    return ArchiveError("make directory " + archive.waiting(), errno);
+  }
+  const std::string path = archive.waiting() + "/" + name;
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  return fd.get() >= 0 ? Status() : ArchiveError("make " + path, errno);
+}
+
+void ForgetWaiting(const ArchivePaths& archive, const std::string& name) {
+  ::unlink((archive.waiting() + "/" + name).c_str());
 }
 
 std::set<std::string> LiveKeys(const ArchivePaths& archive) {

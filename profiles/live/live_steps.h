@@ -51,6 +51,14 @@ Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name);
 // kBusy: the writer was active just now.
 Result<LiveStep> TakeAbandoned(const ArchivePaths& archive, const LiveStep& step);
 
+// A writer that has finished while another process had the archive's lock leaves an empty file with
+// its directory's name in waiting/, so that the holder finds it without looking at every step that
+// runs. It tries the lock once more afterwards, and the holder looks again when it has let go of
+// the lock: so one of the two takes the step in.
+Status LeaveToHolder(const ArchivePaths& archive, const std::string& name);
+// Of one that is taken in.
+void ForgetWaiting(const ArchivePaths& archive, const std::string& name);
+
 // What the writers of a step have left for another writer that goes on with it.
 struct Heritage {
   JobDescription job;

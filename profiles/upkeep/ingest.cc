@@ -327,6 +327,7 @@ Status PutAway(const ArchivePaths& archive, const CopiedStep& step) {
   }
   std::error_code ignored;
   if (!step.damaged) std::filesystem::remove_all(target, ignored);
+  ForgetWaiting(archive, step.name);
   return {};
 }
 
@@ -423,6 +424,10 @@ void SweepNfs(const std::string& directory) {
 
 void SweepArchive(const ArchivePaths& archive) {
   SweepNfs(archive.db());
+  for (const std::string& name : NamesIn(archive.waiting())) {
+    struct stat info;
+    if (::lstat((archive.live() + "/" + name).c_str(), &info) != 0) ForgetWaiting(archive, name);
+  }
   for (const std::string& name : NamesIn(archive.live())) {
     if (name[0] != kHidden) continue;
     const LivePaths paths(archive.live() + "/" + name);

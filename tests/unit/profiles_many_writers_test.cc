@@ -104,6 +104,29 @@ class StartingGun {
   int ends_[2] = {-1, -1};
 };
 
+// As the batch steps of a job array do: nobody reads the archive, and nothing is left in live/.
+TEST_F(ManyWritersTest, HeadsThatEndAtOnceTakeEachOthersStepsIn) {
+  const StartingGun gun;
+  std::vector<pid_t> children;
+  for (int i = 0; i < kSteps; ++i) {
+    children.push_back(Start([&] {
+      WriteStep(i);
+      gun.Wait();
+      const Status status = IngestLive(root(), path_, 0, nullptr, kPatience);
+      EXPECT_TRUE(status.ok() || status.code() == Code::kBusy) << status.message();
+    }));
+  }
+  gun.Fire();
+  for (const pid_t child : children) Join(child);
+  EXPECT_THAT(NamesIn(root() + "/live"), IsEmpty());
+  EXPECT_THAT(NamesIn(root() + "/waiting"), IsEmpty());
+  Join(Start([&] {
+    const auto archive = OpenArchive(root(), kPatience);
+    ASSERT_TRUE(archive.ok());
+    CheckAll(*archive->reader);
+  }));
+}
+
 TEST_F(ManyWritersTest, OfManyStepsThatFinishAtOnceNoneIsLostAndNoneIsThereTwice) {
   const StartingGun gun;
   std::vector<pid_t> children;
