@@ -94,12 +94,10 @@ Status HeldBy(const std::string& path, std::string_view text) {
                                    path, LineOf(text, 0).substr(0, 256))};
 }
 
-// ok: whoever holds the claim is dead, or counts as that.
+// ok: whoever holds the claim is dead, or counts as that. kNotFound: it was given back meanwhile.
 Status IsFree(const std::string& path, std::string_view text, const Claim::Host& host, Nanos now) {
   struct stat info;
-  if (::stat(path.c_str(), &info) != 0) {
-    return errno == ENOENT ? Status() : SystemError("look at " + path);
-  }
+  if (::stat(path.c_str(), &info) != 0) return SystemError("look at " + path);
   // A process of this host that lives would have the lock.
   if (LineOf(text, 1) == host.boot) return {};
   // If the clock was set back since, the time is no sign of life.
@@ -151,7 +149,7 @@ Result<std::shared_ptr<Claim>> Claim::Take(const std::string& path, const Host& 
     status = there.ok() || there.status().code() == Code::kLimit ? IsFree(path, holder, host, *now)
                                                                  : there.status();
     if (status.ok()) status = Remove(path, holder, mine + ".old");
-    if (!status.ok()) break;
+    if (!status.ok() && !IsGone(status)) break;
     status = HeldBy(path, holder);
   }
   ::unlink(mine.c_str());
