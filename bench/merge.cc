@@ -151,6 +151,14 @@ struct Alone final : Children::Owner {
                  TickMerger::Source /*source*/) override {}
 };
 
+// The time of the ticks.
+class TickClock final : public Clock {
+ public:
+  Nanos Now() const override { return time; }
+  Nanos Monotonic() const override { return time; }
+  Nanos time = kFirstTick - kPeriod;
+};
+
 class Parent {
  public:
   // `sent`: where the children tell that all have sent; -1 not to wait for that. `acks`: whether
@@ -161,7 +169,7 @@ class Parent {
         acks_(acks),
         queries_(loop_),
         merger_(60, [this](const TickMerger::Row& row, bool) { OnMerged(row); }),
-        children_(merger_, queries_, kSecond, tree::Keep::kUntilSafe, alone_) {}
+        children_(merger_, queries_, kSecond, tree::Keep::kUntilSafe, alone_, clock_) {}
 
   uint16_t Listen() {
     auto listener =
@@ -207,6 +215,7 @@ class Parent {
       Die({Code::kInternal, "a tick without all children"});
     }
     children_.Forwarded(row.sources, 0);
+    clock_.time = row.tick;
     if (acks_) children_.Pulse();
     if (--left_ == ticks_) start_ = CpuTime();
     if (left_ == 0) return loop_.Stop();
@@ -225,6 +234,7 @@ class Parent {
   QueryFanout queries_;
   TickMerger merger_;
   Alone alone_;
+  TickClock clock_;
   Children children_;
   std::unique_ptr<Listener> listener_;
   std::vector<std::unique_ptr<SocketLink>> links_;

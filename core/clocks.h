@@ -15,6 +15,8 @@ inline int64_t ReadClock(clockid_t clock) {
 }
 
 inline int64_t MonotonicNow() { return ReadClock(CLOCK_MONOTONIC); }
+// Goes on while the machine is suspended.
+inline int64_t BootNow() { return ReadClock(CLOCK_BOOTTIME); }
 // Since 1970.
 inline int64_t WallNow() { return ReadClock(CLOCK_REALTIME); }
 

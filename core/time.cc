@@ -14,6 +14,7 @@ class SystemClock final : public Clock {
  public:
   Nanos Now() const override { return WallNow(); }
   Nanos Monotonic() const override { return MonotonicNow(); }
+  Nanos SinceBoot() const override { return BootNow(); }
 };
 
 Nanos UnitOf(std::string_view unit) {

@@ -1,7 +1,8 @@
 // Points in time and periods.
 //
-// A time is nanoseconds since the Unix epoch (CLOCK_REALTIME), a duration is nanoseconds. Ticks lie
-// at multiples of the period since the epoch, so that all nodes sample together.
+// A time is nanoseconds since the Unix epoch, a duration is nanoseconds. Ticks lie at multiples of
+// the period since the epoch, so that all nodes sample together. Times of a step are those of its
+// StepClock (daemon/step_clock.h), all others the wall clock's (CLOCK_REALTIME).
 //
 // Thread safety: functions without state; a Clock may be called from any thread.
 #pragma once
@@ -30,6 +31,10 @@ class Clock {
   virtual ~Clock() = default;
   virtual Nanos Now() const = 0;        // wall clock
   virtual Nanos Monotonic() const = 0;  // for timeouts: never steps
+  // Never steps either, and goes on while the machine is suspended.
+  virtual Nanos SinceBoot() const { return Monotonic(); }
+  // What Now() was when the machine's wall clock said `wall`, not long ago.
+  virtual Nanos OfWall(Nanos wall) const { return wall; }
 
   static const Clock& System();
 };

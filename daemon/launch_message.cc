@@ -150,6 +150,7 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kEnvironment, ParseVariable},
       {key::kTimeLimit, Number(&M::time_limit)},
       {key::kBegun, Number(&M::begun)},
+      {key::kAhead, Number(&M::ahead)},
       {key::kStart, [](M& m, V v) { return m.acting = true, ParseInto(v, m.job.start); }},
   };
 }

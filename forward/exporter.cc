@@ -33,7 +33,8 @@ Exporter::Exporter(const Archive& archive, std::string key, Delivery& delivery, 
       key_(std::move(key)),
       delivery_(delivery),
       record_(record),
-      on_progress_(std::move(on_progress)) {}
+      on_progress_(std::move(on_progress)),
+      ahead_(Clock::System().Now() - Clock::System().SinceBoot()) {}
 
 Exporter::~Exporter() = default;
 
@@ -75,7 +76,7 @@ Status Exporter::Read(const ProfileEntry& entry, const Marks* only) {
   RowsWanted wanted;
   wanted.end = to.until;
   if (entry.running && reduced) {
-    wanted.end = std::min(wanted.end, Clock::System().Now() - kSettle);
+    wanted.end = std::min(wanted.end, Clock::System().SinceBoot() + ahead_ - kSettle);
   }
   wanted.stream = [&](uint32_t node, const std::string& group, const BlockInfo& info) {
     const auto [at, is_new] = streams_.try_emplace({node, group});

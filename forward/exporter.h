@@ -78,6 +78,8 @@ class Exporter {
   Delivery& delivery_;
   Record& record_;
   const OnProgress on_progress_;
+  // Of the wall clock when this began: the step's time does not follow that if it is set.
+  const Nanos ahead_;
   Progress progress_;
 
   std::map<Stream, StreamState> streams_;

@@ -160,6 +160,8 @@ inline constexpr std::string_view kBegun = "begun";
 // Only for an acting head, which a node's daemon starts when the head has died: when the step
 // began.
 inline constexpr std::string_view kStart = "start";
+// And what the step's time is ahead of the machine's wall clock, ns, negative if behind.
+inline constexpr std::string_view kAhead = "ahead";
 // Of 'D' packets.
 inline constexpr std::string_view kState = "state";    // up | done | failed
 inline constexpr std::string_view kReason = "reason";  // for people

@@ -45,9 +45,12 @@ void HandleSignals() {
   sigaction(SIGINT, &action, nullptr);
 }
 
-void SleepUntil(Nanos time) {
-  const timespec until = {time / kSecond, time % kSecond};
-  while (stopped == 0 && clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+// The wall clock may be set meanwhile.
+void Sleep(Nanos time) {
+  const Nanos end = Clock::System().Monotonic() + time;
+  const timespec until = {end / kSecond, end % kSecond};
+  while (stopped == 0 &&
+         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
   }
 }
 
@@ -66,14 +69,14 @@ class Scraper {
 
   // The result of one scrape.
   Status Once() {
-    const Nanos start = Clock::System().Now();
+    const Nanos start = Clock::System().Monotonic();
     const Result<std::string> text =
         join::Scrape(target_, std::min(period_, kTimeoutLimit), max_bytes_);
     if (!text.ok()) {
       joined_.Lose();
       return text.status();
     }
-    const double seconds = static_cast<double>(Clock::System().Now() - start) / kSecond;
+    const double seconds = static_cast<double>(Clock::System().Monotonic() - start) / kSecond;
     return joined_.Take(*text, seconds).Within("scrape " + target_.Url());
   }
 
@@ -87,7 +90,7 @@ class Scraper {
                          : std::string(status.message()));
       }
       failing = !status.ok();
-      SleepUntil((Clock::System().Now() / period_ + 1) * period_);
+      Sleep(period_ - Clock::System().Now() % period_);
     }
   }
 
@@ -109,13 +112,13 @@ class NullSink final : public join::Sink {
 // Scrapes once without recording, so that the user sees mistakes at once. An exporter that is just
 // being started may take a while to answer.
 Status TryOut(const Options& options, const web::ScrapeTarget& target, Nanos period, Nanos wait) {
-  const Nanos deadline = Clock::System().Now() + wait;
+  const Nanos deadline = Clock::System().Monotonic() + wait;
   Result<std::string> text = Status(Code::kInternal, "not tried");
   for (;;) {
     text = join::Scrape(target, std::min(period, kTimeoutLimit), options.max_megabytes << 20);
-    const Nanos now = Clock::System().Now();
+    const Nanos now = Clock::System().Monotonic();
     if (text.ok() || text.status().code() == Code::kLimit || now >= deadline || stopped != 0) break;
-    SleepUntil(now + kSecond / 5);
+    Sleep(kSecond / 5);
   }
   if (!text.ok()) return text.status();
   NullSink sink;

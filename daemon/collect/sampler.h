@@ -68,7 +68,7 @@ class Sampler {
   void TaskExited(uint32_t rank, const std::optional<TaskTotals>& totals);
   // A tick was taken long after its time, or not at all.
   void CountLateTick() { self_->CountLateTick(); }
-  void CountSkippedTick() { self_->CountSkippedTick(); }
+  void CountSkippedTicks(uint64_t ticks) { self_->CountSkippedTicks(ticks); }
 
   // What the daemon's links and stores have to tell, for the samples that follow.
   void SetDaemon(const DaemonState& state) { self_->SetDaemon(state); }

@@ -29,7 +29,7 @@ class SelfSource final : public Source {
   void CountSample(Nanos took);
   // A tick was taken long after its time, or not at all.
   void CountLateTick() { ++late_ticks_; }
-  void CountSkippedTick() { ++skipped_ticks_; }
+  void CountSkippedTicks(uint64_t ticks) { skipped_ticks_ += ticks; }
   void SetDaemon(const DaemonState& state) { daemon_ = state; }
   // What to give CountSource for a source of that name; those of one name are added up. The series
   // of sources are only there if this was called.

@@ -23,17 +23,16 @@ using tree::Type;
 namespace {
 
 // A head that srun has started begins a little later than the step.
-Nanos StartOf(const LaunchMessage& launch) {
+Nanos StartOf(const LaunchMessage& launch, Nanos now) {
   constexpr Nanos kMost = 10 * kSecond;  // else somebody's clock was set meanwhile
-  const Nanos now = Clock::System().Now();
   return launch.begun <= now && launch.begun > now - kMost ? launch.begun : now;
 }
 
-JobDescription Describe(const LaunchMessage& launch, const Config& config) {
+JobDescription Describe(const LaunchMessage& launch, const Config& config, Nanos now) {
   JobDescription job = launch.job;
   if (!config.keep_environment) job.environment.clear();
   job.launch_host = launch.role == Role::kHead ? HostName() : launch.host;
-  if (!launch.acting) job.start = StartOf(launch);
+  if (!launch.acting) job.start = StartOf(launch, now);
   job.version = SONDE_VERSION;
   return job;
 }
@@ -53,22 +52,23 @@ StepKey RandomKey() {
 
 }  // namespace
 
-Head::Head(Loop& loop, const LaunchMessage& launch, const Config& config,
+Head::Head(Loop& loop, StepClock& clock, const LaunchMessage& launch, const Config& config,
            std::function<void(std::string)> done)
     : loop_(loop),
+      clock_(clock),
       launch_(launch),
       config_(config),
       done_(std::move(done)),
       archive_path_(PathOf(launch, config)),
-      record_(Describe(launch, config)),
+      record_(Describe(launch, config, clock.Now())),
       queries_(loop),
       intake_(config.profile_limit,
               [this](const tree::BlockAck& ack) { rows_.children().SendBlockAck(ack); }),
-      rows_(loop, record_, queries_, *this),
+      rows_(loop, clock, record_, queries_, *this),
       child_links_(loop, launch_.key, launch.job.period, rows_.children(),
                    [this] { CheckNodesDone(); }),
-      nodes_(loop, config, launch.job.expected_nodes, launch.acting, record_, rows_, child_links_,
-             *this) {
+      nodes_(loop, clock, config, launch.job.expected_nodes, launch.acting, record_, rows_,
+             child_links_, *this) {
   if (!launch_.has_key) launch_.key = RandomKey();  // no nodes to come: for the HTTP token
 }
 
@@ -136,7 +136,7 @@ Status Head::Start(UniqueFd listen) {
                                   [this](uint32_t node, const tree::AnswerMessage& answer) {
                                     nodes_.SendTo(node, Type::kAnswer, Encode(answer));
                                   });
-  alarms_ = std::make_unique<Alarms>(loop_, record_, launch_, config_, alarms,
+  alarms_ = std::make_unique<Alarms>(loop_, clock_, record_, launch_, config_, alarms,
                                      static_cast<Alarms::Owner&>(*this));
   source_->UseAlarms(alarms_.get());
   forwarding_ = std::make_unique<Forwarding>(
@@ -195,7 +195,7 @@ Status Head::CheckNode(const tree::Registration& who) const {
 
 void Head::Greet(uint32_t node, tree::Link& control) {
   Send(control, Type::kWelcome,
-       Encode(tree::Welcome{node, config_.fanout, static_cast<uint64_t>(Clock::System().Now()),
+       Encode(tree::Welcome{node, config_.fanout, static_cast<uint64_t>(clock_.Now()),
                             static_cast<uint64_t>(record_.Job()->start), number_}));
   Send(control, Type::kBudget, Encode(intake_.Budget(nodes_.expected())));
   if (counters_paused_) Send(control, Type::kCounters, "\1");
@@ -245,6 +245,7 @@ void Head::OnNewRow(const tree::TickMerger::Row& row, const std::vector<Series>&
 }
 
 void Head::OnRecorded(Nanos tick, bool late) {
+  NoteClock();
   store_->OnRow();
   if (questions_ != nullptr) questions_->OnRow(tick, late);
   child_links_.PulseSoon();
@@ -276,6 +277,7 @@ void Head::Serve() {
   options.nan_null = config_.opentsdb_nan_null;
   options.cors = config_.http_cors;
   options.niceness = kNicenessOfClients;
+  options.clock = &clock_;
   options.limits.stop_timeout = kServeAtEnd;
   Result<std::unique_ptr<web::Server>> server = web::Server::Start(options, source_);
   if (!server.ok()) {
@@ -290,7 +292,7 @@ void Head::PauseCounters(bool paused) {
   const std::string_view word(paused ? "\1" : "\0", 1);
   nodes_.SendToAll(Type::kCounters, word);
   AddNote(fmt::format("the processors' counters were {} at {}, as the user asked",
-                      paused ? "paused" : "resumed", FormatTime(Clock::System().Now())));
+                      paused ? "paused" : "resumed", FormatTime(clock_.Now())));
 }
 
 std::vector<web::TreeEdge> Head::TreeNow() const {
@@ -376,7 +378,7 @@ void Head::Seal() {
   alarms_->Finish();
   // Those that have not said goodbye need not look for another head.
   nodes_.SendToAll(Type::kOver, "");
-  const Nanos now = Clock::System().Now();
+  const Nanos now = clock_.Look();
   rows_.Finish(now);
   const double kills = OutOfMemoryKills(record_.Snapshot());
   record_.Update([&](JobDescription& j) {
@@ -399,7 +401,14 @@ void Head::Seal() {
   });
 }
 
+void Head::NoteClock() {
+  for (const std::string& note : clock_.TakeNotes()) {
+    AddNote("the clock of the head's host " + note);
+  }
+}
+
 void Head::NoteMissing() {
+  NoteClock();
   rows_.NoteMissing(nodes_.size());
   for (std::string& note : intake_.Notes(record_.Job()->nodes)) AddNote(std::move(note));
   if (nodes_.registered() < nodes_.expected()) {

@@ -35,6 +35,7 @@
 #include "daemon/head/rendezvous.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
+#include "daemon/step_clock.h"
 #include "daemon/tree/children/child_links.h"
 #include "daemon/tree/query_fanout.h"
 #include "web/server/server.h"
@@ -59,7 +60,7 @@ class Head final : private RowPath::Owner,
   static constexpr Nanos kSealLimit = 700 * kMillisecond;
 
   // `done` gets the closing report, once, and may destroy the head.
-  Head(Loop& loop, const LaunchMessage& launch, const Config& config,
+  Head(Loop& loop, StepClock& clock, const LaunchMessage& launch, const Config& config,
        std::function<void(std::string report)> done);
   ~Head();
 
@@ -116,10 +117,12 @@ class Head final : private RowPath::Owner,
   void CheckNodesDone() override;
   void LeaveToNext();
   void Seal();
+  void NoteClock();
   void NoteMissing();
   void Report(const Status& archived);
 
   Loop& loop_;
+  StepClock& clock_;  // the step's
   LaunchMessage launch_;
   Config config_;
   std::function<void(std::string)> done_;

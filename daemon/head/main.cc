@@ -23,11 +23,11 @@ namespace {
 
 class HeadDaemon : public Daemon {
  public:
-  explicit HeadDaemon(const DaemonSetup& setup) : setup_(setup) {
-    head_.emplace(setup.loop, setup.launch, setup.config,
+  explicit HeadDaemon(const DaemonSetup& setup) : setup_(setup), clock_(setup.launch.ahead) {
+    head_.emplace(setup.loop, clock_, setup.launch, setup.config,
                   [this](const std::string& report) { OnReport(report); });
     if (setup.launch.role == Role::kSolo) {
-      node_.emplace(setup.loop, setup.launch, setup.config, [this] { OnNodeDone(); });
+      node_.emplace(setup.loop, clock_, setup.launch, setup.config, [this] { OnNodeDone(); });
     }
   }
 
@@ -80,6 +80,7 @@ class HeadDaemon : public Daemon {
   }
 
   const DaemonSetup setup_;
+  StepClock clock_;
   bool launcher_gone_ = false;
   std::optional<Head> head_;
   std::optional<node::Node> node_;

@@ -71,6 +71,9 @@ enum class Type : uint8_t {
 
   kDerive =
       42,  // head -> node: series to make for alarms, besides those it has: series/alarm/rule.h
+
+  kAskTime = 43,  // node -> head: what time is it? Varint: the question's number
+  kTime = 44,     // head -> node: varint, that number; varint: the step's time, ns
 };
 
 // Releases that follow each other work together: an update reaches the hosts of a step one after

@@ -8,9 +8,11 @@
 
 namespace sonde::node {
 
-Application::Application(Loop& loop, const LaunchMessage& launch, collect::Sampler& sampler,
-                         Owner& owner)
+Application::Application(Loop& loop, const Clock& clock, const Clock& heads,
+                         const LaunchMessage& launch, collect::Sampler& sampler, Owner& owner)
     : loop_(loop),
+      clock_(clock),
+      heads_(heads),
       launch_(launch),
       sampler_(sampler),
       owner_(owner),
@@ -31,6 +33,7 @@ Status Application::OpenSocket() {
   options.uid = launch_.job.uid;
   options.level = launch_.job.level;
   options.period = launch_.job.period;
+  options.clock = &clock_;
   Result<std::unique_ptr<collect::AppSource>> source = collect::AppSource::Open(options);
   if (!source.ok()) return source.status();
   take_moments_ = [app = source->get()] { return app->TakeMoments(); };
@@ -44,6 +47,7 @@ Status Application::OpenDesk() {
   options.uid = launch_.job.uid;
   options.level = launch_.job.level;
   options.period = launch_.job.period;
+  options.clock = &heads_;
   Result<std::unique_ptr<AskDesk>> desk = AskDesk::Open(
       loop_, options, [this](const tree::AskMessage& ask) { return owner_.Ask(ask); });
   if (!desk.ok()) return desk.status();

@@ -35,8 +35,10 @@ class Application {
    protected:
     ~Owner() = default;
   };
-  // `launch` and `sampler` outlive it.
-  Application(Loop& loop, const LaunchMessage& launch, collect::Sampler& sampler, Owner& owner);
+  // `clock`: the node's, of its samples; `heads`: of what the head knows. These, `launch` and
+  // `sampler` outlive this.
+  Application(Loop& loop, const Clock& clock, const Clock& heads, const LaunchMessage& launch,
+              collect::Sampler& sampler, Owner& owner);
 
   // Where its tasks connect, if the launcher has made that socket. Before Open.
   void TakeSocket(UniqueFd listener) { listener_ = std::move(listener); }
@@ -59,6 +61,8 @@ class Application {
   Status OpenDesk();
 
   Loop& loop_;
+  const Clock& clock_;
+  const Clock& heads_;
   const LaunchMessage& launch_;
   collect::Sampler& sampler_;
   Owner& owner_;

@@ -26,7 +26,7 @@ class NodeDaemon : public Daemon {
   explicit NodeDaemon(const DaemonSetup& setup)
       : loop_(setup.loop),
         lifeline_(setup.lifeline),
-        node_(setup.loop, setup.launch, setup.config, [this] { OnDone(); }) {}
+        node_(setup.loop, clock_, setup.launch, setup.config, [this] { OnDone(); }) {}
 
   Status Start(UniqueFd, UniqueFd application) override {
     node_.TakeAppSocket(std::move(application));
@@ -49,6 +49,7 @@ class NodeDaemon : public Daemon {
 
   Loop& loop_;
   LauncherLine& lifeline_;
+  StepClock clock_;
   Node node_;
 };
 

@@ -29,17 +29,19 @@ collect::Sampler::Options SamplerOptions(const LaunchMessage& launch) {
 
 }  // namespace
 
-Node::Node(Loop& loop, const LaunchMessage& launch, const Config& config,
+Node::Node(Loop& loop, StepClock& time, const LaunchMessage& launch, const Config& config,
            std::function<void()> done)
     : loop_(loop),
+      time_(time),
+      clock_(time),
       launch_(launch),
       config_(config),
       done_(std::move(done)),
       recorder_(SamplerOptions(launch), config.node_memory, launch.node_id,
                 launch.job.expected_nodes),
-      application_(loop, launch_, recorder_.sampler(), *this),
+      application_(loop, time, clock_, launch_, recorder_.sampler(), *this),
       queries_(loop),
-      relay_(loop, queries_, launch.job.period, *this),
+      relay_(loop, queries_, launch.job.period, clock_, *this),
       children_(relay_.children()),
       uplink_(relay_.uplink()),
       head_(loop, launch_.key, *this),
@@ -88,7 +90,7 @@ tree::Registration Node::registration() const {
 void Node::Start() {
   started_ = Clock::System().Monotonic();
   application_.Open();
-  const Nanos now = Clock::System().Now();
+  const Nanos now = time_.Look();
   next_tick_ = NextTick(now, launch_.job.period);
   Sample(now, Extent::kAll);
   ScheduleTick();
@@ -116,8 +118,8 @@ void Node::Sample(Nanos time, Extent extent) {
 }
 
 void Node::ScheduleTick() {
-  tick_timer_ = loop_.After(std::max<Nanos>(next_tick_ - Clock::System().Now(), 0), [this] {
-    TakeDueTick(Clock::System().Now());
+  tick_timer_ = loop_.After(std::max<Nanos>(next_tick_ - time_.Now(), 0), [this] {
+    TakeDueTick(time_.Look());
     ScheduleTick();
   });
 }
@@ -128,33 +130,65 @@ bool Node::TakeDueTick(Nanos now) {
   if (tick > now) return false;
   next_tick_ = NextTick(now, launch_.job.period);
   // A machine that was suspended or far too busy: the samples in between do not exist.
-  for (Nanos skipped = tick + launch_.job.period; skipped < next_tick_;
-       skipped += launch_.job.period) {
-    recorder_.sampler().CountSkippedTick();
-    if (registered()) ++bye_.ticks, ++bye_.skipped;
-  }
+  const auto skipped = static_cast<uint64_t>((next_tick_ - tick) / launch_.job.period - 1);
+  recorder_.sampler().CountSkippedTicks(skipped);
+  if (registered()) bye_.ticks += skipped, bye_.skipped += skipped;
   if (now - tick > launch_.job.period / 2) recorder_.sampler().CountLateTick();
-  LookForSuspension();
+  LookNowAndThen();
   Sample(tick, Extent::kTick);
   CheckWayUp(now - tick);
   SendOwn(tick);
   return true;
 }
 
+void Node::LookNowAndThen() {
+  const Nanos now = time_.Monotonic();
+  if (now - looked_ < Suspension::kInterval) return;
+  looked_ = now;
+  LookForSuspension();
+  LookAtClock();
+}
+
 // A suspended head takes nothing for as long as it lasts, which may be hours.
 void Node::LookForSuspension() {
-  const Nanos now = Clock::System().Monotonic();
-  if (now - looked_suspended_ < Suspension::kInterval) return;
-  looked_suspended_ = now;
   const bool holds = suspension_.Holds();
   if (std::exchange(suspended_, holds) == holds) return;
-  const Nanos time = Clock::System().Now();
+  const Nanos time = time_.Now();
   remarks_.push_back({.text = holds ? "the tasks are suspended" : "the tasks go on",
                       .first = time,
                       .last = time,
                       .task = suspension_.first_rank()});
   blocks_.SetSuspended(holds);
   log::Info("{}", remarks_.back().text);
+}
+
+// In the role solo head and node have one clock, and the head tells of it.
+void Node::LookAtClock() {
+  if (launch_.role == Role::kSolo) return;
+  for (const std::string& note : time_.TakeNotes()) {
+    Note("the clock " + note);
+    AskTime(kAskTimeAgain);
+  }
+  AskTime(kAskTimeEvery);
+}
+
+void Node::AskTime(Nanos pause) {
+  const Nanos now = time_.Monotonic();
+  if (!registered() || launch_.role == Role::kSolo || now - asked_time_ < pause) return;
+  std::string payload;
+  ByteWriter(payload).Varint(static_cast<uint64_t>(now));
+  if (head_.Send(Type::kAskTime, payload)) asked_time_ = now;
+}
+
+void Node::OnTime(std::string_view payload) {
+  ByteReader r(payload);
+  const uint64_t asked = r.Varint();
+  const auto heads = static_cast<Nanos>(std::min<uint64_t>(r.Varint(), INT64_MAX));
+  if (!r.done() || asked != static_cast<uint64_t>(asked_time_)) return;
+  time_.Follow(clock_.Behind(heads, time_.Monotonic() - asked_time_));
+  if (state_ != State::kRunning) return;
+  loop_.Cancel(tick_timer_);  // the next tick may be due
+  ScheduleTick();
 }
 
 // --- The way up ---

@@ -36,6 +36,7 @@
 #include "daemon/node/links/standby.h"
 #include "daemon/node/record/head_clock.h"
 #include "daemon/node/record/recorder.h"
+#include "daemon/step_clock.h"
 #include "daemon/tree/blocks/block_sender.h"
 #include "daemon/tree/children/child_links.h"
 #include "daemon/tree/children/relay.h"
@@ -65,7 +66,13 @@ class Node final : private HeadLink::Owner,
   // Word of a frame may take so long to come; with long periods, two and a half periods.
   static constexpr Nanos kWordOfHead = 3 * kSecond;
 
-  Node(Loop& loop, const LaunchMessage& launch, const Config& config, std::function<void()> done);
+  // How often the head is asked for the time, and how often at most if something says that this
+  // node's clock is wrong.
+  static constexpr Nanos kAskTimeEvery = 300 * kSecond;
+  static constexpr Nanos kAskTimeAgain = 5 * kSecond;
+
+  Node(Loop& loop, StepClock& time, const LaunchMessage& launch, const Config& config,
+       std::function<void()> done);
   ~Node();
 
   // The socket for the application, if the launcher has made it. First.
@@ -96,7 +103,12 @@ class Node final : private HeadLink::Owner,
   double SentBytes() const;
   void ScheduleTick();
   bool TakeDueTick(Nanos now);
+  void LookNowAndThen();
   void LookForSuspension();
+  void LookAtClock();
+  void AskTime(Nanos pause);
+  void OnTime(std::string_view payload);
+  void OnAhead() override { AskTime(kAskTimeAgain); }
 
   // The head.
   bool registered() const { return index_ != tree::kHeadIndex; }
@@ -148,6 +160,8 @@ class Node final : private HeadLink::Owner,
   void End();
 
   Loop& loop_;
+  StepClock& time_;  // of this node's ticks
+  HeadClock clock_;  // the same by the head's clock
   LaunchMessage launch_;
   Config config_;
   std::function<void()> done_;
@@ -178,11 +192,11 @@ class Node final : private HeadLink::Owner,
   TaskWatch tasks_;
   Suspension suspension_{{}};
   bool suspended_ = false;           // when it was last looked for
-  Nanos looked_suspended_ = 0;       // monotonic
+  Nanos looked_ = 0;                 // monotonic
   std::vector<Annotation> remarks_;  // of this daemon, until the next tick
   bool started_fabric_ = false;      // a parent was asked for
-  HeadClock clock_;
-  std::vector<std::string> notes_;  // until there is somebody to tell
+  Nanos asked_time_ = 0;             // monotonic, when the head was asked last
+  std::vector<std::string> notes_;   // until there is somebody to tell
 
   tree::LazyFabric fabric_;
   ParentLink parent_;

@@ -33,7 +33,8 @@ void Node::Finish(bool launcher_gone) {
   loop_.Cancel(tick_timer_);
   loop_.Cancel(fabric_timer_);
   tasks_.Stop();
-  const Nanos now = Clock::System().Now();
+  const Nanos now = time_.Look();
+  LookAtClock();
   bye_.ended = static_cast<uint64_t>(clock_.Of(now));
   finish_began_ = Clock::System().Monotonic();
   // The last word has values of all sources, but not as a tick of which other nodes have less.
@@ -58,8 +59,7 @@ void Node::WaitForHead() {
 
 void Node::WaitForChildren() {
   AddOwnMoments();
-  relay_.SendOwnEnd(clock_.Of(Clock::System().Now()), recorder_.reduced_schema(),
-                    recorder_.reduced());
+  relay_.SendOwnEnd(clock_.Now(), recorder_.reduced_schema(), recorder_.reduced());
   if (relay_.children_done()) return Deliver();
   children_timer_ = loop_.After(kChildrenLimit, [this] {
     children_.SendLeave();

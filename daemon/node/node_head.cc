@@ -62,6 +62,8 @@ void Node::OnHeadMessage(Type type, std::string_view payload) {
       return CheckDelivered();
     case Type::kAnswer:
       return application_.OnAnswer(payload);
+    case Type::kTime:
+      return OnTime(payload);
     default:
       return OnUplinkMessage(type, payload);
   }
@@ -79,6 +81,7 @@ void Node::OnWelcome(const tree::Welcome& welcome, Nanos waited) {
     uplink_.OnNewHead();
     blocks_.NewArchive();
   }
+  AskTime(0);  // this machine may have stood still, and the other head's clock differ
   for (std::string& note : std::exchange(notes_, {})) Note(std::move(note));
   if (uplink_.link() == nullptr) UseLink(head_.link(), false);
   parent_.Forget();
@@ -90,11 +93,12 @@ void Node::OnWelcome(const tree::Welcome& welcome, Nanos waited) {
 void Node::OnRegistered(const tree::Welcome& welcome, Nanos waited) {
   const auto heads = static_cast<Nanos>(std::min<uint64_t>(welcome.now, INT64_MAX));
   if (std::optional<std::string> differ = clock_.Compare(heads, waited)) {
-    relay_.SetClockOffset(clock_.offset());
     Note(*std::move(differ));
   }
   log::Debug("registered as node {}", welcome.index);
   index_ = welcome.index;
+  // Not all nodes at once.
+  asked_time_ = time_.Monotonic() - index_ % (kAskTimeEvery / kSecond) * kSecond;
   recorder_.SetNode(index_);
   relay_.SetNode(index_);
   blocks_.SetNode(index_);
@@ -163,7 +167,7 @@ bool Node::HeadIsThere() const {
 
 bool Node::BecomeHead() {
   if (HeadIsThere() || state_ == State::kDone) return false;
-  const Status started = standby_.Act(step_start_);
+  const Status started = standby_.Act(step_start_, clock_.Now() - Clock::System().Now());
   if (!started.ok()) log::Warning("cannot be acting head: {}", started.message());
   return started.ok();
 }

@@ -45,6 +45,7 @@ class TickMerger {
     kRepeated,  // all its nodes had been in the tick already
     kOverlaps,  // some had; the others' samples of this tick are lost
     kTooLate,   // the tick is forgotten
+    kTooEarly,  // the tick lies far ahead of the time (FrameIntake)
   };
   // `late`: a part of a tick that was emitted before.
   using Emit = std::function<void(const Row& row, bool late)>;
@@ -75,6 +76,8 @@ class TickMerger {
 
   // Emits what waits for missing parts since before `tick`.
   void EmitUpTo(Nanos tick);
+  // How many ticks wait.
+  size_t waiting() const { return rows_.size(); }
   // The oldest tick that waits, 0 if none does.
   Nanos oldest() const { return rows_.empty() ? 0 : rows_.front().tick; }
 

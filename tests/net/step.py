@@ -84,10 +84,36 @@ def story(rows, fault):
     return " ".join(f"{at - fault:+.1f}s:{n}/{total:g}" for at, n, total in told) + last
 
 
+class WallClock:
+    """The wall clock of a daemon, which tests/net/skew.c makes: `ahead` seconds off, and set by set()."""
+
+    def __init__(self, library, path, ahead):
+        self._library, self._path, self._ahead = library, path, ahead
+        path.write_bytes(bytes(16))
+
+    def environment(self):
+        return {
+            "LD_PRELOAD": str(self._library), "SKEW_NS": str(int(self._ahead * 1e9)),
+            "SKEW_FILE": str(self._path), "ASAN_OPTIONS": "verify_asan_link_order=0",
+        }  # fmt: skip
+
+    def set(self, ahead):
+        self._write(0, ahead)
+
+    def stand_still(self, seconds):
+        """All clocks of the machine, as those of a guest that was paused, did for so long."""
+        self._write(8, seconds)
+
+    def _write(self, place, seconds):
+        with self._path.open("r+b") as file:
+            file.seek(place)
+            file.write(int(seconds * 1e9).to_bytes(8, "little", signed=True))
+
+
 class Node:
     """A node of the step: its space, its daemon and its application."""
 
-    def __init__(self, step, node_id, space, skew):
+    def __init__(self, step, node_id, space, clock):
         self.id = node_id
         self.host = f"n{node_id}"
         self.space = space
@@ -99,7 +125,7 @@ class Node:
         self.starts = 0
         self._gone_at = None  # it has finished: when that was seen first
         self._step = step
-        self._skew = skew
+        self.clock = clock  # None: this machine's
 
     def start(self):
         """Once more after kill(): as on a node that was started anew."""
@@ -115,11 +141,8 @@ class Node:
             "archive": self._step.archive_of(self.host),
         }  # fmt: skip
         environment = self._step.environment()
-        if self._skew:
-            environment |= {
-                "LD_PRELOAD": str(self._step.skew_library), "SKEW_NS": str(int(self._skew * 1e9)),
-                "ASAN_OPTIONS": "verify_asan_link_order=0",
-            }  # fmt: skip
+        if self.clock:
+            environment |= self.clock.environment()
         self._log_begins = len(self._step.log_of(self.host))
         self.starts += 1
         self.daemon = Daemon(self.space, "node", launch, {door: APPLICATION}, environment)
@@ -178,17 +201,17 @@ class Node:
 
 class Step:
     """`own_archives`: nodes do not share a file system. `programs`, `network`: conftest's. `skews`: node id -> seconds its wall clock is ahead. `conf`: more lines
-    of sonde.conf."""
+    of sonde.conf. `clocks`: the daemons' wall clocks can be set."""
 
     number = 0
 
     def __init__(self, programs, network, directory, *, nodes, fanout=2, skews=None, seed=0, conf=(),
-                 own_archives=False, level=1, period=PERIOD):
+                 own_archives=False, level=1, period=PERIOD, clocks=False):
         Step.number += 1
         self.name = f"{os.getpid()}{Step.number:04d}.0"
         self.size, self.fanout = nodes, fanout
         self.level, self.period = level, period
-        self.program, self.skew_library = programs.application, programs.skew
+        self.program = programs.application
         self.library = programs.library
         self.directory = directory
         self.closed = False
@@ -208,8 +231,15 @@ class Step:
         self.space, self.address = network.head, network.head.address
         # Where those who have no business here come from.
         self.outside = network.outside
+
+        def clock(name, ahead=0):
+            if not clocks and not ahead:
+                return None
+            return WallClock(programs.skew, directory / f"clock-{name}", ahead)
+
+        self.clock = clock("head")
         self.nodes = [
-            Node(self, i, network.nodes[i], (skews or {}).get(i, 0)) for i in range(nodes)
+            Node(self, i, network.nodes[i], clock(i, (skews or {}).get(i, 0))) for i in range(nodes)
         ]
         self.wires = network.wires
         self.wires.reset(seed)
@@ -238,8 +268,9 @@ class Step:
             listener.bind((HEAD, 0))
             listener.listen(1024)
         self.port = listener.getsockname()[1]
+        environment = self.environment() | (self.clock.environment() if self.clock else {})
         self.head = Daemon(
-            self.space, "head", self.launch("head"), {listener: LISTEN}, self.environment()
+            self.space, "head", self.launch("head"), {listener: LISTEN}, environment
         )
 
     def start(self, count=None):

@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "fake_clock.h"
 #include "libclient/ask/bytes.h"
 #include "libclient/sonde_query.h"
 
@@ -165,6 +167,32 @@ TEST_F(Desk, AnAnswerGoesToWhoeverAskedUnderItsOwnNumber) {
   EXPECT_EQ(values.body, "values");
   EXPECT_EQ(list.body, "list");
   EXPECT_EQ(desk_->open_questions(), 0u);
+}
+
+// The process asks by its machine's wall clock, which was set an hour forward.
+TEST_F(Desk, AQuestionUntilNowIsByTheStepsTime) {
+  FakeClock step;
+  const Nanos wall = Clock::System().Now();
+  step.time = wall - 3600 * kSecond;
+  options_.clock = &step;
+  Open();
+  const auto process = Greeted();
+  const auto ask = [&](uint64_t id, Nanos end) {
+    Bytes out;
+    for (const char* text : {"load", "avg", ""}) out.Text(text);
+    out.Fixed<uint8_t>(0);
+    out.Varint(0);
+    out.Signed(end - 60 * kSecond);
+    out.Signed(end);
+    process->Send(AskKind::kQuery, id, out.view());
+    Until([&] { return up_.size() == id; });
+    const Result<QuerySpec> spec = DecodeQuery(up_.back().body);
+    EXPECT_EQ(spec->end - spec->start, 60 * kSecond);
+    return spec->end;
+  };
+  EXPECT_LT(std::abs(ask(1, wall) - step.time), 10 * kSecond);
+  const Nanos of_an_answer = step.time - 60 * kSecond;
+  EXPECT_EQ(ask(2, of_an_answer), of_an_answer);
 }
 
 TEST_F(Desk, ALongAnswerComesInPiecesThatFollowEachOther) {

@@ -15,6 +15,18 @@ namespace sonde::collect {
 
 inline const std::string kOk = std::to_string(SONDE_OK);
 
+// The step's time after somebody has set the machine's clock forward by so much.
+class BehindTheWall final : public Clock {
+ public:
+  explicit BehindTheWall(Nanos set) : set_(set) {}
+  Nanos Now() const override { return OfWall(Clock::System().Now()); }
+  Nanos Monotonic() const override { return Clock::System().Monotonic(); }
+  Nanos OfWall(Nanos wall) const override { return wall - set_; }
+
+ private:
+  const Nanos set_;
+};
+
 class ClientTest : public testing::Test {
  protected:
   ClientTest() {

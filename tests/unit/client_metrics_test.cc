@@ -242,6 +242,19 @@ TEST_F(AppMetrics, AValueWithATimeAheadWaitsForIt) {
   EXPECT_EQ(Read("g{task=\"3\"}"), 2);
 }
 
+TEST_F(AppMetrics, AValuesTimeIsTranslatedWhenTheClockWasSet) {
+  const BehindTheWall step(3600 * kSecond);
+  options_.clock = &step;
+  Start();
+  ClientProcess app(Environment());
+  app.Do("gauge g");
+  // By the clock that is set: 2.5 s from now, as above.
+  app.Do("set_at g 2 " + std::to_string(now_ + 3600 * kSecond + 5 * kSecond / 2));
+  EXPECT_TRUE(std::isnan(Read("g{task=\"3\"}")));
+  EXPECT_TRUE(std::isnan(Read("g{task=\"3\"}")));
+  EXPECT_EQ(Read("g{task=\"3\"}"), 2);
+}
+
 // The tick's time is that of its begin: a process can set a value after it and end before its last
 // read.
 TEST_F(AppMetrics, AValueWithATimeAheadDoesNotWaitLongerThanItsProcess) {

@@ -50,6 +50,38 @@ TEST_F(AppMoments, ComeWithTheirTimeAndTheirRank) {
   EXPECT_THAT(Tick(), ElementsAre()) << "each once";
 }
 
+TEST_F(AppMoments, HaveTheStepsTimeWhenTheClockIsSet) {
+  const BehindTheWall step(3600 * kSecond);
+  options_.clock = &step;
+  Start();
+  ClientProcess app(Environment());
+  source_->Sample(step.Now());
+  const Nanos before = step.Now();
+  app.Do("remark after it was set");
+  source_->Sample(step.Now());
+  const std::vector<Annotation> said = source_->TakeMoments().annotations;
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_GE(said[0].first, before);
+  EXPECT_LE(said[0].first, step.Now());
+}
+
+// Said before the clock was set forward and read after that: it is translated as if said after it,
+// and cannot be older than the last sample.
+TEST_F(AppMoments, SaidJustBeforeTheClockIsSetAreOfTheSample) {
+  const BehindTheWall step(3600 * kSecond);
+  options_.clock = &step;
+  Start();
+  ClientProcess app(Environment());
+  now_ = Clock::System().Now();
+  source_->Sample(now_ - 7200 * kSecond);
+  source_->Sample(now_);
+  app.Do("remark before it was set");
+  source_->Sample(now_ + kSecond);
+  const std::vector<Annotation> said = source_->TakeMoments().annotations;
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0].first, now_ + kSecond);
+}
+
 TEST_F(AppMoments, WhatIsSaidAlikeIsOneAnnotation) {
   Start();
   ClientProcess one(Environment(1)), two(Environment(2));

@@ -1,4 +1,5 @@
-// A whole head whose nodes are the test: what it says of nodes, and of samples, that it loses.
+// A whole head whose nodes are the test: what it says of nodes, and of samples, that it loses, or
+// whose time is wrong.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/bytes.h"
 #include "daemon/head/head.h"
 #include "daemon/loop.h"
 #include "daemon/tree/uplink.h"
@@ -23,7 +25,10 @@ using tree::Type;
 // The head's end of a control connection.
 class HeadEnd final : public tree::Link {
  public:
-  Status Send(uint8_t, std::string_view) override { return {}; }
+  Status Send(uint8_t type, std::string_view payload) override {
+    said.emplace_back(static_cast<Type>(type), payload);
+    return {};
+  }
   void CloseWhenSent() override {}
   size_t queued() const override { return 0; }
   void SetMaxMessage(size_t) override {}
@@ -31,6 +36,8 @@ class HeadEnd final : public tree::Link {
 
   void Hear(uint8_t type, std::string_view payload) { Handler()->message(type, payload); }
   void Break() { Handler()->closed({Code::kUnavailable, "connection reset"}); }
+
+  std::vector<std::pair<Type, std::string>> said;  // by the head
 
  private:
   std::shared_ptr<const tree::Link::Handler> Handler() const { return handler_; }
@@ -71,7 +78,7 @@ class LostNodes : public testing::Test {
     launch.job.period = 10 * kSecond;  // no row is merged while a test takes
     Config config;
     config.http = "off";
-    head_ = std::make_unique<Head>(loop_, launch, config, [this](std::string report) {
+    head_ = std::make_unique<Head>(loop_, clock_, launch, config, [this](std::string report) {
       report_ = std::move(report);
       loop_.Stop();
     });
@@ -117,6 +124,7 @@ class LostNodes : public testing::Test {
 
   TempDir directory_;
   Loop loop_;
+  StepClock clock_;
   std::vector<Node> nodes_;
   std::string report_;
   std::unique_ptr<Head> head_;
@@ -148,14 +156,52 @@ TEST_F(LostNodes, OneThatSentNothingIsMissingFromTheTotals) {
 // As after a cut of the network: the rows that lack these samples are sealed.
 TEST_F(LostNodes, SamplesThatComeTooLateAreTold) {
   constexpr int kRows = 500;  // more than stay open
-  const Nanos first = Clock::System().Now() - kRows * kSecond;
-  for (int i = 0; i < kRows; ++i) Send(0, tree::Stream::kOwn, first + i * kSecond);
-  Send(1, tree::Stream::kOwn, first + (kRows - 1) * kSecond);  // in time
-  for (int i = 0; i < 3; ++i) Send(1, tree::Stream::kOwn, first + i * kSecond);
+  constexpr Nanos kStep = kSecond / 10;
+  const Nanos first = Clock::System().Now() - kRows * kStep;
+  for (int i = 0; i < kRows; ++i) Send(0, tree::Stream::kOwn, first + i * kStep);
+  Send(1, tree::Stream::kOwn, first + (kRows - 1) * kStep);  // in time
+  for (int i = 0; i < 3; ++i) Send(1, tree::Stream::kOwn, first + i * kStep);
   head_->Finish(false);
   for (const uint32_t node : {0, 1}) Leave(node);
   loop_.Run();
   EXPECT_THAT(report_, HasSubstr("3 samples came too late to be merged"));
+}
+
+constexpr Nanos kHour = 3600 * kSecond;
+
+TEST_F(LostNodes, TicksFarAheadAreLeftOutAndTold) {
+  Send(0, tree::Stream::kOwn);
+  Send(1, tree::Stream::kOwn, Clock::System().Now() + kHour);
+  head_->Finish(false);
+  Leave(0);
+  Leave(1);
+  loop_.Run();
+  EXPECT_THAT(report_, HasSubstr("1 samples were left out: their times lie far ahead"));
+}
+
+TEST_F(LostNodes, TicksFromBeforeTheStepAreNoRowsOfIt) {
+  Send(0, tree::Stream::kOwn);
+  Send(1, tree::Stream::kOwn, Clock::System().Now() - kHour);
+  head_->Finish(false);
+  Leave(0);
+  Leave(1);
+  loop_.Run();
+  EXPECT_THAT(report_, HasSubstr("1 samples came too late to be merged"));
+}
+
+TEST_F(LostNodes, WhoAsksIsToldTheTime) {
+  std::string question;
+  ByteWriter(question).Varint(7);
+  HeadEnd& end = *nodes_[1].head_end;
+  end.Hear(static_cast<uint8_t>(Type::kAskTime), question);
+  ASSERT_EQ(end.said.back().first, Type::kTime);
+  ByteReader answer(end.said.back().second);
+  EXPECT_EQ(answer.Varint(), 7u);
+  EXPECT_LT(clock_.Now() - static_cast<Nanos>(answer.Varint()), kSecond);
+  EXPECT_TRUE(answer.done());
+  const size_t said = end.said.size();
+  end.Hear(static_cast<uint8_t>(Type::kAskTime), "");
+  EXPECT_EQ(end.said.size(), said);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/ring.h"
 #include "daemon/tree/tick_merger.h"
+#include "fake_clock.h"
 #include "tree_owners.h"
 
 // Counted in collect_allocations.cc.
@@ -24,7 +25,7 @@ namespace {
 
 constexpr uint32_t kLeaves = 4;  // indices 1 and on; 0 is their parent
 constexpr size_t kSeries = 60;
-constexpr Nanos kFirst = 4'000'000'000 * kSecond;  // after all have joined
+constexpr Nanos kFirst = 1'000'000'000 * kSecond;
 
 // Keeps what was sent until it is taken, in buffers that it uses again.
 class QueueLink : public Link {
@@ -54,8 +55,8 @@ class QueueLink : public Link {
 };
 
 struct Daemon {
-  Daemon(Loop& loop, uint32_t index, Nanos period)
-      : queries(loop), relay(loop, queries, period, owner) {
+  Daemon(Loop& loop, const Clock& clock, uint32_t index, Nanos period)
+      : queries(loop), relay(loop, queries, period, clock, owner) {
     relay.SetNode(index);
   }
   void Hear(Type type, std::string_view payload) {
@@ -75,8 +76,9 @@ struct Daemon {
 class Tree {
  public:
   explicit Tree(Nanos period) : period_(period) {
+    clock_.time = kFirst;  // when all join
     for (uint32_t i = 0; i <= kLeaves; ++i) {
-      daemons_.push_back(std::make_unique<Daemon>(loop_, i, period));
+      daemons_.push_back(std::make_unique<Daemon>(loop_, clock_, i, period));
       (i == 0 ? head_children_ : daemons_[0]->relay.children()).Add(daemons_[i]->down, i);
       daemons_[i]->relay.uplink().Use(&daemons_[i]->up, false);
       daemons_[i]->relay.Announce(schema_);
@@ -108,6 +110,7 @@ class Tree {
     loop_.After(0, [this] { Step(); });
   }
   void Tick() {
+    clock_.time = tick_;
     tick_ += period_;
     for (auto& daemon : daemons_) {
       const auto index = static_cast<uint32_t>(&daemon - daemons_.data());
@@ -143,6 +146,7 @@ class Tree {
   Schema::Ptr schema_ = MakeSchema();
   std::vector<Reduced> values_ = std::vector<Reduced>(kSeries);
   Nanos tick_ = kFirst;
+  FakeClock clock_;
   int left_ = 0;
   int half_ = 0;
   size_t before_ = 0;
@@ -151,7 +155,7 @@ class Tree {
   QueryFanout queries_{loop_};
   TickMerger head_{64, [this](const TickMerger::Row& row, bool) { OnRow(row); }};
   ChildrenAlone alone_;
-  Children head_children_{head_, queries_, kSecond, Keep::kUntilArrived, alone_};
+  Children head_children_{head_, queries_, kSecond, Keep::kUntilArrived, alone_, clock_};
   std::vector<std::unique_ptr<Daemon>> daemons_;
 
   static Schema::Ptr MakeSchema() {

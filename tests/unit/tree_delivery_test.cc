@@ -15,6 +15,7 @@
 #include "daemon/tree/children/relay.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
+#include "fake_clock.h"
 #include "tree_owners.h"
 
 namespace sonde::tree {
@@ -76,8 +77,9 @@ class Step final : private ChildrenAlone {
         fanout_(fanout),
         hand_over_((seed % 2 == 0 ? 1 : 7200) * kSecond),
         tick_(ticks == Ticks::kGoOn ? 0 : (Clock::System().Now() / kSecond + 3600) * kSecond) {
+    clock_.time = Clock::System().Now();
     for (uint32_t i = 0; i < nodes; ++i) {
-      nodes_.push_back(std::make_unique<Node>(loop_));
+      nodes_.push_back(std::make_unique<Node>(loop_, clock_));
       nodes_[i]->relay.SetNode(i);
       Connect(i, ParentOf(i));
     }
@@ -86,6 +88,7 @@ class Step final : private ChildrenAlone {
   // Every node that is there takes a sample: its counter, and a gauge that says who it is.
   void Tick() {
     tick_ += kSecond;
+    if (tick_ > clock_.time) clock_.time = tick_ - 3 * kSecond;
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
       Node& node = *nodes_[i];
       if (!node.running) continue;
@@ -236,7 +239,8 @@ class Step final : private ChildrenAlone {
 
  private:
   struct Node {
-    explicit Node(Loop& loop) : queries(loop), relay(loop, queries, kSecond, owner) {}
+    Node(Loop& loop, const Clock& clock)
+        : queries(loop), relay(loop, queries, kSecond, clock, owner) {}
     bool here() const { return !killed; }
 
     QueryFanout queries;
@@ -358,6 +362,7 @@ class Step final : private ChildrenAlone {
   const uint32_t fanout_;
   const Nanos hand_over_;
   Nanos tick_;
+  FakeClock clock_;
   Loop loop_;
   Schema::Ptr schema_ =
       Schema::Make({Named("work_total", MetricType::kCounter), Named("who", MetricType::kGauge)});
@@ -368,7 +373,7 @@ class Step final : private ChildrenAlone {
   EndedNodes ended_;
   QueryFanout queries_{loop_};
   TickMerger head_{1024, [this](const TickMerger::Row& row, bool late) { OnRow(row, late); }};
-  Children head_children_{head_, queries_, hand_over_, Keep::kUntilSafe, *this};
+  Children head_children_{head_, queries_, hand_over_, Keep::kUntilSafe, *this, clock_};
   std::vector<std::unique_ptr<Connection>>
       left_;  // which nodes have left for others, by their word
   std::vector<std::unique_ptr<Connection>> graveyard_;

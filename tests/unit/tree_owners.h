@@ -26,6 +26,7 @@ class RelayAlone final : public Relay::Owner {
  public:
   void OnBlock(BlockMessage /*block*/) override {}
   void BeforeFrames() override {}
+  void OnAhead() override {}
 };
 
 }  // namespace sonde::tree

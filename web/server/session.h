@@ -28,7 +28,7 @@ struct ServerState {
         auth(options.token),
         cors(options.cors),
         source(std::move(asked)),
-        context(*source, &Clock::System(), nullptr, options.nan_null),
+        context(*source, options.clock, nullptr, options.nan_null),
         sessions(options.limits.connections) {}
 
   const Server::Limits limits;

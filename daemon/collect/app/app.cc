@@ -53,7 +53,7 @@ AppSource::Counts AppSource::counts() const {
 }
 
 void AppSource::Poll(Nanos now) {
-  if (began_ == 0) began_ = now;
+  if (before_ == 0) before_ = now;
   door_.Poll(now);
   Reap(now);
 }
@@ -65,6 +65,7 @@ void AppSource::Sample(Nanos now) {
   } catch (const std::bad_alloc&) {
     LeaveOut("the daemon is out of memory");
   }
+  before_ = now;
   AddUp();
   histograms_.Fill(values_);
 }
@@ -166,7 +167,8 @@ void AppSource::ReadValues(AppProcess& process, Nanos now) {
     }
     const AppGauge gauge = process.segment->ReadGauge(link.slot);
     // The gauge's time has not come. For a process that ended within a tick it never comes.
-    if (gauge.time > now && process.state != State::kEnded) continue;
+    const Nanos time = gauge.time == 0 ? 0 : options_.clock->OfWall(gauge.time);
+    if (time > now && process.state != State::kEnded) continue;
     if (std::bit_cast<uint64_t>(gauge.value) == std::bit_cast<uint64_t>(link.last)) continue;
     link.last = gauge.value;
     values_[link.column] = std::isfinite(gauge.value) ? gauge.value : kMissing;
@@ -188,11 +190,13 @@ Status AppSource::ReadHistograms(AppProcess& process) {
 }
 
 void AppSource::ReadMoments(AppProcess& process, Nanos now) {
-  // Only a process whose clock was set tells of a time before the step or after now.
+  // What is read now was told since the last sample, or shortly before: a clock that was set since
+  // then is why another time is said.
   const Nanos slack = std::max<Nanos>(10 * kSecond, 2 * options_.period);
   const auto take = [&](Annotation annotation) {
     Nanos& time = annotation.first;
-    if (time < began_ - slack || time > now + slack) time = now;
+    time = options_.clock->OfWall(time);
+    if (time < before_ - slack || time > now + slack) time = now;
     annotation.last = time;
     annotation.task = static_cast<uint32_t>(process.rank);
     annotations_.Add(std::move(annotation));

@@ -100,7 +100,7 @@ class AppSource final : public Source {
   size_t links_ = 0;
   size_t process_histograms_ = 0;
   size_t text_ = 0;
-  Nanos began_ = 0;  // the first time that is known
+  Nanos before_ = 0;  // the last sample, or the first time that is known
   uint64_t left_out_ = 0;
   bool said_left_out_ = false;
 };

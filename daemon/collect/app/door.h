@@ -30,8 +30,9 @@ class AppDoor {
     uint32_t uid = 0;    // whose processes may attach
     int level = 1;       // the step's, for the welcome
     Nanos period = kDefaultPeriod;
-    size_t max_processes = 512;        // attached at a time
-    Nanos hello_within = 5 * kSecond;  // of attaching
+    size_t max_processes = 512;             // attached at a time
+    Nanos hello_within = 5 * kSecond;       // of attaching
+    const Clock* clock = &Clock::System();  // of the times that Poll gets
   };
 
   // What became of the processes that came.

@@ -45,9 +45,10 @@ Result<std::string> ReadFile(const std::string& path) {
 
 }  // namespace
 
-Alarms::Alarms(Loop& loop, StepRecord& record, const LaunchMessage& launch, const Config& config,
-               std::string_view changes, Owner& owner)
+Alarms::Alarms(Loop& loop, const Clock& clock, StepRecord& record, const LaunchMessage& launch,
+               const Config& config, std::string_view changes, Owner& owner)
     : loop_(loop),
+      clock_(clock),
       record_(record),
       owner_(owner),
       id_(launch.job.id),
@@ -152,7 +153,7 @@ Status Alarms::Remove(std::string_view name) {
   }
   loop_.Post([this, alive = std::weak_ptr<bool>(alive_), rule = std::string(name)] {
     if (alive.expired()) return;
-    record_.EndAlarms(rule, Clock::System().Now());
+    record_.EndAlarms(rule, clock_.Now());
     OnChange();
   });
   return {};
@@ -192,7 +193,7 @@ void Alarms::TellNeeds() {
 std::string Alarms::OnNode(uint32_t index) {
   if (joined_.size() <= index) joined_.resize(index + size_t{1}, 0);
   if (joined_[index] == 0) ++present_;
-  joined_[index] = Clock::System().Now();
+  joined_[index] = clock_.Now();
   last_row_ = Clock::System().Monotonic();
   if (enabled_ && watch_timer_ == 0 && !finished_) ScheduleWatch();
   return enabled_ ? needs_ : std::string();
@@ -211,7 +212,7 @@ void Alarms::ScheduleWatch() {
     const Nanos now = Clock::System().Monotonic();
     if (now - last_row_ > RowPatience(period_)) {
       values_.assign(series_.size(), Reduced());
-      const Nanos tick = Clock::System().Now();
+      const Nanos tick = clock_.Now();
       bool complete = false;
       CountMissing(tick, nullptr, values_.front(), complete);
       Evaluate(tick, false);

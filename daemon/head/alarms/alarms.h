@@ -47,8 +47,9 @@ class Alarms {
   };
 
   // `changes`: Changes() of the head before this one.
-  Alarms(Loop& loop, StepRecord& record, const LaunchMessage& launch, const Config& config,
-         std::string_view changes, Owner& owner);
+  // `clock`: the step's.
+  Alarms(Loop& loop, const Clock& clock, StepRecord& record, const LaunchMessage& launch,
+         const Config& config, std::string_view changes, Owner& owner);
   ~Alarms();
   Alarms(const Alarms&) = delete;
   Alarms& operator=(const Alarms&) = delete;
@@ -81,6 +82,7 @@ class Alarms {
   void TellNeeds();
 
   Loop& loop_;
+  const Clock& clock_;
   StepRecord& record_;
   Owner& owner_;
   const JobStep id_;

@@ -12,19 +12,25 @@ namespace {
 // Of so many ticks the head knows which nodes are in them.
 constexpr size_t kRemember = 1024;
 
+// Of a node that came before the head knew of the step, or whose clock differs.
+constexpr Nanos kBeforeStart = 60 * kSecond;
+
 // Ticks wait that long for a node that changes its link.
 Nanos HandOver(Nanos period) { return std::max(2 * period, 200 * kMillisecond); }
 
 }  // namespace
 
-RowPath::RowPath(Loop& loop, StepRecord& record, tree::QueryFanout& queries, Owner& owner)
+RowPath::RowPath(Loop& loop, StepClock& clock, StepRecord& record, tree::QueryFanout& queries,
+                 Owner& owner)
     : loop_(loop),
+      clock_(clock),
       record_(record),
       period_(record.Job()->period),
       owner_(owner),
+      first_(record.Job()->start - std::max(kBeforeStart, period_)),
       coverage_(record.Job()->start, period_),
       merger_(kRemember, [this](const tree::TickMerger::Row& row, bool late) { OnRow(row, late); }),
-      children_(merger_, queries, HandOver(period_), tree::Keep::kUntilSafe, *this) {}
+      children_(merger_, queries, HandOver(period_), tree::Keep::kUntilSafe, *this, clock) {}
 
 RowPath::~RowPath() { loop_.Cancel(expiry_timer_); }
 
@@ -40,6 +46,10 @@ void RowPath::OnRow(const tree::TickMerger::Row& row, bool late) {
   if (!late) children_.StandInForMissing(row.tick, row.nodes);
   children_.Forwarded(row.sources, 0);
   if (row.tick <= inherited_) return;  // the head before had it
+  if (row.tick < first_) {             // a node with a wrong clock, or one that lies
+    missing_samples_ += row.nodes.size();
+    return;
+  }
   ++unsafe_rows_;
   if (!late) {
     Append(row);
@@ -76,7 +86,11 @@ bool RowPath::Amend(const tree::TickMerger::Row& late) {
 void RowPath::OnRefused(tree::TickMerger::Fate fate, const tree::Frame& frame,
                         tree::TickMerger::Source source) {
   children_.Forwarded({&source, 1}, 0);
-  if (fate != tree::TickMerger::Fate::kRepeated) missing_samples_ += frame.nodes.size();
+  if (fate == tree::TickMerger::Fate::kTooEarly) {
+    early_samples_ += frame.nodes.size();
+  } else if (fate != tree::TickMerger::Fate::kRepeated) {
+    missing_samples_ += frame.nodes.size();
+  }
 }
 
 void RowPath::OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
@@ -106,8 +120,9 @@ void RowPath::ScheduleExpiry() {
   if (expiry_timer_ != 0 || stopped_) return;
   expiry_timer_ = loop_.After(MergeWindow() / 2, [this] {
     expiry_timer_ = 0;
-    children_.HandOnLost(Clock::System().Now());
-    merger_.EmitUpTo(Clock::System().Now() - MergeWindow());
+    const Nanos now = clock_.Look();
+    children_.HandOnLost(now);
+    merger_.EmitUpTo(now - MergeWindow());
     ScheduleExpiry();
   });
 }
@@ -167,6 +182,10 @@ void RowPath::Finish(Nanos now) {
 void RowPath::NoteMissing(size_t nodes) {
   if (missing_samples_ > 0) {
     record_.AddNote(fmt::format("{} samples came too late to be merged", missing_samples_));
+  }
+  if (early_samples_ > 0) {
+    record_.AddNote(fmt::format(
+        "{} samples were left out: their times lie far ahead of the step's time", early_samples_));
   }
   size_t unknown = 0;
   for (uint32_t i = 0; i < nodes; ++i) unknown += ended_.Has(i) ? 0 : 1;

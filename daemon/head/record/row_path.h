@@ -23,6 +23,7 @@
 #include "daemon/head/record/step_record.h"
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
+#include "daemon/step_clock.h"
 #include "daemon/tree/children/children.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
@@ -48,7 +49,8 @@ class RowPath final : private tree::Children::Owner {
     ~Owner() = default;
   };
 
-  RowPath(Loop& loop, StepRecord& record, tree::QueryFanout& queries, Owner& owner);
+  RowPath(Loop& loop, StepClock& clock, StepRecord& record, tree::QueryFanout& queries,
+          Owner& owner);
   ~RowPath();
   RowPath(const RowPath&) = delete;
   RowPath& operator=(const RowPath&) = delete;
@@ -96,9 +98,11 @@ class RowPath final : private tree::Children::Owner {
   void ScheduleExpiry();
 
   Loop& loop_;
+  StepClock& clock_;
   StepRecord& record_;
   const Nanos period_;
   Owner& owner_;
+  const Nanos first_;  // earlier ticks cannot be the step's
 
   CoverageCount coverage_;
   tree::TickMerger merger_;
@@ -110,6 +114,7 @@ class RowPath final : private tree::Children::Owner {
   Nanos inherited_ = 0;          // another head has stored the rows up to this tick
   uint32_t unsafe_rows_ = 0;
   uint64_t missing_samples_ = 0;  // that came too late, or with others' that were there
+  uint64_t early_samples_ = 0;    // of ticks far ahead of the time
   bool stopped_ = false;
   Loop::TimerId expiry_timer_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/bytes.h"
 #include "core/log.h"
 #include "daemon/link/send.h"
 
@@ -24,19 +25,20 @@ void Merge(tree::Bye& all, const tree::Bye& one) {
   all.launcher_gone = all.launcher_gone || one.launcher_gone;
 }
 
-void Describe(const tree::Registration& who, NodeInfo& info) {
+void Describe(const tree::Registration& who, Nanos now, NodeInfo& info) {
   info.host = who.host;
   info.job = who.job;
   info.node_id = who.node_id;
   info.tasks = who.tasks;
-  info.joined = Clock::System().Now();
+  info.joined = now;
 }
 
 }  // namespace
 
-Nodes::Nodes(Loop& loop, const Config& config, uint32_t expected, bool acting, StepRecord& record,
-             RowPath& rows, tree::ChildLinks& links, Owner& owner)
+Nodes::Nodes(Loop& loop, const Clock& clock, const Config& config, uint32_t expected, bool acting,
+             StepRecord& record, RowPath& rows, tree::ChildLinks& links, Owner& owner)
     : loop_(loop),
+      clock_(clock),
       config_(config),
       acting_(acting),
       record_(record),
@@ -96,7 +98,7 @@ uint32_t Nodes::Add(const tree::Registration& who, std::unique_ptr<tree::Link> c
   const bool back = who.index != tree::kHeadIndex;
   const uint32_t index = back ? who.index : NewNode(who);
   if (back) ComesBack(who);
-  rows_.coverage().OnRegistered(index, Clock::System().Now());
+  rows_.coverage().OnRegistered(index, clock_.Now());
   control->SetHandler(
       {.message = [this, index](uint8_t type,
                                 std::string_view payload) { OnMessage(index, type, payload); },
@@ -113,7 +115,8 @@ uint32_t Nodes::Add(const tree::Registration& who, std::unique_ptr<tree::Link> c
 uint32_t Nodes::NewNode(const tree::Registration& who) {
   const auto index = static_cast<uint32_t>(nodes_.size());
   Enter(who, index);
-  record_.Update([&](JobDescription& j) { Describe(who, j.nodes.emplace_back()); });
+  const Nanos now = clock_.Now();
+  record_.Update([&](JobDescription& j) { Describe(who, now, j.nodes.emplace_back()); });
   nodes_.emplace_back();
   parents_.Add(who.switches);
   return index;
@@ -129,7 +132,8 @@ void Nodes::Learn(const tree::Registration& who) {
     absences_.Add(index, "it did not come to the acting head", kTakeoverLimit);
   }
   Enter(who, who.index);
-  record_.Update([&](JobDescription& j) { Describe(who, j.nodes[who.index]); });
+  const Nanos now = clock_.Now();
+  record_.Update([&](JobDescription& j) { Describe(who, now, j.nodes[who.index]); });
 }
 
 void Nodes::Enter(const tree::Registration& who, uint32_t index) {
@@ -147,7 +151,7 @@ void Nodes::Replace(uint32_t index) {
     Send(*node.control, Type::kOver, "");
     CloseControl(node);
   }
-  const Nanos now = Clock::System().Now();
+  const Nanos now = clock_.Now();
   if (!node.gone) Leaves(index);
   rows_.coverage().OnReplaced(index, now);
   record_.Update([&](JobDescription& j) {
@@ -203,6 +207,8 @@ void Nodes::OnMessage(uint32_t index, uint8_t type, std::string_view payload) {
       return AddNodeNote(index, payload.substr(0, kMaxTextLength));
     case Type::kBye:
       return OnBye(index, payload);
+    case Type::kAskTime:
+      return OnAskTime(index, payload);
     case Type::kAsk: {
       const Status status = owner_.OnAsk(index, payload);
       if (!status.ok()) OnClosed(index, status);
@@ -216,6 +222,17 @@ void Nodes::OnMessage(uint32_t index, uint8_t type, std::string_view payload) {
   if (!status.ok()) return OnClosed(index, status);
   links_.Watch();
   owner_.CheckNodesDone();
+}
+
+void Nodes::OnAskTime(uint32_t index, std::string_view payload) {
+  ByteReader r(payload);
+  const uint64_t number = r.Varint();
+  if (!r.done()) return;
+  std::string answer;
+  ByteWriter w(answer);
+  w.Varint(number);
+  w.Varint(static_cast<uint64_t>(clock_.Now()));
+  SendTo(index, Type::kTime, answer);
 }
 
 // A note that a node tells of itself.
@@ -237,10 +254,10 @@ void Nodes::OnBye(uint32_t index, std::string_view payload) {
   ++byes_;
   if (acting_ && !some_stay()) absences_.Hurry(kTakeoverAtEndLimit);
   Merge(ends_, bye);
-  rows_.coverage().OnBye(index, Clock::System().Now(), bye.ticks, bye.skipped);
+  rows_.coverage().OnBye(index, clock_.Now(), bye.ticks, bye.skipped);
   record_.Update([&](JobDescription& j) {
     NodeInfo& info = j.nodes[index];
-    const Nanos now = std::max(info.joined, Clock::System().Now());
+    const Nanos now = std::max(info.joined, clock_.Now());
     info.left =
         std::clamp(static_cast<Nanos>(std::min<uint64_t>(bye.ended, INT64_MAX)), info.joined, now);
   });
@@ -288,7 +305,7 @@ void Nodes::Lose(const Absences::Overdue& lost) {
   record_.Update([&](JobDescription& j) {
     NodeInfo& info = j.nodes[lost.node];
     info.lost = true;
-    info.left = Clock::System().Now();
+    info.left = clock_.Now();
     info.note = lost.why;
     host = info.host;
   });

@@ -57,8 +57,9 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   };
 
   // `links`: of the head's own children. `acting`: the head goes on where another one died.
-  Nodes(Loop& loop, const Config& config, uint32_t expected, bool acting, StepRecord& record,
-        RowPath& rows, tree::ChildLinks& links, Owner& owner);
+  // `clock`: the step's.
+  Nodes(Loop& loop, const Clock& clock, const Config& config, uint32_t expected, bool acting,
+        StepRecord& record, RowPath& rows, tree::ChildLinks& links, Owner& owner);
 
   // The nodes of the head before: they are on their way here, unless they have left.
   void Inherit(const JobDescription& job, const HeadState& state);
@@ -122,10 +123,12 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   void OnMessage(uint32_t index, uint8_t type, std::string_view payload);
   void OnClosed(uint32_t index, const Status& why);
   void OnBye(uint32_t index, std::string_view payload);
+  void OnAskTime(uint32_t index, std::string_view payload);
   void Lose(const Absences::Overdue& lost);
   void Leaves(uint32_t index);
 
   Loop& loop_;
+  const Clock& clock_;
   const Config config_;
   const bool acting_;
   StepRecord& record_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <utility>
@@ -25,6 +26,18 @@ namespace {
 constexpr int kQueue = 64;              // connections that may wait to be accepted
 constexpr int kMaxPacketsAtOnce = 32;   // of one connection, before others have their turn
 constexpr size_t kMaxQuestions = 1024;  // of all connections
+
+// A process asks for what was until now by its machine's wall clock. The step has another time if
+// that clock was set, or is wrong. Times long ago are those of earlier answers.
+void ToStepTime(const Clock& step, QuerySpec& spec) {
+  constexpr Nanos kUntilNow = 10 * kSecond;
+  const Nanos wall = Clock::System().Now();
+  if (spec.end < wall - kUntilNow || spec.end > wall + kUntilNow) return;
+  const Nanos ahead = step.Now() - wall;
+  if (std::abs(ahead) < kSecond) return;
+  spec.start = std::max<Nanos>(spec.start, -ahead) + ahead;
+  spec.end += ahead;
+}
 
 }  // namespace
 
@@ -220,12 +233,13 @@ Status AskDesk::OnRequest(Connection& connection, const Packet& head, std::strin
   if (kind != AskKind::kQuery && kind != AskKind::kSubscribe) {
     return {Code::kCorrupt, fmt::format("a packet of kind {}", head.kind)};
   }
-  const Result<QuerySpec> spec =
+  Result<QuerySpec> spec =
       kind == AskKind::kQuery ? DecodeAskQuery(body) : DecodeAskSubscription(body);
   if (!spec.ok()) {
     refuse(spec.status());
     return {};
   }
+  if (kind == AskKind::kQuery) ToStepTime(*options_.clock, *spec);
   std::string bytes;
   EncodeQuery(*spec, bytes);
   if (kind == AskKind::kQuery) {

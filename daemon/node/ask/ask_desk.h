@@ -42,7 +42,8 @@ class AskDesk {
     size_t max_queued = 8u << 20;           // and beyond this, the connection
     size_t max_queued_all = 32u << 20;      // of all connections together
     Nanos hello_within = 5 * kSecond;
-    Nanos patience = 10 * kSecond;  // for the head's answer
+    Nanos patience = 10 * kSecond;          // for the head's answer
+    const Clock* clock = &Clock::System();  // the head's
   };
   // Sends a message to the head; false if there is no way now.
   using SendUp = std::function<bool(const tree::AskMessage&)>;

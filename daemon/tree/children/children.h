@@ -45,16 +45,15 @@ class Children {
   };
 
   // `hand_over`: how long ticks wait for a child that is on its way from one link to another.
-  Children(TickMerger& merger, QueryFanout& queries, Nanos hand_over, Keep keep, Owner& owner)
+  // `clock`: that of the ticks.
+  Children(TickMerger& merger, QueryFanout& queries, Nanos hand_over, Keep keep, Owner& owner,
+           const Clock& clock = Clock::System())
       : merger_(merger),
         queries_(queries),
         owner_(owner),
         acknowledgements_(keep),
-        frames_(merger, acknowledgements_, hand_over, owner),
+        frames_(merger, acknowledgements_, hand_over, owner, clock),
         moments_(keep) {}
-
-  // What the clock of the ticks is ahead of this machine's.
-  void SetClockOffset(Nanos offset) { frames_.SetClockOffset(offset); }
 
   void Add(Link& link, uint32_t index);
   // The link is gone, the child goes on over another, or is lost.

@@ -40,8 +40,7 @@ Status FrameIntake::OnSchema(Sender& sender, std::string_view payload) {
     const uint64_t key = KeyOf(sender.index_, static_cast<size_t>(*stream));
     const auto left = leaving_.extract(key);
     const bool back = !left.empty() && merger_.Leave(left.mapped(), 0);
-    const Nanos joined =
-        *stream == Stream::kEnded ? INT64_MAX : Clock::System().Now() + clock_offset_;
+    const Nanos joined = *stream == Stream::kEnded ? INT64_MAX : clock_.Now();
     state.contributor = back ? left.mapped() : merger_.AddContributor(joined);
     newest_[key] = state.contributor;
     UpdateContributing(sender);
@@ -102,7 +101,7 @@ void FrameIntake::OnHandOver(Sender& sender) {
     if (static_cast<Stream>(s) == Stream::kEnded || !is_newest) {
       merger_.Remove(contributor);
     } else {
-      merger_.Leave(contributor, Clock::System().Now() + clock_offset_ + hand_over_);
+      merger_.Leave(contributor, clock_.Now() + hand_over_);
       leaving_[key] = contributor;
     }
   }
@@ -148,6 +147,10 @@ Status FrameIntake::OnFrame(Sender& sender, std::string_view bytes) {
     OnLastValues(sender, frame, state.schema, source);
     return {};
   }
+  if (IsTooEarly(frame.tick)) {
+    owner_.OnRefused(TickMerger::Fate::kTooEarly, frame, source);
+    return {};
+  }
   if (*stream == Stream::kOwn) {
     sender.own_first_ =
         sender.own_first_ == 0 ? frame.tick : std::min(sender.own_first_, frame.tick);
@@ -158,6 +161,16 @@ Status FrameIntake::OnFrame(Sender& sender, std::string_view bytes) {
     owner_.OnRefused(fate, frame, source);
   }
   return {};
+}
+
+// Rows wait for the time of their tick: what a node with a wrong clock, or one that lies, can keep
+// here is bounded by that.
+bool FrameIntake::IsTooEarly(Nanos tick) {
+  if (tick <= soon_) return false;  // as all of a tick but the first
+  const Nanos now = clock_.Now();
+  soon_ = now + hand_over_;
+  return tick > now + std::max(kMaxAhead, hand_over_) ||
+         (tick > soon_ && merger_.waiting() >= kMaxWaiting);
 }
 
 void FrameIntake::OnLastValues(Sender& sender, const Frame& frame, const Schema::Ptr& schema,
@@ -176,8 +189,7 @@ void FrameIntake::KeepLastOwn(const Sender& sender) {
   const StreamState& own = sender.own();
   if (own.decoder.series() != own.schema->size()) return;  // new series, and no values yet
   if (last_own_.size() >= kMaxLastOwn) last_own_.erase(last_own_.begin());
-  last_own_[sender.index_] = {own.schema, sender.own_tick_,
-                              Clock::System().Now() + clock_offset_ + hand_over_,
+  last_own_[sender.index_] = {own.schema, sender.own_tick_, clock_.Now() + hand_over_,
                               own.decoder.LastKnown()};
 }
 

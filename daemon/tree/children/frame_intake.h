@@ -74,14 +74,14 @@ class FrameIntake {
   };
 
   // `hand_over`: how long ticks wait for a child that is on its way from one link to another.
-  FrameIntake(TickMerger& merger, Acknowledgements& acknowledgements, Nanos hand_over, Owner& owner)
+  // `clock`: that of the ticks.
+  FrameIntake(TickMerger& merger, Acknowledgements& acknowledgements, Nanos hand_over, Owner& owner,
+              const Clock& clock)
       : merger_(merger),
         acknowledgements_(acknowledgements),
         hand_over_(hand_over),
-        owner_(owner) {}
-
-  // What the clock of the ticks is ahead of this machine's.
-  void SetClockOffset(Nanos offset) { clock_offset_ = offset; }
+        owner_(owner),
+        clock_(clock) {}
 
   // A failure means that the link must be closed.
   Status OnSchema(Sender& sender, std::string_view payload);
@@ -114,11 +114,16 @@ class FrameIntake {
   };
   // Of so many.
   static constexpr size_t kMaxLastOwn = 256;
+  // A tick may lie so far ahead of the time, as the clock of this machine, or of a node, may be
+  // wrong; and further ones do not begin to wait while so many do.
+  static constexpr Nanos kMaxAhead = 60 * kSecond;
+  static constexpr size_t kMaxWaiting = 512;
 
   void UpdateContributing(Sender& sender);
   bool ForgetNewest(uint64_t key, TickMerger::Id contributor);
   void EndStream(Sender& sender, Stream stream);
   Status OnFrame(Sender& sender, std::string_view bytes);
+  bool IsTooEarly(Nanos tick);
   void OnLastValues(Sender& sender, const Frame& frame, const Schema::Ptr& schema,
                     TickMerger::Source source);
   void KeepLastOwn(const Sender& sender);
@@ -128,8 +133,9 @@ class FrameIntake {
   Acknowledgements& acknowledgements_;
   const Nanos hand_over_;
   Owner& owner_;
+  const Clock& clock_;
   SchemaCache schemas_;
-  Nanos clock_offset_ = 0;
+  Nanos soon_ = 0;  // no tick until then is too early
   std::vector<Sender*> contributing_;
   // Child and stream -> its newest contributor.
   std::unordered_map<uint64_t, TickMerger::Id> newest_;

@@ -13,23 +13,19 @@ constexpr Nanos kContinue = 50 * kMillisecond;
 
 }  // namespace
 
-Relay::Relay(Loop& loop, QueryFanout& queries, Nanos period, Owner& owner)
+Relay::Relay(Loop& loop, QueryFanout& queries, Nanos period, const Clock& clock, Owner& owner)
     : loop_(loop),
       period_(period),
+      clock_(clock),
       owner_(owner),
       merger_(kRemember, [this](const TickMerger::Row& row, bool late) { OnRow(row, late); }),
-      children_(merger_, queries, 2 * period, Keep::kUntilArrived, *this) {}
+      children_(merger_, queries, 2 * period, Keep::kUntilArrived, *this, clock) {}
 
 Relay::~Relay() {
   for (const Loop::TimerId timer :
        {expiry_timer_, flush_timer_, soon_timer_, ended_timer_, lost_timer_, continue_timer_}) {
     loop_.Cancel(timer);
   }
-}
-
-void Relay::SetClockOffset(Nanos offset) {
-  clock_offset_ = offset;
-  children_.SetClockOffset(offset);
 }
 
 // A node waits for its children's part of a tick, but not so long that its own part is late too.
@@ -103,9 +99,9 @@ void Relay::OnRow(const TickMerger::Row& row, bool late) {
 }
 
 // These nodes came before; word of that part is under way with all that was sent so far.
-void Relay::OnRefused(TickMerger::Fate /*fate*/, const Frame& /*frame*/,
-                      TickMerger::Source source) {
+void Relay::OnRefused(TickMerger::Fate fate, const Frame& /*frame*/, TickMerger::Source source) {
   children_.Forwarded({&source, 1}, uplink_.last_number());
+  if (fate == TickMerger::Fate::kTooEarly) owner_.OnAhead();
 }
 
 void Relay::OnEnded(const FrameInfo& info, const Schema::Ptr& schema,
@@ -178,10 +174,10 @@ void Relay::OnChildrenChanged() {
 void Relay::ScheduleLost() {
   const Nanos next = children_.next_lost();
   if (next == 0 || lost_timer_ != 0) return;
-  const Nanos wait = next + 1 - Clock::System().Now() - clock_offset_;
+  const Nanos wait = next + 1 - clock_.Now();
   lost_timer_ = loop_.After(std::max<Nanos>(wait, 0), [this] {
     lost_timer_ = 0;
-    children_.HandOnLost(Clock::System().Now() + clock_offset_);
+    children_.HandOnLost(clock_.Now());
     ScheduleLost();
   });
 }
@@ -198,10 +194,11 @@ std::vector<Link*> Relay::OnRefused(uint64_t number) {
 
 void Relay::ScheduleExpiry() {
   if (merger_.oldest() == 0 || expiry_timer_ != 0) return;
-  const Nanos wait = merger_.oldest() + MergeWindow() - Clock::System().Now() - clock_offset_;
-  expiry_timer_ = loop_.After(std::max<Nanos>(wait, 0), [this] {
+  const Nanos wait = merger_.oldest() + MergeWindow() - clock_.Now();
+  // A tick that lies ahead of the time keeps none from expiring that come before it.
+  expiry_timer_ = loop_.After(std::clamp<Nanos>(wait, 0, MergeWindow()), [this] {
     expiry_timer_ = 0;
-    merger_.EmitUpTo(Clock::System().Now() + clock_offset_ - MergeWindow());
+    merger_.EmitUpTo(clock_.Now() - MergeWindow());
     ScheduleExpiry();
   });
 }

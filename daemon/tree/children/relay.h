@@ -35,19 +35,20 @@ class Relay final : private Children::Owner {
     virtual void OnBlock(BlockMessage block) = 0;
     // Frames of a tick are about to go up: what may go with them should.
     virtual void BeforeFrames() = 0;
+    // A child's tick lies far ahead of the time: its clock may be wrong, or this node's.
+    virtual void OnAhead() = 0;
 
    protected:
     ~Owner() = default;
   };
-  Relay(Loop& loop, QueryFanout& queries, Nanos period, Owner& owner);
+  // `clock`: that of the ticks.
+  Relay(Loop& loop, QueryFanout& queries, Nanos period, const Clock& clock, Owner& owner);
   ~Relay();
 
   Children& children() { return children_; }
   Uplink& uplink() { return uplink_; }
   const Uplink& uplink() const { return uplink_; }
   void SetNode(uint32_t index) { index_ = index; }
-  // What the clock of the ticks is ahead of this machine's.
-  void SetClockOffset(Nanos offset);
 
   // As Uplink::Use.
   void Use(Link* link, bool tell_former) {
@@ -91,9 +92,9 @@ class Relay final : private Children::Owner {
 
   Loop& loop_;
   const Nanos period_;
+  const Clock& clock_;
   Owner& owner_;
   uint32_t index_ = sonde::Owner::kNobody;
-  Nanos clock_offset_ = 0;
   Uplink uplink_;
   TickMerger merger_;  // of the children's frames
   EndedParts ended_;
