@@ -144,8 +144,7 @@ TEST_F(SamplerTest, SondesOwnCostIsCounted) {
   Sample();
   Sample();
   sampler_.CountLateTick();
-  sampler_.CountSkippedTick();
-  sampler_.CountSkippedTick();
+  sampler_.CountSkippedTicks(2);
   Sample();
   EXPECT_EQ(Os("sonde_samples_total"), 2);
   EXPECT_EQ(Os("sonde_late_ticks_total"), 1);
