@@ -127,7 +127,9 @@ Result<SharedDb::Opened> DbOwner::Now() const {
 }
 
 void DbOwner::Touch() {
-  if (lock_) lock_->Touch();
+  const Status touched = lock_ ? lock_->Touch() : Status();
+  const auto open = touched.ok() ? nullptr : Mine();
+  if (open) open->writable->Stop(touched);
 }
 
 }  // namespace sonde

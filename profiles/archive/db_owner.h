@@ -72,7 +72,8 @@ class DbOwner {
   Status OpenAgain();
   // Of the lock; nullptr without it.
   std::shared_ptr<Fence> claim() const { return lock_ ? lock_->claim() : nullptr; }
-  // Touches the lock's file, which shows that its holder is alive.
+  // Touches the lock's file, which shows that its holder is alive. If another host has taken the
+  // archive, db/ is stopped as after a failure.
   void Touch();
 
  private:

@@ -60,18 +60,21 @@ bool IsGone(const Status& status) { return status.code() == Code::kNotFound; }
 
 // On file systems without hard links others see the text a moment after the file: until then they
 // know the claim by its age alone.
-int MakeWithoutLink(const std::string& path, std::string_view text) {
+Status MakeWithoutLink(const std::string& path, std::string_view text, int& error) {
   struct stat info;
-  if (::lstat(path.c_str(), &info) == 0) return EEXIST;
+  error = EEXIST;
+  if (::lstat(path.c_str(), &info) == 0) return {};
   const auto made = WriteNew(path, text);
-  if (made.ok()) return 0;
-  return ::lstat(path.c_str(), &info) == 0 ? EEXIST : EIO;
+  if (made.ok()) error = 0;
+  return made.ok() || ::lstat(path.c_str(), &info) == 0 ? Status() : made.status();
 }
 
 // Whether the file holds that text. Opening it anew has a network file system look at the server.
 Result<bool> Holds(const std::string& path, std::string_view text) {
   const auto now = ReadSmallFile(path, kMaxText);
   if (now.ok()) return *now == text;
+  // Too long a text was taken for none.
+  if (now.status().code() == Code::kLimit) return text.empty();
   if (IsGone(now.status())) return false;
   return now.status();
 }
@@ -92,6 +95,25 @@ Status HeldBy(const std::string& path, std::string_view text) {
   return {Code::kBusy, fmt::format("{} is held by host {}, or was until that died less than 10 "
                                    "minutes ago",
                                    path, LineOf(text, 0).substr(0, 256))};
+}
+
+// Of those who find a stale claim one removes it: else a slow one would remove the claim of who was
+// faster. What a killed one leaves counts for as long as a claim.
+Status RemoveStale(const std::string& path, std::string_view text, const std::string& aside) {
+  const std::string turn = fmt::format("{}.{}.gone", path, LineOf(text, 2).substr(0, 16));
+  const auto now = WriteNew(turn, "");
+  if (!now.ok()) {
+    struct stat info;
+    if (::stat(turn.c_str(), &info) != 0) return now.status();
+    const auto time = WriteNew(aside, "");
+    ::unlink(aside.c_str());
+    if (time.ok() && std::abs(*time - ChangeOf(info)) >= Claim::kSilence) ::unlink(turn.c_str());
+    return HeldBy(path, text);
+  }
+  const auto there = Holds(path, text);
+  const Status removed = there.ok() && *there ? Remove(path, text, aside) : there.status();
+  ::unlink(turn.c_str());
+  return removed;
 }
 
 // ok: whoever holds the claim is dead, or counts as that. kNotFound: it was given back meanwhile.
@@ -122,7 +144,12 @@ Claim::Host Claim::Host::Own() {
 Result<std::shared_ptr<Claim>> Claim::Take(const std::string& path, const Host& host) {
   const auto nonce = Nonce();
   if (!nonce.ok()) return nonce.status();
-  const std::string text = TextOf(host, *nonce);
+  // Two views of a file system on one host may not see each other's locks.
+  struct stat view {};
+  const std::string directory = path.substr(0, path.rfind('/'));
+  if (::stat(directory.c_str(), &view) != 0) return SystemError("look at " + directory);
+  const Host seen{host.name, fmt::format("{}/{:x}", host.boot, view.st_dev)};
+  const std::string text = TextOf(seen, *nonce);
   const std::string mine = fmt::format("{}.{:016x}", path, *nonce);
   const auto now = WriteNew(mine, text);
   if (!now.ok()) return now.status();
@@ -132,8 +159,10 @@ Result<std::shared_ptr<Claim>> Claim::Take(const std::string& path, const Host& 
     struct stat info {};
     int error = ::link(mine.c_str(), path.c_str()) == 0 ? 0 : errno;
     if (error != 0 && ::stat(mine.c_str(), &info) == 0 && info.st_nlink == 2) error = 0;
-    if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS)
-      error = MakeWithoutLink(path, text);
+    if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS) {
+      status = MakeWithoutLink(path, text, error);
+      if (!status.ok()) break;
+    }
     if (error == 0) {
       ::unlink(mine.c_str());
       std::shared_ptr<Claim> claim(new Claim(path, text));
@@ -143,12 +172,15 @@ Result<std::shared_ptr<Claim>> Claim::Take(const std::string& path, const Host& 
     status = ArchiveError("make " + path, error);
     if (error != EEXIST) break;
     const auto there = ReadSmallFile(path, kMaxText);
-    if (!there.ok() && IsGone(there.status())) continue;
+    if (!there.ok() && IsGone(there.status())) {
+      status = HeldBy(path, "");
+      continue;
+    }
     // What is no text of a claim tells nothing of a holder but its age.
     const std::string holder = there.ok() ? *there : "";
-    status = there.ok() || there.status().code() == Code::kLimit ? IsFree(path, holder, host, *now)
+    status = there.ok() || there.status().code() == Code::kLimit ? IsFree(path, holder, seen, *now)
                                                                  : there.status();
-    if (status.ok()) status = Remove(path, holder, mine + ".old");
+    if (status.ok()) status = RemoveStale(path, holder, mine + ".old");
     if (!status.ok() && !IsGone(status)) break;
     status = HeldBy(path, holder);
   }

@@ -38,8 +38,9 @@ class FileLock {
   // The same, and removes all text that was there before.
   Status Replace(std::string_view text);
   bool held() const { return fd_ >= 0; }
-  // Whether the file is the one at `path`: neither it nor its directory was renamed or deleted.
-  bool IsAt(const std::string& path) const;
+  // Whether the file is the one at `path`: neither it nor its directory was renamed or deleted. An
+  // error says nothing of that.
+  Result<bool> IsAt(const std::string& path) const;
   // Sets the time of the file's change to now.
   void Touch() const;
   void Release();

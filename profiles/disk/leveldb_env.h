@@ -115,7 +115,8 @@ class WriterEnv : public leveldb::EnvWrapper {
 class QuietOpenEnv : public WriterEnv {
  public:
   // `quiet`: the database is being made, not opened again.
-  QuietOpenEnv(std::string lock, bool quiet) : WriterEnv(std::move(lock)), quiet_(quiet) {}
+  QuietOpenEnv(std::string lock, bool quiet, std::shared_ptr<Fence> fence)
+      : WriterEnv(std::move(lock), std::move(fence)), quiet_(quiet) {}
   void Opened() { quiet_ = false; }
   bool quiet() const override { return quiet_; }
 

@@ -37,6 +37,21 @@ constexpr size_t kMaxKey = 200;   // a directory's name has 255 bytes, and suffi
 constexpr int kMaxParts = 64;     // writers of one step: its head and acting heads
 constexpr size_t kMaxGroup = 64;  // bytes of a group's name
 
+// The files of a directory that is not ours any more may be another writer's of the same name.
+class DirectoryFence final : public Fence {
+ public:
+  DirectoryFence(const FileLock& lock, std::string path) : lock_(lock), path_(std::move(path)) {}
+  Status Check() override {
+    const auto here = lock_.IsAt(path_);
+    if (!here.ok()) return here.status();
+    return *here ? Status() : Status(Code::kBusy, path_ + " was taken by another host");
+  }
+
+ private:
+  const FileLock& lock_;
+  const std::string path_;
+};
+
 }  // namespace
 
 struct LiveArchive::Rep {
@@ -58,15 +73,17 @@ struct LiveArchive::Rep {
   bool begun = false;  // the format and these two, which each live step has, are stored
   std::string loss;    // "" or a loss that was found
   bool finished = false;
-  bool failed = false;   // and the lock file says so
+  bool failed = false;  // and the lock file says why
+  std::string failure;
   bool gone = false;     // another host has taken the directory
   std::string endpoint;  // "" or what PutEndpoint wrote
+  std::string state;     // "" or what PutState wrote
 
   Status MakeDirectory();
   // Goes on in a new directory.
   Status Restart();
-  // Whether the directory is still there; lets go of it if not.
-  bool IsHere();
+  // Fails if the directory is gone, and lets go of it, or if that cannot be told.
+  Status CheckHere();
   Status PutFile(std::string (LivePaths::*path)() const, std::string_view text);
   // kCorrupt, with the database open, if a record is lost.
   Status OpenDb();
@@ -104,6 +121,10 @@ Status LiveArchive::Rep::MakeDirectory() {
     lock = std::move(*acquired);
     SONDE_RETURN_IF_ERROR(lock.Write(LockText(HostName(), "")));
     SONDE_RETURN_IF_ERROR(WriteFileAtomically(hidden.description(), DescriptionToJson(job)));
+    if (!endpoint.empty()) {
+      SONDE_RETURN_IF_ERROR(WriteFileAtomically(hidden.endpoint(), endpoint));
+    }
+    if (!state.empty()) SONDE_RETURN_IF_ERROR(WriteFileAtomically(hidden.state(), state));
     for (int part = 1; part <= kMaxParts; ++part) {
       paths.dir = archive.live() + "/" + key + (part == 1 ? "" : "~" + std::to_string(part));
       if (::rename(hidden.dir.c_str(), paths.dir.c_str()) == 0) return {};
@@ -117,22 +138,23 @@ Status LiveArchive::Rep::MakeDirectory() {
   return status;
 }
 
-bool LiveArchive::Rep::IsHere() {
-  if (gone) return false;
-  if (lock.IsAt(paths.lock())) return true;
+Status LiveArchive::Rep::CheckHere() {
+  const Status taken(Code::kIo, paths.dir + " was taken by another host");
+  if (gone) return taken;
+  const auto here = lock.IsAt(paths.lock());
+  if (!here.ok()) return here.status();
+  if (*here) return {};
   log::Warning("archive: another host took {} for abandoned; this goes on in another part",
                paths.dir);
   gone = true;
   db.reset();
   lock.Release();
-  return false;
+  return taken;
 }
 
 Status LiveArchive::Rep::Restart() {
   SONDE_RETURN_IF_ERROR(MakeDirectory());
-  if (!endpoint.empty()) SONDE_RETURN_IF_ERROR(WriteFileAtomically(paths.endpoint(), endpoint));
-  // It is a part beside the one that was taken.
-  writer = PartId::Make(/*acting=*/true).text;
+  writer = PartId::Parse(writer).Again().text;
   written = {};
   schemas.clear();
   sequences.clear();
@@ -144,7 +166,8 @@ Status LiveArchive::Rep::Restart() {
 
 Status LiveArchive::Rep::OpenDb() {
   leveldb::Options options;
-  auto env = std::make_unique<QuietOpenEnv>(paths.lock(), !made);
+  auto env = std::make_unique<QuietOpenEnv>(paths.lock(), !made,
+                                            std::make_shared<DirectoryFence>(lock, paths.lock()));
   QuietOpenEnv& opening = *env;
   options.create_if_missing = true;
   options.info_log = NullLogger();
@@ -171,7 +194,10 @@ Status LiveArchive::Rep::Ready() {
   if (gone) SONDE_RETURN_IF_ERROR(Restart());
   // A failure of LevelDB's own thread is no reason to refuse this write.
   if (db && !db->failure().ok()) Drop();
-  return db ? Status() : OpenDb();
+  if (db) return {};
+  // Another writer may have made a directory of this name.
+  if (Status here = CheckHere(); !here.ok()) return gone ? Ready() : here;
+  return OpenDb();
 }
 
 // After a failure.
@@ -190,7 +216,8 @@ Status LiveArchive::Rep::Write(leveldb::WriteBatch& batch) {
 Status LiveArchive::Rep::Heard(const Status& status) {
   if (!status.ok() && !failed && !gone) {
     failed = true;
-    static_cast<void>(lock.Write(LockText(HostName(), status.message())));
+    failure = status.message();
+    static_cast<void>(lock.Write(LockText(HostName(), failure)));
   }
   return status;
 }
@@ -206,12 +233,11 @@ Status LiveArchive::Rep::TryWrite(leveldb::WriteBatch& batch) {
     all.Append(batch);
   }
   const leveldb::Status status = db->Write(leveldb::WriteOptions(), begun ? &batch : &all);
-  if (!status.ok()) {
-    if (IsHere()) Drop();
-    return FromLevelDb(status, "write to " + paths.blocks());
-  }
   // Who takes the directory after this look copies the batch.
-  if (!IsHere()) return {Code::kIo, "write to " + paths.blocks() + ": another host has taken it"};
+  const Status here = CheckHere();
+  if (!status.ok() && !gone) Drop();
+  if (!status.ok()) return FromLevelDb(status, "write to " + paths.blocks());
+  SONDE_RETURN_IF_ERROR(here.Within("write to " + paths.blocks()));
   begun = true;
   return {};
 }
@@ -248,11 +274,12 @@ Status LiveArchive::Rep::Put(const std::string& at, std::string_view value) {
 
 Status LiveArchive::Rep::PutFile(std::string (LivePaths::*path)() const, std::string_view text) {
   if (finished) return WriteFileAtomically((paths.*path)(), text);
+  // Before and after: the name may be another writer's by then, and what was written may be gone.
+  if (const Status here = CheckHere(); !here.ok() && !gone) return here;
   SONDE_RETURN_IF_ERROR(Heard(Ready()));
   const Status put = WriteFileAtomically((paths.*path)(), text);
-  if (IsHere()) return put;
-  SONDE_RETURN_IF_ERROR(Heard(Ready()));
-  return WriteFileAtomically((paths.*path)(), text);
+  if (CheckHere().ok() || !gone) return put;
+  return Heard(Ready());  // which writes it
 }
 
 LiveArchive::LiveArchive(const std::string& archive) : rep_(std::make_unique<Rep>(archive)) {}
@@ -412,24 +439,27 @@ Status LiveArchive::PutEndpoint(std::string_view host, uint16_t port, std::strin
 }
 
 Status LiveArchive::PutState(std::string_view state) {
+  rep_->state = state;
   return rep_->PutFile(&LivePaths::state, state);
 }
 
 void LiveArchive::Touch() {
-  if (rep_->finished || !rep_->IsHere()) return;
-  rep_->lock.Touch();
+  if (!rep_->finished && rep_->CheckHere().ok()) rep_->lock.Touch();
 }
 
 Status LiveArchive::Finish() {
   SONDE_RETURN_IF_ERROR(rep_->Put(keys::Finished(rep_->key), ""));
   if (const Status closed = rep_->db->Close(); !closed.ok()) {
-    if (rep_->IsHere()) rep_->Drop();
+    if (rep_->CheckHere().ok() || !rep_->gone) rep_->Drop();
     return rep_->Heard(closed);
   }
   rep_->finished = true;
   rep_->db.reset();
   ::unlink(rep_->paths.endpoint().c_str());
   ::unlink(rep_->paths.state().c_str());
+  // Without a writer's host whoever does not see its lock knows that it has finished.
+  const std::string& why = rep_->failure;
+  static_cast<void>(rep_->lock.Replace(why.empty() ? "" : LockText("", why)));
   rep_->lock.Release();
   return {};
 }

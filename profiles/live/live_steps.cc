@@ -33,8 +33,6 @@ Nanos LastSign(const LivePaths& paths) {
 void LookForWriter(std::string_view host, LiveStep& step) {
   step.running = FileLock::IsLocked(step.paths.lock());
   if (step.running || host.empty() || host == HostName()) return;
-  // Finish removes the endpoint.
-  if (!ReadSmallFile(step.paths.endpoint(), kMaxSmallFile).ok()) return;
   step.running = Clock::System().Now() - LastSign(step.paths) < kRemoteSilence;
   step.foreign = !step.running;
 }

@@ -34,7 +34,8 @@ struct LiveStep {
   std::string failure;   // "" or why its writer could not write
 };
 
-// The lines that a writer puts into its lock file: its host and what went wrong. They take no space
+// The lines that a writer puts into its lock file, until it has finished: its host and what went
+// wrong. They take no space
 // beyond what the file has already, so they can be written on a full disk.
 std::string LockText(std::string_view host, std::string_view failure);
 

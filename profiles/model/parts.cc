@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::string_view kHead = "head";
 constexpr std::string_view kActing = "acting";
+constexpr std::string_view kAgain = " again";
 
 void AddOnce(std::vector<std::string>& notes, const std::string& note) {
   if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
@@ -156,6 +157,35 @@ OwnCost MergeCost(const std::vector<Part>& parts) {
   return cost;
 }
 
+// What the writer of `before` told later includes what it told before, unless it was killed too
+// early for that.
+void TakeOver(const Part& before, Part& again) {
+  Profile& profile = again.profile;
+  AddOnce(profile.job.notes,
+          "For a time another host took this step for abandoned, since its "
+          "writer was silent.");
+  profile.job.end = std::max(profile.job.end, before.profile.job.end);
+  if (again.finished()) return;
+  if (profile.moments.empty()) profile.moments = before.profile.moments;
+  if (profile.job.figures.empty()) profile.job.figures = before.profile.job.figures;
+}
+
+// Leaves of the parts of one writer the last one.
+void JoinContinued(std::vector<Part>& parts) {
+  std::sort(parts.begin(), parts.end(),
+            [](const Part& a, const Part& b) { return a.id.text < b.id.text; });
+  std::vector<Part> joined;
+  for (Part& part : parts) {
+    const bool continues = !joined.empty() && part.id.text.ends_with(kAgain) &&
+                           part.id.text.substr(0, part.id.text.find(kAgain)) ==
+                               joined.back().id.text.substr(0, joined.back().id.text.find(kAgain));
+    if (continues) TakeOver(joined.back(), part);
+    if (continues) joined.pop_back();
+    joined.push_back(std::move(part));
+  }
+  parts = std::move(joined);
+}
+
 std::string KilledNote(const Part& part) {
   const std::string who = part.id.acting ? "The acting head on " + part.id.host : "The head";
   if (part.profile.job.end <= part.profile.job.start) {
@@ -176,6 +206,12 @@ PartId PartId::Make(bool acting) {
   return id;
 }
 
+PartId PartId::Again() const {
+  PartId id = *this;
+  id.text += kAgain;
+  return id;
+}
+
 PartId PartId::Parse(std::string_view text) {
   PartId id;
   id.text = text.substr(0, kMaxPartId);
@@ -188,6 +224,7 @@ PartId PartId::Parse(std::string_view text) {
 }
 
 Profile MergeParts(std::vector<Part> parts) {
+  JoinContinued(parts);
   std::sort(parts.begin(), parts.end(), Before);
   Profile merged;
   merged.job = parts.front().profile.job;

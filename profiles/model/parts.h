@@ -17,9 +17,12 @@
 
 namespace sonde {
 
-// Who wrote a part: "head HOST PID TIME" or "acting HOST PID TIME".
+// Who wrote a part: "head HOST PID TIME" or "acting HOST PID TIME", and then " again" for each time
+// that this writer had to go on in another part: what such a part tells includes what the parts
+// before told, but their blocks.
 struct PartId {
   static PartId Make(bool acting);
+  PartId Again() const;
   // Accepts any text; a text that is no PartId counts as a head on an unknown host.
   static PartId Parse(std::string_view text);
 

@@ -408,22 +408,26 @@ Result<uint64_t> CountBlocks(leveldb::DB& db, const std::string& key) {
 
 namespace {
 
-// A file that was deleted while a process of the same host had it open; NFS deletes it when that
-// process closes it, but not when the host dies before.
-void SweepNfs(const std::string& directory) {
+// Files that nobody has an interest in after a while.
+void SweepOld(const std::string& directory, std::string_view prefix, Nanos before) {
   for (const std::string& name : NamesIn(directory)) {
     const std::string path = directory + "/" + name;
     struct stat info;
-    if (!name.starts_with(".nfs") || ::lstat(path.c_str(), &info) != 0) continue;
-    const Nanos changed = info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec;
-    if (Clock::System().Now() - changed > kNfsAge) ::unlink(path.c_str());
+    if (!name.starts_with(prefix) || ::lstat(path.c_str(), &info) != 0) continue;
+    // Its name is changed when it is deleted; its content may be old.
+    const Nanos changed = info.st_ctim.tv_sec * kSecond + info.st_ctim.tv_nsec;
+    if (changed < before) ::unlink(path.c_str());
   }
 }
 
 }  // namespace
 
-void SweepArchive(const ArchivePaths& archive) {
-  SweepNfs(archive.db());
+void SweepArchive(const ArchivePaths& archive, Nanos now) {
+  // A file that was deleted while a process of the same host had it open; NFS deletes it when that
+  // process closes it, but not when the host dies before.
+  SweepOld(archive.db(), ".nfs", now - kNfsAge);
+  // Of processes that were killed while they took or gave back a claim.
+  SweepOld(archive.root, "db.owner.", now - kNfsAge);
   for (const std::string& name : NamesIn(archive.waiting())) {
     struct stat info;
     if (::lstat((archive.live() + "/" + name).c_str(), &info) != 0) ForgetWaiting(archive, name);

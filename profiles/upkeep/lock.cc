@@ -52,8 +52,10 @@ Status WhoHolds(const ArchivePaths& paths, const Status& busy) {
                            " has the archive open; try again when it has ended"};
 }
 
-void ArchiveLock::Touch() {
-  if (claim_->Check().ok()) static_cast<void>(lock_.Replace(OwnName()));
+Status ArchiveLock::Touch() {
+  SONDE_RETURN_IF_ERROR(claim_->Check());
+  static_cast<void>(lock_.Replace(OwnName()));
+  return {};
 }
 
 }  // namespace sonde

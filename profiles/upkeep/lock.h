@@ -35,7 +35,8 @@ class ArchiveLock {
   // Waits up to `wait`; kBusy if another process has the lock then.
   static Result<ArchiveLock> Acquire(const ArchivePaths& paths, Nanos wait);
   // A long holder calls this now and then to show that it is alive.
-  void Touch();
+  // Fails if another host has taken the claim.
+  Status Touch();
   // For whoever changes db/ under this lock.
   const std::shared_ptr<Claim>& claim() const { return claim_; }
 

@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@
 #include "profiles/disk/claim.h"
 #include "profiles/live/live_archive.h"
 #include "profiles/live/live_steps.h"
+#include "profiles/upkeep/ingest.h"
 #include "profiles/upkeep/lock.h"
 #include "tests/unit/profiles_days.h"
 
@@ -233,6 +236,17 @@ TEST_F(TakenOverTest, WhoWasSuspendedDeletesNothingWhenItEnds) {
   ExpectSound();
 }
 
+TEST_F(TakenOverTest, AServerThatHasNothingToWriteNotices) {
+  ASSERT_TRUE(archive_->owner->IngestWaiting().ok());
+  {
+    OpenedArchive other = TakeOver();
+    ASSERT_TRUE(Tag(other, "other").ok());
+  }
+  static_cast<void>(archive_->owner->IngestWaiting());
+  static_cast<void>(archive_->owner->IngestWaiting());
+  EXPECT_EQ(TagOf(*archive_), "other");
+}
+
 TEST_F(TakenOverTest, ACompactionUnderWayStops) {
   const OpenedArchive other = TakeOver();
   EXPECT_FALSE(archive_->owner->Compact(nullptr).ok());
@@ -242,13 +256,16 @@ TEST_F(TakenOverTest, ACompactionUnderWayStops) {
 
 TEST_F(TakenOverTest, WhatNfsLeavesOfDeletedFilesGoesWithTime) {
   archive_.reset();
-  const std::string old = root() + "/db/.nfs000000000001";
-  const std::string used = root() + "/db/.nfs000000000002";
-  for (const std::string& path : {old, used}) std::ofstream(path) << "a table that was deleted";
-  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(25));
+  const std::string table = root() + "/db/.nfs000000000001";
+  const std::string claim = root() + "/db.owner.0123.old";
+  for (const std::string& path : {table, claim}) std::ofstream(path) << "?";
+  // It is old, but was deleted just now.
+  fs::last_write_time(table, fs::file_time_type::clock::now() - std::chrono::hours(25));
   Open();
-  EXPECT_FALSE(fs::exists(old));
-  EXPECT_TRUE(fs::exists(used));
+  EXPECT_TRUE(fs::exists(table));
+  SweepArchive(ArchivePaths(root()), Clock::System().Now() + 25 * 3600 * kSecond);
+  EXPECT_FALSE(fs::exists(table));
+  EXPECT_FALSE(fs::exists(claim));
   ExpectSound();
 }
 
@@ -354,6 +371,84 @@ TEST_F(SuspendedWriterTest, AStepThatWasTakenAndNotCopiedIsFoundAgain) {
   Age(taken->paths.dir, std::chrono::minutes(11));
   EXPECT_EQ(Job().state, EndState::kCompleted);
   EXPECT_EQ(Points(), 6u);
+}
+
+// The web server may be switched off, or not be there yet.
+TEST_F(SuspendedWriterTest, AStepWithoutAnEndpointIsNotTakenEither) {
+  fs::remove(live_->path() + "/endpoint.json");
+  EXPECT_EQ(Job().state, EndState::kRunning);
+  ASSERT_TRUE(PutNodeBlock(*live_, 0, 2, 3, 3).ok());
+  ASSERT_TRUE(End().ok());
+  EXPECT_EQ(Job().state, EndState::kCompleted);
+  EXPECT_EQ(Points(), 6u);
+}
+
+// A process that may open no file more has not lost its step.
+TEST_F(SuspendedWriterTest, AFailedLookIsNoLoss) {
+  const std::string path = live_->path();
+  struct rlimit limit;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlim_t before = std::exchange(limit.rlim_cur, 3);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_FALSE(PutNodeBlock(*live_, 0, 2, 3, 3).ok());
+  live_->Touch();
+  limit.rlim_cur = before;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  ASSERT_TRUE(PutNodeBlock(*live_, 0, 2, 3, 3).ok());
+  EXPECT_EQ(live_->path(), path);
+  EXPECT_EQ(Live(), 1u);
+  ASSERT_TRUE(End().ok());
+  EXPECT_EQ(Points(), 6u);
+}
+
+// An acting head has made a directory of the same name meanwhile.
+TEST_F(SuspendedWriterTest, AnotherWritersFilesAreLeftAlone) {
+  Age(std::chrono::minutes(11));
+  EXPECT_EQ(Job().state, EndState::kLost);
+  auto acting = *LiveArchive::Continue(root(), TestJob());
+  ASSERT_EQ(acting->path(), live_->path());
+  ASSERT_TRUE(acting->PutState("the acting head's").ok());
+  ASSERT_TRUE(PutNodeBlock(*acting, 1, 1, 0, 3).ok());
+  EXPECT_TRUE(live_->PutState("the head's").ok());
+  EXPECT_NE(live_->path(), acting->path());
+  EXPECT_EQ(*ReadSmallFile(acting->path() + "/state", 64), "the acting head's");
+  ASSERT_TRUE(PutNodeBlock(*live_, 0, 2, 3, 3).ok());
+  Profile profile;
+  profile.job = TestJob();
+  profile.job.state = EndState::kCompleted;
+  profile.job.end = kTestStart + 6 * kSecond;
+  ASSERT_TRUE(acting->PutProfile(profile).ok());
+  ASSERT_TRUE(acting->Finish().ok());
+  ASSERT_TRUE(End().ok());
+  EXPECT_EQ(Points(), 9u);
+}
+
+// The writer is the same, and tells all that it told before.
+TEST_F(SuspendedWriterTest, NothingOfAStepThatWasTakenCountsTwice) {
+  Profile profile;
+  profile.job = TestJob();
+  profile.job.figures = {{"speed", "cells/s", 7, 2, kTestStart + kSecond, 0, 0}};
+  profile.moments.lost = 3;
+  RaisedAlarm alarm;
+  alarm.rule = "full";
+  alarm.severity = "warning";
+  alarm.text = "the disk is full";
+  profile.moments.alarms.push_back(alarm);
+  ASSERT_TRUE(live_->PutMoments(profile.job, profile.moments).ok());
+  Age(std::chrono::minutes(11));
+  EXPECT_EQ(Job().state, EndState::kLost);
+  EXPECT_FALSE(End().ok());
+  profile.job.state = EndState::kCompleted;
+  profile.job.end = kTestStart + 6 * kSecond;
+  ASSERT_TRUE(live_->PutProfile(profile).ok());
+  ASSERT_TRUE(live_->Finish().ok());
+  const OpenedArchive archive = Open();
+  const auto whole = archive.reader->Load(archive.reader->List()->at(0).key);
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(whole->moments.lost, 3u);
+  EXPECT_EQ(whole->moments.alarms.size(), 1u);
+  EXPECT_EQ(whole->job.figures.at(0).count, 2u);
+  EXPECT_THAT(whole->job.notes, testing::ElementsAre(HasSubstr("took this step for abandoned")));
 }
 
 TEST_F(SuspendedWriterTest, AStateAndAnEndpointFollowToTheNewDirectory) {

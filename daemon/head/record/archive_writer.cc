@@ -11,8 +11,7 @@
 namespace sonde::head {
 namespace {
 
-constexpr Nanos kSignOfLife = 60 * kSecond;  // while there is nothing to write
-
+constexpr Nanos kSignOfLife = 60 * kSecond;
 constexpr int kFinishTries = 3;  // each on a database that was opened anew
 
 template <typename B>
@@ -52,15 +51,19 @@ void ArchiveWriter::Enqueue(Order order) {
 }
 
 void ArchiveWriter::Work() {
+  Nanos touched = Clock::System().Monotonic();
   std::unique_lock lock(mutex_);
   while (true) {
     const std::chrono::nanoseconds pause(kSignOfLife);
-    if (!ready_.wait_for(lock, pause, [this] { return stop_ || !orders_.empty(); })) {
+    const bool any = ready_.wait_for(lock, pause, [this] { return stop_ || !orders_.empty(); });
+    // Also while all orders fail, as on a full disk.
+    if (const Nanos now = Clock::System().Monotonic(); now - touched >= kSignOfLife) {
+      touched = now;
       lock.unlock();
       if (live_ != nullptr) live_->Touch();
       lock.lock();
-      continue;
     }
+    if (!any) continue;
     if (orders_.empty()) return;
     const Order order = std::move(orders_.front());
     orders_.pop_front();
