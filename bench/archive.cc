@@ -27,6 +27,7 @@
 #include "profiles/records/card.h"
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
+#include "profiles/records/stored_bytes.h"
 #include "profiles/upkeep/lock.h"
 #include "profiles/upkeep/open_db.h"
 #include "series/block/block.h"
@@ -315,7 +316,7 @@ int Step(const std::string& root, const std::string& id) {
   job.state = EndState::kCompleted;
   job.end = job.start + kRows * kSecond;
   Profile profile = MakeProfile(job, series);
-  profile.cost.stored_bytes = static_cast<double>((*live)->stored_bytes());
+  profile.cost.stored_bytes = StoredBytes((*live)->content_bytes(), profile);
   return Good((*live)->PutProfile(profile)) && Good((*live)->Finish()) ? 0 : 1;
 }
 

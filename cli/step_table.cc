@@ -49,7 +49,7 @@ SortColumn ColumnOf(SortBy sort) {
     case SortBy::kSent:
       return {"sent", "bytes"};
     case SortBy::kSize:
-      return {"size", "bytes"};
+      return {"stored", "bytes"};
     case SortBy::kCpu:
       return {"CPU time", "seconds"};
     case SortBy::kTasks:

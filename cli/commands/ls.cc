@@ -39,7 +39,7 @@ std::string AsJson(const Archive& archive, const std::vector<ListedProfile>& pro
       job.notes.emplace_back(entry.status().message());
     }
     w.BeginObject().Field("key", one.key);
-    w.Field("live", one.live).Field("running", one.running).Field("bytes", card.size);
+    w.Field("live", one.live).Field("running", one.running).Field("stored_bytes", card.size);
     w.Field("energy_joules", card.Number(CardNumber::kEnergy));
     w.Key("summary").Raw(SummaryToJson(SummaryOfCard(card, one.start, now)));
     w.Key("job").Raw(DescriptionToJson(job)).EndObject();

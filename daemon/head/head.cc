@@ -125,7 +125,7 @@ Status Head::Start(UniqueFd listen) {
   std::string alarms;  // as another head had changed them
   if (launch_.acting) {
     alarms = store_->Inherit(archive_path_);
-    archive_->Continue(record_.Description());
+    archive_->Continue(record_.Description(), launch_.host);
   } else {
     archive_->Create(record_.Description());
   }
@@ -392,7 +392,6 @@ void Head::Seal() {
     if (launch_.role == Role::kHead) cost.cpu_seconds += OwnCpuSeconds();
     cost.peak_node_memory = nodes_.ends().memory_bytes;
     cost.bytes_sent = nodes_.ends().bytes_sent;
-    cost.stored_bytes = static_cast<double>(archive_->stored_bytes());
     if (launch_.role == Role::kHead) cost.carriers = nodes_.carriers();
   });
   archive_->Finish(record_.Snapshot(), [this](const Status& status) { Report(status); });
@@ -423,6 +422,7 @@ void Head::Report(const Status& archived) {
   log::Debug("profile sealed: {}", archived.ok() ? "ok" : archived.message());
   loop_.Cancel(finish_timer_);
   if (archived.code() != Code::kTimeout) not_stored_ = archived;
+  record_.UpdateCost([&](OwnCost& cost) { cost.stored_bytes = archive_->profile_bytes(); });
   std::string text;
   if (config_.report != "off") {
     ReportOptions options;

@@ -26,6 +26,7 @@
 #include "profiles/live/live_steps.h"
 #include "profiles/model/parts.h"
 #include "profiles/records/keys.h"
+#include "profiles/records/stored_bytes.h"
 
 namespace sonde {
 namespace {
@@ -67,7 +68,7 @@ struct LiveArchive::Rep {
   WrittenRecords written;          // by the one that failed
   std::set<uint64_t> schemas;      // stored ones
   std::map<std::pair<uint32_t, std::string>, uint64_t> sequences;  // the highest of a node's group
-  uint64_t stored_bytes = 0;
+  uint64_t content_bytes = 0;
   std::string description;  // the newest, as JSON
   std::string writer;
   bool begun = false;  // the format and these two, which each live step has, are stored
@@ -287,16 +288,18 @@ LiveArchive::~LiveArchive() = default;
 
 Result<std::unique_ptr<LiveArchive>> LiveArchive::Create(const std::string& archive,
                                                          const JobDescription& job) {
-  return Open(archive, job, false);
+  return Open(archive, job, PartId::Make(false));
 }
 
 Result<std::unique_ptr<LiveArchive>> LiveArchive::Continue(const std::string& archive,
-                                                           const JobDescription& job) {
-  return Open(archive, job, true);
+                                                           const JobDescription& job,
+                                                           std::string_view node) {
+  return Open(archive, job, PartId::Make(true, node));
 }
 
 Result<std::unique_ptr<LiveArchive>> LiveArchive::Open(const std::string& archive,
-                                                       const JobDescription& job, bool acting) {
+                                                       const JobDescription& job,
+                                                       const PartId& writer) {
   std::unique_ptr<LiveArchive> live(new LiveArchive(archive));
   Rep& rep = *live->rep_;
   rep.key = keys::ProfileKey(job);
@@ -310,7 +313,7 @@ Result<std::unique_ptr<LiveArchive>> LiveArchive::Open(const std::string& archiv
   Status status = rep.OpenDb();
   if (status.ok()) {
     rep.description = DescriptionToJson(job);
-    rep.writer = PartId::Make(acting).text;
+    rep.writer = writer.text;
     leveldb::WriteBatch nothing_more;
     status = rep.Write(nothing_more);
   }
@@ -356,7 +359,7 @@ Status LiveArchive::Rep::Prepare(BlockWrite& write, Batch& into) {
   if (new_schema) {
     into.batch.Put(keys::Schema(write.schema_id), write.schema->encoded());
     into.schemas.push_back(write.schema_id);
-    into.bytes += write.schema->encoded().size();
+    into.bytes += BytesInDb(write.schema->encoded());
   }
   into.batch.Put(keys::Block(key, write.key), {write.block.data(), write.block.size()});
   into.bytes += write.block.size();
@@ -386,7 +389,7 @@ size_t LiveArchive::Rep::WriteSome(std::span<BlockWrite> writes) {
   }
   if (!status.ok()) return count;
   schemas.insert(batch.schemas.begin(), batch.schemas.end());
-  stored_bytes += batch.bytes - std::min(batch.bytes, batch.replaced);
+  content_bytes += batch.bytes - std::min(batch.bytes, batch.replaced);
   return count;
 }
 
@@ -465,6 +468,6 @@ Status LiveArchive::Finish() {
 }
 
 const std::string& LiveArchive::path() const { return rep_->paths.dir; }
-uint64_t LiveArchive::stored_bytes() const { return rep_->stored_bytes; }
+uint64_t LiveArchive::content_bytes() const { return rep_->content_bytes; }
 
 }  // namespace sonde

@@ -18,6 +18,8 @@
 
 namespace sonde {
 
+struct PartId;
+
 class LiveArchive {
  public:
   // Makes the directories as needed. Fails clearly if the archive is read-only, full or not ours.
@@ -30,9 +32,10 @@ class LiveArchive {
   // how the step ended; Finish. Blocks that the head had acknowledged need not come again; if they
   // do, under their keys and with the same bytes, they are stored once. The archive may be another
   // directory on another host: the parts are joined when they are ingested into one archive.
-  // ingested into one.
+  // `node`: the acting head's, as Slurm names it; "": this machine's name.
   static Result<std::unique_ptr<LiveArchive>> Continue(const std::string& archive,
-                                                       const JobDescription& job);
+                                                       const JobDescription& job,
+                                                       std::string_view node = {});
   ~LiveArchive();
 
   // Each returns when the data is with the operating system (it survives a kill of this process);
@@ -72,12 +75,13 @@ class LiveArchive {
   // Finish can be tried again: the file system may report only here that it could not write.
   Status Finish();
   const std::string& path() const;
-  uint64_t stored_bytes() const;
+  // Of blocks and, as db/ will have them, schemas.
+  uint64_t content_bytes() const;
 
  private:
   explicit LiveArchive(const std::string& archive);
   static Result<std::unique_ptr<LiveArchive>> Open(const std::string& archive,
-                                                   const JobDescription& job, bool acting);
+                                                   const JobDescription& job, const PartId& writer);
   struct Rep;
   std::unique_ptr<Rep> rep_;
 };

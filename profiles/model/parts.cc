@@ -197,10 +197,10 @@ std::string KilledNote(const Part& part) {
 
 }  // namespace
 
-PartId PartId::Make(bool acting) {
+PartId PartId::Make(bool acting, std::string_view host) {
   PartId id;
   id.acting = acting;
-  id.host = HostName();
+  id.host = host.empty() ? HostName() : std::string(host);
   id.text = fmt::format("{} {} {} {}", acting ? kActing : kHead, id.host, ::getpid(),
                         Clock::System().Now());
   return id;

@@ -21,7 +21,8 @@ namespace sonde {
 // that this writer had to go on in another part: what such a part tells includes what the parts
 // before told, but their blocks.
 struct PartId {
-  static PartId Make(bool acting);
+  // Of this process. `host`: the node's name, as Slurm has it; "": the machine's own.
+  static PartId Make(bool acting, std::string_view host = {});
   PartId Again() const;
   // Accepts any text; a text that is no PartId counts as a head on an unknown host.
   static PartId Parse(std::string_view text);

@@ -46,7 +46,7 @@ struct OwnCost {
   double cpu_seconds = 0;
   double peak_node_memory = 0;  // bytes: the largest private memory of a node daemon
   double bytes_sent = 0;        // over links
-  double stored_bytes = 0;      // in the profile
+  double stored_bytes = 0;      // what the profile takes in the archive: records/stored_bytes.h
   std::string carriers;         // what carried what was sent: "sockets, verbs"; "": not known
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -19,6 +20,7 @@ constexpr std::string_view kNodeCpu = "node_cpu_seconds_total";
 constexpr std::string_view kResident = "task_resident_memory_bytes";
 constexpr std::string_view kResidentPeak = "task_resident_memory_peak_bytes";
 constexpr std::string_view kMemTotal = "node_memory_MemTotal_bytes";
+constexpr std::string_view kMemLimit = "cgroup_memory_limit_bytes";
 
 struct CounterField {
   std::string_view metric;
@@ -82,6 +84,7 @@ void AddSeries(NodeRow& row, std::map<Nanos, double>& resident, const SeriesData
   if (name == kTaskCpu) AddTo(row.cpu_seconds, last);
   if (name == kNodeCpu) AddTo(row.node_cpu_seconds, last);
   if (name == kMemTotal) row.memory_total = last;
+  if (name == kMemLimit) row.memory_limit = last;
   if (name == kResidentPeak) row.memory_peak = MaxOf(row.memory_peak, MaxPoint(data));
   if (name == kResident) {
     for (const Point& point : data.points) resident[point.time] += point.value;
@@ -97,7 +100,8 @@ NodeRow EmptyRow(const NodeInfo& node) {
   row.tasks = node.tasks;
   row.lost = node.lost;
   row.note = node.note;
-  row.cpu_seconds = row.node_cpu_seconds = row.memory_peak = row.memory_total = kMissing;
+  row.cpu_seconds = row.node_cpu_seconds = kMissing;
+  row.memory_peak = row.memory_total = row.memory_limit = kMissing;
   for (const CounterField& field : kCounters) row.*field.row = kMissing;
   return row;
 }
@@ -111,6 +115,7 @@ void HeldFromRows(Summary& s, const std::vector<NodeRow>& rows) {
     if (!std::isnan(row.memory_peak) && !(row.memory_peak <= s.memory_peak.value)) {
       s.memory_peak = {row.memory_peak, row.host};
       s.memory_total = row.memory_total;
+      s.memory_limit = row.memory_limit;
     }
   }
 }
@@ -124,6 +129,75 @@ void HeldFromFootprint(Summary& s, const Profile& profile) {
   if (memory == nullptr) memory = FindEntry(profile, kResident);
   if (memory != nullptr) s.memory_peak = {memory->max, OwnerName(memory->max_owner, profile.job)};
   if (const FootprintEntry* total = FindEntry(profile, kMemTotal)) s.memory_total = total->max;
+  if (const FootprintEntry* limit = FindEntry(profile, kMemLimit)) s.memory_limit = limit->min;
+}
+
+double MinOf(double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : std::min(a, b); }
+
+// Whether the daemon of that node was started anew later, and is another node from then on.
+bool IsReplaced(const JobDescription& job, size_t index) {
+  const NodeInfo& node = job.nodes[index];
+  return node.left != 0 &&
+         std::any_of(job.nodes.begin(), job.nodes.end(), [&](const NodeInfo& other) {
+           return other.host == node.host && other.job == node.job && other.joined >= node.left;
+         });
+}
+
+// The end of the tasks on the nodes that were not lost, if all these nodes have said goodbye.
+Nanos EndOfTasks(const JobDescription& job, Nanos end) {
+  Nanos last = 0;
+  for (const NodeInfo& node : job.nodes) {
+    if (node.left == 0) return end;
+    if (!node.lost) last = std::max(last, node.left);
+  }
+  return last == 0 ? end : std::min(last, end);
+}
+
+// How many tasks were measured, and for how long together.
+void AddMeasured(Summary& s, const JobDescription& job, Nanos now) {
+  const std::vector<double> seconds = MeasuredSeconds(job, now, /*of_tasks=*/true);
+  double tasks = 0;
+  double together = 0;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    if (!IsReplaced(job, i)) tasks += job.nodes[i].tasks;
+    together += seconds[i] * job.nodes[i].tasks;
+  }
+  // A step of `sonde run` or of a script has more processes than tasks that Slurm counts.
+  const bool known = tasks > 0 && together > 0 && job.expected_tasks > 0;
+  s.measured_tasks = known ? std::min<double>(tasks, job.expected_tasks) : kMissing;
+  s.measured = known ? std::min(together / tasks, s.duration) : s.duration;
+  if (known) {
+    s.cpu_of_tasks = s.cpu_seconds / (s.measured * s.measured_tasks);
+  } else {
+    s.cpu_of_tasks =
+        job.expected_tasks == 0 ? kMissing : s.cpu_seconds / (s.duration * job.expected_tasks);
+  }
+}
+
+// Processors of all nodes that were measured: the time they had by the time they were measured.
+double CpusOf(const JobDescription& job, const std::vector<NodeRow>& rows, double node_cpu,
+              double duration, Nanos now) {
+  const std::vector<double> seconds = MeasuredSeconds(job, now, /*of_tasks=*/false);
+  double together = 0;
+  double cpus = 0;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    together += seconds[i];
+    if (rows.size() != seconds.size() || IsReplaced(job, i)) continue;
+    const double one = rows[i].node_cpu_seconds / seconds[i];
+    if (std::isfinite(one)) cpus += std::round(one);
+  }
+  if (cpus > 0) return cpus;
+  const auto nodes = static_cast<double>(seconds.size());
+  return std::round(together > 0 ? nodes * node_cpu / together : node_cpu / duration);
+}
+
+// "2(x4)": the same on four nodes; 0 if nodes differ.
+uint64_t SameOnAll(std::string_view text) {
+  const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+  uint64_t number = 0;
+  const char* stop = text.data() + end;
+  if (std::from_chars(text.data(), stop, number).ptr != stop) return 0;
+  return text.find(',') == std::string_view::npos ? number : 0;
 }
 
 }  // namespace
@@ -139,9 +213,9 @@ std::string OwnerName(const Owner& owner, const JobDescription& job) {
 bool IsOfNodeRows(const Series& series) {
   const std::string& name = series.metric.name;
   const auto is = [&](const CounterField& field) { return field.metric == name; };
-  return !Doubles(series) &&
-         (name == kTaskCpu || name == kNodeCpu || name == kResident || name == kResidentPeak ||
-          name == kMemTotal || std::any_of(kCounters.begin(), kCounters.end(), is));
+  return !Doubles(series) && (name == kTaskCpu || name == kNodeCpu || name == kResident ||
+                              name == kResidentPeak || name == kMemTotal || name == kMemLimit ||
+                              std::any_of(kCounters.begin(), kCounters.end(), is));
 }
 
 std::vector<NodeRow> NodeRowsOf(const std::vector<SeriesData>& data, const JobDescription& job) {
@@ -165,6 +239,33 @@ std::vector<NodeRow> NodeRowsOf(const std::vector<SeriesData>& data, const JobDe
   return rows;
 }
 
+std::vector<double> MeasuredSeconds(const JobDescription& job, Nanos now, bool of_tasks) {
+  const Nanos end = job.end != 0 ? job.end : now;
+  const Nanos tasks_end = EndOfTasks(job, end);
+  std::vector<double> seconds;
+  for (size_t i = 0; i < job.nodes.size(); ++i) {
+    const NodeInfo& node = job.nodes[i];
+    const bool ended = node.left != 0 && !node.lost && !IsReplaced(job, i);
+    Nanos until = node.left == 0 ? end : std::min(node.left, end);
+    if (of_tasks && ended) until = tasks_end;
+    const Nanos time = until - std::max(job.start, node.joined);
+    seconds.push_back(static_cast<double>(std::max<Nanos>(time, 0)) / kSecond);
+  }
+  return seconds;
+}
+
+double AskedMemory(const JobDescription& job) {
+  constexpr double kMebibyte = 1 << 20;
+  const auto number = [&](const std::string& name) {
+    const auto at = job.environment.find(name);
+    return at == job.environment.end() ? uint64_t{0} : SameOnAll(at->second);
+  };
+  const uint64_t of_node = number("SLURM_MEM_PER_NODE");
+  const uint64_t of_cpu = number("SLURM_MEM_PER_CPU") * number("SLURM_JOB_CPUS_PER_NODE");
+  const uint64_t asked = of_node != 0 ? of_node : of_cpu;
+  return asked == 0 ? kMissing : static_cast<double>(asked) * kMebibyte;
+}
+
 double OutOfMemoryKills(const Profile& profile) { return Total(profile, "cgroup_oom_kills_total"); }
 
 Summary Summarize(const Profile& profile, const std::vector<NodeRow>& rows, Nanos now) {
@@ -176,21 +277,24 @@ Summary Summarize(const Profile& profile, const std::vector<NodeRow>& rows, Nano
   s.cpu_user = Total(profile, kTaskCpu, "user");
   s.cpu_system = Total(profile, kTaskCpu, "system");
   const double node_cpu = Total(profile, kNodeCpu);
-  s.cpu_of_tasks =
-      job.expected_tasks == 0 ? kMissing : s.cpu_seconds / (s.duration * job.expected_tasks);
+  AddMeasured(s, job, end);
   // The kernel counts the nodes' time in steps of 10 ms per processor and mode: over less than a
   // second that says nothing.
-  const bool long_enough = s.duration >= 1 && node_cpu > 0;
+  const bool long_enough = s.measured >= 1 && node_cpu > 0;
   s.cpu_of_nodes = long_enough ? s.cpu_seconds / node_cpu : kMissing;
-  s.node_cpus = long_enough ? std::round(node_cpu / s.duration) : kMissing;
+  s.node_cpus = long_enough ? CpusOf(job, rows, node_cpu, s.duration, end) : kMissing;
   for (const CounterField& field : kCounters) s.*field.summary = Total(profile, field.metric);
-  s.least_cpu.value = s.most_cpu.value = s.memory_peak.value = s.memory_total = kMissing;
+  s.least_cpu.value = s.most_cpu.value = s.memory_peak.value = kMissing;
+  s.memory_total = s.memory_limit = kMissing;
   if (rows.empty()) {
     HeldFromFootprint(s, profile);
   } else {
     HeldFromRows(s, rows);
   }
   s.memory_of_node = s.memory_total > 0 ? s.memory_peak.value / s.memory_total : kMissing;
+  s.memory_limit = MinOf(s.memory_limit, AskedMemory(job));
+  if (s.memory_limit >= s.memory_total) s.memory_limit = kMissing;  // that limits nothing
+  s.memory_of_limit = s.memory_limit > 0 ? s.memory_peak.value / s.memory_limit : kMissing;
   return s;
 }
 

@@ -21,6 +21,7 @@ struct NodeRow {
   double node_cpu_seconds = 0;  // of all its processors in any mode, idle too: the time available
   double memory_peak = 0;       // bytes, of its tasks together
   double memory_total = 0;      // bytes, of the node
+  double memory_limit = 0;      // bytes, that the step's control group may have there
   double network_received = 0;  // bytes, of the node
   double network_sent = 0;
   double disk_read = 0;  // bytes, of the node
@@ -43,11 +44,13 @@ struct Held {
 };
 
 struct Summary {
-  double duration = 0;     // seconds
-  double cpu_seconds = 0;  // of the tasks
+  double duration = 0;        // seconds
+  double measured_tasks = 0;  // tasks on nodes that came; NaN: nobody noted which
+  double measured = 0;        // seconds of the duration for which these were, in the mean
+  double cpu_seconds = 0;     // of the tasks
   double cpu_user = 0;
   double cpu_system = 0;
-  double cpu_of_tasks = 0;  // ratio to duration x tasks; threads can make it more than 1
+  double cpu_of_tasks = 0;  // ratio to the measured time of tasks; threads can make it more than 1
   double cpu_of_nodes = 0;  // ratio to the time that the nodes' processors had
   double node_cpus = 0;     // processors of all nodes
   Held least_cpu;           // seconds, of a node or, without rows, a task
@@ -55,6 +58,8 @@ struct Summary {
   Held memory_peak;             // bytes, of the worst node's tasks or, without rows, the worst task
   double memory_of_node = 0;    // ratio of that to the node's memory
   double memory_total = 0;      // bytes of that node
+  double memory_of_limit = 0;   // ratio to what the step may use there
+  double memory_limit = 0;      // bytes: of its control group or, if less, as the job asked for
   double network_received = 0;  // bytes, over all nodes
   double network_sent = 0;
   double disk_read = 0;
@@ -62,6 +67,14 @@ struct Summary {
   double task_read = 0;
   double task_written = 0;
 };
+
+// For how many seconds of the step each node of the description was measured, by index: from its
+// joining until it left. `of_tasks`: until the last node left, for a task that has ended is known
+// to use nothing more; of a lost node, and of one whose daemon was started anew, until then.
+// `now` ends a running step.
+std::vector<double> MeasuredSeconds(const JobDescription& job, Nanos now, bool of_tasks);
+// What the job asked for on each node, as Slurm's variables tell; NaN: not known, or all there is.
+double AskedMemory(const JobDescription& job);
 
 // Processes in the step's control groups that the kernel killed for want of memory; NaN if that is
 // not known.

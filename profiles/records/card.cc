@@ -13,7 +13,7 @@
 namespace sonde {
 namespace {
 
-constexpr uint8_t kCardVersion = 1;
+constexpr uint8_t kCardVersion = 2;
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
 // The numbers of states on disk.
@@ -32,6 +32,7 @@ double Sum(double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : 
 std::array<double, kCardNumbers> NumbersOf(const Profile& profile, const Summary& s) {
   const HardwareSummary hardware = SummarizeHardware(profile);
   std::array<double, kCardNumbers> numbers{};
+  numbers.fill(kMissing);
   const auto set = [&](CardNumber number, double value) {
     numbers[static_cast<size_t>(number)] = value;
   };
@@ -51,6 +52,9 @@ std::array<double, kCardNumbers> NumbersOf(const Profile& profile, const Summary
   set(CardNumber::kTaskRead, s.task_read);
   set(CardNumber::kTaskWritten, s.task_written);
   set(CardNumber::kEnergy, Sum(hardware.step_joules, hardware.gpu_joules));
+  set(CardNumber::kMeasuredTasks, s.measured_tasks);
+  if (!std::isnan(s.measured_tasks)) set(CardNumber::kMeasured, s.measured);
+  set(CardNumber::kMemoryLimit, s.memory_limit);
   return numbers;
 }
 
@@ -147,7 +151,7 @@ std::string MakeCard(const Profile& profile, size_t profile_bytes, Nanos now) {
   w.Varint(job.expected_nodes);
   w.Varint(job.expected_tasks);
   const double stored = profile.cost.stored_bytes;
-  w.Varint(profile_bytes + (stored > 0 && stored < 0x1p62 ? static_cast<uint64_t>(stored) : 0));
+  w.Varint(stored > 0 && stored < 0x1p62 ? static_cast<uint64_t>(stored) : profile_bytes);
   for (const uint64_t n : {job.coverage.expected, job.coverage.got, job.coverage.skipped}) {
     w.Varint(n);
   }
@@ -213,7 +217,11 @@ Summary SummaryOfCard(const Card& card, Nanos start, Nanos now) {
   s.cpu_seconds = card.Number(CardNumber::kCpu);
   s.cpu_user = card.Number(CardNumber::kCpuUser);
   s.cpu_system = card.Number(CardNumber::kCpuSystem);
-  s.cpu_of_tasks = card.tasks == 0 ? kMissing : s.cpu_seconds / (s.duration * card.tasks);
+  s.measured_tasks = card.Number(CardNumber::kMeasuredTasks);
+  const bool known = s.measured_tasks > 0;
+  s.measured = known ? card.Number(CardNumber::kMeasured) : s.duration;
+  const double tasks = known ? s.measured_tasks : card.tasks;
+  s.cpu_of_tasks = tasks == 0 ? kMissing : s.cpu_seconds / (s.measured * tasks);
   s.cpu_of_nodes = card.Number(CardNumber::kCpuOfNodes);
   s.node_cpus = card.Number(CardNumber::kNodeCpus);
   s.least_cpu = {card.Number(CardNumber::kLeastCpu), std::string(card.least_by)};
@@ -221,6 +229,8 @@ Summary SummaryOfCard(const Card& card, Nanos start, Nanos now) {
   s.memory_peak = {card.Number(CardNumber::kMemoryPeak), std::string(card.memory_by)};
   s.memory_total = card.Number(CardNumber::kMemoryTotal);
   s.memory_of_node = s.memory_total > 0 ? s.memory_peak.value / s.memory_total : kMissing;
+  s.memory_limit = card.Number(CardNumber::kMemoryLimit);
+  s.memory_of_limit = s.memory_limit > 0 ? s.memory_peak.value / s.memory_limit : kMissing;
   s.network_received = card.Number(CardNumber::kNetworkReceived);
   s.network_sent = card.Number(CardNumber::kNetworkSent);
   s.disk_read = card.Number(CardNumber::kDiskRead);

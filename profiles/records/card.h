@@ -38,9 +38,12 @@ enum class CardNumber : uint8_t {
   kDiskWritten,
   kTaskRead,
   kTaskWritten,
-  kEnergy,  // joules, of processors and memory (the step's share) and of its GPUs
+  kEnergy,         // joules, of processors and memory (the step's share) and of its GPUs
+  kMeasuredTasks,  // of which the CPU time is known; with it:
+  kMeasured,       // seconds, for each in the mean
+  kMemoryLimit,    // bytes
 };
-inline constexpr size_t kCardNumbers = 16;
+inline constexpr size_t kCardNumbers = 19;
 inline constexpr size_t kMaxCard = 16'384;  // bytes; what DecodeCard takes at most
 
 // Texts point into the decoded bytes. The step and its start are in the profile's key.
@@ -51,7 +54,7 @@ struct Card {
   uint32_t nodes = 0;  // expected
   uint32_t tasks = 0;
   Nanos end = 0;      // 0 while running
-  uint64_t size = 0;  // bytes: of its blocks, as their writers report, and of the profile
+  uint64_t size = 0;  // the profile's stored_bytes or, if they are not known, those of its JSON
   Coverage coverage;
   std::string_view name;
   std::string_view user;

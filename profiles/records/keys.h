@@ -86,7 +86,7 @@ std::string ByTimeOfSuffix(std::string_view suffix);
 
 // The record that says that the indexes are complete, with their version.
 inline constexpr std::string_view kIndexedKey = "I";
-inline constexpr std::string_view kIndexed = "sonde index 1";
+inline constexpr std::string_view kIndexed = "sonde index 2";
 // Number and bytes of a user's profiles; of all users ("a" alone).
 std::string Totals(std::string_view user);
 inline constexpr std::string_view kTotals = "a";

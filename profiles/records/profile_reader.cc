@@ -13,6 +13,7 @@
 #include "profiles/records/assembly.h"
 #include "profiles/records/counted_before.h"
 #include "profiles/records/keys.h"
+#include "profiles/records/stored_bytes.h"
 #include "series/block/thin.h"
 #include "series/store/task_ranks.h"
 
@@ -159,9 +160,14 @@ Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out)
   profile.job = job;
   Assembly assembly(job);
   ReadTally tally;
+  std::set<uint64_t> schemas;
   Status status = ForEach(std::nullopt, tally, [&](const Stored& stored) {
     tally.last = std::max(tally.last, stored.info.last);
+    if (schemas.insert(stored.info.schema_id).second) {
+      tally.content += BytesInDb(stored.schema->encoded());
+    }
   });
+  tally.content += tally.bytes;
   ReadTally rows;
   if (status.ok()) {
     status = ForEachReducedRow(0, std::numeric_limits<Nanos>::max(), rows,
@@ -181,13 +187,13 @@ Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out)
   profile.cost.cpu_seconds = std::nan("");
   profile.cost.peak_node_memory = std::nan("");
   profile.cost.bytes_sent = std::nan("");
-  profile.cost.stored_bytes = static_cast<double>(tally.bytes);
   if (job.end == 0 && tally.last > job.start) {
     const auto ticks = static_cast<uint64_t>(tally.last / job.period - job.start / job.period);
     Coverage& coverage = profile.job.coverage;
     coverage.got = tally.node_ticks;
     coverage.expected = std::max<uint64_t>(coverage.got, ticks * job.expected_nodes);
   }
+  profile.cost.stored_bytes = StoredBytes(tally.content, profile);
   if (tally_out != nullptr) *tally_out = tally;
   return profile;
 }

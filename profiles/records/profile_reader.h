@@ -23,7 +23,8 @@ namespace sonde {
 // What the reader found.
 struct ReadTally {
   uint64_t blocks = 0;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;       // of blocks
+  uint64_t content = 0;     // Assemble: of blocks and, as db/ has them, schemas
   uint64_t unreadable = 0;  // blocks that fail their checks or whose schema is missing
   std::string first_error;
   Status unsupported;       // blocks of another version of Sonde

@@ -11,7 +11,8 @@ void WriteHeld(JsonWriter& w, std::string_view key, const Held& held) {
 
 void WriteSummary(JsonWriter& w, const Summary& s) {
   w.BeginObject();
-  w.Field("duration_seconds", s.duration).Field("cpu_seconds", s.cpu_seconds);
+  w.Field("duration_seconds", s.duration).Field("measured_seconds", s.measured);
+  w.Field("measured_tasks", s.measured_tasks).Field("cpu_seconds", s.cpu_seconds);
   w.Field("cpu_user_seconds", s.cpu_user).Field("cpu_system_seconds", s.cpu_system);
   w.Field("cpu_of_tasks", s.cpu_of_tasks).Field("cpu_of_nodes", s.cpu_of_nodes);
   w.Field("node_cpus", s.node_cpus);
@@ -19,6 +20,7 @@ void WriteSummary(JsonWriter& w, const Summary& s) {
   WriteHeld(w, "most_cpu_seconds", s.most_cpu);
   WriteHeld(w, "memory_peak_bytes", s.memory_peak);
   w.Field("memory_total_bytes", s.memory_total).Field("memory_of_node", s.memory_of_node);
+  w.Field("memory_limit_bytes", s.memory_limit).Field("memory_of_limit", s.memory_of_limit);
   w.Field("network_received_bytes", s.network_received).Field("network_sent_bytes", s.network_sent);
   w.Field("disk_read_bytes", s.disk_read).Field("disk_written_bytes", s.disk_written);
   w.Field("task_read_bytes", s.task_read).Field("task_written_bytes", s.task_written);
@@ -29,6 +31,7 @@ void WriteNode(JsonWriter& w, const NodeRow& row) {
   w.BeginObject().Field("host", row.host).Field("tasks", row.tasks);
   w.Field("cpu_seconds", row.cpu_seconds).Field("node_cpu_seconds", row.node_cpu_seconds);
   w.Field("memory_peak_bytes", row.memory_peak).Field("memory_total_bytes", row.memory_total);
+  w.Field("memory_limit_bytes", row.memory_limit);
   w.Field("network_received_bytes", row.network_received);
   w.Field("network_sent_bytes", row.network_sent);
   w.Field("disk_read_bytes", row.disk_read).Field("disk_written_bytes", row.disk_written);

@@ -91,6 +91,14 @@ class Report {
     return fmt::format("{} task{}", job_.expected_tasks, job_.expected_tasks == 1 ? "" : "s");
   }
 
+  std::string MeasuredTasks() const {
+    const double tasks = summary_.measured_tasks;
+    return tasks > 0 && tasks < job_.expected_tasks ? fmt::format("{:.0f} of {}", tasks, Tasks())
+                                                    : Tasks();
+  }
+  // "measured for 12 s of 30 s", where that is clearly less than the step; or "".
+  std::string MeasuredPart() const;
+
   const Profile& profile_;
   const JobDescription& job_;
   const ReportOptions& options_;
@@ -170,7 +178,9 @@ void Report::Cpu() {
   if (std::isnan(s.cpu_seconds)) return;
   if (!std::isnan(s.cpu_of_tasks)) {
     Labelled("CPU", fmt::format("{} {} of {} x {}", Bar(s.cpu_of_tasks), Percent(s.cpu_of_tasks),
-                                Tasks(), Seconds(s.duration)));
+                                MeasuredTasks(), Seconds(s.measured)));
+    const std::string part = MeasuredPart();
+    if (!part.empty()) Labelled("", part);
   }
   std::string used = fmt::format("{} of CPU time", Seconds(s.cpu_seconds));
   if (s.cpu_seconds > 0 && !std::isnan(s.cpu_system)) {
@@ -186,6 +196,13 @@ void Report::Cpu() {
                              Seconds(s.least_cpu.value)));
   }
   Spread("task_cpu_seconds_total", "user", Percent, "of a CPU in user mode, ");
+}
+
+std::string Report::MeasuredPart() const {
+  constexpr double kClearly = 0.9;
+  const Summary& s = summary_;
+  if (!(s.measured < kClearly * s.duration && s.measured < s.duration - 1)) return "";
+  return fmt::format("measured for {} of {}", Seconds(s.measured), Seconds(s.duration));
 }
 
 // The values of most tasks, which the two extremes do not show.
@@ -210,7 +227,11 @@ void Report::Memory() {
   const std::string& by = s.memory_peak.by;
   std::string whose;
   if (!by.empty()) whose = (by.starts_with("task ") ? " for " : " on ") + Printable(by);
-  if (std::isnan(s.memory_of_node)) {
+  if (!std::isnan(s.memory_of_limit)) {
+    Labelled("Memory", fmt::format("{} {}: {} of {} allowed{}", Bar(s.memory_of_limit),
+                                   Percent(s.memory_of_limit), Bytes(s.memory_peak.value),
+                                   Bytes(s.memory_limit), whose));
+  } else if (std::isnan(s.memory_of_node)) {
     Labelled("Memory", Bytes(s.memory_peak.value) + whose);
   } else {
     Labelled("Memory",
@@ -262,9 +283,11 @@ void Report::Nodes() {
                      {"sent", kRight},
                      {"read", kRight},
                      {"written", kRight}});
+  std::vector<double> measured = MeasuredSeconds(job_, options_.now, /*of_tasks=*/true);
+  measured.resize(rows.size(), summary_.duration);
   for (const size_t i : shown) {
     const NodeRow& row = rows[i];
-    const double share = row.cpu_seconds / (summary_.duration * row.tasks);
+    const double share = row.cpu_seconds / (measured[i] * row.tasks);
     const bool is_worst = row.lost || (differ && i == worst.front());
     table.Row({is_worst ? "*" : "", Printable(row.host), std::to_string(row.tasks),
                row.tasks == 0 ? Seconds(row.cpu_seconds) : Percent(share), Bytes(row.memory_peak),
@@ -356,7 +379,8 @@ void Report::Application() {
 void Report::Calls() {
   // A command of `sonde run` may start others, as mpirun does its ranks: their number is not known.
   const bool known = job_.expected_tasks != 0 && job_.id.step != "run";
-  const double task_seconds = known ? summary_.duration * job_.expected_tasks : std::nan("");
+  const double tasks = summary_.measured_tasks > 0 ? summary_.measured_tasks : job_.expected_tasks;
+  const double task_seconds = known ? summary_.measured * tasks : std::nan("");
   const std::string mpi = MpiTable(profile_, task_seconds, options_.width);
   const std::string files = FileTable(profile_, task_seconds, options_.width);
   if (mpi.empty() && files.empty()) return;
@@ -367,7 +391,8 @@ void Report::Calls() {
   Line("");
   out_ += files;
   if (task_seconds > 0) {
-    Line(fmt::format("{}share: of {} x {}", text::kIndent, Tasks(), Seconds(summary_.duration)));
+    Line(fmt::format("{}share: of {} x {}", text::kIndent, MeasuredTasks(),
+                     Seconds(summary_.measured)));
   }
 }
 

@@ -21,6 +21,7 @@
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/profile_reader.h"
+#include "profiles/records/stored_bytes.h"
 #include "profiles/upkeep/open_db.h"
 
 namespace sonde {
@@ -214,7 +215,10 @@ Part Ingest::Incoming() {
   ReadTally tally;
   part.profile.job = job;
   if (live_) part.profile = ProfileReader(*live_->db, step_.key).Assemble(job, &tally);
-  if (cost) part.profile.cost = *cost;
+  if (cost) {
+    cost->stored_bytes = part.profile.cost.stored_bytes;
+    part.profile.cost = *cost;
+  }
   if (job.state == EndState::kRunning) {
     part.profile.job.end = std::max({job.start, tally.last, job.end});
   } else {
@@ -387,13 +391,14 @@ Status Intake::ReadBack(const WrittenRecords& records) const {
 }
 
 Profile WholeProfile(leveldb::DB& db, const std::string& key, std::vector<Part> parts) {
+  const size_t count = parts.size();
   Profile whole = MergeParts(std::move(parts));
   ReadTally tally;
   Profile assembled = ProfileReader(db, key).Assemble(whole.job, &tally);
   whole.footprint = std::move(assembled.footprint);
-  whole.cost.stored_bytes = assembled.cost.stored_bytes;
   whole.job.end = std::max(whole.job.end, tally.last);
   whole.job.coverage = CoverageOf(whole.job, tally.node_ticks);
+  whole.cost.stored_bytes = StoredBytes(tally.content, whole, count);
   return whole;
 }
 

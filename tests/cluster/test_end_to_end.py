@@ -1,11 +1,12 @@
 """A step with telemetry, from srun's command line to the profile, on a real Slurm."""
 
 import json
+import os
 import re
 import subprocess
 
 import pytest
-from conftest import ROOT, SONDE
+from conftest import ROOT, SONDE, USER
 from telemetry import (
     LEVEL,
     Step,
@@ -80,6 +81,33 @@ def test_report_follows_the_output_and_names_what_it_is_made_of(cluster):
     assert report.splitlines()[-1].startswith("sonde: profile in ")
     again = cluster.run([SONDE, "show", step_id(done.stderr)])
     assert again.stdout.splitlines()[0] == report.splitlines()[0]
+
+
+def test_figures_are_shares_of_what_was_measured_and_allowed(cluster, burn):
+    archive = cluster.dir / "tmp" / USER / "figures"
+    done = cluster.run(
+        ["env", "SLURM_MEM_PER_NODE=200", "srun", "-N4", *LEVEL, "/usr/bin/python3", burn, "2"],
+        env={"SONDE_ARCHIVE": str(archive)},  # as salloc --mem=200 gives it to srun
+    )
+    assert done.returncode == 0, done.stderr
+    (listed,) = json.loads(cluster.run([SONDE, "--archive", archive, "ls", "--json"]).stdout)
+    shown = json.loads(cluster.run([SONDE, "--archive", archive, "show", "--json"]).stdout)
+    summary = shown["summary"]
+    # Slurm's nodes here are one machine, and each counts all of its processors.
+    assert summary["node_cpus"] == 4 * os.cpu_count(), summary
+    assert summary["measured_tasks"] == 4
+    assert summary["measured_seconds"] <= summary["duration_seconds"]
+    of_tasks = summary["cpu_seconds"] / summary["measured_seconds"] / 4
+    assert summary["cpu_of_tasks"] == pytest.approx(of_tasks)
+    assert summary["memory_limit_bytes"] == 200 * 2**20, "asked for; there may be no control group"
+    assert "of 200 MiB allowed" in report_of(done.stderr)
+    # What is said to be stored is what lies on the disk.
+    stored = shown["profile"]["cost"]["stored_bytes"]
+    assert listed["stored_bytes"] == stored
+    # Until LevelDB merges its files, a part of them is a log.
+    assert cluster.run([SONDE, "--archive", archive, "archive", "compact"]).returncode == 0
+    on_disk = sum(path.stat().st_size for path in (archive / "db").iterdir())
+    assert 0.8 * on_disk < stored < 1.2 * on_disk, on_disk
 
 
 def test_job_is_the_same_with_and_without(cluster):

@@ -8,6 +8,7 @@
 #include "daemon/head/registry/absences.h"
 #include "daemon/head/registry/registrations.h"
 #include "daemon/loop.h"
+#include "daemon/step_clock.h"
 
 namespace sonde::head {
 namespace {
@@ -63,7 +64,8 @@ class Away : public testing::Test, private Absences::Owner {
   }
 
   Loop loop_;
-  Absences absences_{loop_, *this};
+  const StepClock clock_{/*ahead=*/3600 * kSecond};
+  Absences absences_{loop_, clock_, *this};
   std::vector<uint32_t> overdue_;
   size_t wanted_ = 1;
 };
@@ -83,6 +85,7 @@ TEST_F(Away, HurryShortensTheTimeOfThoseThatAreAwayNow) {
   absences_.Add(1, "reset", 3600 * kSecond);
   absences_.Add(0, "silence", 3600 * kSecond);
   absences_.Hurry(0);
+  const Nanos before = clock_.Now();
   absences_.Add(2, "reset", 3600 * kSecond);
   wanted_ = 2;
   loop_.Run();
@@ -91,6 +94,7 @@ TEST_F(Away, HurryShortensTheTimeOfThoseThatAreAwayNow) {
   ASSERT_EQ(left.size(), 1u);
   EXPECT_EQ(left[0].node, 2u);
   EXPECT_EQ(left[0].why, "reset");
+  EXPECT_GE(left[0].since, before) << "by the step's clock";
 }
 
 }  // namespace

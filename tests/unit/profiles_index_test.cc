@@ -127,7 +127,7 @@ TEST(Card, RefusesWhatIsNone) {
   }
   EXPECT_EQ(DecodeCard(bytes + "x", card).code(), Code::kCorrupt);
   std::string later = bytes;
-  later[0] = 2;
+  later[0] = 3;
   EXPECT_EQ(DecodeCard(later, card).code(), Code::kUnsupported);
 }
 

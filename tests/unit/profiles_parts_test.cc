@@ -250,7 +250,7 @@ TEST_F(PartsTest, AKillWhereverItHitsChangesNothing) {
 TEST_F(PartsTest, AnActingHeadThatIsKilledTooLeavesALostStep) {
   WriteHead();
   {
-    auto acting = *LiveArchive::Continue(source(), TestJob());
+    auto acting = *LiveArchive::Continue(source(), TestJob(), "n2");
     ASSERT_TRUE(PutRows(*acting, 1, 12, 4, 2).ok());
     Keep(std::move(acting), "acting");
   }
@@ -260,7 +260,8 @@ TEST_F(PartsTest, AnActingHeadThatIsKilledTooLeavesALostStep) {
   EXPECT_EQ(whole.job.state, EndState::kLost);
   EXPECT_EQ(whole.job.end, At(16));
   EXPECT_EQ(whole.footprint[0].ticks, 16u);
-  EXPECT_THAT(whole.job.notes, Contains(HasSubstr("The acting head on")));
+  EXPECT_THAT(whole.job.notes, Contains(HasSubstr("The acting head on n2 was killed")))
+      << "by the node's name";
   EXPECT_THAT(whole.job.notes, Contains("The end of the step is not known."));
 }
 

@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "profiles/archive/ingest_one.h"
 #include "profiles/live/live_archive.h"
+#include "profiles/records/stored_bytes.h"
 
 namespace sonde::head {
 namespace {
@@ -102,9 +103,14 @@ Status ArchiveWriter::failure() const {
   return failure_;
 }
 
-uint64_t ArchiveWriter::stored_bytes() const {
+uint64_t ArchiveWriter::accepted_bytes() const {
   const std::lock_guard lock(mutex_);
-  return stored_bytes_;
+  return accepted_bytes_;
+}
+
+double ArchiveWriter::profile_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return profile_bytes_;
 }
 
 uint64_t ArchiveWriter::lost_bytes() const {
@@ -120,10 +126,10 @@ void ArchiveWriter::Create(const JobDescription& job) {
   });
 }
 
-void ArchiveWriter::Continue(const JobDescription& job) {
-  Enqueue([this, job] {
+void ArchiveWriter::Continue(const JobDescription& job, std::string node) {
+  Enqueue([this, job, node = std::move(node)] {
     job_ = job;
-    make_ = [this] { return LiveArchive::Continue(archive_, job_); };
+    make_ = [this, node] { return LiveArchive::Continue(archive_, job_, node); };
     static_cast<void>(Open(/*at_once=*/true));
   });
 }
@@ -168,10 +174,10 @@ Status ArchiveWriter::Reserve(const Block& block) {
   const std::lock_guard lock(mutex_);
   if (pause) return failure_;
   if (waiting_bytes_ + size > kMaxWaiting) return {Code::kLimit, "the disk is too slow"};
-  if (stored_bytes_ + size > block.limit)
+  if (accepted_bytes_ + size > block.limit)
     return {Code::kLimit, "the profile's size limit is reached"};
   waiting_bytes_ += size;
-  stored_bytes_ += size;
+  accepted_bytes_ += size;
   return {};
 }
 
@@ -270,7 +276,7 @@ void ArchiveWriter::WriteNow(Batch& batch) {
     if (batch[i].status.ok()) freed += writes[i].replaced;
   }
   const std::lock_guard lock(mutex_);
-  stored_bytes_ -= std::min(stored_bytes_, freed);
+  accepted_bytes_ -= std::min(accepted_bytes_, freed);
 }
 
 void ArchiveWriter::KeepForLater(Batch& batch) {
@@ -301,7 +307,7 @@ void ArchiveWriter::KeepForLater(Batch& batch) {
   }
   const std::lock_guard lock(mutex_);
   lost_bytes_ += lost;
-  stored_bytes_ -= std::min(stored_bytes_, freed + lost);
+  accepted_bytes_ -= std::min(accepted_bytes_, freed + lost);
 }
 
 // No pause before this attempt: there is no later one.
@@ -323,6 +329,7 @@ void ArchiveWriter::Finish(const Profile& profile, Stored done) {
                         "written for a time",
                         (lost + 1023) / 1024));
       }
+      profile.cost.stored_bytes = StoredBytes(live_->content_bytes(), profile);
       for (int tries = 0; tries < kFinishTries; ++tries) {
         status = live_->PutProfile(profile);
         if (status.ok()) status = live_->Finish();
@@ -330,6 +337,8 @@ void ArchiveWriter::Finish(const Profile& profile, Stored done) {
       }
       live_path_ = live_->path();
       Note(status);
+      const std::lock_guard lock(mutex_);
+      if (status.ok()) profile_bytes_ = profile.cost.stored_bytes;
     }
     live_.reset();
     make_ = nullptr;

@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -46,7 +47,8 @@ class ArchiveWriter {
 
   // First: a new profile, or the part of one that an acting head goes on with.
   void Create(const JobDescription& job);
-  void Continue(const JobDescription& job);
+  // `node`: the acting head's, as Slurm names it.
+  void Continue(const JobDescription& job, std::string node);
   void PutDescription(const JobDescription& job);
   void PutMoments(const JobDescription& job, StepMoments moments);
   void PutEndpoint(std::string host, uint16_t port, std::string token);
@@ -87,7 +89,9 @@ class ArchiveWriter {
   // Bytes of the blocks that nobody else had and that were lost.
   uint64_t lost_bytes() const;
   // Bytes of blocks accepted so far.
-  uint64_t stored_bytes() const;
+  uint64_t accepted_bytes() const;
+  // What the profile takes in the archive, once it is sealed; NaN before, and if it is not stored.
+  double profile_bytes() const;
 
  private:
   using Order = std::function<void()>;
@@ -122,7 +126,8 @@ class ArchiveWriter {
   std::deque<Order> orders_;
   bool works_ = false;  // on an order that orders_ no longer holds
   size_t waiting_bytes_ = 0;
-  uint64_t stored_bytes_ = 0;
+  uint64_t accepted_bytes_ = 0;
+  double profile_bytes_ = std::numeric_limits<double>::quiet_NaN();
   uint64_t lost_bytes_ = 0;
   Status failure_;
   Nanos next_attempt_ = 0;  // after a failure

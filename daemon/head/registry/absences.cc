@@ -6,7 +6,7 @@
 namespace sonde::head {
 
 void Absences::Add(uint32_t node, std::string why, Nanos limit) {
-  away_[node] = {Clock::System().Monotonic() + limit, std::move(why)};
+  away_[node] = {Clock::System().Monotonic() + limit, std::move(why), clock_.Now()};
   Schedule();
 }
 
@@ -23,7 +23,7 @@ std::vector<Absences::Overdue> Absences::TakeUntil(Nanos time) {
   std::vector<Overdue> taken;
   std::erase_if(away_, [&](auto& entry) {
     if (entry.second.until > time) return false;
-    taken.push_back({entry.first, std::move(entry.second.why)});
+    taken.push_back({entry.first, std::move(entry.second.why), entry.second.since});
     return true;
   });
   return taken;

@@ -19,6 +19,7 @@ class Absences {
   struct Overdue {
     uint32_t node;
     std::string why;  // it went away
+    Nanos since;      // by the step's clock
   };
   class Owner {
    public:
@@ -29,7 +30,9 @@ class Absences {
     ~Owner() = default;
   };
 
-  Absences(Loop& loop, Owner& owner) : loop_(loop), owner_(owner) {}
+  // `clock`: the step's.
+  Absences(Loop& loop, const Clock& clock, Owner& owner)
+      : loop_(loop), clock_(clock), owner_(owner) {}
   ~Absences() { loop_.Cancel(timer_); }
   Absences(const Absences&) = delete;
   Absences& operator=(const Absences&) = delete;
@@ -46,12 +49,14 @@ class Absences {
   struct Absence {
     Nanos until;  // monotonic
     std::string why;
+    Nanos since;
   };
 
   std::vector<Overdue> TakeUntil(Nanos time);
   void Schedule();
 
   Loop& loop_;
+  const Clock& clock_;
   Owner& owner_;
   std::map<uint32_t, Absence> away_;  // by node
   Loop::TimerId timer_ = 0;

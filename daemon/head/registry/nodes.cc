@@ -46,7 +46,7 @@ Nodes::Nodes(Loop& loop, const Clock& clock, const Config& config, uint32_t expe
       links_(links),
       owner_(owner),
       registrations_(expected),
-      absences_(loop, *this),
+      absences_(loop, clock, *this),
       parents_(loop, config, expected, links, *this) {}
 
 void Nodes::Inherit(const JobDescription& job, const HeadState& state) {
@@ -305,7 +305,7 @@ void Nodes::Lose(const Absences::Overdue& lost) {
   record_.Update([&](JobDescription& j) {
     NodeInfo& info = j.nodes[lost.node];
     info.lost = true;
-    info.left = clock_.Now();
+    info.left = std::max(info.joined, lost.since);
     info.note = lost.why;
     host = info.host;
   });
