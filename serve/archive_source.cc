@@ -19,7 +19,7 @@ ArchiveSource::ArchiveSource(std::shared_ptr<const Archive> archive,
 ArchiveSource::~ArchiveSource() { workers_.Stop(); }
 
 Task<Result<std::vector<JobDescription>>> ArchiveSource::DoJobs(size_t limit) const {
-  Result<Steps> entries = archive_->List(limit);
+  Result<Steps> entries = archive_->ListWithRunning(limit);
   if (!entries.ok()) co_return entries.status();
   std::vector<JobDescription> jobs;
   jobs.reserve(entries->size());

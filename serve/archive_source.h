@@ -3,8 +3,8 @@
 //
 // Questions about a running step go to its head; if the head does not answer, the archive gives
 // what was stored so far. Worker threads of its own do everything, in the order in which it comes,
-// and none of them waits for a head. Names of series come from the newest kListedSteps steps, for
-// an archive may hold tens of thousands.
+// and none of them waits for a head. Names of series come from the newest kListedSteps steps and
+// all that run, for an archive may hold tens of thousands.
 //
 // Thread safety: that of DataSource. The destructor ends the workers; open questions are called
 // back with kUnavailable, or with nothing where there is no status.

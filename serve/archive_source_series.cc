@@ -32,7 +32,7 @@ Result<std::vector<Series>> ArchiveSource::SeriesOf(const ProfileEntry& entry,
 
 Task<Result<std::vector<Series>>> ArchiveSource::DoListSeries(std::string metric,
                                                               size_t limit) const {
-  const Result<Steps> entries = archive_->List(kListedSteps);
+  const Result<Steps> entries = archive_->ListWithRunning(kListedSteps);
   if (!entries.ok()) co_return entries.status();
   // Mostly one of the newest steps has it: the heads of others are asked only if none has.
   size_t asked = std::min(entries->size(), kAskedFirst);
@@ -92,6 +92,14 @@ Task<Result<web::SeriesNames>> ArchiveSource::DoNames() const {
     // A step that went on after it was thought lost has another card.
     which.append(one.key).append(1, '\0').append(one.card);
   }
+  // Those that have run for longer than the newest ones.
+  Result<Steps> running = archive_->ListWithRunning(0);
+  if (!running.ok()) co_return running.status();
+  std::erase_if(*running, [&](const ProfileEntry& step) {
+    return std::any_of(live.begin(), live.end(),
+                       [&](const ProfileEntry& one) { return one.key == step.key; });
+  });
+  std::move(running->begin(), running->end(), std::back_inserter(live));
   std::shared_ptr<const web::SeriesNames> known;
   {
     const std::lock_guard lock(mutex_);
@@ -125,11 +133,14 @@ void ArchiveSource::Query(const QuerySpec& spec, Callback callback) const {
 
 Task<std::vector<web::Note>> ArchiveSource::DoNotes(Nanos first, Nanos last) const {
   std::vector<web::Note> notes;
-  Result<Steps> entries = archive_->List(kListedSteps);
+  Result<Steps> entries = archive_->ListWithRunning(kListedSteps);
   if (!entries.ok()) co_return notes;
   std::erase_if(*entries, [&](const ProfileEntry& entry) {
     return entry.job.start > last || (entry.job.end != 0 && entry.job.end < first);
   });
+  // Finished ones are left out before running ones, the oldest first.
+  std::stable_partition(entries->begin(), entries->end(),
+                        [](const ProfileEntry& entry) { return entry.running; });
   const size_t left_out = entries->size() - std::min(entries->size(), kNotedSteps);
   entries->resize(entries->size() - left_out);
   Steps unknown;

@@ -175,6 +175,14 @@ bool IsAnswered(AnswerWay way, const Result<web::Answer>& answer) {
   }
 }
 
+// How many nodes an answer from what is stored is of: a lost node's record stops, and of a running
+// step, whose head has not answered, nobody knows what the record lacks.
+uint32_t NodesStored(const ProfileEntry& step) {
+  if (step.running) return 0;
+  return static_cast<uint32_t>(std::count_if(step.job.nodes.begin(), step.job.nodes.end(),
+                                             [](const NodeInfo& node) { return !node.lost; }));
+}
+
 void Append(std::vector<QueryResult> results, std::vector<SeriesData>& out) {
   for (QueryResult& result : results) {
     SeriesData& data = out.emplace_back();
@@ -298,7 +306,7 @@ Task<Result<web::Answer>> StepQueries::EvaluateParts(const QuerySpec& spec, cons
       // A step that cannot be read must not hide the others.
       if (!ReadStep(step, SeriesScope::kNodes, spec, filter, stored).ok()) continue;
       if (const Status large = CheckRead(stored); !large.ok()) co_return large;
-      answer.nodes_answered += static_cast<uint32_t>(step.job.nodes.size());
+      answer.nodes_answered += NodesStored(step);
     }
     Result<QueryPart> own = EvaluatePart(spec, std::move(stored), &grid);
     if (!own.ok()) co_return own.status();
@@ -359,8 +367,7 @@ Task<Result<web::Answer>> StepQueries::EvaluateSeries(const QuerySpec& spec, con
     }
     if (const Status large = CheckRead(series); !large.ok()) co_return large;
     answer.nodes_expected += step.job.expected_nodes;
-    if (read.ok() && at == told->end())
-      answer.nodes_answered += static_cast<uint32_t>(step.job.nodes.size());
+    if (read.ok() && at == told->end()) answer.nodes_answered += NodesStored(step);
     if (!read.ok() && steps.size() == 1) co_return read;
   }
   // The type is the same in all steps.

@@ -127,6 +127,17 @@ Result<std::vector<ProfileEntry>> Archive::List(size_t limit) const {
   return all;
 }
 
+Result<std::vector<ProfileEntry>> Archive::ListWithRunning(size_t limit) const {
+  const std::vector<LiveStep> live = ScanLive(db_->paths);  // first, as in List
+  auto entries = Indexed(std::string(keys::kByTime), keys::ProfileOfTimeIndex, limit);
+  if (!entries.ok()) return entries;
+  std::vector<ProfileEntry> all = Unite(*std::move(entries), live);
+  const auto beyond = all.begin() + static_cast<ptrdiff_t>(std::min(limit, all.size()));
+  all.erase(std::remove_if(beyond, all.end(), [](const ProfileEntry& e) { return !e.running; }),
+            all.end());
+  return all;
+}
+
 Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, Nanos now) const {
   const std::vector<LiveStep> live = ScanLive(db_->paths);  // first, as in List
   const auto current = db_->Refreshed();

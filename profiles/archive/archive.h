@@ -73,6 +73,8 @@ class Archive {
 
   // Newest first.
   Result<std::vector<ProfileEntry>> List(size_t limit = SIZE_MAX) const;
+  // The newest `limit`, and all that run, however many began after them. Newest first.
+  Result<std::vector<ProfileEntry>> ListWithRunning(size_t limit) const;
   // Profiles that the selection (records/select.h) asks for, in order; `now` ends running steps.
   Result<std::vector<ListedProfile>> Select(const Selection& selection, Nanos now) const;
   // Every profile of a job or step: a requeued job has several. An array or het job has those of

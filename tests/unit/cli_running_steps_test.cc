@@ -21,6 +21,7 @@
 #include "tests/unit/web_fake_source.h"
 #include "web/router.h"
 #include "web/server/server.h"
+#include "web/source/running_step.h"
 
 namespace sonde::cli {
 namespace {
@@ -180,6 +181,38 @@ TEST_F(RunningStep, SaysHowManyOfItsNodesAnswered) {
     ASSERT_TRUE(answer.ok()) << answer.status().message();
     EXPECT_EQ(answer->nodes_answered + 1, answer->nodes_expected) << jobs;
   }
+}
+
+TEST_F(RunningStep, WhoseHeadIsSilentHasNoNodesThatAnswered) {
+  server_.reset();
+  const auto source = OpenSource();
+  QuerySpec spec = Memory("4712.0");
+  spec.start = now_ - 100 * kSecond;
+  spec.end = now_;
+  const Result<web::Answer> answer = Ask(*source, spec);
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  EXPECT_EQ(answer->nodes_answered, 0u);
+  EXPECT_EQ(answer->nodes_expected, 2u);
+}
+
+TEST_F(RunningStep, IsListedHoweverManyBeganAfterIt) {
+  for (size_t i = 0; i < serve::ArchiveSource::kListedSteps; ++i) {
+    Finish(std::to_string(10'000 + i), now_ + static_cast<Nanos>(i) * kSecond);
+  }
+  const auto source = OpenSource();
+  const auto jobs = WaitFor(*source, &web::StepHistory::Jobs, size_t{3});
+  ASSERT_TRUE(jobs.ok());
+  ASSERT_THAT(*jobs, SizeIs(4));
+  EXPECT_EQ(jobs->front().id.ToString(), "10199.0");
+  EXPECT_EQ(jobs->back().id.ToString(), "4712.0");
+  const auto names = WaitFor(*source, &web::StepSeries::Names);
+  EXPECT_TRUE(names->values.contains("4712.0"));
+  EXPECT_TRUE(names->metrics.contains("node_load1"));
+  const auto series =
+      WaitFor(*source, &web::StepSeries::ListSeries, std::string("node_load1"), size_t{100});
+  EXPECT_THAT(*series, SizeIs(2));
+  const auto metrics = WaitFor(web::RunningSteps(*source));
+  ASSERT_THAT(*metrics, SizeIs(1));
 }
 
 TEST_F(RunningStep, IsAddedToFinishedOnes) {

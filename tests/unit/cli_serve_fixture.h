@@ -28,8 +28,9 @@ class ServeTest : public testing::Test {
     Finish("124", kTestStart + 3600 * kSecond);
   }
   // Its points are so much after whole seconds.
-  void Finish(const std::string& id, Nanos start, Nanos after = 0) {
+  void Finish(const std::string& id, Nanos start, Nanos after = 0, bool lost = false) {
     JobDescription job = TestJob(id, start);
+    job.nodes.back().lost = lost;
     auto live = LiveArchive::Create(root(), job);
     ASSERT_TRUE(live.ok()) << live.status().message();
     const int first = static_cast<int>((start - kTestStart) / kSecond);

@@ -80,6 +80,19 @@ TEST_F(ServeTest, AnswersQueriesAboutOneStep) {
   EXPECT_EQ(Ask(*source, spec).status().code(), Code::kInvalid);
 }
 
+TEST_F(ServeTest, ALostNodesRecordIsNotWhole) {
+  Finish("125", kTestStart, 0, /*lost=*/true);
+  const auto source = OpenSource();
+  QuerySpec spec = Memory("125.0");
+  for (const auto aggregator : {Aggregator::kSum, Aggregator::kNone}) {
+    spec.aggregator = aggregator;
+    const Result<web::Answer> answer = Ask(*source, spec);
+    ASSERT_TRUE(answer.ok()) << answer.status().message();
+    EXPECT_EQ(answer->nodes_answered, 1u);
+    EXPECT_EQ(answer->nodes_expected, 2u);
+  }
+}
+
 // Steps that a filter names are looked up, others are looked for: both find the same.
 TEST_F(ServeTest, FindsTheStepsOfAQueryByNameAndByTime) {
   const auto source = OpenSource();

@@ -113,6 +113,25 @@ TEST_F(HeadCounters, ThePartOfASumMergesWithThatOfAnotherStep) {
   EXPECT_THAT(results[0].aggregate_tags, testing::ElementsAre("host", "job"));
 }
 
+// Rows lack what a lost node counts from then on, and a node that has not come yet.
+TEST_F(HeadCounters, AnswersFromRowsSayWhichNodesAreMissing) {
+  const auto nodes = [&] {
+    std::optional<Result<web::Answer>> answer;
+    source_->Query(Ask(Aggregator::kSum), [&](auto told) { answer = std::move(told); });
+    EXPECT_TRUE(answer && answer->ok());
+    EXPECT_EQ(asked_, 0);
+    const web::PartAnswer part = Part(Ask(Aggregator::kSum));
+    EXPECT_EQ(part.nodes_answered, (*answer)->nodes_answered);
+    EXPECT_EQ(part.nodes_expected, (*answer)->nodes_expected);
+    return std::pair((*answer)->nodes_answered, (*answer)->nodes_expected);
+  };
+  EXPECT_EQ(nodes(), std::pair(1u, 1u)) << "n2 has ended";
+  record_->Update([](JobDescription& job) { job.nodes[1].lost = true; });
+  EXPECT_EQ(nodes(), std::pair(1u, 2u));
+  record_->Update([](JobDescription& job) { job.expected_nodes = 4; });
+  EXPECT_EQ(nodes(), std::pair(1u, 4u));
+}
+
 // What rows do not answer, such as of some hosts, lacks those that have ended, and says so.
 TEST_F(HeadCounters, ASumOfTheNodesSaysThatSomeAreMissing) {
   QuerySpec spec = Ask(Aggregator::kSum);

@@ -137,14 +137,19 @@ constexpr RouteDoc kSnapshot = {.about = "The snapshot of a step",
                                 .answer = "#Snapshot",
                                 .example = "?jobid=4711.0"};
 
-constexpr RouteDoc kProfileList = {
-    .about = "Finished steps, newest first",
-    .params = {{"limit", "how many steps at most, 1 to 100000; 10000 if absent", kCount}},
-    .answer = "[#Description]",
-    .example = "?limit=10"};
+constexpr RouteDoc kProfileList = {.about = "Finished steps, newest first",
+                                   .params = {{"limit",
+                                               "how many of the newest steps, 1 to 100000; 10000 "
+                                               "if absent; running ones are there besides",
+                                               kCount}},
+                                   .answer = "[#Description]",
+                                   .example = "?limit=10"};
 constexpr RouteDoc kByCommand = {
     .about = "Finished steps by their command",
-    .params = {{"limit", "how many steps at most, 1 to 100000; 10000 if absent", kCount}},
+    .params = {{"limit",
+                "how many of the newest steps, 1 to 100000; 10000 if absent; running ones are "
+                "there besides",
+                kCount}},
     .answer = R"({"type":"object","additionalProperties":)"
               R"({"type":"array","items":{"$ref":"#/components/schemas/Description"}}})",
     .example = "?limit=10"};

@@ -276,8 +276,13 @@ Response SeriesResponse(const Asked& asked, const Answers& answers) {
   json.Field("start", static_cast<double>(asked.start) / kSecond);
   json.Field("end", static_cast<double>(asked.end) / kSecond);
   json.Field("interval", static_cast<double>(asked.interval) / kSecond);
-  json.Field("nodes_answered", answers[0].nodes_answered);
-  json.Field("nodes_expected", answers[0].nodes_expected);
+  const auto least =
+      std::min_element(answers.begin(), answers.end(), [](const Answer& a, const Answer& b) {
+        return static_cast<int64_t>(a.nodes_answered) - a.nodes_expected <
+               static_cast<int64_t>(b.nodes_answered) - b.nodes_expected;
+      });
+  json.Field("nodes_answered", least->nodes_answered);
+  json.Field("nodes_expected", least->nodes_expected);
   json.Key("hosts").BeginArray();
   for (const NodeInfo& node : asked.job.nodes) json.Value(node.host);
   json.EndArray().Key("series").BeginArray();

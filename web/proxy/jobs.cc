@@ -135,7 +135,10 @@ constexpr RouteDoc kJob = {
 
 constexpr RouteDoc kList = {
     .about = "Descriptions of main, of the nodes that are used and of steps, newest first",
-    .params = {{"limit", "how many steps at most, 1 to 100000; 1000 if absent", kCount}},
+    .params = {{"limit",
+                "how many of the newest steps, 1 to 100000; 1000 if absent; running ones are there "
+                "besides",
+                kCount}},
     .answer = "[#Description]",
     .example = "?limit=5"};
 

@@ -34,7 +34,7 @@ class StepHistory {
  public:
   virtual ~StepHistory() = default;
 
-  // Running and archived steps, newest first.
+  // Running and archived steps, newest first: the newest `limit`, and all that run.
   using JobsCallback = std::function<void(Result<std::vector<JobDescription>>)>;
   virtual void Jobs(size_t limit, JobsCallback callback) const = 0;
 

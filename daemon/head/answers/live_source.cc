@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "core/text/hostlist.h"
@@ -43,6 +45,17 @@ Status CheckLength(const QuerySpec& spec) {
 uint32_t Present(const JobDescription& job) {
   return static_cast<uint32_t>(std::count_if(job.nodes.begin(), job.nodes.end(),
                                              [](const auto& n) { return n.left == 0 && !n.lost; }));
+}
+
+// Those that should be there: they have not ended, even if they are lost or have not come yet.
+uint32_t Awaited(const JobDescription& job) {
+  std::set<std::pair<std::string_view, std::string_view>> hosts;  // a daemon may be started anew
+  for (const NodeInfo& node : job.nodes) hosts.emplace(node.job, node.host);
+  const auto lost = std::count_if(job.nodes.begin(), job.nodes.end(),
+                                  [](const NodeInfo& node) { return node.lost; });
+  const size_t came = hosts.size();
+  return Present(job) + static_cast<uint32_t>(lost) +
+         (came < job.expected_nodes ? job.expected_nodes - static_cast<uint32_t>(came) : 0);
 }
 
 }  // namespace
@@ -294,7 +307,7 @@ Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
       std::sort(result.aggregate_tags.begin(), result.aggregate_tags.end());
     }
   }
-  return web::Answer{*std::move(results), Present(job), Present(job)};
+  return web::Answer{*std::move(results), Present(job), Awaited(job)};
 }
 
 Result<web::PartAnswer> LiveSource::PartFromReduced(const QuerySpec& spec, const QueryGrid& grid,
@@ -310,14 +323,15 @@ Result<web::PartAnswer> LiveSource::PartFromReduced(const QuerySpec& spec, const
   } else {
     AddOtherKey("host", *part);
   }
-  return web::PartAnswer{*std::move(part), Present(job), Present(job)};
+  return web::PartAnswer{*std::move(part), Present(job), Awaited(job)};
 }
 
 // What ended nodes had counted belongs to a sum, and can no longer be asked for: an answer without
 // those nodes is not whole.
 uint32_t LiveSource::Expected(const QuerySpec& spec, const JobDescription& job) const {
   const bool all = IsCounter(spec.metric) && query_steps::HoldsCounters(spec);
-  return all ? static_cast<uint32_t>(job.nodes.size()) : Present(job);
+  if (!all) return Awaited(job);
+  return std::max(static_cast<uint32_t>(job.nodes.size()), job.expected_nodes);
 }
 
 void LiveSource::FromNodes(NodeQuestions& nodes, QuerySpec spec, const JobDescription& job,
