@@ -120,7 +120,8 @@ TEST_F(CliTest, ListsWhatIsAskedForInTheOrderThatIsAskedFor) {
   EXPECT_EQ(jobs("--since '2026-09-21 17:00' --until 2026-09-22"), "105 104 103 ");
   EXPECT_EQ(jobs("--sort cpu --reverse -n 1"), "105 ");
   EXPECT_EQ(jobs("--reverse -n 2"), "100 101 ");
-  EXPECT_THAT(Sonde("ls --sort size").out, AllOf(HasSubstr("stored"), HasSubstr("campaign=winter")));
+  EXPECT_THAT(Sonde("ls --sort size").out,
+              AllOf(HasSubstr("stored"), HasSubstr("campaign=winter")));
   EXPECT_THAT(Sonde("ls --cmd fortran").err, HasSubstr("no profile is like that"));
 }
 
