@@ -74,6 +74,17 @@ class Guest:
                 start_new_session=True,
                 preexec_fn=die_with_parent,
             )
+        # What is done to a guest is done to its namespace.
+        while self.runs() and self._namespace() is None:
+            time.sleep(0.001)
+
+    def _namespace(self):
+        """That of its processes. None until unshare has made it: this machine's own is not the guest's."""
+        with contextlib.suppress(OSError):
+            made = os.readlink(f"/proc/{self.process.pid}/ns/pid_for_children")
+            if made != os.readlink("/proc/self/ns/pid"):
+                return made
+        return None
 
     def runs(self):
         return self.process is not None and self.process.poll() is None
@@ -81,12 +92,13 @@ class Guest:
     def _processes(self):
         """pid -> /proc/PID/status of all that the guest is made of."""
         found = {}
-        with contextlib.suppress(OSError):
-            own = os.readlink(f"/proc/{self.process.pid}/ns/pid_for_children")
-            for folder in pathlib.Path("/proc").glob("[0-9]*"):
-                with contextlib.suppress(OSError):
-                    if os.readlink(folder / "ns" / "pid") == own:
-                        found[int(folder.name)] = (folder / "status").read_text()
+        own = self._namespace()
+        if own is None:
+            return found
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if os.readlink(folder / "ns" / "pid") == own:
+                    found[int(folder.name)] = (folder / "status").read_text()
         return found
 
     def end(self):
