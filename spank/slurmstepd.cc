@@ -107,9 +107,16 @@ void ComplainOfStep(uint32_t step, const Status& status) {
 // Slurm has just set the job's memory limit anew for this step, which is not watched.
 void KeepRoomForOthers(spank_t spank, StepdContext& context) {
   if (context.step.empty() || std::exchange(context.kept_room, true)) return;
-  launch::JobMemory job;
-  job.Find();
-  job.KeepRoom(AllocatedMemory(spank));
+  // With control groups of version 1 slurmstepd enters the step's group after init_post_opt. A
+  // child that runs the callback for it may be in namespaces that do not show the group.
+  if (getpid() == context.stepd) context.job_memory.Find();
+  context.job_memory.KeepRoom(AllocatedMemory(spank));
+}
+
+// The step has no daemon on this node.
+void LeaveUnwatched(spank_t spank, Context& context) {
+  context.stepd.job_memory.Find();
+  HideOuterDaemon(spank, context.config);
 }
 
 // What the step gets on this node.
@@ -148,7 +155,7 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
   const std::optional<Rendezvous> rendezvous = ParseRendezvous(context.options.rendezvous);
   const std::string_view role = launch::RoleOf(KindOf(*step), context.options.level,
                                                context.config.policy, rendezvous.has_value());
-  if (role.empty()) return HideOuterDaemon(spank, context.config);
+  if (role.empty()) return LeaveUnwatched(spank, context);
   const NodeFacts facts = LookAtNode(spank, context.config, context.options.level);
   context.stepd.alone = facts.alone;
   // Count tells what is wrong.
@@ -158,7 +165,7 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
   if (status.ok()) return;
   ComplainOfStep(*step, status);
   Count(context, launch::FailureKind::kStart);
-  HideOuterDaemon(spank, context.config);
+  LeaveUnwatched(spank, context);
 }
 
 // In the process of the task, made when the daemon was prepared and not yet started.
@@ -206,6 +213,7 @@ void StepdTaskExit(spank_t spank, Context& context) {
 void StepdExit(Context& context) {
   Stop(context);
   context.stepd.step_daemon.Close();
+  context.stepd.job_memory = launch::JobMemory();
   context.stepd.counting.Close();
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "launcher/node_counters.h"
+#include "launcher/site/job_memory.h"
 #include "spank/step_daemon.h"
 #include "spank/task_counters.h"
 
@@ -25,7 +26,8 @@ struct StepdContext {
   launch::NodeCounting counting;  // what becomes of the node's daemons
   bool alone = false;             // nobody else is on the node; known at level 3 and above
   TaskCounters counters;
-  bool kept_room = false;  // for daemons of other steps
+  launch::JobMemory job_memory;  // of a step that has no daemon; found before there is a task
+  bool kept_room = false;        // for daemons of other steps
   uint32_t tasks_ended = 0;
   pid_t stepd = 0;           // slurmstepd itself, not a child that runs a callback for it
   rusage children_before{};  // used by stepd's children when it last waited for a task

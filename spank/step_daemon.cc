@@ -42,6 +42,8 @@ Status StepDaemon::Prepare(launch::Process process, launch::Credentials user, st
 
 Status StepDaemon::StartNow() {
   if (!ChildrenShareNumbers()) {
+    // Slurm has just set the job's limit anew, and other steps may have daemons.
+    job_memory_.KeepRoom(memory_.given);
     return {Code::kUnavailable,
             "start sonded: SlurmdParameters=contain_spank gave it the job's namespace of process "
             "numbers, in which it would not find the tasks"};

@@ -121,11 +121,12 @@ void JobMemory::Raise(const Limited& limited, uint64_t room, uint64_t given) con
 
 void JobMemory::MakeRoom(uint64_t bytes, uint64_t given) const {
   if (limited_.empty() || bytes == 0 || given == 0 || given >= kNoLimit) return;
+  // First: an unwatched step, for which Slurm sets the limit anew meanwhile, then makes the room.
+  const std::string mark = std::to_string(bytes);
+  if (step_) ::fsetxattr(step_.get(), kMark, mark.data(), mark.size(), 0);
   uint64_t steps = 0;
   ForEachStep(limited_.front().directory.get(), [&](const char*) { ++steps; });
   for (const Limited& limited : limited_) Raise(limited, RoomFor(steps, bytes), given);
-  const std::string mark = std::to_string(bytes);
-  if (step_) ::fsetxattr(step_.get(), kMark, mark.data(), mark.size(), 0);
 }
 
 void JobMemory::KeepRoom(uint64_t given) const {

@@ -1,6 +1,7 @@
 // Where a daemon runs, what it may take, and the room that a job's memory limit gets for it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -11,6 +12,7 @@
 #include <sstream>
 
 #include "core/text/daemon_settings.h"
+#include "core/unique_fd.h"
 #include "launcher/placement.h"
 #include "launcher/site/job_memory.h"
 #include "tests/unit/temp_dir.h"
@@ -161,6 +163,26 @@ TEST_F(JobMemoryTest, RoomIsKeptAsLongAsAStepIsWatched) {
     Find().KeepRoom(1000000);
     EXPECT_EQ(Read(job + limit), "1000000") << "the watched step has ended";
   }
+}
+
+// A step that is not watched and begins in between finds the mark, and makes the room again.
+TEST_F(JobMemoryTest, AStepIsMarkedBeforeItHasRoom) {
+  Write("proc/self/cgroup", "0::/scope/job_7/step_0/slurm\n");
+  const std::string job = directory_.path() + "/cgroup/scope/job_7/";
+  Write("cgroup/scope/job_7/memory.max", "1000000");
+  std::filesystem::create_directories(job + "step_0");
+  if (setxattr((job + "step_0").c_str(), "trusted.sonde.probe", "1", 1, 0) != 0) {
+    GTEST_SKIP() << "only root marks a control group";
+  }
+  const UniqueFd watch(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  const int mark = inotify_add_watch(watch.get(), (job + "step_0").c_str(), IN_ATTRIB);
+  ASSERT_GE(mark, 0);
+  ASSERT_GE(inotify_add_watch(watch.get(), (job + "memory.max").c_str(), IN_MODIFY), 0);
+  Find().MakeRoom(1000, 1000000);
+  inotify_event events[2];
+  ASSERT_EQ(read(watch.get(), events, sizeof events), static_cast<ssize_t>(sizeof events));
+  EXPECT_EQ(events[0].wd, mark);
+  EXPECT_NE(events[1].wd, mark);
 }
 
 TEST_F(JobMemoryTest, OfVersionOneTheStepsRiseAsWell) {
