@@ -1,13 +1,18 @@
 #include "cli/commands/doctor_checks.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
 #include <filesystem>
 
 #include "cli/install.h"
+#include "core/unique_fd.h"
 
 namespace sonde::cli {
 namespace {
@@ -17,17 +22,48 @@ std::string SlurmVersionText(unsigned version) {
   return fmt::format("{}.{:02}.{}", version >> 16, version >> 8 & 0xff, version & 0xff);
 }
 
+// Without newlines at the end.
+std::string ReadAll(std::FILE* file) {
+  std::string text;
+  std::array<char, 4096> part;
+  size_t n = 0;
+  while ((n = std::fread(part.data(), 1, part.size(), file)) > 0) text.append(part.data(), n);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
 }  // namespace
 
 std::string OutputOf(const std::string& command) {
   std::FILE* pipe = popen(("exec 2>/dev/null; " + command).c_str(), "re");
   if (pipe == nullptr) return "";
-  std::string text;
-  std::array<char, 4096> part;
-  size_t n = 0;
-  while ((n = std::fread(part.data(), 1, part.size(), pipe)) > 0) text.append(part.data(), n);
+  const std::string text = ReadAll(pipe);
   pclose(pipe);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+std::string OutputOfProgram(const std::string& path, const std::string& argument) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return "";
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  std::string words[] = {path, argument};
+  char* const arguments[] = {words[0].data(), words[1].data(), nullptr};
+  pid_t child = 0;
+  const int failed = posix_spawn(&child, path.c_str(), &actions, nullptr, arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  write_end.Reset();
+  if (failed != 0) return "";
+  std::string text;
+  if (std::FILE* const output = fdopen(dup(read_end.get()), "re")) {
+    text = ReadAll(output);
+    std::fclose(output);
+  }
+  waitpid(child, nullptr, 0);
   return text;
 }
 

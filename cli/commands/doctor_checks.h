@@ -36,6 +36,9 @@ inline Finding Detail(std::string what, std::string text) {
 // The stdout of a command; "" if it cannot be run. `command` is ours, never the user's.
 std::string OutputOf(const std::string& command);
 
+// The same of a program at a path with one argument, without a shell.
+std::string OutputOfProgram(const std::string& path, const std::string& argument);
+
 Finding CheckConfig(const Environment& env);
 // Both programs are there, start and have this version.
 Finding CheckDaemon();

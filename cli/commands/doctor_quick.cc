@@ -112,6 +112,20 @@ Finding CheckFailures(const std::string& state) {
                              now - std::min(now, last), fmt::join(recent, ", "), starts));
 }
 
+// Whether the file of a process may be run as we are. Root runs nothing that others may have made
+// or may change. `folder`: the process's in /proc.
+bool IsSafeToRun(const std::string& folder, const fs::path& program) {
+  struct stat process {
+  }, running{}, file{};
+  if (stat(folder.c_str(), &process) != 0 || stat((folder + "exe").c_str(), &running) != 0 ||
+      stat(program.c_str(), &file) != 0) {
+    return false;
+  }
+  if (running.st_dev != file.st_dev || running.st_ino != file.st_ino) return false;  // replaced
+  if (geteuid() != 0) return true;
+  return process.st_uid == 0 && file.st_uid == 0 && (file.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
 // The slurmd that has started the health check, to which it gives no PATH; "" if none has.
 std::string SlurmdAbove() {
   for (pid_t process = getppid(); process > 1;) {
@@ -120,7 +134,9 @@ std::string SlurmdAbove() {
     const fs::path program = fs::read_symlink(folder + "exe", error);
     // Debian's is slurmd-wlm.
     const std::string name = program.filename();
-    if (name == "slurmd" || name.starts_with("slurmd-")) return program;
+    if ((name == "slurmd" || name.starts_with("slurmd-")) && IsSafeToRun(folder, program)) {
+      return program;
+    }
     const Result<std::string> stat = launch::ReadFile(folder + "stat");  // 12 (a name) S 1 ...
     if (!stat.ok()) return "";
     process = std::atoi(stat->c_str() + std::min(stat->rfind(')') + 4, stat->size()));
@@ -130,11 +146,10 @@ std::string SlurmdAbove() {
 
 // Quicker than srun's, which needs a configuration.
 std::string InstalledSlurm() {
-  for (const std::string& slurmd : {SlurmdAbove(), std::string("slurmd")}) {
-    const std::string text = slurmd.empty() ? "" : OutputOf("'" + slurmd + "' -V");
-    if (text.starts_with("slurm")) return text.substr(text.rfind(' ') + 1);  // "slurm 24.11.5"
-  }
-  return "";
+  const std::string above = SlurmdAbove();
+  std::string text = above.empty() ? "" : OutputOfProgram(above, "-V");
+  if (!text.starts_with("slurm")) text = OutputOf("slurmd -V");
+  return text.starts_with("slurm") ? text.substr(text.rfind(' ') + 1) : "";  // "slurm 24.11.5"
 }
 
 }  // namespace
