@@ -37,6 +37,7 @@ class NoLink : public Link {
 struct Alone final : Relay::Owner {
   void OnBlock(BlockMessage /*block*/) override {}
   void BeforeFrames() override {}
+  void OnAhead() override {}
 };
 
 // A frame, by itself and through what a parent does with it; what it makes of it can be sent on.
@@ -44,7 +45,7 @@ void TryFrames(std::string_view bytes) {
   static Loop loop;
   QueryFanout queries(loop);
   Alone alone;
-  Relay relay(loop, queries, kSecond, alone);
+  Relay relay(loop, queries, kSecond, Clock::System(), alone);
   relay.SetNode(1);
   NoLink link;
   relay.children().Add(link, 7);
