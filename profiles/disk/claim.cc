@@ -69,6 +69,17 @@ Status MakeWithoutLink(const std::string& path, std::string_view text, int& erro
   return made.ok() || ::lstat(path.c_str(), &info) == 0 ? Status() : made.status();
 }
 
+// Makes the claim of the file `mine`. `error`: 0, EEXIST if there is a claim, or another.
+Status MakeClaim(const std::string& path, const std::string& mine, std::string_view text,
+                 int& error) {
+  error = ::link(mine.c_str(), path.c_str()) == 0 ? 0 : errno;
+  // If only the answer got lost on the way, there are two names.
+  struct stat info {};
+  if (error != 0 && ::stat(mine.c_str(), &info) == 0 && info.st_nlink == 2) error = 0;
+  const bool no_links = error == EPERM || error == EOPNOTSUPP || error == ENOSYS;
+  return no_links ? MakeWithoutLink(path, text, error) : Status();
+}
+
 // Whether the file holds that text. Opening it anew has a network file system look at the server.
 Result<bool> Holds(const std::string& path, std::string_view text) {
   const auto now = ReadSmallFile(path, kMaxText);
@@ -155,14 +166,9 @@ Result<std::shared_ptr<Claim>> Claim::Take(const std::string& path, const Host& 
   if (!now.ok()) return now.status();
   Status status;
   for (int tries = 0; tries < kClaimTries; ++tries) {
-    // Fails if the file is there. If only the answer got lost on the way, there are two names.
-    struct stat info {};
-    int error = ::link(mine.c_str(), path.c_str()) == 0 ? 0 : errno;
-    if (error != 0 && ::stat(mine.c_str(), &info) == 0 && info.st_nlink == 2) error = 0;
-    if (error == EPERM || error == EOPNOTSUPP || error == ENOSYS) {
-      status = MakeWithoutLink(path, text, error);
-      if (!status.ok()) break;
-    }
+    int error = 0;
+    status = MakeClaim(path, mine, text, error);
+    if (!status.ok()) break;
     if (error == 0) {
       ::unlink(mine.c_str());
       std::shared_ptr<Claim> claim(new Claim(path, text));
