@@ -231,7 +231,7 @@ def test_the_default_level_shows_no_trouble_either(cluster, daemon, trouble):
 
 def test_the_default_level_watches_batch_scripts_and_their_steps(cluster, daemon):
     cluster.conf("default_level = 1\n")
-    job = cluster.sbatch("srun -N1 echo step\nsrun -N1 --telemetry-level=2 true\necho done")
+    job = cluster.sbatch("srun -N1 --overlap echo step\nsrun -N1 --overlap --telemetry-level=2 true\necho done")
     assert cluster.wait_job(job) == "COMPLETED"
     levels = {r.launch["step"]: r.launch["level"] for r in daemon.records()}
     assert levels == {"batch": "1", "0": "1", "1": "2"}
