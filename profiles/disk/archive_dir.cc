@@ -171,12 +171,16 @@ std::vector<std::string> NamesIn(const std::string& path) {
   return names;
 }
 
+Nanos ChangeOf(const struct stat& file) {
+  return file.st_mtim.tv_sec * kSecond + file.st_mtim.tv_nsec;
+}
+
 Nanos NewestChange(const std::string& path) {
   Nanos newest = 0;
   for (const std::string& name : NamesIn(path)) {
     struct stat info;
     if (::stat((path + "/" + name).c_str(), &info) != 0) continue;
-    newest = std::max<Nanos>(newest, info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec);
+    newest = std::max(newest, ChangeOf(info));
   }
   return newest;
 }
@@ -190,7 +194,7 @@ Result<Nanos> FileSystemTime(const std::string& directory) {
   const int error = errno;
   ::unlink(path.c_str());
   if (!told) return SystemError("look at a file in " + directory, error);
-  return info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec;
+  return ChangeOf(info);
 }
 
 std::string HostName() {

@@ -3,6 +3,8 @@
 // Thread safety: functions without state.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,6 +72,8 @@ Status SyncDirectory(const std::string& path);
 // Names in a directory, sorted; none if it does not exist.
 std::vector<std::string> NamesIn(const std::string& path);
 
+// When a file's content last changed.
+Nanos ChangeOf(const struct stat& file);
 // When anything directly in the directory last changed; 0 if unknown.
 Nanos NewestChange(const std::string& path);
 

@@ -38,10 +38,6 @@ Result<uint64_t> Nonce() {
   return nonce;
 }
 
-Nanos ChangeOf(const struct stat& info) {
-  return info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec;
-}
-
 // A file of its own, to be put in another's place or to learn the file system's time.
 Result<Nanos> WriteNew(const std::string& path, std::string_view text) {
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -116,8 +112,7 @@ Status RemoveStale(const std::string& path, std::string_view text, const std::st
   if (!now.ok()) {
     struct stat info;
     if (::stat(turn.c_str(), &info) != 0) return now.status();
-    const auto time = WriteNew(aside, "");
-    ::unlink(aside.c_str());
+    const auto time = FileSystemTime(path.substr(0, path.rfind('/')));
     if (time.ok() && std::abs(*time - ChangeOf(info)) >= Claim::kSilence) ::unlink(turn.c_str());
     return HeldBy(path, text);
   }

@@ -13,10 +13,9 @@ namespace {
 
 constexpr size_t kMaxName = 4096;
 
-Nanos ChangeOf(const std::string& path) {
+Nanos LastTouch(const std::string& path) {
   struct stat info;
-  if (::stat(path.c_str(), &info) != 0) return 0;
-  return info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec;
+  return ::stat(path.c_str(), &info) == 0 ? ChangeOf(info) : 0;
 }
 
 std::string OwnName() { return HostName() + "\n"; }
@@ -29,7 +28,7 @@ Result<ArchiveLock> ArchiveLock::Acquire(const ArchivePaths& paths, Nanos wait) 
   const auto holder = ReadSmallFile(paths.db_lock(), kMaxName);
   if (!holder.ok()) return holder.status();
   // If the clock was set back since, the time is no sign of life.
-  const Nanos silent = std::abs(Clock::System().Now() - ChangeOf(paths.db_lock()));
+  const Nanos silent = std::abs(Clock::System().Now() - LastTouch(paths.db_lock()));
   // A text without its end was not written whole, and its writer is gone.
   if (holder->ends_with('\n') && *holder != OwnName() && silent < kSilence) {
     return Status(Code::kBusy, paths.db_lock() + " is held by host " +

@@ -138,6 +138,23 @@ TEST_P(ClaimTest, WhatIsNoClaimIsBelievedForAsLong) {
   EXPECT_TRUE(Claim::Take(path(), kBob).ok());
 }
 
+// Else a slow one would remove the claim of a faster one.
+TEST_P(ClaimTest, OneAtATimeRemovesAStaleClaim) {
+  const auto ada = Claim::Take(path(), kAda);
+  ASSERT_TRUE(ada.ok());
+  Age(std::chrono::minutes(11));
+  std::string nonce = *ReadSmallFile(path(), 4096);
+  nonce = nonce.substr(nonce.size() - 17, 16);
+  const std::string turn = path() + "." + nonce + ".gone";
+  std::ofstream(turn) << "";
+  EXPECT_EQ(Claim::Take(path(), kBob).status().code(), Code::kBusy);
+  // Who had the turn was killed.
+  fs::last_write_time(turn, fs::file_time_type::clock::now() - std::chrono::minutes(11));
+  EXPECT_EQ(Claim::Take(path(), kBob).status().code(), Code::kBusy);
+  EXPECT_TRUE(Claim::Take(path(), kBob).ok());
+  EXPECT_FALSE(fs::exists(turn));
+}
+
 TEST_P(ClaimTest, APipeInItsPlaceStopsNobody) {
   ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
   EXPECT_EQ(Claim::Take(path(), kBob).status().code(), Code::kInvalid);
