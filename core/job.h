@@ -61,6 +61,19 @@ struct Coverage {
   }
 };
 
+// Which nodes are in the rows of the whole step: rows one behind the other that have samples of the
+// same nodes.
+struct PresenceRun {
+  Nanos first = 0;      // tick of the first row
+  uint32_t nodes = 0;   // in each row
+  uint32_t joined = 0;  // of them were not in the row before
+  uint32_t left = 0;    // were in the row before and are not in these
+  // Some that joined had been there earlier, the one that was away longest last at this tick; of
+  // those that came for the first time alone: 0.
+  Nanos back_from = 0;
+  bool operator==(const PresenceRun&) const = default;
+};
+
 // A figure of merit: a number that the run is judged by, as the application said it last.
 struct Figure {
   std::string name;  // like a metric's
@@ -100,9 +113,10 @@ struct JobDescription {
   EndState state = EndState::kRunning;
   int exit_status = 0;  // the highest wait status of its tasks
   Coverage coverage;
-  std::vector<NodeInfo> nodes;     // by index
-  std::vector<std::string> notes;  // for readers: which data is missing, and why
-  std::vector<Figure> figures;     // in the order in which they were first said
+  std::vector<PresenceRun> presence;  // ascending; empty: not known, as of older releases
+  std::vector<NodeInfo> nodes;        // by index
+  std::vector<std::string> notes;     // for readers: which data is missing, and why
+  std::vector<Figure> figures;        // in the order in which they were first said
   UserTags tags;
   std::map<std::string, std::string> environment;  // the part kept (step_environment.h)
   std::string version;                             // of Sonde
