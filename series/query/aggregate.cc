@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 
 #include "series/query/group_values.h"
 
@@ -72,6 +73,33 @@ double OfSorted(Aggregator aggregator, const std::vector<double>& values, bool i
   // As in OpenTSDB 2.4, which estimates in the way asked for only where all are whole numbers.
   const Estimate estimate = integers ? percentile->estimate : Estimate::kLegacy;
   return ValueAt(PlaceOf(*percentile, estimate, values.size()), values);
+}
+
+std::optional<int64_t> Narrow(Wide number) {
+  if (number > std::numeric_limits<int64_t>::max() ||
+      number < std::numeric_limits<int64_t>::min()) {
+    return std::nullopt;
+  }
+  return static_cast<int64_t>(number);
+}
+
+Wide SumOf(const std::vector<int64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), Wide{0});
+}
+
+int64_t Product(const std::vector<int64_t>& values) {
+  uint64_t product = 1;
+  for (const int64_t value : values) product *= static_cast<uint64_t>(value);
+  return static_cast<int64_t>(product);
+}
+
+std::optional<int64_t> SquareSum(const std::vector<int64_t>& values) {
+  Wide sum = 0;
+  for (const int64_t value : values) {
+    sum += static_cast<Wide>(value) * value;
+    if (!Narrow(sum)) return std::nullopt;
+  }
+  return Narrow(sum);
 }
 
 bool Sorts(Aggregator aggregator) {
@@ -185,14 +213,37 @@ double Fold(Aggregator aggregator, std::vector<double>& values) {
   return all.Get();
 }
 
-double FoldIntegers(Aggregator aggregator, std::vector<double>& values) {
-  if (aggregator == Aggregator::kMult) {
-    uint64_t product = 1;
-    for (const double value : values) {
-      product *= static_cast<uint64_t>(static_cast<int64_t>(value));
-    }
-    return static_cast<double>(static_cast<int64_t>(product));
+std::optional<int64_t> FoldIntegers(Aggregator aggregator, std::vector<int64_t>& values) {
+  switch (Basis(aggregator)) {
+    case Aggregator::kSum:
+      return Narrow(SumOf(values));
+    case Aggregator::kAvg:
+      return Narrow(SumOf(values) / static_cast<Wide>(values.size()));
+    case Aggregator::kMin:
+      return *std::min_element(values.begin(), values.end());
+    case Aggregator::kMax:
+      return *std::max_element(values.begin(), values.end());
+    case Aggregator::kCount:
+      return static_cast<int64_t>(values.size());
+    case Aggregator::kMult:
+      return Product(values);
+    case Aggregator::kSquareSum:
+      return SquareSum(values);
+    case Aggregator::kFirst:
+      return values.front();
+    case Aggregator::kLast:
+      return values.back();
+    case Aggregator::kDiff:
+      return Narrow(static_cast<Wide>(values.back()) - values.front());
+    case Aggregator::kMedian:
+      std::sort(values.begin(), values.end());
+      return values[values.size() / 2];
+    default:
+      return std::nullopt;
   }
+}
+
+double FoldCutOff(Aggregator aggregator, std::vector<double>& values) {
   if (FindPercentile(aggregator) != nullptr) {
     std::sort(values.begin(), values.end());
     return std::trunc(OfSorted(aggregator, values, true));

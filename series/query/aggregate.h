@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "series/query/query.h"
@@ -41,9 +43,16 @@ class Accumulator {
   std::vector<double> values_;
 };
 
-// For one or more values that are whole numbers, with OpenTSDB's integer arithmetic: results are
-// cut off towards zero, and products keep their lowest 64 bits.
-double FoldIntegers(Aggregator aggregator, std::vector<double>& values);
+// Of sums and differences of whole numbers.
+__extension__ typedef __int128 Wide;  // NOLINT(modernize-use-using): no extension there
+
+// For one or more whole numbers, with OpenTSDB's integer arithmetic: exact, averages cut off
+// towards zero, products with their lowest 64 bits. Nothing where 64 bits do not hold the result,
+// and for deviations and percentiles, which are not worked out in whole numbers: Fold, cut off, has
+// these.
+std::optional<int64_t> FoldIntegers(Aggregator aggregator, std::vector<int64_t>& values);
+// Fold of whole numbers, cut off towards zero; `values` are sorted if the aggregator needs that.
+double FoldCutOff(Aggregator aggregator, std::vector<double>& values);
 // For any values, in the order of their series; may sort `values`.
 double Fold(Aggregator aggregator, std::vector<double>& values);
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "series/query/aggregate.h"
@@ -70,6 +71,22 @@ class Buckets {
   const Calendar* const calendar_;
 };
 
+std::optional<int64_t> IntegerOf(const Point& point, const LargeIntegers& large) {
+  const auto at = large.find(point.time);
+  if (at != large.end()) return at->second;
+  const bool whole = std::fabs(point.value) <= static_cast<double>(kLargestExact) &&
+                     std::trunc(point.value) == point.value;
+  return whole ? std::optional(static_cast<int64_t>(point.value)) : std::nullopt;
+}
+
+double Difference(const Point& before, const Point& now, const LargeIntegers& large) {
+  if (large.empty()) return now.value - before.value;
+  const std::optional<int64_t> a = IntegerOf(before, large);
+  const std::optional<int64_t> b = IntegerOf(now, large);
+  if (!a || !b) return now.value - before.value;
+  return static_cast<double>(static_cast<Wide>(*b) - *a);
+}
+
 }  // namespace
 
 std::vector<Point> ApplyDownsample(const std::vector<Point>& points, const Downsample& how,
@@ -95,13 +112,14 @@ std::vector<Point> ApplyDownsample(const std::vector<Point>& points, const Downs
   }
 }
 
-std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions& how) {
+std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions& how,
+                             const LargeIntegers& large) {
   std::vector<Point> out;
   for (size_t i = 1; i < points.size(); ++i) {
     const Point& before = points[i - 1];
     const Point& now = points[i];
     const double seconds = Seconds(before.time, now.time);
-    double difference = now.value - before.value;
+    double difference = Difference(before, now, large);
     if (how.counter && difference < 0) {
       if (how.drop_resets) continue;
       difference = (how.counter_max > 0 ? how.counter_max : kCounterEnd) - before.value + now.value;
@@ -203,7 +221,8 @@ Status CheckFilled(const QuerySpec& spec, size_t series) {
                       spec.metric.substr(0, 64), series * buckets, series, kMaxFilledPoints)};
 }
 
-std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec) {
+std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec,
+                           const LargeIntegers& large) {
   std::vector<Point> prepared = Within(std::move(points), DataRange(spec));
   if (prepared.empty()) return prepared;
   if (spec.downsample) {
@@ -211,7 +230,9 @@ std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec) {
     const TimeRange range = all ? TimeRange{spec.start, spec.end} : DataRange(spec);
     prepared = ApplyDownsample(prepared, *spec.downsample, range.first, range.last);
   }
-  if (spec.rate) prepared = ApplyRate(prepared, spec.rate_options);
+  // Buckets of whole numbers are fractions.
+  const LargeIntegers none;
+  if (spec.rate) prepared = ApplyRate(prepared, spec.rate_options, spec.downsample ? none : large);
   return prepared;
 }
 
@@ -347,8 +368,8 @@ std::vector<QueryResult> EvaluateAlone(const QuerySpec& spec, std::vector<Series
   std::vector<QueryResult> results;
   for (SeriesData& s : series) {
     const bool counts = Counts(s.series.metric);
-    std::vector<Point> points =
-        counts ? PrepareCounter(std::move(s.points), spec) : Prepare(std::move(s.points), spec);
+    std::vector<Point> points = counts ? PrepareCounter(std::move(s.points), spec)
+                                       : Prepare(std::move(s.points), spec, s.large);
     const auto earlier = [](const Point& p, Nanos t) { return p.time < t; };
     points.erase(std::lower_bound(points.begin(), points.end(), spec.end + 1, earlier),
                  points.end());
@@ -356,7 +377,10 @@ std::vector<QueryResult> EvaluateAlone(const QuerySpec& spec, std::vector<Series
                  std::lower_bound(points.begin(), points.end(), spec.start, earlier));
     if (points.empty()) continue;
     if (counts) FillBuckets(spec, points);
-    results.push_back({spec.metric, std::move(s.series.tags), {}, std::move(points)});
+    LargeIntegers large;
+    if (!spec.downsample && !spec.rate) large = std::move(s.large);
+    results.push_back(
+        {spec.metric, std::move(s.series.tags), {}, std::move(points), std::move(large)});
   }
   std::sort(results.begin(), results.end(), Before);
   return results;

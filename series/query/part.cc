@@ -243,9 +243,9 @@ Result<QueryPart> EvaluatePart(const QuerySpec& spec, std::vector<SeriesData> se
   std::map<std::vector<std::string>, std::vector<Member>> groups;
   for (SeriesData& s : series) {
     const bool counts = Counts(s.series.metric);
-    Member m{
-        std::move(s.series.tags), counts,
-        counts ? PrepareCounter(std::move(s.points), spec) : Prepare(std::move(s.points), spec)};
+    Member m{std::move(s.series.tags), counts,
+             counts ? PrepareCounter(std::move(s.points), spec)
+                    : Prepare(std::move(s.points), spec, s.large)};
     if (m.points.empty()) continue;
     std::vector<std::string> place = Place(spec, part, m.tags);
     groups[std::move(place)].push_back(std::move(m));

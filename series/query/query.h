@@ -150,6 +150,7 @@ struct QueryResult {
   Tags tags;                                // common to all series of the group
   std::vector<std::string> aggregate_tags;  // keys that differ, or are not everywhere, within it
   std::vector<Point> points;
+  LargeIntegers large = {};  // whole numbers among the points, which are rounded there
   bool operator==(const QueryResult&) const = default;
 };
 
@@ -170,7 +171,9 @@ class SeriesFilter {
 // a missing value. Only fills make points of NaN. Buckets are those that begin in [start, end].
 std::vector<Point> ApplyDownsample(const std::vector<Point>& points, const Downsample& how,
                                    Nanos start, Nanos end);
-std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions& how);
+// `large`: the whole numbers among them, whose differences are exact.
+std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions& how,
+                             const LargeIntegers& large = {});
 
 // All steps, over the series given (already filtered or not). Results are in the order of their
 // group's tag values.

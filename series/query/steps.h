@@ -56,8 +56,9 @@ class Cursor {
 std::vector<Point> Within(std::vector<Point> points, const TimeRange& range);
 // Checks, before filling, that it makes no more points of so many series than there is room for.
 Status CheckFilled(const QuerySpec& spec, size_t series);
-// Downsampling and rate.
-std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec);
+// Downsampling and rate. `large`: those of SeriesData.
+std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec,
+                           const LargeIntegers& large = {});
 // One value for each time in [start, end] at which any of the series has a point. `holds`: as of a
 // Cursor.
 std::vector<Point> Aggregate(const std::vector<std::vector<Point>>& series, Aggregator aggregator,
@@ -99,12 +100,13 @@ std::vector<std::string> Alternatives(std::string_view pattern);
 // Whether every series has to be kept by itself: with `none` for ever, with an aggregator that
 // needs all values at once until all series are there.
 bool KeepsSeries(const QuerySpec& spec);
-// Series of one group, after downsampling and rate, in the order of their tags. `integers` are
-// those of SeriesData, or empty.
+// Series of one group, after downsampling and rate, in the order of their tags. `integers` and
+// `large` are those of SeriesData, or empty.
 struct WholeGroup {
   std::vector<const Tags*> tags;
   std::vector<std::vector<Point>> points;
   std::vector<std::vector<bool>> integers;
+  std::vector<LargeIntegers> large;
 };
 QueryResult AggregateWhole(const QuerySpec& spec, const WholeGroup& group);
 // The answer for series of which some are whole numbers, to a query without downsampling and rate.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "series/query/aggregate.h"
@@ -12,32 +13,44 @@
 namespace sonde::query_steps {
 namespace {
 
-__extension__ typedef __int128 Wide;  // NOLINT(modernize-use-using): no extension there
+// The whole number that a point stands for.
+int64_t IntegerOf(const Point& point, const LargeIntegers& large) {
+  const auto at = large.find(point.time);
+  return at == large.end() ? static_cast<int64_t>(point.value) : at->second;
+}
 
 // A series of whole numbers between two of its points.
-double GuessInteger(const Point& a, const Point& b, Nanos time, Between between) {
+struct Whole {
+  Nanos time;
+  int64_t value;
+};
+int64_t GuessInteger(const Whole& a, const Whole& b, Nanos time, Between between) {
   switch (between) {
     case Between::kZero:
       return 0;
     case Between::kPrevious:
       return a.value;
     case Between::kLargest:
-      return static_cast<double>(std::numeric_limits<int64_t>::max());
+      return std::numeric_limits<int64_t>::max();
     case Between::kSmallest:
-      return static_cast<double>(std::numeric_limits<int64_t>::min());
+      return std::numeric_limits<int64_t>::min();
     case Between::kLine:
       break;
   }
-  const auto rise = static_cast<Wide>(b.value) - static_cast<Wide>(a.value);
+  const Wide rise = static_cast<Wide>(b.value) - a.value;
   const Wide part = static_cast<Wide>(time - a.time) * rise / (b.time - a.time);
-  return a.value + static_cast<double>(part);
+  return static_cast<int64_t>(a.value + part);  // between the two
 }
 
 class IntegerCursor {
  public:
   IntegerCursor(const std::vector<Point>& points, const std::vector<bool>& integers,
-                Between between)
-      : points_(points), integers_(integers), between_(between), cursor_(points, between) {}
+                const LargeIntegers& large, Between between)
+      : points_(points),
+        integers_(integers),
+        large_(large),
+        between_(between),
+        cursor_(points, between) {}
 
   // To a time not before the last one. Whether the series takes part there.
   bool MoveTo(Nanos time) { return takes_part_ = cursor_.MoveTo(time); }
@@ -52,32 +65,43 @@ class IntegerCursor {
     if (!takes_part_) return integers_[at];
     return integers_[at] && (at + 1 == points_.size() || integers_[at + 1]);
   }
-  double Integer(Nanos time) const {
-    if (cursor_.at_point()) return cursor_.value();
-    return GuessInteger(points_[cursor_.at()], points_[cursor_.at() + 1], time, between_);
+  int64_t Integer(Nanos time) const {
+    const Point& from = points_[cursor_.at()];
+    if (cursor_.at_point()) return IntegerOf(from, large_);
+    const Point& to = points_[cursor_.at() + 1];
+    return GuessInteger({from.time, IntegerOf(from, large_)}, {to.time, IntegerOf(to, large_)},
+                        time, between_);
   }
 
  private:
   const std::vector<Point>& points_;
   const std::vector<bool>& integers_;
+  const LargeIntegers& large_;
   const Between between_;
   Cursor cursor_;
   bool takes_part_ = false;
 };
 
-double ValueAt(Nanos time, Aggregator aggregator, std::vector<IntegerCursor>& cursors,
-               std::vector<double>& values) {
-  values.clear();
+// Puts the value at `time` into the result.
+void AddValueAt(Nanos time, Aggregator aggregator, std::vector<IntegerCursor>& cursors,
+                QueryResult& result) {
   bool integers = true;
   for (IntegerCursor& cursor : cursors) {
     cursor.MoveTo(time);
     integers = integers && cursor.IsInteger(time);
   }
+  std::vector<double> values;
+  std::vector<int64_t> whole;
   for (const IntegerCursor& cursor : cursors) {
     if (!cursor.takes_part()) continue;
-    values.push_back(integers ? cursor.Integer(time) : cursor.value());
+    if (integers) whole.push_back(cursor.Integer(time));
+    values.push_back(integers ? static_cast<double>(whole.back()) : cursor.value());
   }
-  return integers ? FoldIntegers(aggregator, values) : Fold(aggregator, values);
+  if (!integers) return result.points.push_back({time, Fold(aggregator, values)});
+  const std::optional<int64_t> exact = FoldIntegers(aggregator, whole);
+  if (exact && IsLarge(*exact)) result.large.emplace(time, *exact);
+  result.points.push_back(
+      {time, exact ? static_cast<double>(*exact) : FoldCutOff(aggregator, values)});
 }
 
 // As Within, also for the flags that go with the points.
@@ -109,14 +133,14 @@ bool KeepsSeries(const QuerySpec& spec) {
 QueryResult AggregateWhole(const QuerySpec& spec, const WholeGroup& group) {
   static const std::vector<bool> kNone;
   QueryResult result = Describe(spec, group.tags);
+  static const LargeIntegers kNoneLarge;
   std::vector<IntegerCursor> cursors;
   for (size_t i = 0; i < group.points.size(); ++i) {
     cursors.emplace_back(group.points[i], group.integers.empty() ? kNone : group.integers[i],
-                         BetweenPoints(spec));
+                         group.large.empty() ? kNoneLarge : group.large[i], BetweenPoints(spec));
   }
-  std::vector<double> values;
   for (const Nanos time : UnionOfTimes(group.points, spec.start, spec.end)) {
-    result.points.push_back({time, ValueAt(time, spec.aggregator, cursors, values)});
+    AddValueAt(time, spec.aggregator, cursors, result);
   }
   return result;
 }
@@ -134,6 +158,7 @@ std::vector<QueryResult> EvaluateIntegers(const QuerySpec& spec, std::vector<Ser
     group.tags.push_back(&data.series.tags);
     group.points.push_back(std::move(data.points));
     group.integers.push_back(std::move(data.integers));
+    group.large.push_back(std::move(data.large));
   }
   std::vector<QueryResult> results;
   for (const auto& [place, group] : groups) {

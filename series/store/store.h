@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,6 +30,14 @@ struct Point {
   bool operator==(const Point&) const = default;
 };
 
+// Whole numbers beyond 2^53, by their points' times.
+using LargeIntegers = std::map<Nanos, int64_t>;
+
+// A double holds all smaller ones.
+inline constexpr int64_t kLargestExact = int64_t{1} << 53;
+
+inline bool IsLarge(int64_t number) { return number > kLargestExact || number < -kLargestExact; }
+
 // One series' points in time order; NaN (missing) points are left out.
 struct SeriesData {
   Series series;
@@ -36,6 +45,8 @@ struct SeriesData {
   // Which points are whole numbers for which OpenTSDB has arithmetic of its own; empty: none. Nodes
   // measure no such points.
   std::vector<bool> integers = {};
+  // Of those the ones that a double does not hold, whose points are rounded.
+  LargeIntegers large = {};
 };
 
 struct SealedBlock {

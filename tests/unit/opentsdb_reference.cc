@@ -148,19 +148,38 @@ double FoldReal(const std::string& name, std::vector<double> values, bool whole)
   return name == "avg" ? sum / static_cast<double>(kept.size()) : sum;
 }
 
-double FoldWhole(const std::string& name, const std::vector<int64_t>& values) {
+__extension__ typedef __int128 Wide;  // NOLINT(modernize-use-using): no extension there
+
+Value Real(double value) { return {false, 0, value}; }
+
+// One that 64 bits do not hold is a fraction, other than there.
+Value WholeOrReal(Wide value) {
+  if (value > INT64_MAX || value < INT64_MIN) return Real(static_cast<double>(value));
+  return {true, static_cast<int64_t>(value), 0};
+}
+
+Value FoldWhole(const std::string& name, const std::vector<int64_t>& values) {
   if (name == "mult") {
     uint64_t product = 1;
     for (const int64_t v : values) product *= static_cast<uint64_t>(v);
-    return static_cast<double>(static_cast<int64_t>(product));
+    return {true, static_cast<int64_t>(product), 0};
   }
-  if (name == "avg") {
-    int64_t sum = 0;
+  const bool sums = name == "sum" || name == "zimsum" || name == "pfsum";
+  if (sums || name == "avg") {
+    Wide sum = 0;
     for (const int64_t v : values) sum += v;
-    return static_cast<double>(sum / static_cast<int64_t>(values.size()));
+    return WholeOrReal(sums ? sum : sum / static_cast<Wide>(values.size()));
   }
+  std::vector<int64_t> sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  if (name == "min" || name == "mimmin") return WholeOrReal(sorted.front());
+  if (name == "max" || name == "mimmax") return WholeOrReal(sorted.back());
+  if (name == "median") return WholeOrReal(sorted[sorted.size() / 2]);
+  if (name == "first") return WholeOrReal(values.front());
+  if (name == "last") return WholeOrReal(values.back());
+  if (name == "diff") return WholeOrReal(static_cast<Wide>(values.back()) - values.front());
   const std::vector<double> real(values.begin(), values.end());
-  return std::trunc(FoldReal(name, real, true));
+  return Real(std::trunc(FoldReal(name, real, true)));
 }
 
 // --- Calendars ---
@@ -276,8 +295,6 @@ Line Cut(const Line& line, int64_t first, int64_t last) {
   return out;
 }
 
-Value Real(double value) { return {false, 0, value}; }
-
 Line Downsampled(const Line& line, const Query& query, int64_t first, int64_t last) {
   const Downsample& how = *query.downsample;
   Line out;
@@ -323,8 +340,10 @@ Line Rates(const Line& line, const Query& query) {
     const double a = before->second.AsReal();
     const double b = now->second.AsReal();
     const double seconds = static_cast<double>(now->first - before->first) / 1000;
-    if (!query.counter || !(b < a)) {
-      out[now->first] = Real((b - a) / seconds);
+    const bool whole = before->second.whole && now->second.whole;
+    const Wide rise = static_cast<Wide>(now->second.integer) - before->second.integer;
+    if (!query.counter || !(whole ? rise < 0 : b < a)) {
+      out[now->first] = Real((whole ? static_cast<double>(rise) : b - a) / seconds);
       continue;
     }
     if (query.drop_resets) continue;
@@ -337,25 +356,22 @@ Line Rates(const Line& line, const Query& query) {
 // --- Groups ---
 
 // What a series counts for between a and b.
-double Between(const Query& query, int64_t time, int64_t ta, const Value& a, int64_t tb,
-               const Value& b, bool whole) {
+Value Between(const Query& query, int64_t time, int64_t ta, const Value& a, int64_t tb,
+              const Value& b, bool whole) {
   const std::string& name = query.aggregator;
-  if (query.rate || name == "pfsum") return a.AsReal();
+  if (query.rate || name == "pfsum") return a;
   if (name == "count" || name == "zimsum" || name == "squareSum" || name == "first" ||
       name == "last") {
-    return 0;
+    return {whole, 0, 0};
   }
-  if (name == "mimmin") {
-    return whole ? static_cast<double>(INT64_MAX) : std::numeric_limits<double>::max();
-  }
-  if (name == "mimmax") {
-    return whole ? static_cast<double>(INT64_MIN) : -std::numeric_limits<double>::max();
-  }
+  if (name == "mimmin") return {whole, INT64_MAX, std::numeric_limits<double>::max()};
+  if (name == "mimmax") return {whole, INT64_MIN, -std::numeric_limits<double>::max()};
   if (whole) {
-    return static_cast<double>(a.integer + (time - ta) * (b.integer - a.integer) / (tb - ta));
+    const Wide rise = static_cast<Wide>(b.integer) - a.integer;
+    return {true, static_cast<int64_t>(a.integer + (time - ta) * rise / (tb - ta)), 0};
   }
-  return a.AsReal() +
-         static_cast<double>(time - ta) * (b.AsReal() - a.AsReal()) / static_cast<double>(tb - ta);
+  return Real(a.AsReal() + static_cast<double>(time - ta) * (b.AsReal() - a.AsReal()) /
+                               static_cast<double>(tb - ta));
 }
 
 // Whether nothing that could be used at that time is a fraction.
@@ -369,14 +385,14 @@ bool AllWhole(const std::vector<Line>& lines, int64_t time) {
   return true;
 }
 
-double At(const std::vector<Line>& lines, const Query& query, int64_t time) {
+Value At(const std::vector<Line>& lines, const Query& query, int64_t time) {
   const bool whole = AllWhole(lines, time);
-  std::vector<double> values;
+  std::vector<Value> values;
   for (const Line& line : lines) {
     if (line.empty() || time < line.begin()->first || time > line.rbegin()->first) continue;
     const auto after = line.lower_bound(time);
     if (after->first == time) {
-      values.push_back(after->second.AsReal());
+      values.push_back(after->second);
       continue;
     }
     const auto before = std::prev(after);
@@ -384,13 +400,13 @@ double At(const std::vector<Line>& lines, const Query& query, int64_t time) {
         Between(query, time, before->first, before->second, after->first, after->second, whole));
   }
   if (query.aggregator == "none") return values.at(0);
-  if (!whole) return FoldReal(query.aggregator, values, false);
   std::vector<int64_t> integers;
-  for (const double v : values) {
-    integers.push_back(v >= 9.2e18    ? INT64_MAX
-                       : v <= -9.2e18 ? INT64_MIN
-                                      : static_cast<int64_t>(v));
+  std::vector<double> reals;
+  for (const Value& v : values) {
+    integers.push_back(v.integer);
+    reals.push_back(v.AsReal());
   }
+  if (!whole) return Real(FoldReal(query.aggregator, reals, false));
   return FoldWhole(query.aggregator, integers);
 }
 

@@ -60,7 +60,7 @@ struct Query {
 struct Result {
   std::map<std::string, std::string> tags;
   std::set<std::string> aggregate_tags;
-  std::map<int64_t, double> points;  // NaN is missing
+  std::map<int64_t, Value> points;  // NaN is missing
 };
 
 // What clocks there show, as a date that a request may have.

@@ -33,13 +33,19 @@ const T& Pick(Random& random, const std::vector<T>& from) {
 
 // --- Data ---
 
-enum class Kind { kWhole, kReal, kMixed, kCounter };
+enum class Kind { kWhole, kReal, kMixed, kCounter, kLarge };
 
 ref::Value RandomValue(Random& random, Kind kind, int64_t& counter) {
   if (kind == Kind::kCounter) {
     counter = random() % 9 == 0 ? static_cast<int64_t>(random() % 5)
                                 : counter + static_cast<int64_t>(random() % 900);
     return {true, counter, 0};
+  }
+  if (kind == Kind::kLarge) {  // where a double has steps of 2 and more
+    constexpr int64_t kBase = (int64_t{1} << 53) - 40;
+    const auto digits = static_cast<int64_t>(random() % 500);
+    const int64_t size = random() % 3 == 0 ? kBase : kBase * static_cast<int64_t>(random() % 900);
+    return {true, (random() % 4 == 0 ? -1 : 1) * (size + digits), 0};
   }
   const bool whole = kind == Kind::kWhole || (kind == Kind::kMixed && random() % 4 != 0);
   if (whole) return {true, static_cast<int64_t>(random() % 300) - 60, 0};
@@ -52,6 +58,7 @@ struct Span {
   int64_t length = kSpan;
   std::vector<int64_t> steps = {10'000, 60'000, 7'000, 500};
   uint64_t points = 25;
+  bool large = false;  // numbers that doubles do not hold, too
 };
 
 ref::Series RandomSeries(Random& random, const Span& span) {
@@ -62,7 +69,8 @@ ref::Series RandomSeries(Random& random, const Span& span) {
   series.tags["host"] = Pick(random, kHosts);
   if (random() % 3 != 0) series.tags["dc"] = random() % 2 == 0 ? "lga" : "SJC";
   if (random() % 4 == 0) series.tags["rack"] = "r1";
-  const auto kind = static_cast<Kind>(random() % 4);
+  auto kind = static_cast<Kind>(random() % 4);
+  if (span.large) kind = random() % 4 == 0 ? Kind::kCounter : Kind::kLarge;
   int64_t counter = 0;
   const int64_t step = Pick(random, span.steps);
   int64_t time = span.begin + static_cast<int64_t>(random() % 60) * span.steps.front();
@@ -263,12 +271,17 @@ std::string GetTarget(Random& random, const ref::Query& q) {
 
 // --- Comparison ---
 
-using Points = std::map<int64_t, double>;
+using Points = std::map<int64_t, ref::Value>;
 
-double Number(const json::value& value) {
-  if (value.is_null() || (value.is_string() && value.as_string() == "NaN")) return std::nan("");
-  if (value.is_string()) return value.as_string() == "Infinity" ? HUGE_VAL : -HUGE_VAL;
-  return value.to_number<double>();
+ref::Value Number(const json::value& value) {
+  const auto real = [](double number) { return ref::Value{false, 0, number}; };
+  if (value.is_null()) return real(std::nan(""));
+  if (const json::string* text = value.if_string()) {
+    if (*text == "NaN") return real(std::nan(""));
+    return real(*text == "Infinity" ? HUGE_VAL : -HUGE_VAL);
+  }
+  if (value.is_int64()) return {true, value.as_int64(), 0};
+  return real(value.to_number<double>());
 }
 
 Points PointsOf(const json::value& dps) {
@@ -289,6 +302,11 @@ bool Near(double a, double b, double scale) {
   if (std::isinf(a) || std::isinf(b))
     return a == b || (std::fabs(a) > 1e308 && std::fabs(b) > 1e308);
   return std::fabs(a - b) <= 1e-9 * (scale + std::fabs(a));
+}
+
+bool Same(const ref::Value& got, const ref::Value& expected) {
+  if (expected.whole) return got.whole && got.integer == expected.integer;
+  return Near(got.AsReal(), expected.AsReal(), 1e3);
 }
 
 void ExpectSame(const json::value& got, const std::vector<ref::Result>& expected) {
@@ -313,9 +331,10 @@ void ExpectSame(const json::value& got, const std::vector<ref::Result>& expected
     ASSERT_EQ(points.size(), one.points.size()) << tags;
     for (const auto& point : one.points) {
       ASSERT_EQ(points.count(point.first), 1u) << tags << " at " << point.first;
-      ASSERT_TRUE(Near(points.at(point.first), point.second, 1e3))
-          << tags << " at " << point.first << ": " << points.at(point.first) << ", expected "
-          << point.second;
+      const ref::Value& value = points.at(point.first);
+      ASSERT_TRUE(Same(value, point.second))
+          << fmt::format("{} at {}: {:.17g}, expected {:.17g}", tags, point.first, value.AsReal(),
+                         point.second.AsReal());
     }
   }
 }
@@ -393,6 +412,27 @@ TEST_F(Reference, RandomRequestsAgree) {
   EXPECT_EQ(answered.size(), kAggregators.size());
   for (const auto& count : answered) EXPECT_GT(count.second, 50) << count.first;
   EXPECT_GT(refused, 200);
+}
+
+// Numbers beyond 2^53, to the last digit where they are whole.
+TEST_F(Reference, LargeIntegersAgree) {
+  Random random(13);
+  std::map<std::string, int> answered;
+  Span span;
+  span.large = true;
+  for (int round = 0; round < 400; ++round) {
+    const std::vector<ref::Series> data = RandomData(random, span);
+    Fill(random, data);
+    for (int i = 0; i < 8; ++i) {
+      ref::Query query = RandomQuery(random);
+      if (i % 4 != 0) query.downsample.reset();
+      const Outcome outcome = Compare(random, data, query);
+      ASSERT_FALSE(HasFatalFailure()) << "round " << round;
+      if (outcome == Outcome::kAnswered) ++answered[query.aggregator];
+    }
+  }
+  EXPECT_EQ(answered.size(), kAggregators.size());
+  for (const auto& count : answered) EXPECT_GT(count.second, 10) << count.first;
 }
 
 TEST_F(Reference, RandomRequestsByTheCalendarAgree) {

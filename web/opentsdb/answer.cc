@@ -183,6 +183,7 @@ void AnswerWriter::Begin(std::string& out) {
 // Writes to the end of the result, or until `out` has more than `limit` bytes.
 void AnswerWriter::AppendPoints(std::string& out, size_t limit) {
   const std::vector<Point>& points = result().points;
+  const LargeIntegers& all_large = result().large;
   const QuerySpec& spec = query_->queries[answer_];
   const bool null =
       form_.nan_null || (spec.downsample && spec.downsample->fill == Downsample::Fill::kNull);
@@ -215,7 +216,9 @@ void AnswerWriter::AppendPoints(std::string& out, size_t limit) {
     } else {
       *at++ = ',';
     }
-    at = WriteNumber(p.value, null, at);
+    const auto large = all_large.find(p.time);
+    at = large == all_large.end() ? WriteNumber(p.value, null, at)
+                                  : std::to_chars(at, at + 24, large->second).ptr;
     if (form_.arrays) *at++ = ']';
   }
   flush();

@@ -42,9 +42,8 @@ Status ParseValue(std::string_view text, PutPoint& point) {
   const char* end = text.data() + text.size();
   std::from_chars_result read{};
   if (point.integer) {
-    int64_t whole = 0;
-    read = std::from_chars(text.data(), end, whole);
-    point.value = static_cast<double>(whole);
+    read = std::from_chars(text.data(), end, point.whole);
+    point.value = static_cast<double>(point.whole);
   } else {
     read = std::from_chars(text.data(), end, point.value);
   }
@@ -61,7 +60,8 @@ Status ReadValue(const json::value& value, PutPoint& point) {
   if (value.is_null()) return {Code::kInvalid, "Empty value"};
   if (const json::string* text = value.if_string()) return ParseValue(View(*text), point);
   if (value.is_int64()) {
-    point.value = static_cast<double>(value.get_int64());
+    point.whole = value.get_int64();
+    point.value = static_cast<double>(point.whole);
     point.integer = true;
     return {};
   }

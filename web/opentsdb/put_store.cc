@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "web/source/point_sink.h"
@@ -59,12 +60,16 @@ Status NoStep(const JobStep& id) {
 struct Line {
   std::vector<Point> points;
   std::vector<bool> integers;
+  LargeIntegers large;
 
   // Whether the point is a new one.
-  bool Put(Nanos time, double value, bool integer);
+  bool Put(const PutPoint& point);
 };
 
-bool Line::Put(Nanos time, double value, bool integer) {
+bool Line::Put(const PutPoint& point) {
+  const auto& [time, value, integer] = std::tie(point.time, point.value, point.integer);
+  large.erase(time);
+  if (integer && IsLarge(point.whole)) large.emplace(time, point.whole);
   if (points.empty() || time > points.back().time) {
     points.push_back({time, value});
     integers.push_back(integer);
@@ -118,7 +123,7 @@ Status PutStore::Held::Put(PutPoint point) {
     ++series_;
     line = metric.emplace(std::move(point.tags), Line()).first;
   }
-  if (line->second.Put(point.time, point.value, point.integer)) ++points_;
+  if (line->second.Put(point)) ++points_;
   return {};
 }
 
@@ -184,7 +189,6 @@ std::vector<Series> PutStore::Held::List(std::string_view metric, size_t limit) 
 std::vector<SeriesData> PutStore::Held::Read(const QuerySpec& spec,
                                              const SeriesFilter& filter) const {
   const TimeRange range = DataRange(spec);
-  const bool integers = !spec.downsample && !spec.rate;
   std::vector<SeriesData> out;
   const std::lock_guard lock(mutex_);
   const auto metric = metrics_.find(spec.metric);
@@ -200,7 +204,9 @@ std::vector<SeriesData> PutStore::Held::Read(const QuerySpec& spec,
     data.series.metric.name = spec.metric;
     data.series.tags = tags;
     data.points.assign(from, to);
-    if (!integers) continue;
+    if (spec.downsample) continue;
+    data.large.insert(line.large.lower_bound(range.first), line.large.upper_bound(range.last));
+    if (spec.rate) continue;
     const auto flags = line.integers.begin();
     data.integers.assign(flags + (from - line.points.begin()), flags + (to - line.points.begin()));
     if (std::none_of(data.integers.begin(), data.integers.end(), [](bool i) { return i; })) {

@@ -20,6 +20,7 @@ struct PutPoint {
   Nanos time = 0;
   double value = 0;
   bool integer = false;  // written without a fraction; OpenTSDB distinguishes that
+  int64_t whole = 0;     // then the value, which a double may not hold
 };
 
 class PointSink {
