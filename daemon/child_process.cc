@@ -16,6 +16,7 @@
 
 #include "core/time.h"
 #include "core/unique_fd.h"
+#include "launcher/process_id.h"
 
 namespace sonde {
 namespace {
@@ -119,6 +120,15 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   return pointers;
 }
 
+// So that slurmstepd finds what a child has left behind if this daemon is killed. The processes of
+// an acting head stay those of the node's daemon.
+void NameDaemon(std::vector<std::string>& environment) {
+  const std::string name = launch::kChildOf + std::string("=");
+  const char* const outer = getenv(launch::kChildOf);
+  std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(name); });
+  environment.push_back(name + (outer ? outer : launch::NameOf(launch::Identify(getpid()))));
+}
+
 // The parent's number in /proc/PID/stat, behind the state, which is behind the command's name; 0 if
 // the process is gone.
 pid_t ParentOf(const std::string& pid) {
@@ -154,6 +164,7 @@ std::vector<std::string> ChildProgram::CurrentEnvironment() {
 
 Result<pid_t> StartChild(const ChildProgram& wanted) {
   ChildProgram child = wanted;
+  NameDaemon(child.environment);
   // Moves our descriptors out of the way of the numbers that they and others will get.
   std::vector<UniqueFd> aside;
   for (auto& [ours, theirs] : child.descriptors) {

@@ -4,7 +4,9 @@
 // the step ends Slurm waits for every process there, and drains the node if one stays. So a child
 // ends with the daemon, however the daemon ends: the kernel kills the child, unless its program has
 // privileges of its own (setuid, file capabilities); EndChildren kills those as well, but not one
-// that has become another user. A child that may stay longer, as beside srun, has may_outlive_us.
+// that has become another user. If the daemon is killed, slurmstepd ends what children have left
+// behind: all of them have the daemon's name in their environment (launch::kChildOf). A child that
+// may stay longer, as beside srun, has may_outlive_us.
 //
 // Thread safety: from the thread that lives as long as the process, which is the loop's; the kernel
 // takes the end of the thread that started a child for the end of its parent.

@@ -7,11 +7,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "core/unique_fd.h"
@@ -22,6 +24,8 @@ namespace {
 
 struct Stat {
   char state = 0;
+  bool stepd = false;  // the command's name is that of Slurm's
+  pid_t parent = 0;
   pid_t session = 0;
   uint64_t start = 0;
 };
@@ -38,15 +42,17 @@ std::optional<Stat> ReadStat(pid_t pid) {
   std::string_view rest(text, static_cast<size_t>(size));
   const size_t name_end = rest.rfind(')');
   if (name_end == std::string_view::npos) return std::nullopt;
-  rest.remove_prefix(name_end + 1);
   Stat stat;
-  constexpr int kState = 3, kSession = 6, kStart = 22;
+  stat.stepd = rest.substr(0, name_end).find("(slurmstepd") != std::string_view::npos;
+  rest.remove_prefix(name_end + 1);
+  constexpr int kState = 3, kParent = 4, kSession = 6, kStart = 22;
   for (int field = kState; field <= kStart; ++field) {
     rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
     const std::string_view word = rest.substr(0, rest.find(' '));
     if (word.empty()) return std::nullopt;
     const char* const end = word.data() + word.size();
     if (field == kState) stat.state = word[0];
+    if (field == kParent) std::from_chars(word.data(), end, stat.parent);
     if (field == kSession) std::from_chars(word.data(), end, stat.session);
     if (field == kStart) std::from_chars(word.data(), end, stat.start);
     rest.remove_prefix(word.size());
@@ -54,9 +60,11 @@ std::optional<Stat> ReadStat(pid_t pid) {
   return stat;
 }
 
+bool Ended(const Stat& stat) { return stat.state == 'Z' || stat.state == 'X'; }
+
 bool Lives(const ProcessId& process) {
   const std::optional<Stat> stat = ReadStat(process.pid);
-  return stat && stat->start == process.start && stat->state != 'Z' && stat->state != 'X';
+  return stat && stat->start == process.start && !Ended(*stat);
 }
 
 // A descriptor of the process, if the kernel has pidfds and the process lives.
@@ -112,7 +120,52 @@ std::optional<uid_t> UserOf(pid_t pid) {
   return good ? std::optional(user) : std::nullopt;
 }
 
+// Calls use(pid, stat) for each process.
+template <typename Use>
+void ForEachProcess(const Use& use) {
+  DIR* const processes = ::opendir("/proc");
+  if (processes == nullptr) return;
+  while (const dirent* entry = ::readdir(processes)) {
+    const std::string_view name(entry->d_name);
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc() || end != name.data() + name.size()) continue;
+    if (const std::optional<Stat> stat = ReadStat(pid); stat) use(pid, *stat);
+  }
+  ::closedir(processes);
+}
+
+// Whether its parent has ended: another one than a process of the user's own has taken it over.
+// Tasks are slurmstepd's.
+bool IsOrphan(const Stat& stat, uid_t user) {
+  if (stat.parent == 1) return true;
+  const std::optional<Stat> parent = ReadStat(stat.parent);
+  return parent && !parent->stepd && UserOf(stat.parent) != user;
+}
+
+// Whether the process was started with that "NAME=VALUE".
+bool HasVariable(pid_t pid, const std::string& entry) {
+  char path[32];
+  std::snprintf(path, sizeof(path), "/proc/%d/environ", static_cast<int>(pid));
+  const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  // Entries end with a zero; one that begins the environment has none before it.
+  const std::string wanted = '\0' + entry + '\0';
+  std::string text(1, '\0');
+  char buffer[16384];
+  ssize_t n = 0;
+  while (fd && (n = ::read(fd.get(), buffer, sizeof(buffer))) > 0) {
+    text.append(buffer, static_cast<size_t>(n));
+    if (text.find(wanted) != std::string::npos) return true;
+    text.erase(0, text.size() - std::min(text.size(), wanted.size()));
+  }
+  return false;
+}
+
 }  // namespace
+
+std::string NameOf(const ProcessId& process) {
+  return std::to_string(process.pid) + "." + std::to_string(process.start);
+}
 
 ProcessId Identify(pid_t pid) {
   const std::optional<Stat> stat = pid > 0 ? ReadStat(pid) : std::nullopt;
@@ -139,19 +192,10 @@ bool WaitForEnd(const ProcessId& process, const Deadline& deadline) {
 void KillSession(const ProcessId& leader) {
   if (leader.pid == 0) return;
   Kill(leader);
-  DIR* const processes = ::opendir("/proc");
-  if (processes == nullptr) return;
-  while (const dirent* entry = ::readdir(processes)) {
-    const std::string_view name(entry->d_name);
-    pid_t pid = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (error != std::errc() || end != name.data() + name.size()) continue;
-    const std::optional<Stat> stat = ReadStat(pid);
+  ForEachProcess([&](pid_t pid, const Stat& stat) {
     // A session's number is not reused while it has processes; older processes are not part of it.
-    if (stat && stat->session == leader.pid && stat->start >= leader.start)
-      Kill({pid, stat->start});
-  }
-  ::closedir(processes);
+    if (stat.session == leader.pid && stat.start >= leader.start) Kill({pid, stat.start});
+  });
 }
 
 void KillLeftInGroup(const ProcessId& leader, uid_t user) {
@@ -172,6 +216,24 @@ void KillLeftInGroup(const ProcessId& leader, uid_t user) {
     const std::optional<Stat> stat = pid > 0 ? ReadStat(pid) : std::nullopt;
     if (!stat || stat->start < leader.start || pid == ::getpid() || UserOf(pid) != user) continue;
     Kill({pid, stat->start});
+  }
+}
+
+void KillOrphans(const ProcessId& daemon, uid_t user, const Deadline& deadline) {
+  if (daemon.pid == 0) return;
+  const std::string entry = std::string(kChildOf) + "=" + NameOf(daemon);
+  // The children of one that is killed are the next orphans.
+  for (;;) {
+    bool found = false;
+    ForEachProcess([&](pid_t pid, const Stat& stat) {
+      if (stat.start < daemon.start || Ended(stat) || UserOf(pid) != user) return;
+      if (!IsOrphan(stat, user) || !HasVariable(pid, entry)) return;
+      Kill({pid, stat.start});
+      found = true;
+    });
+    const int left = deadline.LeftMs();
+    if (!found || left == 0) return;
+    ::poll(nullptr, 0, std::min(left, 2));
   }
 }
 

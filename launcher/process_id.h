@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
 
 #include "launcher/lifeline.h"
 
@@ -20,6 +21,11 @@ struct ProcessId {
   pid_t pid = 0;       // 0: none
   uint64_t start = 0;  // clock ticks since boot, as field 22 of /proc/PID/stat
 };
+
+// The environment of what a daemon starts names the daemon by this variable, so that what is left
+// can be told from the user's other processes when the daemon was killed and could not end it.
+inline constexpr const char* kChildOf = "SONDE_CHILD_OF";
+std::string NameOf(const ProcessId& process);
 
 // The process that has this number now; none if there is no such process.
 ProcessId Identify(pid_t pid);
@@ -32,5 +38,9 @@ void KillSession(const ProcessId& leader);
 // Kills the user's processes in slurmstepd's control group that began when `leader` did, or later.
 // Called by slurmstepd; if it has no control group (version 2) of its own, no process is killed.
 void KillLeftInGroup(const ProcessId& leader, uid_t user);
+// Kills the user's processes that name the daemon in kChildOf, when the daemon has ended, and waits
+// for their children to show. Looks at the environment of orphans only: to read it the kernel may
+// wait for a process that hangs in a page fault, as tasks of other steps may.
+void KillOrphans(const ProcessId& daemon, uid_t user, const Deadline& deadline);
 
 }  // namespace sonde::launch

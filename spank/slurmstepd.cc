@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "launcher/process_id.h"
 #include "launcher/site/job_memory.h"
 #include "launcher/site/site_policy.h"
 #include "spank/describe.h"
@@ -143,6 +144,8 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
   const std::optional<uint32_t> step = Item<uint32_t>(spank, S_JOB_STEPID);
   if (!step || *step == SLURM_EXTERN_CONT) return;
   HideRendezvous(spank);
+  // A command for alarms may submit jobs, and they are not to end with its daemon.
+  spank_unsetenv(spank, launch::kChildOf);
   if (*step == SLURM_BATCH_SCRIPT) {
     TakeOptionsOfScript(JobEnvironment(spank), context.options, [](const Status& wrong) {
       slurm_info("sonde: %s", std::string(wrong.message()).c_str());

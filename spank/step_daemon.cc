@@ -107,12 +107,14 @@ bool StepDaemon::Stop() {
   const bool in_time = launch::WaitForEnd(id_, launch::Deadline(kStop));
   if (in_time && !gone_before) return true;
   if (!gone_before) launch::KillSession(id_);
-  // Some have sessions of their own.
-  launch::KillLeftInGroup(id_, user_.uid);
   if (!in_time) {
     judged_ = true;
     launch::WaitForEnd(id_, launch::Deadline(kKilled));
   }
+  // Some have sessions of their own. Not every slurmstepd has a control group of its own, and in
+  // one a process may have thrown its environment away.
+  launch::KillLeftInGroup(id_, user_.uid);
+  launch::KillOrphans(id_, user_.uid, launch::Deadline(kKilled));
   return in_time;
 }
 

@@ -20,10 +20,11 @@ def srun(cluster, *words, **options):
 
 def test_level_0_runs_nothing(cluster, daemon):
     for words in (["-N2", "env"], ["-N2", "--telemetry-level=0", "env"]):
-        done = srun(cluster, *words, env={"SONDE_SOCKET": "outer", "SONDE_LEVEL": "4"})
+        done = srun(cluster, *words, env={"SONDE_SOCKET": "outer", "SONDE_LEVEL": "4", "SONDE_CHILD_OF": "1.2"})
         assert daemon.records() == []
         assert done.stderr == ""
         assert "SONDE_SOCKET" not in done.stdout and "SONDE_LEVEL" not in done.stdout
+        assert "SONDE_CHILD_OF" not in done.stdout, "an orphan of this step would end with another's daemon"
 
 
 def test_head_and_nodes_are_told_the_step(cluster, daemon):

@@ -71,12 +71,17 @@ def stage_plugins(stage, include):
 
 
 @pytest.fixture(scope="session")
-def stage(tmp_path_factory):
+def root():
+    """The root directory that the guest has."""
+    return pathlib.Path(run(GUEST, "root", RELEASE).strip())
+
+
+@pytest.fixture(scope="session")
+def stage(root, tmp_path_factory):
     """A directory with the programs and plugins for the guest."""
-    include = pathlib.Path(run(GUEST, "root", RELEASE).strip()) / "usr" / "include"
     stage = tmp_path_factory.mktemp("stage")
     stage_programs(stage)
-    stage_plugins(stage, include)
+    stage_plugins(stage, root / "usr" / "include")
     # Jobs run as ordinary users.
     run("chmod", "-R", "a+rX", stage)
     return stage

@@ -57,9 +57,12 @@ def test_nodes_are_as_without_telemetry(seen, name):
 
 
 def test_what_was_to_fail_failed_and_what_was_to_run_was_watched(seen):
-    for name in ("missing_container", "failing_mpi_prefork"):
-        if name in seen:
-            assert seen[name]["without"]["code"] != 0, name
+    if "missing_container" in seen:
+        assert seen["missing_container"]["without"]["code"] != 0
+    if "failing_mpi_prefork" in seen:
+        # srun of Slurm 22.05 says so and ends with 0.
+        without = seen["failing_mpi_prefork"]["without"]
+        assert without["code"] != 0 or "launch failed" in without["output"], without
     for name in ("slow_epilog", "all_metrics"):
         if name in seen:
             assert "Coverage 100 %" in seen[name]["with"]["output"], seen[name]["with"]["output"]
@@ -78,8 +81,17 @@ def test_no_task_and_no_record_shows_the_key(seen):
 CONTAINED = ("plain", "unwritable_output", "failing_task_post_fork", "cancelled")
 
 
+def knows_contain_spank(root):
+    """Slurm 22.05 does not, nor Dirs of job_container.conf; a parameter that it does not know it ignores."""
+    libraries = list(root.glob("usr/lib/*/slurm-wlm/libslurmfull.so"))
+    assert libraries, f"no Slurm in {root}"
+    return any(b"contain_spank" in library.read_bytes() for library in libraries)
+
+
 @pytest.fixture(scope="module")
-def seen_contained(scenarios):
+def seen_contained(root, scenarios):
+    if not knows_contain_spank(root):
+        pytest.skip("this Slurm has no contain_spank")
     return scenarios(*CONTAINED, contain=True)
 
 

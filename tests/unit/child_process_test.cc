@@ -10,6 +10,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -126,6 +127,26 @@ TEST(ChildProcess, OneThatMayStayGoesOn) {
   pipe.write_end.Reset();
   ASSERT_EQ(write(go.write_end.get(), "go\n", 3), 3);
   EXPECT_EQ(ReadToEnd(pipe.read_end.get()), "still here\n");
+}
+
+TEST(ChildProcess, NamesTheDaemonThatItEndsWith) {
+  Pipe pipe;
+  InDaemon([&] {
+    ChildProgram first = Shell("echo $SONDE_CHILD_OF", pipe.write_end.get());
+    first.environment = {};
+    Result<pid_t> child = StartChild(first);
+    if (!child.ok() || waitpid(*child, nullptr, 0) != *child) _exit(1);
+    // An acting head is the child of a node's daemon.
+    setenv("SONDE_CHILD_OF", "7.8", 1);
+    child = StartChild(Shell("echo $SONDE_CHILD_OF; echo $PPID", pipe.write_end.get()));
+    if (!child.ok() || waitpid(*child, nullptr, 0) != *child) _exit(1);
+  });
+  pipe.write_end.Reset();
+  std::istringstream lines(ReadToEnd(pipe.read_end.get()));
+  std::string own, outer, daemon;
+  lines >> own >> outer >> daemon;
+  EXPECT_TRUE(own.starts_with(daemon + ".")) << own << " of " << daemon;
+  EXPECT_EQ(outer, "7.8");
 }
 
 // A command for alarms may leave processes of its own behind, in sessions of their own.

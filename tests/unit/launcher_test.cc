@@ -233,6 +233,33 @@ TEST(Start, AHangingDaemonCanBeEndedWithAllOfItsSession) {
   EXPECT_TRUE(launch::WaitForEnd(second, launch::Deadline(milliseconds(10'000))));
 }
 
+// A command for alarms that has put a process into a session of its own; the daemon is killed.
+TEST(KillOrphans, EndsWhatAKilledDaemonLeftAndNothingElse) {
+  Result<launch::Daemon> daemon =
+      Start(Shell("self=$$.$(cut -d' ' -f22 /proc/$$/stat)\n"
+                  "SONDE_CHILD_OF=$self setsid sh -c 'sleep 1000; true' & left=$!\n"
+                  "SONDE_CHILD_OF=$self.1 setsid sleep 1000 & other=$!\n"
+                  "exec /usr/bin/python3 -c \"import socket, time\n"
+                  "socket.socket(fileno=3).send(b'$left $other')\n"
+                  "time.sleep(1000)\""));
+  ASSERT_TRUE(daemon.ok());
+  std::string packet;
+  ASSERT_EQ(daemon->lifeline.Receive(packet, launch::Deadline(milliseconds(10'000))),
+            launch::Lifeline::Event::kPacket);
+  size_t blank = 0;
+  const launch::ProcessId left = launch::Identify(std::stoi(packet, &blank));
+  const launch::ProcessId other = launch::Identify(std::stoi(packet.substr(blank)));
+  launch::KillSession(daemon->process);
+  ASSERT_TRUE(launch::WaitForEnd(daemon->process, launch::Deadline(milliseconds(10'000))));
+  EXPECT_FALSE(launch::WaitForEnd(left, launch::Deadline(milliseconds(0))));
+  launch::KillOrphans(daemon->process, ::getuid() + 1, launch::Deadline(milliseconds(10'000)));
+  EXPECT_FALSE(launch::WaitForEnd(left, launch::Deadline(milliseconds(0))));
+  launch::KillOrphans(daemon->process, ::getuid(), launch::Deadline(milliseconds(10'000)));
+  EXPECT_TRUE(launch::WaitForEnd(left, launch::Deadline(milliseconds(10'000))));
+  EXPECT_FALSE(launch::WaitForEnd(other, launch::Deadline(milliseconds(0))));
+  launch::KillSession(other);
+}
+
 TEST(ProcessId, ANumberThatWasGivenAgainIsAnotherProcess) {
   const launch::ProcessId own = launch::Identify(::getpid());
   ASSERT_EQ(own.pid, ::getpid());
