@@ -137,6 +137,7 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kPeriod, [](M& m, V v) { return CheckPeriod(v, m); }},
       {key::kEventList, Text(&M::events)},
       {key::kGpus, Text(&M::gpus)},
+      {key::kMemory, Number(&M::memory)},
       {key::kKey, [](M& m, V v) { return ParseKey(v, m); }},
       {key::kHeadHost, Text(&M::head_host)},
       {key::kHeadPort, Number(&M::head_port)},

@@ -28,8 +28,9 @@ struct LaunchMessage {
   std::string topology;  // the node's place in the network and what its parts are, as Slurm says
   std::string topology_pattern;
   uint32_t tasks_here = 0;
-  std::string events;  // --telemetry-events as granted
-  std::string gpus;    // the step's on this node; "": all of the node's
+  std::string events;   // --telemetry-events as granted
+  std::string gpus;     // the step's on this node; "": all of the node's
+  uint64_t memory = 0;  // that Slurm has allocated to the step on this node, bytes; 0: not known
   bool has_key = false;
   StepKey key{};
   std::string head_host;

@@ -137,6 +137,8 @@ inline constexpr std::string_view kEventList = "events";  // --telemetry-events,
 // The step's GPUs on this node: numbers as Slurm counts them, or UUIDs, separated by commas; absent
 // if nobody says which they are.
 inline constexpr std::string_view kGpus = "gpus";
+// Bytes that Slurm has allocated to the step on this node; absent if it does not allocate memory.
+inline constexpr std::string_view kMemory = "memory";
 inline constexpr std::string_view kKey = "key";  // 64 hex digits: the step key
 inline constexpr std::string_view kHeadHost = "head_host";
 inline constexpr std::string_view kHeadPort = "head_port";

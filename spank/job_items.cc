@@ -42,6 +42,11 @@ uint64_t AllocatedMemory(spank_t spank) {
   return Item<uint64_t>(spank, S_JOB_ALLOC_MEM).value_or(0) << 20;
 }
 
+uint64_t MemoryOfStep(spank_t spank) {
+  const uint64_t own = Item<uint64_t>(spank, S_STEP_ALLOC_MEM).value_or(0) << 20;
+  return own != 0 ? own : AllocatedMemory(spank);
+}
+
 bool IsAlone(spank_t spank, const launch::SlurmNode& node) {
   char* cores = nullptr;
   if (spank_get_item(spank, S_JOB_ALLOC_CORES, &cores) != ESPANK_SUCCESS) cores = nullptr;

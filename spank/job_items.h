@@ -30,6 +30,9 @@ Result<launch::Credentials> JobCredentials(spank_t spank);
 std::string NodeName();
 // What Slurm gave the job there, bytes.
 uint64_t AllocatedMemory(spank_t spank);
+// The step there, or the job if the step has no share of its own; 0 if Slurm does not allocate
+// memory.
+uint64_t MemoryOfStep(spank_t spank);
 // Whether nobody else has a job on the node.
 bool IsAlone(spank_t spank, const launch::SlurmNode& node);
 

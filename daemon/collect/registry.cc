@@ -8,6 +8,7 @@
 #include "daemon/collect/counters/vocabulary.h"
 #include "daemon/collect/filesystems/filesystem_sources.h"
 #include "daemon/collect/gpu/gpu_metrics.h"
+#include "daemon/collect/job/allocation.h"
 #include "daemon/collect/job/cgroup.h"
 #include "daemon/collect/job/tasks.h"
 #include "daemon/collect/os/os_sources.h"
@@ -80,6 +81,7 @@ std::vector<SourceMetrics> SourcesOfTheStep() {
        "Power), "
        "opened by the plugin for steps with the node to themselves.",
        MachineMetrics()},
+      {"Allocation", "What Slurm has allocated to the step, enforced or not.", AllocationMetrics()},
       {"Control group",
        "What the kernel counts for the step's control group on the node and enforces there: all "
        "its "

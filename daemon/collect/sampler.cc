@@ -7,6 +7,7 @@
 
 #include "daemon/collect/filesystems/filesystem_sources.h"
 #include "daemon/collect/gpu/gpu.h"
+#include "daemon/collect/job/allocation.h"
 #include "daemon/collect/job/cgroup.h"
 #include "daemon/collect/os/os_sources.h"
 #include "daemon/collect/read/parse.h"
@@ -51,6 +52,7 @@ Sampler::Sampler(const Options& options)
   }
   AddSystemSources(options);
   AddSource(std::move(tasks));
+  if (options.memory != 0) AddSource(std::make_unique<AllocationSource>(options.memory));
   AddSource(std::make_unique<CgroupSource>(roots, *tasks_, buffer_));
   if (level < 3) return;
   auto power = MakePowerSource(roots, level, buffer_);

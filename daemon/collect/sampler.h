@@ -36,6 +36,7 @@ class Sampler {
     Roots roots = {};
     Nanos period = kDefaultPeriod;  // of the ticks
     std::string gpus = {};          // the step's, as the launcher names them
+    uint64_t memory = 0;            // that Slurm has allocated, bytes; 0: the launcher does not say
   };
   explicit Sampler(const Options& options);
   ~Sampler();

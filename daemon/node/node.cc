@@ -24,6 +24,7 @@ collect::Sampler::Options SamplerOptions(const LaunchMessage& launch) {
   }
   options.period = launch.job.period;
   options.gpus = launch.gpus;
+  options.memory = launch.memory;
   return options;
 }
 

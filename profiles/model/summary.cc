@@ -14,6 +14,8 @@ namespace {
 constexpr std::array<std::string_view, 7> kHouse = {"node_", "task_", "sonde_", "cgroup_",
                                                     "perf_", "gpu_",  "power_"};
 
+constexpr double kMebibyte = 1 << 20;
+
 // The source of a row.
 constexpr std::string_view kTaskCpu = "task_cpu_seconds_total";
 constexpr std::string_view kNodeCpu = "node_cpu_seconds_total";
@@ -21,6 +23,8 @@ constexpr std::string_view kResident = "task_resident_memory_bytes";
 constexpr std::string_view kResidentPeak = "task_resident_memory_peak_bytes";
 constexpr std::string_view kMemTotal = "node_memory_MemTotal_bytes";
 constexpr std::string_view kMemLimit = "cgroup_memory_limit_bytes";
+// Slurm may not enforce it.
+constexpr std::string_view kMemAllocated = "node_memory_allocated_bytes";
 
 struct CounterField {
   std::string_view metric;
@@ -71,6 +75,8 @@ const FootprintEntry* FindEntry(const Profile& profile, std::string_view metric,
   return nullptr;
 }
 
+double MinOf(double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : std::min(a, b); }
+
 double MaxPoint(const SeriesData& data) {
   double most = kMissing;
   for (const Point& point : data.points) most = MaxOf(most, point.value);
@@ -84,7 +90,7 @@ void AddSeries(NodeRow& row, std::map<Nanos, double>& resident, const SeriesData
   if (name == kTaskCpu) AddTo(row.cpu_seconds, last);
   if (name == kNodeCpu) AddTo(row.node_cpu_seconds, last);
   if (name == kMemTotal) row.memory_total = last;
-  if (name == kMemLimit) row.memory_limit = last;
+  if (name == kMemLimit || name == kMemAllocated) row.memory_limit = MinOf(row.memory_limit, last);
   if (name == kResidentPeak) row.memory_peak = MaxOf(row.memory_peak, MaxPoint(data));
   if (name == kResident) {
     for (const Point& point : data.points) resident[point.time] += point.value;
@@ -129,10 +135,11 @@ void HeldFromFootprint(Summary& s, const Profile& profile) {
   if (memory == nullptr) memory = FindEntry(profile, kResident);
   if (memory != nullptr) s.memory_peak = {memory->max, OwnerName(memory->max_owner, profile.job)};
   if (const FootprintEntry* total = FindEntry(profile, kMemTotal)) s.memory_total = total->max;
-  if (const FootprintEntry* limit = FindEntry(profile, kMemLimit)) s.memory_limit = limit->min;
+  for (const std::string_view name : {kMemLimit, kMemAllocated}) {
+    const FootprintEntry* const limit = FindEntry(profile, name);
+    if (limit != nullptr) s.memory_limit = MinOf(s.memory_limit, limit->min);
+  }
 }
-
-double MinOf(double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : std::min(a, b); }
 
 // Whether the daemon of that node was started anew later, and is another node from then on.
 bool IsReplaced(const JobDescription& job, size_t index) {
@@ -213,9 +220,10 @@ std::string OwnerName(const Owner& owner, const JobDescription& job) {
 bool IsOfNodeRows(const Series& series) {
   const std::string& name = series.metric.name;
   const auto is = [&](const CounterField& field) { return field.metric == name; };
-  return !Doubles(series) && (name == kTaskCpu || name == kNodeCpu || name == kResident ||
-                              name == kResidentPeak || name == kMemTotal || name == kMemLimit ||
-                              std::any_of(kCounters.begin(), kCounters.end(), is));
+  return !Doubles(series) &&
+         (name == kTaskCpu || name == kNodeCpu || name == kResident || name == kResidentPeak ||
+          name == kMemTotal || name == kMemLimit || name == kMemAllocated ||
+          std::any_of(kCounters.begin(), kCounters.end(), is));
 }
 
 std::vector<NodeRow> NodeRowsOf(const std::vector<SeriesData>& data, const JobDescription& job) {
@@ -255,7 +263,6 @@ std::vector<double> MeasuredSeconds(const JobDescription& job, Nanos now, bool o
 }
 
 double AskedMemory(const JobDescription& job) {
-  constexpr double kMebibyte = 1 << 20;
   const auto number = [&](const std::string& name) {
     const auto at = job.environment.find(name);
     return at == job.environment.end() ? uint64_t{0} : SameOnAll(at->second);
@@ -293,7 +300,8 @@ Summary Summarize(const Profile& profile, const std::vector<NodeRow>& rows, Nano
   }
   s.memory_of_node = s.memory_total > 0 ? s.memory_peak.value / s.memory_total : kMissing;
   s.memory_limit = MinOf(s.memory_limit, AskedMemory(job));
-  if (s.memory_limit >= s.memory_total) s.memory_limit = kMissing;  // that limits nothing
+  // Such a limit limits nothing; Slurm counts in MiB.
+  if (s.memory_limit + kMebibyte > s.memory_total) s.memory_limit = kMissing;
   s.memory_of_limit = s.memory_limit > 0 ? s.memory_peak.value / s.memory_limit : kMissing;
   return s;
 }

@@ -83,6 +83,22 @@ def test_report_follows_the_output_and_names_what_it_is_made_of(cluster):
     assert again.stdout.splitlines()[0] == report.splitlines()[0]
 
 
+@pytest.fixture(scope="module")
+def with_memory(make_cluster):
+    return make_cluster(nodes=1, slurm_conf=["SelectTypeParameters=CR_CPU_Memory", "DefMemPerNode=300"])
+
+
+@pytest.mark.parametrize("asked, allowed", [(["--mem=200"], 200), ([], 300), (["--mem=0"], None)])
+def test_memory_is_of_what_slurm_allocated(with_memory, asked, allowed):
+    """srun's own environment does not tell what it has asked for."""
+    words = ["env", "-u", "SLURM_MEM_PER_NODE", "srun", "-N1", *asked, *LEVEL, "sleep", "1"]
+    done = with_memory.run(words)
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in report_of(done.stderr).splitlines() if line.startswith("Memory")]
+    assert ("allowed" in line) == (allowed is not None), line
+    assert allowed is None or f"of {allowed} MiB allowed" in line, line
+
+
 def test_figures_are_shares_of_what_was_measured_and_allowed(cluster, burn):
     archive = cluster.dir / "tmp" / USER / "figures"
     done = cluster.run(

@@ -75,6 +75,10 @@ TEST(Figures, MemoryIsOfWhatTheStepMayUse) {
   EXPECT_THAT(Render(p), HasSubstr("1.0 GiB of 1.2 GiB allowed"));
   p.job.environment = {{"SLURM_MEM_PER_NODE", "0"}};  // all there is
   EXPECT_THAT(Render(p), HasSubstr("1.0 GiB of 2.0 GiB allowed"));
+  p.footprint.push_back(Entry(TestSeries("node_memory_allocated_bytes", MetricType::kGauge),
+                              3 * kGiB, 1.5 * kGiB, 1.5 * kGiB));
+  EXPECT_THAT(Render(p), HasSubstr("67 %: 1.0 GiB of 1.5 GiB allowed"));
+  p.footprint.pop_back();
   p.footprint.pop_back();
   EXPECT_THAT(Render(p), HasSubstr("25 %: 1.0 GiB of 4.0 GiB"));
   ReportOptions options;
