@@ -1,6 +1,7 @@
 // sonde doctor --quick: for Slurm's HealthCheckProgram, which runs on every node every few minutes.
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,61 +19,106 @@ namespace sonde::cli {
 namespace {
 
 constexpr uint64_t kRecent = 3600;  // seconds
+constexpr char kAccessList[] = "system.posix_acl_access";
 
 namespace fs = std::filesystem;
 
-// The first directory above the file that users may not pass through; "" if there is none.
-fs::path ClosedDirectory(const fs::path& file) {
+// Something that keeps users from a file.
+struct Kept {
+  std::string text;  // "": nothing
+  Verdict verdict = Verdict::kBad;
+};
+
+// What is closed to others may be open to all users of the site by a group or an access list, and
+// only the site knows who is in these. With a list the group's bits are what it gives at most.
+Verdict VerdictOnClosed(const fs::path& path, const struct stat& info, mode_t need) {
+  const bool others = info.st_gid != 0 || getxattr(path.c_str(), kAccessList, nullptr, 0) > 0;
+  return others && (info.st_mode & (need << 3)) != 0 ? Verdict::kWarning : Verdict::kBad;
+}
+
+// The first directory above the file that users may not pass through for certain, else the first
+// that some may not.
+Kept ClosedDirectory(const fs::path& file) {
+  Kept kept;
   for (fs::path directory = file.parent_path();; directory = directory.parent_path()) {
     struct stat info {};
-    if (stat(directory.c_str(), &info) == 0 && (info.st_mode & S_IXOTH) == 0) return directory;
-    if (directory == directory.parent_path()) return "";
+    if (stat(directory.c_str(), &info) == 0 && (info.st_mode & S_IXOTH) == 0) {
+      const Verdict verdict = VerdictOnClosed(directory, info, S_IXOTH);
+      if (verdict == Verdict::kBad) {
+        return {
+            fmt::format("users cannot get to {}: chmod o+x {}", file.string(), directory.string())};
+      }
+      if (kept.text.empty()) {
+        kept = {fmt::format("only users whom the group or the access list of {} lets in get to {}",
+                            directory.string(), file.string()),
+                verdict};
+      }
+    }
+    if (directory == directory.parent_path()) return kept;
   }
 }
 
 // Daemons and srun run as users; the health check runs as root, to whom more is allowed. `need`:
-// S_IXOTH or S_IROTH. What keeps users from the file; "": nothing.
-std::string KeepsUsersFrom(const std::string& path, mode_t need) {
+// S_IXOTH or S_IROTH.
+Kept KeepsUsersFrom(const std::string& path, mode_t need) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return "no " + path;
+  if (stat(path.c_str(), &info) != 0) return {"no " + path};
   const bool execute = need == S_IXOTH;
+  if (execute && IsMountedNoexec(path)) {
+    return {path + " is on a file system that is mounted noexec"};
+  }
+  Kept kept;
   if ((info.st_mode & need) == 0) {
-    return fmt::format("{} cannot be {} by users; chmod {} it", path, execute ? "executed" : "read",
-                       execute ? "755" : "644");
+    const char* const done = execute ? "executed" : "read";
+    if (VerdictOnClosed(path, info, need) == Verdict::kBad) {
+      return {fmt::format("{} cannot be {} by users; chmod {} it", path, done,
+                          execute ? "755" : "644")};
+    }
+    kept = {
+        fmt::format("{} can be {} only by users whom its group or access list lets", path, done),
+        Verdict::kWarning};
   }
   std::error_code error;
   for (const fs::path& way : {fs::absolute(path, error), fs::canonical(path, error)}) {
-    const fs::path closed = ClosedDirectory(way);
-    if (closed.empty()) continue;
-    return fmt::format("users cannot get to {}: chmod o+x {}", path, closed.string());
+    const Kept closed = ClosedDirectory(way);
+    if (kept.text.empty() || (!closed.text.empty() && closed.verdict > kept.verdict)) kept = closed;
   }
-  if (execute && IsMountedNoexec(path)) return path + " is on a file system that is mounted noexec";
-  return "";
+  return kept;
+}
+
+Finding FindingOf(const char* what, const Kept& kept) {
+  return kept.verdict == Verdict::kBad ? Bad(what, kept.text) : Warning(what, kept.text);
 }
 
 Finding CheckUsersMayStart() {
   const Result<std::string> path = SondedPath();
   if (!path.ok()) return Bad("daemon", std::string(path.status().message()));
+  Kept some;
   for (const char* suffix : {"", "-head"}) {
-    const std::string kept = KeepsUsersFrom(*path + suffix, S_IXOTH);
-    if (!kept.empty()) return Bad("daemon", kept);
+    const Kept kept = KeepsUsersFrom(*path + suffix, S_IXOTH);
+    if (!kept.text.empty() && kept.verdict == Verdict::kBad) return Bad("daemon", kept.text);
+    if (some.text.empty()) some = kept;
   }
-  return CheckDaemon();
+  const Finding found = CheckDaemon();
+  return some.text.empty() || found.verdict == Verdict::kBad ? found : FindingOf("daemon", some);
 }
 
 Finding CheckUsersMayConfigure(const Environment& env) {
   Finding found = CheckConfig(env);
   if (found.verdict != Verdict::kGood || !fs::exists(env.config_path)) return found;
-  const std::string kept = KeepsUsersFrom(env.config_path, S_IROTH);
-  return kept.empty() ? found : Bad("configuration", kept);
+  const Kept kept = KeepsUsersFrom(env.config_path, S_IROTH);
+  return kept.text.empty() ? found : FindingOf("configuration", kept);
 }
 
 // srun loads it as well, in scripts on the node.
 Finding CheckUsersMayLoad(const std::string& slurm) {
   Finding found = CheckPlugin(slurm);
   if (found.verdict == Verdict::kBad) return found;
-  const std::string kept = KeepsUsersFrom(*PluginPath(), S_IROTH);
-  return kept.empty() ? found : Bad("plugin", kept);
+  const Kept kept = KeepsUsersFrom(*PluginPath(), S_IROTH);
+  if (kept.text.empty() || (found.verdict != Verdict::kGood && kept.verdict != Verdict::kBad)) {
+    return found;
+  }
+  return FindingOf("plugin", kept);
 }
 
 // The plugin's counters of all nodes on this machine; there is none before the first watched step.

@@ -1,14 +1,17 @@
 """A daemon that fails says why, once, where somebody looks; what is not watched is told or watched."""
 
 import contextlib
+import grp
 import os
+import pwd
 import re
 import signal
+import struct
 import subprocess
 import time
 
 import pytest
-from conftest import PLUGIN, SONDE, SONDED
+from conftest import PLUGIN, SONDE, SONDED, USER
 from telemetry import LEVEL
 
 PLUGSTACK = (
@@ -355,6 +358,51 @@ def test_quick_doctor_is_one_line_and_three_exit_codes(cluster, programs, tmp_pa
     assert code == 2 and "fanout = many: expected a whole number" in line
 
 
+def give_access(directory, user):
+    """By an access list, as setfacl writes it: version 2, then tag, permissions and id of each entry."""
+    nobody = 0xFFFFFFFF
+    entries = [(1, 7, nobody), (2, 1, user), (4, 0, nobody), (16, 1, nobody), (32, 0, nobody)]
+    text = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    try:
+        os.setxattr(directory, "system.posix_acl_access", text)
+    except OSError as error:
+        pytest.skip(f"no access lists here: {error}")
+
+
+FAKE_SLURMD = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char** argv) {
+  if (strcmp(argv[1], "-V") == 0) return puts("slurm 1.2.3") < 0;
+  return system(argv[1]) >> 8;
+}
+"""
+
+
+def test_quick_doctor_runs_the_slurmd_above_it_if_it_is_safe(cluster):
+    """Where slurmd is not root's, whoever may change it may as well change what it starts."""
+    place = cluster.dir / "fake"
+    place.mkdir(mode=0o755)
+    slurmd = place / "slurmd"
+    subprocess.run(["cc", "-x", "c", "-", "-o", slurmd], input=FAKE_SLURMD, text=True, check=True)
+    state = cluster.dir / "no-state"
+    doctor = f"PATH=/nonexistent {SONDE} --config {cluster.dir}/sonde.conf doctor --quick --state {state}"
+
+    def knows(user, owner, mode):
+        os.chown(slurmd, pwd.getpwnam(owner).pw_uid, 0)
+        slurmd.chmod(mode)
+        line = cluster.run([slurmd, doctor], user=user).stdout
+        assert ("1.2.3" in line) != ("which Slurm is here is not known" in line), line
+        return "1.2.3" in line
+
+    assert knows("root", "root", 0o755)
+    assert not knows("root", "root", 0o775)
+    assert not knows("root", USER, 0o755)
+    assert knows(USER, USER, 0o775)
+    assert knows(USER, "root", 0o755)
+
+
 def test_quick_doctor_looks_with_the_eyes_of_users(cluster, programs, tmp_path):
     """Root, as whom it runs, may go anywhere."""
 
@@ -379,6 +427,23 @@ def test_quick_doctor_looks_with_the_eyes_of_users(cluster, programs, tmp_path):
     (cluster.dir / "linked").symlink_to(inner / "most")
     code, line = doctor(cluster.dir / "linked" / "sonded")
     assert code == 2 and f"chmod o+x {inner}" in line
+    inner.chmod(0o755)
+    # By a group or an access list all users of the site may get there, or not: only the site knows.
+    os.chown(inner, 0, grp.getgrnam("users").gr_gid)
+    inner.chmod(0o710)
+    code, line = doctor(inner / "most" / "sonded")
+    assert code == 1 and f"access list of {inner} lets in get to {inner}/most/sonded" in line
+    inner.chmod(0o700)
+    code, line = doctor(inner / "most" / "sonded")
+    assert code == 2 and f"daemon: {told}" in line, "the group may not either"
+    os.chown(inner, 0, 0)
+    inner.chmod(0o710)
+    code, line = doctor(inner / "most" / "sonded")
+    assert code == 2 and f"daemon: {told}" in line, "no user is in root's group"
+    give_access(inner, pwd.getpwnam(USER).pw_uid)
+    code, line = doctor(inner / "most" / "sonded")
+    assert code == 1 and f"access list of {inner} lets in" in line
+    os.removexattr(inner, "system.posix_acl_access")
     inner.chmod(0o755)
     (cluster.dir / "sonde.conf").chmod(0o600)
     code, line = doctor(inner / "most" / "sonded")

@@ -165,6 +165,53 @@ TEST_F(JobMemoryTest, RoomIsKeptAsLongAsAStepIsWatched) {
   }
 }
 
+// As of a step whose daemon cannot be started: it may be the last, and has no room of its own.
+TEST_F(JobMemoryTest, AStepWithoutADaemonKeepsRoomForOthersOnly) {
+  Write("proc/self/cgroup", "0::/scope/job_7/step_0/slurm\n");
+  const std::string job = "cgroup/scope/job_7/";
+  Write(job + "memory.max", "1000000");
+  Write(job + "memory.high", "1000000");
+  for (const char* step : {"step_0", "step_1"}) {
+    std::filesystem::create_directories(directory_.path() + "/" + job + step);
+  }
+  if (setxattr((directory_.path() + "/" + job + "step_1").c_str(), "trusted.sonde.room", "1000", 4,
+               0) != 0) {
+    GTEST_SKIP() << "only root marks a control group";
+  }
+  const JobMemory memory = Find();
+  for (const uint64_t unlimited : {uint64_t{0}, uint64_t{1} << 62}) {
+    memory.KeepRoom(unlimited);
+    EXPECT_EQ(Read(job + "memory.max"), "1000000");
+  }
+  memory.KeepRoom(1000000);
+  memory.KeepRoom(1000000);
+  EXPECT_EQ(Read(job + "memory.max"), "1002000");
+  EXPECT_EQ(Read(job + "memory.high"), "1002000");
+  char mark[8];
+  EXPECT_LT(getxattr((directory_.path() + "/" + job + "step_0").c_str(), "trusted.sonde.room", mark,
+                     sizeof(mark)),
+            0)
+      << "others would make room for it";
+}
+
+// With contain_spank a child of slurmstepd makes the room, in namespaces that do not show the
+// group.
+TEST_F(JobMemoryTest, RoomIsMadeAndKeptWhereThePathDoesNotLeadToTheGroup) {
+  Write("proc/self/cgroup", "0::/scope/job_7/step_0/slurm\n");
+  Write("cgroup/scope/job_7/memory.max", "1000000");
+  std::filesystem::create_directories(directory_.path() + "/cgroup/scope/job_7/step_0");
+  if (setxattr(directory_.path().c_str(), "trusted.sonde.probe", "1", 1, 0) != 0) {
+    GTEST_SKIP() << "only root marks a control group";
+  }
+  const JobMemory memory = Find();
+  std::filesystem::rename(directory_.path() + "/cgroup", directory_.path() + "/elsewhere");
+  memory.MakeRoom(1000, 1000000);
+  EXPECT_EQ(Read("elsewhere/scope/job_7/memory.max"), "1001000");
+  Write("elsewhere/scope/job_7/memory.max", "1000000");
+  memory.KeepRoom(1000000);
+  EXPECT_EQ(Read("elsewhere/scope/job_7/memory.max"), "1001000");
+}
+
 // A step that is not watched and begins in between finds the mark, and makes the room again.
 TEST_F(JobMemoryTest, AStepIsMarkedBeforeItHasRoom) {
   Write("proc/self/cgroup", "0::/scope/job_7/step_0/slurm\n");
