@@ -3,14 +3,15 @@
 namespace sonde::collect {
 namespace {
 
-constexpr MetricDecl kAllocatedMemory = {"node_memory_allocated_bytes",
-                                "bytes",
-                                MetricType::kGauge,
-                                2,
-                                Reduction::kSum,
-                                "What Slurm has allocated of the node's memory to the step, or to "
-                                "the job if the step asked for "
-                                "none of its own; missing where Slurm does not allocate memory."};
+constexpr MetricDecl kAllocatedMemory = {
+    "node_memory_allocated_bytes",
+    "bytes",
+    MetricType::kGauge,
+    2,
+    Reduction::kSum,
+    "What Slurm has allocated of the node's memory to the step, or to "
+    "the job if the step asked for "
+    "none of its own; missing where Slurm does not allocate memory."};
 
 }  // namespace
 
