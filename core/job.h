@@ -62,14 +62,17 @@ struct Coverage {
 };
 
 // Which nodes are in the rows of the whole step: rows one behind the other that have samples of the
-// same nodes.
+// same nodes. Ticks without any row are a run of 0 nodes. What is before the first run is not
+// known. The last row, at or behind the step's end, has no tick and is in no run: its counters are
+// the step's totals. daemon/head/record/presence.h has the rules.
 struct PresenceRun {
   Nanos first = 0;      // tick of the first row
   uint32_t nodes = 0;   // in each row
   uint32_t joined = 0;  // of them were not in the row before
   uint32_t left = 0;    // were in the row before and are not in these
   // Some that joined had been there earlier, the one that was away longest last at this tick; of
-  // those that came for the first time alone: 0.
+  // those that came for the first time alone: 0. `first`: the rows are of different nodes, `nodes`
+  // is the least that any of them has.
   Nanos back_from = 0;
   bool operator==(const PresenceRun&) const = default;
 };

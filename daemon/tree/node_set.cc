@@ -35,6 +35,20 @@ bool NodeSet::Intersects(const NodeSet& other) const {
   return false;
 }
 
+NodeSet NodeSet::Without(const NodeSet& other) const {
+  NodeSet rest;
+  auto theirs = other.ranges_.begin();
+  for (Range r : ranges_) {
+    while (theirs != other.ranges_.end() && theirs->last < r.first) ++theirs;
+    for (auto at = theirs; at != other.ranges_.end() && at->first <= r.last; ++at) {
+      if (at->first > r.first) rest.ranges_.push_back({r.first, at->first - 1});
+      r.first = at->last + 1;
+    }
+    if (r.first <= r.last) rest.ranges_.push_back(r);
+  }
+  return rest;
+}
+
 void NodeSet::Add(const NodeSet& other) {
   for (const Range& r : other.ranges_) {
     // The first range that touches it or lies behind it, and the first behind it.

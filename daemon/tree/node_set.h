@@ -34,6 +34,8 @@ class NodeSet {
   }
   bool HasAll(const NodeSet& other) const;
   bool Intersects(const NodeSet& other) const;
+  // Those that `other` does not have.
+  NodeSet Without(const NodeSet& other) const;
   // Ascending.
   template <typename OnNode>
   void ForEach(OnNode on_node) const {

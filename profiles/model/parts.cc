@@ -12,6 +12,7 @@
 
 #include "core/time.h"
 #include "profiles/disk/archive_dir.h"
+#include "profiles/model/presence.h"
 
 namespace sonde {
 namespace {
@@ -249,6 +250,7 @@ Profile MergeParts(std::vector<Part> parts) {
     if (!part.finished()) AddOnce(job.notes, KilledNote(part));
   }
   if (job.state == EndState::kLost) AddOnce(job.notes, "The end of the step is not known.");
+  job.presence = MergePresence(parts);
   merged.moments = MergeMoments(parts);
   merged.cost = MergeCost(parts);
   return merged;

@@ -49,6 +49,7 @@ struct Part {
 //   notes     each once, and which heads were killed and which heads went on
 //   moments   phases of one name that overlap are one, equal remarks are one, figures the last
 //             ones said, distributions added up
+//   presence  what all that tell of a time say; where they differ, that it is not known
 //   cost      added up; of memory the peak
 Profile MergeParts(std::vector<Part> parts);
 

@@ -12,6 +12,7 @@
 #include "profiles/json/parse.h"
 #include "profiles/json/writer.h"
 #include "profiles/model/moments_json.h"
+#include "profiles/model/presence.h"
 #include "profiles/model/profile.h"
 #include "profiles/model/series_json.h"
 
@@ -70,6 +71,7 @@ void WriteDescription(JsonWriter& w, const JobDescription& job) {
   w.Field("start", job.start).Field("end", job.end).Field("state", ToString(job.state));
   w.Field("exit_status", job.exit_status);
   WriteCoverage(w, job.coverage);
+  WritePresence(w, job.presence);
   WriteNodes(w, job.nodes);
   w.Key("notes").BeginArray();
   for (const std::string& note : job.notes) w.Value(note);
@@ -197,6 +199,7 @@ JobDescription ReadDescription(const json::value& value, std::string& error) {
   if (const json::value* coverage = fields.Find("coverage")) {
     job.coverage = ReadCoverage(*coverage, error);
   }
+  job.presence = ReadPresence(fields, error);
   if (const json::array* nodes = fields.Array("nodes", kMaxNodes)) {
     job.nodes.reserve(nodes->size());
     for (const json::value& node : *nodes) job.nodes.push_back(ReadNode(node, error));

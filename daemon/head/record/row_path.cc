@@ -29,6 +29,7 @@ RowPath::RowPath(Loop& loop, StepClock& clock, StepRecord& record, tree::QueryFa
       owner_(owner),
       first_(record.Job()->start - std::max(kBeforeStart, period_)),
       coverage_(record.Job()->start, period_),
+      presence_(period_),
       merger_(kRemember, [this](const tree::TickMerger::Row& row, bool late) { OnRow(row, late); }),
       children_(merger_, queries, HandOver(period_), tree::Keep::kUntilSafe, *this, clock) {}
 
@@ -67,20 +68,33 @@ void RowPath::Append(const tree::TickMerger::Row& row) {
   whole_.nodes = row.nodes;
   whole_.values = row.values;
   ended_.AddTo(whole_, merger_.series(), merger_.Present());
+  presence_.OnRow(row.tick, row.nodes);
+  PublishPresence();
   record_.Append(row.tick, {whole_.values, row.spreads}, merger_.series());
   owner_.OnNewRow(whole_, merger_.series());
   ScheduleExpiry();
 }
 
-// Values that stood in for a node in its row have been counted there.
+// Values that stood in for a node in its row have been counted there: the row goes on without the
+// node's own counters.
 bool RowPath::Amend(const tree::TickMerger::Row& late) {
   late_ = late.values;
-  if (ended_.StoodIn(late.tick, late.nodes)) {
+  const bool stood_in = ended_.StoodIn(late.tick, late.nodes);
+  if (stood_in) {
     for (size_t i = 0; i < late_.size(); ++i) {
       if (merger_.series()[i].metric.type == MetricType::kCounter) late_[i] = Reduced();
     }
   }
-  return record_.Amend(late.tick, {late_, late.spreads});
+  if (!record_.Amend(late.tick, {late_, late.spreads})) return false;
+  if (!stood_in) presence_.OnLatePart(late.tick, late.nodes);
+  return true;
+}
+
+// Before a new row, so that nobody sees the row and takes it for one of the run before. What late
+// parts change may be told later: until then their nodes count as absent. With the next row is soon
+// enough, and costs a step little in which all parts are late.
+void RowPath::PublishPresence() {
+  if (presence_.changed()) record_.SetPresence(presence_.Runs());
 }
 
 void RowPath::OnRefused(tree::TickMerger::Fate fate, const tree::Frame& frame,
@@ -123,6 +137,7 @@ void RowPath::ScheduleExpiry() {
     const Nanos now = clock_.Look();
     children_.HandOnLost(now);
     merger_.EmitUpTo(now - MergeWindow());
+    PublishPresence();
     ScheduleExpiry();
   });
 }
@@ -131,6 +146,7 @@ void RowPath::ScheduleExpiry() {
 
 void RowPath::BeginSafe() {
   unsafe_rows_ = 0;
+  PublishPresence();
   children_.BeginSafe();
 }
 
@@ -155,9 +171,11 @@ std::vector<tree::Frame> RowPath::LastValues() {
   return frames;
 }
 
-void RowPath::Inherit(Nanos newest, const Schema::Ptr& schema,
+void RowPath::Inherit(const JobDescription& before, Nanos newest, const Schema::Ptr& schema,
                       const std::vector<tree::Frame>& ended) {
   inherited_ = newest;
+  presence_.Inherit(before, newest);
+  PublishPresence();
   for (const tree::Frame& frame : ended) {
     if (!ended_.Has(frame.nodes.first())) {
       ended_.Add(frame, merger_.ColumnsOf(*schema), frame.values);
@@ -172,6 +190,7 @@ void RowPath::Finish(Nanos now) {
   // Also ticks of nodes whose clocks are ahead of ours: the last row comes after them all, and not
   // before the time at which its additional counts were counted.
   merger_.EmitUpTo(INT64_MAX);
+  PublishPresence();
   record_.Append(now > whole_.tick ? now : whole_.tick + period_,
                  ended_.Final(merger_.series().size()), merger_.series());
   record_.Seal();

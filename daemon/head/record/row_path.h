@@ -4,7 +4,7 @@
 // Parts of a tick are merged into a row. A row waits for its parts, but no longer than a while; a
 // part that comes later is merged into the row in the record. The row that goes into the record has
 // in addition what ended and lost nodes had counted, so that totals never fall. What becomes of
-// each sample is counted as the step's coverage.
+// each sample is counted as the step's coverage, and told as its presence.
 //
 // It owns the head's children, their merged ticks and the last values of ended nodes.
 //
@@ -20,6 +20,7 @@
 #include "core/time.h"
 #include "daemon/head/record/coverage_count.h"
 #include "daemon/head/record/ended_nodes.h"
+#include "daemon/head/record/presence.h"
 #include "daemon/head/record/step_record.h"
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
@@ -66,11 +67,13 @@ class RowPath final : private tree::Children::Owner {
   void Stop() { stopped_ = true; }
 
   // For another head, and from the one before: the newest row, and last values of nodes, those of
-  // the head's own children as if these were lost.
+  // the head's own children as if these were lost; and, in the description, which nodes are in the
+  // rows.
   Nanos newest() const { return whole_.tick; }
   const Schema::Ptr& schema() { return merger_.schema(); }
   std::vector<tree::Frame> LastValues();
-  void Inherit(Nanos newest, const Schema::Ptr& schema, const std::vector<tree::Frame>& ended);
+  void Inherit(const JobDescription& before, Nanos newest, const Schema::Ptr& schema,
+               const std::vector<tree::Frame>& ended);
   // See Children.
   void BeginSafe();
   void EndSafe() { children_.EndSafe(); }
@@ -86,6 +89,7 @@ class RowPath final : private tree::Children::Owner {
  private:
   void OnRow(const tree::TickMerger::Row& row, bool late);
   bool Amend(const tree::TickMerger::Row& late);
+  void PublishPresence();
   void Append(const tree::TickMerger::Row& row);
   void OnBlock(tree::BlockMessage block) override { owner_.OnBlock(std::move(block)); }
   void OnMoments(collect::Moments moments) override { owner_.OnMoments(moments); }
@@ -105,6 +109,7 @@ class RowPath final : private tree::Children::Owner {
   const Nanos first_;  // earlier ticks cannot be the step's
 
   CoverageCount coverage_;
+  Presence presence_;
   tree::TickMerger merger_;
   tree::Children children_;
   tree::EndedNodes ended_;

@@ -22,7 +22,10 @@ GroupStore::Options StoreOptions() {
 }  // namespace
 
 StepRecord::StepRecord(JobDescription job)
-    : job_(std::move(job)), footprint_(job_.Get()->start), store_(StoreOptions()) {}
+    : job_(std::move(job)),
+      presence_(std::make_shared<const std::vector<PresenceRun>>()),
+      footprint_(job_.Get()->start),
+      store_(StoreOptions()) {}
 
 void StepRecord::OnSeal(std::function<void(const SealedBlock&)> f) {
   store_.OnSeal([this, f = std::move(f)](const SealedBlock& block) {
@@ -152,11 +155,17 @@ void StepRecord::SetCoverage(const Coverage& coverage) {
   coverage_.Change([&](Coverage& known) { known = coverage; });
 }
 
+void StepRecord::SetPresence(std::vector<PresenceRun> runs) {
+  auto now = std::make_shared<const std::vector<PresenceRun>>(std::move(runs));
+  presence_.Change([&](PresenceRuns& known) { known = std::move(now); });
+}
+
 StepRecord::View::View(const StepRecord& record)
     : job_(record.job_.Get()),
       notes_(record.notes_.Get()),
       cost_(record.cost_.Get()),
       coverage_(record.coverage_.Get()),
+      presence_(record.presence_.Get()),
       footprint_(record.footprint_.Get()),
       moments_(record.moments_.Get()) {}
 
@@ -170,6 +179,7 @@ JobDescription StepRecord::View::Description() const {
   if (!missing.empty()) job.notes.push_back(std::move(missing));
   job.figures = moments_->figures();
   job.coverage = *coverage_;
+  job.presence = **presence_;
   return job;
 }
 
@@ -191,7 +201,7 @@ void StepRecord::Continue(const std::vector<OpenPhase>& open) {
 StepMoments StepRecord::Moments() const { return moments_.Get()->Moments(); }
 
 std::vector<SeriesData> StepRecord::Read(const std::function<bool(const Series&)>& wanted,
-                                         Nanos start, Nanos end) const {
+                                         Nanos start, Nanos end, PresenceRuns* presence) const {
   GroupReading reading(wanted, start, end);
   for (bool done = false; !done;) {
     {
@@ -201,6 +211,7 @@ std::vector<SeriesData> StepRecord::Read(const std::function<bool(const Series&)
     reading.Choose();
     const std::lock_guard lock(mutex_);
     done = reading.TakeOpen(store_);
+    if (presence != nullptr) *presence = PresenceNow();
   }
   return reading.Finish();
 }

@@ -61,6 +61,10 @@ class StepRecord {
   void UpdateCost(const std::function<void(OwnCost&)>& change);
   // With every row: by itself, for the description names all nodes.
   void SetCoverage(const Coverage& coverage);
+  // Which nodes are in the rows (head/record/presence.h): by itself too, for it changes with rows.
+  void SetPresence(std::vector<PresenceRun> runs);
+  using PresenceRuns = std::shared_ptr<const std::vector<PresenceRun>>;
+  PresenceRuns PresenceNow() const { return *presence_.Get(); }
 
   // Everything but the rows, as it is now; holds up nobody, however long it is held.
   class View {
@@ -75,20 +79,22 @@ class StepRecord {
     const SharedValue<StepNotes>::Look notes_;
     const SharedValue<OwnCost>::Look cost_;
     const SharedValue<Coverage>::Look coverage_;
+    const SharedValue<PresenceRuns>::Look presence_;
     const SharedValue<FootprintBuilder>::Look footprint_;
     const SharedValue<MomentsBuilder>::Look moments_;
   };
   JobDescription Description() const { return View(*this).Description(); }
-  // The same without notes, figures and coverage, and without copying what it names.
+  // The same without notes, figures, coverage and presence, and without copying what it names.
   SharedValue<JobDescription>::Look Job() const { return job_.Get(); }
   Profile Snapshot() const { return View(*this).Snapshot(); }
   StepMoments Moments() const;
   std::string Host(uint32_t node) const;
   std::vector<OpenPhase> OpenPhases() const;
   void Continue(const std::vector<OpenPhase>& open);
-  // Reduced series of [start, end] with the tag stat.
+  // Reduced series of [start, end] with the tag stat. `presence`: gets what was known of these very
+  // rows; what is read before or after may not fit them.
   std::vector<SeriesData> Read(const std::function<bool(const Series&)>& wanted, Nanos start,
-                               Nanos end) const;
+                               Nanos end, PresenceRuns* presence = nullptr) const;
   // The time of the newest row; 0: there is none.
   Nanos NewestRow() const;
   // The reduced series, without the tag stat.
@@ -97,10 +103,11 @@ class StepRecord {
  private:
   void SetSeries(const std::vector<Series>& series);  // with the mutex held
 
-  SharedValue<JobDescription> job_;  // without those of notes_, without figures and coverage
+  SharedValue<JobDescription> job_;  // without what stands in the others
   SharedValue<StepNotes> notes_;
   SharedValue<OwnCost> cost_;
   SharedValue<Coverage> coverage_;
+  SharedValue<PresenceRuns> presence_;
   SharedValue<FootprintBuilder> footprint_;
   SharedValue<MomentsBuilder> moments_;
 

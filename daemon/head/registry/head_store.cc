@@ -46,12 +46,13 @@ std::string HeadStore::Inherit(const std::string& path) {
     state = {};
   }
   record_.Continue(state.phases);
-  rows_.Inherit(state.row, state.schema, state.ended);
   JobDescription& job = heritage->job;
+  rows_.Inherit(job, state.row, state.schema, state.ended);
   job.notes.clear();
   job.figures.clear();
   job.launch_host = HostName();
   job.coverage = {};
+  job.presence.clear();
   nodes_.Inherit(job, state);
   record_.Update([&](JobDescription& j) { j = job; });
   return std::move(state.alarms);
@@ -81,12 +82,19 @@ void HeadStore::OnNode() {
   if (describe_timer_ != 0 || stopped_) return;
   describe_timer_ = loop_.After(kDescribeAfter, [this] {
     describe_timer_ = 0;
-    nodes_changed_ = false;
-    archive_.PutDescription(record_.Description());
+    Describe();
   });
 }
 
+void HeadStore::Describe() {
+  nodes_changed_ = false;
+  described_ = record_.PresenceNow();
+  archive_.PutDescription(record_.Description());
+}
+
+// If the head is killed, what was described last is told of all rows that are stored.
 void HeadStore::StoreRows(const SealedBlock& block) {
+  if (described_ != record_.PresenceNow()) Describe();
   const Status refused =
       archive_.PutBlock({.key = {kReducedNode, std::string(kReducedGroup), block.sequence},
                          .first = block.sequence,
@@ -110,7 +118,7 @@ void HeadStore::StoreState() {
   if (!nodes_.has_successors()) return rows_.EndSafe();  // nobody goes on
   storing_ = true;
   for (const SealedBlock& rows : record_.OpenRows()) StoreRows(rows);
-  if (std::exchange(nodes_changed_, false)) archive_.PutDescription(record_.Description());
+  if (nodes_changed_) Describe();
   HeadState state;
   state.row = rows_.newest();
   state.byes = nodes_.byes();

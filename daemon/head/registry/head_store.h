@@ -62,7 +62,8 @@ class HeadStore {
   // A node has come, or is gone.
   void OnNode();
   void OnNodeGone() { nodes_changed_ = true; }
-  // A sealed block of the step's rows, or one that is still open.
+  // A sealed block of the step's rows, or one that is still open; after the description, if that
+  // does not tell yet which nodes are in the rows.
   void StoreRows(const SealedBlock& block);
 
   // A HeadState is being stored.
@@ -73,6 +74,7 @@ class HeadStore {
   void StoreLast();
 
  private:
+  void Describe();
   void StoreWithin(Nanos time);
   void StoreState();
 
@@ -84,8 +86,9 @@ class HeadStore {
   Nodes& nodes_;
   Owner& owner_;
 
-  bool moments_changed_ = false;  // since they were stored
-  bool nodes_changed_ = false;    // since the description was stored
+  bool moments_changed_ = false;        // since they were stored
+  bool nodes_changed_ = false;          // since the description was stored
+  StepRecord::PresenceRuns described_;  // as it was then
   bool storing_ = false;
   bool stopped_ = false;
   Nanos store_at_ = 0;  // monotonic

@@ -1,0 +1,45 @@
+// Which nodes are in the rows of the whole step (PresenceRun, core/job.h): as JSON, for intervals
+// of time, and of a profile in several parts.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/job.h"
+#include "core/time.h"
+#include "profiles/json/fields.h"
+#include "profiles/json/writer.h"
+#include "profiles/model/parts.h"
+
+namespace sonde {
+
+// More are not kept.
+inline constexpr size_t kMaxPresenceRuns = 1024;
+
+// Rows of different nodes, or it is not known of which.
+inline bool IsMixed(const PresenceRun& run) { return run.back_from == run.first; }
+// Makes `run` a mixed one of the rows of both.
+void PutTogether(const PresenceRun& next, PresenceRun& run);
+// Puts the oldest ones together.
+void LimitPresence(std::vector<PresenceRun>& runs);
+
+// The member `presence`, absent if there are no runs. Numbers that are 0 are left out.
+void WritePresence(JsonWriter& w, const std::vector<PresenceRun>& runs);
+std::vector<PresenceRun> ReadPresence(JsonFields& fields, std::string& error);
+
+// How many nodes are in the rows of the intervals from `start` to `end`, the fewest in any of them:
+// the begin of each interval from which on it is another number. `start` is a multiple of
+// `interval`.
+std::vector<std::pair<Nanos, uint32_t>> NodesOver(const JobDescription& job, Nanos start, Nanos end,
+                                                  Nanos interval);
+
+// Of all parts. Rows of a time of which several parts tell, and not the same, may be any part's:
+// that is a mixed run. Empty if a part that has rows does not tell of them.
+std::vector<PresenceRun> MergePresence(const std::vector<Part>& parts);
+
+}  // namespace sonde
