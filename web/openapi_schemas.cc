@@ -75,7 +75,11 @@ constexpr NamedSchema kSchemas[] = {
 "job":{"type":"object","required":["job","step","user","command","nodes","state"],
 "description":"times in ns since 1970","properties":{"job":{"type":"string"},
 "step":{"type":"string"},"user":{"type":"string"},"command":{"type":"string"},
-"nodes":{"type":"array","items":{"type":"object"}},"state":{"type":"string"}}},
+"nodes":{"type":"array","items":{"type":"object"}},"state":{"type":"string"},
+"presence":{"type":"array","description":"rows that have samples of the same nodes",
+"items":{"type":"object","required":["first","nodes"],"properties":{"first":{"type":"integer"},
+"nodes":{"type":"integer"},"joined":{"type":"integer"},"left":{"type":"integer"},
+"back_from":{"type":"integer"}}}}}},
 "footprint":{"type":"array","items":{"type":"object","required":["metric","tags","unit","help",
 "type","level","reduction","ticks","last","mean","min","max"],"properties":{
 "metric":{"type":"string"},"tags":{"type":"object","additionalProperties":{"type":"string"}},
@@ -93,7 +97,9 @@ constexpr NamedSchema kSchemas[] = {
 "reduction":{"type":"string"},"help":{"type":"string"},
 "start":{"type":"number","description":"s since 1970"},"end":{"type":"number"},
 "interval":{"type":"number","description":"s"},"nodes_answered":{"type":"integer"},
-"nodes_expected":{"type":"integer"},"hosts":{"type":"array","items":{"type":"string"}},
+"nodes_expected":{"type":"integer"},
+"nodes":{"type":"array","description":"of how many nodes points are, where it changes: time, nodes",
+"items":{"$ref":"#/components/schemas/Pair"}},"hosts":{"type":"array","items":{"type":"string"}},
 "series":{"type":"array","items":{"$ref":"#/components/schemas/Line"}}}})"},
 
     {"Line", R"({"type":"object","required":["tags","time","value"],

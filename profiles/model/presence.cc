@@ -16,7 +16,7 @@ constexpr size_t kMaxIntervals = size_t{1} << 20;
 PresenceRun ReadRun(const boost::json::value& value, std::string& error) {
   JsonFields fields(value, error, "presence");
   PresenceRun run;
-  fields.Read("first", run.first, Nanos{1});
+  fields.Read("first", run.first, Nanos{0});
   fields.Read("nodes", run.nodes);
   fields.Read("joined", run.joined);
   fields.Read("left", run.left);

@@ -436,6 +436,13 @@ class Step:
         """The rules by their names."""
         return {a["name"]: a["rule"] for a in self._request(f"/alarms/list?job={self.name}")[self.name]}
 
+    def series_path(self, metric):
+        """Of one metric over the whole step, a point for each tick."""
+        return f"/api/v1/series?job={self.name}&metric={metric}&points=5000"
+
+    def series(self, metric):
+        return self._request(self.series_path(metric))
+
     def rows(self):
         """[(time, nodes in it, total counted)] of the ticks so far."""
         return self._rows()
@@ -609,6 +616,15 @@ class Step:
         told = coverage["expected"] - coverage["got"] - coverage["skipped"]
         assert told + coverage["skipped"] >= missing, (coverage, missing)
         return job
+
+    @staticmethod
+    def check_presence(job, rows):
+        """The description's runs say of how many nodes these rows are, of which it knows."""
+        runs = [(run["first"] / 1e9, run["nodes"]) for run in job["presence"]]
+        for at, count, _ in rows:
+            told = [nodes for first, nodes in runs if first <= at + PERIOD / 10]
+            if told:
+                assert told[-1] == count, f"{count} nodes at {at}: {runs}"
 
     @contextlib.contextmanager
     def serving(self):

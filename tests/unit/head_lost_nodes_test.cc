@@ -13,6 +13,7 @@
 #include "daemon/head/head.h"
 #include "daemon/loop.h"
 #include "daemon/tree/uplink.h"
+#include "profiles/archive/open_archive.h"
 #include "temp_dir.h"
 
 namespace sonde::head {
@@ -122,6 +123,16 @@ class LostNodes : public testing::Test {
     nodes_[index].head_end->Hear(static_cast<uint8_t>(Type::kBye), Encode(tree::Bye{}));
   }
 
+  // Of the profile, once the head has put it into the archive.
+  std::vector<PresenceRun> Presence() {
+    head_.reset();
+    const auto archive = OpenArchive(directory_.path(), 0);
+    if (!archive.ok()) return {};
+    const auto list = archive->reader->List();
+    if (!list.ok() || list->size() != 1) return {};
+    return archive->reader->Load(list->front().key)->job.presence;
+  }
+
   TempDir directory_;
   Loop loop_;
   StepClock clock_;
@@ -165,6 +176,28 @@ TEST_F(LostNodes, SamplesThatComeTooLateAreTold) {
   for (const uint32_t node : {0, 1}) Leave(node);
   loop_.Run();
   EXPECT_THAT(report_, HasSubstr("3 samples came too late to be merged"));
+  const std::vector<PresenceRun> runs = Presence();
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0], (PresenceRun{first, 1, 1, 0, 0})) << "what came is not in these rows";
+  EXPECT_EQ(runs[1], (PresenceRun{first + (kRows - 1) * kStep, 2, 1, 0, 0}));
+}
+
+// Rows go without n2, with what it had counted instead; its own counters, which come late, are not
+// in these rows, so it is not said to be there.
+TEST_F(LostNodes, ANodeForWhichValuesStoodInIsAbsentFromTheRow) {
+  constexpr Nanos kPeriod = 10 * kSecond;
+  const Nanos first = (Clock::System().Now() / kPeriod - 4) * kPeriod;
+  Send(0, tree::Stream::kOwn, first);
+  Send(1, tree::Stream::kOwn, first);  // late, and nothing stands for it
+  Send(0, tree::Stream::kOwn, first + kPeriod);
+  Send(1, tree::Stream::kOwn, first + kPeriod);
+  head_->Finish(false);
+  for (const uint32_t node : {0, 1}) Leave(node);
+  loop_.Run();
+  const std::vector<PresenceRun> runs = Presence();
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0], (PresenceRun{first, 2, 2, 0, 0}));
+  EXPECT_EQ(runs[1], (PresenceRun{first + kPeriod, 1, 0, 1, 0}));
 }
 
 constexpr Nanos kHour = 3600 * kSecond;

@@ -24,6 +24,7 @@ Profile FullProfile() {
   p.job.state = EndState::kFailed;
   p.job.end = p.job.start + 5;
   p.job.coverage = {100, 99};
+  p.job.presence = {{10, 2, 2, 0, 0}, {30, 0, 0, 2, 0}, {40, 2, 2, 0, 20}};
   p.job.nodes[1].lost = true;
   p.job.nodes[1].note = "link lost: Connection reset by peer";
   p.job.notes = {"one", "zwei \xe2\x82\xac"};
@@ -58,6 +59,7 @@ TEST(ProfileJson, ComesBackExactly) {
   EXPECT_EQ(back->job.start, p.job.start);
   EXPECT_EQ(back->job.state, EndState::kFailed);
   EXPECT_EQ(back->job.coverage.got, 99u);
+  EXPECT_EQ(back->job.presence, p.job.presence);
   EXPECT_EQ(back->job.nodes[1].note, p.job.nodes[1].note);
   EXPECT_EQ(back->job.notes, p.job.notes);
   EXPECT_EQ(back->job.tags, p.job.tags);
@@ -125,6 +127,13 @@ TEST(ProfileJson, HostileTextIsRefusedAndNamed) {
       {R"({"nodes":[1]})", "nodes"},
       {R"({"notes":[1]})", "notes"},
       {R"({"coverage":[]})", "coverage"},
+      {R"({"presence":{}})", "presence"},
+      {R"({"presence":[5]})", "presence"},
+      {R"({"presence":[{"first":-1}]})", "first"},
+      {R"({"presence":[{"first":5,"nodes":-1}]})", "nodes"},
+      {R"({"presence":[{"first":5,"nodes":4294967296}]})", "nodes"},
+      {R"({"presence":[{"first":5,"back_from":6}]})", "back_from"},
+      {R"({"presence":[{"first":5},{"first":5}]})", "presence"},
       {"{\"name\":\"" + std::string(100'000, 'x') + "\"}", "name"},
       {std::string(100'000, '['), "no JSON"},
       {"{\"name\":\"\xff\"}", "no JSON"},

@@ -184,6 +184,38 @@ TEST_F(PartsTest, AHeadThatWasKilledAndAnActingOneMakeOneProfile) {
   EXPECT_GT(whole.cost.stored_bytes, 0);
 }
 
+// Each told of ticks 1 to 9 or 10 as the head did; of tick 10 to 12 there are rows of both.
+TEST(PartsPresence, IsWhatAllSayAndElseNotKnown) {
+  const auto part = [](const char* id, EndState state, int end, std::vector<PresenceRun> runs) {
+    Part one;
+    one.id = PartId::Parse(id);
+    one.profile.job = TestJob();
+    one.profile.job.state = state;
+    one.profile.job.end = At(end);
+    one.profile.job.presence = std::move(runs);
+    return one;
+  };
+  const auto killed = [&](std::vector<PresenceRun> runs) {
+    return part("head a 1 1", EndState::kRunning, 12, std::move(runs));
+  };
+  const auto acting = [&](std::vector<PresenceRun> runs) {
+    return part("acting b 1 1", EndState::kCompleted, 20, std::move(runs));
+  };
+  const auto merged = [](const std::vector<Part>& parts) {
+    const auto runs = MergeParts(parts).job.presence;
+    EXPECT_EQ(MergeParts({parts[1], parts[0]}).job.presence, runs);
+    return runs;
+  };
+  const PresenceRun both = {At(1), 2, 2, 0, 0};
+  const PresenceRun gone = {At(15), 1, 0, 1, 0};
+  EXPECT_EQ(merged({killed({both}), acting({both, gone})}), (std::vector<PresenceRun>{both, gone}));
+  // One says that a node is missing from tick 10 on, the other has it until 12.
+  const PresenceRun missing = {At(10), 1, 0, 1, 0};
+  EXPECT_EQ(merged({killed({both}), acting({both, missing})}),
+            (std::vector<PresenceRun>{both, {At(10), 0, 0, 0, At(10)}, {At(13), 1, 1, 0, At(9)}}));
+  EXPECT_TRUE(merged({killed({}), acting({both})}).empty()) << "of an earlier release";
+}
+
 TEST_F(PartsTest, OfATickInBothTheRowOfMoreNodesCounts) {
   WriteHead();
   WriteActing();

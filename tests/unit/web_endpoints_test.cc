@@ -421,6 +421,31 @@ TEST_F(Endpoints, SeriesHasTheBandAndNamesItsEdges) {
   EXPECT_EQ(line.at("count").at(last), 4);
 }
 
+// Also of a counter, whose points have what an absent node had counted.
+TEST_F(Endpoints, SeriesSaysOfHowManyNodesItsPointsAre) {
+  const json::value job = Json(Get("/api/v1/profile?job=4711.0")).at("job");
+  const double start = job.at("start").to_number<double>() / kSecond;
+  for (const char* metric : {"node_load1", "node_cpu_seconds_total"}) {
+    const json::value data =
+        Json(Get(std::string("/api/v1/series?job=4711.0&points=60&metric=") + metric));
+    const json::array& nodes = data.at("nodes").as_array();
+    // Intervals of 10 s are aligned to the epoch; of one in which n3 left or came it is not.
+    double changes[3] = {start, start + 200, start + 239};
+    for (double& time : changes) time = std::floor(time / 10) * 10;
+    changes[2] += 10;
+    const int expected[3] = {4, 3, 4};
+    ASSERT_EQ(nodes.size(), 3u) << metric;
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(nodes.at(i).at(0).to_number<double>(), changes[i]) << metric << " " << i;
+      EXPECT_EQ(nodes.at(i).at(1), expected[i]) << metric << " " << i;
+    }
+  }
+  const json::value hosts =
+      Json(Get("/api/v1/series?job=4711.0&metric=node_load1&points=60&by=host"));
+  EXPECT_FALSE(hosts.as_object().contains("nodes"));
+  EXPECT_EQ(job.at("presence").as_array().size(), 3u);
+}
+
 // Else a rate of what is sampled every 10 s would go up and down with the samples in a bucket.
 TEST_F(Endpoints, IntervalsDivideTheSlowPeriodOrAreMultiplesOfIt) {
   for (const auto& [points, interval] :

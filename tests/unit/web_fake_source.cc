@@ -184,6 +184,7 @@ JobDescription Describe(std::string_view job, int nodes, Nanos start, int64_t se
   d.level = 2;
   d.start = start;
   d.coverage = {static_cast<uint64_t>(seconds * nodes), static_cast<uint64_t>(seconds * nodes)};
+  d.presence = {{d.start, d.expected_nodes, d.expected_nodes, 0, 0}};
   for (int i = 0; i < nodes; ++i) {
     NodeInfo node;
     node.host = "n" + std::to_string(i + 1);
@@ -296,6 +297,9 @@ FakeSource::FakeSource(Nanos now, bool crowded) : held_(std::make_unique<Held>()
   job.coverage.got -= 40;
   job.notes.push_back("n3: no samples for 40 s: link lost");
   job.nodes[2].note = "link lost for 40 s";
+  const auto second = [&](int n) { return job.start + n * kSecond; };
+  job.presence.push_back({second(200), 3, 0, 1, 0});
+  job.presence.push_back({second(240), 4, 1, 0, second(199)});
   finished->profile.cost = {1.9, 9.5e6, 2.1e6, 310e3};
   job.figures = {{"cell_updates", "Mcells/s", 245.0517, 8, job.end, 0, 0},
                  {"residual", "1", 1.28698e-4, 8, job.end, 0, 0}};

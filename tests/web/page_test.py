@@ -132,6 +132,9 @@ class PageTest(Page):
             self.assertIn(expected, text)
         legend = self.figure("node_load1").text
         self.assertIn("samples missing", legend)
+        for metric in ("node_load1", "node_cpu_seconds_total"):  # n3 is away
+            self.assertIn("of 3 of 4 nodes", self.hover(self.figure(metric), 220 / 600))
+        self.shot("nodes")
         self.assertIn("band: least to most", legend)
         self.shot("job")
 

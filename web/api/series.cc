@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "profiles/json/writer.h"
+#include "profiles/model/presence.h"
 #include "series/query/percentile_set.h"
 #include "web/api/routes.h"
 #include "web/opentsdb/request.h"
@@ -263,6 +264,16 @@ void WriteLine(const Tags& tags, const std::map<Nanos, Column>& line, bool sprea
   json.EndObject();
 }
 
+// Of how many nodes each point is, where that changes. Of a host's own line it says nothing.
+void WriteNodes(const Asked& asked, JsonWriter& json) {
+  if (asked.by_host || asked.job.presence.empty()) return;
+  json.Key("nodes").BeginArray();
+  for (const auto& [time, nodes] : NodesOver(asked.job, asked.start, asked.end, asked.interval)) {
+    json.BeginArray().Value(static_cast<double>(time) / kSecond).Value(nodes).EndArray();
+  }
+  json.EndArray();
+}
+
 Response SeriesResponse(const Asked& asked, const Answers& answers) {
   const Lines lines =
       asked.Detailed() ? ReduceDetail(asked, answers[0]) : JoinAggregates(asked, answers);
@@ -283,6 +294,7 @@ Response SeriesResponse(const Asked& asked, const Answers& answers) {
       });
   json.Field("nodes_answered", least->nodes_answered);
   json.Field("nodes_expected", least->nodes_expected);
+  WriteNodes(asked, json);
   json.Key("hosts").BeginArray();
   for (const NodeInfo& node : asked.job.nodes) json.Value(node.host);
   json.EndArray().Key("series").BeginArray();

@@ -142,15 +142,28 @@ export class Chart extends Plot {
            this.lines.every((line) => line.value[i] === null);
   }
 
-  // A strip along the bottom where samples are missing.
+  // Of how many nodes a point is; undefined if that is not known.
+  nodesAt(i) {
+    const said = (this.data.nodes || []).findLast(([time]) => time <= this.axis[i]);
+    return said && said[1];
+  }
+
+  mostNodes() {
+    return Math.max(...(this.data.nodes || []).map(([, nodes]) => nodes));
+  }
+
+  // A strip along the bottom where samples are missing, and a quiet one where only nodes are: not
+  // yet there or gone, with all that they had counted.
   drawGaps(u) {
     const {ctx, bbox} = u;
     const half = this.data.interval / 2;
+    const most = this.mostNodes();
+    const [missing, fewer] = [css('--warn'), css('--soft') + '66'];
     ctx.save();
-    ctx.fillStyle = css('--warn');
     const height = 3 * devicePixelRatio;
     this.axis.forEach((time, i) => {
-      if (!this.missing(i)) return;
+      ctx.fillStyle = this.missing(i) ? missing : fewer;
+      if (!this.missing(i) && !(this.nodesAt(i) < most)) return;
       const next = i + 1 < this.axis.length ? this.axis[i + 1] - half : time + half;
       const left = Math.max(u.valToPos(time - half, 'x', true), bbox.left);
       const right = Math.min(u.valToPos(next, 'x', true), bbox.left + bbox.width);
@@ -231,7 +244,9 @@ export class Chart extends Plot {
     });
     const counts = order.filter((line) => line.count).map((line) => line.count[i]);
     const most = Math.max(...this.lines.map((line) => (line.count ? Math.max(...line.count) : 0)));
+    const [nodes, allNodes] = [this.nodesAt(i), this.mostNodes()];
     const note = rows.length === 0 ? 'no samples'
+        : nodes < allNodes ? `of ${nodes} of ${plural(allNodes, 'node')}`
         : Math.min(...counts) < most ? `from ${Math.min(...counts)} of ${most}` : '';
     return element('div', {}, element('div', {}, clock(this.axis[i]),
                                       note ? element('span', {class: 'gap'}, ' · ' + note) : ''),

@@ -1,0 +1,132 @@
+"""Which nodes are in the rows of the whole step, as the profile and the points of a metric say it."""
+
+import os
+import signal
+import time
+
+from step import COUNTED, HEALS_WITHIN, PRESENT, wait_for
+
+
+def runs_of(job):
+    """Times in seconds; what is left out is 0."""
+    return [
+        {
+            "first": run["first"] / 1e9,
+            "nodes": run["nodes"],
+            "joined": run.get("joined", 0),
+            "left": run.get("left", 0),
+            "back_from": run.get("back_from", 0) / 1e9,
+        }
+        for run in job["presence"]
+    ]
+
+
+def check_runs(runs):
+    """Each run's numbers follow from those of the one before."""
+    nodes = 0
+    for run in runs:
+        nodes += run["joined"] - run["left"]
+        assert run["nodes"] == nodes, runs
+        assert run["back_from"] < run["first"], runs
+
+
+def ticks(step, since=0):
+    return [row for row in step.rows() if row[0] > since]
+
+
+def test_a_daemon_that_is_stopped_is_absent_and_back(make_step):
+    """Its ticks of that time are in no row, and it is told since when."""
+    step = make_step(nodes=4)
+    step.start()
+    for node in step.nodes:
+        node.add(1)
+    step.wait_total()
+    stopped = step.at(3)
+    begin = step.now()
+    os.kill(stopped.daemon.pid, signal.SIGSTOP)
+    try:
+        wait_for(
+            lambda: sum(count == 3 for _, count, _ in ticks(step, begin)) >= 5, "ticks without it"
+        )
+    finally:
+        os.kill(stopped.daemon.pid, signal.SIGCONT)
+    end = step.now()
+    step.check_whole_since(end)
+    live = step.profile()
+    rows = step.rows()
+    away = [at for at, count, _ in rows if at > begin and count == 3]
+    assert len(away) >= 5
+    for metric in (PRESENT, COUNTED):
+        told = step.series(metric)["nodes"]
+        assert any(nodes == 3 and begin - 1 < at < end + 1 for at, nodes in told), told
+        assert told[-1][1] == 4, told
+    step.check_presence(live, [row for row in rows if begin < row[0] < end])
+    step.finish()
+    job = step.check_profile()
+    runs = runs_of(job)
+    check_runs(runs)
+    gone = next(run for run in runs if run["left"] and run["first"] > begin - step.period)
+    back = next(run for run in runs if run["first"] > gone["first"] and run["nodes"] == 4)
+    assert abs(gone["first"] - away[0]) < step.period / 10, (runs, away)
+    assert away[-1] < back["first"] < end + HEALS_WITHIN, (runs, away)
+    # Nobody else was away, and the last tick at which it was there is the one before it left.
+    assert abs(gone["first"] - step.period - back["back_from"]) < step.period / 10, runs
+    step.check_presence(job, step.stored_rows()[:-1])
+    with step.serving() as ask:
+        for metric in (PRESENT, COUNTED):
+            told = [nodes for _, nodes in ask(step.series_path(metric))["nodes"]]
+            assert 3 in told and max(told) == 4, told
+    step.check_stored_total()
+
+
+def test_one_that_comes_late_joins_and_one_that_ends_leaves(make_step):
+    step = make_step(nodes=4)
+    step.start_nodes(3)
+    for node in step.alive():
+        node.add(1)
+    step.wait_total()
+    step.nodes[3].start()
+    step.wait_registered(step.nodes)
+    step.wait_whole()
+    ended = step.nodes[1]
+    ended.leave()
+    ended.daemon.wait_exit(HEALS_WITHIN)
+    step.wait_whole()
+    rows = step.rows()
+    step.finish()
+    job = step.check_profile()
+    runs = runs_of(job)
+    check_runs(runs)
+    assert all(run["back_from"] == 0 for run in runs), runs
+    joined = next(run for run in runs if run["nodes"] == 4)
+    left = next(run for run in runs if run["first"] > joined["first"])
+    assert (joined["joined"], left["left"], left["nodes"]) == (1, 1, 3), runs
+    info = {node["host"]: node for node in job["nodes"]}
+    assert joined["first"] > info["n3"]["joined"] / 1e9
+    assert left["first"] > info["n1"]["left"] / 1e9 - step.period
+    step.check_presence(job, rows)
+    step.check_stored_total()
+
+
+def test_an_acting_head_goes_on_with_what_the_head_told(make_step):
+    """All are there before and after: the runs tell of one step, as the rows do."""
+    step = make_step(nodes=4)
+    step.start()
+    for node in step.nodes:
+        node.add(1)
+    step.wait_total()
+    step.wait_successors()
+    step.wait_stored()
+    whole = step.now()
+    step.kill_head()
+    step.wait_acting()
+    fault = step.now()
+    step.check_whole_since(fault)
+    step.finish()
+    job = step.check_profile()
+    runs = runs_of(job)
+    assert all(run["nodes"] == 4 for run in runs if whole - 1 < run["first"] < fault), runs
+    before = [run for run in runs if run["first"] < whole]
+    assert before and before[-1]["nodes"] == 4, runs
+    assert runs[0]["first"] < job["start"] / 1e9 + 2, runs
+    step.check_presence(job, step.stored_rows()[:-1])
