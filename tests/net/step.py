@@ -619,12 +619,13 @@ class Step:
 
     @staticmethod
     def check_presence(job, rows):
-        """The description's runs say of how many nodes these rows are, of which it knows."""
+        """The description's runs have no node that is missing from these rows; rows may have one more,
+        of a part that came when values had stood in for it."""
         runs = [(run["first"] / 1e9, run["nodes"]) for run in job["presence"]]
         for at, count, _ in rows:
             told = [nodes for first, nodes in runs if first <= at + PERIOD / 10]
-            if told:
-                assert told[-1] == count, f"{count} nodes at {at}: {runs}"
+            if told and abs(at / PERIOD - round(at / PERIOD)) < 0.01:  # beside the ticks are no rows
+                assert told[-1] <= count, f"{count} nodes at {at}: {runs}"
 
     @contextlib.contextmanager
     def serving(self):

@@ -67,7 +67,8 @@ def test_a_daemon_that_is_stopped_is_absent_and_back(make_step):
     check_runs(runs)
     gone = next(run for run in runs if run["left"] and run["first"] > begin - step.period)
     back = next(run for run in runs if run["first"] > gone["first"] and run["nodes"] == 4)
-    assert abs(gone["first"] - away[0]) < step.period / 10, (runs, away)
+    # Of the tick at which it was stopped its sample may have come when it was back.
+    assert -0.1 < (away[0] - gone["first"]) / step.period < 1.1, (runs, away)
     assert away[-1] < back["first"] < end + HEALS_WITHIN, (runs, away)
     # Nobody else was away, and the last tick at which it was there is the one before it left.
     assert abs(gone["first"] - step.period - back["back_from"]) < step.period / 10, runs

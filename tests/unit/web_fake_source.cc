@@ -289,6 +289,10 @@ FakeSource::FakeSource(Nanos now, bool crowded) : held_(std::make_unique<Held>()
   now -= now % kSecond;
   auto running = std::make_unique<Step>();
   running->profile.job = Describe("4712", 2, now - 300 * kSecond, 300);
+  // A node came late; its points are there, as those of counters are.
+  std::vector<PresenceRun>& presence = running->profile.job.presence;
+  const Nanos begin = presence[0].first;
+  presence = {{begin, 1, 1, 0, 0}, {begin + 20 * kSecond, 2, 1, 0, 0}};
   auto finished = std::make_unique<Step>();
   JobDescription& job = finished->profile.job;
   job = Describe("4711", 4, now - 1000 * kSecond, 600);

@@ -138,6 +138,14 @@ class PageTest(Page):
         self.assertIn("band: least to most", legend)
         self.shot("job")
 
+    def test_points_of_fewer_nodes_than_there_are_say_so_quietly(self):
+        self.open_job("4712.0")
+        figure = self.figure("node_cpu_seconds_total")
+        self.assertIn("of 1 of 2 nodes", self.hover(figure, 10 / 300))
+        self.shot("fewer-nodes")
+        self.assertNotIn("of 2 nodes", self.hover(figure, 0.5))
+        self.assertNotIn("samples missing", figure.text)
+
     def test_every_group_of_metrics_is_drawn_with_its_unit(self):
         self.open_job()
         groups = [head.text for head in self.find_all("h2")]
