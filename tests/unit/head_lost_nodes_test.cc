@@ -200,6 +200,20 @@ TEST_F(LostNodes, ANodeForWhichValuesStoodInIsAbsentFromTheRow) {
   EXPECT_EQ(runs[1], (PresenceRun{first + kPeriod, 1, 0, 1, 0}));
 }
 
+// Whoever reads what a head left that was killed takes what it had described for that of all rows
+// it had stored.
+TEST_F(LostNodes, RowsAreNotStoredBeforeItIsDescribedWhoIsInThem) {
+  constexpr int kRows = 300;  // more than a block
+  constexpr Nanos kStep = kSecond / 10;
+  const Nanos first = Clock::System().Now() - kRows * kStep;
+  for (int i = 0; i < kRows; ++i) {
+    Send(0, tree::Stream::kOwn, first + i * kStep);
+    if (i == 0) Send(1, tree::Stream::kOwn, first);
+  }
+  EXPECT_THAT(Presence(), testing::ElementsAre(PresenceRun{first, 2, 2, 0, 0},
+                                               PresenceRun{first + kStep, 1, 0, 1, 0}));
+}
+
 constexpr Nanos kHour = 3600 * kSecond;
 
 TEST_F(LostNodes, TicksFarAheadAreLeftOutAndTold) {

@@ -84,7 +84,10 @@ void Presence::OnLatePart(Nanos tick, const tree::NodeSet& nodes) {
   const bool is_last =
       next == rows_.end() || (run + 1 < open_.size() && open_[run + 1].first <= *next);
   if (!is_last) insert(*next);
-  if (open_[run].first != tick) insert(tick), ++run;
+  if (open_[run].first != tick) {
+    insert(tick);
+    ++run;
+  }
   open_[run].nodes.Add(nodes);
   JoinWithNext(run);
   if (run > 0) JoinWithNext(run - 1);
