@@ -158,18 +158,24 @@ export class Chart extends Plot {
     const {ctx, bbox} = u;
     const half = this.data.interval / 2;
     const most = this.mostNodes();
-    const [missing, fewer] = [css('--warn'), css('--soft') + '66'];
-    ctx.save();
     const height = 3 * devicePixelRatio;
-    this.axis.forEach((time, i) => {
-      ctx.fillStyle = this.missing(i) ? missing : fewer;
-      if (!this.missing(i) && !(this.nodesAt(i) < most)) return;
-      const next = i + 1 < this.axis.length ? this.axis[i + 1] - half : time + half;
-      const left = Math.max(u.valToPos(time - half, 'x', true), bbox.left);
-      const right = Math.min(u.valToPos(next, 'x', true), bbox.left + bbox.width);
-      ctx.fillRect(Math.floor(left), bbox.top + bbox.height - height,
-                   Math.ceil(right) - Math.floor(left), height);
-    });
+    // As one shape: what is drawn twice would be darker.
+    const strip = (color, shown) => {
+      ctx.fillStyle = color;
+      ctx.beginPath();
+      this.axis.forEach((time, i) => {
+        if (!shown(i)) return;
+        const next = i + 1 < this.axis.length ? this.axis[i + 1] - half : time + half;
+        const left = Math.max(u.valToPos(time - half, 'x', true), bbox.left);
+        const right = Math.min(u.valToPos(next, 'x', true), bbox.left + bbox.width);
+        ctx.rect(Math.floor(left), bbox.top + bbox.height - height,
+                 Math.ceil(right) - Math.floor(left), height);
+      });
+      ctx.fill();
+    };
+    ctx.save();
+    strip(css('--soft') + '66', (i) => !this.missing(i) && this.nodesAt(i) < most);
+    strip(css('--warn'), (i) => this.missing(i));
     ctx.restore();
   }
 
