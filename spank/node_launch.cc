@@ -59,7 +59,9 @@ void AddNode(spank_t spank, const launch::Environment& environment, int level,
     message.Add(key::kTopologyPattern, environment.First("SLURM_TOPOLOGY_ADDR_PATTERN"));
   }
   message.Add(key::kWorkDir, environment.First("SLURM_SUBMIT_DIR", "PWD"));
-  if (const uint64_t memory = MemoryOfStep(spank); memory != 0) message.Add(key::kMemory, memory);
+  if (const uint64_t memory = MemoryOfStep(spank); memory != 0) {
+    message.Add(key::kMemory, std::to_string(memory));
+  }
   if (!LooksAtMachine(level)) return;  // GPUs are of no interest
   const std::string_view gpus = launch::StepGpus(environment, facts.alone);
   if (!gpus.empty()) message.Add(key::kGpus, gpus);

@@ -21,8 +21,7 @@ struct NodeRow {
   double node_cpu_seconds = 0;  // of all its processors in any mode, idle too: the time available
   double memory_peak = 0;       // bytes, of its tasks together
   double memory_total = 0;      // bytes, of the node
-  double memory_limit =
-      0;  // bytes, that the step may have there: by its control group or, if less, of Slurm
+  double memory_limit = 0;      // bytes, the step's there: its control group's or Slurm's, the less
   double network_received = 0;  // bytes, of the node
   double network_sent = 0;
   double disk_read = 0;  // bytes, of the node
@@ -56,12 +55,11 @@ struct Summary {
   double node_cpus = 0;     // processors of all nodes
   Held least_cpu;           // seconds, of a node or, without rows, a task
   Held most_cpu;
-  Held memory_peak;            // bytes, of the worst node's tasks or, without rows, the worst task
-  double memory_of_node = 0;   // ratio of that to the node's memory
-  double memory_total = 0;     // bytes of that node
-  double memory_of_limit = 0;  // ratio to what the step may use there
-  double memory_limit =
-      0;  // bytes: of its control group or, if less, what was allocated or asked for
+  Held memory_peak;             // bytes, of the worst node's tasks or, without rows, the worst task
+  double memory_of_node = 0;    // ratio of that to the node's memory
+  double memory_total = 0;      // bytes of that node
+  double memory_of_limit = 0;   // ratio to what the step may use there
+  double memory_limit = 0;      // bytes: its control group's, allocated or asked for, the least
   double network_received = 0;  // bytes, over all nodes
   double network_sent = 0;
   double disk_read = 0;

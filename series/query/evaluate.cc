@@ -71,18 +71,10 @@ class Buckets {
   const Calendar* const calendar_;
 };
 
-std::optional<int64_t> IntegerOf(const Point& point, const LargeIntegers& large) {
-  const auto at = large.find(point.time);
-  if (at != large.end()) return at->second;
-  const bool whole = std::fabs(point.value) <= static_cast<double>(kLargestExact) &&
-                     std::trunc(point.value) == point.value;
-  return whole ? std::optional(static_cast<int64_t>(point.value)) : std::nullopt;
-}
-
 double Difference(const Point& before, const Point& now, const LargeIntegers& large) {
   if (large.empty()) return now.value - before.value;
-  const std::optional<int64_t> a = IntegerOf(before, large);
-  const std::optional<int64_t> b = IntegerOf(now, large);
+  const std::optional<int64_t> a = query_steps::IntegerOf(before, large);
+  const std::optional<int64_t> b = query_steps::IntegerOf(now, large);
   if (!a || !b) return now.value - before.value;
   return static_cast<double>(static_cast<Wide>(*b) - *a);
 }
@@ -219,6 +211,14 @@ Status CheckFilled(const QuerySpec& spec, size_t series) {
           fmt::format("query of '{}': filling would make {} points of {} series, more than {}; "
                       "choose a longer interval, a shorter range or fewer series",
                       spec.metric.substr(0, 64), series * buckets, series, kMaxFilledPoints)};
+}
+
+std::optional<int64_t> IntegerOf(const Point& point, const LargeIntegers& large) {
+  const auto at = large.find(point.time);
+  if (at != large.end()) return at->second;
+  const bool whole = std::fabs(point.value) <= static_cast<double>(kLargestExact) &&
+                     std::trunc(point.value) == point.value;
+  return whole ? std::optional(static_cast<int64_t>(point.value)) : std::nullopt;
 }
 
 std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec,

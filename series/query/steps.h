@@ -3,6 +3,7 @@
 // Thread safety: functions without state.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -56,6 +57,8 @@ class Cursor {
 std::vector<Point> Within(std::vector<Point> points, const TimeRange& range);
 // Checks, before filling, that it makes no more points of so many series than there is room for.
 Status CheckFilled(const QuerySpec& spec, size_t series);
+// The whole number that a point stands for; nothing if it is a fraction.
+std::optional<int64_t> IntegerOf(const Point& point, const LargeIntegers& large);
 // Downsampling and rate. `large`: those of SeriesData.
 std::vector<Point> Prepare(std::vector<Point> points, const QuerySpec& spec,
                            const LargeIntegers& large = {});

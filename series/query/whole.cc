@@ -13,17 +13,12 @@
 namespace sonde::query_steps {
 namespace {
 
-// The whole number that a point stands for.
-int64_t IntegerOf(const Point& point, const LargeIntegers& large) {
-  const auto at = large.find(point.time);
-  return at == large.end() ? static_cast<int64_t>(point.value) : at->second;
-}
-
-// A series of whole numbers between two of its points.
 struct Whole {
   Nanos time;
   int64_t value;
 };
+
+// A series of whole numbers between two of its points.
 int64_t GuessInteger(const Whole& a, const Whole& b, Nanos time, Between between) {
   switch (between) {
     case Between::kZero:
@@ -65,15 +60,15 @@ class IntegerCursor {
     if (!takes_part_) return integers_[at];
     return integers_[at] && (at + 1 == points_.size() || integers_[at + 1]);
   }
+  // Where IsInteger.
   int64_t Integer(Nanos time) const {
-    const Point& from = points_[cursor_.at()];
-    if (cursor_.at_point()) return IntegerOf(from, large_);
-    const Point& to = points_[cursor_.at() + 1];
-    return GuessInteger({from.time, IntegerOf(from, large_)}, {to.time, IntegerOf(to, large_)},
-                        time, between_);
+    if (cursor_.at_point()) return At(cursor_.at()).value;
+    return GuessInteger(At(cursor_.at()), At(cursor_.at() + 1), time, between_);
   }
 
  private:
+  Whole At(size_t i) const { return {points_[i].time, IntegerOf(points_[i], large_).value_or(0)}; }
+
   const std::vector<Point>& points_;
   const std::vector<bool>& integers_;
   const LargeIntegers& large_;
@@ -82,26 +77,32 @@ class IntegerCursor {
   bool takes_part_ = false;
 };
 
+// Kept from one time to the next.
+struct Values {
+  std::vector<double> all;
+  std::vector<int64_t> whole;  // the same, if they are
+};
+
 // Puts the value at `time` into the result.
 void AddValueAt(Nanos time, Aggregator aggregator, std::vector<IntegerCursor>& cursors,
-                QueryResult& result) {
+                Values& values, QueryResult& result) {
+  values.all.clear();
+  values.whole.clear();
   bool integers = true;
   for (IntegerCursor& cursor : cursors) {
     cursor.MoveTo(time);
     integers = integers && cursor.IsInteger(time);
   }
-  std::vector<double> values;
-  std::vector<int64_t> whole;
   for (const IntegerCursor& cursor : cursors) {
     if (!cursor.takes_part()) continue;
-    if (integers) whole.push_back(cursor.Integer(time));
-    values.push_back(integers ? static_cast<double>(whole.back()) : cursor.value());
+    if (integers) values.whole.push_back(cursor.Integer(time));
+    values.all.push_back(integers ? static_cast<double>(values.whole.back()) : cursor.value());
   }
-  if (!integers) return result.points.push_back({time, Fold(aggregator, values)});
-  const std::optional<int64_t> exact = FoldIntegers(aggregator, whole);
+  if (!integers) return result.points.push_back({time, Fold(aggregator, values.all)});
+  const std::optional<int64_t> exact = FoldIntegers(aggregator, values.whole);
   if (exact && IsLarge(*exact)) result.large.emplace(time, *exact);
   result.points.push_back(
-      {time, exact ? static_cast<double>(*exact) : FoldCutOff(aggregator, values)});
+      {time, exact ? static_cast<double>(*exact) : FoldCutOff(aggregator, values.all)});
 }
 
 // As Within, also for the flags that go with the points.
@@ -139,8 +140,9 @@ QueryResult AggregateWhole(const QuerySpec& spec, const WholeGroup& group) {
     cursors.emplace_back(group.points[i], group.integers.empty() ? kNone : group.integers[i],
                          group.large.empty() ? kNoneLarge : group.large[i], BetweenPoints(spec));
   }
+  Values values;
   for (const Nanos time : UnionOfTimes(group.points, spec.start, spec.end)) {
-    AddValueAt(time, spec.aggregator, cursors, result);
+    AddValueAt(time, spec.aggregator, cursors, values, result);
   }
   return result;
 }

@@ -280,6 +280,13 @@ class Step:
         wait_for(self.built, "the tree")
         self.wait_whole()
 
+    def start_counting(self):
+        """start, and each node has counted one."""
+        self.start()
+        for node in self.nodes:
+            node.add(1)
+        self.wait_total()
+
     def start_nodes(self, count=None):
         """Starts head and nodes, and waits until the head knows these."""
         self.start_head()

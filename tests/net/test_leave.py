@@ -61,10 +61,7 @@ def test_all_at_once(make_step):
 def test_a_parent_leaves_that_has_to_wait_for_a_stopped_child(make_step):
     """The child does not hand over in time; the parent leaves within its time all the same."""
     step = make_step(nodes=4)
-    step.start()
-    for node in step.nodes:
-        node.add(1)
-    step.wait_total()
+    step.start_counting()
     parent, child = step.at(0), step.at(2)
     child.daemon.stop()
     parent.leave()
@@ -80,10 +77,7 @@ def test_a_parent_leaves_that_has_to_wait_for_a_stopped_child(make_step):
 
 def test_a_node_leaves_while_its_parent_dies(make_step):
     step = make_step(nodes=8)
-    step.start()
-    for node in step.nodes:
-        node.add(1)
-    step.wait_total()
+    step.start_counting()
     step.at(0).kill()
     child = step.at(2)
     child.add(50)

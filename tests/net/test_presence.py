@@ -37,10 +37,7 @@ def ticks(step, since=0):
 def test_a_daemon_that_is_stopped_is_absent_and_back(make_step):
     """Its ticks of that time are in no row, and it is told since when."""
     step = make_step(nodes=4)
-    step.start()
-    for node in step.nodes:
-        node.add(1)
-    step.wait_total()
+    step.start_counting()
     stopped = step.at(3)
     begin = step.now()
     os.kill(stopped.daemon.pid, signal.SIGSTOP)
@@ -112,10 +109,7 @@ def test_one_that_comes_late_joins_and_one_that_ends_leaves(make_step):
 def test_an_acting_head_goes_on_with_what_the_head_told(make_step):
     """All are there before and after: the runs tell of one step, as the rows do."""
     step = make_step(nodes=4)
-    step.start()
-    for node in step.nodes:
-        node.add(1)
-    step.wait_total()
+    step.start_counting()
     step.wait_successors()
     step.wait_stored()
     whole = step.now()

@@ -244,5 +244,17 @@ TEST(InheritedPresence, WithoutAKnownRowIsOfUnknownNodes) {
   EXPECT_EQ(presence.Runs()[1], (PresenceRun{At(9), 2, 2, 2, At(1)}));
 }
 
+// Nodes send again what the head before had not acknowledged: its ticks come a second time.
+TEST(InheritedPresence, OfTicksThatComeAgainNothingNewIsTold) {
+  Presence presence(kSecond);
+  presence.Inherit(Before({{At(2), 2, 2, 0, 0}, {At(4), 3, 1, 0, 0}}, 3), 0);
+  for (const int tick : {1, 2, 3, 4, 5, 6}) presence.OnRow(At(tick), Nodes({0, 1, 2}));
+  const std::vector<PresenceRun> runs = presence.Runs();
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0].first, At(2));
+  EXPECT_TRUE(IsMixed(runs[0]));
+  EXPECT_EQ(runs[1], (PresenceRun{At(5), 3, 3, 2, At(2)}));
+}
+
 }  // namespace
 }  // namespace sonde::head

@@ -7,7 +7,6 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "web/source/point_sink.h"
@@ -67,24 +66,24 @@ struct Line {
 };
 
 bool Line::Put(const PutPoint& point) {
-  const auto& [time, value, integer] = std::tie(point.time, point.value, point.integer);
-  large.erase(time);
-  if (integer && IsLarge(point.whole)) large.emplace(time, point.whole);
-  if (points.empty() || time > points.back().time) {
-    points.push_back({time, value});
-    integers.push_back(integer);
+  const Point put = {point.time, point.value};
+  large.erase(put.time);
+  if (point.integer && IsLarge(point.whole)) large.emplace(put.time, point.whole);
+  if (points.empty() || put.time > points.back().time) {
+    points.push_back(put);
+    integers.push_back(point.integer);
     return true;
   }
-  const auto at = std::lower_bound(points.begin(), points.end(), time,
+  const auto at = std::lower_bound(points.begin(), points.end(), put.time,
                                    [](const Point& p, Nanos t) { return p.time < t; });
   const ptrdiff_t i = at - points.begin();
-  const bool added = at->time != time;
+  const bool added = at->time != put.time;
   if (added) {
-    points.insert(at, {time, value});
-    integers.insert(integers.begin() + i, integer);
+    points.insert(at, put);
+    integers.insert(integers.begin() + i, point.integer);
   } else {
-    *at = {time, value};
-    integers[static_cast<size_t>(i)] = integer;
+    *at = put;
+    integers[static_cast<size_t>(i)] = point.integer;
   }
   return added;
 }

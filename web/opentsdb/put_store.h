@@ -19,8 +19,8 @@ namespace sonde::web {
 class PutStore final : public DataSource {
  public:
   static constexpr size_t kMaxSeries = 65'536;
-  static constexpr size_t kMaxPoints =
-      16'777'216;  // 16 bytes each, whole numbers beyond 2^53 some 60 more
+  // 16 bytes each; whole numbers beyond 2^53 have some 60 more.
+  static constexpr size_t kMaxPoints = 16'777'216;
 
   PutStore();
   ~PutStore() override;

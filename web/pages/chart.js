@@ -9,6 +9,16 @@ import {hideTip, showTip} from './tip.js';
 
 const HEIGHT = 170;
 
+// Of how many nodes each point is, from the [time, nodes] where that changes; undefined before.
+function nodesOf(changes, axis) {
+  let next = 0;
+  let nodes;
+  return axis.map((time) => {
+    while (next < changes.length && changes[next][0] <= time) nodes = changes[next++][1];
+    return nodes;
+  });
+}
+
 export class Chart extends Plot {
   constructor(metric) {
     super(element('p', {}, 'Loading'));
@@ -48,6 +58,9 @@ export class Chart extends Plot {
       line.color = color(i);
     });
     this.axis = axis;
+    const changes = this.data.nodes || [];
+    this.nodes = nodesOf(changes, axis);
+    this.mostNodes = Math.max(...changes.map(([, nodes]) => nodes));
     this.render();
     this.caption();
   }
@@ -142,22 +155,11 @@ export class Chart extends Plot {
            this.lines.every((line) => line.value[i] === null);
   }
 
-  // Of how many nodes a point is; undefined if that is not known.
-  nodesAt(i) {
-    const said = (this.data.nodes || []).findLast(([time]) => time <= this.axis[i]);
-    return said && said[1];
-  }
-
-  mostNodes() {
-    return Math.max(...(this.data.nodes || []).map(([, nodes]) => nodes));
-  }
-
   // A strip along the bottom where samples are missing, and a quiet one where only nodes are: not
   // yet there or gone, with all that they had counted.
   drawGaps(u) {
     const {ctx, bbox} = u;
     const half = this.data.interval / 2;
-    const most = this.mostNodes();
     const height = 3 * devicePixelRatio;
     // As one shape: what is drawn twice would be darker.
     const strip = (color, shown) => {
@@ -174,7 +176,7 @@ export class Chart extends Plot {
       ctx.fill();
     };
     ctx.save();
-    strip(css('--soft') + '66', (i) => !this.missing(i) && this.nodesAt(i) < most);
+    strip(css('--soft') + '66', (i) => !this.missing(i) && this.nodes[i] < this.mostNodes);
     strip(css('--warn'), (i) => this.missing(i));
     ctx.restore();
   }
@@ -250,9 +252,8 @@ export class Chart extends Plot {
     });
     const counts = order.filter((line) => line.count).map((line) => line.count[i]);
     const most = Math.max(...this.lines.map((line) => (line.count ? Math.max(...line.count) : 0)));
-    const [nodes, allNodes] = [this.nodesAt(i), this.mostNodes()];
     const note = rows.length === 0 ? 'no samples'
-        : nodes < allNodes ? `of ${nodes} of ${plural(allNodes, 'node')}`
+        : this.nodes[i] < this.mostNodes ? `of ${this.nodes[i]} of ${plural(this.mostNodes, 'node')}`
         : Math.min(...counts) < most ? `from ${Math.min(...counts)} of ${most}` : '';
     return element('div', {}, element('div', {}, clock(this.axis[i]),
                                       note ? element('span', {class: 'gap'}, ' · ' + note) : ''),

@@ -27,12 +27,13 @@ void Presence::Inherit(const JobDescription& before, Nanos newest) {
     if (newest == 0 || run.first <= newest) done_.push_back(run);
   }
   if (newest == 0) {  // whatever it stored
+    uncertain_ = done_.back().first;
     for (const PresenceRun& run : done_) PutTogether(run, done_.front());
     done_.resize(1);
   }
   if (done_.empty()) return;
   newest_ = newest;
-  done_last_ = std::max(newest, done_.back().first);
+  done_last_ = std::max({newest, uncertain_, done_.back().first});
   // Those that had left by then cannot have been in the newest row.
   tree::NodeSet possible;
   const auto count = static_cast<uint32_t>(before.nodes.size());
@@ -54,7 +55,7 @@ void Presence::Inherit(const JobDescription& before, Nanos newest) {
 // --- Rows ---
 
 void Presence::OnRow(Nanos tick, const tree::NodeSet& nodes) {
-  if (tick <= newest_) return;
+  if (tick <= newest_ || tick <= uncertain_) return;
   if (newest_ != 0 && tick > newest_ + period_) Begin(newest_ + period_, {});
   Begin(tick, nodes);
   rows_.push_back(tick);

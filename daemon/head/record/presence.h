@@ -24,7 +24,9 @@
 // An acting head begins with the runs of the head before (Inherit). These tell how many nodes were
 // in the last row, but not which. If all that could be there were, the runs go on as if there had
 // been one head. Else the first row begins a run in which all nodes came, `left` is all that were
-// in the row before, and `back_from` is the last tick before anybody is known to have been away.
+// in the row before, and `back_from` is the last tick before anybody is known to have been away. If
+// it is not known which row was the last, all runs before are one of rows with different nodes, and
+// rows of its ticks, which may be the head's or ours, are in it.
 //
 // A row of the same nodes as the one before costs a comparison of the two sets; what a late part
 // costs grows with the ranges of its row's set. At most kOpenRows sets are kept.
@@ -84,6 +86,7 @@ class Presence {
   const Nanos period_;
   std::vector<PresenceRun> done_;  // of rows that do not change any more
   Nanos done_last_ = 0;            // the tick of their last row
+  Nanos uncertain_ = 0;            // rows up to there may be the head's before
   Nanos dropped_ = 0;              // of the newest row that rows_ has no more
   Before before_;                  // as it was then
   std::deque<Run> open_;           // neighbours have different nodes
