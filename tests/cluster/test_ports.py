@@ -4,6 +4,7 @@ alone, at the addresses that Slurm uses."""
 import contextlib
 import ipaddress
 import os
+import random
 import signal
 import socket
 
@@ -25,6 +26,18 @@ def nothing_stays(request):
         running = request.getfixturevalue("cluster")
         running.cancel_all()
         running.wait_clean()
+
+
+def take_port():
+    """A socket bound to a port of the range that nobody has: not another run of these tests on this
+    machine, and not a connection of an earlier test, whose port the kernel keeps for a minute."""
+    for port in random.sample(PORTS, len(PORTS)):
+        taken = socket.socket()
+        with contextlib.suppress(OSError):
+            taken.bind(("", port))
+            return taken
+        taken.close()
+    pytest.fail(f"no free port from {PORTS[0]} to {PORTS[-1]}")
 
 
 def srun_processes(step):
@@ -87,14 +100,14 @@ def test_the_socket_of_a_watched_srun_is_its_heads_alone(cluster):
 
 
 def test_without_a_free_port_nothing_is_started(cluster):
-    cluster.conf(f"port_range = {PORTS[0]}-{PORTS[0]}\n")
-    with socket.socket() as taken:
-        taken.bind(("", PORTS[0]))
+    with take_port() as taken:
+        port = taken.getsockname()[1]
+        cluster.conf(f"port_range = {port}-{port}\n")
         taken.listen()
         done = cluster.run(["srun", "-N2", *LEVEL, "hostname"])
     assert done.returncode == 0 and len(done.stdout.splitlines()) == 2
     (line,) = ours(done.stderr)
-    assert f"no free port from {PORTS[0]} to {PORTS[0]}" in line
+    assert f"no free port from {port} to {port}" in line
     # The nodes were told of nobody.
     assert not report_of(done.stderr)
 
@@ -167,7 +180,9 @@ def test_slurms_own_range_holds_for_all_as_well(make_cluster):
 
 def test_a_range_of_too_few_ports(cluster):
     """srun takes the only one: the nodes' connections to the head serve, and the profile says so."""
-    cluster.conf(f"port_range = {PORTS[0]}-{PORTS[0]}\n" + TREE)
+    with take_port() as taken:
+        port = taken.getsockname()[1]
+    cluster.conf(f"port_range = {port}-{port}\n" + TREE)
     step = Step(cluster, ["srun", "-N4", *LEVEL, "sleep", "60"])
     step.wait_nodes(4)
 
@@ -177,7 +192,7 @@ def test_a_range_of_too_few_ports(cluster):
     missing = ("cannot listen for children: no free port from", "cannot go on as head if that dies")
     wait_for(lambda: all(text in notes() for text in missing), lambda: f"two notes in {notes()}")
     head, nodes = listeners(step)
-    assert [port for address, port in head if address != "127.0.0.1"] == [PORTS[0]]
+    assert [port for address, port in head if address != "127.0.0.1"] == [port]
     assert nodes == []
     cluster.slurm("scancel", step.job)
     step.wait()
