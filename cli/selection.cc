@@ -30,9 +30,9 @@ constexpr std::array<std::pair<std::string_view, SortBy>, 12> kSorts = {{
     {"tasks", SortBy::kTasks},
 }};
 
-constexpr std::array<EndState, 6> kStates = {EndState::kRunning,   EndState::kCompleted,
-                                             EndState::kFailed,    EndState::kOutOfMemory,
-                                             EndState::kCancelled, EndState::kLost};
+constexpr std::array kStates = {EndState::kRunning,     EndState::kCompleted, EndState::kFailed,
+                                EndState::kOutOfMemory, EndState::kCancelled, EndState::kLost,
+                                EndState::kUnknown};
 
 Result<EndState> ParseState(std::string_view text) {
   std::vector<std::string_view> names;
@@ -120,7 +120,7 @@ void AddSelectionOptions(Arguments sub, SelectionOptions& options) {
   sub.Option("--name", options.name, "With this text in the job's name");
   sub.Option("--node", options.node, "That ran on this node");
   sub.Option("--state", options.state,
-             "running, completed, failed, out_of_memory, cancelled or lost");
+             "running, completed, failed, out_of_memory, cancelled, lost or unknown");
   sub.Option("--tag", options.tags, "With this tag, NAME or NAME=VALUE; may be repeated")
       .Repeated();
   sub.Option("--user", options.user, "Of this user");

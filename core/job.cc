@@ -27,14 +27,21 @@ std::string_view ToString(EndState state) {
   for (const auto& [value, name] : kStates) {
     if (value == state) return name;
   }
-  return "lost";
+  return "unknown";
 }
 
 EndState ParseEndState(std::string_view text) {
   for (const auto& [value, name] : kStates) {
     if (name == text) return value;
   }
-  return EndState::kLost;
+  return EndState::kUnknown;
+}
+
+std::string StateWord(const JobDescription& job) {
+  const std::string* kept =
+      job.state == EndState::kUnknown ? job.kept.Find(KeptName("state", "")) : nullptr;
+  if (kept == nullptr || kept->size() < 2) return std::string(ToString(job.state));
+  return kept->substr(1, kept->size() - 2);  // without its quotes
 }
 
 }  // namespace sonde

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/kept_members.h"
 #include "core/text/user_tags.h"
 #include "core/time.h"
 
@@ -33,9 +34,10 @@ enum class EndState : uint8_t {
   kOutOfMemory,  // a task was killed, and the kernel killed in its control group as memory ran out
   kCancelled,    // tasks were killed by scancel, a time limit or the loss of srun
   kLost,         // the record stops without an end: the head was killed
+  kUnknown,      // as a later version of Sonde calls it; the description keeps the word
 };
 std::string_view ToString(EndState state);
-EndState ParseEndState(std::string_view text);  // kLost for an unknown text
+EndState ParseEndState(std::string_view text);  // kUnknown for an unknown text
 
 // One node of the step. The head gives the index in the order of registration; frames, blocks and
 // owners of extremes carry it.
@@ -48,6 +50,7 @@ struct NodeInfo {
   Nanos left = 0;     // 0: still there, or lost
   bool lost = false;  // left without a goodbye message
   std::string note;   // why something is missing, in words
+  KeptMembers kept;
 };
 
 // Samples that a complete record would have, and those that this record has: node ticks, and each
@@ -86,6 +89,7 @@ struct Figure {
   Nanos time = 0;      // when it was said last
   uint32_t node = 0xffffffff;
   uint32_t task = 0xffffffff;
+  KeptMembers kept;
   bool operator==(const Figure&) const = default;
 };
 
@@ -123,6 +127,15 @@ struct JobDescription {
   UserTags tags;
   std::map<std::string, std::string> environment;  // the part kept (step_environment.h)
   std::string version;                             // of Sonde
+  KeptMembers kept;
 };
+
+// Whether the step has ended, or its record has; an unknown state without an end is of a step that
+// runs.
+inline bool HasEnded(const JobDescription& job) {
+  return job.state != EndState::kRunning && (job.state != EndState::kUnknown || job.end != 0);
+}
+// The state as the description says it, known or not.
+std::string StateWord(const JobDescription& job);
 
 }  // namespace sonde

@@ -81,8 +81,10 @@ std::string_view ToString(MetricType type) {
       return "counter";
     case MetricType::kHistogram:
       return "histogram";
+    case MetricType::kUnknown:
+      break;
   }
-  return "gauge";
+  return "unknown";
 }
 
 std::string_view ToString(Reduction reduction) {
@@ -95,8 +97,10 @@ std::string_view ToString(Reduction reduction) {
       return "min";
     case Reduction::kMax:
       return "max";
+    case Reduction::kUnknown:
+      break;
   }
-  return "sum";
+  return "unknown";
 }
 
 }  // namespace sonde

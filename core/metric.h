@@ -25,16 +25,28 @@
 namespace sonde {
 
 // Values written to disk and to the wire: never change them.
-enum class MetricType : uint8_t { kGauge = 0, kCounter = 1, kHistogram = 2 };
+enum class MetricType : uint8_t {
+  kGauge = 0,
+  kCounter = 1,
+  kHistogram = 2,
+  kUnknown = 255,  // another number that was read is kept and means the same
+};
+constexpr bool IsKnown(MetricType type) { return type <= MetricType::kHistogram; }
+// Whether its values only rise. Those of an unknown type are shown as they are.
+constexpr bool IsCounting(MetricType type) {
+  return type == MetricType::kCounter || type == MetricType::kHistogram;
+}
 
 // Which statistic of a reduced point is the number for the whole step.
 // Values written to disk and to the wire: never change them.
 enum class Reduction : uint8_t {
-  kSum = 0,   // amounts: bytes used, seconds spent
-  kMean = 1,  // intensities: load, share, temperature of a typical node
-  kMin = 2,   // what is left: available memory
-  kMax = 3,   // what must not be exceeded
+  kSum = 0,       // amounts: bytes used, seconds spent
+  kMean = 1,      // intensities: load, share, temperature of a typical node
+  kMin = 2,       // what is left: available memory
+  kMax = 3,       // what must not be exceeded
+  kUnknown = 15,  // another number that was read is kept and means the same
 };
+constexpr bool IsKnown(Reduction reduction) { return reduction <= Reduction::kMax; }
 
 inline constexpr int kMinLevel = 0;
 inline constexpr int kMaxLevel = 4;

@@ -22,7 +22,7 @@ constexpr NamedSchema kSchemas[] = {
 "run_dir":{"type":"string"},"start_time":{"type":"integer","description":"s since 1970"},
 "end_time":{"type":"integer","description":"0 while it runs"},"name":{"type":"string"},
 "user":{"type":"string"},"state":{"type":"string",
-"enum":["running","completed","failed","out_of_memory","cancelled","lost"]},
+"enum":["running","completed","failed","out_of_memory","cancelled","lost","unknown"]},
 "nodes":{"type":"integer"},"level":{"type":"integer"},
 "period":{"type":"number","description":"s"},"samples_expected":{"type":"integer"},
 "samples":{"type":"integer"},"samples_skipped":{"type":"integer"},

@@ -27,7 +27,7 @@ class Resampler {
  public:
   Resampler(Nanos step, const std::vector<Column>& columns) : step_(step) {
     for (const Column& column : columns) {
-      counts_.push_back(column.series.metric.type != MetricType::kGauge);
+      counts_.push_back(IsCounting(column.series.metric.type));
     }
     Clear();
   }

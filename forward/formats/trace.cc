@@ -168,7 +168,7 @@ Status Trace::Begin(const Profile& profile, const std::vector<Column>& columns) 
   for (const Column& column : columns) {
     const Metric& metric = column.series.metric;
     Track track;
-    track.counts = metric.type != MetricType::kGauge;
+    track.counts = IsCounting(metric.type);
     Tags tags = column.series.tags;
     const int process = ProcessOf(tags.Find("host"), out);
     tags.Erase("host");

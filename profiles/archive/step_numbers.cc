@@ -5,7 +5,7 @@
 namespace sonde {
 namespace {
 
-bool Counts(const Metric& metric) { return metric.type != MetricType::kGauge; }
+bool Counts(const Metric& metric) { return IsCounting(metric.type); }
 
 }  // namespace
 

@@ -37,7 +37,7 @@ struct BinnedSeries {
   Series series;
   std::string suffix;  // behind the metric's name
   std::vector<double> bins;
-  bool PerSecond() const { return series.metric.type != MetricType::kGauge; }
+  bool PerSecond() const { return IsCounting(series.metric.type); }
 };
 using BinnedRun = std::map<std::string, BinnedSeries>;  // by series' names
 // Reads the run's reduced series.

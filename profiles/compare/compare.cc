@@ -83,7 +83,7 @@ double FigureOf(const ComparedRun& run, const std::string& name) {
 }
 
 double NumberOf(const FootprintEntry& entry) {
-  return entry.series.metric.type == MetricType::kGauge ? entry.mean : entry.last;
+  return IsCounting(entry.series.metric.type) ? entry.last : entry.mean;
 }
 
 // The numbers of all footprints, by run and series.

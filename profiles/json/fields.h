@@ -1,5 +1,6 @@
 // Reads an object of untrusted JSON, field by field. A field that is there must have the right type
-// and range, else it is named as wrong; an absent field leaves the caller's value as it was.
+// and range, else it is named as wrong; an absent field leaves the caller's value as it was. Fields
+// that nobody asked for are of a later version of Sonde, and Keep takes them.
 //
 // Thread safety: values; one thread at a time.
 #pragma once
@@ -7,10 +8,14 @@
 #include <boost/json/value.hpp>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
+
+#include "core/text/kept_members.h"
 
 namespace sonde {
 
@@ -25,9 +30,22 @@ class JsonFields {
     if (object_ == nullptr) Wrong(where, "an object");
   }
 
-  const boost::json::value* Find(std::string_view key) const {
-    return object_ == nullptr ? nullptr : object_->if_contains(key);
+  const boost::json::value* Find(std::string_view key) {
+    if (object_ == nullptr) return nullptr;
+    const auto at = object_->find(key);
+    if (at == object_->end()) return nullptr;
+    Mark(static_cast<size_t>(at - object_->begin()));
+    return &at->value();
   }
+  // Fields that are written for others and not read.
+  void Skip(std::initializer_list<std::string_view> keys) {
+    for (const std::string_view key : keys) Find(key);
+  }
+  // Adds the members that were not asked for: call it last. `within`: the name of this object, if
+  // `kept` belongs to an object around it.
+  void Keep(KeptMembers& kept, std::string_view within = {}) const;
+  // Adds the value of a member that was asked for and is not known.
+  void KeepWord(KeptMembers& kept, std::string_view name) const;
   void Read(std::string_view key, std::string& out, size_t limit = kMaxJsonString) {
     const boost::json::value* value = Find(key);
     if (value == nullptr) return;
@@ -81,8 +99,20 @@ class JsonFields {
   }
 
  private:
+  static constexpr size_t kMarked = 64;
+
+  void Mark(size_t index) {
+    const uint64_t bit = index < kMarked ? uint64_t{1} << index : 0;
+    const bool is_new = bit == 0 ? far_.insert(index).second : (marks_ & bit) == 0;
+    marks_ |= bit;
+    known_ += is_new ? 1 : 0;
+  }
+
   const boost::json::object* object_;
   std::string& error_;
+  size_t known_ = 0;      // members that were asked for
+  uint64_t marks_ = 0;    // which of the first ones
+  std::set<size_t> far_;  // and which behind these
 };
 
 }  // namespace sonde

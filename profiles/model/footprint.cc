@@ -20,7 +20,7 @@ void KeepMax(Reduced& kept, const Reduced& value) {
   }
 }
 
-bool Counts(const Metric& metric) { return metric.type != MetricType::kGauge; }
+bool Counts(const Metric& metric) { return IsCounting(metric.type); }
 
 }  // namespace
 

@@ -5,11 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "core/job.h"
 #include "core/metric.h"
+#include "core/text/kept_members.h"
 #include "core/time.h"
 #include "series/sketch/sketch.h"
 #include "series/store/reduced.h"
@@ -26,6 +29,7 @@ struct Phase {
   uint64_t began = 0;
   uint64_t ended = 0;
   Owner by;  // who began first
+  KeptMembers kept;
   bool operator==(const Phase&) const = default;
 };
 
@@ -36,6 +40,7 @@ struct Remark {
   Nanos last = 0;
   uint64_t count = 0;
   Owner by;  // who said it first
+  KeptMembers kept;
   bool operator==(const Remark&) const = default;
 };
 
@@ -49,6 +54,7 @@ struct RaisedAlarm {
   Nanos over = 0;    // 0: not yet, or not before the step was
   double value = 0;  // as it was raised; NaN: none
   Owner by;          // whose value it was
+  KeptMembers kept;
   bool operator==(const RaisedAlarm&) const = default;
 };
 
@@ -59,10 +65,13 @@ struct StepMoments {
   std::vector<RaisedAlarm> alarms;         // by time
   uint64_t lost = 0;                       // events that came faster than a node could take them
   uint64_t left_out = 0;                   // events for which the profile had no room
+  KeptMembers kept;
+  // Of the distributions, by the names of their series.
+  std::map<std::string, KeptMembers, std::less<>> kept_of_distributions;
 
   bool empty() const {
     return phases.empty() && remarks.empty() && distributions.empty() && alarms.empty() &&
-           lost == 0 && left_out == 0;
+           lost == 0 && left_out == 0 && kept.empty();
   }
 };
 

@@ -5,6 +5,7 @@
 #include "core/histogram_buckets.h"
 #include "core/text/names.h"
 #include "profiles/json/fields.h"
+#include "profiles/json/kept.h"
 #include "profiles/model/series_json.h"
 
 namespace sonde {
@@ -18,23 +19,25 @@ void WritePhase(JsonWriter& w, const Phase& phase, const JobDescription& job) {
   w.BeginObject().Field("name", phase.name);
   w.Field("begin", phase.begin).Field("end", phase.end).Field("pauses", phase.pauses);
   w.Field("began", phase.began).Field("ended", phase.ended);
-  WriteOwner(w, "by", phase.by, job);
+  WriteOwner(w, "by", phase.by, job, phase.kept);
+  WriteKept(w, phase.kept);
   w.EndObject();
 }
 
 void WriteRemark(JsonWriter& w, const Remark& remark, const JobDescription& job) {
   w.BeginObject().Field("text", remark.text);
   w.Field("first", remark.first).Field("last", remark.last).Field("count", remark.count);
-  WriteOwner(w, "by", remark.by, job);
+  WriteOwner(w, "by", remark.by, job, remark.kept);
+  WriteKept(w, remark.kept);
   w.EndObject();
 }
 
 // Readers need the buckets and the exact numbers; the quantiles are for people and programs that do
 // not know the buckets.
-void WriteDistribution(JsonWriter& w, const NamedSketch& distribution) {
+void WriteDistribution(JsonWriter& w, const NamedSketch& distribution, const KeptMembers& kept) {
   const Sketch& sketch = distribution.sketch;
   w.BeginObject();
-  WriteSeriesFields(w, distribution.series);
+  WriteSeriesFields(w, distribution.series, kept);
   w.Field("count", sketch.count()).Field("sum", sketch.sum());
   const bool known = sketch.knows_extremes();
   w.Field("min", known ? sketch.min() : std::nan(""));
@@ -45,7 +48,9 @@ void WriteDistribution(JsonWriter& w, const NamedSketch& distribution) {
   for (const auto& [bucket, count] : sketch.buckets()) {
     w.BeginArray().Value(bucket).Value(count).EndArray();
   }
-  w.EndArray().EndObject();
+  w.EndArray();
+  WriteKept(w, kept);
+  w.EndObject();
 }
 
 void WriteAlarm(JsonWriter& w, const RaisedAlarm& alarm, const JobDescription& job) {
@@ -54,7 +59,8 @@ void WriteAlarm(JsonWriter& w, const RaisedAlarm& alarm, const JobDescription& j
   for (const auto& [key, value] : alarm.tags.pairs()) w.Field(key, value);
   w.EndObject().Field("raised", alarm.raised).Field("over", alarm.over);
   w.Field("value", alarm.value);
-  WriteOwner(w, "by", alarm.by, job);
+  WriteOwner(w, "by", alarm.by, job, alarm.kept);
+  WriteKept(w, alarm.kept);
   w.EndObject();
 }
 
@@ -72,7 +78,8 @@ Phase ReadPhase(const json::value& value, std::string& error) {
   fields.Read("pauses", phase.pauses, Nanos{0});
   fields.Read("began", phase.began);
   fields.Read("ended", phase.ended);
-  phase.by = ReadOwner(fields.Find("by"), error);
+  phase.by = ReadOwner(fields, "by", error, phase.kept);
+  fields.Keep(phase.kept);
   if (phase.end != 0 && (phase.end < phase.begin || phase.end - phase.begin < phase.pauses)) {
     fields.Wrong("phases", "an end after the begin");
   }
@@ -87,7 +94,8 @@ Remark ReadRemark(const json::value& value, std::string& error) {
   fields.Read("first", remark.first, Nanos{0});
   fields.Read("last", remark.last, Nanos{0});
   fields.Read("count", remark.count);
-  remark.by = ReadOwner(fields.Find("by"), error);
+  remark.by = ReadOwner(fields, "by", error, remark.kept);
+  fields.Keep(remark.kept);
   if (remark.last < remark.first) fields.Wrong("remarks", "a last time after the first");
   return remark;
 }
@@ -113,7 +121,8 @@ RaisedAlarm ReadAlarm(const json::value& value, std::string& error) {
   fields.Read("over", alarm.over, Nanos{0});
   alarm.value = std::nan("");
   fields.Read("value", alarm.value);
-  alarm.by = ReadOwner(fields.Find("by"), error);
+  alarm.by = ReadOwner(fields, "by", error, alarm.kept);
+  fields.Keep(alarm.kept);
   if (alarm.over != 0 && alarm.over < alarm.raised) fields.Wrong("over", "an end after the begin");
   return alarm;
 }
@@ -133,10 +142,10 @@ bool ReadBucket(const json::value& value, uint64_t& next, Sketch& sketch) {
   return true;
 }
 
-NamedSketch ReadDistribution(const json::value& value, std::string& error) {
+NamedSketch ReadDistribution(const json::value& value, std::string& error, KeptMembers& kept) {
   JsonFields fields(value, error, "distributions");
   NamedSketch distribution;
-  ReadSeriesFields(fields, distribution.series);
+  ReadSeriesFields(fields, distribution.series, kept);
   Sketch& sketch = distribution.sketch;
   if (const json::array* buckets = fields.Array("buckets", histogram::kBuckets)) {
     uint64_t next = 0;
@@ -153,7 +162,32 @@ NamedSketch ReadDistribution(const json::value& value, std::string& error) {
   fields.Read("min", min);
   fields.Read("max", max);
   sketch.AddSum(sum, min, max);
+  fields.Skip({"count", "p50", "p90", "p99"});
+  fields.Keep(kept);
   return distribution;
+}
+
+std::string NameOf(const NamedSketch& distribution) {
+  return SeriesName(distribution.series.metric.name, distribution.series.tags);
+}
+
+void ReadDistributions(JsonFields& fields, StepMoments& moments, std::string& error) {
+  const json::array* values = fields.Array("distributions", kMaxEach);
+  if (values == nullptr) return;
+  moments.distributions.reserve(values->size());
+  for (const json::value& value : *values) {
+    KeptMembers kept;
+    moments.distributions.push_back(ReadDistribution(value, error, kept));
+    if (kept.empty()) continue;
+    moments.kept_of_distributions[NameOf(moments.distributions.back())] = std::move(kept);
+  }
+}
+
+const KeptMembers& KeptOf(const StepMoments& moments, const NamedSketch& distribution) {
+  static const KeptMembers kNone;
+  if (moments.kept_of_distributions.empty()) return kNone;
+  const auto found = moments.kept_of_distributions.find(NameOf(distribution));
+  return found == moments.kept_of_distributions.end() ? kNone : found->second;
 }
 
 template <typename T>
@@ -173,10 +207,14 @@ void WriteMoments(JsonWriter& w, const StepMoments& moments, const JobDescriptio
   w.EndArray().Key("remarks").BeginArray();
   for (const Remark& remark : moments.remarks) WriteRemark(w, remark, job);
   w.EndArray().Key("distributions").BeginArray();
-  for (const NamedSketch& one : moments.distributions) WriteDistribution(w, one);
+  for (const NamedSketch& one : moments.distributions) {
+    WriteDistribution(w, one, KeptOf(moments, one));
+  }
   w.EndArray().Key("alarms").BeginArray();
   for (const RaisedAlarm& alarm : moments.alarms) WriteAlarm(w, alarm, job);
-  w.EndArray().Field("lost", moments.lost).Field("left_out", moments.left_out).EndObject();
+  w.EndArray().Field("lost", moments.lost).Field("left_out", moments.left_out);
+  WriteKept(w, moments.kept);
+  w.EndObject();
 }
 
 StepMoments ReadMoments(const json::value& value, std::string& error) {
@@ -184,10 +222,11 @@ StepMoments ReadMoments(const json::value& value, std::string& error) {
   StepMoments moments;
   ReadList(fields, "phases", moments.phases, error, ReadPhase);
   ReadList(fields, "remarks", moments.remarks, error, ReadRemark);
-  ReadList(fields, "distributions", moments.distributions, error, ReadDistribution);
+  ReadDistributions(fields, moments, error);
   ReadList(fields, "alarms", moments.alarms, error, ReadAlarm);
   fields.Read("lost", moments.lost);
   fields.Read("left_out", moments.left_out);
+  fields.Keep(moments.kept);
   return moments;
 }
 

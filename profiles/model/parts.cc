@@ -38,6 +38,7 @@ void MergeNode(const NodeInfo& from, NodeInfo& into) {
     into = from;
     return;
   }
+  into.kept.Merge(from.kept);
   if (from.joined != 0)
     into.joined = into.joined == 0 ? from.joined : std::min(into.joined, from.joined);
   const bool said_goodbye = from.left != 0 && !from.lost;
@@ -66,8 +67,10 @@ void MergeFigures(const std::vector<Figure>& from, std::vector<Figure>& into) {
       continue;
     }
     const uint64_t count = at->count + figure.count;
-    if (std::tie(figure.time, figure.value) > std::tie(at->time, at->value)) *at = figure;
+    Figure other = figure;
+    if (std::tie(figure.time, figure.value) > std::tie(at->time, at->value)) std::swap(*at, other);
     at->count = count;
+    at->kept.Merge(other.kept);
   }
 }
 
@@ -93,6 +96,7 @@ std::vector<Phase> MergePhases(std::vector<Phase> all) {
     last->began += phase.began;
     last->ended += phase.ended;
     last->pauses = std::min(last->pauses, phase.pauses);
+    last->kept.Merge(phase.kept);
   }
   std::stable_sort(merged.begin(), merged.end(), [](const Phase& a, const Phase& b) {
     return std::tie(a.begin, a.name) < std::tie(b.begin, b.name);
@@ -115,6 +119,7 @@ std::vector<Remark> MergeRemarks(std::vector<Remark> all) {
     } else {
       at->last = std::max(at->last, remark.last);
       at->count = std::max(at->count, remark.count);
+      at->kept.Merge(remark.kept);
     }
   }
   return merged;
@@ -135,6 +140,10 @@ StepMoments MergeMoments(const std::vector<Part>& parts) {
     merged.alarms.insert(merged.alarms.end(), one.alarms.begin(), one.alarms.end());
     merged.lost += one.lost;
     merged.left_out += one.left_out;
+    merged.kept.Merge(one.kept);
+    for (const auto& [name, kept] : one.kept_of_distributions) {
+      merged.kept_of_distributions[name].Merge(kept);
+    }
   }
   merged.phases = MergePhases(std::move(merged.phases));
   merged.remarks = MergeRemarks(std::move(merged.remarks));
@@ -148,12 +157,13 @@ StepMoments MergeMoments(const std::vector<Part>& parts) {
 double Sum(double a, double b) { return std::isnan(a) ? b : (std::isnan(b) ? a : a + b); }
 
 OwnCost MergeCost(const std::vector<Part>& parts) {
-  OwnCost cost{std::nan(""), std::nan(""), std::nan(""), 0, ""};
+  OwnCost cost{std::nan(""), std::nan(""), std::nan(""), 0, "", {}};
   for (const Part& part : parts) {
     cost.cpu_seconds = Sum(cost.cpu_seconds, part.profile.cost.cpu_seconds);
     cost.bytes_sent = Sum(cost.bytes_sent, part.profile.cost.bytes_sent);
     cost.peak_node_memory = std::fmax(cost.peak_node_memory, part.profile.cost.peak_node_memory);
     if (cost.carriers.empty()) cost.carriers = part.profile.cost.carriers;
+    cost.kept.Merge(part.profile.cost.kept);
   }
   return cost;
 }
@@ -242,6 +252,7 @@ Profile MergeParts(std::vector<Part> parts) {
     job.tags.insert(one.tags.begin(), one.tags.end());
     job.environment.insert(one.environment.begin(), one.environment.end());
     for (const std::string& note : one.notes) AddOnce(job.notes, note);
+    job.kept.Merge(one.kept);
   }
   for (const Part& part : parts) {
     if (part.id.acting && part.finished()) {
@@ -253,6 +264,7 @@ Profile MergeParts(std::vector<Part> parts) {
   job.presence = MergePresence(parts);
   merged.moments = MergeMoments(parts);
   merged.cost = MergeCost(parts);
+  for (const Part& part : parts) merged.kept.Merge(part.profile.kept);
   return merged;
 }
 

@@ -38,7 +38,7 @@ struct Part {
   // As its writer left it: if the writer was killed the state is kRunning, the footprint is empty
   // and the end is the last row.
   Profile profile;
-  bool finished() const { return profile.job.state != EndState::kRunning; }
+  bool finished() const { return HasEnded(profile.job); }
 };
 
 // The profile of all parts, except for what the blocks tell: footprint, coverage and stored bytes.
@@ -51,6 +51,8 @@ struct Part {
 //             ones said, distributions added up
 //   presence  what all that tell of a time say; where they differ, that it is not known
 //   cost      added up; of memory the peak
+//   kept      members that a later version wrote: of each the value of the part whose state
+//             counts, else of any part that has it; those of the footprint stay in the parts
 Profile MergeParts(std::vector<Part> parts);
 
 // Coverage of a step whose rows hold `got` node ticks.

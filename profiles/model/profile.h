@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/job.h"
+#include "core/text/kept_members.h"
 #include "profiles/model/moments.h"
 #include "series/block/schema.h"
 #include "series/store/reduced.h"
@@ -38,6 +39,7 @@ struct FootprintEntry {
   Owner min_owner;
   Owner max_owner;
   std::optional<SpreadOverTime> spread;
+  KeptMembers kept;
   bool operator==(const FootprintEntry&) const = default;
 };
 
@@ -48,6 +50,7 @@ struct OwnCost {
   double bytes_sent = 0;        // over links
   double stored_bytes = 0;      // what the profile takes in the archive: records/stored_bytes.h
   std::string carriers;         // what carried what was sent: "sockets, verbs"; "": not known
+  KeptMembers kept;
 };
 
 struct Profile {
@@ -55,6 +58,7 @@ struct Profile {
   std::vector<FootprintEntry> footprint;
   OwnCost cost;
   StepMoments moments;
+  KeptMembers kept;
 };
 
 // All of these are stored and served as JSON; docs/archive.md describes it.

@@ -1,6 +1,7 @@
 // Profiles as JSON. The input comes from a file or a socket and is not trusted: sizes, depths,
 // counts, ranges and names are checked, and if a field has the wrong type the whole text is
-// refused. Unknown fields are passed over, so that versions may differ.
+// refused. Fields and words that only a later version knows are kept (json/kept.h) and written
+// again.
 #include <boost/json/monotonic_resource.hpp>
 #include <boost/json/value.hpp>
 #include <map>
@@ -9,6 +10,7 @@
 
 #include "core/step_environment.h"
 #include "profiles/json/fields.h"
+#include "profiles/json/kept.h"
 #include "profiles/json/parse.h"
 #include "profiles/json/writer.h"
 #include "profiles/model/moments_json.h"
@@ -26,10 +28,11 @@ constexpr size_t kMaxNotes = 4096;
 constexpr size_t kMaxEntries = size_t{1} << 20;
 constexpr size_t kMaxFigures = 4096;
 
-void WriteCoverage(JsonWriter& w, const Coverage& coverage) {
+void WriteCoverage(JsonWriter& w, const Coverage& coverage, const KeptMembers& kept) {
   w.Key("coverage").BeginObject();
   w.Field("expected", coverage.expected).Field("got", coverage.got);
   w.Field("skipped", coverage.skipped);
+  WriteKept(w, kept, "coverage");
   w.EndObject();
 }
 
@@ -39,7 +42,9 @@ void WriteNodes(JsonWriter& w, const std::vector<NodeInfo>& nodes) {
     w.BeginObject().Field("host", node.host).Field("job", node.job);
     w.Field("node_id", node.node_id).Field("tasks", node.tasks);
     w.Field("joined", node.joined).Field("left", node.left).Field("lost", node.lost);
-    w.Field("note", node.note).EndObject();
+    w.Field("note", node.note);
+    WriteKept(w, node.kept);
+    w.EndObject();
   }
   w.EndArray();
 }
@@ -47,7 +52,8 @@ void WriteNodes(JsonWriter& w, const std::vector<NodeInfo>& nodes) {
 void WriteFigure(JsonWriter& w, const Figure& figure, const JobDescription& job) {
   w.BeginObject().Field("name", figure.name).Field("unit", figure.unit);
   w.Field("value", figure.value).Field("count", figure.count).Field("time", figure.time);
-  WriteOwner(w, "by", {figure.node, figure.task}, job);
+  WriteOwner(w, "by", {figure.node, figure.task}, job, figure.kept);
+  WriteKept(w, figure.kept);
   w.EndObject();
 }
 
@@ -68,9 +74,10 @@ void WriteDescription(JsonWriter& w, const JobDescription& job) {
   w.Field("launch_host", job.launch_host).Field("expected_nodes", job.expected_nodes);
   w.Field("job_nodes", job.job_nodes).Field("expected_tasks", job.expected_tasks);
   w.Field("level", job.level).Field("period", job.period);
-  w.Field("start", job.start).Field("end", job.end).Field("state", ToString(job.state));
+  w.Field("start", job.start).Field("end", job.end);
+  WriteWord(w, "state", ToString(job.state), job.state != EndState::kUnknown, job.kept);
   w.Field("exit_status", job.exit_status);
-  WriteCoverage(w, job.coverage);
+  WriteCoverage(w, job.coverage, job.kept);
   WritePresence(w, job.presence);
   WriteNodes(w, job.nodes);
   w.Key("notes").BeginArray();
@@ -82,37 +89,43 @@ void WriteDescription(JsonWriter& w, const JobDescription& job) {
   if (!job.tags.empty()) WriteTexts(w, "tags", job.tags);
   if (!job.environment.empty()) WriteTexts(w, "environment", job.environment);
   w.Field("version", job.version);
+  WriteKept(w, job.kept);
   w.EndObject();
 }
 
-void WriteSpread(JsonWriter& w, std::string_view key, const Spread& spread) {
+void WriteSpread(JsonWriter& w, std::string_view key, const Spread& spread,
+                 const KeptMembers& kept) {
   w.Key(key).BeginObject();
   for (size_t i = 0; i < kSpreadColumns; ++i) w.Field(kSpreadNames[i], spread[i]);
+  WriteKept(w, kept, KeptName("spread", key));
   w.EndObject();
 }
 
 void WriteEntry(JsonWriter& w, const FootprintEntry& e, const JobDescription& job) {
   w.BeginObject();
-  WriteSeriesFields(w, e.series);
+  WriteSeriesFields(w, e.series, e.kept);
   w.Field("ticks", e.ticks).Field("last", e.last).Field("mean", e.mean);
   w.Field("min", e.min).Field("max", e.max);
-  WriteOwner(w, "min_owner", e.min_owner, job);
-  WriteOwner(w, "max_owner", e.max_owner, job);
+  WriteOwner(w, "min_owner", e.min_owner, job, e.kept);
+  WriteOwner(w, "max_owner", e.max_owner, job, e.kept);
   if (e.spread) {
     w.Key("spread").BeginObject();
-    WriteSpread(w, "last", e.spread->last);
-    WriteSpread(w, "mean", e.spread->mean);
+    WriteSpread(w, "last", e.spread->last, e.kept);
+    WriteSpread(w, "mean", e.spread->mean, e.kept);
+    WriteKept(w, e.kept, "spread");
     w.EndObject();
   }
+  WriteKept(w, e.kept);
   w.EndObject();
 }
 
-Coverage ReadCoverage(const json::value& value, std::string& error) {
+Coverage ReadCoverage(const json::value& value, std::string& error, KeptMembers& kept) {
   JsonFields fields(value, error, "coverage");
   Coverage coverage;
   fields.Read("expected", coverage.expected);
   fields.Read("got", coverage.got);
   fields.Read("skipped", coverage.skipped);
+  fields.Keep(kept, "coverage");
   return coverage;
 }
 
@@ -127,6 +140,7 @@ NodeInfo ReadNode(const json::value& value, std::string& error) {
   fields.Read("left", node.left, Nanos{0});
   fields.Read("lost", node.lost);
   fields.Read("note", node.note);
+  fields.Keep(node.kept);
   return node;
 }
 
@@ -139,9 +153,10 @@ Figure ReadFigure(const json::value& value, std::string& error) {
   fields.Read("value", figure.value);
   fields.Read("count", figure.count);
   fields.Read("time", figure.time, Nanos{0});
-  const Owner by = ReadOwner(fields.Find("by"), error);
+  const Owner by = ReadOwner(fields, "by", error, figure.kept);
   figure.node = by.node;
   figure.task = by.rank;
+  fields.Keep(figure.kept);
   return figure;
 }
 
@@ -188,16 +203,18 @@ JobDescription ReadDescription(const json::value& value, std::string& error) {
   fields.Read("expected_nodes", job.expected_nodes);
   fields.Read("job_nodes", job.job_nodes);
   fields.Read("expected_tasks", job.expected_tasks);
-  fields.Read("level", job.level, kMinLevel, kMaxLevel);
+  // A level or a state that is not known is shown as it is.
+  fields.Read("level", job.level, kMinLevel, int{std::numeric_limits<uint8_t>::max()});
   fields.Read("period", job.period, Nanos{1});
   fields.Read("start", job.start, Nanos{0});
   fields.Read("end", job.end, Nanos{0});
   std::string state(ToString(EndState::kRunning));
   fields.Read("state", state, 64);
   job.state = ParseEndState(state);
+  if (job.state == EndState::kUnknown) fields.KeepWord(job.kept, "state");
   fields.Read("exit_status", job.exit_status);
   if (const json::value* coverage = fields.Find("coverage")) {
-    job.coverage = ReadCoverage(*coverage, error);
+    job.coverage = ReadCoverage(*coverage, error, job.kept);
   }
   job.presence = ReadPresence(fields, error);
   if (const json::array* nodes = fields.Array("nodes", kMaxNodes)) {
@@ -220,33 +237,39 @@ JobDescription ReadDescription(const json::value& value, std::string& error) {
   // A byte that is not UTF-8 has become three bytes.
   ReadTexts(fields, "environment", kMaxKeptVariables, 3 * kMaxKeptName, 3 * kMaxKeptValue,
             job.environment);
+  fields.Keep(job.kept);
   return job;
 }
 
-Spread ReadSpread(const json::value* value, std::string& error) {
+Spread ReadSpread(JsonFields& both, std::string_view key, std::string& error, KeptMembers& kept) {
   Spread spread{};
+  const json::value* value = both.Find(key);
   if (value == nullptr) return spread;
   JsonFields fields(*value, error, "spread");
   for (size_t i = 0; i < kSpreadColumns; ++i) fields.Read(kSpreadNames[i], spread[i]);
+  fields.Keep(kept, KeptName("spread", key));
   return spread;
 }
 
 FootprintEntry ReadEntry(const json::value& value, std::string& error) {
   JsonFields fields(value, error, "footprint");
   FootprintEntry entry;
-  ReadSeriesFields(fields, entry.series);
+  ReadSeriesFields(fields, entry.series, entry.kept);
   fields.Read("ticks", entry.ticks);
   fields.Read("last", entry.last);
   fields.Read("mean", entry.mean);
   fields.Read("min", entry.min);
   fields.Read("max", entry.max);
-  entry.min_owner = ReadOwner(fields.Find("min_owner"), error);
-  entry.max_owner = ReadOwner(fields.Find("max_owner"), error);
+  entry.min_owner = ReadOwner(fields, "min_owner", error, entry.kept);
+  entry.max_owner = ReadOwner(fields, "max_owner", error, entry.kept);
   if (const json::value* spread = fields.Find("spread")) {
     JsonFields both(*spread, error, "spread");
-    entry.spread = {ReadSpread(both.Find("last"), error), ReadSpread(both.Find("mean"), error)};
+    entry.spread = {ReadSpread(both, "last", error, entry.kept),
+                    ReadSpread(both, "mean", error, entry.kept)};
     entry.series.metric.spread = true;
+    both.Keep(entry.kept, "spread");
   }
+  fields.Keep(entry.kept);
   return entry;
 }
 
@@ -258,6 +281,7 @@ OwnCost ReadCost(const json::value& value, std::string& error) {
   fields.Read("bytes_sent", cost.bytes_sent);
   fields.Read("stored_bytes", cost.stored_bytes);
   fields.Read("carriers", cost.carriers);
+  fields.Keep(cost.kept);
   return cost;
 }
 
@@ -278,6 +302,7 @@ Profile ReadProfile(const json::value& value, std::string& error) {
   if (const json::value* moments = fields.Find("moments")) {
     profile.moments = ReadMoments(*moments, error);
   }
+  fields.Keep(profile.kept);
   return profile;
 }
 
@@ -337,8 +362,10 @@ std::string ProfileToJson(const Profile& profile) {
   w.Field("bytes_sent", profile.cost.bytes_sent);
   w.Field("stored_bytes", profile.cost.stored_bytes);
   if (!profile.cost.carriers.empty()) w.Field("carriers", profile.cost.carriers);
+  WriteKept(w, profile.cost.kept);
   w.EndObject().Key("moments");
   WriteMoments(w, profile.moments, profile.job);
+  WriteKept(w, profile.kept);
   w.EndObject();
   return out;
 }

@@ -1,5 +1,7 @@
 #include "profiles/model/series_json.h"
 
+#include "profiles/json/kept.h"
+
 namespace sonde {
 namespace {
 
@@ -23,60 +25,66 @@ void ReadTags(JsonFields& fields, Tags& tags) {
   }
 }
 
-void ReadMetric(JsonFields& fields, Metric& metric) {
+void ReadMetric(JsonFields& fields, Metric& metric, KeptMembers& kept) {
   fields.Read("metric", metric.name, kMaxNameLength);
   if (!CheckMetricName(metric.name).ok()) fields.Wrong("metric", "the name of a metric");
   fields.Read("unit", metric.unit, kMaxNameLength);
   fields.Read("help", metric.help, kMaxTextLength);
-  fields.Read("level", metric.level, uint8_t{kMinLevel}, uint8_t{kMaxLevel});
+  fields.Read("level", metric.level);
   std::string type(ToString(metric.type));
   std::string reduction(ToString(metric.reduction));
   fields.Read("type", type, 64);
   fields.Read("reduction", reduction, 64);
-  bool known = false;
+  metric.type = MetricType::kUnknown;
   for (const auto t : {MetricType::kGauge, MetricType::kCounter, MetricType::kHistogram}) {
-    if (ToString(t) == type) metric.type = t, known = true;
+    if (ToString(t) == type) metric.type = t;
   }
-  if (!known) fields.Wrong("type", "gauge, counter or histogram");
-  known = false;
+  metric.reduction = Reduction::kUnknown;
   for (const auto r : {Reduction::kSum, Reduction::kMean, Reduction::kMin, Reduction::kMax}) {
-    if (ToString(r) == reduction) metric.reduction = r, known = true;
+    if (ToString(r) == reduction) metric.reduction = r;
   }
-  if (!known) fields.Wrong("reduction", "sum, mean, min or max");
+  if (!IsKnown(metric.type)) fields.KeepWord(kept, "type");
+  if (!IsKnown(metric.reduction)) fields.KeepWord(kept, "reduction");
 }
 
 }  // namespace
 
-void WriteSeriesFields(JsonWriter& w, const Series& series) {
+void WriteSeriesFields(JsonWriter& w, const Series& series, const KeptMembers& kept) {
   const Metric& metric = series.metric;
   w.Field("metric", metric.name);
   w.Key("tags").BeginObject();
   for (const auto& [key, value] : series.tags.pairs()) w.Field(key, value);
   w.EndObject();
-  w.Field("unit", metric.unit).Field("help", metric.help).Field("type", ToString(metric.type));
-  w.Field("level", metric.level).Field("reduction", ToString(metric.reduction));
+  w.Field("unit", metric.unit).Field("help", metric.help);
+  WriteWord(w, "type", ToString(metric.type), IsKnown(metric.type), kept);
+  w.Field("level", metric.level);
+  WriteWord(w, "reduction", ToString(metric.reduction), IsKnown(metric.reduction), kept);
 }
 
-void ReadSeriesFields(JsonFields& fields, Series& series) {
-  ReadMetric(fields, series.metric);
+void ReadSeriesFields(JsonFields& fields, Series& series, KeptMembers& kept) {
+  ReadMetric(fields, series.metric, kept);
   ReadTags(fields, series.tags);
 }
 
-void WriteOwner(JsonWriter& w, std::string_view key, const Owner& owner,
-                const JobDescription& job) {
+void WriteOwner(JsonWriter& w, std::string_view key, const Owner& owner, const JobDescription& job,
+                const KeptMembers& kept) {
   if (owner.node == Owner::kNobody) return;
   w.Key(key).BeginObject().Field("node", owner.node);
   if (owner.node < job.nodes.size()) w.Field("host", job.nodes[owner.node].host);
   if (owner.rank != Owner::kNobody) w.Field("rank", owner.rank);
+  WriteKept(w, kept, key);
   w.EndObject();
 }
 
-Owner ReadOwner(const json::value* value, std::string& error) {
+Owner ReadOwner(JsonFields& around, std::string_view key, std::string& error, KeptMembers& kept) {
   Owner owner;
+  const json::value* value = around.Find(key);
   if (value == nullptr) return owner;
   JsonFields fields(*value, error, "owner");
   fields.Read("node", owner.node);
   fields.Read("rank", owner.rank);
+  fields.Skip({"host"});
+  fields.Keep(kept, key);
   return owner;
 }
 

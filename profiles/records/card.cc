@@ -20,11 +20,14 @@ constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 constexpr std::array kStates = {EndState::kRunning,     EndState::kCompleted, EndState::kFailed,
                                 EndState::kOutOfMemory, EndState::kCancelled, EndState::kLost};
 
+// Of a state that is not known.
+constexpr uint8_t kUnknownState = 255;
+
 uint8_t NumberOf(EndState state) {
   for (size_t i = 0; i < kStates.size(); ++i) {
     if (kStates[i] == state) return static_cast<uint8_t>(i);
   }
-  return 0;
+  return kUnknownState;
 }
 
 double Sum(double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : a + b; }
@@ -105,8 +108,7 @@ uint32_t ReadCount(ByteReader& r) {
 
 void ReadState(ByteReader& r, Card& card) {
   const auto state = r.Fixed<uint8_t>();
-  if (state >= kStates.size()) return r.Fail();
-  card.state = kStates[state];
+  card.state = state < kStates.size() ? kStates[state] : EndState::kUnknown;
   card.level = r.Fixed<uint8_t>();
   const int64_t status = r.Signed();
   if (status < std::numeric_limits<int>::min() || status > std::numeric_limits<int>::max()) {

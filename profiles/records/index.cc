@@ -80,7 +80,7 @@ StoredCard IndexedFrom(leveldb::DB& db, const std::string& key) {
   auto job = ProfileReader(db, key).Description();
   if (!job.ok()) job = keys::DescribeKey(key).value_or(JobDescription());
   bare.job = *std::move(job);
-  if (bare.job.state == EndState::kRunning) bare.job.state = EndState::kLost;
+  if (!HasEnded(bare.job)) bare.job.state = EndState::kLost;
   return {MakeCard(bare, 0), std::move(bare.job)};
 }
 
@@ -106,7 +106,7 @@ std::vector<std::string> IndexKeys(const JobDescription& job) {
   };
   add(Term::kCommand, job.command);
   add(Term::kName, job.name);
-  add(Term::kState, ToString(job.state));
+  add(Term::kState, StateWord(job));
   std::set<std::string_view> hosts;
   for (const NodeInfo& node : job.nodes) {
     if (!node.host.empty() && hosts.insert(node.host).second) add(Term::kHost, node.host);
@@ -196,7 +196,9 @@ Status IndexWriter::Count(std::string_view bytes, Nanos start, bool add) {
 Status IndexWriter::Put(const Profile& profile, leveldb::WriteBatch& batch) {
   const std::string key = keys::ProfileKey(profile.job);
   const std::string json = ProfileToJson(profile);
-  batch.Put(keys::Description(key), DescriptionToJson(profile.job));
+  JobDescription described = profile.job;
+  if (auto old = ProfileReader(db_, key).Description(); old.ok()) described.kept.Merge(old->kept);
+  batch.Put(keys::Description(key), DescriptionToJson(described));
   batch.Put(keys::Profile(key), json);
   return Enter(profile, json.size(), batch);
 }

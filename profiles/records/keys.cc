@@ -117,6 +117,22 @@ std::string BlockCount(std::string_view profile) { return Of('n', profile); }
 
 std::string Owed(std::string_view profile) { return Of(kOwedKind, profile); }
 
+bool IsKnownKind(char kind) {
+  return std::string_view("FIabdijmnopqstwz").find(kind) != std::string_view::npos;
+}
+
+std::optional<OtherRecord> ParseOther(std::string_view key) {
+  const size_t end = key.find('\0');
+  if (end == std::string_view::npos || end == 0 || IsKnownKind(key[0])) return std::nullopt;
+  const std::string_view profile = key.substr(1, end - 1);
+  if (!DescribeKey(profile)) return std::nullopt;
+  return OtherRecord{key[0], profile, key.substr(end + 1)};
+}
+
+std::string Other(char kind, std::string_view profile, std::string_view rest) {
+  return Of(kind, profile).append(rest);
+}
+
 std::string Schema(uint64_t id) {
   std::string key(1, kSchemaKind);
   Append(key, id);

@@ -41,6 +41,18 @@ std::string BlockCount(std::string_view profile);
 // In db/, of a deleted profile: the room of its blocks is not given back yet (owed_room.h).
 std::string Owed(std::string_view profile);
 inline constexpr char kOwedKind = 'o';
+// Whether this version knows records whose keys begin so. A later version's records of a profile
+// have a kind of their own, the profile and a zero byte, and then whatever names them.
+bool IsKnownKind(char kind);
+// A key of such a record without the kind's meaning: the profile and the rest; none for known kinds
+// and for records that belong to no profile.
+struct OtherRecord {
+  char kind = 0;
+  std::string_view profile;
+  std::string_view rest;
+};
+std::optional<OtherRecord> ParseOther(std::string_view key);
+std::string Other(char kind, std::string_view profile, std::string_view rest = {});
 std::string Schema(uint64_t id);
 inline constexpr char kSchemaKind = 's';
 std::optional<uint64_t> ParseSchema(std::string_view key);

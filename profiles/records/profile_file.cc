@@ -37,6 +37,8 @@ std::string_view NameOf(FileRecordKind kind) {
       return "the profile";
     case FileRecordKind::kPart:
       return "a part";
+    case FileRecordKind::kOther:
+      return "a record of a later version";
     case FileRecordKind::kSchema:
       return "a schema";
     case FileRecordKind::kBlock:
@@ -45,6 +47,10 @@ std::string_view NameOf(FileRecordKind kind) {
       return "the end";
   }
   return "a record of an unknown kind";
+}
+
+bool IsKnownRecord(FileRecordKind kind) {
+  return std::string_view("kdpqxsbe").find(static_cast<char>(kind)) != std::string_view::npos;
 }
 
 uint32_t Chain(uint32_t chain, uint32_t checksum) {
@@ -93,6 +99,11 @@ Status ProfileFileWriter::Write(const FileRecord& record) {
       w.Raw(record.bytes);
       break;
     case FileRecordKind::kPart:
+      w.Text(record.part);
+      w.Raw(Pack(record.bytes));
+      break;
+    case FileRecordKind::kOther:
+      w.Fixed(record.other);
       w.Text(record.part);
       w.Raw(Pack(record.bytes));
       break;
@@ -160,6 +171,10 @@ Result<FileRecord> ProfileFileReader::Parse(FileRecordKind kind, std::string_vie
   record.kind = kind;
   ByteReader in(payload);
   if (kind == FileRecordKind::kPart) record.part = in.Text(kMaxName);
+  if (kind == FileRecordKind::kOther) {
+    record.other = in.Fixed<char>();
+    record.part = in.Text(kMaxName);
+  }
   if (kind == FileRecordKind::kBlock) {
     record.block.node = in.Fixed<uint32_t>();
     record.block.sequence = in.Fixed<uint64_t>();
@@ -170,6 +185,12 @@ Result<FileRecord> ProfileFileReader::Parse(FileRecordKind kind, std::string_vie
   if (kind == FileRecordKind::kBlock || kind == FileRecordKind::kKey) {
     record.bytes = rest;
     return record;
+  }
+  if (!IsKnownRecord(kind)) {
+    return Status(Code::kUnsupported,
+                  fmt::format("the file has a record of kind {}, which this program does not know; "
+                              "use a newer Sonde",
+                              static_cast<int>(kind)));
   }
   Result<std::string> plain = Unpack(rest, kMaxText, NameOf(kind));
   if (!plain.ok()) return Corrupt(plain.status().message());

@@ -29,6 +29,7 @@ enum class FileRecordKind : char {
   kDescription = 'd',
   kProfile = 'p',
   kPart = 'q',
+  kOther = 'x',  // a record of a later version
   kSchema = 's',
   kBlock = 'b',
   kEnd = 'e',
@@ -37,9 +38,10 @@ enum class FileRecordKind : char {
 // One record, unpacked.
 struct FileRecord {
   FileRecordKind kind = FileRecordKind::kEnd;
-  std::string part;   // kPart: its id
+  std::string part;   // kPart: its id; kOther: its name, the part of the key behind the profile
   BlockKey block;     // kBlock: where it belongs
   std::string bytes;  // the key, JSON, an encoded schema or a block
+  char other = 0;     // kOther: its kind in the archive
 };
 
 class ProfileFileWriter {
@@ -105,6 +107,7 @@ class ProfileFileCheck {
   Status AddKey(const FileRecord& record);
   Status AddText(const FileRecord& record);
   Status AddPart(const FileRecord& record);
+  Status AddOther(const FileRecord& record);
   Status AddBlock(const FileRecord& record);
 
   std::string key_;
@@ -112,7 +115,8 @@ class ProfileFileCheck {
   std::optional<Profile> profile_;
   std::map<std::string, bool> parts_;
   std::map<uint64_t, size_t> schemas_;  // columns of each
-  std::string last_block_;              // its key in the archive
+  std::string last_other_;              // the key in the archive of the last record of each sort
+  std::string last_block_;
   uint64_t blocks_ = 0;
   char stage_ = 0;  // the kind of the previous record
 };

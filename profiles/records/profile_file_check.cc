@@ -12,7 +12,7 @@ namespace sonde {
 namespace {
 
 constexpr size_t kMaxGroup = 64;
-constexpr std::string_view kOrder = "kdpqsb";  // schemas may come among blocks
+constexpr std::string_view kOrder = "kdpqxsb";  // schemas may come among blocks
 
 Status WrongFile(std::string_view why) {
   return {Code::kCorrupt, fmt::format("the file holds no whole profile: {}", why)};
@@ -39,6 +39,8 @@ Status ProfileFileCheck::Add(const FileRecord& record) {
       return AddText(record);
     case FileRecordKind::kPart:
       return AddPart(record);
+    case FileRecordKind::kOther:
+      return AddOther(record);
     case FileRecordKind::kSchema: {
       const auto schema = Schema::Decode(record.bytes);
       if (!schema.ok()) return schema.status();
@@ -81,6 +83,15 @@ Status ProfileFileCheck::AddPart(const FileRecord& record) {
   const auto read = ProfileFromJson(record.bytes);
   if (!read.ok()) return read.status();
   if (keys::ProfileKey(read->job) != key_) return WrongFile("its parts are of different steps");
+  return {};
+}
+
+// Nothing is known but where it belongs.
+Status ProfileFileCheck::AddOther(const FileRecord& record) {
+  std::string at = keys::Other(record.other, key_, record.part);
+  const bool theirs = !keys::IsKnownKind(record.other) && record.other != 0;
+  if (!theirs || at <= last_other_) return WrongFile("its records of a later version are none");
+  last_other_ = std::move(at);
   return {};
 }
 

@@ -54,7 +54,7 @@ class SeriesCollector {
     std::vector<Point>& all = data_[index].points;
     all.insert(all.end(), points.begin(), points.end());
   }
-  bool Counts(size_t index) const { return data_[index].series.metric.type != MetricType::kGauge; }
+  bool Counts(size_t index) const { return IsCounting(data_[index].series.metric.type); }
   // Points in time order, each time once: parts of two writers may overlap.
   std::vector<SeriesData> Take() {
     const auto earlier = [](const Point& a, const Point& b) { return a.time < b.time; };

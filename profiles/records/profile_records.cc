@@ -9,6 +9,7 @@
 #include "profiles/records/keys.h"
 #include "profiles/records/profile_file.h"
 #include "profiles/records/profile_reader.h"
+#include "profiles/records/records.h"
 
 namespace sonde {
 
@@ -29,8 +30,19 @@ Status ProfileReader::ForEachRecord(const std::function<Status(const FileRecord&
     SONDE_RETURN_IF_ERROR(f({FileRecordKind::kPart, part, {}, it->value().ToString()}));
   }
   SONDE_RETURN_IF_ERROR(FromLevelDb(it->status(), "read the parts of " + key_));
-  std::set<uint64_t> schemas;
+  const auto kinds = OtherKinds(db_);
+  if (!kinds.ok()) return kinds.status();
   Status status;
+  SONDE_RETURN_IF_ERROR(
+      ForEachOther(db_, *kinds, key_, [&](std::string_view at, std::string_view value) {
+        const auto other = keys::ParseOther(at);
+        if (!status.ok() || !other) return;
+        FileRecord record{FileRecordKind::kOther, std::string(other->rest), {}, std::string(value)};
+        record.other = other->kind;
+        status = f(record);
+      }));
+  SONDE_RETURN_IF_ERROR(status);
+  std::set<uint64_t> schemas;
   SONDE_RETURN_IF_ERROR(ForEach(std::nullopt, tally, [&](const Stored& stored) {
     if (status.ok() && schemas.insert(stored.info.schema_id).second) {
       status = f({FileRecordKind::kSchema, "", {}, stored.schema->encoded()});

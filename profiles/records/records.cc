@@ -1,5 +1,6 @@
 #include "profiles/records/records.h"
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
 
@@ -63,14 +64,17 @@ Record ParseRecord(std::string_view key) {
     if (keys::DescribeKey(profile)) return {RecordKind::kCard, profile};
   }
   constexpr std::pair<char, RecordKind> kKinds[] = {
-      {'b', RecordKind::kBlock},      {'d', RecordKind::kDescription},
-      {'p', RecordKind::kProfile},    {'q', RecordKind::kPart},
-      {'n', RecordKind::kBlockCount}, {keys::kOwedKind, RecordKind::kOwed}};
+      {'b', RecordKind::kBlock},           {'d', RecordKind::kDescription},
+      {'p', RecordKind::kProfile},         {'q', RecordKind::kPart},
+      {'n', RecordKind::kBlockCount},      {'m', RecordKind::kMoments},
+      {keys::kOwedKind, RecordKind::kOwed}};
   for (const auto& [kind, record] : kKinds) {
     if (key.empty() || key[0] != kind) continue;
     const std::string_view profile = ProfileIn(key);
     if (keys::DescribeKey(profile)) return {record, profile};
   }
+  if (const auto other = keys::ParseOther(key)) return {RecordKind::kOther, other->profile};
+  if (!key.empty() && !keys::IsKnownKind(key[0])) return {RecordKind::kOther, {}};
   return {};
 }
 
@@ -112,12 +116,43 @@ Result<RecordContent> CheckRecord(std::string_view key, std::string_view value) 
       if (!totals.ok()) return totals.status();
       return RecordContent();
     }
+    case RecordKind::kMoments: {
+      const auto moments = MomentsFromJson(value);
+      if (!moments.ok()) return moments.status();
+      return RecordContent();
+    }
+    case RecordKind::kOther:
+      return Status(Code::kUnsupported, "a record of a kind that a later Sonde has added");
     case RecordKind::kIndexed:
     case RecordKind::kOwed:
     case RecordKind::kIndex:
       return RecordContent();
   }
   return RecordContent();
+}
+
+Result<std::string> OtherKinds(leveldb::DB& db) {
+  std::string kinds;
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedScan()));
+  for (int c = 0; c <= 0xff; ++c) {
+    if (keys::IsKnownKind(static_cast<char>(c))) continue;
+    it->Seek(std::string(1, static_cast<char>(c)));
+    if (!it->Valid()) break;
+    const auto found = static_cast<unsigned char>(it->key().empty() ? 0 : it->key()[0]);
+    // The next key is of a known kind: the search goes on behind it.
+    c = std::max<int>(c, found);
+    if (!keys::IsKnownKind(static_cast<char>(found))) kinds.push_back(static_cast<char>(found));
+  }
+  if (!it->status().ok()) return FromLevelDb(it->status(), "read the kinds of records");
+  return kinds;
+}
+
+Status ForEachOther(leveldb::DB& db, std::string_view kinds, std::string_view profile,
+                    const std::function<void(std::string_view, std::string_view)>& f) {
+  for (const char kind : kinds) {
+    SONDE_RETURN_IF_ERROR(ForEachRecord(db, keys::Other(kind, profile), f));
+  }
+  return {};
 }
 
 Status ForEachRecord(leveldb::DB& db, std::string_view prefix,

@@ -22,6 +22,8 @@ enum class RecordKind : unsigned char {
   kPart,
   kBlockCount,
   kSchema,
+  kMoments,  // of a live step
+  kOther,    // of a later version of Sonde, of a profile or of none
   kCard,     // of the index by time
   kTotals,   // of a user's profiles
   kIndexed,  // that the indexes are complete
@@ -42,6 +44,12 @@ struct RecordContent {
 };
 // Decodes everything in the record. kUnsupported: only another version of Sonde can check it.
 Result<RecordContent> CheckRecord(std::string_view key, std::string_view value);
+
+// The kinds of records of later versions that `db` has, in order. It costs a few seeks.
+Result<std::string> OtherKinds(leveldb::DB& db);
+// Calls `f` for every record of these kinds that belongs to the profile.
+Status ForEachOther(leveldb::DB& db, std::string_view kinds, std::string_view profile,
+                    const std::function<void(std::string_view key, std::string_view value)>& f);
 
 // Calls `f` for every record that starts with `prefix` and that LevelDB can read; leaves out the
 // others and returns the first reason for that.

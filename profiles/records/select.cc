@@ -127,7 +127,8 @@ std::optional<Suffixes> Search::Candidates() const {
   const auto offer = [&](std::optional<Suffixes> found) {
     if (found && (!best || found->size() < best->size())) best = std::move(found);
   };
-  if (selection_.state) {
+  // Profiles of unknown states stand in the index under their own words.
+  if (selection_.state && selection_.state != EndState::kUnknown) {
     offer(WithTerm(Term::kState, ToString(*selection_.state), kMaxLookedUp));
   }
   for (const auto& [name, value] : selection_.tags) {

@@ -362,7 +362,7 @@ void Report::Application() {
   for (size_t i = 0; i < shown; ++i) {
     const FootprintEntry* e = entries[i];
     const Metric& metric = e->series.metric;
-    const bool counts = metric.type != MetricType::kGauge;
+    const bool counts = IsCounting(metric.type);
     table.Row({Printable(SeriesName(metric.name, e->series.tags)),
                text::Value(e->last, metric.unit), text::Value(e->mean, metric.unit, counts),
                text::Value(e->min, metric.unit), text::Value(e->max, metric.unit),

@@ -119,6 +119,8 @@ std::string Import::KeyOf(const FileRecord& record) const {
       return keys::Profile(profile);
     case FileRecordKind::kPart:
       return keys::Part(profile, record.part);
+    case FileRecordKind::kOther:
+      return keys::Other(record.other, profile, record.part);
     case FileRecordKind::kBlock:
       return keys::Block(profile, record.block);
     default:

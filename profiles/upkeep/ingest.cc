@@ -21,6 +21,7 @@
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/profile_reader.h"
+#include "profiles/records/records.h"
 #include "profiles/records/stored_bytes.h"
 #include "profiles/upkeep/open_db.h"
 
@@ -54,6 +55,7 @@ class Ingest {
   Status OpenLive();
   Status CopySchemas();
   Status CopyBlocks();
+  Status CopyOthers();
   Status CopyBlock(const BlockKey& key, std::string_view bytes);
   Status FlushIfFull(size_t added);
   Status WriteBatch();
@@ -171,6 +173,33 @@ Status Ingest::CopyBlocks() {
   return {};
 }
 
+// Records of a later version. If two parts have one of the same name, the greater one stays,
+// whichever comes first.
+Status Ingest::CopyOthers() {
+  const auto kinds = OtherKinds(*live_->db);
+  if (!kinds.ok()) {
+    if (damage_.empty()) damage_ = kinds.status().message();
+    return {};
+  }
+  Status status;
+  const Status read =
+      ForEachOther(*live_->db, *kinds, step_.key, [&](std::string_view at, std::string_view value) {
+        std::string there;
+        if (!status.ok()) return;
+        const leveldb::Status known = db_.Get(CheckedRead(), AsSlice(at), &there);
+        if (!known.ok() && !known.IsNotFound()) {
+          status = FromLevelDb(known, "read from " + archive_.db());
+        } else if (known.ok() && there >= value) {
+          written_.AddPut(at, there);
+        } else {
+          batch_.Put(AsSlice(at), AsSlice(value));
+          status = FlushIfFull(at.size() + value.size());
+        }
+      });
+  if (!read.ok() && damage_.empty()) damage_ = read.message();
+  return status;
+}
+
 // A note that tells readers what was found here.
 std::vector<std::string> Ingest::Notes() const {
   const auto count = [](uint64_t blocks) {
@@ -201,8 +230,11 @@ Part Ingest::Incoming() {
     const ProfileReader reader(*live_->db, step_.key);
     if (const auto id = reader.Writer(); id.ok()) part.id = PartId::Parse(*id);
     if (auto stored = reader.StoredProfile(); stored.ok()) {
-      if (stored->job.state != EndState::kRunning) {
+      if (HasEnded(stored->job)) {
         part.profile = *std::move(stored);
+        if (const auto described = reader.Description(); described.ok()) {
+          part.profile.job.kept.Merge(described->kept);
+        }
         return part;
       }
       cost = stored->cost;
@@ -219,7 +251,8 @@ Part Ingest::Incoming() {
     cost->stored_bytes = part.profile.cost.stored_bytes;
     part.profile.cost = *cost;
   }
-  if (job.state == EndState::kRunning) {
+  if (!HasEnded(job)) {
+    part.profile.job.state = EndState::kRunning;
     part.profile.job.end = std::max({job.start, tally.last, job.end});
   } else {
     // The end is known, but the profile is not: the writer was killed in between, or the profile is
@@ -299,6 +332,7 @@ Result<CopiedStep> Ingest::Run() {
   if (live_) {
     SONDE_RETURN_IF_ERROR(CopySchemas());
     SONDE_RETURN_IF_ERROR(CopyBlocks());
+    SONDE_RETURN_IF_ERROR(CopyOthers());
   }
   // Assembling a merged profile needs all blocks in db.
   SONDE_RETURN_IF_ERROR(FlushIfFull(kBatchBytes));

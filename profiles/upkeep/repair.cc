@@ -64,6 +64,7 @@ class Repair {
   Status Tell() const;
   Status Write(bool sync);
   Status Rebuild(const std::string& key, const Salvage& salvage);
+  Status Enter(const std::string& key, const Profile& profile);
   Result<Profile> Remake(const std::string& key) const;
   void Lost(const std::string& key, std::string what);
   Status PutInPlace();
@@ -111,6 +112,11 @@ void Repair::Take(std::string_view key, std::string_view value) {
   const Record record = ParseRecord(key);
   // The new database has nothing of deleted profiles.
   if (record.kind >= RecordKind::kCard) return TakeIndex(key);
+  if (record.kind == RecordKind::kOther) {
+    batch_.Put(AsSlice(key), AsSlice(value));
+    if (batch_.ApproximateSize() >= kBatchBytes && status_.ok()) status_ = Write(false);
+    return;
+  }
   const auto content = CheckRecord(key, value);
   Salvage* salvage = nullptr;
   if (!record.profile.empty()) {
@@ -166,9 +172,21 @@ Result<Profile> Repair::Remake(const std::string& key) const {
   if (!job.ok()) job = *keys::DescribeKey(key);
   ReadTally tally;
   Profile profile = reader.Assemble(*job, &tally);
+  const bool ended = HasEnded(profile.job);
   if (profile.job.end == 0) profile.job.end = std::max(profile.job.start, tally.last);
-  if (profile.job.state == EndState::kRunning) profile.job.state = EndState::kLost;
+  if (!ended) profile.job.state = EndState::kLost;
   return profile;
+}
+
+// A profile without a loss stays byte for byte.
+Status Repair::Enter(const std::string& key, const Profile& profile) {
+  std::string json;
+  const leveldb::Status read = db_->Get(CheckedRead(), keys::Profile(key), &json);
+  if (!read.ok()) return FromLevelDb(read, "read from " + NewDb(paths_));
+  if (!ProfileReader(*db_, key).Description().ok()) {
+    batch_.Put(keys::Description(key), DescriptionToJson(profile.job));
+  }
+  return index_->Enter(profile, json.size(), batch_);
 }
 
 // Its records are in the new database; missing ones are made or reported.
@@ -199,7 +217,11 @@ Status Repair::Rebuild(const std::string& key, const Salvage& salvage) {
     profile->job.notes.push_back("The archive was damaged and repaired at " +
                                  FormatTime(Clock::System().Now()) + ": " + what + ".");
   }
-  SONDE_RETURN_IF_ERROR(index_->Put(*profile, batch_));
+  if (told.empty()) {
+    SONDE_RETURN_IF_ERROR(Enter(key, *profile));
+  } else {
+    SONDE_RETURN_IF_ERROR(index_->Put(*profile, batch_));
+  }
   batch_.Put(keys::BlockCount(key), std::to_string(*blocks));
   ++report_.profiles;
   report_.blocks += *blocks;

@@ -19,6 +19,7 @@
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/owed_room.h"
+#include "profiles/records/records.h"
 #include "series/block/block.h"
 
 namespace sonde {
@@ -50,6 +51,7 @@ class Pruner {
   PruneReport& report_;
   ProfileTotals all_;
   std::map<std::string, ProfileTotals, std::less<>> users_;  // users beyond a limit
+  std::optional<std::string> others_;  // kinds of records of later versions, as found first
   Card card_;
 };
 
@@ -135,6 +137,16 @@ Status Pruner::Delete(const std::string& key) {
     }
   }
   if (!it->status().ok()) return FromLevelDb(it->status(), "read the blocks of " + key);
+  if (!others_) {
+    auto kinds = OtherKinds(db_);
+    if (!kinds.ok()) return kinds.status();
+    others_ = *std::move(kinds);
+  }
+  SONDE_RETURN_IF_ERROR(
+      ForEachOther(db_, *others_, key, [&](std::string_view at, std::string_view value) {
+        batch.Delete(AsSlice(at));
+        bytes += value.size();
+      }));
   for (const std::string& at :
        {keys::Description(key), keys::Profile(key), keys::BlockCount(key)}) {
     batch.Delete(at);

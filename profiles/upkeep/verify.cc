@@ -52,6 +52,13 @@ struct Seen {
   uint64_t bad = 0;  // records
 };
 
+// A card as a later version makes it of the profile.
+bool IsForeignCard(std::string_view value) {
+  Card card;
+  const Status read = DecodeCard(value, card);
+  return read.code() == Code::kUnsupported || (read.ok() && card.state == EndState::kUnknown);
+}
+
 class Verifier {
  public:
   Verifier(ArchivePaths paths, const ArchiveProgress& progress)
@@ -140,7 +147,10 @@ void Verifier::TakeIndex(std::string_view key, std::string_view value) {
   if (expected != indexes_.end()) {
     expected->second.seen = true;
     // While the indexes are being made there may be cards already.
-    if (expected->second.value != Hash(value) && indexed_) {
+    const bool differs = expected->second.value != Hash(value) && indexed_;
+    if (differs && IsForeignCard(value)) {
+      ++report_.foreign;
+    } else if (differs) {
       Problem(indexed_profiles_[expected->second.profile],
               value.empty() ? "its card is missing in the index by time"
                             : "its card in the index by time says something else");
@@ -178,6 +188,10 @@ void Verifier::Take(std::string_view key, std::string_view value) {
   if (record.kind == RecordKind::kIndexed || record.kind == RecordKind::kOwed) return;
   if (record.kind == RecordKind::kTotals && indexed_) return TakeTotals(key, value);
   if (record.kind >= RecordKind::kCard) return TakeIndex(key, value);
+  if (record.kind == RecordKind::kOther) {
+    ++report_.foreign;
+    return;
+  }
   const auto content = CheckRecord(key, value);
   Seen none;
   Seen& seen = record.profile.empty()

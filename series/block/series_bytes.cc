@@ -39,9 +39,8 @@ Series ReadSeries(ByteReader& in) {
   metric.spread = (how & kSpread) != 0;
   metric.type = static_cast<MetricType>(type);
   metric.reduction = static_cast<Reduction>(reduction);
-  bool good = CheckMetricName(metric.name).ok() &&
-              type <= static_cast<uint8_t>(MetricType::kHistogram) && metric.level <= kMaxLevel &&
-              reduction <= static_cast<uint8_t>(Reduction::kMax);
+  // Types, levels and reductions that a later version adds are kept as the numbers that they are.
+  bool good = CheckMetricName(metric.name).ok();
   const size_t tags = in.Count(4, kMaxSeriesTags);
   std::string_view previous;
   for (size_t i = 0; i < tags && good; ++i) {

@@ -115,7 +115,7 @@ std::vector<Point> DownsampleAndRate(std::vector<Point> points, const QuerySpec&
 
 }  // namespace
 
-bool Counts(const Metric& metric) { return metric.type != MetricType::kGauge; }
+bool Counts(const Metric& metric) { return IsCounting(metric.type); }
 
 std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& spec) {
   const bool holds = HoldsCounters(spec);

@@ -15,7 +15,7 @@ constexpr double kPackedEnd = static_cast<double>(kRankField * kRankField);
 std::string StatName(const Metric& metric, size_t column) {
   if (column < kStatColumns) return std::string(kStatNames[column]);
   const std::string_view name = kSpreadNames[column - kStatColumns];
-  if (metric.type == MetricType::kGauge) return std::string(name);
+  if (!IsCounting(metric.type)) return std::string(name);
   return std::string(kRateStat).append(name);
 }
 
@@ -54,8 +54,10 @@ double Reduced::Value(Reduction reduction) const {
       return min;
     case Reduction::kMax:
       return max;
+    case Reduction::kUnknown:
+      break;
   }
-  return sum;
+  return std::nan("");
 }
 
 Schema::Ptr ReducedSchema(const std::vector<Series>& series) {

@@ -81,7 +81,7 @@ Task<Response> GetSnapshot(const Context& context, const Request& request) {
 
 // In metric-proxy's models: a counter's value, a gauge's mean.
 double ValueOf(const FootprintEntry& entry) {
-  return entry.series.metric.type == MetricType::kGauge ? entry.mean : entry.last;
+  return IsCounting(entry.series.metric.type) ? entry.last : entry.mean;
 }
 
 // {metric: [[tasks, value], ...]} of the runs of a profile's command, by their number of tasks.

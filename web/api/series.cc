@@ -132,7 +132,7 @@ std::vector<QuerySpec> Specs(const Asked& asked) {
   spec.metric = asked.metric.name;
   spec.start = asked.start;
   spec.end = asked.end;
-  spec.rate = asked.metric.type != MetricType::kGauge;
+  spec.rate = IsCounting(asked.metric.type);
   // A counter's value at the end of a bucket is its largest.
   spec.downsample = Downsample{asked.interval, spec.rate ? Aggregator::kMax : Aggregator::kAvg,
                                Downsample::Fill::kNone};
@@ -282,7 +282,7 @@ Response SeriesResponse(const Asked& asked, const Answers& answers) {
   JsonWriter json(response.body);
   json.BeginObject().Field("job", asked.job.id.ToString()).Field("metric", metric.name);
   json.Field("unit", metric.unit).Field("type", ToString(metric.type));
-  json.Field("rate", metric.type != MetricType::kGauge);
+  json.Field("rate", IsCounting(metric.type));
   json.Field("reduction", ToString(metric.reduction)).Field("help", metric.help);
   json.Field("start", static_cast<double>(asked.start) / kSecond);
   json.Field("end", static_cast<double>(asked.end) / kSecond);

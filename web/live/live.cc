@@ -133,7 +133,7 @@ Task<Result<LiveRows>> LiveFeed::Read(std::string& out) {
 void LiveFeed::CountOn(LiveRows& rows) {
   for (size_t i = 0; i < rows.series.size(); ++i) {
     const Series& series = rows.series[i];
-    if (series.metric.type == MetricType::kGauge) continue;
+    if (!IsCounting(series.metric.type)) continue;
     CounterRows& counter = counters_[SeriesName(series.metric.name, series.tags)];
     for (LiveRows::Row& row : rows.rows) {
       if (i < row.values.size()) row.values[i] = counter.Add(row.values[i]);

@@ -27,7 +27,7 @@ namespace {
 // Percentiles are a family of their own, so that a sum over the metric's samples stays correct.
 void AddSpread(const FootprintEntry& entry, const std::string& job, Exposition& out) {
   Metric spread;
-  const bool counts = entry.series.metric.type != MetricType::kGauge;
+  const bool counts = IsCounting(entry.series.metric.type);
   spread.name = entry.series.metric.name + (counts ? "_rate_spread" : "_spread");
   spread.help = fmt::format("Percentiles over nodes or tasks of {}{}.", entry.series.metric.name,
                             counts ? ", of its rate per second" : "");

@@ -18,7 +18,7 @@ constexpr int kPeriodsBack = 3;
 
 // Adds `one` to `all`; the means of gauges are weighted by their ticks.
 void AddEntry(const FootprintEntry& one, FootprintEntry& all) {
-  const bool counter = one.series.metric.type != MetricType::kGauge;
+  const bool counter = IsCounting(one.series.metric.type);
   const auto ticks = static_cast<double>(all.ticks);
   const auto more = static_cast<double>(one.ticks);
   all.min = std::min(all.min, one.min);
@@ -36,6 +36,9 @@ void AddEntry(const FootprintEntry& one, FootprintEntry& all) {
       break;
     case Reduction::kMax:
       all.last = std::max(all.last, one.last);
+      break;
+    case Reduction::kUnknown:
+      all.last = std::nan("");
       break;
   }
   all.ticks += one.ticks;

@@ -29,7 +29,7 @@ void WriteCounter(const FootprintEntry& entry, JsonWriter& json) {
   json.Field("name", SeriesName(metric.name, entry.series.tags));
   json.Field("doc", metric.help);
   json.Key("ctype").BeginObject();
-  if (metric.type == MetricType::kGauge) {
+  if (!IsCounting(metric.type)) {
     WriteGauge(entry, json);
   } else {
     json.Key("Counter").BeginObject().Field("value", entry.last).EndObject();

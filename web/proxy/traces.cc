@@ -85,7 +85,7 @@ Task<Result<std::shared_ptr<Asked>>> AskFor(const Context& context, const Reques
 
 // Counters are added, whatever they declare.
 Aggregator AggregatorOf(const Metric& metric) {
-  return web::AggregatorOf(metric.type == MetricType::kGauge ? metric.reduction : Reduction::kSum);
+  return web::AggregatorOf(IsCounting(metric.type) ? Reduction::kSum : metric.reduction);
 }
 
 QuerySpec SpecOf(const Asked& asked, const Metric& metric, Aggregator aggregator) {
@@ -95,7 +95,7 @@ QuerySpec SpecOf(const Asked& asked, const Metric& metric, Aggregator aggregator
   spec.start = asked.start;
   spec.end = asked.end;
   if (asked.interval != 0) {
-    const bool gauge = metric.type == MetricType::kGauge;
+    const bool gauge = !IsCounting(metric.type);
     const bool extreme = aggregator == Aggregator::kMin || aggregator == Aggregator::kMax;
     const Aggregator mean = extreme ? aggregator : Aggregator::kAvg;
     spec.downsample =
@@ -131,7 +131,7 @@ Line LineOf(const std::vector<Point>& points) {
 // The rates of a counter whose line is downsampled: only the series shows where in a bucket its
 // value lies, so the rates are queried.
 bool AsksForRates(const QuerySpec& spec, const Metric& metric) {
-  return spec.downsample && metric.type != MetricType::kGauge;
+  return spec.downsample && IsCounting(metric.type);
 }
 
 QuerySpec RatesOf(QuerySpec spec) {
@@ -266,7 +266,7 @@ Task<Response> GetRead(const Context& context, const Request& request) {
   if (asked->series == nullptr) co_return ReadResponse(*asked, {}, now);
   const Metric& metric = asked->series->series.metric;
   std::vector<QuerySpec> specs = {SpecOf(*asked, *asked->series, AggregatorOf(metric))};
-  if (metric.type == MetricType::kGauge) {
+  if (!IsCounting(metric.type)) {
     specs.push_back(SpecOf(*asked, *asked->series, Aggregator::kMin));
     specs.push_back(SpecOf(*asked, *asked->series, Aggregator::kMax));
   }

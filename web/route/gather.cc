@@ -57,8 +57,10 @@ Aggregator AggregatorOf(Reduction reduction) {
       return Aggregator::kMin;
     case Reduction::kMax:
       return Aggregator::kMax;
+    case Reduction::kUnknown:
+      break;
   }
-  return Aggregator::kSum;
+  return Aggregator::kAvg;
 }
 
 Task<Result<Answers>> Gather(const Context& context, std::vector<QuerySpec> specs,
