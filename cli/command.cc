@@ -135,6 +135,13 @@ Result<OpenedArchive> OpenArchive(const Environment& env, ArchiveUse use) {
   return archive;
 }
 
+void NoteDamage(const Archive& archive) {
+  const std::string damage = archive.damage();
+  if (damage.empty()) return;
+  Note("some of the archive could not be read, the rest is here: " + damage +
+       "; 'sonde archive verify' tells what is lost, 'sonde archive repair' mends it");
+}
+
 Result<OpenedArchive> OpenIndexed(const Environment& env, bool all, ArchiveUse use) {
   auto archive = OpenArchive(env, use);
   if (!archive.ok() || archive->owner == nullptr) return archive;

@@ -2,7 +2,7 @@
 //
 // Each subcommand is a file with one Register function in the table of main.cc: it adds the
 // subcommand and its options to the program and returns the function to run. Exit codes are kDone
-// to kNotFound, the same for all of them.
+// to kNotLooked, the same for all of them.
 //
 // Thread safety: one thread, main's.
 #pragma once
@@ -22,9 +22,10 @@
 namespace sonde::cli {
 
 inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;    // the archive, the network or the system failed us
-inline constexpr int kUsage = 2;     // wrong options
-inline constexpr int kNotFound = 3;  // no such job, or it is not in the state that is needed
+inline constexpr int kFailed = 1;     // the archive, the network or the system failed us
+inline constexpr int kUsage = 2;      // wrong options
+inline constexpr int kNotFound = 3;   // no such job, or it is not in the state that is needed
+inline constexpr int kNotLooked = 4;  // `archive verify` could not look; kFailed: it found damage
 
 // The program's environment and output.
 struct Environment {
@@ -82,6 +83,8 @@ std::string OwnStep();
 Result<std::string> ArchiveDirectory(const Environment& env);
 // Opens the archive and prints its note, if there is one.
 Result<OpenedArchive> OpenArchive(const Environment& env, ArchiveUse use);
+// Tells what could not be read of the archive, if anything: call it when all is read.
+void NoteDamage(const Archive& archive);
 
 // Also makes the index entries that an older archive lacks: for a few seconds or, if the command
 // needs `all` of them, to the end, since without them it would read every profile.

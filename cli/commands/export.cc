@@ -247,7 +247,9 @@ int Export(const Environment& env, const ExportOptions& options) {
                              counted->samples, counted->series));
   }
   if (forward::IsFile(to->protocol)) {
-    return ExportToFile(**archive, *entries, *to, options.quiet);
+    const int done = ExportToFile(**archive, *entries, *to, options.quiet);
+    NoteDamage(**archive);
+    return done;
   }
   return SendAll(*directory, *entries, *to, options);
 }

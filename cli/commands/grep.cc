@@ -128,6 +128,7 @@ int Grep(const GrepOptions& options, const Environment& env) {
   if (!archive.ok()) return Fail(archive.status());
   const auto found = Search(*archive->reader, options, pattern, Clock::System().Now());
   if (!found.ok()) return FailUsage(found.status());
+  NoteDamage(*archive->reader);
   if (options.json) return Print(AsJson(*found));
   if (found->empty()) {
     return Fail({Code::kNotFound, fmt::format("no profile has '{}'", options.pattern)});

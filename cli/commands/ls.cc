@@ -74,7 +74,9 @@ int ListProfiles(const LsOptions& options, const Environment& env) {
   if (!archive.ok()) return Fail(archive.status());
   const auto profiles = archive->reader->Select(*selection, now);
   if (!profiles.ok()) return Fail(profiles.status());
-  if (options.json) return Print(AsJson(*archive->reader, *profiles, now));
+  const std::string json = options.json ? AsJson(*archive->reader, *profiles, now) : "";
+  NoteDamage(*archive->reader);
+  if (options.json) return Print(json);
   if (profiles->empty()) {
     const auto any = archive->reader->List(1);
     Note(any.ok() && any->empty() ? "no profiles yet; 'srun --telemetry-level=2 ...' records one"

@@ -96,6 +96,7 @@ int Show(const ShowOptions& options, const Environment& env) {
     if (!cards.ok()) return Fail(cards.status());
     steps = *std::move(cards);
   }
+  NoteDamage(*archive->reader);
   if (options.json) {
     const std::string others = steps.empty() ? "" : JobToJson(steps, report.now);
     return Print(ReportToJson(*profile, report.nodes, report.now, others) + "\n");

@@ -42,6 +42,7 @@ int Diff(const Environment& env, const Options& options) {
   if (!diff.ok()) {
     return diff.status().code() == Code::kInvalid ? FailUsage(diff.status()) : Fail(diff.status());
   }
+  NoteDamage(*archive->reader);
   if (options.json) return Print(DiffToJson(*diff));
   DiffTextOptions how;
   how.all = options.all;

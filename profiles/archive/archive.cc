@@ -13,9 +13,11 @@
 #include "profiles/disk/leveldb_read.h"
 #include "profiles/live/live_steps.h"
 #include "profiles/records/card.h"
+#include "profiles/records/damage.h"
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/profile_reader.h"
+#include "profiles/records/records.h"
 #include "profiles/records/select.h"
 #include "profiles/upkeep/open_db.h"
 #include "profiles/upkeep/retention.h"
@@ -70,10 +72,10 @@ std::vector<ProfileEntry> Unite(std::vector<ProfileEntry> db, const std::vector<
 }
 
 // The step is listed even if its description cannot be read.
-Result<ProfileEntry> EntryOfKey(leveldb::DB& from, std::string_view key) {
+Result<ProfileEntry> EntryOfKey(leveldb::DB& from, std::string_view key, Damage& damage) {
   ProfileEntry entry;
   entry.key = key;
-  auto job = ProfileReader(from, entry.key).Description();
+  auto job = ProfileReader(from, entry.key, &damage).Described();
   if (!job.ok()) {
     // The profile is still listed, with what its key tells and the reason why there is no more.
     auto known = keys::DescribeKey(key);
@@ -95,25 +97,40 @@ Result<std::shared_ptr<const Archive>> Archive::Open(const std::string& root) {
 }
 
 Archive::Archive(std::shared_ptr<SharedDb> db, std::string note)
-    : db_(std::move(db)), note_(std::move(note)) {}
+    : db_(std::move(db)), note_(std::move(note)), damage_(std::make_unique<Damage>()) {}
 Archive::~Archive() = default;
 
 const std::string& Archive::root() const { return db_->paths.root; }
+std::string Archive::damage() const { return damage_->Text(); }
 
-Result<std::vector<ProfileEntry>> Archive::Indexed(const std::string& prefix,
-                                                   std::string_view (*profile_of)(std::string_view),
-                                                   size_t limit) const {
+Result<std::vector<ProfileEntry>> Archive::Indexed(
+    const std::string& prefix, std::string_view (*profile_of)(std::string_view), size_t limit,
+    const std::function<bool(const JobDescription&)>& meant) const {
   std::vector<ProfileEntry> entries;
   const auto current = db_->Refreshed();
   if (!current) return entries;
-  const leveldb::ReadOptions options = CheckedRead();
-  const std::unique_ptr<leveldb::Iterator> it(current->get()->NewIterator(options));
-  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix) && entries.size() < limit;
-       it->Next()) {
-    auto entry = EntryOfKey(*current->get(), profile_of(View(it->key())));
-    if (entry.ok()) entries.push_back(*std::move(entry));
+  leveldb::DB& db = *current->get();
+  Status status;
+  if (current->snapshot.damage.empty()) {
+    const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedRead()));
+    for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix) && entries.size() < limit;
+         it->Next()) {
+      auto entry = EntryOfKey(db, profile_of(View(it->key())), *damage_);
+      if (entry.ok()) entries.push_back(*std::move(entry));
+    }
+    status = FromLevelDb(it->status(), "list profiles in " + db_->paths.db());
+    if (status.ok()) return entries;
+    if (status.code() != Code::kCorrupt) return status;
+    damage_->Add("some of the indexes", status);
+    entries.clear();
   }
-  if (!it->status().ok()) return FromLevelDb(it->status(), "list profiles in " + db_->paths.db());
+  // Some of the index may be missing: the profiles themselves are looked at.
+  for (const std::string& key : DescribedProfiles(db)) {
+    auto entry = EntryOfKey(db, key, *damage_);
+    if (entry.ok() && (!meant || meant(entry->job))) entries.push_back(*std::move(entry));
+  }
+  std::sort(entries.begin(), entries.end(), NewerFirst);
+  if (entries.size() > limit) entries.resize(limit);
   return entries;
 }
 
@@ -145,7 +162,11 @@ Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, N
   Selection wanted = selection;
   wanted.limit += std::min(live.size(), SIZE_MAX - wanted.limit);
   SelectedList stored(wanted, now);
-  if (current) SONDE_RETURN_IF_ERROR(SelectFrom(*current->get(), wanted, stored));
+  if (current && !current->snapshot.damage.empty()) {
+    SelectOneByOne(*current->get(), wanted, stored);
+  } else if (current) {
+    SONDE_RETURN_IF_ERROR(SelectFrom(*current->get(), wanted, stored, *damage_));
+  }
   std::map<std::string, bool> from_live;  // and whether it runs
   SelectedList list(selection, now);
   Card card;
@@ -183,7 +204,8 @@ Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, N
 Result<std::vector<ProfileEntry>> Archive::Find(const JobStep& id) const {
   std::vector<LiveStep> live = ScanLive(db_->paths);
   std::erase_if(live, [&](const LiveStep& step) { return !IsMeant(step.job, id); });
-  auto entries = Indexed(keys::ByJobPrefix(id), keys::ProfileOfJobIndex, SIZE_MAX);
+  auto entries = Indexed(keys::ByJobPrefix(id), keys::ProfileOfJobIndex, SIZE_MAX,
+                         [&](const JobDescription& job) { return IsMeant(job, id); });
   if (!entries.ok()) return entries;
   return Unite(*std::move(entries), live);
 }
@@ -194,7 +216,7 @@ Result<T> Archive::WithReader(const std::string& key,
   const auto in_live = [&](const LiveStep& step) -> Result<T> {
     const auto opened = ReadOnlyDb::Open(step.paths.blocks(), step.paths.lock());
     if (!opened.ok()) return opened.status();
-    return f(ProfileReader(*opened->db, key));
+    return f(ProfileReader(*opened->db, key, damage_.get()));
   };
   std::vector<LiveStep> parts = ScanLive(db_->paths);
   std::erase_if(parts, [&](const LiveStep& step) { return step.key != key; });
@@ -209,8 +231,9 @@ Result<T> Archive::WithReader(const std::string& key,
     for (const auto see : {&SharedDb::Known, &SharedDb::Refreshed}) {
       const auto current = (*db_.*see)();
       if (!current) continue;
-      const ProfileReader reader(*current->get(), key);
-      if (reader.Description().status().code() != Code::kNotFound) return f(reader);
+      const ProfileReader reader(*current->get(), key, damage_.get());
+      // If db/ is damaged there, what still lies in live/ is better.
+      if (parts.empty() ? reader.IsThere() : reader.IsReadable()) return f(reader);
     }
     if (last || parts.empty()) break;
     auto read = in_live(parts.front());
@@ -283,7 +306,7 @@ Result<ProfileEntry> Archive::Entry(const std::string& key) const {
     live = true;
   }
   const auto job = WithReader<JobDescription>(
-      key, [](const ProfileReader& reader) { return reader.Description(); });
+      key, [](const ProfileReader& reader) { return reader.Described(); });
   if (!job.ok()) return job.status();
   ProfileEntry entry;
   entry.key = key;

@@ -42,6 +42,7 @@ struct ProfileEntry {
   Endpoint endpoint;     // if running and known
 };
 
+class Damage;
 class ProfileReader;
 class SharedDb;
 struct FileRecord;
@@ -70,6 +71,9 @@ class Archive {
   const std::string& root() const;
   // "" or what a reader must know: locked, read-only, n steps not ingested and why.
   const std::string& note() const { return note_; }
+
+  // "" or what was found damaged so far, while the rest was read; 'sonde archive verify' finds all.
+  std::string damage() const;
 
   // Newest first.
   Result<std::vector<ProfileEntry>> List(size_t limit = SIZE_MAX) const;
@@ -109,16 +113,17 @@ class Archive {
  private:
   friend class OwnedArchive;  // opens db/ for writing; reads then go through it
 
-  // The profiles an index names, at most `limit`.
-  Result<std::vector<ProfileEntry>> Indexed(const std::string& prefix,
-                                            std::string_view (*profile_of)(std::string_view),
-                                            size_t limit) const;
+  // The profiles an index names, at most `limit`; where it is damaged, those that are `meant`.
+  Result<std::vector<ProfileEntry>> Indexed(
+      const std::string& prefix, std::string_view (*profile_of)(std::string_view), size_t limit,
+      const std::function<bool(const JobDescription&)>& meant = nullptr) const;
   template <typename T>
   Result<T> WithReader(const std::string& key,
                        const std::function<Result<T>(const ProfileReader&)>& f) const;
 
   const std::shared_ptr<SharedDb> db_;
   const std::string note_;
+  const std::unique_ptr<Damage> damage_;
 };
 
 }  // namespace sonde

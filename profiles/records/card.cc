@@ -191,6 +191,7 @@ Status DecodeCard(std::string_view bytes, Card& card) {
   }
   ReadState(r, card);
   card.end = r.Fixed<Nanos>();
+  if (card.end < 0) r.Fail();
   card.nodes = ReadCount(r);
   card.tasks = ReadCount(r);
   card.size = r.Varint();

@@ -179,7 +179,9 @@ Status IndexWriter::Count(std::string_view bytes, Nanos start, bool add) {
       Result<ProfileTotals> stored = ProfileTotals();
       if (read.ok()) stored = TotalsFromBytes(value);
       if (!read.ok() && !read.IsNotFound()) return FromLevelDb(read, "read the archive's totals");
-      if (!stored.ok()) return stored.status();
+      // Of damaged totals nothing can be counted on: the indexes are made anew.
+      if (!stored.ok()) lost_totals_ = true;
+      if (!stored.ok()) stored = ProfileTotals();
       known = totals_.emplace(key, *stored).first;
     }
     ProfileTotals& totals = known->second;
@@ -226,6 +228,7 @@ Status IndexWriter::Remove(const std::string& key, leveldb::WriteBatch& batch) {
 }
 
 void IndexWriter::Finish(leveldb::WriteBatch& batch) {
+  if (lost_totals_) batch.Delete(AsSlice(keys::kIndexedKey));
   for (const auto& [key, totals] : totals_) {
     if (totals.profiles == 0) {
       batch.Delete(key);

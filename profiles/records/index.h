@@ -78,6 +78,7 @@ class IndexWriter {
   leveldb::DB& db_;
   const bool fresh_;
   const bool count_;
+  bool lost_totals_ = false;
   std::map<std::string, ProfileTotals> totals_;  // by the keys of the totals
 };
 

@@ -147,14 +147,6 @@ Result<std::string> ProfileReader::Writer() const {
 
 bool ProfileReader::finished() const { return Get(db_, keys::Finished(key_), "").ok(); }
 
-Result<Profile> ProfileReader::Load() const {
-  auto stored = StoredProfile();
-  if (stored.ok() || stored.status().code() != Code::kNotFound) return stored;
-  const auto job = Description();
-  if (!job.ok()) return job.status();
-  return Assemble(*job);
-}
-
 Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out) const {
   Profile profile;
   profile.job = job;
@@ -240,7 +232,13 @@ Status ProfileReader::ForEach(std::optional<SeriesScope> scope, ReadTally& tally
     }
     f({*key, *info, *schema, View(it->value())});
   }
-  return FromLevelDb(it->status(), "read the blocks of " + key_);
+  // LevelDB passes over what it cannot read, and tells at the end.
+  const Status status = FromLevelDb(it->status(), "read the blocks of " + key_);
+  if (status.code() == Code::kCorrupt) unreadable(status);
+  if (tally.unreadable > 0 && tally.unsupported.ok()) {
+    Found("some of the blocks", {Code::kCorrupt, tally.first_error});
+  }
+  return status.code() == Code::kCorrupt ? Status() : status;
 }
 
 namespace {
@@ -299,11 +297,12 @@ Status ProfileReader::MergeRows(
   std::vector<Row> rows;
   for (const Place& place : blocks) {
     auto read = Get(db_, place.at, "read a block");
-    if (!read.ok()) return read.status();
-    auto block = DecodeBlock(*read);
+    if (!read.ok() && read.status().code() != Code::kCorrupt) return read.status();
+    auto block = read.ok() ? DecodeBlock(*read) : read.status();
     const bool good = block.ok() && block->columns() == place.schema->size();
+    if (!block.ok()) Found("some of the blocks", block.status());
     decoded.push_back(good ? *std::move(block) : Block());
-    bytes.push_back(*std::move(read));
+    bytes.push_back(read.ok() ? *std::move(read) : "");
     const bool compared = blocks.size() > 1 && place.key.node == kReducedNode;
     for (size_t r = 0; r < decoded.back().times.size(); ++r) {
       const double nodes = compared ? NodesOf(*place.schema, decoded.back(), r) : 0;
@@ -376,7 +375,7 @@ Status ProfileReader::ReadRows(SeriesScope scope, const RowsWanted& wanted,
 Result<std::vector<SeriesData>> ProfileReader::Read(
     SeriesScope scope, const std::function<bool(const Series&)>& wanted, Nanos start, Nanos end,
     Thinned thinned, Earlier earlier) const {
-  const auto job = Description();
+  const auto job = Described();
   if (!job.ok()) return job.status();
   SeriesCollector collector(wanted);
   // Which columns of a schema are wanted and their series: the same for all blocks of a node.
@@ -415,7 +414,7 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
     const Columns& wanted_columns = *targets_of(stored);
     if (wanted_columns.empty()) return;
     const auto block = DecodeSome(stored.bytes, stored.schema->size(), wanted_columns);
-    if (!block.ok()) return;
+    if (!block.ok()) return Found("some of the blocks", block.status());
     for (size_t taken = 0; taken < wanted_columns.size(); ++taken) {
       for (size_t row = 0; row < block->times.size(); ++row) {
         collector.Add(wanted_columns[taken].second, *block, taken, row, start, end);
@@ -434,7 +433,7 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
 }
 
 Result<std::vector<Series>> ProfileReader::AllSeries(SeriesScope scope) const {
-  const auto job = Description();
+  const auto job = Described();
   if (!job.ok()) return job.status();
   const std::function<bool(const Series&)> all_of_them;
   SeriesCollector collector(all_of_them);

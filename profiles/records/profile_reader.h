@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profiles/model/profile.h"
@@ -32,11 +33,15 @@ struct ReadTally {
   uint64_t node_ticks = 0;  // nodes in the reduced rows, added up
 };
 
+class Damage;
 struct FileRecord;
+struct Part;
 
 class ProfileReader {
  public:
-  ProfileReader(leveldb::DB& db, std::string key) : db_(db), key_(std::move(key)) {}
+  // `damage` hears of what cannot be read; nullptr: nobody has to know.
+  ProfileReader(leveldb::DB& db, std::string key, Damage* damage = nullptr)
+      : db_(db), key_(std::move(key)), damage_(damage) {}
 
   const std::string& key() const { return key_; }
   Result<JobDescription> Description() const;
@@ -47,8 +52,17 @@ class ProfileReader {
   bool finished() const;
   // The writer of a live directory.
   Result<std::string> Writer() const;
-  // The stored profile or, if there is none, the one that Assemble makes.
+  // Whether there is any such profile; a record of it may be damaged.
+  bool IsThere() const;
+  // Whether its description or its summary can be read.
+  bool IsReadable() const;
+  // The description; if it is damaged, what the other records tell, with a note.
+  Result<JobDescription> Described() const;
+  // The stored profile; if there is none, the one that Assemble makes; if it is damaged, what the
+  // other records tell, with a note.
   Result<Profile> Load() const;
+  // The profile that its parts, at least one, and its blocks make together.
+  Profile Whole(std::vector<Part> parts) const;
   // The profile made from the blocks, for a step whose end is not known: footprint and coverage
   // from the reduced blocks, up to the last one, and the moments that were stored by then. Of the
   // cost only the stored bytes.
@@ -93,8 +107,14 @@ class ProfileReader {
   Status ForEach(std::optional<SeriesScope> scope, ReadTally& tally,
                  const std::function<void(const Stored&)>& f) const;
 
+  // Tells that some of the profile cannot be read.
+  void Found(std::string_view what, const Status& why) const;
+  bool IsFinished() const;
+  std::vector<Part> ReadableParts() const;
+
   leveldb::DB& db_;
   std::string key_;
+  Damage* damage_;
 };
 
 }  // namespace sonde

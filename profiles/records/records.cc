@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <set>
 
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_read.h"
@@ -153,6 +154,17 @@ Status ForEachOther(leveldb::DB& db, std::string_view kinds, std::string_view pr
     SONDE_RETURN_IF_ERROR(ForEachRecord(db, keys::Other(kind, profile), f));
   }
   return {};
+}
+
+std::vector<std::string> DescribedProfiles(leveldb::DB& db) {
+  std::set<std::string, std::less<>> profiles;
+  for (const std::string_view kind : {"d", "p", "q", "n"}) {
+    static_cast<void>(ForEachRecord(db, kind, [&](std::string_view key, std::string_view) {
+      const Record record = ParseRecord(key);
+      if (!record.profile.empty()) profiles.emplace(record.profile);
+    }));
+  }
+  return {profiles.begin(), profiles.end()};
 }
 
 Status ForEachRecord(leveldb::DB& db, std::string_view prefix,

@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/status.h"
 
@@ -50,6 +52,10 @@ Result<std::string> OtherKinds(leveldb::DB& db);
 // Calls `f` for every record of these kinds that belongs to the profile.
 Status ForEachOther(leveldb::DB& db, std::string_view kinds, std::string_view profile,
                     const std::function<void(std::string_view key, std::string_view value)>& f);
+
+// The keys of all profiles of which LevelDB can read any record but blocks and indexes, sorted. It
+// reads all of these, for an archive that is damaged.
+std::vector<std::string> DescribedProfiles(leveldb::DB& db);
 
 // Calls `f` for every record that starts with `prefix` and that LevelDB can read; leaves out the
 // others and returns the first reason for that.

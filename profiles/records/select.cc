@@ -6,8 +6,10 @@
 
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_read.h"
+#include "profiles/records/damage.h"
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
+#include "profiles/records/records.h"
 
 namespace sonde {
 namespace {
@@ -38,6 +40,7 @@ class Search {
         to_(keys::ByTimeFrom(std::max(selection.since, Earliest()))) {}
 
   Status Run();
+  void TakeEach();
 
  private:
   // The earliest begin of a step that lasted long enough.
@@ -185,6 +188,16 @@ Status Search::ReadAll() {
   return FromLevelDb(it->status(), "read the archive's index by time");
 }
 
+// Every profile by its own records.
+void Search::TakeEach() {
+  check_node_ = !selection_.node.empty();
+  for (const std::string& key : DescribedProfiles(db_)) {
+    const auto job = keys::DescribeKey(key);
+    if (!job || job->start < selection_.since || job->start > selection_.until) continue;
+    Take(keys::ByTime(*job), "");
+  }
+}
+
 Status Search::Run() {
   if (!IsIndexed(db_)) {
     check_node_ = !selection_.node.empty();
@@ -295,8 +308,17 @@ std::vector<Selected> SelectedList::Take() {
   return out;
 }
 
-Status SelectFrom(leveldb::DB& db, const Selection& selection, SelectedList& list) {
-  return Search(db, selection, list).Run();
+Status SelectFrom(leveldb::DB& db, const Selection& selection, SelectedList& list, Damage& damage) {
+  const Status status = Search(db, selection, list).Run();
+  if (status.code() != Code::kCorrupt) return status;
+  damage.Add("some of the indexes", status);
+  SelectOneByOne(db, selection, list);
+  return {};
+}
+
+void SelectOneByOne(leveldb::DB& db, const Selection& selection, SelectedList& list) {
+  list.Clear();
+  Search(db, selection, list).TakeEach();
 }
 
 }  // namespace sonde

@@ -23,6 +23,8 @@
 
 namespace sonde {
 
+class Damage;
+
 enum class SortBy : uint8_t {
   kStart,     // the newest first
   kDuration,  // from here on the largest first; unmeasured values last
@@ -82,6 +84,7 @@ class SelectedList {
   // Whether no profile that began before `start` can get onto the list.
   bool Full(Nanos start) const;
   std::vector<Selected> Take();
+  void Clear() { heap_.clear(); }
 
  private:
   struct Ranked {
@@ -95,7 +98,10 @@ class SelectedList {
   std::vector<Ranked> heap_;  // the last of them is on top
 };
 
-// Of a database of finished steps.
-Status SelectFrom(leveldb::DB& db, const Selection& selection, SelectedList& list);
+// Of a database of finished steps. Where its indexes are damaged, profiles are looked for one by
+// one, and `damage` hears of it.
+Status SelectFrom(leveldb::DB& db, const Selection& selection, SelectedList& list, Damage& damage);
+// The same without the indexes.
+void SelectOneByOne(leveldb::DB& db, const Selection& selection, SelectedList& list);
 
 }  // namespace sonde

@@ -22,7 +22,6 @@
 #include "profiles/records/keys.h"
 #include "profiles/records/profile_reader.h"
 #include "profiles/records/records.h"
-#include "profiles/records/stored_bytes.h"
 #include "profiles/upkeep/open_db.h"
 
 namespace sonde {
@@ -425,15 +424,7 @@ Status Intake::ReadBack(const WrittenRecords& records) const {
 }
 
 Profile WholeProfile(leveldb::DB& db, const std::string& key, std::vector<Part> parts) {
-  const size_t count = parts.size();
-  Profile whole = MergeParts(std::move(parts));
-  ReadTally tally;
-  Profile assembled = ProfileReader(db, key).Assemble(whole.job, &tally);
-  whole.footprint = std::move(assembled.footprint);
-  whole.job.end = std::max(whole.job.end, tally.last);
-  whole.job.coverage = CoverageOf(whole.job, tally.node_ticks);
-  whole.cost.stored_bytes = StoredBytes(tally.content, whole, count);
-  return whole;
+  return ProfileReader(db, key).Whole(std::move(parts));
 }
 
 Result<uint64_t> CountBlocks(leveldb::DB& db, const std::string& key) {

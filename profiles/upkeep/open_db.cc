@@ -8,6 +8,7 @@
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_log.h"
 #include "profiles/disk/leveldb_read.h"
+#include "profiles/disk/read_only_db.h"
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
 #include "profiles/upkeep/repair.h"
@@ -19,6 +20,21 @@ Status OtherFormat(const std::string& path, std::string_view format) {
   return {Code::kUnsupported, fmt::format("open {}: it was written by a newer Sonde ({}); update "
                                           "this one, nothing was changed",
                                           path, format.substr(0, 64))};
+}
+
+// A text that is no name of a format is damage.
+bool IsNewer(std::string_view format) {
+  return format != keys::kFormat && format.starts_with(keys::kFormatStem) &&
+         format.size() > keys::kFormatStem.size() &&
+         format.find_first_not_of("0123456789", keys::kFormatStem.size()) == std::string::npos;
+}
+
+// A later version writes the file first: a database that has our format has been left as it was.
+bool HasOurFormat(const ArchivePaths& archive) {
+  const auto db = ReadOnlyDb::Open(archive.db());
+  std::string format;
+  return db.ok() && db->db->Get(CheckedRead(), AsSlice(keys::kFormatKey), &format).ok() &&
+         format == keys::kFormat;
 }
 
 // A database without profiles has complete indexes.
@@ -40,8 +56,8 @@ Status CheckDbFormat(leveldb::DB& db, const std::string& path) {
   std::string format;
   const leveldb::ReadOptions checked = CheckedRead();
   const leveldb::Status read = db.Get(checked, AsSlice(keys::kFormatKey), &format);
-  if (read.ok() && format != keys::kFormat) return OtherFormat(path, format);
-  return read.IsNotFound() ? Status() : FromLevelDb(read, "read " + path);
+  if (read.ok() && IsNewer(format)) return OtherFormat(path, format);
+  return read.IsNotFound() || read.IsCorruption() ? Status() : FromLevelDb(read, "read " + path);
 }
 
 Result<std::unique_ptr<WritableDb>> CreateDb(const std::string& path,
@@ -89,11 +105,8 @@ Result<std::unique_ptr<WritableDb>> OpenDb(const ArchivePaths& archive,
 Status CheckArchiveFormat(const ArchivePaths& archive) {
   constexpr size_t kMost = 4096;
   const auto format = ReadSmallFile(archive.db_format(), kMost);
-  // A file that names no format is damage; then the database itself tells the format.
-  const bool newer =
-      format.ok() && *format != keys::kFormat && format->starts_with(keys::kFormatStem) &&
-      format->find_first_not_of("0123456789", keys::kFormatStem.size()) == std::string::npos &&
-      format->size() > keys::kFormatStem.size();
+  // If the file and the database disagree, the file is damaged.
+  const bool newer = format.ok() && IsNewer(*format) && !HasOurFormat(archive);
   return newer ? OtherFormat(archive.db(), *format) : Status();
 }
 

@@ -96,6 +96,19 @@ void WriteHeader(const Header& h, std::string& out) {
   w.Fixed(Crc32c(std::string_view(out).substr(start)));
 }
 
+namespace {
+
+// Whether this would be the header of a whole block if it had our version: another version's
+// checksum does not cover ours.
+bool OnlyVersionDiffers(std::string_view header) {
+  std::string ours(header);
+  ours[kMagic.size()] = static_cast<char>(kVersion);
+  ByteReader sum(std::string_view(ours).substr(kHeaderSize - 4));
+  return sum.Fixed<uint32_t>() == Crc32c(std::string_view(ours).substr(0, kHeaderSize - 4));
+}
+
+}  // namespace
+
 Result<Header> ReadHeader(std::string_view bytes) {
   if (bytes.size() < kHeaderSize) return Corrupt("it is shorter than its header");
   ByteReader in(bytes.substr(0, kHeaderSize));
@@ -103,6 +116,9 @@ Result<Header> ReadHeader(std::string_view bytes) {
     return Corrupt("it does not start like one");
   }
   const auto version = in.Fixed<uint8_t>();
+  if (version != kVersion && OnlyVersionDiffers(bytes.substr(0, kHeaderSize))) {
+    return Corrupt("its version is damaged");
+  }
   if (version > kVersion) {
     return Status(
         Code::kUnsupported,

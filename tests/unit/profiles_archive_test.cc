@@ -459,6 +459,7 @@ TEST_F(ArchiveTest, BlocksOfANewerVersionAreNotPassedOver) {
   ASSERT_TRUE(PutNodeBlock(*live, 0, 1, 0, 4).ok());
   std::string newer = MakeBlock(*schema, TestTimes(4, 1), {1, 2});
   newer[2] = 9;
+  newer[3] = 1;  // or it were a damaged one of ours
   ASSERT_TRUE(live->PutBlock({0, "task", 2}, *schema, newer).ok());
   const auto archive = Open();
   const auto data = archive.reader->Read(List(*archive.reader).at(0).key, SeriesScope::kNodes,

@@ -318,6 +318,11 @@ std::map<std::string, std::string> Files(const std::string& root) {
 TEST_F(DamageTest, AnArchiveOfANewerVersionIsRefusedByNameAndNotChanged) {
   Fill();
   FinishStep(99);
+  {
+    auto db = OpenDb(paths());
+    ASSERT_TRUE(db.ok());
+    ASSERT_TRUE((*db)->Put(leveldb::WriteOptions(), "F", "sonde archive 2").ok());
+  }
   std::ofstream(root() + "/db.format") << "sonde archive 2";
   const auto before = Files(root());
   const auto refused = [&](const Status& status) {
@@ -353,6 +358,7 @@ TEST_F(DamageTest, BlocksOfAnotherVersionAreKeptAndNamed) {
   const auto schema = Schema::Make(TaskSeries());
   std::string newer = MakeBlock(*schema, TestTimes(kRows, 1), {1, 2});
   newer[2] = 9;
+  newer[3] = 1;  // or it were a damaged one of ours
   {
     auto live = LiveArchive::Create(root(), TestJob());
     ASSERT_TRUE(live.ok());

@@ -141,6 +141,8 @@ TEST(BlockHostile, EveryTruncationAndEveryTailIsFound) {
 TEST(BlockHostile, OtherVersionsAreNamedAsSuch) {
   std::string bytes = SmallBlock();
   bytes[2] = 9;
+  EXPECT_EQ(ReadBlockInfo(bytes).status().code(), Code::kCorrupt) << "only that byte is wrong";
+  bytes[3] = 1;
   EXPECT_EQ(DecodeBlock(bytes).status().code(), Code::kUnsupported);
   EXPECT_EQ(PlainBlock::Unpack(bytes).status().code(), Code::kUnsupported);
   const Status newer = ReadBlockInfo(bytes).status();
