@@ -380,7 +380,7 @@ TEST_F(IndexTest, VerifyFindsWhatIsWrongWithTheIndexesAndRepairMendsIt) {
   damage("another card", [](leveldb::DB& db) {
     db.Put({}, KeysFrom(db, "t")[0], MakeCard(TestProfile(TestJob()), 77));
   });
-  damage("no card at all", [](leveldb::DB& db) { db.Put({}, KeysFrom(db, "t")[0], "\7garbage"); });
+  damage("no card at all", [](leveldb::DB& db) { db.Put({}, KeysFrom(db, "t")[0], "\1garbage"); });
   damage("a lost entry", [](leveldb::DB& db) { db.Delete({}, KeysFrom(db, "ie")[0]); });
   damage("an entry too many", [](leveldb::DB& db) {
     db.Put({}, keys::ByTerm(keys::Term::kTag, "x=y", TestJob("0")), "");
