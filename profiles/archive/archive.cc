@@ -49,7 +49,7 @@ bool RunsOn(const JobDescription& job, const std::string& host) {
 
 bool HasProfile(leveldb::DB& db, const JobDescription& job) {
   std::string ignored;
-  return db.Get(leveldb::ReadOptions(), keys::ByTime(job), &ignored).ok();
+  return db.Get(CheckedRead(), keys::ByTime(job), &ignored).ok();
 }
 
 bool NewerFirst(const ProfileEntry& a, const ProfileEntry& b) {

@@ -10,6 +10,7 @@
 
 #include "profiles/disk/archive_dir.h"
 #include "profiles/disk/file_lock.h"
+#include "profiles/disk/leveldb_log.h"
 
 namespace sonde {
 namespace {
@@ -356,6 +357,11 @@ leveldb::Status OverlayEnv::NewRandomAccessFile(const std::string& name,
     return leveldb::Status::OK();
   }
   if (Hidden(name)) return leveldb::Status::NotFound(name);
+  if (check_tables_) {
+    if (const Status whole = CheckTableIndex(Real(name)); whole.code() == Code::kCorrupt) {
+      return leveldb::Status::Corruption(name, std::string(whole.message()));
+    }
+  }
   return OpenTable(Real(name), name, f);
 }
 

@@ -137,6 +137,10 @@ class OverlayEnv : public leveldb::EnvWrapper {
   explicit OverlayEnv(std::string path);
   ~OverlayEnv() override;
 
+  // Tables whose index fails its checksum are refused from now on, as LevelDB itself does only with
+  // paranoid checks: what it then takes from such an index may end the process.
+  void CheckTables() { check_tables_ = true; }
+
   // Refuses all writes from now on, so that LevelDB does not compact into memory.
   void Seal();
 
@@ -171,6 +175,7 @@ class OverlayEnv : public leveldb::EnvWrapper {
   std::set<std::string> removed_;
   std::vector<std::pair<void (*)(void*), void*>> scheduled_;  // until Seal
   bool sealed_ = false;
+  bool check_tables_ = false;  // set before LevelDB has the object
 };
 
 }  // namespace sonde

@@ -1,7 +1,9 @@
 #include "profiles/disk/leveldb_log.h"
 
 #include <cstdint>
+#include <fstream>
 
+#include "core/bytes.h"
 #include "profiles/disk/archive_dir.h"
 #include "series/block/format.h"
 
@@ -56,6 +58,38 @@ Status CheckLog(std::string_view bytes) {
     }
   }
   return {};
+}
+
+// The footer, as in LevelDB's doc/table_format.md: where the metaindex and the index are, as two
+// varints each. Behind a block stand its type and the checksum of both.
+Status CheckTableIndex(const std::string& path) {
+  constexpr size_t kFooter = 48;
+  constexpr size_t kTrailer = 5;
+  constexpr size_t kMostIndex = 16u << 20;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return {Code::kIo, "open " + path};
+  std::string footer(kFooter, '\0');
+  file.seekg(0, std::ios::end);
+  const auto size = static_cast<uint64_t>(file.tellg());
+  const Status damaged(Code::kCorrupt, "the index of a table is damaged");
+  if (size < kFooter) return damaged;
+  file.seekg(static_cast<std::streamoff>(size - kFooter));
+  file.read(footer.data(), kFooter);
+  ByteReader in(footer);
+  in.Varint();
+  in.Varint();
+  const uint64_t at = in.Varint();
+  const uint64_t length = in.Varint();
+  if (!file || !in.ok() || length > kMostIndex || at > size || length + kTrailer > size - at) {
+    return damaged;
+  }
+  std::string block(length + kTrailer, '\0');
+  file.seekg(static_cast<std::streamoff>(at));
+  file.read(block.data(), static_cast<std::streamsize>(block.size()));
+  const std::string_view all = block;
+  const bool whole = file && Fixed(all.substr(length + 1), 4) ==
+                                 Masked(block_format::Crc32c(all.substr(0, length + 1)));
+  return whole ? Status() : damaged;
 }
 
 Status CheckLogs(const std::string& path) {

@@ -19,6 +19,8 @@ namespace sonde {
 // kCorrupt if records follow one that is longer than the rest of the bytes, which are a whole log
 // or manifest. LevelDB finds all other damage itself.
 Status CheckLog(std::string_view bytes);
+// kCorrupt if the index of the table at `path` fails its checksum.
+Status CheckTableIndex(const std::string& path);
 // Checks all logs and manifests of a database, which may be in use.
 Status CheckLogs(const std::string& path);
 

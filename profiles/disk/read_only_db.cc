@@ -15,6 +15,7 @@ enum class Strictness { kStrict, kLenient, kRepair };
 leveldb::Status TryOpen(const std::string& path, Strictness how, ReadOnlyDb& out) {
   out.db.reset();
   out.env = std::make_unique<OverlayEnv>(path);
+  if (how != Strictness::kStrict) out.env->CheckTables();
   leveldb::Options options;
   options.env = out.env.get();
   options.info_log = NullLogger();

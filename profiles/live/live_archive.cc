@@ -21,6 +21,7 @@
 #include "core/log.h"
 #include "profiles/disk/archive_dir.h"
 #include "profiles/disk/file_lock.h"
+#include "profiles/disk/leveldb_read.h"
 #include "profiles/disk/writable_db.h"
 #include "profiles/json/writer.h"
 #include "profiles/live/live_steps.h"
@@ -257,7 +258,7 @@ Status LiveArchive::Rep::DeleteBlocks(const BlockKey& last, uint64_t first,
   BlockKey at = last;
   at.sequence = first;
   const std::string end = keys::Block(key, last);
-  const std::unique_ptr<leveldb::Iterator> it(db->NewIterator(leveldb::ReadOptions()));
+  const std::unique_ptr<leveldb::Iterator> it(db->NewIterator(CheckedScan()));
   for (it->Seek(keys::Block(key, at)); it->Valid() && it->key().compare(end) <= 0; it->Next()) {
     bytes += it->value().size();
     deletes.Delete(it->key());

@@ -170,7 +170,7 @@ Status Import::Flush() {
 Status Import::Into(leveldb::DB& db) {
   db_ = &db;
   std::string present;
-  there_ = db.Get(leveldb::ReadOptions(), keys::Description(checked_.key()), &present).ok();
+  there_ = db.Get(CheckedRead(), keys::Description(checked_.key()), &present).ok();
   std::string description;
   SONDE_RETURN_IF_ERROR(ForEach([&](const FileRecord& record) {
     if (record.kind == FileRecordKind::kDescription) description = record.bytes;

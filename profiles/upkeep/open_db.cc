@@ -40,7 +40,7 @@ bool HasOurFormat(const ArchivePaths& archive) {
 // A database without profiles has complete indexes.
 Status MarkIfEmpty(leveldb::DB& db, const std::string& path) {
   if (IsIndexed(db)) return {};
-  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(leveldb::ReadOptions()));
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedScan()));
   const leveldb::Slice by_time = AsSlice(keys::kByTime);
   it->Seek(by_time);
   if (!it->status().ok()) return FromLevelDb(it->status(), "read " + path);

@@ -22,7 +22,7 @@ struct Shape {
 
 std::vector<Shape> Shapes() {
   using enum MetricType;
-  using enum Reduction;
+  using Reduction::kMax, Reduction::kMean, Reduction::kMin, Reduction::kSum;
   const std::vector<std::string> modes = {"idle", "iowait", "system", "user"};
   const std::vector<std::string> devices = {"eth0", "ib0"};
   return {
