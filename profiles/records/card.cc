@@ -185,9 +185,13 @@ Status DecodeCard(std::string_view bytes, Card& card) {
   }
   ByteReader r(bytes);
   const auto version = r.Fixed<uint8_t>();
-  if (version != kCardVersion) {
+  if (version > kCardVersion) {
     return {Code::kUnsupported,
-            "a card of version " + std::to_string(version) + " was written by another Sonde"};
+            "a card of version " + std::to_string(version) + " was written by a later Sonde"};
+  }
+  // Where the indexes are complete there are none of an earlier version.
+  if (version < kCardVersion) {
+    return {Code::kCorrupt, "a card is of the earlier version " + std::to_string(version)};
   }
   ReadState(r, card);
   card.end = r.Fixed<Nanos>();
