@@ -7,10 +7,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
-
-#include "core/unique_fd.h"
 
 namespace sonde {
 namespace {
@@ -113,8 +112,8 @@ Status CheckNotReadOnly(const ArchivePaths& paths) {
 
 Status WriteFileAtomically(const std::string& path, std::string_view text) {
   const std::string temporary = path + ".new";
-  UniqueFd fd(
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (IsIrregular(temporary)) ::unlink(temporary.c_str());
+  UniqueFd fd = OpenRegular(temporary, O_WRONLY | O_CREAT | O_TRUNC);
   if (fd.get() < 0) return ArchiveError("write " + path, errno);
   // Some file systems report only at the close that they could not write.
   const bool written = WriteAll(fd.get(), text).ok() && ::close(fd.Release()) == 0;
@@ -124,12 +123,31 @@ Status WriteFileAtomically(const std::string& path, std::string_view text) {
   return ArchiveError("write " + path, error);
 }
 
-Result<std::string> ReadSmallFile(const std::string& path, size_t limit) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
-  if (fd.get() < 0) return SystemError("read " + path);
+UniqueFd OpenRegular(const std::string& path, int flags) {
+  UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0600));
   struct stat info;
-  if (::fstat(fd.get(), &info) != 0) return SystemError("read " + path);
-  if (!S_ISREG(info.st_mode)) return Status(Code::kInvalid, path + " is not a regular file");
+  const bool known = fd.get() >= 0 && ::fstat(fd.get(), &info) == 0;
+  // Nobody reads the FIFO that is there.
+  const bool fifo = fd.get() < 0 && errno == ENXIO;
+  if (!fifo && !known) return {};
+  if (known && S_ISREG(info.st_mode)) return fd;
+  fd.Reset();
+  errno = EINVAL;
+  return {};
+}
+
+bool IsIrregular(const std::string& path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+Result<std::string> ReadSmallFile(const std::string& path, size_t limit) {
+  const UniqueFd fd = OpenRegular(path, O_RDONLY);
+  if (fd.get() < 0 && errno == EINVAL) {
+    return Status(Code::kInvalid, path + " is not a regular file");
+  }
+  struct stat info;
+  if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0) return SystemError("read " + path);
   if (static_cast<uint64_t>(info.st_size) > limit) {
     return Status(Code::kLimit, path + " is longer than " + std::to_string(limit) + " bytes");
   }

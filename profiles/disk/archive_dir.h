@@ -11,6 +11,7 @@
 
 #include "core/job.h"
 #include "core/status.h"
+#include "core/unique_fd.h"
 
 namespace sonde {
 
@@ -61,6 +62,12 @@ Status ArchiveError(const std::string& what, int error);
 
 // Replaces the file in one step (0600): a reader sees the old text or the new one.
 Status WriteFileAtomically(const std::string& path, std::string_view text);
+// Opens a regular file by open(2), which makes it with mode 0600. A FIFO or a device in its place
+// would have us wait for its other end: then there is no descriptor, and errno is EINVAL. Links are
+// not followed.
+UniqueFd OpenRegular(const std::string& path, int flags);
+// Whether something else than a regular file is there, behind links as well.
+bool IsIrregular(const std::string& path);
 // Reads at most `limit` bytes; refuses a file that is not a regular file.
 Result<std::string> ReadSmallFile(const std::string& path, size_t limit);
 

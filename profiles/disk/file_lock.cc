@@ -37,11 +37,9 @@ struct flock ForReaders(short type) {
 
 // Whether another holder has a lock that conflicts with `range`.
 bool IsInTheWay(const std::string& path, struct flock range) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return false;
-  const bool asked = ::fcntl(fd, F_OFD_GETLK, &range) == 0;
-  ::close(fd);
-  return asked && range.l_type != F_UNLCK;
+  const UniqueFd fd = OpenRegular(path, O_RDONLY);
+  if (fd.get() < 0) return false;
+  return ::fcntl(fd.get(), F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
 
 }  // namespace
@@ -61,7 +59,10 @@ void FileLock::Release() {
 }
 
 Result<FileLock> FileLock::Acquire(const std::string& path, Nanos wait) {
-  FileLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  FileLock lock(OpenRegular(path, O_RDWR | O_CREAT).Release());
+  if (lock.fd_ < 0 && errno == EINVAL) {
+    return Status(Code::kInvalid, path + " is not a regular file; delete it");
+  }
   if (lock.fd_ < 0) return ArchiveError("open " + path, errno);
   const Nanos deadline = Clock::System().Monotonic() + wait;
   Nanos pause = kMillisecond;
@@ -129,7 +130,7 @@ FileShare::~FileShare() {
 }
 
 FileShare FileShare::Take(const std::string& path) {
-  FileShare share(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  FileShare share(OpenRegular(path, O_RDONLY).Release());
   struct flock range = ForReaders(F_RDLCK);
   if (share.fd_ < 0 || ::fcntl(share.fd_, F_OFD_SETLK, &range) != 0) return {};
   return share;

@@ -90,10 +90,18 @@ class TableFile : public leveldb::RandomAccessFile {
   const std::string name_;
 };
 
+// LevelDB would wait for ever for the other end of a FIFO, which is damage like any other. `name`
+// is for messages.
+leveldb::Status CheckRegular(const std::string& path, const std::string& name) {
+  return IsIrregular(path) ? leveldb::Status::Corruption(name, "is not a regular file")
+                           : leveldb::Status::OK();
+}
+
 // `name` is for messages. A missing file is not a missing key, as NotFound would say.
 leveldb::Status OpenTable(const std::string& path, const std::string& name,
                           leveldb::RandomAccessFile** file) {
   *file = nullptr;
+  if (leveldb::Status regular = CheckRegular(path, name); !regular.ok()) return regular;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return leveldb::Status::IOError(name, std::strerror(errno));
   *file = std::make_unique<TableFile>(fd, name).release();
@@ -180,6 +188,12 @@ leveldb::Logger* NullLogger() {
   return &silence;
 }
 
+leveldb::Status WriterEnv::NewSequentialFile(const std::string& name, leveldb::SequentialFile** f) {
+  *f = nullptr;
+  const leveldb::Status regular = CheckRegular(name, name);
+  return regular.ok() ? target()->NewSequentialFile(name, f) : regular;
+}
+
 leveldb::Status WriterEnv::NewRandomAccessFile(const std::string& name,
                                                leveldb::RandomAccessFile** f) {
   return OpenTable(name, name, f);
@@ -239,7 +253,7 @@ void WriterEnv::EndOpening(const std::string& path, bool ok) {
   // The exchange of CURRENT may have been done although it was reported as a failure.
   std::string current;
   const leveldb::Status read =
-      leveldb::ReadFileToString(target(), path + std::string(kCurrentName), &current);
+      leveldb::ReadFileToString(this, path + std::string(kCurrentName), &current);
   const auto is_current = [&](const std::string& name) {
     return current == name.substr(path.size() + 1) + "\n";
   };
@@ -256,14 +270,22 @@ leveldb::Status WriterEnv::NewWritableFile(const std::string& name, leveldb::Wri
     if (name.ends_with(".ldb")) unnamed_.insert(name);
     if (opening_) made_.push_back(name);
   }
-  return Watched(name, Try([&] { return target()->NewWritableFile(name, file); }), file);
+  return Watched(name, Try([&] {
+                   const leveldb::Status regular = CheckRegular(name, name);
+                   return regular.ok() ? target()->NewWritableFile(name, file) : regular;
+                 }),
+                 file);
 }
 
 leveldb::Status WriterEnv::NewAppendableFile(const std::string& name,
                                              leveldb::WritableFile** file) {
   *file = nullptr;
   if (leveldb::Status ours = CheckFence(); !ours.ok()) return ours;
-  return Watched(name, Try([&] { return target()->NewAppendableFile(name, file); }), file);
+  return Watched(name, Try([&] {
+                   const leveldb::Status regular = CheckRegular(name, name);
+                   return regular.ok() ? target()->NewAppendableFile(name, file) : regular;
+                 }),
+                 file);
 }
 
 leveldb::Status WriterEnv::RenameFile(const std::string& from, const std::string& to) {
@@ -346,7 +368,8 @@ leveldb::Status OverlayEnv::NewSequentialFile(const std::string& name,
     return leveldb::Status::OK();
   }
   if (Hidden(name)) return leveldb::Status::NotFound(name);
-  return Told(target()->NewSequentialFile(Real(name), f), name);
+  const leveldb::Status regular = CheckRegular(Real(name), name);
+  return regular.ok() ? Told(target()->NewSequentialFile(Real(name), f), name) : regular;
 }
 
 leveldb::Status OverlayEnv::NewRandomAccessFile(const std::string& name,
@@ -357,6 +380,7 @@ leveldb::Status OverlayEnv::NewRandomAccessFile(const std::string& name,
     return leveldb::Status::OK();
   }
   if (Hidden(name)) return leveldb::Status::NotFound(name);
+  if (leveldb::Status regular = CheckRegular(Real(name), name); !regular.ok()) return regular;
   if (check_tables_) {
     if (const Status whole = CheckTableIndex(Real(name)); whole.code() == Code::kCorrupt) {
       return leveldb::Status::Corruption(name, std::string(whole.message()));
@@ -423,7 +447,8 @@ leveldb::Status OverlayEnv::RenameFile(const std::string& from, const std::strin
   if (!content) {
     if (Hidden(from)) return leveldb::Status::NotFound(from);
     content = std::make_shared<std::string>();
-    const leveldb::Status status = leveldb::ReadFileToString(target(), Real(from), content.get());
+    leveldb::Status status = CheckRegular(Real(from), from);
+    if (status.ok()) status = leveldb::ReadFileToString(target(), Real(from), content.get());
     if (!status.ok()) return status;
   }
   const std::lock_guard lock(mutex_);

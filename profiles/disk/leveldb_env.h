@@ -78,6 +78,7 @@ class WriterEnv : public leveldb::EnvWrapper {
   // Whether a sync is left out.
   virtual bool quiet() const { return false; }
 
+  leveldb::Status NewSequentialFile(const std::string& name, leveldb::SequentialFile** f) override;
   leveldb::Status NewRandomAccessFile(const std::string& name,
                                       leveldb::RandomAccessFile** f) override;
   leveldb::Status NewWritableFile(const std::string& name, leveldb::WritableFile** file) override;

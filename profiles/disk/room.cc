@@ -51,7 +51,8 @@ Status CheckRoom(const ArchivePaths& archive, uint64_t bytes) {
     return ArchiveError(what, ENOSPC);
   }
   const std::string path = archive.root + "/" + kHidden + "room";
-  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (IsIrregular(path)) ::unlink(path.c_str());
+  const UniqueFd file = OpenRegular(path, O_WRONLY | O_CREAT);
   if (file.get() < 0) return ArchiveError(what, errno);
   // The file vanishes with the descriptor, whatever becomes of this process.
   ::unlink(path.c_str());
@@ -66,8 +67,7 @@ void FillReserve(const ArchivePaths& archive) {
   const bool known = ::lstat(archive.reserve().c_str(), &info) == 0;
   if (known && IsFilled(info)) return;
   if (!known && !CheckRoom(archive, kPlenty).ok()) return;
-  const UniqueFd file(
-      ::open(archive.reserve().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const UniqueFd file = OpenRegular(archive.reserve(), O_WRONLY | O_CREAT);
   if (file.get() < 0 || ::fallocate(file.get(), 0, 0, static_cast<off_t>(kReserve)) == 0) return;
   if (!known) {
     ::unlink(archive.reserve().c_str());
@@ -77,7 +77,7 @@ void FillReserve(const ArchivePaths& archive) {
 }
 
 bool EmptyReserve(const ArchivePaths& archive) {
-  const UniqueFd file(::open(archive.reserve().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  const UniqueFd file = OpenRegular(archive.reserve(), O_WRONLY);
   struct stat info;
   return file.get() >= 0 && ::fstat(file.get(), &info) == 0 && info.st_blocks > 0 &&
          ::ftruncate(file.get(), 0) == 0;

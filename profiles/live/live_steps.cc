@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 
 #include "core/unique_fd.h"
 #include "profiles/disk/file_lock.h"
@@ -25,6 +26,9 @@ constexpr size_t kMaxState = 64u << 20;
 // long after it last wrote.
 constexpr Nanos kRemoteSilence = 600 * kSecond;
 
+// By the time of its last sign. If the clock was set back since, the time is no sign of life.
+bool IsSilent(Nanos now, Nanos sign) { return std::abs(now - sign) >= kRemoteSilence; }
+
 // When its writer last showed that it is alive.
 Nanos LastSign(const LivePaths& paths) {
   return std::max(NewestChange(paths.blocks()), NewestChange(paths.dir));
@@ -33,7 +37,7 @@ Nanos LastSign(const LivePaths& paths) {
 void LookForWriter(std::string_view host, LiveStep& step) {
   step.running = FileLock::IsLocked(step.paths.lock());
   if (step.running || host.empty() || host == HostName()) return;
-  step.running = Clock::System().Now() - LastSign(step.paths) < kRemoteSilence;
+  step.running = !IsSilent(Clock::System().Now(), LastSign(step.paths));
   step.foreign = !step.running;
 }
 
@@ -118,7 +122,7 @@ Result<LiveStep> TakeAbandoned(const ArchivePaths& archive, const LiveStep& step
   // By the file system's clock, which may differ from this host's.
   const auto now = FileSystemTime(archive.live());
   if (!now.ok()) return now.status();
-  if (*now - LastSign(step.paths) < kRemoteSilence) {
+  if (!IsSilent(*now, LastSign(step.paths))) {
     return Status(Code::kBusy, step.paths.dir + ": its writer was active less than 10 minutes ago");
   }
   LiveStep taken = step;
@@ -139,7 +143,7 @@ Status LeaveToHolder(const ArchivePaths& archive, const std::string& name) {
     return ArchiveError("make directory " + archive.waiting(), errno);
   }
   const std::string path = archive.waiting() + "/" + name;
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const UniqueFd fd = OpenRegular(path, O_WRONLY | O_CREAT);
   return fd.get() >= 0 ? Status() : ArchiveError("make " + path, errno);
 }
 

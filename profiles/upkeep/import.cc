@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/unique_fd.h"
 #include "profiles/disk/archive_dir.h"
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_read.h"
@@ -64,7 +65,10 @@ class Import {
 };
 
 Status Import::Open() {
-  file_.reset(std::fopen(path_.c_str(), "rbe"));
+  // Not blocking: it may be a FIFO.
+  UniqueFd own(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (own) file_.reset(::fdopen(own.get(), "rb"));
+  if (file_) own.Release();
   return file_ ? LookAtFile() : SystemError("open " + path_);
 }
 

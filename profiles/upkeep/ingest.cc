@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -438,15 +439,18 @@ Result<uint64_t> CountBlocks(leveldb::DB& db, const std::string& key) {
 
 namespace {
 
+// Whether it was done long ago, or by a clock that was set back since.
+bool IsOld(Nanos now, Nanos then, Nanos age) { return std::abs(now - then) > age; }
+
 // Files that nobody has an interest in after a while.
-void SweepOld(const std::string& directory, std::string_view prefix, Nanos before) {
+void SweepOld(const std::string& directory, std::string_view prefix, Nanos now) {
   for (const std::string& name : NamesIn(directory)) {
     const std::string path = directory + "/" + name;
     struct stat info;
     if (!name.starts_with(prefix) || ::lstat(path.c_str(), &info) != 0) continue;
     // Its name is changed when it is deleted; its content may be old.
     const Nanos changed = info.st_ctim.tv_sec * kSecond + info.st_ctim.tv_nsec;
-    if (changed < before) ::unlink(path.c_str());
+    if (IsOld(now, changed, kNfsAge)) ::unlink(path.c_str());
   }
 }
 
@@ -455,9 +459,9 @@ void SweepOld(const std::string& directory, std::string_view prefix, Nanos befor
 void SweepArchive(const ArchivePaths& archive, Nanos now) {
   // A file that was deleted while a process of the same host had it open; NFS deletes it when that
   // process closes it, but not when the host dies before.
-  SweepOld(archive.db(), ".nfs", now - kNfsAge);
+  SweepOld(archive.db(), ".nfs", now);
   // Of processes that were killed while they took or gave back a claim.
-  SweepOld(archive.root, "db.owner.", now - kNfsAge);
+  SweepOld(archive.root, "db.owner.", now);
   for (const std::string& name : NamesIn(archive.waiting())) {
     struct stat info;
     if (::lstat((archive.live() + "/" + name).c_str(), &info) != 0) ForgetWaiting(archive, name);
@@ -466,7 +470,7 @@ void SweepArchive(const ArchivePaths& archive, Nanos now) {
     if (name[0] != kHidden) continue;
     const LivePaths paths(archive.live() + "/" + name);
     const bool gone = name.starts_with(std::string(1, kHidden) + "gone-");
-    const bool old = Clock::System().Now() - NewestChange(paths.dir) > kSweepAge;
+    const bool old = IsOld(now, NewestChange(paths.dir), kSweepAge);
     if (!gone && (!old || FileLock::IsLocked(paths.lock()))) continue;
     std::error_code ignored;
     std::filesystem::remove_all(paths.dir, ignored);

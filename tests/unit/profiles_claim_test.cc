@@ -1,4 +1,5 @@
 // Who may change an archive on file systems that grant a lock on each host by itself.
+// Long: all of these tests need the functions here that stand before the C library's.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,6 +29,7 @@ namespace {
 
 std::atomic<bool> without_links{false};
 std::atomic<bool> without_locks{false};
+std::atomic<bool> refuses_locks{false};
 
 }  // namespace
 
@@ -46,6 +48,10 @@ extern "C" int fcntl(int fd, int command, ...) {
   va_start(arguments, command);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
+  if (refuses_locks && (command == F_OFD_SETLK || command == F_OFD_GETLK)) {
+    errno = ENOLCK;
+    return -1;
+  }
   if (without_locks && command == F_OFD_SETLK) return 0;
   if (without_locks && command == F_OFD_GETLK) {
     static_cast<struct flock*>(argument)->l_type = F_UNLCK;
@@ -286,6 +292,25 @@ TEST_F(TakenOverTest, WhatNfsLeavesOfDeletedFilesGoesWithTime) {
   ExpectSound();
 }
 
+// As NFS does whose server has no lock manager.
+TEST_F(TakenOverTest, AFileSystemThatRefusesLocksIsReadAndNotWritten) {
+  archive_.reset();
+  refuses_locks = true;
+  const auto live = LiveArchive::Create(root(), TestJob("999"));
+  {
+    const auto read = OpenArchive(root(), kPatience);
+    ASSERT_TRUE(read.ok());
+    EXPECT_FALSE(read->owned());
+    EXPECT_THAT(read->reader->note(), HasSubstr("No locks available"));
+    EXPECT_EQ(read->reader->List()->size(), 3u);
+  }
+  refuses_locks = false;
+  ASSERT_FALSE(live.ok());
+  EXPECT_THAT(std::string(live.status().message()),
+              HasSubstr("does the file system support locks"));
+  ExpectSound();
+}
+
 // The writer of a running step, on a host whose locks are not seen here.
 class SuspendedWriterTest : public DaysTest {
  protected:
@@ -342,6 +367,12 @@ TEST_F(SuspendedWriterTest, AStepIsNotTakenForAbandonedWhileItsWriterShowsLife) 
   live_->Touch();
   EXPECT_EQ(Job().state, EndState::kRunning);
   EXPECT_EQ(Live(), 1u);
+}
+
+TEST_F(SuspendedWriterTest, ATimeInTheFutureIsNoSignOfLifeOfAWriter) {
+  Age(std::chrono::hours(-24));
+  EXPECT_EQ(Job().state, EndState::kLost);
+  EXPECT_EQ(Live(), 0u);
 }
 
 TEST_F(SuspendedWriterTest, WhatIsAcknowledgedAfterItsStepWasTakenIsKept) {

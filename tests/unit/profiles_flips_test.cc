@@ -3,15 +3,19 @@
 //
 // SONDE_DAMAGES says how many damages of each sort are tried (some hundred unless set), SONDE_SEED
 // where they begin.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <fstream>
+#include <future>
 #include <map>
 #include <random>
 #include <set>
 
 #include "profiles/archive/open_archive.h"
+#include "profiles/archive/owned_archive.h"
 #include "profiles/live/live_archive.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/records.h"
@@ -263,6 +267,100 @@ TEST_F(FlipsTest, ADamagedFileOfAnyKindCostsNothingElse) {
     if (HasFailure()) break;
   }
   EXPECT_GT(harmful, 2u);
+}
+
+// Whoever opens a FIFO as if it were a file waits for its other end.
+TEST_F(FlipsTest, AFifoInPlaceOfAnyFileHoldsNobodyUp) {
+  Fill();
+  Record(kSteps + 1);
+  const std::string waiting = keys::ProfileKey(JobOf(kSteps + 1));
+  fs::create_directory(root() + "/waiting");
+  for (const char* made : {"/db.reserve", "/.room", "/db.format.new", "/db/CURRENT"}) {
+    std::ofstream(root() + made, std::ios::app) << "";
+  }
+  std::ofstream(root() + "/waiting/" + waiting) << "";
+  std::ofstream(root() + "/live/" + waiting + "/description.json.new") << "";
+  fs::rename(root(), copy());
+  std::vector<fs::path> files;
+  for (const auto& e : fs::recursive_directory_iterator(copy())) {
+    if (e.is_regular_file()) files.push_back(fs::relative(e.path(), copy()));
+  }
+  EXPECT_GT(files.size(), 14u);
+  for (const fs::path& file : files) {
+    SCOPED_TRACE(file.string());
+    fs::remove_all(root());
+    fs::copy(copy(), root(), fs::copy_options::recursive);
+    fs::remove(root() / file);
+    const std::string fifo = root() / file;
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    Reading read;
+    auto all = std::async(std::launch::async, [&] {
+      static_cast<void>(Verify());
+      read = ReadAll();
+      const auto archive = OpenArchive(root(), 0);
+      if (!archive.ok() || archive->owner == nullptr) return;
+      static_cast<void>(archive->owner->MakeRoom({}));
+      static_cast<void>(archive->owner->KeepRoom());
+    });
+    while (all.wait_for(std::chrono::seconds(30)) != std::future_status::ready) {
+      ADD_FAILURE() << "it waits for the other end";
+      ::close(::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    }
+    if (!file.string().starts_with("db/")) {
+      EXPECT_GE(read.whole.size(), kSteps);
+    } else {
+      EXPECT_TRUE(read.whole.contains(waiting));
+    }
+  }
+}
+
+TEST_F(FlipsTest, AStepOfAClockThatWasAheadIsAStepLikeOthers) {
+  Fill();
+  const Nanos now = Clock::System().Now();
+  const auto year = static_cast<size_t>(365 * 24 * 3600);
+  const size_t ahead = static_cast<size_t>((now - kTestStart) / kSecond) + year;
+  Record(ahead);
+  { ASSERT_TRUE(OpenArchive(root(), kPatience).ok()); }
+  const Reading read = ReadAll();
+  EXPECT_EQ(read.whole.size(), kSteps + 1);
+  EXPECT_TRUE(Verify().ok());
+  auto db = OpenDb(paths());
+  ASSERT_TRUE(db.ok());
+  PruneWork work{.now = now, .budget = kPatience};
+  PruneReport report;
+  ASSERT_TRUE(PruneDb(**db, Retention{.age = kSecond}, work, report).ok());
+  EXPECT_EQ(report.profiles, kSteps);
+  const auto left = Archive::Open(root());
+  ASSERT_TRUE(left.ok());
+  const auto listed = (*left)->List();
+  ASSERT_EQ(listed->size(), 1u);
+  EXPECT_EQ(listed->front().key, keys::ProfileKey(JobOf(ahead)));
+}
+
+TEST_F(FlipsTest, AnArchiveThatIsMovedWhileAStepRunsKeepsWhatWasAcknowledged) {
+  Fill();
+  const JobDescription job = JobOf(kSteps + 1);
+  auto live = LiveArchive::Create(root(), job);
+  ASSERT_TRUE(live.ok());
+  ASSERT_TRUE(PutNodeBlock(**live, 0, 1, 0, kRows).ok());
+  fs::rename(root(), copy());
+  Profile profile;
+  profile.job = job;
+  profile.job.state = EndState::kCompleted;
+  profile.job.end = job.start + kRows * kSecond;
+  const bool ended = (*live)->PutProfile(profile).ok() && (*live)->Finish().ok();
+  EXPECT_FALSE(ended) << "the writer is told";
+  live->reset();
+  fs::rename(copy(), root());
+  const auto archive = OpenArchive(root(), kPatience);
+  ASSERT_TRUE(archive.ok());
+  EXPECT_EQ(archive->reader->List()->size(), kSteps + 1);
+  const auto data =
+      archive->reader->Read(keys::ProfileKey(job), SeriesScope::kNodes, nullptr, 0, kAllTime);
+  ASSERT_TRUE(data.ok());
+  ASSERT_FALSE(data->empty());
+  EXPECT_EQ(data->front().points.size(), size_t{kRows});
+  EXPECT_TRUE(Verify().ok());
 }
 
 }  // namespace
