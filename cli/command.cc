@@ -136,7 +136,11 @@ Result<OpenedArchive> OpenArchive(const Environment& env, ArchiveUse use) {
 }
 
 void NoteDamage(const Archive& archive) {
-  const std::string damage = archive.damage();
+  std::string damage;
+  for (const std::string& one : archive.damage()) {
+    // The note was printed when the archive was opened.
+    if (archive.note().find(one) == std::string::npos) damage += (damage.empty() ? "" : "; ") + one;
+  }
   if (damage.empty()) return;
   Note("some of the archive could not be read, the rest is here: " + damage +
        "; 'sonde archive verify' tells what is lost, 'sonde archive repair' mends it");

@@ -1,5 +1,7 @@
 #include "serve/archive_source.h"
 
+#include "core/log.h"
+
 namespace sonde::serve {
 namespace {
 
@@ -13,7 +15,14 @@ ArchiveSource::ArchiveSource(std::shared_ptr<const Archive> archive,
       keeper_(std::move(keeper)),
       workers_(kWorkers),
       heads_(workers_.AsExecutor(), patience),
-      queries_(*archive_, heads_) {}
+      queries_(*archive_, heads_) {
+  archive_->OnDamage([root = archive_->root()](const std::string& what) {
+    log::Warning(
+        "archive {} is damaged, and the rest of it is shown: {}; 'sonde archive verify' names all "
+        "that is lost, 'sonde archive repair' mends the archive",
+        root, what);
+  });
+}
 
 // Stops before the heads end: this drops the tasks that wait for their answers.
 ArchiveSource::~ArchiveSource() { workers_.Stop(); }

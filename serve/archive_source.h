@@ -42,6 +42,7 @@ class ArchiveSource : public web::DataSource {
   void Jobs(size_t limit, JobsCallback callback) const override;
   void GetProfile(const JobStep& id, ProfileCallback callback) const override;
   void StepsOf(const std::string& job, Nanos now, StepsCallback callback) const override;
+  std::vector<std::string> PassedOver() const override { return archive_->damage(); }
   void ChangeTags(const JobStep& id, const UserTags& set, const std::vector<std::string>& remove,
                   TagsCallback callback) const override;
   void Compare(const std::vector<std::string>& groups, const std::string& align,

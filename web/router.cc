@@ -101,16 +101,16 @@ void CallEndpoint(const Context& context, const Request& request, const Reply& r
 
 std::span<const RouteFamily> RouteFamilies() {
   static const RouteFamily families[] = {
-      {"Pages", PageRoutes()},          {"Jobs", JobRoutes()},
-      {"Prometheus", MetricsRoutes()},  {"Profiles", ProfileRoutes()},
-      {"Series", SeriesRoutes()},       {"OpenTSDB", OpenTsdbRoutes()},
-      {"Counters", CounterRoutes()},    {"Exporters", JoinRoutes()},
-      {"Alarms", AlarmRoutes()},        {"Live", LiveRoutes()},
-      {"Pushed values", PushRoutes()},  {"Topology", TopologyRoutes()},
-      {"Traces", TraceRoutes()},        {"Queue", QueueRoutes()},
-      {"Steps", StepRoutes()},          {"Tags", TagRoutes()},
-      {"Comparison", DiffRoutes()},     {"Parts of answers", PartRoutes()},
-      {"Description", OpenApiRoutes()},
+      {"Pages", PageRoutes()},         {"Jobs", JobRoutes()},
+      {"Prometheus", MetricsRoutes()}, {"Profiles", ProfileRoutes()},
+      {"Series", SeriesRoutes()},      {"OpenTSDB", OpenTsdbRoutes()},
+      {"Counters", CounterRoutes()},   {"Exporters", JoinRoutes()},
+      {"Alarms", AlarmRoutes()},       {"Live", LiveRoutes()},
+      {"Pushed values", PushRoutes()}, {"Topology", TopologyRoutes()},
+      {"Traces", TraceRoutes()},       {"Queue", QueueRoutes()},
+      {"Steps", StepRoutes()},         {"Tags", TagRoutes()},
+      {"Comparison", DiffRoutes()},    {"Parts of answers", PartRoutes()},
+      {"Damage", DamageRoutes()},      {"Description", OpenApiRoutes()},
   };
   return families;
 }

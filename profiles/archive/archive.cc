@@ -97,17 +97,28 @@ Result<std::shared_ptr<const Archive>> Archive::Open(const std::string& root) {
 }
 
 Archive::Archive(std::shared_ptr<SharedDb> db, std::string note)
-    : db_(std::move(db)), note_(std::move(note)), damage_(std::make_unique<Damage>()) {}
-Archive::~Archive() = default;
+    : db_(std::move(db)), note_(std::move(note)) {}
+Archive::~Archive() { OnDamage(nullptr); }
 
 const std::string& Archive::root() const { return db_->paths.root; }
-std::string Archive::damage() const { return damage_->Text(); }
+std::vector<std::string> Archive::damage() const { return db_->damage.List(); }
+void Archive::OnDamage(std::function<void(const std::string&)> hear) const {
+  db_->damage.OnFound(std::move(hear));
+}
+
+std::shared_ptr<const OpenedDb> Archive::Refreshed() const {
+  auto current = db_->Refreshed();
+  if (current && !current->snapshot.damage.empty()) {
+    db_->damage.Add("db/: " + current->snapshot.damage);
+  }
+  return current;
+}
 
 Result<std::vector<ProfileEntry>> Archive::Indexed(
     const std::string& prefix, std::string_view (*profile_of)(std::string_view), size_t limit,
     const std::function<bool(const JobDescription&)>& meant) const {
   std::vector<ProfileEntry> entries;
-  const auto current = db_->Refreshed();
+  const auto current = Refreshed();
   if (!current) return entries;
   leveldb::DB& db = *current->get();
   Status status;
@@ -115,18 +126,18 @@ Result<std::vector<ProfileEntry>> Archive::Indexed(
     const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedRead()));
     for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix) && entries.size() < limit;
          it->Next()) {
-      auto entry = EntryOfKey(db, profile_of(View(it->key())), *damage_);
+      auto entry = EntryOfKey(db, profile_of(View(it->key())), db_->damage);
       if (entry.ok()) entries.push_back(*std::move(entry));
     }
     status = FromLevelDb(it->status(), "list profiles in " + db_->paths.db());
     if (status.ok()) return entries;
     if (status.code() != Code::kCorrupt) return status;
-    damage_->Add("some of the indexes", status);
+    db_->damage.Add("some of the indexes", status);
     entries.clear();
   }
   // Some of the index may be missing: the profiles themselves are looked at.
   for (const std::string& key : DescribedProfiles(db)) {
-    auto entry = EntryOfKey(db, key, *damage_);
+    auto entry = EntryOfKey(db, key, db_->damage);
     if (entry.ok() && (!meant || meant(entry->job))) entries.push_back(*std::move(entry));
   }
   std::sort(entries.begin(), entries.end(), NewerFirst);
@@ -157,7 +168,7 @@ Result<std::vector<ProfileEntry>> Archive::ListWithRunning(size_t limit) const {
 
 Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, Nanos now) const {
   const std::vector<LiveStep> live = ScanLive(db_->paths);  // first, as in List
-  const auto current = db_->Refreshed();
+  const auto current = Refreshed();
   // Some of the profiles in db/ may run again in live/.
   Selection wanted = selection;
   wanted.limit += std::min(live.size(), SIZE_MAX - wanted.limit);
@@ -165,7 +176,7 @@ Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, N
   if (current && !current->snapshot.damage.empty()) {
     SelectOneByOne(*current->get(), wanted, stored);
   } else if (current) {
-    SONDE_RETURN_IF_ERROR(SelectFrom(*current->get(), wanted, stored, *damage_));
+    SONDE_RETURN_IF_ERROR(SelectFrom(*current->get(), wanted, stored, db_->damage));
   }
   std::map<std::string, bool> from_live;  // and whether it runs
   SelectedList list(selection, now);
@@ -216,7 +227,11 @@ Result<T> Archive::WithReader(const std::string& key,
   const auto in_live = [&](const LiveStep& step) -> Result<T> {
     const auto opened = ReadOnlyDb::Open(step.paths.blocks(), step.paths.lock());
     if (!opened.ok()) return opened.status();
-    return f(ProfileReader(*opened->db, key, damage_.get()));
+    // While it is being written, its end may be half a record.
+    if (!step.running && !opened->damage.empty()) {
+      db_->damage.Add("some of live/" + step.name, {Code::kCorrupt, opened->damage});
+    }
+    return f(ProfileReader(*opened->db, key, &db_->damage));
   };
   std::vector<LiveStep> parts = ScanLive(db_->paths);
   std::erase_if(parts, [&](const LiveStep& step) { return step.key != key; });
@@ -231,7 +246,7 @@ Result<T> Archive::WithReader(const std::string& key,
     for (const auto see : {&SharedDb::Known, &SharedDb::Refreshed}) {
       const auto current = (*db_.*see)();
       if (!current) continue;
-      const ProfileReader reader(*current->get(), key, damage_.get());
+      const ProfileReader reader(*current->get(), key, &db_->damage);
       // If db/ is damaged there, what still lies in live/ is better.
       if (parts.empty() ? reader.IsThere() : reader.IsReadable()) return f(reader);
     }

@@ -42,8 +42,8 @@ struct ProfileEntry {
   Endpoint endpoint;     // if running and known
 };
 
-class Damage;
 class ProfileReader;
+struct OpenedDb;
 class SharedDb;
 struct FileRecord;
 struct PruneReport;
@@ -72,8 +72,11 @@ class Archive {
   // "" or what a reader must know: locked, read-only, n steps not ingested and why.
   const std::string& note() const { return note_; }
 
-  // "" or what was found damaged so far, while the rest was read; 'sonde archive verify' finds all.
-  std::string damage() const;
+  // What was found so far that cannot be read, while the rest was; each once. 'sonde archive
+  // verify' finds all. It is empty again when db/ was repaired.
+  std::vector<std::string> damage() const;
+  // Calls `hear` from now on when something else is found, from any thread.
+  void OnDamage(std::function<void(const std::string&)> hear) const;
 
   // Newest first.
   Result<std::vector<ProfileEntry>> List(size_t limit = SIZE_MAX) const;
@@ -121,9 +124,11 @@ class Archive {
   Result<T> WithReader(const std::string& key,
                        const std::function<Result<T>(const ProfileReader&)>& f) const;
 
+  // db/ as it is now; nullptr if there is none. Its damage is told.
+  std::shared_ptr<const OpenedDb> Refreshed() const;
+
   const std::shared_ptr<SharedDb> db_;
   const std::string note_;
-  const std::unique_ptr<Damage> damage_;
 };
 
 }  // namespace sonde

@@ -120,7 +120,7 @@ void Opening::Ingest(const std::function<void(size_t, size_t)>& progress) {
 void Opening::LookForDamage() {
   const auto seen = db_->Refreshed();
   if (!seen || seen->snapshot.damage.empty()) return;
-  AddNote("the archive is damaged and some of it may be missing: " + seen->snapshot.damage +
+  AddNote("the archive is damaged and some of it may be missing: db/: " + seen->snapshot.damage +
           "; 'sonde archive verify' tells what, 'sonde archive repair' mends it");
 }
 

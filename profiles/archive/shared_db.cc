@@ -1,5 +1,7 @@
 #include "profiles/archive/shared_db.h"
 
+#include <sys/stat.h>
+
 #include "profiles/disk/file_lock.h"
 
 namespace sonde {
@@ -22,6 +24,13 @@ SharedDb::Opened SharedDb::Current() const {
   return db_;
 }
 
+void SharedDb::LookForRepair() const {
+  struct stat info;
+  if (::stat(paths.db().c_str(), &info) != 0) return;
+  if (inode_ != 0 && inode_ != info.st_ino) damage.Forget();
+  inode_ = info.st_ino;
+}
+
 SharedDb::Opened SharedDb::Refreshed() const {
   auto current = Current();
   if (current && current->writable) return current;
@@ -36,6 +45,7 @@ SharedDb::Opened SharedDb::Refreshed() const {
   const std::lock_guard guard(mutex_);
   // Meanwhile the owner may have opened it.
   if (db_ && db_->writable) return db_;
+  LookForRepair();
   db_ = std::move(fresh);
   return WithShare(db_, std::move(share));
 }
@@ -52,6 +62,7 @@ SharedDb::Opened SharedDb::Open(std::unique_ptr<WritableDb> db) {
   auto opened = std::make_shared<OpenedDb>();
   opened->writable = std::move(db);
   const std::lock_guard guard(mutex_);
+  LookForRepair();
   db_ = std::move(opened);
   return db_;
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <leveldb/db.h>
+#include <sys/types.h>
 
 #include <future>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "profiles/disk/archive_dir.h"
 #include "profiles/disk/read_only_db.h"
 #include "profiles/disk/writable_db.h"
+#include "profiles/records/damage.h"
 
 namespace sonde {
 
@@ -40,6 +42,7 @@ class SharedDb {
   explicit SharedDb(std::string root) : paths(std::move(root)) {}
 
   const ArchivePaths paths;
+  mutable Damage damage;  // what readers have found in the present db/
 
   // For readers: db/ as it is now; nullptr if there is none.
   Opened Refreshed() const;
@@ -53,9 +56,12 @@ class SharedDb {
 
  private:
   Opened Current() const;
+  // A repair puts another directory in place of db/: what was damaged there counts no more.
+  void LookForRepair() const;
 
-  mutable std::mutex mutex_;
-  mutable Opened db_;  // nullptr: no reader has looked yet, or there is no db/
+  mutable std::mutex mutex_;  // guards the members below
+  mutable Opened db_;         // nullptr: no reader has looked yet, or there is no db/
+  mutable ino_t inode_ = 0;   // of db/; 0: nobody has looked yet
 };
 
 }  // namespace sonde

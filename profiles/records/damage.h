@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -15,30 +16,44 @@ namespace sonde {
 
 class Damage {
  public:
+  static constexpr size_t kMost = 20;
+
   // `what` cannot be read, such as "the description of KEY".
   void Add(std::string_view what, const Status& why) {
-    constexpr size_t kMost = 20;
-    std::string text = std::string(what) + " (" + std::string(why.message()) + ")";
-    const std::lock_guard guard(mutex_);
-    if (std::find(found_.begin(), found_.end(), text) != found_.end()) return;
-    if (found_.size() == kMost) {
-      more_ = true;
-    } else {
-      found_.push_back(std::move(text));
-    }
+    Add(std::string(what) + " (" + std::string(why.message()) + ")");
   }
-  // "" or everything that was found so far, in one line.
-  std::string Text() const {
+  void Add(std::string text) {
+    std::function<void(const std::string&)> hear;
+    {
+      const std::lock_guard guard(mutex_);
+      if (std::find(found_.begin(), found_.end(), text) != found_.end()) return;
+      if (found_.size() > kMost) return;
+      if (found_.size() == kMost) text = "and more";
+      found_.push_back(text);
+      hear = hear_;
+    }
+    if (hear) hear(text);
+  }
+  // Everything that was found, each once; if it was too much, "and more" is the last.
+  std::vector<std::string> List() const {
     const std::lock_guard guard(mutex_);
-    std::string all;
-    for (const std::string& one : found_) all += (all.empty() ? "" : "; ") + one;
-    return more_ ? all + "; and more" : all;
+    return found_;
+  }
+  // What is found from now on is told as well, once.
+  void OnFound(std::function<void(const std::string&)> hear) {
+    const std::lock_guard guard(mutex_);
+    hear_ = std::move(hear);
+  }
+  // The archive was made anew: what was found before is no more.
+  void Forget() {
+    const std::lock_guard guard(mutex_);
+    found_.clear();
   }
 
  private:
   mutable std::mutex mutex_;
   std::vector<std::string> found_;
-  bool more_ = false;
+  std::function<void(const std::string&)> hear_;
 };
 
 }  // namespace sonde

@@ -10,6 +10,10 @@
 #include <atomic>
 #include <fstream>
 
+#include "core/log.h"
+#include "profiles/archive/ask_keeper.h"
+#include "profiles/records/keys.h"
+#include "profiles/upkeep/open_db.h"
 #include "serve/head_client.h"
 #include "tests/unit/cli_serve_fixture.h"
 #include "tests/unit/cli_served.h"
@@ -18,7 +22,9 @@
 namespace sonde::cli {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::SizeIs;
 
 TEST_F(ServeTest, ListsFinishedStepsAndTheirSeries) {
@@ -146,6 +152,31 @@ TEST_F(ServeTest, TagsAreChangedByWhoKeepsTheArchiveAndNobodyElse) {
   ASSERT_TRUE(changed.ok()) << changed.status().message();
   EXPECT_EQ(*changed, (UserTags{{"b", "2"}}));
   EXPECT_EQ(WaitFor(reader, &web::StepHistory::GetProfile, id)->job.tags, *changed);
+}
+
+TEST_F(ServeTest, DamageThatWasPassedOverIsToldOnceUntilItIsRepaired) {
+  { OpenSource(); }
+  {
+    const auto db = OpenDb(ArchivePaths(root()));
+    ASSERT_TRUE(db.ok());
+    ASSERT_TRUE((*db)->Put({}, keys::Description(keys::ProfileKey(TestJob("123"))), "?").ok());
+  }
+  const std::string log = dir_.path() + "/log";
+  ASSERT_TRUE(log::Open("sonde", log, log::Level::kInfo).ok());
+  const auto source = OpenSource();
+  EXPECT_THAT(source->PassedOver(), IsEmpty());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(*WaitFor(*source, &web::StepHistory::Jobs, size_t{10}), SizeIs(2));
+    EXPECT_THAT(source->PassedOver(), ElementsAre(HasSubstr("the description of ")));
+  }
+  const std::string lines = *ReadSmallFile(log, 1 << 20);
+  const std::string told = "is damaged, and the rest of it is shown: the description of ";
+  EXPECT_THAT(lines, HasSubstr(told));
+  EXPECT_EQ(lines.find(told), lines.rfind(told)) << lines;
+  EXPECT_TRUE(AskToRepair(root(), nullptr, nullptr).ok());
+  EXPECT_THAT(*WaitFor(*source, &web::StepHistory::Jobs, size_t{10}), SizeIs(2));
+  EXPECT_THAT(source->PassedOver(), IsEmpty());
+  EXPECT_TRUE(log::Open("sonde", "", log::Level::kInfo).ok());
 }
 
 TEST_F(ServeTest, AnswersEveryQueryEvenWhenItStops) {

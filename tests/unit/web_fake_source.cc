@@ -309,7 +309,10 @@ FakeSource::FakeSource(Nanos now, bool crowded) : held_(std::make_unique<Held>()
                  {"residual", "1", 1.28698e-4, 8, job.end, 0, 0}};
   AddMoments(running->profile, 300);
   AddMoments(finished->profile, 600);
-  if (crowded) Crowd(finished->profile, 600);
+  if (crowded) {
+    Crowd(finished->profile, 600);
+    damage_.push_back("the summary of lab.4713.0.1 (its checksum is wrong)");
+  }
   for (const Shape& shape : Shapes()) {
     running->Fill(shape);
     finished->Fill(shape);

@@ -35,7 +35,7 @@ class FakeSource : public DataSource {
   enum class Mode { kAnswer, kNever, kFail };
 
   // `now` is where the running step has got to. `crowded`: the finished one had 30 phases and made
-  // 200 remarks.
+  // 200 remarks, and something of the archive cannot be read.
   explicit FakeSource(Nanos now, bool crowded = false);
   ~FakeSource() override;
 
@@ -48,6 +48,7 @@ class FakeSource : public DataSource {
   void GetProfile(const JobStep& id, ProfileCallback callback) const override;
   // Of 4711 besides its step the batch script.
   void StepsOf(const std::string& job, Nanos now, StepsCallback callback) const override;
+  std::vector<std::string> PassedOver() const override { return damage_; }
   // Of 4711.0; 4712.0 runs. What is named "locked" cannot be written, and "forbidden" may not be.
   void ChangeTags(const JobStep& id, const UserTags& set, const std::vector<std::string>& remove,
                   TagsCallback callback) const override;
@@ -77,6 +78,7 @@ class FakeSource : public DataSource {
   Result<Profile> ProfileOf(const JobStep& id) const;
   LiveRows RowsAfter(const IsWanted& wanted, Nanos after, size_t limit) const;
 
+  std::vector<std::string> damage_;
   std::vector<std::unique_ptr<Step>> steps_;  // newest first
   std::unique_ptr<Held> held_;
   mutable std::mutex tags_mutex_;

@@ -57,6 +57,7 @@ TEST_F(StepsOverHttp, AJobHasItsStepsInShort) {
   EXPECT_EQ(steps[1].at("step"), "batch");
   // A head, which has only its own step.
   EXPECT_EQ(Get("/api/v1/steps?job=4712.0").at("steps").as_array().size(), 1u);
+  EXPECT_TRUE(Get("/api/v1/damage").at("damage").as_array().empty());
   EXPECT_EQ(Ask(Method::kGet, "/api/v1/steps?job=9").status, 404);
   EXPECT_EQ(Ask(Method::kGet, "/api/v1/steps").status, 400);
 }

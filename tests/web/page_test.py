@@ -120,6 +120,7 @@ class PageTest(Page):
     def test_the_list_has_running_and_finished_steps_newest_first(self):
         rows = [row.text for row in self.find_all(".jobs tbody tr")]
         self.assertEqual(len(rows), 2)
+        self.assertEqual(self.find_all(".damage"), [])
         self.assertRegex(rows[0], r"4712\.0 running .* 100 %")
         self.assertRegex(rows[1], r"4711\.0 completed .* 10 min 0 s 98\.3 %")
         self.shot("list")
@@ -396,6 +397,15 @@ class StepsTest(Page):
 
 class CrowdedTest(Page):
     ARGUMENTS = ["--crowded"]
+
+    def test_what_cannot_be_read_is_said_above_the_list(self):
+        damage = self.find(".damage")
+        self.assertIn("Some of the archive cannot be read. The rest is shown.", damage.text)
+        self.assertNotIn("4713", damage.text)
+        damage.find_element(By.TAG_NAME, "summary").click()
+        self.until(lambda: "the summary of lab.4713.0.1" in self.find(".damage").text)
+        self.assertEqual(len(self.find_all(".jobs tbody tr")), 2)
+        self.shot("damage")
 
     def test_very_many_phases_and_remarks_leave_the_page_readable(self):
         self.open_job()

@@ -9,6 +9,7 @@
 
 namespace sonde::web {
 
+std::span<const Route> DamageRoutes();
 std::span<const Route> DiffRoutes();
 std::span<const Route> PartRoutes();
 std::span<const Route> ProfileRoutes();

@@ -46,6 +46,10 @@ class StepHistory {
   using StepsCallback = std::function<void(Result<std::vector<StepInShort>>)>;
   virtual void StepsOf(const std::string& job, Nanos now, StepsCallback callback) const;
 
+  // What could not be read of the archive so far while the rest was, in words, each once. A head
+  // has no archive.
+  virtual std::vector<std::string> PassedOver() const { return {}; }
+
   // Changes the tags of a finished step, and gives the tags that it has then. kBusy: it runs, or
   // another process has the archive open; kPermission: this process may not write it; kLimit: it
   // would have too many tags.
