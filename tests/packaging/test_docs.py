@@ -229,3 +229,25 @@ def test_limits_of_the_transport_are_those_of_the_code():
         assert found, f"{header} has no {constant}"
         assert value in in_words(found[1]), f"{constant} is {found[1]}, not {value}"
         assert (ROOT / test).exists(), test  # the root itself where there is none
+
+
+def names_of_unit_tests():
+    """SUITE.NAME of every test of GoogleTest."""
+    for path in (ROOT / "tests" / "unit").glob("*_test.cc"):
+        text = path.read_text(encoding="utf-8")
+        yield from (f"{suite}.{name}" for suite, name in re.findall(
+            r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", text, re.MULTILINE))
+
+
+def test_every_fault_of_the_archive_has_a_test_that_exists():
+    table = read("docs/archive.md").split("## What can go wrong", 1)[1].split("\n## ", 1)[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 20
+    known = set(names_of_unit_tests())
+    for fault, *said, named in rows:
+        assert len(said) == 2 and all(said), fault
+        pairs = re.findall(r"`(tests/[\w/]+\.py)` `(test_\w+)`", named)
+        names = re.findall(r"`(\w+\.[A-Z]\w+)`", named)
+        assert pairs or names, fault
+        assert [name for name in names if name not in known] == [], fault
+        assert [name for path, name in pairs if f"def {name}(" not in read(path)] == [], fault
