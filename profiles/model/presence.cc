@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "profiles/json/kept.h"
+
 namespace sonde {
 namespace {
 
@@ -13,7 +15,10 @@ namespace {
 constexpr size_t kMaxRead = size_t{1} << 16;
 constexpr size_t kMaxIntervals = size_t{1} << 20;
 
-PresenceRun ReadRun(const boost::json::value& value, std::string& error) {
+// The object of a run, for what is kept of it.
+std::string NameOf(const PresenceRun& run) { return "presence " + std::to_string(run.first); }
+
+PresenceRun ReadRun(const boost::json::value& value, std::string& error, KeptMembers& kept) {
   JsonFields fields(value, error, "presence");
   PresenceRun run;
   fields.Read("first", run.first, Nanos{0});
@@ -21,6 +26,7 @@ PresenceRun ReadRun(const boost::json::value& value, std::string& error) {
   fields.Read("joined", run.joined);
   fields.Read("left", run.left);
   fields.Read("back_from", run.back_from, Nanos{0}, run.first);
+  fields.Keep(kept, NameOf(run));
   return run;
 }
 
@@ -84,7 +90,7 @@ void LimitPresence(std::vector<PresenceRun>& runs) {
 
 // --- JSON ---
 
-void WritePresence(JsonWriter& w, const std::vector<PresenceRun>& runs) {
+void WritePresence(JsonWriter& w, const std::vector<PresenceRun>& runs, const KeptMembers& kept) {
   if (runs.empty()) return;
   w.Key("presence").BeginArray();
   for (const PresenceRun& run : runs) {
@@ -92,18 +98,19 @@ void WritePresence(JsonWriter& w, const std::vector<PresenceRun>& runs) {
     if (run.joined != 0) w.Field("joined", run.joined);
     if (run.left != 0) w.Field("left", run.left);
     if (run.back_from != 0) w.Field("back_from", run.back_from);
+    WriteKept(w, kept, NameOf(run));
     w.EndObject();
   }
   w.EndArray();
 }
 
-std::vector<PresenceRun> ReadPresence(JsonFields& fields, std::string& error) {
+std::vector<PresenceRun> ReadPresence(JsonFields& fields, std::string& error, KeptMembers& kept) {
   std::vector<PresenceRun> runs;
   const boost::json::array* values = fields.Array("presence", kMaxRead);
   if (values == nullptr) return runs;
   runs.reserve(values->size());
   for (const boost::json::value& value : *values) {
-    const PresenceRun run = ReadRun(value, error);
+    const PresenceRun run = ReadRun(value, error, kept);
     if (!runs.empty() && run.first <= runs.back().first) {
       fields.Wrong("presence", "runs in the order of time");
       break;

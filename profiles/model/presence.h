@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/job.h"
+#include "core/text/kept_members.h"
 #include "core/time.h"
 #include "profiles/json/fields.h"
 #include "profiles/json/writer.h"
@@ -28,9 +29,10 @@ void PutTogether(const PresenceRun& next, PresenceRun& run);
 // Puts the oldest ones together.
 void LimitPresence(std::vector<PresenceRun>& runs);
 
-// The member `presence`, absent if there are no runs. Numbers that are 0 are left out.
-void WritePresence(JsonWriter& w, const std::vector<PresenceRun>& runs);
-std::vector<PresenceRun> ReadPresence(JsonFields& fields, std::string& error);
+// The member `presence`, absent if there are no runs. Numbers that are 0 are left out. `kept`: of
+// the object around it, which has the members of runs that are not known.
+void WritePresence(JsonWriter& w, const std::vector<PresenceRun>& runs, const KeptMembers& kept);
+std::vector<PresenceRun> ReadPresence(JsonFields& fields, std::string& error, KeptMembers& kept);
 
 // How many nodes are in the rows of the intervals from `start` to `end`, the fewest in any of them:
 // the begin of each interval from which on it is another number. `start` is a multiple of

@@ -78,7 +78,7 @@ void WriteDescription(JsonWriter& w, const JobDescription& job) {
   WriteWord(w, "state", ToString(job.state), job.state != EndState::kUnknown, job.kept);
   w.Field("exit_status", job.exit_status);
   WriteCoverage(w, job.coverage, job.kept);
-  WritePresence(w, job.presence);
+  WritePresence(w, job.presence, job.kept);
   WriteNodes(w, job.nodes);
   w.Key("notes").BeginArray();
   for (const std::string& note : job.notes) w.Value(note);
@@ -216,7 +216,7 @@ JobDescription ReadDescription(const json::value& value, std::string& error) {
   if (const json::value* coverage = fields.Find("coverage")) {
     job.coverage = ReadCoverage(*coverage, error, job.kept);
   }
-  job.presence = ReadPresence(fields, error);
+  job.presence = ReadPresence(fields, error, job.kept);
   if (const json::array* nodes = fields.Array("nodes", kMaxNodes)) {
     job.nodes.reserve(nodes->size());
     for (const json::value& node : *nodes) job.nodes.push_back(ReadNode(node, error));
