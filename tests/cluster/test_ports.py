@@ -50,21 +50,6 @@ def ours_of(pids):
     return [port for pid in pids for _, port in listening(pid) if port in PORTS]
 
 
-def wait_for_head(step):
-    """The step's head, as soon as it listens and srun does not any more: it gets its socket from srun,
-    which does not wait for it when it starts the tasks."""
-
-    def there():
-        heads = daemon("head", step.id)
-        return len(heads) == 1 and len(ours_of(heads)) == 1 and not ours_of(srun_processes(step))
-
-    wait_for(
-        there,
-        lambda: f"one head with one socket and none of srun: {daemon('head', step.id)} listen at "
-        f"{ours_of(daemon('head', step.id))}, srun at {ours_of(srun_processes(step))}",
-    )
-
-
 def listeners(step):
     """(address, port) of the step's head and of its nodes' daemons."""
     return (
@@ -109,7 +94,10 @@ def test_the_socket_of_a_watched_srun_is_its_heads_alone(cluster):
     cluster.conf(RANGE + "http = off\n")
     step = Step(cluster, ["srun", "-N1", *LEVEL, "bash", "-c", "echo runs; sleep 60"])
     step.wait_output("runs")
-    wait_for_head(step)
+    assert ours_of(srun_processes(step)) == []
+    # It has been executed by now, but the kernel may still have to lay out its command line.
+    (head,) = wait_for(lambda: daemon("head", step.id), "the head")
+    assert len(ours_of([head])) == 1
 
 
 def test_without_a_free_port_nothing_is_started(cluster):
@@ -131,7 +119,8 @@ def test_a_heterogeneous_step_meets_at_one_port(cluster):
     step = Step(cluster, words)
     # The components have job numbers of their own, by which their nodes' daemons are named.
     wait_for(lambda: sum("--node" in line for _, line in cluster.daemons()) == 3, "three daemons")
-    wait_for_head(step)
+    (head,) = daemon("head", step.id)
+    assert len(ours_of([head])) == 1 and ours_of(srun_processes(step)) == []
     cluster.slurm("scancel", step.job)
     step.wait()
     assert len(job_of(step.profile())["nodes"]) == 3
