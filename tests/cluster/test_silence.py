@@ -101,7 +101,7 @@ def running_step(cluster):
     command = f"until test -e {go}; do sleep 0.02; done"
     step = cluster.popen(["srun", "-N1", "-w", "n1", *LEVEL, "bash", "-c", command])
     (pid,) = cluster.wait_for(
-        lambda: [p for p, words in own_daemons(cluster).items() if words[1] == "--node"], "the daemon"
+        lambda: [p for p, words in own_daemons(cluster).items() if words[1:2] == ["--node"]], "the daemon"
     )
     return step, pid, go
 
