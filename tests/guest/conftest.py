@@ -87,6 +87,16 @@ def stage(root, tmp_path_factory):
     return stage
 
 
+class Seen(dict):
+    """What a guest's scenarios showed; a test of one that showed nothing fails, and no other test."""
+
+    def __getitem__(self, name):
+        value = super().__getitem__(name)
+        if isinstance(value, dict) and "failed" in value:
+            pytest.fail(f"{name}: {value['failed']}", pytrace=False)
+        return value
+
+
 def in_guest(stage, options, program, *words):
     """What a program of this folder prints in a guest."""
     done = subprocess.run(
@@ -97,7 +107,7 @@ def in_guest(stage, options, program, *words):
     )  # fmt: skip
     if done.returncode != 0:
         pytest.fail(f"the guest failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}", pytrace=False)
-    return json.loads(done.stdout)
+    return Seen(json.loads(done.stdout))
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,9 @@ ALL = ["--telemetry-level=4", "--telemetry-period=200ms"]
 NODES = ("n1", "n2")
 # By then slurmstepd has given up: UnkillableStepTimeout is 10 s here.
 SETTLED = 40.0
+# Only a failure lasts so long, however busy the machine is.
+LIMIT = 120.0
+GO = pathlib.Path("/tmp/go")
 
 CGROUP_CONF = "\n".join([
     "CgroupPlugin=cgroup/v2", "IgnoreSystemd=yes", "ConstrainRAMSpace=yes", "ConstrainCores=no",
@@ -38,6 +41,10 @@ OCI_CONF = 'RunTimeQuery="true"\nRunTimeRun="true"\nRunTimeKill="true"\nRunTimeD
 NAMESPACES = ["SlurmdParameters=config_overrides,contain_spank", "JobContainerType=job_container/tmpfs",
               "PrologFlags=Contain"]  # fmt: skip
 JOB_CONTAINER_CONF = f"AutoBasePath=true\nBasePath=/run/namespaces\nDirs={PRIVATE}"
+
+
+class NothingToSee(Exception):
+    """What a scenario is about has not come about."""
 
 
 def has_cgroups():
@@ -145,6 +152,7 @@ class Cluster:
             self.run(["scancel", job], user=None)
         for pid in ours():
             os.kill(pid, signal.SIGKILL)
+        GO.unlink(missing_ok=True)
         for node in NODES:
             self.run(["scontrol", "update", f"NodeName={node}", "State=RESUME"], user=None)
         self.settle()
@@ -159,8 +167,8 @@ def wait_for(predicate, timeout, interval=0.05):
 
 def require(predicate, what):
     """Waits for what a scenario is about; without it there is nothing to be seen."""
-    if not wait_for(predicate, 30):
-        sys.exit(f"waited in vain for {what}")
+    if not wait_for(predicate, LIMIT):
+        raise NothingToSee(f"waited in vain for {what}")
 
 
 def read(path):
@@ -257,13 +265,27 @@ def see(cluster, run):
     return seen
 
 
-UNTIL_GO = "until [ -e /tmp/go ]; do sleep 0.1; done"
+def see_all(cluster, scenarios, names):
+    """Scenario -> what it shows, or why it shows nothing, which is no matter of the next one's."""
+    seen = {}
+    for name in names:
+        begin = time.monotonic()
+        try:
+            seen[name] = scenarios[name](cluster)
+        except (NothingToSee, subprocess.TimeoutExpired) as failure:
+            seen[name] = {"failed": str(failure)}
+            cluster.restore()
+        print(f"{name}: {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
+    return seen
+
+
+UNTIL_GO = f"until [ -e {GO} ]; do sleep 0.1; done"
 
 
 def finish(job):
     """Lets a step or script of UNTIL_GO end; its code and output."""
-    pathlib.Path("/tmp/go").touch()
+    GO.touch()
     output = job.communicate(timeout=60)[0]
-    os.unlink("/tmp/go")
+    GO.unlink()
     conf("")
     return job.returncode, output

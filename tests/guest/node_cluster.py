@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 import guest_cluster
-from guest_cluster import CLUSTER, LEVEL, SONDE, USER, Cluster, read, require, wait_for
+from guest_cluster import CLUSTER, LEVEL, SONDE, USER, Cluster, NothingToSee, read, require, wait_for
 from node_agent import DIRECTORY, PORT
 
 WORK = pathlib.Path("/share/work")
@@ -52,7 +52,7 @@ def outside(verb, node):
     os.rename(f"/guest/ask/.{name}", f"/guest/ask/{name}")
     answer = wait_for(lambda: read(f"/guest/told/{name}"), 30)
     if answer != "ok":
-        sys.exit(f"{verb} {node}: {answer or 'no answer'}")
+        raise NothingToSee(f"{verb} {node}: {answer or 'no answer'}")
 
 
 def ask(node, timeout=60, **question):
@@ -119,7 +119,7 @@ class NodeCluster(Cluster):
         require(lambda: ask(node), f"the agent of {node}")
         code, output = shell(node, START_NODE)
         if code != 0:
-            sys.exit(f"{node} did not start: {output}")
+            raise NothingToSee(f"{node} did not start: {output}")
 
     def all_idle(self):
         # Of a node that was down Slurm 24.11 shows the reason for a while.
@@ -148,6 +148,7 @@ class NodeCluster(Cluster):
         return self.node_states()
 
     def restore(self):
+        GO.unlink(missing_ok=True)
         for job in self.run(["squeue", "--noheader", "--format=%A"], user=None)[1].split():
             self.run(["scancel", job], user=None)
         for node in sorted(self.off):

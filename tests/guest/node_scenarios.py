@@ -14,7 +14,7 @@ import sys
 import time
 
 import node_agent
-from guest_cluster import CLUSTER, require, wait_for
+from guest_cluster import CLUSTER, NothingToSee, require, see_all, wait_for
 from node_cluster import NODES, UNTIL_GO, WORK, NodeCluster, ask, finish, outside, see, shell
 
 # Longer than a node waits for a head that does not answer, and a head for a node (kPatience, 6 s, and kAnswer, 2 s).
@@ -101,6 +101,7 @@ def full_memory(cluster):
     (WORK / "eat.py").write_text(EATER)
 
     def run(level):
+        (WORK / "eat").unlink(missing_ok=True)
         eater = f"[ $SLURM_PROCID = 0 ] || exec python3 {WORK}/eat.py"
         shell("n2", "dmesg --clear")
         step = cluster.popen(
@@ -145,10 +146,11 @@ def clock_step(seconds):
         def run(level):
             step = started(cluster, level)
             set_clock("n2", seconds)
-            elapse(SILENT)
-            code, output = finish(step)
-            set_clock("n2", 0)
-            return code, output
+            try:
+                elapse(SILENT)
+                return finish(step)
+            finally:
+                set_clock("n2", 0)
 
         return see(cluster, run)
 
@@ -158,7 +160,7 @@ def clock_step(seconds):
 def set_clock(node, seconds):
     code, output = shell(node, f"date -s @{time.time() + seconds:.3f}")
     if code != 0:
-        sys.exit(f"the clock of {node}: {output}")
+        raise NothingToSee(f"the clock of {node} cannot be set: {output}")
 
 
 SCENARIOS = {
@@ -178,11 +180,7 @@ def main():
     if socket.gethostname() != "main":
         node_agent.serve()
     cluster = NodeCluster()
-    seen = {}
-    for name in sys.argv[1:] or SCENARIOS:
-        begin = time.monotonic()
-        seen[name] = SCENARIOS[name](cluster)
-        print(f"{name}: {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
+    seen = see_all(cluster, SCENARIOS, sys.argv[1:] or list(SCENARIOS))
     seen["version"] = cluster.run(["srun", "--version"])[1]
     for node in NODES:
         log = shell(node, f"grep ' sonde: ' {cluster.dir}/log/slurmd.{node}.log")[1]

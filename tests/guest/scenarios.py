@@ -13,7 +13,7 @@ import sys
 import end_scenarios
 import life_scenarios
 import silence_scenarios
-from guest_cluster import CLUSTER, COUNTERS, NODES, Cluster, read, start_cluster
+from guest_cluster import CLUSTER, COUNTERS, NODES, Cluster, read, see_all, start_cluster
 
 SCENARIOS = {**end_scenarios.SCENARIOS, **life_scenarios.SCENARIOS, **silence_scenarios.SCENARIOS}
 
@@ -21,7 +21,7 @@ SCENARIOS = {**end_scenarios.SCENARIOS, **life_scenarios.SCENARIOS, **silence_sc
 def main():
     contain, names = sys.argv[1] == "contain", sys.argv[2:] or list(SCENARIOS)
     cluster = Cluster(start_cluster(contain))
-    seen = {name: SCENARIOS[name](cluster) for name in names}
+    seen = see_all(cluster, SCENARIOS, names)
     seen["version"] = cluster.run(["srun", "--version"])[1]
     for node in NODES:
         seen[f"counters.{node}"] = read(f"{COUNTERS}/{node}.prom")
