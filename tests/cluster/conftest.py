@@ -35,6 +35,8 @@ SCRIPT = ROOT / "scripts" / "cluster"
 BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).resolve()
 # The release of Debian whose Slurm the clusters have; "" for this machine's own.
 SLURM = os.environ.get("SONDE_SLURM", "")
+# Where the compiler finds the headers of that Slurm; of this machine's it knows.
+SLURM_HEADERS = []
 PLUGIN = (BUILD.parent / f"slurm-{SLURM}" if SLURM else BUILD) / "spank" / "spank_sonde.so"
 PROGRAMS = pathlib.Path(os.environ.get("SONDE_PROGRAMS", BUILD)).resolve()
 LIBRARIES = BUILD / "libclient"
@@ -68,8 +70,10 @@ def find_slurm():
         pytest.exit(f"no Slurm of {SLURM}: {done.stderr}", returncode=SKIPPED)
     if done.returncode != 0:
         pytest.exit(f"scripts/slurm {SLURM} failed:\n{done.stderr}", returncode=1)
+    include = pathlib.Path(done.stdout.strip()) / "include"
+    SLURM_HEADERS.append(f"-I{include}")
     try:
-        releases.plugin(BUILD, SLURM, pathlib.Path(done.stdout.strip()) / "include")
+        releases.plugin(BUILD, SLURM, include)
     except releases.BuildError as error:
         pytest.exit(f"the plugin for the Slurm of {SLURM} is not built: {error}", returncode=1)
 

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 
 import pytest
-from conftest import LIBRARIES, PLUGSTACK, ROOT
+from conftest import LIBRARIES, PLUGSTACK, ROOT, SLURM_HEADERS
 from telemetry import Step, without_sonde
 from test_io import ASKED, build, check, memory, nothing_runs_on, srun  # noqa: F401
 
@@ -28,7 +28,7 @@ def cluster(make_cluster):
     pathlib.Path(directory.name).chmod(0o755)
     plugin = pathlib.Path(directory.name) / "other_root.so"
     source = ROOT / "tests" / "cluster" / "other_root.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", plugin, source], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", *SLURM_HEADERS, "-o", plugin, source], check=True)
     scripts = [f"Task{name.title()}=@DIR@/{name}" for name in ("prolog", "epilog")]
     plugstack = f"optional {plugin} hide={LIBRARIES}\n{PLUGSTACK}"
     made = make_cluster(nodes=1, slurm_conf=scripts, plugstack=plugstack)
