@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -63,22 +64,76 @@ uint64_t MarkOf(int job, const char* step) {
   return bytes;
 }
 
-// What the steps of the job need when each one has `bytes`.
-uint64_t RoomFor(uint64_t steps, uint64_t bytes) {
-  return std::min(bytes, kNoLimit / JobMemory::kMostSteps) *
-         std::clamp<uint64_t>(steps, 1, JobMemory::kMostSteps);
+// What the daemons of a job's steps need together.
+class Room {
+ public:
+  void Add(uint64_t bytes) {
+    if (bytes == 0 || steps_ == JobMemory::kMostSteps) return;
+    ++steps_;
+    bytes_ += std::min(bytes, kNoLimit / JobMemory::kMostSteps);
+  }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  uint64_t steps_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+// Of the steps whose daemons have room.
+uint64_t MarkedRoom(int job) {
+  Room room;
+  ForEachStep(job, [&](const char* step) { room.Add(MarkOf(job, step)); });
+  return room.bytes();
 }
 
-// A limit above `given` has been raised before; one below is what a site gives of it
-// (AllowedRAMSpace).
+// Where control groups cannot be marked: as if each of the job's steps had a daemon.
+uint64_t RoomOfAll(int job, uint64_t bytes) {
+  Room room;
+  ForEachStep(job, [&](const char*) { room.Add(bytes); });
+  return std::max(room.bytes(), bytes);
+}
+
+// On the file of a limit: what Slurm gave the job, and the limit that Slurm made of that. A site may
+// allow more or less than it gives (AllowedRAMSpace).
+constexpr char kBase[] = "trusted.sonde.base";
+
+struct Base {
+  uint64_t given = 0;
+  uint64_t limit = 0;
+};
+
+std::optional<Base> ReadBase(int file) {
+  char text[64];
+  const ssize_t size = ::fgetxattr(file, kBase, text, sizeof(text));
+  Base base;
+  if (size <= 0) return std::nullopt;
+  const auto [end, error] = std::from_chars(text, text + size, base.given);
+  if (error != std::errc() || end == text + size) return std::nullopt;
+  if (std::from_chars(end + 1, text + size, base.limit).ec != std::errc()) return std::nullopt;
+  return base;
+}
+
+// The limit without the room that was made before. The first step that makes room marks the file
+// before it raises the limit, so whoever finds no mark has read a limit of Slurm's own.
+uint64_t LimitOfSlurm(int file, uint64_t limit, uint64_t given) {
+  std::optional<Base> base = ReadBase(file);
+  if (!base || base->given != given) {
+    const std::string text = std::to_string(given) + " " + std::to_string(limit);
+    ::fsetxattr(file, kBase, text.data(), text.size(), base ? XATTR_REPLACE : XATTR_CREATE);
+    base = ReadBase(file);
+  }
+  return std::min(limit, base ? base->limit : given);
+}
+
 void RaiseFile(int directory, const char* file, uint64_t room, uint64_t given) {
   const UniqueFd fd(::openat(directory, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   char text[32];
   const ssize_t size = fd ? ::read(fd.get(), text, sizeof(text)) : 0;
   uint64_t limit = 0;
   if (size <= 0 || std::from_chars(text, text + size, limit).ec != std::errc()) return;  // "max"
-  const uint64_t wanted = std::min(limit, given) + room;
-  if (limit >= kNoLimit || wanted <= limit) return;
+  if (limit >= kNoLimit) return;
+  const uint64_t wanted = LimitOfSlurm(fd.get(), limit, given) + room;
+  if (wanted <= limit) return;
   const std::string raised = std::to_string(wanted);
   [[maybe_unused]] const ssize_t done = ::pwrite(fd.get(), raised.data(), raised.size(), 0);
 }
@@ -123,22 +178,18 @@ void JobMemory::MakeRoom(uint64_t bytes, uint64_t given) const {
   if (limited_.empty() || bytes == 0 || given == 0 || given >= kNoLimit) return;
   // First: an unwatched step, for which Slurm sets the limit anew meanwhile, then makes the room.
   const std::string mark = std::to_string(bytes);
-  if (step_) ::fsetxattr(step_.get(), kMark, mark.data(), mark.size(), 0);
-  uint64_t steps = 0;
-  ForEachStep(limited_.front().directory.get(), [&](const char*) { ++steps; });
-  for (const Limited& limited : limited_) Raise(limited, RoomFor(steps, bytes), given);
+  const bool marked =
+      step_ && ::fsetxattr(step_.get(), kMark, mark.data(), mark.size(), 0) == 0;
+  const int job = limited_.front().directory.get();
+  const uint64_t room = marked ? MarkedRoom(job) : RoomOfAll(job, bytes);
+  for (const Limited& limited : limited_) Raise(limited, room, given);
 }
 
 void JobMemory::KeepRoom(uint64_t given) const {
   if (limited_.empty() || given == 0 || given >= kNoLimit) return;
-  const int job = limited_.front().directory.get();
-  uint64_t steps = 0, bytes = 0;
-  ForEachStep(job, [&](const char* step) {
-    ++steps;
-    if (bytes == 0) bytes = MarkOf(job, step);
-  });
+  const uint64_t room = MarkedRoom(limited_.front().directory.get());
   // A step's own limit, of version 1, is not raised: the step has no daemon.
-  if (bytes != 0) Raise(limited_.front(), RoomFor(steps, bytes), given);
+  if (room != 0) Raise(limited_.front(), room, given);
 }
 
 }  // namespace sonde::launch

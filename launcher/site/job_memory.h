@@ -8,12 +8,14 @@
 // more; in version 1 daemon and tasks share the step's limit, which is raised, too.
 //
 // Slurm sets the job's limit anew whenever a step starts. The room is made after that, when the
-// step's first task is about to run, and for all steps of the job that are on the node. However
-// many steps start at once, the limit never exceeds what Slurm gave the job and that room.
+// step's first task is about to run, and for all steps of the job that have a daemon on the node.
+// slurmstepd marks their control groups by an extended attribute, which goes with the group. Where
+// groups cannot be marked (version 1, as most systems mount it), all steps of the job count. The
+// file of a limit is marked with what Slurm had set there: however many steps start at once, the
+// limit never exceeds that and the room.
 //
 // A step that is not watched takes the room away when it starts. So slurmstepd makes it again then,
-// as long as another step of the job is watched: it marks the control group of a step whose daemon
-// has room, by an extended attribute that goes with the group.
+// as long as another step of the job is marked.
 //
 // Thread safety: none; slurmstepd's one thread that calls plugins.
 #pragma once
@@ -33,8 +35,9 @@ class JobMemory {
   // Finds the control groups of this process, which is slurmstepd. Without control groups of Slurm
   // that limit memory there is nothing to do. The arguments are for tests.
   void Find(const std::string& proc = "/proc", const std::string& cgroups = "/sys/fs/cgroup");
-  // Makes room of `bytes` for each step of the job, of at most kMostSteps, in the limits; `given`
-  // is what Slurm gave the job, bytes. A limit that cannot be written, or that has the room, stays.
+  // Makes room of `bytes` for this step, and the room of the job's other steps that have a daemon,
+  // of at most kMostSteps together, in the limits; `given` is what Slurm gave the job, bytes. A
+  // limit that cannot be written, or that has the room, stays.
   void MakeRoom(uint64_t bytes, uint64_t given) const;
   // For a step that is not watched: makes the room again that others of the job have had. Without
   // such others it only looks.

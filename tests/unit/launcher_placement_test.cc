@@ -76,6 +76,11 @@ class JobMemoryTest : public testing::Test {
     text << std::ifstream(directory_.path() + "/" + path).rdbuf();
     return text.str();
   }
+  // False: not permitted.
+  bool Mark(const std::string& group, const std::string& room) const {
+    return setxattr((directory_.path() + "/" + group).c_str(), "trusted.sonde.room", room.data(),
+                    room.size(), 0) == 0;
+  }
   JobMemory Find() const {
     JobMemory memory;
     memory.Find(directory_.path() + "/proc", directory_.path() + "/cgroup");
@@ -98,18 +103,47 @@ TEST_F(JobMemoryTest, OfVersionTwoTheJobsLimitsRise) {
   EXPECT_EQ(Read(job + "step_0/user/memory.max"), "1000000\n");
 }
 
-// Slurm has set the limit anew for this step, and the others are watched, too.
-TEST_F(JobMemoryTest, ThereIsRoomForEachStep) {
+// Slurm has set the limit anew for this step, and the script is watched, too.
+TEST_F(JobMemoryTest, ThereIsRoomForEachWatchedStep) {
   Write("proc/self/cgroup", "0::/scope/s941M84PGGWF00/step_1/slurm\n");
   const std::string job = "cgroup/scope/s941M84PGGWF00/";
   Write(job + "memory.max", "1000000");
   Write(job + "memory.high", "1000000");
-  for (const char* step : {"step_0", "step_1", "step_batch", "step_extern"}) {
+  for (const char* step : {"step_0", "step_1", "step_2", "step_batch", "step_extern"}) {
+    std::filesystem::create_directories(directory_.path() + "/" + job + step);
+  }
+  if (!Mark(job + "step_batch", "3000")) GTEST_SKIP() << "only root marks a control group";
+  Find().MakeRoom(1000, 1000000);
+  EXPECT_EQ(Read(job + "memory.max"), "1004000");
+  EXPECT_EQ(Read(job + "memory.high"), "1004000");
+}
+
+TEST_F(JobMemoryTest, WhereStepsCannotBeMarkedThereIsRoomForEach) {
+  Write("proc/self/cgroup", "0::/scope/job_7/step_1/slurm\n");
+  const std::string job = "cgroup/scope/job_7/";
+  Write(job + "memory.max", "1000000");
+  for (const char* step : {"step_0", "step_batch", "step_extern"}) {
     std::filesystem::create_directories(directory_.path() + "/" + job + step);
   }
   Find().MakeRoom(1000, 1000000);
-  EXPECT_EQ(Read(job + "memory.max"), "1003000");
-  EXPECT_EQ(Read(job + "memory.high"), "1003000");
+  EXPECT_EQ(Read(job + "memory.max"), "1002000");
+}
+
+// AllowedRAMSpace may be more than 100 %, and the tasks may have that.
+TEST_F(JobMemoryTest, ThereIsRoomAboveWhatASiteAllowsBeyondWhatItGives) {
+  Write("proc/self/cgroup", "0::/scope/job_7/step_0/slurm\n");
+  const std::string job = "cgroup/scope/job_7/";
+  std::filesystem::create_directories(directory_.path() + "/" + job + "step_0");
+  Write(job + "memory.max", "1200000");
+  if (!Mark(job + "step_0", "0")) GTEST_SKIP() << "only root marks a limit";
+  for (int i = 0; i < 3; ++i) Find().MakeRoom(1000, 1000000);
+  EXPECT_EQ(Read(job + "memory.max"), "1201000");
+  Write(job + "memory.max", "1200000");
+  Find().KeepRoom(1000000);
+  EXPECT_EQ(Read(job + "memory.max"), "1201000") << "a step that is not watched has begun";
+  Write(job + "memory.max", "600000");
+  Find().MakeRoom(1000, 500000);
+  EXPECT_EQ(Read(job + "memory.max"), "601000") << "the job has been given less";
 }
 
 // Several steps begin at once: Slurm has set the limit for all of them before the first makes room.
@@ -119,13 +153,14 @@ TEST_F(JobMemoryTest, HoweverOftenRoomIsMadeTheLimitIsBounded) {
   Write(job + "memory.max", "1000000");
   Write(job + "memory.high", "900000");  // what AllowedRAMSpace leaves of it
   for (int step = 0; step < 100; ++step) {
-    std::filesystem::create_directories(directory_.path() + "/" + job + "step_" +
-                                        std::to_string(step));
+    const std::string group = job + "step_" + std::to_string(step);
+    std::filesystem::create_directories(directory_.path() + "/" + group);
+    Mark(group, "1000");
   }
   for (int i = 0; i < 5; ++i) Find().MakeRoom(1000, 1000000);
   EXPECT_EQ(Read(job + "memory.max"), "1016000");
   EXPECT_LE(std::stoul(Read(job + "memory.high")), 1016000u);
-  Write(job + "memory.max", "1200000");  // what a site gives beyond what was asked for
+  Write(job + "memory.max", "1200000");  // what somebody else has set since
   Find().MakeRoom(1000, 1000000);
   EXPECT_EQ(Read(job + "memory.max"), "1200000");
 }
@@ -156,7 +191,7 @@ TEST_F(JobMemoryTest, RoomIsKeptAsLongAsAStepIsWatched) {
     enter("0");
     Write(job + "step_0/" + limit, "1000000");
     Find().KeepRoom(1000000);
-    EXPECT_EQ(Read(job + limit), "1002000") << "as for a step that is watched";
+    EXPECT_EQ(Read(job + limit), "1001000") << "for the script's daemon alone";
     EXPECT_EQ(Read(job + "step_0/" + limit), "1000000") << "it has no daemon";
     std::filesystem::remove_all(directory_.path() + "/" + job + "step_batch");
     Write(job + limit, "1000000");
@@ -174,10 +209,7 @@ TEST_F(JobMemoryTest, AStepWithoutADaemonKeepsRoomForOthersOnly) {
   for (const char* step : {"step_0", "step_1"}) {
     std::filesystem::create_directories(directory_.path() + "/" + job + step);
   }
-  if (setxattr((directory_.path() + "/" + job + "step_1").c_str(), "trusted.sonde.room", "1000", 4,
-               0) != 0) {
-    GTEST_SKIP() << "only root marks a control group";
-  }
+  if (!Mark(job + "step_1", "1000")) GTEST_SKIP() << "only root marks a control group";
   const JobMemory memory = Find();
   for (const uint64_t unlimited : {uint64_t{0}, uint64_t{1} << 62}) {
     memory.KeepRoom(unlimited);
@@ -185,8 +217,8 @@ TEST_F(JobMemoryTest, AStepWithoutADaemonKeepsRoomForOthersOnly) {
   }
   memory.KeepRoom(1000000);
   memory.KeepRoom(1000000);
-  EXPECT_EQ(Read(job + "memory.max"), "1002000");
-  EXPECT_EQ(Read(job + "memory.high"), "1002000");
+  EXPECT_EQ(Read(job + "memory.max"), "1001000");
+  EXPECT_EQ(Read(job + "memory.high"), "1001000");
   char mark[8];
   EXPECT_LT(getxattr((directory_.path() + "/" + job + "step_0").c_str(), "trusted.sonde.room", mark,
                      sizeof(mark)),
@@ -242,7 +274,7 @@ TEST_F(JobMemoryTest, OfVersionOneTheStepsRiseAsWell) {
   }
   Find().MakeRoom(10, 1000);
   for (const std::string& place : {job, job + "step_0/"}) {
-    EXPECT_EQ(Read(place + "memory.memsw.limit_in_bytes"), "2000");
+    EXPECT_EQ(Read(place + "memory.memsw.limit_in_bytes"), "2010");
     EXPECT_EQ(Read(place + "memory.limit_in_bytes"), "1010");
     EXPECT_EQ(Read(place + "memory.soft_limit_in_bytes"), "9223372036854771712");
   }
