@@ -50,9 +50,9 @@ uint64_t MemoryOfStep(spank_t spank) {
 bool IsAlone(spank_t spank, const launch::SlurmNode& node) {
   char* cores = nullptr;
   if (spank_get_item(spank, S_JOB_ALLOC_CORES, &cores) != ESPANK_SUCCESS) cores = nullptr;
-  return launch::HasNodeAlone(
-      cores == nullptr ? "" : cores, Item<uint16_t>(spank, S_JOB_NCPUS).value_or(0),
-      ::sysconf(_SC_NPROCESSORS_ONLN), node.cores - std::min(node.cores, node.specialized));
+  return launch::HasNodeAlone(cores == nullptr ? "" : cores,
+                              Item<uint16_t>(spank, S_JOB_NCPUS).value_or(0),
+                              ::sysconf(_SC_NPROCESSORS_ONLN), node);
 }
 
 }  // namespace sonde::spank

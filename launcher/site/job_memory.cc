@@ -93,8 +93,8 @@ uint64_t RoomOfAll(int job, uint64_t bytes) {
   return std::max(room.bytes(), bytes);
 }
 
-// On the file of a limit: what Slurm gave the job, and the limit that Slurm made of that. A site may
-// allow more or less than it gives (AllowedRAMSpace).
+// On the file of a limit: what Slurm gave the job, and the limit that Slurm made of that. A site
+// may allow more or less than it gives (AllowedRAMSpace).
 constexpr char kBase[] = "trusted.sonde.base";
 
 struct Base {
@@ -178,8 +178,7 @@ void JobMemory::MakeRoom(uint64_t bytes, uint64_t given) const {
   if (limited_.empty() || bytes == 0 || given == 0 || given >= kNoLimit) return;
   // First: an unwatched step, for which Slurm sets the limit anew meanwhile, then makes the room.
   const std::string mark = std::to_string(bytes);
-  const bool marked =
-      step_ && ::fsetxattr(step_.get(), kMark, mark.data(), mark.size(), 0) == 0;
+  const bool marked = step_ && ::fsetxattr(step_.get(), kMark, mark.data(), mark.size(), 0) == 0;
   const int job = limited_.front().directory.get();
   const uint64_t room = marked ? MarkedRoom(job) : RoomOfAll(job, bytes);
   for (const Limited& limited : limited_) Raise(limited, room, given);

@@ -1,5 +1,7 @@
 #include "launcher/site/site_policy.h"
 
+#include <algorithm>
+
 #include "launcher/cpu_list.h"
 
 namespace sonde::launch {
@@ -33,8 +35,10 @@ long CountListed(std::string_view list) {
 }
 
 bool HasNodeAlone(std::string_view cores, uint32_t cpus, long processors_online,
-                  uint32_t job_cores) {
+                  const SlurmNode& node) {
+  if (node.cores_are_shared) return false;
   const long has = CountListed(cores);
+  const uint32_t job_cores = node.cores - std::min(node.cores, node.specialized);
   if (job_cores > 0 && has >= static_cast<long>(job_cores)) return true;
   return processors_online > 0 &&
          (has >= processors_online || static_cast<long>(cpus) >= processors_online);

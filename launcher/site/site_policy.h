@@ -9,6 +9,7 @@
 
 #include "core/text/daemon_settings.h"
 #include "launcher/environment.h"
+#include "launcher/site/slurm_node.h"
 
 namespace sonde::launch {
 
@@ -34,14 +35,13 @@ enum class StepKind : unsigned char { kBatch, kInteractive, kOther };
 // lacks the plugin.
 std::string_view RoleOf(StepKind step, int level, const SitePolicy& policy, bool has_head);
 
-// Whether a job has a node to itself: whether Slurm gave it there all cores that it gives to jobs
-// (`job_cores`, of slurm.conf; 0: not known), or as many cores, or the step as many CPUs, as
-// processors are online. `cores` is S_JOB_ALLOC_CORES, `cpus` S_JOB_NCPUS, both from the credential
-// that slurmctld signed; the environment is the user's to write. Slurm gives a core to one job,
-// so hardware threads that a step leaves idle belong to nobody else. Where partitions oversubscribe
-// cores this is not so: such a site sets machine_counters=never.
+// Whether a job has a node to itself: whether Slurm gave it there all cores that it gives to jobs,
+// or as many cores, or the step as many CPUs, as processors are online. `cores` is
+// S_JOB_ALLOC_CORES, `cpus` S_JOB_NCPUS, both from the credential that slurmctld signed; the
+// environment is the user's to write. Slurm gives a core to one job, so hardware threads that a
+// step leaves idle belong to nobody else. Where it gives a core to several, nobody is alone.
 bool HasNodeAlone(std::string_view cores, uint32_t cpus, long processors_online,
-                  uint32_t job_cores);
+                  const SlurmNode& node);
 // How many numbers a list such as "0-3,8" names; 0 if the text is no list.
 long CountListed(std::string_view list);
 // Whether a step may have the machine's counters.

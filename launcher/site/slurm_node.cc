@@ -11,6 +11,7 @@
 #include "launcher/cpu_list.h"
 #include "launcher/read_file.h"
 #include "launcher/site/site_policy.h"
+#include "launcher/site/slurm_partitions.h"
 
 namespace sonde::launch {
 namespace {
@@ -139,8 +140,10 @@ SlurmOnNode ReadSlurmOnNode(const std::string& path, std::string_view node, cons
   SlurmOnNode found;
   Shape all;
   SlurmNetworkLines network;
+  SlurmPartitions partitions;
   ReadSlurmConf(path, read, [&](SlurmLine line) {
     network.Take(line);
+    partitions.Take(line);
     if (IsSlurmSetting(line.front(), "SlurmdPidFile")) {
       found.node.slurmd_pid_file = FillIn(std::string(line.front().second), node);
     }
@@ -156,6 +159,7 @@ SlurmOnNode ReadSlurmOnNode(const std::string& path, std::string_view node, cons
     found.node.cores = one.AllCores();
     found.node.specialized = one.Specialized();
   });
+  found.node.cores_are_shared = partitions.ShareCores(node);
   found.network = network.network();
   return found;
 }

@@ -1,5 +1,5 @@
-// What slurm.conf says of one node: how many cores Slurm shares out there, and where slurmd's pid
-// file is. It is read in one go with what it says of the network.
+// What slurm.conf says of one node: how many cores Slurm shares out there, whether to one job each,
+// and where slurmd's pid file is. It is read in one go with what it says of the network.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -17,6 +17,8 @@ struct SlurmNode {
   // not known.
   uint32_t cores = 0;
   uint32_t specialized = 0;
+  // Whether several jobs may have the same core.
+  bool cores_are_shared = false;
   std::string slurmd_pid_file = "/var/run/slurmd.pid";
 };
 

@@ -153,6 +153,34 @@ TEST(SlurmNodes, CoresAsSlurmCountsThem) {
   }
 }
 
+TEST(SlurmNodes, WhetherJobsShareCores) {
+  const struct {
+    const char* conf;
+    bool shared;
+  } cases[] = {
+      {"PartitionName=a Nodes=n[1-4]", false},
+      {"PartitionName=a Nodes=n[1-4] OverSubscribe=FORCE", true},
+      {"PartitionName=a Nodes=ALL oversubscribe=force:2", true},
+      {"PartitionName=a Nodes=n1,n2 Shared=YES:4", true},
+      {"PartitionName=a Nodes=n2 OverSubscribe=YES", true},
+      {"PartitionName=a Nodes=n2 OverSubscribe=FORCE:1", false},
+      {"PartitionName=a Nodes=n2 OverSubscribe=EXCLUSIVE", false},
+      {"PartitionName=a Nodes=n2 OverSubscribe=NO", false},
+      {"PartitionName=a Nodes=n2\nPartitionName=b Nodes=n1 OverSubscribe=FORCE", false},
+      {"PartitionName=a Nodes=n2\nPartitionName=b Nodes=n1,n2 OverSubscribe=FORCE", true},
+      {"PartitionName=DEFAULT OverSubscribe=FORCE:3\nPartitionName=a Nodes=n2", true},
+      {"PartitionName=a Nodes=n2\nPartitionName=DEFAULT OverSubscribe=FORCE:3", false},
+      {"PartitionName=a Nodes=gpus OverSubscribe=FORCE\nNodeSet=gpus Feature=gpu", true},
+      {"PartitionName=a Nodes=gpus OverSubscribe=FORCE", false},
+      {"", false},
+  };
+  for (const auto& c : cases) {
+    const auto read = [&](const std::string&) { return Result<std::string>(c.conf); };
+    const SlurmNode node = ReadSlurmOnNode("/etc/slurm/slurm.conf", "n2", read).node;
+    EXPECT_EQ(node.cores_are_shared, c.shared) << c.conf;
+  }
+}
+
 TEST(SlurmNodes, WhereSlurmdRuns) {
   const TempDir directory;
   const auto write = [&](const std::string& path, const std::string& text) {

@@ -1,0 +1,56 @@
+#include "launcher/site/slurm_partitions.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "core/text/ascii.h"
+#include "launcher/cpu_list.h"
+#include "launcher/site/slurm_node.h"
+
+namespace sonde::launch {
+namespace {
+
+// NO, EXCLUSIVE, or YES and FORCE with how many jobs may have a core: 4 unless it is said. With
+// YES a job has to ask for it, with FORCE it need not. FORCE:1 is for jobs that are suspended
+// while others run (slurm.conf(5)).
+bool Shares(std::string_view value) {
+  const size_t colon = value.find(':');
+  const std::string_view word = value.substr(0, colon);
+  if (!EqualsIgnoringCase(word, "YES") && !EqualsIgnoringCase(word, "FORCE")) return false;
+  uint32_t jobs = 0;
+  return colon == std::string_view::npos || !ParseNumber(value.substr(colon + 1), jobs) || jobs > 1;
+}
+
+}  // namespace
+
+void SlurmPartitions::Take(SlurmLine line) {
+  if (IsSlurmSetting(line.front(), "NodeSet")) sets_.emplace_back(line.front().second);
+  if (!IsSlurmSetting(line.front(), "PartitionName")) return;
+  Partition partition = default_;
+  for (const SlurmSetting& setting : line) {
+    if (IsSlurmSetting(setting, "Nodes")) partition.nodes = setting.second;
+    if (IsSlurmSetting(setting, "OverSubscribe") || IsSlurmSetting(setting, "Shared")) {
+      partition.shares = Shares(setting.second);
+    }
+  }
+  if (EqualsIgnoringCase(line.front().second, "DEFAULT")) {
+    default_ = std::move(partition);
+  } else {
+    partitions_.push_back(std::move(partition));
+  }
+}
+
+bool SlurmPartitions::HasNode(const Partition& partition, std::string_view node) const {
+  return EqualsIgnoringCase(partition.nodes, "ALL") || NamesNode(partition.nodes, node) ||
+         std::ranges::any_of(
+             sets_, [&](const std::string& set) { return NamesNode(partition.nodes, set); });
+}
+
+bool SlurmPartitions::ShareCores(std::string_view node) const {
+  return std::ranges::any_of(partitions_, [&](const Partition& partition) {
+    return partition.shares && HasNode(partition, node);
+  });
+}
+
+}  // namespace sonde::launch
