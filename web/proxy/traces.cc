@@ -117,13 +117,15 @@ QuerySpec SpecOf(const Asked& asked, const FootprintEntry& entry, Aggregator agg
 
 double InSeconds(Nanos time) { return static_cast<double>(time) / kSecond; }
 
-using Line = std::vector<std::pair<double, double>>;
+// Times stay whole until they are written: a double of seconds since 1970 is a quarter of a
+// microsecond off, and the difference of two at a short period far more than a rate may be.
+using Line = std::vector<Point>;
 
 Line LineOf(const std::vector<Point>& points) {
   Line line;
   line.reserve(points.size());
   for (const Point& point : points) {
-    if (std::isfinite(point.value)) line.emplace_back(InSeconds(point.time), point.value);
+    if (std::isfinite(point.value)) line.push_back(point);
   }
   return line;
 }
@@ -143,9 +145,9 @@ QuerySpec RatesOf(QuerySpec spec) {
 Line FromRates(const Line& line, const Line& rates) {
   Line out;
   if (line.empty()) return out;
-  out.emplace_back(line.front().first, 0);
-  for (const auto& rate : rates) {
-    if (rate.first > line.front().first) out.push_back(rate);
+  out.push_back({line.front().time, 0});
+  for (const Point& rate : rates) {
+    if (rate.time > line.front().time) out.push_back(rate);
   }
   return out;
 }
@@ -155,17 +157,17 @@ Line Derived(const Line& line) {
   Line out;
   out.reserve(line.size());
   for (size_t i = 0; i < line.size(); ++i) {
-    const double seconds = i == 0 ? 0 : line[i].first - line[i - 1].first;
-    const double change = seconds > 0 ? (line[i].second - line[i - 1].second) / seconds : 0;
-    out.emplace_back(line[i].first, change);
+    const double seconds = i == 0 ? 0 : InSeconds(line[i].time - line[i - 1].time);
+    const double change = seconds > 0 ? (line[i].value - line[i - 1].value) / seconds : 0;
+    out.push_back({line[i].time, change});
   }
   return out;
 }
 
-void WriteLine(const Line& line, double offset, JsonWriter& json) {
+void WriteLine(const Line& line, Nanos offset, JsonWriter& json) {
   json.BeginArray();
   for (const auto& [time, value] : line) {
-    json.BeginArray().Value(time - offset).Value(value).EndArray();
+    json.BeginArray().Value(InSeconds(time - offset)).Value(value).EndArray();
   }
   json.EndArray();
 }
@@ -224,7 +226,7 @@ Task<Response> GetMetrics(const Context& context, const Request& request) {
 
 // [[time, {"Gauge": {...}}], ...]: hits is 1, so that total is the step's number.
 void WriteGauges(const Answers& answers, JsonWriter& json) {
-  std::map<double, std::array<double, 3>> points;  // number, min, max
+  std::map<Nanos, std::array<double, 3>> points;  // number, min, max
   for (size_t i = 0; i < 3; ++i) {
     for (const auto& [time, value] : FirstLine(answers[i])) {
       constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -232,7 +234,7 @@ void WriteGauges(const Answers& answers, JsonWriter& json) {
     }
   }
   for (const auto& [time, values] : points) {
-    json.BeginArray().Value(time).BeginObject().Key("Gauge").BeginObject();
+    json.BeginArray().Value(InSeconds(time)).BeginObject().Key("Gauge").BeginObject();
     json.Field("min", values[1]).Field("max", values[2]).Field("hits", 1);
     json.Field("total", values[0]).EndObject().EndObject().EndArray();
   }
@@ -240,8 +242,8 @@ void WriteGauges(const Answers& answers, JsonWriter& json) {
 
 void WriteCounters(const Answers& answers, JsonWriter& json) {
   for (const auto& [time, value] : FirstLine(answers[0])) {
-    json.BeginArray().Value(time).BeginObject().Key("Counter").BeginObject();
-    json.Field("ts", time).Field("value", value).EndObject().EndObject().EndArray();
+    json.BeginArray().Value(InSeconds(time)).BeginObject().Key("Counter").BeginObject();
+    json.Field("ts", InSeconds(time)).Field("value", value).EndObject().EndObject().EndArray();
   }
 }
 
@@ -387,8 +389,8 @@ Response JsonResponse(const Asked& asked, const Answers& answers, size_t metrics
   const std::span<const Answer> all(answers);
   const std::map<std::string, Line> lines = LinesOf(all.first(metrics), wanted);
   const std::map<std::string, Line> rates = LinesOf(all.subspan(metrics), wanted);
-  double offset = std::numeric_limits<double>::infinity();
-  for (const auto& [name, line] : lines) offset = std::min(offset, line.front().first);
+  Nanos offset = std::numeric_limits<Nanos>::max();
+  for (const auto& [name, line] : lines) offset = std::min(offset, line.front().time);
   Response response;
   JsonWriter json(response.body);
   json.BeginObject().Key("infos");
