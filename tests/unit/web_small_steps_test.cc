@@ -1,4 +1,4 @@
-// Steps in which single numbers matter: a short period.
+// Steps in which single numbers matter: a short period, a node whose daemon was started anew.
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
@@ -93,6 +93,23 @@ TEST_F(SmallSteps, DerivativesOfATraceAreRightAtAShortPeriod) {
     }
   }
   EXPECT_EQ(all.at("metrics").at("work").at(1).at(0).to_number<double>(), 0.01);
+}
+
+// The host is there twice among the nodes, and those behind it have the places that they have.
+TEST_F(SmallSteps, ExtremesNameTheirHostsBehindADaemonThatWasStartedAnew) {
+  Begin(MetricType::kGauge, kSecond, {"n1", "n1", "n2", "n3"});
+  Add("n1", {{kStart, 5}, {kStart + kSecond, 5}});
+  Add("n2", {{kStart, 1}, {kStart + kSecond, 9}});
+  Add("n3", {{kStart, 9}, {kStart + kSecond, 1}});
+  const json::value data = Get("/api/v1/series?job=7.0&metric=work");
+  const json::value& line = data.at("series").at(0);
+  const auto host = [&](const char* column, size_t i) {
+    return data.at("hosts").at(line.at(column).at(i).to_number<size_t>());
+  };
+  EXPECT_EQ(host("min_host", 0), "n2");
+  EXPECT_EQ(host("max_host", 0), "n3");
+  EXPECT_EQ(host("min_host", 1), "n3");
+  EXPECT_EQ(host("max_host", 1), "n2");
 }
 
 }  // namespace

@@ -166,10 +166,9 @@ uint32_t ParseRank(const Tags& tags) {
 }
 
 Lines ReduceDetail(const Asked& asked, const Answer& answer) {
+  // Of a host on which a daemon was started anew the first of its two places.
   std::map<std::string_view, uint32_t> index;
-  for (const NodeInfo& node : asked.job.nodes) {
-    index.emplace(node.host, static_cast<uint32_t>(index.size()));
-  }
+  for (uint32_t i = 0; i < asked.job.nodes.size(); ++i) index.emplace(asked.job.nodes[i].host, i);
   struct Point {
     Reduced reduced;
     PercentileSet values;
