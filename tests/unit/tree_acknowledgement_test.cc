@@ -5,7 +5,6 @@
 // who take part.
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
 #include "daemon/tree/uplink.h"
+#include "queue_link.h"
 #include "tree_owners.h"
 
 namespace sonde::tree {
@@ -24,20 +24,6 @@ namespace {
 
 // Whoever is between two links is waited for all the time that a test takes.
 constexpr Nanos kHandOver = 7200 * kSecond;
-
-class QueueLink : public Link {
- public:
-  Status Send(uint8_t type, std::string_view payload) override {
-    queue.emplace_back(static_cast<Type>(type), payload);
-    return {};
-  }
-  void CloseWhenSent() override {}
-  size_t queued() const override { return 0; }
-  void SetMaxMessage(size_t) override {}
-  std::string peer() const override { return "peer"; }
-
-  std::deque<std::pair<Type, std::string>> queue;
-};
 
 struct Connection {
   QueueLink child_end;   // what the child sends

@@ -219,7 +219,12 @@ void FrameIntake::StandInForMissing(Nanos row, const NodeSet& nodes) {
   for (Sender* sender : contributing_) {
     const StreamState& own = sender->own();
     const bool known = sender->has_own() && own.decoder.series() == own.schema->size();
-    if (!known || row < sender->own_first_ || nodes.Has(sender->index_)) continue;
+    if (!known || row < sender->own_first_) continue;
+    // It is in the row, which ends what stood in for it (EndedNodes::AddTo).
+    if (nodes.Has(sender->index_)) {
+      sender->stood_in_ = 0;
+      continue;
+    }
     if (std::exchange(sender->stood_in_, sender->own_tick_) == sender->own_tick_) continue;
     owner_.OnEnded(LostFrom(sender->index_, row), own.schema, own.decoder.LastKnown(), {0, 0});
   }

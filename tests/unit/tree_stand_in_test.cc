@@ -1,0 +1,113 @@
+// What stands in for a node in rows that go without it: its counters never leave the totals.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/head/record/ended_nodes.h"
+#include "daemon/loop.h"
+#include "daemon/tree/children/children.h"
+#include "daemon/tree/query_fanout.h"
+#include "daemon/tree/tick_merger.h"
+#include "daemon/tree/uplink.h"
+#include "fake_clock.h"
+#include "queue_link.h"
+#include "tree_owners.h"
+
+namespace sonde::tree {
+namespace {
+
+// Two nodes and a head that merges as the head does. A node has counted as much as its newest tick
+// says.
+class StandIns : public ChildrenAlone, public testing::Test {
+ protected:
+  StandIns() {
+    clock_.time = At(0);
+    for (uint32_t i = 0; i < 2; ++i) {
+      children_.Add(nodes_[i].to_head, i);
+      nodes_[i].uplink.Announce(Stream::kOwn, schema_);
+      nodes_[i].uplink.Use(&nodes_[i].from_node, false);
+      Deliver(i);
+    }
+  }
+
+  static Nanos At(int tick) { return 1000 * kSecond + tick * kSecond; }
+
+  void Sample(uint32_t index, int tick) {
+    clock_.time = At(tick);
+    FrameInfo info;
+    info.tick = At(tick);
+    info.stream = Stream::kOwn;
+    info.nodes = NodeSet(index);
+    std::vector<Reduced> values(1);
+    values[0].Add(tick, {index, sonde::Owner::kNobody});
+    nodes_[index].uplink.AddFrame(info, schema_, {values, {}});
+    nodes_[index].uplink.Flush();
+    Deliver(index);
+  }
+
+  void OnEnded(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values,
+               TickMerger::Source /*source*/) override {
+    ended_.Add(info, head_.ColumnsOf(*schema), values);
+  }
+
+  TickMerger head_{16, [this](const TickMerger::Row& row, bool late) { OnRow(row, late); }};
+  std::vector<double> counts_;  // of values, row by row
+  std::vector<double> totals_;
+
+ private:
+  struct Node {
+    Uplink uplink;
+    QueueLink from_node;
+    QueueLink to_head;
+  };
+
+  void Deliver(uint32_t index) {
+    for (const auto& [type, payload] : std::exchange(nodes_[index].from_node.queue, {})) {
+      ASSERT_TRUE(children_.OnMessage(nodes_[index].to_head, type, payload).ok());
+    }
+  }
+
+  void OnRow(const TickMerger::Row& row, bool late) {
+    ASSERT_FALSE(late);
+    children_.HandOnLost(row.tick, row.nodes);
+    children_.StandInForMissing(row.tick, row.nodes);
+    TickMerger::Row whole = row;
+    ended_.AddTo(whole, head_.series(), head_.Present());
+    counts_.push_back(whole.values[0].count);
+    totals_.push_back(whole.values[0].sum);
+  }
+
+  static Schema::Ptr Work() {
+    Series series;
+    series.metric.name = "work_total";
+    series.metric.type = MetricType::kCounter;
+    return Schema::Make({series});
+  }
+
+  FakeClock clock_;
+  Loop loop_;
+  QueryFanout queries_{loop_};
+  EndedNodes ended_;
+  const Schema::Ptr schema_ = Work();
+  Children children_{head_, queries_, 2 * kSecond, Keep::kUntilSafe, *this, clock_};
+  Node nodes_[2];
+};
+
+// The node takes no sample of tick 2. Its next one is the newest that is known of it in the rows of
+// tick 2 and of tick 4, which it is missing from again.
+TEST_F(StandIns, ComeEachTimeThatTheNodeIsMissing) {
+  Sample(0, 1);
+  Sample(1, 1);
+  Sample(1, 2);
+  Sample(0, 3);
+  Sample(1, 3);
+  Sample(1, 4);
+  head_.EmitUpTo(At(4));
+  EXPECT_EQ(counts_, (std::vector<double>{2, 2, 2, 2}));
+  EXPECT_EQ(totals_, (std::vector<double>{2, 5, 6, 7}));
+}
+
+}  // namespace
+}  // namespace sonde::tree
