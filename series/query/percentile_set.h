@@ -1,7 +1,7 @@
 // Values whose percentiles are wanted, in a form that merges in any order and grouping: a few are
 // kept as they are, more become a sketch (series/sketch/quantile_sketch.h), whose percentiles are
-// within 1 %. Which of the two forms is used depends on the values alone, not on the order of
-// merging.
+// within 1 % of the values between which they lie. Which of the two forms is used depends on the
+// values alone, not on the order of merging.
 //
 // Values that are not finite are left out.
 //

@@ -51,7 +51,9 @@ class QuantileSketch {
   // 1 the minimum and the maximum. NaN for an empty sketch.
   double Quantile(double q) const;
   // As OpenTSDB estimates a percentile: between the values at both sides of share * (count + 1), if
-  // that is not before the first or after the last. The median of two is between them.
+  // that is not before the first or after the last. The median of two is between them. Each of the
+  // two values is within Error(); so a percentile between values of different signs, which may be
+  // near 0, is within Error() of the larger of the two.
   double Percentile(double share) const;
   // The largest relative error of a quantile: 1/128, unless the values' range is too wide.
   double Error() const;

@@ -77,6 +77,31 @@ TEST(QuantileSketch, QuantilesAreWithinOnePercentOfTheExactOnes) {
   }
 }
 
+// A percentile lies on the line between two values. Where these have different signs it may be far
+// smaller than both, and the error is that of the two.
+TEST(QuantileSketch, APercentileIsAsCloseAsTheTwoValuesBetweenWhichItLies) {
+  std::mt19937_64 random(7);
+  bool beyond_a_percent = false;
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<double> values(65 + random() % 40);
+    for (double& v : values) v = (static_cast<double>(random() % 4001) - 2000) / 8;
+    const QuantileSketch sketch = Of(values);
+    std::sort(values.begin(), values.end());
+    for (const double share : {0.05, 0.5, 0.95}) {
+      const double place = share * static_cast<double>(values.size() + 1);
+      const auto rank = static_cast<size_t>(place);
+      const double low = values[rank - 1];
+      const double high = values[rank];
+      const double exact = low + (place - static_cast<double>(rank)) * (high - low);
+      const double error = std::fabs(sketch.Percentile(share) - exact);
+      ASSERT_LE(error, std::max(std::fabs(low), std::fabs(high)) * sketch.Error())
+          << round << ", " << share;
+      if (error > std::fabs(exact) * 0.01) beyond_a_percent = true;
+    }
+  }
+  EXPECT_TRUE(beyond_a_percent) << "so the documents must not say less";
+}
+
 // What is wider than the buckets reach costs precision, and it says how much.
 TEST(QuantileSketch, AnyRangeFitsAndTheErrorIsTold) {
   std::mt19937_64 random(2);
