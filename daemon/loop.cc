@@ -20,8 +20,9 @@ epoll_event EventFor(int fd, uint32_t generation, uint32_t epoll_events) {
 
 }  // namespace
 
-Loop::Loop()
-    : epoll_(epoll_create1(EPOLL_CLOEXEC)),
+Loop::Loop(const Clock& clock)
+    : clock_(clock),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
       timer_fd_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   for (const int fd : {timer_fd_.get(), wake_fd_.get()}) {
@@ -129,7 +130,7 @@ void Loop::RunPosted() {
 }
 
 void Loop::RunTimers() {
-  const Nanos now = Clock::System().Monotonic();
+  const Nanos now = clock_.Monotonic();
   while (!heap_.empty() && heap_.front().when <= now) {
     std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
     const TimerId id = heap_.back().id;

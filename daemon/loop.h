@@ -32,7 +32,9 @@ class Loop {
   using Ready = std::function<void(uint32_t epoll_events)>;
   using TimerId = uint64_t;
 
-  Loop();
+  // Timers go by `clock`. A loop that sleeps is woken by the machine's own clock; so a test that
+  // has another one does not let the loop sleep.
+  explicit Loop(const Clock& clock = Clock::System());
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -45,9 +47,7 @@ class Loop {
   // Runs `task` once at a monotonic time. 0 is never a TimerId. Allocates nothing once as many
   // timers were there before, and what `task` captures is no more than two pointers.
   TimerId At(Nanos monotonic, Task task);
-  TimerId After(Nanos delay, Task task) {
-    return At(Clock::System().Monotonic() + delay, std::move(task));
-  }
+  TimerId After(Nanos delay, Task task) { return At(clock_.Monotonic() + delay, std::move(task)); }
   void Cancel(TimerId id);
 
   // Called before every sleep; false: do not sleep now, there is work already. For libraries whose
@@ -90,6 +90,7 @@ class Loop {
   bool MaySleep();
   int Sleep(epoll_event* events, int capacity);
 
+  const Clock& clock_;
   UniqueFd epoll_;
   UniqueFd timer_fd_;
   UniqueFd wake_fd_;
