@@ -14,10 +14,6 @@
 // compaction, and on a full disk it could not delete them at the next open, which needs room
 // itself. A failed opening leaves the new log, with another number each time.
 //
-// OverlayEnv shows a database as it is on disk and keeps whatever LevelDB writes to it in memory.
-// So we can read a database that is another user's, read-only, damaged or being written right now,
-// without changing a byte of it.
-//
 // Tables are read by position rather than mapped: around each access to a mapped file Linux reads
 // as much as it reads ahead elsewhere, on some file systems the whole table.
 //
@@ -29,7 +25,6 @@
 #include <leveldb/status.h>
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -51,6 +46,15 @@ bool LacksCurrent(const std::string& path);
 
 // Drops LevelDB's own log, which would be one more file. Never deleted.
 leveldb::Logger* NullLogger();
+// One that its user deletes.
+leveldb::Logger* NewNullLogger();
+
+// Corruption if another thing than a regular file is there: LevelDB would wait for ever for the
+// other end of a FIFO, which is damage like any other. `name` is for messages.
+leveldb::Status CheckRegular(const std::string& path, const std::string& name);
+// A table to be read by position. A missing file is not a missing key, as NotFound would say.
+leveldb::Status OpenTable(const std::string& path, const std::string& name,
+                          leveldb::RandomAccessFile** file);
 
 // The environment of one open database.
 class WriterEnv : public leveldb::EnvWrapper {
@@ -128,55 +132,6 @@ class QuietOpenEnv : public WriterEnv {
 
  private:
   std::atomic<bool> quiet_;
-};
-
-class OverlayEnv : public leveldb::EnvWrapper {
- public:
-  using Content = std::shared_ptr<std::string>;
-
-  // For the database at `path`, also if the directory is renamed.
-  explicit OverlayEnv(std::string path);
-  ~OverlayEnv() override;
-
-  // Tables whose index fails its checksum are refused from now on, as LevelDB itself does only with
-  // paranoid checks: what it then takes from such an index may end the process.
-  void CheckTables() { check_tables_ = true; }
-
-  // Refuses all writes from now on, so that LevelDB does not compact into memory.
-  void Seal();
-
-  leveldb::Status NewSequentialFile(const std::string& name, leveldb::SequentialFile** f) override;
-  leveldb::Status NewRandomAccessFile(const std::string& name,
-                                      leveldb::RandomAccessFile** f) override;
-  leveldb::Status NewWritableFile(const std::string& name, leveldb::WritableFile** f) override;
-  leveldb::Status NewAppendableFile(const std::string& name, leveldb::WritableFile** f) override;
-  bool FileExists(const std::string& name) override;
-  leveldb::Status GetChildren(const std::string& dir, std::vector<std::string>* names) override;
-  leveldb::Status RemoveFile(const std::string& name) override;
-  leveldb::Status CreateDir(const std::string&) override { return leveldb::Status::OK(); }
-  leveldb::Status RemoveDir(const std::string&) override { return leveldb::Status::OK(); }
-  leveldb::Status GetFileSize(const std::string& name, uint64_t* size) override;
-  leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
-  leveldb::Status LockFile(const std::string&, leveldb::FileLock** lock) override;
-  leveldb::Status UnlockFile(leveldb::FileLock* lock) override;
-  void Schedule(void (*function)(void*), void* argument) override;
-  leveldb::Status NewLogger(const std::string&, leveldb::Logger** logger) override;
-
- private:
-  // The file in memory; nullptr if it is on disk or nowhere.
-  Content Find(const std::string& name);
-  bool Hidden(const std::string& name);
-  // Where the file is on disk.
-  std::string Real(const std::string& name) const;
-
-  const std::string path_;
-  const int directory_;
-  std::mutex mutex_;
-  std::map<std::string, Content> files_;
-  std::set<std::string> removed_;
-  std::vector<std::pair<void (*)(void*), void*>> scheduled_;  // until Seal
-  bool sealed_ = false;
-  bool check_tables_ = false;  // set before LevelDB has the object
 };
 
 }  // namespace sonde

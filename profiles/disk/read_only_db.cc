@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "profiles/disk/archive_dir.h"
+#include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_log.h"
 
 namespace sonde {

@@ -1,4 +1,4 @@
-// A LevelDB that is only read, through an overlay (leveldb_env.h): the database as it was at one
+// A LevelDB that is only read, through an overlay (overlay_env.h): the database as it was at one
 // moment, even if another process writes to it meanwhile.
 //
 // A writer adds a record to the manifest before it deletes a log or a table that the manifest named
@@ -22,7 +22,7 @@
 
 #include "core/status.h"
 #include "profiles/disk/file_lock.h"
-#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/overlay_env.h"
 
 namespace sonde {
 
