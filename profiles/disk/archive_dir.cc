@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -136,6 +137,13 @@ UniqueFd OpenRegular(const std::string& path, int flags) {
   return {};
 }
 
+Result<bool> Exists(const std::string& path) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return SystemError("look at " + path);
+}
+
 bool IsIrregular(const std::string& path) {
   struct stat info;
   return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
@@ -146,15 +154,20 @@ Result<std::string> ReadSmallFile(const std::string& path, size_t limit) {
   if (fd.get() < 0 && errno == EINVAL) {
     return Status(Code::kInvalid, path + " is not a regular file");
   }
+  if (fd.get() < 0) return SystemError("read " + path);
+  return ReadSmallFile(fd.get(), path, limit);
+}
+
+Result<std::string> ReadSmallFile(int fd, const std::string& path, size_t limit) {
   struct stat info;
-  if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0) return SystemError("read " + path);
+  if (::fstat(fd, &info) != 0) return SystemError("read " + path);
   if (static_cast<uint64_t>(info.st_size) > limit) {
     return Status(Code::kLimit, path + " is longer than " + std::to_string(limit) + " bytes");
   }
   std::string text(static_cast<size_t>(info.st_size), '\0');
   size_t got = 0;
   while (got < text.size()) {
-    const ssize_t n = ::read(fd.get(), text.data() + got, text.size() - got);
+    const ssize_t n = ::read(fd, text.data() + got, text.size() - got);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return SystemError("read " + path);
     if (n == 0) break;
@@ -162,6 +175,22 @@ Result<std::string> ReadSmallFile(const std::string& path, size_t limit) {
   }
   text.resize(got);
   return text;
+}
+
+// Opening it anew has a network file system look at the server.
+Result<bool> IsAt(int fd, const std::string& path) {
+  struct stat there;
+  struct stat ours;
+  // A handle that went stale is looked up anew the second time.
+  for (int tries = 2; tries > 0; --tries) {
+    const UniqueFd now(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+    if (now.get() < 0 && (errno == ENOENT || errno == ENOTDIR)) return false;
+    if (now.get() < 0 || ::fstat(now.get(), &there) != 0) continue;
+    // Of a deleted file NFS may know nothing any more.
+    if (::fstat(fd, &ours) != 0) return errno == ESTALE ? Result<bool>(false) : SystemError(path);
+    return there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
+  }
+  return SystemError("look at " + path);
 }
 
 Status SyncPath(const std::string& path) {
@@ -213,6 +242,12 @@ Result<Nanos> FileSystemTime(const std::string& directory) {
   ::unlink(path.c_str());
   if (!told) return SystemError("look at a file in " + directory, error);
   return ChangeOf(info);
+}
+
+Result<uint64_t> RandomNumber() {
+  uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != sizeof number) return SystemError("draw a number");
+  return number;
 }
 
 std::string HostName() {

@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,10 +67,17 @@ Status WriteFileAtomically(const std::string& path, std::string_view text);
 // would have us wait for its other end: then there is no descriptor, and errno is EINVAL. Links are
 // not followed.
 UniqueFd OpenRegular(const std::string& path, int flags);
+// Whether there is anything of that name. An error says nothing of that.
+Result<bool> Exists(const std::string& path);
 // Whether something else than a regular file is there, behind links as well.
 bool IsIrregular(const std::string& path);
 // Reads at most `limit` bytes; refuses a file that is not a regular file.
 Result<std::string> ReadSmallFile(const std::string& path, size_t limit);
+// The same of an open file; `path` is for messages.
+Result<std::string> ReadSmallFile(int fd, const std::string& path, size_t limit);
+// Whether `path` is the name of the open file or directory: neither it nor what it lies in was
+// renamed or deleted. An error says nothing of that.
+Result<bool> IsAt(int fd, const std::string& path);
 
 // Flushes a file, or the names in a directory, to the disk.
 Status SyncPath(const std::string& path);
@@ -89,5 +97,8 @@ Nanos NewestChange(const std::string& path);
 Result<Nanos> FileSystemTime(const std::string& directory);
 
 std::string HostName();
+
+// For a name that nobody else has.
+Result<uint64_t> RandomNumber();
 
 }  // namespace sonde

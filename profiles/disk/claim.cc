@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,12 +29,6 @@ std::string_view LineOf(std::string_view text, int line) {
     text = end == std::string_view::npos ? "" : text.substr(end + 1);
   }
   return text.substr(0, text.find('\n'));
-}
-
-Result<uint64_t> Nonce() {
-  uint64_t nonce = 0;
-  if (::getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) return SystemError("draw a number");
-  return nonce;
 }
 
 // A file of its own, to be put in another's place or to learn the file system's time.
@@ -148,7 +141,7 @@ Claim::Host Claim::Host::Own() {
 }
 
 Result<std::shared_ptr<Claim>> Claim::Take(const std::string& path, const Host& host) {
-  const auto nonce = Nonce();
+  const auto nonce = RandomNumber();
   if (!nonce.ok()) return nonce.status();
   // Two views of a file system on one host may not see each other's locks.
   struct stat view {};
@@ -189,6 +182,22 @@ Result<std::shared_ptr<Claim>> Claim::Take(const std::string& path, const Host& 
   return status;
 }
 
+Result<bool> Claim::Look() {
+  const UniqueFd fd = OpenRegular(path_, O_RDONLY);
+  if (fd.get() < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EINVAL)) return false;
+  if (fd.get() < 0) return SystemError("look at " + path_);
+  const auto text = ReadSmallFile(fd.get(), path_, kMaxText);
+  if (!text.ok() && text.status().code() != Code::kLimit) return text.status();
+  if (!text.ok() || *text != text_) return false;
+  const Nanos now = Clock::System().Monotonic();
+  if (now - touched_ >= kTouch) {
+    touched_ = now;
+    static_cast<void>(::futimens(fd.get(), nullptr));
+  }
+  // Since the file was opened, another host may have put its own there.
+  return IsAt(fd.get(), path_);
+}
+
 Claim::~Claim() {
   if (!Check().ok()) return;
   static_cast<void>(Remove(path_, text_, fmt::format("{}.{}.old", path_, LineOf(text_, 2))));
@@ -201,18 +210,11 @@ Status Claim::Check() {
                                    "for 10 minutes");
   };
   if (lost_) return lost();
-  const auto ours = Holds(path_, text_);
+  const auto ours = Look();
   if (!ours.ok()) return ours.status();
-  if (!*ours) {
-    lost_ = true;
-    return lost();
-  }
-  const Nanos now = Clock::System().Monotonic();
-  if (now - touched_ >= kTouch) {
-    touched_ = now;
-    static_cast<void>(::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0));
-  }
-  return {};
+  if (*ours) return {};
+  lost_ = true;
+  return lost();
 }
 
 }  // namespace sonde

@@ -8,7 +8,9 @@
 // A claim is taken from its holder if that is a dead process of this host, or another host that did
 // not touch the file for kSilence. The holder may live and have been suspended. So it looks at the
 // file before each change of db/ and once more before it says that something is safe: what was
-// written before that look is found by whoever takes the claim afterwards.
+// written before that look is found by whoever takes the claim afterwards. A look ends with the
+// name of the file, so that a holder which is suspended while it reads does not go by the file that
+// was there before.
 //
 // Ages are told by the file system's clock, not by this host's.
 //
@@ -56,6 +58,9 @@ class Claim final : public Fence {
   Status Check() override;
 
  private:
+  // Whether the file is ours; touches it now and then.
+  Result<bool> Look();
+
   Claim(std::string path, std::string text) : path_(std::move(path)), text_(std::move(text)) {}
 
   const std::string path_;

@@ -98,21 +98,7 @@ Status FileLock::Replace(std::string_view text) {
   return written;
 }
 
-// Opening it anew has a network file system look at the server.
-Result<bool> FileLock::IsAt(const std::string& path) const {
-  struct stat there;
-  struct stat ours;
-  // A handle that went stale is looked up anew the second time.
-  for (int tries = 2; tries > 0; --tries) {
-    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
-    if (fd.get() < 0 && (errno == ENOENT || errno == ENOTDIR)) return false;
-    if (fd.get() < 0 || ::fstat(fd.get(), &there) != 0) continue;
-    // Of a deleted file NFS may know nothing any more.
-    if (::fstat(fd_, &ours) != 0) return errno == ESTALE ? Result<bool>(false) : SystemError(path);
-    return there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
-  }
-  return SystemError("look at " + path);
-}
+Result<bool> FileLock::IsAt(const std::string& path) const { return sonde::IsAt(fd_, path); }
 
 void FileLock::Touch() const { static_cast<void>(::futimens(fd_, nullptr)); }
 

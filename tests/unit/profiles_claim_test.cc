@@ -13,8 +13,10 @@
 #include <cstdarg>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "profiles/archive/owned_archive.h"
@@ -33,6 +35,9 @@ std::atomic<bool> refuses_locks{false};
 
 }  // namespace
 
+// Of a process that is suspended there: what others do meanwhile, once.
+std::function<void()> before_read;
+std::function<void()> before_look_at_locks;
 // These stand before the C library's.
 extern "C" int link(const char* from, const char* to) noexcept {
   if (without_links) {
@@ -45,6 +50,11 @@ extern "C" int link(const char* from, const char* to) noexcept {
 // Of a host that does not see the locks of another one.
 extern "C" int fcntl(int fd, int command, ...) {
   va_list arguments;
+extern "C" ssize_t read(int fd, void* data, size_t size) {
+  if (before_read) std::exchange(before_read, nullptr)();
+  return ::syscall(SYS_read, fd, data, size);
+}
+
   va_start(arguments, command);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
@@ -119,6 +129,19 @@ TEST_P(ClaimTest, OneThatWasLostStaysLost) {
   const std::string text = *ReadSmallFile(path(), 4096);
   fs::remove(path());
   EXPECT_EQ((*ada)->Check().code(), Code::kBusy);
+// The file that it has opened is its own; the one that has the name then is not.
+TEST_P(ClaimTest, WhoIsSuspendedWhileItLooksHearsOfItsSuccessor) {
+  const auto ada = Claim::Take(path(), kAda);
+  ASSERT_TRUE(ada.ok());
+  std::shared_ptr<Claim> bob;
+  before_read = [&] {
+    Age(std::chrono::minutes(11));
+    bob = *Claim::Take(path(), kBob);
+  };
+  EXPECT_EQ((*ada)->Check().code(), Code::kBusy);
+  EXPECT_TRUE(bob->Check().ok());
+}
+
   std::ofstream(path()) << text;
   EXPECT_EQ((*ada)->Check().code(), Code::kBusy);
 }
