@@ -16,6 +16,7 @@ namespace {
 using leveldb::Slice;
 
 constexpr std::string_view kCurrentName = "/CURRENT";
+constexpr std::string_view kManifestName = "/MANIFEST-";
 
 class Silence : public leveldb::Logger {
  public:
@@ -87,6 +88,19 @@ class TableFile : public leveldb::RandomAccessFile {
   const int fd_;
   const std::string name_;
 };
+
+std::string DirectoryOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// Whether CURRENT beside the file names it, or may do so. An exchange of CURRENT may have been done
+// although it was reported as a failure; LevelDB then deletes the manifest that it had made.
+bool IsCurrentManifest(const std::string& path) {
+  constexpr size_t kMaxName = 256;
+  if (path.find(kManifestName) == std::string::npos) return false;
+  const std::string directory = DirectoryOf(path);
+  const auto current = ReadSmallFile(directory + std::string(kCurrentName), kMaxName);
+  if (!current.ok()) return current.status().code() != Code::kNotFound;
+  return *current == path.substr(directory.size() + 1) + "\n";
+}
 
 }  // namespace
 
@@ -162,7 +176,7 @@ leveldb::Status WriterEnv::CheckFence() {
 leveldb::Status WriterEnv::Watched(const std::string& name, leveldb::Status opened,
                                    leveldb::WritableFile** file) {
   if (!opened.ok()) return opened;
-  const bool manifest = name.find("/MANIFEST-") != std::string::npos;
+  const bool manifest = name.find(kManifestName) != std::string::npos;
   *file = std::make_unique<WatchedFile>(*file, *this, manifest).release();
   return opened;
 }
@@ -173,31 +187,21 @@ void WriterEnv::ManifestWritten() {
 }
 
 void WriterEnv::EndWriting() {
-  if (fence_ && !fence_->Check().ok()) return;
   const std::lock_guard lock(mutex_);
-  for (const std::string& name : unnamed_) static_cast<void>(target()->RemoveFile(name));
+  for (const std::string& name : unnamed_) static_cast<void>(Delete(name));
   unnamed_.clear();
   if (stopped_ || put_off_.empty() || FileShare::IsTaken(lock_)) return;
-  for (const std::string& name : put_off_) static_cast<void>(target()->RemoveFile(name));
+  for (const std::string& name : put_off_) static_cast<void>(Delete(name));
   put_off_.clear();
 }
 
-void WriterEnv::EndOpening(const std::string& path, bool ok) {
-  const bool ours = !fence_ || fence_->Check().ok();
+void WriterEnv::EndOpening(bool ok) {
   const std::lock_guard lock(mutex_);
   opening_ = false;
   const std::vector<std::string> made = std::exchange(made_, {});
-  if (ok || !ours) return;
-  // The exchange of CURRENT may have been done although it was reported as a failure.
-  std::string current;
-  const leveldb::Status read =
-      leveldb::ReadFileToString(this, path + std::string(kCurrentName), &current);
-  const auto is_current = [&](const std::string& name) {
-    return current == name.substr(path.size() + 1) + "\n";
-  };
-  if ((!read.ok() && !read.IsNotFound()) || std::any_of(made.begin(), made.end(), is_current))
-    return;
-  for (const std::string& name : made) static_cast<void>(target()->RemoveFile(name));
+  // The manifest that is in place needs the others of them.
+  if (ok || std::any_of(made.begin(), made.end(), IsCurrentManifest)) return;
+  for (const std::string& name : made) static_cast<void>(Delete(name));
 }
 
 leveldb::Status WriterEnv::NewWritableFile(const std::string& name, leveldb::WritableFile** file) {
@@ -228,24 +232,35 @@ leveldb::Status WriterEnv::NewAppendableFile(const std::string& name,
 
 leveldb::Status WriterEnv::RenameFile(const std::string& from, const std::string& to) {
   if (leveldb::Status ours = CheckFence(); !ours.ok()) return ours;
-  const leveldb::Status renamed = Try([&] { return target()->RenameFile(from, to); });
-  if (renamed.ok() && to.ends_with(kCurrentName)) {
+  leveldb::Status renamed = Try([&] { return target()->RenameFile(from, to); });
+  if (!renamed.ok() || !to.ends_with(kCurrentName)) return renamed;
+  {
     const std::lock_guard lock(mutex_);
     made_.clear();
   }
-  return renamed;
+  // LevelDB deletes next what only the manifest before named: after a power cut CURRENT must not
+  // name that one again.
+  if (quiet()) return renamed;
+  return Try([&] {
+    const Status synced = SyncPath(DirectoryOf(to));
+    return synced.ok() ? renamed : leveldb::Status::IOError(std::string(synced.message()));
+  });
 }
 
 leveldb::Status WriterEnv::RemoveFile(const std::string& name) {
-  if (fence_) {
-    // What another host's database may need stays.
-    const Status ours = fence_->Check();
-    if (!ours.ok()) return leveldb::Status::IOError(name, std::string(ours.message()));
-  }
-  if (!FileShare::IsTaken(lock_)) return target()->RemoveFile(name);
+  if (!FileShare::IsTaken(lock_)) return Delete(name);
   const std::lock_guard lock(mutex_);
   put_off_.insert(name);
   return leveldb::Status::OK();
+}
+
+leveldb::Status WriterEnv::Delete(const std::string& name) {
+  if (IsCurrentManifest(name)) return leveldb::Status::IOError(name, "CURRENT names it");
+  // Last of all, for this process may have been suspended since: what another host's database may
+  // need stays.
+  const Status ours = fence_ ? fence_->Check() : Status();
+  if (!ours.ok()) return leveldb::Status::IOError(name, std::string(ours.message()));
+  return target()->RemoveFile(name);
 }
 
 leveldb::Status QuietOpenEnv::LockFile(const std::string&, leveldb::FileLock** lock) {

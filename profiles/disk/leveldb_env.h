@@ -5,7 +5,8 @@
 // cache is enough; several fsyncs in the path of a step of a second are not. Once opened, LevelDB
 // syncs as it always does.
 //
-// WriterEnv deletes nothing that a reader needs. A process that reads a database which another one
+// WriterEnv syncs the name CURRENT whenever another manifest gets it, which LevelDB does not, and
+// deletes nothing that a reader needs. A process that reads a database which another one
 // writes has a share in its lock (file_lock.h); as long as it has the share, it finds the tables
 // and logs that a later compaction has made superfluous. They are deleted with the next compaction,
 // when the database is closed, or when it is opened next. And WriterEnv stops at the first change
@@ -70,10 +71,10 @@ class WriterEnv : public leveldb::EnvWrapper {
   leveldb::Status CheckFence();
   // Why no file is written any more; ok if files are still written.
   leveldb::Status failure() const;
-  // The database at `path` is open or, with `ok` false, could not be opened. Then deletes the files
-  // that were made for the opening, also while there are readers: only a manifest that was put in
-  // place could name these files.
-  void EndOpening(const std::string& path, bool ok);
+  // The database is open or, with `ok` false, could not be opened. Then deletes the files that were
+  // made for the opening, also while there are readers: only a manifest that was put in place could
+  // name these files.
+  void EndOpening(bool ok);
   // Once LevelDB is closed: deletes the tables that no manifest can name (of a compaction that
   // failed or was given up), and files kept for readers, if there are no readers any more.
   void EndWriting();
@@ -89,7 +90,8 @@ class WriterEnv : public leveldb::EnvWrapper {
   leveldb::Status NewAppendableFile(const std::string& name, leveldb::WritableFile** file) override;
   leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
   // Also works after a failure: LevelDB then deletes the files that it could not write to the end
-  // and, of the rest, only files that its manifest does not need.
+  // and, of the rest, only files that its manifest does not need. Keeps the manifest that CURRENT
+  // names.
   leveldb::Status RemoveFile(const std::string& name) override;
 
   // Runs `change`, unless this has stopped; a failure of `change` stops it.
@@ -105,6 +107,8 @@ class WriterEnv : public leveldb::EnvWrapper {
  private:
   leveldb::Status Watched(const std::string& name, leveldb::Status opened,
                           leveldb::WritableFile** file);
+  // Whether there are readers or not.
+  leveldb::Status Delete(const std::string& name);
 
   const std::string lock_;
   const std::shared_ptr<Fence> fence_;

@@ -107,12 +107,14 @@ Result<std::unique_ptr<WritableDb>> WritableDb::Open(leveldb::Options options,
   leveldb::DB* opened = nullptr;
   const leveldb::Status status = leveldb::DB::Open(options, path, &opened);
   db->db_.reset(opened);
-  db->env_->EndOpening(path, status.ok());
+  db->env_->EndOpening(status.ok());
   if (!status.ok()) return FromLevelDb(status, "open " + path);
   return db;
 }
 
 Status WritableDb::failure() const { return FromLevelDb(env_->failure(), "write to " + path_); }
+
+Status WritableDb::CheckClaim() { return FromLevelDb(env_->CheckFence(), "write to " + path_); }
 
 void WritableDb::Stop(const Status& why) {
   env_->Stop(leveldb::Status::IOError(leveldb::Slice(why.message().data(), why.message().size())));

@@ -76,6 +76,8 @@ class WritableDb : public leveldb::DB {
 
   // Why this handle has stopped; ok if it has not.
   Status failure() const;
+  // Whether another host may have taken the database; looked at now, and it stays lost.
+  Status CheckClaim();
   // Called by the owner who finds that a record it wrote is not there.
   void Stop(const Status& why);
   // Call it before the destructor, and then only TakeWritten. Gives the failure, also one that the

@@ -21,6 +21,14 @@
 namespace sonde::broken_disk {
 namespace {
 
+// A name that a file got, until it is synced.
+struct Renamed {
+  std::string from;
+  std::string to;
+  ino_t file = 0;
+  std::string replaced;  // a name of the file that had the name before; "": none had
+};
+
 // Never destroyed: LevelDB's thread may write until the process is gone.
 struct State {
   std::mutex mutex;
@@ -30,6 +38,8 @@ struct State {
   std::map<std::string, off_t> synced;  // of the files that were changed: bytes that would be left
   // Of these what syncs that failed have lost: from, to.
   std::map<std::string, std::vector<std::pair<off_t, off_t>>> lost;
+  std::vector<Renamed> renamed;  // in their order
+  uint64_t replaced = 0;         // files that lost their name
   std::mt19937_64 random;
   uint64_t fails_until = 0;  // of kOften, a change
 };
@@ -61,6 +71,41 @@ off_t SizeOf(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 ? info.st_size : 0;
 }
 
+// 0: there is no regular file.
+ino_t FileAt(const std::string& path) {
+  struct stat info;
+  return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) ? info.st_ino : 0;
+}
+
+std::string DirectoryOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// The names that were not synced are the old ones again.
+void TakeNamesBack(const State& state) {
+  for (auto it = state.renamed.rbegin(); it != state.renamed.rend(); ++it) {
+    if (FileAt(it->to) != it->file) continue;
+    ::syscall(SYS_rename, it->to.c_str(), it->from.c_str());
+    if (!it->replaced.empty()) ::syscall(SYS_rename, it->replaced.c_str(), it->to.c_str());
+  }
+}
+
+// A sync of a file or a directory, which syncs the file's name or all names in the directory.
+void KeepNames(State& state, const std::string& synced) {
+  std::erase_if(state.renamed, [&](const Renamed& one) {
+    const bool kept = one.to == synced || DirectoryOf(one.to) == synced;
+    if (kept) ::syscall(SYS_unlinkat, AT_FDCWD, one.replaced.c_str(), 0);
+    return kept;
+  });
+}
+
+// Another name, beside the directory, for the file that is about to lose its own; "" without one.
+std::string KeepAside(State& state, const std::string& path) {
+  if (FileAt(path) == 0) return "";
+  std::string aside = state.root + ".replaced-" + std::to_string(++state.replaced);
+  ::syscall(SYS_unlinkat, AT_FDCWD, aside.c_str(), 0);
+  ::syscall(SYS_linkat, AT_FDCWD, path.c_str(), AT_FDCWD, aside.c_str(), 0);
+  return aside;
+}
+
 [[noreturn]] void Die() {
   ::kill(::getpid(), SIGKILL);
   while (true) ::pause();
@@ -82,6 +127,7 @@ void Blank(const std::string& path, off_t from, off_t to) {
   for (const auto& [path, ranges] : state.lost) {
     for (const auto& [from, to] : ranges) Blank(path, from, std::min(to, SizeOf(path)));
   }
+  TakeNamesBack(state);
   Die();
 }
 
@@ -191,6 +237,7 @@ int Sync(int fd, long number) {
   const bool loses = change.counted() && Loses(Shared());
   const bool fails = loses || change.fails();
   const int result = fails ? -1 : static_cast<int>(::syscall(number, fd));
+  if (result == 0) KeepNames(Shared(), path);
   if (!change.counted()) return result;
   std::map<std::string, off_t>& synced = Shared().synced;
   const off_t size = SizeOf(path);
@@ -253,8 +300,11 @@ int Rename(const char* from, const char* to) {
   if (!armed) return static_cast<int>(::syscall(SYS_rename, from, to));
   const Change change(from, true);
   if (change.fails()) return -1;
+  const ino_t file = change.counted() ? FileAt(from) : 0;
+  const std::string replaced = file != 0 ? KeepAside(Shared(), to) : "";
   const int result = static_cast<int>(::syscall(SYS_rename, from, to));
   if (result != 0 || !change.counted()) return result;
+  if (file != 0) Shared().renamed.push_back({from, to, file, replaced});
   Move(Shared().synced, from, to);
   Move(Shared().lost, from, to);
   return result;

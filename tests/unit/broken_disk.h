@@ -4,6 +4,10 @@
 // A sync that fails is one that the kernel has given up: what was to be written can be read until
 // the power goes, and no later sync of the file writes it.
 //
+// Without power a file that was renamed has its old name again, and the file that it replaced is
+// back, unless the file or the directory was synced since. All other names are kept: of what was
+// made, deleted, or is a directory.
+//
 // The calls to the operating system are taken over in the whole program (write, open, rename,
 // unlink, mkdir, fsync and their like), so LevelDB's and the standard library's are seen as well as
 // ours. Until Arm they do what they always do.
@@ -20,7 +24,7 @@ enum class Fault {
   kNone,    // only counts
   kKill,    // SIGKILL in place of the change
   kTear,    // SIGKILL after it; of a write, after half of its bytes
-  kPower,   // as kKill, and every file is cut to what was synced; names are kept
+  kPower,   // as kKill, and every file is cut to what was synced; see below for names
   kFull,    // from the change on whatever takes space fails
   kOnce,    // only this one fails
   kOften,   // each fails by chance, some in a row

@@ -21,6 +21,7 @@
 
 #include "profiles/archive/owned_archive.h"
 #include "profiles/disk/claim.h"
+#include "profiles/disk/leveldb_env.h"
 #include "profiles/live/live_archive.h"
 #include "profiles/live/live_steps.h"
 #include "profiles/upkeep/ingest.h"
@@ -37,6 +38,9 @@ std::atomic<bool> refuses_locks{false};
 
 // Of a process that is suspended there: what others do meanwhile, once.
 std::function<void()> before_read;
+
+}  // namespace
+
 std::function<void()> before_look_at_locks;
 // These stand before the C library's.
 extern "C" int link(const char* from, const char* to) noexcept {
@@ -61,6 +65,9 @@ extern "C" ssize_t read(int fd, void* data, size_t size) {
   if (refuses_locks && (command == F_OFD_SETLK || command == F_OFD_GETLK)) {
     errno = ENOLCK;
     return -1;
+  if (before_look_at_locks && command == F_OFD_GETLK) {
+    std::exchange(before_look_at_locks, nullptr)();
+  }
   }
   if (without_locks && command == F_OFD_SETLK) return 0;
   if (without_locks && command == F_OFD_GETLK) {
@@ -217,6 +224,12 @@ TEST_P(ClaimTest, OfManyHostsThatTakeItAtOnceOneHasIt) {
 
 INSTANTIATE_TEST_SUITE_P(HardLinks, ClaimTest, testing::Bool(),
                          [](const auto& name) { return name.param ? "With" : "Without"; });
+// Of a claim that another host takes at a moment that the test chooses.
+struct LostFence final : public Fence {
+  Status Check() override { return lost ? Status(Code::kBusy, "taken") : Status(); }
+  bool lost = false;
+};
+
 
 // The holder of an archive whose lock another host does not see: there, the lock's file is another.
 class TakenOverTest : public DaysTest {
@@ -281,6 +294,18 @@ TEST_F(TakenOverTest, WhoWasSuspendedDeletesNothingWhenItEnds) {
   other = {};
   ExpectSound();
 }
+// Suspended while it looks whether there are readers.
+TEST(FencedDeletionTest, TheClaimIsLookedAtLast) {
+  const TempDir dir(TempDir::Memory());
+  for (const char* name : {"/000001.ldb", "/lock"}) std::ofstream(dir.path() + name) << "?";
+  const auto fence = std::make_shared<LostFence>();
+  WriterEnv env(dir.path() + "/lock", fence);
+  before_look_at_locks = [&] { fence->lost = true; };
+  EXPECT_FALSE(env.RemoveFile(dir.path() + "/000001.ldb").ok());
+  EXPECT_TRUE(fence->lost);
+  EXPECT_TRUE(fs::exists(dir.path() + "/000001.ldb"));
+}
+
 
 TEST_F(TakenOverTest, AServerThatHasNothingToWriteNotices) {
   ASSERT_TRUE(archive_->owner->IngestWaiting().ok());

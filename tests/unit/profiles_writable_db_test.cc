@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -29,14 +30,17 @@ constexpr size_t kTable = size_t{1} << 20;
 
 class WritableDbTest : public testing::Test {
  protected:
-  std::unique_ptr<WritableDb> Open(const std::string& path) const {
+  Result<std::unique_ptr<WritableDb>> TryOpen(const std::string& path) const {
     leveldb::Options options;
     options.create_if_missing = true;
     options.write_buffer_size = kLog;
     options.max_file_size = kTable;
     options.compression = leveldb::kNoCompression;
     options.info_log = NullLogger();
-    auto db = WritableDb::Open(options, path, std::make_unique<WriterEnv>(dir_.path() + "/lock"));
+    return WritableDb::Open(options, path, std::make_unique<WriterEnv>(dir_.path() + "/lock"));
+  }
+  std::unique_ptr<WritableDb> Open(const std::string& path) const {
+    auto db = TryOpen(path);
     EXPECT_TRUE(db.ok()) << db.status().message();
     return db.ok() ? *std::move(db) : nullptr;
   }
@@ -121,6 +125,65 @@ TEST_F(WritableDbTest, WhatACompactionHasHalfMadeIsDeleted) {
   }
   EXPECT_GT(n, 20u);
   EXPECT_LE(stayed, 2) << "its write and its sync";
+}
+
+// An opening makes another manifest and deletes the one before, which CURRENT named.
+class OpeningTest : public WritableDbTest {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(InChild([&] {
+                leveldb::WriteOptions synced;
+                synced.sync = true;
+                fs::create_directory(root());
+                ASSERT_TRUE(Open(path())->Put(synced, "key", "value").ok());
+              }),
+              0);
+    fs::rename(path(), dir_.path() + "/before");
+  }
+  std::string root() const { return dir_.path() + "/root"; }
+  std::string path() const { return root() + "/db"; }
+  // The opening with a fault; how many changes it made.
+  uint64_t OpeningBreaks(const broken_disk::Plan& plan, const std::function<void()>& then) const {
+    fs::remove_all(path());
+    fs::copy(dir_.path() + "/before", path());
+    SharedWithChild<std::atomic<uint64_t>> changes;
+    const int status = InChild([&] {
+      broken_disk::Arm(root(), plan);
+      static_cast<void>(TryOpen(path()));
+      *changes = broken_disk::Changes();
+      broken_disk::Repair();
+      then();
+    });
+    EXPECT_TRUE(WasKilled(status) || status == 0) << "change " << plan.at;
+    return WasKilled(status) ? plan.at : changes->load();
+  }
+  void ExpectWhole() const {
+    const auto db = Open(path());
+    std::string value;
+    ASSERT_NE(db, nullptr);
+    EXPECT_TRUE(db->Get({}, "key", &value).ok());
+    EXPECT_EQ(value, "value");
+  }
+};
+
+TEST_F(OpeningTest, APowerCutAtAnyChangeLeavesADatabase) {
+  uint64_t n = 1;
+  while (n <= OpeningBreaks({.fault = Fault::kPower, .at = n}, [] {})) {
+    ASSERT_EQ(InChild([&] { ExpectWhole(); }), 0) << "change " << n;
+    ++n;
+  }
+  EXPECT_GT(n, 8u);
+}
+
+// Also where only the answer is wrong: LevelDB then deletes the manifest that CURRENT names.
+TEST_F(OpeningTest, AnyChangeThatFailsLeavesADatabase) {
+  uint64_t n = 1;
+  const auto whole = [&] { ExpectWhole(); };
+  while (n <= OpeningBreaks({.fault = Fault::kOnce, .at = n, .error = EIO}, whole)) {
+    ASSERT_FALSE(HasFailure()) << "change " << n;
+    ++n;
+  }
+  EXPECT_GT(n, 8u);
 }
 
 }  // namespace
