@@ -48,7 +48,9 @@ class Opening {
   // Whether there is anything from which a database could be made.
   bool IsEmpty() const {
     const ArchivePaths& paths = db_->paths;
-    return NamesIn(paths.live()).empty() && NamesIn(paths.db()).empty() && !IsRepairCutOff(paths);
+    const auto cut_off = IsRepairCutOff(paths);
+    return NamesIn(paths.live()).empty() && NamesIn(paths.db()).empty() && cut_off.ok() &&
+           !*cut_off;
   }
   Status TakeOwnership(Nanos wait);
   void Ingest(const std::function<void(size_t, size_t)>& progress);

@@ -82,6 +82,7 @@ struct LiveArchive::Rep {
   std::string state;     // "" or what PutState wrote
 
   Status MakeDirectory();
+  void Discard();
   // Goes on in a new directory.
   Status Restart();
   // Fails if the directory is gone, and lets go of it, or if that cannot be told.
@@ -110,11 +111,13 @@ struct LiveArchive::Rep {
 };
 
 // The directory gets its name only when its lock is held and its description is in place, so that
-// no process takes it for an abandoned one.
+// no process takes it for an abandoned one. Until then nobody else has a name for it: not a process
+// with this one's number on another host, nor one before it that was killed.
 Status LiveArchive::Rep::MakeDirectory() {
-  const LivePaths hidden(archive.live() + "/" + kHidden + "new-" + std::to_string(::getpid()) +
-                         "-" + key);
-  if (::mkdir(hidden.dir.c_str(), 0700) != 0 && errno != EEXIST) {
+  auto unused = UnusedName(archive, "new", key);
+  if (!unused.ok()) return unused.status();
+  const LivePaths hidden(*std::move(unused));
+  if (::mkdir(hidden.dir.c_str(), 0700) != 0) {
     return ArchiveError("make directory " + hidden.dir, errno);
   }
   const auto fill = [&]() -> Status {
@@ -152,6 +155,15 @@ Status LiveArchive::Rep::CheckHere() {
   db.reset();
   lock.Release();
   return taken;
+}
+
+// Of a step that could not be begun, and of which nothing was acknowledged.
+void LiveArchive::Rep::Discard() {
+  db.reset();
+  if (gone) return;
+  // Another host may have taken the directory, and the name may be another writer's.
+  const auto here = lock.IsAt(paths.lock());
+  if (here.ok() && *here) RemoveLive(archive, paths);
 }
 
 Status LiveArchive::Rep::Restart() {
@@ -319,9 +331,7 @@ Result<std::unique_ptr<LiveArchive>> LiveArchive::Open(const std::string& archiv
     status = rep.Write(nothing_more);
   }
   if (status.ok()) return live;
-  std::error_code ignored;
-  rep.db.reset();
-  std::filesystem::remove_all(rep.paths.dir, ignored);
+  rep.Discard();
   return status;
 }
 
@@ -459,8 +469,12 @@ Status LiveArchive::Finish() {
   }
   rep_->finished = true;
   rep_->db.reset();
-  ::unlink(rep_->paths.endpoint().c_str());
-  ::unlink(rep_->paths.state().c_str());
+  // All is in the directory, whoever has taken it meanwhile; the files of its name may be another
+  // writer's then.
+  if (const auto here = rep_->lock.IsAt(rep_->paths.lock()); here.ok() && *here) {
+    ::unlink(rep_->paths.endpoint().c_str());
+    ::unlink(rep_->paths.state().c_str());
+  }
   // Without a writer's host whoever does not see its lock knows that it has finished.
   const std::string& why = rep_->failure;
   static_cast<void>(rep_->lock.Replace(why.empty() ? "" : LockText("", why)));

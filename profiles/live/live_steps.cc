@@ -1,6 +1,7 @@
 #include "profiles/live/live_steps.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "core/unique_fd.h"
 #include "profiles/disk/file_lock.h"
@@ -117,6 +119,21 @@ std::vector<LiveStep> ScanLive(const ArchivePaths& archive) {
   return steps;
 }
 
+Result<std::string> UnusedName(const ArchivePaths& archive, std::string_view kind,
+                               std::string_view name) {
+  const auto number = RandomNumber();
+  if (!number.ok()) return number.status();
+  return fmt::format("{}/{}{}-{:016x}-{}", archive.live(), kHidden, kind, *number, name);
+}
+
+void RemoveLive(const ArchivePaths& archive, const LivePaths& step) {
+  std::error_code ignored;
+  const auto hidden = UnusedName(archive, "gone", step.dir.substr(step.dir.rfind('/') + 1));
+  const bool renamed = hidden.ok() && std::rename(step.dir.c_str(), hidden->c_str()) == 0;
+  // On a full disk there may be no room for a name, and all the more reason to delete it.
+  std::filesystem::remove_all(renamed ? *hidden : step.dir, ignored);
+}
+
 Result<LiveStep> TakeAbandoned(const ArchivePaths& archive, const LiveStep& step) {
   constexpr int kMaxNames = 1000;
   // By the file system's clock, which may differ from this host's.
@@ -127,6 +144,7 @@ Result<LiveStep> TakeAbandoned(const ArchivePaths& archive, const LiveStep& step
   }
   LiveStep taken = step;
   taken.foreign = false;
+  taken.taken_from = step.name;
   // A directory that is there and not empty is not replaced.
   for (int part = 2; part <= kMaxNames; ++part) {
     taken.name = step.key + "~" + std::to_string(part);

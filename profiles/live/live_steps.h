@@ -27,11 +27,12 @@ struct LiveStep {
   std::string name;  // of its directory
   std::string key;
   LivePaths paths{""};
-  bool running = false;  // its writer holds it, or is on another host and was active just now
-  bool foreign = false;  // its writer is on another host and may live, though it is not running
-  JobDescription job;    // from description.json, or what the key tells
-  Endpoint endpoint;     // if running and known
-  std::string failure;   // "" or why its writer could not write
+  bool running = false;    // its writer holds it, or is on another host and was active just now
+  bool foreign = false;    // its writer is on another host and may live, though it is not running
+  JobDescription job;      // from description.json, or what the key tells
+  Endpoint endpoint;       // if running and known
+  std::string failure;     // "" or why its writer could not write
+  std::string taken_from;  // "" or the name that it had before TakeAbandoned
 };
 
 // The lines that a writer puts into its lock file, until it has finished: its host and what went
@@ -46,6 +47,13 @@ std::vector<LiveStep> ScanLive(const ArchivePaths& archive);
 std::set<std::string> LiveKeys(const ArchivePaths& archive);
 // One of them; kNotFound for a name that is not a live step's.
 Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name);
+
+// A hidden name in live/ that nobody else has or will have: ".KIND-NUMBER-NAME".
+Result<std::string> UnusedName(const ArchivePaths& archive, std::string_view kind,
+                               std::string_view name);
+// Deletes a directory of live/ of which nothing is needed. It gets a hidden name first: half of it
+// would be taken for a step.
+void RemoveLive(const ArchivePaths& archive, const LivePaths& step);
 
 // Takes a foreign step away from a writer that may live, and gives it with its new name: what the
 // writer was told is stored is in it, and the writer finds out before it says so of anything else.

@@ -1,5 +1,6 @@
 #include "profiles/upkeep/ingest.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -324,6 +325,8 @@ Status Ingest::Commit(const Part& part, const Profile& profile) {
 }
 
 Result<CopiedStep> Ingest::Run() {
+  UniqueFd directory(::open(step_.paths.dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0) return SystemError("open " + step_.paths.dir);
   if (FileLock::IsLocked(step_.paths.lock())) {
     return Status(Code::kBusy, step_.paths.lock() + " is held by another process");
   }
@@ -348,24 +351,40 @@ Result<CopiedStep> Ingest::Run() {
     }
   }
   SONDE_RETURN_IF_ERROR(Commit(part, profile));
-  return CopiedStep{step_.name, step_.paths, !damage_.empty()};
+  return CopiedStep{step_.name, step_.paths, step_.taken_from, std::move(directory),
+                    !damage_.empty()};
+}
+
+// A name for a directory of which a part could not be copied.
+Result<std::string> NameForDamaged(const CopiedStep& step) {
+  constexpr int kMost = 1000;
+  std::string name = step.paths.dir + std::string(kCorruptSuffix);
+  for (int i = 2; i <= kMost; ++i) {
+    const auto there = Exists(name);
+    if (!there.ok()) return there.status();
+    if (!*there) return name;
+    name = fmt::format("{}-{}{}", step.paths.dir, i, kCorruptSuffix);
+  }
+  return Status(Code::kLimit, "keep " + step.paths.dir + ": there are too many damaged ones");
 }
 
 // Deletes the live directory, or keeps it aside if a part of it could not be copied.
-Status PutAway(const ArchivePaths& archive, const CopiedStep& step) {
-  std::string target = archive.live() + "/" + kHidden + "gone-" + step.name;
-  if (step.damaged) {
-    target = step.paths.dir + std::string(kCorruptSuffix);
-    for (int i = 2; std::filesystem::exists(target); ++i) {
-      target = fmt::format("{}-{}{}", step.paths.dir, i, kCorruptSuffix);
-    }
-  }
-  if (std::rename(step.paths.dir.c_str(), target.c_str()) != 0) {
+Status PutAway(const ArchivePaths& archive, WritableDb& db, const CopiedStep& step) {
+  const auto target = step.damaged ? NameForDamaged(step) : UnusedName(archive, "gone", step.name);
+  if (!target.ok()) return target.status();
+  // Last of all: if this process was suspended, another one has copied and deleted the step, and
+  // another writer's may have its name.
+  SONDE_RETURN_IF_ERROR(db.CheckClaim());
+  const auto here = IsAt(step.directory.get(), step.paths.dir);
+  if (!here.ok()) return here.status();
+  if (!*here) return {Code::kNotFound, step.paths.dir + " was taken in by another process"};
+  if (std::rename(step.paths.dir.c_str(), target->c_str()) != 0) {
     return SystemError("put away " + step.paths.dir);
   }
   std::error_code ignored;
-  if (!step.damaged) std::filesystem::remove_all(target, ignored);
+  if (!step.damaged) std::filesystem::remove_all(*target, ignored);
   ForgetWaiting(archive, step.name);
+  if (!step.taken_from.empty()) ForgetWaiting(archive, step.taken_from);
   return {};
 }
 
@@ -408,7 +427,7 @@ Status Intake::Settle() {
   }
   Status first;
   for (const CopiedStep& step : steps) {
-    const Status status = PutAway(archive_, step);
+    const Status status = PutAway(archive_, db_, step);
     if (status.ok()) ++settled_;
     if (first.ok()) first = status.Within("ingest " + step.name);
   }

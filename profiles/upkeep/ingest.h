@@ -2,9 +2,10 @@
 //
 // The order is this, so that a kill at any point loses nothing and counts nothing twice: copy the
 // blocks; write description, profile and indexes with the last batch and sync; open the database
-// once more, as the next process does, read everything back there and compare; only then rename and
-// delete the live directory. Doing it again gives the same result. Several steps are read back
-// together, since opening the database takes longer than reading a step.
+// once more, as the next process does, read everything back there and compare; look whether db/ and
+// the live directory are still ours to change, which a suspended process may find to be another's;
+// only then rename and delete the live directory. Doing it again gives the same result. Several
+// steps are read back together, since opening the database takes longer than reading a step.
 //
 // A step is begun only if there is room for it and for opening the database after a failure:
 // otherwise it would take the last room on the disk from a prune, which needs some itself.
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "core/unique_fd.h"
 #include "profiles/disk/archive_dir.h"
 #include "profiles/disk/writable_db.h"
 #include "profiles/live/live_steps.h"
@@ -36,7 +38,9 @@ namespace sonde {
 struct CopiedStep {
   std::string name;
   LivePaths paths{""};
-  bool damaged = false;  // some of it could not be read
+  std::string taken_from;  // as in LiveStep
+  UniqueFd directory;      // open, so that no other one can be taken for it
+  bool damaged = false;    // some of it could not be read
 };
 
 class Intake {

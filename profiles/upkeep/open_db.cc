@@ -81,7 +81,7 @@ Result<std::unique_ptr<WritableDb>> OpenDb(const ArchivePaths& archive,
                                            std::shared_ptr<Fence> fence) {
   if (fence) SONDE_RETURN_IF_ERROR(fence->Check());
   SONDE_RETURN_IF_ERROR(CheckArchiveFormat(archive));
-  SONDE_RETURN_IF_ERROR(FinishRepair(archive));
+  SONDE_RETURN_IF_ERROR(FinishRepair(archive, fence.get()));
   std::error_code error;
   const bool made = std::filesystem::create_directory(archive.db(), error);
   std::filesystem::permissions(archive.db(), std::filesystem::perms::owner_all, error);

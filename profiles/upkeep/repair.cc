@@ -232,14 +232,18 @@ Status FreeName(const ArchivePaths& paths, std::string& name) {
   constexpr int kMost = 1000;
   for (int i = 1; i <= kMost; ++i) {
     name = fmt::format("{}/{}{}", paths.root, kDamagedPrefix, i);
-    if (!fs::exists(name)) return {};
+    const auto there = Exists(name);
+    if (!there.ok()) return there.status();
+    if (!*there) return {};
   }
   return {Code::kLimit,
           "keep the damaged database: there are too many already; see "
           "'sonde archive repair --discard'"};
 }
 
-Status Rename(const std::string& from, const std::string& to) {
+// Looks at the claim last, for this process may have been suspended.
+Status Rename(Fence* fence, const std::string& from, const std::string& to) {
+  if (fence != nullptr) SONDE_RETURN_IF_ERROR(fence->Check());
   if (std::rename(from.c_str(), to.c_str()) == 0) return {};
   return ArchiveError("rename " + from + " to " + to, errno);
 }
@@ -250,15 +254,15 @@ Status Repair::PutInPlace() {
   SONDE_RETURN_IF_ERROR(WriteFileAtomically(Mark(NewDb(paths_)), "\n"));
   SONDE_RETURN_IF_ERROR(SyncDirectory(NewDb(paths_)));
   SONDE_RETURN_IF_ERROR(FreeName(paths_, report_.kept));
-  SONDE_RETURN_IF_ERROR(fence_->Check());
   ::unlink(Mark(paths_.db()).c_str());
+  SONDE_RETURN_IF_ERROR(fence_->Check());
   const int exchanged =
       ::renameat2(AT_FDCWD, NewDb(paths_).c_str(), AT_FDCWD, paths_.db().c_str(), RENAME_EXCHANGE);
   if (exchanged == 0) {
-    SONDE_RETURN_IF_ERROR(Rename(NewDb(paths_), report_.kept));
+    SONDE_RETURN_IF_ERROR(Rename(fence_.get(), NewDb(paths_), report_.kept));
   } else {
-    SONDE_RETURN_IF_ERROR(Rename(paths_.db(), report_.kept));
-    SONDE_RETURN_IF_ERROR(Rename(NewDb(paths_), paths_.db()));
+    SONDE_RETURN_IF_ERROR(Rename(fence_.get(), paths_.db(), report_.kept));
+    SONDE_RETURN_IF_ERROR(Rename(fence_.get(), NewDb(paths_), paths_.db()));
   }
   SONDE_RETURN_IF_ERROR(SyncPath(paths_.root));
   ::unlink(Mark(paths_.db()).c_str());
@@ -316,7 +320,7 @@ Result<RepairReport> RepairArchive(const std::string& root, Nanos wait,
 
 Result<RepairReport> RepairHeld(const ArchivePaths& paths, const std::shared_ptr<Fence>& fence,
                                 const ArchiveProgress& progress) {
-  SONDE_RETURN_IF_ERROR(FinishRepair(paths));
+  SONDE_RETURN_IF_ERROR(FinishRepair(paths, fence.get()));
   auto report = Repair(paths, fence, progress).Run();
   // The new database of a stopped repair is useless.
   std::error_code ignored;
@@ -324,20 +328,29 @@ Result<RepairReport> RepairHeld(const ArchivePaths& paths, const std::shared_ptr
   return report;
 }
 
-bool IsRepairCutOff(const ArchivePaths& paths) {
-  return !fs::exists(paths.db()) && fs::exists(Mark(NewDb(paths)));
+Result<bool> IsRepairCutOff(const ArchivePaths& paths) {
+  const auto there = Exists(paths.db());
+  if (!there.ok() || *there) return there.ok() ? Result<bool>(false) : there;
+  return Exists(Mark(NewDb(paths)));
 }
 
-Status FinishRepair(const ArchivePaths& paths) {
-  if (IsRepairCutOff(paths)) {
-    SONDE_RETURN_IF_ERROR(Rename(NewDb(paths), paths.db()));
-  } else if (!fs::exists(NewDb(paths))) {
+Status FinishRepair(const ArchivePaths& paths, Fence* fence) {
+  const auto cut_off = IsRepairCutOff(paths);
+  if (!cut_off.ok()) return cut_off.status();
+  const auto made = Exists(NewDb(paths));
+  if (!made.ok()) return made.status();
+  const auto exchanged = Exists(Mark(paths.db()));
+  if (!exchanged.ok()) return exchanged.status();
+  if (*cut_off) {
+    SONDE_RETURN_IF_ERROR(Rename(fence, NewDb(paths), paths.db()));
+  } else if (!*made) {
     return {};
-  } else if (fs::exists(Mark(paths.db()))) {
+  } else if (*exchanged) {
     std::string kept;
     SONDE_RETURN_IF_ERROR(FreeName(paths, kept));
-    SONDE_RETURN_IF_ERROR(Rename(NewDb(paths), kept));
+    SONDE_RETURN_IF_ERROR(Rename(fence, NewDb(paths), kept));
   } else {
+    if (fence != nullptr) SONDE_RETURN_IF_ERROR(fence->Check());
     std::error_code ignored;
     fs::remove_all(NewDb(paths), ignored);
   }

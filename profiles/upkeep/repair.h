@@ -55,11 +55,11 @@ Result<RepairReport> RepairFromJson(std::string_view json);
 Result<std::vector<std::string>> DiscardDamage(const std::string& root);
 
 // Whether db/ is missing until FinishRepair puts it in place.
-bool IsRepairCutOff(const ArchivePaths& paths);
+Result<bool> IsRepairCutOff(const ArchivePaths& paths);
 // After a repair that was killed: puts the new database in place if the kill came between the two
 // steps of a file system that cannot exchange directories; keeps the damaged one if the kill came
 // right after the exchange; deletes the new one if it came before. The caller holds the archive's
-// lock.
-Status FinishRepair(const ArchivePaths& paths);
+// lock; `fence`: of that lock, looked at before each change, or nullptr.
+Status FinishRepair(const ArchivePaths& paths, Fence* fence);
 
 }  // namespace sonde

@@ -24,8 +24,10 @@
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/live/live_archive.h"
 #include "profiles/live/live_steps.h"
+#include "profiles/records/keys.h"
 #include "profiles/upkeep/ingest.h"
 #include "profiles/upkeep/lock.h"
+#include "profiles/upkeep/open_db.h"
 #include "tests/unit/profiles_days.h"
 
 namespace {
@@ -33,15 +35,12 @@ namespace {
 std::atomic<bool> without_links{false};
 std::atomic<bool> without_locks{false};
 std::atomic<bool> refuses_locks{false};
-
-}  // namespace
-
 // Of a process that is suspended there: what others do meanwhile, once.
 std::function<void()> before_read;
+std::function<void()> before_look_at_locks;
 
 }  // namespace
 
-std::function<void()> before_look_at_locks;
 // These stand before the C library's.
 extern "C" int link(const char* from, const char* to) noexcept {
   if (without_links) {
@@ -51,23 +50,23 @@ extern "C" int link(const char* from, const char* to) noexcept {
   return static_cast<int>(::syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 
-// Of a host that does not see the locks of another one.
-extern "C" int fcntl(int fd, int command, ...) {
-  va_list arguments;
 extern "C" ssize_t read(int fd, void* data, size_t size) {
   if (before_read) std::exchange(before_read, nullptr)();
   return ::syscall(SYS_read, fd, data, size);
 }
 
+// Of a host that does not see the locks of another one.
+extern "C" int fcntl(int fd, int command, ...) {
+  va_list arguments;
   va_start(arguments, command);
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
   if (refuses_locks && (command == F_OFD_SETLK || command == F_OFD_GETLK)) {
     errno = ENOLCK;
     return -1;
+  }
   if (before_look_at_locks && command == F_OFD_GETLK) {
     std::exchange(before_look_at_locks, nullptr)();
-  }
   }
   if (without_locks && command == F_OFD_SETLK) return 0;
   if (without_locks && command == F_OFD_GETLK) {
@@ -130,12 +129,6 @@ TEST_P(ClaimTest, ASilentHostLosesItAndHearsOfIt) {
   EXPECT_THAT(Names(), testing::ElementsAre("db.owner"));
 }
 
-TEST_P(ClaimTest, OneThatWasLostStaysLost) {
-  const auto ada = Claim::Take(path(), kAda);
-  ASSERT_TRUE(ada.ok());
-  const std::string text = *ReadSmallFile(path(), 4096);
-  fs::remove(path());
-  EXPECT_EQ((*ada)->Check().code(), Code::kBusy);
 // The file that it has opened is its own; the one that has the name then is not.
 TEST_P(ClaimTest, WhoIsSuspendedWhileItLooksHearsOfItsSuccessor) {
   const auto ada = Claim::Take(path(), kAda);
@@ -149,6 +142,12 @@ TEST_P(ClaimTest, WhoIsSuspendedWhileItLooksHearsOfItsSuccessor) {
   EXPECT_TRUE(bob->Check().ok());
 }
 
+TEST_P(ClaimTest, OneThatWasLostStaysLost) {
+  const auto ada = Claim::Take(path(), kAda);
+  ASSERT_TRUE(ada.ok());
+  const std::string text = *ReadSmallFile(path(), 4096);
+  fs::remove(path());
+  EXPECT_EQ((*ada)->Check().code(), Code::kBusy);
   std::ofstream(path()) << text;
   EXPECT_EQ((*ada)->Check().code(), Code::kBusy);
 }
@@ -224,12 +223,12 @@ TEST_P(ClaimTest, OfManyHostsThatTakeItAtOnceOneHasIt) {
 
 INSTANTIATE_TEST_SUITE_P(HardLinks, ClaimTest, testing::Bool(),
                          [](const auto& name) { return name.param ? "With" : "Without"; });
+
 // Of a claim that another host takes at a moment that the test chooses.
 struct LostFence final : public Fence {
   Status Check() override { return lost ? Status(Code::kBusy, "taken") : Status(); }
   bool lost = false;
 };
-
 
 // The holder of an archive whose lock another host does not see: there, the lock's file is another.
 class TakenOverTest : public DaysTest {
@@ -294,6 +293,7 @@ TEST_F(TakenOverTest, WhoWasSuspendedDeletesNothingWhenItEnds) {
   other = {};
   ExpectSound();
 }
+
 // Suspended while it looks whether there are readers.
 TEST(FencedDeletionTest, TheClaimIsLookedAtLast) {
   const TempDir dir(TempDir::Memory());
@@ -305,7 +305,6 @@ TEST(FencedDeletionTest, TheClaimIsLookedAtLast) {
   EXPECT_TRUE(fence->lost);
   EXPECT_TRUE(fs::exists(dir.path() + "/000001.ldb"));
 }
-
 
 TEST_F(TakenOverTest, AServerThatHasNothingToWriteNotices) {
   ASSERT_TRUE(archive_->owner->IngestWaiting().ok());
@@ -477,6 +476,71 @@ TEST_F(SuspendedWriterTest, AStepWithoutAnEndpointIsNotTakenEither) {
   ASSERT_TRUE(End().ok());
   EXPECT_EQ(Job().state, EndState::kCompleted);
   EXPECT_EQ(Points(), 6u);
+}
+
+TEST_F(SuspendedWriterTest, TheNameOfAStepThatWasTakenDoesNotStayInWaiting) {
+  const std::string name = fs::path(live_->path()).filename();
+  ASSERT_TRUE(LeaveToHolder(ArchivePaths(root()), name).ok());
+  Age(std::chrono::minutes(11));
+  EXPECT_EQ(Job().state, EndState::kLost);
+  EXPECT_THAT(NamesIn(root() + "/waiting"), testing::IsEmpty());
+}
+
+// It was suspended while it made its step, for so long that the step was taken for abandoned; the
+// head of another host goes on with it.
+TEST_F(SuspendedWriterTest, WhoCannotBeginDeletesNoOthersStep) {
+  const JobDescription job = TestJob("124");
+  const std::string name = root() + "/live/" + keys::ProfileKey(job);
+  std::unique_ptr<LiveArchive> acting;
+  before_read = [&] {
+    fs::rename(name, name + "~2");
+    acting = *LiveArchive::Continue(root(), job);
+    ASSERT_EQ(acting->path(), name);
+    ASSERT_TRUE(PutNodeBlock(*acting, 0, 1, 0, 3).ok());
+  };
+  EXPECT_FALSE(LiveArchive::Create(root(), job).ok());
+  ASSERT_NE(acting, nullptr);
+  EXPECT_TRUE(fs::exists(name));
+  EXPECT_TRUE(PutNodeBlock(*acting, 0, 2, 3, 3).ok());
+  EXPECT_EQ(acting->path(), name);
+}
+
+// Who has copied a step and is suspended before it deletes the step's directory.
+class SuspendedIntakeTest : public SuspendedWriterTest {
+ protected:
+  void SetUp() override {
+    SuspendedWriterTest::SetUp();
+    ASSERT_TRUE(End().ok());
+    path_ = live_->path();
+    live_.reset();
+    auto opened = OpenDb(ArchivePaths(root()), fence_);
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    db_ = *std::move(opened);
+    intake_ = std::make_unique<Intake>(*db_, paths_);
+    ASSERT_TRUE(intake_->Add(ScanLive(paths_).at(0)).ok());
+  }
+  const ArchivePaths paths_{root()};
+  const std::shared_ptr<LostFence> fence_ = std::make_shared<LostFence>();
+  std::string path_;
+  std::unique_ptr<WritableDb> db_;
+  std::unique_ptr<Intake> intake_;
+};
+
+TEST_F(SuspendedIntakeTest, DeletesNoStepWithoutTheClaim) {
+  fence_->lost = true;
+  EXPECT_FALSE(intake_->Settle().ok());
+  EXPECT_TRUE(fs::exists(path_));
+}
+
+// Another host has taken it in, and the step goes on.
+TEST_F(SuspendedIntakeTest, DeletesNoOtherStepOfThatName) {
+  fs::remove_all(path_);
+  const auto acting = *LiveArchive::Continue(root(), TestJob());
+  ASSERT_EQ(acting->path(), path_);
+  ASSERT_TRUE(PutNodeBlock(*acting, 0, 2, 3, 3).ok());
+  EXPECT_FALSE(intake_->Settle().ok());
+  EXPECT_TRUE(PutNodeBlock(*acting, 0, 3, 6, 3).ok());
+  EXPECT_EQ(acting->path(), path_);
 }
 
 // A process that may open no file more has not lost its step.
