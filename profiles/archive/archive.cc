@@ -52,6 +52,12 @@ bool HasProfile(leveldb::DB& db, const JobDescription& job) {
   return db.Get(CheckedRead(), keys::ByTime(job), &ignored).ok();
 }
 
+// Whether it was taken in since it was looked at.
+bool IsGone(const LiveStep& step) {
+  const auto there = Exists(step.paths.lock());
+  return there.ok() && !*there;
+}
+
 bool NewerFirst(const ProfileEntry& a, const ProfileEntry& b) {
   return a.job.start != b.job.start ? a.job.start > b.job.start : a.key < b.key;
 }
@@ -106,10 +112,10 @@ void Archive::OnDamage(std::function<void(const std::string&)> hear) const {
   db_->damage.OnFound(std::move(hear));
 }
 
-std::shared_ptr<const OpenedDb> Archive::Refreshed() const {
+Result<std::shared_ptr<const OpenedDb>> Archive::Refreshed() const {
   auto current = db_->Refreshed();
-  if (current && !current->snapshot.damage.empty()) {
-    db_->damage.Add("db/: " + current->snapshot.damage);
+  if (current.ok() && *current && !(*current)->snapshot.damage.empty()) {
+    db_->damage.Add("db/: " + (*current)->snapshot.damage);
   }
   return current;
 }
@@ -118,7 +124,9 @@ Result<std::vector<ProfileEntry>> Archive::Indexed(
     const std::string& prefix, std::string_view (*profile_of)(std::string_view), size_t limit,
     const std::function<bool(const JobDescription&)>& meant) const {
   std::vector<ProfileEntry> entries;
-  const auto current = Refreshed();
+  const auto refreshed = Refreshed();
+  if (!refreshed.ok()) return refreshed.status();
+  const auto& current = *refreshed;
   if (!current) return entries;
   leveldb::DB& db = *current->get();
   Status status;
@@ -147,19 +155,21 @@ Result<std::vector<ProfileEntry>> Archive::Indexed(
 
 Result<std::vector<ProfileEntry>> Archive::List(size_t limit) const {
   // live/ first: a step that moves meanwhile is then seen in both rather than in neither.
-  const std::vector<LiveStep> live = ScanLive(db_->paths);
+  const auto live = ScanLive(db_->paths);
+  if (!live.ok()) return live.status();
   auto entries = Indexed(std::string(keys::kByTime), keys::ProfileOfTimeIndex, limit);
   if (!entries.ok()) return entries;
-  std::vector<ProfileEntry> all = Unite(*std::move(entries), live);
+  std::vector<ProfileEntry> all = Unite(*std::move(entries), *live);
   if (all.size() > limit) all.resize(limit);
   return all;
 }
 
 Result<std::vector<ProfileEntry>> Archive::ListWithRunning(size_t limit) const {
-  const std::vector<LiveStep> live = ScanLive(db_->paths);  // first, as in List
+  const auto live = ScanLive(db_->paths);  // first, as in List
+  if (!live.ok()) return live.status();
   auto entries = Indexed(std::string(keys::kByTime), keys::ProfileOfTimeIndex, limit);
   if (!entries.ok()) return entries;
-  std::vector<ProfileEntry> all = Unite(*std::move(entries), live);
+  std::vector<ProfileEntry> all = Unite(*std::move(entries), *live);
   const auto beyond = all.begin() + static_cast<ptrdiff_t>(std::min(limit, all.size()));
   all.erase(std::remove_if(beyond, all.end(), [](const ProfileEntry& e) { return !e.running; }),
             all.end());
@@ -167,8 +177,12 @@ Result<std::vector<ProfileEntry>> Archive::ListWithRunning(size_t limit) const {
 }
 
 Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, Nanos now) const {
-  const std::vector<LiveStep> live = ScanLive(db_->paths);  // first, as in List
-  const auto current = Refreshed();
+  const auto scanned = ScanLive(db_->paths);  // first, as in List
+  if (!scanned.ok()) return scanned.status();
+  const std::vector<LiveStep>& live = *scanned;
+  const auto refreshed = Refreshed();
+  if (!refreshed.ok()) return refreshed.status();
+  const auto& current = *refreshed;
   // Some of the profiles in db/ may run again in live/.
   Selection wanted = selection;
   wanted.limit += std::min(live.size(), SIZE_MAX - wanted.limit);
@@ -213,12 +227,13 @@ Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, N
 }
 
 Result<std::vector<ProfileEntry>> Archive::Find(const JobStep& id) const {
-  std::vector<LiveStep> live = ScanLive(db_->paths);
-  std::erase_if(live, [&](const LiveStep& step) { return !IsMeant(step.job, id); });
+  auto live = ScanLive(db_->paths);
+  if (!live.ok()) return live.status();
+  std::erase_if(*live, [&](const LiveStep& step) { return !IsMeant(step.job, id); });
   auto entries = Indexed(keys::ByJobPrefix(id), keys::ProfileOfJobIndex, SIZE_MAX,
                          [&](const JobDescription& job) { return IsMeant(job, id); });
   if (!entries.ok()) return entries;
-  return Unite(*std::move(entries), live);
+  return Unite(*std::move(entries), *live);
 }
 
 template <typename T>
@@ -233,18 +248,22 @@ Result<T> Archive::WithReader(const std::string& key,
     }
     return f(ProfileReader(*opened->db, key, &db_->damage));
   };
-  std::vector<LiveStep> parts = ScanLive(db_->paths);
+  auto scanned = ScanLive(db_->paths);
+  if (!scanned.ok()) return scanned.status();
+  std::vector<LiveStep>& parts = *scanned;
   std::erase_if(parts, [&](const LiveStep& step) { return step.key != key; });
   for (const LiveStep& step : parts) {
     if (!step.running) continue;
     auto read = in_live(step);
-    if (read.ok() || std::filesystem::exists(step.paths.lock())) return read;
+    if (read.ok() || !IsGone(step)) return read;
     break;  // the step has ended and was ingested since
   }
   // Read db/ again at the end: steps of live/ may have been ingested meanwhile.
   for (const bool last : {false, true}) {
-    for (const auto see : {&SharedDb::Known, &SharedDb::Refreshed}) {
-      const auto current = (*db_.*see)();
+    for (const bool anew : {false, true}) {
+      const auto seen = anew ? db_->Refreshed() : Result<SharedDb::Opened>(db_->Known());
+      if (!seen.ok()) return seen.status();
+      const auto& current = *seen;
       if (!current) continue;
       const ProfileReader reader(*current->get(), key, &db_->damage);
       // If db/ is damaged there, what still lies in live/ is better.
@@ -252,7 +271,7 @@ Result<T> Archive::WithReader(const std::string& key,
     }
     if (last || parts.empty()) break;
     auto read = in_live(parts.front());
-    if (read.ok() || std::filesystem::exists(parts.front().paths.lock())) return read;
+    if (read.ok() || !IsGone(parts.front())) return read;
   }
   return Status(Code::kNotFound, "there is no profile " + key.substr(0, 256));
 }
@@ -288,7 +307,9 @@ Status Archive::ReadRows(const std::string& key, SeriesScope scope, const RowsWa
 
 Result<uint64_t> Archive::ReadRecords(const std::string& key,
                                       const std::function<Status(const FileRecord&)>& f) const {
-  for (const LiveStep& step : ScanLive(db_->paths)) {
+  const auto steps = ScanLive(db_->paths);
+  if (!steps.ok()) return steps.status();
+  for (const LiveStep& step : *steps) {
     if (step.key != key) continue;
     return Status(Code::kBusy, step.running ? "it is running: it can be exported as a file when it "
                                               "has ended"
@@ -305,17 +326,22 @@ Result<uint64_t> Archive::ReadRecords(const std::string& key,
 Result<PruneReport> Archive::WouldPrune(const Retention& limits, Nanos now, Nanos budget,
                                         const ArchiveProgress& progress) const {
   PruneWork work{.now = now, .budget = budget, .dry_run = true};
-  work.live = LiveKeys(db_->paths);
+  auto live = LiveKeys(db_->paths);
+  if (!live.ok()) return live.status();
+  work.live = *std::move(live);
   work.progress = progress;
   PruneReport report;
   const auto seen = db_->Refreshed();
-  if (seen) SONDE_RETURN_IF_ERROR(PruneDb(*seen->get(), limits, work, report));
+  if (!seen.ok()) return seen.status();
+  if (*seen) SONDE_RETURN_IF_ERROR(PruneDb(*(*seen)->get(), limits, work, report));
   return report;
 }
 
 Result<ProfileEntry> Archive::Entry(const std::string& key) const {
   bool live = false;
-  for (const LiveStep& step : ScanLive(db_->paths)) {
+  const auto steps = ScanLive(db_->paths);
+  if (!steps.ok()) return steps.status();
+  for (const LiveStep& step : *steps) {
     if (step.key != key) continue;
     if (step.running) return EntryOf(step);
     live = true;

@@ -125,7 +125,7 @@ class Archive {
                        const std::function<Result<T>(const ProfileReader&)>& f) const;
 
   // db/ as it is now; nullptr if there is none. Its damage is told.
-  std::shared_ptr<const OpenedDb> Refreshed() const;
+  Result<std::shared_ptr<const OpenedDb>> Refreshed() const;
 
   const std::shared_ptr<SharedDb> db_;
   const std::string note_;

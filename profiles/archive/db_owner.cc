@@ -120,7 +120,10 @@ Result<SharedDb::Opened> DbOwner::Writable() {
 }
 
 Result<SharedDb::Opened> DbOwner::Now() const {
-  if (auto open = Mine()) return open;
+  if (auto open = Mine()) {
+    open->writable->BeginChange();
+    return open;
+  }
   const Status why = closed_by();
   if (!why.ok()) return why;
   return Status(Code::kBusy, "the archive is closed just now; try again");

@@ -1,6 +1,5 @@
 #include "profiles/archive/ingest_one.h"
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -52,7 +51,10 @@ class OneIntake {
 
 // Opens db/ anew after a failure.
 Status OneIntake::Open() {
-  if (db_ && db_->failure().ok()) return {};
+  if (db_ && db_->failure().ok()) {
+    db_->BeginChange();
+    return {};
+  }
   db_.reset();
   auto opened = OpenDb(paths_, fence_);
   if (!opened.ok()) return opened.status();
@@ -78,8 +80,9 @@ bool OneIntake::TakeWaiting(Nanos deadline) {
   for (const std::string& name : names) {
     if (!status.ok() || Clock::System().Monotonic() >= deadline) break;
     const auto step = ReadLive(paths_, name);
-    std::error_code error;
-    if (!step.ok() || !std::filesystem::exists(step->paths.dir, error)) {
+    const auto there = step.ok() ? Exists(step->paths.dir) : Result<bool>(false);
+    if (!there.ok()) continue;
+    if (!*there) {
       ForgetWaiting(paths_, name);
       continue;
     }
@@ -95,7 +98,9 @@ bool OneIntake::TakeWaiting(Nanos deadline) {
 Status OneIntake::Prune(const Retention& limits, PruneWork work, PruneReport& report) {
   SONDE_RETURN_IF_ERROR(Open());
   work.now = Clock::System().Now();
-  work.live = LiveKeys(paths_);
+  auto live = LiveKeys(paths_);
+  if (!live.ok()) return live.status();
+  work.live = *std::move(live);
   return PruneDb(*db_, limits, work, report);
 }
 
@@ -152,8 +157,8 @@ Status IngestOwn(const ArchivePaths& paths, const std::string& name, const Reten
     return {Code::kBusy, "ingest " + step->paths.dir + ": its step still runs"};
   }
   // Another process has taken it in already.
-  std::error_code error;
-  if (!std::filesystem::exists(step->paths.dir, error)) return {};
+  const auto there = Exists(step->paths.dir);
+  if (!there.ok() || !*there) return there.status();
   OneIntake intake(paths, *std::move(step), fence);
   const Status own = limits != nullptr ? IngestWithin(*limits, paths, intake) : intake.Ingest();
   if (own.ok()) static_cast<void>(intake.TakeWaiting(deadline));

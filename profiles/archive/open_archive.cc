@@ -28,11 +28,13 @@ bool WorkWaits(const SharedDb& db) {
   for (const std::string& name : NamesIn(db.paths.live())) {
     if (name[0] == kHidden) return true;
   }
-  const std::vector<LiveStep> steps = ScanLive(db.paths);
+  // What cannot be read now is told to whoever reads it.
+  const auto steps = ScanLive(db.paths);
   const auto waits = [](const LiveStep& step) { return !step.running; };
-  if (std::any_of(steps.begin(), steps.end(), waits)) return true;
+  if (steps.ok() && std::any_of(steps->begin(), steps->end(), waits)) return true;
   const auto seen = db.Refreshed();
-  return !seen || !seen->snapshot.damage.empty() || !IsIndexed(*seen->get());
+  if (!seen.ok()) return false;
+  return !*seen || !(*seen)->snapshot.damage.empty() || !IsIndexed(*(*seen)->get());
 }
 
 class Opening {
@@ -48,9 +50,11 @@ class Opening {
   // Whether there is anything from which a database could be made.
   bool IsEmpty() const {
     const ArchivePaths& paths = db_->paths;
+    const auto live = ListNames(paths.live());
+    const auto db = ListNames(paths.db());
     const auto cut_off = IsRepairCutOff(paths);
-    return NamesIn(paths.live()).empty() && NamesIn(paths.db()).empty() && cut_off.ok() &&
-           !*cut_off;
+    const bool known = live.ok() && db.ok() && cut_off.ok();
+    return known && live->empty() && db->empty() && !*cut_off;
   }
   Status TakeOwnership(Nanos wait);
   void Ingest(const std::function<void(size_t, size_t)>& progress);
@@ -121,8 +125,9 @@ void Opening::Ingest(const std::function<void(size_t, size_t)>& progress) {
 
 void Opening::LookForDamage() {
   const auto seen = db_->Refreshed();
-  if (!seen || seen->snapshot.damage.empty()) return;
-  AddNote("the archive is damaged and some of it may be missing: db/: " + seen->snapshot.damage +
+  if (!seen.ok()) return AddNote(seen.status().message());
+  if (!*seen || (*seen)->snapshot.damage.empty()) return;
+  AddNote("the archive is damaged and some of it may be missing: db/: " + (*seen)->snapshot.damage +
           "; 'sonde archive verify' tells what, 'sonde archive repair' mends it");
 }
 

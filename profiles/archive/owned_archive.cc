@@ -27,9 +27,11 @@ constexpr Nanos kMakeRoomWhenFullFor = 10 * kSecond;
 constexpr Nanos kGiveBackBehind = 10 * kSecond;
 
 // The largest step that waits.
-std::optional<IncomingStep> IncomingIn(const ArchivePaths& paths) {
+Result<std::optional<IncomingStep>> IncomingIn(const ArchivePaths& paths) {
   std::optional<IncomingStep> incoming;
-  for (const LiveStep& step : ScanLive(paths)) {
+  const auto steps = ScanLive(paths);
+  if (!steps.ok()) return steps.status();
+  for (const LiveStep& step : *steps) {
     if (step.running) continue;
     const uint64_t bytes = BytesIn(step.paths.blocks());
     if (!incoming || bytes > incoming->bytes) incoming = IncomingStep{step.job.user, bytes};
@@ -98,7 +100,9 @@ Result<uint64_t> OwnedArchive::IngestWaiting(const std::function<void(size_t, si
 
 Result<uint64_t> OwnedArchive::Rep::IngestAll(
     WritableDb& into, const std::function<void(size_t, size_t)>& progress) const {
-  std::vector<LiveStep> waiting = ScanLive(db.paths());
+  auto scanned = ScanLive(db.paths());
+  if (!scanned.ok()) return scanned.status();
+  std::vector<LiveStep>& waiting = *scanned;
   std::erase_if(waiting, [](const LiveStep& step) { return step.running; });
   Intake intake(into, db.paths());
   size_t busy = 0;
@@ -153,7 +157,9 @@ Result<UserTags> OwnedArchive::Tag(const std::string& key, const TagChange& chan
     if (!turn.ok()) return turn.status();
     const auto open = rep_->db.Now();
     if (!open.ok()) return open.status();
-    for (const LiveStep& step : ScanLive(rep_->db.paths())) {
+    const auto steps = ScanLive(rep_->db.paths());
+    if (!steps.ok()) return steps.status();
+    for (const LiveStep& step : *steps) {
       if (step.key != key) continue;
       return Status(
           Code::kBusy,
@@ -173,7 +179,9 @@ Result<PruneReport> OwnedArchive::Prune(const Retention& limits, Nanos now, Nano
                                         const ArchiveProgress& progress) {
   const auto turn = rep_->turns.Long();
   PruneWork work{.now = now, .budget = budget};
-  work.live = LiveKeys(rep_->db.paths());
+  auto live = LiveKeys(rep_->db.paths());
+  if (!live.ok()) return live.status();
+  work.live = *std::move(live);
   work.progress = rep_->Alive(progress);
   return rep_->Prune(limits, work);
 }
@@ -212,9 +220,13 @@ Result<bool> OwnedArchive::MakeRoom(const Retention& limits) {
 
 Result<bool> OwnedArchive::Rep::MakeRoom(const Retention& limits) {
   PruneWork work{.now = Clock::System().Now(), .budget = kMakeRoomWhenFullFor};
-  work.live = LiveKeys(db.paths());
+  auto live = LiveKeys(db.paths());
+  if (!live.ok()) return live.status();
+  work.live = *std::move(live);
   work.progress = Alive(nullptr);
-  work.incoming = IncomingIn(db.paths());
+  auto incoming = IncomingIn(db.paths());
+  if (!incoming.ok()) return incoming.status();
+  work.incoming = *std::move(incoming);
   const auto pruned = Prune(limits, work);
   if (!pruned.ok()) return pruned.status();
   const auto given = GiveBack(kMakeRoomWhenFullFor);

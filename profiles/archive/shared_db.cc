@@ -31,7 +31,7 @@ void SharedDb::LookForRepair() const {
   inode_ = info.st_ino;
 }
 
-SharedDb::Opened SharedDb::Refreshed() const {
+Result<SharedDb::Opened> SharedDb::Refreshed() const {
   auto current = Current();
   if (current && current->writable) return current;
   auto share = FileShare::Take(paths.db_lock());
@@ -39,7 +39,8 @@ SharedDb::Opened SharedDb::Refreshed() const {
     return WithShare(std::move(current), std::move(share));
   }
   auto taken = ReadOnlyDb::Open(paths.db());
-  if (!taken.ok()) return current;
+  if (!taken.ok() && taken.status().code() == Code::kNotFound) return current;
+  if (!taken.ok()) return taken.status();
   auto fresh = std::make_shared<OpenedDb>();
   fresh->snapshot = *std::move(taken);
   const std::lock_guard guard(mutex_);

@@ -44,8 +44,8 @@ class SharedDb {
   const ArchivePaths paths;
   mutable Damage damage;  // what readers have found in the present db/
 
-  // For readers: db/ as it is now; nullptr if there is none.
-  Opened Refreshed() const;
+  // For readers: db/ as it is now; nullptr if there is none. Fails if that cannot be told.
+  Result<Opened> Refreshed() const;
   // The db/ that was opened last, if it can still be read.
   Opened Known() const;
 

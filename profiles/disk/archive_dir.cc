@@ -202,31 +202,48 @@ Status SyncPath(const std::string& path) {
 }
 
 Status SyncDirectory(const std::string& path) {
-  for (const std::string& name : NamesIn(path)) SONDE_RETURN_IF_ERROR(SyncPath(path + "/" + name));
+  const auto names = ListNames(path);
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) SONDE_RETURN_IF_ERROR(SyncPath(path + "/" + name));
   return SyncPath(path);
 }
 
-std::vector<std::string> NamesIn(const std::string& path) {
+Result<std::vector<std::string>> ListNames(const std::string& path) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(path.c_str()), ::closedir);
-  if (!dir) return names;
+  if (!dir && (errno == ENOENT || errno == ENOTDIR)) return names;
+  if (!dir) return SystemError("read directory " + path);
+  errno = 0;
   while (const dirent* entry = ::readdir(dir.get())) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
+    errno = 0;
   }
+  if (errno != 0) return SystemError("read directory " + path);
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::vector<std::string> NamesIn(const std::string& path) {
+  auto names = ListNames(path);
+  return names.ok() ? *std::move(names) : std::vector<std::string>();
 }
 
 Nanos ChangeOf(const struct stat& file) {
   return file.st_mtim.tv_sec * kSecond + file.st_mtim.tv_nsec;
 }
 
-Nanos NewestChange(const std::string& path) {
+Result<Nanos> NewestChange(const std::string& path) {
   Nanos newest = 0;
-  for (const std::string& name : NamesIn(path)) {
+  const auto names = ListNames(path);
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
     struct stat info;
-    if (::stat((path + "/" + name).c_str(), &info) != 0) continue;
+    // It is gone: that was a change, and no time tells when.
+    if (::lstat((path + "/" + name).c_str(), &info) != 0) {
+      if (errno == ENOENT) continue;
+      return SystemError("look at " + path + "/" + name);
+    }
     newest = std::max(newest, ChangeOf(info));
   }
   return newest;

@@ -85,12 +85,14 @@ Status SyncPath(const std::string& path);
 Status SyncDirectory(const std::string& path);
 
 // Names in a directory, sorted; none if it does not exist.
+Result<std::vector<std::string>> ListNames(const std::string& path);
+// The same for whoever can do without them: none if they cannot be read.
 std::vector<std::string> NamesIn(const std::string& path);
 
 // When a file's content last changed.
 Nanos ChangeOf(const struct stat& file);
-// When anything directly in the directory last changed; 0 if unknown.
-Nanos NewestChange(const std::string& path);
+// When anything directly in the directory last changed; 0 if there is nothing.
+Result<Nanos> NewestChange(const std::string& path);
 
 // The time by the clock that the file system of a directory uses for its files, which may be that
 // of a server. Makes a file there for a moment.

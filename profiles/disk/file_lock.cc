@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -35,10 +37,16 @@ struct flock ForReaders(short type) {
   return range;
 }
 
-// Whether another holder has a lock that conflicts with `range`.
+// Whether opening a file has failed for a reason that says nothing of its locks.
+bool SaysNothing(int error) {
+  constexpr int kKnown[] = {ENOENT, ENOTDIR, EINVAL, ELOOP, EACCES, EPERM};
+  return std::find(std::begin(kKnown), std::end(kKnown), error) == std::end(kKnown);
+}
+
+// Whether another holder has a lock that conflicts with `range`, or may have.
 bool IsInTheWay(const std::string& path, struct flock range) {
   const UniqueFd fd = OpenRegular(path, O_RDONLY);
-  if (fd.get() < 0) return false;
+  if (fd.get() < 0) return SaysNothing(errno);
   return ::fcntl(fd.get(), F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
 

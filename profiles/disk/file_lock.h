@@ -30,7 +30,8 @@ class FileLock {
 
   // Creates the file (0600) if needed. Waits up to `wait`; then kBusy if another process has it.
   static Result<FileLock> Acquire(const std::string& path, Nanos wait);
-  // Whether a process holds the lock now. A file that does not exist is not locked. Writes nothing.
+  // Whether a process holds the lock now, or may: too few descriptors are left to look. A file that
+  // does not exist is not locked. Writes nothing.
   static bool IsLocked(const std::string& path);
 
   // Writes the text for those who find the file locked, such as the holder's host.
@@ -60,7 +61,7 @@ class FileShare {
   // Needs only the right to read the file, and writes nothing. Gives a share that is not held if it
   // cannot be taken: there is no such file, or its file system has no locks.
   static FileShare Take(const std::string& path);
-  // Whether a share exists, of this process or another.
+  // Whether a share exists, of this process or another, or may exist.
   static bool IsTaken(const std::string& path);
   bool held() const { return fd_ >= 0; }
 

@@ -142,13 +142,34 @@ leveldb::Status OpenTable(const std::string& path, const std::string& name,
 
 leveldb::Status WriterEnv::NewSequentialFile(const std::string& name, leveldb::SequentialFile** f) {
   *f = nullptr;
-  const leveldb::Status regular = CheckRegular(name, name);
-  return regular.ok() ? target()->NewSequentialFile(name, f) : regular;
+  if (leveldb::Status regular = CheckRegular(name, name); !regular.ok()) return regular;
+  leveldb::Status opened = reads_.Hear(target()->NewSequentialFile(name, f));
+  if (opened.ok()) *f = reads_.Heard(*f);
+  return opened;
 }
 
 leveldb::Status WriterEnv::NewRandomAccessFile(const std::string& name,
                                                leveldb::RandomAccessFile** f) {
-  return OpenTable(name, name, f);
+  leveldb::Status opened = reads_.Hear(OpenTable(name, name, f));
+  if (opened.ok()) *f = reads_.Heard(*f);
+  return opened;
+}
+
+// Where there seems to be no CURRENT LevelDB makes a new database.
+bool WriterEnv::FileExists(const std::string& name) {
+  const auto there = Exists(name);
+  if (there.ok()) return *there;
+  static_cast<void>(reads_.Hear(leveldb::Status::IOError(std::string(there.status().message()))));
+  return true;
+}
+
+leveldb::Status WriterEnv::GetChildren(const std::string& directory,
+                                       std::vector<std::string>* names) {
+  return reads_.Hear(target()->GetChildren(directory, names));
+}
+
+void WriterEnv::LookAtReads() {
+  if (opening_ && reads_.count() > 0) Stop(reads_.newest());
 }
 
 void WriterEnv::Stop(const leveldb::Status& why) {
@@ -165,6 +186,7 @@ leveldb::Status WriterEnv::failure() const {
 }
 
 leveldb::Status WriterEnv::CheckFence() {
+  LookAtReads();
   const leveldb::Status stopped = failure();
   if (!stopped.ok() || !fence_) return stopped;
   const Status ours = fence_->Check();
@@ -278,11 +300,12 @@ leveldb::Status QuietOpenEnv::NewLogger(const std::string&, leveldb::Logger** lo
   return leveldb::Status::OK();
 }
 
-bool LacksCurrent(const std::string& path) {
-  const std::vector<std::string> names = NamesIn(path);
-  if (std::find(names.begin(), names.end(), "CURRENT") != names.end()) return false;
+Result<bool> LacksCurrent(const std::string& path) {
+  const auto names = ListNames(path);
+  if (!names.ok()) return names.status();
+  if (std::find(names->begin(), names->end(), "CURRENT") != names->end()) return false;
   // A database whose writer was killed while making it has none of these yet.
-  return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+  return std::any_of(names->begin(), names->end(), [](const std::string& name) {
     return name.ends_with(".ldb") || name.ends_with(".sst") || name.ends_with(".log");
   });
 }

@@ -35,6 +35,7 @@
 
 #include "core/status.h"
 #include "profiles/disk/claim.h"
+#include "profiles/disk/read_failures.h"
 
 namespace sonde {
 
@@ -43,7 +44,7 @@ Status FromLevelDb(const leveldb::Status& status, std::string_view what);
 
 // Whether the directory holds files of LevelDB without the file that names them. That is damage:
 // LevelDB would make a new database there and delete these files.
-bool LacksCurrent(const std::string& path);
+Result<bool> LacksCurrent(const std::string& path);
 
 // Drops LevelDB's own log, which would be one more file. Never deleted.
 leveldb::Logger* NullLogger();
@@ -80,12 +81,18 @@ class WriterEnv : public leveldb::EnvWrapper {
   void EndWriting();
   // Called by the manifest's file: the manifest may name all files made until then.
   void ManifestWritten();
+  // Of reads. While the database is being opened the first one stops it: LevelDB would pass over
+  // what a log has, and delete the log.
+  const ReadFailures& reads() const { return reads_; }
   // Whether a sync is left out.
   virtual bool quiet() const { return false; }
 
   leveldb::Status NewSequentialFile(const std::string& name, leveldb::SequentialFile** f) override;
   leveldb::Status NewRandomAccessFile(const std::string& name,
                                       leveldb::RandomAccessFile** f) override;
+  bool FileExists(const std::string& name) override;
+  leveldb::Status GetChildren(const std::string& directory,
+                              std::vector<std::string>* names) override;
   leveldb::Status NewWritableFile(const std::string& name, leveldb::WritableFile** file) override;
   leveldb::Status NewAppendableFile(const std::string& name, leveldb::WritableFile** file) override;
   leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
@@ -107,15 +114,18 @@ class WriterEnv : public leveldb::EnvWrapper {
  private:
   leveldb::Status Watched(const std::string& name, leveldb::Status opened,
                           leveldb::WritableFile** file);
+  // Stops if a read of the opening has failed.
+  void LookAtReads();
   // Whether there are readers or not.
   leveldb::Status Delete(const std::string& name);
 
   const std::string lock_;
   const std::shared_ptr<Fence> fence_;
+  ReadFailures reads_;
   std::atomic<bool> stopped_ = false;
   mutable std::mutex mutex_;  // guards the members below
   leveldb::Status why_;
-  bool opening_ = true;
+  std::atomic<bool> opening_ = true;
   std::vector<std::string> made_;  // to open the database, since a manifest was put in place
   std::set<std::string> unnamed_;  // tables that were made since a manifest was last written to
   std::set<std::string> put_off_;  // files that LevelDB does not need any more and a reader does

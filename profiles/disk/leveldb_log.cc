@@ -1,9 +1,14 @@
 #include "profiles/disk/leveldb_log.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdint>
-#include <fstream>
 
 #include "core/bytes.h"
+#include "core/unique_fd.h"
 #include "profiles/disk/archive_dir.h"
 #include "series/block/format.h"
 
@@ -60,40 +65,56 @@ Status CheckLog(std::string_view bytes) {
   return {};
 }
 
+namespace {
+
+// So many bytes at that place; kCorrupt if the file has fewer.
+Result<std::string> ReadAt(int fd, const std::string& path, uint64_t at, size_t size) {
+  std::string bytes(size, '\0');
+  size_t got = 0;
+  while (got < size) {
+    const ssize_t n = ::pread(fd, bytes.data() + got, size - got, static_cast<off_t>(at + got));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return SystemError("read " + path);
+    if (n == 0) return Status(Code::kCorrupt, path + " is too short");
+    got += static_cast<size_t>(n);
+  }
+  return bytes;
+}
+
+}  // namespace
+
 // The footer, as in LevelDB's doc/table_format.md: where the metaindex and the index are, as two
 // varints each. Behind a block stand its type and the checksum of both.
 Status CheckTableIndex(const std::string& path) {
   constexpr size_t kFooter = 48;
   constexpr size_t kTrailer = 5;
   constexpr size_t kMostIndex = 16u << 20;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return {Code::kIo, "open " + path};
-  std::string footer(kFooter, '\0');
-  file.seekg(0, std::ios::end);
-  const auto size = static_cast<uint64_t>(file.tellg());
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info;
+  if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0) return SystemError("open " + path);
+  const auto size = static_cast<uint64_t>(info.st_size);
   const Status damaged(Code::kCorrupt, "the index of a table is damaged");
   if (size < kFooter) return damaged;
-  file.seekg(static_cast<std::streamoff>(size - kFooter));
-  file.read(footer.data(), kFooter);
-  ByteReader in(footer);
+  const auto footer = ReadAt(fd.get(), path, size - kFooter, kFooter);
+  if (!footer.ok()) return footer.status();
+  ByteReader in(*footer);
   in.Varint();
   in.Varint();
   const uint64_t at = in.Varint();
   const uint64_t length = in.Varint();
-  if (!file || !in.ok() || length > kMostIndex || at > size || length + kTrailer > size - at) {
-    return damaged;
-  }
-  std::string block(length + kTrailer, '\0');
-  file.seekg(static_cast<std::streamoff>(at));
-  file.read(block.data(), static_cast<std::streamsize>(block.size()));
-  const std::string_view all = block;
-  const bool whole = file && Fixed(all.substr(length + 1), 4) ==
-                                 Masked(block_format::Crc32c(all.substr(0, length + 1)));
+  if (!in.ok() || length > kMostIndex || at > size || length + kTrailer > size - at) return damaged;
+  const auto block = ReadAt(fd.get(), path, at, length + kTrailer);
+  if (!block.ok()) return block.status();
+  const std::string_view all = *block;
+  const bool whole =
+      Fixed(all.substr(length + 1), 4) == Masked(block_format::Crc32c(all.substr(0, length + 1)));
   return whole ? Status() : damaged;
 }
 
 Status CheckLogs(const std::string& path) {
-  for (const std::string& name : NamesIn(path)) {
+  const auto names = ListNames(path);
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
     if (!name.ends_with(".log") && !name.starts_with("MANIFEST-")) continue;
     const auto bytes = ReadSmallFile(path + "/" + name, kMaxLog);
     // LevelDB alone deals with a file that is deleted meanwhile, or is too long.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "profiles/disk/archive_dir.h"
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_log.h"
 
@@ -118,8 +119,10 @@ leveldb::Status OverlayEnv::NewSequentialFile(const std::string& name,
     return leveldb::Status::OK();
   }
   if (Hidden(name)) return leveldb::Status::NotFound(name);
-  const leveldb::Status regular = CheckRegular(Real(name), name);
-  return regular.ok() ? Told(target()->NewSequentialFile(Real(name), f), name) : regular;
+  if (leveldb::Status regular = CheckRegular(Real(name), name); !regular.ok()) return regular;
+  leveldb::Status opened = reads_.Hear(Told(target()->NewSequentialFile(Real(name), f), name));
+  if (opened.ok()) *f = reads_.Heard(*f);
+  return opened;
 }
 
 leveldb::Status OverlayEnv::NewRandomAccessFile(const std::string& name,
@@ -136,7 +139,9 @@ leveldb::Status OverlayEnv::NewRandomAccessFile(const std::string& name,
       return leveldb::Status::Corruption(name, std::string(whole.message()));
     }
   }
-  return OpenTable(Real(name), name, f);
+  leveldb::Status opened = reads_.Hear(OpenTable(Real(name), name, f));
+  if (opened.ok()) *f = reads_.Heard(*f);
+  return opened;
 }
 
 leveldb::Status OverlayEnv::NewWritableFile(const std::string& name, leveldb::WritableFile** f) {
@@ -157,12 +162,18 @@ leveldb::Status OverlayEnv::NewAppendableFile(const std::string&, leveldb::Writa
 }
 
 bool OverlayEnv::FileExists(const std::string& name) {
-  return Find(name) != nullptr || (!Hidden(name) && target()->FileExists(Real(name)));
+  if (Find(name) != nullptr) return true;
+  if (Hidden(name)) return false;
+  const auto there = Exists(Real(name));
+  if (there.ok()) return *there;
+  // LevelDB then finds out when it opens the file.
+  static_cast<void>(reads_.Hear(leveldb::Status::IOError(std::string(there.status().message()))));
+  return true;
 }
 
 leveldb::Status OverlayEnv::GetChildren(const std::string& dir, std::vector<std::string>* names) {
   std::vector<std::string> on_disk;
-  const leveldb::Status status = target()->GetChildren(Real(dir), &on_disk);
+  const leveldb::Status status = reads_.Hear(target()->GetChildren(Real(dir), &on_disk));
   const std::string prefix = dir + "/";
   const std::lock_guard lock(mutex_);
   std::set<std::string> all;
@@ -189,7 +200,7 @@ leveldb::Status OverlayEnv::GetFileSize(const std::string& name, uint64_t* size)
     return leveldb::Status::OK();
   }
   if (Hidden(name)) return leveldb::Status::NotFound(name);
-  return Told(target()->GetFileSize(Real(name), size), name);
+  return reads_.Hear(Told(target()->GetFileSize(Real(name), size), name));
 }
 
 leveldb::Status OverlayEnv::RenameFile(const std::string& from, const std::string& to) {
@@ -198,7 +209,9 @@ leveldb::Status OverlayEnv::RenameFile(const std::string& from, const std::strin
     if (Hidden(from)) return leveldb::Status::NotFound(from);
     content = std::make_shared<std::string>();
     leveldb::Status status = CheckRegular(Real(from), from);
-    if (status.ok()) status = leveldb::ReadFileToString(target(), Real(from), content.get());
+    if (status.ok()) {
+      status = reads_.Hear(leveldb::ReadFileToString(target(), Real(from), content.get()));
+    }
     if (!status.ok()) return status;
   }
   const std::lock_guard lock(mutex_);

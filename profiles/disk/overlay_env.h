@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "profiles/disk/read_failures.h"
+
 namespace sonde {
 
 class OverlayEnv : public leveldb::EnvWrapper {
@@ -31,6 +33,8 @@ class OverlayEnv : public leveldb::EnvWrapper {
   // Tables whose index fails its checksum are refused from now on, as LevelDB itself does only with
   // paranoid checks: what it then takes from such an index may end the process.
   void CheckTables() { check_tables_ = true; }
+
+  const ReadFailures& reads() const { return reads_; }
 
   // Refuses all writes from now on, so that LevelDB does not compact into memory.
   void Seal();
@@ -61,6 +65,7 @@ class OverlayEnv : public leveldb::EnvWrapper {
 
   const std::string path_;
   const int directory_;
+  ReadFailures reads_;
   std::mutex mutex_;
   std::map<std::string, Content> files_;
   std::set<std::string> removed_;

@@ -2,6 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "profiles/disk/archive_dir.h"
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_log.h"
@@ -53,6 +56,22 @@ leveldb::Status OpenWhole(const std::string& path, ReadOnlyDb& out) {
   return status;
 }
 
+// Whether a read failed for what is wrong with the disk, rather than with this process.
+bool IsOfTheDisk(const leveldb::Status& failure) {
+  return failure.ToString().ends_with(std::strerror(EIO));
+}
+
+// What LevelDB's repair finds; kCorrupt if that is nothing.
+Result<ReadOnlyDb> OpenRepaired(const std::string& path, ReadOnlyDb out) {
+  const leveldb::Status repaired = TryOpen(path, Strictness::kRepair, out);
+  const leveldb::Status failure = out.env->reads().newest();
+  const bool shows_the_rest = repaired.ok() && IsOfTheDisk(failure);
+  if (!failure.ok() && !shows_the_rest) return FromLevelDb(failure, "read " + path);
+  if (repaired.ok()) return out;
+  if (!out.unread.ok()) return out.unread;
+  return Status(Code::kCorrupt, "read " + path + ": " + repaired.ToString());
+}
+
 }  // namespace
 
 DbState DbState::OfTables(const std::string& path) {
@@ -83,26 +102,36 @@ bool DbState::HasSameTables(const DbState& other) const {
          manifest_inode == other.manifest_inode;
 }
 
+Status ReadOnlyDb::ReadFailure() const {
+  if (!unread.ok() || !env) return unread;
+  return FromLevelDb(env->reads().newest(), "read the database");
+}
+
 Result<ReadOnlyDb> ReadOnlyDb::Open(const std::string& path, const std::string& lock) {
+  const std::string what = "read " + path;
   ReadOnlyDb out;
   if (!lock.empty()) out.share = FileShare::Take(lock);
-  if (!leveldb::Env::Default()->FileExists(path + "/CURRENT")) {
-    if (!LacksCurrent(path)) return Status(Code::kNotFound, path + " holds no database");
-    const leveldb::Status status = TryOpen(path, Strictness::kRepair, out);
-    if (!status.ok()) return FromLevelDb(status, "read " + path);
+  const auto current = Exists(path + "/CURRENT");
+  if (!current.ok()) return current.status().Within(what);
+  if (!*current) {
+    const auto lacks = LacksCurrent(path);
+    if (!lacks.ok()) return lacks.status().Within(what);
+    if (!*lacks) return Status(Code::kNotFound, path + " holds no database");
     out.damage = "its file CURRENT is gone";
-    return out;
+    return OpenRepaired(path, std::move(out));
   }
   const leveldb::Status whole = OpenWhole(path, out);
+  out.unread = FromLevelDb(out.env->reads().newest(), what);
+  if (!out.unread.ok() && !IsOfTheDisk(out.env->reads().newest())) return out.unread;
   if (whole.ok()) {
-    out.damage = CheckLogs(path).message();
+    const Status logs = CheckLogs(path);
+    if (!logs.ok() && logs.code() != Code::kCorrupt) return logs;
+    out.damage = logs.message();
     return out;
   }
   out.damage = whole.ToString();
   if (TryOpen(path, Strictness::kLenient, out).ok()) return out;
-  const leveldb::Status repaired = TryOpen(path, Strictness::kRepair, out);
-  if (!repaired.ok()) return FromLevelDb(repaired, "read " + path);
-  return out;
+  return OpenRepaired(path, std::move(out));
 }
 
 }  // namespace sonde

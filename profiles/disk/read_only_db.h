@@ -46,8 +46,15 @@ struct ReadOnlyDb {
   std::unique_ptr<leveldb::DB> db;  // destroyed before its environment
   std::string damage;               // "" or damage that LevelDB found; then records are missing
   DbState state;                    // not newer than the records that were read
+  Status unread;                    // of a read that failed while it was opened
 
-  // `lock`: the writer's; "": there is none, or the caller has the lock or a share in it.
+  // ok: all that was wanted so far was read, or is damaged. Else something is missing that may be
+  // there (read_failures.h), and nobody may change anything for good as if it were not.
+  Status ReadFailure() const;
+
+  // Fails if the process cannot read now; where the disk fails, what it gives is shown, with the
+  // error as the damage. `lock`: the writer's; "": there is none, or the caller has the lock or a
+  // share in it.
   static Result<ReadOnlyDb> Open(const std::string& path, const std::string& lock = "");
 };
 

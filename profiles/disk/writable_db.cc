@@ -108,6 +108,7 @@ Result<std::unique_ptr<WritableDb>> WritableDb::Open(leveldb::Options options,
   const leveldb::Status status = leveldb::DB::Open(options, path, &opened);
   db->db_.reset(opened);
   db->env_->EndOpening(status.ok());
+  db->BeginChange();
   if (!status.ok()) return FromLevelDb(status, "open " + path);
   return db;
 }
@@ -147,6 +148,7 @@ leveldb::Status WritableDb::Write(const leveldb::WriteOptions& options,
                                   leveldb::WriteBatch* batch) {
   leveldb::Status status = env_->failure();
   if (!status.ok()) return status;
+  if (env_->reads().count() != reads_before_) return env_->reads().newest();
   status = db_->Write(options, batch);
   // Whoever takes the database from us after this look finds the batch.
   if (status.ok() && options.sync) status = env_->CheckFence();

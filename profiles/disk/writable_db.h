@@ -10,6 +10,9 @@
 // table and syncs it, also those that only the kernel's memory holds; the owner checks that all
 // acknowledged ones are there.
 //
+// A batch that was made while a read failed lacks what could not be read: it is refused, and the
+// handle goes on.
+//
 // Thread safety: as leveldb::DB; failure() and Stop from any thread; TakeWritten while nobody
 // writes.
 #pragma once
@@ -17,6 +20,7 @@
 #include <leveldb/db.h>
 #include <leveldb/write_batch.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -76,6 +80,8 @@ class WritableDb : public leveldb::DB {
 
   // Why this handle has stopped; ok if it has not.
   Status failure() const;
+  // A change begins: what it writes was made by what is read from now on.
+  void BeginChange() { reads_before_ = env_->reads().count(); }
   // Whether another host may have taken the database; looked at now, and it stays lost.
   Status CheckClaim();
   // Called by the owner who finds that a record it wrote is not there.
@@ -107,8 +113,9 @@ class WritableDb : public leveldb::DB {
   const std::string path_;
   const uint64_t full_log_;  // bytes: LevelDB begins another log with the batch after these
   std::unique_ptr<WriterEnv> env_;
-  std::unique_ptr<leveldb::DB> db_;  // destroyed before its environment
-  std::mutex mutex_;                 // guards the written records
+  std::unique_ptr<leveldb::DB> db_;         // destroyed before its environment
+  std::atomic<uint64_t> reads_before_ = 0;  // so many had failed when the change began
+  std::mutex mutex_;                        // guards the written records
   WrittenRecords older_;
   WrittenRecords newer_;
   uint64_t largest_ = 0;  // bytes of the largest batch

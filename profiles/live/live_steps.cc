@@ -32,15 +32,25 @@ constexpr Nanos kRemoteSilence = 600 * kSecond;
 bool IsSilent(Nanos now, Nanos sign) { return std::abs(now - sign) >= kRemoteSilence; }
 
 // When its writer last showed that it is alive.
-Nanos LastSign(const LivePaths& paths) {
-  return std::max(NewestChange(paths.blocks()), NewestChange(paths.dir));
+Result<Nanos> LastSign(const LivePaths& paths) {
+  const auto blocks = NewestChange(paths.blocks());
+  const auto all = NewestChange(paths.dir);
+  if (!blocks.ok() || !all.ok()) return blocks.ok() ? all : blocks;
+  return std::max(*blocks, *all);
 }
 
 void LookForWriter(std::string_view host, LiveStep& step) {
   step.running = FileLock::IsLocked(step.paths.lock());
   if (step.running || host.empty() || host == HostName()) return;
-  step.running = !IsSilent(Clock::System().Now(), LastSign(step.paths));
+  const auto sign = LastSign(step.paths);
+  step.running = !sign.ok() || !IsSilent(Clock::System().Now(), *sign);
   step.foreign = !step.running;
+}
+
+// Whether the file is there and could not be read: not missing, and not damaged.
+bool IsUnread(const Status& read) {
+  return !read.ok() && read.code() != Code::kNotFound && read.code() != Code::kInvalid &&
+         read.code() != Code::kLimit;
 }
 
 std::string Text(const json::object& object, std::string_view key) {
@@ -96,6 +106,8 @@ Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name) 
   const size_t line = said.find('\n');
   if (line != std::string::npos) step.failure = said.substr(line + 1);
   LookForWriter(std::string_view(said).substr(0, line), step);
+  // It may name another host.
+  step.running |= IsUnread(lock.status());
   step.job = *from_key;
   if (const auto text = ReadSmallFile(step.paths.description(), kMaxJsonBytes); text.ok()) {
     auto described = DescriptionFromJson(*text);
@@ -110,9 +122,11 @@ Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name) 
   return step;
 }
 
-std::vector<LiveStep> ScanLive(const ArchivePaths& archive) {
+Result<std::vector<LiveStep>> ScanLive(const ArchivePaths& archive) {
   std::vector<LiveStep> steps;
-  for (const std::string& name : NamesIn(archive.live())) {
+  const auto names = ListNames(archive.live());
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
     auto step = ReadLive(archive, name);
     if (step.ok()) steps.push_back(*std::move(step));
   }
@@ -139,7 +153,9 @@ Result<LiveStep> TakeAbandoned(const ArchivePaths& archive, const LiveStep& step
   // By the file system's clock, which may differ from this host's.
   const auto now = FileSystemTime(archive.live());
   if (!now.ok()) return now.status();
-  if (!IsSilent(*now, LastSign(step.paths))) {
+  const auto sign = LastSign(step.paths);
+  if (!sign.ok()) return sign.status();
+  if (!IsSilent(*now, *sign)) {
     return Status(Code::kBusy, step.paths.dir + ": its writer was active less than 10 minutes ago");
   }
   LiveStep taken = step;
@@ -169,9 +185,11 @@ void ForgetWaiting(const ArchivePaths& archive, const std::string& name) {
   ::unlink((archive.waiting() + "/" + name).c_str());
 }
 
-std::set<std::string> LiveKeys(const ArchivePaths& archive) {
+Result<std::set<std::string>> LiveKeys(const ArchivePaths& archive) {
+  const auto steps = ScanLive(archive);
+  if (!steps.ok()) return steps.status();
   std::set<std::string> keys;
-  for (const LiveStep& step : ScanLive(archive)) keys.insert(step.key);
+  for (const LiveStep& step : *steps) keys.insert(step.key);
   return keys;
 }
 
@@ -179,10 +197,13 @@ Result<Heritage> ReadHeritage(const std::string& archive, const JobDescription& 
   const std::string key = keys::ProfileKey(job);
   Result<Heritage> newest = Status(Code::kNotFound, "nothing of this step is in " + archive);
   Nanos newest_change = -1;
-  for (LiveStep& step : ScanLive(ArchivePaths(archive))) {
+  auto steps = ScanLive(ArchivePaths(archive));
+  if (!steps.ok()) return steps.status();
+  for (LiveStep& step : *steps) {
     if (step.key != key) continue;
     const auto state = ReadSmallFile(step.paths.state(), kMaxState);
-    const Nanos change = state.ok() ? NewestChange(step.paths.dir) : 0;
+    const auto changed = NewestChange(step.paths.dir);
+    const Nanos change = state.ok() && changed.ok() ? *changed : 0;
     if (change <= newest_change) continue;
     newest_change = change;
     newest = Heritage{std::move(step.job), state.ok() ? *state : ""};

@@ -27,7 +27,8 @@ struct LiveStep {
   std::string name;  // of its directory
   std::string key;
   LivePaths paths{""};
-  bool running = false;    // its writer holds it, or is on another host and was active just now
+  // Its writer holds it, is on another host and was active just now, or may be: it cannot be told.
+  bool running = false;
   bool foreign = false;    // its writer is on another host and may live, though it is not running
   JobDescription job;      // from description.json, or what the key tells
   Endpoint endpoint;       // if running and known
@@ -42,9 +43,9 @@ std::string LockText(std::string_view host, std::string_view failure);
 
 // In the order of their names. Leaves out directories that are being made or deleted, and damaged
 // ones that were ingested as far as they could be read.
-std::vector<LiveStep> ScanLive(const ArchivePaths& archive);
+Result<std::vector<LiveStep>> ScanLive(const ArchivePaths& archive);
 // The keys of the profiles to which these steps belong.
-std::set<std::string> LiveKeys(const ArchivePaths& archive);
+Result<std::set<std::string>> LiveKeys(const ArchivePaths& archive);
 // One of them; kNotFound for a name that is not a live step's.
 Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name);
 

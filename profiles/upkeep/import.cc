@@ -196,7 +196,9 @@ Status Import::Into(leveldb::DB& db) {
 }
 
 Status RefuseLive(const ArchivePaths& paths, const ProfileFileCheck& checked) {
-  for (const LiveStep& step : ScanLive(paths)) {
+  const auto steps = ScanLive(paths);
+  if (!steps.ok()) return steps.status();
+  for (const LiveStep& step : *steps) {
     if (step.key != checked.key()) continue;
     return {Code::kBusy,
             checked.job().id.ToString() + " is in live/ of this archive, running or not taken in"};

@@ -86,8 +86,10 @@ Status Ingest::OpenLive() {
   if (opened.ok()) {
     live_ = *std::move(opened);
     damage_ = live_->damage;
-  } else if (opened.status().code() != Code::kNotFound) {
+  } else if (opened.status().code() == Code::kCorrupt) {
     damage_ = opened.status().message();
+  } else if (opened.status().code() != Code::kNotFound) {
+    return opened.status();
   }
   return live_ ? CheckDbFormat(*live_->db, step_.paths.blocks()) : Status();
 }
@@ -350,6 +352,8 @@ Result<CopiedStep> Ingest::Run() {
       profile.job.notes.push_back(note);
     }
   }
+  // What could not be read may be there, and the live directory goes.
+  if (live_) SONDE_RETURN_IF_ERROR(live_->ReadFailure());
   SONDE_RETURN_IF_ERROR(Commit(part, profile));
   return CopiedStep{step_.name, step_.paths, step_.taken_from, std::move(directory),
                     !damage_.empty()};
@@ -397,6 +401,7 @@ Status Intake::Add(const LiveStep& step) try {
     return taken.ok() ? Add(*taken) : taken.status().Within("ingest " + step.name);
   }
   WrittenRecords written;
+  db_.BeginChange();
   auto copied = Ingest(db_, archive_, step, written).Run();
   if (!copied.ok()) {
     // Some of its records may be there, in place of those of another part of the step.
@@ -482,14 +487,15 @@ void SweepArchive(const ArchivePaths& archive, Nanos now) {
   // Of processes that were killed while they took or gave back a claim.
   SweepOld(archive.root, "db.owner.", now);
   for (const std::string& name : NamesIn(archive.waiting())) {
-    struct stat info;
-    if (::lstat((archive.live() + "/" + name).c_str(), &info) != 0) ForgetWaiting(archive, name);
+    const auto there = Exists(archive.live() + "/" + name);
+    if (there.ok() && !*there) ForgetWaiting(archive, name);
   }
   for (const std::string& name : NamesIn(archive.live())) {
     if (name[0] != kHidden) continue;
     const LivePaths paths(archive.live() + "/" + name);
     const bool gone = name.starts_with(std::string(1, kHidden) + "gone-");
-    const bool old = IsOld(now, NewestChange(paths.dir), kSweepAge);
+    const auto changed = NewestChange(paths.dir);
+    const bool old = changed.ok() && IsOld(now, *changed, kSweepAge);
     if (!gone && (!old || FileLock::IsLocked(paths.lock()))) continue;
     std::error_code ignored;
     std::filesystem::remove_all(paths.dir, ignored);

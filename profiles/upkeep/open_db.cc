@@ -86,7 +86,9 @@ Result<std::unique_ptr<WritableDb>> OpenDb(const ArchivePaths& archive,
   const bool made = std::filesystem::create_directory(archive.db(), error);
   std::filesystem::permissions(archive.db(), std::filesystem::perms::owner_all, error);
   SONDE_RETURN_IF_ERROR(CheckLogs(archive.db()));
-  if (LacksCurrent(archive.db())) {
+  const auto lacks = LacksCurrent(archive.db());
+  if (!lacks.ok()) return lacks.status();
+  if (*lacks) {
     return Status(Code::kCorrupt, "open " + archive.db() + ": its file CURRENT is gone; " +
                                       "'sonde archive repair' mends it");
   }

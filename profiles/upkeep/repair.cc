@@ -269,11 +269,25 @@ Status Repair::PutInPlace() {
   return {};
 }
 
+// A read that failed is no damage: the record may be whole.
+Status Unread(const Status& why) {
+  return {why.code(), "repair: nothing was changed, for not all could be read (" +
+                          std::string(why.message()) +
+                          "); try again, and if the disk cannot read that file any more, move "
+                          "the file away first"};
+}
+
 Result<RepairReport> Repair::Run() {
   const auto damaged = ReadOnlyDb::Open(paths_.db());
   const bool none = !damaged.ok() && damaged.status().code() == Code::kNotFound;
-  if (none && NamesIn(paths_.db()).empty()) {
-    return Status(Code::kNotFound, "there is nothing to repair in " + paths_.root);
+  if (none) {
+    const auto names = ListNames(paths_.db());
+    if (!names.ok()) return names.status();
+    if (names->empty()) {
+      return Status(Code::kNotFound, "there is nothing to repair in " + paths_.root);
+    }
+  } else if (!damaged.ok() && damaged.status().code() != Code::kCorrupt) {
+    return Unread(damaged.status());
   }
   if (!damaged.ok()) {
     // If even LevelDB's repair finds nothing, an empty database takes its place.
@@ -286,6 +300,7 @@ Result<RepairReport> Repair::Run() {
   if (damaged.ok()) {
     const Status read = TakeAll(*damaged->db);
     if (!read.ok() && report_.damage.empty()) report_.damage = read.message();
+    if (const Status unread = damaged->ReadFailure(); !unread.ok()) return Unread(unread);
   }
   SONDE_RETURN_IF_ERROR(status_);
   SONDE_RETURN_IF_ERROR(Write(false));

@@ -172,6 +172,7 @@ Status Pruner::Take(const std::string& key, std::string_view at, std::string_vie
   std::string now;
   const leveldb::Status read = db_.Get(CheckedScan(), AsSlice(at), &now);
   if (read.IsNotFound()) return {};
+  if (!read.ok() && !read.IsCorruption()) return FromLevelDb(read, "read the card of " + key);
   Card current;
   if (read.ok() && DecodeCard(now, current).ok()) card_ = current;
   if (std::any_of(card_.tags.begin(), card_.tags.end(), pinned)) {

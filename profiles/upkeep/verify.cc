@@ -264,9 +264,14 @@ void Verifier::CheckIndexes() {
 
 Status Verifier::VerifyDb() {
   const auto db = ReadOnlyDb::Open(paths_.db(), paths_.db_lock());
-  if (!db.ok() && db.status().code() == Code::kNotFound && NamesIn(paths_.db()).empty()) return {};
-  // It may be whole; who may read it sees that.
-  if (db.status().code() == Code::kPermission) return db.status();
+  if (!db.ok() && db.status().code() == Code::kNotFound) {
+    const auto names = ListNames(paths_.db());
+    if (!names.ok()) return names.status();
+    if (names->empty()) return {};
+  }
+  // It may be whole; who may or can read it sees that.
+  const Code code = db.status().code();
+  if (!db.ok() && code != Code::kCorrupt && code != Code::kNotFound) return db.status();
   if (!db.ok()) {
     Problem("", std::string(db.status().message()));
     return {};
@@ -308,14 +313,15 @@ Result<VerifyReport> Verifier::Run() {
   const auto read_only = IsReadOnly(paths_);
   if (!read_only.ok()) return read_only.status();
   SONDE_RETURN_IF_ERROR(CheckArchiveFormat(paths_));
-  const std::vector<LiveStep> steps = ScanLive(paths_);
+  const auto steps = ScanLive(paths_);
+  if (!steps.ok()) return steps.status();
   total_ = BytesOf(paths_.db());
-  for (const LiveStep& step : steps) {
+  for (const LiveStep& step : *steps) {
     waiting_[step.key] = true;
     if (!step.running) total_ += BytesOf(step.paths.blocks());
   }
   SONDE_RETURN_IF_ERROR(VerifyDb());
-  for (const LiveStep& step : steps) {
+  for (const LiveStep& step : *steps) {
     ++(step.running ? report_.running : report_.live);
     if (!step.running) VerifyLive(step);
   }

@@ -364,9 +364,9 @@ TEST_F(ArchiveTest, AStepThatIsTakenInDoesNotSeemToRun) {
   const auto db = OpenDb(paths);
   ASSERT_TRUE(db.ok());
   Intake intake(**db, paths);
-  ASSERT_TRUE(intake.Add(ScanLive(paths).at(0)).ok());
+  ASSERT_TRUE(intake.Add(ScanLive(paths)->at(0)).ok());
   ASSERT_EQ(intake.waiting(), 1u);
-  EXPECT_FALSE(ScanLive(paths).at(0).running);
+  EXPECT_FALSE(ScanLive(paths)->at(0).running);
   EXPECT_TRUE(intake.Settle().ok());
   EXPECT_THAT(Live(), IsEmpty());
 }

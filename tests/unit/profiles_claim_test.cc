@@ -517,7 +517,7 @@ class SuspendedIntakeTest : public SuspendedWriterTest {
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     db_ = *std::move(opened);
     intake_ = std::make_unique<Intake>(*db_, paths_);
-    ASSERT_TRUE(intake_->Add(ScanLive(paths_).at(0)).ok());
+    ASSERT_TRUE(intake_->Add(ScanLive(paths_)->at(0)).ok());
   }
   const ArchivePaths paths_{root()};
   const std::shared_ptr<LostFence> fence_ = std::make_shared<LostFence>();

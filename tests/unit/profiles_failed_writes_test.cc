@@ -461,7 +461,7 @@ TEST_F(FailedWritesTest, WhatCannotBeReadBackIsTakenInLater) {
               const ArchivePaths paths(root());
               const auto db = OpenDb(paths);
               ASSERT_TRUE(db.ok());
-              const std::vector<LiveStep> steps = ScanLive(paths);
+              const std::vector<LiveStep> steps = *ScanLive(paths);
               ASSERT_EQ(steps.size(), 1u);
               const std::string aside = dir_.path() + "/aside";
               fs::rename(paths.db(), aside);
