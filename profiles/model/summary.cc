@@ -7,6 +7,8 @@
 #include <map>
 #include <string_view>
 
+#include "series/query/steps.h"
+
 namespace sonde {
 namespace {
 
@@ -87,8 +89,13 @@ void AddSeries(NodeRow& row, std::map<Nanos, double>& resident, const SeriesData
   if (data.points.empty()) return;
   const std::string& name = data.series.metric.name;
   const double last = data.points.back().value;
-  if (name == kTaskCpu) AddTo(row.cpu_seconds, last);
-  if (name == kNodeCpu) AddTo(row.node_cpu_seconds, last);
+  const auto counted = [&] {  // by all daemons that the node had, one after another
+    std::vector<Point> points = data.points;
+    query_steps::GoOnAfterResets(points);
+    return points.back().value;
+  };
+  if (name == kTaskCpu) AddTo(row.cpu_seconds, counted());
+  if (name == kNodeCpu) AddTo(row.node_cpu_seconds, counted());
   if (name == kMemTotal) row.memory_total = last;
   if (name == kMemLimit || name == kMemAllocated) row.memory_limit = MinOf(row.memory_limit, last);
   if (name == kResidentPeak) row.memory_peak = MaxOf(row.memory_peak, MaxPoint(data));
@@ -96,7 +103,7 @@ void AddSeries(NodeRow& row, std::map<Nanos, double>& resident, const SeriesData
     for (const Point& point : data.points) resident[point.time] += point.value;
   }
   for (const CounterField& field : kCounters) {
-    if (field.metric == name) AddTo(row.*field.row, last);
+    if (field.metric == name) AddTo(row.*field.row, counted());
   }
 }
 

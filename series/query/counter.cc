@@ -70,17 +70,6 @@ std::vector<Point> RatesOfBuckets(const std::vector<Point>& points, const Downsa
   return rates;
 }
 
-// A counter that begins anew, as with a new daemon, goes on from its earlier value.
-void GoOnAfterResets(std::vector<Point>& points) {
-  double had = 0;
-  double before = 0;
-  for (Point& p : points) {
-    if (p.value < before) had += before;
-    before = p.value;
-    p.value += had;
-  }
-}
-
 // Where the first bucket starts that is filled in whole; without buckets, 0.
 Nanos FirstBucket(const QuerySpec& spec) {
   if (!spec.downsample) return 0;
@@ -116,6 +105,16 @@ std::vector<Point> DownsampleAndRate(std::vector<Point> points, const QuerySpec&
 }  // namespace
 
 bool Counts(const Metric& metric) { return IsCounting(metric.type); }
+
+void GoOnAfterResets(std::vector<Point>& points) {
+  double had = 0;
+  double before = 0;
+  for (Point& p : points) {
+    if (p.value < before) had += before;
+    before = p.value;
+    p.value += had;
+  }
+}
 
 std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& spec) {
   const bool holds = HoldsCounters(spec);

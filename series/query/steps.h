@@ -70,6 +70,8 @@ std::vector<Point> Aggregate(const std::vector<std::vector<Point>>& series, Aggr
 // --- Counters (docs/queries.md) ---
 
 bool Counts(const Metric& metric);
+// Lets a counter that begins anew, as with a new daemon, go on from its earlier value.
+void GoOnAfterResets(std::vector<Point>& points);
 // Whether the series of a counter keep their last value after their last point: yes where series
 // are aggregated, except for rates, which end.
 bool HoldsCounters(const QuerySpec& spec);
