@@ -255,7 +255,7 @@ class CountersStep {
       return;
     }
     std::vector<Reduced> values = row.values;
-    if (ended_.StoodIn(row.tick, row.nodes)) values[0] = Reduced();
+    ended_.StoodIn(row.tick, row.nodes, values);
     record_->Amend(row.tick, {values, row.spreads});
   }
 

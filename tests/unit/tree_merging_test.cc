@@ -297,17 +297,35 @@ TEST_F(Merging, TicksAreEmittedInOrderAndOneThatWasLeftOutIsNotWaitedFor) {
   EXPECT_EQ(rows[1].nodes, 2u);
 }
 
-// So that what it sent itself, and comes late, is not added to that.
-TEST_F(Merging, ARowIsKnownInWhichALostNodesValuesStand) {
-  const std::vector<Series> series = {Counter("bytes_total")};
-  const auto a = Child(series);
-  Ended(1, 11, series, {100}, /*lost=*/true);
-  Send(a, 0, 20, {5});
+// What it sent itself, and comes late, is not added to that; but it is where the row has nothing of
+// it: of a counter that was not known of it, or that nobody had in that row.
+TEST_F(Merging, ALatePartGivesTheCountersThatNothingStoodInFor) {
+  const std::vector<Series> series = {Counter("bytes_total"), Counter("calls_total"),
+                                      Counter("new_total"), Gauge("load")};
+  const auto a = Child({Counter("bytes_total"), Counter("new_total")});
+  Child({Counter("calls_total")});  // is waited for, and has none
+  Ended(1, 11, {Counter("bytes_total"), Counter("calls_total")}, {100, 7}, /*lost=*/true);
+  Send(a, 0, 20, {5, 1});
+  merger.EmitUpTo(20);
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].values["bytes_total"].sum, 105);
-  EXPECT_TRUE(ended.StoodIn(20, NodeSet(1)));
-  EXPECT_FALSE(ended.StoodIn(20, NodeSet(0)));
-  EXPECT_FALSE(ended.StoodIn(10, NodeSet(1)));
+  EXPECT_EQ(rows[0].values["calls_total"].count, 0);
+  EXPECT_EQ(rows[0].values["new_total"].sum, 1);
+  std::vector<Reduced> sent(4);
+  for (Reduced& value : sent) value.Add(110, {1, sonde::Owner::kNobody});
+  const auto late = [&](Nanos tick, uint32_t node) {
+    std::vector<Reduced> values(merger.series().size());
+    const std::vector<uint32_t> columns = merger.ColumnsOf(*Schema::Make(series));
+    values.resize(merger.series().size());
+    for (size_t i = 0; i < columns.size(); ++i) values[columns[i]] = sent[i];
+    const bool stood_in = ended.StoodIn(tick, NodeSet(node), values);
+    std::vector<double> counts;
+    for (const uint32_t column : columns) counts.push_back(values[column].count);
+    return std::pair(stood_in, counts);
+  };
+  EXPECT_EQ(late(20, 1), (std::pair(true, std::vector<double>{0, 1, 1, 1})));
+  EXPECT_EQ(late(20, 0), (std::pair(false, std::vector<double>{1, 1, 1, 1})));
+  EXPECT_EQ(late(10, 1), (std::pair(false, std::vector<double>{1, 1, 1, 1})));
 }
 
 TEST_F(Merging, ANewcomerIsNotWaitedForInTicksBeforeIt) {

@@ -44,8 +44,10 @@ void EndedNodes::AddTo(TickMerger::Row& row, const std::vector<Series>& series,
                        const std::vector<bool>& present) {
   Settle(row.tick);
   const auto add = [&](size_t column, const Reduced& value) {
-    if (series[column].metric.type != MetricType::kCounter) return;
-    if (row.values[column].count > 0 || !present[column]) row.values[column].Merge(value);
+    const bool is_counter = series[column].metric.type == MetricType::kCounter;
+    if (!is_counter || (row.values[column].count == 0 && present[column])) return false;
+    row.values[column].Merge(value);
+    return value.count > 0;
   };
   const size_t n = std::min(settled_.size(), row.values.size());
   for (size_t i = 0; i < n; ++i) add(i, settled_[i]);
@@ -56,18 +58,27 @@ void EndedNodes::AddTo(TickMerger::Row& row, const std::vector<Series>& series,
   });
   for (const auto& [node, part] : lost_) {
     if (part.when > row.tick || row.nodes.Has(node)) continue;
-    stood_in_[row.tick].Add(NodeSet(node));
+    StandIns& stand_ins = stood_in_[row.tick];
+    stand_ins.nodes.Add(NodeSet(node));
+    stand_ins.columns.resize(row.values.size());
     const size_t count = std::min(part.columns.size(), part.values.size());
     for (size_t i = 0; i < count; ++i) {
-      if (part.columns[i] < row.values.size()) add(part.columns[i], part.values[i]);
+      const size_t column = part.columns[i];
+      if (column < row.values.size() && add(column, part.values[i]))
+        stand_ins.columns[column] = true;
     }
   }
   while (stood_in_.size() > kRows) stood_in_.erase(stood_in_.begin());
 }
 
-bool EndedNodes::StoodIn(Nanos tick, const NodeSet& nodes) const {
+bool EndedNodes::StoodIn(Nanos tick, const NodeSet& nodes, std::vector<Reduced>& late) const {
   const auto row = stood_in_.find(tick);
-  return row != stood_in_.end() && row->second.Intersects(nodes);
+  if (row == stood_in_.end() || !row->second.nodes.Intersects(nodes)) return false;
+  const std::vector<bool>& columns = row->second.columns;
+  for (size_t i = 0; i < late.size() && i < columns.size(); ++i) {
+    if (columns[i]) late[i] = Reduced();
+  }
+  return true;
 }
 
 std::vector<Frame> EndedNodes::Save(size_t series) const {

@@ -37,9 +37,10 @@ class EndedNodes {
   // the ended nodes.
   void AddTo(TickMerger::Row& row, const std::vector<Series>& series,
              const std::vector<bool>& present);
-  // Whether a row of that tick got values of some of these nodes as lost ones: a late part of that
-  // tick then adds nothing to the row's counters.
-  bool StoodIn(Nanos tick, const NodeSet& nodes) const;
+  // Whether a row of that tick got values of some of these nodes as lost ones. Takes out of `late`,
+  // the values of a late part of that tick, the counters that the row has of lost ones: such a
+  // counter would count twice.
+  bool StoodIn(Nanos tick, const NodeSet& nodes, std::vector<Reduced>& late) const;
   // What another one has to Add to know the same, by the columns of the step's series.
   std::vector<Frame> Save(size_t series) const;
   // All of them, as the whole step's last values.
@@ -59,9 +60,13 @@ class EndedNodes {
   std::vector<Part> waiting_;                // of ticks still to come
   std::vector<Reduced> settled_;             // of ticks before
   std::unordered_map<uint32_t, Part> lost_;  // by node
-  // Rows that got values of lost nodes, and those nodes; the newest kRows of them.
+  // Rows that got values of lost nodes; the newest kRows of them.
   static constexpr size_t kRows = 1024;
-  std::map<Nanos, NodeSet> stood_in_;
+  struct StandIns {
+    NodeSet nodes;
+    std::vector<bool> columns;  // that got any
+  };
+  std::map<Nanos, StandIns> stood_in_;
 };
 
 }  // namespace sonde::tree

@@ -79,12 +79,7 @@ void RowPath::Append(const tree::TickMerger::Row& row) {
 // node's own counters.
 bool RowPath::Amend(const tree::TickMerger::Row& late) {
   late_ = late.values;
-  const bool stood_in = ended_.StoodIn(late.tick, late.nodes);
-  if (stood_in) {
-    for (size_t i = 0; i < late_.size(); ++i) {
-      if (merger_.series()[i].metric.type == MetricType::kCounter) late_[i] = Reduced();
-    }
-  }
+  const bool stood_in = ended_.StoodIn(late.tick, late.nodes, late_);
   if (!record_.Amend(late.tick, {late_, late.spreads})) return false;
   if (!stood_in) presence_.OnLatePart(late.tick, late.nodes);
   return true;
