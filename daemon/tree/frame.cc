@@ -158,6 +158,20 @@ void GetMergedGrown(ByteReader& r, Reduced& v) {
   if (changed & kSumSq) v.sum_sq = r.Fixed<double>();
 }
 
+// A value that is about to be empty, among those that were before.
+void Keep(const std::vector<Reduced>& values, size_t i, std::vector<Reduced>& kept) {
+  if (values[i].count == 0) return;
+  kept.resize(values.size());
+  kept[i] = values[i];
+}
+
+std::vector<Reduced> WithKept(std::vector<Reduced> values, const std::vector<Reduced>& kept) {
+  for (size_t i = 0; i < kept.size(); ++i) {
+    if (values[i].count == 0) values[i] = kept[i];
+  }
+  return values;
+}
+
 // The first byte of a frame.
 constexpr uint8_t kStreamBits = 3;
 constexpr uint8_t kLost = 4;
@@ -174,6 +188,7 @@ SpreadColumns::SpreadColumns(const Schema& schema) {
 
 void FrameEncoder::Reset(const Schema& schema) {
   last_.assign(schema.size(), Reduced());
+  kept_.clear();
   if (schema.id() != schema_) columns_ = SpreadColumns(schema);
   schema_ = schema.id();
   last_spreads_.resize(columns_.size());
@@ -211,6 +226,7 @@ void FrameEncoder::PutValues(const FrameInfo& header, std::span<const Reduced> v
     }
     const Reduced& v = values[i];
     if (v.count == 0) {
+      Keep(last_, i, kept_);
       w.Fixed<uint8_t>(kEmpty);
     } else if (v.count == 1) {
       PutSingle(w, v, last_[i], self);
@@ -220,6 +236,8 @@ void FrameEncoder::PutValues(const FrameInfo& header, std::span<const Reduced> v
     last_[i++] = v;
   }
 }
+
+std::vector<Reduced> FrameEncoder::LastKnown() const { return WithKept(last_, kept_); }
 
 void FrameEncoder::PutSpreads(const FrameValues& frame, std::string& out) {
   static const QuantileSketch kNothing;
@@ -299,7 +317,7 @@ void FrameDecoder::GetValues(ByteReader& r) {
         break;
       }
       case kEmpty:
-        Keep(i);
+        Keep(values, i, kept_);
         values[i++] = Reduced();
         break;
       case kOwn:
@@ -362,18 +380,6 @@ void FrameDecoder::Tell(size_t i) {
   if (value.count >= 2) frame_.spreads[i].Add(value.max);
 }
 
-void FrameDecoder::Keep(size_t i) {
-  if (frame_.values[i].count == 0) return;
-  kept_.resize(frame_.values.size());
-  kept_[i] = frame_.values[i];
-}
-
-std::vector<Reduced> FrameDecoder::LastKnown() const {
-  std::vector<Reduced> known = frame_.values;
-  for (size_t i = 0; i < kept_.size(); ++i) {
-    if (known[i].count == 0) known[i] = kept_[i];
-  }
-  return known;
-}
+std::vector<Reduced> FrameDecoder::LastKnown() const { return WithKept(frame_.values, kept_); }
 
 }  // namespace sonde::tree

@@ -91,13 +91,16 @@ class FrameEncoder {
   void Reset(const Schema& schema);
   // Appends the frame. `frame`: as many values as there are series.
   void Encode(const FrameInfo& header, const FrameValues& frame, std::string& out);
+  // Since Reset, each value as it last was: what the decoder knows.
+  std::vector<Reduced> LastKnown() const;
 
  private:
   void PutValues(const FrameInfo& header, std::span<const Reduced> values, ByteWriter& w);
   void PutSpreads(const FrameValues& frame, std::string& out);
 
   std::vector<Reduced> last_;
-  uint64_t schema_ = 0;  // whose columns_ they are
+  std::vector<Reduced> kept_;  // of those that were not there last; empty until one was not
+  uint64_t schema_ = 0;        // whose columns_ they are
   SpreadColumns columns_;
   std::vector<QuantileSketch> last_spreads_;
   NodeSet nodes_;
@@ -120,7 +123,6 @@ class FrameDecoder {
   void GetValues(ByteReader& r);
   void GetSpreads(ByteReader& r);
   void Tell(size_t i);
-  void Keep(size_t i);
 
   Frame frame_;
   SpreadColumns columns_;

@@ -18,6 +18,19 @@ void Uplink::Use(Link* link, bool tell_former) {
   for (size_t s = 0; s < kStreams; ++s) {
     if (streams_[s].schema != nullptr) Tell(static_cast<Stream>(s), streams_[s].schema);
   }
+  TellKnown();
+}
+
+void Uplink::TellKnown() {
+  if (link_ == nullptr || known_.empty() || Of(Stream::kOwn).schema == nullptr) return;
+  FrameInfo info;
+  info.tick = own_tick_ + 1;
+  info.stream = Stream::kEnded;
+  info.lost = true;
+  info.nodes = own_node_;
+  const KnownValues known = known_.Get();
+  AddFrame(info, known.schema, known.values);
+  Flush();
 }
 
 void Uplink::Forget(const Link* link) {
@@ -66,6 +79,8 @@ void Uplink::Tell(Stream stream, const Schema::Ptr& schema) {
   if (link_ == nullptr || state.told == schema) return;
   SendOut();
   state.told = schema;
+  const Schema::Ptr coded = std::exchange(state.coded, schema);
+  if (stream == Stream::kOwn && coded != nullptr) known_.Add(*coded, state.encoder.LastKnown());
   state.encoder.Reset(*schema);
   // A node's last values have the series of its own frames.
   if (std::exchange(packed_, schema) != schema) packed_bytes_ = PackSchema(*schema);
@@ -77,6 +92,10 @@ void Uplink::Tell(Stream stream, const Schema::Ptr& schema) {
 uint64_t Uplink::AddFrame(FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values) {
   info.number = ++number_;
   Of(info.stream).schema = schema;
+  if (info.stream == Stream::kOwn) {
+    own_tick_ = info.tick;
+    own_node_ = info.nodes;
+  }
   window_.Add(info, schema, values, encoded_);
   if (!slow() && encoded_ + 1 == number_) Append(info, schema, values);
   if (link_ != nullptr && holds_too_much()) window_.Thin(encoded_);

@@ -6,6 +6,11 @@
 // that came before, and moments. Frames that the head has are kept, if it says so, until they are
 // safe as well, and are sent again to another head.
 //
+// The receiver of a link stands in for a node that it loses, and so has to know all that the node
+// counted, also what is not sampled at every tick. A stream over a new link says that only when it
+// is sampled again. So the node first says what the link before knew: as last values of its own
+// that are `lost`, and that count until its next sample.
+//
 // Nothing here waits. While the link does not take more, frames stay where they are kept; when
 // there are too many, every second one is left out, and counted: a slow parent gets less detail.
 //
@@ -22,6 +27,7 @@
 #include "daemon/message/message.h"
 #include "daemon/tree/frame.h"
 #include "daemon/tree/frame_window.h"
+#include "daemon/tree/last_known.h"
 #include "daemon/tree/moments_delivery.h"
 #include "series/block/schema.h"
 
@@ -89,11 +95,13 @@ class Uplink {
   struct StreamState {
     Schema::Ptr schema;  // newest announced
     Schema::Ptr told;    // what the link knows; nullptr: nothing
+    Schema::Ptr coded;   // the encoder's; nullptr: it was never used
     FrameEncoder encoder;
   };
 
   StreamState& Of(Stream stream) { return streams_[static_cast<size_t>(stream)]; }
   void Tell(Stream stream, const Schema::Ptr& schema);
+  void TellKnown();
   void Append(const FrameInfo& info, const Schema::Ptr& schema, const FrameValues& values);
   void EndStreams();
   void SendOut();
@@ -110,6 +118,9 @@ class Uplink {
   uint64_t acked_ = 0;    // frames up to this one the head has
   std::string out_;       // frames for the link, each behind its length
   std::string one_;
+  LastKnown known_;     // of the own frames, before the schema that the link knows
+  Nanos own_tick_ = 0;  // of the newest own frame
+  NodeSet own_node_;
   Schema::Ptr packed_;  // the last one told, and as it goes over a link
   std::string packed_bytes_;
   MomentsSender moments_;

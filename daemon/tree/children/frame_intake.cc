@@ -32,6 +32,7 @@ Status FrameIntake::OnSchema(Sender& sender, std::string_view payload) {
   const Result<Schema::Ptr> schema = schemas_.Decode(payload.substr(1));
   if (!schema.ok()) return schema.status();
   StreamState& state = sender.streams_[static_cast<size_t>(*stream)];
+  if (*stream == Stream::kOwn) KeepBefore(sender);
   state.schema = *schema;
   state.decoder = {};
   if (state.contributor == 0) {
@@ -46,8 +47,26 @@ Status FrameIntake::OnSchema(Sender& sender, std::string_view payload) {
     UpdateContributing(sender);
   }
   if (*stream != Stream::kEnded) merger_.SetSchema(state.contributor, *schema);
-  if (*stream == Stream::kOwn) last_own_.erase(sender.index_);
   return {};
+}
+
+// Frames by the next schema say nothing of what is not sampled at every tick. The child is back, if
+// it was away.
+void FrameIntake::KeepBefore(Sender& sender) {
+  const auto left = last_own_.extract(sender.index_);
+  if (!left.empty()) {
+    const LastOwn& last = left.mapped();
+    sender.before_.Add(*last.known.schema, last.known.values);
+    sender.own_tick_ = std::max(sender.own_tick_, last.tick);
+  }
+  const StreamState& own = sender.own();
+  if (own.decoder.series() > 0) sender.before_.Add(*own.schema, own.decoder.LastKnown());
+}
+
+KnownValues FrameIntake::Sender::Known() const {
+  const bool has_frames = own().decoder.series() == own().schema->size();
+  return before_.With(own().schema,
+                      has_frames ? own().decoder.LastKnown() : std::vector<Reduced>());
 }
 
 Status FrameIntake::OnStreamEnd(Sender& sender, std::string_view payload) {
@@ -96,6 +115,7 @@ void FrameIntake::OnHandOver(Sender& sender) {
     const TickMerger::Id contributor = std::exchange(state.contributor, 0);
     if (contributor == 0) continue;
     state.decoder = {};  // at the head that is a lot of memory for all that move on
+    if (static_cast<Stream>(s) == Stream::kOwn) sender.before_ = {};
     const uint64_t key = KeyOf(sender.index_, s);
     const bool is_newest = ForgetNewest(key, contributor);
     if (static_cast<Stream>(s) == Stream::kEnded || !is_newest) {
@@ -175,6 +195,11 @@ bool FrameIntake::IsTooEarly(Nanos tick) {
 
 void FrameIntake::OnLastValues(Sender& sender, const Frame& frame, const Schema::Ptr& schema,
                                TickMerger::Source source) {
+  if (frame.lost && frame.nodes.Is(sender.index_)) {  // itself: what it had counted before
+    sender.before_.Add(*schema, frame.values);
+    sender.own_tick_ = std::max(sender.own_tick_, frame.tick - 1);
+    return owner_.OnRefused(TickMerger::Fate::kRepeated, frame, source);
+  }
   const bool its_own = frame.nodes.Has(sender.index_) && !frame.lost;
   if (its_own) sender.account_.SetEnded();
   owner_.OnEnded(frame, schema, frame.values, source);
@@ -186,11 +211,8 @@ void FrameIntake::OnLastValues(Sender& sender, const Frame& frame, const Schema:
 
 void FrameIntake::KeepLastOwn(const Sender& sender) {
   if (!sender.has_own()) return;
-  const StreamState& own = sender.own();
-  if (own.decoder.series() != own.schema->size()) return;  // new series, and no values yet
   if (last_own_.size() >= kMaxLastOwn) last_own_.erase(last_own_.begin());
-  last_own_[sender.index_] = {own.schema, sender.own_tick_, clock_.Now() + hand_over_,
-                              own.decoder.LastKnown()};
+  last_own_[sender.index_] = {sender.Known(), sender.own_tick_, clock_.Now() + hand_over_};
 }
 
 void FrameIntake::HandOnLost(Nanos row, const NodeSet& nodes) {
@@ -211,22 +233,21 @@ void FrameIntake::HandOnLostIf(const std::function<bool(uint32_t index, const La
     const FrameInfo header = LostFrom(at->first, at->second.tick + 1);
     const LastOwn last = std::move(at->second);
     at = last_own_.erase(at);
-    owner_.OnEnded(header, last.schema, last.values, {0, 0});
+    owner_.OnEnded(header, last.known.schema, last.known.values, {0, 0});
   }
 }
 
 void FrameIntake::StandInForMissing(Nanos row, const NodeSet& nodes) {
   for (Sender* sender : contributing_) {
-    const StreamState& own = sender->own();
-    const bool known = sender->has_own() && own.decoder.series() == own.schema->size();
-    if (!known || row < sender->own_first_) continue;
+    if (!sender->has_own() || row < sender->own_first_) continue;
     // It is in the row, which ends what stood in for it (EndedNodes::AddTo).
     if (nodes.Has(sender->index_)) {
       sender->stood_in_ = 0;
       continue;
     }
     if (std::exchange(sender->stood_in_, sender->own_tick_) == sender->own_tick_) continue;
-    owner_.OnEnded(LostFrom(sender->index_, row), own.schema, own.decoder.LastKnown(), {0, 0});
+    const KnownValues last = sender->Known();
+    owner_.OnEnded(LostFrom(sender->index_, row), last.schema, last.values, {0, 0});
   }
 }
 
@@ -241,7 +262,8 @@ void FrameIntake::ForEachOwn(
     const std::function<void(uint32_t, Nanos, const Schema&, std::span<const Reduced>)>& f) const {
   for (const Sender* sender : contributing_) {
     if (!sender->has_own()) continue;
-    f(sender->index_, sender->own_tick_, *sender->own().schema, sender->own().decoder.LastKnown());
+    const KnownValues last = sender->Known();
+    f(sender->index_, sender->own_tick_, *last.schema, last.values);
   }
 }
 

@@ -24,6 +24,7 @@
 #include "daemon/link/link.h"
 #include "daemon/tree/children/acknowledgements.h"
 #include "daemon/tree/frame.h"
+#include "daemon/tree/last_known.h"
 #include "daemon/tree/tick_merger.h"
 #include "series/block/schema.h"
 
@@ -36,7 +37,8 @@ class FrameIntake {
     // Last values of nodes that have ended, by `schema`. To be Forwarded like a row.
     virtual void OnEnded(const FrameInfo& header, const Schema::Ptr& schema,
                          std::span<const Reduced> values, TickMerger::Source source) = 0;
-    // A part of a tick that was not merged: its nodes were there already, or it is too late.
+    // A part of a tick that was not merged: its nodes were there already, or it is too late. Of
+    // what a child says that it had counted before, too: nobody else needs that.
     virtual void OnRefused(TickMerger::Fate fate, const Frame& frame,
                            TickMerger::Source source) = 0;
 
@@ -63,12 +65,15 @@ class FrameIntake {
     const StreamState& own() const { return streams_[static_cast<size_t>(Stream::kOwn)]; }
     // Something is known that the child has sent of itself, and it has not ended.
     bool has_own() const { return own().contributor != 0 && own_tick_ != 0 && !account_.ended(); }
+    // That, as it was last.
+    KnownValues Known() const;
 
     const uint32_t index_;
     Acknowledgements::Account& account_;
     bool contributes_ = false;  // is in contributing_
     std::array<StreamState, kStreams> streams_;
-    Nanos own_tick_ = 0;   // its newest sample
+    LastKnown before_;     // what it had counted before the schema of its own frames
+    Nanos own_tick_ = 0;   // its newest sample, over this link or before
     Nanos own_first_ = 0;  // its oldest one over this link
     Nanos stood_in_ = 0;   // the sample that was handed on for rows that it is missing from
   };
@@ -107,10 +112,9 @@ class FrameIntake {
   using StreamState = Sender::StreamState;
   // What a child whose link is gone last sent of itself.
   struct LastOwn {
-    Schema::Ptr schema;
+    KnownValues known;
     Nanos tick;
     Nanos until;  // so long it may come back
-    std::vector<Reduced> values;
   };
   // Of so many.
   static constexpr size_t kMaxLastOwn = 256;
@@ -127,6 +131,7 @@ class FrameIntake {
   void OnLastValues(Sender& sender, const Frame& frame, const Schema::Ptr& schema,
                     TickMerger::Source source);
   void KeepLastOwn(const Sender& sender);
+  void KeepBefore(Sender& sender);
   void HandOnLostIf(const std::function<bool(uint32_t index, const LastOwn& last)>& is);
 
   TickMerger& merger_;
