@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 
+#include "core/text/printable.h"
 #include "core/time.h"
 #include "core/unique_fd.h"
 
@@ -22,6 +23,9 @@ namespace sonde::log {
 namespace {
 
 std::atomic<Level> least_level = Level::kInfo;
+
+// Bytes of a message. The system's log takes no datagram of any length.
+constexpr size_t kMostShown = 4096;
 
 // Where lines go.
 struct Target {
@@ -173,7 +177,8 @@ bool Enabled(Level level) { return level >= least_level; }
 
 // In one write, so that lines of several processes in one file stay whole. A line that cannot be
 // written is lost: there is nobody to tell.
-void Write(Level level, std::string_view line) {
+void Write(Level level, std::string_view message) {
+  const std::string line = OneLine(message, kMostShown);
   Target& target = TheTarget();
   const std::lock_guard lock(target.mutex);
   WriteToSystem(target, level, line);

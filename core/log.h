@@ -3,6 +3,10 @@
 // A line says what happened, to what, why, and what follows. Lines look like
 //   2026-11-21T03:07:00.123Z sonded[4711] warning: node n3: link lost: Connection reset by peer
 //
+// A message is one line whatever stands in it, and shows no control characters: it may quote what a
+// user, an application or a peer has given (core/text/printable.h). Of a long one the beginning is
+// written.
+//
 // Thread safety: all functions may be called from any thread.
 #pragma once
 
@@ -31,7 +35,7 @@ void Discard(std::string_view program);
 void AddSystemLog(const std::string& path = kSystemLog);
 Result<Level> ParseLevel(std::string_view text);
 bool Enabled(Level level);
-void Write(Level level, std::string_view line);
+void Write(Level level, std::string_view message);
 
 template <typename... A>
 void Debug(fmt::format_string<A...> f, A&&... a) {

@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 
+#include "core/text/printable.h"
 #include "launcher/launch.h"
 
 namespace sonde::launch {
@@ -24,22 +24,6 @@ bool SaysItIsBroken(std::string_view errors) {
 }
 
 }  // namespace
-
-std::string OneLine(std::string_view text, size_t most, bool keep_end) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  std::string line;
-  while (!text.empty()) {
-    std::string_view part = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(part.size() + 1, text.size()));
-    part.remove_prefix(std::min(part.find_first_not_of(kBlank), part.size()));
-    part = part.substr(0, part.find_last_not_of(kBlank) + 1);
-    if (part.empty()) continue;
-    if (!line.empty()) line += "; ";
-    for (const char c : part) line += c >= ' ' && c <= '~' ? c : '?';
-  }
-  if (line.size() <= most) return line;
-  return keep_end ? "..." + line.substr(line.size() - most) : line.substr(0, most) + "...";
-}
 
 void LastWords::Take(std::string_view packet) {
   if (packet.empty() || packet[0] != kDaemonState) return;

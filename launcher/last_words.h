@@ -33,10 +33,6 @@ struct Failure {
   std::string reason;  // one line
 };
 
-// `text` as one line of printable ASCII: a line's end becomes "; ", other characters become '?'. Of
-// a text with more than `most` characters the beginning or, if `keep_end`, the end.
-std::string OneLine(std::string_view text, size_t most, bool keep_end = false);
-
 class LastWords {
  public:
   static constexpr size_t kMost = 200;  // characters of a reason

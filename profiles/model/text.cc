@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "core/time.h"
-#include "profiles/json/writer.h"
 
 namespace sonde::text {
 namespace {
@@ -20,24 +19,6 @@ constexpr size_t kReadable = 32;  // its least width while there is a spare colu
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
 }  // namespace
-
-std::string Printable(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const size_t n = Utf8Length(text);
-    const auto first = static_cast<unsigned char>(text[0]);
-    const bool control = first < 0x20 || first == 0x7f ||
-                         (n == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
-    if (n == 0 || control) {
-      out.push_back('?');
-    } else {
-      out.append(text.substr(0, n));
-    }
-    text.remove_prefix(std::max<size_t>(n, 1));
-  }
-  return out;
-}
 
 size_t Width(std::string_view text) {
   return text.size() - static_cast<size_t>(std::count_if(text.begin(), text.end(), Continues));

@@ -7,11 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "core/text/printable.h"
+
 namespace sonde::text {
 
-// Makes text from outside safe to print: control characters (also C1, with which escape sequences
-// begin) and bytes that are not UTF-8 become '?'.
-std::string Printable(std::string_view text);
+using sonde::Printable;
+
 // Characters of printable text.
 size_t Width(std::string_view text);
 // Cuts to `width` characters; the last one is "~" if something was cut.

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <string>
 
+#include "core/text/printable.h"
 #include "launcher/error_stream.h"
 
 extern "C" {
@@ -20,6 +21,8 @@ namespace {
 
 // Of the process that has loaded the plugin.
 const launch::ErrorStream users_stderr;
+
+constexpr size_t kMostShown = 4096;  // bytes of a message
 
 // Whether Slurm would write to the user, or where nobody reads; else to a log.
 bool MayWrite() {
@@ -47,7 +50,7 @@ std::string Format(const char* format, va_list arguments) {
 // Slurm.
 template <typename Write>
 void Tell(const char* format, va_list arguments, const Write& write) {
-  if (MayWrite()) write(Format(format, arguments).c_str());
+  if (MayWrite()) write(OneLine(Format(format, arguments), kMostShown).c_str());
 }
 
 }  // namespace

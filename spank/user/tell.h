@@ -3,7 +3,11 @@
 //
 // In srun, sbatch and salloc Slurm writes to descriptor 2. That is the user's stderr only if there
 // is one (launcher/error_stream.h), which is remembered when the plugin is loaded, before any
-// callback. Where it is not, nothing is written. In slurmstepd Slurm has a log.
+// callback. Where it is not, nothing is written. In slurmstepd Slurm has a log,
+// which root writes.
+//
+// A message is one line whatever stands in it, and shows no control characters
+// (core/text/printable.h): it may quote what a user has given.
 //
 // Thread safety: Slurm's one thread that calls the plugin.
 #pragma once

@@ -28,14 +28,6 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-TEST(OneLine, HasNothingThatCouldBeTakenForAnotherLine) {
-  EXPECT_EQ(OneLine("a\n\n  b\r\n", 100), "a; b");
-  EXPECT_EQ(OneLine("\033[31mred\a\x80", 100), "?[31mred??");
-  EXPECT_EQ(OneLine(" \n", 100), "");
-  EXPECT_EQ(OneLine("abcdef", 3), "abc...");
-  EXPECT_EQ(OneLine("abcdef", 3, true), "...def");
-}
-
 LastWords Words(std::initializer_list<const char*> packets) {
   LastWords words;
   for (const char* packet : packets) words.Take(packet);

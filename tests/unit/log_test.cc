@@ -82,6 +82,15 @@ TEST_F(LogTest, AFileThatCannotBeOpenedIsAnError) {
   EXPECT_EQ(status.code(), Code::kNotFound) << status.message();
 }
 
+// Names of metrics, of jobs and of files are other people's.
+TEST_F(LogTest, AMessageIsOneLineWhateverIsInIt) {
+  ASSERT_TRUE(log::Open("sonded", path_, log::Level::kInfo).ok());
+  log::Warning("metric {}", "a\n2026-01-01T00:00:00.000Z sonded[1] error: forged \033[31m");
+  log::Info("{}", "J\xc3\xbcrgen");
+  EXPECT_THAT(Lines(), testing::ElementsAre(testing::EndsWith("Z sonded[1] error: forged ?[31m"),
+                                            testing::EndsWith("info: J\xc3\xbcrgen")));
+}
+
 // A log's directory is often one in which everybody may create files.
 TEST_F(LogTest, AFileThatSomebodyElseMayHavePutThereIsNotWrittenTo) {
   const std::string own = dir_.path() + "/own";
@@ -122,7 +131,7 @@ class SystemLogTest : public LogTest {
     EXPECT_EQ(bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   }
   std::string Received() {
-    char text[1024];
+    char text[8192];
     const ssize_t size = recv(socket_.get(), text, sizeof text, 0);
     return std::string(text, size < 0 ? 0 : static_cast<size_t>(size));
   }
@@ -143,6 +152,16 @@ TEST_F(SystemLogTest, GetsWarningsAndErrorsBesidesTheFile) {
   EXPECT_THAT(Received(), MatchesRegex("<11>" + stamp + "sonded.[0-9]+.: error: and this"));
   EXPECT_EQ(Received(), "");
   EXPECT_EQ(Lines().size(), 3u);
+}
+
+TEST_F(SystemLogTest, GetsOneLineWhateverIsInTheMessage) {
+  log::Discard("sonded");
+  log::AddSystemLog(at_);
+  log::Error("metric {}", "a\n<0>Jan  1 00:00:00 kernel: forged\033[31m");
+  EXPECT_THAT(Received(),
+              testing::EndsWith("error: metric a; <0>Jan  1 00:00:00 kernel: forged?[31m"));
+  log::Error("{}", std::string(1 << 20, 'x'));
+  EXPECT_THAT(Received(), testing::EndsWith("xxx...")) << "a part of what is too long";
 }
 
 TEST_F(SystemLogTest, GetsThemWithoutAFileAsWell) {

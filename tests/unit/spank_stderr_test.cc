@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <functional>
 #include <ostream>
+#include <sstream>
 #include <string>
 #include <tuple>
 
@@ -134,6 +135,49 @@ std::string NameOf(const testing::TestParamInfo<Stderr::ParamType>& tested) {
   return std::string(std::get<0>(tested.param) == S_CTX_LOCAL ? "Srun" : "Sbatch") +
          std::get<Line>(tested.param).name;
 }
+
+// What a user can put into a message, with an end of a line and a code for terminals in it.
+constexpr const char* kForged = "1\n[2026-01-01T00:00:00.000] error: forged \033[31m";
+
+// slurmd's log, which root writes, if `Slurm().context` is slurmstepd's.
+void SayForgedValues(LoadedPlugin& plugin) {
+  for (const char* name : {"SONDE_REPORT", "SONDE_PORT_RANGE", "SONDE_MONITOR_STEPS"}) {
+    Slurm().environment.push_back(std::string(name) + "=" + kForged);
+    ::setenv(name, kForged, 1);
+  }
+  ::setenv("SLURM_TELEMETRY_EVENTS", kForged, 1);
+  Slurm().items = {{S_JOB_ID, 7},
+                   {S_JOB_STEPID, 0},
+                   {S_JOB_NNODES, 1},
+                   {S_JOB_UID, getuid()},
+                   {S_JOB_GID, getgid()}};
+  plugin.arguments.emplace_back(std::string("sondd=") + kForged);
+  plugin.arguments[1] = "config=/dev/null";
+  plugin.Call("slurm_spank_init");
+  for (const char* option : {"period", "events", "mpi", "io", "tag"}) {
+    LoadedPlugin::Give((std::string("telemetry-") + option).c_str(), kForged);
+  }
+  LoadedPlugin::Give("telemetry-level", "2");
+  plugin.Call("slurm_spank_init_post_opt");
+  if (Slurm().context == S_CTX_LOCAL) plugin.Call("slurm_spank_local_user_init");
+}
+
+class Message : public testing::TestWithParam<spank_context_t> {};
+
+TEST_P(Message, IsOneLineWhateverAUserGives) {
+  Slurm().context = GetParam();
+  const std::string said = Said(true, SayForgedValues);
+  std::istringstream lines(said);
+  size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    EXPECT_THAT(line, testing::StartsWith("sonde: "));
+  }
+  EXPECT_GE(count, 6u) << said;
+  EXPECT_THAT(said, HasSubstr("forged"));
+  EXPECT_EQ(said.find('\033'), std::string::npos) << said;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Message, testing::Values(S_CTX_LOCAL, S_CTX_ALLOCATOR, S_CTX_REMOTE));
 
 INSTANTIATE_TEST_SUITE_P(Each, Stderr,
                          testing::Combine(testing::Values(S_CTX_LOCAL, S_CTX_ALLOCATOR),

@@ -21,15 +21,6 @@ constexpr int kQueue = 4096;  // processes that may wait for a tick; the kernel 
 constexpr int kMaxComplaints = 32;
 constexpr size_t kMaxPacket = 256;
 
-// Messages may quote what a process has written.
-std::string Printable(std::string_view text) {
-  std::string printable(text);
-  for (char& c : printable) {
-    if (c < 0x20 || c == 0x7f) c = '?';
-  }
-  return printable;
-}
-
 }  // namespace
 
 Status AppDoor::Open() {
@@ -183,8 +174,7 @@ void AppDoor::Drop(AppProcess& process, const Status& why) {
   if (complaints_ >= kMaxComplaints) return;
   const bool last = ++complaints_ == kMaxComplaints;
   log::Warning("application: process {} (rank {}) is no longer read: {}{}", process.pid,
-               process.rank, Printable(why.message()),
-               last ? "; further such processes are not logged" : "");
+               process.rank, why.message(), last ? "; further such processes are not logged" : "");
 }
 
 void AppDoor::Refuse(const std::string& why) {
