@@ -175,6 +175,12 @@ void TellEnd(const Context& context, launch::LastWords& words, bool heard) {
   }
 }
 
+void TellUnread(const Context& context) {
+  TellUser(context, "sonde: only a part of the report was read within " +
+                        std::to_string(kStop.count()) +
+                        " ms; see it with: " + context.config.sonde + " show " + context.srun.step);
+}
+
 }  // namespace
 
 void SrunInit(Context& context) {
@@ -201,7 +207,7 @@ void SrunLocalUserInit(spank_t spank, Context& context) {
   }
   const std::string job =
       NamingJob(Item<uint32_t>(spank, S_JOB_ID).value_or(0), launch::Environment(environ));
-  const std::string name = job + "." + StepName(step);
+  const std::string& name = context.srun.step = job + "." + StepName(step);
   Status status = context.srun.no_head;
   if (status.ok()) status = StartHead(spank, context, job, name);
   if (!status.ok()) {
@@ -223,11 +229,14 @@ void SrunExit(Context& context) {
   launch::LastWords words;
   std::string packet;
   bool heard = !context.config.report;  // without a report there is nothing to hear
+  bool read = true;                     // what was heard, by the user
   for (;;) {
     switch (lifeline.Receive(packet, deadline)) {
       case launch::Lifeline::Event::kEnd:
+        if (!read) TellUnread(context);
         return TellEnd(context, words, heard);
       case launch::Lifeline::Event::kTimeout:
+        if (!read) return TellUnread(context);
         TellUser(context, "sonde: the head has not finished after " +
                               std::to_string(kStop.count()) + " ms; its report is not shown");
         return;
@@ -237,7 +246,9 @@ void SrunExit(Context& context) {
     words.Take(packet);
     if (packet[0] != launch::kReport) continue;
     heard = true;
-    if (context.config.report) WriteToUser(std::string_view(packet).substr(1), deadline);
+    // After a gap the rest would only mislead.
+    read = read &&
+           (!context.config.report || WriteToUser(std::string_view(packet).substr(1), deadline));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "core/status.h"
 #include "core/unique_fd.h"
@@ -15,6 +16,7 @@
 namespace sonde::spank {
 
 struct SrunContext {
+  std::string step;  // as users write it: 4711.0
   launch::Daemon head;
   UniqueFd slot;            // among those of the host, where the site bounds them
   bool stopped = false;     // the head was asked to finish and had its time

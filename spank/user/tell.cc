@@ -1,14 +1,20 @@
 #include "spank/user/tell.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <string>
 
 #include "core/text/printable.h"
+#include "core/unique_fd.h"
 #include "launcher/error_stream.h"
 
 extern "C" {
@@ -22,7 +28,28 @@ namespace {
 // Of the process that has loaded the plugin.
 const launch::ErrorStream users_stderr;
 
-constexpr size_t kMostShown = 4096;  // bytes of a message
+// A message with what Slurm puts in front of it: a pipe that has room takes so much at once.
+constexpr size_t kMostShown = PIPE_BUF - 128;
+
+// Whether somebody reads from stderr and it has room, a pipe for PIPE_BUF bytes.
+bool WaitForRoom(const launch::Deadline& deadline) {
+  for (;;) {
+    pollfd waiting{STDERR_FILENO, POLLOUT, 0};
+    const int left = deadline.LeftMs();
+    const int ready = ::poll(&waiting, 1, left);
+    if (ready < 0 && errno == EINTR && left > 0) continue;
+    return ready > 0 && (waiting.revents & (POLLERR | POLLHUP)) == 0;
+  }
+}
+
+// Slurm's own writing waits for a reader without end. Who did not read once is not waited for
+// again.
+bool HasRoomForMessage() {
+  static std::chrono::milliseconds patience{500};
+  if (WaitForRoom(launch::Deadline(patience))) return true;
+  patience = std::chrono::milliseconds(0);
+  return false;
+}
 
 // Whether Slurm would write to the user, or where nobody reads; else to a log.
 bool MayWrite() {
@@ -32,7 +59,7 @@ bool MayWrite() {
     case S_CTX_JOB_SCRIPT:
       return true;
     default:  // when srun ends Slurm no longer knows
-      return users_stderr.open();
+      return users_stderr.open() && HasRoomForMessage();
   }
 }
 
@@ -70,17 +97,32 @@ SONDE_TELL(slurm_debug)
 SONDE_TELL(slurm_spank_log)
 #undef SONDE_TELL
 
-void WriteToUser(std::string_view text, const launch::Deadline& deadline) {
-  while (!text.empty() && users_stderr.open()) {
-    pollfd waiting{STDERR_FILENO, POLLOUT, 0};
-    const int left = deadline.LeftMs();
-    const int ready = ::poll(&waiting, 1, left);
-    if (ready < 0 && errno == EINTR && left > 0) continue;
-    if (ready <= 0) return;
-    const ssize_t done = ::write(STDERR_FILENO, text.data(), text.size());
-    if (done < 0 && errno != EINTR && errno != EAGAIN) return;
+// Not blocking, with a description of its own: that of descriptor 2 may be shared with other
+// processes, such as the user's shell, which expect it to block. Other processes may also fill a
+// pipe that had room a moment ago. None for a file, which would be written from its beginning, and
+// for a socket, which cannot be opened.
+UniqueFd OpenAnew() {
+  struct stat info {};
+  if (::fstat(STDERR_FILENO, &info) != 0) return UniqueFd();
+  if (!S_ISFIFO(info.st_mode) && !S_ISCHR(info.st_mode)) return UniqueFd();
+  return UniqueFd(
+      ::open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
+bool WriteToUser(std::string_view text, const launch::Deadline& deadline) {
+  const UniqueFd own = OpenAnew();
+  const int fd = own ? own.get() : STDERR_FILENO;
+  while (!text.empty()) {
+    if (!users_stderr.open() || !WaitForRoom(deadline)) return false;
+    // More would wait for a reader where the descriptor blocks.
+    const ssize_t done = ::write(fd, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
+    if (done < 0 && errno != EINTR && errno != EAGAIN) return false;
     if (done > 0) text.remove_prefix(static_cast<size_t>(done));
+    // Some terminals say that they have room, and take nothing.
+    if (done <= 0 && deadline.LeftMs() == 0) return false;
+    if (done <= 0) ::poll(nullptr, 0, 5);
   }
+  return true;
 }
 
 }  // namespace sonde::spank
