@@ -51,7 +51,7 @@
 // A packet is at most kMaxPacket bytes. Values hold no newline and no zero byte. The reader ignores
 // keys it does not know, so plugin and daemon may differ by a release.
 //
-// Header-only and free of dependencies: it is compiled into spank_sonde.so.
+// Header-only: it is compiled into spank_sonde.so.
 #pragma once
 
 #include <cstddef>
@@ -60,13 +60,15 @@
 #include <string>
 #include <string_view>
 
+#include "core/text/options.h"
+
 namespace sonde::launch {
 
 inline constexpr int kLifelineFd = 3;
 inline constexpr int kListenFd = 4;
 inline constexpr int kApplicationFd = 5;
 inline constexpr size_t kMaxPacket = 32768;
-inline constexpr size_t kMaxEvents = 32;
+using sonde::kMaxEvents;
 inline constexpr size_t kMaxMachineEvents = 64;
 
 inline constexpr char kLaunch = 'L';

@@ -1,4 +1,4 @@
-// The values of --telemetry-level and --telemetry-period, validated the same way in srun, sbatch,
+// The values of --telemetry-level, -period and -events, validated the same way in srun, sbatch,
 // slurmstepd, `sonde run` and the daemon.
 //
 // Header-only and free of dependencies: it is compiled into spank_sonde.so.
@@ -61,14 +61,17 @@ constexpr int64_t ParsePeriod(std::string_view text) {
 inline constexpr std::string_view kPeriodExpected =
     "expected a time from 10ms to 1h, such as 100ms, 1s or 1m";
 
-// A list of events for --telemetry-events: 1 to 24 names separated by commas, as libpfm4 writes
-// them (instructions, PERF_COUNT_HW_CACHE_MISSES:u, INST_RETIRED:ANY_P). A node finds out whether
-// its processor has them.
+// Events that are counted for a task at most, whoever chose them.
+inline constexpr size_t kMaxEvents = 32;
+
+// A list of events for --telemetry-events: 1 to kMaxEvents names separated by commas, as libpfm4
+// writes them (instructions, PERF_COUNT_HW_CACHE_MISSES:u, INST_RETIRED:ANY_P). A node finds out
+// whether its processor has them.
 constexpr bool ValidEventList(std::string_view text) {
   size_t names = 1, length = 0;
   for (const char c : text) {
     if (c == ',') {
-      if (length == 0 || ++names > 24) return false;
+      if (length == 0 || ++names > kMaxEvents) return false;
       length = 0;
       continue;
     }
@@ -79,6 +82,6 @@ constexpr bool ValidEventList(std::string_view text) {
   return length > 0;
 }
 inline constexpr std::string_view kEventListExpected =
-    "expected 1 to 24 names of events separated by commas, such as instructions,cache-misses";
+    "expected 1 to 32 names of events separated by commas, such as instructions,cache-misses";
 
 }  // namespace sonde

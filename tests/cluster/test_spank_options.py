@@ -9,7 +9,7 @@ INVALID = [
     ("level", "abc", "expected 0 (off)"),
     ("level", "", "expected 0 (off)"),
     ("period", "1ms", "expected a time from 10ms to 1h"),
-    ("events", "a,,b", "expected 1 to 24 names of events"),
+    ("events", "a,,b", "expected 1 to 32 names of events"),
     ("mpi", "maybe", "expected yes or no"),
     ("io", "1", "expected yes or no"),
 ]

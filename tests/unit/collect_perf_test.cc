@@ -1,4 +1,5 @@
 // Perf events: what is asked for, and what is read from descriptors.
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/perf_event.h>
@@ -9,8 +10,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 #include <vector>
 
+#include "core/text/options.h"
 #include "daemon/collect/counters/perf.h"
 #include "tests/unit/collect_feed.h"
 #include "tests/unit/collect_tree.h"
@@ -105,6 +108,15 @@ TEST(PerfEvents, NamesOfTheSetsEventsAndGroupsMayBeChosen) {
   EXPECT_EQ(perf->events()[3].config, uint64_t{PERF_COUNT_HW_INSTRUCTIONS});
   EXPECT_EQ(perf->events()[4].type, uint32_t{PERF_TYPE_RAW});
   EXPECT_EQ(perf->events()[4].config, 0x1c2u);
+  EXPECT_THAT(perf->TakeNotes(), IsEmpty());
+}
+
+TEST(PerfEvents, AsManyAsMayBeNamedAreAskedFor) {
+  std::string list = "r01";
+  for (size_t i = 2; i <= kMaxEvents; ++i) list += fmt::format(",r{:02x}", i);
+  ASSERT_TRUE(ValidEventList(list));
+  Perf perf(list);
+  EXPECT_EQ(perf->events().size(), kMaxEvents);
   EXPECT_THAT(perf->TakeNotes(), IsEmpty());
 }
 
