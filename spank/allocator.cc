@@ -15,9 +15,9 @@ void AllocatorInit() {
 void AllocatorInitPostOpt(Context& context) {
   if (context.options.asked.level.value_or(0) == 0) return;
   const launch::Environment environment(environ);
-  // What is wrong in sonde.conf is told where a step is watched.
+  // What is wrong with sonde.conf is told where a step is watched.
   static_cast<void>(LoadSondeConf(environment, context.config));
-  if (context.config.rules.DependOnAllocation()) return;
+  if (!context.config.rules_known || context.config.rules.DependOnAllocation()) return;
   GrantInCommand(environment, context.config, context.options);
   TellLowered(context);
 }

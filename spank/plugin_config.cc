@@ -97,6 +97,8 @@ Status SetArgument(std::string_view argument, PluginConfig& config) {
   const std::string_view name = argument.substr(0, eq);
   const std::string_view value =
       eq == std::string_view::npos ? std::string_view{} : argument.substr(eq + 1);
+  // Also if the path is wrong: some file was meant.
+  if (name == "config") config.path_named = true;
   const bool is_path =
       name == "sonded" || name == "config" || name == "libraries" || name == "state";
   if (is_path && !value.starts_with('/')) return Expected(kWhere, name, value, "an absolute path");
@@ -161,10 +163,14 @@ Status LoadSondeConf(const launch::Environment& environment, PluginConfig& confi
   config.rules = SiteRules();
   config.daemons = DaemonSettings();
   Result<std::string> text = launch::ReadFile(config.path);
+  const bool may_be_missing = !config.path_named && text.status().code() == Code::kNotFound;
+  config.rules_known = text.ok() || may_be_missing;
   if (text.ok()) {
     status = ParseSondeConf(*text, config.path, config);
-  } else if (text.status().code() != Code::kNotFound) {
-    status = text.status();
+  } else if (!may_be_missing) {
+    std::string message(text.status().message());
+    if (config.path_named) message += " (config= in plugstack.conf)";
+    status = {text.status().code(), std::move(message)};
   }
   for (size_t i = 0; i < std::size(kKeys); ++i) {
     const Key& key = kKeys[i];

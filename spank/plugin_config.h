@@ -33,7 +33,8 @@ struct PluginConfig {
   Enable enable = Enable::kYes;
   std::string sonded;           // path of the daemon
   std::string sonde = "sonde";  // the command as the hint at the start names it
-  std::string path;             // config=: sonde.conf
+  std::string path;             // sonde.conf
+  bool path_named = false;      // by config=
   std::string state;            // state=: the directory of the node's counters
   std::string libraries;        // the directory of libsonde.so.1, with sonde/ in it
   launch::SitePolicy policy;    // machine_counters= of plugstack.conf, monitor_* of sonde.conf
@@ -42,6 +43,8 @@ struct PluginConfig {
   DaemonSettings daemons;
   bool report = true;  // anything but "off"
   std::string port_range;
+  // What the site decides. Not known if sonde.conf cannot be read; then no step is watched.
+  bool rules_known = true;
   uint32_t in_file = 0;  // a bit for each key of the plugin's that sonde.conf has
 };
 
@@ -52,8 +55,9 @@ Status ParseArguments(int argc, char** argv, PluginConfig& config);
 // Parses sonde.conf's text; `name` is for messages. Gives the first error; right values count.
 Status ParseSondeConf(std::string_view text, std::string_view name, PluginConfig& config);
 
-// Reads config.path, if there is such a file, then SONDE_<KEY> in the environment. The site's rules
-// are the file's alone, and what the file does not watch (monitor_...) no variable watches.
+// Reads config.path, then SONDE_<KEY> in the environment. The site's rules are the file's alone,
+// and what the file does not watch (monitor_...) no variable watches. Only a file that
+// plugstack.conf does not name may be missing: what the site decides is the defaults then.
 Status LoadSondeConf(const launch::Environment& environment, PluginConfig& config);
 
 }  // namespace sonde::spank

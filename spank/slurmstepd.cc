@@ -100,9 +100,11 @@ void Start(Context& context) {
   if (!daemon.started() && !started.ok()) Count(context, launch::FailureKind::kStart);
 }
 
-void ComplainOfStep(uint32_t step, const Status& status) {
-  slurm_error("sonde: no telemetry for step %s: %s", StepName(step).c_str(),
-              std::string(status.message()).c_str());
+// To the log alone if nobody asked for the step to be watched.
+void ComplainOfStep(const Context& context, uint32_t step, const Status& status) {
+  const auto tell = context.options.asked.level ? &slurm_error : &slurm_info;
+  tell("sonde: no telemetry for step %s: %s", StepName(step).c_str(),
+       std::string(status.message()).c_str());
 }
 
 // Slurm has just set the job's memory limit anew for this step, which is not watched.
@@ -123,13 +125,9 @@ void LeaveUnwatched(spank_t spank, Context& context) {
 // What the step gets on this node.
 void DecideForNode(spank_t spank, uint32_t step, Context& context) {
   context.config_error = LoadSondeConf(JobEnvironment(spank), context.config);
-  // What the site decides is not known then. A wrong line is another matter: the others count.
-  const Code code = context.config_error.code();
-  if (!context.config_error.ok() && code != Code::kInvalid) {
-    return ComplainOfStep(step, context.config_error);
-  }
+  if (!context.config.rules_known) return ComplainOfStep(context, step, context.config_error);
   const Status granted = GrantOnNode(spank, context.config, context.options);
-  if (!granted.ok()) return ComplainOfStep(step, granted);
+  if (!granted.ok()) return ComplainOfStep(context, step, granted);
   for (const std::string& lowered : context.options.lowered) {
     slurm_verbose("sonde: %s", lowered.c_str());
   }
@@ -166,7 +164,7 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
   const Status status = PrepareDaemon(spank, context.config, context.options, *step, role,
                                       rendezvous, facts, context.stepd.step_daemon);
   if (status.ok()) return;
-  ComplainOfStep(*step, status);
+  ComplainOfStep(context, *step, status);
   Count(context, launch::FailureKind::kStart);
   LeaveUnwatched(spank, context);
 }

@@ -186,7 +186,7 @@ void TellUnread(const Context& context) {
 void SrunInit(Context& context) {
   context.srun.process = ::getpid();
   context.config_error = LoadSondeConf(launch::Environment(environ), context.config);
-  context.srun.no_head = CanWatch(context);
+  context.srun.no_head = context.config.rules_known ? CanWatch(context) : context.config_error;
   OfferRendezvous(context.srun.no_head.ok() ? NoRendezvous() : "");
 }
 
@@ -202,7 +202,7 @@ void SrunLocalUserInit(spank_t spank, Context& context) {
   // The node alone handles the interactive step of salloc, like a batch script.
   if (step != SLURM_INTERACTIVE_STEP) DecideForHead(context);
   if (context.options.level == 0) return;
-  if (!context.config_error.ok()) {
+  if (!context.config_error.ok() && context.config.rules_known) {
     TellUser(context, "sonde: " + std::string(context.config_error.message()) + "; ignored");
   }
   const std::string job =

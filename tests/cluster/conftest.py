@@ -130,6 +130,7 @@ class Cluster:
         path = ":".join([*self.facts["path"], os.environ["PATH"]])
         self._client = {**os.environ, "PATH": path, "SLURM_CONF": f"{self.dir}/etc/slurm.conf"}
         self.started = time.time()
+        self.conf("")
 
     @contextlib.contextmanager
     def plugstack_argument(self, argument):

@@ -35,8 +35,7 @@ class LoadedPlugin {
   // Gives the plugin the value of an option, as srun and sbatch do, and slurmstepd.
   static void Give(const char* option, const char* value);
 
-  std::vector<std::string> arguments{"sonded=/nonexistent/sonded",
-                                     "config=/nonexistent/sonde.conf"};
+  std::vector<std::string> arguments{"sonded=/nonexistent/sonded", "config=/dev/null"};
 
  private:
   void* const library_;

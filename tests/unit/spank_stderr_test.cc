@@ -116,6 +116,41 @@ const Line kLines[] = {
      }},
 };
 
+// --- A sonde.conf that is not there
+
+std::string WithoutConf(spank_context_t context, bool asked) {
+  Slurm().context = context;
+  Slurm().items = {{S_JOB_ID, 7},
+                   {S_JOB_STEPID, 0},
+                   {S_JOB_NNODES, 1},
+                   {S_JOB_UID, getuid()},
+                   {S_JOB_GID, getgid()}};
+  return Said(true, [asked](LoadedPlugin& plugin) {
+    plugin.arguments = {"sonded=/bin/true", "config=/nonexistent/sonde.conf"};
+    plugin.Call("slurm_spank_init");
+    if (asked) LoadedPlugin::Give("telemetry-level", "4");
+    if (Slurm().context == S_CTX_REMOTE) {
+      const std::string met = "4242:" + std::string(64, 'a');
+      LoadedPlugin::Give("telemetry-rendezvous", met.c_str());
+    }
+    plugin.Call("slurm_spank_init_post_opt");
+    if (Slurm().context == S_CTX_LOCAL) plugin.Call("slurm_spank_local_user_init");
+  });
+}
+
+// What the site allows is not known.
+TEST(NamedConf, ThatIsMissingMeansThatTheStepIsNotWatched) {
+  const std::string line =
+      ": open /nonexistent/sonde.conf: No such file or directory (config= in plugstack.conf)\n";
+  for (const spank_context_t context : {S_CTX_LOCAL, S_CTX_REMOTE}) {
+    const std::string step = context == S_CTX_LOCAL ? "7.0" : "0";
+    EXPECT_EQ(WithoutConf(context, true), "sonde: no telemetry for step " + step + line);
+  }
+  EXPECT_EQ(WithoutConf(S_CTX_LOCAL, false), "");
+  EXPECT_EQ(WithoutConf(S_CTX_REMOTE, false), "sonde: no telemetry for step 0" + line);
+  EXPECT_EQ(WithoutConf(S_CTX_ALLOCATOR, true), "");
+}
+
 class Stderr : public testing::TestWithParam<std::tuple<spank_context_t, Line>> {
  protected:
   static std::string SaidBy(bool open) {

@@ -107,6 +107,24 @@ TEST(PluginConfig, TheEnvironmentOverridesTheFile) {
   EXPECT_TRUE(config.policy.monitor_interactive);
 }
 
+TEST(PluginConfig, OnlyTheDefaultFileMayBeMissing) {
+  const char* const none[] = {nullptr};
+  const auto load = [&](PluginConfig config) {
+    config.path = "/nonexistent/sonde.conf";
+    const Status status = LoadSondeConf(launch::Environment(none), config);
+    EXPECT_EQ(config.rules_known, status.ok());
+    return config.rules_known;
+  };
+  Status status;
+  EXPECT_TRUE(load(Parse({}, status)));
+  EXPECT_FALSE(load(Parse({"config=/etc/s.conf"}, status)));
+  EXPECT_FALSE(load(Parse({"config=relative"}, status))) << "the site means some file";
+  PluginConfig directory;
+  directory.path = "/";
+  EXPECT_FALSE(LoadSondeConf(launch::Environment(none), directory).ok());
+  EXPECT_FALSE(directory.rules_known);
+}
+
 // sonde.conf, removed at the end.
 class SondeConf : public testing::Test {
  protected:
