@@ -67,11 +67,6 @@ Lifeline::Event Lifeline::Receive(std::string& packet, const Deadline& deadline)
   }
 }
 
-char Lifeline::Peek() const {
-  char kind = 0;
-  return ::recv(fd_.get(), &kind, 1, MSG_PEEK | MSG_DONTWAIT) == 1 ? kind : '\0';
-}
-
 void Lifeline::Finish() {
   if (fd_) ::shutdown(fd_.get(), SHUT_WR);
 }

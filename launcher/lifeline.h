@@ -46,8 +46,6 @@ class Lifeline {
   Status Send(std::string_view packet, std::span<const int> fds = {});
   // The next packet into `packet`, or why there is none. Descriptors sent to us are never received.
   Event Receive(std::string& packet, const Deadline& deadline);
-  // The kind of the packet that is there to be received; 0 if there is none.
-  char Peek() const;
   // Tells the daemon to finish; a second call has no effect.
   void Finish();
   void Close() { fd_.Reset(); }

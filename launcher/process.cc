@@ -2,14 +2,12 @@
 
 #include <fcntl.h>
 #include <grp.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,18 +16,17 @@
 
 #include "launcher/high_descriptor.h"
 #include "launcher/launch.h"
+#include "launcher/spawn.h"
 
 namespace sonde::launch {
 namespace {
 
-// A packet that only a child before exec sends: what it could not do, and errno.
-constexpr char kFailure = 'F';
-enum class Step : unsigned char { kFork, kDescriptors, kCredentials, kExec, kListen };
+enum Step : int { kDescriptors, kCredentials, kListen, kExec };
 
 constexpr int kIgnored[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM,
                             SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU, SIGXFSZ};
 
-// All the child needs, made before fork: it must not allocate.
+// All that the new process needs, made before: it must not allocate.
 struct Plan {
   const char* path;
   char* const* argv;
@@ -38,32 +35,9 @@ struct Plan {
   int listen;
   int application;
   int errors;
-  int handoff;  // takes the daemon's number to the launcher
   const Credentials* become;
   const Placement* placement;
 };
-
-// A child that runs Child. Copying the page tables of srun or slurmstepd, twice for each daemon,
-// would cost more than all else here. The child may share their memory: it only makes system calls
-// and writes to its own stack frames, and this thread waits until it has called exec or is gone.
-template <void (*Child)(const Plan&)>
-[[gnu::noinline]] pid_t Fork(const Plan& plan) {
-#ifdef __SANITIZE_ADDRESS__
-  // The sanitizer's vfork keeps one return address for both, so the child's call breaks ours.
-  const pid_t pid = ::fork();
-#else
-  const pid_t pid = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
-#endif
-  if (pid == 0) Child(plan);
-  return pid;
-}
-
-[[noreturn]] void Fail(int fd, Step step, int error) {
-  char packet[2 + sizeof(int)] = {kFailure, static_cast<char>(step)};
-  std::memcpy(packet + 2, &error, sizeof(error));
-  ::send(fd, packet, sizeof(packet), MSG_NOSIGNAL | MSG_DONTWAIT);
-  ::_exit(127);
-}
 
 void ResetSignals() {
   struct sigaction action {};
@@ -71,6 +45,9 @@ void ResetSignals() {
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
   action.sa_handler = SIG_IGN;
   for (const int signal : kIgnored) ::sigaction(signal, &action, nullptr);
+}
+
+void UnblockSignals() {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -125,31 +102,22 @@ bool Become(const Credentials& to) {
   return true;
 }
 
-// Runs in the grandchild. Everything here is async-signal-safe.
-[[noreturn]] void BecomeDaemon(const Plan& plan) {
+// Runs in the new process. Everything here is async-signal-safe. It becomes the user late: from
+// then on the user may send it signals.
+NotExecuted BecomeDaemon(const void* at) {
+  const Plan& plan = *static_cast<const Plan*>(at);
+  Apply(*plan.placement);
   ResetSignals();
   ::setsid();
-  if (!PlaceDescriptors(plan)) Fail(plan.lifeline, Step::kDescriptors, errno);
+  if (!PlaceDescriptors(plan)) return {kDescriptors, errno};
   ::umask(077);
   [[maybe_unused]] const int moved = ::chdir("/");
-  ::execve(plan.path, plan.argv, plan.envp);
-  Fail(kLifelineFd, Step::kExec, errno);
-}
-
-// Runs in the child: leaves the daemon to init. Everything here is async-signal-safe.
-[[noreturn]] void RunChild(const Plan& plan) {
-  Apply(*plan.placement);
-  if (plan.become != nullptr && !Become(*plan.become)) {
-    Fail(plan.lifeline, Step::kCredentials, errno);
-  }
+  if (plan.become != nullptr && !Become(*plan.become)) return {kCredentials, errno};
   // A client sees the ids of the listener, so the user listens, and before there are tasks.
-  if (plan.application >= 0 && ::listen(plan.application, SOMAXCONN) != 0) {
-    Fail(plan.lifeline, Step::kListen, errno);
-  }
-  const pid_t pid = Fork<BecomeDaemon>(plan);
-  if (pid < 0) Fail(plan.lifeline, Step::kFork, errno);
-  ::send(plan.handoff, &pid, sizeof(pid), MSG_NOSIGNAL | MSG_DONTWAIT);
-  ::_exit(0);
+  if (plan.application >= 0 && ::listen(kApplicationFd, SOMAXCONN) != 0) return {kListen, errno};
+  UnblockSignals();
+  ::execve(plan.path, plan.argv, plan.envp);
+  return {kExec, errno};
 }
 
 std::vector<char*> Pointers(const std::vector<std::string>& texts) {
@@ -160,24 +128,17 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// If `packet` says that the child did not become a daemon: why. Otherwise ok.
-Status DescribeFailure(std::string_view packet, std::string_view path) {
-  int error = 0;
-  if (packet.size() != 2 + sizeof(error) || packet[0] != kFailure) return {};
-  std::memcpy(&error, packet.data() + 2, sizeof(error));
-  switch (static_cast<Step>(packet[1])) {
-    case Step::kFork:
-      return SystemError("fork sonded", error);
-    case Step::kDescriptors:
-      return SystemError("set up the descriptors of sonded", error);
-    case Step::kCredentials:
-      return SystemError("become the job's user for sonded", error);
-    case Step::kListen:
-      return SystemError("listen for the application", error);
-    case Step::kExec:
-      break;
+Status DescribeFailure(const NotExecuted& failed, const std::string& path) {
+  switch (failed.step) {
+    case kDescriptors:
+      return SystemError("set up the descriptors of sonded", failed.error);
+    case kCredentials:
+      return SystemError("become the job's user for sonded", failed.error);
+    case kListen:
+      return SystemError("listen for the application", failed.error);
+    default:
+      return SystemError("execute " + path, failed.error);
   }
-  return SystemError("execute " + std::string(path), error);
 }
 
 // Bound to an abstract name, not listening yet.
@@ -226,36 +187,22 @@ Result<Ends> MakeEnds(const std::string& application) {
 Result<ProcessId> Start(const Process& process, Ends& ends) {
   const std::vector<char*> argv = Pointers(process.arguments);
   const std::vector<char*> envp = Pointers(process.environment);
-  int handoff[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, handoff) != 0) {
-    return SystemError("socketpair");
-  }
-  const UniqueFd ours(handoff[0]), theirs(handoff[1]);
   const Plan plan{process.path.c_str(),  argv.data(),       envp.data(),
                   ends.daemon.get(),     process.listen_fd, ends.application.get(),
-                  ends.stderr_end.get(), theirs.get(),      process.become,
-                  &process.placement};
-  // No handler of Slurm's may run in the child.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = Fork<RunChild>(plan);
-  const int error = errno;
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) return SystemError("fork", error);
-  // It only forks, and slurmstepd does not wait for children while it calls a plugin.
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
-  // By now it has become the daemon or said why not.
-  std::string packet;
-  if (ends.lifeline.Peek() == kFailure &&
-      ends.lifeline.Receive(packet, Deadline(std::chrono::milliseconds(0))) ==
-          Lifeline::Event::kPacket) {
-    const Status failed = DescribeFailure(packet, process.path);
-    if (!failed.ok()) return failed;
+                  ends.stderr_end.get(), process.become,    &process.placement};
+  const Result<Spawned> spawned = Spawn(BecomeDaemon, &plan, process.patience);
+  if (!spawned.ok()) return spawned.status().Within("start sonded");
+  switch (spawned->end) {
+    case Spawned::End::kExecuted:
+      break;
+    case Spawned::End::kNotExecuted:
+      return DescribeFailure(spawned->failed, process.path);
+    case Spawned::End::kKilled:
+      return Status(Code::kTimeout, "start " + process.path + ": it has not begun after " +
+                                        std::to_string(process.patience.count()) +
+                                        " ms and is killed");
   }
-  pid_t daemon = 0;
-  if (::recv(ours.get(), &daemon, sizeof(daemon), MSG_DONTWAIT) != sizeof(daemon)) daemon = 0;
-  return Identify(daemon);
+  return Identify(spawned->pid);
 }
 
 Result<Daemon> Start(const Process& process) {

@@ -5,7 +5,8 @@
 // signals unblocked, no descriptor but 0 and 1 (/dev/null), 2 (a pipe to the launcher), the
 // lifeline and the listening sockets, directory /, umask 077 and, in slurmstepd, the user's ids and
 // groups and nothing of root's. Signals that a job's processes get and that a daemon must outlive
-// are ignored from the start; the daemon may install handlers.
+// are ignored from the start; the daemon may install handlers. Starting takes a limited time, also
+// if the user stops the child (launcher/spawn.h).
 //
 // The daemon is a grandchild, left to init. As a child of slurmstepd it would, under
 // proctrack/linuxproc, be killed with the tasks when a step is cancelled, before it could deliver
@@ -20,6 +21,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +48,8 @@ struct Process {
   const Credentials* become = nullptr;   // null: stay who we are
   Placement placement;
   std::string application;  // abstract name of the socket for kApplicationFd
+  // How long it may take until the program has been executed.
+  std::chrono::milliseconds patience{3000};
 };
 
 // The connections between a daemon and its launcher.

@@ -8,6 +8,8 @@ import pathlib
 import re
 import signal
 import socket
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 
@@ -88,6 +90,44 @@ def stopped_daemon(cluster):
         return finish(step)
 
     return see(cluster, run)
+
+
+STOPPER = """
+import os, signal
+while True:
+    try:
+        os.kill(-1, signal.SIGSTOP)
+    except OSError:
+        pass
+"""
+
+
+def stopped_start(cluster):
+    """A process of the user's, outside of the job, stops all of the user's processes while the job starts and
+    until it has been cancelled."""
+
+    def run(level):
+        job = cluster.run(["sbatch", *level, "-N1", "--hold", "-o", "/dev/null", "--parsable", "--wrap", "sleep 1"])
+        job = job[1].strip()
+        stopper = subprocess.Popen([sys.executable, "-c", STOPPER], user=USER, group=USER, extra_groups=[])
+        try:
+            cluster.run(["scontrol", "release", job], user=None)
+            # slurmstepd waits for a daemon that is stopped before it runs, and goes on.
+            begun = wait_for(tasks, 20)
+            cluster.run(["scancel", job], user=None)
+            states = cluster.settle()
+        finally:
+            stopper.kill()
+            stopper.wait()
+        return [bool(begun), states], stepds()
+
+    return see(cluster, run)
+
+
+def stepds():
+    """Slurm's processes for steps, with their states and where they wait in the kernel."""
+    stats = [path.parent for path in pathlib.Path("/proc").glob("[0-9]*/stat") if "(slurmstepd" in read(path)]
+    return "\n".join(f"{read(at / 'stat')} {read(at / 'wchan')}" for at in stats)
 
 
 def killed_slurmstepd(cluster):
@@ -298,6 +338,7 @@ SCENARIOS = {
     "all_metrics": all_metrics,
     "killed_daemon": killed_daemon,
     "stopped_daemon": stopped_daemon,
+    "stopped_start": stopped_start,
     "killed_slurmstepd": killed_slurmstepd,
     "key": key,
     "failing_prolog": failing_prolog,
