@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,9 +63,11 @@ class Asked : public testing::Test {
   tree::Gathered AnswerOfTwo(const QuerySpec& spec, const QueryGrid& grid) const {
     tree::Gathered answer;
     answer.part = EmptyPart(spec);
-    for (const auto& [host, points] : points_) {
+    const auto other = others_.find(spec.metric);
+    for (const auto& [host, points] : other == others_.end() ? points_ : other->second) {
+      if (other == others_.end() && spec.metric != "residual") continue;
       SeriesData data;
-      data.series.metric.name = "residual";
+      data.series.metric.name = spec.metric;
       data.series.tags = {{"host", host}};
       data.points = points;
       EXPECT_TRUE(MergePart(spec, *EvaluatePart(spec, {data}, &grid), answer.part).ok());
@@ -144,8 +147,9 @@ class Asked : public testing::Test {
   std::shared_ptr<LiveSource> source_;
   bool answer_nodes_ = true;
   std::vector<QueryGrid> asked_nodes_;
-  std::vector<std::pair<const char*, std::vector<Point>>> points_ = {{"n1", {{At(5), 1}}},
-                                                                     {"n2", {{At(5), 2}}}};
+  using Points = std::vector<std::pair<const char*, std::vector<Point>>>;  // by host
+  Points points_ = {{"n1", {{At(5), 1}}}, {"n2", {{At(5), 2}}}};
+  std::map<std::string, Points> others_;  // of other metrics
   std::vector<std::pair<uint32_t, tree::AnswerMessage>> sent_;
   size_t taken_ = 0;
   std::unique_ptr<Questions> questions_;
@@ -258,6 +262,89 @@ TEST_F(Asked, AMetricThatIsNotThereIsNamed) {
   // One that is there and has no value then is none of that.
   ASSERT_TRUE(Ask(0, 2, AskKind::kQuery, Spec(Aggregator::kSum, At(7), At(9))).ok());
   EXPECT_EQ(KindOf(Next()), AskKind::kAnswer);
+}
+
+// --- Names of Dragon's telemetry
+
+class AskedByOtherNames : public Asked {
+ protected:
+  // Two nodes of 100 bytes, of which n1 has half and n2 has 10 at tick 1, 20 at tick 2 and so on.
+  AskedByOtherNames() {
+    series_.clear();
+    for (const char* metric : {"node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes"}) {
+      Series one;
+      one.metric.name = metric;
+      one.metric.unit = "bytes";
+      series_.push_back(one);
+    }
+    Points &free = others_[series_[0].metric.name], &total = others_[series_[1].metric.name];
+    for (Points* points : {&free, &total}) *points = {{"n1", {}}, {"n2", {}}};
+    for (int tick = 1; tick <= 5; ++tick) {
+      free[0].second.push_back({At(tick), 50});
+      free[1].second.push_back({At(tick), 10.0 * tick});
+      for (auto& [host, points] : total) points.push_back({At(tick), 100});
+    }
+  }
+  void Append(int tick) {
+    std::vector<Reduced> row = Row({50, 10.0 * tick});
+    row.push_back(Row({100, 100})[0]);
+    record_->Append(At(tick), row, series_);
+    questions_->OnRow(At(tick), false);
+  }
+  static QuerySpec UsedRam(Nanos start, Nanos end) {
+    QuerySpec spec = Spec(Aggregator::kAvg, start, end);
+    spec.metric = "used_RAM";
+    return spec;
+  }
+};
+
+TEST_F(AskedByOtherNames, TheyHaveTheValuesOfTheirMetrics) {
+  for (int tick = 1; tick <= 5; ++tick) Append(tick);
+  ASSERT_TRUE(Ask(0, 1, AskKind::kQuery, UsedRam(At(2), At(3))).ok());
+  EXPECT_EQ(Numbers(ValuesOf(Next())), (std::vector<double>{65, 60}));
+  QuerySpec by_host = UsedRam(At(2), At(3));
+  by_host.filters = {{TagFilter::Type::kWildcard, "host", "*", true}};
+  ASSERT_TRUE(Ask(0, 2, AskKind::kQuery, by_host).ok());
+  const Values values = ValuesOf(Next());
+  ASSERT_EQ(values->series_count, 2u);
+  EXPECT_STREQ(values->series[1].metric, "used_RAM");
+  EXPECT_STREQ(sonde_series_tag(&values->series[1], "host"), "n2");
+  EXPECT_EQ(Numbers(values), (std::vector<double>{50, 50, 80, 70}));
+  EXPECT_EQ(values->nodes_answered, 2u);
+}
+
+TEST_F(AskedByOtherNames, ASubscriptionGetsThem) {
+  Subscribe(0, 5, UsedRam(0, 1));
+  for (int tick = 1; tick <= 2; ++tick) Append(tick);
+  EXPECT_EQ(Numbers(ValuesOf(Next())), (std::vector<double>{70}));
+  EXPECT_EQ(Numbers(ValuesOf(Next())), (std::vector<double>{65}));
+}
+
+TEST_F(AskedByOtherNames, TheyAreListedWhereTheirMetricsAre) {
+  Append(1);
+  for (const char* metric : {"used_RAM", "cpu_percent"}) {
+    ASSERT_TRUE(questions_->OnAsk(0, {1, static_cast<uint32_t>(AskKind::kList), metric}).ok());
+    const auto sent = Next();
+    const std::unique_ptr<sonde_list_t, Free> list(client::DecodeList(sent.second.body));
+    ASSERT_NE(list, nullptr);
+    ASSERT_EQ(list->metric_count, std::string(metric) == "used_RAM" ? 1u : 0u);
+    if (list->metric_count == 0) continue;
+    EXPECT_STREQ(list->metrics[0].unit, "%");
+  }
+  QuerySpec spec = UsedRam(At(1), At(2));
+  spec.metric = "cpu_percent";
+  ASSERT_TRUE(Ask(0, 2, AskKind::kQuery, spec).ok());
+  EXPECT_EQ(KindOf(Next()), AskKind::kFailed) << "what it is made of is not there";
+  // It is there, and has no value then.
+  ASSERT_TRUE(Ask(0, 3, AskKind::kQuery, UsedRam(At(7), At(9))).ok());
+  EXPECT_EQ(KindOf(Next()), AskKind::kAnswer);
+}
+
+TEST_F(AskedByOtherNames, AMetricOfThatNameComesFirst) {
+  series_[0].metric.name = "used_RAM";
+  Append(1);
+  ASSERT_TRUE(Ask(0, 1, AskKind::kQuery, UsedRam(At(1), At(2))).ok());
+  EXPECT_EQ(Numbers(ValuesOf(Next())), (std::vector<double>{30}));
 }
 
 TEST_F(Asked, ListsWhatIsMeasured) {

@@ -1,26 +1,20 @@
-// Names that dashboards made for Dragon's telemetry use, and the metrics that answer them: its
-// panels show a step without a change. Nothing is stored under these names; a real series of the
-// same name, such as an application's own, comes first.
-//
-// Some are ratios of two metrics, for each host (and device). So their series are queried one
-// by one, divided here, and only then aggregated. The nodes themselves do a downsample by avg:
-// the ratio of means, exact if the divisor does not change; other functions work on the
-// ratios.
+// Dragon's names (series/alias/aliases.h) among the metrics of a data source: its dashboard's
+// panels show a step without a change.
 //
 // Thread safety: none; a plan belongs to one request.
 #pragma once
 
 #include <cstddef>
-#include <string_view>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/status.h"
+#include "series/alias/aliases.h"
 #include "web/route/gather.h"
 #include "web/source/step_series.h"
 
 namespace sonde::web {
-
-struct OpenTsdbAlias;
 
 // The queries to the data source that answer queries of which some may name aliases.
 class OpenTsdbPlan {
@@ -34,20 +28,15 @@ class OpenTsdbPlan {
  private:
   OpenTsdbPlan() = default;
 
-  struct Part {
-    const OpenTsdbAlias* alias;  // nullptr: a metric's own name
-    QuerySpec query;
-    size_t first;  // of specs_
-  };
-
-  std::vector<Part> parts_;
+  // Of each query; nothing: it is asked as it is.
+  std::vector<std::optional<AliasQuery>> parts_;
   std::vector<QuerySpec> specs_;
 };
 
 // StepSeries::Names, with the aliases whose metrics exist.
 Task<Result<SeriesNames>> NamesAndAliases(const StepSeries& series);
 
-// StepSeries::ListSeries, with the aliases whose metrics exist; these have their metric's help.
+// StepSeries::ListSeries, with the aliases whose metrics exist.
 Task<Result<std::vector<Series>>> ListSeriesAndAliases(const StepSeries& series, std::string metric,
                                                        size_t limit);
 

@@ -3,24 +3,22 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "core/bytes.h"
 #include "core/log.h"
 #include "daemon/head/answers/answer_bytes.h"
+#include "daemon/head/answers/step_question.h"
 #include "libclient/ask/layout.h"
 #include "series/alarm/rule.h"
+#include "series/alias/aliases.h"
 
 namespace sonde::head {
 
 using client::AskKind;
 
 namespace {
-
-// The one whose downsample keeps the question answerable from reduced series.
-Aggregator OfOneValue(Aggregator aggregator) {
-  return aggregator == Aggregator::kMin || aggregator == Aggregator::kMax ? aggregator
-                                                                          : Aggregator::kAvg;
-}
 
 void DropBefore(web::Answer& answer, Nanos start) {
   for (QueryResult& result : answer.results) {
@@ -29,20 +27,7 @@ void DropBefore(web::Answer& answer, Nanos start) {
   std::erase_if(answer.results, [](const QueryResult& r) { return r.points.empty(); });
 }
 
-bool HasMetric(const StepRecord& record, const std::string& metric) {
-  const std::shared_ptr<const std::vector<Series>> all = record.AllSeries();
-  return std::any_of(all->begin(), all->end(),
-                     [&](const Series& s) { return s.metric.name == metric; });
-}
-
 }  // namespace
-
-QuerySpec AtTicks(QuerySpec spec, Nanos period) {
-  if (spec.downsample) return spec;
-  spec.downsample = Downsample{period, OfOneValue(spec.aggregator), Downsample::Fill::kNone};
-  if (spec.rate) spec.start = std::max<Nanos>(spec.start - kSlowPeriod - period, 0);
-  return spec;
-}
 
 Questions::Questions(Loop& loop, std::shared_ptr<const LiveSource> source, const StepRecord& record,
                      Nanos period, Send send)
@@ -95,7 +80,7 @@ Status Questions::OnAsk(uint32_t node, const tree::AskMessage& ask) {
   Result<QuerySpec> spec = DecodeQuery(ask.body);
   if (!spec.ok()) return spec.status();
   if (kind == AskKind::kQuery) {
-    OnQuery(node, ask.id, *std::move(spec));
+    OnQuery(node, ask.id, *spec);
   } else {
     OnSubscribe(node, ask, *std::move(spec));
   }
@@ -113,8 +98,8 @@ std::function<void(std::function<void()>)> Questions::Poster() {
 void Questions::Query(const QuerySpec& spec, Make make, std::function<void(const Body&)> done) {
   ++waiting_;
   worker_.Do([this, spec, make = std::move(make), done = std::move(done), source = source_,
-              post = Poster()] {
-    source->QueryForStep(spec, [this, make, done, post](Result<web::Answer> answer) {
+              &record = record_, period = period_, post = Poster()] {
+    AskStep(source, record, period, spec, [this, make, done, post](Result<web::Answer> answer) {
       // This runs on the worker or on the loop: only the loop knows whether `this` still exists.
       post([this, done, body = make(std::move(answer))] {
         --waiting_;
@@ -124,7 +109,7 @@ void Questions::Query(const QuerySpec& spec, Make make, std::function<void(const
   });
 }
 
-void Questions::OnQuery(uint32_t node, uint64_t id, QuerySpec spec) {
+void Questions::OnQuery(uint32_t node, uint64_t id, const QuerySpec& spec) {
   if (waiting_ >= kMaxWaiting) {
     return Fail(node, id, {Code::kLimit, "too many questions wait for an answer"});
   }
@@ -139,13 +124,16 @@ void Questions::OnQuery(uint32_t node, uint64_t id, QuerySpec spec) {
             EncodeFailure(
                 {Code::kNotFound, fmt::format("the step has no metric '{}' so far", metric)})};
   };
-  Query(AtTicks(std::move(spec), period_), std::move(make),
+  Query(spec, std::move(make),
         [this, node, id](const Body& body) { Answer(node, id, body.kind, body.bytes); });
 }
 
 void Questions::OnList(uint32_t node, uint64_t id, const std::string& metric) {
   worker_.Do([this, node, id, metric, &record = record_, post = Poster()] {
     std::vector<Series> series = *record.AllSeries();
+    std::vector<Series> aliases = AliasSeries(series);
+    series.insert(series.end(), std::make_move_iterator(aliases.begin()),
+                  std::make_move_iterator(aliases.end()));
     if (!metric.empty()) {
       std::erase_if(series, [&](const Series& s) { return s.metric.name != metric; });
     }
@@ -234,9 +222,9 @@ void Questions::AskNext(const std::string& key, Subscription& subscription) {
     if (answer->results.empty()) return {};
     return {AskKind::kPoints, EncodeAnswer(*answer, late)};
   };
-  Query(
-      AtTicks(std::move(spec), period_), std::move(make),
-      [this, key, serial = subscription.serial](const Body& body) { OnValues(key, serial, body); });
+  Query(spec, std::move(make), [this, key, serial = subscription.serial](const Body& body) {
+    OnValues(key, serial, body);
+  });
 }
 
 void Questions::OnValues(const std::string& key, uint64_t serial, const Body& body) {

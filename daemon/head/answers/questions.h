@@ -1,9 +1,8 @@
 // What the step's own processes ask, answered by its head.
 //
-// Every question becomes a query of LiveSource, on a thread of its own, so that none holds the loop
-// up; the thread starts with the first question, for most steps ask none. A question without a
-// downsample is for the values of the ticks: it is asked with the period as the interval, which
-// changes no value and keeps the head from reading whole hours around the range.
+// Every question becomes queries of LiveSource (daemon/head/answers/step_question.h), on a thread
+// of its own, so that none holds the loop up; the thread starts with the first question, for most
+// steps ask none.
 //
 // A subscription is a question asked again at every tick that is finished, or finished anew by a
 // part that came late; equal subscriptions of several nodes are asked once. At most kMaxPending
@@ -74,7 +73,7 @@ class Questions {
   // Makes the bytes to send from the answer; on any thread.
   using Make = std::function<Body(Result<web::Answer>)>;
 
-  void OnQuery(uint32_t node, uint64_t id, QuerySpec spec);
+  void OnQuery(uint32_t node, uint64_t id, const QuerySpec& spec);
   void OnList(uint32_t node, uint64_t id, const std::string& metric);
   void OnAlarm(uint32_t node, uint64_t id, std::string_view body);
   void OnSubscribe(uint32_t node, const tree::AskMessage& ask, QuerySpec spec);
@@ -100,9 +99,5 @@ class Questions {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Worker worker_{0};  // last: it uses the others
 };
-
-// A question without a downsample as one for the values of the ticks; with a rate, from far enough
-// before `start` that its first point in the range has one. Others stay as they are.
-QuerySpec AtTicks(QuerySpec spec, Nanos period);
 
 }  // namespace sonde::head
