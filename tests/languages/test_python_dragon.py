@@ -187,8 +187,55 @@ for ends in (False, True):
 dt.add_data("after", 9)
 """
     )
-    assert (done.last("inherited"), done.last("new"), done.last("after")) == (7, 8, 9)
+    assert done.last("inherited", process="1") == 7, "the number of the first is free again"
+    assert (done.last("new"), done.last("after")) == (8, 9)
+    assert done.entry("after")["tags"].get("process") is None
     assert done.entries("ended") == []
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_of_a_pool_are_told_apart(watch, tmp_path, method):
+    program = tmp_path / "pool.py"
+    program.write_text(
+        """
+import multiprocessing, sys
+from sonde import Telemetry
+def work(number, barrier):
+    dt = Telemetry()
+    dt.add_data("load", number)
+    barrier.wait()               # all of them are there at once
+if __name__ == "__main__":
+    Telemetry().add_data("load", 100)
+    methods = multiprocessing.get_context(sys.argv[1])
+    for generation in (0, 10):   # others come, and have the numbers of those that went
+        barrier = methods.Barrier(3)
+        processes = [methods.Process(target=work, args=(generation + n, barrier)) for n in range(3)]
+        for process in processes: process.start()
+        for process in processes: process.join()
+"""
+    )
+    done = watch(PYTHON, program, method)
+    assert done.returncode == 0, done.stderr
+    found = {e["tags"].get("process", "0"): e["last"] for e in done.entries("load")}
+    assert found.pop("0") == 100
+    assert sorted(found) == ["1", "2", "3"] and sorted(found.values()) == [10, 11, 12]
+
+
+def test_programs_that_a_task_runs_at_once_are_told_apart(watch, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import sys
+from sonde import Telemetry
+Telemetry().add_data("value", int(sys.argv[1]))
+print(flush=True)
+sys.stdin.readline()
+"""
+    )
+    both = f"{PYTHON} {program}"
+    done = watch("bash", "-c", f"coproc {both} 1; read -u ${{COPROC[0]}}; echo | {both} 2; echo >&${{COPROC[1]}}; wait")
+    assert done.returncode == 0, done.stderr
+    assert sorted(e["last"] for e in done.entries("value")) == [1, 2]
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
@@ -352,6 +399,13 @@ print(json.dumps(found))
     assert done.stderr == ""
     if telemetry:
         check_recorded(done)
+        check_noted(done)
+
+
+def check_noted(done):
+    """Once for each name, of which the first have room."""
+    names = [remark.split(":")[0] for remark in done.remarks()]
+    assert "add_data(None)" in names and len(names) == len(set(names)) == 16
 
 
 def check_recorded(done):
@@ -361,6 +415,19 @@ def check_recorded(done):
             assert done.last(name, **tags) == value, arguments
         elif arguments.startswith("'"):
             assert done.entries(arguments.split("'")[1]) == [], arguments
+
+
+def test_levels_above_the_highest_are_the_highest(watch):
+    program = """
+from sonde import Telemetry
+dt = Telemetry()
+dt.add_data("five", 1, telemetry_level=5)
+dt.add_data("more", 2, telemetry_level=4.5)
+dt.add_data("never", 3, telemetry_level=float("inf"))
+"""
+    done = watch.python(program, level=4)
+    assert (done.last("five"), done.last("more")) == (1, 2) and done.entries("never") == []
+    assert watch.python(program, level=3).entries("five") == []
 
 
 def test_numpys_scalars_are_numbers(watch):
@@ -380,6 +447,21 @@ dt.add_data(numpy.str_("n_name"), numpy.bool_(True))
     )
     assert (done.last("n_float32"), done.last("n_int8", k="2")) == (0.5, 7)
     assert done.last("n_name") == 1 and done.entries("n_many") == []
+
+
+def test_what_is_left_out_is_told_once_in_the_record(watch):
+    done = watch.python(
+        """
+from sonde import Telemetry
+for value in ("x", "y", [1]):
+    Telemetry().add_data("bad", value)
+Telemetry().add_data("worse", None)
+"""
+    )
+    assert done.stderr == ""
+    bad, worse = sorted(done.remarks())
+    assert bad == "add_data('bad'): left out: could not convert string to float: 'x'"
+    assert worse.startswith("add_data('worse'): left out: ")
 
 
 def test_what_is_left_out_is_told_on_request():

@@ -3,7 +3,8 @@
     from sonde import Telemetry   # was: from dragon.telemetry import Telemetry
 
 Where Dragon's class raises nothing, this one does not either: names and tags are made to fit, and a
-value that is no number is left out. SONDE_DEBUG=1 tells what was left out, and why.
+value that is no number is left out. A remark in the step's record says so, once for each name;
+SONDE_DEBUG=1 tells every time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import os
 import re
 import time
 
-from ._sonde import Gauge, gauge, init
+from . import _process
+from ._sonde import Gauge, annotate, gauge, init
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # importing typing costs more than all the rest
@@ -24,15 +26,27 @@ _NANOSECONDS = 1_000_000_000
 _TIMES = range(-(2**63), 2**63)  # what fits a record
 _LONGEST = 128  # bytes of a name or a tag
 _LEVELS = (1, 2, 3, 4)
+_MOST_NOTES = 16  # of a process
 
 # What Dragon's object has where its configuration says nothing else.
 _METRICS_URL = "http://localhost:4243/api/metrics"
+
+# Of the values of a process that its task has started; the task's own process has no such tag.
+PROCESS_TAG = "process"
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_:.-]")
 _NOT_IN_KEYS = re.compile(r"[^a-zA-Z0-9_]")
 
 
-def _as_name(text: str) -> str:
+# Of add_data()'s arguments, for all objects of the process: those of one name and tag are one series.
+_gauges: dict[tuple[Any, ...], Gauge] = {}
+# The child's series are others.
+_process.when_forked(_gauges.clear)
+
+_noted: set[str] = set()
+
+
+def as_name(text: str) -> str:
     """The name of a metric: what Sonde's names cannot have becomes '_'."""
     name = _NOT_IN_NAMES.sub("_", text)
     if name[:1] in "0123456789.-":  # so is "", which is in every text
@@ -40,10 +54,10 @@ def _as_name(text: str) -> str:
     return name[:_LONGEST]
 
 
-def _as_tags(key: object, value: object) -> dict[str, str] | None:
+def _as_tags(key: object, value: object) -> dict[str, str]:
     """The tag as Sonde's tags are. One without a text is no tag, as in Prometheus."""
     if key is None or value is None:
-        return None
+        return {}
     name = _NOT_IN_KEYS.sub("_", str(key))
     if name[:1] in "0123456789":
         name = "_" + name
@@ -51,12 +65,23 @@ def _as_tags(key: object, value: object) -> dict[str, str] | None:
         name = "exported_task"
     text = "".join(c if c.isprintable() else "?" for c in str(value))
     text = text.encode("utf-8", "replace")[:_LONGEST].decode("utf-8", "ignore")
-    return {name[:_LONGEST]: text} if text else None
+    return {name[:_LONGEST]: text} if text else {}
+
+
+def _own_tags() -> dict[str, str]:
+    """That of this process."""
+    number = _process.number()
+    return {PROCESS_TAG: str(number)} if number else {}
 
 
 def _lowest(telemetry_level: float) -> int | None:
-    """The lowest level of a step that records what is of this one, None if no level does."""
+    """The lowest level of a step that records what is of this one, None if no level does.
+
+    Dragon has levels above ours; who asks for our highest wants all there is.
+    """
     try:
+        if _LEVELS[-1] < telemetry_level < float("inf"):
+            return _LEVELS[-1]
         return next((level for level in _LEVELS if telemetry_level <= level), None)
     except (TypeError, ValueError):
         kind = type(telemetry_level).__name__
@@ -65,13 +90,16 @@ def _lowest(telemetry_level: float) -> int | None:
 
 
 def _tell(name: object, why: object) -> None:
-    """On request, that a value was left out or changed; on standard error, as libsonde does."""
-    if os.environ.get("SONDE_DEBUG") != "1":
-        return
+    """That a value was left out or changed: once in the record, and on request on standard error."""
     try:
-        line = f"sonde[{os.getpid()}]: add_data({name!r:.140}): {why!s:.200}\n"
-        os.write(2, line.encode("utf-8", "backslashreplace"))
-    except Exception:  # closed, or what cannot be shown
+        where = f"add_data({name!r:.60})"
+        what = f"{where}: {why!s:.200}"
+        if where not in _noted and len(_noted) < _MOST_NOTES:
+            _noted.add(where)
+            annotate(what)
+        if os.environ.get("SONDE_DEBUG") == "1":
+            os.write(2, f"sonde[{os.getpid()}]: {what}\n".encode("utf-8", "backslashreplace"))
+    except Exception:  # standard error is closed, or this cannot be shown
         pass
 
 
@@ -100,7 +128,8 @@ class Telemetry:
     """Takes values under names. Every name, with its tag, is a gauge.
 
     As Sonde samples, the value that is there at a tick is recorded; of several between two ticks it
-    is the last one. Values of several processes of a node stay apart by their rank.
+    is the last one. Values of a node's processes stay apart: by their rank, and those of processes
+    that a task has started by the tag `process`.
 
     Threads may share one. A forked child may use what it inherits, and one may be pickled.
     """
@@ -117,7 +146,6 @@ class Telemetry:
         self._formatted: Any = {"dps": {}}
         self._newest: tuple[Any, ...] | None = None  # of add_data(), not in _formatted yet
         self._takes_values = True
-        self._gauges: dict[tuple[Any, ...], Gauge] = {}
 
     @property
     def level(self) -> int:
@@ -167,7 +195,7 @@ class Telemetry:
         if not self._takes_values:
             return
         try:  # True, 1 and 1.0 are one key, but not one text
-            metric = self._gauges[ts_metric_name, telemetry_level, tagk, tagv, type(tagv)]
+            metric = _gauges[ts_metric_name, telemetry_level, tagk, tagv, type(tagv)]
         except Exception:  # not known yet, or it cannot be a key
             made = self._make(ts_metric_name, telemetry_level, tagk, tagv)
             if made is None:
@@ -188,12 +216,12 @@ class Telemetry:
             _tell(name, "left out: the name is no text")
             return None
         try:
-            made = gauge(_as_name(name), None, None, level, _as_tags(tagk, tagv))
+            made = gauge(as_name(name), None, None, level, _own_tags() | _as_tags(tagk, tagv))
         except Exception as error:  # a counter has this name; a tag that does not become text
             _tell(name, f"left out: {error}")
             return None
         try:
-            self._gauges[name, telemetry_level, tagk, tagv, type(tagv)] = made
+            _gauges[name, telemetry_level, tagk, tagv, type(tagv)] = made
         except Exception:  # a tag such as a list, which is made anew each time
             pass
         return made
@@ -211,5 +239,4 @@ class Telemetry:
         self.shutdown()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process makes its own gauges with its first values.
-        return {**self.__dict__, "_gauges": {}, "_newest": None}
+        return {**self.__dict__, "_newest": None}
