@@ -36,9 +36,14 @@ from ._sonde import (
 from ._spans import Phase, Timer, phase, timer
 from ._telemetry import Telemetry
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._analysis import AnalysisClient
+
 __version__ = "@PROJECT_VERSION@"
 
 __all__ = [
+    "AnalysisClient",
     "Counter",
     "Gauge",
     "Histogram",
@@ -58,3 +63,13 @@ __all__ = [
     "status",
     "timer",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # Only programs that ask pay for what asking needs.
+    if name != "AnalysisClient":
+        raise AttributeError(f"module 'sonde' has no attribute {name!r}")
+    from ._analysis import AnalysisClient
+
+    globals()[name] = AnalysisClient
+    return AnalysisClient
