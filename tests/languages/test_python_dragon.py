@@ -116,6 +116,21 @@ for dt in (
     assert (done.stdout, done.stderr) == ("0\n" * 3, "")
 
 
+def test_values_of_the_past_are_told(watch):
+    done = watch.python(
+        """
+import time
+from sonde import Telemetry
+dt = Telemetry()
+for ago in range(60, 50, -1):
+    dt.add_data("past", ago, timestamp=time.time() - ago)
+dt.add_data("present", 1, timestamp=int(time.time()))
+"""
+    )
+    assert (done.last("past"), done.last("present")) == (51, 1)
+    assert done.remarks() == ["add_data('past'): a time of the past; recorded as of its arrival"]
+
+
 def test_values_count_between_start_and_shutdown(watch):
     done = watch.python(
         """
@@ -232,8 +247,9 @@ print(flush=True)
 sys.stdin.readline()
 """
     )
-    both = f"{PYTHON} {program}"
-    done = watch("bash", "-c", f"coproc {both} 1; read -u ${{COPROC[0]}}; echo | {both} 2; echo >&${{COPROC[1]}}; wait")
+    run = f"{PYTHON} {program}"
+    first = f"coproc {run} 1; read -u ${{COPROC[0]}}"
+    done = watch("bash", "-c", f"{first}; echo | {run} 2; echo >&${{COPROC[1]}}; wait")
     assert done.returncode == 0, done.stderr
     assert sorted(e["last"] for e in done.entries("value")) == [1, 2]
 

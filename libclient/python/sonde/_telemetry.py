@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # importing typing costs more than all the rest
 
 _NANOSECONDS = 1_000_000_000
 _TIMES = range(-(2**63), 2**63)  # what fits a record
+_SOON = 2 * _NANOSECONDS  # whole seconds are up to one behind
 _LONGEST = 128  # bytes of a name or a tag
 _LEVELS = (1, 2, 3, 4)
 _MOST_NOTES = 16  # of a process
@@ -107,6 +108,8 @@ def _time_of(name: str, timestamp: _Number, now: int) -> int:
     """Nanoseconds since 1970; now where the timestamp does not tell."""
     try:
         at = int(float(timestamp) * _NANOSECONDS)
+        if at < now - _SOON and at in _TIMES:
+            _tell(name, "a time of the past; recorded as of its arrival")
         if at in _TIMES:
             return at
         why = "too far away"
