@@ -270,5 +270,6 @@ def test_a_reboot_is_offered_and_not_done(tmp_path):
 
 
 def test_who_does_not_ask_does_not_pay():
-    done = run_python("import sys, sonde; print([m for m in ('ctypes', 'threading') if m in sys.modules])")
+    program = "import sys, sonde; print([m for m in ('ctypes', 'threading') if m in sys.modules])"
+    done = run_python(program)
     assert done.stdout == "[]\n", done.stderr

@@ -78,15 +78,14 @@ class AnalysisClient:
         averaged, counters added up.
         """
         query = self._asked("get_data")
-        keys = ["host"] if tags is None else _words(tags, "tags")
+        asked = [] if tags is None else _words(tags, "tags")
         now = time.time()
         start = now - _LAST_SECONDS if start_time is None else max(float(start_time), 0.0)
         names = _words(metrics, "metrics")
         if start >= now:
             return []
-        found = [
-            one for name in names for one in _results(query, name, [k for k in keys if k != "host"], start)
-        ]
+        keys = [key for key in asked if key != "host"]  # each result has its host
+        found = [one for name in names for one in _results(query, name, keys, start)]
         return sorted(found, key=lambda one: str(one["tags"]["host"]))
 
     def get_metrics(self) -> set[str]:

@@ -1,0 +1,188 @@
+"""Dragon 0.15.0 from PyPI beside Sonde: its classes answer the same questions, its programs run.
+
+It is installed once in an environment of its own in the build folder, and is no part of the product.
+Where PyPI cannot be reached these tests are skipped, and so are its programs where its repository cannot:
+the package has none. SONDE_DRAGON_SOURCE may name a copy of the repository.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+from conftest import BUILD, PYTHON, environment
+
+RELEASE = "dragonhpc==0.15.0"
+
+
+def installed(name, *packages):
+    """An environment with these packages, made once and kept; a test without it is skipped."""
+    place = BUILD / name
+    python = place / "bin" / "python"
+    done = place / "installed"
+    if not done.exists():
+        subprocess.run([PYTHON, "-m", "venv", place], check=False, capture_output=True)
+        pip = [python, "-m", "pip", "install", "--quiet", *packages]
+        if not python.exists():
+            pytest.skip("there is no module venv for Dragon's environment")
+        result = subprocess.run(pip, check=False, capture_output=True, text=True)
+        if result.returncode != 0:
+            pytest.skip(f"Dragon cannot be had: {result.stderr.splitlines()[-1:]}")
+        done.touch()
+    return python
+
+
+@pytest.fixture(scope="module")
+def dragon():
+    """A Python with Dragon and what its telemetry needs."""
+    return installed("dragon", RELEASE, "flask", "requests", "gunicorn", "alive-progress")
+
+
+@pytest.fixture(scope="module")
+def scipy(dragon):
+    """The same with what its programs compute with."""
+    done = pathlib.Path(dragon).parents[1] / "scipy"
+    if not done.exists():
+        result = subprocess.run(
+            [dragon, "-m", "pip", "install", "--quiet", "numpy", "scipy"], check=False, capture_output=True
+        )
+        if result.returncode != 0:
+            pytest.skip("SciPy cannot be had")
+        done.touch()
+    return dragon
+
+
+# --- The same answers
+
+VALUES = [
+    {"ts_metric_name": "map_time", "ts_data": 1.5},
+    {"ts_metric_name": "map_time", "ts_data": 2},
+    {"ts_metric_name": "loss/train", "ts_data": 0.25, "telemetry_level": 2},
+    {"ts_metric_name": "a b", "ts_data": 3},
+    {"ts_metric_name": "text", "ts_data": "7.5"},
+    {"ts_metric_name": "detail", "ts_data": 1, "telemetry_level": 3},
+    {"ts_metric_name": "gpu_load", "ts_data": 9},
+    {"ts_metric_name": "gpu_load", "ts_data": 5, "tagk": "gpu", "tagv": 0},
+    {"ts_metric_name": "gpu_load", "ts_data": 6, "tagk": "gpu", "tagv": 1},
+    {"ts_metric_name": "gpu_load", "ts_data": 7, "tagk": "gpu", "tagv": 1},
+    {"ts_metric_name": "named", "ts_data": 4, "tagk": "who", "tagv": "x y"},
+    {"ts_metric_name": "half", "ts_data": 4, "tagk": "who", "tagv": None},
+    {"ts_metric_name": "task", "ts_data": 8, "tagk": "kind", "tagv": "task"},
+]
+QUESTIONS = [
+    {"metrics": "map_time"},
+    {"metrics": ["map_time"], "tags": "host"},
+    {"metrics": "loss/train"},
+    {"metrics": ["a b", "text", "half"]},
+    {"metrics": "detail"},
+    {"metrics": "nothing"},
+    {"metrics": []},
+    {"metrics": "gpu_load"},
+    {"metrics": "gpu_load", "tags": "gpu"},
+    {"metrics": "gpu_load", "tags": ["gpu"]},
+    {"metrics": "gpu_load", "tags": ["host", "gpu"]},
+    {"metrics": "gpu_load", "tags": "who"},
+    {"metrics": ["named", "gpu_load", "map_time"]},
+    {"metrics": ["map_time", "gpu_load"], "tags": ["host", "gpu"]},
+    {"metrics": "named", "tags": ["host", "who"]},
+    {"metrics": "task", "tags": ["kind"]},
+    {"metrics": "map_time", "start_time": 0},
+    {"metrics": "map_time", "start_time": 4000000000},
+]
+
+OURS = """
+import json, sys, time
+from sonde import AnalysisClient, Telemetry
+asked = json.load(sys.stdin)
+dt, dac = Telemetry(), AnalysisClient()
+for arguments in asked["values"]:
+    dt.add_data(**arguments)
+dac.connect(timeout=60)
+end = time.monotonic() + 30
+while not dac.get_data("task") and time.monotonic() < end:  # the last of them
+    time.sleep(0.01)
+found = [dac.get_data(**question) for question in asked["questions"]]
+print(json.dumps({"data": found, "metrics": sorted(dac.get_metrics())}))
+"""
+
+
+def compared(answers):
+    """Of each result what does not depend on when it was sampled; tags are text here."""
+    return [
+        [
+            (
+                one["metric"],
+                {key: str(value) for key, value in one["tags"].items()},
+                one["aggregateTags"],
+                one["dps"][max(one["dps"])],
+            )
+            for one in answer
+        ]
+        for answer in answers
+    ]
+
+
+def ask(command, **options):
+    asked = json.dumps({"values": VALUES, "questions": QUESTIONS})
+    done = subprocess.run(
+        [str(word) for word in command],
+        input=asked,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **options,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_same_values_have_the_same_answers(dragon, tmp_path):
+    theirs = ask([dragon, pathlib.Path(__file__).with_name("dragon_reference.py")])
+    sonde = [BUILD / "cli" / "sonde", "--archive", tmp_path / "archive", "--config", os.devnull, "run"]
+    watch = ["--quiet", "--level", "2", "--period", "20ms", "--"]
+    ours = ask([*sonde, *watch, PYTHON, "-c", OURS], env=environment())
+    for question, their, our in zip(QUESTIONS, compared(theirs["data"]), compared(ours["data"])):
+        assert our == their, question
+    recorded = {re.sub("[^a-zA-Z0-9_:.-]", "_", name) for name in theirs["metrics"]}
+    assert recorded <= set(ours["metrics"])
+
+
+# --- Its programs
+
+IMPORT = re.compile(r"^from dragon\.telemetry(\.telemetry)? import", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def programs(scipy):
+    """The folder of its examples for telemetry, from the repository that the package names."""
+    given = os.environ.get("SONDE_DRAGON_SOURCE")
+    place = pathlib.Path(given) if given else BUILD / "dragon-source"
+    if not place.exists():
+        program = "from importlib.metadata import metadata as m; print(m('dragonhpc').get_all('Project-URL'))"
+        urls = subprocess.run([scipy, "-c", program], capture_output=True, text=True, check=True).stdout
+        (repository,) = re.findall(r"'Repository, ([^']*)'", urls)
+        clone = ["git", "clone", "--quiet", "--depth=1", repository, place]
+        done = subprocess.run(clone, capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode != 0:
+            pytest.skip(f"the package has no programs, and {repository} cannot be reached")
+    return place / "examples" / "dragon_telemetry"
+
+
+@pytest.mark.parametrize("name", ["scipy_scale_work.py", "scipy_scale_work_db_dump.py"])
+def test_its_programs_run_with_the_import_changed(programs, scipy, watch, tmp_path, name):
+    text = (programs / name).read_text()
+    changed, count = IMPORT.subn("from sonde import", text)
+    assert count == 1, "nothing else is changed"
+    program = tmp_path / name
+    program.write_text(changed)
+    size = ["--num_workers", "2", "--iterations", "2", "--burns", "1", "--size", "32"]
+    done = watch(scipy, program, *size, "--mem", "65536", "--work_time", "0.02", level=3, timeout=300)
+    assert done.returncode == 0 and "Average time:" in done.stdout, done.stderr
+    assert done.last("iteration") == 2 and done.last("iteration_time") > 0
+    assert done.last("pool_start_time") > 0
+    elapsed = done.entries("elapsed_time")
+    assert {entry["tags"]["process"] for entry in elapsed} <= {"1", "2"}
+    assert elapsed and all(entry["tags"]["puid"] and entry["last"] > 0 for entry in elapsed)
