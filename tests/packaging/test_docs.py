@@ -239,15 +239,35 @@ def names_of_unit_tests():
             r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", text, re.MULTILINE))
 
 
+def unknown_tests(cell):
+    """Of the tests that a cell of a table names, at least one, those that do not exist: SUITE.NAME, or a
+    file and the names of some of its tests."""
+    known, path, unknown = set(names_of_unit_tests()), None, []
+    words = re.findall(r"`(tests/[\w/]+\.py|test_\w+|\w+\.[A-Z]\w+)`", cell)
+    for word in words:
+        if word.startswith("tests/"):
+            path = word
+        elif word.startswith("test_"):
+            unknown += [] if path and f"def {word}(" in read(path) else [word]
+        elif word not in known:
+            unknown.append(word)
+    return unknown if words and not words[-1].endswith(".py") else [cell]
+
+
 def test_every_fault_of_the_archive_has_a_test_that_exists():
     table = read("docs/archive.md").split("## What can go wrong", 1)[1].split("\n## ", 1)[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
     assert len(rows) > 20
-    known = set(names_of_unit_tests())
     for fault, *said, named in rows:
         assert len(said) == 2 and all(said), fault
-        pairs = re.findall(r"`(tests/[\w/]+\.py)` `(test_\w+)`", named)
-        names = re.findall(r"`(\w+\.[A-Z]\w+)`", named)
-        assert pairs or names, fault
-        assert [name for name in names if name not in known] == [], fault
-        assert [name for path, name in pairs if f"def {name}(" not in read(path)] == [], fault
+        assert unknown_tests(named) == [], fault
+
+
+def test_what_is_said_of_other_systems_has_a_test_that_exists():
+    rows = [line for line in read("docs/coming-from.md").splitlines() if line.startswith("| ")]
+    rows = [line for line in rows if not line.startswith("| feature |")]
+    assert len(rows) >= 10
+    for row in rows:
+        feature, *said, named = [cell.strip() for cell in row.strip("|").split("|")]
+        assert len(said) == 3 and any(said), feature
+        assert unknown_tests(named) == [], feature
