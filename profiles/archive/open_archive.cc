@@ -15,6 +15,7 @@
 #include "profiles/upkeep/ingest.h"
 #include "profiles/upkeep/open_db.h"
 #include "profiles/upkeep/repair.h"
+#include "profiles/upkeep/sweep.h"
 
 namespace sonde {
 namespace {

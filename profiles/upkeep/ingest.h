@@ -75,8 +75,4 @@ Profile WholeProfile(leveldb::DB& db, const std::string& key, std::vector<Part> 
 // The number of blocks that `db` has of a profile.
 Result<uint64_t> CountBlocks(leveldb::DB& db, const std::string& key);
 
-// Deletes the half made or half deleted directories that killed writers and ingests left in live/,
-// and what NFS keeps in db/ of deleted files.
-void SweepArchive(const ArchivePaths& archive, Nanos now = Clock::System().Now());
-
 }  // namespace sonde

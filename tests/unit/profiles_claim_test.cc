@@ -28,6 +28,7 @@
 #include "profiles/upkeep/ingest.h"
 #include "profiles/upkeep/lock.h"
 #include "profiles/upkeep/open_db.h"
+#include "profiles/upkeep/sweep.h"
 #include "tests/unit/profiles_days.h"
 
 namespace {
