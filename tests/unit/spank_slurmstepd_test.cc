@@ -22,6 +22,7 @@ class Slurmstepd : public testing::Test {
   Slurmstepd() {
     char made[] = "/tmp/sonde-stepd-XXXXXX";
     directory_ = ::mkdtemp(made);
+    Write("sonde.conf", "");
   }
   ~Slurmstepd() override { fs::remove_all(directory_); }
 
