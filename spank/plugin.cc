@@ -62,7 +62,9 @@ int TakeOption(int id, const char* text, int remote) noexcept {
       if (!status.ok()) slurm_info("sonde: %s", std::string(status.message()).c_str());
       return;
     }
-    const Status status = TakeLocalOption(id, text, plugin_context.options);
+    std::string dropped;
+    const Status status = TakeLocalOption(id, text, plugin_context.options, dropped);
+    if (!dropped.empty()) slurm_spank_log("sonde: %s", dropped.c_str());
     if (status.ok()) return;
     slurm_error("sonde: %s", std::string(status.message()).c_str());
     refused = -1;

@@ -77,6 +77,10 @@ bool SetSwitch(std::string_view text, std::optional<bool>& value) {
   return true;
 }
 
+bool FitsTags(std::string_view list) {
+  return list.size() <= kMaxUserTagList && ValidUserTagList(list);
+}
+
 Status SetOption(int id, const char* text, PluginOptions& options) {
   const std::string_view value = text == nullptr ? "" : text;
   switch (id) {
@@ -104,12 +108,8 @@ Status SetOption(int id, const char* text, PluginOptions& options) {
       options.alarms = value;
       return {};
     case kTag:
-      // Given again, the option adds to its earlier value.
-      if (!ValidUserTagList(value) || options.tags.size() + value.size() > kMaxUserTagList) {
-        return Invalid(kOptions[id], value, kUserTagsExpected);
-      }
-      if (!options.tags.empty()) options.tags += ',';
-      options.tags += value;
+      if (!FitsTags(value)) return Invalid(kOptions[id], value, kUserTagsExpected);
+      options.tags = value;
       return {};
     case kRendezvous:
       options.rendezvous = value;
@@ -123,6 +123,34 @@ Status SetOption(int id, const char* text, PluginOptions& options) {
 bool IsNumber(const char* text) {
   const std::string_view digits = text == nullptr ? "" : text;
   return !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::string JoinTags(const std::string& first, std::string_view second) {
+  return first.empty() ? std::string(second) : first + "," + std::string(second);
+}
+
+// Given again, the option adds to its earlier values. Slurm gives what is in the environment in
+// front of what was typed, as if it had been typed too; for the components of a heterogeneous step
+// some releases give it more than once.
+Status TakeLocalTags(std::string_view value, PluginOptions& options, std::string& dropped) {
+  const char* const inherited = std::getenv(kOptions[kTag].variable);
+  if (inherited != nullptr && value == inherited) {
+    if (!options.typed_tags.empty()) return {};
+    SONDE_RETURN_IF_ERROR(SetOption(kTag, inherited, options));
+    options.inherited_tags = value;
+    return {};
+  }
+  std::string typed = JoinTags(options.typed_tags, value);
+  if (!FitsTags(typed)) return Invalid(kOptions[kTag], value, kUserTagsExpected);
+  if (!FitsTags(JoinTags(options.inherited_tags, typed))) {
+    options.inherited_tags.clear();
+    dropped =
+        "the inherited tags are dropped, as there is no room for them beside those of "
+        "--telemetry-tag";
+  }
+  options.tags = JoinTags(options.inherited_tags, typed);
+  options.typed_tags = std::move(typed);
+  return {};
 }
 
 // Whether the file of alarm rules, if there is one, can be read.
@@ -154,7 +182,8 @@ Status RegisterOptions(spank_t spank, spank_opt_cb_f callback) {
   return {};
 }
 
-Status TakeLocalOption(int id, const char* text, PluginOptions& options) {
+Status TakeLocalOption(int id, const char* text, PluginOptions& options, std::string& dropped) {
+  if (id == kTag) return TakeLocalTags(text == nullptr ? "" : text, options, dropped);
   SONDE_RETURN_IF_ERROR(SetOption(id, text, options));
   if (id != kAlarms) return {};
   options.alarms = Absolute(options.alarms);
@@ -168,7 +197,8 @@ std::vector<std::string> SetDefaultsFromEnvironment() {
     // Parsed by itself, as if no other option were given.
     PluginOptions alone;
     const auto check = [&](const char* from, const char* value) {
-      const Status status = TakeLocalOption(id, value, alone);
+      std::string dropped;
+      const Status status = TakeLocalOption(id, value, alone, dropped);
       if (!status.ok()) wrong.push_back(std::string(status.message()) + " (" + from + "); ignored");
       return status.ok();
     };
@@ -198,8 +228,6 @@ std::string TellIgnored(int id, const char* text) {
 }
 
 Status TakeRemoteOption(int id, const char* text, PluginOptions& options) {
-  // Some releases call this twice, each time with the whole value.
-  if (id == kTag) options.tags.clear();
   const uint32_t bit = 1u << id;
   options.given |= bit;
   const Status status = SetOption(id, text, options);

@@ -37,6 +37,9 @@ struct PluginOptions {
 
   std::string alarms;  // a file of rules; absolute where it was given, on nodes as Slurm carries it
   std::string tags;    // a=1,b=2
+  // The two parts of `tags`, in srun, sbatch and salloc.
+  std::string inherited_tags;
+  std::string typed_tags;
   std::optional<bool> mpi;
   std::optional<bool> io;
   std::string rendezvous;  // as given
@@ -63,8 +66,9 @@ Status RegisterOptions(spank_t spank, spank_opt_cb_f callback);
 std::vector<std::string> SetDefaultsFromEnvironment();
 
 // In srun, sbatch and salloc: the value of the option that was registered with `id`. A path becomes
-// absolute.
-Status TakeLocalOption(int id, const char* text, PluginOptions& options);
+// absolute. What was inherited never makes a typed value wrong: it gives way, and `dropped` becomes
+// a line about it.
+Status TakeLocalOption(int id, const char* text, PluginOptions& options, std::string& dropped);
 // On a node. An error, once for an option, means that this node does not know the value, which may
 // be one of a newer release: the highest level is taken then, and the default of any other option.
 Status TakeRemoteOption(int id, const char* text, PluginOptions& options);

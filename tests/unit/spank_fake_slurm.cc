@@ -75,9 +75,9 @@ void LoadedPlugin::Call(const char* callback) {
   if (function != nullptr) function(nullptr, static_cast<int>(argv.size()), argv.data());
 }
 
-void LoadedPlugin::Give(const char* option, const char* value) {
+bool LoadedPlugin::Give(const char* option, const char* value) {
   const spank_option& given = Slurm().options.at(option);
-  given.cb(given.val, value, Slurm().context == S_CTX_REMOTE ? 1 : 0);
+  return given.cb(given.val, value, Slurm().context == S_CTX_REMOTE ? 1 : 0) == 0;
 }
 
 }  // namespace sonde

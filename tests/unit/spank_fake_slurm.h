@@ -32,8 +32,9 @@ class LoadedPlugin {
   bool loaded() const { return library_ != nullptr; }
   // "slurm_spank_init" and the like; what the plugin lacks is not called.
   void Call(const char* callback);
-  // Gives the plugin the value of an option, as srun and sbatch do, and slurmstepd.
-  static void Give(const char* option, const char* value);
+  // Gives the plugin the value of an option, as srun and sbatch do, and slurmstepd; whether it was
+  // taken.
+  static bool Give(const char* option, const char* value);
 
   std::vector<std::string> arguments{"sonded=/nonexistent/sonded", "config=/dev/null"};
 

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "tests/unit/spank_fake_slurm.h"
 
@@ -149,6 +150,57 @@ TEST(NamedConf, ThatIsMissingMeansThatTheStepIsNotWatched) {
   EXPECT_EQ(WithoutConf(S_CTX_LOCAL, false), "");
   EXPECT_EQ(WithoutConf(S_CTX_REMOTE, false), "sonde: no telemetry for step 0" + line);
   EXPECT_EQ(WithoutConf(S_CTX_ALLOCATOR, true), "");
+}
+
+// --- Tags that are inherited beside those that are typed
+
+std::string Tags(char name, size_t count) {
+  std::string list;
+  for (size_t i = 0; i < count; ++i) {
+    list += (i == 0 ? "" : ",") + (name + std::to_string(i)) + "=" + std::string(200, name);
+  }
+  return list;
+}
+
+// As Slurm does: first what stands in the environment, then what was typed. In front of the last
+// line, whether all was taken; behind it, what goes on to the job's steps.
+std::string WithTags(const std::string& inherited, const std::vector<std::string>& typed) {
+  Slurm().context = S_CTX_ALLOCATOR;
+  return Said(true, [&](LoadedPlugin& plugin) {
+    constexpr const char* kVariable = "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_tag";
+    ::setenv("SLURM_TELEMETRY_TAG", inherited.c_str(), 1);
+    plugin.Call("slurm_spank_init");
+    bool taken = LoadedPlugin::Give("telemetry-tag", ::getenv(kVariable));
+    for (const std::string& tags : typed) {
+      taken = LoadedPlugin::Give("telemetry-tag", tags.c_str()) && taken;
+    }
+    plugin.Call("slurm_spank_init_post_opt");
+    ::dprintf(STDERR_FILENO, "%s\n", taken ? ::getenv(kVariable) : "refused");
+  });
+}
+
+TEST(InheritedTags, ThatLeaveNoRoomForTypedOnesAreDropped) {
+  const std::string line =
+      "sonde: the inherited tags are dropped, as there is no room for them beside those of "
+      "--telemetry-tag\n";
+  const std::string inherited = Tags('i', 30);
+  EXPECT_EQ(WithTags(inherited, {"a=1"}), inherited + ",a=1\n");
+  EXPECT_EQ(WithTags(inherited, {Tags('t', 12)}), line + Tags('t', 12) + "\n") << "bytes";
+  EXPECT_EQ(WithTags(inherited, {"a,b,c"}), line + "a,b,c\n") << "their number";
+  EXPECT_EQ(WithTags(inherited, {"a", "b", "c"}), line + "a,b,c\n");
+  EXPECT_EQ(WithTags(inherited, {Tags('t', 12), Tags('u', 12)}),
+            line + Tags('t', 12) + "," + Tags('u', 12) + "\n");
+}
+
+// Of a heterogeneous step some releases give the inherited value once for each component.
+TEST(InheritedTags, ThatAreGivenAgainCountOnce) {
+  const std::string inherited = Tags('i', 30);
+  EXPECT_EQ(WithTags(inherited, {inherited, "a=1"}), inherited + ",a=1\n");
+}
+
+TEST(TypedTags, ThatAreTooManyTogetherAreRefused) {
+  EXPECT_THAT(WithTags("x=1", {Tags('t', 20), Tags('u', 20)}),
+              testing::AllOf(HasSubstr("expected up to 32 tags"), testing::EndsWith("refused\n")));
 }
 
 class Stderr : public testing::TestWithParam<std::tuple<spank_context_t, Line>> {
