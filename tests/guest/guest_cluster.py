@@ -3,6 +3,7 @@
 Only the standard library is here.
 """
 
+import contextlib
 import glob
 import os
 import pathlib
@@ -23,12 +24,17 @@ PRIVATE = "/run/private"
 COUNTERS = f"{PRIVATE}/counters"
 LEVEL = ["--telemetry-level=2", "--telemetry-period=200ms"]
 ALL = ["--telemetry-level=4", "--telemetry-period=200ms"]
+LEVELS = {"without": [], "with": LEVEL}
 NODES = ("n1", "n2")
 # By then slurmstepd has given up: UnkillableStepTimeout is 10 s here.
 SETTLED = 40.0
+# s that a scenario's commands, and Slurm after them, may take longer with telemetry; less than
+# UnkillableStepTimeout, after which Slurm gives up on processes that stay.
+MORE = 8.0
 # Only a failure lasts so long, however busy the machine is.
 LIMIT = 120.0
 GO = pathlib.Path("/tmp/go")
+PROGRAMS = {"sonded", "sonded-head", "sonde"}
 
 CGROUP_CONF = "\n".join([
     "CgroupPlugin=cgroup/v2", "IgnoreSystemd=yes", "ConstrainRAMSpace=yes", "ConstrainCores=no",
@@ -151,18 +157,33 @@ class Cluster:
         for job in self.run(["squeue", "--noheader", "--format=%A"], user=None)[1].split():
             self.run(["scancel", job], user=None)
         for pid in ours():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         GO.unlink(missing_ok=True)
         for node in NODES:
             self.run(["scontrol", "update", f"NodeName={node}", "State=RESUME"], user=None)
         self.settle()
 
 
+# Seconds spent in wait_for() so far; for timed().
+_waited = 0.0
+
+
 def wait_for(predicate, timeout, interval=0.05):
-    end = time.monotonic() + timeout
-    while not (value := predicate()) and time.monotonic() < end:
+    global _waited
+    begin = time.monotonic()
+    while not (value := predicate()) and time.monotonic() < begin + timeout:
         time.sleep(interval)
+    _waited += time.monotonic() - begin
     return value
+
+
+def timed(run, *arguments):
+    """What run() gives, and the seconds that it took without those in wait_for(): with telemetry a scenario
+    waits for more of what it is about than without."""
+    begin, waited = time.monotonic(), _waited
+    result = run(*arguments)
+    return result, time.monotonic() - begin - (_waited - waited)
 
 
 def require(predicate, what):
@@ -179,14 +200,34 @@ def read(path):
 
 
 def ours():
-    """Processes of Sonde's, and those that the scenarios mark: pid -> command line."""
+    """Processes of Sonde's, and those that the scenarios mark: pid -> command line, or what is left of it."""
     found = {}
-    for path in glob.glob("/proc/[0-9]*/cmdline"):
-        words = read(path).split("\0")
-        program = os.path.basename(words[0])
-        if program in ("sonded", "sonded-head", "sonde") or "marked-by-the-test" in words:
-            found[int(path.split("/")[2])] = " ".join(words).strip()
+    for pid in processes():
+        words = read(f"/proc/{pid}/cmdline").split("\0")
+        # A process that ends has no command line any more, and keeps its name.
+        names = {os.path.basename(words[0]), comm(pid)}
+        if (names & PROGRAMS or "marked-by-the-test" in words) and lives(pid):
+            found[pid] = " ".join(words).strip() or f"({comm(pid)}, which is ending)"
     return found
+
+
+def processes():
+    return [int(pid) for pid in os.listdir("/proc") if pid.isdigit()]
+
+
+def comm(pid):
+    return read(f"/proc/{pid}/comm").strip()
+
+
+def lives(pid):
+    """Whether one of its threads does: the kernel keeps a process that was killed until its last thread has
+    come back from whatever it waits for."""
+    return any(stat(path)[:1] not in ([], ["Z"], ["X"]) for path in glob.glob(f"/proc/{pid}/task/[0-9]*/stat"))
+
+
+def stat(path):
+    """The fields of a stat file behind the name, which may hold anything."""
+    return read(path).rpartition(")")[2].split()
 
 
 def in_steps():
@@ -194,6 +235,18 @@ def in_steps():
     return {
         pid: command for pid, command in ours().items() if "/job_" in cgroup(pid) or "/step_" in cgroup(pid)
     }  # fmt: skip
+
+
+def beside_slurmstepd():
+    """Whatever lives in slurmstepd's own control group of a step and is none of Slurm's: pid -> name."""
+    return {
+        pid: comm(pid) for pid in processes()
+        if cgroup(pid).rstrip().endswith("/slurm") and comm(pid) != "slurmstepd" and lives(pid)
+    }  # fmt: skip
+
+
+def left_in_steps():
+    return {**beside_slurmstepd(), **in_steps()}
 
 
 def cgroup(pid):
@@ -204,17 +257,17 @@ def tasks():
     """Processes in the control groups of tasks, or without these below slurmstepd: pid -> command line."""
     pids = [path.split("/")[2] for path in glob.glob("/proc/[0-9]*/cgroup") if "/user/task_" in read(path)]
     if not pids:
-        pids = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_below_slurmstepd(pid)]
+        pids = [pid for pid in processes() if is_below_slurmstepd(pid)]
     return {int(pid): read(f"/proc/{pid}/cmdline").replace("\0", " ").strip() for pid in pids}
 
 
 def is_below_slurmstepd(pid):
     for _ in range(16):
-        fields = read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        fields = stat(f"/proc/{pid}/stat")
         if len(fields) < 2 or int(fields[1]) <= 1:
             return False
         pid = int(fields[1])
-        if read(f"/proc/{pid}/comm").strip() == "slurmstepd":
+        if comm(pid) == "slurmstepd":
             return True
     return False
 
@@ -248,21 +301,41 @@ class Watch:
         return 0.0 if self.last is None else max(0.0, self.last - (self.task or self.first))
 
 
-def see(cluster, run):
-    """What a scenario shows, without telemetry and with it."""
-    seen = {}
-    for name, level in (("without", []), ("with", LEVEL)):
+def see(cluster, run, more=MORE):
+    """What a scenario shows, without telemetry and with it. Its commands may take `more` s longer with it."""
+
+    def look(level):
         with Watch() as watch:
-            code, output = run(level)
+            (code, output), took = timed(run, level)
+            done = time.monotonic()
             # Its tasks are gone: 3 s later nothing of ours is in its control group.
-            wait_for(lambda: not in_steps(), 3.0)
-            left = in_steps()
-        seen[name] = {
-            "code": code, "output": output, "left": left, "stayed": watch.stayed(),
-            "nodes": cluster.settle(), "left_at_all": ours(),
+            wait_for(lambda: not left_in_steps(), 3.0)
+            left = left_in_steps()
+        nodes = cluster.settle()
+        seen = {
+            "code": code, "output": output, "took": took, "settled": time.monotonic() - done, "left": left,
+            "stayed": watch.stayed(), "nodes": nodes, "left_at_all": ours(),
         }  # fmt: skip
         cluster.restore()
-    return seen
+        return seen
+
+    return compare(look, more)
+
+
+def compare(look, more):
+    """What look() shows, without telemetry and with it. If it takes too long with it, look again: other work
+    of the machine may hold up one run, and what telemetry takes, it takes each time."""
+    seen = {how: look(level) for how, level in LEVELS.items()}
+    for _ in range(2):
+        with_it, without = seen["with"], seen["without"]
+        late = with_it["took"] > without["took"] + more or with_it["settled"] > without["settled"] + MORE
+        if not late or with_it["nodes"] != without["nodes"]:
+            break
+        for how, level in LEVELS.items():
+            again = look(level)
+            for time_of in ("took", "settled"):
+                seen[how][time_of] = min(seen[how][time_of], again[time_of])
+    return {**seen, "more": more}
 
 
 def see_all(cluster, scenarios, names):

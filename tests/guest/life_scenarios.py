@@ -6,9 +6,11 @@ import re
 import subprocess
 
 from guest_cluster import (
-    CLUSTER, SONDE, UNTIL_GO, finish, ours, read, require, see, tasks, wait_for,
+    CLUSTER, MORE, SONDE, UNTIL_GO, finish, ours, read, require, see, tasks, wait_for,
 )  # fmt: skip
 
+# s that a step of many may take longer with telemetry.
+MORE_EACH = 0.2
 # Longer than a node waits for a head that does not answer (kPatience, 6 s, and kAnswer, 2 s). That the
 # connection to it breaks takes full buffers, which is what tests/net/test_suspend.py sees to.
 SILENT = 10.0
@@ -214,8 +216,8 @@ def short_steps(cluster):
     """As many as a script of a parameter study starts."""
     count = int(os.environ.get("SONDE_SHORT_STEPS", "200"))
     script = f"for i in $(seq {count}); do srun -N1 -n1 true || exit 1; done"
-    return see(cluster, lambda level: batch(cluster, level, script, "-N1", name="short",
-                                            timeout=5 * count))  # fmt: skip
+    return see(cluster, lambda level: batch(cluster, level, script, "-N1", name="short", timeout=5 * count),
+               more=MORE + MORE_EACH * count)  # fmt: skip
 
 
 SCENARIOS = {

@@ -9,7 +9,7 @@ import pathlib
 import socketserver
 import subprocess
 
-from guest_cluster import Cluster, in_steps, ours, tasks
+from guest_cluster import Cluster, left_in_steps, ours, tasks
 
 PORT = 7000
 # Where the cluster's directory is, on all guests.
@@ -31,7 +31,7 @@ class Handler(socketserver.StreamRequestHandler):
         elif "run" in question:
             answer = Cluster(DIRECTORY).run(question["run"], question["user"], question["timeout"])
         else:
-            answer = {"in_steps": in_steps(), "ours": ours(), "tasks": tasks()}
+            answer = {"left_in_steps": left_in_steps(), "ours": ours(), "tasks": tasks()}
         self.wfile.write(json.dumps(answer).encode() + b"\n")
 
 

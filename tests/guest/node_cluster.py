@@ -14,9 +14,12 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 
 import guest_cluster
-from guest_cluster import CLUSTER, LEVEL, SONDE, USER, Cluster, NothingToSee, read, require, wait_for
+from guest_cluster import (
+    CLUSTER, MORE, SONDE, USER, Cluster, NothingToSee, compare, read, require, timed, wait_for,
+)  # fmt: skip
 from node_agent import DIRECTORY, PORT
 
 WORK = pathlib.Path("/share/work")
@@ -206,17 +209,21 @@ def samples(table):
 
 def see(cluster, run, node=None):
     """What a scenario shows, without telemetry and with it; the profile is on main or on a node."""
-    seen = {}
-    for name, level in (("without", []), ("with", LEVEL)):
-        code, output = run(level)
+
+    def look(level):
+        (code, output), took = timed(run, level)
+        done = time.monotonic()
         # Its tasks are gone: 3 s later nothing of ours is in its control group.
-        wait_for(lambda: not any(cluster.look("in_steps").values()), 3.0)
-        left = cluster.look("in_steps")
-        seen[name] = {
-            "code": code, "output": output, "left": left, "nodes": cluster.settle(),
-            "left_at_all": cluster.look("ours") | {"main": guest_cluster.ours()},
+        wait_for(lambda: not any(cluster.look("left_in_steps").values()), 3.0)
+        left = cluster.look("left_in_steps")
+        nodes = cluster.settle()
+        seen = {
+            "code": code, "output": output, "took": took, "settled": time.monotonic() - done, "left": left,
+            "nodes": nodes, "left_at_all": cluster.look("ours") | {"main": guest_cluster.ours()},
         }  # fmt: skip
         if level:
-            seen[name] |= profile(cluster, node)
+            seen |= profile(cluster, node)
         cluster.restore()
-    return seen
+        return seen
+
+    return compare(look, MORE)

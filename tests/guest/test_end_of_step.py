@@ -10,6 +10,8 @@ import signal
 
 import pytest
 
+from guest_cluster import MORE
+
 # Before the first task, while tasks start, and after them.
 NAMES = (
     "plain", "unwritable_output", "unwritable_batch_output", "missing_program", "missing_mpi",
@@ -41,12 +43,20 @@ def test_slurm_waits_for_what_is_in_its_own_control_group(seen):
     assert release >= (25, 5), seen["version"]
 
 
+def check_times(seen):
+    """The commands, and Slurm after them, take hardly longer than without telemetry."""
+    without, watched = seen["without"], seen["with"]
+    assert watched["took"] <= without["took"] + seen["more"], "s that the commands took"
+    assert watched["settled"] <= without["settled"] + MORE, "s until Slurm was done with the nodes"
+
+
 def check(seen, name):
     without, watched = seen[name]["without"], seen[name]["with"]
     assert without["code"] != -signal.SIGKILL, "it took longer than the scenario gives it"
     assert watched["code"] == without["code"], watched["output"]
     assert watched["left"] == {}, "still in the step's control group 3 s after its end"
     assert watched["stayed"] < 3, "s in the step's control group after its tasks' end"
+    check_times(seen[name])
     assert watched["nodes"] == without["nodes"]
     assert watched["left_at_all"] == {}
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from test_end_of_step import wanted
+from test_end_of_step import check_times, wanted
 
 NAMES = (
     "plain", "node_death", "node_death_no_kill", "node_hangs", "hung_head", "cut_network", "full_memory",
@@ -89,6 +89,7 @@ def test_a_step_is_as_without_telemetry(seen, name):
     assert "(timed out)" not in without["output"], "the scenario shows nothing"
     assert watched["code"] == without["code"], watched["output"]
     assert not any(watched["left"].values()), watched["left"]
+    check_times(seen[name])
     assert watched["nodes"] == without["nodes"]
     assert not any(watched["left_at_all"].values()), watched["left_at_all"]
     if name == "full_memory":

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from test_end_of_step import check
+
 
 @pytest.fixture(scope="module")
 def seen(scenarios):
@@ -13,6 +15,11 @@ def seen(scenarios):
 @pytest.fixture(scope="module")
 def seen_contained(scenarios):
     return scenarios("killed_daemon", contain=True)
+
+
+@pytest.mark.parametrize("name", ("closed_stderr", "async_step", "killed_daemon"))
+def test_nodes_are_as_without_telemetry(seen, name):
+    check(seen, name)
 
 
 def test_closed_stderr_is_never_written_to(seen):
