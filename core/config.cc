@@ -262,7 +262,7 @@ void ApplyEnvironment(Config& config, const OnWrong& wrong) {
 
 void ApplyText(std::string_view text, std::string_view name, Config& config,
                const OnWrong& on_wrong) {
-  SiteRules rules;  // the plugin's to apply, as the next; here they are checked
+  SiteRules rules;  // the plugin's to apply, as most of the next; here they are checked
   DaemonSettings daemons;
   std::set<std::string_view> seen;
   ForEachSetting(text, [&](const Setting& setting) {
@@ -280,6 +280,7 @@ void ApplyText(std::string_view text, std::string_view name, Config& config,
     }
     return status.ok() || on_wrong(status.Within(fmt::format("{}:{}", name, setting.line)));
   });
+  config.ask_filesystems = daemons.ask_filesystems;
 }
 
 std::string TextOf(const std::string& path) {

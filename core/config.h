@@ -45,6 +45,9 @@ struct Config {
   std::string http_cors;           // origins whose pages may ask, separated by commas; "*": all
   bool opentsdb_nan_null = false;  // NaN is null in OpenTSDB's answers, not the text "NaN"
 
+  // DaemonSettings::ask_filesystems; the file's alone, no variable overrides it.
+  std::string ask_filesystems;
+
   // Archive.
   std::string archive;                   // "" : $HOME/.local/share/sonde; %u user, %U uid, %h home
   uint64_t profile_limit = 64ull << 20;  // bytes of blocks per profile, divided among its nodes

@@ -69,6 +69,21 @@ bool SetPerfEvents(std::string_view text, DaemonSettings::PerfEvents& out) {
   return true;
 }
 
+// Names as the kernel has them, such as fuse.sshfs, and patterns.
+bool SetFilesystems(std::string_view text, std::string& out) {
+  constexpr std::string_view kLetters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-*";
+  for (std::string_view rest = text; !text.empty();) {
+    const size_t comma = rest.find(',');
+    const std::string_view name = TrimLine(rest.substr(0, comma));
+    if (name.empty() || name.find_first_not_of(kLetters) != std::string_view::npos) return false;
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  out = text;
+  return true;
+}
+
 struct DaemonKey {
   std::string_view name;
   std::string_view expected;
@@ -90,6 +105,8 @@ constexpr DaemonKey kDaemonKeys[] = {
      [](DaemonSettings& s, std::string_view v) { return SetMemory(v, 0, s.memory_allowance); }},
     {"max_heads", "a number; 0 for no limit",
      [](DaemonSettings& s, std::string_view v) { return SetNumber(v, 1'000'000, s.max_heads); }},
+    {"ask_filesystems", "types of filesystems such as lustre, fuse.*",
+     [](DaemonSettings& s, std::string_view v) { return SetFilesystems(v, s.ask_filesystems); }},
 };
 
 const DaemonKey* FindDaemonKey(std::string_view name) {

@@ -1,8 +1,9 @@
 // How the site lets daemons run, in sonde.conf: daemon_cpus, daemon_nice, daemon_memory,
-// daemon_oom_score, memory_allowance, max_heads and perf_events. No variable overrides them.
+// daemon_oom_score, memory_allowance, max_heads, perf_events and ask_filesystems. No variable
+// overrides them.
 //
 // Free of dependencies, as site_rules.h is: the plugin applies these lines, the daemon and the
-// command check them.
+// command check them. The daemon applies ask_filesystems.
 //
 // Thread safety: values.
 #pragma once
@@ -29,6 +30,10 @@ struct DaemonSettings {
   // Bytes by which a job's memory limit on a node is raised for each of its steps.
   uint64_t memory_allowance = 64u << 20;
   uint32_t max_heads = 0;  // on one host at a time; 0: no limit
+  // Types of filesystems, separated by commas, with '*' for any text, that daemons ask for their
+  // space although a process that waits for them may not be killed. "none": none, and profiles do
+  // not tell which were not asked.
+  std::string ask_filesystems;
 
   // Whether a line of sonde.conf is for Add.
   static bool Takes(const Setting& line);

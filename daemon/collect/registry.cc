@@ -141,10 +141,11 @@ std::vector<SourceMetrics> SourcesOfTheSystem() {
 std::vector<SourceMetrics> SourcesOfFilesystems() {
   return {
       {"Filesystems",
-       "From `statvfs` every 10 s: local disks, network filesystems, tmpfs and overlays, each once "
-       "however often it is mounted, 32 at most. One whose server does not answer is missing for "
-       "that time, and the profile has a note. For IBM Storage Scale (GPFS) this is all there is: "
-       "its own counters are for root.",
+       "From `statvfs` every 10 s: local disks, tmpfs and NFS, each once however often it is "
+       "mounted, 32 at most. One whose server does not answer is missing for that time, and the "
+       "profile has a note. Others, such as Lustre, IBM Storage Scale (GPFS), FUSE and overlays, "
+       "are asked if the site wants it (`ask_filesystems`): a daemon that hangs in one of these "
+       "cannot be killed. For GPFS this is all there is: its own counters are for root.",
        SpaceMetrics()},
       {"NFS",
        "From `/proc/net/rpc/nfs` and `/proc/self/mountstats`, the latter at most once a second; "

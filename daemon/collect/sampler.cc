@@ -106,7 +106,7 @@ void Sampler::AddSystemSources(const Options& options) {
   AddSource(MakeInfinibandSource(roots, level, buffer_));
   AddSource(MakeSlingshotSource(roots, level, buffer_));
   AddSource(MakeDisksSource(roots, level, buffer_));
-  AddSource(MakeSpaceSource(roots, buffer_));
+  AddSource(MakeSpaceSource(roots, options.ask_filesystems, buffer_));
   AddSource(MakeNfsSource(roots, level, buffer_));
   AddSource(MakeNfsMountsSource(roots, level, buffer_));
   AddSource(MakeLustreSource(roots, level, buffer_));

@@ -36,7 +36,10 @@ class Sampler {
     Roots roots = {};
     Nanos period = kDefaultPeriod;  // of the ticks
     std::string gpus = {};          // the step's, as the launcher names them
-    uint64_t memory = 0;            // that Slurm has allocated, bytes; 0: the launcher does not say
+    // Types of filesystems to be asked for their space although the daemon may hang in them; see
+    // filesystems/mounted.h.
+    std::string ask_filesystems = {};
+    uint64_t memory = 0;  // that Slurm has allocated, bytes; 0: the launcher does not say
   };
   explicit Sampler(const Options& options);
   ~Sampler();

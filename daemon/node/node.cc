@@ -14,7 +14,7 @@ using tree::Type;
 
 namespace {
 
-collect::Sampler::Options SamplerOptions(const LaunchMessage& launch) {
+collect::Sampler::Options SamplerOptions(const LaunchMessage& launch, const Config& config) {
   collect::Sampler::Options options;
   options.level = launch.job.level;
   options.events = launch.events;
@@ -25,6 +25,7 @@ collect::Sampler::Options SamplerOptions(const LaunchMessage& launch) {
   options.period = launch.job.period;
   options.gpus = launch.gpus;
   options.memory = launch.memory;
+  options.ask_filesystems = config.ask_filesystems;
   return options;
 }
 
@@ -38,7 +39,7 @@ Node::Node(Loop& loop, StepClock& time, const LaunchMessage& launch, const Confi
       launch_(launch),
       config_(config),
       done_(std::move(done)),
-      recorder_(SamplerOptions(launch), config.node_memory, launch.node_id,
+      recorder_(SamplerOptions(launch, config), config.node_memory, launch.node_id,
                 launch.job.expected_nodes),
       application_(loop, time, clock_, launch_, recorder_.sampler(), *this),
       queries_(loop),

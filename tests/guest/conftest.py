@@ -70,6 +70,12 @@ def stage_plugins(stage, include):
     run("cc", "-shared", "-fPIC", f"-I{include}", "-o", stage / "failing_plugin.so", source)
 
 
+def stage_module(stage, name):
+    """A module of the guest's kernel, which comes with the kernel and not with the guest's root."""
+    kernel = run("linux.uml", "--version").strip()
+    shutil.copy2(f"/usr/lib/uml/modules/{kernel}/kernel/{name}", stage)
+
+
 @pytest.fixture(scope="session")
 def root():
     """The root directory that the guest has."""
@@ -82,6 +88,7 @@ def stage(root, tmp_path_factory):
     stage = tmp_path_factory.mktemp("stage")
     stage_programs(stage)
     stage_plugins(stage, root / "usr" / "include")
+    stage_module(stage, "fs/fuse/fuse.ko")
     # Jobs run as ordinary users.
     run("chmod", "-R", "a+rX", stage)
     return stage

@@ -16,6 +16,7 @@ import urllib.request
 from guest_cluster import (
     FAIL, ALL, NODES, USER, UNTIL_GO, cgroup, conf, finish, in_steps, ours, read, require, see, tasks, wait_for,
 )  # fmt: skip
+from hung_mount import hung_mount
 
 
 def plain(cluster):
@@ -327,6 +328,13 @@ def alarm_command(cluster, killed=False):
     return see(cluster, run)
 
 
+def hung_filesystem(cluster):
+    """Mounted on the nodes; the tasks do not use it. Its user would have the daemons ask it."""
+    words = ["-N2", "--export=ALL,SONDE_ASK_FILESYSTEMS=fuse.*", "sleep", "3"]
+    with hung_mount("/tmp/hung", "fuse.sshfs"):
+        return see(cluster, lambda level: cluster.run(["srun", *level, *words]))
+
+
 SCENARIOS = {
     "plain": plain,
     "unwritable_output": unwritable_output,
@@ -344,6 +352,7 @@ SCENARIOS = {
     "failing_prolog": failing_prolog,
     "cancelled": cancelled,
     "acting_head": acting_head,
+    "hung_filesystem": hung_filesystem,
     "failing_mpi_prefork": failing_mpi_prefork,
     "exporters_readers": exporters_readers,
     "followers": followers,

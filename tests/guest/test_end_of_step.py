@@ -19,7 +19,7 @@ NAMES = (
     "failing_task_init_privileged", "failing_task_init", "failing_task_post_fork", "failing_task_exit",
     "failing_mpi_prefork", "slow_epilog", "all_metrics", "killed_daemon", "acting_head",
     "exporters_readers", "followers", "alarm_command", "key", "failing_task_exit_first",
-    "alarm_command_of_killed", "stopped_daemon", "killed_slurmstepd", "stopped_start",
+    "alarm_command_of_killed", "stopped_daemon", "killed_slurmstepd", "stopped_start", "hung_filesystem",
 )  # fmt: skip
 
 
@@ -76,6 +76,13 @@ def test_what_was_to_fail_failed_and_what_was_to_run_was_watched(seen):
     for name in ("slow_epilog", "all_metrics"):
         if name in seen:
             assert "Coverage 100 %" in seen[name]["with"]["output"], seen[name]["with"]["output"]
+
+
+def test_the_profile_names_a_filesystem_that_was_not_asked(seen):
+    if "hung_filesystem" not in seen:
+        pytest.skip("not asked for")
+    output = " ".join(seen["hung_filesystem"]["with"]["output"].split())
+    assert "the space of /tmp/hung (fuse.sshfs) is not recorded" in output, output
 
 
 def test_no_task_and_no_record_shows_the_key(seen):

@@ -1,4 +1,4 @@
-// Which mounts are asked for their space, what they say, and servers that do not answer.
+// What mounted filesystems say of their space, and servers that do not answer.
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "daemon/collect/filesystems/filesystem_sources.h"
-#include "daemon/collect/filesystems/mounted.h"
 #include "tests/unit/collect_tree.h"
 
 // Counted in collect_allocations.cc.
@@ -20,6 +19,7 @@ extern std::atomic<size_t> allocations;
 namespace sonde::collect {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -30,78 +30,6 @@ constexpr Nanos kRound = 10 * kSecond;
 
 std::string Named(std::string_view metric, std::string_view type, std::string_view point) {
   return fmt::format("node_filesystem_{}{{fstype=\"{}\",mountpoint=\"{}\"}}", metric, type, point);
-}
-
-std::vector<std::string> Points(std::string_view mountinfo) {
-  std::vector<std::string> points;
-  for (const Filesystem& filesystem : ListFilesystems(mountinfo)) {
-    points.push_back(filesystem.point + (filesystem.remote ? " remote" : ""));
-  }
-  return points;
-}
-
-TEST(Mounted, WhatAStepCanFillIsListed) {
-  EXPECT_THAT(Points("22 27 0:21 / /proc rw shared:1 - proc proc rw\n"
-                     "23 27 0:22 / /sys rw shared:2 - sysfs sysfs rw\n"
-                     "24 27 0:6 / /dev rw - devtmpfs devtmpfs rw,size=4k\n"
-                     "25 24 0:23 / /dev/shm rw - tmpfs tmpfs rw,size=24684092k\n"
-                     "26 24 0:24 / /dev/pts rw - devpts devpts rw\n"
-                     "27 1 254:0 / / rw,relatime shared:3 master:1 - ext4 /dev/vda rw\n"
-                     "28 27 0:25 / /run rw - tmpfs tmpfs rw\n"
-                     "29 28 0:26 / /run/user/1000 rw - tmpfs tmpfs rw\n"
-                     "30 27 0:27 / /tmp rw - tmpfs tmpfs rw\n"
-                     "31 27 0:28 / /home rw - nfs4 server:/home rw,vers=4.2\n"
-                     "32 27 0:29 / /scratch rw - lustre 10.0.0.1@o2ib:/scratch rw\n"
-                     "33 27 0:30 / /gpfs rw - gpfs gpfs rw\n"
-                     "34 27 0:31 / /data rw - fuse.sshfs user@host: rw\n"
-                     "35 27 7:0 / /opt/image ro - squashfs /dev/loop0 ro\n"
-                     "36 27 0:32 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
-                     "37 27 0:33 / /misc rw - autofs auto.misc rw\n"
-                     "38 27 8:1 / /odd rw - newfs /dev/sda1 rw\n"
-                     "39 27 0:34 / /odder rw - newfs none rw\n"
-                     "41 27 0:36 / /image rw - overlay overlay rw,lowerdir=/home/image\n"
-                     "40 27 0:35 / /var/lib/docker/overlay2/x/merged rw - overlay overlay rw\n"),
-              ElementsAre("/dev/shm", "/", "/tmp", "/home remote", "/scratch remote",
-                          "/gpfs remote", "/data remote", "/odd remote", "/image remote"));
-}
-
-TEST(Mounted, EachFilesystemIsListedOnceWhereAllOfItShows) {
-  EXPECT_THAT(Points("1 0 8:1 /sub /a rw - ext4 /dev/sda1 rw\n"
-                     "2 0 8:1 / /long/path rw - ext4 /dev/sda1 rw\n"
-                     "3 0 8:1 / /path rw - ext4 /dev/sda1 rw\n"
-                     "4 0 8:2 /only /b rw - ext4 /dev/sda2 rw\n"
-                     "5 0 0:40 /home/u1 /home/u1 rw - nfs server:/home/u1 rw\n"
-                     "6 0 0:40 /home/u2 /home/u2 rw - nfs server:/home/u2 rw\n"),
-              ElementsAre("/path", "/b", "/home/u1 remote"));
-}
-
-TEST(Mounted, WhatIsMountedLaterHidesWhatWasThere) {
-  const auto listed = ListFilesystems(
-      "1 0 8:1 / /mnt rw - ext4 /dev/sda1 rw\n"
-      "2 1 0:41 / /mnt rw - nfs server:/x rw\n"
-      "3 0 0:1 / / rw - rootfs rootfs rw\n"
-      "4 3 8:3 / / rw - xfs /dev/sda3 rw\n");
-  ASSERT_EQ(listed.size(), 2u);
-  EXPECT_EQ(listed[0], (Filesystem{"/mnt", "nfs", "0:41", true}));
-  EXPECT_EQ(listed[1], (Filesystem{"/", "xfs", "8:3", false}));
-}
-
-TEST(Mounted, ALocalFilesystemBelowAServersPathMayNotAnswer) {
-  EXPECT_THAT(Points("1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"
-                     "2 1 0:41 / /home rw - nfs server:/x rw\n"
-                     "3 2 0:42 / /home/u/tmp rw - tmpfs tmpfs rw\n"
-                     "4 1 0:43 / /homes rw - tmpfs tmpfs rw\n"
-                     "5 1 0:44 / /net rw - autofs auto.net rw\n"
-                     "6 5 8:2 / /net/disk rw - xfs /dev/sdb rw\n"),
-              ElementsAre("/", "/home remote", "/home/u/tmp remote", "/homes", "/net/disk remote"));
-}
-
-TEST(Mounted, LinesThatAreNoneArePassedOver) {
-  EXPECT_THAT(Points(""), IsEmpty());
-  EXPECT_THAT(Points(" - \n\n - ext4\n1 2 3 - ext4 /dev/sda rw\n1 2 8:1 / - ext4\n"
-                     "1 2 8:1 relative /x rw - ext4 /dev/sda rw\n"
-                     "1 2 8:2 / /with\\040blank rw - ext4 /dev/sdb rw\n1 2 8:3 / /cut rw - ext4"),
-              ElementsAre("/with blank"));
 }
 
 // Answers in place of statvfs, at once or when it is let.
@@ -176,8 +104,8 @@ class Filesystems : public testing::Test {
         "32 27 0:29 / /scratch rw - lustre 10.0.0.1@o2ib:/scratch rw\n"
         "33 27 0:30 / /third rw - nfs other:/ rw\n");
   }
-  std::unique_ptr<Source> Make() {
-    return MakeSpaceSource(tree_.roots(), buffer_,
+  std::unique_ptr<Source> Make(const std::string& allowed = "lustre") {
+    return MakeSpaceSource(tree_.roots(), allowed, buffer_,
                            [servers = servers_](const char* path, struct statvfs* result) {
                              return servers->Answer(path, result);
                            });
@@ -313,6 +241,46 @@ TEST_F(Filesystems, ARemoteOneIsKnownWhenItHasAnswered) {
   EXPECT_THAT(source_->TakeNotes(), IsEmpty());
 }
 
+TEST_F(Filesystems, OneThatMayHoldUpTheEndIsNeverAskedAndOneNoteSaysSo) {
+  source_ = Make("");
+  MountRemote();
+  Sample();
+  SampleUntil([&] { return Known("nfs4", "/home") && Known("nfs", "/third"); });
+  EXPECT_EQ(servers_->Asked("/scratch"), 0);
+  EXPECT_FALSE(Has(*source_, Named("size_bytes", "lustre", "/scratch")));
+  EXPECT_THAT(
+      source_->TakeNotes(),
+      ElementsAre("the space of /scratch (lustre) is not recorded: a daemon that hangs there "
+                  "cannot be killed, and Slurm would drain the node (ask_filesystems in "
+                  "sonde.conf)"));
+  Mount("27 1 254:0 / / rw - ext4 /dev/vda rw\n");
+  Sample(kRound);
+  MountRemote();
+  Sample(kRound);
+  EXPECT_THAT(source_->TakeNotes(), IsEmpty()) << "named before";
+}
+
+TEST_F(Filesystems, ASiteThatWantsNoneAskedIsToldNothing) {
+  source_ = Make("none");
+  MountRemote();
+  Sample();
+  SampleUntil([&] { return Known("nfs4", "/home") && Known("nfs", "/third"); });
+  EXPECT_EQ(servers_->Asked("/scratch"), 0);
+  EXPECT_THAT(source_->TakeNotes(), IsEmpty());
+}
+
+TEST_F(Filesystems, ANoteNamesTheFirstEightThatAreNotAsked) {
+  std::string table = "1 0 0:1 / /f rw - fuse.x x rw\n2 1 0:2 / /f/tmp rw - tmpfs tmpfs rw\n";
+  for (int i = 3; i < 12; ++i) table += fmt::format("{0} 0 0:{0} / /g{0} rw - gpfs x rw\n", i);
+  Mount(table);
+  Sample();
+  EXPECT_THAT(
+      source_->TakeNotes(),
+      ElementsAre(AllOf(HasSubstr("of /f (fuse.x), /f/tmp (tmpfs below fuse.x), /g3 (gpfs), "),
+                        HasSubstr("/g8 (gpfs) and 3 others is not recorded"))));
+  EXPECT_TRUE(source_->series().empty());
+}
+
 TEST_F(Filesystems, AServerThatHangsHoldsUpNobody) {
   MountRemote();
   servers_->Hold("/home");
@@ -444,7 +412,7 @@ TEST_F(Filesystems, AWarmTickAllocatesNothing) {
 
 TEST(FilesystemsLive, ThisMachinesRootHasTheSizeItSays) {
   ReadBuffer buffer;
-  const auto source = MakeSpaceSource(Roots(), buffer);
+  const auto source = MakeSpaceSource(Roots(), "", buffer);
   source->Sample(kSecond);
   struct statvfs root {};
   ASSERT_EQ(statvfs("/", &root), 0);

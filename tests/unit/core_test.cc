@@ -269,6 +269,17 @@ TEST(Config, ADaemonGoesOnWithoutWhatIsWrong) {
   EXPECT_EQ(config.port_range, "60000-60100");
 }
 
+TEST(Config, NoVariableHasADaemonAskFilesystemsThatMayHang) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/sonde.conf";
+  setenv("SONDE_ASK_FILESYSTEMS", "fuse.*", 1);
+  std::ofstream(path) << "fanout = 8\n";
+  EXPECT_EQ(LoadConfig(path)->ask_filesystems, "");
+  std::ofstream(path) << "ask_filesystems = lustre\n";
+  EXPECT_EQ(LoadConfig(path)->ask_filesystems, "lustre");
+  unsetenv("SONDE_ASK_FILESYSTEMS");
+}
+
 TEST(Config, TheArchivePatternNamesTheUser) {
   Config config;
   EXPECT_EQ(ArchivePath(config, "ada", 1000, "/home/ada"), "/home/ada/.local/share/sonde");

@@ -319,6 +319,13 @@ TEST(DaemonSettingsTest, LinesAreChecked) {
       {"perf_events = yes", "expected follow, grant or never"},
       {"max_heads = 100", ""},
       {"max_heads = many", "expected a number; 0 for no limit"},
+      {"ask_filesystems =", ""},
+      {"ask_filesystems = lustre", ""},
+      {"ask_filesystems = fuse.*, gpfs,beegfs", ""},
+      {"ask_filesystems = lustre,", "expected types of filesystems such as lustre, fuse.*"},
+      {"ask_filesystems = , lustre", "expected types of filesystems"},
+      {"ask_filesystems = lustre gpfs", "expected types of filesystems"},
+      {"ask_filesystems = /scratch", "expected types of filesystems"},
   };
   for (const Case& c : kCases) {
     ForEachSetting(c.line, [&](const Setting& setting) {

@@ -44,7 +44,7 @@ TEST(PackagedConf, ItsLinesForDaemonsShowTheDefaultsToo) {
     EXPECT_EQ(shown.Add(line), "");
     return true;
   });
-  EXPECT_EQ(lines, 7);
+  EXPECT_EQ(lines, 8);
   const DaemonSettings defaults;
   EXPECT_EQ(shown.perf_events, defaults.perf_events);
   EXPECT_EQ(shown.cpus, defaults.cpus);
@@ -53,6 +53,7 @@ TEST(PackagedConf, ItsLinesForDaemonsShowTheDefaultsToo) {
   EXPECT_EQ(shown.oom_score, defaults.oom_score);
   EXPECT_EQ(shown.memory_allowance, defaults.memory_allowance);
   EXPECT_EQ(shown.max_heads, defaults.max_heads);
+  EXPECT_EQ(shown.ask_filesystems, defaults.ask_filesystems);
 }
 
 }  // namespace

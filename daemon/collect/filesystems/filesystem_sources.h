@@ -13,6 +13,7 @@
 #include <sys/statvfs.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "daemon/collect/filesystems/remote_space.h"
@@ -20,9 +21,11 @@
 
 namespace sonde::collect {
 
-// Space of the mounted filesystems. `call` is made from several threads.
-std::unique_ptr<Source> MakeSpaceSource(const Roots& roots, ReadBuffer& buffer,
-                                        StatvfsCall call = ::statvfs);
+// Space of the mounted filesystems; `allowed` are the types that are asked although whoever waits
+// for them may not be killed (mounted.h); "none": none, and no note says so. `call` is made from
+// several threads.
+std::unique_ptr<Source> MakeSpaceSource(const Roots& roots, const std::string& allowed,
+                                        ReadBuffer& buffer, StatvfsCall call = ::statvfs);
 std::vector<MetricDecl> SpaceMetrics();
 
 // The NFS client: all mounts together, by procedure at level 4.

@@ -9,6 +9,8 @@
 #include <map>
 #include <utility>
 
+#include "core/text/ascii.h"
+#include "core/text/site_rules.h"
 #include "daemon/collect/read/mountinfo.h"
 #include "daemon/collect/read/parse.h"
 
@@ -18,6 +20,8 @@ namespace {
 constexpr std::string_view kLocalTypes[] = {
     "bcachefs", "btrfs",  "exfat",    "ext2",  "ext3", "ext4", "f2fs", "hfsplus", "jfs",
     "msdos",    "nilfs2", "reiserfs", "tmpfs", "udf",  "ufs",  "vfat", "xfs",     "zfs"};
+// A process that waits for their servers can be killed.
+constexpr std::string_view kKillableTypes[] = {"autofs", "nfs", "nfs4"};
 // With filesystems on a disk that other nodes write too (ocfs2, gfs2), whose locks these nodes may
 // hold, and filesystems that pass calls on to another one, whichever that is (overlay).
 constexpr std::string_view kRemoteTypes[] = {
@@ -30,6 +34,9 @@ constexpr std::string_view kNoRemoteTypes[] = {
     "fuse.archivemount", "fuse.cvmfs2",        "fuse.gvfsd-fuse",    "fuse.lxcfs",
     "fuse.portal",       "fuse.squashfuse",    "fuse.squashfuse_ll", "fuse.snapfuse",
     "fuse.rofiles-fuse", "fuse.vmware-vmblock"};
+// Nobody waits on a path through them, and nothing of them is recorded.
+constexpr std::string_view kHarmlessTypes[] = {"cramfs", "devtmpfs", "erofs",  "iso9660",  "proc",
+                                               "ramfs",  "romfs",    "rootfs", "squashfs", "sysfs"};
 constexpr std::string_view kExcluded[] = {
     "/proc",           "/sys", "/dev", "/run", "/cvmfs", "/var/lib/docker", "/var/lib/containers",
     "/var/lib/kubelet"};
@@ -54,32 +61,56 @@ bool IsExcluded(std::string_view point) {
                      [&](std::string_view directory) { return IsIn(point, directory); });
 }
 
+bool IsRemoteType(std::string_view type) {
+  if (type.starts_with("fuse.") || type == "fuse" || type == "fuseblk") {
+    return !Contains(kNoRemoteTypes, type);
+  }
+  return Contains(kRemoteTypes, type);
+}
+
 bool IsWanted(std::string_view type, std::string_view source) {
   if (Contains(kLocalTypes, type)) return true;
   if (IsRemoteType(type)) return true;
   // A type that is not known here and lies on a device.
-  return source.starts_with("/dev/") && type != "squashfs" && type != "iso9660" &&
-         type != "erofs" && type != "cramfs" && type != "romfs";
+  return source.starts_with("/dev/") && !Contains(kHarmlessTypes, type);
+}
+
+bool IsAllowed(std::string_view allowed, std::string_view type) {
+  while (!allowed.empty()) {
+    const size_t comma = allowed.find(',');
+    if (MatchesPattern(TrimLine(allowed.substr(0, comma)), type)) return true;
+    if (comma == std::string_view::npos) break;
+    allowed.remove_prefix(comma + 1);
+  }
+  return false;
+}
+
+// Of a filesystem by its type alone; for the paths through it as well.
+Filesystem::Asked ByType(std::string_view type, std::string_view allowed) {
+  if (Contains(kLocalTypes, type) || Contains(kHarmlessTypes, type)) {
+    return Filesystem::Asked::kAtOnce;
+  }
+  return Contains(kKillableTypes, type) || IsAllowed(allowed, type) ? Filesystem::Asked::kByHelper
+                                                                    : Filesystem::Asked::kNever;
 }
 
 struct Candidate {
   Filesystem filesystem;
   bool whole = false;
   bool wanted = false;
-  bool blocks = false;  // paths below it go to a server
 };
 
-std::vector<Candidate> ParseCandidates(std::string_view mountinfo) {
+std::vector<Candidate> ParseCandidates(std::string_view mountinfo, std::string_view allowed) {
   std::vector<Candidate> candidates;
   std::map<std::string, size_t> by_point;
   for (Cursor lines(mountinfo); !lines.AtEnd() && candidates.size() < kMostMounts;) {
     MountLine line;
     if (!ParseMountLine(lines.Line(), line)) continue;
     Candidate mount{{Unescaped(line.point), std::string(line.type), std::string(line.device),
-                     !Contains(kLocalTypes, line.type)},
+                     ByType(line.type, allowed)},
                     line.root == "/"};
     mount.wanted = IsWanted(line.type, line.source) && !IsExcluded(mount.filesystem.point);
-    mount.blocks = IsRemoteType(line.type) || line.type == "autofs";
+    if (mount.filesystem.asked == Filesystem::Asked::kNever) mount.filesystem.hangs = line.type;
     // A later mount at the same place hides the earlier one.
     const auto [known, added] = by_point.try_emplace(mount.filesystem.point, candidates.size());
     if (added) {
@@ -93,35 +124,41 @@ std::vector<Candidate> ParseCandidates(std::string_view mountinfo) {
 
 // The better of two mounts of one filesystem.
 bool IsBetter(const Candidate& a, const Candidate& b) {
-  if (a.filesystem.remote != b.filesystem.remote) return b.filesystem.remote;
+  if (a.filesystem.asked != b.filesystem.asked) return a.filesystem.asked < b.filesystem.asked;
   if (a.whole != b.whole) return a.whole;
   return a.filesystem.point.size() < b.filesystem.point.size();
 }
 
-}  // namespace
-
-bool IsRemoteType(std::string_view type) {
-  if (type.starts_with("fuse.") || type == "fuse" || type == "fuseblk") {
-    return !Contains(kNoRemoteTypes, type);
+// The filesystems that a path may wait for. Not the root: all that a daemon does goes through it.
+std::vector<Filesystem> OnPaths(const std::vector<Candidate>& candidates) {
+  std::vector<Filesystem> found;
+  for (const Candidate& mount : candidates) {
+    const Filesystem& filesystem = mount.filesystem;
+    if (filesystem.asked != Filesystem::Asked::kAtOnce && filesystem.point != "/") {
+      found.push_back(filesystem);
+    }
   }
-  return Contains(kRemoteTypes, type);
+  return found;
 }
 
-std::vector<Filesystem> ListFilesystems(std::string_view mountinfo) {
-  std::vector<Candidate> candidates = ParseCandidates(mountinfo);
-  std::vector<std::string> blocking;
-  for (const Candidate& mount : candidates) {
-    if (mount.blocks) blocking.push_back(mount.filesystem.point);
+void MindPath(const std::vector<Filesystem>& on_paths, Filesystem& filesystem) {
+  for (const Filesystem& above : on_paths) {
+    if (above.asked <= filesystem.asked || !IsIn(filesystem.point, above.point)) continue;
+    filesystem.asked = above.asked;
+    filesystem.hangs = above.hangs;
   }
+}
+
+}  // namespace
+
+std::vector<Filesystem> ListFilesystems(std::string_view mountinfo, std::string_view allowed) {
+  std::vector<Candidate> candidates = ParseCandidates(mountinfo, allowed);
+  const std::vector<Filesystem> on_paths = OnPaths(candidates);
   std::map<std::string_view, size_t> best;  // by device
   for (size_t i = 0; i < candidates.size(); ++i) {
     Candidate& mount = candidates[i];
     if (!mount.wanted) continue;
-    mount.filesystem.remote =
-        mount.filesystem.remote ||
-        std::any_of(blocking.begin(), blocking.end(), [&](const std::string& directory) {
-          return IsIn(mount.filesystem.point, directory);
-        });
+    MindPath(on_paths, mount.filesystem);
     const auto [known, added] = best.try_emplace(mount.filesystem.device, i);
     if (!added && IsBetter(mount, candidates[known->second])) known->second = i;
   }

@@ -7,8 +7,8 @@
 //
 // The owner hands over requests and takes answers under a mutex that it only tries: a helper that
 // was stopped inside does not hold it up. Destroying the owner wakes the helpers and leaves them to
-// end by themselves; what they use belongs to them too. A process can exit while a helper hangs:
-// the kernel ends it, if the filesystem's wait can be killed (those of NFS and Lustre can).
+// end by themselves; what they use belongs to them too. A process can exit while a helper hangs
+// only if the filesystem's wait can be killed: mounted.h says which are asked.
 //
 // Thread safety: the owner's thread only.
 #pragma once

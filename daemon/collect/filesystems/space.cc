@@ -2,11 +2,15 @@
 //
 // Local ones are asked by the daemon's thread: their answer is in memory. Remote ones, and those
 // behind a path that a server has to resolve, are asked by a helper (remote_space.h): what one says
-// is there a tick later, and missing once it has not answered for 3 s.
+// is there a tick later, and missing once it has not answered for 3 s. Those that may hold up the
+// daemon's end are not asked (mounted.h), which a note says.
 //
 // All nodes see a shared filesystem, so the step's number is the largest or smallest of theirs.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "daemon/collect/filesystems/filesystem_sources.h"
@@ -46,12 +50,24 @@ constexpr Field kFields[] = {
 constexpr Nanos kPeriod = 10 * kSecond;
 constexpr Nanos kPatience = 3 * kSecond;
 constexpr size_t kMostFilesystems = 32;
-constexpr int kMostNotes = 4;  // of one filesystem
+constexpr int kMostNotes = 4;  // of one filesystem; on those that are not asked
+constexpr size_t kMostNamed = 8;
+
+// "/scratch (lustre)"
+std::string Named(const Filesystem& filesystem) {
+  const std::string below =
+      filesystem.hangs == filesystem.type ? "" : fmt::format(" below {}", filesystem.hangs);
+  return fmt::format("{} ({}{})", filesystem.point, filesystem.type, below);
+}
 
 class SpaceSource final : public Source {
  public:
-  SpaceSource(const Roots& roots, ReadBuffer& buffer, StatvfsCall call)
-      : buffer_(buffer), table_(roots), call_(call), remote_(std::move(call)) {}
+  SpaceSource(const Roots& roots, std::string allowed, ReadBuffer& buffer, StatvfsCall call)
+      : buffer_(buffer),
+        table_(roots),
+        allowed_(std::move(allowed)),
+        call_(call),
+        remote_(std::move(call)) {}
 
   std::string_view name() const override { return "filesystems"; }
   Group group() const override { return Group::kOs; }
@@ -62,7 +78,7 @@ class SpaceSource final : public Source {
       std::string_view text;
       if (table_.Changed(buffer_, text)) Rescan(text);
       for (const Entry& entry : entries_) {
-        if (!entry.filesystem.remote) Write(entry, ReadSpace(call_, entry.filesystem.point));
+        if (!IsRemote(entry)) Write(entry, ReadSpace(call_, entry.filesystem.point));
       }
       ask_ = true;
     }
@@ -71,7 +87,7 @@ class SpaceSource final : public Source {
     remote_.Collect(now);
     collect_ = remote_.waiting();
     for (Entry& entry : entries_) {
-      if (entry.filesystem.remote) TakeAnswer(entry, now);
+      if (IsRemote(entry)) TakeAnswer(entry, now);
     }
   }
 
@@ -84,6 +100,10 @@ class SpaceSource final : public Source {
     bool silent = false;
     Nanos silent_since = 0;
   };
+
+  static bool IsRemote(const Entry& entry) {
+    return entry.filesystem.asked == Filesystem::Asked::kByHelper;
+  }
 
   void Write(const Entry& entry, const Space& space) {
     double* to = &values_[entry.column];
@@ -109,18 +129,22 @@ class SpaceSource final : public Source {
 
   void Rescan(std::string_view mountinfo) {
     std::vector<Filesystem> found;
+    std::vector<std::string> not_asked;
     size_t left_out = 0;
-    for (Filesystem& filesystem : ListFilesystems(mountinfo)) {
+    for (Filesystem& filesystem : ListFilesystems(mountinfo, allowed_)) {
       if (!CheckTag("mountpoint", filesystem.point).ok() ||
           !CheckTag("fstype", filesystem.type).ok()) {
         continue;
       }
-      if (found.size() < kMostFilesystems) {
+      if (filesystem.asked == Filesystem::Asked::kNever) {
+        not_asked.push_back(Named(filesystem));
+      } else if (found.size() < kMostFilesystems) {
         found.push_back(std::move(filesystem));
       } else {
         ++left_out;
       }
     }
+    NoteNotAsked(std::move(not_asked));
     if (left_out > 0 && !std::exchange(limit_noted_, true)) {
       notes_.push_back(fmt::format("filesystems: only {} of {} are recorded", kMostFilesystems,
                                    kMostFilesystems + left_out));
@@ -129,6 +153,19 @@ class SpaceSource final : public Source {
         std::equal(found.begin(), found.end(), entries_.begin(), entries_.end(),
                    [](const Filesystem& a, const Entry& b) { return a == b.filesystem; });
     if (!same) Declare(std::move(found));
+  }
+
+  // Of mounts that come and go, such as those of autofs, each is named once.
+  void NoteNotAsked(std::vector<std::string> names) {
+    if (allowed_ == "none") return;  // so the site knows
+    std::erase_if(names, [&](const std::string& name) { return !not_asked_.insert(name).second; });
+    if (names.empty() || ++not_asked_notes_ > kMostNotes) return;
+    const size_t others = names.size() - std::min(names.size(), kMostNamed);
+    names.resize(names.size() - others);
+    notes_.push_back(fmt::format(
+        "the space of {}{} is not recorded: a daemon that hangs there cannot be killed, and Slurm "
+        "would drain the node (ask_filesystems in sonde.conf)",
+        fmt::join(names, ", "), others == 0 ? "" : fmt::format(" and {} others", others)));
   }
 
   void Declare(std::vector<Filesystem> found) {
@@ -147,8 +184,8 @@ class SpaceSource final : public Source {
         s.metric = Metric(field.decl);
         s.tags = {{"fstype", filesystem.type}, {"mountpoint", filesystem.point}};
       }
-      if (filesystem.remote) remote.push_back(filesystem.point);
       entry.filesystem = std::move(filesystem);
+      if (IsRemote(entry)) remote.push_back(entry.filesystem.point);
     }
     entries_ = std::move(entries);
     values_.assign(series_.size(), kMissing);
@@ -159,6 +196,7 @@ class SpaceSource final : public Source {
 
   ReadBuffer& buffer_;
   MountTable table_;
+  const std::string allowed_;
   const StatvfsCall call_;
   RemoteSpace remote_;
   std::vector<Entry> entries_;
@@ -166,12 +204,15 @@ class SpaceSource final : public Source {
   bool ask_ = false;
   bool collect_ = false;  // once more, though nothing is waiting
   bool limit_noted_ = false;
+  std::set<std::string> not_asked_;
+  int not_asked_notes_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Source> MakeSpaceSource(const Roots& roots, ReadBuffer& buffer, StatvfsCall call) {
-  return std::make_unique<SpaceSource>(roots, buffer, std::move(call));
+std::unique_ptr<Source> MakeSpaceSource(const Roots& roots, const std::string& allowed,
+                                        ReadBuffer& buffer, StatvfsCall call) {
+  return std::make_unique<SpaceSource>(roots, allowed, buffer, std::move(call));
 }
 
 std::vector<MetricDecl> SpaceMetrics() {
