@@ -8,7 +8,7 @@
 //                                                says what is there
 //
 // Each line on stdout is written when the product has said so: "made KEY", "block KEY NUMBER",
-// "finished KEY", "stored KEY". Of check: "profile KEY STATE BLOCKS TAG live|db", "damaged KEY
+// "finished KEY", "stored KEY". Of check: "profile KEY STATE BLOCKS TAGS live|db", "damaged KEY
 // WHY", "problem WHAT", "note TEXT", "checked".
 //
 // Block n of a step has kRows rows, whose values come from the job's number and the time: a row
@@ -166,9 +166,10 @@ int Check(const std::string& root, Nanos wait) {
     std::string why;
     const int rows = RowsOf(*archive->reader, entry, why);
     if (rows < 0) Say(fmt::format("damaged {} {}", entry.key, why));
-    const auto tag = entry.job.tags.find("n");
+    std::string tags;
+    for (const auto& [name, value] : entry.job.tags) tags += name + ",";
     Say(fmt::format("profile {} {} {} {} {}", entry.key, ToString(entry.job.state), rows / kRows,
-                    tag == entry.job.tags.end() ? "0" : tag->second, entry.live ? "live" : "db"));
+                    tags.empty() ? "-" : tags, entry.live ? "live" : "db"));
   }
   const auto verified = VerifyArchive(root, nullptr);
   if (!verified.ok()) Say("problem " + std::string(verified.status().message()));

@@ -61,6 +61,10 @@ class Process:
         # A process that was killed may have left half a line.
         return [line.split() for line in self.out.read().decode(errors="replace").split("\n")[:-1]]
 
+    def complaint(self):
+        self.err.seek(0)
+        return self.err.read()[-400:].decode(errors="replace").strip()
+
     def close(self):
         self.out.close()
         self.err.close()
@@ -74,7 +78,7 @@ class Acknowledged:
         self.blocks = collections.Counter()
         self.finished = set()
         self.stored = set()
-        self.tags = {}  # key: (the last that was acknowledged, the last that was tried)
+        self.tags = collections.defaultdict(set)  # of a key
 
     def take(self, process):
         for kind, *words in process.said():
@@ -105,6 +109,7 @@ class Round:
         self.power = False
         self.hosts = 1
         self.tags = 0
+        self.half_imported = set()  # files whose import has failed or was killed
 
     # The processes.
 
@@ -148,21 +153,22 @@ class Round:
         if not keys:
             return [SONDE, "ls"]
         key = self.random.choice(keys)
+        # Of several at once one does not know which comes last.
         self.tags += 1
-        last, _ = self.known.tags.get(key, (0, 0))
-        self.known.tags[key] = (last, self.tags)
-        return [SONDE, "tag", key, f"n={self.tags}"]
+        return [SONDE, "tag", key, f"n{self.tags}"]
 
     def take(self, process):
         """What a process that has ended was told."""
         self.known.take(process)
         words, ended = process.words, process.child.returncode == 0
         if words[1:2] == ["tag"] and ended:
-            number = int(words[3][2:])
-            last, tried = self.known.tags[words[2]]
-            self.known.tags[words[2]] = (max(last, number), tried)
-        if words[1:2] == ["import"] and ended:
-            self.known.stored |= {key for key, file in self.imported if str(file) == words[2]}
+            self.known.tags[words[2]].add(words[3])
+        if words[1:2] == ["import"]:
+            keys = {key for key, file in self.imported if str(file) == words[2]}
+            if ended:
+                self.known.stored |= keys
+            else:
+                self.half_imported.add(words[2])
 
     def wait(self, processes, patience=PATIENCE):
         deadline = time.monotonic() + patience
@@ -264,13 +270,20 @@ class Round:
     def check(self):
         """Everything once more, without faults and when all claims have become old."""
         self.age()
+        for file in sorted(self.half_imported):
+            # The same command completes it.
+            again = Process(self, [SONDE, "import", file])
+            self.processes.append(again)
+            self.wait([again])
+            self.take(again)
+            if again.child.returncode != 0:
+                self.wrong.append(f"import failed: {again.complaint()}")
         last = Process(self, [ACTOR, "check", self.archive])
         self.wait([last])
         self.processes.append(last)
         lines = last.said()
         if not any(line[0] == "checked" for line in lines):
-            last.err.seek(0)
-            self.wrong.append(f"the check did not end: {last.err.read()[-400:]} {last.child.returncode}")
+            self.wrong.append(f"the check ended with {last.child.returncode}: {last.complaint()}")
         there = {}
         for kind, *words in lines:
             if kind == "profile":
@@ -292,16 +305,15 @@ class Round:
                 if not may_go:
                     self.wrong.append(f"lost: {key}")
                 continue
-            state, blocks, tag, where = there[key]
+            state, blocks, tags, where = there[key]
             if where != "db":
                 self.wrong.append(f"left in live/: {key}")
             if int(blocks) < known.blocks[key] and not (self.power and key not in known.stored):
                 self.wrong.append(f"lost blocks: {key} has {blocks} of {known.blocks[key]}")
             if (key in known.stored or key in known.finished) and state != "completed":
                 self.wrong.append(f"lost its end: {key} is {state}")
-            last, tried = known.tags.get(key, (0, 0))
-            if not last <= int(tag) <= max(last, tried):
-                self.wrong.append(f"lost its tag: {key} has {tag}, not {last} to {tried}")
+            if not known.tags[key] <= set(tags.split(",")):
+                self.wrong.append(f"lost tags: {key} has {tags}, not all of {sorted(known.tags[key])}")
 
     def look_at_folders(self):
         def names(folder):
