@@ -164,7 +164,9 @@ def test_threads_share_one(watch):
 import threading
 from sonde import Telemetry
 dt = Telemetry()
+barrier = threading.Barrier(4)
 def work(number):
+    barrier.wait()  # their first values come at once
     for i in range(2000):
         dt.add_data("shared", 1)
         dt.add_data("own", i, tagk="thread", tagv=number)

@@ -13,6 +13,7 @@ import os
 import sys
 
 import _socket
+import _thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # importing typing costs more than all the rest
@@ -22,6 +23,7 @@ _MOST = 512  # processes of a node that the daemon knows at a time
 # What libsonde makes the rank of: processes that have these in common are of one task.
 _OF_A_TASK = ("SLURM_PROCID", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
+_lock = _thread.allocate_lock()  # guards the next two
 _number: int | None = None  # None: not asked for yet
 _held: Any = None  # the socket
 _forked = False
@@ -30,9 +32,10 @@ _forked = False
 def number() -> int:
     """0 for the task's own process; also where there is no telemetry, or no number is free."""
     global _number, _held
-    if _number is None:
-        _number, _held = _take(1 if _is_child() else 0)
-    return _number
+    with _lock:
+        if _number is None:
+            _number, _held = _take(1 if _is_child() else 0)
+        return _number
 
 
 def when_forked(call: Callable[[], None]) -> None:
@@ -67,7 +70,8 @@ def _is_child() -> bool:
 
 
 def _after_fork() -> None:
-    global _number, _held, _forked
+    global _lock, _number, _held, _forked
+    _lock = _thread.allocate_lock()  # a thread of the parent's may have it
     if _held is not None:
         _held.close()  # it is the parent's
     _number, _held, _forked = None, None, True
