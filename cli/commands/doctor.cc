@@ -16,10 +16,13 @@
 
 #include "cli/command.h"
 #include "cli/commands/doctor_checks.h"
+#include "core/text/settings.h"
+#include "core/text/site_rules.h"
 #include "daemon/link/libfabric/fabric.h"
 #include "daemon/link/libfabric/socket_fabric.h"
 #include "forward/job.h"
 #include "launcher/node_counters.h"
+#include "launcher/read_file.h"
 
 namespace sonde::cli {
 namespace {
@@ -147,6 +150,28 @@ Finding CheckArchive(const Environment& env) {
   return Good("archive", fmt::format("{}, {:.1f} GB free", *directory, free / 1e9));
 }
 
+// Whether sonde.conf has steps watched that did not ask for it.
+bool WatchesUnasked(const std::string& path) {
+  SiteRules rules;
+  const Result<std::string> text = launch::ReadFile(path);
+  if (!text.ok()) return false;
+  ForEachSetting(*text, [&](const Setting& line) {
+    if (rules.Takes(line)) static_cast<void>(rules.Add(line));
+    return true;
+  });
+  return rules.WatchesUnasked();
+}
+
+Finding CheckRetention(const Environment& env, const Config& config) {
+  const bool limited = config.keep_age > 0 || config.keep_profiles > 0 || config.keep_size > 0 ||
+                       config.keep_user_profiles > 0 || config.keep_user_size > 0;
+  if (limited) return Good("retention", "profiles are kept within limits");
+  if (!WatchesUnasked(env.config_path)) return Good("retention", "all profiles are kept");
+  return Warning("retention",
+                 "default_level leaves a profile of every step in its user's archive, and no limit "
+                 "takes any away: set keep_age, keep_user_size or another keep_");
+}
+
 std::string SlurmVersion() {
   const std::string text = OutputOf("srun --version");  // "slurm-wlm 22.05.8"
   return text.starts_with("slurm") ? text.substr(text.rfind(' ') + 1) : "";
@@ -165,6 +190,7 @@ int Doctor(const Environment& env) {
   }
   findings.push_back(CheckPerf());
   findings.push_back(CheckArchive(env));
+  findings.push_back(CheckRetention(env, config.ok() ? *config : Config()));
   std::string text;
   bool bad = false;
   for (const Finding& finding : findings) {

@@ -71,7 +71,10 @@ Finding CheckConfig(const Environment& env) {
   const Result<Config> config = LoadConfig(env.config_path);
   if (!config.ok()) return Bad("configuration", std::string(config.status().message()));
   const bool exists = std::filesystem::exists(env.config_path);
-  return Good("configuration", env.config_path + (exists ? "" : " (absent: defaults)"));
+  return Good(
+      "configuration",
+      env.config_path +
+          (exists ? "" : " (absent: defaults; where plugstack.conf names it, no step is watched)"));
 }
 
 Finding CheckDaemon() {

@@ -491,5 +491,23 @@ TEST_F(CliTest, RunLeavesTheCommandItsOptions) {
   EXPECT_EQ(Sonde("run --bogus echo", alone).code, 2);
 }
 
+// A site that watches everybody fills all homes.
+TEST_F(CliTest, DoctorWarnsOfProfilesThatNobodyAskedForAndNothingTakesAway) {
+  const std::string conf = dir_.path() + "/sonde.conf";
+  const auto retention = [&](const std::string& text) {
+    std::ofstream(conf) << text;
+    const std::string told = Sonde("--config '" + conf + "' doctor").out;
+    const size_t at = told.find(" retention ");
+    if (at == std::string::npos) return "nothing in " + told;
+    const size_t begin = told.rfind('\n', at) + 1;
+    return told.substr(begin, told.find('\n', at) - begin);
+  };
+  EXPECT_THAT(retention("default_level = 1\n"),
+              testing::MatchesRegex("warning +retention +default_level .*set keep_age.*"));
+  EXPECT_THAT(retention("[partition = bench]\ndefault_level = 2\n"), HasSubstr("warning"));
+  EXPECT_THAT(retention("default_level = 1\nkeep_user_size = 1G\n"), HasSubstr("ok "));
+  EXPECT_THAT(retention("default_level = 0\nmax_level = 2\n"), HasSubstr("ok "));
+}
+
 }  // namespace
 }  // namespace sonde
