@@ -115,6 +115,21 @@ def test_a_node_decides_by_its_own_file(cluster, daemon):
     )
 
 
+def test_where_the_sites_file_is_missing_nothing_is_watched(cluster, daemon):
+    """Not even by a srun that has a file of the user's own."""
+    words = ["srun", "-N2", "--telemetry-level=4", "true"]
+    file = cluster.dir / "sonde.conf"
+    own = own_files(cluster)
+    file.unlink()
+    missing = f"open {file}: No such file or directory (config= in plugstack.conf)"
+    done = cluster.run(words)
+    assert done.returncode == 0 and daemon.records() == []
+    assert len(ours(done.stderr)) == 1 and missing in done.stderr
+    assert cluster.run(["env", own, *words]).returncode == 0
+    assert daemon.records("node") == []
+    assert all(missing in cluster.log(node) for node in ("n1", "n2"))
+
+
 @pytest.mark.parametrize("export", ["ALL", "NONE", "NIL"])
 def test_a_limit_by_partition(cluster, daemon, export):
     cluster.conf("max_level = 1\n[partition = ben*]\nmax_level = 3\n")
