@@ -151,10 +151,14 @@ int RunDaemon(const std::function<std::unique_ptr<Daemon>(const DaemonSetup&)>& 
   }
   const Status started = daemon->Start(std::move(listen_fd), std::move(application_fd));
   if (!started.ok()) return Fail(lifeline, started);
-  lifeline.SendState("up");
+  lifeline.SendUp(launch->InStep());
   lifeline.Start(*daemon);
   loop.Run();
-  if (launch->InStep()) EndChildren();
+  if (launch->InStep()) {
+    EndChildren();
+    // What is left of a daemon that does not come here is slurmstepd's to end.
+    lifeline.SendState("ended");
+  }
   // All is delivered and closed: destroying the rest would only cost the node time.
   std::_Exit(0);
 }

@@ -105,6 +105,13 @@ void LauncherLine::SendState(std::string_view state, std::string_view reason) {
   Send(launch::kDaemonState, std::string_view(message.packet()).substr(1));
 }
 
+void LauncherLine::SendUp(bool tells_end) {
+  launch::Writer message(launch::kDaemonState);
+  message.Add(launch::key::kState, "up");
+  if (tells_end) message.Add(launch::key::kLast, "ended");
+  Send(launch::kDaemonState, std::string_view(message.packet()).substr(1));
+}
+
 void LauncherLine::SendReport(std::string_view text) {
   while (!text.empty()) {
     const size_t n = std::min(text.size(), launch::kMaxPacket - 1);
@@ -113,9 +120,13 @@ void LauncherLine::SendReport(std::string_view text) {
   }
 }
 
+void LauncherLine::StopReading() {
+  if (fd_) loop_.Unwatch(fd_.get());
+  ended_ = true;
+}
+
 void LauncherLine::Close() {
-  if (!fd_) return;
-  loop_.Unwatch(fd_.get());
+  StopReading();
   fd_.Reset();
 }
 

@@ -41,9 +41,13 @@ class LauncherLine {
   void Send(char kind, std::string_view body);
   // What launcher/launch.h calls the daemon's state, with a reason for people, if there is one.
   void SendState(std::string_view state, std::string_view reason = "");
+  // That the daemon has begun; with `tells_end` that its last word will be "ended".
+  void SendUp(bool tells_end);
   // The report, in as many packets as it takes.
   void SendReport(std::string_view text);
-  // The launcher sees the end of file.
+  // Nothing of the launcher's comes any more.
+  void StopReading();
+  // And the launcher sees the end of file.
   void Close();
 
  private:

@@ -29,10 +29,12 @@ void LastWords::Take(std::string_view packet) {
   if (packet.empty() || packet[0] != kDaemonState) return;
   ForEach(packet.substr(1), [&](std::string_view name, std::string_view value) {
     if (name == key::kReason) reason_ = OneLine(value, kMost);
+    if (name == key::kLast) tells_end_ = value == "ended";
     if (name != key::kState) return;
     if (value == "up") state_ = State::kUp;
     if (value == "done") state_ = State::kDone;
     if (value == "failed") state_ = State::kFailed;
+    if (value == "ended") ended_ = true;
   });
 }
 
@@ -57,9 +59,13 @@ void LastWords::ReadAll(Lifeline& lifeline, int errors) {
   ReadErrors(errors);
 }
 
+bool LastWords::orderly() const {
+  return (state_ == State::kDone || state_ == State::kFailed) && (ended_ || !tells_end_);
+}
+
 std::optional<Failure> LastWords::Judge(bool asked) const {
   if (state_ == State::kFailed) return Failure{FailureKind::kReported, reason_};
-  if (state_ == State::kDone) {
+  if (state_ == State::kDone && orderly()) {
     if (reason_.empty()) return std::nullopt;
     return Failure{FailureKind::kProfile, reason_};
   }

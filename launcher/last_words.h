@@ -47,11 +47,15 @@ class LastWords {
   // For a daemon that is gone: what went wrong, if something did. `asked`: it was asked to finish
   // before it was gone.
   std::optional<Failure> Judge(bool asked) const;
+  // For a daemon that is gone: whether it ended by itself and left nothing behind, as it says.
+  bool orderly() const;
 
  private:
   enum class State : unsigned char { kUnknown, kUp, kDone, kFailed };
 
   State state_ = State::kUnknown;
+  bool tells_end_ = false;  // daemons of older releases do not
+  bool ended_ = false;
   std::string reason_;
   std::string errors_;
 };

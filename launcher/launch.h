@@ -32,9 +32,11 @@
 //                                   which events to open for every task, and once for the machine;
 //                                   at level 3 and above, at once when the daemon starts
 //   'R' text                        a piece of the closing report, to be printed as it is
-//   'D' state=up\n                  the daemon has begun its work, and will say so when it ends
+//   'D' state=up\nlast=ended\n      the daemon has begun its work, and will say so when it ends.
+//                                   last: it will say "ended" when all that it has started is gone
 //   'D' state=done\nreason=TEXT\n   it has done its work, except for what the reason says, if any
 //   'D' state=failed\nreason=TEXT\n it cannot go on, and why
+//   'D' state=ended\n               all that it has started is gone; it leaves now
 //   end of file                     it is gone. A daemon that was up and did neither is known to
 //                                   have been killed or to have crashed (launcher/last_words.h)
 //
@@ -167,7 +169,8 @@ inline constexpr std::string_view kStart = "start";
 // And what the step's time is ahead of the machine's wall clock, ns, negative if behind.
 inline constexpr std::string_view kAhead = "ahead";
 // Of 'D' packets.
-inline constexpr std::string_view kState = "state";    // up | done | failed
+inline constexpr std::string_view kState = "state";    // up | done | failed | ended
+inline constexpr std::string_view kLast = "last";      // the state that it will tell last
 inline constexpr std::string_view kReason = "reason";  // for people
 // Of 'T' and 'X' packets.
 inline constexpr std::string_view kRank = "rank";    // in the step

@@ -143,6 +143,27 @@ bool IsOrphan(const Stat& stat, uid_t user) {
   return parent && !parent->stepd && UserOf(stat.parent) != user;
 }
 
+// Whether the daemon, which has ended, may have left it behind.
+bool IsLeft(pid_t pid, const Stat& stat, const ProcessId& daemon, uid_t user) {
+  return stat.start >= daemon.start && !Ended(stat) && UserOf(pid) == user && IsOrphan(stat, user);
+}
+
+// Calls for_each(kill) until that has nothing to kill: the children of one that is killed are the
+// next orphans.
+template <typename ForEach>
+void KillInTurns(const Deadline& deadline, const ForEach& for_each) {
+  for (;;) {
+    bool found = false;
+    for_each([&](const ProcessId& process) {
+      Kill(process);
+      found = true;
+    });
+    const int left = deadline.LeftMs();
+    if (!found || left == 0) return;
+    ::poll(nullptr, 0, std::min(left, 2));
+  }
+}
+
 // Whether the process was started with that "NAME=VALUE".
 bool HasVariable(pid_t pid, const std::string& entry) {
   char path[32];
@@ -198,43 +219,36 @@ void KillSession(const ProcessId& leader) {
   });
 }
 
-void KillLeftInGroup(const ProcessId& leader, uid_t user) {
+void KillLeftInGroup(const ProcessId& daemon, uid_t user, const Deadline& deadline) {
   char own[4096];
   const std::string_view group = CgroupPath(ReadFile("/proc/self/cgroup", own), "");
-  if (leader.pid == 0 || !EndsWith(group, "/slurm") ||
+  if (daemon.pid == 0 || !EndsWith(group, "/slurm") ||
       group.find("/step_") == std::string_view::npos)
     return;
   char path[4096 + 64];
   std::snprintf(path, sizeof(path), "/sys/fs/cgroup%.*s/cgroup.procs",
                 static_cast<int>(group.size()), group.data());
-  char buffer[16384];
-  const std::string_view pids = ReadFile(path, buffer);
-  const char* const end = pids.data() + pids.size();
-  for (const char* at = pids.data(); at < end; ++at) {
-    pid_t pid = 0;
-    at = std::from_chars(at, end, pid).ptr;
-    const std::optional<Stat> stat = pid > 0 ? ReadStat(pid) : std::nullopt;
-    if (!stat || stat->start < leader.start || pid == ::getpid() || UserOf(pid) != user) continue;
-    Kill({pid, stat->start});
-  }
+  KillInTurns(deadline, [&](const auto& kill) {
+    char buffer[16384];
+    const std::string_view pids = ReadFile(path, buffer);
+    const char* const end = pids.data() + pids.size();
+    for (const char* at = pids.data(); at < end; ++at) {
+      pid_t pid = 0;
+      at = std::from_chars(at, end, pid).ptr;
+      const std::optional<Stat> stat = pid > 0 ? ReadStat(pid) : std::nullopt;
+      if (stat && IsLeft(pid, *stat, daemon, user)) kill(ProcessId{pid, stat->start});
+    }
+  });
 }
 
 void KillOrphans(const ProcessId& daemon, uid_t user, const Deadline& deadline) {
   if (daemon.pid == 0) return;
   const std::string entry = std::string(kChildOf) + "=" + NameOf(daemon);
-  // The children of one that is killed are the next orphans.
-  for (;;) {
-    bool found = false;
+  KillInTurns(deadline, [&](const auto& kill) {
     ForEachProcess([&](pid_t pid, const Stat& stat) {
-      if (stat.start < daemon.start || Ended(stat) || UserOf(pid) != user) return;
-      if (!IsOrphan(stat, user) || !HasVariable(pid, entry)) return;
-      Kill({pid, stat.start});
-      found = true;
+      if (IsLeft(pid, stat, daemon, user) && HasVariable(pid, entry)) kill({pid, stat.start});
     });
-    const int left = deadline.LeftMs();
-    if (!found || left == 0) return;
-    ::poll(nullptr, 0, std::min(left, 2));
-  }
+  });
 }
 
 }  // namespace sonde::launch

@@ -35,9 +35,11 @@ bool WaitForEnd(const ProcessId& process, const Deadline& deadline);
 
 // Ends the leader of a session at once, and whatever is left in the session.
 void KillSession(const ProcessId& leader);
-// Kills the user's processes in slurmstepd's control group that began when `leader` did, or later.
-// Called by slurmstepd; if it has no control group (version 2) of its own, no process is killed.
-void KillLeftInGroup(const ProcessId& leader, uid_t user);
+// Kills the user's orphans in slurmstepd's control group that began when `daemon` did, or later,
+// when the daemon has ended, and waits until they are gone. Called by slurmstepd; if it has no
+// control group (version 2) of its own, no process is killed. Where nothing is left it reads two
+// files, and one for each process in the group.
+void KillLeftInGroup(const ProcessId& daemon, uid_t user, const Deadline& deadline);
 // Kills the user's processes that name the daemon in kChildOf, when the daemon has ended, and waits
 // for their children to show. Looks at the environment of orphans only: to read it the kernel may
 // wait for a process that hangs in a page fault, as tasks of other steps may.

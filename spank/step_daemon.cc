@@ -98,24 +98,26 @@ std::optional<launch::Failure> StepDaemon::TakeFailure() {
 
 bool StepDaemon::Stop() {
   if (!started_ || std::exchange(stopped_, true)) return true;
-  // A daemon that ended before it was asked to may have been killed, and may have left processes of
-  // its children. By now another process may have its number and that of its session.
-  const bool gone_before = Gone();
-  asked_ = !gone_before;
+  asked_ = !Gone();
   ends_.lifeline.Finish();
   // Slurm cannot remove a cgroup that a process is still leaving, and leaves it for good.
   const bool in_time = launch::WaitForEnd(id_, launch::Deadline(kStop));
-  if (in_time && !gone_before) return true;
-  if (!gone_before) launch::KillSession(id_);
   if (!in_time) {
+    launch::KillSession(id_);
     judged_ = true;
     launch::WaitForEnd(id_, launch::Deadline(kKilled));
   }
-  // Some have sessions of their own. Not every slurmstepd has a control group of its own, and in
-  // one a process may have thrown its environment away.
-  launch::KillLeftInGroup(id_, user_.uid);
-  launch::KillOrphans(id_, user_.uid, launch::Deadline(kKilled));
+  last_words_.ReadAll(ends_.lifeline, ends_.errors.get());
+  KillLeft(in_time && last_words_.orderly());
   return in_time;
+}
+
+// What is left in slurmstepd's control group drains the node, so it is looked for whatever a
+// daemon says, which its user may have changed. But not every slurmstepd has a control group of its
+// own, and to look at all processes of the node takes time.
+void StepDaemon::KillLeft(bool orderly) const {
+  launch::KillLeftInGroup(id_, user_.uid, launch::Deadline(kKilled));
+  if (!orderly) launch::KillOrphans(id_, user_.uid, launch::Deadline(kKilled));
 }
 
 void StepDaemon::Close() {

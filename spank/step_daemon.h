@@ -67,14 +67,15 @@ class StepDaemon {
   // Whether it was gone before it was asked to finish.
   bool ended_early() const { return !asked_; }
 
-  // Asks the daemon to finish, waits until it is gone, and kills it if that takes too long. Called
-  // once. False: it was killed.
+  // Asks the daemon to finish, waits until it is gone, kills it if that takes too long, and what it
+  // has left behind. Called once. False: it was killed.
   bool Stop();
   // For slurmstepd itself: lets go of the descriptors.
   void Close();
 
  private:
   Status StartNow();
+  void KillLeft(bool orderly) const;
 
   launch::Ends ends_;
   launch::Process process_;

@@ -72,7 +72,12 @@ class HeadDaemon : public Daemon {
         "done", shown || not_stored.ok()
                     ? std::string()
                     : fmt::format("the profile is not stored: {}", not_stored.message()));
-    setup_.lifeline.Close();
+    // srun and `sonde run` go on while the profile is stored; slurmstepd waits for the process.
+    if (setup_.launch.InStep()) {
+      setup_.lifeline.StopReading();
+    } else {
+      setup_.lifeline.Close();
+    }
     setup_.loop.Post([this] {
       head_.reset();  // joins the archive's thread: the profile is ingested when the process ends
       setup_.loop.Stop();

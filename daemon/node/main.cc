@@ -43,7 +43,7 @@ class NodeDaemon : public Daemon {
   void OnDone() {
     const Status& failure = node_.failure();
     lifeline_.SendState(failure.ok() ? "done" : "failed", failure.message());
-    lifeline_.Close();
+    lifeline_.StopReading();
     loop_.Stop();
   }
 

@@ -6,10 +6,10 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 
@@ -110,7 +110,7 @@ def stopped_start(cluster):
     def run(level):
         job = cluster.run(["sbatch", *level, "-N1", "--hold", "-o", "/dev/null", "--parsable", "--wrap", "sleep 1"])
         job = job[1].strip()
-        stopper = subprocess.Popen([sys.executable, "-c", STOPPER], user=USER, group=USER, extra_groups=[])
+        stopper = subprocess.Popen(["/usr/bin/python3", "-c", STOPPER], user=USER, group=USER, extra_groups=[])
         try:
             cluster.run(["scontrol", "release", job], user=None)
             # slurmstepd waits for a daemon that is stopped before it runs, and goes on.
@@ -335,6 +335,39 @@ def hung_filesystem(cluster):
         return see(cluster, lambda level: cluster.run(["srun", *level, *words]))
 
 
+# Left behind by a command for alarms: kills its daemon when that stores the profile, and stays.
+KILLER = """
+import os, signal, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+daemon = int(os.environ["SONDE_CHILD_OF"].split(".")[0])
+while not os.path.exists(os.environ["SONDE_ARCHIVE"] + "/db"):
+    time.sleep(0.0005)
+os.kill(daemon, signal.SIGKILL)
+time.sleep(300)
+"""
+
+
+def killed_at_end(cluster):
+    """The daemon of a batch script dies while it finishes, as when memory is short."""
+
+    def run(level):
+        script, archive = pathlib.Path("/tmp/alarm-command"), "/tmp/killed-at-end"
+        shutil.rmtree(archive, ignore_errors=True)
+        script.write_text(f"#!/usr/bin/python3\nimport os\n"
+                          f"os.execv('/usr/bin/python3', ['python3', '-c', {KILLER!r}, 'marked-by-the-test'])\n")
+        script.chmod(0o755)
+        conf(f"alarm_command = {script}\nalarm.always = node_memory_MemTotal_bytes > 0\n")
+        words = ["-N1", "-o", "/dev/null", f"--export=ALL,SONDE_ARCHIVE={archive}", "--wait", "--wrap", UNTIL_GO]
+        job = cluster.popen(["sbatch", *level, *words])
+        if level:
+            require(lambda: any("marked-by-the-test" in words for words in ours().values()), "the command")
+        return finish(job)
+
+    return see(cluster, run)
+
+
 SCENARIOS = {
     "plain": plain,
     "unwritable_output": unwritable_output,
@@ -357,6 +390,7 @@ SCENARIOS = {
     "exporters_readers": exporters_readers,
     "followers": followers,
     "alarm_command": alarm_command,
+    "killed_at_end": killed_at_end,
     "alarm_command_of_killed": lambda cluster: alarm_command(cluster, killed=True),
     **{f"failing_{name}": failing_plugin(name) for name in (
         "init_post_opt", "user_init", "task_init_privileged", "task_init", "task_post_fork", "task_exit")},

@@ -19,7 +19,8 @@ NAMES = (
     "failing_task_init_privileged", "failing_task_init", "failing_task_post_fork", "failing_task_exit",
     "failing_mpi_prefork", "slow_epilog", "all_metrics", "killed_daemon", "acting_head",
     "exporters_readers", "followers", "alarm_command", "key", "failing_task_exit_first",
-    "alarm_command_of_killed", "stopped_daemon", "killed_slurmstepd", "stopped_start", "hung_filesystem",
+    "alarm_command_of_killed", "stopped_daemon", "killed_slurmstepd", "stopped_start", "killed_at_end",
+    "hung_filesystem",
 )  # fmt: skip
 
 

@@ -67,6 +67,24 @@ TEST(LastWords, AnEndWithoutAWordIsAKill) {
   EXPECT_TRUE(Words({}).Judge(false));
 }
 
+// By a signal, before all that it had started was gone.
+TEST(LastWords, ADaemonThatDiesAfterItWasDoneWasKilled) {
+  const LastWords words = Words({"Dstate=up\nlast=ended\n", "Dstate=done\n"});
+  EXPECT_FALSE(words.orderly());
+  const auto failed = words.Judge(true);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->kind, FailureKind::kKilled);
+  const LastWords ended = Words({"Dstate=up\nlast=ended\n", "Dstate=done\n", "Dstate=ended\n"});
+  EXPECT_TRUE(ended.orderly());
+  EXPECT_FALSE(ended.Judge(true));
+}
+
+TEST(LastWords, AnOlderDaemonThatWasDoneHasEndedInOrder) {
+  EXPECT_TRUE(Words({"Dstate=up\n", "Dstate=done\n"}).orderly());
+  EXPECT_FALSE(Words({"Dstate=up\n"}).orderly());
+  EXPECT_FALSE(Words({}).orderly());
+}
+
 // One of an older release says nothing when it ends, and logs to its stderr.
 TEST(LastWords, AnOlderDaemonThatEndedWhenItWasAskedHasNotFailed) {
   EXPECT_FALSE(Words({"Rreport"}).Judge(true));

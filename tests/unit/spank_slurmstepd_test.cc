@@ -1,14 +1,18 @@
-// What the plugin does in slurmstepd, as root there, before there is a task.
+// What the plugin does in slurmstepd, as root there.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
+#include "launcher/process_id.h"
 #include "tests/unit/spank_fake_slurm.h"
 
 namespace sonde {
@@ -30,6 +34,21 @@ class Slurmstepd : public testing::Test {
   void Write(const std::string& name, const std::string& text) const {
     std::ofstream(Path(name)) << text;
   }
+  std::string Read(const std::string& name) const {
+    std::stringstream text;
+    text << std::ifstream(Path(name)).rdbuf();
+    return text.str();
+  }
+  // A program of Python that is the daemon; `line` is its lifeline.
+  void WriteDaemon(const std::string& text) const {
+    Write("sonded",
+          "#!/usr/bin/python3\n"
+          "import os, signal, socket, subprocess, time\n"
+          "line = socket.socket(fileno=3)\n"
+          "line.setblocking(True)\n" +
+              text);
+    fs::permissions(Path("sonded"), fs::perms::owner_all);
+  }
 
   // Runs `calls` with the plugin in a slurmstepd of a batch script; it gives whether all is well.
   template <typename Calls>
@@ -44,8 +63,8 @@ class Slurmstepd : public testing::Test {
                        {S_JOB_NCPUS, 1},      {S_JOB_LOCAL_TASK_COUNT, 1},
                        {S_JOB_ALLOC_MEM, 100}};
       LoadedPlugin plugin;
-      plugin.arguments = {"sonded=/bin/true", "config=" + Path("sonde.conf"),
-                          "state=" + Path("state")};
+      plugin.arguments = {"sonded=" + (fs::exists(Path("sonded")) ? Path("sonded") : "/bin/true"),
+                          "config=" + Path("sonde.conf"), "state=" + Path("state")};
       ::_exit(plugin.loaded() && calls(plugin) ? 0 : 1);
     }
     int status = 1;
@@ -87,6 +106,46 @@ TEST_F(Slurmstepd, CountsWhereTheNodeHasItsCountersAndNotTheJob) {
     plugin.Call("slurm_spank_task_post_fork");
     return fs::exists(Path("nodes/n1.prom")) && fs::is_empty(Path("state"));
   }));
+}
+
+// As by the kernel when memory is short; it had started a command.
+TEST_F(Slurmstepd, EndsWhatADaemonLeftThatWasKilledWhileItFinished) {
+  for (const std::string last : {"", "line.send(b'Dstate=done\\n')\n"}) {
+    fs::remove_all(Path("state"));
+    Write("sonde.conf", "");
+    WriteDaemon(
+        "line.send(b'Dstate=up\\nlast=ended\\n')\n"
+        "start = open('/proc/self/stat').read().rsplit(')', 1)[1].split()[19]\n"
+        "name = f'{os.getpid()}.{start}'\n"
+        "left = subprocess.Popen(['sleep', '1000'], env={'SONDE_CHILD_OF': name}, "
+        "start_new_session=True)\n"
+        "open('" +
+        Path("left.new") +
+        "', 'w').write(str(left.pid))\n"
+        "os.rename('" +
+        Path("left.new") + "', '" + Path("left") +
+        "')\n"
+        "while line.recv(65536): pass\n" +
+        last + "os.kill(os.getpid(), signal.SIGKILL)\n");
+    EXPECT_TRUE(InStepd([this](LoadedPlugin& plugin) {
+      plugin.Call("slurm_spank_init");
+      LoadedPlugin::Give("telemetry-level", "2");
+      plugin.Call("slurm_spank_init_post_opt");
+      plugin.Call("slurm_spank_task_post_fork");
+      for (int i = 0; i < 3000 && !fs::exists(Path("left")); ++i) ::usleep(10'000);
+      if (!fs::exists(Path("left"))) return false;
+      const auto left = launch::Identify(std::stoi(Read("left")));
+      EXPECT_NE(left.pid, 0);
+      plugin.Call("slurm_spank_task_exit");
+      EXPECT_TRUE(launch::WaitForEnd(left, launch::Deadline(std::chrono::milliseconds(0))));
+      launch::KillSession(left);
+      return !testing::Test::HasFailure();
+    })) << last;
+    EXPECT_THAT(Read("state/n1.prom"),
+                testing::HasSubstr("failures_total{node=\"n1\",reason=\"killed\"} 1\n"))
+        << last;
+    fs::remove(Path("left"));
+  }
 }
 
 }  // namespace
