@@ -27,6 +27,8 @@ namespace {
 namespace key = launch::key;
 
 constexpr std::chrono::milliseconds kStop{2000};
+// Packets of the head's that are read after that.
+constexpr int kMostLate = 64;
 
 // Whether there can be a head. Before the level is known, so it must be cheap: no socket is held by
 // a srun that waits in the queue, or is not watched.
@@ -175,10 +177,16 @@ void TellEnd(const Context& context, launch::LastWords& words, bool heard) {
   }
 }
 
-void TellUnread(const Context& context) {
-  TellUser(context, "sonde: only a part of the report was read within " +
-                        std::to_string(kStop.count()) +
-                        " ms; see it with: " + context.config.sonde + " show " + context.srun.step);
+// `read`: the user has read all that came of the report.
+void TellUnfinished(const Context& context, bool read) {
+  const std::string limit = std::to_string(kStop.count()) + " ms";
+  if (read) {
+    TellUser(context,
+             "sonde: the head has not finished after " + limit + "; its report is not shown");
+  } else {
+    TellUser(context, "sonde: only a part of the report was read within " + limit +
+                          "; see it with: " + context.config.sonde + " show " + context.srun.step);
+  }
 }
 
 }  // namespace
@@ -230,16 +238,14 @@ void SrunExit(Context& context) {
   std::string packet;
   bool heard = !context.config.report;  // without a report there is nothing to hear
   bool read = true;                     // what was heard, by the user
-  for (;;) {
+  // A head that sends all the while has not finished either; but what had come in time is taken.
+  for (int late = 0; late < kMostLate; late += deadline.LeftMs() == 0 ? 1 : 0) {
     switch (lifeline.Receive(packet, deadline)) {
       case launch::Lifeline::Event::kEnd:
-        if (!read) TellUnread(context);
+        if (!read) TellUnfinished(context, read);
         return TellEnd(context, words, heard);
       case launch::Lifeline::Event::kTimeout:
-        if (!read) return TellUnread(context);
-        TellUser(context, "sonde: the head has not finished after " +
-                              std::to_string(kStop.count()) + " ms; its report is not shown");
-        return;
+        return TellUnfinished(context, read);
       case launch::Lifeline::Event::kPacket:
         break;
     }
@@ -250,6 +256,7 @@ void SrunExit(Context& context) {
     read = read &&
            (!context.config.report || WriteToUser(std::string_view(packet).substr(1), deadline));
   }
+  TellUnfinished(context, read);
 }
 
 // A step of `srun --async` is launched by Slurm's controller once srun has gone. Slurm then calls

@@ -11,6 +11,12 @@
 #include "spank/slurm_spank.h"
 
 namespace sonde::spank {
+namespace {
+
+// That are there already, in one look.
+constexpr int kMostPackets = 64;
+
+}  // namespace
 
 void TaskCounters::Prepare(const PluginConfig& config, bool alone, StepDaemon& daemon) {
   Take(config, alone, daemon);
@@ -44,7 +50,8 @@ void TaskCounters::Take(const PluginConfig& config, bool alone, StepDaemon& daem
   const launch::Deadline deadline(waited_ ? std::chrono::milliseconds(0) : kWait);
   waited_ = true;
   std::string packet;
-  for (;;) {
+  // A daemon that sends all the while is not heard for longer than one that says nothing.
+  for (int looks = 0; looks < kMostPackets || deadline.LeftMs() > 0; ++looks) {
     // Now and then looks whether the daemon is still there to wait for.
     const launch::Deadline next(std::chrono::milliseconds(std::min(deadline.LeftMs(), 20)));
     switch (daemon.lifeline().Receive(packet, next)) {

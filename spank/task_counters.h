@@ -21,7 +21,9 @@ namespace sonde::spank {
 
 class TaskCounters {
  public:
-  // How long to wait for the list of events of a daemon that has just been started.
+  // How long to wait for the list of events of a daemon that has just been started. It is there
+  // after some ms. But where all processors are taken the daemon waits for its turns, and a task
+  // that began before the list was there is never counted.
   static constexpr std::chrono::milliseconds kWait{1000};
 
   // A task is about to run. `alone`: nobody else is on the node. Waits once for the daemon's list

@@ -148,5 +148,29 @@ TEST_F(Slurmstepd, EndsWhatADaemonLeftThatWasKilledWhileItFinished) {
   }
 }
 
+// At level 3 the first task waits for the list of events, for 1 s; the end takes 1.8 s.
+TEST_F(Slurmstepd, ADaemonThatSendsAllTheWhileIsHeardForALimitedTime) {
+  Write("sonde.conf", "");
+  // It takes longer to read one than to send one, and there is room for many.
+  WriteDaemon(
+      "SNDBUFFORCE = 32\n"
+      "line.setsockopt(socket.SOL_SOCKET, SNDBUFFORCE, 64 << 20)\n"
+      "while True: line.send(b'D' + 3000 * b'state=up\\n')\n");
+  EXPECT_TRUE(InStepd([](LoadedPlugin& plugin) {
+    ::alarm(20);
+    const auto begin = std::chrono::steady_clock::now();
+    Slurm().items[S_TASK_PID] = static_cast<uint64_t>(getpid());
+    Slurm().items[S_TASK_GLOBAL_ID] = 0;
+    plugin.Call("slurm_spank_init");
+    LoadedPlugin::Give("telemetry-level", "3");
+    plugin.Call("slurm_spank_init_post_opt");
+    plugin.Call("slurm_spank_task_post_fork");
+    // Looks for the list again, which has not come.
+    plugin.Call("slurm_spank_task_post_fork");
+    plugin.Call("slurm_spank_task_exit");
+    return std::chrono::steady_clock::now() - begin < std::chrono::seconds(7);
+  }));
+}
+
 }  // namespace
 }  // namespace sonde
