@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -52,6 +53,7 @@ class TaskWatchTest : public testing::Test {
     return {.patience = kPatience,
             .patience_with_epilogs = kForEver,
             .interval = kInterval,
+            .look = kInterval,
             .proc = "/proc",
             .cgroups = "/nonexistent"};
   }
@@ -87,6 +89,62 @@ TEST_F(TaskWatchTest, TasksThatNobodyWaitsForAreFoundToBeGone) {
   second.Kill();
   EXPECT_EQ(Run(kMost), 1);
   EXPECT_EQ(Run(kLong), 0) << "once";
+}
+
+// Before Linux 5.3.
+int NoPidfds(pid_t) { return errno = ENOSYS, -1; }
+
+TEST_F(TaskWatchTest, WhereTheKernelHasNoDescriptorsOfProcessesTheirEndsAreFoundToo) {
+  const Child first, second;
+  TaskWatch::Options options = Options();
+  options.open = NoPidfds;
+  TaskWatch watch(loop_, options, Gone());
+  watch.Add(0, first.pid());
+  watch.Add(1, second.pid());
+  EXPECT_EQ(Run(kLong), 0) << "both live";
+  first.Kill();
+  EXPECT_EQ(Run(kLong), 0) << "one lives";
+  second.Kill();
+  EXPECT_EQ(Run(kMost), 1);
+  EXPECT_EQ(Run(kLong), 0) << "once";
+}
+
+// As when the daemon has too many open files for a while.
+TEST_F(TaskWatchTest, ADescriptorThatCannotBeHadIsTriedForAgain) {
+  static int failures;
+  failures = 3;
+  const Child task;
+  TaskWatch::Options options = Options();
+  options.open = [](pid_t pid) {
+    return failures-- > 0 ? (errno = EMFILE, -1) : TaskWatch::OpenPidfd(pid);
+  };
+  options.proc = "/nonexistent";  // nor can files be opened
+  options.patience_with_epilogs = 0;
+  TaskWatch watch(loop_, options, Gone());
+  watch.Add(0, task.pid());
+  EXPECT_EQ(Run(kLong), 0) << "it lives";
+  EXPECT_LT(failures, 0);
+  task.Kill();
+  EXPECT_EQ(Run(kMost), 1);
+}
+
+TEST_F(TaskWatchTest, AProcessThatHasTakenTheNumberOverIsNotTheTask) {
+  const std::filesystem::path tree =
+      std::filesystem::path(testing::TempDir()) / ("number." + std::to_string(getpid()));
+  const Child other;
+  const std::string pid = std::to_string(other.pid());
+  std::filesystem::create_directories(tree / pid);
+  std::ofstream(tree / pid / "stat") << Stat(pid, "(task) S 1", 100);
+  TaskWatch::Options options = Options();
+  options.open = NoPidfds;
+  options.proc = tree;
+  options.patience_with_epilogs = 0;
+  TaskWatch watch(loop_, options, Gone());
+  watch.Add(0, other.pid());
+  EXPECT_EQ(Run(kLong), 0) << "it lives";
+  std::ofstream(tree / pid / "stat") << Stat(pid, "(other) S 1", 101);
+  EXPECT_EQ(Run(kMost), 1);
+  std::filesystem::remove_all(tree);
 }
 
 TEST_F(TaskWatchTest, EndsThatTheLauncherTellsAreItsAffair) {

@@ -1,5 +1,6 @@
 #include "daemon/node/launcher/task_watch.h"
 
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,6 +17,17 @@
 #include "launcher/cgroup_path.h"
 
 namespace sonde::node {
+
+int TaskWatch::OpenPidfd(pid_t pid) {
+#ifdef SYS_pidfd_open
+  return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+#else
+  static_cast<void>(pid);
+  errno = ENOSYS;
+  return -1;
+#endif
+}
+
 TaskWatch::TaskWatch(Loop& loop, Options options, std::function<void()> gone)
     : loop_(loop),
       options_(std::move(options)),
@@ -40,6 +52,7 @@ std::string TaskWatch::CgroupOf(pid_t pid) const {
 
 void TaskWatch::Add(uint32_t rank, pid_t pid) {
   Task task{.pid = pid, .cgroup = CgroupOf(pid)};
+  if (const auto stat = StatOf(pid); stat) task.start = stat->start;
   // A group that the task shares with us tells nothing of the task.
   if (task.cgroup == own_cgroup_) task.cgroup.clear();
   tasks_[rank] = std::move(task);
@@ -100,26 +113,44 @@ std::optional<bool> TaskWatch::EpilogRuns() const {
   return false;
 }
 
+// A process that has taken the task's number over began later. What cannot be read, as when this
+// process has too many open files, says nothing: then the number decides.
+bool TaskWatch::Lives(Task& task) const {
+  const auto stat = StatOf(task.pid);
+  if (!stat) return kill(task.pid, 0) == 0 || errno != ESRCH;
+  if (task.start == 0) task.start = stat->start;
+  return stat->start == task.start && stat->state != 'Z' && stat->state != 'X';
+}
+
+bool TaskWatch::Watch(uint32_t rank, Task& task) {
+  UniqueFd fd(options_.open(task.pid));
+  if (!fd) {
+    task.exited = errno == ESRCH;
+    return false;
+  }
+  const Status status = loop_.Watch(fd.get(), EPOLLIN, [this](uint32_t) {
+    if (const auto at = tasks_.find(watched_rank_); at != tasks_.end()) at->second.exited = true;
+    WatchNext();
+  });
+  if (!status.ok()) return false;
+  watched_ = std::move(fd);
+  watched_rank_ = rank;
+  return true;
+}
+
 void TaskWatch::WatchNext() {
   loop_.Cancel(std::exchange(timer_, 0));
   if (watched_) loop_.Unwatch(watched_.get());
   watched_.Reset();
   for (auto& [rank, task] : tasks_) {
     if (task.exited) continue;
-    UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, task.pid, 0)));
-    // Kernels without pidfds are older than the control groups for which this matters.
-    if (!fd && errno != ESRCH) return;
-    if (!fd) {
-      task.exited = true;
-      continue;
-    }
-    watched_ = std::move(fd);
-    watched_rank_ = rank;
-    const Status status = loop_.Watch(watched_.get(), EPOLLIN, [this](uint32_t) {
-      if (const auto at = tasks_.find(watched_rank_); at != tasks_.end()) at->second.exited = true;
+    if (Watch(rank, task)) return;
+    task.exited = task.exited || !Lives(task);
+    if (task.exited) continue;
+    timer_ = loop_.After(options_.look, [this] {
+      timer_ = 0;
       WatchNext();
     });
-    if (!status.ok()) log::Warning("the tasks' ends are not watched: {}", status.message());
     return;
   }
   if (tasks_.empty()) return;

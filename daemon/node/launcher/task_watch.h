@@ -12,9 +12,11 @@
 // wait for the daemon: then the end of a task that slurmstepd has waited for may take much longer,
 // and a task that stays a zombie was killed, for nobody waits for it.
 //
-// One of the living tasks is watched, which costs one descriptor. A task whose process has ended is
-// not gone while its control group holds others (srun --wait-for-children): if Slurm gave the task
-// a group of its own, that group decides.
+// One of the living tasks is watched, by a descriptor that the kernel has for it. Where there is
+// none (before Linux 5.3, or because the process has too many open files) the watch looks now and
+// then whether the task lives, and tries again. A task whose process has ended is not gone while
+// its control group holds others (srun --wait-for-children): if Slurm gave the task a group of its
+// own, that group decides.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -43,9 +45,15 @@ class TaskWatch {
     Nanos patience_with_epilogs = 45 * kSecond;
     // How often the watch looks whether a control group is still in use.
     Nanos interval = 250 * kMillisecond;
+    // How often it looks at a task for which there is no descriptor.
+    Nanos look = 500 * kMillisecond;
+    // A descriptor of the process, which becomes readable when that ends; -1 and errno without one.
+    int (*open)(pid_t pid) = OpenPidfd;
     std::string proc = "/proc";
     std::string cgroups = "/sys/fs/cgroup";
   };
+
+  static int OpenPidfd(pid_t pid);
 
   // `gone` is called once.
   TaskWatch(Loop& loop, Options options, std::function<void()> gone);
@@ -61,6 +69,7 @@ class TaskWatch {
  private:
   struct Task {
     pid_t pid = 0;
+    uint64_t start = 0;  // of the process, in clock ticks since boot; 0: not known
     std::string cgroup;  // of its own, below Options::cgroups; "" if it has none
     bool exited = false;
   };
@@ -70,6 +79,9 @@ class TaskWatch {
   bool IsZombie(const Task& task) const;
   bool IsExpected(pid_t pid) const;
   std::optional<collect::TaskStat> StatOf(pid_t pid) const;
+  bool Lives(Task& task) const;
+  // By a descriptor. False: there is none, or the task is gone, which is noted.
+  bool Watch(uint32_t rank, Task& task);
   // In slurmstepd's control group; nullopt if this daemon is in none.
   std::optional<bool> EpilogRuns() const;
   // Watches a task that lives; without any, waits for what the launcher says.
