@@ -27,6 +27,7 @@ OLD = 1_000_000_000  # s: of those that a prune may delete
 SILENCE = 660  # s: longer than a claim is believed
 PATIENCE = 60  # s: who takes longer is stuck
 FAULTS = {"kill": 30, "tear": 10, "stop": 10, "rest": 10, "full": 12, "eio": 9, "unread": 9, "emfile": 8}
+CLAIM_TRIES = 3  # who finds the leftovers of a killed claim removes one of them at each
 MOST_CALLS = 120  # a fault comes at one of the first so many
 
 
@@ -271,13 +272,7 @@ class Round:
         """Everything once more, without faults and when all claims have become old."""
         self.age()
         for file in sorted(self.half_imported):
-            # The same command completes it.
-            again = Process(self, [SONDE, "import", file])
-            self.processes.append(again)
-            self.wait([again])
-            self.take(again)
-            if again.child.returncode != 0:
-                self.wrong.append(f"import failed: {again.complaint()}")
+            self.complete(file)
         last = Process(self, [ACTOR, "check", self.archive])
         self.wait([last])
         self.processes.append(last)
@@ -290,20 +285,36 @@ class Round:
                 if words[0] in there:
                     self.wrong.append(f"twice: {words[0]}")
                 there[words[0]] = words[1:]
-            elif kind in ("problem", "damaged", "note"):
+            elif kind in ("problem", "note") or (kind == "damaged" and not self.may_go(words[0])):
                 self.wrong.append(f"{kind} {' '.join(words)}")
         self.compare(there)
         self.look_at_folders()
+
+    def complete(self, file):
+        """The same command completes an import that was killed."""
+        for _ in range(CLAIM_TRIES):
+            again = Process(self, [SONDE, "import", file])
+            self.processes.append(again)
+            self.wait([again])
+            self.take(again)
+            # A repair since has made a profile of what was there.
+            if again.child.returncode == 0 or "another record" in again.complaint():
+                return
+        self.wrong.append(f"import failed: {again.complaint()}")
+
+    def may_go(self, key):
+        """Whether a prune may delete it, or what there was of it before its writer went on."""
+        return int(key.rsplit(".", 1)[1]) < START * 10**9
 
     def compare(self, there):
         known = self.known
         # What was only written to live/ is safe from kills, and not from the end of the machine.
         promised = known.stored if self.power else known.made | known.stored
         for key in sorted(promised):
-            may_go = int(key.rsplit(".", 1)[1]) < START * 10**9 and key in known.made
+            if self.may_go(key):
+                continue
             if key not in there:
-                if not may_go:
-                    self.wrong.append(f"lost: {key}")
+                self.wrong.append(f"lost: {key}")
                 continue
             state, blocks, tags, where = there[key]
             if where != "db":
