@@ -1,6 +1,6 @@
 """ask.c in Python: what test_query.py's Python tests run, on rank 0 of four.
 
-    ask.py VALUES|BACKGROUND DONE
+    ask.py VALUES|BACKGROUND|DRAGON DONE
 
 The ranks beside it are ask.c's: they set the values.
 """
@@ -9,6 +9,7 @@ import pathlib
 import sys
 import threading
 
+from sonde import AnalysisClient
 from sonde.query import INVALID, NOT_FOUND, Query, QueryError
 
 PATIENCE = 20.0
@@ -68,11 +69,24 @@ def background(query):
         print(error)
 
 
+def dragon(_):
+    """By Dragon's client: a result for each node."""
+    client = AnalysisClient()
+    client.connect(timeout=10)
+    for tags in (None, "kind", ["host", "task"], "nothing"):
+        found = client.get_data("ask_value", tags)
+        last = ((one["tags"], one["dps"][max(one["dps"])]) for one in found)
+        print(tags, *(f"{','.join(of.values())}={value:g}" for of, value in last))
+    (total,) = {sum(one["dps"][max(one["dps"])] for one in client.get_data("ask_total"))}
+    print("ask_total", total, {"ask_value", "ask_total"} <= client.get_metrics())
+
+
 def main():
     try:
         with Query(timeout=10) as query:
             wait_for_ranks(query)
-            {"VALUES": values, "BACKGROUND": background}[sys.argv[1]](query)
+            modes = {"VALUES": values, "BACKGROUND": background, "DRAGON": dragon}
+            modes[sys.argv[1]](query)
     finally:
         pathlib.Path(sys.argv[2]).touch()
 

@@ -98,6 +98,16 @@ def test_a_program_in_python_gets_exactly_what_was_set(cluster, programs):
     assert lines[8].startswith("True 'not a name' is no metric name")
 
 
+def test_dragons_client_has_a_result_for_each_node(cluster, programs):
+    assert Asking(cluster, programs, *python(programs, "DRAGON")).lines() == [
+        "None n1=10 n2=20 n3=30 n4=40",
+        "kind n1,test=10 n2,test=20 n3,test=30 n4,test=40",
+        "['host', 'task'] n1,0=10 n2,1=20 n3,2=30 n4,3=40",
+        "nothing",
+        "ask_total 1000.0 True",
+    ]
+
+
 def test_a_program_in_cxx_gets_exactly_what_was_set(cluster, programs):
     lines = Asking(cluster, programs, *goes_on(programs, f"{programs}/ask_cxx")).lines()
     assert lines[:3] == [
