@@ -41,15 +41,13 @@ def dragon():
 
 
 @pytest.fixture(scope="module")
-def scipy(dragon):
-    """The same with what its programs compute with."""
-    done = pathlib.Path(dragon).parents[1] / "scipy"
+def computing(dragon):
+    """The same with what its programs and its detector compute with."""
+    done = pathlib.Path(dragon).parents[1] / "computing"
     if not done.exists():
-        result = subprocess.run(
-            [dragon, "-m", "pip", "install", "--quiet", "numpy", "scipy"], check=False, capture_output=True
-        )
-        if result.returncode != 0:
-            pytest.skip("SciPy cannot be had")
+        pip = [dragon, "-m", "pip", "install", "--quiet", "numpy", "scipy", "pandas"]
+        if subprocess.run(pip, check=False, capture_output=True).returncode != 0:
+            pytest.skip("SciPy and pandas cannot be had")
         done.touch()
     return dragon
 
@@ -150,19 +148,44 @@ def test_the_same_values_have_the_same_answers(dragon, tmp_path):
     assert recorded <= set(ours["metrics"])
 
 
+SLOW_GPUS = """
+import random
+from dragon.telemetry.analysis import SlowGPUDetector as Theirs
+from sonde import SlowGPUDetector as Ours
+numbers, slow = random.Random(20), 0
+for case in range(1000):
+    points, data = numbers.choice([2, 4, 5, 7]), []
+    for gpu in range(numbers.choice([1, 2, 8, 9, 12, 16, 32])):
+        mean = 1 if numbers.random() < 0.9 else numbers.uniform(0.5, 2)
+        dps = {str(1700000000 + p): mean + numbers.gauss(0, 0.01) for p in range(points)}
+        data.append({"tags": {"host": f"n{gpu // 2}", "gpu": str(gpu % 2)}, "dps": dps})
+    (restart, nodes), ours = Theirs.analyze_data(data, None), Ours.analyze_data(data, None)
+    assert ours == (restart, sorted(set(nodes))), (case, data)
+    slow += restart
+assert slow > 100
+"""
+
+
+def test_the_same_gpus_are_slow(computing):
+    done = subprocess.run(
+        [computing, "-c", SLOW_GPUS], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 # --- Its programs
 
 IMPORT = re.compile(r"^from dragon\.telemetry(\.telemetry)? import", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def programs(scipy):
+def programs(computing):
     """The folder of its examples for telemetry, from the repository that the package names."""
     given = os.environ.get("SONDE_DRAGON_SOURCE")
     place = pathlib.Path(given) if given else BUILD / "dragon-source"
     if not place.exists():
         program = "from importlib.metadata import metadata as m; print(m('dragonhpc').get_all('Project-URL'))"
-        urls = subprocess.run([scipy, "-c", program], capture_output=True, text=True, check=True).stdout
+        urls = subprocess.run([computing, "-c", program], capture_output=True, text=True, check=True).stdout
         (repository,) = re.findall(r"'Repository, ([^']*)'", urls)
         clone = ["git", "clone", "--quiet", "--depth=1", repository, place]
         done = subprocess.run(clone, capture_output=True, text=True, timeout=300, check=False)
@@ -172,14 +195,14 @@ def programs(scipy):
 
 
 @pytest.mark.parametrize("name", ["scipy_scale_work.py", "scipy_scale_work_db_dump.py"])
-def test_its_programs_run_with_the_import_changed(programs, scipy, watch, tmp_path, name):
+def test_its_programs_run_with_the_import_changed(programs, computing, watch, tmp_path, name):
     text = (programs / name).read_text()
     changed, count = IMPORT.subn("from sonde import", text)
     assert count == 1, "nothing else is changed"
     program = tmp_path / name
     program.write_text(changed)
     size = ["--num_workers", "2", "--iterations", "2", "--burns", "1", "--size", "32"]
-    done = watch(scipy, program, *size, "--mem", "65536", "--work_time", "0.02", level=3, timeout=300)
+    done = watch(computing, program, *size, "--mem", "65536", "--work_time", "0.02", level=3, timeout=300)
     assert done.returncode == 0 and "Average time:" in done.stdout, done.stderr
     assert done.last("iteration") == 2 and done.last("iteration_time") > 0
     assert done.last("pool_start_time") > 0

@@ -39,15 +39,20 @@ from ._telemetry import Telemetry
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._analysis import AnalysisClient
+    from ._detector import CollectorDetectorGroup, CollectorGroup, Detector, SlowGPUDetector
 
 __version__ = "@PROJECT_VERSION@"
 
 __all__ = [
     "AnalysisClient",
+    "CollectorDetectorGroup",
+    "CollectorGroup",
     "Counter",
+    "Detector",
     "Gauge",
     "Histogram",
     "Phase",
+    "SlowGPUDetector",
     "Telemetry",
     "Timer",
     "annotate",
@@ -65,11 +70,21 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    # Only programs that ask pay for what asking needs.
-    if name != "AnalysisClient":
-        raise AttributeError(f"module 'sonde' has no attribute {name!r}")
-    from ._analysis import AnalysisClient
+# Only programs that ask pay for what asking needs.
+_LATER = {
+    "AnalysisClient": "_analysis",
+    "CollectorDetectorGroup": "_detector",
+    "CollectorGroup": "_detector",
+    "Detector": "_detector",
+    "SlowGPUDetector": "_detector",
+}
 
-    globals()[name] = AnalysisClient
-    return AnalysisClient
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'sonde' has no attribute {name!r}")
+    from importlib import import_module
+
+    module = import_module(f"{__name__}.{_LATER[name]}")
+    globals()[name] = getattr(module, name)
+    return globals()[name]

@@ -12,6 +12,7 @@ import sys
 import time
 from typing import Any, Iterable, Iterator, Optional, Union
 
+from ._sonde import annotate
 from ._telemetry import PROCESS_TAG, as_name
 from .query import NOT_FOUND, Metric, Query, QueryError, Series
 
@@ -107,7 +108,8 @@ class AnalysisClient:
     ) -> None:
         """Prints the commands that run the job again without these nodes; it goes on meanwhile.
 
-        Only the user decides to end a job. Numbers of nodes mean nothing in Slurm.
+        Once for the same nodes, and a remark in the record says that it was asked for. Only the user
+        decides to end a job. Numbers of nodes mean nothing in Slurm.
         """
         given = [exclude_hostnames] if isinstance(exclude_hostnames, str) else exclude_hostnames
         _offer_requeue([str(host) for host in given or ()])
@@ -125,14 +127,23 @@ class AnalysisClient:
         return {**self.__dict__, "_query": None}
 
 
+_offered: set[tuple[str, ...]] = set()
+
+
 def _offer_requeue(hosts: list[str]) -> None:
+    if tuple(hosts) in _offered:
+        return
+    _offered.add(tuple(hosts))
+    without = f" without {','.join(hosts)}" if hosts else ""
+    annotate(f"reboot() asks to run the job again{without}")
     job = os.environ.get("SLURM_JOB_ID")
     if job is None:
-        print("sonde: reboot(): there is no Slurm job to run again", file=sys.stderr, flush=True)
-        return
-    without = [f"scontrol update JobId={job} ExcNodeList={','.join(hosts)}"] if hosts else []
-    commands = [f"scontrol requeuehold {job}", *without, f"scontrol release {job}"]
-    print("sonde: reboot(): to run the job again:", "; ".join(commands), file=sys.stderr, flush=True)
+        offer = "there is no Slurm job to run again"
+    else:
+        exclude = [f"scontrol update JobId={job} ExcNodeList={','.join(hosts)}"] if hosts else []
+        commands = [f"scontrol requeuehold {job}", *exclude, f"scontrol release {job}"]
+        offer = f"to run the job again{without}: {'; '.join(commands)}"
+    print("sonde: reboot():", offer, file=sys.stderr, flush=True)
 
 
 # --- Questions

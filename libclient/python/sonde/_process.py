@@ -43,23 +43,34 @@ def when_forked(call: Callable[[], None]) -> None:
     os.register_at_fork(after_in_child=call)
 
 
-def _take(first: int) -> tuple[int, Any]:
+def claim(what: str) -> Any:
+    """A socket that holds a name of this step on this node, for as long as it is open.
+
+    None if another process has the name; OSError if there are none, as without telemetry.
+    """
     socket = os.environ.get("SONDE_SOCKET")
     if not socket:
-        return 0, None
+        raise OSError("there is no telemetry")
+    held = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    try:
+        held.bind(f"\0{socket}/{what}".encode())
+    except OSError as error:
+        held.close()
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise
+    return held
+
+
+def _take(first: int) -> tuple[int, Any]:
     task = "/".join(os.environ.get(variable, "") for variable in _OF_A_TASK)
     try:
-        held = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+        for number in range(first, _MOST):
+            held = claim(f"{task}/{number}")
+            if held is not None:
+                return number, held
     except OSError:
-        return 0, None
-    for number in range(first, _MOST):
-        try:
-            held.bind(f"\0{socket}/{task}/{number}".encode())
-            return number, held
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                break
-    held.close()
+        pass
     return 0, None
 
 
