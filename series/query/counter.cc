@@ -116,7 +116,8 @@ void GoOnAfterResets(std::vector<Point>& points) {
   }
 }
 
-std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& spec) {
+std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& spec,
+                                  std::optional<double>* held) {
   const bool holds = HoldsCounters(spec);
   TimeRange range = DataRange(spec);
   const Nanos first = range.first;
@@ -125,6 +126,8 @@ std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& sp
   const bool as_it_is = KeepsSeries(spec) && !spec.rate;
   if (!as_it_is && !spec.rate_options.counter) GoOnAfterResets(counted);
   if (!holds) return DownsampleAndRate(std::move(counted), spec);
+  const bool of_values = !spec.downsample || KeepsOneValue(spec.downsample->function);
+  if (held != nullptr && of_values && !counted.empty()) *held = counted.back().value;
   // Its value before the range leads into the range, or is all there is.
   const Nanos start = std::max(first, FirstBucket(spec));
   const auto inside = std::lower_bound(counted.begin(), counted.end(), start,
@@ -133,7 +136,6 @@ std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& sp
   if (inside != counted.begin()) before.push_back(*std::prev(inside));
   counted.erase(counted.begin(), inside);
   std::vector<Point> prepared = DownsampleAndRate(std::move(counted), spec);
-  const bool of_values = !spec.downsample || KeepsOneValue(spec.downsample->function);
   if (before.empty() || !of_values) return prepared;
   if (spec.downsample) before[0].time = BucketBefore(before[0].time, *spec.downsample);
   before.insert(before.end(), prepared.begin(), prepared.end());

@@ -128,7 +128,7 @@ bool Cursor::MoveTo(Nanos time) {
   if (points_.empty() || time < points_.front().time) return false;
   if (time > points_.back().time) {
     at_point_ = false;
-    value_ = points_.back().value;
+    value_ = held_.value_or(points_.back().value);
     return holds_;
   }
   while (at_ + 1 < points_.size() && points_[at_ + 1].time <= time) ++at_;

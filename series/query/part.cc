@@ -6,6 +6,7 @@
 #include <bit>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "series/query/aggregate.h"
@@ -22,6 +23,7 @@ struct Member {
   Tags tags;
   bool counts = false;
   std::vector<Point> points;
+  std::optional<double> held = {};  // after its last point, of a counter
 };
 
 Status TooManyPoints(const QuerySpec& spec) { return TooLarge(spec, "points", kMaxPartPoints); }
@@ -129,7 +131,8 @@ QueryGrid GridOf(const QuerySpec& spec) {
 
 void AddMember(const Member& member, const QuerySpec& spec, GroupPart& group) {
   const bool holds = member.counts && HoldsCounters(spec);
-  Cursor cursor(member.points, holds ? BetweenCounts(spec) : BetweenPoints(spec), holds);
+  Cursor cursor(member.points, holds ? BetweenCounts(spec) : BetweenPoints(spec), holds,
+                member.held);
   for (size_t i = 0; i < group.times.size(); ++i) {
     if (!cursor.MoveTo(group.times[i])) continue;
     if (cursor.at_point()) group.points[i] = true;
@@ -243,9 +246,9 @@ Result<QueryPart> EvaluatePart(const QuerySpec& spec, std::vector<SeriesData> se
   std::map<std::vector<std::string>, std::vector<Member>> groups;
   for (SeriesData& s : series) {
     const bool counts = Counts(s.series.metric);
-    Member m{std::move(s.series.tags), counts,
-             counts ? PrepareCounter(std::move(s.points), spec)
-                    : Prepare(std::move(s.points), spec, s.large)};
+    Member m{std::move(s.series.tags), counts, {}};
+    m.points = counts ? PrepareCounter(std::move(s.points), spec, &m.held)
+                      : Prepare(std::move(s.points), spec, s.large);
     if (m.points.empty()) continue;
     std::vector<std::string> place = Place(spec, part, m.tags);
     groups[std::move(place)].push_back(std::move(m));

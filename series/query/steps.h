@@ -30,9 +30,11 @@ Between BetweenPoints(const QuerySpec& spec);
 // points.
 class Cursor {
  public:
-  // `holds`: after its last point the series keeps its last value.
-  Cursor(const std::vector<Point>& points, Between between, bool holds = false)
-      : points_(points), between_(between), holds_(holds) {}
+  // `holds`: after its last point the series keeps its last value, or `held`: a bucket may have
+  // another one than the last of its points.
+  Cursor(const std::vector<Point>& points, Between between, bool holds = false,
+         std::optional<double> held = std::nullopt)
+      : points_(points), between_(between), holds_(holds), held_(held) {}
 
   // Moves to a time not before the last one given. False if the series takes no part there.
   bool MoveTo(Nanos time);
@@ -48,6 +50,7 @@ class Cursor {
   const std::vector<Point>& points_;
   const Between between_;
   const bool holds_;
+  const std::optional<double> held_;
   size_t at_ = 0;
   bool at_point_ = false;
   double value_ = 0;
@@ -79,8 +82,9 @@ bool HoldsCounters(const QuerySpec& spec);
 Between BetweenCounts(const QuerySpec& spec);
 // Prepare for a counter. Buckets are not filled: see FillBuckets. Where counters are held, points
 // before the range may be given: they tell where the counter begins anew, and the last of them lets
-// it take part from the start of the range on.
-std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& spec);
+// it take part from the start of the range on. `held`: gets what it keeps after its last point.
+std::vector<Point> PrepareCounter(std::vector<Point> points, const QuerySpec& spec,
+                                  std::optional<double>* held = nullptr);
 // The same for rows of the whole step from series/query/counter_total.h: they do not fall, and no
 // counter in them begins anew.
 std::vector<Point> PrepareRows(std::vector<Point> points, const QuerySpec& spec);

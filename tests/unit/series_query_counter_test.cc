@@ -71,6 +71,17 @@ std::string Answer(const QuerySpec& spec, const std::vector<SeriesData>& series)
   return results.ok() ? Text(*results) : std::string(results.status().message());
 }
 
+// A bucket's mean, its first or its smallest value is not what the counter had reached in it.
+TEST(CounterQuery, AfterItsLastBucketACounterKeepsItsLastValue) {
+  const std::vector<SeriesData> series = {
+      Counter("n1", {{1, 10}, {2, 20}, {3, 30}}),
+      Counter("n2", {{1, 0}, {2, 0}, {3, 0}, {4, 0}, {5, 0}, {6, 0}, {7, 0}})};
+  EXPECT_EQ(Answer(Ask(Aggregator::kSum, "2s-avg", false), series), "0:10 2:25 4:30 6:30");
+  EXPECT_EQ(Answer(Ask(Aggregator::kSum, "2s-first", false), series), "0:10 2:20 4:30 6:30");
+  EXPECT_EQ(Answer(Ask(Aggregator::kMax, "2s-min", false), series), "0:10 2:20 4:30 6:30");
+  EXPECT_EQ(Answer(Ask(Aggregator::kSum, "2s-last", false), series), "0:10 2:30 4:30 6:30");
+}
+
 TEST(CounterQuery, ASumDoesNotFallWhenNodesEnd) {
   const std::string sum = "1:160 2:320 3:480 3.1:496 3.2:508 3.3:516 3.4:520";
   EXPECT_EQ(Answer(Ask(Aggregator::kSum), StepThatEnds()), sum);
