@@ -1,0 +1,28 @@
+// At which times the rows of a step lack a node that was there, or a node came or went: from what
+// the description says of its nodes, and of how many are in the rows (PresenceRun).
+//
+// A node is there from when it joined until it left, on a host whose daemon was started anew from
+// the first one's joining to the last one's end: their series are the same. Rows with as many nodes
+// as were there have all of them, whoever came and went. What nobody has noted, such as of profiles
+// of older releases, counts as absent.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <vector>
+
+#include "core/job.h"
+#include "series/query/query.h"
+
+namespace sonde {
+
+// Ascending, each behind the one before; first to last, both of them are in it. Those in which a
+// node was only coming or going are one moment long. `each_value`: of a counter whose values are
+// looked at one by one, and not added up: of a host whose daemon was started anew rows have two,
+// the last one of the daemon before and that of its own, which in the series are one.
+// `end`: the step's, 0 while it runs.
+std::vector<TimeRange> AbsencesOf(const std::vector<NodeInfo>& nodes,
+                                  const std::vector<PresenceRun>& presence, Nanos end,
+                                  bool each_value);
+
+}  // namespace sonde
