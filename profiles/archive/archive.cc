@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "profiles/archive/shared_db.h"
+#include "profiles/disk/damage.h"
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_read.h"
 #include "profiles/live/live_steps.h"
 #include "profiles/records/card.h"
-#include "profiles/records/damage.h"
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/profile_reader.h"

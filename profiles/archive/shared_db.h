@@ -17,9 +17,9 @@
 #include <utility>
 
 #include "profiles/disk/archive_dir.h"
+#include "profiles/disk/damage.h"
 #include "profiles/disk/read_only_db.h"
 #include "profiles/disk/writable_db.h"
-#include "profiles/records/damage.h"
 
 namespace sonde {
 

@@ -7,6 +7,7 @@
 // Thread safety: functions without state.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,6 +58,9 @@ std::string Schema(uint64_t id);
 inline constexpr char kSchemaKind = 's';
 std::optional<uint64_t> ParseSchema(std::string_view key);
 
+// A block of another writer with the same node, group and sequence gets a part's number there. So
+// the blocks of one part follow one another in time.
+inline constexpr uint64_t kPartShift = 48;
 // Prefix of all blocks, of those of one node, and one block's key.
 std::string Blocks(std::string_view profile);
 std::string Block(std::string_view profile, const BlockKey& block);

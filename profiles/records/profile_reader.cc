@@ -11,6 +11,7 @@
 #include "profiles/disk/leveldb_read.h"
 #include "profiles/model/shown_series.h"
 #include "profiles/records/assembly.h"
+#include "profiles/records/block_scan.h"
 #include "profiles/records/counted_before.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/stored_bytes.h"
@@ -191,10 +192,9 @@ Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out)
 }
 
 Status ProfileReader::ForEach(std::optional<SeriesScope> scope, ReadTally& tally,
-                              const std::function<void(const Stored&)>& f) const {
-  const std::string prefix = keys::Blocks(key_);
+                              const std::function<void(const Stored&)>& f, Nanos first,
+                              Nanos last) const {
   const std::string reduced = keys::Block(key_, {kReducedNode, "", 0});
-  const std::unique_ptr<leveldb::Iterator> it(db_.NewIterator(CheckedScan()));
   std::map<uint64_t, Result<Schema::Ptr>> schemas;
   const auto schema_of = [&](uint64_t id) -> const Result<Schema::Ptr>& {
     const auto found = schemas.find(id);
@@ -209,14 +209,14 @@ Status ProfileReader::ForEach(std::optional<SeriesScope> scope, ReadTally& tally
     if (status.code() == Code::kUnsupported) tally.unsupported = status;
     if (tally.first_error.empty()) tally.first_error = status.message();
   };
-  it->Seek(scope == SeriesScope::kReduced ? reduced.substr(0, reduced.size() - 9) : prefix);
-  for (; it->Valid() && it->key().starts_with(prefix); it->Next()) {
-    const auto key = keys::ParseBlock(key_, View(it->key()));
-    if (!key) continue;
-    if (scope == SeriesScope::kNodes && key->node == kReducedNode) break;
+  const bool of_rows = scope == SeriesScope::kReduced;
+  BlockScan scan(db_, key_, of_rows ? reduced.substr(0, reduced.size() - 9) : keys::Blocks(key_),
+                 first, last);
+  while (scan.Next()) {
+    if (scope == SeriesScope::kNodes && scan.key().node == kReducedNode) break;
     ++tally.blocks;
-    tally.bytes += it->value().size();
-    const auto info = ReadBlockInfo(View(it->value()));
+    tally.bytes += scan.bytes().size();
+    const auto info = ReadBlockInfo(scan.bytes());
     if (!info.ok()) {
       unreadable(info.status());
       continue;
@@ -230,10 +230,10 @@ Status ProfileReader::ForEach(std::optional<SeriesScope> scope, ReadTally& tally
       unreadable({Code::kCorrupt, "a block does not fit its schema"});
       continue;
     }
-    f({*key, *info, *schema, View(it->value())});
+    f({scan.key(), *info, *schema, scan.bytes()});
   }
   // LevelDB passes over what it cannot read, and tells at the end.
-  const Status status = FromLevelDb(it->status(), "read the blocks of " + key_);
+  const Status status = FromLevelDb(scan.status(), "read the blocks of " + key_);
   if (status.code() == Code::kCorrupt) unreadable(status);
   if (tally.unreadable > 0 && tally.unsupported.ok()) {
     Found("some of the blocks", {Code::kCorrupt, tally.first_error});
@@ -271,10 +271,13 @@ size_t EndOfOverlap(const std::vector<P>& blocks, size_t begin) {
 Result<std::vector<ProfileReader::Place>> ProfileReader::Places(SeriesScope scope, Nanos start,
                                                                 Nanos end, ReadTally& tally) const {
   std::vector<Place> blocks;
-  SONDE_RETURN_IF_ERROR(ForEach(scope, tally, [&](const Stored& stored) {
-    if (stored.info.last < start || stored.info.first > end) return;
-    blocks.push_back({stored.key, stored.info, stored.schema, keys::Block(key_, stored.key)});
-  }));
+  SONDE_RETURN_IF_ERROR(ForEach(
+      scope, tally,
+      [&](const Stored& stored) {
+        if (stored.info.last < start || stored.info.first > end) return;
+        blocks.push_back({stored.key, stored.info, stored.schema, keys::Block(key_, stored.key)});
+      },
+      start, end));
   // Stream by stream, in the order of time.
   std::stable_sort(blocks.begin(), blocks.end(), [](const Place& a, const Place& b) {
     return std::tie(a.key.node, a.key.group, a.info.first, a.key) <
@@ -402,25 +405,29 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
     return collector.Take();
   }
   CountedBefore before(start);
+  const Nanos from = earlier == Earlier::kCounted ? 0 : start;
   const auto remember = [&](const Stored& stored) {
     Columns columns = *targets_of(stored);
     std::erase_if(columns, [&](const auto& column) { return !collector.Counts(column.second); });
     if (columns.empty()) return;
     before.Add({stored.key.node, stored.info, keys::Block(key_, stored.key), std::move(columns)});
   };
-  SONDE_RETURN_IF_ERROR(ForEach(scope, tally, [&](const Stored& stored) {
-    if (earlier == Earlier::kCounted && stored.info.first < start) remember(stored);
-    if (stored.info.last < start || stored.info.first > end) return;
-    const Columns& wanted_columns = *targets_of(stored);
-    if (wanted_columns.empty()) return;
-    const auto block = DecodeSome(stored.bytes, stored.schema->size(), wanted_columns);
-    if (!block.ok()) return Found("some of the blocks", block.status());
-    for (size_t taken = 0; taken < wanted_columns.size(); ++taken) {
-      for (size_t row = 0; row < block->times.size(); ++row) {
-        collector.Add(wanted_columns[taken].second, *block, taken, row, start, end);
-      }
-    }
-  }));
+  SONDE_RETURN_IF_ERROR(ForEach(
+      scope, tally,
+      [&](const Stored& stored) {
+        if (earlier == Earlier::kCounted && stored.info.first < start) remember(stored);
+        if (stored.info.last < start || stored.info.first > end) return;
+        const Columns& wanted_columns = *targets_of(stored);
+        if (wanted_columns.empty()) return;
+        const auto block = DecodeSome(stored.bytes, stored.schema->size(), wanted_columns);
+        if (!block.ok()) return Found("some of the blocks", block.status());
+        for (size_t taken = 0; taken < wanted_columns.size(); ++taken) {
+          for (size_t row = 0; row < block->times.size(); ++row) {
+            collector.Add(wanted_columns[taken].second, *block, taken, row, start, end);
+          }
+        }
+      },
+      from, end));
   if (!tally.unsupported.ok()) return tally.unsupported;
   const auto counted =
       before.Find([&](const CountedBefore::Place& place, const Columns& columns) -> Result<Block> {

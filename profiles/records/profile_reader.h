@@ -7,6 +7,7 @@
 #include <leveldb/db.h>
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -103,9 +104,12 @@ class ProfileReader {
   Status MergeRows(std::span<const Place> blocks,
                    const std::function<Status(const Place&, std::string_view bytes, const Block&,
                                               size_t row)>& f) const;
-  // Calls `f` for every good block in the order of keys, those of one scope or all.
+  // Calls `f` for every good block in the order of keys that has rows of that time, those of one
+  // scope or all. Others are not looked at, unless all times are asked for.
   Status ForEach(std::optional<SeriesScope> scope, ReadTally& tally,
-                 const std::function<void(const Stored&)>& f) const;
+                 const std::function<void(const Stored&)>& f,
+                 Nanos first = std::numeric_limits<Nanos>::min(),
+                 Nanos last = std::numeric_limits<Nanos>::max()) const;
 
   // Tells that some of the profile cannot be read.
   void Found(std::string_view what, const Status& why) const;

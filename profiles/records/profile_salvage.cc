@@ -5,10 +5,10 @@
 #include <memory>
 #include <utility>
 
+#include "profiles/disk/damage.h"
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_read.h"
 #include "profiles/model/parts.h"
-#include "profiles/records/damage.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/profile_reader.h"
 #include "profiles/records/stored_bytes.h"

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <memory>
 
+#include "profiles/disk/damage.h"
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_read.h"
-#include "profiles/records/damage.h"
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/records.h"

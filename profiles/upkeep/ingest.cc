@@ -31,8 +31,6 @@ namespace {
 
 constexpr size_t kSettleSteps = 64;
 constexpr uint64_t kSettleBytes = 16u << 20;
-// A block of another writer with the same node, group and sequence gets a higher sequence.
-constexpr uint64_t kPartShift = 48;
 constexpr uint64_t kMaxParts = 1024;
 
 // Checks for room for the step in a log, and for opening db/ anew.
@@ -136,7 +134,7 @@ Status Ingest::CopySchemas() {
 Status Ingest::CopyBlock(const BlockKey& key, std::string_view bytes) {
   BlockKey to = key;
   for (uint64_t part = 0; part < kMaxParts; ++part) {
-    to.sequence = key.sequence | part << kPartShift;
+    to.sequence = key.sequence | part << keys::kPartShift;
     const std::string at = keys::Block(step_.key, to);
     std::string there;
     const leveldb::Status status = db_.Get(CheckedScan(), at, &there);
