@@ -80,8 +80,13 @@ Task<std::vector<Result<T>>> Together(const Executor& executor,
   co_return co_await AskEach<Result<T>>(tasks.size(), begin);
 }
 
-uint32_t CountOf(const HttpResponse& response, std::string_view header) {
+std::string_view TextOf(const HttpResponse& response, std::string_view header) {
   const auto text = response[boost::beast::string_view(header.data(), header.size())];
+  return {text.data(), text.size()};
+}
+
+uint32_t CountOf(const HttpResponse& response, std::string_view header) {
+  const std::string_view text = TextOf(response, header);
   uint32_t count = 0;
   std::from_chars(text.data(), text.data() + text.size(), count);
   return count;
@@ -185,7 +190,8 @@ Task<Result<web::Answer>> RunningHeads::QueryOne(const ProfileEntry& step, const
   Result<std::vector<QueryResult>> results = web::ResultsFromJson(response.body());
   if (!results.ok()) co_return results.status();
   web::Answer answer{*std::move(results), CountOf(response, web::kNodesAnswered),
-                     CountOf(response, web::kNodesExpected)};
+                     CountOf(response, web::kNodesExpected),
+                     std::string(TextOf(response, web::kRowsOnly))};
   // A head of another release does not say.
   const auto nodes = static_cast<uint32_t>(step.job.nodes.size());
   if (answer.nodes_expected == 0) answer.nodes_answered = answer.nodes_expected = nodes;

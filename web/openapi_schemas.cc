@@ -98,6 +98,8 @@ constexpr NamedSchema kSchemas[] = {
 "start":{"type":"number","description":"s since 1970"},"end":{"type":"number"},
 "interval":{"type":"number","description":"s"},"nodes_answered":{"type":"integer"},
 "nodes_expected":{"type":"integer"},
+"rows_only":{"type":"string",
+"description":"why rows alone answer, in some of which nodes are missing"},
 "nodes":{"type":"array","description":"of how many nodes points are, where it changes: time, nodes",
 "items":{"$ref":"#/components/schemas/Pair"}},"hosts":{"type":"array","items":{"type":"string"}},
 "series":{"type":"array","items":{"$ref":"#/components/schemas/Line"}}}})"},

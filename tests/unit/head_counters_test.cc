@@ -152,5 +152,48 @@ TEST_F(HeadCounters, ASumOfTheNodesSaysThatSomeAreMissing) {
   EXPECT_EQ((*answer)->nodes_expected, 1u);
 }
 
+// While a step runs its rows answer alone, though a node is missing in some.
+TEST(HeadRows, AnAnswerOfRowsInWhichANodeIsMissingSaysSo) {
+  JobDescription job;
+  job.start = kStart;
+  job.id = {"7", "0"};
+  job.nodes.resize(2);
+  for (size_t i = 0; i < 2; ++i) {
+    job.nodes[i].host = "n" + std::to_string(i + 1);
+    job.nodes[i].joined = kStart;
+  }
+  StepRecord record(job);
+  Series load;
+  load.metric.name = "load";
+  for (int tick = 1; tick <= 6; ++tick) {
+    std::vector<Reduced> row(1);
+    row[0].Add(tick, {0, Owner::kNobody});
+    if (tick != 3) row[0].Add(tick, {1, Owner::kNobody});
+    record.Append(At(tick), row, {load});
+  }
+  record.SetPresence({{At(1), 2, 2, 0, 0}, {At(3), 1, 0, 1, 0}, {At(4), 2, 1, 0, At(2)}});
+  auto nodes = std::make_shared<AnsweringNodes>(
+      [](const QuerySpec&, const QueryGrid&, const tree::QueryFanout::Done&) { FAIL(); });
+  const LiveSource source(record, std::move(nodes),
+                          [](const std::function<void()>& finish) { finish(); });
+  const auto rows_only = [&](int from) {
+    QuerySpec spec;
+    spec.metric = "load";
+    spec.start = At(from);
+    spec.end = At(10);
+    std::string why = "no answer";
+    source.Query(spec, [&](Result<web::Answer> answer) {
+      if (answer.ok()) why = answer->rows_only;
+    });
+    return why;
+  };
+  EXPECT_THAT(rows_only(1), testing::HasSubstr("nodes are missing"));
+  EXPECT_EQ(rows_only(4), "");
+  record.SetPresence({{At(1), 2, 2, 0, 0}, {At(6), 1, 0, 1, 0}});
+  EXPECT_THAT(rows_only(6), testing::HasSubstr("nodes are missing")) << "and not back yet";
+  record.Update([](JobDescription& d) { d.nodes[1].left = At(5) + 1; });
+  EXPECT_EQ(rows_only(1), "") << "it has ended";
+}
+
 }  // namespace
 }  // namespace sonde::head

@@ -357,6 +357,36 @@ TEST_F(Endpoints, InSecondsTheLastPointOfEachCounts) {
   EXPECT_EQ(fine.at(0).at("dps").as_object().size(), 20u);
 }
 
+// Its rows alone answer.
+class RowsOnlySource : public FakeSource {
+ public:
+  RowsOnlySource() : FakeSource(kNow) {}
+  void Query(const QuerySpec& spec, Callback callback) const override {
+    FakeSource::Query(spec, [callback = std::move(callback)](Result<web::Answer> answer) {
+      answer->rows_only = "n2's series cannot be read:\r\nno such file";
+      callback(std::move(answer));
+    });
+  }
+};
+
+TEST_F(Endpoints, AnAnswerOfRowsAloneSaysSo) {
+  const std::string series = "/api/v1/series?job=4711.0&metric=node_load1&points=10";
+  const std::string query = QueryBody(R"({"metric":"node_load1","aggregator":"sum"})");
+  const auto header = [](const Response& response) {
+    std::string value;
+    for (const auto& [name, text] : response.headers) {
+      if (name == "Sonde-Rows-Only") value = text;
+    }
+    return value;
+  };
+  EXPECT_EQ(header(Post("/api/query", query)), "");
+  EXPECT_FALSE(Json(Get(series)).as_object().contains("rows_only"));
+  source_ = std::make_shared<RowsOnlySource>();
+  EXPECT_EQ(header(Post("/api/query", query)), "n2's series cannot be read:??no such file")
+      << "in one line";
+  EXPECT_EQ(Json(Get(series)).at("rows_only"), "n2's series cannot be read:\r\nno such file");
+}
+
 TEST_F(Endpoints, AFailingSourceIsAnError) {
   source_->SetMode(FakeSource::Mode::kFail);
   const json::value error =

@@ -293,6 +293,9 @@ Response SeriesResponse(const Asked& asked, const Answers& answers) {
       });
   json.Field("nodes_answered", least->nodes_answered);
   json.Field("nodes_expected", least->nodes_expected);
+  const auto alone = std::find_if(answers.begin(), answers.end(),
+                                  [](const Answer& answer) { return !answer.rows_only.empty(); });
+  if (alone != answers.end()) json.Field("rows_only", alone->rows_only);
   WriteNodes(asked, json);
   json.Key("hosts").BeginArray();
   for (const NodeInfo& node : asked.job.nodes) json.Value(node.host);

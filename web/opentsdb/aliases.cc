@@ -32,7 +32,10 @@ Result<Answers> OpenTsdbPlan::Fold(Answers answers) const {
     Answer& answer = folded.emplace_back(std::move(*next++));
     if (!part) continue;
     std::vector<std::vector<QueryResult>> results = {std::move(answer.results)};
-    while (results.size() < part->specs().size()) results.push_back(std::move((next++)->results));
+    for (; results.size() < part->specs().size(); ++next) {
+      results.push_back(std::move(next->results));
+      if (answer.rows_only.empty()) answer.rows_only = std::move(next->rows_only);
+    }
     Result<std::vector<QueryResult>> whole = part->Fold(std::move(results));
     if (!whole.ok()) return whole.status();
     answer.results = *std::move(whole);

@@ -20,6 +20,8 @@ std::string QueryToJson(const QuerySpec& spec, const QueryGrid* grid = nullptr);
 // the numbers are those of the query that lacks the most nodes.
 inline constexpr std::string_view kNodesAnswered = "Sonde-Nodes-Answered";
 inline constexpr std::string_view kNodesExpected = "Sonde-Nodes-Expected";
+// Answer::rows_only, where it is not empty; of several queries the first that has it.
+inline constexpr std::string_view kRowsOnly = "Sonde-Rows-Only";
 // Reads that answer, with NaN as text or null. Trusts nothing.
 Result<std::vector<QueryResult>> ResultsFromJson(std::string_view body);
 

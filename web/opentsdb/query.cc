@@ -68,6 +68,23 @@ Status CheckNames(const SeriesNames& names, const QuerySpec& spec) {
   return {};
 }
 
+// Words of a failure may name anything; a header holds only so much.
+std::string HeaderValue(std::string text) {
+  constexpr size_t kMost = 512;
+  text.resize(std::min(text.size(), kMost));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
+void AddRowsOnly(const Answers& answers, Response& response) {
+  for (const Answer& answer : answers) {
+    if (answer.rows_only.empty()) continue;
+    response.headers.emplace_back(kRowsOnly, HeaderValue(answer.rows_only));
+    return;
+  }
+}
+
 void AddNodes(const Answers& answers, Response& response) {
   const auto missing = [](const Answer& answer) {
     return answer.nodes_expected - std::min(answer.nodes_answered, answer.nodes_expected);
@@ -94,6 +111,7 @@ Task<Response> QueryResponse(const StepSeries& source, std::shared_ptr<const Ope
   if (series > kMaxSeries) co_return TooMuchResponse(series, kMaxSeries, "series");
   Response response;
   AddNodes(answers, response);
+  AddRowsOnly(answers, response);
   std::vector<Note> notes;
   if (!query->no_annotations) {
     notes = co_await Ask(source, &StepSeries::Notes, query->start, query->end);

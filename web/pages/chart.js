@@ -200,6 +200,10 @@ export class Chart extends Plot {
       items.push(element('li', {class: 'gap'},
           `${this.data.nodes_answered} of ${plural(this.data.nodes_expected, 'node')} answered`));
     }
+    if (this.data.rows_only) {
+      items.push(element('li', {class: 'gap', title: this.data.rows_only},
+          'without the series of nodes that are missing'));
+    }
     this.legend.replaceChildren(...items);
     this.figure.setAttribute('aria-label', `${this.metric.metric}: ${this.metric.help} Now ` +
         this.lines.slice(0, 8).map((line) => {

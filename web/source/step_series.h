@@ -24,6 +24,9 @@ struct Answer {
   // Nodes that answered and that should have answered; a note for people if they differ.
   uint32_t nodes_answered = 0;
   uint32_t nodes_expected = 0;
+  // Why rows of the whole step answer alone, though some nodes are not in all of them; "": they do
+  // not, or all are.
+  std::string rows_only = {};
 };
 
 // A part of an answer, which is merged with other parts.

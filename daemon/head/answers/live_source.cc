@@ -10,6 +10,7 @@
 
 #include "core/text/hostlist.h"
 #include "daemon/head/record/live_rows.h"
+#include "daemon/head/record/presence.h"
 #include "series/query/plan.h"
 #include "series/query/steps.h"
 
@@ -294,8 +295,10 @@ bool LiveSource::IsCounter(std::string_view metric) const {
 Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
                                             const JobDescription& job) const {
   const TimeRange range = ReducedRange(spec, IsCounter(spec.metric), period_);
-  const std::vector<SeriesData> reduced = record_.Read(
-      [&](const Series& series) { return ReducedNeeds(spec, series); }, range.first, range.last);
+  StepRecord::PresenceRuns presence;  // of these rows
+  const std::vector<SeriesData> reduced =
+      record_.Read([&](const Series& series) { return ReducedNeeds(spec, series); }, range.first,
+                   range.last, &presence);
   Result<std::vector<QueryResult>> results = EvaluateReduced(spec, reduced);
   if (!results.ok()) return results.status();
   for (QueryResult& result : *results) {
@@ -307,7 +310,11 @@ Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
       std::sort(result.aggregate_tags.begin(), result.aggregate_tags.end());
     }
   }
-  return web::Answer{*std::move(results), Present(job), Awaited(job)};
+  web::Answer answer{*std::move(results), Present(job), Awaited(job)};
+  if (LackNodes(*presence, Present(job), spec.start, spec.end)) {
+    answer.rows_only = "nodes are missing in some rows of the running step";
+  }
+  return answer;
 }
 
 Result<web::PartAnswer> LiveSource::PartFromReduced(const QuerySpec& spec, const QueryGrid& grid,

@@ -155,4 +155,16 @@ const std::vector<PresenceRun>& Presence::Runs() {
   return runs_;
 }
 
+bool LackNodes(const std::vector<PresenceRun>& runs, uint32_t present, Nanos start, Nanos end) {
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const PresenceRun& run = runs[i];
+    const bool back = !IsMixed(run) && run.back_from > 0;
+    if (back && run.back_from < end && run.first > start) return true;
+    const bool is_last = i + 1 == runs.size();
+    const bool asked = run.first <= end && (is_last || runs[i + 1].first > start);
+    if (asked && (IsMixed(run) || run.nodes == 0 || (is_last && run.nodes < present))) return true;
+  }
+  return false;
+}
+
 }  // namespace sonde::head

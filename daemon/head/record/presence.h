@@ -96,4 +96,8 @@ class Presence {
   std::vector<PresenceRun> runs_;
 };
 
+// Whether nodes are missing in some rows of [start, end], by the runs of a step that runs: those
+// that came back later, and those that are there (`present` nodes are) and not in the newest rows.
+bool LackNodes(const std::vector<PresenceRun>& runs, uint32_t present, Nanos start, Nanos end);
+
 }  // namespace sonde::head
