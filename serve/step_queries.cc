@@ -15,11 +15,11 @@
 #include "series/query/part.h"
 #include "series/query/plan.h"
 #include "series/query/steps.h"
+#include "serve/whole_step.h"
 
 namespace sonde::serve {
 namespace {
 
-constexpr size_t kMaxReadPoints = 32u << 20;  // of one query, in memory: 512 MiB
 using query_steps::kJobTag;
 
 // The steps that a filter names one by one, if a filter does so and they are few.
@@ -93,29 +93,6 @@ Result<Entries> SelectSteps(const Archive& archive, const QuerySpec& spec) {
   const TimeRange range = DataRange(spec);
   return named.empty() ? FindInRange(archive, range, wanted)
                        : FindNamed(archive, named, range, wanted);
-}
-
-// The data read from all steps is held in memory.
-Status CheckRead(const std::vector<SeriesData>& series) {
-  size_t points = 0;
-  for (const SeriesData& one : series) points += one.points.size();
-  if (points <= kMaxReadPoints) return {};
-  return {Code::kLimit,
-          fmt::format("the query needs more than {} points of {} series: ask for a shorter range, "
-                      "or name a job or fewer hosts",
-                      kMaxReadPoints, series.size())};
-}
-
-// A query for the largest or the smallest is answered from the extremes of thinned rows.
-Thinned ThinnedFor(const QuerySpec& spec) {
-  switch (spec.downsample ? spec.downsample->function : spec.aggregator) {
-    case Aggregator::kMin:
-      return Thinned::kMin;
-    case Aggregator::kMax:
-      return Thinned::kMax;
-    default:
-      return Thinned::kMean;
-  }
 }
 
 // Whether a running step's nodes may downsample series that are then merged with other steps'
@@ -194,26 +171,14 @@ void Append(std::vector<QueryResult> results, std::vector<SeriesData>& out) {
 
 }  // namespace
 
-Status StepQueries::ReadStep(const ProfileEntry& entry, SeriesScope scope, const QuerySpec& spec,
+Status StepQueries::ReadStep(const ProfileEntry& entry, const QuerySpec& spec,
                              const SeriesFilter& filter, std::vector<SeriesData>& out) const {
-  const std::string job = entry.job.id.ToString();
-  const auto wanted = [&](const Series& series) {
-    if (series.metric.name != spec.metric) return false;
-    Tags tags = series.tags;
-    tags.Set(kJobTag, job);
-    return filter.Matches(series.metric.name, tags);
-  };
-  const TimeRange range =
-      scope == SeriesScope::kReduced ? ReducedRange(spec, true, entry.job.period) : DataRange(spec);
   // Earlier counts stay in sums (docs/queries.md).
   const auto earlier = query_steps::HoldsCounters(spec) ? Earlier::kCounted : Earlier::kNone;
   Result<std::vector<SeriesData>> read =
-      archive_.Read(entry.key, scope, wanted, range.first, range.last, ThinnedFor(spec), earlier);
+      ReadSeries(archive_, entry, SeriesScope::kNodes, spec, filter, DataRange(spec), earlier);
   if (!read.ok()) return read.status();
-  for (SeriesData& data : *read) {
-    data.series.tags.Set(kJobTag, job);
-    out.push_back(std::move(data));
-  }
+  std::move(read->begin(), read->end(), std::back_inserter(out));
   return {};
 }
 
@@ -243,11 +208,25 @@ Task<Result<web::Answer>> StepQueries::GoWay(AnswerWay way, const QuerySpec& spe
       return EvaluateParts(spec, steps, filter);
     case AnswerWay::kSpread:
     case AnswerWay::kReduced:
-      return EvaluateSeries(spec, steps, filter, SeriesScope::kReduced);
+      return EvaluateWhole(spec, steps.front(), filter);
     case AnswerWay::kSeries:
       break;
   }
-  return EvaluateSeries(spec, steps, filter, SeriesScope::kNodes);
+  return EvaluateSeries(spec, steps, filter);
+}
+
+Task<Result<web::Answer>> StepQueries::EvaluateWhole(const QuerySpec& spec,
+                                                     const ProfileEntry& step,
+                                                     const SeriesFilter& filter) const {
+  Result<web::Answer> answer = AnswerWholeStep(archive_, step, spec, filter);
+  if (!answer.ok()) co_return answer;
+  answer->nodes_answered = NodesStored(step);
+  answer->nodes_expected = step.job.expected_nodes;
+  if (!answer->rows_only.empty()) {
+    log::Warning("step {}, {}: rows of the whole step answer alone: {}", step.job.id.ToString(),
+                 spec.metric, answer->rows_only);
+  }
+  co_return answer;
 }
 
 // If no result covers several steps, each head is asked only for its own part of the answer.
@@ -268,9 +247,10 @@ Task<Result<web::Answer>> StepQueries::EvaluateEach(const QuerySpec& spec, const
     std::move(its.results.begin(), its.results.end(), std::back_inserter(answer.results));
     answer.nodes_expected += its.nodes_expected;
     answer.nodes_answered += its.nodes_answered;
+    if (answer.rows_only.empty()) answer.rows_only = std::move(its.rows_only);
   }
   if (!others.empty()) {
-    Result<web::Answer> rest = co_await EvaluateSeries(spec, others, filter, SeriesScope::kNodes);
+    Result<web::Answer> rest = co_await EvaluateSeries(spec, others, filter);
     // A step that cannot be read must not hide the others.
     if (!rest.ok() && (others.size() > 1 || rest.status().code() == Code::kLimit)) co_return rest;
     if (rest.ok()) {
@@ -304,7 +284,7 @@ Task<Result<web::Answer>> StepQueries::EvaluateParts(const QuerySpec& spec, cons
       }
       answer.nodes_expected += step.job.expected_nodes;
       // A step that cannot be read must not hide the others.
-      if (!ReadStep(step, SeriesScope::kNodes, spec, filter, stored).ok()) continue;
+      if (!ReadStep(step, spec, filter, stored).ok()) continue;
       if (const Status large = CheckRead(stored); !large.ok()) co_return large;
       answer.nodes_answered += NodesStored(step);
     }
@@ -347,12 +327,9 @@ Task<MetricType> StepQueries::TypeOf(const QuerySpec& spec, const Steps& steps,
 }
 
 Task<Result<web::Answer>> StepQueries::EvaluateSeries(const QuerySpec& spec, const Steps& steps,
-                                                      const SeriesFilter& filter,
-                                                      SeriesScope scope) const {
-  const bool reduced = scope == SeriesScope::kReduced;
-  Result<RunningHeads::Told> told = RunningHeads::Told();
+                                                      const SeriesFilter& filter) const {
   const QuerySpec by_series = BySeries(spec);
-  if (!reduced) told = co_await heads_.QueryAll(steps, by_series);
+  Result<RunningHeads::Told> told = co_await heads_.QueryAll(steps, by_series);
   if (!told.ok()) co_return told.status();
   web::Answer answer;
   std::vector<SeriesData> series;
@@ -363,7 +340,7 @@ Task<Result<web::Answer>> StepQueries::EvaluateSeries(const QuerySpec& spec, con
       Append(std::move(at->second.results), series);
       answer.nodes_answered += at->second.nodes_answered;
     } else {
-      read = ReadStep(step, scope, spec, filter, series);
+      read = ReadStep(step, spec, filter, series);
     }
     if (const Status large = CheckRead(series); !large.ok()) co_return large;
     answer.nodes_expected += step.job.expected_nodes;
@@ -375,8 +352,7 @@ Task<Result<web::Answer>> StepQueries::EvaluateSeries(const QuerySpec& spec, con
   for (SeriesData& data : series) {
     if (data.series.metric.type == MetricType::kGauge) data.series.metric.type = type;
   }
-  Result<std::vector<QueryResult>> results =
-      reduced ? EvaluateReduced(spec, series) : sonde::Evaluate(spec, std::move(series));
+  Result<std::vector<QueryResult>> results = sonde::Evaluate(spec, std::move(series));
   if (!results.ok()) co_return results.status();
   answer.results = *std::move(results);
   co_return answer;

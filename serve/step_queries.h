@@ -5,7 +5,7 @@
 // its own step. Otherwise each head gives its nodes' part of the answer, and the parts are merged
 // with the part of the steps that are read; only where that cannot be done, as for a median, is
 // every series of a running step asked for. If a head does not answer, the archive answers for its
-// step.
+// step; of many nodes from the rows of the whole step (serve/whole_step.h).
 //
 // Thread safety: Evaluate from any thread.
 #pragma once
@@ -33,8 +33,8 @@ class StepQueries {
   using Steps = std::vector<ProfileEntry>;
 
   // Adds the step's series that the query asks for, as they are stored.
-  Status ReadStep(const ProfileEntry& entry, SeriesScope scope, const QuerySpec& spec,
-                  const SeriesFilter& filter, std::vector<SeriesData>& out) const;
+  Status ReadStep(const ProfileEntry& entry, const QuerySpec& spec, const SeriesFilter& filter,
+                  std::vector<SeriesData>& out) const;
   Task<Result<web::Answer>> GoWay(AnswerWay way, const QuerySpec& spec, const Steps& steps,
                                   const SeriesFilter& filter) const;
   Task<Result<web::Answer>> EvaluateEach(const QuerySpec& spec, const Steps& steps,
@@ -42,7 +42,9 @@ class StepQueries {
   Task<Result<web::Answer>> EvaluateParts(const QuerySpec& spec, const Steps& steps,
                                           const SeriesFilter& filter) const;
   Task<Result<web::Answer>> EvaluateSeries(const QuerySpec& spec, const Steps& steps,
-                                           const SeriesFilter& filter, SeriesScope scope) const;
+                                           const SeriesFilter& filter) const;
+  Task<Result<web::Answer>> EvaluateWhole(const QuerySpec& spec, const ProfileEntry& step,
+                                          const SeriesFilter& filter) const;
 
   Task<MetricType> TypeOf(const QuerySpec& spec, const Steps& steps, const RunningHeads::Told& told,
                           const std::vector<SeriesData>& series) const;

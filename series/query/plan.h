@@ -17,9 +17,11 @@ enum class AnswerWay : uint8_t {
   kHead,      // the head of the only step, by itself
   kEachHead,  // no result is of several steps: each step's head for its own
   kParts,     // parts of the answer, put together: of the nodes at a head, of the steps elsewhere
-  kSpread,    // the percentiles that were recorded with the reduced series, if there are any
-  kReduced,   // the reduced series
-  kSeries,    // the series of every node
+  // The reduced series; where they are not right (series/query/pieces/pieces.h) the archive reads
+  // the nodes' series. kSpread: the percentiles that were recorded with them, if there are any.
+  kSpread,
+  kReduced,
+  kSeries,  // the series of every node
 };
 
 // The steps that a query is about.

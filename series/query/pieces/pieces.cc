@@ -96,12 +96,6 @@ class Rows {
     return at == right_times_.begin() ? kNone : *(at - 1);
   }
   const TimeRange& range() const { return range_; }
-  bool AnyWrong(const TimeRange& range) const {
-    for (size_t i = 0; i < size(); ++i) {
-      if (!right_[i] && times_[i] >= range.first && times_[i] <= range.last) return true;
-    }
-    return false;
-  }
   // Whether a row of that time is right; of rows before the range it is not known.
   bool IsRight(Nanos time) const {
     return std::binary_search(right_times_.begin(), right_times_.end(), time);
@@ -283,7 +277,6 @@ CutQuery CutPieces(const QuerySpec& spec, const std::vector<SeriesData>& reduced
   const Rows rows(spec, reduced, absences, period);
   CutQuery cut;
   cut.pieces = PiecesOf(spec, rows, reduced);
-  cut.lacks = rows.AnyWrong({spec.start, spec.end});
   cut.rows = reduced;
   for (SeriesData& one : cut.rows) {
     std::erase_if(one.points, [&](const Point& p) {

@@ -37,7 +37,6 @@ struct CutQuery {
   std::vector<QueryPiece> pieces;  // ascending, and apart from each other
   // The reduced series without rows that are not right: they answer at all other times.
   std::vector<SeriesData> rows;
-  bool lacks = false;  // some row in the query's range is not right
 };
 
 // Whether a question that rows answer (ReducedNeeds), or the number of their values, depends on a
