@@ -12,7 +12,6 @@ variable, says what it does:
   slow      takes 0.5 s to finish
   linger    on a node, says that it has finished 0.5 s before it ends
   flood     as a head, sends more report than a pipe holds
-  babble    as a head, sends reports and does not end
 """
 
 import json
@@ -119,8 +118,6 @@ def main():
         text = "x" * 30000 if MODE == "flood" else f"report of {launch['job']}.{launch['step']}\n"
         for _ in range(10 if MODE == "flood" else 1):
             lifeline.send(b"R" + text.encode())
-        while MODE == "babble":
-            lifeline.send(b"R")
     elif MODE == "linger":
         lifeline.close()
         time.sleep(0.5)

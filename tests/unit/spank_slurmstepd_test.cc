@@ -155,7 +155,8 @@ TEST_F(Slurmstepd, ADaemonThatSendsAllTheWhileIsHeardForALimitedTime) {
   WriteDaemon(
       "SNDBUFFORCE = 32\n"
       "line.setsockopt(socket.SOL_SOCKET, SNDBUFFORCE, 64 << 20)\n"
-      "while True: line.send(b'D' + 3000 * b'state=up\\n')\n");
+      "packet = b'D' + 3500 * b'reason=a\\n'\n"
+      "while True: line.send(packet)\n");
   EXPECT_TRUE(InStepd([](LoadedPlugin& plugin) {
     ::alarm(20);
     const auto begin = std::chrono::steady_clock::now();

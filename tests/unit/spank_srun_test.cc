@@ -1,0 +1,69 @@
+// What the plugin does in srun with its head.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/unit/spank_fake_slurm.h"
+
+namespace sonde {
+namespace {
+
+namespace fs = std::filesystem;
+
+// How long srun's end takes with a head that is this program of Python; `line` is its lifeline.
+std::chrono::milliseconds TimeOfEnd(const fs::path& directory, const std::string& text) {
+  std::ofstream(directory / "sonde.conf") << "";
+  std::ofstream(directory / "sonded") << "#!/usr/bin/python3\nimport socket\n"
+                                         "line = socket.socket(fileno=3)\n"
+                                         "line.setblocking(True)\n"
+                                      << text;
+  fs::permissions(directory / "sonded", fs::perms::owner_all);
+  ::setenv("SLURM_CONF", "/nonexistent", 1);
+  Slurm().context = S_CTX_LOCAL;
+  Slurm().items = {{S_JOB_ID, 7}, {S_JOB_STEPID, 0}};
+  LoadedPlugin plugin;
+  plugin.arguments = {"sonded=" + (directory / "sonded").string(),
+                      "config=" + (directory / "sonde.conf").string()};
+  plugin.Call("slurm_spank_init");
+  LoadedPlugin::Give("telemetry-level", "2");
+  plugin.Call("slurm_spank_init_post_opt");
+  plugin.Call("slurm_spank_local_user_init");
+  ::sleep(1);  // as long as the step takes
+  const auto begin = std::chrono::steady_clock::now();
+  plugin.Call("slurm_spank_exit");
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
+                                                               begin);
+}
+
+// The plugin loads into a process of its own.
+TEST(Srun, AHeadThatSendsAllTheWhileIsHeardForALimitedTime) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may have so large a buffer";
+  char made[] = "/tmp/sonde-srun-XXXXXX";
+  const fs::path directory = ::mkdtemp(made);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    // It takes longer to read a packet than to send one, and there is room for many.
+    const auto took = TimeOfEnd(directory,
+                                "SNDBUFFORCE = 32\n"
+                                "line.setsockopt(socket.SOL_SOCKET, SNDBUFFORCE, 64 << 20)\n"
+                                "packet = b'D' + 3500 * b'reason=a\\n'\n"
+                                "while True: line.send(packet)\n");
+    EXPECT_GE(took.count(), 2000);
+    EXPECT_LT(took.count(), 5000);
+    ::_exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  fs::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace sonde
