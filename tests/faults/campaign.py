@@ -271,8 +271,9 @@ class Round:
     def check(self):
         """Everything once more, without faults and when all claims have become old."""
         self.age()
-        for file in sorted(self.half_imported):
-            self.complete(file)
+        for key, file in self.imported:
+            if str(file) in self.half_imported and key not in self.known.stored:
+                self.complete(file)
         last = Process(self, [ACTOR, "check", self.archive])
         self.wait([last])
         self.processes.append(last)
@@ -297,8 +298,7 @@ class Round:
             self.processes.append(again)
             self.wait([again])
             self.take(again)
-            # A repair since has made a profile of what was there.
-            if again.child.returncode == 0 or "another record" in again.complaint():
+            if again.child.returncode == 0:
                 return
         self.wrong.append(f"import failed: {again.complaint()}")
 
