@@ -127,9 +127,14 @@ void TickMerger::Remember(Nanos tick, const NodeSet& nodes) {
 void TickMerger::Remove(Id id) {
   Contributor* contributor = Find(id);
   if (contributor == nullptr) return;
+  KeepColumns(*contributor);
   contributors_.erase(contributors_.begin() + (contributor - contributors_.data()));
   present_.clear();
   EmitComplete();
+}
+
+void TickMerger::KeepColumns(const Contributor& gone) {
+  if (oldest() != 0 && gone.last_tick >= oldest()) gone_.emplace_back(gone.last_tick, gone.columns);
 }
 
 bool TickMerger::Leave(Id id, Nanos until) {
@@ -154,7 +159,8 @@ void TickMerger::EmitFirst() {
   const size_t left = std::erase_if(contributors_, [this](const Contributor& c) {
     return c.leaves != 0 && c.leaves <= emitted_;
   });
-  if (left > 0) present_.clear();
+  const size_t over = std::erase_if(gone_, [this](const auto& g) { return g.first < emitted_; });
+  if (left + over > 0) present_.clear();
   emit_(row, false);
   if (spare_.size() < kMaxSpare) spare_.push_back(std::move(row));
 }
@@ -162,6 +168,9 @@ void TickMerger::EmitFirst() {
 const std::vector<bool>& TickMerger::Present() {
   if (present_.size() == union_.size()) return present_;
   present_.assign(union_.size(), false);
+  for (const auto& [newest, columns] : gone_) {
+    for (const uint32_t column : columns) present_[column] = true;
+  }
   for (const Contributor& contributor : contributors_) {
     for (const uint32_t column : contributor.columns) present_[column] = true;
   }

@@ -81,7 +81,8 @@ class TickMerger {
   // The oldest tick that waits, 0 if none does.
   Nanos oldest() const { return rows_.empty() ? 0 : rows_.front().tick; }
 
-  // For each column whether a contributor has it.
+  // For each column whether a contributor has it, or had it at the tick that is emitted: those in a
+  // row may have ended by then.
   const std::vector<bool>& Present();
 
  private:
@@ -109,6 +110,7 @@ class TickMerger {
   void MergeInto(Row& row, const Contributor& from, const Frame& frame, uint32_t sender);
   Fate AddLate(const Contributor& from, const Frame& frame, uint32_t sender);
   void Remember(Nanos tick, const NodeSet& nodes);
+  void KeepColumns(const Contributor& gone);
   void EmitComplete();
   void EmitFirst();
 
@@ -120,9 +122,11 @@ class TickMerger {
   std::vector<Row> rows_;   // by tick
   std::vector<Row> spare_;  // with their buffers
   Row late_;
-  Nanos emitted_ = 0;          // the newest tick that was
-  Ring<Emitted> history_;      // ascending; equal sets are one
-  std::vector<bool> present_;  // empty after contributors have changed
+  Nanos emitted_ = 0;      // the newest tick that was
+  Ring<Emitted> history_;  // ascending; equal sets are one
+  // Columns of contributors that are gone, while ticks that these have taken part in wait.
+  std::vector<std::pair<Nanos, std::vector<uint32_t>>> gone_;  // newest tick, columns
+  std::vector<bool> present_;                                  // empty after these have changed
 };
 
 }  // namespace sonde::tree

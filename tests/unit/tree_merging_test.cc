@@ -530,5 +530,28 @@ TEST(EndedParts, BecomeOneFrameAndEachNodeIsInItOnce) {
   EXPECT_EQ(parts.Take().values[0].sum, 9);
 }
 
+// What is not sampled at a tick has no value in the row, though all that could have it have ended
+// by the time at which the row is made.
+TEST_F(Merging, WhatIsNotSampledAtATickIsMissingFromARowThatIsMadeLate) {
+  const double none = std::nan("");
+  const TickMerger::Id early = Child({Counter("slow")});
+  const TickMerger::Id node = Child({Counter("slow")});
+  const TickMerger::Id stuck = Child({Gauge("load")});
+  Send(early, 0, 1, {3});
+  Send(node, 1, 1, {4});
+  Send(stuck, 2, 1, {1});
+  ASSERT_EQ(rows.size(), 1u);
+  Ended(0, 2, {Counter("slow")}, {3});
+  merger.Remove(early);
+  Send(node, 1, 2, {none});
+  Ended(1, 3, {Counter("slow")}, {5});
+  merger.Remove(node);
+  Send(stuck, 2, 2, {1});
+  Send(stuck, 2, 3, {1});
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1].values["slow"].count, 0);
+  EXPECT_EQ(rows[2].values["slow"].sum, 8) << "of all that counted";
+}
+
 }  // namespace
 }  // namespace sonde::tree
