@@ -13,6 +13,7 @@
 #include "daemon/head/record/presence.h"
 #include "series/query/plan.h"
 #include "series/query/steps.h"
+#include "series/store/task_ranks.h"
 
 namespace sonde::head {
 namespace {
@@ -107,7 +108,8 @@ void LiveSource::ListSeries(std::string_view metric, size_t limit, SeriesCallbac
   callback(std::move(list));
 }
 
-// Every series is there on every node: no need to list them by node.
+// Every series is there on every node: no need to list them by node. Those of tasks are reduced
+// here, and a question by task goes to the nodes; so tasks are named by their number.
 void LiveSource::Names(NamesCallback callback) const {
   web::SeriesNames names;
   const auto job = record_.Job();
@@ -116,6 +118,9 @@ void LiveSource::Names(NamesCallback callback) const {
   names.keys.insert({"host", "job"});
   names.values.insert(job->id.ToString());
   for (const NodeInfo& node : job->nodes) names.values.insert(node.host);
+  const size_t tasks = std::min<size_t>(job->expected_tasks, web::kMaxListed);
+  if (tasks > 0) names.keys.emplace(kTaskTag);
+  for (size_t rank = 0; rank < tasks; ++rank) names.values.insert(std::to_string(rank));
   callback(std::move(names));
 }
 

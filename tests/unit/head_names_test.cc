@@ -1,0 +1,46 @@
+// Which names the head of a running step knows: those of its nodes' series, as after the step.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "daemon/head/answers/live_source.h"
+#include "tests/unit/answering_nodes.h"
+
+namespace sonde::head {
+namespace {
+
+// A question that no task of the range answers would else be an error: "no such name: task".
+TEST(HeadNames, HaveTheTasksThoughTheHeadsSeriesAreReduced) {
+  JobDescription job;
+  job.id = {"7", "0"};
+  job.start = 1'000'000 * kSecond;
+  job.nodes.emplace_back().host = "n1";
+  job.nodes.back().tasks = 2;
+  job.expected_tasks = 2;
+  StepRecord record(job);
+  Series work;
+  work.metric.name = "task_work_total";
+  work.metric.type = MetricType::kCounter;
+  std::vector<Reduced> row(1);
+  row[0].Add(1, {0, 0});
+  row[0].Add(2, {0, 1});
+  record.Append(job.start + kSecond, row, {work});
+  const LiveSource source(
+      record, std::make_shared<AnsweringNodes>([](auto&&...) { FAIL() << "names are known here"; }),
+      [](const std::function<void()>& finish) { finish(); });
+  std::optional<Result<web::SeriesNames>> names;
+  source.Names([&](auto told) { names = std::move(told); });
+  ASSERT_TRUE(names && names->ok());
+  EXPECT_TRUE((*names)->metrics.contains("task_work_total"));
+  EXPECT_TRUE((*names)->keys.contains("task"));
+  EXPECT_TRUE((*names)->values.contains("0"));
+  EXPECT_TRUE((*names)->values.contains("1"));
+  EXPECT_FALSE((*names)->values.contains("2"));
+}
+
+}  // namespace
+}  // namespace sonde::head
