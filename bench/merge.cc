@@ -169,7 +169,7 @@ class Parent {
         acks_(acks),
         queries_(loop_),
         merger_(60, [this](const TickMerger::Row& row, bool) { OnMerged(row); }),
-        children_(merger_, queries_, kSecond, tree::Keep::kUntilSafe, alone_, clock_) {}
+        children_(merger_, queries_, {kSecond, kSecond}, tree::Keep::kUntilSafe, alone_, clock_) {}
 
   uint16_t Listen() {
     auto listener =

@@ -278,6 +278,13 @@ Result<Stream> StreamOf(std::string_view bytes) {
   return static_cast<Stream>(stream);
 }
 
+Nanos TickOf(std::string_view bytes) {
+  ByteReader r(bytes);
+  r.Fixed<uint8_t>();
+  r.Varint();
+  return r.Signed();
+}
+
 void FrameDecoder::Reset(const Schema& schema) {
   frame_.values.assign(schema.size(), Reduced());
   columns_ = SpreadColumns(schema);

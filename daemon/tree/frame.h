@@ -108,6 +108,8 @@ class FrameEncoder {
 
 // Which stream the bytes that an encoder wrote belong to; kCorrupt if to none.
 Result<Stream> StreamOf(std::string_view bytes);
+// The tick of a frame, before it is decoded; of malformed bytes any.
+Nanos TickOf(std::string_view bytes);
 
 class FrameDecoder {
  public:

@@ -132,7 +132,7 @@ class Step final : private Parents::Owner {
   tree::QueryFanout queries_{loop_};
   tree::TickMerger merger_{60, [](const tree::TickMerger::Row&, bool) {}};
   tree::ChildrenAlone alone_;
-  tree::Children children_{merger_, queries_, kSecond, tree::Keep::kUntilSafe, alone_};
+  tree::Children children_{merger_, queries_, {kSecond, kSecond}, tree::Keep::kUntilSafe, alone_};
   tree::ChildLinks links_{loop_, {}, kSecond, children_, [] {}};
   Parents parents_{loop_, Fanout2(), 0, links_, *this};
 };

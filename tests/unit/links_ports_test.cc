@@ -137,7 +137,7 @@ TEST(ChildLinksPorts, AreGivenBackWhenTheNodeIsDone) {
   QueryFanout queries(loop);
   TickMerger merger(1, [](const TickMerger::Row&, bool) {});
   ChildrenAlone alone;
-  Children children(merger, queries, kSecond, Keep::kUntilSafe, alone);
+  Children children(merger, queries, {kSecond, kSecond}, Keep::kUntilSafe, alone);
   SocketFabric fabric(loop, "127.0.0.1");
   ChildLinks links(loop, {}, kSecond, children, [] {});
   ASSERT_TRUE(links.Listen(fabric).ok());

@@ -70,7 +70,8 @@ class AcknowledgedFrames : public testing::Test {
       rows_.push_back(row.tick);
       children_->Forwarded(row.sources, 0);
     });
-    children_ = std::make_unique<Children>(*merger_, queries_, kHandOver, keep, owner_);
+    children_ = std::make_unique<Children>(*merger_, queries_,
+                                           FrameIntake::Pace{kSecond, kHandOver}, keep, owner_);
   }
 
   Connection& Connect(const Node& node) {
@@ -254,7 +255,7 @@ TEST(Children, PassOverATypeOfMessageThatTheyDoNotKnow) {
   QueryFanout queries(loop);
   TickMerger merger(16, [](const TickMerger::Row&, bool) {});
   ChildrenAlone alone;
-  Children children(merger, queries, kSecond, Keep::kUntilArrived, alone);
+  Children children(merger, queries, {kSecond, kSecond}, Keep::kUntilArrived, alone);
   QueueLink link;
   children.Add(link, 3);
   EXPECT_TRUE(children.OnMessage(link, static_cast<Type>(200), "of a later release").ok());
@@ -267,7 +268,7 @@ TEST(BlockAcks, WaitForThePulseUnlessTheNodeIsInAHurry) {
   QueryFanout queries(loop);
   TickMerger merger(16, [](const TickMerger::Row&, bool) {});
   ChildrenAlone alone;
-  Children children(merger, queries, kSecond, Keep::kUntilArrived, alone);
+  Children children(merger, queries, {kSecond, kSecond}, Keep::kUntilArrived, alone);
   QueueLink link;
   children.Add(link, 3);
   const std::string schema = std::string(1, static_cast<char>(Stream::kOwn)) + PackSchema(*Work());

@@ -89,7 +89,8 @@ class Ahead : public testing::Test {
   std::vector<Nanos> rows_;
   TickMerger merger_{1024, [this](const TickMerger::Row& row, bool) { rows_.push_back(row.tick); }};
   Refusals owner_;
-  Children children_{merger_, queries_, 2 * kPeriod, Keep::kUntilArrived, owner_, clock_};
+  Children children_{merger_, queries_, {kPeriod, 2 * kPeriod}, Keep::kUntilArrived,
+                     owner_,  clock_};
 };
 
 TEST_F(Ahead, AnHourIsRefusedAndTheOthersTicksGoOn) {

@@ -373,7 +373,7 @@ class Step final : private ChildrenAlone {
   EndedNodes ended_;
   QueryFanout queries_{loop_};
   TickMerger head_{1024, [this](const TickMerger::Row& row, bool late) { OnRow(row, late); }};
-  Children head_children_{head_, queries_, hand_over_, Keep::kUntilSafe, *this, clock_};
+  Children head_children_{head_, queries_, {kSecond, hand_over_}, Keep::kUntilSafe, *this, clock_};
   std::vector<std::unique_ptr<Connection>>
       left_;  // which nodes have left for others, by their word
   std::vector<std::unique_ptr<Connection>> graveyard_;

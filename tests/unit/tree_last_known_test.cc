@@ -81,7 +81,7 @@ class Parent final : private ChildrenAlone {
   Loop loop_;
   QueryFanout queries_{loop_};
   TickMerger merger_{16, [](const TickMerger::Row& /*row*/, bool /*late*/) {}};
-  Children children_{merger_, queries_, kSecond, Keep::kUntilArrived, *this, clock_};
+  Children children_{merger_, queries_, {kSecond, kSecond}, Keep::kUntilArrived, *this, clock_};
   std::vector<std::unique_ptr<UpLink>> links_;
   UpLink* link_ = nullptr;
   std::map<std::string, double> handed_on_;

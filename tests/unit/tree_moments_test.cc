@@ -571,7 +571,7 @@ TEST(Children, APartThatComesOverTwoLinksIsTakenOnceAndAcknowledgedTwice) {
   QueryFanout queries(loop);
   TickMerger merger(1, [](const TickMerger::Row&, bool) {});
   TakesMoments owner;
-  Children children(merger, queries, kSecond, Keep::kUntilArrived, owner);
+  Children children(merger, queries, {kSecond, kSecond}, Keep::kUntilArrived, owner);
   FakeLink control;
   FakeLink fabric;
   FakeLink other;
@@ -611,7 +611,7 @@ TEST(Children, AtTheHeadWhatCameUpToBeginSafeIsSafeWithEndSafe) {
   QueryFanout queries(loop);
   TickMerger merger(1, [](const TickMerger::Row&, bool) {});
   ChildrenAlone alone;
-  Children children(merger, queries, kSecond, Keep::kUntilSafe, alone);
+  Children children(merger, queries, {kSecond, kSecond}, Keep::kUntilSafe, alone);
   FakeLink first;
   FakeLink second;
   children.Add(first, 3);

@@ -47,14 +47,30 @@ class StandIns : public ChildrenAlone, public testing::Test {
     Deliver(index);
   }
 
+  // With much more than it had at its last tick.
+  void End(uint32_t index, int tick) {
+    FrameInfo info;
+    info.tick = At(tick) + 1;
+    info.stream = Stream::kEnded;
+    info.nodes = NodeSet(index);
+    std::vector<Reduced> values(1);
+    values[0].Add(100, {index, sonde::Owner::kNobody});
+    nodes_[index].uplink.AddFrame(info, schema_, {values, {}});
+    nodes_[index].uplink.Flush();
+    nodes_[index].uplink.End(Stream::kOwn);
+    Deliver(index);
+  }
+
   void OnEnded(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values,
                TickMerger::Source /*source*/) override {
     ended_.Add(info, head_.ColumnsOf(*schema), values);
+    if (info.lost) handed_on_.push_back(info.tick);
   }
 
   TickMerger head_{16, [this](const TickMerger::Row& row, bool late) { OnRow(row, late); }};
   std::vector<double> counts_;  // of values, row by row
   std::vector<double> totals_;
+  std::vector<Nanos> handed_on_;  // from when on it counts
 
  private:
   struct Node {
@@ -91,12 +107,11 @@ class StandIns : public ChildrenAlone, public testing::Test {
   QueryFanout queries_{loop_};
   EndedNodes ended_;
   const Schema::Ptr schema_ = Work();
-  Children children_{head_, queries_, 2 * kSecond, Keep::kUntilSafe, *this, clock_};
+  Children children_{head_, queries_, {kSecond, 2 * kSecond}, Keep::kUntilSafe, *this, clock_};
   Node nodes_[2];
 };
 
-// The node takes no sample of tick 2. Its next one is the newest that is known of it in the rows of
-// tick 2 and of tick 4, which it is missing from again.
+// The node takes no sample of tick 2, and none of tick 4 has come when the row is made.
 TEST_F(StandIns, ComeEachTimeThatTheNodeIsMissing) {
   Sample(0, 1);
   Sample(1, 1);
@@ -106,7 +121,30 @@ TEST_F(StandIns, ComeEachTimeThatTheNodeIsMissing) {
   Sample(1, 4);
   head_.EmitUpTo(At(4));
   EXPECT_EQ(counts_, (std::vector<double>{2, 2, 2, 2}));
-  EXPECT_EQ(totals_, (std::vector<double>{2, 5, 6, 7}));
+  EXPECT_EQ(totals_, (std::vector<double>{2, 3, 6, 7}));
+}
+
+// Nobody else has a sample of the tick here: above there may be.
+TEST_F(StandIns, ComeAlsoWhereNoRowTellsOfTheGap) {
+  Sample(0, 1);
+  Sample(0, 3);
+  EXPECT_EQ(handed_on_, (std::vector<Nanos>{At(1) + 1}));
+}
+
+// A row that waits for another node has what the node had counted before the tick, also if the node
+// has been missing a second time meanwhile, and has ended.
+TEST_F(StandIns, AreNotNewerThanTheRow) {
+  Sample(0, 1);
+  Sample(1, 1);
+  for (const int tick : {3, 5}) Sample(0, tick);
+  End(0, 5);
+  Sample(1, 2);
+  Sample(1, 3);
+  Sample(1, 4);
+  Sample(1, 5);
+  Sample(1, 6);
+  EXPECT_EQ(counts_, (std::vector<double>{2, 2, 2, 2, 2, 2}));
+  EXPECT_EQ(totals_, (std::vector<double>{2, 1 + 2, 3 + 3, 3 + 4, 5 + 5, 100 + 6}));
 }
 
 }  // namespace

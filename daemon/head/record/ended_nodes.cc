@@ -1,6 +1,7 @@
 #include "daemon/head/record/ended_nodes.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace sonde::tree {
 
@@ -11,10 +12,10 @@ EndedNodes::Fate EndedNodes::Add(const FrameInfo& info, std::span<const uint32_t
   }
   Part part{info.tick, {columns.begin(), columns.end()}, {values.begin(), values.end()}};
   if (info.lost) {
-    lost_[info.nodes.first()] = std::move(part);
+    AddLost(info.nodes.first(), std::move(part));
     return Fate::kAdded;
   }
-  OnBack(info.nodes);
+  EndLost(info.nodes, info.tick);
   ended_.Add(info.nodes);
   waiting_.push_back(std::move(part));
   return Fate::kAdded;
@@ -36,8 +37,33 @@ void EndedNodes::Settle(Nanos tick) {
   });
 }
 
-void EndedNodes::OnBack(const NodeSet& nodes) {
-  std::erase_if(lost_, [&](const auto& lost) { return nodes.Has(lost.first); });
+void EndedNodes::AddLost(uint32_t node, Part part) {
+  std::vector<Part>& parts = lost_[node];
+  std::erase_if(parts, [&](const Part& other) { return other.when >= part.when; });
+  parts.push_back(std::move(part));
+}
+
+// What a node had before it ended counts in rows before its end that are still to come.
+void EndedNodes::EndLost(const NodeSet& nodes, Nanos when) {
+  for (auto& [node, parts] : lost_) {
+    if (!nodes.Has(node)) continue;
+    std::erase_if(parts, [&](const Part& part) { return part.when >= when; });
+    for (Part& part : parts) part.until = when;
+  }
+  std::erase_if(lost_, [](const auto& lost) { return lost.second.empty(); });
+}
+
+// What stands in for the node in that row, if it is missing. Forgets what no later row needs: a
+// node that is in a row later than its loss is back.
+const EndedNodes::Part* EndedNodes::LostIn(const TickMerger::Row& row, uint32_t node,
+                                           std::vector<Part>& parts) {
+  const auto behind = std::find_if(parts.begin(), parts.end(),
+                                   [&](const Part& part) { return part.when > row.tick; });
+  if (behind == parts.begin()) return nullptr;
+  const auto newest = std::prev(behind);
+  const bool over = row.nodes.Has(node) || (newest->until != 0 && newest->until <= row.tick);
+  parts.erase(parts.begin(), over ? behind : newest);
+  return over ? nullptr : &parts.front();
 }
 
 void EndedNodes::AddTo(TickMerger::Row& row, const std::vector<Series>& series,
@@ -52,22 +78,20 @@ void EndedNodes::AddTo(TickMerger::Row& row, const std::vector<Series>& series,
   const size_t n = std::min(settled_.size(), row.values.size());
   for (size_t i = 0; i < n; ++i) add(i, settled_[i]);
   if (lost_.empty()) return;
-  // A node that is in a row later than its loss is back.
-  std::erase_if(lost_, [&](const auto& lost) {
-    return lost.second.when <= row.tick && row.nodes.Has(lost.first);
-  });
-  for (const auto& [node, part] : lost_) {
-    if (part.when > row.tick || row.nodes.Has(node)) continue;
+  for (auto& [node, parts] : lost_) {
+    const Part* part = LostIn(row, node, parts);
+    if (part == nullptr) continue;
     StandIns& stand_ins = stood_in_[row.tick];
     stand_ins.nodes.Add(NodeSet(node));
     stand_ins.columns.resize(row.values.size());
-    const size_t count = std::min(part.columns.size(), part.values.size());
+    const size_t count = std::min(part->columns.size(), part->values.size());
     for (size_t i = 0; i < count; ++i) {
-      const size_t column = part.columns[i];
-      if (column < row.values.size() && add(column, part.values[i]))
+      const size_t column = part->columns[i];
+      if (column < row.values.size() && add(column, part->values[i]))
         stand_ins.columns[column] = true;
     }
   }
+  std::erase_if(lost_, [](const auto& lost) { return lost.second.empty(); });
   while (stood_in_.size() > kRows) stood_in_.erase(stood_in_.begin());
 }
 
@@ -95,7 +119,9 @@ std::vector<Frame> EndedNodes::Save(size_t series) const {
     }
     frame.values.resize(series);
   }
-  for (const auto& [node, part] : lost_) {
+  for (const auto& [node, parts] : lost_) {
+    if (ended_.Has(node)) continue;
+    const Part& part = parts.back();
     Frame& frame = frames.emplace_back();
     frame.number = frames.size();
     frame.tick = part.when;
@@ -112,7 +138,9 @@ std::vector<Reduced> EndedNodes::Final(size_t series) {
   Settle(INT64_MAX);
   std::vector<Reduced> all = settled_;
   all.resize(series);
-  for (const auto& [node, part] : lost_) Merge(part, all);
+  for (const auto& [node, parts] : lost_) {
+    if (!ended_.Has(node)) Merge(parts.back(), all);
+  }
   return all;
 }
 

@@ -51,15 +51,20 @@ class EndedNodes {
     Nanos when;
     std::vector<uint32_t> columns;
     std::vector<Reduced> values;
+    Nanos until = 0;  // of a lost one: when the node's own last values begin to count; 0: not known
   };
   static void Merge(const Part& part, std::vector<Reduced>& into);
   void Settle(Nanos tick);
-  void OnBack(const NodeSet& nodes);
+  void AddLost(uint32_t node, Part part);
+  void EndLost(const NodeSet& nodes, Nanos when);
+  const Part* LostIn(const TickMerger::Row& row, uint32_t node, std::vector<Part>& parts);
 
-  NodeSet ended_;                            // that said so themselves
-  std::vector<Part> waiting_;                // of ticks still to come
-  std::vector<Reduced> settled_;             // of ticks before
-  std::unordered_map<uint32_t, Part> lost_;  // by node
+  NodeSet ended_;                 // that said so themselves
+  std::vector<Part> waiting_;     // of ticks still to come
+  std::vector<Reduced> settled_;  // of ticks before
+  // By node, in the order of time: a node may be missing several times before the rows are made
+  // which it is missing from.
+  std::unordered_map<uint32_t, std::vector<Part>> lost_;
   // Rows that got values of lost nodes; the newest kRows of them.
   static constexpr size_t kRows = 1024;
   struct StandIns {

@@ -31,7 +31,8 @@ RowPath::RowPath(Loop& loop, StepClock& clock, StepRecord& record, tree::QueryFa
       coverage_(record.Job()->start, period_),
       presence_(period_),
       merger_(kRemember, [this](const tree::TickMerger::Row& row, bool late) { OnRow(row, late); }),
-      children_(merger_, queries, HandOver(period_), tree::Keep::kUntilSafe, *this, clock) {}
+      children_(merger_, queries, {period_, HandOver(period_)}, tree::Keep::kUntilSafe, *this,
+                clock) {}
 
 RowPath::~RowPath() { loop_.Cancel(expiry_timer_); }
 

@@ -44,15 +44,14 @@ class Children {
     ~Owner() = default;
   };
 
-  // `hand_over`: how long ticks wait for a child that is on its way from one link to another.
   // `clock`: that of the ticks.
-  Children(TickMerger& merger, QueryFanout& queries, Nanos hand_over, Keep keep, Owner& owner,
-           const Clock& clock = Clock::System())
+  Children(TickMerger& merger, QueryFanout& queries, const FrameIntake::Pace& pace, Keep keep,
+           Owner& owner, const Clock& clock = Clock::System())
       : merger_(merger),
         queries_(queries),
         owner_(owner),
         acknowledgements_(keep),
-        frames_(merger, acknowledgements_, hand_over, owner, clock),
+        frames_(merger, acknowledgements_, pace, owner, clock),
         moments_(keep) {}
 
   void Add(Link& link, uint32_t index);
@@ -66,7 +65,8 @@ class Children {
   Nanos next_lost() const { return frames_.next_lost(); }
 
   // Before a row goes up that is not late: for each contributing child that is missing from it, the
-  // values it last sent of itself are handed on likewise. So its counts stay in the totals.
+  // values it last sent of itself are handed on likewise. So its counts stay in the totals. Of
+  // ticks that a child has left out, these are handed on when that shows.
   void StandInForMissing(Nanos row, const NodeSet& nodes) { frames_.StandInForMissing(row, nodes); }
 
   // The messages that belong here (kSchema to kMoments, kReply); a failure means that the link must

@@ -154,6 +154,7 @@ Status FrameIntake::OnFrame(Sender& sender, std::string_view bytes) {
   StreamState& state = sender.streams_[static_cast<size_t>(*stream)];
   if (state.contributor == 0) return {Code::kCorrupt, "frame without a schema"};
   if (state.decoder.series() != state.schema->size()) state.decoder.Reset(*state.schema);
+  if (*stream == Stream::kOwn) StandInForGap(sender, TickOf(bytes));
   const Result<const Frame*> decoded = state.decoder.Decode(bytes);
   if (!decoded.ok()) return decoded.status();
   const Frame& frame = **decoded;
@@ -245,10 +246,21 @@ void FrameIntake::StandInForMissing(Nanos row, const NodeSet& nodes) {
       sender->stood_in_ = 0;
       continue;
     }
+    if (sender->own_tick_ > row) continue;  // it left the row's tick out, see StandInForGap
     if (std::exchange(sender->stood_in_, sender->own_tick_) == sender->own_tick_) continue;
     const KnownValues last = sender->Known();
     owner_.OnEnded(LostFrom(sender->index_, row), last.schema, last.values, {0, 0});
   }
+}
+
+// The child has left ticks out. Their rows have what it had counted before, not what it counted
+// since, and there may be none here that could tell of it.
+void FrameIntake::StandInForGap(Sender& sender, Nanos tick) {
+  if (!sender.has_own() || tick <= sender.own_tick_ + period_) return;
+  if (std::exchange(sender.stood_in_, sender.own_tick_) == sender.own_tick_) return;
+  const KnownValues last = sender.Known();
+  const FrameInfo header = LostFrom(sender.index_, sender.own_tick_ + 1);
+  owner_.OnEnded(header, last.schema, last.values, {0, 0});
 }
 
 Nanos FrameIntake::next_lost() const {

@@ -78,13 +78,17 @@ class FrameIntake {
     Nanos stood_in_ = 0;   // the sample that was handed on for rows that it is missing from
   };
 
-  // `hand_over`: how long ticks wait for a child that is on its way from one link to another.
+  struct Pace {
+    Nanos period;     // of the ticks
+    Nanos hand_over;  // how long they wait for a child that is on its way from one link to another
+  };
   // `clock`: that of the ticks.
-  FrameIntake(TickMerger& merger, Acknowledgements& acknowledgements, Nanos hand_over, Owner& owner,
-              const Clock& clock)
+  FrameIntake(TickMerger& merger, Acknowledgements& acknowledgements, const Pace& pace,
+              Owner& owner, const Clock& clock)
       : merger_(merger),
         acknowledgements_(acknowledgements),
-        hand_over_(hand_over),
+        period_(pace.period),
+        hand_over_(pace.hand_over),
         owner_(owner),
         clock_(clock) {}
 
@@ -130,12 +134,14 @@ class FrameIntake {
   bool IsTooEarly(Nanos tick);
   void OnLastValues(Sender& sender, const Frame& frame, const Schema::Ptr& schema,
                     TickMerger::Source source);
+  void StandInForGap(Sender& sender, Nanos tick);
   void KeepLastOwn(const Sender& sender);
   void KeepBefore(Sender& sender);
   void HandOnLostIf(const std::function<bool(uint32_t index, const LastOwn& last)>& is);
 
   TickMerger& merger_;
   Acknowledgements& acknowledgements_;
+  const Nanos period_;
   const Nanos hand_over_;
   Owner& owner_;
   const Clock& clock_;

@@ -19,7 +19,7 @@ Relay::Relay(Loop& loop, QueryFanout& queries, Nanos period, const Clock& clock,
       clock_(clock),
       owner_(owner),
       merger_(kRemember, [this](const TickMerger::Row& row, bool late) { OnRow(row, late); }),
-      children_(merger_, queries, 2 * period, Keep::kUntilArrived, *this, clock) {}
+      children_(merger_, queries, {period, 2 * period}, Keep::kUntilArrived, *this, clock) {}
 
 Relay::~Relay() {
   for (const Loop::TimerId timer :
