@@ -1,0 +1,74 @@
+// The query algebra as docs/queries.md tells it, computed as plainly as possible and without any of
+// the product's code: for every time every series is searched from its beginning. The campaign
+// compares with it whatever the product answers.
+//
+// A number says how far the product may be from it. That is 0 where the documents say how the
+// number is made to the last bit. Else it is what they say of a sketch (1/128 of a value), or a few
+// roundings where they do not tell in which order something is calculated.
+//
+// Thread safety: values, and functions without state.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/time.h"
+
+namespace sonde::surfaces {
+
+struct Number {
+  double value = 0;
+  double error = 0;
+};
+
+using LineTags = std::map<std::string, std::string>;
+
+// A series: its points in the order of time.
+struct Line {
+  LineTags tags;
+  bool counts = false;
+  std::vector<std::pair<Nanos, double>> points;
+};
+
+struct Filter {
+  std::string key;
+  std::string pattern;  // alternatives a|b|c, or one with a star at its end
+  bool groups = false;
+};
+
+struct Question {
+  std::string metric;
+  std::string aggregator;
+  bool downsampled = false;
+  Nanos interval = 0;  // 0: 0all
+  std::string function;
+  std::string fill;  // "", nan, null, zero
+  bool rate = false;
+  std::vector<Filter> filters;
+  Nanos start = 0;
+  Nanos end = 0;
+};
+
+// As a parameter `m` of /api/query.
+std::string TextOf(const Question& question);
+
+struct Result {
+  LineTags tags;
+  std::set<std::string> other_keys;
+  std::map<Nanos, Number> points;
+};
+
+// In the order of the groups' values; of `none` in that of the tags. `lines`: all of the metric.
+std::vector<Result> Evaluate(const Question& question, const std::vector<Line>& lines);
+
+// --- What other models need of it ---
+
+// A sum that is exact until it is rounded at its end.
+double ExactSum(const std::vector<double>& values);
+// Between the values at both sides of share * (n + 1). `sketched`: known by a sketch only.
+Number PercentileOf(std::vector<double> values, double share, bool sketched);
+
+}  // namespace sonde::surfaces

@@ -1,0 +1,176 @@
+// /api/query: random questions.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
+#include "tests/surfaces/reading.h"
+#include "tests/surfaces/scene.h"
+
+namespace sonde::surfaces {
+namespace {
+
+class Asker {
+ public:
+  explicit Asker(const Scene& scene) : scene_(scene), chance_(scene.chance) {}
+
+  Question Draw() {
+    Question q;
+    q.metric = chance_.Any(MetricsOf(scene_.plan));
+    q.aggregator = chance_.Any(std::vector<std::string>{
+        "sum",  "sum",    "sum",   "avg",    "min",    "max",       "count",
+        "none", "zimsum", "pfsum", "mimmin", "mimmax", "squareSum", "median",
+        "diff", "first",  "last",  "p50",    "p95",    "p5",        "p99"});
+    q.rate = chance_.Of(3);
+    DrawRange(q);
+    DrawBuckets(q);
+    DrawFilters(q);
+    return q;
+  }
+
+ private:
+  Nanos AnyTime() {
+    const auto span = static_cast<size_t>((scene_.end - scene_.start) / kMillisecond);
+    return scene_.start + static_cast<Nanos>(chance_.Below(span + 1)) * kMillisecond;
+  }
+  void DrawRange(Question& q) {
+    q.start = chance_.Of(2) ? scene_.start : AnyTime();
+    q.end = chance_.Of(2) ? scene_.end : AnyTime();
+    if (q.end < q.start) std::swap(q.start, q.end);
+    q.start -= q.start % kMillisecond;
+    q.end += kMillisecond - q.end % kMillisecond;
+  }
+  void DrawBuckets(Question& q) {
+    if (chance_.Of(2)) return;
+    q.downsampled = true;
+    q.function =
+        chance_.Any(std::vector<std::string>{"avg", "sum", "min", "max", "first", "last", "count"});
+    if (chance_.Of(8)) return;  // 0all
+    q.interval = scene_.plan.period * static_cast<Nanos>(chance_.From(1, 7));
+    if (chance_.Of(5)) q.interval = static_cast<Nanos>(chance_.From(1, 40)) * 250 * kMillisecond;
+    // Filled are all buckets of the hours that are read.
+    if (chance_.Of(4) && q.interval >= kSecond) {
+      q.fill = chance_.Any(std::vector<std::string>{"nan", "null", "zero"});
+    }
+  }
+  void DrawFilters(Question& q) {
+    q.filters.push_back({"job", scene_.job, false});
+    const std::vector<std::string> hosts = HostsOf(scene_);
+    if (chance_.Of(2) && !hosts.empty()) {
+      const std::string some = chance_.Any(hosts) + "|" + chance_.Any(hosts);
+      const std::string pattern = chance_.Of(2)   ? "*"
+                                  : chance_.Of(2) ? some
+                                                  : chance_.Any(hosts).substr(0, 2) + "*";
+      q.filters.push_back({"host", pattern, chance_.Of(2)});
+    }
+    const std::vector<Line> lines = LinesOf(scene_, q.metric, Points::kAll);
+    std::set<std::string> keys;
+    for (const Line& line : lines) {
+      for (const auto& [key, value] : line.tags) keys.insert(key);
+    }
+    for (const char* key : {"device", "mode", "task"}) {
+      if (keys.contains(key) && chance_.Of(2)) q.filters.push_back({key, "*", chance_.Of(3)});
+    }
+  }
+
+  const Scene& scene_;
+  Chance& chance_;
+};
+
+// By which an answer's results are told apart: with rows only by what groups them.
+std::string NameOf(const LineTags& tags, const Question& q, Way way) {
+  if (way == Way::kSeries) return NameWith("", tags);
+  LineTags by;
+  for (const Filter& filter : q.filters) {
+    const auto tag = tags.find(filter.key);
+    if (filter.groups && tag != tags.end()) by.insert(*tag);
+  }
+  return NameWith("", by);
+}
+
+void ComparePoints(const Scene& scene, const std::string& name, const Result& expected,
+                   const Json& dps) {
+  std::map<Nanos, double> shown;
+  for (const Json& pair : dps.items()) {
+    shown[static_cast<Nanos>(pair[0].number()) * kMillisecond] = pair[1].number();
+  }
+  const auto at = [&](Nanos time) {
+    return fmt::format("{} at {:.3f} s", name, static_cast<double>(time - scene.start) / kSecond);
+  };
+  for (const auto& [time, number] : expected.points) {
+    const auto known = shown.find(time);
+    if (known == shown.end()) {
+      scene.tally.Differ(fmt::format("{}: no point, expected {:.17g}", at(time), number.value));
+    } else {
+      scene.tally.Compare(at(time), number, known->second);
+    }
+  }
+  for (const auto& [time, value] : shown) {
+    if (!expected.points.contains(time)) {
+      scene.tally.Differ(fmt::format("{}: a point {:.17g} that nobody expects", at(time), value));
+    }
+  }
+}
+
+void CompareKeys(const Scene& scene, const Result& expected, const Json& result) {
+  std::string keys;
+  for (const std::string& key : expected.other_keys) keys += key + " ";
+  std::string shown;
+  for (const Json& key : result["aggregateTags"].items()) shown += key.text() + " ";
+  scene.tally.Compare("aggregateTags", keys, shown);
+}
+
+void CheckAnswer(const Scene& scene, const Question& q, Way way, const Json& answer) {
+  std::map<std::string, const Json*> shown;
+  for (const Json& result : answer.items()) {
+    shown[NameOf(TagsOf(result["tags"]), q, way)] = &result;
+  }
+  for (const Result& result : Expect(scene, q, way)) {
+    const std::string name = NameOf(result.tags, q, way);
+    const auto at = shown.find(name);
+    if (at == shown.end()) {
+      const auto& [time, first] = *result.points.begin();
+      scene.tally.Differ(fmt::format("no result for {}, expected {} points, {:.17g} at {} ms", name,
+                                     result.points.size(), first.value, time / kMillisecond));
+      continue;
+    }
+    ComparePoints(scene, name, result, (*at->second)["dps"]);
+    if (way == Way::kSeries) CompareKeys(scene, result, *at->second);
+    shown.erase(at);
+  }
+  for (const auto& [name, result] : shown) {
+    scene.tally.Differ("a result for " + name + " that nobody expects");
+  }
+}
+
+std::string Millis(Nanos time) { return std::to_string(time / kMillisecond); }
+
+}  // namespace
+
+void CheckOpenTsdb(const Scene& scene, int questions) {
+  Asker asker(scene);
+  for (int i = 0; i < questions; ++i) {
+    const Question q = asker.Draw();
+    const Way way = WayOf(scene, q);
+    if (way == Way::kUnknown) continue;
+    scene.tally.Ask(scene.running ? "/api/query (running)" : "/api/query",
+                    fmt::format("start={}&end={}&m={}", Millis(q.start), Millis(q.end), TextOf(q)));
+    const Shown shown = Get(scene, "/api/query",
+                            {{"start", Millis(q.start)},
+                             {"end", Millis(q.end)},
+                             {"ms", "true"},
+                             {"arrays", "true"},
+                             {"no_annotations", "true"},
+                             {"m", TextOf(q)}});
+    // A name that nobody has measured yet is an error.
+    if (shown.status == 400 && Expect(scene, q, way).empty()) continue;
+    if (shown.status != 200) {
+      scene.tally.Differ(fmt::format("status {}: {}", shown.status, shown.body));
+      continue;
+    }
+    CheckAnswer(scene, q, way, Json::Parse(shown.body));
+  }
+}
+
+}  // namespace sonde::surfaces

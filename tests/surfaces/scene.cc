@@ -1,0 +1,241 @@
+#include "tests/surfaces/scene.h"
+
+#include <algorithm>
+#include <cmath>
+#include <future>
+#include <limits>
+#include <set>
+
+#include "web/router.h"
+
+namespace sonde::surfaces {
+
+Shown Get(const Scene& scene, const std::string& path, Params params) {
+  web::Request request;
+  request.target = request.path = path;
+  request.params = std::move(params);
+  request.host = "localhost:4242";
+  std::promise<web::Response> promise;
+  std::future<web::Response> future = promise.get_future();
+  web::Dispatch(web::Context(scene.source, &scene.clock), request,
+                [&](web::Response response) { promise.set_value(std::move(response)); });
+  scene.settle();
+  web::Response response = future.get();
+  while (response.next && response.next(response.body)) {
+  }
+  return {response.status, std::move(response.body)};
+}
+
+// --- What was measured ---
+
+LineTags OwnTags(const SeriesPlan& series) {
+  LineTags tags;
+  for (const auto& [key, value] : series.series.tags.pairs()) tags[key] = value;
+  return tags;
+}
+
+const Metric* FindMetric(const StepPlan& plan, const std::string& name) {
+  for (const SeriesPlan& series : plan.series) {
+    if (series.series.metric.name == name) return &series.series.metric;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> MetricsOf(const StepPlan& plan) {
+  std::vector<std::string> names;
+  for (const SeriesPlan& series : plan.series) {
+    if (names.empty() || names.back() != series.series.metric.name) {
+      names.push_back(series.series.metric.name);
+    }
+  }
+  return names;
+}
+
+bool InRows(const Scene& scene, const std::string& metric) {
+  for (const auto& [tick, row] : scene.rows.rows()) {
+    for (const auto& [series, entries] : row.values) {
+      if (scene.plan.series[series].series.metric.name == metric) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<std::string> HostsOf(const Scene& scene) {
+  std::set<std::string> hosts;
+  for (const Daemon& daemon : scene.plan.daemons) {
+    if (daemon.joined() <= scene.end) hosts.insert(daemon.host);
+  }
+  return {hosts.begin(), hosts.end()};
+}
+
+std::vector<Line> LinesOf(const Scene& scene, const std::string& metric, Points points) {
+  std::map<LineTags, Line> lines;
+  for (const Daemon& daemon : scene.plan.daemons) {
+    for (size_t c = 0; c < daemon.columns.size(); ++c) {
+      const SeriesPlan& series = scene.plan.series[daemon.columns[c].series];
+      if (series.series.metric.name != metric) continue;
+      LineTags tags = OwnTags(series);
+      tags["host"] = daemon.host;
+      tags["job"] = scene.job;
+      if (daemon.columns[c].task != kNobody) tags["task"] = std::to_string(daemon.columns[c].task);
+      Line& line = lines[tags];
+      line.tags = tags;
+      line.counts = series.series.metric.type == MetricType::kCounter;
+      for (const Sample& sample : daemon.samples) {
+        if (sample.time > scene.end || std::isnan(sample.values[c])) continue;
+        if (points == Points::kAll || sample.tick) {
+          line.points.emplace_back(sample.time, sample.values[c]);
+        }
+      }
+    }
+  }
+  std::vector<Line> all;
+  for (auto& [tags, line] : lines) {
+    if (!line.points.empty()) all.push_back(std::move(line));
+  }
+  return all;
+}
+
+// --- Who answers ---
+
+namespace {
+
+bool OneOf(const std::string& name, std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(), [&](const char* one) { return name == one; });
+}
+
+bool NamesHostsOrTasks(const Question& q) {
+  return std::any_of(q.filters.begin(), q.filters.end(), [](const Filter& filter) {
+    return filter.key == "host" || filter.key == "task";
+  });
+}
+
+// The table of docs/queries.md, "Questions about the whole step".
+bool InTable(const Question& q, bool counts, bool running) {
+  const std::string& a = q.aggregator;
+  const auto by = [&](std::initializer_list<const char*> functions) {
+    return !q.downsampled || OneOf(q.function, functions);
+  };
+  const bool zero = q.downsampled && q.fill == "zero";
+  if (OneOf(a, {"sum", "zimsum", "pfsum"})) {
+    return by({"avg", "sum", "first", "last"}) || (counts && running && by({"min", "max"}));
+  }
+  if (a == "avg") return by({"avg", "sum"}) && !zero;
+  if (OneOf(a, {"min", "mimmin"})) return by({"min"}) && !q.rate;
+  if (OneOf(a, {"max", "mimmax"})) return by({"max"}) && !q.rate;
+  return a == "count" && !zero;
+}
+
+// Whether each of its groups is one series of those that rows have.
+bool GroupsAreSingle(const Scene& scene, const Question& q) {
+  std::set<std::string> tagged;
+  for (const SeriesPlan& series : scene.plan.series) {
+    if (series.series.metric.name != q.metric) continue;
+    for (const auto& [key, value] : series.series.tags.pairs()) tagged.insert(key);
+  }
+  const auto grouped = [&](const std::string& key) {
+    return std::any_of(q.filters.begin(), q.filters.end(),
+                       [&](const Filter& f) { return f.key == key && f.groups; });
+  };
+  size_t series = 0;
+  for (const SeriesPlan& one : scene.plan.series) {
+    series += one.series.metric.name == q.metric ? 1 : 0;
+  }
+  return series == 1 || std::all_of(tagged.begin(), tagged.end(), grouped);
+}
+
+bool SpreadsAnswer(const Scene& scene, const Question& q, const Metric& metric) {
+  const bool counts = metric.type == MetricType::kCounter;
+  if (!metric.spread || counts != q.rate || !OneOf(q.aggregator, {"p5", "p50", "p95", "p99"})) {
+    return false;
+  }
+  const bool of_a_tick = !q.downsampled || (q.interval > 0 && q.interval <= scene.plan.period &&
+                                            q.function != "count" && q.fill != "zero");
+  return of_a_tick && GroupsAreSingle(scene, q);
+}
+
+// The same series as rows know them: at ticks and, of a step that has ended, with the last row.
+std::vector<Line> LinesOfRows(const Scene& scene, const std::string& metric) {
+  std::vector<Line> lines = LinesOf(scene, metric, Points::kAtTicks);
+  for (Line& line : lines) {
+    std::erase_if(line.points,
+                  [&](const auto& point) { return !scene.rows.rows().contains(point.first); });
+  }
+  if (scene.running) return lines;
+  const std::vector<Line> all = LinesOf(scene, metric, Points::kAll);
+  for (Line& line : lines) {
+    for (const Line& whole : all) {
+      if (whole.tags == line.tags) {
+        line.points.emplace_back(scene.rows.newest(), whole.points.back().second);
+      }
+    }
+  }
+  return lines;
+}
+
+// What rows say of the same is rounded with each of their values.
+void AllowForRows(const std::vector<Line>& lines, std::vector<Result>& results, bool rate,
+                  Nanos period) {
+  double most = 0;
+  for (const Line& line : lines) {
+    for (const auto& [time, value] : line.points) most = std::max(most, std::fabs(value));
+  }
+  const auto n = static_cast<double>(lines.size());
+  const double size = n * most;
+  double error = n * std::numeric_limits<double>::epsilon() * size;
+  if (rate) error = 4 * error / (static_cast<double>(std::min(period, kSecond)) / kSecond);
+  for (Result& result : results) {
+    for (auto& [time, number] : result.points) number.error += error;
+  }
+}
+
+std::vector<Result> ExpectSpreads(const Scene& scene, const Question& q) {
+  std::vector<Result> results;
+  const double share = std::stod(q.aggregator.substr(1)) / 100;
+  for (size_t s = 0; s < scene.plan.series.size(); ++s) {
+    if (scene.plan.series[s].series.metric.name != q.metric) continue;
+    Result result;
+    result.tags = OwnTags(scene.plan.series[s]);
+    result.tags["job"] = scene.job;
+    for (const auto& [time, row] : scene.rows.rows()) {
+      const auto values = row.spreads.find(s);
+      if (values == row.spreads.end()) continue;
+      const Nanos at = q.downsampled ? time - time % q.interval : time;
+      if (at < q.start || at > q.end) continue;
+      result.points[at] = PercentileOf(values->second, share, true);
+    }
+    if (!result.points.empty()) results.push_back(std::move(result));
+  }
+  return results;
+}
+
+}  // namespace
+
+Way WayOf(const Scene& scene, const Question& q) {
+  constexpr size_t kMostRead = 64;  // nodes whose series are read
+  const Metric& metric = *FindMetric(scene.plan, q.metric);
+  const bool rows_first = scene.running || scene.plan.daemons.size() > kMostRead;
+  const bool whole = rows_first && !NamesHostsOrTasks(q);
+  const bool known = scene.rows.steady() && !scene.plan.fails;
+  if (whole && SpreadsAnswer(scene, q, metric))
+    return known && q.fill.empty() ? Way::kSpreads : Way::kUnknown;
+  if (whole && InTable(q, metric.type == MetricType::kCounter, scene.running)) {
+    return known ? Way::kRows : Way::kUnknown;
+  }
+  return scene.nodes_answer ? Way::kSeries : Way::kUnknown;
+}
+
+std::vector<Result> Expect(const Scene& scene, const Question& q, Way way) {
+  if (way == Way::kSpreads) {
+    std::vector<Result> results = ExpectSpreads(scene, q);
+    if (!results.empty()) return results;
+    way = Way::kSeries;  // the nodes are asked where rows say nothing
+  }
+  if (way == Way::kSeries) return Evaluate(q, LinesOf(scene, q.metric, Points::kAll));
+  const std::vector<Line> lines = LinesOfRows(scene, q.metric);
+  std::vector<Result> results = Evaluate(q, lines);
+  if (q.aggregator != "count") AllowForRows(lines, results, q.rate, scene.plan.period);
+  return results;
+}
+
+}  // namespace sonde::surfaces

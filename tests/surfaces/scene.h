@@ -1,0 +1,85 @@
+// What the checks of the surfaces have in common: a step that runs or has ended, what the models
+// know of it, and the web router over a data source.
+//
+// Thread safety: none.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profiles/archive/archive.h"
+#include "tests/surfaces/algebra.h"
+#include "tests/surfaces/plan.h"
+#include "tests/surfaces/rows.h"
+#include "tests/surfaces/tally.h"
+#include "web/source/data_source.h"
+
+namespace sonde::surfaces {
+
+struct Scene {
+  const StepPlan& plan;
+  const Rows& rows;
+  const Classes& classes;
+  Chance& chance;
+  Tally& tally;
+  const web::DataSource& source;
+  const Clock& clock;
+  // Lets what is under way arrive; the answer comes then.
+  std::function<void()> settle;
+  std::string job;
+  Nanos start = 0;
+  Nanos end = 0;  // of what there is: the end of the step, or now
+  bool running = false;
+  bool nodes_answer = true;                // all nodes that measured something can be asked
+  std::shared_ptr<const Archive> archive;  // of a step that has ended
+  std::string key;                         // and its profile there
+};
+
+using Params = std::vector<std::pair<std::string, std::string>>;
+struct Shown {
+  int status = 0;
+  std::string body;
+};
+Shown Get(const Scene& scene, const std::string& path, Params params);
+
+// --- What nodes have measured, up to the scene's end ---
+
+enum class Points { kAll, kAtTicks };
+// The series of a metric by host and task; daemons of one host have one.
+std::vector<Line> LinesOf(const Scene& scene, const std::string& metric, Points points);
+LineTags OwnTags(const SeriesPlan& series);
+// The metric's declaration; nullptr: the step has none.
+const Metric* FindMetric(const StepPlan& plan, const std::string& name);
+// Each once.
+std::vector<std::string> MetricsOf(const StepPlan& plan);
+// Whether it is in some row. What is in none yet is not known to be measured.
+bool InRows(const Scene& scene, const std::string& metric);
+// Hosts on which something was measured.
+std::vector<std::string> HostsOf(const Scene& scene);
+
+// --- Who answers ---
+
+enum class Way {
+  kSeries,   // the nodes' series
+  kRows,     // the rows of the whole step
+  kSpreads,  // the percentiles that are recorded with them
+  kUnknown,  // somebody of whom the models do not know enough (Classes)
+};
+Way WayOf(const Scene& scene, const Question& question);
+// What the answer must be.
+std::vector<Result> Expect(const Scene& scene, const Question& question, Way way);
+
+// --- The checks ---
+
+void CheckOpenTsdb(const Scene& scene, int questions);
+void CheckSeries(const Scene& scene);       // /api/v1/series, as the page draws it
+void CheckTraces(const Scene& scene);       // /trace/plot, /trace/read, /trace/json
+void CheckFigures(const Scene& scene);      // /metrics, /job, /api/v1/profile
+void CheckNodeMetrics(const Scene& scene);  // /metrics?scope=node
+void CheckReport(const Scene& scene);       // the report, and what `sonde show --json` gives
+void CheckExports(const Scene& scene);
+
+}  // namespace sonde::surfaces

@@ -1,0 +1,41 @@
+#include "tests/surfaces/tally.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+#include <utility>
+
+namespace sonde::surfaces {
+
+void Tally::Ask(std::string surface, std::string question) {
+  surface_ = std::move(surface);
+  question_ = std::move(question);
+  question_differs_ = false;
+  ++questions_;
+}
+
+void Tally::Compare(const std::string& where, const Number& expected, double shown) {
+  ++numbers_;
+  const bool none = std::isnan(expected.value) || std::isnan(shown);
+  const bool same =
+      none ? std::isnan(expected.value) && std::isnan(shown)
+           : expected.value == shown || std::fabs(expected.value - shown) <= expected.error;
+  if (same) return;
+  Differ(fmt::format("{}: expected {:.17g}{}, got {:.17g}", where, expected.value,
+                     expected.error > 0 ? fmt::format(" +- {:.3g}", expected.error) : "", shown));
+}
+
+void Tally::Compare(const std::string& where, const std::string& expected,
+                    const std::string& shown) {
+  ++numbers_;
+  if (expected != shown) Differ(fmt::format("{}: expected '{}', got '{}'", where, expected, shown));
+}
+
+// Of each question the first difference is told.
+void Tally::Differ(const std::string& what) {
+  ++differences_;
+  if (std::exchange(question_differs_, true) || told_.size() >= kMostTold) return;
+  told_.push_back(fmt::format("{} {}: {}", surface_, question_, what));
+}
+
+}  // namespace sonde::surfaces
