@@ -6,7 +6,7 @@ import re
 import subprocess
 
 from guest_cluster import (
-    CLUSTER, MORE, SONDE, UNTIL_GO, finish, ours, read, require, see, tasks, wait_for,
+    CLUSTER, MORE, SONDE, UNTIL_GO, finish, ours, own_time, read, require, see, tasks, wait_for,
 )  # fmt: skip
 
 # s that a step of many may take longer with telemetry.
@@ -27,9 +27,10 @@ def batch(cluster, level, script, *words, name="batch", timeout=100):
 
 def profiles(cluster):
     """What is said of the newest steps of srun."""
-    listed = cluster.run([f"{SONDE}/cli/sonde", "ls"])[1]
-    names = re.findall(r"\b\d+\.\d+\b", listed)
-    return listed + "".join(cluster.run([f"{SONDE}/cli/sonde", "show", name])[1] for name in names[:1])
+    with own_time():
+        listed = cluster.run([f"{SONDE}/cli/sonde", "ls"])[1]
+        names = re.findall(r"\b\d+\.\d+\b", listed)
+        return listed + "".join(cluster.run([f"{SONDE}/cli/sonde", "show", name])[1] for name in names[:1])
 
 
 def heterogeneous(cluster):

@@ -15,12 +15,11 @@ from guest_cluster import MORE
 # Before the first task, while tasks start, and after them.
 NAMES = (
     "plain", "unwritable_output", "unwritable_batch_output", "missing_program", "missing_mpi",
-    "missing_container", "failing_prolog", "cancelled", "failing_init_post_opt", "failing_user_init",
+    "missing_container", "hung_filesystem", "failing_prolog", "cancelled", "failing_init_post_opt", "failing_user_init",
     "failing_task_init_privileged", "failing_task_init", "failing_task_post_fork", "failing_task_exit",
     "failing_mpi_prefork", "slow_epilog", "all_metrics", "killed_daemon", "acting_head",
     "exporters_readers", "followers", "alarm_command", "key", "failing_task_exit_first",
     "alarm_command_of_killed", "stopped_daemon", "killed_slurmstepd", "stopped_start", "killed_at_end",
-    "hung_filesystem",
 )  # fmt: skip
 
 
