@@ -155,7 +155,7 @@ class Tree {
   QueryFanout queries_{loop_};
   TickMerger head_{64, [this](const TickMerger::Row& row, bool) { OnRow(row); }};
   ChildrenAlone alone_;
-  Children head_children_{head_, queries_, kSecond, Keep::kUntilArrived, alone_, clock_};
+  Children head_children_{head_, queries_, {period_, kSecond}, Keep::kUntilArrived, alone_, clock_};
   std::vector<std::unique_ptr<Daemon>> daemons_;
 
   static Schema::Ptr MakeSchema() {
