@@ -2,13 +2,12 @@
 // every surface is compared with models that know no code of the product's (plan.h, rows.h,
 // algebra.h).
 //
-//   surfaces [--seeds FIRST-LAST | --seed N] [--all] [--verbose]
+//   surfaces [--seeds FIRST-LAST | --seed N] [--all]
 //
 // A seed that differs is printed, with what differs, and gives the same again by itself.
 #include <fmt/core.h>
 
 #include <charconv>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -80,7 +79,7 @@ class Campaign {
                 .start = plan.start,
                 .end = cluster.clock().Now(),
                 .running = true};
-    scene.nodes_answer = !AnyStuck(plan, tick) && !rows.any_gone();
+    scene.nodes_answer = !AnyStuck(plan, tick) && (classes_.rows || !rows.any_gone());
     if (rows.rows().empty()) return;
     CheckOpenTsdb(scene, 8);
     CheckSeries(scene);

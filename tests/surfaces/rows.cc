@@ -173,10 +173,6 @@ bool Rows::steady() const {
   return true;
 }
 
-bool Rows::any_ended() const {
-  return std::any_of(known_.begin(), known_.end(), [](const Known& known) { return known.ended; });
-}
-
 bool Rows::any_gone() const {
   return std::any_of(known_.begin(), known_.end(),
                      [](const Known& known) { return known.ended || known.lost_at != 0; });

@@ -59,7 +59,6 @@ class Rows final : public Witness {
 
   // Whether all daemons that came are in all rows, up to the one that is asked for.
   bool steady() const;
-  bool any_ended() const;
   bool any_gone() const;
 
  private:

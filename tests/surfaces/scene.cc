@@ -217,12 +217,16 @@ Way WayOf(const Scene& scene, const Question& q) {
   const bool rows_first = scene.running || scene.plan.daemons.size() > kMostRead;
   const bool whole = rows_first && !NamesHostsOrTasks(q);
   const bool known = scene.rows.steady() && !scene.plan.fails;
-  if (whole && SpreadsAnswer(scene, q, metric))
-    return known && q.fill.empty() ? Way::kSpreads : Way::kUnknown;
-  if (whole && InTable(q, metric.type == MetricType::kCounter, scene.running)) {
-    return known ? Way::kRows : Way::kUnknown;
+  // Where rows lack nodes the nodes' series answer.
+  const Way series = scene.nodes_answer ? Way::kSeries : Way::kUnknown;
+  const Way otherwise = scene.classes.rows ? series : Way::kUnknown;
+  if (whole && SpreadsAnswer(scene, q, metric)) {
+    return known && q.fill.empty() ? Way::kSpreads : otherwise;
   }
-  return scene.nodes_answer ? Way::kSeries : Way::kUnknown;
+  if (whole && InTable(q, metric.type == MetricType::kCounter, scene.running)) {
+    return known ? Way::kRows : otherwise;
+  }
+  return series;
 }
 
 std::vector<Result> Expect(const Scene& scene, const Question& q, Way way) {
