@@ -236,18 +236,33 @@ Result<std::vector<ProfileEntry>> Archive::Find(const JobStep& id) const {
   return Unite(*std::move(entries), *live);
 }
 
+namespace {
+
+// What `f` reads of a step in live/.
+template <typename T>
+Result<T> ReadInLive(const LiveStep& step, const std::string& key, Damage& damage,
+                     const std::function<Result<T>(const ProfileReader&)>& f) {
+  const auto opened = ReadOnlyDb::Open(step.paths.blocks(), step.paths.lock());
+  if (!opened.ok()) return opened.status();
+  // While it is being written, its end may be half a record.
+  if (!step.running && !opened->damage.empty()) {
+    damage.Add("some of live/" + step.name, {Code::kCorrupt, opened->damage});
+  }
+  return f(ProfileReader(*opened->db, key, &damage));
+}
+
+// db/ as a reader knows it, or as it is now.
+Result<SharedDb::Opened> See(const SharedDb& db, bool anew) {
+  if (anew) return db.Refreshed();
+  return db.Known();
+}
+
+}  // namespace
+
 template <typename T>
 Result<T> Archive::WithReader(const std::string& key,
                               const std::function<Result<T>(const ProfileReader&)>& f) const {
-  const auto in_live = [&](const LiveStep& step) -> Result<T> {
-    const auto opened = ReadOnlyDb::Open(step.paths.blocks(), step.paths.lock());
-    if (!opened.ok()) return opened.status();
-    // While it is being written, its end may be half a record.
-    if (!step.running && !opened->damage.empty()) {
-      db_->damage.Add("some of live/" + step.name, {Code::kCorrupt, opened->damage});
-    }
-    return f(ProfileReader(*opened->db, key, &db_->damage));
-  };
+  const auto in_live = [&](const LiveStep& step) { return ReadInLive(step, key, db_->damage, f); };
   auto scanned = ScanLive(db_->paths);
   if (!scanned.ok()) return scanned.status();
   std::vector<LiveStep>& parts = *scanned;
@@ -261,7 +276,7 @@ Result<T> Archive::WithReader(const std::string& key,
   // Read db/ again at the end: steps of live/ may have been ingested meanwhile.
   for (const bool last : {false, true}) {
     for (const bool anew : {false, true}) {
-      const auto seen = anew ? db_->Refreshed() : Result<SharedDb::Opened>(db_->Known());
+      const auto seen = See(*db_, anew);
       if (!seen.ok()) return seen.status();
       const auto& current = *seen;
       if (!current) continue;
