@@ -23,6 +23,7 @@ using Points = std::vector<std::pair<Nanos, Number>>;
 struct Member {
   const Line* line;
   Points points;
+  std::optional<Number> held = {};  // what a counter keeps after its last point
 };
 
 Nanos Floor(Nanos time, Nanos interval) { return time - time % interval; }
@@ -182,7 +183,7 @@ Points DownsampleCounter(const Question& q, const Points& points) {
   return out;
 }
 
-Points PrepareCounter(const Question& q, const Line& line) {
+Points PrepareCounter(const Question& q, const Line& line, std::optional<Number>& held) {
   const auto [first, last] = Hours(q);
   Points points;
   for (const auto& [time, value] : line.points) {
@@ -190,6 +191,9 @@ Points PrepareCounter(const Question& q, const Line& line) {
   }
   if (!TakesSeriesAsTheyAre(q) || q.rate) GoOn(points);
   if (!Holds(q)) return DownsampleCounter(q, points);
+  // A number of points says nothing of what was counted.
+  const bool of_values = !q.downsampled || q.function != "count";
+  if (of_values && !points.empty()) held = points.back().second;
   const Nanos from = FirstBucket(q);
   std::optional<std::pair<Nanos, Number>> before;
   Points inside;
@@ -201,8 +205,7 @@ Points PrepareCounter(const Question& q, const Line& line) {
     }
   }
   Points prepared = DownsampleCounter(q, inside);
-  // A number of points says nothing of what was counted.
-  if (!before || (q.downsampled && q.function == "count")) return prepared;
+  if (!before || !of_values) return prepared;
   if (q.downsampled && q.interval > 0) before->first = Floor(before->first, q.interval);
   prepared.insert(prepared.begin(), *before);
   return prepared;
@@ -234,7 +237,10 @@ std::optional<Number> At(const Question& q, const Member& member, Nanos time) {
   const bool holds = member.line->counts && Holds(q);
   const Points& points = member.points;
   if (points.empty() || time < points.front().first) return {};
-  if (time > points.back().first) return holds ? std::optional(points.back().second) : std::nullopt;
+  if (time > points.back().first) {
+    if (!holds) return {};
+    return member.held ? member.held : points.back().second;
+  }
   size_t i = 0;
   while (i + 1 < points.size() && points[i + 1].first <= time) ++i;
   if (points[i].first == time) return points[i].second;
@@ -377,7 +383,8 @@ std::vector<Result> Evaluate(const Question& q, const std::vector<Line>& lines) 
   std::map<std::vector<std::string>, std::vector<Member>> groups;
   for (const Line& line : lines) {
     if (!Matches(q, line)) continue;
-    Member member{&line, line.counts ? PrepareCounter(q, line) : PrepareGauge(q, line)};
+    Member member{&line, {}};
+    member.points = line.counts ? PrepareCounter(q, line, member.held) : PrepareGauge(q, line);
     if (member.points.empty()) continue;
     std::vector<std::string> place;
     if (q.aggregator == "none") {
