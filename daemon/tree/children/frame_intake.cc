@@ -58,6 +58,7 @@ void FrameIntake::KeepBefore(Sender& sender) {
     const LastOwn& last = left.mapped();
     sender.before_.Add(*last.known.schema, last.known.values);
     sender.own_tick_ = std::max(sender.own_tick_, last.tick);
+    if (sender.own_first_ == 0) sender.own_first_ = last.tick;
   }
   const StreamState& own = sender.own();
   if (own.decoder.series() > 0) sender.before_.Add(*own.schema, own.decoder.LastKnown());
@@ -240,7 +241,9 @@ void FrameIntake::HandOnLostIf(const std::function<bool(uint32_t index, const La
 
 void FrameIntake::StandInForMissing(Nanos row, const NodeSet& nodes) {
   for (Sender* sender : contributing_) {
-    if (!sender->has_own() || row < sender->own_first_) continue;
+    if (!sender->has_own()) continue;
+    // A child that moves here is a little late, and was counted where it was before.
+    if (sender->own_first_ == 0 || row < sender->own_first_) continue;
     // It is in the row, which ends what stood in for it (EndedNodes::AddTo).
     if (nodes.Has(sender->index_)) {
       sender->stood_in_ = 0;
