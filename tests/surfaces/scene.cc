@@ -1,25 +1,38 @@
 #include "tests/surfaces/scene.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <future>
 #include <limits>
+#include <memory>
 #include <set>
 
 #include "web/router.h"
 
 namespace sonde::surfaces {
+namespace {
+
+// Only a failure lasts so long, however busy the machine is.
+constexpr std::chrono::seconds kPatience{30};
+
+}  // namespace
 
 Shown Get(const Scene& scene, const std::string& path, Params params) {
   web::Request request;
   request.target = request.path = path;
   request.params = std::move(params);
   request.host = "localhost:4242";
-  std::promise<web::Response> promise;
-  std::future<web::Response> future = promise.get_future();
+  // The answer may come when nobody waits for it any more.
+  const auto promise = std::make_shared<std::promise<web::Response>>();
+  std::future<web::Response> future = promise->get_future();
   web::Dispatch(web::Context(scene.source, &scene.clock), request,
-                [&](web::Response response) { promise.set_value(std::move(response)); });
+                [promise](web::Response response) { promise->set_value(std::move(response)); });
   scene.settle();
+  if (future.wait_for(kPatience) != std::future_status::ready) {
+    scene.tally.Differ("no answer");
+    return {};
+  }
   web::Response response = future.get();
   while (response.next && response.next(response.body)) {
   }
