@@ -179,13 +179,14 @@ void TellEnd(const Context& context, launch::LastWords& words, bool heard) {
 
 // `read`: the user has read all that came of the report.
 void TellUnfinished(const Context& context, bool read) {
-  const std::string limit = std::to_string(kStop.count()) + " ms";
+  const std::string limit = std::to_string(kStop.count());
   if (read) {
     TellUser(context,
-             "sonde: the head has not finished after " + limit + "; its report is not shown");
+             "sonde: the head has not finished after " + limit + " ms; its report is not shown");
   } else {
     TellUser(context, "sonde: only a part of the report was read within " + limit +
-                          "; see it with: " + context.config.sonde + " show " + context.srun.step);
+                          " ms; see it with: " + context.config.sonde + " show " +
+                          context.srun.step);
   }
 }
 
