@@ -75,9 +75,10 @@ def suspended(cluster):
         cluster.run(["scontrol", "suspend", number], user=None)
         require(lambda: frozen() >= 2, "tasks that are frozen")
         heads = [pid for pid, words in ours().items() if "--head" in words]
-        # Nothing shall happen, so there is nothing to wait for but time.
+        # Nothing shall happen, so there is nothing to wait for but time. As long without telemetry: the longer
+        # a job is there, the more seldom sbatch --wait looks whether it has ended.
         others = lambda: [pid for pid, words in ours().items() if "--head" in words and pid not in heads]
-        wait_for(others, SILENT if level else 1.0, 0.2)
+        wait_for(others, SILENT, 0.2)
         elected = others()
         cluster.run(["scontrol", "resume", number], user=None)
         require(lambda: frozen() == 0, "tasks that go on")
