@@ -203,19 +203,6 @@ void CheckSnapshot(const Scene& scene, const std::map<size_t, Figure>& figures) 
   }
 }
 
-std::string AggregatorOf(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::kMin:
-      return "min";
-    case Reduction::kMax:
-      return "max";
-    case Reduction::kMean:
-      return "avg";
-    default:
-      return "sum";
-  }
-}
-
 }  // namespace
 
 std::map<size_t, Figure> FiguresOf(const Scene& scene) {

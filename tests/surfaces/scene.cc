@@ -39,6 +39,19 @@ Shown Get(const Scene& scene, const std::string& path, Params params) {
   return {response.status, std::move(response.body)};
 }
 
+std::string AggregatorOf(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kMin:
+      return "min";
+    case Reduction::kMax:
+      return "max";
+    case Reduction::kMean:
+      return "avg";
+    default:
+      return "sum";
+  }
+}
+
 // --- What was measured ---
 
 LineTags OwnTags(const SeriesPlan& series) {

@@ -45,6 +45,9 @@ struct Shown {
 };
 Shown Get(const Scene& scene, const std::string& path, Params params);
 
+// The aggregator that does as a reduction does, by OpenTSDB's name.
+std::string AggregatorOf(Reduction reduction);
+
 // --- What nodes have measured, up to the scene's end ---
 
 enum class Points { kAll, kAtTicks };

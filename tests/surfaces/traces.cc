@@ -19,17 +19,7 @@ using Trace = std::map<Nanos, Number>;
 Nanos TimeOf(double seconds) { return std::llround(seconds * 1000) * kMillisecond; }
 
 std::string AggregatorOf(const Metric& metric) {
-  if (metric.type == MetricType::kCounter) return "sum";
-  switch (metric.reduction) {
-    case Reduction::kMin:
-      return "min";
-    case Reduction::kMax:
-      return "max";
-    case Reduction::kMean:
-      return "avg";
-    default:
-      return "sum";
-  }
+  return metric.type == MetricType::kCounter ? "sum" : surfaces::AggregatorOf(metric.reduction);
 }
 
 // The trace of one series, as a question of which all is known.

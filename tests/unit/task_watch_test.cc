@@ -70,6 +70,19 @@ class TaskWatchTest : public testing::Test {
       loop_.Stop();
     };
   }
+  // Of two tasks that nobody waits for.
+  void ExpectToEndWithTheLast(const TaskWatch::Options& options) {
+    const Child first, second;
+    TaskWatch watch(loop_, options, Gone());
+    watch.Add(0, first.pid());
+    watch.Add(1, second.pid());
+    EXPECT_EQ(Run(kLong), 0) << "both live";
+    first.Kill();
+    EXPECT_EQ(Run(kLong), 0) << "one lives";
+    second.Kill();
+    EXPECT_EQ(Run(kMost), 1);
+    EXPECT_EQ(Run(kLong), 0) << "once";
+  }
   // Long enough for what must not happen to happen.
   static constexpr Nanos kLong = 10 * kPatience;
   static constexpr Nanos kMost = 30 * kSecond;
@@ -79,34 +92,16 @@ class TaskWatchTest : public testing::Test {
 };
 
 TEST_F(TaskWatchTest, TasksThatNobodyWaitsForAreFoundToBeGone) {
-  const Child first, second;
-  TaskWatch watch(loop_, Options(), Gone());
-  watch.Add(0, first.pid());
-  watch.Add(1, second.pid());
-  EXPECT_EQ(Run(kLong), 0) << "both live";
-  first.Kill();
-  EXPECT_EQ(Run(kLong), 0) << "one lives";
-  second.Kill();
-  EXPECT_EQ(Run(kMost), 1);
-  EXPECT_EQ(Run(kLong), 0) << "once";
+  ExpectToEndWithTheLast(Options());
 }
 
 // Before Linux 5.3.
 int NoPidfds(pid_t) { return errno = ENOSYS, -1; }
 
 TEST_F(TaskWatchTest, WhereTheKernelHasNoDescriptorsOfProcessesTheirEndsAreFoundToo) {
-  const Child first, second;
   TaskWatch::Options options = Options();
   options.open = NoPidfds;
-  TaskWatch watch(loop_, options, Gone());
-  watch.Add(0, first.pid());
-  watch.Add(1, second.pid());
-  EXPECT_EQ(Run(kLong), 0) << "both live";
-  first.Kill();
-  EXPECT_EQ(Run(kLong), 0) << "one lives";
-  second.Kill();
-  EXPECT_EQ(Run(kMost), 1);
-  EXPECT_EQ(Run(kLong), 0) << "once";
+  ExpectToEndWithTheLast(options);
 }
 
 // As when the daemon has too many open files for a while.
