@@ -112,10 +112,10 @@ TEST_F(JobMemoryTest, ThereIsRoomForEachWatchedStep) {
   for (const char* step : {"step_0", "step_1", "step_2", "step_batch", "step_extern"}) {
     std::filesystem::create_directories(directory_.path() + "/" + job + step);
   }
-  if (!Mark(job + "step_batch", "3000")) GTEST_SKIP() << "only root marks a control group";
+  if (!Mark(job + "step_batch", "1500")) GTEST_SKIP() << "only root marks a control group";
   Find().MakeRoom(1000, 1000000);
-  EXPECT_EQ(Read(job + "memory.max"), "1004000");
-  EXPECT_EQ(Read(job + "memory.high"), "1004000");
+  EXPECT_EQ(Read(job + "memory.max"), "1002500");
+  EXPECT_EQ(Read(job + "memory.high"), "1002500");
 }
 
 TEST_F(JobMemoryTest, WhereStepsCannotBeMarkedThereIsRoomForEach) {
