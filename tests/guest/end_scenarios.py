@@ -13,8 +13,9 @@ import subprocess
 import urllib.error
 import urllib.request
 
+from batch_job import BatchJob
 from guest_cluster import (
-    FAIL, ALL, NODES, USER, UNTIL_GO, cgroup, conf, finish, in_steps, ours, read, require, see, tasks, wait_for,
+    ALL, FAIL, GO, NODES, UNTIL_GO, USER, cgroup, conf, finish, in_steps, ours, read, require, see, tasks, wait_for,
 )  # fmt: skip
 from hung_mount import hung_mount
 
@@ -42,8 +43,12 @@ def failing_prolog(cluster):
 
 
 def unwritable_batch_output(cluster):
-    words = ["-N2", "-o", "/nonexistent/%j.out", "--wait", "--wrap", "srun sleep 1"]
-    return see(cluster, lambda level: cluster.run(["sbatch", *level, *words]))
+    def run(level):
+        job = BatchJob(cluster, [*level, "-N2", "-o", "/nonexistent/%j.out"], "srun sleep 1")
+        output = job.communicate(timeout=100)[0]
+        return job.returncode, output
+
+    return see(cluster, run)
 
 
 def missing_container(cluster):
@@ -158,9 +163,9 @@ def key(cluster):
 
     def run(level):
         script = "env; srun env; scontrol show job $SLURM_JOB_ID"
-        words = ["-N2", "-o", "/tmp/key.out", "--wait", "--wrap", script]
-        code = cluster.run(["sbatch", *level, *words])[0]
-        return code, read("/tmp/key.out") + cluster.run(["srun", *level, "-N2", "env"])[1]
+        job = BatchJob(cluster, [*level, "-N2", "-o", "/tmp/key.out"], script)
+        job.communicate(timeout=100)
+        return job.returncode, read("/tmp/key.out") + cluster.run(["srun", *level, "-N2", "env"])[1]
 
     return see(cluster, run)
 
@@ -251,8 +256,7 @@ def followers(cluster):
 
     def run(level):
         conf("forward.nowhere = http://127.0.0.1:9/api/v1/write\n")
-        words = ["-N1", "-o", "/dev/null", "--wait", "--wrap", UNTIL_GO]
-        job = cluster.popen(["sbatch", *level, *words])
+        job = BatchJob(cluster, [*level, "-N1", "-o", "/dev/null"], UNTIL_GO)
         if level:
             require(lambda: any("--forward" in words for words in ours().values()), "a sender")
         return finish(job)
@@ -317,8 +321,7 @@ def alarm_command(cluster, killed=False):
                           "exec sh -c 'sleep 200; true' marked-by-the-test\n")
         script.chmod(0o755)
         conf(f"alarm_command = {script}\nalarm.always = node_memory_MemTotal_bytes > 0\n")
-        words = ["-N1", "-o", "/dev/null", "--wait", "--wrap", UNTIL_GO]
-        job = cluster.popen(["sbatch", *level, *words])
+        job = BatchJob(cluster, [*level, "-N1", "-o", "/dev/null"], UNTIL_GO)
         if level:
             marked = lambda: [pid for pid, words in ours().items() if "marked-by-the-test" in words]
             require(lambda: len(marked()) >= 2, "the command for alarms")
@@ -337,16 +340,22 @@ def hung_filesystem(cluster):
         return see(cluster, lambda level: cluster.run(["srun", *level, *words]))
 
 
-# Left behind by a command for alarms: kills its daemon when that stores the profile, and stays.
-KILLER = """
+# Left behind by a command for alarms: says that it waits, kills its daemon when that stores the profile, says
+# whether the script had ended by then, and stays.
+ARCHIVE = "/tmp/killed-at-end"
+SAYS = pathlib.Path("/tmp/killer-says")
+KILLER = f"""
 import os, signal, time
 if os.fork():
     os._exit(0)
 os.setsid()
 daemon = int(os.environ["SONDE_CHILD_OF"].split(".")[0])
-while not os.path.exists(os.environ["SONDE_ARCHIVE"] + "/db"):
+says = open("{SAYS}", "w", buffering=1)
+print("waits", file=says)
+while not os.path.exists("{ARCHIVE}/db"):
     time.sleep(0.0005)
 os.kill(daemon, signal.SIGKILL)
+print("killed", "at its end" if os.path.exists("{GO}") else "too early", file=says)
 time.sleep(300)
 """
 
@@ -355,17 +364,19 @@ def killed_at_end(cluster):
     """The daemon of a batch script dies while it finishes, as when memory is short."""
 
     def run(level):
-        script, archive = pathlib.Path("/tmp/alarm-command"), "/tmp/killed-at-end"
-        shutil.rmtree(archive, ignore_errors=True)
+        script = pathlib.Path("/tmp/alarm-command")
+        shutil.rmtree(ARCHIVE, ignore_errors=True)
+        SAYS.unlink(missing_ok=True)
         script.write_text(f"#!/usr/bin/python3\nimport os\n"
                           f"os.execv('/usr/bin/python3', ['python3', '-c', {KILLER!r}, 'marked-by-the-test'])\n")
         script.chmod(0o755)
         conf(f"alarm_command = {script}\nalarm.always = node_memory_MemTotal_bytes > 0\n")
-        words = ["-N1", "-o", "/dev/null", f"--export=ALL,SONDE_ARCHIVE={archive}", "--wait", "--wrap", UNTIL_GO]
-        job = cluster.popen(["sbatch", *level, *words])
+        words = ["-N1", "-o", "/dev/null", f"--export=ALL,SONDE_ARCHIVE={ARCHIVE}"]
+        job = BatchJob(cluster, [*level, *words], UNTIL_GO)
         if level:
-            require(lambda: any("marked-by-the-test" in words for words in ours().values()), "the command")
-        return finish(job)
+            require(lambda: "waits" in read(SAYS), "the command")
+        code, output = finish(job)
+        return code, output + read(SAYS)
 
     return see(cluster, run)
 

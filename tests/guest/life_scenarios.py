@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 
+from batch_job import BatchJob
 from guest_cluster import (
     CLUSTER, MORE, SONDE, UNTIL_GO, finish, ours, own_time, read, require, see, tasks, wait_for,
 )  # fmt: skip
@@ -20,9 +21,9 @@ def batch(cluster, level, script, *words, name="batch", timeout=100):
     """Submits a script and waits for its end: code, and what it wrote."""
     output = pathlib.Path(f"/tmp/{name}.out")
     output.unlink(missing_ok=True)
-    code = cluster.run(["sbatch", *level, *words, "-o", str(output), "--wait", "--wrap", script],
-                       timeout=timeout)[0]  # fmt: skip
-    return code, read(output)
+    job = BatchJob(cluster, [*level, *words, "-o", str(output)], script)
+    job.communicate(timeout)
+    return job.returncode, read(output)
 
 
 def profiles(cluster):
@@ -65,22 +66,19 @@ def suspended(cluster):
     """A suspended batch script: srun and the head beside it are frozen, the daemons of the nodes are not."""
 
     def run(level):
-        words = ["-N2", "-o", "/dev/null", "--wait", "--job-name=suspended", "--wrap", f"srun bash -c '{UNTIL_GO}'"]
-        job = cluster.popen(["sbatch", *level, *words])
+        job = BatchJob(cluster, [*level, "-N2", "-o", "/dev/null"], f"srun bash -c '{UNTIL_GO}'")
         require(lambda: sum(bool(re.match(r"\S*bash -c until", words)) for words in tasks().values()) == 2,
                 "the step's tasks")
         if level:
             require(lambda: len([words for words in ours().values() if "--node" in words]) == 2, "two daemons")
-        number = cluster.run(["squeue", "--noheader", "--name=suspended", "--format=%A"], user=None)[1].strip()
-        cluster.run(["scontrol", "suspend", number], user=None)
+        cluster.run(["scontrol", "suspend", job.number], user=None)
         require(lambda: frozen() >= 2, "tasks that are frozen")
         heads = [pid for pid, words in ours().items() if "--head" in words]
-        # Nothing shall happen, so there is nothing to wait for but time. As long without telemetry: the longer
-        # a job is there, the more seldom sbatch --wait looks whether it has ended.
+        # Nothing shall happen, so there is nothing to wait for but time.
         others = lambda: [pid for pid, words in ours().items() if "--head" in words and pid not in heads]
         wait_for(others, SILENT, 0.2)
         elected = others()
-        cluster.run(["scontrol", "resume", number], user=None)
+        cluster.run(["scontrol", "resume", job.number], user=None)
         require(lambda: frozen() == 0, "tasks that go on")
         code, output = finish(job)
         output += profiles(cluster) if level else ""

@@ -14,11 +14,10 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 
 import guest_cluster
 from guest_cluster import (
-    CLUSTER, MORE, SONDE, USER, Cluster, NothingToSee, compare, read, require, timed, wait_for,
+    CLUSTER, MORE, SONDE, USER, Cluster, NothingToSee, compare, idle, none_left, read, require, timed, wait_for,
 )  # fmt: skip
 from node_agent import DIRECTORY, PORT
 
@@ -139,6 +138,10 @@ class NodeCluster(Cluster):
         """node -> processes there, on the nodes that live."""
         return {node: (ask(node) or {}).get(what, {"?": "no answer"}) for node in self.living()}
 
+    def left_in_steps(self):
+        """node -> processes, of the nodes that have some."""
+        return {node: left for node, left in self.look("left_in_steps").items() if left}
+
     def settle(self):
         """The nodes' states when no job is there any more, and Slurm has noticed the nodes that are off."""
 
@@ -211,14 +214,12 @@ def see(cluster, run, node=None):
     """What a scenario shows, without telemetry and with it; the profile is on main or on a node."""
 
     def look(level):
-        (code, output), took = timed(run, level)
-        done = time.monotonic()
-        # Its tasks are gone: 3 s later nothing of ours is in its control group.
-        wait_for(lambda: not any(cluster.look("left_in_steps").values()), 3.0)
-        left = cluster.look("left_in_steps")
+        (code, output), waited = timed(run, level)
+        done = idle()
+        left = none_left(cluster.left_in_steps)
         nodes = cluster.settle()
         seen = {
-            "code": code, "output": output, "took": took, "settled": time.monotonic() - done, "left": left,
+            "code": code, "output": output, "waited": waited, "settled": idle() - done, "left": left,
             "nodes": nodes, "left_at_all": cluster.look("ours") | {"main": guest_cluster.ours()},
         }  # fmt: skip
         if level:

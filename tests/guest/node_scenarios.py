@@ -14,6 +14,7 @@ import sys
 import time
 
 import node_agent
+from batch_job import BatchJob
 from guest_cluster import CLUSTER, NothingToSee, require, see_all, wait_for
 from node_cluster import NODES, UNTIL_GO, WORK, NodeCluster, ask, finish, outside, see, shell
 
@@ -124,8 +125,7 @@ def hung_head(cluster):
     goes on there and on the second node. Home is each node's own: the profile is on the first."""
 
     def run(level):
-        words = ["-N2", "-o", "/dev/null", "--wait", "--wrap", f"srun bash -c '{UNTIL_GO}'"]
-        job = cluster.popen(["sbatch", *level, *words])
+        job = BatchJob(cluster, [*level, "-N2", "-o", "/dev/null"], f"srun bash -c '{UNTIL_GO}'")
         cluster.running(bool(level))
         elapse(2.0)
         outside("freeze", "n1")

@@ -1,9 +1,8 @@
 """Steps that would be silent: run by scenarios.py in the guest."""
 
 import pathlib
-import time
 
-from guest_cluster import see
+from guest_cluster import idle, see
 
 
 def closed_stderr(cluster):
@@ -13,9 +12,9 @@ def closed_stderr(cluster):
         words = " ".join(["srun", *level, "-N1", "sleep", "1"])
         times = []
         for stderr in ("2>/dev/null", "2>&-"):
-            begin = time.monotonic()
+            begin = idle()
             code, output = cluster.run(["bash", "-c", f"{words} {stderr}"])
-            times.append(f"{time.monotonic() - begin:.1f}")
+            times.append(f"{idle() - begin:.1f}")
         return code, output + "seconds " + " ".join(times)
 
     return see(cluster, run)
