@@ -54,6 +54,9 @@ class Uplink {
   // The receiver waits for the frames of a stream from its schema on, so it may go before the
   // first.
   void Announce(Stream stream, const Schema::Ptr& schema);
+  bool announced(Stream stream) const {
+    return streams_[static_cast<size_t>(stream)].schema != nullptr;
+  }
   // Of this stream comes nothing more.
   void End(Stream stream);
   // Takes a frame, to go with the next Flush; gives it a number, in `info`, and returns that.

@@ -161,10 +161,14 @@ void Relay::FlushSoon() {
   });
 }
 
+// The receiver waits for children from the first one on. Frames of short ticks are gathered, so
+// none of the children's may have come when this node's own ones go.
 void Relay::OnChildrenChanged() {
   if (children_.idle()) {
     if (!ended_.empty()) SendEndedAfterTicks();  // then nobody above waits for rows from here
     uplink_.End(Stream::kChildren);
+  } else if (!uplink_.announced(Stream::kChildren)) {
+    uplink_.Announce(Stream::kChildren, merger_.schema());
   }
   ScheduleExpiry();
   ScheduleLost();
