@@ -199,17 +199,24 @@ std::vector<Line> LinesOfRows(const Scene& scene, const std::string& metric) {
   return lines;
 }
 
-// What rows say of the same is rounded with each of their values.
-void AllowForRows(const std::vector<Line>& lines, std::vector<Result>& results, bool rate,
-                  Nanos period) {
+// What rows say of the same is rounded with each of their values, and again with each row of a
+// bucket.
+void AllowForRows(const Question& q, const std::vector<Line>& lines, std::vector<Result>& results,
+                  const StepPlan& plan) {
   double most = 0;
   for (const Line& line : lines) {
     for (const auto& [time, value] : line.points) most = std::max(most, std::fabs(value));
   }
+  size_t rows = 1;
+  if (q.downsampled) rows = plan.ticks.size() + 1;
+  if (q.downsampled && q.interval > 0) {
+    rows = std::min(rows, static_cast<size_t>(q.interval / plan.period) + 1);
+  }
   const auto n = static_cast<double>(lines.size());
-  const double size = n * most;
-  double error = n * std::numeric_limits<double>::epsilon() * size;
-  if (rate) error = 4 * error / (static_cast<double>(std::min(period, kSecond)) / kSecond);
+  const auto in_bucket = static_cast<double>(rows);
+  const double size = n * most * (q.function == "sum" ? in_bucket : 1);
+  double error = (n + in_bucket - 1) * std::numeric_limits<double>::epsilon() * size;
+  if (q.rate) error = 4 * error / (static_cast<double>(std::min(plan.period, kSecond)) / kSecond);
   for (Result& result : results) {
     for (auto& [time, number] : result.points) number.error += error;
   }
@@ -247,7 +254,9 @@ Way WayOf(const Scene& scene, const Question& q) {
   const Way series = scene.nodes_answer ? Way::kSeries : Way::kUnknown;
   const Way otherwise = scene.classes.rows ? series : Way::kUnknown;
   if (whole && SpreadsAnswer(scene, q, metric)) {
-    return known && q.fill.empty() ? Way::kSpreads : otherwise;
+    if (!known || !q.fill.empty()) return otherwise;
+    // The nodes are asked where rows say nothing.
+    return ExpectSpreads(scene, q).empty() ? series : Way::kSpreads;
   }
   if (whole && InTable(q, metric.type == MetricType::kCounter, scene.running)) {
     return known ? Way::kRows : otherwise;
@@ -256,15 +265,11 @@ Way WayOf(const Scene& scene, const Question& q) {
 }
 
 std::vector<Result> Expect(const Scene& scene, const Question& q, Way way) {
-  if (way == Way::kSpreads) {
-    std::vector<Result> results = ExpectSpreads(scene, q);
-    if (!results.empty()) return results;
-    way = Way::kSeries;  // the nodes are asked where rows say nothing
-  }
+  if (way == Way::kSpreads) return ExpectSpreads(scene, q);
   if (way == Way::kSeries) return Evaluate(q, LinesOf(scene, q.metric, Points::kAll));
   const std::vector<Line> lines = LinesOfRows(scene, q.metric);
   std::vector<Result> results = Evaluate(q, lines);
-  if (q.aggregator != "count") AllowForRows(lines, results, q.rate, scene.plan.period);
+  if (q.aggregator != "count") AllowForRows(q, lines, results, scene.plan);
   return results;
 }
 

@@ -171,6 +171,7 @@ void CheckJson(const Scene& scene, size_t points) {
   Nanos first = std::numeric_limits<Nanos>::max();
   for (const SeriesPlan& series : scene.plan.series) {
     const Metric& metric = series.series.metric;
+    if (!InRows(scene, metric.name)) continue;
     const Question q = QuestionOf(scene, series, AggregatorOf(metric), points);
     const Way way = WayOf(scene, q);
     if (way == Way::kUnknown) return;
