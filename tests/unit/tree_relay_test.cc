@@ -1,6 +1,7 @@
-// What passes through an inner node, and what whoever is above waits for.
+// What passes through an inner node: what whoever is above waits for, and hears of who is missing.
 #include <gtest/gtest.h>
 
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -17,14 +18,13 @@
 namespace sonde::tree {
 namespace {
 
-constexpr Nanos kPeriod = 10 * kMillisecond;
-constexpr Nanos kTick = 1'700'000'000 * kSecond;  // at which frames go that were gathered
+constexpr Nanos kPeriod = 500 * kMillisecond;
 
 // The head, a node below it, and a node below that.
-class RelayTest : public testing::Test {
+class RelayTest : public ChildrenAlone, public testing::Test {
  protected:
   RelayTest() {
-    clock_.time = kTick - 2 * kPeriod;
+    clock_.time = At(-2);
     at_head_.Add(to_parent_, 0);
     parent_.children().Add(to_child_, 1);
     for (const auto& [relay, index, link] :
@@ -34,14 +34,22 @@ class RelayTest : public testing::Test {
       relay->Announce(schema_);
     }
     Deliver();
-    clock_.time = kTick;
   }
 
-  void Sample(Relay& relay, uint32_t index) {
+  static Nanos At(int tick) { return 1'700'000'000 * kSecond + tick * kPeriod; }
+
+  void Sample(Relay& relay, uint32_t index, int tick = 0) {
+    clock_.time = At(tick);
     std::vector<Reduced> values(1);
-    values[0].Add(1, {index, Owner::kNobody});
-    relay.SendOwn(kTick, schema_, {values, {}});
+    values[0].Add(1, {index, sonde::Owner::kNobody});
+    relay.SendOwn(clock_.time, schema_, {values, {}});
     relay.uplink().Flush();
+  }
+
+  // At the head.
+  void OnEnded(const FrameInfo& info, const Schema::Ptr& /*schema*/,
+               std::span<const Reduced> /*values*/, TickMerger::Source /*source*/) override {
+    if (info.lost) handed_on_.push_back(info.tick);
   }
 
   static Series Work() {
@@ -64,16 +72,13 @@ class RelayTest : public testing::Test {
     }
   }
 
-  using Owner = sonde::Owner;
-
   FakeClock clock_;
   Loop loop_;
   QueryFanout queries_{loop_};
-  ChildrenAlone head_owner_;
   std::vector<NodeSet> rows_;  // those that the head has, by their nodes
   TickMerger head_{16, [this](const TickMerger::Row& row, bool) { rows_.push_back(row.nodes); }};
-  Children at_head_{head_,       queries_, {kPeriod, 2 * kPeriod}, Keep::kUntilArrived,
-                    head_owner_, clock_};
+  std::vector<Nanos> handed_on_;  // last values of who is missing: from when on they count
+  Children at_head_{head_, queries_, {kPeriod, 2 * kPeriod}, Keep::kUntilArrived, *this, clock_};
   RelayAlone owner_;
   QueueLink from_child_;
   QueueLink to_child_;
@@ -84,7 +89,7 @@ class RelayTest : public testing::Test {
   Schema::Ptr schema_ = Schema::Make({Work()});
 };
 
-// Frames of short ticks are gathered, and a child may have sent none when its parent does.
+// As where the frames of short ticks are gathered, and the parent's own ones go first.
 TEST_F(RelayTest, WhoeverIsAboveWaitsForAChildThatHasSentNothingYet) {
   Sample(parent_, 0);
   Deliver();
@@ -96,12 +101,27 @@ TEST_F(RelayTest, WhoeverIsAboveWaitsForAChildThatHasSentNothingYet) {
 }
 
 TEST_F(RelayTest, NobodyWaitsForAChildThatHasEnded) {
-  child_.SendOwnEnd(kTick - kPeriod, schema_, std::vector<Reduced>(1));
+  child_.SendOwnEnd(At(-1), schema_, std::vector<Reduced>(1));
   Deliver();
   Sample(parent_, 0);
   Deliver();
   ASSERT_EQ(rows_.size(), 1u);
   EXPECT_FALSE(rows_[0].Has(1));
+}
+
+// Nobody below has taken the tick, so no row of the children tells of it: above there is one.
+TEST_F(RelayTest, AChildThatIsMissingWithAllOthersIsStoodInFor) {
+  for (const int tick : {0, 1}) {
+    Sample(parent_, 0, tick);
+    Sample(child_, 1, tick);
+    Deliver();
+  }
+  for (const int tick : {2, 3}) Sample(parent_, 0, tick);
+  Deliver();
+  EXPECT_EQ(handed_on_, (std::vector<Nanos>{At(1) + 1}));
+  Sample(parent_, 0, 4);
+  Deliver();
+  EXPECT_EQ(handed_on_.size(), 1u) << "once until it sends again";
 }
 
 }  // namespace

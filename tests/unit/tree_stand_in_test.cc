@@ -131,6 +131,15 @@ TEST_F(StandIns, ComeAlsoWhereNoRowTellsOfTheGap) {
   EXPECT_EQ(handed_on_, (std::vector<Nanos>{At(1) + 1}));
 }
 
+// No row of tick 2 is made here, which nobody here has taken: above there may be one.
+TEST_F(StandIns, CountFromTheFirstTickWithoutTheNode) {
+  Sample(0, 1);
+  Sample(1, 1);
+  Sample(1, 3);
+  head_.EmitUpTo(At(3));
+  EXPECT_EQ(handed_on_, (std::vector<Nanos>{At(1) + 1, At(1) + 1})) << "one of each";
+}
+
 // A row that waits for another node has what the node had counted before the tick, also if the node
 // has been missing a second time meanwhile, and has ended.
 TEST_F(StandIns, AreNotNewerThanTheRow) {

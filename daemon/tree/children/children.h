@@ -68,6 +68,9 @@ class Children {
   // values it last sent of itself are handed on likewise. So its counts stay in the totals. Of
   // ticks that a child has left out, these are handed on when that shows.
   void StandInForMissing(Nanos row, const NodeSet& nodes) { frames_.StandInForMissing(row, nodes); }
+  // The same for each that has sent nothing of this tick, nor since: where no child has taken the
+  // tick there is no row of it here.
+  void StandInForSilent(Nanos tick) { frames_.StandInForSilent(tick); }
 
   // The messages that belong here (kSchema to kMoments, kReply); a failure means that the link must
   // be closed.

@@ -250,20 +250,30 @@ void FrameIntake::StandInForMissing(Nanos row, const NodeSet& nodes) {
       continue;
     }
     if (sender->own_tick_ > row) continue;  // it left the row's tick out, see StandInForGap
-    if (std::exchange(sender->stood_in_, sender->own_tick_) == sender->own_tick_) continue;
-    const KnownValues last = sender->Known();
-    owner_.OnEnded(LostFrom(sender->index_, row), last.schema, last.values, {0, 0});
+    StandInFor(*sender);
   }
+}
+
+void FrameIntake::StandInForSilent(Nanos tick) {
+  for (Sender* sender : contributing_) {
+    if (sender->has_own() && sender->own_first_ != 0 && sender->own_tick_ < tick) {
+      StandInFor(*sender);
+    }
+  }
+}
+
+// From its newest tick on: of those after it that no child here has taken there may be rows above.
+void FrameIntake::StandInFor(Sender& sender) {
+  if (std::exchange(sender.stood_in_, sender.own_tick_) == sender.own_tick_) return;
+  const KnownValues last = sender.Known();
+  const FrameInfo header = LostFrom(sender.index_, sender.own_tick_ + 1);
+  owner_.OnEnded(header, last.schema, last.values, {0, 0});
 }
 
 // The child has left ticks out. Their rows have what it had counted before, not what it counted
 // since, and there may be none here that could tell of it.
 void FrameIntake::StandInForGap(Sender& sender, Nanos tick) {
-  if (!sender.has_own() || tick <= sender.own_tick_ + period_) return;
-  if (std::exchange(sender.stood_in_, sender.own_tick_) == sender.own_tick_) return;
-  const KnownValues last = sender.Known();
-  const FrameInfo header = LostFrom(sender.index_, sender.own_tick_ + 1);
-  owner_.OnEnded(header, last.schema, last.values, {0, 0});
+  if (sender.has_own() && tick > sender.own_tick_ + period_) StandInFor(sender);
 }
 
 Nanos FrameIntake::next_lost() const {

@@ -106,6 +106,7 @@ class FrameIntake {
   void HandOnLost(Nanos now);
   Nanos next_lost() const;
   void StandInForMissing(Nanos row, const NodeSet& nodes);
+  void StandInForSilent(Nanos tick);
   void ForEachOwn(const std::function<void(uint32_t index, Nanos tick, const Schema& schema,
                                            std::span<const Reduced> values)>& f) const;
 
@@ -134,6 +135,7 @@ class FrameIntake {
   bool IsTooEarly(Nanos tick);
   void OnLastValues(Sender& sender, const Frame& frame, const Schema::Ptr& schema,
                     TickMerger::Source source);
+  void StandInFor(Sender& sender);
   void StandInForGap(Sender& sender, Nanos tick);
   void KeepLastOwn(const Sender& sender);
   void KeepBefore(Sender& sender);

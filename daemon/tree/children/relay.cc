@@ -57,6 +57,7 @@ void Relay::SendOwn(Nanos tick, const Schema::Ptr& schema, const FrameValues& va
   uplink_.AddFrame(own_info_, schema, values);
   const bool batch_is_full = period_ >= kBatch || tick % kBatch == 0;
   if (!batch_is_full) return;
+  children_.StandInForSilent(tick - std::max(period_, kBatch));
   if (children_.idle()) return FlushTick();
   // The own frame goes with the children's row of this tick, unless that does not come.
   if (flush_timer_ != 0) return;
