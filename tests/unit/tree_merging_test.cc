@@ -298,19 +298,20 @@ TEST_F(Merging, TicksAreEmittedInOrderAndOneThatWasLeftOutIsNotWaitedFor) {
 }
 
 // What it sent itself, and comes late, is not added to that; but it is where the row has nothing of
-// it: of a counter that was not known of it, or that nobody had in that row.
+// it: of a counter that was known of another one only, or that nobody had in that row.
 TEST_F(Merging, ALatePartGivesTheCountersThatNothingStoodInFor) {
   const std::vector<Series> series = {Counter("bytes_total"), Counter("calls_total"),
                                       Counter("new_total"), Gauge("load")};
   const auto a = Child({Counter("bytes_total"), Counter("new_total")});
   Child({Counter("calls_total")});  // is waited for, and has none
   Ended(1, 11, {Counter("bytes_total"), Counter("calls_total")}, {100, 7}, /*lost=*/true);
+  Ended(2, 11, {Counter("new_total")}, {3}, /*lost=*/true);
   Send(a, 0, 20, {5, 1});
   merger.EmitUpTo(20);
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].values["bytes_total"].sum, 105);
   EXPECT_EQ(rows[0].values["calls_total"].count, 0);
-  EXPECT_EQ(rows[0].values["new_total"].sum, 1);
+  EXPECT_EQ(rows[0].values["new_total"].sum, 4);
   std::vector<Reduced> sent(4);
   for (Reduced& value : sent) value.Add(110, {1, sonde::Owner::kNobody});
   const auto late = [&](Nanos tick, uint32_t node) {
@@ -324,6 +325,7 @@ TEST_F(Merging, ALatePartGivesTheCountersThatNothingStoodInFor) {
     return std::pair(stood_in, counts);
   };
   EXPECT_EQ(late(20, 1), (std::pair(true, std::vector<double>{0, 1, 1, 1})));
+  EXPECT_EQ(late(20, 2), (std::pair(true, std::vector<double>{1, 1, 0, 1})));
   EXPECT_EQ(late(20, 0), (std::pair(false, std::vector<double>{1, 1, 1, 1})));
   EXPECT_EQ(late(10, 1), (std::pair(false, std::vector<double>{1, 1, 1, 1})));
 }

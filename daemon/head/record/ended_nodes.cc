@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace sonde::tree {
 
@@ -81,28 +82,39 @@ void EndedNodes::AddTo(TickMerger::Row& row, const std::vector<Series>& series,
   for (auto& [node, parts] : lost_) {
     const Part* part = LostIn(row, node, parts);
     if (part == nullptr) continue;
-    StandIns& stand_ins = stood_in_[row.tick];
-    stand_ins.nodes.Add(NodeSet(node));
-    stand_ins.columns.resize(row.values.size());
+    std::vector<bool> got(row.values.size());
     const size_t count = std::min(part->columns.size(), part->values.size());
     for (size_t i = 0; i < count; ++i) {
       const size_t column = part->columns[i];
-      if (column < row.values.size() && add(column, part->values[i]))
-        stand_ins.columns[column] = true;
+      if (column < got.size() && add(column, part->values[i])) got[column] = true;
     }
+    Note(node, std::move(got), stood_in_[row.tick]);
   }
   std::erase_if(lost_, [](const auto& lost) { return lost.second.empty(); });
   while (stood_in_.size() > kRows) stood_in_.erase(stood_in_.begin());
 }
 
+// Nearly all nodes have the same columns.
+void EndedNodes::Note(uint32_t node, std::vector<bool> columns, std::vector<StandIns>& row) {
+  const auto known = std::find_if(row.begin(), row.end(), [&](const StandIns& stand_ins) {
+    return stand_ins.columns == columns;
+  });
+  if (known != row.end()) return known->nodes.Add(NodeSet(node));
+  row.push_back({std::move(columns), NodeSet(node)});
+}
+
 bool EndedNodes::StoodIn(Nanos tick, const NodeSet& nodes, std::vector<Reduced>& late) const {
   const auto row = stood_in_.find(tick);
-  if (row == stood_in_.end() || !row->second.nodes.Intersects(nodes)) return false;
-  const std::vector<bool>& columns = row->second.columns;
-  for (size_t i = 0; i < late.size() && i < columns.size(); ++i) {
-    if (columns[i]) late[i] = Reduced();
+  if (row == stood_in_.end()) return false;
+  bool any = false;
+  for (const StandIns& stand_ins : row->second) {
+    if (!stand_ins.nodes.Intersects(nodes)) continue;
+    any = true;
+    for (size_t i = 0; i < late.size() && i < stand_ins.columns.size(); ++i) {
+      if (stand_ins.columns[i]) late[i] = Reduced();
+    }
   }
-  return true;
+  return any;
 }
 
 std::vector<Frame> EndedNodes::Save(size_t series) const {

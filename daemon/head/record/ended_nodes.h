@@ -38,7 +38,7 @@ class EndedNodes {
   void AddTo(TickMerger::Row& row, const std::vector<Series>& series,
              const std::vector<bool>& present);
   // Whether a row of that tick got values of some of these nodes as lost ones. Takes out of `late`,
-  // the values of a late part of that tick, the counters that the row has of lost ones: such a
+  // the values of a late part of that tick, the counters that the row has of these nodes: such a
   // counter would count twice.
   bool StoodIn(Nanos tick, const NodeSet& nodes, std::vector<Reduced>& late) const;
   // What another one has to Add to know the same, by the columns of the step's series.
@@ -65,13 +65,15 @@ class EndedNodes {
   // By node, in the order of time: a node may be missing several times before the rows are made
   // which it is missing from.
   std::unordered_map<uint32_t, std::vector<Part>> lost_;
-  // Rows that got values of lost nodes; the newest kRows of them.
-  static constexpr size_t kRows = 1024;
+  // Lost nodes of which a row got values of the same columns.
   struct StandIns {
+    std::vector<bool> columns;
     NodeSet nodes;
-    std::vector<bool> columns;  // that got any
   };
-  std::map<Nanos, StandIns> stood_in_;
+  static void Note(uint32_t node, std::vector<bool> columns, std::vector<StandIns>& row);
+  // Rows that got any; the newest kRows of them.
+  static constexpr size_t kRows = 1024;
+  std::map<Nanos, std::vector<StandIns>> stood_in_;
 };
 
 }  // namespace sonde::tree
