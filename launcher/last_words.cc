@@ -56,6 +56,12 @@ void LastWords::ReadAll(Lifeline& lifeline, int errors) {
     if (lifeline.Receive(packet, now) != Lifeline::Event::kPacket) break;
     Take(packet);
   }
+  if (lifeline.broken()) {
+    state_ = State::kFailed;
+    reason_ = "it sent its launcher open files, which a launcher does not take";
+    tells_end_ = true;  // and whatever it said of that is unread
+    ended_ = false;
+  }
   ReadErrors(errors);
 }
 

@@ -50,6 +50,9 @@
 // A machine event counts one device beside the processors, whoever uses it, from its opening on:
 // read() gives its value and both times.
 //
+// No descriptors go from daemon to launcher: the launcher reads nothing from a packet with
+// descriptors on (launcher/lifeline.h).
+//
 // A packet is at most kMaxPacket bytes. Values hold no newline and no zero byte. The reader ignores
 // keys it does not know, so plugin and daemon may differ by a release.
 //

@@ -16,6 +16,24 @@ namespace {
 // Room for the T packets of a few thousand tasks before the daemon reads its first.
 constexpr int kSendBuffer = 4 << 20;
 
+#ifdef SO_PASSRIGHTS
+constexpr int kPassRights = SO_PASSRIGHTS;
+#else
+constexpr int kPassRights = 83;  // Linux 6.16
+#endif
+
+// Whether descriptors come with the next packet, which is not taken.
+bool HasDescriptors(int fd) {
+  char byte;
+  iovec part{&byte, sizeof(byte)};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  // There is no room for control messages, and of these the kernel only has descriptors.
+  return ::recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT) >= 0 &&
+         (message.msg_flags & MSG_CTRUNC) != 0;
+}
+
 }  // namespace
 
 Deadline::Deadline(std::chrono::milliseconds wait) : at_(std::chrono::steady_clock::now() + wait) {}
@@ -37,6 +55,8 @@ Result<Lifeline> Lifeline::Create(UniqueFd& daemon_end) {
   MoveUp(daemon_end);
   // Only root may pass the system's limit; a user's plugin sends one packet.
   ::setsockopt(ours.get(), SOL_SOCKET, SO_SNDBUFFORCE, &kSendBuffer, sizeof(kSendBuffer));
+  constexpr int kNone = 0;
+  ::setsockopt(ours.get(), SOL_SOCKET, kPassRights, &kNone, sizeof(kNone));
   return Lifeline(std::move(ours));
 }
 
@@ -55,6 +75,8 @@ Lifeline::Event Lifeline::Receive(std::string& packet, const Deadline& deadline)
     if (ready < 0 && errno != EINTR) return Event::kEnd;
     if (ready == 0 || (ready < 0 && left == 0)) return Event::kTimeout;
     if (ready < 0) continue;
+    broken_ = broken_ || HasDescriptors(fd_.get());
+    if (broken_) return Event::kEnd;
     packet.resize(kMaxPacket);
     const ssize_t got = ::recv(fd_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
     if (got > 0) {
@@ -69,6 +91,12 @@ Lifeline::Event Lifeline::Receive(std::string& packet, const Deadline& deadline)
 
 void Lifeline::Finish() {
   if (fd_) ::shutdown(fd_.get(), SHUT_WR);
+}
+
+void Lifeline::End() {
+  if (!fd_) return;
+  ::shutdown(fd_.get(), SHUT_RDWR);
+  fd_.Release();
 }
 
 }  // namespace sonde::launch

@@ -3,9 +3,16 @@
 // Nothing here blocks beyond the time given and nothing raises SIGPIPE: if the daemon is gone, Send
 // fails; if the daemon hangs, Send fails with kBusy once the socket's buffer is full.
 //
+// The daemon is the user's and may send open files along with a packet. Whoever drops the last copy
+// of such a file may have to wait for as long as the user likes, as for a socket that lingers
+// (SO_LINGER). So a launcher neither receives them nor lets the kernel drop them here: since Linux
+// 6.16 they are refused where they are sent; before, a packet that has some is left unread, and
+// with it all that comes after. Such a packet is dropped when the launcher's process has ended, for
+// there the kernel does not wait.
+//
 // Some releases of Slurm run callbacks in a child that shares our memory and has a copy of our
-// descriptors. There close() would not end the connection: Finish() shuts it down instead, which
-// ends it, whoever else holds a copy.
+// descriptors. There close() would not end the connection: Finish() and End() shut it down instead,
+// which ends it, whoever else holds a copy.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -44,14 +51,19 @@ class Lifeline {
   bool open() const { return static_cast<bool>(fd_); }
   // One packet, with descriptors riding along (they stay the caller's).
   Status Send(std::string_view packet, std::span<const int> fds = {});
-  // The next packet into `packet`, or why there is none. Descriptors sent to us are never received.
+  // The next packet into `packet`, or why there is none. kEnd also if it came with descriptors.
   Event Receive(std::string& packet, const Deadline& deadline);
   // Tells the daemon to finish; a second call has no effect.
   void Finish();
-  void Close() { fd_.Reset(); }
+  // Whether a packet came with descriptors, and nothing is received any more.
+  bool broken() const { return broken_; }
+  // For slurmstepd, which is root: ends the connection. The descriptor stays open until the process
+  // ends, as something may be unread.
+  void End();
 
  private:
   UniqueFd fd_;
+  bool broken_ = false;
 };
 
 }  // namespace sonde::launch

@@ -39,7 +39,10 @@ int Guarded(const char* where, F&& f) noexcept {
 }
 
 AtUnload::~AtUnload() {
-  Guarded("unload", [] { SrunUnload(plugin_context); });
+  Guarded("unload", [] {
+    SrunUnload(plugin_context);
+    StepdUnload(plugin_context);
+  });
 }
 
 // With enable=accept: whatever the options are, at most one line.

@@ -51,5 +51,7 @@ void StepdTaskInit(spank_t spank, const Context& context);
 void StepdTaskPostFork(spank_t spank, Context& context);
 void StepdTaskExit(spank_t spank, Context& context);
 void StepdExit(Context& context);
+// When the process ends, whether Slurm has called exit or not.
+void StepdUnload(Context& context);
 
 }  // namespace sonde::spank

@@ -218,4 +218,9 @@ void StepdExit(Context& context) {
   context.stepd.counting.Close();
 }
 
+// Otherwise the destructors would close the lifeline.
+void StepdUnload(Context& context) {
+  if (context.stepd.stepd == getpid()) context.stepd.step_daemon.Close();
+}
+
 }  // namespace sonde::spank

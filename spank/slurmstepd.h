@@ -2,7 +2,7 @@
 //
 // Some releases run callbacks in children of slurmstepd that share its memory and copy its
 // descriptors. So changes that callbacks make to this state stay, but callbacks must not close
-// descriptors: only slurm_spank_exit does that.
+// descriptors: only slurm_spank_exit and the plugin's end do that.
 //
 // Thread safety: Slurm's one thread that calls the plugin.
 #pragma once

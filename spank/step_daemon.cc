@@ -121,6 +121,7 @@ void StepDaemon::KillLeft(bool orderly) const {
 }
 
 void StepDaemon::Close() {
+  ends_.lifeline.End();
   ends_ = launch::Ends();
   job_memory_ = launch::JobMemory();
 }

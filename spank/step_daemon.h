@@ -70,7 +70,7 @@ class StepDaemon {
   // Asks the daemon to finish, waits until it is gone, kills it if that takes too long, and what it
   // has left behind. Called once. False: it was killed.
   bool Stop();
-  // For slurmstepd itself: lets go of the descriptors.
+  // For slurmstepd itself: lets go of the descriptors, but for the lifeline's, which it ends.
   void Close();
 
  private:
