@@ -276,7 +276,7 @@ Task<Result<web::Answer>> StepQueries::EvaluateParts(const QuerySpec& spec, cons
     std::vector<SeriesData> stored;
     for (const ProfileEntry& step : steps) {
       if (const auto at = told->find(step.key); at != told->end()) {
-        const Status merged = MergePart(spec, std::move(at->second.part), part);
+        const Status merged = MergePart(spec, grid, std::move(at->second.part), part);
         if (!merged.ok()) co_return merged;
         answer.nodes_answered += at->second.nodes_answered;
         answer.nodes_expected += at->second.nodes_expected;
@@ -290,7 +290,7 @@ Task<Result<web::Answer>> StepQueries::EvaluateParts(const QuerySpec& spec, cons
     }
     Result<QueryPart> own = EvaluatePart(spec, std::move(stored), &grid);
     if (!own.ok()) co_return own.status();
-    if (const Status merged = MergePart(spec, *std::move(own), part); !merged.ok()) {
+    if (const Status merged = MergePart(spec, grid, *std::move(own), part); !merged.ok()) {
       co_return merged;
     }
     const std::vector<Nanos> odd = OddTimes(spec, part, grid);

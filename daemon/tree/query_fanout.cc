@@ -92,6 +92,7 @@ void QueryFanout::Ask(Question question, const std::vector<Link*>& children,
   open.answer.id = question.id;
   open.answer.part = EmptyPart(question.spec);
   open.spec = question.spec;
+  open.grid = question.grid;
   open.done = std::move(done);
   if (own && own->ok()) {
     Merge(open, 1, *std::move(*own));
@@ -126,7 +127,7 @@ void QueryFanout::OnReply(const Link& from, const ReplyMessage& reply) {
 
 void QueryFanout::Merge(Open& open, uint32_t nodes, QueryPart part) {
   Gathered& answer = open.answer;
-  answer.failure = MergePart(open.spec, std::move(part), answer.part);
+  answer.failure = MergePart(open.spec, open.grid, std::move(part), answer.part);
   if (__builtin_add_overflow(answer.nodes, nodes, &answer.nodes)) answer.nodes = UINT32_MAX;
   held_points_ -= open.points;
   open.points = answer.part.Points();

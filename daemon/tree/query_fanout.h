@@ -68,6 +68,7 @@ class QueryFanout {
   struct Open {
     std::vector<const Link*> waiting;
     QuerySpec spec;
+    QueryGrid grid;
     Gathered answer;
     size_t points = 0;
     Loop::TimerId timer = 0;

@@ -82,9 +82,16 @@ Times TimesAround(const std::vector<Point>& points, const QuerySpec& spec) {
   return times;
 }
 
-// The times of the grid at which the group may have a value.
+// Whether a counter keeps another value after its last bucket than that bucket has.
+bool HoldsAnother(const std::vector<Member>& members) {
+  return std::any_of(members.begin(), members.end(),
+                     [](const Member& m) { return m.held && *m.held != m.points.back().value; });
+}
+
+// The times of the grid at which the group may have a value. `beyond`: and the next one, which has
+// what counters keep after their last buckets (MergePart).
 Status AddGrid(const std::vector<Member>& members, const QuerySpec& spec, const QueryGrid& grid,
-               Times& times) {
+               bool beyond, Times& times) {
   Nanos first = spec.end;
   Nanos last = spec.start;
   for (const Member& m : members) {
@@ -94,19 +101,9 @@ Status AddGrid(const std::vector<Member>& members, const QuerySpec& spec, const 
   first = std::max(first, spec.start);
   last = std::min(last, spec.end);
   if (first > last) return {};
-  size_t middle = times.size();
-  if (grid.step > 0) {
-    if (static_cast<size_t>((last - first) / grid.step) >= kMaxPartPoints) {
-      return TooManyPoints(spec);
-    }
-    for (Nanos t = first + (grid.step - first % grid.step) % grid.step; t <= last; t += grid.step) {
-      times.push_back(t);
-    }
-    MergeTimes(times, middle);
-    middle = times.size();
-  }
-  const auto from = std::lower_bound(grid.times.begin(), grid.times.end(), first);
-  times.insert(times.end(), from, std::upper_bound(from, grid.times.end(), last));
+  if (beyond) last = std::min(grid.After(last), spec.end);
+  const size_t middle = times.size();
+  if (!grid.AddTo(first, last, times)) return TooManyPoints(spec);
   MergeTimes(times, middle);
   return {};
 }
@@ -118,13 +115,6 @@ void AddStart(const std::vector<Member>& members, const QuerySpec& spec, Times& 
   });
   if (!ended || (!times.empty() && times.front() == spec.start)) return;
   times.insert(times.begin(), spec.start);
-}
-
-// The starts of the buckets of its downsampling.
-QueryGrid GridOf(const QuerySpec& spec) {
-  if (!spec.downsample) return {};
-  if (spec.downsample->calendar != nullptr) return {0, spec.downsample->calendar->edges};
-  return {spec.downsample->interval, {}};
 }
 
 // --- One group ---
@@ -168,8 +158,12 @@ Result<GroupPart> Combine(const QuerySpec& spec, std::vector<Member> members,
                                                 : TimesOfPoints(members, spec);
   group.counts =
       std::all_of(members.begin(), members.end(), [](const Member& m) { return m.counts; });
-  if (group.counts && HoldsCounters(spec)) AddStart(members, spec, group.times);
-  if (grid != nullptr) SONDE_RETURN_IF_ERROR(AddGrid(members, spec, *grid, group.times));
+  const bool holds = group.counts && HoldsCounters(spec);
+  if (holds) AddStart(members, spec, group.times);
+  if (grid != nullptr) {
+    const bool beyond = holds && HoldsAnother(members);
+    SONDE_RETURN_IF_ERROR(AddGrid(members, spec, *grid, beyond, group.times));
+  }
   group.points.resize(group.times.size());
   group.values = GroupValues(ValuesOf(spec), group.times.size());
   for (const Member& m : members) AddMember(m, spec, group);
@@ -217,6 +211,35 @@ bool QueryGrid::Has(Nanos time) const {
   return (step > 0 && time % step == 0) || std::binary_search(times.begin(), times.end(), time);
 }
 
+bool QueryGrid::AddTo(Nanos first, Nanos last, std::vector<Nanos>& all) const {
+  if (first > last) return true;
+  const size_t middle = all.size();
+  if (step > 0) {
+    if (static_cast<size_t>((last - first) / step) >= kMaxPartPoints) return false;
+    for (Nanos t = first + (step - first % step) % step; t <= last; t += step) all.push_back(t);
+  }
+  const auto from = std::lower_bound(times.begin(), times.end(), first);
+  const auto to = std::upper_bound(from, times.end(), last);
+  const auto on_step = all.begin() + static_cast<ptrdiff_t>(middle);
+  Times both;
+  std::set_union(on_step, all.end(), from, to, std::back_inserter(both));
+  all.resize(middle);
+  all.insert(all.end(), both.begin(), both.end());
+  return true;
+}
+
+QueryGrid GridOf(const QuerySpec& spec, const QueryGrid& ticks) {
+  if (!spec.downsample) return ticks;
+  if (spec.downsample->calendar != nullptr) return {0, spec.downsample->calendar->edges};
+  return {spec.downsample->interval, {}};
+}
+
+Nanos QueryGrid::After(Nanos time) const {
+  const Nanos next = step > 0 ? time - time % step + step : INT64_MAX;
+  const auto beside = std::upper_bound(times.begin(), times.end(), time);
+  return beside == times.end() ? next : std::min(next, *beside);
+}
+
 size_t QueryPart::Points() const {
   size_t points = 0;
   for (const GroupPart& group : groups) points += group.times.size();
@@ -253,8 +276,7 @@ Result<QueryPart> EvaluatePart(const QuerySpec& spec, std::vector<SeriesData> se
     std::vector<std::string> place = Place(spec, part, m.tags);
     groups[std::move(place)].push_back(std::move(m));
   }
-  // Buckets are a grid of their own.
-  const QueryGrid buckets = GridOf(spec);
+  const QueryGrid buckets = GridOf(spec, {});
   if (grid != nullptr && spec.downsample) grid = &buckets;
   const QueryGrid* times = GroupsSpanNodes(spec) ? grid : nullptr;
   size_t points = 0;

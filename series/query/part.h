@@ -48,6 +48,10 @@ struct QueryGrid {
   std::vector<Nanos> times;  // and these, ascending, at most kMaxGridTimes
 
   bool Has(Nanos time) const;
+  // The first one after it; INT64_MAX if there is none.
+  Nanos After(Nanos time) const;
+  // Adds those of [first, last], which are ascending. False if they are more than kMaxPartPoints.
+  bool AddTo(Nanos first, Nanos last, std::vector<Nanos>& times) const;
 };
 
 // One group, made of the series of some nodes.
@@ -69,6 +73,8 @@ struct QueryPart {
   size_t Points() const;
 };
 
+// The times at which all parts have values: buckets are a grid of their own.
+QueryGrid GridOf(const QuerySpec& spec, const QueryGrid& ticks);
 // How the values of its parts are aggregated: kNone where every series is kept.
 Aggregator ValuesOf(const QuerySpec& spec);
 // Whether parts of one group may come from several nodes. A host is one node.
@@ -88,8 +94,9 @@ Result<QueryPart> EvaluateReducedPart(const QuerySpec& spec, const std::vector<S
                                       const QueryGrid& grid);
 // A part of nothing.
 QueryPart EmptyPart(const QuerySpec& spec);
-// Adds the part of others. kLimit if the result would be too large; `part` is then useless.
-Status MergePart(const QuerySpec& spec, QueryPart others, QueryPart& part);
+// Adds the part of others, made for the same question. kLimit if the result would be too large;
+// `part` is then useless.
+Status MergePart(const QuerySpec& spec, const QueryGrid& grid, QueryPart others, QueryPart& part);
 // The times of points outside the grid, at which other parts may lack values; ascending. If there
 // are any, the merged part is not the answer.
 std::vector<Nanos> OddTimes(const QuerySpec& spec, const QueryPart& part, const QueryGrid& grid);

@@ -39,7 +39,23 @@ void MergeValues(const Times& times, const GroupPart& from, bool holds, std::vec
   for (; at < times.size(); ++at) values.Merge(at, from.values, from.times.size() - 1);
 }
 
-void MergeGroup(const QuerySpec& spec, const GroupPart& others, GroupPart& group) {
+// A part that ends before another one begins holds its last value in between, too, where a third
+// may have points.
+Status AddGap(const QuerySpec& spec, const QueryGrid& grid, const GroupPart& a, const GroupPart& b,
+              Times& times) {
+  if (a.times.empty() || b.times.empty()) return {};
+  const Nanos last = std::min(a.times.back(), b.times.back());
+  const Nanos first = std::max(a.times.front(), b.times.front());
+  Times gap;
+  if (!grid.AddTo(last + 1, first - 1, gap)) {
+    return query_steps::TooLarge(spec, "points", kMaxPartPoints);
+  }
+  times.insert(std::upper_bound(times.begin(), times.end(), last), gap.begin(), gap.end());
+  return {};
+}
+
+Status MergeGroup(const QuerySpec& spec, const QueryGrid& grid, const GroupPart& others,
+                  GroupPart& group) {
   MergeTags(others.tags, others.other_keys, group);
   group.encoded.clear();
   const bool counts = group.counts && others.counts;
@@ -49,20 +65,22 @@ void MergeGroup(const QuerySpec& spec, const GroupPart& others, GroupPart& group
       group.values.Merge(i, others.values, i);
     }
     group.counts = counts;
-    return;
+    return {};
   }
   Times times;
   std::set_union(group.times.begin(), group.times.end(), others.times.begin(), others.times.end(),
                  std::back_inserter(times));
+  const bool holds = HoldsCounters(spec);
+  if (holds && counts) SONDE_RETURN_IF_ERROR(AddGap(spec, grid, group, others, times));
   std::vector<bool> points(times.size());
   GroupValues values(ValuesOf(spec), times.size());
-  const bool holds = HoldsCounters(spec);
   MergeValues(times, group, holds && group.counts, points, values);
   MergeValues(times, others, holds && others.counts, points, values);
   group.times = std::move(times);
   group.points = std::move(points);
   group.values = std::move(values);
   group.counts = counts;
+  return {};
 }
 
 }  // namespace
@@ -111,7 +129,8 @@ void query_steps::MergeTags(const Tags& tags, const std::vector<std::string>& ot
   group.other_keys = std::move(keys);
 }
 
-Status MergePart(const QuerySpec& spec, QueryPart others, QueryPart& part) {
+Status MergePart(const QuerySpec& spec, const QueryGrid& grid, QueryPart others, QueryPart& part) {
+  const QueryGrid times = GroupsSpanNodes(spec) ? GridOf(spec, grid) : QueryGrid();
   std::vector<GroupPart> merged;
   merged.reserve(part.groups.size() + others.groups.size());
   auto mine = part.groups.begin();
@@ -121,7 +140,7 @@ Status MergePart(const QuerySpec& spec, QueryPart others, QueryPart& part) {
       merged.push_back(std::move(*mine++));
     }
     if (mine != part.groups.end() && order == 0 && !KeepsSeries(spec)) {
-      MergeGroup(spec, group, *mine);
+      SONDE_RETURN_IF_ERROR(MergeGroup(spec, times, group, *mine));
       if (mine->other_keys.size() > kMaxGroupKeys) {
         return TooLarge(spec, "keys of tags in a group", kMaxGroupKeys);
       }

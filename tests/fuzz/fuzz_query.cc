@@ -48,8 +48,11 @@ void TryPart(const QuerySpec& spec, std::string_view bytes, const QueryPart& own
   const auto again = EncodePart(fresh);
   if (again.ok() && !DecodePart(spec, *again).ok()) __builtin_trap();
   QueryPart merged = own;
-  if (!MergePart(spec, *part, merged).ok() || !MergePart(spec, *part, merged).ok()) return;
-  (void)OddTimes(spec, merged, {kSecond, {}});
+  const QueryGrid grid{kSecond, {}};
+  for (int i = 0; i < 2; ++i) {
+    if (!MergePart(spec, grid, *part, merged).ok()) return;
+  }
+  (void)OddTimes(spec, merged, grid);
   (void)FinishPart(spec, merged);
   const auto up = EncodePart(merged);
   if (up.ok() && !DecodePart(spec, *up).ok()) __builtin_trap();

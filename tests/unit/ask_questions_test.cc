@@ -70,7 +70,7 @@ class Asked : public testing::Test {
       data.series.metric.name = spec.metric;
       data.series.tags = {{"host", host}};
       data.points = points;
-      EXPECT_TRUE(MergePart(spec, *EvaluatePart(spec, {data}, &grid), answer.part).ok());
+      EXPECT_TRUE(MergePart(spec, grid, *EvaluatePart(spec, {data}, &grid), answer.part).ok());
       ++answer.nodes;
     }
     return answer;

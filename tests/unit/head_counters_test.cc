@@ -105,7 +105,7 @@ TEST_F(HeadCounters, ThePartOfASumMergesWithThatOfAnotherStep) {
   other.points = {{At(2), 100}, {At(8), 400}};
   const QueryGrid grid{kSecond, {}};
   QueryPart part = *EvaluatePart(spec, {other}, &grid);
-  ASSERT_TRUE(MergePart(spec, Part(spec).part, part).ok());
+  ASSERT_TRUE(MergePart(spec, grid, Part(spec).part, part).ok());
   const std::vector<QueryResult> results = FinishPart(spec, part);
   ASSERT_EQ(results.size(), 1u);
   const std::vector<Point> sum = {{At(2), 133}, {At(4), 235}, {At(6), 336}, {At(8), 436}};

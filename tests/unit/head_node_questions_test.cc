@@ -75,7 +75,7 @@ class NodeQuestionsTest : public testing::Test {
         if (time != odd || data.series.tags == Tags{{"host", "n2"}})
           data.points.push_back({time, 1});
       }
-      ASSERT_TRUE(MergePart(spec, *EvaluatePart(spec, {data}, &grid), part).ok());
+      ASSERT_TRUE(MergePart(spec, grid, *EvaluatePart(spec, {data}, &grid), part).ok());
     }
     done({1, 2, {}, std::move(part)});
   }

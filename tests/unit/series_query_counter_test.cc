@@ -171,7 +171,7 @@ TEST(CounterQuery, PartsOfNodesComeToTheSame) {
         ASSERT_TRUE(part.ok());
         const auto sent = DecodePart(spec, *EncodePart(*part));
         ASSERT_TRUE(sent.ok()) << sent.status().message();
-        ASSERT_TRUE(MergePart(spec, *sent, all).ok());
+        ASSERT_TRUE(MergePart(spec, grid, *sent, all).ok());
       }
       EXPECT_EQ(Text(FinishPart(spec, all)), Answer(spec, step)) << downsample;
     }

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "series/query/part.h"
 #include "series/query/query.h"
+#include "series/query/steps.h"
 
 namespace sonde {
 namespace {
@@ -61,7 +63,17 @@ std::vector<Point> RandomPoints(Random& random, bool beside_ticks) {
   return points;
 }
 
-std::vector<SeriesData> RandomNode(Random& random, size_t index) {
+// A counter never falls.
+void LetCount(std::vector<Point>& points) {
+  double counted = 0;
+  for (Point& p : points) {
+    const double more = std::fabs(p.value);
+    if (more < 1e6) counted += more;
+    p.value = counted;
+  }
+}
+
+std::vector<SeriesData> RandomNode(Random& random, size_t index, bool counts = false) {
   std::vector<SeriesData> all;
   const bool beside_ticks = random() % 3 == 0;
   for (uint64_t n = random() % 5; n > 0; --n) {
@@ -72,6 +84,9 @@ std::vector<SeriesData> RandomNode(Random& random, size_t index) {
     if (random() % 3 != 0) data.series.tags.Set("task", std::to_string(random() % 4));
     if (random() % 8 == 0) data.series.tags.Set("rare", "x");
     data.points = RandomPoints(random, beside_ticks);
+    if (!counts) continue;
+    data.series.metric.type = MetricType::kCounter;
+    LetCount(data.points);
   }
   return all;
 }
@@ -130,16 +145,26 @@ QuerySpec RandomSpec(Random& random) {
 
 // --- The tree ---
 
+// What a node reads: of counters that are held also their last point before.
+void KeepRead(const QuerySpec& spec, SeriesData& data) {
+  const TimeRange range = DataRange(spec);
+  std::optional<Point> before;
+  std::erase_if(data.points, [&](const Point& p) {
+    if (p.time < range.first && !std::isnan(p.value)) before = p;
+    return p.time < range.first || p.time > range.last;
+  });
+  const bool holds = IsCounting(data.series.metric.type) && query_steps::HoldsCounters(spec);
+  if (holds && before) data.points.insert(data.points.begin(), *before);
+}
+
 // What one node has to say, as its parent gets it.
 std::string Leaf(const QuerySpec& spec, const QueryGrid& grid,
                  const std::vector<SeriesData>& node) {
   const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
-  const TimeRange range = DataRange(spec);
   std::vector<SeriesData> matching;
   for (SeriesData data : node) {
     if (!filter->Matches(data.series)) continue;
-    std::erase_if(data.points,
-                  [&](const Point& p) { return p.time < range.first || p.time > range.last; });
+    KeepRead(spec, data);
     matching.push_back(std::move(data));
   }
   const Result<QueryPart> part = EvaluatePart(spec, std::move(matching), &grid);
@@ -148,7 +173,8 @@ std::string Leaf(const QuerySpec& spec, const QueryGrid& grid,
 }
 
 // Any number of them at a time, in any order, until one is left.
-QueryPart MergeAll(const QuerySpec& spec, std::vector<std::string> parts, Random& random) {
+QueryPart MergeAll(const QuerySpec& spec, const QueryGrid& grid, std::vector<std::string> parts,
+                   Random& random) {
   while (true) {
     std::shuffle(parts.begin(), parts.end(), random);
     const size_t children = std::min<size_t>(parts.size(), 1 + random() % 4);
@@ -157,7 +183,7 @@ QueryPart MergeAll(const QuerySpec& spec, std::vector<std::string> parts, Random
       Result<QueryPart> part = DecodePart(spec, parts.back());
       EXPECT_TRUE(part.ok()) << part.status().message();
       parts.pop_back();
-      EXPECT_TRUE(MergePart(spec, *std::move(part), merged).ok());
+      EXPECT_TRUE(MergePart(spec, grid, *std::move(part), merged).ok());
     }
     if (parts.empty()) return merged;
     parts.push_back(*EncodePart(merged));
@@ -173,7 +199,7 @@ Asked AskTree(const QuerySpec& spec, const Nodes& nodes, QueryGrid grid, Random&
   for (int round = 1;; ++round) {
     std::vector<std::string> parts;
     for (const auto& node : nodes) parts.push_back(Leaf(spec, grid, node));
-    const QueryPart merged = MergeAll(spec, std::move(parts), random);
+    const QueryPart merged = MergeAll(spec, grid, std::move(parts), random);
     std::vector<Nanos> odd = OddTimes(spec, merged, grid);
     if (odd.empty()) return {FinishPart(spec, merged), round};
     grid.times.insert(grid.times.end(), odd.begin(), odd.end());
@@ -205,7 +231,8 @@ TEST(QueryPart, ATreeAnswersWhatOnePlaceAnswers) {
   int answered = 0, merged = 0;
   for (int round = 0; round < 30'000; ++round) {
     Nodes nodes;
-    for (uint64_t n = 1 + random() % 9; n > 0; --n) nodes.push_back(RandomNode(random, n));
+    const bool counts = random() % 3 == 0;
+    for (uint64_t n = 1 + random() % 9; n > 0; --n) nodes.push_back(RandomNode(random, n, counts));
     // Some nodes answer late or never: what is left is answered as if it were all.
     std::erase_if(nodes, [&](const auto&) { return random() % 10 == 0; });
     std::vector<SeriesData> all;
@@ -361,7 +388,7 @@ TEST(QueryPart, ALargerAnswerThanMayTravelIsRefusedWithItsLimit) {
   auto merged = half("a");
   ASSERT_TRUE(merged.ok());
   EXPECT_TRUE(EncodePart(*merged).ok());
-  EXPECT_EQ(MergePart(spec, *half("b"), *merged).code(), Code::kLimit);
+  EXPECT_EQ(MergePart(spec, grid, *half("b"), *merged).code(), Code::kLimit);
   const auto bytes = EncodePart(*merged);
   ASSERT_EQ(bytes.status().code(), Code::kLimit);
   EXPECT_NE(bytes.status().message().find("6291456 bytes"), std::string_view::npos);
