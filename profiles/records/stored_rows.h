@@ -43,12 +43,5 @@ struct RowsWanted {
 enum class SeriesScope { kNodes, kReduced };
 // Where rows were thinned (series/block/thin.h): which of a gauge's values.
 enum class Thinned { kMean, kMin, kMax };
-// Which points before `start` are read, besides the points of [start, end].
-enum class Earlier {
-  kNone,
-  // For nodes' counters the points that tell their value at `start`: the last point before it and,
-  // where a node's daemon was restarted, the first and the last point of each daemon.
-  kCounted,
-};
 
 }  // namespace sonde

@@ -248,8 +248,8 @@ bool GroupStore::CopyOpen(const Shared& shared, const std::vector<bool>& wanted,
 }
 
 std::vector<SeriesData> GroupStore::Read(const std::function<bool(const Series&)>& wanted,
-                                         Nanos start, Nanos end) const {
-  GroupReading reading(wanted, start, end);
+                                         Nanos start, Nanos end, Earlier earlier) const {
+  GroupReading reading(wanted, start, end, earlier);
   reading.Share(*this);
   reading.Choose();
   reading.TakeOpen(*this);

@@ -49,6 +49,14 @@ struct SeriesData {
   LargeIntegers large = {};
 };
 
+// Which points before `start` are read, besides the points of [start, end].
+enum class Earlier {
+  kNone,
+  // Of counters those that tell their value at `start`: the last point before it and, in a profile,
+  // where a node's daemon was started anew, the first and the last point of each daemon.
+  kCounted,
+};
+
 struct SealedBlock {
   uint64_t sequence = 0;  // counts from 1 within the store
   BlockInfo info;
@@ -97,7 +105,7 @@ class GroupStore {
   // The points of [start, end] of every series that `wanted` accepts; a series that outlived a
   // change of schema comes in one piece.
   std::vector<SeriesData> Read(const std::function<bool(const Series&)>& wanted, Nanos start,
-                               Nanos end) const;
+                               Nanos end, Earlier earlier = Earlier::kNone) const;
 
   // Two steps of a Read, for which the owner must hold its lock (series/store/store_reading.h).
   // Shared objects do not change.

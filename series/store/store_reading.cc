@@ -17,6 +17,20 @@ std::pair<size_t, size_t> RowsWithin(std::span<const Nanos> times, Nanos start, 
   return {static_cast<size_t>(first - times.begin()), static_cast<size_t>(last - first)};
 }
 
+// Where each of the columns is among those that are wanted.
+std::vector<size_t> PlacesAmong(const std::vector<bool>& wanted) {
+  std::vector<size_t> places(wanted.size());
+  for (size_t c = 0, taken = 0; c < places.size(); ++c) {
+    if (wanted[c]) places[c] = taken++;
+  }
+  return places;
+}
+
+void LogFailure(const GroupStore::SharedBlock& one, const Status& why) {
+  log::Error("read block {}: {}; its rows are missing in the answer", one.block.sequence,
+             why.message());
+}
+
 size_t BytesOf(const ColumnCache::Columns& columns) {
   return columns.values.size() * columns.times->size() * sizeof(double);
 }
@@ -84,7 +98,9 @@ Result<ColumnCache::Columns> ColumnCache::Read(const SealedBlock& block,
 
 // --- A reading ---
 
-void GroupReading::Share(const GroupStore& store) { shared_ = store.Share(start_, end_); }
+void GroupReading::Share(const GroupStore& store) {
+  shared_ = store.Share(earlier_ == Earlier::kNone ? start_ : 0, end_);
+}
 
 void GroupReading::Choose() {
   for (const GroupStore::SharedBlock& one : shared_.blocks) TargetsOf(*one.block.schema);
@@ -98,10 +114,13 @@ bool GroupReading::TakeOpen(const GroupStore& store) {
 // Stitches the columns of blocks with different schemas to one piece per series.
 std::vector<SeriesData> GroupReading::Finish() {
   if (shared_.columns != nullptr) shared_.columns->ForgetBefore(shared_.oldest);
-  for (const GroupStore::SharedBlock& one : shared_.blocks) ReadBlock(one);
+  for (const GroupStore::SharedBlock& one : shared_.blocks) {
+    if (one.block.info.last >= start_) ReadBlock(one);
+  }
   size_t taken = 0;
   AddColumns(TargetsOf(*shared_.open), open_.times,
              [&](size_t) { return open_.columns.data() + open_.times.size() * taken++; });
+  if (earlier_ == Earlier::kCounted) ReadEarlier();
   std::erase_if(data_, [](const SeriesData& d) { return d.points.empty(); });
   return std::move(data_);
 }
@@ -152,22 +171,72 @@ void GroupReading::ReadPlain(const Targets& targets, const PlainBlock& block) {
   });
 }
 
+// --- Points before the range ---
+
+// Backwards, for as long as some counter has none.
+void GroupReading::ReadEarlier() {
+  before_.assign(data_.size(), {});
+  const Targets& open = TargetsOf(*shared_.open);
+  const std::vector<size_t> places = PlacesAmong(open.wanted);
+  AddBefore(open, MissingBefore(open), open_.times,
+            [&](size_t c) { return open_.columns.data() + open_.times.size() * places[c]; });
+  for (auto one = shared_.blocks.rbegin(); one != shared_.blocks.rend(); ++one) {
+    if (one->block.info.first < start_) ReadBlockEarlier(*one);
+  }
+  for (size_t i = 0; i < data_.size(); ++i) {
+    if (before_[i]) data_[i].points.insert(data_[i].points.begin(), *before_[i]);
+  }
+}
+
+// Columns of counters of which no point before the range was found yet.
+std::vector<bool> GroupReading::MissingBefore(const Targets& targets) const {
+  std::vector<bool> missing(targets.of.size());
+  for (size_t c = 0; c < missing.size(); ++c) {
+    if (!targets.wanted[c]) continue;
+    const size_t index = targets.of[c];
+    missing[c] = !before_[index] && IsCounting(data_[index].series.metric.type);
+  }
+  return missing;
+}
+
+template <typename Column>
+void GroupReading::AddBefore(const Targets& targets, const std::vector<bool>& missing,
+                             std::span<const Nanos> times, const Column& column) {
+  const auto end = std::lower_bound(times.begin(), times.end(), start_);
+  const auto rows = static_cast<size_t>(end - times.begin());
+  for (size_t c = 0; c < missing.size(); ++c) {
+    if (!missing[c]) continue;
+    const double* values = column(c);
+    for (size_t row = rows; row > 0 && !before_[targets.of[c]]; --row) {
+      if (std::isnan(values[row - 1])) continue;
+      before_[targets.of[c]] = Point{times[row - 1], values[row - 1]};
+    }
+  }
+}
+
+void GroupReading::ReadBlockEarlier(const GroupStore::SharedBlock& one) {
+  const Targets& targets = TargetsOf(*one.block.schema);
+  const std::vector<bool> missing = MissingBefore(targets);
+  if (std::find(missing.begin(), missing.end(), true) == missing.end()) return;
+  const Result<Block> decoded = DecodeColumns(*one.block.bytes, missing);
+  if (!decoded.ok()) return LogFailure(one, decoded.status());
+  const std::vector<size_t> places = PlacesAmong(missing);
+  AddBefore(targets, missing, decoded->times,
+            [&](size_t c) { return decoded->Column(places[c]).data(); });
+}
+
 void GroupReading::ReadBlock(const GroupStore::SharedBlock& one) {
   const Targets& targets = TargetsOf(*one.block.schema);
   if (!targets.any) return;
   if (one.plain != nullptr) return ReadPlain(targets, *one.plain);
-  const auto failed = [&](const Status& why) {
-    log::Error("read block {}: {}; its rows are missing in the answer", one.block.sequence,
-               why.message());
-  };
   if (shared_.columns != nullptr) {
     const Result<ColumnCache::Columns> kept = shared_.columns->Read(one.block, targets.wanted);
-    if (!kept.ok()) return failed(kept.status());
+    if (!kept.ok()) return LogFailure(one, kept.status());
     return AddColumns(targets, *kept->times,
                       [&](size_t column) { return kept->values.at(column)->data(); });
   }
   const Result<Block> decoded = DecodeColumns(*one.block.bytes, targets.wanted);
-  if (!decoded.ok()) return failed(decoded.status());
+  if (!decoded.ok()) return LogFailure(one, decoded.status());
   size_t taken = 0;
   AddColumns(targets, decoded->times, [&](size_t) { return decoded->Column(taken++).data(); });
 }

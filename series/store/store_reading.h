@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -58,8 +59,9 @@ class ColumnCache {
 class GroupReading {
  public:
   // `wanted` is called without any lock and must live as long as this.
-  GroupReading(const std::function<bool(const Series&)>& wanted, Nanos start, Nanos end)
-      : wanted_(wanted), start_(start), end_(end) {}
+  GroupReading(const std::function<bool(const Series&)>& wanted, Nanos start, Nanos end,
+               Earlier earlier = Earlier::kNone)
+      : wanted_(wanted), start_(start), end_(end), earlier_(earlier) {}
 
   void Share(const GroupStore& store);
   void Choose();
@@ -79,6 +81,12 @@ class GroupReading {
   void Add(size_t index, std::span<const Nanos> times, const double* values);
   void ReadBlock(const GroupStore::SharedBlock& block);
   void ReadPlain(const Targets& targets, const PlainBlock& block);
+  void ReadEarlier();
+  std::vector<bool> MissingBefore(const Targets& targets) const;
+  void ReadBlockEarlier(const GroupStore::SharedBlock& one);
+  template <typename Column>
+  void AddBefore(const Targets& targets, const std::vector<bool>& missing,
+                 std::span<const Nanos> times, const Column& column);
   // `column(c)`: where the values of column c start, by `times`.
   template <typename Column>
   void AddColumns(const Targets& targets, std::span<const Nanos> times, const Column& column);
@@ -86,9 +94,11 @@ class GroupReading {
   const std::function<bool(const Series&)>& wanted_;
   const Nanos start_;
   const Nanos end_;
+  const Earlier earlier_;
   GroupStore::Shared shared_;
   GroupStore::OpenRows open_;
   std::vector<SeriesData> data_;
+  std::vector<std::optional<Point>> before_;  // by data_
   std::unordered_map<std::string, size_t> by_name_;
   std::unordered_map<uint64_t, Targets> by_schema_;
   std::vector<double> values_;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -345,6 +346,40 @@ TEST(Store, ASeriesOutlivesAChangeOfSchemaInOnePiece) {
   ASSERT_EQ(data.size(), 3u);
   EXPECT_EQ(data[0].series.metric.name, "a");
   EXPECT_THAT(data[0].points, ElementsAre(Point{1, 1}, Point{2, 2}));
+}
+
+// What a counter had reached before the range, however long ago: also one that is sampled seldom,
+// or that is not among the series any more.
+TEST(Store, OfCountersTheLastPointBeforeTheRangeIsReadToo) {
+  const auto counter = [](const char* name) {
+    Series series = Named(name);
+    series.metric.type = MetricType::kCounter;
+    return series;
+  };
+  const double none = std::nan("");
+  GroupStore store(Small());
+  store.SetSchema(Schema::Make({counter("gone"), counter("seldom")}));
+  store.Append(1, std::vector<double>{5, 7});
+  store.Append(2, std::vector<double>{6, none});
+  store.SetSchema(Schema::Make({Named("gauge"), counter("often"), counter("seldom")}));
+  for (Nanos t = 3; t <= 20; ++t) {
+    store.Append(t, std::vector<double>{1, static_cast<double>(t), t == 19 ? 9 : none});
+  }
+  const auto read = [&](Nanos start, Nanos end) {
+    std::map<std::string, std::vector<Point>> points;
+    for (const SeriesData& data : store.Read(Everything, start, end, Earlier::kCounted)) {
+      points[data.series.metric.name] = data.points;
+    }
+    return points;
+  };
+  using All = std::map<std::string, std::vector<Point>>;
+  EXPECT_EQ(read(18, 18), (All{{"gauge", {{18, 1}}},
+                               {"gone", {{2, 6}}},
+                               {"often", {{17, 17}, {18, 18}}},
+                               {"seldom", {{1, 7}}}}));
+  EXPECT_EQ(read(21, 30), (All{{"gone", {{2, 6}}}, {"often", {{20, 20}}}, {"seldom", {{19, 9}}}}))
+      << "of the rows that are not sealed";
+  EXPECT_EQ(read(1, 2), (All{{"gone", {{1, 5}, {2, 6}}}, {"seldom", {{1, 7}}}}));
 }
 
 TEST(Store, TheSameSchemaAgainChangesNothing) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "series/query/steps.h"
 #include "series/store/task_ranks.h"
 
 namespace sonde::node {
@@ -24,10 +25,11 @@ Result<QueryPart> AnswerFrom(std::span<const GroupStore* const> stores, const Qu
     return filter->Matches(series.metric.name, tags);
   };
   const TimeRange range = DataRange(spec);
+  const Earlier earlier = query_steps::HoldsCounters(spec) ? Earlier::kCounted : Earlier::kNone;
   try {
     std::vector<SeriesData> series;
     for (const GroupStore* store : stores) {
-      std::vector<SeriesData> found = store->Read(wanted, range.first, range.last);
+      std::vector<SeriesData> found = store->Read(wanted, range.first, range.last, earlier);
       std::move(found.begin(), found.end(), std::back_inserter(series));
     }
     for (SeriesData& data : series) name(data.series.tags);

@@ -55,7 +55,7 @@ bool StatIs(const Series& reduced, std::string_view name) {
   return stat != nullptr && *stat == name;
 }
 
-bool Earlier(const Point& p, Nanos time) { return p.time < time; }
+bool ComesBefore(const Point& p, Nanos time) { return p.time < time; }
 
 // The value at `time`; `walk` only goes forward.
 double CountAt(const std::vector<Point>& counts, Nanos time, size_t& walk) {
@@ -244,7 +244,7 @@ std::map<Nanos, ValuesAt> ValuesOfRows(const TimeRange& range,
     const bool count = StatIs(one.series, "count");
     if (!count && !StatIs(one.series, "sum")) continue;
     double ValuesAt::*which = count ? &ValuesAt::count : &ValuesAt::sum;
-    for (auto at = std::lower_bound(one.points.begin(), one.points.end(), range.first, Earlier);
+    for (auto at = std::lower_bound(one.points.begin(), one.points.end(), range.first, ComesBefore);
          at != one.points.end() && at->time <= range.last; ++at) {
       if (at->time % period == 0) values[at->time].*which += at->value;
     }
@@ -291,7 +291,7 @@ size_t PointsIn(const TimeRange& range, const std::vector<SeriesData>& reduced) 
   double sum = 0;
   for (const SeriesData& one : reduced) {
     if (!StatIs(one.series, "count")) continue;
-    for (auto at = std::lower_bound(one.points.begin(), one.points.end(), range.first, Earlier);
+    for (auto at = std::lower_bound(one.points.begin(), one.points.end(), range.first, ComesBefore);
          at != one.points.end() && at->time <= range.last; ++at) {
       if (at->value > 0) sum += at->value;
     }
@@ -362,7 +362,7 @@ void JoinPiece(const QuerySpec& spec, const QueryPiece& piece, std::vector<Query
     group.tags = std::move(merged.tags);
     group.aggregate_tags = std::move(merged.other_keys);
     const auto behind =
-        std::lower_bound(group.points.begin(), group.points.end(), piece.times.first, Earlier);
+        std::lower_bound(group.points.begin(), group.points.end(), piece.times.first, ComesBefore);
     group.points.insert(behind, result.points.begin(), result.points.end());
   }
   std::erase_if(answer, [](const QueryResult& result) { return result.points.empty(); });

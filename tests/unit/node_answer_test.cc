@@ -1,0 +1,64 @@
+// What a node answers to a question about its own series.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "daemon/node/ask/answer.h"
+#include "series/query/part.h"
+#include "series/store/store.h"
+
+namespace sonde::node {
+namespace {
+
+Series Named(const char* name, MetricType type) {
+  Series series;
+  series.metric.name = name;
+  series.metric.type = type;
+  return series;
+}
+
+// Of one sample at 5 s.
+class NodeAnswer : public testing::Test {
+ protected:
+  NodeAnswer() {
+    store_.SetSchema(Schema::Make(
+        {Named("work_total", MetricType::kCounter), Named("load", MetricType::kGauge)}));
+    store_.Append(5 * kSecond, std::vector<double>{42, 1});
+  }
+
+  // The sum at 10 to 20 s, in one bucket.
+  std::vector<QueryResult> Ask(const char* metric, MetricType type) {
+    QuerySpec spec;
+    spec.metric = metric;
+    spec.start = 10 * kSecond;
+    spec.end = 20 * kSecond;
+    spec.downsample = *ParseDownsample("0all-last");
+    const GroupStore* const store = &store_;
+    const QueryGrid grid{kSecond, {}};
+    QueryPart all = *AnswerFrom({&store, 1}, spec, grid, {"n1"});
+    // Of another node, which has a point there.
+    SeriesData other;
+    other.series = Named(metric, type);
+    other.points = {{12 * kSecond, 100}};
+    EXPECT_TRUE(MergePart(spec, grid, *EvaluatePart(spec, {other}, &grid), all).ok());
+    return FinishPart(spec, all);
+  }
+
+  GroupStore store_{GroupStore::Options()};
+};
+
+TEST_F(NodeAnswer, HasWhatACounterHadReachedBeforeTheRange) {
+  const std::vector<QueryResult> results = Ask("work_total", MetricType::kCounter);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].points, (std::vector<Point>{{10 * kSecond, 142}}));
+}
+
+TEST_F(NodeAnswer, HasNothingOfAGaugeBeforeTheRange) {
+  const std::vector<QueryResult> results = Ask("load", MetricType::kGauge);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].points, (std::vector<Point>{{10 * kSecond, 100}}));
+}
+
+}  // namespace
+}  // namespace sonde::node
