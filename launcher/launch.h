@@ -3,7 +3,7 @@
 // A daemon is started with the lifeline, one end of a SOCK_SEQPACKET socketpair, as descriptor 3
 // (kLifelineFd); the head's rendezvous socket, if there is one, is descriptor 4 (kListenFd); the
 // socket for applications is descriptor 5 (kApplicationFd), which listens before an application
-// starts, as the application may be quicker than the daemon.
+// starts, as the application may be quicker than the daemon. Nobody but the daemon has it.
 // The daemon's parent is not the launcher. It knows the launcher by the lifeline alone: when one
 // ends, so does the other. The daemon starts with the signals ignored that a job's processes get
 // (TERM, INT, USR1, ...). Nothing secret stands in argv or the environment; argv is `sonded

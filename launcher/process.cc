@@ -26,6 +26,12 @@ enum Step : int { kDescriptors, kCredentials, kListen, kExec };
 constexpr int kIgnored[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM,
                             SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU, SIGXFSZ};
 
+// An abstract name of a Unix socket.
+struct Address {
+  sockaddr_un address{};
+  socklen_t size = 0;  // 0: none
+};
+
 // All that the new process needs, made before: it must not allocate.
 struct Plan {
   const char* path;
@@ -33,8 +39,8 @@ struct Plan {
   char* const* envp;
   int lifeline;
   int listen;
-  int application;
   int errors;
+  Address application;
   const Credentials* become;
   const Placement* placement;
 };
@@ -74,13 +80,17 @@ bool PlaceDescriptors(const Plan& plan) {
   if (::dup2(plan.lifeline, kLifelineFd) < 0) return false;
   if (plan.listen >= 0 && ::dup2(plan.listen, kListenFd) < 0) return false;
   if (plan.listen < 0) ::close(kListenFd);
-  if (plan.application < 0) {
-    CloseFrom(kApplicationFd);
-    return true;
-  }
-  if (::dup2(plan.application, kApplicationFd) < 0) return false;
-  CloseFrom(kApplicationFd + 1);
+  CloseFrom(kListenFd + 1);
   return true;
+}
+
+bool Listen(const Address& at) {
+  const int made = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+  if (made < 0) return false;
+  if (made != kApplicationFd && ::dup2(made, kApplicationFd) < 0) return false;
+  if (made != kApplicationFd) ::close(made);
+  const auto* const address = reinterpret_cast<const sockaddr*>(&at.address);
+  return ::bind(kApplicationFd, address, at.size) == 0 && ::listen(kApplicationFd, SOMAXCONN) == 0;
 }
 
 // By system calls: the C library's functions change the ids of all threads that they know of, and
@@ -114,7 +124,7 @@ NotExecuted BecomeDaemon(const void* at) {
   [[maybe_unused]] const int moved = ::chdir("/");
   if (plan.become != nullptr && !Become(*plan.become)) return {kCredentials, errno};
   // A client sees the ids of the listener, so the user listens, and before there are tasks.
-  if (plan.application >= 0 && ::listen(kApplicationFd, SOMAXCONN) != 0) return {kListen, errno};
+  if (plan.application.size != 0 && !Listen(plan.application)) return {kListen, errno};
   UnblockSignals();
   ::execve(plan.path, plan.argv, plan.envp);
   return {kExec, errno};
@@ -141,21 +151,16 @@ Status DescribeFailure(const NotExecuted& failed, const std::string& path) {
   }
 }
 
-// Bound to an abstract name, not listening yet.
-Result<UniqueFd> ApplicationSocket(const std::string& name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (name.size() + 1 > sizeof(address.sun_path)) {
+Result<Address> ApplicationAddress(const std::string& name) {
+  Address at;
+  if (name.empty()) return at;
+  at.address.sun_family = AF_UNIX;
+  if (name.size() + 1 > sizeof(at.address.sun_path)) {
     return Status(Code::kInvalid, "'" + name + "' is too long for the name of a socket");
   }
-  std::memcpy(address.sun_path + 1, name.data(), name.size());
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), length) != 0) {
-    return SystemError("bind the application's socket @" + name);
-  }
-  MoveUp(fd);
-  return fd;
+  std::memcpy(at.address.sun_path + 1, name.data(), name.size());
+  at.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return at;
 }
 
 // Neither end blocks: a daemon whose launcher does not read loses words, and nothing else.
@@ -171,25 +176,23 @@ Status MakeErrorPipe(Ends& ends) {
 
 }  // namespace
 
-Result<Ends> MakeEnds(const std::string& application) {
+Result<Ends> MakeEnds() {
   Ends ends;
   SONDE_RETURN_IF_ERROR(MakeErrorPipe(ends));
   Result<Lifeline> lifeline = Lifeline::Create(ends.daemon);
   if (!lifeline.ok()) return lifeline.status();
   ends.lifeline = *std::move(lifeline);
-  if (application.empty()) return ends;
-  Result<UniqueFd> socket = ApplicationSocket(application);
-  if (!socket.ok()) return socket.status();
-  ends.application = *std::move(socket);
   return ends;
 }
 
 Result<ProcessId> Start(const Process& process, Ends& ends) {
+  const Result<Address> application = ApplicationAddress(process.application);
+  if (!application.ok()) return application.status();
   const std::vector<char*> argv = Pointers(process.arguments);
   const std::vector<char*> envp = Pointers(process.environment);
-  const Plan plan{process.path.c_str(),  argv.data(),       envp.data(),
-                  ends.daemon.get(),     process.listen_fd, ends.application.get(),
-                  ends.stderr_end.get(), process.become,    &process.placement};
+  const Plan plan{process.path.c_str(), argv.data(),       envp.data(),
+                  ends.daemon.get(),    process.listen_fd, ends.stderr_end.get(),
+                  *application,         process.become,    &process.placement};
   const Result<Spawned> spawned = Spawn(BecomeDaemon, &plan, process.patience);
   if (!spawned.ok()) return spawned.status().Within("start sonded");
   switch (spawned->end) {
@@ -206,7 +209,7 @@ Result<ProcessId> Start(const Process& process, Ends& ends) {
 }
 
 Result<Daemon> Start(const Process& process) {
-  Result<Ends> ends = MakeEnds(process.application);
+  Result<Ends> ends = MakeEnds();
   if (!ends.ok()) return ends.status();
   const Result<ProcessId> started = Start(process, *ends);
   if (!started.ok()) return started.status();

@@ -13,8 +13,11 @@
 // its data; and its early end would wake slurmstepd, which then sleeps 100 ms before it looks at
 // its tasks again. The lifeline ties the daemon to the launcher.
 //
-// The ends can be made before the daemon is started: others can then find its sockets before there
-// is a process.
+// The ends can be made before the daemon is started. Not so the application's socket: whoever had
+// it too would have to drop it, and with it connections that nobody accepted and the open files
+// that the user's programs sent over them (launcher/lifeline.h says why root must not). So the new
+// process makes the socket, as the user, and nobody else ever has it: when the daemon is gone,
+// programs are refused at once.
 //
 // Thread safety: may be called while other threads run.
 #pragma once
@@ -47,20 +50,19 @@ struct Process {
   int listen_fd = -1;                    // becomes kListenFd; -1: none
   const Credentials* become = nullptr;   // null: stay who we are
   Placement placement;
-  std::string application;  // abstract name of the socket for kApplicationFd
+  std::string application;  // abstract name of the socket for kApplicationFd; empty: none
   // How long it may take until the program has been executed.
   std::chrono::milliseconds patience{3000};
 };
 
 // The connections between a daemon and its launcher.
 struct Ends {
-  Lifeline lifeline;     // the launcher's
-  UniqueFd daemon;       // the daemon's end of it, for the child
-  UniqueFd errors;       // what the daemon writes to its stderr; reading does not block
-  UniqueFd stderr_end;   // the daemon's end of that, for the child
-  UniqueFd application;  // bound, not listening yet; none if no name was given
+  Lifeline lifeline;    // the launcher's
+  UniqueFd daemon;      // the daemon's end of it, for the child
+  UniqueFd errors;      // what the daemon writes to its stderr; reading does not block
+  UniqueFd stderr_end;  // the daemon's end of that, for the child
 };
-Result<Ends> MakeEnds(const std::string& application);
+Result<Ends> MakeEnds();
 
 // Starts the daemon with its ends, which stay open here. The application's socket listens, as the
 // daemon's user, when this returns. Gives why, if the daemon could not be executed.

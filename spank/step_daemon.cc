@@ -1,6 +1,5 @@
 #include "spank/step_daemon.h"
 
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <climits>
@@ -29,7 +28,7 @@ bool ChildrenShareNumbers() {
 
 Status StepDaemon::Prepare(launch::Process process, launch::Credentials user, std::string message,
                            const Memory& memory) {
-  Result<launch::Ends> ends = launch::MakeEnds(process.application);
+  Result<launch::Ends> ends = launch::MakeEnds();
   if (!ends.ok()) return ends.status();
   process_ = std::move(process);
   user_ = std::move(user);
@@ -62,16 +61,10 @@ Status StepDaemon::Start(bool contained) {
   // With control groups of version 1 slurmstepd enters the step's group after Prepare.
   if (!contained && memory_.allowance != 0) job_memory_.Find();
   Status status = StartNow();
-  if (!started_) {
-    stopped_ = true;
-    // A program that looks for the daemon is refused at once, even if others have the socket open.
-    if (ends_.application) ::shutdown(ends_.application.get(), SHUT_RDWR);
-  }
+  if (!started_) stopped_ = true;
   if (contained) return status;
-  // Only the daemon holds it: when the daemon ends, the socket is gone, and no program waits there.
   ends_.daemon.Reset();
   ends_.stderr_end.Reset();
-  ends_.application.Reset();
   return status;
 }
 

@@ -4,8 +4,8 @@
 // Until there is a task there is no process of ours. Slurm waits for every process in a step's
 // control group before it calls slurm_spank_exit, and task_exit is called only for tasks that
 // began: if a step failed before its first task, a daemon would keep Slurm waiting until Slurm
-// drains the node. Sockets and lifeline are made beforehand, so that tasks find them in their
-// environment.
+// drains the node. The lifeline is made beforehand, and so is the name of the application's socket,
+// which tasks find in their environment.
 //
 // With SlurmdParameters=contain_spank the callbacks for tasks run in children of slurmstepd that
 // share its memory and copy its descriptors. So all descriptors are made in Prepare, which runs in

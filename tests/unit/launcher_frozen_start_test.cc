@@ -6,7 +6,9 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,12 +17,18 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <cstring>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 
+#include "core/descriptor_message.h"
 #include "core/unique_fd.h"
 #include "launcher/process.h"
+#include "tests/unit/in_child.h"
+#include "tests/unit/lingering_socket.h"
 
 namespace sonde::launch {
 namespace {
@@ -47,8 +55,10 @@ UniqueFd CatchExecs() {
 // otherwise as if the file system did not answer. A start that waits is ended after a while.
 class FrozenExec {
  public:
-  explicit FrozenExec(bool stop) : calls_(CatchExecs()) {
-    thread_ = std::thread([this, stop] {
+  explicit FrozenExec(
+      bool stop, std::function<void()> meanwhile = [] {})
+      : calls_(CatchExecs()) {
+    thread_ = std::thread([this, stop, meanwhile = std::move(meanwhile)] {
       pollfd ready{calls_.get(), POLLIN, 0};
       seccomp_notif call{};
       if (::poll(&ready, 1, 10'000) != 1) return;
@@ -56,6 +66,7 @@ class FrozenExec {
       const auto pid = static_cast<pid_t>(call.pid);
       process_ = Identify(pid);
       if (stop) ::kill(pid, SIGSTOP);
+      meanwhile();
       frozen_ = true;
       for (int i = 0; i < 1000 && !over_; ++i) ::poll(nullptr, 0, 10);
       if (!over_) ::kill(pid, SIGKILL);
@@ -105,6 +116,41 @@ void ExpectEndInTime(bool stop) {
 TEST(FrozenStart, ADaemonThatItsUserStopsBeforeItRunsHoldsNobodyUp) { ExpectEndInTime(true); }
 
 TEST(FrozenStart, AFileSystemThatDoesNotAnswerHoldsNobodyUp) { ExpectEndInTime(false); }
+
+// Connects to the application's socket of that name.
+UniqueFd Connect(const std::string& name) {
+  UniqueFd program(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  EXPECT_EQ(::connect(program.get(), reinterpret_cast<const sockaddr*>(&address), length), 0);
+  return program;
+}
+
+// The user's programs may connect as soon as the socket listens, and send an open file whose last
+// owner has to wait.
+TEST(FrozenStart, WhatIsSentToASocketThatNobodyAcceptsAtHoldsNobodyUp) {
+  const int end = InChild([] {
+    const std::string name = "sonde-test/frozen." + std::to_string(::getpid());
+    LingeringSocket lingering(10);
+    UniqueFd program;
+    const FrozenExec exec(true, [&] {
+      program = Connect(name);
+      const int fds[] = {lingering.get()};
+      EXPECT_TRUE(SendWithDescriptors(program.get(), "hello", fds, Patience::kNone).ok());
+      lingering.DropOwn();
+    });
+    const auto begin = steady_clock::now();
+    Process shell{.path = "/bin/sh", .arguments = {"sh", "-c", "exit 0"}, .environment = {}};
+    shell.application = name;
+    shell.patience = milliseconds(200);
+    EXPECT_EQ(Start(shell).status().code(), Code::kTimeout);
+    EXPECT_LT(steady_clock::now() - begin, milliseconds(5000));
+    EXPECT_TRUE(exec.frozen());
+  });
+  EXPECT_EQ(end, 0);
+}
 
 std::string OomScore() {
   std::string score;

@@ -272,7 +272,7 @@ TEST(ProcessId, ANumberThatWasGivenAgainIsAnotherProcess) {
 
 TEST(Start, TheEndsAreThereBeforeTheDaemonIs) {
   const std::string name = "sonde-test/ends." + std::to_string(::getpid());
-  Result<launch::Ends> ends = launch::MakeEnds(name);
+  Result<launch::Ends> ends = launch::MakeEnds();
   ASSERT_TRUE(ends.ok());
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -289,6 +289,7 @@ TEST(Start, TheEndsAreThereBeforeTheDaemonIs) {
       "s = socket.socket(fileno=3)\n"
       "s.setblocking(True)\n"
       "s.send(s.recv(100))\"");
+  process.application = name;
   const Result<launch::ProcessId> started = Start(process, *ends);
   ASSERT_TRUE(started.ok());
   EXPECT_TRUE(connected());

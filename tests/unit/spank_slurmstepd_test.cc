@@ -2,17 +2,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 
+#include "core/unique_fd.h"
 #include "launcher/process_id.h"
+#include "tests/unit/in_child.h"
 #include "tests/unit/spank_fake_slurm.h"
 
 namespace sonde {
@@ -75,6 +82,17 @@ class Slurmstepd : public testing::Test {
  private:
   fs::path directory_;
 };
+
+// The errno of a program that connects to the application's socket of that name, or 0.
+int Connect(const std::string& name) {
+  const UniqueFd program(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const auto* const at = reinterpret_cast<const sockaddr*>(&address);
+  return ::connect(program.get(), at, length) == 0 ? 0 : errno;
+}
 
 TEST_F(Slurmstepd, ReadsSlurmConfOnceForAllThatItNeeds) {
   Write("slurm.conf", "SrunPortRange=60000-60100\ninclude nodes.conf\n");
@@ -170,6 +188,34 @@ TEST_F(Slurmstepd, ADaemonThatSendsAllTheWhileIsHeardForALimitedTime) {
     plugin.Call("slurm_spank_task_post_fork");
     plugin.Call("slurm_spank_task_exit");
     return std::chrono::steady_clock::now() - begin < std::chrono::seconds(7);
+  }));
+}
+
+// With SlurmdParameters=contain_spank a child of slurmstepd starts the daemon.
+TEST_F(Slurmstepd, ContainedKeepsNoSocketOfADaemonThatIsGone) {
+  WriteDaemon(
+      "programs = socket.socket(fileno=5)\n"
+      "open('" +
+      Path("name.new") +
+      "', 'wb').write(b'%d %s' % (os.getpid(), programs.getsockname()[1:]))\n"
+      "os.rename('" +
+      Path("name.new") + "', '" + Path("name") +
+      "')\n"
+      "while line.recv(65536): pass\n");
+  EXPECT_TRUE(InStepd([this](LoadedPlugin& plugin) {
+    plugin.Call("slurm_spank_init");
+    LoadedPlugin::Give("telemetry-level", "2");
+    plugin.Call("slurm_spank_init_post_opt");
+    EXPECT_EQ(InChild([&] { plugin.Call("slurm_spank_task_post_fork"); }), 0);
+    for (int i = 0; i < 3000 && !fs::exists(Path("name")); ++i) ::usleep(10'000);
+    size_t blank = 0;
+    const launch::ProcessId daemon = launch::Identify(std::stoi(Read("name"), &blank));
+    const std::string name = Read("name").substr(blank + 1);
+    EXPECT_EQ(Connect(name), 0);
+    launch::KillSession(daemon);
+    EXPECT_TRUE(launch::WaitForEnd(daemon, launch::Deadline(std::chrono::seconds(10))));
+    EXPECT_EQ(Connect(name), ECONNREFUSED) << "a program would wait for a daemon that is gone";
+    return !testing::Test::HasFailure();
   }));
 }
 
