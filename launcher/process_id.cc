@@ -12,12 +12,14 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/unique_fd.h"
 #include "launcher/cgroup_path.h"
+#include "launcher/spawn.h"
 
 namespace sonde::launch {
 namespace {
@@ -164,22 +166,39 @@ void KillInTurns(const Deadline& deadline, const ForEach& for_each) {
   }
 }
 
-// Whether the process was started with that "NAME=VALUE".
-bool HasVariable(pid_t pid, const std::string& entry) {
-  char path[32];
-  std::snprintf(path, sizeof(path), "/proc/%d/environ", static_cast<int>(pid));
-  const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
+// What is looked for in the environment of a process, and where.
+struct Variable {
+  std::string path;
+  std::string entry;  // NAME=VALUE, as it stands between others
+};
+
+// Runs in a process of its own; `step` of what it returns is whether the variable was found.
+NotExecuted LookForVariable(const void* at) {
+  const auto& variable = *static_cast<const Variable*>(at);
+  const int fd = ::open(variable.path.c_str(), O_RDONLY | O_CLOEXEC);
   // Entries end with a zero; one that begins the environment has none before it.
-  const std::string wanted = '\0' + entry + '\0';
-  std::string text(1, '\0');
-  char buffer[16384];
+  char text[16384] = {};
+  size_t size = 1;
   ssize_t n = 0;
-  while (fd && (n = ::read(fd.get(), buffer, sizeof(buffer))) > 0) {
-    text.append(buffer, static_cast<size_t>(n));
-    if (text.find(wanted) != std::string::npos) return true;
-    text.erase(0, text.size() - std::min(text.size(), wanted.size()));
+  while (fd >= 0 && (n = ::read(fd, text + size, sizeof(text) - size)) > 0) {
+    size += static_cast<size_t>(n);
+    if (std::string_view(text, size).find(variable.entry) != std::string_view::npos) return {1, 0};
+    const size_t kept = std::min(size, variable.entry.size());
+    std::memmove(text, text + size - kept, kept);
+    size = kept;
   }
-  return false;
+  return {0, 0};
+}
+
+// Whether the process was started with that "NAME=VALUE"; false if that is not known in time. The
+// kernel reads from the memory of the process and may wait for what the process does there, which
+// may take for ever; and an environment may be as large as its process makes it. So another
+// process looks, and is killed at the deadline.
+bool HasVariable(pid_t pid, const std::string& entry, const Deadline& deadline) {
+  const Variable variable{"/proc/" + std::to_string(pid) + "/environ", '\0' + entry + '\0'};
+  const std::chrono::milliseconds left(deadline.LeftMs());
+  const Result<Spawned> looked = Spawn(LookForVariable, &variable, left);
+  return looked.ok() && looked->end == Spawned::End::kNotExecuted && looked->failed.step != 0;
 }
 
 }  // namespace
@@ -219,15 +238,16 @@ void KillSession(const ProcessId& leader) {
   });
 }
 
-void KillLeftInGroup(const ProcessId& daemon, uid_t user, const Deadline& deadline) {
+bool KillLeftInGroup(const ProcessId& daemon, uid_t user, const Deadline& deadline) {
   char own[4096];
   const std::string_view group = CgroupPath(ReadFile("/proc/self/cgroup", own), "");
   if (daemon.pid == 0 || !EndsWith(group, "/slurm") ||
       group.find("/step_") == std::string_view::npos)
-    return;
+    return false;
   char path[4096 + 64];
   std::snprintf(path, sizeof(path), "/sys/fs/cgroup%.*s/cgroup.procs",
                 static_cast<int>(group.size()), group.data());
+  if (::access(path, R_OK) != 0) return false;
   KillInTurns(deadline, [&](const auto& kill) {
     char buffer[16384];
     const std::string_view pids = ReadFile(path, buffer);
@@ -239,6 +259,7 @@ void KillLeftInGroup(const ProcessId& daemon, uid_t user, const Deadline& deadli
       if (stat && IsLeft(pid, *stat, daemon, user)) kill(ProcessId{pid, stat->start});
     }
   });
+  return true;
 }
 
 void KillOrphans(const ProcessId& daemon, uid_t user, const Deadline& deadline) {
@@ -246,7 +267,8 @@ void KillOrphans(const ProcessId& daemon, uid_t user, const Deadline& deadline) 
   const std::string entry = std::string(kChildOf) + "=" + NameOf(daemon);
   KillInTurns(deadline, [&](const auto& kill) {
     ForEachProcess([&](pid_t pid, const Stat& stat) {
-      if (IsLeft(pid, stat, daemon, user) && HasVariable(pid, entry)) kill({pid, stat.start});
+      if (deadline.LeftMs() == 0 || !IsLeft(pid, stat, daemon, user)) return;
+      if (HasVariable(pid, entry, deadline)) kill({pid, stat.start});
     });
   });
 }

@@ -1,4 +1,5 @@
-// Makes a process that becomes a program at once, and is nobody's child but init's.
+// Makes a process that becomes a program at once, and is nobody's child but init's. Or one that
+// tries, for its launcher, what may take for ever.
 //
 //   launcher  --clone-->  helper  --clone-->  new process
 //   waits for a limited   waits in the        becomes what it is to be, executes the program
@@ -36,7 +37,8 @@ struct NotExecuted {
 };
 
 // Runs in the new process, with all signals blocked: executes the program, or returns why it could
-// not. It must be async-signal-safe and write to nothing but its own stack.
+// not, or else what it was to find out. It must be async-signal-safe and write to nothing but its
+// own stack.
 using Execute = NotExecuted (*)(const void* plan);
 
 struct Spawned {

@@ -109,8 +109,8 @@ bool StepDaemon::Stop() {
 // daemon says, which its user may have changed. But not every slurmstepd has a control group of its
 // own, and to look at all processes of the node takes time.
 void StepDaemon::KillLeft(bool orderly) const {
-  launch::KillLeftInGroup(id_, user_.uid, launch::Deadline(kKilled));
-  if (!orderly) launch::KillOrphans(id_, user_.uid, launch::Deadline(kKilled));
+  const bool grouped = launch::KillLeftInGroup(id_, user_.uid, launch::Deadline(kKilled));
+  if (!grouped && !orderly) launch::KillOrphans(id_, user_.uid, launch::Deadline(kOrphans));
 }
 
 void StepDaemon::Close() {

@@ -36,6 +36,9 @@ class StepDaemon {
   static constexpr std::chrono::milliseconds kStop{1800};
   // How long a killed daemon may take to be gone.
   static constexpr std::chrono::milliseconds kKilled{100};
+  // How long it may take to find what it has left where there are no control groups: some ms, but
+  // longer where all processors are taken.
+  static constexpr std::chrono::milliseconds kOrphans{500};
 
   // Of the job on this node, bytes: what Slurm gave it, and what is added for each of its steps
   // when a daemon starts.
