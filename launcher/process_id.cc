@@ -103,6 +103,29 @@ std::string_view ReadFile(const char* path, char (&buffer)[kSize]) {
   return {buffer, size};
 }
 
+// Calls use(pid) for each process of a control group, whose list may be long; false if there is no
+// such list.
+template <typename Use>
+bool ForEachInGroup(const char* processes, const Use& use) {
+  const UniqueFd fd(::open(processes, O_RDONLY | O_CLOEXEC));
+  char text[4096];
+  size_t size = 0;
+  ssize_t n = 0;
+  while (fd && (n = ::read(fd.get(), text + size, sizeof(text) - size)) > 0) {
+    std::string_view rest(text, size + static_cast<size_t>(n));
+    // A number is a line; what follows the last line is a number's first part.
+    for (size_t end = 0; (end = rest.find('\n')) != std::string_view::npos;) {
+      pid_t pid = 0;
+      std::from_chars(rest.data(), rest.data() + end, pid);
+      if (pid > 0) use(pid);
+      rest.remove_prefix(end + 1);
+    }
+    size = rest.size();
+    std::memmove(text, rest.data(), size);
+  }
+  return static_cast<bool>(fd);
+}
+
 bool EndsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
@@ -247,19 +270,14 @@ bool KillLeftInGroup(const ProcessId& daemon, uid_t user, const Deadline& deadli
   char path[4096 + 64];
   std::snprintf(path, sizeof(path), "/sys/fs/cgroup%.*s/cgroup.procs",
                 static_cast<int>(group.size()), group.data());
-  if (::access(path, R_OK) != 0) return false;
+  bool listed = false;
   KillInTurns(deadline, [&](const auto& kill) {
-    char buffer[16384];
-    const std::string_view pids = ReadFile(path, buffer);
-    const char* const end = pids.data() + pids.size();
-    for (const char* at = pids.data(); at < end; ++at) {
-      pid_t pid = 0;
-      at = std::from_chars(at, end, pid).ptr;
-      const std::optional<Stat> stat = pid > 0 ? ReadStat(pid) : std::nullopt;
+    listed = ForEachInGroup(path, [&](pid_t pid) {
+      const std::optional<Stat> stat = ReadStat(pid);
       if (stat && IsLeft(pid, *stat, daemon, user)) kill(ProcessId{pid, stat->start});
-    }
+    });
   });
-  return true;
+  return listed;
 }
 
 void KillOrphans(const ProcessId& daemon, uid_t user, const Deadline& deadline) {

@@ -1,14 +1,18 @@
 // What a dead daemon has left is found in time, whatever its user does with it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -16,6 +20,8 @@
 
 #include "core/unique_fd.h"
 #include "launcher/process_id.h"
+#include "tests/unit/in_child.h"
+#include "tests/unit/temp_dir.h"
 
 namespace sonde::launch {
 namespace {
@@ -91,6 +97,47 @@ TEST(KillOrphans, WaitsNoLongerThanItMayForAnEnvironment) {
   EXPECT_FALSE(WaitForEnd(orphan, Deadline(milliseconds(0)))) << "it does not name the daemon";
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG | __WALL), -1) << "whoever has looked is gone";
   ::kill(orphan.pid, SIGKILL);
+}
+
+// In this process, whose mounts are its own, slurmstepd's control group has the processes of that
+// text. False if that may not be.
+bool ShowGroup(const std::string& directory, const std::string& processes) {
+  const std::string group = directory + "/groups/step_0/slurm";
+  std::filesystem::create_directories(group);
+  std::ofstream(group + "/cgroup.procs") << processes;
+  std::ofstream(directory + "/own") << "0::/step_0/slurm\n";
+  const auto show = [](const std::string& what, const char* where) {
+    return ::mount(what.c_str(), where, nullptr, MS_BIND, nullptr) == 0;
+  };
+  return ::unshare(CLONE_NEWNS) == 0 &&
+         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         show(directory + "/groups", "/sys/fs/cgroup") &&
+         show(directory + "/own", "/proc/self/cgroup");
+}
+
+TEST(KillLeftInGroup, LooksAtEveryProcessHoweverManyThereAre) {
+  const TempDir directory;
+  const ProcessId daemon = Ended();
+  const ProcessId across = Orphan([] { return true; }), last = Orphan([] { return true; });
+  // Numbers that no process has; then one that lies on both sides of an edge of 16 KiB.
+  std::string processes;
+  while (processes.size() < 16360) processes += "4194305\n";
+  processes += std::string(16383 - 1 - processes.size(), '0') + "\n";
+  processes += std::to_string(across.pid) + "\n";
+  while (processes.size() < 50'000) processes += "4194305\n";
+  processes += std::to_string(last.pid) + "\n";
+  SharedWithChild<std::atomic<bool>> shown;
+  EXPECT_EQ(InChild([&] {
+              *shown = ShowGroup(directory.path(), processes);
+              if (!*shown) return;
+              const Deadline deadline(milliseconds(10'000));
+              EXPECT_TRUE(KillLeftInGroup(daemon, ::getuid(), deadline));
+              EXPECT_TRUE(WaitForEnd(across, Deadline(milliseconds(0))));
+              EXPECT_TRUE(WaitForEnd(last, Deadline(milliseconds(0))));
+            }),
+            0);
+  for (const ProcessId& orphan : {across, last}) KillSession(orphan);
+  if (!*shown) GTEST_SKIP() << "only root may mount";
 }
 
 }  // namespace
