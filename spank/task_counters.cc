@@ -20,7 +20,7 @@ constexpr int kMostPackets = 64;
 
 void TaskCounters::Prepare(const PluginConfig& config, bool alone, StepDaemon& daemon) {
   Take(config, alone, daemon);
-  OfferMachine(config, alone, daemon);
+  OfferMachine(daemon);
 }
 
 launch::TaskEvents TaskCounters::Open(pid_t task, launch::Writer& message) const {
@@ -41,8 +41,9 @@ void TaskCounters::Use(const PluginConfig& config, bool alone, std::string_view 
   events_ = std::move(*events);
   paranoid_ = launch::PerfEventParanoid();
   may_open_ = launch::MayOpenEvents(config.daemons.perf_events, paranoid_);
-  syscalls_ =
-      launch::SyscallsTracepoint(launch::MayCountMachine(config.policy.machine_counters, alone));
+  may_count_machine_ =
+      launch::MayCountMachine(config.policy.machine_counters, config.daemons.perf_events, alone);
+  syscalls_ = launch::SyscallsTracepoint(may_count_machine_);
 }
 
 void TaskCounters::Take(const PluginConfig& config, bool alone, StepDaemon& daemon) {
@@ -69,12 +70,10 @@ void TaskCounters::Take(const PluginConfig& config, bool alone, StepDaemon& daem
 }
 
 // Sends them once, when there is a task to count for.
-void TaskCounters::OfferMachine(const PluginConfig& config, bool alone, StepDaemon& daemon) {
+void TaskCounters::OfferMachine(StepDaemon& daemon) {
   const std::vector<launch::MachineEvent> events = std::exchange(events_.machine, {});
   if (events.empty()) return;
-  if (!launch::MayCountMachine(config.policy.machine_counters, alone)) {
-    return daemon.Tell(launch::Writer(launch::kMachine));
-  }
+  if (!may_count_machine_) return daemon.Tell(launch::Writer(launch::kMachine));
   launch::OfferMachineEvents(events, [&](const launch::Writer& message, std::span<const int> fds) {
     daemon.Tell(message, fds);
   });

@@ -35,12 +35,13 @@ class TaskCounters {
  private:
   void Take(const PluginConfig& config, bool alone, StepDaemon& daemon);
   void Use(const PluginConfig& config, bool alone, std::string_view packet);
-  void OfferMachine(const PluginConfig& config, bool alone, StepDaemon& daemon);
+  void OfferMachine(StepDaemon& daemon);
 
   bool waited_ = false;
   launch::AskedEvents events_;
   int paranoid_ = 2;
   bool may_open_ = false;
+  bool may_count_machine_ = false;
   int64_t syscalls_ = -EPERM;  // as SyscallsTracepoint gives it
 };
 

@@ -44,8 +44,9 @@ bool HasNodeAlone(std::string_view cores, uint32_t cpus, long processors_online,
          (has >= processors_online || static_cast<long>(cpus) >= processors_online);
 }
 
-bool MayCountMachine(SitePolicy::Machine choice, bool alone) {
+bool MayCountMachine(SitePolicy::Machine choice, DaemonSettings::PerfEvents events, bool alone) {
   using enum SitePolicy::Machine;
+  if (events == DaemonSettings::PerfEvents::kNever) return false;
   return choice == kAlways || (choice == kExclusive && alone);
 }
 

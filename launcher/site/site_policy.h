@@ -26,7 +26,8 @@ struct SitePolicy {
   bool monitor_interactive = false;
 };
 
-// Whether slurmstepd, which is root, opens perf events of the step's tasks.
+// Whether slurmstepd, which is root, opens perf events of the step's tasks. kNever forbids the
+// machine's events too (MayCountMachine).
 bool MayOpenEvents(DaemonSettings::PerfEvents choice, int perf_event_paranoid);
 
 enum class StepKind : unsigned char { kBatch, kInteractive, kOther };
@@ -44,8 +45,9 @@ bool HasNodeAlone(std::string_view cores, uint32_t cpus, long processors_online,
                   const SlurmNode& node);
 // How many numbers a list such as "0-3,8" names; 0 if the text is no list.
 long CountListed(std::string_view list);
-// Whether a step may have the machine's counters.
-bool MayCountMachine(SitePolicy::Machine choice, bool alone);
+// Whether a step may have the machine's counters. No perf_event_paranoid matters: users never have
+// these by themselves.
+bool MayCountMachine(SitePolicy::Machine choice, DaemonSettings::PerfEvents events, bool alone);
 
 // Which GPUs of the node are the step's, by its environment, for the launch message's key gpus; ""
 // if nothing says which. Points into the environment. `alone`: nobody else is on the node.

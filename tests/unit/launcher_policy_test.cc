@@ -117,10 +117,18 @@ TEST_F(MachineEvents, ComeInSmallPacketsWithTheirPlaces) {
 
 TEST(MachinePolicy, AStepMustHaveTheNodeToItselfUnlessTheSiteSaysOtherwise) {
   using enum launch::SitePolicy::Machine;
-  EXPECT_TRUE(launch::MayCountMachine(kExclusive, true));
-  EXPECT_FALSE(launch::MayCountMachine(kExclusive, false));
-  EXPECT_TRUE(launch::MayCountMachine(kAlways, false));
-  EXPECT_FALSE(launch::MayCountMachine(kNever, true));
+  constexpr auto kFollow = DaemonSettings::PerfEvents::kFollow;
+  EXPECT_TRUE(launch::MayCountMachine(kExclusive, kFollow, true));
+  EXPECT_FALSE(launch::MayCountMachine(kExclusive, kFollow, false));
+  EXPECT_TRUE(launch::MayCountMachine(kAlways, kFollow, false));
+  EXPECT_FALSE(launch::MayCountMachine(kNever, kFollow, true));
+}
+
+TEST(MachinePolicy, NobodyHasTheMachinesEventsWhereTheSiteForbidsEvents) {
+  using enum launch::SitePolicy::Machine;
+  EXPECT_FALSE(launch::MayCountMachine(kAlways, DaemonSettings::PerfEvents::kNever, true));
+  EXPECT_FALSE(launch::MayCountMachine(kExclusive, DaemonSettings::PerfEvents::kNever, true));
+  EXPECT_FALSE(launch::MayCountMachine(kNever, DaemonSettings::PerfEvents::kGrant, true));
 }
 
 TEST(SitePolicies, SayWhatTheDaemonOfAStepIs) {

@@ -219,5 +219,32 @@ TEST_F(Slurmstepd, ContainedKeepsNoSocketOfADaemonThatIsGone) {
   }));
 }
 
+// At level 3 the first task has the daemon's list of events opened: here one of the machine's.
+TEST_F(Slurmstepd, OpensNoEventOfTheMachineWhereTheSiteForbidsEvents) {
+  Write("sonde.conf", "perf_events = never\n");
+  WriteDaemon(
+      "import struct\n"
+      "line.send(b'E\\0\\1' + struct.pack('32sIIQ', b'power', 0, 0, 1))\n"
+      "while packet := line.recv(65536):\n"
+      "  if packet[:1] == b'M': open('" +
+      Path("machine") + "', 'wb').write(packet)\n");
+  EXPECT_TRUE(InStepd([this](LoadedPlugin& plugin) {
+    plugin.arguments.emplace_back("machine_counters=always");
+    Slurm().items[S_TASK_PID] = static_cast<uint64_t>(getpid());
+    Slurm().items[S_TASK_GLOBAL_ID] = 0;
+    plugin.Call("slurm_spank_init");
+    LoadedPlugin::Give("telemetry-level", "3");
+    plugin.Call("slurm_spank_init_post_opt");
+    // Again where the list was not there in time.
+    for (int i = 0; i < 3000 && !fs::exists(Path("machine")); ++i) {
+      plugin.Call("slurm_spank_task_post_fork");
+      ::usleep(10'000);
+    }
+    plugin.Call("slurm_spank_task_exit");
+    return true;
+  }));
+  EXPECT_EQ(Read("machine"), "M") << "not even tried";
+}
+
 }  // namespace
 }  // namespace sonde
