@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -112,6 +113,11 @@ bool Become(const Credentials& to) {
   return true;
 }
 
+// The user may send signals now, and Linux before 5.16 ends whoever shares memory with a process
+// that dumps a core: the launcher too. Becoming the user has made the memory as dumpable as
+// fs.suid_dumpable says. Spawn makes it as before again; the program has memory of its own.
+bool ForbidCore() { return ::prctl(PR_SET_DUMPABLE, 0) == 0; }
+
 // Runs in the new process. Everything here is async-signal-safe. It becomes the user late: from
 // then on the user may send it signals.
 NotExecuted BecomeDaemon(const void* at) {
@@ -122,7 +128,9 @@ NotExecuted BecomeDaemon(const void* at) {
   if (!PlaceDescriptors(plan)) return {kDescriptors, errno};
   ::umask(077);
   [[maybe_unused]] const int moved = ::chdir("/");
-  if (plan.become != nullptr && !Become(*plan.become)) return {kCredentials, errno};
+  if (plan.become != nullptr && (!Become(*plan.become) || !ForbidCore())) {
+    return {kCredentials, errno};
+  }
   // A client sees the ids of the listener, so the user listens, and before there are tasks.
   if (plan.application.size != 0 && !Listen(plan.application)) return {kListen, errno};
   UnblockSignals();

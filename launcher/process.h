@@ -5,8 +5,9 @@
 // signals unblocked, no descriptor but 0 and 1 (/dev/null), 2 (a pipe to the launcher), the
 // lifeline and the listening sockets, directory /, umask 077 and, in slurmstepd, the user's ids and
 // groups and nothing of root's. Signals that a job's processes get and that a daemon must outlive
-// are ignored from the start; the daemon may install handlers. Starting takes a limited time, also
-// if the user stops the child (launcher/spawn.h).
+// are ignored from the start; the daemon may install handlers. A signal that the user sends before
+// exec ends the child alone. Starting takes a limited time, also if the user stops the child
+// (launcher/spawn.h).
 //
 // The daemon is a grandchild, left to init. As a child of slurmstepd it would, under
 // proctrack/linuxproc, be killed with the tasks when a step is cancelled, before it could deliver

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -132,6 +133,21 @@ bool Kill(const Shared& shared, Helper& helper) {
   return false;
 }
 
+// Whether the launcher may dump a core, and whether its user may look into its memory: a flag of
+// the memory that all three share.
+class DumpableFlag {
+ public:
+  // Not as long as one of the others is there: the new process may be another user's.
+  void Restore() const {
+    // The kernel sets 2 (fs.suid_dumpable) but lets nobody set it: then the new process's value
+    // stays, which allows no more.
+    if (::prctl(PR_GET_DUMPABLE) != before_) ::prctl(PR_SET_DUMPABLE, before_);
+  }
+
+ private:
+  const int before_ = ::prctl(PR_GET_DUMPABLE);
+};
+
 // The calling thread's signals are blocked as long as this is there.
 class BlockedSignals {
  public:
@@ -160,13 +176,17 @@ Result<Spawned> Spawn(Execute execute, const void* plan, std::chrono::millisecon
   if (::pipe2(ends, O_CLOEXEC) != 0) return SystemError("pipe");
   const UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
+  const DumpableFlag dumpable;
   const BlockedSignals blocked;
   Helper helper(shared, ours, theirs);
   if (helper.error() != 0) return SystemError("clone", helper.error());
-  if (!helper.WaitForEnd(most)) {
-    if (!Kill(shared, helper)) memory.Leave();
+  const bool in_time = helper.WaitForEnd(most);
+  if (!in_time && !Kill(shared, helper)) {
+    memory.Leave();
     return Spawned{Spawned::End::kKilled, shared.pid, {}};
   }
+  dumpable.Restore();
+  if (!in_time) return Spawned{Spawned::End::kKilled, shared.pid, {}};
   if (shared.clone_error != 0) return SystemError("clone", shared.clone_error);
   const auto end = shared.failed ? Spawned::End::kNotExecuted : Spawned::End::kExecuted;
   return Spawned{end, shared.pid, shared.failure};

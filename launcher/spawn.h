@@ -14,6 +14,12 @@
 // the launcher is root, the user cannot touch it. Its end says that the launcher has its memory for
 // itself again. If that takes too long, the new process is killed.
 //
+// The flag that says whether memory may be dumped (PR_SET_DUMPABLE) is shared, too. Changes of ids
+// change the flag, and the new process may clear it. When the launcher has its memory for itself
+// again the flag is as before; but 2 (fs.suid_dumpable) cannot be set, and stays as the new process
+// left it. So does any flag if one of the two hangs in the kernel: the new process may be another
+// user's, who could look into the launcher's memory.
+//
 // For the kernel the new process is one in vfork(): otherwise the launcher's oom_score_adj would
 // follow the new process's, and the launcher would be killed with it when memory is short.
 //
