@@ -101,6 +101,7 @@ class Values {
 struct Node {
   explicit Node(Loop& loop) : queries(loop) {}
   std::string host;
+  uint32_t index = 0;
   GroupStore store{GroupStore::Options{}};
   tree::QueryFanout queries;
   std::vector<tree::Link*> children;
@@ -113,10 +114,10 @@ struct Node {
     if (!Decode(payload, question).ok()) std::abort();
     const GroupStore* const stores[] = {&store};
     Result<QueryPart> own = node::AnswerFrom(stores, question.spec, question.grid, {host});
-    queries.Ask(std::move(question), children, std::move(own), [this](const tree::Gathered& all) {
-      const std::string reply = Encode(ToReply(all));
-      bytes = reply.size();
-      if (!tree::Send(*up, tree::Type::kReply, reply)) std::abort();
+    tree::QueryFanout::Own mine{index, std::move(own)};
+    queries.Ask(std::move(question), children, std::move(mine), [this](const tree::Gathered& all) {
+      bytes = Encode(ToReply(all)).size();
+      SendReply(*up, all);
     });
   }
 };
@@ -179,17 +180,17 @@ class Step {
   void AddNode(size_t index, const std::string& host) {
     Node& node = *nodes_.emplace_back(std::make_unique<Node>(loop_));
     node.host = host;
+    node.index = static_cast<uint32_t>(index);
     Node* parent = index < kFanout ? nullptr : nodes_[index / kFanout - 1].get();
     auto [down, up] = tree::LocalLink::MakePair(loop_, host, "parent");
     for (tree::LocalLink* end : {down.get(), up.get()}) end->SetMaxMessage(tree::kMaxMessage);
     tree::Link* link = down.get();
     Busy& busy = parent == nullptr ? head_ : parent->busy;
     tree::QueryFanout& queries = parent == nullptr ? queries_ : parent->queries;
-    down->SetHandler({[&busy, &queries, link](uint8_t, std::string_view payload) {
+    down->SetHandler({[&busy, &queries, link](uint8_t type, std::string_view payload) {
                         busy.Run([&] {
-                          tree::ReplyMessage reply;
-                          if (!Decode(payload, reply).ok()) std::abort();
-                          queries.OnReply(*link, reply);
+                          const auto what = static_cast<tree::Type>(type);
+                          if (!queries.OnMessage(*link, what, payload).ok()) std::abort();
                         });
                       },
                       {}});

@@ -159,6 +159,11 @@ void Fields(auto& io, auto& m, const ReplyMessage*) {
   io.Text(m.part, kMaxBytes);
 }
 
+void Fields(auto& io, auto& m, const AnsweredMessage*) {
+  io.Number(m.id);
+  io.Text(m.nodes, kMaxBytes);
+}
+
 void Fields(auto& io, auto& m, const AskMessage*) {
   io.Number(m.id);
   io.Number(m.kind);
@@ -203,6 +208,7 @@ std::string Encode(const BlockAck& m) { return EncodeAny(m); }
 std::string Encode(const BlockBudget& m) { return EncodeAny(m); }
 std::string Encode(const QueryMessage& m) { return EncodeAny(m); }
 std::string Encode(const ReplyMessage& m) { return EncodeAny(m); }
+std::string Encode(const AnsweredMessage& m) { return EncodeAny(m); }
 std::string Encode(const AskMessage& m) { return EncodeAny(m); }
 std::string Encode(const AnswerMessage& m) { return EncodeAny(m); }
 
@@ -221,6 +227,7 @@ Status Decode(std::string_view b, BlockAck& m) { return DecodeAny(b, "block ackn
 Status Decode(std::string_view b, BlockBudget& m) { return DecodeAny(b, "block budget", m); }
 Status Decode(std::string_view b, QueryMessage& m) { return DecodeAny(b, "query", m); }
 Status Decode(std::string_view b, ReplyMessage& m) { return DecodeAny(b, "reply", m); }
+Status Decode(std::string_view b, AnsweredMessage& m) { return DecodeAny(b, "answered", m); }
 Status Decode(std::string_view b, AskMessage& m) { return DecodeAny(b, "question", m); }
 Status Decode(std::string_view b, AnswerMessage& m) { return DecodeAny(b, "answer", m); }
 

@@ -74,6 +74,8 @@ enum class Type : uint8_t {
 
   kAskTime = 43,  // node -> head: what time is it? Varint: the question's number
   kTime = 44,     // head -> node: varint, that number; varint: the step's time, ns
+
+  kAnswered = 45,  // child -> parent, right before a kReply: which nodes answered
 };
 
 // Releases that follow each other work together: an update reaches the hosts of a step one after
@@ -216,6 +218,13 @@ struct ReplyMessage {
   std::string part;  // encoded QueryPart of these nodes
 };
 
+// Varint: the question's number; the nodes as a NodeSet (daemon/tree/node_set.h). A parent of an
+// earlier release passes it over, and then only their number is known.
+struct AnsweredMessage {
+  uint64_t id = 0;
+  std::string nodes;
+};
+
 // A question of a process of the node, by the node's own number; `kind` is a client::AskKind.
 //   kList        body: the metric's name, empty for all
 //   kQuery, kSubscribe  body: encoded QuerySpec
@@ -248,6 +257,7 @@ std::string Encode(const BlockAck& m);
 std::string Encode(const BlockBudget& m);
 std::string Encode(const QueryMessage& m);
 std::string Encode(const ReplyMessage& m);
+std::string Encode(const AnsweredMessage& m);
 std::string Encode(const AskMessage& m);
 std::string Encode(const AnswerMessage& m);
 
@@ -266,6 +276,7 @@ Status Decode(std::string_view bytes, BlockAck& m);
 Status Decode(std::string_view bytes, BlockBudget& m);
 Status Decode(std::string_view bytes, QueryMessage& m);
 Status Decode(std::string_view bytes, ReplyMessage& m);
+Status Decode(std::string_view bytes, AnsweredMessage& m);
 Status Decode(std::string_view bytes, AskMessage& m);
 Status Decode(std::string_view bytes, AnswerMessage& m);
 

@@ -306,10 +306,10 @@ void Node::OnQuery(std::string_view payload) {
     return log::Warning("question of the parent: {}", bad.message());
   }
   Result<QueryPart> own = recorder_.Answer(question.spec, question.grid, launch_.host);
-  queries_.Ask(std::move(question), children_.Active(), std::move(own),
+  queries_.Ask(std::move(question), children_.Active(),
+               tree::QueryFanout::Own{index_, std::move(own)},
                [this](const tree::Gathered& answer) {
-                 if (uplink_.link() == nullptr) return;
-                 Send(*uplink_.link(), Type::kReply, Encode(ToReply(answer)));
+                 if (uplink_.link() != nullptr) SendReply(*uplink_.link(), answer);
                });
 }
 

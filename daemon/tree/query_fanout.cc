@@ -68,6 +68,15 @@ ReplyMessage ToReply(const Gathered& gathered) {
   return reply;
 }
 
+void SendReply(Link& parent, const Gathered& gathered) {
+  AnsweredMessage answered;
+  answered.id = gathered.id;
+  ByteWriter w(answered.nodes);
+  gathered.who.Encode(w);
+  Send(parent, Type::kAnswered, Encode(answered));
+  Send(parent, Type::kReply, Encode(ToReply(gathered)));
+}
+
 QueryFanout::~QueryFanout() {
   for (const auto& [id, open] : open_) loop_.Cancel(open.timer);
 }
@@ -79,14 +88,14 @@ bool QueryFanout::Remember(uint64_t id) {
   return true;
 }
 
-void QueryFanout::Ask(Question question, const std::vector<Link*>& children,
-                      std::optional<Result<QueryPart>> own, Done done) {
-  if (!Remember(question.id)) return done({question.id, 0, {}, EmptyPart(question.spec)});
+void QueryFanout::Ask(Question question, const std::vector<Link*>& children, std::optional<Own> own,
+                      Done done) {
+  if (!Remember(question.id)) return done({question.id, 0, {}, {}, EmptyPart(question.spec)});
   if (open_.size() >= kMaxOpen) {
     const Status full(Code::kLimit, fmt::format("{} questions to the nodes are open; ask again "
                                                 "when they are answered",
                                                 kMaxOpen));
-    return done({question.id, 0, full, EmptyPart(question.spec)});
+    return done({question.id, 0, {}, full, EmptyPart(question.spec)});
   }
   Open& open = open_[question.id];
   open.answer.id = question.id;
@@ -94,10 +103,10 @@ void QueryFanout::Ask(Question question, const std::vector<Link*>& children,
   open.spec = question.spec;
   open.grid = question.grid;
   open.done = std::move(done);
-  if (own && own->ok()) {
-    Merge(open, 1, *std::move(*own));
+  if (own && own->part.ok()) {
+    Merge(open, 1, NodeSet(own->node), *std::move(own->part));
   } else if (own) {
-    open.answer.failure = own->status();
+    open.answer.failure = own->part.status();
   }
   const Nanos patience = question.patience;
   question.patience = PatienceOfChildren(patience);
@@ -110,14 +119,43 @@ void QueryFanout::Ask(Question question, const std::vector<Link*>& children,
   open.timer = loop_.After(patience, [this, id = question.id] { Finish(id); });
 }
 
+Status QueryFanout::OnMessage(const Link& from, Type type, std::string_view payload) {
+  if (type == Type::kAnswered) {
+    AnsweredMessage answered;
+    SONDE_RETURN_IF_ERROR(Decode(payload, answered));
+    OnAnswered(from, answered);
+    return {};
+  }
+  ReplyMessage reply;
+  SONDE_RETURN_IF_ERROR(Decode(payload, reply));
+  OnReply(from, reply);
+  return {};
+}
+
+// Who is in the answer that comes next.
+void QueryFanout::OnAnswered(const Link& from, const AnsweredMessage& answered) {
+  const auto at = open_.find(answered.id);
+  if (at == open_.end()) return;
+  const std::vector<const Link*>& waiting = at->second.waiting;
+  if (std::find(waiting.begin(), waiting.end(), &from) == waiting.end()) return;
+  NodeSet who;
+  ByteReader r(answered.nodes);
+  who.Decode(r);
+  if (r.ok() && r.left() == 0) at->second.said[&from] = std::move(who);
+}
+
 void QueryFanout::OnReply(const Link& from, const ReplyMessage& reply) {
   const auto at = open_.find(reply.id);
   if (at == open_.end() || std::erase(at->second.waiting, &from) == 0) return;
   Open& open = at->second;
+  NodeSet who = std::move(open.said[&from]);
+  if (who.size() != reply.nodes) who.Clear();
   if (reply.code != 0) {
     open.answer.failure = FailureOf(reply);
+  } else if (who.Intersects(open.answer.who)) {
+    log::Debug("answer of {}: some of its nodes have answered already", from.peer());
   } else if (Result<QueryPart> part = DecodePart(open.spec, reply.part); part.ok()) {
-    Merge(open, reply.nodes, *std::move(part));
+    Merge(open, reply.nodes, who, *std::move(part));
   } else if (!std::exchange(warned_, true)) {
     log::Warning("answer of {}: {}; it is left out, and further ones are not logged", from.peer(),
                  part.status().message());
@@ -125,8 +163,9 @@ void QueryFanout::OnReply(const Link& from, const ReplyMessage& reply) {
   if (open.waiting.empty() || !open.answer.failure.ok()) Finish(reply.id);
 }
 
-void QueryFanout::Merge(Open& open, uint32_t nodes, QueryPart part) {
+void QueryFanout::Merge(Open& open, uint32_t nodes, const NodeSet& who, QueryPart part) {
   Gathered& answer = open.answer;
+  answer.who.Add(who);
   answer.failure = MergePart(open.spec, open.grid, std::move(part), answer.part);
   if (__builtin_add_overflow(answer.nodes, nodes, &answer.nodes)) answer.nodes = UINT32_MAX;
   held_points_ -= open.points;

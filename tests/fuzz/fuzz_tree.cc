@@ -139,6 +139,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 11:
       TryDecode<ReplyMessage>(bytes);
+      TryDecode<AnsweredMessage>(bytes);
       break;
     case 12:
       TryFrames(bytes);

@@ -46,6 +46,7 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "query", 10, Encode(QueryMessage{7, query, grid, 1500}));
   Save(folder, "reply", 11, Encode(ReplyMessage{7, 2, 0, "", "part"}));
   Save(folder, "refusal", 11, Encode(ReplyMessage{7, 2, 7, "too many points", ""}));
+  Save(folder, "answered", 11, Encode(AnsweredMessage{7, std::string("\1\0\1", 3)}));
   Save(folder, "ask", 16, Encode(AskMessage{9, 3, query}));
   Save(folder, "answer", 17, Encode(AnswerMessage{9, 66, "body"}));
   // Its upper half is the type of the message: 18 is 1, kHello, and chooses 18 of 20.

@@ -180,11 +180,10 @@ class Node final : private tree::Relay::Owner {
     Check(Decode(payload, question), "a question");
     if (!here()) return;
     Result<QueryPart> own = recorder_.Answer(question.spec, question.grid, daemon_.host);
-    queries_.Ask(std::move(question), relay_.children().Active(), std::move(own),
+    queries_.Ask(std::move(question), relay_.children().Active(),
+                 tree::QueryFanout::Own{index_, std::move(own)},
                  [this](const tree::Gathered& answer) {
-                   if (wire_ != nullptr) {
-                     Send(wire_->from_child, Type::kReply, Encode(ToReply(answer)));
-                   }
+                   if (wire_ != nullptr) SendReply(wire_->from_child, answer);
                  });
   }
 

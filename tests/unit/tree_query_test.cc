@@ -45,6 +45,7 @@ struct Daemon {
   std::vector<std::unique_ptr<Link>> to_children;
   std::unique_ptr<Link> to_parent;
   std::vector<SeriesData> data;
+  uint32_t node = 0;  // its index among the nodes
   bool silent = false;
   std::string instead;  // of an encoded reply
 
@@ -58,10 +59,13 @@ struct Daemon {
     ASSERT_TRUE(Decode(payload, question).ok());
     if (silent) return;
     Result<QueryPart> own = EvaluatePart(question.spec, data, &question.grid);
-    queries.Ask(question, Children(), std::move(own), [this](const Gathered& answer) {
+    QueryFanout::Own mine{node, std::move(own)};
+    queries.Ask(question, Children(), std::move(mine), [this](const Gathered& answer) {
+      if (to_parent == nullptr) return;
+      if (instead.empty()) return SendReply(*to_parent, answer);
       ReplyMessage reply = ToReply(answer);
-      if (!instead.empty()) reply.part = instead;
-      if (to_parent != nullptr) Send(*to_parent, Type::kReply, Encode(reply));
+      reply.part = instead;
+      Send(*to_parent, Type::kReply, Encode(reply));
     });
   }
 };
@@ -74,15 +78,15 @@ class Tree : public testing::Test {
     for (const size_t parent : parents) {
       Daemon& child = *daemons_.emplace_back(std::make_unique<Daemon>(loop_));
       child.data = {DataOf(daemons_.size() - 1, 6)};
+      child.node = static_cast<uint32_t>(daemons_.size() - 2);
       auto [up, down] = LocalLink::MakePair(loop_, "child", "parent");
       Daemon& above = *daemons_[parent];
       Link* link = up.get();
       up->SetMaxMessage(kMaxMessage);
       down->SetMaxMessage(kMaxMessage);
-      up->SetHandler({[&above, link](uint8_t, std::string_view payload) {
-                        ReplyMessage reply;
-                        ASSERT_TRUE(Decode(payload, reply).ok());
-                        above.queries.OnReply(*link, reply);
+      up->SetHandler({[&above, link](uint8_t type, std::string_view payload) {
+                        ASSERT_TRUE(
+                            above.queries.OnMessage(*link, static_cast<Type>(type), payload).ok());
                       },
                       [&above, link](const Status&) { above.queries.OnGone(*link); }});
       down->SetHandler(
@@ -111,6 +115,12 @@ class Tree : public testing::Test {
     return *Evaluate(spec, all);
   }
 
+  static NodeSet All(size_t nodes) {
+    NodeSet all;
+    for (uint32_t node = 0; node < nodes; ++node) all.Add(NodeSet(node));
+    return all;
+  }
+
   Loop loop_;
   std::vector<std::unique_ptr<Daemon>> daemons_;
   uint64_t id_ = 0;
@@ -129,6 +139,7 @@ TEST_F(Tree, EveryNodeIsCountedOnceWhateverTheShape) {
     const Gathered answer = Ask(spec);
     ASSERT_TRUE(answer.failure.ok());
     EXPECT_EQ(answer.nodes, nodes);
+    EXPECT_EQ(answer.who, All(nodes));
     EXPECT_EQ(FinishPart(spec, answer.part), Central(spec));
   }
 }
@@ -139,6 +150,7 @@ TEST_F(Tree, ASilentNodeCostsNobodyElse) {
   const QuerySpec spec = SumOf(20);
   const Gathered answer = Ask(spec, kSecond);
   EXPECT_EQ(answer.nodes, 4u) << "parents wait less long than theirs";
+  EXPECT_EQ(answer.who, All(4)) << "the silent one is the last";
   EXPECT_EQ(FinishPart(spec, answer.part), Central(spec, {5}));
 }
 
@@ -175,6 +187,27 @@ TEST_F(Tree, AnAnswerThatIsTooLargeIsRefusedWithItsLimit) {
   EXPECT_EQ(Ask(SumOf(20)).nodes, 4u);
 }
 
+// Two children that answer for one node: it is in the answer once.
+TEST_F(Tree, ANodeThatAnswersOverTwoChildrenCountsOnce) {
+  Build({0, 0});
+  daemons_[2]->node = 0;
+  daemons_[2]->data = daemons_[1]->data;
+  const QuerySpec spec = SumOf(20);
+  const Gathered answer = Ask(spec);
+  EXPECT_EQ(answer.nodes, 1u);
+  EXPECT_EQ(answer.who, All(1));
+  EXPECT_EQ(FinishPart(spec, answer.part), Central(spec, {2}));
+}
+
+// A daemon of an earlier release does not say who answered.
+TEST_F(Tree, WhoAnsweredIsKnownOfThoseWhoSaySo) {
+  Build({0, 0});
+  daemons_[2]->instead = *EncodePart(EmptyPart(SumOf(20)));
+  const Gathered answer = Ask(SumOf(20));
+  EXPECT_EQ(answer.nodes, 2u);
+  EXPECT_EQ(answer.who, All(1));
+}
+
 TEST_F(Tree, WhatWasAskedBeforeIsNotAnsweredAgain) {
   Build({0});
   ASSERT_EQ(Ask(SumOf(20)).nodes, 1u);
@@ -183,7 +216,8 @@ TEST_F(Tree, WhatWasAskedBeforeIsNotAnsweredAgain) {
   up->SetMaxMessage(kMaxMessage);
   down->SetMaxMessage(kMaxMessage);
   ReplyMessage reply;
-  up->SetHandler({[&](uint8_t, std::string_view payload) {
+  up->SetHandler({[&](uint8_t type, std::string_view payload) {
+                    if (static_cast<Type>(type) != Type::kReply) return;
                     ASSERT_TRUE(Decode(payload, reply).ok());
                     loop_.Stop();
                   },
@@ -222,8 +256,8 @@ TEST(QueryFanout, OpenQuestionsShareABoundOfMemory) {
     s.downsample.reset();
     return s;
   }();
-  const Result<QueryPart> part =
-      EvaluatePart(spec, {DataOf(1, static_cast<int>(kMaxPartPoints))}, nullptr);
+  const QueryFanout::Own part{
+      0, EvaluatePart(spec, {DataOf(1, static_cast<int>(kMaxPartPoints))}, nullptr)};
   size_t failed = 0;
   const size_t fit = QueryFanout::kMaxHeldPoints / kMaxPartPoints;
   for (uint64_t id = 1; id <= fit + 2; ++id) {

@@ -47,12 +47,9 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
     case Type::kLeave:
       frames_.OnHandOver(child.sender);
       return {};
-    case Type::kReply: {
-      ReplyMessage reply;
-      SONDE_RETURN_IF_ERROR(Decode(payload, reply));
-      queries_.OnReply(link, reply);
-      return {};
-    }
+    case Type::kAnswered:
+    case Type::kReply:
+      return queries_.OnMessage(link, type, payload);
     default:
       log::Debug("message of type {} ignored", static_cast<int>(type));  // of a later release
       return {};
