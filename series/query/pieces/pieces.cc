@@ -75,8 +75,11 @@ class Rows {
     FindTimes(period);
     right_.assign(times_.size(), true);
     calm_.assign(times_.size() + 1, true);
-    for (const auto* counts : counts_) LookAtCounts(*counts);
     for (const TimeRange& absence : absences) LookAtAbsence(absence);
+    std::vector<bool> came = calm_;
+    came.flip();
+    came[0] = true;
+    for (const auto* counts : counts_) LookAtCounts(*counts, came);
     for (size_t i = 0; i < size(); ++i) {
       if (right_[i]) right_times_.push_back(times_[i]);
     }
@@ -119,22 +122,38 @@ class Rows {
     times_.erase(std::unique(times_.begin(), times_.end()), times_.end());
   }
 
-  void LookAtCounts(const std::vector<Point>& counts) {
+  // `came`: nodes may have come before that row.
+  void LookAtCounts(const std::vector<Point>& counts, const std::vector<bool>& came) {
     size_t walk = 0;
     size_t fell = size();  // the first row that has fewer
     size_t rose = 0;       // the last one after it that has more
+    const std::vector<bool> known = right_;
+    double now = size() > 0 ? CountAt(counts, times_[0], walk) : 0;
     for (size_t i = 1; i < size(); ++i) {
-      const double before = CountAt(counts, times_[i - 1], walk);
-      const double now = CountAt(counts, times_[i], walk);
+      if (!known[i]) continue;  // of these it is known who is missing
+      const double before = std::exchange(now, CountAt(counts, times_[i], walk));
       if (now == before) continue;
       calm_[i] = false;
       if (now < before) fell = std::min(fell, i);
       if (now > before && fell < i) rose = i;
+      if (now > before && !came[i]) LookAtBeginning(i, came);
     }
     for (size_t i = fell; i < rose; ++i) right_[i] = false;
   }
 
+  // A series that comes in row `i` of a node that is there may have a point of the node's first
+  // sample, which lies beside the ticks, if it was missing in the rows since. Those are few.
+  void LookAtBeginning(size_t i, const std::vector<bool>& came) {
+    constexpr size_t kMostMissing = 16;
+    const size_t least = i - std::min(i, kMostMissing);
+    size_t first = i;
+    while (first > least && !came[first]) --first;
+    if (!came[first]) return;
+    for (size_t row = first; row < i; ++row) right_[row] = false;
+  }
+
   void LookAtAbsence(const TimeRange& absence) {
+    if (absence.last < range_.first || absence.first > range_.last) return;
     const auto index = [this](Nanos time) {
       return static_cast<size_t>(std::lower_bound(times_.begin(), times_.end(), time) -
                                  times_.begin());
@@ -209,8 +228,14 @@ bool RowsTell(const QuerySpec& spec, const std::vector<SeriesData>& reduced) {
                               spec.downsample->function != Aggregator::kSum);
 }
 
+// Whether the newest row is right, and nothing came or went behind it.
+bool EndsCalmly(const Rows& rows, Nanos last_right) {
+  const bool is_right = rows.size() == 0 || last_right == rows[rows.size() - 1];
+  return is_right && rows.calm(rows.size());
+}
+
 std::vector<QueryPiece> PiecesOf(const QuerySpec& spec, const Rows& rows,
-                                 const std::vector<SeriesData>& reduced) {
+                                 const std::vector<SeriesData>& reduced, bool running) {
   std::vector<QueryPiece> pieces;
   Nanos before = kNone;
   if (RowsTell(spec, reduced)) {
@@ -221,7 +246,9 @@ std::vector<QueryPiece> PiecesOf(const QuerySpec& spec, const Rows& rows,
       before = rows[i];
     }
   }
-  Add(spec, PieceBetween(spec, rows, before, kNone), pieces);
+  if (!running || !EndsCalmly(rows, before)) {
+    Add(spec, PieceBetween(spec, rows, before, kNone), pieces);
+  }
   return pieces;
 }
 
@@ -249,6 +276,8 @@ std::map<Nanos, ValuesAt> ValuesOfRows(const TimeRange& range,
       if (at->time % period == 0) values[at->time].*which += at->value;
     }
   }
+  constexpr double kRounding = 1e-9;
+  for (auto& [time, value] : values) value.sum -= kRounding * std::abs(value.sum);
   return values;
 }
 
@@ -273,10 +302,10 @@ bool PiecesNeed(const QuerySpec& spec, const Series& reduced) {
 }
 
 CutQuery CutPieces(const QuerySpec& spec, const std::vector<SeriesData>& reduced,
-                   const std::vector<TimeRange>& absences, Nanos period) {
+                   const std::vector<TimeRange>& absences, Nanos period, bool running) {
   const Rows rows(spec, reduced, absences, period);
   CutQuery cut;
-  cut.pieces = PiecesOf(spec, rows, reduced);
+  cut.pieces = PiecesOf(spec, rows, reduced, running);
   cut.rows = reduced;
   for (SeriesData& one : cut.rows) {
     std::erase_if(one.points, [&](const Point& p) {
@@ -301,11 +330,9 @@ size_t PointsIn(const TimeRange& range, const std::vector<SeriesData>& reduced) 
 
 bool SeriesLack(const TimeRange& data, const std::vector<SeriesData>& series,
                 const std::vector<SeriesData>& reduced, Nanos period) {
-  constexpr double kRounding = 1e-9;
   std::map<Nanos, ValuesAt> lacking = ValuesOfRows(data, reduced, period);
   const bool counts = std::any_of(reduced.begin(), reduced.end(),
                                   [](const SeriesData& one) { return Counts(one.series.metric); });
-  for (auto& [time, values] : lacking) values.sum -= kRounding * std::abs(values.sum);
   for (const SeriesData& one : series) {
     std::vector<Point> points = one.points;
     if (counts) GoOnAfterResets(points);
@@ -319,6 +346,45 @@ bool SeriesLack(const TimeRange& data, const std::vector<SeriesData>& series,
   return std::any_of(lacking.begin(), lacking.end(), [&](const auto& one) {
     return counts ? one.second.sum > 0 : one.second.count > 0;
   });
+}
+
+QuerySpec QuestionOf(const QuerySpec& spec, const QueryPiece& piece) {
+  QuerySpec question = spec;
+  if (spec.downsample && spec.downsample->interval == 0) return question;  // its time is the start
+  question.start = std::max(spec.start, piece.data.first);
+  question.end = std::max(question.start + 1, std::min(spec.end, piece.data.last));
+  return question;
+}
+
+QuerySpec QuestionOfAll(const QuerySpec& spec, const QueryPiece& piece, bool counts) {
+  QuerySpec question;
+  question.metric = spec.metric;
+  question.aggregator = counts ? Aggregator::kSum : Aggregator::kCount;
+  question.filters = spec.filters;
+  for (TagFilter& filter : question.filters) filter.group_by = false;
+  question.start = piece.data.first;
+  question.end = std::max(piece.data.first + 1, piece.data.last);
+  return question;
+}
+
+bool SeriesLack(const TimeRange& data, const std::vector<QueryResult>& all,
+                const std::vector<SeriesData>& reduced, Nanos period, bool counts) {
+  static const std::vector<Point> kNothing;
+  const std::vector<Point>& points = all.empty() ? kNothing : all.front().points;
+  auto at = points.begin();
+  double last = 0;
+  const auto lacks = [&](const auto& one) {
+    const auto& [time, values] = one;
+    bool known = false;
+    for (; at != points.end() && at->time <= time; ++at) {
+      last = at->value;
+      known = at->time == time;
+    }
+    if (counts) return values.sum > last;
+    return values.count > (known ? last : 0);
+  };
+  const std::map<Nanos, ValuesAt> rows = ValuesOfRows(data, reduced, period);
+  return std::any_of(rows.begin(), rows.end(), lacks);
 }
 
 std::vector<QueryResult> InPiece(const QueryPiece& piece, std::vector<QueryResult> results) {

@@ -44,9 +44,11 @@ struct CutQuery {
 bool PiecesNeed(const QuerySpec& spec, const Series& reduced);
 // `reduced`: the series of ReducedRange that PiecesNeed, and that match the query, of a step that
 // samples every `period`. `absences`: times, ascending, whose rows are not right, or at which a
-// node came or went (absences.h).
+// node came or went (absences.h). `running`: nothing is asked of the time behind the newest row if
+// that is right, and where there are no rows only if nodes came or went: what the nodes have there
+// is not in a row yet.
 CutQuery CutPieces(const QuerySpec& spec, const std::vector<SeriesData>& reduced,
-                   const std::vector<TimeRange>& absences, Nanos period);
+                   const std::vector<TimeRange>& absences, Nanos period, bool running = false);
 
 // How many points the nodes' series have in a range, as far as the rows tell.
 size_t PointsIn(const TimeRange& range, const std::vector<SeriesData>& reduced);
@@ -57,6 +59,15 @@ size_t PointsIn(const TimeRange& range, const std::vector<SeriesData>& reduced);
 // (Earlier::kCounted).
 bool SeriesLack(const TimeRange& data, const std::vector<SeriesData>& series,
                 const std::vector<SeriesData>& reduced, Nanos period);
+
+// The question for which nodes are asked to give a piece: its answer has all points of the piece,
+// and may have others. Nodes read whole hours (DataRange).
+QuerySpec QuestionOf(const QuerySpec& spec, const QueryPiece& piece);
+// Where the series themselves are not at hand, SeriesLack goes by two questions: the nodes' answer
+// to the first one is compared with the rows, of which the series must have as much.
+QuerySpec QuestionOfAll(const QuerySpec& spec, const QueryPiece& piece, bool counts);
+bool SeriesLack(const TimeRange& data, const std::vector<QueryResult>& all,
+                const std::vector<SeriesData>& reduced, Nanos period, bool counts);
 
 // Of results those points that are in the piece.
 std::vector<QueryResult> InPiece(const QueryPiece& piece, std::vector<QueryResult> results);
