@@ -141,6 +141,7 @@ class Step {
               queries_.Ask({++asked_, std::move(spec), std::move(grid), kPatience}, children_, {},
                            std::move(done));
             }),
+        nullptr,
         // Here, where it is counted as the head's.
         [](const std::function<void()>& work) { work(); });
   }

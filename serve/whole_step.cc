@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "profiles/archive/asked_series.h"
 #include "series/query/aggregate.h"
 #include "series/query/pieces/absences.h"
 #include "series/query/pieces/pieces.h"
@@ -17,18 +18,6 @@ namespace sonde::serve {
 namespace {
 
 using query_steps::kJobTag;
-
-// A query for the largest or the smallest is answered from the extremes of thinned rows.
-Thinned ThinnedFor(const QuerySpec& spec) {
-  switch (spec.downsample ? spec.downsample->function : spec.aggregator) {
-    case Aggregator::kMin:
-      return Thinned::kMin;
-    case Aggregator::kMax:
-      return Thinned::kMax;
-    default:
-      return Thinned::kMean;
-  }
-}
 
 class WholeStep {
  public:
@@ -155,14 +144,12 @@ Result<std::vector<SeriesData>> ReadSeries(const Archive& archive, const Profile
                                            const SeriesFilter& filter, const TimeRange& range,
                                            Earlier earlier) {
   const std::string job = step.job.id.ToString();
-  const auto wanted = [&](const Series& series) {
-    if (series.metric.name != spec.metric) return false;
-    Tags tags = series.tags;
+  const auto wanted = [&](Tags tags) {
     tags.Set(kJobTag, job);
-    return filter.Matches(series.metric.name, tags);
+    return filter.Matches(spec.metric, tags);
   };
   Result<std::vector<SeriesData>> read =
-      archive.Read(step.key, scope, wanted, range.first, range.last, ThinnedFor(spec), earlier);
+      ReadAsked(archive, step.key, scope, spec, wanted, range, earlier);
   if (!read.ok()) return read;
   for (SeriesData& data : *read) data.series.tags.Set(kJobTag, job);
   return read;

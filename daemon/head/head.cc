@@ -14,6 +14,7 @@
 #include "daemon/own_cost.h"
 #include "profiles/disk/archive_dir.h"
 #include "profiles/model/summary.h"
+#include "profiles/records/keys.h"
 #include "profiles/report/report.h"
 
 namespace sonde::head {
@@ -130,7 +131,9 @@ Status Head::Start(UniqueFd listen) {
     archive_->Create(record_.Description());
   }
   record_.OnSeal([this](const SealedBlock& block) { store_->StoreRows(block); });
-  source_ = std::make_shared<LiveSource>(record_, std::make_shared<NodesFromAnyThread>(*this));
+  source_ = std::make_shared<LiveSource>(
+      record_, std::make_shared<NodesFromAnyThread>(*this),
+      std::make_shared<ArchivedSeries>(archive_path_, keys::ProfileKey(*record_.Job())));
   questions_ =
       std::make_unique<Questions>(loop_, source_, record_, launch_.job.period,
                                   [this](uint32_t node, const tree::AnswerMessage& answer) {

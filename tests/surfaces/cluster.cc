@@ -19,6 +19,7 @@
 #include "daemon/tree/children/relay.h"
 #include "profiles/archive/open_archive.h"
 #include "profiles/live/live_archive.h"
+#include "profiles/records/keys.h"
 #include "tests/unit/queue_link.h"
 
 namespace sonde::surfaces {
@@ -237,12 +238,13 @@ class Cluster::Rep final : private head::RowPath::Owner {
     Check(live.status(), "make a live archive");
     live_ = *std::move(live);
     record_.OnSeal([this](const SealedBlock& block) {
-      Check(live_->PutDescription(record_.Description()), "describe the step");
+      StoreDescription();
       Store({kReducedNode, "reduced", block.sequence}, block);
     });
-    source_ =
-        std::make_unique<head::LiveSource>(record_, std::make_shared<AskedNodes>(*this),
-                                           [](const std::function<void()>& finish) { finish(); });
+    source_ = std::make_unique<head::LiveSource>(
+        record_, std::make_shared<AskedNodes>(*this),
+        std::make_shared<head::ArchivedSeries>(archive_, keys::ProfileKey(*record_.Job())),
+        [](const std::function<void()>& finish) { finish(); });
     for (uint32_t i = 0; i < plan.daemons.size(); ++i) {
       nodes_.push_back(std::make_unique<Node>(plan, i, loop_, clock_));
       wires_.push_back(std::make_unique<Wire>());
@@ -256,6 +258,7 @@ class Cluster::Rep final : private head::RowPath::Owner {
   const web::DataSource& source() const { return *source_; }
   const Clock& clock() const { return clock_; }
   Profile profile() const { return record_.Snapshot(); }
+  bool any_away() const { return !away_.empty(); }
 
   void Run(const std::function<void(size_t tick)>& ask) {
     for (size_t i = 0; i < plan_.ticks.size(); ++i) {
@@ -328,6 +331,9 @@ class Cluster::Rep final : private head::RowPath::Owner {
   void OnRecorded(Nanos, bool) override {}
   void OnLastValues(uint32_t, bool) override {}
 
+  void StoreDescription() {
+    Check(live_->PutDescription(record_.Description()), "describe the step");
+  }
   void Store(const BlockKey& key, const SealedBlock& block) {
     Check(live_->PutBlock(key, *block.schema, *block.bytes), "store a block");
   }
@@ -388,6 +394,7 @@ class Cluster::Rep final : private head::RowPath::Owner {
       info.joined = clock_.Now();
     });
     rows_.coverage().OnRegistered(node, clock_.Now());
+    StoreDescription();
     witness_.OnJoined(node);
     Wire& wire = *wires_[node];
     if (daemon.parent == kNobody) {
@@ -533,6 +540,7 @@ Cluster::~Cluster() = default;
 void Cluster::Run(const std::function<void(size_t tick)>& ask) { rep_->Run(ask); }
 void Cluster::Finish() { rep_->Finish(); }
 const web::DataSource& Cluster::source() const { return rep_->source(); }
+bool Cluster::any_away() const { return rep_->any_away(); }
 const Clock& Cluster::clock() const { return rep_->clock(); }
 void Cluster::Settle() { rep_->Settle(); }
 Profile Cluster::profile() const { return rep_->profile(); }

@@ -45,6 +45,8 @@ class Cluster {
   // The head's, while the step runs, and its time.
   const web::DataSource& source() const;
   const Clock& clock() const;
+  // Whether a node's link is gone and the head still waits for the node.
+  bool any_away() const;
   // Lets everything that is under way arrive, such as what nodes answer.
   void Settle();
 

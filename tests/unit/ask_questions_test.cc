@@ -38,7 +38,9 @@ class Asked : public testing::Test {
     job.nodes.resize(2);
     job.nodes[0].host = "n1";
     job.nodes[1].host = "n2";
+    for (NodeInfo& node : job.nodes) node.joined = kStart - 1;
     record_ = std::make_unique<StepRecord>(job);
+    record_->SetPresence({{kStart, 2, 2, 0, 0}});  // both are in all rows
     source_ = std::make_shared<LiveSource>(
         *record_,
         std::make_shared<AnsweringNodes>(
@@ -48,7 +50,7 @@ class Asked : public testing::Test {
                 if (answer_nodes_) done(AnswerOfTwo(spec, grid));
               });
             }),
-        [](const std::function<void()>& work) { work(); });
+        nullptr, [](const std::function<void()>& work) { work(); });
     questions_ =
         std::make_unique<Questions>(loop_, source_, *record_, kSecond,
                                     [this](uint32_t node, const tree::AnswerMessage& answer) {

@@ -31,7 +31,7 @@ TEST(HeadNames, HaveTheTasksThoughTheHeadsSeriesAreReduced) {
   record.Append(job.start + kSecond, row, {work});
   const LiveSource source(
       record, std::make_shared<AnsweringNodes>([](auto&&...) { FAIL() << "names are known here"; }),
-      [](const std::function<void()>& finish) { finish(); });
+      nullptr, [](const std::function<void()>& finish) { finish(); });
   std::optional<Result<web::SeriesNames>> names;
   source.Names([&](auto told) { names = std::move(told); });
   ASSERT_TRUE(names && names->ok());

@@ -32,7 +32,7 @@ class NodeQuestionsTest : public testing::Test {
           asked_.emplace_back(spec, std::move(done));
           came_.notify_all();
         });
-    return std::make_shared<NodeQuestions>(std::move(nodes), most, 0);
+    return std::make_shared<NodeQuestions>(record_, std::move(nodes), nullptr, most, 0);
   }
   static QuerySpec Spec(const std::string& metric) {
     QuerySpec spec;
@@ -43,7 +43,7 @@ class NodeQuestionsTest : public testing::Test {
   std::future<std::string> Ask(NodeQuestions& questions, const std::string& metric) {
     auto told = std::make_shared<std::promise<std::string>>();
     auto answer = told->get_future();
-    questions.Ask({Spec(metric), kTicks, "1.0", 1, [told](Result<web::Answer> result) {
+    questions.Ask({Spec(metric), kTicks, [told](Result<NodeQuestions::Answer> result) {
                      told->set_value(result.ok() ? "ok" : std::string(result.status().message()));
                    }});
     return answer;
@@ -60,7 +60,7 @@ class NodeQuestionsTest : public testing::Test {
     std::unique_lock lock(mutex_);
     auto [spec, done] = asked_.at(i);
     lock.unlock();
-    done({1, 1, std::move(failure), EmptyPart(spec)});
+    done({1, 1, tree::NodeSet(0), std::move(failure), EmptyPart(spec)});
   }
   // Of two nodes, a value of each at the grid's step and one of the second besides.
   void AnswerWithOddTime(size_t i, Nanos odd, const QueryGrid& grid) {
@@ -77,9 +77,20 @@ class NodeQuestionsTest : public testing::Test {
       }
       ASSERT_TRUE(MergePart(spec, grid, *EvaluatePart(spec, {data}, &grid), part).ok());
     }
-    done({1, 2, {}, std::move(part)});
+    tree::NodeSet who(0);
+    who.Add(tree::NodeSet(1));
+    done({1, 2, who, {}, std::move(part)});
   }
 
+  static JobDescription Job() {
+    JobDescription job;
+    job.id = {"7", "0"};
+    job.expected_nodes = 3;
+    for (const char* host : {"n1", "n2"}) job.nodes.emplace_back().host = host;
+    return job;
+  }
+
+  const StepRecord record_{Job()};
   std::mutex mutex_;
   std::condition_variable came_;
   std::vector<std::pair<QuerySpec, Done>> asked_;
@@ -108,7 +119,7 @@ TEST_F(NodeQuestionsTest, NoMoreTravelAtATimeThanAllowedAndTheOthersGoInOrder) {
 TEST_F(NodeQuestionsTest, AnswersAreFinishedOnAThreadThatIsNotTheLoops) {
   const auto questions = Make(1);
   std::promise<std::thread::id> where;
-  questions->Ask({Spec("a"), kTicks, "1.0", 1, [&](const Result<web::Answer>&) {
+  questions->Ask({Spec("a"), kTicks, [&](const Result<NodeQuestions::Answer>&) {
                     where.set_value(std::this_thread::get_id());
                   }});
   ASSERT_TRUE(WaitForAsked(1));
@@ -124,7 +135,7 @@ TEST_F(NodeQuestionsTest, APartIsGivenAsItIsAndWhole) {
   spec.end = 10 * kSecond;
   const QueryGrid grid = {2 * kSecond, {5 * kSecond}};
   std::promise<Result<web::PartAnswer>> told;
-  questions->Ask({spec, grid, "7.0", 3, nullptr,
+  questions->Ask({spec, grid, nullptr,
                   [&](Result<web::PartAnswer> part) { told.set_value(std::move(part)); }});
   ASSERT_TRUE(WaitForAsked(1));
   EXPECT_EQ(grids_[0].step, grid.step);
@@ -153,7 +164,7 @@ TEST_F(NodeQuestionsTest, APartIsGivenAsItIsAndWhole) {
   EXPECT_EQ(read->groups[0].tags, group.tags);
   // A question that fails says why.
   std::promise<Result<web::PartAnswer>> failed;
-  questions->Ask({spec, grid, "7.0", 3, nullptr,
+  questions->Ask({spec, grid, nullptr,
                   [&](Result<web::PartAnswer> why) { failed.set_value(std::move(why)); }});
   ASSERT_TRUE(WaitForAsked(3));
   Answer(2, {Code::kLimit, "too large"});

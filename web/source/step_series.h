@@ -34,6 +34,7 @@ struct PartAnswer {
   QueryPart part;
   uint32_t nodes_answered = 0;
   uint32_t nodes_expected = 0;
+  std::string rows_only = {};  // as of Answer
 };
 
 // Rows of a running step's reduced series.

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "core/text/hostlist.h"
+#include "daemon/head/answers/who_answers.h"
+#include "daemon/head/answers/whole_step.h"
 #include "daemon/head/record/live_rows.h"
 #include "daemon/head/record/presence.h"
 #include "series/query/plan.h"
@@ -49,20 +51,32 @@ uint32_t Present(const JobDescription& job) {
                                              [](const auto& n) { return n.left == 0 && !n.lost; }));
 }
 
-// Those that should be there: they have not ended, even if they are lost or have not come yet.
-uint32_t Awaited(const JobDescription& job) {
-  std::set<std::pair<std::string_view, std::string_view>> hosts;  // a daemon may be started anew
-  for (const NodeInfo& node : job.nodes) hosts.emplace(node.job, node.host);
-  const auto lost = std::count_if(job.nodes.begin(), job.nodes.end(),
-                                  [](const NodeInfo& node) { return node.lost; });
-  const size_t came = hosts.size();
-  return Present(job) + static_cast<uint32_t>(lost) +
-         (came < job.expected_nodes ? job.expected_nodes - static_cast<uint32_t>(came) : 0);
+// The rows' part of an answer. `lacks` becomes whether nodes are missing in some of them.
+Result<web::PartAnswer> PartFromReduced(const StepRecord& record, const QuerySpec& spec,
+                                        const QueryGrid& grid, bool& lacks) {
+  const auto job = record.Job();
+  const TimeRange range = ReducedRange(spec, /*counts=*/true, job->period);
+  StepRecord::PresenceRuns presence;  // of these rows
+  const std::vector<SeriesData> reduced =
+      record.Read([&](const Series& series) { return ReducedNeeds(spec, series); }, range.first,
+                  range.last, &presence);
+  lacks = LackNodes(*presence, Present(*job), spec.start, spec.end);
+  Result<QueryPart> part = EvaluateReducedPart(spec, reduced, grid);
+  if (!part.ok()) return part.status();
+  TagPart("job", job->id.ToString(), *part);
+  if (job->nodes.size() == 1) {
+    TagPart("host", job->nodes.front().host, *part);
+  } else {
+    AddOtherKey("host", *part);
+  }
+  const HostsInRows hosts = CountHosts(*job);
+  return web::PartAnswer{*std::move(part), hosts.there, hosts.expected};
 }
 
 }  // namespace
 
 LiveSource::LiveSource(const StepRecord& record, std::shared_ptr<StepNodes> nodes,
+                       std::shared_ptr<const StoredSeries> stored,
                        const NodeQuestions::Executor& finish)
     : record_(record),
       id_(record.Job()->id),
@@ -70,8 +84,9 @@ LiveSource::LiveSource(const StepRecord& record, std::shared_ptr<StepNodes> node
       nodes_(std::move(nodes)),
       pushed_(
           [to = nodes_](uint32_t node, std::string bytes) { to->Push(node, std::move(bytes)); }),
-      for_clients_(std::make_shared<NodeQuestions>(nodes_, kOfClients, kNicenessOfClients, finish)),
-      for_step_(std::make_shared<NodeQuestions>(nodes_, kOfStep, 0, finish)) {}
+      for_clients_(std::make_shared<NodeQuestions>(record, nodes_, stored, kOfClients,
+                                                   kNicenessOfClients, finish)),
+      for_step_(std::make_shared<NodeQuestions>(record, nodes_, stored, kOfStep, 0, finish)) {}
 
 void LiveSource::Jobs(size_t limit, JobsCallback callback) const {
   std::vector<JobDescription> jobs;
@@ -143,13 +158,18 @@ void LiveSource::Query(NodeQuestions& nodes, const QuerySpec& spec, Callback cal
   scene.at_head = true;
   scene.period = job->period;
   scene.is_count = IsCounter(rest.metric);
+  if (const Status bad = CheckLength(rest); !bad.ok()) return callback(bad);
   for (const AnswerWay way : PlanQuery(rest, scene)) {
     if (way == AnswerWay::kParts) break;
-    Result<web::Answer> recorded = FromReduced(rest, *job);
-    const bool answered = recorded.ok() && !recorded->results.empty();
-    if (answered || way == AnswerWay::kReduced) return callback(std::move(recorded));
+    if (AnswerWholeStep({record_, nodes, settled_}, rest, callback)) return;
   }
-  FromNodes(nodes, std::move(rest), *job, std::move(callback));
+  QueryGrid ticks;
+  ticks.step = job->period;
+  nodes.Ask({std::move(rest), ticks,
+             [callback = std::move(callback)](Result<NodeQuestions::Answer> told) {
+               if (!told.ok()) return callback(told.status());
+               callback(std::move(told->answer));
+             }});
 }
 
 void LiveSource::QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
@@ -160,13 +180,23 @@ void LiveSource::QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
   const Result<bool> ours = TakeJobFilters(rest, job->id.ToString());
   if (!ours.ok()) return callback(ours.status());
   if (!*ours) return callback(web::PartAnswer{EmptyPart(rest), 0, 0});
-  if (PlanPart(rest, IsCounter(rest.metric)) == AnswerWay::kReduced) {
-    return callback(PartFromReduced(rest, grid, *job));
-  }
   if (const Status bad = CheckLength(rest); !bad.ok()) return callback(bad);
-  const uint32_t expected = Expected(rest, *job);
-  for_clients_->Ask(
-      {std::move(rest), grid, job->id.ToString(), expected, nullptr, std::move(callback)});
+  if (PlanPart(rest, IsCounter(rest.metric)) != AnswerWay::kReduced) {
+    return for_clients_->Ask({std::move(rest), grid, nullptr, std::move(callback)});
+  }
+  bool lacks = false;
+  Result<web::PartAnswer> of_rows = PartFromReduced(record_, rest, grid, lacks);
+  if (!of_rows.ok() || !lacks) return callback(std::move(of_rows));
+  auto or_rows = [of_rows = *std::move(of_rows),
+                  callback = std::move(callback)](Result<web::PartAnswer> of_nodes) mutable {
+    if (of_nodes.ok() && of_nodes->nodes_answered >= of_rows.nodes_answered) {
+      return callback(std::move(of_nodes));
+    }
+    of_rows.rows_only = of_nodes.ok() ? "nodes that are missing in rows have not answered"
+                                      : of_nodes.status().message();
+    callback(std::move(of_rows));
+  };
+  for_clients_->Ask({std::move(rest), grid, nullptr, std::move(or_rows)});
 }
 
 void LiveSource::Notes(Nanos first, Nanos last, NotesCallback callback) const {
@@ -295,64 +325,6 @@ bool LiveSource::IsCounter(std::string_view metric) const {
   return std::any_of(all->begin(), all->end(), [&](const Series& series) {
     return series.metric.name == metric && series.metric.type != MetricType::kGauge;
   });
-}
-
-Result<web::Answer> LiveSource::FromReduced(const QuerySpec& spec,
-                                            const JobDescription& job) const {
-  const TimeRange range = ReducedRange(spec, IsCounter(spec.metric), period_);
-  StepRecord::PresenceRuns presence;  // of these rows
-  const std::vector<SeriesData> reduced =
-      record_.Read([&](const Series& series) { return ReducedNeeds(spec, series); }, range.first,
-                   range.last, &presence);
-  Result<std::vector<QueryResult>> results = EvaluateReduced(spec, reduced);
-  if (!results.ok()) return results.status();
-  for (QueryResult& result : *results) {
-    result.tags.Set("job", job.id.ToString());
-    if (job.nodes.size() == 1) {
-      result.tags.Set("host", job.nodes.front().host);
-    } else {
-      result.aggregate_tags.emplace_back("host");
-      std::sort(result.aggregate_tags.begin(), result.aggregate_tags.end());
-    }
-  }
-  web::Answer answer{*std::move(results), Present(job), Awaited(job)};
-  if (LackNodes(*presence, Present(job), spec.start, spec.end)) {
-    answer.rows_only = "nodes are missing in some rows of the running step";
-  }
-  return answer;
-}
-
-Result<web::PartAnswer> LiveSource::PartFromReduced(const QuerySpec& spec, const QueryGrid& grid,
-                                                    const JobDescription& job) const {
-  const TimeRange range = ReducedRange(spec, /*counts=*/true, period_);
-  const std::vector<SeriesData> reduced = record_.Read(
-      [&](const Series& series) { return ReducedNeeds(spec, series); }, range.first, range.last);
-  Result<QueryPart> part = EvaluateReducedPart(spec, reduced, grid);
-  if (!part.ok()) return part.status();
-  TagPart("job", job.id.ToString(), *part);
-  if (job.nodes.size() == 1) {
-    TagPart("host", job.nodes.front().host, *part);
-  } else {
-    AddOtherKey("host", *part);
-  }
-  return web::PartAnswer{*std::move(part), Present(job), Awaited(job)};
-}
-
-// What ended nodes had counted belongs to a sum, and can no longer be asked for: an answer without
-// those nodes is not whole.
-uint32_t LiveSource::Expected(const QuerySpec& spec, const JobDescription& job) const {
-  const bool all = IsCounter(spec.metric) && query_steps::HoldsCounters(spec);
-  if (!all) return Awaited(job);
-  return std::max(static_cast<uint32_t>(job.nodes.size()), job.expected_nodes);
-}
-
-void LiveSource::FromNodes(NodeQuestions& nodes, QuerySpec spec, const JobDescription& job,
-                           Callback callback) const {
-  if (const Status bad = CheckLength(spec); !bad.ok()) return callback(bad);
-  QueryGrid ticks;
-  ticks.step = job.period;
-  const uint32_t expected = Expected(spec, job);
-  nodes.Ask({std::move(spec), ticks, job.id.ToString(), expected, std::move(callback)});
 }
 
 }  // namespace sonde::head

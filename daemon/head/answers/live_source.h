@@ -1,8 +1,8 @@
 // The running step as a data source of the web server.
 //
-// What the record knows, and questions about the whole step, which its reduced series answer, are
-// answered at once, on the web server's thread; questions by host travel down the tree
-// (daemon/head/answers/node_questions.h).
+// What the record knows is answered at once, on the web server's thread, and so is a question about
+// the whole step as far as its rows answer it (daemon/head/answers/whole_step.h). Questions by host
+// travel down the tree (daemon/head/answers/node_questions.h).
 //
 // Thread safety: as DataSource says.
 #pragma once
@@ -14,7 +14,9 @@
 #include "daemon/head/alarms/alarms.h"
 #include "daemon/head/answers/node_questions.h"
 #include "daemon/head/answers/pushed_metrics.h"
+#include "daemon/head/answers/settled_pieces.h"
 #include "daemon/head/answers/step_nodes.h"
+#include "daemon/head/answers/stored_series.h"
 #include "daemon/head/record/step_record.h"
 #include "daemon/tree/query_fanout.h"
 #include "web/source/data_source.h"
@@ -27,8 +29,10 @@ inline constexpr int kNicenessOfClients = 10;
 
 class LiveSource final : public web::DataSource {
  public:
-  // `finish` puts answers by host together; without it threads of this object do.
+  // `stored`: what nodes that are gone have left; nullptr: nothing. `finish` puts answers by host
+  // together; without it threads of this object do.
   LiveSource(const StepRecord& record, std::shared_ptr<StepNodes> nodes,
+             std::shared_ptr<const StoredSeries> stored,
              const NodeQuestions::Executor& finish = nullptr);
 
   // As Query, for the step's own programs: they do not wait behind viewers.
@@ -66,19 +70,14 @@ class LiveSource final : public web::DataSource {
   web::LiveRows RowsAfter(const IsWanted& wanted, Nanos after, size_t limit) const;
   Status CheckOurs(const JobStep& id) const;
   bool IsCounter(std::string_view metric) const;
-  Result<web::Answer> FromReduced(const QuerySpec& spec, const JobDescription& job) const;
-  Result<web::PartAnswer> PartFromReduced(const QuerySpec& spec, const QueryGrid& grid,
-                                          const JobDescription& job) const;
   void Query(NodeQuestions& nodes, const QuerySpec& spec, Callback callback) const;
-  void FromNodes(NodeQuestions& nodes, QuerySpec spec, const JobDescription& job,
-                 Callback callback) const;
-  uint32_t Expected(const QuerySpec& spec, const JobDescription& job) const;
 
   const StepRecord& record_;
   const JobStep id_;
   const Nanos period_;
   mutable web::TickSignal ticks_;
   const std::shared_ptr<StepNodes> nodes_;
+  const std::shared_ptr<SettledPieces> settled_ = std::make_shared<SettledPieces>();
   mutable PushedMetrics pushed_;
   const std::shared_ptr<NodeQuestions> for_clients_;
   const std::shared_ptr<NodeQuestions> for_step_;

@@ -2,11 +2,95 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "core/log.h"
+#include "series/query/aggregate.h"
+#include "series/query/steps.h"
 
 namespace sonde::head {
+namespace {
+
+// Whether the query's filters accept series of that host, as far as they are about hosts.
+class HostFilter {
+ public:
+  explicit HostFilter(const QuerySpec& spec) {
+    spec_.metric = spec.metric;
+    for (const TagFilter& filter : spec.filters) {
+      if (filter.key == "host") spec_.filters.push_back(filter);
+    }
+    const Result<SeriesFilter> made = SeriesFilter::Make(spec_);
+    if (made.ok()) filter_ = *made;
+  }
+  bool Accepts(const std::string& host) const {
+    return !filter_ || filter_->Matches(spec_.metric, {{"host", host}});
+  }
+
+ private:
+  QuerySpec spec_;
+  std::optional<SeriesFilter> filter_;
+};
+
+// The hosts as a filter.
+TagFilter Named(TagFilter::Type type, const std::set<std::string>& hosts) {
+  TagFilter filter{type, "host", "", false};
+  for (const std::string& host : hosts) {
+    if (!filter.pattern.empty()) filter.pattern += '|';
+    filter.pattern += host;
+  }
+  return filter;
+}
+
+// For the points of every series of these hosts.
+QuerySpec PointsOf(const QuerySpec& spec, const std::set<std::string>& hosts) {
+  const TimeRange range = DataRange(spec);
+  QuerySpec raw;
+  raw.metric = spec.metric;
+  raw.aggregator = Aggregator::kNone;
+  raw.filters = spec.filters;
+  raw.filters.push_back(Named(TagFilter::Type::kLiteralOr, hosts));
+  raw.explicit_tags = spec.explicit_tags;
+  raw.start = range.first;
+  raw.end = range.last;
+  return raw;
+}
+
+bool IsCounter(const StepRecord& record, const std::string& metric) {
+  const auto all = record.AllSeries();
+  return std::any_of(all->begin(), all->end(), [&](const Series& series) {
+    return series.metric.name == metric && query_steps::Counts(series.metric);
+  });
+}
+
+// Lets what is stored go on with what the newer daemons have told: of the same times the newer
+// daemon's own points are the better ones, for stored ones may be thinned.
+void GoOnWith(const std::vector<SeriesData>& told, std::vector<SeriesData>& stored) {
+  std::map<Tags, size_t> places;
+  for (size_t i = 0; i < stored.size(); ++i) places.emplace(stored[i].series.tags, i);
+  for (const SeriesData& one : told) {
+    const auto at = places.find(one.series.tags);
+    if (at == places.end()) {
+      stored.push_back(one);
+    } else if (!one.points.empty()) {
+      std::vector<Point>& points = stored[at->second].points;
+      std::erase_if(points, [&](const Point& p) { return p.time >= one.points.front().time; });
+      points.insert(points.end(), one.points.begin(), one.points.end());
+    }
+  }
+}
+
+}  // namespace
+
+struct NodeQuestions::Outcome {
+  uint32_t answered = 0;
+  uint32_t expected = 0;
+  std::vector<uint32_t> missing;
+  bool any_stored = false;
+  std::vector<QueryResult> results;
+};
 
 void NodeQuestions::Ask(Question question) {
   auto asked = std::make_shared<Asked>();
@@ -20,65 +104,164 @@ void NodeQuestions::Ask(Question question) {
   Round(asked);
 }
 
-void NodeQuestions::Round(const std::shared_ptr<Asked>& asked) {
-  ++asked->rounds;
-  nodes_->Ask(
-      asked->question.spec, asked->grid, [weak = weak_from_this(), asked](tree::Gathered answer) {
-        const std::shared_ptr<NodeQuestions> self = weak.lock();
-        if (!self) return;
-        const auto gathered = std::make_shared<tree::Gathered>(std::move(answer));
-        auto job = [raw = self.get(), asked, gathered] { raw->OnGathered(asked, *gathered); };
-        self->executor_ ? self->executor_(std::move(job)) : self->worker_.Do(std::move(job));
-      });
+void NodeQuestions::Send(const AskedPtr& asked, QuerySpec spec, QueryGrid grid,
+                         std::function<void(NodeQuestions&, tree::Gathered&)> then) {
+  nodes_->Ask(std::move(spec), std::move(grid),
+              [weak = weak_from_this(), asked, then = std::move(then)](tree::Gathered answer) {
+                const std::shared_ptr<NodeQuestions> self = weak.lock();
+                if (!self) return;
+                const auto gathered = std::make_shared<tree::Gathered>(std::move(answer));
+                auto job = [raw = self.get(), then, gathered] { then(*raw, *gathered); };
+                self->executor_ ? self->executor_(std::move(job))
+                                : self->worker_.Do(std::move(job));
+              });
 }
 
-void NodeQuestions::OnGathered(const std::shared_ptr<Asked>& asked, tree::Gathered& answer) {
-  const Question& question = asked->question;
-  Result<bool> whole = false;
-  web::PartAnswer part;
-  web::Answer results;
-  try {
-    whole = IsWhole(*asked, answer);
-    if (whole.ok() && !*whole) return Round(asked);
-    if (whole.ok() && question.part_callback) {
-      part = {std::move(answer.part), answer.nodes, question.expected};
-      TagPart("job", question.job, part.part);
-    } else if (whole.ok()) {
-      results = {FinishPart(question.spec, answer.part), answer.nodes, question.expected};
-      for (QueryResult& result : results.results) result.tags.Set("job", question.job);
+void NodeQuestions::Round(const AskedPtr& asked) {
+  ++asked->rounds;
+  const QuerySpec& spec = asked->question.spec;
+  const HostFilter filter(spec);
+  asked->anew = StartedAnew(*record_.Job());
+  std::erase_if(asked->anew, [&](const std::string& host) { return !filter.Accepts(host); });
+  asked->of_anew.clear();
+  asked->who_anew.Clear();
+  if (asked->anew.empty()) return SendToAll(asked);
+  Send(asked, PointsOf(spec, asked->anew), {},
+       [asked](NodeQuestions& self, tree::Gathered& answer) { self.OnAnew(asked, answer); });
+}
+
+void NodeQuestions::OnAnew(const AskedPtr& asked, tree::Gathered& answer) {
+  Outcome outcome;
+  if (!answer.failure.ok()) return Finish(asked, answer.failure, answer, outcome);
+  asked->who_anew = answer.who;
+  for (const GroupPart& group : answer.part.groups) {
+    SeriesData& one = asked->of_anew.emplace_back();
+    one.series.metric.name = asked->question.spec.metric;
+    one.series.metric.type = group.counts ? MetricType::kCounter : MetricType::kGauge;
+    one.series.tags = group.tags;
+    for (size_t i = 0; i < group.times.size(); ++i) {
+      if (group.points[i]) one.points.push_back({group.times[i], group.values.Get(i)});
     }
+  }
+  SendToAll(asked);
+}
+
+void NodeQuestions::SendToAll(const AskedPtr& asked) {
+  QuerySpec spec = asked->question.spec;
+  if (!asked->anew.empty()) {
+    spec.filters.push_back(Named(TagFilter::Type::kNotLiteralOr, asked->anew));
+  }
+  Send(asked, std::move(spec), asked->grid,
+       [asked](NodeQuestions& self, tree::Gathered& answer) { self.OnGathered(asked, answer); });
+}
+
+void NodeQuestions::OnGathered(const AskedPtr& asked, tree::Gathered& answer) {
+  Outcome outcome;
+  Result<bool> complete = false;
+  try {
+    complete = answer.failure.ok() ? Complete(*asked, answer, outcome) : answer.failure;
   } catch (const std::exception& e) {
     log::Error("a question by host: {}", e.what());
-    whole = Status(Code::kInternal, fmt::format("put the nodes' answers together: {}", e.what()));
+    complete =
+        Status(Code::kInternal, fmt::format("put the nodes' answers together: {}", e.what()));
   }
-  Next();
-  if (question.part_callback) {
-    question.part_callback(whole.ok() ? Result<web::PartAnswer>(std::move(part)) : whole.status());
-  } else {
-    question.callback(whole.ok() ? Result<web::Answer>(std::move(results)) : whole.status());
-  }
+  if (complete.ok() && !*complete) return Round(asked);
+  Finish(asked, complete.status(), answer, outcome);
 }
 
-Result<bool> NodeQuestions::IsWhole(Asked& asked, const tree::Gathered& answer) {
+Result<bool> NodeQuestions::Complete(Asked& asked, tree::Gathered& answer, Outcome& outcome) const {
+  constexpr int kMaxRounds = 3;  // a node that ends meanwhile has one more
   const QuerySpec& spec = asked.question.spec;
-  if (!answer.failure.ok()) return answer.failure;
-  std::vector<Nanos> odd;
-  if (answer.nodes > 1) odd = OddTimes(spec, answer.part, asked.grid);
-  if (!odd.empty()) {
-    constexpr int kMaxRounds = 3;  // a node that ends meanwhile has one more
-    if (asked.rounds >= kMaxRounds) {
-      return Status(Code::kUnavailable,
-                    "the times of the nodes' points changed with each question; ask again, or with "
-                    "a downsample");
-    }
-    if (const Status full = AddTimes(spec, odd, asked.grid); !full.ok()) return full;
+  const auto job = record_.Job();
+  const Status again(
+      Code::kUnavailable,
+      "the times of the nodes' points changed with each question; ask again, or with "
+      "a downsample");
+  std::set<std::string> anew = StartedAnew(*job);
+  const HostFilter filter(spec);
+  std::erase_if(anew, [&](const std::string& host) { return !filter.Accepts(host); });
+  if (anew != asked.anew) {
+    if (asked.rounds >= kMaxRounds) return again;
     return false;
   }
-  return true;
+  AddStored(asked, *job, answer, outcome);
+  if (!answer.failure.ok()) return answer.failure;
+  std::vector<Nanos> odd;
+  if (answer.nodes > 1 || outcome.any_stored) odd = OddTimes(spec, answer.part, asked.grid);
+  if (odd.empty()) {
+    if (!asked.question.part_callback) outcome.results = FinishPart(spec, answer.part);
+    return true;
+  }
+  if (asked.rounds >= kMaxRounds) return again;
+  if (const Status full = AddTimes(spec, odd, asked.grid); !full.ok()) return full;
+  return false;
+}
+
+// Answers for the hosts whose daemons are gone or were started anew, and counts who answered.
+void NodeQuestions::AddStored(const Asked& asked, const JobDescription& job, tree::Gathered& answer,
+                              Outcome& outcome) const {
+  const QuerySpec& spec = asked.question.spec;
+  tree::NodeSet who = answer.who;
+  who.Add(asked.who_anew);
+  const auto unknown = answer.nodes - static_cast<uint32_t>(answer.who.size());
+  WhoAnswers told = SortOut(job, who, unknown);
+  outcome.answered = told.answered;
+  outcome.expected = told.expected;
+  outcome.missing = std::move(told.silent);
+
+  const HostFilter filter(spec);
+  const bool holds = query_steps::HoldsCounters(spec) && IsCounter(record_, spec.metric);
+  std::set<std::string> hosts = asked.anew;
+  for (const auto& [host, node] : told.gone) {
+    const bool in_range = holds || job.nodes[node].left >= DataRange(spec).first;
+    if (in_range && filter.Accepts(host)) hosts.insert(host);
+  }
+  Result<std::vector<SeriesData>> series = std::vector<SeriesData>();
+  if (!hosts.empty()) {
+    series = stored_ != nullptr
+                 ? stored_->Read(spec, hosts)
+                 : Status(Code::kNotFound, "nothing is stored of nodes that are gone");
+  }
+  if (!series.ok()) {
+    log::Debug("nodes that are gone: {}", series.status().message());
+    series = std::vector<SeriesData>();
+    for (const auto& [host, node] : told.gone) {
+      if (hosts.contains(host)) outcome.missing.push_back(node);
+    }
+    for (uint32_t i = 0; i < job.nodes.size(); ++i) {
+      if (asked.anew.contains(job.nodes[i].host)) outcome.missing.push_back(i);
+    }
+  } else {
+    for (const auto& [host, node] : told.gone) outcome.answered += job.nodes[node].lost ? 0 : 1;
+  }
+  GoOnWith(asked.of_anew, *series);
+  if (series->empty()) return;
+  outcome.any_stored = true;
+  Result<QueryPart> part = EvaluatePart(spec, *std::move(series), &asked.grid);
+  answer.failure = part.ok() ? MergePart(spec, *std::move(part), answer.part) : part.status();
+}
+
+void NodeQuestions::Finish(const AskedPtr& asked, const Status& failure, tree::Gathered& answer,
+                           Outcome& outcome) {
+  const Question& question = asked->question;
+  const std::string job = record_.Job()->id.ToString();
+  Next();
+  if (question.part_callback) {
+    if (!failure.ok()) return question.part_callback(failure);
+    web::PartAnswer part{std::move(answer.part), outcome.answered, outcome.expected};
+    TagPart(query_steps::kJobTag, job, part.part);
+    return question.part_callback(std::move(part));
+  }
+  if (!failure.ok()) return question.callback(failure);
+  Answer results;
+  results.answer = {std::move(outcome.results), outcome.answered, outcome.expected};
+  results.missing = std::move(outcome.missing);
+  for (QueryResult& result : results.answer.results) result.tags.Set(query_steps::kJobTag, job);
+  question.callback(std::move(results));
 }
 
 void NodeQuestions::Next() {
-  std::shared_ptr<Asked> next;
+  AskedPtr next;
   {
     const std::lock_guard lock(mutex_);
     if (waiting_.empty()) {

@@ -5,6 +5,12 @@
 // so that the loop has no more answers than that to merge between two ticks; further questions wait
 // in order. Other threads finish the answers.
 //
+// In the place of nodes that are gone the head answers itself, from the series that they have
+// stored. A node is answered for if it is gone and has not answered: one that is lost and comes
+// back meanwhile counts once. Of a host whose daemon was started anew the series of both daemons
+// are one. So the head asks the newer daemon for its points, adds those of the older one, and
+// answers for the host; a second question without such hosts goes to all.
+//
 // Thread safety: Ask from any thread; made and destroyed by one. Callbacks come where answers are
 // finished.
 #pragma once
@@ -13,10 +19,15 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "daemon/head/answers/step_nodes.h"
+#include "daemon/head/answers/stored_series.h"
+#include "daemon/head/answers/who_answers.h"
+#include "daemon/head/record/step_record.h"
 #include "daemon/head/record/worker.h"
 #include "daemon/tree/query_fanout.h"
 #include "web/source/step_series.h"
@@ -28,20 +39,32 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
   // Soon runs, on some thread, the function that puts answers together.
   using Executor = std::function<void(std::function<void()>)>;
 
+  struct Answer {
+    web::Answer answer;
+    // Nodes, by index, whose series are not in it: they did not answer, or what they have stored
+    // cannot be read.
+    std::vector<uint32_t> missing;
+  };
+  using Callback = std::function<void(Result<Answer>)>;
   struct Question {
     QuerySpec spec;
-    QueryGrid grid;         // to begin with
-    std::string job;        // the tag of the results
-    uint32_t expected = 0;  // nodes
-    web::StepSeries::Callback callback;
+    QueryGrid grid;  // to begin with
+    Callback callback;
     // If set, this one gets the nodes' merged answer, which is not finished then.
     web::StepSeries::PartCallback part_callback = nullptr;
   };
 
   // Without an executor a thread of this object finishes answers, at that much more niceness.
-  NodeQuestions(std::shared_ptr<StepNodes> nodes, size_t most, int niceness,
+  // `stored`: nullptr: of nodes that are gone nothing is known.
+  NodeQuestions(const StepRecord& record, std::shared_ptr<StepNodes> nodes,
+                std::shared_ptr<const StoredSeries> stored, size_t most, int niceness,
                 Executor executor = nullptr)
-      : nodes_(std::move(nodes)), most_(most), executor_(std::move(executor)), worker_(niceness) {}
+      : record_(record),
+        nodes_(std::move(nodes)),
+        stored_(std::move(stored)),
+        most_(most),
+        executor_(std::move(executor)),
+        worker_(niceness) {}
 
   void Ask(Question question);
 
@@ -50,20 +73,38 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
     Question question;
     QueryGrid grid;
     int rounds = 0;
+    // Hosts whose daemon was started anew, and what their newer daemons have told in this round.
+    std::set<std::string> anew;
+    std::vector<SeriesData> of_anew;
+    tree::NodeSet who_anew;
   };
+  using AskedPtr = std::shared_ptr<Asked>;
+  // What is known of an answer once everybody was asked.
+  struct Outcome;
 
-  void Round(const std::shared_ptr<Asked>& asked);
-  void OnGathered(const std::shared_ptr<Asked>& asked, tree::Gathered& answer);
+  void Round(const AskedPtr& asked);
+  // `then` gets the nodes' answer where answers are finished.
+  void Send(const AskedPtr& asked, QuerySpec spec, QueryGrid grid,
+            std::function<void(NodeQuestions&, tree::Gathered&)> then);
+  void SendToAll(const AskedPtr& asked);
+  void OnAnew(const AskedPtr& asked, tree::Gathered& answer);
+  void OnGathered(const AskedPtr& asked, tree::Gathered& answer);
   // False if the nodes have to be asked once more.
-  static Result<bool> IsWhole(Asked& asked, const tree::Gathered& answer);
+  Result<bool> Complete(Asked& asked, tree::Gathered& answer, Outcome& outcome) const;
+  void AddStored(const Asked& asked, const JobDescription& job, tree::Gathered& answer,
+                 Outcome& outcome) const;
+  void Finish(const AskedPtr& asked, const Status& failure, tree::Gathered& answer,
+              Outcome& outcome);
   void Next();
 
+  const StepRecord& record_;
   const std::shared_ptr<StepNodes> nodes_;
+  const std::shared_ptr<const StoredSeries> stored_;
   const size_t most_;
   const Executor executor_;
   std::mutex mutex_;
   size_t travelling_ = 0;
-  std::deque<std::shared_ptr<Asked>> waiting_;
+  std::deque<AskedPtr> waiting_;
   Worker worker_;  // last: it uses the others
 };
 
