@@ -251,7 +251,8 @@ double SharesOf(const std::string& percentile) {
   return percentile == "p999" ? 0.999 : std::stod(percentile.substr(1)) / 100;
 }
 
-Number Aggregate(const std::string& name, const std::vector<Number>& all) {
+Number Aggregate(const Question& q, const std::vector<Number>& all) {
+  const std::string& name = q.aggregator;
   std::vector<double> values;
   double error = 0;
   double most = 0;
@@ -278,7 +279,8 @@ Number Aggregate(const std::string& name, const std::vector<Number>& all) {
     return {values[values.size() / 2], most};
   }
   if (name[0] == 'p' && name != "pfsum") {
-    Number percentile = PercentileOf(values, SharesOf(name), values.size() > kMostExact);
+    const bool sketched = q.sketched || values.size() > kMostExact;
+    Number percentile = PercentileOf(values, SharesOf(name), sketched);
     percentile.error += most;
     return percentile;
   }
@@ -330,7 +332,7 @@ Result Combine(const Question& q, std::vector<Member> members) {
     for (const Member& member : members) {
       if (const std::optional<Number> value = At(q, member, time)) values.push_back(*value);
     }
-    result.points[time] = q.aggregator == "none" ? values.front() : Aggregate(q.aggregator, values);
+    result.points[time] = q.aggregator == "none" ? values.front() : Aggregate(q, values);
   }
   if (!result.points.empty() && members.front().line->counts) FillAnswer(q, result);
   return result;

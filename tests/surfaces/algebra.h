@@ -10,6 +10,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -22,6 +23,9 @@ namespace sonde::surfaces {
 struct Number {
   double value = 0;
   double error = 0;
+  // What it is without that which lies behind the newest row; NaN: nothing, there is no number
+  // then.
+  std::optional<double> earlier = {};
 };
 
 using LineTags = std::map<std::string, std::string>;
@@ -50,6 +54,7 @@ struct Question {
   std::vector<Filter> filters;
   Nanos start = 0;
   Nanos end = 0;
+  bool sketched = false;  // percentiles may be known by sketches only
 };
 
 // As a parameter `m` of /api/query.

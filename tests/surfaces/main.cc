@@ -79,7 +79,7 @@ class Campaign {
                 .start = plan.start,
                 .end = cluster.clock().Now(),
                 .running = true};
-    scene.nodes_answer = !AnyStuck(plan, tick) && (classes_.rows || !rows.any_gone());
+    scene.nodes_answer = !AnyStuck(plan, tick) && !cluster.any_away();
     if (rows.rows().empty()) return;
     CheckOpenTsdb(scene, 8);
     CheckSeries(scene);

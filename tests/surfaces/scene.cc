@@ -180,25 +180,6 @@ bool SpreadsAnswer(const Scene& scene, const Question& q, const Metric& metric) 
   return of_a_tick && GroupsAreSingle(scene, q);
 }
 
-// The same series as rows know them: at ticks and, of a step that has ended, with the last row.
-std::vector<Line> LinesOfRows(const Scene& scene, const std::string& metric) {
-  std::vector<Line> lines = LinesOf(scene, metric, Points::kAtTicks);
-  for (Line& line : lines) {
-    std::erase_if(line.points,
-                  [&](const auto& point) { return !scene.rows.rows().contains(point.first); });
-  }
-  if (scene.running) return lines;
-  const std::vector<Line> all = LinesOf(scene, metric, Points::kAll);
-  for (Line& line : lines) {
-    for (const Line& whole : all) {
-      if (whole.tags == line.tags) {
-        line.points.emplace_back(scene.rows.newest(), whole.points.back().second);
-      }
-    }
-  }
-  return lines;
-}
-
 // What rows say of the same is rounded with each of their values, and again with each row of a
 // bucket.
 void AllowForRows(const Question& q, const std::vector<Line>& lines, std::vector<Result>& results,
@@ -222,53 +203,57 @@ void AllowForRows(const Question& q, const std::vector<Line>& lines, std::vector
   }
 }
 
-std::vector<Result> ExpectSpreads(const Scene& scene, const Question& q) {
-  std::vector<Result> results;
-  const double share = std::stod(q.aggregator.substr(1)) / 100;
-  for (size_t s = 0; s < scene.plan.series.size(); ++s) {
-    if (scene.plan.series[s].series.metric.name != q.metric) continue;
-    Result result;
-    result.tags = OwnTags(scene.plan.series[s]);
-    result.tags["job"] = scene.job;
-    for (const auto& [time, row] : scene.rows.rows()) {
-      const auto values = row.spreads.find(s);
-      if (values == row.spreads.end()) continue;
-      const Nanos at = q.downsampled ? time - time % q.interval : time;
-      if (at < q.start || at > q.end) continue;
-      result.points[at] = PercentileOf(values->second, share, true);
-    }
-    if (!result.points.empty()) results.push_back(std::move(result));
+// What a running step's answer lacks of that which lies behind the newest row. It has it where the
+// nodes are asked about these times.
+void AllowForNewest(const Scene& scene, const Question& q, std::vector<Result>& results) {
+  std::vector<Line> lines = LinesOf(scene, q.metric, Points::kAll);
+  for (Line& line : lines) {
+    std::erase_if(line.points,
+                  [&](const auto& point) { return point.first > scene.rows.newest(); });
   }
-  return results;
+  std::erase_if(lines, [](const Line& line) { return line.points.empty(); });
+  const std::vector<Result> earlier = Evaluate(q, lines);
+  for (Result& result : results) {
+    const auto same = std::find_if(earlier.begin(), earlier.end(), [&](const Result& one) {
+      return GroupOf(one.tags, q) == GroupOf(result.tags, q);
+    });
+    for (auto& [time, number] : result.points) {
+      const bool any = same != earlier.end() && same->points.contains(time);
+      const double value = any ? same->points.at(time).value : std::nan("");
+      if (value != number.value) number.earlier = value;
+    }
+  }
 }
 
 }  // namespace
+
+LineTags GroupOf(const LineTags& tags, const Question& q) {
+  LineTags group;
+  for (const Filter& filter : q.filters) {
+    const auto tag = tags.find(filter.key);
+    if (filter.groups && tag != tags.end()) group.insert(*tag);
+  }
+  return group;
+}
 
 Way WayOf(const Scene& scene, const Question& q) {
   constexpr size_t kMostRead = 64;  // nodes whose series are read
   const Metric& metric = *FindMetric(scene.plan, q.metric);
   const bool rows_first = scene.running || scene.plan.daemons.size() > kMostRead;
-  const bool whole = rows_first && !NamesHostsOrTasks(q);
-  const bool known = scene.rows.steady() && !scene.plan.fails;
-  // Where rows lack nodes the nodes' series answer.
-  const Way series = scene.nodes_answer ? Way::kSeries : Way::kUnknown;
-  const Way otherwise = scene.classes.rows ? series : Way::kUnknown;
-  if (whole && SpreadsAnswer(scene, q, metric)) {
-    if (!known || !q.fill.empty()) return otherwise;
-    // The nodes are asked where rows say nothing.
-    return ExpectSpreads(scene, q).empty() ? series : Way::kSpreads;
-  }
-  if (whole && InTable(q, metric.type == MetricType::kCounter, scene.running)) {
-    return known ? Way::kRows : otherwise;
-  }
-  return series;
+  const bool whole = rows_first && !NamesHostsOrTasks(q) &&
+                     (SpreadsAnswer(scene, q, metric) ||
+                      InTable(q, metric.type == MetricType::kCounter, scene.running));
+  if (!scene.nodes_answer) return Way::kUnknown;
+  return whole ? Way::kWhole : Way::kSeries;
 }
 
-std::vector<Result> Expect(const Scene& scene, const Question& q, Way way) {
-  if (way == Way::kSpreads) return ExpectSpreads(scene, q);
-  if (way == Way::kSeries) return Evaluate(q, LinesOf(scene, q.metric, Points::kAll));
-  const std::vector<Line> lines = LinesOfRows(scene, q.metric);
+std::vector<Result> Expect(const Scene& scene, const Question& question, Way way) {
+  Question q = question;
+  q.sketched = way == Way::kWhole && SpreadsAnswer(scene, q, *FindMetric(scene.plan, q.metric));
+  const std::vector<Line> lines = LinesOf(scene, q.metric, Points::kAll);
   std::vector<Result> results = Evaluate(q, lines);
+  if (way == Way::kSeries) return results;
+  if (scene.running) AllowForNewest(scene, q, results);
   if (q.aggregator != "count") AllowForRows(q, lines, results, scene.plan);
   return results;
 }

@@ -67,11 +67,12 @@ std::vector<std::string> HostsOf(const Scene& scene);
 
 enum class Way {
   kSeries,   // the nodes' series
-  kRows,     // the rows of the whole step
-  kSpreads,  // the percentiles that are recorded with them
-  kUnknown,  // somebody of whom the models do not know enough (Classes)
+  kWhole,    // the rows of the whole step, and the nodes' series where these are not right
+  kUnknown,  // somebody who does not answer, or of whom the models do not know enough (Classes)
 };
 Way WayOf(const Scene& scene, const Question& question);
+// The tags by which the question groups.
+LineTags GroupOf(const LineTags& tags, const Question& question);
 // What the answer must be.
 std::vector<Result> Expect(const Scene& scene, const Question& question, Way way);
 

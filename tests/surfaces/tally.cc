@@ -16,11 +16,11 @@ void Tally::Ask(std::string surface, std::string question) {
 
 void Tally::Compare(const std::string& where, const Number& expected, double shown) {
   ++numbers_;
-  const bool none = std::isnan(expected.value) || std::isnan(shown);
-  const bool same =
-      none ? std::isnan(expected.value) && std::isnan(shown)
-           : expected.value == shown || std::fabs(expected.value - shown) <= expected.error;
-  if (same) return;
+  const auto is = [&](double value) {
+    if (std::isnan(value) || std::isnan(shown)) return std::isnan(value) && std::isnan(shown);
+    return value == shown || std::fabs(value - shown) <= expected.error;
+  };
+  if (is(expected.value) || (expected.earlier && is(*expected.earlier))) return;
   Differ(fmt::format("{}: expected {:.17g}{}, got {:.17g}", where, expected.value,
                      expected.error > 0 ? fmt::format(" +- {:.3g}", expected.error) : "", shown));
 }

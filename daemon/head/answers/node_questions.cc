@@ -238,7 +238,8 @@ void NodeQuestions::AddStored(const Asked& asked, const JobDescription& job, tre
   if (series->empty()) return;
   outcome.any_stored = true;
   Result<QueryPart> part = EvaluatePart(spec, *std::move(series), &asked.grid);
-  answer.failure = part.ok() ? MergePart(spec, *std::move(part), answer.part) : part.status();
+  answer.failure =
+      part.ok() ? MergePart(spec, asked.grid, *std::move(part), answer.part) : part.status();
 }
 
 void NodeQuestions::Finish(const AskedPtr& asked, const Status& failure, tree::Gathered& answer,
