@@ -413,5 +413,54 @@ TEST(QueryPart, AGridComesBackFromBytes) {
   EXPECT_FALSE(DecodeGrid(bytes).ok());
 }
 
+// One node's counter had its last point before another one of a third node, and that of a second
+// node begins behind it: merged, the first two have no value at the time of the third.
+TEST(QueryPart, ACounterCountsAtTimesBetweenItsLastPointAndAnothersFirst) {
+  QuerySpec spec;
+  spec.metric = "work";
+  spec.start = kSecond;
+  spec.end = 20 * kSecond;
+  std::vector<SeriesData> nodes;
+  const std::vector<std::vector<Nanos>> times = {{1, 3}, {9}, {5, 6}};
+  for (size_t i = 0; i < times.size(); ++i) {
+    SeriesData& node = nodes.emplace_back();
+    node.series.metric.name = "work";
+    node.series.metric.type = MetricType::kCounter;
+    node.series.tags = {{"host", "n" + std::to_string(i)}};
+    for (const Nanos time : times[i]) node.points.push_back({time * kSecond, 10.0 * (i + 1)});
+  }
+  const std::vector<QueryResult> expected = *Evaluate(spec, nodes);
+  const QueryGrid grid{kSecond, {}};
+  QueryPart merged = EmptyPart(spec);
+  for (const SeriesData& node : nodes) {
+    const std::string bytes = *EncodePart(*EvaluatePart(spec, {node}, &grid));
+    ASSERT_TRUE(MergePart(spec, grid, *DecodePart(spec, bytes), merged).ok());
+  }
+  EXPECT_EQ(FinishPart(spec, merged), expected);
+}
+
+// Its last bucket's mean is not what it has counted.
+TEST(QueryPart, WhatCountersCountAfterTheirLastTimeIsTheirLastValue) {
+  QuerySpec spec;
+  spec.metric = "work";
+  spec.start = 0;
+  spec.end = 20 * kSecond;
+  spec.downsample = *ParseDownsample("4s-avg");
+  std::vector<SeriesData> nodes(2);
+  for (size_t i = 0; i < 2; ++i) {
+    nodes[i].series.metric.name = "work";
+    nodes[i].series.metric.type = MetricType::kCounter;
+    nodes[i].series.tags = {{"host", "n" + std::to_string(i)}};
+    for (int at = 1; at < (i == 0 ? 7 : 16); ++at) {
+      nodes[i].points.push_back({at * kSecond, at * 1.0});
+    }
+  }
+  const std::vector<QueryResult> expected = *Evaluate(spec, nodes);
+  const QueryGrid grid{kSecond, {}};
+  QueryPart merged = *EvaluatePart(spec, {nodes[0]}, &grid);
+  ASSERT_TRUE(MergePart(spec, grid, *EvaluatePart(spec, {nodes[1]}, &grid), merged).ok());
+  EXPECT_EQ(FinishPart(spec, merged), expected);
+}
+
 }  // namespace
 }  // namespace sonde
