@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <new>
 #include <utility>
 
@@ -64,6 +65,17 @@ void WriteCalendar(const Downsample& how, ByteWriter& out) {
     out.Varint(static_cast<uint64_t>(edge - std::exchange(before, edge)));
 }
 
+// 0 is the default, as releases write that know no other 0; a 0 that is asked for has a sign.
+double ReadCounterMax(ByteReader& in) {
+  const auto read = in.Fixed<double>();
+  if (read != 0) return read;
+  return std::signbit(read) ? 0 : RateOptions::kCounterEnd;
+}
+
+void WriteCounterMax(double most, ByteWriter& out) {
+  out.Fixed(most == 0 ? -0.0 : most == RateOptions::kCounterEnd ? 0.0 : most);
+}
+
 Result<QuerySpec> ReadQuery(std::string_view bytes) {
   ByteReader in(bytes);
   SONDE_RETURN_IF_ERROR(CheckVersion("a query", in));
@@ -79,7 +91,7 @@ Result<QuerySpec> ReadQuery(std::string_view bytes) {
   }
   spec.rate = ReadBool(in);
   spec.rate_options.counter = ReadBool(in);
-  spec.rate_options.counter_max = in.Fixed<double>();
+  spec.rate_options.counter_max = ReadCounterMax(in);
   spec.rate_options.reset_value = in.Fixed<double>();
   spec.rate_options.drop_resets = ReadBool(in);
   const size_t filters = in.Count(kMinFilterBytes, kMaxFilters);
@@ -115,7 +127,7 @@ void EncodeQuery(const QuerySpec& spec, std::string& out) {
   }
   flag(spec.rate);
   flag(spec.rate_options.counter);
-  w.Fixed(spec.rate_options.counter_max);
+  WriteCounterMax(spec.rate_options.counter_max, w);
   w.Fixed(spec.rate_options.reset_value);
   flag(spec.rate_options.drop_resets);
   w.Varint(spec.filters.size());

@@ -7,6 +7,7 @@
 #include <map>
 #include <new>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "series/query/aggregate.h"
@@ -20,8 +21,6 @@ namespace sonde {
 using namespace query_steps;
 
 namespace {
-
-constexpr double kCounterEnd = 9223372036854775807.0;  // 2^63 - 1: OpenTSDB's default
 
 double Seconds(Nanos from, Nanos to) {
   return static_cast<double>(static_cast<uint64_t>(to) - static_cast<uint64_t>(from)) / kSecond;
@@ -114,7 +113,7 @@ std::vector<Point> ApplyRate(const std::vector<Point>& points, const RateOptions
     double difference = Difference(before, now, large);
     if (how.counter && difference < 0) {
       if (how.drop_resets) continue;
-      difference = (how.counter_max > 0 ? how.counter_max : kCounterEnd) - before.value + now.value;
+      difference = how.counter_max - before.value + now.value;
       if (how.reset_value > 0 && difference / seconds > how.reset_value) difference = 0;
     }
     out.push_back({now.time, difference / seconds});
@@ -337,16 +336,13 @@ void SortResults(const QuerySpec& spec, std::vector<QueryResult>& results) {
 QueryResult Describe(const QuerySpec& spec, const std::vector<const Tags*>& group) {
   QueryResult result;
   result.metric = spec.metric;
-  std::map<std::string, std::pair<std::string, size_t>> keys;  // key -> value, series that have it
+  std::map<std::string, std::set<std::string>> values;  // of each key
   for (const Tags* tags : group) {
-    for (const auto& [key, value] : tags->pairs()) {
-      auto& [first, equal] = keys.try_emplace(key, value, 0).first->second;
-      if (first == value) ++equal;
-    }
+    for (const auto& [key, value] : tags->pairs()) values[key].insert(value);
   }
-  for (const auto& [key, value] : keys) {
-    if (value.second == group.size()) {
-      result.tags.Set(key, value.first);
+  for (const auto& [key, all] : values) {
+    if (all.size() == 1) {
+      result.tags.Set(key, *all.begin());
     } else {
       result.aggregate_tags.push_back(key);
     }

@@ -57,7 +57,7 @@ struct QueryGrid {
 // One group, made of the series of some nodes.
 struct GroupPart {
   Tags tags;                            // common to all series
-  std::vector<std::string> other_keys;  // that differ or are not everywhere; ascending
+  std::vector<std::string> other_keys;  // with several values; ascending
   std::vector<Nanos> times;             // ascending
   std::vector<bool> points;             // whether a series has a point there
   bool counts = false;                  // all are counters

@@ -109,23 +109,28 @@ void query_steps::MergeTags(const Tags& tags, const std::vector<std::string>& ot
   std::vector<std::string> keys;
   std::set_union(group.other_keys.begin(), group.other_keys.end(), other_keys.begin(),
                  other_keys.end(), std::back_inserter(keys));
-  const size_t sorted = keys.size();
-  Tags common;
+  const auto sorted = static_cast<ptrdiff_t>(keys.size());
+  const auto differs = [&](const std::string& key) {
+    return std::binary_search(keys.begin(), keys.begin() + sorted, key);
+  };
+  Tags merged;
+  std::vector<std::string> more;
   for (const auto& [key, value] : group.tags.pairs()) {
+    if (differs(key)) continue;
     const std::string* other = tags.Find(key);
-    if (other != nullptr && *other == value) {
-      common.Set(key, value);
+    if (other != nullptr && *other != value) {
+      more.push_back(key);
     } else {
-      keys.push_back(key);
+      merged.Set(key, value);
     }
   }
   for (const auto& [key, value] : tags.pairs()) {
-    if (group.tags.Find(key) == nullptr) keys.push_back(key);
+    if (!differs(key) && group.tags.Find(key) == nullptr) merged.Set(key, value);
   }
-  std::sort(keys.begin() + static_cast<ptrdiff_t>(sorted), keys.end());
-  std::inplace_merge(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(sorted), keys.end());
-  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-  group.tags = std::move(common);
+  std::sort(more.begin(), more.end());
+  keys.insert(keys.end(), more.begin(), more.end());
+  std::inplace_merge(keys.begin(), keys.begin() + sorted, keys.end());
+  group.tags = std::move(merged);
   group.other_keys = std::move(keys);
 }
 

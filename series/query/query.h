@@ -88,9 +88,11 @@ Status ResolveCalendar(const TimeZone& zone, std::string_view name, Nanos start,
                        Downsample& how);
 
 struct RateOptions {
+  static constexpr double kCounterEnd = 9223372036854775807.0;  // 2^63 - 1: OpenTSDB's default
+
   bool counter = false;
-  double counter_max = 0;  // 0: 2^63 - 1, as in OpenTSDB
-  double reset_value = 0;  // a rollover rate above it becomes 0; 0: none
+  double counter_max = kCounterEnd;  // may be 0, as in OpenTSDB
+  double reset_value = 0;            // a rollover rate above it becomes 0; 0: none
   bool drop_resets = false;
 };
 
@@ -148,7 +150,8 @@ TimeRange DataRange(const QuerySpec& spec);
 struct QueryResult {
   std::string metric;
   Tags tags;                                // common to all series of the group
-  std::vector<std::string> aggregate_tags;  // keys that differ, or are not everywhere, within it
+  std::vector<std::string> aggregate_tags;  // keys with several values within it; one that
+                                            // only some of its series have may be in `tags`
   std::vector<Point> points;
   LargeIntegers large = {};  // whole numbers among the points, which are rounded there
   bool operator==(const QueryResult&) const = default;

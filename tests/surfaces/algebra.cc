@@ -295,14 +295,10 @@ Number Aggregate(const Question& q, const std::vector<Number>& all) {
 }
 
 void Name(const std::vector<Member>& members, Result& result) {
-  result.tags = members.front().line->tags;
   for (const Member& member : members) {
     for (const auto& [key, value] : member.line->tags) {
-      const auto known = result.tags.find(key);
-      if (known == result.tags.end() || known->second != value) result.other_keys.insert(key);
-    }
-    for (const auto& [key, value] : result.tags) {
-      if (!member.line->tags.contains(key)) result.other_keys.insert(key);
+      const auto known = result.tags.emplace(key, value).first;
+      if (known->second != value) result.other_keys.insert(key);
     }
   }
   for (const std::string& key : result.other_keys) result.tags.erase(key);

@@ -333,7 +333,7 @@ Line Downsampled(const Line& line, const Query& query, int64_t first, int64_t la
 
 Line Rates(const Line& line, const Query& query) {
   Line out;
-  const double top = query.counter_max > 0 ? query.counter_max : 9223372036854775807.0;
+  const double top = query.counter_max;
   for (auto now = line.begin(); now != line.end(); ++now) {
     if (now == line.begin()) continue;
     const auto before = std::prev(now);
@@ -420,7 +420,7 @@ Result Describe(const std::vector<const Series*>& group) {
     std::set<std::string> values;
     for (const Series* series : group) {
       const auto tag = series->tags.find(key);
-      values.insert(tag == series->tags.end() ? "\n" : tag->second);
+      if (tag != series->tags.end()) values.insert(tag->second);
     }
     if (values.size() == 1) {
       result.tags[key] = *values.begin();

@@ -41,6 +41,8 @@ struct Downsample {
   std::string fill;  // "", none, nan, null, zero
 };
 
+constexpr double kCounterEnd = 9223372036854775807.0;  // the default of counterMax
+
 struct Query {
   int64_t start = 0;
   int64_t end = 0;
@@ -51,7 +53,7 @@ struct Query {
   bool rate = false;
   bool counter = false;
   bool drop_resets = false;
-  double counter_max = 0;  // 0: 2^63 - 1
+  double counter_max = kCounterEnd;
   double reset_value = 0;
   std::vector<Filter> filters;
   bool explicit_tags = false;

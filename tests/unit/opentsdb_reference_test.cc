@@ -152,7 +152,7 @@ ref::Query RandomQuery(Random& random) {
   q.rate = random() % 3 == 0;
   q.counter = random() % 2 == 0;
   q.drop_resets = random() % 3 == 0;
-  if (random() % 2 == 0) q.counter_max = 5000;
+  if (random() % 2 == 0) q.counter_max = random() % 3 == 0 ? 0 : 5000;
   if (random() % 2 == 0) q.reset_value = 100;
   for (uint64_t n = random() % 3; n > 0; --n) q.filters.push_back(RandomFilter(random));
   q.explicit_tags = random() % 5 == 0;
@@ -218,7 +218,8 @@ std::string PostBody(Random& random, const ref::Query& q) {
   if (q.rate) {
     sub["rate"] = true;
     json::object options = {{"counter", q.counter}, {"dropResets", q.drop_resets}};
-    if (q.counter_max > 0) options["counterMax"] = static_cast<int64_t>(q.counter_max);
+    if (q.counter_max < ref::kCounterEnd)
+      options["counterMax"] = static_cast<int64_t>(q.counter_max);
     if (q.reset_value > 0) options["resetValue"] = "100";
     sub["rateOptions"] = options;
   }
@@ -246,8 +247,9 @@ std::string GetTarget(Random& random, const ref::Query& q) {
     m += "rate";
     if (q.counter) {
       m += std::string("{") + (q.drop_resets ? "dropcounter" : "counter");
-      m += q.counter_max > 0 || q.reset_value > 0 ? "," : "";
-      if (q.counter_max > 0) m += "5000";
+      const bool most = q.counter_max < ref::kCounterEnd;
+      m += most || q.reset_value > 0 ? "," : "";
+      if (most) m += std::to_string(static_cast<int64_t>(q.counter_max));
       if (q.reset_value > 0) m += ",100";
       m += "}";
     }

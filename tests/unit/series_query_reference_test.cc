@@ -95,7 +95,7 @@ Line ReferenceRate(const Line& line, const RateOptions& how) {
     double rate = (now->second - before->second) / seconds;
     if (how.counter && now->second < before->second) {
       if (how.drop_resets) continue;
-      const double top = how.counter_max > 0 ? how.counter_max : std::pow(2.0, 63);
+      const double top = how.counter_max;
       rate = (top - before->second + now->second) / seconds;
       if (how.reset_value > 0 && rate > how.reset_value) rate = 0;
     }

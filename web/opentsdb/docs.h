@@ -133,7 +133,7 @@ inline constexpr RouteDoc kFiltersDoc = {
               R"("description":{"type":"string"}}}})"};
 inline constexpr RouteDoc kVersionDoc = {
     .about = "Of OpenTSDB's API, and of Sonde",
-    .answer = R"({"type":"object","required":["version","repo"],"properties":)"
-              R"({"version":{"type":"string"},"repo":{"type":"string"}}})"};
+    .answer = R"({"type":"object","required":["version","short_revision","full_revision","repo"],)"
+              R"("additionalProperties":{"type":"string"}})"};
 
 }  // namespace sonde::web

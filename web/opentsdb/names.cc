@@ -178,7 +178,9 @@ void GetVersion(const Context&, const Request&, Reply reply) {
   Response response;
   JsonWriter json(response.body);
   // The version of the API, and the program that serves it.
-  json.BeginObject().Field("version", "2.4.1").Field("repo", "sonde " SONDE_VERSION).EndObject();
+  json.BeginObject().Field("version", "2.4.1").Field("repo", "sonde " SONDE_VERSION);
+  json.Field("short_revision", SONDE_VERSION).Field("full_revision", SONDE_VERSION);
+  json.EndObject();
   reply(std::move(response));
 }
 
