@@ -117,6 +117,22 @@ TEST(GoneNodes, OfAHostWhoseDaemonWasStartedAnewTheSeriesGoOn) {
   }
 }
 
+// Long before the range: the newer daemon has counted more than the older one had.
+TEST(GoneNodes, OfACounterThatBeganAnewBeforeTheRangeTheSumHasBoth) {
+  MeasuredStep step(MetricType::kCounter);
+  step.AddNode("n1", 1, 9000);
+  step.Lose(step.AddNode("n2", 1, 3), 4);
+  step.AddNode("n2", 6, 9000);
+  step.Begin(20);
+  const QuerySpec spec = ByHost(step.Sum(8995, 8999));
+  const auto answer = step.Ask(spec);
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  ASSERT_THAT(answer->results, SizeIs(2));
+  QuerySpec of_n2 = spec;
+  of_n2.filters = {{TagFilter::Type::kLiteralOr, "host", "n2", true}};
+  EXPECT_EQ(answer->results[1].points, step.Expected(of_n2));
+}
+
 TEST(GoneNodes, WhoseSeriesCannotBeReadAreMissingAndTheAnswerSaysSo) {
   MeasuredStep step;
   step.AddNode("n1", 1, 9);

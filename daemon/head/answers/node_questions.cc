@@ -58,6 +58,44 @@ QuerySpec PointsOf(const QuerySpec& spec, const std::set<std::string>& hosts) {
   return raw;
 }
 
+// For the first point that each series of these hosts has before the range.
+QuerySpec FirstOf(const QuerySpec& points, const JobDescription& job,
+                  const std::set<std::string>& hosts) {
+  QuerySpec first = points;
+  first.downsample = Downsample{0, Aggregator::kFirst, Downsample::Fill::kNone};
+  first.end = points.start;
+  for (const NodeInfo& node : job.nodes) {
+    if (hosts.contains(node.host)) first.start = std::min(first.start, node.joined - 1);
+  }
+  return first;
+}
+
+// When the newest daemon of a host came.
+Nanos Begun(const JobDescription& job, const std::string* host) {
+  Nanos begun = 0;
+  for (const NodeInfo& node : job.nodes) {
+    if (host != nullptr && node.host == *host) begun = node.joined;
+  }
+  return begun;
+}
+
+// The points of each group of an answer that keeps every series, behind those that are there.
+void AddPoints(const QuerySpec& spec, const QueryPart& part, std::vector<SeriesData>& series) {
+  std::map<Tags, size_t> places;
+  for (size_t i = 0; i < series.size(); ++i) places.emplace(series[i].series.tags, i);
+  for (const GroupPart& group : part.groups) {
+    const auto [at, is_new] = places.try_emplace(group.tags, series.size());
+    if (is_new) series.emplace_back();
+    SeriesData& one = series[at->second];
+    one.series.metric.name = spec.metric;
+    one.series.metric.type = group.counts ? MetricType::kCounter : MetricType::kGauge;
+    one.series.tags = group.tags;
+    for (size_t i = 0; i < group.times.size(); ++i) {
+      if (group.points[i]) one.points.push_back({group.times[i], group.values.Get(i)});
+    }
+  }
+}
+
 bool IsCounter(const StepRecord& record, const std::string& metric) {
   const auto all = record.AllSeries();
   return std::any_of(all->begin(), all->end(), [&](const Series& series) {
@@ -126,23 +164,36 @@ void NodeQuestions::Round(const AskedPtr& asked) {
   asked->of_anew.clear();
   asked->who_anew.Clear();
   if (asked->anew.empty()) return SendToAll(asked);
-  Send(asked, PointsOf(spec, asked->anew), {},
-       [asked](NodeQuestions& self, tree::Gathered& answer) { self.OnAnew(asked, answer); });
+  const auto job = record_.Job();
+  const QuerySpec points = PointsOf(spec, asked->anew);
+  const QuerySpec first = FirstOf(points, *job, asked->anew);
+  const bool holds = query_steps::HoldsCounters(spec) && IsCounter(record_, spec.metric);
+  if (!holds || first.start >= first.end) return AskForPoints(asked);
+  Send(asked, first, {},
+       [asked](NodeQuestions& self, tree::Gathered& answer) { self.OnFirst(asked, answer); });
 }
 
-void NodeQuestions::OnAnew(const AskedPtr& asked, tree::Gathered& answer) {
+void NodeQuestions::OnFirst(const AskedPtr& asked, tree::Gathered& answer) {
+  Outcome outcome;
+  if (!answer.failure.ok()) return Finish(asked, answer.failure, answer, outcome);
+  AddPoints(asked->question.spec, answer.part, asked->of_anew);
+  const auto job = record_.Job();
+  for (SeriesData& one : asked->of_anew) {
+    for (Point& p : one.points) p.time = Begun(*job, one.series.tags.Find("host"));
+  }
+  AskForPoints(asked);
+}
+
+void NodeQuestions::AskForPoints(const AskedPtr& asked) {
+  Send(asked, PointsOf(asked->question.spec, asked->anew), {},
+       [asked](NodeQuestions& self, tree::Gathered& answer) { self.OnPoints(asked, answer); });
+}
+
+void NodeQuestions::OnPoints(const AskedPtr& asked, tree::Gathered& answer) {
   Outcome outcome;
   if (!answer.failure.ok()) return Finish(asked, answer.failure, answer, outcome);
   asked->who_anew = answer.who;
-  for (const GroupPart& group : answer.part.groups) {
-    SeriesData& one = asked->of_anew.emplace_back();
-    one.series.metric.name = asked->question.spec.metric;
-    one.series.metric.type = group.counts ? MetricType::kCounter : MetricType::kGauge;
-    one.series.tags = group.tags;
-    for (size_t i = 0; i < group.times.size(); ++i) {
-      if (group.points[i]) one.points.push_back({group.times[i], group.values.Get(i)});
-    }
-  }
+  AddPoints(asked->question.spec, answer.part, asked->of_anew);
   SendToAll(asked);
 }
 

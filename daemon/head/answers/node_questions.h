@@ -9,7 +9,8 @@
 // stored. A node is answered for if it is gone and has not answered: one that is lost and comes
 // back meanwhile counts once. Of a host whose daemon was started anew the series of both daemons
 // are one. So the head asks the newer daemon for its points, adds those of the older one, and
-// answers for the host; a second question without such hosts goes to all.
+// answers for the host; a second question without such hosts goes to all. Of a counter it asks for
+// the first point before the range as well: that shows where the counter began anew.
 //
 // Thread safety: Ask from any thread; made and destroyed by one. Callbacks come where answers are
 // finished.
@@ -86,8 +87,10 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
   // `then` gets the nodes' answer where answers are finished.
   void Send(const AskedPtr& asked, QuerySpec spec, QueryGrid grid,
             std::function<void(NodeQuestions&, tree::Gathered&)> then);
+  void AskForPoints(const AskedPtr& asked);
+  void OnFirst(const AskedPtr& asked, tree::Gathered& answer);
+  void OnPoints(const AskedPtr& asked, tree::Gathered& answer);
   void SendToAll(const AskedPtr& asked);
-  void OnAnew(const AskedPtr& asked, tree::Gathered& answer);
   void OnGathered(const AskedPtr& asked, tree::Gathered& answer);
   // False if the nodes have to be asked once more.
   Result<bool> Complete(Asked& asked, tree::Gathered& answer, Outcome& outcome) const;
