@@ -236,6 +236,27 @@ LineTags GroupOf(const LineTags& tags, const Question& q) {
   return group;
 }
 
+// A gauge that could not be read at the very tick at which another one could again: rows have only
+// the number of values, and do not tell that a series came and another went.
+bool AnySwapped(const Scene& scene, const std::string& metric) {
+  using Who = std::set<std::pair<uint32_t, uint32_t>>;
+  std::map<size_t, Who> before;
+  for (const auto& [tick, row] : scene.rows.rows()) {
+    for (const auto& [series, entries] : row.values) {
+      if (scene.plan.series[series].series.metric.name != metric) continue;
+      Who who;
+      for (const Entry& entry : entries) who.emplace(entry.daemon, entry.task);
+      const auto has_all = [](const Who& all, const Who& some) {
+        return std::includes(all.begin(), all.end(), some.begin(), some.end());
+      };
+      const auto [at, is_new] = before.try_emplace(series, who);
+      if (!is_new && !has_all(who, at->second) && !has_all(at->second, who)) return true;
+      at->second = std::move(who);
+    }
+  }
+  return false;
+}
+
 Way WayOf(const Scene& scene, const Question& q) {
   constexpr size_t kMostRead = 64;  // nodes whose series are read
   const Metric& metric = *FindMetric(scene.plan, q.metric);
@@ -244,6 +265,7 @@ Way WayOf(const Scene& scene, const Question& q) {
                      (SpreadsAnswer(scene, q, metric) ||
                       InTable(q, metric.type == MetricType::kCounter, scene.running));
   if (!scene.nodes_answer) return Way::kUnknown;
+  if (whole && scene.plan.fails && AnySwapped(scene, q.metric)) return Way::kUnknown;
   return whole ? Way::kWhole : Way::kSeries;
 }
 
