@@ -58,20 +58,21 @@ QuerySpec PointsOf(const QuerySpec& spec, const std::set<std::string>& hosts) {
   return raw;
 }
 
-// For the first point that each series of these hosts has before the range.
-QuerySpec FirstOf(const QuerySpec& points, const JobDescription& job,
-                  const std::set<std::string>& hosts) {
-  QuerySpec first = points;
-  first.downsample = Downsample{0, Aggregator::kFirst, Downsample::Fill::kNone};
-  first.end = points.start;
+// For the first or last point that each series of these hosts has before the range.
+QuerySpec PointsBefore(const QuerySpec& points, const JobDescription& job,
+                       const std::set<std::string>& hosts, Aggregator which) {
+  QuerySpec before = points;
+  before.downsample = Downsample{0, which, Downsample::Fill::kNone};
+  before.end = points.start - 1;
   for (const NodeInfo& node : job.nodes) {
-    if (hosts.contains(node.host)) first.start = std::min(first.start, node.joined - 1);
+    if (hosts.contains(node.host)) before.start = std::min(before.start, node.joined - 1);
   }
-  return first;
+  return before;
 }
 
 // When the newest daemon of a host came.
-Nanos Begun(const JobDescription& job, const std::string* host) {
+Nanos Begun(const JobDescription& job, const Tags& tags) {
+  const std::string* host = tags.Find("host");
   Nanos begun = 0;
   for (const NodeInfo& node : job.nodes) {
     if (host != nullptr && node.host == *host) begun = node.joined;
@@ -79,8 +80,11 @@ Nanos Begun(const JobDescription& job, const std::string* host) {
   return begun;
 }
 
-// The points of each group of an answer that keeps every series, behind those that are there.
-void AddPoints(const QuerySpec& spec, const QueryPart& part, std::vector<SeriesData>& series) {
+// The points of each group of an answer that keeps every series, behind those that are there, at
+// time_of(TAGS, TIME).
+template <typename TimeOf>
+void AddPoints(const QuerySpec& spec, const QueryPart& part, const TimeOf& time_of,
+               std::vector<SeriesData>& series) {
   std::map<Tags, size_t> places;
   for (size_t i = 0; i < series.size(); ++i) places.emplace(series[i].series.tags, i);
   for (const GroupPart& group : part.groups) {
@@ -91,7 +95,8 @@ void AddPoints(const QuerySpec& spec, const QueryPart& part, std::vector<SeriesD
     one.series.metric.type = group.counts ? MetricType::kCounter : MetricType::kGauge;
     one.series.tags = group.tags;
     for (size_t i = 0; i < group.times.size(); ++i) {
-      if (group.points[i]) one.points.push_back({group.times[i], group.values.Get(i)});
+      if (!group.points[i]) continue;
+      one.points.push_back({time_of(group.tags, group.times[i]), group.values.Get(i)});
     }
   }
 }
@@ -164,24 +169,30 @@ void NodeQuestions::Round(const AskedPtr& asked) {
   asked->of_anew.clear();
   asked->who_anew.Clear();
   if (asked->anew.empty()) return SendToAll(asked);
-  const auto job = record_.Job();
-  const QuerySpec points = PointsOf(spec, asked->anew);
-  const QuerySpec first = FirstOf(points, *job, asked->anew);
   const bool holds = query_steps::HoldsCounters(spec) && IsCounter(record_, spec.metric);
-  if (!holds || first.start >= first.end) return AskForPoints(asked);
-  Send(asked, first, {},
-       [asked](NodeQuestions& self, tree::Gathered& answer) { self.OnFirst(asked, answer); });
+  holds ? AskBefore(asked, Aggregator::kFirst) : AskForPoints(asked);
 }
 
-void NodeQuestions::OnFirst(const AskedPtr& asked, tree::Gathered& answer) {
+void NodeQuestions::AskBefore(const AskedPtr& asked, Aggregator which) {
+  const QuerySpec points = PointsOf(asked->question.spec, asked->anew);
+  QuerySpec before = PointsBefore(points, *record_.Job(), asked->anew, which);
+  const Nanos end = before.end;
+  if (before.start >= end) return AskForPoints(asked);
+  Send(asked, std::move(before), {},
+       [asked, which, end](NodeQuestions& self, tree::Gathered& answer) {
+         self.OnBefore(asked, which, end, answer);
+       });
+}
+
+void NodeQuestions::OnBefore(const AskedPtr& asked, Aggregator which, Nanos end,
+                             tree::Gathered& answer) {
   Outcome outcome;
   if (!answer.failure.ok()) return Finish(asked, answer.failure, answer, outcome);
-  AddPoints(asked->question.spec, answer.part, asked->of_anew);
+  const bool first = which == Aggregator::kFirst;
   const auto job = record_.Job();
-  for (SeriesData& one : asked->of_anew) {
-    for (Point& p : one.points) p.time = Begun(*job, one.series.tags.Find("host"));
-  }
-  AskForPoints(asked);
+  const auto time_of = [&](const Tags& tags, Nanos) { return first ? Begun(*job, tags) : end; };
+  AddPoints(asked->question.spec, answer.part, time_of, asked->of_anew);
+  first ? AskBefore(asked, Aggregator::kLast) : AskForPoints(asked);
 }
 
 void NodeQuestions::AskForPoints(const AskedPtr& asked) {
@@ -193,7 +204,8 @@ void NodeQuestions::OnPoints(const AskedPtr& asked, tree::Gathered& answer) {
   Outcome outcome;
   if (!answer.failure.ok()) return Finish(asked, answer.failure, answer, outcome);
   asked->who_anew = answer.who;
-  AddPoints(asked->question.spec, answer.part, asked->of_anew);
+  const auto time_of = [](const Tags&, Nanos time) { return time; };
+  AddPoints(asked->question.spec, answer.part, time_of, asked->of_anew);
   SendToAll(asked);
 }
 

@@ -10,7 +10,8 @@
 // back meanwhile counts once. Of a host whose daemon was started anew the series of both daemons
 // are one. So the head asks the newer daemon for its points, adds those of the older one, and
 // answers for the host; a second question without such hosts goes to all. Of a counter it asks for
-// the first point before the range as well: that shows where the counter began anew.
+// the first and the last point before the range as well: these show where the counter began anew,
+// and how far it had come.
 //
 // Thread safety: Ask from any thread; made and destroyed by one. Callbacks come where answers are
 // finished.
@@ -88,7 +89,8 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
   void Send(const AskedPtr& asked, QuerySpec spec, QueryGrid grid,
             std::function<void(NodeQuestions&, tree::Gathered&)> then);
   void AskForPoints(const AskedPtr& asked);
-  void OnFirst(const AskedPtr& asked, tree::Gathered& answer);
+  void AskBefore(const AskedPtr& asked, Aggregator which);
+  void OnBefore(const AskedPtr& asked, Aggregator which, Nanos end, tree::Gathered& answer);
   void OnPoints(const AskedPtr& asked, tree::Gathered& answer);
   void SendToAll(const AskedPtr& asked);
   void OnGathered(const AskedPtr& asked, tree::Gathered& answer);
