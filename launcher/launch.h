@@ -53,8 +53,9 @@
 // No descriptors go from daemon to launcher: the launcher reads nothing from a packet with
 // descriptors on (launcher/lifeline.h).
 //
-// A packet is at most kMaxPacket bytes. Values hold no newline and no zero byte. The reader ignores
-// keys it does not know, so plugin and daemon may differ by a release.
+// A packet is at most kMaxPacket bytes, a launch message kMaxLaunch. Values hold no newline and no
+// zero byte. The reader ignores keys it does not know, so plugin and daemon may differ by a
+// release.
 //
 // Header-only: it is compiled into spank_sonde.so.
 #pragma once
@@ -65,6 +66,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/status.h"
 #include "core/text/options.h"
 
 namespace sonde::launch {
@@ -73,6 +75,8 @@ inline constexpr int kLifelineFd = 3;
 inline constexpr int kListenFd = 4;
 inline constexpr int kApplicationFd = 5;
 inline constexpr size_t kMaxPacket = 32768;
+// A node's daemon adds to its launch message when it starts an acting head.
+inline constexpr size_t kMaxLaunch = kMaxPacket - 256;
 using sonde::kMaxEvents;
 inline constexpr size_t kMaxMachineEvents = 64;
 
@@ -192,25 +196,43 @@ inline constexpr std::string_view kWrittenBytes = "written_bytes";  // to storag
 }  // namespace key
 
 // Builds a packet of key=value lines. A value is cut at a newline or zero byte; a line that does
-// not fit into kMaxPacket is left out, and ok() turns false.
+// not fit is left out.
 class Writer {
  public:
-  explicit Writer(char kind) { text_.push_back(kind); }
+  explicit Writer(char kind) : most_(kind == kLaunch ? kMaxLaunch : kMaxPacket) {
+    text_.push_back(kind);
+  }
+  // A line that the reader needs: if it is left out, the packet is not complete.
   void Add(std::string_view key, std::string_view value) {
-    value = value.substr(0, value.find_first_of(std::string_view("\n\0", 2)));
-    if (text_.size() + key.size() + value.size() + 2 > kMaxPacket) {
-      ok_ = false;
-      return;
-    }
-    text_.append(key).append("=").append(value).append("\n");
+    if (!AddIfRoom(key, value)) complete_ = false;
+    if (value.size() <= longest_) return;
+    longest_ = value.size();
+    longest_key_ = key;
   }
   void Add(std::string_view key, long long value) { Add(key, std::to_string(value)); }
-  bool ok() const { return ok_; }
+  // A line that may be left out: the last ones, lest they take others' room.
+  bool AddIfRoom(std::string_view key, std::string_view value) {
+    value = value.substr(0, value.find_first_of(std::string_view("\n\0", 2)));
+    if (text_.size() + key.size() + value.size() + 2 > most_) return false;
+    text_.append(key).append("=").append(value).append("\n");
+    return true;
+  }
+  // An error that names what is too long, if a line that the reader needs was left out.
+  Status Complete() const {
+    if (complete_) return {};
+    return Status(Code::kInvalid, "tell sonded what to do: that takes more than " +
+                                      std::to_string(most_) + " bytes, " +
+                                      std::to_string(longest_) + " of them for '" + longest_key_ +
+                                      "'");
+  }
   const std::string& packet() const { return text_; }
 
  private:
+  const size_t most_;
   std::string text_;
-  bool ok_ = true;
+  bool complete_ = true;
+  size_t longest_ = 0;  // of the values of lines that the reader needs
+  std::string longest_key_;
 };
 
 // Calls f(key, value) for every line of a packet's body (what follows the kind); lines without '='

@@ -115,7 +115,8 @@ void AddStep(spank_t spank, std::string_view job, const launch::Environment& env
   AddIfAny(message, key::kTags, options.tags);
   for (const std::string& lowered : options.lowered) message.Add(key::kNote, lowered);
   message.Add(key::kConfig, config.path);
-  KeptEnvironment kept([&](std::string_view entry) { message.Add(key::kEnvironment, entry); });
+  KeptEnvironment kept(
+      [&](std::string_view entry) { message.AddIfRoom(key::kEnvironment, entry); });
   environment.ForEach([&](std::string_view entry) { kept.Offer(entry); });
 }
 

@@ -27,7 +27,8 @@ std::string StepName(uint32_t step);
 // callbacks see one component, not always the first. `job` is that component's job.
 std::string NamingJob(uint32_t job, const launch::Environment& environment);
 
-// What every role is told: ids, names and the options.
+// What every role is told: ids, names and the options. Last the step's environment, as much of it
+// as there is room for.
 void AddStep(spank_t spank, std::string_view job, const launch::Environment& environment,
              const PluginOptions& options, const PluginConfig& config, launch::Writer& message);
 

@@ -127,6 +127,7 @@ Status PrepareDaemon(spank_t spank, const PluginConfig& config, const PluginOpti
   AddPorts(config, facts, message);
   AddNode(spank, environment, options.level, facts, message);
   AddStep(spank, job, environment, options, config, message);
+  SONDE_RETURN_IF_ERROR(message.Complete());
 
   launch::Process process;
   process.path = config.sonded;

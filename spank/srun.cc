@@ -126,6 +126,7 @@ Status StartHead(spank_t spank, Context& context, std::string_view job, const st
   const Result<Meeting> meeting = Meet(context, environment);
   if (!meeting.ok()) return meeting.status();
   const launch::Writer message = HeadMessage(spank, job, context, *meeting, environment);
+  SONDE_RETURN_IF_ERROR(message.Complete());
   launch::Process process;
   process.path = context.config.sonded;
   process.arguments = {"sonded", "--head", name};

@@ -77,8 +77,8 @@ std::string WorkingDirectory() {
   return getcwd(path, sizeof path) == nullptr ? "" : path;
 }
 
-std::string LaunchPacket(const Environment& env, const RunOptions& options, const std::string& name,
-                         const std::string& socket) {
+Result<std::string> LaunchPacket(const Environment& env, const RunOptions& options,
+                                 const std::string& name, const std::string& socket) {
   launch::Writer message(launch::kLaunch);
   message.Add(key::kRole, "solo");
   message.Add(key::kJob, name);
@@ -109,8 +109,10 @@ std::string LaunchPacket(const Environment& env, const RunOptions& options, cons
     message.Add(key::kArchive, archive);
   }
   message.Add(key::kCommand, Joined(options.command));
-  KeptEnvironment kept([&](std::string_view entry) { message.Add(key::kEnvironment, entry); });
+  KeptEnvironment kept(
+      [&](std::string_view entry) { message.AddIfRoom(key::kEnvironment, entry); });
   for (char** at = environ; *at != nullptr; ++at) kept.Offer(*at);
+  SONDE_RETURN_IF_ERROR(message.Complete());
   return message.packet();
 }
 
@@ -124,6 +126,8 @@ Result<launch::Daemon> StartDaemon(const Environment& env, const RunOptions& opt
                                    const std::string& name, const std::string& socket) {
   const Result<std::string> path = SondedPath();
   if (!path.ok()) return path.status();
+  const Result<std::string> packet = LaunchPacket(env, options, name, socket);
+  if (!packet.ok()) return packet.status();
   launch::Process process;
   process.path = *path;
   process.arguments = {*path, "--solo", name};
@@ -131,7 +135,7 @@ Result<launch::Daemon> StartDaemon(const Environment& env, const RunOptions& opt
   process.application = socket;
   Result<launch::Daemon> daemon = launch::Start(process);
   if (!daemon.ok()) return daemon;
-  SONDE_RETURN_IF_ERROR(daemon->lifeline.Send(LaunchPacket(env, options, name, socket)));
+  SONDE_RETURN_IF_ERROR(daemon->lifeline.Send(*packet));
   return daemon;
 }
 

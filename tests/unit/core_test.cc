@@ -190,13 +190,34 @@ TEST(Launch, CarriesKeysAndCutsWhatCannotBeCarried) {
   launch::Writer w(launch::kLaunch);
   w.Add("job", 123);
   w.Add("command", "a\nb=c");
-  ASSERT_TRUE(w.ok());
+  ASSERT_TRUE(w.Complete().ok());
   std::string seen;
   launch::ForEach(std::string_view(w.packet()).substr(1),
                   [&](auto k, auto v) { seen += std::string(k) + ":" + std::string(v) + ";"; });
   EXPECT_EQ(seen, "job:123;command:a;");
-  w.Add("big", std::string(launch::kMaxPacket, 'x'));
-  EXPECT_FALSE(w.ok());
+}
+
+TEST(Launch, WhatDoesNotFitIsAnErrorUnlessItMayBeLeftOut) {
+  launch::Writer w(launch::kLaunch);
+  w.Add("home", std::string(20'000, 'h'));
+  EXPECT_FALSE(w.AddIfRoom("env", std::string(20'000, 'e')));
+  EXPECT_TRUE(w.AddIfRoom("env", "A=1"));
+  EXPECT_TRUE(w.Complete().ok());
+  w.Add("archive", std::string(15'000, 'a'));
+  w.Add("level", 2);
+  EXPECT_EQ(w.Complete().message(),
+            "tell sonded what to do: that takes more than 32512 bytes, 20000 of them for 'home'");
+  EXPECT_TRUE(w.packet().ends_with("\nenv=A=1\nlevel=2\n"));
+}
+
+TEST(Launch, AMessageLeavesRoomForWhatAnActingHeadIsTold) {
+  const auto fill = [](char kind) {
+    launch::Writer w(kind);
+    while (w.AddIfRoom("e", "")) continue;
+    return w.packet().size();
+  };
+  EXPECT_LE(fill(launch::kLaunch), launch::kMaxPacket - 200);
+  EXPECT_GT(fill(launch::kReport), launch::kMaxPacket - 4);
 }
 
 TEST(Config, ReadsWhatIsThere) {

@@ -1,4 +1,5 @@
 // What the plugin does in slurmstepd, as root there.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
@@ -244,6 +245,50 @@ TEST_F(Slurmstepd, OpensNoEventOfTheMachineWhereTheSiteForbidsEvents) {
     return true;
   }));
   EXPECT_EQ(Read("machine"), "M") << "not even tried";
+}
+
+// In a packet the directory of the user's home comes before the level.
+TEST_F(Slurmstepd, StartsNoDaemonThatItCannotTellAll) {
+  WriteDaemon("open('" + Path("told") + "', 'wb').write(line.recv(65536))\n");
+  EXPECT_TRUE(InStepd([this](LoadedPlugin& plugin) {
+    const UniqueFd log(::open(Path("log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    ::dup2(log.get(), STDERR_FILENO);
+    Slurm().environment = {"HOME=/" + std::string(40'000, 'h')};
+    plugin.Call("slurm_spank_init");
+    LoadedPlugin::Give("telemetry-level", "2");
+    plugin.Call("slurm_spank_init_post_opt");
+    plugin.Call("slurm_spank_task_post_fork");
+    plugin.Call("slurm_spank_task_exit");
+    return true;
+  }));
+  EXPECT_EQ(
+      Read("log"),
+      "sonde: no telemetry for step batch: tell sonded what to do: that takes more than 32512 "
+      "bytes, 40001 of them for 'home'\n");
+  EXPECT_EQ(Read("told"), "");
+  EXPECT_THAT(Read("state/n1.prom"),
+              testing::HasSubstr("failures_total{node=\"n1\",reason=\"start\"} 1\n"));
+}
+
+TEST_F(Slurmstepd, ForLackOfRoomThereAreFewerVariablesInTheProfile) {
+  WriteDaemon("open('" + Path("told") + "', 'wb').write(line.recv(65536))\n");
+  EXPECT_TRUE(InStepd([](LoadedPlugin& plugin) {
+    Slurm().environment = {"HOME=/" + std::string(28'000, 'h'), "OMP_NUM_THREADS=4"};
+    for (int i = 0; i < 20; ++i) {
+      Slurm().environment.push_back("OMP_" + std::to_string(i) + "=" + std::string(1000, 'v'));
+    }
+    plugin.Call("slurm_spank_init");
+    LoadedPlugin::Give("telemetry-level", "2");
+    plugin.Call("slurm_spank_init_post_opt");
+    plugin.Call("slurm_spank_task_post_fork");
+    plugin.Call("slurm_spank_task_exit");
+    return true;
+  }));
+  const std::string told = Read("told");
+  EXPECT_THAT(told, testing::HasSubstr("\nlevel=2\n"));
+  EXPECT_THAT(told, testing::HasSubstr("\nconfig=" + Path("sonde.conf") + "\n"));
+  EXPECT_THAT(told, testing::HasSubstr("\nenv=OMP_NUM_THREADS=4\n"));
+  EXPECT_THAT(told, testing::Not(testing::HasSubstr("OMP_10=")));
 }
 
 }  // namespace

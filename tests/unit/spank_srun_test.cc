@@ -1,4 +1,5 @@
 // What the plugin does in srun with its head.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,8 +8,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
+#include "core/unique_fd.h"
 #include "tests/unit/spank_fake_slurm.h"
 
 namespace sonde {
@@ -62,6 +65,30 @@ TEST(Srun, AHeadThatSendsAllTheWhileIsHeardForALimitedTime) {
   int status = 1;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
+  fs::remove_all(directory);
+}
+
+// The archive comes before the level in the packet that tells the head what to do.
+TEST(Srun, StartsNoHeadThatItCannotTellAll) {
+  char made[] = "/tmp/sonde-srun-XXXXXX";
+  const fs::path directory = ::mkdtemp(made);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    const UniqueFd log(::open((directory / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    ::dup2(log.get(), STDERR_FILENO);
+    ::setenv("SONDE_ARCHIVE", ("/" + std::string(40'000, 'a')).c_str(), 1);
+    TimeOfEnd(directory,
+              "open('" + (directory / "told").string() + "', 'wb').write(line.recv(65536))\n");
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  std::stringstream log;
+  log << std::ifstream(directory / "log").rdbuf();
+  EXPECT_EQ(log.str(),
+            "sonde: no telemetry for step 7.0: tell sonded what to do: that takes more than 32512 "
+            "bytes, 40001 of them for 'archive'\n");
+  EXPECT_FALSE(fs::exists(directory / "told"));
   fs::remove_all(directory);
 }
 
