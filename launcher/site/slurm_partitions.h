@@ -1,5 +1,5 @@
 // Whether slurm.conf lets jobs share cores on a node: OverSubscribe (Shared, as older files call
-// it) of the partitions that the node is in.
+// it) of the partitions that the node is in. What scontrol has changed since is not in the file.
 //
 // Thread safety: one thread at a time.
 #pragma once
