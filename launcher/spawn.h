@@ -48,7 +48,10 @@ struct NotExecuted {
 using Execute = NotExecuted (*)(const void* plan);
 
 struct Spawned {
-  enum class End { kExecuted, kNotExecuted, kKilled };  // kKilled: it took too long
+  // kExecuted, or somebody else has killed it before: the helper goes on in either case, and cannot
+  // tell them apart. Who talks with the program then finds nobody: a lifeline ends without a word.
+  // kKilled: it took too long.
+  enum class End { kExecuted, kNotExecuted, kKilled };
   End end;
   pid_t pid;  // the new process's
   NotExecuted failed;

@@ -18,7 +18,6 @@
 
 namespace sonde::spank {
 
-// Makes `daemon` ready to be started in `role`, and shows it to the tasks.
 // What there is to know of the node, before there is a task: later callbacks may run in the
 // namespaces of the job.
 struct NodeFacts {
@@ -28,6 +27,7 @@ struct NodeFacts {
 };
 NodeFacts LookAtNode(spank_t spank, const PluginConfig& config, int level);
 
+// Makes `daemon` ready to be started in `role`, and shows it to the tasks.
 Status PrepareDaemon(spank_t spank, const PluginConfig& config, const PluginOptions& options,
                      uint32_t step, std::string_view role,
                      const std::optional<Rendezvous>& rendezvous, const NodeFacts& facts,
