@@ -180,9 +180,9 @@ void GroupReading::ReadEarlier() {
   const std::vector<size_t> places = PlacesAmong(open.wanted);
   AddBefore(open, MissingBefore(open), open_.times,
             [&](size_t c) { return open_.columns.data() + open_.times.size() * places[c]; });
-  for (auto one = shared_.blocks.rbegin(); one != shared_.blocks.rend(); ++one) {
-    if (one->block.info.first < start_) ReadBlockEarlier(*one);
-  }
+  std::for_each(shared_.blocks.rbegin(), shared_.blocks.rend(), [&](const auto& one) {
+    if (one.block.info.first < start_) ReadBlockEarlier(one);
+  });
   for (size_t i = 0; i < data_.size(); ++i) {
     if (before_[i]) data_[i].points.insert(data_[i].points.begin(), *before_[i]);
   }
